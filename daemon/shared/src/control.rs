@@ -1,0 +1,336 @@
+//! Messages between the daemon, its ranks and the tools, over a Unix stream socket.
+//!
+//! A frame is a little-endian `u32` length and that many bytes of JSON; file descriptors travel with the frame's first
+//! byte (SCM_RIGHTS, at most [`MAX_FDS`] a frame). The first message on every connection is [`Request::Hello`]; the daemon answers
+//! [`Reply::Hello`] or [`Reply::Refused`]. Then the connection is a tool's, a launcher's (after `Submit`) or a rank's (after `Attach`).
+
+use serde::{Deserialize, Serialize};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+
+/// Changes whenever a message changes its meaning.
+pub const PROTOCOL: u32 = 1;
+/// Longest frame accepted.
+pub const MAX_FRAME_BYTES: u32 = 64 << 20;
+/// Descriptors in one frame (the kernel's SCM_MAX_FD is 253).
+pub const MAX_FDS: usize = 250;
+/// The daemon's socket inside the runtime directory.
+pub const SOCKET_NAME: &str = "vmpid.sock";
+/// The status page's flink inside the runtime directory.
+pub const STATUS_FLINK_NAME: &str = "status";
+
+/// Environment of a rank: where its daemon listens, who it is.
+pub mod env {
+    pub const SOCKET: &str = "VMPI_SOCKET";
+    pub const KEY: &str = "VMPI_KEY";
+    pub const JOBID: &str = "VMPI_JOBID";
+    pub const RANK: &str = "VMPI_RANK";
+    pub const SIZE: &str = "VMPI_SIZE";
+    pub const V: &str = "VMPI_V";
+    /// Directory that holds the runtime directory (tests and users override it).
+    pub const RUNTIME_DIR: &str = "VMPI_RUNTIME_DIR";
+}
+
+/// One program of an MPMD job.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct App {
+    /// Absolute path of the file to execute.
+    pub program: String,
+    /// `argv`, `argv[0]` included.
+    pub argv: Vec<String>,
+    /// The whole environment, except what the daemon adds per rank.
+    pub env: Vec<(String, String)>,
+    pub cwd: String,
+    /// Number of ranks.
+    pub ranks: u32,
+}
+
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Policy {
+    Rr,
+    Fifo,
+}
+
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnBlock {
+    /// A rank asleep in the kernel outside MPI gives up its core.
+    Release,
+    Keep,
+}
+
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Wtime {
+    Wall,
+    Rank,
+}
+
+/// How the ranks' standard streams are connected; the descriptors follow in `Fds` frames, in this order.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stdio {
+    /// Three descriptors: stdin (rank 0 only; others get /dev/null), stdout, stderr, shared by all ranks.
+    Shared,
+    /// `1 + 2 * ranks` descriptors: stdin of rank 0, then stdout and stderr of each rank.
+    PerRank,
+}
+
+/// What to run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct JobSpec {
+    pub apps: Vec<App>,
+    /// Total number of ranks.
+    pub ranks: u32,
+    /// V, as chosen or asked for: the largest number of ranks on one core.
+    pub v: u32,
+    /// CPU numbers given to the job.
+    pub cpus: Vec<u32>,
+    /// For each rank the index in `cpus`.
+    pub placement: Vec<u32>,
+    /// Pin each rank to its core's CPU.
+    pub bind: bool,
+    pub policy: Policy,
+    /// A rank that reaches no scheduling point for so long, while others are READY, loses its core; 0: never.
+    pub quantum_ms: u64,
+    pub on_block: OnBlock,
+    pub wtime: Wtime,
+    pub stdio: Stdio,
+    /// Number of descriptors that follow in `Fds` frames.
+    pub fds: u32,
+    /// Lines like "rank 3 failed" end the job at once (default); false: the other ranks go on (`--no-kill`-like modes).
+    pub kill_on_failure: bool,
+}
+
+/// How a process ended.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    Exited(i32),
+    Signaled(i32),
+}
+
+impl Ended {
+    /// The shell's number: the code, or 128 + signal.
+    pub fn code(self) -> i32 {
+        match self {
+            Ended::Exited(code) => code,
+            Ended::Signaled(signal) => 128 + signal,
+        }
+    }
+}
+
+/// Why a job ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "cause")]
+pub enum Cause {
+    /// All ranks ended with code 0.
+    Success,
+    /// A rank ended with a non-zero code or by a signal, or without MPI_Finalize; the first one.
+    RankFailed { rank: u32, pid: i32, ended: Ended, finalized: bool, initialized: bool },
+    /// MPI_Abort, or a fatal MPI error.
+    Aborted { rank: u32, pid: i32, code: i32, reason: String },
+    /// The launcher asked for it (Ctrl-C, TERM, timeout).
+    Cancelled { reason: String, code: i32 },
+    /// The launcher's connection broke.
+    LauncherDied,
+    /// The daemon is shutting down.
+    Shutdown,
+    /// The daemon could not go on with this job.
+    Internal { reason: String },
+}
+
+/// One rank's end.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RankEnd {
+    pub rank: u32,
+    pub pid: i32,
+    pub ended: Ended,
+    /// MPI_Init was called.
+    pub initialized: bool,
+    pub finalized: bool,
+    /// Process-POV clock at the end, seconds; 0 if MPI was never initialized.
+    pub rtime_s: f64,
+    pub switches: u64,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "type")]
+pub enum Request {
+    Hello { version: String, protocol: u32 },
+    /// A launcher submits a job; `Fds` frames follow until `spec.fds` descriptors have arrived.
+    Submit { spec: Box<JobSpec> },
+    Fds { count: u32 },
+    /// The launcher ends its job: `signal` to all ranks (TERM first, KILL after `grace_ms`).
+    Cancel { reason: String, code: i32, signal: i32, grace_ms: u64 },
+    /// The launcher passes a signal on to all ranks (USR1, TSTP, CONT ...).
+    Forward { signal: i32 },
+    /// A rank in MPI_Init. Answer: `Attached` with two descriptors (node segment, job segment).
+    Attach { job: u32, rank: u32, key: String, face: String },
+    /// A rank has returned from MPI_Finalize.
+    Finalized,
+    /// A rank ends the job. No answer: the rank is killed.
+    Abort { code: i32, reason: String },
+    /// Tools.
+    Jobs,
+    Show { job: u32 },
+    Shutdown,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "type")]
+pub enum Reply {
+    Hello { version: String, protocol: u32, pid: i32 },
+    /// Nothing was done; `code` is the exit code that fits (2, 125, 126, 127).
+    Refused { reason: String, code: i32 },
+    Submitted { job: u32 },
+    /// All ranks have been spawned.
+    Started { pids: Vec<i32> },
+    Ended { rank: RankEnd },
+    /// The job is over and every process of it is gone.
+    Finished { cause: Cause, code: i32, report: Box<JobReport> },
+    Attached { job: u32, rank: u32, ranks: u32, appnum: u32 },
+    Jobs { jobs: Vec<JobReport> },
+    Show { job: Box<JobReport> },
+    ShuttingDown,
+}
+
+/// A job as `vmpictl ps` and `show` print it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct JobReport {
+    pub job: u32,
+    pub program: String,
+    pub ranks: u32,
+    pub v: u32,
+    pub launcher_pid: i32,
+    pub elapsed_s: f64,
+    pub policy: String,
+    pub faces: Vec<String>,
+    pub cores: Vec<CoreReport>,
+    pub rank_list: Vec<RankReport>,
+    /// Facts about transports: what was chosen and why.
+    pub notes: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct CoreReport {
+    pub cpu: u32,
+    pub ranks: u32,
+    pub running: Option<u32>,
+    pub ready: u32,
+    pub handoffs: u64,
+    pub running_s: f64,
+    pub idle_s: f64,
+    pub handoff_s: f64,
+    /// Largest number of ranks ever RUNNING at one time on this core (promise 1: at most 1), and how often it was more than one.
+    pub max_running: u32,
+    pub violations: u64,
+    /// Core-POV timer.
+    pub ptime_s: f64,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct RankReport {
+    pub rank: u32,
+    pub pid: i32,
+    pub cpu: u32,
+    pub state: String,
+    pub face: String,
+    /// Call, peer and tag that the rank waits for, if SUSPENDED.
+    pub waiting_on: String,
+    pub switches: u64,
+    pub rtime_s: f64,
+    pub ready_s: f64,
+    pub wait_s: f64,
+    pub away_s: f64,
+    pub sent_messages: u64,
+    pub sent_bytes: u64,
+    pub received_messages: u64,
+    pub received_bytes: u64,
+    pub unexpected: u64,
+    pub rss_bytes: u64,
+    pub warn: String,
+}
+
+/// A framed connection.
+pub struct Connection {
+    stream: UnixStream,
+    fds: Vec<OwnedFd>,
+}
+
+impl Connection {
+    pub fn new(stream: UnixStream) -> Connection {
+        Connection { stream, fds: Vec::new() }
+    }
+
+    pub fn stream(&self) -> &UnixStream {
+        &self.stream
+    }
+
+    /// Write one frame with descriptors; blocks.
+    pub fn send<T: Serialize>(&mut self, message: &T, fds: &[RawFd]) -> io::Result<()> {
+        use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
+        let body = serde_json::to_vec(message)?;
+        let mut frame = Vec::with_capacity(4 + body.len());
+        frame.extend_from_slice(&(body.len() as u32).to_le_bytes());
+        frame.extend_from_slice(&body);
+        let rights = [ControlMessage::ScmRights(fds)];
+        let control: &[ControlMessage] = if fds.is_empty() { &[] } else { &rights };
+        let sent = loop {
+            match sendmsg::<()>(self.stream.as_raw_fd(), &[IoSlice::new(&frame)], control, MsgFlags::MSG_NOSIGNAL, None) {
+                Ok(n) => break n,
+                Err(nix::errno::Errno::EINTR) => continue,
+                Err(e) => return Err(e.into()),
+            }
+        };
+        (&self.stream).write_all(&frame[sent..])
+    }
+
+    /// Read one frame; blocks. `Ok(None)`: the other side closed the connection.
+    pub fn receive<T: for<'de> Deserialize<'de>>(&mut self) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
+        let mut head = [0u8; 4];
+        let mut got = 0;
+        while got < 4 {
+            let n = self.read_some(&mut head[got..])?;
+            if n == 0 {
+                return if got == 0 { Ok(None) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
+            }
+            got += n;
+        }
+        let len = u32::from_le_bytes(head);
+        if len > MAX_FRAME_BYTES {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, format!("frame of {len} bytes is too long")));
+        }
+        let mut body = vec![0u8; len as usize];
+        (&self.stream).read_exact(&mut body)?;
+        let message = serde_json::from_slice(&body)?;
+        Ok(Some((message, std::mem::take(&mut self.fds))))
+    }
+
+    fn read_some(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
+        let mut space = nix::cmsg_space!([RawFd; MAX_FDS]);
+        loop {
+            let mut iov = [IoSliceMut::new(buf)];
+            let message = match recvmsg::<()>(
+                self.stream.as_raw_fd(),
+                &mut iov,
+                Some(&mut space),
+                MsgFlags::MSG_CMSG_CLOEXEC,
+            ) {
+                Ok(message) => message,
+                Err(nix::errno::Errno::EINTR) => continue,
+                Err(e) => return Err(e.into()),
+            };
+            for control in message.cmsgs()? {
+                if let ControlMessageOwned::ScmRights(fds) = control {
+                    // SAFETY: the kernel has just given these descriptors to this process; nobody else owns them.
+                    self.fds.extend(fds.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
+                }
+            }
+            return Ok(message.bytes);
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! The C entry points, one file per chapter of the standard.
+
+pub mod attr;
+pub mod coll;
+pub mod comm;
+pub mod datatype;
+pub mod env;
+pub mod errhandler;
+pub mod group;
+pub mod info;
+pub mod neighbor;
+pub mod op;
+pub mod p2p;
+pub mod request;
+pub mod topo;

@@ -1,0 +1,58 @@
+//! The one way into and out of every entry point.
+//!
+//! [`run`] takes the entry lock, checks that MPI is up, lets a rank that lost its core get it back (a scheduling
+//! point), runs the body, and turns an error into what the object's error handler makes of it.
+
+use crate::abi::Abi;
+use std::ffi::c_int;
+use vmpi_core::errors::Error;
+use vmpi_core::{errhandler, process};
+
+pub use vmpi_core::errhandler::Target;
+
+/// Run an entry point of an initialized MPI. `target` says whose error handler an error goes to.
+#[inline]
+pub fn run<A: Abi>(function: &'static str, target: Target, body: impl FnOnce() -> Result<(), Error>) -> c_int {
+    let _entered = process::enter();
+    if !process::is_active() {
+        return not_active::<A>(function);
+    }
+    process::scheduling_point();
+    match body() {
+        Ok(()) => 0,
+        Err(error) => raise::<A>(function, target, error),
+    }
+}
+
+/// Run an entry point that is allowed before MPI_Init and after MPI_Finalize (no scheduling point, no world).
+#[inline]
+pub fn run_any_time<A: Abi>(function: &'static str, body: impl FnOnce() -> Result<(), Error>) -> c_int {
+    let _entered = process::enter();
+    match body() {
+        Ok(()) => 0,
+        Err(error) => raise::<A>(function, Target::Process, error),
+    }
+}
+
+/// Hand `error` to the error handler of `target`; returns the code that the function returns if the handler returns.
+#[cold]
+pub fn raise<A: Abi>(function: &'static str, target: Target, error: Error) -> c_int {
+    A::err_out(errhandler::invoke(function, target, error))
+}
+
+/// The call is one that this vmpi does not offer.
+#[cold]
+pub fn unsupported<A: Abi>(function: &'static str) -> c_int {
+    run::<A>(function, Target::Process, || {
+        Err(Error::new(
+            A::unsupported(),
+            format!("{function} is not offered by this version of vmpi (see the README's table of what works)"),
+        ))
+    })
+}
+
+#[cold]
+fn not_active<A: Abi>(function: &'static str) -> c_int {
+    process::fatal_outside_mpi(function);
+    A::err_out(vmpi_core::errors::Class::Other.0)
+}

@@ -1,0 +1,10 @@
+//! The table of MPI's entry points, written once and generic over the face.
+//!
+//! Reading order: `abi` (what a face supplies), `entry` (the way in and out of every call), `export` (the macros that
+//! make symbols), then `c/` chapter by chapter, then `fortran/`.
+
+pub mod abi;
+pub mod c;
+pub mod entry;
+pub mod export;
+pub mod fortran;

@@ -1,0 +1,80 @@
+//! Core handles: a `u32` per object, the same in every face.
+//!
+//! Values below 4096 are predefined objects and have exactly the value that the MPI-5 standard ABI gives them
+//! (`MPI_COMM_WORLD` is 0x101 and so on); `FIRST_DYNAMIC + index` names an object that the program created.
+
+/// First handle value that does not name a predefined object.
+pub const FIRST_DYNAMIC: u32 = 4096;
+
+/// What all handle types have in common.
+pub trait Handle: Copy + Eq + std::hash::Hash + std::fmt::Debug + 'static {
+    /// The null handle of this kind, as the standard ABI numbers it.
+    const NULL: Self;
+    fn from_raw(raw: u32) -> Self;
+    fn raw(self) -> u32;
+    fn is_null(self) -> bool {
+        self == Self::NULL
+    }
+    /// Index of a created object in its table; `None` for a predefined one.
+    fn dynamic_index(self) -> Option<usize> {
+        self.raw().checked_sub(FIRST_DYNAMIC).map(|i| i as usize)
+    }
+}
+
+macro_rules! handles {
+    ($($(#[$doc:meta])* $name:ident = $null:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+        #[repr(transparent)]
+        pub struct $name(pub u32);
+        impl Handle for $name {
+            const NULL: Self = $name($null);
+            #[inline] fn from_raw(raw: u32) -> Self { $name(raw) }
+            #[inline] fn raw(self) -> u32 { self.0 }
+        }
+    )*};
+}
+
+handles! {
+    /// A communicator.
+    Comm = 0x100;
+    /// A group of ranks.
+    Group = 0x108;
+    /// A one-sided window.
+    Win = 0x110;
+    /// A file.
+    File = 0x118;
+    /// A session.
+    Session = 0x120;
+    /// A matched message.
+    Message = 0x128;
+    /// An info object.
+    Info = 0x130;
+    /// An error handler.
+    Errhandler = 0x140;
+    /// A request.
+    Request = 0x180;
+    /// A datatype.
+    Datatype = 0x200;
+    /// A reduction operation.
+    Op = 0x20;
+}
+
+impl Comm {
+    pub const WORLD: Comm = Comm(0x101);
+    pub const SELF: Comm = Comm(0x102);
+}
+impl Group {
+    pub const EMPTY: Group = Group(0x109);
+}
+impl Message {
+    pub const NO_PROC: Message = Message(0x129);
+}
+impl Info {
+    pub const ENV: Info = Info(0x131);
+}
+impl Errhandler {
+    pub const ARE_FATAL: Errhandler = Errhandler(0x141);
+    pub const ABORT: Errhandler = Errhandler(0x142);
+    pub const RETURN: Errhandler = Errhandler(0x143);
+}

@@ -1,0 +1,70 @@
+//! Handle tables: dynamic handle index to object.
+
+use crate::handle::{FIRST_DYNAMIC, Handle};
+use std::marker::PhantomData;
+
+/// Objects of one kind that the program created, by handle; slots are reused.
+pub struct Table<H, T> {
+    slots: Vec<Option<T>>,
+    free: Vec<u32>,
+    kind: PhantomData<H>,
+}
+
+impl<H: Handle, T> Table<H, T> {
+    pub const fn new() -> Self {
+        Table { slots: Vec::new(), free: Vec::new(), kind: PhantomData }
+    }
+
+    /// Store `object` and name it.
+    pub fn insert(&mut self, object: T) -> H {
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.slots[index as usize] = Some(object);
+                index
+            }
+            None => {
+                self.slots.push(Some(object));
+                (self.slots.len() - 1) as u32
+            }
+        };
+        H::from_raw(FIRST_DYNAMIC + index)
+    }
+
+    pub fn get(&self, handle: H) -> Option<&T> {
+        self.slots.get(handle.dynamic_index()?)?.as_ref()
+    }
+
+    pub fn get_mut(&mut self, handle: H) -> Option<&mut T> {
+        self.slots.get_mut(handle.dynamic_index()?)?.as_mut()
+    }
+
+    /// Forget the handle and return its object.
+    pub fn remove(&mut self, handle: H) -> Option<T> {
+        let index = handle.dynamic_index()?;
+        let object = self.slots.get_mut(index)?.take();
+        if object.is_some() {
+            self.free.push(index as u32);
+        }
+        object
+    }
+
+    /// Number of live objects.
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All live objects with their handles.
+    pub fn iter(&self) -> impl Iterator<Item = (H, &T)> {
+        self.slots.iter().enumerate().filter_map(|(i, s)| Some((H::from_raw(FIRST_DYNAMIC + i as u32), s.as_ref()?)))
+    }
+}
+
+impl<H: Handle, T> Default for Table<H, T> {
+    fn default() -> Self {
+        Table::new()
+    }
+}
