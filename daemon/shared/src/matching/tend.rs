@@ -29,9 +29,9 @@ impl Endpoint {
         Endpoint { node, job, me, outgoing: Outgoing::new() }
     }
 
-    /// This rank's own queues.
+    /// This rank's own queues; use one result at a time.
     #[inline]
-    pub fn queues(&mut self) -> Queues<'_> {
+    pub fn queues(&self) -> Queues<'_> {
         // SAFETY: this rank is RUNNING or AWAY while it executes library code, so the queues are its own.
         unsafe { self.job.queues(self.me) }
     }
