@@ -1,0 +1,1 @@
+//! Each arithmetic against a reference.
