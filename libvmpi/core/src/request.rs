@@ -320,7 +320,7 @@ pub fn run(operation: &mut dyn Progress) -> Result<Status> {
 }
 
 /// Is the request complete (or null, or inactive)?
-fn is_complete(request: Request) -> Result<bool> {
+pub fn is_complete(request: Request) -> Result<bool> {
     if request == crate::handle::Handle::NULL {
         return Ok(true);
     }

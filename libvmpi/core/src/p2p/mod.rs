@@ -30,5 +30,4 @@ pub enum Mode {
     Ready,
 }
 
-/// Largest tag of user messages (`MPI_TAG_UB`).
-pub const TAG_UB: i32 = i32::MAX;
+pub use crate::attr::TAG_UB_VALUE as TAG_UB;

@@ -24,6 +24,7 @@ pub(super) enum Data {
     #[default]
     User,
     /// In the user's buffer, in these blocks; the slot points to the list.
+    #[expect(dead_code, reason = "held for its address, which the slot or the envelope names")]
     Blocks(Box<[Block]>),
     /// Packed here.
     Packed(Vec<u8>),
