@@ -149,10 +149,7 @@ fn regular(parts: &[Placed]) -> Option<i64> {
     let same = |p: &Placed| {
         Rc::ptr_eq(&p.node, &first.node) || (p.is_run() && first.is_run() && p.node.size == first.node.size)
     };
-    parts
-        .windows(2)
-        .all(|w| same(&w[1]) && w[1].offset.wrapping_sub(w[0].offset) == stride)
-        .then_some(stride)
+    parts.windows(2).all(|w| same(&w[1]) && w[1].offset.wrapping_sub(w[0].offset) == stride).then_some(stride)
 }
 
 /// The runs of `parts` as a list, neighbours merged.
