@@ -105,7 +105,9 @@ fn is_dense(placed: &Placed, extent: i64) -> bool {
 fn length(value: i64, what: &str) -> Result<u64> {
     match u64::try_from(value) {
         Ok(value) => Ok(value),
-        Err(_) => fail(if what == "count" { Class::Count } else { Class::Arg }, format!("{what} is negative ({value})")),
+        Err(_) => {
+            fail(if what == "count" { Class::Count } else { Class::Arg }, format!("{what} is negative ({value})"))
+        }
     }
 }
 

@@ -67,10 +67,7 @@ pub fn match_size(class: i32, size: i32) -> Result<Datatype> {
         (consts::TYPECLASS_LOGICAL, 8) => dt::LOGICAL8,
         (consts::TYPECLASS_LOGICAL, 16) => dt::LOGICAL16,
         (
-            consts::TYPECLASS_REAL
-            | consts::TYPECLASS_INTEGER
-            | consts::TYPECLASS_COMPLEX
-            | consts::TYPECLASS_LOGICAL,
+            consts::TYPECLASS_REAL | consts::TYPECLASS_INTEGER | consts::TYPECLASS_COMPLEX | consts::TYPECLASS_LOGICAL,
             _,
         ) => return fail(Class::Arg, format!("no type of this class has {size} bytes")),
         _ => return fail(Class::Arg, format!("{class} is none of MPI_TYPECLASS_*")),

@@ -10,21 +10,64 @@ use std::rc::Rc;
 pub enum Recipe {
     Named(Datatype),
     Dup(Rc<Type>),
-    Contiguous { count: i64, child: Rc<Type> },
+    Contiguous {
+        count: i64,
+        child: Rc<Type>,
+    },
     /// `stride` in extents of `child`.
-    Vector { count: i64, blocklength: i64, stride: i64, child: Rc<Type> },
+    Vector {
+        count: i64,
+        blocklength: i64,
+        stride: i64,
+        child: Rc<Type>,
+    },
     /// `stride` in bytes.
-    Hvector { count: i64, blocklength: i64, stride: i64, child: Rc<Type> },
+    Hvector {
+        count: i64,
+        blocklength: i64,
+        stride: i64,
+        child: Rc<Type>,
+    },
     /// `displacements` in extents of `child`.
-    Indexed { blocklengths: Vec<i64>, displacements: Vec<i64>, child: Rc<Type> },
+    Indexed {
+        blocklengths: Vec<i64>,
+        displacements: Vec<i64>,
+        child: Rc<Type>,
+    },
     /// `displacements` in bytes.
-    Hindexed { blocklengths: Vec<i64>, displacements: Vec<i64>, child: Rc<Type> },
-    IndexedBlock { blocklength: i64, displacements: Vec<i64>, child: Rc<Type> },
-    HindexedBlock { blocklength: i64, displacements: Vec<i64>, child: Rc<Type> },
-    Struct { blocklengths: Vec<i64>, displacements: Vec<i64>, children: Vec<Rc<Type>> },
-    Resized { lb: i64, extent: i64, child: Rc<Type> },
+    Hindexed {
+        blocklengths: Vec<i64>,
+        displacements: Vec<i64>,
+        child: Rc<Type>,
+    },
+    IndexedBlock {
+        blocklength: i64,
+        displacements: Vec<i64>,
+        child: Rc<Type>,
+    },
+    HindexedBlock {
+        blocklength: i64,
+        displacements: Vec<i64>,
+        child: Rc<Type>,
+    },
+    Struct {
+        blocklengths: Vec<i64>,
+        displacements: Vec<i64>,
+        children: Vec<Rc<Type>>,
+    },
+    Resized {
+        lb: i64,
+        extent: i64,
+        child: Rc<Type>,
+    },
     /// `order`: `consts::ORDER_*`.
-    Subarray { sizes: Vec<i64>, subsizes: Vec<i64>, starts: Vec<i64>, order: i32, child: Rc<Type> },
+    Subarray {
+        sizes: Vec<i64>,
+        subsizes: Vec<i64>,
+        starts: Vec<i64>,
+        order: i32,
+        child: Rc<Type>,
+    },
     /// `distributions`: `consts::DISTRIBUTE_*`; `arguments` may be `consts::DISTRIBUTE_DFLT_DARG`.
     Darray {
         size: i64,
@@ -37,9 +80,17 @@ pub enum Recipe {
         child: Rc<Type>,
     },
     /// `precision`, `range`: decimal digits and exponent, or `consts::UNDEFINED`.
-    F90Real { precision: i32, range: i32 },
-    F90Complex { precision: i32, range: i32 },
-    F90Integer { range: i32 },
+    F90Real {
+        precision: i32,
+        range: i32,
+    },
+    F90Complex {
+        precision: i32,
+        range: i32,
+    },
+    F90Integer {
+        range: i32,
+    },
 }
 
 /// One argument of a constructor; the kinds say in which array of MPI_Type_get_contents it belongs and whether its
