@@ -191,7 +191,8 @@ crate::entry_points! {
     /// `MPI_Comm_set_info`.
     active fn comm_set_info = "MPI_Comm_set_info"(comm: CComm<A>, info: CInfo<A>) for on_comm::<A>(comm) => {
         let comm = get::<A>(comm)?;
-        comm.add_hints(&*info::get(dec::<A, _>(info))?);
+        let hints = info::get(dec::<A, _>(info))?;
+        comm.add_hints(&hints);
     }
 
     /// `MPI_Comm_get_info`.
