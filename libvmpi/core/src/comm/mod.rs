@@ -246,7 +246,7 @@ pub fn check_peer(comm: &Communicator, rank: i32) -> Result<u32> {
 
 /// A tag that the program gave for communicator construction, moved out of the way of collectives' tags.
 fn construction_tag(tag: i32) -> Result<i32> {
-    if tag < 0 || tag > crate::attr::TAG_UB_VALUE {
+    if !(0..=crate::attr::TAG_UB_VALUE).contains(&tag) {
         return fail(Class::Tag, format!("tag {tag} is not between 0 and {}", crate::attr::TAG_UB_VALUE));
     }
     Ok(tag | USER_TAG_BIT)
