@@ -91,7 +91,7 @@ impl Regions {
 }
 
 /// Which communicator a peer's rank belongs to.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Via {
     /// The collective's own (an intercommunicator's remote group).
     Main,
