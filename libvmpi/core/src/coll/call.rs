@@ -70,7 +70,12 @@ pub enum Types<'a> {
 pub enum Many<'a> {
     /// One after another, each with the block's count.
     Even(Block),
-    Listed { addr: *mut c_void, counts: Counts, displs: Counts, types: Types<'a> },
+    Listed {
+        addr: *mut c_void,
+        counts: Counts,
+        displs: Counts,
+        types: Types<'a>,
+    },
 }
 
 impl Many<'_> {

@@ -60,7 +60,10 @@ impl Data {
 #[derive(Clone, Debug)]
 pub enum Regions {
     /// `blocks` blocks of the first one's count, one after another.
-    Even { first: Data, blocks: usize },
+    Even {
+        first: Data,
+        blocks: usize,
+    },
     Listed(Vec<Data>),
 }
 
@@ -123,12 +126,26 @@ impl Ranks {
 /// One step of a plan.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Step {
-    Send { data: Data, to: i32, via: Via },
-    Recv { data: Data, from: i32, via: Via },
+    Send {
+        data: Data,
+        to: i32,
+        via: Via,
+    },
+    Recv {
+        data: Data,
+        from: i32,
+        via: Via,
+    },
     /// Same packed size on both sides; packs and unpacks as the types demand.
-    Copy { from: Data, to: Data },
+    Copy {
+        from: Data,
+        to: Data,
+    },
     /// `inout[i] = input[i] op inout[i]`; `input` is the lower rank's contribution.
-    Reduce { input: *mut u8, inout: Data },
+    Reduce {
+        input: *mut u8,
+        inout: Data,
+    },
     /// Wait for all messages started so far.
     Fence,
 }

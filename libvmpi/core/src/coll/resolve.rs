@@ -198,7 +198,8 @@ impl Resolver<'_> {
     }
 
     fn count(&self, count: i64) -> Result<u64> {
-        u64::try_from(count).map_err(|_| Error::new(Class::Count, format!("count is {count}, but must not be negative")))
+        u64::try_from(count)
+            .map_err(|_| Error::new(Class::Count, format!("count is {count}, but must not be negative")))
     }
 
     /// `what`: the argument, as a message calls it.
@@ -301,7 +302,10 @@ impl Resolver<'_> {
         }
         if side == Side::Root && !self.comm.is_inter() {
             if operands.send == operands.recv && count > 0 && !operands.send.is_null() && !in_place(operands.send) {
-                return fail(Class::Buffer, "send and receive buffer are the same; MPI_IN_PLACE says that this is meant");
+                return fail(
+                    Class::Buffer,
+                    "send and receive buffer are the same; MPI_IN_PLACE says that this is meant",
+                );
             }
             let (send, recv) = self.operands(operands, count, count)?;
             return Ok(Work::Reduce { send, recv: Some(recv), root, commutative: commutative(self) });
@@ -325,9 +329,7 @@ impl Resolver<'_> {
                 return fail(Class::Arg, "the array of receive counts is a null pointer");
             }
             // SAFETY: not null, and the caller vouches for the length.
-            Parts::Listed(array) => {
-                (0..ranks).map(|i| self.count(unsafe { array.get(i) })).collect::<Result<_>>()?
-            }
+            Parts::Listed(array) => (0..ranks).map(|i| self.count(unsafe { array.get(i) })).collect::<Result<_>>()?,
         };
         let total: u64 = counts.iter().sum();
         let own = counts[self.comm.rank as usize];

@@ -226,7 +226,14 @@ impl Shape {
 
 /// Execute one plan per rank `times` times over, without pause, in rendezvous mode and eagerly. `late`: this rank
 /// starts only when nobody else can go on; returns who was done by then.
-pub fn execute_with(shape: Shape, op: Op, plans: Vec<Plan>, times: usize, eager: bool, late: Option<usize>) -> Vec<usize> {
+pub fn execute_with(
+    shape: Shape,
+    op: Op,
+    plans: Vec<Plan>,
+    times: usize,
+    eager: bool,
+    late: Option<usize>,
+) -> Vec<usize> {
     let net = Rc::new(RefCell::new(Net { eager, ..Net::default() }));
     let plans: Vec<Rc<Plan>> = plans.into_iter().map(Rc::new).collect();
     let begin = |id: usize| {

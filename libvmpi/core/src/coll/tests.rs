@@ -240,7 +240,8 @@ fn alltoallv_gatherv_allgatherv() {
         // Elements from a to b, some none.
         let count = |from: usize, to: usize| (from * 3 + to * 5) % 7;
         let symmetric = |a: usize, b: usize| count(a.min(b), a.max(b));
-        let block = |from: usize, to: usize, len: usize| -> Vec<u64> { (0..len).map(|i| value(from, to * 10 + i)).collect() };
+        let block =
+            |from: usize, to: usize, len: usize| -> Vec<u64> { (0..len).map(|i| value(from, to * 10 + i)).collect() };
         for in_place in [false, true] {
             let len = |from, to| if in_place { symmetric(from, to) } else { count(from, to) };
             let setup = |ranks: Ranks, plan: &mut Plan| {
@@ -415,7 +416,11 @@ fn chosen_algorithms_agree() {
                 choose::build(plan, ranks, &Work::Gather { send: Some(data.data), recv, root, even: true });
                 let send = (ranks.rank as i32 == root).then(|| even(&all, n));
                 choose::build(plan, ranks, &Work::Scatter { send, recv: Some(result.data), root, even: true });
-                choose::build(plan, ranks, &Work::Allgather { send: Some(result.data), recv: even(&all, n), even: true });
+                choose::build(
+                    plan,
+                    ranks,
+                    &Work::Allgather { send: Some(result.data), recv: even(&all, n), even: true },
+                );
                 let sums = Buffer::blank(elem(rank), count);
                 choose::build(plan, ranks, &Work::Allreduce { send: data.data, recv: sums.data });
                 let recv = (ranks.rank as i32 == root).then_some(result.data);
@@ -460,7 +465,12 @@ fn plans_can_be_executed_again() {
 }
 
 /// What rank `id` of two groups of `a` and `b` has to do, built and run.
-fn between<T>(a: usize, b: usize, setup: impl Fn(usize, bool, usize) -> (T, Work), check: impl Fn(usize, bool, usize, &T)) {
+fn between<T>(
+    a: usize,
+    b: usize,
+    setup: impl Fn(usize, bool, usize) -> (T, Work),
+    check: impl Fn(usize, bool, usize, &T),
+) {
     let shape = Shape::Inter(a, b);
     let place = |id: usize| (id >= a, if id < a { id } else { id - a });
     let build = |id: usize| {
@@ -629,7 +639,11 @@ fn intercommunicators() {
 }
 
 /// Each rank sends block i to its i-th neighbour; what arrives is checked by direction.
-fn neighbour_exchange(lists: &[(Vec<i32>, Vec<i32>)], cartesian: bool, want: &dyn Fn(usize, usize) -> Option<(usize, usize)>) {
+fn neighbour_exchange(
+    lists: &[(Vec<i32>, Vec<i32>)],
+    cartesian: bool,
+    want: &dyn Fn(usize, usize) -> Option<(usize, usize)>,
+) {
     let setup = |ranks: Ranks, plan: &mut Plan| {
         let rank = ranks.rank as usize;
         let (sources, destinations) = &lists[rank];
