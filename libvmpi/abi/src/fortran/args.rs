@@ -13,7 +13,7 @@ use vmpi_core::handle::Handle;
 pub trait Arg<A: Abi> {
     /// What lives from before the C-level function is called until after it has returned.
     type Held;
-    /// What the C-level function is given (through [`Pass`]).
+    /// What the C-level function is given; a `*mut` serves for a `*const` parameter.
     type Passed;
 
     /// Read the Fortran argument at `arg`; `len` is the element count or hidden length given in the table (else 0).
@@ -33,69 +33,8 @@ pub trait Arg<A: Abi> {
     }
 }
 
-/// Conversion to the exact parameter type that the C-level function declares (pointer constness, names of one type).
-pub trait Pass<T> {
-    fn to(self) -> T;
-}
-
-/// Convert a passed value to the parameter type at hand.
-#[inline]
-pub fn convert<T>(passed: impl Pass<T>) -> T {
-    passed.to()
-}
-
-/// A value passed as it is.
-pub struct Value<T>(pub T);
-impl<T> Pass<T> for Value<T> {
-    #[inline]
-    fn to(self) -> T {
-        self.0
-    }
-}
-impl Pass<isize> for Value<i64> {
-    #[inline]
-    fn to(self) -> isize {
-        self.0 as isize
-    }
-}
-
-/// A pointer, to whatever constness the parameter wants.
-pub struct Pointer<T>(pub *mut T);
-impl<T> Pass<*mut T> for Pointer<T> {
-    #[inline]
-    fn to(self) -> *mut T {
-        self.0
-    }
-}
-impl<T> Pass<*const T> for Pointer<T> {
-    #[inline]
-    fn to(self) -> *const T {
-        self.0
-    }
-}
-
-macro_rules! pointer_as {
-    ($($from:ty => $to:ty;)*) => {$(
-        impl Pass<*mut $to> for Pointer<$from> {
-            #[inline]
-            fn to(self) -> *mut $to {
-                self.0.cast()
-            }
-        }
-        impl Pass<*const $to> for Pointer<$from> {
-            #[inline]
-            fn to(self) -> *const $to {
-                self.0.cast()
-            }
-        }
-    )*};
-}
-pointer_as! {
-    c_int => [c_int; 3];
-    i64 => isize;
-    i64 => c_void;
-    c_void => *mut c_void;
-}
+/// MPI_Aint as the C functions take it.
+pub type CAint = isize;
 
 macro_rules! by_pointer {
     ($($(#[$doc:meta])* $kind:ident: $ty:ty;)*) => {$(
@@ -103,14 +42,14 @@ macro_rules! by_pointer {
         pub enum $kind {}
         impl<A: Abi> Arg<A> for $kind {
             type Held = *mut c_void;
-            type Passed = Pointer<$ty>;
+            type Passed = *mut $ty;
             #[inline]
             unsafe fn take(arg: *mut c_void, _len: usize) -> *mut c_void {
                 arg
             }
             #[inline]
-            fn pass(held: &mut *mut c_void) -> Pointer<$ty> {
-                Pointer(held.cast())
+            fn pass(held: &mut *mut c_void) -> *mut $ty {
+                held.cast()
             }
         }
     )*};
@@ -121,8 +60,12 @@ by_pointer! {
     /// INTEGER by reference, scalar or array, in or out, when C takes a pointer too. LOGICAL arrays that only go in
     /// are INTEGERs as well: C takes any nonzero value as true.
     Ints: c_int;
-    /// INTEGER(KIND=MPI_ADDRESS_KIND, MPI_COUNT_KIND or MPI_OFFSET_KIND) by reference, scalar or array.
-    Aints: i64;
+    /// An INTEGER(3, *) array: C's `int [][3]`.
+    Triples: [c_int; 3];
+    /// INTEGER(KIND=MPI_ADDRESS_KIND) by reference, scalar or array.
+    Aints: CAint;
+    /// INTEGER(KIND=MPI_COUNT_KIND) of a function with `_x` in its name, by reference.
+    Counts: i64;
 }
 
 macro_rules! by_value {
@@ -131,15 +74,15 @@ macro_rules! by_value {
         pub enum $kind {}
         impl<A: Abi> Arg<A> for $kind {
             type Held = $to;
-            type Passed = Value<$to>;
+            type Passed = $to;
             #[inline]
             unsafe fn take(arg: *mut c_void, _len: usize) -> $to {
                 // SAFETY: the caller passes the address of such a Fortran variable; it may be under-aligned.
                 $convert(unsafe { arg.cast::<$from>().read_unaligned() })
             }
             #[inline]
-            fn pass(held: &mut $to) -> Value<$to> {
-                Value(*held)
+            fn pass(held: &mut $to) -> $to {
+                *held
             }
         }
     )*};
@@ -149,36 +92,38 @@ by_value! {
     Int: c_int => c_int, |v| v;
     /// A LOGICAL that C takes by value.
     LogicalIn: c_int => c_int, |v| c_int::from(v != 0);
-    /// An address-, count- or offset-sized INTEGER that C takes by value.
-    Aint: i64 => i64, |v| v;
+    /// An INTEGER(KIND=MPI_ADDRESS_KIND) that C takes by value.
+    Aint: CAint => CAint, |v| v;
+    /// An INTEGER(KIND=MPI_COUNT_KIND) that a function with `_x` in its name takes by value.
+    Count: i64 => i64, |v| v;
     /// A default INTEGER where C takes an MPI_Aint by value (MPI-1 procedures).
-    IntAsAint: c_int => i64, i64::from;
+    IntAsAint: c_int => CAint, |v| v as CAint;
 }
 
 /// MPI_Get_address's location: MPI_BOTTOM's address is 0, not that of the common block.
 pub enum Location {}
 impl<A: Abi> Arg<A> for Location {
     type Held = *mut c_void;
-    type Passed = Pointer<c_void>;
+    type Passed = *mut c_void;
     unsafe fn take(arg: *mut c_void, _len: usize) -> *mut c_void {
         if A::buf_in(arg) as usize == consts::BOTTOM { std::ptr::null_mut() } else { arg }
     }
-    fn pass(held: &mut *mut c_void) -> Pointer<c_void> {
-        Pointer(*held)
+    fn pass(held: &mut *mut c_void) -> *mut c_void {
+        *held
     }
 }
 
 /// Default INTEGERs where C takes an array of MPI_Aint (MPI-1 procedures).
 pub enum IntsAsAints {}
 impl<A: Abi> Arg<A> for IntsAsAints {
-    type Held = Vec<i64>;
-    type Passed = Pointer<i64>;
-    unsafe fn take(arg: *mut c_void, len: usize) -> Vec<i64> {
+    type Held = Vec<CAint>;
+    type Passed = *mut CAint;
+    unsafe fn take(arg: *mut c_void, len: usize) -> Vec<CAint> {
         // SAFETY: the array has `len` INTEGERs.
-        (0..len).map(|i| i64::from(unsafe { arg.cast::<c_int>().add(i).read_unaligned() })).collect()
+        (0..len).map(|i| unsafe { arg.cast::<c_int>().add(i).read_unaligned() } as CAint).collect()
     }
-    fn pass(held: &mut Vec<i64>) -> Pointer<i64> {
-        Pointer(held.as_mut_ptr())
+    fn pass(held: &mut Vec<CAint>) -> *mut CAint {
+        held.as_mut_ptr()
     }
 }
 
@@ -191,15 +136,15 @@ pub struct Local<T> {
 /// A default INTEGER that gets an MPI_Aint (MPI-1 procedures); a value that does not fit is cut off, as Open MPI does.
 pub enum AintAsInt {}
 impl<A: Abi> Arg<A> for AintAsInt {
-    type Held = Local<i64>;
-    type Passed = Pointer<i64>;
-    unsafe fn take(arg: *mut c_void, _len: usize) -> Local<i64> {
+    type Held = Local<CAint>;
+    type Passed = *mut CAint;
+    unsafe fn take(arg: *mut c_void, _len: usize) -> Local<CAint> {
         Local { arg, value: 0 }
     }
-    fn pass(held: &mut Local<i64>) -> Pointer<i64> {
-        Pointer(&raw mut held.value)
+    fn pass(held: &mut Local<CAint>) -> *mut CAint {
+        &raw mut held.value
     }
-    unsafe fn give(held: Local<i64>, code: c_int) {
+    unsafe fn give(held: Local<CAint>, code: c_int) {
         if code == 0 {
             // SAFETY: `arg` is an INTEGER.
             unsafe { held.arg.cast::<c_int>().write_unaligned(held.value as c_int) };
@@ -214,14 +159,14 @@ const UNTOUCHED: c_int = c_int::MIN;
 pub enum LogicalOut {}
 impl<A: Abi> Arg<A> for LogicalOut {
     type Held = Local<c_int>;
-    type Passed = Pointer<c_int>;
+    type Passed = *mut c_int;
     #[inline]
     unsafe fn take(arg: *mut c_void, _len: usize) -> Local<c_int> {
         Local { arg, value: UNTOUCHED }
     }
     #[inline]
-    fn pass(held: &mut Local<c_int>) -> Pointer<c_int> {
-        Pointer(&raw mut held.value)
+    fn pass(held: &mut Local<c_int>) -> *mut c_int {
+        &raw mut held.value
     }
     #[inline]
     unsafe fn give(held: Local<c_int>, _code: c_int) {
@@ -236,12 +181,12 @@ impl<A: Abi> Arg<A> for LogicalOut {
 pub enum LogicalsOut {}
 impl<A: Abi> Arg<A> for LogicalsOut {
     type Held = (*mut c_void, Vec<c_int>);
-    type Passed = Pointer<c_int>;
+    type Passed = *mut c_int;
     unsafe fn take(arg: *mut c_void, len: usize) -> (*mut c_void, Vec<c_int>) {
         (arg, vec![UNTOUCHED; len])
     }
-    fn pass(held: &mut (*mut c_void, Vec<c_int>)) -> Pointer<c_int> {
-        Pointer(held.1.as_mut_ptr())
+    fn pass(held: &mut (*mut c_void, Vec<c_int>)) -> *mut c_int {
+        held.1.as_mut_ptr()
     }
     unsafe fn give((arg, values): (*mut c_void, Vec<c_int>), _code: c_int) {
         for (i, value) in values.into_iter().enumerate().filter(|(_, value)| *value != UNTOUCHED) {
@@ -255,12 +200,12 @@ impl<A: Abi> Arg<A> for LogicalsOut {
 pub enum IndexOut {}
 impl<A: Abi> Arg<A> for IndexOut {
     type Held = Local<c_int>;
-    type Passed = Pointer<c_int>;
+    type Passed = *mut c_int;
     unsafe fn take(arg: *mut c_void, _len: usize) -> Local<c_int> {
         Local { arg, value: UNTOUCHED }
     }
-    fn pass(held: &mut Local<c_int>) -> Pointer<c_int> {
-        Pointer(&raw mut held.value)
+    fn pass(held: &mut Local<c_int>) -> *mut c_int {
+        &raw mut held.value
     }
     unsafe fn give(held: Local<c_int>, _code: c_int) {
         if held.value != UNTOUCHED {
@@ -295,15 +240,15 @@ unsafe fn handle_out<A: Codec<H>, H: Handle>(arg: *mut c_void, i: usize, handle:
 pub struct In<H>(PhantomData<H>);
 impl<A: Abi + Codec<H>, H: Handle> Arg<A> for In<H> {
     type Held = C<A, H>;
-    type Passed = Value<C<A, H>>;
+    type Passed = C<A, H>;
     #[inline]
     unsafe fn take(arg: *mut c_void, _len: usize) -> C<A, H> {
         // SAFETY: `arg` is an INTEGER handle.
         unsafe { handle_in::<A, H>(arg, 0) }
     }
     #[inline]
-    fn pass(held: &mut C<A, H>) -> Value<C<A, H>> {
-        Value(*held)
+    fn pass(held: &mut C<A, H>) -> C<A, H> {
+        *held
     }
 }
 
@@ -311,14 +256,14 @@ impl<A: Abi + Codec<H>, H: Handle> Arg<A> for In<H> {
 pub struct Out<H>(PhantomData<H>);
 impl<A: Abi + Codec<H>, H: Handle> Arg<A> for Out<H> {
     type Held = Local<C<A, H>>;
-    type Passed = Pointer<C<A, H>>;
+    type Passed = *mut C<A, H>;
     #[inline]
     unsafe fn take(arg: *mut c_void, _len: usize) -> Self::Held {
         Local { arg, value: A::enc(H::NULL) }
     }
     #[inline]
     fn pass(held: &mut Self::Held) -> Self::Passed {
-        Pointer(&raw mut held.value)
+        &raw mut held.value
     }
     #[inline]
     unsafe fn give(held: Self::Held, code: c_int) {
@@ -333,7 +278,7 @@ impl<A: Abi + Codec<H>, H: Handle> Arg<A> for Out<H> {
 pub struct InOut<H>(PhantomData<H>);
 impl<A: Abi + Codec<H>, H: Handle> Arg<A> for InOut<H> {
     type Held = Local<C<A, H>>;
-    type Passed = Pointer<C<A, H>>;
+    type Passed = *mut C<A, H>;
     #[inline]
     unsafe fn take(arg: *mut c_void, _len: usize) -> Self::Held {
         // SAFETY: `arg` is an INTEGER handle.
@@ -341,7 +286,7 @@ impl<A: Abi + Codec<H>, H: Handle> Arg<A> for InOut<H> {
     }
     #[inline]
     fn pass(held: &mut Self::Held) -> Self::Passed {
-        Pointer(&raw mut held.value)
+        &raw mut held.value
     }
     #[inline]
     unsafe fn give(held: Self::Held, _code: c_int) {
@@ -354,13 +299,13 @@ impl<A: Abi + Codec<H>, H: Handle> Arg<A> for InOut<H> {
 pub struct Ins<H>(PhantomData<H>);
 impl<A: Abi + Codec<H>, H: Handle> Arg<A> for Ins<H> {
     type Held = Vec<C<A, H>>;
-    type Passed = Pointer<C<A, H>>;
+    type Passed = *mut C<A, H>;
     unsafe fn take(arg: *mut c_void, len: usize) -> Self::Held {
         // SAFETY: `arg` has `len` INTEGER handles.
         (0..len).map(|i| unsafe { handle_in::<A, H>(arg, i) }).collect()
     }
     fn pass(held: &mut Self::Held) -> Self::Passed {
-        Pointer(held.as_mut_ptr())
+        held.as_mut_ptr()
     }
 }
 
@@ -374,12 +319,12 @@ pub struct LocalHandles<T> {
 pub struct Outs<H>(PhantomData<H>);
 impl<A: Abi + Codec<H>, H: Handle> Arg<A> for Outs<H> {
     type Held = LocalHandles<C<A, H>>;
-    type Passed = Pointer<C<A, H>>;
+    type Passed = *mut C<A, H>;
     unsafe fn take(arg: *mut c_void, len: usize) -> Self::Held {
         LocalHandles { arg, values: vec![A::enc(H::NULL); len] }
     }
     fn pass(held: &mut Self::Held) -> Self::Passed {
-        Pointer(held.values.as_mut_ptr())
+        held.values.as_mut_ptr()
     }
     unsafe fn give(held: Self::Held, code: c_int) {
         if code != 0 {
@@ -396,13 +341,13 @@ impl<A: Abi + Codec<H>, H: Handle> Arg<A> for Outs<H> {
 pub struct InOuts<H>(PhantomData<H>);
 impl<A: Abi + Codec<H>, H: Handle> Arg<A> for InOuts<H> {
     type Held = LocalHandles<C<A, H>>;
-    type Passed = Pointer<C<A, H>>;
+    type Passed = *mut C<A, H>;
     unsafe fn take(arg: *mut c_void, len: usize) -> Self::Held {
         // SAFETY: `arg` has `len` INTEGER handles.
         LocalHandles { arg, values: (0..len).map(|i| unsafe { handle_in::<A, H>(arg, i) }).collect() }
     }
     fn pass(held: &mut Self::Held) -> Self::Passed {
-        Pointer(held.values.as_mut_ptr())
+        held.values.as_mut_ptr()
     }
     unsafe fn give(held: Self::Held, _code: c_int) {
         for (i, value) in held.values.into_iter().enumerate() {
@@ -423,7 +368,7 @@ pub struct HeldStatuses<S> {
 pub enum Statuses {}
 impl<A: Abi> Arg<A> for Statuses {
     type Held = HeldStatuses<A::Status>;
-    type Passed = Pointer<A::Status>;
+    type Passed = *mut A::Status;
     #[inline]
     unsafe fn take(arg: *mut c_void, len: usize) -> Self::Held {
         let arg: *mut A::Status = arg.cast();
@@ -437,7 +382,7 @@ impl<A: Abi> Arg<A> for Statuses {
     }
     #[inline]
     fn pass(held: &mut Self::Held) -> Self::Passed {
-        Pointer(if held.copies.is_empty() { held.arg } else { held.copies.as_mut_ptr() })
+        if held.copies.is_empty() { held.arg } else { held.copies.as_mut_ptr() }
     }
     #[inline]
     unsafe fn give(held: Self::Held, _code: c_int) {
@@ -452,7 +397,7 @@ impl<A: Abi> Arg<A> for Statuses {
 pub enum Status {}
 impl<A: Abi> Arg<A> for Status {
     type Held = HeldStatuses<A::Status>;
-    type Passed = Pointer<A::Status>;
+    type Passed = *mut A::Status;
     #[inline]
     unsafe fn take(arg: *mut c_void, _len: usize) -> Self::Held {
         // SAFETY: `arg` is one status, or ignored.
@@ -473,15 +418,15 @@ impl<A: Abi> Arg<A> for Status {
 pub enum StrIn {}
 impl<A: Abi> Arg<A> for StrIn {
     type Held = Vec<u8>;
-    type Passed = Pointer<c_char>;
+    type Passed = *mut c_char;
     unsafe fn take(arg: *mut c_void, len: usize) -> Vec<u8> {
         // SAFETY: `arg` has `len` characters.
         let mut string = trimmed(unsafe { std::slice::from_raw_parts(arg.cast(), len) }).to_vec();
         string.push(0);
         string
     }
-    fn pass(held: &mut Vec<u8>) -> Pointer<c_char> {
-        Pointer(held.as_mut_ptr().cast())
+    fn pass(held: &mut Vec<u8>) -> *mut c_char {
+        held.as_mut_ptr().cast()
     }
 }
 
@@ -496,14 +441,14 @@ pub fn trimmed(string: &[u8]) -> &[u8] {
 pub enum StrOut {}
 impl<A: Abi> Arg<A> for StrOut {
     type Held = HeldString;
-    type Passed = Pointer<c_char>;
+    type Passed = *mut c_char;
     unsafe fn take(arg: *mut c_void, len: usize) -> HeldString {
         let mut buffer = vec![0; longest_string::<A>().max(len) + 1];
         buffer[0] = NOT_WRITTEN;
         HeldString { arg: arg.cast(), len, buffer }
     }
-    fn pass(held: &mut HeldString) -> Pointer<c_char> {
-        Pointer(held.buffer.as_mut_ptr().cast())
+    fn pass(held: &mut HeldString) -> *mut c_char {
+        held.buffer.as_mut_ptr().cast()
     }
     unsafe fn give(held: HeldString, code: c_int) {
         if code != 0 || held.buffer[0] == NOT_WRITTEN {

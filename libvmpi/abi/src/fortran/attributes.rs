@@ -6,8 +6,10 @@ use crate::entry::{self, Target};
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use vmpi_core::attr::{self, Kind, Value};
+use vmpi_core::consts::{HOST, IO, LASTUSEDCODE, TAG_UB, UNIVERSE_SIZE, WIN_BASE, WIN_MODEL};
 use vmpi_core::errors::{Error, Result};
 use vmpi_core::handle::{Comm, Datatype, Handle, Win};
+use vmpi_core::{comm, datatype};
 
 /// An integer kind in which Fortran callbacks take attribute values and extra state.
 trait Word: Copy + Default + 'static {
@@ -17,20 +19,16 @@ trait Word: Copy + Default + 'static {
 
 impl Word for c_int {
     fn from_value(value: Value) -> c_int {
-        i64::from_value(value) as c_int
+        value.as_integer()
     }
     fn to_value(self) -> Value {
         Value::Integer(self)
     }
 }
 
-impl Word for i64 {
-    fn from_value(value: Value) -> i64 {
-        match value {
-            Value::Pointer(pointer) => pointer as i64,
-            Value::Integer(integer) => i64::from(integer),
-            Value::Address(address) => address,
-        }
+impl Word for isize {
+    fn from_value(value: Value) -> isize {
+        value.as_address()
     }
     fn to_value(self) -> Value {
         Value::Address(self)
@@ -38,9 +36,9 @@ impl Word for i64 {
 }
 
 /// SUBROUTINE COPY_FN(OLD, KEYVAL, EXTRA_STATE, VALUE_IN, VALUE_OUT, FLAG, IERROR)
-type Copy_<W> = unsafe extern "C" fn(*mut c_int, *mut c_int, *mut W, *mut W, *mut W, *mut c_int, *mut c_int);
+type CopyFunction<W> = unsafe extern "C" fn(*mut c_int, *mut c_int, *mut W, *mut W, *mut W, *mut c_int, *mut c_int);
 /// SUBROUTINE DELETE_FN(OBJECT, KEYVAL, VALUE, EXTRA_STATE, IERROR)
-type Delete<W> = unsafe extern "C" fn(*mut c_int, *mut c_int, *mut W, *mut W, *mut c_int);
+type DeleteFunction<W> = unsafe extern "C" fn(*mut c_int, *mut c_int, *mut W, *mut W, *mut c_int);
 
 /// The Fortran INTEGER for an object of `kind`.
 fn fobject<A: Abi>(kind: Kind, object: u32) -> c_int {
@@ -62,12 +60,12 @@ fn keyval_in<A: Abi>(keyval: c_int) -> i32 {
     if core != keyval {
         return core;
     }
-    let below = A::keyval_in(keyval.wrapping_sub(1));
-    if is_predefined(below) && below != keyval.wrapping_sub(1) { below } else { core }
+    let c_key = keyval.wrapping_sub(1);
+    let below = A::keyval_in(c_key);
+    if below != c_key && is_predefined(below) { below } else { core }
 }
 
 fn is_predefined(keyval: i32) -> bool {
-    use vmpi_core::consts::{TAG_UB, UNIVERSE_SIZE, WIN_BASE, WIN_MODEL};
     (TAG_UB..=UNIVERSE_SIZE).contains(&keyval) || (WIN_BASE..=WIN_MODEL).contains(&keyval)
 }
 
@@ -84,8 +82,8 @@ unsafe fn create_keyval<A: Abi, W: Word>(
     // SAFETY: addresses of procedures or null; promised by the caller.
     let (copy_fn, delete_fn) = unsafe {
         (
-            std::mem::transmute::<*mut c_void, Option<Copy_<W>>>(copy_fn),
-            std::mem::transmute::<*mut c_void, Option<Delete<W>>>(delete_fn),
+            std::mem::transmute::<*mut c_void, Option<CopyFunction<W>>>(copy_fn),
+            std::mem::transmute::<*mut c_void, Option<DeleteFunction<W>>>(delete_fn),
         )
     };
     entry::run::<A>(function, Target::Process, || {
@@ -130,7 +128,7 @@ unsafe fn create_keyval<A: Abi, W: Word>(
             }
             callback_result::<A>(ierror)
         };
-        let created = attr::create_keyval(kind, Some(Rc::new(copy)), Some(Rc::new(delete)));
+        let created = attr::create_keyval(kind, Rc::new(copy), Rc::new(delete));
         // SAFETY: promised by the caller.
         unsafe { keyval.write_unaligned(A::keyval_out(created)) };
         Ok(())
@@ -141,14 +139,19 @@ unsafe fn create_keyval<A: Abi, W: Word>(
 /// `value` must be valid for writes; `flag` too.
 unsafe fn get<A: Abi, W: Word>(
     function: &'static str,
-    target: Target,
-    (kind, object): (Kind, u32),
+    (target, kind, object): (Target, Kind, u32),
     keyval: c_int,
     value: *mut W,
     flag: *mut c_int,
 ) -> c_int {
     entry::run::<A>(function, target, || {
-        let found = attr::get(kind, object, keyval_in::<A>(keyval))?;
+        check(kind, object)?;
+        let keyval = keyval_in::<A>(keyval);
+        let found = attr::get(kind, object, keyval)?.map(|value| match keyval {
+            IO | HOST => Value::Integer(A::rank_out(value.as_integer())),
+            LASTUSEDCODE => Value::Integer(A::err_out(value.as_integer())),
+            _ => value,
+        });
         // SAFETY: promised by the caller.
         unsafe {
             flag.write_unaligned(c_int::from(found.is_some()));
@@ -160,21 +163,38 @@ unsafe fn get<A: Abi, W: Word>(
     })
 }
 
-fn set<A: Abi>(function: &'static str, target: Target, object: (Kind, u32), keyval: c_int, value: impl Word) -> c_int {
-    entry::run::<A>(function, target, || attr::set(object.0, object.1, keyval_in::<A>(keyval), value.to_value()))
+/// Is there such an object?
+fn check(kind: Kind, object: u32) -> Result<()> {
+    match kind {
+        Kind::Comm => comm::get(Comm::from_raw(object)).map(drop),
+        Kind::Type => datatype::get(Datatype::from_raw(object)).map(drop),
+        Kind::Win => Ok(()),
+    }
 }
 
-fn delete<A: Abi>(function: &'static str, target: Target, object: (Kind, u32), keyval: c_int) -> c_int {
-    entry::run::<A>(function, target, || attr::delete(object.0, object.1, keyval_in::<A>(keyval)))
+fn set<A: Abi>(function: &'static str, of: (Target, Kind, u32), keyval: c_int, value: impl Word) -> c_int {
+    let (target, kind, object) = of;
+    entry::run::<A>(function, target, || {
+        check(kind, object)?;
+        attr::set(kind, object, keyval_in::<A>(keyval), value.to_value())
+    })
 }
 
-fn comm<A: Abi>(comm: CComm<A>) -> (Target, (Kind, u32)) {
-    let comm = <A as Codec<Comm>>::dec(comm);
-    (Target::Comm(comm), (Kind::Comm, comm.raw()))
+fn delete<A: Abi>(function: &'static str, of: (Target, Kind, u32), keyval: c_int) -> c_int {
+    let (target, kind, object) = of;
+    entry::run::<A>(function, target, || {
+        check(kind, object)?;
+        attr::delete(kind, object, keyval_in::<A>(keyval))
+    })
 }
 
-fn datatype<A: Abi>(ty: CDatatype<A>) -> (Target, (Kind, u32)) {
-    (Target::Process, (Kind::Type, <A as Codec<Datatype>>::dec(ty).raw()))
+fn of_comm<A: Abi>(handle: CComm<A>) -> (Target, Kind, u32) {
+    let handle = <A as Codec<Comm>>::dec(handle);
+    (Target::Comm(handle), Kind::Comm, handle.raw())
+}
+
+fn of_type<A: Abi>(handle: CDatatype<A>) -> (Target, Kind, u32) {
+    (Target::Process, Kind::Type, <A as Codec<Datatype>>::dec(handle).raw())
 }
 
 macro_rules! keyval_creators {
@@ -195,36 +215,34 @@ macro_rules! keyval_creators {
     )*};
 }
 keyval_creators! {
-    comm_create_keyval: "MPI_Comm_create_keyval", Kind::Comm, i64;
-    type_create_keyval: "MPI_Type_create_keyval", Kind::Type, i64;
+    comm_create_keyval: "MPI_Comm_create_keyval", Kind::Comm, isize;
+    type_create_keyval: "MPI_Type_create_keyval", Kind::Type, isize;
     keyval_create: "MPI_Keyval_create", Kind::Comm, c_int;
 }
 
 macro_rules! accessors {
-    ($($get:ident $get_mpi:literal, $set:ident $set_mpi:literal: $handle:ty, $object:ident, $word:ty;)*) => {$(
+    ($($get:ident $get_mpi:literal, $set:ident $set_mpi:literal: $handle:ty, $of:ident, $word:ty;)*) => {$(
         #[doc = concat!($get_mpi, ".")]
         ///
         /// # Safety
         /// `value` and `flag` must be valid for writes.
         pub unsafe fn $get<A: Abi>(object: $handle, keyval: c_int, value: *mut $word, flag: *mut c_int) -> c_int {
-            let (target, object) = $object::<A>(object);
             // SAFETY: promised by the caller.
-            unsafe { get::<A, $word>($get_mpi, target, object, keyval, value, flag) }
+            unsafe { get::<A, $word>($get_mpi, $of::<A>(object), keyval, value, flag) }
         }
         #[doc = concat!($set_mpi, ".")]
         ///
         /// # Safety
         /// MPI's contract.
         pub unsafe fn $set<A: Abi>(object: $handle, keyval: c_int, value: $word) -> c_int {
-            let (target, object) = $object::<A>(object);
-            set::<A>($set_mpi, target, object, keyval, value)
+            set::<A>($set_mpi, $of::<A>(object), keyval, value)
         }
     )*};
 }
 accessors! {
-    comm_get_attr "MPI_Comm_get_attr", comm_set_attr "MPI_Comm_set_attr": CComm<A>, comm, i64;
-    type_get_attr "MPI_Type_get_attr", type_set_attr "MPI_Type_set_attr": CDatatype<A>, datatype, i64;
-    attr_get "MPI_Attr_get", attr_put "MPI_Attr_put": CComm<A>, comm, c_int;
+    comm_get_attr "MPI_Comm_get_attr", comm_set_attr "MPI_Comm_set_attr": CComm<A>, of_comm, isize;
+    type_get_attr "MPI_Type_get_attr", type_set_attr "MPI_Type_set_attr": CDatatype<A>, of_type, isize;
+    attr_get "MPI_Attr_get", attr_put "MPI_Attr_put": CComm<A>, of_comm, c_int;
 }
 
 /// MPI_COMM_DELETE_ATTR and MPI_ATTR_DELETE.
@@ -232,8 +250,7 @@ accessors! {
 /// # Safety
 /// MPI's contract.
 pub unsafe fn comm_delete_attr<A: Abi>(object: CComm<A>, keyval: c_int) -> c_int {
-    let (target, object) = comm::<A>(object);
-    delete::<A>("MPI_Comm_delete_attr", target, object, keyval)
+    delete::<A>("MPI_Comm_delete_attr", of_comm::<A>(object), keyval)
 }
 
 /// MPI_TYPE_DELETE_ATTR.
@@ -241,6 +258,5 @@ pub unsafe fn comm_delete_attr<A: Abi>(object: CComm<A>, keyval: c_int) -> c_int
 /// # Safety
 /// MPI's contract.
 pub unsafe fn type_delete_attr<A: Abi>(object: CDatatype<A>, keyval: c_int) -> c_int {
-    let (target, object) = datatype::<A>(object);
-    delete::<A>("MPI_Type_delete_attr", target, object, keyval)
+    delete::<A>("MPI_Type_delete_attr", of_type::<A>(object), keyval)
 }

@@ -14,11 +14,11 @@ type Reduction = unsafe extern "C" fn(*const c_void, *mut c_void, *const c_int, 
 /// SUBROUTINE COMM_ERRHANDLER_FUNCTION(COMM, ERROR_CODE)
 type ErrorHandler = unsafe extern "C" fn(*mut c_int, *mut c_int);
 /// SUBROUTINE GREQUEST_QUERY_FUNCTION(EXTRA_STATE, STATUS, IERROR)
-type Query = unsafe extern "C" fn(*mut i64, *mut c_void, *mut c_int);
+type Query = unsafe extern "C" fn(*mut isize, *mut c_void, *mut c_int);
 /// SUBROUTINE GREQUEST_FREE_FUNCTION(EXTRA_STATE, IERROR)
-type Free = unsafe extern "C" fn(*mut i64, *mut c_int);
+type Free = unsafe extern "C" fn(*mut isize, *mut c_int);
 /// SUBROUTINE GREQUEST_CANCEL_FUNCTION(EXTRA_STATE, COMPLETE, IERROR)
-type Cancel = unsafe extern "C" fn(*mut i64, *mut c_int, *mut c_int);
+type Cancel = unsafe extern "C" fn(*mut isize, *mut c_int, *mut c_int);
 
 /// The longest vector that one call of a Fortran reduction can be told of.
 const LONGEST: u64 = c_int::MAX as u64;
@@ -80,7 +80,7 @@ struct Grequest {
     query: Query,
     free: Free,
     cancel: Cancel,
-    extra_state: i64,
+    extra_state: isize,
 }
 
 /// MPI_GREQUEST_START.
@@ -91,7 +91,7 @@ pub unsafe fn grequest_start<A: Abi>(
     query_fn: *mut c_void,
     free_fn: *mut c_void,
     cancel_fn: *mut c_void,
-    extra_state: i64,
+    extra_state: isize,
     request: *mut CRequest<A>,
 ) -> c_int {
     // SAFETY: addresses of procedures or null; promised by the caller.

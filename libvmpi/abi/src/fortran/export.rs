@@ -74,7 +74,7 @@ macro_rules! export_f {
                             let ($(mut $arg,)*) = (
                                 $(<$kind as Arg<$A>>::take($arg, $crate::f_len!($($len)?)),)*
                             );
-                            let code = $($func)::+::<$A>($(convert(<$kind as Arg<$A>>::pass(&mut $arg)),)*);
+                            let code = $($func)::+::<$A>($(<$kind as Arg<$A>>::pass(&mut $arg)),*);
                             $(<$kind as Arg<$A>>::give($arg, code);)*
                             if !ierror.is_null() {
                                 ierror.write_unaligned(code);

@@ -1,6 +1,6 @@
 //! Procedures whose Fortran form differs from the C one by more than the kinds of arguments.
 
-use crate::abi::{Abi, CComm, CInfo, CRequest, Codec};
+use crate::abi::{Abi, CComm, CInfo, CRequest, enc};
 use crate::entry;
 use crate::fortran::args::index_out;
 use crate::fortran::c;
@@ -43,7 +43,7 @@ pub unsafe fn buffer_detach<A: Abi>(_buffer: *mut c_void, size: *mut c_int) -> c
 pub unsafe fn comm_get_parent<A: Abi>(parent: *mut CComm<A>) -> c_int {
     entry::run::<A>("MPI_Comm_get_parent", entry::Target::Process, || {
         // SAFETY: promised by the caller.
-        unsafe { parent.write(A::enc(Comm::NULL)) };
+        unsafe { parent.write(enc::<A, Comm>(Comm::NULL)) };
         Ok(())
     })
 }

@@ -52,9 +52,9 @@ macro_rules! f_table_group {
             fn group_incl GROUP_INCL = c::group_incl(group: In<h::Group>, n: Int, ranks: Ints, newgroup: Out<h::Group>);
             fn group_intersection GROUP_INTERSECTION = c::group_intersection(group1: In<h::Group>, group2: In<h::Group>,
                 newgroup: Out<h::Group>);
-            fn group_range_excl GROUP_RANGE_EXCL = c::group_range_excl(group: In<h::Group>, n: Int, ranges: Ints,
+            fn group_range_excl GROUP_RANGE_EXCL = c::group_range_excl(group: In<h::Group>, n: Int, ranges: Triples,
                 newgroup: Out<h::Group>);
-            fn group_range_incl GROUP_RANGE_INCL = c::group_range_incl(group: In<h::Group>, n: Int, ranges: Ints,
+            fn group_range_incl GROUP_RANGE_INCL = c::group_range_incl(group: In<h::Group>, n: Int, ranges: Triples,
                 newgroup: Out<h::Group>);
             fn group_rank GROUP_RANK = c::group_rank(group: In<h::Group>, rank: Ints);
             fn group_size GROUP_SIZE = c::group_size(group: In<h::Group>, size: Ints);

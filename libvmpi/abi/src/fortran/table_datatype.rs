@@ -9,7 +9,7 @@ macro_rules! f_table_datatype {
             fn get_address GET_ADDRESS = c::get_address(location: Location, address: Aints);
             fn get_count GET_COUNT = c::get_count(status: Status, ty: In<h::Datatype>, count: Ints);
             fn get_elements GET_ELEMENTS = c::get_elements(status: Status, ty: In<h::Datatype>, count: Ints);
-            fn get_elements_x GET_ELEMENTS_X = c::get_elements_x(status: Status, ty: In<h::Datatype>, count: Aints);
+            fn get_elements_x GET_ELEMENTS_X = c::get_elements(status: Status, ty: In<h::Datatype>, count: Counts);
             fn pack PACK = c::pack(inbuf: Buf, incount: Int, ty: In<h::Datatype>, outbuf: Buf, outsize: Int,
                 position: Ints, comm: In<h::Comm>);
             fn pack_external PACK_EXTERNAL = c::pack_external(datarep: StrIn[datarep_len], inbuf: Buf, incount: Int,
@@ -19,8 +19,8 @@ macro_rules! f_table_datatype {
             fn pack_size PACK_SIZE = c::pack_size(incount: Int, ty: In<h::Datatype>, comm: In<h::Comm>, size: Ints);
             fn status_set_elements STATUS_SET_ELEMENTS = c::status_set_elements(status: Status, ty: In<h::Datatype>,
                 count: Int);
-            fn status_set_elements_x STATUS_SET_ELEMENTS_X = c::status_set_elements_x(status: Status,
-                ty: In<h::Datatype>, count: Aint);
+            fn status_set_elements_x STATUS_SET_ELEMENTS_X = c::status_set_elements(status: Status, ty: In<h::Datatype>,
+                count: Count);
             fn type_commit TYPE_COMMIT = c::type_commit(ty: InOut<h::Datatype>);
             fn type_contiguous TYPE_CONTIGUOUS = c::type_contiguous(count: Int, oldtype: In<h::Datatype>,
                 newtype: Out<h::Datatype>);
@@ -54,16 +54,16 @@ macro_rules! f_table_datatype {
                 max_addresses: Int, max_types: Int, integers: Ints, addresses: Aints,
                 types: Outs<h::Datatype>[n(max_types)]);
             fn type_get_envelope TYPE_GET_ENVELOPE = c::type_get_envelope(ty: In<h::Datatype>, num_integers: Ints,
-                num_addresses: Ints, num_tys: Ints, combiner: Ints);
+                num_addresses: Ints, num_types: Ints, combiner: Ints);
             fn type_get_extent TYPE_GET_EXTENT = c::type_get_extent(ty: In<h::Datatype>, lb: Aints, extent: Aints);
-            fn type_get_extent_x TYPE_GET_EXTENT_X = c::type_get_extent_x(ty: In<h::Datatype>, lb: Aints,
-                extent: Aints);
+            fn type_get_extent_x TYPE_GET_EXTENT_X = c::type_get_extent(ty: In<h::Datatype>, lb: Counts,
+                extent: Counts);
             fn type_get_name TYPE_GET_NAME = c::type_get_name(ty: In<h::Datatype>, type_name: StrOut[type_name_len],
                 resultlen: Ints; type_name_len);
             fn type_get_true_extent TYPE_GET_TRUE_EXTENT = c::type_get_true_extent(ty: In<h::Datatype>, true_lb: Aints,
                 true_extent: Aints);
-            fn type_get_true_extent_x TYPE_GET_TRUE_EXTENT_X = c::type_get_true_extent_x(ty: In<h::Datatype>,
-                true_lb: Aints, true_extent: Aints);
+            fn type_get_true_extent_x TYPE_GET_TRUE_EXTENT_X = c::type_get_true_extent(ty: In<h::Datatype>,
+                true_lb: Counts, true_extent: Counts);
             fn type_hindexed TYPE_HINDEXED = c::type_hindexed(count: Int, blocklengths: Ints,
                 displacements: IntsAsAints[n(count)], oldtype: In<h::Datatype>, newtype: Out<h::Datatype>);
             fn type_hvector TYPE_HVECTOR = c::type_hvector(count: Int, blocklength: Int, stride: IntAsAint,
@@ -75,7 +75,7 @@ macro_rules! f_table_datatype {
             fn type_set_name TYPE_SET_NAME = c::type_set_name(ty: In<h::Datatype>, type_name: StrIn[type_name_len];
                 type_name_len);
             fn type_size TYPE_SIZE = c::type_size(ty: In<h::Datatype>, size: Ints);
-            fn type_size_x TYPE_SIZE_X = c::type_size_x(ty: In<h::Datatype>, size: Aints);
+            fn type_size_x TYPE_SIZE_X = c::type_size(ty: In<h::Datatype>, size: Counts);
             fn type_struct TYPE_STRUCT = c::type_struct(count: Int, blocklengths: Ints,
                 displacements: IntsAsAints[n(count)], types: Ins<h::Datatype>[n(count)], newtype: Out<h::Datatype>);
             fn type_ub TYPE_UB = c::type_ub(ty: In<h::Datatype>, displacement: AintAsInt);
