@@ -85,7 +85,6 @@ int main(int argc, char **argv) {
     EXPECT(MPI_ERR_COMM, MPI_Comm_size(MPI_COMM_NULL, &n));
     EXPECT(MPI_ERR_COMM, MPI_Comm_dup(MPI_COMM_NULL, &c));
     EITHER(MPI_ERR_COMM, MPI_ERR_ARG, MPI_Comm_free(&(MPI_Comm){MPI_COMM_WORLD}));
-    EITHER(MPI_ERR_ARG, MPI_ERR_COMM, MPI_Comm_split(w, -7, 0, &c));
     MPI_Comm_group(w, &g);
     EXPECT(MPI_ERR_RANK, MPI_Group_incl(g, 2, ranks, &h));
     EXPECT(MPI_ERR_GROUP, MPI_Group_size(MPI_GROUP_NULL, &n));
