@@ -1,5 +1,6 @@
 //! The C entry points, one file per chapter of the standard.
 
+pub mod args;
 pub mod attr;
 pub mod coll;
 pub mod comm;
