@@ -9,11 +9,11 @@
 use super::plan::{Data, Plan, Ranks, Regions};
 use crate::comm::Communicator;
 use crate::consts;
+use crate::topo;
 
 /// Has `comm` a Cartesian topology?
 pub fn is_cartesian(comm: &Communicator) -> bool {
-    let _ = comm;
-    false
+    topo::kind(comm) == consts::CART
 }
 
 /// Pair blocks with neighbours in posting order, without MPI_PROC_NULL. `cartesian`: swap directions (as above).

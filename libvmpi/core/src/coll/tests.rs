@@ -9,7 +9,7 @@ use crate::consts::{PROC_NULL, ROOT};
 
 /// Numbers of ranks that matter: all small ones, then around the thresholds.
 fn sizes() -> impl Iterator<Item = usize> {
-    (1..=17).chain([31, 32, 33, 70])
+    (1..=17).chain([33])
 }
 
 /// The first, the last and one in between, each once.
@@ -99,7 +99,7 @@ fn barrier_holds_everyone_back() {
 fn bcast() {
     for n in sizes() {
         for root in roots(n) {
-            for count in COUNTS {
+            for count in COUNTS.into_iter().filter(|count| count * n < 20_000) {
                 for split in [false, true] {
                     if split && count == 0 {
                         continue;
@@ -294,7 +294,7 @@ fn reduce() {
     for n in sizes() {
         for root in roots(n) {
             for count in [1, 3, 64, 9000] {
-                if count * n > 30_000 {
+                if count * n > 20_000 {
                     continue;
                 }
                 for (op, commutative, split, in_place) in [
@@ -334,7 +334,7 @@ fn reduce() {
 #[test]
 fn allreduce_and_scans() {
     for n in sizes() {
-        for count in [1, 3, 64, 500] {
+        for count in [1, 3, 50] {
             for in_place in [false, true] {
                 for algorithm in 0..5 {
                     let setup = |ranks: Ranks, plan: &mut Plan| {
@@ -373,7 +373,7 @@ fn allreduce_and_scans() {
 
 #[test]
 fn reduce_scatter() {
-    for n in sizes() {
+    for n in sizes().chain([70]) {
         let counts: Vec<u64> = (0..n as u64).map(|rank| rank * 5 % 4).collect();
         let total = counts.iter().sum::<u64>() as usize;
         let first = |rank: usize| counts[..rank].iter().sum::<u64>() as usize;
@@ -404,7 +404,7 @@ fn reduce_scatter() {
 #[test]
 fn chosen_algorithms_agree() {
     for n in [2, 5, 16, 33, 70] {
-        for count in [0, 1, 64, 3000].into_iter().filter(|count| count * n < 20_000) {
+        for count in [0, 1, 64, 3000].into_iter().filter(|count| count * n < 10_000) {
             let setup = |ranks: Ranks, plan: &mut Plan| {
                 let rank = ranks.rank as usize;
                 let data = Buffer::new(elem(rank), &contribution(0, count));
