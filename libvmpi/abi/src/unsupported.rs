@@ -4,11 +4,10 @@
 //! The large-count functions (`_c`) are deliberately not here: mpi4py's wheels import them weakly and fall back to the
 //! others where they are absent, so an exported one that refuses would break programs that run without it.
 
-use crate::abi::{Abi, CComm, enc};
-use crate::entry::{self, Target};
+use crate::abi::Abi;
+use crate::entry;
 use std::ffi::c_int;
 use vmpi_core::errors::{Class, Error};
-use vmpi_core::handle::{Comm, Handle};
 
 /// `MPIX_Query_X_support`: does the library move data of accelerator X itself? No.
 ///
@@ -33,27 +32,11 @@ pub unsafe fn gpu_query_support<A: Abi>(_kind: c_int, supported: *mut c_int) -> 
     })
 }
 
-/// `MPI_Comm_get_parent`: no process was spawned by another, as `MPI_Comm_spawn` is not offered.
-///
-/// # Safety
-/// MPI's contract: `parent` has room for a handle.
-pub unsafe fn comm_get_parent<A: Abi>(parent: *mut CComm<A>) -> c_int {
-    entry::run::<A>("MPI_Comm_get_parent", Target::Process, || {
-        if parent.is_null() {
-            return Err(Error::new(Class::Arg, "the pointer to the communicator is null"));
-        }
-        // SAFETY: the caller vouches for it; it is not null.
-        unsafe { *parent = enc::<A, Comm>(Comm::NULL) };
-        Ok(())
-    })
-}
-
 /// What can be answered without offering the chapter that it belongs to.
 #[macro_export]
 macro_rules! c_table_absent {
     ($A:ty) => {
         $crate::export_c! { $A, [$crate::unsupported];
-            fn MPI_Comm_get_parent = comm_get_parent(parent: *mut $crate::abi::CComm<$A>) -> c_int;
             fn MPIX_Query_cuda_support = query_accelerator() -> c_int;
         }
     };
@@ -100,13 +83,9 @@ macro_rules! c_unsupported_common {
             MPI_Win_allocate
             MPI_Win_allocate_shared
             MPI_Win_attach
-            MPI_Win_call_errhandler
             MPI_Win_complete
             MPI_Win_create
             MPI_Win_create_dynamic
-            MPI_Win_create_errhandler
-            MPI_Win_create_keyval
-            MPI_Win_delete_attr
             MPI_Win_detach
             MPI_Win_fence
             MPI_Win_flush
@@ -114,17 +93,12 @@ macro_rules! c_unsupported_common {
             MPI_Win_flush_local
             MPI_Win_flush_local_all
             MPI_Win_free
-            MPI_Win_free_keyval
-            MPI_Win_get_attr
-            MPI_Win_get_errhandler
             MPI_Win_get_group
             MPI_Win_get_info
             MPI_Win_get_name
             MPI_Win_lock
             MPI_Win_lock_all
             MPI_Win_post
-            MPI_Win_set_attr
-            MPI_Win_set_errhandler
             MPI_Win_set_info
             MPI_Win_set_name
             MPI_Win_shared_query
@@ -135,14 +109,11 @@ macro_rules! c_unsupported_common {
             MPI_Win_unlock_all
             MPI_Win_wait
             // files
-            MPI_File_call_errhandler
             MPI_File_close
-            MPI_File_create_errhandler
             MPI_File_delete
             MPI_File_get_amode
             MPI_File_get_atomicity
             MPI_File_get_byte_offset
-            MPI_File_get_errhandler
             MPI_File_get_group
             MPI_File_get_info
             MPI_File_get_position
@@ -177,7 +148,6 @@ macro_rules! c_unsupported_common {
             MPI_File_seek
             MPI_File_seek_shared
             MPI_File_set_atomicity
-            MPI_File_set_errhandler
             MPI_File_set_info
             MPI_File_set_size
             MPI_File_set_view
@@ -227,9 +197,6 @@ macro_rules! c_unsupported_common {
             MPI_Pready_range
             MPI_Precv_init
             MPI_Psend_init
-            // generalized requests
-            MPI_Grequest_complete
-            MPI_Grequest_start
             // extensions
             MPIX_Comm_agree
             MPIX_Comm_failure_ack
@@ -238,8 +205,6 @@ macro_rules! c_unsupported_common {
             MPIX_Comm_revoke
             MPIX_Comm_shrink
             // others
-            MPI_Comm_idup_with_info
-            MPI_Info_create_env
             MPI_Isendrecv
             MPI_Isendrecv_replace
         }

@@ -1,16 +1,15 @@
 //! vmpi's face for programs built with MPICH and its relatives (libmpich.so.12, libmpi.so.12).
 //!
 //! Reading order: `constants` (tables of numbers), `handles` and `predefined` (what a handle is), `status`,
-//! `sentinels` (addresses with a meaning), `abi` (all of it as the trait that the generic functions want), `callbacks`,
+//! `sentinels` (addresses with a meaning), `abi` (all of it as the trait that the generic functions want),
 //! `tables` (the generic functions as exported symbols), `unsupported` (what is not offered yet).
 //!
-//! `unsafe` lives in `handles`, `status` and `callbacks`, where C's pointers are followed, and in the exported symbols.
+//! `unsafe` lives in `handles` and `abi`, where C's pointers are followed, and in the exported symbols.
 
 // The exported names are MPI's.
 #![allow(non_snake_case, non_upper_case_globals)]
 
 mod abi;
-mod callbacks;
 mod constants;
 mod handles;
 mod predefined;
