@@ -298,31 +298,26 @@ macro_rules! c_table_attr {
     };
 }
 
-/// The predefined callbacks under the names of MPI, as Open MPI exports them for programs that do not use the OMPI_C_
-/// names of its header (which are the face's own).
+/// The predefined callbacks under the names that Open MPI's header has for them; MPI_COMM_DUP_FN and the like are the
+/// symbols of the Fortran ones.
 #[macro_export]
 macro_rules! c_table_attr_openmpi {
     ($A:ty) => {
         $crate::c_table_attr_openmpi! { @copy $A, CComm;
-            MPI_NULL_COPY_FN = comm_null_copy_fn, MPI_DUP_FN = comm_dup_fn,
-            MPI_COMM_NULL_COPY_FN = comm_null_copy_fn, MPI_COMM_DUP_FN = comm_dup_fn,
+            OMPI_C_MPI_NULL_COPY_FN = comm_null_copy_fn, OMPI_C_MPI_DUP_FN = comm_dup_fn,
+            OMPI_C_MPI_COMM_NULL_COPY_FN = comm_null_copy_fn, OMPI_C_MPI_COMM_DUP_FN = comm_dup_fn,
         }
         $crate::c_table_attr_openmpi! { @copy $A, CDatatype;
-            MPI_TYPE_NULL_COPY_FN = type_null_copy_fn, MPI_TYPE_DUP_FN = type_dup_fn,
+            OMPI_C_MPI_TYPE_NULL_COPY_FN = type_null_copy_fn, OMPI_C_MPI_TYPE_DUP_FN = type_dup_fn,
         }
         $crate::c_table_attr_openmpi! { @copy $A, CWin;
-            MPI_WIN_NULL_COPY_FN = win_null_copy_fn, MPI_WIN_DUP_FN = win_dup_fn,
+            OMPI_C_MPI_WIN_NULL_COPY_FN = win_null_copy_fn, OMPI_C_MPI_WIN_DUP_FN = win_dup_fn,
         }
         $crate::c_table_attr_openmpi! { @delete $A, CComm;
-            MPI_NULL_DELETE_FN = comm_null_delete_fn,
-            MPI_COMM_NULL_DELETE_FN = comm_null_delete_fn,
+            OMPI_C_MPI_NULL_DELETE_FN = comm_null_delete_fn, OMPI_C_MPI_COMM_NULL_DELETE_FN = comm_null_delete_fn,
         }
-        $crate::c_table_attr_openmpi! { @delete $A, CDatatype;
-            MPI_TYPE_NULL_DELETE_FN = type_null_delete_fn,
-        }
-        $crate::c_table_attr_openmpi! { @delete $A, CWin;
-            MPI_WIN_NULL_DELETE_FN = win_null_delete_fn,
-        }
+        $crate::c_table_attr_openmpi! { @delete $A, CDatatype; OMPI_C_MPI_TYPE_NULL_DELETE_FN = type_null_delete_fn, }
+        $crate::c_table_attr_openmpi! { @delete $A, CWin; OMPI_C_MPI_WIN_NULL_DELETE_FN = win_null_delete_fn, }
     };
     (@copy $A:ty, $object:ident; $($name:ident = $func:ident,)*) => {
         $crate::export_c! { $A, [$crate::c::attr]; $(
@@ -333,5 +328,15 @@ macro_rules! c_table_attr_openmpi {
         $crate::export_c! { $A, [$crate::c::attr]; $(
             fn $name = $func(object: $crate::abi::$object<$A>, keyval: c_int, value: *mut c_void, extra: *mut c_void) -> c_int;
         )* }
+    };
+}
+
+/// The one predefined callback that MPICH exports: its header gives it for every MPI_XXX_DUP_FN, the rest are null.
+#[macro_export]
+macro_rules! c_table_attr_mpich {
+    ($A:ty) => {
+        $crate::export_c! { $A, [$crate::c::attr];
+            fn MPIR_Dup_fn = comm_dup_fn(object: $crate::abi::CComm<$A>, keyval: c_int, extra: *mut c_void, value_in: *mut c_void, value_out: *mut c_void, flag: *mut c_int) -> c_int;
+        }
     };
 }

@@ -202,6 +202,12 @@ crate::entry_points! {
         *info = enc::<A, _>(info::insert(comm.hints()));
     }
 
+    /// `MPI_Comm_get_parent`: no rank of vmpi is spawned by MPI_Comm_spawn.
+    active fn comm_get_parent = "MPI_Comm_get_parent"(parent: *mut CComm<A>) for Target::Process => {
+        not_null(parent, "parent")?;
+        *parent = enc::<A, _>(Comm::NULL);
+    }
+
     /// `MPI_Intercomm_create`; the peer communicator is looked at by the local leader only.
     active fn intercomm_create = "MPI_Intercomm_create"(
         local_comm: CComm<A>, local_leader: c_int, peer_comm: CComm<A>, remote_leader: c_int, tag: c_int,
@@ -263,6 +269,7 @@ macro_rules! c_table_comm {
             fn MPI_Comm_get_name = comm_get_name(comm: $crate::abi::CComm<$A>, name: *mut c_char, length: *mut c_int) -> c_int;
             fn MPI_Comm_set_info = comm_set_info(comm: $crate::abi::CComm<$A>, info: $crate::abi::CInfo<$A>) -> c_int;
             fn MPI_Comm_get_info = comm_get_info(comm: $crate::abi::CComm<$A>, info: *mut $crate::abi::CInfo<$A>) -> c_int;
+            fn MPI_Comm_get_parent = comm_get_parent(parent: *mut $crate::abi::CComm<$A>) -> c_int;
             fn MPI_Intercomm_create = intercomm_create(local_comm: $crate::abi::CComm<$A>, local_leader: c_int, peer_comm: $crate::abi::CComm<$A>, remote_leader: c_int, tag: c_int, newcomm: *mut $crate::abi::CComm<$A>) -> c_int;
             fn MPI_Intercomm_merge = intercomm_merge(comm: $crate::abi::CComm<$A>, high: c_int, newcomm: *mut $crate::abi::CComm<$A>) -> c_int;
         }
