@@ -20,10 +20,11 @@ macro_rules! entry_points {
         ///
         /// # Safety
         /// Pointers must be what MPI says of this function's arguments, or null where it refuses null.
+        #[allow(clippy::too_many_arguments)] // As many as MPI says.
         pub unsafe fn $func<A: $crate::abi::Abi>($($arg: $ty),*) -> std::ffi::c_int {
             $crate::entry_points!(@run $when, A, $name, $($target)?, || {
                 // SAFETY: the caller keeps MPI's contract for the arguments, as said above.
-                #[allow(unused_unsafe)]
+                #[allow(unused_unsafe, clippy::macro_metavars_in_unsafe)]
                 unsafe { $body }
                 Ok(())
             })

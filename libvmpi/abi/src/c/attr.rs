@@ -123,6 +123,8 @@ pub fn get_value<A: Abi, H: Carrier>(object: H, keyval: i32) -> Result<Option<Va
     let value = attr::get(H::KIND, object.raw(), keyval)?;
     Ok(match (keyval, value) {
         (consts::IO | consts::HOST, Some(Value::Integer(rank))) => Some(Value::Integer(A::rank_out(rank))),
+        // The last code in the face's numbers, where the first that may be added follows its MPI_ERR_LASTCODE.
+        (consts::LASTUSEDCODE, Some(Value::Integer(code))) => Some(Value::Integer(A::err_out(code + 1) - 1)),
         (_, value) => value,
     })
 }
@@ -296,34 +298,26 @@ macro_rules! c_table_attr {
     };
 }
 
-/// The predefined callbacks under the names that Open MPI exports (the OMPI_C_ ones are what its header uses).
+/// The predefined callbacks under the names that Open MPI's header has for them; MPI_COMM_DUP_FN and the like are the
+/// symbols of the Fortran ones.
 #[macro_export]
 macro_rules! c_table_attr_openmpi {
     ($A:ty) => {
         $crate::c_table_attr_openmpi! { @copy $A, CComm;
-            MPI_NULL_COPY_FN = comm_null_copy_fn, OMPI_C_MPI_NULL_COPY_FN = comm_null_copy_fn,
-            MPI_DUP_FN = comm_dup_fn, OMPI_C_MPI_DUP_FN = comm_dup_fn,
-            MPI_COMM_NULL_COPY_FN = comm_null_copy_fn, OMPI_C_MPI_COMM_NULL_COPY_FN = comm_null_copy_fn,
-            MPI_COMM_DUP_FN = comm_dup_fn, OMPI_C_MPI_COMM_DUP_FN = comm_dup_fn,
+            OMPI_C_MPI_NULL_COPY_FN = comm_null_copy_fn, OMPI_C_MPI_DUP_FN = comm_dup_fn,
+            OMPI_C_MPI_COMM_NULL_COPY_FN = comm_null_copy_fn, OMPI_C_MPI_COMM_DUP_FN = comm_dup_fn,
         }
         $crate::c_table_attr_openmpi! { @copy $A, CDatatype;
-            MPI_TYPE_NULL_COPY_FN = type_null_copy_fn, OMPI_C_MPI_TYPE_NULL_COPY_FN = type_null_copy_fn,
-            MPI_TYPE_DUP_FN = type_dup_fn, OMPI_C_MPI_TYPE_DUP_FN = type_dup_fn,
+            OMPI_C_MPI_TYPE_NULL_COPY_FN = type_null_copy_fn, OMPI_C_MPI_TYPE_DUP_FN = type_dup_fn,
         }
         $crate::c_table_attr_openmpi! { @copy $A, CWin;
-            MPI_WIN_NULL_COPY_FN = win_null_copy_fn, OMPI_C_MPI_WIN_NULL_COPY_FN = win_null_copy_fn,
-            MPI_WIN_DUP_FN = win_dup_fn, OMPI_C_MPI_WIN_DUP_FN = win_dup_fn,
+            OMPI_C_MPI_WIN_NULL_COPY_FN = win_null_copy_fn, OMPI_C_MPI_WIN_DUP_FN = win_dup_fn,
         }
         $crate::c_table_attr_openmpi! { @delete $A, CComm;
-            MPI_NULL_DELETE_FN = comm_null_delete_fn, OMPI_C_MPI_NULL_DELETE_FN = comm_null_delete_fn,
-            MPI_COMM_NULL_DELETE_FN = comm_null_delete_fn, OMPI_C_MPI_COMM_NULL_DELETE_FN = comm_null_delete_fn,
+            OMPI_C_MPI_NULL_DELETE_FN = comm_null_delete_fn, OMPI_C_MPI_COMM_NULL_DELETE_FN = comm_null_delete_fn,
         }
-        $crate::c_table_attr_openmpi! { @delete $A, CDatatype;
-            MPI_TYPE_NULL_DELETE_FN = type_null_delete_fn, OMPI_C_MPI_TYPE_NULL_DELETE_FN = type_null_delete_fn,
-        }
-        $crate::c_table_attr_openmpi! { @delete $A, CWin;
-            MPI_WIN_NULL_DELETE_FN = win_null_delete_fn, OMPI_C_MPI_WIN_NULL_DELETE_FN = win_null_delete_fn,
-        }
+        $crate::c_table_attr_openmpi! { @delete $A, CDatatype; OMPI_C_MPI_TYPE_NULL_DELETE_FN = type_null_delete_fn, }
+        $crate::c_table_attr_openmpi! { @delete $A, CWin; OMPI_C_MPI_WIN_NULL_DELETE_FN = win_null_delete_fn, }
     };
     (@copy $A:ty, $object:ident; $($name:ident = $func:ident,)*) => {
         $crate::export_c! { $A, [$crate::c::attr]; $(

@@ -261,6 +261,6 @@ pub fn disconnect(handle: Comm) -> Result<()> {
     if handle.dynamic_index().is_none() {
         return fail(Class::Comm, format!("{} cannot be disconnected", comm.describe()));
     }
-    coll::barrier(comm.local_phase())?;
+    coll::barrier(&comm)?;
     free(handle)
 }

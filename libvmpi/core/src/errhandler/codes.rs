@@ -5,8 +5,9 @@
 use crate::errors::{CLASSES, Class, Result, fail};
 use crate::giant::Giant;
 
-/// The first code that the program may get; above MPI_ERR_LASTCODE of every face (MPICH's is 0x3FFF_FFFF).
-pub const FIRST_ADDED: i32 = 0x4000_0000;
+/// The first code that the program may get: above MPI_ERR_LASTCODE of the standard ABI. A face whose last code is
+/// higher moves it up.
+pub const FIRST_ADDED: i32 = 0x4000;
 
 struct Added {
     /// `None`: this is a class itself.
