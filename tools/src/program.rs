@@ -157,7 +157,12 @@ fn inspect(file: &Path, search: &Search, path: &str) -> Result<Kind, Failure> {
         Err(ImageError::NotElf) => script(file, path),
         // Executable, but not readable: the kernel runs it, and nobody can see which MPI it wants.
         Err(ImageError::Io(e)) if e.kind() == std::io::ErrorKind::PermissionDenied => {
-            Ok(Kind::Elf(Box::new(Closure { image: Image::default(), mpi: Vec::new(), missing: Vec::new() })))
+            Ok(Kind::Elf(Box::new(Closure {
+                image: Image::default(),
+                mpi: Vec::new(),
+                has_mpi_inside: false,
+                missing: Vec::new(),
+            })))
         }
         Err(why) => Err(Failure::cannot_execute(format!("{shown} {why}"))),
     }
@@ -175,7 +180,7 @@ fn check_elf(file: &Path, found: &Closure) -> Result<(), Failure> {
     if !found.image.executable {
         return Err(Failure::cannot_execute(format!("{shown} is an object file, not a linked program")));
     }
-    if found.image.defines_mpi_init {
+    if found.has_mpi_inside {
         return Err(Failure::cannot_execute(format!(
             "{shown} has an MPI library linked into itself (it defines MPI_Init), so vmpi cannot take that library's place; \
              link the program against the shared MPI library (without -static) or run it with its own mpirun"
@@ -223,7 +228,7 @@ fn script(file: &Path, path: &str) -> Result<Kind, Failure> {
     };
     let line = line.split(|byte| *byte == b'\n').next().unwrap_or(line);
     let line = String::from_utf8_lossy(line).into_owned();
-    let mut words = line.split_whitespace();
+    let mut words = line.split([' ', '\t']).filter(|word| !word.is_empty());
     let Some(interpreter) = words.next() else {
         return Err(Failure::cannot_execute(format!("{shown} names no interpreter after its #!")));
     };

@@ -173,7 +173,7 @@ fn large_output_does_not_deadlock_and_streams_stay_apart() {
 fn exit_codes_and_sentences() {
     for (name, script, code, part) in [
         ("code", "exit $((VMPI_RANK * 7))", 7, "exited with code 7"),
-        ("signal", "[ $VMPI_RANK = 1 ] && kill -SEGV $$", 139, "SIGSEGV"),
+        ("signal", "if [ $VMPI_RANK = 1 ]; then kill -SEGV $$; fi", 139, "SIGSEGV"),
     ] {
         let output = run(name, Then::Wait, &["-n", "2", "-print-all-exitcodes", "sh", "-c", script]);
         assert_eq!(output.status.code(), Some(code), "{}", text(&output.stderr));

@@ -1,12 +1,12 @@
 //! The job segment: inboxes, queues, requests, slabs, collective cells. It is about messages.
 
-use crate::cell::{CELL_BYTES, CellHead};
+use crate::cell::{CELL_BYTES, Cell as CollectiveCell, CellHead};
 use crate::matching::inbox::{Cell, Ends, Inbox};
 use crate::matching::queues::{BINS, Bin, QueueHead, Queues, Unexpected};
 use crate::matching::request::Slot;
 use crate::mem::segment::{Head, Segment, SegmentError, layout_hash};
 use crate::mem::slab::{Slab, SlabHead};
-use crate::mem::sync::{AtomicU32, Ordering};
+use crate::mem::sync::{AtomicU32, AtomicU64, Ordering};
 use std::mem::size_of;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
@@ -49,9 +49,19 @@ impl Default for JobConfig {
 #[repr(C)]
 struct JobHeader {
     config: JobConfigWords,
-    next_context: AtomicU32,
-    next_cell: AtomicU32,
+    /// Communicators made so far.
+    communicators: AtomicU32,
+    /// Collective cells in use, a bit each.
+    cells: [AtomicU64; MAX_CELLS / 64],
 }
+
+/// Most collective cells of a job.
+const MAX_CELLS: usize = 1024;
+
+/// A matching context names its communicator's collective cell: bit 0 is the plane, then the cell + 1 (0: none) in
+/// `CELL_BITS` bits, then a serial number. MPI_COMM_WORLD is context 0 and has cell 0; MPI_COMM_SELF is context 2.
+const CELL_BITS: u32 = 11;
+const CELL_MASK: u32 = (1 << CELL_BITS) - 1;
 
 #[repr(C)]
 #[derive(Copy, Clone)]
@@ -145,9 +155,10 @@ impl JobSegment {
             single_copy: config.single_copy,
         };
         let header = segment.at(HEADER_AT, size_of::<JobHeader>()).cast::<JobHeader>();
-        // Contexts 0..3 are MPI_COMM_WORLD's and MPI_COMM_SELF's.
+        let cells = [const { AtomicU64::new(0) }; MAX_CELLS / 64];
+        cells[0].store(1, Ordering::Relaxed); // MPI_COMM_WORLD's
         // SAFETY: inside the fresh mapping, aligned, not yet shared.
-        unsafe { header.write(JobHeader { config: words, next_context: AtomicU32::new(4), next_cell: AtomicU32::new(0) }) };
+        unsafe { header.write(JobHeader { config: words, communicators: AtomicU32::new(1), cells }) };
         Ok(JobSegment { config: *config, areas, ranks_at, segment })
     }
 
@@ -189,23 +200,58 @@ impl JobSegment {
         unsafe { self.segment.at(HEADER_AT, size_of::<JobHeader>()).cast::<JobHeader>().as_ref() }
     }
 
-    /// A pair of matching contexts that nobody else has; the first one.
+    /// A pair of matching contexts that no other living communicator has; the first one.
     pub fn new_context(&self) -> u32 {
-        self.header().next_context.fetch_add(2, Ordering::Relaxed)
+        // Serial numbers start at 1, so that none meets MPI_COMM_WORLD's or MPI_COMM_SELF's context.
+        let serial = self.header().communicators.fetch_add(1, Ordering::Relaxed) % ((1 << (31 - CELL_BITS)) - 1) + 1;
+        let cell = self.take_cell().map_or(0, |cell| cell + 1);
+        (serial << (CELL_BITS + 1)) | (cell << 1)
     }
 
-    /// A collective cell that nobody else has.
-    pub fn new_cell(&self) -> Option<u32> {
-        let next = &self.header().next_cell;
-        next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < self.config.cells).then_some(n + 1)).ok()
+    fn take_cell(&self) -> Option<u32> {
+        let limit = self.config.cells.min(MAX_CELLS as u32);
+        for (index, word) in self.header().cells.iter().enumerate() {
+            let mut bits = word.load(Ordering::Relaxed);
+            while bits != u64::MAX {
+                let bit = bits.trailing_ones();
+                let cell = index as u32 * 64 + bit;
+                if cell >= limit {
+                    return None;
+                }
+                match word.compare_exchange(bits, bits | 1 << bit, Ordering::AcqRel, Ordering::Relaxed) {
+                    Ok(_) => return Some(cell),
+                    Err(now) => bits = now,
+                }
+            }
+        }
+        None
     }
 
-    /// A collective cell's head and the address of its data.
-    pub fn cell(&self, cell: u32) -> (&CellHead, *mut u8) {
-        assert!(cell < self.config.cells, "collective cell {cell} out of range");
-        let at = self.segment.at(4096 + u64::from(cell) * CELL_BYTES, CELL_BYTES as usize);
+    /// The collective cell of the communicator with this context and `size` ranks, if it has one.
+    #[inline]
+    pub fn cell(&self, context: u32, size: u32) -> Option<CollectiveCell<'_>> {
+        let number = self.cell_number(context)?;
+        let at = self.segment.at(4096 + u64::from(number) * CELL_BYTES, CELL_BYTES as usize);
         // SAFETY: inside the mapping, aligned; the head is atomics only; the data follows it.
-        unsafe { (at.cast::<CellHead>().as_ref(), at.as_ptr().add(size_of::<CellHead>())) }
+        let (head, data) = unsafe { (at.cast::<CellHead>().as_ref(), at.as_ptr().add(size_of::<CellHead>())) };
+        Some(CollectiveCell { head, data, size })
+    }
+
+    /// The number of that cell.
+    #[inline]
+    pub fn cell_number(&self, context: u32) -> Option<u32> {
+        let number = if context == 0 { 0 } else { ((context >> 1) & CELL_MASK).checked_sub(1)? };
+        (number < self.config.cells).then_some(number)
+    }
+
+    /// A member frees its communicator of `members` processes; the last one gives the cell back.
+    pub fn release_context(&self, context: u32, members: u32) {
+        let Some(number) = self.cell_number(context) else { return };
+        if let Some(cell) = self.cell(context, members)
+            && cell.release(members)
+        {
+            self.header().cells[number as usize / 64].fetch_and(!(1 << (number % 64)), Ordering::AcqRel);
+        }
     }
 
     fn area(&self, rank: u32) -> *mut u8 {

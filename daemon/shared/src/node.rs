@@ -96,7 +96,8 @@ pub struct RankDescriptor {
     pub wait_operand: AtomicU32,
     /// Rank that tends for it right now + 1, for the deadlock report and for recovery.
     pub tended_by: AtomicU32,
-    reserved0: AtomicU32,
+    /// Threads of this rank that wait for a collective cell while others may be in MPI; written by the rank.
+    pub cell_threads: AtomicU32,
     /// Ticks; written by whoever makes it READY.
     pub ready_at: AtomicU64,
     /// Ticks; written by the daemon when it takes the core away.

@@ -22,6 +22,8 @@ pub struct Library {
 pub struct Closure {
     pub image: Image,
     pub mpi: Vec<Library>,
+    /// No MPI library below the program, but MPI_Init inside it.
+    pub has_mpi_inside: bool,
     /// Libraries that ld.so would not find.
     pub missing: Vec<String>,
 }
@@ -66,7 +68,7 @@ impl Loaded {
 /// The program itself is no ELF file for this machine. Damaged libraries count as missing.
 pub fn closure(program: &Path, search: &Search) -> Result<Closure, ImageError> {
     let image = Image::read(program)?;
-    let mut found = Closure { image: image.clone(), mpi: Vec::new(), missing: Vec::new() };
+    let mut found = Closure { image: image.clone(), mpi: Vec::new(), has_mpi_inside: false, missing: Vec::new() };
     let mut seen: HashSet<String> = HashSet::new();
     let mut queue = std::collections::VecDeque::from([Rc::new(Loaded { path: program.into(), image, parent: None })]);
     while let Some(object) = queue.pop_front() {
@@ -88,6 +90,7 @@ pub fn closure(program: &Path, search: &Search) -> Result<Closure, ImageError> {
             }
         }
     }
+    found.has_mpi_inside = found.mpi.is_empty() && super::image::defines_mpi_init(program);
     Ok(found)
 }
 
@@ -114,7 +117,7 @@ mod tests {
     fn nothing_is_missing_from_the_shell() {
         let found = closure(Path::new("/bin/sh"), &Search::new("")).unwrap();
         assert!(found.missing.is_empty(), "{:?}", found.missing);
-        assert!(found.image.loader.is_some() && !found.image.is_static() && !found.image.defines_mpi_init);
+        assert!(found.image.loader.is_some() && !found.image.is_static() && !found.has_mpi_inside);
     }
 
     #[test]

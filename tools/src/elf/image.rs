@@ -19,8 +19,6 @@ pub struct Image {
     pub rpath: Option<String>,
     /// DT_RUNPATH: LD_LIBRARY_PATH beats it.
     pub runpath: Option<String>,
-    /// MPI_Init is defined in this file itself.
-    pub defines_mpi_init: bool,
 }
 
 /// Why a file is no ELF file that can run here.
@@ -47,7 +45,7 @@ impl From<object::read::Error> for ImageError {
 const MAGIC: [u8; 4] = [0x7f, b'E', b'L', b'F'];
 
 impl Image {
-    /// Read the headers, the dynamic section and, in a file without MPI among its libraries, the symbols.
+    /// Read the headers and the dynamic section.
     ///
     /// # Errors
     /// The file cannot be read, is no ELF file, or is one for another machine.
@@ -85,8 +83,6 @@ impl Image {
                 image.read_dynamic(endian, data, segments, entries)?;
             }
         }
-        image.defines_mpi_init = image.needed.iter().all(|name| super::of_soname(name) == super::Soname::Other)
-            && defines(header, endian, data, b"MPI_Init");
         Ok(image)
     }
 
@@ -130,21 +126,25 @@ impl Image {
     }
 }
 
-/// Whether a function of this name is defined in the file; a stripped file does not tell.
-fn defines<'data, R: ReadRef<'data>>(
-    header: &FileHeader64<Endianness>,
-    endian: Endianness,
-    data: R,
-    name: &[u8],
-) -> bool {
-    let Ok(sections) = header.sections(endian, data) else { return false };
-    [elf::SHT_SYMTAB, elf::SHT_DYNSYM].into_iter().any(|kind| {
-        sections.symbols(endian, data, kind).is_ok_and(|symbols| {
-            symbols.iter().any(|symbol| {
-                symbol.st_shndx(endian) != elf::SHN_UNDEF && symbols.symbol_name(endian, symbol) == Ok(name)
-            })
-        })
-    })
+/// Whether MPI_Init is defined in the file itself; a stripped file does not tell.
+pub fn defines_mpi_init(path: &Path) -> bool {
+    File::open(path).is_ok_and(|file| defines(&ReadCache::new(file), b"MPI_Init").unwrap_or(false))
+}
+
+fn defines<'data, R: ReadRef<'data>>(data: R, name: &[u8]) -> Result<bool, object::read::Error> {
+    let header = FileHeader64::<Endianness>::parse(data)?;
+    let endian = header.endian()?;
+    let sections = header.sections(endian, data)?;
+    for kind in [elf::SHT_SYMTAB, elf::SHT_DYNSYM] {
+        let symbols = sections.symbols(endian, data, kind)?;
+        let found = symbols
+            .iter()
+            .any(|symbol| symbol.st_shndx(endian) != elf::SHN_UNDEF && symbols.symbol_name(endian, symbol) == Ok(name));
+        if found {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn own_machine() -> Option<elf::Machine> {

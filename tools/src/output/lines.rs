@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// Longest piece kept while waiting for the end of its line.
-const LONGEST_BYTES: usize = 1 << 20;
+const LONGEST_BYTES: usize = 64 << 20;
 /// A terminal shows an unfinished line (a prompt) after so long.
 const PROMPT: Duration = Duration::from_millis(200);
 

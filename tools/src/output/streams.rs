@@ -265,7 +265,12 @@ mod tests {
         let routes = Routes::open(&options, 11).unwrap();
         assert_eq!(routes.files(), 22);
         let mut ends = Vec::new();
-        let mut streams = routes.connect(5, |group| Ok(ends.extend(group))).unwrap();
+        let mut streams = routes
+            .connect(5, |group| {
+                ends.extend(group);
+                Ok(())
+            })
+            .unwrap();
         for (number, end) in ends.into_iter().enumerate() {
             writeln!(File::from(end), "line {number}\nlast {number}").unwrap();
         }

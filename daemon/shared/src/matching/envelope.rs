@@ -17,6 +17,8 @@ pub mod kind {
     pub const PULL: u8 = 5;
     /// A piece of a pulled message: `len` bytes in the slab block at `addr` for offset `offset` of request `request`.
     pub const PIECE: u8 = 6;
+    /// Nothing but a wake-up.
+    pub const WAKE: u8 = 7;
 }
 
 /// The sender waits until the message is matched (synchronous mode, or a receiver with many unexpected messages).

@@ -286,6 +286,10 @@ impl Queues<'_> {
                 self.piece(envelope, mover, out);
                 true
             }
+            kind::WAKE => {
+                self.head.wake = 1;
+                true
+            }
             _ => true, // not one of ours: scribbled; drop it
         }
     }

@@ -111,6 +111,47 @@ impl Endpoint {
         });
     }
 
+    /// Collective cell `cell` has changed: wake those of `members` that wait for it. The caller has fenced (SYNC A).
+    pub fn wake_cell(&mut self, cell: u32, members: impl Iterator<Item = u32>) {
+        for member in members {
+            if member == self.me {
+                continue;
+            }
+            let waits = |d: &crate::node::RankDescriptor| {
+                d.wait_kind.load(Ordering::Relaxed) == Wait::Cell as u32
+                    && d.wait_operand.load(Ordering::Relaxed) == cell
+            };
+            let descriptor = self.node.rank(member);
+            if waits(descriptor) && baton::try_tend(&self.node, member) {
+                if waits(descriptor) {
+                    baton::make_ready(&self.node, member);
+                    continue;
+                }
+                baton::end_tend(&self.node, member);
+                if self.job.inbox(member).has_mail() {
+                    self.tend(member);
+                }
+            }
+            if self.node.rank(member).cell_threads.load(Ordering::SeqCst) != 0 {
+                // Several threads wait for different things there: a message wakes them all.
+                let mut wake = Envelope::EMPTY;
+                wake.kind = kind::WAKE;
+                self.deliver_one(member, &wake);
+            }
+        }
+        self.flush();
+    }
+
+    /// Suspend until somebody changes collective cell `cell` (or mail comes, or `over` says so).
+    pub fn suspend_for_cell(&self, cell: u32, call: u32, over: impl Fn() -> bool) {
+        let descriptor = self.node.rank(self.me);
+        descriptor.call.store(call, Ordering::Relaxed);
+        descriptor.peer.store(-1, Ordering::Relaxed);
+        descriptor.tag.store(-1, Ordering::Relaxed);
+        let inbox = self.job.inbox(self.me);
+        baton::suspend(&self.node, self.me, Wait::Cell, cell, || over() || inbox.has_mail());
+    }
+
     /// Room has been made in the inbox of `rank`: wake those who wait for it.
     fn wake_space_waiters(&self, rank: u32) {
         let ends = self.job.inbox(rank).ends;

@@ -68,6 +68,31 @@ by_pointer! {
     Counts: i64;
 }
 
+macro_rules! const_arrays {
+    ($($(#[$doc:meta])* $kind:ident: $ty:ty;)*) => {$(
+        $(#[$doc])*
+        pub enum $kind {}
+        impl<A: Abi> Arg<A> for $kind {
+            type Held = *const $ty;
+            type Passed = *const $ty;
+            #[inline]
+            unsafe fn take(arg: *mut c_void, _len: usize) -> *const $ty {
+                arg.cast()
+            }
+            #[inline]
+            fn pass(held: &mut *const $ty) -> *const $ty {
+                *held
+            }
+        }
+    )*};
+}
+const_arrays! {
+    /// An INTEGER array going in.
+    ConstInts: c_int;
+    /// An INTEGER(KIND=MPI_ADDRESS_KIND) array going in.
+    ConstAints: i64;
+}
+
 macro_rules! by_value {
     ($($(#[$doc:meta])* $kind:ident: $from:ty => $to:ty, $convert:expr;)*) => {$(
         $(#[$doc])*

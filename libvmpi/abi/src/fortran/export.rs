@@ -18,9 +18,9 @@ macro_rules! f_alias {
             #[unsafe(export_name = $name)]
             unsafe extern "C" fn alias() {
                 #[cfg(target_arch = "x86_64")]
-                core::arch::naked_asm!("jmp {}", sym $body);
+        core::arch::naked_asm!("jmp {}", sym $body);
                 #[cfg(target_arch = "aarch64")]
-                core::arch::naked_asm!("b {}", sym $body);
+        core::arch::naked_asm!("b {}", sym $body);
             }
         };
     };
@@ -141,7 +141,7 @@ macro_rules! f_unsupported_body {
 
 /// The handle types, as the tables write them.
 pub mod h {
-    pub use vmpi_core::handle::{Comm, Datatype, Errhandler, Group, Info, Message, Op, Request};
+    pub use vmpi_core::handle::{Comm, Datatype, Errhandler, Group, Info, Message, Op, Request, Win};
 }
 
 /// Everything, as Open MPI's libmpi_mpifh exports it.

@@ -45,6 +45,8 @@ pub mod c {
     pub use crate::c::coll::*;
     pub use crate::c::comm::*;
     pub use crate::c::datatype::*;
+    pub use crate::c::datatype_pack::*;
+    pub use crate::c::datatype_query::*;
     pub use crate::c::env::*;
     pub use crate::c::errhandler::*;
     pub use crate::c::group::*;

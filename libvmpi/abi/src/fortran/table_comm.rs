@@ -71,12 +71,12 @@ macro_rules! f_table_group {
 macro_rules! f_table_attr {
     ($A:ty, $face:ident) => {
         $crate::export_f! { $A, $face, [mpi MPI];
-            fn attr_delete ATTR_DELETE = f::comm_delete_attr(comm: In<h::Comm>, keyval: Int);
+            fn attr_delete ATTR_DELETE = c::attr_delete(comm: In<h::Comm>, keyval: Int);
             fn attr_get ATTR_GET = f::attr_get(comm: In<h::Comm>, keyval: Int, value: Ints, flag: LogicalOut);
             fn attr_put ATTR_PUT = f::attr_put(comm: In<h::Comm>, keyval: Int, value: Int);
             fn comm_create_keyval COMM_CREATE_KEYVAL = f::comm_create_keyval(copy_fn: Buf, delete_fn: Buf, keyval: Ints,
                 extra_state: Aint);
-            fn comm_delete_attr COMM_DELETE_ATTR = f::comm_delete_attr(comm: In<h::Comm>, keyval: Int);
+            fn comm_delete_attr COMM_DELETE_ATTR = c::comm_delete_attr(comm: In<h::Comm>, keyval: Int);
             fn comm_free_keyval COMM_FREE_KEYVAL = c::comm_free_keyval(comm_keyval: Ints);
             fn comm_get_attr COMM_GET_ATTR = f::comm_get_attr(comm: In<h::Comm>, keyval: Int, value: Aints,
                 flag: LogicalOut);
@@ -86,11 +86,18 @@ macro_rules! f_table_attr {
             fn keyval_free KEYVAL_FREE = c::keyval_free(keyval: Ints);
             fn type_create_keyval TYPE_CREATE_KEYVAL = f::type_create_keyval(copy_fn: Buf, delete_fn: Buf, keyval: Ints,
                 extra_state: Aint);
-            fn type_delete_attr TYPE_DELETE_ATTR = f::type_delete_attr(ty: In<h::Datatype>, keyval: Int);
+            fn type_delete_attr TYPE_DELETE_ATTR = c::type_delete_attr(ty: In<h::Datatype>, keyval: Int);
             fn type_free_keyval TYPE_FREE_KEYVAL = c::type_free_keyval(type_keyval: Ints);
             fn type_get_attr TYPE_GET_ATTR = f::type_get_attr(ty: In<h::Datatype>, keyval: Int, value: Aints,
                 flag: LogicalOut);
             fn type_set_attr TYPE_SET_ATTR = f::type_set_attr(ty: In<h::Datatype>, keyval: Int, value: Aint);
+            fn win_create_keyval WIN_CREATE_KEYVAL = f::win_create_keyval(copy_fn: Buf, delete_fn: Buf, keyval: Ints,
+                extra_state: Aint);
+            fn win_delete_attr WIN_DELETE_ATTR = c::win_delete_attr(win: In<h::Win>, keyval: Int);
+            fn win_free_keyval WIN_FREE_KEYVAL = c::win_free_keyval(win_keyval: Ints);
+            fn win_get_attr WIN_GET_ATTR = f::win_get_attr(win: In<h::Win>, keyval: Int, value: Aints,
+                flag: LogicalOut);
+            fn win_set_attr WIN_SET_ATTR = f::win_set_attr(win: In<h::Win>, keyval: Int, value: Aint);
         }
     };
 }

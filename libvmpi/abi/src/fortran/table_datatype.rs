@@ -5,7 +5,7 @@
 macro_rules! f_table_datatype {
     ($A:ty, $face:ident) => {
         $crate::export_f! { $A, $face, [mpi MPI];
-            fn address ADDRESS = c::address(location: Location, address: AintAsInt);
+            fn address ADDRESS = c::get_address(location: Location, address: AintAsInt);
             fn get_address GET_ADDRESS = c::get_address(location: Location, address: Aints);
             fn get_count GET_COUNT = c::get_count(status: Status, ty: In<h::Datatype>, count: Ints);
             fn get_elements GET_ELEMENTS = c::get_elements(status: Status, ty: In<h::Datatype>, count: Ints);
@@ -64,9 +64,9 @@ macro_rules! f_table_datatype {
                 true_extent: Aints);
             fn type_get_true_extent_x TYPE_GET_TRUE_EXTENT_X = c::type_get_true_extent(ty: In<h::Datatype>,
                 true_lb: Counts, true_extent: Counts);
-            fn type_hindexed TYPE_HINDEXED = c::type_hindexed(count: Int, blocklengths: Ints,
+            fn type_hindexed TYPE_HINDEXED = c::type_create_hindexed(count: Int, blocklengths: Ints,
                 displacements: IntsAsAints[n(count)], oldtype: In<h::Datatype>, newtype: Out<h::Datatype>);
-            fn type_hvector TYPE_HVECTOR = c::type_hvector(count: Int, blocklength: Int, stride: IntAsAint,
+            fn type_hvector TYPE_HVECTOR = c::type_create_hvector(count: Int, blocklength: Int, stride: IntAsAint,
                 oldtype: In<h::Datatype>, newtype: Out<h::Datatype>);
             fn type_indexed TYPE_INDEXED = c::type_indexed(count: Int, blocklengths: Ints, displacements: Ints,
                 oldtype: In<h::Datatype>, newtype: Out<h::Datatype>);
@@ -76,7 +76,7 @@ macro_rules! f_table_datatype {
                 type_name_len);
             fn type_size TYPE_SIZE = c::type_size(ty: In<h::Datatype>, size: Ints);
             fn type_size_x TYPE_SIZE_X = c::type_size(ty: In<h::Datatype>, size: Counts);
-            fn type_struct TYPE_STRUCT = c::type_struct(count: Int, blocklengths: Ints,
+            fn type_struct TYPE_STRUCT = c::type_create_struct(count: Int, blocklengths: Ints,
                 displacements: IntsAsAints[n(count)], types: Ins<h::Datatype>[n(count)], newtype: Out<h::Datatype>);
             fn type_ub TYPE_UB = c::type_ub(ty: In<h::Datatype>, displacement: AintAsInt);
             fn type_vector TYPE_VECTOR = c::type_vector(count: Int, blocklength: Int, stride: Int,

@@ -5,11 +5,6 @@
 macro_rules! f_table_mpi4 {
     ($A:ty, $face:ident) => {
         $crate::export_f! { $A, $face, [mpi MPI];
-            fn isendrecv ISENDRECV = c::isendrecv(sendbuf: Buf, sendcount: Int, sendtype: In<h::Datatype>, dest: Int,
-                sendtag: Int, recvbuf: Buf, recvcount: Int, recvtype: In<h::Datatype>, source: Int, recvtag: Int,
-                comm: In<h::Comm>, request: Out<h::Request>);
-            fn isendrecv_replace ISENDRECV_REPLACE = c::isendrecv_replace(buf: Buf, count: Int, ty: In<h::Datatype>,
-                dest: Int, sendtag: Int, source: Int, recvtag: Int, comm: In<h::Comm>, request: Out<h::Request>);
             fn comm_idup_with_info COMM_IDUP_WITH_INFO = c::comm_idup_with_info(comm: In<h::Comm>, info: In<h::Info>,
                 newcomm: Out<h::Comm>, request: Out<h::Request>);
             fn info_get_string INFO_GET_STRING = f::info_get_string(info: In<h::Info>, key: StrIn[key_len],

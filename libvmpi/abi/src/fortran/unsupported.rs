@@ -14,7 +14,6 @@ macro_rules! f_table_unsupported {
                 win_flush_all WIN_FLUSH_ALL
                 win_flush_local_all WIN_FLUSH_LOCAL_ALL
                 win_free WIN_FREE
-                win_free_keyval WIN_FREE_KEYVAL
                 win_sync WIN_SYNC
                 win_unlock_all WIN_UNLOCK_ALL
                 win_wait WIN_WAIT
@@ -40,7 +39,6 @@ macro_rules! f_table_unsupported {
                 open_port OPEN_PORT
                 win_call_errhandler WIN_CALL_ERRHANDLER
                 win_create_errhandler WIN_CREATE_ERRHANDLER
-                win_delete_attr WIN_DELETE_ATTR
                 win_detach WIN_DETACH
                 win_fence WIN_FENCE
                 win_flush WIN_FLUSH
@@ -73,7 +71,6 @@ macro_rules! f_table_unsupported {
                 win_create_dynamic WIN_CREATE_DYNAMIC
                 win_get_name WIN_GET_NAME
                 win_post WIN_POST
-                win_set_attr WIN_SET_ATTR
                 win_start WIN_START
             ;
             (a b c d):
@@ -81,8 +78,6 @@ macro_rules! f_table_unsupported {
                 file_read_ordered_begin FILE_READ_ORDERED_BEGIN
                 file_write_all_begin FILE_WRITE_ALL_BEGIN
                 file_write_ordered_begin FILE_WRITE_ORDERED_BEGIN
-                win_create_keyval WIN_CREATE_KEYVAL
-                win_get_attr WIN_GET_ATTR
                 win_lock WIN_LOCK
             ;
             (a b c d e):
@@ -201,8 +196,12 @@ macro_rules! f_table_unsupported_mpich {
                 intercomm_create_from_groups INTERCOMM_CREATE_FROM_GROUPS
             ;
             (a b c d e f g h i):
+                isendrecv_replace ISENDRECV_REPLACE
                 precv_init PRECV_INIT
                 psend_init PSEND_INIT
+            ;
+            (a b c d e f g h i j k l):
+                isendrecv ISENDRECV
             ;
         }
         $crate::export_f_unsupported! { $A, $face, [mpix MPIX];

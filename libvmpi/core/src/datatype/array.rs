@@ -21,7 +21,7 @@ impl Range {
         Range { start, block: len as u64, blocks: 1, stride: len, tail: 0 }
     }
     /// Number of indices.
-    pub fn len(&self) -> u64 {
+    pub fn indices(&self) -> u64 {
         self.block * self.blocks + self.tail
     }
     /// Lowest index (of a range that is not empty).

@@ -293,9 +293,9 @@ fn region(
     let (mut low, mut high, mut total) = (0i64, 0i64, 1u64);
     for dim in array::fastest_first(sizes.len(), order)? {
         let range = &ranges[dim];
-        total = check_size(total, range.len())?;
+        total = check_size(total, range.indices())?;
         check_size(total, child.size)?;
-        if range.len() > 0 {
+        if range.indices() > 0 {
             let first = range.first().wrapping_mul(stride);
             let last = range.last().wrapping_mul(stride);
             low = low.wrapping_add(first.min(last));

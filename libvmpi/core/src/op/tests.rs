@@ -61,7 +61,8 @@ proptest! {
     #[test]
     fn integers(pairs in prop::collection::vec(any::<(i32, i32)>(), 0..40)) {
         let (input, start): (Vec<i32>, Vec<i32>) = pairs.into_iter().unzip();
-        let table: &[(Builtin, fn(i32, i32) -> i32)] = &[
+        type Fold = fn(i32, i32) -> i32;
+        let table: &[(Builtin, Fold)] = &[
             (Builtin::Sum, i32::wrapping_add),
             (Builtin::Prod, i32::wrapping_mul),
             (Builtin::Max, std::cmp::Ord::max),
