@@ -1,6 +1,8 @@
 //! Chapter 6: collectives. Each is written once and comes in three forms (blocking, nonblocking, persistent), each
 //! with `int` and with MPI_Count arguments.
 
+#![allow(clippy::too_many_arguments, reason = "MPI's argument lists")]
+
 use crate::abi::{Abi, CComm, CDatatype, CInfo, COp, CRequest, dec, enc};
 use crate::entry::{self, Target};
 use std::ffi::{c_int, c_void};
@@ -254,40 +256,92 @@ collectives! {
 macro_rules! coll_rows {
     ($emit:ident, $A:ty, $N:ty, $D:ty) => {
         $crate::$emit! { $A, [$crate::c::coll];
-            barrier ibarrier barrier_init: MPI_Barrier MPI_Ibarrier MPI_Barrier_init MPIX_Barrier_init, ;
+            barrier ibarrier barrier_init:
+                MPI_Barrier MPI_Ibarrier MPI_Barrier_init MPIX_Barrier_init,
+                ;
                 ()
-            bcast ibcast bcast_init: MPI_Bcast MPI_Ibcast MPI_Bcast_init MPIX_Bcast_init, MPI_Bcast_c MPI_Ibcast_c MPI_Bcast_init_c;
+            bcast ibcast bcast_init:
+                MPI_Bcast MPI_Ibcast MPI_Bcast_init MPIX_Bcast_init,
+                MPI_Bcast_c MPI_Ibcast_c MPI_Bcast_init_c;
                 (buf: *mut c_void, count: $N, datatype: $crate::abi::CDatatype<$A>, root: c_int)
-            gather igather gather_init: MPI_Gather MPI_Igather MPI_Gather_init MPIX_Gather_init, MPI_Gather_c MPI_Igather_c MPI_Gather_init_c;
-                (sendbuf: *const c_void, sendcount: $N, sendtype: $crate::abi::CDatatype<$A>, recvbuf: *mut c_void, recvcount: $N, recvtype: $crate::abi::CDatatype<$A>, root: c_int)
-            gatherv igatherv gatherv_init: MPI_Gatherv MPI_Igatherv MPI_Gatherv_init MPIX_Gatherv_init, MPI_Gatherv_c MPI_Igatherv_c MPI_Gatherv_init_c;
-                (sendbuf: *const c_void, sendcount: $N, sendtype: $crate::abi::CDatatype<$A>, recvbuf: *mut c_void, recvcounts: *const $N, displs: *const $D, recvtype: $crate::abi::CDatatype<$A>, root: c_int)
-            scatter iscatter scatter_init: MPI_Scatter MPI_Iscatter MPI_Scatter_init MPIX_Scatter_init, MPI_Scatter_c MPI_Iscatter_c MPI_Scatter_init_c;
-                (sendbuf: *const c_void, sendcount: $N, sendtype: $crate::abi::CDatatype<$A>, recvbuf: *mut c_void, recvcount: $N, recvtype: $crate::abi::CDatatype<$A>, root: c_int)
-            scatterv iscatterv scatterv_init: MPI_Scatterv MPI_Iscatterv MPI_Scatterv_init MPIX_Scatterv_init, MPI_Scatterv_c MPI_Iscatterv_c MPI_Scatterv_init_c;
-                (sendbuf: *const c_void, sendcounts: *const $N, displs: *const $D, sendtype: $crate::abi::CDatatype<$A>, recvbuf: *mut c_void, recvcount: $N, recvtype: $crate::abi::CDatatype<$A>, root: c_int)
-            allgather iallgather allgather_init: MPI_Allgather MPI_Iallgather MPI_Allgather_init MPIX_Allgather_init, MPI_Allgather_c MPI_Iallgather_c MPI_Allgather_init_c;
-                (sendbuf: *const c_void, sendcount: $N, sendtype: $crate::abi::CDatatype<$A>, recvbuf: *mut c_void, recvcount: $N, recvtype: $crate::abi::CDatatype<$A>)
-            allgatherv iallgatherv allgatherv_init: MPI_Allgatherv MPI_Iallgatherv MPI_Allgatherv_init MPIX_Allgatherv_init, MPI_Allgatherv_c MPI_Iallgatherv_c MPI_Allgatherv_init_c;
-                (sendbuf: *const c_void, sendcount: $N, sendtype: $crate::abi::CDatatype<$A>, recvbuf: *mut c_void, recvcounts: *const $N, displs: *const $D, recvtype: $crate::abi::CDatatype<$A>)
-            alltoall ialltoall alltoall_init: MPI_Alltoall MPI_Ialltoall MPI_Alltoall_init MPIX_Alltoall_init, MPI_Alltoall_c MPI_Ialltoall_c MPI_Alltoall_init_c;
-                (sendbuf: *const c_void, sendcount: $N, sendtype: $crate::abi::CDatatype<$A>, recvbuf: *mut c_void, recvcount: $N, recvtype: $crate::abi::CDatatype<$A>)
-            alltoallv ialltoallv alltoallv_init: MPI_Alltoallv MPI_Ialltoallv MPI_Alltoallv_init MPIX_Alltoallv_init, MPI_Alltoallv_c MPI_Ialltoallv_c MPI_Alltoallv_init_c;
-                (sendbuf: *const c_void, sendcounts: *const $N, sdispls: *const $D, sendtype: $crate::abi::CDatatype<$A>, recvbuf: *mut c_void, recvcounts: *const $N, rdispls: *const $D, recvtype: $crate::abi::CDatatype<$A>)
-            alltoallw ialltoallw alltoallw_init: MPI_Alltoallw MPI_Ialltoallw MPI_Alltoallw_init MPIX_Alltoallw_init, MPI_Alltoallw_c MPI_Ialltoallw_c MPI_Alltoallw_init_c;
-                (sendbuf: *const c_void, sendcounts: *const $N, sdispls: *const $D, sendtypes: *const $crate::abi::CDatatype<$A>, recvbuf: *mut c_void, recvcounts: *const $N, rdispls: *const $D, recvtypes: *const $crate::abi::CDatatype<$A>)
-            reduce ireduce reduce_init: MPI_Reduce MPI_Ireduce MPI_Reduce_init MPIX_Reduce_init, MPI_Reduce_c MPI_Ireduce_c MPI_Reduce_init_c;
-                (sendbuf: *const c_void, recvbuf: *mut c_void, count: $N, datatype: $crate::abi::CDatatype<$A>, op: $crate::abi::COp<$A>, root: c_int)
-            allreduce iallreduce allreduce_init: MPI_Allreduce MPI_Iallreduce MPI_Allreduce_init MPIX_Allreduce_init, MPI_Allreduce_c MPI_Iallreduce_c MPI_Allreduce_init_c;
-                (sendbuf: *const c_void, recvbuf: *mut c_void, count: $N, datatype: $crate::abi::CDatatype<$A>, op: $crate::abi::COp<$A>)
-            reduce_scatter ireduce_scatter reduce_scatter_init: MPI_Reduce_scatter MPI_Ireduce_scatter MPI_Reduce_scatter_init MPIX_Reduce_scatter_init, MPI_Reduce_scatter_c MPI_Ireduce_scatter_c MPI_Reduce_scatter_init_c;
-                (sendbuf: *const c_void, recvbuf: *mut c_void, recvcounts: *const $N, datatype: $crate::abi::CDatatype<$A>, op: $crate::abi::COp<$A>)
-            reduce_scatter_block ireduce_scatter_block reduce_scatter_block_init: MPI_Reduce_scatter_block MPI_Ireduce_scatter_block MPI_Reduce_scatter_block_init MPIX_Reduce_scatter_block_init, MPI_Reduce_scatter_block_c MPI_Ireduce_scatter_block_c MPI_Reduce_scatter_block_init_c;
-                (sendbuf: *const c_void, recvbuf: *mut c_void, recvcount: $N, datatype: $crate::abi::CDatatype<$A>, op: $crate::abi::COp<$A>)
-            scan iscan scan_init: MPI_Scan MPI_Iscan MPI_Scan_init MPIX_Scan_init, MPI_Scan_c MPI_Iscan_c MPI_Scan_init_c;
-                (sendbuf: *const c_void, recvbuf: *mut c_void, count: $N, datatype: $crate::abi::CDatatype<$A>, op: $crate::abi::COp<$A>)
-            exscan iexscan exscan_init: MPI_Exscan MPI_Iexscan MPI_Exscan_init MPIX_Exscan_init, MPI_Exscan_c MPI_Iexscan_c MPI_Exscan_init_c;
-                (sendbuf: *const c_void, recvbuf: *mut c_void, count: $N, datatype: $crate::abi::CDatatype<$A>, op: $crate::abi::COp<$A>)
+            gather igather gather_init:
+                MPI_Gather MPI_Igather MPI_Gather_init MPIX_Gather_init,
+                MPI_Gather_c MPI_Igather_c MPI_Gather_init_c;
+                (sendbuf: *const c_void, sendcount: $N, sendtype: $crate::abi::CDatatype<$A>, recvbuf: *mut c_void,
+                 recvcount: $N, recvtype: $crate::abi::CDatatype<$A>, root: c_int)
+            gatherv igatherv gatherv_init:
+                MPI_Gatherv MPI_Igatherv MPI_Gatherv_init MPIX_Gatherv_init,
+                MPI_Gatherv_c MPI_Igatherv_c MPI_Gatherv_init_c;
+                (sendbuf: *const c_void, sendcount: $N, sendtype: $crate::abi::CDatatype<$A>, recvbuf: *mut c_void,
+                 recvcounts: *const $N, displs: *const $D, recvtype: $crate::abi::CDatatype<$A>, root: c_int)
+            scatter iscatter scatter_init:
+                MPI_Scatter MPI_Iscatter MPI_Scatter_init MPIX_Scatter_init,
+                MPI_Scatter_c MPI_Iscatter_c MPI_Scatter_init_c;
+                (sendbuf: *const c_void, sendcount: $N, sendtype: $crate::abi::CDatatype<$A>, recvbuf: *mut c_void,
+                 recvcount: $N, recvtype: $crate::abi::CDatatype<$A>, root: c_int)
+            scatterv iscatterv scatterv_init:
+                MPI_Scatterv MPI_Iscatterv MPI_Scatterv_init MPIX_Scatterv_init,
+                MPI_Scatterv_c MPI_Iscatterv_c MPI_Scatterv_init_c;
+                (sendbuf: *const c_void, sendcounts: *const $N, displs: *const $D,
+                 sendtype: $crate::abi::CDatatype<$A>, recvbuf: *mut c_void, recvcount: $N,
+                 recvtype: $crate::abi::CDatatype<$A>, root: c_int)
+            allgather iallgather allgather_init:
+                MPI_Allgather MPI_Iallgather MPI_Allgather_init MPIX_Allgather_init,
+                MPI_Allgather_c MPI_Iallgather_c MPI_Allgather_init_c;
+                (sendbuf: *const c_void, sendcount: $N, sendtype: $crate::abi::CDatatype<$A>, recvbuf: *mut c_void,
+                 recvcount: $N, recvtype: $crate::abi::CDatatype<$A>)
+            allgatherv iallgatherv allgatherv_init:
+                MPI_Allgatherv MPI_Iallgatherv MPI_Allgatherv_init MPIX_Allgatherv_init,
+                MPI_Allgatherv_c MPI_Iallgatherv_c MPI_Allgatherv_init_c;
+                (sendbuf: *const c_void, sendcount: $N, sendtype: $crate::abi::CDatatype<$A>, recvbuf: *mut c_void,
+                 recvcounts: *const $N, displs: *const $D, recvtype: $crate::abi::CDatatype<$A>)
+            alltoall ialltoall alltoall_init:
+                MPI_Alltoall MPI_Ialltoall MPI_Alltoall_init MPIX_Alltoall_init,
+                MPI_Alltoall_c MPI_Ialltoall_c MPI_Alltoall_init_c;
+                (sendbuf: *const c_void, sendcount: $N, sendtype: $crate::abi::CDatatype<$A>, recvbuf: *mut c_void,
+                 recvcount: $N, recvtype: $crate::abi::CDatatype<$A>)
+            alltoallv ialltoallv alltoallv_init:
+                MPI_Alltoallv MPI_Ialltoallv MPI_Alltoallv_init MPIX_Alltoallv_init,
+                MPI_Alltoallv_c MPI_Ialltoallv_c MPI_Alltoallv_init_c;
+                (sendbuf: *const c_void, sendcounts: *const $N, sdispls: *const $D,
+                 sendtype: $crate::abi::CDatatype<$A>, recvbuf: *mut c_void, recvcounts: *const $N,
+                 rdispls: *const $D, recvtype: $crate::abi::CDatatype<$A>)
+            alltoallw ialltoallw alltoallw_init:
+                MPI_Alltoallw MPI_Ialltoallw MPI_Alltoallw_init MPIX_Alltoallw_init,
+                MPI_Alltoallw_c MPI_Ialltoallw_c MPI_Alltoallw_init_c;
+                (sendbuf: *const c_void, sendcounts: *const $N, sdispls: *const $D,
+                 sendtypes: *const $crate::abi::CDatatype<$A>, recvbuf: *mut c_void, recvcounts: *const $N,
+                 rdispls: *const $D, recvtypes: *const $crate::abi::CDatatype<$A>)
+            reduce ireduce reduce_init:
+                MPI_Reduce MPI_Ireduce MPI_Reduce_init MPIX_Reduce_init,
+                MPI_Reduce_c MPI_Ireduce_c MPI_Reduce_init_c;
+                (sendbuf: *const c_void, recvbuf: *mut c_void, count: $N, datatype: $crate::abi::CDatatype<$A>,
+                 op: $crate::abi::COp<$A>, root: c_int)
+            allreduce iallreduce allreduce_init:
+                MPI_Allreduce MPI_Iallreduce MPI_Allreduce_init MPIX_Allreduce_init,
+                MPI_Allreduce_c MPI_Iallreduce_c MPI_Allreduce_init_c;
+                (sendbuf: *const c_void, recvbuf: *mut c_void, count: $N, datatype: $crate::abi::CDatatype<$A>,
+                 op: $crate::abi::COp<$A>)
+            reduce_scatter ireduce_scatter reduce_scatter_init:
+                MPI_Reduce_scatter MPI_Ireduce_scatter MPI_Reduce_scatter_init MPIX_Reduce_scatter_init,
+                MPI_Reduce_scatter_c MPI_Ireduce_scatter_c MPI_Reduce_scatter_init_c;
+                (sendbuf: *const c_void, recvbuf: *mut c_void, recvcounts: *const $N,
+                 datatype: $crate::abi::CDatatype<$A>, op: $crate::abi::COp<$A>)
+            reduce_scatter_block ireduce_scatter_block reduce_scatter_block_init:
+                MPI_Reduce_scatter_block MPI_Ireduce_scatter_block MPI_Reduce_scatter_block_init MPIX_Reduce_scatter_block_init,
+                MPI_Reduce_scatter_block_c MPI_Ireduce_scatter_block_c MPI_Reduce_scatter_block_init_c;
+                (sendbuf: *const c_void, recvbuf: *mut c_void, recvcount: $N, datatype: $crate::abi::CDatatype<$A>,
+                 op: $crate::abi::COp<$A>)
+            scan iscan scan_init:
+                MPI_Scan MPI_Iscan MPI_Scan_init MPIX_Scan_init,
+                MPI_Scan_c MPI_Iscan_c MPI_Scan_init_c;
+                (sendbuf: *const c_void, recvbuf: *mut c_void, count: $N, datatype: $crate::abi::CDatatype<$A>,
+                 op: $crate::abi::COp<$A>)
+            exscan iexscan exscan_init:
+                MPI_Exscan MPI_Iexscan MPI_Exscan_init MPIX_Exscan_init,
+                MPI_Exscan_c MPI_Iexscan_c MPI_Exscan_init_c;
+                (sendbuf: *const c_void, recvbuf: *mut c_void, count: $N, datatype: $crate::abi::CDatatype<$A>,
+                 op: $crate::abi::COp<$A>)
         }
     };
 }
@@ -300,27 +354,30 @@ macro_rules! c_table_coll {
     };
 }
 
-/// The persistent functions of this chapter (MPI 4.0).
+/// The persistent functions of this chapter and of `neighbor` (MPI 4.0).
 #[macro_export]
 macro_rules! c_table_coll_init {
     ($A:ty) => {
         $crate::coll_rows! { export_persistent_collectives, $A, c_int, c_int }
+        $crate::neighbor_rows! { export_persistent_collectives, $A, c_int, c_int }
     };
 }
 
-/// The persistent functions of this chapter as Open MPI 4 names them.
+/// The persistent functions of this chapter and of `neighbor` as Open MPI 4 names them.
 #[macro_export]
 macro_rules! c_table_coll_mpix_init {
     ($A:ty) => {
         $crate::coll_rows! { export_mpix_persistent_collectives, $A, c_int, c_int }
+        $crate::neighbor_rows! { export_mpix_persistent_collectives, $A, c_int, c_int }
     };
 }
 
-/// The large-count functions of this chapter (MPI 4.0), persistent ones included.
+/// The large-count functions of this chapter and of `neighbor` (MPI 4.0), persistent ones included.
 #[macro_export]
 macro_rules! c_table_coll_c {
     ($A:ty) => {
         $crate::coll_rows! { export_large_collectives, $A, i64, i64 }
+        $crate::neighbor_rows! { export_large_collectives, $A, i64, i64 }
     };
 }
 

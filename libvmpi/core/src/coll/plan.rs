@@ -76,14 +76,6 @@ impl Regions {
         }
     }
 
-    /// Number of blocks.
-    pub fn len(&self) -> usize {
-        match self {
-            Regions::Even { blocks, .. } => *blocks,
-            Regions::Listed(list) => list.len(),
-        }
-    }
-
     /// Packed size of all blocks.
     pub fn bytes(&self) -> u64 {
         match self {

@@ -114,9 +114,12 @@ impl Drop for Buffer {
 /// Sender, receiver, communicator.
 type Channel = (usize, usize, Via);
 
+/// The data at the time of the send, where it lies, and the slot to complete (`None`: eager).
+type Sent = (Vec<u8>, Data, Option<u32>);
+
 #[derive(Default)]
 struct Net {
-    sent: HashMap<Channel, VecDeque<(Vec<u8>, Data, Option<u32>)>>,
+    sent: HashMap<Channel, VecDeque<Sent>>,
     posted: HashMap<Channel, VecDeque<(Data, u32)>>,
     /// Is slot i complete?
     done: Vec<bool>,

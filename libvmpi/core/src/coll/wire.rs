@@ -32,20 +32,15 @@ pub struct Tags {
     pub local: i32,
 }
 
-/// Tags come from a counter of this many bits, so that collectives that overlap never mix.
-const TAG_MASK: u32 = 0x1FFF_FFFF;
-/// Persistent collectives keep their tag for life: theirs are apart, so that the counter may wrap around past them.
-const TAG_PERSISTENT: i32 = 0x2000_0000;
+/// Persistent collectives keep their tag for life: theirs have this bit set, above those of the communicator's counter
+/// and below those of communicator construction, so that the counter may wrap around past them.
+const TAG_PERSISTENT: i32 = 1 << 29;
 
 impl Tags {
     /// The next collective call's on `comm`. All its ranks must call this for the same calls in the same order.
     pub fn next(comm: &Communicator) -> Tags {
-        let draw = |comm: &Communicator| {
-            let count = comm.collectives.get();
-            comm.collectives.set(count.wrapping_add(1));
-            (count & TAG_MASK) as i32
-        };
-        Tags { main: draw(comm), local: comm.local_comm.as_deref().map_or(0, draw) }
+        let local = comm.local_comm.as_deref().map_or(0, Communicator::next_collective_tag);
+        Tags { main: comm.next_collective_tag(), local }
     }
 
     /// As `next`, for a persistent collective: all its starts use the same tags, whatever order they come in (messages
