@@ -11,8 +11,6 @@ vmpi_abi::c_table_coll_init!(OpenMpi);
 vmpi_abi::c_table_coll_mpix_init!(OpenMpi);
 vmpi_abi::c_table_comm!(OpenMpi);
 vmpi_abi::c_table_datatype!(OpenMpi);
-vmpi_abi::c_table_datatype_pack!(OpenMpi);
-vmpi_abi::c_table_datatype_query!(OpenMpi);
 vmpi_abi::c_table_env!(OpenMpi);
 vmpi_abi::c_table_errhandler!(OpenMpi);
 vmpi_abi::c_table_group!(OpenMpi);
