@@ -1,11 +1,9 @@
 //! Procedures whose Fortran form differs from the C one by more than the kinds of arguments.
 
-use crate::abi::{Abi, CComm, CInfo, CRequest, enc};
-use crate::entry;
+use crate::abi::{Abi, CInfo, CRequest};
 use crate::fortran::args::index_out;
 use crate::fortran::c;
 use std::ffi::{c_char, c_int, c_void};
-use vmpi_core::handle::{Comm, Handle};
 use vmpi_core::{consts, process};
 
 /// MPI_INIT: Fortran has no argument vector.
@@ -34,18 +32,6 @@ pub unsafe fn buffer_detach<A: Abi>(_buffer: *mut c_void, size: *mut c_int) -> c
     let mut address: *mut c_void = std::ptr::null_mut();
     // SAFETY: C's MPI_Buffer_detach writes a pointer through its first argument; the rest is the caller's promise.
     unsafe { c::buffer_detach::<A>((&raw mut address).cast(), size) }
-}
-
-/// MPI_COMM_GET_PARENT: no process here was spawned by another.
-///
-/// # Safety
-/// `parent` must be valid for writes.
-pub unsafe fn comm_get_parent<A: Abi>(parent: *mut CComm<A>) -> c_int {
-    entry::run::<A>("MPI_Comm_get_parent", entry::Target::Process, || {
-        // SAFETY: promised by the caller.
-        unsafe { parent.write(enc::<A, Comm>(Comm::NULL)) };
-        Ok(())
-    })
 }
 
 /// MPI_INFO_CREATE_ENV: Fortran has no argument vector.

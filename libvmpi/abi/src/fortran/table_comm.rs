@@ -15,7 +15,7 @@ macro_rules! f_table_comm {
                 newcomm: Out<h::Comm>);
             fn comm_free COMM_FREE = c::comm_free(comm: InOut<h::Comm>);
             fn comm_get_info COMM_GET_INFO = c::comm_get_info(comm: In<h::Comm>, info_used: Out<h::Info>);
-            fn comm_get_parent COMM_GET_PARENT = f::comm_get_parent(parent: Out<h::Comm>);
+            fn comm_get_parent COMM_GET_PARENT = c::comm_get_parent(parent: Out<h::Comm>);
             fn comm_get_name COMM_GET_NAME = c::comm_get_name(comm: In<h::Comm>, comm_name: StrOut[comm_name_len],
                 resultlen: Ints; comm_name_len);
             fn comm_group COMM_GROUP = c::comm_group(comm: In<h::Comm>, group: Out<h::Group>);
