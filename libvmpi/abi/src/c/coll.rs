@@ -354,30 +354,27 @@ macro_rules! c_table_coll {
     };
 }
 
-/// The persistent functions of this chapter and of `neighbor` (MPI 4.0).
+/// The persistent functions of this chapter (MPI 4.0).
 #[macro_export]
 macro_rules! c_table_coll_init {
     ($A:ty) => {
         $crate::coll_rows! { export_persistent_collectives, $A, c_int, c_int }
-        $crate::neighbor_rows! { export_persistent_collectives, $A, c_int, c_int }
     };
 }
 
-/// The persistent functions of this chapter and of `neighbor` as Open MPI 4 names them.
+/// The persistent functions of this chapter as Open MPI 4 names them.
 #[macro_export]
 macro_rules! c_table_coll_mpix_init {
     ($A:ty) => {
         $crate::coll_rows! { export_mpix_persistent_collectives, $A, c_int, c_int }
-        $crate::neighbor_rows! { export_mpix_persistent_collectives, $A, c_int, c_int }
     };
 }
 
-/// The large-count functions of this chapter and of `neighbor` (MPI 4.0), persistent ones included.
+/// The large-count functions of this chapter (MPI 4.0), persistent ones included.
 #[macro_export]
 macro_rules! c_table_coll_c {
     ($A:ty) => {
         $crate::coll_rows! { export_large_collectives, $A, i64, i64 }
-        $crate::neighbor_rows! { export_large_collectives, $A, i64, i64 }
     };
 }
 

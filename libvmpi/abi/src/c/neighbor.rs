@@ -100,3 +100,27 @@ macro_rules! c_table_neighbor {
         $crate::neighbor_rows! { export_collectives, $A, c_int, c_int }
     };
 }
+
+/// The persistent functions of this chapter (MPI 4.0).
+#[macro_export]
+macro_rules! c_table_neighbor_init {
+    ($A:ty) => {
+        $crate::neighbor_rows! { export_persistent_collectives, $A, c_int, c_int }
+    };
+}
+
+/// The persistent functions of this chapter as Open MPI 4 names them.
+#[macro_export]
+macro_rules! c_table_neighbor_mpix_init {
+    ($A:ty) => {
+        $crate::neighbor_rows! { export_mpix_persistent_collectives, $A, c_int, c_int }
+    };
+}
+
+/// The large-count functions of this chapter (MPI 4.0), persistent ones included.
+#[macro_export]
+macro_rules! c_table_neighbor_c {
+    ($A:ty) => {
+        $crate::neighbor_rows! { export_large_collectives, $A, i64, i64 }
+    };
+}
