@@ -7,11 +7,6 @@ use std::ffi::{c_int, c_void};
 use vmpi_abi::abi::{Abi, Weights};
 use vmpi_core::status;
 
-/// The core's MPI_ERR_LASTCODE: codes that the program added lie above.
-const CORE_LASTCODE: i32 = 0x3fff;
-/// The bit of error codes that the program added; MPICH's MPI_ERR_LASTCODE is one less.
-const DYNAMIC_CODE: c_int = 0x4000_0000;
-
 impl Abi for Mpich {
     const NAME: &'static str = "MPICH";
     const VERSION: (c_int, c_int) = (4, 0);
@@ -70,4 +65,28 @@ impl Abi for Mpich {
     }
 
     const F_STATUS_SIZE: usize = 5;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vmpi_core::errors::Class;
+
+    #[test]
+    fn codes_that_the_program_added_lie_above_lastcode() {
+        const LASTCODE: c_int = 0x3fff_ffff;
+        assert_eq!(Mpich::err_out(CORE_LASTCODE), LASTCODE);
+        assert!(Mpich::err_out(CORE_LASTCODE + 1) > LASTCODE);
+        assert_eq!(Mpich::err_in(Mpich::err_out(CORE_LASTCODE + 1)), CORE_LASTCODE + 1);
+        assert_eq!(Mpich::err_out(Class::Truncate.0), 14);
+        assert_eq!(Mpich::err_in(14), Class::Truncate.0);
+    }
+
+    #[test]
+    fn attributes_have_a_second_key_in_fortran() {
+        assert_eq!(Mpich::keyval_in(0x6440_0001), vmpi_core::consts::TAG_UB);
+        assert_eq!(Mpich::keyval_in(0x6440_0002), vmpi_core::consts::TAG_UB);
+        assert_eq!(Mpich::keyval_in(0x2400_0000), vmpi_core::consts::KEYVAL_INVALID);
+        assert_eq!(Mpich::keyval_in(4097), 4097);
+    }
 }

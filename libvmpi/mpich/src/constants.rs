@@ -166,7 +166,14 @@ pub const ERRORS: Numbers = Numbers(&[
     (Class::Session.0, 75),
     (Class::Errhandler.0, 80),
     (Class::Abi.0, 81),
+    (CORE_LASTCODE, DYNAMIC_CODE - 1),
 ]);
+
+/// The core's MPI_ERR_LASTCODE: codes that the program added lie above.
+pub const CORE_LASTCODE: i32 = 0x3fff;
+
+/// The bit of error codes that the program added; MPICH's MPI_ERR_LASTCODE is one less.
+pub const DYNAMIC_CODE: i32 = 0x4000_0000;
 
 /// `MPI_T_ERR_CANNOT_INIT`.
 pub const T_ERR_CANNOT_INIT: i32 = 61;

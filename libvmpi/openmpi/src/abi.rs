@@ -65,3 +65,32 @@ impl Abi for OpenMpi {
 
     const F_STATUS_SIZE: usize = 6;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vmpi_core::consts;
+    use vmpi_core::errors::{CLASSES, Class};
+
+    #[test]
+    fn every_class_has_a_number_of_open_mpi() {
+        for &(class, name) in CLASSES {
+            let face = OpenMpi::err_out(class.0);
+            assert!((0..92).contains(&face), "{name} is {face}");
+        }
+        assert_eq!(OpenMpi::err_in(13), Class::Arg.0);
+        assert_eq!(OpenMpi::err_in(OpenMpi::err_out(0x4000)), 0x4000);
+    }
+
+    #[test]
+    fn ranks_tags_and_keys() {
+        assert_eq!(OpenMpi::rank_in(-1), consts::ANY_SOURCE);
+        assert_eq!(OpenMpi::rank_in(-2), consts::PROC_NULL);
+        assert!(OpenMpi::rank_in(-3) < 0 && OpenMpi::rank_in(-3) != consts::PROC_NULL);
+        assert_eq!(OpenMpi::tag_in(-1), consts::ANY_TAG);
+        assert_ne!(OpenMpi::tag_in(-2), consts::ANY_TAG);
+        assert_eq!(OpenMpi::keyval_in(0), consts::TAG_UB);
+        assert_eq!(OpenMpi::keyval_in(-1), consts::KEYVAL_INVALID);
+        assert_ne!(OpenMpi::keyval_in(501), consts::TAG_UB);
+    }
+}

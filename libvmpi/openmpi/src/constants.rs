@@ -154,7 +154,11 @@ pub const ERRORS: Numbers = Numbers(&[
     (Class::ValueTooLarge.0, 79),
     (Class::Errhandler.0, 13),
     (Class::Abi.0, 16),
+    (CORE_LASTCODE, 92),
 ]);
+
+/// The core's MPI_ERR_LASTCODE: codes that the program added lie above, in the core as in Open MPI.
+const CORE_LASTCODE: i32 = 0x3fff;
 
 /// A split type of Open MPI's own.
 const OMPI_COMM_TYPE_HOST: i32 = 9;
