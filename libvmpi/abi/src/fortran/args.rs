@@ -320,7 +320,7 @@ impl<A: Abi + Codec<H>, H: Handle> Arg<A> for InOut<H> {
     }
 }
 
-/// An array of `len` handles going in.
+/// An array of `len` handles going in; null if there are none (nothing to read beside MPI_IN_PLACE).
 pub struct Ins<H>(PhantomData<H>);
 impl<A: Abi + Codec<H>, H: Handle> Arg<A> for Ins<H> {
     type Held = Vec<C<A, H>>;
@@ -330,7 +330,7 @@ impl<A: Abi + Codec<H>, H: Handle> Arg<A> for Ins<H> {
         (0..len).map(|i| unsafe { handle_in::<A, H>(arg, i) }).collect()
     }
     fn pass(held: &mut Self::Held) -> Self::Passed {
-        held.as_mut_ptr()
+        if held.is_empty() { std::ptr::null_mut() } else { held.as_mut_ptr() }
     }
 }
 

@@ -7,7 +7,7 @@ use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use vmpi_core::errors::{Class, fail};
 use vmpi_core::handle::{Comm, Datatype, File, Win};
-use vmpi_core::{errhandler, op};
+use vmpi_core::{datatype, errhandler, op};
 
 /// SUBROUTINE USER_FUNCTION(INVEC, INOUTVEC, LEN, DATATYPE)
 type Reduction = unsafe extern "C" fn(*const c_void, *mut c_void, *const c_int, *const c_int);
@@ -33,12 +33,18 @@ pub unsafe fn op_create<A: Abi>(function: *mut c_void, commute: c_int, op: *mut 
         let Some(function) = (unsafe { std::mem::transmute::<*mut c_void, Option<Reduction>>(function) }) else {
             return fail(Class::Arg, "the user function is a null pointer");
         };
-        let call = move |input: *const c_void, inout: *mut c_void, count: u64, datatype: Datatype| {
-            let fortran_type = <A as Codec<Datatype>>::fenc(datatype);
-            debug_assert!(count <= LONGEST);
-            let len = count.min(LONGEST) as c_int;
-            // SAFETY: the program's procedure, called as MPI 4.1 section 6.9.5 says.
-            unsafe { function(input, inout, &raw const len, &raw const fortran_type) };
+        let call = move |input: *const c_void, inout: *mut c_void, count: u64, handle: Datatype| {
+            let fortran_type = <A as Codec<Datatype>>::fenc(handle);
+            let extent = datatype::get(handle).map_or(0, |ty| ty.extent());
+            let mut done = 0;
+            while done < count {
+                let len = (count - done).min(LONGEST) as c_int;
+                let offset = (done as i64).wrapping_mul(extent) as isize;
+                let (input, inout) = (input.wrapping_byte_offset(offset), inout.wrapping_byte_offset(offset));
+                // SAFETY: the program's procedure, called as MPI 4.1 section 6.9.5 says.
+                unsafe { function(input, inout, &raw const len, &raw const fortran_type) };
+                done += len as u64;
+            }
         };
         let created = op::create(Rc::new(call), commute != 0);
         // SAFETY: promised by the caller.
