@@ -130,6 +130,7 @@ impl Queues<'_> {
         slot.progress = 0;
         slot.remote = 0;
         slot.len = 0;
+        slot.matched_source = ANY_SOURCE;
         self.head.slots_live += 1;
         Some(index)
     }

@@ -93,6 +93,7 @@ pub fn poll(slot: Slot) -> Option<Result<Status>> {
     let (what, outcome) = (shared.state, shared.outcome);
     let local = LOCALS.with(|locals| std::mem::take(&mut locals[slot.0 as usize]));
     let mut result = match (&local.receive, what) {
+        (None, _) if shared.matched_source == consts::PROC_NULL => Ok(Status::PROC_NULL),
         (None, _) => Ok(Status::EMPTY),
         (Some(_), state::CANCELLED) => Ok(Status { cancelled: true, ..Status::EMPTY }),
         (Some((ty, count, buf)), _) => {
