@@ -331,7 +331,7 @@ fn conclude(options: &RunOptions, job: &Job, finished: &Finished, daemon_pid: i3
     if finished.own.is_some() && finished.cause.is_none() {
         complain(&format!("vmpid (pid {daemon_pid}) did not end the job; its ranks were killed from here"));
     }
-    if !options.quiet && finished.own.is_none() {
+    if !options.quiet && finished.own.is_none() && code == 0 {
         let mut first = 0;
         for (found, app) in job.found.iter().zip(&spec.apps) {
             let of_app: Vec<_> =

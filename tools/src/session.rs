@@ -15,7 +15,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
-use vmpi_shared::control::{self, Cause, JobReport, JobSpec, RankEnd, Reply, Request, Stdio};
+use vmpi_shared::control::{self, Cause, Connection, JobReport, JobSpec, RankEnd, Reply, Request, Stdio};
 
 /// Ranks get so long between TERM and KILL.
 const GRACE_MS: u64 = 2000;
@@ -39,11 +39,12 @@ const HANDLED: [Signal; 8] = [
 ];
 
 impl Signals {
-    /// From now on these signals come here. A signal that was ignored at the start (nohup) stays ignored.
+    /// From now on these signals come here. A hang-up that was ignored at the start (nohup) stays ignored; an interrupt
+    /// does not: shells ignore it for `vmpirun ... &`, where `kill -INT` must still end the job.
     pub fn register() -> io::Result<Signals> {
         let mut list = Vec::new();
         for signal in HANDLED {
-            if is_ignored(signal) {
+            if signal == Signal::SIGHUP && is_ignored(signal) {
                 continue;
             }
             let (read, write) = UnixStream::pair()?;
@@ -125,7 +126,14 @@ pub fn run(
     Ok(Finished { job: session.job, cause, report, ends: session.ends, own: session.own, quiet: session.quiet })
 }
 
-fn lost(error: &io::Error) -> Failure {
+/// Why the job could not be handed over: what the daemon said last, if it said something.
+fn lost(connection: &mut Connection, error: &io::Error) -> Failure {
+    let _ = connection.stream().set_read_timeout(Some(Duration::from_secs(1)));
+    while let Ok(Some((reply, _))) = connection.receive::<Reply>() {
+        if let Reply::Refused { reason, code } = reply {
+            return Failure::new(code, reason);
+        }
+    }
     Failure::own(format!("the connection to vmpid broke while the job was handed over: {error}"))
 }
 
@@ -139,7 +147,16 @@ fn submit(
     let stdin =
         stdin_for_rank_zero(options.stdin).map_err(|e| Failure::own(format!("cannot pass standard input on: {e}")))?;
     let connection = &mut daemon.connection;
-    connection.send(&Request::Submit { spec: Box::new(spec.clone()) }, &[]).map_err(|e| lost(&e))?;
+    hand_over(connection, spec, routes, &stdin).map_err(|error| lost(connection, &error))
+}
+
+fn hand_over(
+    connection: &mut Connection,
+    spec: &JobSpec,
+    routes: Option<Routes>,
+    stdin: &OwnedFd,
+) -> io::Result<Streams> {
+    connection.send(&Request::Submit { spec: Box::new(spec.clone()) }, &[])?;
     let mut give = |fds: &[i32]| -> io::Result<()> {
         loop {
             match connection.send(&Request::Fds { count: fds.len() as u32 }, fds) {
@@ -151,14 +168,12 @@ fn submit(
     };
     match (spec.stdio, routes) {
         (Stdio::PerRank, Some(routes)) => {
-            give(&[stdin.as_raw_fd()]).map_err(|e| lost(&e))?;
-            routes
-                .connect(control::MAX_FDS, |ends| give(&ends.iter().map(AsRawFd::as_raw_fd).collect::<Vec<_>>()))
-                .map_err(|e| lost(&e))
+            give(&[stdin.as_raw_fd()])?;
+            routes.connect(control::MAX_FDS, |ends| give(&ends.iter().map(AsRawFd::as_raw_fd).collect::<Vec<_>>()))
         }
         _ => {
-            give(&[stdin.as_raw_fd(), libc::STDOUT_FILENO, libc::STDERR_FILENO]).map_err(|e| lost(&e))?;
-            Streams::none().map_err(|e| lost(&e))
+            give(&[stdin.as_raw_fd(), libc::STDOUT_FILENO, libc::STDERR_FILENO])?;
+            Streams::none()
         }
     }
 }

@@ -308,6 +308,10 @@ fn programs_without_mpi_are_explained_and_json_is_whole() {
 #[test]
 fn errors_before_any_daemon() {
     let scratch = Scratch::new("early");
+    // A copy has no vmpid beside it, whatever else was built. Made by cp: a file that this process has open for writing
+    // could be inherited by another test's child and be busy (ETXTBSY).
+    let copy = scratch.0.join("vmpirun");
+    assert!(Command::new("cp").arg(env!("CARGO_BIN_EXE_vmpirun")).arg(&copy).status().unwrap().success());
     for (args, code, part) in [
         (&["-n", "2", "/no/such/program"][..], 127, "no such program"),
         (&["-n", "2", "/etc/passwd"], 126, "chmod +x"),
@@ -317,10 +321,7 @@ fn errors_before_any_daemon() {
         (&["-n", "2"], 2, "no program"),
         (&["true"], 125, "vmpid"),
     ] {
-        // A copy has no vmpid beside it, whatever else was built.
-        let copy = scratch.0.join("vmpirun");
-        fs::copy(env!("CARGO_BIN_EXE_vmpirun"), &copy).unwrap();
-        let output = Command::new(copy).env("VMPI_RUNTIME_DIR", &scratch.0).args(args).output().unwrap();
+        let output = Command::new(&copy).env("VMPI_RUNTIME_DIR", &scratch.0).args(args).output().unwrap();
         assert_eq!(output.status.code(), Some(code), "{args:?} {}", text(&output.stderr));
         assert!(text(&output.stderr).contains(part), "{args:?} {}", text(&output.stderr));
     }
