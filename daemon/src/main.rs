@@ -1,1 +1,71 @@
-fn main() {}
+//! vmpid, the daemon of one user on one node: spawns ranks, watches them, reaps them.
+//!
+//! Reading order: `main` (arguments) -> `keeper` (who cleans up after the daemon) -> `runtime_dir`, `status_page` (how it is
+//! found) -> `daemon` (the event loop) -> `connection`, `control` (who asks what) -> `job` (one job's life) -> `limits`,
+//! `spawn`, `reap` -> `watchdog` (cores that must go on). One thread; nothing blocks but epoll.
+//!
+//! `unsafe` lives in `keeper`, `reap`, `spawn` and `status_page`, and in single functions of `connection` and `watchdog`.
+#![deny(unsafe_code)]
+
+mod connection;
+mod control;
+mod daemon;
+mod job;
+mod keeper;
+mod limits;
+mod log;
+mod reap;
+mod runtime_dir;
+mod spawn;
+mod status_page;
+mod watchdog;
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use crate::keeper::Start;
+
+/// The vmpi daemon: starts the ranks of vmpirun's jobs on this node, hands cores on, cleans up.
+///
+/// One daemon serves one user through the socket vmpid.sock in its runtime directory. vmpirun starts one by itself if
+/// none runs.
+#[derive(Parser, Debug)]
+#[command(name = "vmpid", version)]
+struct Arguments {
+    /// Directory of the socket and the status page, private to the user [default: $VMPI_RUNTIME_DIR, else
+    /// $XDG_RUNTIME_DIR/vmpi, else /tmp/vmpi-UID]
+    #[arg(long, value_name = "DIR")]
+    runtime_dir: Option<PathBuf>,
+    /// Stay in the foreground
+    #[arg(long)]
+    foreground: bool,
+    /// Serve one job, then end (implies --foreground); end also if no launcher comes within 10 s
+    #[arg(long)]
+    one_job: bool,
+}
+
+fn main() {
+    let arguments = Arguments::parse();
+    let path = arguments.runtime_dir.unwrap_or_else(runtime_dir::default_path);
+    let path = std::path::absolute(&path).unwrap_or(path);
+    keeper::secure_standard_streams();
+    let start = match (arguments.one_job, arguments.foreground) {
+        (true, _) => Start::ByLauncher,
+        (false, true) => Start::Foreground,
+        (false, false) => Start::Background,
+    };
+    let mut readiness = keeper::split(&path, start);
+    let options = daemon::Options { runtime_dir: path, one_job: arguments.one_job };
+    let code = match daemon::Daemon::start(&options) {
+        Ok(daemon) => {
+            readiness.tell();
+            daemon.run()
+        }
+        Err(error) => {
+            log::line(&error.to_string());
+            125
+        }
+    };
+    std::process::exit(code);
+}

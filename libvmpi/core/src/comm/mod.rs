@@ -21,6 +21,7 @@ use crate::giant::Giant;
 use crate::group::Members;
 use crate::handle::{Comm, Handle};
 use crate::info;
+use crate::process;
 use crate::table::Table;
 use crate::topo::Topology;
 use std::cell::{Cell, RefCell};
@@ -46,11 +47,21 @@ pub struct Communicator {
     pub local_comm: Option<Rc<Communicator>>,
     /// Collectives started so far on this communicator (their tag).
     pub collectives: Cell<u32>,
-    /// Index of the shared-memory collective cell of this communicator, `u32::MAX` for none (set by the lead's code).
-    pub cell: Cell<u32>,
+    /// Operations that have gone through this communicator's collective cell.
+    pub cell_operations: Cell<u64>,
     name: RefCell<Vec<u8>>,
     hints: RefCell<Rc<info::Entries>>,
     topology: RefCell<Option<Rc<Topology>>>,
+}
+
+impl Drop for Communicator {
+    /// The last member to let go of a communicator gives its collective cell back.
+    fn drop(&mut self) {
+        if process::is_active() {
+            let members = self.size() + self.remote.as_ref().map_or(0, |remote| remote.size());
+            process::endpoint().job.release_context(self.context, members);
+        }
+    }
 }
 
 impl Communicator {
@@ -64,7 +75,7 @@ impl Communicator {
             remote: None,
             local_comm: None,
             collectives: Cell::new(0),
-            cell: Cell::new(u32::MAX),
+            cell_operations: Cell::new(0),
             name: RefCell::new(Vec::new()),
             hints: RefCell::new(Rc::new(info::Entries::default())),
             topology: RefCell::new(None),
@@ -76,11 +87,10 @@ impl Communicator {
         let leads = local.world_rank(0) < remote.world_rank(0);
         let local_context = if leads { contexts[1] } else { contexts[2] };
         let local_comm = Rc::new(Communicator::intra(local_context, rank, local.clone()));
-        Communicator {
-            remote: Some(remote),
-            local_comm: Some(local_comm),
-            ..Communicator::intra(contexts[0], rank, local)
-        }
+        let mut inter = Communicator::intra(contexts[0], rank, local);
+        inter.remote = Some(remote);
+        inter.local_comm = Some(local_comm);
+        inter
     }
 
     pub fn size(&self) -> u32 {

@@ -1,0 +1,225 @@
+//! The server's side of the control protocol: who may ask what, and the answers.
+
+use std::fmt;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use vmpi_shared::control::{Cause, JobSpec, PROTOCOL, Reply, Request};
+
+use crate::daemon::Daemon;
+use crate::debug;
+use crate::job::{Job, Place};
+
+/// What a connection is for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Has not said hello.
+    Stranger,
+    Tool,
+    /// Submitted this job (or none that was accepted, or it is over).
+    Launcher(Option<u32>),
+    /// Is this rank of this job.
+    Rank(u32, u32),
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Role::Stranger => f.write_str("a connection without hello"),
+            Role::Tool => f.write_str("a tool"),
+            Role::Launcher(Some(job)) => write!(f, "the launcher of job {job}"),
+            Role::Launcher(None) => f.write_str("a launcher without a job"),
+            Role::Rank(job, rank) => write!(f, "rank {rank} of job {job}"),
+        }
+    }
+}
+
+/// The message's type as it is written on the wire; what it carries (a key, an environment) is not for messages.
+fn name_of(request: &Request) -> String {
+    let value = serde_json::to_value(request).unwrap_or_default();
+    value.get("type").and_then(|name| name.as_str()).unwrap_or("?").to_owned()
+}
+
+impl Daemon {
+    /// Answer one request of connection `token`.
+    pub(crate) fn serve(&mut self, token: u64, request: Request) {
+        let Some(client) = self.clients.get(&token) else { return };
+        let (role, peer) = (client.role, client.channel.peer());
+        match (role, request) {
+            (Role::Stranger, Request::Hello { version, protocol }) => self.hello(token, &version, protocol),
+            (Role::Stranger, _) => self.refuse(token, "the first message must be hello".into(), 125),
+            (Role::Tool | Role::Launcher(None), Request::Submit { spec }) => self.submit(token, *spec),
+            (Role::Launcher(Some(id)), Request::Fds { count }) => self.descriptors(token, id, count),
+            // Of a job that was refused: they come behind and are closed.
+            (Role::Launcher(None), Request::Fds { count }) => {
+                if let Some(client) = self.clients.get_mut(&token) {
+                    drop(client.channel.take_fds(count as usize));
+                }
+            }
+            (Role::Launcher(Some(id)), Request::Cancel { reason, code, signal, grace_ms }) => {
+                if let Some(job) = self.jobs.get_mut(&id) {
+                    job.end(Cause::Cancelled { reason, code }, code, signal, Duration::from_millis(grace_ms));
+                }
+            }
+            (Role::Launcher(Some(id)), Request::Forward { signal }) => {
+                if let Some(job) = self.jobs.get(&id) {
+                    job.signal_all(signal);
+                }
+            }
+            // The job was over before the launcher knew.
+            (Role::Launcher(None), Request::Cancel { .. } | Request::Forward { .. }) => {}
+            (Role::Tool, Request::Attach { job, rank, key, face }) => {
+                debug!("process {} attaches as rank {rank} of job {job}", peer.pid);
+                self.attach(token, job, rank, &key, face, peer.pid);
+            }
+            (Role::Rank(id, rank), Request::Finalized) => {
+                if let Some(job) = self.jobs.get_mut(&id) {
+                    job.finalized(rank);
+                }
+            }
+            (Role::Rank(id, rank), Request::Abort { code, reason }) => {
+                if let Some(job) = self.jobs.get_mut(&id) {
+                    job.aborted(rank, code, reason);
+                }
+            }
+            (_, Request::Jobs) => {
+                let jobs = self.jobs.values().map(Job::report).collect();
+                self.reply(token, &Reply::Jobs { jobs }, &[]);
+            }
+            (_, Request::Show { job }) => match self.jobs.get(&job).map(|job| Box::new(job.report())) {
+                Some(job) => self.reply(token, &Reply::Show { job }, &[]),
+                None => {
+                    let reply = Reply::Refused { reason: format!("there is no job {job}"), code: 2 };
+                    self.reply(token, &reply, &[]);
+                }
+            },
+            (Role::Tool, Request::Shutdown) => {
+                self.reply(token, &Reply::ShuttingDown, &[]);
+                self.drain("asked to");
+            }
+            (role, request) => {
+                let reason = format!("a message of type {} makes no sense from {role}", name_of(&request));
+                self.refuse(token, reason, 125);
+            }
+        }
+    }
+
+    fn hello(&mut self, token: u64, version: &str, protocol: u32) {
+        let Some(client) = self.clients.get_mut(&token) else { return };
+        let (peer, own) = (client.channel.peer(), nix::unistd::geteuid().as_raw());
+        if peer.uid != own && peer.uid != 0 {
+            let reason = format!("this vmpid serves user {own}, not user {}", peer.uid);
+            self.refuse(token, reason, 125);
+            return;
+        }
+        if protocol != PROTOCOL {
+            let reason = format!(
+                "this vmpid (pid {}) is version {} with protocol {PROTOCOL}, but you are version {version} with protocol \
+                 {protocol}; end it (vmpictl shutdown, or kill {0}) and try again",
+                std::process::id(),
+                env!("CARGO_PKG_VERSION"),
+            );
+            self.refuse(token, reason, 125);
+            return;
+        }
+        client.role = Role::Tool;
+        let version = env!("CARGO_PKG_VERSION").into();
+        self.reply(token, &Reply::Hello { version, protocol: PROTOCOL, pid: std::process::id() as i32 }, &[]);
+    }
+
+    fn submit(&mut self, token: u64, spec: JobSpec) {
+        let Some(client) = self.clients.get_mut(&token) else { return };
+        let peer = client.channel.peer();
+        client.role = Role::Launcher(None);
+        if self.draining.is_some() {
+            let reply = Reply::Refused { reason: "this vmpid is shutting down; try again".into(), code: 125 };
+            self.reply(token, &reply, &[]);
+            return;
+        }
+        let place = Place {
+            socket: self.dir.socket().to_string_lossy().into_owned(),
+            allowed_cpus: allowed_cpus(),
+            open_fds: self.clients.len() as u64
+                + self.jobs.values().map(|job| u64::from(job.spec.ranks) + 8).sum::<u64>(),
+        };
+        let id = self.last_job + 1;
+        match Job::new(id, spec, peer, token, &place) {
+            Ok(job) => {
+                self.last_job = id;
+                self.jobs.insert(id, job);
+                if let Some(client) = self.clients.get_mut(&token) {
+                    client.role = Role::Launcher(Some(id));
+                }
+                self.update_status();
+            }
+            Err(error) => {
+                let reply = Reply::Refused { reason: error.to_string(), code: error.code() };
+                self.reply(token, &reply, &[]);
+            }
+        }
+    }
+
+    fn descriptors(&mut self, token: u64, id: u32, count: u32) {
+        let fds = self.clients.get_mut(&token).and_then(|client| client.channel.take_fds(count as usize));
+        match (fds, self.jobs.get_mut(&id)) {
+            (Some(fds), Some(job)) => job.add_fds(fds),
+            (None, _) => self.refuse(token, format!("{count} descriptors were announced but did not come"), 125),
+            (Some(_), None) => {}
+        }
+    }
+
+    fn attach(&mut self, token: u64, id: u32, rank: u32, key: &str, face: String, pid: i32) {
+        let Some(job) = self.jobs.get_mut(&id) else {
+            self.refuse(token, format!("there is no job {id} (it may have ended)"), 125);
+            return;
+        };
+        if let Err(error) = job.attach(rank, key, face, pid, token) {
+            self.refuse(token, error.to_string(), 125);
+            return;
+        }
+        let reply = Reply::Attached { job: id, rank, ranks: job.spec.ranks, appnum: job.appnum(rank) };
+        if let Some(client) = self.clients.get_mut(&token) {
+            client.role = Role::Rank(id, rank);
+        }
+        self.watch_attached(id, rank);
+        let Some((job, client)) = self.jobs.get(&id).zip(self.clients.get_mut(&token)) else { return };
+        let sent = client.channel.send(&reply, &[job.node.fd(), job.segment.fd()]);
+        self.sent(token, sent);
+    }
+
+    /// Say no, and close when that has been said.
+    pub(crate) fn refuse(&mut self, token: u64, reason: String, code: i32) {
+        debug!("connection {token} refused: {reason}");
+        if let Some(client) = self.clients.get_mut(&token) {
+            client.closing = true;
+        }
+        self.reply(token, &Reply::Refused { reason, code }, &[]);
+    }
+
+    /// Send a message; a peer that is gone is closed.
+    pub(crate) fn reply(&mut self, token: u64, reply: &Reply, fds: &[BorrowedFd]) {
+        let Some(client) = self.clients.get_mut(&token) else { return };
+        let sent = client.channel.send(reply, fds);
+        self.sent(token, sent);
+    }
+
+    fn sent(&mut self, token: u64, sent: std::io::Result<()>) {
+        match sent {
+            Ok(()) => self.flush(token),
+            Err(error) => {
+                debug!("connection {token}: {error}");
+                self.close(token);
+            }
+        }
+    }
+}
+
+/// The cpus in the daemon's affinity mask.
+fn allowed_cpus() -> Vec<u32> {
+    match nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0)) {
+        Ok(set) => {
+            (0..nix::sched::CpuSet::count() as u32).filter(|cpu| set.is_set(*cpu as usize) == Ok(true)).collect()
+        }
+        Err(_) => Vec::new(),
+    }
+}

@@ -1,0 +1,463 @@
+//! The event loop: one thread, one epoll, everything else is a handler that returns at once.
+//!
+//! Watched: the socket, its connections, signal-hook's two pipes (SIGCHLD; TERM, INT, HUP), the pidfds of MPI
+//! processes that are not our children. Deadlines (watchdog, grace times, one-job) are epoll_wait's timeout, so that an idle
+//! daemon makes no system call at all. SIGCHLD comes last in each round: what a rank wrote before it ended is read first.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::signal::Signal;
+use vmpi_shared::control::Cause;
+
+use crate::connection::{Channel, Incoming, Scratch};
+use crate::control::Role;
+use crate::job::{self, Job};
+use crate::reap::{self, Reaped};
+use crate::runtime_dir::{RuntimeDir, RuntimeDirError};
+use crate::status_page::StatusPage;
+use crate::watchdog::LiveScene;
+use crate::{debug, limits, log};
+
+const LISTENER: u64 = 0;
+const TERMINATION: u64 = 1;
+const CHILDREN: u64 = 2;
+/// Tokens from here on are connections, or pidfds with this bit set.
+const FIRST_TOKEN: u64 = 16;
+const PIDFD_BIT: u64 = 1 << 63;
+const EVENTS: usize = 512;
+
+/// `--one-job`: how long to wait for the launcher.
+const LAUNCHER_WAIT: Duration = Duration::from_secs(10);
+/// How long the last replies may take at the end.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+pub struct Options {
+    pub runtime_dir: PathBuf,
+    pub one_job: bool,
+}
+
+/// Why the daemon did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    RuntimeDir(#[from] RuntimeDirError),
+    #[error("cannot watch for {what}: {source}")]
+    Watch { what: &'static str, source: io::Error },
+}
+
+/// One connection and what it is for.
+pub struct Client {
+    pub channel: Channel,
+    pub role: Role,
+    /// Close once everything is sent; nothing more is read.
+    pub closing: bool,
+    wants_write: bool,
+}
+
+pub struct Daemon {
+    pub(crate) jobs: BTreeMap<u32, Job>,
+    pub(crate) clients: HashMap<u64, Client>,
+    pub(crate) last_job: u32,
+    /// Set by TERM, INT, HUP or `Request::Shutdown`.
+    pub(crate) draining: Option<Instant>,
+    /// A connection that had submitted a job, or tried to, is gone.
+    pub(crate) launcher_left: bool,
+    pub(crate) dir: RuntimeDir,
+    status: Option<StatusPage>,
+    epoll: Epoll,
+    listener: UnixListener,
+    termination: UnixStream,
+    children: UnixStream,
+    scratch: Scratch,
+    next_token: u64,
+    /// Spawned and attached processes: job and rank.
+    processes: HashMap<i32, (u32, u32)>,
+    pidfds: HashMap<u64, (u32, u32)>,
+    has_children: bool,
+    one_job: bool,
+    started: Instant,
+}
+
+impl Daemon {
+    /// Take the runtime directory, listen, watch for signals.
+    ///
+    /// # Errors
+    /// A directory that cannot be used, or one that a live daemon serves.
+    pub fn start(options: &Options) -> Result<Daemon, StartError> {
+        let watch = |what| move |source: io::Error| StartError::Watch { what, source };
+        nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o077));
+        limits::raise_open_files();
+        reap::become_subreaper();
+        let dir = RuntimeDir::open(&options.runtime_dir)?;
+        let listener = dir.listen()?;
+        let _ = nix::unistd::chdir("/");
+        let (termination, on_termination) = UnixStream::pair().map_err(watch("signals"))?;
+        let (children, on_child) = UnixStream::pair().map_err(watch("children"))?;
+        for stream in [&termination, &children] {
+            stream.set_nonblocking(true).map_err(watch("signals"))?;
+        }
+        for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
+            let end = on_termination.try_clone().map_err(watch("signals"))?;
+            signal_hook::low_level::pipe::register(signal, end).map_err(watch("signals"))?;
+        }
+        signal_hook::low_level::pipe::register(libc::SIGCHLD, on_child).map_err(watch("children"))?;
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(|e| watch("events")(e.into()))?;
+        let add = |fd: std::os::fd::BorrowedFd, token| {
+            epoll.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, token)).map_err(|e| watch("events")(e.into()))
+        };
+        add(listener.as_fd(), LISTENER)?;
+        add(termination.as_fd(), TERMINATION)?;
+        add(children.as_fd(), CHILDREN)?;
+        let status = StatusPage::create(&dir.flink())
+            .inspect_err(|error| log::line(&format!("no status page for vmpictl: {error}")))
+            .ok();
+        debug!("listening on {}", dir.socket().display());
+        Ok(Daemon {
+            jobs: BTreeMap::new(),
+            clients: HashMap::new(),
+            last_job: 0,
+            draining: None,
+            launcher_left: false,
+            dir,
+            status,
+            epoll,
+            listener,
+            termination,
+            children,
+            scratch: Scratch::new(),
+            next_token: FIRST_TOKEN,
+            processes: HashMap::new(),
+            pidfds: HashMap::new(),
+            has_children: false,
+            one_job: options.one_job,
+            started: Instant::now(),
+        })
+    }
+
+    /// Serve until told to end; returns the exit code. Every process of every job is gone then.
+    pub fn run(mut self) -> i32 {
+        let mut events = [EpollEvent::empty(); EVENTS];
+        loop {
+            let now = Instant::now();
+            self.run_deadlines(now);
+            if self.is_done(now) {
+                return 0;
+            }
+            let timeout = timeout_until(self.next_deadline(), now);
+            let count = match self.epoll.wait(&mut events, timeout) {
+                Ok(count) => count,
+                Err(Errno::EINTR) => 0,
+                Err(errno) => {
+                    log::line(&format!("cannot wait for events: {errno}; ending"));
+                    self.drain("the daemon cannot wait for events");
+                    return 125;
+                }
+            };
+            let mut reap = false;
+            for event in &events[..count] {
+                match event.data() {
+                    LISTENER => self.accept(),
+                    TERMINATION => {
+                        empty(&self.termination);
+                        self.drain("the daemon was told to end by a signal");
+                    }
+                    CHILDREN => {
+                        empty(&self.children);
+                        reap = true;
+                    }
+                    token if token & PIDFD_BIT != 0 => self.attached_process_ended(token),
+                    token => self.client_ready(token, event.events()),
+                }
+            }
+            if reap {
+                self.reap();
+            }
+        }
+    }
+
+    fn accept(&mut self) {
+        // A bounded number, so that ranks that connect do not starve the others.
+        for _ in 0..64 {
+            let stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
+                Err(e) => {
+                    debug!("accept: {e}");
+                    return;
+                }
+            };
+            let channel = match Channel::new(stream) {
+                Ok(channel) => channel,
+                Err(e) => {
+                    debug!("a connection without credentials: {e}");
+                    continue;
+                }
+            };
+            let token = self.next_token;
+            self.next_token += 1;
+            if self.epoll.add(channel.stream(), EpollEvent::new(EpollFlags::EPOLLIN, token)).is_ok() {
+                let client = Client { channel, role: Role::Stranger, closing: false, wants_write: false };
+                self.clients.insert(token, client);
+            }
+        }
+    }
+
+    fn client_ready(&mut self, token: u64, events: EpollFlags) {
+        if events.contains(EpollFlags::EPOLLOUT) {
+            self.flush(token);
+        }
+        if events.intersects(EpollFlags::EPOLLIN | EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR) {
+            self.read_client(token);
+        }
+    }
+
+    /// Read and serve what a connection has sent; close it at its end.
+    fn read_client(&mut self, token: u64) {
+        let Some(client) = self.clients.get_mut(&token) else { return };
+        let incoming = client.channel.read(&mut self.scratch);
+        loop {
+            let Some(client) = self.clients.get_mut(&token) else { return };
+            if client.closing {
+                break;
+            }
+            match client.channel.next() {
+                Ok(Some(request)) => self.serve(token, request),
+                Ok(None) => break,
+                Err(error) => {
+                    debug!("connection {token}: {error}");
+                    self.refuse(token, error.to_string(), 125);
+                    break;
+                }
+            }
+        }
+        match incoming {
+            Ok(Incoming::Open) => {}
+            Ok(Incoming::Closed) | Err(_) => self.close(token),
+        }
+    }
+
+    /// Send what is queued; watch for room if the socket is full, close if the peer is gone or all is said.
+    pub(crate) fn flush(&mut self, token: u64) {
+        let Some(client) = self.clients.get_mut(&token) else { return };
+        if let Err(error) = client.channel.flush() {
+            debug!("connection {token}: {error}");
+            self.close(token);
+            return;
+        }
+        let wants_write = client.channel.is_backed_up();
+        if client.closing && !wants_write {
+            self.close(token);
+            return;
+        }
+        if wants_write != client.wants_write {
+            client.wants_write = wants_write;
+            let mut interest = EpollFlags::EPOLLIN;
+            interest.set(EpollFlags::EPOLLOUT, wants_write);
+            let _ = self.epoll.modify(client.channel.stream(), &mut EpollEvent::new(interest, token));
+        }
+    }
+
+    /// Drop a connection and draw the consequences.
+    pub(crate) fn close(&mut self, token: u64) {
+        let Some(client) = self.clients.remove(&token) else { return };
+        let _ = self.epoll.delete(client.channel.stream());
+        match client.role {
+            Role::Launcher(id) => {
+                self.launcher_left = true;
+                if let Some(job) = id.and_then(|id| self.jobs.get_mut(&id))
+                    && job.launcher == Some(token)
+                {
+                    job.launcher = None;
+                    job.end(Cause::LauncherDied, 125, Signal::SIGTERM as i32, job::FAILURE_GRACE);
+                }
+            }
+            Role::Rank(id, rank) => {
+                if let Some(attachment) =
+                    self.jobs.get_mut(&id).and_then(|job| job.ranks[rank as usize].attachment.as_mut())
+                {
+                    attachment.connection = None;
+                }
+            }
+            Role::Stranger | Role::Tool => {}
+        }
+    }
+
+    /// Remember an MPI process, and watch it if it is not a child of ours.
+    pub(crate) fn watch_attached(&mut self, id: u32, rank: u32) {
+        let Some(attachment) = self.jobs.get(&id).and_then(|job| job.ranks[rank as usize].attachment.as_ref()) else {
+            return;
+        };
+        if let Some(pidfd) = &attachment.pidfd {
+            let token = self.next_token | PIDFD_BIT;
+            self.next_token += 1;
+            if self.epoll.add(pidfd, EpollEvent::new(EpollFlags::EPOLLIN, token)).is_ok() {
+                self.pidfds.insert(token, (id, rank));
+            }
+            self.processes.insert(attachment.pid, (id, rank));
+        }
+    }
+
+    fn attached_process_ended(&mut self, token: u64) {
+        // Its last words, and its status if it is our child by now.
+        let Some((id, rank)) = self.pidfds.remove(&token) else { return };
+        self.hear_last_words(id, rank);
+        self.reap();
+        if let Some(job) = self.jobs.get_mut(&id) {
+            if let Some(attachment) = &job.ranks[rank as usize].attachment {
+                self.processes.remove(&attachment.pid);
+            }
+            job.attachment_ended(rank);
+        }
+    }
+
+    fn hear_last_words(&mut self, id: u32, rank: u32) {
+        let job = self.jobs.get(&id);
+        let connection = job.and_then(|job| job.ranks[rank as usize].attachment.as_ref()).and_then(|a| a.connection);
+        if let Some(connection) = connection {
+            self.read_client(connection);
+        }
+    }
+
+    /// Collect all children that have ended.
+    fn reap(&mut self) {
+        loop {
+            match reap::reap_one() {
+                Reaped::Child(pid, ended) => {
+                    debug!("process {pid} ended: {ended:?}");
+                    let Some((id, rank)) = self.processes.remove(&pid) else { continue };
+                    self.hear_last_words(id, rank);
+                    if let Some(job) = self.jobs.get_mut(&id) {
+                        job.process_ended(rank, pid, ended);
+                    }
+                }
+                Reaped::NoneEnded => return,
+                Reaped::NoChildren => {
+                    self.has_children = false;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Whatever is due by now, in all jobs: spawning, watchdog, sweeps, replies.
+    fn run_deadlines(&mut self, now: Instant) {
+        let ids: Vec<u32> = self.jobs.keys().copied().collect();
+        let only = ids.len() == 1;
+        for id in ids {
+            let Some(job) = self.jobs.get_mut(&id) else { continue };
+            for (pid, rank) in job.spawn_some() {
+                self.has_children = true;
+                self.processes.insert(pid, (id, rank));
+            }
+            job.check_wrappers(now);
+            if job.phase == job::Phase::Running {
+                job.watchdog.tick(&LiveScene { node: &job.node }, now);
+            }
+            if job.wants_sweep(now) {
+                self.sweep(id, only, now);
+            }
+            self.send_outbox(id);
+        }
+    }
+
+    fn sweep(&mut self, id: u32, only: bool, now: Instant) {
+        self.reap();
+        let survivors = if self.has_children {
+            reap::kill_leftovers(id, only, |pid| self.processes.get(&pid).map(|(job, _)| *job))
+        } else {
+            0
+        };
+        if let Some(job) = self.jobs.get_mut(&id) {
+            job.swept(survivors, now);
+        }
+    }
+
+    /// Pass a job's replies to its launcher; forget the job when the last has been passed.
+    fn send_outbox(&mut self, id: u32) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let (launcher, finished) = (job.launcher, job.finished);
+        let replies = std::mem::take(&mut job.outbox);
+        if finished && let Some(job) = self.jobs.remove(&id) {
+            for rank in &job.ranks {
+                self.processes.remove(&rank.pid);
+                if let Some(connection) = rank.attachment.as_ref().and_then(|a| a.connection) {
+                    self.close(connection);
+                }
+            }
+            if let Some(client) = launcher.and_then(|token| self.clients.get_mut(&token)) {
+                client.role = Role::Launcher(None);
+            }
+            self.update_status();
+        }
+        for reply in replies {
+            if let Some(token) = launcher {
+                self.reply(token, &reply, &[]);
+            }
+        }
+    }
+
+    pub(crate) fn update_status(&self) {
+        if let Some(status) = &self.status {
+            status.set_jobs(self.jobs.len() as u32, u64::from(self.last_job));
+        }
+    }
+
+    /// End all jobs, take no more.
+    pub(crate) fn drain(&mut self, reason: &str) {
+        if self.draining.is_none() {
+            debug!("ending: {reason}");
+            self.draining = Some(Instant::now());
+            for job in self.jobs.values_mut() {
+                job.end(Cause::Shutdown, 143, Signal::SIGTERM as i32, job::SHUTDOWN_GRACE);
+            }
+        }
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        let jobs = self.jobs.values().filter_map(Job::next_deadline).min();
+        let launcher = (self.one_job && self.last_job == 0).then(|| self.started + LAUNCHER_WAIT);
+        let last_words = self.draining.filter(|_| self.jobs.is_empty()).map(|_| Instant::now() + LAST_WORDS);
+        [jobs, launcher, last_words].into_iter().flatten().min()
+    }
+
+    fn is_done(&self, now: Instant) -> bool {
+        if !self.jobs.is_empty() {
+            return false;
+        }
+        let all_said = !self.clients.values().any(|client| client.channel.is_backed_up());
+        if let Some(since) = self.draining {
+            return all_said || now.duration_since(since) > LAST_WORDS;
+        }
+        if self.one_job {
+            let nobody_came = self.last_job == 0 && now.duration_since(self.started) >= LAUNCHER_WAIT;
+            return nobody_came || self.launcher_left || (self.last_job > 0 && all_said);
+        }
+        false
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        reap::kill_all_descendants();
+    }
+}
+
+fn timeout_until(deadline: Option<Instant>, now: Instant) -> EpollTimeout {
+    let Some(deadline) = deadline else { return EpollTimeout::NONE };
+    // Rounded up, so that what is due has come when epoll_wait returns.
+    let micros = deadline.saturating_duration_since(now).as_micros();
+    EpollTimeout::try_from(i32::try_from(micros.div_ceil(1000)).unwrap_or(i32::MAX)).unwrap_or(EpollTimeout::MAX)
+}
+
+/// Read a signal pipe empty.
+fn empty(mut stream: &UnixStream) {
+    let mut bytes = [0; 64];
+    while matches!(io::Read::read(&mut stream, &mut bytes), Ok(count) if count == bytes.len()) {}
+}

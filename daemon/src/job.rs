@@ -1,0 +1,624 @@
+//! One job: its ranks from spawn to end, its verdict, its end.
+//!
+//! A job speaks to its launcher by pushing replies into `outbox`; the daemon sends them. Nothing here blocks.
+//!
+//! How a job ends: the first cause decides (`end`). All ranks get the cause's signal (TERM unless the launcher chose
+//! another) and CONT, so that stopped ones act on it; after the grace time KILL, again and again until no process is
+//! left (`reap::sweep` finds the ones that left the process group). Only then `Finished` goes out. A job whose ranks all
+//! ended well goes the same way with no grace: what they left running in the background is killed.
+
+use std::collections::BTreeSet;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::Pid;
+use vmpi_shared::control::{Cause, Ended, JobReport, JobSpec, Policy, RankEnd, Reply, Stdio};
+use vmpi_shared::job::{JobConfig, JobSegment};
+use vmpi_shared::mem::segment::SegmentError;
+use vmpi_shared::node::{NodeConfig, NodeSegment};
+use vmpi_shared::sched::{self, RunState};
+
+use crate::connection::Peer;
+use crate::debug;
+use crate::limits;
+use crate::reap;
+use crate::spawn::{Identity, Inherited, SpawnError, Spawner, Streams};
+use crate::watchdog::Watchdog;
+
+/// Ranks started between two looks at the sockets.
+const SPAWN_SLICE: u32 = 32;
+/// From TERM to KILL when a rank failed or the launcher is gone.
+pub const FAILURE_GRACE: Duration = Duration::from_millis(100);
+/// From TERM to KILL when the daemon shuts down.
+pub const SHUTDOWN_GRACE: Duration = Duration::from_millis(500);
+/// How long a wrapper script may go on after the MPI process below it died.
+const WRAPPER_GRACE: Duration = Duration::from_secs(1);
+/// First and longest time between two sweeps for survivors.
+const SWEEP_FIRST: Duration = Duration::from_millis(10);
+const SWEEP_LONGEST: Duration = Duration::from_millis(500);
+
+/// Why a job could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum SubmitError {
+    #[error(transparent)]
+    Limit(#[from] limits::LimitError),
+    #[error("cannot make the job's shared memory: {0}")]
+    Segment(#[from] SegmentError),
+    #[error("an argument or a variable of the job holds a NUL byte: {0}")]
+    Nul(#[from] std::ffi::NulError),
+    #[error("the system has no random numbers for the job's key: {0}")]
+    Random(std::io::Error),
+    #[error("cannot open /dev/null: {0}")]
+    Null(std::io::Error),
+}
+
+impl SubmitError {
+    pub fn code(&self) -> i32 {
+        match self {
+            SubmitError::Limit(error) => error.code(),
+            SubmitError::Nul(_) => 2,
+            SubmitError::Segment(_) | SubmitError::Random(_) | SubmitError::Null(_) => 125,
+        }
+    }
+}
+
+/// Why a rank may not attach.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    #[error("job {job} has no rank {rank}: it has {ranks} ranks")]
+    NoSuchRank { job: u32, rank: u32, ranks: u32 },
+    #[error("the key is not the one of job {job}")]
+    WrongKey { job: u32 },
+    #[error(
+        "rank {rank} of job {job} is process {pid} already; one rank is one MPI process, and a process can start MPI once"
+    )]
+    Taken { job: u32, rank: u32, pid: i32 },
+    #[error("job {job} is ending")]
+    Ending { job: u32 },
+    #[error("process {pid} cannot be watched: {source}")]
+    Unwatchable { pid: i32, source: std::io::Error },
+}
+
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Waiting for the launcher's descriptors.
+    Collecting,
+    /// Starting ranks; this one is next.
+    Spawning(u32),
+    Running,
+    /// The verdict is known; processes are being ended.
+    Ending,
+}
+
+/// The MPI process of a rank: the spawned one, or a descendant of it (sh -c, python).
+pub struct Attachment {
+    pub pid: i32,
+    pub connection: Option<u64>,
+    pub face: String,
+    alive: bool,
+    ended: Option<Ended>,
+    /// Watches it if it is not the spawned process.
+    pub pidfd: Option<OwnedFd>,
+}
+
+/// A rank as the daemon sees it.
+#[derive(Default)]
+pub struct Rank {
+    /// Process that the daemon spawned; 0: not yet.
+    pub pid: i32,
+    group: i32,
+    /// How that process ended; it has been reaped.
+    ended: Option<Ended>,
+    pub attachment: Option<Attachment>,
+    finalized: bool,
+    /// `Reply::Ended` has been made.
+    over: bool,
+    died: bool,
+    wrapper_deadline: Option<Instant>,
+}
+
+struct Ending {
+    at: Instant,
+    pause: Duration,
+    killing: bool,
+}
+
+pub struct Job {
+    pub id: u32,
+    pub spec: JobSpec,
+    pub key: String,
+    pub node: NodeSegment,
+    pub segment: JobSegment,
+    pub launcher: Option<u64>,
+    pub launcher_pid: i32,
+    pub phase: Phase,
+    pub ranks: Vec<Rank>,
+    pub watchdog: Watchdog,
+    /// Replies to the launcher, in order.
+    pub outbox: Vec<Reply>,
+    /// The job is over and can be dropped once `outbox` is sent.
+    pub finished: bool,
+    started: Instant,
+    spawner: Spawner,
+    null: OwnedFd,
+    fds: Vec<OwnedFd>,
+    /// Ends that came before `Started`.
+    early: Vec<Reply>,
+    /// Ranks that are not over.
+    remaining: u32,
+    /// Processes that live or have not been reaped: spawned ones and attached ones.
+    live: u32,
+    /// The earliest wrapper deadline.
+    next_wrapper: Option<Instant>,
+    verdict: Option<(Cause, i32)>,
+    refusal: Option<SpawnError>,
+    ending: Option<Ending>,
+}
+
+impl Job {
+    /// Check the specification and make the segments; no process is started before all descriptors have arrived.
+    ///
+    /// # Errors
+    /// What does not fit, with the exit code that says so.
+    pub fn new(id: u32, spec: JobSpec, peer: Peer, launcher: u64, place: &Place) -> Result<Job, SubmitError> {
+        limits::check_spec(&spec, &place.allowed_cpus)?;
+        limits::check_machine(&spec, place.open_fds)?;
+        let node = NodeSegment::create(&NodeConfig {
+            job: id,
+            ranks: spec.ranks,
+            v: spec.v,
+            cpus: spec.cpus.clone(),
+            placement: spec.placement.clone(),
+            policy: spec.policy,
+            on_block: spec.on_block,
+            wtime: spec.wtime,
+            quantum_ms: spec.quantum_ms,
+        })?;
+        let segment = JobSegment::create(&JobConfig { ranks: spec.ranks, ..JobConfig::default() })?;
+        let key = random_key().map_err(SubmitError::Random)?;
+        let null = std::fs::File::options().read(true).write(true).open("/dev/null").map_err(SubmitError::Null)?;
+        let identity = Identity { socket: &place.socket, key: &key, job: id };
+        let spawner = Spawner::new(&spec, &identity, Inherited::from_launcher(peer.pid))?;
+        let ranks = std::iter::repeat_with(Rank::default).take(spec.ranks as usize).collect();
+        Ok(Job {
+            id,
+            key,
+            node,
+            segment,
+            launcher: Some(launcher),
+            launcher_pid: peer.pid,
+            phase: Phase::Collecting,
+            ranks,
+            watchdog: Watchdog::new(&spec),
+            outbox: vec![Reply::Submitted { job: id }],
+            finished: false,
+            started: Instant::now(),
+            spawner,
+            null: null.into(),
+            fds: Vec::new(),
+            early: Vec::new(),
+            remaining: spec.ranks,
+            live: 0,
+            next_wrapper: None,
+            verdict: None,
+            refusal: None,
+            ending: None,
+            spec,
+        })
+    }
+
+    /// Descriptors from the launcher; spawning begins when the last has come.
+    pub fn add_fds(&mut self, fds: Vec<OwnedFd>) {
+        if self.phase != Phase::Collecting {
+            return;
+        }
+        self.fds.extend(fds);
+        if self.fds.len() >= self.spec.fds as usize {
+            self.phase = Phase::Spawning(0);
+        }
+    }
+
+    /// Start some ranks; returns their processes. Call again while `phase` is Spawning.
+    pub fn spawn_some(&mut self) -> Vec<(i32, u32)> {
+        let Phase::Spawning(first) = self.phase else { return Vec::new() };
+        let end = (first + SPAWN_SLICE).min(self.spec.ranks);
+        let mut spawned = Vec::with_capacity(SPAWN_SLICE as usize);
+        for rank in first..end {
+            match self.spawn_one(rank) {
+                Ok(pid) => spawned.push((pid, rank)),
+                Err(error) => {
+                    let reason = error.to_string();
+                    self.refusal = Some(error);
+                    self.end(Cause::Internal { reason }, 125, Signal::SIGKILL as i32, Duration::ZERO);
+                    return spawned;
+                }
+            }
+        }
+        if end < self.spec.ranks {
+            self.phase = Phase::Spawning(end);
+        } else {
+            self.phase = Phase::Running;
+            self.say_started();
+        }
+        spawned
+    }
+
+    fn spawn_one(&mut self, rank: u32) -> Result<i32, SpawnError> {
+        let null = self.null.as_fd();
+        let stdin = if rank == 0 { self.fds[0].as_fd() } else { null };
+        let (out, err) = match self.spec.stdio {
+            Stdio::Shared => (1, 2),
+            Stdio::PerRank => (1 + 2 * rank as usize, 2 + 2 * rank as usize),
+        };
+        let streams = Streams { stdin, stdout: self.fds[out].as_fd(), stderr: self.fds[err].as_fd() };
+        // A group exists as long as a member is not reaped; its number may then belong to strangers.
+        let group = self.ranks[..rank as usize].iter().rev().find(|r| r.ended.is_none()).map_or(0, |r| r.group);
+        let process = self.spawner.spawn(rank, group, streams)?;
+        let entry = &mut self.ranks[rank as usize];
+        self.live += 1;
+        entry.pid = process.pid;
+        entry.group = process.group;
+        Ok(process.pid)
+    }
+
+    /// Give up the launcher's descriptors, so that it sees the end of the ranks' output; then tell it the pids.
+    fn say_started(&mut self) {
+        self.fds.clear();
+        let pids = self.ranks.iter().map(|rank| rank.pid).filter(|pid| *pid != 0).collect();
+        self.outbox.push(Reply::Started { pids });
+        self.outbox.append(&mut self.early);
+    }
+
+    /// May this process be `rank`? Remember it if so, and watch it if it is not the spawned one.
+    ///
+    /// # Errors
+    /// A wrong key or rank, or a second process for one rank.
+    pub fn attach(&mut self, rank: u32, key: &str, face: String, pid: i32, connection: u64) -> Result<(), AttachError> {
+        if !equal_in_constant_time(key.as_bytes(), self.key.as_bytes()) {
+            return Err(AttachError::WrongKey { job: self.id });
+        }
+        let Some(entry) = self.ranks.get_mut(rank as usize) else {
+            return Err(AttachError::NoSuchRank { job: self.id, rank, ranks: self.spec.ranks });
+        };
+        if let Some(attachment) = &entry.attachment {
+            return Err(AttachError::Taken { job: self.id, rank, pid: attachment.pid });
+        }
+        if self.phase == Phase::Ending || entry.over {
+            return Err(AttachError::Ending { job: self.id });
+        }
+        let mut pidfd = None;
+        if pid != entry.pid {
+            pidfd = Some(reap::pidfd_open(pid).map_err(|source| AttachError::Unwatchable { pid, source })?);
+            self.live += 1;
+        }
+        self.node.set_pid(rank, pid);
+        self.watchdog.wake(Instant::now());
+        entry.attachment =
+            Some(Attachment { pid, connection: Some(connection), face, alive: true, ended: None, pidfd });
+        Ok(())
+    }
+
+    /// Index of the program that `rank` runs.
+    pub fn appnum(&self, rank: u32) -> u32 {
+        self.spawner.program_of(rank) as u32
+    }
+
+    /// The rank has returned from MPI_Finalize.
+    pub fn finalized(&mut self, rank: u32) {
+        self.ranks[rank as usize].finalized = true;
+    }
+
+    /// The rank calls MPI_Abort.
+    pub fn aborted(&mut self, rank: u32, code: i32, reason: String) {
+        let pid = self.ranks[rank as usize].attachment.as_ref().map_or(0, |a| a.pid);
+        self.end_by_failure(Cause::Aborted { rank, pid, code, reason }, never_zero(code));
+    }
+
+    /// A child of the daemon has been reaped: the rank's process, or a grandchild that outlived its parent.
+    pub fn process_ended(&mut self, rank: u32, pid: i32, ended: Ended) {
+        let entry = &mut self.ranks[rank as usize];
+        if let Some(attachment) = &mut entry.attachment
+            && attachment.pid == pid
+        {
+            self.live -= u32::from(attachment.alive && entry.pid != pid);
+            attachment.alive = false;
+            attachment.pidfd = None;
+            attachment.ended = Some(ended);
+        }
+        if entry.pid == pid {
+            self.live -= 1;
+            entry.ended = Some(ended);
+        }
+        self.settle(rank);
+    }
+
+    /// The pidfd of a grandchild says that it is gone; its parent knows how.
+    pub fn attachment_ended(&mut self, rank: u32) {
+        if let Some(attachment) = &mut self.ranks[rank as usize].attachment {
+            self.live -= u32::from(attachment.alive);
+            attachment.alive = false;
+            attachment.pidfd = None;
+        }
+        self.settle(rank);
+    }
+
+    /// Draw the conclusions from what is known about a rank's processes.
+    fn settle(&mut self, rank: u32) {
+        let state = self.node.state(rank);
+        let entry = &mut self.ranks[rank as usize];
+        if entry.over {
+            return;
+        }
+        entry.finalized |= state == RunState::Finalized;
+        let initialized = entry.attachment.is_some();
+        let mpi_gone = entry.attachment.as_ref().is_some_and(|a| !a.alive);
+        let gone = entry.ended.is_some() && (mpi_gone || !initialized);
+        if (mpi_gone || gone) && !entry.died {
+            entry.died = true;
+            sched::rank_died(&self.node, rank);
+        }
+        let finalized = entry.finalized;
+        let unfinished = mpi_gone && !finalized;
+        // A wrapper's 0 does not hide how the MPI process below it ended.
+        let below = entry.attachment.as_ref().and_then(|a| a.ended).filter(|ended| ended.code() != 0);
+        let ended = match entry.ended {
+            Some(Ended::Exited(0)) => Some(below.unwrap_or(Ended::Exited(0))),
+            Some(ended) => Some(ended),
+            None => None,
+        };
+        let pid = entry.attachment.as_ref().map_or(entry.pid, |a| a.pid);
+        match ended {
+            Some(ended) if ended.code() != 0 || (gone && unfinished) => {
+                let code = if ended.code() == 0 { 1 } else { ended.code() };
+                self.fail(Cause::RankFailed { rank, pid, ended, finalized, initialized }, code);
+            }
+            None if unfinished && entry.wrapper_deadline.is_none() => {
+                let at = Instant::now() + WRAPPER_GRACE;
+                entry.wrapper_deadline = Some(at);
+                self.next_wrapper.get_or_insert(at);
+            }
+            _ => {}
+        }
+        if let (true, Some(ended)) = (gone, ended) {
+            self.rank_over(RankEnd { rank, pid, ended, initialized, finalized, rtime_s: 0.0, switches: 0 });
+        }
+    }
+
+    fn rank_over(&mut self, mut end: RankEnd) {
+        if end.initialized {
+            let report = sched::rank_report(&self.node, end.rank);
+            end.rtime_s = report.rtime_s;
+            end.switches = report.switches;
+        }
+        self.ranks[end.rank as usize].over = true;
+        self.remaining -= 1;
+        if self.refusal.is_some() {
+            return;
+        }
+        let reply = Reply::Ended { rank: end };
+        match self.phase {
+            Phase::Collecting | Phase::Spawning(_) => self.early.push(reply),
+            Phase::Running | Phase::Ending => self.outbox.push(reply),
+        }
+        if self.remaining == 0 && self.ending.is_none() {
+            let (cause, code) = self.verdict.take().unwrap_or((Cause::Success, 0));
+            self.end(cause, code, Signal::SIGKILL as i32, Duration::ZERO);
+        }
+    }
+
+    /// A rank failed: the first failure is the job's verdict, and its end unless others may go on.
+    fn fail(&mut self, cause: Cause, code: i32) {
+        if self.verdict.is_some() {
+            return;
+        }
+        if self.spec.kill_on_failure {
+            self.end_by_failure(cause, code);
+        } else {
+            self.verdict = Some((cause, code));
+        }
+    }
+
+    fn end_by_failure(&mut self, cause: Cause, code: i32) {
+        self.end(cause, code, Signal::SIGTERM as i32, FAILURE_GRACE);
+    }
+
+    /// Begin the end: the first cause stays; a later call can only make it faster.
+    pub fn end(&mut self, cause: Cause, code: i32, signal: i32, grace: Duration) {
+        let now = Instant::now();
+        debug!("job {}: end, {cause:?}", self.id);
+        if self.ending.is_none() {
+            if let Phase::Spawning(_) | Phase::Collecting = self.phase
+                && self.refusal.is_none()
+            {
+                self.say_started();
+            }
+            self.fds.clear();
+            self.verdict.get_or_insert((cause, code));
+            self.phase = Phase::Ending;
+            let killing = grace.is_zero();
+            self.ending = Some(Ending { at: now + grace, pause: SWEEP_FIRST, killing });
+        }
+        if let Some(ending) = &mut self.ending {
+            ending.at = ending.at.min(now + grace);
+        }
+        self.signal_all(signal);
+        if signal != Signal::SIGKILL as i32 {
+            self.signal_all(Signal::SIGCONT as i32);
+        }
+    }
+
+    /// Pass a signal to all processes of the job's groups.
+    pub fn signal_all(&self, signal: i32) {
+        let alive = self.ranks.iter().filter(|rank| rank.pid != 0 && rank.ended.is_none());
+        let groups: BTreeSet<i32> = alive.map(|rank| rank.group).collect();
+        for group in groups {
+            send(group, signal, true);
+        }
+        // Grandchildren that outlived the spawned process, if it was the last of the group.
+        for attachment in self.ranks.iter().filter(|r| r.ended.is_some()).filter_map(|r| r.attachment.as_ref()) {
+            if attachment.alive {
+                send(attachment.pid, signal, false);
+            }
+        }
+    }
+
+    /// When `tick` wants to be called.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        match self.phase {
+            Phase::Collecting => None,
+            // At once: an instant in the past.
+            Phase::Spawning(_) => Some(self.started),
+            Phase::Running => [self.watchdog.next(), self.next_wrapper].into_iter().flatten().min(),
+            Phase::Ending => self.ending.as_ref().map(|ending| ending.at),
+        }
+    }
+
+    /// A rank whose wrapper still runs a while after its MPI process died without MPI_Finalize.
+    pub fn check_wrappers(&mut self, now: Instant) {
+        if self.next_wrapper.is_none_or(|at| at > now) {
+            return;
+        }
+        let waiting = |r: &&Rank| !r.over && r.ended.is_none();
+        self.next_wrapper =
+            self.ranks.iter().filter(waiting).filter_map(|r| r.wrapper_deadline).filter(|at| *at > now).min();
+        let late = self.ranks.iter().position(|r| waiting(&r) && r.wrapper_deadline.is_some_and(|at| at <= now));
+        let Some(rank) = late else { return };
+        let entry = &mut self.ranks[rank];
+        entry.wrapper_deadline = None;
+        let (parent, pid) = (entry.pid, entry.attachment.as_ref().map_or(0, |a| a.pid));
+        let reason = format!(
+            "rank {rank}'s MPI process {pid} ended without MPI_Finalize, while the process that started it ({parent}) goes on"
+        );
+        self.fail(Cause::Internal { reason }, 1);
+    }
+
+    /// In Ending: is it time to kill and look for survivors?
+    pub fn wants_sweep(&self, now: Instant) -> bool {
+        self.ending.as_ref().is_some_and(|ending| ending.at <= now || self.all_reaped())
+    }
+
+    /// Kill what is left; `survivors`: processes found outside the groups and sent KILL. Ends the job if there were none.
+    pub fn swept(&mut self, survivors: usize, now: Instant) {
+        self.signal_all(Signal::SIGKILL as i32);
+        let done = survivors == 0 && self.all_reaped();
+        if let Some(ending) = &mut self.ending {
+            ending.killing = true;
+            ending.at = now + ending.pause;
+            ending.pause = (ending.pause * 2).min(SWEEP_LONGEST);
+        }
+        if done {
+            self.finish();
+        }
+    }
+
+    /// All spawned processes have been reaped and no attached process lives.
+    pub fn all_reaped(&self) -> bool {
+        self.live == 0
+    }
+
+    fn finish(&mut self) {
+        self.finished = true;
+        if let Some(error) = self.refusal.take() {
+            self.outbox.push(Reply::Refused { reason: error.to_string(), code: error.code() });
+            return;
+        }
+        let report = Box::new(self.report());
+        let (cause, code) = self.verdict.clone().unwrap_or((Cause::Success, 0));
+        self.outbox.push(Reply::Finished { cause, code, report });
+    }
+
+    /// The job as `vmpictl` prints it.
+    pub fn report(&self) -> JobReport {
+        let mut faces: Vec<String> =
+            self.ranks.iter().filter_map(|rank| rank.attachment.as_ref()).map(|a| a.face.clone()).collect();
+        faces.sort();
+        faces.dedup();
+        JobReport {
+            job: self.id,
+            program: self.spec.apps.iter().map(|app| app.program.as_str()).collect::<Vec<_>>().join(" : "),
+            ranks: self.spec.ranks,
+            v: self.spec.v,
+            launcher_pid: self.launcher_pid,
+            elapsed_s: self.started.elapsed().as_secs_f64(),
+            policy: match self.spec.policy {
+                Policy::Rr => "rr".into(),
+                Policy::Fifo => "fifo".into(),
+            },
+            faces,
+            cores: (0..self.spec.cpus.len() as u32).map(|core| sched::core_report(&self.node, core)).collect(),
+            rank_list: (0..self.spec.ranks).map(|rank| self.rank_report(rank)).collect(),
+            notes: Vec::new(),
+        }
+    }
+
+    fn rank_report(&self, rank: u32) -> vmpi_shared::control::RankReport {
+        let entry = &self.ranks[rank as usize];
+        let mut report = sched::rank_report(&self.node, rank);
+        report.pid = entry.attachment.as_ref().map_or(entry.pid, |a| a.pid);
+        report.face = entry.attachment.as_ref().map_or_else(String::new, |a| a.face.clone());
+        if entry.over {
+            report.state = "ENDED".into();
+        } else if report.pid != 0 {
+            let stat = procfs::process::Process::new(report.pid).and_then(|process| process.stat());
+            if let Ok(stat) = stat {
+                report.rss_bytes = stat.rss * procfs::page_size();
+                if matches!(stat.state, 'T' | 't') {
+                    report.warn = "stopped".into();
+                }
+            }
+        }
+        report
+    }
+}
+
+/// What a job needs to know about its daemon.
+pub struct Place {
+    pub socket: String,
+    /// Cpus that the daemon may use.
+    pub allowed_cpus: Vec<u32>,
+    /// Descriptors in use for other jobs and connections.
+    pub open_fds: u64,
+}
+
+fn send(pid: i32, signal: i32, group: bool) {
+    let Ok(signal) = Signal::try_from(signal) else { return };
+    let pid = Pid::from_raw(pid);
+    let _ = if group { killpg(pid, signal) } else { kill(pid, signal) };
+}
+
+/// An exit code whose low byte, all that a shell sees, is not 0.
+fn never_zero(code: i32) -> i32 {
+    if code & 0xff == 0 { 1 } else { code }
+}
+
+/// 128 random bits in hexadecimal.
+fn random_key() -> std::io::Result<String> {
+    use std::io::Read;
+    let mut bytes = [0u8; 16];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn equal_in_constant_time(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).fold(0, |differences, (x, y)| differences | (x ^ y)) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_abort_code_never_looks_like_success() {
+        assert_eq!([0, 256, 1, 255, -1, 65536].map(never_zero), [1, 1, 1, 255, -1, 1]);
+    }
+
+    #[test]
+    fn keys_differ_and_are_compared_whole() {
+        let (a, b) = (random_key().unwrap(), random_key().unwrap());
+        assert_eq!(a.len(), 32);
+        assert!(a != b && equal_in_constant_time(a.as_bytes(), a.as_bytes()));
+        assert!(!equal_in_constant_time(a.as_bytes(), b.as_bytes()));
+        assert!(!equal_in_constant_time(a.as_bytes(), &a.as_bytes()[..31]));
+    }
+}

@@ -1,0 +1,266 @@
+//! Would a job break a limit of this machine? Asked before the first rank is spawned, answered with a sentence.
+
+use std::fs;
+use std::path::PathBuf;
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use vmpi_shared::control::{JobSpec, Stdio};
+
+/// Private memory that a small MPI process needs at least, stack and libraries' data included.
+const RANK_BYTES: u64 = 3 << 20;
+/// Shared memory of one rank in the segments (eager slab, inbox, requests), as a rule.
+const RANK_SEGMENT_BYTES: u64 = 1 << 20;
+/// Descriptors that the daemon needs besides those of a job.
+const SPARE_FDS: u64 = 64;
+
+/// A specification that makes no sense or that this machine cannot bear.
+#[derive(Debug, thiserror::Error)]
+pub enum LimitError {
+    #[error("the job has no ranks")]
+    NoRanks,
+    #[error("the programs ask for {apps} ranks, the job for {ranks}")]
+    RankCount { apps: u64, ranks: u32 },
+    #[error("the job has {ranks} ranks but {placed} places")]
+    Placement { ranks: u32, placed: usize },
+    #[error("rank {rank} is placed on core {core}, but the job has {cores} cores (0 to {})", .cores - 1)]
+    NoSuchCore { rank: usize, core: u32, cores: usize },
+    #[error("the job has no cores")]
+    NoCores,
+    #[error("cpu {cpu} is not among those that this daemon may use ({allowed}); choose others with --cores")]
+    ForbiddenCpu { cpu: u32, allowed: String },
+    #[error("{fds} descriptors were announced, but standard streams of {ranks} ranks need {needed}")]
+    FdCount { fds: u32, ranks: u32, needed: u64 },
+    #[error(
+        "{ranks} ranks need {needed} open files in the daemon, but its hard limit is {limit}; raise it (ulimit -Hn) or \
+         use fewer ranks or --output raw"
+    )]
+    OpenFiles { ranks: u32, needed: u64, limit: u64 },
+    #[error(
+        "{ranks} ranks need as many processes, but the user has {used} of at most {limit} (ulimit -u); use fewer ranks"
+    )]
+    Processes { ranks: u32, used: u64, limit: u64 },
+    #[error(
+        "{ranks} ranks need as many processes, but the control group {group} has {used} of at most {limit} (pids.max)"
+    )]
+    GroupProcesses { ranks: u32, group: PathBuf, used: u64, limit: u64 },
+    #[error(
+        "{ranks} ranks need about {} MiB of memory at the least, but only {} MiB are available; use fewer ranks",
+        .needed >> 20, .available >> 20
+    )]
+    Memory { ranks: u32, needed: u64, available: u64 },
+}
+
+impl LimitError {
+    /// The exit code that fits: 2 for a wrong request, 125 for what the machine cannot do.
+    pub fn code(&self) -> i32 {
+        match self {
+            LimitError::NoRanks
+            | LimitError::RankCount { .. }
+            | LimitError::Placement { .. }
+            | LimitError::NoSuchCore { .. }
+            | LimitError::NoCores
+            | LimitError::ForbiddenCpu { .. }
+            | LimitError::FdCount { .. } => 2,
+            LimitError::OpenFiles { .. }
+            | LimitError::Processes { .. }
+            | LimitError::GroupProcesses { .. }
+            | LimitError::Memory { .. } => 125,
+        }
+    }
+}
+
+/// Raise the soft limit of open files to the hard one; ranks get their launcher's limits back.
+pub fn raise_open_files() {
+    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+    }
+}
+
+/// Descriptors that a job's standard streams need.
+pub fn stream_count(spec: &JobSpec) -> u64 {
+    match spec.stdio {
+        Stdio::Shared => 3,
+        Stdio::PerRank => 1 + 2 * u64::from(spec.ranks),
+    }
+}
+
+/// Check the specification in itself.
+///
+/// # Errors
+/// The first thing that does not fit.
+pub fn check_spec(spec: &JobSpec, allowed: &[u32]) -> Result<(), LimitError> {
+    let apps: u64 = spec.apps.iter().map(|app| u64::from(app.ranks)).sum();
+    if spec.ranks == 0 {
+        return Err(LimitError::NoRanks);
+    }
+    if apps != u64::from(spec.ranks) {
+        return Err(LimitError::RankCount { apps, ranks: spec.ranks });
+    }
+    if spec.cpus.is_empty() {
+        return Err(LimitError::NoCores);
+    }
+    if spec.placement.len() != spec.ranks as usize {
+        return Err(LimitError::Placement { ranks: spec.ranks, placed: spec.placement.len() });
+    }
+    let cores = spec.cpus.len();
+    if let Some((rank, &core)) = spec.placement.iter().enumerate().find(|(_, core)| **core as usize >= cores) {
+        return Err(LimitError::NoSuchCore { rank, core, cores });
+    }
+    if let Some(&cpu) = spec.cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+        let allowed = allowed.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+        return Err(LimitError::ForbiddenCpu { cpu, allowed });
+    }
+    let needed = stream_count(spec);
+    if u64::from(spec.fds) != needed {
+        return Err(LimitError::FdCount { fds: spec.fds, ranks: spec.ranks, needed });
+    }
+    Ok(())
+}
+
+/// Check the specification against the machine; `open_fds`: descriptors that the daemon has open for others.
+///
+/// # Errors
+/// The first limit that the job would break.
+pub fn check_machine(spec: &JobSpec, open_fds: u64) -> Result<(), LimitError> {
+    let ranks = spec.ranks;
+    // Per rank one connection and, if its MPI process is a grandchild, one pidfd.
+    let needed = open_fds + stream_count(spec) + 2 * u64::from(ranks) + SPARE_FDS;
+    let (_, limit) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((u64::MAX, u64::MAX));
+    if needed > limit {
+        return Err(LimitError::OpenFiles { ranks, needed, limit });
+    }
+    check_processes(ranks)?;
+    check_group(ranks)?;
+    let needed = u64::from(ranks) * (RANK_BYTES + RANK_SEGMENT_BYTES);
+    match available_memory() {
+        Some(available) if needed > available => Err(LimitError::Memory { ranks, needed, available }),
+        _ => Ok(()),
+    }
+}
+
+/// RLIMIT_NPROC counts all threads of the real user; root is exempt.
+fn check_processes(ranks: u32) -> Result<(), LimitError> {
+    let uid = nix::unistd::getuid();
+    let Ok((limit, _)) = getrlimit(Resource::RLIMIT_NPROC) else { return Ok(()) };
+    if uid.is_root() || limit == nix::sys::resource::RLIM_INFINITY {
+        return Ok(());
+    }
+    // All threads of all users are an upper bound that costs one small file.
+    let everybody = fs::read_to_string("/proc/loadavg").ok().and_then(|text| parse_entities(&text));
+    if everybody.is_some_and(|count| count + u64::from(ranks) <= limit) {
+        return Ok(());
+    }
+    let Ok(processes) = procfs::process::all_processes() else { return Ok(()) };
+    let used: u64 = processes
+        .flatten()
+        .filter(|process| process.uid().is_ok_and(|owner| owner == uid.as_raw()))
+        .filter_map(|process| process.stat().ok())
+        .map(|stat| stat.num_threads.max(0) as u64)
+        .sum();
+    if used + u64::from(ranks) > limit {
+        return Err(LimitError::Processes { ranks, used, limit });
+    }
+    Ok(())
+}
+
+/// The number of threads in the system: what stands behind the slash in /proc/loadavg.
+fn parse_entities(loadavg: &str) -> Option<u64> {
+    loadavg.split_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
+}
+
+fn check_group(ranks: u32) -> Result<(), LimitError> {
+    let Some(group) = control_group() else { return Ok(()) };
+    let read = |name: &str| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
+    if let (Some(limit), Some(used)) = (read("pids.max"), read("pids.current"))
+        && used + u64::from(ranks) > limit
+    {
+        return Err(LimitError::GroupProcesses { ranks, group, used, limit });
+    }
+    Ok(())
+}
+
+/// MemAvailable, or what the control group leaves if that is less.
+fn available_memory() -> Option<u64> {
+    use procfs::Current;
+    let system = procfs::Meminfo::current().ok()?.mem_available?;
+    let group = control_group().and_then(|group| {
+        let read = |name: &str| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
+        Some(read("memory.max")?.saturating_sub(read("memory.current")?))
+    });
+    Some(group.map_or(system, |group| group.min(system)))
+}
+
+/// The directory of this process's control group (version 2).
+fn control_group() -> Option<PathBuf> {
+    let text = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let path = text.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    Some(PathBuf::from("/sys/fs/cgroup").join(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vmpi_shared::control::{App, OnBlock, Policy, Wtime};
+
+    fn spec(ranks: u32) -> JobSpec {
+        let app = App { program: "/bin/true".into(), argv: vec![], env: vec![], cwd: "/".into(), ranks };
+        JobSpec {
+            apps: vec![app],
+            ranks,
+            v: ranks,
+            cpus: vec![0],
+            placement: vec![0; ranks as usize],
+            bind: false,
+            policy: Policy::Rr,
+            quantum_ms: 5000,
+            on_block: OnBlock::Release,
+            wtime: Wtime::Wall,
+            stdio: Stdio::Shared,
+            fds: 3,
+            kill_on_failure: true,
+        }
+    }
+
+    #[test]
+    fn a_sound_specification_passes() {
+        check_spec(&spec(4), &[0, 1]).unwrap();
+        check_machine(&spec(4), 10).unwrap();
+    }
+
+    type Spoil = fn(&mut JobSpec);
+
+    #[test]
+    fn each_nonsense_has_its_sentence() {
+        let table: &[(Spoil, &str)] = &[
+            (|s| s.ranks = 0, "no ranks"),
+            (|s| s.apps[0].ranks = 3, "the programs ask for 3 ranks, the job for 4"),
+            (|s| s.cpus.clear(), "no cores"),
+            (|s| s.cpus[0] = 77, "cpu 77 is not among"),
+            (|s| s.placement.truncate(2), "4 ranks but 2 places"),
+            (|s| s.placement[3] = 1, "rank 3 is placed on core 1"),
+            (|s| s.fds = 2, "2 descriptors were announced"),
+            (|s| s.stdio = Stdio::PerRank, "need 9"),
+        ];
+        for (spoil, sentence) in table {
+            let mut spec = spec(4);
+            spoil(&mut spec);
+            let error = check_spec(&spec, &[0, 1]).unwrap_err();
+            assert!(error.to_string().contains(sentence), "{error}");
+            assert_eq!(error.code(), 2);
+        }
+    }
+
+    #[test]
+    fn a_job_too_large_for_the_machine_is_refused() {
+        let error = check_machine(&spec(100_000_000), 0).unwrap_err();
+        assert_eq!(error.code(), 125);
+        let error = check_machine(&spec(1), u64::MAX / 2).unwrap_err();
+        assert!(matches!(error, LimitError::OpenFiles { ranks: 1, .. }));
+    }
+
+    #[test]
+    fn loadavg_tells_the_number_of_threads() {
+        assert_eq!(parse_entities("0.00 0.01 0.05 1/234 5678\n"), Some(234));
+        assert_eq!(parse_entities("nonsense"), None);
+    }
+}

@@ -1,0 +1,417 @@
+//! Start a rank: a vfork-style clone, then exec.
+//!
+//! The child borrows the daemon's memory until exec (CLONE_VM | CLONE_VFORK), so that starting costs the same however
+//! large the daemon is; it touches nothing but its own arguments and makes only system calls. posix_spawn could not set
+//! the affinity, the parent-death signal or the limits. All ranks of a job stay in the daemon's session (sched_autogroup
+//! shares the machine by session, so a session per rank would upset it) and share one process group.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, CString, NulError};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::ptr;
+
+use libc::{c_char, c_int, c_void};
+use vmpi_shared::control::{JobSpec, env};
+
+/// Stack of the child before exec.
+const STACK_BYTES: usize = 64 << 10;
+
+/// What a child was doing when it failed.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Step {
+    Group = 1,
+    Affinity,
+    Streams,
+    Directory,
+    Exec,
+}
+
+/// Why a rank could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum SpawnError {
+    #[error("cannot start rank {rank}: no new process: {source}; use fewer ranks or raise the limit (ulimit -u)")]
+    Clone { rank: u32, source: io::Error },
+    #[error("cannot start rank {rank} in the directory {cwd}: {source}")]
+    Directory { rank: u32, cwd: String, source: io::Error },
+    #[error("cannot execute {program} (rank {rank}): {source}{hint}")]
+    Exec { rank: u32, program: String, source: io::Error, hint: &'static str },
+    #[error("cannot start rank {rank} on cpu {cpu}: {source}")]
+    Affinity { rank: u32, cpu: u32, source: io::Error },
+    #[error("cannot set up the process of rank {rank} ({step:?}): {source}")]
+    Setup { rank: u32, step: Step, source: io::Error },
+}
+
+impl SpawnError {
+    /// The shell's codes: 127 no such program, 126 it cannot be executed, 125 the daemon could not.
+    pub fn code(&self) -> i32 {
+        match self {
+            SpawnError::Exec { source, .. } if source.kind() == io::ErrorKind::NotFound => 127,
+            SpawnError::Exec { .. } | SpawnError::Directory { .. } => 126,
+            SpawnError::Clone { .. } | SpawnError::Affinity { .. } | SpawnError::Setup { .. } => 125,
+        }
+    }
+}
+
+/// What ranks inherit from their launcher rather than from the daemon.
+#[derive(Clone, Debug, Default)]
+pub struct Inherited {
+    pub umask: Option<u32>,
+    /// Limits that differ from the daemon's own.
+    pub limits: Vec<(c_int, libc::rlimit)>,
+}
+
+impl Inherited {
+    /// Read umask and limits of the launcher's process; what cannot be read stays as the daemon has it.
+    pub fn from_launcher(pid: i32) -> Inherited {
+        let umask = procfs::process::Process::new(pid).ok().and_then(|p| p.status().ok()).and_then(|s| s.umask);
+        let limits = (0..16)
+            .filter_map(|resource| {
+                let theirs = limit_of(pid, resource)?;
+                let ours = limit_of(0, resource)?;
+                (theirs.rlim_cur != ours.rlim_cur || theirs.rlim_max != ours.rlim_max).then_some((resource, theirs))
+            })
+            .collect();
+        Inherited { umask, limits }
+    }
+}
+
+fn limit_of(pid: i32, resource: c_int) -> Option<libc::rlimit> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a plain system call that writes one rlimit.
+    let result = unsafe { libc::prlimit(pid, resource as _, ptr::null(), &mut limit) };
+    (result == 0).then_some(limit)
+}
+
+/// Signals whose disposition in the daemon is not the default: ranks get them back to default.
+fn changed_signals() -> Vec<c_int> {
+    (1..=64)
+        .filter(|signal| {
+            // SAFETY: reads the disposition into a zeroed sigaction; glibc refuses its own two signals with an error.
+            unsafe {
+                let mut action: libc::sigaction = std::mem::zeroed();
+                libc::sigaction(*signal, ptr::null(), &mut action) == 0 && action.sa_sigaction != libc::SIG_DFL
+            }
+        })
+        .collect()
+}
+
+/// One program of the job, ready for execve.
+struct Program {
+    path: CString,
+    cwd: CString,
+    argv: Vec<CString>,
+    /// The environment that all its ranks share.
+    env: Vec<CString>,
+    first_rank: u32,
+}
+
+/// A job made ready: strings encoded once, a stack allocated once.
+pub struct Spawner {
+    programs: Vec<Program>,
+    common: Vec<CString>,
+    ranks: u32,
+    /// Cpu of each core, core of each rank, as in the specification.
+    cpus: Vec<u32>,
+    placement: Vec<u32>,
+    bind: bool,
+    inherited: Inherited,
+    changed_signals: Vec<c_int>,
+    stack: Vec<u128>,
+    /// Path and directory of each program, for messages.
+    names: Vec<(String, String)>,
+}
+
+/// A rank's three standard streams.
+#[derive(Copy, Clone)]
+pub struct Streams<'a> {
+    pub stdin: BorrowedFd<'a>,
+    pub stdout: BorrowedFd<'a>,
+    pub stderr: BorrowedFd<'a>,
+}
+
+/// Where and as whom ranks attach.
+pub struct Identity<'a> {
+    pub socket: &'a str,
+    pub key: &'a str,
+    pub job: u32,
+}
+
+/// A started process.
+#[derive(Copy, Clone, Debug)]
+pub struct Spawned {
+    pub pid: i32,
+    /// Its process group: the one asked for, or its own if that was gone.
+    pub group: i32,
+}
+
+/// Everything the child needs, in plain pointers; lives on the parent's stack, which the child sees.
+struct ChildArguments {
+    path: *const c_char,
+    cwd: *const c_char,
+    argv: *const *const c_char,
+    /// `/bin/sh PATH ARG...`, for a script without `#!`, as execvp(3) does.
+    shell_argv: *const *const c_char,
+    envp: *const *const c_char,
+    streams: [RawFd; 3],
+    group: c_int,
+    parent: c_int,
+    cpus: libc::cpu_set_t,
+    umask: c_int,
+    limits: *const (c_int, libc::rlimit),
+    limit_count: usize,
+    signals: *const c_int,
+    signal_count: usize,
+    // Written by the child before exec.
+    new_group: c_int,
+    failed_step: c_int,
+    failed_errno: c_int,
+}
+
+impl Spawner {
+    /// Encode a job's programs.
+    ///
+    /// # Errors
+    /// A string with a NUL byte inside.
+    pub fn new(spec: &JobSpec, identity: &Identity, inherited: Inherited) -> Result<Spawner, NulError> {
+        let own = own_names();
+        let mut first_rank = 0;
+        let mut programs = Vec::with_capacity(spec.apps.len());
+        for app in &spec.apps {
+            programs.push(Program {
+                path: CString::new(app.program.as_str())?,
+                cwd: CString::new(app.cwd.as_str())?,
+                argv: app.argv.iter().map(|arg| CString::new(arg.as_str())).collect::<Result<_, _>>()?,
+                env: app
+                    .env
+                    .iter()
+                    .filter(|(name, _)| !own.contains(&name.as_str()))
+                    .map(|(name, value)| CString::new(format!("{name}={value}")))
+                    .collect::<Result<_, _>>()?,
+                first_rank,
+            });
+            first_rank += app.ranks;
+        }
+        let mut common = vec![
+            format!("{}={}", env::SOCKET, identity.socket),
+            format!("{}={}", env::KEY, identity.key),
+            format!("{}={}", env::JOBID, identity.job),
+            format!("{}={}", env::V, spec.v),
+        ];
+        common.extend(SIZE_NAMES.iter().map(|name| format!("{name}={}", spec.ranks)));
+        let names = spec.apps.iter().map(|app| (app.program.clone(), app.cwd.clone())).collect();
+        Ok(Spawner {
+            programs,
+            common: common.into_iter().map(CString::new).collect::<Result<_, _>>()?,
+            ranks: spec.ranks,
+            cpus: spec.cpus.clone(),
+            placement: spec.placement.clone(),
+            bind: spec.bind,
+            inherited,
+            changed_signals: changed_signals(),
+            stack: vec![0; STACK_BYTES / size_of::<u128>()],
+            names,
+        })
+    }
+
+    /// Index of the program that `rank` runs.
+    pub fn program_of(&self, rank: u32) -> usize {
+        self.programs.partition_point(|program| program.first_rank <= rank) - 1
+    }
+
+    /// Start `rank` in process group `group` (0: a new one). Returns when the child has called exec.
+    ///
+    /// # Errors
+    /// What failed; no process is left then.
+    pub fn spawn(&mut self, rank: u32, group: i32, streams: Streams) -> Result<Spawned, SpawnError> {
+        debug_assert!(rank < self.ranks);
+        let index = self.program_of(rank);
+        let program = &self.programs[index];
+        let own: Vec<CString> = RANK_NAMES
+            .iter()
+            .map(|name| CString::new(format!("{name}={rank}")).expect("names and digits hold no NUL"))
+            .collect();
+        let envp = pointers(program.env.iter().chain(&self.common).chain(&own));
+        let argv = pointers(&program.argv);
+        let mut shell_argv = vec![c"/bin/sh".as_ptr(), program.path.as_ptr()];
+        shell_argv.extend(argv.iter().skip(1));
+        if argv.len() == 1 {
+            shell_argv.push(ptr::null());
+        }
+        let mut arguments = ChildArguments {
+            path: program.path.as_ptr(),
+            cwd: program.cwd.as_ptr(),
+            argv: argv.as_ptr(),
+            shell_argv: shell_argv.as_ptr(),
+            envp: envp.as_ptr(),
+            streams: [streams.stdin.as_raw_fd(), streams.stdout.as_raw_fd(), streams.stderr.as_raw_fd()],
+            group,
+            parent: std::process::id() as c_int,
+            cpus: self.cpu_set(rank),
+            umask: self.inherited.umask.map_or(-1, |umask| umask as c_int),
+            limits: self.inherited.limits.as_ptr(),
+            limit_count: self.inherited.limits.len(),
+            signals: self.changed_signals.as_ptr(),
+            signal_count: self.changed_signals.len(),
+            new_group: 0,
+            failed_step: 0,
+            failed_errno: 0,
+        };
+        debug_assert!(arguments.streams.iter().all(|fd| *fd > 2), "standard streams are dup'ed onto 0, 1, 2 in order");
+        let pid = clone_and_wait_for_exec(&mut self.stack, &mut arguments)
+            .map_err(|source| SpawnError::Clone { rank, source })?;
+        if arguments.failed_step == 0 {
+            return Ok(Spawned { pid, group: arguments.new_group });
+        }
+        // The child is a zombie of ours: collect it before anybody can take it for a rank that ended.
+        while let Err(nix::errno::Errno::EINTR) = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(pid), None) {}
+        Err(self.explain(rank, index, arguments.failed_step, arguments.failed_errno))
+    }
+
+    fn explain(&self, rank: u32, index: usize, step: c_int, errno: c_int) -> SpawnError {
+        let source = io::Error::from_raw_os_error(errno);
+        let (program, cwd) = &self.names[index];
+        match step {
+            s if s == Step::Directory as c_int => SpawnError::Directory { rank, cwd: cwd.clone(), source },
+            s if s == Step::Exec as c_int => {
+                let hint = match source.kind() {
+                    io::ErrorKind::NotFound if std::path::Path::new(program).exists() => {
+                        " (the file is there, but its interpreter or loader is not)"
+                    }
+                    _ => "",
+                };
+                SpawnError::Exec { rank, program: program.clone(), source, hint }
+            }
+            s if s == Step::Affinity as c_int => {
+                SpawnError::Affinity { rank, cpu: self.cpus[self.placement[rank as usize] as usize], source }
+            }
+            s if s == Step::Group as c_int => SpawnError::Setup { rank, step: Step::Group, source },
+            _ => SpawnError::Setup { rank, step: Step::Streams, source },
+        }
+    }
+
+    /// The rank's own cpu if bound, else all cpus of the job.
+    fn cpu_set(&self, rank: u32) -> libc::cpu_set_t {
+        // SAFETY: all-zero is the empty cpu_set_t.
+        let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+        let own = [self.cpus[self.placement[rank as usize] as usize]];
+        let cpus = if self.bind { &own[..] } else { &self.cpus[..] };
+        for cpu in cpus.iter().filter(|cpu| **cpu < libc::CPU_SETSIZE as u32) {
+            // SAFETY: the bit lies inside the set.
+            unsafe { libc::CPU_SET(*cpu as usize, &mut set) };
+        }
+        set
+    }
+}
+
+/// Variables whose value is the rank: ours, and those by which scripts know Open MPI, Hydra and MVAPICH.
+const RANK_NAMES: &[&str] = &[
+    env::RANK,
+    "OMPI_COMM_WORLD_RANK",
+    "OMPI_COMM_WORLD_LOCAL_RANK",
+    "OMPI_COMM_WORLD_NODE_RANK",
+    "PMI_RANK",
+    "MPI_LOCALRANKID",
+    "MV2_COMM_WORLD_RANK",
+    "MV2_COMM_WORLD_LOCAL_RANK",
+];
+/// Variables whose value is the number of ranks.
+const SIZE_NAMES: &[&str] = &[
+    env::SIZE,
+    "OMPI_COMM_WORLD_SIZE",
+    "OMPI_COMM_WORLD_LOCAL_SIZE",
+    "OMPI_UNIVERSE_SIZE",
+    "PMI_SIZE",
+    "MPI_LOCALNRANKS",
+    "MV2_COMM_WORLD_SIZE",
+    "MV2_COMM_WORLD_LOCAL_SIZE",
+];
+
+fn own_names() -> Vec<&'static str> {
+    let mut names = vec![env::SOCKET, env::KEY, env::JOBID, env::V];
+    names.extend(RANK_NAMES);
+    names.extend(SIZE_NAMES);
+    names
+}
+
+/// A NULL-terminated array of the strings' addresses.
+fn pointers<'a>(strings: impl IntoIterator<Item = &'a CString>) -> Vec<*const c_char> {
+    strings.into_iter().map(|s| CStr::as_ptr(s)).chain([ptr::null()]).collect()
+}
+
+fn clone_and_wait_for_exec(stack: &mut [u128], arguments: &mut ChildArguments) -> io::Result<i32> {
+    // SAFETY: sigset_t is plain data that sigfillset fills.
+    let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = unsafe { std::mem::zeroed() };
+    let top = stack.as_mut_ptr_range().end.cast::<c_void>();
+    // SAFETY: the child runs `child` on its own, unused and large enough stack (u128: aligned to 16) while this thread is
+    // suspended (CLONE_VFORK); `arguments` and what it points to outlive that. All signals are blocked meanwhile,
+    // so that no handler of the daemon runs in the child, whose memory is the daemon's.
+    unsafe {
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+        let pid = libc::clone(child, top, flags, ptr::from_mut(arguments).cast());
+        let error = io::Error::last_os_error();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut());
+        if pid < 0 { Err(error) } else { Ok(pid) }
+    }
+}
+
+/// The child's life before exec: system calls only.
+extern "C" fn child(arguments: *mut c_void) -> c_int {
+    // SAFETY: `clone_and_wait_for_exec` passes its exclusive, live ChildArguments; the parent is suspended.
+    let a = unsafe { &mut *arguments.cast::<ChildArguments>() };
+    // SAFETY: only system calls on plain values and on pointers that `Spawner::spawn` keeps alive; nothing is allocated.
+    unsafe {
+        for at in 0..a.signal_count {
+            libc::signal(*a.signals.add(at), libc::SIG_DFL);
+        }
+        // The daemon's death is the rank's death, also if it happened just now.
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        if libc::getppid() != a.parent {
+            libc::_exit(125);
+        }
+        // The group is gone if all its members ended already; then start another.
+        if libc::setpgid(0, a.group) != 0 && libc::setpgid(0, 0) != 0 {
+            return fail(a, Step::Group);
+        }
+        a.new_group = libc::getpgrp();
+        if libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &a.cpus) != 0 {
+            return fail(a, Step::Affinity);
+        }
+        for (to, from) in a.streams.iter().enumerate() {
+            if libc::dup2(*from, to as c_int) < 0 {
+                return fail(a, Step::Streams);
+            }
+        }
+        if libc::chdir(a.cwd) != 0 {
+            return fail(a, Step::Directory);
+        }
+        if a.umask >= 0 {
+            libc::umask(a.umask as libc::mode_t);
+        }
+        for at in 0..a.limit_count {
+            let (resource, limit) = &*a.limits.add(at);
+            libc::prlimit(0, *resource as _, limit, ptr::null_mut());
+        }
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &none, ptr::null_mut());
+        libc::execve(a.path, a.argv, a.envp);
+        if *libc::__errno_location() == libc::ENOEXEC {
+            libc::execve(c"/bin/sh".as_ptr(), a.shell_argv, a.envp);
+            *libc::__errno_location() = libc::ENOEXEC;
+        }
+        fail(a, Step::Exec)
+    }
+}
+
+fn fail(a: &mut ChildArguments, step: Step) -> c_int {
+    a.failed_step = step as c_int;
+    // SAFETY: errno of the thread, which the child shares with the suspended parent; then the child ends.
+    unsafe {
+        a.failed_errno = *libc::__errno_location();
+        libc::_exit(127)
+    }
+}

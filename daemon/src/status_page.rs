@@ -1,0 +1,122 @@
+//! The status page: 64 bytes of shared memory, written by the daemon, read by anyone of the same user who finds its flink.
+//!
+//! The flink `status` in the runtime directory holds the name of a POSIX shared memory object (crate shared_memory).
+//! Layout, little-endian: magic u64, layout version u32, daemon pid i32, jobs u32, zero u32, start time u64 (Unix
+//! seconds), number of jobs ever started u64, vmpi version as NUL-padded ASCII in 24 bytes. The file's name outlives a killed daemon; its keeper,
+//! or the next daemon in the same directory, unlinks it (measured: shared_memory has no other way).
+#![allow(unsafe_code)]
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use shared_memory::{Shmem, ShmemConf, ShmemError};
+
+/// "VMPISTAT" in ASCII.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"VMPISTAT");
+/// Changes with the layout.
+pub const VERSION: u32 = 1;
+/// Every page's name starts so; nothing else is ever unlinked.
+const OS_ID_PREFIX: &str = "/vmpi-status-";
+
+/// The page as it lies in memory; written by the daemon only.
+#[repr(C)]
+struct Layout {
+    /// Written last at creation (Release), read first (Acquire).
+    magic: AtomicU64,
+    version: AtomicU32,
+    pid: AtomicU32,
+    /// Jobs alive now.
+    jobs: AtomicU32,
+    _zero: u32,
+    /// Unix time, seconds.
+    start_s: AtomicU64,
+    /// Jobs ever started.
+    started_jobs: AtomicU64,
+    vmpi_version: [u8; 24],
+}
+const _: () = assert!(size_of::<Layout>() == 64);
+
+/// The daemon's end of the page; dropping it removes page and flink.
+pub struct StatusPage {
+    memory: Shmem,
+}
+
+impl StatusPage {
+    /// Make the page and its flink; stale ones are gone by then.
+    ///
+    /// # Errors
+    /// No room in /dev/shm, or no right to write the flink.
+    pub fn create(flink: &Path) -> Result<StatusPage, ShmemError> {
+        let nonce = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
+        let name = format!("{OS_ID_PREFIX}{}-{}-{nonce:x}", nix::unistd::geteuid(), std::process::id());
+        let memory = ShmemConf::new().os_id(name).size(4096).flink(flink).force_create_flink().create()?;
+        let page = StatusPage { memory };
+        let version = env!("CARGO_PKG_VERSION").as_bytes();
+        let length = version.len().min(23);
+        let at = page.memory.as_ptr().cast::<Layout>();
+        // SAFETY: the mapping is 4096 zeroed bytes, page-aligned; no reader looks past the magic, which is still zero.
+        unsafe { (&raw mut (*at).vmpi_version).cast::<u8>().copy_from_nonoverlapping(version.as_ptr(), length) };
+        let layout = page.layout();
+        layout.version.store(VERSION, Ordering::Relaxed);
+        layout.pid.store(std::process::id(), Ordering::Relaxed);
+        layout.start_s.store(nonce / 1_000_000_000, Ordering::Relaxed);
+        layout.magic.store(MAGIC, Ordering::Release);
+        Ok(page)
+    }
+
+    /// Tell how many jobs live now, and how many ever started.
+    pub fn set_jobs(&self, jobs: u32, started_jobs: u64) {
+        self.layout().jobs.store(jobs, Ordering::Relaxed);
+        self.layout().started_jobs.store(started_jobs, Ordering::Relaxed);
+    }
+
+    fn layout(&self) -> &Layout {
+        // SAFETY: the mapping is 4096 bytes, page-aligned, lives as long as self; all fields that change are atomics,
+        // and every bit pattern of them is valid.
+        unsafe { &*self.memory.as_ptr().cast::<Layout>() }
+    }
+}
+
+/// Unlink the page that `flink` names, and the flink; a flink with a name that is not ours is only removed.
+pub fn unlink_stale(flink: &Path) {
+    if let Ok(name) = fs::read_to_string(flink) {
+        if name.starts_with(OS_ID_PREFIX) && !name[1..].contains('/') {
+            let _ = nix::sys::mman::shm_unlink(name.as_str());
+        }
+        let _ = fs::remove_file(flink);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_is_found_by_its_flink_and_goes_with_its_owner() {
+        let flink = std::env::temp_dir().join(format!("vmpid-status-{}", std::process::id()));
+        let page = StatusPage::create(&flink).unwrap();
+        page.set_jobs(3, 7);
+        let seen = ShmemConf::new().flink(&flink).open().unwrap();
+        // SAFETY: the page is at least 64 bytes and nobody writes it now.
+        let bytes = unsafe { std::slice::from_raw_parts(seen.as_ptr(), 64) };
+        assert_eq!(&bytes[..8], b"VMPISTAT");
+        assert_eq!(bytes[12..16], std::process::id().to_le_bytes());
+        assert_eq!((bytes[16], bytes[32]), (3, 7));
+        assert!(bytes[40..].starts_with(env!("CARGO_PKG_VERSION").as_bytes()));
+        let file = format!("/dev/shm{}", seen.get_os_id());
+        drop(page);
+        assert!(!Path::new(&file).exists() && !flink.exists());
+    }
+
+    #[test]
+    fn a_dead_daemons_page_is_unlinked() {
+        let flink = std::env::temp_dir().join(format!("vmpid-stale-{}", std::process::id()));
+        let page = StatusPage::create(&flink).unwrap();
+        let file = format!("/dev/shm{}", page.memory.get_os_id());
+        std::mem::forget(page);
+        unlink_stale(&flink);
+        assert!(!Path::new(&file).exists() && !flink.exists());
+    }
+}

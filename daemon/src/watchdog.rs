@@ -1,0 +1,390 @@
+//! The watchdog: not every wait is in MPI, and not every rank comes back to MPI soon.
+//!
+//! It takes the core from a RUNNING rank, but only while a READY one waits for that core, if
+//! - the rank's process sleeps in the kernel: no CPU time between two looks, and no thread runnable (`--on-block release`);
+//!   stopped and traced threads count as asleep; or
+//! - the rank has reached no scheduling point for its quantum. Each time that happens the rank's quantum is divided by
+//!   10, down to 20 ms, so that programs that spin on memory or files make progress; each voluntary switch
+//!   doubles it, up to the job's.
+//!
+//! It looks every 5 ms while some rank waits for a core that another holds, else after 10, 20 ... 250 ms: an idle job
+//! costs four looks a second of a few loads each. A job that waits in MPI alone is never touched.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use vmpi_shared::control::{JobSpec, OnBlock};
+use vmpi_shared::node::NodeSegment;
+use vmpi_shared::sched;
+
+use crate::debug;
+
+const TICK: Duration = Duration::from_millis(5);
+const LONGEST_TICK: Duration = Duration::from_millis(250);
+/// Two looks at a sleeping process are at least so far apart.
+const SAMPLE_GAP: Duration = Duration::from_millis(2);
+const SHORTEST_QUANTUM_NS: u64 = 20_000_000;
+
+/// What the watchdog can ask about the job.
+pub trait Scene {
+    /// The rank that holds `core`.
+    fn running_on(&self, core: u32) -> Option<u32>;
+    /// Does a READY rank wait for `core`?
+    fn is_wanted(&self, core: u32) -> bool;
+    /// How long its rank has held `core`.
+    fn running_for_ns(&self, core: u32) -> u64;
+    fn switches(&self, rank: u32) -> u64;
+    /// CPU time of the rank's process; `None`: it is gone.
+    fn cpu_time_ns(&self, rank: u32) -> Option<u64>;
+    /// No thread of the rank's process could run now.
+    fn is_asleep(&self, rank: u32) -> bool;
+    /// Take the core from the rank; false if it gave it up meanwhile.
+    fn take_core(&self, rank: u32) -> bool;
+}
+
+/// One core as last seen while somebody waited for it.
+#[derive(Copy, Clone)]
+struct Look {
+    rank: u32,
+    /// Of the rank; a change means that it has left and come back.
+    switches: u64,
+    at: Instant,
+    cpu_time_ns: u64,
+    /// When the wait for this core was first seen.
+    wanted_since: Instant,
+}
+
+struct Quantum {
+    now_ns: u64,
+    switches: u64,
+}
+
+/// The watchdog of one job.
+pub struct Watchdog {
+    cores: Vec<Option<Look>>,
+    quanta: Vec<Quantum>,
+    /// 0: never.
+    quantum_ns: u64,
+    release_on_block: bool,
+    pause: Duration,
+    next: Option<Instant>,
+}
+
+impl Watchdog {
+    pub fn new(spec: &JobSpec) -> Watchdog {
+        let quantum_ns = spec.quantum_ms.saturating_mul(1_000_000);
+        Watchdog {
+            cores: vec![None; spec.cpus.len()],
+            quanta: (0..spec.ranks).map(|_| Quantum { now_ns: quantum_ns, switches: 0 }).collect(),
+            quantum_ns,
+            release_on_block: spec.on_block == OnBlock::Release,
+            pause: TICK,
+            next: None,
+        }
+    }
+
+    /// Begin to look; called when a rank attaches (a job of programs without MPI needs no watchdog).
+    pub fn wake(&mut self, now: Instant) {
+        self.pause = TICK;
+        let soon = now + TICK;
+        self.next = Some(self.next.map_or(soon, |next| next.min(soon)));
+    }
+
+    /// When to call `tick`; `None`: no rank has attached.
+    pub fn next(&self) -> Option<Instant> {
+        self.next
+    }
+
+    /// Look at all cores, if it is time to.
+    pub fn tick(&mut self, scene: &dyn Scene, now: Instant) {
+        if self.next.is_none_or(|next| next > now) {
+            return;
+        }
+        let mut wanted = false;
+        for core in 0..self.cores.len() as u32 {
+            wanted |= self.look(core, scene, now);
+        }
+        self.pause = if wanted { TICK } else { (self.pause * 2).min(LONGEST_TICK) };
+        self.next = Some(now + self.pause);
+    }
+
+    /// Look at one core; true if somebody waits for it.
+    fn look(&mut self, core: u32, scene: &dyn Scene, now: Instant) -> bool {
+        let before = self.cores[core as usize].take();
+        let Some(rank) = scene.running_on(core) else { return false };
+        if !scene.is_wanted(core) {
+            return false;
+        }
+        let switches = scene.switches(rank);
+        self.recover(rank, switches);
+        let Some(cpu_time_ns) = scene.cpu_time_ns(rank) else { return true };
+        let before = before.filter(|look| look.rank == rank && look.switches == switches);
+        let mut look = Look { rank, switches, at: now, cpu_time_ns, wanted_since: now };
+        if let Some(before) = before {
+            look.wanted_since = before.wanted_since;
+            let gap = now.duration_since(before.at);
+            if gap < SAMPLE_GAP {
+                look = before;
+            } else if self.release_on_block && cpu_time_ns == before.cpu_time_ns && scene.is_asleep(rank) {
+                if scene.take_core(rank) {
+                    debug!("rank {rank} sleeps outside MPI; core {core} goes on");
+                }
+                return true;
+            }
+        }
+        let quantum_ns = self.quanta[rank as usize].now_ns;
+        let waited_ns = now.duration_since(look.wanted_since).as_nanos() as u64;
+        if self.quantum_ns != 0 && scene.running_for_ns(core).min(waited_ns) >= quantum_ns {
+            if scene.take_core(rank) {
+                debug!("rank {rank} held core {core} for {} ms while others were ready", quantum_ns / 1_000_000);
+                let quantum = &mut self.quanta[rank as usize];
+                quantum.now_ns = (quantum_ns / 10).max(SHORTEST_QUANTUM_NS.min(self.quantum_ns));
+                quantum.switches = scene.switches(rank);
+            }
+            return true;
+        }
+        self.cores[core as usize] = Some(look);
+        true
+    }
+
+    /// Double the rank's quantum once for each voluntary switch since the last look.
+    fn recover(&mut self, rank: u32, switches: u64) {
+        let quantum = &mut self.quanta[rank as usize];
+        let seen = switches.saturating_sub(quantum.switches).min(32);
+        quantum.switches = switches;
+        quantum.now_ns = quantum.now_ns.saturating_mul(1 << seen).min(self.quantum_ns);
+    }
+}
+
+/// A job's node segment and processes, as the watchdog sees them.
+///
+/// Each job schedules its own ranks. When jobs are to share cores, the rule who yields to whom belongs here: `is_wanted`
+/// would also ask the other jobs' segments for the same cpu.
+pub struct LiveScene<'a> {
+    pub node: &'a NodeSegment,
+}
+
+impl Scene for LiveScene<'_> {
+    fn running_on(&self, core: u32) -> Option<u32> {
+        self.node.running_on(core)
+    }
+
+    fn is_wanted(&self, core: u32) -> bool {
+        self.node.ready_count(core) > 0
+    }
+
+    fn running_for_ns(&self, core: u32) -> u64 {
+        self.node.running_for_ns(core)
+    }
+
+    fn switches(&self, rank: u32) -> u64 {
+        self.node.switches(rank)
+    }
+
+    fn cpu_time_ns(&self, rank: u32) -> Option<u64> {
+        process_cpu_time_ns(self.node.pid(rank))
+    }
+
+    fn is_asleep(&self, rank: u32) -> bool {
+        all_threads_asleep(self.node.pid(rank))
+    }
+
+    fn take_core(&self, rank: u32) -> bool {
+        sched::take_core(self.node, rank)
+    }
+}
+
+/// CPU time of all threads of a process, by its clock: one system call, exact to the nanosecond.
+#[allow(unsafe_code)]
+fn process_cpu_time_ns(pid: i32) -> Option<u64> {
+    if pid <= 0 {
+        return None;
+    }
+    let (mut clock, mut time) = (0, libc::timespec { tv_sec: 0, tv_nsec: 0 });
+    // SAFETY: two calls that write only their out-parameters.
+    let failed =
+        unsafe { libc::clock_getcpuclockid(pid, &mut clock) != 0 || libc::clock_gettime(clock, &mut time) != 0 };
+    (!failed).then_some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
+/// No thread of the process is running or waiting for a cpu. False if that cannot be read.
+fn all_threads_asleep(pid: i32) -> bool {
+    let Ok(threads) = std::fs::read_dir(Path::new("/proc").join(pid.to_string()).join("task")) else { return false };
+    let mut seen = false;
+    for thread in threads.flatten() {
+        // A thread that ended meanwhile does not run.
+        let Ok(stat) = std::fs::read_to_string(thread.path().join("stat")) else { continue };
+        // The name in parentheses may hold anything; the state follows the last one.
+        match stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next()) {
+            Some('R') | None => return false,
+            Some(_) => seen = true,
+        }
+    }
+    seen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::{Cell, RefCell};
+    use vmpi_shared::control::{Policy, Stdio, Wtime};
+
+    fn spec(quantum_ms: u64, on_block: OnBlock) -> JobSpec {
+        JobSpec {
+            apps: vec![],
+            ranks: 2,
+            v: 2,
+            cpus: vec![0],
+            placement: vec![0, 0],
+            bind: false,
+            policy: Policy::Rr,
+            quantum_ms,
+            on_block,
+            wtime: Wtime::Wall,
+            stdio: Stdio::Shared,
+            fds: 3,
+            kill_on_failure: true,
+        }
+    }
+
+    /// One core, rank 0 on it, rank 1 READY.
+    struct Stage {
+        wanted: Cell<bool>,
+        cpu_ns: Cell<u64>,
+        asleep: Cell<bool>,
+        for_ns: Cell<u64>,
+        switches: Cell<u64>,
+        taken: RefCell<Vec<u32>>,
+    }
+
+    impl Scene for Stage {
+        fn running_on(&self, _: u32) -> Option<u32> {
+            Some(0)
+        }
+        fn is_wanted(&self, _: u32) -> bool {
+            self.wanted.get()
+        }
+        fn running_for_ns(&self, _: u32) -> u64 {
+            self.for_ns.get()
+        }
+        fn switches(&self, _: u32) -> u64 {
+            self.switches.get()
+        }
+        fn cpu_time_ns(&self, _: u32) -> Option<u64> {
+            Some(self.cpu_ns.get())
+        }
+        fn is_asleep(&self, _: u32) -> bool {
+            self.asleep.get()
+        }
+        fn take_core(&self, rank: u32) -> bool {
+            self.taken.borrow_mut().push(rank);
+            true
+        }
+    }
+
+    fn stage() -> Stage {
+        Stage {
+            wanted: Cell::new(true),
+            cpu_ns: Cell::new(0),
+            asleep: Cell::new(false),
+            for_ns: Cell::new(0),
+            switches: Cell::new(0),
+            taken: RefCell::default(),
+        }
+    }
+
+    /// Run for `ms` of pretended time; the rank uses its cpu unless asleep. Returns when it lost its core first.
+    fn run(dog: &mut Watchdog, stage: &Stage, start: Instant, ms: u64) -> Option<u64> {
+        dog.wake(start);
+        for t in 0..ms {
+            if !stage.asleep.get() {
+                stage.cpu_ns.set(stage.cpu_ns.get() + 1_000_000);
+            }
+            stage.for_ns.set(stage.for_ns.get() + 1_000_000);
+            dog.tick(stage, start + Duration::from_millis(t));
+            if !stage.taken.borrow().is_empty() {
+                stage.taken.borrow_mut().clear();
+                stage.for_ns.set(0);
+                return Some(t);
+            }
+        }
+        None
+    }
+
+    #[test]
+    fn a_sleeper_loses_its_core_after_two_looks() {
+        let (stage, start) = (stage(), Instant::now());
+        stage.asleep.set(true);
+        let at = run(&mut Watchdog::new(&spec(5000, OnBlock::Release)), &stage, start, 1000);
+        assert!(at.is_some_and(|ms| (7..=15).contains(&ms)), "{at:?}");
+        assert_eq!(run(&mut Watchdog::new(&spec(0, OnBlock::Keep)), &stage, start, 10_000), None);
+    }
+
+    #[test]
+    fn a_core_that_nobody_wants_is_left_alone() {
+        let (stage, start) = (stage(), Instant::now());
+        stage.asleep.set(true);
+        stage.wanted.set(false);
+        let mut dog = Watchdog::new(&spec(20, OnBlock::Release));
+        assert_eq!(run(&mut dog, &stage, start, 10_000), None);
+        assert_eq!(dog.pause, LONGEST_TICK);
+    }
+
+    #[test]
+    fn one_that_waits_for_a_cpu_is_not_asleep() {
+        let (stage, start) = (stage(), Instant::now());
+        let mut dog = Watchdog::new(&spec(0, OnBlock::Release));
+        dog.wake(start);
+        for ms in 0..1000 {
+            dog.tick(&stage, start + Duration::from_millis(ms));
+        }
+        assert!(stage.taken.borrow().is_empty());
+    }
+
+    #[test]
+    fn the_quantum_shrinks_and_recovers() {
+        let (stage, mut start) = (stage(), Instant::now());
+        let mut dog = Watchdog::new(&spec(5000, OnBlock::Release));
+        let mut last = Vec::new();
+        for _ in 0..4 {
+            last.push(run(&mut dog, &stage, start, 10_000).unwrap());
+            start += Duration::from_secs(20);
+        }
+        for (at, expected) in last.iter().zip([5000, 500, 50, 20]) {
+            assert!((expected..expected + 20).contains(at), "{last:?}");
+        }
+        stage.switches.set(3);
+        let at = run(&mut dog, &stage, start, 10_000).unwrap();
+        assert!((160..180).contains(&at), "20 ms doubled three times, not {at}");
+        stage.switches.set(100);
+        let at = run(&mut dog, &stage, start + Duration::from_secs(20), 10_000).unwrap();
+        assert!((5000..5020).contains(&at), "never more than the job's: {at}");
+    }
+
+    #[test]
+    fn quantum_zero_is_never() {
+        let (stage, start) = (stage(), Instant::now());
+        assert_eq!(run(&mut Watchdog::new(&spec(0, OnBlock::Release)), &stage, start, 60_000), None);
+    }
+
+    #[test]
+    fn real_processes_sleep_and_run() {
+        let mut sleeper = std::process::Command::new("/bin/sleep").arg("100").spawn().unwrap();
+        let pid = sleeper.id() as i32;
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !all_threads_asleep(pid) {
+            assert!(Instant::now() < deadline);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let before = process_cpu_time_ns(pid).unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+        assert_eq!(process_cpu_time_ns(pid), Some(before));
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGSTOP).unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(all_threads_asleep(pid), "a stopped process counts as asleep");
+        sleeper.kill().unwrap();
+        sleeper.wait().unwrap();
+        assert!(!all_threads_asleep(std::process::id() as i32));
+        assert_eq!(process_cpu_time_ns(pid), None);
+    }
+}
