@@ -21,13 +21,13 @@ pub struct CellHead {
     arrived: [AtomicU32; 2],
     /// For each half the number (plus 1) of the operation whose result lies there.
     posted: [AtomicU64; 2],
-    /// Sum over all ranks of the operations that they have left.
-    left: AtomicU64,
+    /// For each half the sum over all ranks of its operations that they have left.
+    left: [AtomicU64; 2],
     /// Members that have freed the communicator.
     released: AtomicU32,
     /// A rank waits for a half to become free; set by it, taken by the rank whose leaving may have freed it.
     wanted: AtomicU32,
-    reserved: [u32; 6],
+    reserved: [u32; 4],
 }
 
 /// A cell as a communicator of `size` ranks uses it.
@@ -63,7 +63,7 @@ impl Cell<'_> {
     /// May operation `number` use its half?
     #[inline]
     pub fn is_free(&self, number: u64) -> bool {
-        number < 2 || self.head.left.load(Ordering::SeqCst) >= u64::from(self.size) * (number - 1)
+        self.head.left[(number % 2) as usize].load(Ordering::SeqCst) >= u64::from(self.size) * (number / 2)
     }
 
     /// The half of operation `number` was not free: ask to be woken when that may have changed, and look again.
@@ -96,10 +96,10 @@ impl Cell<'_> {
         self.head.posted[(number % 2) as usize].load(Ordering::SeqCst) == number + 1
     }
 
-    /// This rank is done with its operation. True if that may let somebody start one (who then must be woken).
+    /// This rank is done with operation `number`. True if that may let somebody start one (who then must be woken).
     #[inline]
-    pub fn leave(&self) -> bool {
-        let left = self.head.left.fetch_add(1, Ordering::SeqCst) + 1;
+    pub fn leave(&self, number: u64) -> bool {
+        let left = self.head.left[(number % 2) as usize].fetch_add(1, Ordering::SeqCst) + 1;
         left.is_multiple_of(u64::from(self.size))
             && self.head.wanted.load(Ordering::SeqCst) != 0
             && self.head.wanted.swap(0, Ordering::SeqCst) != 0
@@ -110,10 +110,9 @@ impl Cell<'_> {
         if self.head.released.fetch_add(1, Ordering::SeqCst) + 1 < members {
             return false;
         }
-        for word in &self.head.posted {
+        for word in self.head.posted.iter().chain(&self.head.left) {
             word.store(0, Ordering::Relaxed);
         }
-        self.head.left.store(0, Ordering::Relaxed);
         self.head.released.store(0, Ordering::SeqCst);
         true
     }

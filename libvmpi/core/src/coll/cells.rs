@@ -151,7 +151,7 @@ impl<'a> Visit<'a> {
     }
 
     fn leave(&self) {
-        if self.cell.leave() {
+        if self.cell.leave(self.number) {
             self.wake();
         }
     }
