@@ -13,8 +13,11 @@ use crate::request::Progress;
 use crate::status::Status;
 use std::rc::Rc;
 
-/// Contexts of a new communicator: its own, and that of the local communicator of an intercommunicator.
-pub(super) type Contexts = [u32; 2];
+/// Contexts of a new communicator: its own, and those of the local communicators of an intercommunicator: the leading
+/// group's, the other's. (They are told apart although the groups are disjoint, because shared memory is found by context.)
+pub(super) type Contexts = [u32; CONTEXTS];
+/// Contexts that an intercommunicator needs.
+pub(super) const CONTEXTS: usize = 3;
 
 /// Another rank, and how a message reaches it.
 struct Route {
@@ -84,7 +87,7 @@ impl Agreement {
             source: parent.map(&route),
             targets: children.into_iter().map(&route).collect(),
             pairs: 1,
-            contexts: Box::new([0; 2]),
+            contexts: Box::new([0; CONTEXTS]),
             state: State::Start,
             finish: Some(finish),
         }
@@ -94,7 +97,7 @@ impl Agreement {
     /// rank takes the contexts, its first member tells the other group's, and each group has its own tree.
     pub(super) fn over_inter(comm: &Rc<Communicator>, finish: Box<dyn FnOnce(Contexts)>) -> Agreement {
         let mut agreement = Agreement::over_intra(comm.local_phase(), finish);
-        agreement.pairs = 2;
+        agreement.pairs = CONTEXTS;
         let across = Route { comm: comm.clone(), rank: 0, tag: comm.next_collective_tag() };
         if comm.rank == 0 {
             if super::inter::leads(comm) {

@@ -88,7 +88,7 @@ pub fn derive(parent: &Rc<Communicator>, members: Rc<Members>) -> Result<Option<
 
 /// Run an agreement to its end.
 fn agree(make: impl FnOnce(Box<dyn FnOnce(Contexts)>) -> Agreement) -> Result<Contexts> {
-    let agreed = Rc::new(Cell::new([0; 2]));
+    let agreed = Rc::new(Cell::new(Contexts::default()));
     let result = agreed.clone();
     request::run(&mut make(Box::new(move |contexts| result.set(contexts))))?;
     Ok(agreed.get())

@@ -3,7 +3,7 @@
 //! Everything between the groups goes through their first members (or the leaders that the program named), and from
 //! there to each group by a broadcast over its local communicator.
 
-use super::agree::Contexts;
+use super::agree::{CONTEXTS, Contexts};
 use super::create::{decode_choices, gather_choices, share_contexts, take_contexts};
 use super::{Communicator, check_peer, construction_tag, install};
 use crate::consts::dt;
@@ -66,7 +66,7 @@ pub(super) fn split(comm: &Rc<Communicator>, color: i32, key: i32) -> Result<Opt
     let mut common = super::colors(&mine);
     let on_their_side = super::colors(&theirs);
     common.retain(|color| on_their_side.binary_search(color).is_ok());
-    let contexts = contexts_for_both(comm, 2 * common.len())?;
+    let contexts = contexts_for_both(comm, CONTEXTS * common.len())?;
     let Ok(index) = common.binary_search(&color) else {
         return Ok(None);
     };
@@ -76,7 +76,7 @@ pub(super) fn split(comm: &Rc<Communicator>, color: i32, key: i32) -> Result<Opt
     };
     let (local, remote) = (members(&comm.local, &mine), members(comm.peers(), &theirs));
     let my_rank = local.rank_of(comm.local.world_rank(comm.rank)).expect("I gave this color");
-    let contexts: Contexts = [contexts[2 * index], contexts[2 * index + 1]];
+    let contexts: Contexts = std::array::from_fn(|i| contexts[CONTEXTS * index + i]);
     Ok(Some(install(comm, Communicator::inter(contexts, my_rank, local, remote))))
 }
 
@@ -105,8 +105,8 @@ pub fn intercomm_create(
     };
     // Header: size of the remote group (0: the leader failed), contexts; then the remote group.
     let mut header = match &meeting {
-        Some(Ok((remote, contexts))) => [remote.len() as u32, contexts[0], contexts[1]],
-        _ => [0; 3],
+        Some(Ok((remote, contexts))) => [remote.len() as u32, contexts[0], contexts[1], contexts[2]],
+        _ => [0; 1 + CONTEXTS],
     };
     bcast(local, &mut header, local_leader)?;
     let mut remote = match meeting {
@@ -122,7 +122,7 @@ pub fn intercomm_create(
     if let Some(shared) = remote.iter().find(|&world| local.local.rank_of(world).is_some()) {
         return fail(Class::Comm, format!("rank {shared} of MPI_COMM_WORLD is in both groups"));
     }
-    let contexts = [header[1], header[2]];
+    let contexts = [header[1], header[2], header[3]];
     Ok(install(local, Communicator::inter(contexts, local.rank, local.local.clone(), Rc::new(remote))))
 }
 
@@ -133,15 +133,15 @@ fn meet(local: &Communicator, peer: &Communicator, leader: i32, tag: i32) -> Res
     if me == other {
         return fail(Class::Rank, format!("remote leader {leader} is the local leader itself"));
     }
-    let contexts = if me < other { take_contexts(2) } else { vec![0; 2] };
-    let mine = [local.size(), contexts[0], contexts[1]];
-    let mut theirs = [0; 3];
+    let contexts = if me < other { take_contexts(CONTEXTS) } else { vec![0; CONTEXTS] };
+    let mine = [local.size(), contexts[0], contexts[1], contexts[2]];
+    let mut theirs = [0; 1 + CONTEXTS];
     exchange(peer, leader, tag, &mine, &mut theirs)?;
     let members: Vec<u32> = local.local.iter().collect();
     let mut remote = vec![0; theirs[0] as usize];
     exchange(peer, leader, tag, &members, &mut remote)?;
     let agreed = if me < other { &mine } else { &theirs };
-    Ok((remote, [agreed[1], agreed[2]]))
+    Ok((remote, [agreed[1], agreed[2], agreed[3]]))
 }
 
 /// Broadcast words from `root` of an intracommunicator.

@@ -83,8 +83,10 @@ impl Communicator {
     }
 
     /// An intercommunicator with its private local communicator.
-    pub fn inter(contexts: [u32; 2], rank: u32, local: Rc<Members>, remote: Rc<Members>) -> Communicator {
-        let local_comm = Rc::new(Communicator::intra(contexts[1], rank, local.clone()));
+    fn inter(contexts: agree::Contexts, rank: u32, local: Rc<Members>, remote: Rc<Members>) -> Communicator {
+        let leads = local.world_rank(0) < remote.world_rank(0);
+        let local_context = if leads { contexts[1] } else { contexts[2] };
+        let local_comm = Rc::new(Communicator::intra(local_context, rank, local.clone()));
         let mut inter = Communicator::intra(contexts[0], rank, local);
         inter.remote = Some(remote);
         inter.local_comm = Some(local_comm);
