@@ -24,15 +24,19 @@ impl Readiness {
     /// The daemon listens: let go of the caller's terminal and tell the caller.
     pub fn tell(&mut self) {
         let Some(pipe) = self.0.take() else { return };
-        if let Ok(null) = std::fs::File::options().read(true).write(true).open("/dev/null") {
-            for fd in [libc::STDOUT_FILENO, libc::STDERR_FILENO] {
-                if !(fd == libc::STDERR_FILENO && log::is_debug()) {
-                    // SAFETY: dup2 between open descriptors; nobody holds stdout or stderr as an OwnedFd.
-                    unsafe { libc::dup2(null.as_raw_fd(), fd) };
-                }
-            }
-        }
+        let_go_of_terminal();
         let _ = std::fs::File::from(pipe).write_all(b"+");
+    }
+}
+
+/// stdout and stderr to /dev/null, so that whoever reads the caller's output sees its end.
+fn let_go_of_terminal() {
+    let Ok(null) = std::fs::File::options().read(true).write(true).open("/dev/null") else { return };
+    for fd in [libc::STDOUT_FILENO, libc::STDERR_FILENO] {
+        if !(fd == libc::STDERR_FILENO && log::is_debug()) {
+            // SAFETY: dup2 between open descriptors; nobody holds stdout or stderr as an OwnedFd.
+            unsafe { libc::dup2(null.as_raw_fd(), fd) };
+        }
     }
 }
 
@@ -85,6 +89,9 @@ pub fn split(dir: &Path, start: Start) -> Readiness {
         Err(errno) => die(&format!("cannot fork: {errno}")),
         Ok(ForkResult::Parent { child }) => {
             drop(readiness);
+            if start == Start::Background {
+                let_go_of_terminal();
+            }
             keep(child, &signals, dir)
         }
         Ok(ForkResult::Child) => {
