@@ -127,6 +127,7 @@ impl Watchdog {
                 look = before;
             } else if self.release_on_block && cpu_time_ns == before.cpu_time_ns && scene.is_asleep(rank) {
                 if scene.take_core(rank) {
+                    self.quanta[rank as usize].switches = switches + 1;
                     debug!("rank {rank} sleeps outside MPI; core {core} goes on");
                 }
                 return true;
@@ -139,7 +140,8 @@ impl Watchdog {
                 debug!("rank {rank} held core {core} for {} ms while others were ready", quantum_ns / 1_000_000);
                 let quantum = &mut self.quanta[rank as usize];
                 quantum.now_ns = (quantum_ns / 10).max(SHORTEST_QUANTUM_NS.min(self.quantum_ns));
-                quantum.switches = scene.switches(rank);
+                // Getting the core back counts as a switch, but not as one that the rank wanted.
+                quantum.switches = switches + 1;
             }
             return true;
         }
@@ -151,7 +153,7 @@ impl Watchdog {
     fn recover(&mut self, rank: u32, switches: u64) {
         let quantum = &mut self.quanta[rank as usize];
         let seen = switches.saturating_sub(quantum.switches).min(32);
-        quantum.switches = switches;
+        quantum.switches = quantum.switches.max(switches);
         quantum.now_ns = quantum.now_ns.saturating_mul(1 << seen).min(self.quantum_ns);
     }
 }
@@ -278,6 +280,8 @@ mod tests {
         }
         fn take_core(&self, rank: u32) -> bool {
             self.taken.borrow_mut().push(rank);
+            // It will get the core back some time.
+            self.switches.set(self.switches.get() + 1);
             true
         }
     }
@@ -353,10 +357,10 @@ mod tests {
         for (at, expected) in last.iter().zip([5000, 500, 50, 20]) {
             assert!((expected..expected + 20).contains(at), "{last:?}");
         }
-        stage.switches.set(3);
+        stage.switches.set(stage.switches.get() + 3);
         let at = run(&mut dog, &stage, start, 10_000).unwrap();
         assert!((160..180).contains(&at), "20 ms doubled three times, not {at}");
-        stage.switches.set(100);
+        stage.switches.set(stage.switches.get() + 100);
         let at = run(&mut dog, &stage, start + Duration::from_secs(20), 10_000).unwrap();
         assert!((5000..5020).contains(&at), "never more than the job's: {at}");
     }

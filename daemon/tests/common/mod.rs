@@ -208,11 +208,12 @@ pub fn script(script: &str, ranks: u32) -> JobSpec {
 pub const RANK_ARGUMENTS: [&str; 5] = ["--ignored", "--exact", "rank_program", "--nocapture", "--test-threads=1"];
 
 /// The body of the ignored test `rank_program`: attach, finalize, abort=CODE, exit=CODE, kill=SIGNAL, sleep,
-/// forget (close the socket), touch=FILE, key=KEY and rank=N (for the next attach).
+/// enter and leave (the core), await=FILE (asleep) and spin=FILE (busy), forget (close the socket), touch=FILE, key=KEY and rank=N (for the next attach).
 pub fn rank_program() {
     let Ok(steps) = std::env::var(SCRIPT) else { return };
     let variable = |name: &str| std::env::var(name).unwrap();
     let mut connection = None;
+    let mut segment = None;
     let mut key = variable("VMPI_KEY");
     let mut rank = variable("VMPI_RANK").parse().unwrap();
     for step in steps.split_whitespace() {
@@ -232,7 +233,7 @@ pub fn rank_program() {
                     Reply::Attached { ranks, .. } => {
                         assert_eq!(ranks.to_string(), variable("VMPI_SIZE"));
                         let [node, job] = <[OwnedFd; 2]>::try_from(fds).unwrap();
-                        vmpi_shared::node::NodeSegment::map(node).unwrap();
+                        segment = Some(vmpi_shared::node::NodeSegment::map(node).unwrap());
                         vmpi_shared::job::JobSegment::map(job).unwrap();
                     }
                     Reply::Refused { .. } => std::process::exit(99),
@@ -244,6 +245,15 @@ pub fn rank_program() {
             "abort" => {
                 let code = argument.parse().unwrap();
                 connection.as_mut().unwrap().send(&Request::Abort { code, reason: "asked to".into() }, &[]).unwrap();
+            }
+            "enter" => vmpi_shared::sched::enter(segment.as_ref().unwrap(), rank),
+            "leave" => vmpi_shared::sched::finish(segment.as_ref().unwrap(), rank),
+            "await" => wait_for(argument, || fs::exists(argument).unwrap()),
+            "spin" => {
+                let end = Instant::now() + DEADLINE;
+                while !fs::exists(argument).unwrap() && Instant::now() < end {
+                    std::hint::spin_loop();
+                }
             }
             "forget" => connection = None,
             "touch" => fs::write(argument, "").unwrap(),
