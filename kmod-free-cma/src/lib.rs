@@ -1,4 +1,24 @@
-//! Contract (owner: cma helper).
+//! Single copy between processes without a kernel module.
+//!
+//! Reading order: [`iovec`] (pure arithmetic on lists of blocks), [`copy`](mod@copy) (the loop over `process_vm_readv` and
+//! `process_vm_writev`), [`probe`](mod@probe) (may I copy from this peer, and if not, which limit refused), [`calibrate`](mod@calibrate) (which
+//! way is cheapest at which size, measured), [`error`].
+//!
+//! Unsafe lives in `copy.rs` (the two system calls) and `calibrate.rs` (timed copies between buffers of its own), and `probe.rs` (one prctl).
+//! Nothing here allocates on the road of a copy, and nothing reads /proc unless a copy was refused.
+#![deny(unsafe_code)]
+
+pub mod calibrate;
+#[allow(unsafe_code)]
+pub mod copy;
+pub mod error;
+pub mod iovec;
+pub mod probe;
+
+pub use calibrate::{Calibration, calibrate};
+pub use copy::{read, write};
+pub use error::{CopyError, Side};
+pub use probe::{Refusal, allow_peers, probe};
 
 /// A block of memory in some process: address and length in bytes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -8,23 +28,9 @@ pub struct Block {
     pub len: u64,
 }
 
-pub struct CopyError;
-
-/// Copy from `remote` blocks of process `pid` into `local` blocks of this process; total = the shorter of the two.
-/// Returns the bytes copied.
-///
-/// # Safety
-/// `local` must be valid for writes.
-pub unsafe fn read(pid: i32, local: &[Block], remote: &[Block]) -> Result<u64, CopyError> {
-    let _ = (pid, local, remote);
-    todo!()
-}
-
-/// The other way round.
-///
-/// # Safety
-/// `local` must be valid for reads.
-pub unsafe fn write(pid: i32, local: &[Block], remote: &[Block]) -> Result<u64, CopyError> {
-    let _ = (pid, local, remote);
-    todo!()
+impl Block {
+    /// The block that a slice of this process occupies.
+    pub fn of<T>(slice: &[T]) -> Block {
+        Block { addr: slice.as_ptr() as u64, len: size_of_val(slice) as u64 }
+    }
 }

@@ -1,1 +1,27 @@
-//! Tools.
+//! vmpirun and vmpictl.
+//!
+//! Reading order, the road of one `vmpirun -V 3 ./app`: [`cli`] (the table of flags, what was asked) -> [`program`]
+//! (which file) -> [`elf`] (which MPI) -> [`environ`] (what the ranks see) -> [`plan`] (V, cores, placement) ->
+//! [`daemon`] (a connection to vmpid) -> [`session`] (the job runs; [`output`] carries its lines) -> [`outcome`] (exit
+//! code and sentence). [`launch`] calls them in this order. vmpictl is [`ctl`].
+//!
+//! Unsafe code lives in `daemon` (setsid between fork and exec), `output::label` (localtime_r) and `status_page`
+//! (reading a shared page) only.
+#![deny(unsafe_code)]
+
+pub mod cli;
+pub mod cpus;
+pub mod ctl;
+pub mod daemon;
+pub mod elf;
+pub mod environ;
+pub mod failure;
+pub mod hosts;
+pub mod launch;
+pub mod outcome;
+pub mod output;
+pub mod plan;
+pub mod program;
+pub mod session;
+pub mod status_page;
+pub mod table;

@@ -1,3 +1,16 @@
 //! What the daemon and its ranks share; no I/O beyond futex, mmap and the control socket's frames.
+//!
+//! Reading order: `mem` (sync, segment, slab), `node` (the segment about time: cores, ranks, clocks), `sched` (run
+//! state, run queue, baton), `job` (the segment about messages), `matching` (envelope, inbox, queues, tend), `cell`
+//! (collectives in shared memory), `control` (messages over the socket).
+//!
+//! `unsafe` lives in `mem`, `node`, `job`, `matching::queues` and `cell`, where shared memory is reached.
 
+pub mod cell;
+pub mod clock;
 pub mod control;
+pub mod job;
+pub mod matching;
+pub mod mem;
+pub mod node;
+pub mod sched;

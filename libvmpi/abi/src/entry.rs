@@ -15,7 +15,7 @@ pub use vmpi_core::errhandler::Target;
 pub fn run<A: Abi>(function: &'static str, target: Target, body: impl FnOnce() -> Result<(), Error>) -> c_int {
     let _entered = process::enter();
     if !process::is_active() {
-        return not_active::<A>(function);
+        process::fatal_outside_mpi(function);
     }
     process::scheduling_point();
     match body() {
@@ -49,10 +49,4 @@ pub fn unsupported<A: Abi>(function: &'static str) -> c_int {
             format!("{function} is not offered by this version of vmpi (see the README's table of what works)"),
         ))
     })
-}
-
-#[cold]
-fn not_active<A: Abi>(function: &'static str) -> c_int {
-    process::fatal_outside_mpi(function);
-    A::err_out(vmpi_core::errors::Class::Other.0)
 }

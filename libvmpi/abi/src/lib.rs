@@ -5,6 +5,8 @@
 
 pub mod abi;
 pub mod c;
+pub mod codec;
 pub mod entry;
 pub mod export;
 pub mod fortran;
+pub mod unsupported;

@@ -1,7 +1,18 @@
-//! Error handlers. (Owner: comm helper; the signatures here are the contract.)
+//! Error handlers of communicators, windows and files (MPI 4.1 chapter 9).
+//!
+//! [`invoke`] is where every error of the core ends up: it adds who, where and what to do to the message, and does
+//! what the program asked for: end the job, return the code, or call the program's function.
 
-use crate::errors::{Error, Result};
-use crate::handle::{Comm, Errhandler, File, Win};
+pub mod codes;
+
+use crate::comm;
+use crate::errors::{Class, Error, Result, fail};
+use crate::giant::Giant;
+use crate::handle::{Comm, Errhandler, File, Handle, Win};
+use crate::process;
+use crate::table::Table;
+use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::rc::Rc;
 
 /// The object whose error handler an error goes to.
@@ -14,23 +25,241 @@ pub enum Target {
     File(File),
 }
 
+impl Target {
+    /// Kind and handle, the key of the table of handlers.
+    fn key(self) -> (u8, u32) {
+        match self {
+            Target::Process => (0, Comm::SELF.raw()),
+            Target::Comm(comm) => (0, comm.raw()),
+            Target::Win(win) => (1, win.raw()),
+            Target::File(file) => (2, file.raw()),
+        }
+    }
+
+    /// The handler where the program has set none: errors of files return, all others end the job.
+    fn default_handler(self) -> Handler {
+        if matches!(self, Target::File(_)) { Handler::Return } else { Handler::Fatal }
+    }
+}
+
 /// A user's handler: gets the object and may change nothing but the program's own state; `code` is the core's number.
 pub type UserHandler = Rc<dyn Fn(Target, i32)>;
 
+#[derive(Clone)]
+enum Handler {
+    Fatal,
+    Abort,
+    Return,
+    User(UserHandler),
+}
+
+impl Handler {
+    fn is(&self, other: &Handler) -> bool {
+        match (self, other) {
+            (Handler::User(a), Handler::User(b)) => Rc::ptr_eq(a, b),
+            _ => std::mem::discriminant(self) == std::mem::discriminant(other),
+        }
+    }
+}
+
+/// A handler that the program created, and how many times it holds the handle.
+struct Created {
+    handler: UserHandler,
+    references: u32,
+}
+
+struct State {
+    created: Table<Errhandler, Created>,
+    /// Handlers that differ from the default, by `Target::key`.
+    of: BTreeMap<(u8, u32), Handler>,
+}
+
+static STATE: Giant<State> = Giant::new(State { created: Table::new(), of: BTreeMap::new() });
+
 /// Make a handler for communicators, windows or files from the program's function.
 pub fn create(handler: UserHandler) -> Errhandler {
-    let _ = handler;
-    todo!()
+    STATE.with(|state| state.created.insert(Created { handler, references: 1 }))
+}
+
+/// Give back one reference to a handler; objects that use it keep it (MPI_Errhandler_free).
+///
+/// # Errors
+/// `Class::Errhandler` if there is no such handler.
+pub fn free(handle: Errhandler) -> Result<()> {
+    resolve(handle)?;
+    STATE.with(|state| {
+        let Some(created) = state.created.get_mut(handle) else {
+            return; // Predefined handlers are never freed; MPI_Errhandler_get followed by free is correct for them.
+        };
+        created.references -= 1;
+        if created.references == 0 {
+            state.created.remove(handle);
+        }
+    });
+    Ok(())
+}
+
+fn resolve(handle: Errhandler) -> Result<Handler> {
+    match handle {
+        Errhandler::ARE_FATAL => Ok(Handler::Fatal),
+        Errhandler::ABORT => Ok(Handler::Abort),
+        Errhandler::RETURN => Ok(Handler::Return),
+        Errhandler::NULL => fail(Class::Errhandler, "the error handler is MPI_ERRHANDLER_NULL"),
+        _ => match STATE.with(|state| state.created.get(handle).map(|created| created.handler.clone())) {
+            Some(handler) => Ok(Handler::User(handler)),
+            None => fail(Class::Errhandler, format!("{:#x} is not the handle of an error handler", handle.raw())),
+        },
+    }
+}
+
+/// Set the handler of `target` (which must exist); `Target::File(File::NULL)` is the default of files.
+///
+/// # Errors
+/// `Class::Errhandler` if there is no such handler.
+pub fn set(target: Target, handle: Errhandler) -> Result<()> {
+    let handler = resolve(handle)?;
+    let replaced = STATE.with(|state| state.of.insert(target.key(), handler));
+    drop(replaced);
+    Ok(())
+}
+
+/// The new communicator `to` has the handler of `from` (MPI 4.1 section 9.3).
+pub fn inherit(from: Comm, to: Comm) {
+    let handler = find(Target::Comm(from));
+    STATE.with(|state| state.of.insert(Target::Comm(to).key(), handler));
+}
+
+/// `target` is gone.
+pub fn forget(target: Target) {
+    let forgotten = STATE.with(|state| state.of.remove(&target.key()));
+    drop(forgotten);
+}
+
+fn own(target: Target) -> Option<Handler> {
+    STATE.with(|state| state.of.get(&target.key()).cloned())
+}
+
+fn find(target: Target) -> Handler {
+    match target {
+        // A program made for MPI 3 sets MPI_COMM_WORLD's handler, one for MPI 4 that of MPI_COMM_SELF; one that sets
+        // neither has the same default for both.
+        Target::Process => match own(Target::Comm(Comm::WORLD)) {
+            Some(handler) if !handler.is(&Handler::Fatal) => handler,
+            _ => own(Target::Process).unwrap_or(Handler::Fatal),
+        },
+        Target::Comm(handle) if comm::get(handle).is_err() => find(Target::Process),
+        Target::File(_) => {
+            own(target).or_else(|| own(Target::File(File::NULL))).unwrap_or_else(|| target.default_handler())
+        }
+        _ => own(target).unwrap_or_else(|| target.default_handler()),
+    }
+}
+
+/// The handler of `target`: a new reference, which MPI_Errhandler_free gives back.
+///
+/// # Errors
+/// `Class::Comm` for a communicator that does not exist.
+pub fn handler_of(target: Target) -> Result<Errhandler> {
+    if let Target::Comm(handle) = target {
+        comm::get(handle)?;
+    }
+    Ok(match find(target) {
+        Handler::Fatal => Errhandler::ARE_FATAL,
+        Handler::Abort => Errhandler::ABORT,
+        Handler::Return => Errhandler::RETURN,
+        Handler::User(handler) => STATE.with(|state| {
+            let known = state.created.iter().find(|(_, created)| Rc::ptr_eq(&created.handler, &handler));
+            match known.map(|(handle, _)| handle) {
+                Some(handle) => {
+                    state.created.get_mut(handle).expect("found above").references += 1;
+                    handle
+                }
+                // Freed by the program while this object still uses it.
+                None => state.created.insert(Created { handler, references: 1 }),
+            }
+        }),
+    })
 }
 
 /// Invoke the handler of `target` for `error` raised by `function`; returns the code for the caller.
 /// A fatal handler prints function, message, communicator and rank, and ends the job.
+#[cold]
 pub fn invoke(function: &str, target: Target, error: Error) -> i32 {
-    let _ = (function, target, error);
-    todo!()
+    match find(target) {
+        Handler::Return => {}
+        Handler::User(handler) => handler(target, error.code),
+        Handler::Fatal | Handler::Abort => process::abort(error.code, &report(function, target, &error)),
+    }
+    error.code
 }
 
-/// The handler of `target`.
-pub fn handler_of(target: Target) -> Result<Errhandler> {
-    todo!("{target:?}")
+/// Invoke the handler of `target` for an error of the program's own (MPI_Comm_call_errhandler).
+pub fn call(function: &str, target: Target, code: i32) {
+    let message = format!("the program called the error handler with code {code} ({})", codes::error_string(code));
+    invoke(function, target, Error { class: codes::error_class(code), code, message });
+}
+
+/// The block that a fatal error prints.
+fn report(function: &str, target: Target, error: &Error) -> String {
+    let mut text = String::new();
+    // Writing to a String does not fail.
+    let _ = write!(text, "{function} failed");
+    if process::is_active() {
+        let (rank, size) = process::world();
+        let _ = write!(text, " on rank {rank} of {size}");
+    }
+    let _ = writeln!(text, " (process {}): {}", std::process::id(), error.message);
+    let _ = writeln!(text, "  error:        {}", codes::error_string(error.code));
+    if let Target::Comm(handle) = target
+        && let Ok(comm) = comm::get(handle)
+    {
+        let _ = writeln!(text, "  communicator: {}, where this process is rank {}", comm.describe(), comm.rank);
+    }
+    let setter = match target {
+        Target::Win(_) => "MPI_Win_set_errhandler",
+        Target::File(_) => "MPI_File_set_errhandler",
+        Target::Comm(_) | Target::Process => "MPI_Comm_set_errhandler",
+    };
+    let _ = write!(
+        text,
+        "  The job ends, because the error handler in force is MPI_ERRORS_ARE_FATAL or MPI_ERRORS_ABORT. Correct the \
+         call, or let the program handle the error itself ({setter} with MPI_ERRORS_RETURN)."
+    );
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // One test: the state belongs to the process, and tests run on several threads.
+    #[test]
+    fn handlers_outlive_their_handles() {
+        let win = Target::Win(Win(FIRST));
+        assert_eq!(handler_of(win).unwrap(), Errhandler::ARE_FATAL);
+        let seen = Rc::new(std::cell::Cell::new(0));
+        let counter = seen.clone();
+        let handle = create(Rc::new(move |_, code| counter.set(code)));
+        set(win, handle).unwrap();
+        free(handle).unwrap();
+        assert_eq!(free(handle).unwrap_err().class, Class::Errhandler);
+        assert_eq!(invoke("MPI_Put", win, Error::new(Class::Rank, "x")), Class::Rank.0);
+        assert_eq!(seen.get(), Class::Rank.0);
+
+        let again = handler_of(win).unwrap();
+        assert_eq!(handler_of(win).unwrap(), again);
+        free(again).unwrap();
+        free(again).unwrap();
+        assert!(resolve(again).is_err());
+        forget(win);
+        assert_eq!(handler_of(win).unwrap(), Errhandler::ARE_FATAL);
+
+        let file = Target::File(File(FIRST));
+        assert_eq!(handler_of(file).unwrap(), Errhandler::RETURN);
+        set(Target::File(File::NULL), Errhandler::ARE_FATAL).unwrap();
+        assert_eq!(handler_of(file).unwrap(), Errhandler::ARE_FATAL);
+        assert_eq!(set(file, Errhandler::NULL).unwrap_err().class, Class::Errhandler);
+    }
+
+    const FIRST: u32 = crate::handle::FIRST_DYNAMIC;
 }

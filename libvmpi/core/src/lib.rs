@@ -16,6 +16,7 @@ pub mod giant;
 pub mod group;
 pub mod handle;
 pub mod info;
+mod lock;
 pub mod op;
 pub mod p2p;
 pub mod process;

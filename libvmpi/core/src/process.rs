@@ -1,94 +1,305 @@
-//! This rank as a process: start, end, entry lock, scheduling points. (Owner: lead.)
+//! This rank as a process: start, end, entry lock, scheduling points, clocks.
+//!
+//! A program started by vmpirun finds its daemon in the environment, attaches, and gets the two segments. A program
+//! started by itself is a world of one rank with segments of its own.
 
-use crate::errors::Result;
+use crate::errors::{Class, Error, Result};
+use crate::{attr, coll, comm, consts, request};
+use std::ffi::c_int;
+use std::os::unix::net::UnixStream;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
+use vmpi_shared::control::{self, Connection, OnBlock, Policy, Reply, Request, Wtime};
+use vmpi_shared::job::{JobConfig, JobSegment};
+use vmpi_shared::matching::tend::Endpoint;
+use vmpi_shared::node::{NodeConfig, NodeSegment};
+use vmpi_shared::sched::{self, RunState};
 
-/// Held by every entry point while it runs.
-pub struct Entered(());
+pub use crate::lock::{Entered, enter};
 
-/// Take the entry lock (free unless the program asked for MPI_THREAD_MULTIPLE). Re-entrant.
-pub fn enter() -> Entered {
-    todo!()
+const BEFORE: u32 = 0;
+const ACTIVE: u32 = 1;
+const AFTER: u32 = 2;
+
+static PHASE: AtomicU32 = AtomicU32::new(BEFORE);
+static ENDPOINT: AtomicPtr<Endpoint> = AtomicPtr::new(std::ptr::null_mut());
+static THREAD_LEVEL: AtomicI32 = AtomicI32::new(consts::THREAD_SINGLE);
+static MAIN_THREAD: AtomicI32 = AtomicI32::new(0);
+static APPNUM: AtomicI32 = AtomicI32::new(0);
+static FACE: Mutex<&'static str> = Mutex::new("");
+static DAEMON: Mutex<Option<Connection>> = Mutex::new(None);
+
+/// This rank's end of the segments. Reached under the entry lock; its methods call no program code, so no second
+/// reference is ever in use at the same time.
+#[inline]
+pub(crate) fn endpoint() -> &'static mut Endpoint {
+    let endpoint = ENDPOINT.load(Ordering::Acquire);
+    debug_assert!(!endpoint.is_null());
+    // SAFETY: set once by init to a leaked allocation; the entry lock makes this thread its only user.
+    unsafe { &mut *endpoint }
 }
+
+/// The node segment, for those who may look at it without the entry lock.
+#[inline]
+pub(crate) fn node() -> &'static NodeSegment {
+    // SAFETY: the field is never moved or changed after init; NodeSegment is Sync.
+    unsafe { &*std::ptr::addr_of!((*ENDPOINT.load(Ordering::Acquire)).node) }
+}
+
 /// MPI_Init has returned or is running, MPI_Finalize has not been called.
+#[inline]
 pub fn is_active() -> bool {
-    todo!()
+    PHASE.load(Ordering::Acquire) == ACTIVE
 }
+
 pub fn is_initialized() -> bool {
-    todo!()
+    PHASE.load(Ordering::Acquire) != BEFORE
 }
+
 pub fn is_finalized() -> bool {
-    todo!()
+    PHASE.load(Ordering::Acquire) == AFTER
 }
+
 /// Called at every entry: a rank whose core was given away while it was outside MPI waits here for its turn.
+#[inline]
 pub fn scheduling_point() {
-    todo!()
+    let endpoint = endpoint();
+    if endpoint.node.rank(endpoint.me).state.load(Ordering::Relaxed) == RunState::Away.word() {
+        sched::reacquire(&endpoint.node, endpoint.me);
+    }
 }
+
 /// Give the core to the next READY rank, if any (MPIX_Yield).
 pub fn yield_core() {
-    todo!()
+    endpoint().yield_core();
 }
+
 /// A call came before MPI_Init or after MPI_Finalize: say so and end the process.
 pub fn fatal_outside_mpi(function: &str) -> ! {
-    todo!("{function}")
+    let when = if is_finalized() { "after MPI_Finalize" } else { "before MPI_Init" };
+    let reason = format!("{function} was called {when}, where MPI does not allow it");
+    eprintln!("vmpi: {reason}");
+    end_job(1, &reason)
 }
-/// Start MPI; returns the granted thread level (`consts::THREAD_*`). `face`: Abi::NAME.
+
+/// Start MPI; returns the granted thread level (`consts::THREAD_*`). `face` is the ABI's name.
+///
+/// # Errors
+/// `Class::Other` if MPI was started before, or the daemon cannot be reached or refuses.
 pub fn init(face: &'static str, required_thread_level: i32) -> Result<i32> {
-    todo!("{face}{required_thread_level}")
+    if is_initialized() {
+        return Err(Error::new(Class::Other, "MPI has been initialized before in this process"));
+    }
+    *FACE.lock().unwrap() = face;
+    install_panic_hook();
+    let (node, job, rank) = match std::env::var(control::env::SOCKET) {
+        Ok(socket) => attach(&socket, face)?,
+        Err(_) => singleton()?,
+    };
+    vmpi_cma::allow_peers();
+    let size = node.header().ranks;
+    ENDPOINT.store(Box::into_raw(Box::new(Endpoint::new(node, job, rank))), Ordering::Release);
+    let level = match required_thread_level {
+        consts::THREAD_SINGLE | consts::THREAD_FUNNELED | consts::THREAD_SERIALIZED => required_thread_level,
+        _ => consts::THREAD_MULTIPLE,
+    };
+    THREAD_LEVEL.store(level, Ordering::Relaxed);
+    crate::lock::set_threaded(level == consts::THREAD_MULTIPLE);
+    MAIN_THREAD.store(thread_id(), Ordering::Relaxed);
+    comm::init_world(rank, size);
+    sched::enter(&endpoint().node, rank);
+    PHASE.store(ACTIVE, Ordering::Release);
+    Ok(level)
 }
+
+/// Attach to the daemon that started this rank.
+fn attach(socket: &str, face: &str) -> Result<(NodeSegment, JobSegment, u32)> {
+    let variable = |name: &str| std::env::var(name).unwrap_or_default();
+    let number = |name: &str| {
+        variable(name).parse::<u32>().map_err(|_| {
+            Error::new(Class::Other, format!("the environment variable {name} is {:?}, not a number", variable(name)))
+        })
+    };
+    let failed = |what: &str, why: &dyn std::fmt::Display| {
+        Error::new(Class::Other, format!("cannot {what} the vmpi daemon at {socket}: {why}; is it still running?"))
+    };
+    let (job, rank) = (number(control::env::JOBID)?, number(control::env::RANK)?);
+    let stream = UnixStream::connect(socket).map_err(|e| failed("reach", &e))?;
+    let mut daemon = Connection::new(stream);
+    let mut ask = |request: &Request| -> Result<(Reply, Vec<std::os::fd::OwnedFd>)> {
+        daemon.send(request, &[]).map_err(|e| failed("ask", &e))?;
+        match daemon.receive::<Reply>().map_err(|e| failed("hear", &e))? {
+            Some((Reply::Refused { reason, .. }, _)) => Err(failed("attach to", &reason)),
+            Some(answer) => Ok(answer),
+            None => Err(failed("hear", &"it closed the connection")),
+        }
+    };
+    ask(&Request::Hello { version: env!("CARGO_PKG_VERSION").into(), protocol: control::PROTOCOL })?;
+    let request = Request::Attach { job, rank, key: variable(control::env::KEY), face: face.into() };
+    let (answer, fds) = ask(&request)?;
+    let Reply::Attached { appnum, .. } = answer else { return Err(failed("attach to", &"it gave an unknown answer")) };
+    let [node, jobs]: [std::os::fd::OwnedFd; 2] =
+        fds.try_into().map_err(|_| failed("attach to", &"it did not hand over two segments"))?;
+    let node = NodeSegment::map(node).map_err(|e| Error::new(Class::Other, e.to_string()))?;
+    let jobs = JobSegment::map(jobs).map_err(|e| Error::new(Class::Other, e.to_string()))?;
+    APPNUM.store(appnum as i32, Ordering::Relaxed);
+    // Started through a shell or another launcher: die with that parent, which dies with the daemon.
+    // SAFETY: prctl with plain numbers.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    *DAEMON.lock().unwrap() = Some(daemon);
+    Ok((node, jobs, rank))
+}
+
+/// A world of one rank, with segments of its own.
+fn singleton() -> Result<(NodeSegment, JobSegment, u32)> {
+    let config = NodeConfig {
+        job: 0,
+        ranks: 1,
+        v: 1,
+        cpus: vec![0],
+        placement: vec![0],
+        policy: Policy::Rr,
+        on_block: OnBlock::Keep,
+        wtime: Wtime::Wall,
+        quantum_ms: 0,
+    };
+    let failed = |e: vmpi_shared::mem::segment::SegmentError| Error::new(Class::NoMem, e.to_string());
+    let node = NodeSegment::create(&config).map_err(failed)?;
+    node.set_pid(0, std::process::id() as i32);
+    let job = JobSegment::create(&JobConfig { cells: 1, ..JobConfig::default() }).map_err(failed)?;
+    Ok((node, job, 0))
+}
+
+/// MPI_Finalize: all ranks arrive, then this one leaves its core for good.
 pub fn finalize() -> Result<()> {
-    todo!()
+    attr::delete_self_attributes()?;
+    request::finish_buffered();
+    coll::barrier(&*comm::get(crate::handle::Comm::WORLD)?)?;
+    PHASE.store(AFTER, Ordering::Release);
+    if let Some(daemon) = DAEMON.lock().unwrap().as_mut() {
+        // If the daemon is gone, the kernel is about to end this process anyway.
+        let _ = daemon.send(&Request::Finalized, &[]);
+    }
+    let endpoint = endpoint();
+    sched::finish(&endpoint.node, endpoint.me);
+    Ok(())
 }
-/// End the whole job with `code` (made non-zero) after printing `reason` on stderr.
+
+/// End the whole job with `code` (made non-zero); `reason` reaches the user through vmpirun.
 pub fn abort(code: i32, reason: &str) -> ! {
-    todo!("{code}{reason}")
+    end_job(if code == 0 { 1 } else { code }, reason)
 }
+
+fn end_job(code: i32, reason: &str) -> ! {
+    if let Ok(mut daemon) = DAEMON.try_lock()
+        && let Some(daemon) = daemon.as_mut()
+        && daemon.send(&Request::Abort { code, reason: reason.into() }, &[]).is_ok()
+    {
+        // The daemon kills every rank, this one included; the sleep ends only if it died meanwhile.
+        std::thread::sleep(std::time::Duration::from_secs(10));
+    }
+    // SAFETY: ends the process without running handlers that could call MPI again.
+    unsafe { libc::_exit(code & 0xff) }
+}
+
+fn install_panic_hook() {
+    let previous = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        previous(info);
+        end_job(125, &format!("vmpi's own fault: {info}; please report it with the command that led here"));
+    }));
+}
+
+/// This rank's number in the job.
+pub(crate) fn endpoint_rank() -> u32 {
+    // SAFETY: as in `node`.
+    unsafe { (*ENDPOINT.load(Ordering::Acquire)).me }
+}
+
 /// Rank and size of MPI_COMM_WORLD.
 pub fn world() -> (u32, u32) {
-    todo!()
+    let endpoint = endpoint();
+    (endpoint.me, endpoint.node.header().ranks)
 }
+
 pub fn thread_level() -> i32 {
-    todo!()
+    THREAD_LEVEL.load(Ordering::Relaxed)
 }
+
 pub fn is_thread_main() -> bool {
-    todo!()
+    MAIN_THREAD.load(Ordering::Relaxed) == thread_id()
 }
+
+pub(crate) fn thread_id() -> c_int {
+    // SAFETY: no arguments, always succeeds.
+    unsafe { libc::gettid() }
+}
+
 /// Host name.
 pub fn processor_name() -> String {
-    todo!()
+    nix::unistd::gethostname().map(|n| n.to_string_lossy().into_owned()).unwrap_or_else(|_| "localhost".into())
 }
+
 /// Index of this program in an MPMD command line.
 pub fn appnum() -> i32 {
-    todo!()
+    APPNUM.load(Ordering::Relaxed)
 }
+
 pub fn universe_size() -> i32 {
-    todo!()
+    endpoint().node.header().ranks as i32
 }
+
 /// Wall clock (or the process-POV clock under `--wtime rank`), seconds.
 pub fn wtime() -> f64 {
-    todo!()
+    if is_active() && node().header().wtime_rank != 0 {
+        return rtime();
+    }
+    vmpi_shared::clock::monotonic_ns() as f64 * 1e-9
 }
+
 pub fn wtick() -> f64 {
-    todo!()
+    1e-9
 }
-/// Process-POV clock, seconds (MPIX_Rtime).
+
+/// Process-POV clock, seconds: time this rank has been RUNNING (listing 2 of the EuroMPI'20 paper).
 pub fn rtime() -> f64 {
-    todo!()
+    let endpoint = endpoint();
+    let node = &endpoint.node;
+    let rank = node.rank(endpoint.me);
+    let since = node.now().saturating_sub(rank.t.load(Ordering::Relaxed));
+    node.seconds(rank.r.load(Ordering::Relaxed) + since)
 }
-/// Core-POV timer, seconds (MPIX_Ptime).
+
+/// Core-POV timer of this rank's core, seconds (listing 3).
 pub fn ptime() -> f64 {
-    todo!()
+    let endpoint = endpoint();
+    let node = &endpoint.node;
+    node.seconds(node.core(node.core_of(endpoint.me)).ptime.load(Ordering::Relaxed))
 }
+
+/// This rank enters the metered section of the core-POV timer.
 pub fn start_processor_timer() {
-    todo!()
+    let endpoint = endpoint();
+    endpoint.node.rank(endpoint.me).m.store(endpoint.node.now(), Ordering::Relaxed);
 }
+
+/// This rank leaves the metered section.
 pub fn stop_processor_timer() {
-    todo!()
+    let endpoint = endpoint();
+    let node = &endpoint.node;
+    let rank = node.rank(endpoint.me);
+    let m = rank.m.swap(0, Ordering::Relaxed);
+    if m != 0 {
+        node.core(node.core_of(endpoint.me)).ptime.fetch_add(node.now().saturating_sub(m), Ordering::Relaxed);
+    }
 }
+
 /// A number that no other communicator of the job has (contexts come in pairs: this one and the next).
 pub fn new_context() -> u32 {
-    todo!()
+    endpoint().job.new_context()
 }
+
 /// Do the job's ranks `a` and `b` share a node?
-pub fn same_node(a: u32, b: u32) -> bool {
-    todo!("{a}{b}")
+pub fn same_node(_a: u32, _b: u32) -> bool {
+    true // one node per job until the fabric exists
 }

@@ -1,9 +1,25 @@
-//! Requests: what MPI_Wait and MPI_Test work on. (Owner: lead; the signatures here are the contract.)
+//! Requests: what MPI_Wait and MPI_Test work on, and how a rank waits.
+//!
+//! A request is a message (a slot), a collective (a [`Progress`]), a generalized request, or a persistent form of the
+//! first two. All blocking in MPI ends up in [`block`]: look, arm, suspend, look again.
 
-use crate::errors::Result;
+use crate::errors::{Class, Error, Result, fail};
+use crate::giant::Giant;
 use crate::handle::Request;
-use crate::p2p::Slot;
+use crate::lock;
+use crate::p2p::{self, Slot};
+use crate::process::endpoint;
 use crate::status::Status;
+use crate::table::Table;
+use std::rc::Rc;
+use vmpi_shared::matching::request::{FLAG_AWAITED, FLAG_WAKE};
+
+/// What a rank waits in, for `vmpictl` (indices of `vmpi_shared::sched::report::CALLS`).
+pub const CALL_RECV: u32 = 1;
+pub const CALL_SEND: u32 = 2;
+pub const CALL_WAIT: u32 = 3;
+pub const CALL_PROBE: u32 = 4;
+pub const CALL_COLLECTIVE: u32 = 5;
 
 /// A nonblocking operation made of several messages (a collective).
 pub trait Progress {
@@ -14,20 +30,573 @@ pub trait Progress {
     fn pending(&self, slots: &mut Vec<Slot>);
 }
 
+/// Starts a message of a persistent request.
+pub type StartMessage = Rc<dyn Fn() -> Result<Option<Slot>>>;
+/// Starts a collective of a persistent request.
+pub type StartCollective = Box<dyn FnMut() -> Result<Box<dyn Progress>>>;
+
+/// A generalized request's callbacks, made by the ABI layer.
+pub struct Generalized {
+    pub query: Box<dyn Fn() -> Result<Status>>,
+    pub free: Box<dyn Fn() -> Result<()>>,
+    pub cancel: Box<dyn Fn(bool) -> Result<()>>,
+}
+
+/// What is under way for a request.
+enum Active {
+    /// Persistent and not started.
+    Inactive,
+    /// Done when it was started (an eager send, a transfer with MPI_PROC_NULL).
+    Done(Status),
+    Message(Slot),
+    Collective(Box<dyn Progress>),
+    /// A collective that has ended.
+    Ended(Result<Status>),
+    Generalized { request: Rc<Generalized>, complete: bool },
+}
+
+enum Kind {
+    Once,
+    PersistentMessage(StartMessage),
+    PersistentCollective(Rc<std::cell::RefCell<StartCollective>>),
+}
+
+struct Entry {
+    kind: Kind,
+    active: Active,
+    /// MPI_Request_free was called while it was under way.
+    freed: bool,
+    /// Cancelled by MPI_Cancel where that could only be noted.
+    receive: bool,
+}
+
+static REQUESTS: Giant<Table<Request, Entry>> = Giant::new(Table::new());
+/// Collectives under way, and messages whose request was freed.
+static COLLECTIVES: Giant<Vec<Request>> = Giant::new(Vec::new());
+static ORPHANS: Giant<Vec<Request>> = Giant::new(Vec::new());
+
+fn unknown(request: Request) -> Error {
+    Error::new(Class::Request, format!("{:#x} is not a request of this process (completed, freed, or never one)", request.0))
+}
+
+fn insert_entry(kind: Kind, active: Active, receive: bool) -> Request {
+    REQUESTS.with(|requests| requests.insert(Entry { kind, active, freed: false, receive }))
+}
+
+/// A request of a message that has been started (`None`: it is complete).
+pub fn insert_message(slot: Option<Slot>, receive: bool) -> Request {
+    let active = slot.map_or(Active::Done(Status::EMPTY), Active::Message);
+    insert_entry(Kind::Once, active, receive)
+}
+
+/// A request that is complete with this status.
+pub fn insert_done(status: Status) -> Request {
+    insert_entry(Kind::Once, Active::Done(status), true)
+}
+
 /// Make a request of an operation that has been started (its first `advance` was called by the caller or not).
 pub fn insert(operation: Box<dyn Progress>) -> Request {
-    let _ = operation;
-    todo!()
+    let request = insert_entry(Kind::Once, Active::Collective(operation), false);
+    COLLECTIVES.with(|list| list.push(request));
+    advance(request);
+    request
+}
+
+/// A persistent message: each MPI_Start calls `start`.
+pub fn insert_persistent_message(start: StartMessage, receive: bool) -> Request {
+    insert_entry(Kind::PersistentMessage(start), Active::Inactive, receive)
+}
+
+/// A persistent operation: each MPI_Start calls `start`.
+pub fn insert_persistent(start: StartCollective) -> Request {
+    insert_entry(Kind::PersistentCollective(Rc::new(std::cell::RefCell::new(start))), Active::Inactive, false)
+}
+
+/// MPI_Grequest_start.
+pub fn insert_generalized(request: Generalized) -> Request {
+    insert_entry(Kind::Once, Active::Generalized { request: Rc::new(request), complete: false }, false)
+}
+
+/// MPI_Grequest_complete.
+pub fn complete_generalized(request: Request) -> Result<()> {
+    let freed = REQUESTS.with(|requests| match requests.get_mut(request) {
+        Some(Entry { active: Active::Generalized { request: generalized, complete }, freed, .. }) => {
+            *complete = true;
+            Ok(freed.then(|| generalized.clone()))
+        }
+        Some(_) => fail(Class::Request, "the request is not a generalized one"),
+        None => Err(unknown(request)),
+    })?;
+    lock::note_change();
+    if let Some(generalized) = freed {
+        REQUESTS.with(|requests| requests.remove(request));
+        (generalized.free)()?;
+    }
+    Ok(())
+}
+
+/// MPI_Start.
+///
+/// # Errors
+/// `Class::Request` if it is not an inactive persistent request.
+pub fn start(request: Request) -> Result<()> {
+    enum Starter {
+        Message(StartMessage),
+        Collective(Rc<std::cell::RefCell<StartCollective>>),
+    }
+    let starter = REQUESTS.with(|requests| match requests.get(request) {
+        None => Err(unknown(request)),
+        Some(Entry { kind: Kind::Once, .. }) => fail(Class::Request, "the request is not persistent"),
+        Some(Entry { active, .. }) if !matches!(active, Active::Inactive) => {
+            fail(Class::Request, "the persistent request is active already")
+        }
+        Some(Entry { kind: Kind::PersistentMessage(start), .. }) => Ok(Starter::Message(start.clone())),
+        Some(Entry { kind: Kind::PersistentCollective(start), .. }) => Ok(Starter::Collective(start.clone())),
+    })?;
+    let active = match starter {
+        Starter::Message(start) => start()?.map_or(Active::Done(Status::EMPTY), Active::Message),
+        Starter::Collective(start) => Active::Collective((start.borrow_mut())()?),
+    };
+    let collective = matches!(active, Active::Collective(_));
+    REQUESTS.with(|requests| requests.get_mut(request).map(|entry| entry.active = active));
+    if collective {
+        COLLECTIVES.with(|list| list.push(request));
+        advance(request);
+    }
+    Ok(())
+}
+
+/// Advance one collective; true if it has ended.
+fn advance(request: Request) -> bool {
+    // Taken out while it runs: it may call the program (a user operation), which may call MPI.
+    let taken = REQUESTS.with(|requests| {
+        let entry = requests.get_mut(request)?;
+        match std::mem::replace(&mut entry.active, Active::Inactive) {
+            Active::Collective(operation) => Some(operation),
+            other => {
+                entry.active = other;
+                None
+            }
+        }
+    });
+    let Some(mut operation) = taken else { return true };
+    let (ended, active) = match operation.advance() {
+        Ok(None) => {
+            wake_on(&*operation);
+            (false, Active::Collective(operation))
+        }
+        Ok(Some(status)) => (true, Active::Ended(Ok(status))),
+        Err(error) => (true, Active::Ended(Err(error))),
+    };
+    let orphan = REQUESTS.with(|requests| {
+        requests.get_mut(request).is_some_and(|entry| {
+            entry.active = active;
+            ended && entry.freed
+        })
+    });
+    if orphan {
+        REQUESTS.with(|requests| requests.remove(request));
+    }
+    ended
+}
+
+/// Whatever this rank waits for, a completion among these must wake it: the collective goes on from there.
+fn wake_on(operation: &dyn Progress) {
+    let mut slots = Vec::new();
+    operation.pending(&mut slots);
+    set_flag(&slots, FLAG_WAKE);
+}
+
+fn set_flag(slots: &[Slot], flag: u32) {
+    let queues = endpoint().queues();
+    for slot in slots {
+        queues.slots[slot.0 as usize].flags |= flag;
+    }
+}
+
+/// Take in what has arrived and go on with every collective under way. Returns the change counter to wait from.
+pub fn progress() -> u64 {
+    let seen = lock::changes();
+    if endpoint().job.inbox(endpoint().me).has_mail() {
+        lock::note_change();
+    }
+    endpoint().progress();
+    let active = COLLECTIVES.with(|list| if list.is_empty() { None } else { Some(list.clone()) });
+    for request in active.into_iter().flatten() {
+        if advance(request) {
+            lock::note_change();
+            COLLECTIVES.with(|list| list.retain(|r| *r != request));
+        }
+    }
+    let orphans = ORPHANS.with(|list| if list.is_empty() { None } else { Some(list.clone()) });
+    for request in orphans.into_iter().flatten() {
+        let over = REQUESTS.with(|requests| match requests.get(request) {
+            Some(Entry { active: Active::Message(slot), .. }) => Some(*slot),
+            _ => None,
+        });
+        if over.is_none_or(|slot| p2p::poll(slot).is_some()) {
+            REQUESTS.with(|requests| requests.remove(request));
+            ORPHANS.with(|list| list.retain(|r| *r != request));
+        }
+    }
+    if seen == lock::changes() { seen } else { lock::changes() }
+}
+
+/// A test or probe found nothing: let another rank of this core run, if one is READY. True if one ran.
+pub fn poll_missed() -> bool {
+    let ran = endpoint().yield_core();
+    if ran {
+        progress();
+    }
+    ran
+}
+
+/// Suspend until something has happened since `seen`. The caller has armed what it waits for and looks again afterwards.
+pub fn block(seen: u64, call: u32, peer: i32, tag: i32) {
+    lock::wait_outside(seen, || endpoint().suspend(call, peer, tag));
+}
+
+/// Suspend until all `slots` are over. They stay taken.
+pub fn wait_slots(slots: &[Slot], call: u32) {
+    loop {
+        let seen = progress();
+        let open: Vec<Slot> = slots.iter().copied().filter(|slot| !p2p::is_over(*slot)).collect();
+        if open.is_empty() {
+            return;
+        }
+        await_slots(seen, &open, open.len() as u32, call);
+    }
+}
+
+/// As `wait_slots` for one message, without allocation: the hot path of MPI_Send and MPI_Recv.
+#[inline]
+pub fn wait_slot(slot: Slot, call: u32) -> Result<Status> {
+    loop {
+        let seen = progress();
+        if let Some(result) = p2p::poll(slot) {
+            return result;
+        }
+        await_slots(seen, &[slot], 1, call);
+    }
+}
+
+/// One suspension: until `missing` of the open slots are over, or something else needs this rank.
+fn await_slots(seen: u64, open: &[Slot], missing: u32, call: u32) {
+    let (mut peer, mut tag) = (-1, -1);
+    if let Some(first) = open.first() {
+        let shared = &endpoint().queues().slots[first.0 as usize];
+        (peer, tag) = (shared.source, shared.tag);
+    }
+    if lock::is_threaded() {
+        // Several threads wait for different things: any completion makes them look.
+        set_flag(open, FLAG_WAKE);
+    } else {
+        set_flag(open, FLAG_AWAITED);
+        endpoint().arm(missing.min(open.len() as u32));
+    }
+    block(seen, call, peer, tag);
+    let queues = endpoint().queues();
+    for slot in open {
+        queues.slots[slot.0 as usize].flags &= !FLAG_AWAITED;
+    }
 }
 
 /// Run an operation to its end: the blocking form of a collective.
 pub fn run(operation: &mut dyn Progress) -> Result<Status> {
-    let _ = operation;
-    todo!()
+    let mut slots = Vec::new();
+    loop {
+        let seen = progress();
+        if let Some(status) = operation.advance()? {
+            return Ok(status);
+        }
+        slots.clear();
+        operation.pending(&mut slots);
+        slots.retain(|slot| !p2p::is_over(*slot));
+        if !slots.is_empty() {
+            let missing = slots.len() as u32;
+            await_slots(seen, &slots, missing, CALL_COLLECTIVE);
+        }
+    }
 }
 
-/// A persistent operation: each MPI_Start calls `start`.
-pub fn insert_persistent(start: Box<dyn FnMut() -> Result<Box<dyn Progress>>>) -> Request {
-    let _ = start;
-    todo!()
+/// Is the request complete (or null, or inactive)?
+pub fn is_complete(request: Request) -> Result<bool> {
+    if request == crate::handle::Handle::NULL {
+        return Ok(true);
+    }
+    REQUESTS.with(|requests| match requests.get(request) {
+        None => Err(unknown(request)),
+        Some(entry) => Ok(match &entry.active {
+            Active::Inactive | Active::Done(_) | Active::Ended(_) => true,
+            Active::Message(slot) => p2p::is_over(*slot),
+            Active::Collective(_) => false,
+            Active::Generalized { complete, .. } => *complete,
+        }),
+    })
+}
+
+/// Is it null or an inactive persistent request? Such ones do not count in MPI_Waitany and friends.
+pub fn is_inactive(request: Request) -> Result<bool> {
+    if request == crate::handle::Handle::NULL {
+        return Ok(true);
+    }
+    REQUESTS.with(|requests| match requests.get(request) {
+        None => Err(unknown(request)),
+        Some(entry) => Ok(matches!(entry.active, Active::Inactive)),
+    })
+}
+
+/// How a complete request ended, and whether its handle lives on (persistent).
+pub struct Completion {
+    pub result: Result<Status>,
+    pub handle: Request,
+}
+
+/// Finish a complete request: free it, or make it inactive if it is persistent. `None`: it is not complete.
+pub fn finish(request: Request) -> Result<Option<Completion>> {
+    const NULL: Request = <Request as crate::handle::Handle>::NULL;
+    if request == NULL {
+        return Ok(Some(Completion { result: Ok(Status::EMPTY), handle: NULL }));
+    }
+    if !is_complete(request)? {
+        return Ok(None);
+    }
+    let active = REQUESTS.with(|requests| {
+        let entry = requests.get_mut(request).expect("looked up before");
+        let active = std::mem::replace(&mut entry.active, Active::Inactive);
+        let keep = !matches!(entry.kind, Kind::Once);
+        (active, if keep { request } else { NULL })
+    });
+    let (active, handle) = active;
+    let result = match active {
+        Active::Inactive => Ok(Status::EMPTY),
+        Active::Done(status) => Ok(status),
+        Active::Ended(result) => result,
+        Active::Message(slot) => p2p::poll(slot).unwrap_or(Ok(Status::EMPTY)),
+        Active::Generalized { request: generalized, .. } => {
+            let status = (generalized.query)();
+            (generalized.free)().and(status)
+        }
+        Active::Collective(_) => Ok(Status::EMPTY),
+    };
+    if handle == NULL {
+        REQUESTS.with(|requests| requests.remove(request));
+    }
+    Ok(Some(Completion { result, handle }))
+}
+
+/// How many of a set must be complete.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Need {
+    All,
+    /// At least one (of those that are neither null nor inactive).
+    One,
+}
+
+/// Suspend until enough of `requests` are complete; finishes none of them.
+///
+/// # Errors
+/// `Class::Request` for a handle that names no request.
+pub fn wait_for(requests: &[Request], need: Need) -> Result<()> {
+    loop {
+        let seen = progress();
+        let mut open = Vec::new();
+        let (mut complete, mut foreign) = (0, false);
+        for request in requests {
+            if is_complete(*request)? {
+                complete += usize::from(need == Need::One && !is_inactive(*request)?);
+                continue;
+            }
+            REQUESTS.with(|table| match table.get(*request).map(|entry| &entry.active) {
+                Some(Active::Message(slot)) => open.push(*slot),
+                // Its slots are flagged WAKE already, by `advance`.
+                Some(Active::Collective(_)) => {}
+                _ => foreign = true,
+            });
+        }
+        let over = match need {
+            Need::All => open.is_empty() && !foreign && all_complete(requests)?,
+            Need::One => complete > 0 || all_inactive(requests)?,
+        };
+        if over {
+            return Ok(());
+        }
+        if foreign && !lock::is_threaded() {
+            // A generalized request is completed by the program itself, from a thread that may not call MPI at the same
+            // time: nothing here can be woken by it, so look again in a moment.
+            if !poll_missed() {
+                std::thread::sleep(std::time::Duration::from_micros(50));
+            }
+            continue;
+        }
+        let missing = if need == Need::All { open.len() as u32 } else { 1 };
+        await_slots(seen, &open, missing, CALL_WAIT);
+    }
+}
+
+fn all_complete(requests: &[Request]) -> Result<bool> {
+    for request in requests {
+        if !is_complete(*request)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn all_inactive(requests: &[Request]) -> Result<bool> {
+    for request in requests {
+        if !is_inactive(*request)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Look once whether enough of `requests` are complete; a miss is a scheduling point.
+pub fn test_for(requests: &[Request], need: Need) -> Result<bool> {
+    progress();
+    for attempt in 0..2 {
+        let satisfied = match need {
+            Need::All => all_complete(requests)?,
+            Need::One => {
+                let mut any = all_inactive(requests)?;
+                for request in requests {
+                    any |= is_complete(*request)? && !is_inactive(*request)?;
+                }
+                any
+            }
+        };
+        if satisfied {
+            return Ok(true);
+        }
+        if attempt == 0 && !poll_missed() {
+            break;
+        }
+    }
+    Ok(false)
+}
+
+/// Status of a request without finishing it (MPI_Request_get_status); `None` if it is not complete.
+pub fn peek(request: Request) -> Result<Option<Status>> {
+    progress();
+    if !is_complete(request)? {
+        poll_missed();
+        if !is_complete(request)? {
+            return Ok(None);
+        }
+    }
+    if request == crate::handle::Handle::NULL {
+        return Ok(Some(Status::EMPTY));
+    }
+    // Finish what is under way and keep the outcome for MPI_Wait.
+    let slot = REQUESTS.with(|requests| match &requests.get(request).expect("complete").active {
+        Active::Message(slot) => Some(*slot),
+        _ => None,
+    });
+    if let Some(slot) = slot
+        && let Some(result) = p2p::poll(slot)
+    {
+        REQUESTS.with(|requests| requests.get_mut(request).expect("complete").active = Active::Ended(result));
+    }
+    let generalized = REQUESTS.with(|requests| match &requests.get(request).expect("complete").active {
+        Active::Generalized { request, .. } => Some(request.clone()),
+        _ => None,
+    });
+    if let Some(generalized) = generalized {
+        return (generalized.query)().map(Some);
+    }
+    REQUESTS.with(|requests| match &requests.get(request).expect("complete").active {
+        Active::Done(status) => Ok(Some(*status)),
+        Active::Ended(Ok(status)) => Ok(Some(*status)),
+        Active::Ended(Err(error)) => Err(error.clone()),
+        _ => Ok(Some(Status::EMPTY)),
+    })
+}
+
+/// MPI_Cancel: a receive that has not matched is taken back; a send has left already.
+pub fn cancel(request: Request) -> Result<()> {
+    enum What {
+        Message(Slot),
+        Generalized(Rc<Generalized>, bool),
+        Nothing,
+    }
+    let what = REQUESTS.with(|requests| match requests.get(request) {
+        None => Err(unknown(request)),
+        Some(Entry { active: Active::Message(slot), receive: true, .. }) => Ok(What::Message(*slot)),
+        Some(Entry { active: Active::Generalized { request, complete }, .. }) => {
+            Ok(What::Generalized(request.clone(), *complete))
+        }
+        Some(Entry { active: Active::Collective(_) | Active::Ended(_), kind: Kind::PersistentCollective(_), .. }) => {
+            fail(Class::Request, "a collective operation cannot be cancelled")
+        }
+        Some(Entry { active: Active::Collective(_), .. }) => {
+            fail(Class::Request, "a collective operation cannot be cancelled")
+        }
+        Some(_) => Ok(What::Nothing),
+    })?;
+    match what {
+        What::Message(slot) => p2p::cancel(slot),
+        What::Generalized(generalized, complete) => (generalized.cancel)(complete)?,
+        What::Nothing => {}
+    }
+    Ok(())
+}
+
+/// MPI_Request_free: the operation goes on, nobody will ask for it.
+pub fn free(request: Request) -> Result<()> {
+    enum Then {
+        Remove,
+        Orphan,
+        Wait,
+        Call(Rc<Generalized>),
+    }
+    let then = REQUESTS.with(|requests| match requests.get_mut(request) {
+        None => Err(unknown(request)),
+        Some(entry) => {
+            entry.freed = true;
+            Ok(match &entry.active {
+                Active::Inactive | Active::Done(_) | Active::Ended(_) => Then::Remove,
+                Active::Message(_) => {
+                    entry.kind = Kind::Once;
+                    Then::Orphan
+                }
+                Active::Collective(_) => Then::Wait,
+                Active::Generalized { request, complete: true } => Then::Call(request.clone()),
+                Active::Generalized { .. } => Then::Wait,
+            })
+        }
+    })?;
+    match then {
+        Then::Remove => {
+            REQUESTS.with(|requests| requests.remove(request));
+        }
+        Then::Orphan => ORPHANS.with(|list| list.push(request)),
+        Then::Wait => {}
+        Then::Call(generalized) => {
+            REQUESTS.with(|requests| requests.remove(request));
+            (generalized.free)()?;
+        }
+    }
+    Ok(())
+}
+
+/// MPI_Finalize: let buffered messages and freed requests leave.
+pub fn finish_buffered() {
+    p2p::buffered::flush();
+    loop {
+        let seen = progress();
+        let open = ORPHANS.with(|list| list.clone());
+        let slots: Vec<Slot> = REQUESTS.with(|requests| {
+            open.iter()
+                .filter_map(|request| match requests.get(*request) {
+                    Some(Entry { active: Active::Message(slot), receive: false, .. }) => Some(*slot),
+                    _ => None,
+                })
+                .collect()
+        });
+        if slots.is_empty() {
+            return;
+        }
+        await_slots(seen, &slots, slots.len() as u32, CALL_SEND);
+    }
 }

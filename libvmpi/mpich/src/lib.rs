@@ -1,1 +1,24 @@
-//! Face.
+//! vmpi's face for programs built with MPICH and its relatives (libmpich.so.12, libmpi.so.12).
+//!
+//! Reading order: `constants` (tables of numbers), `handles` and `predefined` (what a handle is), `status`,
+//! `sentinels` (addresses with a meaning), `abi` (all of it as the trait that the generic functions want),
+//! `tables` (the generic functions as exported symbols), `unsupported` (what is not offered yet).
+//!
+//! `unsafe` lives in `handles` and `abi`, where C's pointers are followed, and in the exported symbols.
+
+// The exported names are MPI's.
+#![allow(non_snake_case, non_upper_case_globals)]
+
+mod abi;
+mod constants;
+mod handles;
+mod predefined;
+mod sentinels;
+mod status;
+mod tables;
+mod unsupported;
+
+vmpi_abi::f_commons_mpich!(commons);
+
+/// The face.
+pub struct Mpich;

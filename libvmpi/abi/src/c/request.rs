@@ -1,1 +1,523 @@
-//! To be written.
+//! Requests: the wait and test families, start, cancel, free, generalized requests.
+
+use crate::abi::{Abi, CRequest, dec, enc};
+use crate::entry::{self, Target};
+use std::ffi::{c_int, c_void};
+use vmpi_core::consts;
+use vmpi_core::errors::{Class, Error, Result, fail};
+use vmpi_core::handle::{Handle, Request};
+use vmpi_core::request::{self, Completion, Generalized, Need};
+use vmpi_core::status::Status;
+
+/// Write a status unless the program ignores it. `MPI_ERROR` is left alone.
+///
+/// # Safety
+/// `status` is valid for writes or an ignore sentinel.
+pub(crate) unsafe fn write_status<A: Abi>(status: *mut A::Status, value: &Status) {
+    if !A::status_ignored(status) {
+        // SAFETY: as promised.
+        unsafe { A::status_write(status, value) };
+    }
+}
+
+/// One element of a status array, or the sentinel for all.
+///
+/// # Safety
+/// `statuses` has at least `index + 1` elements or is the sentinel.
+unsafe fn element<A: Abi>(statuses: *mut A::Status, index: usize) -> *mut A::Status {
+    // SAFETY: as promised.
+    if A::status_ignored(statuses) { statuses } else { unsafe { statuses.add(index) } }
+}
+
+/// The handles of an array argument.
+///
+/// # Safety
+/// `array` has `count` elements.
+unsafe fn handles<A: Abi>(count: c_int, array: *const CRequest<A>) -> Result<Vec<Request>> {
+    if count < 0 {
+        return fail(Class::Count, format!("the number of requests is {count}, which is negative"));
+    }
+    if count > 0 && array.is_null() {
+        return fail(Class::Arg, "the array of requests is a null pointer");
+    }
+    // SAFETY: as promised.
+    Ok((0..count as usize).map(|i| dec::<A, Request>(unsafe { *array.add(i) })).collect())
+}
+
+/// Finish a request that is complete, write handle and status back; the operation's own error is returned.
+///
+/// # Safety
+/// `req` and `status` are valid.
+unsafe fn finish<A: Abi>(request: Request, req: *mut CRequest<A>, status: *mut A::Status) -> Result<()> {
+    let Some(Completion { result, handle }) = request::finish(request)? else {
+        return fail(Class::Intern, "the request is not complete");
+    };
+    // SAFETY: as promised.
+    unsafe {
+        *req = enc::<A, Request>(handle);
+        write_status::<A>(status, &result?);
+    }
+    Ok(())
+}
+
+/// MPI 4.1, section 3.7.3.
+///
+/// # Safety
+/// As the C function's contract.
+pub unsafe fn wait<A: Abi>(req: *mut CRequest<A>, status: *mut A::Status) -> c_int {
+    entry::run::<A>("MPI_Wait", Target::Process, || {
+        if req.is_null() {
+            return fail(Class::Request, "the request argument is a null pointer");
+        }
+        // SAFETY: the C function's contract.
+        unsafe {
+            let request = dec::<A, Request>(*req);
+            request::wait_for(&[request], Need::All)?;
+            finish::<A>(request, req, status)
+        }
+    })
+}
+
+/// MPI 4.1, section 3.7.3.
+///
+/// # Safety
+/// As the C function's contract.
+pub unsafe fn test<A: Abi>(req: *mut CRequest<A>, flag: *mut c_int, status: *mut A::Status) -> c_int {
+    entry::run::<A>("MPI_Test", Target::Process, || {
+        if req.is_null() {
+            return fail(Class::Request, "the request argument is a null pointer");
+        }
+        // SAFETY: the C function's contract.
+        unsafe {
+            let request = dec::<A, Request>(*req);
+            *flag = 0;
+            if request::test_for(&[request], Need::All)? {
+                *flag = 1;
+                finish::<A>(request, req, status)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The index of a complete request among `requests` that is neither null nor inactive.
+fn complete_one(requests: &[Request], from: usize) -> Result<Option<usize>> {
+    for (index, request) in requests.iter().enumerate().skip(from) {
+        if !request::is_inactive(*request)? && request::is_complete(*request)? {
+            return Ok(Some(index));
+        }
+    }
+    Ok(None)
+}
+
+/// Finish one of the complete requests; index MPI_UNDEFINED and the empty status if none is active.
+///
+/// # Safety
+/// As MPI_Waitany's contract.
+unsafe fn finish_any<A: Abi>(
+    requests: &[Request],
+    array: *mut CRequest<A>,
+    index: *mut c_int,
+    status: *mut A::Status,
+) -> Result<()> {
+    // SAFETY: as promised.
+    unsafe {
+        match complete_one(requests, 0)? {
+            Some(i) => {
+                *index = i as c_int;
+                finish::<A>(requests[i], array.add(i), status)
+            }
+            None => {
+                *index = A::rank_out(consts::UNDEFINED);
+                write_status::<A>(status, &Status::EMPTY);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// MPI 4.1, section 3.7.5.
+///
+/// # Safety
+/// As the C function's contract.
+pub unsafe fn waitany<A: Abi>(
+    count: c_int,
+    array: *mut CRequest<A>,
+    index: *mut c_int,
+    status: *mut A::Status,
+) -> c_int {
+    entry::run::<A>("MPI_Waitany", Target::Process, || {
+        // SAFETY: the C function's contract.
+        unsafe {
+            let requests = handles::<A>(count, array)?;
+            request::wait_for(&requests, Need::One)?;
+            finish_any::<A>(&requests, array, index, status)
+        }
+    })
+}
+
+/// MPI 4.1, section 3.7.5.
+///
+/// # Safety
+/// As the C function's contract.
+pub unsafe fn testany<A: Abi>(
+    count: c_int,
+    array: *mut CRequest<A>,
+    index: *mut c_int,
+    flag: *mut c_int,
+    status: *mut A::Status,
+) -> c_int {
+    entry::run::<A>("MPI_Testany", Target::Process, || {
+        // SAFETY: the C function's contract.
+        unsafe {
+            let requests = handles::<A>(count, array)?;
+            let found = request::test_for(&requests, Need::One)?;
+            *flag = c_int::from(found);
+            if !found {
+                *index = A::rank_out(consts::UNDEFINED);
+                return Ok(());
+            }
+            finish_any::<A>(&requests, array, index, status)
+        }
+    })
+}
+
+/// Finish every request; statuses carry their errors if any operation failed.
+///
+/// # Safety
+/// As MPI_Waitall's contract.
+unsafe fn finish_all<A: Abi>(requests: &[Request], array: *mut CRequest<A>, statuses: *mut A::Status) -> Result<()> {
+    let mut outcomes = Vec::with_capacity(requests.len());
+    let mut first = None;
+    for (index, request) in requests.iter().enumerate() {
+        let completion = request::finish(*request)?;
+        let Some(Completion { result, handle }) = completion else {
+            return fail(Class::Intern, "a request is not complete");
+        };
+        // SAFETY: as promised.
+        unsafe { *array.add(index) = enc::<A, Request>(handle) };
+        if let Err(error) = &result {
+            first.get_or_insert_with(|| error.clone());
+        }
+        outcomes.push(result);
+    }
+    for (index, outcome) in outcomes.iter().enumerate() {
+        // SAFETY: as promised.
+        unsafe {
+            let status = element::<A>(statuses, index);
+            match outcome {
+                Ok(value) => write_status::<A>(status, value),
+                Err(_) => write_status::<A>(status, &Status::EMPTY),
+            }
+            if first.is_some() && !A::status_ignored(status) {
+                A::status_set_error(status, A::err_out(outcome.as_ref().err().map_or(0, |e| e.code)));
+            }
+        }
+    }
+    match first {
+        None => Ok(()),
+        Some(error) => Err(in_status(&error)),
+    }
+}
+
+/// The error of a multiple-completion call: the statuses tell which operation failed and how.
+fn in_status(error: &Error) -> Error {
+    Error::new(Class::InStatus, format!("at least one operation failed; the first failure: {error}"))
+}
+
+/// MPI 4.1, section 3.7.5.
+///
+/// # Safety
+/// As the C function's contract.
+pub unsafe fn waitall<A: Abi>(count: c_int, array: *mut CRequest<A>, statuses: *mut A::Status) -> c_int {
+    entry::run::<A>("MPI_Waitall", Target::Process, || {
+        // SAFETY: the C function's contract.
+        unsafe {
+            let requests = handles::<A>(count, array)?;
+            request::wait_for(&requests, Need::All)?;
+            finish_all::<A>(&requests, array, statuses)
+        }
+    })
+}
+
+/// MPI 4.1, section 3.7.5.
+///
+/// # Safety
+/// As the C function's contract.
+pub unsafe fn testall<A: Abi>(
+    count: c_int,
+    array: *mut CRequest<A>,
+    flag: *mut c_int,
+    statuses: *mut A::Status,
+) -> c_int {
+    entry::run::<A>("MPI_Testall", Target::Process, || {
+        // SAFETY: the C function's contract.
+        unsafe {
+            let requests = handles::<A>(count, array)?;
+            let all = request::test_for(&requests, Need::All)?;
+            *flag = c_int::from(all);
+            if all { finish_all::<A>(&requests, array, statuses) } else { Ok(()) }
+        }
+    })
+}
+
+/// Finish every complete request; `outcount` MPI_UNDEFINED if none is active.
+///
+/// # Safety
+/// As MPI_Waitsome's contract.
+unsafe fn finish_some<A: Abi>(
+    requests: &[Request],
+    array: *mut CRequest<A>,
+    outcount: *mut c_int,
+    indices: *mut c_int,
+    statuses: *mut A::Status,
+) -> Result<()> {
+    let mut active = false;
+    for request in requests {
+        active |= !request::is_inactive(*request)?;
+    }
+    // SAFETY: as promised.
+    unsafe {
+        if !active {
+            *outcount = A::rank_out(consts::UNDEFINED);
+            return Ok(());
+        }
+        let (mut done, mut from, mut outcomes, mut first) = (0usize, 0, Vec::new(), None);
+        while let Some(index) = complete_one(requests, from)? {
+            let Some(Completion { result, handle }) = request::finish(requests[index])? else { break };
+            *array.add(index) = enc::<A, Request>(handle);
+            *indices.add(done) = index as c_int;
+            if let Err(error) = &result {
+                first.get_or_insert_with(|| error.clone());
+            }
+            outcomes.push(result);
+            done += 1;
+            from = index + 1;
+        }
+        *outcount = done as c_int;
+        for (index, outcome) in outcomes.iter().enumerate() {
+            let status = element::<A>(statuses, index);
+            write_status::<A>(status, outcome.as_ref().unwrap_or(&Status::EMPTY));
+            if first.is_some() && !A::status_ignored(status) {
+                A::status_set_error(status, A::err_out(outcome.as_ref().err().map_or(0, |e| e.code)));
+            }
+        }
+        match first {
+            None => Ok(()),
+            Some(error) => Err(in_status(&error)),
+        }
+    }
+}
+
+/// MPI 4.1, section 3.7.5.
+///
+/// # Safety
+/// As the C function's contract.
+pub unsafe fn waitsome<A: Abi>(
+    count: c_int,
+    array: *mut CRequest<A>,
+    outcount: *mut c_int,
+    indices: *mut c_int,
+    statuses: *mut A::Status,
+) -> c_int {
+    entry::run::<A>("MPI_Waitsome", Target::Process, || {
+        // SAFETY: the C function's contract.
+        unsafe {
+            let requests = handles::<A>(count, array)?;
+            request::wait_for(&requests, Need::One)?;
+            finish_some::<A>(&requests, array, outcount, indices, statuses)
+        }
+    })
+}
+
+/// MPI 4.1, section 3.7.5.
+///
+/// # Safety
+/// As the C function's contract.
+pub unsafe fn testsome<A: Abi>(
+    count: c_int,
+    array: *mut CRequest<A>,
+    outcount: *mut c_int,
+    indices: *mut c_int,
+    statuses: *mut A::Status,
+) -> c_int {
+    entry::run::<A>("MPI_Testsome", Target::Process, || {
+        // SAFETY: the C function's contract.
+        unsafe {
+            let requests = handles::<A>(count, array)?;
+            request::test_for(&requests, Need::One)?;
+            finish_some::<A>(&requests, array, outcount, indices, statuses)
+        }
+    })
+}
+
+/// MPI 4.1, section 3.7.6.
+///
+/// # Safety
+/// As the C function's contract.
+pub unsafe fn request_get_status<A: Abi>(req: CRequest<A>, flag: *mut c_int, status: *mut A::Status) -> c_int {
+    entry::run::<A>("MPI_Request_get_status", Target::Process, || {
+        let found = request::peek(dec::<A, Request>(req))?;
+        // SAFETY: `flag` and `status` are the program's to write.
+        unsafe {
+            *flag = c_int::from(found.is_some());
+            if let Some(found) = found {
+                write_status::<A>(status, &found);
+            }
+        }
+        Ok(())
+    })
+}
+
+/// MPI 4.1, section 3.7.3.
+///
+/// # Safety
+/// As the C function's contract.
+pub unsafe fn request_free<A: Abi>(req: *mut CRequest<A>) -> c_int {
+    entry::run::<A>("MPI_Request_free", Target::Process, || {
+        if req.is_null() {
+            return fail(Class::Request, "the request argument is a null pointer");
+        }
+        // SAFETY: `req` is valid.
+        unsafe {
+            request::free(dec::<A, Request>(*req))?;
+            *req = enc::<A, Request>(Request::NULL);
+        }
+        Ok(())
+    })
+}
+
+/// MPI 4.1, section 3.8.4.
+///
+/// # Safety
+/// As the C function's contract.
+pub unsafe fn cancel<A: Abi>(req: *mut CRequest<A>) -> c_int {
+    entry::run::<A>("MPI_Cancel", Target::Process, || {
+        if req.is_null() {
+            return fail(Class::Request, "the request argument is a null pointer");
+        }
+        // SAFETY: `req` is valid.
+        request::cancel(dec::<A, Request>(unsafe { *req }))
+    })
+}
+
+/// MPI 4.1, section 3.8.4.
+///
+/// # Safety
+/// As the C function's contract.
+pub unsafe fn test_cancelled<A: Abi>(status: *const A::Status, flag: *mut c_int) -> c_int {
+    entry::run::<A>("MPI_Test_cancelled", Target::Process, || {
+        // SAFETY: both are valid.
+        unsafe { *flag = c_int::from(A::status_read(status).cancelled) };
+        Ok(())
+    })
+}
+
+/// MPI 4.1, section 3.9.
+///
+/// # Safety
+/// As the C function's contract.
+pub unsafe fn start<A: Abi>(req: *mut CRequest<A>) -> c_int {
+    entry::run::<A>("MPI_Start", Target::Process, || {
+        if req.is_null() {
+            return fail(Class::Request, "the request argument is a null pointer");
+        }
+        // SAFETY: `req` is valid.
+        request::start(dec::<A, Request>(unsafe { *req }))
+    })
+}
+
+/// MPI 4.1, section 3.9.
+///
+/// # Safety
+/// As the C function's contract.
+pub unsafe fn startall<A: Abi>(count: c_int, array: *mut CRequest<A>) -> c_int {
+    entry::run::<A>("MPI_Startall", Target::Process, || {
+        // SAFETY: the array has `count` elements.
+        for request in unsafe { handles::<A>(count, array) }? {
+            request::start(request)?;
+        }
+        Ok(())
+    })
+}
+
+/// `MPI_Grequest_query_function` and its companions.
+pub type QueryFunction<A> = unsafe extern "C" fn(*mut c_void, *mut <A as Abi>::Status) -> c_int;
+pub type FreeFunction = unsafe extern "C" fn(*mut c_void) -> c_int;
+pub type CancelFunction = unsafe extern "C" fn(*mut c_void, c_int) -> c_int;
+
+fn outcome<A: Abi>(code: c_int) -> Result<()> {
+    if code == 0 { Ok(()) } else { Err(Error::user(A::err_in(code))) }
+}
+
+/// MPI 4.1, section 13.2.
+///
+/// # Safety
+/// As the C function's contract.
+pub unsafe fn grequest_start<A: Abi>(
+    query: Option<QueryFunction<A>>,
+    free: Option<FreeFunction>,
+    cancel: Option<CancelFunction>,
+    extra: *mut c_void,
+    req: *mut CRequest<A>,
+) -> c_int {
+    entry::run::<A>("MPI_Grequest_start", Target::Process, || {
+        let query_status = move || {
+            let mut status = std::mem::MaybeUninit::<A::Status>::zeroed();
+            // SAFETY: the callback is the program's, called with what it was registered with.
+            unsafe {
+                A::status_write(status.as_mut_ptr(), &Status::EMPTY);
+                if let Some(query) = query {
+                    outcome::<A>(query(extra, status.as_mut_ptr()))?;
+                }
+                Ok(A::status_read(status.as_ptr()))
+            }
+        };
+        let generalized = Generalized {
+            query: Box::new(query_status),
+            // SAFETY: as above.
+            free: Box::new(move || free.map_or(Ok(()), |free| outcome::<A>(unsafe { free(extra) }))),
+            cancel: Box::new(move |complete| {
+                // SAFETY: as above.
+                cancel.map_or(Ok(()), |cancel| outcome::<A>(unsafe { cancel(extra, c_int::from(complete)) }))
+            }),
+        };
+        // SAFETY: `req` is the program's to write.
+        unsafe { *req = enc::<A, Request>(request::insert_generalized(generalized)) };
+        Ok(())
+    })
+}
+
+/// MPI 4.1, section 13.2.
+///
+/// # Safety
+/// As the C function's contract.
+pub unsafe fn grequest_complete<A: Abi>(req: CRequest<A>) -> c_int {
+    entry::run::<A>("MPI_Grequest_complete", Target::Process, || {
+        request::complete_generalized(dec::<A, Request>(req))
+    })
+}
+
+#[macro_export]
+macro_rules! c_table_request {
+    ($A:ty) => {
+        $crate::export_c! { $A, [$crate::c::request];
+            fn MPI_Wait = wait(req: *mut $crate::abi::CRequest<$A>, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
+            fn MPI_Test = test(req: *mut $crate::abi::CRequest<$A>, flag: *mut c_int, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
+            fn MPI_Waitany = waitany(count: c_int, array: *mut $crate::abi::CRequest<$A>, index: *mut c_int, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
+            fn MPI_Testany = testany(count: c_int, array: *mut $crate::abi::CRequest<$A>, index: *mut c_int, flag: *mut c_int, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
+            fn MPI_Waitall = waitall(count: c_int, array: *mut $crate::abi::CRequest<$A>, statuses: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
+            fn MPI_Testall = testall(count: c_int, array: *mut $crate::abi::CRequest<$A>, flag: *mut c_int, statuses: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
+            fn MPI_Waitsome = waitsome(count: c_int, array: *mut $crate::abi::CRequest<$A>, outcount: *mut c_int, indices: *mut c_int, statuses: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
+            fn MPI_Testsome = testsome(count: c_int, array: *mut $crate::abi::CRequest<$A>, outcount: *mut c_int, indices: *mut c_int, statuses: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
+            fn MPI_Request_get_status = request_get_status(req: $crate::abi::CRequest<$A>, flag: *mut c_int, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
+            fn MPI_Request_free = request_free(req: *mut $crate::abi::CRequest<$A>) -> c_int;
+            fn MPI_Cancel = cancel(req: *mut $crate::abi::CRequest<$A>) -> c_int;
+            fn MPI_Test_cancelled = test_cancelled(status: *const <$A as $crate::abi::Abi>::Status, flag: *mut c_int) -> c_int;
+            fn MPI_Start = start(req: *mut $crate::abi::CRequest<$A>) -> c_int;
+            fn MPI_Startall = startall(count: c_int, array: *mut $crate::abi::CRequest<$A>) -> c_int;
+            fn MPI_Grequest_start = grequest_start(query: Option<$crate::c::request::QueryFunction<$A>>, free: Option<$crate::c::request::FreeFunction>, cancel: Option<$crate::c::request::CancelFunction>, extra: *mut c_void, req: *mut $crate::abi::CRequest<$A>) -> c_int;
+            fn MPI_Grequest_complete = grequest_complete(req: $crate::abi::CRequest<$A>) -> c_int;
+        }
+    };
+}

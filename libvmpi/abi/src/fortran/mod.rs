@@ -1,1 +1,66 @@
-//! Fortran entry points.
+//! The Fortran bindings (mpif.h and `use mpi`), written once and generic over the face.
+//!
+//! Reading order: `args` (what each kind of Fortran argument becomes in C), `export` (the macros that make symbols),
+//! the tables (`table_*`: one row per Fortran procedure, calling the generic C function of the same name), then what
+//! is not a plain row: `attributes`, `callbacks`, `special`, `sizeof`, `commons_*` (the named constants that Fortran
+//! passes by address), `unsupported`.
+//!
+//! A face instantiates everything with two lines:
+//!
+//! ```ignore
+//! vmpi_abi::f_commons_openmpi!(commons);        // mod commons: the common blocks and is_bottom(), is_in_place(), ...
+//! vmpi_abi::f_tables_openmpi!(crate::OpenMpi);  // every procedure, under every mangling that the real library has
+//! ```
+
+#[macro_use]
+pub mod export;
+#[macro_use]
+mod commons_mpich;
+#[macro_use]
+mod commons_openmpi;
+#[macro_use]
+pub mod sizeof;
+#[macro_use]
+mod table_coll;
+#[macro_use]
+mod table_comm;
+#[macro_use]
+mod table_datatype;
+#[macro_use]
+mod table_env;
+#[macro_use]
+mod table_p2p;
+#[macro_use]
+mod unsupported;
+
+pub mod args;
+pub mod attributes;
+pub mod callbacks;
+pub mod lengths;
+pub mod special;
+
+/// Every generic C function, by the name that the tables use, whatever chapter it is in.
+pub mod c {
+    pub use crate::c::attr::*;
+    pub use crate::c::coll::*;
+    pub use crate::c::comm::*;
+    pub use crate::c::datatype::*;
+    pub use crate::c::datatype_pack::*;
+    pub use crate::c::datatype_query::*;
+    pub use crate::c::env::*;
+    pub use crate::c::errhandler::*;
+    pub use crate::c::group::*;
+    pub use crate::c::info::*;
+    pub use crate::c::neighbor::*;
+    pub use crate::c::op::*;
+    pub use crate::c::p2p::*;
+    pub use crate::c::request::*;
+    pub use crate::c::topo::*;
+}
+
+/// What the tables call that is not a C function: Fortran's own versions.
+pub mod f {
+    pub use super::attributes::*;
+    pub use super::callbacks::*;
+    pub use super::special::*;
+}

@@ -1,22 +1,143 @@
-//! Collectives. (Owner: coll helper; the signatures here are the contract.)
+//! Collectives.
+//!
+//! Reading order: `call` (what the program asked for), `resolve` (checked, handles looked up: `work`), `choose` and
+//! `inter` (which algorithm), `algo/` (the algorithms: pure functions that list steps), `plan` (the steps), `schedule`
+//! (the engine that executes them, the same for blocking, nonblocking and persistent calls), `wire` (the messages
+//! and datatypes it executes them with), `cells` (fast paths that need no messages), `neighbor`.
+//!
+//! All messages of a collective travel on `Plane::Collective` with a tag that counts the collectives of the
+//! communicator, so any number of them may be under way at once.
+
+pub mod algo;
+pub mod call;
+pub mod cells;
+mod choose;
+mod inter;
+mod neighbor;
+pub mod plan;
+mod resolve;
+pub mod schedule;
+#[cfg(test)]
+mod sim;
+#[cfg(test)]
+mod tests;
+pub mod wire;
+pub mod work;
+
+pub use call::{Block, Call, Counts, Many, Operands, Parts, Types};
 
 use crate::comm::Communicator;
+use crate::consts;
 use crate::errors::Result;
+use crate::handle::Request;
+use crate::request::{self, Progress};
+use plan::{Plan, Ranks, Via};
+use schedule::Schedule;
+use std::rc::Rc;
+use wire::{Tags, Wire};
+use work::Work;
+
+/// This rank's plan of `work` on `comm`.
+fn plan(comm: &Communicator, work: &Work) -> Result<Plan> {
+    let mut plan = Plan::default();
+    let main = Ranks { rank: comm.rank, size: comm.peers().size(), via: Via::Main };
+    if comm.is_inter() {
+        let local = Ranks { rank: comm.rank, size: comm.size(), via: Via::Local };
+        inter::build(&mut plan, local, main, work)?;
+    } else {
+        choose::build(&mut plan, main, work);
+    }
+    Ok(plan)
+}
+
+/// Do a collective and wait for it. Suspends this rank while it waits; may call the program's reduction function.
+///
+/// # Errors
+/// The class of the first wrong argument, or what became of a message (truncation).
+///
+/// # Safety
+/// The buffers and arrays in `call` must be as MPI demands of the program (MPI 4.1 chapter 6).
+pub unsafe fn run(comm: &Communicator, call: &Call) -> Result<()> {
+    // SAFETY: the caller's contract.
+    let (work, kit) = unsafe { resolve::resolve(comm, call)? };
+    // Drawn even when no message is sent: all ranks must count alike.
+    let tags = Tags::next(comm);
+    // SAFETY: the caller's contract.
+    if let Some(done) = unsafe { cells::try_run(comm, &work, &kit) } {
+        return done;
+    }
+    let plan = Rc::new(plan(comm, &work)?);
+    // SAFETY: the caller's buffers stay valid while this call lasts, and the plan is executed once.
+    let mut schedule = unsafe { Schedule::new(plan, Wire { comm, kit: Rc::new(kit), tags }) };
+    match schedule.advance()? {
+        Some(_) => Ok(()),
+        None => request::run(&mut schedule).map(drop),
+    }
+}
+
+/// Start a collective; the request completes it.
+///
+/// # Errors
+/// As [`run`], where they show at once.
+///
+/// # Safety
+/// As [`run`], with the buffers valid until the request is complete (arrays only until this returns).
+pub unsafe fn start(comm: &Rc<Communicator>, call: &Call) -> Result<Request> {
+    // SAFETY: the caller's contract.
+    let (work, kit) = unsafe { resolve::resolve(comm, call)? };
+    let tags = Tags::next(comm);
+    let plan = Rc::new(plan(comm, &work)?);
+    // SAFETY: the caller's buffers stay valid until the request is complete, and the plan is executed once.
+    let mut schedule = unsafe { Schedule::new(plan, Wire { comm: comm.clone(), kit: Rc::new(kit), tags }) };
+    schedule.advance()?;
+    Ok(request::insert(Box::new(schedule)))
+}
+
+/// Make a persistent request of a collective: planned once, executed at each start.
+///
+/// # Errors
+/// As [`run`], where they show before anything is sent.
+///
+/// # Safety
+/// As [`run`], with the buffers valid as long as the request lives (arrays only until this returns).
+pub unsafe fn init(comm: &Rc<Communicator>, call: &Call) -> Result<Request> {
+    // SAFETY: the caller's contract.
+    let (work, kit) = unsafe { resolve::resolve(comm, call)? };
+    let tags = Tags::persistent(comm);
+    let plan = Rc::new(plan(comm, &work)?);
+    let (comm, kit) = (comm.clone(), Rc::new(kit));
+    Ok(request::insert_persistent(Box::new(move || {
+        let wire = Wire { comm: comm.clone(), kit: kit.clone(), tags };
+        // SAFETY: the buffers live as long as the request, which is started again only when it is complete.
+        let mut schedule = unsafe { Schedule::new(plan.clone(), wire) };
+        schedule.advance()?;
+        Ok(Box::new(schedule))
+    })))
+}
+
+/// `bytes` as a block of MPI_BYTE.
+fn bytes_block(bytes: *const u8, len: usize) -> Block {
+    Block { addr: bytes.cast_mut().cast(), count: len as i64, ty: consts::dt::BYTE }
+}
 
 /// Broadcast raw bytes from `root` (for communicator construction and the like).
 pub fn bcast_bytes(comm: &Communicator, bytes: &mut [u8], root: u32) -> Result<()> {
-    let _ = (comm, bytes, root);
-    todo!()
+    let data = bytes_block(bytes.as_mut_ptr(), bytes.len());
+    // SAFETY: the block is the borrowed slice.
+    unsafe { run(comm, &Call::Bcast { data, root: root as i32 }) }
 }
 
 /// Gather `mine` of every rank, in rank order, into `all` (`size * mine.len()` bytes).
 pub fn allgather_bytes(comm: &Communicator, mine: &[u8], all: &mut [u8]) -> Result<()> {
-    let _ = (comm, mine, all);
-    todo!()
+    assert_eq!(all.len(), mine.len() * comm.size() as usize, "room for every rank's bytes");
+    let send = bytes_block(mine.as_ptr(), mine.len());
+    let recv = Many::Even(bytes_block(all.as_mut_ptr(), mine.len()));
+    // SAFETY: the blocks are the borrowed slices, whose length is checked above.
+    unsafe { run(comm, &Call::Allgather { send, recv }) }
 }
 
-/// All ranks of an intracommunicator have arrived.
+/// All ranks of the communicator (both groups of an intercommunicator) have arrived.
 pub fn barrier(comm: &Communicator) -> Result<()> {
-    let _ = comm;
-    todo!()
+    // SAFETY: a barrier has no buffers.
+    unsafe { run(comm, &Call::Barrier) }
 }

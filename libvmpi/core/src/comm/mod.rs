@@ -1,10 +1,37 @@
-//! Communicators. (Owner: comm helper; the signatures here are the contract, private fields and more may be added.)
+//! Communicators (MPI 4.1 chapter 7).
+//!
+//! Reading order: this file (what a communicator is, and the table of them), `agree` (how ranks agree on a new
+//! matching context), `create` (dup, split, create, create_group), `inter` (intercommunicators).
+//!
+//! A context is a number that no other communicator of the job has; it comes from a counter in the job segment, so
+//! agreeing on one means that one rank takes it and tells the others.
 
-use crate::errors::Result;
+mod agree;
+mod create;
+mod inter;
+
+pub use create::{
+    compare, create, create_group, derive, disconnect, dup, dup_with_info, free, idup, split, split_type,
+};
+pub use inter::{intercomm_create, intercomm_merge};
+
+use crate::consts;
+use crate::errors::{Class, Result, fail};
+use crate::giant::Giant;
 use crate::group::Members;
-use crate::handle::Comm;
-use std::cell::Cell;
+use crate::handle::{Comm, Handle};
+use crate::info;
+use crate::process;
+use crate::table::Table;
+use crate::topo::Topology;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+
+/// Tags of collectives count from 0 below this; user tags of communicator construction have the next bit set.
+const COLLECTIVE_TAG_MASK: u32 = 0x1FFF_FFFF;
+/// Set in the tags of calls that bring their own tag (create_group, intercomm_create), so that they never meet a
+/// collective's; user tags are below it (`attr::TAG_UB_VALUE`).
+const USER_TAG_BIT: i32 = 1 << 30;
 
 /// A communicator.
 pub struct Communicator {
@@ -20,11 +47,50 @@ pub struct Communicator {
     pub local_comm: Option<Rc<Communicator>>,
     /// Collectives started so far on this communicator (their tag).
     pub collectives: Cell<u32>,
-    /// Index of the shared-memory collective cell of this communicator, `u32::MAX` for none (set by the lead's code).
-    pub cell: Cell<u32>,
+    /// Operations that have gone through this communicator's collective cell.
+    pub cell_operations: Cell<u64>,
+    name: RefCell<Vec<u8>>,
+    hints: RefCell<Rc<info::Entries>>,
+    topology: RefCell<Option<Rc<Topology>>>,
+}
+
+impl Drop for Communicator {
+    /// The last member to let go of a communicator gives its collective cell back.
+    fn drop(&mut self) {
+        if process::is_active() {
+            let members = self.size() + self.remote.as_ref().map_or(0, |remote| remote.size());
+            process::endpoint().job.release_context(self.context, members);
+        }
+    }
 }
 
 impl Communicator {
+    /// An intracommunicator without a handle, name, hints or topology.
+    pub fn intra(context: u32, rank: u32, local: Rc<Members>) -> Communicator {
+        Communicator {
+            handle: Comm::NULL,
+            context,
+            rank,
+            local,
+            remote: None,
+            local_comm: None,
+            collectives: Cell::new(0),
+            cell_operations: Cell::new(0),
+            name: RefCell::new(Vec::new()),
+            hints: RefCell::new(Rc::new(info::Entries::default())),
+            topology: RefCell::new(None),
+        }
+    }
+
+    /// An intercommunicator with its private local communicator.
+    pub fn inter(contexts: [u32; 2], rank: u32, local: Rc<Members>, remote: Rc<Members>) -> Communicator {
+        let local_comm = Rc::new(Communicator::intra(contexts[1], rank, local.clone()));
+        let mut inter = Communicator::intra(contexts[0], rank, local);
+        inter.remote = Some(remote);
+        inter.local_comm = Some(local_comm);
+        inter
+    }
+
     pub fn size(&self) -> u32 {
         self.local.size()
     }
@@ -35,14 +101,203 @@ impl Communicator {
     pub fn peers(&self) -> &Rc<Members> {
         self.remote.as_ref().unwrap_or(&self.local)
     }
+    /// Tag of the next collective call on this communicator; every rank takes one per call, in the same order.
+    pub fn next_collective_tag(&self) -> i32 {
+        let count = self.collectives.get();
+        self.collectives.set(count.wrapping_add(1));
+        (count & COLLECTIVE_TAG_MASK) as i32
+    }
+    /// The name that the program gave (or the predefined one); not NUL-terminated.
+    pub fn name(&self) -> Vec<u8> {
+        self.name.borrow().clone()
+    }
+    pub fn set_name(&self, name: &[u8]) {
+        *self.name.borrow_mut() = name.to_vec();
+    }
+    /// The hints of this communicator.
+    pub fn hints(&self) -> Rc<info::Entries> {
+        self.hints.borrow().clone()
+    }
+    /// Add `hints` to this communicator's, replacing those with the same keys.
+    pub fn add_hints(&self, hints: &info::Entries) {
+        let mut merged = info::Entries::clone(&self.hints());
+        for (key, value) in hints.iter() {
+            merged.set(key, value);
+        }
+        *self.hints.borrow_mut() = Rc::new(merged);
+    }
+    /// The virtual topology, if any.
+    pub fn topology(&self) -> Option<Rc<Topology>> {
+        self.topology.borrow().clone()
+    }
+    pub(crate) fn set_topology(&self, topology: Option<Rc<Topology>>) {
+        *self.topology.borrow_mut() = topology;
+    }
+    /// The intracommunicator over the local group: this one, or the private one of an intercommunicator.
+    fn local_phase(self: &Rc<Self>) -> &Rc<Communicator> {
+        self.local_comm.as_ref().unwrap_or(self)
+    }
+    /// What the program would call this communicator, for messages.
+    pub fn describe(&self) -> String {
+        let name = self.name.borrow();
+        let name = if name.is_empty() { "a communicator" } else { &String::from_utf8_lossy(&name) };
+        match &self.remote {
+            None => format!("{name} ({} ranks)", self.size()),
+            Some(remote) => format!("{name} (local {} and remote {} ranks)", self.size(), remote.size()),
+        }
+    }
 }
 
+struct Comms {
+    world: Option<Rc<Communicator>>,
+    own: Option<Rc<Communicator>>,
+    /// `None`: a handle that was given out (MPI_Comm_idup) before its context is agreed upon.
+    created: Table<Comm, Option<Rc<Communicator>>>,
+}
+
+static COMMS: Giant<Comms> = Giant::new(Comms { world: None, own: None, created: Table::new() });
+
 /// The communicator behind a handle; `Class::Comm` if there is none.
+#[inline]
 pub fn get(handle: Comm) -> Result<Rc<Communicator>> {
-    todo!("{handle:?}")
+    let found = COMMS.with(|comms| match handle {
+        Comm::WORLD => comms.world.clone(),
+        Comm::SELF => comms.own.clone(),
+        _ => comms.created.get(handle).cloned().flatten(),
+    });
+    match found {
+        Some(comm) => Ok(comm),
+        None => no_such(handle),
+    }
+}
+
+#[cold]
+fn no_such(handle: Comm) -> Result<Rc<Communicator>> {
+    let pending = COMMS.with(|comms| comms.created.get(handle).is_some());
+    fail(
+        Class::Comm,
+        match handle {
+            Comm::NULL => "the communicator is MPI_COMM_NULL".into(),
+            Comm::WORLD | Comm::SELF => "MPI is not initialized, so there are no communicators".into(),
+            _ if pending => "the communicator's MPI_Comm_idup has not completed".into(),
+            _ => format!("{:#x} is not the handle of a communicator (freed already?)", handle.raw()),
+        },
+    )
+}
+
+/// As [`get`], and it must be an intracommunicator.
+pub fn get_intra(handle: Comm) -> Result<Rc<Communicator>> {
+    match get(handle)? {
+        comm if comm.is_inter() => fail(Class::Comm, "an intracommunicator is needed, this is an intercommunicator"),
+        comm => Ok(comm),
+    }
+}
+
+/// As [`get`], and it must be an intercommunicator.
+pub fn get_inter(handle: Comm) -> Result<Rc<Communicator>> {
+    match get(handle)? {
+        comm if comm.is_inter() => Ok(comm),
+        _ => fail(Class::Comm, "an intercommunicator is needed, this is an intracommunicator"),
+    }
 }
 
 /// Called once by MPI_Init: make MPI_COMM_WORLD (context 0) and MPI_COMM_SELF (context 2).
 pub fn init_world(rank: u32, size: u32) {
-    todo!("{rank}{size}")
+    let mut world = Communicator::intra(0, rank, Rc::new(Members::range(0, size)));
+    world.handle = Comm::WORLD;
+    world.set_name(b"MPI_COMM_WORLD");
+    let mut own = Communicator::intra(2, 0, Rc::new(Members::range(rank, 1)));
+    own.handle = Comm::SELF;
+    own.set_name(b"MPI_COMM_SELF");
+    COMMS.with(|comms| {
+        comms.world = Some(Rc::new(world));
+        comms.own = Some(Rc::new(own));
+    });
+}
+
+/// Give out a handle whose communicator comes later.
+fn reserve() -> Comm {
+    COMMS.with(|comms| comms.created.insert(None))
+}
+
+/// Put `comm` behind a reserved handle.
+fn settle(handle: Comm, mut comm: Communicator) -> Rc<Communicator> {
+    comm.handle = handle;
+    let comm = Rc::new(comm);
+    COMMS.with(|comms| {
+        if let Some(slot) = comms.created.get_mut(handle) {
+            *slot = Some(comm.clone());
+        }
+    });
+    comm
+}
+
+/// Forget a handle; the object lives until the last operation on it has ended.
+fn remove(handle: Comm) {
+    let removed = COMMS.with(|comms| comms.created.remove(handle));
+    drop(removed);
+}
+
+/// Name a new communicator, which inherits the error handler of `parent`.
+fn install(parent: &Communicator, comm: Communicator) -> Rc<Communicator> {
+    let comm = settle(reserve(), comm);
+    crate::errhandler::inherit(parent.handle, comm.handle);
+    comm
+}
+
+/// Is `rank` a valid destination or source on `comm`: a member of the group that ranks refer to?
+pub fn check_peer(comm: &Communicator, rank: i32) -> Result<u32> {
+    let size = comm.peers().size();
+    match u32::try_from(rank) {
+        Ok(valid) if valid < size => Ok(valid),
+        _ => fail(Class::Rank, format!("rank {rank} is not in the communicator, whose ranks are 0 to {}", size - 1)),
+    }
+}
+
+/// A tag that the program gave for communicator construction, moved out of the way of collectives' tags.
+fn construction_tag(tag: i32) -> Result<i32> {
+    if !(0..=crate::attr::TAG_UB_VALUE).contains(&tag) {
+        return fail(Class::Tag, format!("tag {tag} is not between 0 and {}", crate::attr::TAG_UB_VALUE));
+    }
+    Ok(tag | USER_TAG_BIT)
+}
+
+/// Sort (key, rank) pairs of the ranks that gave `color`, and return the ranks in the new order.
+fn ranks_of_color(choices: &[(i32, i32)], color: i32) -> Vec<u32> {
+    let mut chosen: Vec<(i32, u32)> =
+        choices.iter().zip(0u32..).filter(|((c, _), _)| *c == color).map(|((_, key), rank)| (*key, rank)).collect();
+    chosen.sort_unstable();
+    chosen.into_iter().map(|(_, rank)| rank).collect()
+}
+
+/// The distinct colors that were chosen, in increasing order.
+fn colors(choices: &[(i32, i32)]) -> Vec<i32> {
+    let mut colors: Vec<i32> = choices.iter().map(|(color, _)| *color).filter(|&c| c != consts::UNDEFINED).collect();
+    colors.sort_unstable();
+    colors.dedup();
+    colors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn split_orders_by_key_then_rank() {
+        let choices = [(1, 5), (0, 0), (1, 5), (1, -3), (consts::UNDEFINED, 0), (0, -1)];
+        assert_eq!(colors(&choices), [0, 1]);
+        assert_eq!(ranks_of_color(&choices, 1), [3, 0, 2]);
+        assert_eq!(ranks_of_color(&choices, 0), [5, 1]);
+    }
+
+    #[test]
+    fn construction_tags_never_meet_collective_tags() {
+        assert!(construction_tag(0).unwrap() as u32 > COLLECTIVE_TAG_MASK);
+        assert!(construction_tag(crate::attr::TAG_UB_VALUE).unwrap() > 0);
+        assert_eq!(construction_tag(-1).unwrap_err().class, Class::Tag);
+        let comm = Communicator::intra(8, 0, Rc::new(Members::range(0, 1)));
+        comm.collectives.set(u32::MAX);
+        assert!(comm.next_collective_tag() < USER_TAG_BIT);
+        assert_eq!(comm.next_collective_tag(), 0);
+    }
 }

@@ -1,37 +1,199 @@
-//! Reduction operations. (Owner: types helper; the signatures here are the contract.)
+//! Reduction operations (MPI 4.1 section 6.9).
+//!
+//! Reading order: `element` (which arithmetic a datatype has), `kernel` (the loops), `extended` and `quad` (arithmetic
+//! that Rust has no type for). `unsafe` is in `kernel`, `extended` and [`Operation::apply`].
 
+mod element;
+mod extended;
+mod kernel;
+mod quad;
+
+#[cfg(test)]
+mod tests;
+
+use crate::consts::op;
 use crate::datatype::Type;
-use crate::errors::Result;
-use crate::handle::{Datatype, Op};
+use crate::errors::{Class, Error, Result, fail};
+use crate::giant::Giant;
+use crate::handle::{Datatype, FIRST_DYNAMIC, Handle, Op};
+use crate::table::Table;
+use element::Element;
+use kernel::Kernel;
 use std::ffi::c_void;
 use std::rc::Rc;
 
-/// A user-defined operation: `f(invec, inoutvec, len, datatype)`, made by the ABI layer from the program's function pointer.
+/// A user-defined operation: `f(invec, inoutvec, len, datatype)`, made by the ABI layer from the program's function
+/// pointer.
 pub type UserFunction = Rc<dyn Fn(*const c_void, *mut c_void, u64, Datatype)>;
 
+/// The built-in operations.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Builtin {
+    Sum,
+    Min,
+    Max,
+    Prod,
+    Band,
+    Bor,
+    Bxor,
+    Land,
+    Lor,
+    Lxor,
+    Minloc,
+    Maxloc,
+    Replace,
+    NoOp,
+}
+
+const BUILTINS: &[(Op, Builtin, &str)] = &[
+    (op::SUM, Builtin::Sum, "MPI_SUM"),
+    (op::MIN, Builtin::Min, "MPI_MIN"),
+    (op::MAX, Builtin::Max, "MPI_MAX"),
+    (op::PROD, Builtin::Prod, "MPI_PROD"),
+    (op::BAND, Builtin::Band, "MPI_BAND"),
+    (op::BOR, Builtin::Bor, "MPI_BOR"),
+    (op::BXOR, Builtin::Bxor, "MPI_BXOR"),
+    (op::LAND, Builtin::Land, "MPI_LAND"),
+    (op::LOR, Builtin::Lor, "MPI_LOR"),
+    (op::LXOR, Builtin::Lxor, "MPI_LXOR"),
+    (op::MINLOC, Builtin::Minloc, "MPI_MINLOC"),
+    (op::MAXLOC, Builtin::Maxloc, "MPI_MAXLOC"),
+    (op::REPLACE, Builtin::Replace, "MPI_REPLACE"),
+    (op::NO_OP, Builtin::NoOp, "MPI_NO_OP"),
+];
+
+enum Kind {
+    Builtin(Builtin),
+    User(UserFunction),
+}
+
 /// An operation.
-pub struct Operation(/* private */);
+pub struct Operation {
+    kind: Kind,
+    commutative: bool,
+}
 
 impl Operation {
+    /// May operands change places?
     pub fn is_commutative(&self) -> bool {
-        todo!()
+        self.commutative
     }
-    /// Is the operation defined on this datatype (built-in ones: MPI 4.1 section 6.9.2)? `Class::Op` if not.
+
+    /// Which built-in operation this is.
+    pub fn builtin(&self) -> Option<Builtin> {
+        match self.kind {
+            Kind::Builtin(builtin) => Some(builtin),
+            Kind::User(_) => None,
+        }
+    }
+
+    /// Is the operation defined on this datatype (built-in ones: MPI 4.1 section 6.9.2)?
+    ///
+    /// # Errors
+    /// `Class::Op` if not.
     pub fn check(&self, datatype: Datatype, ty: &Type) -> Result<()> {
-        let _ = (datatype, ty);
-        todo!()
+        let Kind::Builtin(builtin) = self.kind else { return Ok(()) };
+        let name = BUILTINS.iter().find(|row| row.1 == builtin).map_or("", |row| row.2);
+        if matches!(builtin, Builtin::Replace | Builtin::NoOp) {
+            return fail(Class::Op, format!("{name} is for one-sided accumulation only"));
+        }
+        if ty.named().is_none() {
+            return fail(Class::Op, format!("{name} is not defined for derived datatypes"));
+        }
+        match find_kernel(builtin, ty) {
+            Some(_) => Ok(()),
+            None => {
+                let type_name = crate::datatype::name(datatype).unwrap_or_default();
+                fail(Class::Op, format!("{name} is not defined for {type_name}"))
+            }
+        }
     }
-    /// `inout[i] = input[i] op inout[i]` for `count` elements.
+
+    /// May accumulation into a window use the operation on elements of the predefined type `ty`: any built-in one that
+    /// is defined on it, MPI_REPLACE and MPI_NO_OP on every type (MPI 4.1 section 12.3.4)?
+    ///
+    /// # Errors
+    /// `Class::Op` if not.
+    pub fn check_accumulate(&self, datatype: Datatype, ty: &Type) -> Result<()> {
+        match self.kind {
+            Kind::User(_) => fail(Class::Op, "accumulation takes predefined operations only"),
+            Kind::Builtin(Builtin::Replace | Builtin::NoOp) => Ok(()),
+            Kind::Builtin(_) => self.check(datatype, ty),
+        }
+    }
+
+    /// `inout[i] = input[i] op inout[i]` for `count` elements. A user's operation is called back: no borrow of a
+    /// `Giant` may be held. What `check` refuses is left alone.
     ///
     /// # Safety
-    /// Both must hold `count` elements of `ty`.
+    /// Both must hold `count` elements of `ty`, and not overlap.
     pub unsafe fn apply(&self, input: *const c_void, inout: *mut c_void, count: u64, datatype: Datatype, ty: &Type) {
-        let _ = (input, inout, count, datatype, ty);
-        todo!()
+        match &self.kind {
+            Kind::User(function) => function(input, inout, count, datatype),
+            Kind::Builtin(Builtin::NoOp) => {}
+            Kind::Builtin(Builtin::Replace) => ty.blocks(count, &mut |offset, len| {
+                let (from, to) = (input.cast::<u8>(), inout.cast::<u8>());
+                // SAFETY: the blocks of `count` elements, which the caller says are there.
+                unsafe {
+                    let from = from.wrapping_offset(offset as isize);
+                    std::ptr::copy_nonoverlapping(from, to.wrapping_offset(offset as isize), len as usize);
+                }
+                true
+            }),
+            Kind::Builtin(builtin) => match find_kernel(*builtin, ty) {
+                // SAFETY: the caller's promise.
+                Some(kernel) => unsafe { kernel(input.cast(), inout.cast(), count as usize) },
+                None => debug_assert!(false, "apply without check"),
+            },
+        }
     }
 }
 
+fn find_kernel(builtin: Builtin, ty: &Type) -> Option<Kernel> {
+    kernel::kernel(builtin, Element::of(ty.named()?)?)
+}
+
+struct Registry {
+    builtin: Vec<(Op, Rc<Operation>)>,
+    made: Table<Op, Rc<Operation>>,
+}
+
+static REGISTRY: Giant<Registry> = Giant::new(Registry { builtin: Vec::new(), made: Table::new() });
+
 /// The operation behind a handle; `Class::Op` if there is none.
 pub fn get(handle: Op) -> Result<Rc<Operation>> {
-    todo!("{handle:?}")
+    let found = REGISTRY.with(|r| {
+        if handle.raw() >= FIRST_DYNAMIC {
+            return r.made.get(handle).cloned();
+        }
+        if r.builtin.is_empty() {
+            let make = |kind| Rc::new(Operation { kind: Kind::Builtin(kind), commutative: true });
+            r.builtin = BUILTINS.iter().map(|row| (row.0, make(row.1))).collect();
+        }
+        r.builtin.iter().find(|row| row.0 == handle).map(|row| Rc::clone(&row.1))
+    });
+    let unknown = || match handle.is_null() {
+        true => Error::new(Class::Op, "the operation is MPI_OP_NULL"),
+        false => Error::new(Class::Op, format!("no operation has the handle {:#x}", handle.raw())),
+    };
+    found.ok_or_else(unknown)
+}
+
+/// Make an operation of the program's function (MPI_Op_create).
+pub fn create(function: UserFunction, commutative: bool) -> Op {
+    let operation = Rc::new(Operation { kind: Kind::User(function), commutative });
+    REGISTRY.with(|r| r.made.insert(operation))
+}
+
+/// Forget the handle; operations under way keep the function (MPI_Op_free).
+///
+/// # Errors
+/// `Class::Op` for a built-in operation.
+pub fn free(handle: Op) -> Result<()> {
+    if get(handle)?.builtin().is_some() {
+        return fail(Class::Op, "a predefined operation cannot be freed");
+    }
+    let operation = REGISTRY.with(|r| r.made.remove(handle));
+    drop(operation);
+    Ok(())
 }

@@ -1,10 +1,73 @@
-//! Virtual topologies. (Owner: comm helper; the signatures here are the contract.)
+//! Virtual topologies (MPI 4.1 chapter 8).
+//!
+//! A topology is a value attached to a communicator ([`Topology`]): `cart` and `graph` make and question them, `dims`
+//! chooses the shape of a grid. Ranks are never reordered.
+
+pub mod cart;
+pub mod dims;
+pub mod graph;
 
 use crate::comm::Communicator;
-use crate::errors::Result;
+use crate::consts;
+use crate::errors::{Class, Result, fail};
+
+pub use cart::Cart;
+pub use graph::{Distributed, Graph};
+
+/// What MPI_Topo_test tells apart.
+#[derive(Debug)]
+pub enum Topology {
+    Cart(Cart),
+    Graph(Graph),
+    Distributed(Distributed),
+}
+
+/// `consts::CART`, `GRAPH`, `DIST_GRAPH` or `UNDEFINED`.
+pub fn kind(comm: &Communicator) -> i32 {
+    match comm.topology().as_deref() {
+        Some(Topology::Cart(_)) => consts::CART,
+        Some(Topology::Graph(_)) => consts::GRAPH,
+        Some(Topology::Distributed(_)) => consts::DIST_GRAPH,
+        None => consts::UNDEFINED,
+    }
+}
+
+macro_rules! with_topology {
+    ($($(#[$doc:meta])* $name:ident: $variant:ident($ty:ty), $what:literal;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Errors
+        /// `Class::Topology` if the communicator has no topology of this kind; what `f` returns.
+        pub fn $name<R>(comm: &Communicator, f: impl FnOnce(&$ty) -> Result<R>) -> Result<R> {
+            match comm.topology().as_deref() {
+                Some(Topology::$variant(topology)) => f(topology),
+                _ => fail(Class::Topology, concat!("the communicator has no ", $what, " topology")),
+            }
+        }
+    )*};
+}
+
+with_topology! {
+    /// Question the Cartesian topology of `comm`.
+    with_cart: Cart(Cart), "Cartesian";
+    /// Question the graph topology of `comm`.
+    with_graph: Graph(Graph), "graph";
+    /// Question the distributed graph topology of `comm`.
+    with_distributed: Distributed(Distributed), "distributed graph";
+}
 
 /// The neighbours of this rank for neighbourhood collectives, PROC_NULL included: (sources, destinations), in MPI's order.
 pub fn neighbours(comm: &Communicator) -> Result<(Vec<i32>, Vec<i32>)> {
-    let _ = comm;
-    todo!()
+    match comm.topology().as_deref() {
+        Some(Topology::Cart(cart)) => {
+            let both = cart.neighbours(comm.rank as i32)?;
+            Ok((both.clone(), both))
+        }
+        Some(Topology::Graph(graph)) => {
+            let both = graph.neighbours(comm.rank as i32)?.to_vec();
+            Ok((both.clone(), both))
+        }
+        Some(Topology::Distributed(graph)) => Ok((graph.sources.clone(), graph.destinations.clone())),
+        None => fail(Class::Topology, "the communicator has no topology"),
+    }
 }

@@ -1,0 +1,323 @@
+//! The job segment: inboxes, queues, requests, slabs, collective cells. It is about messages.
+
+use crate::cell::{CELL_BYTES, Cell as CollectiveCell, CellHead};
+use crate::matching::inbox::{Cell, Ends, Inbox};
+use crate::matching::queues::{BINS, Bin, QueueHead, Queues, Unexpected};
+use crate::matching::request::Slot;
+use crate::mem::segment::{Head, Segment, SegmentError, layout_hash};
+use crate::mem::slab::{Slab, SlabHead};
+use crate::mem::sync::{AtomicU32, AtomicU64, Ordering};
+use std::mem::size_of;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+/// What a job segment is made from. Counts per rank; memory is used as it is touched.
+#[derive(Copy, Clone, Debug)]
+pub struct JobConfig {
+    pub ranks: u32,
+    /// Messages up to this size are copied through the slab.
+    pub eager_limit_bytes: u32,
+    /// Cells of an inbox (a power of two).
+    pub inbox_cells: u32,
+    /// Messages under way (posted receives, pending sends).
+    pub slots: u32,
+    pub unexpected: u32,
+    pub slab_bytes: u64,
+    /// Collective cells of the job.
+    pub cells: u32,
+    /// A receiver with so many unexpected messages makes its senders wait until they are matched.
+    pub unexpected_limit: u32,
+    /// Never read another rank's memory, as where the kernel refuses it (for tests: `VMPI_NO_CMA`).
+    pub single_copy: u32,
+}
+
+impl Default for JobConfig {
+    fn default() -> JobConfig {
+        JobConfig {
+            ranks: 1,
+            eager_limit_bytes: 16384,
+            inbox_cells: 256,
+            slots: 65536,
+            unexpected: 65536,
+            slab_bytes: 8 << 20,
+            cells: 1024,
+            unexpected_limit: 4096,
+            single_copy: 1,
+        }
+    }
+}
+
+#[repr(C)]
+struct JobHeader {
+    config: JobConfigWords,
+    /// Communicators made so far.
+    communicators: AtomicU32,
+    /// Collective cells in use, a bit each.
+    cells: [AtomicU64; MAX_CELLS / 64],
+}
+
+/// Most collective cells of a job.
+const MAX_CELLS: usize = 1024;
+
+/// A matching context names its communicator's collective cell: bit 0 is the plane, then the cell + 1 (0: none) in
+/// `CELL_BITS` bits, then a serial number. MPI_COMM_WORLD is context 0 and has cell 0; MPI_COMM_SELF is context 2.
+const CELL_BITS: u32 = 11;
+const CELL_MASK: u32 = (1 << CELL_BITS) - 1;
+
+#[repr(C)]
+#[derive(Copy, Clone)]
+struct JobConfigWords {
+    ranks: u32,
+    eager_limit_bytes: u32,
+    inbox_cells: u32,
+    slots: u32,
+    unexpected: u32,
+    cells: u32,
+    slab_bytes: u64,
+    unexpected_limit: u32,
+    single_copy: u32,
+}
+
+const HEADER_AT: u64 = size_of::<Head>() as u64;
+const LAYOUT: u64 = layout_hash(&[
+    2,
+    size_of::<JobHeader>() as u64,
+    size_of::<Ends>() as u64,
+    size_of::<Cell>() as u64,
+    size_of::<QueueHead>() as u64,
+    size_of::<Slot>() as u64,
+    size_of::<Unexpected>() as u64,
+    size_of::<SlabHead>() as u64,
+    CELL_BYTES,
+    BINS as u64,
+]);
+
+/// Where a rank's parts begin, relative to its area.
+#[derive(Copy, Clone)]
+struct Areas {
+    slab_head: u64,
+    queue_head: u64,
+    bins: u64,
+    ring: u64,
+    slots: u64,
+    unexpected: u64,
+    slab: u64,
+    stride: u64,
+}
+
+impl Areas {
+    fn of(config: &JobConfig) -> Areas {
+        let mut at = 0u64;
+        let mut take = |bytes: u64, align: u64| {
+            at = at.next_multiple_of(align);
+            let start = at;
+            at += bytes;
+            start
+        };
+        take(size_of::<Ends>() as u64, 64); // at 0
+        let slab_head = take(size_of::<SlabHead>() as u64, 64);
+        let queue_head = take(size_of::<QueueHead>() as u64, 64);
+        let bins = take((BINS * size_of::<Bin>()) as u64, 64);
+        let ring = take(u64::from(config.inbox_cells) * size_of::<Cell>() as u64, 64);
+        let slots = take(u64::from(config.slots) * size_of::<Slot>() as u64, 64);
+        let unexpected = take(u64::from(config.unexpected) * size_of::<Unexpected>() as u64, 64);
+        let slab = take(config.slab_bytes, 4096);
+        let stride = take(0, 4096);
+        Areas { slab_head, queue_head, bins, ring, slots, unexpected, slab, stride }
+    }
+}
+
+/// A mapped job segment.
+pub struct JobSegment {
+    config: JobConfig,
+    areas: Areas,
+    ranks_at: u64,
+    segment: Segment,
+}
+
+fn cells_bytes(config: &JobConfig) -> u64 {
+    u64::from(config.cells) * CELL_BYTES
+}
+
+impl JobSegment {
+    pub fn create(config: &JobConfig) -> Result<JobSegment, SegmentError> {
+        let areas = Areas::of(config);
+        let ranks_at = 4096 + cells_bytes(config);
+        let segment = Segment::create("job", LAYOUT, ranks_at + areas.stride * u64::from(config.ranks))?;
+        let words = JobConfigWords {
+            ranks: config.ranks,
+            eager_limit_bytes: config.eager_limit_bytes,
+            inbox_cells: config.inbox_cells,
+            slots: config.slots,
+            unexpected: config.unexpected,
+            cells: config.cells,
+            slab_bytes: config.slab_bytes,
+            unexpected_limit: config.unexpected_limit,
+            single_copy: config.single_copy,
+        };
+        let header = segment.at(HEADER_AT, size_of::<JobHeader>()).cast::<JobHeader>();
+        let cells = [const { AtomicU64::new(0) }; MAX_CELLS / 64];
+        cells[0].store(1, Ordering::Relaxed); // MPI_COMM_WORLD's
+        // SAFETY: inside the fresh mapping, aligned, not yet shared.
+        unsafe { header.write(JobHeader { config: words, communicators: AtomicU32::new(1), cells }) };
+        Ok(JobSegment { config: *config, areas, ranks_at, segment })
+    }
+
+    pub fn map(fd: OwnedFd) -> Result<JobSegment, SegmentError> {
+        let segment = Segment::map("job", LAYOUT, fd)?;
+        // SAFETY: a mapping is at least a page; the words are read once, before use.
+        let words = unsafe { segment.at(HEADER_AT, size_of::<JobConfigWords>()).cast::<JobConfigWords>().read() };
+        let config = JobConfig {
+            ranks: words.ranks,
+            eager_limit_bytes: words.eager_limit_bytes,
+            inbox_cells: words.inbox_cells,
+            slots: words.slots,
+            unexpected: words.unexpected,
+            cells: words.cells,
+            slab_bytes: words.slab_bytes,
+            unexpected_limit: words.unexpected_limit,
+            single_copy: words.single_copy,
+        };
+        let areas = Areas::of(&config);
+        let ranks_at = 4096 + cells_bytes(&config);
+        let expected = ranks_at + areas.stride * u64::from(config.ranks);
+        if segment.bytes() as u64 != expected || !config.inbox_cells.is_power_of_two() {
+            return Err(SegmentError::Size { expected, found: segment.bytes() as u64 });
+        }
+        Ok(JobSegment { config, areas, ranks_at, segment })
+    }
+
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.segment.fd()
+    }
+
+    #[inline]
+    pub fn config(&self) -> &JobConfig {
+        &self.config
+    }
+
+    fn header(&self) -> &JobHeader {
+        // SAFETY: inside the mapping, aligned; what changes in it is atomic.
+        unsafe { self.segment.at(HEADER_AT, size_of::<JobHeader>()).cast::<JobHeader>().as_ref() }
+    }
+
+    /// A pair of matching contexts that no other living communicator has; the first one.
+    pub fn new_context(&self) -> u32 {
+        // Serial numbers start at 1, so that none meets MPI_COMM_WORLD's or MPI_COMM_SELF's context.
+        let serial = self.header().communicators.fetch_add(1, Ordering::Relaxed) % ((1 << (31 - CELL_BITS)) - 1) + 1;
+        let cell = self.take_cell().map_or(0, |cell| cell + 1);
+        (serial << (CELL_BITS + 1)) | (cell << 1)
+    }
+
+    fn take_cell(&self) -> Option<u32> {
+        let limit = self.config.cells.min(MAX_CELLS as u32);
+        for (index, word) in self.header().cells.iter().enumerate() {
+            let mut bits = word.load(Ordering::Relaxed);
+            while bits != u64::MAX {
+                let bit = bits.trailing_ones();
+                let cell = index as u32 * 64 + bit;
+                if cell >= limit {
+                    return None;
+                }
+                match word.compare_exchange(bits, bits | 1 << bit, Ordering::AcqRel, Ordering::Relaxed) {
+                    Ok(_) => return Some(cell),
+                    Err(now) => bits = now,
+                }
+            }
+        }
+        None
+    }
+
+    /// The collective cell of the communicator with this context and `size` ranks, if it has one.
+    #[inline]
+    pub fn cell(&self, context: u32, size: u32) -> Option<CollectiveCell<'_>> {
+        let number = self.cell_number(context)?;
+        let at = self.segment.at(4096 + u64::from(number) * CELL_BYTES, CELL_BYTES as usize);
+        // SAFETY: inside the mapping, aligned; the head is atomics only; the data follows it.
+        let (head, data) = unsafe { (at.cast::<CellHead>().as_ref(), at.as_ptr().add(size_of::<CellHead>())) };
+        Some(CollectiveCell { head, data, size })
+    }
+
+    /// The number of that cell.
+    #[inline]
+    pub fn cell_number(&self, context: u32) -> Option<u32> {
+        let number = if context == 0 { 0 } else { ((context >> 1) & CELL_MASK).checked_sub(1)? };
+        (number < self.config.cells).then_some(number)
+    }
+
+    /// A member frees its communicator of `members` processes; the last one gives the cell back.
+    pub fn release_context(&self, context: u32, members: u32) {
+        let Some(number) = self.cell_number(context) else { return };
+        if let Some(cell) = self.cell(context, members)
+            && cell.release(members)
+        {
+            self.header().cells[number as usize / 64].fetch_and(!(1 << (number % 64)), Ordering::AcqRel);
+        }
+    }
+
+    fn area(&self, rank: u32) -> *mut u8 {
+        assert!(rank < self.config.ranks, "rank {rank} out of range");
+        self.segment.at(self.ranks_at + u64::from(rank) * self.areas.stride, self.areas.stride as usize).as_ptr()
+    }
+
+    /// The inbox of a rank.
+    #[inline]
+    pub fn inbox(&self, rank: u32) -> Inbox<'_> {
+        let area = self.area(rank);
+        // SAFETY: the area is mapped whole and laid out by `Areas`; both parts are made for sharing.
+        unsafe {
+            Inbox {
+                ends: &*area.cast::<Ends>(),
+                cells: std::slice::from_raw_parts(
+                    area.add(self.areas.ring as usize).cast::<Cell>(),
+                    self.config.inbox_cells as usize,
+                ),
+            }
+        }
+    }
+
+    /// The matching queues of a rank.
+    ///
+    /// # Safety
+    /// The caller owns them (`sched::RunState`) for as long as it uses the result.
+    #[inline]
+    pub unsafe fn queues(&self, rank: u32) -> Queues<'_> {
+        let area = self.area(rank);
+        // SAFETY: all parts are inside the area; exclusive access is the caller's promise.
+        unsafe {
+            Queues {
+                inbox: self.inbox(rank),
+                head: &mut *area.add(self.areas.queue_head as usize).cast::<QueueHead>(),
+                bins: &mut *area.add(self.areas.bins as usize).cast::<[Bin; BINS]>(),
+                slots: std::slice::from_raw_parts_mut(
+                    area.add(self.areas.slots as usize).cast::<Slot>(),
+                    self.config.slots as usize,
+                ),
+                unexpected: std::slice::from_raw_parts_mut(
+                    area.add(self.areas.unexpected as usize).cast::<Unexpected>(),
+                    self.config.unexpected as usize,
+                ),
+            }
+        }
+    }
+
+    /// The slab region of a rank.
+    #[inline]
+    pub fn slab(&self, rank: u32) -> Slab<'_> {
+        let area = self.area(rank);
+        Slab {
+            // SAFETY: inside the area, aligned; atomics only.
+            head: unsafe { &*area.add(self.areas.slab_head as usize).cast::<SlabHead>() },
+            base: self.segment.at(0, 0).as_ptr(),
+            start: self.ranks_at + u64::from(rank) * self.areas.stride + self.areas.slab,
+            bytes: self.config.slab_bytes,
+        }
+    }
+
+    /// Address of `len` bytes at a slab offset of rank `from`; `None` if it is not inside that rank's slab.
+    #[inline]
+    pub fn block(&self, from: u32, offset: u64, len: u64) -> Option<*mut u8> {
+        let slab = (from < self.config.ranks).then(|| self.slab(from))?;
+        let inside = offset >= slab.start && offset.checked_add(len)? <= slab.start + slab.bytes;
+        inside.then(|| self.segment.at(offset, len as usize).as_ptr())
+    }
+}

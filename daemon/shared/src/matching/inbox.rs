@@ -1,0 +1,127 @@
+//! The ring into which deliverers push a rank's envelopes: many producers, one consumer (the owner of the queues).
+//!
+//! Each cell's sequence word says whose turn it is (Vyukov's bounded queue, counted so that all-zero is an empty ring).
+//! Death story: a producer that dies between taking a cell and publishing it blocks the ring; its death ends the job.
+
+use super::envelope::Envelope;
+use crate::mem::sync::{AtomicU32, AtomicU64, Ordering};
+use std::cell::UnsafeCell;
+
+/// The ring's two ends.
+#[repr(C, align(64))]
+#[derive(Default)]
+pub struct Ends {
+    /// Next cell to fill; producers, CAS.
+    pub head: AtomicU64,
+    reserved0: [u64; 7],
+    /// Next cell to empty; the consumer. Read by producers that want to know whether there is room.
+    pub tail: AtomicU64,
+    /// A producer waits for room; set by producers, taken by the consumer after it has made room.
+    pub space_wanted: AtomicU32,
+    /// Unexpected messages that the rank holds; the consumer. A hint for senders, who then wait until they are matched.
+    pub unexpected: AtomicU32,
+    reserved2: [u64; 6],
+}
+
+/// One cell.
+#[repr(C, align(64))]
+pub struct Cell {
+    /// Turn: 2 * lap for "empty in this lap", 2 * lap + 1 for "full".
+    turn: AtomicU64,
+    envelope: UnsafeCell<Envelope>,
+}
+
+impl Default for Cell {
+    fn default() -> Cell {
+        Cell { turn: AtomicU64::new(0), envelope: UnsafeCell::new(Envelope::EMPTY) }
+    }
+}
+
+#[cfg(not(feature = "model"))]
+const _: () = assert!(size_of::<Cell>() == 192);
+#[cfg(not(feature = "model"))]
+const _: () = assert!(size_of::<Ends>() == 128);
+
+/// A full ring: an ordinary answer.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Full;
+
+/// A rank's inbox; `cells.len()` is a power of two.
+#[derive(Copy, Clone)]
+pub struct Inbox<'a> {
+    pub ends: &'a Ends,
+    pub cells: &'a [Cell],
+}
+
+// SAFETY: a cell's envelope is touched only by the producer that took the cell or by the consumer, told apart by `turn`.
+unsafe impl Sync for Cell {}
+
+impl Inbox<'_> {
+    #[inline]
+    fn place(&self, position: u64) -> (&Cell, u64) {
+        let size = self.cells.len() as u64;
+        (&self.cells[(position & (size - 1)) as usize], position / size)
+    }
+
+    /// Append an envelope. No syscall, no lock.
+    #[inline]
+    pub fn push(&self, envelope: &Envelope) -> Result<(), Full> {
+        let mut position = self.ends.head.load(Ordering::Relaxed);
+        loop {
+            let (cell, lap) = self.place(position);
+            let turn = cell.turn.load(Ordering::Acquire); // SYNC C: with pop's release
+            if turn == 2 * lap {
+                match self.ends.head.compare_exchange_weak(
+                    position,
+                    position + 1,
+                    Ordering::Relaxed,
+                    Ordering::Relaxed,
+                ) {
+                    Ok(_) => {
+                        // SAFETY: taking the position made this producer the cell's only user until `turn` changes.
+                        envelope.copy_to(unsafe { &mut *cell.envelope.get() });
+                        cell.turn.store(2 * lap + 1, Ordering::Release); // SYNC D: with pop's acquire
+                        return Ok(());
+                    }
+                    Err(now) => position = now,
+                }
+            } else if turn < 2 * lap {
+                return Err(Full);
+            } else {
+                position = self.ends.head.load(Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Is there an envelope to take? For anyone; only a hint unless the caller owns the queues.
+    #[inline]
+    pub fn has_mail(&self) -> bool {
+        let tail = self.ends.tail.load(Ordering::SeqCst);
+        let (cell, lap) = self.place(tail);
+        cell.turn.load(Ordering::SeqCst) == 2 * lap + 1
+    }
+
+    /// Is there room for one more? A hint.
+    pub fn has_space(&self) -> bool {
+        let (cell, lap) = self.place(self.ends.head.load(Ordering::SeqCst));
+        cell.turn.load(Ordering::SeqCst) >= 2 * lap
+    }
+
+    /// Look at the oldest envelope and, if `take` returns true, remove it. False: nothing there, or `take` declined.
+    /// Only the owner of the queues calls this.
+    #[inline]
+    pub fn pop_if(&self, take: impl FnOnce(&Envelope) -> bool) -> bool {
+        let tail = self.ends.tail.load(Ordering::Relaxed);
+        let (cell, lap) = self.place(tail);
+        if cell.turn.load(Ordering::Acquire) != 2 * lap + 1 {
+            return false; // SYNC D
+        }
+        // SAFETY: the turn says full: producers keep off until it changes, and there is one consumer.
+        if !take(unsafe { &*cell.envelope.get() }) {
+            return false;
+        }
+        cell.turn.store(2 * (lap + 1), Ordering::Release); // SYNC C
+        self.ends.tail.store(tail + 1, Ordering::SeqCst);
+        true
+    }
+}

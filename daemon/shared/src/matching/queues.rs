@@ -1,0 +1,569 @@
+//! A rank's matching queues: posted receives, unexpected messages, request slots. Reached only by their owner.
+//!
+//! Receives that name source and tag, and all unexpected messages, hang in bins by (context, source, tag); receives with
+//! a wildcard hang in a list of their own, and posting order decides between the two. Unexpected messages hang in a
+//! second list in order of arrival for wildcard receives and probes. So hundreds of either cost nothing extra.
+
+use super::envelope::{Envelope, FLAG_SYNC, kind};
+use super::inbox::Inbox;
+use super::request::{self, ANY_SOURCE, ANY_TAG, FLAG_AWAITED, FLAG_MESSAGE, FLAG_WAKE, Slot, accepts, outcome, state};
+use super::transfer::{Mover, Transfer};
+use crate::mem::sync::Ordering;
+
+/// Number of bins (a power of two).
+pub const BINS: usize = 256;
+
+/// First and last of a list; index + 1, 0 for none.
+#[repr(C)]
+#[derive(Copy, Clone, Default)]
+pub struct List {
+    pub first: u32,
+    pub last: u32,
+}
+
+/// One bin.
+#[repr(C)]
+#[derive(Copy, Clone, Default)]
+pub struct Bin {
+    pub posted: List,
+    pub unexpected: List,
+}
+
+/// The rest of a rank's matching state. Plain memory, all-zero at the start.
+#[repr(C, align(64))]
+#[derive(Copy, Clone, Default)]
+pub struct QueueHead {
+    /// Completions of awaited requests that are still missing; counts while `waiting`.
+    pub wait_count: u32,
+    pub waiting: u32,
+    /// Something happened that only the rank itself can go on with.
+    pub wake: u32,
+    pub slots_used: u32,
+    pub slots_free: u32,
+    pub unexpected_used: u32,
+    pub unexpected_free: u32,
+    /// Unexpected messages now (a hint for senders) .
+    pub unexpected_count: u32,
+    /// Posted receives with a wildcard.
+    pub wild: List,
+    /// Unexpected messages in order of arrival.
+    pub arrived: List,
+    /// Requests that the rank itself must go on with.
+    pub service: List,
+    /// Next posting order.
+    pub order: u64,
+    /// A blocking probe waits for this.
+    pub probe_active: u32,
+    pub probe_context: u32,
+    pub probe_source: i32,
+    pub probe_tag: i32,
+    /// Requests in use.
+    pub slots_live: u32,
+    pub reserved: [u32; 7],
+}
+
+/// An unexpected message.
+#[repr(C, align(64))]
+#[derive(Copy, Clone)]
+pub struct Unexpected {
+    pub envelope: Envelope,
+    /// Links in its bin (or the free list).
+    pub next: u32,
+    pub prev: u32,
+}
+
+/// Links in the list of arrival order live beside, so that an entry fills three cache lines.
+const _: () = assert!(size_of::<Unexpected>() == 192);
+
+/// What tending or draining found out.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// The rank's wait is over, or it must do something itself.
+    Ready,
+    /// It goes on waiting.
+    Wait,
+}
+
+/// Answers that matching makes necessary: (rank, envelope). Delivered by the caller when it has let go of the queues.
+pub type Outgoing = Vec<(u32, Envelope)>;
+
+/// View of a rank's queues.
+pub struct Queues<'a> {
+    pub inbox: Inbox<'a>,
+    pub head: &'a mut QueueHead,
+    pub bins: &'a mut [Bin; BINS],
+    pub slots: &'a mut [Slot],
+    pub unexpected: &'a mut [Unexpected],
+}
+
+#[inline]
+fn bin_of(context: u32, source: i32, tag: i32) -> usize {
+    let mix = (u64::from(context) << 40) ^ (u64::from(source as u32) << 20) ^ u64::from(tag as u32);
+    (mix.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize & (BINS - 1)
+}
+
+impl Queues<'_> {
+    /// A fresh request slot; `None` if all are in use.
+    pub fn take_slot(&mut self) -> Option<u32> {
+        let index = match self.head.slots_free {
+            0 => {
+                let index = self.head.slots_used;
+                if index as usize >= self.slots.len() {
+                    return None;
+                }
+                self.head.slots_used += 1;
+                index
+            }
+            free => {
+                self.head.slots_free = self.slots[free as usize - 1].next;
+                free - 1
+            }
+        };
+        let slot = &mut self.slots[index as usize];
+        slot.state = state::FREE;
+        slot.flags = 0;
+        slot.next = 0;
+        slot.prev = 0;
+        slot.next_service = 0;
+        slot.outcome = outcome::GOOD;
+        slot.blocks = 0;
+        slot.progress = 0;
+        slot.remote = 0;
+        slot.len = 0;
+        slot.matched_source = ANY_SOURCE;
+        self.head.slots_live += 1;
+        Some(index)
+    }
+
+    pub fn free_slot(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        slot.state = state::FREE;
+        slot.next = self.head.slots_free;
+        self.head.slots_free = index + 1;
+        self.head.slots_live -= 1;
+    }
+
+    /// Post the receive in slot `index` (context, source, tag, buffer filled in): match it or queue it.
+    pub fn post(&mut self, index: u32, mover: &mut dyn Mover, out: &mut Outgoing) {
+        let (context, source, tag) = {
+            let slot = &mut self.slots[index as usize];
+            slot.order = self.head.order;
+            (slot.context, slot.source, slot.tag)
+        };
+        self.head.order += 1;
+        if let Some(entry) = self.find_unexpected(context, source, tag) {
+            let envelope = self.take_unexpected(entry);
+            self.matched(index, &envelope, mover, out);
+            return;
+        }
+        self.slots[index as usize].state = state::POSTED;
+        let mut list = *self.posted_list(context, source, tag);
+        self.append_posted(&mut list, index);
+        *self.posted_list(context, source, tag) = list;
+    }
+
+    /// Give slot `index` the message of `envelope` (a matched probe's).
+    pub fn assign(&mut self, index: u32, envelope: &Envelope, mover: &mut dyn Mover, out: &mut Outgoing) {
+        self.matched(index, envelope, mover, out);
+    }
+
+    /// Take a posted receive back. False if it has matched.
+    pub fn cancel(&mut self, index: u32) -> bool {
+        let slot = self.slots[index as usize];
+        if slot.state != state::POSTED {
+            return false;
+        }
+        let mut list = *self.posted_list(slot.context, slot.source, slot.tag);
+        self.unlink_posted(&mut list, index);
+        *self.posted_list(slot.context, slot.source, slot.tag) = list;
+        self.slots[index as usize].state = state::CANCELLED;
+        self.completed(index);
+        true
+    }
+
+    /// The oldest unexpected message that a receive for (context, source, tag) would take; index.
+    pub fn find_unexpected(&self, context: u32, source: i32, tag: i32) -> Option<u32> {
+        if source != ANY_SOURCE && tag != ANY_TAG {
+            let mut at = self.bins[bin_of(context, source, tag)].unexpected.first;
+            while at != 0 {
+                let entry = &self.unexpected[at as usize - 1];
+                let e = &entry.envelope;
+                if e.context == context && e.source == source && e.tag == tag {
+                    return Some(at - 1);
+                }
+                at = entry.next;
+            }
+            return None;
+        }
+        let mut at = self.head.arrived.first;
+        while at != 0 {
+            let entry = &self.unexpected[at as usize - 1];
+            let e = &entry.envelope;
+            if e.context == context && accepts(source, tag, e.source, e.tag) {
+                return Some(at - 1);
+            }
+            at = arrival_next(e);
+        }
+        None
+    }
+
+    /// Remove an unexpected message.
+    pub fn take_unexpected(&mut self, index: u32) -> Envelope {
+        let entry = self.unexpected[index as usize];
+        let e = entry.envelope;
+        let bin = bin_of(e.context, e.source, e.tag);
+        match entry.prev {
+            0 => self.bins[bin].unexpected.first = entry.next,
+            prev => self.unexpected[prev as usize - 1].next = entry.next,
+        }
+        match entry.next {
+            0 => self.bins[bin].unexpected.last = entry.prev,
+            next => self.unexpected[next as usize - 1].prev = entry.prev,
+        }
+        let (next, prev) = (arrival_next(&e), arrival_prev(&e));
+        match prev {
+            0 => self.head.arrived.first = next,
+            prev => set_arrival_next(&mut self.unexpected[prev as usize - 1].envelope, next),
+        }
+        match next {
+            0 => self.head.arrived.last = prev,
+            next => set_arrival_prev(&mut self.unexpected[next as usize - 1].envelope, prev),
+        }
+        self.unexpected[index as usize].next = self.head.unexpected_free;
+        self.head.unexpected_free = index + 1;
+        self.head.unexpected_count -= 1;
+        self.inbox.ends.unexpected.store(self.head.unexpected_count, Ordering::Relaxed);
+        e
+    }
+
+    /// Take everything out of the inbox: match, queue, complete. `out` collects answers for other ranks.
+    pub fn drain(&mut self, mover: &mut dyn Mover, out: &mut Outgoing) -> Verdict {
+        let inbox = self.inbox;
+        while inbox.pop_if(|envelope| self.accept(envelope, mover, out)) {}
+        if self.head.wake != 0 || (self.head.waiting != 0 && self.head.wait_count == 0) {
+            Verdict::Ready
+        } else {
+            Verdict::Wait
+        }
+    }
+
+    /// Handle one envelope; false leaves it in the inbox (no room for it, or only the rank itself can take it).
+    fn accept(&mut self, envelope: &Envelope, mover: &mut dyn Mover, out: &mut Outgoing) -> bool {
+        match envelope.kind {
+            kind::INLINE | kind::SLAB | kind::RTS => match self.find_posted(envelope) {
+                Some(index) => {
+                    self.matched(index, envelope, mover, out);
+                    true
+                }
+                None => self.queue_unexpected(envelope),
+            },
+            kind::FIN => {
+                if let Some(slot) = self.slots.get_mut(envelope.request as usize)
+                    && matches!(slot.state, state::SENT | state::TO_PUSH)
+                {
+                    slot.state = state::COMPLETE;
+                    slot.outcome = envelope.peer_request;
+                    self.completed(envelope.request);
+                }
+                true
+            }
+            kind::PULL => {
+                if let Some(slot) = self.slots.get_mut(envelope.request as usize)
+                    && slot.state == state::SENT
+                {
+                    slot.state = state::TO_PUSH;
+                    slot.from = envelope.from;
+                    slot.peer_request = envelope.peer_request;
+                    slot.progress = envelope.offset;
+                    self.serve(envelope.request);
+                }
+                true
+            }
+            kind::PIECE => {
+                if !mover.is_owner() {
+                    self.head.wake = 1;
+                    return false;
+                }
+                self.piece(envelope, mover, out);
+                true
+            }
+            kind::WAKE => {
+                self.head.wake = 1;
+                true
+            }
+            _ => true, // not one of ours: scribbled; drop it
+        }
+    }
+
+    /// A piece of a pulled message has come; the owner copies it in and asks for more.
+    fn piece(&mut self, envelope: &Envelope, mover: &mut dyn Mover, out: &mut Outgoing) {
+        let index = envelope.request;
+        let Some(slot) = self.slots.get_mut(index as usize).filter(|s| s.state == state::PULLING) else { return };
+        mover.piece(envelope, slot);
+        slot.progress = envelope.offset + envelope.len;
+        let wanted = slot.len.min(slot.capacity);
+        if slot.progress >= wanted {
+            slot.state = state::COMPLETE;
+            out.push((slot.from, answer(kind::FIN, slot.peer_request)));
+            self.completed(index);
+        } else if envelope.flags & super::transfer::FLAG_LAST_OF_WINDOW != 0 {
+            let mut pull = answer(kind::PULL, slot.peer_request);
+            pull.from = mover.rank();
+            pull.peer_request = index;
+            pull.offset = slot.progress;
+            out.push((slot.from, pull));
+        }
+    }
+
+    /// The receive `index` takes the message of `envelope`.
+    fn matched(&mut self, index: u32, envelope: &Envelope, mover: &mut dyn Mover, out: &mut Outgoing) {
+        let slot = &mut self.slots[index as usize];
+        slot.from = envelope.from;
+        slot.matched_source = envelope.source;
+        slot.matched_tag = envelope.tag;
+        slot.len = envelope.len;
+        slot.peer_request = envelope.request;
+        match envelope.kind {
+            kind::RTS => {
+                slot.remote = envelope.addr;
+                slot.remote_blocks = envelope.blocks;
+                match mover.transfer(envelope, slot) {
+                    Transfer::Done => {
+                        slot.state = state::COMPLETE;
+                        out.push((envelope.from, answer(kind::FIN, envelope.request)));
+                    }
+                    Transfer::Failed(errno) => {
+                        slot.state = state::COMPLETE;
+                        slot.outcome = outcome::ERRNO | errno as u32;
+                        let mut fin = answer(kind::FIN, envelope.request);
+                        fin.peer_request = slot.outcome;
+                        out.push((envelope.from, fin));
+                    }
+                    Transfer::Refused => {
+                        slot.state = state::PULLING;
+                        slot.progress = 0;
+                        let mut pull = answer(kind::PULL, envelope.request);
+                        pull.from = mover.rank();
+                        pull.peer_request = index;
+                        out.push((envelope.from, pull));
+                        return;
+                    }
+                    Transfer::LeaveToOwner => {
+                        slot.state = state::TO_PULL;
+                        self.serve(index);
+                        return;
+                    }
+                }
+            }
+            _ => {
+                let len = envelope.inline_len();
+                slot.inline[..len].copy_from_slice(&envelope.inline[..len]);
+                slot.remote = if envelope.kind == kind::SLAB { envelope.addr } else { 0 };
+                slot.state = state::ARRIVED;
+                if envelope.flags & FLAG_SYNC != 0 {
+                    out.push((envelope.from, answer(kind::FIN, envelope.request)));
+                }
+            }
+        }
+        self.completed(index);
+    }
+
+    /// Go on with a request of the service list, by the rank itself. `None`: the list is empty.
+    pub fn next_service(&mut self) -> Option<u32> {
+        let first = self.head.service.first;
+        if first == 0 {
+            return None;
+        }
+        let next = self.slots[first as usize - 1].next_service;
+        self.slots[first as usize - 1].next_service = 0;
+        self.head.service.first = next;
+        if next == 0 {
+            self.head.service.last = 0;
+        }
+        Some(first - 1)
+    }
+
+    /// The owner pulls the data of a TO_PULL request.
+    pub fn pull(&mut self, index: u32, mover: &mut dyn Mover, out: &mut Outgoing) {
+        let slot = &self.slots[index as usize];
+        let mut envelope = Envelope::EMPTY;
+        envelope.kind = kind::RTS;
+        envelope.from = slot.from;
+        envelope.source = slot.matched_source;
+        envelope.tag = slot.matched_tag;
+        envelope.len = slot.len;
+        envelope.request = slot.peer_request;
+        envelope.addr = slot.remote;
+        envelope.blocks = slot.remote_blocks;
+        self.matched(index, &envelope, mover, out);
+    }
+
+    fn serve(&mut self, index: u32) {
+        self.slots[index as usize].next_service = 0;
+        match self.head.service.last {
+            0 => self.head.service.first = index + 1,
+            last => self.slots[last as usize - 1].next_service = index + 1,
+        }
+        self.head.service.last = index + 1;
+        self.head.wake = 1;
+    }
+
+    /// Account for a completion.
+    fn completed(&mut self, index: u32) {
+        let flags = self.slots[index as usize].flags;
+        if flags & FLAG_AWAITED != 0 {
+            self.head.wait_count = self.head.wait_count.saturating_sub(1);
+        }
+        if flags & FLAG_WAKE != 0 {
+            self.head.wake = 1;
+        }
+    }
+
+    fn posted_list(&mut self, context: u32, source: i32, tag: i32) -> &mut List {
+        if source == ANY_SOURCE || tag == ANY_TAG {
+            &mut self.head.wild
+        } else {
+            &mut self.bins[bin_of(context, source, tag)].posted
+        }
+    }
+
+    fn append_posted(&mut self, list: &mut List, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        slot.next = 0;
+        slot.prev = list.last;
+        match list.last {
+            0 => list.first = index + 1,
+            last => self.slots[last as usize - 1].next = index + 1,
+        }
+        list.last = index + 1;
+    }
+
+    fn unlink_posted(&mut self, list: &mut List, index: u32) {
+        let Slot { next, prev, .. } = self.slots[index as usize];
+        match prev {
+            0 => list.first = next,
+            prev => self.slots[prev as usize - 1].next = next,
+        }
+        match next {
+            0 => list.last = prev,
+            next => self.slots[next as usize - 1].prev = prev,
+        }
+    }
+
+    /// The posted receive that takes this message, unlinked: the one posted first among bin and wildcards.
+    fn find_posted(&mut self, envelope: &Envelope) -> Option<u32> {
+        let bin = bin_of(envelope.context, envelope.source, envelope.tag);
+        let scan = |first: u32| {
+            let mut at = first;
+            while at != 0 {
+                let slot = &self.slots[at as usize - 1];
+                if slot.context == envelope.context && accepts(slot.source, slot.tag, envelope.source, envelope.tag) {
+                    return Some((slot.order, at - 1));
+                }
+                at = slot.next;
+            }
+            None
+        };
+        let exact = scan(self.bins[bin].posted.first);
+        let wild = scan(self.head.wild.first);
+        let (is_wild, index) = match (exact, wild) {
+            (Some((e, index)), Some((w, _))) if e < w => (false, index),
+            (_, Some((_, index))) => (true, index),
+            (Some((_, index)), None) => (false, index),
+            (None, None) => return None,
+        };
+        let mut list = if is_wild { self.head.wild } else { self.bins[bin].posted };
+        self.unlink_posted(&mut list, index);
+        if is_wild {
+            self.head.wild = list;
+        } else {
+            self.bins[bin].posted = list;
+        }
+        Some(index)
+    }
+
+    fn queue_unexpected(&mut self, envelope: &Envelope) -> bool {
+        let index = match self.head.unexpected_free {
+            0 => {
+                let index = self.head.unexpected_used;
+                if index as usize >= self.unexpected.len() {
+                    // The rank must take some first.
+                    self.head.wake = 1;
+                    return false;
+                }
+                self.head.unexpected_used += 1;
+                index
+            }
+            free => {
+                self.head.unexpected_free = self.unexpected[free as usize - 1].next;
+                free - 1
+            }
+        };
+        let bin = bin_of(envelope.context, envelope.source, envelope.tag);
+        let arrived_last = self.head.arrived.last;
+        let bin_last = self.bins[bin].unexpected.last;
+        let entry = &mut self.unexpected[index as usize];
+        envelope.copy_to(&mut entry.envelope);
+        entry.next = 0;
+        entry.prev = bin_last;
+        set_arrival_next(&mut entry.envelope, 0);
+        set_arrival_prev(&mut entry.envelope, arrived_last);
+        match bin_last {
+            0 => self.bins[bin].unexpected.first = index + 1,
+            last => self.unexpected[last as usize - 1].next = index + 1,
+        }
+        self.bins[bin].unexpected.last = index + 1;
+        match arrived_last {
+            0 => self.head.arrived.first = index + 1,
+            last => set_arrival_next(&mut self.unexpected[last as usize - 1].envelope, index + 1),
+        }
+        self.head.arrived.last = index + 1;
+        self.head.unexpected_count += 1;
+        self.inbox.ends.unexpected.store(self.head.unexpected_count, Ordering::Relaxed);
+        let head = &mut *self.head;
+        if head.probe_active != 0
+            && head.probe_context == envelope.context
+            && accepts(head.probe_source, head.probe_tag, envelope.source, envelope.tag)
+        {
+            head.wake = 1;
+        }
+        true
+    }
+
+    /// Is the request over (or arrived, to be copied out)?
+    pub fn is_over(&self, index: u32) -> bool {
+        matches!(self.slots[index as usize].state, state::ARRIVED | state::COMPLETE | state::CANCELLED)
+    }
+
+    /// Is the request a matched-probe message?
+    pub fn is_message(&self, index: u32) -> bool {
+        self.slots[index as usize].flags & FLAG_MESSAGE != 0
+    }
+}
+
+// An unexpected message is no request yet, so two of its fields that only requests use hold its arrival links.
+fn arrival_next(e: &Envelope) -> u32 {
+    e.peer_request
+}
+fn arrival_prev(e: &Envelope) -> u32 {
+    e.offset as u32
+}
+fn set_arrival_next(e: &mut Envelope, next: u32) {
+    e.peer_request = next;
+}
+fn set_arrival_prev(e: &mut Envelope, prev: u32) {
+    e.offset = u64::from(prev);
+}
+
+/// An envelope that answers about request `request` of the addressee.
+pub fn answer(kind: u8, request: u32) -> Envelope {
+    let mut envelope = Envelope::EMPTY;
+    envelope.kind = kind;
+    envelope.request = request;
+    envelope
+}
+
+const _: () = {
+    assert!(size_of::<QueueHead>() == 128);
+    assert!(request::ANY_SOURCE == -1 && request::ANY_TAG == -2);
+};

@@ -1,0 +1,87 @@
+//! Request slots: one message under way, as its rank's queues know it. In shared memory, because deliverers complete them.
+
+use super::envelope::INLINE_BYTES;
+
+/// Where a request stands. Written by the owner of the queues only.
+pub mod state {
+    pub const FREE: u32 = 0;
+    /// A receive in the posted queue.
+    pub const POSTED: u32 = 1;
+    /// A receive that matched an eager message: the payload waits in the slot or in a slab block for the rank to copy it out.
+    pub const ARRIVED: u32 = 2;
+    /// A receive that matched a ready-to-send which only the rank itself can read; in its service list.
+    pub const TO_PULL: u32 = 3;
+    /// A receive whose pieces are under way (no single copy between the two processes).
+    pub const PULLING: u32 = 4;
+    /// A send that waits for FIN.
+    pub const SENT: u32 = 5;
+    /// A send of which the receiver wants pieces; in the service list.
+    pub const TO_PUSH: u32 = 6;
+    /// Over; the data of a receive is in place.
+    pub const COMPLETE: u32 = 7;
+    /// A receive that was cancelled before it matched.
+    pub const CANCELLED: u32 = 8;
+}
+
+/// Its completion counts for what the rank waits for.
+pub const FLAG_AWAITED: u32 = 1;
+/// Its completion must wake the rank whatever it waits for (the next step of a collective).
+pub const FLAG_WAKE: u32 = 2;
+/// It is a matched-probe message, not a posted receive.
+pub const FLAG_MESSAGE: u32 = 4;
+
+/// Outcome of the copy, beside truncation (which shows as `len > capacity`).
+pub mod outcome {
+    pub const GOOD: u32 = 0;
+    /// The copy failed with errno `outcome`.
+    pub const ERRNO: u32 = 1 << 16;
+}
+
+/// A request slot. Plain memory: only the owner of the queues touches it.
+#[repr(C, align(64))]
+#[derive(Copy, Clone)]
+pub struct Slot {
+    pub state: u32,
+    pub flags: u32,
+    pub context: u32,
+    /// Source or destination as the communicator numbers it; -1 for any.
+    pub source: i32,
+    /// Tag, or -2 for any.
+    pub tag: i32,
+    /// Links in the posted queue or the free list, and in the service list; index + 1.
+    pub next: u32,
+    pub prev: u32,
+    pub next_service: u32,
+    /// Order of posting.
+    pub order: u64,
+    /// The rank's buffer: address, or address of a block list, in the rank's process.
+    pub addr: u64,
+    pub capacity: u64,
+    pub blocks: u32,
+    pub outcome: u32,
+    /// What matched.
+    pub from: u32,
+    pub matched_source: i32,
+    pub matched_tag: i32,
+    pub peer_request: u32,
+    pub len: u64,
+    /// ARRIVED: slab offset or 0; TO_PULL, TO_PUSH: address of the data (or of its block list) in the other process, or offset.
+    pub remote: u64,
+    pub remote_blocks: u32,
+    pub reserved: u32,
+    /// Bytes received so far in pieces.
+    pub progress: u64,
+    pub inline: [u8; INLINE_BYTES],
+}
+
+const _: () = assert!(size_of::<Slot>() == 256);
+
+/// Any source, any tag (the standard ABI's numbers).
+pub const ANY_SOURCE: i32 = -1;
+pub const ANY_TAG: i32 = -2;
+
+/// Does a receive for (`source`, `tag`) take a message from (`from_source`, `with_tag`)?
+#[inline]
+pub fn accepts(source: i32, tag: i32, from_source: i32, with_tag: i32) -> bool {
+    (source == ANY_SOURCE || source == from_source) && (tag == ANY_TAG || tag == with_tag)
+}

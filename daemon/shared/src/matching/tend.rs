@@ -1,0 +1,329 @@
+//! Delivering a message, and matching for the rank that gets it if that rank is suspended.
+
+use super::envelope::Envelope;
+use super::inbox::Full;
+use super::queues::{Outgoing, Queues, Verdict};
+use super::request::{self, state};
+use super::transfer::{FLAG_LAST_OF_WINDOW, RankMover, blocks_from, copy_blocks};
+use super::envelope::{INLINE_BYTES, kind};
+use crate::job::JobSegment;
+use crate::mem::slab::CLASS_BYTES;
+use crate::mem::sync::{Ordering, fence};
+use crate::node::NodeSegment;
+use crate::sched::{self, RunState, Wait, baton};
+use vmpi_cma::Block;
+
+/// A rank's end of the two segments: what it sends with and receives by. Used by one thread at a time.
+pub struct Endpoint {
+    pub node: NodeSegment,
+    pub job: JobSegment,
+    pub me: u32,
+    outgoing: Outgoing,
+}
+
+/// Largest number of slab blocks given for one PULL.
+const WINDOW_BLOCKS: u64 = 8;
+
+impl Endpoint {
+    pub fn new(node: NodeSegment, job: JobSegment, me: u32) -> Endpoint {
+        Endpoint { node, job, me, outgoing: Outgoing::new() }
+    }
+
+    /// This rank's own queues; use one result at a time.
+    #[inline]
+    pub fn queues(&self) -> Queues<'_> {
+        // SAFETY: this rank is RUNNING or AWAY while it executes library code, so the queues are its own.
+        unsafe { self.job.queues(self.me) }
+    }
+
+    /// Bring `envelope` to rank `to`; suspends while its inbox is full. Answers that this causes are delivered too.
+    pub fn deliver(&mut self, to: u32, envelope: &Envelope) {
+        self.deliver_one(to, envelope);
+        self.flush();
+    }
+
+    /// Deliver the answers that matching has left.
+    fn flush(&mut self) {
+        while let Some((to, envelope)) = self.outgoing.pop() {
+            self.deliver_one(to, &envelope);
+        }
+    }
+
+    fn deliver_one(&mut self, to: u32, envelope: &Envelope) {
+        while self.job.inbox(to).push(envelope) == Err(Full) {
+            self.await_space(to);
+        }
+        if to == self.me {
+            return;
+        }
+        fence(Ordering::SeqCst); // SYNC A: the push before the look at the state
+        self.tend(to);
+    }
+
+    /// If `rank` is suspended, match for it; make it READY if that ended its wait.
+    #[inline]
+    fn tend(&mut self, rank: u32) {
+        while baton::try_tend(&self.node, rank) {
+            let mut mover = RankMover { node: &self.node, job: &self.job, me: self.me, on: rank };
+            // SAFETY: TENDED by this process.
+            let mut queues = unsafe { self.job.queues(rank) };
+            let verdict = queues.drain(&mut mover, &mut self.outgoing);
+            let space_wait = self.node.rank(rank).wait_kind.load(Ordering::Relaxed) == Wait::Space as u32;
+            let room = space_wait && self.space_for(rank);
+            self.wake_space_waiters(rank);
+            if verdict == Verdict::Ready || room {
+                baton::make_ready(&self.node, rank);
+                return;
+            }
+            baton::end_tend(&self.node, rank);
+            if !self.job.inbox(rank).has_mail() {
+                return;
+            }
+        }
+    }
+
+    fn space_for(&self, waiter: u32) -> bool {
+        let target = self.node.rank(waiter).wait_operand.load(Ordering::Relaxed);
+        target < self.node.header().ranks && self.job.inbox(target).has_space()
+    }
+
+    /// Wait until the inbox of `to` has room: match for it if it is suspended, else suspend until it has drained.
+    #[cold]
+    fn await_space(&mut self, to: u32) {
+        if to == self.me {
+            self.drain_own();
+            return;
+        }
+        self.tend(to);
+        if self.job.inbox(to).has_space() {
+            return;
+        }
+        // While this rank waits for others they must be able to finish with it.
+        self.drain_own();
+        self.job.inbox(to).ends.space_wanted.store(1, Ordering::SeqCst);
+        let node = &self.node;
+        let inbox = self.job.inbox(to);
+        let mine = self.job.inbox(self.me);
+        node.rank(self.me).call.store(6, Ordering::Relaxed);
+        node.rank(self.me).peer.store(to as i32, Ordering::Relaxed);
+        baton::suspend(node, self.me, Wait::Space, to, || {
+            inbox.has_space() || mine.has_mail() || node.state(to) == RunState::Suspended
+        });
+    }
+
+    /// Collective cell `cell` has changed: wake those of `members` that wait for it. The caller has fenced (SYNC A).
+    pub fn wake_cell(&mut self, cell: u32, members: impl Iterator<Item = u32>) {
+        for member in members {
+            if member == self.me {
+                continue;
+            }
+            let waits = |d: &crate::node::RankDescriptor| {
+                d.wait_kind.load(Ordering::Relaxed) == Wait::Cell as u32
+                    && d.wait_operand.load(Ordering::Relaxed) == cell
+            };
+            let descriptor = self.node.rank(member);
+            if waits(descriptor) && baton::try_tend(&self.node, member) {
+                if waits(descriptor) {
+                    baton::make_ready(&self.node, member);
+                    continue;
+                }
+                baton::end_tend(&self.node, member);
+                if self.job.inbox(member).has_mail() {
+                    self.tend(member);
+                }
+            }
+            if self.node.rank(member).cell_threads.load(Ordering::SeqCst) != 0 {
+                // Several threads wait for different things there: a message wakes them all.
+                let mut wake = Envelope::EMPTY;
+                wake.kind = kind::WAKE;
+                self.deliver_one(member, &wake);
+            }
+        }
+        self.flush();
+    }
+
+    /// Suspend until somebody changes collective cell `cell` (or mail comes, or `over` says so).
+    pub fn suspend_for_cell(&self, cell: u32, call: u32, over: impl Fn() -> bool) {
+        let descriptor = self.node.rank(self.me);
+        descriptor.call.store(call, Ordering::Relaxed);
+        descriptor.peer.store(-1, Ordering::Relaxed);
+        descriptor.tag.store(-1, Ordering::Relaxed);
+        let inbox = self.job.inbox(self.me);
+        baton::suspend(&self.node, self.me, Wait::Cell, cell, || over() || inbox.has_mail());
+    }
+
+    /// Room has been made in the inbox of `rank`: wake those who wait for it.
+    fn wake_space_waiters(&self, rank: u32) {
+        let ends = self.job.inbox(rank).ends;
+        if ends.space_wanted.load(Ordering::SeqCst) == 0 || !self.job.inbox(rank).has_space() {
+            return;
+        }
+        ends.space_wanted.store(0, Ordering::SeqCst);
+        fence(Ordering::SeqCst); // SYNC A: the room before the look at the states
+        for waiter in 0..self.node.header().ranks {
+            let descriptor = self.node.rank(waiter);
+            let waits = |d: &crate::node::RankDescriptor| {
+                d.wait_kind.load(Ordering::Relaxed) == Wait::Space as u32
+                    && d.wait_operand.load(Ordering::Relaxed) == rank
+            };
+            if waiter != rank && waiter != self.me && waits(descriptor) && baton::try_tend(&self.node, waiter) {
+                if waits(descriptor) {
+                    baton::make_ready(&self.node, waiter);
+                } else {
+                    baton::end_tend(&self.node, waiter);
+                    // Mail may have come while we held it; its deliverer has left that to us.
+                    if self.job.inbox(waiter).has_mail() && baton::try_tend(&self.node, waiter) {
+                        baton::make_ready(&self.node, waiter);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Empty this rank's inbox, then deliver the answers.
+    #[inline]
+    pub fn progress(&mut self) {
+        if !self.job.inbox(self.me).has_mail() && self.outgoing.is_empty() && self.queues().head.service.first == 0 {
+            return;
+        }
+        self.drain_own();
+        self.serve();
+        self.flush();
+    }
+
+    fn drain_own(&mut self) {
+        let mut mover = RankMover { node: &self.node, job: &self.job, me: self.me, on: self.me };
+        // SAFETY: as in `queues`.
+        let mut queues = unsafe { self.job.queues(self.me) };
+        queues.drain(&mut mover, &mut self.outgoing);
+        queues.head.wake = 0;
+        self.wake_space_waiters(self.me);
+    }
+
+    /// Post a receive whose slot has been filled in.
+    pub fn post(&mut self, slot: u32) {
+        let mut mover = RankMover { node: &self.node, job: &self.job, me: self.me, on: self.me };
+        // SAFETY: as in `queues`.
+        let mut queues = unsafe { self.job.queues(self.me) };
+        queues.post(slot, &mut mover, &mut self.outgoing);
+        self.flush();
+    }
+
+    /// Let the receive in `slot` take a message that a matched probe took out of the queue.
+    pub fn assign(&mut self, slot: u32, envelope: &Envelope) {
+        let mut mover = RankMover { node: &self.node, job: &self.job, me: self.me, on: self.me };
+        // SAFETY: as in `queues`.
+        let mut queues = unsafe { self.job.queues(self.me) };
+        queues.assign(slot, envelope, &mut mover, &mut self.outgoing);
+        self.flush();
+    }
+
+    /// Go on with requests that only this rank can go on with.
+    fn serve(&mut self) {
+        while let Some(index) = self.queues().next_service() {
+            match self.queues().slots[index as usize].state {
+                state::TO_PULL => {
+                    let mut mover = RankMover { node: &self.node, job: &self.job, me: self.me, on: self.me };
+                    // SAFETY: as in `queues`.
+                    let mut queues = unsafe { self.job.queues(self.me) };
+                    queues.pull(index, &mut mover, &mut self.outgoing);
+                }
+                state::TO_PUSH => self.push_pieces(index),
+                _ => {}
+            }
+        }
+    }
+
+    /// The receiver cannot read this process: give it the next pieces through the slab.
+    #[cold]
+    fn push_pieces(&mut self, index: u32) {
+        let slot = self.queues().slots[index as usize];
+        let blocks = match slot.blocks {
+            0 => vec![Block { addr: slot.addr, len: slot.capacity }],
+            // SAFETY: this process made the list when it started the send and keeps it until the request completes.
+            n => unsafe { std::slice::from_raw_parts(slot.addr as *const Block, n as usize) }.to_vec(),
+        };
+        self.queues().slots[index as usize].state = state::SENT;
+        let piece_bytes = CLASS_BYTES[CLASS_BYTES.len() - 1];
+        let mut offset = slot.progress;
+        for step in 0..WINDOW_BLOCKS {
+            let rest = slot.capacity - offset;
+            if rest == 0 {
+                return;
+            }
+            let block = self.job.slab(self.me).take(piece_bytes);
+            let len = rest.min(if block.is_some() { piece_bytes } else { INLINE_BYTES as u64 });
+            let mut piece = Envelope::EMPTY;
+            piece.kind = kind::PIECE;
+            piece.from = self.me;
+            piece.request = slot.peer_request;
+            piece.offset = offset;
+            let last = step + 1 == WINDOW_BLOCKS || block.is_none();
+            let target = match block {
+                // The class is chosen by length on return, so a short last piece says the block's full length class.
+                Some(block) if crate::mem::slab::class_of(len) == crate::mem::slab::class_of(piece_bytes) => {
+                    piece.addr = block;
+                    self.job.block(self.me, block, len).expect("own block")
+                }
+                Some(block) => {
+                    self.job.slab(self.me).give(block, piece_bytes);
+                    match self.job.slab(self.me).take(len) {
+                        Some(small) => {
+                            piece.addr = small;
+                            self.job.block(self.me, small, len).expect("own block")
+                        }
+                        None => piece.inline.as_mut_ptr(),
+                    }
+                }
+                None => piece.inline.as_mut_ptr(),
+            };
+            piece.len = if piece.addr == 0 { len.min(INLINE_BYTES as u64) } else { len };
+            // SAFETY: the blocks are this rank's send buffer; the target has room for `piece.len` bytes.
+            unsafe {
+                copy_blocks(
+                    &[Block { addr: target as u64, len: piece.len }],
+                    &blocks_from(&blocks, offset),
+                );
+            }
+            offset += piece.len;
+            let last = last || piece.addr == 0;
+            if last {
+                piece.flags |= FLAG_LAST_OF_WINDOW;
+            }
+            self.deliver_one(slot.from, &piece);
+            if last {
+                return;
+            }
+        }
+    }
+
+    /// Suspend until a message has changed something for this rank: `wait_count` reached 0 or `wake` was set.
+    pub fn suspend(&mut self, call: u32, peer: i32, tag: i32) {
+        let descriptor = self.node.rank(self.me);
+        descriptor.call.store(call, Ordering::Relaxed);
+        descriptor.peer.store(peer, Ordering::Relaxed);
+        descriptor.tag.store(tag, Ordering::Relaxed);
+        let inbox = self.job.inbox(self.me);
+        baton::suspend(&self.node, self.me, Wait::Queues, 0, || inbox.has_mail());
+        self.queues().head.waiting = 0;
+    }
+
+    /// Prepare to wait for `missing` completions of requests flagged AWAITED.
+    pub fn arm(&mut self, missing: u32) {
+        let head = self.queues().head;
+        head.wait_count = missing;
+        head.waiting = u32::from(missing > 0);
+    }
+
+    /// Give the core to other READY ranks.
+    pub fn yield_core(&self) -> bool {
+        sched::yield_core(&self.node, self.me)
+    }
+
+    /// Does the kernel let this rank copy from `peer`? Only known after it was tried.
+    pub fn slot_state(&mut self, slot: u32) -> u32 {
+        self.queues().slots[slot as usize].state
+    }
+}
+
+const _: () = assert!(request::FLAG_AWAITED != request::FLAG_WAKE);

@@ -1,0 +1,208 @@
+//! Moving a large payload between two ranks' memories.
+
+use super::envelope::Envelope;
+use super::request::Slot;
+use crate::job::JobSegment;
+use crate::node::NodeSegment;
+use vmpi_cma::{Block, CopyError};
+
+/// The last piece that the sender gives without being asked again.
+pub const FLAG_LAST_OF_WINDOW: u8 = 2;
+
+/// What became of an attempt to move a payload.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Transfer {
+    /// The bytes are in the receive buffer (as many as fit).
+    Done,
+    /// The copy failed for good, with this errno.
+    Failed(i32),
+    /// The kernel refuses single copy between these two processes: use pieces.
+    Refused,
+    /// Neither end of the transfer is this process.
+    LeaveToOwner,
+}
+
+/// Who does the matching, and what it can do with payloads.
+pub trait Mover {
+    /// Rank that is matching.
+    fn rank(&self) -> u32;
+    /// Is it the rank whose queues these are?
+    fn is_owner(&self) -> bool;
+    /// Move the payload of a ready-to-send to where the receive `slot` wants it.
+    fn transfer(&mut self, envelope: &Envelope, slot: &Slot) -> Transfer;
+    /// Copy a piece into the receive `slot` (owner only) and give its block back.
+    fn piece(&mut self, envelope: &Envelope, slot: &Slot);
+}
+
+/// The mover of a rank: copies when one end is its own memory.
+pub struct RankMover<'a> {
+    pub node: &'a NodeSegment,
+    pub job: &'a JobSegment,
+    /// This process's rank.
+    pub me: u32,
+    /// The rank whose queues are being worked on.
+    pub on: u32,
+}
+
+impl RankMover<'_> {
+    /// The block list of one end: (address, number) as an envelope or slot tells it; `pid` 0 means this process.
+    fn blocks(&self, pid: i32, addr: u64, number: u32, len: u64) -> Result<Vec<Block>, CopyError> {
+        if number == 0 {
+            return Ok(vec![Block { addr, len }]);
+        }
+        let mut list = vec![Block { addr: 0, len: 0 }; number as usize];
+        let bytes = u64::from(number) * size_of::<Block>() as u64;
+        let into = [Block { addr: list.as_mut_ptr() as u64, len: bytes }];
+        // SAFETY: `into` is the list just allocated; Block is plain integers.
+        unsafe { read_from(pid, &into, &[Block { addr, len: bytes }])? };
+        Ok(list)
+    }
+}
+
+/// Read from a process, or from this one (`pid` 0).
+///
+/// # Safety
+/// `local` is valid for writes; with `pid` 0 `remote` is valid for reads.
+unsafe fn read_from(pid: i32, local: &[Block], remote: &[Block]) -> Result<u64, CopyError> {
+    if pid != 0 {
+        // SAFETY: passed on.
+        return unsafe { vmpi_cma::read(pid, local, remote) };
+    }
+    // SAFETY: passed on.
+    Ok(unsafe { copy_blocks(local, remote) })
+}
+
+/// Copy between two block lists of this process; they may overlap.
+///
+/// # Safety
+/// `to` is valid for writes and `from` for reads.
+pub unsafe fn copy_blocks(to: &[Block], from: &[Block]) -> u64 {
+    let (mut t, mut f, mut t_at, mut f_at, mut total) = (0, 0, 0, 0, 0);
+    while t < to.len() && f < from.len() {
+        let len = (to[t].len - t_at).min(from[f].len - f_at);
+        // SAFETY: inside both blocks.
+        unsafe {
+            std::ptr::copy((from[f].addr + f_at) as *const u8, (to[t].addr + t_at) as *mut u8, len as usize);
+        }
+        total += len;
+        t_at += len;
+        f_at += len;
+        if t_at == to[t].len {
+            t += 1;
+            t_at = 0;
+        }
+        if f_at == from[f].len {
+            f += 1;
+            f_at = 0;
+        }
+    }
+    total
+}
+
+/// The part of a block list from byte `skip` on.
+pub fn blocks_from(blocks: &[Block], mut skip: u64) -> Vec<Block> {
+    let mut rest = Vec::with_capacity(blocks.len());
+    for block in blocks {
+        if skip >= block.len {
+            skip -= block.len;
+        } else {
+            rest.push(Block { addr: block.addr + skip, len: block.len - skip });
+            skip = 0;
+        }
+    }
+    rest
+}
+
+impl Mover for RankMover<'_> {
+    fn rank(&self) -> u32 {
+        self.me
+    }
+
+    fn is_owner(&self) -> bool {
+        self.me == self.on
+    }
+
+    fn transfer(&mut self, envelope: &Envelope, slot: &Slot) -> Transfer {
+        let len = envelope.len.min(slot.capacity);
+        if len == 0 {
+            return Transfer::Done;
+        }
+        let (pull, same) = (self.me == self.on, envelope.from == self.on);
+        if !pull && envelope.from != self.me {
+            return Transfer::LeaveToOwner;
+        }
+        if self.job.config().single_copy == 0 && !same {
+            return if pull { Transfer::Refused } else { Transfer::LeaveToOwner };
+        }
+        // Pids are those of the two ends; 0 stands for this process.
+        let sender = if envelope.from == self.me { 0 } else { self.node.pid(envelope.from) };
+        let receiver = if pull { 0 } else { self.node.pid(self.on) };
+        let copied = (|| {
+            let from = self.blocks(sender, envelope.addr, envelope.blocks, envelope.len)?;
+            let mut to = self.blocks(receiver, slot.addr, slot.blocks, slot.capacity)?;
+            clip(&mut to, len);
+            // SAFETY: the block lists are those that the two ranks published for this message; this process's end is
+            // its own user buffer, which MPI's rules keep valid until the request completes.
+            unsafe {
+                if pull { read_from(sender, &to, &from) } else { vmpi_cma::write(receiver, &from, &to) }
+            }
+        })();
+        match copied {
+            Ok(n) if n >= len => Transfer::Done,
+            Ok(_) => Transfer::Failed(libc::EFAULT),
+            Err(error) if is_refusal(&error) => {
+                self.node.rank(self.me).copies_refused.fetch_add(1, crate::mem::sync::Ordering::Relaxed);
+                if pull { Transfer::Refused } else { Transfer::LeaveToOwner }
+            }
+            Err(error) => Transfer::Failed(errno(&error)),
+        }
+    }
+
+    fn piece(&mut self, envelope: &Envelope, slot: &Slot) {
+        let slab = envelope.addr != 0;
+        let source = if slab {
+            match self.job.block(envelope.from, envelope.addr, envelope.len) {
+                Some(address) => address.cast_const(),
+                None => return,
+            }
+        } else {
+            envelope.inline.as_ptr()
+        };
+        let room = slot.capacity.saturating_sub(envelope.offset);
+        let from = [Block { addr: source as u64, len: envelope.len.min(room) }];
+        if let Ok(to) = self.blocks(0, slot.addr, slot.blocks, slot.capacity) {
+            // SAFETY: the slot's blocks are this rank's receive buffer.
+            unsafe { copy_blocks(&blocks_from(&to, envelope.offset), &from) };
+        }
+        if slab {
+            self.job.slab(envelope.from).give(envelope.addr, envelope.len);
+        }
+    }
+}
+
+/// Does the kernel forbid copies between these processes (as opposed to a bad buffer)?
+fn is_refusal(error: &CopyError) -> bool {
+    matches!(error, CopyError::Refused { .. } | CopyError::Unsupported)
+}
+
+fn errno(error: &CopyError) -> i32 {
+    match error {
+        CopyError::NoSuchProcess { .. } => libc::ESRCH,
+        CopyError::Refused { .. } => libc::EPERM,
+        CopyError::Fault { .. } | CopyError::Impossible { .. } => libc::EFAULT,
+        CopyError::Unsupported => libc::ENOSYS,
+        CopyError::Kernel { errno, .. } => *errno as i32,
+    }
+}
+
+/// Cut a block list to `len` bytes.
+fn clip(blocks: &mut Vec<Block>, mut len: u64) {
+    for (index, block) in blocks.iter_mut().enumerate() {
+        if block.len >= len {
+            block.len = len;
+            blocks.truncate(index + 1);
+            return;
+        }
+        len -= block.len;
+    }
+}

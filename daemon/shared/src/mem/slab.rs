@@ -1,0 +1,88 @@
+//! Blocks for eager payloads: each sender owns a region, takes blocks from it and gets them back from receivers.
+//!
+//! Only the owner takes (its process, under its entry lock); anyone gives back, by pushing on a list that the owner
+//! empties whole (no ABA problem). An exhausted region is an ordinary answer: the sender then lets the receiver come
+//! for the data, so nothing grows and nothing fails.
+
+use crate::mem::sync::{AtomicU64, Ordering};
+
+/// Block sizes.
+pub const CLASS_BYTES: [u64; 5] = [512, 2048, 8192, 16384, 65536];
+
+/// A region's lists. Offsets count from the start of the job segment; 0 is none.
+#[repr(C, align(64))]
+#[derive(Default)]
+pub struct SlabHead {
+    /// Blocks given back, linked through their first word; pushed by receivers, emptied by the owner.
+    pub returned: [AtomicU64; CLASS_BYTES.len()],
+    reserved0: [u64; 3],
+    /// Blocks at hand, linked likewise; the owner.
+    pub free: [AtomicU64; CLASS_BYTES.len()],
+    /// Bytes of the region never used so far; the owner.
+    pub untouched: AtomicU64,
+    reserved1: [u64; 2],
+}
+
+/// A sender's region.
+#[derive(Copy, Clone)]
+pub struct Slab<'a> {
+    pub head: &'a SlabHead,
+    /// Address of the job segment's start.
+    pub base: *mut u8,
+    /// The region: offset and length.
+    pub start: u64,
+    pub bytes: u64,
+}
+
+/// The class of a payload of `len` bytes; `None` if it fits no block.
+#[inline]
+pub fn class_of(len: u64) -> Option<usize> {
+    CLASS_BYTES.iter().position(|bytes| len <= *bytes)
+}
+
+impl Slab<'_> {
+    #[inline]
+    fn link(&self, block: u64) -> &AtomicU64 {
+        assert!(
+            block >= self.start && block + 8 <= self.start + self.bytes && block.is_multiple_of(64),
+            "slab offset {block} is damaged"
+        );
+        // SAFETY: inside the region, aligned; a free block's first word is its link.
+        unsafe { &*self.base.add(block as usize).cast::<AtomicU64>() }
+    }
+
+    /// Take a block of at least `len` bytes (the owner only); `None` if the region is used up.
+    pub fn take(&self, len: u64) -> Option<u64> {
+        let class = class_of(len)?;
+        let free = &self.head.free[class];
+        let mut block = free.load(Ordering::Relaxed);
+        if block == 0 {
+            block = self.head.returned[class].swap(0, Ordering::Acquire); // SYNC E: with give's release
+        }
+        if block != 0 {
+            free.store(self.link(block).load(Ordering::Relaxed), Ordering::Relaxed);
+            return Some(block);
+        }
+        let used = self.head.untouched.load(Ordering::Relaxed);
+        let size = CLASS_BYTES[class];
+        if used + size > self.bytes {
+            return None;
+        }
+        self.head.untouched.store(used + size, Ordering::Relaxed);
+        Some(self.start + used)
+    }
+
+    /// Give a block of a payload of `len` bytes back (anyone).
+    pub fn give(&self, block: u64, len: u64) {
+        let Some(class) = class_of(len) else { return };
+        let returned = &self.head.returned[class];
+        let mut first = returned.load(Ordering::Relaxed);
+        loop {
+            self.link(block).store(first, Ordering::Relaxed);
+            match returned.compare_exchange_weak(first, block, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return, // SYNC E
+                Err(now) => first = now,
+            }
+        }
+    }
+}

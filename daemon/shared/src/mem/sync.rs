@@ -1,0 +1,80 @@
+//! Atomics and futexes for words in shared memory: the real ones, or shuttle's under the `model` feature.
+//!
+//! Everything that synchronizes ranks goes through this module, so that a model test runs the same code.
+
+#[cfg(not(feature = "model"))]
+mod real {
+    pub use std::hint::spin_loop;
+    pub use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering, fence};
+    use std::time::Duration;
+
+    /// Sleep until woken, while `word` holds `expected`. Returns at once if it does not; may return early for no reason.
+    /// Death story: whoever changes the word wakes; if that process dies, the daemon kills the job and this process.
+    pub fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) {
+        let time = timeout.map(|t| libc::timespec { tv_sec: t.as_secs() as i64, tv_nsec: i64::from(t.subsec_nanos()) });
+        let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        // SAFETY: the word is valid for the call; the shared (not private) futex works across processes.
+        unsafe {
+            libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, expected, time, 0, 0);
+        }
+    }
+
+    /// Wake at most `count` sleepers on `word`.
+    pub fn futex_wake(word: &AtomicU32, count: i32) {
+        // SAFETY: the word is valid for the call.
+        unsafe {
+            libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, count, 0, 0, 0);
+        }
+    }
+
+    /// Let another process of this CPU run, if the kernel has one.
+    pub fn yield_cpu() {
+        // SAFETY: no arguments, no memory.
+        unsafe {
+            libc::sched_yield();
+        }
+    }
+}
+
+#[cfg(feature = "model")]
+mod model {
+    pub use shuttle::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering, fence};
+    use shuttle::sync::{Condvar, Mutex};
+    use std::collections::HashMap;
+    use std::time::Duration;
+
+    shuttle::lazy_static! {
+        static ref WAKES: (Mutex<HashMap<usize, u64>>, Condvar) = (Mutex::new(HashMap::new()), Condvar::new());
+    }
+
+    pub fn spin_loop() {
+        shuttle::thread::yield_now();
+    }
+
+    pub fn yield_cpu() {
+        shuttle::thread::yield_now();
+    }
+
+    /// As the kernel's: the comparison and the falling asleep are one step; only a wake on this word ends the sleep.
+    pub fn futex_wait(word: &AtomicU32, expected: u32, _timeout: Option<Duration>) {
+        let key = std::ptr::from_ref(word) as usize;
+        let mut wakes = WAKES.0.lock().unwrap();
+        if word.load(Ordering::SeqCst) != expected {
+            return;
+        }
+        let before = wakes.get(&key).copied().unwrap_or(0);
+        while wakes.get(&key).copied().unwrap_or(0) == before {
+            wakes = WAKES.1.wait(wakes).unwrap();
+        }
+    }
+
+    pub fn futex_wake(word: &AtomicU32, _count: i32) {
+        *WAKES.0.lock().unwrap().entry(std::ptr::from_ref(word) as usize).or_insert(0) += 1;
+        WAKES.1.notify_all();
+    }
+}
+
+#[cfg(feature = "model")]
+pub use model::*;
+#[cfg(not(feature = "model"))]
+pub use real::*;

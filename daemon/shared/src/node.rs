@@ -1,0 +1,341 @@
+//! The node segment of one job: cores, ranks, run queues and clocks. It is about time.
+//!
+//! One per job and node, so that a rank that scribbles over it can end its own job and no other (promise 5).
+//! Every field says who writes it. All-zero is a valid start.
+
+use crate::clock::Scale;
+use crate::control::{OnBlock, Policy, Wtime};
+use crate::mem::segment::{Head, Segment, SegmentError, layout_hash};
+use crate::mem::sync::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use crate::sched::RunState;
+use std::mem::size_of;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+/// What a node segment is made from.
+#[derive(Clone, Debug)]
+pub struct NodeConfig {
+    pub job: u32,
+    pub ranks: u32,
+    pub v: u32,
+    /// CPU number of each core.
+    pub cpus: Vec<u32>,
+    /// For each rank the index of its core.
+    pub placement: Vec<u32>,
+    pub policy: Policy,
+    pub on_block: OnBlock,
+    pub wtime: Wtime,
+    pub quantum_ms: u64,
+}
+
+/// Facts fixed at creation; written by the daemon before any rank starts.
+#[repr(C)]
+#[derive(Copy, Clone, Debug)]
+pub struct NodeHeader {
+    pub job: u32,
+    pub ranks: u32,
+    pub cores: u32,
+    pub v: u32,
+    pub policy: u32,
+    pub keep_on_block: u32,
+    pub wtime_rank: u32,
+    pub tsc: u32,
+    pub ticks_per_second: f64,
+    /// Ticks that the last rank to suspend spins before it parks.
+    pub spin_ticks: u64,
+    /// sched_yield calls of a rank that has just passed its core on, before it parks.
+    pub warm_yields: u32,
+    pub ready_words: u32,
+    pub started_at: u64,
+}
+
+/// One core of the job.
+#[repr(C, align(64))]
+#[derive(Default)]
+pub struct CoreDescriptor {
+    /// `sched::IDLE`, `SPINNING`, `CLAIMED`, or rank + 1 of the rank that holds the core. CAS by anyone, SeqCst.
+    pub holder: AtomicU32,
+    /// Rank that spins while holder is SPINNING; written by it.
+    pub spinner: AtomicU32,
+    /// Ranks that are RUNNING on this core right now (promise 1: 0 or 1), counted at every change.
+    pub running: AtomicU32,
+    pub max_running: AtomicU32,
+    pub violations: AtomicU64,
+    pub cpu: AtomicU32,
+    pub ranks: AtomicU32,
+    /// Where the round-robin scan starts; written by whoever holds or claims the core.
+    pub last: AtomicU32,
+    reserved0: AtomicU32,
+    /// Written by the rank that leaves the core (or the daemon for it): ticks.
+    pub released_at: AtomicU64,
+    /// Written by whoever gives the core to a rank: ticks.
+    pub granted_at: AtomicU64,
+    /// Times of this core, ticks; written by the rank that holds it.
+    pub running_ticks: AtomicU64,
+    pub idle_ticks: AtomicU64,
+    pub handoff_ticks: AtomicU64,
+    pub handoffs: AtomicU64,
+    /// Core-POV timer (listing 3 of the EuroMPI'20 paper: C), ticks.
+    pub ptime: AtomicU64,
+    reserved1: AtomicU64,
+}
+
+/// One rank of the job.
+#[repr(C, align(64))]
+#[derive(Default)]
+pub struct RankDescriptor {
+    /// `RunState`; CAS by the rank, deliverers and the daemon, SeqCst. Also the lock on the rank's matching queues.
+    pub state: AtomicU32,
+    /// Futex: `baton::NONE`, `GRANTED` or `PARKED`.
+    pub permit: AtomicU32,
+    /// Process that called MPI_Init; written by the daemon.
+    pub pid: AtomicI32,
+    /// Index of its core.
+    pub core: AtomicU32,
+    /// Why it is suspended (`sched::Wait` kind) and its operand; written by the rank before it suspends.
+    pub wait_kind: AtomicU32,
+    pub wait_operand: AtomicU32,
+    /// Rank that tends for it right now + 1, for the deadlock report and for recovery.
+    pub tended_by: AtomicU32,
+    /// Threads of this rank that wait for a collective cell while others may be in MPI; written by the rank.
+    pub cell_threads: AtomicU32,
+    /// Ticks; written by whoever makes it READY.
+    pub ready_at: AtomicU64,
+    /// Ticks; written by the daemon when it takes the core away.
+    pub away_at: AtomicU64,
+    reserved1: [AtomicU64; 2],
+    // Clocks of listings 2 and 3; written by the rank while RUNNING, by the daemon for the step RUNNING -> AWAY. Ticks.
+    pub r: AtomicU64,
+    pub t: AtomicU64,
+    /// 0: not in a metered section.
+    pub m: AtomicU64,
+    pub ready_ticks: AtomicU64,
+    pub wait_ticks: AtomicU64,
+    pub away_ticks: AtomicU64,
+    pub switches: AtomicU64,
+    /// Voluntary scheduling points seen (any MPI call that could have switched).
+    pub points: AtomicU64,
+    // What it waits for; written by the rank before it suspends.
+    pub call: AtomicU32,
+    pub peer: AtomicI32,
+    pub tag: AtomicI32,
+    pub context: AtomicU32,
+    // Counters; written by the rank.
+    pub sent_messages: AtomicU64,
+    pub sent_bytes: AtomicU64,
+    pub received_messages: AtomicU64,
+    pub received_bytes: AtomicU64,
+    pub unexpected: AtomicU64,
+    pub copies_refused: AtomicU64,
+}
+
+#[cfg(not(feature = "model"))]
+const _: () = {
+    assert!(size_of::<CoreDescriptor>() == 128);
+    assert!(size_of::<RankDescriptor>() == 192);
+    assert!(std::mem::offset_of!(RankDescriptor, r) == 64);
+    assert!(std::mem::offset_of!(RankDescriptor, call) == 128);
+};
+
+const VERSION: u64 = 1;
+const LAYOUT: u64 = layout_hash(&[
+    VERSION,
+    size_of::<NodeHeader>() as u64,
+    size_of::<CoreDescriptor>() as u64,
+    size_of::<RankDescriptor>() as u64,
+]);
+const HEADER_AT: u64 = size_of::<Head>() as u64;
+const CORES_AT: u64 = 4096;
+
+/// A mapped node segment.
+pub struct NodeSegment {
+    header: NodeHeader,
+    cores: *const CoreDescriptor,
+    ready: *const AtomicU64,
+    ranks: *const RankDescriptor,
+    segment: Option<Segment>,
+}
+
+// SAFETY: everything reached through it is atomics in shared memory; the header is a private copy.
+unsafe impl Send for NodeSegment {}
+// SAFETY: as above.
+unsafe impl Sync for NodeSegment {}
+
+impl NodeSegment {
+    /// Make the segment for a job on this node. Measures the clock (5 ms).
+    pub fn create(config: &NodeConfig) -> Result<NodeSegment, SegmentError> {
+        let scale = Scale::measure();
+        let header = Self::header_for(config, scale);
+        let segment = Segment::create("node", LAYOUT, Self::bytes_for(&header))?;
+        let at = segment.at(HEADER_AT, size_of::<NodeHeader>());
+        // SAFETY: inside the fresh mapping, aligned, not yet shared.
+        unsafe { at.cast::<NodeHeader>().write(header) };
+        let node = Self::view(segment, header);
+        node.fill(config);
+        Ok(node)
+    }
+
+    /// Map the segment that the daemon handed over.
+    pub fn map(fd: OwnedFd) -> Result<NodeSegment, SegmentError> {
+        let segment = Segment::map("node", LAYOUT, fd)?;
+        // SAFETY: a mapping is at least a page; the header was written before the descriptor was sent. Read once.
+        let header = unsafe { segment.at(HEADER_AT, size_of::<NodeHeader>()).cast::<NodeHeader>().read() };
+        let expected = Self::bytes_for(&header);
+        if segment.bytes() as u64 != expected {
+            return Err(SegmentError::Size { expected, found: segment.bytes() as u64 });
+        }
+        Ok(Self::view(segment, header))
+    }
+
+    fn header_for(config: &NodeConfig, scale: Scale) -> NodeHeader {
+        NodeHeader {
+            job: config.job,
+            ranks: config.ranks,
+            cores: config.cpus.len() as u32,
+            v: config.v,
+            policy: config.policy as u32,
+            keep_on_block: u32::from(config.on_block == OnBlock::Keep),
+            wtime_rank: u32::from(config.wtime == Wtime::Rank),
+            tsc: u32::from(scale.tsc),
+            ticks_per_second: scale.ticks_per_second,
+            spin_ticks: (60e-6 * scale.ticks_per_second) as u64,
+            warm_yields: if config.v <= 4 { 2 * config.v } else { 0 },
+            ready_words: config.ranks.div_ceil(64),
+            started_at: scale.now(),
+        }
+    }
+
+    fn bytes_for(header: &NodeHeader) -> u64 {
+        let cores = u64::from(header.cores);
+        let bytes = CORES_AT
+            + cores * size_of::<CoreDescriptor>() as u64
+            + (cores * u64::from(header.ready_words) * 8).next_multiple_of(64)
+            + u64::from(header.ranks) * size_of::<RankDescriptor>() as u64;
+        bytes.next_multiple_of(4096)
+    }
+
+    fn view(segment: Segment, header: NodeHeader) -> NodeSegment {
+        let cores = header.cores as usize;
+        let words = header.ready_words as usize;
+        let ready_at = CORES_AT + (cores * size_of::<CoreDescriptor>()) as u64;
+        let ranks_at = ready_at + (cores as u64 * words as u64 * 8).next_multiple_of(64);
+        NodeSegment {
+            header,
+            cores: segment.at(CORES_AT, cores * size_of::<CoreDescriptor>()).as_ptr().cast(),
+            ready: segment.at(ready_at, cores * words * 8).as_ptr().cast(),
+            ranks: segment.at(ranks_at, header.ranks as usize * size_of::<RankDescriptor>()).as_ptr().cast(),
+            segment: Some(segment),
+        }
+    }
+
+    /// A node in private memory, for model tests (leaked).
+    pub fn private(config: &NodeConfig) -> NodeSegment {
+        fn leak<T: Default>(n: usize) -> *const T {
+            Box::leak((0..n).map(|_| T::default()).collect::<Vec<_>>().into_boxed_slice()).as_ptr()
+        }
+        let mut header = Self::header_for(config, Scale { tsc: false, ticks_per_second: 1e9 });
+        header.spin_ticks = 0;
+        let node = NodeSegment {
+            header,
+            cores: leak::<CoreDescriptor>(header.cores as usize),
+            ready: leak::<AtomicU64>((header.cores * header.ready_words) as usize),
+            ranks: leak::<RankDescriptor>(header.ranks as usize),
+            segment: None,
+        };
+        node.fill(config);
+        node
+    }
+
+    fn fill(&self, config: &NodeConfig) {
+        for (core, cpu) in config.cpus.iter().enumerate() {
+            let descriptor = self.core(core as u32);
+            descriptor.cpu.store(*cpu, Ordering::Relaxed);
+            descriptor.released_at.store(self.header.started_at, Ordering::Relaxed);
+        }
+        for (rank, core) in config.placement.iter().enumerate() {
+            self.rank(rank as u32).core.store(*core, Ordering::Relaxed);
+            self.core(*core).ranks.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The descriptor to hand to ranks.
+    ///
+    /// # Panics
+    /// On a private node (model tests).
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.segment.as_ref().expect("a private node has no descriptor").fd()
+    }
+
+    #[inline]
+    pub fn header(&self) -> &NodeHeader {
+        &self.header
+    }
+
+    #[inline]
+    pub fn core(&self, core: u32) -> &CoreDescriptor {
+        assert!(core < self.header.cores, "core index {core} out of range: the node segment is damaged");
+        // SAFETY: in range of the array that `view` checked; atomics only.
+        unsafe { &*self.cores.add(core as usize) }
+    }
+
+    #[inline]
+    pub fn rank(&self, rank: u32) -> &RankDescriptor {
+        assert!(rank < self.header.ranks, "rank {rank} out of range: the node segment is damaged");
+        // SAFETY: as above.
+        unsafe { &*self.ranks.add(rank as usize) }
+    }
+
+    /// The words of a core's set of READY ranks.
+    #[inline]
+    pub(crate) fn ready(&self, core: u32) -> &[AtomicU64] {
+        assert!(core < self.header.cores);
+        let words = self.header.ready_words as usize;
+        // SAFETY: in range of the array that `view` checked.
+        unsafe { std::slice::from_raw_parts(self.ready.add(core as usize * words), words) }
+    }
+
+    /// Now, in ticks of this node's clock.
+    #[inline]
+    pub fn now(&self) -> u64 {
+        Scale { tsc: self.header.tsc != 0, ticks_per_second: self.header.ticks_per_second }.now()
+    }
+
+    pub fn seconds(&self, ticks: u64) -> f64 {
+        ticks as f64 / self.header.ticks_per_second
+    }
+
+    pub fn set_pid(&self, rank: u32, pid: i32) {
+        self.rank(rank).pid.store(pid, Ordering::Release);
+    }
+
+    /// The process behind a rank; 0 before MPI_Init.
+    pub fn pid(&self, rank: u32) -> i32 {
+        self.rank(rank).pid.load(Ordering::Acquire)
+    }
+
+    pub fn state(&self, rank: u32) -> RunState {
+        RunState::from_word(self.rank(rank).state.load(Ordering::SeqCst))
+    }
+
+    pub fn core_of(&self, rank: u32) -> u32 {
+        self.rank(rank).core.load(Ordering::Relaxed).min(self.header.cores - 1)
+    }
+
+    /// The rank that holds a core.
+    pub fn running_on(&self, core: u32) -> Option<u32> {
+        crate::sched::holder_rank(self.core(core).holder.load(Ordering::SeqCst)).filter(|r| *r < self.header.ranks)
+    }
+
+    pub fn ready_count(&self, core: u32) -> u32 {
+        self.ready(core).iter().map(|w| w.load(Ordering::Relaxed).count_ones()).sum()
+    }
+
+    /// Nanoseconds since the rank that holds `core` got it.
+    pub fn running_for_ns(&self, core: u32) -> u64 {
+        let since = self.core(core).granted_at.load(Ordering::Relaxed);
+        (self.seconds(self.now().saturating_sub(since)) * 1e9) as u64
+    }
+
+    pub fn switches(&self, rank: u32) -> u64 {
+        self.rank(rank).switches.load(Ordering::Relaxed)
+    }
+}

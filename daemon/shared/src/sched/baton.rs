@@ -1,0 +1,366 @@
+//! The baton: the right to run on a core, passed from rank to rank.
+//!
+//! Orderings: every step on `state`, `holder` and the run queue is sequentially consistent, and each "publish, then look"
+//! has a fence between the two; partners are named SYNC A (suspend against tend), SYNC B (release of a core against
+//! make_ready). Death story of every wait here: a rank that parks is woken by whoever grants its permit; when that process
+//! dies, the daemon sees its pidfd and ends the job, parked ranks included.
+
+use super::run_state::{CLAIMED, IDLE, RunState, SPINNING, Wait, holder_word};
+use super::{policy, run_queue};
+use crate::mem::sync::{Ordering, fence, futex_wait, futex_wake, spin_loop, yield_cpu};
+use crate::node::NodeSegment;
+
+const SEQ: Ordering = Ordering::SeqCst;
+const RELAXED: Ordering = Ordering::Relaxed;
+
+/// Values of `RankDescriptor::permit`.
+const NONE: u32 = 0;
+const GRANTED: u32 = 1;
+const PARKED: u32 = 2;
+
+/// The end of MPI_Init: ask for the core, wait for it.
+pub fn enter(node: &NodeSegment, me: u32) {
+    let rank = node.rank(me);
+    rank.state.store(RunState::Ready.word(), SEQ);
+    rank.ready_at.store(node.now(), RELAXED);
+    queue(node, me);
+    await_permit(node, me, 0);
+    resume(node, me);
+}
+
+/// Suspend until somebody makes this rank READY and it gets its core. `over` tells whether the wait is over by itself;
+/// it is asked after the rank has become SUSPENDED, which closes the race with deliverers that found it RUNNING.
+/// Returns false if the rank did not have to leave its core.
+pub fn suspend(node: &NodeSegment, me: u32, wait: Wait, operand: u32, mut over: impl FnMut() -> bool) -> bool {
+    let rank = node.rank(me);
+    rank.wait_kind.store(wait as u32, RELAXED);
+    rank.wait_operand.store(operand, RELAXED);
+    let on_core = leave_running(node, me, RunState::Suspended);
+    if !on_core {
+        // The daemon has taken the core away since the last scheduling point.
+        end_away(node, me);
+        rank.state.store(RunState::Suspended.word(), SEQ);
+    }
+    fence(SEQ); // SYNC A: with the fence in try_tend's callers, between their push and their look at the state.
+    if over() {
+        // Take the queues back, unless someone tends: then wait for the outcome, which is near.
+        loop {
+            let back = if on_core { RunState::Running } else { RunState::Away };
+            if rank.state.compare_exchange(RunState::Suspended.word(), back.word(), SEQ, SEQ).is_ok() {
+                if !on_core {
+                    reacquire(node, me);
+                }
+                rank.wait_kind.store(Wait::None as u32, RELAXED);
+                return false;
+            }
+            if rank.state.load(SEQ) != RunState::Tended.word() {
+                break; // READY: we are in the run queue, or have been given the core already.
+            }
+            spin_loop();
+        }
+    }
+    leave_and_wait(node, me, on_core);
+    rank.wait_kind.store(Wait::None as u32, RELAXED);
+    true
+}
+
+/// Let the other READY ranks of this core run, and come back in turn. False if there is none.
+pub fn yield_core(node: &NodeSegment, me: u32) -> bool {
+    let rank = node.rank(me);
+    if run_queue::is_empty(node.ready(node.core_of(me))) {
+        return false;
+    }
+    let on_core = leave_running(node, me, RunState::Ready);
+    if !on_core {
+        end_away(node, me);
+        rank.state.store(RunState::Ready.word(), SEQ);
+    }
+    rank.ready_at.store(node.now(), RELAXED);
+    queue(node, me);
+    leave_and_wait(node, me, on_core);
+    true
+}
+
+/// The core was given away while this rank was outside MPI: wait for it.
+#[cold]
+pub fn reacquire(node: &NodeSegment, me: u32) {
+    let rank = node.rank(me);
+    end_away(node, me);
+    rank.state.store(RunState::Ready.word(), SEQ);
+    rank.ready_at.store(node.now(), RELAXED);
+    queue(node, me);
+    await_permit(node, me, 0);
+    resume(node, me);
+}
+
+/// Account for the time since the core was taken away.
+fn end_away(node: &NodeSegment, me: u32) {
+    let rank = node.rank(me);
+    let now = node.now();
+    add(&rank.away_ticks, now.saturating_sub(rank.away_at.load(RELAXED)));
+    rank.away_at.store(now, RELAXED);
+}
+
+/// The end of MPI_Finalize: leave the core for good.
+pub fn finish(node: &NodeSegment, me: u32) {
+    if leave_running(node, me, RunState::Finalized) {
+        settle(node, me);
+        release_core(node, me);
+    } else {
+        node.rank(me).state.store(RunState::Finalized.word(), SEQ);
+    }
+}
+
+/// Take the queues of a SUSPENDED rank, to match on its behalf. The caller has pushed and then fenced (SYNC A).
+#[inline]
+pub fn try_tend(node: &NodeSegment, rank: u32) -> bool {
+    let descriptor = node.rank(rank);
+    descriptor.state.load(SEQ) == RunState::Suspended.word()
+        && descriptor
+            .state
+            .compare_exchange(RunState::Suspended.word(), RunState::Tended.word(), SEQ, SEQ)
+            .is_ok()
+}
+
+/// Give the queues of a TENDED rank back without waking it. The caller looks for new messages afterwards.
+#[inline]
+pub fn end_tend(node: &NodeSegment, rank: u32) {
+    // A compare-and-swap: the daemon may have declared the rank dead meanwhile.
+    let _ = node.rank(rank).state.compare_exchange(RunState::Tended.word(), RunState::Suspended.word(), SEQ, SEQ);
+    fence(SEQ); // SYNC A
+}
+
+/// The wait of a TENDED rank is over: put it in its core's run queue, and give it the core if that is idle.
+pub fn make_ready(node: &NodeSegment, rank: u32) {
+    let descriptor = node.rank(rank);
+    descriptor.ready_at.store(node.now(), RELAXED);
+    if descriptor.state.compare_exchange(RunState::Tended.word(), RunState::Ready.word(), SEQ, SEQ).is_ok() {
+        queue(node, rank);
+    }
+}
+
+/// The daemon takes the core from a RUNNING rank (asleep in the kernel, or past its quantum). False if it is not RUNNING.
+pub fn take_core(node: &NodeSegment, rank: u32) -> bool {
+    if !leave_running(node, rank, RunState::Away) {
+        return false;
+    }
+    settle(node, rank);
+    node.rank(rank).away_at.store(node.now(), RELAXED);
+    let core = node.core_of(rank);
+    if node.core(core).holder.compare_exchange(holder_word(rank), CLAIMED, SEQ, SEQ).is_ok() {
+        dispatch(node, core);
+    }
+    true
+}
+
+/// The daemon found the process of `rank` gone: revoke its baton and let the next rank run.
+pub fn rank_died(node: &NodeSegment, rank: u32) {
+    let descriptor = node.rank(rank);
+    let core = node.core_of(rank);
+    let before = RunState::from_word(descriptor.state.swap(RunState::Dead.word(), SEQ));
+    if before == RunState::Running {
+        settle(node, rank);
+    }
+    run_queue::remove(node.ready(core), rank);
+    let holder = &node.core(core).holder;
+    let spinning = node.core(core).spinner.load(SEQ) == rank
+        && holder.compare_exchange(SPINNING, CLAIMED, SEQ, SEQ).is_ok();
+    if spinning || holder.compare_exchange(holder_word(rank), CLAIMED, SEQ, SEQ).is_ok() {
+        dispatch(node, core);
+    }
+}
+
+/// Change a rank's state from RUNNING to `to`. False if it is not RUNNING (the daemon or the rank was faster).
+#[inline]
+fn leave_running(node: &NodeSegment, rank: u32, to: RunState) -> bool {
+    node.rank(rank).state.compare_exchange(RunState::Running.word(), to.word(), SEQ, SEQ).is_ok()
+}
+
+/// Put a READY rank in its core's queue; give it the core if that is idle.
+fn queue(node: &NodeSegment, rank: u32) {
+    let core = node.core_of(rank);
+    run_queue::insert(node.ready(core), rank);
+    fence(SEQ); // SYNC B: with the fence in dispatch, between its IDLE and its second look at the queue.
+    let holder = &node.core(core).holder;
+    if holder.load(SEQ) == IDLE && holder.compare_exchange(IDLE, CLAIMED, SEQ, SEQ).is_ok() {
+        dispatch(node, core);
+    }
+}
+
+/// Give a CLAIMED core to the next READY rank, or leave it idle.
+fn dispatch(node: &NodeSegment, core: u32) {
+    let holder = &node.core(core).holder;
+    loop {
+        if let Some(next) = take_next(node, core) {
+            node.core(core).granted_at.store(node.now(), RELAXED);
+            holder.store(holder_word(next), SEQ);
+            grant(node, next);
+            return;
+        }
+        holder.store(IDLE, SEQ);
+        fence(SEQ); // SYNC B
+        if run_queue::is_empty(node.ready(core)) || holder.compare_exchange(IDLE, CLAIMED, SEQ, SEQ).is_err() {
+            return;
+        }
+    }
+}
+
+/// Take the next READY rank out of the queue; only the holder or claimer of the core calls this.
+#[inline]
+fn take_next(node: &NodeSegment, core: u32) -> Option<u32> {
+    let set = node.ready(core);
+    let policy = policy::of(node);
+    loop {
+        let next = policy.next(node, core)?;
+        if run_queue::remove(set, next) {
+            node.core(core).last.store(next, RELAXED);
+            return Some(next);
+        }
+    }
+}
+
+/// Let `rank` go on; wake it if it has parked.
+#[inline]
+fn grant(node: &NodeSegment, rank: u32) {
+    let permit = &node.rank(rank).permit;
+    if permit.swap(GRANTED, SEQ) == PARKED {
+        futex_wake(permit, 1);
+    }
+}
+
+/// The rank has left RUNNING: stop its clocks, pass its core on, wait for its own turn.
+fn leave_and_wait(node: &NodeSegment, me: u32, on_core: bool) {
+    let rank = node.rank(me);
+    let left = node.now();
+    let mut warm = 0;
+    if on_core {
+        settle(node, me);
+        warm = release_core(node, me);
+    }
+    await_permit(node, me, warm);
+    let now = node.now();
+    let ready_at = rank.ready_at.load(RELAXED).clamp(left, now.max(left));
+    add(&rank.wait_ticks, ready_at - left);
+    resume_at(node, me, now);
+}
+
+/// Pass the core to the next READY rank (which may be this one), or leave it idle. Returns how often to yield before parking.
+fn release_core(node: &NodeSegment, me: u32) -> u32 {
+    let core = node.core_of(me);
+    let descriptor = node.core(core);
+    let holder = &descriptor.holder;
+    if let Some(next) = take_next(node, core) {
+        descriptor.granted_at.store(descriptor.released_at.load(RELAXED), RELAXED);
+        holder.store(holder_word(next), SEQ);
+        grant(node, next);
+        return if next == me { 0 } else { node.header().warm_yields };
+    }
+    let finished = node.rank(me).state.load(SEQ) == RunState::Finalized.word();
+    if node.header().spin_ticks == 0 || finished {
+        holder.store(CLAIMED, SEQ);
+        dispatch(node, core);
+        return 0;
+    }
+    descriptor.spinner.store(me, SEQ);
+    holder.store(SPINNING, SEQ);
+    spin(node, me, core);
+    0
+}
+
+/// Idle core, this rank was the last to leave: watch the run queue for a bounded time.
+fn spin(node: &NodeSegment, me: u32, core: u32) {
+    let descriptor = node.core(core);
+    let set = node.ready(core);
+    let until = node.now() + node.header().spin_ticks;
+    loop {
+        if !run_queue::is_empty(set) {
+            break;
+        }
+        for _ in 0..8 {
+            spin_loop();
+        }
+        if node.now() >= until {
+            break;
+        }
+        if descriptor.holder.load(SEQ) != SPINNING {
+            return;
+        }
+    }
+    // The core is still ours to give away unless the daemon declared us dead.
+    if descriptor.spinner.load(SEQ) == me && descriptor.holder.compare_exchange(SPINNING, CLAIMED, SEQ, SEQ).is_ok() {
+        dispatch(node, core);
+    }
+}
+
+/// Wait for the permit. Parks after `warm` turns of sched_yield.
+fn await_permit(node: &NodeSegment, me: u32, warm: u32) {
+    let permit = &node.rank(me).permit;
+    for _ in 0..warm {
+        if permit.load(SEQ) == GRANTED {
+            break;
+        }
+        yield_cpu();
+    }
+    loop {
+        match permit.compare_exchange(NONE, PARKED, SEQ, SEQ) {
+            Err(GRANTED) => {
+                permit.store(NONE, SEQ);
+                return;
+            }
+            _ => futex_wait(permit, PARKED, None),
+        }
+    }
+}
+
+/// The rank has its core: RUNNING, clocks on.
+fn resume(node: &NodeSegment, me: u32) {
+    resume_at(node, me, node.now());
+}
+
+fn resume_at(node: &NodeSegment, me: u32, now: u64) {
+    let rank = node.rank(me);
+    let core = node.core(node.core_of(me));
+    let running = core.running.fetch_add(1, SEQ) + 1;
+    if running > core.max_running.load(RELAXED) {
+        core.max_running.store(running, RELAXED);
+    }
+    if running > 1 {
+        core.violations.fetch_add(1, RELAXED);
+    }
+    // Only READY becomes RUNNING: a rank declared dead stays so.
+    let _ = rank.state.compare_exchange(RunState::Ready.word(), RunState::Running.word(), SEQ, SEQ);
+    add(&rank.ready_ticks, now.saturating_sub(rank.ready_at.load(RELAXED)));
+    rank.t.store(now, RELAXED);
+    if rank.m.load(RELAXED) != 0 {
+        rank.m.store(now, RELAXED);
+    }
+    let granted = core.granted_at.load(RELAXED).min(now);
+    let released = core.released_at.load(RELAXED).min(granted);
+    add(&core.idle_ticks, granted - released);
+    add(&core.handoff_ticks, now - granted);
+    add(&core.handoffs, 1);
+    add(&rank.switches, 1);
+}
+
+/// Count the rank out of its core; listings 2 and 3, on suspend: advance R, and C if the rank is in a metered section.
+/// Called by whoever won the rank's way out of RUNNING, before the core is passed on.
+fn settle(node: &NodeSegment, rank: u32) {
+    let descriptor = node.rank(rank);
+    let core = node.core(node.core_of(rank));
+    core.running.fetch_sub(1, SEQ);
+    let now = node.now();
+    let ran = now.saturating_sub(descriptor.t.load(RELAXED));
+    add(&descriptor.r, ran);
+    add(&core.running_ticks, ran);
+    let m = descriptor.m.load(RELAXED);
+    if m != 0 {
+        add(&core.ptime, now.saturating_sub(m));
+    }
+    core.released_at.store(now, RELAXED);
+}
+
+/// Add to a counter with one writer at a time.
+#[inline]
+fn add(counter: &crate::mem::sync::AtomicU64, amount: u64) {
+    counter.store(counter.load(RELAXED) + amount, RELAXED);
+}

@@ -1,0 +1,15 @@
+//! Who runs: run state, run queue, policy, baton.
+//!
+//! A rank holds its core while `CoreDescriptor::holder` is its number + 1 and it is RUNNING. It passes the core on when
+//! it suspends (`baton`). Whoever completes what a rank waits for makes it READY; a READY rank of an idle core is
+//! given the core at once. What must stay true is model-checked in `tests/model.rs`.
+
+pub mod baton;
+pub mod policy;
+pub mod report;
+pub mod run_queue;
+mod run_state;
+
+pub use baton::{enter, finish, make_ready, rank_died, reacquire, suspend, take_core, try_tend, yield_core};
+pub use report::{core_report, rank_report};
+pub use run_state::{CLAIMED, IDLE, RunState, SPINNING, Wait, holder_rank, holder_word};

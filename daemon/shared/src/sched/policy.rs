@@ -1,0 +1,42 @@
+//! Which READY rank runs next.
+
+use super::run_queue;
+use crate::control;
+use crate::node::NodeSegment;
+use crate::mem::sync::Ordering;
+
+/// A scheduling policy: a choice among the READY ranks of one core.
+pub trait Policy: Sync {
+    /// The rank to run next on `core`, or none if none is READY. It is only a proposal: the caller takes it from the queue.
+    fn next(&self, node: &NodeSegment, core: u32) -> Option<u32>;
+}
+
+/// Round robin in rank order, from the rank that ran last.
+struct RoundRobin;
+
+impl Policy for RoundRobin {
+    #[inline]
+    fn next(&self, node: &NodeSegment, core: u32) -> Option<u32> {
+        let last = node.core(core).last.load(Ordering::Relaxed);
+        run_queue::next_from(node.ready(core), (last + 1) % node.header().ranks.max(1))
+    }
+}
+
+/// Whoever has been READY longest.
+struct Fifo;
+
+impl Policy for Fifo {
+    fn next(&self, node: &NodeSegment, core: u32) -> Option<u32> {
+        run_queue::members(node.ready(core)).min_by_key(|rank| node.rank(*rank).ready_at.load(Ordering::Relaxed))
+    }
+}
+
+/// The policy of a node.
+#[inline]
+pub fn of(node: &NodeSegment) -> &'static dyn Policy {
+    const FIFO: u32 = control::Policy::Fifo as u32;
+    match node.header().policy {
+        FIFO => &Fifo,
+        _ => &RoundRobin,
+    }
+}

@@ -1,0 +1,74 @@
+//! What the descriptors say, for `vmpictl` and the end-of-job report.
+
+use super::run_state::RunState;
+use crate::control::{CoreReport, RankReport};
+use crate::mem::sync::Ordering::Relaxed;
+use crate::node::NodeSegment;
+
+/// A core's line.
+pub fn core_report(node: &NodeSegment, core: u32) -> CoreReport {
+    let descriptor = node.core(core);
+    let seconds = |ticks: u64| node.seconds(ticks);
+    CoreReport {
+        cpu: descriptor.cpu.load(Relaxed),
+        ranks: descriptor.ranks.load(Relaxed),
+        running: node.running_on(core),
+        ready: node.ready_count(core),
+        handoffs: descriptor.handoffs.load(Relaxed),
+        running_s: seconds(descriptor.running_ticks.load(Relaxed)),
+        idle_s: seconds(descriptor.idle_ticks.load(Relaxed)),
+        handoff_s: seconds(descriptor.handoff_ticks.load(Relaxed)),
+        max_running: descriptor.max_running.load(Relaxed),
+        violations: descriptor.violations.load(Relaxed),
+        ptime_s: seconds(descriptor.ptime.load(Relaxed)),
+    }
+}
+
+/// A rank's line; `face`, `rss_bytes` and `warn` are the daemon's to fill.
+pub fn rank_report(node: &NodeSegment, rank: u32) -> RankReport {
+    let descriptor = node.rank(rank);
+    let seconds = |ticks: u64| node.seconds(ticks);
+    let state = node.state(rank);
+    let mut rtime = descriptor.r.load(Relaxed);
+    if state == RunState::Running {
+        rtime += node.now().saturating_sub(descriptor.t.load(Relaxed));
+    }
+    RankReport {
+        rank,
+        pid: node.pid(rank),
+        cpu: node.core(node.core_of(rank)).cpu.load(Relaxed),
+        state: state.name().to_string(),
+        waiting_on: waiting_on(node, rank, state),
+        switches: descriptor.switches.load(Relaxed),
+        rtime_s: seconds(rtime),
+        ready_s: seconds(descriptor.ready_ticks.load(Relaxed)),
+        wait_s: seconds(descriptor.wait_ticks.load(Relaxed)),
+        away_s: seconds(descriptor.away_ticks.load(Relaxed)),
+        sent_messages: descriptor.sent_messages.load(Relaxed),
+        sent_bytes: descriptor.sent_bytes.load(Relaxed),
+        received_messages: descriptor.received_messages.load(Relaxed),
+        received_bytes: descriptor.received_bytes.load(Relaxed),
+        unexpected: descriptor.unexpected.load(Relaxed),
+        ..RankReport::default()
+    }
+}
+
+/// What a rank may be waiting in, by code (`RankDescriptor::call`).
+pub const CALLS: &[&str] = &["", "receive", "send", "wait", "probe", "collective", "inbox space", "finalize"];
+
+fn waiting_on(node: &NodeSegment, rank: u32, state: RunState) -> String {
+    if !matches!(state, RunState::Suspended | RunState::Tended) {
+        return String::new();
+    }
+    let descriptor = node.rank(rank);
+    let call = CALLS.get(descriptor.call.load(Relaxed) as usize).copied().unwrap_or("?");
+    let show = |value: i32| if value < 0 { "any".to_string() } else { value.to_string() };
+    match call {
+        "receive" | "send" | "probe" => format!(
+            "{call} peer={} tag={}",
+            show(descriptor.peer.load(Relaxed)),
+            show(descriptor.tag.load(Relaxed))
+        ),
+        call => call.to_string(),
+    }
+}

@@ -1,0 +1,91 @@
+//! The states of a rank and of a core's holder word.
+
+/// State of a rank (EuroMPI'20 paper, figure 1, with SUSPENDED split by who owns its queues and whether its wait is over).
+///
+/// It is also the lock on the rank's matching queues: RUNNING and AWAY, the rank itself; TENDED, the deliverer that put it
+/// there; SUSPENDED, nobody; READY, nobody until it runs (deliverers only push).
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum RunState {
+    /// Before the end of MPI_Init.
+    Init = 0,
+    Running = 1,
+    Suspended = 2,
+    Tended = 3,
+    Ready = 4,
+    /// It lost its core while outside MPI (asleep in the kernel, or past its quantum); it asks for it at its next MPI call.
+    Away = 5,
+    /// MPI_Finalize has returned.
+    Finalized = 6,
+    /// Its process is gone.
+    Dead = 7,
+    /// Its descriptor holds a value that is no state: the segment was scribbled over.
+    Damaged = 8,
+}
+
+impl RunState {
+    pub fn from_word(word: u32) -> RunState {
+        match word {
+            0 => RunState::Init,
+            1 => RunState::Running,
+            2 => RunState::Suspended,
+            3 => RunState::Tended,
+            4 => RunState::Ready,
+            5 => RunState::Away,
+            6 => RunState::Finalized,
+            7 => RunState::Dead,
+            _ => RunState::Damaged,
+        }
+    }
+
+    pub fn word(self) -> u32 {
+        self as u32
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            RunState::Init => "INIT",
+            RunState::Running => "RUNNING",
+            RunState::Suspended => "SUSPENDED",
+            RunState::Tended => "TENDED",
+            RunState::Ready => "READY",
+            RunState::Away => "AWAY",
+            RunState::Finalized => "FINALIZED",
+            RunState::Dead => "DEAD",
+            RunState::Damaged => "DAMAGED",
+        }
+    }
+}
+
+/// What a suspended rank waits for; who may end the wait.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum Wait {
+    None = 0,
+    /// Messages: ended by whoever tends its queues.
+    Queues = 1,
+    /// Room in the inbox of rank `operand`: ended by that rank as it drains.
+    Space = 2,
+    /// The collective cell `operand`: ended by the rank that completes it.
+    Cell = 3,
+}
+
+/// Holder word: nobody, and nobody watches: whoever makes a rank READY dispatches it.
+pub const IDLE: u32 = 0;
+/// Holder word: nobody, but a suspended rank of this core spins and watches the run queue.
+pub const SPINNING: u32 = u32::MAX - 1;
+/// Holder word: someone is choosing the next rank.
+pub const CLAIMED: u32 = u32::MAX;
+
+/// The rank in a holder word.
+pub fn holder_rank(word: u32) -> Option<u32> {
+    match word {
+        IDLE | SPINNING | CLAIMED => None,
+        word => Some(word - 1),
+    }
+}
+
+/// The holder word of a rank.
+pub fn holder_word(rank: u32) -> u32 {
+    rank + 1
+}

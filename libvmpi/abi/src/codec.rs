@@ -1,0 +1,326 @@
+//! What the codecs of all faces share: renumbering of integer constants, tables of predefined handles, and the
+//! functions that convert handles and statuses between C, Fortran and INTEGER.
+
+use crate::abi::{Abi, C, Codec};
+use crate::entry;
+use std::ffi::{c_int, c_void};
+use vmpi_core::errors::{Class, Error};
+use vmpi_core::handle::{self, Handle};
+
+/// Constants of one meaning: pairs of the core's number and the face's number.
+///
+/// Where several core numbers share a number of the face, the first pair says what the face's number means.
+#[derive(Copy, Clone, Debug)]
+pub struct Numbers(pub &'static [(i32, c_int)]);
+
+/// A number that means nothing to the core, for a face's number that means nothing to the face but would to the core.
+pub const MEANINGLESS: i32 = i32::MIN;
+
+impl Numbers {
+    /// The core's number for the face's `number`; one that means nothing passes unchanged, or becomes
+    /// [`MEANINGLESS`] if the core would see a meaning in it.
+    pub fn to_core(self, number: c_int) -> i32 {
+        match self.0.iter().find(|pair| pair.1 == number) {
+            Some(pair) => pair.0,
+            None if self.0.iter().any(|pair| pair.0 == number) => MEANINGLESS,
+            None => number,
+        }
+    }
+
+    /// The face's number for the core's `number`; one that means nothing passes unchanged.
+    pub fn to_face(self, number: i32) -> c_int {
+        self.0.iter().find(|pair| pair.0 == number).map_or(number, |pair| pair.1)
+    }
+}
+
+/// Functions of an `impl Abi` that are nothing but a table; the `signed` ones let numbers from 0 on pass at once.
+#[macro_export]
+macro_rules! numbers_by_table {
+    (signed { $($signed:ident = $signed_table:ident.$signed_method:ident;)* }
+     others { $($name:ident = $table:ident.$method:ident;)* }) => {
+        $(
+            #[inline]
+            fn $signed(number: std::ffi::c_int) -> i32 {
+                if number >= 0 { number } else { $signed_table.$signed_method(number) }
+            }
+        )*
+        $(
+            fn $name(number: std::ffi::c_int) -> i32 {
+                $table.$method(number)
+            }
+        )*
+    };
+}
+
+/// The functions of an `impl Abi` for which every face has a table of the same name in scope.
+#[macro_export]
+macro_rules! abi_numbers {
+    () => {
+        $crate::numbers_by_table! {
+            signed {
+            rank_in = RANKS.to_core;
+            rank_out = RANKS.to_face;
+            tag_in = TAGS.to_core;
+            tag_out = TAGS.to_face;
+            }
+            others {
+            compare_out = COMPARISONS.to_face;
+            topology_out = TOPOLOGIES.to_face;
+            split_type_in = SPLIT_TYPES.to_core;
+            combiner_out = COMBINERS.to_face;
+            distribution_in = DISTRIBUTIONS.to_core;
+            distribution_out = DISTRIBUTIONS.to_face;
+            darg_in = DISTRIBUTION_ARGUMENTS.to_core;
+            darg_out = DISTRIBUTION_ARGUMENTS.to_face;
+            order_in = ORDERS.to_core;
+            order_out = ORDERS.to_face;
+            thread_in = THREAD_LEVELS.to_core;
+            thread_out = THREAD_LEVELS.to_face;
+            typeclass_in = TYPE_CLASSES.to_core;
+            keyval_in = KEYVALS.to_core;
+            keyval_out = KEYVALS.to_face;
+            }
+        }
+    };
+}
+
+/// Size of a table indexed by the value of a predefined core handle (the values of all kinds are distinct).
+pub const PREDEFINED: usize = 0x300;
+
+/// Is this the value of a predefined core handle (of any kind)? Then it indexes tables of [`PREDEFINED`] entries.
+#[inline]
+pub fn is_predefined(raw: u32) -> bool {
+    (raw as usize) < PREDEFINED
+}
+
+/// A core handle that no table knows: what a C value that names nothing decodes to.
+#[inline]
+pub fn unknown<H: Handle>() -> H {
+    H::from_raw(u32::MAX)
+}
+
+/// `MPI_X_c2f` and `MPI_X_toint`.
+pub fn to_int<A: Codec<H>, H: Handle>(c: C<A, H>) -> c_int {
+    A::fenc(A::dec(c))
+}
+
+/// `MPI_X_f2c` and `MPI_X_fromint`.
+pub fn from_int<A: Codec<H>, H: Handle>(f: c_int) -> C<A, H> {
+    A::enc(A::fdec(f))
+}
+
+macro_rules! conversions {
+    ($($kind:ident: $c2f:ident $f2c:ident;)*) => {$(
+        #[doc = concat!("C handle to INTEGER (MPI 4.1 section 19.3.4), for handles of kind ", stringify!($kind), ".")]
+        ///
+        /// # Safety
+        /// None beyond MPI's contract.
+        pub unsafe fn $c2f<A: Abi>(c: C<A, handle::$kind>) -> c_int {
+            to_int::<A, handle::$kind>(c)
+        }
+        #[doc = concat!("INTEGER to C handle (MPI 4.1 section 19.3.4), for handles of kind ", stringify!($kind), ".")]
+        ///
+        /// # Safety
+        /// None beyond MPI's contract.
+        pub unsafe fn $f2c<A: Abi>(f: c_int) -> C<A, handle::$kind> {
+            from_int::<A, handle::$kind>(f)
+        }
+    )*};
+}
+
+conversions! {
+    Comm: comm_c2f comm_f2c;
+    Group: group_c2f group_f2c;
+    Win: win_c2f win_f2c;
+    File: file_c2f file_f2c;
+    Session: session_c2f session_f2c;
+    Message: message_c2f message_f2c;
+    Info: info_c2f info_f2c;
+    Errhandler: errhandler_c2f errhandler_f2c;
+    Request: request_c2f request_f2c;
+    Datatype: type_c2f type_f2c;
+    Op: op_c2f op_f2c;
+}
+
+/// `MPI_Status_c2f`, `MPI_Status_f2c` and the forms for mpi_f08: in every face all statuses have the same bytes.
+///
+/// # Safety
+/// MPI's contract: `from` holds a status and `to` has room for one.
+pub unsafe fn status_copy<A: Abi>(from: *const c_void, to: *mut c_void) -> c_int {
+    let from: *const A::Status = from.cast();
+    entry::run_any_time::<A>("MPI_Status_c2f", || {
+        if from.is_null() || to.is_null() || A::status_ignored(from) {
+            return Err(Error::new(Class::Arg, "the status to convert is null or one of the ignored statuses"));
+        }
+        // SAFETY: the caller vouches for both; they are not sentinels.
+        unsafe { std::ptr::copy(from, to.cast::<A::Status>(), 1) };
+        Ok(())
+    })
+}
+
+macro_rules! status_fields {
+    ($($get:ident $set:ident $name:literal $field:ident $out:ident $in:ident;)*) => {$(
+        #[doc = concat!("`MPI_Status_get_", $name, "` (MPI 4.1 section 3.2.5).")]
+        ///
+        /// # Safety
+        /// MPI's contract: `status` holds a status and `value` has room for an int.
+        pub unsafe fn $get<A: Abi>(status: *const A::Status, value: *mut c_int) -> c_int {
+            entry::run_any_time::<A>(concat!("MPI_Status_get_", $name), || {
+                if status.is_null() || value.is_null() || A::status_ignored(status) {
+                    return Err(Error::new(Class::Arg, "the status or the place for its field is null or ignored"));
+                }
+                // SAFETY: the caller vouches for both; neither is null or a sentinel.
+                unsafe { *value = A::$out(A::status_read(status).$field) };
+                Ok(())
+            })
+        }
+        #[doc = concat!("`MPI_Status_set_", $name, "` (MPI 4.1 section 3.2.5).")]
+        ///
+        /// # Safety
+        /// MPI's contract: `status` holds a status.
+        pub unsafe fn $set<A: Abi>(status: *mut A::Status, value: c_int) -> c_int {
+            entry::run_any_time::<A>(concat!("MPI_Status_set_", $name), || {
+                if status.is_null() || A::status_ignored(status) {
+                    return Err(Error::new(Class::Arg, "the status is null or ignored"));
+                }
+                // SAFETY: the caller vouches for `status`; it is neither null nor a sentinel.
+                unsafe {
+                    let mut all = A::status_read(status);
+                    all.$field = A::$in(value);
+                    A::status_write(status, &all);
+                    A::status_set_error(status, A::err_out(all.error));
+                }
+                Ok(())
+            })
+        }
+    )*};
+}
+
+status_fields! {
+    status_get_source status_set_source "source" source rank_out rank_in;
+    status_get_tag status_set_tag "tag" tag tag_out tag_in;
+    status_get_error status_set_error "error" error err_out err_in;
+}
+
+/// `MPI_Abi_get_version` of a library whose ABI is not the standard's: -1, -1 (MPI 5.0 section 20.3).
+///
+/// # Safety
+/// MPI's contract: both have room for an int.
+pub unsafe fn abi_get_version<A: Abi>(major: *mut c_int, minor: *mut c_int) -> c_int {
+    if major.is_null() || minor.is_null() {
+        return A::err_out(Class::Arg.0);
+    }
+    // SAFETY: the caller vouches for both; neither is null.
+    unsafe {
+        *major = -1;
+        *minor = -1;
+    }
+    0
+}
+
+/// Handle conversions that are functions in both faces.
+#[macro_export]
+macro_rules! c_table_convert {
+    ($A:ty) => {
+        $crate::export_c! { $A, [$crate::codec];
+            fn MPI_File_c2f = file_c2f(file: $crate::abi::CFile<$A>) -> c_int;
+            fn MPI_File_f2c = file_f2c(file: c_int) -> $crate::abi::CFile<$A>;
+            fn MPI_Status_c2f = status_copy(from: *const c_void, to: *mut c_void) -> c_int;
+            fn MPI_Status_f2c = status_copy(from: *const c_void, to: *mut c_void) -> c_int;
+            fn MPI_Status_c2f08 = status_copy(from: *const c_void, to: *mut c_void) -> c_int;
+            fn MPI_Status_f082c = status_copy(from: *const c_void, to: *mut c_void) -> c_int;
+            fn MPI_Status_f2f08 = status_copy(from: *const c_void, to: *mut c_void) -> c_int;
+            fn MPI_Status_f082f = status_copy(from: *const c_void, to: *mut c_void) -> c_int;
+        }
+    };
+}
+
+/// The c2f and f2c that are macros in MPICH's header.
+#[macro_export]
+macro_rules! c_table_convert_pointers {
+    ($A:ty) => {
+        $crate::export_c! { $A, [$crate::codec];
+            fn MPI_Comm_c2f = comm_c2f(c: $crate::abi::CComm<$A>) -> c_int;
+            fn MPI_Comm_f2c = comm_f2c(f: c_int) -> $crate::abi::CComm<$A>;
+            fn MPI_Group_c2f = group_c2f(c: $crate::abi::CGroup<$A>) -> c_int;
+            fn MPI_Group_f2c = group_f2c(f: c_int) -> $crate::abi::CGroup<$A>;
+            fn MPI_Win_c2f = win_c2f(c: $crate::abi::CWin<$A>) -> c_int;
+            fn MPI_Win_f2c = win_f2c(f: c_int) -> $crate::abi::CWin<$A>;
+            fn MPI_Session_c2f = session_c2f(c: $crate::abi::CSession<$A>) -> c_int;
+            fn MPI_Session_f2c = session_f2c(f: c_int) -> $crate::abi::CSession<$A>;
+            fn MPI_Message_c2f = message_c2f(c: $crate::abi::CMessage<$A>) -> c_int;
+            fn MPI_Message_f2c = message_f2c(f: c_int) -> $crate::abi::CMessage<$A>;
+            fn MPI_Info_c2f = info_c2f(c: $crate::abi::CInfo<$A>) -> c_int;
+            fn MPI_Info_f2c = info_f2c(f: c_int) -> $crate::abi::CInfo<$A>;
+            fn MPI_Errhandler_c2f = errhandler_c2f(c: $crate::abi::CErrhandler<$A>) -> c_int;
+            fn MPI_Errhandler_f2c = errhandler_f2c(f: c_int) -> $crate::abi::CErrhandler<$A>;
+            fn MPI_Request_c2f = request_c2f(c: $crate::abi::CRequest<$A>) -> c_int;
+            fn MPI_Request_f2c = request_f2c(f: c_int) -> $crate::abi::CRequest<$A>;
+            fn MPI_Type_c2f = type_c2f(c: $crate::abi::CDatatype<$A>) -> c_int;
+            fn MPI_Type_f2c = type_f2c(f: c_int) -> $crate::abi::CDatatype<$A>;
+            fn MPI_Op_c2f = op_c2f(c: $crate::abi::COp<$A>) -> c_int;
+            fn MPI_Op_f2c = op_f2c(f: c_int) -> $crate::abi::COp<$A>;
+        }
+    };
+}
+
+/// What MPI 5.0 adds to convert handles and to reach a status's fields (upstream MPICH 5 exports them).
+#[macro_export]
+macro_rules! c_table_convert_mpi5 {
+    ($A:ty) => {
+        $crate::export_c! { $A, [$crate::codec];
+            fn MPI_Abi_get_version = abi_get_version(major: *mut c_int, minor: *mut c_int) -> c_int;
+            fn MPI_Comm_toint = comm_c2f(c: $crate::abi::CComm<$A>) -> c_int;
+            fn MPI_Comm_fromint = comm_f2c(f: c_int) -> $crate::abi::CComm<$A>;
+            fn MPI_Group_toint = group_c2f(c: $crate::abi::CGroup<$A>) -> c_int;
+            fn MPI_Group_fromint = group_f2c(f: c_int) -> $crate::abi::CGroup<$A>;
+            fn MPI_Win_toint = win_c2f(c: $crate::abi::CWin<$A>) -> c_int;
+            fn MPI_Win_fromint = win_f2c(f: c_int) -> $crate::abi::CWin<$A>;
+            fn MPI_File_toint = file_c2f(c: $crate::abi::CFile<$A>) -> c_int;
+            fn MPI_File_fromint = file_f2c(f: c_int) -> $crate::abi::CFile<$A>;
+            fn MPI_Session_toint = session_c2f(c: $crate::abi::CSession<$A>) -> c_int;
+            fn MPI_Session_fromint = session_f2c(f: c_int) -> $crate::abi::CSession<$A>;
+            fn MPI_Message_toint = message_c2f(c: $crate::abi::CMessage<$A>) -> c_int;
+            fn MPI_Message_fromint = message_f2c(f: c_int) -> $crate::abi::CMessage<$A>;
+            fn MPI_Info_toint = info_c2f(c: $crate::abi::CInfo<$A>) -> c_int;
+            fn MPI_Info_fromint = info_f2c(f: c_int) -> $crate::abi::CInfo<$A>;
+            fn MPI_Errhandler_toint = errhandler_c2f(c: $crate::abi::CErrhandler<$A>) -> c_int;
+            fn MPI_Errhandler_fromint = errhandler_f2c(f: c_int) -> $crate::abi::CErrhandler<$A>;
+            fn MPI_Request_toint = request_c2f(c: $crate::abi::CRequest<$A>) -> c_int;
+            fn MPI_Request_fromint = request_f2c(f: c_int) -> $crate::abi::CRequest<$A>;
+            fn MPI_Type_toint = type_c2f(c: $crate::abi::CDatatype<$A>) -> c_int;
+            fn MPI_Type_fromint = type_f2c(f: c_int) -> $crate::abi::CDatatype<$A>;
+            fn MPI_Op_toint = op_c2f(c: $crate::abi::COp<$A>) -> c_int;
+            fn MPI_Op_fromint = op_f2c(f: c_int) -> $crate::abi::COp<$A>;
+            fn MPI_Status_get_source = status_get_source(status: *const <$A as $crate::abi::Abi>::Status, value: *mut c_int) -> c_int;
+            fn MPI_Status_set_source = status_set_source(status: *mut <$A as $crate::abi::Abi>::Status, value: c_int) -> c_int;
+            fn MPI_Status_get_tag = status_get_tag(status: *const <$A as $crate::abi::Abi>::Status, value: *mut c_int) -> c_int;
+            fn MPI_Status_set_tag = status_set_tag(status: *mut <$A as $crate::abi::Abi>::Status, value: c_int) -> c_int;
+            fn MPI_Status_get_error = status_get_error(status: *const <$A as $crate::abi::Abi>::Status, value: *mut c_int) -> c_int;
+            fn MPI_Status_set_error = status_set_error(status: *mut <$A as $crate::abi::Abi>::Status, value: c_int) -> c_int;
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RANKS: Numbers = Numbers(&[(-1, -2), (-3, -1), (-4, -3)]);
+
+    #[test]
+    fn numbers_go_there_and_back() {
+        for &(core, face) in RANKS.0 {
+            assert_eq!(RANKS.to_core(face), core);
+            assert_eq!(RANKS.to_face(core), face);
+        }
+        assert_eq!(RANKS.to_core(7), 7);
+        assert_eq!(RANKS.to_face(7), 7);
+    }
+
+    #[test]
+    fn a_number_without_meaning_gains_none() {
+        assert_eq!(RANKS.to_core(-4), MEANINGLESS);
+        assert_eq!(RANKS.to_core(-5), -5);
+    }
+}

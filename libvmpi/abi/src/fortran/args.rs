@@ -1,0 +1,533 @@
+//! Kinds of Fortran arguments: how each comes in, what the C-level function gets, and what goes back.
+//!
+//! Every Fortran argument arrives as an address; a CHARACTER argument also has a hidden length (a `size_t` by value at
+//! the end of the argument list, in order). The kinds here are names used in the tables; none is ever constructed.
+
+use crate::abi::{Abi, C, Codec};
+use std::ffi::{c_char, c_int, c_void};
+use std::marker::PhantomData;
+use vmpi_core::consts;
+use vmpi_core::handle::Handle;
+
+/// A kind of argument in face `A`.
+pub trait Arg<A: Abi> {
+    /// What lives from before the C-level function is called until after it has returned.
+    type Held;
+    /// What the C-level function is given; a `*mut` serves for a `*const` parameter.
+    type Passed;
+
+    /// Read the Fortran argument at `arg`; `len` is the element count or hidden length given in the table (else 0).
+    ///
+    /// # Safety
+    /// `arg` must be what Fortran passes for this kind, with room for `len` elements.
+    unsafe fn take(arg: *mut c_void, len: usize) -> Self::Held;
+
+    fn pass(held: &mut Self::Held) -> Self::Passed;
+
+    /// Write results back to Fortran; `code` is what the C-level function returned.
+    ///
+    /// # Safety
+    /// The argument that `take` read must still be valid.
+    unsafe fn give(held: Self::Held, code: c_int) {
+        let _ = (held, code);
+    }
+}
+
+/// MPI_Aint as the C functions take it.
+pub type CAint = isize;
+
+macro_rules! by_pointer {
+    ($($(#[$doc:meta])* $kind:ident: $ty:ty;)*) => {$(
+        $(#[$doc])*
+        pub enum $kind {}
+        impl<A: Abi> Arg<A> for $kind {
+            type Held = *mut c_void;
+            type Passed = *mut $ty;
+            #[inline]
+            unsafe fn take(arg: *mut c_void, _len: usize) -> *mut c_void {
+                arg
+            }
+            #[inline]
+            fn pass(held: &mut *mut c_void) -> *mut $ty {
+                held.cast()
+            }
+        }
+    )*};
+}
+by_pointer! {
+    /// A choice buffer; the face's `buf_in` knows the addresses of Fortran's MPI_BOTTOM and MPI_IN_PLACE.
+    Buf: c_void;
+    /// INTEGER by reference, scalar or array, in or out, when C takes a pointer too. LOGICAL arrays that only go in
+    /// are INTEGERs as well: C takes any nonzero value as true.
+    Ints: c_int;
+    /// An INTEGER(3, *) array: C's `int [][3]`.
+    Triples: [c_int; 3];
+    /// INTEGER(KIND=MPI_ADDRESS_KIND) by reference, scalar or array.
+    Aints: CAint;
+    /// INTEGER(KIND=MPI_COUNT_KIND) of a function with `_x` in its name, by reference.
+    Counts: i64;
+}
+
+macro_rules! const_arrays {
+    ($($(#[$doc:meta])* $kind:ident: $ty:ty;)*) => {$(
+        $(#[$doc])*
+        pub enum $kind {}
+        impl<A: Abi> Arg<A> for $kind {
+            type Held = *const $ty;
+            type Passed = *const $ty;
+            #[inline]
+            unsafe fn take(arg: *mut c_void, _len: usize) -> *const $ty {
+                arg.cast()
+            }
+            #[inline]
+            fn pass(held: &mut *const $ty) -> *const $ty {
+                *held
+            }
+        }
+    )*};
+}
+const_arrays! {
+    /// An INTEGER array going in.
+    ConstInts: c_int;
+    /// An INTEGER(KIND=MPI_ADDRESS_KIND) array going in.
+    ConstAints: i64;
+}
+
+macro_rules! by_value {
+    ($($(#[$doc:meta])* $kind:ident: $from:ty => $to:ty, $convert:expr;)*) => {$(
+        $(#[$doc])*
+        pub enum $kind {}
+        impl<A: Abi> Arg<A> for $kind {
+            type Held = $to;
+            type Passed = $to;
+            #[inline]
+            unsafe fn take(arg: *mut c_void, _len: usize) -> $to {
+                // SAFETY: the caller passes the address of such a Fortran variable; it may be under-aligned.
+                $convert(unsafe { arg.cast::<$from>().read_unaligned() })
+            }
+            #[inline]
+            fn pass(held: &mut $to) -> $to {
+                *held
+            }
+        }
+    )*};
+}
+by_value! {
+    /// An INTEGER that C takes by value.
+    Int: c_int => c_int, |v| v;
+    /// A LOGICAL that C takes by value.
+    LogicalIn: c_int => c_int, |v| c_int::from(v != 0);
+    /// An INTEGER(KIND=MPI_ADDRESS_KIND) that C takes by value.
+    Aint: CAint => CAint, |v| v;
+    /// An INTEGER(KIND=MPI_COUNT_KIND) that a function with `_x` in its name takes by value.
+    Count: i64 => i64, |v| v;
+    /// A default INTEGER where C takes an MPI_Aint by value (MPI-1 procedures).
+    IntAsAint: c_int => CAint, |v| v as CAint;
+}
+
+/// MPI_Get_address's location: MPI_BOTTOM's address is 0, not that of the common block.
+pub enum Location {}
+impl<A: Abi> Arg<A> for Location {
+    type Held = *mut c_void;
+    type Passed = *mut c_void;
+    unsafe fn take(arg: *mut c_void, _len: usize) -> *mut c_void {
+        if A::buf_in(arg) as usize == consts::BOTTOM { std::ptr::null_mut() } else { arg }
+    }
+    fn pass(held: &mut *mut c_void) -> *mut c_void {
+        *held
+    }
+}
+
+/// Default INTEGERs where C takes an array of MPI_Aint (MPI-1 procedures).
+pub enum IntsAsAints {}
+impl<A: Abi> Arg<A> for IntsAsAints {
+    type Held = Vec<CAint>;
+    type Passed = *mut CAint;
+    unsafe fn take(arg: *mut c_void, len: usize) -> Vec<CAint> {
+        // SAFETY: the array has `len` INTEGERs.
+        (0..len).map(|i| unsafe { arg.cast::<c_int>().add(i).read_unaligned() } as CAint).collect()
+    }
+    fn pass(held: &mut Vec<CAint>) -> *mut CAint {
+        held.as_mut_ptr()
+    }
+}
+
+/// A result that C writes to a variable of its own before Fortran gets it.
+pub struct Local<T> {
+    arg: *mut c_void,
+    value: T,
+}
+
+/// A default INTEGER that gets an MPI_Aint (MPI-1 procedures); a value that does not fit is cut off, as Open MPI does.
+pub enum AintAsInt {}
+impl<A: Abi> Arg<A> for AintAsInt {
+    type Held = Local<CAint>;
+    type Passed = *mut CAint;
+    unsafe fn take(arg: *mut c_void, _len: usize) -> Local<CAint> {
+        Local { arg, value: 0 }
+    }
+    fn pass(held: &mut Local<CAint>) -> *mut CAint {
+        &raw mut held.value
+    }
+    unsafe fn give(held: Local<CAint>, code: c_int) {
+        if code == 0 {
+            // SAFETY: `arg` is an INTEGER.
+            unsafe { held.arg.cast::<c_int>().write_unaligned(held.value as c_int) };
+        }
+    }
+}
+
+/// No function writes this to an INTEGER result: it tells that nothing was written.
+const UNTOUCHED: c_int = c_int::MIN;
+
+/// A LOGICAL result.
+pub enum LogicalOut {}
+impl<A: Abi> Arg<A> for LogicalOut {
+    type Held = Local<c_int>;
+    type Passed = *mut c_int;
+    #[inline]
+    unsafe fn take(arg: *mut c_void, _len: usize) -> Local<c_int> {
+        Local { arg, value: UNTOUCHED }
+    }
+    #[inline]
+    fn pass(held: &mut Local<c_int>) -> *mut c_int {
+        &raw mut held.value
+    }
+    #[inline]
+    unsafe fn give(held: Local<c_int>, _code: c_int) {
+        if held.value != UNTOUCHED {
+            // SAFETY: `arg` is a LOGICAL.
+            unsafe { held.arg.cast::<c_int>().write_unaligned(if held.value != 0 { A::F_TRUE } else { 0 }) };
+        }
+    }
+}
+
+/// An array of LOGICAL results, at most `len`.
+pub enum LogicalsOut {}
+impl<A: Abi> Arg<A> for LogicalsOut {
+    type Held = (*mut c_void, Vec<c_int>);
+    type Passed = *mut c_int;
+    unsafe fn take(arg: *mut c_void, len: usize) -> (*mut c_void, Vec<c_int>) {
+        (arg, vec![UNTOUCHED; len])
+    }
+    fn pass(held: &mut (*mut c_void, Vec<c_int>)) -> *mut c_int {
+        held.1.as_mut_ptr()
+    }
+    unsafe fn give((arg, values): (*mut c_void, Vec<c_int>), _code: c_int) {
+        for (i, value) in values.into_iter().enumerate().filter(|(_, value)| *value != UNTOUCHED) {
+            // SAFETY: the array has `len` LOGICALs.
+            unsafe { arg.cast::<c_int>().add(i).write_unaligned(if value != 0 { A::F_TRUE } else { 0 }) };
+        }
+    }
+}
+
+/// An index into an array: counted from 0 in C, from 1 in Fortran; MPI_UNDEFINED stays.
+pub enum IndexOut {}
+impl<A: Abi> Arg<A> for IndexOut {
+    type Held = Local<c_int>;
+    type Passed = *mut c_int;
+    unsafe fn take(arg: *mut c_void, _len: usize) -> Local<c_int> {
+        Local { arg, value: UNTOUCHED }
+    }
+    fn pass(held: &mut Local<c_int>) -> *mut c_int {
+        &raw mut held.value
+    }
+    unsafe fn give(held: Local<c_int>, _code: c_int) {
+        if held.value != UNTOUCHED {
+            // SAFETY: `arg` is an INTEGER.
+            unsafe { held.arg.cast::<c_int>().write_unaligned(index_out::<A>(held.value)) };
+        }
+    }
+}
+
+/// A C index as Fortran counts.
+pub fn index_out<A: Abi>(index: c_int) -> c_int {
+    if A::rank_in(index) == consts::UNDEFINED { index } else { index + 1 }
+}
+
+/// # Safety
+/// `arg` must be an INTEGER array of more than `i` elements.
+#[inline]
+unsafe fn handle_in<A: Codec<H>, H: Handle>(arg: *mut c_void, i: usize) -> C<A, H> {
+    // SAFETY: promised by the caller.
+    A::enc(A::fdec(unsafe { arg.cast::<c_int>().add(i).read_unaligned() }))
+}
+
+/// # Safety
+/// As `handle_in`.
+#[inline]
+unsafe fn handle_out<A: Codec<H>, H: Handle>(arg: *mut c_void, i: usize, handle: C<A, H>) {
+    // SAFETY: promised by the caller.
+    unsafe { arg.cast::<c_int>().add(i).write_unaligned(A::fenc(A::dec(handle))) }
+}
+
+/// A handle going in.
+pub struct In<H>(PhantomData<H>);
+impl<A: Abi + Codec<H>, H: Handle> Arg<A> for In<H> {
+    type Held = C<A, H>;
+    type Passed = C<A, H>;
+    #[inline]
+    unsafe fn take(arg: *mut c_void, _len: usize) -> C<A, H> {
+        // SAFETY: `arg` is an INTEGER handle.
+        unsafe { handle_in::<A, H>(arg, 0) }
+    }
+    #[inline]
+    fn pass(held: &mut C<A, H>) -> C<A, H> {
+        *held
+    }
+}
+
+/// A handle coming out of a call that succeeds.
+pub struct Out<H>(PhantomData<H>);
+impl<A: Abi + Codec<H>, H: Handle> Arg<A> for Out<H> {
+    type Held = Local<C<A, H>>;
+    type Passed = *mut C<A, H>;
+    #[inline]
+    unsafe fn take(arg: *mut c_void, _len: usize) -> Self::Held {
+        Local { arg, value: A::enc(H::NULL) }
+    }
+    #[inline]
+    fn pass(held: &mut Self::Held) -> Self::Passed {
+        &raw mut held.value
+    }
+    #[inline]
+    unsafe fn give(held: Self::Held, code: c_int) {
+        if code == 0 {
+            // SAFETY: `arg` is an INTEGER handle.
+            unsafe { handle_out::<A, H>(held.arg, 0, held.value) };
+        }
+    }
+}
+
+/// A handle that the call uses and may change.
+pub struct InOut<H>(PhantomData<H>);
+impl<A: Abi + Codec<H>, H: Handle> Arg<A> for InOut<H> {
+    type Held = Local<C<A, H>>;
+    type Passed = *mut C<A, H>;
+    #[inline]
+    unsafe fn take(arg: *mut c_void, _len: usize) -> Self::Held {
+        // SAFETY: `arg` is an INTEGER handle.
+        Local { arg, value: unsafe { handle_in::<A, H>(arg, 0) } }
+    }
+    #[inline]
+    fn pass(held: &mut Self::Held) -> Self::Passed {
+        &raw mut held.value
+    }
+    #[inline]
+    unsafe fn give(held: Self::Held, _code: c_int) {
+        // SAFETY: as in `take`. A handle that did not change decodes to the number it came from.
+        unsafe { handle_out::<A, H>(held.arg, 0, held.value) };
+    }
+}
+
+/// An array of `len` handles going in; null if there are none (nothing to read beside MPI_IN_PLACE).
+pub struct Ins<H>(PhantomData<H>);
+impl<A: Abi + Codec<H>, H: Handle> Arg<A> for Ins<H> {
+    type Held = Vec<C<A, H>>;
+    type Passed = *mut C<A, H>;
+    unsafe fn take(arg: *mut c_void, len: usize) -> Self::Held {
+        // SAFETY: `arg` has `len` INTEGER handles.
+        (0..len).map(|i| unsafe { handle_in::<A, H>(arg, i) }).collect()
+    }
+    fn pass(held: &mut Self::Held) -> Self::Passed {
+        if held.is_empty() { std::ptr::null_mut() } else { held.as_mut_ptr() }
+    }
+}
+
+/// An array of handles with the Fortran array it came from.
+pub struct LocalHandles<T> {
+    arg: *mut c_void,
+    values: Vec<T>,
+}
+
+/// An array of `len` handles coming out; those that the call leaves null are not written.
+pub struct Outs<H>(PhantomData<H>);
+impl<A: Abi + Codec<H>, H: Handle> Arg<A> for Outs<H> {
+    type Held = LocalHandles<C<A, H>>;
+    type Passed = *mut C<A, H>;
+    unsafe fn take(arg: *mut c_void, len: usize) -> Self::Held {
+        LocalHandles { arg, values: vec![A::enc(H::NULL); len] }
+    }
+    fn pass(held: &mut Self::Held) -> Self::Passed {
+        held.values.as_mut_ptr()
+    }
+    unsafe fn give(held: Self::Held, code: c_int) {
+        if code != 0 {
+            return;
+        }
+        for (i, value) in held.values.into_iter().enumerate().filter(|(_, value)| *value != A::enc(H::NULL)) {
+            // SAFETY: `arg` has `len` INTEGER handles.
+            unsafe { handle_out::<A, H>(held.arg, i, value) };
+        }
+    }
+}
+
+/// An array of `len` handles that the call uses and may change.
+pub struct InOuts<H>(PhantomData<H>);
+impl<A: Abi + Codec<H>, H: Handle> Arg<A> for InOuts<H> {
+    type Held = LocalHandles<C<A, H>>;
+    type Passed = *mut C<A, H>;
+    unsafe fn take(arg: *mut c_void, len: usize) -> Self::Held {
+        // SAFETY: `arg` has `len` INTEGER handles.
+        LocalHandles { arg, values: (0..len).map(|i| unsafe { handle_in::<A, H>(arg, i) }).collect() }
+    }
+    fn pass(held: &mut Self::Held) -> Self::Passed {
+        held.values.as_mut_ptr()
+    }
+    unsafe fn give(held: Self::Held, _code: c_int) {
+        for (i, value) in held.values.into_iter().enumerate() {
+            // SAFETY: as in `take`.
+            unsafe { handle_out::<A, H>(held.arg, i, value) };
+        }
+    }
+}
+
+/// Statuses that C gets in place, or in aligned copies: a Fortran status has the same bytes as a C one, but only the
+/// alignment of an INTEGER.
+pub struct HeldStatuses<S> {
+    arg: *mut S,
+    copies: Vec<S>,
+}
+
+/// An array of `len` statuses (MPI_STATUSES_IGNORE is recognised by the face, by its address).
+pub enum Statuses {}
+impl<A: Abi> Arg<A> for Statuses {
+    type Held = HeldStatuses<A::Status>;
+    type Passed = *mut A::Status;
+    #[inline]
+    unsafe fn take(arg: *mut c_void, len: usize) -> Self::Held {
+        let arg: *mut A::Status = arg.cast();
+        let copies = if A::status_ignored(arg) || arg.is_aligned() {
+            Vec::new()
+        } else {
+            // SAFETY: `arg` has `len` statuses.
+            (0..len).map(|i| unsafe { arg.add(i).read_unaligned() }).collect()
+        };
+        HeldStatuses { arg, copies }
+    }
+    #[inline]
+    fn pass(held: &mut Self::Held) -> Self::Passed {
+        if held.copies.is_empty() { held.arg } else { held.copies.as_mut_ptr() }
+    }
+    #[inline]
+    unsafe fn give(held: Self::Held, _code: c_int) {
+        for (i, copy) in held.copies.into_iter().enumerate() {
+            // SAFETY: as in `take`.
+            unsafe { held.arg.add(i).write_unaligned(copy) };
+        }
+    }
+}
+
+/// One status (MPI_STATUS_IGNORE is recognised by the face, by its address).
+pub enum Status {}
+impl<A: Abi> Arg<A> for Status {
+    type Held = HeldStatuses<A::Status>;
+    type Passed = *mut A::Status;
+    #[inline]
+    unsafe fn take(arg: *mut c_void, _len: usize) -> Self::Held {
+        // SAFETY: `arg` is one status, or ignored.
+        unsafe { <Statuses as Arg<A>>::take(arg, 1) }
+    }
+    #[inline]
+    fn pass(held: &mut Self::Held) -> Self::Passed {
+        <Statuses as Arg<A>>::pass(held)
+    }
+    #[inline]
+    unsafe fn give(held: Self::Held, code: c_int) {
+        // SAFETY: as in `take`.
+        unsafe { <Statuses as Arg<A>>::give(held, code) }
+    }
+}
+
+/// A CHARACTER going in: leading and trailing blanks are not part of it.
+pub enum StrIn {}
+impl<A: Abi> Arg<A> for StrIn {
+    type Held = Vec<u8>;
+    type Passed = *mut c_char;
+    unsafe fn take(arg: *mut c_void, len: usize) -> Vec<u8> {
+        // SAFETY: `arg` has `len` characters.
+        let mut string = trimmed(unsafe { std::slice::from_raw_parts(arg.cast(), len) }).to_vec();
+        string.push(0);
+        string
+    }
+    fn pass(held: &mut Vec<u8>) -> *mut c_char {
+        held.as_mut_ptr().cast()
+    }
+}
+
+/// `string` without blanks at either end.
+pub fn trimmed(string: &[u8]) -> &[u8] {
+    let end = string.iter().rposition(|&c| c != b' ').map_or(0, |i| i + 1);
+    let start = string[..end].iter().position(|&c| c != b' ').unwrap_or(end);
+    &string[start..end]
+}
+
+/// A CHARACTER coming out of a call that succeeds: padded with blanks, or cut off.
+pub enum StrOut {}
+impl<A: Abi> Arg<A> for StrOut {
+    type Held = HeldString;
+    type Passed = *mut c_char;
+    unsafe fn take(arg: *mut c_void, len: usize) -> HeldString {
+        let mut buffer = vec![0; longest_string::<A>().max(len) + 1];
+        buffer[0] = NOT_WRITTEN;
+        HeldString { arg: arg.cast(), len, buffer }
+    }
+    fn pass(held: &mut HeldString) -> *mut c_char {
+        held.buffer.as_mut_ptr().cast()
+    }
+    unsafe fn give(held: HeldString, code: c_int) {
+        if code != 0 || held.buffer[0] == NOT_WRITTEN {
+            return;
+        }
+        // SAFETY: the CHARACTER has `len` characters.
+        blank_padded(&held.buffer, unsafe { std::slice::from_raw_parts_mut(held.arg, held.len) });
+    }
+}
+
+/// A C string in the making, and the CHARACTER that it goes to.
+pub struct HeldString {
+    arg: *mut u8,
+    len: usize,
+    buffer: Vec<u8>,
+}
+
+/// First byte of a string that the call has not written; in UTF-8 no string starts so.
+const NOT_WRITTEN: u8 = 0xFF;
+
+fn longest_string<A: Abi>() -> usize {
+    [
+        A::MAX_PROCESSOR_NAME,
+        A::MAX_ERROR_STRING,
+        A::MAX_OBJECT_NAME,
+        A::MAX_INFO_KEY,
+        A::MAX_INFO_VAL,
+        A::MAX_LIBRARY_VERSION_STRING,
+        A::MAX_PORT_NAME,
+    ]
+    .into_iter()
+    .fold(0, usize::max)
+}
+
+/// Copy the NUL-terminated `from` to the Fortran string `to`.
+pub fn blank_padded(from: &[u8], to: &mut [u8]) {
+    let length = from.iter().position(|&c| c == 0).unwrap_or(from.len()).min(to.len());
+    to[..length].copy_from_slice(&from[..length]);
+    to[length..].fill(b' ');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blanks() {
+        assert_eq!(trimmed(b"  a b  "), b"a b");
+        assert_eq!(trimmed(b"   "), b"");
+        assert_eq!(trimmed(b""), b"");
+        let mut to = *b"xxxxxx";
+        blank_padded(b"abc\0zz", &mut to);
+        assert_eq!(&to, b"abc   ");
+        blank_padded(b"abcdefghij", &mut to);
+        assert_eq!(&to, b"abcdef");
+    }
+}

@@ -1,0 +1,196 @@
+//! Macros that turn rows of the Fortran tables into a face's exported symbols.
+//!
+//! A row reads `fn send SEND = c::send(buf: Buf, count: Int, ...);`: the procedure's name in both cases, the generic
+//! function it calls, and the kind of each argument (`args`), with an element count in brackets where the kind is an
+//! array, and after a semicolon the hidden lengths of CHARACTER arguments. The trailing IERROR is implied.
+//!
+//! Each row becomes one hidden function, and one jump to it per mangling: `mpi_send_` (what gfortran calls),
+//! `mpi_send__`, `mpi_send`, `MPI_SEND`, the same with a P, and for Open MPI `ompi_send_f` (what its mpi_f08 module
+//! calls). The jumps go to the hidden function and not to each other, so that a profiling tool may replace `mpi_send_`
+//! and call `pmpi_send_`.
+
+/// A procedure without an argument list of its own: jumps to `$body`, whatever the arguments are.
+#[macro_export]
+macro_rules! f_alias {
+    ($body:path, $name:expr) => {
+        const _: () = {
+            #[unsafe(naked)]
+            #[unsafe(export_name = $name)]
+            unsafe extern "C" fn alias() {
+                #[cfg(target_arch = "x86_64")]
+        core::arch::naked_asm!("jmp {}", sym $body);
+                #[cfg(target_arch = "aarch64")]
+        core::arch::naked_asm!("b {}", sym $body);
+            }
+        };
+    };
+}
+
+/// Export `$body` as Fortran procedure `$low` under the manglings of face `$face` (openmpi or mpich).
+#[macro_export]
+macro_rules! f_manglings {
+    (openmpi, [$pre:ident $PRE:ident], $low:ident $UP:ident, $body:path) => {
+        $crate::f_manglings! { mpich, [$pre $PRE], $low $UP, $body }
+        $crate::f_alias! { $body, concat!("o", stringify!($pre), "_", stringify!($low), "_f") }
+    };
+    (mpich, [$pre:ident $PRE:ident], $low:ident $UP:ident, $body:path) => {
+        $crate::f_alias! { $body, concat!(stringify!($pre), "_", stringify!($low), "_") }
+        $crate::f_alias! { $body, concat!(stringify!($pre), "_", stringify!($low), "__") }
+        $crate::f_alias! { $body, concat!(stringify!($pre), "_", stringify!($low)) }
+        $crate::f_alias! { $body, concat!(stringify!($PRE), "_", stringify!($UP)) }
+        $crate::f_alias! { $body, concat!("p", stringify!($pre), "_", stringify!($low), "_") }
+        $crate::f_alias! { $body, concat!("p", stringify!($pre), "_", stringify!($low), "__") }
+        $crate::f_alias! { $body, concat!("p", stringify!($pre), "_", stringify!($low)) }
+        $crate::f_alias! { $body, concat!("P", stringify!($PRE), "_", stringify!($UP)) }
+    };
+}
+
+/// Export rows of procedures `$pre_name` that end in IERROR.
+#[macro_export]
+macro_rules! export_f {
+    ($A:ty, $face:ident, [$pre:ident $PRE:ident];
+     $(fn $low:ident $UP:ident = $($func:ident)::+ (
+        $($arg:ident : $kind:ty $([$len:expr])?),* $(; $($hidden:ident),+)?
+     );)*) => {
+        const _: () = {
+            #[allow(unused_imports)]
+            use $crate::fortran::args::*;
+            #[allow(unused_imports)]
+            use $crate::fortran::lengths::*;
+            #[allow(unused_imports)]
+            use $crate::fortran::{c, f};
+            #[allow(unused_imports)]
+            use $crate::fortran::export::h;
+            $(
+                const _: () = {
+                    unsafe extern "C" fn body(
+                        $($arg: *mut std::ffi::c_void,)*
+                        ierror: *mut std::ffi::c_int,
+                        $($($hidden: usize,)+)?
+                    ) {
+                        // SAFETY: the caller passes what the Fortran binding of this procedure says, which is what
+                        // the kinds expect; the generic function's contract is MPI's.
+                        unsafe {
+                            let ($(mut $arg,)*) = (
+                                $(<$kind as Arg<$A>>::take($arg, $crate::f_len!($($len)?)),)*
+                            );
+                            let code = $($func)::+::<$A>($(<$kind as Arg<$A>>::pass(&mut $arg)),*);
+                            $(<$kind as Arg<$A>>::give($arg, code);)*
+                            if !ierror.is_null() {
+                                ierror.write_unaligned(code);
+                            }
+                        }
+                    }
+                    $crate::f_manglings! { $face, [$pre $PRE], $low $UP, body }
+                };
+            )*
+        };
+    };
+}
+
+/// The element count given in a row, or 0.
+#[macro_export]
+macro_rules! f_len {
+    () => {
+        0
+    };
+    ($len:expr) => {
+        $len
+    };
+}
+
+/// Export procedures and functions that have no IERROR: each names the function that it is.
+#[macro_export]
+macro_rules! export_f_plain {
+    ($A:ty, $face:ident; $(fn $low:ident $UP:ident = $func:ident ($($arg:ident: $ty:ty),*) $(-> $ret:ty)?;)*) => {
+        $(const _: () = {
+            unsafe extern "C" fn body($($arg: $ty),*) $(-> $ret)? {
+                // SAFETY: the caller passes what the Fortran binding of this procedure says.
+                unsafe { $crate::fortran::special::$func::<$A>($($arg),*) }
+            }
+            $crate::f_manglings! { $face, [mpi MPI], $low $UP, body }
+        };)*
+    };
+}
+
+/// Export procedures that this vmpi does not offer: `$low($number of arguments)`; each raises an error that names it.
+#[macro_export]
+macro_rules! export_f_unsupported {
+    ($A:ty, $face:ident, [$pre:ident $PRE:ident]; $($args:tt: $($low:ident $UP:ident)*;)*) => {
+        $($(const _: () = {
+            $crate::f_unsupported_body! { $A, concat!(stringify!($PRE), "_", stringify!($UP)), $args }
+            $crate::f_manglings! { $face, [$pre $PRE], $low $UP, body }
+        };)*)*
+    };
+}
+
+/// `fn body` of a procedure with the given arguments before IERROR.
+#[macro_export]
+macro_rules! f_unsupported_body {
+    ($A:ty, $name:expr, ($($arg:ident)*)) => {
+        unsafe extern "C" fn body($($arg: *mut std::ffi::c_void,)* ierror: *mut std::ffi::c_int) {
+            $(let _ = $arg;)*
+            let code = $crate::entry::unsupported::<$A>($name);
+            if !ierror.is_null() {
+                // SAFETY: the caller passes IERROR at this place.
+                unsafe { ierror.write_unaligned(code) };
+            }
+        }
+    };
+}
+
+/// The handle types, as the tables write them.
+pub mod h {
+    pub use vmpi_core::handle::{Comm, Datatype, Errhandler, Group, Info, Message, Op, Request, Win};
+}
+
+/// Everything, as Open MPI's libmpi_mpifh exports it.
+#[macro_export]
+macro_rules! f_tables_openmpi {
+    ($A:ty) => {
+        $crate::f_tables! { $A, openmpi }
+        $crate::f_table_coll_init! { $A, openmpi, [mpix MPIX] }
+        $crate::f_table_unsupported_openmpi! { $A, openmpi }
+        $crate::f_sizeof_openmpi! {}
+        $crate::export_f_plain! { $A, openmpi;
+            fn wtime_f90 WTIME_F90 = wtime() -> f64;
+            fn wtick_f90 WTICK_F90 = wtick() -> f64;
+            fn aint_add_f90 AINT_ADD_F90 = aint_add(base: *const i64, disp: *const i64) -> i64;
+            fn aint_diff_f90 AINT_DIFF_F90 = aint_diff(addr1: *const i64, addr2: *const i64) -> i64;
+        }
+    };
+}
+
+/// Everything, as MPICH's libmpichfort exports it.
+#[macro_export]
+macro_rules! f_tables_mpich {
+    ($A:ty) => {
+        $crate::f_tables! { $A, mpich }
+        $crate::f_table_coll_init! { $A, mpich, [mpi MPI] }
+        $crate::f_table_mpi4! { $A, mpich }
+        $crate::f_table_unsupported_mpich! { $A, mpich }
+        $crate::f_sizeof_mpich! {}
+    };
+}
+
+/// What both faces export.
+#[macro_export]
+macro_rules! f_tables {
+    ($A:ty, $face:ident) => {
+        $crate::f_table_p2p! { $A, $face }
+        $crate::f_table_request! { $A, $face }
+        $crate::f_table_coll! { $A, $face }
+        $crate::f_table_neighbor! { $A, $face }
+        $crate::f_table_comm! { $A, $face }
+        $crate::f_table_group! { $A, $face }
+        $crate::f_table_attr! { $A, $face }
+        $crate::f_table_errhandler! { $A, $face }
+        $crate::f_table_topo! { $A, $face }
+        $crate::f_table_datatype! { $A, $face }
+        $crate::f_table_op! { $A, $face }
+        $crate::f_table_env! { $A, $face }
+        $crate::f_table_info! { $A, $face }
+        $crate::f_table_plain! { $A, $face }
+        $crate::f_table_unsupported! { $A, $face }
+    };
+}

@@ -1,0 +1,261 @@
+//! Procedures whose Fortran form differs from the C one by more than the kinds of arguments.
+
+use crate::abi::{Abi, CInfo, CRequest};
+use crate::fortran::args::index_out;
+use crate::fortran::c;
+use std::ffi::{c_char, c_int, c_void};
+use vmpi_core::{consts, process};
+
+/// MPI_INIT: Fortran has no argument vector.
+///
+/// # Safety
+/// MPI's contract.
+pub unsafe fn init<A: Abi>() -> c_int {
+    // SAFETY: MPI allows null pointers here.
+    unsafe { c::init::<A>(std::ptr::null_mut(), std::ptr::null_mut()) }
+}
+
+/// MPI_INIT_THREAD: Fortran has no argument vector.
+///
+/// # Safety
+/// `provided` must be valid for writes.
+pub unsafe fn init_thread<A: Abi>(required: c_int, provided: *mut c_int) -> c_int {
+    // SAFETY: MPI allows null pointers here; the rest is the caller's promise.
+    unsafe { c::init_thread::<A>(std::ptr::null_mut(), std::ptr::null_mut(), required, provided) }
+}
+
+/// MPI_BUFFER_DETACH: the buffer's address is not returned in mpif.h and `use mpi` (MPI 4.1, section 3.6.1).
+///
+/// # Safety
+/// `size` must be valid for writes.
+pub unsafe fn buffer_detach<A: Abi>(_buffer: *mut c_void, size: *mut c_int) -> c_int {
+    let mut address: *mut c_void = std::ptr::null_mut();
+    // SAFETY: C's MPI_Buffer_detach writes a pointer through its first argument; the rest is the caller's promise.
+    unsafe { c::buffer_detach::<A>((&raw mut address).cast(), size) }
+}
+
+/// MPI_INFO_CREATE_ENV: Fortran has no argument vector.
+///
+/// # Safety
+/// `info` must be valid for writes.
+pub unsafe fn info_create_env<A: Abi>(info: *mut CInfo<A>) -> c_int {
+    // SAFETY: MPI allows no arguments; the rest is the caller's promise.
+    unsafe { c::info_create_env::<A>(0, std::ptr::null_mut(), info) }
+}
+
+/// MPI_INFO_GET_STRING: the length does not count C's final NUL.
+///
+/// # Safety
+/// MPI's contract.
+pub unsafe fn info_get_string<A: Abi>(
+    info: CInfo<A>,
+    key: *const c_char,
+    buflen: *mut c_int,
+    value: *mut c_char,
+    flag: *mut c_int,
+) -> c_int {
+    // SAFETY: promised by the caller; `value` has room for the longest string.
+    unsafe {
+        let asked = buflen.read_unaligned();
+        let mut with_nul = if asked > 0 { asked.saturating_add(1) } else { 0 };
+        let code = c::info_get_string::<A>(info, key, &raw mut with_nul, value, flag);
+        if code == 0 && *flag != 0 {
+            buflen.write_unaligned((with_nul - 1).max(0));
+        }
+        code
+    }
+}
+
+macro_rules! some {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// MPI's contract.
+        pub unsafe fn $name<A: Abi>(
+            incount: c_int,
+            requests: *mut CRequest<A>,
+            outcount: *mut c_int,
+            indices: *mut c_int,
+            statuses: *mut A::Status,
+        ) -> c_int {
+            // SAFETY: promised by the caller; the first `done` indices have been written if the call says so.
+            unsafe {
+                outcount.write_unaligned(0);
+                let code = c::$name::<A>(incount, requests, outcount, indices, statuses);
+                let done = outcount.read_unaligned();
+                if A::rank_in(done) != consts::UNDEFINED {
+                    for i in 0..usize::try_from(done).unwrap_or(0) {
+                        let index = indices.add(i);
+                        index.write_unaligned(index_out::<A>(index.read_unaligned()));
+                    }
+                }
+                code
+            }
+        }
+    };
+}
+some! {
+    /// MPI_WAITSOME: indices count from 1.
+    waitsome
+}
+some! {
+    /// MPI_TESTSOME: indices count from 1.
+    testsome
+}
+
+/// MPI_WTIME.
+///
+/// # Safety
+/// None beyond MPI's.
+pub unsafe fn wtime<A: Abi>() -> f64 {
+    let _entered = process::enter();
+    process::wtime()
+}
+
+/// MPI_WTICK.
+///
+/// # Safety
+/// None beyond MPI's.
+pub unsafe fn wtick<A: Abi>() -> f64 {
+    let _entered = process::enter();
+    process::wtick()
+}
+
+/// MPI_AINT_ADD.
+///
+/// # Safety
+/// Both must be ADDRESS_KIND integers.
+pub unsafe fn aint_add<A: Abi>(base: *const i64, disp: *const i64) -> i64 {
+    // SAFETY: promised by the caller.
+    unsafe { base.read_unaligned().wrapping_add(disp.read_unaligned()) }
+}
+
+/// MPI_AINT_DIFF.
+///
+/// # Safety
+/// Both must be ADDRESS_KIND integers.
+pub unsafe fn aint_diff<A: Abi>(addr1: *const i64, addr2: *const i64) -> i64 {
+    // SAFETY: promised by the caller.
+    unsafe { addr1.read_unaligned().wrapping_sub(addr2.read_unaligned()) }
+}
+
+/// MPI_PCONTROL, which has no IERROR.
+///
+/// # Safety
+/// `level` must be an INTEGER.
+pub unsafe fn pcontrol<A: Abi>(level: *const c_int) {
+    // SAFETY: promised by the caller.
+    unsafe { c::pcontrol::<A>(level.read_unaligned()) };
+}
+
+/// MPI_F_SYNC_REG: that it is called is all it does.
+///
+/// # Safety
+/// None.
+pub unsafe fn f_sync_reg<A: Abi>(_buf: *mut c_void) {}
+
+macro_rules! dup_fn {
+    ($(#[$doc:meta])* $name:ident: $value:ty, $flag:expr) => {
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// The arguments must be those of a copy callback.
+        pub unsafe fn $name<A: Abi>(
+            _object: *const c_int,
+            _keyval: *const c_int,
+            _extra_state: *const $value,
+            value_in: *const $value,
+            value_out: *mut $value,
+            flag: *mut c_int,
+            ierror: *mut c_int,
+        ) {
+            let copy: bool = $flag;
+            // SAFETY: promised by the caller.
+            unsafe {
+                if copy {
+                    value_out.write_unaligned(value_in.read_unaligned());
+                }
+                flag.write_unaligned(if copy { A::F_TRUE } else { 0 });
+                ierror.write_unaligned(0);
+            }
+        }
+    };
+}
+dup_fn! {
+    /// MPI_DUP_FN: copies an INTEGER attribute.
+    dup_fn: c_int, true
+}
+dup_fn! {
+    /// MPI_COMM_DUP_FN, MPI_TYPE_DUP_FN, MPI_WIN_DUP_FN: copies an ADDRESS_KIND attribute.
+    object_dup_fn: i64, true
+}
+dup_fn! {
+    /// MPI_NULL_COPY_FN, MPI_COMM_NULL_COPY_FN and so on: copies nothing.
+    null_copy_fn: i64, false
+}
+
+/// MPI_NULL_DELETE_FN, MPI_COMM_NULL_DELETE_FN and so on: does nothing.
+///
+/// # Safety
+/// The arguments must be those of a delete callback.
+pub unsafe fn null_delete_fn<A: Abi>(
+    _object: *const c_int,
+    _keyval: *const c_int,
+    _value: *const c_void,
+    _extra_state: *const c_void,
+    ierror: *mut c_int,
+) {
+    // SAFETY: promised by the caller.
+    unsafe { ierror.write_unaligned(0) };
+}
+
+/// Procedures without IERROR, and the predefined callbacks.
+#[macro_export]
+macro_rules! f_table_plain {
+    ($A:ty, $face:ident) => {
+        $crate::export_f_plain! { $A, $face;
+            fn wtime WTIME = wtime() -> f64;
+            fn wtick WTICK = wtick() -> f64;
+            fn aint_add AINT_ADD = aint_add(base: *const i64, disp: *const i64) -> i64;
+            fn aint_diff AINT_DIFF = aint_diff(addr1: *const i64, addr2: *const i64) -> i64;
+            fn pcontrol PCONTROL = pcontrol(level: *const i32);
+            fn f_sync_reg F_SYNC_REG = f_sync_reg(buf: *mut std::ffi::c_void);
+            fn dup_fn DUP_FN = dup_fn(object: *const i32, keyval: *const i32, extra_state: *const i32,
+                value_in: *const i32, value_out: *mut i32, flag: *mut i32, ierror: *mut i32);
+        }
+        $crate::f_object_callbacks! { $A, $face;
+            comm_dup_fn COMM_DUP_FN, comm_null_copy_fn COMM_NULL_COPY_FN, comm_null_delete_fn COMM_NULL_DELETE_FN;
+            type_dup_fn TYPE_DUP_FN, type_null_copy_fn TYPE_NULL_COPY_FN, type_null_delete_fn TYPE_NULL_DELETE_FN;
+            win_dup_fn WIN_DUP_FN, win_null_copy_fn WIN_NULL_COPY_FN, win_null_delete_fn WIN_NULL_DELETE_FN;
+        }
+        $crate::f_null_callbacks! { $A, $face;
+            null_copy_fn NULL_COPY_FN, null_delete_fn NULL_DELETE_FN;
+        }
+    };
+}
+
+/// The predefined callbacks for keys of one kind of object.
+#[macro_export]
+macro_rules! f_object_callbacks {
+    ($A:ty, $face:ident; $($dup:ident $DUP:ident, $copy:ident $COPY:ident, $delete:ident $DELETE:ident;)*) => {$(
+        $crate::export_f_plain! { $A, $face;
+            fn $dup $DUP = object_dup_fn(object: *const i32, keyval: *const i32, extra_state: *const i64,
+                value_in: *const i64, value_out: *mut i64, flag: *mut i32, ierror: *mut i32);
+        }
+        $crate::f_null_callbacks! { $A, $face; $copy $COPY, $delete $DELETE; }
+    )*};
+}
+
+/// A copy callback that copies nothing and a delete callback that does nothing.
+#[macro_export]
+macro_rules! f_null_callbacks {
+    ($A:ty, $face:ident; $copy:ident $COPY:ident, $delete:ident $DELETE:ident;) => {
+        $crate::export_f_plain! { $A, $face;
+            fn $copy $COPY = null_copy_fn(object: *const i32, keyval: *const i32, extra_state: *const i64,
+                value_in: *const i64, value_out: *mut i64, flag: *mut i32, ierror: *mut i32);
+            fn $delete $DELETE = null_delete_fn(object: *const i32, keyval: *const i32,
+                value: *const std::ffi::c_void, extra_state: *const std::ffi::c_void, ierror: *mut i32);
+        }
+    };
+}

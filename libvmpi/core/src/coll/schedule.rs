@@ -1,0 +1,129 @@
+//! The engine: executes a [`Plan`], step by step, as a request's [`Progress`] or to its end.
+
+use super::plan::{Data, Plan, Step, Via};
+use crate::errors::{Error, Result};
+use crate::p2p::Slot;
+use crate::request::Progress;
+use crate::status::Status;
+use std::rc::Rc;
+
+/// What a plan is executed on: messages and local data. (The wire in real life, a simulator in tests.)
+pub trait Machine {
+    /// Start a send; `None`: already complete.
+    ///
+    /// # Safety
+    /// `data` must be readable until the slot completes.
+    unsafe fn send(&mut self, data: &Data, to: i32, via: Via) -> Result<Option<Slot>>;
+    /// Start a receive.
+    ///
+    /// # Safety
+    /// `data` must be writable until the slot completes.
+    unsafe fn recv(&mut self, data: &Data, from: i32, via: Via) -> Result<Slot>;
+    /// As [`crate::p2p::poll`].
+    fn poll(&mut self, slot: Slot) -> Option<Result<Status>>;
+    /// Copy `from` to `to`; truncation is an error.
+    ///
+    /// # Safety
+    /// Both must be valid and not overlap.
+    unsafe fn copy(&mut self, from: &Data, to: &Data) -> Result<()>;
+    /// `inout = input op inout`.
+    ///
+    /// # Safety
+    /// Both must hold `inout.count` elements.
+    unsafe fn reduce(&mut self, input: *const u8, inout: &Data) -> Result<()>;
+}
+
+/// A plan in execution.
+///
+/// The first error is what the operation reports at its end. A failed message (truncation) does not stop the plan, so
+/// that this rank's peers are not left waiting; a message that cannot even be started does, once those under way are done.
+pub struct Schedule<M: Machine> {
+    plan: Rc<Plan>,
+    machine: M,
+    next: usize,
+    under_way: Vec<Slot>,
+    error: Option<Error>,
+}
+
+impl<M: Machine> Schedule<M> {
+    /// Nothing is started before the first `advance`.
+    ///
+    /// # Safety
+    /// The buffers in `plan` must stay valid until the schedule is done, and no other execution of `plan` may be under way.
+    pub unsafe fn new(plan: Rc<Plan>, machine: M) -> Schedule<M> {
+        Schedule { plan, machine, next: 0, under_way: Vec::new(), error: None }
+    }
+
+    /// Forget the messages that have completed.
+    fn reap(&mut self) {
+        let (machine, error) = (&mut self.machine, &mut self.error);
+        self.under_way.retain(|slot| match machine.poll(*slot) {
+            None => true,
+            Some(Ok(_)) => false,
+            Some(Err(e)) => {
+                error.get_or_insert(e);
+                false
+            }
+        });
+    }
+
+    /// Do steps up to the next fence that has something to wait for.
+    fn run_round(&mut self) -> Result<()> {
+        while let Some(step) = self.plan.steps.get(self.next) {
+            if *step == Step::Fence && !self.under_way.is_empty() {
+                return Ok(());
+            }
+            self.next += 1;
+            // SAFETY: `new`'s caller vouches for the buffers; a plan's steps stay inside them and its own temporaries.
+            unsafe {
+                match step {
+                    Step::Send { data, to, via } => self.under_way.extend(self.machine.send(data, *to, *via)?),
+                    Step::Recv { data, from, via } => self.under_way.push(self.machine.recv(data, *from, *via)?),
+                    Step::Copy { from, to } => {
+                        if let Err(e) = self.machine.copy(from, to) {
+                            self.error.get_or_insert(e);
+                        }
+                    }
+                    Step::Reduce { input, inout } => self.machine.reduce(*input, inout)?,
+                    Step::Fence => {}
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<M: Machine> Progress for Schedule<M> {
+    fn advance(&mut self) -> Result<Option<Status>> {
+        loop {
+            self.reap();
+            if !self.under_way.is_empty() && matches!(self.plan.steps.get(self.next), None | Some(Step::Fence)) {
+                return Ok(None);
+            }
+            if self.next == self.plan.steps.len() {
+                return match self.error.take() {
+                    Some(error) => Err(error),
+                    None => Ok(Some(Status::EMPTY)),
+                };
+            }
+            if let Err(error) = self.run_round() {
+                self.error.get_or_insert(error);
+                self.next = self.plan.steps.len();
+            }
+        }
+    }
+
+    fn pending(&self, slots: &mut Vec<Slot>) {
+        slots.extend_from_slice(&self.under_way);
+    }
+}
+
+impl<M: Machine> Drop for Schedule<M> {
+    fn drop(&mut self) {
+        if !self.under_way.is_empty() && self.plan.has_temps() {
+            // Given up in mid-flight (the job is ending, or a request was freed): peers may still read or write the
+            // temporaries, so they are left to the end of the process.
+            std::mem::forget(self.plan.clone());
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! New communicators out of one: dup, split, create, create_group; and their end.
+
+use super::agree::{Agreement, Contexts};
+use super::{Communicator, construction_tag, install, remove, reserve, settle};
+use crate::attr::{self, Kind};
+use crate::consts;
+use crate::errhandler::{self, Target};
+use crate::errors::{Class, Result, fail};
+use crate::group::Members;
+use crate::handle::{Comm, Handle, Request};
+use crate::info;
+use crate::process;
+use crate::{coll, request};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// A communicator with the same groups, topology, hints (or the given ones) and attributes (MPI_Comm_dup).
+///
+/// # Errors
+/// What an attribute's copy callback returned; there is no new communicator then.
+pub fn dup(comm: &Rc<Communicator>) -> Result<Comm> {
+    dup_with_info(comm, comm.hints())
+}
+
+/// As [`dup`], with the given hints (MPI_Comm_dup_with_info).
+///
+/// # Errors
+/// As [`dup`].
+pub fn dup_with_info(comm: &Rc<Communicator>, hints: Rc<info::Entries>) -> Result<Comm> {
+    let handle = reserve();
+    let outcome = request::run(&mut duplication(comm, hints, handle))
+        .and_then(|_| attr::copy_all(Kind::Comm, comm.handle.raw(), handle.raw()));
+    if let Err(error) = outcome {
+        discard(handle);
+        return Err(error);
+    }
+    Ok(handle)
+}
+
+/// Start a [`dup`]; the communicator may be used when the request has completed (MPI_Comm_idup).
+///
+/// # Errors
+/// As [`dup`]; the copy callbacks are called here.
+pub fn idup(comm: &Rc<Communicator>, hints: Rc<info::Entries>) -> Result<(Comm, Request)> {
+    let handle = reserve();
+    let mut agreement = Box::new(duplication(comm, hints, handle));
+    let started = attr::copy_all(Kind::Comm, comm.handle.raw(), handle.raw())
+        .and_then(|()| request::Progress::advance(&mut *agreement));
+    if let Err(error) = started {
+        discard(handle);
+        return Err(error);
+    }
+    Ok((handle, request::insert(agreement)))
+}
+
+fn duplication(comm: &Rc<Communicator>, hints: Rc<info::Entries>, handle: Comm) -> Agreement {
+    errhandler::inherit(comm.handle, handle);
+    let original = comm.clone();
+    let finish = Box::new(move |contexts: Contexts| {
+        let (rank, local) = (original.rank, original.local.clone());
+        let duplicate = match &original.remote {
+            None => Communicator::intra(contexts[0], rank, local),
+            Some(remote) => Communicator::inter(contexts, rank, local, remote.clone()),
+        };
+        duplicate.add_hints(&hints);
+        duplicate.set_topology(original.topology());
+        settle(handle, duplicate);
+    });
+    if comm.is_inter() { Agreement::over_inter(comm, finish) } else { Agreement::over_intra(comm, finish) }
+}
+
+fn discard(handle: Comm) {
+    errhandler::forget(Target::Comm(handle));
+    attr::drop_all(Kind::Comm, handle.raw());
+    remove(handle);
+}
+
+/// A new intracommunicator over `members`, without attributes: collective over `parent`, an intracommunicator;
+/// `None` for a rank that is not a member.
+///
+/// # Errors
+/// Those of the messages that the agreement needs.
+pub fn derive(parent: &Rc<Communicator>, members: Rc<Members>) -> Result<Option<Rc<Communicator>>> {
+    let contexts = agree(|finish| Agreement::over_intra(parent, finish))?;
+    let my_rank = members.rank_of(parent.local.world_rank(parent.rank));
+    Ok(my_rank.map(|rank| install(parent, Communicator::intra(contexts[0], rank, members))))
+}
+
+/// Run an agreement to its end.
+fn agree(make: impl FnOnce(Box<dyn FnOnce(Contexts)>) -> Agreement) -> Result<Contexts> {
+    let agreed = Rc::new(Cell::new([0; 2]));
+    let result = agreed.clone();
+    request::run(&mut make(Box::new(move |contexts| result.set(contexts))))?;
+    Ok(agreed.get())
+}
+
+/// The communicator of the ranks that gave the same `color` (>= 0), ordered by key; `None` for `UNDEFINED`.
+///
+/// # Errors
+/// `Class::Arg` for a negative color.
+pub fn split(comm: &Rc<Communicator>, color: i32, key: i32) -> Result<Option<Rc<Communicator>>> {
+    if color < 0 && color != consts::UNDEFINED {
+        return fail(Class::Arg, format!("color {color} is negative and not MPI_UNDEFINED"));
+    }
+    if comm.is_inter() {
+        return super::inter::split(comm, color, key);
+    }
+    let choices = gather_choices(comm, color, key)?;
+    let colors = super::colors(&choices);
+    let contexts =
+        share_contexts(comm, if comm.rank == 0 { take_contexts(colors.len()) } else { vec![0; colors.len()] })?;
+    let Ok(index) = colors.binary_search(&color) else {
+        return Ok(None);
+    };
+    let ranks = super::ranks_of_color(&choices, color);
+    let members = Members::list(ranks.into_iter().map(|rank| comm.local.world_rank(rank)).collect());
+    let my_rank = members.rank_of(comm.local.world_rank(comm.rank)).expect("I gave this color");
+    Ok(Some(install(comm, Communicator::intra(contexts[index], my_rank, Rc::new(members)))))
+}
+
+/// What every rank of an intracommunicator chose.
+pub(super) fn gather_choices(comm: &Communicator, color: i32, key: i32) -> Result<Vec<(i32, i32)>> {
+    let mut mine = [0u8; 8];
+    mine[..4].copy_from_slice(&color.to_ne_bytes());
+    mine[4..].copy_from_slice(&key.to_ne_bytes());
+    let mut all = vec![0; 8 * comm.size() as usize];
+    coll::allgather_bytes(comm, &mine, &mut all)?;
+    Ok(decode_choices(&all))
+}
+
+pub(super) fn decode_choices(bytes: &[u8]) -> Vec<(i32, i32)> {
+    let word = |bytes: &[u8]| i32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+    bytes.chunks_exact(8).map(|choice| (word(choice), word(&choice[4..]))).collect()
+}
+
+/// `count` fresh contexts.
+pub(super) fn take_contexts(count: usize) -> Vec<u32> {
+    (0..count).map(|_| process::new_context()).collect()
+}
+
+/// Broadcast contexts (or any words; all ranks give as many) from rank 0 of an intracommunicator.
+pub(super) fn share_contexts(comm: &Communicator, contexts: Vec<u32>) -> Result<Vec<u32>> {
+    let mut bytes: Vec<u8> = contexts.iter().flat_map(|context| context.to_ne_bytes()).collect();
+    if !bytes.is_empty() {
+        coll::bcast_bytes(comm, &mut bytes, 0)?;
+    }
+    Ok(bytes.chunks_exact(4).map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]])).collect())
+}
+
+/// The communicator of the ranks of `group`; collective over `comm` (MPI_Comm_create). `None` outside the group.
+///
+/// # Errors
+/// `Class::Group` for a group that is not a subset of the (local) group of `comm`.
+pub fn create(comm: &Rc<Communicator>, group: &Members) -> Result<Option<Rc<Communicator>>> {
+    let ranks = ranks_in(comm, group)?;
+    let me = comm.local.world_rank(comm.rank);
+    // Intracommunicators: disjoint groups may be made at once, told apart by their first member. Across an
+    // intercommunicator both sides' members belong together.
+    let color = if comm.is_inter() { 0 } else { ranks.first().map_or(consts::UNDEFINED, |&first| first as i32) };
+    match group.rank_of(me) {
+        Some(key) => split(comm, color, key as i32),
+        None => split(comm, consts::UNDEFINED, 0),
+    }
+}
+
+fn ranks_in(comm: &Communicator, group: &Members) -> Result<Vec<u32>> {
+    group
+        .iter()
+        .map(|world| match comm.local.rank_of(world) {
+            Some(rank) => Ok(rank),
+            None => fail(
+                Class::Group,
+                format!("rank {world} of MPI_COMM_WORLD is in the group but not in the communicator"),
+            ),
+        })
+        .collect()
+}
+
+/// The communicator of the ranks of `group`, which alone call this (MPI_Comm_create_group).
+///
+/// # Errors
+/// As [`create`]; `Class::Tag` for a tag out of range.
+pub fn create_group(comm: &Rc<Communicator>, group: Rc<Members>, tag: i32) -> Result<Option<Rc<Communicator>>> {
+    let tag = construction_tag(tag)?;
+    let ranks = ranks_in(comm, &group)?;
+    let Some(position) = group.rank_of(comm.local.world_rank(comm.rank)) else {
+        return Ok(None);
+    };
+    let contexts = agree(|finish| Agreement::over_ranks(comm, &ranks, position, tag, finish))?;
+    Ok(Some(install(comm, Communicator::intra(contexts[0], position, group))))
+}
+
+/// Split by hardware: `COMM_TYPE_SHARED` by node; the guided types offer the node as their only resource.
+///
+/// `resource` is the hint `mpi_hw_resource_type`. `None` for `UNDEFINED`, for a resource that is not known, and for
+/// `COMM_TYPE_HW_UNGUIDED` where the node is not a proper part of the communicator.
+///
+/// # Errors
+/// `Class::Arg` for a split type that does not exist.
+pub fn split_type(
+    comm: &Rc<Communicator>,
+    split_type: i32,
+    key: i32,
+    resource: Option<&[u8]>,
+) -> Result<Option<Rc<Communicator>>> {
+    let by_node = match split_type {
+        consts::UNDEFINED => false,
+        consts::COMM_TYPE_SHARED | consts::COMM_TYPE_HW_UNGUIDED => true,
+        consts::COMM_TYPE_HW_GUIDED | consts::COMM_TYPE_RESOURCE_GUIDED => resource == Some(b"mpi_shared_memory"),
+        _ => return fail(Class::Arg, format!("{split_type} is not a split type")),
+    };
+    let me = comm.local.world_rank(comm.rank);
+    let everyone = comm.local.iter().chain(comm.remote.iter().flat_map(|remote| remote.iter()));
+    let node = everyone.filter(|&other| other == me || process::same_node(me, other)).min().unwrap_or(me);
+    let part = split(comm, if by_node { node as i32 } else { consts::UNDEFINED }, key)?;
+    match part {
+        Some(part) if split_type == consts::COMM_TYPE_HW_UNGUIDED && part.size() == comm.size() => {
+            free(part.handle)?;
+            Ok(None)
+        }
+        part => Ok(part),
+    }
+}
+
+/// `consts::IDENT`, `CONGRUENT`, `SIMILAR` or `UNEQUAL` (MPI_Comm_compare).
+pub fn compare(a: &Communicator, b: &Communicator) -> i32 {
+    if a.context == b.context {
+        return consts::IDENT;
+    }
+    let local = a.local.compare(&b.local);
+    let result = match (&a.remote, &b.remote) {
+        (None, None) => local,
+        // Ordered from IDENT to UNEQUAL.
+        (Some(a), Some(b)) => local.max(a.compare(b)),
+        _ => consts::UNEQUAL,
+    };
+    if result == consts::IDENT { consts::CONGRUENT } else { result }
+}
+
+/// Call the delete callbacks of the attributes and forget the handle (MPI_Comm_free).
+///
+/// # Errors
+/// `Class::Comm` for a predefined communicator; what a delete callback returned, and the communicator stays then.
+pub fn free(handle: Comm) -> Result<()> {
+    let comm = super::get(handle)?;
+    if handle.dynamic_index().is_none() {
+        return fail(Class::Comm, format!("{} cannot be freed", comm.describe()));
+    }
+    attr::delete_all(Kind::Comm, handle.raw())?;
+    errhandler::forget(Target::Comm(handle));
+    remove(handle);
+    Ok(())
+}
+
+/// Wait until every rank has come here, then [`free`] (MPI_Comm_disconnect).
+///
+/// # Errors
+/// As [`free`].
+pub fn disconnect(handle: Comm) -> Result<()> {
+    let comm = super::get(handle)?;
+    if handle.dynamic_index().is_none() {
+        return fail(Class::Comm, format!("{} cannot be disconnected", comm.describe()));
+    }
+    coll::barrier(&comm)?;
+    free(handle)
+}

@@ -1,0 +1,122 @@
+//! Probing, and messages that a matched probe has taken.
+
+use super::Slot;
+use crate::comm::Communicator;
+use crate::consts;
+use crate::datatype::Type;
+use crate::errors::{Class, Error, Result, fail};
+use crate::giant::Giant;
+use crate::handle::Message;
+use crate::process::endpoint;
+use crate::request;
+use crate::status::Status;
+use crate::table::Table;
+use std::ffi::c_void;
+use std::rc::Rc;
+use vmpi_shared::matching::envelope::Envelope;
+
+static MESSAGES: Giant<Table<Message, Envelope>> = Giant::new(Table::new());
+
+fn status_of(envelope: &Envelope) -> Status {
+    Status { source: envelope.source, tag: envelope.tag, error: 0, bytes: envelope.len, cancelled: false }
+}
+
+fn check(comm: &Communicator, source: i32) -> Result<()> {
+    let size = comm.peers().size();
+    if source != consts::ANY_SOURCE && source != consts::PROC_NULL && (source < 0 || source as u32 >= size) {
+        return fail(Class::Rank, format!("source {source} is not a rank of a group of {size}"));
+    }
+    Ok(())
+}
+
+/// Find a message; index in the unexpected queue.
+fn find(comm: &Communicator, source: i32, tag: i32) -> Option<u32> {
+    endpoint().queues().find_unexpected(comm.context, source, tag)
+}
+
+/// MPI_Iprobe: the status of a message that could be received now. A miss is a scheduling point.
+pub fn iprobe(comm: &Communicator, source: i32, tag: i32) -> Result<Option<Status>> {
+    check(comm, source)?;
+    if source == consts::PROC_NULL {
+        return Ok(Some(Status::PROC_NULL));
+    }
+    request::progress();
+    let mut found = find(comm, source, tag);
+    if found.is_none() && request::poll_missed() {
+        found = find(comm, source, tag);
+    }
+    Ok(found.map(|index| status_of(&endpoint().queues().unexpected[index as usize].envelope)))
+}
+
+/// MPI_Probe: as `iprobe`, but waits.
+pub fn probe(comm: &Communicator, source: i32, tag: i32) -> Result<Status> {
+    check(comm, source)?;
+    if source == consts::PROC_NULL {
+        return Ok(Status::PROC_NULL);
+    }
+    let index = wait_for(comm, source, tag);
+    Ok(status_of(&endpoint().queues().unexpected[index as usize].envelope))
+}
+
+fn wait_for(comm: &Communicator, source: i32, tag: i32) -> u32 {
+    loop {
+        let seen = request::progress();
+        if let Some(index) = find(comm, source, tag) {
+            return index;
+        }
+        {
+            let head = endpoint().queues().head;
+            head.probe_active = 1;
+            head.probe_context = comm.context;
+            head.probe_source = source;
+            head.probe_tag = tag;
+        }
+        request::block(seen, request::CALL_PROBE, source, tag);
+        endpoint().queues().head.probe_active = 0;
+    }
+}
+
+fn take(index: u32) -> (Message, Status) {
+    let envelope = endpoint().queues().take_unexpected(index);
+    let status = status_of(&envelope);
+    (MESSAGES.with(|messages| messages.insert(envelope)), status)
+}
+
+/// MPI_Improbe.
+pub fn improbe(comm: &Communicator, source: i32, tag: i32) -> Result<Option<(Message, Status)>> {
+    check(comm, source)?;
+    if source == consts::PROC_NULL {
+        return Ok(Some((Message::NO_PROC, Status::PROC_NULL)));
+    }
+    request::progress();
+    let mut found = find(comm, source, tag);
+    if found.is_none() && request::poll_missed() {
+        found = find(comm, source, tag);
+    }
+    Ok(found.map(take))
+}
+
+/// MPI_Mprobe.
+pub fn mprobe(comm: &Communicator, source: i32, tag: i32) -> Result<(Message, Status)> {
+    check(comm, source)?;
+    if source == consts::PROC_NULL {
+        return Ok((Message::NO_PROC, Status::PROC_NULL));
+    }
+    Ok(take(wait_for(comm, source, tag)))
+}
+
+/// Start receiving a matched message; `None` for MPI_MESSAGE_NO_PROC.
+///
+/// # Safety
+/// `buf` must have room for `count` elements until the slot completes.
+pub unsafe fn start_mrecv(message: Message, buf: *mut c_void, count: u64, ty: &Rc<Type>) -> Result<Option<Slot>> {
+    if message == Message::NO_PROC {
+        return Ok(None);
+    }
+    let envelope = MESSAGES.with(|messages| messages.remove(message));
+    let Some(envelope) = envelope else {
+        return Err(Error::new(Class::Request, "the message handle names no matched message (MPI_MESSAGE_NULL, or received before)"));
+    };
+    // SAFETY: passed on.
+    unsafe { super::recv::start_matched(&envelope, buf, count, ty) }.map(Some)
+}

@@ -1,0 +1,157 @@
+//! Sending: which peer, how large, which way.
+
+use super::slot::{self, Data, Local, Slot};
+use super::{Mode, Plane, buffered};
+use crate::comm::Communicator;
+use crate::consts;
+use crate::datatype::{self, Type};
+use crate::errors::{Class, Result, fail};
+use crate::process::endpoint;
+use std::ffi::c_void;
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use vmpi_shared::matching::envelope::{Envelope, FLAG_SYNC, INLINE_BYTES, kind};
+use vmpi_shared::matching::request::state;
+
+/// Start a send to `dest` (rank in `comm.peers()`, or PROC_NULL). `None`: already complete.
+///
+/// # Errors
+/// `Class::Buffer` if a buffered send finds no room in the attached buffer; `Class::NoMem` if too many are under way.
+///
+/// # Safety
+/// `buf` must hold `count` elements and stay unchanged until the slot completes.
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn start_send(
+    comm: &Communicator,
+    plane: Plane,
+    buf: *const c_void,
+    count: u64,
+    ty: &Rc<Type>,
+    dest: i32,
+    tag: i32,
+    mode: Mode,
+) -> Result<Option<Slot>> {
+    if dest == consts::PROC_NULL {
+        return Ok(None);
+    }
+    let endpoint = endpoint();
+    let peers = comm.peers();
+    if dest < 0 || dest as u32 >= peers.size() {
+        return fail(Class::Rank, format!("destination {dest} is not a rank of a group of {}", peers.size()));
+    }
+    let to = peers.world_rank(dest as u32);
+    let total = count * ty.size();
+    if mode == Mode::Buffered {
+        buffered::reserve(total)?;
+    }
+    let mut envelope = Envelope::EMPTY;
+    envelope.context = comm.context + plane as u32;
+    envelope.from = endpoint.me;
+    envelope.source = comm.rank as i32;
+    envelope.tag = tag;
+    envelope.len = total;
+    let statistics = endpoint.node.rank(endpoint.me);
+    slot::add(&statistics.sent_messages, 1);
+    slot::add(&statistics.sent_bytes, total);
+
+    // A receiver that holds very many unexpected messages makes its senders wait until theirs is matched.
+    let crowded = endpoint.job.inbox(to).ends.unexpected.load(Ordering::Relaxed)
+        >= endpoint.job.config().unexpected_limit
+        && to != endpoint.me;
+    let eager_sync = mode == Mode::Synchronous || (crowded && mode != Mode::Buffered);
+    // SAFETY: the caller's buffer, as promised.
+    if unsafe { eager(&mut envelope, buf, count, ty, total) } {
+        if !eager_sync {
+            endpoint.deliver(to, &envelope);
+            return Ok(None);
+        }
+        let slot = slot::take(Local::default())?;
+        endpoint.queues().slots[slot.0 as usize].state = state::SENT;
+        envelope.flags |= FLAG_SYNC;
+        envelope.request = slot.0;
+        endpoint.deliver(to, &envelope);
+        return Ok(Some(slot));
+    }
+    // SAFETY: as above.
+    let data = unsafe { announce(&mut envelope, buf, count, ty, total, mode == Mode::Buffered) };
+    let slot = slot::take(Local { data, ..Local::default() })?;
+    {
+        let queues = endpoint.queues();
+        let shared = &mut queues.slots[slot.0 as usize];
+        shared.state = state::SENT;
+        shared.addr = envelope.addr;
+        shared.blocks = envelope.blocks;
+        shared.capacity = total;
+    }
+    envelope.request = slot.0;
+    endpoint.deliver(to, &envelope);
+    if mode == Mode::Buffered {
+        buffered::detach(slot, total);
+        return Ok(None);
+    }
+    Ok(Some(slot))
+}
+
+/// Put a small payload into the envelope or a slab block. False if it is too large or there is no block.
+///
+/// # Safety
+/// `buf` holds `count` elements.
+#[inline]
+unsafe fn eager(envelope: &mut Envelope, buf: *const c_void, count: u64, ty: &Type, total: u64) -> bool {
+    let endpoint = endpoint();
+    let target = if total <= INLINE_BYTES as u64 {
+        envelope.kind = kind::INLINE;
+        envelope.inline.as_mut_ptr()
+    } else if total <= u64::from(endpoint.job.config().eager_limit_bytes) {
+        let Some(block) = endpoint.job.slab(endpoint.me).take(total) else { return false };
+        envelope.kind = kind::SLAB;
+        envelope.addr = block;
+        endpoint.job.block(endpoint.me, block, total).expect("own block")
+    } else {
+        return false;
+    };
+    if total == 0 {
+        return true;
+    }
+    // SAFETY: the target has room for `total` bytes; the source is the caller's.
+    unsafe {
+        if ty.is_dense() {
+            let from = buf.cast::<u8>().offset(ty.true_lb() as isize);
+            std::ptr::copy_nonoverlapping(from, target, total as usize);
+        } else {
+            datatype::pack(ty, count, buf.cast(), 0, std::slice::from_raw_parts_mut(target, total as usize));
+        }
+    }
+    true
+}
+
+/// Describe where a large payload lies, packing it first if it is scattered into small pieces (or `must_copy`).
+///
+/// # Safety
+/// `buf` holds `count` elements.
+unsafe fn announce(
+    envelope: &mut Envelope,
+    buf: *const c_void,
+    count: u64,
+    ty: &Type,
+    total: u64,
+    must_copy: bool,
+) -> Data {
+    envelope.kind = kind::RTS;
+    if !must_copy {
+        if ty.is_dense() {
+            envelope.addr = (buf as u64).wrapping_add_signed(ty.true_lb());
+            return Data::User;
+        }
+        if let Some(blocks) = slot::block_list(ty, count, buf, total) {
+            envelope.addr = blocks.as_ptr() as u64;
+            envelope.blocks = blocks.len() as u32;
+            return Data::Blocks(blocks);
+        }
+    }
+    let mut packed = vec![0u8; total as usize];
+    // SAFETY: the caller's buffer, as promised.
+    unsafe { datatype::pack(ty, count, buf.cast(), 0, &mut packed) };
+    envelope.addr = packed.as_ptr() as u64;
+    Data::Packed(packed)
+}

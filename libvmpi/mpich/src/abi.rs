@@ -1,0 +1,92 @@
+//! The face as the generic functions see it.
+
+use crate::constants::*;
+use crate::status::Status;
+use crate::{Mpich, sentinels};
+use std::ffi::{c_int, c_void};
+use vmpi_abi::abi::{Abi, Weights};
+use vmpi_core::status;
+
+impl Abi for Mpich {
+    const NAME: &'static str = "MPICH";
+    const VERSION: (c_int, c_int) = (4, 0);
+    type Status = Status;
+
+    vmpi_abi::abi_numbers!();
+
+    fn err_out(code: i32) -> c_int {
+        // Codes that the program added lie above MPI_ERR_LASTCODE, which is far higher in MPICH than in the core.
+        if code > CORE_LASTCODE { code | DYNAMIC_CODE } else { ERRORS.to_face(code) }
+    }
+
+    fn err_in(code: c_int) -> i32 {
+        if code >= DYNAMIC_CODE { code & !DYNAMIC_CODE } else { ERRORS.to_core(code) }
+    }
+
+    #[inline]
+    fn buf_in(buf: *const c_void) -> *const c_void {
+        sentinels::buffer(buf)
+    }
+
+    fn weights_in(weights: *const c_int) -> Weights {
+        sentinels::weights(weights)
+    }
+
+    const MAX_PROCESSOR_NAME: usize = 128;
+    const MAX_ERROR_STRING: usize = 512;
+    const MAX_OBJECT_NAME: usize = 128;
+    const MAX_INFO_KEY: usize = 255;
+    const MAX_INFO_VAL: usize = 1024;
+    const MAX_LIBRARY_VERSION_STRING: usize = 8192;
+    const MAX_PORT_NAME: usize = 256;
+    const BSEND_OVERHEAD: c_int = 96;
+
+    #[inline]
+    fn status_ignored(status: *const Status) -> bool {
+        sentinels::status_ignored(status)
+    }
+
+    #[inline]
+    unsafe fn status_write(status: *mut Status, value: &status::Status) {
+        // SAFETY: the caller vouches for `status`.
+        unsafe { (*status).set(value) }
+    }
+
+    #[inline]
+    unsafe fn status_set_error(status: *mut Status, code: c_int) {
+        // SAFETY: the caller vouches for `status`.
+        unsafe { (*status).MPI_ERROR = code }
+    }
+
+    #[inline]
+    unsafe fn status_read(status: *const Status) -> status::Status {
+        // SAFETY: the caller vouches for `status`.
+        unsafe { (*status).get() }
+    }
+
+    const F_STATUS_SIZE: usize = 5;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vmpi_core::errors::Class;
+
+    #[test]
+    fn codes_that_the_program_added_lie_above_lastcode() {
+        const LASTCODE: c_int = 0x3fff_ffff;
+        assert_eq!(Mpich::err_out(CORE_LASTCODE), LASTCODE);
+        assert!(Mpich::err_out(CORE_LASTCODE + 1) > LASTCODE);
+        assert_eq!(Mpich::err_in(Mpich::err_out(CORE_LASTCODE + 1)), CORE_LASTCODE + 1);
+        assert_eq!(Mpich::err_out(Class::Truncate.0), 14);
+        assert_eq!(Mpich::err_in(14), Class::Truncate.0);
+    }
+
+    #[test]
+    fn attributes_have_a_second_key_in_fortran() {
+        assert_eq!(Mpich::keyval_in(0x6440_0001), vmpi_core::consts::TAG_UB);
+        assert_eq!(Mpich::keyval_in(0x6440_0002), vmpi_core::consts::TAG_UB);
+        assert_eq!(Mpich::keyval_in(0x2400_0000), vmpi_core::consts::KEYVAL_INVALID);
+        assert_eq!(Mpich::keyval_in(4097), 4097);
+    }
+}

@@ -1,0 +1,96 @@
+//! The face as the generic functions see it.
+
+use crate::constants::*;
+use crate::status::Status;
+use crate::{OpenMpi, sentinels};
+use std::ffi::{c_int, c_void};
+use vmpi_abi::abi::{Abi, Weights};
+use vmpi_core::status;
+
+impl Abi for OpenMpi {
+    const NAME: &'static str = "Open MPI";
+    const VERSION: (c_int, c_int) = (3, 1);
+    type Status = Status;
+
+    vmpi_abi::abi_numbers!();
+
+    fn err_out(code: i32) -> c_int {
+        ERRORS.to_face(code)
+    }
+
+    fn err_in(code: c_int) -> i32 {
+        ERRORS.to_core(code)
+    }
+
+    #[inline]
+    fn buf_in(buf: *const c_void) -> *const c_void {
+        sentinels::buffer(buf)
+    }
+
+    fn weights_in(weights: *const c_int) -> Weights {
+        sentinels::weights(weights)
+    }
+
+    const MAX_PROCESSOR_NAME: usize = 256;
+    const MAX_ERROR_STRING: usize = 256;
+    const MAX_OBJECT_NAME: usize = 64;
+    const MAX_INFO_KEY: usize = 36;
+    const MAX_INFO_VAL: usize = 256;
+    const MAX_LIBRARY_VERSION_STRING: usize = 256;
+    const MAX_PORT_NAME: usize = 1024;
+    const BSEND_OVERHEAD: c_int = 128;
+
+    #[inline]
+    fn status_ignored(status: *const Status) -> bool {
+        sentinels::status_ignored(status)
+    }
+
+    #[inline]
+    unsafe fn status_write(status: *mut Status, value: &status::Status) {
+        // SAFETY: the caller vouches for `status`.
+        unsafe { (*status).set(value) }
+    }
+
+    #[inline]
+    unsafe fn status_set_error(status: *mut Status, code: c_int) {
+        // SAFETY: the caller vouches for `status`.
+        unsafe { (*status).MPI_ERROR = code }
+    }
+
+    #[inline]
+    unsafe fn status_read(status: *const Status) -> status::Status {
+        // SAFETY: the caller vouches for `status`.
+        unsafe { (*status).get() }
+    }
+
+    const F_STATUS_SIZE: usize = 6;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vmpi_core::consts;
+    use vmpi_core::errors::{CLASSES, Class};
+
+    #[test]
+    fn every_class_has_a_number_of_open_mpi() {
+        for &(class, name) in CLASSES {
+            let face = OpenMpi::err_out(class.0);
+            assert!((0..92).contains(&face), "{name} is {face}");
+        }
+        assert_eq!(OpenMpi::err_in(13), Class::Arg.0);
+        assert_eq!(OpenMpi::err_in(OpenMpi::err_out(0x4000)), 0x4000);
+    }
+
+    #[test]
+    fn ranks_tags_and_keys() {
+        assert_eq!(OpenMpi::rank_in(-1), consts::ANY_SOURCE);
+        assert_eq!(OpenMpi::rank_in(-2), consts::PROC_NULL);
+        assert!(OpenMpi::rank_in(-3) < 0 && OpenMpi::rank_in(-3) != consts::PROC_NULL);
+        assert_eq!(OpenMpi::tag_in(-1), consts::ANY_TAG);
+        assert_ne!(OpenMpi::tag_in(-2), consts::ANY_TAG);
+        assert_eq!(OpenMpi::keyval_in(0), consts::TAG_UB);
+        assert_eq!(OpenMpi::keyval_in(-1), consts::KEYVAL_INVALID);
+        assert_ne!(OpenMpi::keyval_in(501), consts::TAG_UB);
+    }
+}

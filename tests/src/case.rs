@@ -1,0 +1,110 @@
+//! One row of a suite.
+
+use crate::compile::{Mpi, program};
+use crate::job::Vmpirun;
+use crate::oracle;
+use crate::place::{Turn, room};
+use crate::report;
+use std::time::Duration;
+
+/// A program of tests/programs, and how to run it.
+#[derive(Copy, Clone, Debug)]
+pub struct Case {
+    pub program: &'static str,
+    /// Numbers of ranks, each run in turn.
+    pub ranks: &'static [u32],
+    pub v: u32,
+    pub args: &'static [&'static str],
+    pub env: &'static [(&'static str, &'static str)],
+    /// More flags for vmpirun.
+    pub flags: &'static [&'static str],
+    pub deadline_s: u64,
+    /// At most one rank was RUNNING on each core at every scheduling point (promise 1); not demanded of programs that spin
+    /// outside MPI, where the watchdog lets another rank run.
+    pub one_running: bool,
+}
+
+impl Case {
+    /// What most rows have in common.
+    pub const DEFAULT: Case =
+        Case { program: "", ranks: &[2, 6], v: 3, args: &[], env: &[], flags: &[], deadline_s: 120, one_running: true };
+
+    /// Run under vmpi, and demand the exit code and the output of the real MPI.
+    ///
+    /// # Panics
+    /// If they differ, and as [`Vmpirun::run`].
+    pub fn check(&self, mpi: Mpi) {
+        for &ranks in self.ranks {
+            let turn = Turn::take();
+            let binary = program(self.program, mpi);
+            let cwd = room("cwd");
+            let wanted = oracle::ask(mpi, &binary, ranks, self.args, self.env, &cwd);
+            drop(turn);
+            let mut run = Vmpirun::new(&format!("{}-{}-{ranks}", self.program, mpi.name()));
+            run = run
+                .args(["-n", &ranks.to_string(), "-V", &self.v.to_string(), "--report"])
+                .args(self.flags)
+                .arg(&binary);
+            for (key, value) in self.env {
+                run = run.env(key, value);
+            }
+            let got = run.args(self.args).cwd(&cwd).deadline(Duration::from_secs(self.deadline_s)).run();
+            let told =
+                format!("{} {:?}, {} ranks, V {}, built for {}", self.program, self.args, ranks, self.v, mpi.name());
+            if (got.code, &got.stdout) != (wanted.code, &wanted.stdout) {
+                panic!(
+                    "{told}: exit code {} (the real MPI: {})\n{}\n--- stderr\n{}",
+                    got.code,
+                    wanted.code,
+                    first_difference(&got.stdout, &wanted.stdout),
+                    got.stderr
+                );
+            }
+            let cores = report::cores(&got.stderr);
+            assert!(!cores.is_empty(), "{told}: vmpirun --report printed no table of cores\n{}", got.stderr);
+            if self.one_running {
+                let good = cores.iter().all(|core| core.max_running <= 1 && core.violations == 0);
+                assert!(good, "{told}: more than one rank was RUNNING on a core: {cores:?}");
+            }
+        }
+    }
+}
+
+/// Where two texts part, in words.
+pub fn first_difference(got: &str, wanted: &str) -> String {
+    let (mut a, mut b) = (got.lines(), wanted.lines());
+    for number in 1.. {
+        match (a.next(), b.next()) {
+            (None, None) => break,
+            (x, y) if x == y => {}
+            (x, y) => {
+                return format!(
+                    "line {number} of stdout: {:?}\n      the real MPI's: {:?}",
+                    x.unwrap_or("(end)"),
+                    y.unwrap_or("(end)")
+                );
+            }
+        }
+    }
+    "the outputs are the same, line by line".into()
+}
+
+/// Make one module per row with one test per MPI: `suite! { name: Case { ... }; ... }`.
+#[macro_export]
+macro_rules! suite {
+    ($($name:ident: $case:expr;)*) => { $(
+        mod $name {
+            use super::*;
+            #[test]
+            fn openmpi() {
+                let case: $crate::case::Case = $case;
+                case.check($crate::compile::Mpi::Openmpi);
+            }
+            #[test]
+            fn mpich() {
+                let case: $crate::case::Case = $case;
+                case.check($crate::compile::Mpi::Mpich);
+            }
+        }
+    )* };
+}

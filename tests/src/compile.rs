@@ -1,0 +1,46 @@
+//! Test programs, compiled by the compiler wrappers of the real MPIs.
+
+use crate::place::{room, top};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Which MPI a program is built for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Mpi {
+    Openmpi,
+    Mpich,
+}
+
+impl Mpi {
+    /// As Debian's alternatives name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mpi::Openmpi => "openmpi",
+            Mpi::Mpich => "mpich",
+        }
+    }
+}
+
+/// The binary of `programs/NAME` for `mpi`, compiled if it is older than its sources. Call it in one's turn only.
+///
+/// # Panics
+/// If the program does not compile.
+pub fn program(name: &str, mpi: Mpi) -> PathBuf {
+    let source = top().join("tests/programs").join(name);
+    let binary = room("bin").join(format!("{}.{}", name, mpi.name()));
+    let newer = |path: &Path| fs::metadata(path).and_then(|m| m.modified()).ok();
+    let header = top().join("tests/programs/t.h");
+    let fresh = newer(&binary) > newer(&source) && newer(&binary) > newer(&header);
+    if fresh {
+        return binary;
+    }
+    let c = name.ends_with(".c");
+    let wrapper = format!("{}.{}", if c { "mpicc" } else { "mpif90" }, mpi.name());
+    let mut command = Command::new(&wrapper);
+    command.args(["-g", "-O1", "-o"]).arg(&binary).arg(&source).args(["-ldl", "-lm", "-pthread"]);
+    command.args(if c { &["-w"][..] } else { &["-w", "-cpp", "-fallow-argument-mismatch", "-ffree-line-length-none"] });
+    let output = command.output().unwrap_or_else(|e| panic!("{wrapper}: {e}; run `cargo xtask setup` first"));
+    assert!(output.status.success(), "{wrapper} {name} failed:\n{}", String::from_utf8_lossy(&output.stderr));
+    binary
+}

@@ -1,0 +1,288 @@
+//! One `vmpirun` with a runtime directory of its own, a deadline, and a look at what it left behind.
+
+use crate::leftovers::{Process, eventually, processes_of, shared_memory_files};
+use crate::place::{Turn, bin_dir, room};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// What came out of a run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The shell's number: the code, or 128 + signal.
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// A `vmpirun` to be started.
+pub struct Vmpirun {
+    command: Command,
+    runtime_dir: PathBuf,
+    deadline: Duration,
+    shared_memory_before: BTreeSet<String>,
+    turn: Turn,
+}
+
+impl Vmpirun {
+    /// Waits for its turn. `name` names the runtime directory.
+    pub fn new(name: &str) -> Vmpirun {
+        let turn = Turn::take();
+        // Socket paths are short (108 bytes), so the directory is not below target/.
+        let runtime_dir = std::env::temp_dir().join(format!("vmpi-test-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&runtime_dir);
+        fs::create_dir_all(&runtime_dir).unwrap_or_else(|e| panic!("cannot create {}: {e}", runtime_dir.display()));
+        let mut command = Command::new(bin_dir().join("vmpirun"));
+        command.env("VMPI_RUNTIME_DIR", &runtime_dir).stdin(Stdio::null());
+        let shared_memory_before = shared_memory_files();
+        Vmpirun { command, runtime_dir, deadline: Duration::from_secs(60), shared_memory_before, turn }
+    }
+
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Vmpirun {
+        self.command.arg(arg);
+        self
+    }
+
+    pub fn args(mut self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Vmpirun {
+        self.command.args(args);
+        self
+    }
+
+    pub fn env(mut self, key: &str, value: impl AsRef<OsStr>) -> Vmpirun {
+        self.command.env(key, value);
+        self
+    }
+
+    pub fn cwd(mut self, dir: impl AsRef<std::path::Path>) -> Vmpirun {
+        self.command.current_dir(dir);
+        self
+    }
+
+    pub fn stdin(mut self, file: File) -> Vmpirun {
+        self.command.stdin(file);
+        self
+    }
+
+    /// Not a measure of speed: when a run is given up as hanging.
+    pub fn deadline(mut self, deadline: Duration) -> Vmpirun {
+        self.deadline = deadline;
+        self
+    }
+
+    /// Run to the end, then demand that nothing is left.
+    ///
+    /// # Panics
+    /// At the deadline, and if processes or files were left behind; the message holds all that is known.
+    pub fn run(self) -> Outcome {
+        self.start().finish()
+    }
+
+    /// Start, to watch and to kill.
+    pub fn start(mut self) -> Job {
+        let shown = format!("{:?}", self.command);
+        let stderr_path = room("stderr").join(format!("{}.txt", std::process::id()));
+        let stderr = File::create(&stderr_path).expect("target/ is writable");
+        self.command.stdout(Stdio::piped()).stderr(stderr);
+        let mut child = self.command.spawn().unwrap_or_else(|e| panic!("{shown}: {e}"));
+        let (sender, lines) = channel();
+        let mut stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
+        std::thread::spawn(move || {
+            let mut line = Vec::new();
+            while matches!(stdout.read_until(b'\n', &mut line), Ok(1..)) {
+                if sender.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
+                    break;
+                }
+                line.clear();
+            }
+        });
+        let end = Instant::now() + self.deadline;
+        Job {
+            child,
+            shown,
+            end,
+            lines,
+            stdout: String::new(),
+            stderr_path,
+            runtime_dir: self.runtime_dir,
+            shared_memory_before: self.shared_memory_before,
+            _turn: self.turn,
+        }
+    }
+}
+
+/// A running `vmpirun`.
+pub struct Job {
+    child: Child,
+    shown: String,
+    end: Instant,
+    lines: Receiver<String>,
+    stdout: String,
+    stderr_path: PathBuf,
+    pub runtime_dir: PathBuf,
+    shared_memory_before: BTreeSet<String>,
+    _turn: Turn,
+}
+
+impl Job {
+    /// The pid of vmpirun.
+    pub fn pid(&self) -> i32 {
+        self.child.id() as i32
+    }
+
+    pub fn processes(&self) -> Vec<Process> {
+        processes_of(&self.runtime_dir)
+    }
+
+    /// The pid of this job's daemon.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn daemon_pid(&self) -> i32 {
+        let daemon = self.processes().into_iter().find(|p| p.name.starts_with("vmpid"));
+        daemon.unwrap_or_else(|| self.fail("no vmpid found")).pid
+    }
+
+    /// Read standard output until `wanted` says that the lines so far are enough.
+    ///
+    /// # Panics
+    /// At the deadline, or if the job ends before.
+    pub fn read_until(&mut self, mut wanted: impl FnMut(&str) -> bool) {
+        while !wanted(&self.stdout) {
+            let left = self.end.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(line) => self.stdout.push_str(&line),
+                Err(e) => self.fail(&format!("the expected output did not come ({e})")),
+            }
+        }
+    }
+
+    /// Lines `ready RANK PID` of tests/programs/deaths.c, from all `ranks`: the pids by rank.
+    pub fn ready(&mut self, ranks: usize) -> Vec<i32> {
+        self.read_until(|text| text.lines().filter(|l| l.starts_with("ready ")).count() >= ranks);
+        let mut pids = vec![0; ranks];
+        for line in self.stdout.lines().filter(|l| l.starts_with("ready ")) {
+            let mut words = line.split_whitespace().skip(1).filter_map(|w| w.parse::<i32>().ok());
+            if let (Some(rank), Some(pid)) = (words.next(), words.next()) {
+                pids[rank as usize] = pid;
+            }
+        }
+        pids
+    }
+
+    /// `vmpictl ARGS` for this job's daemon.
+    pub fn vmpictl(&self, args: &[&str]) -> Outcome {
+        let output =
+            Command::new(bin_dir().join("vmpictl")).args(args).env("VMPI_RUNTIME_DIR", &self.runtime_dir).output();
+        match output {
+            Ok(o) => Outcome { code: code(o.status), stdout: text(&o.stdout), stderr: text(&o.stderr) },
+            Err(e) => Outcome { code: 127, stdout: String::new(), stderr: e.to_string() },
+        }
+    }
+
+    /// Wait for the end and demand that nothing is left.
+    ///
+    /// # Panics
+    /// As [`Vmpirun::run`].
+    pub fn finish(mut self) -> Outcome {
+        let status = loop {
+            if let Some(status) = self.child.try_wait().expect("it is our child") {
+                break status;
+            }
+            if Instant::now() > self.end {
+                self.fail("still running at its deadline");
+            }
+            while let Ok(line) = self.lines.try_recv() {
+                self.stdout.push_str(&line);
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        // The reader ends when the last holder of the pipe has closed it: a process left behind would hold it open.
+        self.demand_nothing_left();
+        while let Ok(line) = self.lines.recv_timeout(Duration::from_secs(5)) {
+            self.stdout.push_str(&line);
+        }
+        let outcome = Outcome { code: code(status), stdout: std::mem::take(&mut self.stdout), stderr: self.stderr() };
+        let _ = fs::remove_dir_all(&self.runtime_dir);
+        outcome
+    }
+
+    fn demand_nothing_left(&mut self) {
+        let grace = Duration::from_secs(10);
+        if !eventually(grace, || self.processes().is_empty()) {
+            self.fail("processes were left behind");
+        }
+        let new =
+            |before: &BTreeSet<String>| -> Vec<String> { shared_memory_files().difference(before).cloned().collect() };
+        if !eventually(Duration::from_secs(2), || new(&self.shared_memory_before).is_empty()) {
+            self.fail(&format!("files were left in /dev/shm: {:?}", new(&self.shared_memory_before)));
+        }
+    }
+
+    fn stderr(&self) -> String {
+        let mut bytes = Vec::new();
+        let _ = File::open(&self.stderr_path).and_then(|mut f| f.read_to_end(&mut bytes));
+        text(&bytes)
+    }
+
+    /// End everything that this job started, by pid, and panic with all that is known.
+    fn fail(&self, why: &str) -> ! {
+        let listing = self.vmpictl(&["ps", "--ranks", "--json"]);
+        let processes = self.processes();
+        for pid in processes.iter().map(|p| p.pid).chain([self.pid()]) {
+            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        }
+        // Ranks that a dying daemon was just spawning.
+        std::thread::sleep(Duration::from_millis(200));
+        for process in self.processes() {
+            let _ = kill(Pid::from_raw(process.pid), Signal::SIGKILL);
+        }
+        panic!(
+            "{}\n{why}\n--- processes\n{}\n--- vmpictl ps --ranks --json ({})\n{}{}\n--- stdout\n{}\n--- stderr\n{}",
+            self.shown,
+            processes.iter().map(|p| format!("{p:?}\n")).collect::<String>(),
+            listing.code,
+            listing.stdout,
+            listing.stderr,
+            self.stdout,
+            self.stderr(),
+        )
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        // A test that panics on its own must not leave a job running.
+        if self.child.try_wait().ok().flatten().is_none() {
+            for pid in self.processes().iter().map(|p| p.pid).chain([self.pid()]) {
+                let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+            }
+            let _ = self.child.wait();
+        }
+        let _ = fs::remove_dir_all(&self.runtime_dir);
+        let _ = fs::remove_file(&self.stderr_path);
+    }
+}
+
+fn code(status: ExitStatus) -> i32 {
+    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// `PATH` with `dir` in front.
+pub fn path_with(dir: &std::path::Path) -> OsString {
+    let mut path = dir.as_os_str().to_os_string();
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap_or_default());
+    path
+}

@@ -1,0 +1,76 @@
+//! What a job left behind: processes (known by their environment) and files in /dev/shm.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// A process of a job.
+#[derive(Clone, Debug)]
+pub struct Process {
+    pub pid: i32,
+    pub name: String,
+    /// One letter, as in ps.
+    pub state: char,
+    pub wchan: String,
+    /// User and system time, clock ticks.
+    pub cpu_ticks: u64,
+    pub command: String,
+}
+
+/// Every process whose environment names this runtime directory. Zombies have no environment and are not found.
+pub fn processes_of(runtime_dir: &Path) -> Vec<Process> {
+    let wanted = format!("VMPI_RUNTIME_DIR={}", runtime_dir.display()).into_bytes();
+    // Ranks may see a directory below it.
+    let below = [wanted.clone(), b"/".to_vec()].concat();
+    let Ok(dir) = fs::read_dir("/proc") else { return Vec::new() };
+    dir.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok())
+        .filter(|pid| *pid != std::process::id() as i32)
+        .filter(|pid| {
+            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environment.split(|&b| b == 0).any(|entry| entry == wanted || entry.starts_with(&below))
+        })
+        .filter_map(describe)
+        .collect()
+}
+
+/// `None` if it is gone or a zombie.
+pub fn describe(pid: i32) -> Option<Process> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (head, tail) = stat.rsplit_once(')')?;
+    let fields: Vec<&str> = tail.split_whitespace().collect();
+    let state = fields.first()?.chars().next()?;
+    let ticks = |i: usize| fields.get(i).and_then(|f| f.parse::<u64>().ok()).unwrap_or(0);
+    let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    (state != 'Z').then(|| Process {
+        pid,
+        name: head.split_once('(').map_or("", |(_, name)| name).into(),
+        state,
+        wchan: fs::read_to_string(format!("/proc/{pid}/wchan")).unwrap_or_default(),
+        cpu_ticks: ticks(11) + ticks(12),
+        command: String::from_utf8_lossy(&command).replace('\0', " "),
+    })
+}
+
+/// Names in /dev/shm, except those of the real MPIs, which run beside us.
+pub fn shared_memory_files() -> BTreeSet<String> {
+    let peers = ["vader_segment", "mpich", "psm", "sm_segment", "sem.", "Intel", "ucx_shm"];
+    let Ok(dir) = fs::read_dir("/dev/shm") else { return BTreeSet::new() };
+    dir.filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| !peers.iter().any(|peer| name.starts_with(peer)))
+        .collect()
+}
+
+/// Ask again until the answer is yes or the time is over.
+pub fn eventually(within: Duration, mut question: impl FnMut() -> bool) -> bool {
+    let end = Instant::now() + within;
+    loop {
+        if question() {
+            return true;
+        }
+        if Instant::now() > end {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,63 @@
+//! The right answer: the same binary under the MPI that it was compiled for, asked once and kept.
+
+use crate::compile::Mpi;
+use crate::place::room;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// What the real MPI made of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    pub code: i32,
+    pub stdout: String,
+}
+
+/// Run `binary` on `ranks` ranks under the real MPI, or recall its answer. Call it in one's turn only.
+///
+/// # Panics
+/// If the launcher cannot be started, or does not end within two minutes (`timeout` of coreutils).
+pub fn ask(mpi: Mpi, binary: &Path, ranks: u32, args: &[&str], env: &[(&str, &str)], cwd: &Path) -> Answer {
+    let mut hasher = DefaultHasher::new();
+    let built = fs::metadata(binary).and_then(|m| m.modified()).ok();
+    (binary, built, ranks, args, env).hash(&mut hasher);
+    let name = binary.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let kept = room("oracle").join(format!("{name}-{ranks}-{:016x}.txt", hasher.finish()));
+    if let Ok(text) = fs::read_to_string(&kept)
+        && let Some((code, stdout)) = text.split_once('\n')
+        && let Ok(code) = code.parse()
+    {
+        return Answer { code, stdout: stdout.into() };
+    }
+    let output = launcher(mpi, ranks)
+        .arg(binary)
+        .args(args)
+        .envs(env.iter().copied())
+        .current_dir(cwd)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap_or_else(|e| {
+            panic!("the launcher of {} does not start: {e}; run `cargo xtask setup` first", mpi.name())
+        });
+    let answer = Answer {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+    };
+    assert_ne!(answer.code, 124, "{} itself hangs in {name}", mpi.name());
+    fs::write(&kept, format!("{}\n{}", answer.code, answer.stdout)).expect("target/ is writable");
+    answer
+}
+
+/// The real MPI's launcher, ready for the program's name.
+pub fn launcher(mpi: Mpi, ranks: u32) -> Command {
+    let mut command = Command::new("timeout");
+    command.args(["120", &format!("mpiexec.{}", mpi.name())]);
+    if mpi == Mpi::Openmpi {
+        command.arg("--oversubscribe");
+        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        command.env("OMPI_MCA_mpi_yield_when_idle", "1").env("OMPI_MCA_btl_base_warn_component_unused", "0");
+    }
+    command.args(["-n", &ranks.to_string()]);
+    command
+}

@@ -1,0 +1,49 @@
+//! Where things are: the installed tools, the test programs, room for results, and whose turn it is.
+
+use nix::fcntl::{Flock, FlockArg};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+/// The project's top directory.
+pub fn top() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ has a parent").to_path_buf()
+}
+
+/// The directory of vmpirun, vmpictl and vmpid: `VMPI_BIN_DIR`, else target/release as `cargo xtask build` lays it out.
+pub fn bin_dir() -> PathBuf {
+    let dir = std::env::var_os("VMPI_BIN_DIR").map(PathBuf::from).unwrap_or_else(|| top().join("target/release"));
+    assert!(dir.join("vmpirun").exists(), "no vmpirun in {}: run `cargo xtask build` first", dir.display());
+    dir
+}
+
+/// A directory for this suite's files below target/.
+pub fn room(name: &str) -> PathBuf {
+    let dir = top().join("target/vmpi-tests").join(name);
+    fs::create_dir_all(&dir).unwrap_or_else(|e| panic!("cannot create {}: {e}", dir.display()));
+    dir
+}
+
+/// The virtual environment with the peers from PyPI: `VMPI_TEST_VENV`, else target/venv as `cargo xtask setup` makes it.
+pub fn venv() -> PathBuf {
+    let dir = std::env::var_os("VMPI_TEST_VENV").map(PathBuf::from).unwrap_or_else(|| top().join("target/venv"));
+    assert!(
+        dir.join("bin/python").exists(),
+        "no virtual environment in {}: run `cargo xtask setup` first",
+        dir.display()
+    );
+    dir
+}
+
+/// The right to start processes; given back when dropped.
+pub struct Turn {
+    _lock: Flock<File>,
+}
+
+impl Turn {
+    /// Waits for the others.
+    pub fn take() -> Turn {
+        let path = room("").join("turn.lock");
+        let file = File::create(&path).unwrap_or_else(|e| panic!("cannot create {}: {e}", path.display()));
+        Turn { _lock: Flock::lock(file, FlockArg::LockExclusive).expect("flock cannot fail on a fresh file") }
+    }
+}

@@ -1,0 +1,148 @@
+//! Deaths: whatever ends whenever, the whole job ends, nothing is left, and the exit code and a sentence name the cause.
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::time::{Duration, Instant};
+use vmpi_tests::compile::{Mpi, program};
+use vmpi_tests::job::{Job, Vmpirun};
+use vmpi_tests::leftovers::{describe, eventually};
+use vmpi_tests::place::Turn;
+
+const RANKS: usize = 6;
+
+fn deaths(name: &str, args: &[&str]) -> Vmpirun {
+    let turn = Turn::take();
+    let binary = program("deaths.c", Mpi::Openmpi);
+    drop(turn);
+    Vmpirun::new(name).args(["-n", &RANKS.to_string(), "-V", "3"]).arg(binary).args(args)
+}
+
+fn end(pid: i32, signal: Signal) {
+    assert!(pid > 1, "pid {pid}");
+    kill(Pid::from_raw(pid), signal).expect("the victim is alive");
+}
+
+/// Let a job get where it should be hit: its ranks are `ready`, then have a moment to go into the call.
+fn settled(job: &mut Job) -> Vec<i32> {
+    let pids = job.ready(RANKS);
+    std::thread::sleep(Duration::from_millis(200));
+    pids
+}
+
+/// kill -9 of rank 2 in each state.
+fn rank_killed(state: &str) {
+    let mut job = deaths(&format!("rank-{state}"), &[state, "5"]).start();
+    let pids = settled(&mut job);
+    end(pids[2], Signal::SIGKILL);
+    let outcome = job.finish();
+    assert_eq!(outcome.code, 128 + 9, "{outcome:?}");
+    let named = outcome.stderr.contains("rank 2") && outcome.stderr.contains(&pids[2].to_string());
+    assert!(named, "the message names rank 2 and pid {}: {}", pids[2], outcome.stderr);
+}
+
+/// kill -9 of vmpirun: nobody is left to report, but everything must be gone.
+fn launcher_killed(state: &str) {
+    let mut job = deaths(&format!("launcher-{state}"), &[state, "5"]).start();
+    settled(&mut job);
+    end(job.pid(), Signal::SIGKILL);
+    assert_eq!(job.finish().code, 128 + 9);
+}
+
+/// kill -9 of vmpid: vmpirun says so, with the exit code for vmpi's own faults.
+fn daemon_killed(state: &str) {
+    let mut job = deaths(&format!("daemon-{state}"), &[state, "5"]).start();
+    settled(&mut job);
+    let daemon = job.daemon_pid();
+    end(daemon, Signal::SIGKILL);
+    let outcome = job.finish();
+    assert_eq!(outcome.code, 125, "{outcome:?}");
+    assert!(outcome.stderr.contains(&daemon.to_string()), "the message names pid {daemon}: {}", outcome.stderr);
+}
+
+macro_rules! in_every_state {
+    ($($state:ident)*) => { $( mod $state {
+        #[test]
+        fn rank() { super::rank_killed(stringify!($state)); }
+        #[test]
+        fn launcher() { super::launcher_killed(stringify!($state)); }
+        #[test]
+        fn daemon() { super::daemon_killed(stringify!($state)); }
+    } )* };
+}
+in_every_state! { compute recv init finalized }
+
+/// A rank that ends badly on its own: the code, and what the message must contain.
+#[test]
+fn the_exit_code_tells_how_a_rank_ended() {
+    let table: &[(&str, i32, &[&str])] = &[
+        ("exit3", 3, &["rank 1", "3"]),
+        ("nofinalize", 1, &["rank 1", "MPI_Finalize"]),
+        ("segv", 128 + 11, &["rank 1"]),
+        ("abort7", 7, &["rank 1", "7"]),
+        ("fatal", 6, &["rank 1", "MPI_Send"]),
+    ];
+    for (how, code, words) in table {
+        let outcome = deaths(how, &[how, "1"]).run();
+        // The code of a fatal error is the library's own error number, and that of a rank that left without MPI_Finalize is
+        // 0; both must not pass for success.
+        let good = if matches!(*how, "fatal" | "nofinalize") { outcome.code != 0 } else { outcome.code == *code };
+        assert!(good, "{how}: {outcome:?}");
+        for word in *words {
+            assert!(outcome.stderr.contains(word), "{how}: no {word:?} in {}", outcome.stderr);
+        }
+    }
+}
+
+#[test]
+fn ctrl_c_and_term_end_the_job() {
+    for (signal, code) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143)] {
+        let mut job = deaths(signal.as_str(), &["compute"]).start();
+        settled(&mut job);
+        end(job.pid(), signal);
+        assert_eq!(job.finish().code, code);
+    }
+}
+
+#[test]
+fn a_timeout_ends_the_job_with_124() {
+    let turn = Turn::take();
+    let binary = program("deaths.c", Mpi::Openmpi);
+    drop(turn);
+    let outcome =
+        Vmpirun::new("timeout").args(["-n", "4", "-V", "2", "--timeout", "1"]).arg(binary).arg("compute").run();
+    assert_eq!(outcome.code, 124, "{outcome:?}");
+}
+
+/// Promise 3: ranks blocked in MPI_Recv use no CPU. (The bound is generous: a tenth of one core for six ranks.)
+#[test]
+fn blocked_ranks_sleep() {
+    let mut job = deaths("asleep", &["recv"]).start();
+    let pids = settled(&mut job);
+    let ticks = || -> u64 { pids.iter().filter_map(|&pid| describe(pid)).map(|p| p.cpu_ticks).sum() };
+    std::thread::sleep(Duration::from_millis(500));
+    let (before, since) = (ticks(), Instant::now());
+    std::thread::sleep(Duration::from_secs(1));
+    let (used, wall) = (ticks() - before, since.elapsed().as_secs_f64());
+    // SAFETY: sysconf only reads.
+    let ticks_per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) } as f64;
+    end(job.pid(), Signal::SIGTERM);
+    job.finish();
+    assert!((used as f64) < 0.1 * wall * ticks_per_second, "{used} ticks in {wall} s");
+}
+
+/// vmpictl sees the job while it runs, and says what blocked ranks wait for.
+#[test]
+fn vmpictl_shows_a_running_job() {
+    let mut job = deaths("shown", &["recv"]).start();
+    let pids = settled(&mut job);
+    let listing = job.vmpictl(&["ps", "--ranks", "--json"]);
+    assert_eq!(listing.code, 0, "{listing:?}");
+    let json: serde_json::Value = serde_json::from_str(&listing.stdout).expect("vmpictl --json prints JSON");
+    assert!(json.get("schema_version").is_some(), "{json}");
+    assert!(pids.iter().all(|pid| listing.stdout.contains(&pid.to_string())), "{pids:?} in {}", listing.stdout);
+    let plain = job.vmpictl(&["ps", "--ranks"]);
+    assert!(plain.stdout.contains("MPI_Recv"), "{}", plain.stdout);
+    end(job.pid(), Signal::SIGTERM);
+    job.finish();
+    assert!(eventually(Duration::from_secs(5), || pids.iter().all(|&pid| describe(pid).is_none())));
+}

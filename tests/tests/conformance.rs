@@ -1,0 +1,34 @@
+//! Small programs that check MPI's meaning chapter by chapter: under vmpi they must print and return what they do under the
+//! MPI that they were compiled for.
+
+use vmpi_tests::case::Case;
+use vmpi_tests::suite;
+
+suite! {
+    ring: Case { program: "ring.c", ranks: &[1, 2, 6], args: &["200", "8"], ..Case::DEFAULT };
+    ring_large: Case { program: "ring.c", ranks: &[2, 6], args: &["20", "300000"], ..Case::DEFAULT };
+    ring_of_many: Case { program: "ring.c", ranks: &[24], v: 12, args: &["20", "1000"], ..Case::DEFAULT };
+    barrier_allreduce: Case { program: "barrier_allreduce.c", ranks: &[1, 2, 5, 6], ..Case::DEFAULT };
+    globals: Case { program: "globals.c", args: &["one", "two words"], ..Case::DEFAULT };
+    listing1_busy: Case { program: "listing1.c", ranks: &[2], v: 2, args: &["busy", "300"], ..Case::DEFAULT };
+    listing1_sleep: Case { program: "listing1.c", ranks: &[2], v: 2, args: &["sleep", "300"], ..Case::DEFAULT };
+    p2p: Case { program: "p2p.c", ranks: &[1, 2, 5, 6], ..Case::DEFAULT };
+    probe: Case { program: "probe.c", ranks: &[1, 2, 5], ..Case::DEFAULT };
+    waits: Case { program: "waits.c", ranks: &[1, 2, 6], ..Case::DEFAULT };
+    coll: Case { program: "coll.c", ranks: &[1, 2, 5, 6], ..Case::DEFAULT };
+    coll_nonblocking: Case { program: "coll.c", ranks: &[1, 2, 5, 6], args: &["nb"], ..Case::DEFAULT };
+    nbc: Case { program: "nbc.c", ranks: &[1, 2, 6], ..Case::DEFAULT };
+    types: Case { program: "types.c", ranks: &[1, 2, 3], ..Case::DEFAULT };
+    ops: Case { program: "ops.c", ranks: &[1, 2, 5], ..Case::DEFAULT };
+    comms: Case { program: "comms.c", ranks: &[2, 5, 6], ..Case::DEFAULT };
+    topo: Case { program: "topo.c", ranks: &[4, 6], ..Case::DEFAULT };
+    errors: Case { program: "errors.c", ranks: &[1, 3], ..Case::DEFAULT };
+    env: Case { program: "env.c", ranks: &[1, 3], args: &["hello"], ..Case::DEFAULT };
+    traffic: Case { program: "traffic.c", ranks: &[2, 6], args: &["20", "7"], ..Case::DEFAULT };
+    traffic_v1: Case { program: "traffic.c", ranks: &[2], v: 1, args: &["30", "11"], ..Case::DEFAULT };
+    spin: Case { program: "spin.c", ranks: &[2, 4], flags: &["--quantum", "50"], one_running: false, ..Case::DEFAULT };
+    threads: Case { program: "threads.c", ranks: &[2, 3], ..Case::DEFAULT };
+    legacy_fortran: Case { program: "legacy.f", ranks: &[2, 6], ..Case::DEFAULT };
+    use_mpi: Case { program: "usempi.f90", ranks: &[2, 6], ..Case::DEFAULT };
+    use_mpi_f08: Case { program: "usempif08.f90", ranks: &[2, 6], ..Case::DEFAULT };
+}

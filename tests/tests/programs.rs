@@ -1,0 +1,205 @@
+//! Real programs as Debian and PyPI ship them: LAMMPS, HPCC, Intel's benchmarks, mpi4py.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+use vmpi_tests::case::first_difference;
+use vmpi_tests::compile::Mpi;
+use vmpi_tests::job::{Outcome, Vmpirun, path_with};
+use vmpi_tests::oracle;
+use vmpi_tests::place::{Turn, room, top, venv};
+
+const MINUTES: Duration = Duration::from_secs(300);
+
+fn vmpirun(name: &str, ranks: u32, v: u32) -> Vmpirun {
+    let (ranks, v) = (ranks.to_string(), v.to_string());
+    Vmpirun::new(name).args(["-n", &ranks, "-V", &v]).deadline(MINUTES)
+}
+
+fn succeeded(what: &str, outcome: &Outcome) {
+    assert_eq!(outcome.code, 0, "{what}\n{}\n--- stderr\n{}", outcome.stdout, outcome.stderr);
+}
+
+/// The thermodynamic lines of a LAMMPS run: from `Step` to `Loop time`.
+fn thermo(text: &str) -> String {
+    let lines = text.lines().skip_while(|l| !l.trim_start().starts_with("Step"));
+    lines.take_while(|l| !l.starts_with("Loop time")).map(|l| format!("{}\n", l.trim())).collect()
+}
+
+fn lammps(ranks: u32) {
+    let input = top().join("tests/data/in.melt").display().to_string();
+    let args = ["-in", &input, "-log", "none"];
+    let turn = Turn::take();
+    let wanted = oracle::ask(Mpi::Openmpi, &PathBuf::from("/usr/bin/lmp"), ranks, &args, &[], &room("cwd"));
+    drop(turn);
+    let got = vmpirun(&format!("lammps-{ranks}"), ranks, ranks.div_ceil(2))
+        .arg("/usr/bin/lmp")
+        .args(args)
+        .cwd(room("cwd"))
+        .run();
+    succeeded("LAMMPS", &got);
+    let (got, wanted) = (thermo(&got.stdout), thermo(&wanted.stdout));
+    assert_eq!(wanted.lines().count(), 7, "the oracle's output has an unexpected form:\n{wanted}");
+    assert!(got == wanted, "{}", first_difference(&got, &wanted));
+}
+
+#[test]
+fn lammps_on_4_ranks_computes_what_it_does_under_openmpi() {
+    lammps(4);
+}
+
+#[test]
+fn lammps_on_6_ranks_computes_what_it_does_under_openmpi() {
+    lammps(6);
+}
+
+#[test]
+fn hpcc_passes_its_own_checks() {
+    let dir = room("hpcc");
+    fs::copy(top().join("tests/data/hpccinf.txt"), dir.join("hpccinf.txt")).expect("target/ is writable");
+    let result = dir.join("hpccoutf.txt");
+    let _ = fs::remove_file(&result);
+    let outcome = vmpirun("hpcc", 6, 3).arg("/usr/bin/hpcc").cwd(&dir).run();
+    succeeded("HPCC", &outcome);
+    let text = fs::read_to_string(&result).expect("HPCC writes hpccoutf.txt");
+    assert!(text.contains("Success=1"), "{text}");
+    assert!(text.contains("End of HPC Challenge tests."), "{text}");
+    let bad = text.lines().find(|l| {
+        l.contains("FAILED")
+            || (l.contains("failed residual") && !l.trim_start().starts_with('0'))
+            || (l.contains("Node(s) with error") && !l.trim_end().ends_with(" 0"))
+    });
+    assert_eq!(bad, None, "{text}");
+}
+
+/// Intel's benchmarks check no results in release builds; that each table comes to its end is what
+/// counts.
+fn imb(program: &str, benchmarks: &[&str]) {
+    let binary = venv().join("bin").join(program);
+    let outcome = vmpirun(program, 6, 3)
+        .arg(&binary)
+        .args(["-iter", "20", "-time", "0.2", "-msglog", "0:18", "-npmin", "6"])
+        .args(benchmarks)
+        .cwd(room("cwd"))
+        .run();
+    succeeded(program, &outcome);
+    for benchmark in benchmarks {
+        let heading = format!("# Benchmarking {benchmark}");
+        let heading = heading.to_lowercase();
+        assert!(
+            outcome.stdout.lines().any(|l| l.trim().to_lowercase().starts_with(&heading)),
+            "no {heading}\n{}",
+            outcome.stdout
+        );
+    }
+    assert!(outcome.stdout.contains("# All processes entering MPI_Finalize"), "{}", outcome.stdout);
+}
+
+#[test]
+fn imb_mpi1() {
+    imb(
+        "IMB-MPI1",
+        &[
+            "PingPong",
+            "PingPing",
+            "Sendrecv",
+            "Exchange",
+            "Allreduce",
+            "Reduce",
+            "Reduce_scatter",
+            "Allgather",
+            "Allgatherv",
+            "Gather",
+            "Gatherv",
+            "Scatter",
+            "Scatterv",
+            "Alltoall",
+            "Alltoallv",
+            "Bcast",
+            "Barrier",
+        ],
+    );
+}
+
+#[test]
+fn imb_nbc() {
+    imb(
+        "IMB-NBC",
+        &[
+            "Ibcast",
+            "Iallgather",
+            "Iallgatherv",
+            "Igather",
+            "Igatherv",
+            "Iscatter",
+            "Iscatterv",
+            "Ialltoall",
+            "Ialltoallv",
+            "Ireduce",
+            "Iallreduce",
+            "Ibarrier",
+        ],
+    );
+}
+
+/// mpi4py chooses its ABI at import time.
+fn mpi4py(abi: &str) {
+    let python = venv().join("bin/python");
+    let run = |name: &str, args: &[&str]| {
+        let outcome = vmpirun(name, 6, 3)
+            .env("MPI4PY_MPIABI", abi)
+            .env("PATH", path_with(&venv().join("bin")))
+            .arg(&python)
+            .args(args)
+            .cwd(room("cwd"))
+            .run();
+        succeeded(&format!("mpi4py {args:?} with MPI4PY_MPIABI={abi}"), &outcome);
+        outcome.stdout
+    };
+    let hello = run("hello", &["-m", "mpi4py.bench", "helloworld"]);
+    let mut greetings: Vec<&str> = hello.lines().map(|l| l.split(" on ").next().unwrap_or(l)).collect();
+    greetings.sort_unstable();
+    let wanted: Vec<String> = (0..6).map(|r| format!("Hello, World! I am process {r} of 6")).collect();
+    assert_eq!(greetings, wanted);
+    assert!(run("ringtest", &["-m", "mpi4py.bench", "ringtest", "-n", "1000", "-l", "20"]).contains("time for"));
+    // Pickled objects of changing size, buffers, a reduction by a Python function, an intercommunicator.
+    let script = "\
+from mpi4py import MPI
+import array
+w = MPI.COMM_WORLD; r, n = w.rank, w.size
+objects = w.alltoall([{'from': r, 'to': d, 'text': 'x' * (1 << (2 * d + r))} for d in range(n)])
+assert all(o['from'] == s and o['to'] == r and len(o['text']) == 1 << (2 * r + s) for s, o in enumerate(objects))
+a = array.array('d', range(r, r + 1000)); b = array.array('d', [0]) * 1000
+w.Allreduce(a, b)
+assert b[999] == sum(x + 999 for x in range(n))
+def larger(x, y, t):
+    i, o = memoryview(x).cast('i'), memoryview(y).cast('i')
+    for k in range(len(i)): o[k] = max(i[k], o[k])
+op = MPI.Op.Create(larger, commute=True)
+c = array.array('i', [r, -r]); d = array.array('i', [0, 0])
+w.Allreduce(c, d, op); op.Free()
+assert list(d) == [n - 1, 0]
+half = w.Split(r % 2); inter = half.Create_intercomm(0, w, 1 - r % 2)
+assert sorted(inter.allgather(r)) == [x for x in range(n) if x % 2 != r % 2]
+try:
+    w.Send([a, MPI.DOUBLE], dest=n + 5)
+    assert False
+except MPI.Exception as e:
+    assert e.Get_error_class() == MPI.ERR_RANK
+q = [w.isend(('tag', k), (r + 1) % n, k) for k in range(20)]
+assert [w.recv(source=(r - 1) % n, tag=k) for k in reversed(range(20))] == [('tag', k) for k in reversed(range(20))]
+MPI.Request.waitall(q)
+if r == 0: print('python agrees')
+";
+    assert_eq!(run("script", &["-c", script]), "python agrees\n");
+}
+
+#[test]
+fn mpi4py_with_the_abi_of_openmpi() {
+    mpi4py("openmpi");
+}
+
+#[test]
+fn mpi4py_with_the_abi_of_mpich() {
+    mpi4py("mpich");
+}

@@ -1,0 +1,129 @@
+//! Do the faces export every symbol that programs built with the real libraries may name?
+//!
+//! The lists in `data/` are names only: the functions that Debian's Open MPI 4.1.4 and MPICH 4.0.2, Open MPI 5.0.11 and
+//! MPICH 5 export (`nm -D`), and their data objects with the sizes that programs copy.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// An exported symbol: its type as `nm` prints it, and its size in bytes.
+struct Symbol {
+    kind: char,
+    bytes: u64,
+}
+
+/// The face's library of this test's profile; cargo builds it if it is missing or out of date.
+fn library(package: &str) -> PathBuf {
+    let exe = std::env::current_exe().expect("the test's own path");
+    let profile = exe.ancestors().nth(2).expect("target/PROFILE/deps/symbols-HASH");
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.current_dir(env!("CARGO_MANIFEST_DIR")).args(["build", "--quiet", "--package", package]);
+    if profile.ends_with("release") {
+        cargo.arg("--release");
+    }
+    let status = cargo.status().expect("cargo runs");
+    assert!(status.success(), "cargo build --package {package}: {status}");
+    profile.join(format!("lib{}.so", package.replace('-', "_")))
+}
+
+/// Standard output of a tool about the library.
+fn output_of(tool: &str, arguments: &[&str], library: &Path) -> String {
+    let output = Command::new(tool).args(arguments).arg(library).output().unwrap_or_else(|e| panic!("{tool}: {e}"));
+    assert!(output.status.success(), "{tool} {}: {}", library.display(), String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("a tool of binutils prints text")
+}
+
+/// What the library exports, by name.
+fn exported(library: &Path) -> HashMap<String, Symbol> {
+    output_of("nm", &["--dynamic", "--defined-only", "--print-size"], library)
+        .lines()
+        .filter_map(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let [_, bytes, kind, name] = words[..] else { return None };
+            let symbol = Symbol { kind: kind.chars().next()?, bytes: u64::from_str_radix(bytes, 16).ok()? };
+            Some((name.to_owned(), symbol))
+        })
+        .collect()
+}
+
+/// Check that each function of the list is exported under its MPI_ and PMPI_ names, except those known to be absent.
+fn check_functions(package: &str, list: &str, absent: &str) {
+    let library = library(package);
+    let symbols = exported(&library);
+    let is_function = |name: &str| symbols.get(name).is_some_and(|symbol| symbol.kind == 'T');
+    let absent: Vec<&str> = absent.lines().collect();
+    let missing: Vec<String> = list
+        .lines()
+        .filter(|name| !absent.contains(name))
+        .flat_map(|name| [name.to_owned(), format!("P{name}")])
+        .filter(|name| !is_function(name))
+        .collect();
+    let (many, path) = (missing.len(), library.display());
+    assert!(missing.is_empty(), "{path} does not export {many} functions: {}", missing.join(" "));
+    let arrived: Vec<&str> = absent.into_iter().filter(|name| is_function(name)).collect();
+    assert!(arrived.is_empty(), "{path} exports functions listed as absent: {}", arrived.join(" "));
+}
+
+/// Check that each object of the list (name, tab, size in bytes) is exported with its size.
+fn check_objects(package: &str, list: &str) {
+    let library = library(package);
+    let symbols = exported(&library);
+    let wrong: Vec<String> = list
+        .lines()
+        .filter_map(|line| {
+            let (name, bytes) = line.split_once('\t').expect("name, tab, size");
+            let bytes: u64 = bytes.parse().expect("a size");
+            match symbols.get(name) {
+                None => Some(format!("{name} is missing")),
+                Some(symbol) if symbol.kind == 'T' => Some(format!("{name} is a function")),
+                Some(symbol) if symbol.bytes != bytes => {
+                    Some(format!("{name} has {} bytes, not {bytes}", symbol.bytes))
+                }
+                Some(_) => None,
+            }
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{}: {}", library.display(), wrong.join(", "));
+}
+
+fn check_soname(package: &str, soname: &str) {
+    let library = library(package);
+    let text = output_of("readelf", &["--dynamic"], &library);
+    assert!(text.contains(&format!("Library soname: [{soname}]")), "{}: {text}", library.display());
+}
+
+#[test]
+fn openmpi_functions() {
+    check_functions("vmpi-openmpi", include_str!("../data/openmpi-functions.txt"), "");
+}
+
+#[test]
+fn openmpi_objects() {
+    check_objects("vmpi-openmpi", include_str!("../data/openmpi-objects.tsv"));
+}
+
+#[test]
+fn openmpi_soname() {
+    check_soname("vmpi-openmpi", "libmpi.so.40");
+}
+
+/// Without some large-count functions: `vmpi_abi::unsupported` says why those are exported only once they work.
+#[test]
+fn mpich_functions() {
+    check_functions(
+        "vmpi-mpich",
+        include_str!("../data/mpich-functions.txt"),
+        include_str!("../data/mpich-functions-absent.txt"),
+    );
+}
+
+#[test]
+fn mpich_objects() {
+    check_objects("vmpi-mpich", include_str!("../data/mpich-objects.tsv"));
+}
+
+#[test]
+fn mpich_soname() {
+    check_soname("vmpi-mpich", "libmpich.so.12");
+}

@@ -1,0 +1,212 @@
+//! From a flag's words to its value: what each flag of the table accepts.
+
+use super::options::{EnvMode, EnvSetting, Label, MapBy, OutputMode, StdinTo, VChoice};
+use super::parse::Line;
+use crate::{cpus, hosts};
+use vmpi_shared::control::{OnBlock, Policy, Wtime};
+
+type Done = Result<(), String>;
+
+pub fn put<T>(place: &mut T, value: T) -> Done {
+    *place = value;
+    Ok(())
+}
+
+pub fn set<T>(place: &mut Option<T>, value: T) -> Done {
+    put(place, Some(value))
+}
+
+pub fn push<T>(list: &mut Vec<T>, value: T) -> Done {
+    list.push(value);
+    Ok(())
+}
+
+pub fn number(word: &str, what: &str) -> Result<u64, String> {
+    word.parse().map_err(|_| format!("`{word}` is not a number of {what}"))
+}
+
+/// A number from 1 on.
+pub fn count(word: &str, what: &str) -> Result<u32, String> {
+    match word.parse::<u32>() {
+        Ok(0) => Err(format!("0 {what} cannot run anything; give 1 or more")),
+        Ok(n) => Ok(n),
+        Err(_) => Err(format!("`{word}` is not a number of {what}")),
+    }
+}
+
+pub fn v_choice(word: &str) -> Result<VChoice, String> {
+    if word == "auto" {
+        return Ok(VChoice::Auto);
+    }
+    count(word, "ranks per core").map(VChoice::Exactly).map_err(|why| {
+        if word.parse::<u32>().is_ok() { why } else { format!("{why}, nor `auto` (--version prints the version)") }
+    })
+}
+
+/// One of the words of a small table.
+fn one_of<T: Copy>(word: &str, table: &[(&str, T)]) -> Result<T, String> {
+    table.iter().find(|(name, _)| *name == word).map(|(_, value)| *value).ok_or_else(|| {
+        let names: Vec<&str> = table.iter().map(|(name, _)| *name).collect();
+        format!("`{word}` is not one of {}", names.join(", "))
+    })
+}
+
+pub fn policy(word: &str) -> Result<Policy, String> {
+    one_of(word, &[("rr", Policy::Rr), ("fifo", Policy::Fifo)])
+}
+
+pub fn on_block(word: &str) -> Result<OnBlock, String> {
+    one_of(word, &[("release", OnBlock::Release), ("keep", OnBlock::Keep)])
+}
+
+pub fn wtime(word: &str) -> Result<Wtime, String> {
+    one_of(word, &[("wall", Wtime::Wall), ("rank", Wtime::Rank)])
+}
+
+pub fn progress(word: &str) -> Done {
+    one_of(word, &[("daemon", ()), ("rank", ())])
+}
+
+pub fn cores(word: &str) -> Result<Vec<u32>, String> {
+    cpus::parse_list(word)
+}
+
+/// Ranks as a list of CPUs is written: `0,2-4`.
+pub fn ranks(word: &str) -> Result<Vec<u32>, String> {
+    cpus::parse_list(word)
+}
+
+pub fn output(line: &mut Line, word: &str) -> Done {
+    line.job.output = match word {
+        "lines" => OutputMode::Lines,
+        "raw" => OutputMode::Raw,
+        "label" | "tag" => {
+            line.job.label = Some(if word == "tag" { Label::OpenMpi } else { Label::Srun });
+            return Ok(());
+        }
+        "timestamp" => return put(&mut line.job.timestamp, true),
+        _ => match word.strip_prefix("dir=").or_else(|| word.strip_prefix("directory=")) {
+            Some(rest) => {
+                let (dir, tagged) = match rest.strip_suffix(",tag") {
+                    Some(dir) => (dir, true),
+                    None => (rest, false),
+                };
+                if dir.is_empty() {
+                    return Err("dir= needs a directory".into());
+                }
+                if tagged {
+                    line.job.label = Some(Label::OpenMpi);
+                }
+                OutputMode::Directory(dir.to_string())
+            }
+            None => return Err(format!("`{word}` is not one of lines, raw, tag, dir=DIR[,tag]")),
+        },
+    };
+    Ok(())
+}
+
+pub fn hosts(line: &mut Line, word: &str) -> Done {
+    let named = hosts::parse_list(word)?;
+    line.job.hosts.extend(named);
+    Ok(())
+}
+
+pub fn env(list: &mut Vec<EnvSetting>, words: &[String]) -> Done {
+    let (name, value) = match words {
+        [name, value] => (name.as_str(), value.as_str()),
+        _ => words[0].split_once('=').unwrap_or((&words[0], "")),
+    };
+    if name.is_empty() {
+        return Err("a variable needs a name".into());
+    }
+    push(list, EnvSetting::Set(name.into(), value.into()))
+}
+
+pub fn env_list(word: &str) -> EnvMode {
+    EnvMode::Only(word.split(',').filter(|name| !name.is_empty()).map(str::to_string).collect())
+}
+
+/// Open MPI's `-x NAME`, `-x NAME=VALUE`.
+pub fn export(line: &mut Line, word: &str) -> Done {
+    match word.split_once('=') {
+        Some(("", _)) => Err("a variable needs a name".into()),
+        Some((name, value)) => push(&mut line.job.env, EnvSetting::Set(name.into(), value.into())),
+        None => push(&mut line.job.env, EnvSetting::Copy(word.into())),
+    }
+}
+
+pub fn bind_to(line: &mut Line, word: &str) -> Done {
+    let policy = word.split(':').next().unwrap_or(word);
+    let bind = match policy {
+        "none" | "no" => false,
+        "core" | "cores" | "hwthread" | "threads" | "rank" | "user" => true,
+        "socket" | "sockets" | "numa" | "board" | "package" | "l1cache" | "l2cache" | "l3cache" | "machine" => {
+            line.job.notes.push(format!("binding to a {policy} is not offered; ranks are not bound"));
+            false
+        }
+        _ => return Err(format!("`{word}` is not one of none, core")),
+    };
+    set(&mut line.job.bind, bind)
+}
+
+pub fn map_by(line: &mut Line, word: &str) -> Done {
+    if let Some(rest) = word.strip_prefix("ppr:") {
+        let (n, unit) = rest.split_once(':').ok_or("say ppr:N:node or ppr:N:core")?;
+        let n = count(n, "ranks per resource")?;
+        return match unit.split(':').next() {
+            Some("core" | "hwthread") => set(&mut line.job.v, VChoice::Exactly(n)),
+            Some("node" | "board") => set(&mut line.job.ranks_per_node, n),
+            _ => Err(format!("`{unit}` is not one of node, core")),
+        };
+    }
+    let policy = word.split([':', ',']).next().unwrap_or("").to_ascii_lowercase();
+    line.job.map_by = match policy.as_str() {
+        "" | "slot" | "node" | "block" | "socket" | "numa" | "board" | "package" | "machine" | "user" => MapBy::Block,
+        "core" | "hwthread" | "rr" | "cyclic" | "seq" => MapBy::RoundRobin,
+        cache if cache.starts_with('l') && cache.contains("cache") => MapBy::Block,
+        _ => return Err(format!("`{word}` is not one of slot, node, core, rr, ppr:N:node, ppr:N:core")),
+    };
+    if word.to_ascii_uppercase().contains("PE=") {
+        line.job.notes.push("--map-by ...:PE=n has no meaning here: every rank has one core at a time".into());
+    }
+    Ok(())
+}
+
+pub fn stdin(line: &mut Line, word: &str) -> Done {
+    line.job.stdin = match word {
+        "0" => StdinTo::RankZero,
+        "none" => StdinTo::Nobody,
+        _ => return Err(format!("`{word}`: standard input goes to rank 0 (`0`) or nobody (`none`)")),
+    };
+    Ok(())
+}
+
+pub fn mca(line: &mut Line, words: &[String]) -> Done {
+    if !line.job.notes.iter().any(|note| note.starts_with("--mca")) {
+        let note =
+            format!("--mca {} {} (and other --mca settings) has no meaning here and is ignored", words[0], words[1]);
+        line.job.notes.push(note);
+    }
+    Ok(())
+}
+
+pub fn no_meaning(line: &mut Line, _word: &str) -> Done {
+    let note = "some options tune another launcher and have no meaning here (`vmpirun --help` lists them)";
+    if !line.job.notes.iter().any(|known| known == note) {
+        line.job.notes.push(note.into());
+    }
+    Ok(())
+}
+
+pub fn kill_on_failure(line: &mut Line, words: &[String]) -> Done {
+    let kill = match words.first().map(String::as_str) {
+        None | Some("1") => true,
+        Some("0") => false,
+        Some(other) => return Err(format!("`{other}` is neither 0 nor 1")),
+    };
+    put(&mut line.job.kill_on_failure, kill)
+}
+
+pub fn not_offered(what: &str) -> Done {
+    Err(format!("{what} is not offered yet"))
+}

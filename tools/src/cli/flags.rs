@@ -1,0 +1,202 @@
+//! The table of vmpirun's flags: names, values, what they do, what `--help` says, and whose spelling they are.
+
+use super::apply as a;
+use super::options::{Label, MapBy};
+use super::parse::{Action, Line};
+
+/// What follows a flag.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Takes {
+    Nothing,
+    One(&'static str),
+    /// A value only as `--flag=VALUE`.
+    Maybe(&'static str),
+    Two(&'static str, &'static str),
+    /// `NAME VALUE` or `NAME=VALUE`.
+    NameValue,
+}
+
+impl Takes {
+    /// The values in words, for a message.
+    pub fn wanted(self) -> String {
+        match self {
+            Takes::Nothing => "no value".into(),
+            Takes::One(what) | Takes::Maybe(what) => format!("a value: {what}"),
+            Takes::Two(one, two) => format!("two values: {one} {two}"),
+            Takes::NameValue => "a name and a value: NAME VALUE or NAME=VALUE".into(),
+        }
+    }
+}
+
+/// Whose flag it is; `--help` groups by it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Group {
+    Own,
+    Standard,
+    Hydra,
+    OpenMpi,
+    Srun,
+    /// Accepted from other launchers' command lines, without effect.
+    NoEffect,
+}
+
+impl Group {
+    pub const ALL: [Group; 6] =
+        [Group::Own, Group::Standard, Group::Hydra, Group::OpenMpi, Group::Srun, Group::NoEffect];
+
+    pub fn title(self) -> &'static str {
+        match self {
+            Group::Own => "vmpi",
+            Group::Standard => "MPI standard",
+            Group::Hydra => "MPICH (Hydra)",
+            Group::OpenMpi => "Open MPI",
+            Group::Srun => "srun",
+            Group::NoEffect => "Accepted without effect",
+        }
+    }
+}
+
+/// One flag.
+#[derive(Debug)]
+pub struct Flag {
+    /// Names without dashes, the preferred one first; one dash or two are the same.
+    pub names: &'static [&'static str],
+    pub takes: Takes,
+    pub group: Group,
+    pub help: &'static str,
+    pub(super) apply: fn(&mut Line, &[String]) -> Result<(), String>,
+}
+
+/// The flag with this name (without dashes).
+pub fn named(name: &str) -> Option<&'static Flag> {
+    FLAGS.iter().find(|flag| flag.names.contains(&name))
+}
+
+/// A name as it is best typed: one dash for a letter, two for a word.
+pub fn dashed(name: &str) -> String {
+    if name.len() == 1 { format!("-{name}") } else { format!("--{name}") }
+}
+
+const fn flag(
+    group: Group,
+    names: &'static [&'static str],
+    takes: Takes,
+    help: &'static str,
+    apply: fn(&mut Line, &[String]) -> Result<(), String>,
+) -> Flag {
+    Flag { names, takes, group, help, apply }
+}
+
+use Group::*;
+use Takes::*;
+
+/// Every flag of vmpirun.
+#[rustfmt::skip]
+pub static FLAGS: &[Flag] = &[
+    flag(Own, &["V"], One("N|auto"), "ranks per core; without -n: V ranks on every core; without -V: what fits",
+        |l, v| a::set(&mut l.job.v, a::v_choice(&v[0])?)),
+    flag(Own, &["cores"], One("LIST"), "the CPUs to use, as 0,2-3; each must be in the affinity mask",
+        |l, v| a::set(&mut l.job.cores, a::cores(&v[0])?)),
+    flag(Own, &["policy"], One("rr|fifo"), "which READY rank gets a free core next",
+        |l, v| a::put(&mut l.job.policy, a::policy(&v[0])?)),
+    flag(Own, &["quantum"], One("MS"), "a rank that reaches no scheduling point for MS milliseconds (5000) while others of its core are READY loses the core to time-sharing; 0: never",
+        |l, v| a::put(&mut l.job.quantum_ms, a::number(&v[0], "milliseconds")?)),
+    flag(Own, &["on-block"], One("release|keep"), "whether a rank asleep in the kernel outside MPI gives up its core",
+        |l, v| a::put(&mut l.job.on_block, a::on_block(&v[0])?)),
+    flag(Own, &["wtime"], One("wall|rank"), "what MPI_Wtime returns: wall-clock time or the rank's own time",
+        |l, v| a::put(&mut l.job.wtime, a::wtime(&v[0])?)),
+    flag(Own, &["progress"], One("daemon|rank"), "who runs the handshakes of large messages between nodes (no effect on one node)",
+        |_, v| a::progress(&v[0])),
+    flag(Own, &["output"], One("lines|raw|dir=DIR[,tag]"), "whole lines (default), the ranks' own writes, or DIR/rank.N/stdout and stderr",
+        |l, v| a::output(l, &v[0])),
+    flag(Own, &["dry-run"], Nothing, "print the placement and the MPI found in the program, and run nothing",
+        |l, _| a::put(&mut l.job.dry_run, true)),
+    flag(Own, &["json"], Nothing, "with --dry-run the plan, otherwise all ranks' ends after the output, as JSON on stdout",
+        |l, _| a::put(&mut l.job.json, true)),
+    flag(Own, &["report"], Nothing, "after the job print each core's hand-offs and its running, idle and hand-off time to stderr",
+        |l, _| a::put(&mut l.job.report, true)),
+    flag(Own, &["gdb"], One("RANKS"), "stop these ranks right after their start and print the command that attaches gdb",
+        |l, v| a::put(&mut l.job.gdb, a::ranks(&v[0])?)),
+    flag(Own, &["trace"], One("FILE"), "not offered yet", |_, _| a::not_offered("a trace of the run")),
+    flag(Own, &["matrix"], One("FILE"), "not offered yet", |_, _| a::not_offered("a matrix of the messages")),
+    flag(Own, &["help", "h"], Maybe("TOPIC"), "print this", |l, _| a::set(&mut l.action, Action::Help)),
+    flag(Own, &["version"], Nothing, "print the version", |l, _| a::set(&mut l.action, Action::Version)),
+    flag(Own, &["verbose", "v"], Nothing, "say what is chosen and why",
+        |l, _| a::put(&mut l.job.verbose, true)),
+    flag(Own, &["quiet", "q"], Nothing, "no notes, errors only",
+        |l, _| a::put(&mut l.job.quiet, true)),
+
+    flag(Standard, &["n", "np", "c"], One("N"), "number of ranks",
+        |l, v| a::set(&mut l.app.ranks, a::count(&v[0], "ranks")?)),
+    flag(Standard, &["host", "hosts", "H"], One("NAMES"), "where to run; only names of this node for now",
+        |l, v| a::hosts(l, &v[0])),
+    flag(Standard, &["wdir", "wd", "cwd", "chdir", "D"], One("DIR"), "working directory of the ranks",
+        |l, v| a::set(&mut l.app.wdir, v[0].clone())),
+    flag(Standard, &["path"], One("DIRS"), "directories to look for the program first, separated by `:`",
+        |l, v| a::set(&mut l.app.path, v[0].clone())),
+    flag(Standard, &["configfile", "app"], One("FILE"), "read programs from FILE, one a line, each with its options",
+        |l, v| a::push(&mut l.job.configfiles, v[0].clone())),
+
+    flag(Hydra, &["f", "file", "hostfile", "machinefile", "default-hostfile"], One("FILE"), "file of host names; only this node's for now",
+        |l, v| a::push(&mut l.job.hostfiles, v[0].clone())),
+    flag(Hydra, &["ppn", "npernode", "N", "ntasks-per-node"], One("N"), "ranks per node; the number of ranks if there is no -n",
+        |l, v| a::set(&mut l.job.ranks_per_node, a::count(&v[0], "ranks per node")?)),
+    flag(Hydra, &["genv"], NameValue, "set a variable for all programs", |l, v| a::env(&mut l.job.env, v)),
+    flag(Hydra, &["genvlist"], One("NAMES"), "pass only these variables", |l, v| a::put(&mut l.job.env_mode, a::env_list(&v[0]))),
+    flag(Hydra, &["genvnone"], Nothing, "pass no variables", |l, _| a::put(&mut l.job.env_mode, super::EnvMode::Nothing)),
+    flag(Hydra, &["genvall"], Nothing, "pass all variables (default)", |l, _| a::put(&mut l.job.env_mode, super::EnvMode::All)),
+    flag(Hydra, &["env"], NameValue, "set a variable for one program", |l, v| a::env(&mut l.app.env, v)),
+    flag(Hydra, &["envlist"], One("NAMES"), "as -genvlist, for one program", |l, v| a::set(&mut l.app.env_mode, a::env_list(&v[0]))),
+    flag(Hydra, &["envnone"], Nothing, "as -genvnone, for one program", |l, _| a::set(&mut l.app.env_mode, super::EnvMode::Nothing)),
+    flag(Hydra, &["envall"], Nothing, "as -genvall, for one program", |l, _| a::set(&mut l.app.env_mode, super::EnvMode::All)),
+    flag(Hydra, &["prepend-rank"], Nothing, "label lines: `[3] line`", |l, _| a::set(&mut l.job.label, Label::Hydra)),
+    flag(Hydra, &["outfile-pattern"], One("FILE"), "write stdout to files; %r is the rank, %h the host",
+        |l, v| a::set(&mut l.job.outfile_pattern, v[0].clone())),
+    flag(Hydra, &["errfile-pattern"], One("FILE"), "write stderr to files; %r is the rank, %h the host",
+        |l, v| a::set(&mut l.job.errfile_pattern, v[0].clone())),
+    flag(Hydra, &["bind-to"], One("none|core"), "pin each rank to its core's CPU (default unless cores stay free)",
+        |l, v| a::bind_to(l, &v[0])),
+    flag(Hydra, &["map-by"], One("slot|core|rr|ppr:N:core"), "neighbours share a core (slot, node: default) or ranks go round (core, rr)",
+        |l, v| a::map_by(l, &v[0])),
+    flag(Hydra, &["print-all-exitcodes"], Nothing, "print every rank's exit code after the job",
+        |l, _| a::put(&mut l.job.print_exit_codes, true)),
+    flag(Hydra, &["disable-auto-cleanup"], Nothing, "let the other ranks go on when one fails",
+        |l, _| a::put(&mut l.job.kill_on_failure, false)),
+
+    flag(OpenMpi, &["x"], One("NAME[=VALUE]"), "pass a variable, or set it", |l, v| a::export(l, &v[0])),
+    flag(OpenMpi, &["bynode", "byslot"], Nothing, "neighbours share a core", |l, _| a::put(&mut l.job.map_by, MapBy::Block)),
+    flag(OpenMpi, &["bycore"], Nothing, "ranks go round the cores", |l, _| a::put(&mut l.job.map_by, MapBy::RoundRobin)),
+    flag(OpenMpi, &["bind-to-core"], Nothing, "as -bind-to core", |l, _| a::set(&mut l.job.bind, true)),
+    flag(OpenMpi, &["bind-to-none"], Nothing, "as -bind-to none", |l, _| a::set(&mut l.job.bind, false)),
+    flag(OpenMpi, &["cpu-set", "cpu-list"], One("LIST"), "as --cores", |l, v| a::set(&mut l.job.cores, a::cores(&v[0])?)),
+    flag(OpenMpi, &["report-bindings", "display-map"], Nothing, "print each rank's CPU to stderr",
+        |l, _| a::put(&mut l.job.report_bindings, true)),
+    flag(OpenMpi, &["tag-output"], Nothing, "label lines: `[1,3]<stdout>:line`", |l, _| a::set(&mut l.job.label, Label::OpenMpi)),
+    flag(OpenMpi, &["timestamp-output"], Nothing, "put the local time before each line", |l, _| a::put(&mut l.job.timestamp, true)),
+    flag(OpenMpi, &["output-filename"], One("DIR"), "as --output dir=DIR", |l, v| a::output(l, &format!("dir={}", v[0]))),
+    flag(OpenMpi, &["merge-stderr-to-stdout"], Nothing, "one stream for both", |l, _| a::put(&mut l.job.merge_stderr, true)),
+    flag(OpenMpi, &["stdin"], One("0|none"), "who reads standard input", |l, v| a::stdin(l, &v[0])),
+    flag(OpenMpi, &["timeout"], One("SECONDS"), "end the job after so long; exit code 124",
+        |l, v| a::set(&mut l.job.timeout_s, a::number(&v[0], "seconds")?)),
+    flag(OpenMpi, &["mca", "gmca", "prtemca", "pmca", "omca"], Two("KEY", "VALUE"), "accepted; has no meaning here, said once",
+        a::mca),
+    flag(OpenMpi, &["pernode"], Nothing, "one rank", |l, _| a::set(&mut l.job.ranks_per_node, 1)),
+    flag(OpenMpi, &["rankfile", "rf"], One("FILE"), "not offered yet", |_, _| a::not_offered("a rank file")),
+    flag(OpenMpi, &["do-not-launch"], Nothing, "as --dry-run", |l, _| a::put(&mut l.job.dry_run, true)),
+
+    flag(Srun, &["label", "l"], Nothing, "label lines: `3: line`", |l, _| a::set(&mut l.job.label, Label::Srun)),
+    flag(Srun, &["kill-on-bad-exit", "K"], Maybe("0|1"), "end the job when a rank fails (default)", a::kill_on_failure),
+    flag(Srun, &["no-kill", "continuous"], Nothing, "let the other ranks go on when one fails",
+        |l, _| a::put(&mut l.job.kill_on_failure, false)),
+    flag(Srun, &["ntasks"], One("N"), "as -n", |l, v| a::set(&mut l.app.ranks, a::count(&v[0], "ranks")?)),
+    flag(Srun, &["cpu-bind"], One("none|cores"), "as -bind-to", |l, v| a::bind_to(l, &v[0])),
+
+    flag(NoEffect, &["oversubscribe", "nooversubscribe", "allow-run-as-root", "use-hwthread-cpus", "overcommit", "O",
+        "enable-recovery", "disable-recovery", "display-allocation", "leave-session-attached", "noprefix", "novm",
+        "enable-x", "disable-x", "info", "profile", "pmi-port", "disable-hostname-propagation", "exclusive",
+        "show-progress", "localonly", "local"], Nothing, "vmpi never refuses, and has one way to start", |_, _| Ok(())),
+    flag(NoEffect, &["rank-by", "membind", "topolib", "demux", "launcher", "launcher-exec", "bootstrap", "rmk", "iface",
+        "nameserver", "order-nodes", "localhost", "usize", "gpus-per-proc", "prefix", "personality", "launch-agent",
+        "cpus-per-proc", "cpus-per-rank", "cpus-per-task", "max-restarts", "mpi", "nodes", "tune", "am"], One("VALUE"),
+        "tuning of other launchers", |l, v| a::no_meaning(l, &v[0])),
+];

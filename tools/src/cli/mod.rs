@@ -1,0 +1,20 @@
+//! Command lines: vmpirun's table of flags and its parser, vmpictl's commands.
+//!
+//! vmpirun speaks the dialects of four launchers at once (single-dash long names, two-value flags, `:` between
+//! programs), which clap cannot parse; so `flags` is one table, from which the parser, `--help`, the man page and the
+//! completions all come.
+
+mod apply;
+mod configfile;
+mod ctl;
+mod flags;
+mod help;
+mod options;
+mod parse;
+
+pub use configfile::split_words;
+pub use ctl::{CtlArgs, CtlCommand, Format, vmpictl_command};
+pub use flags::{FLAGS, Flag, Group, Takes};
+pub use help::{help_text, vmpirun_command};
+pub use options::{AppOptions, EnvMode, EnvSetting, Label, MapBy, OutputMode, RunOptions, StdinTo, VChoice};
+pub use parse::{Action, Command, parse};

@@ -1,0 +1,162 @@
+//! What a vmpirun command line asks for, before anything is looked up.
+
+use crate::hosts::Host;
+use vmpi_shared::control::{OnBlock, Policy, Wtime};
+
+/// Ranks per core, as asked for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum VChoice {
+    /// What fits the number of ranks.
+    Auto,
+    Exactly(u32),
+}
+
+/// Which ranks share a core.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum MapBy {
+    /// Neighbours in rank order share a core.
+    #[default]
+    Block,
+    /// Rank r goes to core r modulo the number of cores.
+    RoundRobin,
+}
+
+/// How lines are marked with their rank.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Label {
+    /// srun's `-l`: `03: line`.
+    Srun,
+    /// Hydra's `-prepend-rank`: `[3] line`.
+    Hydra,
+    /// Open MPI's `--tag-output`: `[1,3]<stdout>:line`.
+    OpenMpi,
+}
+
+/// Where the ranks' output goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum OutputMode {
+    /// Through vmpirun, a whole line at a time.
+    #[default]
+    Lines,
+    /// The ranks write to vmpirun's own stdout and stderr.
+    Raw,
+    /// A directory with two files per rank.
+    Directory(String),
+}
+
+/// Who reads vmpirun's standard input.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum StdinTo {
+    #[default]
+    RankZero,
+    Nobody,
+}
+
+/// Which variables of vmpirun's environment the ranks inherit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EnvMode {
+    All,
+    Nothing,
+    Only(Vec<String>),
+}
+
+/// A variable given on the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EnvSetting {
+    Set(String, String),
+    /// Take it from vmpirun's environment; a trailing `*` takes all with this prefix.
+    Copy(String),
+}
+
+/// The options of one program (MPMD: of one section between colons).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AppOptions {
+    pub ranks: Option<u32>,
+    pub wdir: Option<String>,
+    pub path: Option<String>,
+    pub env_mode: Option<EnvMode>,
+    pub env: Vec<EnvSetting>,
+    pub program: String,
+    pub args: Vec<String>,
+}
+
+/// The options of the whole job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunOptions {
+    pub apps: Vec<AppOptions>,
+    pub v: Option<VChoice>,
+    pub cores: Option<Vec<u32>>,
+    pub policy: Policy,
+    /// Milliseconds; 0: never.
+    pub quantum_ms: u64,
+    pub on_block: OnBlock,
+    pub wtime: Wtime,
+    pub map_by: MapBy,
+    pub bind: Option<bool>,
+    pub report_bindings: bool,
+    pub env_mode: EnvMode,
+    pub env: Vec<EnvSetting>,
+    pub hostfiles: Vec<String>,
+    pub hosts: Vec<Host>,
+    pub ranks_per_node: Option<u32>,
+    pub output: OutputMode,
+    pub label: Option<Label>,
+    pub timestamp: bool,
+    pub merge_stderr: bool,
+    pub outfile_pattern: Option<String>,
+    pub errfile_pattern: Option<String>,
+    pub stdin: StdinTo,
+    pub timeout_s: Option<u64>,
+    pub kill_on_failure: bool,
+    pub print_exit_codes: bool,
+    pub report: bool,
+    pub dry_run: bool,
+    pub json: bool,
+    pub verbose: bool,
+    pub quiet: bool,
+    /// Ranks to stop at their start for a debugger.
+    pub gdb: Vec<u32>,
+    pub configfiles: Vec<String>,
+    /// Things accepted that mean nothing here, each said once.
+    pub notes: Vec<String>,
+}
+
+impl Default for RunOptions {
+    fn default() -> RunOptions {
+        RunOptions {
+            apps: Vec::new(),
+            v: None,
+            cores: None,
+            policy: Policy::Rr,
+            quantum_ms: 5000,
+            on_block: OnBlock::Release,
+            wtime: Wtime::Wall,
+            map_by: MapBy::Block,
+            bind: None,
+            report_bindings: false,
+            env_mode: EnvMode::All,
+            env: Vec::new(),
+            hostfiles: Vec::new(),
+            hosts: Vec::new(),
+            ranks_per_node: None,
+            output: OutputMode::Lines,
+            label: None,
+            timestamp: false,
+            merge_stderr: false,
+            outfile_pattern: None,
+            errfile_pattern: None,
+            stdin: StdinTo::RankZero,
+            timeout_s: None,
+            kill_on_failure: true,
+            print_exit_codes: false,
+            report: false,
+            dry_run: false,
+            json: false,
+            verbose: false,
+            quiet: false,
+            gdb: Vec::new(),
+            configfiles: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Walks a command line by the table of flags.
+
+use super::flags::{self, Flag, Takes};
+use super::{AppOptions, RunOptions, configfile};
+use crate::failure::Failure;
+
+/// A command line under construction: the job's options and the section being read.
+#[derive(Debug, Default)]
+pub struct Line {
+    pub job: RunOptions,
+    pub app: AppOptions,
+    pub action: Option<Action>,
+}
+
+/// Things that a flag may ask for instead of a job.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    Help,
+    Version,
+}
+
+/// What a command line means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    Run(Box<RunOptions>),
+    Do(Action),
+}
+
+/// Parse a command line without the program's own name.
+///
+/// # Errors
+/// Exit code 2 and a sentence that names the flag and the value.
+pub fn parse(args: &[String]) -> Result<Command, Failure> {
+    let mut line = Line::default();
+    let mut sections: Vec<Vec<String>> = args.split(|word| word == ":").map(<[String]>::to_vec).collect();
+    let mut read_files = 0;
+    let mut next = 0;
+    let typed = sections.len();
+    while next < sections.len() {
+        let found = section(&mut line, &sections[next])?;
+        if let Some(action) = line.action {
+            return Ok(Command::Do(action));
+        }
+        while read_files < line.job.configfiles.len() {
+            let file = line.job.configfiles[read_files].clone();
+            read_files += 1;
+            if read_files > 16 {
+                return Err(Failure::usage(format!(
+                    "-configfile {file}: more than 16 files; do they name each other?"
+                )));
+            }
+            sections.extend(configfile::read(&file)?);
+        }
+        if !found && (next >= typed || typed > 1 || line.job.configfiles.is_empty()) {
+            return Err(Failure::usage(if typed > 1 {
+                format!("no program in section {} of the command line (the sections are separated by `:`)", next + 1)
+            } else {
+                "no program given; say `vmpirun [options] PROGRAM [arguments]`, `vmpirun --help` lists the options"
+                    .into()
+            }));
+        }
+        next += 1;
+    }
+    if line.job.apps.is_empty() {
+        return Err(Failure::usage(format!("no program in {}", line.job.configfiles.join(", "))));
+    }
+    Ok(Command::Run(Box::new(line.job)))
+}
+
+/// Read one section; `false`: it held options only.
+fn section(line: &mut Line, words: &[String]) -> Result<bool, Failure> {
+    let mut at = 0;
+    while at < words.len() {
+        let word = &words[at];
+        if word == "--" {
+            at += 1;
+            break;
+        }
+        if !word.starts_with('-') || word.len() == 1 {
+            break;
+        }
+        at = flag(line, words, at)?;
+        if line.action.is_some() {
+            return Ok(true);
+        }
+    }
+    let mut app = std::mem::take(&mut line.app);
+    let Some(program) = words.get(at) else {
+        // Options of a section without a program hold for the whole job (`-configfile` lines follow).
+        line.app = app;
+        return Ok(false);
+    };
+    app.program = program.clone();
+    app.args = words[at + 1..].to_vec();
+    line.job.apps.push(app);
+    Ok(true)
+}
+
+/// Apply the flag at `at`; returns the index after its values.
+fn flag(line: &mut Line, words: &[String], at: usize) -> Result<usize, Failure> {
+    let word = &words[at];
+    let (flag, glued) = find(word).ok_or_else(|| unknown(word))?;
+    let mut next = at + 1;
+    let mut values: Vec<String> = glued.into_iter().collect();
+    let wanted = match flag.takes {
+        Takes::Nothing if !values.is_empty() => {
+            return Err(Failure::usage(format!("{word}: this option takes no value")));
+        }
+        Takes::Nothing | Takes::Maybe(_) => 0,
+        Takes::One(_) => 1,
+        Takes::Two(..) => 2,
+        Takes::NameValue => match values.first().or(words.get(next)) {
+            Some(value) if value.contains('=') => 1,
+            _ => 2,
+        },
+    };
+    while values.len() < wanted {
+        match words.get(next) {
+            Some(value) => values.push(value.clone()),
+            None => return Err(Failure::usage(format!("{word} needs {}", flag.takes.wanted()))),
+        }
+        next += 1;
+    }
+    (flag.apply)(line, &values).map_err(|why| Failure::usage(format!("{word}: {why}")))?;
+    Ok(next)
+}
+
+/// The flag that a word names and the value glued to it (`--np=4`, `-n4`).
+fn find(word: &str) -> Option<(&'static Flag, Option<String>)> {
+    let name = word.strip_prefix("--").or_else(|| word.strip_prefix('-'))?;
+    if let Some(flag) = flags::named(name) {
+        return Some((flag, None));
+    }
+    if let Some((name, value)) = name.split_once('=')
+        && let Some(flag) = flags::named(name)
+    {
+        return Some((flag, Some(value.to_string())));
+    }
+    let (letter, rest) = name.split_at_checked(1)?;
+    let flag = flags::named(letter)?;
+    let number = rest.starts_with(|c: char| c.is_ascii_digit());
+    (!word.starts_with("--") && number && !matches!(flag.takes, Takes::Nothing)).then(|| (flag, Some(rest.to_string())))
+}
+
+fn unknown(word: &str) -> Failure {
+    let name = word.trim_start_matches('-');
+    let name = name.split('=').next().unwrap_or(name);
+    let near = flags::FLAGS
+        .iter()
+        .flat_map(|flag| flag.names)
+        .map(|known| (distance(name, known), known))
+        .filter(|(far, known)| *far <= 2 && *far < known.len())
+        .min();
+    let hint = near.map_or(String::new(), |(_, known)| format!(" Did you mean {}?", flags::dashed(known)));
+    Failure::usage(format!(
+        "unknown option {word}.{hint} `vmpirun --help` lists all options; a program's own options follow its name"
+    ))
+}
+
+/// Levenshtein's distance.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, cb) in b.iter().enumerate() {
+            let kept = diagonal + usize::from(ca != *cb);
+            diagonal = row[j + 1];
+            row[j + 1] = kept.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}

@@ -1,0 +1,131 @@
+//! The CPUs that this process may use.
+
+use crate::failure::Failure;
+use nix::sched::{CpuSet, sched_getaffinity};
+use nix::unistd::Pid;
+use std::collections::BTreeSet;
+
+/// A list as `0,2-4`; sorted as given, without repetitions.
+///
+/// # Errors
+/// A sentence that names the part that is no number or range.
+pub fn parse_list(text: &str) -> Result<Vec<u32>, String> {
+    let bad = |part: &str| format!("`{part}` in `{text}` is neither a number nor a range like 2-4");
+    let mut list = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let first: u32 = first.trim().parse().map_err(|_| bad(part))?;
+        let last: u32 = last.trim().parse().map_err(|_| bad(part))?;
+        if last < first || last - first > 1 << 20 {
+            return Err(bad(part));
+        }
+        list.extend(first..=last);
+    }
+    let mut seen = BTreeSet::new();
+    list.retain(|cpu| seen.insert(*cpu));
+    Ok(list)
+}
+
+/// `[0, 1, 2, 5]` as `0-2,5`.
+pub fn format_list(cpus: &[u32]) -> String {
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for &cpu in cpus {
+        match runs.last_mut() {
+            Some((_, last)) if cpu == *last + 1 => *last = cpu,
+            _ => runs.push((cpu, cpu)),
+        }
+    }
+    let parts: Vec<String> =
+        runs.iter().map(|(a, b)| if a == b { a.to_string() } else { format!("{a}-{b}") }).collect();
+    parts.join(",")
+}
+
+/// The CPUs in this process's affinity mask (sched_getaffinity(2)).
+pub fn allowed() -> Result<Vec<u32>, Failure> {
+    let set = sched_getaffinity(Pid::from_raw(0))
+        .map_err(|e| Failure::own(format!("cannot read the affinity mask: sched_getaffinity: {e}")))?;
+    Ok((0..CpuSet::count()).filter(|&cpu| set.is_set(cpu).unwrap_or(false)).map(|cpu| cpu as u32).collect())
+}
+
+/// Check `--cores` against the affinity mask.
+///
+/// # Errors
+/// Exit code 2: a CPU is not in the mask.
+pub fn choose(asked: Option<&[u32]>, allowed: &[u32]) -> Result<Vec<u32>, Failure> {
+    let Some(asked) = asked else { return Ok(allowed.to_vec()) };
+    match asked.iter().find(|cpu| !allowed.contains(cpu)) {
+        Some(cpu) => Err(Failure::usage(format!(
+            "--cores {}: CPU {cpu} is not in this process's affinity mask ({}); choose among these, or widen the mask (taskset, cpuset)",
+            format_list(asked),
+            format_list(allowed)
+        ))),
+        None => Ok(asked.to_vec()),
+    }
+}
+
+/// CPUs' worth of time that the control group grants, if it limits them.
+pub fn cgroup_quota() -> Option<f64> {
+    let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    groups.lines().filter_map(quota_of_line).reduce(f64::min)
+}
+
+/// `0::/path` (version 2) or `N:cpu,cpuacct:/path` (version 1); parents limit too, the nearest limits that show are read.
+fn quota_of_line(line: &str) -> Option<f64> {
+    let mut fields = line.splitn(3, ':').skip(1);
+    let (controllers, path) = (fields.next()?, fields.next()?);
+    let mut dir = std::path::PathBuf::from(path.trim_start_matches('/'));
+    let mut least: Option<f64> = None;
+    loop {
+        let here = if controllers.is_empty() {
+            let root = std::path::Path::new("/sys/fs/cgroup").join(&dir);
+            std::fs::read_to_string(root.join("cpu.max")).ok().and_then(|text| parse_cpu_max(&text))
+        } else if controllers.split(',').any(|name| name == "cpu") {
+            let root = std::path::Path::new("/sys/fs/cgroup/cpu").join(&dir);
+            let read = |name: &str| std::fs::read_to_string(root.join(name)).ok();
+            read("cpu.cfs_quota_us")
+                .zip(read("cpu.cfs_period_us"))
+                .and_then(|(quota, period)| parse_cpu_max(&format!("{} {}", quota.trim(), period.trim())))
+        } else {
+            return None;
+        };
+        least = [least, here].into_iter().flatten().reduce(f64::min);
+        if !dir.pop() {
+            return least;
+        }
+    }
+}
+
+fn parse_cpu_max(text: &str) -> Option<f64> {
+    let (quota, period) = text.trim().split_once(' ')?;
+    let (quota, period): (f64, f64) = (quota.parse().ok()?, period.parse().ok()?);
+    (quota > 0.0 && period > 0.0).then_some(quota / period)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists() {
+        assert_eq!(parse_list("0,2-4,3"), Ok(vec![0, 2, 3, 4]));
+        assert_eq!(parse_list("7"), Ok(vec![7]));
+        for bad in ["", "a", "3-1", "1,,2", "-1"] {
+            assert!(parse_list(bad).is_err(), "{bad}");
+        }
+        assert_eq!(format_list(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
+    }
+
+    #[test]
+    fn a_cpu_outside_the_mask_is_refused() {
+        assert_eq!(choose(None, &[0, 1]).unwrap(), vec![0, 1]);
+        assert_eq!(choose(Some(&[1]), &[0, 1]).unwrap(), vec![1]);
+        assert_eq!(choose(Some(&[9]), &[0, 1]).unwrap_err().code, 2);
+    }
+
+    #[test]
+    fn quotas() {
+        assert_eq!(parse_cpu_max("max 100000\n"), None);
+        assert_eq!(parse_cpu_max("150000 100000\n"), Some(1.5));
+        assert_eq!(parse_cpu_max("-1 100000"), None);
+    }
+}

@@ -1,0 +1,378 @@
+//! vmpirun from its command line to its exit code.
+
+use crate::cli::{self, Action, AppOptions, OutputMode, RunOptions};
+use crate::daemon::{self, VERSION};
+use crate::elf::Search;
+use crate::environ::{self, Choice, Env, FaceDirs};
+use crate::failure::{Failure, code};
+use crate::output::Routes;
+use crate::plan::{self, Plan, Wish};
+use crate::program::{self, Program};
+use crate::session::{self, Finished, Signals};
+use crate::{cpus, hosts, outcome};
+use serde_json::json;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use vmpi_shared::control::{App, JobSpec, Stdio};
+
+/// Descriptors that vmpirun needs besides those of the ranks.
+const OWN_FDS: u64 = 32 + vmpi_shared::control::MAX_FDS as u64;
+
+/// Run vmpirun with these arguments (its own name left out); returns the exit code.
+pub fn main(args: &[String]) -> i32 {
+    match cli::parse(args).and_then(|command| match command {
+        cli::Command::Do(action) => print(action),
+        cli::Command::Run(options) => run(&options),
+    }) {
+        Ok(code) => code,
+        Err(why) => {
+            complain(&why.sentence);
+            why.code
+        }
+    }
+}
+
+/// A sentence on standard error; a closed standard error is nobody's problem.
+fn complain(sentence: &str) {
+    let _ = writeln!(std::io::stderr(), "vmpirun: {sentence}");
+}
+
+fn out(text: &str) -> Result<i32, Failure> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::own(format!("cannot write to standard output: {e}")))
+        }
+        _ => Ok(0),
+    }
+}
+
+fn print(action: Action) -> Result<i32, Failure> {
+    match action {
+        Action::Help => out(&cli::help_text()),
+        Action::Version => out(&format!("vmpirun (vmpi) {VERSION}\n")),
+    }
+}
+
+/// One program of the job, looked up.
+struct Found {
+    program: Program,
+    choice: Choice,
+}
+
+/// Everything chosen before a daemon is asked.
+struct Job {
+    spec: JobSpec,
+    plan: Plan,
+    found: Vec<Found>,
+    notes: Vec<String>,
+}
+
+fn run(options: &RunOptions) -> Result<i32, Failure> {
+    let exe_dir = exe_dir()?;
+    let mut job = prepare(options, &exe_dir)?;
+    if options.dry_run {
+        return dry_run(options, &job);
+    }
+    say_notes(options, &job);
+    let signals = Signals::register().map_err(|e| Failure::own(format!("cannot handle signals: {e}")))?;
+    let (stdio, routes, note) = route(options, job.spec.ranks)?;
+    if let Some(note) = note {
+        complain(&note);
+    }
+    job.spec.stdio = stdio;
+    job.spec.fds = if stdio == Stdio::PerRank { 1 + 2 * job.spec.ranks } else { 3 };
+    let mut daemon = daemon::connect(&exe_dir)?;
+    let finished = session::run(&mut daemon, &job.spec, routes, options, signals)?;
+    let daemon_pid = daemon.pid;
+    // The private daemon ends and its directory goes before the last word is said.
+    drop(daemon);
+    conclude(options, &job, &finished, daemon_pid)
+}
+
+/// The directory of this executable, links resolved.
+pub fn exe_dir() -> Result<PathBuf, Failure> {
+    let exe = std::env::current_exe().map_err(|e| Failure::own(format!("cannot find vmpirun's own place: {e}")))?;
+    Ok(exe.parent().map_or_else(|| PathBuf::from("/"), Path::to_path_buf))
+}
+
+fn prepare(options: &RunOptions, exe_dir: &Path) -> Result<Job, Failure> {
+    let mut notes = options.notes.clone();
+    let hosts = hosts::check(&options.hostfiles, &options.hosts)?;
+    let allowed = cpus::allowed()?;
+    let cpus = cpus::choose(options.cores.as_deref(), &allowed)?;
+    let slots: Option<u32> = hosts.iter().filter_map(|host| host.slots).reduce(|a, b| a + b);
+    let ranks = total_ranks(options, slots);
+    if let Some(rank) = options.gdb.iter().find(|rank| ranks.is_some_and(|ranks| **rank >= ranks)) {
+        return Err(Failure::usage(format!("--gdb: there is no rank {rank} of {}", ranks.unwrap_or(0))));
+    }
+    let wish =
+        Wish { ranks, v: options.v, map_by: options.map_by, bind: options.bind, cores_named: options.cores.is_some() };
+    let plan = plan::plan(&wish, &cpus);
+    let (own, odd) = environ::own();
+    if !odd.is_empty() {
+        notes.push(format!("variables that are not UTF-8 are not passed on: {}", odd.join(", ")));
+    }
+    let dirs = FaceDirs::beside(exe_dir);
+    let mut apps = Vec::new();
+    let mut found = Vec::new();
+    for app in &options.apps {
+        let app_ranks = if options.apps.len() == 1 { plan.ranks } else { app.ranks.unwrap_or(1) };
+        let (env, missing) = environ::compose(&own, &options.env_mode, app.env_mode.as_ref(), &options.env, &app.env);
+        notes.extend(missing.iter().map(|name| format!("the variable {name} is not set and cannot be passed on")));
+        let (app, looked_up) = look_up(app, app_ranks, &own, env, &dirs)?;
+        apps.push(app);
+        found.push(looked_up);
+    }
+    let spec = JobSpec {
+        apps,
+        ranks: plan.ranks,
+        v: plan.v,
+        cpus: plan.cpus.clone(),
+        placement: plan.placement.clone(),
+        bind: plan.bind,
+        policy: options.policy,
+        quantum_ms: options.quantum_ms,
+        on_block: options.on_block,
+        wtime: options.wtime,
+        stdio: Stdio::PerRank,
+        fds: 0,
+        kill_on_failure: options.kill_on_failure,
+    };
+    Ok(Job { spec, plan, found, notes })
+}
+
+/// The number of ranks that the command line fixes; `None`: V and the cores decide.
+fn total_ranks(options: &RunOptions, slots: Option<u32>) -> Option<u32> {
+    match options.apps.as_slice() {
+        [app] => app.ranks.or(options.ranks_per_node).or(slots.filter(|_| options.v.is_none())),
+        apps => Some(apps.iter().map(|app| app.ranks.unwrap_or(1)).fold(0, u32::saturating_add)),
+    }
+}
+
+fn look_up(app: &AppOptions, ranks: u32, own: &Env, mut env: Env, dirs: &FaceDirs) -> Result<(App, Found), Failure> {
+    let here = std::env::current_dir()
+        .map_err(|e| Failure::own(format!("the working directory cannot be found (was it removed?): {e}")))?;
+    let cwd = match &app.wdir {
+        Some(dir) => here.join(dir),
+        None => here,
+    };
+    if !cwd.is_dir() {
+        return Err(Failure::usage(format!("-wdir {}: no such directory", cwd.display())));
+    }
+    let search = Search::new(env.get("LD_LIBRARY_PATH").map_or("", String::as_str));
+    let path = env.get("PATH").or(own.get("PATH")).cloned().unwrap_or_else(|| "/usr/bin:/bin".into());
+    let program = program::resolve(&app.program, app.path.as_deref(), &path, &cwd, &search)?;
+    let choice = environ::choose_face(&program, dirs, &mut env)?;
+    let mut argv = vec![app.program.clone()];
+    argv.extend(app.args.iter().cloned());
+    let job_app = App {
+        program: program.path.display().to_string(),
+        argv,
+        env: env.into_iter().collect(),
+        cwd: cwd.display().to_string(),
+        ranks,
+    };
+    Ok((job_app, Found { program, choice }))
+}
+
+/// How the ranks' streams are connected, and what must be said about it.
+fn route(options: &RunOptions, ranks: u32) -> Result<(Stdio, Option<Routes>, Option<String>), Failure> {
+    let patterns = options.outfile_pattern.is_some() || options.errfile_pattern.is_some();
+    let raw = options.output == OutputMode::Raw && !patterns;
+    let files = patterns || matches!(options.output, OutputMode::Directory(_));
+    if raw {
+        return Ok((Stdio::Shared, None, None));
+    }
+    let pipes = 2 * u64::from(ranks) + OWN_FDS;
+    // Two files per rank at most.
+    let need = if files { pipes + 2 * u64::from(ranks) } else { pipes };
+    let limit = raise_descriptors(need);
+    if limit < need {
+        if files {
+            return Err(Failure::own(format!(
+                "{ranks} ranks with output files need {need} open files and the limit is {limit}; raise it (ulimit -n {need}) or use fewer ranks"
+            )));
+        }
+        let note = format!(
+            "note: whole lines of {ranks} ranks need {need} open files and the limit is {limit} (ulimit -n): the ranks write by themselves, as with --output raw"
+        );
+        return Ok((Stdio::Shared, None, Some(note)));
+    }
+    Ok((Stdio::PerRank, Some(Routes::open(options, ranks)?), None))
+}
+
+/// Raise RLIMIT_NOFILE to what is needed as far as the hard limit allows; returns the limit then.
+fn raise_descriptors(need: u64) -> u64 {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return need };
+    if soft >= need {
+        return soft;
+    }
+    let wanted = need.min(hard);
+    match setrlimit(Resource::RLIMIT_NOFILE, wanted, hard) {
+        Ok(()) => wanted,
+        Err(_) => soft,
+    }
+}
+
+fn say_notes(options: &RunOptions, job: &Job) {
+    if !options.quiet {
+        for note in job.notes.iter().chain(&job.plan.notes) {
+            complain(&format!("note: {note}"));
+        }
+        let shared = job.plan.v > 1 && options.v.is_none() && std::io::stderr().is_terminal();
+        if options.verbose || shared {
+            complain(&format!("note: {}", job.plan.sentence()));
+        }
+    }
+    if options.verbose {
+        quota_note(&job.plan).iter().for_each(|note| complain(&format!("note: {note}")));
+        for found in &job.found {
+            complain(&format!("note: {}", face_sentence(found)));
+        }
+    }
+    if options.report_bindings {
+        for (rank, core) in job.plan.placement.iter().enumerate() {
+            let pinned = if job.plan.bind { "pinned to" } else { "scheduled with" };
+            complain(&format!("rank {rank} {pinned} CPU {}", job.plan.cpus[*core as usize]));
+        }
+    }
+}
+
+fn quota_note(plan: &Plan) -> Option<String> {
+    let quota = cpus::cgroup_quota()?;
+    (quota < plan.cpus.len() as f64).then(|| {
+        format!("the control group grants {quota:.2} CPUs of time, less than the {} cores used", plan.cpus.len())
+    })
+}
+
+fn face_sentence(found: &Found) -> String {
+    let face = found.choice.face.map_or("no MPI visible".to_string(), |face| face.to_string());
+    format!("{}: {face} ({})", found.program.path.display(), found.choice.why)
+}
+
+fn dry_run(options: &RunOptions, job: &Job) -> Result<i32, Failure> {
+    let plan = &job.plan;
+    let notes: Vec<&String> = job.notes.iter().chain(&plan.notes).collect();
+    let quota = quota_note(plan);
+    if options.json {
+        let programs: Vec<_> = job
+            .found
+            .iter()
+            .zip(&job.spec.apps)
+            .map(|(found, app)| {
+                json!({
+                    "program": app.program,
+                    "argv": app.argv,
+                    "cwd": app.cwd,
+                    "ranks": app.ranks,
+                    "face": found.choice.face.map(|face| face.name()),
+                    "why": found.choice.why,
+                    "preload": found.choice.preload,
+                })
+            })
+            .collect();
+        let document = json!({
+            "schema_version": 1,
+            "ranks": plan.ranks,
+            "v": plan.v,
+            "cpus": plan.cpus,
+            "placement": plan.placement,
+            "pinned": plan.bind,
+            "programs": programs,
+            "notes": notes.iter().map(|note| note.as_str()).chain(quota.as_deref()).collect::<Vec<_>>(),
+        });
+        return out(&format!("{document:#}\n"));
+    }
+    let mut text = format!("{}\n", plan.sentence());
+    for core in 0..plan.cpus.len() {
+        let ranks = cpus::format_list(&plan.ranks_of(core));
+        text.push_str(&format!(
+            "  CPU {}: rank{} {ranks}\n",
+            plan.cpus[core],
+            if ranks.contains([',', '-']) { "s" } else { "" }
+        ));
+    }
+    for found in &job.found {
+        text.push_str(&format!("{}\n", face_sentence(found)));
+        if let program::Kind::Elf(closure) = &found.program.kind {
+            for name in &closure.missing {
+                text.push_str(&format!("  ld.so would not find {name}\n"));
+            }
+        }
+    }
+    for note in notes.into_iter().chain(&quota) {
+        text.push_str(&format!("note: {note}\n"));
+    }
+    out(&text)
+}
+
+fn conclude(options: &RunOptions, job: &Job, finished: &Finished, daemon_pid: i32) -> Result<i32, Failure> {
+    let spec = &job.spec;
+    let mut ends = finished.ends.clone();
+    ends.sort_by_key(|end| end.rank);
+    let code = match (&finished.own, &finished.cause) {
+        _ if finished.quiet => 128 + libc::SIGPIPE,
+        (Some(own), _) => own.code,
+        (None, Some(cause)) => outcome::exit_code(cause),
+        (None, None) => code::OWN,
+    };
+    if finished.quiet {
+        return Ok(code);
+    }
+    let cause = match (&finished.own, &finished.cause) {
+        (Some(own), _) => Some(own.sentence.clone()),
+        (None, Some(cause)) => outcome::sentence(cause, spec, &hosts::own_name()),
+        (None, None) => Some(format!("vmpid (pid {daemon_pid}) died; the ranks of its job were killed")),
+    };
+    if let Some(cause) = cause {
+        complain(&cause);
+    }
+    if finished.own.is_some() && finished.cause.is_none() {
+        complain(&format!("vmpid (pid {daemon_pid}) did not end the job; its ranks were killed from here"));
+    }
+    if !options.quiet && finished.own.is_none() {
+        let mut first = 0;
+        for (found, app) in job.found.iter().zip(&spec.apps) {
+            let of_app: Vec<_> =
+                ends.iter().filter(|end| (first..first + app.ranks).contains(&end.rank)).cloned().collect();
+            first += app.ranks;
+            if let Some(note) = outcome::copies_note(&found.program, app.ranks, &of_app) {
+                complain(&format!("note: {note}"));
+            }
+        }
+    }
+    if options.print_exit_codes {
+        let _ = write!(std::io::stderr(), "{}", outcome::exit_table(&ends));
+    }
+    if let Some(report) = finished.report.as_ref().filter(|_| options.report) {
+        let _ = write!(std::io::stderr(), "{}\n{}", job.plan.sentence(), outcome::core_table(&report.cores));
+    }
+    if options.json {
+        let document = outcome::as_json(finished.cause.as_ref(), code, &ends, finished.report.as_ref(), spec);
+        out(&format!("{document}\n"))?;
+    }
+    Ok(code)
+}
+
+/// A job for unit tests.
+#[cfg(test)]
+pub fn test_spec(apps: Vec<App>) -> JobSpec {
+    use vmpi_shared::control::{OnBlock, Policy, Wtime};
+    let ranks = apps.iter().map(|app| app.ranks).sum();
+    JobSpec {
+        apps,
+        ranks,
+        v: ranks,
+        cpus: vec![0],
+        placement: vec![0; ranks as usize],
+        bind: false,
+        policy: Policy::Rr,
+        quantum_ms: 5000,
+        on_block: OnBlock::Release,
+        wtime: Wtime::Wall,
+        stdio: Stdio::Shared,
+        fds: 3,
+        kill_on_failure: true,
+    }
+}

@@ -1,0 +1,202 @@
+//! How a job ended: exit code, sentence, tables.
+
+use crate::table::{Table, seconds};
+use serde_json::{Value, json};
+use vmpi_shared::control::{App, Cause, CoreReport, Ended, JobReport, JobSpec, RankEnd};
+
+/// The exit code of vmpirun for a cause.
+pub fn exit_code(cause: &Cause) -> i32 {
+    match cause {
+        Cause::Success => 0,
+        Cause::RankFailed { ended, .. } => not_zero(ended.code()),
+        Cause::Aborted { code, .. } => not_zero(*code),
+        Cause::Cancelled { code, .. } => *code,
+        Cause::LauncherDied | Cause::Shutdown | Cause::Internal { .. } => crate::failure::code::OWN,
+    }
+}
+
+/// What a parent sees of a code that means failure: 8 bits, never 0.
+fn not_zero(code: i32) -> i32 {
+    match code & 0xff {
+        0 => 1,
+        code => code,
+    }
+}
+
+/// The program of a rank.
+pub fn app_of(spec: &JobSpec, rank: u32) -> Option<&App> {
+    let mut first = 0;
+    spec.apps.iter().find(|app| {
+        first += app.ranks;
+        rank < first
+    })
+}
+
+/// Why the job failed, in a sentence; `None`: it did not.
+pub fn sentence(cause: &Cause, spec: &JobSpec, node: &str) -> Option<String> {
+    let who = |rank: u32, pid: i32| {
+        let program = app_of(spec, rank).map_or("?", |app| app.program.as_str());
+        format!("rank {rank} (pid {pid}, node {node}, program {program})")
+    };
+    let rest = if spec.kill_on_failure && spec.ranks > 1 { "; the other ranks were ended" } else { "" };
+    match cause {
+        Cause::Success => None,
+        Cause::RankFailed { rank, pid, ended: Ended::Signaled(signal), .. } => {
+            Some(format!("{} was killed by signal {}{rest}", who(*rank, *pid), signal_name(*signal)))
+        }
+        Cause::RankFailed { rank, pid, ended: Ended::Exited(code), finalized, initialized } => {
+            let without = if *initialized && !finalized { " without calling MPI_Finalize" } else { "" };
+            Some(format!("{} exited with code {code}{without}{rest}", who(*rank, *pid)))
+        }
+        Cause::Aborted { rank, pid, code, reason } => {
+            let reason = reason.trim_end();
+            let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+            Some(format!("{} aborted the job with code {code}{reason}", who(*rank, *pid)))
+        }
+        Cause::Cancelled { reason, .. } => Some(format!("the job was ended: {reason}")),
+        Cause::LauncherDied => Some("the job was ended: its launcher died".into()),
+        Cause::Shutdown => Some("the job was ended: vmpid was shut down".into()),
+        Cause::Internal { reason } => Some(format!("vmpid could not go on with the job: {reason}")),
+    }
+}
+
+/// `11 (SIGSEGV, invalid memory reference)`.
+pub fn signal_name(signal: i32) -> String {
+    let meaning = match signal {
+        libc::SIGSEGV => ", invalid memory reference",
+        libc::SIGBUS => ", memory that its file does not have",
+        libc::SIGFPE => ", arithmetic error",
+        libc::SIGILL => ", invalid instruction",
+        libc::SIGABRT => ", abort() or a failed assertion",
+        libc::SIGKILL => ", by kill -9 or the kernel's out-of-memory killer",
+        libc::SIGXCPU => ", CPU time limit",
+        _ => "",
+    };
+    match nix::sys::signal::Signal::try_from(signal) {
+        Ok(known) => format!("{signal} ({}{meaning})", known.as_str()),
+        Err(_) => signal.to_string(),
+    }
+}
+
+/// Every rank's end, as `-print-all-exitcodes` shows it.
+pub fn exit_table(ends: &[RankEnd]) -> Table {
+    let mut table = Table::new(&["RANK", "PID", "EXIT", "MPI"]);
+    for end in ends {
+        let exit = match end.ended {
+            Ended::Exited(code) => code.to_string(),
+            Ended::Signaled(signal) => format!("signal {}", signal_name(signal)),
+        };
+        let mpi = match (end.initialized, end.finalized) {
+            (false, _) => "not initialized",
+            (true, false) => "not finalized",
+            (true, true) => "finalized",
+        };
+        table.row(vec![end.rank.to_string(), end.pid.to_string(), exit, mpi.into()]);
+    }
+    table
+}
+
+/// The cores of a finished job, as `--report` shows them.
+pub fn core_table(cores: &[CoreReport]) -> Table {
+    let mut table =
+        Table::new(&["CPU", "RANKS", "HAND-OFFS", "RUNNING", "IDLE", "HAND-OFF", "MAX-RUNNING", "VIOLATIONS"]);
+    for core in cores {
+        table.row(vec![
+            core.cpu.to_string(),
+            core.ranks.to_string(),
+            core.handoffs.to_string(),
+            seconds(core.running_s),
+            seconds(core.idle_s),
+            seconds(core.handoff_s),
+            core.max_running.to_string(),
+            core.violations.to_string(),
+        ]);
+    }
+    table
+}
+
+/// The job's end as JSON (`--json`).
+pub fn as_json(
+    cause: Option<&Cause>,
+    code: i32,
+    ends: &[RankEnd],
+    report: Option<&JobReport>,
+    spec: &JobSpec,
+) -> Value {
+    json!({
+        "schema_version": 1,
+        "code": code,
+        "end": cause,
+        "ranks": spec.ranks,
+        "v": spec.v,
+        "cpus": spec.cpus,
+        "placement": spec.placement,
+        "rank_ends": ends,
+        "report": report,
+    })
+}
+
+/// What to say when no rank called MPI_Init; `None`: nothing is odd about it.
+pub fn copies_note(program: &crate::program::Program, ranks: u32, ends: &[RankEnd]) -> Option<String> {
+    let quiet = ranks < 2 || ends.is_empty() || ends.iter().any(|end| end.initialized);
+    if quiet || (program.is_launcher() && !program.links_mpi()) {
+        return None;
+    }
+    let name = program.path.display();
+    let why = match &program.kind {
+        crate::program::Kind::Elf(found) if !found.mpi.is_empty() => format!(
+            "it is linked with {}, so either it never gets to MPI_Init or another MPI library was loaded in place of vmpi's (an LD_PRELOAD or LD_LIBRARY_PATH set later, a wrapper)",
+            found.mpi[0].soname
+        ),
+        crate::program::Kind::Elf(found) if found.image.is_static() => {
+            "it is linked statically; an MPI library inside it cannot be replaced: link it with the shared MPI library"
+                .into()
+        }
+        _ => "it is not linked with an MPI library; if it loads one itself, that was not vmpi's".into(),
+    };
+    Some(format!("no rank of {name} called MPI_Init, so {ranks} independent copies ran, each \"rank 0 of 1\": {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed(ended: Ended) -> Cause {
+        Cause::RankFailed { rank: 3, pid: 7, ended, finalized: false, initialized: true }
+    }
+
+    #[test]
+    fn codes() {
+        for (cause, code) in [
+            (Cause::Success, 0),
+            (failed(Ended::Exited(3)), 3),
+            (failed(Ended::Exited(0)), 1),
+            (failed(Ended::Signaled(11)), 139),
+            (Cause::Aborted { rank: 0, pid: 1, code: 0, reason: String::new() }, 1),
+            (Cause::Aborted { rank: 0, pid: 1, code: 256, reason: String::new() }, 1),
+            (Cause::Aborted { rank: 0, pid: 1, code: 42, reason: String::new() }, 42),
+            (Cause::Aborted { rank: 0, pid: 1, code: -1, reason: String::new() }, 255),
+            (Cause::Cancelled { reason: String::new(), code: 124 }, 124),
+            (Cause::Shutdown, 125),
+            (Cause::Internal { reason: String::new() }, 125),
+        ] {
+            assert_eq!(exit_code(&cause), code, "{cause:?}");
+        }
+    }
+
+    #[test]
+    fn sentences_name_rank_pid_node_program() {
+        let app =
+            |program: &str, ranks| App { program: program.into(), argv: vec![], env: vec![], cwd: "/".into(), ranks };
+        let spec = crate::launch::test_spec(vec![app("/a", 2), app("/b", 2)]);
+        let text = sentence(&failed(Ended::Signaled(11)), &spec, "n1").unwrap();
+        for part in ["rank 3", "pid 7", "node n1", "/b", "SIGSEGV"] {
+            assert!(text.contains(part), "{text}");
+        }
+        let text = sentence(&failed(Ended::Exited(0)), &spec, "n1").unwrap();
+        assert!(text.contains("without calling MPI_Finalize"), "{text}");
+        assert_eq!(sentence(&Cause::Success, &spec, "n1"), None);
+        assert_eq!(app_of(&spec, 1).unwrap().program, "/a");
+        assert!(app_of(&spec, 4).is_none());
+    }
+}

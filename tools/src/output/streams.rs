@@ -1,0 +1,284 @@
+//! The ranks' pipes and where each one's output goes.
+
+use super::{Labels, Lines, Sink, SinkError, Target};
+use crate::cli::{OutputMode, RunOptions};
+use crate::failure::Failure;
+use crate::hosts;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Read at once from one pipe (a pipe holds as much by default).
+const CHUNK_BYTES: usize = 64 << 10;
+/// Pipes looked at between two looks at signals and sinks.
+const EVENTS: usize = 64;
+
+/// One rank's stdout or stderr.
+#[derive(Debug)]
+struct Stream {
+    pipe: Option<File>,
+    lines: Lines,
+    sink: usize,
+}
+
+/// All ranks' streams: number `2 * rank` is stdout, `2 * rank + 1` stderr.
+#[derive(Debug)]
+pub struct Streams {
+    streams: Vec<Stream>,
+    sinks: Vec<Sink>,
+    labels: Labels,
+    epoll: Epoll,
+    chunk: Vec<u8>,
+}
+
+/// Which sink each stream has, before any pipe exists.
+#[derive(Debug)]
+pub struct Routes {
+    sinks: Vec<Sink>,
+    of_stream: Vec<usize>,
+    labels: Labels,
+}
+
+impl Routes {
+    /// Open the files that the options ask for.
+    ///
+    /// # Errors
+    /// 125: a file or directory cannot be made.
+    pub fn open(options: &RunOptions, ranks: u32) -> Result<Routes, Failure> {
+        let mut routes = Routes {
+            sinks: vec![Sink::new(Target::Stdout), Sink::new(Target::Stderr)],
+            of_stream: Vec::with_capacity(2 * ranks as usize),
+            labels: Labels::new(options.label, options.timestamp, ranks),
+        };
+        let host = hosts::own_name();
+        let digits = ranks.saturating_sub(1).to_string().len();
+        let mut known: HashMap<PathBuf, usize> = HashMap::new();
+        for rank in 0..ranks {
+            for error in [false, true] {
+                let pattern =
+                    if error && !options.merge_stderr { &options.errfile_pattern } else { &options.outfile_pattern };
+                let file = match (pattern, &options.output) {
+                    (Some(pattern), _) => Some(PathBuf::from(fill(pattern, rank, &host))),
+                    (None, OutputMode::Directory(dir)) => {
+                        let dir = Path::new(dir).join(format!("rank.{rank:0digits$}"));
+                        std::fs::create_dir_all(&dir).map_err(|e| cannot("make the directory", &dir, &e))?;
+                        Some(dir.join(if error && !options.merge_stderr { "stderr" } else { "stdout" }))
+                    }
+                    (None, _) => None,
+                };
+                let sink = match file {
+                    None => usize::from(error && !options.merge_stderr),
+                    Some(path) => match known.get(&path) {
+                        Some(sink) => *sink,
+                        None => {
+                            let file = File::create(&path).map_err(|e| cannot("write the output file", &path, &e))?;
+                            routes.sinks.push(Sink::new(Target::File(path.clone(), file)));
+                            known.insert(path, routes.sinks.len() - 1);
+                            routes.sinks.len() - 1
+                        }
+                    },
+                };
+                routes.of_stream.push(sink);
+            }
+        }
+        Ok(routes)
+    }
+
+    /// Make all pipes; the write ends are handed to `give` in the order of `Stdio::PerRank`, in groups of `group`.
+    ///
+    /// # Errors
+    /// No more descriptors, or `give` failed.
+    pub fn connect(self, group: usize, mut give: impl FnMut(Vec<OwnedFd>) -> io::Result<()>) -> io::Result<Streams> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        let mut streams = Vec::with_capacity(self.of_stream.len());
+        let mut ends = Vec::new();
+        for (number, sink) in self.of_stream.into_iter().enumerate() {
+            let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
+            fcntl(&read, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+            epoll.add(&read, EpollEvent::new(EpollFlags::EPOLLIN, number as u64))?;
+            streams.push(Stream { pipe: Some(File::from(read)), lines: Lines::default(), sink });
+            ends.push(write);
+            if ends.len() == group {
+                give(std::mem::take(&mut ends))?;
+            }
+        }
+        if !ends.is_empty() {
+            give(ends)?;
+        }
+        Ok(Streams { streams, sinks: self.sinks, labels: self.labels, epoll, chunk: vec![0; CHUNK_BYTES] })
+    }
+
+    /// Files among the sinks, for the count of descriptors.
+    pub fn files(&self) -> usize {
+        self.sinks.len() - 2
+    }
+}
+
+fn cannot(what: &str, path: &Path, error: &io::Error) -> Failure {
+    Failure::own(format!("cannot {what} {} for the ranks' output: {error}", path.display()))
+}
+
+/// Hydra's patterns: `%r` rank, `%h` host, `%g` and `%p` (group and proxy) 0, `%%` a percent sign.
+fn fill(pattern: &str, rank: u32, host: &str) -> String {
+    let mut text = String::new();
+    let mut chars = pattern.chars();
+    while let Some(c) = chars.next() {
+        match (c, c == '%') {
+            (_, false) => text.push(c),
+            _ => match chars.next() {
+                Some('r') => text.push_str(&rank.to_string()),
+                Some('h') => text.push_str(host),
+                Some('g' | 'p') => text.push('0'),
+                Some('%') | None => text.push('%'),
+                Some(other) => text.extend(['%', other]),
+            },
+        }
+    }
+    text
+}
+
+impl Streams {
+    /// No pipes at all: the ranks write by themselves.
+    pub fn none() -> io::Result<Streams> {
+        let routes = Routes { sinks: Vec::new(), of_stream: Vec::new(), labels: Labels::default() };
+        routes.connect(1, |_| Ok(()))
+    }
+
+    /// Polls as readable when some rank has written.
+    pub fn readable(&self) -> BorrowedFd<'_> {
+        self.epoll.0.as_fd()
+    }
+
+    /// Some sink is behind: do not read the ranks.
+    pub fn full(&self) -> bool {
+        self.sinks.iter().any(Sink::full)
+    }
+
+    /// The sinks that wait to be written.
+    pub fn waiting(&self) -> impl Iterator<Item = &Sink> {
+        self.sinks.iter().filter(|sink| sink.waiting())
+    }
+
+    /// Read what some pipes hold; `false`: none held anything.
+    pub fn read_some(&mut self, now: Instant) -> bool {
+        let mut events = [EpollEvent::empty(); EVENTS];
+        let ready = self.epoll.wait(&mut events, EpollTimeout::ZERO).unwrap_or(0);
+        for event in &events[..ready] {
+            self.read_stream(event.data() as usize, now);
+        }
+        ready > 0
+    }
+
+    fn read_stream(&mut self, number: usize, now: Instant) {
+        let stream = &mut self.streams[number];
+        let Some(pipe) = &mut stream.pipe else { return };
+        let sink = &mut self.sinks[stream.sink];
+        let labels = self.labels;
+        let (rank, error) = ((number / 2) as u32, number % 2 == 1);
+        let mut prefix = None;
+        let out = |(begins, piece): super::lines::Piece<'_>| {
+            let prefix = prefix.get_or_insert_with(|| labels.prefix(rank, error));
+            sink.put(number, prefix, begins, piece);
+        };
+        match pipe.read(&mut self.chunk) {
+            Ok(0) => {
+                stream.lines.flush(out);
+                let _ = self.epoll.delete(pipe);
+                stream.pipe = None;
+            }
+            Ok(n) => stream.lines.push(&self.chunk[..n], now, out),
+            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Err(_) => stream.pipe = None,
+        }
+    }
+
+    /// When the next unfinished line should be shown on a terminal.
+    pub fn next_prompt(&self) -> Option<Instant> {
+        if !self.sinks.iter().any(|sink| sink.terminal) {
+            return None;
+        }
+        self.streams.iter().filter(|s| self.sinks[s.sink].terminal).filter_map(|s| s.lines.prompt_at()).min()
+    }
+
+    /// Show unfinished lines that have waited long enough; with `None` all of them, everywhere.
+    pub fn flush_partial(&mut self, now: Option<Instant>) {
+        for (number, stream) in self.streams.iter_mut().enumerate() {
+            let sink = &mut self.sinks[stream.sink];
+            let due = match now {
+                None => true,
+                Some(now) => sink.terminal && stream.lines.prompt_at().is_some_and(|at| at <= now),
+            };
+            if due {
+                let labels = self.labels;
+                stream.lines.flush(|(begins, piece)| {
+                    sink.put(number, &labels.prefix((number / 2) as u32, number % 2 == 1), begins, piece);
+                });
+            }
+        }
+    }
+
+    /// Write what the sinks take without blocking.
+    ///
+    /// # Errors
+    /// The first sink that failed; what waited for it is thrown away.
+    pub fn write_some(&mut self) -> Result<(), SinkError> {
+        let mut first = Ok(());
+        for sink in &mut self.sinks {
+            let written = sink.write_some();
+            if first.is_ok() {
+                first = written;
+            }
+        }
+        first
+    }
+
+    /// Throw away everything that waits.
+    pub fn discard(&mut self) {
+        self.sinks.iter_mut().for_each(Sink::discard);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Label;
+    use std::io::Write;
+
+    #[test]
+    fn patterns() {
+        assert_eq!(fill("out.%r.%h.%g%%%z%", 12, "n1"), "out.12.n1.0%%z%");
+    }
+
+    #[test]
+    fn a_file_per_rank_holds_all_of_its_lines() {
+        let dir = std::env::temp_dir().join(format!("vmpi-streams-{}", std::process::id()));
+        let options = RunOptions {
+            output: OutputMode::Directory(dir.display().to_string()),
+            label: Some(Label::Hydra),
+            ..RunOptions::default()
+        };
+        let routes = Routes::open(&options, 11).unwrap();
+        assert_eq!(routes.files(), 22);
+        let mut ends = Vec::new();
+        let mut streams = routes
+            .connect(5, |group| {
+                ends.extend(group);
+                Ok(())
+            })
+            .unwrap();
+        for (number, end) in ends.into_iter().enumerate() {
+            writeln!(File::from(end), "line {number}\nlast {number}").unwrap();
+        }
+        while streams.read_some(Instant::now()) {}
+        streams.flush_partial(None);
+        streams.write_some().unwrap();
+        assert_eq!(std::fs::read_to_string(dir.join("rank.10/stderr")).unwrap(), "[10] line 21\n[10] last 21\n");
+        assert_eq!(std::fs::read_to_string(dir.join("rank.03/stdout")).unwrap(), "[3] line 6\n[3] last 6\n");
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+}

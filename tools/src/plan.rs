@@ -1,0 +1,157 @@
+//! V, the cores and each rank's place: the rules for `-n`, `-V` and `--cores`.
+
+use crate::cli::{MapBy, VChoice};
+use crate::cpus;
+
+/// Where the ranks go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    pub ranks: u32,
+    /// The largest number of ranks on one core.
+    pub v: u32,
+    /// The CPUs that get ranks.
+    pub cpus: Vec<u32>,
+    /// For each rank the index in `cpus`.
+    pub placement: Vec<u32>,
+    pub bind: bool,
+    /// What was chosen against the request, and why.
+    pub notes: Vec<String>,
+}
+
+/// What the command line fixes.
+#[derive(Clone, Debug, Default)]
+pub struct Wish {
+    /// `None`: as many as V and the cores give.
+    pub ranks: Option<u32>,
+    pub v: Option<VChoice>,
+    pub map_by: MapBy,
+    pub bind: Option<bool>,
+    /// The cores were named by `--cores`.
+    pub cores_named: bool,
+}
+
+/// Choose; never refuses. `cpus` must not be empty.
+///
+/// With `-n` alone V is what fits; with `-V` alone the ranks are V times the cores; with both, as few cores as hold n
+/// ranks are used, and where V times the cores is too little V grows. The ranks are spread so that no two cores
+/// differ by more than one rank. Ranks are pinned unless V is 1 and cores stay free: then the kernel may choose
+/// better, since another job's ranks may sit on the same CPU.
+pub fn plan(wish: &Wish, cpus: &[u32]) -> Plan {
+    let available = cpus.len() as u32;
+    let mut notes = Vec::new();
+    let asked_v = match wish.v {
+        Some(VChoice::Exactly(v)) => Some(v),
+        Some(VChoice::Auto) | None => None,
+    };
+    let ranks = wish.ranks.unwrap_or_else(|| asked_v.unwrap_or(1).saturating_mul(available));
+    let used = match asked_v {
+        Some(v) => ranks.div_ceil(v).min(available),
+        None => ranks.min(available),
+    }
+    .max(1);
+    let v = ranks.div_ceil(used);
+    if let Some(asked) = asked_v
+        && v > asked
+    {
+        notes.push(format!(
+            "V = {v} instead of {asked}: {ranks} ranks on {available} core{} need it",
+            if available == 1 { "" } else { "s" }
+        ));
+    }
+    let placement = (0..ranks)
+        .map(|rank| match wish.map_by {
+            MapBy::RoundRobin => rank % used,
+            MapBy::Block => block(rank, ranks, used),
+        })
+        .collect();
+    let bind = wish.bind.unwrap_or(v > 1 || used == available || wish.cores_named);
+    Plan { ranks, v, cpus: cpus[..used as usize].to_vec(), placement, bind, notes }
+}
+
+/// The core of a rank when `ranks` neighbours are cut into `cores` pieces of equal size, the first ones one larger.
+fn block(rank: u32, ranks: u32, cores: u32) -> u32 {
+    let (small, larger) = (ranks / cores, ranks % cores);
+    let edge = larger * (small + 1);
+    if rank < edge { rank / (small + 1) } else { larger + (rank - edge) / small }
+}
+
+impl Plan {
+    /// `4 ranks on 2 cores (CPUs 0-1), V = 2, pinned`.
+    pub fn sentence(&self) -> String {
+        let plural = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
+        format!(
+            "{} on {} (CPU{} {}), V = {}, {}",
+            plural(self.ranks as usize, "rank"),
+            plural(self.cpus.len(), "core"),
+            if self.cpus.len() == 1 { "" } else { "s" },
+            cpus::format_list(&self.cpus),
+            self.v,
+            if self.bind { "pinned" } else { "not pinned" }
+        )
+    }
+
+    /// The ranks of one core, by its index.
+    pub fn ranks_of(&self, core: usize) -> Vec<u32> {
+        (0..self.ranks).filter(|rank| self.placement[*rank as usize] as usize == core).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(ranks: Option<u32>, v: Option<u32>, cores: u32) -> Plan {
+        let cpus: Vec<u32> = (0..cores).collect();
+        plan(&Wish { ranks, v: v.map(VChoice::Exactly), ..Wish::default() }, &cpus)
+    }
+
+    #[test]
+    fn rules() {
+        // (n, V, available) -> (ranks, V, cores)
+        for ((n, v, available), (ranks, got_v, cores)) in [
+            ((None, None, 4), (4, 1, 4)),
+            ((None, Some(3), 2), (6, 3, 2)),
+            ((Some(6), None, 2), (6, 3, 2)),
+            ((Some(7), None, 2), (7, 4, 2)),
+            ((Some(1), None, 4), (1, 1, 1)),
+            ((Some(6), Some(3), 4), (6, 3, 2)),
+            ((Some(7), Some(3), 4), (7, 3, 3)),
+            ((Some(9), Some(2), 2), (9, 5, 2)),
+            ((Some(2), Some(8), 2), (2, 2, 1)),
+        ] {
+            let plan = made(n, v, available);
+            assert_eq!((plan.ranks, plan.v, plan.cpus.len()), (ranks, got_v, cores), "{n:?} {v:?} {available}");
+        }
+        assert!(made(Some(9), Some(2), 2).notes[0].contains("V = 5 instead of 2"));
+        assert!(made(Some(4), Some(2), 2).notes.is_empty());
+    }
+
+    #[test]
+    fn every_rank_has_a_core_and_cores_are_level() {
+        for ranks in 1..40 {
+            for cores in 1..8 {
+                for map_by in [MapBy::Block, MapBy::RoundRobin] {
+                    let cpus: Vec<u32> = (0..cores).collect();
+                    let plan = plan(&Wish { ranks: Some(ranks), map_by, ..Wish::default() }, &cpus);
+                    let sizes: Vec<usize> = (0..plan.cpus.len()).map(|core| plan.ranks_of(core).len()).collect();
+                    assert_eq!(sizes.iter().sum::<usize>(), ranks as usize);
+                    assert_eq!(*sizes.iter().max().unwrap(), plan.v as usize);
+                    assert!(sizes.iter().max().unwrap() - sizes.iter().min().unwrap() <= 1);
+                    if map_by == MapBy::Block {
+                        assert!(plan.placement.is_sorted());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn block_puts_neighbours_together_and_rr_apart() {
+        assert_eq!(made(Some(6), Some(3), 2).placement, [0, 0, 0, 1, 1, 1]);
+        let cpus = [4, 7];
+        let rr = plan(&Wish { ranks: Some(4), map_by: MapBy::RoundRobin, ..Wish::default() }, &cpus);
+        assert_eq!(rr.placement, [0, 1, 0, 1]);
+        assert_eq!(rr.cpus, [4, 7]);
+        assert!(rr.bind && !made(Some(1), None, 2).bind);
+    }
+}

@@ -1,0 +1,411 @@
+//! A job under way: one loop over signals, the daemon, the ranks' output, and the clock.
+//!
+//! Death stories: a rank's death is the daemon's to notice (`Ended`, `Finished`); the daemon's death shows as the end
+//! of the connection, and this loop then kills what is left of the job; this process's death shows to the daemon the
+//! same way. Nothing here blocks: sinks are written only as far as they take it, so a signal is seen at once.
+
+use crate::cli::{RunOptions, StdinTo};
+use crate::daemon::{self, Daemon};
+use crate::failure::{Failure, code};
+use crate::output::{Routes, SinkError, Streams};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::Signal;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+use vmpi_shared::control::{self, Cause, JobReport, JobSpec, RankEnd, Reply, Request, Stdio};
+
+/// Ranks get so long between TERM and KILL.
+const GRACE_MS: u64 = 2000;
+/// The daemon gets so long to end a job after the grace before this process does it.
+const BACKSTOP: Duration = Duration::from_secs(10);
+
+/// Signals that this process handles, each with its own socket that becomes readable.
+pub struct Signals {
+    list: Vec<(Signal, UnixStream)>,
+}
+
+const HANDLED: [Signal; 8] = [
+    Signal::SIGINT,
+    Signal::SIGTERM,
+    Signal::SIGHUP,
+    Signal::SIGQUIT,
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+    Signal::SIGTSTP,
+    Signal::SIGCONT,
+];
+
+impl Signals {
+    /// From now on these signals come here. A signal that was ignored at the start (nohup) stays ignored.
+    pub fn register() -> io::Result<Signals> {
+        let mut list = Vec::new();
+        for signal in HANDLED {
+            if is_ignored(signal) {
+                continue;
+            }
+            let (read, write) = UnixStream::pair()?;
+            read.set_nonblocking(true)?;
+            signal_hook::low_level::pipe::register(signal as i32, write)?;
+            list.push((signal, read));
+        }
+        Ok(Signals { list })
+    }
+
+    /// The signals that have come since the last call.
+    fn take(&mut self) -> Vec<Signal> {
+        let mut bytes = [0u8; 64];
+        let came = self.list.iter_mut().filter_map(|(signal, socket)| match socket.read(&mut bytes) {
+            Ok(n) if n > 0 => Some(*signal),
+            _ => None,
+        });
+        came.collect()
+    }
+}
+
+/// SigIgn of proc_pid_status(5).
+fn is_ignored(signal: Signal) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
+    mask.unwrap_or(0) >> (signal as i32 - 1) & 1 == 1
+}
+
+/// How the session ended.
+#[derive(Debug)]
+pub struct Finished {
+    pub job: u32,
+    /// `None`: the daemon died.
+    pub cause: Option<Cause>,
+    pub report: Option<JobReport>,
+    pub ends: Vec<RankEnd>,
+    /// vmpirun's own reason to end the job, which stands before the cause.
+    pub own: Option<Failure>,
+    /// Nothing more is to be said: the reader of the output has gone.
+    pub quiet: bool,
+}
+
+/// Submit the job and carry it to its end. All output is written, all processes are gone when this returns.
+///
+/// # Errors
+/// The daemon refuses the job, or the connection breaks before it started.
+pub fn run(
+    daemon: &mut Daemon,
+    spec: &JobSpec,
+    routes: Option<Routes>,
+    options: &RunOptions,
+    signals: Signals,
+) -> Result<Finished, Failure> {
+    let streams = submit(daemon, spec, routes, options)?;
+    let mut session = Session {
+        streams,
+        signals,
+        options,
+        deadline: options.timeout_s.map(|s| Instant::now() + Duration::from_secs(s)),
+        job: 0,
+        pids: Vec::new(),
+        cancels: 0,
+        give_up: None,
+        ends: Vec::new(),
+        own: None,
+        quiet: false,
+    };
+    let last = session.until_end(daemon);
+    let (cause, report) = match last {
+        Last::Finished(cause, report) => (Some(cause), Some(*report)),
+        Last::DaemonDied => {
+            daemon::kill_job(&daemon.socket, session.job, &session.pids);
+            daemon.remove_leftovers();
+            (None, None)
+        }
+        Last::Refused(why) => return Err(why),
+    };
+    session.drain();
+    Ok(Finished { job: session.job, cause, report, ends: session.ends, own: session.own, quiet: session.quiet })
+}
+
+fn lost(error: &io::Error) -> Failure {
+    Failure::own(format!("the connection to vmpid broke while the job was handed over: {error}"))
+}
+
+/// Send the job and the descriptors that it asks for.
+fn submit(
+    daemon: &mut Daemon,
+    spec: &JobSpec,
+    routes: Option<Routes>,
+    options: &RunOptions,
+) -> Result<Streams, Failure> {
+    let stdin =
+        stdin_for_rank_zero(options.stdin).map_err(|e| Failure::own(format!("cannot pass standard input on: {e}")))?;
+    let connection = &mut daemon.connection;
+    connection.send(&Request::Submit { spec: Box::new(spec.clone()) }, &[]).map_err(|e| lost(&e))?;
+    let mut give = |fds: &[i32]| -> io::Result<()> {
+        loop {
+            match connection.send(&Request::Fds { count: fds.len() as u32 }, fds) {
+                // Too many descriptors in flight (unix(7)): the daemon is about to take them.
+                Err(e) if e.raw_os_error() == Some(libc::ETOOMANYREFS) => std::thread::sleep(Duration::from_millis(1)),
+                done => return done,
+            }
+        }
+    };
+    match (spec.stdio, routes) {
+        (Stdio::PerRank, Some(routes)) => {
+            give(&[stdin.as_raw_fd()]).map_err(|e| lost(&e))?;
+            routes
+                .connect(control::MAX_FDS, |ends| give(&ends.iter().map(AsRawFd::as_raw_fd).collect::<Vec<_>>()))
+                .map_err(|e| lost(&e))
+        }
+        _ => {
+            give(&[stdin.as_raw_fd(), libc::STDOUT_FILENO, libc::STDERR_FILENO]).map_err(|e| lost(&e))?;
+            Streams::none().map_err(|e| lost(&e))
+        }
+    }
+}
+
+/// Descriptor 0 itself, or for a terminal a pipe fed from it: the ranks are in another session, where job control
+/// could not stop them from reading in the background.
+fn stdin_for_rank_zero(to: StdinTo) -> io::Result<OwnedFd> {
+    let stdin = io::stdin();
+    if to == StdinTo::Nobody {
+        return Ok(File::open("/dev/null")?.into());
+    }
+    if !nix::unistd::isatty(stdin.as_fd()).unwrap_or(false) {
+        return stdin.as_fd().try_clone_to_owned();
+    }
+    let (read, write) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC)?;
+    std::thread::spawn(move || feed_from_terminal(File::from(write)));
+    Ok(read)
+}
+
+/// Copy the terminal to `pipe` while this process is in its foreground; ends with the process.
+fn feed_from_terminal(mut pipe: File) {
+    let stdin = io::stdin();
+    let mut bytes = [0u8; 4096];
+    loop {
+        if nix::unistd::tcgetpgrp(stdin.as_fd()).is_ok_and(|group| group != nix::unistd::getpgrp()) {
+            std::thread::sleep(Duration::from_millis(300));
+            continue;
+        }
+        let mut fds = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+        if poll(&mut fds, PollTimeout::from(300u16)).unwrap_or(0) == 0 {
+            continue;
+        }
+        match nix::unistd::read(stdin.as_fd(), &mut bytes) {
+            Ok(n) if n > 0 => {
+                if pipe.write_all(&bytes[..n]).is_err() {
+                    return;
+                }
+            }
+            Err(nix::errno::Errno::EINTR) => {}
+            _ => return,
+        }
+    }
+}
+
+struct Session<'a> {
+    streams: Streams,
+    signals: Signals,
+    options: &'a RunOptions,
+    deadline: Option<Instant>,
+    job: u32,
+    pids: Vec<i32>,
+    cancels: u32,
+    /// When this process stops waiting for the daemon to end the job.
+    give_up: Option<Instant>,
+    ends: Vec<RankEnd>,
+    own: Option<Failure>,
+    quiet: bool,
+}
+
+enum Last {
+    Finished(Cause, Box<JobReport>),
+    DaemonDied,
+    Refused(Failure),
+}
+
+#[derive(Copy, Clone, Default)]
+struct Ready {
+    daemon: bool,
+    output: bool,
+}
+
+impl Session<'_> {
+    fn until_end(&mut self, daemon: &mut Daemon) -> Last {
+        loop {
+            let ready = self.wait(Some(daemon.connection.stream().as_fd()), self.next_deadline());
+            for signal in self.signals.take() {
+                self.on_signal(daemon, signal);
+            }
+            let now = Instant::now();
+            if ready.output {
+                self.streams.read_some(now);
+            }
+            self.streams.flush_partial(Some(now));
+            if let Err(why) = self.streams.write_some() {
+                self.on_sink_error(daemon, &why);
+            }
+            if self.deadline.is_some_and(|at| at <= now) {
+                self.deadline = None;
+                let seconds = self.options.timeout_s.unwrap_or(0);
+                self.cancel(
+                    daemon,
+                    format!("it ran longer than the --timeout of {seconds} s"),
+                    code::TIMEOUT,
+                    Signal::SIGTERM,
+                );
+            }
+            if self.give_up.is_some_and(|at| at <= now) {
+                return Last::DaemonDied;
+            }
+            if ready.daemon
+                && let Some(last) = self.on_reply(daemon)
+            {
+                return last;
+            }
+        }
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        [self.deadline, self.give_up, self.streams.next_prompt()].into_iter().flatten().min()
+    }
+
+    /// Sleep until something can be done.
+    fn wait(&self, daemon: Option<BorrowedFd<'_>>, until: Option<Instant>) -> Ready {
+        let mut fds: Vec<PollFd<'_>> =
+            self.signals.list.iter().map(|(_, socket)| PollFd::new(socket.as_fd(), PollFlags::POLLIN)).collect();
+        let signals = fds.len();
+        fds.extend(daemon.map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
+        let outputs = fds.len();
+        if !self.streams.full() {
+            fds.push(PollFd::new(self.streams.readable(), PollFlags::POLLIN));
+        }
+        let sinks = fds.len();
+        fds.extend(self.streams.waiting().map(|sink| PollFd::new(sink.fd(), PollFlags::POLLOUT)));
+        let timeout = until.map_or(PollTimeout::NONE, |at| {
+            let ms = at.saturating_duration_since(Instant::now()).as_millis() + 1;
+            PollTimeout::try_from(ms).unwrap_or(PollTimeout::MAX)
+        });
+        if poll(&mut fds, timeout).unwrap_or(0) <= 0 {
+            return Ready::default();
+        }
+        let any = |fds: &[PollFd<'_>]| fds.iter().any(|fd| fd.any().unwrap_or(false));
+        Ready { daemon: any(&fds[signals..outputs]), output: any(&fds[outputs..sinks]) }
+    }
+
+    fn on_signal(&mut self, daemon: &mut Daemon, signal: Signal) {
+        match signal {
+            Signal::SIGINT | Signal::SIGTERM | Signal::SIGHUP | Signal::SIGQUIT => {
+                let what = match signal {
+                    Signal::SIGINT => "interrupted (Ctrl-C)".to_string(),
+                    other => format!("vmpirun got {}", other.as_str()),
+                };
+                let first = if signal == Signal::SIGQUIT { Signal::SIGKILL } else { Signal::SIGTERM };
+                self.cancel(daemon, what, 128 + signal as i32, first);
+            }
+            Signal::SIGTSTP => {
+                // SIGTSTP itself has no effect on the ranks: their process group has no terminal.
+                self.forward(daemon, Signal::SIGSTOP);
+                let _ = nix::sys::signal::raise(Signal::SIGSTOP);
+            }
+            other => self.forward(daemon, other),
+        }
+    }
+
+    fn forward(&mut self, daemon: &mut Daemon, signal: Signal) {
+        // A broken connection shows when it is read.
+        let _ = daemon.connection.send(&Request::Forward { signal: signal as i32 }, &[]);
+    }
+
+    /// Ask the daemon to end the job; the second time at once, the third time do not wait for the daemon.
+    fn cancel(&mut self, daemon: &mut Daemon, reason: String, code: i32, signal: Signal) {
+        self.cancels += 1;
+        let (signal, grace_ms) = if self.cancels > 1 { (Signal::SIGKILL, 0) } else { (signal, GRACE_MS) };
+        let now = Instant::now();
+        let at = now + Duration::from_millis(grace_ms) + BACKSTOP;
+        self.give_up = Some(if self.cancels > 2 { now } else { self.give_up.map_or(at, |old| old.min(at)) });
+        if self.own.is_none() && !self.quiet {
+            self.own = Some(Failure::new(code, format!("the job was ended: {reason}")));
+        }
+        let _ = daemon.connection.send(&Request::Cancel { reason, code, signal: signal as i32, grace_ms }, &[]);
+    }
+
+    fn on_sink_error(&mut self, daemon: &mut Daemon, why: &SinkError) {
+        if self.cancels > 0 {
+            return;
+        }
+        match why {
+            SinkError::Closed(_) => {
+                self.quiet = true;
+                self.cancel(daemon, why.to_string(), 128 + libc::SIGPIPE, Signal::SIGTERM);
+            }
+            SinkError::Failed { .. } => {
+                self.cancel(daemon, why.to_string(), code::OWN, Signal::SIGTERM);
+            }
+        }
+    }
+
+    fn on_reply(&mut self, daemon: &mut Daemon) -> Option<Last> {
+        match daemon.connection.receive::<Reply>() {
+            Ok(Some((reply, _))) => match reply {
+                Reply::Submitted { job } => self.job = job,
+                Reply::Started { pids } => self.started(pids),
+                Reply::Ended { rank } => self.ends.push(rank),
+                Reply::Finished { cause, report, .. } => return Some(Last::Finished(cause, report)),
+                Reply::Refused { reason, code } => return Some(Last::Refused(Failure::new(code, reason))),
+                _ => {}
+            },
+            Ok(None) | Err(_) => return Some(Last::DaemonDied),
+        }
+        None
+    }
+
+    fn started(&mut self, pids: Vec<i32>) {
+        for &rank in &self.options.gdb {
+            if let Some(&pid) = pids.get(rank as usize) {
+                let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), Signal::SIGSTOP);
+                eprintln!(
+                    "vmpirun: rank {rank} is stopped; attach with: gdb -p {pid}   (or let it go: kill -CONT {pid})"
+                );
+            }
+        }
+        self.pids = pids;
+    }
+
+    /// Every process is gone: read what the pipes still hold, and write all of it. Only signals cut this short.
+    fn drain(&mut self) {
+        loop {
+            let read = !self.streams.full() && self.streams.read_some(Instant::now());
+            if !read && !self.streams.full() {
+                break;
+            }
+            if !self.write_until(|streams| !streams.full()) {
+                return;
+            }
+        }
+        self.streams.flush_partial(None);
+        self.write_until(|streams| streams.waiting().next().is_none());
+    }
+
+    fn write_until(&mut self, done: impl Fn(&Streams) -> bool) -> bool {
+        loop {
+            match self.streams.write_some() {
+                Ok(()) => {}
+                Err(SinkError::Closed(_)) => self.quiet = true,
+                Err(why) => drop(self.own.get_or_insert_with(|| Failure::own(why.to_string()))),
+            }
+            if done(&self.streams) {
+                return true;
+            }
+            self.wait(None, None);
+            let came = self.signals.take();
+            if came
+                .iter()
+                .any(|signal| matches!(signal, Signal::SIGINT | Signal::SIGTERM | Signal::SIGHUP | Signal::SIGQUIT))
+            {
+                self.streams.discard();
+                return false;
+            }
+        }
+    }
+}

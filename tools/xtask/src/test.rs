@@ -1,0 +1,29 @@
+//! Everything that must hold before a change goes in, cheapest first.
+
+use crate::Result;
+use crate::build;
+use crate::setup::tool;
+use crate::shell::{cargo, command, run};
+
+pub fn test(quick: bool, filter: Option<&str>) -> Result<()> {
+    if filter.is_none() {
+        run(cargo().args(["fmt", "--all", "--check"]))?;
+        run(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+        // The database of advisories lives on a server that builds cannot always reach; the rest needs no network.
+        let deny = tool("cargo-deny").ok_or("there is no cargo-deny; run `cargo xtask setup` first")?;
+        run(command(deny).args(["--workspace", "check", "licenses", "bans", "sources"]))?;
+    }
+    nextest(&["--workspace", "--exclude", "vmpi-tests"], filter)?;
+    if !quick {
+        build::build()?;
+        nextest(&["-p", "vmpi-tests"], filter)?;
+    }
+    Ok(())
+}
+
+fn nextest(which: &[&str], filter: Option<&str>) -> Result<()> {
+    let nextest = tool("cargo-nextest").ok_or("there is no cargo-nextest; run `cargo xtask setup` first")?;
+    let mut run_tests = command(nextest);
+    run_tests.args(["nextest", "run", "--no-fail-fast", "--no-tests", "pass"]).args(which);
+    run(run_tests.args(filter))
+}
