@@ -92,7 +92,7 @@ pub fn split(dir: &Path, start: Start) -> Readiness {
             if start == Start::Background {
                 let_go_of_terminal();
             }
-            keep(child, &signals, dir)
+            keep(child, &signals, dir, start)
         }
         Ok(ForkResult::Child) => {
             // Away from the terminal's signals: ^C is for the launcher, or for the keeper in the foreground.
@@ -127,7 +127,7 @@ fn wait_until_ready(read: OwnedFd, keeper: Pid) -> ! {
 }
 
 /// The keeper's life: pass signals on, wait for the daemon, clean up.
-fn keep(daemon: Pid, signals: &SigSet, dir: &Path) -> ! {
+fn keep(daemon: Pid, signals: &SigSet, dir: &Path, start: Start) -> ! {
     let status = loop {
         match waitpid(daemon, Some(WaitPidFlag::WNOHANG)) {
             Ok(WaitStatus::StillAlive) => {}
@@ -150,6 +150,9 @@ fn keep(daemon: Pid, signals: &SigSet, dir: &Path) -> ! {
             // Only after a violent end: an orderly daemon removes its files. A new daemon would hold the lock by now.
             if let Ok(_lock) = RuntimeDir::open(dir) {
                 runtime_dir::remove_leftovers(dir);
+                if start == Start::ByLauncher {
+                    runtime_dir::remove_if_empty(dir);
+                }
             }
             log::line(&format!(
                 "the daemon (pid {daemon}) was ended by {signal}; its ranks were killed and its files removed"

@@ -131,6 +131,12 @@ impl Drop for RuntimeDir {
     }
 }
 
+/// Remove a one-job daemon's directory, which its launcher made for it alone and may have died without removing. Never
+/// one that still holds something.
+pub fn remove_if_empty(dir: &Path) {
+    let _ = fs::remove_dir(dir);
+}
+
 /// Remove what a daemon that died in `dir` left: its socket, its status page and the page's flink.
 pub fn remove_leftovers(dir: &Path) {
     crate::status_page::unlink_stale(&dir.join(STATUS_FLINK_NAME));

@@ -198,6 +198,7 @@ fn one_job_then_the_end() {
     let page = vmpid.status_page();
     assert_eq!(vmpid.run(&job("/bin/true", &[], 2)).cause, Cause::Success);
     assert_eq!(vmpid.keeper.wait().unwrap().code(), Some(0));
+    assert!(!vmpid.dir.exists(), "a one-job daemon removes its directory");
     vmpid.assert_nothing_left(page);
 
     let mut vmpid = Vmpid::start(&["--one-job"]);

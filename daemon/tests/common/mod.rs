@@ -112,7 +112,7 @@ impl Vmpid {
     }
 
     pub fn assert_nothing_left(&self, page: PathBuf) {
-        let left: Vec<_> = fs::read_dir(&self.dir).unwrap().flatten().map(|entry| entry.path()).collect();
+        let left: Vec<_> = fs::read_dir(&self.dir).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
         assert!(left.is_empty(), "{left:?}");
         assert!(*page == *"/dev/shm" || !page.exists(), "{page:?}");
         let socket = self.socket().into_os_string().into_string().unwrap();
