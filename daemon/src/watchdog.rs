@@ -2,7 +2,9 @@
 //!
 //! It takes the core from a RUNNING rank, but only while a READY one waits for that core, if
 //! - the rank's process sleeps in the kernel: no CPU time between two looks, and no thread runnable (`--on-block release`);
-//!   stopped and traced threads count as asleep; or
+//!   stopped and traced threads count as asleep, and so does a process that is asleep now and has used less than a
+//!   quarter of the last 20 ms or more (it polls with short sleeps: measured, exact stillness finds such a one
+//!   only after 2 to 12 s); or
 //! - the rank has reached no scheduling point for its quantum. Each time that happens the rank's quantum is divided by
 //!   10, down to 20 ms, so that programs that spin on memory or files make progress; each voluntary switch
 //!   doubles it, up to the job's.
@@ -23,6 +25,9 @@ const TICK: Duration = Duration::from_millis(5);
 const LONGEST_TICK: Duration = Duration::from_millis(250);
 /// Two looks at a sleeping process are at least so far apart.
 const SAMPLE_GAP: Duration = Duration::from_millis(2);
+/// How long to watch a rank that polls, and the largest part of that time (one in ...) that it may use.
+const POLL_WINDOW: Duration = Duration::from_millis(20);
+const POLL_SHARE: u64 = 4;
 const SHORTEST_QUANTUM_NS: u64 = 20_000_000;
 
 /// What the watchdog can ask about the job.
@@ -52,6 +57,18 @@ struct Look {
     cpu_time_ns: u64,
     /// When the wait for this core was first seen.
     wanted_since: Instant,
+    /// CPU time then.
+    first_cpu_time_ns: u64,
+}
+
+impl Look {
+    /// Has the process hardly run, since the last look or since somebody waits?
+    fn is_still(&self, now: Instant, cpu_time_ns: u64) -> bool {
+        let waited = now.duration_since(self.wanted_since);
+        let used_ns = cpu_time_ns.saturating_sub(self.first_cpu_time_ns);
+        cpu_time_ns == self.cpu_time_ns
+            || (waited >= POLL_WINDOW && used_ns.saturating_mul(POLL_SHARE) <= waited.as_nanos() as u64)
+    }
 }
 
 struct Quantum {
@@ -119,13 +136,14 @@ impl Watchdog {
         self.recover(rank, switches);
         let Some(cpu_time_ns) = scene.cpu_time_ns(rank) else { return true };
         let before = before.filter(|look| look.rank == rank && look.switches == switches);
-        let mut look = Look { rank, switches, at: now, cpu_time_ns, wanted_since: now };
+        let mut look = Look { rank, switches, at: now, cpu_time_ns, wanted_since: now, first_cpu_time_ns: cpu_time_ns };
         if let Some(before) = before {
             look.wanted_since = before.wanted_since;
+            look.first_cpu_time_ns = before.first_cpu_time_ns;
             let gap = now.duration_since(before.at);
             if gap < SAMPLE_GAP {
                 look = before;
-            } else if self.release_on_block && cpu_time_ns == before.cpu_time_ns && scene.is_asleep(rank) {
+            } else if self.release_on_block && before.is_still(now, cpu_time_ns) && scene.is_asleep(rank) {
                 if scene.take_core(rank) {
                     self.quanta[rank as usize].switches = switches + 1;
                     debug!("rank {rank} sleeps outside MPI; core {core} goes on");
@@ -322,6 +340,20 @@ mod tests {
         let at = run(&mut Watchdog::new(&spec(5000, OnBlock::Release)), &stage, start, 1000);
         assert!(at.is_some_and(|ms| (7..=15).contains(&ms)), "{at:?}");
         assert_eq!(run(&mut Watchdog::new(&spec(0, OnBlock::Keep)), &stage, start, 10_000), None);
+    }
+
+    #[test]
+    fn one_that_polls_with_short_sleeps_loses_its_core_too() {
+        let (stage, start) = (stage(), Instant::now());
+        stage.asleep.set(true);
+        let mut dog = Watchdog::new(&spec(0, OnBlock::Release));
+        dog.wake(start);
+        let taken = (0..100).find(|ms| {
+            stage.cpu_ns.set(stage.cpu_ns.get() + 50_000);
+            dog.tick(&stage, start + Duration::from_millis(*ms));
+            !stage.taken.borrow().is_empty()
+        });
+        assert!(taken.is_some_and(|ms| (20..=40).contains(&ms)), "{taken:?}");
     }
 
     #[test]
