@@ -96,6 +96,11 @@ impl Daemon {
         limits::raise_open_files();
         reap::become_subreaper();
         let dir = RuntimeDir::open(&options.runtime_dir)?;
+        dir.clear()?;
+        // Before the socket: who can connect also finds the page.
+        let status = StatusPage::create(&dir.flink())
+            .inspect_err(|error| log::line(&format!("no status page for vmpictl: {error}")))
+            .ok();
         let listener = dir.listen()?;
         let _ = nix::unistd::chdir("/");
         let (termination, on_termination) = UnixStream::pair().map_err(watch("signals"))?;
@@ -115,9 +120,6 @@ impl Daemon {
         add(listener.as_fd(), LISTENER)?;
         add(termination.as_fd(), TERMINATION)?;
         add(children.as_fd(), CHILDREN)?;
-        let status = StatusPage::create(&dir.flink())
-            .inspect_err(|error| log::line(&format!("no status page for vmpictl: {error}")))
-            .ok();
         debug!("listening on {}", dir.socket().display());
         Ok(Daemon {
             jobs: BTreeMap::new(),

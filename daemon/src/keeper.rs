@@ -24,15 +24,19 @@ impl Readiness {
     /// The daemon listens: let go of the caller's terminal and tell the caller.
     pub fn tell(&mut self) {
         let Some(pipe) = self.0.take() else { return };
-        if let Ok(null) = std::fs::File::options().read(true).write(true).open("/dev/null") {
-            for fd in [libc::STDOUT_FILENO, libc::STDERR_FILENO] {
-                if !(fd == libc::STDERR_FILENO && log::is_debug()) {
-                    // SAFETY: dup2 between open descriptors; nobody holds stdout or stderr as an OwnedFd.
-                    unsafe { libc::dup2(null.as_raw_fd(), fd) };
-                }
-            }
-        }
+        let_go_of_terminal();
         let _ = std::fs::File::from(pipe).write_all(b"+");
+    }
+}
+
+/// stdout and stderr to /dev/null, so that whoever reads the caller's output sees its end.
+fn let_go_of_terminal() {
+    let Ok(null) = std::fs::File::options().read(true).write(true).open("/dev/null") else { return };
+    for fd in [libc::STDOUT_FILENO, libc::STDERR_FILENO] {
+        if !(fd == libc::STDERR_FILENO && log::is_debug()) {
+            // SAFETY: dup2 between open descriptors; nobody holds stdout or stderr as an OwnedFd.
+            unsafe { libc::dup2(null.as_raw_fd(), fd) };
+        }
     }
 }
 
@@ -85,7 +89,10 @@ pub fn split(dir: &Path, start: Start) -> Readiness {
         Err(errno) => die(&format!("cannot fork: {errno}")),
         Ok(ForkResult::Parent { child }) => {
             drop(readiness);
-            keep(child, &signals, dir)
+            if start == Start::Background {
+                let_go_of_terminal();
+            }
+            keep(child, &signals, dir, start)
         }
         Ok(ForkResult::Child) => {
             // Away from the terminal's signals: ^C is for the launcher, or for the keeper in the foreground.
@@ -120,7 +127,7 @@ fn wait_until_ready(read: OwnedFd, keeper: Pid) -> ! {
 }
 
 /// The keeper's life: pass signals on, wait for the daemon, clean up.
-fn keep(daemon: Pid, signals: &SigSet, dir: &Path) -> ! {
+fn keep(daemon: Pid, signals: &SigSet, dir: &Path, start: Start) -> ! {
     let status = loop {
         match waitpid(daemon, Some(WaitPidFlag::WNOHANG)) {
             Ok(WaitStatus::StillAlive) => {}
@@ -143,6 +150,9 @@ fn keep(daemon: Pid, signals: &SigSet, dir: &Path) -> ! {
             // Only after a violent end: an orderly daemon removes its files. A new daemon would hold the lock by now.
             if let Ok(_lock) = RuntimeDir::open(dir) {
                 runtime_dir::remove_leftovers(dir);
+                if start == Start::ByLauncher {
+                    runtime_dir::remove_if_empty(dir);
+                }
             }
             log::line(&format!(
                 "the daemon (pid {daemon}) was ended by {signal}; its ranks were killed and its files removed"

@@ -60,7 +60,11 @@ fn main() {
     let code = match daemon::Daemon::start(&options) {
         Ok(daemon) => {
             readiness.tell();
-            daemon.run()
+            let code = daemon.run();
+            if options.one_job {
+                runtime_dir::remove_if_empty(&options.runtime_dir);
+            }
+            code
         }
         Err(error) => {
             log::line(&error.to_string());

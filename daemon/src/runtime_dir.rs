@@ -5,7 +5,7 @@
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -94,19 +94,30 @@ impl RuntimeDir {
         self.path.join(STATUS_FLINK_NAME)
     }
 
-    /// Listen on the socket (mode 0600), in place of one that a dead daemon left. The process's umask is 077 by then.
+    /// Remove what a dead daemon left here.
     ///
     /// # Errors
-    /// Something alive listens there, or the file cannot be made.
-    pub fn listen(&self) -> Result<UnixListener, RuntimeDirError> {
+    /// Something alive listens on the socket.
+    pub fn clear(&self) -> Result<(), RuntimeDirError> {
         let socket = self.socket();
         if UnixStream::connect(&socket).is_ok() {
             let pid = live_daemon(&socket).unwrap_or(0);
             return Err(RuntimeDirError::Alive { path: self.path.clone(), pid });
         }
         remove_leftovers(&self.path);
+        Ok(())
+    }
+
+    /// Listen on the socket (mode 0600).
+    ///
+    /// # Errors
+    /// The file cannot be made.
+    pub fn listen(&self) -> Result<UnixListener, RuntimeDirError> {
+        let socket = self.socket();
         let io_error = |source| RuntimeDirError::Io { path: socket.clone(), source };
         let listener = UnixListener::bind(&socket).map_err(io_error)?;
+        // Nobody else can reach into the directory meanwhile.
+        fs::set_permissions(&socket, fs::Permissions::from_mode(0o600)).map_err(io_error)?;
         // std listens with a backlog of 128 (or -1); ranks of a large job connect all at once.
         nix::sys::socket::listen(&listener, nix::sys::socket::Backlog::MAXCONN).map_err(|e| io_error(e.into()))?;
         listener.set_nonblocking(true).map_err(io_error)?;
@@ -118,6 +129,12 @@ impl Drop for RuntimeDir {
     fn drop(&mut self) {
         let _ = fs::remove_file(self.socket());
     }
+}
+
+/// Remove a one-job daemon's directory, which its launcher made for it alone and may have died without removing. Never
+/// one that still holds something.
+pub fn remove_if_empty(dir: &Path) {
+    let _ = fs::remove_dir(dir);
 }
 
 /// Remove what a daemon that died in `dir` left: its socket, its status page and the page's flink.
@@ -154,7 +171,6 @@ fn live_daemon(socket: &Path) -> Option<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
 
     fn scratch(name: &str) -> PathBuf {
         std::env::temp_dir().join(format!("vmpid-test-{}-{name}", std::process::id()))

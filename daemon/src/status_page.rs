@@ -38,6 +38,15 @@ struct Layout {
 }
 const _: () = assert!(size_of::<Layout>() == 64);
 
+/// Why there is no status page; the daemon goes on without.
+#[derive(Debug, thiserror::Error)]
+pub enum StatusPageError {
+    #[error("/dev/shm is full or missing")]
+    Full,
+    #[error(transparent)]
+    Shmem(#[from] ShmemError),
+}
+
 /// The daemon's end of the page; dropping it removes page and flink.
 pub struct StatusPage {
     memory: Shmem,
@@ -48,7 +57,12 @@ impl StatusPage {
     ///
     /// # Errors
     /// No room in /dev/shm, or no right to write the flink.
-    pub fn create(flink: &Path) -> Result<StatusPage, ShmemError> {
+    pub fn create(flink: &Path) -> Result<StatusPage, StatusPageError> {
+        // A write to a page that /dev/shm has no room for is a SIGBUS.
+        let room = nix::sys::statvfs::statvfs("/dev/shm").map_or(0, |fs| fs.blocks_available());
+        if room < 16 {
+            return Err(StatusPageError::Full);
+        }
         let nonce = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
         let name = format!("{OS_ID_PREFIX}{}-{}-{nonce:x}", nix::unistd::geteuid(), std::process::id());
         let memory = ShmemConf::new().os_id(name).size(4096).flink(flink).force_create_flink().create()?;
