@@ -105,7 +105,8 @@ pub struct RankDescriptor {
     /// Somebody ended its wait while another tended it: whoever tends makes it READY. Set by wakers, cleared by the rank
     /// before it suspends.
     pub wake: AtomicU32,
-    reserved0: AtomicU32,
+    /// Suspensions for which it parks at once, because staying warm was of no use the last time; written by the rank.
+    pub cold: AtomicU32,
     reserved1: AtomicU64,
     // Clocks of listings 2 and 3; written by the rank while RUNNING, by the daemon for the step RUNNING -> AWAY. Ticks.
     pub r: AtomicU64,
@@ -202,7 +203,7 @@ impl NodeSegment {
             tsc: u32::from(scale.tsc),
             ticks_per_second: scale.ticks_per_second,
             spin_ticks: (60e-6 * scale.ticks_per_second) as u64,
-            warm_yields: if config.v <= 4 { 2 * config.v } else { 0 },
+            warm_yields: 2,
             ready_words: config.ranks.div_ceil(64),
             started_at: scale.now(),
         }

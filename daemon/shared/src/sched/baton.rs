@@ -18,13 +18,16 @@ const NONE: u32 = 0;
 const GRANTED: u32 = 1;
 const PARKED: u32 = 2;
 
+/// After staying warm was in vain, a rank parks at once this many times before it tries again.
+const COLD_SUSPENSIONS: u32 = 16;
+
 /// The end of MPI_Init: ask for the core, wait for it.
 pub fn enter(node: &NodeSegment, me: u32) {
     let rank = node.rank(me);
     rank.state.store(RunState::Ready.word(), SEQ);
     rank.ready_at.store(node.now(), RELAXED);
     queue(node, me);
-    await_permit(node, me, 0);
+    await_permit(node, me, false);
     resume(node, me);
 }
 
@@ -90,7 +93,7 @@ pub fn reacquire(node: &NodeSegment, me: u32) {
     rank.state.store(RunState::Ready.word(), SEQ);
     rank.ready_at.store(node.now(), RELAXED);
     queue(node, me);
-    await_permit(node, me, 0);
+    await_permit(node, me, false);
     resume(node, me);
 }
 
@@ -250,20 +253,20 @@ fn grant(node: &NodeSegment, rank: u32) {
 fn leave_and_wait(node: &NodeSegment, me: u32, on_core: bool) {
     let rank = node.rank(me);
     let left = node.now();
-    let mut warm = 0;
+    let mut passed = false;
     if on_core {
         settle(node, me);
-        warm = release_core(node, me);
+        passed = release_core(node, me);
     }
-    await_permit(node, me, warm);
+    await_permit(node, me, passed);
     let now = node.now();
     let ready_at = rank.ready_at.load(RELAXED).clamp(left, now.max(left));
     add(&rank.wait_ticks, ready_at - left);
     resume_at(node, me, now);
 }
 
-/// Pass the core to the next READY rank (which may be this one), or leave it idle. Returns how often to yield before parking.
-fn release_core(node: &NodeSegment, me: u32) -> u32 {
+/// Pass the core to the next READY rank (which may be this one), or leave it idle. True if another rank got it.
+fn release_core(node: &NodeSegment, me: u32) -> bool {
     let core = node.core_of(me);
     let descriptor = node.core(core);
     let holder = &descriptor.holder;
@@ -271,18 +274,18 @@ fn release_core(node: &NodeSegment, me: u32) -> u32 {
         descriptor.granted_at.store(descriptor.released_at.load(RELAXED), RELAXED);
         holder.store(holder_word(next), SEQ);
         grant(node, next);
-        return if next == me { 0 } else { node.header().warm_yields };
+        return next != me;
     }
     let finished = node.rank(me).state.load(SEQ) == RunState::Finalized.word();
     if node.header().spin_ticks == 0 || finished {
         holder.store(CLAIMED, SEQ);
         dispatch(node, core);
-        return 0;
+        return false;
     }
     descriptor.spinner.store(me, SEQ);
     holder.store(SPINNING, SEQ);
     spin(node, me, core);
-    0
+    holder.load(RELAXED) != IDLE
 }
 
 /// Idle core, this rank was the last to leave: watch the run queue for a bounded time.
@@ -310,14 +313,25 @@ fn spin(node: &NodeSegment, me: u32, core: u32) {
     }
 }
 
-/// Wait for the permit. Parks after `warm` turns of sched_yield.
-fn await_permit(node: &NodeSegment, me: u32, warm: u32) {
+/// Wait for the permit. A rank that has just passed its core on stays warm for a few turns of sched_yield, if that was
+/// of use lately: between two ranks that answer each other a yield costs half of a futex hand-off; in a longer ring the
+/// yields only go to ranks that wait as well.
+fn await_permit(node: &NodeSegment, me: u32, passed: bool) {
     let permit = &node.rank(me).permit;
-    for _ in 0..warm {
-        if permit.load(SEQ) == GRANTED {
-            break;
+    if passed && permit.load(SEQ) != GRANTED {
+        let cold = &node.rank(me).cold;
+        match cold.load(RELAXED) {
+            0 => {
+                let warm = (0..node.header().warm_yields).any(|_| {
+                    yield_cpu();
+                    permit.load(SEQ) == GRANTED
+                });
+                if !warm {
+                    cold.store(COLD_SUSPENSIONS, RELAXED);
+                }
+            }
+            left => cold.store(left - 1, RELAXED),
         }
-        yield_cpu();
     }
     loop {
         match permit.compare_exchange(NONE, PARKED, SEQ, SEQ) {
