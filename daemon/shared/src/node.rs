@@ -204,7 +204,8 @@ impl NodeSegment {
             ticks_per_second: scale.ticks_per_second,
             spin_ticks: (60e-6 * scale.ticks_per_second) as u64,
             warm_yields: 2,
-            ready_words: config.ranks.div_ceil(64),
+            // A cache line for each set.
+            ready_words: config.ranks.div_ceil(512) * 8,
             started_at: scale.now(),
         }
     }
@@ -213,7 +214,7 @@ impl NodeSegment {
         let cores = u64::from(header.cores);
         let bytes = CORES_AT
             + cores * size_of::<CoreDescriptor>() as u64
-            + (cores * u64::from(header.ready_words) * 8).next_multiple_of(64)
+            + 2 * cores * u64::from(header.ready_words) * 8
             + u64::from(header.ranks) * size_of::<RankDescriptor>() as u64;
         bytes.next_multiple_of(4096)
     }
@@ -222,11 +223,11 @@ impl NodeSegment {
         let cores = header.cores as usize;
         let words = header.ready_words as usize;
         let ready_at = CORES_AT + (cores * size_of::<CoreDescriptor>()) as u64;
-        let ranks_at = ready_at + (cores as u64 * words as u64 * 8).next_multiple_of(64);
+        let ranks_at = ready_at + 2 * cores as u64 * words as u64 * 8;
         NodeSegment {
             header,
             cores: segment.at(CORES_AT, cores * size_of::<CoreDescriptor>()).as_ptr().cast(),
-            ready: segment.at(ready_at, cores * words * 8).as_ptr().cast(),
+            ready: segment.at(ready_at, 2 * cores * words * 8).as_ptr().cast(),
             ranks: segment.at(ranks_at, header.ranks as usize * size_of::<RankDescriptor>()).as_ptr().cast(),
             segment: Some(segment),
         }
@@ -242,7 +243,7 @@ impl NodeSegment {
         let node = NodeSegment {
             header,
             cores: leak::<CoreDescriptor>(header.cores as usize),
-            ready: leak::<AtomicU64>((header.cores * header.ready_words) as usize),
+            ready: leak::<AtomicU64>((2 * header.cores * header.ready_words) as usize),
             ranks: leak::<RankDescriptor>(header.ranks as usize),
             segment: None,
         };
@@ -289,13 +290,24 @@ impl NodeSegment {
         unsafe { &*self.ranks.add(rank as usize) }
     }
 
-    /// The words of a core's set of READY ranks.
+    /// A core's set of READY ranks.
     #[inline]
     pub(crate) fn ready(&self, core: u32) -> &[AtomicU64] {
-        assert!(core < self.header.cores);
+        self.set(2 * core)
+    }
+
+    /// A core's set of suspended ranks that have mail for its spinner to tend.
+    #[inline]
+    pub(crate) fn mail(&self, core: u32) -> &[AtomicU64] {
+        self.set(2 * core + 1)
+    }
+
+    #[inline]
+    fn set(&self, index: u32) -> &[AtomicU64] {
+        assert!(index < 2 * self.header.cores);
         let words = self.header.ready_words as usize;
         // SAFETY: in range of the array that `view` checked.
-        unsafe { std::slice::from_raw_parts(self.ready.add(core as usize * words), words) }
+        unsafe { std::slice::from_raw_parts(self.ready.add(index as usize * words), words) }
     }
 
     /// Now, in ticks of this node's clock.
