@@ -102,7 +102,11 @@ pub struct RankDescriptor {
     pub ready_at: AtomicU64,
     /// Ticks; written by the daemon when it takes the core away.
     pub away_at: AtomicU64,
-    reserved1: [AtomicU64; 2],
+    /// Somebody ended its wait while another tended it: whoever tends makes it READY. Set by wakers, cleared by the rank
+    /// before it suspends.
+    pub wake: AtomicU32,
+    reserved0: AtomicU32,
+    reserved1: AtomicU64,
     // Clocks of listings 2 and 3; written by the rank while RUNNING, by the daemon for the step RUNNING -> AWAY. Ticks.
     pub r: AtomicU64,
     pub t: AtomicU64,

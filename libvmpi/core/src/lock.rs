@@ -2,14 +2,14 @@
 //!
 //! Without MPI_THREAD_MULTIPLE the lock is nothing. With it, one thread at a time is inside MPI; a thread that must
 //! wait lets others in. The rank as a whole is suspended by one of the waiting threads, only while no thread is inside
-//! and all waiting ones have seen the last change; a thread that enters then makes the rank READY again (`kick`) and
+//! and all waiting ones have seen the last change; a thread that enters then makes the rank READY again and
 //! waits until it runs.
 
 use crate::process;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex};
-use vmpi_shared::sched::{RunState, make_ready, try_tend};
+use vmpi_shared::sched;
 
 static THREADED: AtomicBool = AtomicBool::new(false);
 static STATE: Mutex<State> = Mutex::new(State { held: false, suspended: false, waiters: Vec::new() });
@@ -70,7 +70,7 @@ fn enter_threaded() {
                 state = CHANGED.wait(state).unwrap();
             } else if state.suspended {
                 // The suspender, once resumed, clears `suspended` without needing the entry lock.
-                kick();
+                sched::wake(process::node(), process::endpoint_rank());
                 state = CHANGED.wait(state).unwrap();
             } else {
                 break;
@@ -87,19 +87,6 @@ fn leave_threaded() {
     if DEPTH.get() == 0 {
         STATE.lock().unwrap().held = false;
         CHANGED.notify_all();
-    }
-}
-
-/// Make this suspended rank READY, so that a thread of it can enter MPI.
-fn kick() {
-    let node = process::node();
-    let me = process::endpoint_rank();
-    while node.state(me) == RunState::Suspended || node.state(me) == RunState::Tended {
-        if try_tend(node, me) {
-            make_ready(node, me);
-            return;
-        }
-        std::hint::spin_loop();
     }
 }
 

@@ -143,9 +143,6 @@ fn attach(socket: &str, face: &str) -> Result<(NodeSegment, JobSegment, u32)> {
     let node = NodeSegment::map(node).map_err(|e| Error::new(Class::Other, e.to_string()))?;
     let jobs = JobSegment::map(jobs).map_err(|e| Error::new(Class::Other, e.to_string()))?;
     APPNUM.store(appnum as i32, Ordering::Relaxed);
-    // Started through a shell or another launcher: die with that parent, which dies with the daemon.
-    // SAFETY: prctl with plain numbers.
-    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
     *DAEMON.lock().unwrap() = Some(daemon);
     Ok((node, jobs, rank))
 }
@@ -197,6 +194,9 @@ fn end_job(code: i32, reason: &str) -> ! {
     {
         // The daemon kills every rank, this one included; the sleep ends only if it died meanwhile.
         std::thread::sleep(std::time::Duration::from_secs(10));
+    }
+    if DAEMON.try_lock().is_ok_and(|daemon| daemon.is_none()) {
+        eprintln!("vmpi: {reason}");
     }
     // SAFETY: ends the process without running handlers that could call MPI again.
     unsafe { libc::_exit(code & 0xff) }

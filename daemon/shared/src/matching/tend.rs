@@ -68,23 +68,15 @@ impl Endpoint {
             // SAFETY: TENDED by this process.
             let mut queues = unsafe { self.job.queues(rank) };
             let verdict = queues.drain(&mut mover, &mut self.outgoing);
-            let space_wait = self.node.rank(rank).wait_kind.load(Ordering::Relaxed) == Wait::Space as u32;
-            let room = space_wait && self.space_for(rank);
             self.wake_space_waiters(rank);
-            if verdict == Verdict::Ready || room {
+            if verdict == Verdict::Ready {
                 baton::make_ready(&self.node, rank);
                 return;
             }
-            baton::end_tend(&self.node, rank);
-            if !self.job.inbox(rank).has_mail() {
+            if baton::end_tend(&self.node, rank) || !self.job.inbox(rank).has_mail() {
                 return;
             }
         }
-    }
-
-    fn space_for(&self, waiter: u32) -> bool {
-        let target = self.node.rank(waiter).wait_operand.load(Ordering::Relaxed);
-        target < self.node.header().ranks && self.job.inbox(target).has_space()
     }
 
     /// Wait until the inbox of `to` has room: match for it if it is suspended, else suspend until it has drained.
@@ -117,21 +109,7 @@ impl Endpoint {
             if member == self.me {
                 continue;
             }
-            let waits = |d: &crate::node::RankDescriptor| {
-                d.wait_kind.load(Ordering::Relaxed) == Wait::Cell as u32
-                    && d.wait_operand.load(Ordering::Relaxed) == cell
-            };
-            let descriptor = self.node.rank(member);
-            if waits(descriptor) && baton::try_tend(&self.node, member) {
-                if waits(descriptor) {
-                    baton::make_ready(&self.node, member);
-                    continue;
-                }
-                baton::end_tend(&self.node, member);
-                if self.job.inbox(member).has_mail() {
-                    self.tend(member);
-                }
-            }
+            self.wake_waiter(member, Wait::Cell, cell);
             if self.node.rank(member).cell_threads.load(Ordering::SeqCst) != 0 {
                 // Several threads wait for different things there: a message wakes them all.
                 let mut wake = Envelope::EMPTY;
@@ -161,22 +139,20 @@ impl Endpoint {
         ends.space_wanted.store(0, Ordering::SeqCst);
         fence(Ordering::SeqCst); // SYNC A: the room before the look at the states
         for waiter in 0..self.node.header().ranks {
-            let descriptor = self.node.rank(waiter);
-            let waits = |d: &crate::node::RankDescriptor| {
-                d.wait_kind.load(Ordering::Relaxed) == Wait::Space as u32
-                    && d.wait_operand.load(Ordering::Relaxed) == rank
-            };
-            if waiter != rank && waiter != self.me && waits(descriptor) && baton::try_tend(&self.node, waiter) {
-                if waits(descriptor) {
-                    baton::make_ready(&self.node, waiter);
-                } else {
-                    baton::end_tend(&self.node, waiter);
-                    // Mail may have come while we held it; its deliverer has left that to us.
-                    if self.job.inbox(waiter).has_mail() && baton::try_tend(&self.node, waiter) {
-                        baton::make_ready(&self.node, waiter);
-                    }
-                }
+            if waiter != rank && waiter != self.me {
+                self.wake_waiter(waiter, Wait::Space, rank);
             }
+        }
+    }
+
+    /// Wake `waiter` if this is what it waits for.
+    #[inline]
+    fn wake_waiter(&self, waiter: u32, wait: Wait, operand: u32) {
+        let descriptor = self.node.rank(waiter);
+        if descriptor.wait_kind.load(Ordering::SeqCst) == wait as u32
+            && descriptor.wait_operand.load(Ordering::SeqCst) == operand
+        {
+            baton::wake(&self.node, waiter);
         }
     }
 

@@ -35,6 +35,7 @@ pub fn suspend(node: &NodeSegment, me: u32, wait: Wait, operand: u32, mut over: 
     let rank = node.rank(me);
     rank.wait_kind.store(wait as u32, RELAXED);
     rank.wait_operand.store(operand, RELAXED);
+    rank.wake.store(0, RELAXED);
     let on_core = leave_running(node, me, RunState::Suspended);
     if !on_core {
         // The daemon has taken the core away since the last scheduling point.
@@ -122,12 +123,29 @@ pub fn try_tend(node: &NodeSegment, rank: u32) -> bool {
             .is_ok()
 }
 
-/// Give the queues of a TENDED rank back without waking it. The caller looks for new messages afterwards.
+/// Give the queues of a TENDED rank back without waking it, unless somebody asked for that meanwhile: then it becomes
+/// READY, and the answer is true. Otherwise the caller looks for new messages.
 #[inline]
-pub fn end_tend(node: &NodeSegment, rank: u32) {
+pub fn end_tend(node: &NodeSegment, rank: u32) -> bool {
+    let descriptor = node.rank(rank);
     // A compare-and-swap: the daemon may have declared the rank dead meanwhile.
-    let _ = node.rank(rank).state.compare_exchange(RunState::Tended.word(), RunState::Suspended.word(), SEQ, SEQ);
-    fence(SEQ); // SYNC A
+    let _ = descriptor.state.compare_exchange(RunState::Tended.word(), RunState::Suspended.word(), SEQ, SEQ);
+    fence(SEQ); // SYNC F: with wake, between its request and its look at the state
+    if descriptor.wake.load(SEQ) != 0 && try_tend(node, rank) {
+        make_ready(node, rank);
+        return true;
+    }
+    false
+}
+
+/// Make a rank READY whose wait has ended by something else than a message. Nothing if it is not suspended (any more):
+/// it looks for itself before it suspends. If another process tends it right now, that one makes it READY.
+pub fn wake(node: &NodeSegment, rank: u32) {
+    node.rank(rank).wake.store(1, SEQ);
+    fence(SEQ); // SYNC F
+    if try_tend(node, rank) {
+        make_ready(node, rank);
+    }
 }
 
 /// The wait of a TENDED rank is over: put it in its core's run queue, and give it the core if that is idle.
