@@ -57,8 +57,14 @@ pub fn shared_memory_files() -> BTreeSet<String> {
     let peers = ["vader_segment", "mpich", "psm", "sm_segment", "sem.", "Intel", "ucx_shm"];
     let Ok(dir) = fs::read_dir("/dev/shm") else { return BTreeSet::new() };
     dir.filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter(|name| !peers.iter().any(|peer| name.starts_with(peer)))
+        .filter(|name| !peers.iter().any(|peer| name.starts_with(peer)) && !has_living_daemon(name))
         .collect()
+}
+
+/// The status page `vmpi-status-UID-PID-...` of another user's or session's daemon that is at work right now.
+fn has_living_daemon(name: &str) -> bool {
+    let pid = name.strip_prefix("vmpi-status-").and_then(|rest| rest.split('-').nth(1)?.parse().ok());
+    pid.is_some_and(|pid| describe(pid).is_some_and(|p| p.name.starts_with("vmpid")))
 }
 
 /// Ask again until the answer is yes or the time is over.
