@@ -275,6 +275,11 @@ impl JobSegment {
         }
     }
 
+    /// Unexpected messages that a rank holds now.
+    pub fn unexpected_messages(&self, rank: u32) -> u32 {
+        self.inbox(rank).ends.unexpected.load(Ordering::Relaxed)
+    }
+
     /// The matching queues of a rank.
     ///
     /// # Safety

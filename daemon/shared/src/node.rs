@@ -94,8 +94,7 @@ pub struct RankDescriptor {
     /// Why it is suspended (`sched::Wait` kind) and its operand; written by the rank before it suspends.
     pub wait_kind: AtomicU32,
     pub wait_operand: AtomicU32,
-    /// Rank that tends for it right now + 1, for the deadlock report and for recovery.
-    pub tended_by: AtomicU32,
+    reserved0: AtomicU32,
     /// Threads of this rank that wait for a collective cell while others may be in MPI; written by the rank.
     pub cell_threads: AtomicU32,
     /// Ticks; written by whoever makes it READY.
@@ -117,19 +116,19 @@ pub struct RankDescriptor {
     pub wait_ticks: AtomicU64,
     pub away_ticks: AtomicU64,
     pub switches: AtomicU64,
-    /// Voluntary scheduling points seen (any MPI call that could have switched).
-    pub points: AtomicU64,
+    reserved2: AtomicU64,
     // What it waits for; written by the rank before it suspends.
     pub call: AtomicU32,
     pub peer: AtomicI32,
     pub tag: AtomicI32,
-    pub context: AtomicU32,
+    reserved4: AtomicU32,
     // Counters; written by the rank.
     pub sent_messages: AtomicU64,
     pub sent_bytes: AtomicU64,
     pub received_messages: AtomicU64,
     pub received_bytes: AtomicU64,
-    pub unexpected: AtomicU64,
+    reserved3: AtomicU64,
+    /// Single copies that the kernel refused.
     pub copies_refused: AtomicU64,
 }
 

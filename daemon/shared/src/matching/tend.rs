@@ -271,11 +271,6 @@ impl Endpoint {
     pub fn yield_core(&self) -> bool {
         sched::yield_core(&self.node, self.me)
     }
-
-    /// Does the kernel let this rank copy from `peer`? Only known after it was tried.
-    pub fn slot_state(&mut self, slot: u32) -> u32 {
-        self.queues().slots[slot as usize].state
-    }
 }
 
 /// If `rank` is suspended, match for it as rank `me`; make it READY if that ended its wait. Answers go to `out`.

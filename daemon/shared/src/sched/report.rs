@@ -24,7 +24,7 @@ pub fn core_report(node: &NodeSegment, core: u32) -> CoreReport {
     }
 }
 
-/// A rank's line; `face`, `rss_bytes` and `warn` are the daemon's to fill.
+/// A rank's line; `face`, `unexpected`, `rss_bytes` and `warn` are the daemon's to fill.
 pub fn rank_report(node: &NodeSegment, rank: u32) -> RankReport {
     let descriptor = node.rank(rank);
     let seconds = |ticks: u64| node.seconds(ticks);
@@ -48,9 +48,13 @@ pub fn rank_report(node: &NodeSegment, rank: u32) -> RankReport {
         sent_bytes: descriptor.sent_bytes.load(Relaxed),
         received_messages: descriptor.received_messages.load(Relaxed),
         received_bytes: descriptor.received_bytes.load(Relaxed),
-        unexpected: descriptor.unexpected.load(Relaxed),
         ..RankReport::default()
     }
+}
+
+/// Single copies that the kernel has refused this rank.
+pub fn copies_refused(node: &NodeSegment, rank: u32) -> u64 {
+    node.rank(rank).copies_refused.load(Relaxed)
 }
 
 /// What a rank may be waiting in, by code (`RankDescriptor::call`).
