@@ -131,8 +131,15 @@ pub struct JobSegment {
     config: JobConfig,
     areas: Areas,
     ranks_at: u64,
+    /// Address of the first rank's area.
+    base: *mut u8,
     segment: Segment,
 }
+
+// SAFETY: `base` points into the segment, which is Send and Sync itself.
+unsafe impl Send for JobSegment {}
+// SAFETY: as above.
+unsafe impl Sync for JobSegment {}
 
 fn cells_bytes(config: &JobConfig) -> u64 {
     u64::from(config.cells) * CELL_BYTES
@@ -159,7 +166,7 @@ impl JobSegment {
         cells[0].store(1, Ordering::Relaxed); // MPI_COMM_WORLD's
         // SAFETY: inside the fresh mapping, aligned, not yet shared.
         unsafe { header.write(JobHeader { config: words, communicators: AtomicU32::new(1), cells }) };
-        Ok(JobSegment { config: *config, areas, ranks_at, segment })
+        Ok(Self::view(*config, areas, ranks_at, segment))
     }
 
     pub fn map(fd: OwnedFd) -> Result<JobSegment, SegmentError> {
@@ -183,7 +190,7 @@ impl JobSegment {
         if segment.bytes() as u64 != expected || !config.inbox_cells.is_power_of_two() {
             return Err(SegmentError::Size { expected, found: segment.bytes() as u64 });
         }
-        Ok(JobSegment { config, areas, ranks_at, segment })
+        Ok(Self::view(config, areas, ranks_at, segment))
     }
 
     pub fn fd(&self) -> BorrowedFd<'_> {
@@ -254,9 +261,16 @@ impl JobSegment {
         }
     }
 
+    fn view(config: JobConfig, areas: Areas, ranks_at: u64, segment: Segment) -> JobSegment {
+        let base = segment.at(ranks_at, areas.stride as usize * config.ranks as usize).as_ptr();
+        JobSegment { config, areas, ranks_at, base, segment }
+    }
+
+    #[inline]
     fn area(&self, rank: u32) -> *mut u8 {
         assert!(rank < self.config.ranks, "rank {rank} out of range");
-        self.segment.at(self.ranks_at + u64::from(rank) * self.areas.stride, self.areas.stride as usize).as_ptr()
+        // SAFETY: inside the areas, whose end `view` has checked.
+        unsafe { self.base.add(rank as usize * self.areas.stride as usize) }
     }
 
     /// The inbox of a rank.

@@ -64,7 +64,7 @@ impl Endpoint {
     /// `to` has mail: let the spinner of its core know, or match for it here if it is suspended.
     #[inline]
     fn notify(&mut self, to: u32, kind: u8) {
-        fence(Ordering::SeqCst); // SYNC A: the push before the look at the state
+        // SYNC A: the push (sequentially consistent) comes before the look at holder and state.
         let core = self.node.core_of(to);
         // A sender that has announced a large payload matches itself: it may write straight into the receiver's buffer.
         if kind != kind::RTS && core != self.core && baton::leave_to_spinner(&self.node, core, to) {
@@ -138,14 +138,16 @@ impl Endpoint {
     }
 
     /// Empty this rank's inbox, then deliver the answers.
+    /// Returns whether there was anything.
     #[inline]
-    pub fn progress(&mut self) {
+    pub fn progress(&mut self) -> bool {
         if !self.job.inbox(self.me).has_mail() && self.outgoing.is_empty() && self.queues().head.service.first == 0 {
-            return;
+            return false;
         }
         self.drain_own();
         self.serve();
         self.flush();
+        true
     }
 
     fn drain_own(&mut self) {
@@ -304,7 +306,6 @@ fn spinner<'a>(node: &'a NodeSegment, job: &'a JobSegment, me: u32, out: &'a mut
                 return;
             }
             out.pop();
-            fence(Ordering::SeqCst); // SYNC A
             tend(node, job, me, to, out);
         }
     }

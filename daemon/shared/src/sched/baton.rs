@@ -7,7 +7,7 @@
 
 use super::run_state::{CLAIMED, IDLE, RunState, SPINNING, Wait, holder_word};
 use super::{policy, run_queue};
-use crate::mem::sync::{Ordering, fence, futex_wait, futex_wake, spin_loop, yield_cpu};
+use crate::mem::sync::{AtomicU64, Ordering, fence, futex_wait, futex_wake, spin_loop, yield_cpu};
 use crate::node::NodeSegment;
 
 const SEQ: Ordering = Ordering::SeqCst;
@@ -76,9 +76,32 @@ pub fn suspend_tending(
             spin_loop();
         }
     }
-    leave_and_wait(node, me, on_core, &mut tend);
+    leave_and_wait(node, me, on_core, &mut Idle { over: &mut over, tend: &mut tend });
     rank.wait_kind.store(Wait::None as u32, RELAXED);
     true
+}
+
+/// What a rank that spins on its idle core looks after.
+struct Idle<'a> {
+    /// Is its own wait over, or has it got mail?
+    over: &'a mut dyn FnMut() -> bool,
+    /// Match for a rank of the core that has got mail.
+    tend: &'a mut dyn FnMut(u32),
+}
+
+impl Idle<'_> {
+    /// Look once: at this rank's own wait, and at the mail of the core's other ranks.
+    #[inline]
+    fn look(&mut self, node: &NodeSegment, me: u32, mail: &[AtomicU64]) {
+        if (self.over)() {
+            wake(node, me);
+        }
+        while let Some(rank) = run_queue::next_from(mail, 0) {
+            if run_queue::remove(mail, rank) {
+                (self.tend)(rank);
+            }
+        }
+    }
 }
 
 /// `rank` of another core has got mail. If a rank of that core spins there, leave the tending to it: true.
@@ -87,6 +110,10 @@ pub fn leave_to_spinner(node: &NodeSegment, core: u32, rank: u32) -> bool {
     let holder = &node.core(core).holder;
     if holder.load(SEQ) != SPINNING {
         return false;
+    }
+    if node.core(core).spinner.load(SEQ) == rank {
+        // SYNC G: it looks into its own inbox all the time, and once more after it has left SPINNING.
+        return holder.load(SEQ) == SPINNING;
     }
     run_queue::insert(node.mail(core), rank);
     // SYNC G: the spinner looks into the set after it has left SPINNING.
@@ -110,7 +137,7 @@ pub fn yield_core(node: &NodeSegment, me: u32) -> bool {
     }
     rank.ready_at.store(node.now(), RELAXED);
     queue(node, me);
-    leave_and_wait(node, me, on_core, &mut |_| {});
+    leave_and_wait(node, me, on_core, &mut Idle { over: &mut || false, tend: &mut |_| {} });
     true
 }
 
@@ -138,7 +165,7 @@ fn end_away(node: &NodeSegment, me: u32) {
 pub fn finish(node: &NodeSegment, me: u32) {
     if leave_running(node, me, RunState::Finalized) {
         settle(node, me);
-        release_core(node, me, &mut |_| {});
+        release_core(node, me, &mut Idle { over: &mut || false, tend: &mut |_| {} });
     } else {
         node.rank(me).state.store(RunState::Finalized.word(), SEQ);
     }
@@ -279,12 +306,12 @@ fn grant(node: &NodeSegment, rank: u32) {
 }
 
 /// The rank has left RUNNING: stop its clocks, pass its core on, wait for its own turn.
-fn leave_and_wait(node: &NodeSegment, me: u32, on_core: bool, tend: &mut dyn FnMut(u32)) {
+fn leave_and_wait(node: &NodeSegment, me: u32, on_core: bool, idle: &mut Idle<'_>) {
     let rank = node.rank(me);
     let mut passed = false;
     let left = if on_core {
         let left = settle(node, me);
-        passed = release_core(node, me, tend);
+        passed = release_core(node, me, idle);
         left
     } else {
         node.now()
@@ -297,7 +324,7 @@ fn leave_and_wait(node: &NodeSegment, me: u32, on_core: bool, tend: &mut dyn FnM
 }
 
 /// Pass the core to the next READY rank (which may be this one), or leave it idle. True if another rank got it.
-fn release_core(node: &NodeSegment, me: u32, tend: &mut dyn FnMut(u32)) -> bool {
+fn release_core(node: &NodeSegment, me: u32, idle: &mut Idle<'_>) -> bool {
     let core = node.core_of(me);
     let descriptor = node.core(core);
     let holder = &descriptor.holder;
@@ -315,20 +342,18 @@ fn release_core(node: &NodeSegment, me: u32, tend: &mut dyn FnMut(u32)) -> bool 
     }
     descriptor.spinner.store(me, SEQ);
     holder.store(SPINNING, SEQ);
-    spin(node, me, core, tend);
+    spin(node, me, core, idle);
     holder.load(RELAXED) != IDLE
 }
 
-/// Idle core, this rank was the last to leave: watch the run queue and the core's mail for a bounded time.
-fn spin(node: &NodeSegment, me: u32, core: u32, tend: &mut dyn FnMut(u32)) {
+/// Idle core, this rank was the last to leave: watch its own wait, the run queue and the core's mail for a bounded time.
+fn spin(node: &NodeSegment, me: u32, core: u32, idle: &mut Idle<'_>) {
     let descriptor = node.core(core);
     let (set, mail) = (node.ready(core), node.mail(core));
     let until = node.now() + node.header().spin_ticks;
     let mut turns = 0u32;
     loop {
-        if !run_queue::is_empty(mail) {
-            tend_all(mail, tend);
-        }
+        idle.look(node, me, mail);
         if !run_queue::is_empty(set) {
             break;
         }
@@ -345,17 +370,8 @@ fn spin(node: &NodeSegment, me: u32, core: u32, tend: &mut dyn FnMut(u32)) {
     }
     // The core is still ours to give away unless the daemon declared us dead.
     if descriptor.spinner.load(SEQ) == me && descriptor.holder.compare_exchange(SPINNING, CLAIMED, SEQ, SEQ).is_ok() {
-        tend_all(mail, tend); // SYNC G: mail that was left to us just before
+        idle.look(node, me, mail); // SYNC G: what was left to us just before
         dispatch(node, core);
-    }
-}
-
-/// Tend for every rank of the set.
-fn tend_all(mail: &[crate::mem::sync::AtomicU64], tend: &mut dyn FnMut(u32)) {
-    while let Some(rank) = run_queue::next_from(mail, 0) {
-        if run_queue::remove(mail, rank) {
-            tend(rank);
-        }
     }
 }
 
@@ -441,6 +457,6 @@ fn settle(node: &NodeSegment, rank: u32) -> u64 {
 
 /// Add to a counter with one writer at a time.
 #[inline]
-fn add(counter: &crate::mem::sync::AtomicU64, amount: u64) {
+fn add(counter: &AtomicU64, amount: u64) {
     counter.store(counter.load(RELAXED) + amount, RELAXED);
 }
