@@ -166,7 +166,31 @@ impl JobSegment {
         cells[0].store(1, Ordering::Relaxed); // MPI_COMM_WORLD's
         // SAFETY: inside the fresh mapping, aligned, not yet shared.
         unsafe { header.write(JobHeader { config: words, communicators: AtomicU32::new(1), cells }) };
-        Ok(Self::view(*config, areas, ranks_at, segment))
+        let job = Self::view(*config, areas, ranks_at, segment);
+        #[cfg(feature = "model")]
+        job.fill_model();
+        Ok(job)
+    }
+
+    /// The model checker's atomics are not all-zero when new.
+    #[cfg(feature = "model")]
+    fn fill_model(&self) {
+        for cell in 0..self.config.cells {
+            let at = self.segment.at(4096 + u64::from(cell) * CELL_BYTES, size_of::<CellHead>());
+            // SAFETY: inside the fresh mapping, aligned, not yet shared.
+            unsafe { at.cast::<CellHead>().write(CellHead::default()) };
+        }
+        for rank in 0..self.config.ranks {
+            let area = self.area(rank);
+            // SAFETY: as above; each part lies where `Areas` puts it.
+            unsafe {
+                area.cast::<Ends>().write(Ends::default());
+                area.add(self.areas.slab_head as usize).cast::<SlabHead>().write(SlabHead::default());
+                for cell in 0..self.config.inbox_cells as usize {
+                    area.add(self.areas.ring as usize).cast::<Cell>().add(cell).write(Cell::default());
+                }
+            }
+        }
     }
 
     pub fn map(fd: OwnedFd) -> Result<JobSegment, SegmentError> {

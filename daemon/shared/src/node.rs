@@ -205,7 +205,7 @@ impl NodeSegment {
             warm_yields: 2,
             // A cache line for each set.
             ready_words: config.ranks.div_ceil(512) * 8,
-            started_at: scale.now(),
+            started_at: if cfg!(feature = "model") { 0 } else { scale.now() },
         }
     }
 
@@ -232,7 +232,7 @@ impl NodeSegment {
         }
     }
 
-    /// A node in private memory, for model tests (leaked).
+    /// A node in private memory, for model tests (leaked). Its last suspended rank does not spin.
     pub fn private(config: &NodeConfig) -> NodeSegment {
         fn leak<T: Default>(n: usize) -> *const T {
             Box::leak((0..n).map(|_| T::default()).collect::<Vec<_>>().into_boxed_slice()).as_ptr()
@@ -248,6 +248,15 @@ impl NodeSegment {
         };
         node.fill(config);
         node
+    }
+
+    /// Another view of a private node, for another rank of a model test; `spin_ticks` is how long the last rank of a core
+    /// to suspend spins (same for all views).
+    #[cfg(feature = "model")]
+    pub fn another_view(&self, spin_ticks: u64) -> NodeSegment {
+        assert!(self.segment.is_none(), "only a private node, which is never unmapped");
+        let header = NodeHeader { spin_ticks, ..self.header };
+        NodeSegment { header, cores: self.cores, ready: self.ready, ranks: self.ranks, segment: None }
     }
 
     fn fill(&self, config: &NodeConfig) {
@@ -312,6 +321,9 @@ impl NodeSegment {
     /// Now, in ticks of this node's clock.
     #[inline]
     pub fn now(&self) -> u64 {
+        #[cfg(feature = "model")]
+        return crate::mem::sync::ticks();
+        #[cfg(not(feature = "model"))]
         Scale { tsc: self.header.tsc != 0, ticks_per_second: self.header.ticks_per_second }.now()
     }
 

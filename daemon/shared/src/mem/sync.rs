@@ -40,19 +40,53 @@ mod real {
 mod model {
     pub use shuttle::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering, fence};
     use shuttle::sync::{Condvar, Mutex};
+    use shuttle::thread::{self, ThreadId};
     use std::collections::HashMap;
     use std::time::Duration;
 
+    // Made anew for every execution, so that each is a function of its schedule alone. What lies in `std`'s types is
+    // no scheduling point.
     shuttle::lazy_static! {
         static ref WAKES: (Mutex<HashMap<usize, u64>>, Condvar) = (Mutex::new(HashMap::new()), Condvar::new());
+        static ref DOOMED: std::sync::Mutex<Vec<ThreadId>> = std::sync::Mutex::new(Vec::new());
+        static ref TICKS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
+    }
+
+    /// What a doomed thread unwinds with.
+    pub struct Killed;
+
+    /// Kill a thread where it next spins, yields or sleeps. It unwinds with [`Killed`] (without the panic hook) and
+    /// touches nothing shared any more; its closure catches that.
+    pub fn doom(thread: ThreadId) {
+        DOOMED.lock().unwrap().push(thread);
+        let wakes = WAKES.0.lock().unwrap();
+        WAKES.1.notify_all();
+        drop(wakes);
+    }
+
+    fn is_doomed() -> bool {
+        let doomed = DOOMED.lock().unwrap();
+        !doomed.is_empty() && doomed.contains(&thread::current().id())
+    }
+
+    fn die() -> ! {
+        std::panic::resume_unwind(Box::new(Killed))
+    }
+
+    /// The model's clock: a tick for every look at it, so that spins end and replays agree.
+    pub fn ticks() -> u64 {
+        TICKS.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
     }
 
     pub fn spin_loop() {
-        shuttle::thread::yield_now();
+        yield_cpu();
     }
 
     pub fn yield_cpu() {
-        shuttle::thread::yield_now();
+        thread::yield_now();
+        if is_doomed() {
+            die();
+        }
     }
 
     /// As the kernel's: the comparison and the falling asleep are one step; only a wake on this word ends the sleep.
@@ -64,6 +98,10 @@ mod model {
         }
         let before = wakes.get(&key).copied().unwrap_or(0);
         while wakes.get(&key).copied().unwrap_or(0) == before {
+            if is_doomed() {
+                drop(wakes); // not while unwinding: that would poison it
+                die();
+            }
             wakes = WAKES.1.wait(wakes).unwrap();
         }
     }

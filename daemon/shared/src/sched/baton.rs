@@ -112,11 +112,11 @@ pub fn leave_to_spinner(node: &NodeSegment, core: u32, rank: u32) -> bool {
         return false;
     }
     if node.core(core).spinner.load(SEQ) == rank {
-        // SYNC G: it looks into its own inbox all the time, and once more after it has left SPINNING.
+        // SYNC H: it looks into its own inbox all the time, and once more after it has left SPINNING.
         return holder.load(SEQ) == SPINNING;
     }
     run_queue::insert(node.mail(core), rank);
-    // SYNC G: the spinner looks into the set after it has left SPINNING.
+    // SYNC H: the spinner looks into the set after it has left SPINNING.
     if holder.load(SEQ) == SPINNING {
         return true;
     }
@@ -234,7 +234,7 @@ pub fn take_core(node: &NodeSegment, rank: u32) -> bool {
 pub fn rank_died(node: &NodeSegment, rank: u32) {
     let descriptor = node.rank(rank);
     let core = node.core_of(rank);
-    let before = RunState::from_word(descriptor.state.swap(RunState::Dead.word(), SEQ));
+    let before = RunState::from_word(descriptor.state.swap(RunState::Dead.word(), SEQ)); // SYNC G
     if before == RunState::Running {
         settle(node, rank);
     }
@@ -243,6 +243,8 @@ pub fn rank_died(node: &NodeSegment, rank: u32) {
     let spinning = node.core(core).spinner.load(SEQ) == rank
         && holder.compare_exchange(SPINNING, CLAIMED, SEQ, SEQ).is_ok();
     if spinning || holder.compare_exchange(holder_word(rank), CLAIMED, SEQ, SEQ).is_ok() {
+        // Nobody runs on a core that a dead rank held; it may have died before it counted itself out.
+        node.core(core).running.store(0, SEQ);
         dispatch(node, core);
     }
 }
@@ -268,11 +270,11 @@ fn queue(node: &NodeSegment, rank: u32) {
 fn dispatch(node: &NodeSegment, core: u32) {
     let holder = &node.core(core).holder;
     loop {
-        if let Some(next) = take_next(node, core) {
+        while let Some(next) = take_next(node, core) {
             node.core(core).granted_at.store(node.now(), RELAXED);
-            holder.store(holder_word(next), SEQ);
-            grant(node, next);
-            return;
+            if hand_over(node, core, next) {
+                return;
+            }
         }
         holder.store(IDLE, SEQ);
         fence(SEQ); // SYNC B
@@ -294,6 +296,20 @@ fn take_next(node: &NodeSegment, core: u32) -> Option<u32> {
             return Some(next);
         }
     }
+}
+
+/// Give a core, which is the caller's to give, to `next`. False if that rank has died and the core is still the caller's.
+#[inline]
+fn hand_over(node: &NodeSegment, core: u32, next: u32) -> bool {
+    let holder = &node.core(core).holder;
+    holder.store(holder_word(next), SEQ);
+    // SYNC G: the holder before the look at the state; rank_died changes the state and then looks at the holder. So one of
+    // the two sees that a dead rank got the core, and takes it back.
+    if node.rank(next).state.load(SEQ) == RunState::Dead.word() {
+        return holder.compare_exchange(holder_word(next), CLAIMED, SEQ, SEQ).is_err();
+    }
+    grant(node, next);
+    true
 }
 
 /// Let `rank` go on; wake it if it has parked.
@@ -328,11 +344,11 @@ fn release_core(node: &NodeSegment, me: u32, idle: &mut Idle<'_>) -> bool {
     let core = node.core_of(me);
     let descriptor = node.core(core);
     let holder = &descriptor.holder;
-    if let Some(next) = take_next(node, core) {
+    while let Some(next) = take_next(node, core) {
         descriptor.granted_at.store(descriptor.released_at.load(RELAXED), RELAXED);
-        holder.store(holder_word(next), SEQ);
-        grant(node, next);
-        return next != me;
+        if hand_over(node, core, next) {
+            return next != me;
+        }
     }
     let finished = node.rank(me).state.load(SEQ) == RunState::Finalized.word();
     if node.header().spin_ticks == 0 || finished {
@@ -370,7 +386,7 @@ fn spin(node: &NodeSegment, me: u32, core: u32, idle: &mut Idle<'_>) {
     }
     // The core is still ours to give away unless the daemon declared us dead.
     if descriptor.spinner.load(SEQ) == me && descriptor.holder.compare_exchange(SPINNING, CLAIMED, SEQ, SEQ).is_ok() {
-        idle.look(node, me, mail); // SYNC G: what was left to us just before
+        idle.look(node, me, mail); // SYNC H: what was left to us just before
         dispatch(node, core);
     }
 }

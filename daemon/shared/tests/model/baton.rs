@@ -1,44 +1,17 @@
-//! Model tests of who runs: baton, run queue, suspend against tend, and a killer.
-//!
-//! `cargo test -p vmpi-shared --features model --test model`. Shuttle explores interleavings of the real code; its
-//! futexes sleep until woken, so a lost wake-up shows as a deadlock. It explores sequentially consistent executions only.
+//! Baton, run queue, suspend against tend, the watchdog: the scheduler alone, with mailboxes that only count.
 
-#![cfg(feature = "model")]
-
+use super::world::{assert_alone, node};
 use shuttle::sync::Arc;
 use shuttle::thread;
 use std::sync::atomic::{AtomicU32, Ordering};
-use vmpi_shared::control::{OnBlock, Policy, Wtime};
+use vmpi_shared::control::Policy;
 use vmpi_shared::matching::envelope::{Envelope, kind};
 use vmpi_shared::matching::inbox::{Cell, Ends, Inbox};
 use vmpi_shared::mem::sync;
-use vmpi_shared::node::{NodeConfig, NodeSegment};
+use vmpi_shared::node::NodeSegment;
 use vmpi_shared::sched::{self, RunState, Wait, baton};
 
-const ROUNDS: usize = 4000;
-
-fn node(ranks: u32, placement: &[u32], policy: Policy) -> NodeSegment {
-    let cores = placement.iter().max().unwrap() + 1;
-    NodeSegment::private(&NodeConfig {
-        job: 1,
-        ranks,
-        v: ranks,
-        cpus: (0..cores).collect(),
-        placement: placement.to_vec(),
-        policy,
-        on_block: OnBlock::Release,
-        wtime: Wtime::Wall,
-        quantum_ms: 0,
-    })
-}
-
-fn assert_alone(node: &NodeSegment) {
-    for core in 0..node.header().cores {
-        let core = node.core(core);
-        assert_eq!(core.violations.load(sync::Ordering::Relaxed), 0, "two ranks were RUNNING on one core");
-        assert!(core.max_running.load(sync::Ordering::Relaxed) <= 1);
-    }
-}
+const ROUNDS: usize = 1000;
 
 /// A rank's mailbox for the tests: an inbox whose messages only count.
 struct Mail {
@@ -106,7 +79,7 @@ fn ring(placement: &'static [u32], policy: Policy, laps: u32) {
     shuttle::check_random(
         move || {
             let n = placement.len() as u32;
-            let node = Arc::new(node(n, placement, policy));
+            let node = Arc::new(node(placement, policy));
             let mails: Arc<Vec<Mail>> = Arc::new((0..n).map(|_| Mail::new()).collect());
             let threads: Vec<_> = (0..n)
                 .map(|me| {
@@ -153,7 +126,7 @@ fn ring_fifo() {
 fn many_to_one() {
     shuttle::check_random(
         || {
-            let node = Arc::new(node(3, &[0, 1, 1], Policy::Rr));
+            let node = Arc::new(node(&[0, 1, 1], Policy::Rr));
             let mail = Arc::new(Mail::new());
             let next = Arc::new(shuttle::sync::Mutex::new(0u32));
             let mut threads = Vec::new();
@@ -211,7 +184,7 @@ fn many_to_one() {
 fn watchdog_takes_cores() {
     shuttle::check_random(
         || {
-            let node = Arc::new(node(3, &[0, 0, 0], Policy::Rr));
+            let node = Arc::new(node(&[0, 0, 0], Policy::Rr));
             let mails: Arc<Vec<Mail>> = Arc::new((0..3).map(|_| Mail::new()).collect());
             let mut threads: Vec<_> = (0..3u32)
                 .map(|me| {
@@ -243,52 +216,6 @@ fn watchdog_takes_cores() {
             for thread in threads {
                 thread.join().unwrap();
             }
-            assert_alone(&node);
-        },
-        ROUNDS,
-    );
-}
-
-/// A killer: rank 0 dies at some point (its thread stops there), the daemon revokes it, the others go on.
-#[test]
-fn killer() {
-    shuttle::check_random(
-        || {
-            let node = Arc::new(node(3, &[0, 0, 0], Policy::Rr));
-            let mails: Arc<Vec<Mail>> = Arc::new((0..3).map(|_| Mail::new()).collect());
-            let victim_done = Arc::new(shuttle::sync::atomic::AtomicU32::new(0));
-            let mut threads = Vec::new();
-            {
-                let (node, done) = (node.clone(), victim_done.clone());
-                threads.push(thread::spawn(move || {
-                    sched::enter(&node, 0);
-                    // Dies while RUNNING: it never gives its core up.
-                    done.store(1, sync::Ordering::SeqCst);
-                }));
-            }
-            for me in 1..3u32 {
-                let (node, mails) = (node.clone(), mails.clone());
-                threads.push(thread::spawn(move || {
-                    sched::enter(&node, me);
-                    let to = 3 - me;
-                    deliver(&node, &mails[to as usize], to, 0, 1);
-                    receive(&node, &mails[me as usize], me, 1);
-                    sched::finish(&node, me);
-                }));
-            }
-            {
-                let (node, done) = (node.clone(), victim_done.clone());
-                threads.push(thread::spawn(move || {
-                    while done.load(sync::Ordering::SeqCst) == 0 {
-                        sync::yield_cpu();
-                    }
-                    sched::rank_died(&node, 0);
-                }));
-            }
-            for thread in threads {
-                thread.join().unwrap();
-            }
-            assert_eq!(node.state(0), RunState::Dead);
             assert_alone(&node);
         },
         ROUNDS,

@@ -1,0 +1,162 @@
+//! Collectives through a cell, driven as `vmpi_core::coll::cells` drives it, while messages come in and others tend.
+
+use super::world::{World, assert_alone, recv, send};
+use shuttle::thread;
+use vmpi_shared::matching::tend::Endpoint;
+
+const SIZE: u32 = 3;
+const ROUNDS: usize = 500;
+
+#[derive(Copy, Clone)]
+enum Op {
+    Barrier,
+    Bcast(u32),
+    /// To a root; the others go on as soon as they have left their part.
+    Reduce(u32),
+    Allreduce,
+}
+
+/// A rank in the communicator of the first three ranks.
+struct Member<'a> {
+    endpoint: &'a mut Endpoint,
+    operations: u64,
+}
+
+impl Member<'_> {
+    /// Suspend until `over`: `Visit::wait`.
+    fn wait(&mut self, over: impl Fn(&Endpoint) -> bool) {
+        while !over(self.endpoint) {
+            self.endpoint.progress();
+            if over(self.endpoint) {
+                return;
+            }
+            let endpoint = &*self.endpoint;
+            endpoint.suspend_for_cell(0, 5, || over(endpoint));
+        }
+    }
+
+    fn wake(&mut self) {
+        self.endpoint.wake_cell(0, 0..SIZE);
+    }
+
+    fn run(&mut self, op: Op) {
+        let (me, number) = (self.endpoint.me, self.operations);
+        self.operations += 1;
+        self.wait(|e| {
+            let cell = e.job.cell(0, SIZE).unwrap();
+            cell.is_free(number) || cell.want(number)
+        });
+        let at = |e: &Endpoint, rank| e.job.cell(0, SIZE).unwrap().slot(number, rank).cast::<u64>();
+        // Reading and writing take time, in which the others go on: that shows a half that is used too early.
+        let write = |e: &Endpoint, rank, value: u64| {
+            thread::yield_now();
+            unsafe { at(e, rank).write(value) };
+        };
+        let read = |e: &Endpoint, rank| {
+            thread::yield_now();
+            unsafe { at(e, rank).read() }
+        };
+        let posted = |e: &Endpoint| e.job.cell(0, SIZE).unwrap().is_posted(number);
+        if let Op::Bcast(root) = op {
+            if me == root {
+                write(self.endpoint, 0, 1000 + number);
+                self.endpoint.job.cell(0, SIZE).unwrap().post(number);
+                self.wake();
+            } else {
+                self.wait(posted);
+                assert_eq!(read(self.endpoint, 0), 1000 + number, "rank {me} operation {number}");
+            }
+        } else {
+            let value = |rank: u32| number * 10 + u64::from(rank) + 1;
+            write(self.endpoint, me, value(me));
+            let last = self.endpoint.job.cell(0, SIZE).unwrap().arrive(number);
+            if last {
+                let sum = (0..SIZE).map(|rank| read(self.endpoint, rank)).sum();
+                write(self.endpoint, SIZE, sum);
+                self.endpoint.job.cell(0, SIZE).unwrap().post(number);
+                self.wake();
+            }
+            let takes = match op {
+                Op::Reduce(root) => root == me,
+                _ => true,
+            };
+            if takes {
+                if !last {
+                    self.wait(posted);
+                }
+                let sum: u64 = (0..SIZE).map(value).sum();
+                assert_eq!(read(self.endpoint, SIZE), sum, "rank {me} operation {number}");
+            }
+        }
+        if self.endpoint.job.cell(0, SIZE).unwrap().leave(number) {
+            self.wake();
+        }
+    }
+}
+
+/// Run `ops` on ranks 0..3 as placed; if there is a rank 3, it sends each of them `messages` meanwhile and so tends.
+fn explore(placement: &'static [u32], ops: &'static [Op], messages: i32, spin_ticks: u64) {
+    let scenario = move || {
+        let world = World::new(placement, 4, spin_ticks);
+        let mut ranks: Vec<_> = (0..SIZE)
+            .map(|rank| {
+                world.rank(rank, move |endpoint| {
+                    let mut member = Member { endpoint, operations: 0 };
+                    ops.iter().for_each(|op| member.run(*op));
+                    if placement.len() > SIZE as usize {
+                        (0..messages).for_each(|tag| recv(endpoint, SIZE, tag));
+                    }
+                })
+            })
+            .collect();
+        if placement.len() > SIZE as usize {
+            ranks.push(world.rank(SIZE, move |endpoint| {
+                for tag in 0..messages {
+                    (0..SIZE).for_each(|to| send(endpoint, to, tag));
+                }
+            }));
+        }
+        ranks.into_iter().for_each(|rank| rank.join().unwrap());
+        assert_alone(&world.node);
+    };
+    shuttle::check_random(scenario, ROUNDS);
+    shuttle::check_pct(scenario, ROUNDS / 2, 3);
+}
+
+use Op::{Allreduce, Barrier, Bcast, Reduce};
+
+#[test]
+fn barriers_on_one_core() {
+    explore(&[0, 0, 0], &[Barrier, Barrier, Barrier], 0, 0);
+}
+
+#[test]
+fn barriers_on_two_cores_with_messages() {
+    explore(&[0, 0, 1, 1], &[Barrier, Barrier], 2, 0);
+}
+
+/// The root runs ahead until both halves are taken.
+#[test]
+fn fast_bcast_root_on_one_core() {
+    explore(&[0, 0, 0], &[Bcast(0), Bcast(0), Bcast(0), Bcast(0), Bcast(0)], 0, 0);
+}
+
+#[test]
+fn fast_bcast_root_on_two_cores_with_messages() {
+    explore(&[0, 1, 1, 0], &[Bcast(0), Bcast(0), Bcast(0), Bcast(0)], 1, 0);
+}
+
+#[test]
+fn reduce_to_a_root() {
+    explore(&[0, 1, 1], &[Reduce(0), Reduce(0), Reduce(0), Reduce(1)], 0, 0);
+}
+
+#[test]
+fn mixed_on_one_core() {
+    explore(&[0, 0, 0, 0], &[Bcast(0), Reduce(1), Barrier, Bcast(2), Allreduce, Reduce(1)], 1, 0);
+}
+
+#[test]
+fn mixed_on_two_cores_with_spinning() {
+    explore(&[0, 0, 1, 1], &[Allreduce, Bcast(2), Reduce(1), Bcast(0), Barrier], 1, 3);
+}

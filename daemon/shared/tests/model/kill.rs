@@ -1,0 +1,123 @@
+//! A killer: rank 0 dies at a random point, the daemon notices and revokes it, and the others finish.
+
+use super::world::{World, assert_alone, recv, send};
+use shuttle::rand::{Rng, thread_rng};
+use shuttle::sync::Arc;
+use shuttle::sync::atomic::AtomicU32;
+use shuttle::thread;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::Ordering;
+use vmpi_shared::mem::sync::{self, Killed};
+use vmpi_shared::sched::{self, RunState};
+
+const ROUNDS: usize = 1500;
+const ALIVE: u32 = 0;
+const FINISHED: u32 = 1;
+const GONE: u32 = 2;
+
+/// In which states the victim died: RUNNING, SUSPENDED, READY, and spinning as the last rank of its core.
+type Seen = [std::sync::atomic::AtomicU32; 4];
+
+fn explore(placement: &'static [u32], spin_ticks: u64, seen: &'static Seen) {
+    let scenario = move || {
+        let world = World::new(placement, 8, spin_ticks);
+        let end = Arc::new(AtomicU32::new(ALIVE));
+        let victim = {
+            let (mut endpoint, end) = (world.endpoint(0), end.clone());
+            thread::spawn(move || {
+                let life = catch_unwind(AssertUnwindSafe(|| {
+                    sched::enter(&endpoint.node, 0);
+                    for tag in 0..2 {
+                        sync::yield_cpu(); // computes: a place to die while RUNNING
+                        recv(&mut endpoint, 1, tag);
+                        send(&mut endpoint, 2, tag);
+                        sched::yield_core(&endpoint.node, 0);
+                    }
+                    sched::finish(&endpoint.node, 0);
+                }));
+                let how = match life {
+                    Ok(()) => FINISHED,
+                    Err(payload) if payload.is::<Killed>() => GONE,
+                    Err(payload) => resume_unwind(payload),
+                };
+                end.store(how, Ordering::SeqCst);
+            })
+        };
+        let doomed = victim.thread().id();
+        let mut threads = vec![victim];
+        for me in 1..3u32 {
+            threads.push(world.rank(me, move |endpoint| {
+                for tag in 0..2 {
+                    if me == 1 {
+                        send(endpoint, 0, tag);
+                    }
+                    send(endpoint, 3 - me, 10 + tag);
+                    recv(endpoint, 3 - me, 10 + tag);
+                    sched::yield_core(&endpoint.node, me);
+                }
+            }));
+        }
+        let node = world.node.another_view(spin_ticks);
+        threads.push(thread::spawn(move || {
+            for _ in 0..thread_rng().gen_range(0..120) {
+                thread::yield_now();
+            }
+            sync::doom(doomed);
+            while end.load(Ordering::SeqCst) == ALIVE {
+                thread::yield_now();
+            }
+            if end.load(Ordering::SeqCst) == GONE {
+                let core = node.core(node.core_of(0));
+                let spins = core.holder.load(Ordering::SeqCst) == sched::SPINNING && core.spinner.load(Ordering::SeqCst) == 0;
+                let state = match node.state(0) {
+                    RunState::Running => Some(0),
+                    _ if spins => Some(3),
+                    RunState::Suspended | RunState::Tended => Some(1),
+                    RunState::Ready => Some(2),
+                    _ => None,
+                };
+                if let Some(state) = state {
+                    seen[state].fetch_add(1, Ordering::Relaxed);
+                }
+                sched::rank_died(&node, 0);
+                assert_eq!(node.state(0), RunState::Dead);
+            }
+        }));
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert_alone(&world.node);
+    };
+    shuttle::check_random(scenario, ROUNDS);
+}
+
+fn seen() -> &'static Seen {
+    Box::leak(Box::new(Default::default()))
+}
+
+/// The states in which deaths must have been tried, or the test says nothing.
+fn assert_tried(seen: &Seen, states: &[usize]) {
+    let counts: Vec<_> = seen.iter().map(|count| count.load(Ordering::Relaxed)).collect();
+    assert!(states.iter().all(|state| counts[*state] > 0), "deaths RUNNING, SUSPENDED, READY, spinning: {counts:?}");
+}
+
+#[test]
+fn killer_on_one_core() {
+    let seen = seen();
+    explore(&[0, 0, 0], 0, seen);
+    assert_tried(seen, &[0, 1, 2]);
+}
+
+#[test]
+fn killer_beside_another_core() {
+    let seen = seen();
+    explore(&[0, 0, 1], 0, seen);
+    assert_tried(seen, &[0, 1, 2]);
+}
+
+#[test]
+fn killer_of_the_spinning_rank() {
+    let seen = seen();
+    explore(&[1, 0, 0], 8, seen);
+    assert_tried(seen, &[0, 1, 2, 3]);
+}

@@ -1,0 +1,14 @@
+//! Model tests of what ranks share: who runs, who tends, who wakes whom, and what a death leaves behind.
+//!
+//! `cargo test -p vmpi-shared --features model --test model`. Shuttle explores interleavings of the real code; its
+//! futexes sleep until woken, so a lost wake-up shows as a deadlock. Every test ends by asserting that no core ever had
+//! two ranks RUNNING. Shuttle explores sequentially consistent executions only, where a fence is nothing: what the
+//! fences are for is tested on real processors, in `tests/threads.rs`.
+
+#![cfg(feature = "model")]
+
+mod baton;
+mod cells;
+mod kill;
+mod space;
+mod world;

@@ -1,0 +1,125 @@
+//! A job for model tests: the real endpoints over private segments, one shuttle thread per rank.
+
+use shuttle::thread::{self, JoinHandle};
+use vmpi_shared::control::{OnBlock, Policy, Wtime};
+use vmpi_shared::job::{JobConfig, JobSegment};
+use vmpi_shared::matching::envelope::{Envelope, kind};
+use vmpi_shared::matching::request::{ANY_SOURCE, FLAG_AWAITED, state};
+use vmpi_shared::matching::tend::Endpoint;
+use vmpi_shared::mem::sync;
+use vmpi_shared::node::{NodeConfig, NodeSegment};
+use vmpi_shared::sched;
+
+/// Segments of a job whose ranks are placed on cores as told.
+pub struct World {
+    pub node: NodeSegment,
+    job: JobSegment,
+    spin_ticks: u64,
+}
+
+/// A node in private memory.
+pub fn node(placement: &[u32], policy: Policy) -> NodeSegment {
+    let ranks = placement.len() as u32;
+    NodeSegment::private(&NodeConfig {
+        job: 1,
+        ranks,
+        v: ranks,
+        cpus: (0..=*placement.iter().max().unwrap()).collect(),
+        placement: placement.to_vec(),
+        policy,
+        on_block: OnBlock::Release,
+        wtime: Wtime::Wall,
+        quantum_ms: 0,
+    })
+}
+
+/// No core ever had two ranks RUNNING.
+pub fn assert_alone(node: &NodeSegment) {
+    for core in 0..node.header().cores {
+        let core = node.core(core);
+        assert_eq!(core.violations.load(sync::Ordering::Relaxed), 0, "two ranks were RUNNING on one core");
+        assert!(core.max_running.load(sync::Ordering::Relaxed) <= 1);
+    }
+}
+
+impl World {
+    /// `spin_ticks` are looks at the clock, see `mem::sync`.
+    pub fn new(placement: &[u32], inbox_cells: u32, spin_ticks: u64) -> World {
+        let job = JobSegment::create(&JobConfig {
+            ranks: placement.len() as u32,
+            inbox_cells,
+            slots: 16,
+            unexpected: 16,
+            slab_bytes: 4096,
+            cells: 1,
+            ..JobConfig::default()
+        });
+        World { node: node(placement, Policy::Rr), job: job.unwrap(), spin_ticks }
+    }
+
+    pub fn endpoint(&self, rank: u32) -> Endpoint {
+        let job = JobSegment::map(self.job.fd().try_clone_to_owned().unwrap()).unwrap();
+        Endpoint::new(self.node.another_view(self.spin_ticks), job, rank)
+    }
+
+    /// Start a rank that enters, does `body` and finishes.
+    pub fn rank(&self, rank: u32, body: impl FnOnce(&mut Endpoint) + Send + 'static) -> JoinHandle<()> {
+        let mut endpoint = self.endpoint(rank);
+        thread::spawn(move || {
+            sched::enter(&endpoint.node, rank);
+            body(&mut endpoint);
+            sched::finish(&endpoint.node, rank);
+        })
+    }
+}
+
+/// MPI_Send of a small message, as vmpi-core does it.
+pub fn send(endpoint: &mut Endpoint, to: u32, tag: i32) {
+    let mut envelope = Envelope::EMPTY;
+    envelope.kind = kind::INLINE;
+    envelope.context = 2;
+    envelope.from = endpoint.me;
+    envelope.source = endpoint.me as i32;
+    envelope.tag = tag;
+    endpoint.deliver(to, &envelope);
+}
+
+/// MPI_Irecv.
+pub fn irecv(endpoint: &mut Endpoint, source: i32, tag: i32) -> u32 {
+    let mut queues = endpoint.queues();
+    let index = queues.take_slot().expect("a free request slot");
+    let slot = &mut queues.slots[index as usize];
+    (slot.context, slot.source, slot.tag, slot.capacity) = (2, source, tag, 0);
+    endpoint.post(index);
+    index
+}
+
+/// MPI_Wait; returns source and tag of what came.
+pub fn wait(endpoint: &mut Endpoint, index: u32) -> (i32, i32) {
+    loop {
+        endpoint.progress();
+        if endpoint.queues().is_over(index) {
+            let queues = &mut endpoint.queues();
+            let slot = queues.slots[index as usize];
+            assert_eq!(slot.state, state::ARRIVED);
+            queues.free_slot(index);
+            return (slot.matched_source, slot.matched_tag);
+        }
+        endpoint.queues().slots[index as usize].flags |= FLAG_AWAITED;
+        endpoint.arm(1);
+        endpoint.suspend(1, -1, -1);
+        endpoint.queues().slots[index as usize].flags &= !FLAG_AWAITED;
+    }
+}
+
+/// MPI_Recv from anyone.
+pub fn recv_any(endpoint: &mut Endpoint, tag: i32) -> i32 {
+    let index = irecv(endpoint, ANY_SOURCE, tag);
+    wait(endpoint, index).0
+}
+
+/// MPI_Recv.
+pub fn recv(endpoint: &mut Endpoint, source: u32, tag: i32) {
+    let index = irecv(endpoint, source as i32, tag);
+    assert_eq!(wait(endpoint, index), (source as i32, tag));
+}
