@@ -52,11 +52,23 @@ fn launcher_killed(state: &str) {
 fn daemon_killed(state: &str) {
     let mut job = deaths(&format!("daemon-{state}"), &[state, "5"]).start();
     settled(&mut job);
-    let daemon = job.daemon_pid();
+    let (daemon, _) = job.daemon_pids();
     end(daemon, Signal::SIGKILL);
     let outcome = job.finish();
     assert_eq!(outcome.code, 125, "{outcome:?}");
     assert!(outcome.stderr.contains(&daemon.to_string()), "the message names pid {daemon}: {}", outcome.stderr);
+}
+
+/// kill -9 of the process that watches vmpid: nothing survives it either, and it does not pass for success.
+#[test]
+fn keeper_killed() {
+    let mut job = deaths("keeper", &["recv"]).start();
+    settled(&mut job);
+    let (_, keeper) = job.daemon_pids();
+    let Some(keeper) = keeper else { return };
+    end(keeper, Signal::SIGKILL);
+    let outcome = job.finish();
+    assert!(outcome.code == 125 && !outcome.stderr.is_empty(), "{outcome:?}");
 }
 
 macro_rules! in_every_state {
