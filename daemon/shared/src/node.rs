@@ -101,8 +101,8 @@ pub struct RankDescriptor {
     pub ready_at: AtomicU64,
     /// Ticks; written by the daemon when it takes the core away.
     pub away_at: AtomicU64,
-    /// Somebody ended its wait while another tended it: whoever tends makes it READY. Set by wakers, cleared by the rank
-    /// before it suspends.
+    /// Somebody ended its wait while another tended it or before it was suspended: whoever tends makes it READY. Set by
+    /// wakers, cleared by the rank when it looks again.
     pub wake: AtomicU32,
     /// Suspensions for which it parks at once, because staying warm was of no use the last time; written by the rank.
     pub cold: AtomicU32,

@@ -8,7 +8,7 @@
 use super::run_state::{CLAIMED, IDLE, RunState, SPINNING, Wait, holder_word};
 use super::{policy, run_queue};
 use crate::mem::sync::{AtomicU64, Ordering, fence, futex_wait, futex_wake, spin_loop, yield_cpu};
-use crate::node::NodeSegment;
+use crate::node::{NodeSegment, RankDescriptor};
 
 const SEQ: Ordering = Ordering::SeqCst;
 const RELAXED: Ordering = Ordering::Relaxed;
@@ -51,7 +51,6 @@ pub fn suspend_tending(
     let rank = node.rank(me);
     rank.wait_kind.store(wait as u32, RELAXED);
     rank.wait_operand.store(operand, RELAXED);
-    rank.wake.store(0, RELAXED);
     let on_core = leave_running(node, me, RunState::Suspended);
     if !on_core {
         // The daemon has taken the core away since the last scheduling point.
@@ -59,7 +58,7 @@ pub fn suspend_tending(
         rank.state.store(RunState::Suspended.word(), SEQ);
     }
     fence(SEQ); // SYNC A: with the fence in try_tend's callers, between their push and their look at the state.
-    if over() {
+    if over() || rank.wake.load(SEQ) != 0 {
         // Take the queues back, unless someone tends: then wait for the outcome, which is near.
         loop {
             let back = if on_core { RunState::Running } else { RunState::Away };
@@ -67,7 +66,7 @@ pub fn suspend_tending(
                 if !on_core {
                     reacquire(node, me);
                 }
-                rank.wait_kind.store(Wait::None as u32, RELAXED);
+                end_wait(rank);
                 return false;
             }
             if rank.state.load(SEQ) != RunState::Tended.word() {
@@ -77,8 +76,14 @@ pub fn suspend_tending(
         }
     }
     leave_and_wait(node, me, on_core, &mut Idle { over: &mut over, tend: &mut tend });
-    rank.wait_kind.store(Wait::None as u32, RELAXED);
+    end_wait(rank);
     true
+}
+
+/// The rank looks again for what it waits for; a request to wake it from before that is answered with this.
+fn end_wait(rank: &RankDescriptor) {
+    rank.wait_kind.store(Wait::None as u32, RELAXED);
+    rank.wake.store(0, SEQ);
 }
 
 /// What a rank that spins on its idle core looks after.
@@ -468,6 +473,7 @@ fn settle(node: &NodeSegment, rank: u32) -> u64 {
         add(&core.ptime, now.saturating_sub(m));
     }
     core.released_at.store(now, RELAXED);
+    descriptor.t.store(now, RELAXED);
     now
 }
 

@@ -30,8 +30,14 @@ pub fn rank_report(node: &NodeSegment, rank: u32) -> RankReport {
     let seconds = |ticks: u64| node.seconds(ticks);
     let state = node.state(rank);
     let mut rtime = descriptor.r.load(Relaxed);
-    if state == RunState::Running {
-        rtime += node.now().saturating_sub(descriptor.t.load(Relaxed));
+    let (mut wait, mut ready) = (descriptor.wait_ticks.load(Relaxed), descriptor.ready_ticks.load(Relaxed));
+    // The stretch that it is in right now.
+    let since = |start: u64| node.now().saturating_sub(start);
+    match state {
+        RunState::Running => rtime += since(descriptor.t.load(Relaxed)),
+        RunState::Suspended | RunState::Tended => wait += since(descriptor.t.load(Relaxed)),
+        RunState::Ready => ready += since(descriptor.ready_at.load(Relaxed)),
+        _ => {}
     }
     RankReport {
         rank,
@@ -41,8 +47,8 @@ pub fn rank_report(node: &NodeSegment, rank: u32) -> RankReport {
         waiting_on: waiting_on(node, rank, state),
         switches: descriptor.switches.load(Relaxed),
         rtime_s: seconds(rtime),
-        ready_s: seconds(descriptor.ready_ticks.load(Relaxed)),
-        wait_s: seconds(descriptor.wait_ticks.load(Relaxed)),
+        ready_s: seconds(ready),
+        wait_s: seconds(wait),
         away_s: seconds(descriptor.away_ticks.load(Relaxed)),
         sent_messages: descriptor.sent_messages.load(Relaxed),
         sent_bytes: descriptor.sent_bytes.load(Relaxed),
