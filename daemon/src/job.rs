@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
-use vmpi_shared::control::{Cause, Ended, JobReport, JobSpec, Policy, RankEnd, Reply, Stdio};
+use vmpi_shared::control::{Cause, Ended, JobReport, JobSpec, Policy, RankEnd, Reply, Stdio, env};
 use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::mem::segment::SegmentError;
 use vmpi_shared::node::{NodeConfig, NodeSegment};
@@ -176,8 +176,14 @@ impl Job {
             quantum_ms: spec.quantum_ms,
         })?;
         let eager_limit_bytes = place.calibration.eager_limit_bytes.clamp(EAGER_MIN_BYTES, EAGER_MAX_BYTES) as u32;
-        let segment =
-            JobSegment::create(&JobConfig { ranks: spec.ranks, eager_limit_bytes, ..JobConfig::default() })?;
+        let refused = spec.apps.iter().any(|app| app.env.iter().any(|(n, v)| n == env::SINGLE_COPY && v == "0"));
+        let config = JobConfig {
+            ranks: spec.ranks,
+            eager_limit_bytes,
+            single_copy: u32::from(!refused),
+            ..JobConfig::default()
+        };
+        let segment = JobSegment::create(&config)?;
         let key = random_key().map_err(SubmitError::Random)?;
         let null = std::fs::File::options().read(true).write(true).open("/dev/null").map_err(SubmitError::Null)?;
         let identity = Identity { socket: &place.socket, key: &key, job: id };

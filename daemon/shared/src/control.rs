@@ -28,6 +28,8 @@ pub mod env {
     pub const RANK: &str = "VMPI_RANK";
     pub const SIZE: &str = "VMPI_SIZE";
     pub const V: &str = "VMPI_V";
+    /// `0` in the job's environment: large messages go through shared memory, as where the kernel refuses single copy.
+    pub const SINGLE_COPY: &str = "VMPI_SINGLE_COPY";
     /// Directory that holds the runtime directory (tests and users override it).
     pub const RUNTIME_DIR: &str = "VMPI_RUNTIME_DIR";
 }

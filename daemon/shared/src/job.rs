@@ -26,7 +26,7 @@ pub struct JobConfig {
     pub cells: u32,
     /// A receiver with so many unexpected messages makes its senders wait until they are matched.
     pub unexpected_limit: u32,
-    /// Never read another rank's memory, as where the kernel refuses it (for tests: `VMPI_NO_CMA`).
+    /// 0: never read another rank's memory, as where the kernel refuses it (`VMPI_SINGLE_COPY=0`).
     pub single_copy: u32,
 }
 

@@ -143,7 +143,8 @@ pub const ORDER_FORTRAN: i32 = 0xF;
 pub const DISTRIBUTE_NONE: i32 = 16;
 pub const DISTRIBUTE_BLOCK: i32 = 17;
 pub const DISTRIBUTE_CYCLIC: i32 = 18;
-pub const DISTRIBUTE_DFLT_DARG: i32 = 19;
+// Not the standard ABI's number (19), which is a block size that programs may ask for.
+pub const DISTRIBUTE_DFLT_DARG: i32 = -19;
 // Datatype Decoding Combiners
 pub const COMBINER_NAMED: i32 = 101;
 pub const COMBINER_DUP: i32 = 102;

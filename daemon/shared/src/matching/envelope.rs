@@ -44,8 +44,9 @@ pub struct Envelope {
     pub peer_request: u32,
     /// RTS: number of blocks, 0 for one contiguous one.
     pub blocks: u32,
-    /// Bytes of the whole message (PIECE: of this piece).
+    /// Bytes of the whole message (PIECE: of this piece; PULL: as many as the receiver has room for).
     pub len: u64,
+    /// RTS: where the data (or its block list) lies; SLAB, PIECE: slab offset (PIECE: 0 for one in `inline`).
     pub addr: u64,
     /// PULL, PIECE: where in the message.
     pub offset: u64,
@@ -78,7 +79,8 @@ impl Envelope {
     /// Bytes of `inline` in use.
     #[inline]
     pub fn inline_len(&self) -> usize {
-        if self.kind == kind::INLINE { (self.len as usize).min(INLINE_BYTES) } else { 0 }
+        let inside = self.kind == kind::INLINE || (self.kind == kind::PIECE && self.addr == 0);
+        if inside { (self.len as usize).min(INLINE_BYTES) } else { 0 }
     }
 
     /// Copy the head and the used part of the payload.

@@ -275,6 +275,7 @@ impl Queues<'_> {
                     slot.from = envelope.from;
                     slot.peer_request = envelope.peer_request;
                     slot.progress = envelope.offset;
+                    slot.len = envelope.len;
                     self.serve(envelope.request);
                 }
                 true
@@ -307,11 +308,7 @@ impl Queues<'_> {
             out.push((slot.from, answer(kind::FIN, slot.peer_request)));
             self.completed(index);
         } else if envelope.flags & super::transfer::FLAG_LAST_OF_WINDOW != 0 {
-            let mut pull = answer(kind::PULL, slot.peer_request);
-            pull.from = mover.rank();
-            pull.peer_request = index;
-            pull.offset = slot.progress;
-            out.push((slot.from, pull));
+            out.push((slot.from, pull(mover.rank(), index, slot)));
         }
     }
 
@@ -342,10 +339,7 @@ impl Queues<'_> {
                     Transfer::Refused => {
                         slot.state = state::PULLING;
                         slot.progress = 0;
-                        let mut pull = answer(kind::PULL, envelope.request);
-                        pull.from = mover.rank();
-                        pull.peer_request = index;
-                        out.push((envelope.from, pull));
+                        out.push((envelope.from, pull(mover.rank(), index, slot)));
                         return;
                     }
                     Transfer::LeaveToOwner => {
@@ -556,6 +550,16 @@ pub fn answer(kind: u8, request: u32) -> Envelope {
     envelope.kind = kind;
     envelope.request = request;
     envelope
+}
+
+/// Ask the sender for the next pieces of the message that receive `index` takes.
+fn pull(me: u32, index: u32, slot: &Slot) -> Envelope {
+    let mut pull = answer(kind::PULL, slot.peer_request);
+    pull.from = me;
+    pull.peer_request = index;
+    pull.offset = slot.progress;
+    pull.len = slot.len.min(slot.capacity);
+    pull
 }
 
 const _: () = {

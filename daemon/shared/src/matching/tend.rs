@@ -206,7 +206,8 @@ impl Endpoint {
         let piece_bytes = CLASS_BYTES[CLASS_BYTES.len() - 1];
         let mut offset = slot.progress;
         for step in 0..WINDOW_BLOCKS {
-            let rest = slot.capacity - offset;
+            // No more than the receiver has room for: it is done with the message once it has that.
+            let rest = slot.len.min(slot.capacity).saturating_sub(offset);
             if rest == 0 {
                 return;
             }

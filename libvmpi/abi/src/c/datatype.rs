@@ -7,6 +7,7 @@ use crate::abi::{Abi, CDatatype, dec, enc};
 use crate::entry::{self, Target};
 use std::ffi::c_int;
 use std::rc::Rc;
+use vmpi_core::attr;
 use vmpi_core::datatype::{self, Recipe, Rules, Type};
 use vmpi_core::errors::Result;
 use vmpi_core::handle::{Datatype, Handle};
@@ -340,9 +341,13 @@ pub unsafe fn type_commit<A: Abi>(datatype: *mut CDatatype<A>) -> c_int {
 /// As the C function.
 pub unsafe fn type_dup<A: Abi>(oldtype: CDatatype<A>, newtype: *mut CDatatype<A>) -> c_int {
     entry::run::<A>("MPI_Type_dup", Target::Process, || {
-        let made = datatype::dup(dec::<A, Datatype>(oldtype))?;
-        // ATTRIBUTES (lead, with attr.rs merged): `attr::copy_all(attr::Kind::Type, old.raw(), made.raw())`; if it
-        // fails, `datatype::free(made)` and return its error.
+        let old = dec::<A, Datatype>(oldtype);
+        let made = datatype::dup(old)?;
+        if let Err(error) = attr::copy_all(attr::Kind::Type, old.raw(), made.raw()) {
+            attr::drop_all(attr::Kind::Type, made.raw());
+            datatype::free(made)?;
+            return Err(error);
+        }
         // SAFETY: the caller's promise.
         unsafe { put(newtype, enc::<A, Datatype>(made), "newtype") }
     })
@@ -357,8 +362,7 @@ pub unsafe fn type_free<A: Abi>(datatype: *mut CDatatype<A>) -> c_int {
         // SAFETY: the caller's promise.
         let handle = dec::<A, Datatype>(unsafe { take(datatype, "datatype") }?);
         datatype::registry::check_free(handle)?;
-        // ATTRIBUTES (lead, with attr.rs merged): `attr::delete_all(attr::Kind::Type, handle.raw())?` keeps the type
-        // if a callback fails.
+        attr::delete_all(attr::Kind::Type, handle.raw())?; // if a callback fails, the type stays
         datatype::free(handle)?;
         // SAFETY: the caller's promise.
         unsafe { put(datatype, enc::<A, Datatype>(Datatype::NULL), "datatype") }
