@@ -137,6 +137,7 @@ impl Daemon {
             return;
         }
         let place = Place {
+            calibration: self.calibration,
             socket: self.dir.socket().to_string_lossy().into_owned(),
             allowed_cpus: allowed_cpus(),
             open_fds: self.clients.len() as u64

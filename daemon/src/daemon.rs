@@ -83,6 +83,8 @@ pub struct Daemon {
     has_children: bool,
     one_job: bool,
     started: Instant,
+    /// What copies cost on this machine.
+    pub(crate) calibration: vmpi_cma::calibrate::Calibration,
 }
 
 impl Daemon {
@@ -122,6 +124,7 @@ impl Daemon {
         add(children.as_fd(), CHILDREN)?;
         debug!("listening on {}", dir.socket().display());
         Ok(Daemon {
+            calibration: vmpi_cma::calibrate::calibrate(),
             jobs: BTreeMap::new(),
             clients: HashMap::new(),
             last_job: 0,

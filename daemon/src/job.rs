@@ -175,7 +175,9 @@ impl Job {
             wtime: spec.wtime,
             quantum_ms: spec.quantum_ms,
         })?;
-        let segment = JobSegment::create(&JobConfig { ranks: spec.ranks, ..JobConfig::default() })?;
+        let eager_limit_bytes = place.calibration.eager_limit_bytes.clamp(EAGER_MIN_BYTES, EAGER_MAX_BYTES) as u32;
+        let segment =
+            JobSegment::create(&JobConfig { ranks: spec.ranks, eager_limit_bytes, ..JobConfig::default() })?;
         let key = random_key().map_err(SubmitError::Random)?;
         let null = std::fs::File::options().read(true).write(true).open("/dev/null").map_err(SubmitError::Null)?;
         let identity = Identity { socket: &place.socket, key: &key, job: id };
@@ -548,13 +550,30 @@ impl Job {
             faces,
             cores: (0..self.spec.cpus.len() as u32).map(|core| sched::core_report(&self.node, core)).collect(),
             rank_list: (0..self.spec.ranks).map(|rank| self.rank_report(rank)).collect(),
-            notes: Vec::new(),
+            notes: self.notes(),
         }
+    }
+
+    /// Which way messages of this job go, and why.
+    fn notes(&self) -> Vec<String> {
+        let limit = self.segment.config().eager_limit_bytes;
+        let mut notes = vec![format!(
+            "messages up to {limit} bytes are copied through shared memory, larger ones once, by process_vm_readv"
+        )];
+        let refused: u64 = (0..self.spec.ranks).map(|rank| sched::copies_refused(&self.node, rank)).sum();
+        if refused > 0 {
+            notes.push(format!(
+                "{refused} single copies were refused by the kernel (ptrace scope, user namespaces or seccomp); those \
+                 messages were copied twice instead"
+            ));
+        }
+        notes
     }
 
     fn rank_report(&self, rank: u32) -> vmpi_shared::control::RankReport {
         let entry = &self.ranks[rank as usize];
         let mut report = sched::rank_report(&self.node, rank);
+        report.unexpected = self.segment.unexpected_messages(rank).into();
         report.pid = entry.attachment.as_ref().map_or(entry.pid, |a| a.pid);
         report.face = entry.attachment.as_ref().map_or_else(String::new, |a| a.face.clone());
         if entry.over {
@@ -572,9 +591,15 @@ impl Job {
     }
 }
 
+/// Limits on what calibration may choose: below, the rendezvous costs more than any copy; above, slab blocks are few.
+const EAGER_MIN_BYTES: u64 = 4096;
+const EAGER_MAX_BYTES: u64 = 16384;
+
 /// What a job needs to know about its daemon.
 pub struct Place {
     pub socket: String,
+    /// What copies cost on this machine, measured when the daemon started.
+    pub calibration: vmpi_cma::calibrate::Calibration,
     /// Cpus that the daemon may use.
     pub allowed_cpus: Vec<u32>,
     /// Descriptors in use for other jobs and connections.

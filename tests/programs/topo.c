@@ -33,6 +33,8 @@ static void cart(int dims0, int dims1, int p0, int p1) {
     EQ(sum, coords[0] * dims1 * dims1 + dims1 * (dims1 - 1) / 2);
 
     PART("neighbourhood collectives on the grid");
+    /* Where both neighbours of a dimension are one process, the standard pairs the directions, and peers pair in order. */
+    int clear = !(p0 && dims0 <= 2) && !(p1 && dims1 <= 2);
     int in[8], out[8];
     for (int i = 0; i < 8; i++) in[i] = -9, out[i] = rank * 10 + i;
     MPI_Neighbor_allgather(out, 1, MPI_INT, in, 1, MPI_INT, c);
@@ -45,13 +47,12 @@ static void cart(int dims0, int dims1, int p0, int p1) {
     for (int i = 0; i < 8; i++) in[i] = -9;
     MPI_Ineighbor_alltoallv(out, same, at, MPI_INT, in, same, at, MPI_INT, c, &q);
     MPI_Wait(&q, MPI_STATUS_IGNORE);
-    say("alltoallv %d %d %d %d", in[1], in[3], in[5], in[6]);
+    if (clear) say("alltoallv %d %d %d %d", in[1], in[3], in[5], in[6]);
     MPI_Datatype types[4] = {MPI_INT, MPI_INT, MPI_INT, MPI_INT};
     MPI_Aint bytes[4] = {0, 8, 16, 24};
     for (int i = 0; i < 8; i++) in[i] = -9;
     MPI_Neighbor_alltoallw(out, same, bytes, types, in, same, bytes, types, c);
-    if (dims1 > 1) /* peers disagree about two neighbours that are both oneself */
-        say("alltoallw %d %d %d %d", in[1], in[3], in[5], in[6]);
+    if (clear) say("alltoallw %d %d %d %d", in[1], in[3], in[5], in[6]);
     MPI_Neighbor_allgatherv(out, 2, MPI_INT, in, same, at, MPI_INT, c);
     say("allgatherv %d %d %d %d", in[1], in[3], in[5], in[6]);
     MPI_Comm_free(&row), MPI_Comm_free(&c);

@@ -1,6 +1,6 @@
 //! One `vmpirun` with a runtime directory of its own, a deadline, and a look at what it left behind.
 
-use crate::leftovers::{Process, eventually, processes_of, shared_memory_files};
+use crate::leftovers::{Process, eventually, orphaned_shared_memory, processes_of, shared_memory_files};
 use crate::place::{Turn, bin_dir, room};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -39,7 +40,8 @@ impl Vmpirun {
         // Socket paths are short (108 bytes), so the directory is not below target/.
         let runtime_dir = std::env::temp_dir().join(format!("vmpi-test-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&runtime_dir);
-        fs::create_dir_all(&runtime_dir).unwrap_or_else(|e| panic!("cannot create {}: {e}", runtime_dir.display()));
+        let made = fs::DirBuilder::new().mode(0o700).create(&runtime_dir);
+        made.unwrap_or_else(|e| panic!("cannot create {}: {e}", runtime_dir.display()));
         let mut command = Command::new(bin_dir().join("vmpirun"));
         command.env("VMPI_RUNTIME_DIR", &runtime_dir).stdin(Stdio::null());
         let shared_memory_before = shared_memory_files();
@@ -141,13 +143,15 @@ impl Job {
         processes_of(&self.runtime_dir)
     }
 
-    /// The pid of this job's daemon.
+    /// The pids of this job's daemon and of the keeper that watches it (its parent, also called vmpid).
     ///
     /// # Panics
-    /// If there is none.
-    pub fn daemon_pid(&self) -> i32 {
-        let daemon = self.processes().into_iter().find(|p| p.name.starts_with("vmpid"));
-        daemon.unwrap_or_else(|| self.fail("no vmpid found")).pid
+    /// If there is no daemon.
+    pub fn daemon_pids(&self) -> (i32, Option<i32>) {
+        let all: Vec<Process> = self.processes().into_iter().filter(|p| p.name.starts_with("vmpid")).collect();
+        let child = all.iter().find(|p| all.iter().any(|other| other.pid == p.parent));
+        let Some(daemon) = child.or(all.first()) else { self.fail("no vmpid found") };
+        (daemon.pid, child.map(|p| p.parent))
     }
 
     /// Read standard output until `wanted` says that the lines so far are enough.
@@ -219,8 +223,9 @@ impl Job {
         if !eventually(grace, || self.processes().is_empty()) {
             self.fail("processes were left behind");
         }
-        let new =
-            |before: &BTreeSet<String>| -> Vec<String> { shared_memory_files().difference(before).cloned().collect() };
+        let new = |before: &BTreeSet<String>| -> Vec<String> {
+            orphaned_shared_memory().difference(before).cloned().collect()
+        };
         if !eventually(Duration::from_secs(2), || new(&self.shared_memory_before).is_empty()) {
             self.fail(&format!("files were left in /dev/shm: {:?}", new(&self.shared_memory_before)));
         }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Debug)]
 pub struct Process {
     pub pid: i32,
+    pub parent: i32,
     pub name: String,
     /// One letter, as in ps.
     pub state: char,
@@ -40,25 +41,37 @@ pub fn describe(pid: i32) -> Option<Process> {
     let (head, tail) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = tail.split_whitespace().collect();
     let state = fields.first()?.chars().next()?;
-    let ticks = |i: usize| fields.get(i).and_then(|f| f.parse::<u64>().ok()).unwrap_or(0);
+    let number = |i: usize| fields.get(i).and_then(|f| f.parse::<u64>().ok()).unwrap_or(0);
     let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     (state != 'Z').then(|| Process {
         pid,
+        parent: number(1) as i32,
         name: head.split_once('(').map_or("", |(_, name)| name).into(),
         state,
         wchan: fs::read_to_string(format!("/proc/{pid}/wchan")).unwrap_or_default(),
-        cpu_ticks: ticks(11) + ticks(12),
+        cpu_ticks: number(11) + number(12),
         command: String::from_utf8_lossy(&command).replace('\0', " "),
     })
 }
 
-/// Names in /dev/shm, except those of the real MPIs, which run beside us.
+/// Names in /dev/shm that no living daemon answers for, except those of the real MPIs, which run beside us.
+pub fn orphaned_shared_memory() -> BTreeSet<String> {
+    shared_memory_files().into_iter().filter(|name| !has_living_daemon(name)).collect()
+}
+
+/// Names in /dev/shm, except those of the real MPIs.
 pub fn shared_memory_files() -> BTreeSet<String> {
     let peers = ["vader_segment", "mpich", "psm", "sm_segment", "sem.", "Intel", "ucx_shm"];
     let Ok(dir) = fs::read_dir("/dev/shm") else { return BTreeSet::new() };
     dir.filter_map(|entry| entry.ok()?.file_name().into_string().ok())
         .filter(|name| !peers.iter().any(|peer| name.starts_with(peer)))
         .collect()
+}
+
+/// The status page `vmpi-status-UID-PID-...` of another user's or session's daemon that is at work right now.
+fn has_living_daemon(name: &str) -> bool {
+    let pid = name.strip_prefix("vmpi-status-").and_then(|rest| rest.split('-').nth(1)?.parse().ok());
+    pid.is_some_and(|pid| describe(pid).is_some_and(|p| p.name.starts_with("vmpid")))
 }
 
 /// Ask again until the answer is yes or the time is over.

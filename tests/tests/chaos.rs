@@ -52,11 +52,23 @@ fn launcher_killed(state: &str) {
 fn daemon_killed(state: &str) {
     let mut job = deaths(&format!("daemon-{state}"), &[state, "5"]).start();
     settled(&mut job);
-    let daemon = job.daemon_pid();
+    let (daemon, _) = job.daemon_pids();
     end(daemon, Signal::SIGKILL);
     let outcome = job.finish();
     assert_eq!(outcome.code, 125, "{outcome:?}");
     assert!(outcome.stderr.contains(&daemon.to_string()), "the message names pid {daemon}: {}", outcome.stderr);
+}
+
+/// kill -9 of the process that watches vmpid: nothing survives it either, and it does not pass for success.
+#[test]
+fn keeper_killed() {
+    let mut job = deaths("keeper", &["recv"]).start();
+    settled(&mut job);
+    let (_, keeper) = job.daemon_pids();
+    let Some(keeper) = keeper else { return };
+    end(keeper, Signal::SIGKILL);
+    let outcome = job.finish();
+    assert!(outcome.code == 125 && !outcome.stderr.is_empty(), "{outcome:?}");
 }
 
 macro_rules! in_every_state {
@@ -141,7 +153,7 @@ fn vmpictl_shows_a_running_job() {
     assert!(json.get("schema_version").is_some(), "{json}");
     assert!(pids.iter().all(|pid| listing.stdout.contains(&pid.to_string())), "{pids:?} in {}", listing.stdout);
     let plain = job.vmpictl(&["ps", "--ranks"]);
-    assert!(plain.stdout.contains("MPI_Recv"), "{}", plain.stdout);
+    assert!(plain.stdout.contains("peer=any tag=99"), "{}", plain.stdout);
     end(job.pid(), Signal::SIGTERM);
     job.finish();
     assert!(eventually(Duration::from_secs(5), || pids.iter().all(|&pid| describe(pid).is_none())));

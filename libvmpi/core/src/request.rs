@@ -215,21 +215,35 @@ fn set_flag(slots: &[Slot], flag: u32) {
 }
 
 /// Take in what has arrived and go on with every collective under way. Returns the change counter to wait from.
+#[inline]
 pub fn progress() -> u64 {
-    let seen = lock::changes();
-    if endpoint().job.inbox(endpoint().me).has_mail() {
+    if endpoint().progress() {
         lock::note_change();
     }
-    endpoint().progress();
-    let active = COLLECTIVES.with(|list| if list.is_empty() { None } else { Some(list.clone()) });
-    for request in active.into_iter().flatten() {
+    if COLLECTIVES.with(|list| !list.is_empty()) {
+        advance_all();
+    }
+    if ORPHANS.with(|list| !list.is_empty()) {
+        reap_orphans();
+    }
+    lock::changes()
+}
+
+/// Go on with every collective under way.
+#[cold]
+fn advance_all() {
+    for request in COLLECTIVES.with(|list| list.clone()) {
         if advance(request) {
             lock::note_change();
             COLLECTIVES.with(|list| list.retain(|r| *r != request));
         }
     }
-    let orphans = ORPHANS.with(|list| if list.is_empty() { None } else { Some(list.clone()) });
-    for request in orphans.into_iter().flatten() {
+}
+
+/// Finish messages whose request was freed.
+#[cold]
+fn reap_orphans() {
+    for request in ORPHANS.with(|list| list.clone()) {
         let over = REQUESTS.with(|requests| match requests.get(request) {
             Some(Entry { active: Active::Message(slot), .. }) => Some(*slot),
             _ => None,
@@ -239,7 +253,6 @@ pub fn progress() -> u64 {
             ORPHANS.with(|list| list.retain(|r| *r != request));
         }
     }
-    if seen == lock::changes() { seen } else { lock::changes() }
 }
 
 /// A test or probe found nothing: let another rank of this core run, if one is READY. True if one ran.

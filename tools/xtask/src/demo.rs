@@ -3,11 +3,13 @@
 use crate::Result;
 use crate::build;
 use crate::place::{release, top};
+use crate::setup::setup;
 use crate::shell::{command, output, which};
 use std::time::{Duration, Instant};
 
 pub fn demo(steps: u32) -> Result<()> {
-    let lammps = which("lmp").ok_or("there is no lmp (LAMMPS) on PATH; run `cargo xtask setup` first")?;
+    setup()?;
+    let lammps = which("lmp").ok_or("there is no lmp (LAMMPS) on PATH, although setup found its package installed")?;
     build::build()?;
     let runtime_dir = std::env::temp_dir().join(format!("vmpi-demo-{}", std::process::id()));
     crate::shell::create_dir(&runtime_dir)?;

@@ -2,10 +2,11 @@
 
 use crate::Result;
 use crate::build;
-use crate::setup::tool;
+use crate::setup::{setup, tool};
 use crate::shell::{cargo, command, run};
 
 pub fn test(quick: bool, filter: Option<&str>) -> Result<()> {
+    setup()?;
     if filter.is_none() {
         run(cargo().args(["fmt", "--all", "--check"]))?;
         run(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
@@ -14,6 +15,8 @@ pub fn test(quick: bool, filter: Option<&str>) -> Result<()> {
         run(command(deny).args(["--workspace", "check", "licenses", "bans", "sources"]))?;
     }
     nextest(&["--workspace", "--exclude", "vmpi-tests"], filter)?;
+    // Who runs, under every interleaving that shuttle tries: the same code with its atomics and futexes.
+    nextest(&["-p", "vmpi-shared", "--features", "model", "--test", "model"], filter)?;
     if !quick {
         build::build()?;
         nextest(&["-p", "vmpi-tests"], filter)?;

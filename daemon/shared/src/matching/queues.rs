@@ -6,7 +6,7 @@
 
 use super::envelope::{Envelope, FLAG_SYNC, kind};
 use super::inbox::Inbox;
-use super::request::{self, ANY_SOURCE, ANY_TAG, FLAG_AWAITED, FLAG_MESSAGE, FLAG_WAKE, Slot, accepts, outcome, state};
+use super::request::{self, ANY_SOURCE, ANY_TAG, FLAG_AWAITED, FLAG_WAKE, Slot, accepts, outcome, state};
 use super::transfer::{Mover, Transfer};
 use crate::mem::sync::Ordering;
 
@@ -533,11 +533,6 @@ impl Queues<'_> {
     /// Is the request over (or arrived, to be copied out)?
     pub fn is_over(&self, index: u32) -> bool {
         matches!(self.slots[index as usize].state, state::ARRIVED | state::COMPLETE | state::CANCELLED)
-    }
-
-    /// Is the request a matched-probe message?
-    pub fn is_message(&self, index: u32) -> bool {
-        self.slots[index as usize].flags & FLAG_MESSAGE != 0
     }
 }
 

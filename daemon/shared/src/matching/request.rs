@@ -27,8 +27,6 @@ pub mod state {
 pub const FLAG_AWAITED: u32 = 1;
 /// Its completion must wake the rank whatever it waits for (the next step of a collective).
 pub const FLAG_WAKE: u32 = 2;
-/// It is a matched-probe message, not a posted receive.
-pub const FLAG_MESSAGE: u32 = 4;
 
 /// Outcome of the copy, beside truncation (which shows as `len > capacity`).
 pub mod outcome {

@@ -18,6 +18,8 @@ pub struct Endpoint {
     pub node: NodeSegment,
     pub job: JobSegment,
     pub me: u32,
+    /// Index of this rank's core.
+    core: u32,
     outgoing: Outgoing,
 }
 
@@ -26,7 +28,8 @@ const WINDOW_BLOCKS: u64 = 8;
 
 impl Endpoint {
     pub fn new(node: NodeSegment, job: JobSegment, me: u32) -> Endpoint {
-        Endpoint { node, job, me, outgoing: Outgoing::new() }
+        let core = node.core_of(me);
+        Endpoint { node, job, me, core, outgoing: Outgoing::new() }
     }
 
     /// This rank's own queues; use one result at a time.
@@ -53,30 +56,27 @@ impl Endpoint {
         while self.job.inbox(to).push(envelope) == Err(Full) {
             self.await_space(to);
         }
-        if to == self.me {
+        if to != self.me {
+            self.notify(to, envelope.kind);
+        }
+    }
+
+    /// `to` has mail: let the spinner of its core know, or match for it here if it is suspended.
+    #[inline]
+    fn notify(&mut self, to: u32, kind: u8) {
+        // SYNC A: the push (sequentially consistent) comes before the look at holder and state.
+        let core = self.node.core_of(to);
+        // A sender that has announced a large payload matches itself: it may write straight into the receiver's buffer.
+        if kind != kind::RTS && core != self.core && baton::leave_to_spinner(&self.node, core, to) {
             return;
         }
-        fence(Ordering::SeqCst); // SYNC A: the push before the look at the state
         self.tend(to);
     }
 
     /// If `rank` is suspended, match for it; make it READY if that ended its wait.
     #[inline]
     fn tend(&mut self, rank: u32) {
-        while baton::try_tend(&self.node, rank) {
-            let mut mover = RankMover { node: &self.node, job: &self.job, me: self.me, on: rank };
-            // SAFETY: TENDED by this process.
-            let mut queues = unsafe { self.job.queues(rank) };
-            let verdict = queues.drain(&mut mover, &mut self.outgoing);
-            self.wake_space_waiters(rank);
-            if verdict == Verdict::Ready {
-                baton::make_ready(&self.node, rank);
-                return;
-            }
-            if baton::end_tend(&self.node, rank) || !self.job.inbox(rank).has_mail() {
-                return;
-            }
-        }
+        tend(&self.node, &self.job, self.me, rank, &mut self.outgoing);
     }
 
     /// Wait until the inbox of `to` has room: match for it if it is suspended, else suspend until it has drained.
@@ -98,9 +98,8 @@ impl Endpoint {
         let mine = self.job.inbox(self.me);
         node.rank(self.me).call.store(6, Ordering::Relaxed);
         node.rank(self.me).peer.store(to as i32, Ordering::Relaxed);
-        baton::suspend(node, self.me, Wait::Space, to, || {
-            inbox.has_space() || mine.has_mail() || node.state(to) == RunState::Suspended
-        });
+        let over = || inbox.has_space() || mine.has_mail() || node.state(to) == RunState::Suspended;
+        baton::suspend_tending(node, self.me, Wait::Space, to, over, spinner(node, &self.job, self.me, &mut self.outgoing));
     }
 
     /// Collective cell `cell` has changed: wake those of `members` that wait for it. The caller has fenced (SYNC A).
@@ -109,7 +108,7 @@ impl Endpoint {
             if member == self.me {
                 continue;
             }
-            self.wake_waiter(member, Wait::Cell, cell);
+            wake_waiter(&self.node, member, Wait::Cell, cell);
             if self.node.rank(member).cell_threads.load(Ordering::SeqCst) != 0 {
                 // Several threads wait for different things there: a message wakes them all.
                 let mut wake = Envelope::EMPTY;
@@ -121,50 +120,34 @@ impl Endpoint {
     }
 
     /// Suspend until somebody changes collective cell `cell` (or mail comes, or `over` says so).
-    pub fn suspend_for_cell(&self, cell: u32, call: u32, over: impl Fn() -> bool) {
-        let descriptor = self.node.rank(self.me);
-        descriptor.call.store(call, Ordering::Relaxed);
-        descriptor.peer.store(-1, Ordering::Relaxed);
-        descriptor.tag.store(-1, Ordering::Relaxed);
-        let inbox = self.job.inbox(self.me);
-        baton::suspend(&self.node, self.me, Wait::Cell, cell, || over() || inbox.has_mail());
+    pub fn suspend_for_cell(&mut self, cell: u32, call: u32, over: impl Fn() -> bool) {
+        self.sleep(Wait::Cell, cell, (call, -1, -1), over);
     }
 
-    /// Room has been made in the inbox of `rank`: wake those who wait for it.
-    fn wake_space_waiters(&self, rank: u32) {
-        let ends = self.job.inbox(rank).ends;
-        if ends.space_wanted.load(Ordering::SeqCst) == 0 || !self.job.inbox(rank).has_space() {
-            return;
-        }
-        ends.space_wanted.store(0, Ordering::SeqCst);
-        fence(Ordering::SeqCst); // SYNC A: the room before the look at the states
-        for waiter in 0..self.node.header().ranks {
-            if waiter != rank && waiter != self.me {
-                self.wake_waiter(waiter, Wait::Space, rank);
-            }
-        }
-    }
-
-    /// Wake `waiter` if this is what it waits for.
-    #[inline]
-    fn wake_waiter(&self, waiter: u32, wait: Wait, operand: u32) {
-        let descriptor = self.node.rank(waiter);
-        if descriptor.wait_kind.load(Ordering::SeqCst) == wait as u32
-            && descriptor.wait_operand.load(Ordering::SeqCst) == operand
-        {
-            baton::wake(&self.node, waiter);
-        }
+    /// Suspend; until then tell `vmpictl` what for: (call, peer, tag).
+    fn sleep(&mut self, wait: Wait, operand: u32, what: (u32, i32, i32), over: impl Fn() -> bool) {
+        let (node, job) = (&self.node, &self.job);
+        let descriptor = node.rank(self.me);
+        descriptor.call.store(what.0, Ordering::Relaxed);
+        descriptor.peer.store(what.1, Ordering::Relaxed);
+        descriptor.tag.store(what.2, Ordering::Relaxed);
+        let inbox = job.inbox(self.me);
+        let spinner = spinner(node, job, self.me, &mut self.outgoing);
+        baton::suspend_tending(node, self.me, wait, operand, || over() || inbox.has_mail(), spinner);
+        self.flush();
     }
 
     /// Empty this rank's inbox, then deliver the answers.
+    /// Returns whether there was anything.
     #[inline]
-    pub fn progress(&mut self) {
+    pub fn progress(&mut self) -> bool {
         if !self.job.inbox(self.me).has_mail() && self.outgoing.is_empty() && self.queues().head.service.first == 0 {
-            return;
+            return false;
         }
         self.drain_own();
         self.serve();
         self.flush();
+        true
     }
 
     fn drain_own(&mut self) {
@@ -173,7 +156,7 @@ impl Endpoint {
         let mut queues = unsafe { self.job.queues(self.me) };
         queues.drain(&mut mover, &mut self.outgoing);
         queues.head.wake = 0;
-        self.wake_space_waiters(self.me);
+        wake_space_waiters(&self.node, &self.job, self.me);
     }
 
     /// Post a receive whose slot has been filled in.
@@ -275,12 +258,7 @@ impl Endpoint {
 
     /// Suspend until a message has changed something for this rank: `wait_count` reached 0 or `wake` was set.
     pub fn suspend(&mut self, call: u32, peer: i32, tag: i32) {
-        let descriptor = self.node.rank(self.me);
-        descriptor.call.store(call, Ordering::Relaxed);
-        descriptor.peer.store(peer, Ordering::Relaxed);
-        descriptor.tag.store(tag, Ordering::Relaxed);
-        let inbox = self.job.inbox(self.me);
-        baton::suspend(&self.node, self.me, Wait::Queues, 0, || inbox.has_mail());
+        self.sleep(Wait::Queues, 0, (call, peer, tag), || false);
         self.queues().head.waiting = 0;
     }
 
@@ -295,10 +273,67 @@ impl Endpoint {
     pub fn yield_core(&self) -> bool {
         sched::yield_core(&self.node, self.me)
     }
+}
 
-    /// Does the kernel let this rank copy from `peer`? Only known after it was tried.
-    pub fn slot_state(&mut self, slot: u32) -> u32 {
-        self.queues().slots[slot as usize].state
+/// If `rank` is suspended, match for it as rank `me`; make it READY if that ended its wait. Answers go to `out`.
+#[inline]
+fn tend(node: &NodeSegment, job: &JobSegment, me: u32, rank: u32, out: &mut Outgoing) {
+    while baton::try_tend(node, rank) {
+        let mut mover = RankMover { node, job, me, on: rank };
+        // SAFETY: TENDED by this process.
+        let mut queues = unsafe { job.queues(rank) };
+        let verdict = queues.drain(&mut mover, out);
+        wake_space_waiters(node, job, rank);
+        if verdict == Verdict::Ready {
+            baton::make_ready(node, rank);
+            return;
+        }
+        if baton::end_tend(node, rank) || !job.inbox(rank).has_mail() {
+            return;
+        }
+    }
+}
+
+/// What a rank that spins on its idle core does for the others of that core: tend, and pass the answers on. It cannot
+/// wait for room in an inbox there: answers that find none are left in `out`, and the rank is woken to deliver them.
+fn spinner<'a>(node: &'a NodeSegment, job: &'a JobSegment, me: u32, out: &'a mut Outgoing) -> impl FnMut(u32) + 'a {
+    move |rank| {
+        tend(node, job, me, rank, out);
+        while let Some((to, envelope)) = out.last() {
+            let to = *to;
+            if job.inbox(to).push(envelope) == Err(Full) {
+                baton::wake(node, me);
+                return;
+            }
+            out.pop();
+            tend(node, job, me, to, out);
+        }
+    }
+}
+
+/// Room has been made in the inbox of `rank`: wake those who wait for it.
+fn wake_space_waiters(node: &NodeSegment, job: &JobSegment, rank: u32) {
+    let ends = job.inbox(rank).ends;
+    if ends.space_wanted.load(Ordering::SeqCst) == 0 || !job.inbox(rank).has_space() {
+        return;
+    }
+    ends.space_wanted.store(0, Ordering::SeqCst);
+    fence(Ordering::SeqCst); // SYNC A: the room before the look at the states
+    for waiter in 0..node.header().ranks {
+        if waiter != rank {
+            wake_waiter(node, waiter, Wait::Space, rank);
+        }
+    }
+}
+
+/// Wake `waiter` if this is what it waits for.
+#[inline]
+fn wake_waiter(node: &NodeSegment, waiter: u32, wait: Wait, operand: u32) {
+    let descriptor = node.rank(waiter);
+    if descriptor.wait_kind.load(Ordering::SeqCst) == wait as u32
+        && descriptor.wait_operand.load(Ordering::SeqCst) == operand
+    {
+        baton::wake(node, waiter);
     }
 }
 

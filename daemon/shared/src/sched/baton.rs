@@ -7,8 +7,8 @@
 
 use super::run_state::{CLAIMED, IDLE, RunState, SPINNING, Wait, holder_word};
 use super::{policy, run_queue};
-use crate::mem::sync::{Ordering, fence, futex_wait, futex_wake, spin_loop, yield_cpu};
-use crate::node::NodeSegment;
+use crate::mem::sync::{AtomicU64, Ordering, fence, futex_wait, futex_wake, spin_loop, yield_cpu};
+use crate::node::{NodeSegment, RankDescriptor};
 
 const SEQ: Ordering = Ordering::SeqCst;
 const RELAXED: Ordering = Ordering::Relaxed;
@@ -34,11 +34,23 @@ pub fn enter(node: &NodeSegment, me: u32) {
 /// Suspend until somebody makes this rank READY and it gets its core. `over` tells whether the wait is over by itself;
 /// it is asked after the rank has become SUSPENDED, which closes the race with deliverers that found it RUNNING.
 /// Returns false if the rank did not have to leave its core.
-pub fn suspend(node: &NodeSegment, me: u32, wait: Wait, operand: u32, mut over: impl FnMut() -> bool) -> bool {
+pub fn suspend(node: &NodeSegment, me: u32, wait: Wait, operand: u32, over: impl FnMut() -> bool) -> bool {
+    suspend_tending(node, me, wait, operand, over, |_| {})
+}
+
+/// As `suspend`; while this rank spins on its idle core it calls `tend` for ranks of the core that have got mail from
+/// another core, so that their queues stay in this core's cache.
+pub fn suspend_tending(
+    node: &NodeSegment,
+    me: u32,
+    wait: Wait,
+    operand: u32,
+    mut over: impl FnMut() -> bool,
+    mut tend: impl FnMut(u32),
+) -> bool {
     let rank = node.rank(me);
     rank.wait_kind.store(wait as u32, RELAXED);
     rank.wait_operand.store(operand, RELAXED);
-    rank.wake.store(0, RELAXED);
     let on_core = leave_running(node, me, RunState::Suspended);
     if !on_core {
         // The daemon has taken the core away since the last scheduling point.
@@ -46,7 +58,7 @@ pub fn suspend(node: &NodeSegment, me: u32, wait: Wait, operand: u32, mut over: 
         rank.state.store(RunState::Suspended.word(), SEQ);
     }
     fence(SEQ); // SYNC A: with the fence in try_tend's callers, between their push and their look at the state.
-    if over() {
+    if over() || rank.wake.load(SEQ) != 0 {
         // Take the queues back, unless someone tends: then wait for the outcome, which is near.
         loop {
             let back = if on_core { RunState::Running } else { RunState::Away };
@@ -54,7 +66,7 @@ pub fn suspend(node: &NodeSegment, me: u32, wait: Wait, operand: u32, mut over: 
                 if !on_core {
                     reacquire(node, me);
                 }
-                rank.wait_kind.store(Wait::None as u32, RELAXED);
+                end_wait(rank);
                 return false;
             }
             if rank.state.load(SEQ) != RunState::Tended.word() {
@@ -63,9 +75,58 @@ pub fn suspend(node: &NodeSegment, me: u32, wait: Wait, operand: u32, mut over: 
             spin_loop();
         }
     }
-    leave_and_wait(node, me, on_core);
-    rank.wait_kind.store(Wait::None as u32, RELAXED);
+    leave_and_wait(node, me, on_core, &mut Idle { over: &mut over, tend: &mut tend });
+    end_wait(rank);
     true
+}
+
+/// The rank looks again for what it waits for; a request to wake it from before that is answered with this.
+fn end_wait(rank: &RankDescriptor) {
+    rank.wait_kind.store(Wait::None as u32, RELAXED);
+    rank.wake.store(0, SEQ);
+}
+
+/// What a rank that spins on its idle core looks after.
+struct Idle<'a> {
+    /// Is its own wait over, or has it got mail?
+    over: &'a mut dyn FnMut() -> bool,
+    /// Match for a rank of the core that has got mail.
+    tend: &'a mut dyn FnMut(u32),
+}
+
+impl Idle<'_> {
+    /// Look once: at this rank's own wait, and at the mail of the core's other ranks.
+    #[inline]
+    fn look(&mut self, node: &NodeSegment, me: u32, mail: &[AtomicU64]) {
+        if (self.over)() {
+            wake(node, me);
+        }
+        while let Some(rank) = run_queue::next_from(mail, 0) {
+            if run_queue::remove(mail, rank) {
+                (self.tend)(rank);
+            }
+        }
+    }
+}
+
+/// `rank` of another core has got mail. If a rank of that core spins there, leave the tending to it: true.
+#[inline]
+pub fn leave_to_spinner(node: &NodeSegment, core: u32, rank: u32) -> bool {
+    let holder = &node.core(core).holder;
+    if holder.load(SEQ) != SPINNING {
+        return false;
+    }
+    if node.core(core).spinner.load(SEQ) == rank {
+        // SYNC H: it looks into its own inbox all the time, and once more after it has left SPINNING.
+        return holder.load(SEQ) == SPINNING;
+    }
+    run_queue::insert(node.mail(core), rank);
+    // SYNC H: the spinner looks into the set after it has left SPINNING.
+    if holder.load(SEQ) == SPINNING {
+        return true;
+    }
+    run_queue::remove(node.mail(core), rank);
+    false
 }
 
 /// Let the other READY ranks of this core run, and come back in turn. False if there is none.
@@ -81,7 +142,7 @@ pub fn yield_core(node: &NodeSegment, me: u32) -> bool {
     }
     rank.ready_at.store(node.now(), RELAXED);
     queue(node, me);
-    leave_and_wait(node, me, on_core);
+    leave_and_wait(node, me, on_core, &mut Idle { over: &mut || false, tend: &mut |_| {} });
     true
 }
 
@@ -109,7 +170,7 @@ fn end_away(node: &NodeSegment, me: u32) {
 pub fn finish(node: &NodeSegment, me: u32) {
     if leave_running(node, me, RunState::Finalized) {
         settle(node, me);
-        release_core(node, me);
+        release_core(node, me, &mut Idle { over: &mut || false, tend: &mut |_| {} });
     } else {
         node.rank(me).state.store(RunState::Finalized.word(), SEQ);
     }
@@ -266,14 +327,16 @@ fn grant(node: &NodeSegment, rank: u32) {
 }
 
 /// The rank has left RUNNING: stop its clocks, pass its core on, wait for its own turn.
-fn leave_and_wait(node: &NodeSegment, me: u32, on_core: bool) {
+fn leave_and_wait(node: &NodeSegment, me: u32, on_core: bool, idle: &mut Idle<'_>) {
     let rank = node.rank(me);
-    let left = node.now();
     let mut passed = false;
-    if on_core {
-        settle(node, me);
-        passed = release_core(node, me);
-    }
+    let left = if on_core {
+        let left = settle(node, me);
+        passed = release_core(node, me, idle);
+        left
+    } else {
+        node.now()
+    };
     await_permit(node, me, passed);
     let now = node.now();
     let ready_at = rank.ready_at.load(RELAXED).clamp(left, now.max(left));
@@ -282,7 +345,7 @@ fn leave_and_wait(node: &NodeSegment, me: u32, on_core: bool) {
 }
 
 /// Pass the core to the next READY rank (which may be this one), or leave it idle. True if another rank got it.
-fn release_core(node: &NodeSegment, me: u32) -> bool {
+fn release_core(node: &NodeSegment, me: u32, idle: &mut Idle<'_>) -> bool {
     let core = node.core_of(me);
     let descriptor = node.core(core);
     let holder = &descriptor.holder;
@@ -300,31 +363,35 @@ fn release_core(node: &NodeSegment, me: u32) -> bool {
     }
     descriptor.spinner.store(me, SEQ);
     holder.store(SPINNING, SEQ);
-    spin(node, me, core);
+    spin(node, me, core, idle);
     holder.load(RELAXED) != IDLE
 }
 
-/// Idle core, this rank was the last to leave: watch the run queue for a bounded time.
-fn spin(node: &NodeSegment, me: u32, core: u32) {
+/// Idle core, this rank was the last to leave: watch its own wait, the run queue and the core's mail for a bounded time.
+fn spin(node: &NodeSegment, me: u32, core: u32, idle: &mut Idle<'_>) {
     let descriptor = node.core(core);
-    let set = node.ready(core);
+    let (set, mail) = (node.ready(core), node.mail(core));
     let until = node.now() + node.header().spin_ticks;
+    let mut turns = 0u32;
     loop {
+        idle.look(node, me, mail);
         if !run_queue::is_empty(set) {
             break;
         }
-        for _ in 0..8 {
-            spin_loop();
-        }
-        if node.now() >= until {
-            break;
-        }
-        if descriptor.holder.load(SEQ) != SPINNING {
-            return;
+        spin_loop();
+        turns += 1;
+        if turns.is_multiple_of(16) {
+            if node.now() >= until {
+                break;
+            }
+            if descriptor.holder.load(SEQ) != SPINNING {
+                return;
+            }
         }
     }
     // The core is still ours to give away unless the daemon declared us dead.
     if descriptor.spinner.load(SEQ) == me && descriptor.holder.compare_exchange(SPINNING, CLAIMED, SEQ, SEQ).is_ok() {
+        idle.look(node, me, mail); // SYNC H: what was left to us just before
         dispatch(node, core);
     }
 }
@@ -392,7 +459,8 @@ fn resume_at(node: &NodeSegment, me: u32, now: u64) {
 
 /// Count the rank out of its core; listings 2 and 3, on suspend: advance R, and C if the rank is in a metered section.
 /// Called by whoever won the rank's way out of RUNNING, before the core is passed on.
-fn settle(node: &NodeSegment, rank: u32) {
+/// Returns the time.
+fn settle(node: &NodeSegment, rank: u32) -> u64 {
     let descriptor = node.rank(rank);
     let core = node.core(node.core_of(rank));
     core.running.fetch_sub(1, SEQ);
@@ -405,10 +473,12 @@ fn settle(node: &NodeSegment, rank: u32) {
         add(&core.ptime, now.saturating_sub(m));
     }
     core.released_at.store(now, RELAXED);
+    descriptor.t.store(now, RELAXED);
+    now
 }
 
 /// Add to a counter with one writer at a time.
 #[inline]
-fn add(counter: &crate::mem::sync::AtomicU64, amount: u64) {
+fn add(counter: &AtomicU64, amount: u64) {
     counter.store(counter.load(RELAXED) + amount, RELAXED);
 }

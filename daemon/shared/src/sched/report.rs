@@ -24,14 +24,20 @@ pub fn core_report(node: &NodeSegment, core: u32) -> CoreReport {
     }
 }
 
-/// A rank's line; `face`, `rss_bytes` and `warn` are the daemon's to fill.
+/// A rank's line; `face`, `unexpected`, `rss_bytes` and `warn` are the daemon's to fill.
 pub fn rank_report(node: &NodeSegment, rank: u32) -> RankReport {
     let descriptor = node.rank(rank);
     let seconds = |ticks: u64| node.seconds(ticks);
     let state = node.state(rank);
     let mut rtime = descriptor.r.load(Relaxed);
-    if state == RunState::Running {
-        rtime += node.now().saturating_sub(descriptor.t.load(Relaxed));
+    let (mut wait, mut ready) = (descriptor.wait_ticks.load(Relaxed), descriptor.ready_ticks.load(Relaxed));
+    // The stretch that it is in right now.
+    let since = |start: u64| node.now().saturating_sub(start);
+    match state {
+        RunState::Running => rtime += since(descriptor.t.load(Relaxed)),
+        RunState::Suspended | RunState::Tended => wait += since(descriptor.t.load(Relaxed)),
+        RunState::Ready => ready += since(descriptor.ready_at.load(Relaxed)),
+        _ => {}
     }
     RankReport {
         rank,
@@ -41,16 +47,20 @@ pub fn rank_report(node: &NodeSegment, rank: u32) -> RankReport {
         waiting_on: waiting_on(node, rank, state),
         switches: descriptor.switches.load(Relaxed),
         rtime_s: seconds(rtime),
-        ready_s: seconds(descriptor.ready_ticks.load(Relaxed)),
-        wait_s: seconds(descriptor.wait_ticks.load(Relaxed)),
+        ready_s: seconds(ready),
+        wait_s: seconds(wait),
         away_s: seconds(descriptor.away_ticks.load(Relaxed)),
         sent_messages: descriptor.sent_messages.load(Relaxed),
         sent_bytes: descriptor.sent_bytes.load(Relaxed),
         received_messages: descriptor.received_messages.load(Relaxed),
         received_bytes: descriptor.received_bytes.load(Relaxed),
-        unexpected: descriptor.unexpected.load(Relaxed),
         ..RankReport::default()
     }
+}
+
+/// Single copies that the kernel has refused this rank.
+pub fn copies_refused(node: &NodeSegment, rank: u32) -> u64 {
+    node.rank(rank).copies_refused.load(Relaxed)
 }
 
 /// What a rank may be waiting in, by code (`RankDescriptor::call`).
