@@ -46,6 +46,17 @@ impl Default for JobConfig {
     }
 }
 
+impl JobConfig {
+    /// Could a segment be made from this? Bounds that keep all sizes computed from it far from overflow.
+    fn is_possible(&self) -> bool {
+        const MOST: u32 = 1 << 24;
+        let counts = [self.ranks, self.inbox_cells, self.slots, self.unexpected, self.cells];
+        counts.iter().all(|count| (1..=MOST).contains(count))
+            && self.inbox_cells.is_power_of_two()
+            && self.slab_bytes <= 1 << 32
+    }
+}
+
 #[repr(C)]
 struct JobHeader {
     config: JobConfigWords,
@@ -208,11 +219,15 @@ impl JobSegment {
             unexpected_limit: words.unexpected_limit,
             single_copy: words.single_copy,
         };
+        let found = segment.bytes() as u64;
+        if !config.is_possible() {
+            return Err(SegmentError::Size { expected: 0, found });
+        }
         let areas = Areas::of(&config);
         let ranks_at = 4096 + cells_bytes(&config);
         let expected = ranks_at + areas.stride * u64::from(config.ranks);
-        if segment.bytes() as u64 != expected || !config.inbox_cells.is_power_of_two() {
-            return Err(SegmentError::Size { expected, found: segment.bytes() as u64 });
+        if found != expected {
+            return Err(SegmentError::Size { expected, found });
         }
         Ok(Self::view(config, areas, ranks_at, segment))
     }

@@ -149,6 +149,8 @@ const LAYOUT: u64 = layout_hash(&[
 ]);
 const HEADER_AT: u64 = size_of::<Head>() as u64;
 const CORES_AT: u64 = 4096;
+/// Most ranks or cores of a node: keeps all sizes computed from a header far from overflow.
+const MOST: u32 = 1 << 24;
 
 /// A mapped node segment.
 pub struct NodeSegment {
@@ -183,9 +185,14 @@ impl NodeSegment {
         let segment = Segment::map("node", LAYOUT, fd)?;
         // SAFETY: a mapping is at least a page; the header was written before the descriptor was sent. Read once.
         let header = unsafe { segment.at(HEADER_AT, size_of::<NodeHeader>()).cast::<NodeHeader>().read() };
+        let found = segment.bytes() as u64;
+        let counts = [header.cores, header.ranks];
+        if !counts.iter().all(|n| (1..=MOST).contains(n)) || header.ready_words != header.ranks.div_ceil(64) {
+            return Err(SegmentError::Size { expected: 0, found });
+        }
         let expected = Self::bytes_for(&header);
-        if segment.bytes() as u64 != expected {
-            return Err(SegmentError::Size { expected, found: segment.bytes() as u64 });
+        if found != expected {
+            return Err(SegmentError::Size { expected, found });
         }
         Ok(Self::view(segment, header))
     }
