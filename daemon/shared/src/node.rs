@@ -152,6 +152,11 @@ const CORES_AT: u64 = 4096;
 /// Most ranks or cores of a node: keeps all sizes computed from a header far from overflow.
 const MOST: u32 = 1 << 24;
 
+/// Words of a set of ranks: whole cache lines.
+fn ready_words(ranks: u32) -> u32 {
+    ranks.div_ceil(512) * 8
+}
+
 /// A mapped node segment.
 pub struct NodeSegment {
     header: NodeHeader,
@@ -187,7 +192,7 @@ impl NodeSegment {
         let header = unsafe { segment.at(HEADER_AT, size_of::<NodeHeader>()).cast::<NodeHeader>().read() };
         let found = segment.bytes() as u64;
         let counts = [header.cores, header.ranks];
-        if !counts.iter().all(|n| (1..=MOST).contains(n)) || header.ready_words != header.ranks.div_ceil(64) {
+        if !counts.iter().all(|n| (1..=MOST).contains(n)) || header.ready_words != ready_words(header.ranks) {
             return Err(SegmentError::Size { expected: 0, found });
         }
         let expected = Self::bytes_for(&header);
@@ -210,8 +215,7 @@ impl NodeSegment {
             ticks_per_second: scale.ticks_per_second,
             spin_ticks: (60e-6 * scale.ticks_per_second) as u64,
             warm_yields: 2,
-            // A cache line for each set.
-            ready_words: config.ranks.div_ceil(512) * 8,
+            ready_words: ready_words(config.ranks),
             started_at: if cfg!(feature = "model") { 0 } else { scale.now() },
         }
     }
