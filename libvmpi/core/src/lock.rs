@@ -2,26 +2,83 @@
 //!
 //! Without MPI_THREAD_MULTIPLE the lock is nothing. With it, one thread at a time is inside MPI; a thread that must
 //! wait lets others in. The rank as a whole is suspended by one of the waiting threads, only while no thread is inside
-//! and all waiting ones have seen the last change; a thread that enters then makes the rank READY again and
-//! waits until it runs.
+//! or on its way in and all waiting ones have seen the last change; a thread that wants in then makes the rank READY
+//! again and waits until it runs. A thread that has let others pass several times goes first.
 
-use crate::process;
+use crate::process::{self, endpoint};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex};
+use std::sync::{Condvar, Mutex, MutexGuard};
 use vmpi_shared::sched;
 
 static THREADED: AtomicBool = AtomicBool::new(false);
-static STATE: Mutex<State> = Mutex::new(State { held: false, suspended: false, waiters: Vec::new() });
+static STATE: Mutex<State> = Mutex::new(State::new());
 static CHANGED: Condvar = Condvar::new();
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 
+/// So many threads may enter before one that is waiting for its turn.
+const MAX_BARGES: u32 = 8;
+
 struct State {
+    /// A thread is inside.
     held: bool,
     /// A thread has the rank suspended.
     suspended: bool,
+    /// Threads that want in.
+    entering: u32,
+    /// Threads that came in before those, since one of those last did.
+    barged: u32,
+    /// Threads asleep on `CHANGED`.
+    sleeping: u32,
     /// Waiting threads and the number of changes that each has seen.
     waiters: Vec<(i32, u64)>,
+}
+
+impl State {
+    const fn new() -> State {
+        State { held: false, suspended: false, entering: 0, barged: 0, sleeping: 0, waiters: Vec::new() }
+    }
+
+    fn is_free(&self) -> bool {
+        !self.held && !self.suspended
+    }
+}
+
+fn sleep(mut state: MutexGuard<'static, State>) -> MutexGuard<'static, State> {
+    state.sleeping += 1;
+    state = CHANGED.wait(state).unwrap();
+    state.sleeping -= 1;
+    state
+}
+
+/// Something that a sleeping thread may wait for is different now.
+fn notify(state: &State) {
+    if state.sleeping > 0 {
+        CHANGED.notify_all();
+    }
+}
+
+/// Become the thread inside.
+fn come_in(mut state: MutexGuard<'static, State>) -> MutexGuard<'static, State> {
+    if state.is_free() && (state.entering == 0 || state.barged < MAX_BARGES) {
+        state.barged += u32::from(state.entering > 0);
+    } else {
+        state.entering += 1;
+        loop {
+            if state.suspended {
+                // The suspender, once resumed, says so without needing the entry lock.
+                sched::wake(process::node(), process::endpoint_rank());
+            }
+            state = sleep(state);
+            if state.is_free() {
+                break;
+            }
+        }
+        state.entering -= 1;
+        state.barged = 0;
+    }
+    state.held = true;
+    state
 }
 
 thread_local! {
@@ -64,19 +121,7 @@ pub(crate) fn is_threaded() -> bool {
 #[cold]
 fn enter_threaded() {
     if DEPTH.get() == 0 {
-        let mut state = STATE.lock().unwrap();
-        loop {
-            if state.held {
-                state = CHANGED.wait(state).unwrap();
-            } else if state.suspended {
-                // The suspender, once resumed, clears `suspended` without needing the entry lock.
-                sched::wake(process::node(), process::endpoint_rank());
-                state = CHANGED.wait(state).unwrap();
-            } else {
-                break;
-            }
-        }
-        state.held = true;
+        drop(come_in(STATE.lock().unwrap()));
     }
     DEPTH.set(DEPTH.get() + 1);
 }
@@ -85,17 +130,25 @@ fn enter_threaded() {
 fn leave_threaded() {
     DEPTH.set(DEPTH.get() - 1);
     if DEPTH.get() == 0 {
-        STATE.lock().unwrap().held = false;
-        CHANGED.notify_all();
+        let mut state = STATE.lock().unwrap();
+        state.held = false;
+        notify(&state);
     }
 }
 
 /// Changes so far: a waiting thread reads this before it looks whether its wait is over.
 pub(crate) fn changes() -> u64 {
-    CHANGES.load(Ordering::Relaxed)
+    if !is_threaded() {
+        return 0;
+    }
+    let endpoint = endpoint();
+    // What deliverers and other threads of this rank did to its queues counts wherever it was taken in.
+    let events = endpoint.job.inbox(endpoint.me).ends.events.load(Ordering::Relaxed);
+    CHANGES.load(Ordering::Relaxed).wrapping_add(events)
 }
 
-/// Something has completed or arrived: every waiting thread must look again before the rank may be suspended.
+/// Something has ended that the queues do not know of: every waiting thread must look again before the rank may be
+/// suspended.
 pub(crate) fn note_change() {
     if is_threaded() {
         CHANGES.fetch_add(1, Ordering::Relaxed);
@@ -113,26 +166,23 @@ pub(crate) fn wait_outside(seen: u64, suspend: impl FnOnce()) {
     let mut state = STATE.lock().unwrap();
     state.held = false;
     state.waiters.push((me, seen));
-    CHANGED.notify_all();
+    notify(&state);
     while changes() == seen {
-        if !state.held && !state.suspended && state.waiters.iter().all(|(_, s)| *s == seen) {
+        if state.is_free() && state.entering == 0 && state.waiters.iter().all(|(_, s)| *s == seen) {
             state.suspended = true;
             drop(state);
             suspend();
             state = STATE.lock().unwrap();
             state.suspended = false;
             note_change();
-            CHANGED.notify_all();
+            notify(&state);
             break;
         }
-        state = CHANGED.wait(state).unwrap();
+        state = sleep(state);
     }
-    // Come back in. Registered as one that has not seen the last change, this thread keeps others from suspending.
-    while state.held || state.suspended {
-        state = CHANGED.wait(state).unwrap();
-    }
+    // Registered as one that has not seen the last change, this thread keeps others from suspending.
+    state = come_in(state);
     state.waiters.retain(|(thread, _)| *thread != me);
-    state.held = true;
     drop(state);
     DEPTH.set(depth);
 }

@@ -217,9 +217,7 @@ fn set_flag(slots: &[Slot], flag: u32) {
 /// Take in what has arrived and go on with every collective under way. Returns the change counter to wait from.
 #[inline]
 pub fn progress() -> u64 {
-    if endpoint().progress() {
-        lock::note_change();
-    }
+    endpoint().progress();
     if COLLECTIVES.with(|list| !list.is_empty()) {
         advance_all();
     }

@@ -20,7 +20,10 @@ pub struct Ends {
     pub space_wanted: AtomicU32,
     /// Unexpected messages that the rank holds; the consumer. A hint for senders, who then wait until they are matched.
     pub unexpected: AtomicU32,
-    reserved2: [u64; 6],
+    /// Completions, unexpected messages and wake-ups so far; the consumer. Threads of the rank tell by it that they must
+    /// look again.
+    pub events: AtomicU64,
+    reserved2: [u64; 5],
 }
 
 /// One cell.
@@ -101,6 +104,12 @@ impl Inbox<'_> {
         let tail = self.ends.tail.load(Ordering::SeqCst);
         let (cell, lap) = self.place(tail);
         cell.turn.load(Ordering::SeqCst) == 2 * lap + 1
+    }
+
+    /// Note that something has happened that a thread of the rank may wait for. Only the owner of the queues calls this.
+    #[inline]
+    pub fn count_event(&self) {
+        self.ends.events.store(self.ends.events.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
     /// Is there room for one more? A hint.

@@ -13,6 +13,9 @@ use crate::mem::sync::Ordering;
 /// Number of bins (a power of two).
 pub const BINS: usize = 256;
 
+/// What each blocking probe of several threads adds to `QueueHead::probe_active`.
+pub const PROBE_ANY: u32 = 2;
+
 /// First and last of a list; index + 1, 0 for none.
 #[repr(C)]
 #[derive(Copy, Clone, Default)]
@@ -52,7 +55,7 @@ pub struct QueueHead {
     pub service: List,
     /// Next posting order.
     pub order: u64,
-    /// A blocking probe waits for this.
+    /// A blocking probe waits for the message described here; from `PROBE_ANY` on, several may, for any.
     pub probe_active: u32,
     pub probe_context: u32,
     pub probe_source: i32,
@@ -290,6 +293,7 @@ impl Queues<'_> {
             }
             kind::WAKE => {
                 self.head.wake = 1;
+                self.inbox.count_event();
                 true
             }
             _ => true, // not one of ours: scribbled; drop it
@@ -404,6 +408,7 @@ impl Queues<'_> {
 
     /// Account for a completion.
     fn completed(&mut self, index: u32) {
+        self.inbox.count_event();
         let flags = self.slots[index as usize].flags;
         if flags & FLAG_AWAITED != 0 {
             self.head.wait_count = self.head.wait_count.saturating_sub(1);
@@ -515,12 +520,12 @@ impl Queues<'_> {
         self.head.unexpected_count += 1;
         self.inbox.ends.unexpected.store(self.head.unexpected_count, Ordering::Relaxed);
         let head = &mut *self.head;
-        if head.probe_active != 0
-            && head.probe_context == envelope.context
-            && accepts(head.probe_source, head.probe_tag, envelope.source, envelope.tag)
-        {
+        let probed = head.probe_context == envelope.context
+            && accepts(head.probe_source, head.probe_tag, envelope.source, envelope.tag);
+        if head.probe_active >= PROBE_ANY || (head.probe_active != 0 && probed) {
             head.wake = 1;
         }
+        self.inbox.count_event();
         true
     }
 

@@ -7,6 +7,7 @@ use crate::datatype::Type;
 use crate::errors::{Class, Error, Result, fail};
 use crate::giant::Giant;
 use crate::handle::Message;
+use crate::lock;
 use crate::process::endpoint;
 use crate::request;
 use crate::status::Status;
@@ -14,6 +15,7 @@ use crate::table::Table;
 use std::ffi::c_void;
 use std::rc::Rc;
 use vmpi_shared::matching::envelope::Envelope;
+use vmpi_shared::matching::queues::PROBE_ANY;
 
 static MESSAGES: Giant<Table<Message, Envelope>> = Giant::new(Table::new());
 
@@ -59,6 +61,7 @@ pub fn probe(comm: &Communicator, source: i32, tag: i32) -> Result<Status> {
 }
 
 fn wait_for(comm: &Communicator, source: i32, tag: i32) -> u32 {
+    let weight = if lock::is_threaded() { PROBE_ANY } else { 1 };
     loop {
         let seen = request::progress();
         if let Some(index) = find(comm, source, tag) {
@@ -66,13 +69,14 @@ fn wait_for(comm: &Communicator, source: i32, tag: i32) -> u32 {
         }
         {
             let head = endpoint().queues().head;
-            head.probe_active = 1;
+            // Of several threads each may wait for another message: then any one wakes them.
+            head.probe_active += weight;
             head.probe_context = comm.context;
             head.probe_source = source;
             head.probe_tag = tag;
         }
         request::block(seen, request::CALL_PROBE, source, tag);
-        endpoint().queues().head.probe_active = 0;
+        endpoint().queues().head.probe_active -= weight;
     }
 }
 
