@@ -13,7 +13,8 @@ use vmpi_shared::mem::slab::{CLASS_BYTES, class_of};
 use vmpi_shared::node::{NodeConfig, NodeSegment};
 
 fn job(ranks: u32, slab_bytes: u64) -> JobSegment {
-    let small = JobConfig { ranks, inbox_cells: 4, slots: 4, unexpected: 4, slab_bytes, cells: 1, ..JobConfig::default() };
+    let small =
+        JobConfig { ranks, inbox_cells: 4, slots: 4, unexpected: 4, slab_bytes, cells: 1, ..JobConfig::default() };
     JobSegment::create(&small).unwrap()
 }
 

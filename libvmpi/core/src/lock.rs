@@ -12,7 +12,7 @@ use std::sync::{Condvar, Mutex};
 use vmpi_shared::sched;
 
 static THREADED: AtomicBool = AtomicBool::new(false);
-static STATE: Mutex<State> = Mutex::new(State { held: false, suspended: false, waiters: Vec::new() });
+static STATE: Mutex<State> = Mutex::new(State { held: false, suspended: false, entering: 0, waiters: Vec::new() });
 static CHANGED: Condvar = Condvar::new();
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 
@@ -20,6 +20,8 @@ struct State {
     held: bool,
     /// A thread has the rank suspended.
     suspended: bool,
+    /// Threads that want in: the rank is not suspended (again) before they have been.
+    entering: u32,
     /// Waiting threads and the number of changes that each has seen.
     waiters: Vec<(i32, u64)>,
 }
@@ -65,6 +67,7 @@ pub(crate) fn is_threaded() -> bool {
 fn enter_threaded() {
     if DEPTH.get() == 0 {
         let mut state = STATE.lock().unwrap();
+        state.entering += 1;
         loop {
             if state.held {
                 state = CHANGED.wait(state).unwrap();
@@ -76,6 +79,7 @@ fn enter_threaded() {
                 break;
             }
         }
+        state.entering -= 1;
         state.held = true;
     }
     DEPTH.set(DEPTH.get() + 1);
@@ -115,7 +119,7 @@ pub(crate) fn wait_outside(seen: u64, suspend: impl FnOnce()) {
     state.waiters.push((me, seen));
     CHANGED.notify_all();
     while changes() == seen {
-        if !state.held && !state.suspended && state.waiters.iter().all(|(_, s)| *s == seen) {
+        if !state.held && !state.suspended && state.entering == 0 && state.waiters.iter().all(|(_, s)| *s == seen) {
             state.suspended = true;
             drop(state);
             suspend();
