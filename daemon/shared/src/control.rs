@@ -161,41 +161,91 @@ pub struct RankEnd {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
 pub enum Request {
-    Hello { version: String, protocol: u32 },
+    Hello {
+        version: String,
+        protocol: u32,
+    },
     /// A launcher submits a job; `Fds` frames follow until `spec.fds` descriptors have arrived.
-    Submit { spec: Box<JobSpec> },
-    Fds { count: u32 },
+    Submit {
+        spec: Box<JobSpec>,
+    },
+    Fds {
+        count: u32,
+    },
     /// The launcher ends its job: `signal` to all ranks (TERM first, KILL after `grace_ms`).
-    Cancel { reason: String, code: i32, signal: i32, grace_ms: u64 },
+    Cancel {
+        reason: String,
+        code: i32,
+        signal: i32,
+        grace_ms: u64,
+    },
     /// The launcher passes a signal on to all ranks (USR1, TSTP, CONT ...).
-    Forward { signal: i32 },
+    Forward {
+        signal: i32,
+    },
     /// A rank in MPI_Init. Answer: `Attached` with two descriptors (node segment, job segment).
-    Attach { job: u32, rank: u32, key: String, face: String },
+    Attach {
+        job: u32,
+        rank: u32,
+        key: String,
+        face: String,
+    },
     /// A rank has returned from MPI_Finalize.
     Finalized,
     /// A rank ends the job. No answer: the rank is killed.
-    Abort { code: i32, reason: String },
+    Abort {
+        code: i32,
+        reason: String,
+    },
     /// Tools.
     Jobs,
-    Show { job: u32 },
+    Show {
+        job: u32,
+    },
     Shutdown,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
 pub enum Reply {
-    Hello { version: String, protocol: u32, pid: i32 },
+    Hello {
+        version: String,
+        protocol: u32,
+        pid: i32,
+    },
     /// Nothing was done; `code` is the exit code that fits (2, 125, 126, 127).
-    Refused { reason: String, code: i32 },
-    Submitted { job: u32 },
+    Refused {
+        reason: String,
+        code: i32,
+    },
+    Submitted {
+        job: u32,
+    },
     /// All ranks have been spawned.
-    Started { pids: Vec<i32> },
-    Ended { rank: RankEnd },
+    Started {
+        pids: Vec<i32>,
+    },
+    Ended {
+        rank: RankEnd,
+    },
     /// The job is over and every process of it is gone.
-    Finished { cause: Cause, code: i32, report: Box<JobReport> },
-    Attached { job: u32, rank: u32, ranks: u32, appnum: u32 },
-    Jobs { jobs: Vec<JobReport> },
-    Show { job: Box<JobReport> },
+    Finished {
+        cause: Cause,
+        code: i32,
+        report: Box<JobReport>,
+    },
+    Attached {
+        job: u32,
+        rank: u32,
+        ranks: u32,
+        appnum: u32,
+    },
+    Jobs {
+        jobs: Vec<JobReport>,
+    },
+    Show {
+        job: Box<JobReport>,
+    },
     ShuttingDown,
 }
 
@@ -281,7 +331,8 @@ impl Connection {
         let rights = [ControlMessage::ScmRights(fds)];
         let control: &[ControlMessage] = if fds.is_empty() { &[] } else { &rights };
         let sent = loop {
-            match sendmsg::<()>(self.stream.as_raw_fd(), &[IoSlice::new(&frame)], control, MsgFlags::MSG_NOSIGNAL, None) {
+            match sendmsg::<()>(self.stream.as_raw_fd(), &[IoSlice::new(&frame)], control, MsgFlags::MSG_NOSIGNAL, None)
+            {
                 Ok(n) => break n,
                 Err(nix::errno::Errno::EINTR) => continue,
                 Err(e) => return Err(e.into()),
@@ -316,16 +367,12 @@ impl Connection {
         let mut space = nix::cmsg_space!([RawFd; MAX_FDS]);
         loop {
             let mut iov = [IoSliceMut::new(buf)];
-            let message = match recvmsg::<()>(
-                self.stream.as_raw_fd(),
-                &mut iov,
-                Some(&mut space),
-                MsgFlags::MSG_CMSG_CLOEXEC,
-            ) {
-                Ok(message) => message,
-                Err(nix::errno::Errno::EINTR) => continue,
-                Err(e) => return Err(e.into()),
-            };
+            let message =
+                match recvmsg::<()>(self.stream.as_raw_fd(), &mut iov, Some(&mut space), MsgFlags::MSG_CMSG_CLOEXEC) {
+                    Ok(message) => message,
+                    Err(nix::errno::Errno::EINTR) => continue,
+                    Err(e) => return Err(e.into()),
+                };
             for control in message.cmsgs()? {
                 if let ControlMessageOwned::ScmRights(fds) = control {
                     // SAFETY: the kernel has just given these descriptors to this process; nobody else owns them.

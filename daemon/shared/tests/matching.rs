@@ -22,8 +22,15 @@ type Key = (u32, i32, i32);
 #[derive(Debug, Clone)]
 enum Step {
     /// `awaited` and `wake` are the slot's flags.
-    Post { key: Key, awaited: bool, wake: bool },
-    Arrive { key: Key, sync: bool },
+    Post {
+        key: Key,
+        awaited: bool,
+        wake: bool,
+    },
+    Arrive {
+        key: Key,
+        sync: bool,
+    },
     Probe(Key),
     /// MPI_Mprobe and MPI_Mrecv.
     Take(Key),
@@ -139,7 +146,8 @@ impl Naive {
 
     fn drain(&mut self) -> Verdict {
         while let Some(message) = self.inbox.front().cloned() {
-            let taker = self.receives.iter().position(|(_, key, _, fate)| *fate == Receive::Posted && fits(*key, message.key));
+            let taker =
+                self.receives.iter().position(|(_, key, _, fate)| *fate == Receive::Posted && fits(*key, message.key));
             match taker {
                 Some(at) => self.give(at, &message),
                 None if self.unexpected.len() == UNEXPECTED as usize => {
@@ -278,7 +286,8 @@ fn run(steps: Vec<Step>) {
                 }
             }
             Step::Reap(which) => {
-                let over: Vec<_> = (0..naive.receives.len()).filter(|at| naive.receives[*at].3 != Receive::Posted).collect();
+                let over: Vec<_> =
+                    (0..naive.receives.len()).filter(|at| naive.receives[*at].3 != Receive::Posted).collect();
                 if !over.is_empty() {
                     let (slot, ..) = naive.receives.remove(over[which.index(over.len())]);
                     assert!(queues.is_over(slot));

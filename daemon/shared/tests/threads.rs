@@ -42,7 +42,8 @@ impl Drop for Deadline {
 }
 
 fn job(ranks: u32, inbox_cells: u32) -> JobSegment {
-    let small = JobConfig { ranks, inbox_cells, slots: 16, unexpected: 64, slab_bytes: 4096, cells: 1, ..JobConfig::default() };
+    let small =
+        JobConfig { ranks, inbox_cells, slots: 16, unexpected: 64, slab_bytes: 4096, cells: 1, ..JobConfig::default() };
     JobSegment::create(&small).unwrap()
 }
 

@@ -257,4 +257,3 @@ pub const BOTTOM: usize = 0;
 pub const IN_PLACE: usize = 1;
 pub const BUFFER_AUTOMATIC: usize = 2;
 pub const DISPLACEMENT_CURRENT: i64 = -1;
-

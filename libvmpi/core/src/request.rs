@@ -52,7 +52,10 @@ enum Active {
     Collective(Box<dyn Progress>),
     /// A collective that has ended.
     Ended(Result<Status>),
-    Generalized { request: Rc<Generalized>, complete: bool },
+    Generalized {
+        request: Rc<Generalized>,
+        complete: bool,
+    },
 }
 
 enum Kind {
@@ -76,7 +79,10 @@ static COLLECTIVES: Giant<Vec<Request>> = Giant::new(Vec::new());
 static ORPHANS: Giant<Vec<Request>> = Giant::new(Vec::new());
 
 fn unknown(request: Request) -> Error {
-    Error::new(Class::Request, format!("{:#x} is not a request of this process (completed, freed, or never one)", request.0))
+    Error::new(
+        Class::Request,
+        format!("{:#x} is not a request of this process (completed, freed, or never one)", request.0),
+    )
 }
 
 fn insert_entry(kind: Kind, active: Active, receive: bool) -> Request {
@@ -537,9 +543,9 @@ pub fn cancel(request: Request) -> Result<()> {
         Some(Entry { active: Active::Generalized { request, complete }, .. }) => {
             Ok(What::Generalized(request.clone(), *complete))
         }
-        Some(Entry { active: Active::Collective(_) | Active::Ended(_), kind: Kind::PersistentCollective(_), .. }) => {
-            fail(Class::Request, "a collective operation cannot be cancelled")
-        }
+        Some(Entry {
+            active: Active::Collective(_) | Active::Ended(_), kind: Kind::PersistentCollective(_), ..
+        }) => fail(Class::Request, "a collective operation cannot be cancelled"),
         Some(Entry { active: Active::Collective(_), .. }) => {
             fail(Class::Request, "a collective operation cannot be cancelled")
         }

@@ -74,12 +74,8 @@ impl Inbox<'_> {
             let (cell, lap) = self.place(position);
             let turn = cell.turn.load(Ordering::Acquire); // SYNC C: with pop's release
             if turn == 2 * lap {
-                match self.ends.head.compare_exchange_weak(
-                    position,
-                    position + 1,
-                    Ordering::Relaxed,
-                    Ordering::Relaxed,
-                ) {
+                match self.ends.head.compare_exchange_weak(position, position + 1, Ordering::Relaxed, Ordering::Relaxed)
+                {
                     Ok(_) => {
                         // SAFETY: taking the position made this producer the cell's only user until `turn` changes.
                         envelope.copy_to(unsafe { &mut *cell.envelope.get() });

@@ -1,11 +1,11 @@
 //! Delivering a message, and matching for the rank that gets it if that rank is suspended.
 
 use super::envelope::Envelope;
+use super::envelope::{INLINE_BYTES, kind};
 use super::inbox::Full;
 use super::queues::{Outgoing, Queues, Verdict};
 use super::request::{self, state};
 use super::transfer::{FLAG_LAST_OF_WINDOW, RankMover, blocks_from, copy_blocks};
-use super::envelope::{INLINE_BYTES, kind};
 use crate::job::JobSegment;
 use crate::mem::slab::CLASS_BYTES;
 use crate::mem::sync::{Ordering, fence};
@@ -99,7 +99,14 @@ impl Endpoint {
         node.rank(self.me).call.store(6, Ordering::Relaxed);
         node.rank(self.me).peer.store(to as i32, Ordering::Relaxed);
         let over = || inbox.has_space() || mine.has_mail() || node.state(to) == RunState::Suspended;
-        baton::suspend_tending(node, self.me, Wait::Space, to, over, spinner(node, &self.job, self.me, &mut self.outgoing));
+        baton::suspend_tending(
+            node,
+            self.me,
+            Wait::Space,
+            to,
+            over,
+            spinner(node, &self.job, self.me, &mut self.outgoing),
+        );
     }
 
     /// Collective cell `cell` has changed: wake those of `members` that wait for it. The caller has fenced (SYNC A).
@@ -240,10 +247,7 @@ impl Endpoint {
             piece.len = if piece.addr == 0 { len.min(INLINE_BYTES as u64) } else { len };
             // SAFETY: the blocks are this rank's send buffer; the target has room for `piece.len` bytes.
             unsafe {
-                copy_blocks(
-                    &[Block { addr: target as u64, len: piece.len }],
-                    &blocks_from(&blocks, offset),
-                );
+                copy_blocks(&[Block { addr: target as u64, len: piece.len }], &blocks_from(&blocks, offset));
             }
             offset += piece.len;
             let last = last || piece.addr == 0;

@@ -143,9 +143,7 @@ impl Mover for RankMover<'_> {
             clip(&mut to, len);
             // SAFETY: the block lists are those that the two ranks published for this message; this process's end is
             // its own user buffer, which MPI's rules keep valid until the request completes.
-            unsafe {
-                if pull { read_from(sender, &to, &from) } else { vmpi_cma::write(receiver, &from, &to) }
-            }
+            unsafe { if pull { read_from(sender, &to, &from) } else { vmpi_cma::write(receiver, &from, &to) } }
         })();
         match copied {
             Ok(n) if n >= len => Transfer::Done,

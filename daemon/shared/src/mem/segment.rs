@@ -16,9 +16,13 @@ pub enum SegmentError {
     Create { bytes: u64, source: std::io::Error },
     #[error("cannot map a segment of {bytes} bytes: {errno}")]
     Map { bytes: u64, errno: nix::errno::Errno },
-    #[error("the descriptor is not a vmpi {expected} segment of this version (layout {found:#x}, expected {layout:#x})")]
+    #[error(
+        "the descriptor is not a vmpi {expected} segment of this version (layout {found:#x}, expected {layout:#x})"
+    )]
     Mismatch { expected: &'static str, found: u64, layout: u64 },
-    #[error("the segment is not sealed against resizing, or its size {found} is not the {expected} bytes its header tells")]
+    #[error(
+        "the segment is not sealed against resizing, or its size {found} is not the {expected} bytes its header tells"
+    )]
     Size { expected: u64, found: u64 },
 }
 
@@ -47,7 +51,10 @@ impl Segment {
     /// Make a zeroed segment of `bytes` (sparse: memory is used as it is touched).
     pub fn create(kind: &'static str, layout: u64, bytes: u64) -> Result<Segment, SegmentError> {
         let make = || -> Result<OwnedFd, memfd::Error> {
-            let file = memfd::MemfdOptions::default().close_on_exec(true).allow_sealing(true).create(format!("vmpi-{kind}"))?;
+            let file = memfd::MemfdOptions::default()
+                .close_on_exec(true)
+                .allow_sealing(true)
+                .create(format!("vmpi-{kind}"))?;
             file.as_file().set_len(bytes).map_err(memfd::Error::Create)?;
             file.add_seals(&[memfd::FileSeal::SealShrink, memfd::FileSeal::SealGrow, memfd::FileSeal::SealSeal])?;
             Ok(file.into_file().into())

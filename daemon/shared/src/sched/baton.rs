@@ -181,10 +181,7 @@ pub fn finish(node: &NodeSegment, me: u32) {
 pub fn try_tend(node: &NodeSegment, rank: u32) -> bool {
     let descriptor = node.rank(rank);
     descriptor.state.load(SEQ) == RunState::Suspended.word()
-        && descriptor
-            .state
-            .compare_exchange(RunState::Suspended.word(), RunState::Tended.word(), SEQ, SEQ)
-            .is_ok()
+        && descriptor.state.compare_exchange(RunState::Suspended.word(), RunState::Tended.word(), SEQ, SEQ).is_ok()
 }
 
 /// Give the queues of a TENDED rank back without waking it, unless somebody asked for that meanwhile: then it becomes
@@ -245,8 +242,8 @@ pub fn rank_died(node: &NodeSegment, rank: u32) {
     }
     run_queue::remove(node.ready(core), rank);
     let holder = &node.core(core).holder;
-    let spinning = node.core(core).spinner.load(SEQ) == rank
-        && holder.compare_exchange(SPINNING, CLAIMED, SEQ, SEQ).is_ok();
+    let spinning =
+        node.core(core).spinner.load(SEQ) == rank && holder.compare_exchange(SPINNING, CLAIMED, SEQ, SEQ).is_ok();
     if spinning || holder.compare_exchange(holder_word(rank), CLAIMED, SEQ, SEQ).is_ok() {
         // Nobody runs on a core that a dead rank held; it may have died before it counted itself out.
         node.core(core).running.store(0, SEQ);

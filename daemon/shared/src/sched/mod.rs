@@ -10,6 +10,8 @@ pub mod report;
 pub mod run_queue;
 mod run_state;
 
-pub use baton::{enter, finish, make_ready, rank_died, reacquire, suspend, suspend_tending, take_core, try_tend, wake, yield_core};
+pub use baton::{
+    enter, finish, make_ready, rank_died, reacquire, suspend, suspend_tending, take_core, try_tend, wake, yield_core,
+};
 pub use report::{copies_refused, core_report, rank_report};
 pub use run_state::{CLAIMED, IDLE, RunState, SPINNING, Wait, holder_rank, holder_word};

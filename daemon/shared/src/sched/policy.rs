@@ -2,8 +2,8 @@
 
 use super::run_queue;
 use crate::control;
-use crate::node::NodeSegment;
 use crate::mem::sync::Ordering;
+use crate::node::NodeSegment;
 
 /// A scheduling policy: a choice among the READY ranks of one core.
 pub trait Policy: Sync {

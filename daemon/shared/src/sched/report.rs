@@ -74,11 +74,9 @@ fn waiting_on(node: &NodeSegment, rank: u32, state: RunState) -> String {
     let call = CALLS.get(descriptor.call.load(Relaxed) as usize).copied().unwrap_or("?");
     let show = |value: i32| if value < 0 { "any".to_string() } else { value.to_string() };
     match call {
-        "receive" | "send" | "probe" => format!(
-            "{call} peer={} tag={}",
-            show(descriptor.peer.load(Relaxed)),
-            show(descriptor.tag.load(Relaxed))
-        ),
+        "receive" | "send" | "probe" => {
+            format!("{call} peer={} tag={}", show(descriptor.peer.load(Relaxed)), show(descriptor.tag.load(Relaxed)))
+        }
         call => call.to_string(),
     }
 }

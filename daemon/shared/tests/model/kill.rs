@@ -68,7 +68,8 @@ fn explore(placement: &'static [u32], spin_ticks: u64, seen: &'static Seen) {
             }
             if end.load(Ordering::SeqCst) == GONE {
                 let core = node.core(node.core_of(0));
-                let spins = core.holder.load(Ordering::SeqCst) == sched::SPINNING && core.spinner.load(Ordering::SeqCst) == 0;
+                let spins =
+                    core.holder.load(Ordering::SeqCst) == sched::SPINNING && core.spinner.load(Ordering::SeqCst) == 0;
                 let state = match node.state(0) {
                     RunState::Running => Some(0),
                     _ if spins => Some(3),

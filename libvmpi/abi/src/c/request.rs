@@ -493,9 +493,7 @@ pub unsafe fn grequest_start<A: Abi>(
 /// # Safety
 /// As the C function's contract.
 pub unsafe fn grequest_complete<A: Abi>(req: CRequest<A>) -> c_int {
-    entry::run::<A>("MPI_Grequest_complete", Target::Process, || {
-        request::complete_generalized(dec::<A, Request>(req))
-    })
+    entry::run::<A>("MPI_Grequest_complete", Target::Process, || request::complete_generalized(dec::<A, Request>(req)))
 }
 
 #[macro_export]

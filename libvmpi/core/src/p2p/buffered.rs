@@ -46,7 +46,10 @@ pub fn attach(addr: *mut c_void, bytes: u64) -> Result<()> {
 /// `Class::Buffer` if none is attached.
 pub fn detach_buffer() -> Result<(*mut c_void, u64)> {
     flush();
-    STATE.with(|state| state.attached.take()).map(|a| (a.addr, a.bytes)).ok_or_else(|| Error::new(Class::Buffer, "no buffer is attached"))
+    STATE
+        .with(|state| state.attached.take())
+        .map(|a| (a.addr, a.bytes))
+        .ok_or_else(|| Error::new(Class::Buffer, "no buffer is attached"))
 }
 
 /// Wait until all buffered messages have left.

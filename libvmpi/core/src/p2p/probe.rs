@@ -119,7 +119,10 @@ pub unsafe fn start_mrecv(message: Message, buf: *mut c_void, count: u64, ty: &R
     }
     let envelope = MESSAGES.with(|messages| messages.remove(message));
     let Some(envelope) = envelope else {
-        return Err(Error::new(Class::Request, "the message handle names no matched message (MPI_MESSAGE_NULL, or received before)"));
+        return Err(Error::new(
+            Class::Request,
+            "the message handle names no matched message (MPI_MESSAGE_NULL, or received before)",
+        ));
     };
     // SAFETY: passed on.
     unsafe { super::recv::start_matched(&envelope, buf, count, ty) }.map(Some)

@@ -98,13 +98,8 @@ pub fn poll(slot: Slot) -> Option<Result<Status>> {
         (Some(_), state::CANCELLED) => Ok(Status { cancelled: true, ..Status::EMPTY }),
         (Some((ty, count, buf)), _) => {
             let bytes = shared.len.min(shared.capacity);
-            let status = Status {
-                source: shared.matched_source,
-                tag: shared.matched_tag,
-                error: 0,
-                bytes,
-                cancelled: false,
-            };
+            let status =
+                Status { source: shared.matched_source, tag: shared.matched_tag, error: 0, bytes, cancelled: false };
             let (from, block, len) = (shared.from, shared.remote, shared.len);
             let arrived = what == state::ARRIVED;
             if arrived {
