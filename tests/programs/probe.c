@@ -58,6 +58,7 @@ int main(int argc, char **argv) {
         MPI_Wait(&r, &st);
         EQ(t_wrong(b, bytes, prev, 2), -1);
         MPI_Waitall(2, two, MPI_STATUSES_IGNORE);
+        MPI_Barrier(MPI_COMM_WORLD); /* in a long ring a neighbour could be a whole round ahead, with its next message */
         free(a);
         free(b);
     }

@@ -5,6 +5,8 @@ use vmpi_tests::case::Case;
 use vmpi_tests::compile::Mpi;
 use vmpi_tests::suite;
 
+const PIECES: &[(&str, &str)] = &[("VMPI_SINGLE_COPY", "0")];
+
 suite! {
     ring: Case { program: "ring.c", ranks: &[2, 6], args: &["100", "8"], ..Case::DEFAULT };
     ring_large: Case { program: "ring.c", ranks: &[2, 6], args: &["20", "300000"], ..Case::DEFAULT };
@@ -29,6 +31,18 @@ suite! {
     traffic_v1: Case { program: "traffic.c", ranks: &[2], v: 1, args: &["30", "11"], ..Case::DEFAULT };
     spin: Case { program: "spin.c", ranks: &[2, 4], flags: &["--quantum", "50"], one_running: false, ..Case::DEFAULT };
     threads: Case { program: "threads.c", ranks: &[2, 3], ..Case::DEFAULT };
+    threads_mixed: Case { program: "threads_mixed.c", ranks: &[2, 3], ..Case::DEFAULT };
+    pressure_flood: Case { program: "pressure.c", ranks: &[2], args: &["flood"], ..Case::DEFAULT };
+    pressure_isend: Case { program: "pressure.c", ranks: &[2], args: &["isend"], ..Case::DEFAULT };
+    pressure_many: Case { program: "pressure.c", ranks: &[6], args: &["many", "5000"], ..Case::DEFAULT };
+    pressure_all: Case { program: "pressure.c", ranks: &[4], args: &["all", "1000"], ..Case::DEFAULT };
+    pressure_large: Case { program: "pressure.c", ranks: &[2, 3], args: &["large"], ..Case::DEFAULT };
+    // Where the kernel refuses single copy: the same messages through the slab.
+    no_single_copy_large: Case { program: "pressure.c", ranks: &[2, 3], args: &["large"], env: PIECES, ..Case::DEFAULT };
+    no_single_copy_isend: Case { program: "pressure.c", ranks: &[2], args: &["isend"], env: PIECES, ..Case::DEFAULT };
+    no_single_copy_all: Case { program: "pressure.c", ranks: &[4], args: &["all", "3000"], env: PIECES, ..Case::DEFAULT };
+    no_single_copy_coll: Case { program: "coll.c", ranks: &[5], env: PIECES, ..Case::DEFAULT };
+    no_single_copy_types: Case { program: "types.c", ranks: &[3], env: PIECES, ..Case::DEFAULT };
     legacy_fortran: Case { program: "legacy.f", ranks: &[2, 6], ..Case::DEFAULT };
     use_mpi: Case { program: "usempi.f90", ranks: &[2, 6], ..Case::DEFAULT };
 }
