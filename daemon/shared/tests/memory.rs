@@ -109,7 +109,8 @@ proptest! {
             }
         }
         if let Ok(node) = NodeSegment::map(scribbled(node().fd(), &words)) {
-            (0..node.header().cores).for_each(|core| assert_eq!(node.ready_count(core), 0));
+            // Other counts may put the sets where other data lies: reading them is all that must go well.
+            (0..node.header().cores).for_each(|core| _ = std::hint::black_box(node.ready_count(core)));
             (0..node.header().ranks).for_each(|rank| assert!(node.core_of(rank) < node.header().cores));
         }
     }
