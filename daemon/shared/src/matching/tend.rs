@@ -8,7 +8,7 @@ use super::request::{self, state};
 use super::transfer::{FLAG_LAST_OF_WINDOW, RankMover, blocks_from, copy_blocks};
 use crate::job::JobSegment;
 use crate::mem::slab::CLASS_BYTES;
-use crate::mem::sync::{Ordering, fence};
+use crate::mem::sync::{Ordering, fence, yield_cpu};
 use crate::node::NodeSegment;
 use crate::sched::{self, RunState, Wait, baton};
 use vmpi_cma::Block;
@@ -99,7 +99,7 @@ impl Endpoint {
         node.rank(self.me).call.store(6, Ordering::Relaxed);
         node.rank(self.me).peer.store(to as i32, Ordering::Relaxed);
         let over = || inbox.has_space() || mine.has_mail() || node.state(to) == RunState::Suspended;
-        baton::suspend_tending(
+        let slept = baton::suspend_tending(
             node,
             self.me,
             Wait::Space,
@@ -107,6 +107,10 @@ impl Endpoint {
             over,
             spinner(node, &self.job, self.me, &mut self.outgoing),
         );
+        if !slept && !self.job.inbox(to).has_space() {
+            // Another sender has taken a cell and not filled it yet, so nobody can drain: it may need this CPU.
+            yield_cpu();
+        }
     }
 
     /// Collective cell `cell` has changed: wake those of `members` that wait for it. The caller has fenced (SYNC A).
