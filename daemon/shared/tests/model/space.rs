@@ -39,7 +39,6 @@ fn flood_from_another_core() {
 }
 
 #[test]
-#[ignore = "about one run in ten ends at shuttle's bound of steps: unfair schedule or livelock, not known yet"]
 fn flood_on_three_cores_with_spinning() {
     flood(&[0, 1, 2], 3);
 }
