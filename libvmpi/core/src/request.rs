@@ -69,7 +69,7 @@ struct Entry {
     active: Active,
     /// MPI_Request_free was called while it was under way.
     freed: bool,
-    /// Cancelled by MPI_Cancel where that could only be noted.
+    /// A receive, which MPI_Cancel can take back; a send has left.
     receive: bool,
 }
 
