@@ -8,6 +8,7 @@
 
 pub mod case;
 pub mod compile;
+pub mod installation;
 pub mod job;
 pub mod leftovers;
 pub mod oracle;

@@ -32,6 +32,12 @@ pub const FAMILIES: &[Family] = &[
         soname: "libmpich.so.12",
         thin: &["libmpi.so.12", "libmpichfort.so.12", "libmpifort.so.12"],
     },
+    Family {
+        directory: "standard",
+        file: "libvmpi_standard.so",
+        soname: "libmpi_abi.so.1",
+        thin: &["libmpi_abi.so.0", "libmpifort_abi.so.1", "libmpifort_abi.so.0"],
+    },
 ];
 
 /// Programs that belong beside each other.
