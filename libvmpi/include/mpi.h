@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #if defined(__cplusplus)
 extern "C" {
@@ -1524,55 +1525,70 @@ int MPI_T_source_get_info(int source_index, char *name, int *name_len, char *des
     *ordering, MPI_Count *ticks_per_second, MPI_Count *max_ticks, MPI_Info *info);
 int MPI_T_source_get_num(int *num_sources);
 int MPI_T_source_get_timestamp(int source_index, MPI_Count *timestamp);
-/* Handles and statuses in Fortran, for programs in both languages. */
-MPI_Fint MPI_Comm_c2f(MPI_Comm);
-MPI_Comm MPI_Comm_f2c(MPI_Fint);
-MPI_Fint MPI_Errhandler_c2f(MPI_Errhandler);
-MPI_Errhandler MPI_Errhandler_f2c(MPI_Fint);
-MPI_Fint MPI_File_c2f(MPI_File);
-MPI_File MPI_File_f2c(MPI_Fint);
-MPI_Fint MPI_Group_c2f(MPI_Group);
-MPI_Group MPI_Group_f2c(MPI_Fint);
-MPI_Fint MPI_Info_c2f(MPI_Info);
-MPI_Info MPI_Info_f2c(MPI_Fint);
-MPI_Fint MPI_Message_c2f(MPI_Message);
-MPI_Message MPI_Message_f2c(MPI_Fint);
-MPI_Fint MPI_Op_c2f(MPI_Op);
-MPI_Op MPI_Op_f2c(MPI_Fint);
-MPI_Fint MPI_Request_c2f(MPI_Request);
-MPI_Request MPI_Request_f2c(MPI_Fint);
-MPI_Fint MPI_Session_c2f(MPI_Session);
-MPI_Session MPI_Session_f2c(MPI_Fint);
-MPI_Fint MPI_Type_c2f(MPI_Datatype);
-MPI_Datatype MPI_Type_f2c(MPI_Fint);
-MPI_Fint MPI_Win_c2f(MPI_Win);
-MPI_Win MPI_Win_f2c(MPI_Fint);
-int MPI_Status_c2f(const MPI_Status *, MPI_Fint *);
-int MPI_Status_f2c(const MPI_Fint *, MPI_Status *);
-MPI_Fint PMPI_Comm_c2f(MPI_Comm);
-MPI_Comm PMPI_Comm_f2c(MPI_Fint);
-MPI_Fint PMPI_Errhandler_c2f(MPI_Errhandler);
-MPI_Errhandler PMPI_Errhandler_f2c(MPI_Fint);
-MPI_Fint PMPI_File_c2f(MPI_File);
-MPI_File PMPI_File_f2c(MPI_Fint);
-MPI_Fint PMPI_Group_c2f(MPI_Group);
-MPI_Group PMPI_Group_f2c(MPI_Fint);
-MPI_Fint PMPI_Info_c2f(MPI_Info);
-MPI_Info PMPI_Info_f2c(MPI_Fint);
-MPI_Fint PMPI_Message_c2f(MPI_Message);
-MPI_Message PMPI_Message_f2c(MPI_Fint);
-MPI_Fint PMPI_Op_c2f(MPI_Op);
-MPI_Op PMPI_Op_f2c(MPI_Fint);
-MPI_Fint PMPI_Request_c2f(MPI_Request);
-MPI_Request PMPI_Request_f2c(MPI_Fint);
-MPI_Fint PMPI_Session_c2f(MPI_Session);
-MPI_Session PMPI_Session_f2c(MPI_Fint);
-MPI_Fint PMPI_Type_c2f(MPI_Datatype);
-MPI_Datatype PMPI_Type_f2c(MPI_Fint);
-MPI_Fint PMPI_Win_c2f(MPI_Win);
-MPI_Win PMPI_Win_f2c(MPI_Fint);
-int PMPI_Status_c2f(const MPI_Status *, MPI_Fint *);
-int PMPI_Status_f2c(const MPI_Fint *, MPI_Status *);
+/* Handles and statuses in Fortran, for programs in both languages. The standard ABI has no symbols of these names, because the
+ * size of Fortran's INTEGER is the compiler's; so they are made of what it has. */
+#define MPI_Comm_c2f(handle) ((MPI_Fint)MPI_Comm_toint(handle))
+#define MPI_Comm_f2c(integer) MPI_Comm_fromint(integer)
+#define MPI_Errhandler_c2f(handle) ((MPI_Fint)MPI_Errhandler_toint(handle))
+#define MPI_Errhandler_f2c(integer) MPI_Errhandler_fromint(integer)
+#define MPI_File_c2f(handle) ((MPI_Fint)MPI_File_toint(handle))
+#define MPI_File_f2c(integer) MPI_File_fromint(integer)
+#define MPI_Group_c2f(handle) ((MPI_Fint)MPI_Group_toint(handle))
+#define MPI_Group_f2c(integer) MPI_Group_fromint(integer)
+#define MPI_Info_c2f(handle) ((MPI_Fint)MPI_Info_toint(handle))
+#define MPI_Info_f2c(integer) MPI_Info_fromint(integer)
+#define MPI_Message_c2f(handle) ((MPI_Fint)MPI_Message_toint(handle))
+#define MPI_Message_f2c(integer) MPI_Message_fromint(integer)
+#define MPI_Op_c2f(handle) ((MPI_Fint)MPI_Op_toint(handle))
+#define MPI_Op_f2c(integer) MPI_Op_fromint(integer)
+#define MPI_Request_c2f(handle) ((MPI_Fint)MPI_Request_toint(handle))
+#define MPI_Request_f2c(integer) MPI_Request_fromint(integer)
+#define MPI_Session_c2f(handle) ((MPI_Fint)MPI_Session_toint(handle))
+#define MPI_Session_f2c(integer) MPI_Session_fromint(integer)
+#define MPI_Type_c2f(handle) ((MPI_Fint)MPI_Type_toint(handle))
+#define MPI_Type_f2c(integer) MPI_Type_fromint(integer)
+#define MPI_Win_c2f(handle) ((MPI_Fint)MPI_Win_toint(handle))
+#define MPI_Win_f2c(integer) MPI_Win_fromint(integer)
+#define PMPI_Comm_c2f(handle) ((MPI_Fint)PMPI_Comm_toint(handle))
+#define PMPI_Comm_f2c(integer) PMPI_Comm_fromint(integer)
+#define PMPI_Errhandler_c2f(handle) ((MPI_Fint)PMPI_Errhandler_toint(handle))
+#define PMPI_Errhandler_f2c(integer) PMPI_Errhandler_fromint(integer)
+#define PMPI_File_c2f(handle) ((MPI_Fint)PMPI_File_toint(handle))
+#define PMPI_File_f2c(integer) PMPI_File_fromint(integer)
+#define PMPI_Group_c2f(handle) ((MPI_Fint)PMPI_Group_toint(handle))
+#define PMPI_Group_f2c(integer) PMPI_Group_fromint(integer)
+#define PMPI_Info_c2f(handle) ((MPI_Fint)PMPI_Info_toint(handle))
+#define PMPI_Info_f2c(integer) PMPI_Info_fromint(integer)
+#define PMPI_Message_c2f(handle) ((MPI_Fint)PMPI_Message_toint(handle))
+#define PMPI_Message_f2c(integer) PMPI_Message_fromint(integer)
+#define PMPI_Op_c2f(handle) ((MPI_Fint)PMPI_Op_toint(handle))
+#define PMPI_Op_f2c(integer) PMPI_Op_fromint(integer)
+#define PMPI_Request_c2f(handle) ((MPI_Fint)PMPI_Request_toint(handle))
+#define PMPI_Request_f2c(integer) PMPI_Request_fromint(integer)
+#define PMPI_Session_c2f(handle) ((MPI_Fint)PMPI_Session_toint(handle))
+#define PMPI_Session_f2c(integer) PMPI_Session_fromint(integer)
+#define PMPI_Type_c2f(handle) ((MPI_Fint)PMPI_Type_toint(handle))
+#define PMPI_Type_f2c(integer) PMPI_Type_fromint(integer)
+#define PMPI_Win_c2f(handle) ((MPI_Fint)PMPI_Win_toint(handle))
+#define PMPI_Win_f2c(integer) PMPI_Win_fromint(integer)
+
+static __inline__ int MPI_Status_c2f(const MPI_Status *status, MPI_Fint *fortran) {
+    fortran[MPI_F_SOURCE] = status->MPI_SOURCE;
+    fortran[MPI_F_TAG] = status->MPI_TAG;
+    fortran[MPI_F_ERROR] = status->MPI_ERROR;
+    memcpy(fortran + 3, status->MPI_internal, sizeof status->MPI_internal);
+    return MPI_SUCCESS;
+}
+
+static __inline__ int MPI_Status_f2c(const MPI_Fint *fortran, MPI_Status *status) {
+    status->MPI_SOURCE = fortran[MPI_F_SOURCE];
+    status->MPI_TAG = fortran[MPI_F_TAG];
+    status->MPI_ERROR = fortran[MPI_F_ERROR];
+    memcpy(status->MPI_internal, fortran + 3, sizeof status->MPI_internal);
+    return MPI_SUCCESS;
+}
+#define PMPI_Status_c2f MPI_Status_c2f
+#define PMPI_Status_f2c MPI_Status_f2c
 
 /* The same functions for profiling: what a tool that defines MPI_X calls. */
 /* Start, end, environment */

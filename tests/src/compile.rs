@@ -34,9 +34,11 @@ pub fn program(name: &str, mpi: Mpi) -> PathBuf {
     let source = top().join("tests/programs").join(name);
     let binary = room("bin").join(format!("{}.{}", name, mpi.name()));
     let newer = |path: &Path| fs::metadata(path).and_then(|m| m.modified()).ok();
-    let header = top().join("tests/programs/t.h");
-    let fresh = newer(&binary) > newer(&source) && newer(&binary) > newer(&header);
-    if fresh {
+    let mut sources = vec![source.clone(), top().join("tests/programs/t.h")];
+    if mpi == Mpi::Standard {
+        sources.push(top().join("libvmpi/include/mpi.h"));
+    }
+    if sources.iter().all(|source| newer(&binary) > newer(source)) {
         return binary;
     }
     let c = name.ends_with(".c");

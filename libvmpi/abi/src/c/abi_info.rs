@@ -1,7 +1,7 @@
 //! What the library says of its ABI: MPI 5.0 section 20.3. All of it works before MPI_Init and after MPI_Finalize.
 
 use super::args::not_null;
-use crate::abi::{Abi, CInfo, enc};
+use crate::abi::{CInfo, enc};
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use vmpi_core::errors::{Class, Result, fail};
@@ -56,7 +56,10 @@ fn logical_bytes(size: c_int) -> Result<usize> {
 
 /// The Fortran side is part of this library, so nobody can tell it otherwise.
 fn already_set<T>() -> Result<T> {
-    fail(Class::Abi, "the Fortran ABI is known already: it is that of the Fortran bindings in this library (gfortran's)")
+    fail(
+        Class::Abi,
+        "the Fortran ABI is known already: it is that of the Fortran bindings in this library (gfortran's)",
+    )
 }
 
 crate::entry_points! {
