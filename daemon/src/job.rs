@@ -583,9 +583,8 @@ impl Job {
         let mut notes = vec![format!(
             "messages up to {limit} bytes are copied through shared memory, larger ones once, by process_vm_readv"
         )];
-        let refused = (0..self.spec.ranks)
-            .map(|rank| sched::copies_refused(&self.node, rank))
-            .fold(0, u64::saturating_add);
+        let refused =
+            (0..self.spec.ranks).map(|rank| sched::copies_refused(&self.node, rank)).fold(0, u64::saturating_add);
         if refused > 0 {
             notes.push(format!(
                 "{refused} single copies were refused by the kernel (ptrace scope, user namespaces or seccomp); those \

@@ -66,7 +66,8 @@ fn a_rank_that_scribbles_ends_its_own_job_only() {
     let daemon = Daemon::start("scribble");
     let pid = daemon.pid();
     let good = |name: &str| daemon.vmpirun(name).args(["-n", "4", "-V", "2"]).arg(&traffic);
-    for (number, how) in ["noise", "zeros", "ones", "small", "lasting", "noise", "small", "lasting"].iter().enumerate() {
+    for (number, how) in ["noise", "zeros", "ones", "small", "lasting", "noise", "small", "lasting"].iter().enumerate()
+    {
         for policy in ["rr", "fifo"] {
             let told = format!("{how}, seed {number}, {policy}");
             // Beside it all the time: more rounds than the scribbler's job lives, checked to the last byte.
@@ -105,7 +106,8 @@ fn a_rank_that_scribbles_ends_its_own_job_only() {
 #[test]
 fn clocks_add_up() {
     let binary = built("clocks.c");
-    for (ranks, v, flags) in [(6, 3, &[][..]), (4, 4, &["--policy", "fifo"]), (3, 3, &["--quantum", "20"]), (1, 1, &[])] {
+    for (ranks, v, flags) in [(6, 3, &[][..]), (4, 4, &["--policy", "fifo"]), (3, 3, &["--quantum", "20"]), (1, 1, &[])]
+    {
         let run = Vmpirun::new("clocks").args(["-n", &ranks.to_string(), "-V", &v.to_string(), "--json"]);
         let outcome = run.args(flags).arg(&binary).run();
         assert_eq!(outcome.code, 0, "{outcome:?}");
@@ -116,7 +118,8 @@ fn clocks_add_up() {
             let line = outcome.stdout.lines().find_map(|line| line.strip_prefix(&wanted)).expect("every rank tells");
             line.parse().expect("seconds")
         };
-        let seconds = |value: &Value, name: &str| value[name].as_f64().unwrap_or_else(|| panic!("no {name} in {value}"));
+        let seconds =
+            |value: &Value, name: &str| value[name].as_f64().unwrap_or_else(|| panic!("no {name} in {value}"));
         let (cores, list) = (&json["report"]["cores"], &json["report"]["rank_list"]);
         for core in cores.as_array().expect("cores") {
             let wall = seconds(core, "wall_s");
