@@ -133,7 +133,7 @@ mod tests {
     fn widths_of_a_logical() {
         assert_eq!(logical_bytes(16).unwrap(), 16);
         for wrong in [0, 3, -4, 32] {
-            assert_eq!(logical_bytes(wrong).unwrap_err().class(), Class::Arg);
+            assert_eq!(logical_bytes(wrong).unwrap_err().class, Class::Arg);
         }
     }
 }
