@@ -28,7 +28,7 @@ macro_rules! f_alias {
 }
 
 /// Export `$body` as Fortran procedure `$low` under the manglings of face `$face`: openmpi; mpich; mpifh (mpich without
-/// mpi_f08); f08 (mpich's mpi_f08 only).
+/// mpi_f08); f08, descriptors, large and large_descriptors (mpich's mpi_f08 only: plain, with descriptors, large counts).
 #[macro_export]
 macro_rules! f_manglings {
     (openmpi, [$pre:ident $PRE:ident], $low:ident $UP:ident, $body:path) => {
@@ -46,6 +46,14 @@ macro_rules! f_manglings {
     (descriptors, [$pre:ident $PRE:ident], $low:ident $UP:ident, $body:path) => {
         $crate::f_alias! { $body, concat!(stringify!($pre), "_", stringify!($low), "_f08ts_") }
         $crate::f_alias! { $body, concat!("p", stringify!($pre), "r_", stringify!($low), "_f08ts_") }
+    };
+    (large, [$pre:ident $PRE:ident], $low:ident $UP:ident, $body:path) => {
+        $crate::f_alias! { $body, concat!(stringify!($pre), "_", stringify!($low), "_f08_large_") }
+        $crate::f_alias! { $body, concat!("p", stringify!($pre), "r_", stringify!($low), "_f08_large_") }
+    };
+    (large_descriptors, [$pre:ident $PRE:ident], $low:ident $UP:ident, $body:path) => {
+        $crate::f_alias! { $body, concat!(stringify!($pre), "_", stringify!($low), "_f08ts_large_") }
+        $crate::f_alias! { $body, concat!("p", stringify!($pre), "r_", stringify!($low), "_f08ts_large_") }
     };
     (mpifh, [$pre:ident $PRE:ident], $low:ident $UP:ident, $body:path) => {
         $crate::f_alias! { $body, concat!(stringify!($pre), "_", stringify!($low), "_") }
@@ -91,7 +99,7 @@ macro_rules! export_f {
 /// `fn body` of a row: read the arguments, call the function, write the results.
 #[macro_export]
 macro_rules! f_body {
-    ($A:ty, $name:expr, [$func:path]; $($arg:ident : $kind:ty $([$len:expr])?),* $(; $($hidden:ident),+)?) => {
+    ($A:ty, $name:expr, [$($func:ident)::+]; $($arg:ident : $kind:ty $([$len:expr])?),* $(; $($hidden:ident),+)?) => {
         unsafe extern "C" fn body(
             $($arg: *mut std::ffi::c_void,)*
             ierror: *mut std::ffi::c_int,
@@ -105,7 +113,7 @@ macro_rules! f_body {
                 let code = if copied && (false $(|| <$kind as Arg<$A>>::starts())*) {
                     $crate::fortran::descriptor::refuse_copy::<$A>($name)
                 } else {
-                    $func($(<$kind as Arg<$A>>::pass(&mut $arg)),*)
+                    $($func)::+::<$A>($(<$kind as Arg<$A>>::pass(&mut $arg)),*)
                 };
                 $(<$kind as Arg<$A>>::give($arg, code);)*
                 if !ierror.is_null() {
@@ -162,8 +170,19 @@ macro_rules! export_f_unsupported {
         $($(const _: () = {
             $crate::f_unsupported_body! { $A, concat!(stringify!($PRE), "_", stringify!($UP)), $args }
             $crate::f_manglings! { $face, [$pre $PRE], $low $UP, body }
+            $crate::f_unsupported_descriptors! { $face, [$pre $PRE], $low $UP, body }
         };)*)*
     };
+}
+
+/// What is not offered takes no argument apart, so one body serves MPICH's procedures with descriptors too.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! f_unsupported_descriptors {
+    (mpich, $pre:tt, $low:ident $UP:ident, $body:path) => {
+        $crate::f_manglings! { descriptors, $pre, $low $UP, $body }
+    };
+    ($($other:tt)*) => {};
 }
 
 /// `fn body` of a procedure with the given arguments before IERROR.
@@ -210,6 +229,7 @@ macro_rules! f_tables_mpich {
     ($A:ty) => {
         $crate::f_table_buffer_detach! { $A, mpifh }
         $crate::f_table_f08! { $A }
+        $crate::f_table_unsupported_f08_large! { $A }
         $crate::f_tables! { $A, mpich }
         $crate::f_table_coll_init! { $A, mpich, [mpi MPI] }
         $crate::f_table_mpi4! { $A, mpich }

@@ -50,6 +50,10 @@ macro_rules! f_table_f08 {
             32: "__mpi_f08_types_MOD_mpi_sizeof_xcomplex128";
         }
         const _: () = {
+            unsafe extern "C" fn body(_buf: *const std::ffi::c_void) {}
+            $crate::f_manglings! { descriptors, [mpi MPI], f_sync_reg F_SYNC_REG, body }
+        };
+        const _: () = {
             unsafe extern "C" fn body(from: *const i32, to: *mut i32, ierror: *mut i32) {
                 // SAFETY: the caller passes two statuses and IERROR.
                 unsafe {
