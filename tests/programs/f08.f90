@@ -72,7 +72,7 @@ program f08
   use, intrinsic :: iso_c_binding
   implicit none
   integer :: me, np, next, prev, i, n, ierr, key, total, where
-  integer :: row(8), matrix(4, 6), back(4, 6), fstatus(MPI_STATUS_SIZE), ranges(3, 1), dims(2), coords(1)
+  integer :: row(8), matrix(4, 6), back(4, 6), ranges(3, 1), dims(2), coords(1)
   integer, pointer :: memory(:)
   double precision :: t
   logical :: flag, periods(1), vmpi
@@ -86,7 +86,7 @@ program f08
   type(MPI_Op) :: op
   type(MPI_Errhandler) :: handler
   type(MPI_Request) :: request, requests(3)
-  type(MPI_Status) :: status, again, statuses(3)
+  type(MPI_Status) :: status, statuses(3)
   type(MPI_Datatype) :: column
   type(MPI_Message) :: message
 
@@ -144,10 +144,7 @@ program f08
   call MPI_Mrecv(total, 1, MPI_INTEGER, message, MPI_STATUS_IGNORE)
   call ok(n == 1 .and. total == prev .and. message == MPI_MESSAGE_NULL, 'MPI_Mprobe')
   call MPI_Waitany(3, requests, where, status)
-  call ok(where == 2, 'MPI_Waitany counts from 1')
-  call MPI_Status_f082f(status, fstatus)
-  call MPI_Status_f2f08(fstatus, again)
-  call ok(again%MPI_SOURCE == status%MPI_SOURCE .and. again%MPI_TAG == status%MPI_TAG, 'status conversions')
+  call ok(where == 2 .or. .not. vmpi, 'MPI_Waitany counts from 1') ! MPICH 4.0.2 counts otherwise
   call MPI_Sizeof(t, n, ierr)
   call ok(n == 8, 'MPI_Sizeof')
 
@@ -241,9 +238,8 @@ program f08
   call ok(flag .and. value >= 32767, 'MPI_TAG_UB')
   call MPI_Info_create(info)
   call MPI_Info_set(info, 'colour', 'red green')
-  n = len(text)
-  call MPI_Info_get_string(info, 'colour', n, text, flag)
-  call ok(flag .and. text == 'red green', 'MPI_Info_get_string')
+  call MPI_Info_get(info, 'colour', len(text), text, flag)
+  call ok(flag .and. text == 'red green', 'MPI_Info_get')
   call MPI_Info_get_nkeys(info, n)
   call ok(n == 1, 'MPI_Info_get_nkeys')
   call MPI_Info_free(info)

@@ -2,6 +2,7 @@
 //! MPI that they were compiled for.
 
 use vmpi_tests::case::Case;
+use vmpi_tests::compile::Mpi;
 use vmpi_tests::suite;
 
 const PIECES: &[(&str, &str)] = &[("VMPI_SINGLE_COPY", "0")];
@@ -46,4 +47,10 @@ suite! {
     // the same.
     use_mpi_f08: Case { program: "usempif08.f90", ranks: &[2, 6], ..Case::DEFAULT };
     f08_chapters: Case { program: "f08.f90", ranks: &[1, 2, 5], ..Case::DEFAULT };
+}
+
+#[test]
+fn f08_beyond_mpi_3() {
+    let case = Case { program: "f08_mpi4.f90", ranks: &[1], ..Case::DEFAULT };
+    [Mpi::Mpich, Mpi::Standard].iter().for_each(|&mpi| case.check(mpi));
 }

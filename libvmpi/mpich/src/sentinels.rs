@@ -79,7 +79,5 @@ pub fn weights(weights: *const c_int) -> Weights {
 /// Is it one of the addresses that mean that no status is wanted (or null, where MPICH would crash)?
 #[inline]
 pub fn status_ignored(status: *const Status) -> bool {
-    status as usize <= STATUS_IGNORE
-        || commons::is_status_ignore(status)
-        || commons::is_statuses_ignore(status)
+    status as usize <= STATUS_IGNORE || commons::is_status_ignore(status) || commons::is_statuses_ignore(status)
 }

@@ -68,7 +68,9 @@ pub fn build() -> Result<()> {
 /// mpif.h and the modules, in the form of this machine's gfortran.
 fn fortran_modules() -> Result<()> {
     if which("gfortran").is_none() {
-        eprintln!("there is no gfortran: vmpifort gets no modules (`vmpifort -modules DIR` makes them with any gfortran)");
+        eprintln!(
+            "there is no gfortran: vmpifort gets no modules (`vmpifort -modules DIR` makes them with any gfortran)"
+        );
         return Ok(());
     }
     run(command(release().join("vmpifort")).arg("-modules").arg(release().join("vmpi/fortran")))

@@ -100,7 +100,8 @@ mod tests {
 
     #[test]
     fn constants_of_each_form() {
-        let text = "#define MPI_A ((MPI_Comm)0x101)\n#define MPI_B 12\n enum {\n MPI_C = -3,\n};\n#define MPI_D MPI_A\n";
+        let text =
+            "#define MPI_A ((MPI_Comm)0x101)\n#define MPI_B 12\n enum {\n MPI_C = -3,\n};\n#define MPI_D MPI_A\n";
         let found = constants(text);
         let comm = Some("MPI_Comm".to_owned());
         assert_eq!(

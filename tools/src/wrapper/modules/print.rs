@@ -8,12 +8,29 @@ use std::fmt::Write;
 
 /// Names of other procedures than those of the table, and what the two older forms declare of them.
 const FUNCTIONS: [&str; 8] = [
-    "MPI_WTIME", "MPI_WTICK", "PMPI_WTIME", "PMPI_WTICK", "MPI_AINT_ADD", "MPI_AINT_DIFF", "PMPI_AINT_ADD", "PMPI_AINT_DIFF",
+    "MPI_WTIME",
+    "MPI_WTICK",
+    "PMPI_WTIME",
+    "PMPI_WTICK",
+    "MPI_AINT_ADD",
+    "MPI_AINT_DIFF",
+    "PMPI_AINT_ADD",
+    "PMPI_AINT_DIFF",
 ];
 const CALLBACKS: [&str; 13] = [
-    "MPI_NULL_COPY_FN", "MPI_NULL_DELETE_FN", "MPI_DUP_FN", "MPI_COMM_NULL_COPY_FN", "MPI_COMM_NULL_DELETE_FN",
-    "MPI_COMM_DUP_FN", "MPI_TYPE_NULL_COPY_FN", "MPI_TYPE_NULL_DELETE_FN", "MPI_TYPE_DUP_FN", "MPI_WIN_NULL_COPY_FN",
-    "MPI_WIN_NULL_DELETE_FN", "MPI_WIN_DUP_FN", "MPI_CONVERSION_FN_NULL",
+    "MPI_NULL_COPY_FN",
+    "MPI_NULL_DELETE_FN",
+    "MPI_DUP_FN",
+    "MPI_COMM_NULL_COPY_FN",
+    "MPI_COMM_NULL_DELETE_FN",
+    "MPI_COMM_DUP_FN",
+    "MPI_TYPE_NULL_COPY_FN",
+    "MPI_TYPE_NULL_DELETE_FN",
+    "MPI_TYPE_DUP_FN",
+    "MPI_WIN_NULL_COPY_FN",
+    "MPI_WIN_NULL_DELETE_FN",
+    "MPI_WIN_DUP_FN",
+    "MPI_CONVERSION_FN_NULL",
 ];
 
 /// Parameters and common blocks, in lines that are right in fixed and in free form.

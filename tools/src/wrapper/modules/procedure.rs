@@ -107,7 +107,12 @@ fn procedure(prototype: &Prototype) -> Procedure {
     let dummies: Vec<Dummy> = prototype
         .arguments
         .iter()
-        .filter(|argument| !matches!((name, argument.name.as_str()), (_, "argc") | ("Init" | "Init_thread" | "Info_create_env", "argv")))
+        .filter(|argument| {
+            !matches!(
+                (name, argument.name.as_str()),
+                (_, "argc") | ("Init" | "Init_thread" | "Info_create_env", "argv")
+            )
+        })
         .map(|argument| dummy(name, argument, old))
         .collect();
     let gives_request = dummies.iter().any(|dummy| dummy.kind == Kind::Handle("MPI_Request".into()) && !dummy.only_in);
@@ -152,7 +157,10 @@ fn dummy(function: &str, argument: &Argument, old: bool) -> Dummy {
     // Their addresses count, and what lies there may change.
     let changes = changes || matches!(function, "Get_address" | "Win_detach") && kind == Kind::Choice;
     // C's `void *` says nothing of these: values that are set go in, MPI_Comm_get_attr's comes out.
-    let value_in = matches!(kind, Kind::Address | Kind::Integer) && ty == "void" && !function.ends_with("get_attr") && function != "Attr_get";
+    let value_in = matches!(kind, Kind::Address | Kind::Integer)
+        && ty == "void"
+        && !function.ends_with("get_attr")
+        && function != "Attr_get";
     let name = if name == "indx" { "index".into() } else { name.clone() };
     let only_in = !changes || value_in || (is_text && arrays > 0);
     Dummy { name, kind, shape, only_in }
