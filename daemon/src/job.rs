@@ -179,12 +179,8 @@ impl Job {
         })?;
         let eager_limit_bytes = place.calibration.eager_limit_bytes.clamp(EAGER_MIN_BYTES, EAGER_MAX_BYTES) as u32;
         let refused = spec.apps.iter().any(|app| app.env.iter().any(|(n, v)| n == env::SINGLE_COPY && v == "0"));
-        let config = JobConfig {
-            ranks: spec.ranks,
-            eager_limit_bytes,
-            single_copy: u32::from(!refused),
-            ..JobConfig::default()
-        };
+        let config =
+            JobConfig { eager_limit_bytes, single_copy: u32::from(!refused), ..JobConfig::for_ranks(spec.ranks) };
         let segment = JobSegment::create(&config)?;
         let key = random_key().map_err(SubmitError::Random)?;
         let null = std::fs::File::options().read(true).write(true).open("/dev/null").map_err(SubmitError::Null)?;

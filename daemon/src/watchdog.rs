@@ -9,6 +9,9 @@
 //!   10, down to 20 ms, so that programs that spin on memory or files make progress; each voluntary switch
 //!   doubles it, up to the job's.
 //!
+//! A rank that was found asleep lately is looked at every millisecond: it will sleep again, and each look that it does not
+//! have to be waited for saves the others up to 10 ms a nap.
+//!
 //! It looks every 5 ms while some rank waits for a core that another holds, else after 10, 20 ... 250 ms: an idle job
 //! costs four looks a second of a few loads each. A job that waits in MPI alone is never touched.
 
@@ -22,9 +25,13 @@ use vmpi_shared::sched;
 use crate::debug;
 
 const TICK: Duration = Duration::from_millis(5);
+/// The same while a rank that holds a wanted core was found asleep within the last `NAP_MEMORY`.
+const NAP_TICK: Duration = Duration::from_millis(1);
+const NAP_MEMORY: Duration = Duration::from_secs(2);
 const LONGEST_TICK: Duration = Duration::from_millis(250);
 /// Two looks at a sleeping process are at least so far apart.
 const SAMPLE_GAP: Duration = Duration::from_millis(2);
+const NAP_SAMPLE_GAP: Duration = Duration::from_micros(800);
 /// How long to watch a rank that polls, and the largest part of that time (one in ...) that it may use.
 const POLL_WINDOW: Duration = Duration::from_millis(20);
 const POLL_SHARE: u64 = 4;
@@ -80,6 +87,8 @@ struct Quantum {
 pub struct Watchdog {
     cores: Vec<Option<Look>>,
     quanta: Vec<Quantum>,
+    /// When each rank was last found asleep outside MPI.
+    naps: Vec<Option<Instant>>,
     /// 0: never.
     quantum_ns: u64,
     release_on_block: bool,
@@ -93,6 +102,7 @@ impl Watchdog {
         Watchdog {
             cores: vec![None; spec.cpus.len()],
             quanta: (0..spec.ranks).map(|_| Quantum { now_ns: quantum_ns, switches: 0 }).collect(),
+            naps: vec![None; spec.ranks as usize],
             quantum_ns,
             release_on_block: spec.on_block == OnBlock::Release,
             pause: TICK,
@@ -117,11 +127,15 @@ impl Watchdog {
         if self.next.is_none_or(|next| next > now) {
             return;
         }
-        let mut wanted = false;
+        let mut tick: Option<Duration> = None;
         for core in 0..self.cores.len() as u32 {
-            wanted |= self.look(core, scene, now);
+            if self.look(core, scene, now) {
+                let naps = scene.running_on(core).is_some_and(|rank| self.naps_often(rank, now));
+                let soon = if naps { NAP_TICK } else { TICK };
+                tick = Some(tick.map_or(soon, |tick| tick.min(soon)));
+            }
         }
-        self.pause = if wanted { TICK } else { (self.pause * 2).min(LONGEST_TICK) };
+        self.pause = tick.unwrap_or((self.pause * 2).clamp(TICK, LONGEST_TICK));
         self.next = Some(now + self.pause);
     }
 
@@ -141,10 +155,12 @@ impl Watchdog {
             look.wanted_since = before.wanted_since;
             look.first_cpu_time_ns = before.first_cpu_time_ns;
             let gap = now.duration_since(before.at);
-            if gap < SAMPLE_GAP {
+            let least = if self.naps_often(rank, now) { NAP_SAMPLE_GAP } else { SAMPLE_GAP };
+            if gap < least {
                 look = before;
             } else if self.release_on_block && before.is_still(now, cpu_time_ns) && scene.is_asleep(rank) {
                 if scene.take_core(rank) {
+                    self.naps[rank as usize] = Some(now);
                     self.quanta[rank as usize].switches = switches.saturating_add(1);
                     debug!("rank {rank} sleeps outside MPI; core {core} goes on");
                 }
@@ -165,6 +181,10 @@ impl Watchdog {
         }
         self.cores[core as usize] = Some(look);
         true
+    }
+
+    fn naps_often(&self, rank: u32, now: Instant) -> bool {
+        self.naps[rank as usize].is_some_and(|at| now.duration_since(at) < NAP_MEMORY)
     }
 
     /// Double the rank's quantum once for each voluntary switch since the last look.
@@ -340,6 +360,23 @@ mod tests {
         let at = run(&mut Watchdog::new(&spec(5000, OnBlock::Release)), &stage, start, 1000);
         assert!(at.is_some_and(|ms| (7..=15).contains(&ms)), "{at:?}");
         assert_eq!(run(&mut Watchdog::new(&spec(0, OnBlock::Keep)), &stage, start, 10_000), None);
+    }
+
+    #[test]
+    fn one_that_slept_lately_loses_its_core_sooner() {
+        let (stage, start) = (stage(), Instant::now());
+        stage.asleep.set(true);
+        let mut dog = Watchdog::new(&spec(0, OnBlock::Release));
+        let first = run(&mut dog, &stage, start, 1000).unwrap();
+        let second = run(&mut dog, &stage, start + Duration::from_secs(1), 1000).unwrap();
+        let later = run(&mut dog, &stage, start + Duration::from_secs(10), 1000).unwrap();
+        assert!(second <= 7 && first > second && later > second, "{first} {second} {later}");
+        // Awake again, it costs looks for as long as it is remembered.
+        stage.asleep.set(false);
+        run(&mut dog, &stage, start + Duration::from_secs(11), 100);
+        assert_eq!(dog.pause, NAP_TICK);
+        run(&mut dog, &stage, start + Duration::from_secs(20), 100);
+        assert_eq!(dog.pause, TICK);
     }
 
     #[test]

@@ -17,12 +17,7 @@ pub fn release() -> PathBuf {
     target().join("release")
 }
 
-/// Python packages from PyPI: peers and programs for tests, no part of the product.
+/// Packages from PyPI: peers and programs for tests, cargo's tools; no part of the product.
 pub fn venv() -> PathBuf {
     target().join("venv")
-}
-
-/// Cargo's tools that the machine does not have.
-pub fn tools() -> PathBuf {
-    target().join("tools")
 }

