@@ -18,6 +18,7 @@ pub fn core_report(node: &NodeSegment, core: u32) -> CoreReport {
         running_s: seconds(descriptor.running_ticks.load(Relaxed)),
         idle_s: seconds(descriptor.idle_ticks.load(Relaxed)),
         handoff_s: seconds(descriptor.handoff_ticks.load(Relaxed)),
+        withheld_s: seconds(descriptor.withheld_ticks.load(Relaxed)),
         max_running: descriptor.max_running.load(Relaxed),
         violations: descriptor.violations.load(Relaxed),
         ptime_s: seconds(descriptor.ptime.load(Relaxed)),
