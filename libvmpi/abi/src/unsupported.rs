@@ -250,3 +250,55 @@ macro_rules! c_unsupported_t_common {
         }
     };
 }
+
+/// What MPI 4 and 5 add and no face offers; Open MPI does not have it.
+#[macro_export]
+macro_rules! c_unsupported_mpi5 {
+    ($A:ty) => {
+        $crate::export_unsupported_t! { $A, T_ERR_NOT_INITIALIZED;
+            MPI_T_category_get_events
+            MPI_T_category_get_num_events
+            MPI_T_event_callback_get_info
+            MPI_T_event_callback_set_info
+            MPI_T_event_copy
+            MPI_T_event_get_index
+            MPI_T_event_get_info
+            MPI_T_event_get_num
+            MPI_T_event_get_source
+            MPI_T_event_get_timestamp
+            MPI_T_event_handle_alloc
+            MPI_T_event_handle_free
+            MPI_T_event_handle_get_info
+            MPI_T_event_handle_set_info
+            MPI_T_event_read
+            MPI_T_event_register_callback
+            MPI_T_event_set_dropped_handler
+            MPI_T_source_get_info
+            MPI_T_source_get_num
+            MPI_T_source_get_timestamp
+        }
+        $crate::export_unsupported! { $A;
+            // sessions
+            MPI_Session_attach_buffer
+            MPI_Session_detach_buffer
+            MPI_Session_flush_buffer
+            MPI_Session_iflush_buffer
+            // buffers of MPI 4.1
+            MPI_Buffer_flush
+            MPI_Buffer_iflush
+            MPI_Comm_attach_buffer
+            MPI_Comm_detach_buffer
+            MPI_Comm_flush_buffer
+            MPI_Comm_iflush_buffer
+            // others
+            MPI_Get_hw_resource_info
+            MPI_Remove_error_class
+            MPI_Remove_error_code
+            MPI_Remove_error_string
+            MPI_Request_get_status_all
+            MPI_Request_get_status_any
+            MPI_Request_get_status_some
+            MPI_Type_get_value_index
+        }
+    };
+}
