@@ -27,7 +27,7 @@ fn explore(placement: &'static [u32], spin_ticks: u64, seen: &'static Seen) {
             thread::spawn(move || {
                 let life = catch_unwind(AssertUnwindSafe(|| {
                     sched::enter(&endpoint.node, 0);
-                    for tag in 0..2 {
+                    for tag in 0..4 {
                         sync::yield_cpu(); // computes: a place to die while RUNNING
                         recv(&mut endpoint, 1, tag);
                         send(&mut endpoint, 2, tag);
@@ -47,7 +47,7 @@ fn explore(placement: &'static [u32], spin_ticks: u64, seen: &'static Seen) {
         let mut threads = vec![victim];
         for me in 1..3u32 {
             threads.push(world.rank(me, move |endpoint| {
-                for tag in 0..2 {
+                for tag in 0..4 {
                     if me == 1 {
                         send(endpoint, 0, tag);
                     }
