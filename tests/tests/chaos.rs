@@ -90,7 +90,8 @@ fn what_all_left_the_next_daemon_sweeps() {
     watchers.iter().for_each(|pid| end(*pid, Signal::SIGSTOP));
     end(daemon, Signal::SIGKILL);
     watchers.iter().for_each(|pid| end(*pid, Signal::SIGKILL));
-    assert!(eventually(Duration::from_secs(10), || pids.iter().all(|pid| describe(*pid).is_none())));
+    let all: Vec<i32> = pids.iter().chain(&watchers).copied().chain([daemon]).collect();
+    assert!(eventually(Duration::from_secs(10), || all.iter().all(|pid| describe(*pid).is_none())));
     assert_eq!((names(&base, "job-").len(), names(Path::new("/dev/shm"), &page).len()), (1, 1), "they were left");
     let next = Vmpirun::under(&base, "next").args(["-n", "2", "sh", "-c", "sleep 0.5"]).run();
     assert_eq!(next.code, 0, "{next:?}");
