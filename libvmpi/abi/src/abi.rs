@@ -82,6 +82,21 @@ pub trait Abi:
     fn keyval_in(keyval: c_int) -> i32;
     fn keyval_out(keyval: i32) -> c_int;
 
+    /// `MPI_LOCK_*`, the bits of `MPI_MODE_NOCHECK` and its like, `MPI_WIN_FLAVOR_*`, `MPI_WIN_UNIFIED`; here those of
+    /// the standard ABI.
+    fn lock_in(lock: c_int) -> i32 {
+        lock
+    }
+    fn win_assert_in(assert: c_int) -> i32 {
+        assert
+    }
+    fn win_flavor_out(flavor: i32) -> c_int {
+        flavor
+    }
+    fn win_model_out(model: i32) -> c_int {
+        model
+    }
+
     /// Longest strings, with the terminating NUL.
     const MAX_PROCESSOR_NAME: usize;
     const MAX_ERROR_STRING: usize;

@@ -33,6 +33,20 @@ impl Numbers {
     }
 }
 
+impl Numbers {
+    /// As [`Numbers::to_core`] for a set of bits; bits that mean nothing to the face become [`MEANINGLESS`].
+    pub fn bits_to_core(self, mut bits: c_int) -> i32 {
+        let mut core = 0;
+        for &(meaning, bit) in self.0 {
+            if bits & bit != 0 {
+                core |= meaning;
+                bits &= !bit;
+            }
+        }
+        if bits == 0 { core } else { MEANINGLESS }
+    }
+}
+
 /// Functions of an `impl Abi` that are nothing but a table; the `signed` ones let numbers from 0 on pass at once.
 #[macro_export]
 macro_rules! numbers_by_table {
@@ -316,6 +330,15 @@ mod tests {
         }
         assert_eq!(RANKS.to_core(7), 7);
         assert_eq!(RANKS.to_face(7), 7);
+    }
+
+    #[test]
+    fn bits_are_translated_one_by_one() {
+        const BITS: Numbers = Numbers(&[(4, 1), (1, 2), (2, 8)]);
+        assert_eq!(BITS.bits_to_core(0), 0);
+        assert_eq!(BITS.bits_to_core(11), 7);
+        assert_eq!(BITS.bits_to_core(3), 5);
+        assert_eq!(BITS.bits_to_core(5), MEANINGLESS);
     }
 
     #[test]

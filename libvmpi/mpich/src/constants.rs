@@ -101,6 +101,29 @@ pub const KEYVALS: Numbers = Numbers(&[
     (consts::WIN_MODEL, 0x6600000a),
 ]);
 
+/// Kinds of locks.
+pub const LOCKS: Numbers = Numbers(&[(consts::LOCK_EXCLUSIVE, 234), (consts::LOCK_SHARED, 235)]);
+
+/// Assertions, as bits.
+pub const WIN_ASSERTS: Numbers = Numbers(&[
+    (consts::MODE_NOCHECK, 1024),
+    (consts::MODE_NOSTORE, 2048),
+    (consts::MODE_NOPUT, 4096),
+    (consts::MODE_NOPRECEDE, 8192),
+    (consts::MODE_NOSUCCEED, 16384),
+]);
+
+/// How a window was made.
+pub const WIN_FLAVORS: Numbers = Numbers(&[
+    (consts::WIN_FLAVOR_CREATE, 1),
+    (consts::WIN_FLAVOR_ALLOCATE, 2),
+    (consts::WIN_FLAVOR_DYNAMIC, 3),
+    (consts::WIN_FLAVOR_SHARED, 4),
+]);
+
+/// Memory models of windows.
+pub const WIN_MODELS: Numbers = Numbers(&[(consts::WIN_SEPARATE, 1), (consts::WIN_UNIFIED, 2)]);
+
 /// Error classes.
 pub const ERRORS: Numbers = Numbers(&[
     (Class::Success.0, 0),

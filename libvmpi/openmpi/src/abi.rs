@@ -22,6 +22,22 @@ impl Abi for OpenMpi {
         ERRORS.to_core(code)
     }
 
+    fn lock_in(lock: c_int) -> i32 {
+        LOCKS.to_core(lock)
+    }
+
+    fn win_assert_in(assert: c_int) -> i32 {
+        WIN_ASSERTS.bits_to_core(assert)
+    }
+
+    fn win_flavor_out(flavor: i32) -> c_int {
+        WIN_FLAVORS.to_face(flavor)
+    }
+
+    fn win_model_out(model: i32) -> c_int {
+        WIN_MODELS.to_face(model)
+    }
+
     #[inline]
     fn buf_in(buf: *const c_void) -> *const c_void {
         sentinels::buffer(buf)

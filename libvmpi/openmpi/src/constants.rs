@@ -89,6 +89,29 @@ pub const KEYVALS: Numbers = Numbers(&[
     (consts::WIN_MODEL, 11),
 ]);
 
+/// Kinds of locks.
+pub const LOCKS: Numbers = Numbers(&[(consts::LOCK_EXCLUSIVE, 1), (consts::LOCK_SHARED, 2)]);
+
+/// Assertions, as bits.
+pub const WIN_ASSERTS: Numbers = Numbers(&[
+    (consts::MODE_NOCHECK, 1),
+    (consts::MODE_NOPRECEDE, 2),
+    (consts::MODE_NOPUT, 4),
+    (consts::MODE_NOSTORE, 8),
+    (consts::MODE_NOSUCCEED, 16),
+]);
+
+/// How a window was made.
+pub const WIN_FLAVORS: Numbers = Numbers(&[
+    (consts::WIN_FLAVOR_CREATE, 1),
+    (consts::WIN_FLAVOR_ALLOCATE, 2),
+    (consts::WIN_FLAVOR_DYNAMIC, 3),
+    (consts::WIN_FLAVOR_SHARED, 4),
+]);
+
+/// Memory models of windows.
+pub const WIN_MODELS: Numbers = Numbers(&[(consts::WIN_UNIFIED, 0), (consts::WIN_SEPARATE, 1)]);
+
 /// Error classes. At the end, classes that Open MPI lacks, as the nearest that it has.
 pub const ERRORS: Numbers = Numbers(&[
     (Class::Success.0, 0),

@@ -21,7 +21,10 @@ vmpi_abi::c_table_neighbor_mpix_init!(OpenMpi);
 vmpi_abi::c_table_op!(OpenMpi);
 vmpi_abi::c_table_p2p!(OpenMpi);
 vmpi_abi::c_table_request!(OpenMpi);
+vmpi_abi::c_table_rma!(OpenMpi);
 vmpi_abi::c_table_topo!(OpenMpi);
+vmpi_abi::c_table_win!(OpenMpi);
+vmpi_abi::c_table_win_sync!(OpenMpi);
 vmpi_abi::f_tables_openmpi!(OpenMpi);
 
 // What mpi.h's MPI_COMM_DUP_FN and the like are the names of; MPI_COMM_DUP_FN itself is the Fortran version's name.
