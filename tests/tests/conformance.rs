@@ -52,11 +52,26 @@ suite! {
     rma_spin_sync: Case { program: "rma_spin.c", ranks: &[6], args: &["sync", "50"], ..Case::DEFAULT };
     rma_spin_get: Case { program: "rma_spin.c", ranks: &[6], args: &["get", "50"], ..Case::DEFAULT };
     rma_spin_fetch: Case { program: "rma_spin.c", ranks: &[6], args: &["fetch", "50"], ..Case::DEFAULT };
-    rma_fortran: Case { program: "rma.f90", ranks: &[2, 6], ..Case::DEFAULT };
     no_single_copy_rma_move: Case { program: "rma_move.c", ranks: &[3], env: PIECES, ..Case::DEFAULT };
     no_single_copy_rma_accumulate: Case { program: "rma_accumulate.c", ranks: &[3], env: PIECES, ..Case::DEFAULT };
-    legacy_fortran: Case { program: "legacy.f", ranks: &[2, 6], ..Case::DEFAULT };
-    use_mpi: Case { program: "usempi.f90", ranks: &[2, 6], ..Case::DEFAULT };
+}
+
+#[test]
+fn legacy_fortran() {
+    let case = Case { program: "legacy.f", ranks: &[2, 6], ..Case::DEFAULT };
+    [Mpi::Openmpi, Mpi::Mpich].iter().for_each(|&mpi| case.check(mpi));
+}
+
+#[test]
+fn use_mpi() {
+    let case = Case { program: "usempi.f90", ranks: &[2, 6], ..Case::DEFAULT };
+    [Mpi::Openmpi, Mpi::Mpich].iter().for_each(|&mpi| case.check(mpi));
+}
+
+#[test]
+fn rma_fortran() {
+    let case = Case { program: "rma.f90", ranks: &[2, 6], ..Case::DEFAULT };
+    [Mpi::Openmpi, Mpi::Mpich].iter().for_each(|&mpi| case.check(mpi));
 }
 
 /// Open MPI's mpi_f08 module is a library of its own on top of ours. (MPICH's is part of libmpichfort.so.12, whose
