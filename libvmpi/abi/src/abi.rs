@@ -72,6 +72,20 @@ pub trait Abi:
     /// Is this `MPI_STATUS_IGNORE` or `MPI_STATUSES_IGNORE` (also Fortran's sentinel addresses)?
     fn status_ignored(status: *const Self::Status) -> bool;
 
+    /// `MPI_LOCK_*`, the bits of `MPI_MODE_NOCHECK` and its like, `MPI_WIN_FLAVOR_*`, `MPI_WIN_UNIFIED`.
+    fn lock_in(lock: c_int) -> i32 {
+        Self::NUMBERS.locks.to_core(lock)
+    }
+    fn win_assert_in(assert: c_int) -> i32 {
+        Self::NUMBERS.win_asserts.bits_to_core(assert)
+    }
+    fn win_flavor_out(flavor: i32) -> c_int {
+        Self::NUMBERS.win_flavors.to_face(flavor)
+    }
+    fn win_model_out(model: i32) -> c_int {
+        Self::NUMBERS.win_models.to_face(model)
+    }
+
     /// Longest strings, with the terminating NUL.
     const MAX_PROCESSOR_NAME: usize;
     const MAX_ERROR_STRING: usize;

@@ -53,6 +53,20 @@ impl Numbers {
     }
 }
 
+impl Numbers {
+    /// As [`Numbers::to_core`] for a set of bits; bits that mean nothing to the face become [`MEANINGLESS`].
+    pub fn bits_to_core(self, mut bits: c_int) -> i32 {
+        let mut core = 0;
+        for row in self.rows {
+            if bits & row[self.column] != 0 {
+                core |= row[0];
+                bits &= !row[self.column];
+            }
+        }
+        if bits == 0 { core } else { MEANINGLESS }
+    }
+}
+
 macro_rules! tables {
     ($($(#[$doc:meta])* $table:ident { $($core:expr => $openmpi:expr, $mpich:expr;)* })*) => {
         /// All constants of one ABI.
@@ -94,6 +108,31 @@ tables! {
         CONGRUENT => 1, 1;
         SIMILAR => 2, 2;
         UNEQUAL => 3, 3;
+    }
+    /// Kinds of locks on windows.
+    locks {
+        LOCK_EXCLUSIVE => 1, 234;
+        LOCK_SHARED => 2, 235;
+    }
+    /// Assertions about windows, as bits.
+    win_asserts {
+        MODE_NOCHECK => 1, 1024;
+        MODE_NOPRECEDE => 2, 8192;
+        MODE_NOPUT => 4, 4096;
+        MODE_NOSTORE => 8, 2048;
+        MODE_NOSUCCEED => 16, 16384;
+    }
+    /// How a window was made.
+    win_flavors {
+        WIN_FLAVOR_CREATE => 1, 1;
+        WIN_FLAVOR_ALLOCATE => 2, 2;
+        WIN_FLAVOR_DYNAMIC => 3, 3;
+        WIN_FLAVOR_SHARED => 4, 4;
+    }
+    /// Memory models of windows.
+    win_models {
+        WIN_UNIFIED => 0, 2;
+        WIN_SEPARATE => 1, 1;
     }
     /// Kinds of virtual topologies.
     topologies {
@@ -274,6 +313,14 @@ mod tests {
             assert_eq!(tables.ranks.to_core(7), 7);
             assert_eq!(tables.ranks.to_face(7), 7);
         }
+    }
+
+    #[test]
+    fn bits_are_translated_one_by_one() {
+        assert_eq!(MPICH.win_asserts.bits_to_core(0), 0);
+        assert_eq!(MPICH.win_asserts.bits_to_core(2048 | 8192), MODE_NOSTORE | MODE_NOPRECEDE);
+        assert_eq!(OPENMPI.win_asserts.bits_to_core(31), 31 << 10);
+        assert_eq!(OPENMPI.win_asserts.bits_to_core(33), MEANINGLESS);
     }
 
     #[test]

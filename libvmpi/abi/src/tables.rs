@@ -19,7 +19,10 @@ macro_rules! c_tables {
         $crate::c_table_op!($A);
         $crate::c_table_p2p!($A);
         $crate::c_table_request!($A);
+        $crate::c_table_rma!($A);
         $crate::c_table_topo!($A);
+        $crate::c_table_win!($A);
+        $crate::c_table_win_sync!($A);
         $crate::c_table_absent!($A);
         $crate::c_unsupported_common!($A);
         $crate::c_unsupported_t_common!($A);
@@ -36,6 +39,8 @@ macro_rules! c_tables_mpi5 {
         $crate::c_table_datatype_c!($A);
         $crate::c_table_neighbor_c!($A);
         $crate::c_table_op_c!($A);
+        $crate::c_table_rma_c!($A);
+        $crate::c_table_win_c!($A);
         $crate::c_unsupported_mpi5!($A);
     };
 }

@@ -10,6 +10,7 @@ use crate::errors::{Class, Error, Result, fail};
 use crate::giant::Giant;
 use crate::handle::{Comm, Errhandler, File, Handle, Win};
 use crate::process;
+use crate::rma;
 use crate::table::Table;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -148,6 +149,7 @@ fn find(target: Target) -> Handler {
             _ => own(Target::Process).unwrap_or(Handler::Fatal),
         },
         Target::Comm(handle) if comm::get(handle).is_err() => find(Target::Process),
+        Target::Win(handle) if rma::get_window(handle).is_err() => find(Target::Process),
         Target::File(_) => {
             own(target).or_else(|| own(Target::File(File::NULL))).unwrap_or_else(|| target.default_handler())
         }
@@ -215,6 +217,11 @@ fn report(function: &str, target: Target, error: &Error) -> String {
     {
         let _ = writeln!(text, "  communicator: {}, where this process is rank {}", comm.describe(), comm.rank);
     }
+    if let Target::Win(handle) = target
+        && let Ok(window) = rma::get_window(handle)
+    {
+        let _ = writeln!(text, "  window:       {}, where this process is rank {}", window.describe(), window.rank());
+    }
     let setter = match target {
         Target::Win(_) => "MPI_Win_set_errhandler",
         Target::File(_) => "MPI_File_set_errhandler",
@@ -235,24 +242,25 @@ mod tests {
     // One test: the state belongs to the process, and tests run on several threads.
     #[test]
     fn handlers_outlive_their_handles() {
-        let win = Target::Win(Win(FIRST));
-        assert_eq!(handler_of(win).unwrap(), Errhandler::ARE_FATAL);
+        let one = Target::File(File(FIRST + 1));
+        assert_eq!(handler_of(one).unwrap(), Errhandler::RETURN);
         let seen = Rc::new(std::cell::Cell::new(0));
         let counter = seen.clone();
         let handle = create(Rc::new(move |_, code| counter.set(code)));
-        set(win, handle).unwrap();
+        set(one, handle).unwrap();
         free(handle).unwrap();
         assert_eq!(free(handle).unwrap_err().class, Class::Errhandler);
-        assert_eq!(invoke("MPI_Put", win, Error::new(Class::Rank, "x")), Class::Rank.0);
+        assert_eq!(invoke("MPI_File_read", one, Error::new(Class::Rank, "x")), Class::Rank.0);
         assert_eq!(seen.get(), Class::Rank.0);
 
-        let again = handler_of(win).unwrap();
-        assert_eq!(handler_of(win).unwrap(), again);
+        let again = handler_of(one).unwrap();
+        assert_eq!(handler_of(one).unwrap(), again);
         free(again).unwrap();
         free(again).unwrap();
         assert!(resolve(again).is_err());
-        forget(win);
-        assert_eq!(handler_of(win).unwrap(), Errhandler::ARE_FATAL);
+        forget(one);
+        assert_eq!(handler_of(one).unwrap(), Errhandler::RETURN);
+        assert_eq!(handler_of(Target::Win(Win(FIRST))).unwrap(), Errhandler::ARE_FATAL, "there is no such window");
 
         let file = Target::File(File(FIRST));
         assert_eq!(handler_of(file).unwrap(), Errhandler::RETURN);

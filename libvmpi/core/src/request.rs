@@ -20,6 +20,7 @@ pub const CALL_SEND: u32 = 2;
 pub const CALL_WAIT: u32 = 3;
 pub const CALL_PROBE: u32 = 4;
 pub const CALL_COLLECTIVE: u32 = 5;
+pub const CALL_WINDOW: u32 = 8;
 
 /// A nonblocking operation made of several messages (a collective).
 pub trait Progress {

@@ -5,7 +5,6 @@
 use crate::Standard;
 
 vmpi_abi::export_unsupported! { Standard;
-    MPI_Accumulate_c
     MPI_Bsend_c
     MPI_Bsend_init_c
     MPI_Buffer_attach_c
@@ -41,8 +40,6 @@ vmpi_abi::export_unsupported! { Standard;
     MPI_File_write_ordered_begin_c
     MPI_File_write_ordered_c
     MPI_File_write_shared_c
-    MPI_Get_accumulate_c
-    MPI_Get_c
     MPI_Ibsend_c
     MPI_Imrecv_c
     MPI_Irecv_c
@@ -54,14 +51,9 @@ vmpi_abi::export_unsupported! { Standard;
     MPI_Mrecv_c
     MPI_Precv_init_c
     MPI_Psend_init_c
-    MPI_Put_c
-    MPI_Raccumulate_c
     MPI_Recv_c
     MPI_Recv_init_c
     MPI_Register_datarep_c
-    MPI_Rget_accumulate_c
-    MPI_Rget_c
-    MPI_Rput_c
     MPI_Rsend_c
     MPI_Rsend_init_c
     MPI_Send_c
@@ -73,8 +65,4 @@ vmpi_abi::export_unsupported! { Standard;
     MPI_Ssend_c
     MPI_Ssend_init_c
     MPI_Status_set_elements_c
-    MPI_Win_allocate_c
-    MPI_Win_allocate_shared_c
-    MPI_Win_create_c
-    MPI_Win_shared_query_c
 }

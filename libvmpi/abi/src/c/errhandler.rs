@@ -8,7 +8,7 @@ use std::rc::Rc;
 use vmpi_core::errhandler as core_errhandler;
 use vmpi_core::errors::{Class, Result, fail};
 use vmpi_core::handle::{Comm, Errhandler, File, Handle, Win};
-use vmpi_core::{comm, handle};
+use vmpi_core::{comm, handle, rma};
 
 /// An error handler of the program; it may read more arguments (there are none), so it is variadic.
 pub type HandlerFunction<T> = Option<unsafe extern "C" fn(*mut T, *mut c_int, ...)>;
@@ -51,7 +51,7 @@ impl Guarded for Win {
         if let Target::Win(win) = target { win } else { Win::NULL }
     }
     fn check(self) -> Result<()> {
-        fail(Class::Win, format!("{:#x} is not the handle of a window (this vmpi does not make any)", self.raw()))
+        rma::get_window(self).map(drop)
     }
 }
 

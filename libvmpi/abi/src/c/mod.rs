@@ -17,4 +17,7 @@ pub mod number;
 pub mod op;
 pub mod p2p;
 pub mod request;
+pub mod rma;
 pub mod topo;
+pub mod win;
+pub mod win_sync;

@@ -212,7 +212,7 @@ macro_rules! f_tables_openmpi {
         $crate::f_table_buffer_detach! { $A, openmpi }
         $crate::f_tables! { $A, openmpi }
         $crate::f_table_coll_init! { $A, openmpi, [mpix MPIX] }
-        $crate::f_table_unsupported_openmpi! { $A, openmpi }
+        $crate::f_table_win_cptr! { $A, openmpi }
         $crate::f_sizeof_openmpi! {}
         $crate::export_f_plain! { $A, openmpi;
             fn wtime_f90 WTIME_F90 = wtime() -> f64;
@@ -255,6 +255,8 @@ macro_rules! f_tables {
         $crate::f_table_op! { $A, $face }
         $crate::f_table_env! { $A, $face }
         $crate::f_table_info! { $A, $face }
+        $crate::f_table_rma! { $A, $face }
+        $crate::f_table_win! { $A, $face }
         $crate::f_table_plain! { $A, $face }
         $crate::f_table_unsupported! { $A, $face }
     };

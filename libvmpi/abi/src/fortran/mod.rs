@@ -33,6 +33,8 @@ pub mod table_f08;
 #[macro_use]
 mod table_p2p;
 #[macro_use]
+mod table_rma;
+#[macro_use]
 mod unsupported;
 
 pub mod args;
@@ -58,7 +60,10 @@ pub mod c {
     pub use crate::c::op::*;
     pub use crate::c::p2p::*;
     pub use crate::c::request::*;
+    pub use crate::c::rma::*;
     pub use crate::c::topo::*;
+    pub use crate::c::win::*;
+    pub use crate::c::win_sync::*;
 }
 
 /// What the tables call that is not a C function: Fortran's own versions.

@@ -1,4 +1,4 @@
-//! Procedures that are exported but not offered: one-sided communication, files, dynamic processes and what else later
+//! Procedures that are exported but not offered: files, dynamic processes and what else later
 //! issues bring. The letters stand for the arguments before IERROR.
 
 /// Not offered, and in both faces.
@@ -10,13 +10,6 @@ macro_rules! f_table_unsupported {
                 close_port CLOSE_PORT
                 file_close FILE_CLOSE
                 file_sync FILE_SYNC
-                win_complete WIN_COMPLETE
-                win_flush_all WIN_FLUSH_ALL
-                win_flush_local_all WIN_FLUSH_LOCAL_ALL
-                win_free WIN_FREE
-                win_sync WIN_SYNC
-                win_unlock_all WIN_UNLOCK_ALL
-                win_wait WIN_WAIT
             ;
             (a b):
                 comm_join COMM_JOIN
@@ -37,21 +30,6 @@ macro_rules! f_table_unsupported {
                 file_set_info FILE_SET_INFO
                 file_set_size FILE_SET_SIZE
                 open_port OPEN_PORT
-                win_call_errhandler WIN_CALL_ERRHANDLER
-                win_create_errhandler WIN_CREATE_ERRHANDLER
-                win_detach WIN_DETACH
-                win_fence WIN_FENCE
-                win_flush WIN_FLUSH
-                win_flush_local WIN_FLUSH_LOCAL
-                win_get_errhandler WIN_GET_ERRHANDLER
-                win_get_group WIN_GET_GROUP
-                win_get_info WIN_GET_INFO
-                win_lock_all WIN_LOCK_ALL
-                win_set_errhandler WIN_SET_ERRHANDLER
-                win_set_info WIN_SET_INFO
-                win_set_name WIN_SET_NAME
-                win_test WIN_TEST
-                win_unlock WIN_UNLOCK
             ;
             (a b c):
                 file_get_byte_offset FILE_GET_BYTE_OFFSET
@@ -67,18 +45,12 @@ macro_rules! f_table_unsupported {
                 lookup_name LOOKUP_NAME
                 publish_name PUBLISH_NAME
                 unpublish_name UNPUBLISH_NAME
-                win_attach WIN_ATTACH
-                win_create_dynamic WIN_CREATE_DYNAMIC
-                win_get_name WIN_GET_NAME
-                win_post WIN_POST
-                win_start WIN_START
             ;
             (a b c d):
                 file_read_all_begin FILE_READ_ALL_BEGIN
                 file_read_ordered_begin FILE_READ_ORDERED_BEGIN
                 file_write_all_begin FILE_WRITE_ALL_BEGIN
                 file_write_ordered_begin FILE_WRITE_ORDERED_BEGIN
-                win_lock WIN_LOCK
             ;
             (a b c d e):
                 comm_accept COMM_ACCEPT
@@ -102,7 +74,6 @@ macro_rules! f_table_unsupported {
                 file_write_ordered FILE_WRITE_ORDERED
                 file_write_shared FILE_WRITE_SHARED
                 register_datarep REGISTER_DATAREP
-                win_shared_query WIN_SHARED_QUERY
             ;
             (a b c d e f):
                 conversion_fn_null CONVERSION_FN_NULL
@@ -115,49 +86,12 @@ macro_rules! f_table_unsupported {
                 file_set_view FILE_SET_VIEW
                 file_write_at FILE_WRITE_AT
                 file_write_at_all FILE_WRITE_AT_ALL
-                win_allocate WIN_ALLOCATE
-                win_allocate_shared WIN_ALLOCATE_SHARED
-                win_create WIN_CREATE
-            ;
-            (a b c d e f g):
-                compare_and_swap COMPARE_AND_SWAP
-                fetch_and_op FETCH_AND_OP
             ;
             (a b c d e f g h):
                 comm_spawn COMM_SPAWN
-                get GET
-                put PUT
             ;
             (a b c d e f g h i):
-                accumulate ACCUMULATE
                 comm_spawn_multiple COMM_SPAWN_MULTIPLE
-                rget RGET
-                rput RPUT
-            ;
-            (a b c d e f g h i j):
-                raccumulate RACCUMULATE
-            ;
-            (a b c d e f g h i j k l):
-                get_accumulate GET_ACCUMULATE
-            ;
-            (a b c d e f g h i j k l m):
-                rget_accumulate RGET_ACCUMULATE
-            ;
-        }
-    };
-}
-
-/// Not offered, and only in Open MPI.
-#[macro_export]
-macro_rules! f_table_unsupported_openmpi {
-    ($A:ty, $face:ident) => {
-        $crate::export_f_unsupported! { $A, $face, [mpi MPI];
-            (a b c d e):
-                win_shared_query_cptr WIN_SHARED_QUERY_CPTR
-            ;
-            (a b c d e f):
-                win_allocate_cptr WIN_ALLOCATE_CPTR
-                win_allocate_shared_cptr WIN_ALLOCATE_SHARED_CPTR
             ;
         }
     };
