@@ -82,6 +82,20 @@ pub trait Abi:
     fn keyval_in(keyval: c_int) -> i32;
     fn keyval_out(keyval: i32) -> c_int;
 
+    /// `MPI_MODE_*` of files, `MPI_SEEK_*`, `MPI_DISPLACEMENT_CURRENT`.
+    fn amode_in(amode: c_int) -> i32 {
+        amode
+    }
+    fn amode_out(amode: i32) -> c_int {
+        amode
+    }
+    fn whence_in(whence: c_int) -> i32 {
+        whence
+    }
+    fn displacement_in(displacement: i64) -> i64 {
+        displacement
+    }
+
     /// Longest strings, with the terminating NUL.
     const MAX_PROCESSOR_NAME: usize;
     const MAX_ERROR_STRING: usize;

@@ -9,4 +9,5 @@ pub mod codec;
 pub mod entry;
 pub mod export;
 pub mod fortran;
+pub mod romio;
 pub mod unsupported;

@@ -3,7 +3,8 @@
 //! Reading order: `handle`, `consts`, `errors` (the standard ABI's numbers, which the whole core speaks), `process`
 //! (this rank: start, end, entry lock), `comm` and `group`, `datatype`, `p2p`, `request`, `coll`, then the rest.
 //!
-//! `unsafe` lives where user memory is touched: `giant`, `process`, `datatype::pack`, `op::apply`, `p2p`, `coll::schedule`.
+//! `unsafe` lives where user memory is touched: `giant`, `process`, `datatype::pack`, `op::apply`, `p2p`, `coll::schedule`,
+//! `io`.
 
 pub mod attr;
 pub mod coll;
@@ -16,6 +17,7 @@ pub mod giant;
 pub mod group;
 pub mod handle;
 pub mod info;
+pub mod io;
 mod lock;
 pub mod op;
 pub mod p2p;

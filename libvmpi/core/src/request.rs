@@ -50,6 +50,8 @@ enum Active {
     Done(Status),
     Message(Slot),
     Collective(Box<dyn Progress>),
+    /// A collective that is being advanced right now.
+    Running,
     /// A collective that has ended.
     Ended(Result<Status>),
     Generalized {
@@ -177,15 +179,21 @@ fn advance(request: Request) -> bool {
     // Taken out while it runs: it may call the program (a user operation), which may call MPI.
     let taken = REQUESTS.with(|requests| {
         let entry = requests.get_mut(request)?;
-        match std::mem::replace(&mut entry.active, Active::Inactive) {
-            Active::Collective(operation) => Some(operation),
+        match std::mem::replace(&mut entry.active, Active::Running) {
+            Active::Collective(operation) => Some(Some(operation)),
+            Active::Running => Some(None),
             other => {
                 entry.active = other;
                 None
             }
         }
     });
-    let Some(mut operation) = taken else { return true };
+    let mut operation = match taken {
+        Some(Some(operation)) => operation,
+        // Further up on the stack: it goes on there.
+        Some(None) => return false,
+        None => return true,
+    };
     let (ended, active) = match operation.advance() {
         Ok(None) => {
             wake_on(&*operation);
@@ -346,7 +354,7 @@ pub fn is_complete(request: Request) -> Result<bool> {
         Some(entry) => Ok(match &entry.active {
             Active::Inactive | Active::Done(_) | Active::Ended(_) => true,
             Active::Message(slot) => p2p::is_over(*slot),
-            Active::Collective(_) => false,
+            Active::Collective(_) | Active::Running => false,
             Active::Generalized { complete, .. } => *complete,
         }),
     })
@@ -394,7 +402,7 @@ pub fn finish(request: Request) -> Result<Option<Completion>> {
             let status = (generalized.query)();
             (generalized.free)().and(status)
         }
-        Active::Collective(_) => Ok(Status::EMPTY),
+        Active::Collective(_) | Active::Running => Ok(Status::EMPTY),
     };
     if handle == NULL {
         REQUESTS.with(|requests| requests.remove(request));
@@ -577,7 +585,7 @@ pub fn free(request: Request) -> Result<()> {
                     entry.kind = Kind::Once;
                     Then::Orphan
                 }
-                Active::Collective(_) => Then::Wait,
+                Active::Collective(_) | Active::Running => Then::Wait,
                 Active::Generalized { request, complete: true } => Then::Call(request.clone()),
                 Active::Generalized { .. } => Then::Wait,
             })

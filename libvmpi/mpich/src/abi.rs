@@ -13,6 +13,7 @@ impl Abi for Mpich {
     type Status = Status;
 
     vmpi_abi::abi_numbers!();
+    vmpi_abi::abi_romio_numbers!();
 
     fn err_out(code: i32) -> c_int {
         // Codes that the program added lie above MPI_ERR_LASTCODE, which is far higher in MPICH than in the core.

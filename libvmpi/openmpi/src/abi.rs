@@ -13,6 +13,7 @@ impl Abi for OpenMpi {
     type Status = Status;
 
     vmpi_abi::abi_numbers!();
+    vmpi_abi::abi_romio_numbers!();
 
     fn err_out(code: i32) -> c_int {
         ERRORS.to_face(code)

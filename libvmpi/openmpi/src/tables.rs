@@ -15,6 +15,8 @@ vmpi_abi::c_table_env!(OpenMpi);
 vmpi_abi::c_table_errhandler!(OpenMpi);
 vmpi_abi::c_table_group!(OpenMpi);
 vmpi_abi::c_table_info!(OpenMpi);
+vmpi_abi::c_table_io!(OpenMpi);
+vmpi_abi::c_table_io_data!(OpenMpi);
 vmpi_abi::c_table_neighbor!(OpenMpi);
 vmpi_abi::c_table_neighbor_init!(OpenMpi);
 vmpi_abi::c_table_neighbor_mpix_init!(OpenMpi);

@@ -29,6 +29,8 @@ mod table_datatype;
 #[macro_use]
 mod table_env;
 #[macro_use]
+mod table_io;
+#[macro_use]
 mod table_p2p;
 #[macro_use]
 mod unsupported;
@@ -36,6 +38,7 @@ mod unsupported;
 pub mod args;
 pub mod attributes;
 pub mod callbacks;
+pub mod datarep;
 pub mod lengths;
 pub mod special;
 
@@ -51,6 +54,8 @@ pub mod c {
     pub use crate::c::errhandler::*;
     pub use crate::c::group::*;
     pub use crate::c::info::*;
+    pub use crate::c::io::*;
+    pub use crate::c::io_data::*;
     pub use crate::c::neighbor::*;
     pub use crate::c::op::*;
     pub use crate::c::p2p::*;
@@ -62,5 +67,6 @@ pub mod c {
 pub mod f {
     pub use super::attributes::*;
     pub use super::callbacks::*;
+    pub use super::datarep::*;
     pub use super::special::*;
 }
