@@ -28,6 +28,10 @@ pub trait Progress {
     fn advance(&mut self) -> Result<Option<Status>>;
     /// The slots that must complete before `advance` can do more.
     fn pending(&self, slots: &mut Vec<Slot>);
+    /// Must all of them complete, or is any one enough?
+    fn needs_all(&self) -> bool {
+        true
+    }
 }
 
 /// Starts a message of a persistent request.
@@ -338,7 +342,7 @@ pub fn run(operation: &mut dyn Progress) -> Result<Status> {
         operation.pending(&mut slots);
         slots.retain(|slot| !p2p::is_over(*slot));
         if !slots.is_empty() {
-            let missing = slots.len() as u32;
+            let missing = if operation.needs_all() { slots.len() as u32 } else { 1 };
             await_slots(seen, &slots, missing, CALL_COLLECTIVE);
         }
     }

@@ -137,6 +137,11 @@ impl Progress for Collective {
             Stage::Done => {}
         }
     }
+
+    fn needs_all(&self) -> bool {
+        // A rank is client and aggregator at once, each of many others.
+        matches!(self.stage, Stage::Gather { .. })
+    }
 }
 
 impl Collective {
