@@ -153,7 +153,7 @@ impl Collective {
                         return Ok(None);
                     }
                     let records: Vec<Record> = all.chunks_exact(RECORD_BYTES).map(Record::decode).collect();
-                    if !worthwhile(&records) {
+                    if !worthwhile(&records, self.access.write) {
                         self.stage = Stage::Done;
                         let Access { file, view, write, from, memory, .. } = &*self.access;
                         let done = file.access_alone(view, *write, *from, memory)?;
