@@ -89,9 +89,14 @@ program io
         back = 0
         call MPI_File_read_at(f, offset, back, 10, MPI_INTEGER, status, ierr)
         call check(all_of(back == mine) .and. n_calls >= 2, 22)
-        call MPI_Register_datarep('fnull', MPI_CONVERSION_FN_NULL, MPI_CONVERSION_FN_NULL, text_extent, &
-            42_MPI_ADDRESS_KIND, ierr)
+        call register_null(text_extent, ierr)
         call check(ierr == MPI_SUCCESS, 23)
+        call MPI_File_set_view(f, 0_MPI_OFFSET_KIND, MPI_INTEGER, MPI_INTEGER, 'fnull', MPI_INFO_NULL, ierr)
+        call check(ierr == MPI_SUCCESS, 25)
+        n_calls = 0
+        offset = 10 * rank
+        call MPI_File_write_at_all(f, offset, mine, 4, MPI_INTEGER, status, ierr)
+        call check(ierr == MPI_SUCCESS .and. n_calls == 0, 26)
         call MPI_File_create_errhandler(on_error, handler, ierr)
         call MPI_File_set_errhandler(f, handler, ierr)
         n_calls = 0
@@ -168,6 +173,13 @@ subroutine text_extent(datatype, extent, extra, ierror)
     extent = 8
     ierror = MPI_SUCCESS
     if (extra /= 42) ierror = MPI_ERR_CONVERSION
+end subroutine
+
+! MPICH's module does not declare the null function, Open MPI's does.
+subroutine register_null(extent, ierror)
+    external :: extent, MPI_CONVERSION_FN_NULL, MPI_Register_datarep
+    integer :: ierror
+    call MPI_Register_datarep('fnull', MPI_CONVERSION_FN_NULL, MPI_CONVERSION_FN_NULL, extent, 42_8, ierror)
 end subroutine
 
 subroutine on_error(file, code)
