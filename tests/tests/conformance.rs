@@ -36,12 +36,18 @@ suite! {
     pressure_isend: Case { program: "pressure.c", ranks: &[2], args: &["isend"], ..Case::DEFAULT };
     pressure_many: Case { program: "pressure.c", ranks: &[6], args: &["many", "5000"], ..Case::DEFAULT };
     pressure_all: Case { program: "pressure.c", ranks: &[4], args: &["all", "1000"], ..Case::DEFAULT };
+    io_basic: Case { program: "io_basic.c", ranks: &[1, 2, 3, 6], ..Case::DEFAULT };
+    io_coll: Case { program: "io_coll.c", ranks: &[1, 2, 3, 6], ..Case::DEFAULT };
+    io_coll_v1: Case { program: "io_coll.c", ranks: &[2], v: 1, ..Case::DEFAULT };
+    io_errors: Case { program: "io_errors.c", ranks: &[1, 2, 3], ..Case::DEFAULT };
+    io_datarep: Case { program: "io_datarep.c", ranks: &[1, 2, 5], ..Case::DEFAULT };
     dup_fails: Case { program: "dup_fails.c", ranks: &[1, 3], ..Case::DEFAULT };
     neighbors_same: Case { program: "neighbors_same.c", ranks: &[1, 2, 4], ..Case::DEFAULT };
     // Where the kernel refuses single copy: the same messages through the slab.
     no_single_copy_isend: Case { program: "pressure.c", ranks: &[2], args: &["isend"], env: PIECES, ..Case::DEFAULT };
     no_single_copy_all: Case { program: "pressure.c", ranks: &[4], args: &["all", "3000"], env: PIECES, ..Case::DEFAULT };
     no_single_copy_coll: Case { program: "coll.c", ranks: &[5], env: PIECES, ..Case::DEFAULT };
+    no_single_copy_io: Case { program: "io_coll.c", ranks: &[3], env: PIECES, ..Case::DEFAULT };
     no_single_copy_types: Case { program: "types.c", ranks: &[3], env: PIECES, ..Case::DEFAULT };
     legacy_fortran: Case { program: "legacy.f", ranks: &[2, 6], ..Case::DEFAULT };
     use_mpi: Case { program: "usempi.f90", ranks: &[2, 6], ..Case::DEFAULT };
@@ -67,6 +73,12 @@ suite! {
 #[test]
 fn rma_fortran() {
     let case = Case { program: "rma.f90", ranks: &[2, 6], ..Case::DEFAULT };
+    [Mpi::Openmpi, Mpi::Mpich].iter().for_each(|&mpi| case.check(mpi));
+}
+
+#[test]
+fn files_from_fortran() {
+    let case = Case { program: "io.f90", ranks: &[1, 3], ..Case::DEFAULT };
     [Mpi::Openmpi, Mpi::Mpich].iter().for_each(|&mpi| case.check(mpi));
 }
 

@@ -122,7 +122,25 @@ pub trait Abi:
         Self::NUMBERS.errors.to_core(code)
     }
 
+    /// `MPI_MODE_*` of files.
+    fn amode_in(amode: c_int) -> i32 {
+        Self::NUMBERS.file_modes.bits_to_core(amode)
+    }
+    fn amode_out(amode: i32) -> c_int {
+        Self::NUMBERS.file_modes.bits_to_face(amode)
+    }
+    /// `MPI_DISPLACEMENT_CURRENT`; what only looks like the core's is no displacement at all.
+    fn displacement_in(displacement: i64) -> i64 {
+        match i32::try_from(displacement).map(|number| Self::NUMBERS.displacements.to_core(number)) {
+            Ok(crate::numbers::MEANINGLESS) => i64::MIN,
+            Ok(number) => number.into(),
+            Err(_) => displacement,
+        }
+    }
+
     numbers! {
+        /// `MPI_SEEK_*`.
+        whence_in = seeks.to_core;
         /// `MPI_Comm_compare`'s result, topology kinds, split types, combiners, distributions, array orders, thread
         /// levels, type classes, keyvals of predefined attributes, and `MPI_KEYVAL_INVALID`.
         compare_out = comparisons.to_face;

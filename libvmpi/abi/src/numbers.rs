@@ -24,6 +24,9 @@ const NONE: i32 = i32::MIN;
 /// A number that means nothing to the core, for a face's number that means nothing to the face but would to the core.
 pub const MEANINGLESS: i32 = i32::MIN;
 
+/// A bit that no set of the core's has.
+pub const MEANINGLESS_BIT: i32 = 1 << 30;
+
 /// The core's MPI_ERR_LASTCODE: codes that the program added lie above.
 pub const LASTCODE: i32 = 0x3fff;
 
@@ -51,19 +54,17 @@ impl Numbers {
         let row = self.rows.iter().find(|row| row[0] == number && row[self.column] != NONE);
         row.map_or(number, |row| row[self.column])
     }
-}
 
-impl Numbers {
-    /// As [`Numbers::to_core`] for a set of bits; bits that mean nothing to the face become [`MEANINGLESS`].
-    pub fn bits_to_core(self, mut bits: c_int) -> i32 {
-        let mut core = 0;
-        for row in self.rows {
-            if bits & row[self.column] != 0 {
-                core |= row[0];
-                bits &= !row[self.column];
-            }
-        }
-        if bits == 0 { core } else { MEANINGLESS }
+    /// As `to_core`, for a set of bits; a bit that means nothing becomes [`MEANINGLESS_BIT`].
+    pub fn bits_to_core(self, bits: c_int) -> i32 {
+        let known = self.rows.iter().fold(0, |all, row| all | row[self.column]);
+        let stray = if bits & !known != 0 { MEANINGLESS_BIT } else { 0 };
+        self.rows.iter().filter(|row| bits & row[self.column] != 0).fold(stray, |all, row| all | row[0])
+    }
+
+    /// As `to_face`, for a set of bits.
+    pub fn bits_to_face(self, bits: i32) -> c_int {
+        self.rows.iter().filter(|row| bits & row[0] != 0).fold(0, |all, row| all | row[self.column])
     }
 }
 
@@ -292,6 +293,28 @@ tables! {
         Class::Abi.0 => 16, 81;
         LASTCODE => 92, MPICH_DYNAMIC_CODE - 1;
     }
+    /// Bits of the access modes of files (both ABIs have ROMIO's numbers).
+    file_modes {
+        MODE_CREATE => 1, 1;
+        MODE_RDONLY => 2, 2;
+        MODE_WRONLY => 4, 4;
+        MODE_RDWR => 8, 8;
+        MODE_DELETE_ON_CLOSE => 16, 16;
+        MODE_UNIQUE_OPEN => 32, 32;
+        MODE_EXCL => 64, 64;
+        MODE_APPEND => 128, 128;
+        MODE_SEQUENTIAL => 256, 256;
+    }
+    /// Where a seek counts from.
+    seeks {
+        SEEK_SET => 600, 600;
+        SEEK_CUR => 602, 602;
+        SEEK_END => 604, 604;
+    }
+    /// Special displacements.
+    displacements {
+        DISPLACEMENT_CURRENT as i32 => -54_278_278, -54_278_278;
+    }
     /// Error codes of the tool interface.
     tool_errors {
         T_ERR_CANNOT_INIT => 56, 61;
@@ -320,7 +343,17 @@ mod tests {
         assert_eq!(MPICH.win_asserts.bits_to_core(0), 0);
         assert_eq!(MPICH.win_asserts.bits_to_core(2048 | 8192), MODE_NOSTORE | MODE_NOPRECEDE);
         assert_eq!(OPENMPI.win_asserts.bits_to_core(31), 31 << 10);
-        assert_eq!(OPENMPI.win_asserts.bits_to_core(33), MEANINGLESS);
+        assert_eq!(OPENMPI.win_asserts.bits_to_core(33), MODE_NOCHECK | MEANINGLESS_BIT);
+    }
+
+    #[test]
+    fn file_modes_are_bits() {
+        for tables in [STANDARD, OPENMPI, MPICH] {
+            for bits in 0..512 {
+                assert_eq!(tables.file_modes.bits_to_face(tables.file_modes.bits_to_core(bits)), bits);
+            }
+        }
+        assert_eq!(MPICH.file_modes.bits_to_core(2 | 1024), MODE_RDONLY | MEANINGLESS_BIT);
     }
 
     #[test]

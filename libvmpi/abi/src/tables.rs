@@ -14,6 +14,8 @@ macro_rules! c_tables {
         $crate::c_table_errhandler!($A);
         $crate::c_table_group!($A);
         $crate::c_table_info!($A);
+        $crate::c_table_io!($A);
+        $crate::c_table_io_data!($A);
         $crate::c_table_neighbor!($A);
         $crate::c_table_neighbor_init!($A);
         $crate::c_table_op!($A);
@@ -37,6 +39,8 @@ macro_rules! c_tables_mpi5 {
         $crate::c_table_convert_mpi5!($A);
         $crate::c_table_coll_c!($A);
         $crate::c_table_datatype_c!($A);
+        $crate::c_table_io_c!($A);
+        $crate::c_table_io_data_c!($A);
         $crate::c_table_neighbor_c!($A);
         $crate::c_table_op_c!($A);
         $crate::c_table_rma_c!($A);

@@ -130,6 +130,12 @@ pub fn inherit(from: Comm, to: Comm) {
     STATE.with(|state| state.of.insert(Target::Comm(to).key(), handler));
 }
 
+/// The new file has the handler that MPI_FILE_NULL has now (MPI 4.1 section 14.7).
+pub fn inherit_default(file: File) {
+    let handler = find(Target::File(File::NULL));
+    STATE.with(|state| state.of.insert(Target::File(file).key(), handler));
+}
+
 /// `target` is gone.
 pub fn forget(target: Target) {
     let forgotten = STATE.with(|state| state.of.remove(&target.key()));
@@ -187,6 +193,7 @@ pub fn handler_of(target: Target) -> Result<Errhandler> {
 /// A fatal handler prints function, message, communicator and rank, and ends the job.
 #[cold]
 pub fn invoke(function: &str, target: Target, error: Error) -> i32 {
+    let target = error.file.map_or(target, Target::File);
     match find(target) {
         Handler::Return => {}
         Handler::User(handler) => handler(target, error.code),
@@ -198,7 +205,7 @@ pub fn invoke(function: &str, target: Target, error: Error) -> i32 {
 /// Invoke the handler of `target` for an error of the program's own (MPI_Comm_call_errhandler).
 pub fn call(function: &str, target: Target, code: i32) {
     let message = format!("the program called the error handler with code {code} ({})", codes::error_string(code));
-    invoke(function, target, Error { class: codes::error_class(code), code, message });
+    invoke(function, target, Error { class: codes::error_class(code), code, message, file: None });
 }
 
 /// The block that a fatal error prints.

@@ -4,7 +4,7 @@
 //! (this rank: start, end, entry lock), `comm` and `group`, `datatype`, `p2p`, `request`, `coll`, `rma`, then the rest.
 //!
 //! `unsafe` lives where user memory is touched: `giant`, `process`, `datatype::pack`, `op::apply`, `p2p`, `coll::schedule`,
-//! `rma::transfer`, `rma::accumulate`, `rma::remote`.
+//! `io`, `rma::transfer`, `rma::accumulate`, `rma::remote`.
 
 pub mod attr;
 pub mod coll;
@@ -17,6 +17,7 @@ pub mod giant;
 pub mod group;
 pub mod handle;
 pub mod info;
+pub mod io;
 mod lock;
 pub mod op;
 pub mod p2p;

@@ -70,6 +70,16 @@ pub fn scheduling_point() {
     }
 }
 
+/// Do something that may keep this rank asleep in the kernel for long (no MPI call in it): another rank gets the core
+/// meanwhile, as if the watchdog had noticed, and this one asks for it back.
+pub(crate) fn aside<R>(work: impl FnOnce() -> R) -> R {
+    let endpoint = endpoint();
+    sched::take_core(&endpoint.node, endpoint.me);
+    let result = work();
+    scheduling_point();
+    result
+}
+
 /// Give the core to the next READY rank, if any (MPIX_Yield).
 pub fn yield_core() {
     endpoint().yield_core();

@@ -29,6 +29,10 @@ pub trait Progress {
     fn advance(&mut self) -> Result<Option<Status>>;
     /// The slots that must complete before `advance` can do more.
     fn pending(&self, slots: &mut Vec<Slot>);
+    /// Must all of them complete, or is any one enough?
+    fn needs_all(&self) -> bool {
+        true
+    }
 }
 
 /// Starts a message of a persistent request.
@@ -51,6 +55,8 @@ enum Active {
     Done(Status),
     Message(Slot),
     Collective(Box<dyn Progress>),
+    /// A collective that is being advanced right now.
+    Running,
     /// A collective that has ended.
     Ended(Result<Status>),
     Generalized {
@@ -178,15 +184,21 @@ fn advance(request: Request) -> bool {
     // Taken out while it runs: it may call the program (a user operation), which may call MPI.
     let taken = REQUESTS.with(|requests| {
         let entry = requests.get_mut(request)?;
-        match std::mem::replace(&mut entry.active, Active::Inactive) {
-            Active::Collective(operation) => Some(operation),
+        match std::mem::replace(&mut entry.active, Active::Running) {
+            Active::Collective(operation) => Some(Some(operation)),
+            Active::Running => Some(None),
             other => {
                 entry.active = other;
                 None
             }
         }
     });
-    let Some(mut operation) = taken else { return true };
+    let mut operation = match taken {
+        Some(Some(operation)) => operation,
+        // Further up on the stack: it goes on there.
+        Some(None) => return false,
+        None => return true,
+    };
     let (ended, active) = match operation.advance() {
         Ok(None) => {
             wake_on(&*operation);
@@ -349,7 +361,7 @@ pub fn run(operation: &mut dyn Progress) -> Result<Status> {
         operation.pending(&mut slots);
         slots.retain(|slot| !p2p::is_over(*slot));
         if !slots.is_empty() {
-            let missing = slots.len() as u32;
+            let missing = if operation.needs_all() { slots.len() as u32 } else { 1 };
             await_slots(seen, &slots, missing, CALL_COLLECTIVE);
         }
     }
@@ -365,7 +377,7 @@ pub fn is_complete(request: Request) -> Result<bool> {
         Some(entry) => Ok(match &entry.active {
             Active::Inactive | Active::Done(_) | Active::Ended(_) => true,
             Active::Message(slot) => p2p::is_over(*slot),
-            Active::Collective(_) => false,
+            Active::Collective(_) | Active::Running => false,
             Active::Generalized { complete, .. } => *complete,
         }),
     })
@@ -413,7 +425,7 @@ pub fn finish(request: Request) -> Result<Option<Completion>> {
             let status = (generalized.query)();
             (generalized.free)().and(status)
         }
-        Active::Collective(_) => Ok(Status::EMPTY),
+        Active::Collective(_) | Active::Running => Ok(Status::EMPTY),
     };
     if handle == NULL {
         REQUESTS.with(|requests| requests.remove(request));
@@ -596,7 +608,7 @@ pub fn free(request: Request) -> Result<()> {
                     entry.kind = Kind::Once;
                     Then::Orphan
                 }
-                Active::Collective(_) => Then::Wait,
+                Active::Collective(_) | Active::Running => Then::Wait,
                 Active::Generalized { request, complete: true } => Then::Call(request.clone()),
                 Active::Generalized { .. } => Then::Wait,
             })

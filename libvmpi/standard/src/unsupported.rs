@@ -11,35 +11,6 @@ vmpi_abi::export_unsupported! { Standard;
     MPI_Buffer_detach_c
     MPI_Comm_attach_buffer_c
     MPI_Comm_detach_buffer_c
-    MPI_File_get_type_extent_c
-    MPI_File_iread_all_c
-    MPI_File_iread_at_all_c
-    MPI_File_iread_at_c
-    MPI_File_iread_c
-    MPI_File_iread_shared_c
-    MPI_File_iwrite_all_c
-    MPI_File_iwrite_at_all_c
-    MPI_File_iwrite_at_c
-    MPI_File_iwrite_c
-    MPI_File_iwrite_shared_c
-    MPI_File_read_all_begin_c
-    MPI_File_read_all_c
-    MPI_File_read_at_all_begin_c
-    MPI_File_read_at_all_c
-    MPI_File_read_at_c
-    MPI_File_read_c
-    MPI_File_read_ordered_begin_c
-    MPI_File_read_ordered_c
-    MPI_File_read_shared_c
-    MPI_File_write_all_begin_c
-    MPI_File_write_all_c
-    MPI_File_write_at_all_begin_c
-    MPI_File_write_at_all_c
-    MPI_File_write_at_c
-    MPI_File_write_c
-    MPI_File_write_ordered_begin_c
-    MPI_File_write_ordered_c
-    MPI_File_write_shared_c
     MPI_Ibsend_c
     MPI_Imrecv_c
     MPI_Irecv_c
@@ -53,7 +24,6 @@ vmpi_abi::export_unsupported! { Standard;
     MPI_Psend_init_c
     MPI_Recv_c
     MPI_Recv_init_c
-    MPI_Register_datarep_c
     MPI_Rsend_c
     MPI_Rsend_init_c
     MPI_Send_c

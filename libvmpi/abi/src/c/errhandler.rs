@@ -8,7 +8,7 @@ use std::rc::Rc;
 use vmpi_core::errhandler as core_errhandler;
 use vmpi_core::errors::{Class, Result, fail};
 use vmpi_core::handle::{Comm, Errhandler, File, Handle, Win};
-use vmpi_core::{comm, handle, rma};
+use vmpi_core::{comm, handle, io, rma};
 
 /// An error handler of the program; it may read more arguments (there are none), so it is variadic.
 pub type HandlerFunction<T> = Option<unsafe extern "C" fn(*mut T, *mut c_int, ...)>;
@@ -67,7 +67,7 @@ impl Guarded for File {
         if self.is_null() {
             return Ok(());
         }
-        fail(Class::File, format!("{:#x} is not the handle of a file (this vmpi does not open any)", self.raw()))
+        io::get(self).map(drop)
     }
 }
 

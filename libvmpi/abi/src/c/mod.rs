@@ -12,6 +12,8 @@ pub mod env;
 pub mod errhandler;
 pub mod group;
 pub mod info;
+pub mod io;
+pub mod io_data;
 pub mod neighbor;
 pub mod number;
 pub mod op;

@@ -202,7 +202,7 @@ macro_rules! f_unsupported_body {
 
 /// The handle types, as the tables write them.
 pub mod h {
-    pub use vmpi_core::handle::{Comm, Datatype, Errhandler, Group, Info, Message, Op, Request, Win};
+    pub use vmpi_core::handle::{Comm, Datatype, Errhandler, File, Group, Info, Message, Op, Request, Win};
 }
 
 /// Everything, as Open MPI's libmpi_mpifh exports it.
@@ -257,6 +257,8 @@ macro_rules! f_tables {
         $crate::f_table_info! { $A, $face }
         $crate::f_table_rma! { $A, $face }
         $crate::f_table_win! { $A, $face }
+        $crate::f_table_io! { $A, $face }
+        $crate::export_f_conversion_null! { $face }
         $crate::f_table_plain! { $A, $face }
         $crate::f_table_unsupported! { $A, $face }
     };

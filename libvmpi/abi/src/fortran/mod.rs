@@ -31,6 +31,8 @@ mod table_env;
 #[macro_use]
 pub mod table_f08;
 #[macro_use]
+mod table_io;
+#[macro_use]
 mod table_p2p;
 #[macro_use]
 mod table_rma;
@@ -40,6 +42,7 @@ mod unsupported;
 pub mod args;
 pub mod attributes;
 pub mod callbacks;
+pub mod datarep;
 pub mod descriptor;
 pub mod lengths;
 pub mod special;
@@ -56,6 +59,8 @@ pub mod c {
     pub use crate::c::errhandler::*;
     pub use crate::c::group::*;
     pub use crate::c::info::*;
+    pub use crate::c::io::*;
+    pub use crate::c::io_data::*;
     pub use crate::c::neighbor::*;
     pub use crate::c::op::*;
     pub use crate::c::p2p::*;
@@ -70,5 +75,6 @@ pub mod c {
 pub mod f {
     pub use super::attributes::*;
     pub use super::callbacks::*;
+    pub use super::datarep::*;
     pub use super::special::*;
 }

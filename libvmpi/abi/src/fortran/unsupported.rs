@@ -1,4 +1,4 @@
-//! Procedures that are exported but not offered: files, dynamic processes and what else later
+//! Procedures that are exported but not offered: dynamic processes and what else later
 //! issues bring. The letters stand for the arguments before IERROR.
 
 /// Not offered, and in both faces.
@@ -8,84 +8,19 @@ macro_rules! f_table_unsupported {
         $crate::export_f_unsupported! { $A, $face, [mpi MPI];
             (a):
                 close_port CLOSE_PORT
-                file_close FILE_CLOSE
-                file_sync FILE_SYNC
             ;
             (a b):
                 comm_join COMM_JOIN
-                file_call_errhandler FILE_CALL_ERRHANDLER
-                file_create_errhandler FILE_CREATE_ERRHANDLER
-                file_delete FILE_DELETE
-                file_get_amode FILE_GET_AMODE
-                file_get_atomicity FILE_GET_ATOMICITY
-                file_get_errhandler FILE_GET_ERRHANDLER
-                file_get_group FILE_GET_GROUP
-                file_get_info FILE_GET_INFO
-                file_get_position FILE_GET_POSITION
-                file_get_position_shared FILE_GET_POSITION_SHARED
-                file_get_size FILE_GET_SIZE
-                file_preallocate FILE_PREALLOCATE
-                file_set_atomicity FILE_SET_ATOMICITY
-                file_set_errhandler FILE_SET_ERRHANDLER
-                file_set_info FILE_SET_INFO
-                file_set_size FILE_SET_SIZE
                 open_port OPEN_PORT
             ;
             (a b c):
-                file_get_byte_offset FILE_GET_BYTE_OFFSET
-                file_get_type_extent FILE_GET_TYPE_EXTENT
-                file_read_all_end FILE_READ_ALL_END
-                file_read_at_all_end FILE_READ_AT_ALL_END
-                file_read_ordered_end FILE_READ_ORDERED_END
-                file_seek FILE_SEEK
-                file_seek_shared FILE_SEEK_SHARED
-                file_write_all_end FILE_WRITE_ALL_END
-                file_write_at_all_end FILE_WRITE_AT_ALL_END
-                file_write_ordered_end FILE_WRITE_ORDERED_END
                 lookup_name LOOKUP_NAME
                 publish_name PUBLISH_NAME
                 unpublish_name UNPUBLISH_NAME
             ;
-            (a b c d):
-                file_read_all_begin FILE_READ_ALL_BEGIN
-                file_read_ordered_begin FILE_READ_ORDERED_BEGIN
-                file_write_all_begin FILE_WRITE_ALL_BEGIN
-                file_write_ordered_begin FILE_WRITE_ORDERED_BEGIN
-            ;
             (a b c d e):
                 comm_accept COMM_ACCEPT
                 comm_connect COMM_CONNECT
-                file_get_view FILE_GET_VIEW
-                file_iread FILE_IREAD
-                file_iread_all FILE_IREAD_ALL
-                file_iread_shared FILE_IREAD_SHARED
-                file_iwrite FILE_IWRITE
-                file_iwrite_all FILE_IWRITE_ALL
-                file_iwrite_shared FILE_IWRITE_SHARED
-                file_open FILE_OPEN
-                file_read FILE_READ
-                file_read_all FILE_READ_ALL
-                file_read_at_all_begin FILE_READ_AT_ALL_BEGIN
-                file_read_ordered FILE_READ_ORDERED
-                file_read_shared FILE_READ_SHARED
-                file_write FILE_WRITE
-                file_write_all FILE_WRITE_ALL
-                file_write_at_all_begin FILE_WRITE_AT_ALL_BEGIN
-                file_write_ordered FILE_WRITE_ORDERED
-                file_write_shared FILE_WRITE_SHARED
-                register_datarep REGISTER_DATAREP
-            ;
-            (a b c d e f):
-                conversion_fn_null CONVERSION_FN_NULL
-                file_iread_at FILE_IREAD_AT
-                file_iread_at_all FILE_IREAD_AT_ALL
-                file_iwrite_at FILE_IWRITE_AT
-                file_iwrite_at_all FILE_IWRITE_AT_ALL
-                file_read_at FILE_READ_AT
-                file_read_at_all FILE_READ_AT_ALL
-                file_set_view FILE_SET_VIEW
-                file_write_at FILE_WRITE_AT
-                file_write_at_all FILE_WRITE_AT_ALL
             ;
             (a b c d e f g h):
                 comm_spawn COMM_SPAWN

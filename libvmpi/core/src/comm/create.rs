@@ -86,6 +86,16 @@ pub fn derive(parent: &Rc<Communicator>, members: Rc<Members>) -> Result<Option<
     Ok(my_rank.map(|rank| install(parent, Communicator::intra(contexts[0], rank, members))))
 }
 
+/// A communicator of the library's own over the group of `parent`, an intracommunicator: without handle, attributes and
+/// error handler.
+///
+/// # Errors
+/// Those of the messages that the agreement needs.
+pub fn private(parent: &Rc<Communicator>) -> Result<Rc<Communicator>> {
+    let contexts = agree(|finish| Agreement::over_intra(parent, finish))?;
+    Ok(Rc::new(Communicator::intra(contexts[0], parent.rank, parent.local.clone())))
+}
+
 /// Run an agreement to its end.
 fn agree(make: impl FnOnce(Box<dyn FnOnce(Contexts)>) -> Agreement) -> Result<Contexts> {
     let agreed = Rc::new(Cell::new(Contexts::default()));

@@ -11,7 +11,7 @@ mod create;
 mod inter;
 
 pub use create::{
-    compare, create, create_group, derive, disconnect, dup, dup_with_info, free, idup, split, split_type,
+    compare, create, create_group, derive, disconnect, dup, dup_with_info, free, idup, private, split, split_type,
 };
 pub use inter::{intercomm_create, intercomm_merge};
 
