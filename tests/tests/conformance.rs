@@ -1,7 +1,7 @@
 //! Small programs that check MPI's meaning chapter by chapter: under vmpi they must print and return what they do under the
 //! MPI that they were compiled for.
 
-use vmpi_tests::case::Case;
+use vmpi_tests::case::{Case, Peers};
 use vmpi_tests::compile::Mpi;
 use vmpi_tests::suite;
 
@@ -41,6 +41,10 @@ suite! {
     no_single_copy_all: Case { program: "pressure.c", ranks: &[4], args: &["all", "3000"], env: PIECES, ..Case::DEFAULT };
     no_single_copy_coll: Case { program: "coll.c", ranks: &[5], env: PIECES, ..Case::DEFAULT };
     no_single_copy_types: Case { program: "types.c", ranks: &[3], env: PIECES, ..Case::DEFAULT };
+    partitioned: Case { program: "partitioned.c", ranks: &[1, 2, 5], peers: Peers::Mpich, ..Case::DEFAULT };
+    large_counts: Case { program: "large_counts.c", ranks: &[1, 2, 5], peers: Peers::Mpich, ..Case::DEFAULT };
+    sessions: Case { program: "sessions.c", ranks: &[1, 2, 5], peers: Peers::Mpich, ..Case::DEFAULT };
+    mpi41: Case { program: "mpi41.c", ranks: &[1, 2, 5], peers: Peers::Neither, ..Case::DEFAULT };
     legacy_fortran: Case { program: "legacy.f", ranks: &[2, 6], ..Case::DEFAULT };
     use_mpi: Case { program: "usempi.f90", ranks: &[2, 6], ..Case::DEFAULT };
 }

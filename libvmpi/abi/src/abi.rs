@@ -91,6 +91,14 @@ pub trait Abi:
     const MAX_LIBRARY_VERSION_STRING: usize;
     const MAX_PORT_NAME: usize;
     const BSEND_OVERHEAD: c_int;
+    const MAX_STRINGTAG_LEN: usize;
+    /// The process sets that a session lists.
+    const PSETS: &'static [&'static str] = &["mpi://WORLD", "mpi://SELF"];
+
+    /// Is this `MPI_BUFFER_AUTOMATIC`?
+    fn is_buffer_automatic(_buf: *const c_void) -> bool {
+        false
+    }
 
     /// Is this `MPI_STATUS_IGNORE` or `MPI_STATUSES_IGNORE` (also Fortran's sentinel addresses)?
     fn status_ignored(status: *const Self::Status) -> bool;

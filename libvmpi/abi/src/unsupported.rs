@@ -176,27 +176,6 @@ macro_rules! c_unsupported_common {
             MPI_Open_port
             MPI_Publish_name
             MPI_Unpublish_name
-            // sessions
-            MPI_Comm_create_from_group
-            MPI_Group_from_session_pset
-            MPI_Intercomm_create_from_groups
-            MPI_Session_call_errhandler
-            MPI_Session_create_errhandler
-            MPI_Session_finalize
-            MPI_Session_get_errhandler
-            MPI_Session_get_info
-            MPI_Session_get_nth_pset
-            MPI_Session_get_num_psets
-            MPI_Session_get_pset_info
-            MPI_Session_init
-            MPI_Session_set_errhandler
-            // partitioned communication
-            MPI_Parrived
-            MPI_Pready
-            MPI_Pready_list
-            MPI_Pready_range
-            MPI_Precv_init
-            MPI_Psend_init
             // extensions
             MPIX_Comm_agree
             MPIX_Comm_failure_ack
@@ -204,9 +183,6 @@ macro_rules! c_unsupported_common {
             MPIX_Comm_get_failed
             MPIX_Comm_revoke
             MPIX_Comm_shrink
-            // others
-            MPI_Isendrecv
-            MPI_Isendrecv_replace
         }
     };
 }

@@ -26,6 +26,7 @@ pub const SPLIT_TYPES: Numbers = Numbers(&[
     (consts::COMM_TYPE_SHARED, 1),
     (consts::COMM_TYPE_HW_UNGUIDED, 3),
     (consts::COMM_TYPE_HW_GUIDED, 2),
+    (consts::COMM_TYPE_RESOURCE_GUIDED, 4), // MPICH 5
     (consts::UNDEFINED, -32766),
 ]);
 

@@ -34,18 +34,6 @@ vmpi_abi::export_unsupported_t! { T_ERR_NOT_INITIALIZED;
     MPI_T_source_get_timestamp
 }
 vmpi_abi::export_unsupported! { Mpich;
-    // sessions
-    MPI_Session_attach_buffer
-    MPI_Session_detach_buffer
-    MPI_Session_flush_buffer
-    MPI_Session_iflush_buffer
-    // buffers of MPI 4.1
-    MPI_Buffer_flush
-    MPI_Buffer_iflush
-    MPI_Comm_attach_buffer
-    MPI_Comm_detach_buffer
-    MPI_Comm_flush_buffer
-    MPI_Comm_iflush_buffer
     // extensions
     MPIX_Comm_test_threadcomm
     MPIX_Delete_error_class
@@ -67,12 +55,4 @@ vmpi_abi::export_unsupported! { Mpich;
     MPI_Abi_get_info
     MPI_Abi_set_fortran_booleans
     MPI_Abi_set_fortran_info
-    MPI_Get_hw_resource_info
-    MPI_Remove_error_class
-    MPI_Remove_error_code
-    MPI_Remove_error_string
-    MPI_Request_get_status_all
-    MPI_Request_get_status_any
-    MPI_Request_get_status_some
-    MPI_Type_get_value_index
 }

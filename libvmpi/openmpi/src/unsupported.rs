@@ -10,8 +10,6 @@ vmpi_abi::export_c! { OpenMpi, [vmpi_abi::unsupported];
 vmpi_abi::c_unsupported_common!(OpenMpi);
 vmpi_abi::c_unsupported_t_common!(T_ERR_CANNOT_INIT, T_ERR_NOT_INITIALIZED);
 vmpi_abi::export_unsupported! { OpenMpi;
-    // sessions
-    MPI_Session_set_info
     // extensions
     MPIX_Comm_ack_failed
     MPIX_Comm_iagree

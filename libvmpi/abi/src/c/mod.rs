@@ -2,6 +2,7 @@
 
 pub mod args;
 pub mod attr;
+pub mod buffer;
 pub mod coll;
 pub mod comm;
 pub mod datatype;
@@ -11,9 +12,13 @@ pub mod env;
 pub mod errhandler;
 pub mod group;
 pub mod info;
+pub mod mpi41;
 pub mod neighbor;
 pub mod number;
 pub mod op;
 pub mod p2p;
+pub mod partitioned;
 pub mod request;
+pub mod request_status;
+pub mod session;
 pub mod topo;

@@ -29,6 +29,8 @@ mod table_datatype;
 #[macro_use]
 mod table_env;
 #[macro_use]
+mod table_mpi4;
+#[macro_use]
 mod table_p2p;
 #[macro_use]
 mod unsupported;
@@ -42,6 +44,7 @@ pub mod special;
 /// Every generic C function, by the name that the tables use, whatever chapter it is in.
 pub mod c {
     pub use crate::c::attr::*;
+    pub use crate::c::buffer::*;
     pub use crate::c::coll::*;
     pub use crate::c::comm::*;
     pub use crate::c::datatype::*;
@@ -54,7 +57,9 @@ pub mod c {
     pub use crate::c::neighbor::*;
     pub use crate::c::op::*;
     pub use crate::c::p2p::*;
+    pub use crate::c::partitioned::*;
     pub use crate::c::request::*;
+    pub use crate::c::session::*;
     pub use crate::c::topo::*;
 }
 
