@@ -142,6 +142,7 @@ static void others(void) {
     PART("others");
     int a[4] = {1, 2, 3, 4}, flag = -1, class;
     MPI_Request r;
+    if (!getenv("VMPI_JOBID")) return; /* MPICH 4.0 crashes, or does not check. */
     MPI_Psend_init(a, 2, 2, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &r);
     MPI_Start(&r);
     MPI_Pready(0, r);
@@ -157,7 +158,6 @@ static void others(void) {
     MPI_Waitall(2, z, MPI_STATUSES_IGNORE);
     MPI_Request_free(&z[0]);
     MPI_Request_free(&z[1]);
-    if (!getenv("VMPI_JOBID")) return; /* MPICH does not check these. */
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     OK(MPI_Psend_init(a, 0, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &r) != MPI_SUCCESS);
     OK(MPI_Precv_init(a, 1, 1, MPI_INT, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &r) != MPI_SUCCESS);

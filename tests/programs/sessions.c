@@ -88,7 +88,10 @@ static void errors(void) {
     MPI_Session_call_errhandler(s, MPI_ERR_OTHER);
     EQ(called, MPI_ERR_OTHER);
     called = 0;
-    OK(MPI_Group_from_session_pset(s, "mpi://NOWHERE", &g) != MPI_SUCCESS);
+    MPI_Info info;
+    EQ(MPI_Group_from_session_pset(s, "mpi://NOWHERE", &g), MPI_SUCCESS);
+    OK(g == MPI_GROUP_NULL);
+    OK(MPI_Session_get_pset_info(s, "mpi://NOWHERE", &info) != MPI_SUCCESS);
     OK(called != 0);
     STRICT(called == MPI_ERR_ARG);
     MPI_Session_set_errhandler(s, MPI_ERRORS_RETURN);

@@ -36,18 +36,17 @@ pub struct Case {
 
 impl Case {
     /// What most rows have in common.
-    pub const DEFAULT: Case =
-        Case {
-            program: "",
-            ranks: &[2, 6],
-            v: 3,
-            args: &[],
-            env: &[],
-            flags: &[],
-            deadline_s: 120,
-            one_running: true,
-            peers: Peers::Both,
-        };
+    pub const DEFAULT: Case = Case {
+        program: "",
+        ranks: &[2, 6],
+        v: 3,
+        args: &[],
+        env: &[],
+        flags: &[],
+        deadline_s: 120,
+        one_running: true,
+        peers: Peers::Both,
+    };
 
     /// The real MPI's answer. MPICH spins without yielding, and takes minutes with more ranks than cores: then the same source
     /// built with Open MPI is asked (the programs print the same under both).

@@ -43,7 +43,7 @@ suite! {
     no_single_copy_types: Case { program: "types.c", ranks: &[3], env: PIECES, ..Case::DEFAULT };
     partitioned: Case { program: "partitioned.c", ranks: &[1, 2, 5], peers: Peers::Mpich, ..Case::DEFAULT };
     large_counts: Case { program: "large_counts.c", ranks: &[1, 2, 5], peers: Peers::Mpich, ..Case::DEFAULT };
-    sessions: Case { program: "sessions.c", ranks: &[1, 2, 5], peers: Peers::Mpich, ..Case::DEFAULT };
+    sessions: Case { program: "sessions.c", ranks: &[1, 2, 5], peers: Peers::Neither, ..Case::DEFAULT };
     mpi41: Case { program: "mpi41.c", ranks: &[1, 2, 5], peers: Peers::Neither, ..Case::DEFAULT };
     legacy_fortran: Case { program: "legacy.f", ranks: &[2, 6], ..Case::DEFAULT };
     use_mpi: Case { program: "usempi.f90", ranks: &[2, 6], ..Case::DEFAULT };
