@@ -21,6 +21,7 @@ use vmpi_shared::sched::{self, RunState};
 
 use crate::connection::Peer;
 use crate::debug;
+use crate::integrity::Integrity;
 use crate::limits;
 use crate::reap;
 use crate::spawn::{Identity, Inherited, SpawnError, Spawner, Streams};
@@ -135,6 +136,7 @@ pub struct Job {
     pub phase: Phase,
     pub ranks: Vec<Rank>,
     pub watchdog: Watchdog,
+    integrity: Integrity,
     /// Replies to the launcher, in order.
     pub outbox: Vec<Reply>,
     /// The job is over and can be dropped once `outbox` is sent.
@@ -188,6 +190,7 @@ impl Job {
         let null = std::fs::File::options().read(true).write(true).open("/dev/null").map_err(SubmitError::Null)?;
         let identity = Identity { socket: &place.socket, key: &key, job: id };
         let spawner = Spawner::new(&spec, &identity, Inherited::from_launcher(peer.pid))?;
+        let integrity = Integrity::of(&node, &segment);
         let ranks = std::iter::repeat_with(Rank::default).take(spec.ranks as usize).collect();
         Ok(Job {
             id,
@@ -199,6 +202,7 @@ impl Job {
             phase: Phase::Collecting,
             ranks,
             watchdog: Watchdog::new(&spec),
+            integrity,
             outbox: vec![Reply::Submitted { job: id }],
             finished: false,
             started: Instant::now(),
@@ -482,6 +486,19 @@ impl Job {
         }
     }
 
+    /// Look now and then whether a rank has scribbled over the shared memory; if so, end the job, which can only hang.
+    pub fn check_integrity(&mut self, now: Instant) {
+        if self.phase == Phase::Running
+            && let Some(damage) = self.integrity.check(&self.node, &self.segment, &self.spec.placement, now)
+        {
+            let reason = format!(
+                "its shared memory has been overwritten ({damage}): one of its ranks writes where it must not (a stray \
+                 pointer, an index out of range)"
+            );
+            self.end_by_failure(Cause::Internal { reason }, 125);
+        }
+    }
+
     /// A rank whose wrapper still runs a while after its MPI process died without MPI_Finalize.
     pub fn check_wrappers(&mut self, now: Instant) {
         if self.next_wrapper.is_none_or(|at| at > now) {
@@ -566,7 +583,8 @@ impl Job {
         let mut notes = vec![format!(
             "messages up to {limit} bytes are copied through shared memory, larger ones once, by process_vm_readv"
         )];
-        let refused: u64 = (0..self.spec.ranks).map(|rank| sched::copies_refused(&self.node, rank)).sum();
+        let refused =
+            (0..self.spec.ranks).map(|rank| sched::copies_refused(&self.node, rank)).fold(0, u64::saturating_add);
         if refused > 0 {
             notes.push(format!(
                 "{refused} single copies were refused by the kernel (ptrace scope, user namespaces or seccomp); those \

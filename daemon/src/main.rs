@@ -1,7 +1,7 @@
 //! vmpid, the daemon of one user on one node: spawns ranks, watches them, reaps them.
 //!
 //! Reading order: `main` (arguments) -> `keeper` (who cleans up after the daemon) -> `runtime_dir`, `status_page` (how it is
-//! found) -> `daemon` (the event loop) -> `connection`, `control` (who asks what) -> `job` (one job's life) -> `limits`,
+//! found) -> `daemon` (the event loop) -> `connection`, `control` (who asks what) -> `job` (one job's life), `integrity` -> `limits`,
 //! `spawn`, `reap` -> `watchdog` (cores that must go on). One thread; nothing blocks but epoll.
 //!
 //! `unsafe` lives in `keeper`, `reap`, `spawn` and `status_page`, and in single functions of `connection` and `watchdog`.
@@ -10,6 +10,7 @@
 mod connection;
 mod control;
 mod daemon;
+mod integrity;
 mod job;
 mod keeper;
 mod limits;

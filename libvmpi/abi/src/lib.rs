@@ -1,6 +1,6 @@
 //! The table of MPI's entry points, written once and generic over the face.
 //!
-//! Reading order: `abi` (what a face supplies), `entry` (the way in and out of every call), `export` (the macros that
+//! Reading order: `abi` (what a face supplies), `numbers` (the constants that differ), `entry` (the way in and out of every call), `export` (the macros that
 //! make symbols), then `c/` chapter by chapter, then `fortran/`.
 
 pub mod abi;
@@ -9,4 +9,5 @@ pub mod codec;
 pub mod entry;
 pub mod export;
 pub mod fortran;
+pub mod numbers;
 pub mod unsupported;

@@ -42,21 +42,21 @@ macro_rules! c_table_absent {
     };
 }
 
-/// Export functions of the tool interface (MPI 4.1 chapter 15) that vmpi does not offer: each returns `$code`, and
-/// none invokes an error handler, as that chapter demands.
+/// Export functions of the tool interface (MPI 4.1 chapter 15) that vmpi does not offer: each returns the face's number of
+/// `$code`, and none invokes an error handler, as that chapter demands.
 #[macro_export]
 macro_rules! export_unsupported_t {
-    ($code:expr; $($name:ident)*) => {
+    ($A:ty, $code:ident; $($name:ident)*) => {
         const _: () = {
             $(
                 #[unsafe(export_name = stringify!($name))]
                 pub extern "C" fn $name() -> std::ffi::c_int {
-                    $code
+                    <$A as $crate::abi::Abi>::NUMBERS.tool_errors.to_face($crate::numbers::$code)
                 }
                 const _: () = {
                     #[unsafe(export_name = concat!("P", stringify!($name)))]
                     pub extern "C" fn profiled() -> std::ffi::c_int {
-                        $code
+                        <$A as $crate::abi::Abi>::NUMBERS.tool_errors.to_face($crate::numbers::$code)
                     }
                 };
             )*
@@ -64,7 +64,7 @@ macro_rules! export_unsupported_t {
     };
 }
 
-/// What neither face offers.
+/// What no face offers.
 #[macro_export]
 macro_rules! c_unsupported_common {
     ($A:ty) => {
@@ -187,13 +187,12 @@ macro_rules! c_unsupported_common {
     };
 }
 
-/// The tool interface, which neither face offers: `$cannot_init` is the face's `MPI_T_ERR_CANNOT_INIT`,
-/// `$not_initialized` its `MPI_T_ERR_NOT_INITIALIZED`.
+/// The tool interface, which no face offers.
 #[macro_export]
 macro_rules! c_unsupported_t_common {
-    ($cannot_init:expr, $not_initialized:expr) => {
-        $crate::export_unsupported_t! { $cannot_init; MPI_T_init_thread }
-        $crate::export_unsupported_t! { $not_initialized;
+    ($A:ty) => {
+        $crate::export_unsupported_t! { $A, T_ERR_CANNOT_INIT; MPI_T_init_thread }
+        $crate::export_unsupported_t! { $A, T_ERR_NOT_INITIALIZED;
             MPI_T_category_changed
             MPI_T_category_get_categories
             MPI_T_category_get_cvars

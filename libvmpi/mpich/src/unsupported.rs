@@ -1,7 +1,6 @@
 //! What this face exports but does not offer, beyond what no face offers (`vmpi_abi::unsupported`).
 
 use crate::Mpich;
-use crate::constants::{T_ERR_CANNOT_INIT, T_ERR_NOT_INITIALIZED};
 
 vmpi_abi::c_table_absent!(Mpich);
 vmpi_abi::export_c! { Mpich, [vmpi_abi::unsupported];
@@ -10,8 +9,8 @@ vmpi_abi::export_c! { Mpich, [vmpi_abi::unsupported];
     fn MPIX_GPU_query_support = gpu_query_support(kind: c_int, supported: *mut c_int) -> c_int;
 }
 vmpi_abi::c_unsupported_common!(Mpich);
-vmpi_abi::c_unsupported_t_common!(T_ERR_CANNOT_INIT, T_ERR_NOT_INITIALIZED);
-vmpi_abi::export_unsupported_t! { T_ERR_NOT_INITIALIZED;
+vmpi_abi::c_unsupported_t_common!(Mpich);
+vmpi_abi::export_unsupported_t! { Mpich, T_ERR_NOT_INITIALIZED;
     MPI_T_category_get_events
     MPI_T_category_get_num_events
     MPI_T_event_callback_get_info
