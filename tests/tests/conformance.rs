@@ -45,8 +45,18 @@ suite! {
     large_counts: Case { program: "large_counts.c", ranks: &[1, 2, 5], peers: Peers::Mpich, ..Case::DEFAULT };
     sessions: Case { program: "sessions.c", ranks: &[1, 2, 5], peers: Peers::Neither, ..Case::DEFAULT };
     mpi41: Case { program: "mpi41.c", ranks: &[1, 2, 5], peers: Peers::Neither, ..Case::DEFAULT };
-    legacy_fortran: Case { program: "legacy.f", ranks: &[2, 6], ..Case::DEFAULT };
-    use_mpi: Case { program: "usempi.f90", ranks: &[2, 6], ..Case::DEFAULT };
+}
+
+#[test]
+fn legacy_fortran() {
+    let case = Case { program: "legacy.f", ranks: &[2, 6], ..Case::DEFAULT };
+    [Mpi::Openmpi, Mpi::Mpich].iter().for_each(|&mpi| case.check(mpi));
+}
+
+#[test]
+fn use_mpi() {
+    let case = Case { program: "usempi.f90", ranks: &[2, 6], ..Case::DEFAULT };
+    [Mpi::Openmpi, Mpi::Mpich].iter().for_each(|&mpi| case.check(mpi));
 }
 
 /// Open MPI's mpi_f08 module is a library of its own on top of ours. (MPICH's is part of libmpichfort.so.12, whose

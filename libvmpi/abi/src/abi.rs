@@ -58,6 +58,8 @@ pub trait Abi:
     const NAME: &'static str;
     /// What `MPI_Get_version` reports.
     const VERSION: (c_int, c_int);
+    /// What `MPI_Abi_get_version` reports: -1, -1 where the ABI is not the standard's (MPI 5.0 section 20.3).
+    const ABI_VERSION: (c_int, c_int) = (-1, -1);
     /// The C `MPI_Status`.
     type Status: StatusLayout;
     /// What the integer constants are called here. All the functions below that end in `_in` and `_out` follow from it.

@@ -125,23 +125,7 @@ status_fields! {
     status_get_error status_set_error "error" error err_out err_in;
 }
 
-/// `MPI_Abi_get_version` of a library whose ABI is not the standard's: -1, -1 (MPI 5.0 section 20.3).
-///
-/// # Safety
-/// MPI's contract: both have room for an int.
-pub unsafe fn abi_get_version<A: Abi>(major: *mut c_int, minor: *mut c_int) -> c_int {
-    if major.is_null() || minor.is_null() {
-        return A::err_out(Class::Arg.0);
-    }
-    // SAFETY: the caller vouches for both; neither is null.
-    unsafe {
-        *major = -1;
-        *minor = -1;
-    }
-    0
-}
-
-/// Handle conversions that are functions in both faces.
+/// Handle conversions that are functions in every face.
 #[macro_export]
 macro_rules! c_table_convert {
     ($A:ty) => {
@@ -192,7 +176,6 @@ macro_rules! c_table_convert_pointers {
 macro_rules! c_table_convert_mpi5 {
     ($A:ty) => {
         $crate::export_c! { $A, [$crate::codec];
-            fn MPI_Abi_get_version = abi_get_version(major: *mut c_int, minor: *mut c_int) -> c_int;
             fn MPI_Comm_toint = comm_c2f(c: $crate::abi::CComm<$A>) -> c_int;
             fn MPI_Comm_fromint = comm_f2c(f: c_int) -> $crate::abi::CComm<$A>;
             fn MPI_Group_toint = group_c2f(c: $crate::abi::CGroup<$A>) -> c_int;

@@ -226,3 +226,32 @@ macro_rules! c_unsupported_t_common {
         }
     };
 }
+
+/// What MPI 4 and 5 add and no face offers; Open MPI does not have it.
+#[macro_export]
+macro_rules! c_unsupported_mpi5 {
+    ($A:ty) => {
+        $crate::export_unsupported_t! { $A, T_ERR_NOT_INITIALIZED;
+            MPI_T_category_get_events
+            MPI_T_category_get_num_events
+            MPI_T_event_callback_get_info
+            MPI_T_event_callback_set_info
+            MPI_T_event_copy
+            MPI_T_event_get_index
+            MPI_T_event_get_info
+            MPI_T_event_get_num
+            MPI_T_event_get_source
+            MPI_T_event_get_timestamp
+            MPI_T_event_handle_alloc
+            MPI_T_event_handle_free
+            MPI_T_event_handle_get_info
+            MPI_T_event_handle_set_info
+            MPI_T_event_read
+            MPI_T_event_register_callback
+            MPI_T_event_set_dropped_handler
+            MPI_T_source_get_info
+            MPI_T_source_get_num
+            MPI_T_source_get_timestamp
+        }
+    };
+}

@@ -2,12 +2,9 @@
 
 use crate::OpenMpi;
 
-vmpi_abi::c_table_absent!(OpenMpi);
 vmpi_abi::export_c! { OpenMpi, [vmpi_abi::unsupported];
     fn MPIX_Query_rocm_support = query_accelerator() -> c_int;
 }
-vmpi_abi::c_unsupported_common!(OpenMpi);
-vmpi_abi::c_unsupported_t_common!(OpenMpi);
 vmpi_abi::export_unsupported! { OpenMpi;
     // extensions
     MPIX_Comm_ack_failed
