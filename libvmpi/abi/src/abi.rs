@@ -85,6 +85,11 @@ pub trait Abi:
     /// The process sets that a session lists.
     const PSETS: &'static [&'static str] = &["mpi://WORLD", "mpi://SELF"];
 
+    /// Is this `MPI_T_PVAR_ALL_HANDLES`?
+    fn is_all_handles(handle: *const c_void) -> bool {
+        handle as isize == -1
+    }
+
     /// Is this `MPI_BUFFER_AUTOMATIC`?
     fn is_buffer_automatic(_buf: *const c_void) -> bool {
         false

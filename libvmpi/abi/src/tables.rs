@@ -22,10 +22,10 @@ macro_rules! c_tables {
         $crate::c_table_partitioned!($A);
         $crate::c_table_request!($A);
         $crate::c_table_session!($A);
+        $crate::c_table_tool!($A);
         $crate::c_table_topo!($A);
         $crate::c_table_absent!($A);
         $crate::c_unsupported_common!($A);
-        $crate::c_unsupported_t_common!($A);
     };
 }
 
@@ -42,6 +42,6 @@ macro_rules! c_tables_mpi5 {
         $crate::c_table_op_c!($A);
         $crate::c_table_p2p_c!($A);
         $crate::c_table_request_status!($A);
-        $crate::c_unsupported_mpi5!($A);
+        $crate::c_table_tool_events!($A);
     };
 }

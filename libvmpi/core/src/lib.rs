@@ -25,4 +25,5 @@ pub mod request;
 pub mod session;
 pub mod status;
 pub mod table;
+pub mod tool;
 pub mod topo;

@@ -44,6 +44,11 @@ pub(crate) fn endpoint() -> &'static mut Endpoint {
     unsafe { &mut *endpoint }
 }
 
+/// The same, if this rank has been attached to its job.
+pub(crate) fn endpoint_if_any() -> Option<&'static mut Endpoint> {
+    if ENDPOINT.load(Ordering::Acquire).is_null() { None } else { Some(endpoint()) }
+}
+
 /// The node segment, for those who may look at it without the entry lock.
 #[inline]
 pub(crate) fn node() -> &'static NodeSegment {

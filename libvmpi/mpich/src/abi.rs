@@ -41,6 +41,10 @@ impl Abi for Mpich {
     const BSEND_OVERHEAD: c_int = 96;
     const MAX_STRINGTAG_LEN: usize = 256;
 
+    fn is_all_handles(handle: *const c_void) -> bool {
+        sentinels::is_all_handles(handle)
+    }
+
     fn is_buffer_automatic(buf: *const c_void) -> bool {
         buf as isize == -2
     }

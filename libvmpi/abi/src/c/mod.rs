@@ -22,4 +22,5 @@ pub mod partitioned;
 pub mod request;
 pub mod request_status;
 pub mod session;
+pub mod tool;
 pub mod topo;
