@@ -36,27 +36,6 @@ NEWER int MPI_Parrived(MPI_Request, int, int *);
 NEWER int MPI_Comm_idup_with_info(MPI_Comm, MPI_Info, MPI_Comm *, MPI_Request *);
 NEWER int MPI_Info_create_env(int, char **, MPI_Info *);
 NEWER int MPI_Info_get_string(MPI_Info, const char *, int *, char *, int *);
-NEWER int MPI_Send_c(const void *, MPI_Count, MPI_Datatype, int, int, MPI_Comm);
-NEWER int MPI_Recv_c(void *, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Status *);
-NEWER int MPI_Isend_c(const void *, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
-NEWER int MPI_Issend_c(const void *, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
-NEWER int MPI_Irecv_c(void *, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
-NEWER int MPI_Ssend_init_c(const void *, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
-NEWER int MPI_Recv_init_c(void *, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
-NEWER int MPI_Bsend_c(const void *, MPI_Count, MPI_Datatype, int, int, MPI_Comm);
-NEWER int MPI_Sendrecv_c(const void *, MPI_Count, MPI_Datatype, int, int, void *, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Status *);
-NEWER int MPI_Sendrecv_replace_c(void *, MPI_Count, MPI_Datatype, int, int, int, int, MPI_Comm, MPI_Status *);
-NEWER int MPI_Mrecv_c(void *, MPI_Count, MPI_Datatype, MPI_Message *, MPI_Status *);
-NEWER int MPI_Imrecv_c(void *, MPI_Count, MPI_Datatype, MPI_Message *, MPI_Request *);
-NEWER int MPI_Isendrecv_c(const void *, MPI_Count, MPI_Datatype, int, int, void *, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
-NEWER int MPI_Get_count_c(const MPI_Status *, MPI_Datatype, MPI_Count *);
-NEWER int MPI_Get_elements_c(const MPI_Status *, MPI_Datatype, MPI_Count *);
-NEWER int MPI_Type_contiguous_c(MPI_Count, MPI_Datatype, MPI_Datatype *);
-NEWER int MPI_Type_size_c(MPI_Datatype, MPI_Count *);
-NEWER int MPI_Buffer_attach_c(void *, MPI_Count);
-NEWER int MPI_Buffer_detach_c(void *, MPI_Count *);
-NEWER int MPI_Allreduce_c(const void *, void *, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm);
-NEWER int MPI_Bcast_c(void *, MPI_Count, MPI_Datatype, int, MPI_Comm);
 #endif
 #if MPI_VERSION < 4 || (MPI_VERSION == 4 && MPI_SUBVERSION < 1)
 #ifndef OPEN_MPI

@@ -44,7 +44,7 @@ suite! {
     partitioned: Case { program: "partitioned.c", ranks: &[1, 2, 5], peers: Peers::Mpich, ..Case::DEFAULT };
     large_counts: Case { program: "large_counts.c", ranks: &[1, 2, 5], peers: Peers::Mpich, ..Case::DEFAULT };
     sessions: Case { program: "sessions.c", ranks: &[1, 2, 5], peers: Peers::Neither, ..Case::DEFAULT };
-    tool: Case { program: "tool.c", ranks: &[1, 2, 5], ..Case::DEFAULT };
+    tool: Case { program: "tool.c", ranks: &[1, 2, 5], peers: Peers::Mpich, ..Case::DEFAULT };
     mpi41: Case { program: "mpi41.c", ranks: &[1, 2, 5], peers: Peers::Neither, ..Case::DEFAULT };
 }
 

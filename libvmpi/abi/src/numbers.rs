@@ -247,6 +247,9 @@ tables! {
         Class::ValueTooLarge.0 => 79, 77;
         Class::Errhandler.0 => 13, 80;
         Class::Abi.0 => 16, 81;
+        Class::ProcFailed.0 => 75, 101;
+        Class::ProcFailedPending.0 => 76, 102;
+        Class::Revoked.0 => 77, 103;
         LASTCODE => 92, MPICH_DYNAMIC_CODE - 1;
     }
     /// Error codes of the tool interface.

@@ -4,14 +4,9 @@ use crate::OpenMpi;
 
 vmpi_abi::c_tables!(OpenMpi);
 vmpi_abi::c_table_convert_pointers!(OpenMpi);
-vmpi_abi::c_table_coll_c!(OpenMpi);
 vmpi_abi::c_table_coll_mpix_init!(OpenMpi);
-vmpi_abi::c_table_datatype_c!(OpenMpi);
 vmpi_abi::c_table_mpi41!(OpenMpi);
-vmpi_abi::c_table_neighbor_c!(OpenMpi);
 vmpi_abi::c_table_neighbor_mpix_init!(OpenMpi);
-vmpi_abi::c_table_op_c!(OpenMpi);
-vmpi_abi::c_table_p2p_c!(OpenMpi);
 vmpi_abi::c_table_request_status!(OpenMpi);
 vmpi_abi::export_c! { OpenMpi, [vmpi_abi::c::session];
     fn MPI_Session_set_info = session_set_info(session: vmpi_abi::abi::CSession<OpenMpi>, info: vmpi_abi::abi::CInfo<OpenMpi>) -> c_int;

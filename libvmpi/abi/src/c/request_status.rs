@@ -63,7 +63,12 @@ crate::entry_points! {
         *index = A::rank_out(consts::UNDEFINED);
         if any {
             match complete(&requests)?.first() {
-                None => write_status::<A>(status, &Status::EMPTY),
+                None => {
+                    write_status::<A>(status, &Status::EMPTY);
+                    if !A::status_ignored(status) {
+                        A::status_set_error(status, 0); // as the empty status has it
+                    }
+                }
                 Some(&found) => {
                     *index = found as c_int;
                     write_status::<A>(status, &request::peek(requests[found])?.unwrap_or(Status::EMPTY));

@@ -97,7 +97,11 @@ crate::entry_points! {
     active fn group_from_session_pset = "MPI_Group_from_session_pset"(
         session: CSession<A>, name: *const c_char, newgroup: *mut CGroup<A>,
     ) for on::<A>(session) => {
-        let members = session::group_from_pset(dec::<A, _>(session), text(name, "pset_name")?)?;
+        let name = text(name, "pset_name")?;
+        let members = session::group_from_pset(dec::<A, _>(session), name)?;
+        if members.is_none() && A::UNKNOWN_PSET_FAILS {
+            return fail(Class::Arg, format!("there is no process set \"{}\"", String::from_utf8_lossy(name)));
+        }
         not_null(newgroup, "newgroup")?;
         *newgroup = enc::<A, _>(members.map_or(Group::NULL, |members| group::insert(Rc::new(members))));
     }

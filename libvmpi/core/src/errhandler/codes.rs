@@ -239,6 +239,9 @@ const MEANINGS: &[(Class, &str)] = &[
     (Class::Session, "the session is null or finalized"),
     (Class::Errhandler, "the error handler is null or freed"),
     (Class::Abi, "a request about the ABI that cannot be met"),
+    (Class::ProcFailed, "a process that takes part has failed"),
+    (Class::ProcFailedPending, "a process that may take part has failed; the operation goes on"),
+    (Class::Revoked, "the communicator has been revoked"),
 ];
 
 #[cfg(test)]

@@ -404,8 +404,10 @@ impl Receiver {
         self.reap();
         let run = self.run.borrow();
         let (start, end) = (partition * a.bytes_per_partition(), (partition + 1) * a.bytes_per_partition());
-        let open =
-            |message: &Incoming| message.slot.is_some() && message.bytes.start < end && message.bytes.end > start;
+        // A partition without data is there when everything is.
+        let open = |message: &Incoming| {
+            message.slot.is_some() && (start == end || (message.bytes.start < end && message.bytes.end > start))
+        };
         Ok(!run.active || (run.posted && !run.messages.iter().any(open)))
     }
 }
