@@ -1,7 +1,7 @@
 //! Small programs that check MPI's meaning chapter by chapter: under vmpi they must print and return what they do under the
 //! MPI that they were compiled for.
 
-use vmpi_tests::case::Case;
+use vmpi_tests::case::{Case, Peers};
 use vmpi_tests::compile::Mpi;
 use vmpi_tests::suite;
 
@@ -68,6 +68,11 @@ suite! {
     rma_spin_fetch: Case { program: "rma_spin.c", ranks: &[6], args: &["fetch", "50"], ..Case::DEFAULT };
     no_single_copy_rma_move: Case { program: "rma_move.c", ranks: &[3], env: PIECES, ..Case::DEFAULT };
     no_single_copy_rma_accumulate: Case { program: "rma_accumulate.c", ranks: &[3], env: PIECES, ..Case::DEFAULT };
+    partitioned: Case { program: "partitioned.c", ranks: &[1, 2, 5], peers: Peers::Mpich, ..Case::DEFAULT };
+    large_counts: Case { program: "large_counts.c", ranks: &[1, 2, 5], peers: Peers::Mpich, ..Case::DEFAULT };
+    sessions: Case { program: "sessions.c", ranks: &[1, 2, 5], peers: Peers::Neither, ..Case::DEFAULT };
+    tool: Case { program: "tool.c", ranks: &[1, 2, 5], peers: Peers::Mpich, ..Case::DEFAULT };
+    mpi41: Case { program: "mpi41.c", ranks: &[1, 2, 5], peers: Peers::Neither, ..Case::DEFAULT };
 }
 
 #[test]

@@ -337,6 +337,11 @@ impl NodeSegment {
         &self.header
     }
 
+    /// This process's own copy of the header: what it changes here holds for itself.
+    pub fn header_mut(&mut self) -> &mut NodeHeader {
+        &mut self.header
+    }
+
     #[inline]
     pub fn core(&self, core: u32) -> &CoreDescriptor {
         assert!(core < self.header.cores, "core index {core} out of range: the node segment is damaged");

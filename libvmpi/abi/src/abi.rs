@@ -95,6 +95,22 @@ pub trait Abi:
     const MAX_LIBRARY_VERSION_STRING: usize;
     const MAX_PORT_NAME: usize;
     const BSEND_OVERHEAD: c_int;
+    const MAX_STRINGTAG_LEN: usize;
+    /// The process sets that a session lists.
+    const PSETS: &'static [&'static str] = &["mpi://WORLD", "mpi://SELF"];
+
+    /// Is the name of a process set that does not exist an error, or does it give MPI_GROUP_NULL (MPI 4.1 section 7.3.2)?
+    const UNKNOWN_PSET_FAILS: bool = false;
+
+    /// Is this `MPI_T_PVAR_ALL_HANDLES`?
+    fn is_all_handles(handle: *const c_void) -> bool {
+        handle as isize == -1
+    }
+
+    /// Is this `MPI_BUFFER_AUTOMATIC`?
+    fn is_buffer_automatic(_buf: *const c_void) -> bool {
+        false
+    }
 
     /// `MPI_ANY_SOURCE`, `MPI_PROC_NULL`, `MPI_ROOT`, `MPI_UNDEFINED` in a rank argument.
     #[inline]

@@ -1,4 +1,4 @@
-//! Error handlers of communicators, windows and files (MPI 4.1 chapter 9).
+//! Error handlers of communicators, windows, files and sessions (MPI 4.1 chapter 9).
 //!
 //! [`invoke`] is where every error of the core ends up: it adds who, where and what to do to the message, and does
 //! what the program asked for: end the job, return the code, or call the program's function.
@@ -8,9 +8,10 @@ pub mod codes;
 use crate::comm;
 use crate::errors::{Class, Error, Result, fail};
 use crate::giant::Giant;
-use crate::handle::{Comm, Errhandler, File, Handle, Win};
+use crate::handle::{Comm, Errhandler, File, Handle, Session, Win};
 use crate::process;
 use crate::rma;
+use crate::session;
 use crate::table::Table;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -24,6 +25,7 @@ pub enum Target {
     Comm(Comm),
     Win(Win),
     File(File),
+    Session(Session),
 }
 
 impl Target {
@@ -34,6 +36,7 @@ impl Target {
             Target::Comm(comm) => (0, comm.raw()),
             Target::Win(win) => (1, win.raw()),
             Target::File(file) => (2, file.raw()),
+            Target::Session(session) => (3, session.raw()),
         }
     }
 
@@ -156,6 +159,7 @@ fn find(target: Target) -> Handler {
         },
         Target::Comm(handle) if comm::get(handle).is_err() => find(Target::Process),
         Target::Win(handle) if rma::get_window(handle).is_err() => find(Target::Process),
+        Target::Session(handle) if session::get(handle).is_err() => find(Target::Process),
         Target::File(_) => {
             own(target).or_else(|| own(Target::File(File::NULL))).unwrap_or_else(|| target.default_handler())
         }
@@ -170,6 +174,9 @@ fn find(target: Target) -> Handler {
 pub fn handler_of(target: Target) -> Result<Errhandler> {
     if let Target::Comm(handle) = target {
         comm::get(handle)?;
+    }
+    if let Target::Session(handle) = target {
+        session::get(handle)?;
     }
     Ok(match find(target) {
         Handler::Fatal => Errhandler::ARE_FATAL,
@@ -232,6 +239,7 @@ fn report(function: &str, target: Target, error: &Error) -> String {
     let setter = match target {
         Target::Win(_) => "MPI_Win_set_errhandler",
         Target::File(_) => "MPI_File_set_errhandler",
+        Target::Session(_) => "MPI_Session_set_errhandler",
         Target::Comm(_) | Target::Process => "MPI_Comm_set_errhandler",
     };
     let _ = write!(

@@ -202,7 +202,7 @@ macro_rules! f_unsupported_body {
 
 /// The handle types, as the tables write them.
 pub mod h {
-    pub use vmpi_core::handle::{Comm, Datatype, Errhandler, File, Group, Info, Message, Op, Request, Win};
+    pub use vmpi_core::handle::{Comm, Datatype, Errhandler, File, Group, Info, Message, Op, Request, Session, Win};
 }
 
 /// Everything, as Open MPI's libmpi_mpifh exports it.
@@ -243,6 +243,8 @@ macro_rules! f_tables_mpich {
 macro_rules! f_tables {
     ($A:ty, $face:ident) => {
         $crate::f_table_p2p! { $A, $face }
+        $crate::f_table_mpi4_p2p! { $A, $face }
+        $crate::f_table_session! { $A, $face }
         $crate::f_table_request! { $A, $face }
         $crate::f_table_coll! { $A, $face }
         $crate::f_table_neighbor! { $A, $face }

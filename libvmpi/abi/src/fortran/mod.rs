@@ -33,6 +33,8 @@ pub mod table_f08;
 #[macro_use]
 mod table_io;
 #[macro_use]
+mod table_mpi4;
+#[macro_use]
 mod table_p2p;
 #[macro_use]
 mod table_rma;
@@ -50,6 +52,7 @@ pub mod special;
 /// Every generic C function, by the name that the tables use, whatever chapter it is in.
 pub mod c {
     pub use crate::c::attr::*;
+    pub use crate::c::buffer::*;
     pub use crate::c::coll::*;
     pub use crate::c::comm::*;
     pub use crate::c::datatype::*;
@@ -64,8 +67,10 @@ pub mod c {
     pub use crate::c::neighbor::*;
     pub use crate::c::op::*;
     pub use crate::c::p2p::*;
+    pub use crate::c::partitioned::*;
     pub use crate::c::request::*;
     pub use crate::c::rma::*;
+    pub use crate::c::session::*;
     pub use crate::c::topo::*;
     pub use crate::c::win::*;
     pub use crate::c::win_sync::*;

@@ -36,43 +36,6 @@ macro_rules! f_table_unsupported {
 #[macro_export]
 macro_rules! f_table_unsupported_mpich {
     ($A:ty, $face:ident) => {
-        $crate::export_f_unsupported! { $A, $face, [mpi MPI];
-            (a):
-                session_finalize SESSION_FINALIZE
-            ;
-            (a b):
-                pready PREADY
-                session_call_errhandler SESSION_CALL_ERRHANDLER
-                session_create_errhandler SESSION_CREATE_ERRHANDLER
-                session_get_errhandler SESSION_GET_ERRHANDLER
-                session_get_info SESSION_GET_INFO
-                session_set_errhandler SESSION_SET_ERRHANDLER
-            ;
-            (a b c):
-                group_from_session_pset GROUP_FROM_SESSION_PSET
-                parrived PARRIVED
-                pready_list PREADY_LIST
-                pready_range PREADY_RANGE
-                session_get_num_psets SESSION_GET_NUM_PSETS
-                session_get_pset_info SESSION_GET_PSET_INFO
-                session_init SESSION_INIT
-            ;
-            (a b c d e):
-                comm_create_from_group COMM_CREATE_FROM_GROUP
-                session_get_nth_pset SESSION_GET_NTH_PSET
-            ;
-            (a b c d e f g h):
-                intercomm_create_from_groups INTERCOMM_CREATE_FROM_GROUPS
-            ;
-            (a b c d e f g h i):
-                isendrecv_replace ISENDRECV_REPLACE
-                precv_init PRECV_INIT
-                psend_init PSEND_INIT
-            ;
-            (a b c d e f g h i j k l):
-                isendrecv ISENDRECV
-            ;
-        }
         $crate::export_f_unsupported! { $A, $face, [mpix MPIX];
             (): query_cuda_support QUERY_CUDA_SUPPORT
                 query_hip_support QUERY_HIP_SUPPORT
