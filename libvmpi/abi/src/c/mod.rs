@@ -5,6 +5,7 @@ pub mod args;
 pub mod attr;
 pub mod coll;
 pub mod comm;
+pub mod cxx;
 pub mod datatype;
 pub mod datatype_pack;
 pub mod datatype_query;
