@@ -92,3 +92,10 @@ fn f08_beyond_mpi_3() {
     let case = Case { program: "f08_mpi4.f90", ranks: &[1], ..Case::DEFAULT };
     [Mpi::Mpich, Mpi::Standard].iter().for_each(|&mpi| case.check(mpi));
 }
+
+/// The C++ bindings of Open MPI and MPICH are libraries on top of ours; MPI 3 removed them, and the standard ABI has none.
+#[test]
+fn cxx_bindings() {
+    let case = Case { program: "bindings.cc", ranks: &[1, 2, 5], ..Case::DEFAULT };
+    [Mpi::Openmpi, Mpi::Mpich].iter().for_each(|&mpi| case.check(mpi));
+}

@@ -85,6 +85,21 @@ pub fn create(handler: UserHandler) -> Errhandler {
     STATE.with(|state| state.created.insert(Created { handler, references: 1 }))
 }
 
+/// Give a handler of the program another function: a language binding says how its function is to be called.
+///
+/// # Errors
+/// `Class::Errhandler` if the program made no such handler.
+pub fn replace(handle: Errhandler, handler: UserHandler) -> Result<()> {
+    resolve(handle)?;
+    STATE.with(|state| match state.created.get_mut(handle) {
+        Some(created) => {
+            created.handler = handler;
+            Ok(())
+        }
+        None => fail(Class::Errhandler, "a predefined error handler has no function of the program"),
+    })
+}
+
 /// Give back one reference to a handler; objects that use it keep it (MPI_Errhandler_free).
 ///
 /// # Errors
@@ -203,10 +218,24 @@ pub fn invoke(function: &str, target: Target, error: Error) -> i32 {
     let target = error.file.map_or(target, Target::File);
     match find(target) {
         Handler::Return => {}
-        Handler::User(handler) => handler(target, error.code),
+        Handler::User(handler) => {
+            SETTLED.with(|settled| *settled = false);
+            handler(target, error.code);
+            if SETTLED.with(std::mem::take) {
+                return 0;
+            }
+        }
         Handler::Fatal | Handler::Abort => process::abort(error.code, &report(function, target, &error)),
     }
     error.code
+}
+
+/// Set by a handler after which the call that failed returns success.
+static SETTLED: Giant<bool> = Giant::new(false);
+
+/// A handler of the program says that the error is settled: the call returns MPI_SUCCESS (MPICH's C++ handlers).
+pub fn settle() {
+    SETTLED.with(|settled| *settled = true);
 }
 
 /// Invoke the handler of `target` for an error of the program's own (MPI_Comm_call_errhandler).

@@ -1,6 +1,7 @@
 //! Error handlers: MPI 4.1 chapter 9, and the MPI-1 names of the same.
 
 use super::args::{handle_at, not_null};
+use super::cxx;
 use crate::abi::{Abi, C, CComm, CErrhandler, CFile, CSession, CWin, Codec, dec, enc};
 use crate::entry::Target;
 use std::ffi::c_int;
@@ -95,12 +96,14 @@ unsafe fn create<A: Abi + Codec<H>, H: Guarded>(function: HandlerFunction<C<A, H
     let Some(function) = function else {
         return fail(Class::Arg, "the error handler function is a null pointer");
     };
-    Ok(core_errhandler::create(Rc::new(move |target, code| {
+    let made = core_errhandler::create(Rc::new(move |target, code| {
         let mut object = enc::<A, H>(H::of(target));
         let mut code = A::err_out(code);
         // SAFETY: the program gave this function for this purpose; both arguments live here.
         unsafe { function(&raw mut object, &raw mut code) };
-    })))
+    }));
+    cxx::made_errhandler(made, function as usize);
+    Ok(made)
 }
 
 /// The four functions of one kind of object.

@@ -6,6 +6,7 @@ pub mod attr;
 pub mod buffer;
 pub mod coll;
 pub mod comm;
+pub mod cxx;
 pub mod datatype;
 pub mod datatype_pack;
 pub mod datatype_query;
