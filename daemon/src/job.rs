@@ -15,6 +15,7 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use vmpi_shared::control::{Cause, Ended, JobReport, JobSpec, Policy, RankEnd, Reply, Stdio, env};
 use vmpi_shared::job::{JobConfig, JobSegment};
+use vmpi_shared::mem::bell::Bell;
 use vmpi_shared::mem::segment::SegmentError;
 use vmpi_shared::node::{NodeConfig, NodeSegment};
 use vmpi_shared::sched::{self, RunState};
@@ -50,6 +51,8 @@ pub enum SubmitError {
     Nul(#[from] std::ffi::NulError),
     #[error("the system has no random numbers for the job's key: {0}")]
     Random(std::io::Error),
+    #[error("cannot make the bell with which ranks call the daemon: {0}")]
+    Bell(std::io::Error),
     #[error("cannot open /dev/null: {0}")]
     Null(std::io::Error),
 }
@@ -59,7 +62,7 @@ impl SubmitError {
         match self {
             SubmitError::Limit(error) => error.code(),
             SubmitError::Nul(_) => 2,
-            SubmitError::Segment(_) | SubmitError::Random(_) | SubmitError::Null(_) => 125,
+            SubmitError::Segment(_) | SubmitError::Random(_) | SubmitError::Bell(_) | SubmitError::Null(_) => 125,
         }
     }
 }
@@ -166,7 +169,7 @@ impl Job {
     pub fn new(id: u32, spec: JobSpec, peer: Peer, launcher: u64, place: &Place) -> Result<Job, SubmitError> {
         limits::check_spec(&spec, &place.allowed_cpus)?;
         limits::check_machine(&spec, place.open_fds)?;
-        let node = NodeSegment::create(&NodeConfig {
+        let mut node = NodeSegment::create(&NodeConfig {
             job: id,
             ranks: spec.ranks,
             v: spec.v,
@@ -177,14 +180,11 @@ impl Job {
             wtime: spec.wtime,
             quantum_ms: spec.quantum_ms,
         })?;
+        node.set_bell(Bell::new().map_err(SubmitError::Bell)?);
         let eager_limit_bytes = place.calibration.eager_limit_bytes.clamp(EAGER_MIN_BYTES, EAGER_MAX_BYTES) as u32;
         let refused = spec.apps.iter().any(|app| app.env.iter().any(|(n, v)| n == env::SINGLE_COPY && v == "0"));
-        let config = JobConfig {
-            ranks: spec.ranks,
-            eager_limit_bytes,
-            single_copy: u32::from(!refused),
-            ..JobConfig::default()
-        };
+        let config =
+            JobConfig { eager_limit_bytes, single_copy: u32::from(!refused), ..JobConfig::for_ranks(spec.ranks) };
         let segment = JobSegment::create(&config)?;
         let key = random_key().map_err(SubmitError::Random)?;
         let null = std::fs::File::options().read(true).write(true).open("/dev/null").map_err(SubmitError::Null)?;

@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 
 /// Changes whenever a message changes its meaning.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 /// Longest frame accepted.
 pub const MAX_FRAME_BYTES: u32 = 64 << 20;
 /// Descriptors in one frame (the kernel's SCM_MAX_FD is 253).
@@ -19,6 +19,10 @@ pub const MAX_FDS: usize = 250;
 pub const SOCKET_NAME: &str = "vmpid.sock";
 /// The status page's flink inside the runtime directory.
 pub const STATUS_FLINK_NAME: &str = "status";
+/// A private daemon's directory is called so, its launcher's pid behind.
+pub const PRIVATE_PREFIX: &str = "job-";
+/// The file in it on which the launcher holds a lock as long as it lives.
+pub const LAUNCHER_LOCK_NAME: &str = "launcher";
 
 /// Environment of a rank: where its daemon listens, who it is.
 pub mod env {
@@ -183,7 +187,7 @@ pub enum Request {
     Forward {
         signal: i32,
     },
-    /// A rank in MPI_Init. Answer: `Attached` with two descriptors (node segment, job segment).
+    /// A rank in MPI_Init. Answer: `Attached` with three descriptors (node segment, job segment, bell).
     Attach {
         job: u32,
         rank: u32,
@@ -276,7 +280,9 @@ pub struct CoreReport {
     pub running_s: f64,
     pub idle_s: f64,
     pub handoff_s: f64,
-    /// Time since the job's segments were made: what the three add up to.
+    /// Time that the core was another job's.
+    pub withheld_s: f64,
+    /// Time since the job's segments were made: what the four add up to.
     pub wall_s: f64,
     /// Largest number of ranks ever RUNNING at one time on this core (promise 1: at most 1), and how often it was more than one.
     pub max_running: u32,

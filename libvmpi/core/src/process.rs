@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
 use vmpi_shared::control::{self, Connection, OnBlock, Policy, Reply, Request, Wtime};
 use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::matching::tend::Endpoint;
+use vmpi_shared::mem::bell::Bell;
 use vmpi_shared::node::{NodeConfig, NodeSegment};
 use vmpi_shared::sched::{self, RunState};
 
@@ -138,9 +139,10 @@ fn attach(socket: &str, face: &str) -> Result<(NodeSegment, JobSegment, u32)> {
     let request = Request::Attach { job, rank, key: variable(control::env::KEY), face: face.into() };
     let (answer, fds) = ask(&request)?;
     let Reply::Attached { appnum, .. } = answer else { return Err(failed("attach to", &"it gave an unknown answer")) };
-    let [node, jobs]: [std::os::fd::OwnedFd; 2] =
-        fds.try_into().map_err(|_| failed("attach to", &"it did not hand over two segments"))?;
-    let node = NodeSegment::map(node).map_err(|e| Error::new(Class::Other, e.to_string()))?;
+    let [node, jobs, bell]: [std::os::fd::OwnedFd; 3] =
+        fds.try_into().map_err(|_| failed("attach to", &"it did not hand over two segments and a bell"))?;
+    let mut node = NodeSegment::map(node).map_err(|e| Error::new(Class::Other, e.to_string()))?;
+    node.set_bell(Bell::from_fd(bell));
     let jobs = JobSegment::map(jobs).map_err(|e| Error::new(Class::Other, e.to_string()))?;
     APPNUM.store(appnum as i32, Ordering::Relaxed);
     *DAEMON.lock().unwrap() = Some(daemon);
@@ -163,7 +165,7 @@ fn singleton() -> Result<(NodeSegment, JobSegment, u32)> {
     let failed = |e: vmpi_shared::mem::segment::SegmentError| Error::new(Class::NoMem, e.to_string());
     let node = NodeSegment::create(&config).map_err(failed)?;
     node.set_pid(0, std::process::id() as i32);
-    let job = JobSegment::create(&JobConfig { cells: 1, ..JobConfig::default() }).map_err(failed)?;
+    let job = JobSegment::create(&JobConfig { cells: 1, ..JobConfig::for_ranks(1) }).map_err(failed)?;
     Ok((node, job, 0))
 }
 
