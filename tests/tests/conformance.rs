@@ -56,6 +56,7 @@ suite! {
     rma_spin_fetch: Case { program: "rma_spin.c", ranks: &[6], args: &["fetch", "50"], ..Case::DEFAULT };
     no_single_copy_rma_move: Case { program: "rma_move.c", ranks: &[3], env: PIECES, ..Case::DEFAULT };
     no_single_copy_rma_accumulate: Case { program: "rma_accumulate.c", ranks: &[3], env: PIECES, ..Case::DEFAULT };
+    rma_threads: Case { program: "rma_threads.c", ranks: &[3], ..Case::DEFAULT };
     rma_fortran: Case { program: "rma.f90", ranks: &[2, 6], ..Case::DEFAULT };
     legacy_fortran: Case { program: "legacy.f", ranks: &[2, 6], ..Case::DEFAULT };
     use_mpi: Case { program: "usempi.f90", ranks: &[2, 6], ..Case::DEFAULT };

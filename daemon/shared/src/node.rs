@@ -101,7 +101,7 @@ pub struct RankDescriptor {
     pub wait_kind: AtomicU32,
     pub wait_operand: AtomicU32,
     reserved0: AtomicU32,
-    /// Threads of this rank that wait for a collective cell while others may be in MPI; written by the rank.
+    /// Threads of this rank that wait for a collective cell or in a window while others may be in MPI; written by the rank.
     pub cell_threads: AtomicU32,
     /// Ticks; written by whoever makes it READY.
     pub ready_at: AtomicU64,
