@@ -68,17 +68,13 @@ suite! {
     rma_spin_fetch: Case { program: "rma_spin.c", ranks: &[6], args: &["fetch", "50"], ..Case::DEFAULT };
     no_single_copy_rma_move: Case { program: "rma_move.c", ranks: &[3], env: PIECES, ..Case::DEFAULT };
     no_single_copy_rma_accumulate: Case { program: "rma_accumulate.c", ranks: &[3], env: PIECES, ..Case::DEFAULT };
+    rma_threads: Case { program: "rma_threads.c", ranks: &[3], ..Case::DEFAULT };
+    rma_fortran: Case { program: "rma.f90", ranks: &[2, 6], ..Case::DEFAULT };
     partitioned: Case { program: "partitioned.c", ranks: &[1, 2, 5], peers: Peers::Mpich, ..Case::DEFAULT };
     large_counts: Case { program: "large_counts.c", ranks: &[1, 2, 5], peers: Peers::Mpich, ..Case::DEFAULT };
     sessions: Case { program: "sessions.c", ranks: &[1, 2, 5], peers: Peers::Neither, ..Case::DEFAULT };
     tool: Case { program: "tool.c", ranks: &[1, 2, 5], peers: Peers::Mpich, ..Case::DEFAULT };
     mpi41: Case { program: "mpi41.c", ranks: &[1, 2, 5], peers: Peers::Neither, ..Case::DEFAULT };
-}
-
-#[test]
-fn rma_fortran() {
-    let case = Case { program: "rma.f90", ranks: &[2, 6], ..Case::DEFAULT };
-    [Mpi::Openmpi, Mpi::Mpich].iter().for_each(|&mpi| case.check(mpi));
 }
 
 #[test]

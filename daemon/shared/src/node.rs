@@ -104,7 +104,7 @@ pub struct RankDescriptor {
     pub wait_operand: AtomicU32,
     /// Rank + 1 that got the core when this one had left it idle the last time; written by whoever gave it.
     pub heir: AtomicU32,
-    /// Threads of this rank that wait for a collective cell while others may be in MPI; written by the rank.
+    /// Threads of this rank that wait for a collective cell or in a window while others may be in MPI; written by the rank.
     pub cell_threads: AtomicU32,
     /// Ticks; written by whoever makes it READY.
     pub ready_at: AtomicU64,

@@ -12,7 +12,7 @@ use crate::errors::{Class, Error, Result, fail};
 use crate::giant::Giant;
 use crate::handle::{Handle, Win};
 use crate::info;
-use crate::process::endpoint;
+use crate::process::{self, endpoint};
 use crate::{attr, errhandler};
 use std::cell::{Cell, RefCell};
 use std::fs::OpenOptions;
@@ -111,6 +111,18 @@ const FAILED: u8 = 2;
 /// `Class::NoMem` if the memory cannot be had, `Class::RmaShared` if a member cannot map it; all members get an error
 /// then.
 pub fn create(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
+    let me = endpoint().me;
+    if let Some(far) = comm.local.iter().find(|&member| !process::same_node(me, member)) {
+        return match ask.memory {
+            Memory::Share { .. } => fail(Class::RmaShared, format!("rank {far} of MPI_COMM_WORLD is on another node")),
+            _ => fail(
+                Class::UnsupportedOperation,
+                format!(
+                    "rank {far} of MPI_COMM_WORLD is on another node; vmpi's windows are for the ranks of one node"
+                ),
+            ),
+        };
+    }
     let own = comm::derive(comm, comm.local.clone())?.expect("I am a member of my communicator");
     let made = build(&own, ask);
     if made.is_err() {
