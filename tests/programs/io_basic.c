@@ -150,18 +150,25 @@ int main(int argc, char **argv) {
     dump("io_basic.a");
 
     PART("sizes");
+    MPI_Barrier(W);
     EQ(MPI_File_set_size(f, 500), 0);
     EQ(size_of(f), 500);
+    MPI_Barrier(W);
     EQ(MPI_File_set_size(f, 3000), 0);
     EQ(size_of(f), 3000);
+    MPI_Barrier(W);
     EQ(MPI_File_read_at(f, 400, b, 200, MPI_BYTE, &st), 0);
     EQ(b[100] | b[199], 0);
+    MPI_Barrier(W);
     EQ(MPI_File_preallocate(f, 10000), 0);
     EQ(size_of(f), 10000);
+    MPI_Barrier(W);
     EQ(MPI_File_preallocate(f, 100), 0);
     EQ(size_of(f), 10000);
+    MPI_Barrier(W);
     EQ(MPI_File_set_size(f, 0), 0);
     EQ(size_of(f), 0);
+    MPI_Barrier(W);
     EQ(MPI_File_close(&f), 0);
     OK(f == MPI_FILE_NULL);
 

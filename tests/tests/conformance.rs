@@ -36,7 +36,7 @@ suite! {
     pressure_isend: Case { program: "pressure.c", ranks: &[2], args: &["isend"], ..Case::DEFAULT };
     pressure_many: Case { program: "pressure.c", ranks: &[6], args: &["many", "5000"], ..Case::DEFAULT };
     pressure_all: Case { program: "pressure.c", ranks: &[4], args: &["all", "1000"], ..Case::DEFAULT };
-    io_basic: Case { program: "io_basic.c", ranks: &[1, 2, 3, 6], ..Case::DEFAULT };
+    io_basic: Case { program: "io_basic.c", ranks: &[1, 2, 3], ..Case::DEFAULT };
     io_coll: Case { program: "io_coll.c", ranks: &[1, 2, 3, 6], ..Case::DEFAULT };
     io_coll_v1: Case { program: "io_coll.c", ranks: &[2], v: 1, ..Case::DEFAULT };
     io_errors: Case { program: "io_errors.c", ranks: &[1, 2, 3], ..Case::DEFAULT };
@@ -50,6 +50,7 @@ suite! {
     no_single_copy_io: Case { program: "io_coll.c", ranks: &[3], env: PIECES, ..Case::DEFAULT };
     no_single_copy_types: Case { program: "types.c", ranks: &[3], env: PIECES, ..Case::DEFAULT };
     legacy_fortran: Case { program: "legacy.f", ranks: &[2, 6], ..Case::DEFAULT };
+    files_fortran: Case { program: "io.f90", ranks: &[1, 3], ..Case::DEFAULT };
     use_mpi: Case { program: "usempi.f90", ranks: &[2, 6], ..Case::DEFAULT };
     // Open MPI's module is a library of its own on top of ours; MPICH's procedures are in our face, and vmpi's own module calls
     // the same.
