@@ -68,3 +68,9 @@ fn use_mpi() {
 fn use_mpi_f08_of_openmpi() {
     Case { program: "usempif08.f90", ranks: &[2, 6], ..Case::DEFAULT }.check(Mpi::Openmpi);
 }
+
+/// MPI 4 from Fortran, by the header of MPICH 4.0, which itself gets it wrong (Open MPI 4.1 has none of it).
+#[test]
+fn mpi4_from_fortran() {
+    Case { program: "mpi4.f90", ranks: &[1, 2, 5], peers: Peers::Neither, ..Case::DEFAULT }.check(Mpi::Mpich);
+}
