@@ -79,12 +79,6 @@ suite! {
 }
 
 #[test]
-fn files_from_fortran() {
-    let case = Case { program: "io.f90", ranks: &[1, 3], ..Case::DEFAULT };
-    [Mpi::Openmpi, Mpi::Mpich].iter().for_each(|&mpi| case.check(mpi));
-}
-
-#[test]
 fn f08_beyond_mpi_3() {
     let case = Case { program: "f08_mpi4.f90", ranks: &[1], ..Case::DEFAULT };
     [Mpi::Mpich, Mpi::Standard].iter().for_each(|&mpi| case.check(mpi));
@@ -95,4 +89,10 @@ fn f08_beyond_mpi_3() {
 fn cxx_bindings() {
     let case = Case { program: "bindings.cc", ranks: &[1, 2, 5], ..Case::DEFAULT };
     [Mpi::Openmpi, Mpi::Mpich].iter().for_each(|&mpi| case.check(mpi));
+}
+
+/// MPI 4 from Fortran, by the header of MPICH 4.0, which itself gets it wrong (Open MPI 4.1 has none of it).
+#[test]
+fn mpi4_from_fortran() {
+    Case { program: "mpi4.f90", ranks: &[1, 2, 5], peers: Peers::Neither, ..Case::DEFAULT }.check(Mpi::Mpich);
 }

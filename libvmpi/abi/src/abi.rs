@@ -99,9 +99,6 @@ pub trait Abi:
     /// The process sets that a session lists.
     const PSETS: &'static [&'static str] = &["mpi://WORLD", "mpi://SELF"];
 
-    /// Is the name of a process set that does not exist an error, or does it give MPI_GROUP_NULL (MPI 4.1 section 7.3.2)?
-    const UNKNOWN_PSET_FAILS: bool = false;
-
     /// Is this `MPI_T_PVAR_ALL_HANDLES`?
     fn is_all_handles(handle: *const c_void) -> bool {
         handle as isize == -1

@@ -118,11 +118,11 @@ pub fn pset_info(session: Session, name: &[u8]) -> Result<Entries> {
     Ok(entries)
 }
 
-/// MPI_Group_from_session_pset; `None` if there is no such set.
+/// MPI_Group_from_session_pset.
 ///
 /// # Errors
-/// As [`get`].
-pub fn group_from_pset(session: Session, name: &[u8]) -> Result<Option<Members>> {
+/// As [`get`] and [`pset`].
+pub fn group_from_pset(session: Session, name: &[u8]) -> Result<Members> {
     get(session)?;
-    Ok(pset(name).ok().map(|members| members.of_session(session)))
+    Ok(pset(name)?.of_session(session))
 }

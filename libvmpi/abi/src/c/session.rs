@@ -6,7 +6,7 @@ use crate::entry::Target;
 use std::ffi::{c_char, c_int};
 use std::rc::Rc;
 use vmpi_core::errors::{Class, fail};
-use vmpi_core::handle::{Comm, Group, Handle, Session};
+use vmpi_core::handle::{Comm, Handle, Session};
 use vmpi_core::{comm, group, info, session};
 
 fn on<A: Abi>(session: CSession<A>) -> Target {
@@ -93,17 +93,13 @@ crate::entry_points! {
         *info = enc::<A, _>(info::insert(Rc::new(entries)));
     }
 
-    /// `MPI_Group_from_session_pset`; MPI_GROUP_NULL if there is no such set.
+    /// `MPI_Group_from_session_pset`; a name that is no set is an error, as it is for Open MPI and MPICH.
     active fn group_from_session_pset = "MPI_Group_from_session_pset"(
         session: CSession<A>, name: *const c_char, newgroup: *mut CGroup<A>,
     ) for on::<A>(session) => {
-        let name = text(name, "pset_name")?;
-        let members = session::group_from_pset(dec::<A, _>(session), name)?;
-        if members.is_none() && A::UNKNOWN_PSET_FAILS {
-            return fail(Class::Arg, format!("there is no process set \"{}\"", String::from_utf8_lossy(name)));
-        }
+        let members = session::group_from_pset(dec::<A, _>(session), text(name, "pset_name")?)?;
         not_null(newgroup, "newgroup")?;
-        *newgroup = enc::<A, _>(members.map_or(Group::NULL, |members| group::insert(Rc::new(members))));
+        *newgroup = enc::<A, _>(group::insert(Rc::new(members)));
     }
 
     /// `MPI_Comm_create_from_group`.
