@@ -13,6 +13,8 @@ pub enum Peers {
     Both,
     /// MPI 4.0: MPICH does, Open MPI 4.1 does not.
     Mpich,
+    /// Debian's do, and PyPI's MPICH 5, which is asked about the standard ABI, dies on the way.
+    Debian,
     Neither,
 }
 
@@ -55,6 +57,7 @@ impl Case {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
         let by_itself = match self.peers {
             Peers::Both => false,
+            Peers::Debian => mpi == Mpi::Standard,
             Peers::Mpich => mpi != Mpi::Mpich || ranks > cores,
             Peers::Neither => true,
         };

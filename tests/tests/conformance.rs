@@ -39,7 +39,7 @@ suite! {
     io_basic: Case { program: "io_basic.c", ranks: &[1, 2, 3], ..Case::DEFAULT };
     io_coll: Case { program: "io_coll.c", ranks: &[1, 2, 3, 6], ..Case::DEFAULT };
     io_coll_v1: Case { program: "io_coll.c", ranks: &[2], v: 1, ..Case::DEFAULT };
-    io_errors: Case { program: "io_errors.c", ranks: &[1, 2, 3], ..Case::DEFAULT };
+    io_errors: Case { program: "io_errors.c", ranks: &[1, 2, 3], peers: Peers::Debian, ..Case::DEFAULT };
     io_datarep: Case { program: "io_datarep.c", ranks: &[1, 2, 5], ..Case::DEFAULT };
     dup_fails: Case { program: "dup_fails.c", ranks: &[1, 3], ..Case::DEFAULT };
     neighbors_same: Case { program: "neighbors_same.c", ranks: &[1, 2, 4], ..Case::DEFAULT };
