@@ -143,6 +143,30 @@ fn imb_nbc() {
     );
 }
 
+#[test]
+fn imb_rma() {
+    imb(
+        "IMB-RMA",
+        &[
+            "Unidir_put",
+            "Unidir_get",
+            "Bidir_put",
+            "Bidir_get",
+            "One_put_all",
+            "One_get_all",
+            "All_put_all",
+            "All_get_all",
+            "Put_local",
+            "Put_all_local",
+            "Exchange_put",
+            "Exchange_get",
+            "Accumulate",
+            "Get_accumulate",
+            "Truly_passive_put",
+        ],
+    );
+}
+
 /// mpi4py's wheels choose their ABI at import time by `MPI4PY_MPIABI`; one that was built here has one only.
 fn mpi4py(venv: &Path, abi: &str) {
     let python = venv.join("bin/python");

@@ -10,9 +10,9 @@ use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use vmpi_core::attr::{self, Kind, Value};
-use vmpi_core::errors::{Class, Error, Result, fail};
+use vmpi_core::errors::{Error, Result};
 use vmpi_core::handle::{Comm, Datatype, Handle, Win};
-use vmpi_core::{comm, consts, datatype};
+use vmpi_core::{comm, consts, datatype, rma};
 
 /// A copy callback: object, keyval, extra state, value in, where the new value goes, where the flag goes.
 pub type CopyFunction<T> =
@@ -63,7 +63,7 @@ impl Carrier for Datatype {
 impl Carrier for Win {
     const KIND: Kind = Kind::Win;
     fn check(self) -> Result<()> {
-        fail(Class::Win, format!("{:#x} is not the handle of a window (this vmpi does not make any)", self.raw()))
+        rma::get_window(self).map(drop)
     }
     fn target(self) -> Target {
         Target::Win(self)

@@ -1,4 +1,4 @@
-//! Procedures that are exported but not offered: one-sided communication, files, dynamic processes and what else later
+//! Procedures that are exported but not offered: dynamic processes and what else later
 //! issues bring. The letters stand for the arguments before IERROR.
 
 /// Not offered, and in both faces.
@@ -8,156 +8,25 @@ macro_rules! f_table_unsupported {
         $crate::export_f_unsupported! { $A, $face, [mpi MPI];
             (a):
                 close_port CLOSE_PORT
-                file_close FILE_CLOSE
-                file_sync FILE_SYNC
-                win_complete WIN_COMPLETE
-                win_flush_all WIN_FLUSH_ALL
-                win_flush_local_all WIN_FLUSH_LOCAL_ALL
-                win_free WIN_FREE
-                win_sync WIN_SYNC
-                win_unlock_all WIN_UNLOCK_ALL
-                win_wait WIN_WAIT
             ;
             (a b):
                 comm_join COMM_JOIN
-                file_call_errhandler FILE_CALL_ERRHANDLER
-                file_create_errhandler FILE_CREATE_ERRHANDLER
-                file_delete FILE_DELETE
-                file_get_amode FILE_GET_AMODE
-                file_get_atomicity FILE_GET_ATOMICITY
-                file_get_errhandler FILE_GET_ERRHANDLER
-                file_get_group FILE_GET_GROUP
-                file_get_info FILE_GET_INFO
-                file_get_position FILE_GET_POSITION
-                file_get_position_shared FILE_GET_POSITION_SHARED
-                file_get_size FILE_GET_SIZE
-                file_preallocate FILE_PREALLOCATE
-                file_set_atomicity FILE_SET_ATOMICITY
-                file_set_errhandler FILE_SET_ERRHANDLER
-                file_set_info FILE_SET_INFO
-                file_set_size FILE_SET_SIZE
                 open_port OPEN_PORT
-                win_call_errhandler WIN_CALL_ERRHANDLER
-                win_create_errhandler WIN_CREATE_ERRHANDLER
-                win_detach WIN_DETACH
-                win_fence WIN_FENCE
-                win_flush WIN_FLUSH
-                win_flush_local WIN_FLUSH_LOCAL
-                win_get_errhandler WIN_GET_ERRHANDLER
-                win_get_group WIN_GET_GROUP
-                win_get_info WIN_GET_INFO
-                win_lock_all WIN_LOCK_ALL
-                win_set_errhandler WIN_SET_ERRHANDLER
-                win_set_info WIN_SET_INFO
-                win_set_name WIN_SET_NAME
-                win_test WIN_TEST
-                win_unlock WIN_UNLOCK
             ;
             (a b c):
-                file_get_byte_offset FILE_GET_BYTE_OFFSET
-                file_get_type_extent FILE_GET_TYPE_EXTENT
-                file_read_all_end FILE_READ_ALL_END
-                file_read_at_all_end FILE_READ_AT_ALL_END
-                file_read_ordered_end FILE_READ_ORDERED_END
-                file_seek FILE_SEEK
-                file_seek_shared FILE_SEEK_SHARED
-                file_write_all_end FILE_WRITE_ALL_END
-                file_write_at_all_end FILE_WRITE_AT_ALL_END
-                file_write_ordered_end FILE_WRITE_ORDERED_END
                 lookup_name LOOKUP_NAME
                 publish_name PUBLISH_NAME
                 unpublish_name UNPUBLISH_NAME
-                win_attach WIN_ATTACH
-                win_create_dynamic WIN_CREATE_DYNAMIC
-                win_get_name WIN_GET_NAME
-                win_post WIN_POST
-                win_start WIN_START
-            ;
-            (a b c d):
-                file_read_all_begin FILE_READ_ALL_BEGIN
-                file_read_ordered_begin FILE_READ_ORDERED_BEGIN
-                file_write_all_begin FILE_WRITE_ALL_BEGIN
-                file_write_ordered_begin FILE_WRITE_ORDERED_BEGIN
-                win_lock WIN_LOCK
             ;
             (a b c d e):
                 comm_accept COMM_ACCEPT
                 comm_connect COMM_CONNECT
-                file_get_view FILE_GET_VIEW
-                file_iread FILE_IREAD
-                file_iread_all FILE_IREAD_ALL
-                file_iread_shared FILE_IREAD_SHARED
-                file_iwrite FILE_IWRITE
-                file_iwrite_all FILE_IWRITE_ALL
-                file_iwrite_shared FILE_IWRITE_SHARED
-                file_open FILE_OPEN
-                file_read FILE_READ
-                file_read_all FILE_READ_ALL
-                file_read_at_all_begin FILE_READ_AT_ALL_BEGIN
-                file_read_ordered FILE_READ_ORDERED
-                file_read_shared FILE_READ_SHARED
-                file_write FILE_WRITE
-                file_write_all FILE_WRITE_ALL
-                file_write_at_all_begin FILE_WRITE_AT_ALL_BEGIN
-                file_write_ordered FILE_WRITE_ORDERED
-                file_write_shared FILE_WRITE_SHARED
-                register_datarep REGISTER_DATAREP
-                win_shared_query WIN_SHARED_QUERY
-            ;
-            (a b c d e f):
-                conversion_fn_null CONVERSION_FN_NULL
-                file_iread_at FILE_IREAD_AT
-                file_iread_at_all FILE_IREAD_AT_ALL
-                file_iwrite_at FILE_IWRITE_AT
-                file_iwrite_at_all FILE_IWRITE_AT_ALL
-                file_read_at FILE_READ_AT
-                file_read_at_all FILE_READ_AT_ALL
-                file_set_view FILE_SET_VIEW
-                file_write_at FILE_WRITE_AT
-                file_write_at_all FILE_WRITE_AT_ALL
-                win_allocate WIN_ALLOCATE
-                win_allocate_shared WIN_ALLOCATE_SHARED
-                win_create WIN_CREATE
-            ;
-            (a b c d e f g):
-                compare_and_swap COMPARE_AND_SWAP
-                fetch_and_op FETCH_AND_OP
             ;
             (a b c d e f g h):
                 comm_spawn COMM_SPAWN
-                get GET
-                put PUT
             ;
             (a b c d e f g h i):
-                accumulate ACCUMULATE
                 comm_spawn_multiple COMM_SPAWN_MULTIPLE
-                rget RGET
-                rput RPUT
-            ;
-            (a b c d e f g h i j):
-                raccumulate RACCUMULATE
-            ;
-            (a b c d e f g h i j k l):
-                get_accumulate GET_ACCUMULATE
-            ;
-            (a b c d e f g h i j k l m):
-                rget_accumulate RGET_ACCUMULATE
-            ;
-        }
-    };
-}
-
-/// Not offered, and only in Open MPI.
-#[macro_export]
-macro_rules! f_table_unsupported_openmpi {
-    ($A:ty, $face:ident) => {
-        $crate::export_f_unsupported! { $A, $face, [mpi MPI];
-            (a b c d e):
-                win_shared_query_cptr WIN_SHARED_QUERY_CPTR
-            ;
-            (a b c d e f):
-                win_allocate_cptr WIN_ALLOCATE_CPTR
-                win_allocate_shared_cptr WIN_ALLOCATE_SHARED_CPTR
             ;
         }
     };
@@ -167,43 +36,6 @@ macro_rules! f_table_unsupported_openmpi {
 #[macro_export]
 macro_rules! f_table_unsupported_mpich {
     ($A:ty, $face:ident) => {
-        $crate::export_f_unsupported! { $A, $face, [mpi MPI];
-            (a):
-                session_finalize SESSION_FINALIZE
-            ;
-            (a b):
-                pready PREADY
-                session_call_errhandler SESSION_CALL_ERRHANDLER
-                session_create_errhandler SESSION_CREATE_ERRHANDLER
-                session_get_errhandler SESSION_GET_ERRHANDLER
-                session_get_info SESSION_GET_INFO
-                session_set_errhandler SESSION_SET_ERRHANDLER
-            ;
-            (a b c):
-                group_from_session_pset GROUP_FROM_SESSION_PSET
-                parrived PARRIVED
-                pready_list PREADY_LIST
-                pready_range PREADY_RANGE
-                session_get_num_psets SESSION_GET_NUM_PSETS
-                session_get_pset_info SESSION_GET_PSET_INFO
-                session_init SESSION_INIT
-            ;
-            (a b c d e):
-                comm_create_from_group COMM_CREATE_FROM_GROUP
-                session_get_nth_pset SESSION_GET_NTH_PSET
-            ;
-            (a b c d e f g h):
-                intercomm_create_from_groups INTERCOMM_CREATE_FROM_GROUPS
-            ;
-            (a b c d e f g h i):
-                isendrecv_replace ISENDRECV_REPLACE
-                precv_init PRECV_INIT
-                psend_init PSEND_INIT
-            ;
-            (a b c d e f g h i j k l):
-                isendrecv ISENDRECV
-            ;
-        }
         $crate::export_f_unsupported! { $A, $face, [mpix MPIX];
             (): query_cuda_support QUERY_CUDA_SUPPORT
                 query_hip_support QUERY_HIP_SUPPORT
