@@ -59,3 +59,26 @@ fn link(from: &Path, to: &Path) {
     let _ = fs::remove_file(to);
     symlink(from, to).unwrap_or_else(|e| panic!("cannot link {}: {e}", to.display()));
 }
+
+/// A virtual environment with mpi4py built by vmpicc from its source on PyPI. Call it in one's turn only.
+pub fn mpi4py_of_our_own() -> PathBuf {
+    let dir = room("venv-mpi4py");
+    let stamp = dir.join("vmpi-built.txt");
+    let wanted =
+        format!("mpi4py==4.1.2\n{}", fs::read_to_string(top().join("libvmpi/include/mpi.h")).expect("our header"));
+    if fs::read_to_string(&stamp).is_ok_and(|have| have == wanted) {
+        return dir;
+    }
+    let run = |command: &mut Command| {
+        let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+        assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    run(Command::new("python3").args(["-m", "venv"]).arg(&dir));
+    // Without optimization: what counts is which functions it finds, not how fast it is.
+    let mut pip = Command::new(dir.join("bin/pip"));
+    pip.args(["install", "--quiet", "--disable-pip-version-check", "--force-reinstall", "--no-cache-dir"]);
+    pip.args(["--no-binary=mpi4py", "mpi4py==4.1.2"]).env("CFLAGS", "-O0").env("MPICC", prefix().join("bin/vmpicc"));
+    run(&mut pip);
+    fs::write(&stamp, wanted).expect("target/ is writable");
+    dir
+}

@@ -10,7 +10,7 @@ use std::ffi::{CStr, c_char, c_int};
 use vmpi_core::consts::UNDEFINED;
 use vmpi_core::datatype::{self, Item, Type};
 use vmpi_core::errors::{Class, Result, fail};
-use vmpi_core::handle::Datatype;
+use vmpi_core::handle::{Datatype, Handle};
 
 /// MPI_Type_size, MPI_Type_size_x.
 ///
@@ -86,7 +86,11 @@ one_bound! {
 /// As the C function.
 pub unsafe fn type_get_name<A: Abi>(datatype: CDatatype<A>, name: *mut c_char, length: *mut c_int) -> c_int {
     entry::run::<A>("MPI_Type_get_name", Target::Process, || {
-        let value = datatype::name(dec::<A, Datatype>(datatype))?;
+        // MPI 4.1 section 7.8 gives the null handles names.
+        let value = match dec::<A, Datatype>(datatype) {
+            null if null.is_null() => "MPI_DATATYPE_NULL".into(),
+            datatype => datatype::name(datatype)?,
+        };
         let bytes = &value.as_bytes()[..value.len().min(A::MAX_OBJECT_NAME - 1)];
         if name.is_null() {
             return fail(Class::Arg, "type_name is a null pointer");
