@@ -2,9 +2,9 @@
 //!
 //! Reading order: `mem` (sync, segment, slab), `node` (the segment about time: cores, ranks, clocks), `sched` (run
 //! state, run queue, baton), `job` (the segment about messages), `matching` (envelope, inbox, queues, tend), `cell`
-//! (collectives in shared memory), `control` (messages over the socket).
+//! (collectives in shared memory), `window` (one-sided communication), `control` (messages over the socket).
 //!
-//! `unsafe` lives in `mem`, `node`, `job`, `matching::queues` and `cell`, where shared memory is reached.
+//! `unsafe` lives in `mem`, `node`, `job`, `matching::queues`, `cell` and `window`, where shared memory is reached.
 
 pub mod cell;
 pub mod clock;
@@ -14,3 +14,4 @@ pub mod matching;
 pub mod mem;
 pub mod node;
 pub mod sched;
+pub mod window;

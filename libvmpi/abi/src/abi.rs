@@ -72,6 +72,20 @@ pub trait Abi:
     /// Is this `MPI_STATUS_IGNORE` or `MPI_STATUSES_IGNORE` (also Fortran's sentinel addresses)?
     fn status_ignored(status: *const Self::Status) -> bool;
 
+    /// `MPI_LOCK_*`, the bits of `MPI_MODE_NOCHECK` and its like, `MPI_WIN_FLAVOR_*`, `MPI_WIN_UNIFIED`.
+    fn lock_in(lock: c_int) -> i32 {
+        Self::NUMBERS.locks.to_core(lock)
+    }
+    fn win_assert_in(assert: c_int) -> i32 {
+        Self::NUMBERS.win_asserts.bits_to_core(assert)
+    }
+    fn win_flavor_out(flavor: i32) -> c_int {
+        Self::NUMBERS.win_flavors.to_face(flavor)
+    }
+    fn win_model_out(model: i32) -> c_int {
+        Self::NUMBERS.win_models.to_face(model)
+    }
+
     /// Longest strings, with the terminating NUL.
     const MAX_PROCESSOR_NAME: usize;
     const MAX_ERROR_STRING: usize;
@@ -81,6 +95,19 @@ pub trait Abi:
     const MAX_LIBRARY_VERSION_STRING: usize;
     const MAX_PORT_NAME: usize;
     const BSEND_OVERHEAD: c_int;
+    const MAX_STRINGTAG_LEN: usize;
+    /// The process sets that a session lists.
+    const PSETS: &'static [&'static str] = &["mpi://WORLD", "mpi://SELF"];
+
+    /// Is this `MPI_T_PVAR_ALL_HANDLES`?
+    fn is_all_handles(handle: *const c_void) -> bool {
+        handle as isize == -1
+    }
+
+    /// Is this `MPI_BUFFER_AUTOMATIC`?
+    fn is_buffer_automatic(_buf: *const c_void) -> bool {
+        false
+    }
 
     /// `MPI_ANY_SOURCE`, `MPI_PROC_NULL`, `MPI_ROOT`, `MPI_UNDEFINED` in a rank argument.
     #[inline]

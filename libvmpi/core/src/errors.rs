@@ -76,6 +76,10 @@ impl Class {
     pub const Session: Class = Class(60);
     pub const Errhandler: Class = Class(61);
     pub const Abi: Class = Class(62);
+    // Of fault tolerance (ULFM), which the standard's ABI does not number.
+    pub const ProcFailed: Class = Class(0x3f01);
+    pub const ProcFailedPending: Class = Class(0x3f02);
+    pub const Revoked: Class = Class(0x3f03);
 }
 
 /// Standard name and one-line text of every predefined error class.
@@ -143,6 +147,9 @@ pub const CLASSES: &[(Class, &str)] = &[
     (Class::Session, "MPI_ERR_SESSION"),
     (Class::Errhandler, "MPI_ERR_ERRHANDLER"),
     (Class::Abi, "MPI_ERR_ABI"),
+    (Class::ProcFailed, "MPIX_ERR_PROC_FAILED"),
+    (Class::ProcFailedPending, "MPIX_ERR_PROC_FAILED_PENDING"),
+    (Class::Revoked, "MPIX_ERR_REVOKED"),
 ];
 
 /// The failure of an MPI operation.

@@ -8,7 +8,7 @@ use crate::{attr, coll, comm, consts, request};
 use std::ffi::c_int;
 use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
 use vmpi_shared::control::{self, Connection, OnBlock, Policy, Reply, Request, Wtime};
 use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::matching::tend::Endpoint;
@@ -22,7 +22,12 @@ const BEFORE: u32 = 0;
 const ACTIVE: u32 = 1;
 const AFTER: u32 = 2;
 
+/// Of the world model (MPI_Init and MPI_Finalize).
 static PHASE: AtomicU32 = AtomicU32::new(BEFORE);
+/// Those for whom MPI is up: the world model and sessions. The lock also keeps two threads from opening at once.
+static USERS: Mutex<u32> = Mutex::new(0);
+/// There are users.
+static ACTIVE_NOW: AtomicBool = AtomicBool::new(false);
 static ENDPOINT: AtomicPtr<Endpoint> = AtomicPtr::new(std::ptr::null_mut());
 static THREAD_LEVEL: AtomicI32 = AtomicI32::new(consts::THREAD_SINGLE);
 static MAIN_THREAD: AtomicI32 = AtomicI32::new(0);
@@ -40,6 +45,11 @@ pub(crate) fn endpoint() -> &'static mut Endpoint {
     unsafe { &mut *endpoint }
 }
 
+/// The same, if this rank has been attached to its job.
+pub(crate) fn endpoint_if_any() -> Option<&'static mut Endpoint> {
+    if ENDPOINT.load(Ordering::Acquire).is_null() { None } else { Some(endpoint()) }
+}
+
 /// The node segment, for those who may look at it without the entry lock.
 #[inline]
 pub(crate) fn node() -> &'static NodeSegment {
@@ -47,16 +57,18 @@ pub(crate) fn node() -> &'static NodeSegment {
     unsafe { &*std::ptr::addr_of!((*ENDPOINT.load(Ordering::Acquire)).node) }
 }
 
-/// MPI_Init has returned or is running, MPI_Finalize has not been called.
+/// MPI is up: between MPI_Init and MPI_Finalize, or while there is a session.
 #[inline]
 pub fn is_active() -> bool {
-    PHASE.load(Ordering::Acquire) == ACTIVE
+    ACTIVE_NOW.load(Ordering::Acquire)
 }
 
+/// MPI_Init has been called.
 pub fn is_initialized() -> bool {
     PHASE.load(Ordering::Acquire) != BEFORE
 }
 
+/// MPI_Finalize has been called.
 pub fn is_finalized() -> bool {
     PHASE.load(Ordering::Acquire) == AFTER
 }
@@ -101,26 +113,64 @@ pub fn init(face: &'static str, required_thread_level: i32) -> Result<i32> {
     if is_initialized() {
         return Err(Error::new(Class::Other, "MPI has been initialized before in this process"));
     }
-    *FACE.lock().unwrap() = face;
-    install_panic_hook();
-    let (node, job, rank) = match std::env::var(control::env::SOCKET) {
-        Ok(socket) => attach(&socket, face)?,
-        Err(_) => singleton()?,
-    };
-    vmpi_cma::allow_peers();
-    let size = node.header().ranks;
-    ENDPOINT.store(Box::into_raw(Box::new(Endpoint::new(node, job, rank))), Ordering::Release);
+    let level = open(face, required_thread_level)?;
+    let (rank, size) = world();
+    comm::init_world(rank, size);
+    THREAD_LEVEL.store(level, Ordering::Relaxed);
+    MAIN_THREAD.store(thread_id(), Ordering::Relaxed);
+    PHASE.store(ACTIVE, Ordering::Release);
+    Ok(level)
+}
+
+/// One more user of MPI: the first one attaches this rank to its job, and returns when it has its core. After the last
+/// one has gone, another may come. Returns the granted thread level.
+///
+/// # Errors
+/// `Class::Other` if the daemon cannot be reached or refuses.
+pub fn open(face: &'static str, required_thread_level: i32) -> Result<i32> {
+    let mut users = USERS.lock().unwrap();
     let level = match required_thread_level {
         consts::THREAD_SINGLE | consts::THREAD_FUNNELED | consts::THREAD_SERIALIZED => required_thread_level,
         _ => consts::THREAD_MULTIPLE,
     };
-    THREAD_LEVEL.store(level, Ordering::Relaxed);
-    crate::lock::set_threaded(level == consts::THREAD_MULTIPLE);
-    MAIN_THREAD.store(thread_id(), Ordering::Relaxed);
-    comm::init_world(rank, size);
-    sched::enter(&endpoint().node, rank);
-    PHASE.store(ACTIVE, Ordering::Release);
+    if *users == 0 {
+        if ENDPOINT.load(Ordering::Acquire).is_null() {
+            *FACE.lock().unwrap() = face;
+            install_panic_hook();
+            let (node, job, rank) = match std::env::var(control::env::SOCKET) {
+                Ok(socket) => attach(&socket, face)?,
+                Err(_) => singleton()?,
+            };
+            vmpi_cma::allow_peers();
+            ENDPOINT.store(Box::into_raw(Box::new(Endpoint::new(node, job, rank))), Ordering::Release);
+        }
+        let endpoint = endpoint();
+        sched::enter(&endpoint.node, endpoint.me);
+        ACTIVE_NOW.store(true, Ordering::Release);
+        crate::lock::set_threaded(level == consts::THREAD_MULTIPLE);
+    } else if level == consts::THREAD_MULTIPLE {
+        crate::lock::set_threaded(true);
+    }
+    *users += 1;
     Ok(level)
+}
+
+/// One user less: the last one leaves the core.
+pub fn close() {
+    let mut users = USERS.lock().unwrap();
+    if *users == 1 {
+        request::finish_buffered();
+        ACTIVE_NOW.store(false, Ordering::Release);
+        if let Some(daemon) = DAEMON.lock().unwrap().as_mut() {
+            // If the daemon is gone, the kernel is about to end this process anyway.
+            let _ = daemon.send(&Request::Finalized, &[]);
+        }
+        let endpoint = endpoint();
+        sched::finish(&endpoint.node, endpoint.me);
+        // Whoever comes next finds the lock taken seriously until it has said what it needs.
+        crate::lock::set_threaded(true);
+    }
+    *users -= 1;
 }
 
 /// Attach to the daemon that started this rank.
@@ -179,18 +229,22 @@ fn singleton() -> Result<(NodeSegment, JobSegment, u32)> {
     Ok((node, job, 0))
 }
 
-/// MPI_Finalize: all ranks arrive, then this one leaves its core for good.
+/// MPI_Finalize: all ranks arrive, then the world model ends here; with no session left this rank leaves its core.
+///
+/// # Errors
+/// What a delete callback of MPI_COMM_SELF's attributes returned; `Class::Other` without MPI_Init.
 pub fn finalize() -> Result<()> {
+    match PHASE.load(Ordering::Acquire) {
+        ACTIVE => {}
+        BEFORE => return Err(Error::new(Class::Other, "MPI_Init has not been called")),
+        _ => return Err(Error::new(Class::Other, "MPI_Finalize has been called before")),
+    }
     attr::delete_self_attributes()?;
     request::finish_buffered();
     coll::barrier(&*comm::get(crate::handle::Comm::WORLD)?)?;
+    comm::end_world();
     PHASE.store(AFTER, Ordering::Release);
-    if let Some(daemon) = DAEMON.lock().unwrap().as_mut() {
-        // If the daemon is gone, the kernel is about to end this process anyway.
-        let _ = daemon.send(&Request::Finalized, &[]);
-    }
-    let endpoint = endpoint();
-    sched::finish(&endpoint.node, endpoint.me);
+    close();
     Ok(())
 }
 

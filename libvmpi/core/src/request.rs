@@ -7,6 +7,7 @@ use crate::errors::{Class, Error, Result, fail};
 use crate::giant::Giant;
 use crate::handle::Request;
 use crate::lock;
+use crate::p2p::partitioned::Channel;
 use crate::p2p::{self, Slot};
 use crate::process::endpoint;
 use crate::status::Status;
@@ -20,6 +21,7 @@ pub const CALL_SEND: u32 = 2;
 pub const CALL_WAIT: u32 = 3;
 pub const CALL_PROBE: u32 = 4;
 pub const CALL_COLLECTIVE: u32 = 5;
+pub const CALL_WINDOW: u32 = 8;
 
 /// A nonblocking operation made of several messages (a collective).
 pub trait Progress {
@@ -68,6 +70,8 @@ enum Kind {
     Once,
     PersistentMessage(StartMessage),
     PersistentCollective(Rc<std::cell::RefCell<StartCollective>>),
+    /// Started as a persistent collective is; its channel knows the partitions.
+    Partitioned(Rc<std::cell::RefCell<StartCollective>>, Channel),
 }
 
 struct Entry {
@@ -124,6 +128,23 @@ pub fn insert_persistent(start: StartCollective) -> Request {
     insert_entry(Kind::PersistentCollective(Rc::new(std::cell::RefCell::new(start))), Active::Inactive, false)
 }
 
+/// A partitioned operation: each MPI_Start calls `start`.
+pub fn insert_partitioned(start: StartCollective, channel: Channel) -> Request {
+    insert_entry(Kind::Partitioned(Rc::new(std::cell::RefCell::new(start)), channel), Active::Inactive, false)
+}
+
+/// The channel of a partitioned request.
+///
+/// # Errors
+/// `Class::Request` for any other.
+pub fn channel(request: Request) -> Result<Channel> {
+    REQUESTS.with(|requests| match requests.get(request) {
+        None => Err(unknown(request)),
+        Some(Entry { kind: Kind::Partitioned(_, channel), .. }) => Ok(channel.clone()),
+        Some(_) => fail(Class::Request, "the request is not a partitioned one"),
+    })
+}
+
 /// MPI_Grequest_start.
 pub fn insert_generalized(request: Generalized) -> Request {
     insert_entry(Kind::Once, Active::Generalized { request: Rc::new(request), complete: false }, false)
@@ -163,7 +184,9 @@ pub fn start(request: Request) -> Result<()> {
             fail(Class::Request, "the persistent request is active already")
         }
         Some(Entry { kind: Kind::PersistentMessage(start), .. }) => Ok(Starter::Message(start.clone())),
-        Some(Entry { kind: Kind::PersistentCollective(start), .. }) => Ok(Starter::Collective(start.clone())),
+        Some(Entry { kind: Kind::PersistentCollective(start) | Kind::Partitioned(start, _), .. }) => {
+            Ok(Starter::Collective(start.clone()))
+        }
     })?;
     let active = match starter {
         Starter::Message(start) => start()?.map_or(Active::Done(Status::EMPTY), Active::Message),
@@ -629,7 +652,7 @@ pub fn free(request: Request) -> Result<()> {
 
 /// MPI_Finalize: let buffered messages and freed requests leave.
 pub fn finish_buffered() {
-    p2p::buffered::flush();
+    p2p::buffered::flush_all();
     loop {
         let seen = progress();
         let open = ORPHANS.with(|list| list.clone());

