@@ -41,7 +41,11 @@ pub fn range(file: &File, low: i64, high: i64, write: bool) -> Result<Range<'_>>
     let mut command = libc::F_OFD_SETLK;
     let mut yields = 0;
     loop {
-        match ask(file, command, kind, low, high) {
+        let asked = match command {
+            libc::F_OFD_SETLKW => process::aside(|| ask(file, command, kind, low, high)),
+            _ => ask(file, command, kind, low, high),
+        };
+        match asked {
             Ok(()) => return Ok(Range { file, low, high }),
             Err(e) => match e.raw_os_error() {
                 Some(libc::EINTR) => {}
