@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -18,6 +18,7 @@ use vmpi_shared::control::Cause;
 
 use crate::connection::{Channel, Incoming, Scratch};
 use crate::control::Role;
+use crate::dynamic::Service;
 use crate::job::{self, Job};
 use crate::reap::{self, Reaped};
 use crate::runtime_dir::{RuntimeDir, RuntimeDirError};
@@ -63,6 +64,8 @@ pub struct Client {
 
 pub struct Daemon {
     pub(crate) jobs: BTreeMap<u32, Job>,
+    /// Published names (MPI_Publish_name).
+    pub(crate) services: BTreeMap<String, Service>,
     pub(crate) clients: HashMap<u64, Client>,
     pub(crate) last_job: u32,
     /// Set by TERM, INT, HUP or `Request::Shutdown`.
@@ -79,10 +82,13 @@ pub struct Daemon {
     next_token: u64,
     /// Spawned and attached processes: job and rank.
     processes: HashMap<i32, (u32, u32)>,
-    pidfds: HashMap<u64, (u32, u32)>,
+    /// Job, rank and process.
+    pidfds: HashMap<u64, (u32, u32, i32)>,
     has_children: bool,
     one_job: bool,
     started: Instant,
+    /// A word that no other daemon has, for names of ports.
+    pub(crate) name: String,
     /// What copies cost on this machine.
     pub(crate) calibration: vmpi_cma::calibrate::Calibration,
 }
@@ -126,6 +132,7 @@ impl Daemon {
         Ok(Daemon {
             calibration: vmpi_cma::calibrate::calibrate(),
             jobs: BTreeMap::new(),
+            services: BTreeMap::new(),
             clients: HashMap::new(),
             last_job: 0,
             draining: None,
@@ -143,6 +150,7 @@ impl Daemon {
             has_children: false,
             one_job: options.one_job,
             started: Instant::now(),
+            name: format!("{}.{:x}", std::process::id(), vmpi_shared::clock::monotonic_ns()),
         })
     }
 
@@ -286,6 +294,7 @@ impl Daemon {
             Role::Rank(id, rank) => {
                 if let Some(attachment) =
                     self.jobs.get_mut(&id).and_then(|job| job.ranks[rank as usize].attachment.as_mut())
+                    && attachment.connection == Some(token)
                 {
                     attachment.connection = None;
                 }
@@ -303,7 +312,7 @@ impl Daemon {
             let token = self.next_token | PIDFD_BIT;
             self.next_token += 1;
             if self.epoll.add(pidfd, EpollEvent::new(EpollFlags::EPOLLIN, token)).is_ok() {
-                self.pidfds.insert(token, (id, rank));
+                self.pidfds.insert(token, (id, rank, attachment.pid));
             }
             self.processes.insert(attachment.pid, (id, rank));
         }
@@ -311,14 +320,12 @@ impl Daemon {
 
     fn attached_process_ended(&mut self, token: u64) {
         // Its last words, and its status if it is our child by now.
-        let Some((id, rank)) = self.pidfds.remove(&token) else { return };
+        let Some((id, rank, pid)) = self.pidfds.remove(&token) else { return };
         self.hear_last_words(id, rank);
         self.reap();
         if let Some(job) = self.jobs.get_mut(&id) {
-            if let Some(attachment) = &job.ranks[rank as usize].attachment {
-                self.processes.remove(&attachment.pid);
-            }
-            job.attachment_ended(rank);
+            self.processes.remove(&pid);
+            job.attachment_ended(rank, pid);
         }
     }
 
@@ -399,13 +406,26 @@ impl Daemon {
             if let Some(client) = launcher.and_then(|token| self.clients.get_mut(&token)) {
                 client.role = Role::Launcher(None);
             }
+            self.withdraw(id);
             self.update_status();
         }
-        for reply in replies {
+        for (reply, fds) in replies {
             if let Some(token) = launcher {
-                self.reply(token, &reply, &[]);
+                let fds: Vec<BorrowedFd> = fds.iter().map(AsFd::as_fd).collect();
+                self.reply(token, &reply, &fds);
             }
         }
+    }
+
+    /// Remember processes that a rank has spawned.
+    pub(crate) fn watch_spawned(&mut self, id: u32, started: &[(i32, u32)]) {
+        self.has_children |= !started.is_empty();
+        self.processes.extend(started.iter().map(|(pid, rank)| (*pid, (id, *rank))));
+    }
+
+    /// Descriptors in use for all jobs and connections, as an estimate.
+    pub(crate) fn open_fds(&self) -> u64 {
+        self.clients.len() as u64 + self.jobs.values().map(|job| job.ranks.len() as u64 + 8).sum::<u64>()
     }
 
     pub(crate) fn update_status(&self) {

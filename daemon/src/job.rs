@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use vmpi_shared::control::{Cause, Ended, JobReport, JobSpec, Policy, RankEnd, Reply, Stdio, env};
+use vmpi_shared::dynamic::World;
 use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::mem::segment::SegmentError;
 use vmpi_shared::node::{NodeConfig, NodeSegment};
@@ -22,8 +23,10 @@ use vmpi_shared::sched::{self, RunState};
 use crate::connection::Peer;
 use crate::debug;
 use crate::limits;
+use crate::ports::Ports;
 use crate::reap;
-use crate::spawn::{Identity, Inherited, SpawnError, Spawner, Streams};
+use crate::grow::{self, Room};
+use crate::spawn::{Identity, Inherited, SpawnError, Spawner, Start, Streams};
 use crate::watchdog::Watchdog;
 
 /// Ranks started between two looks at the sockets.
@@ -105,17 +108,32 @@ pub struct Attachment {
 /// A rank as the daemon sees it.
 #[derive(Default)]
 pub struct Rank {
+    /// Index in `Job::worlds`, and the rank there.
+    pub world: usize,
+    pub world_rank: u32,
+    /// Index among the spawner's programs, and that of the program in its own command (MPI_APPNUM).
+    pub program: usize,
+    pub appnum: u32,
+    /// Started by an MPI_Comm_spawn that failed for another process: it is being killed, and its end means nothing.
+    pub abandoned: bool,
     /// Process that the daemon spawned; 0: not yet.
     pub pid: i32,
-    group: i32,
+    pub group: i32,
     /// How that process ended; it has been reaped.
-    ended: Option<Ended>,
+    pub ended: Option<Ended>,
     pub attachment: Option<Attachment>,
     finalized: bool,
     /// `Reply::Ended` has been made.
-    over: bool,
+    pub over: bool,
     died: bool,
     wrapper_deadline: Option<Instant>,
+}
+
+impl Rank {
+    /// A rank whose process is to be started.
+    pub fn new(world: usize, world_rank: u32, program: usize, appnum: u32) -> Rank {
+        Rank { world, world_rank, program, appnum, ..Rank::default() }
+    }
 }
 
 struct Ending {
@@ -134,21 +152,26 @@ pub struct Job {
     pub launcher_pid: i32,
     pub phase: Phase,
     pub ranks: Vec<Rank>,
+    /// All groups of ranks that were started together; the first is the launcher's.
+    pub worlds: Vec<World>,
+    /// Numbers for ranks to come.
+    pub room: Room,
+    pub ports: Ports,
     pub watchdog: Watchdog,
-    /// Replies to the launcher, in order.
-    pub outbox: Vec<Reply>,
+    /// Replies to the launcher, in order, with descriptors.
+    pub outbox: Vec<(Reply, Vec<OwnedFd>)>,
     /// The job is over and can be dropped once `outbox` is sent.
     pub finished: bool,
     started: Instant,
-    spawner: Spawner,
-    null: OwnedFd,
-    fds: Vec<OwnedFd>,
+    pub spawner: Spawner,
+    pub null: OwnedFd,
+    pub fds: Vec<OwnedFd>,
     /// Ends that came before `Started`.
-    early: Vec<Reply>,
+    pub early: Vec<(Reply, Vec<OwnedFd>)>,
     /// Ranks that are not over.
-    remaining: u32,
+    pub remaining: u32,
     /// Processes that live or have not been reaped: spawned ones and attached ones.
-    live: u32,
+    pub live: u32,
     /// The earliest wrapper deadline.
     next_wrapper: Option<Instant>,
     verdict: Option<(Cause, i32)>,
@@ -164,11 +187,12 @@ impl Job {
     pub fn new(id: u32, spec: JobSpec, peer: Peer, launcher: u64, place: &Place) -> Result<Job, SubmitError> {
         limits::check_spec(&spec, &place.allowed_cpus)?;
         limits::check_machine(&spec, place.open_fds)?;
+        let capacity = grow::capacity(spec.ranks, peer.pid);
         let node = NodeSegment::create(&NodeConfig {
             job: id,
-            ranks: spec.ranks,
+            ranks: capacity,
             v: spec.v,
-            cpus: spec.cpus.clone(),
+            cpus: spec.all_cpus().collect(),
             placement: spec.placement.clone(),
             policy: spec.policy,
             on_block: spec.on_block,
@@ -178,17 +202,21 @@ impl Job {
         let eager_limit_bytes = place.calibration.eager_limit_bytes.clamp(EAGER_MIN_BYTES, EAGER_MAX_BYTES) as u32;
         let refused = spec.apps.iter().any(|app| app.env.iter().any(|(n, v)| n == env::SINGLE_COPY && v == "0"));
         let config = JobConfig {
-            ranks: spec.ranks,
+            ranks: capacity,
             eager_limit_bytes,
             single_copy: u32::from(!refused),
             ..JobConfig::default()
         };
         let segment = JobSegment::create(&config)?;
+        segment.begin_with(spec.ranks);
         let key = random_key().map_err(SubmitError::Random)?;
         let null = std::fs::File::options().read(true).write(true).open("/dev/null").map_err(SubmitError::Null)?;
         let identity = Identity { socket: &place.socket, key: &key, job: id };
         let spawner = Spawner::new(&spec, &identity, Inherited::from_launcher(peer.pid))?;
-        let ranks = std::iter::repeat_with(Rank::default).take(spec.ranks as usize).collect();
+        let programs = spec.apps.iter().zip(0u32..).flat_map(|(app, n)| (0..app.ranks).map(move |_| n));
+        let rank = |(rank, app): (u32, u32)| Rank::new(0, rank, spawner.program_of(app as usize), app);
+        let ranks = (0..).zip(programs).map(rank).collect();
+        let world = World { number: 1, ranks: (0..spec.ranks).collect(), ..World::default() };
         Ok(Job {
             id,
             key,
@@ -198,8 +226,11 @@ impl Job {
             launcher_pid: peer.pid,
             phase: Phase::Collecting,
             ranks,
+            worlds: vec![world],
+            room: Room::new(spec.ranks, capacity),
+            ports: Ports::new(&place.name, id),
             watchdog: Watchdog::new(&spec),
-            outbox: vec![Reply::Submitted { job: id }],
+            outbox: vec![(Reply::Submitted { job: id }, Vec::new())],
             finished: false,
             started: Instant::now(),
             spawner,
@@ -262,7 +293,15 @@ impl Job {
         let streams = Streams { stdin, stdout: self.fds[out].as_fd(), stderr: self.fds[err].as_fd() };
         // A group exists as long as a member is not reaped; its number may then belong to strangers.
         let group = self.ranks[..rank as usize].iter().rev().find(|r| r.ended.is_none()).map_or(0, |r| r.group);
-        let process = self.spawner.spawn(rank, group, streams)?;
+        let entry = &self.ranks[rank as usize];
+        let start = Start {
+            rank,
+            program: entry.program,
+            core: self.spec.placement[rank as usize],
+            world_rank: rank,
+            world_size: self.spec.ranks,
+        };
+        let process = self.spawner.spawn(&start, group, streams)?;
         let entry = &mut self.ranks[rank as usize];
         self.live += 1;
         entry.pid = process.pid;
@@ -270,11 +309,14 @@ impl Job {
         Ok(process.pid)
     }
 
-    /// Give up the launcher's descriptors, so that it sees the end of the ranks' output; then tell it the pids.
+    /// Give up the launcher's pipes, so that it sees the end of the ranks' output (what all ranks share is kept for those
+    /// to come); then tell it the pids.
     fn say_started(&mut self) {
-        self.fds.clear();
+        if self.spec.stdio == Stdio::PerRank {
+            self.fds.clear();
+        }
         let pids = self.ranks.iter().map(|rank| rank.pid).filter(|pid| *pid != 0).collect();
-        self.outbox.push(Reply::Started { pids });
+        self.outbox.push((Reply::Started { pids }, Vec::new()));
         self.outbox.append(&mut self.early);
     }
 
@@ -287,12 +329,12 @@ impl Job {
             return Err(AttachError::WrongKey { job: self.id });
         }
         let Some(entry) = self.ranks.get_mut(rank as usize) else {
-            return Err(AttachError::NoSuchRank { job: self.id, rank, ranks: self.spec.ranks });
+            return Err(AttachError::NoSuchRank { job: self.id, rank, ranks: self.ranks.len() as u32 });
         };
         if let Some(attachment) = &entry.attachment {
             return Err(AttachError::Taken { job: self.id, rank, pid: attachment.pid });
         }
-        if self.phase == Phase::Ending || entry.over {
+        if self.phase == Phase::Ending || entry.over || entry.abandoned {
             return Err(AttachError::Ending { job: self.id });
         }
         let mut pidfd = None;
@@ -307,9 +349,9 @@ impl Job {
         Ok(())
     }
 
-    /// Index of the program that `rank` runs.
-    pub fn appnum(&self, rank: u32) -> u32 {
-        self.spawner.program_of(rank) as u32
+    /// MPI_UNIVERSE_SIZE: the ranks that the job's cores hold with V ranks each, spare cores included; not fewer than started.
+    pub fn universe(&self) -> u32 {
+        self.spec.ranks.max(self.spec.v.saturating_mul(self.spec.all_cpus().count() as u32))
     }
 
     /// The rank has returned from MPI_Finalize.
@@ -342,8 +384,10 @@ impl Job {
     }
 
     /// The pidfd of a grandchild says that it is gone; its parent knows how.
-    pub fn attachment_ended(&mut self, rank: u32) {
-        if let Some(attachment) = &mut self.ranks[rank as usize].attachment {
+    pub fn attachment_ended(&mut self, rank: u32, pid: i32) {
+        if let Some(attachment) = &mut self.ranks[rank as usize].attachment
+            && attachment.pid == pid
+        {
             self.live -= u32::from(attachment.alive);
             attachment.alive = false;
             attachment.pidfd = None;
@@ -370,6 +414,15 @@ impl Job {
         let unfinished = mpi_gone && !finalized;
         // A wrapper's 0 does not hide how the MPI process below it ended.
         let below = entry.attachment.as_ref().and_then(|a| a.ended).filter(|ended| ended.code() != 0);
+        if entry.abandoned {
+            if gone {
+                entry.over = true;
+                self.remaining -= 1;
+                self.vacate(rank);
+                self.end_if_all_over();
+            }
+            return;
+        }
         let ended = match entry.ended {
             Some(Ended::Exited(0)) => Some(below.unwrap_or(Ended::Exited(0))),
             Some(ended) => Some(ended),
@@ -400,15 +453,23 @@ impl Job {
             end.switches = report.switches;
         }
         self.ranks[end.rank as usize].over = true;
+        self.ports.forget(end.rank);
         self.remaining -= 1;
         if self.refusal.is_some() {
             return;
         }
-        let reply = Reply::Ended { rank: end };
+        let number = end.rank;
+        let reply = (Reply::Ended { rank: end }, Vec::new());
         match self.phase {
             Phase::Collecting | Phase::Spawning(_) => self.early.push(reply),
             Phase::Running | Phase::Ending => self.outbox.push(reply),
         }
+        self.vacate(number);
+        self.end_if_all_over();
+    }
+
+    /// The job is done when all its processes are, those that others spawned included.
+    fn end_if_all_over(&mut self) {
         if self.remaining == 0 && self.ending.is_none() {
             let (cause, code) = self.verdict.take().unwrap_or((Cause::Success, 0));
             self.end(cause, code, Signal::SIGKILL as i32, Duration::ZERO);
@@ -528,12 +589,12 @@ impl Job {
     fn finish(&mut self) {
         self.finished = true;
         if let Some(error) = self.refusal.take() {
-            self.outbox.push(Reply::Refused { reason: error.to_string(), code: error.code() });
+            self.outbox.push((Reply::Refused { reason: error.to_string(), code: error.code() }, Vec::new()));
             return;
         }
         let report = Box::new(self.report());
         let (cause, code) = self.verdict.clone().unwrap_or((Cause::Success, 0));
-        self.outbox.push(Reply::Finished { cause, code, report });
+        self.outbox.push((Reply::Finished { cause, code, report }, Vec::new()));
     }
 
     /// The job as `vmpictl` prints it.
@@ -554,10 +615,17 @@ impl Job {
                 Policy::Fifo => "fifo".into(),
             },
             faces,
-            cores: (0..self.spec.cpus.len() as u32).map(|core| sched::core_report(&self.node, core)).collect(),
-            rank_list: (0..self.spec.ranks).map(|rank| self.rank_report(rank)).collect(),
+            cores: self.cores_in_use().map(|core| sched::core_report(&self.node, core)).collect(),
+            rank_list: (0..self.ranks.len() as u32).map(|rank| self.rank_report(rank)).collect(),
             notes: self.notes(),
         }
+    }
+
+    /// The job's cores; spare ones only if ranks were spawned there.
+    fn cores_in_use(&self) -> impl Iterator<Item = u32> + '_ {
+        let own = self.spec.cpus.len() as u32;
+        let all = own + self.spec.spare_cpus.len() as u32;
+        (0..all).filter(move |core| *core < own || sched::core_report(&self.node, *core).ranks > 0)
     }
 
     /// Which way messages of this job go, and why.
@@ -566,7 +634,7 @@ impl Job {
         let mut notes = vec![format!(
             "messages up to {limit} bytes are copied through shared memory, larger ones once, by process_vm_readv"
         )];
-        let refused: u64 = (0..self.spec.ranks).map(|rank| sched::copies_refused(&self.node, rank)).sum();
+        let refused: u64 = (0..self.ranks.len() as u32).map(|rank| sched::copies_refused(&self.node, rank)).sum();
         if refused > 0 {
             notes.push(format!(
                 "{refused} single copies were refused by the kernel (ptrace scope, user namespaces or seccomp); those \
@@ -579,6 +647,8 @@ impl Job {
     fn rank_report(&self, rank: u32) -> vmpi_shared::control::RankReport {
         let entry = &self.ranks[rank as usize];
         let mut report = sched::rank_report(&self.node, rank);
+        let world = &self.worlds[entry.world];
+        (report.world, report.world_rank) = (world.number, entry.world_rank);
         report.unexpected = self.segment.unexpected_messages(rank).into();
         report.pid = entry.attachment.as_ref().map_or(entry.pid, |a| a.pid);
         report.face = entry.attachment.as_ref().map_or_else(String::new, |a| a.face.clone());
@@ -604,6 +674,8 @@ const EAGER_MAX_BYTES: u64 = 16384;
 /// What a job needs to know about its daemon.
 pub struct Place {
     pub socket: String,
+    /// A word that no other daemon has.
+    pub name: String,
     /// What copies cost on this machine, measured when the daemon started.
     pub calibration: vmpi_cma::calibrate::Calibration,
     /// Cpus that the daemon may use.

@@ -91,13 +91,19 @@ impl Watchdog {
     pub fn new(spec: &JobSpec) -> Watchdog {
         let quantum_ns = spec.quantum_ms.saturating_mul(1_000_000);
         Watchdog {
-            cores: vec![None; spec.cpus.len()],
+            cores: vec![None; spec.all_cpus().count()],
             quanta: (0..spec.ranks).map(|_| Quantum { now_ns: quantum_ns, switches: 0 }).collect(),
             quantum_ns,
             release_on_block: spec.on_block == OnBlock::Release,
             pause: TICK,
             next: None,
         }
+    }
+
+    /// The job has so many ranks now.
+    pub fn grow(&mut self, ranks: usize) {
+        let quantum_ns = self.quantum_ns;
+        self.quanta.resize_with(ranks.max(self.quanta.len()), || Quantum { now_ns: quantum_ns, switches: 0 });
     }
 
     /// Begin to look; called when a rank attaches (a job of programs without MPI needs no watchdog).
@@ -255,6 +261,7 @@ mod tests {
             ranks: 2,
             v: 2,
             cpus: vec![0],
+            spare_cpus: vec![],
             placement: vec![0, 0],
             bind: false,
             policy: Policy::Rr,

@@ -128,6 +128,7 @@ fn prepare(options: &RunOptions, exe_dir: &Path) -> Result<Job, Failure> {
         ranks: plan.ranks,
         v: plan.v,
         cpus: plan.cpus.clone(),
+        spare_cpus: plan.spare.clone(),
         placement: plan.placement.clone(),
         bind: plan.bind,
         policy: options.policy,
@@ -322,7 +323,7 @@ fn conclude(options: &RunOptions, job: &Job, finished: &Finished, daemon_pid: i3
     }
     let cause = match (&finished.own, &finished.cause) {
         (Some(own), _) => Some(own.sentence.clone()),
-        (None, Some(cause)) => outcome::sentence(cause, spec, &hosts::own_name()),
+        (None, Some(cause)) => outcome::sentence(cause, spec, &finished.spawned, &hosts::own_name()),
         (None, None) => Some(format!("vmpid (pid {daemon_pid}) died; the ranks of its job were killed")),
     };
     if let Some(cause) = cause {
@@ -365,6 +366,7 @@ pub fn test_spec(apps: Vec<App>) -> JobSpec {
         ranks,
         v: ranks,
         cpus: vec![0],
+        spare_cpus: vec![],
         placement: vec![0; ranks as usize],
         bind: false,
         policy: Policy::Rr,

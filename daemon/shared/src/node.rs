@@ -351,6 +351,21 @@ impl NodeSegment {
         self.rank(rank).pid.load(Ordering::Acquire)
     }
 
+    /// The daemon places another process as `rank`, whose last one is gone (or never was): a descriptor as new.
+    #[cfg(not(feature = "model"))]
+    pub fn place(&self, rank: u32, core: u32) {
+        let descriptor = self.rank(rank);
+        // SAFETY: all fields are atomics of these sizes, no process is behind the rank, and nobody else writes them but by mistake.
+        unsafe {
+            let words = std::ptr::from_ref(descriptor).cast::<AtomicU32>();
+            for at in 0..size_of::<RankDescriptor>() / size_of::<AtomicU32>() {
+                (*words.add(at)).store(0, Ordering::SeqCst);
+            }
+        }
+        descriptor.core.store(core, Ordering::SeqCst);
+        self.core(core).ranks.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub fn state(&self, rank: u32) -> RunState {
         RunState::from_word(self.rank(rank).state.load(Ordering::SeqCst))
     }

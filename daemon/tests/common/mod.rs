@@ -180,6 +180,7 @@ pub fn job(program: &str, argv: &[&str], ranks: u32) -> JobSpec {
         ranks,
         v: ranks,
         cpus: vec![0],
+        spare_cpus: vec![],
         placement: vec![0; ranks as usize],
         bind: false,
         policy: Policy::Rr,

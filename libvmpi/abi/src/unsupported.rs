@@ -165,17 +165,6 @@ macro_rules! c_unsupported_common {
             MPI_File_write_ordered_end
             MPI_File_write_shared
             MPI_Register_datarep
-            // dynamic processes
-            MPI_Close_port
-            MPI_Comm_accept
-            MPI_Comm_connect
-            MPI_Comm_join
-            MPI_Comm_spawn
-            MPI_Comm_spawn_multiple
-            MPI_Lookup_name
-            MPI_Open_port
-            MPI_Publish_name
-            MPI_Unpublish_name
             // sessions
             MPI_Comm_create_from_group
             MPI_Group_from_session_pset

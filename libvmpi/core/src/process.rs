@@ -10,6 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
 use vmpi_shared::control::{self, Connection, OnBlock, Policy, Reply, Request, Wtime};
+use vmpi_shared::dynamic::World;
 use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::matching::tend::Endpoint;
 use vmpi_shared::node::{NodeConfig, NodeSegment};
@@ -26,6 +27,10 @@ static ENDPOINT: AtomicPtr<Endpoint> = AtomicPtr::new(std::ptr::null_mut());
 static THREAD_LEVEL: AtomicI32 = AtomicI32::new(consts::THREAD_SINGLE);
 static MAIN_THREAD: AtomicI32 = AtomicI32::new(0);
 static APPNUM: AtomicI32 = AtomicI32::new(0);
+static UNIVERSE: AtomicU32 = AtomicU32::new(1);
+/// Rank in MPI_COMM_WORLD, and its size.
+static WORLD_RANK: AtomicU32 = AtomicU32::new(0);
+static WORLD_SIZE: AtomicU32 = AtomicU32::new(1);
 static FACE: Mutex<&'static str> = Mutex::new("");
 static DAEMON: Mutex<Option<Connection>> = Mutex::new(None);
 
@@ -92,12 +97,16 @@ pub fn init(face: &'static str, required_thread_level: i32) -> Result<i32> {
     }
     *FACE.lock().unwrap() = face;
     install_panic_hook();
-    let (node, job, rank) = match std::env::var(control::env::SOCKET) {
+    let (node, job, rank, world) = match std::env::var(control::env::SOCKET) {
         Ok(socket) => attach(&socket, face)?,
         Err(_) => singleton()?,
     };
     vmpi_cma::allow_peers();
-    let size = node.header().ranks;
+    let Some(world_rank) = world.ranks.iter().position(|member| member == rank).filter(|_| world.ranks.fit(node.header().ranks)) else {
+        return Err(Error::new(Class::Other, "the daemon sent a world without this rank"));
+    };
+    WORLD_RANK.store(world_rank as u32, Ordering::Relaxed);
+    WORLD_SIZE.store(world.ranks.len() as u32, Ordering::Relaxed);
     ENDPOINT.store(Box::into_raw(Box::new(Endpoint::new(node, job, rank))), Ordering::Release);
     let level = match required_thread_level {
         consts::THREAD_SINGLE | consts::THREAD_FUNNELED | consts::THREAD_SERIALIZED => required_thread_level,
@@ -106,14 +115,14 @@ pub fn init(face: &'static str, required_thread_level: i32) -> Result<i32> {
     THREAD_LEVEL.store(level, Ordering::Relaxed);
     crate::lock::set_threaded(level == consts::THREAD_MULTIPLE);
     MAIN_THREAD.store(thread_id(), Ordering::Relaxed);
-    comm::init_world(rank, size);
+    comm::init_world(rank, &world);
     sched::enter(&endpoint().node, rank);
     PHASE.store(ACTIVE, Ordering::Release);
     Ok(level)
 }
 
 /// Attach to the daemon that started this rank.
-fn attach(socket: &str, face: &str) -> Result<(NodeSegment, JobSegment, u32)> {
+fn attach(socket: &str, face: &str) -> Result<(NodeSegment, JobSegment, u32, World)> {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     let number = |name: &str| {
         variable(name).parse::<u32>().map_err(|_| {
@@ -123,7 +132,8 @@ fn attach(socket: &str, face: &str) -> Result<(NodeSegment, JobSegment, u32)> {
     let failed = |what: &str, why: &dyn std::fmt::Display| {
         Error::new(Class::Other, format!("cannot {what} the vmpi daemon at {socket}: {why}; is it still running?"))
     };
-    let (job, rank) = (number(control::env::JOBID)?, number(control::env::RANK)?);
+    let job = number(control::env::JOBID)?;
+    let rank = number(control::env::JOB_RANK).or_else(|_| number(control::env::RANK))?;
     let stream = UnixStream::connect(socket).map_err(|e| failed("reach", &e))?;
     let mut daemon = Connection::new(stream);
     let mut ask = |request: &Request| -> Result<(Reply, Vec<std::os::fd::OwnedFd>)> {
@@ -137,18 +147,19 @@ fn attach(socket: &str, face: &str) -> Result<(NodeSegment, JobSegment, u32)> {
     ask(&Request::Hello { version: env!("CARGO_PKG_VERSION").into(), protocol: control::PROTOCOL })?;
     let request = Request::Attach { job, rank, key: variable(control::env::KEY), face: face.into() };
     let (answer, fds) = ask(&request)?;
-    let Reply::Attached { appnum, .. } = answer else { return Err(failed("attach to", &"it gave an unknown answer")) };
+    let Reply::Attached { appnum, world, universe, .. } = answer else { return Err(failed("attach to", &"it gave an unknown answer")) };
     let [node, jobs]: [std::os::fd::OwnedFd; 2] =
         fds.try_into().map_err(|_| failed("attach to", &"it did not hand over two segments"))?;
     let node = NodeSegment::map(node).map_err(|e| Error::new(Class::Other, e.to_string()))?;
     let jobs = JobSegment::map(jobs).map_err(|e| Error::new(Class::Other, e.to_string()))?;
     APPNUM.store(appnum as i32, Ordering::Relaxed);
+    UNIVERSE.store(universe, Ordering::Relaxed);
     *DAEMON.lock().unwrap() = Some(daemon);
-    Ok((node, jobs, rank))
+    Ok((node, jobs, rank, world))
 }
 
 /// A world of one rank, with segments of its own.
-fn singleton() -> Result<(NodeSegment, JobSegment, u32)> {
+fn singleton() -> Result<(NodeSegment, JobSegment, u32, World)> {
     let config = NodeConfig {
         job: 0,
         ranks: 1,
@@ -164,7 +175,8 @@ fn singleton() -> Result<(NodeSegment, JobSegment, u32)> {
     let node = NodeSegment::create(&config).map_err(failed)?;
     node.set_pid(0, std::process::id() as i32);
     let job = JobSegment::create(&JobConfig { cells: 1, ..JobConfig::default() }).map_err(failed)?;
-    Ok((node, job, 0))
+    let world = World { number: 1, ranks: std::iter::once(0).collect(), ..World::default() };
+    Ok((node, job, 0, world))
 }
 
 /// MPI_Finalize: all ranks arrive, then this one leaves its core for good.
@@ -211,15 +223,31 @@ fn install_panic_hook() {
 }
 
 /// This rank's number in the job.
-pub(crate) fn endpoint_rank() -> u32 {
+pub fn endpoint_rank() -> u32 {
     // SAFETY: as in `node`.
     unsafe { (*ENDPOINT.load(Ordering::Acquire)).me }
 }
 
 /// Rank and size of MPI_COMM_WORLD.
 pub fn world() -> (u32, u32) {
+    (WORLD_RANK.load(Ordering::Relaxed), WORLD_SIZE.load(Ordering::Relaxed))
+}
+
+/// Use the connection to the daemon; `None`: this process was started by itself.
+pub(crate) fn with_daemon<T>(f: impl FnOnce(&mut Connection) -> T) -> Option<T> {
+    DAEMON.lock().unwrap().as_mut().map(f)
+}
+
+/// Do something that may sleep in the kernel: until it is done, others may have this rank's core (and, with several threads, MPI).
+pub(crate) fn blocking<T>(f: impl FnOnce() -> T) -> T {
+    if crate::lock::is_threaded() {
+        return crate::lock::outside(f);
+    }
     let endpoint = endpoint();
-    (endpoint.me, endpoint.node.header().ranks)
+    sched::take_core(&endpoint.node, endpoint.me);
+    let result = f();
+    scheduling_point();
+    result
 }
 
 pub fn thread_level() -> i32 {
@@ -246,7 +274,7 @@ pub fn appnum() -> i32 {
 }
 
 pub fn universe_size() -> i32 {
-    endpoint().node.header().ranks as i32
+    UNIVERSE.load(Ordering::Relaxed) as i32
 }
 
 /// Wall clock (or the process-POV clock under `--wtime rank`), seconds.
@@ -302,4 +330,9 @@ pub fn new_context() -> u32 {
 /// Do the job's ranks `a` and `b` share a node?
 pub fn same_node(_a: u32, _b: u32) -> bool {
     true // one node per job until the fabric exists
+}
+
+/// As [`new_context`], for a communicator whose collectives go by messages.
+pub fn new_context_without_cell() -> u32 {
+    endpoint().job.new_context_without_cell()
 }

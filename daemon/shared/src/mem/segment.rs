@@ -97,6 +97,9 @@ impl Segment {
             mmap(None, length, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_SHARED, &fd, 0)
                 .map_err(|errno| SegmentError::Map { bytes, errno })?
         };
+        // A core dump would read, and so allocate, all of the sparse file. Failure only makes core dumps larger.
+        // SAFETY: the range was just mapped.
+        let _ = unsafe { nix::sys::mman::madvise(base, bytes as usize, nix::sys::mman::MmapAdvise::MADV_DONTDUMP) };
         Ok(Segment { base: base.cast(), bytes: bytes as usize, fd })
     }
 

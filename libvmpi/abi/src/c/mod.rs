@@ -7,6 +7,7 @@ pub mod comm;
 pub mod datatype;
 pub mod datatype_pack;
 pub mod datatype_query;
+pub mod dynamic;
 pub mod env;
 pub mod errhandler;
 pub mod group;

@@ -7,7 +7,6 @@ macro_rules! f_table_unsupported {
     ($A:ty, $face:ident) => {
         $crate::export_f_unsupported! { $A, $face, [mpi MPI];
             (a):
-                close_port CLOSE_PORT
                 file_close FILE_CLOSE
                 file_sync FILE_SYNC
                 win_complete WIN_COMPLETE
@@ -19,7 +18,6 @@ macro_rules! f_table_unsupported {
                 win_wait WIN_WAIT
             ;
             (a b):
-                comm_join COMM_JOIN
                 file_call_errhandler FILE_CALL_ERRHANDLER
                 file_create_errhandler FILE_CREATE_ERRHANDLER
                 file_delete FILE_DELETE
@@ -36,7 +34,6 @@ macro_rules! f_table_unsupported {
                 file_set_errhandler FILE_SET_ERRHANDLER
                 file_set_info FILE_SET_INFO
                 file_set_size FILE_SET_SIZE
-                open_port OPEN_PORT
                 win_call_errhandler WIN_CALL_ERRHANDLER
                 win_create_errhandler WIN_CREATE_ERRHANDLER
                 win_detach WIN_DETACH
@@ -64,9 +61,6 @@ macro_rules! f_table_unsupported {
                 file_write_all_end FILE_WRITE_ALL_END
                 file_write_at_all_end FILE_WRITE_AT_ALL_END
                 file_write_ordered_end FILE_WRITE_ORDERED_END
-                lookup_name LOOKUP_NAME
-                publish_name PUBLISH_NAME
-                unpublish_name UNPUBLISH_NAME
                 win_attach WIN_ATTACH
                 win_create_dynamic WIN_CREATE_DYNAMIC
                 win_get_name WIN_GET_NAME
@@ -81,8 +75,6 @@ macro_rules! f_table_unsupported {
                 win_lock WIN_LOCK
             ;
             (a b c d e):
-                comm_accept COMM_ACCEPT
-                comm_connect COMM_CONNECT
                 file_get_view FILE_GET_VIEW
                 file_iread FILE_IREAD
                 file_iread_all FILE_IREAD_ALL
@@ -124,13 +116,11 @@ macro_rules! f_table_unsupported {
                 fetch_and_op FETCH_AND_OP
             ;
             (a b c d e f g h):
-                comm_spawn COMM_SPAWN
                 get GET
                 put PUT
             ;
             (a b c d e f g h i):
                 accumulate ACCUMULATE
-                comm_spawn_multiple COMM_SPAWN_MULTIPLE
                 rget RGET
                 rput RPUT
             ;

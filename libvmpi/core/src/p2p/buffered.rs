@@ -62,6 +62,11 @@ pub fn flush() {
     STATE.with(|state| state.used = 0);
 }
 
+/// The buffered sends under way.
+pub fn pending(slots: &mut Vec<Slot>) {
+    STATE.with(|state| slots.extend_from_slice(&state.pending));
+}
+
 /// Check that `bytes` more fit into the attached buffer.
 pub(super) fn reserve(bytes: u64) -> Result<()> {
     STATE.with(|state| {
