@@ -3,8 +3,8 @@
 //! The rank that asked waits suspended; whoever answers also wakes it, after the answer is on its way. Death story: a rank that
 //! dies while it waits is forgotten when its job learns of it (`Ports::forget`); the job's end ends all waits.
 
-use vmpi_shared::dynamic::{Answer, Ask, InterContexts, Why};
 use vmpi_shared::control::Reply;
+use vmpi_shared::dynamic::{Answer, Ask, InterContexts, Why};
 use vmpi_shared::sched;
 
 use crate::daemon::Daemon;

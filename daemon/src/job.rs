@@ -22,10 +22,10 @@ use vmpi_shared::sched::{self, RunState};
 
 use crate::connection::Peer;
 use crate::debug;
+use crate::grow::{self, Room};
 use crate::limits;
 use crate::ports::Ports;
 use crate::reap;
-use crate::grow::{self, Room};
 use crate::spawn::{Identity, Inherited, SpawnError, Spawner, Start, Streams};
 use crate::watchdog::Watchdog;
 
@@ -201,12 +201,8 @@ impl Job {
         })?;
         let eager_limit_bytes = place.calibration.eager_limit_bytes.clamp(EAGER_MIN_BYTES, EAGER_MAX_BYTES) as u32;
         let refused = spec.apps.iter().any(|app| app.env.iter().any(|(n, v)| n == env::SINGLE_COPY && v == "0"));
-        let config = JobConfig {
-            ranks: capacity,
-            eager_limit_bytes,
-            single_copy: u32::from(!refused),
-            ..JobConfig::default()
-        };
+        let config =
+            JobConfig { ranks: capacity, eager_limit_bytes, single_copy: u32::from(!refused), ..JobConfig::default() };
         let segment = JobSegment::create(&config)?;
         segment.begin_with(spec.ranks);
         let key = random_key().map_err(SubmitError::Random)?;

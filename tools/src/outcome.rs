@@ -38,7 +38,9 @@ pub fn sentence(cause: &Cause, spec: &JobSpec, spawned: &[NewRank], node: &str) 
         // The last process with that number.
         if let Some(new) = spawned.iter().rfind(|new| new.rank == rank) {
             let NewRank { world_rank, world, program, .. } = new;
-            return format!("spawned rank {rank} (rank {world_rank} of world {world}, pid {pid}, node {node}, program {program})");
+            return format!(
+                "spawned rank {rank} (rank {world_rank} of world {world}, pid {pid}, node {node}, program {program})"
+            );
         }
         let program = app_of(spec, rank).map_or("?", |app| app.program.as_str());
         format!("rank {rank} (pid {pid}, node {node}, program {program})")

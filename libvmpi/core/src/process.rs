@@ -102,7 +102,9 @@ pub fn init(face: &'static str, required_thread_level: i32) -> Result<i32> {
         Err(_) => singleton()?,
     };
     vmpi_cma::allow_peers();
-    let Some(world_rank) = world.ranks.iter().position(|member| member == rank).filter(|_| world.ranks.fit(node.header().ranks)) else {
+    let Some(world_rank) =
+        world.ranks.iter().position(|member| member == rank).filter(|_| world.ranks.fit(node.header().ranks))
+    else {
         return Err(Error::new(Class::Other, "the daemon sent a world without this rank"));
     };
     WORLD_RANK.store(world_rank as u32, Ordering::Relaxed);
@@ -147,7 +149,9 @@ fn attach(socket: &str, face: &str) -> Result<(NodeSegment, JobSegment, u32, Wor
     ask(&Request::Hello { version: env!("CARGO_PKG_VERSION").into(), protocol: control::PROTOCOL })?;
     let request = Request::Attach { job, rank, key: variable(control::env::KEY), face: face.into() };
     let (answer, fds) = ask(&request)?;
-    let Reply::Attached { appnum, world, universe, .. } = answer else { return Err(failed("attach to", &"it gave an unknown answer")) };
+    let Reply::Attached { appnum, world, universe, .. } = answer else {
+        return Err(failed("attach to", &"it gave an unknown answer"));
+    };
     let [node, jobs]: [std::os::fd::OwnedFd; 2] =
         fds.try_into().map_err(|_| failed("attach to", &"it did not hand over two segments"))?;
     let node = NodeSegment::map(node).map_err(|e| Error::new(Class::Other, e.to_string()))?;

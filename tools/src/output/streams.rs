@@ -162,7 +162,8 @@ fn fill(pattern: &str, world: u32, rank: u32, host: &str) -> String {
 impl Streams {
     /// No pipes at all: the ranks write by themselves.
     pub fn none() -> io::Result<Streams> {
-        let routes = Routes { known: HashMap::new(), sinks: Vec::new(), of_stream: Vec::new(), labels: Labels::default() };
+        let routes =
+            Routes { known: HashMap::new(), sinks: Vec::new(), of_stream: Vec::new(), labels: Labels::default() };
         routes.connect(1, |_| Ok(()))
     }
 
@@ -176,9 +177,8 @@ impl Streams {
         for (end, of) in ends.into_iter().zip(of) {
             let name = format!("world.{}.rank.{}", of.0, of.1);
             let sink = sink_of(&mut self.sinks, &mut self.known, options, of, &name, &host)?;
-            let watched = fcntl(&end, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).and_then(|_| {
-                self.epoll.add(&end, EpollEvent::new(EpollFlags::EPOLLIN, self.streams.len() as u64))
-            });
+            let watched = fcntl(&end, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))
+                .and_then(|_| self.epoll.add(&end, EpollEvent::new(EpollFlags::EPOLLIN, self.streams.len() as u64)));
             watched.map_err(|e| Failure::own(format!("cannot read the output of a spawned rank: {e}")))?;
             self.streams.push(Stream { pipe: Some(File::from(end)), of, lines: Lines::default(), sink });
         }

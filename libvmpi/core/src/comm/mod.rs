@@ -13,14 +13,14 @@ mod inter;
 pub use create::{
     compare, create, create_group, derive, disconnect, dup, dup_with_info, free, idup, split, split_type,
 };
-pub use inter::{connect, intercomm_create, intercomm_merge};
 pub(crate) use inter::bcast;
+pub use inter::{connect, intercomm_create, intercomm_merge};
 
 use crate::consts;
+use crate::errhandler;
 use crate::errors::{Class, Result, fail};
 use crate::giant::Giant;
 use crate::group::Members;
-use crate::errhandler;
 use crate::handle::{Comm, Errhandler, Handle};
 use crate::info;
 use crate::process;

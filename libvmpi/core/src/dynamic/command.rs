@@ -51,7 +51,10 @@ impl Command {
             .map_err(|e| Error::new(Class::Spawn, format!("the working directory cannot be found: {e}")))?;
         let wdir = key("wdir")?.map_or(here.clone(), |dir| here.join(dir));
         if !wdir.is_dir() {
-            return fail(Class::Spawn, format!("the working directory {} (info key wdir) does not exist", wdir.display()));
+            return fail(
+                Class::Spawn,
+                format!("the working directory {} (info key wdir) does not exist", wdir.display()),
+            );
         }
         let program = find(&command, key("path")?.as_deref(), &wdir)?;
         let counts = match key("soft")? {
@@ -73,7 +76,9 @@ impl Command {
     pub(super) fn errhandler(&self) -> Result<String> {
         match self.info.get(b"mpi_initial_errhandler") {
             None => Ok(String::new()),
-            Some(name @ (b"mpi_errors_are_fatal" | b"mpi_errors_abort" | b"mpi_errors_return")) => utf8(name, "the key"),
+            Some(name @ (b"mpi_errors_are_fatal" | b"mpi_errors_abort" | b"mpi_errors_return")) => {
+                utf8(name, "the key")
+            }
             Some(other) => fail(
                 Class::InfoValue,
                 format!("mpi_initial_errhandler is {:?}, no predefined error handler", String::from_utf8_lossy(other)),
@@ -96,7 +101,10 @@ fn read_info_file(name: &[u8]) -> Result<Entries> {
     let mut entries = Entries::default();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
         let Some((key, value)) = line.split_once('=') else {
-            return fail(Class::InfoValue, format!("the info file {name} has the line {line:?}, which is not `key = value`"));
+            return fail(
+                Class::InfoValue,
+                format!("the info file {name} has the line {line:?}, which is not `key = value`"),
+            );
         };
         entries.set(key.trim().as_bytes(), value.trim().as_bytes());
     }
@@ -113,7 +121,9 @@ fn check_hosts(hosts: &str) -> Result<()> {
         if !known && !name.is_some_and(|name| name == "localhost" || short(name) == short(&own)) {
             return fail(
                 Class::Spawn,
-                format!("the host {host} is not this node ({own}), and vmpi does not start processes on other nodes yet"),
+                format!(
+                    "the host {host} is not this node ({own}), and vmpi does not start processes on other nodes yet"
+                ),
             );
         }
     }
@@ -150,10 +160,12 @@ fn find(command: &str, path: Option<&str>, wdir: &Path) -> Result<PathBuf> {
 
 /// The numbers of processes that the info key `soft` allows, largest first: `a`, `a:b` and `a:b:step`, separated by commas.
 fn soft_counts(soft: &str, most: u32) -> Result<Vec<u32>> {
-    let bad = || Error::new(Class::InfoValue, format!("soft is {soft:?}, not a list of numbers and ranges a:b or a:b:step"));
+    let bad =
+        || Error::new(Class::InfoValue, format!("soft is {soft:?}, not a list of numbers and ranges a:b or a:b:step"));
     let mut counts = std::collections::BTreeSet::new();
     for range in soft.split(',') {
-        let numbers: Vec<i64> = range.split(':').map(|n| n.trim().parse()).collect::<Result<_, _>>().map_err(|_| bad())?;
+        let numbers: Vec<i64> =
+            range.split(':').map(|n| n.trim().parse()).collect::<Result<_, _>>().map_err(|_| bad())?;
         let (first, last, step) = match numbers[..] {
             [only] => (only, only, 1),
             [first, last] => (first, last, 1),
@@ -167,7 +179,10 @@ fn soft_counts(soft: &str, most: u32) -> Result<Vec<u32>> {
         }
     }
     if counts.is_empty() {
-        return fail(Class::InfoValue, format!("soft is {soft:?}, which allows no number of processes from 1 to {most}"));
+        return fail(
+            Class::InfoValue,
+            format!("soft is {soft:?}, which allows no number of processes from 1 to {most}"),
+        );
     }
     Ok(counts.into_iter().rev().collect())
 }

@@ -7,10 +7,10 @@ use crate::comm::{self, Communicator};
 use crate::errors::{Class, Error, Result, fail};
 use crate::handle::Comm;
 use crate::process;
-use std::io;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{MsgFlags, recv, send};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::rc::Rc;
 use vmpi_shared::dynamic::InterContexts;
@@ -77,7 +77,9 @@ pub fn join(fd: i32) -> Result<Rc<Communicator>> {
     let agreed = match theirs.rank.cmp(&mine.rank) {
         std::cmp::Ordering::Less => theirs.contexts,
         std::cmp::Ordering::Greater => mine.contexts,
-        std::cmp::Ordering::Equal => return fail(Class::Other, format!("both ends of the socket {fd} are in this process")),
+        std::cmp::Ordering::Equal => {
+            return fail(Class::Other, format!("both ends of the socket {fd} are in this process"));
+        }
     };
     comm::connect(&own, agreed, vec![theirs.rank])
 }
@@ -98,11 +100,7 @@ fn exchange(fd: i32, mine: &[u8; 8 * WORDS]) -> io::Result<[u8; 8 * WORDS]> {
 }
 
 /// Call `step` until a card is through, waiting where a nonblocking socket says so.
-fn all(
-    socket: &OwnedFd,
-    event: PollFlags,
-    mut step: impl FnMut(RawFd, usize) -> nix::Result<usize>,
-) -> io::Result<()> {
+fn all(socket: &OwnedFd, event: PollFlags, mut step: impl FnMut(RawFd, usize) -> nix::Result<usize>) -> io::Result<()> {
     let mut done = 0;
     while done < 8 * WORDS {
         match step(socket.as_raw_fd(), done) {

@@ -174,7 +174,10 @@ fn share(comm: &Communicator, root: u32, mine: Option<Shared>) -> Result<Shared>
 fn check_root(comm: &Communicator, root: i32) -> Result<u32> {
     match u32::try_from(root) {
         Ok(valid) if valid < comm.size() => Ok(valid),
-        _ => fail(Class::Root, format!("root {root} is not a rank of the communicator, which are 0 to {}", comm.size() - 1)),
+        _ => fail(
+            Class::Root,
+            format!("root {root} is not a rank of the communicator, which are 0 to {}", comm.size() - 1),
+        ),
     }
 }
 
@@ -189,10 +192,9 @@ mod tests {
 
     #[test]
     fn an_outcome_survives_its_words() {
-        for outcome in [
-            Outcome::default(),
-            Outcome { contexts: [1, 2, 3], remote: vec![7, 9], counts: vec![[4, 2], [1, 0]] },
-        ] {
+        for outcome in
+            [Outcome::default(), Outcome { contexts: [1, 2, 3], remote: vec![7, 9], counts: vec![[4, 2], [1, 0]] }]
+        {
             let words = outcome.words();
             let again = Outcome::from_words(&words).unwrap();
             assert_eq!(again.words(), words);

@@ -21,11 +21,7 @@ pub struct Spawned {
 /// # Errors
 /// `Class::Root` and `Class::Comm` for arguments that all ranks see alike, and those of the messages needed; what went wrong with
 /// the spawn itself is in the result.
-pub fn spawn(
-    comm: &Rc<Communicator>,
-    root: i32,
-    commands: impl FnOnce() -> Result<Vec<Command>>,
-) -> Result<Spawned> {
+pub fn spawn(comm: &Rc<Communicator>, root: i32, commands: impl FnOnce() -> Result<Vec<Command>>) -> Result<Spawned> {
     let root = check_root(comm, root)?;
     let mine = (comm.rank == root).then(|| start(comm, commands));
     let (outcome, error) = share(comm, root, mine)?;
