@@ -369,6 +369,7 @@ impl Daemon {
                 self.processes.insert(pid, (id, rank));
             }
             job.check_wrappers(now);
+            job.check_integrity(now);
             if job.phase == job::Phase::Running {
                 job.watchdog.tick(&LiveScene { node: &job.node }, now);
             }

@@ -196,9 +196,9 @@ impl Job {
     /// Ranks that live on each core.
     fn load(&self) -> Vec<u32> {
         let mut load = vec![0; self.spec.all_cpus().count()];
-        for (number, rank) in (0..).zip(&self.ranks) {
+        for (number, rank) in self.ranks.iter().enumerate() {
             if !rank.over {
-                load[self.node.core_of(number) as usize] += 1;
+                load[self.placement[number] as usize] += 1;
             }
         }
         load
@@ -223,6 +223,8 @@ impl Job {
             }
             self.ranks[rank] = Rank::new(world, place.start.world_rank, place.start.program, place.appnum);
             self.node.place(place.start.rank, place.start.core);
+            self.placement.resize(self.ranks.len().max(self.placement.len()), 0);
+            self.placement[rank] = place.start.core;
         }
         self.watchdog.grow(self.ranks.len());
         self.segment.use_ranks(self.ranks.len() as u32);

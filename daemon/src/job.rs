@@ -23,6 +23,7 @@ use vmpi_shared::sched::{self, RunState};
 use crate::connection::Peer;
 use crate::debug;
 use crate::grow::{self, Room};
+use crate::integrity::Integrity;
 use crate::limits;
 use crate::ports::Ports;
 use crate::reap;
@@ -158,6 +159,9 @@ pub struct Job {
     pub room: Room,
     pub ports: Ports,
     pub watchdog: Watchdog,
+    integrity: Integrity,
+    /// The core of each rank, as nobody but the daemon can change it.
+    pub placement: Vec<u32>,
     /// Replies to the launcher, in order, with descriptors.
     pub outbox: Vec<(Reply, Vec<OwnedFd>)>,
     /// The job is over and can be dropped once `outbox` is sent.
@@ -209,6 +213,7 @@ impl Job {
         let null = std::fs::File::options().read(true).write(true).open("/dev/null").map_err(SubmitError::Null)?;
         let identity = Identity { socket: &place.socket, key: &key, job: id };
         let spawner = Spawner::new(&spec, &identity, Inherited::from_launcher(peer.pid))?;
+        let integrity = Integrity::of(&node, &segment);
         let programs = spec.apps.iter().zip(0u32..).flat_map(|(app, n)| (0..app.ranks).map(move |_| n));
         let rank = |(rank, app): (u32, u32)| Rank::new(0, rank, spawner.program_of(app as usize), app);
         let ranks = (0..).zip(programs).map(rank).collect();
@@ -226,6 +231,8 @@ impl Job {
             room: Room::new(spec.ranks, capacity),
             ports: Ports::new(&place.name, id),
             watchdog: Watchdog::new(&spec),
+            integrity,
+            placement: spec.placement.clone(),
             outbox: vec![(Reply::Submitted { job: id }, Vec::new())],
             finished: false,
             started: Instant::now(),
@@ -539,6 +546,19 @@ impl Job {
         }
     }
 
+    /// Look now and then whether a rank has scribbled over the shared memory; if so, end the job, which can only hang.
+    pub fn check_integrity(&mut self, now: Instant) {
+        if self.phase == Phase::Running
+            && let Some(damage) = self.integrity.check(&self.node, &self.segment, &self.placement, now)
+        {
+            let reason = format!(
+                "its shared memory has been overwritten ({damage}): one of its ranks writes where it must not (a stray \
+                 pointer, an index out of range)"
+            );
+            self.end_by_failure(Cause::Internal { reason }, 125);
+        }
+    }
+
     /// A rank whose wrapper still runs a while after its MPI process died without MPI_Finalize.
     pub fn check_wrappers(&mut self, now: Instant) {
         if self.next_wrapper.is_none_or(|at| at > now) {
@@ -630,7 +650,9 @@ impl Job {
         let mut notes = vec![format!(
             "messages up to {limit} bytes are copied through shared memory, larger ones once, by process_vm_readv"
         )];
-        let refused: u64 = (0..self.ranks.len() as u32).map(|rank| sched::copies_refused(&self.node, rank)).sum();
+        let refused = (0..self.ranks.len() as u32)
+            .map(|rank| sched::copies_refused(&self.node, rank))
+            .fold(0, u64::saturating_add);
         if refused > 0 {
             notes.push(format!(
                 "{refused} single copies were refused by the kernel (ptrace scope, user namespaces or seccomp); those \

@@ -1,8 +1,9 @@
 //! vmpid, the daemon of one user on one node: spawns ranks, watches them, reaps them.
 //!
 //! Reading order: `main` (arguments) -> `keeper` (who cleans up after the daemon) -> `runtime_dir`, `status_page` (how it is
-//! found) -> `daemon` (the event loop) -> `connection`, `control` (who asks what) -> `job` (one job's life) -> `limits`,
-//! `spawn`, `reap` -> `grow`, `ports`, `dynamic` (what ranks ask for: spawn, accept, connect) -> `watchdog` (cores that must go on). One thread; nothing blocks but epoll.
+//! found) -> `daemon` (the event loop) -> `connection`, `control` (who asks what) -> `job` (one job's life), `integrity` -> `limits`,
+//! `spawn`, `reap` -> `grow`, `ports`, `dynamic` (what ranks ask for: spawn, accept, connect) -> `watchdog` (cores that must go on).
+//! One thread; nothing blocks but epoll.
 //!
 //! `unsafe` lives in `keeper`, `reap`, `spawn` and `status_page`, and in single functions of `connection` and `watchdog`.
 #![deny(unsafe_code)]
@@ -12,6 +13,7 @@ mod control;
 mod daemon;
 mod dynamic;
 mod grow;
+mod integrity;
 mod job;
 mod keeper;
 mod limits;

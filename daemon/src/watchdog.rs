@@ -151,7 +151,7 @@ impl Watchdog {
                 look = before;
             } else if self.release_on_block && before.is_still(now, cpu_time_ns) && scene.is_asleep(rank) {
                 if scene.take_core(rank) {
-                    self.quanta[rank as usize].switches = switches + 1;
+                    self.quanta[rank as usize].switches = switches.saturating_add(1);
                     debug!("rank {rank} sleeps outside MPI; core {core} goes on");
                 }
                 return true;
@@ -165,7 +165,7 @@ impl Watchdog {
                 let quantum = &mut self.quanta[rank as usize];
                 quantum.now_ns = (quantum_ns / 10).max(SHORTEST_QUANTUM_NS.min(self.quantum_ns));
                 // Getting the core back counts as a switch, but not as one that the rank wanted.
-                quantum.switches = switches + 1;
+                quantum.switches = switches.saturating_add(1);
             }
             return true;
         }

@@ -22,18 +22,31 @@ pub struct Case {
     /// At most one rank was RUNNING on each core at every scheduling point (promise 1); not demanded of programs that spin
     /// outside MPI, where the watchdog lets another rank run.
     pub one_running: bool,
+    /// The only one of the real MPIs that can run this here.
+    pub judge: Option<Mpi>,
 }
 
 impl Case {
     /// What most rows have in common.
-    pub const DEFAULT: Case =
-        Case { program: "", ranks: &[2, 6], v: 3, args: &[], env: &[], flags: &[], deadline_s: 120, one_running: true };
+    pub const DEFAULT: Case = Case {
+        program: "",
+        ranks: &[2, 6],
+        v: 3,
+        args: &[],
+        env: &[],
+        flags: &[],
+        deadline_s: 120,
+        one_running: true,
+        judge: None,
+    };
 
     /// The real MPI's answer. MPICH spins without yielding, and takes minutes with more ranks than cores: then the same source
-    /// built with Open MPI is asked (the programs print the same under both).
+    /// built with Open MPI is asked (the programs print the same under both); so it is where the oracle of the standard ABI
+    /// has no Fortran.
     fn oracle(&self, mpi: Mpi, ranks: u32, cwd: &std::path::Path) -> oracle::Answer {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
-        let judge = if ranks > cores { Mpi::Openmpi } else { mpi };
+        let foreign = mpi == Mpi::Standard && !self.program.ends_with(".c");
+        let judge = if ranks > cores || foreign { Mpi::Openmpi } else { mpi };
         oracle::ask(judge, &program(self.program, judge), ranks, self.args, self.env, cwd)
     }
 
@@ -112,6 +125,11 @@ macro_rules! suite {
             fn mpich() {
                 let case: $crate::case::Case = $case;
                 case.check($crate::compile::Mpi::Mpich);
+            }
+            #[test]
+            fn standard() {
+                let case: $crate::case::Case = $case;
+                case.check($crate::compile::Mpi::Standard);
             }
         }
     )* };

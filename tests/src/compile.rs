@@ -1,5 +1,6 @@
-//! Test programs, compiled by the compiler wrappers of the real MPIs.
+//! Test programs, compiled by the compiler wrappers of the real MPIs, and by vmpi's own.
 
+use crate::installation::prefix;
 use crate::place::{room, top};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,14 +11,17 @@ use std::process::Command;
 pub enum Mpi {
     Openmpi,
     Mpich,
+    /// The MPI-5 standard's ABI: vmpi's own wrappers and headers.
+    Standard,
 }
 
 impl Mpi {
-    /// As Debian's alternatives name it.
+    /// As Debian's alternatives name it, and vmpi's directories.
     pub fn name(self) -> &'static str {
         match self {
             Mpi::Openmpi => "openmpi",
             Mpi::Mpich => "mpich",
+            Mpi::Standard => "standard",
         }
     }
 }
@@ -30,13 +34,18 @@ pub fn program(name: &str, mpi: Mpi) -> PathBuf {
     let source = top().join("tests/programs").join(name);
     let binary = room("bin").join(format!("{}.{}", name, mpi.name()));
     let newer = |path: &Path| fs::metadata(path).and_then(|m| m.modified()).ok();
-    let header = top().join("tests/programs/t.h");
-    let fresh = newer(&binary) > newer(&source) && newer(&binary) > newer(&header);
-    if fresh {
+    let mut sources = vec![source.clone(), top().join("tests/programs/t.h")];
+    if mpi == Mpi::Standard {
+        sources.push(top().join("libvmpi/include/mpi.h"));
+    }
+    if sources.iter().all(|source| newer(&binary) > newer(source)) {
         return binary;
     }
     let c = name.ends_with(".c");
-    let wrapper = format!("{}.{}", if c { "mpicc" } else { "mpif90" }, mpi.name());
+    let wrapper = match mpi {
+        Mpi::Standard => prefix().join("bin").join(if c { "vmpicc" } else { "vmpifort" }).display().to_string(),
+        _ => format!("{}.{}", if c { "mpicc" } else { "mpif90" }, mpi.name()),
+    };
     let mut command = Command::new(&wrapper);
     command.args(["-g", "-O1", "-o"]).arg(&binary).arg(&source).args(["-ldl", "-lm", "-pthread"]);
     command.args(if c { &["-w"][..] } else { &["-w", "-cpp", "-fallow-argument-mismatch", "-ffree-line-length-none"] });

@@ -2,15 +2,15 @@
 
 use crate::leftovers::{Process, eventually, orphaned_shared_memory, processes_of, shared_memory_files};
 use crate::place::{Turn, bin_dir, room};
+use crate::scratch::Scratch;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
-use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -26,26 +26,36 @@ pub struct Outcome {
 
 /// A `vmpirun` to be started.
 pub struct Vmpirun {
+    name: String,
     command: Command,
     runtime_dir: PathBuf,
     deadline: Duration,
+    own: Option<Own>,
+}
+
+/// What a job without others beside it has for itself.
+struct Own {
+    scratch: Scratch,
     shared_memory_before: BTreeSet<String>,
-    turn: Turn,
+    _turn: Turn,
 }
 
 impl Vmpirun {
     /// Waits for its turn. `name` names the runtime directory.
     pub fn new(name: &str) -> Vmpirun {
         let turn = Turn::take();
-        // Socket paths are short (108 bytes), so the directory is not below target/.
-        let runtime_dir = std::env::temp_dir().join(format!("vmpi-test-{}-{name}", std::process::id()));
-        let _ = fs::remove_dir_all(&runtime_dir);
-        let made = fs::DirBuilder::new().mode(0o700).create(&runtime_dir);
-        made.unwrap_or_else(|e| panic!("cannot create {}: {e}", runtime_dir.display()));
+        let scratch = Scratch::new(name);
+        let mut run = Vmpirun::under(scratch.path(), name);
+        run.own = Some(Own { scratch, shared_memory_before: shared_memory_files(), _turn: turn });
+        run
+    }
+
+    /// A job of the daemon in `runtime_dir`; nobody looks for what it leaves behind.
+    pub fn under(runtime_dir: &Path, name: &str) -> Vmpirun {
         let mut command = Command::new(bin_dir().join("vmpirun"));
-        command.env("VMPI_RUNTIME_DIR", &runtime_dir).stdin(Stdio::null());
-        let shared_memory_before = shared_memory_files();
-        Vmpirun { command, runtime_dir, deadline: Duration::from_secs(60), shared_memory_before, turn }
+        command.env("VMPI_RUNTIME_DIR", runtime_dir).stdin(Stdio::null());
+        let (runtime_dir, name) = (runtime_dir.to_owned(), name.to_owned());
+        Vmpirun { name, command, runtime_dir, deadline: Duration::from_secs(60), own: None }
     }
 
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Vmpirun {
@@ -90,7 +100,7 @@ impl Vmpirun {
     /// Start, to watch and to kill.
     pub fn start(mut self) -> Job {
         let shown = format!("{:?}", self.command);
-        let stderr_path = room("stderr").join(format!("{}.txt", std::process::id()));
+        let stderr_path = room("stderr").join(format!("{}-{}.txt", std::process::id(), self.name));
         let stderr = File::create(&stderr_path).expect("target/ is writable");
         self.command.stdout(Stdio::piped()).stderr(stderr);
         let mut child = self.command.spawn().unwrap_or_else(|e| panic!("{shown}: {e}"));
@@ -114,8 +124,7 @@ impl Vmpirun {
             stdout: String::new(),
             stderr_path,
             runtime_dir: self.runtime_dir,
-            shared_memory_before: self.shared_memory_before,
-            _turn: self.turn,
+            own: self.own,
         }
     }
 }
@@ -129,8 +138,7 @@ pub struct Job {
     stdout: String,
     stderr_path: PathBuf,
     pub runtime_dir: PathBuf,
-    shared_memory_before: BTreeSet<String>,
-    _turn: Turn,
+    own: Option<Own>,
 }
 
 impl Job {
@@ -191,6 +199,10 @@ impl Job {
         }
     }
 
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("it is our child").is_some()
+    }
+
     /// Wait for the end and demand that nothing is left.
     ///
     /// # Panics
@@ -213,21 +225,14 @@ impl Job {
         while let Ok(line) = self.lines.recv_timeout(Duration::from_secs(5)) {
             self.stdout.push_str(&line);
         }
-        let outcome = Outcome { code: code(status), stdout: std::mem::take(&mut self.stdout), stderr: self.stderr() };
-        let _ = fs::remove_dir_all(&self.runtime_dir);
-        outcome
+        Outcome { code: code(status), stdout: std::mem::take(&mut self.stdout), stderr: self.stderr() }
     }
 
     fn demand_nothing_left(&mut self) {
-        let grace = Duration::from_secs(10);
-        if !eventually(grace, || self.processes().is_empty()) {
-            self.fail("processes were left behind");
-        }
-        let new = |before: &BTreeSet<String>| -> Vec<String> {
-            orphaned_shared_memory().difference(before).cloned().collect()
-        };
-        if !eventually(Duration::from_secs(2), || new(&self.shared_memory_before).is_empty()) {
-            self.fail(&format!("files were left in /dev/shm: {:?}", new(&self.shared_memory_before)));
+        if let Some(own) = &self.own
+            && let Some(why) = remaining(own.scratch.path(), &own.shared_memory_before)
+        {
+            self.fail(&why);
         }
     }
 
@@ -241,14 +246,8 @@ impl Job {
     fn fail(&self, why: &str) -> ! {
         let listing = self.vmpictl(&["ps", "--ranks", "--json"]);
         let processes = self.processes();
-        for pid in processes.iter().map(|p| p.pid).chain([self.pid()]) {
-            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
-        }
-        // Ranks that a dying daemon was just spawning.
-        std::thread::sleep(Duration::from_millis(200));
-        for process in self.processes() {
-            let _ = kill(Pid::from_raw(process.pid), Signal::SIGKILL);
-        }
+        let _ = kill(Pid::from_raw(self.pid()), Signal::SIGKILL);
+        kill_all(&self.runtime_dir);
         panic!(
             "{}\n{why}\n--- processes\n{}\n--- vmpictl ps --ranks --json ({})\n{}{}\n--- stdout\n{}\n--- stderr\n{}",
             self.shown,
@@ -266,13 +265,34 @@ impl Drop for Job {
     fn drop(&mut self) {
         // A test that panics on its own must not leave a job running.
         if self.child.try_wait().ok().flatten().is_none() {
-            for pid in self.processes().iter().map(|p| p.pid).chain([self.pid()]) {
-                let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+            let _ = self.child.kill();
+            if self.own.is_some() {
+                kill_all(&self.runtime_dir);
             }
             let _ = self.child.wait();
         }
-        let _ = fs::remove_dir_all(&self.runtime_dir);
         let _ = fs::remove_file(&self.stderr_path);
+    }
+}
+
+/// What is left of the jobs of a runtime directory, in words, after some time to end.
+pub fn remaining(runtime_dir: &Path, shared_memory_before: &BTreeSet<String>) -> Option<String> {
+    if !eventually(Duration::from_secs(10), || processes_of(runtime_dir).is_empty()) {
+        return Some(format!("processes were left behind: {:?}", processes_of(runtime_dir)));
+    }
+    let new = || orphaned_shared_memory().difference(shared_memory_before).cloned().collect::<Vec<String>>();
+    let gone = eventually(Duration::from_secs(2), || new().is_empty());
+    (!gone).then(|| format!("files were left in /dev/shm: {:?}", new()))
+}
+
+/// End all processes of a runtime directory, by pid.
+pub fn kill_all(runtime_dir: &Path) {
+    // Twice: ranks that a dying daemon was just spawning.
+    for _ in 0..2 {
+        for process in processes_of(runtime_dir) {
+            let _ = kill(Pid::from_raw(process.pid), Signal::SIGKILL);
+        }
+        std::thread::sleep(Duration::from_millis(200));
     }
 }
 

@@ -54,6 +54,28 @@ pub fn describe(pid: i32) -> Option<Process> {
     })
 }
 
+/// What a process has used so far.
+#[derive(Copy, Clone, Debug)]
+pub struct Load {
+    /// CPU time of all threads, nanoseconds (the scheduler's own count).
+    pub cpu_ns: u64,
+    /// Times that a thread went to sleep of its own will.
+    pub sleeps: u64,
+}
+
+/// `None` if it is gone.
+pub fn load(pid: i32) -> Option<Load> {
+    let mut sum = Load { cpu_ns: 0, sleeps: 0 };
+    for thread in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
+        let schedstat = fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        sum.cpu_ns += schedstat.split_whitespace().next()?.parse::<u64>().ok()?;
+        let status = fs::read_to_string(thread.path().join("status")).ok()?;
+        let sleeps = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
+        sum.sleeps += sleeps.trim().parse::<u64>().ok()?;
+    }
+    Some(sum)
+}
+
 /// Names in /dev/shm that no living daemon answers for, except those of the real MPIs, which run beside us.
 pub fn orphaned_shared_memory() -> BTreeSet<String> {
     shared_memory_files().into_iter().filter(|name| !has_living_daemon(name)).collect()

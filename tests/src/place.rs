@@ -34,6 +34,21 @@ pub fn venv() -> PathBuf {
     dir
 }
 
+/// MPICH 5 from PyPI in a virtual environment of its own (in the other one, Intel MPI has files of the same names), the oracle
+/// of the standard ABI: `VMPI_TEST_VENV_MPICH`, else target/venv-mpich here or in the repository's main worktree.
+pub fn venv_mpich() -> PathBuf {
+    let own = top().join("target/venv-mpich");
+    let dir = std::env::var_os("VMPI_TEST_VENV_MPICH").map(PathBuf::from).unwrap_or_else(|| {
+        let main = fs::read_to_string(top().join(".git")).ok().and_then(|text| {
+            let git = PathBuf::from(text.strip_prefix("gitdir:")?.trim());
+            Some(git.ancestors().nth(3)?.join("target/venv-mpich"))
+        });
+        if own.exists() { own } else { main.unwrap_or(own) }
+    });
+    assert!(dir.join("bin/mpiexec").exists(), "no MPICH in {}: run `cargo xtask setup` first", dir.display());
+    dir
+}
+
 /// The right to start processes; given back when dropped.
 pub struct Turn {
     _lock: Flock<File>,

@@ -41,8 +41,18 @@ suite! {
     no_single_copy_all: Case { program: "pressure.c", ranks: &[4], args: &["all", "3000"], env: PIECES, ..Case::DEFAULT };
     no_single_copy_coll: Case { program: "coll.c", ranks: &[5], env: PIECES, ..Case::DEFAULT };
     no_single_copy_types: Case { program: "types.c", ranks: &[3], env: PIECES, ..Case::DEFAULT };
-    legacy_fortran: Case { program: "legacy.f", ranks: &[2, 6], ..Case::DEFAULT };
-    use_mpi: Case { program: "usempi.f90", ranks: &[2, 6], ..Case::DEFAULT };
+}
+
+#[test]
+fn legacy_fortran() {
+    let case = Case { program: "legacy.f", ranks: &[2, 6], ..Case::DEFAULT };
+    [Mpi::Openmpi, Mpi::Mpich].iter().for_each(|&mpi| case.check(mpi));
+}
+
+#[test]
+fn use_mpi() {
+    let case = Case { program: "usempi.f90", ranks: &[2, 6], ..Case::DEFAULT };
+    [Mpi::Openmpi, Mpi::Mpich].iter().for_each(|&mpi| case.check(mpi));
 }
 
 /// Open MPI's mpi_f08 module is a library of its own on top of ours. (MPICH's is part of libmpichfort.so.12, whose

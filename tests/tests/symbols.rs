@@ -1,7 +1,7 @@
 //! Do the faces export every symbol that programs built with the real libraries may name?
 //!
 //! The lists in `data/` are names only: the functions that Debian's Open MPI 4.1.4 and MPICH 4.0.2, Open MPI 5.0.11 and
-//! MPICH 5 export (`nm -D`), and their data objects with the sizes that programs copy.
+//! MPICH 5 export (`nm -D`), those of the MPI-5 standard ABI, and data objects with the sizes that programs copy.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -126,4 +126,15 @@ fn mpich_objects() {
 #[test]
 fn mpich_soname() {
     check_soname("vmpi-mpich", "libmpich.so.12");
+}
+
+/// The standard's own list, large-count functions included.
+#[test]
+fn standard_functions() {
+    check_functions("vmpi-standard", include_str!("../data/standard-functions.txt"), "");
+}
+
+#[test]
+fn standard_soname() {
+    check_soname("vmpi-standard", "libmpi_abi.so.1");
 }

@@ -83,7 +83,7 @@ impl FaceDirs {
     pub fn beside(exe_dir: &Path) -> FaceDirs {
         let bases = [exe_dir.join("vmpi"), exe_dir.join("../lib/vmpi")];
         let mut dirs = FaceDirs { found: Vec::new(), looked: bases.to_vec() };
-        for face in Face::OFFERED {
+        for face in Face::ALL {
             let dir = bases.iter().map(|base| base.join(face.name())).find(|dir| dir.is_dir());
             if let Some(dir) = dir.and_then(|dir| std::fs::canonicalize(dir).ok()) {
                 dirs.found.push((face, dir));
@@ -110,7 +110,7 @@ impl FaceDirs {
 /// Which face a program gets, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// `None`: no MPI is visible; both faces are within reach.
+    /// `None`: no MPI is visible; all faces are within reach.
     pub face: Option<Face>,
     pub why: String,
     /// Files put into LD_PRELOAD, because DT_RPATH would find another MPI first.
@@ -120,7 +120,7 @@ pub struct Choice {
 /// Put the right face in reach of `program` by changing `env`.
 ///
 /// # Errors
-/// 125: the face is not offered or not installed.
+/// 125: the face is not installed.
 pub fn choose_face(program: &Program, dirs: &FaceDirs, env: &mut Env) -> Result<Choice, Failure> {
     let faces = match &program.kind {
         Kind::Elf(found) => found.faces(),
@@ -128,13 +128,6 @@ pub fn choose_face(program: &Program, dirs: &FaceDirs, env: &mut Env) -> Result<
     };
     let Some(&face) = faces.first() else { return Ok(without_mpi(program, dirs, env)) };
     let Kind::Elf(found) = &program.kind else { return Ok(without_mpi(program, dirs, env)) };
-    if face == Face::Standard {
-        return Err(Failure::own(format!(
-            "{} is built for {face} ({}), which vmpi does not offer yet; build it with Open MPI or MPICH",
-            program.path.display(),
-            found.mpi[0].soname
-        )));
-    }
     let dir = dirs.need(face)?;
     prepend(env, LIBRARY_PATH, &[dir.display().to_string()]);
     let search = Search::new(&env[LIBRARY_PATH]);
@@ -184,12 +177,14 @@ fn tell_mpi4py(dirs: &FaceDirs, face: Option<Face>, env: &mut Env) -> Option<Fac
     let chosen = match asked.as_deref() {
         Some("openmpi") => Face::OpenMpi,
         Some("mpich" | "impi") => Face::Mpich,
+        Some("mpiabi") => Face::Standard,
         Some(_) => return None,
         None => named.or(face).or_else(|| dirs.found.first().map(|(face, _)| *face))?,
     };
     let dir = dirs.get(chosen)?;
-    env.entry(MPI4PY_ABI.into()).or_insert_with(|| chosen.name().into());
-    let library = dir.join(if chosen == Face::OpenMpi { "libmpi.so.40" } else { "libmpi.so.12" });
+    let (name, library) = chosen.for_mpi4py();
+    env.entry(MPI4PY_ABI.into()).or_insert_with(|| name.into());
+    let library = dir.join(library);
     if library.is_file() {
         // A real MPI library named here would be loaded into the rank beside vmpi's.
         env.insert(MPI4PY_LIBRARY.into(), library.display().to_string());

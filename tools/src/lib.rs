@@ -1,9 +1,9 @@
-//! vmpirun and vmpictl.
+//! vmpirun, vmpictl and the compiler wrappers.
 //!
 //! Reading order, the road of one `vmpirun -V 3 ./app`: [`cli`] (the table of flags, what was asked) -> [`program`]
 //! (which file) -> [`elf`] (which MPI) -> [`environ`] (what the ranks see) -> [`plan`] (V, cores, placement) ->
 //! [`daemon`] (a connection to vmpid) -> [`session`] (the job runs; [`output`] carries its lines) -> [`outcome`] (exit
-//! code and sentence). [`launch`] calls them in this order. vmpictl is [`ctl`].
+//! code and sentence). [`launch`] calls them in this order. vmpictl is [`ctl`], vmpicc and its kin are [`wrapper`].
 //!
 //! Unsafe code lives in `daemon` (setsid between fork and exec), `output::label` (localtime_r) and `status_page`
 //! (reading a shared page) only.
@@ -25,3 +25,4 @@ pub mod program;
 pub mod session;
 pub mod status_page;
 pub mod table;
+pub mod wrapper;

@@ -196,8 +196,9 @@ fn check_elf(file: &Path, found: &Closure) -> Result<(), Failure> {
     }
     if let Some(library) = found.mpi.iter().find(|library| library.kind == Soname::Unknown) {
         return Err(Failure::cannot_execute(format!(
-            "{shown} is built for {}, an MPI ABI that vmpi does not have; vmpi has libmpi.so.40 (Open MPI 4 and 5) and \
-             libmpi.so.12, libmpich.so.12 (MPICH 3 to 5, Intel MPI): rebuild it with one of these",
+            "{shown} is built for {}, an MPI ABI that vmpi does not have; vmpi has libmpi.so.40 (Open MPI 4 and 5), \
+             libmpi.so.12, libmpich.so.12 (MPICH 3 to 5, Intel MPI) and libmpi_abi.so.1 (the MPI-5 standard's): rebuild it \
+             with one of these",
             library.soname
         )));
     }

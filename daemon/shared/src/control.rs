@@ -317,6 +317,8 @@ pub struct CoreReport {
     pub running_s: f64,
     pub idle_s: f64,
     pub handoff_s: f64,
+    /// Time since the job's segments were made: what the three add up to.
+    pub wall_s: f64,
     /// Largest number of ranks ever RUNNING at one time on this core (promise 1: at most 1), and how often it was more than one.
     pub max_running: u32,
     pub violations: u64,

@@ -250,6 +250,11 @@ impl JobSegment {
         &self.config
     }
 
+    /// Head and configuration as they lie in memory now; nobody changes them after creation.
+    pub fn constant_words(&self) -> Vec<u64> {
+        self.segment.words((size_of::<Head>() + size_of::<JobConfigWords>()) / 8)
+    }
+
     fn header(&self) -> &JobHeader {
         // SAFETY: inside the mapping, aligned; what changes in it is atomic.
         unsafe { self.segment.at(HEADER_AT, size_of::<JobHeader>()).cast::<JobHeader>().as_ref() }

@@ -5,6 +5,7 @@
 
 use crate::clock::Scale;
 use crate::control::{OnBlock, Policy, Wtime};
+use crate::matching::peers::Peers;
 use crate::mem::segment::{Head, Segment, SegmentError, layout_hash};
 use crate::mem::sync::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use crate::sched::RunState;
@@ -149,6 +150,7 @@ const LAYOUT: u64 = layout_hash(&[
 ]);
 const HEADER_AT: u64 = size_of::<Head>() as u64;
 const CORES_AT: u64 = 4096;
+const HEAD_WORDS: usize = (size_of::<Head>() + size_of::<NodeHeader>()) / 8;
 /// Most ranks or cores of a node: keeps all sizes computed from a header far from overflow.
 const MOST: u32 = 1 << 24;
 
@@ -164,6 +166,7 @@ pub struct NodeSegment {
     ready: *const AtomicU64,
     ranks: *const RankDescriptor,
     segment: Option<Segment>,
+    peers: Peers,
 }
 
 // SAFETY: everything reached through it is atomics in shared memory; the header is a private copy.
@@ -240,6 +243,7 @@ impl NodeSegment {
             ready: segment.at(ready_at, 2 * cores * words * 8).as_ptr().cast(),
             ranks: segment.at(ranks_at, header.ranks as usize * size_of::<RankDescriptor>()).as_ptr().cast(),
             segment: Some(segment),
+            peers: Peers::default(),
         }
     }
 
@@ -256,6 +260,7 @@ impl NodeSegment {
             ready: leak::<AtomicU64>((2 * header.cores * header.ready_words) as usize),
             ranks: leak::<RankDescriptor>(header.ranks as usize),
             segment: None,
+            peers: Peers::default(),
         };
         node.fill(config);
         node
@@ -267,7 +272,14 @@ impl NodeSegment {
     pub fn another_view(&self, spin_ticks: u64) -> NodeSegment {
         assert!(self.segment.is_none(), "only a private node, which is never unmapped");
         let header = NodeHeader { spin_ticks, ..self.header };
-        NodeSegment { header, cores: self.cores, ready: self.ready, ranks: self.ranks, segment: None }
+        NodeSegment {
+            header,
+            cores: self.cores,
+            ready: self.ready,
+            ranks: self.ranks,
+            segment: None,
+            peers: Peers::default(),
+        }
     }
 
     fn fill(&self, config: &NodeConfig) {
@@ -366,6 +378,13 @@ impl NodeSegment {
         self.core(core).ranks.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// The process behind another rank, to copy from and to; `None` if the word in shared memory names no process of this job.
+    #[inline]
+    pub fn peer_pid(&self, rank: u32) -> Option<i32> {
+        let pid = self.pid(rank);
+        self.peers.is_one(rank, pid).then_some(pid)
+    }
+
     pub fn state(&self, rank: u32) -> RunState {
         RunState::from_word(self.rank(rank).state.load(Ordering::SeqCst))
     }
@@ -387,6 +406,11 @@ impl NodeSegment {
     pub fn running_for_ns(&self, core: u32) -> u64 {
         let since = self.core(core).granted_at.load(Ordering::Relaxed);
         (self.seconds(self.now().saturating_sub(since)) * 1e9) as u64
+    }
+
+    /// Head and header as they lie in memory now; nobody changes them after creation.
+    pub fn constant_words(&self) -> Vec<u64> {
+        self.segment.as_ref().map_or(Vec::new(), |segment| segment.words(HEAD_WORDS))
     }
 
     pub fn switches(&self, rank: u32) -> u64 {

@@ -3,10 +3,21 @@
 //! The core speaks the MPI-5 standard ABI's numbers (`vmpi_core::consts`, `vmpi_core::handle`); a face translates at
 //! the border. Nothing here knows what a function does.
 
+use crate::numbers::Tables;
 use std::ffi::{c_int, c_void};
 use vmpi_core::errors::Class;
 use vmpi_core::handle;
 use vmpi_core::status::Status;
+
+/// Functions of [`Abi`] that are nothing but a table.
+macro_rules! numbers {
+    ($($(#[$doc:meta])* $name:ident = $table:ident.$method:ident;)*) => {$(
+        $(#[$doc])*
+        fn $name(number: c_int) -> i32 {
+            Self::NUMBERS.$table.$method(number)
+        }
+    )*};
+}
 
 /// How a face writes handles of kind `H` in C and in Fortran.
 pub trait Codec<H: handle::Handle> {
@@ -22,7 +33,7 @@ pub trait Codec<H: handle::Handle> {
     fn fenc(h: H) -> c_int;
 }
 
-/// Integer constants whose value differs between ABIs, by meaning.
+/// A face: constants, and the addresses that have a meaning; how handles are written is in [`Codec`].
 ///
 /// `*_in` turns the face's value into the core's (standard ABI), `*_out` the other way. A value with no meaning
 /// passes through unchanged, so that argument checking sees and reports it.
@@ -47,40 +58,19 @@ pub trait Abi:
     const NAME: &'static str;
     /// What `MPI_Get_version` reports.
     const VERSION: (c_int, c_int);
+    /// What `MPI_Abi_get_version` reports: -1, -1 where the ABI is not the standard's (MPI 5.0 section 20.3).
+    const ABI_VERSION: (c_int, c_int) = (-1, -1);
     /// The C `MPI_Status`.
-    type Status: Copy + 'static;
+    type Status: StatusLayout;
+    /// What the integer constants are called here. All the functions below that end in `_in` and `_out` follow from it.
+    const NUMBERS: Tables;
 
-    /// `MPI_ANY_SOURCE`, `MPI_PROC_NULL`, `MPI_ROOT`, `MPI_UNDEFINED` in a rank argument.
-    fn rank_in(rank: c_int) -> i32;
-    fn rank_out(rank: i32) -> c_int;
-    /// `MPI_ANY_TAG`.
-    fn tag_in(tag: c_int) -> i32;
-    fn tag_out(tag: i32) -> c_int;
     /// `MPI_BOTTOM`, `MPI_IN_PLACE` (also the Fortran sentinels' addresses) to 0 and 1.
     fn buf_in(buf: *const c_void) -> *const c_void;
     /// `MPI_UNWEIGHTED`, `MPI_WEIGHTS_EMPTY`: `Weights::*`.
     fn weights_in(weights: *const c_int) -> Weights;
-    /// Error class (or user-defined code, passed through) to this face's number, and back.
-    fn err_out(code: i32) -> c_int;
-    fn err_in(code: c_int) -> i32;
-    /// `MPI_Comm_compare`'s result, topology kinds, split types, combiners, distributions, array orders, thread
-    /// levels, type classes, keyvals of predefined attributes, and `MPI_KEYVAL_INVALID`.
-    fn compare_out(result: i32) -> c_int;
-    fn topology_out(kind: i32) -> c_int;
-    fn split_type_in(kind: c_int) -> i32;
-    fn combiner_out(combiner: i32) -> c_int;
-    fn distribution_in(distribution: c_int) -> i32;
-    fn distribution_out(distribution: i32) -> c_int;
-    /// `MPI_DISTRIBUTE_DFLT_DARG`.
-    fn darg_in(darg: c_int) -> i32;
-    fn darg_out(darg: i32) -> c_int;
-    fn order_in(order: c_int) -> i32;
-    fn order_out(order: i32) -> c_int;
-    fn thread_in(level: c_int) -> i32;
-    fn thread_out(level: i32) -> c_int;
-    fn typeclass_in(class: c_int) -> i32;
-    fn keyval_in(keyval: c_int) -> i32;
-    fn keyval_out(keyval: i32) -> c_int;
+    /// Is this `MPI_STATUS_IGNORE` or `MPI_STATUSES_IGNORE` (also Fortran's sentinel addresses)?
+    fn status_ignored(status: *const Self::Status) -> bool;
 
     /// Longest strings, with the terminating NUL.
     const MAX_PROCESSOR_NAME: usize;
@@ -92,24 +82,82 @@ pub trait Abi:
     const MAX_PORT_NAME: usize;
     const BSEND_OVERHEAD: c_int;
 
-    /// Is this `MPI_STATUS_IGNORE` or `MPI_STATUSES_IGNORE` (also Fortran's sentinel addresses)?
-    fn status_ignored(status: *const Self::Status) -> bool;
+    /// `MPI_ANY_SOURCE`, `MPI_PROC_NULL`, `MPI_ROOT`, `MPI_UNDEFINED` in a rank argument.
+    #[inline]
+    fn rank_in(rank: c_int) -> i32 {
+        if rank >= 0 { rank } else { Self::NUMBERS.ranks.to_core(rank) }
+    }
+    #[inline]
+    fn rank_out(rank: i32) -> c_int {
+        if rank >= 0 { rank } else { Self::NUMBERS.ranks.to_face(rank) }
+    }
+    /// `MPI_ANY_TAG`.
+    #[inline]
+    fn tag_in(tag: c_int) -> i32 {
+        if tag >= 0 { tag } else { Self::NUMBERS.tags.to_core(tag) }
+    }
+    #[inline]
+    fn tag_out(tag: i32) -> c_int {
+        if tag >= 0 { tag } else { Self::NUMBERS.tags.to_face(tag) }
+    }
+    /// Error class (or user-defined code, passed through) to this face's number, and back.
+    fn err_out(code: i32) -> c_int {
+        Self::NUMBERS.errors.to_face(code)
+    }
+    fn err_in(code: c_int) -> i32 {
+        Self::NUMBERS.errors.to_core(code)
+    }
+
+    numbers! {
+        /// `MPI_Comm_compare`'s result, topology kinds, split types, combiners, distributions, array orders, thread
+        /// levels, type classes, keyvals of predefined attributes, and `MPI_KEYVAL_INVALID`.
+        compare_out = comparisons.to_face;
+        topology_out = topologies.to_face;
+        split_type_in = split_types.to_core;
+        combiner_out = combiners.to_face;
+        distribution_in = distributions.to_core;
+        distribution_out = distributions.to_face;
+        /// `MPI_DISTRIBUTE_DFLT_DARG`.
+        darg_in = dargs.to_core;
+        darg_out = dargs.to_face;
+        order_in = orders.to_core;
+        order_out = orders.to_face;
+        thread_in = thread_levels.to_core;
+        thread_out = thread_levels.to_face;
+        typeclass_in = type_classes.to_core;
+        keyval_in = keyvals.to_core;
+        keyval_out = keyvals.to_face;
+    }
+
     /// Write everything but `MPI_ERROR`.
     ///
     /// # Safety
     /// `status` must be valid for writes and not one of the ignored sentinels.
-    unsafe fn status_write(status: *mut Self::Status, value: &Status);
+    #[inline]
+    unsafe fn status_write(status: *mut Self::Status, value: &Status) {
+        // SAFETY: promised by the caller.
+        let status = unsafe { &mut *status };
+        status.set(Self::rank_out(value.source), Self::tag_out(value.tag), value.bytes, value.cancelled);
+    }
     /// Write `MPI_ERROR` (already in this face's numbers).
     ///
     /// # Safety
     /// As `status_write`.
-    unsafe fn status_set_error(status: *mut Self::Status, code: c_int);
+    #[inline]
+    unsafe fn status_set_error(status: *mut Self::Status, code: c_int) {
+        // SAFETY: promised by the caller.
+        unsafe { (*status).set_error(code) };
+    }
     /// # Safety
     /// `status` must be valid for reads.
-    unsafe fn status_read(status: *const Self::Status) -> Status;
-    /// Length of a Fortran status in INTEGERs, and the index (from 0) of SOURCE, TAG, ERROR in it; a Fortran status
-    /// has the same bytes as the C one in every face.
-    const F_STATUS_SIZE: usize;
+    #[inline]
+    unsafe fn status_read(status: *const Self::Status) -> Status {
+        // SAFETY: promised by the caller.
+        let raw = unsafe { (*status).get() };
+        Status { source: Self::rank_in(raw.source), tag: Self::tag_in(raw.tag), error: Self::err_in(raw.error), ..raw }
+    }
+    /// Length of a Fortran status in INTEGERs: in every face it has the same bytes as the C one.
+    const F_STATUS_SIZE: usize = size_of::<Self::Status>() / size_of::<c_int>();
 
     /// Fortran LOGICAL true as gfortran and the face's distribution use it.
     const F_TRUE: c_int = 1;
@@ -129,6 +177,15 @@ pub trait Abi:
     fn unsupported() -> Class {
         Class::UnsupportedOperation
     }
+}
+
+/// Where a face's C `MPI_Status` has what. Numbers are the face's own.
+pub trait StatusLayout: Copy + 'static {
+    /// Take over everything but the error code.
+    fn set(&mut self, source: c_int, tag: c_int, bytes: u64, cancelled: bool);
+    fn set_error(&mut self, code: c_int);
+    /// The fields, still in the face's numbers.
+    fn get(&self) -> Status;
 }
 
 /// The weights argument of the distributed-graph constructors.

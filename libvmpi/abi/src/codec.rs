@@ -1,88 +1,11 @@
-//! What the codecs of all faces share: renumbering of integer constants, tables of predefined handles, and the
-//! functions that convert handles and statuses between C, Fortran and INTEGER.
+//! What the codecs of all faces share: what is known of predefined handles, and the functions that convert handles and
+//! statuses between C, Fortran and INTEGER.
 
 use crate::abi::{Abi, C, Codec};
 use crate::entry;
 use std::ffi::{c_int, c_void};
 use vmpi_core::errors::{Class, Error};
 use vmpi_core::handle::{self, Handle};
-
-/// Constants of one meaning: pairs of the core's number and the face's number.
-///
-/// Where several core numbers share a number of the face, the first pair says what the face's number means.
-#[derive(Copy, Clone, Debug)]
-pub struct Numbers(pub &'static [(i32, c_int)]);
-
-/// A number that means nothing to the core, for a face's number that means nothing to the face but would to the core.
-pub const MEANINGLESS: i32 = i32::MIN;
-
-impl Numbers {
-    /// The core's number for the face's `number`; one that means nothing passes unchanged, or becomes
-    /// [`MEANINGLESS`] if the core would see a meaning in it.
-    pub fn to_core(self, number: c_int) -> i32 {
-        match self.0.iter().find(|pair| pair.1 == number) {
-            Some(pair) => pair.0,
-            None if self.0.iter().any(|pair| pair.0 == number) => MEANINGLESS,
-            None => number,
-        }
-    }
-
-    /// The face's number for the core's `number`; one that means nothing passes unchanged.
-    pub fn to_face(self, number: i32) -> c_int {
-        self.0.iter().find(|pair| pair.0 == number).map_or(number, |pair| pair.1)
-    }
-}
-
-/// Functions of an `impl Abi` that are nothing but a table; the `signed` ones let numbers from 0 on pass at once.
-#[macro_export]
-macro_rules! numbers_by_table {
-    (signed { $($signed:ident = $signed_table:ident.$signed_method:ident;)* }
-     others { $($name:ident = $table:ident.$method:ident;)* }) => {
-        $(
-            #[inline]
-            fn $signed(number: std::ffi::c_int) -> i32 {
-                if number >= 0 { number } else { $signed_table.$signed_method(number) }
-            }
-        )*
-        $(
-            fn $name(number: std::ffi::c_int) -> i32 {
-                $table.$method(number)
-            }
-        )*
-    };
-}
-
-/// The functions of an `impl Abi` for which every face has a table of the same name in scope.
-#[macro_export]
-macro_rules! abi_numbers {
-    () => {
-        $crate::numbers_by_table! {
-            signed {
-            rank_in = RANKS.to_core;
-            rank_out = RANKS.to_face;
-            tag_in = TAGS.to_core;
-            tag_out = TAGS.to_face;
-            }
-            others {
-            compare_out = COMPARISONS.to_face;
-            topology_out = TOPOLOGIES.to_face;
-            split_type_in = SPLIT_TYPES.to_core;
-            combiner_out = COMBINERS.to_face;
-            distribution_in = DISTRIBUTIONS.to_core;
-            distribution_out = DISTRIBUTIONS.to_face;
-            darg_in = DISTRIBUTION_ARGUMENTS.to_core;
-            darg_out = DISTRIBUTION_ARGUMENTS.to_face;
-            order_in = ORDERS.to_core;
-            order_out = ORDERS.to_face;
-            thread_in = THREAD_LEVELS.to_core;
-            thread_out = THREAD_LEVELS.to_face;
-            typeclass_in = TYPE_CLASSES.to_core;
-            keyval_in = KEYVALS.to_core;
-            keyval_out = KEYVALS.to_face;
-            }
-        }
-    };
-}
 
 /// Size of a table indexed by the value of a predefined core handle (the values of all kinds are distinct).
 pub const PREDEFINED: usize = 0x300;
@@ -202,23 +125,7 @@ status_fields! {
     status_get_error status_set_error "error" error err_out err_in;
 }
 
-/// `MPI_Abi_get_version` of a library whose ABI is not the standard's: -1, -1 (MPI 5.0 section 20.3).
-///
-/// # Safety
-/// MPI's contract: both have room for an int.
-pub unsafe fn abi_get_version<A: Abi>(major: *mut c_int, minor: *mut c_int) -> c_int {
-    if major.is_null() || minor.is_null() {
-        return A::err_out(Class::Arg.0);
-    }
-    // SAFETY: the caller vouches for both; neither is null.
-    unsafe {
-        *major = -1;
-        *minor = -1;
-    }
-    0
-}
-
-/// Handle conversions that are functions in both faces.
+/// Handle conversions that are functions in every face.
 #[macro_export]
 macro_rules! c_table_convert {
     ($A:ty) => {
@@ -269,7 +176,6 @@ macro_rules! c_table_convert_pointers {
 macro_rules! c_table_convert_mpi5 {
     ($A:ty) => {
         $crate::export_c! { $A, [$crate::codec];
-            fn MPI_Abi_get_version = abi_get_version(major: *mut c_int, minor: *mut c_int) -> c_int;
             fn MPI_Comm_toint = comm_c2f(c: $crate::abi::CComm<$A>) -> c_int;
             fn MPI_Comm_fromint = comm_f2c(f: c_int) -> $crate::abi::CComm<$A>;
             fn MPI_Group_toint = group_c2f(c: $crate::abi::CGroup<$A>) -> c_int;
@@ -300,27 +206,4 @@ macro_rules! c_table_convert_mpi5 {
             fn MPI_Status_set_error = status_set_error(status: *mut <$A as $crate::abi::Abi>::Status, value: c_int) -> c_int;
         }
     };
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const RANKS: Numbers = Numbers(&[(-1, -2), (-3, -1), (-4, -3)]);
-
-    #[test]
-    fn numbers_go_there_and_back() {
-        for &(core, face) in RANKS.0 {
-            assert_eq!(RANKS.to_core(face), core);
-            assert_eq!(RANKS.to_face(core), face);
-        }
-        assert_eq!(RANKS.to_core(7), 7);
-        assert_eq!(RANKS.to_face(7), 7);
-    }
-
-    #[test]
-    fn a_number_without_meaning_gains_none() {
-        assert_eq!(RANKS.to_core(-4), MEANINGLESS);
-        assert_eq!(RANKS.to_core(-5), -5);
-    }
 }

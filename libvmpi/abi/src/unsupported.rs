@@ -42,21 +42,21 @@ macro_rules! c_table_absent {
     };
 }
 
-/// Export functions of the tool interface (MPI 4.1 chapter 15) that vmpi does not offer: each returns `$code`, and
-/// none invokes an error handler, as that chapter demands.
+/// Export functions of the tool interface (MPI 4.1 chapter 15) that vmpi does not offer: each returns the face's number of
+/// `$code`, and none invokes an error handler, as that chapter demands.
 #[macro_export]
 macro_rules! export_unsupported_t {
-    ($code:expr; $($name:ident)*) => {
+    ($A:ty, $code:ident; $($name:ident)*) => {
         const _: () = {
             $(
                 #[unsafe(export_name = stringify!($name))]
                 pub extern "C" fn $name() -> std::ffi::c_int {
-                    $code
+                    <$A as $crate::abi::Abi>::NUMBERS.tool_errors.to_face($crate::numbers::$code)
                 }
                 const _: () = {
                     #[unsafe(export_name = concat!("P", stringify!($name)))]
                     pub extern "C" fn profiled() -> std::ffi::c_int {
-                        $code
+                        <$A as $crate::abi::Abi>::NUMBERS.tool_errors.to_face($crate::numbers::$code)
                     }
                 };
             )*
@@ -64,7 +64,7 @@ macro_rules! export_unsupported_t {
     };
 }
 
-/// What neither face offers.
+/// What no face offers.
 #[macro_export]
 macro_rules! c_unsupported_common {
     ($A:ty) => {
@@ -200,13 +200,12 @@ macro_rules! c_unsupported_common {
     };
 }
 
-/// The tool interface, which neither face offers: `$cannot_init` is the face's `MPI_T_ERR_CANNOT_INIT`,
-/// `$not_initialized` its `MPI_T_ERR_NOT_INITIALIZED`.
+/// The tool interface, which no face offers.
 #[macro_export]
 macro_rules! c_unsupported_t_common {
-    ($cannot_init:expr, $not_initialized:expr) => {
-        $crate::export_unsupported_t! { $cannot_init; MPI_T_init_thread }
-        $crate::export_unsupported_t! { $not_initialized;
+    ($A:ty) => {
+        $crate::export_unsupported_t! { $A, T_ERR_CANNOT_INIT; MPI_T_init_thread }
+        $crate::export_unsupported_t! { $A, T_ERR_NOT_INITIALIZED;
             MPI_T_category_changed
             MPI_T_category_get_categories
             MPI_T_category_get_cvars
@@ -237,6 +236,58 @@ macro_rules! c_unsupported_t_common {
             MPI_T_pvar_start
             MPI_T_pvar_stop
             MPI_T_pvar_write
+        }
+    };
+}
+
+/// What MPI 4 and 5 add and no face offers; Open MPI does not have it.
+#[macro_export]
+macro_rules! c_unsupported_mpi5 {
+    ($A:ty) => {
+        $crate::export_unsupported_t! { $A, T_ERR_NOT_INITIALIZED;
+            MPI_T_category_get_events
+            MPI_T_category_get_num_events
+            MPI_T_event_callback_get_info
+            MPI_T_event_callback_set_info
+            MPI_T_event_copy
+            MPI_T_event_get_index
+            MPI_T_event_get_info
+            MPI_T_event_get_num
+            MPI_T_event_get_source
+            MPI_T_event_get_timestamp
+            MPI_T_event_handle_alloc
+            MPI_T_event_handle_free
+            MPI_T_event_handle_get_info
+            MPI_T_event_handle_set_info
+            MPI_T_event_read
+            MPI_T_event_register_callback
+            MPI_T_event_set_dropped_handler
+            MPI_T_source_get_info
+            MPI_T_source_get_num
+            MPI_T_source_get_timestamp
+        }
+        $crate::export_unsupported! { $A;
+            // sessions
+            MPI_Session_attach_buffer
+            MPI_Session_detach_buffer
+            MPI_Session_flush_buffer
+            MPI_Session_iflush_buffer
+            // buffers of MPI 4.1
+            MPI_Buffer_flush
+            MPI_Buffer_iflush
+            MPI_Comm_attach_buffer
+            MPI_Comm_detach_buffer
+            MPI_Comm_flush_buffer
+            MPI_Comm_iflush_buffer
+            // others
+            MPI_Get_hw_resource_info
+            MPI_Remove_error_class
+            MPI_Remove_error_code
+            MPI_Remove_error_string
+            MPI_Request_get_status_all
+            MPI_Request_get_status_any
+            MPI_Request_get_status_some
+            MPI_Type_get_value_index
         }
     };
 }

@@ -1,26 +1,25 @@
 //! The face as the generic functions see it.
 
-use crate::constants::*;
 use crate::status::Status;
 use crate::{Mpich, sentinels};
 use std::ffi::{c_int, c_void};
 use vmpi_abi::abi::{Abi, Weights};
-use vmpi_core::status;
+use vmpi_abi::numbers::{self, LASTCODE, MPICH_DYNAMIC_CODE, Tables};
 
 impl Abi for Mpich {
     const NAME: &'static str = "MPICH";
     const VERSION: (c_int, c_int) = (4, 0);
     type Status = Status;
 
-    vmpi_abi::abi_numbers!();
+    const NUMBERS: Tables = numbers::MPICH;
 
     fn err_out(code: i32) -> c_int {
         // Codes that the program added lie above MPI_ERR_LASTCODE, which is far higher in MPICH than in the core.
-        if code > CORE_LASTCODE { code | DYNAMIC_CODE } else { ERRORS.to_face(code) }
+        if code > LASTCODE { code | MPICH_DYNAMIC_CODE } else { Self::NUMBERS.errors.to_face(code) }
     }
 
     fn err_in(code: c_int) -> i32 {
-        if code >= DYNAMIC_CODE { code & !DYNAMIC_CODE } else { ERRORS.to_core(code) }
+        if code >= MPICH_DYNAMIC_CODE { code & !MPICH_DYNAMIC_CODE } else { Self::NUMBERS.errors.to_core(code) }
     }
 
     #[inline]
@@ -57,26 +56,6 @@ impl Abi for Mpich {
     fn status_ignored(status: *const Status) -> bool {
         sentinels::status_ignored(status)
     }
-
-    #[inline]
-    unsafe fn status_write(status: *mut Status, value: &status::Status) {
-        // SAFETY: the caller vouches for `status`.
-        unsafe { (*status).set(value) }
-    }
-
-    #[inline]
-    unsafe fn status_set_error(status: *mut Status, code: c_int) {
-        // SAFETY: the caller vouches for `status`.
-        unsafe { (*status).MPI_ERROR = code }
-    }
-
-    #[inline]
-    unsafe fn status_read(status: *const Status) -> status::Status {
-        // SAFETY: the caller vouches for `status`.
-        unsafe { (*status).get() }
-    }
-
-    const F_STATUS_SIZE: usize = 5;
 }
 
 #[cfg(test)]
@@ -87,9 +66,9 @@ mod tests {
     #[test]
     fn codes_that_the_program_added_lie_above_lastcode() {
         const LASTCODE: c_int = 0x3fff_ffff;
-        assert_eq!(Mpich::err_out(CORE_LASTCODE), LASTCODE);
-        assert!(Mpich::err_out(CORE_LASTCODE + 1) > LASTCODE);
-        assert_eq!(Mpich::err_in(Mpich::err_out(CORE_LASTCODE + 1)), CORE_LASTCODE + 1);
+        assert_eq!(Mpich::err_out(numbers::LASTCODE), LASTCODE);
+        assert!(Mpich::err_out(numbers::LASTCODE + 1) > LASTCODE);
+        assert_eq!(Mpich::err_in(Mpich::err_out(numbers::LASTCODE + 1)), numbers::LASTCODE + 1);
         assert_eq!(Mpich::err_out(Class::Truncate.0), 14);
         assert_eq!(Mpich::err_in(14), Class::Truncate.0);
     }

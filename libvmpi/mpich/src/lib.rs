@@ -1,6 +1,6 @@
 //! vmpi's face for programs built with MPICH and its relatives (libmpich.so.12, libmpi.so.12).
 //!
-//! Reading order: `constants` (tables of numbers), `handles` and `predefined` (what a handle is), `status`,
+//! Reading order: `handles` and `predefined` (what a handle is), `status`,
 //! `sentinels` (addresses with a meaning), `abi` (all of it as the trait that the generic functions want),
 //! `tables` (the generic functions as exported symbols), `unsupported` (what is not offered yet).
 //!
@@ -10,7 +10,6 @@
 #![allow(non_snake_case, non_upper_case_globals)]
 
 mod abi;
-mod constants;
 mod handles;
 mod predefined;
 mod sentinels;

@@ -1,10 +1,8 @@
 //! MPICH's `MPI_Status`.
 
 use std::ffi::c_int;
-use vmpi_abi::abi::Abi;
+use vmpi_abi::abi::StatusLayout;
 use vmpi_core::status;
-
-use crate::Mpich;
 
 /// The C structure; a Fortran status has the same bytes.
 #[derive(Copy, Clone, Debug)]
@@ -21,22 +19,24 @@ pub struct Status {
 
 const _: () = assert!(size_of::<Status>() == 20);
 
-impl Status {
-    /// Take over everything but the error code.
-    pub fn set(&mut self, value: &status::Status) {
-        self.MPI_SOURCE = Mpich::rank_out(value.source);
-        self.MPI_TAG = Mpich::tag_out(value.tag);
-        self.count_lo = value.bytes as c_int;
-        self.count_hi_and_cancelled = ((value.bytes >> 32) << 1) as c_int | c_int::from(value.cancelled);
+impl StatusLayout for Status {
+    #[inline]
+    fn set(&mut self, source: c_int, tag: c_int, bytes: u64, cancelled: bool) {
+        (self.MPI_SOURCE, self.MPI_TAG) = (source, tag);
+        self.count_lo = bytes as c_int;
+        self.count_hi_and_cancelled = ((bytes >> 32) << 1) as c_int | c_int::from(cancelled);
     }
 
-    /// What the core makes of it.
-    pub fn get(&self) -> status::Status {
+    fn set_error(&mut self, code: c_int) {
+        self.MPI_ERROR = code;
+    }
+
+    fn get(&self) -> status::Status {
         let high = (self.count_hi_and_cancelled as u32 >> 1) as u64;
         status::Status {
-            source: Mpich::rank_in(self.MPI_SOURCE),
-            tag: Mpich::tag_in(self.MPI_TAG),
-            error: Mpich::err_in(self.MPI_ERROR),
+            source: self.MPI_SOURCE,
+            tag: self.MPI_TAG,
+            error: self.MPI_ERROR,
             bytes: high << 32 | self.count_lo as u32 as u64,
             cancelled: self.count_hi_and_cancelled & 1 != 0,
         }
@@ -46,6 +46,8 @@ impl Status {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Mpich;
+    use vmpi_abi::abi::Abi;
     use vmpi_core::consts;
 
     #[test]
@@ -55,10 +57,12 @@ mod tests {
             for cancelled in [false, true] {
                 let value = status::Status { source: consts::PROC_NULL, tag: 5, error: 0, bytes, cancelled };
                 c.MPI_ERROR = 77;
-                c.set(&value);
+                // SAFETY: `c` is a status.
+                unsafe { Mpich::status_write(&raw mut c, &value) };
                 assert_eq!((c.MPI_SOURCE, c.MPI_TAG, c.MPI_ERROR), (-1, 5, 77));
                 c.MPI_ERROR = 0;
-                assert_eq!(c.get(), value);
+                // SAFETY: as above.
+                assert_eq!(unsafe { Mpich::status_read(&raw const c) }, value);
             }
         }
     }

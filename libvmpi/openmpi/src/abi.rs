@@ -1,26 +1,17 @@
 //! The face as the generic functions see it.
 
-use crate::constants::*;
 use crate::status::Status;
 use crate::{OpenMpi, sentinels};
 use std::ffi::{c_int, c_void};
 use vmpi_abi::abi::{Abi, Weights};
-use vmpi_core::status;
+use vmpi_abi::numbers::{self, Tables};
 
 impl Abi for OpenMpi {
     const NAME: &'static str = "Open MPI";
     const VERSION: (c_int, c_int) = (3, 1);
     type Status = Status;
 
-    vmpi_abi::abi_numbers!();
-
-    fn err_out(code: i32) -> c_int {
-        ERRORS.to_face(code)
-    }
-
-    fn err_in(code: c_int) -> i32 {
-        ERRORS.to_core(code)
-    }
+    const NUMBERS: Tables = numbers::OPENMPI;
 
     #[inline]
     fn buf_in(buf: *const c_void) -> *const c_void {
@@ -56,26 +47,6 @@ impl Abi for OpenMpi {
     fn status_ignored(status: *const Status) -> bool {
         sentinels::status_ignored(status)
     }
-
-    #[inline]
-    unsafe fn status_write(status: *mut Status, value: &status::Status) {
-        // SAFETY: the caller vouches for `status`.
-        unsafe { (*status).set(value) }
-    }
-
-    #[inline]
-    unsafe fn status_set_error(status: *mut Status, code: c_int) {
-        // SAFETY: the caller vouches for `status`.
-        unsafe { (*status).MPI_ERROR = code }
-    }
-
-    #[inline]
-    unsafe fn status_read(status: *const Status) -> status::Status {
-        // SAFETY: the caller vouches for `status`.
-        unsafe { (*status).get() }
-    }
-
-    const F_STATUS_SIZE: usize = 6;
 }
 
 #[cfg(test)]

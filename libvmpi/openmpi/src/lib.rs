@@ -1,6 +1,6 @@
 //! vmpi's face for programs built with Open MPI 4 and 5 (libmpi.so.40).
 //!
-//! Reading order: `constants` (tables of numbers), `handles` and `objects` (what a handle is), `status`,
+//! Reading order: `handles` and `objects` (what a handle is), `status`,
 //! `sentinels` (addresses with a meaning), `abi` (all of it as the trait that the generic functions want),
 //! `tables` (the generic functions as exported symbols), `unsupported` (what is not offered yet).
 //!
@@ -10,7 +10,6 @@
 #![allow(non_snake_case, non_upper_case_globals)]
 
 mod abi;
-mod constants;
 mod handles;
 mod objects;
 mod sentinels;

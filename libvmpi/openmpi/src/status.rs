@@ -1,10 +1,8 @@
 //! Open MPI's `MPI_Status`.
 
 use std::ffi::c_int;
-use vmpi_abi::abi::Abi;
+use vmpi_abi::abi::StatusLayout;
 use vmpi_core::status;
-
-use crate::OpenMpi;
 
 /// The C structure; a Fortran status has the same bytes.
 #[derive(Copy, Clone, Debug)]
@@ -21,30 +19,28 @@ pub struct Status {
 
 const _: () = assert!(size_of::<Status>() == 24);
 
-impl Status {
-    /// Take over everything but the error code.
-    pub fn set(&mut self, value: &status::Status) {
-        self.MPI_SOURCE = OpenMpi::rank_out(value.source);
-        self.MPI_TAG = OpenMpi::tag_out(value.tag);
-        self.cancelled = c_int::from(value.cancelled);
-        self.bytes = value.bytes as usize;
+impl StatusLayout for Status {
+    #[inline]
+    fn set(&mut self, source: c_int, tag: c_int, bytes: u64, cancelled: bool) {
+        (self.MPI_SOURCE, self.MPI_TAG) = (source, tag);
+        (self.bytes, self.cancelled) = (bytes as usize, c_int::from(cancelled));
     }
 
-    /// What the core makes of it.
-    pub fn get(&self) -> status::Status {
-        status::Status {
-            source: OpenMpi::rank_in(self.MPI_SOURCE),
-            tag: OpenMpi::tag_in(self.MPI_TAG),
-            error: OpenMpi::err_in(self.MPI_ERROR),
-            bytes: self.bytes as u64,
-            cancelled: self.cancelled != 0,
-        }
+    fn set_error(&mut self, code: c_int) {
+        self.MPI_ERROR = code;
+    }
+
+    fn get(&self) -> status::Status {
+        let &Status { MPI_SOURCE: source, MPI_TAG: tag, MPI_ERROR: error, cancelled, bytes } = self;
+        status::Status { source, tag, error, bytes: bytes as u64, cancelled: cancelled != 0 }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::OpenMpi;
+    use vmpi_abi::abi::Abi;
     use vmpi_core::consts;
 
     #[test]
@@ -57,9 +53,11 @@ mod tests {
             bytes: 1 << 40,
             cancelled: true,
         };
-        c.set(&value);
+        // SAFETY: `c` is a status.
+        unsafe { OpenMpi::status_write(&raw mut c, &value) };
         assert_eq!((c.MPI_SOURCE, c.MPI_TAG, c.MPI_ERROR), (-2, -1, 77));
-        c.MPI_ERROR = 0;
-        assert_eq!(c.get(), value);
+        c.set_error(0);
+        // SAFETY: as above.
+        assert_eq!(unsafe { OpenMpi::status_read(&raw const c) }, value);
     }
 }

@@ -1,27 +1,11 @@
-//! The generic functions as this face's exported symbols: a line per chapter of `vmpi_abi`.
+//! The generic functions as this face's exported symbols.
 
 use crate::OpenMpi;
 
-vmpi_abi::c_table_convert!(OpenMpi);
+vmpi_abi::c_tables!(OpenMpi);
 vmpi_abi::c_table_convert_pointers!(OpenMpi);
-
-vmpi_abi::c_table_attr!(OpenMpi);
-vmpi_abi::c_table_coll!(OpenMpi);
-vmpi_abi::c_table_coll_init!(OpenMpi);
 vmpi_abi::c_table_coll_mpix_init!(OpenMpi);
-vmpi_abi::c_table_comm!(OpenMpi);
-vmpi_abi::c_table_datatype!(OpenMpi);
-vmpi_abi::c_table_env!(OpenMpi);
-vmpi_abi::c_table_errhandler!(OpenMpi);
-vmpi_abi::c_table_group!(OpenMpi);
-vmpi_abi::c_table_info!(OpenMpi);
-vmpi_abi::c_table_neighbor!(OpenMpi);
-vmpi_abi::c_table_neighbor_init!(OpenMpi);
 vmpi_abi::c_table_neighbor_mpix_init!(OpenMpi);
-vmpi_abi::c_table_op!(OpenMpi);
-vmpi_abi::c_table_p2p!(OpenMpi);
-vmpi_abi::c_table_request!(OpenMpi);
-vmpi_abi::c_table_topo!(OpenMpi);
 vmpi_abi::f_tables_openmpi!(OpenMpi);
 
 // What mpi.h's MPI_COMM_DUP_FN and the like are the names of; MPI_COMM_DUP_FN itself is the Fortran version's name.

@@ -1,14 +1,10 @@
 //! What this face exports but does not offer, beyond what no face offers (`vmpi_abi::unsupported`).
 
 use crate::OpenMpi;
-use crate::constants::{T_ERR_CANNOT_INIT, T_ERR_NOT_INITIALIZED};
 
-vmpi_abi::c_table_absent!(OpenMpi);
 vmpi_abi::export_c! { OpenMpi, [vmpi_abi::unsupported];
     fn MPIX_Query_rocm_support = query_accelerator() -> c_int;
 }
-vmpi_abi::c_unsupported_common!(OpenMpi);
-vmpi_abi::c_unsupported_t_common!(T_ERR_CANNOT_INIT, T_ERR_NOT_INITIALIZED);
 vmpi_abi::export_unsupported! { OpenMpi;
     // sessions
     MPI_Session_set_info

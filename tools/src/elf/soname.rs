@@ -12,8 +12,8 @@ pub enum Face {
 }
 
 impl Face {
-    /// The faces that vmpi offers.
-    pub const OFFERED: [Face; 2] = [Face::OpenMpi, Face::Mpich];
+    /// All of them; a program without a visible MPI gets the first that is installed.
+    pub const ALL: [Face; 3] = [Face::OpenMpi, Face::Mpich, Face::Standard];
 
     /// The name in messages, and the directory of its libraries.
     pub fn name(self) -> &'static str {
@@ -21,6 +21,15 @@ impl Face {
             Face::OpenMpi => "openmpi",
             Face::Mpich => "mpich",
             Face::Standard => "standard",
+        }
+    }
+
+    /// What mpi4py's wheels call it (MPI4PY_MPIABI), and the library that they should open.
+    pub fn for_mpi4py(self) -> (&'static str, &'static str) {
+        match self {
+            Face::OpenMpi => ("openmpi", "libmpi.so.40"),
+            Face::Mpich => ("mpich", "libmpi.so.12"),
+            Face::Standard => ("mpiabi", "libmpi_abi.so.1"),
         }
     }
 }

@@ -5,16 +5,18 @@
 //! libmpi_usempif08.so.40 needs no copy: it holds only wrappers, and finds its symbols in the thin libmpi_mpifh.so.40.
 
 use crate::Result;
-use crate::place::release;
-use crate::shell::{cargo, command, copy, create_dir, output, run};
+use crate::place::{release, top};
+use crate::shell::{cargo, command, copy, create_dir, link, output, run};
 use std::path::Path;
 
-/// A face: the directory, cargo's file, the soname of the whole, the sonames of the thin ones.
+/// A face: the directory, cargo's file, the soname of the whole, the sonames of the thin ones, and under which names the
+/// linker looks for which of them (only the standard ABI's: what is built here is built for that).
 pub struct Family {
     pub directory: &'static str,
     pub file: &'static str,
     pub soname: &'static str,
     pub thin: &'static [&'static str],
+    pub links: &'static [(&'static str, &'static str)],
 }
 
 /// Every soname that programs built with these MPIs name. (Open MPI's wrappers of the C++ language, its libopen-rte and
@@ -25,17 +27,29 @@ pub const FAMILIES: &[Family] = &[
         file: "libvmpi_openmpi.so",
         soname: "libmpi.so.40",
         thin: &["libmpi_mpifh.so.40", "libmpi_usempi_ignore_tkr.so.40"],
+        links: &[],
     },
     Family {
         directory: "mpich",
         file: "libvmpi_mpich.so",
         soname: "libmpich.so.12",
         thin: &["libmpi.so.12", "libmpichfort.so.12", "libmpifort.so.12"],
+        links: &[],
+    },
+    Family {
+        directory: "standard",
+        file: "libvmpi_standard.so",
+        soname: "libmpi_abi.so.1",
+        thin: &["libmpi_abi.so.0", "libmpifort_abi.so.1", "libmpifort_abi.so.0"],
+        links: &[("libmpi_abi.so", "libmpi_abi.so.1"), ("libmpifort_abi.so", "libmpifort_abi.so.1")],
     },
 ];
 
 /// Programs that belong beside each other.
-pub const PROGRAMS: &[&str] = &["vmpirun", "vmpictl", "vmpid"];
+pub const PROGRAMS: &[&str] = &["vmpirun", "vmpictl", "vmpid", "vmpicc", "vmpicxx", "vmpifort"];
+
+/// In libvmpi/include.
+pub const HEADERS: &[&str] = &["mpi.h", "vmpi.h"];
 
 pub fn build() -> Result<()> {
     run(cargo().args(["build", "--release", "--workspace"]))?;
@@ -44,6 +58,9 @@ pub fn build() -> Result<()> {
             return Err(format!("cargo built no {program}"));
         }
     }
+    let include = release().join("vmpi/include");
+    create_dir(&include)?;
+    HEADERS.iter().try_for_each(|name| copy(&top().join("libvmpi/include").join(name), &include.join(name)))?;
     FAMILIES.iter().try_for_each(|family| lay_out(family, &release().join("vmpi").join(family.directory)))
 }
 
@@ -58,12 +75,12 @@ fn lay_out(family: &Family, dir: &Path) -> Result<()> {
     let whole = dir.join(family.soname);
     copy(&built, &whole)?;
     for name in family.thin {
-        let mut link = command("cc");
-        link.args(["-shared", "-nostdlib", "-x", "c", "/dev/null", "-x", "none", "-Wl,--no-as-needed"]);
-        link.arg(&whole).arg(format!("-Wl,-soname,{name}")).arg("-Wl,-rpath,$ORIGIN").arg("-o").arg(dir.join(name));
-        output(&mut link)?;
+        let mut cc = command("cc");
+        cc.args(["-shared", "-nostdlib", "-x", "c", "/dev/null", "-x", "none", "-Wl,--no-as-needed"]);
+        cc.arg(&whole).arg(format!("-Wl,-soname,{name}")).arg("-Wl,-rpath,$ORIGIN").arg("-o").arg(dir.join(name));
+        output(&mut cc)?;
     }
-    Ok(())
+    family.links.iter().try_for_each(|(name, file)| link(Path::new(file), &dir.join(name)))
 }
 
 /// DT_SONAME of a shared object, as binutils print it.

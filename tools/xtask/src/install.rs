@@ -1,11 +1,22 @@
 //! Copy what `build` made below a prefix.
 
 use crate::Result;
-use crate::build::{FAMILIES, PROGRAMS, build};
+use crate::build::{FAMILIES, HEADERS, PROGRAMS, build};
 use crate::place::{release, top};
-use crate::shell::{cargo, copy, create_dir, run};
-use std::os::unix::fs::symlink;
+use crate::shell::{cargo, copy, create_dir, link, run, write};
 use std::path::Path;
+
+/// Other names of vmpi's programs.
+const NAMES: &[(&str, &str)] = &[
+    ("mpirun", "vmpirun"),
+    ("mpiexec", "vmpirun"),
+    ("mpicc", "vmpicc"),
+    ("mpicxx", "vmpicxx"),
+    ("mpic++", "vmpicxx"),
+    ("mpifort", "vmpifort"),
+    ("mpif90", "vmpifort"),
+    ("mpif77", "vmpifort"),
+];
 
 pub fn install(prefix: &Path) -> Result<()> {
     build()?;
@@ -20,15 +31,20 @@ pub fn install(prefix: &Path) -> Result<()> {
         for name in family.thin.iter().chain([&family.soname]) {
             copy(&release().join("vmpi").join(family.directory).join(name), &dir.join(name))?;
         }
+        family.links.iter().try_for_each(|(name, file)| link(Path::new(file), &dir.join(name)))?;
     }
-    // The names that scripts expect, in a directory of their own: on PATH only by the user's choice.
+    let include = prefix.join("include/vmpi");
+    create_dir(&include)?;
+    for name in HEADERS {
+        copy(&release().join("vmpi/include").join(name), &include.join(name))?;
+    }
+    // The names that scripts and CMake expect, in a directory of their own: on PATH only by the user's choice.
     let names = prefix.join("lib/vmpi/bin");
     create_dir(&names)?;
-    for name in ["mpirun", "mpiexec"] {
-        let link = names.join(name);
-        let _ = std::fs::remove_file(&link);
-        symlink("../../../bin/vmpirun", &link).map_err(|e| format!("cannot link {}: {e}", link.display()))?;
+    for (name, program) in NAMES {
+        link(&Path::new("../../../bin").join(program), &names.join(name))?;
     }
+    pkg_config(prefix)?;
     let share = prefix.join("share");
     let doc = share.join("doc/vmpi");
     create_dir(&doc)?;
@@ -37,6 +53,27 @@ pub fn install(prefix: &Path) -> Result<()> {
     }
     // A run of its own, because only these pages need the tools' tables compiled into xtask.
     run(cargo().args(["run", "--quiet", "--package", "xtask", "--features", "manual", "--", "manual"]).arg(&share))?;
-    eprintln!("installed below {}; {} has mpirun and mpiexec", prefix.display(), names.display());
+    eprintln!("installed below {}; {} has mpirun, mpiexec, mpicc and so on", prefix.display(), names.display());
     Ok(())
+}
+
+/// What `pkg-config vmpi` and `pkg-config vmpi-fort` answer.
+fn pkg_config(prefix: &Path) -> Result<()> {
+    let prefix = std::path::absolute(prefix).map_err(|e| format!("{}: {e}", prefix.display()))?;
+    let dir = prefix.join("lib/pkgconfig");
+    create_dir(&dir)?;
+    let version = env!("CARGO_PKG_VERSION");
+    let head = |name: &str, language: &str| {
+        format!(
+            "prefix={}\nlibdir=${{prefix}}/lib/vmpi/standard\nincludedir=${{prefix}}/include/vmpi\n\n\
+             Name: {name}\nDescription: MPI for {language} with the MPI-5 standard ABI (vmpi)\nVersion: {version}\n",
+            prefix.display()
+        )
+    };
+    let link = "-L${libdir} -Wl,-rpath,${libdir}";
+    let c = format!("Cflags: -I${{includedir}}\nLibs: {link} -lmpi_abi\n");
+    let fortran =
+        format!("Cflags: -I${{includedir}} -I${{prefix}}/lib/vmpi/fortran\nLibs: {link} -lmpifort_abi -lmpi_abi\n");
+    write(&dir.join("vmpi.pc"), &format!("{}{c}", head("vmpi", "C and C++")))?;
+    write(&dir.join("vmpi-fort.pc"), &format!("{}{fortran}", head("vmpi-fort", "Fortran")))
 }

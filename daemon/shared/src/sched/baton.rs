@@ -220,11 +220,12 @@ pub fn make_ready(node: &NodeSegment, rank: u32) {
 
 /// The daemon takes the core from a RUNNING rank (asleep in the kernel, or past its quantum). False if it is not RUNNING.
 pub fn take_core(node: &NodeSegment, rank: u32) -> bool {
+    // Before the state: the rank may see that it is away, and count the time, before this process gets any further.
+    node.rank(rank).away_at.store(node.now(), RELAXED);
     if !leave_running(node, rank, RunState::Away) {
         return false;
     }
     settle(node, rank);
-    node.rank(rank).away_at.store(node.now(), RELAXED);
     let core = node.core_of(rank);
     if node.core(core).holder.compare_exchange(holder_word(rank), CLAIMED, SEQ, SEQ).is_ok() {
         dispatch(node, core);
@@ -271,12 +272,15 @@ fn queue(node: &NodeSegment, rank: u32) {
 /// Give a CLAIMED core to the next READY rank, or leave it idle.
 fn dispatch(node: &NodeSegment, core: u32) {
     let holder = &node.core(core).holder;
-    loop {
-        while let Some(next) = take_next(node, core) {
+    // Each turn but the last takes out a rank that died, and those stay out. The bound is for a segment that is being
+    // scribbled over: the daemon calls this too, and must come back (promise 5).
+    for _ in 0..=2 * u64::from(node.header().ranks) {
+        if let Some(next) = take_next(node, core) {
             node.core(core).granted_at.store(node.now(), RELAXED);
             if hand_over(node, core, next) {
                 return;
             }
+            continue;
         }
         holder.store(IDLE, SEQ);
         fence(SEQ); // SYNC B
@@ -284,6 +288,7 @@ fn dispatch(node: &NodeSegment, core: u32) {
             return;
         }
     }
+    holder.store(IDLE, SEQ);
 }
 
 /// Take the next READY rank out of the queue; only the holder or claimer of the core calls this.
@@ -291,13 +296,15 @@ fn dispatch(node: &NodeSegment, core: u32) {
 fn take_next(node: &NodeSegment, core: u32) -> Option<u32> {
     let set = node.ready(core);
     let policy = policy::of(node);
-    loop {
+    // A proposal fails only if the daemon revokes that rank just now, or if the set was scribbled over: a bound for that.
+    for _ in 0..=64 * set.len() {
         let next = policy.next(node, core)?;
-        if run_queue::remove(set, next) {
+        if run_queue::remove(set, next) && next < node.header().ranks {
             node.core(core).last.store(next, RELAXED);
             return Some(next);
         }
     }
+    None
 }
 
 /// Give a core, which is the caller's to give, to `next`. False if that rank has died and the core is still the caller's.
@@ -477,5 +484,5 @@ fn settle(node: &NodeSegment, rank: u32) -> u64 {
 /// Add to a counter with one writer at a time.
 #[inline]
 fn add(counter: &AtomicU64, amount: u64) {
-    counter.store(counter.load(RELAXED) + amount, RELAXED);
+    counter.store(counter.load(RELAXED).wrapping_add(amount), RELAXED);
 }

@@ -5,6 +5,7 @@
 //! given the core at once. What must stay true is model-checked in `tests/model.rs`.
 
 pub mod baton;
+pub mod damage;
 pub mod policy;
 pub mod report;
 pub mod run_queue;

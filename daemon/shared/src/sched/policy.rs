@@ -18,7 +18,7 @@ impl Policy for RoundRobin {
     #[inline]
     fn next(&self, node: &NodeSegment, core: u32) -> Option<u32> {
         let last = node.core(core).last.load(Ordering::Relaxed);
-        run_queue::next_from(node.ready(core), (last + 1) % node.header().ranks.max(1))
+        run_queue::next_from(node.ready(core), last.wrapping_add(1) % node.header().ranks.max(1))
     }
 }
 
@@ -27,7 +27,12 @@ struct Fifo;
 
 impl Policy for Fifo {
     fn next(&self, node: &NodeSegment, core: u32) -> Option<u32> {
-        run_queue::members(node.ready(core)).min_by_key(|rank| node.rank(*rank).ready_at.load(Ordering::Relaxed))
+        // Numbers beyond the ranks are scribbles: first, so that the caller takes them out and drops them.
+        let ready_at = |rank: &u32| match *rank < node.header().ranks {
+            true => node.rank(*rank).ready_at.load(Ordering::Relaxed),
+            false => 0,
+        };
+        run_queue::members(node.ready(core)).min_by_key(ready_at)
     }
 }
 

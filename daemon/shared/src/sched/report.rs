@@ -2,6 +2,7 @@
 
 use super::run_state::RunState;
 use crate::control::{CoreReport, RankReport};
+use crate::mem::sync::AtomicU64;
 use crate::mem::sync::Ordering::Relaxed;
 use crate::node::NodeSegment;
 
@@ -9,15 +10,31 @@ use crate::node::NodeSegment;
 pub fn core_report(node: &NodeSegment, core: u32) -> CoreReport {
     let descriptor = node.core(core);
     let seconds = |ticks: u64| node.seconds(ticks);
+    let at = |clock: &AtomicU64| clock.load(Relaxed);
+    let (mut running, mut idle, mut handoff) =
+        (at(&descriptor.running_ticks), at(&descriptor.idle_ticks), at(&descriptor.handoff_ticks));
+    // The stretch that it is in right now.
+    let (released, granted, now) = (at(&descriptor.released_at), at(&descriptor.granted_at), node.now());
+    match node.running_on(core) {
+        Some(rank) if node.state(rank) == RunState::Running => {
+            running = running.wrapping_add(now.saturating_sub(at(&node.rank(rank).t)));
+        }
+        Some(_) => {
+            idle = idle.wrapping_add(granted.saturating_sub(released));
+            handoff = handoff.wrapping_add(now.saturating_sub(granted.max(released)));
+        }
+        None => idle = idle.wrapping_add(now.saturating_sub(released)),
+    }
     CoreReport {
         cpu: descriptor.cpu.load(Relaxed),
         ranks: descriptor.ranks.load(Relaxed),
         running: node.running_on(core),
         ready: node.ready_count(core),
         handoffs: descriptor.handoffs.load(Relaxed),
-        running_s: seconds(descriptor.running_ticks.load(Relaxed)),
-        idle_s: seconds(descriptor.idle_ticks.load(Relaxed)),
-        handoff_s: seconds(descriptor.handoff_ticks.load(Relaxed)),
+        running_s: seconds(running),
+        idle_s: seconds(idle),
+        handoff_s: seconds(handoff),
+        wall_s: seconds(now.saturating_sub(node.header().started_at)),
         max_running: descriptor.max_running.load(Relaxed),
         violations: descriptor.violations.load(Relaxed),
         ptime_s: seconds(descriptor.ptime.load(Relaxed)),
@@ -34,9 +51,9 @@ pub fn rank_report(node: &NodeSegment, rank: u32) -> RankReport {
     // The stretch that it is in right now.
     let since = |start: u64| node.now().saturating_sub(start);
     match state {
-        RunState::Running => rtime += since(descriptor.t.load(Relaxed)),
-        RunState::Suspended | RunState::Tended => wait += since(descriptor.t.load(Relaxed)),
-        RunState::Ready => ready += since(descriptor.ready_at.load(Relaxed)),
+        RunState::Running => rtime = rtime.wrapping_add(since(descriptor.t.load(Relaxed))),
+        RunState::Suspended | RunState::Tended => wait = wait.wrapping_add(since(descriptor.t.load(Relaxed))),
+        RunState::Ready => ready = ready.wrapping_add(since(descriptor.ready_at.load(Relaxed))),
         _ => {}
     }
     RankReport {

@@ -25,6 +25,9 @@ pub type TypeDelete<A> = DeleteFunction<CDatatype<A>>;
 pub type WinCopy<A> = CopyFunction<CWin<A>>;
 pub type WinDelete<A> = DeleteFunction<CWin<A>>;
 
+/// `MPI_COMM_DUP_FN` and its kin in the standard ABI: an address where no function is, in any ABI.
+const STANDARD_DUP_FN: usize = 1;
+
 /// What differs between objects that carry attributes.
 pub trait Carrier: Handle {
     const KIND: Kind;
@@ -78,6 +81,7 @@ unsafe fn create<A: Abi + Codec<H>, H: Carrier>(
     let extra = extra as usize;
     let copy: attr::CopyFn = match copy {
         None => attr::null_copy(),
+        Some(copy) if copy as usize == STANDARD_DUP_FN => attr::dup_copy(),
         Some(copy) => Rc::new(move |object, keyval, value| {
             let object = enc::<A, H>(H::from_raw(object));
             let mut cell = 0;

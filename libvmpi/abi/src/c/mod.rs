@@ -1,5 +1,6 @@
 //! The C entry points, one file per chapter of the standard.
 
+pub mod abi_info;
 pub mod args;
 pub mod attr;
 pub mod coll;

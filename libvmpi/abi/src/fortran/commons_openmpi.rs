@@ -40,7 +40,7 @@ macro_rules! f_commons_openmpi {
 /// Exported, zeroed storage of common blocks.
 #[macro_export]
 macro_rules! f_common_blocks {
-    ($($name:ident: [$ty:ty; $n:literal];)*) => {$(
+    ($($name:ident: [$ty:ty; $n:expr];)*) => {$(
         #[unsafe(no_mangle)]
         pub static mut $name: [$ty; $n] = [0; $n];
     )*};

@@ -1,0 +1,36 @@
+//! Is a job's shared memory still what vmpi makes of it? (Promise 5: who scribbles ends its own job, with a sentence.)
+
+use std::time::{Duration, Instant};
+
+use vmpi_shared::job::JobSegment;
+use vmpi_shared::node::NodeSegment;
+use vmpi_shared::sched::damage;
+
+/// Time between two looks; they come with the watchdog's, so that an idle daemon wakes no oftener.
+const PAUSE: Duration = Duration::from_millis(240);
+
+/// What never changes in a job's two segments.
+pub struct Integrity {
+    node: Vec<u64>,
+    job: Vec<u64>,
+    next: Instant,
+}
+
+impl Integrity {
+    /// Of segments that no rank has seen yet.
+    pub fn of(node: &NodeSegment, job: &JobSegment) -> Integrity {
+        Integrity { node: node.constant_words(), job: job.constant_words(), next: Instant::now() + PAUSE }
+    }
+
+    /// What is wrong, in words; looks only when it is time to.
+    pub fn check(&mut self, node: &NodeSegment, job: &JobSegment, placement: &[u32], now: Instant) -> Option<String> {
+        if now < self.next {
+            return None;
+        }
+        self.next = now + PAUSE;
+        if node.constant_words() != self.node || job.constant_words() != self.job {
+            return Some("the header of a segment has changed".into());
+        }
+        damage::find(node, placement)
+    }
+}

@@ -1,0 +1,294 @@
+//! The integer constants whose numbers differ between the ABIs: a row per constant, a column per ABI.
+//!
+//! The core speaks the MPI-5 standard's numbers, so that column is the row's name. The others were printed by C programs
+//! from the headers of Open MPI 4.1 and MPICH 4.0; what only Open MPI 5 and MPICH 5 have is from theirs, which else agree.
+//! A new kind of constant is a block of rows here and a method with a default body in `abi::Abi`.
+
+use std::ffi::c_int;
+use vmpi_core::consts::*;
+use vmpi_core::errors::Class;
+
+/// Constants of one meaning, as one ABI numbers them.
+///
+/// Where several core numbers share a number of the face, the first row says what the face's number means; where a core
+/// number has several, the first row says which one is given out.
+#[derive(Copy, Clone, Debug)]
+pub struct Numbers {
+    rows: &'static [[i32; 3]],
+    column: usize,
+}
+
+/// The ABI has no number for it.
+const NONE: i32 = i32::MIN;
+
+/// A number that means nothing to the core, for a face's number that means nothing to the face but would to the core.
+pub const MEANINGLESS: i32 = i32::MIN;
+
+/// The core's MPI_ERR_LASTCODE: codes that the program added lie above.
+pub const LASTCODE: i32 = 0x3fff;
+
+/// `MPI_T_ERR_CANNOT_INIT`.
+pub const T_ERR_CANNOT_INIT: i32 = 1001;
+/// `MPI_T_ERR_NOT_INITIALIZED`.
+pub const T_ERR_NOT_INITIALIZED: i32 = 1003;
+
+/// The bit of error codes that the program added, in MPICH, whose MPI_ERR_LASTCODE is one less.
+pub const MPICH_DYNAMIC_CODE: i32 = 0x4000_0000;
+
+impl Numbers {
+    /// The core's number for the face's `number`; one that means nothing passes unchanged, or becomes
+    /// [`MEANINGLESS`] if the core would see a meaning in it.
+    pub fn to_core(self, number: c_int) -> i32 {
+        match self.rows.iter().find(|row| row[self.column] == number && number != NONE) {
+            Some(row) => row[0],
+            None if self.rows.iter().any(|row| row[0] == number) => MEANINGLESS,
+            None => number,
+        }
+    }
+
+    /// The face's number for the core's `number`; one that means nothing passes unchanged.
+    pub fn to_face(self, number: i32) -> c_int {
+        let row = self.rows.iter().find(|row| row[0] == number && row[self.column] != NONE);
+        row.map_or(number, |row| row[self.column])
+    }
+}
+
+macro_rules! tables {
+    ($($(#[$doc:meta])* $table:ident { $($core:expr => $openmpi:expr, $mpich:expr;)* })*) => {
+        /// All constants of one ABI.
+        #[derive(Copy, Clone, Debug)]
+        pub struct Tables {
+            $($(#[$doc])* pub $table: Numbers,)*
+        }
+
+        impl Tables {
+            const fn column(column: usize) -> Tables {
+                Tables { $($table: Numbers { rows: &[$([$core, $openmpi, $mpich]),*], column },)* }
+            }
+        }
+    };
+}
+
+/// The numbers of the MPI-5 standard's ABI, which are the core's.
+pub const STANDARD: Tables = Tables::column(0);
+/// The numbers of Open MPI.
+pub const OPENMPI: Tables = Tables::column(1);
+/// The numbers of MPICH.
+pub const MPICH: Tables = Tables::column(2);
+
+tables! {
+    /// Special ranks.
+    ranks {
+        ANY_SOURCE => -1, -2;
+        PROC_NULL => -2, -1;
+        ROOT => -4, -3;
+        UNDEFINED => -32766, -32766;
+    }
+    /// Special tags.
+    tags {
+        ANY_TAG => -1, -1;
+    }
+    /// Results of comparing communicators or groups.
+    comparisons {
+        IDENT => 0, 0;
+        CONGRUENT => 1, 1;
+        SIMILAR => 2, 2;
+        UNEQUAL => 3, 3;
+    }
+    /// Kinds of virtual topologies.
+    topologies {
+        CART => 1, 2;
+        GRAPH => 2, 1;
+        DIST_GRAPH => 3, 3;
+        UNDEFINED => -32766, -32766;
+    }
+    /// Split types.
+    split_types {
+        COMM_TYPE_SHARED => 0, 1;
+        UNDEFINED => -32766, -32766;
+        COMM_TYPE_SHARED => 9, NONE; // Open MPI's own finer types: a host is what shares memory
+        COMM_TYPE_HW_UNGUIDED => 12, 3; // Open MPI 5
+        COMM_TYPE_HW_GUIDED => 13, 2;
+    }
+    /// How a datatype was made.
+    combiners {
+        COMBINER_NAMED => 0, 1;
+        COMBINER_DUP => 1, 2;
+        COMBINER_CONTIGUOUS => 2, 3;
+        COMBINER_VECTOR => 3, 4;
+        COMBINER_HVECTOR => 5, 6;
+        COMBINER_INDEXED => 6, 7;
+        COMBINER_HINDEXED => 8, 9;
+        COMBINER_INDEXED_BLOCK => 9, 10;
+        COMBINER_HINDEXED_BLOCK => 18, 19;
+        COMBINER_STRUCT => 11, 12;
+        COMBINER_SUBARRAY => 12, 13;
+        COMBINER_DARRAY => 13, 14;
+        COMBINER_F90_REAL => 14, 15;
+        COMBINER_F90_COMPLEX => 15, 16;
+        COMBINER_F90_INTEGER => 16, 17;
+        COMBINER_RESIZED => 17, 18;
+        COMBINER_VALUE_INDEX => NONE, 20;
+    }
+    /// Distributions of an array.
+    distributions {
+        DISTRIBUTE_NONE => 2, 123;
+        DISTRIBUTE_BLOCK => 0, 121;
+        DISTRIBUTE_CYCLIC => 1, 122;
+    }
+    /// The default argument of a distribution.
+    dargs {
+        DISTRIBUTE_DFLT_DARG => -1, -49767;
+    }
+    /// Orders of an array.
+    orders {
+        ORDER_C => 0, 56;
+        ORDER_FORTRAN => 1, 57;
+    }
+    /// Levels of thread support.
+    thread_levels {
+        THREAD_SINGLE => 0, 0;
+        THREAD_FUNNELED => 1, 1;
+        THREAD_SERIALIZED => 2, 2;
+        THREAD_MULTIPLE => 3, 3;
+    }
+    /// Classes of datatypes.
+    type_classes {
+        TYPECLASS_INTEGER => 1, 2;
+        TYPECLASS_REAL => 2, 1;
+        TYPECLASS_COMPLEX => 3, 3;
+    }
+    /// Keys of predefined attributes; MPICH has a second one for Fortran.
+    keyvals {
+        KEYVAL_INVALID => -1, 0x24000000;
+        TAG_UB => 0, 0x64400001;
+        IO => 2, 0x64400005;
+        HOST => 1, 0x64400003;
+        WTIME_IS_GLOBAL => 3, 0x64400007;
+        APPNUM => 4, 0x6440000d;
+        LASTUSEDCODE => 5, 0x6440000b;
+        UNIVERSE_SIZE => 6, 0x64400009;
+        WIN_BASE => 7, 0x66000001;
+        WIN_DISP_UNIT => 9, 0x66000005;
+        WIN_SIZE => 8, 0x66000003;
+        WIN_CREATE_FLAVOR => 10, 0x66000007;
+        WIN_MODEL => 11, 0x66000009;
+        TAG_UB => NONE, 0x64400002;
+        IO => NONE, 0x64400006;
+        HOST => NONE, 0x64400004;
+        WTIME_IS_GLOBAL => NONE, 0x64400008;
+        APPNUM => NONE, 0x6440000e;
+        LASTUSEDCODE => NONE, 0x6440000c;
+        UNIVERSE_SIZE => NONE, 0x6440000a;
+        WIN_BASE => NONE, 0x66000002;
+        WIN_DISP_UNIT => NONE, 0x66000006;
+        WIN_SIZE => NONE, 0x66000004;
+        WIN_CREATE_FLAVOR => NONE, 0x66000008;
+        WIN_MODEL => NONE, 0x6600000a;
+    }
+    /// Error classes; for those that Open MPI lacks, at the end, the nearest that it has.
+    errors {
+        Class::Success.0 => 0, 0;
+        Class::Buffer.0 => 1, 1;
+        Class::Count.0 => 2, 2;
+        Class::Type.0 => 3, 3;
+        Class::Tag.0 => 4, 4;
+        Class::Comm.0 => 5, 5;
+        Class::Rank.0 => 6, 6;
+        Class::Request.0 => 7, 19;
+        Class::Root.0 => 8, 7;
+        Class::Group.0 => 9, 8;
+        Class::Op.0 => 10, 9;
+        Class::Topology.0 => 11, 10;
+        Class::Dims.0 => 12, 11;
+        Class::Arg.0 => 13, 12;
+        Class::Unknown.0 => 14, 13;
+        Class::Truncate.0 => 15, 14;
+        Class::Other.0 => 16, 15;
+        Class::Intern.0 => 17, 16;
+        Class::Pending.0 => 19, 18;
+        Class::InStatus.0 => 18, 17;
+        Class::Access.0 => 20, 20;
+        Class::Amode.0 => 21, 21;
+        Class::Assert.0 => 22, 53;
+        Class::BadFile.0 => 23, 22;
+        Class::Base.0 => 24, 46;
+        Class::Conversion.0 => 25, 23;
+        Class::Disp.0 => 26, 52;
+        Class::DupDatarep.0 => 27, 24;
+        Class::FileExists.0 => 28, 25;
+        Class::FileInUse.0 => 29, 26;
+        Class::File.0 => 30, 27;
+        Class::InfoKey.0 => 31, 29;
+        Class::InfoNokey.0 => 32, 31;
+        Class::InfoValue.0 => 33, 30;
+        Class::Info.0 => 34, 28;
+        Class::Io.0 => 35, 32;
+        Class::Keyval.0 => 36, 48;
+        Class::Locktype.0 => 37, 47;
+        Class::Name.0 => 38, 33;
+        Class::NoMem.0 => 39, 34;
+        Class::NotSame.0 => 40, 35;
+        Class::NoSpace.0 => 41, 36;
+        Class::NoSuchFile.0 => 42, 37;
+        Class::Port.0 => 43, 38;
+        Class::Quota.0 => 44, 39;
+        Class::ReadOnly.0 => 45, 40;
+        Class::RmaAttach.0 => 69, 56;
+        Class::RmaConflict.0 => 46, 49;
+        Class::RmaRange.0 => 68, 55;
+        Class::RmaShared.0 => 71, 57;
+        Class::RmaSync.0 => 47, 50;
+        Class::Service.0 => 48, 41;
+        Class::Size.0 => 49, 51;
+        Class::Spawn.0 => 50, 42;
+        Class::UnsupportedDatarep.0 => 51, 43;
+        Class::UnsupportedOperation.0 => 52, 44;
+        Class::Win.0 => 53, 45;
+        Class::RmaFlavor.0 => 70, 58;
+        Class::ProcAborted.0 => 74, 76;
+        Class::Session.0 => 78, 75;
+        Class::ValueTooLarge.0 => 79, 77;
+        Class::Errhandler.0 => 13, 80;
+        Class::Abi.0 => 16, 81;
+        LASTCODE => 92, MPICH_DYNAMIC_CODE - 1;
+    }
+    /// Error codes of the tool interface.
+    tool_errors {
+        T_ERR_CANNOT_INIT => 56, 61;
+        T_ERR_NOT_INITIALIZED => 55, 60;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_go_there_and_back() {
+        for tables in [STANDARD, OPENMPI, MPICH] {
+            for row in tables.ranks.rows {
+                assert_eq!(tables.ranks.to_core(row[tables.ranks.column]), row[0]);
+                assert_eq!(tables.ranks.to_face(row[0]), row[tables.ranks.column]);
+            }
+            assert_eq!(tables.ranks.to_core(7), 7);
+            assert_eq!(tables.ranks.to_face(7), 7);
+        }
+    }
+
+    #[test]
+    fn a_number_without_meaning_gains_none() {
+        assert_eq!(OPENMPI.ranks.to_core(-3), MEANINGLESS);
+        assert_eq!(OPENMPI.ranks.to_core(-5), -5);
+        assert_eq!(OPENMPI.combiners.to_core(117), MEANINGLESS);
+    }
+
+    #[test]
+    fn the_standards_numbers_are_the_cores() {
+        for number in [-32766, -4, 0, 7, 62, 100, 221, 501, 4096, LASTCODE, LASTCODE + 1] {
+            assert_eq!(STANDARD.errors.to_face(number), number);
+            assert_eq!(STANDARD.keyvals.to_core(number), number);
+            assert_eq!(STANDARD.ranks.to_core(number), number);
+        }
+    }
+}

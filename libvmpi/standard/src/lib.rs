@@ -1,0 +1,21 @@
+//! vmpi's face for programs built with the MPI-5 standard ABI (libmpi_abi.so.1).
+//!
+//! The core speaks this ABI's numbers, so nothing is translated here. Reading order: `handles`, `status`, `abi` (with the
+//! addresses that have a meaning), `tables` (the generic functions as exported symbols), `unsupported`.
+//!
+//! The standard says nothing of Fortran symbols. Ours are those of MPICH's libmpifort_abi.so.1 (its manglings, common blocks
+//! and mpi_f08 procedures), so that programs built with that library run, and vmpi's own modules call them too.
+
+// The exported names are MPI's.
+#![allow(non_snake_case, non_upper_case_globals)]
+
+mod abi;
+mod handles;
+mod status;
+mod tables;
+mod unsupported;
+
+vmpi_abi::f_commons_mpich!(commons, 8);
+
+/// The face.
+pub struct Standard;

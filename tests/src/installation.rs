@@ -1,0 +1,33 @@
+//! A small installation of what compiles programs: the wrappers, headers, modules and the standard ABI's library.
+
+use crate::place::{bin_dir, room, top};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// The installation's prefix, laid out as `cargo xtask install` does. Call it in one's turn only.
+pub fn prefix() -> &'static Path {
+    static PREFIX: OnceLock<PathBuf> = OnceLock::new();
+    PREFIX.get_or_init(|| {
+        let prefix = room("prefix");
+        let libraries = room("prefix/lib/vmpi/standard");
+        for wrapper in ["vmpicc", "vmpicxx", "vmpifort"] {
+            // A copy, because the wrapper looks around where it really is.
+            let copy = room("prefix/bin").join(wrapper);
+            let _ = fs::remove_file(&copy);
+            fs::copy(bin_dir().join(wrapper), &copy).unwrap_or_else(|e| panic!("no {wrapper}: {e}"));
+        }
+        link(&top().join("libvmpi/include"), &room("prefix/include").join("vmpi"));
+        let face = bin_dir().join("vmpi/standard/libmpi_abi.so.1");
+        for name in ["libmpi_abi.so.1", "libmpi_abi.so", "libmpifort_abi.so"] {
+            link(&face, &libraries.join(name));
+        }
+        prefix
+    })
+}
+
+fn link(from: &Path, to: &Path) {
+    let _ = fs::remove_file(to);
+    symlink(from, to).unwrap_or_else(|e| panic!("cannot link {}: {e}", to.display()));
+}

@@ -1,0 +1,142 @@
+//! ARCHITECTURE.md's promises 3, 5 and 6, with real processes.
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use std::time::{Duration, Instant};
+use vmpi_tests::compile::{Mpi, program};
+use vmpi_tests::daemon::Daemon;
+use vmpi_tests::job::Vmpirun;
+use vmpi_tests::leftovers::{Load, Process, eventually, load};
+use vmpi_tests::place::Turn;
+
+fn built(name: &str) -> std::path::PathBuf {
+    let _turn = Turn::take();
+    program(name, Mpi::Openmpi)
+}
+
+/// Promise 3: a rank that waits uses no CPU, in whichever way it waits; nor do the daemon and the launcher of an idle job.
+///
+/// No load of the machine makes a process that is not woken run, so the bounds are tight: a rank may have no more than a
+/// millisecond of CPU time in two seconds, and daemon and launcher may not wake oftener than their timers say.
+fn an_idle_job_sleeps(name: &str, args: &[&str]) {
+    const RANKS: usize = 7;
+    let binary = built("blocked.c");
+    let mut job = Vmpirun::new(name).args(["-n", &RANKS.to_string(), "-V", "4"]).arg(binary).args(args).start();
+    let pids = job.ready(RANKS);
+    // What came last before the silence: hand-offs, the end of the spinning (60 us), the watchdog's slowing down.
+    std::thread::sleep(Duration::from_millis(1500));
+    let others: Vec<Process> = job.processes().into_iter().filter(|p| !pids.contains(&p.pid)).collect();
+    assert!(others.iter().filter(|p| p.name.starts_with("vmpid")).count() == 2, "keeper and daemon: {others:?}");
+    assert!(others.iter().any(|p| p.name.starts_with("vmpirun")), "{others:?}");
+    let all: Vec<i32> = pids.iter().copied().chain(others.iter().map(|p| p.pid)).collect();
+    let look = || -> Vec<Load> { all.iter().map(|&pid| load(pid).expect("nobody has ended")).collect() };
+    let (before, start) = (look(), Instant::now());
+    std::thread::sleep(Duration::from_secs(2));
+    let (after, wall_s) = (look(), start.elapsed().as_secs_f64());
+    kill(Pid::from_raw(job.pid()), Signal::SIGTERM).expect("vmpirun is alive");
+    job.finish();
+    for ((pid, a), b) in all.iter().zip(&before).zip(&after) {
+        let (cpu_ns, sleeps) = (b.cpu_ns - a.cpu_ns, b.sleeps - a.sleeps);
+        let told = format!("process {pid} used {cpu_ns} ns of CPU time and went to sleep {sleeps} times in {wall_s} s");
+        if pids.contains(pid) {
+            assert!(cpu_ns < 1_000_000 && sleeps == 0, "rank: {told}");
+        } else {
+            // The watchdog's four looks a second, and twice that as a margin for what a timer rounds.
+            assert!((sleeps as f64) < 8.0 * wall_s + 4.0 && cpu_ns < 20_000_000, "{told}: {others:?}");
+        }
+    }
+}
+
+#[test]
+fn an_idle_job_uses_no_cpu() {
+    an_idle_job_sleeps("idle", &[]);
+}
+
+#[test]
+fn nor_does_one_with_a_rank_that_sleeps_outside_mpi() {
+    an_idle_job_sleeps("idle-outside", &["outside"]);
+}
+
+/// Promise 5: whatever a rank writes into the memory that it shares with its job, the daemon goes on, and another job of that
+/// daemon gets its answers.
+#[test]
+fn a_rank_that_scribbles_ends_its_own_job_only() {
+    let (scribbler, traffic) = (built("scribble.c"), built("traffic.c"));
+    let daemon = Daemon::start("scribble");
+    let pid = daemon.pid();
+    let good = |name: &str| daemon.vmpirun(name).args(["-n", "4", "-V", "2"]).arg(&traffic);
+    for (number, how) in ["noise", "zeros", "ones", "small", "lasting", "noise", "small", "lasting"].iter().enumerate()
+    {
+        for policy in ["rr", "fifo"] {
+            let told = format!("{how}, seed {number}, {policy}");
+            // Beside it all the time: more rounds than the scribbler's job lives, checked to the last byte.
+            let beside = good("beside").args(["30", &number.to_string()]).start();
+            let mut bad = daemon
+                .vmpirun("bad")
+                .args(["-n", "6", "-V", "3", "--policy", policy])
+                .arg(&scribbler)
+                .args([how, &number.to_string()[..]])
+                .start();
+            bad.read_until(|text| text.contains("scribbled "));
+            for _ in 0..5 {
+                let listing = bad.vmpictl(&["ps", "--ranks", "--json"]);
+                assert_eq!(listing.code, 0, "{told}: {listing:?}");
+                let _: Value = serde_json::from_str(&listing.stdout).expect("vmpictl --json prints JSON");
+            }
+            // It may end by itself, with a sentence; or hang, and then its user ends it.
+            if !eventually(Duration::from_secs(4), || bad.has_ended()) {
+                kill(Pid::from_raw(bad.pid()), Signal::SIGTERM).expect("vmpirun is alive");
+            }
+            let outcome = bad.finish();
+            assert!(!outcome.stdout.contains("scribbled 0\n"), "{told}: nothing was found to scribble on");
+            assert!(outcome.code == 0 || !outcome.stderr.is_empty(), "{told}: {outcome:?}");
+            let beside = beside.finish();
+            assert!(beside.code == 0 && beside.stdout.ends_with("all checks hold\n"), "{told}: {beside:?}");
+            assert_eq!(daemon.pid(), pid, "{told}: the daemon goes on");
+        }
+    }
+    let after = good("after").args(["5", "1"]).run();
+    assert!(after.code == 0 && after.stdout.ends_with("all checks hold\n"), "{after:?}");
+    daemon.stop();
+}
+
+/// Promise 6: the clocks of all ranks of a core, its idle time and its hand-offs add up to wall time; so do running,
+/// waiting and being READY or away for a rank.
+#[test]
+fn clocks_add_up() {
+    let binary = built("clocks.c");
+    for (ranks, v, flags) in [(6, 3, &[][..]), (4, 4, &["--policy", "fifo"]), (3, 3, &["--quantum", "20"]), (1, 1, &[])]
+    {
+        let run = Vmpirun::new("clocks").args(["-n", &ranks.to_string(), "-V", &v.to_string(), "--json"]);
+        let outcome = run.args(flags).arg(&binary).run();
+        assert_eq!(outcome.code, 0, "{outcome:?}");
+        let json = outcome.stdout.lines().find(|line| line.starts_with('{')).expect("vmpirun --json prints a line");
+        let json: Value = serde_json::from_str(json).expect("it is JSON");
+        let measured = |rank: u64| -> f64 {
+            let wanted = format!("measured {rank} ");
+            let line = outcome.stdout.lines().find_map(|line| line.strip_prefix(&wanted)).expect("every rank tells");
+            line.parse().expect("seconds")
+        };
+        let seconds =
+            |value: &Value, name: &str| value[name].as_f64().unwrap_or_else(|| panic!("no {name} in {value}"));
+        let (cores, list) = (&json["report"]["cores"], &json["report"]["rank_list"]);
+        for core in cores.as_array().expect("cores") {
+            let wall = seconds(core, "wall_s");
+            let sum = ["running_s", "idle_s", "handoff_s"].iter().map(|name| seconds(core, name)).sum::<f64>()
+                + core["withheld_s"].as_f64().unwrap_or(0.0);
+            // All of them are differences of the same time stamps: what is left is rounding of floating-point numbers.
+            assert!((sum - wall).abs() < 1e-6, "core: {sum} s of {wall} s in {core}");
+            let on_it = list.as_array().expect("ranks").iter().filter(|rank| rank["cpu"] == core["cpu"]);
+            let ran: f64 = on_it.map(|rank| seconds(rank, "rtime_s")).sum();
+            assert!((ran - seconds(core, "running_s")).abs() < 1e-6, "ranks: {ran} s of {core}");
+            for rank in list.as_array().expect("ranks").iter().filter(|rank| rank["cpu"] == core["cpu"]) {
+                let sum: f64 = ["rtime_s", "ready_s", "wait_s", "away_s"].iter().map(|name| seconds(rank, name)).sum();
+                let inside = measured(rank["rank"].as_u64().expect("a number"));
+                // MPI_Init and MPI_Finalize are part of a rank's life, but not of what it measured; the rate of the
+                // node's clock is known to a part in 1,000 (it is measured over 5 ms).
+                assert!(sum > inside * 0.999 && sum < wall * 1.001, "{inside} s inside, {wall} s whole: {rank}");
+            }
+        }
+    }
+}
