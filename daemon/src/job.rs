@@ -305,6 +305,10 @@ impl Job {
             world_size: self.spec.ranks,
         };
         let process = self.spawner.spawn(&start, group, streams)?;
+        if self.spec.stop.contains(&rank) {
+            // It has called exec just now: the loader has not come to the program yet.
+            send(process.pid, Signal::SIGSTOP as i32, false);
+        }
         let entry = &mut self.ranks[rank as usize];
         self.live += 1;
         entry.pid = process.pid;

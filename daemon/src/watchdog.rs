@@ -270,6 +270,7 @@ mod tests {
             wtime: Wtime::Wall,
             stdio: Stdio::Shared,
             fds: 3,
+            stop: vec![],
             kill_on_failure: true,
         }
     }

@@ -41,11 +41,20 @@ suite! {
     no_single_copy_all: Case { program: "pressure.c", ranks: &[4], args: &["all", "3000"], env: PIECES, ..Case::DEFAULT };
     no_single_copy_coll: Case { program: "coll.c", ranks: &[5], env: PIECES, ..Case::DEFAULT };
     no_single_copy_types: Case { program: "types.c", ranks: &[3], env: PIECES, ..Case::DEFAULT };
+    // Debian's MPICH cannot spawn, nor connect, under its launcher ("Error in spawn call").
+    spawn: Case { program: "spawn_basic.c", ranks: &[1, 3], judge: Some(Mpi::Openmpi), ..Case::DEFAULT };
+    ports: Case { program: "spawn_ports.c", ranks: &[2, 5], judge: Some(Mpi::Openmpi), ..Case::DEFAULT };
 }
 
 #[test]
 fn legacy_fortran() {
     let case = Case { program: "legacy.f", ranks: &[2, 6], ..Case::DEFAULT };
+    [Mpi::Openmpi, Mpi::Mpich].iter().for_each(|&mpi| case.check(mpi));
+}
+
+#[test]
+fn spawn_fortran() {
+    let case = Case { program: "spawn_fortran.f90", ranks: &[1, 3], judge: Some(Mpi::Openmpi), ..Case::DEFAULT };
     [Mpi::Openmpi, Mpi::Mpich].iter().for_each(|&mpi| case.check(mpi));
 }
 

@@ -137,6 +137,7 @@ fn prepare(options: &RunOptions, exe_dir: &Path) -> Result<Job, Failure> {
         wtime: options.wtime,
         stdio: Stdio::PerRank,
         fds: 0,
+        stop: options.gdb.clone(),
         kill_on_failure: options.kill_on_failure,
     };
     Ok(Job { spec, plan, found, notes })
@@ -375,6 +376,7 @@ pub fn test_spec(apps: Vec<App>) -> JobSpec {
         wtime: Wtime::Wall,
         stdio: Stdio::Shared,
         fds: 3,
+        stop: vec![],
         kill_on_failure: true,
     }
 }

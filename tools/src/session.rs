@@ -390,9 +390,8 @@ impl Session<'_> {
     fn started(&mut self, pids: Vec<i32>) {
         for &rank in &self.options.gdb {
             if let Some(&pid) = pids.get(rank as usize) {
-                let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), Signal::SIGSTOP);
                 eprintln!(
-                    "vmpirun: rank {rank} is stopped; attach with: gdb -p {pid}   (or let it go: kill -CONT {pid})"
+                    "vmpirun: rank {rank} is stopped before its main; attach with: gdb -p {pid}   (or let it go: kill -CONT {pid})"
                 );
             }
         }

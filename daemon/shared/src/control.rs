@@ -108,6 +108,9 @@ pub struct JobSpec {
     pub stdio: Stdio,
     /// Number of descriptors that follow in `Fds` frames.
     pub fds: u32,
+    /// Ranks that are stopped (SIGSTOP) as soon as their program has been loaded, for a debugger.
+    #[serde(default)]
+    pub stop: Vec<u32>,
     /// Lines like "rank 3 failed" end the job at once (default); false: the other ranks go on (`--no-kill`-like modes).
     pub kill_on_failure: bool,
 }

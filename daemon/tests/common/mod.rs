@@ -189,6 +189,7 @@ pub fn job(program: &str, argv: &[&str], ranks: u32) -> JobSpec {
         wtime: Wtime::Wall,
         stdio: Stdio::Shared,
         fds: 3,
+        stop: vec![],
         kill_on_failure: true,
     }
 }

@@ -4,7 +4,7 @@ use super::{Labels, Lines, Sink, SinkError, Target};
 use crate::cli::{OutputMode, RunOptions};
 use crate::failure::Failure;
 use crate::hosts;
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use std::collections::HashMap;
 use std::fs::File;
@@ -83,7 +83,11 @@ impl Routes {
         let mut streams = Vec::with_capacity(self.of_stream.len());
         let mut ends = Vec::new();
         for (number, sink) in self.of_stream.into_iter().enumerate() {
-            let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
+            let shown = number % 2 == 0 && self.sinks[sink].terminal;
+            let (read, write) = match shown.then(terminal) {
+                Some(Ok(ends)) => ends,
+                _ => nix::unistd::pipe2(OFlag::O_CLOEXEC)?,
+            };
             fcntl(&read, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
             epoll.add(&read, EpollEvent::new(EpollFlags::EPOLLIN, number as u64))?;
             let of = (1, (number / 2) as u32, number % 2 == 1);
@@ -132,6 +136,20 @@ fn sink_of(
     sinks.push(Sink::new(Target::File(path.clone(), file)));
     known.insert(path, sinks.len() - 1);
     Ok(sinks.len() - 1)
+}
+
+/// A terminal for a rank's standard output that goes to this process's terminal: C and Fortran programs then write each line when
+/// it is complete, instead of 4 KiB at a time. Nothing is changed in what they write.
+fn terminal() -> nix::Result<(OwnedFd, OwnedFd)> {
+    use nix::sys::termios::{SetArg, cfmakeraw, tcgetattr, tcsetattr};
+    let ends = nix::pty::openpty(None, None)?;
+    let mut settings = tcgetattr(&ends.slave)?;
+    cfmakeraw(&mut settings);
+    tcsetattr(&ends.slave, SetArg::TCSANOW, &settings)?;
+    for end in [&ends.master, &ends.slave] {
+        fcntl(end, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
+    }
+    Ok((ends.master, ends.slave))
 }
 
 fn cannot(what: &str, path: &Path, error: &io::Error) -> Failure {
@@ -222,7 +240,8 @@ impl Streams {
             sink.put(number, prefix, begins, piece);
         };
         match pipe.read(&mut self.chunk) {
-            Ok(0) => {
+            // EIO: the other end of a terminal is closed.
+            ended if matches!(&ended, Ok(0)) || matches!(&ended, Err(e) if e.raw_os_error() == Some(libc::EIO)) => {
                 stream.lines.flush(out);
                 let _ = self.epoll.delete(pipe);
                 stream.pipe = None;
