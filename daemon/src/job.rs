@@ -303,12 +303,9 @@ impl Job {
             core: self.spec.placement[rank as usize],
             world_rank: rank,
             world_size: self.spec.ranks,
+            stop: self.spec.stop.contains(&rank),
         };
         let process = self.spawner.spawn(&start, group, streams)?;
-        if self.spec.stop.contains(&rank) {
-            // It has called exec just now: the loader has not come to the program yet.
-            send(process.pid, Signal::SIGSTOP as i32, false);
-        }
         let entry = &mut self.ranks[rank as usize];
         self.live += 1;
         entry.pid = process.pid;
