@@ -5,6 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use vmpi_shared::control::{Cause, JobSpec, PROTOCOL, Reply, Request};
+use vmpi_shared::mem::bell::Bell;
 
 use crate::daemon::Daemon;
 use crate::debug;
@@ -160,7 +161,7 @@ impl Daemon {
         match Job::new(id, spec, peer, token, &place) {
             Ok(job) => {
                 self.last_job = id;
-                self.jobs.insert(id, job);
+                self.add_job(id, job);
                 if let Some(client) = self.clients.get_mut(&token) {
                     client.role = Role::Launcher(Some(id));
                 }
@@ -206,7 +207,9 @@ impl Daemon {
         }
         self.watch_attached(id, rank);
         let Some((job, client)) = self.jobs.get(&id).zip(self.clients.get_mut(&token)) else { return };
-        let sent = client.channel.send(&reply, &[job.node.fd(), job.segment.fd()]);
+        let mut fds = vec![job.node.fd(), job.segment.fd()];
+        fds.extend(job.node.bell().map(Bell::fd));
+        let sent = client.channel.send(&reply, &fds);
         self.sent(token, sent);
     }
 

@@ -1,7 +1,7 @@
 //! The event loop: one thread, one epoll, everything else is a handler that returns at once.
 //!
 //! Watched: the socket, its connections, signal-hook's two pipes (SIGCHLD; TERM, INT, HUP), the pidfds of MPI
-//! processes that are not our children. Deadlines (watchdog, grace times, one-job) are epoll_wait's timeout, so that an idle
+//! processes that are not our children, the bells with which jobs that share cores ask for them. Deadlines (watchdog, grace times, one-job) are epoll_wait's timeout, so that an idle
 //! daemon makes no system call at all. SIGCHLD comes last in each round: what a rank wrote before it ended is read first.
 
 use std::collections::{BTreeMap, HashMap};
@@ -15,7 +15,9 @@ use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::signal::Signal;
 use vmpi_shared::control::Cause;
+use vmpi_shared::sched::lease;
 
+use crate::arbiter::{self, Arbiter};
 use crate::connection::{Channel, Incoming, Scratch};
 use crate::control::Role;
 use crate::dynamic::Service;
@@ -29,6 +31,8 @@ use crate::{debug, limits, log};
 const LISTENER: u64 = 0;
 const TERMINATION: u64 = 1;
 const CHILDREN: u64 = 2;
+/// The bells of all jobs.
+const BELLS: u64 = 3;
 /// Tokens from here on are connections, or pidfds with this bit set.
 const FIRST_TOKEN: u64 = 16;
 const PIDFD_BIT: u64 = 1 << 63;
@@ -89,6 +93,7 @@ pub struct Daemon {
     started: Instant,
     /// A word that no other daemon has, for names of ports.
     pub(crate) name: String,
+    pub(crate) arbiter: Arbiter,
     /// What copies cost on this machine.
     pub(crate) calibration: vmpi_cma::calibrate::Calibration,
 }
@@ -151,6 +156,7 @@ impl Daemon {
             one_job: options.one_job,
             started: Instant::now(),
             name: format!("{}.{:x}", std::process::id(), vmpi_shared::clock::monotonic_ns()),
+            arbiter: Arbiter::default(),
         })
     }
 
@@ -185,14 +191,72 @@ impl Daemon {
                         empty(&self.children);
                         reap = true;
                     }
+                    BELLS => self.bells_rung(),
                     token if token & PIDFD_BIT != 0 => self.attached_process_ended(token),
                     token => self.client_ready(token, event.events()),
                 }
             }
             if reap {
                 self.reap();
+                // A rank that died may have had no time to ring.
+                self.decide(Instant::now());
             }
         }
+    }
+
+    fn bells_rung(&mut self) {
+        for job in self.jobs.values() {
+            if let Some(bell) = job.node.bell() {
+                bell.quiet();
+            }
+        }
+        self.decide(Instant::now());
+    }
+
+    /// Move cores between jobs where that is due.
+    fn decide(&mut self, now: Instant) {
+        self.arbiter.decide(&mut arbiter::LiveScene { jobs: &mut self.jobs }, now);
+    }
+
+    /// A job begins or has gone: whose core is whose?
+    fn retake_cores(&mut self) {
+        let jobs: Vec<(u32, Vec<u32>)> = self.jobs.iter().map(|(id, job)| (*id, job.cpus_in_use())).collect();
+        let mut scene = arbiter::LiveScene { jobs: &mut self.jobs };
+        self.arbiter.retake(jobs.iter().map(|(id, cpus)| (*id, &cpus[..])), &mut scene, Instant::now());
+    }
+
+    /// Take a job in; it gets the cores that no other job has.
+    pub(crate) fn add_job(&mut self, id: u32, job: Job) {
+        if let Some(bell) = job.node.bell()
+            && let Err(errno) = self.epoll.add(bell.fd(), EpollEvent::new(EpollFlags::EPOLLIN, BELLS))
+        {
+            // It then gets its cores when the slots change.
+            log::line(&format!("cannot listen to the bell of job {id}: {errno}"));
+        }
+        for (core, cpu) in job.spec.cpus.iter().enumerate() {
+            if self.jobs.values().any(|other| other.cpus_in_use().contains(cpu)) {
+                lease::begin_withheld(&job.node, core as u32);
+            }
+        }
+        self.jobs.insert(id, job);
+        self.retake_cores();
+    }
+
+    /// A job is about to grow, and may from now on use the cores that it was given as spare ones: those of other jobs are not its yet.
+    pub(crate) fn claim_spare_cores(&mut self, id: u32) {
+        let Some(job) = self.jobs.get(&id).filter(|job| !job.spare_in_use && !job.spec.spare_cpus.is_empty()) else {
+            return;
+        };
+        let own = job.spec.cpus.len();
+        for (core, cpu) in job.spec.spare_cpus.iter().enumerate() {
+            if self.jobs.values().any(|other| other.id != id && other.cpus_in_use().contains(cpu)) {
+                lease::begin_withheld(&job.node, (own + core) as u32);
+            }
+        }
+        if let Some(job) = self.jobs.get_mut(&id) {
+            job.spare_in_use = true;
+        }
+        self.retake_cores();
     }
 
     fn accept(&mut self) {
@@ -360,6 +424,9 @@ impl Daemon {
 
     /// Whatever is due by now, in all jobs: spawning, watchdog, sweeps, replies.
     fn run_deadlines(&mut self, now: Instant) {
+        if self.arbiter.next().is_some_and(|at| at <= now) {
+            self.decide(now);
+        }
         let ids: Vec<u32> = self.jobs.keys().copied().collect();
         let only = ids.len() == 1;
         for id in ids {
@@ -408,6 +475,7 @@ impl Daemon {
                 client.role = Role::Launcher(None);
             }
             self.withdraw(id);
+            self.retake_cores();
             self.update_status();
         }
         for (reply, fds) in replies {
@@ -450,7 +518,7 @@ impl Daemon {
         let jobs = self.jobs.values().filter_map(Job::next_deadline).min();
         let launcher = (self.one_job && self.last_job == 0).then(|| self.started + LAUNCHER_WAIT);
         let last_words = self.draining.filter(|_| self.jobs.is_empty()).map(|_| Instant::now() + LAST_WORDS);
-        [jobs, launcher, last_words].into_iter().flatten().min()
+        [jobs, launcher, last_words, self.arbiter.next()].into_iter().flatten().min()
     }
 
     fn is_done(&self, now: Instant) -> bool {

@@ -33,6 +33,9 @@ impl Daemon {
     pub(crate) fn ask(&mut self, token: u64, id: u32, rank: u32, number: u64, ask: Ask) {
         debug!("job {id}: rank {rank} asks {ask:?}");
         let open_fds = self.open_fds();
+        if matches!(ask, Ask::Spawn { .. }) {
+            self.claim_spare_cores(id);
+        }
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let answer = match ask {
             Ask::Spawn { apps, parent, errhandler } => {

@@ -16,6 +16,7 @@ use nix::unistd::Pid;
 use vmpi_shared::control::{Cause, Ended, JobReport, JobSpec, Policy, RankEnd, Reply, Stdio, env};
 use vmpi_shared::dynamic::World;
 use vmpi_shared::job::{JobConfig, JobSegment};
+use vmpi_shared::mem::bell::Bell;
 use vmpi_shared::mem::segment::SegmentError;
 use vmpi_shared::node::{NodeConfig, NodeSegment};
 use vmpi_shared::sched::{self, RunState};
@@ -53,6 +54,8 @@ pub enum SubmitError {
     Nul(#[from] std::ffi::NulError),
     #[error("the system has no random numbers for the job's key: {0}")]
     Random(std::io::Error),
+    #[error("cannot make the bell with which ranks call the daemon: {0}")]
+    Bell(std::io::Error),
     #[error("cannot open /dev/null: {0}")]
     Null(std::io::Error),
 }
@@ -62,7 +65,7 @@ impl SubmitError {
         match self {
             SubmitError::Limit(error) => error.code(),
             SubmitError::Nul(_) => 2,
-            SubmitError::Segment(_) | SubmitError::Random(_) | SubmitError::Null(_) => 125,
+            SubmitError::Segment(_) | SubmitError::Random(_) | SubmitError::Bell(_) | SubmitError::Null(_) => 125,
         }
     }
 }
@@ -162,6 +165,8 @@ pub struct Job {
     integrity: Integrity,
     /// The core of each rank, as nobody but the daemon can change it.
     pub placement: Vec<u32>,
+    /// It has spawned, so that its spare cores count among its cores.
+    pub spare_in_use: bool,
     /// Replies to the launcher, in order, with descriptors.
     pub outbox: Vec<(Reply, Vec<OwnedFd>)>,
     /// The job is over and can be dropped once `outbox` is sent.
@@ -192,7 +197,7 @@ impl Job {
         limits::check_spec(&spec, &place.allowed_cpus)?;
         limits::check_machine(&spec, place.open_fds)?;
         let capacity = grow::capacity(spec.ranks, peer.pid);
-        let node = NodeSegment::create(&NodeConfig {
+        let mut node = NodeSegment::create(&NodeConfig {
             job: id,
             ranks: capacity,
             v: spec.v,
@@ -203,6 +208,7 @@ impl Job {
             wtime: spec.wtime,
             quantum_ms: spec.quantum_ms,
         })?;
+        node.set_bell(Bell::new().map_err(SubmitError::Bell)?);
         let eager_limit_bytes = place.calibration.eager_limit_bytes.clamp(EAGER_MIN_BYTES, EAGER_MAX_BYTES) as u32;
         let refused = spec.apps.iter().any(|app| app.env.iter().any(|(n, v)| n == env::SINGLE_COPY && v == "0"));
         let config =
@@ -233,6 +239,7 @@ impl Job {
             watchdog: Watchdog::new(&spec),
             integrity,
             placement: spec.placement.clone(),
+            spare_in_use: false,
             outbox: vec![(Reply::Submitted { job: id }, Vec::new())],
             finished: false,
             started: Instant::now(),
@@ -643,6 +650,12 @@ impl Job {
         let own = self.spec.cpus.len() as u32;
         let all = own + self.spec.spare_cpus.len() as u32;
         (0..all).filter(move |core| *core < own || sched::core_report(&self.node, *core).ranks > 0)
+    }
+
+    /// The CPUs of the cores that ranks of this job may run on, in the order of the cores.
+    pub fn cpus_in_use(&self) -> Vec<u32> {
+        let spare = if self.spare_in_use { &self.spec.spare_cpus[..] } else { &[] };
+        self.spec.cpus.iter().chain(spare).copied().collect()
     }
 
     /// Which way messages of this job go, and why.

@@ -16,8 +16,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use vmpi_shared::control::{JobSpec, OnBlock};
+use vmpi_shared::mem::sync::Ordering;
 use vmpi_shared::node::NodeSegment;
-use vmpi_shared::sched;
+use vmpi_shared::sched::{self, lease};
 
 use crate::debug;
 
@@ -183,9 +184,6 @@ impl Watchdog {
 }
 
 /// A job's node segment and processes, as the watchdog sees them.
-///
-/// Each job schedules its own ranks. When jobs are to share cores, the rule who yields to whom belongs here: `is_wanted`
-/// would also ask the other jobs' segments for the same cpu.
 pub struct LiveScene<'a> {
     pub node: &'a NodeSegment,
 }
@@ -196,7 +194,8 @@ impl Scene for LiveScene<'_> {
     }
 
     fn is_wanted(&self, core: u32) -> bool {
-        self.node.ready_count(core) > 0
+        // By a rank of this job or by another job.
+        self.node.ready_count(core) > 0 || self.node.core(core).lease.load(Ordering::Relaxed) != lease::ALONE
     }
 
     fn running_for_ns(&self, core: u32) -> u64 {

@@ -55,7 +55,7 @@ static void halves(int round) {
     MPI_Comm_free(&half);
 }
 
-/* One server accepts every other rank in turn; a nonblocking receive completes while it waits in accept. */
+/* One server accepts every other rank in turn; a nonblocking receive completes while it waits in accept (Open MPI 4 hangs). */
 static void many(void) {
     PART("many");
     if (t_size < 2) return;
@@ -66,7 +66,7 @@ static void many(void) {
     int n = 100000, *early = malloc(n * sizeof *early);
     MPI_Request r = MPI_REQUEST_NULL;
     if (t_rank == 0) {
-        MPI_Irecv(early, n, MPI_INT, t_size - 1, 5, MPI_COMM_WORLD, &r);
+        if (getenv("VMPI_JOBID")) MPI_Irecv(early, n, MPI_INT, t_size - 1, 5, MPI_COMM_WORLD, &r);
         for (int i = 1; i < t_size; i++) {
             MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter);
             MPI_Recv(&value, 1, MPI_INT, 0, 3, inter, MPI_STATUS_IGNORE);
@@ -74,11 +74,11 @@ static void many(void) {
             MPI_Comm_disconnect(&inter);
         }
         MPI_Wait(&r, MPI_STATUS_IGNORE);
-        EQ(early[n - 1], n - 1);
+        STRICT(early[n - 1] == n - 1);
         MPI_Close_port(port);
         say("many: sum %d", sum);
     } else {
-        if (t_rank == t_size - 1) {
+        if (t_rank == t_size - 1 && getenv("VMPI_JOBID")) {
             /* Large, so that it needs the receiver, which is in MPI_Comm_accept. */
             for (int i = 0; i < n; i++) early[i] = i;
             MPI_Send(early, n, MPI_INT, 0, 5, MPI_COMM_WORLD);

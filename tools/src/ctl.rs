@@ -276,12 +276,13 @@ fn describe(pid: i32, job: &JobReport, one_rank: bool) -> String {
             "HAND-OFFS",
             "BUSY%",
             "IDLE%",
+            "OTHER-JOBS%",
             "PTIME",
             "MAX-RUNNING",
             "VIOLATIONS",
         ]);
         for core in &job.cores {
-            let whole = core.running_s + core.idle_s + core.handoff_s;
+            let whole = core.running_s + core.idle_s + core.handoff_s + core.withheld_s;
             table.row(vec![
                 core.cpu.to_string(),
                 core.ranks.to_string(),
@@ -290,6 +291,7 @@ fn describe(pid: i32, job: &JobReport, one_rank: bool) -> String {
                 core.handoffs.to_string(),
                 percent(core.running_s, whole),
                 percent(core.idle_s, whole),
+                percent(core.withheld_s, whole),
                 seconds(core.ptime_s),
                 core.max_running.to_string(),
                 core.violations.to_string(),

@@ -106,8 +106,17 @@ pub fn exit_table(ends: &[RankEnd]) -> Table {
 
 /// The cores of a finished job, as `--report` shows them.
 pub fn core_table(cores: &[CoreReport]) -> Table {
-    let mut table =
-        Table::new(&["CPU", "RANKS", "HAND-OFFS", "RUNNING", "IDLE", "HAND-OFF", "MAX-RUNNING", "VIOLATIONS"]);
+    let mut table = Table::new(&[
+        "CPU",
+        "RANKS",
+        "HAND-OFFS",
+        "RUNNING",
+        "IDLE",
+        "HAND-OFF",
+        "OTHER-JOBS",
+        "MAX-RUNNING",
+        "VIOLATIONS",
+    ]);
     for core in cores {
         table.row(vec![
             core.cpu.to_string(),
@@ -116,6 +125,7 @@ pub fn core_table(cores: &[CoreReport]) -> Table {
             seconds(core.running_s),
             seconds(core.idle_s),
             seconds(core.handoff_s),
+            seconds(core.withheld_s),
             core.max_running.to_string(),
             core.violations.to_string(),
         ]);

@@ -211,7 +211,7 @@ pub enum Request {
     Forward {
         signal: i32,
     },
-    /// A rank in MPI_Init. Answer: `Attached` with two descriptors (node segment, job segment).
+    /// A rank in MPI_Init. Answer: `Attached` with three descriptors (node segment, job segment, bell).
     Attach {
         job: u32,
         rank: u32,
@@ -320,7 +320,9 @@ pub struct CoreReport {
     pub running_s: f64,
     pub idle_s: f64,
     pub handoff_s: f64,
-    /// Time since the job's segments were made: what the three add up to.
+    /// Time that the core was another job's.
+    pub withheld_s: f64,
+    /// Time since the job's segments were made: what the four add up to.
     pub wall_s: f64,
     /// Largest number of ranks ever RUNNING at one time on this core (promise 1: at most 1), and how often it was more than one.
     pub max_running: u32,

@@ -6,6 +6,7 @@
 use crate::clock::Scale;
 use crate::control::{OnBlock, Policy, Wtime};
 use crate::matching::peers::Peers;
+use crate::mem::bell::Bell;
 use crate::mem::segment::{Head, Segment, SegmentError, layout_hash};
 use crate::mem::sync::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use crate::sched::RunState;
@@ -53,7 +54,7 @@ pub struct NodeHeader {
 #[repr(C, align(64))]
 #[derive(Default)]
 pub struct CoreDescriptor {
-    /// `sched::IDLE`, `SPINNING`, `CLAIMED`, or rank + 1 of the rank that holds the core. CAS by anyone, SeqCst.
+    /// `sched::IDLE`, `SPINNING`, `WITHHELD`, `CLAIMED`, or rank + 1 of the rank that holds the core. CAS by anyone, SeqCst.
     pub holder: AtomicU32,
     /// Rank that spins while holder is SPINNING; written by it.
     pub spinner: AtomicU32,
@@ -65,7 +66,8 @@ pub struct CoreDescriptor {
     pub ranks: AtomicU32,
     /// Where the round-robin scan starts; written by whoever holds or claims the core.
     pub last: AtomicU32,
-    reserved0: AtomicU32,
+    /// `lease::ALONE`, `CONTESTED` or `REVOKED`: does another job want this core? Written by the daemon, SeqCst.
+    pub lease: AtomicU32,
     /// Written by the rank that leaves the core (or the daemon for it): ticks.
     pub released_at: AtomicU64,
     /// Written by whoever gives the core to a rank: ticks.
@@ -77,7 +79,10 @@ pub struct CoreDescriptor {
     pub handoffs: AtomicU64,
     /// Core-POV timer (listing 3 of the EuroMPI'20 paper: C), ticks.
     pub ptime: AtomicU64,
-    reserved1: AtomicU64,
+    /// When it became WITHHELD; written by whoever did that: ticks.
+    pub withheld_at: AtomicU64,
+    /// Time that it was another job's, ticks; written by the daemon.
+    pub withheld_ticks: AtomicU64,
 }
 
 /// One rank of the job.
@@ -141,7 +146,7 @@ const _: () = {
     assert!(std::mem::offset_of!(RankDescriptor, call) == 128);
 };
 
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 const LAYOUT: u64 = layout_hash(&[
     VERSION,
     size_of::<NodeHeader>() as u64,
@@ -166,6 +171,8 @@ pub struct NodeSegment {
     ready: *const AtomicU64,
     ranks: *const RankDescriptor,
     segment: Option<Segment>,
+    /// Calls the daemon.
+    bell: Option<Bell>,
     peers: Peers,
 }
 
@@ -243,7 +250,25 @@ impl NodeSegment {
             ready: segment.at(ready_at, 2 * cores * words * 8).as_ptr().cast(),
             ranks: segment.at(ranks_at, header.ranks as usize * size_of::<RankDescriptor>()).as_ptr().cast(),
             segment: Some(segment),
+            bell: None,
             peers: Peers::default(),
+        }
+    }
+
+    /// Ring this bell when the daemon is to look at the cores' leases.
+    pub fn set_bell(&mut self, bell: Bell) {
+        self.bell = Some(bell);
+    }
+
+    /// The bell of a job that a daemon started.
+    pub fn bell(&self) -> Option<&Bell> {
+        self.bell.as_ref()
+    }
+
+    /// Call the daemon; nothing in a world without one.
+    pub(crate) fn ring(&self) {
+        if let Some(bell) = &self.bell {
+            bell.ring();
         }
     }
 
@@ -260,6 +285,7 @@ impl NodeSegment {
             ready: leak::<AtomicU64>((2 * header.cores * header.ready_words) as usize),
             ranks: leak::<RankDescriptor>(header.ranks as usize),
             segment: None,
+            bell: None,
             peers: Peers::default(),
         };
         node.fill(config);
@@ -278,6 +304,7 @@ impl NodeSegment {
             ready: self.ready,
             ranks: self.ranks,
             segment: None,
+            bell: self.bell.clone(),
             peers: Peers::default(),
         }
     }

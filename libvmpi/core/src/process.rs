@@ -13,6 +13,7 @@ use vmpi_shared::control::{self, Connection, OnBlock, Policy, Reply, Request, Wt
 use vmpi_shared::dynamic::World;
 use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::matching::tend::Endpoint;
+use vmpi_shared::mem::bell::Bell;
 use vmpi_shared::node::{NodeConfig, NodeSegment};
 use vmpi_shared::sched::{self, RunState};
 
@@ -152,9 +153,10 @@ fn attach(socket: &str, face: &str) -> Result<(NodeSegment, JobSegment, u32, Wor
     let Reply::Attached { appnum, world, universe, .. } = answer else {
         return Err(failed("attach to", &"it gave an unknown answer"));
     };
-    let [node, jobs]: [std::os::fd::OwnedFd; 2] =
-        fds.try_into().map_err(|_| failed("attach to", &"it did not hand over two segments"))?;
-    let node = NodeSegment::map(node).map_err(|e| Error::new(Class::Other, e.to_string()))?;
+    let [node, jobs, bell]: [std::os::fd::OwnedFd; 3] =
+        fds.try_into().map_err(|_| failed("attach to", &"it did not hand over two segments and a bell"))?;
+    let mut node = NodeSegment::map(node).map_err(|e| Error::new(Class::Other, e.to_string()))?;
+    node.set_bell(Bell::from_fd(bell));
     let jobs = JobSegment::map(jobs).map_err(|e| Error::new(Class::Other, e.to_string()))?;
     APPNUM.store(appnum as i32, Ordering::Relaxed);
     UNIVERSE.store(universe, Ordering::Relaxed);

@@ -1,5 +1,6 @@
 //! Memory shared between processes.
 
+pub mod bell;
 pub mod segment;
 pub mod slab;
 pub mod sync;

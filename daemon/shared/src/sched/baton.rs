@@ -5,7 +5,8 @@
 //! make_ready). Death story of every wait here: a rank that parks is woken by whoever grants its permit; when that process
 //! dies, the daemon sees its pidfd and ends the job, parked ranks included.
 
-use super::run_state::{CLAIMED, IDLE, RunState, SPINNING, Wait, holder_word};
+use super::lease::{ALONE, REVOKED, vacate};
+use super::run_state::{CLAIMED, IDLE, RunState, SPINNING, WITHHELD, Wait, holder_word};
 use super::{policy, run_queue};
 use crate::mem::sync::{AtomicU64, Ordering, fence, futex_wait, futex_wake, spin_loop, yield_cpu};
 use crate::node::{NodeSegment, RankDescriptor};
@@ -129,10 +130,11 @@ pub fn leave_to_spinner(node: &NodeSegment, core: u32, rank: u32) -> bool {
     false
 }
 
-/// Let the other READY ranks of this core run, and come back in turn. False if there is none.
+/// Let the other READY ranks of this core run, or another job that waits for it, and come back in turn. False if there is none.
 pub fn yield_core(node: &NodeSegment, me: u32) -> bool {
     let rank = node.rank(me);
-    if run_queue::is_empty(node.ready(node.core_of(me))) {
+    let core = node.core_of(me);
+    if run_queue::is_empty(node.ready(core)) && node.core(core).lease.load(SEQ) != REVOKED {
         return false;
     }
     let on_core = leave_running(node, me, RunState::Ready);
@@ -264,17 +266,25 @@ fn queue(node: &NodeSegment, rank: u32) {
     run_queue::insert(node.ready(core), rank);
     fence(SEQ); // SYNC B: with the fence in dispatch, between its IDLE and its second look at the queue.
     let holder = &node.core(core).holder;
-    if holder.load(SEQ) == IDLE && holder.compare_exchange(IDLE, CLAIMED, SEQ, SEQ).is_ok() {
-        dispatch(node, core);
+    loop {
+        match holder.load(SEQ) {
+            IDLE if holder.compare_exchange(IDLE, CLAIMED, SEQ, SEQ).is_ok() => return dispatch(node, core),
+            IDLE => {}                      // no more
+            WITHHELD => return node.ring(), // SYNC J
+            _ => return,
+        }
     }
 }
 
-/// Give a CLAIMED core to the next READY rank, or leave it idle.
-fn dispatch(node: &NodeSegment, core: u32) {
-    let holder = &node.core(core).holder;
+/// Give a CLAIMED core to the next READY rank, or leave it idle, or to another job that waits for it.
+pub(super) fn dispatch(node: &NodeSegment, core: u32) {
+    let (holder, lease) = (&node.core(core).holder, &node.core(core).lease);
     // Each turn but the last takes out a rank that died, and those stay out. The bound is for a segment that is being
     // scribbled over: the daemon calls this too, and must come back (promise 5).
     for _ in 0..=2 * u64::from(node.header().ranks) {
+        if lease.load(SEQ) == REVOKED {
+            return vacate(node, core);
+        }
         if let Some(next) = take_next(node, core) {
             node.core(core).granted_at.store(node.now(), RELAXED);
             if hand_over(node, core, next) {
@@ -283,9 +293,15 @@ fn dispatch(node: &NodeSegment, core: u32) {
             continue;
         }
         holder.store(IDLE, SEQ);
-        fence(SEQ); // SYNC B
-        if run_queue::is_empty(node.ready(core)) || holder.compare_exchange(IDLE, CLAIMED, SEQ, SEQ).is_err() {
+        fence(SEQ); // SYNC B, SYNC I
+        let contested = lease.load(SEQ) != ALONE;
+        if !contested && run_queue::is_empty(node.ready(core))
+            || holder.compare_exchange(IDLE, CLAIMED, SEQ, SEQ).is_err()
+        {
             return;
+        }
+        if contested && run_queue::is_empty(node.ready(core)) {
+            return vacate(node, core);
         }
     }
     holder.store(IDLE, SEQ);
@@ -353,6 +369,10 @@ fn release_core(node: &NodeSegment, me: u32, idle: &mut Idle<'_>) -> bool {
     let core = node.core_of(me);
     let descriptor = node.core(core);
     let holder = &descriptor.holder;
+    if descriptor.lease.load(SEQ) == REVOKED {
+        vacate(node, core);
+        return false;
+    }
     while let Some(next) = take_next(node, core) {
         descriptor.granted_at.store(descriptor.released_at.load(RELAXED), RELAXED);
         if hand_over(node, core, next) {
@@ -385,7 +405,7 @@ fn spin(node: &NodeSegment, me: u32, core: u32, idle: &mut Idle<'_>) {
         spin_loop();
         turns += 1;
         if turns.is_multiple_of(16) {
-            if node.now() >= until {
+            if node.now() >= until || descriptor.lease.load(SEQ) == REVOKED {
                 break;
             }
             if descriptor.holder.load(SEQ) != SPINNING {

@@ -1,5 +1,6 @@
 //! What the descriptors say, for `vmpictl` and the end-of-job report.
 
+use super::lease;
 use super::run_state::RunState;
 use crate::control::{CoreReport, RankReport};
 use crate::mem::sync::AtomicU64;
@@ -13,6 +14,7 @@ pub fn core_report(node: &NodeSegment, core: u32) -> CoreReport {
     let at = |clock: &AtomicU64| clock.load(Relaxed);
     let (mut running, mut idle, mut handoff) =
         (at(&descriptor.running_ticks), at(&descriptor.idle_ticks), at(&descriptor.handoff_ticks));
+    let mut withheld = at(&descriptor.withheld_ticks);
     // The stretch that it is in right now.
     let (released, granted, now) = (at(&descriptor.released_at), at(&descriptor.granted_at), node.now());
     match node.running_on(core) {
@@ -22,6 +24,11 @@ pub fn core_report(node: &NodeSegment, core: u32) -> CoreReport {
         Some(_) => {
             idle = idle.wrapping_add(granted.saturating_sub(released));
             handoff = handoff.wrapping_add(now.saturating_sub(granted.max(released)));
+        }
+        None if !lease::is_held(node, core) => {
+            let since = at(&descriptor.withheld_at);
+            idle = idle.wrapping_add(since.saturating_sub(released));
+            withheld = withheld.wrapping_add(now.saturating_sub(since.max(released)));
         }
         None => idle = idle.wrapping_add(now.saturating_sub(released)),
     }
@@ -34,6 +41,7 @@ pub fn core_report(node: &NodeSegment, core: u32) -> CoreReport {
         running_s: seconds(running),
         idle_s: seconds(idle),
         handoff_s: seconds(handoff),
+        withheld_s: seconds(withheld),
         wall_s: seconds(now.saturating_sub(node.header().started_at)),
         max_running: descriptor.max_running.load(Relaxed),
         violations: descriptor.violations.load(Relaxed),

@@ -74,13 +74,15 @@ pub enum Wait {
 pub const IDLE: u32 = 0;
 /// Holder word: nobody, but a suspended rank of this core spins and watches the run queue.
 pub const SPINNING: u32 = u32::MAX - 1;
+/// Holder word: the core is another job's now (`lease`); only the daemon gives it back.
+pub const WITHHELD: u32 = u32::MAX - 2;
 /// Holder word: someone is choosing the next rank.
 pub const CLAIMED: u32 = u32::MAX;
 
 /// The rank in a holder word.
 pub fn holder_rank(word: u32) -> Option<u32> {
     match word {
-        IDLE | SPINNING | CLAIMED => None,
+        IDLE | SPINNING | WITHHELD | CLAIMED => None,
         word => Some(word - 1),
     }
 }

@@ -14,14 +14,14 @@ use vmpi_shared::sched::{self, RunState, Wait, baton};
 const ROUNDS: usize = 1000;
 
 /// A rank's mailbox for the tests: an inbox whose messages only count.
-struct Mail {
+pub struct Mail {
     ends: Ends,
     cells: Vec<Cell>,
     taken: AtomicU32,
 }
 
 impl Mail {
-    fn new() -> Mail {
+    pub fn new() -> Mail {
         Mail { ends: Ends::default(), cells: (0..4).map(|_| Cell::default()).collect(), taken: AtomicU32::new(0) }
     }
     fn inbox(&self) -> Inbox<'_> {
@@ -45,7 +45,7 @@ impl Mail {
 }
 
 /// Deliver one message to `to`, tending for it if it is suspended, as `Endpoint::deliver` does.
-fn deliver(node: &NodeSegment, mail: &Mail, to: u32, tag: u32, wanted: u32) {
+pub fn deliver(node: &NodeSegment, mail: &Mail, to: u32, tag: u32, wanted: u32) {
     while !mail.push(tag) {
         sync::yield_cpu();
     }
@@ -64,7 +64,7 @@ fn deliver(node: &NodeSegment, mail: &Mail, to: u32, tag: u32, wanted: u32) {
 }
 
 /// Wait until `wanted` messages have been taken.
-fn receive(node: &NodeSegment, mail: &Mail, me: u32, wanted: u32) {
+pub fn receive(node: &NodeSegment, mail: &Mail, me: u32, wanted: u32) {
     loop {
         mail.drain();
         if mail.taken.load(Ordering::Relaxed) >= wanted {

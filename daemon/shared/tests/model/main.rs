@@ -10,5 +10,6 @@
 mod baton;
 mod cells;
 mod kill;
+mod lease;
 mod space;
 mod world;

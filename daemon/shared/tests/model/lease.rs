@@ -1,0 +1,119 @@
+//! Two jobs on one core: the daemon moves it between them, told by their bells alone.
+
+use super::baton::{Mail, deliver, receive};
+use super::world::{assert_alone, node};
+use shuttle::rand::{Rng, thread_rng};
+use shuttle::sync::Arc;
+use shuttle::sync::atomic::{AtomicU32, Ordering};
+use shuttle::thread;
+use vmpi_shared::control::Policy;
+use vmpi_shared::mem::bell::Bell;
+use vmpi_shared::node::NodeSegment;
+use vmpi_shared::sched::{self, RunState, lease};
+
+const ROUNDS: usize = 2000;
+const LAPS: u32 = 2;
+
+/// At most one rank of all jobs is RUNNING on the core.
+fn assert_only(nodes: &[NodeSegment; 2]) {
+    let running: u32 = nodes.iter().map(|node| node.core(0).running.load(Ordering::SeqCst)).sum();
+    assert!(running <= 1, "ranks of two jobs are RUNNING on one core");
+}
+
+/// One look of the daemon: the core goes to `first` if that job wants it, else to the other if that one does.
+fn decide(nodes: &[NodeSegment; 2], first: usize, take: bool) {
+    let second = 1 - first;
+    let wants = [0, 1].map(|job| lease::is_wanted(&nodes[job], 0));
+    let owner = if wants[first] {
+        first
+    } else if wants[second] {
+        second
+    } else {
+        return;
+    };
+    let other = 1 - owner;
+    let lease = if wants[other] { lease::CONTESTED } else { lease::ALONE };
+    if lease::is_held(&nodes[other], 0) && !lease::set(&nodes[other], 0, lease::REVOKED) {
+        if take && let Some(rank) = nodes[other].running_on(0) {
+            sched::take_core(&nodes[other], rank);
+        }
+        if lease::is_held(&nodes[other], 0) {
+            return; // its bell will say when it has given the core up
+        }
+    }
+    if !lease::is_held(&nodes[owner], 0) || lease::set(&nodes[owner], 0, lease) {
+        lease::give(&nodes[owner], 0, lease);
+    }
+}
+
+fn explore(spin_ticks: u64, take: bool) {
+    let scenario = move || {
+        let bell = Bell::default();
+        let made: [NodeSegment; 2] = std::array::from_fn(|job| {
+            let mut node = node(&[0, 0], Policy::Rr);
+            node.set_bell(bell.clone());
+            if job == 1 {
+                lease::begin_withheld(&node, 0);
+            }
+            node
+        });
+        let views = || std::array::from_fn::<_, 2, _>(|job| made[job].another_view(spin_ticks));
+        let mut threads = Vec::new();
+        for job in 0..2 {
+            let mails: Arc<[Mail; 2]> = Arc::new([Mail::new(), Mail::new()]);
+            for me in 0..2u32 {
+                let (nodes, mails) = (views(), mails.clone());
+                threads.push(thread::spawn(move || {
+                    let node = &nodes[job];
+                    sched::enter(node, me);
+                    for lap in 0..LAPS {
+                        if node.state(me) == RunState::Away {
+                            sched::reacquire(node, me);
+                        }
+                        assert_only(&nodes);
+                        deliver(node, &mails[1 - me as usize], 1 - me, lap, lap + 1);
+                        receive(node, &mails[me as usize], me, lap + 1);
+                        assert_only(&nodes);
+                        sched::yield_core(node, me);
+                    }
+                    sched::finish(node, me);
+                }));
+            }
+        }
+        let over = Arc::new(AtomicU32::new(0));
+        let daemon = {
+            let (nodes, bell, over) = (views(), bell.clone(), over.clone());
+            thread::spawn(move || {
+                while over.load(Ordering::SeqCst) == 0 {
+                    bell.wait();
+                    let first = thread_rng().gen_range(0..2);
+                    decide(&nodes, first, take && thread_rng().gen_bool(0.5));
+                }
+            })
+        };
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        over.store(1, Ordering::SeqCst);
+        bell.ring();
+        daemon.join().unwrap();
+        made.iter().for_each(assert_alone);
+    };
+    shuttle::check_random(scenario, ROUNDS);
+    shuttle::check_pct(scenario, ROUNDS, 3);
+}
+
+#[test]
+fn two_jobs_pass_a_core() {
+    explore(0, false);
+}
+
+#[test]
+fn two_jobs_pass_a_core_with_spinning() {
+    explore(20, false);
+}
+
+#[test]
+fn two_jobs_and_one_that_is_taken_from_the_core() {
+    explore(20, true);
+}

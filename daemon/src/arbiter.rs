@@ -1,0 +1,337 @@
+//! Several jobs on one CPU: whose turn it is.
+//!
+//! Gang scheduling with backfill. Time is cut into slots; in its slot a job is preferred on all CPUs at once, so that ranks that answer
+//! each other run at the same time. A core that the preferred job has no use for goes to the next job that has, and comes back as soon
+//! as the preferred one wants it. A core is moved when its rank reaches a scheduling point (`sched::lease`), or is taken
+//! after a grace time from one that computes: that one then shares the CPU by the kernel's time slices until it calls MPI.
+//!
+//! With one job there is nothing to decide, and nothing is done.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use vmpi_shared::node::NodeSegment;
+use vmpi_shared::sched::{self, lease};
+
+use crate::debug;
+use crate::job::Job;
+
+/// How long a job is preferred while others wait. Moving a core costs about 0.1 ms, a cold cache more.
+const SLOT: Duration = Duration::from_millis(50);
+/// How long a rank may go on computing after its core was promised to another job.
+const GRACE: Duration = Duration::from_millis(10);
+/// A core that is still not given up so long after is counted as given up: the job's segment is damaged, or it is stopped.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// A job on a CPU.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+struct Tenant {
+    job: u32,
+    /// Index of the CPU among the job's cores.
+    core: u32,
+}
+
+/// What the arbiter sees of a tenant and does to it.
+pub trait Scene {
+    fn is_held(&self, job: u32, core: u32) -> bool;
+    fn is_wanted(&self, job: u32, core: u32) -> bool;
+    /// Tell the holder how it stands; true if that freed the core.
+    fn set(&mut self, job: u32, core: u32, lease: u32) -> bool;
+    fn give(&mut self, job: u32, core: u32, lease: u32);
+    /// Take the core from the rank that runs there, if one does.
+    fn take(&mut self, job: u32, core: u32);
+    fn force(&mut self, job: u32, core: u32);
+}
+
+/// Decides which job has which core.
+#[derive(Default)]
+pub struct Arbiter {
+    /// The CPUs that more than one job uses.
+    shared: BTreeMap<u32, Vec<Tenant>>,
+    /// The job whose slot it is.
+    preferred: u32,
+    slot_end: Option<Instant>,
+    /// Cores being taken away, since when.
+    revoked: BTreeMap<(u32, u32), Instant>,
+    next: Option<Instant>,
+}
+
+impl Arbiter {
+    /// The set of jobs has changed: `jobs` gives for each its number and the CPU of each of its cores.
+    /// Jobs left alone on a core get it for good.
+    pub fn retake<'a>(&mut self, jobs: impl Iterator<Item = (u32, &'a [u32])>, scene: &mut dyn Scene, now: Instant) {
+        let mut cpus: BTreeMap<u32, Vec<Tenant>> = BTreeMap::new();
+        for (job, cores) in jobs {
+            for (core, cpu) in cores.iter().enumerate() {
+                cpus.entry(*cpu).or_default().push(Tenant { job, core: core as u32 });
+            }
+        }
+        for tenants in cpus.values() {
+            if let [tenant] = tenants[..]
+                && (self.shared.values().flatten().any(|t| *t == tenant))
+            {
+                scene.set(tenant.job, tenant.core, lease::ALONE);
+                scene.give(tenant.job, tenant.core, lease::ALONE);
+            }
+        }
+        cpus.retain(|_, tenants| tenants.len() > 1);
+        self.revoked.retain(|(job, core), _| cpus.values().flatten().any(|t| t.job == *job && t.core == *core));
+        self.shared = cpus;
+        self.decide(scene, now);
+    }
+
+    /// When to call `decide` though nobody rings.
+    pub fn next(&self) -> Option<Instant> {
+        self.next
+    }
+
+    /// Look at all shared cores and move those that are to be moved. Called after a ring, a death, a change of jobs, and at `next`.
+    pub fn decide(&mut self, scene: &mut dyn Scene, now: Instant) {
+        self.next = None;
+        if self.shared.is_empty() {
+            self.slot_end = None;
+            return;
+        }
+        self.turn(scene, now);
+        let shared = std::mem::take(&mut self.shared);
+        let mut contested = false;
+        for tenants in shared.values() {
+            contested |= self.decide_cpu(tenants, scene, now);
+        }
+        self.shared = shared;
+        // While nobody waits, a ring says when somebody does.
+        let slot = self.slot_end.filter(|_| contested);
+        let taking =
+            self.revoked.values().map(|since| *since + GRACE).map(|at| if now < at { at } else { now + GRACE });
+        self.next = slot.into_iter().chain(taking).min();
+    }
+
+    /// Whose slot it is: the next job's if this one's is over and another job waits.
+    fn turn(&mut self, scene: &dyn Scene, now: Instant) {
+        if self.slot_end.is_some_and(|end| now < end) {
+            return;
+        }
+        let wanting: Vec<u32> =
+            self.shared.values().flatten().filter(|t| scene.is_wanted(t.job, t.core)).map(|t| t.job).collect();
+        let after = wanting.iter().filter(|job| **job > self.preferred).min();
+        if let Some(job) = after.or(wanting.iter().min()) {
+            self.preferred = *job;
+        }
+        self.slot_end = Some(now + SLOT);
+    }
+
+    /// One CPU; true if more than one job wants it.
+    fn decide_cpu(&mut self, tenants: &[Tenant], scene: &mut dyn Scene, now: Instant) -> bool {
+        // The preferred job first, then the others in their order after it.
+        let mut order = tenants.to_vec();
+        order.sort_by_key(|t| (t.job < self.preferred, t.job));
+        let wanting: Vec<Tenant> = order.iter().copied().filter(|t| scene.is_wanted(t.job, t.core)).collect();
+        let held = order.iter().copied().find(|t| scene.is_held(t.job, t.core));
+        let Some(owner) = wanting.first().copied().or(held) else { return false };
+        let contested = wanting.len() > 1;
+        let lease = if wanting.iter().any(|t| *t != owner) { lease::CONTESTED } else { lease::ALONE };
+        let mut free = true;
+        for tenant in &order {
+            if *tenant == owner || !scene.is_held(tenant.job, tenant.core) {
+                self.revoked.remove(&(tenant.job, tenant.core));
+            } else {
+                free &= self.revoke(*tenant, scene, now);
+            }
+        }
+        if scene.is_held(owner.job, owner.core) {
+            // Idle at this moment, though a rank has just become READY: that one finds the core WITHHELD, or gets it now.
+            if scene.set(owner.job, owner.core, lease) {
+                scene.give(owner.job, owner.core, lease);
+            }
+        } else if free {
+            scene.give(owner.job, owner.core, lease);
+        }
+        contested
+    }
+
+    /// Take the core away from a tenant; true if it is free.
+    fn revoke(&mut self, tenant: Tenant, scene: &mut dyn Scene, now: Instant) -> bool {
+        let Tenant { job, core } = tenant;
+        if scene.set(job, core, lease::REVOKED) {
+            self.revoked.remove(&(job, core));
+            return true;
+        }
+        let since = *self.revoked.entry((job, core)).or_insert(now);
+        let age = now.duration_since(since);
+        if age >= GRACE {
+            scene.take(job, core);
+        }
+        if age >= PATIENCE && scene.is_held(job, core) {
+            debug!("job {job} does not give up core {core}; counted as given up");
+            scene.force(job, core);
+        }
+        let free = !scene.is_held(job, core);
+        if free {
+            self.revoked.remove(&(job, core));
+        }
+        free
+    }
+}
+
+/// The daemon's jobs, as the arbiter sees them.
+pub struct LiveScene<'a> {
+    pub jobs: &'a mut BTreeMap<u32, Job>,
+}
+
+impl LiveScene<'_> {
+    fn with<T>(&self, job: u32, otherwise: T, look: impl FnOnce(&NodeSegment) -> T) -> T {
+        self.jobs.get(&job).map_or(otherwise, |job| look(&job.node))
+    }
+}
+
+impl Scene for LiveScene<'_> {
+    fn is_held(&self, job: u32, core: u32) -> bool {
+        self.with(job, false, |node| lease::is_held(node, core))
+    }
+
+    fn is_wanted(&self, job: u32, core: u32) -> bool {
+        self.with(job, false, |node| lease::is_wanted(node, core))
+    }
+
+    fn set(&mut self, job: u32, core: u32, lease: u32) -> bool {
+        if lease != lease::ALONE
+            && let Some(job) = self.jobs.get_mut(&job)
+        {
+            // It also looks for ranks that sleep in the kernel on a core that another job wants.
+            job.watchdog.wake(Instant::now());
+        }
+        self.with(job, false, |node| lease::set(node, core, lease))
+    }
+
+    fn give(&mut self, job: u32, core: u32, lease: u32) {
+        self.with(job, (), |node| lease::give(node, core, lease));
+    }
+
+    fn take(&mut self, job: u32, core: u32) {
+        self.with(job, (), |node| {
+            if let Some(rank) = node.running_on(core) {
+                sched::take_core(node, rank);
+            }
+        });
+    }
+
+    fn force(&mut self, job: u32, core: u32) {
+        self.with(job, (), |node| lease::force(node, core));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One CPU, two jobs, as plain data; a job that is told REVOKED gives up only when the test says so.
+    #[derive(Default)]
+    struct Stage {
+        held: BTreeMap<u32, bool>,
+        wanted: BTreeMap<u32, bool>,
+        lease: BTreeMap<u32, u32>,
+        taken: Vec<u32>,
+        takeable: bool,
+    }
+
+    impl Scene for Stage {
+        fn is_held(&self, job: u32, _: u32) -> bool {
+            self.held[&job]
+        }
+        fn is_wanted(&self, job: u32, _: u32) -> bool {
+            self.wanted[&job]
+        }
+        fn set(&mut self, job: u32, _: u32, lease: u32) -> bool {
+            self.lease.insert(job, lease);
+            let idle = self.held[&job] && !self.wanted[&job] && lease != lease::ALONE;
+            if idle {
+                self.held.insert(job, false);
+            }
+            idle
+        }
+        fn give(&mut self, job: u32, _: u32, lease: u32) {
+            self.lease.insert(job, lease);
+            self.held.insert(job, true);
+            assert!(self.held.values().filter(|held| **held).count() <= 1, "two jobs on one core");
+        }
+        fn take(&mut self, job: u32, _: u32) {
+            self.taken.push(job);
+            if self.takeable {
+                self.held.insert(job, false);
+            }
+        }
+        fn force(&mut self, job: u32, _: u32) {
+            self.held.insert(job, false);
+        }
+    }
+
+    fn stage() -> (Arbiter, Stage, Instant) {
+        let mut stage = Stage::default();
+        for job in [1, 2] {
+            stage.held.insert(job, job == 1);
+            stage.wanted.insert(job, false);
+        }
+        let (mut arbiter, now) = (Arbiter::default(), Instant::now());
+        arbiter.retake([(1, &[0][..]), (2, &[0][..])].into_iter(), &mut stage, now);
+        (arbiter, stage, now)
+    }
+
+    #[test]
+    fn an_idle_core_goes_to_who_wants_it() {
+        let (mut arbiter, mut stage, now) = stage();
+        assert!(stage.held[&1]);
+        stage.wanted.insert(2, true);
+        arbiter.decide(&mut stage, now);
+        assert!(stage.held[&2] && !stage.held[&1]);
+        assert_eq!(stage.lease[&2], lease::ALONE);
+        assert_eq!(arbiter.next(), None, "nobody waits");
+    }
+
+    #[test]
+    fn the_slot_moves_on_and_the_core_with_it() {
+        let (mut arbiter, mut stage, mut now) = stage();
+        stage.wanted.insert(1, true);
+        arbiter.decide(&mut stage, now + SLOT);
+        stage.wanted.insert(2, true);
+        arbiter.decide(&mut stage, now + SLOT);
+        assert_eq!((stage.held[&1], stage.lease[&1]), (true, lease::CONTESTED), "in its slot, told that another waits");
+        now = arbiter.next().expect("the end of the slot");
+        arbiter.decide(&mut stage, now);
+        assert_eq!(stage.lease[&1], lease::REVOKED);
+        assert!(stage.held[&1] && !stage.held[&2]);
+        // Its rank reaches a scheduling point, and rings.
+        stage.held.insert(1, false);
+        arbiter.decide(&mut stage, now + Duration::from_millis(1));
+        assert!(stage.held[&2]);
+        assert_eq!(stage.lease[&2], lease::CONTESTED);
+    }
+
+    #[test]
+    fn one_that_computes_is_taken_after_the_grace_and_one_that_cannot_be_is_passed_over() {
+        for takeable in [true, false] {
+            let (mut arbiter, mut stage, now) = stage();
+            stage.takeable = takeable;
+            stage.wanted = [(1, true), (2, true)].into();
+            let mut at = now;
+            while !stage.held[&2] {
+                at = arbiter.next().unwrap_or(at + SLOT).max(at);
+                arbiter.decide(&mut stage, at);
+                assert!(at < now + Duration::from_secs(2), "job 2 never gets the core");
+            }
+            assert!(stage.taken.contains(&1));
+            assert_eq!(at >= now + PATIENCE, !takeable);
+        }
+    }
+
+    #[test]
+    fn the_last_job_gets_the_core_back() {
+        let (mut arbiter, mut stage, now) = stage();
+        stage.wanted = [(1, true), (2, true)].into();
+        arbiter.decide(&mut stage, now);
+        stage.held.insert(1, false);
+        arbiter.retake([(2, &[0][..])].into_iter(), &mut stage, now);
+        assert!(stage.held[&2]);
+        assert_eq!((stage.lease[&2], arbiter.next()), (lease::ALONE, None));
+        assert!(arbiter.shared.is_empty());
+    }
+}
