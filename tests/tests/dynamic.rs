@@ -42,6 +42,18 @@ fn failed_spawns_leave_the_parent_alive() {
     }
 }
 
+/// With more ranks than in the conformance suite, where Open MPI 4 hangs; the program checks itself.
+#[test]
+fn groups_meet_at_ports() {
+    for (mpi, ranks) in [(Mpi::Openmpi, "3"), (Mpi::Mpich, "5"), (Mpi::Standard, "4")] {
+        let turn = Turn::take();
+        let binary = program("spawn_ports.c", mpi);
+        drop(turn);
+        let outcome = Vmpirun::new("ports").args(["-n", ranks]).arg(binary).run();
+        assert!(outcome.code == 0 && outcome.stdout.contains("all checks hold"), "{mpi:?}: {outcome:?}");
+    }
+}
+
 fn killed(state: &str, victim: usize, words: &[&str]) {
     let mut job = deaths(state).start();
     let pids = settled(&mut job, ALL);
