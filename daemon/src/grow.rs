@@ -13,28 +13,26 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use vmpi_shared::control::{NewRank, Reply, Stdio};
 use vmpi_shared::dynamic::{Answer, Parent, Ranks, SpawnApp, Why, World};
+use vmpi_shared::job::JobConfig;
 
 use crate::debug;
 use crate::job::{Job, Phase, Rank};
 use crate::limits;
 use crate::spawn::{Start, Streams, limit_of};
 
-/// Ranks that a job may have besides those that it starts with, at the least.
-const HEADROOM: u32 = 128;
-/// The sets of ranks in the node segment come in words of this many: more room costs nothing up to there.
-const WORD_RANKS: u32 = 512;
+/// Ranks that a job may have besides those that it starts with.
+const HEADROOM: u32 = 256;
 /// Most ranks of a node segment.
 const MOST: u32 = 1 << 24;
-/// Address space that a rank needs in the segments, as a bound.
-const RANK_ADDRESS_BYTES: u64 = 64 << 20;
 /// Pairs of descriptors in one message to the launcher.
 const PAIRS: usize = 100;
 
 /// Ranks that a job's segments get room for. A launcher with a limit on its address space (`ulimit -v`) gets room for fewer.
 pub fn capacity(ranks: u32, launcher: i32) -> u32 {
-    let wanted = ranks.saturating_add(HEADROOM).next_multiple_of(WORD_RANKS);
+    let wanted = ranks.saturating_add(HEADROOM);
     let limit = limit_of(launcher, libc::RLIMIT_AS as _).map_or(libc::RLIM_INFINITY, |limit| limit.rlim_cur);
-    let bearable = if limit == libc::RLIM_INFINITY { MOST } else { (limit / 4 / RANK_ADDRESS_BYTES) as u32 };
+    let bearable =
+        if limit == libc::RLIM_INFINITY { MOST } else { (limit / 4 / JobConfig::for_ranks(ranks).rank_bytes()) as u32 };
     wanted.min(bearable).min(MOST).max(ranks)
 }
 
@@ -362,9 +360,8 @@ mod tests {
     #[test]
     fn there_is_room_for_more_ranks_than_start() {
         let me = std::process::id() as i32;
-        assert_eq!(capacity(1, me), 512);
-        assert_eq!(capacity(384, me), 512);
-        assert_eq!(capacity(385, me), 1024);
+        assert_eq!(capacity(1, me), 257);
+        assert_eq!(capacity(1000, me), 1256);
         assert_eq!(capacity(MOST, me), MOST);
     }
 }

@@ -211,8 +211,12 @@ impl Job {
         node.set_bell(Bell::new().map_err(SubmitError::Bell)?);
         let eager_limit_bytes = place.calibration.eager_limit_bytes.clamp(EAGER_MIN_BYTES, EAGER_MAX_BYTES) as u32;
         let refused = spec.apps.iter().any(|app| app.env.iter().any(|(n, v)| n == env::SINGLE_COPY && v == "0"));
-        let config =
-            JobConfig { ranks: capacity, eager_limit_bytes, single_copy: u32::from(!refused), ..JobConfig::default() };
+        let config = JobConfig {
+            eager_limit_bytes,
+            single_copy: u32::from(!refused),
+            ranks: capacity,
+            ..JobConfig::for_ranks(spec.ranks)
+        };
         let segment = JobSegment::create(&config)?;
         segment.begin_with(spec.ranks);
         let key = random_key().map_err(SubmitError::Random)?;

@@ -151,7 +151,7 @@ fn keep(daemon: Pid, signals: &SigSet, dir: &Path, start: Start) -> ! {
             if let Ok(_lock) = RuntimeDir::open(dir) {
                 runtime_dir::remove_leftovers(dir);
                 if start == Start::ByLauncher {
-                    runtime_dir::remove_if_empty(dir);
+                    runtime_dir::remove_private(dir);
                 }
             }
             log::line(&format!(

@@ -1,7 +1,7 @@
 //! vmpid, the daemon of one user on one node: spawns ranks, watches them, reaps them.
 //!
 //! Reading order: `main` (arguments) -> `keeper` (who cleans up after the daemon) -> `runtime_dir`, `status_page` (how it is
-//! found) -> `daemon` (the event loop) -> `connection`, `control` (who asks what) -> `job` (one job's life), `integrity` -> `limits`,
+//! found), `sweep` -> `daemon` (the event loop) -> `connection`, `control` (who asks what) -> `job` (one job's life), `integrity` -> `limits`,
 //! `spawn`, `reap` -> `grow`, `ports`, `dynamic` (what ranks ask for: spawn, accept, connect) -> `watchdog` (cores that must go on).
 //! One thread; nothing blocks but epoll.
 //!
@@ -24,6 +24,7 @@ mod reap;
 mod runtime_dir;
 mod spawn;
 mod status_page;
+mod sweep;
 mod watchdog;
 
 use std::path::PathBuf;
@@ -66,9 +67,10 @@ fn main() {
     let code = match daemon::Daemon::start(&options) {
         Ok(daemon) => {
             readiness.tell();
+            sweep::sweep(&options.runtime_dir);
             let code = daemon.run();
             if options.one_job {
-                runtime_dir::remove_if_empty(&options.runtime_dir);
+                runtime_dir::remove_private(&options.runtime_dir);
             }
             code
         }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nix::fcntl::{Flock, FlockArg};
-use vmpi_shared::control::{self, Connection, Reply, Request, SOCKET_NAME, STATUS_FLINK_NAME};
+use vmpi_shared::control::{self, Connection, LAUNCHER_LOCK_NAME, Reply, Request, SOCKET_NAME, STATUS_FLINK_NAME};
 
 /// Longest path that fits in a Unix socket address.
 const MAX_SOCKET_PATH_BYTES: usize = 107;
@@ -53,6 +53,17 @@ impl RuntimeDir {
     /// # Errors
     /// A directory of somebody else or open to others, or one that a live daemon serves.
     pub fn open(path: &Path) -> Result<RuntimeDir, RuntimeDirError> {
+        // A sweeper may remove it between our look and our lock.
+        for _ in 0..3 {
+            if let Some(dir) = RuntimeDir::try_open(path)? {
+                return Ok(dir);
+            }
+        }
+        Err(RuntimeDirError::Busy { path: path.to_owned() })
+    }
+
+    /// `None`: it was removed before it was locked.
+    fn try_open(path: &Path) -> Result<Option<RuntimeDir>, RuntimeDirError> {
         let io_error = |source| RuntimeDirError::Io { path: path.to_owned(), source };
         if path.join(SOCKET_NAME).as_os_str().len() > MAX_SOCKET_PATH_BYTES {
             return Err(RuntimeDirError::TooLong { path: path.join(SOCKET_NAME) });
@@ -72,8 +83,15 @@ impl RuntimeDir {
         if meta.mode() & 0o077 != 0 {
             return Err(RuntimeDirError::WrongMode { path: path.to_owned(), mode: meta.mode() & 0o7777 });
         }
-        let path = fs::canonicalize(path).map_err(io_error)?;
-        let dir = File::open(&path).map_err(io_error)?;
+        let path = match fs::canonicalize(path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            path => path.map_err(io_error)?,
+        };
+        let dir = match File::open(&path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            dir => dir.map_err(io_error)?,
+        };
+        let opened = dir.metadata().map_err(io_error)?;
         let lock = match Flock::lock(dir, FlockArg::LockExclusiveNonblock) {
             Ok(lock) => lock,
             Err(_) => {
@@ -83,7 +101,7 @@ impl RuntimeDir {
                 });
             }
         };
-        Ok(RuntimeDir { path, _lock: lock })
+        Ok(is_still_named(&opened, &path).then_some(RuntimeDir { path, _lock: lock }))
     }
 
     pub fn socket(&self) -> PathBuf {
@@ -131,16 +149,29 @@ impl Drop for RuntimeDir {
     }
 }
 
-/// Remove a one-job daemon's directory, which its launcher made for it alone and may have died without removing. Never
-/// one that still holds something.
+/// Is the file that was opened still the one of this name?
+pub fn is_still_named(opened: &fs::Metadata, path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|now| (now.dev(), now.ino()) == (opened.dev(), opened.ino()))
+}
+
+/// Remove a one-job daemon's directory, which its launcher made for it alone and may have died without removing.
+pub fn remove_private(dir: &Path) {
+    let _ = fs::remove_file(dir.join(LAUNCHER_LOCK_NAME));
+    remove_if_empty(dir);
+}
+
+/// Remove a directory, but never one that still holds something.
 pub fn remove_if_empty(dir: &Path) {
     let _ = fs::remove_dir(dir);
 }
 
-/// Remove what a daemon that died in `dir` left: its socket, its status page and the page's flink.
+/// Remove what a daemon that died in `dir` left: its socket, its status page and the page's flink, its launcher's lock.
 pub fn remove_leftovers(dir: &Path) {
     crate::status_page::unlink_stale(&dir.join(STATUS_FLINK_NAME));
     let _ = fs::remove_file(dir.join(SOCKET_NAME));
+    if crate::sweep::is_unlocked(&dir.join(LAUNCHER_LOCK_NAME)) {
+        let _ = fs::remove_file(dir.join(LAUNCHER_LOCK_NAME));
+    }
 }
 
 /// Where the daemon lives unless told: $VMPI_RUNTIME_DIR, else $XDG_RUNTIME_DIR/vmpi, else /tmp/vmpi-UID.

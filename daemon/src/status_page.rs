@@ -3,15 +3,18 @@
 //! The flink `status` in the runtime directory holds the name of a POSIX shared memory object (crate shared_memory).
 //! Layout, little-endian: magic u64, layout version u32, daemon pid i32, jobs u32, zero u32, start time u64 (Unix
 //! seconds), number of jobs ever started u64, vmpi version as NUL-padded ASCII in 24 bytes. The file's name outlives a killed daemon; its keeper,
-//! or the next daemon in the same directory, unlinks it (measured: shared_memory has no other way).
+//! or the next daemon, unlinks it (measured: shared_memory has no other way).
 #![allow(unsafe_code)]
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use nix::fcntl::{Flock, FlockArg};
 use shared_memory::{Shmem, ShmemConf, ShmemError};
+
+use crate::runtime_dir::is_still_named;
 
 /// "VMPISTAT" in ASCII.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"VMPISTAT");
@@ -43,6 +46,10 @@ const _: () = assert!(size_of::<Layout>() == 64);
 pub enum StatusPageError {
     #[error("/dev/shm is full or missing")]
     Full,
+    #[error("other daemons remove it again and again")]
+    Swept,
+    #[error("cannot lock it: {0}")]
+    Lock(std::io::Error),
     #[error(transparent)]
     Shmem(#[from] ShmemError),
 }
@@ -50,6 +57,8 @@ pub enum StatusPageError {
 /// The daemon's end of the page; dropping it removes page and flink.
 pub struct StatusPage {
     memory: Shmem,
+    /// Tells sweepers that the owner lives (`sweep`).
+    _lock: Flock<File>,
 }
 
 impl StatusPage {
@@ -63,10 +72,19 @@ impl StatusPage {
         if room < 16 {
             return Err(StatusPageError::Full);
         }
-        let nonce = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
-        let name = format!("{OS_ID_PREFIX}{}-{}-{nonce:x}", nix::unistd::geteuid(), std::process::id());
-        let memory = ShmemConf::new().os_id(name).size(4096).flink(flink).force_create_flink().create()?;
-        let page = StatusPage { memory };
+        // A sweeper may find the page before it is locked, and remove it: then another one is made.
+        let (mut made, mut nonce) = (None, 0);
+        for _ in 0..3 {
+            nonce = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
+            let name = format!("{}{}-{nonce:x}", name_prefix(nix::unistd::geteuid().as_raw()), std::process::id());
+            let memory =
+                ShmemConf::new().os_id(format!("/{name}")).size(4096).flink(flink).force_create_flink().create()?;
+            made = lock(&Path::new("/dev/shm").join(name))?.map(|lock| StatusPage { memory, _lock: lock });
+            if made.is_some() {
+                break;
+            }
+        }
+        let page = made.ok_or(StatusPageError::Swept)?;
         let version = env!("CARGO_PKG_VERSION").as_bytes();
         let length = version.len().min(23);
         let at = page.memory.as_ptr().cast::<Layout>();
@@ -91,6 +109,28 @@ impl StatusPage {
         // and every bit pattern of them is valid.
         unsafe { &*self.memory.as_ptr().cast::<Layout>() }
     }
+}
+
+/// Lock a page; `None`: it has been removed meanwhile.
+fn lock(path: &Path) -> Result<Option<Flock<File>>, StatusPageError> {
+    let file = match File::open(path) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        file => file.map_err(StatusPageError::Lock)?,
+    };
+    let opened = file.metadata().map_err(StatusPageError::Lock)?;
+    // Sweepers hold it for a moment only.
+    let lock = Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, e)| StatusPageError::Lock(e.into()))?;
+    Ok(is_still_named(&opened, path).then_some(lock))
+}
+
+/// What the names of a user's pages in /dev/shm begin with; the daemon's pid follows.
+pub fn name_prefix(user: u32) -> String {
+    format!("{}{user}-", &OS_ID_PREFIX[1..])
+}
+
+/// The pid in a page's name.
+pub fn owner_in_name(name: &str) -> Option<i32> {
+    name.strip_prefix(&OS_ID_PREFIX[1..])?.split('-').nth(1)?.parse().ok()
 }
 
 /// Unlink the page that `flink` names, and the flink; a flink with a name that is not ours is only removed.

@@ -2,6 +2,7 @@
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use std::path::Path;
 use std::time::{Duration, Instant};
 use vmpi_tests::compile::{Mpi, program};
 use vmpi_tests::job::{Job, Vmpirun};
@@ -69,6 +70,33 @@ fn keeper_killed() {
     end(keeper, Signal::SIGKILL);
     let outcome = job.finish();
     assert!(outcome.code == 125 && !outcome.stderr.is_empty(), "{outcome:?}");
+}
+
+/// Launcher, keeper and daemon killed at once: nobody is left to clean up, so the next daemon does.
+#[test]
+fn what_all_left_the_next_daemon_sweeps() {
+    let mut job = deaths("all", &["recv"]).start();
+    let pids = settled(&mut job);
+    let (daemon, keeper) = job.daemon_pids();
+    let base = job.runtime_dir.clone();
+    let names = |dir: &Path, prefix: &str| -> Vec<String> {
+        let entries = std::fs::read_dir(dir).expect("it exists").flatten();
+        entries.filter_map(|e| e.file_name().into_string().ok()).filter(|name| name.starts_with(prefix)).collect()
+    };
+    let page = format!("vmpi-status-{}-{daemon}-", nix::unistd::geteuid());
+    assert_eq!((names(&base, "job-").len(), names(Path::new("/dev/shm"), &page).len()), (1, 1));
+    // The keeper and the launcher must not see the others die.
+    let watchers: Vec<i32> = keeper.into_iter().chain([job.pid()]).collect();
+    watchers.iter().for_each(|pid| end(*pid, Signal::SIGSTOP));
+    end(daemon, Signal::SIGKILL);
+    watchers.iter().for_each(|pid| end(*pid, Signal::SIGKILL));
+    assert!(eventually(Duration::from_secs(10), || pids.iter().all(|pid| describe(*pid).is_none())));
+    assert_eq!((names(&base, "job-").len(), names(Path::new("/dev/shm"), &page).len()), (1, 1), "they were left");
+    let next = Vmpirun::under(&base, "next").args(["-n", "2", "sh", "-c", "sleep 0.5"]).run();
+    assert_eq!(next.code, 0, "{next:?}");
+    assert!(names(Path::new("/dev/shm"), &page).is_empty());
+    assert!(!base.exists() || names(&base, "job-").is_empty());
+    assert_eq!(job.finish().code, 128 + 9);
 }
 
 macro_rules! in_every_state {

@@ -36,6 +36,8 @@ suite! {
     pressure_isend: Case { program: "pressure.c", ranks: &[2], args: &["isend"], ..Case::DEFAULT };
     pressure_many: Case { program: "pressure.c", ranks: &[6], args: &["many", "5000"], ..Case::DEFAULT };
     pressure_all: Case { program: "pressure.c", ranks: &[4], args: &["all", "1000"], ..Case::DEFAULT };
+    dup_fails: Case { program: "dup_fails.c", ranks: &[1, 3], ..Case::DEFAULT };
+    neighbors_same: Case { program: "neighbors_same.c", ranks: &[1, 2, 4], ..Case::DEFAULT };
     // Where the kernel refuses single copy: the same messages through the slab.
     no_single_copy_isend: Case { program: "pressure.c", ranks: &[2], args: &["isend"], env: PIECES, ..Case::DEFAULT };
     no_single_copy_all: Case { program: "pressure.c", ranks: &[4], args: &["all", "3000"], env: PIECES, ..Case::DEFAULT };

@@ -1,12 +1,13 @@
 //! Finding the user's vmpid, or starting one for this job alone.
 //!
 //! A private daemon lives in a directory `job-PID-...` of the runtime directory; the directory and the daemon end with
-//! the [`Daemon`] value. What a killed vmpirun left is swept by the next one.
+//! the [`Daemon`] value. What killed ones left is swept by the next daemon, which tells the living by their locks.
 #![allow(unsafe_code)]
 
 use crate::failure::Failure;
 use crate::status_page;
-use std::fs::{self, DirBuilder};
+use nix::fcntl::{Flock, FlockArg};
+use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::net::UnixStream;
@@ -14,7 +15,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use vmpi_shared::control::{self, Connection, PROTOCOL, Reply, Request, SOCKET_NAME, STATUS_FLINK_NAME};
+use vmpi_shared::control::{
+    self, Connection, LAUNCHER_LOCK_NAME, PRIVATE_PREFIX, PROTOCOL, Reply, Request, SOCKET_NAME, STATUS_FLINK_NAME,
+};
 
 /// This build's version; daemon and tools must agree.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -22,7 +25,6 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 const MAX_SOCKET_PATH_BYTES: usize = 107;
 /// A daemon must answer in this time.
 const PATIENCE: Duration = Duration::from_secs(10);
-const PRIVATE_PREFIX: &str = "job-";
 
 /// A connection that has said hello.
 pub struct Daemon {
@@ -37,6 +39,8 @@ pub struct Daemon {
 struct Private {
     dir: PathBuf,
     child: Option<Child>,
+    /// Tells sweepers that this process lives.
+    _lock: Option<Flock<File>>,
     /// The runtime directory, if this process made it.
     base: Option<PathBuf>,
 }
@@ -164,9 +168,8 @@ fn make_dir(base: &Path) -> Result<Private, Failure> {
         if !made {
             break;
         }
-        sweep(base);
         match DirBuilder::new().mode(0o700).create(base.join(&name)) {
-            Ok(()) => return Ok(Private { dir: base.join(name), child: None, base: Some(base.into()) }),
+            Ok(()) => return Ok(Private::new(base.join(name), Some(base.into()))),
             Err(e) => last = Some(e),
         }
     }
@@ -175,27 +178,13 @@ fn make_dir(base: &Path) -> Result<Private, Failure> {
         let first = last.map_or(String::new(), |e| format!(", nor one in {} ({e})", base.display()));
         Failure::own(format!("cannot make the runtime directory {}: {e}{first}", dir.display()))
     })?;
-    Ok(Private { dir, child: None, base: None })
+    Ok(Private::new(dir, None))
 }
 
 /// A directory of this user that nobody else can enter.
 fn owned(dir: &Path) -> bool {
     fs::symlink_metadata(dir)
         .is_ok_and(|meta| meta.is_dir() && meta.uid() == nix::unistd::geteuid().as_raw() && meta.mode() & 0o077 == 0)
-}
-
-/// Remove private directories whose vmpirun and whose daemon are dead.
-fn sweep(base: &Path) {
-    for entry in fs::read_dir(base).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let launcher =
-            name.to_str().and_then(|name| name.strip_prefix(PRIVATE_PREFIX)?.split('-').next()?.parse::<i32>().ok());
-        let Some(launcher) = launcher else { continue };
-        let dir = entry.path();
-        if !Path::new(&format!("/proc/{launcher}")).exists() && UnixStream::connect(dir.join(SOCKET_NAME)).is_err() {
-            remove_dir(&dir);
-        }
-    }
 }
 
 fn remove_dir(dir: &Path) {
@@ -215,6 +204,17 @@ impl Daemon {
             status_page::unlink_stale(&dir.join(STATUS_FLINK_NAME));
             let _ = fs::remove_file(&self.socket);
         }
+    }
+}
+
+impl Private {
+    /// The directory has just been made.
+    fn new(dir: PathBuf, base: Option<PathBuf>) -> Private {
+        // Without the lock (a full file system) sweepers ask whether this process lives.
+        let lock = File::create(dir.join(LAUNCHER_LOCK_NAME))
+            .ok()
+            .and_then(|file| Flock::lock(file, FlockArg::LockExclusiveNonblock).ok());
+        Private { dir, child: None, _lock: lock, base }
     }
 }
 
@@ -264,14 +264,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_private_directory_goes_with_its_owner_and_stale_ones_are_swept() {
+    fn a_private_directory_goes_with_its_owner() {
         let base = std::env::temp_dir().join(format!("vmpi-base-{}", std::process::id()));
         let private = make_dir(&base).unwrap();
-        let (dir, stale) = (private.dir.clone(), base.join("job-999999999-0"));
+        let dir = private.dir.clone();
         assert!(dir.starts_with(&base) && owned(&dir));
-        fs::create_dir(&stale).unwrap();
-        sweep(&base);
-        assert!(!stale.exists() && dir.exists());
+        let lock = File::open(dir.join(LAUNCHER_LOCK_NAME)).unwrap();
+        assert!(Flock::lock(lock, FlockArg::LockExclusiveNonblock).is_err(), "this process lives");
         drop(private);
         assert!(!dir.exists() && !base.exists());
     }

@@ -20,6 +20,10 @@ pub const MAX_FDS: usize = 250;
 pub const SOCKET_NAME: &str = "vmpid.sock";
 /// The status page's flink inside the runtime directory.
 pub const STATUS_FLINK_NAME: &str = "status";
+/// A private daemon's directory is called so, its launcher's pid behind.
+pub const PRIVATE_PREFIX: &str = "job-";
+/// The file in it on which the launcher holds a lock as long as it lives.
+pub const LAUNCHER_LOCK_NAME: &str = "launcher";
 
 /// Environment of a rank: where its daemon listens, who it is.
 pub mod env {

@@ -47,6 +47,18 @@ impl Default for JobConfig {
 }
 
 impl JobConfig {
+    /// The pools of a job of `ranks`: the fewer ranks, the larger, so that their part of the segment stays some 30 GB of addresses.
+    pub fn for_ranks(ranks: u32) -> JobConfig {
+        let most = (1 << 26) / ranks.max(1);
+        let slots = most.clamp(1 << 16, 1 << 20);
+        JobConfig { ranks, slots, unexpected: slots, ..JobConfig::default() }
+    }
+
+    /// Address space that each rank takes.
+    pub fn rank_bytes(&self) -> u64 {
+        Areas::of(self).stride
+    }
+
     /// Could a segment be made from this? Bounds that keep all sizes computed from it far from overflow.
     fn is_possible(&self) -> bool {
         const MOST: u32 = 1 << 24;

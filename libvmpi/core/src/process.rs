@@ -180,7 +180,7 @@ fn singleton() -> Result<(NodeSegment, JobSegment, u32, World)> {
     let failed = |e: vmpi_shared::mem::segment::SegmentError| Error::new(Class::NoMem, e.to_string());
     let node = NodeSegment::create(&config).map_err(failed)?;
     node.set_pid(0, std::process::id() as i32);
-    let job = JobSegment::create(&JobConfig { cells: 1, ..JobConfig::default() }).map_err(failed)?;
+    let job = JobSegment::create(&JobConfig { cells: 1, ..JobConfig::for_ranks(1) }).map_err(failed)?;
     let world = World { number: 1, ranks: std::iter::once(0).collect(), ..World::default() };
     Ok((node, job, 0, world))
 }

@@ -272,7 +272,25 @@ pub fn poll_missed() -> bool {
 
 /// Suspend until something has happened since `seen`. The caller has armed what it waits for and looks again afterwards.
 pub fn block(seen: u64, call: u32, peer: i32, tag: i32) {
-    lock::wait_outside(seen, || endpoint().suspend(call, peer, tag));
+    lock::wait_outside(seen, || {
+        if endpoint().is_stuck() {
+            drowned();
+        }
+        endpoint().suspend(call, peer, tag);
+    });
+}
+
+/// What would end the wait can only come behind a message for which there is no room.
+#[cold]
+fn drowned() -> ! {
+    let most = endpoint().job.config().unexpected;
+    crate::process::abort(
+        125,
+        &format!(
+            "this rank has {most} messages that no receive was posted for, which is the limit, and waits for another one: \
+             post receives earlier, or let senders wait (MPI_Ssend)"
+        ),
+    )
 }
 
 /// Suspend until all `slots` are over. They stay taken.

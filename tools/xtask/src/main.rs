@@ -45,6 +45,9 @@ enum Command {
         /// Leave out the suites of real processes.
         #[arg(long)]
         quick: bool,
+        /// Run the suites of real processes this often in place of everything: what hangs or fails once in a while.
+        #[arg(long, value_name = "TIMES", conflicts_with = "quick")]
+        repeat: Option<u32>,
         /// Run only tests whose name contains this.
         filter: Option<String>,
     },
@@ -73,7 +76,8 @@ fn main() -> ExitCode {
         Command::Setup => setup::setup(),
         Command::Build => build::build(),
         Command::Demo { steps } => demo::demo(steps),
-        Command::Test { quick, filter } => test::test(quick, filter.as_deref()),
+        Command::Test { repeat: Some(times), filter, .. } => test::repeat(times, filter.as_deref()),
+        Command::Test { quick, filter, .. } => test::test(quick, filter.as_deref()),
         Command::Bench { rounds, ranks } => bench::bench(rounds, &ranks),
         Command::Install { prefix } => install::install(&prefix),
         #[cfg(feature = "manual")]

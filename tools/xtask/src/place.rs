@@ -17,7 +17,7 @@ pub fn release() -> PathBuf {
     target().join("release")
 }
 
-/// Python packages from PyPI: peers and programs for tests, no part of the product.
+/// Packages from PyPI: peers and programs for tests, cargo's tools; no part of the product.
 pub fn venv() -> PathBuf {
     target().join("venv")
 }
@@ -25,9 +25,4 @@ pub fn venv() -> PathBuf {
 /// MPICH from PyPI alone: the oracle of the standard ABI.
 pub fn venv_mpich() -> PathBuf {
     target().join("venv-mpich")
-}
-
-/// Cargo's tools that the machine does not have.
-pub fn tools() -> PathBuf {
-    target().join("tools")
 }

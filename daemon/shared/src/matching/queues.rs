@@ -481,6 +481,11 @@ impl Queues<'_> {
         Some(index)
     }
 
+    /// Has the pool of unexpected messages no room for one more?
+    pub fn is_full(&self) -> bool {
+        self.head.unexpected_free == 0 && self.head.unexpected_used as usize >= self.unexpected.len()
+    }
+
     fn queue_unexpected(&mut self, envelope: &Envelope) -> bool {
         let index = match self.head.unexpected_free {
             0 => {

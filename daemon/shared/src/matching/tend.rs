@@ -98,7 +98,8 @@ impl Endpoint {
         let mine = self.job.inbox(self.me);
         node.rank(self.me).call.store(6, Ordering::Relaxed);
         node.rank(self.me).peer.store(to as i32, Ordering::Relaxed);
-        let over = || inbox.has_space() || mine.has_mail() || node.state(to) == RunState::Suspended;
+        let stuck = self.is_stuck();
+        let over = || inbox.has_space() || (!stuck && mine.has_mail()) || node.state(to) == RunState::Suspended;
         let slept = baton::suspend_tending(
             node,
             self.me,
@@ -143,8 +144,9 @@ impl Endpoint {
         descriptor.peer.store(what.1, Ordering::Relaxed);
         descriptor.tag.store(what.2, Ordering::Relaxed);
         let inbox = job.inbox(self.me);
+        let stuck = self.is_stuck();
         let spinner = spinner(node, job, self.me, &mut self.outgoing);
-        baton::suspend_tending(node, self.me, wait, operand, || over() || inbox.has_mail(), spinner);
+        baton::suspend_tending(node, self.me, wait, operand, || over() || (!stuck && inbox.has_mail()), spinner);
         self.flush();
     }
 
@@ -269,6 +271,12 @@ impl Endpoint {
     pub fn suspend(&mut self, call: u32, peer: i32, tag: i32) {
         self.sleep(Wait::Queues, 0, (call, peer, tag), || false);
         self.queues().head.waiting = 0;
+    }
+
+    /// Is there a message in the inbox for which this rank has no room? It can be taken only after a receive that takes one
+    /// of the unexpected ones, and so can all that came behind it.
+    pub fn is_stuck(&self) -> bool {
+        self.queues().is_full() && self.job.inbox(self.me).has_mail()
     }
 
     /// Prepare to wait for `missing` completions of requests flagged AWAITED.

@@ -1,6 +1,6 @@
 //! A memfd with magic, version, kind and layout hash first, sealed against resizing; mapping refuses a mismatch.
 
-use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, munmap};
 use std::ffi::c_void;
 use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -97,9 +97,9 @@ impl Segment {
             mmap(None, length, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_SHARED, &fd, 0)
                 .map_err(|errno| SegmentError::Map { bytes, errno })?
         };
-        // A core dump would read, and so allocate, all of the sparse file. Failure only makes core dumps larger.
-        // SAFETY: the range was just mapped.
-        let _ = unsafe { nix::sys::mman::madvise(base, bytes as usize, nix::sys::mman::MmapAdvise::MADV_DONTDUMP) };
+        // Mostly holes, which a core dump would walk through page by page. An old kernel may say no: no harm.
+        // SAFETY: the mapping that was just made.
+        let _ = unsafe { madvise(base, bytes as usize, MmapAdvise::MADV_DONTDUMP) };
         Ok(Segment { base: base.cast(), bytes: bytes as usize, fd })
     }
 

@@ -47,6 +47,7 @@ crate::entry_points! {
     active fn comm_dup = "MPI_Comm_dup"(comm: CComm<A>, newcomm: *mut CComm<A>) for on_comm::<A>(comm) => {
         let comm = get::<A>(comm)?;
         not_null(newcomm, "newcomm")?;
+        *newcomm = enc::<A, _>(Comm::NULL); // what a failing copy callback leaves
         *newcomm = enc::<A, _>(comm::dup(&comm)?);
     }
 
@@ -57,6 +58,7 @@ crate::entry_points! {
         let comm = get::<A>(comm)?;
         let hints = info::hints(dec::<A, _>(info))?;
         not_null(newcomm, "newcomm")?;
+        *newcomm = enc::<A, _>(Comm::NULL);
         *newcomm = enc::<A, _>(comm::dup_with_info(&comm, hints)?);
     }
 
@@ -67,6 +69,7 @@ crate::entry_points! {
         let comm = get::<A>(comm)?;
         not_null(newcomm, "newcomm")?;
         not_null(request, "request")?;
+        *newcomm = enc::<A, _>(Comm::NULL);
         let (handle, started) = comm::idup(&comm, comm.hints())?;
         *newcomm = enc::<A, _>(handle);
         *request = enc::<A, _>(started);
@@ -80,6 +83,7 @@ crate::entry_points! {
         let hints = info::hints(dec::<A, _>(info))?;
         not_null(newcomm, "newcomm")?;
         not_null(request, "request")?;
+        *newcomm = enc::<A, _>(Comm::NULL);
         let (handle, started) = comm::idup(&comm, hints)?;
         *newcomm = enc::<A, _>(handle);
         *request = enc::<A, _>(started);
