@@ -193,7 +193,7 @@ impl Daemon {
             return;
         }
         let entry = &job.ranks[rank as usize];
-        let world = job.worlds[entry.world].clone();
+        let world = job.world_of(rank);
         let reply = Reply::Attached {
             job: id,
             rank,

@@ -7,7 +7,7 @@
 //! left (`reap::sweep` finds the ones that left the process group). Only then `Finished` goes out. A job whose ranks all
 //! ended well goes the same way with no grace: what they left running in the background is killed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -78,7 +78,8 @@ pub enum AttachError {
     #[error("the key is not the one of job {job}")]
     WrongKey { job: u32 },
     #[error(
-        "rank {rank} of job {job} is process {pid} already; one rank is one MPI process, and a process can start MPI once"
+        "rank {rank} of job {job} is process {pid} already, which has not called MPI_Finalize and ended; one rank is one MPI process \
+         at a time, and a process can start MPI once"
     )]
     Taken { job: u32, rank: u32, pid: i32 },
     #[error("job {job} is ending")]
@@ -109,6 +110,17 @@ pub struct Attachment {
     pub pidfd: Option<OwnedFd>,
 }
 
+impl Attachment {
+    /// Has the process ended, though nobody has said so yet?
+    fn has_ended(&self) -> bool {
+        use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+        self.pidfd.as_ref().is_some_and(|pidfd| {
+            let mut fds = [PollFd::new(pidfd.as_fd(), PollFlags::POLLIN)];
+            poll(&mut fds, PollTimeout::ZERO).is_ok_and(|count| count > 0)
+        })
+    }
+}
+
 /// A rank as the daemon sees it.
 #[derive(Default)]
 pub struct Rank {
@@ -127,6 +139,8 @@ pub struct Rank {
     pub ended: Option<Ended>,
     pub attachment: Option<Attachment>,
     finalized: bool,
+    /// MPI programs that were this rank before, one after the other.
+    program_count: u32,
     /// `Reply::Ended` has been made.
     pub over: bool,
     died: bool,
@@ -158,6 +172,8 @@ pub struct Job {
     pub ranks: Vec<Rank>,
     /// All groups of ranks that were started together; the first is the launcher's.
     pub worlds: Vec<World>,
+    /// The worlds of second and later programs of scripts: by first world and how many programs came before.
+    again: BTreeMap<(usize, u32), World>,
     /// Numbers for ranks to come.
     pub room: Room,
     pub ports: Ports,
@@ -238,6 +254,7 @@ impl Job {
             phase: Phase::Collecting,
             ranks,
             worlds: vec![world],
+            again: BTreeMap::new(),
             room: Room::new(spec.ranks, capacity),
             ports: Ports::new(&place.name, id),
             watchdog: Watchdog::new(&spec),
@@ -346,12 +363,19 @@ impl Job {
         let Some(entry) = self.ranks.get_mut(rank as usize) else {
             return Err(AttachError::NoSuchRank { job: self.id, rank, ranks: self.ranks.len() as u32 });
         };
-        if let Some(attachment) = &entry.attachment {
-            return Err(AttachError::Taken { job: self.id, rank, pid: attachment.pid });
-        }
         if self.phase == Phase::Ending || entry.over || entry.abandoned {
             return Err(AttachError::Ending { job: self.id });
         }
+        if let Some(old) = &entry.attachment {
+            let finalized = entry.finalized || self.node.state(rank) == RunState::Finalized;
+            // The same process: it has called exec.
+            let left = !old.alive || old.pid == pid || old.has_ended();
+            let taken = AttachError::Taken { job: self.id, rank, pid: old.pid };
+            if !finalized || !left || !self.begin_again(rank) {
+                return Err(taken);
+            }
+        }
+        let entry = &mut self.ranks[rank as usize];
         let mut pidfd = None;
         if pid != entry.pid {
             pidfd = Some(reap::pidfd_open(pid).map_err(|source| AttachError::Unwatchable { pid, source })?);
@@ -362,6 +386,48 @@ impl Job {
         entry.attachment =
             Some(Attachment { pid, connection: Some(connection), face, alive: true, ended: None, pidfd });
         Ok(())
+    }
+
+    /// The MPI process of a rank is over, and another program of the same script starts MPI (`sh -c "./a; ./b"`): the rank is as new,
+    /// in a world of its own. False if its memory cannot be used again.
+    ///
+    /// All ranks of the old world have come to its MPI_Finalize, so nobody sends to this one there any more; whoever has not left that
+    /// barrier yet only looks at its cell and wakes this rank for nothing.
+    fn begin_again(&mut self, rank: u32) -> bool {
+        let entry = &mut self.ranks[rank as usize];
+        if let Some(old) = entry.attachment.take() {
+            self.live -= u32::from(old.alive && old.pid != entry.pid);
+        }
+        if !entry.died {
+            sched::rank_died(&self.node, rank);
+        }
+        (entry.died, entry.finalized) = (false, false);
+        entry.wrapper_deadline = None;
+        entry.program_count += 1;
+        let (world, count) = (entry.world, entry.program_count);
+        if self.segment.renew_rank(rank).is_err() {
+            return false;
+        }
+        self.node.renew(rank, self.placement[rank as usize]);
+        self.again.entry((world, count)).or_insert_with(|| {
+            let first = &self.worlds[world];
+            let context = self.segment.new_context();
+            World { context, parent: None, ..first.clone() }
+        });
+        // All have left the world before the last one.
+        if count > 2
+            && let Some(old) = self.again.remove(&(world, count - 2))
+        {
+            self.segment.reclaim_context(old.context);
+        }
+        true
+    }
+
+    /// The MPI_COMM_WORLD of the process that is `rank` now.
+    pub fn world_of(&self, rank: u32) -> World {
+        let entry = &self.ranks[rank as usize];
+        let again = self.again.get(&(entry.world, entry.program_count));
+        again.unwrap_or(&self.worlds[entry.world]).clone()
     }
 
     /// MPI_UNIVERSE_SIZE: the ranks that the job's cores hold with V ranks each, spare cores included; not fewer than started.

@@ -41,12 +41,16 @@ impl Case {
     };
 
     /// The real MPI's answer. MPICH spins without yielding, and takes minutes with more ranks than cores: then the same source
-    /// built with Open MPI is asked (the programs print the same under both); so it is where the oracle of the standard ABI
-    /// has no Fortran.
+    /// built with Open MPI is asked (the programs print the same under both). The oracle of the standard ABI has no
+    /// Fortran, so that of MPICH is asked.
     fn oracle(&self, mpi: Mpi, ranks: u32, cwd: &std::path::Path) -> oracle::Answer {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
         let foreign = mpi == Mpi::Standard && !self.program.ends_with(".c");
-        let judge = if ranks > cores || foreign { Mpi::Openmpi } else { mpi };
+        let judge = match mpi {
+            _ if ranks > cores => Mpi::Openmpi,
+            Mpi::Standard if foreign => Mpi::Mpich,
+            mpi => mpi,
+        };
         oracle::ask(judge, &program(self.program, judge), ranks, self.args, self.env, cwd)
     }
 

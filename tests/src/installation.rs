@@ -4,6 +4,7 @@ use crate::place::{bin_dir, room, top};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::OnceLock;
 
 /// The installation's prefix, laid out as `cargo xtask install` does. Call it in one's turn only.
@@ -23,8 +24,22 @@ pub fn prefix() -> &'static Path {
         for name in ["libmpi_abi.so.1", "libmpi_abi.so", "libmpifort_abi.so"] {
             link(&face, &libraries.join(name));
         }
+        modules(&prefix);
         prefix
     })
+}
+
+/// The Fortran modules, made by the wrapper if it or mpi.h has changed since.
+fn modules(prefix: &Path) {
+    let changed = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).ok();
+    let made = changed(&prefix.join("lib/vmpi/fortran/mpi_f08.mod"));
+    let wrapper = bin_dir().join("vmpifort");
+    if made > changed(&wrapper) && made > changed(&top().join("libvmpi/include/mpi.h")) {
+        return;
+    }
+    let mut make = Command::new(prefix.join("bin/vmpifort"));
+    let output = make.arg("-modules").arg(prefix.join("lib/vmpi/fortran")).output().expect("it was just copied");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 fn link(from: &Path, to: &Path) {

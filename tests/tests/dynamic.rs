@@ -121,6 +121,31 @@ fn a_spawned_rank_that_fails_is_named() {
     }
 }
 
+/// A script that runs one MPI program after the other: each is an MPI job of its own (the real MPIs fail at the second).
+#[test]
+fn programs_one_after_the_other() {
+    for mpi in [Mpi::Openmpi, Mpi::Mpich] {
+        let turn = Turn::take();
+        let binary = program("coll.c", mpi);
+        drop(turn);
+        let run = |script: &str| {
+            let run = Vmpirun::new("again").args(["-n", "3", "sh", "-c", script]).arg(&binary);
+            let outcome = run.run();
+            assert_eq!(outcome.code, 0, "{outcome:?}");
+            outcome.stdout
+        };
+        let once = run(r#""$0""#);
+        let thrice = run(r#""$0" && "$0" && exec "$0""#);
+        assert!(once.lines().count() > 0);
+        let sorted = |text: &str| {
+            let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            lines.sort();
+            lines
+        };
+        assert_eq!(sorted(&thrice), sorted(&once.repeat(3)));
+    }
+}
+
 /// The job is over when all of its processes are; what they write arrives, with labels that tell worlds apart.
 #[test]
 fn children_outlive_their_parents() {

@@ -1,4 +1,4 @@
-//! Is mpi.h what the library exports? Is it what the standard's own header says?
+//! Are mpi.h, and the Fortran modules made from it, what the library exports? Is it what the standard's own header says?
 //!
 //! The library's table of functions is read as text (the rows of `c_table_*!`); the reference is the mpi_abi.h of MPICH 5.
 
@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use vmpi_tests::place::{bin_dir, room, top, venv_mpich};
+use vmpi_tests::installation::prefix;
+use vmpi_tests::place::{Turn, bin_dir, room, top, venv_mpich};
 
 /// A header's text without comments and preprocessor lines.
 fn code(path: &Path) -> String {
@@ -87,6 +88,35 @@ fn every_function_of_the_standards_header_is_declared_the_same() {
         source.push_str(&format!("{declaration};\n"));
     }
     compile("redeclared.c", &source, &["-c"], "redeclared.o").unwrap_or_else(|e| panic!("prototypes differ:\n{e}"));
+}
+
+/// The external names that a Fortran module's interfaces and variables refer to.
+fn fortran_names(module: &Path) -> BTreeSet<String> {
+    let text = fs::read_to_string(module).unwrap_or_else(|e| panic!("{}: {e}", module.display()));
+    let mut names = BTreeSet::new();
+    let mut inside_abstract = false;
+    for line in text.lines().map(str::trim) {
+        inside_abstract = line == "abstract interface" || inside_abstract && line != "end interface";
+        if let Some((_, bound)) = line.split_once("bind(C, name=\"") {
+            names.insert(bound.split_once('"').expect("a closed string").0.to_owned());
+        } else if let Some(rest) = line.strip_prefix("subroutine ").filter(|_| !inside_abstract) {
+            names.insert(format!("{}_", rest.split_once('(').expect("arguments").0.to_lowercase()));
+        }
+    }
+    names
+}
+
+#[test]
+fn every_procedure_of_the_fortran_modules_is_exported() {
+    let _turn = Turn::take();
+    let modules = prefix().join("lib/vmpi/fortran");
+    let symbols = exported();
+    for module in ["mpi.f90", "mpi_f08.f90"] {
+        let names = fortran_names(&modules.join(module));
+        assert!(names.len() > 700, "{module}: {} names found", names.len());
+        let missing: Vec<&String> = names.iter().filter(|name| !symbols.contains(*name)).collect();
+        assert!(missing.is_empty(), "{module} names what the library does not export: {missing:?}");
+    }
 }
 
 /// A program that prints each constant's value, and the sizes of types.

@@ -123,6 +123,18 @@ fn mpich_objects() {
     check_objects("vmpi-mpich", include_str!("../data/mpich-objects.tsv"));
 }
 
+/// What MPICH's mpi_f08 module calls, as libmpichfort.so.12 exports it; the same in the standard's face, for vmpi's own module.
+#[test]
+fn mpi_f08_of_mpich() {
+    for package in ["vmpi-mpich", "vmpi-standard"] {
+        let library = library(package);
+        let symbols = exported(&library);
+        let missing: Vec<&str> =
+            include_str!("../data/mpich-f08.txt").lines().filter(|name| !symbols.contains_key(*name)).collect();
+        assert!(missing.is_empty(), "{} does not export {}", library.display(), missing.join(" "));
+    }
+}
+
 #[test]
 fn mpich_soname() {
     check_soname("vmpi-mpich", "libmpich.so.12");

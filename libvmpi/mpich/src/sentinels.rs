@@ -19,14 +19,6 @@ const IN_PLACE: usize = usize::MAX;
 /// `MPI_STATUS_IGNORE` and `MPI_STATUSES_IGNORE` in C.
 const STATUS_IGNORE: usize = 1;
 
-macro_rules! storage {
-    ($($(#[$doc:meta])* $name:ident: $ty:ty = $value:expr;)*) => {$(
-        $(#[$doc])*
-        #[unsafe(no_mangle)]
-        pub static mut $name: $ty = $value;
-    )*};
-}
-
 macro_rules! addresses {
     ($($(#[$doc:meta])* $name:ident = $address:expr;)*) => {$(
         $(#[$doc])*
@@ -35,23 +27,10 @@ macro_rules! addresses {
     )*};
 }
 
-const NO_STATUS: Status = Status { count_lo: 0, count_hi_and_cancelled: 0, MPI_SOURCE: 0, MPI_TAG: 0, MPI_ERROR: 0 };
-
 /// What the exported pointers point to.
 static UNWEIGHTED: c_int = 0;
 static WEIGHTS_EMPTY: c_int = 0;
 static PVAR_ALL_HANDLES: c_int = 0;
-
-storage! {
-    /// mpi_f08's MPI_BOTTOM: its address counts.
-    MPIR_F08_MPI_BOTTOM: c_int = 0;
-    /// mpi_f08's MPI_IN_PLACE: its address counts.
-    MPIR_F08_MPI_IN_PLACE: c_int = 0;
-    /// mpi_f08's MPI_STATUS_IGNORE: its address counts.
-    MPIR_F08_MPI_STATUS_IGNORE_OBJ: Status = NO_STATUS;
-    /// mpi_f08's MPI_STATUSES_IGNORE: its address counts.
-    MPIR_F08_MPI_STATUSES_IGNORE_OBJ: Status = NO_STATUS;
-}
 
 addresses! {
     /// `MPI_UNWEIGHTED`.
@@ -69,18 +48,17 @@ addresses! {
     /// What Fortran's MPI_STATUSES_IGNORE is to C.
     MPI_F_STATUSES_IGNORE = &raw const commons::mpipriv2_;
     /// What mpi_f08's MPI_STATUS_IGNORE is to C.
-    MPI_F08_STATUS_IGNORE = &raw const MPIR_F08_MPI_STATUS_IGNORE_OBJ;
+    MPI_F08_STATUS_IGNORE = &raw const commons::MPIR_F08_MPI_STATUS_IGNORE_OBJ;
     /// What mpi_f08's MPI_STATUSES_IGNORE is to C.
-    MPI_F08_STATUSES_IGNORE = &raw const MPIR_F08_MPI_STATUSES_IGNORE_OBJ;
+    MPI_F08_STATUSES_IGNORE = &raw const commons::MPIR_F08_MPI_STATUSES_IGNORE_OBJ;
 }
 
 /// A buffer argument in the core's terms.
 #[inline]
 pub fn buffer(buf: *const c_void) -> *const c_void {
-    if buf as usize == IN_PLACE || commons::is_in_place(buf) || std::ptr::addr_eq(buf, &raw const MPIR_F08_MPI_IN_PLACE)
-    {
+    if buf as usize == IN_PLACE || commons::is_in_place(buf) {
         consts::IN_PLACE as *const c_void
-    } else if commons::is_bottom(buf) || std::ptr::addr_eq(buf, &raw const MPIR_F08_MPI_BOTTOM) {
+    } else if commons::is_bottom(buf) {
         consts::BOTTOM as *const c_void
     } else {
         buf
@@ -101,9 +79,5 @@ pub fn weights(weights: *const c_int) -> Weights {
 /// Is it one of the addresses that mean that no status is wanted (or null, where MPICH would crash)?
 #[inline]
 pub fn status_ignored(status: *const Status) -> bool {
-    status as usize <= STATUS_IGNORE
-        || commons::is_status_ignore(status)
-        || commons::is_statuses_ignore(status)
-        || std::ptr::addr_eq(status, &raw const MPIR_F08_MPI_STATUS_IGNORE_OBJ)
-        || std::ptr::addr_eq(status, &raw const MPIR_F08_MPI_STATUSES_IGNORE_OBJ)
+    status as usize <= STATUS_IGNORE || commons::is_status_ignore(status) || commons::is_statuses_ignore(status)
 }

@@ -3,8 +3,8 @@
 //! The core speaks this ABI's numbers, so nothing is translated here. Reading order: `handles`, `status`, `abi` (with the
 //! addresses that have a meaning), `tables` (the generic functions as exported symbols), `unsupported`.
 //!
-//! The standard says nothing of Fortran symbols. Ours are those of MPICH's libmpifort_abi.so.1 (its manglings, common blocks
-//! and mpi_f08 procedures), so that programs built with that library run, and vmpi's own modules call them too.
+//! The standard says nothing of Fortran symbols. Ours are MPICH's (its manglings, common blocks and mpi_f08 procedures); vmpi's
+//! own mpif.h and modules name them.
 
 // The exported names are MPI's.
 #![allow(non_snake_case, non_upper_case_globals)]

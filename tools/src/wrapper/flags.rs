@@ -18,6 +18,8 @@ pub struct Flags {
 pub enum Answer {
     Print(String),
     Run(Vec<String>),
+    /// Write and compile the Fortran modules to this directory.
+    Modules(String),
 }
 
 impl Flags {
@@ -51,6 +53,11 @@ const NO_LINK: [&str; 6] = ["-c", "-S", "-E", "-M", "-MM", "-fsyntax-only"];
 
 /// What `args` ask for.
 pub fn answer(flags: &Flags, args: &[String]) -> Answer {
+    if let (Language::Fortran, [option, dir]) = (flags.language, args)
+        && option == "-modules"
+    {
+        return Answer::Modules(dir.clone());
+    }
     let mut flags = flags.clone();
     let mut show = None;
     let mut rest = Vec::new();
@@ -120,6 +127,7 @@ mod tests {
         match answer(&flags(language), &args) {
             Answer::Print(text) => text,
             Answer::Run(words) => format!("run {}", words.join(" ")),
+            Answer::Modules(dir) => format!("modules {dir}"),
         }
     }
 
@@ -147,6 +155,7 @@ mod tests {
         assert_eq!(c("-showme:libs"), "mpi_abi");
         assert_eq!(asked(Language::Fortran, "-showme:incdirs"), "/p/include /p/mod");
         assert_eq!(asked(Language::Fortran, "-showme:libs"), "mpifort_abi mpi_abi");
+        assert_eq!(asked(Language::Fortran, "-modules /m"), "modules /m");
         assert!(asked(Language::Cxx, "-showme:help").contains("-cxx="));
     }
 }

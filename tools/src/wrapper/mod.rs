@@ -5,6 +5,7 @@
 
 mod flags;
 mod layout;
+mod modules;
 
 pub use flags::{Answer, Flags, answer};
 pub use layout::Layout;
@@ -72,6 +73,7 @@ fn run(language: Language, args: &[String]) -> Result<(), Failure> {
             println!("{text}");
             Ok(())
         }
+        Answer::Modules(dir) => modules::make(std::path::Path::new(&dir), &flags.compiler),
         Answer::Run(command) => {
             let (program, rest) = command.split_first().ok_or_else(|| Failure::own("no compiler is named"))?;
             let why = Command::new(program).args(rest).exec();

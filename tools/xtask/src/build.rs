@@ -6,7 +6,7 @@
 
 use crate::Result;
 use crate::place::{release, top};
-use crate::shell::{cargo, command, copy, create_dir, link, output, run};
+use crate::shell::{cargo, command, copy, create_dir, link, output, run, which};
 use std::path::Path;
 
 /// A face: the directory, cargo's file, the soname of the whole, the sonames of the thin ones, and under which names the
@@ -61,7 +61,19 @@ pub fn build() -> Result<()> {
     let include = release().join("vmpi/include");
     create_dir(&include)?;
     HEADERS.iter().try_for_each(|name| copy(&top().join("libvmpi/include").join(name), &include.join(name)))?;
-    FAMILIES.iter().try_for_each(|family| lay_out(family, &release().join("vmpi").join(family.directory)))
+    FAMILIES.iter().try_for_each(|family| lay_out(family, &release().join("vmpi").join(family.directory)))?;
+    fortran_modules()
+}
+
+/// mpif.h and the modules, in the form of this machine's gfortran.
+fn fortran_modules() -> Result<()> {
+    if which("gfortran").is_none() {
+        eprintln!(
+            "there is no gfortran: vmpifort gets no modules (`vmpifort -modules DIR` makes them with any gfortran)"
+        );
+        return Ok(());
+    }
+    run(command(release().join("vmpifort")).arg("-modules").arg(release().join("vmpi/fortran")))
 }
 
 fn lay_out(family: &Family, dir: &Path) -> Result<()> {

@@ -38,6 +38,14 @@ pub fn install(prefix: &Path) -> Result<()> {
     for name in HEADERS {
         copy(&release().join("vmpi/include").join(name), &include.join(name))?;
     }
+    let modules = release().join("vmpi/fortran");
+    if modules.is_dir() {
+        let installed = prefix.join("lib/vmpi/fortran");
+        create_dir(&installed)?;
+        for name in ["mpif.h", "mpi.f90", "mpi.mod", "mpi_f08.f90", "mpi_f08.mod"] {
+            copy(&modules.join(name), &installed.join(name))?;
+        }
+    }
     // The names that scripts and CMake expect, in a directory of their own: on PATH only by the user's choice.
     let names = prefix.join("lib/vmpi/bin");
     create_dir(&names)?;

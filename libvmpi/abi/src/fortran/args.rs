@@ -7,7 +7,7 @@ use crate::abi::{Abi, C, Codec};
 use std::ffi::{c_char, c_int, c_void};
 use std::marker::PhantomData;
 use vmpi_core::consts;
-use vmpi_core::handle::Handle;
+use vmpi_core::handle::{Handle, Request};
 
 /// A kind of argument in face `A`.
 pub trait Arg<A: Abi> {
@@ -30,6 +30,18 @@ pub trait Arg<A: Abi> {
     /// The argument that `take` read must still be valid.
     unsafe fn give(held: Self::Held, code: c_int) {
         let _ = (held, code);
+    }
+
+    /// Is it a copy that lives only as long as the call?
+    #[inline]
+    fn is_copy(_held: &Self::Held) -> bool {
+        false
+    }
+
+    /// Does the call start something that goes on after it?
+    #[inline]
+    fn starts() -> bool {
+        false
     }
 }
 
@@ -296,6 +308,10 @@ impl<A: Abi + Codec<H>, H: Handle> Arg<A> for Out<H> {
             // SAFETY: `arg` is an INTEGER handle.
             unsafe { handle_out::<A, H>(held.arg, 0, held.value) };
         }
+    }
+    #[inline]
+    fn starts() -> bool {
+        std::any::TypeId::of::<H>() == std::any::TypeId::of::<Request>()
     }
 }
 

@@ -46,13 +46,13 @@ macro_rules! f_common_blocks {
     )*};
 }
 
-/// `fn is_x(address) -> bool`: is this the address of the given part of a common block?
+/// `fn is_x(address) -> bool`: is this the address of one of the given parts of common blocks?
 #[macro_export]
 macro_rules! f_common_tests {
-    ($($test:ident: $address:expr;)*) => {$(
+    ($($test:ident: $($address:expr),+;)*) => {$(
         #[inline]
         pub fn $test<T: ?Sized>(address: *const T) -> bool {
-            std::ptr::addr_eq(address, $address)
+            $(std::ptr::addr_eq(address, $address))||+
         }
     )*};
 }

@@ -6,7 +6,8 @@
 //!
 //! Each row becomes one hidden function, and one jump to it per mangling: `mpi_send_` (what gfortran calls),
 //! `mpi_send__`, `mpi_send`, `MPI_SEND`, the same with a P, and for Open MPI `ompi_send_f` (what its mpi_f08 module
-//! calls). The jumps go to the hidden function and not to each other, so that a profiling tool may replace `mpi_send_`
+//! calls). For MPICH a row also becomes `mpi_send_f08_` (handles are one-INTEGER types, which arrive like INTEGERs) and, from
+//! a second function whose choice buffers are descriptors, `mpi_send_f08ts_`: of the two, its mpi_f08 module calls one. The jumps go to the hidden function and not to each other, so that a profiling tool may replace `mpi_send_`
 //! and call `pmpi_send_`.
 
 /// A procedure without an argument list of its own: jumps to `$body`, whatever the arguments are.
@@ -26,14 +27,35 @@ macro_rules! f_alias {
     };
 }
 
-/// Export `$body` as Fortran procedure `$low` under the manglings of face `$face` (openmpi or mpich).
+/// Export `$body` as Fortran procedure `$low` under the manglings of face `$face`: openmpi; mpich; mpifh (mpich without
+/// mpi_f08); f08, descriptors, large and large_descriptors (mpich's mpi_f08 only: plain, with descriptors, large counts).
 #[macro_export]
 macro_rules! f_manglings {
     (openmpi, [$pre:ident $PRE:ident], $low:ident $UP:ident, $body:path) => {
-        $crate::f_manglings! { mpich, [$pre $PRE], $low $UP, $body }
+        $crate::f_manglings! { mpifh, [$pre $PRE], $low $UP, $body }
         $crate::f_alias! { $body, concat!("o", stringify!($pre), "_", stringify!($low), "_f") }
     };
     (mpich, [$pre:ident $PRE:ident], $low:ident $UP:ident, $body:path) => {
+        $crate::f_manglings! { mpifh, [$pre $PRE], $low $UP, $body }
+        $crate::f_manglings! { f08, [$pre $PRE], $low $UP, $body }
+    };
+    (f08, [$pre:ident $PRE:ident], $low:ident $UP:ident, $body:path) => {
+        $crate::f_alias! { $body, concat!(stringify!($pre), "_", stringify!($low), "_f08_") }
+        $crate::f_alias! { $body, concat!("p", stringify!($pre), "r_", stringify!($low), "_f08_") }
+    };
+    (descriptors, [$pre:ident $PRE:ident], $low:ident $UP:ident, $body:path) => {
+        $crate::f_alias! { $body, concat!(stringify!($pre), "_", stringify!($low), "_f08ts_") }
+        $crate::f_alias! { $body, concat!("p", stringify!($pre), "r_", stringify!($low), "_f08ts_") }
+    };
+    (large, [$pre:ident $PRE:ident], $low:ident $UP:ident, $body:path) => {
+        $crate::f_alias! { $body, concat!(stringify!($pre), "_", stringify!($low), "_f08_large_") }
+        $crate::f_alias! { $body, concat!("p", stringify!($pre), "r_", stringify!($low), "_f08_large_") }
+    };
+    (large_descriptors, [$pre:ident $PRE:ident], $low:ident $UP:ident, $body:path) => {
+        $crate::f_alias! { $body, concat!(stringify!($pre), "_", stringify!($low), "_f08ts_large_") }
+        $crate::f_alias! { $body, concat!("p", stringify!($pre), "r_", stringify!($low), "_f08ts_large_") }
+    };
+    (mpifh, [$pre:ident $PRE:ident], $low:ident $UP:ident, $body:path) => {
         $crate::f_alias! { $body, concat!(stringify!($pre), "_", stringify!($low), "_") }
         $crate::f_alias! { $body, concat!(stringify!($pre), "_", stringify!($low), "__") }
         $crate::f_alias! { $body, concat!(stringify!($pre), "_", stringify!($low)) }
@@ -65,29 +87,57 @@ macro_rules! export_f {
             use $crate::fortran::export::h;
             $(
                 const _: () = {
-                    unsafe extern "C" fn body(
-                        $($arg: *mut std::ffi::c_void,)*
-                        ierror: *mut std::ffi::c_int,
-                        $($($hidden: usize,)+)?
-                    ) {
-                        // SAFETY: the caller passes what the Fortran binding of this procedure says, which is what
-                        // the kinds expect; the generic function's contract is MPI's.
-                        unsafe {
-                            let ($(mut $arg,)*) = (
-                                $(<$kind as Arg<$A>>::take($arg, $crate::f_len!($($len)?)),)*
-                            );
-                            let code = $($func)::+::<$A>($(<$kind as Arg<$A>>::pass(&mut $arg)),*);
-                            $(<$kind as Arg<$A>>::give($arg, code);)*
-                            if !ierror.is_null() {
-                                ierror.write_unaligned(code);
-                            }
-                        }
-                    }
+                    $crate::f_body! { $A, concat!(stringify!($PRE), "_", stringify!($UP)), [$($func)::+];
+                        $($arg: $kind $([$len])?),* $(; $($hidden),+)? }
                     $crate::f_manglings! { $face, [$pre $PRE], $low $UP, body }
                 };
+                $crate::f_with_descriptors! { $face, [$pre $PRE], $low $UP; $A, [$($func)::+];
+                    $($arg: $kind $([$len])?),* $(; $($hidden),+)? }
             )*
         };
     };
+}
+
+/// `fn body` of a row: read the arguments, call the function, write the results.
+#[macro_export]
+macro_rules! f_body {
+    ($A:ty, $name:expr, [$($func:ident)::+]; $($arg:ident : $kind:ty $([$len:expr])?),* $(; $($hidden:ident),+)?) => {
+        unsafe extern "C" fn body(
+            $($arg: *mut std::ffi::c_void,)*
+            ierror: *mut std::ffi::c_int,
+            $($($hidden: usize,)+)?
+        ) {
+            // SAFETY: the caller passes what the Fortran binding of this procedure says, which is what
+            // the kinds expect; the generic function's contract is MPI's.
+            unsafe {
+                let ($(mut $arg,)*) = ($(<$kind as Arg<$A>>::take($arg, $crate::f_len!($($len)?)),)*);
+                let copied = false $(|| <$kind as Arg<$A>>::is_copy(&$arg))*;
+                let code = if copied && (false $(|| <$kind as Arg<$A>>::starts())*) {
+                    $crate::fortran::descriptor::refuse_copy::<$A>($name)
+                } else {
+                    $($func)::+::<$A>($(<$kind as Arg<$A>>::pass(&mut $arg)),*)
+                };
+                $(<$kind as Arg<$A>>::give($arg, code);)*
+                if !ierror.is_null() {
+                    ierror.write_unaligned(code);
+                }
+            }
+        }
+    };
+}
+
+/// The row once more for MPICH's mpi_f08, where choice buffers are descriptors; the other faces have no such procedures.
+#[macro_export]
+macro_rules! f_with_descriptors {
+    (mpich, [$pre:ident $PRE:ident], $low:ident $UP:ident; $A:ty, $func:tt; $($row:tt)*) => {
+        const _: () = {
+            #[allow(unused_imports)]
+            use $crate::fortran::descriptor::{Buf, Location};
+            $crate::f_body! { $A, concat!(stringify!($PRE), "_", stringify!($UP)), $func; $($row)* }
+            $crate::f_manglings! { descriptors, [$pre $PRE], $low $UP, body }
+        };
+    };
+    ($($other:tt)*) => {};
 }
 
 /// The element count given in a row, or 0.
@@ -122,8 +172,19 @@ macro_rules! export_f_unsupported {
         $($(const _: () = {
             $crate::f_unsupported_body! { $A, concat!(stringify!($PRE), "_", stringify!($UP)), $args }
             $crate::f_manglings! { $face, [$pre $PRE], $low $UP, body }
+            $crate::f_unsupported_descriptors! { $face, [$pre $PRE], $low $UP, body }
         };)*)*
     };
+}
+
+/// What is not offered takes no argument apart, so one body serves MPICH's procedures with descriptors too.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! f_unsupported_descriptors {
+    (mpich, $pre:tt, $low:ident $UP:ident, $body:path) => {
+        $crate::f_manglings! { descriptors, $pre, $low $UP, $body }
+    };
+    ($($other:tt)*) => {};
 }
 
 /// `fn body` of a procedure with the given arguments before IERROR.
@@ -150,6 +211,7 @@ pub mod h {
 #[macro_export]
 macro_rules! f_tables_openmpi {
     ($A:ty) => {
+        $crate::f_table_buffer_detach! { $A, openmpi }
         $crate::f_tables! { $A, openmpi }
         $crate::f_table_coll_init! { $A, openmpi, [mpix MPIX] }
         $crate::f_table_unsupported_openmpi! { $A, openmpi }
@@ -167,6 +229,9 @@ macro_rules! f_tables_openmpi {
 #[macro_export]
 macro_rules! f_tables_mpich {
     ($A:ty) => {
+        $crate::f_table_buffer_detach! { $A, mpifh }
+        $crate::f_table_f08! { $A }
+        $crate::f_table_unsupported_f08_large! { $A }
         $crate::f_tables! { $A, mpich }
         $crate::f_table_coll_init! { $A, mpich, [mpi MPI] }
         $crate::f_table_mpi4! { $A, mpich }

@@ -2,7 +2,7 @@
 //!
 //! Reading order: `args` (what each kind of Fortran argument becomes in C), `export` (the macros that make symbols),
 //! the tables (`table_*`: one row per Fortran procedure, calling the generic C function of the same name), then what
-//! is not a plain row: `attributes`, `callbacks`, `special`, `sizeof`, `commons_*` (the named constants that Fortran
+//! is not a plain row: `descriptor` and `table_f08` (MPICH's mpi_f08), `attributes`, `callbacks`, `special`, `sizeof`, `commons_*` (the named constants that Fortran
 //! passes by address), `unsupported`.
 //!
 //! A face instantiates everything with two lines:
@@ -31,6 +31,8 @@ mod table_datatype;
 #[macro_use]
 mod table_env;
 #[macro_use]
+pub mod table_f08;
+#[macro_use]
 mod table_p2p;
 #[macro_use]
 mod unsupported;
@@ -38,6 +40,7 @@ mod unsupported;
 pub mod args;
 pub mod attributes;
 pub mod callbacks;
+pub mod descriptor;
 pub mod lengths;
 pub mod special;
 

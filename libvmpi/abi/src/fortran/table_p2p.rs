@@ -10,7 +10,6 @@ macro_rules! f_table_p2p {
             fn bsend_init BSEND_INIT = c::bsend_init(buf: Buf, count: Int, ty: In<h::Datatype>, dest: Int, tag: Int,
                 comm: In<h::Comm>, request: Out<h::Request>);
             fn buffer_attach BUFFER_ATTACH = c::buffer_attach(buffer: Buf, size: Int);
-            fn buffer_detach BUFFER_DETACH = f::buffer_detach(buffer: Buf, size: Ints);
             fn ibsend IBSEND = c::ibsend(buf: Buf, count: Int, ty: In<h::Datatype>, dest: Int, tag: Int,
                 comm: In<h::Comm>, request: Out<h::Request>);
             fn improbe IMPROBE = c::improbe(source: Int, tag: Int, comm: In<h::Comm>, flag: LogicalOut,
@@ -85,6 +84,16 @@ macro_rules! f_table_request {
                 status: Status);
             fn waitsome WAITSOME = f::waitsome(incount: Int, requests: InOuts<h::Request>[n(incount)], outcount: Ints,
                 indices: Ints, statuses: Statuses[n(incount)]);
+        }
+    };
+}
+
+/// MPI_BUFFER_DETACH of mpif.h and `use mpi`, which is another one in mpi_f08.
+#[macro_export]
+macro_rules! f_table_buffer_detach {
+    ($A:ty, $face:ident) => {
+        $crate::export_f! { $A, $face, [mpi MPI];
+            fn buffer_detach BUFFER_DETACH = f::buffer_detach(buffer: Buf, size: Ints);
         }
     };
 }

@@ -1,0 +1,263 @@
+//! Choice buffers of mpi_f08: gfortran (from version 9 on) passes TYPE(*), DIMENSION(..) as the address of a descriptor.
+//!
+//! A contiguous buffer is used where it lies. A section that is not (`a(1:10:2)`) is copied together before a blocking call,
+//! and what the call changed is copied back; a call that goes on in the background cannot have that, and says so.
+
+use super::args::Arg;
+use crate::abi::Abi;
+use crate::entry::{self, Target};
+use std::ffi::{c_int, c_void};
+use vmpi_core::consts;
+use vmpi_core::errors::{Class, fail};
+
+/// One dimension; the stride counts spans.
+#[derive(Copy, Clone, Debug)]
+#[repr(C)]
+struct Dimension {
+    stride: isize,
+    lower: isize,
+    upper: isize,
+}
+
+/// What libgfortran calls an array descriptor; the dimensions follow it.
+#[derive(Copy, Clone, Debug)]
+#[repr(C)]
+struct Descriptor {
+    /// Address of the first element.
+    base: *mut u8,
+    offset: usize,
+    element_bytes: usize,
+    version: i32,
+    rank: i8,
+    kind: i8,
+    attribute: i16,
+    /// Bytes that a stride of one goes on.
+    span: isize,
+}
+
+const _: () = assert!(size_of::<Descriptor>() == 40 && size_of::<Dimension>() == 24);
+
+/// The most dimensions that an array may have.
+const MOST_DIMENSIONS: i8 = 15;
+
+/// An array section: where its elements lie.
+#[derive(Clone, Debug)]
+struct Section {
+    base: *mut u8,
+    element_bytes: usize,
+    /// Elements, and bytes from one to the next, of each dimension.
+    dimensions: Vec<(usize, isize)>,
+}
+
+impl Section {
+    /// Call `f` with each element's address, in array element order.
+    fn each(&self, mut f: impl FnMut(*mut u8)) {
+        let total: usize = self.dimensions.iter().map(|dimension| dimension.0).product();
+        for index in 0..total {
+            let (mut rest, mut offset) = (index, 0);
+            for &(extent, bytes) in &self.dimensions {
+                offset += (rest % extent) as isize * bytes;
+                rest /= extent;
+            }
+            f(self.base.wrapping_offset(offset));
+        }
+    }
+}
+
+/// The section, if it is not contiguous.
+///
+/// # Safety
+/// `descriptor` must be a live descriptor of gfortran.
+unsafe fn scattered(descriptor: *const Descriptor) -> Option<Section> {
+    // SAFETY: promised by the caller.
+    let Descriptor { base, element_bytes, rank, span, .. } = unsafe { *descriptor };
+    let rank = rank.clamp(0, MOST_DIMENSIONS) as usize;
+    // SAFETY: the dimensions follow the descriptor.
+    let given = unsafe { std::slice::from_raw_parts(descriptor.add(1).cast::<Dimension>(), rank) };
+    let unit = if span == 0 { element_bytes as isize } else { span };
+    let mut dimensions = Vec::new();
+    let mut next = element_bytes as isize;
+    let mut contiguous = true;
+    for dimension in given {
+        let extent = dimension.upper - dimension.lower + 1;
+        let bytes = dimension.stride * unit;
+        contiguous &= extent == 1 || bytes == next;
+        // Negative: the last dimension of an assumed-size array, whose end nobody knows. Zero: nothing to copy.
+        if extent <= 0 {
+            return None;
+        }
+        next *= extent;
+        dimensions.push((extent as usize, bytes));
+    }
+    if contiguous { None } else { Some(Section { base, element_bytes, dimensions }) }
+}
+
+/// A buffer, and its copy if it had to be copied together.
+pub struct Held {
+    base: *mut c_void,
+    copy: Option<(Section, Vec<u128>)>,
+}
+
+/// A choice buffer.
+pub enum Buf {}
+impl<A: Abi> Arg<A> for Buf {
+    type Held = Held;
+    type Passed = *mut c_void;
+
+    #[inline]
+    unsafe fn take(arg: *mut c_void, _len: usize) -> Held {
+        let descriptor: *const Descriptor = arg.cast();
+        // SAFETY: gfortran passes a descriptor here.
+        let (base, section) = unsafe { ((*descriptor).base.cast(), scattered(descriptor)) };
+        let copy = section.map(|section| {
+            // SAFETY: as above; the elements are where the descriptor says.
+            let bytes = unsafe { gather(&section) };
+            (section, bytes)
+        });
+        Held { base, copy }
+    }
+
+    #[inline]
+    fn pass(held: &mut Held) -> *mut c_void {
+        held.copy.as_mut().map_or(held.base, |(_, bytes)| bytes.as_mut_ptr().cast())
+    }
+
+    #[inline]
+    unsafe fn give(held: Held, _code: c_int) {
+        if let Some((section, bytes)) = held.copy {
+            // SAFETY: as in `take`.
+            unsafe { scatter(&section, &bytes) };
+        }
+    }
+
+    #[inline]
+    fn is_copy(held: &Held) -> bool {
+        held.copy.is_some()
+    }
+}
+
+/// # Safety
+/// The section's elements must be readable.
+#[cold]
+unsafe fn gather(section: &Section) -> Vec<u128> {
+    let elements: usize = section.dimensions.iter().map(|dimension| dimension.0).product();
+    let mut bytes = vec![0u128; (elements * section.element_bytes).div_ceil(size_of::<u128>())];
+    let mut to: *mut u8 = bytes.as_mut_ptr().cast();
+    section.each(|element| {
+        // SAFETY: promised by the caller; `bytes` has room for all elements.
+        unsafe {
+            std::ptr::copy_nonoverlapping(element, to, section.element_bytes);
+            to = to.add(section.element_bytes);
+        }
+    });
+    bytes
+}
+
+/// Write back what has changed, and nothing else: a section that is only sent may lie in memory that is only read.
+///
+/// # Safety
+/// The section's elements must be readable, and those that differ from `bytes` writable.
+#[cold]
+unsafe fn scatter(section: &Section, bytes: &[u128]) {
+    let mut from: *const u8 = bytes.as_ptr().cast();
+    section.each(|element| {
+        // SAFETY: promised by the caller; `bytes` holds as many elements.
+        unsafe {
+            let now = std::slice::from_raw_parts(from, section.element_bytes);
+            if std::slice::from_raw_parts(element, section.element_bytes) != now {
+                std::ptr::copy_nonoverlapping(from, element, section.element_bytes);
+            }
+            from = from.add(section.element_bytes);
+        }
+    });
+}
+
+/// MPI_Get_address's location: MPI_BOTTOM's address is 0, not that of the variable; a section's is its first element's.
+pub enum Location {}
+impl<A: Abi> Arg<A> for Location {
+    type Held = *mut c_void;
+    type Passed = *mut c_void;
+    unsafe fn take(arg: *mut c_void, _len: usize) -> *mut c_void {
+        // SAFETY: gfortran passes a descriptor here.
+        let base: *mut c_void = unsafe { (*arg.cast::<Descriptor>()).base }.cast();
+        if A::buf_in(base) as usize == consts::BOTTOM { std::ptr::null_mut() } else { base }
+    }
+    fn pass(held: &mut *mut c_void) -> *mut c_void {
+        *held
+    }
+}
+
+/// A call that goes on in the background was given a section that had to be copied.
+#[cold]
+pub fn refuse_copy<A: Abi>(function: &'static str) -> c_int {
+    entry::run::<A>(function, Target::Process, || {
+        fail(
+            Class::Buffer,
+            "an array section that is not contiguous was passed to a call that returns before it is done with it; \
+             vmpi does not offer this: copy the section, or describe it by a datatype",
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[repr(C)]
+    struct Array<const RANK: usize> {
+        head: Descriptor,
+        dimensions: [Dimension; RANK],
+    }
+
+    fn array<const RANK: usize>(base: *mut i32, dims: [(isize, isize); RANK]) -> Array<RANK> {
+        let head = Descriptor {
+            base: base.cast(),
+            offset: 0,
+            element_bytes: 4,
+            version: 0,
+            rank: RANK as i8,
+            kind: 1,
+            attribute: 0,
+            span: 4,
+        };
+        Array { head, dimensions: dims.map(|(stride, upper)| Dimension { stride, lower: 1, upper }) }
+    }
+
+    fn section<const RANK: usize>(array: &Array<RANK>) -> Option<Section> {
+        // SAFETY: an array is a descriptor with its dimensions behind it.
+        unsafe { scattered((&raw const *array).cast()) }
+    }
+
+    #[test]
+    fn what_is_contiguous() {
+        let mut a = [0; 24];
+        let base = a.as_mut_ptr();
+        assert!(section(&array(base, [])).is_none(), "a scalar");
+        assert!(section(&array(base, [(1, 24)])).is_none());
+        assert!(section(&array(base, [(1, 4), (4, 6)])).is_none());
+        assert!(section(&array(base, [(1, 4), (4, -1)])).is_none(), "assumed size");
+        assert!(section(&array(base, [(2, 0)])).is_none(), "empty");
+        assert!(section(&array(base, [(7, 1)])).is_none(), "one element");
+        assert!(section(&array(base, [(2, 12)])).is_some());
+        assert!(section(&array(base, [(1, 2), (4, 6)])).is_some());
+    }
+
+    #[test]
+    fn sections_are_copied_there_and_back() {
+        let mut a: Vec<i32> = (0..24).collect();
+        // a(4,6): a(3:2:-1, 1:6:2)
+        let rows = array(a.as_mut_ptr().wrapping_add(2), [(-1, 2), (8, 3)]);
+        let found = section(&rows).unwrap();
+        // SAFETY: the section lies in `a`.
+        let mut copy = unsafe { gather(&found) };
+        let elements = copy.as_mut_ptr().cast::<i32>();
+        // SAFETY: six elements were gathered.
+        let elements = unsafe { std::slice::from_raw_parts_mut(elements, 6) };
+        assert_eq!(elements, [2, 1, 10, 9, 18, 17]);
+        elements[3] = 99;
+        // SAFETY: as above.
+        unsafe { scatter(&found, &copy) };
+        let changed: Vec<usize> = (0..24).filter(|&i| a[i] != i as i32).collect();
+        assert_eq!((changed, a[9]), (vec![9], 99));
+    }
+}
