@@ -224,7 +224,6 @@ impl Job {
             self.placement.resize(self.ranks.len().max(self.placement.len()), 0);
             self.placement[rank] = place.start.core;
         }
-        self.watchdog.grow(self.ranks.len());
         self.segment.use_ranks(self.ranks.len() as u32);
         let mut news = Vec::with_capacity(places.len());
         let mut pipes = Vec::new();

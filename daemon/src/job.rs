@@ -257,7 +257,7 @@ impl Job {
             again: BTreeMap::new(),
             room: Room::new(spec.ranks, capacity),
             ports: Ports::new(&place.name, id),
-            watchdog: Watchdog::new(&spec),
+            watchdog: Watchdog::with_room(&spec, capacity),
             integrity,
             placement: spec.placement.clone(),
             spare_in_use: false,

@@ -113,10 +113,13 @@ impl Watchdog {
         }
     }
 
-    /// The job has so many ranks now.
-    pub fn grow(&mut self, ranks: usize) {
-        let quantum_ns = self.quantum_ns;
-        self.quanta.resize_with(ranks.max(self.quanta.len()), || Quantum { now_ns: quantum_ns, switches: 0 });
+    /// As `new`, for a job whose segments have room for `ranks` ranks: any of them may be found on a core.
+    pub fn with_room(spec: &JobSpec, ranks: u32) -> Watchdog {
+        let mut dog = Watchdog::new(spec);
+        let quantum_ns = dog.quantum_ns;
+        dog.quanta.resize_with(ranks as usize, || Quantum { now_ns: quantum_ns, switches: 0 });
+        dog.naps.resize(ranks as usize, None);
+        dog
     }
 
     /// Begin to look; called when a rank attaches (a job of programs without MPI needs no watchdog).
