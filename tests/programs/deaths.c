@@ -1,5 +1,5 @@
 /* Ways to end badly, and states to be killed in. deaths HOW [rank]; HOW: exit3 | nofinalize | segv | abort7 | fatal |
- * compute | recv | init | finalized | after. Prints "ready" from each rank that has come so far. */
+ * compute | recv | lock | accumulate | init | finalized | after. Prints "ready" from each rank that has come so far. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <signal.h>
@@ -28,6 +28,21 @@ int main(int argc, char **argv) {
     if (!strcmp(how, "fatal") && rank == victim) MPI_Send(&v, 1, MPI_INT, size + 9, 0, MPI_COMM_WORLD);
     if (!strcmp(how, "compute")) for (volatile unsigned long x = 0;; x++) {}
     if (!strcmp(how, "recv")) MPI_Recv(&v, 1, MPI_INT, MPI_ANY_SOURCE, 99, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (!strcmp(how, "lock") || !strcmp(how, "accumulate")) {
+        /* Rank 2 holds a lock that the others wait for; or all accumulate without end. */
+        static double x[20000];
+        double *base;
+        MPI_Win win;
+        MPI_Win_allocate(sizeof x, sizeof(double), MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
+        if (!strcmp(how, "lock")) {
+            if (rank == 2) MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
+            MPI_Barrier(MPI_COMM_WORLD);
+            if (rank == 2) for (;;) pause();
+            MPI_Win_lock(rank % 2 ? MPI_LOCK_SHARED : MPI_LOCK_EXCLUSIVE, 0, 0, win);
+        }
+        MPI_Win_lock_all(0, win);
+        for (;;) MPI_Accumulate(x, 20000, MPI_DOUBLE, 0, 0, 20000, MPI_DOUBLE, MPI_SUM, win);
+    }
     if (!strcmp(how, "finalized") || !strcmp(how, "after")) {
         MPI_Finalize();
         printf("ready %d %d\n", rank, (int)getpid());

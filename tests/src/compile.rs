@@ -41,14 +41,27 @@ pub fn program(name: &str, mpi: Mpi) -> PathBuf {
     if sources.iter().all(|source| newer(&binary) > newer(source)) {
         return binary;
     }
-    let c = name.ends_with(".c");
+    let fortran = !name.ends_with(".c") && !name.ends_with(".cc");
+    let (own, theirs) = match name {
+        _ if fortran => ("vmpifort", "mpif90"),
+        _ if name.ends_with(".cc") => ("vmpicxx", "mpicxx"),
+        _ => ("vmpicc", "mpicc"),
+    };
     let wrapper = match mpi {
-        Mpi::Standard => prefix().join("bin").join(if c { "vmpicc" } else { "vmpifort" }).display().to_string(),
-        _ => format!("{}.{}", if c { "mpicc" } else { "mpif90" }, mpi.name()),
+        Mpi::Standard => prefix().join("bin").join(own).display().to_string(),
+        _ => format!("{theirs}.{}", mpi.name()),
     };
     let mut command = Command::new(&wrapper);
     command.args(["-g", "-O1", "-o"]).arg(&binary).arg(&source).args(["-ldl", "-lm", "-pthread"]);
-    command.args(if c { &["-w"][..] } else { &["-w", "-cpp", "-fallow-argument-mismatch", "-ffree-line-length-none"] });
+    let module_of_its_own = room("modules").join(format!("{name}.{}", mpi.name()));
+    if fortran {
+        fs::create_dir_all(&module_of_its_own).expect("target/ is writable");
+        command
+            .args(["-w", "-cpp", "-fallow-argument-mismatch", "-ffree-line-length-none", "-J"])
+            .arg(module_of_its_own);
+    } else {
+        command.arg("-w");
+    }
     let output = command.output().unwrap_or_else(|e| panic!("{wrapper}: {e}; run `cargo xtask setup` first"));
     assert!(output.status.success(), "{wrapper} {name} failed:\n{}", String::from_utf8_lossy(&output.stderr));
     binary

@@ -7,17 +7,30 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+/// The names that CMake looks for.
+const NAMES: &[(&str, &str)] = &[
+    ("mpicc", "vmpicc"),
+    ("mpicxx", "vmpicxx"),
+    ("mpif77", "vmpifort"),
+    ("mpif90", "vmpifort"),
+    ("mpifort", "vmpifort"),
+    ("mpiexec", "vmpirun"),
+];
+
 /// The installation's prefix, laid out as `cargo xtask install` does. Call it in one's turn only.
 pub fn prefix() -> &'static Path {
     static PREFIX: OnceLock<PathBuf> = OnceLock::new();
     PREFIX.get_or_init(|| {
         let prefix = room("prefix");
         let libraries = room("prefix/lib/vmpi/standard");
-        for wrapper in ["vmpicc", "vmpicxx", "vmpifort"] {
+        for program in ["vmpicc", "vmpicxx", "vmpifort", "vmpirun"] {
             // A copy, because the wrapper looks around where it really is.
-            let copy = room("prefix/bin").join(wrapper);
+            let copy = room("prefix/bin").join(program);
             let _ = fs::remove_file(&copy);
-            fs::copy(bin_dir().join(wrapper), &copy).unwrap_or_else(|e| panic!("no {wrapper}: {e}"));
+            fs::copy(bin_dir().join(program), &copy).unwrap_or_else(|e| panic!("no {program}: {e}"));
+        }
+        for (name, program) in NAMES {
+            link(&Path::new("../../../bin").join(program), &room("prefix/lib/vmpi/bin").join(name));
         }
         link(&top().join("libvmpi/include"), &room("prefix/include").join("vmpi"));
         let face = bin_dir().join("vmpi/standard/libmpi_abi.so.1");

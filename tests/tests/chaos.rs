@@ -90,7 +90,8 @@ fn what_all_left_the_next_daemon_sweeps() {
     watchers.iter().for_each(|pid| end(*pid, Signal::SIGSTOP));
     end(daemon, Signal::SIGKILL);
     watchers.iter().for_each(|pid| end(*pid, Signal::SIGKILL));
-    assert!(eventually(Duration::from_secs(10), || pids.iter().all(|pid| describe(*pid).is_none())));
+    let all: Vec<i32> = pids.iter().chain(&watchers).copied().chain([daemon]).collect();
+    assert!(eventually(Duration::from_secs(10), || all.iter().all(|pid| describe(*pid).is_none())));
     assert_eq!((names(&base, "job-").len(), names(Path::new("/dev/shm"), &page).len()), (1, 1), "they were left");
     let next = Vmpirun::under(&base, "next").args(["-n", "2", "sh", "-c", "sleep 0.5"]).run();
     assert_eq!(next.code, 0, "{next:?}");
@@ -109,7 +110,7 @@ macro_rules! in_every_state {
         fn daemon() { super::daemon_killed(stringify!($state)); }
     } )* };
 }
-in_every_state! { compute recv init finalized }
+in_every_state! { compute recv lock accumulate init finalized }
 
 /// A rank that ends badly on its own: the code, and what the message must contain.
 #[test]
@@ -153,10 +154,14 @@ fn a_timeout_ends_the_job_with_124() {
     assert_eq!(outcome.code, 124, "{outcome:?}");
 }
 
-/// Promise 3: ranks blocked in MPI_Recv use no CPU. (The bound is generous: a tenth of one core for six ranks.)
+/// Promise 3: ranks blocked in MPI_Recv or MPI_Win_lock use no CPU. (The bound is generous: a tenth of one core for six ranks.)
 #[test]
 fn blocked_ranks_sleep() {
-    let mut job = deaths("asleep", &["recv"]).start();
+    ["recv", "lock"].iter().for_each(|state| asleep(state));
+}
+
+fn asleep(state: &str) {
+    let mut job = deaths(&format!("asleep-{state}"), &[state]).start();
     let pids = settled(&mut job);
     let ticks = || -> u64 { pids.iter().filter_map(|&pid| describe(pid)).map(|p| p.cpu_ticks).sum() };
     std::thread::sleep(Duration::from_millis(500));
@@ -167,7 +172,7 @@ fn blocked_ranks_sleep() {
     let ticks_per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) } as f64;
     end(job.pid(), Signal::SIGTERM);
     job.finish();
-    assert!((used as f64) < 0.1 * wall * ticks_per_second, "{used} ticks in {wall} s");
+    assert!((used as f64) < 0.1 * wall * ticks_per_second, "{state}: {used} ticks in {wall} s");
 }
 
 /// vmpictl sees the job while it runs, and says what blocked ranks wait for.

@@ -142,6 +142,30 @@ fn imb_nbc() {
     );
 }
 
+#[test]
+fn imb_rma() {
+    imb(
+        "IMB-RMA",
+        &[
+            "Unidir_put",
+            "Unidir_get",
+            "Bidir_put",
+            "Bidir_get",
+            "One_put_all",
+            "One_get_all",
+            "All_put_all",
+            "All_get_all",
+            "Put_local",
+            "Put_all_local",
+            "Exchange_put",
+            "Exchange_get",
+            "Accumulate",
+            "Get_accumulate",
+            "Truly_passive_put",
+        ],
+    );
+}
+
 /// mpi4py chooses its ABI at import time.
 fn mpi4py(abi: &str) {
     let python = venv().join("bin/python");

@@ -262,6 +262,11 @@ impl JobSegment {
         &self.config
     }
 
+    /// This process's own copy of the configuration, to change the limits of what it sends.
+    pub fn config_mut(&mut self) -> &mut JobConfig {
+        &mut self.config
+    }
+
     /// Head and configuration as they lie in memory now; nobody changes them after creation.
     pub fn constant_words(&self) -> Vec<u64> {
         self.segment.words((size_of::<Head>() + size_of::<JobConfigWords>()) / 8)

@@ -2,9 +2,10 @@
 //!
 //! Reading order: `mem` (sync, segment, slab), `node` (the segment about time: cores, ranks, clocks), `sched` (run
 //! state, run queue, baton), `job` (the segment about messages), `matching` (envelope, inbox, queues, tend), `cell`
-//! (collectives in shared memory), `control` (messages over the socket), `dynamic` (those for dynamic processes).
+//! (collectives in shared memory), `window` (one-sided communication), `control` (messages over the
+//! socket), `dynamic` (those for dynamic processes).
 //!
-//! `unsafe` lives in `mem`, `node`, `job`, `matching::queues` and `cell`, where shared memory is reached.
+//! `unsafe` lives in `mem`, `node`, `job`, `matching::queues`, `cell` and `window`, where shared memory is reached.
 
 pub mod cell;
 pub mod clock;
@@ -15,3 +16,4 @@ pub mod matching;
 pub mod mem;
 pub mod node;
 pub mod sched;
+pub mod window;

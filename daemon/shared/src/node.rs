@@ -83,6 +83,8 @@ pub struct CoreDescriptor {
     pub withheld_at: AtomicU64,
     /// Time that it was another job's, ticks; written by the daemon.
     pub withheld_ticks: AtomicU64,
+    /// Rank that ran last before the core became idle; written by it.
+    pub idler: AtomicU32,
 }
 
 /// One rank of the job.
@@ -91,7 +93,7 @@ pub struct CoreDescriptor {
 pub struct RankDescriptor {
     /// `RunState`; CAS by the rank, deliverers and the daemon, SeqCst. Also the lock on the rank's matching queues.
     pub state: AtomicU32,
-    /// Futex: `baton::NONE`, `GRANTED` or `PARKED`.
+    /// Futex: `baton::NONE`, `GRANTED`, `PARKED` or `SPIN`.
     pub permit: AtomicU32,
     /// Process that called MPI_Init; written by the daemon.
     pub pid: AtomicI32,
@@ -100,8 +102,9 @@ pub struct RankDescriptor {
     /// Why it is suspended (`sched::Wait` kind) and its operand; written by the rank before it suspends.
     pub wait_kind: AtomicU32,
     pub wait_operand: AtomicU32,
-    reserved0: AtomicU32,
-    /// Threads of this rank that wait for a collective cell while others may be in MPI; written by the rank.
+    /// Rank + 1 that got the core when this one had left it idle the last time; written by whoever gave it.
+    pub heir: AtomicU32,
+    /// Threads of this rank that wait for a collective cell or in a window while others may be in MPI; written by the rank.
     pub cell_threads: AtomicU32,
     /// Ticks; written by whoever makes it READY.
     pub ready_at: AtomicU64,
@@ -332,6 +335,11 @@ impl NodeSegment {
     #[inline]
     pub fn header(&self) -> &NodeHeader {
         &self.header
+    }
+
+    /// This process's own copy of the header: what it changes here holds for itself.
+    pub fn header_mut(&mut self) -> &mut NodeHeader {
+        &mut self.header
     }
 
     #[inline]

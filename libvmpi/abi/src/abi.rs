@@ -72,6 +72,20 @@ pub trait Abi:
     /// Is this `MPI_STATUS_IGNORE` or `MPI_STATUSES_IGNORE` (also Fortran's sentinel addresses)?
     fn status_ignored(status: *const Self::Status) -> bool;
 
+    /// `MPI_LOCK_*`, the bits of `MPI_MODE_NOCHECK` and its like, `MPI_WIN_FLAVOR_*`, `MPI_WIN_UNIFIED`.
+    fn lock_in(lock: c_int) -> i32 {
+        Self::NUMBERS.locks.to_core(lock)
+    }
+    fn win_assert_in(assert: c_int) -> i32 {
+        Self::NUMBERS.win_asserts.bits_to_core(assert)
+    }
+    fn win_flavor_out(flavor: i32) -> c_int {
+        Self::NUMBERS.win_flavors.to_face(flavor)
+    }
+    fn win_model_out(model: i32) -> c_int {
+        Self::NUMBERS.win_models.to_face(model)
+    }
+
     /// Longest strings, with the terminating NUL.
     const MAX_PROCESSOR_NAME: usize;
     const MAX_ERROR_STRING: usize;
@@ -81,6 +95,19 @@ pub trait Abi:
     const MAX_LIBRARY_VERSION_STRING: usize;
     const MAX_PORT_NAME: usize;
     const BSEND_OVERHEAD: c_int;
+    const MAX_STRINGTAG_LEN: usize;
+    /// The process sets that a session lists.
+    const PSETS: &'static [&'static str] = &["mpi://WORLD", "mpi://SELF"];
+
+    /// Is this `MPI_T_PVAR_ALL_HANDLES`?
+    fn is_all_handles(handle: *const c_void) -> bool {
+        handle as isize == -1
+    }
+
+    /// Is this `MPI_BUFFER_AUTOMATIC`?
+    fn is_buffer_automatic(_buf: *const c_void) -> bool {
+        false
+    }
 
     /// `MPI_ANY_SOURCE`, `MPI_PROC_NULL`, `MPI_ROOT`, `MPI_UNDEFINED` in a rank argument.
     #[inline]
@@ -108,7 +135,25 @@ pub trait Abi:
         Self::NUMBERS.errors.to_core(code)
     }
 
+    /// `MPI_MODE_*` of files.
+    fn amode_in(amode: c_int) -> i32 {
+        Self::NUMBERS.file_modes.bits_to_core(amode)
+    }
+    fn amode_out(amode: i32) -> c_int {
+        Self::NUMBERS.file_modes.bits_to_face(amode)
+    }
+    /// `MPI_DISPLACEMENT_CURRENT`; what only looks like the core's is no displacement at all.
+    fn displacement_in(displacement: i64) -> i64 {
+        match i32::try_from(displacement).map(|number| Self::NUMBERS.displacements.to_core(number)) {
+            Ok(crate::numbers::MEANINGLESS) => i64::MIN,
+            Ok(number) => number.into(),
+            Err(_) => displacement,
+        }
+    }
+
     numbers! {
+        /// `MPI_SEEK_*`.
+        whence_in = seeks.to_core;
         /// `MPI_Comm_compare`'s result, topology kinds, split types, combiners, distributions, array orders, thread
         /// levels, type classes, keyvals of predefined attributes, and `MPI_KEYVAL_INVALID`.
         compare_out = comparisons.to_face;

@@ -24,13 +24,11 @@ const NONE: i32 = i32::MIN;
 /// A number that means nothing to the core, for a face's number that means nothing to the face but would to the core.
 pub const MEANINGLESS: i32 = i32::MIN;
 
+/// A bit that no set of the core's has.
+pub const MEANINGLESS_BIT: i32 = 1 << 30;
+
 /// The core's MPI_ERR_LASTCODE: codes that the program added lie above.
 pub const LASTCODE: i32 = 0x3fff;
-
-/// `MPI_T_ERR_CANNOT_INIT`.
-pub const T_ERR_CANNOT_INIT: i32 = 1001;
-/// `MPI_T_ERR_NOT_INITIALIZED`.
-pub const T_ERR_NOT_INITIALIZED: i32 = 1003;
 
 /// The bit of error codes that the program added, in MPICH, whose MPI_ERR_LASTCODE is one less.
 pub const MPICH_DYNAMIC_CODE: i32 = 0x4000_0000;
@@ -50,6 +48,18 @@ impl Numbers {
     pub fn to_face(self, number: i32) -> c_int {
         let row = self.rows.iter().find(|row| row[0] == number && row[self.column] != NONE);
         row.map_or(number, |row| row[self.column])
+    }
+
+    /// As `to_core`, for a set of bits; a bit that means nothing becomes [`MEANINGLESS_BIT`].
+    pub fn bits_to_core(self, bits: c_int) -> i32 {
+        let known = self.rows.iter().fold(0, |all, row| all | row[self.column]);
+        let stray = if bits & !known != 0 { MEANINGLESS_BIT } else { 0 };
+        self.rows.iter().filter(|row| bits & row[self.column] != 0).fold(stray, |all, row| all | row[0])
+    }
+
+    /// As `to_face`, for a set of bits.
+    pub fn bits_to_face(self, bits: i32) -> c_int {
+        self.rows.iter().filter(|row| bits & row[0] != 0).fold(0, |all, row| all | row[self.column])
     }
 }
 
@@ -95,6 +105,31 @@ tables! {
         SIMILAR => 2, 2;
         UNEQUAL => 3, 3;
     }
+    /// Kinds of locks on windows.
+    locks {
+        LOCK_EXCLUSIVE => 1, 234;
+        LOCK_SHARED => 2, 235;
+    }
+    /// Assertions about windows, as bits.
+    win_asserts {
+        MODE_NOCHECK => 1, 1024;
+        MODE_NOPRECEDE => 2, 8192;
+        MODE_NOPUT => 4, 4096;
+        MODE_NOSTORE => 8, 2048;
+        MODE_NOSUCCEED => 16, 16384;
+    }
+    /// How a window was made.
+    win_flavors {
+        WIN_FLAVOR_CREATE => 1, 1;
+        WIN_FLAVOR_ALLOCATE => 2, 2;
+        WIN_FLAVOR_DYNAMIC => 3, 3;
+        WIN_FLAVOR_SHARED => 4, 4;
+    }
+    /// Memory models of windows.
+    win_models {
+        WIN_UNIFIED => 0, 2;
+        WIN_SEPARATE => 1, 1;
+    }
     /// Kinds of virtual topologies.
     topologies {
         CART => 1, 2;
@@ -109,6 +144,7 @@ tables! {
         COMM_TYPE_SHARED => 9, NONE; // Open MPI's own finer types: a host is what shares memory
         COMM_TYPE_HW_UNGUIDED => 12, 3; // Open MPI 5
         COMM_TYPE_HW_GUIDED => 13, 2;
+        COMM_TYPE_RESOURCE_GUIDED => NONE, 4; // MPICH 5
     }
     /// How a datatype was made.
     combiners {
@@ -251,12 +287,90 @@ tables! {
         Class::ValueTooLarge.0 => 79, 77;
         Class::Errhandler.0 => 13, 80;
         Class::Abi.0 => 16, 81;
+        Class::ProcFailed.0 => 75, 101;
+        Class::ProcFailedPending.0 => 76, 102;
+        Class::Revoked.0 => 77, 103;
         LASTCODE => 92, MPICH_DYNAMIC_CODE - 1;
+    }
+    /// Bits of the access modes of files (both ABIs have ROMIO's numbers).
+    file_modes {
+        MODE_CREATE => 1, 1;
+        MODE_RDONLY => 2, 2;
+        MODE_WRONLY => 4, 4;
+        MODE_RDWR => 8, 8;
+        MODE_DELETE_ON_CLOSE => 16, 16;
+        MODE_UNIQUE_OPEN => 32, 32;
+        MODE_EXCL => 64, 64;
+        MODE_APPEND => 128, 128;
+        MODE_SEQUENTIAL => 256, 256;
+    }
+    /// Where a seek counts from.
+    seeks {
+        SEEK_SET => 600, 600;
+        SEEK_CUR => 602, 602;
+        SEEK_END => 604, 604;
+    }
+    /// Special displacements.
+    displacements {
+        DISPLACEMENT_CURRENT as i32 => -54_278_278, -54_278_278;
     }
     /// Error codes of the tool interface.
     tool_errors {
-        T_ERR_CANNOT_INIT => 56, 61;
+        T_ERR_MEMORY => 54, 59;
         T_ERR_NOT_INITIALIZED => 55, 60;
+        T_ERR_CANNOT_INIT => 56, 61;
+        T_ERR_INVALID_INDEX => 57, 62;
+        T_ERR_INVALID_ITEM => 58, 63;
+        T_ERR_INVALID_HANDLE => 59, 64;
+        T_ERR_OUT_OF_HANDLES => 60, 65;
+        T_ERR_OUT_OF_SESSIONS => 61, 66;
+        T_ERR_INVALID_SESSION => 62, 67;
+        T_ERR_CVAR_SET_NOT_NOW => 63, 68;
+        T_ERR_CVAR_SET_NEVER => 64, 69;
+        T_ERR_PVAR_NO_STARTSTOP => 65, 70;
+        T_ERR_PVAR_NO_WRITE => 66, 71;
+        T_ERR_PVAR_NO_ATOMIC => 67, 72;
+        T_ERR_INVALID_NAME => 73, 73;
+        T_ERR_INVALID => 72, 74;
+    }
+    /// Classes of performance variables.
+    tool_classes {
+        T_PVAR_CLASS_STATE => 0, 240;
+        T_PVAR_CLASS_LEVEL => 1, 241;
+        T_PVAR_CLASS_SIZE => 2, 242;
+        T_PVAR_CLASS_PERCENTAGE => 3, 243;
+        T_PVAR_CLASS_HIGHWATERMARK => 4, 244;
+        T_PVAR_CLASS_LOWWATERMARK => 5, 245;
+        T_PVAR_CLASS_COUNTER => 6, 246;
+        T_PVAR_CLASS_AGGREGATE => 7, 247;
+        T_PVAR_CLASS_TIMER => 8, 248;
+        T_PVAR_CLASS_GENERIC => 9, 249;
+    }
+    /// What a variable of the tool interface belongs to.
+    tool_bindings {
+        T_BIND_NO_OBJECT => 0, 9700;
+    }
+    /// Where a control variable may be set.
+    tool_scopes {
+        T_SCOPE_CONSTANT => 0, 60438;
+        T_SCOPE_READONLY => 1, 60439;
+        T_SCOPE_LOCAL => 2, 60440;
+        T_SCOPE_GROUP => 3, 60441;
+        T_SCOPE_GROUP_EQ => 4, 60442;
+        T_SCOPE_ALL => 5, 60443;
+        T_SCOPE_ALL_EQ => 6, 60444;
+    }
+    /// Who wants a variable.
+    tool_verbosities {
+        T_VERBOSITY_USER_BASIC => 0, 221;
+        T_VERBOSITY_USER_DETAIL => 1, 222;
+        T_VERBOSITY_USER_ALL => 2, 223;
+        T_VERBOSITY_TUNER_BASIC => 3, 224;
+        T_VERBOSITY_TUNER_DETAIL => 4, 225;
+        T_VERBOSITY_TUNER_ALL => 5, 226;
+        T_VERBOSITY_MPIDEV_BASIC => 6, 227;
+        T_VERBOSITY_MPIDEV_DETAIL => 7, 228;
+        T_VERBOSITY_MPIDEV_ALL => 8, 229;
     }
 }
 
@@ -274,6 +388,24 @@ mod tests {
             assert_eq!(tables.ranks.to_core(7), 7);
             assert_eq!(tables.ranks.to_face(7), 7);
         }
+    }
+
+    #[test]
+    fn bits_are_translated_one_by_one() {
+        assert_eq!(MPICH.win_asserts.bits_to_core(0), 0);
+        assert_eq!(MPICH.win_asserts.bits_to_core(2048 | 8192), MODE_NOSTORE | MODE_NOPRECEDE);
+        assert_eq!(OPENMPI.win_asserts.bits_to_core(31), 31 << 10);
+        assert_eq!(OPENMPI.win_asserts.bits_to_core(33), MODE_NOCHECK | MEANINGLESS_BIT);
+    }
+
+    #[test]
+    fn file_modes_are_bits() {
+        for tables in [STANDARD, OPENMPI, MPICH] {
+            for bits in 0..512 {
+                assert_eq!(tables.file_modes.bits_to_face(tables.file_modes.bits_to_core(bits)), bits);
+            }
+        }
+        assert_eq!(MPICH.file_modes.bits_to_core(2 | 1024), MODE_RDONLY | MEANINGLESS_BIT);
     }
 
     #[test]

@@ -6,6 +6,7 @@ macro_rules! c_tables {
     ($A:ty) => {
         $crate::c_table_convert!($A);
         $crate::c_table_attr!($A);
+        $crate::c_table_buffer!($A);
         $crate::c_table_coll!($A);
         $crate::c_table_coll_init!($A);
         $crate::c_table_comm!($A);
@@ -14,15 +15,22 @@ macro_rules! c_tables {
         $crate::c_table_errhandler!($A);
         $crate::c_table_group!($A);
         $crate::c_table_info!($A);
+        $crate::c_table_io!($A);
+        $crate::c_table_io_data!($A);
         $crate::c_table_neighbor!($A);
         $crate::c_table_neighbor_init!($A);
         $crate::c_table_op!($A);
         $crate::c_table_p2p!($A);
+        $crate::c_table_partitioned!($A);
         $crate::c_table_request!($A);
+        $crate::c_table_rma!($A);
+        $crate::c_table_session!($A);
+        $crate::c_table_tool!($A);
         $crate::c_table_topo!($A);
+        $crate::c_table_win!($A);
+        $crate::c_table_win_sync!($A);
         $crate::c_table_absent!($A);
         $crate::c_unsupported_common!($A);
-        $crate::c_unsupported_t_common!($A);
     };
 }
 
@@ -34,8 +42,15 @@ macro_rules! c_tables_mpi5 {
         $crate::c_table_convert_mpi5!($A);
         $crate::c_table_coll_c!($A);
         $crate::c_table_datatype_c!($A);
+        $crate::c_table_io_c!($A);
+        $crate::c_table_io_data_c!($A);
+        $crate::c_table_mpi41!($A);
         $crate::c_table_neighbor_c!($A);
         $crate::c_table_op_c!($A);
-        $crate::c_unsupported_mpi5!($A);
+        $crate::c_table_p2p_c!($A);
+        $crate::c_table_request_status!($A);
+        $crate::c_table_rma_c!($A);
+        $crate::c_table_tool_events!($A);
+        $crate::c_table_win_c!($A);
     };
 }

@@ -140,6 +140,20 @@ impl State {
     }
 }
 
+/// Give a key other callbacks: a language binding says how its functions are to be called. For a key that no attribute has yet.
+///
+/// # Errors
+/// `Class::Keyval` if there is no such key.
+pub fn replace(keyval: i32, copy: CopyFn, delete: DeleteFn) -> Result<()> {
+    STATE.with(|state| match state.keyvals.get_mut(&keyval) {
+        Some(place) => {
+            *place = Rc::new(Keyval { kind: place.kind, id: keyval, copy, delete });
+            Ok(())
+        }
+        None => fail(Class::Keyval, format!("{keyval} is not the key of attributes")),
+    })
+}
+
 /// A new attribute key for objects of `kind`.
 pub fn create_keyval(kind: Kind, copy: CopyFn, delete: DeleteFn) -> i32 {
     STATE.with(|state| {

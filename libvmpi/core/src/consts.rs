@@ -251,6 +251,25 @@ pub const T_PVAR_CLASS_COUNTER: i32 = 7;
 pub const T_PVAR_CLASS_AGGREGATE: i32 = 8;
 pub const T_PVAR_CLASS_TIMER: i32 = 9;
 pub const T_PVAR_CLASS_GENERIC: i32 = 10;
+// Error codes of the tool interface
+pub const T_ERR_CANNOT_INIT: i32 = 1001;
+pub const T_ERR_NOT_ACCESSIBLE: i32 = 1002;
+pub const T_ERR_NOT_INITIALIZED: i32 = 1003;
+pub const T_ERR_NOT_SUPPORTED: i32 = 1004;
+pub const T_ERR_MEMORY: i32 = 1005;
+pub const T_ERR_INVALID: i32 = 1006;
+pub const T_ERR_INVALID_INDEX: i32 = 1007;
+pub const T_ERR_INVALID_ITEM: i32 = 1008;
+pub const T_ERR_INVALID_SESSION: i32 = 1009;
+pub const T_ERR_INVALID_HANDLE: i32 = 1010;
+pub const T_ERR_INVALID_NAME: i32 = 1011;
+pub const T_ERR_OUT_OF_HANDLES: i32 = 1012;
+pub const T_ERR_OUT_OF_SESSIONS: i32 = 1013;
+pub const T_ERR_CVAR_SET_NOT_NOW: i32 = 1014;
+pub const T_ERR_CVAR_SET_NEVER: i32 = 1015;
+pub const T_ERR_PVAR_NO_WRITE: i32 = 1016;
+pub const T_ERR_PVAR_NO_STARTSTOP: i32 = 1017;
+pub const T_ERR_PVAR_NO_ATOMIC: i32 = 1018;
 
 /// `MPI_BOTTOM`, `MPI_IN_PLACE`, `MPI_BUFFER_AUTOMATIC` as buffer addresses.
 pub const BOTTOM: usize = 0;

@@ -1,4 +1,4 @@
-//! Error handlers of communicators, windows and files (MPI 4.1 chapter 9).
+//! Error handlers of communicators, windows, files and sessions (MPI 4.1 chapter 9).
 //!
 //! [`invoke`] is where every error of the core ends up: it adds who, where and what to do to the message, and does
 //! what the program asked for: end the job, return the code, or call the program's function.
@@ -8,8 +8,10 @@ pub mod codes;
 use crate::comm;
 use crate::errors::{Class, Error, Result, fail};
 use crate::giant::Giant;
-use crate::handle::{Comm, Errhandler, File, Handle, Win};
+use crate::handle::{Comm, Errhandler, File, Handle, Session, Win};
 use crate::process;
+use crate::rma;
+use crate::session;
 use crate::table::Table;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -23,6 +25,7 @@ pub enum Target {
     Comm(Comm),
     Win(Win),
     File(File),
+    Session(Session),
 }
 
 impl Target {
@@ -33,6 +36,7 @@ impl Target {
             Target::Comm(comm) => (0, comm.raw()),
             Target::Win(win) => (1, win.raw()),
             Target::File(file) => (2, file.raw()),
+            Target::Session(session) => (3, session.raw()),
         }
     }
 
@@ -79,6 +83,21 @@ static STATE: Giant<State> = Giant::new(State { created: Table::new(), of: BTree
 /// Make a handler for communicators, windows or files from the program's function.
 pub fn create(handler: UserHandler) -> Errhandler {
     STATE.with(|state| state.created.insert(Created { handler, references: 1 }))
+}
+
+/// Give a handler of the program another function: a language binding says how its function is to be called.
+///
+/// # Errors
+/// `Class::Errhandler` if the program made no such handler.
+pub fn replace(handle: Errhandler, handler: UserHandler) -> Result<()> {
+    resolve(handle)?;
+    STATE.with(|state| match state.created.get_mut(handle) {
+        Some(created) => {
+            created.handler = handler;
+            Ok(())
+        }
+        None => fail(Class::Errhandler, "a predefined error handler has no function of the program"),
+    })
 }
 
 /// Give back one reference to a handler; objects that use it keep it (MPI_Errhandler_free).
@@ -129,6 +148,12 @@ pub fn inherit(from: Comm, to: Comm) {
     STATE.with(|state| state.of.insert(Target::Comm(to).key(), handler));
 }
 
+/// The new file has the handler that MPI_FILE_NULL has now (MPI 4.1 section 14.7).
+pub fn inherit_default(file: File) {
+    let handler = find(Target::File(File::NULL));
+    STATE.with(|state| state.of.insert(Target::File(file).key(), handler));
+}
+
 /// `target` is gone.
 pub fn forget(target: Target) {
     let forgotten = STATE.with(|state| state.of.remove(&target.key()));
@@ -148,6 +173,8 @@ fn find(target: Target) -> Handler {
             _ => own(Target::Process).unwrap_or(Handler::Fatal),
         },
         Target::Comm(handle) if comm::get(handle).is_err() => find(Target::Process),
+        Target::Win(handle) if rma::get_window(handle).is_err() => find(Target::Process),
+        Target::Session(handle) if session::get(handle).is_err() => find(Target::Process),
         Target::File(_) => {
             own(target).or_else(|| own(Target::File(File::NULL))).unwrap_or_else(|| target.default_handler())
         }
@@ -162,6 +189,9 @@ fn find(target: Target) -> Handler {
 pub fn handler_of(target: Target) -> Result<Errhandler> {
     if let Target::Comm(handle) = target {
         comm::get(handle)?;
+    }
+    if let Target::Session(handle) = target {
+        session::get(handle)?;
     }
     Ok(match find(target) {
         Handler::Fatal => Errhandler::ARE_FATAL,
@@ -185,18 +215,33 @@ pub fn handler_of(target: Target) -> Result<Errhandler> {
 /// A fatal handler prints function, message, communicator and rank, and ends the job.
 #[cold]
 pub fn invoke(function: &str, target: Target, error: Error) -> i32 {
+    let target = error.file.map_or(target, Target::File);
     match find(target) {
         Handler::Return => {}
-        Handler::User(handler) => handler(target, error.code),
+        Handler::User(handler) => {
+            SETTLED.with(|settled| *settled = false);
+            handler(target, error.code);
+            if SETTLED.with(std::mem::take) {
+                return 0;
+            }
+        }
         Handler::Fatal | Handler::Abort => process::abort(error.code, &report(function, target, &error)),
     }
     error.code
 }
 
+/// Set by a handler after which the call that failed returns success.
+static SETTLED: Giant<bool> = Giant::new(false);
+
+/// A handler of the program says that the error is settled: the call returns MPI_SUCCESS (MPICH's C++ handlers).
+pub fn settle() {
+    SETTLED.with(|settled| *settled = true);
+}
+
 /// Invoke the handler of `target` for an error of the program's own (MPI_Comm_call_errhandler).
 pub fn call(function: &str, target: Target, code: i32) {
     let message = format!("the program called the error handler with code {code} ({})", codes::error_string(code));
-    invoke(function, target, Error { class: codes::error_class(code), code, message });
+    invoke(function, target, Error { class: codes::error_class(code), code, message, file: None });
 }
 
 /// The block that a fatal error prints.
@@ -215,9 +260,15 @@ fn report(function: &str, target: Target, error: &Error) -> String {
     {
         let _ = writeln!(text, "  communicator: {}, where this process is rank {}", comm.describe(), comm.rank);
     }
+    if let Target::Win(handle) = target
+        && let Ok(window) = rma::get_window(handle)
+    {
+        let _ = writeln!(text, "  window:       {}, where this process is rank {}", window.describe(), window.rank());
+    }
     let setter = match target {
         Target::Win(_) => "MPI_Win_set_errhandler",
         Target::File(_) => "MPI_File_set_errhandler",
+        Target::Session(_) => "MPI_Session_set_errhandler",
         Target::Comm(_) | Target::Process => "MPI_Comm_set_errhandler",
     };
     let _ = write!(
@@ -235,24 +286,25 @@ mod tests {
     // One test: the state belongs to the process, and tests run on several threads.
     #[test]
     fn handlers_outlive_their_handles() {
-        let win = Target::Win(Win(FIRST));
-        assert_eq!(handler_of(win).unwrap(), Errhandler::ARE_FATAL);
+        let one = Target::File(File(FIRST + 1));
+        assert_eq!(handler_of(one).unwrap(), Errhandler::RETURN);
         let seen = Rc::new(std::cell::Cell::new(0));
         let counter = seen.clone();
         let handle = create(Rc::new(move |_, code| counter.set(code)));
-        set(win, handle).unwrap();
+        set(one, handle).unwrap();
         free(handle).unwrap();
         assert_eq!(free(handle).unwrap_err().class, Class::Errhandler);
-        assert_eq!(invoke("MPI_Put", win, Error::new(Class::Rank, "x")), Class::Rank.0);
+        assert_eq!(invoke("MPI_File_read", one, Error::new(Class::Rank, "x")), Class::Rank.0);
         assert_eq!(seen.get(), Class::Rank.0);
 
-        let again = handler_of(win).unwrap();
-        assert_eq!(handler_of(win).unwrap(), again);
+        let again = handler_of(one).unwrap();
+        assert_eq!(handler_of(one).unwrap(), again);
         free(again).unwrap();
         free(again).unwrap();
         assert!(resolve(again).is_err());
-        forget(win);
-        assert_eq!(handler_of(win).unwrap(), Errhandler::ARE_FATAL);
+        forget(one);
+        assert_eq!(handler_of(one).unwrap(), Errhandler::RETURN);
+        assert_eq!(handler_of(Target::Win(Win(FIRST))).unwrap(), Errhandler::ARE_FATAL, "there is no such window");
 
         let file = Target::File(File(FIRST));
         assert_eq!(handler_of(file).unwrap(), Errhandler::RETURN);

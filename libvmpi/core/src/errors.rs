@@ -4,6 +4,8 @@
 //! renumber it) and a sentence about the offending value. The function's name, the communicator and the rank are
 //! added where the error handler is invoked (`errhandler`), so a message here says only what is wrong and why.
 
+use crate::handle::File;
+
 /// An MPI error class, numbered as in the standard ABI.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 #[repr(transparent)]
@@ -74,6 +76,10 @@ impl Class {
     pub const Session: Class = Class(60);
     pub const Errhandler: Class = Class(61);
     pub const Abi: Class = Class(62);
+    // Of fault tolerance (ULFM), which the standard's ABI does not number.
+    pub const ProcFailed: Class = Class(0x3f01);
+    pub const ProcFailedPending: Class = Class(0x3f02);
+    pub const Revoked: Class = Class(0x3f03);
 }
 
 /// Standard name and one-line text of every predefined error class.
@@ -141,6 +147,9 @@ pub const CLASSES: &[(Class, &str)] = &[
     (Class::Session, "MPI_ERR_SESSION"),
     (Class::Errhandler, "MPI_ERR_ERRHANDLER"),
     (Class::Abi, "MPI_ERR_ABI"),
+    (Class::ProcFailed, "MPIX_ERR_PROC_FAILED"),
+    (Class::ProcFailedPending, "MPIX_ERR_PROC_FAILED_PENDING"),
+    (Class::Revoked, "MPIX_ERR_REVOKED"),
 ];
 
 /// The failure of an MPI operation.
@@ -153,16 +162,23 @@ pub struct Error {
     pub code: i32,
     /// What is wrong, with the offending value.
     pub message: String,
+    /// The file whose error handler gets the error, when that is not the call's own object (MPI_Wait and its kin).
+    pub file: Option<File>,
 }
 
 impl Error {
     /// An error of `class` described by `message`.
     pub fn new(class: Class, message: impl Into<String>) -> Error {
-        Error { class, code: class.0, message: message.into() }
+        Error { class, code: class.0, message: message.into(), file: None }
     }
     /// A callback of the program returned `code`: pass it on unchanged.
     pub fn user(code: i32) -> Error {
-        Error { class: Class::Other, code, message: format!("a callback of the program returned error code {code}") }
+        let message = format!("a callback of the program returned error code {code}");
+        Error { class: Class::Other, code, message, file: None }
+    }
+    /// An operation on `file` has failed in a call that does not name the file.
+    pub fn on_file(self, file: File) -> Error {
+        Error { file: Some(file), ..self }
     }
 }
 

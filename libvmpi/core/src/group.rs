@@ -6,7 +6,7 @@
 use crate::consts;
 use crate::errors::{Class, Result, fail};
 use crate::giant::Giant;
-use crate::handle::{Group, Handle};
+use crate::handle::{Group, Handle, Session};
 use crate::table::Table;
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -15,9 +15,9 @@ use std::rc::Rc;
 /// Lists up to this length are searched one by one; longer ones through a hash index.
 const LINEAR_SEARCH_MAX: usize = 16;
 
-/// An ordered set of processes; immutable.
+/// An ordered set of processes; immutable. It remembers the session that it comes from.
 #[derive(Debug)]
-pub struct Members(Repr);
+pub struct Members(Repr, Session);
 
 #[derive(Debug)]
 enum Repr {
@@ -28,7 +28,7 @@ enum Repr {
 impl Members {
     /// Ranks `first .. first + len` of the job.
     pub fn range(first: u32, len: u32) -> Members {
-        Members(Repr::Range { first, len })
+        Members(Repr::Range { first, len }, Session::NULL)
     }
 
     /// The given job-wide ranks in this order; they must be distinct.
@@ -39,7 +39,17 @@ impl Members {
         if consecutive {
             return Members::range(first, world_ranks.len() as u32);
         }
-        Members(Repr::List { ranks: world_ranks.into_boxed_slice(), index: OnceCell::new() })
+        Members(Repr::List { ranks: world_ranks.into_boxed_slice(), index: OnceCell::new() }, Session::NULL)
+    }
+
+    /// The same members, as coming from `session` (`Session::NULL`: the world model).
+    pub fn of_session(self, session: Session) -> Members {
+        Members(self.0, session)
+    }
+
+    /// The session that this group comes from.
+    pub fn session(&self) -> Session {
+        self.1
     }
 
     /// Number of members.
@@ -87,17 +97,17 @@ impl Members {
 
     /// Members of `self` in order, then those of `other` that are not in `self`.
     pub fn union(&self, other: &Members) -> Members {
-        Members::list(self.iter().chain(other.iter().filter(|&rank| !self.contains(rank))).collect())
+        Members::list(self.iter().chain(other.iter().filter(|&rank| !self.contains(rank))).collect()).of_session(self.1)
     }
 
     /// Members of `self` that are in `other`, in the order of `self`.
     pub fn intersection(&self, other: &Members) -> Members {
-        Members::list(self.iter().filter(|&rank| other.contains(rank)).collect())
+        Members::list(self.iter().filter(|&rank| other.contains(rank)).collect()).of_session(self.1)
     }
 
     /// Members of `self` that are not in `other`, in the order of `self`.
     pub fn difference(&self, other: &Members) -> Members {
-        Members::list(self.iter().filter(|&rank| !other.contains(rank)).collect())
+        Members::list(self.iter().filter(|&rank| !other.contains(rank)).collect()).of_session(self.1)
     }
 
     /// The members with the given ranks, in the given order.
@@ -106,7 +116,7 @@ impl Members {
     /// `Class::Rank` for a rank out of range or given twice.
     pub fn incl(&self, ranks: &[i32]) -> Result<Members> {
         let ranks = self.distinct(ranks)?;
-        Ok(Members::list(ranks.into_iter().map(|rank| self.world_rank(rank)).collect()))
+        Ok(Members::list(ranks.into_iter().map(|rank| self.world_rank(rank)).collect()).of_session(self.1))
     }
 
     /// All members but those with the given ranks, in the order of `self`.
@@ -117,7 +127,8 @@ impl Members {
         let out: HashSet<u32> = self.distinct(ranks)?.into_iter().collect();
         Ok(Members::list(
             (0..self.size()).filter(|rank| !out.contains(rank)).map(|rank| self.world_rank(rank)).collect(),
-        ))
+        )
+        .of_session(self.1))
     }
 
     /// `incl` of the ranks that (first, last, stride) triplets name.

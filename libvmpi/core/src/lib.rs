@@ -1,10 +1,11 @@
 //! MPI's meaning, with no C in sight.
 //!
 //! Reading order: `handle`, `consts`, `errors` (the standard ABI's numbers, which the whole core speaks), `process`
-//! (this rank: start, end, entry lock), `comm` and `group`, `datatype`, `p2p`, `request`, `coll`, then the rest
+//! (this rank: start, end, entry lock), `session`, `comm` and `group`, `datatype`, `p2p`, `request`, `coll`, `rma`, then the rest
 //! (`dynamic`: spawn, accept and connect).
 //!
-//! `unsafe` lives where user memory is touched: `giant`, `process`, `datatype::pack`, `op::apply`, `p2p`, `coll::schedule`.
+//! `unsafe` lives where user memory is touched: `giant`, `process`, `datatype::pack`, `op::apply`, `p2p`, `coll::schedule`,
+//! `io`, `rma::transfer`, `rma::accumulate`, `rma::remote`.
 
 pub mod attr;
 pub mod coll;
@@ -17,12 +18,17 @@ pub mod errors;
 pub mod giant;
 pub mod group;
 pub mod handle;
+pub mod hardware;
 pub mod info;
+pub mod io;
 mod lock;
 pub mod op;
 pub mod p2p;
 pub mod process;
 pub mod request;
+pub mod rma;
+pub mod session;
 pub mod status;
 pub mod table;
+pub mod tool;
 pub mod topo;

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use vmpi_shared::sched;
 
-static THREADED: AtomicBool = AtomicBool::new(false);
+/// True until the first user of MPI says which threads there are: some calls are allowed before from any of them.
+static THREADED: AtomicBool = AtomicBool::new(true);
 static STATE: Mutex<State> = Mutex::new(State::new());
 static CHANGED: Condvar = Condvar::new();
 static CHANGES: AtomicU64 = AtomicU64::new(0);

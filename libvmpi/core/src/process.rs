@@ -7,8 +7,8 @@ use crate::errors::{Class, Error, Result};
 use crate::{attr, coll, comm, consts, request};
 use std::ffi::c_int;
 use std::os::unix::net::UnixStream;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
+use std::sync::{LazyLock, Mutex};
 use vmpi_shared::control::{self, Connection, OnBlock, Policy, Reply, Request, Wtime};
 use vmpi_shared::dynamic::World;
 use vmpi_shared::job::{JobConfig, JobSegment};
@@ -23,7 +23,12 @@ const BEFORE: u32 = 0;
 const ACTIVE: u32 = 1;
 const AFTER: u32 = 2;
 
+/// Of the world model (MPI_Init and MPI_Finalize).
 static PHASE: AtomicU32 = AtomicU32::new(BEFORE);
+/// Those for whom MPI is up: the world model and sessions. The lock also keeps two threads from opening at once.
+static USERS: Mutex<u32> = Mutex::new(0);
+/// There are users.
+static ACTIVE_NOW: AtomicBool = AtomicBool::new(false);
 static ENDPOINT: AtomicPtr<Endpoint> = AtomicPtr::new(std::ptr::null_mut());
 static THREAD_LEVEL: AtomicI32 = AtomicI32::new(consts::THREAD_SINGLE);
 static MAIN_THREAD: AtomicI32 = AtomicI32::new(0);
@@ -32,6 +37,8 @@ static UNIVERSE: AtomicU32 = AtomicU32::new(1);
 /// Rank in MPI_COMM_WORLD, and its size.
 static WORLD_RANK: AtomicU32 = AtomicU32::new(0);
 static WORLD_SIZE: AtomicU32 = AtomicU32::new(1);
+/// What the daemon said about MPI_COMM_WORLD.
+static START: LazyLock<Mutex<World>> = LazyLock::new(Mutex::default);
 static FACE: Mutex<&'static str> = Mutex::new("");
 static DAEMON: Mutex<Option<Connection>> = Mutex::new(None);
 
@@ -45,6 +52,11 @@ pub(crate) fn endpoint() -> &'static mut Endpoint {
     unsafe { &mut *endpoint }
 }
 
+/// The same, if this rank has been attached to its job.
+pub(crate) fn endpoint_if_any() -> Option<&'static mut Endpoint> {
+    if ENDPOINT.load(Ordering::Acquire).is_null() { None } else { Some(endpoint()) }
+}
+
 /// The node segment, for those who may look at it without the entry lock.
 #[inline]
 pub(crate) fn node() -> &'static NodeSegment {
@@ -52,16 +64,18 @@ pub(crate) fn node() -> &'static NodeSegment {
     unsafe { &*std::ptr::addr_of!((*ENDPOINT.load(Ordering::Acquire)).node) }
 }
 
-/// MPI_Init has returned or is running, MPI_Finalize has not been called.
+/// MPI is up: between MPI_Init and MPI_Finalize, or while there is a session.
 #[inline]
 pub fn is_active() -> bool {
-    PHASE.load(Ordering::Acquire) == ACTIVE
+    ACTIVE_NOW.load(Ordering::Acquire)
 }
 
+/// MPI_Init has been called.
 pub fn is_initialized() -> bool {
     PHASE.load(Ordering::Acquire) != BEFORE
 }
 
+/// MPI_Finalize has been called.
 pub fn is_finalized() -> bool {
     PHASE.load(Ordering::Acquire) == AFTER
 }
@@ -73,6 +87,16 @@ pub fn scheduling_point() {
     if endpoint.node.rank(endpoint.me).state.load(Ordering::Relaxed) == RunState::Away.word() {
         sched::reacquire(&endpoint.node, endpoint.me);
     }
+}
+
+/// Do something that may keep this rank asleep in the kernel for long (no MPI call in it): another rank gets the core
+/// meanwhile, as if the watchdog had noticed, and this one asks for it back.
+pub(crate) fn aside<R>(work: impl FnOnce() -> R) -> R {
+    let endpoint = endpoint();
+    sched::take_core(&endpoint.node, endpoint.me);
+    let result = work();
+    scheduling_point();
+    result
 }
 
 /// Give the core to the next READY rank, if any (MPIX_Yield).
@@ -96,32 +120,71 @@ pub fn init(face: &'static str, required_thread_level: i32) -> Result<i32> {
     if is_initialized() {
         return Err(Error::new(Class::Other, "MPI has been initialized before in this process"));
     }
-    *FACE.lock().unwrap() = face;
-    install_panic_hook();
-    let (node, job, rank, world) = match std::env::var(control::env::SOCKET) {
-        Ok(socket) => attach(&socket, face)?,
-        Err(_) => singleton()?,
-    };
-    vmpi_cma::allow_peers();
-    let Some(world_rank) =
-        world.ranks.iter().position(|member| member == rank).filter(|_| world.ranks.fit(node.header().ranks))
-    else {
-        return Err(Error::new(Class::Other, "the daemon sent a world without this rank"));
-    };
-    WORLD_RANK.store(world_rank as u32, Ordering::Relaxed);
-    WORLD_SIZE.store(world.ranks.len() as u32, Ordering::Relaxed);
-    ENDPOINT.store(Box::into_raw(Box::new(Endpoint::new(node, job, rank))), Ordering::Release);
+    let level = open(face, required_thread_level)?;
+    let start = START.lock().unwrap().clone();
+    comm::init_world(endpoint_rank(), &start);
+    THREAD_LEVEL.store(level, Ordering::Relaxed);
+    MAIN_THREAD.store(thread_id(), Ordering::Relaxed);
+    PHASE.store(ACTIVE, Ordering::Release);
+    Ok(level)
+}
+
+/// One more user of MPI: the first one attaches this rank to its job, and returns when it has its core. After the last
+/// one has gone, another may come. Returns the granted thread level.
+///
+/// # Errors
+/// `Class::Other` if the daemon cannot be reached or refuses.
+pub fn open(face: &'static str, required_thread_level: i32) -> Result<i32> {
+    let mut users = USERS.lock().unwrap();
     let level = match required_thread_level {
         consts::THREAD_SINGLE | consts::THREAD_FUNNELED | consts::THREAD_SERIALIZED => required_thread_level,
         _ => consts::THREAD_MULTIPLE,
     };
-    THREAD_LEVEL.store(level, Ordering::Relaxed);
-    crate::lock::set_threaded(level == consts::THREAD_MULTIPLE);
-    MAIN_THREAD.store(thread_id(), Ordering::Relaxed);
-    comm::init_world(rank, &world);
-    sched::enter(&endpoint().node, rank);
-    PHASE.store(ACTIVE, Ordering::Release);
+    if *users == 0 {
+        if ENDPOINT.load(Ordering::Acquire).is_null() {
+            *FACE.lock().unwrap() = face;
+            install_panic_hook();
+            let (node, job, rank, world) = match std::env::var(control::env::SOCKET) {
+                Ok(socket) => attach(&socket, face)?,
+                Err(_) => singleton()?,
+            };
+            vmpi_cma::allow_peers();
+            let found = world.ranks.iter().position(|member| member == rank);
+            let Some(world_rank) = found.filter(|_| world.ranks.fit(node.header().ranks)) else {
+                return Err(Error::new(Class::Other, "the daemon sent a world without this rank"));
+            };
+            WORLD_RANK.store(world_rank as u32, Ordering::Relaxed);
+            WORLD_SIZE.store(world.ranks.len() as u32, Ordering::Relaxed);
+            *START.lock().unwrap() = world;
+            ENDPOINT.store(Box::into_raw(Box::new(Endpoint::new(node, job, rank))), Ordering::Release);
+        }
+        let endpoint = endpoint();
+        sched::enter(&endpoint.node, endpoint.me);
+        ACTIVE_NOW.store(true, Ordering::Release);
+        crate::lock::set_threaded(level == consts::THREAD_MULTIPLE);
+    } else if level == consts::THREAD_MULTIPLE {
+        crate::lock::set_threaded(true);
+    }
+    *users += 1;
     Ok(level)
+}
+
+/// One user less: the last one leaves the core.
+pub fn close() {
+    let mut users = USERS.lock().unwrap();
+    if *users == 1 {
+        request::finish_buffered();
+        ACTIVE_NOW.store(false, Ordering::Release);
+        if let Some(daemon) = DAEMON.lock().unwrap().as_mut() {
+            // If the daemon is gone, the kernel is about to end this process anyway.
+            let _ = daemon.send(&Request::Finalized, &[]);
+        }
+        let endpoint = endpoint();
+        sched::finish(&endpoint.node, endpoint.me);
+        // Whoever comes next finds the lock taken seriously until it has said what it needs.
+        crate::lock::set_threaded(true);
+    }
+    *users -= 1;
 }
 
 /// Attach to the daemon that started this rank.
@@ -185,18 +248,22 @@ fn singleton() -> Result<(NodeSegment, JobSegment, u32, World)> {
     Ok((node, job, 0, world))
 }
 
-/// MPI_Finalize: all ranks arrive, then this one leaves its core for good.
+/// MPI_Finalize: all ranks arrive, then the world model ends here; with no session left this rank leaves its core.
+///
+/// # Errors
+/// What a delete callback of MPI_COMM_SELF's attributes returned; `Class::Other` without MPI_Init.
 pub fn finalize() -> Result<()> {
+    match PHASE.load(Ordering::Acquire) {
+        ACTIVE => {}
+        BEFORE => return Err(Error::new(Class::Other, "MPI_Init has not been called")),
+        _ => return Err(Error::new(Class::Other, "MPI_Finalize has been called before")),
+    }
     attr::delete_self_attributes()?;
     request::finish_buffered();
     coll::barrier(&*comm::get(crate::handle::Comm::WORLD)?)?;
+    comm::end_world();
     PHASE.store(AFTER, Ordering::Release);
-    if let Some(daemon) = DAEMON.lock().unwrap().as_mut() {
-        // If the daemon is gone, the kernel is about to end this process anyway.
-        let _ = daemon.send(&Request::Finalized, &[]);
-    }
-    let endpoint = endpoint();
-    sched::finish(&endpoint.node, endpoint.me);
+    close();
     Ok(())
 }
 
@@ -237,6 +304,11 @@ pub fn endpoint_rank() -> u32 {
 /// Rank and size of MPI_COMM_WORLD.
 pub fn world() -> (u32, u32) {
     (WORLD_RANK.load(Ordering::Relaxed), WORLD_SIZE.load(Ordering::Relaxed))
+}
+
+/// The ranks of MPI_COMM_WORLD.
+pub(crate) fn world_members() -> Vec<u32> {
+    START.lock().unwrap().ranks.iter().collect()
 }
 
 /// Use the connection to the daemon; `None`: this process was started by itself.

@@ -7,6 +7,7 @@ use crate::errors::{Class, Error, Result, fail};
 use crate::giant::Giant;
 use crate::handle::Request;
 use crate::lock;
+use crate::p2p::partitioned::Channel;
 use crate::p2p::{self, Slot};
 use crate::process::endpoint;
 use crate::status::Status;
@@ -20,8 +21,9 @@ pub const CALL_SEND: u32 = 2;
 pub const CALL_WAIT: u32 = 3;
 pub const CALL_PROBE: u32 = 4;
 pub const CALL_COLLECTIVE: u32 = 5;
-pub const CALL_SPAWN: u32 = 8;
-pub const CALL_CONNECT: u32 = 9;
+pub const CALL_WINDOW: u32 = 8;
+pub const CALL_SPAWN: u32 = 9;
+pub const CALL_CONNECT: u32 = 10;
 
 /// A nonblocking operation made of several messages (a collective).
 pub trait Progress {
@@ -30,6 +32,10 @@ pub trait Progress {
     fn advance(&mut self) -> Result<Option<Status>>;
     /// The slots that must complete before `advance` can do more.
     fn pending(&self, slots: &mut Vec<Slot>);
+    /// Must all of them complete, or is any one enough?
+    fn needs_all(&self) -> bool {
+        true
+    }
 }
 
 /// Starts a message of a persistent request.
@@ -52,6 +58,8 @@ enum Active {
     Done(Status),
     Message(Slot),
     Collective(Box<dyn Progress>),
+    /// A collective that is being advanced right now.
+    Running,
     /// A collective that has ended.
     Ended(Result<Status>),
     Generalized {
@@ -64,6 +72,8 @@ enum Kind {
     Once,
     PersistentMessage(StartMessage),
     PersistentCollective(Rc<std::cell::RefCell<StartCollective>>),
+    /// Started as a persistent collective is; its channel knows the partitions.
+    Partitioned(Rc<std::cell::RefCell<StartCollective>>, Channel),
 }
 
 struct Entry {
@@ -120,6 +130,23 @@ pub fn insert_persistent(start: StartCollective) -> Request {
     insert_entry(Kind::PersistentCollective(Rc::new(std::cell::RefCell::new(start))), Active::Inactive, false)
 }
 
+/// A partitioned operation: each MPI_Start calls `start`.
+pub fn insert_partitioned(start: StartCollective, channel: Channel) -> Request {
+    insert_entry(Kind::Partitioned(Rc::new(std::cell::RefCell::new(start)), channel), Active::Inactive, false)
+}
+
+/// The channel of a partitioned request.
+///
+/// # Errors
+/// `Class::Request` for any other.
+pub fn channel(request: Request) -> Result<Channel> {
+    REQUESTS.with(|requests| match requests.get(request) {
+        None => Err(unknown(request)),
+        Some(Entry { kind: Kind::Partitioned(_, channel), .. }) => Ok(channel.clone()),
+        Some(_) => fail(Class::Request, "the request is not a partitioned one"),
+    })
+}
+
 /// MPI_Grequest_start.
 pub fn insert_generalized(request: Generalized) -> Request {
     insert_entry(Kind::Once, Active::Generalized { request: Rc::new(request), complete: false }, false)
@@ -159,7 +186,9 @@ pub fn start(request: Request) -> Result<()> {
             fail(Class::Request, "the persistent request is active already")
         }
         Some(Entry { kind: Kind::PersistentMessage(start), .. }) => Ok(Starter::Message(start.clone())),
-        Some(Entry { kind: Kind::PersistentCollective(start), .. }) => Ok(Starter::Collective(start.clone())),
+        Some(Entry { kind: Kind::PersistentCollective(start) | Kind::Partitioned(start, _), .. }) => {
+            Ok(Starter::Collective(start.clone()))
+        }
     })?;
     let active = match starter {
         Starter::Message(start) => start()?.map_or(Active::Done(Status::EMPTY), Active::Message),
@@ -179,15 +208,21 @@ fn advance(request: Request) -> bool {
     // Taken out while it runs: it may call the program (a user operation), which may call MPI.
     let taken = REQUESTS.with(|requests| {
         let entry = requests.get_mut(request)?;
-        match std::mem::replace(&mut entry.active, Active::Inactive) {
-            Active::Collective(operation) => Some(operation),
+        match std::mem::replace(&mut entry.active, Active::Running) {
+            Active::Collective(operation) => Some(Some(operation)),
+            Active::Running => Some(None),
             other => {
                 entry.active = other;
                 None
             }
         }
     });
-    let Some(mut operation) = taken else { return true };
+    let mut operation = match taken {
+        Some(Some(operation)) => operation,
+        // Further up on the stack: it goes on there.
+        Some(None) => return false,
+        None => return true,
+    };
     let (ended, active) = match operation.advance() {
         Ok(None) => {
             wake_on(&*operation);
@@ -350,7 +385,7 @@ pub fn run(operation: &mut dyn Progress) -> Result<Status> {
         operation.pending(&mut slots);
         slots.retain(|slot| !p2p::is_over(*slot));
         if !slots.is_empty() {
-            let missing = slots.len() as u32;
+            let missing = if operation.needs_all() { slots.len() as u32 } else { 1 };
             await_slots(seen, &slots, missing, CALL_COLLECTIVE);
         }
     }
@@ -366,7 +401,7 @@ pub fn is_complete(request: Request) -> Result<bool> {
         Some(entry) => Ok(match &entry.active {
             Active::Inactive | Active::Done(_) | Active::Ended(_) => true,
             Active::Message(slot) => p2p::is_over(*slot),
-            Active::Collective(_) => false,
+            Active::Collective(_) | Active::Running => false,
             Active::Generalized { complete, .. } => *complete,
         }),
     })
@@ -414,7 +449,7 @@ pub fn finish(request: Request) -> Result<Option<Completion>> {
             let status = (generalized.query)();
             (generalized.free)().and(status)
         }
-        Active::Collective(_) => Ok(Status::EMPTY),
+        Active::Collective(_) | Active::Running => Ok(Status::EMPTY),
     };
     if handle == NULL {
         REQUESTS.with(|requests| requests.remove(request));
@@ -597,7 +632,7 @@ pub fn free(request: Request) -> Result<()> {
                     entry.kind = Kind::Once;
                     Then::Orphan
                 }
-                Active::Collective(_) => Then::Wait,
+                Active::Collective(_) | Active::Running => Then::Wait,
                 Active::Generalized { request, complete: true } => Then::Call(request.clone()),
                 Active::Generalized { .. } => Then::Wait,
             })
@@ -647,7 +682,7 @@ pub fn finish_on(context: u32) {
 
 /// MPI_Finalize: let buffered messages and freed requests leave.
 pub fn finish_buffered() {
-    p2p::buffered::flush();
+    p2p::buffered::flush_all();
     loop {
         let seen = progress();
         let open = ORPHANS.with(|list| list.clone());

@@ -51,6 +51,15 @@ impl Abi for Mpich {
     const MAX_LIBRARY_VERSION_STRING: usize = 8192;
     const MAX_PORT_NAME: usize = 256;
     const BSEND_OVERHEAD: c_int = 96;
+    const MAX_STRINGTAG_LEN: usize = 256;
+
+    fn is_all_handles(handle: *const c_void) -> bool {
+        sentinels::is_all_handles(handle)
+    }
+
+    fn is_buffer_automatic(buf: *const c_void) -> bool {
+        buf as isize == -2
+    }
 
     #[inline]
     fn status_ignored(status: *const Status) -> bool {

@@ -53,6 +53,11 @@ addresses! {
     MPI_F08_STATUSES_IGNORE = &raw const commons::MPIR_F08_MPI_STATUSES_IGNORE_OBJ;
 }
 
+/// Is it `MPI_T_PVAR_ALL_HANDLES`?
+pub fn is_all_handles(handle: *const c_void) -> bool {
+    std::ptr::addr_eq(handle, &raw const PVAR_ALL_HANDLES)
+}
+
 /// A buffer argument in the core's terms.
 #[inline]
 pub fn buffer(buf: *const c_void) -> *const c_void {

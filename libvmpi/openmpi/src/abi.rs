@@ -42,6 +42,8 @@ impl Abi for OpenMpi {
     const MAX_LIBRARY_VERSION_STRING: usize = 256;
     const MAX_PORT_NAME: usize = 1024;
     const BSEND_OVERHEAD: c_int = 128;
+    const MAX_STRINGTAG_LEN: usize = 1024;
+    const PSETS: &'static [&'static str] = &["mpi://WORLD", "mpi://SELF", "mpix://SHARED"];
 
     #[inline]
     fn status_ignored(status: *const Status) -> bool {

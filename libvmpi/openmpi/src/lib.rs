@@ -10,6 +10,7 @@
 #![allow(non_snake_case, non_upper_case_globals)]
 
 mod abi;
+mod cxx;
 mod handles;
 mod objects;
 mod sentinels;

@@ -263,9 +263,10 @@ mod for_libmpi_cxx {
         ompi_registered_datareps: [u64; 8];
     }
 
-    /// `MPI::ERRORS_THROW_EXCEPTIONS`: not an error handler of vmpi, so it decodes to none.
+    /// `MPI::ERRORS_THROW_EXCEPTIONS`: not an error handler of vmpi (a C++ exception cannot go through it), so it decodes to
+    /// none. libmpi_cxx writes its callbacks into it.
     #[unsafe(no_mangle)]
-    pub static ompi_mpi_errors_throw_exceptions: Object<127> = Object::new(0, u32::MAX);
+    pub static mut ompi_mpi_errors_throw_exceptions: Object<127> = Object::new(0, u32::MAX);
 }
 
 #[cfg(test)]

@@ -5,7 +5,12 @@ use crate::OpenMpi;
 vmpi_abi::c_tables!(OpenMpi);
 vmpi_abi::c_table_convert_pointers!(OpenMpi);
 vmpi_abi::c_table_coll_mpix_init!(OpenMpi);
+vmpi_abi::c_table_mpi41!(OpenMpi);
 vmpi_abi::c_table_neighbor_mpix_init!(OpenMpi);
+vmpi_abi::c_table_request_status!(OpenMpi);
+vmpi_abi::export_c! { OpenMpi, [vmpi_abi::c::session];
+    fn MPI_Session_set_info = session_set_info(session: vmpi_abi::abi::CSession<OpenMpi>, info: vmpi_abi::abi::CInfo<OpenMpi>) -> c_int;
+}
 vmpi_abi::f_tables_openmpi!(OpenMpi);
 
 // What mpi.h's MPI_COMM_DUP_FN and the like are the names of; MPI_COMM_DUP_FN itself is the Fortran version's name.

@@ -6,8 +6,6 @@ vmpi_abi::export_c! { OpenMpi, [vmpi_abi::unsupported];
     fn MPIX_Query_rocm_support = query_accelerator() -> c_int;
 }
 vmpi_abi::export_unsupported! { OpenMpi;
-    // sessions
-    MPI_Session_set_info
     // extensions
     MPIX_Comm_ack_failed
     MPIX_Comm_iagree

@@ -77,4 +77,9 @@ impl Abi for Standard {
     const MAX_LIBRARY_VERSION_STRING: usize = 8192;
     const MAX_PORT_NAME: usize = 1024;
     const BSEND_OVERHEAD: c_int = 512;
+    const MAX_STRINGTAG_LEN: usize = 1024;
+
+    fn is_buffer_automatic(buf: *const c_void) -> bool {
+        buf as usize == consts::BUFFER_AUTOMATIC
+    }
 }

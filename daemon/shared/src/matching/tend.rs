@@ -131,6 +131,21 @@ impl Endpoint {
         self.flush();
     }
 
+    /// What `rank` waits for in memory that it shares with this rank may have come about. The caller has fenced.
+    pub fn wake_rank(&mut self, rank: u32) {
+        if rank == self.me {
+            return;
+        }
+        baton::wake(&self.node, rank);
+        if self.node.rank(rank).cell_threads.load(Ordering::SeqCst) != 0 {
+            // Several threads wait for different things there: a message wakes them all.
+            let mut wake = Envelope::EMPTY;
+            wake.kind = kind::WAKE;
+            self.deliver_one(rank, &wake);
+            self.flush();
+        }
+    }
+
     /// Suspend until somebody changes collective cell `cell` (or mail comes, or `over` says so).
     pub fn suspend_for_cell(&mut self, cell: u32, call: u32, over: impl Fn() -> bool) {
         self.sleep(Wait::Cell, cell, (call, -1, -1), over);

@@ -39,7 +39,8 @@ pub struct Head {
 pub struct Segment {
     base: NonNull<u8>,
     bytes: usize,
-    fd: OwnedFd,
+    /// `None`: given up, the mapping is all that is needed.
+    fd: Option<OwnedFd>,
 }
 
 // SAFETY: the mapping is shared memory that many processes use at once anyway; access rules are those of its users.
@@ -100,15 +101,28 @@ impl Segment {
         // Mostly holes, which a core dump would walk through page by page. An old kernel may say no: no harm.
         // SAFETY: the mapping that was just made.
         let _ = unsafe { madvise(base, bytes as usize, MmapAdvise::MADV_DONTDUMP) };
-        Ok(Segment { base: base.cast(), bytes: bytes as usize, fd })
+        Ok(Segment { base: base.cast(), bytes: bytes as usize, fd: Some(fd) })
     }
 
+    /// The descriptor to hand to other processes.
+    ///
+    /// # Panics
+    /// After [`Segment::close_fd`].
     pub fn fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+        self.fd.as_ref().expect("the descriptor has been given up").as_fd()
     }
 
+    /// As [`Segment::fd`], as a number.
+    ///
+    /// # Panics
+    /// After [`Segment::close_fd`].
     pub fn raw_fd(&self) -> i32 {
-        self.fd.as_raw_fd()
+        self.fd().as_raw_fd()
+    }
+
+    /// Everybody who needs the segment has mapped it: give the descriptor up.
+    pub fn close_fd(&mut self) {
+        self.fd = None;
     }
 
     pub fn bytes(&self) -> usize {

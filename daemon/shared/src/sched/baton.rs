@@ -18,9 +18,18 @@ const RELAXED: Ordering = Ordering::Relaxed;
 const NONE: u32 = 0;
 const GRANTED: u32 = 1;
 const PARKED: u32 = 2;
+/// Not to run, but to watch the idle core in place of the rank that ran last.
+const SPIN: u32 = 3;
 
 /// After staying warm was in vain, a rank parks at once this many times before it tries again.
 const COLD_SUSPENSIONS: u32 = 16;
+
+/// What a rank was woken for.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Permit {
+    Run,
+    Spin,
+}
 
 /// The end of MPI_Init: ask for the core, wait for it.
 pub fn enter(node: &NodeSegment, me: u32) {
@@ -28,7 +37,7 @@ pub fn enter(node: &NodeSegment, me: u32) {
     rank.state.store(RunState::Ready.word(), SEQ);
     rank.ready_at.store(node.now(), RELAXED);
     queue(node, me);
-    await_permit(node, me, false);
+    await_core(node, me);
     resume(node, me);
 }
 
@@ -50,6 +59,13 @@ pub fn suspend_tending(
     mut tend: impl FnMut(u32),
 ) -> bool {
     let rank = node.rank(me);
+    let mut patience = node.header().spin_ticks;
+    if runs_next_itself(node, me) {
+        if watch_running(node, me, patience, &mut over) {
+            return false;
+        }
+        patience = 0;
+    }
     rank.wait_kind.store(wait as u32, RELAXED);
     rank.wait_operand.store(operand, RELAXED);
     let on_core = leave_running(node, me, RunState::Suspended);
@@ -76,15 +92,63 @@ pub fn suspend_tending(
             spin_loop();
         }
     }
-    leave_and_wait(node, me, on_core, &mut Idle { over: &mut over, tend: &mut tend });
+    leave_and_wait(node, me, on_core, &mut Idle { over: &mut over, tend: &mut tend, patience });
     end_wait(rank);
     true
+}
+
+/// Is this rank likely to be the next to run on its core? It is if it is alone there, or was the last time.
+#[inline]
+fn runs_next_itself(node: &NodeSegment, me: u32) -> bool {
+    node.rank(me).heir.load(RELAXED) == me + 1 || node.core(node.core_of(me)).ranks.load(RELAXED) == 1
+}
+
+/// Watch for the end of the own wait without leaving the core, while nobody else is READY for it and for `patience` ticks at most.
+/// True if the wait is over. Between two ranks that answer each other on two cores this saves them all that leaving and coming
+/// back takes. The clocks count the time as waiting and the core as idle, as if the rank had left.
+fn watch_running(node: &NodeSegment, me: u32, patience: u64, over: &mut dyn FnMut() -> bool) -> bool {
+    let (rank, core) = (node.rank(me), node.core(node.core_of(me)));
+    let set = node.ready(node.core_of(me));
+    let start = node.now();
+    let mut turns = 0u32;
+    let mut ended = false;
+    while run_queue::is_empty(set) {
+        ended = over() || rank.wake.load(SEQ) != 0;
+        if ended {
+            rank.wake.store(0, SEQ);
+            break;
+        }
+        spin_loop();
+        turns += 1;
+        if turns.is_multiple_of(16) {
+            let taken = rank.state.load(RELAXED) != RunState::Running.word();
+            if taken || core.lease.load(SEQ) == REVOKED || node.now().saturating_sub(start) >= patience {
+                break;
+            }
+        }
+    }
+    if !ended {
+        // Perhaps another rank comes first by now.
+        rank.heir.store(0, RELAXED);
+    }
+    let watched = node.now().saturating_sub(start);
+    if rank.state.load(SEQ) == RunState::Running.word() {
+        add(&rank.wait_ticks, watched);
+        add(&core.idle_ticks, watched);
+        add(&rank.t, watched);
+        if rank.m.load(RELAXED) != 0 {
+            add(&rank.m, watched);
+        }
+    }
+    ended
 }
 
 /// The rank looks again for what it waits for; a request to wake it from before that is answered with this.
 fn end_wait(rank: &RankDescriptor) {
     rank.wait_kind.store(Wait::None as u32, RELAXED);
-    rank.wake.store(0, SEQ);
+    if rank.wake.load(SEQ) != 0 {
+        rank.wake.store(0, SEQ);
+    }
 }
 
 /// What a rank that spins on its idle core looks after.
@@ -93,6 +157,8 @@ struct Idle<'a> {
     over: &'a mut dyn FnMut() -> bool,
     /// Match for a rank of the core that has got mail.
     tend: &'a mut dyn FnMut(u32),
+    /// For how many ticks to look.
+    patience: u64,
 }
 
 impl Idle<'_> {
@@ -102,6 +168,11 @@ impl Idle<'_> {
         if (self.over)() {
             wake(node, me);
         }
+        self.tend_all(mail);
+    }
+
+    #[inline]
+    fn tend_all(&mut self, mail: &[AtomicU64]) {
         while let Some(rank) = run_queue::next_from(mail, 0) {
             if run_queue::remove(mail, rank) {
                 (self.tend)(rank);
@@ -144,7 +215,7 @@ pub fn yield_core(node: &NodeSegment, me: u32) -> bool {
     }
     rank.ready_at.store(node.now(), RELAXED);
     queue(node, me);
-    leave_and_wait(node, me, on_core, &mut Idle { over: &mut || false, tend: &mut |_| {} });
+    leave_and_wait(node, me, on_core, &mut Idle { over: &mut || false, tend: &mut |_| {}, patience: 0 });
     true
 }
 
@@ -156,7 +227,7 @@ pub fn reacquire(node: &NodeSegment, me: u32) {
     rank.state.store(RunState::Ready.word(), SEQ);
     rank.ready_at.store(node.now(), RELAXED);
     queue(node, me);
-    await_permit(node, me, false);
+    await_core(node, me);
     resume(node, me);
 }
 
@@ -172,7 +243,7 @@ fn end_away(node: &NodeSegment, me: u32) {
 pub fn finish(node: &NodeSegment, me: u32) {
     if leave_running(node, me, RunState::Finalized) {
         settle(node, me);
-        release_core(node, me, &mut Idle { over: &mut || false, tend: &mut |_| {} });
+        release_core(node, me, &mut Idle { over: &mut || false, tend: &mut |_| {}, patience: 0 });
     } else {
         node.rank(me).state.store(RunState::Finalized.word(), SEQ);
     }
@@ -245,8 +316,12 @@ pub fn rank_died(node: &NodeSegment, rank: u32) {
     }
     run_queue::remove(node.ready(core), rank);
     let holder = &node.core(core).holder;
-    let spinning =
-        node.core(core).spinner.load(SEQ) == rank && holder.compare_exchange(SPINNING, CLAIMED, SEQ, SEQ).is_ok();
+    // Whoever was to spin: the dead rank may have been about to tell another that it should.
+    let spinning = holder.compare_exchange(SPINNING, CLAIMED, SEQ, SEQ).is_ok();
+    if spinning {
+        wake_all_with_mail(node, core);
+        wake(node, node.core(core).spinner.load(SEQ).min(node.header().ranks - 1)); // SYNC H
+    }
     if spinning || holder.compare_exchange(holder_word(rank), CLAIMED, SEQ, SEQ).is_ok() {
         // Nobody runs on a core that a dead rank held; it may have died before it counted itself out.
         node.core(core).running.store(0, SEQ);
@@ -346,59 +421,97 @@ fn grant(node: &NodeSegment, rank: u32) {
     }
 }
 
+/// How a rank has left its core, or is to come back.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Left {
+    /// Nobody else got the core.
+    Alone,
+    /// Another rank of the core runs, or watches, now.
+    Passed,
+    /// It found its own wait over while it watched: it has the core, and is RUNNING.
+    Back,
+}
+
 /// The rank has left RUNNING: stop its clocks, pass its core on, wait for its own turn.
 fn leave_and_wait(node: &NodeSegment, me: u32, on_core: bool, idle: &mut Idle<'_>) {
     let rank = node.rank(me);
-    let mut passed = false;
+    let mut how = Left::Alone;
     let left = if on_core {
         let left = settle(node, me);
-        passed = release_core(node, me, idle);
+        how = release_core(node, me, idle);
         left
     } else {
         node.now()
     };
-    await_permit(node, me, passed);
+    while how != Left::Back && await_permit(node, me, how == Left::Passed) == Permit::Spin {
+        how = spin(node, me, node.core_of(me), idle);
+    }
     let now = node.now();
     let ready_at = rank.ready_at.load(RELAXED).clamp(left, now.max(left));
     add(&rank.wait_ticks, ready_at - left);
     resume_at(node, me, now);
 }
 
-/// Pass the core to the next READY rank (which may be this one), or leave it idle. True if another rank got it.
-fn release_core(node: &NodeSegment, me: u32, idle: &mut Idle<'_>) -> bool {
+/// Pass the core to the next READY rank (which may be this one), or leave it idle.
+fn release_core(node: &NodeSegment, me: u32, idle: &mut Idle<'_>) -> Left {
     let core = node.core_of(me);
     let descriptor = node.core(core);
     let holder = &descriptor.holder;
     if descriptor.lease.load(SEQ) == REVOKED {
         vacate(node, core);
-        return false;
+        return Left::Alone;
     }
     while let Some(next) = take_next(node, core) {
         descriptor.granted_at.store(descriptor.released_at.load(RELAXED), RELAXED);
         if hand_over(node, core, next) {
-            return next != me;
+            return if next == me { Left::Alone } else { Left::Passed };
         }
     }
     let finished = node.rank(me).state.load(SEQ) == RunState::Finalized.word();
     if node.header().spin_ticks == 0 || finished {
         holder.store(CLAIMED, SEQ);
         dispatch(node, core);
-        return false;
+        return Left::Alone;
+    }
+    descriptor.idler.store(me, RELAXED);
+    if let Some(heir) = heir(node, me, core) {
+        descriptor.spinner.store(heir, SEQ);
+        // From here on only the spinner gives the core away; should this process die before the next step, rank_died does.
+        holder.store(SPINNING, SEQ);
+        let permit = &node.rank(heir).permit;
+        if permit.swap(SPIN, SEQ) == PARKED {
+            futex_wake(permit, 1);
+        }
+        return Left::Passed;
     }
     descriptor.spinner.store(me, SEQ);
     holder.store(SPINNING, SEQ);
-    spin(node, me, core, idle);
-    holder.load(RELAXED) != IDLE
+    spin(node, me, core, idle)
 }
 
-/// Idle core, this rank was the last to leave: watch its own wait, the run queue and the core's mail for a bounded time.
-fn spin(node: &NodeSegment, me: u32, core: u32, idle: &mut Idle<'_>) {
+/// The rank that is to watch the idle core instead of `me`: the one that got it when `me` had left it idle the last time. If that is
+/// right again, the switch to it lies in the idle time and not between a message and its receiver.
+#[inline]
+fn heir(node: &NodeSegment, me: u32, core: u32) -> Option<u32> {
+    let heir = node.rank(me).heir.load(RELAXED).checked_sub(1)?;
+    let there = heir != me
+        && heir < node.header().ranks
+        && node.core_of(heir) == core
+        && node.rank(heir).state.load(SEQ) == RunState::Suspended.word();
+    there.then_some(heir)
+}
+
+/// Idle core, and this rank watches: its own wait, the run queue and the core's mail, for a bounded time.
+fn spin(node: &NodeSegment, me: u32, core: u32, idle: &mut Idle<'_>) -> Left {
     let descriptor = node.core(core);
     let (set, mail) = (node.ready(core), node.mail(core));
-    let until = node.now() + node.header().spin_ticks;
+    let until = node.now() + idle.patience;
     let mut turns = 0u32;
     loop {
-        idle.look(node, me, mail);
+        if (idle.over)() {
+            break;
+        }
+        idle.tend_all(mail);
         if !run_queue::is_empty(set) {
             break;
         }
@@ -409,29 +522,120 @@ fn spin(node: &NodeSegment, me: u32, core: u32, idle: &mut Idle<'_>) {
                 break;
             }
             if descriptor.holder.load(SEQ) != SPINNING {
-                return;
+                idle.look(node, me, mail); // SYNC H: the daemon has ended the spinning
+                return Left::Alone;
             }
         }
     }
     // The core is still ours to give away unless the daemon declared us dead.
+    if descriptor.spinner.load(SEQ) != me || descriptor.holder.compare_exchange(SPINNING, CLAIMED, SEQ, SEQ).is_err() {
+        idle.look(node, me, mail);
+        return Left::Alone;
+    }
+    idle.tend_all(mail); // SYNC H: what was left to us just before
+    if (idle.over)() {
+        // SYNC H, too. The common case: straight back to work.
+        if policy::of(node).spinner_first() && take_back(node, me, core) {
+            return Left::Back;
+        }
+        wake(node, me);
+    }
+    end_idle(node, me, core)
+}
+
+/// The rank that has claimed its idle core takes it for itself. False if somebody tends it or has made it READY, or another job
+/// is to have the core.
+#[inline]
+fn take_back(node: &NodeSegment, me: u32, core: u32) -> bool {
+    let (descriptor, rank) = (node.core(core), node.rank(me));
+    if descriptor.lease.load(SEQ) == REVOKED
+        || rank.state.compare_exchange(RunState::Suspended.word(), RunState::Running.word(), SEQ, SEQ).is_err()
+    {
+        return false;
+    }
+    descriptor.last.store(me, RELAXED);
+    note_heir(node, core, me);
+    let now = node.now();
+    rank.ready_at.store(now, RELAXED);
+    descriptor.granted_at.store(now, RELAXED);
+    descriptor.holder.store(holder_word(me), SEQ);
+    true
+}
+
+/// `next` gets the core that was idle: the rank that had left it so is told for the next time.
+#[inline]
+fn note_heir(node: &NodeSegment, core: u32, next: u32) {
+    let idler = node.core(core).idler.load(RELAXED);
+    if idler < node.header().ranks {
+        node.rank(idler).heir.store(next + 1, RELAXED);
+    }
+}
+
+/// The core, idle until now and claimed by its spinner, goes to a READY rank if there is one: to `me` first, if the policy allows.
+fn end_idle(node: &NodeSegment, me: u32, core: u32) -> Left {
+    let descriptor = node.core(core);
+    let revoked = descriptor.lease.load(SEQ) == REVOKED;
+    let next = if revoked {
+        None
+    } else if policy::of(node).spinner_first() && run_queue::remove(node.ready(core), me) {
+        descriptor.last.store(me, RELAXED);
+        Some(me)
+    } else {
+        take_next(node, core)
+    };
+    if let Some(next) = next {
+        note_heir(node, core, next);
+        descriptor.granted_at.store(node.now(), RELAXED);
+        if hand_over(node, core, next) {
+            return if next == me { Left::Alone } else { Left::Passed };
+        }
+    }
+    dispatch(node, core);
+    Left::Alone
+}
+
+/// A rank that has been told to spin where it cannot (it was taken from its core, and waits to get it back): the core goes to
+/// whoever is READY.
+#[cold]
+fn decline_spin(node: &NodeSegment, me: u32) {
+    let core = node.core_of(me);
+    let descriptor = node.core(core);
     if descriptor.spinner.load(SEQ) == me && descriptor.holder.compare_exchange(SPINNING, CLAIMED, SEQ, SEQ).is_ok() {
-        idle.look(node, me, mail); // SYNC H: what was left to us just before
+        wake_all_with_mail(node, core); // SYNC H
         dispatch(node, core);
+    }
+}
+
+/// Nobody tends for the ranks that have got mail: let them look for themselves.
+fn wake_all_with_mail(node: &NodeSegment, core: u32) {
+    let mail = node.mail(core);
+    while let Some(rank) = run_queue::next_from(mail, 0) {
+        if run_queue::remove(mail, rank) && rank < node.header().ranks {
+            wake(node, rank);
+        }
+    }
+}
+
+/// Wait for the core in the run queue.
+fn await_core(node: &NodeSegment, me: u32) {
+    while await_permit(node, me, false) == Permit::Spin {
+        decline_spin(node, me);
     }
 }
 
 /// Wait for the permit. A rank that has just passed its core on stays warm for a few turns of sched_yield, if that was
 /// of use lately: between two ranks that answer each other a yield costs half of a futex hand-off; in a longer ring the
 /// yields only go to ranks that wait as well.
-fn await_permit(node: &NodeSegment, me: u32, passed: bool) {
+fn await_permit(node: &NodeSegment, me: u32, passed: bool) -> Permit {
     let permit = &node.rank(me).permit;
-    if passed && permit.load(SEQ) != GRANTED {
+    let told = || matches!(permit.load(SEQ), GRANTED | SPIN);
+    if passed && !told() {
         let cold = &node.rank(me).cold;
         match cold.load(RELAXED) {
             0 => {
                 let warm = (0..node.header().warm_yields).any(|_| {
                     yield_cpu();
-                    permit.load(SEQ) == GRANTED
+                    told()
                 });
                 if !warm {
                     cold.store(COLD_SUSPENSIONS, RELAXED);
@@ -443,9 +647,12 @@ fn await_permit(node: &NodeSegment, me: u32, passed: bool) {
     loop {
         match permit.compare_exchange(NONE, PARKED, SEQ, SEQ) {
             Err(GRANTED) => {
-                permit.store(NONE, SEQ);
-                return;
+                // The next one comes only after this rank has left its core again.
+                permit.store(NONE, Ordering::Release);
+                return Permit::Run;
             }
+            // Unless it has been granted the core meanwhile.
+            Err(SPIN) if permit.compare_exchange(SPIN, NONE, SEQ, SEQ).is_ok() => return Permit::Spin,
             _ => futex_wait(permit, PARKED, None),
         }
     }
@@ -466,8 +673,10 @@ fn resume_at(node: &NodeSegment, me: u32, now: u64) {
     if running > 1 {
         core.violations.fetch_add(1, RELAXED);
     }
-    // Only READY becomes RUNNING: a rank declared dead stays so.
-    let _ = rank.state.compare_exchange(RunState::Ready.word(), RunState::Running.word(), SEQ, SEQ);
+    // Only READY becomes RUNNING (or it took its core back and is): a rank declared dead stays so.
+    if rank.state.load(RELAXED) == RunState::Ready.word() {
+        let _ = rank.state.compare_exchange(RunState::Ready.word(), RunState::Running.word(), SEQ, SEQ);
+    }
     add(&rank.ready_ticks, now.saturating_sub(rank.ready_at.load(RELAXED)));
     rank.t.store(now, RELAXED);
     if rank.m.load(RELAXED) != 0 {

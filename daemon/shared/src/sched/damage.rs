@@ -31,21 +31,73 @@ mod tests {
     use crate::control::{OnBlock, Policy, Wtime};
     use crate::node::NodeConfig;
 
-    #[test]
-    fn only_what_cannot_be_is_damage() {
-        let placement = [0, 1, 0];
-        let node = NodeSegment::create(&NodeConfig {
+    fn node(placement: &[u32], policy: Policy) -> NodeSegment {
+        NodeSegment::create(&NodeConfig {
             job: 1,
-            ranks: 3,
+            ranks: placement.len() as u32,
             v: 2,
             cpus: vec![0, 1],
             placement: placement.to_vec(),
-            policy: Policy::Rr,
+            policy,
             on_block: OnBlock::Release,
             wtime: Wtime::Wall,
             quantum_ms: 0,
         })
-        .unwrap();
+        .unwrap()
+    }
+
+    /// What the daemon does to a segment must come to an end, whatever is in it.
+    #[test]
+    fn the_daemons_part_of_the_baton_bears_any_words() {
+        use super::super::{CLAIMED, IDLE, SPINNING, core_report, rank_died, rank_report, take_core};
+        use crate::mem::sync::Ordering::SeqCst;
+        let placement = [0, 1, 0, 1, 0];
+        let words = [0, 1, 2, 3, 4, 5, 6, 7, 8, 64, 511, u32::MAX - 1, u32::MAX];
+        let mut seed = 1u64;
+        let mut draw = move || {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            words[(seed >> 33) as usize % words.len()]
+        };
+        for policy in [Policy::Rr, Policy::Fifo] {
+            let node = node(&placement, policy);
+            for _ in 0..20_000 {
+                for core in 0..2 {
+                    let descriptor = node.core(core);
+                    descriptor.holder.store([IDLE, SPINNING, CLAIMED, draw()][draw() as usize % 4], SeqCst);
+                    descriptor.last.store(draw(), SeqCst);
+                    descriptor.spinner.store(draw(), SeqCst);
+                    descriptor.running.store(draw(), SeqCst);
+                    descriptor.running_ticks.store(u64::MAX - u64::from(draw()), SeqCst);
+                    for word in node.ready(core) {
+                        word.store(u64::from(draw()) << (draw() % 64), SeqCst);
+                    }
+                }
+                for rank in 0..placement.len() as u32 {
+                    let descriptor = node.rank(rank);
+                    descriptor.state.store([1, 1, 7, draw()][draw() as usize % 4], SeqCst);
+                    descriptor.core.store(draw(), SeqCst);
+                    descriptor.permit.store(draw(), SeqCst);
+                    descriptor.r.store(u64::MAX - u64::from(draw()), SeqCst);
+                    descriptor.m.store(u64::from(draw()), SeqCst);
+                    descriptor.call.store(draw(), SeqCst);
+                }
+                let victim = draw() % placement.len() as u32;
+                if draw() % 2 == 0 {
+                    take_core(&node, victim);
+                } else {
+                    rank_died(&node, victim);
+                }
+                core_report(&node, draw() % 2);
+                rank_report(&node, victim);
+                find(&node, &placement);
+            }
+        }
+    }
+
+    #[test]
+    fn only_what_cannot_be_is_damage() {
+        let placement = [0, 1, 0];
+        let node = node(&placement, Policy::Rr);
         assert_eq!(find(&node, &placement), None);
         for holder in [super::super::IDLE, super::super::SPINNING, super::super::CLAIMED, 1, 3] {
             node.core(0).holder.store(holder, Relaxed);

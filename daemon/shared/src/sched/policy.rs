@@ -9,6 +9,12 @@ use crate::node::NodeSegment;
 pub trait Policy: Sync {
     /// The rank to run next on `core`, or none if none is READY. It is only a proposal: the caller takes it from the queue.
     fn next(&self, node: &NodeSegment, core: u32) -> Option<u32>;
+
+    /// May the rank that spins on the idle core go on before the others that became READY with it? That saves switching
+    /// to one of them and back.
+    fn spinner_first(&self) -> bool {
+        true
+    }
 }
 
 /// Round robin in rank order, from the rank that ran last.
@@ -33,6 +39,10 @@ impl Policy for Fifo {
             false => 0,
         };
         run_queue::members(node.ready(core)).min_by_key(ready_at)
+    }
+
+    fn spinner_first(&self) -> bool {
+        false
     }
 }
 

@@ -9,6 +9,7 @@
 
 mod baton;
 mod cells;
+mod heir;
 mod kill;
 mod lease;
 mod space;

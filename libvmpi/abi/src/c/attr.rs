@@ -3,15 +3,16 @@
 //! A callback is kept as a closure that calls the program's function with this face's handles.
 
 use super::args::not_null;
+use super::cxx;
 use crate::abi::{Abi, C, CComm, CDatatype, CWin, Codec, dec, enc};
 use crate::entry::Target;
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use vmpi_core::attr::{self, Kind, Value};
-use vmpi_core::errors::{Class, Error, Result, fail};
+use vmpi_core::errors::{Error, Result};
 use vmpi_core::handle::{Comm, Datatype, Handle, Win};
-use vmpi_core::{comm, consts, datatype};
+use vmpi_core::{comm, consts, datatype, rma};
 
 /// A copy callback: object, keyval, extra state, value in, where the new value goes, where the flag goes.
 pub type CopyFunction<T> =
@@ -62,7 +63,7 @@ impl Carrier for Datatype {
 impl Carrier for Win {
     const KIND: Kind = Kind::Win;
     fn check(self) -> Result<()> {
-        fail(Class::Win, format!("{:#x} is not the handle of a window (this vmpi does not make any)", self.raw()))
+        rma::get_window(self).map(drop)
     }
     fn target(self) -> Target {
         Target::Win(self)
@@ -79,6 +80,12 @@ unsafe fn create<A: Abi + Codec<H>, H: Carrier>(
     extra: *mut c_void,
 ) -> i32 {
     let extra = extra as usize;
+    let callbacks = cxx::Callbacks {
+        copy: copy.map_or(0, |copy| copy as usize),
+        delete: delete.map_or(0, |delete| delete as usize),
+        extra,
+        integer: |raw| <A as Codec<H>>::fenc(H::from_raw(raw)),
+    };
     let copy: attr::CopyFn = match copy {
         None => attr::null_copy(),
         Some(copy) if copy as usize == STANDARD_DUP_FN => attr::dup_copy(),
@@ -115,7 +122,9 @@ unsafe fn create<A: Abi + Codec<H>, H: Carrier>(
             }
         }),
     };
-    attr::create_keyval(H::KIND, copy, delete)
+    let made = attr::create_keyval(H::KIND, copy, delete);
+    cxx::made_keyval(made, callbacks);
+    made
 }
 
 /// The value of an attribute for Fortran: predefined ones in this face's numbers.

@@ -7,7 +7,7 @@ use std::ffi::{c_char, c_int};
 use std::rc::Rc;
 use vmpi_core::comm::{self, Communicator};
 use vmpi_core::errors::Result;
-use vmpi_core::handle::{Comm, Handle};
+use vmpi_core::handle::{Comm, Handle, Info};
 use vmpi_core::{group, info};
 
 /// The C handle of what a constructor made; null for ranks that are not in it.
@@ -129,7 +129,15 @@ crate::entry_points! {
             vmpi_core::consts::UNDEFINED => vmpi_core::consts::UNDEFINED,
             kind => A::split_type_in(kind),
         };
-        *newcomm = made::<A>(comm::split_type(&comm, kind, key, hints.get(b"mpi_hw_resource_type"))?);
+        let (part, chosen) = comm::split_type(&comm, kind, key, &hints)?;
+        let info = dec::<A, Info>(info);
+        if let (Some(chosen), true, false) = (chosen, part.is_some(), info.is_null()) {
+            info::change(info, |entries| {
+                entries.set(b"mpi_hw_resource_type", chosen.as_bytes());
+                Ok(())
+            })?;
+        }
+        *newcomm = made::<A>(part);
     }
 
     /// `MPI_Comm_free`.

@@ -444,6 +444,7 @@ macro_rules! c_table_datatype_query_c {
             fn MPI_Type_get_envelope_c = type_get_envelope_c(datatype: $crate::abi::CDatatype<$A>, integers: *mut i64, addresses: *mut i64, large_counts: *mut i64, datatypes: *mut i64, combiner: *mut c_int) -> c_int;
             fn MPI_Type_get_contents_c = type_get_contents_c(datatype: $crate::abi::CDatatype<$A>, max_integers: i64, max_addresses: i64, max_large_counts: i64, max_datatypes: i64, integers: *mut c_int, addresses: *mut isize, large_counts: *mut i64, datatypes: *mut $crate::abi::CDatatype<$A>) -> c_int;
             fn MPI_Get_count_c = get_count(status: *const <$A as $crate::abi::Abi>::Status, datatype: $crate::abi::CDatatype<$A>, count: *mut i64) -> c_int;
+            fn MPI_Status_set_elements_c = status_set_elements(status: *mut <$A as $crate::abi::Abi>::Status, datatype: $crate::abi::CDatatype<$A>, count: i64) -> c_int;
             fn MPI_Get_elements_c = get_elements(status: *const <$A as $crate::abi::Abi>::Status, datatype: $crate::abi::CDatatype<$A>, count: *mut i64) -> c_int;
         }
     };

@@ -1,20 +1,22 @@
 //! Error handlers: MPI 4.1 chapter 9, and the MPI-1 names of the same.
 
 use super::args::{handle_at, not_null};
-use crate::abi::{Abi, C, CComm, CErrhandler, CFile, CWin, Codec, dec, enc};
+use super::cxx;
+use crate::abi::{Abi, C, CComm, CErrhandler, CFile, CSession, CWin, Codec, dec, enc};
 use crate::entry::Target;
 use std::ffi::c_int;
 use std::rc::Rc;
 use vmpi_core::errhandler as core_errhandler;
 use vmpi_core::errors::{Class, Result, fail};
-use vmpi_core::handle::{Comm, Errhandler, File, Handle, Win};
-use vmpi_core::{comm, handle};
+use vmpi_core::handle::{Comm, Errhandler, File, Handle, Session, Win};
+use vmpi_core::{comm, handle, io, rma, session};
 
 /// An error handler of the program; it may read more arguments (there are none), so it is variadic.
 pub type HandlerFunction<T> = Option<unsafe extern "C" fn(*mut T, *mut c_int, ...)>;
 pub type CommHandler<A> = HandlerFunction<CComm<A>>;
 pub type WinHandler<A> = HandlerFunction<CWin<A>>;
 pub type FileHandler<A> = HandlerFunction<CFile<A>>;
+pub type SessionHandler<A> = HandlerFunction<CSession<A>>;
 
 /// What differs between objects that have an error handler.
 pub trait Guarded: Handle {
@@ -51,7 +53,7 @@ impl Guarded for Win {
         if let Target::Win(win) = target { win } else { Win::NULL }
     }
     fn check(self) -> Result<()> {
-        fail(Class::Win, format!("{:#x} is not the handle of a window (this vmpi does not make any)", self.raw()))
+        rma::get_window(self).map(drop)
     }
 }
 
@@ -67,7 +69,19 @@ impl Guarded for File {
         if self.is_null() {
             return Ok(());
         }
-        fail(Class::File, format!("{:#x} is not the handle of a file (this vmpi does not open any)", self.raw()))
+        io::get(self).map(drop)
+    }
+}
+
+impl Guarded for Session {
+    fn target(self) -> Target {
+        Target::Session(self)
+    }
+    fn of(target: Target) -> Session {
+        if let Target::Session(session) = target { session } else { Session::NULL }
+    }
+    fn check(self) -> Result<()> {
+        session::get(self).map(drop)
     }
 }
 
@@ -82,12 +96,14 @@ unsafe fn create<A: Abi + Codec<H>, H: Guarded>(function: HandlerFunction<C<A, H
     let Some(function) = function else {
         return fail(Class::Arg, "the error handler function is a null pointer");
     };
-    Ok(core_errhandler::create(Rc::new(move |target, code| {
+    let made = core_errhandler::create(Rc::new(move |target, code| {
         let mut object = enc::<A, H>(H::of(target));
         let mut code = A::err_out(code);
         // SAFETY: the program gave this function for this purpose; both arguments live here.
         unsafe { function(&raw mut object, &raw mut code) };
-    })))
+    }));
+    cxx::made_errhandler(made, function as usize);
+    Ok(made)
 }
 
 /// The four functions of one kind of object.
@@ -152,6 +168,11 @@ handler_functions! { handle::File;
     file_call_errhandler = "MPI_File_call_errhandler";
     file_create_errhandler = "MPI_File_create_errhandler", file_set_errhandler = "MPI_File_set_errhandler",
     file_get_errhandler = "MPI_File_get_errhandler";
+}
+handler_functions! { handle::Session;
+    session_call_errhandler = "MPI_Session_call_errhandler";
+    session_create_errhandler = "MPI_Session_create_errhandler", session_set_errhandler = "MPI_Session_set_errhandler",
+    session_get_errhandler = "MPI_Session_get_errhandler";
 }
 
 crate::entry_points! {

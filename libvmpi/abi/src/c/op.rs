@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)]
 
+use super::cxx;
 use super::number::{self, Number, named, names, put, take};
 use crate::abi::{Abi, CDatatype, COp, dec, enc};
 use crate::entry::{self, Target};
@@ -41,7 +42,9 @@ fn create<A: Abi, N: Number + Most>(function: CUserFunction<A, N>, commute: c_in
             done += part;
         }
     };
-    op::create(Rc::new(call), commute != 0)
+    let made = op::create(Rc::new(call), commute != 0);
+    cxx::made_op(made, function as usize);
+    made
 }
 
 macro_rules! op_create {

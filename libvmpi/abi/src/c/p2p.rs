@@ -1,5 +1,6 @@
 //! Point-to-point messages: sends, receives, probes, persistent messages, the buffer of buffered sends.
 
+use super::number::{self, Number, named, names};
 use crate::abi::{Abi, CComm, CDatatype, CMessage, CRequest, dec, enc};
 use crate::c::request::write_status;
 use crate::entry::{self, Target};
@@ -9,42 +10,42 @@ use vmpi_core::comm::{self, Communicator};
 use vmpi_core::datatype::{self, Type};
 use vmpi_core::errors::{Class, Result, fail};
 use vmpi_core::handle::{Comm, Datatype, Handle, Message, Request};
+use vmpi_core::p2p::exchange::Exchange;
 use vmpi_core::p2p::{self, Mode, Plane, Slot, probe};
 use vmpi_core::{consts, request};
 
 /// The arguments of one message, checked.
-struct Checked {
-    comm: Rc<Communicator>,
-    ty: Rc<Type>,
-    count: u64,
+pub(super) struct Checked {
+    pub comm: Rc<Communicator>,
+    pub ty: Rc<Type>,
+    pub count: u64,
     /// Rank of the peer and tag in the core's numbers.
-    peer: i32,
-    tag: i32,
-    buf: *const c_void,
+    pub peer: i32,
+    pub tag: i32,
+    pub buf: *const c_void,
 }
 
 /// Which way a message goes: the wildcards are for receives.
 #[derive(Copy, Clone, PartialEq, Eq)]
-enum Way {
+pub(super) enum Way {
     Send,
     Receive,
 }
 
 /// Check (communicator, count, datatype, tag, rank, buffer), in the order in which the real libraries do.
-fn check<A: Abi>(
+pub(super) fn check<A: Abi>(
     way: Way,
     buf: *const c_void,
-    count: c_int,
+    count: impl Number,
     ty: CDatatype<A>,
     peer: c_int,
     tag: c_int,
     comm: CComm<A>,
 ) -> Result<Checked> {
     let comm = comm::get(dec::<A, Comm>(comm))?;
-    if count < 0 {
-        return fail(Class::Count, format!("the count is {count}, which is negative"));
-    }
+    let count = number::count(count)?;
     let ty = datatype::get_committed(dec::<A, Datatype>(ty))?;
+    fits(count, &ty)?;
     let (tag, peer) = (A::tag_in(tag), A::rank_in(peer));
     let wild = way == Way::Receive && tag == consts::ANY_TAG;
     if tag < 0 && !wild {
@@ -64,19 +65,27 @@ fn check<A: Abi>(
     if buf as usize == consts::IN_PLACE {
         return fail(Class::Buffer, "MPI_IN_PLACE is not a buffer of a point-to-point call");
     }
-    Ok(Checked { comm, ty, count: count as u64, peer, tag, buf })
+    Ok(Checked { comm, ty, count, peer, tag, buf })
+}
+
+/// No message has more bytes than memory can.
+pub(super) fn fits(count: u64, ty: &Type) -> Result<()> {
+    match count.checked_mul(ty.size()) {
+        Some(bytes) if i64::try_from(bytes).is_ok() => Ok(()),
+        _ => fail(Class::Count, format!("{count} elements of {} bytes are more than memory can hold", ty.size())),
+    }
 }
 
 /// # Safety
 /// The buffer in `a` is the program's to keep.
-unsafe fn start_send(a: &Checked, mode: Mode) -> Result<Option<Slot>> {
+pub(super) unsafe fn start_send(a: &Checked, mode: Mode) -> Result<Option<Slot>> {
     // SAFETY: passed on.
     unsafe { p2p::start_send(&a.comm, Plane::User, a.buf, a.count, &a.ty, a.peer, a.tag, mode) }
 }
 
 /// # Safety
 /// As above.
-unsafe fn start_recv(a: &Checked) -> Result<Slot> {
+pub(super) unsafe fn start_recv(a: &Checked) -> Result<Slot> {
     // SAFETY: passed on.
     unsafe { p2p::start_recv(&a.comm, Plane::User, a.buf.cast_mut(), a.count, &a.ty, a.peer, a.tag) }
 }
@@ -95,9 +104,9 @@ macro_rules! sends {
         /// # Safety
         /// As the C function's contract.
         pub unsafe fn $blocking<A: Abi>(
-            buf: *const c_void, count: c_int, ty: CDatatype<A>, dest: c_int, tag: c_int, comm: CComm<A>,
+            buf: *const c_void, count: impl Number, ty: CDatatype<A>, dest: c_int, tag: c_int, comm: CComm<A>,
         ) -> c_int {
-            entry::run::<A>($names, Target::Comm(dec::<A, Comm>(comm)), || {
+            entry::run::<A>(named(count, names!($names)), Target::Comm(dec::<A, Comm>(comm)), || {
                 let a = check::<A>(Way::Send, buf, count, ty, dest, tag, comm)?;
                 // SAFETY: the program keeps the buffer until the call returns.
                 wait_sent(unsafe { start_send(&a, Mode::$mode) }?)
@@ -109,10 +118,10 @@ macro_rules! sends {
         /// # Safety
         /// As the C function's contract.
         pub unsafe fn $nonblocking<A: Abi>(
-            buf: *const c_void, count: c_int, ty: CDatatype<A>, dest: c_int, tag: c_int, comm: CComm<A>,
+            buf: *const c_void, count: impl Number, ty: CDatatype<A>, dest: c_int, tag: c_int, comm: CComm<A>,
             req: *mut CRequest<A>,
         ) -> c_int {
-            entry::run::<A>($inames, Target::Comm(dec::<A, Comm>(comm)), || {
+            entry::run::<A>(named(count, names!($inames)), Target::Comm(dec::<A, Comm>(comm)), || {
                 let a = check::<A>(Way::Send, buf, count, ty, dest, tag, comm)?;
                 // SAFETY: the program keeps the buffer until the request completes; `req` is its to write.
                 unsafe {
@@ -128,10 +137,10 @@ macro_rules! sends {
         /// # Safety
         /// As the C function's contract.
         pub unsafe fn $persistent<A: Abi>(
-            buf: *const c_void, count: c_int, ty: CDatatype<A>, dest: c_int, tag: c_int, comm: CComm<A>,
+            buf: *const c_void, count: impl Number, ty: CDatatype<A>, dest: c_int, tag: c_int, comm: CComm<A>,
             req: *mut CRequest<A>,
         ) -> c_int {
-            entry::run::<A>($pnames, Target::Comm(dec::<A, Comm>(comm)), || {
+            entry::run::<A>(named(count, names!($pnames)), Target::Comm(dec::<A, Comm>(comm)), || {
                 let a = check::<A>(Way::Send, buf, count, ty, dest, tag, comm)?;
                 // SAFETY: the program keeps the buffer while the request is active.
                 let start = Rc::new(move || unsafe { start_send(&a, Mode::$mode) });
@@ -156,14 +165,14 @@ sends! {
 /// As the C function's contract.
 pub unsafe fn recv<A: Abi>(
     buf: *mut c_void,
-    count: c_int,
+    count: impl Number,
     ty: CDatatype<A>,
     source: c_int,
     tag: c_int,
     comm: CComm<A>,
     status: *mut A::Status,
 ) -> c_int {
-    entry::run::<A>("MPI_Recv", Target::Comm(dec::<A, Comm>(comm)), || {
+    entry::run::<A>(named(count, names!("MPI_Recv")), Target::Comm(dec::<A, Comm>(comm)), || {
         let a = check::<A>(Way::Receive, buf, count, ty, source, tag, comm)?;
         // SAFETY: the program keeps buffer and status until the call returns.
         unsafe {
@@ -180,14 +189,14 @@ pub unsafe fn recv<A: Abi>(
 /// As the C function's contract.
 pub unsafe fn irecv<A: Abi>(
     buf: *mut c_void,
-    count: c_int,
+    count: impl Number,
     ty: CDatatype<A>,
     source: c_int,
     tag: c_int,
     comm: CComm<A>,
     req: *mut CRequest<A>,
 ) -> c_int {
-    entry::run::<A>("MPI_Irecv", Target::Comm(dec::<A, Comm>(comm)), || {
+    entry::run::<A>(named(count, names!("MPI_Irecv")), Target::Comm(dec::<A, Comm>(comm)), || {
         let a = check::<A>(Way::Receive, buf, count, ty, source, tag, comm)?;
         // SAFETY: the program keeps the buffer until the request completes; `req` is its to write.
         unsafe { *req = enc::<A, Request>(request::insert_message(Some(start_recv(&a)?), true)) };
@@ -201,14 +210,14 @@ pub unsafe fn irecv<A: Abi>(
 /// As the C function's contract.
 pub unsafe fn recv_init<A: Abi>(
     buf: *mut c_void,
-    count: c_int,
+    count: impl Number,
     ty: CDatatype<A>,
     source: c_int,
     tag: c_int,
     comm: CComm<A>,
     req: *mut CRequest<A>,
 ) -> c_int {
-    entry::run::<A>("MPI_Recv_init", Target::Comm(dec::<A, Comm>(comm)), || {
+    entry::run::<A>(named(count, names!("MPI_Recv_init")), Target::Comm(dec::<A, Comm>(comm)), || {
         let a = check::<A>(Way::Receive, buf, count, ty, source, tag, comm)?;
         // SAFETY: the program keeps the buffer while the request is active.
         let start = Rc::new(move || unsafe { start_recv(&a) }.map(Some));
@@ -241,19 +250,19 @@ unsafe fn exchange<A: Abi>(send: &Checked, receive: &Checked, status: *mut A::St
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn sendrecv<A: Abi>(
     sendbuf: *const c_void,
-    sendcount: c_int,
+    sendcount: impl Number,
     sendtype: CDatatype<A>,
     dest: c_int,
     sendtag: c_int,
     recvbuf: *mut c_void,
-    recvcount: c_int,
+    recvcount: impl Number,
     recvtype: CDatatype<A>,
     source: c_int,
     recvtag: c_int,
     comm: CComm<A>,
     status: *mut A::Status,
 ) -> c_int {
-    entry::run::<A>("MPI_Sendrecv", Target::Comm(dec::<A, Comm>(comm)), || {
+    entry::run::<A>(named(sendcount, names!("MPI_Sendrecv")), Target::Comm(dec::<A, Comm>(comm)), || {
         let send = check::<A>(Way::Send, sendbuf, sendcount, sendtype, dest, sendtag, comm)?;
         let receive = check::<A>(Way::Receive, recvbuf, recvcount, recvtype, source, recvtag, comm)?;
         // SAFETY: the program keeps buffers and status until the call returns.
@@ -268,7 +277,7 @@ pub unsafe fn sendrecv<A: Abi>(
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn sendrecv_replace<A: Abi>(
     buf: *mut c_void,
-    count: c_int,
+    count: impl Number,
     ty: CDatatype<A>,
     dest: c_int,
     sendtag: c_int,
@@ -277,19 +286,107 @@ pub unsafe fn sendrecv_replace<A: Abi>(
     comm: CComm<A>,
     status: *mut A::Status,
 ) -> c_int {
-    entry::run::<A>("MPI_Sendrecv_replace", Target::Comm(dec::<A, Comm>(comm)), || {
+    entry::run::<A>(named(count, names!("MPI_Sendrecv_replace")), Target::Comm(dec::<A, Comm>(comm)), || {
         let mut send = check::<A>(Way::Send, buf, count, ty, dest, sendtag, comm)?;
         let receive = check::<A>(Way::Receive, buf, count, ty, source, recvtag, comm)?;
-        // The outgoing data leaves from a packed copy, so that the buffer is free for what comes in.
-        let mut packed = vec![0u8; (send.count * send.ty.size()) as usize];
-        // SAFETY: the program's buffer holds `count` elements.
-        unsafe { datatype::pack(&send.ty, send.count, send.buf.cast(), 0, &mut packed) };
-        send.count = packed.len() as u64;
-        send.ty = datatype::get(consts::dt::PACKED)?;
-        send.buf = packed.as_ptr().cast();
-        // SAFETY: as above; `packed` lives until the exchange is over.
-        unsafe { exchange::<A>(&send, &receive, status) }
+        // SAFETY: the program's buffer holds `count` elements; `packed` lives until the exchange is over.
+        unsafe {
+            let packed = pack_outgoing(&mut send)?;
+            let done = exchange::<A>(&send, &receive, status);
+            drop(packed);
+            done
+        }
     })
+}
+
+/// The request of a send and a receive.
+///
+/// # Safety
+/// Both buffers are valid until the request completes; `packed` holds what `send` points to, if it is given.
+unsafe fn start_exchange(send: &Checked, receive: &Checked, packed: Option<Vec<u8>>) -> Result<Request> {
+    // SAFETY: as promised.
+    let incoming = unsafe { start_recv(receive)? };
+    // SAFETY: as promised.
+    match unsafe { start_send(send, Mode::Standard) } {
+        Ok(outgoing) => Ok(request::insert(Box::new(Exchange::new(incoming, outgoing, packed)))),
+        Err(error) => {
+            // The receive must not be left behind; if it has matched already, its data is wanted in the buffer anyway.
+            p2p::cancel(incoming);
+            request::wait_slot(incoming, request::CALL_RECV).and(Err(error))
+        }
+    }
+}
+
+/// MPI 4.1, section 3.7.7.
+///
+/// # Safety
+/// As the C function's contract.
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn isendrecv<A: Abi>(
+    sendbuf: *const c_void,
+    sendcount: impl Number,
+    sendtype: CDatatype<A>,
+    dest: c_int,
+    sendtag: c_int,
+    recvbuf: *mut c_void,
+    recvcount: impl Number,
+    recvtype: CDatatype<A>,
+    source: c_int,
+    recvtag: c_int,
+    comm: CComm<A>,
+    req: *mut CRequest<A>,
+) -> c_int {
+    entry::run::<A>(named(sendcount, names!("MPI_Isendrecv")), Target::Comm(dec::<A, Comm>(comm)), || {
+        let send = check::<A>(Way::Send, sendbuf, sendcount, sendtype, dest, sendtag, comm)?;
+        let receive = check::<A>(Way::Receive, recvbuf, recvcount, recvtype, source, recvtag, comm)?;
+        // SAFETY: the program keeps the buffers until the request completes; `req` is its to write.
+        unsafe { *req = enc::<A, Request>(start_exchange(&send, &receive, None)?) };
+        Ok(())
+    })
+}
+
+/// MPI 4.1, section 3.7.7.
+///
+/// # Safety
+/// As the C function's contract.
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn isendrecv_replace<A: Abi>(
+    buf: *mut c_void,
+    count: impl Number,
+    ty: CDatatype<A>,
+    dest: c_int,
+    sendtag: c_int,
+    source: c_int,
+    recvtag: c_int,
+    comm: CComm<A>,
+    req: *mut CRequest<A>,
+) -> c_int {
+    entry::run::<A>(named(count, names!("MPI_Isendrecv_replace")), Target::Comm(dec::<A, Comm>(comm)), || {
+        let mut send = check::<A>(Way::Send, buf, count, ty, dest, sendtag, comm)?;
+        let receive = check::<A>(Way::Receive, buf, count, ty, source, recvtag, comm)?;
+        // SAFETY: the program's buffer holds `count` elements.
+        let packed = unsafe { pack_outgoing(&mut send)? };
+        // SAFETY: as above; the exchange keeps `packed`, whose bytes do not move with it.
+        unsafe { *req = enc::<A, Request>(start_exchange(&send, &receive, Some(packed))?) };
+        Ok(())
+    })
+}
+
+/// Let `send` leave from a packed copy, so that its buffer is free for what comes in.
+///
+/// # Safety
+/// The buffer holds `count` elements.
+unsafe fn pack_outgoing(send: &mut Checked) -> Result<Vec<u8>> {
+    if send.peer == consts::PROC_NULL {
+        return Ok(Vec::new());
+    }
+    let mut packed = vec![0u8; (send.count * send.ty.size()) as usize];
+    // SAFETY: as promised.
+    unsafe { datatype::pack(&send.ty, send.count, send.buf.cast(), 0, &mut packed) };
+    send.count = packed.len() as u64;
+    send.ty = datatype::get(consts::dt::PACKED)?;
+    send.buf = packed.as_ptr().cast();
+    Ok(packed)
 }
 
 /// The arguments of a probe in the core's numbers.
@@ -396,21 +493,20 @@ pub unsafe fn improbe<A: Abi>(
 /// `message` is valid; the buffer is the program's to keep.
 unsafe fn start_mrecv<A: Abi>(
     buf: *mut c_void,
-    count: c_int,
+    count: impl Number,
     ty: CDatatype<A>,
     message: *mut CMessage<A>,
 ) -> Result<Option<Slot>> {
-    if count < 0 {
-        return fail(Class::Count, format!("the count is {count}, which is negative"));
-    }
+    let count = number::count(count)?;
     let ty = datatype::get_committed(dec::<A, Datatype>(ty))?;
+    fits(count, &ty)?;
     if message.is_null() {
         return fail(Class::Arg, "the message argument is a null pointer");
     }
     // SAFETY: as promised.
     unsafe {
         let handle = dec::<A, Message>(*message);
-        let slot = probe::start_mrecv(handle, A::buf_in(buf).cast_mut(), count as u64, &ty)?;
+        let slot = probe::start_mrecv(handle, A::buf_in(buf).cast_mut(), count, &ty)?;
         *message = enc::<A, Message>(Message::NULL);
         Ok(slot)
     }
@@ -422,12 +518,12 @@ unsafe fn start_mrecv<A: Abi>(
 /// As the C function's contract.
 pub unsafe fn mrecv<A: Abi>(
     buf: *mut c_void,
-    count: c_int,
+    count: impl Number,
     ty: CDatatype<A>,
     message: *mut CMessage<A>,
     status: *mut A::Status,
 ) -> c_int {
-    entry::run::<A>("MPI_Mrecv", Target::Process, || {
+    entry::run::<A>(named(count, names!("MPI_Mrecv")), Target::Process, || {
         // SAFETY: the C function's contract.
         unsafe {
             let received = match start_mrecv::<A>(buf, count, ty, message)? {
@@ -446,12 +542,12 @@ pub unsafe fn mrecv<A: Abi>(
 /// As the C function's contract.
 pub unsafe fn imrecv<A: Abi>(
     buf: *mut c_void,
-    count: c_int,
+    count: impl Number,
     ty: CDatatype<A>,
     message: *mut CMessage<A>,
     req: *mut CRequest<A>,
 ) -> c_int {
-    entry::run::<A>("MPI_Imrecv", Target::Process, || {
+    entry::run::<A>(named(count, names!("MPI_Imrecv")), Target::Process, || {
         // SAFETY: the C function's contract.
         unsafe {
             let handle = match start_mrecv::<A>(buf, count, ty, message)? {
@@ -459,35 +555,6 @@ pub unsafe fn imrecv<A: Abi>(
                 None => request::insert_done(vmpi_core::status::Status::PROC_NULL),
             };
             *req = enc::<A, Request>(handle);
-        }
-        Ok(())
-    })
-}
-
-/// MPI 4.1, section 3.6.
-///
-/// # Safety
-/// As the C function's contract.
-pub unsafe fn buffer_attach<A: Abi>(buf: *mut c_void, size: c_int) -> c_int {
-    entry::run::<A>("MPI_Buffer_attach", Target::Process, || {
-        if size < 0 {
-            return fail(Class::Arg, format!("the buffer size is {size}, which is negative"));
-        }
-        p2p::buffered::attach(buf, size as u64)
-    })
-}
-
-/// MPI 4.1, section 3.6. `addr` is the address of a pointer.
-///
-/// # Safety
-/// As the C function's contract.
-pub unsafe fn buffer_detach<A: Abi>(addr: *mut c_void, size: *mut c_int) -> c_int {
-    entry::run::<A>("MPI_Buffer_detach", Target::Process, || {
-        let (buf, bytes) = p2p::buffered::detach_buffer()?;
-        // SAFETY: both are the program's to write.
-        unsafe {
-            *addr.cast::<*mut c_void>() = buf;
-            *size = bytes as c_int;
         }
         Ok(())
     })
@@ -514,14 +581,44 @@ macro_rules! c_table_p2p {
             fn MPI_Recv_init = recv_init(buf: *mut c_void, count: c_int, ty: $crate::abi::CDatatype<$A>, source: c_int, tag: c_int, comm: $crate::abi::CComm<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
             fn MPI_Sendrecv = sendrecv(sendbuf: *const c_void, sendcount: c_int, sendtype: $crate::abi::CDatatype<$A>, dest: c_int, sendtag: c_int, recvbuf: *mut c_void, recvcount: c_int, recvtype: $crate::abi::CDatatype<$A>, source: c_int, recvtag: c_int, comm: $crate::abi::CComm<$A>, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
             fn MPI_Sendrecv_replace = sendrecv_replace(buf: *mut c_void, count: c_int, ty: $crate::abi::CDatatype<$A>, dest: c_int, sendtag: c_int, source: c_int, recvtag: c_int, comm: $crate::abi::CComm<$A>, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
+            fn MPI_Isendrecv = isendrecv(sendbuf: *const c_void, sendcount: c_int, sendtype: $crate::abi::CDatatype<$A>, dest: c_int, sendtag: c_int, recvbuf: *mut c_void, recvcount: c_int, recvtype: $crate::abi::CDatatype<$A>, source: c_int, recvtag: c_int, comm: $crate::abi::CComm<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
+            fn MPI_Isendrecv_replace = isendrecv_replace(buf: *mut c_void, count: c_int, ty: $crate::abi::CDatatype<$A>, dest: c_int, sendtag: c_int, source: c_int, recvtag: c_int, comm: $crate::abi::CComm<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
             fn MPI_Probe = probe(source: c_int, tag: c_int, comm: $crate::abi::CComm<$A>, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
             fn MPI_Iprobe = iprobe(source: c_int, tag: c_int, comm: $crate::abi::CComm<$A>, flag: *mut c_int, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
             fn MPI_Mprobe = mprobe(source: c_int, tag: c_int, comm: $crate::abi::CComm<$A>, message: *mut $crate::abi::CMessage<$A>, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
             fn MPI_Improbe = improbe(source: c_int, tag: c_int, comm: $crate::abi::CComm<$A>, flag: *mut c_int, message: *mut $crate::abi::CMessage<$A>, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
             fn MPI_Mrecv = mrecv(buf: *mut c_void, count: c_int, ty: $crate::abi::CDatatype<$A>, message: *mut $crate::abi::CMessage<$A>, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
             fn MPI_Imrecv = imrecv(buf: *mut c_void, count: c_int, ty: $crate::abi::CDatatype<$A>, message: *mut $crate::abi::CMessage<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
-            fn MPI_Buffer_attach = buffer_attach(buf: *mut c_void, size: c_int) -> c_int;
-            fn MPI_Buffer_detach = buffer_detach(addr: *mut c_void, size: *mut c_int) -> c_int;
+        }
+    };
+}
+
+/// The chapter's large-count (`_c`) functions.
+#[macro_export]
+macro_rules! c_table_p2p_c {
+    ($A:ty) => {
+        $crate::export_c! { $A, [$crate::c::p2p];
+            fn MPI_Send_c = send(buf: *const c_void, count: i64, ty: $crate::abi::CDatatype<$A>, dest: c_int, tag: c_int, comm: $crate::abi::CComm<$A>) -> c_int;
+            fn MPI_Bsend_c = bsend(buf: *const c_void, count: i64, ty: $crate::abi::CDatatype<$A>, dest: c_int, tag: c_int, comm: $crate::abi::CComm<$A>) -> c_int;
+            fn MPI_Ssend_c = ssend(buf: *const c_void, count: i64, ty: $crate::abi::CDatatype<$A>, dest: c_int, tag: c_int, comm: $crate::abi::CComm<$A>) -> c_int;
+            fn MPI_Rsend_c = rsend(buf: *const c_void, count: i64, ty: $crate::abi::CDatatype<$A>, dest: c_int, tag: c_int, comm: $crate::abi::CComm<$A>) -> c_int;
+            fn MPI_Isend_c = isend(buf: *const c_void, count: i64, ty: $crate::abi::CDatatype<$A>, dest: c_int, tag: c_int, comm: $crate::abi::CComm<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
+            fn MPI_Ibsend_c = ibsend(buf: *const c_void, count: i64, ty: $crate::abi::CDatatype<$A>, dest: c_int, tag: c_int, comm: $crate::abi::CComm<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
+            fn MPI_Issend_c = issend(buf: *const c_void, count: i64, ty: $crate::abi::CDatatype<$A>, dest: c_int, tag: c_int, comm: $crate::abi::CComm<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
+            fn MPI_Irsend_c = irsend(buf: *const c_void, count: i64, ty: $crate::abi::CDatatype<$A>, dest: c_int, tag: c_int, comm: $crate::abi::CComm<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
+            fn MPI_Send_init_c = send_init(buf: *const c_void, count: i64, ty: $crate::abi::CDatatype<$A>, dest: c_int, tag: c_int, comm: $crate::abi::CComm<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
+            fn MPI_Bsend_init_c = bsend_init(buf: *const c_void, count: i64, ty: $crate::abi::CDatatype<$A>, dest: c_int, tag: c_int, comm: $crate::abi::CComm<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
+            fn MPI_Ssend_init_c = ssend_init(buf: *const c_void, count: i64, ty: $crate::abi::CDatatype<$A>, dest: c_int, tag: c_int, comm: $crate::abi::CComm<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
+            fn MPI_Rsend_init_c = rsend_init(buf: *const c_void, count: i64, ty: $crate::abi::CDatatype<$A>, dest: c_int, tag: c_int, comm: $crate::abi::CComm<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
+            fn MPI_Recv_c = recv(buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, source: c_int, tag: c_int, comm: $crate::abi::CComm<$A>, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
+            fn MPI_Irecv_c = irecv(buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, source: c_int, tag: c_int, comm: $crate::abi::CComm<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
+            fn MPI_Recv_init_c = recv_init(buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, source: c_int, tag: c_int, comm: $crate::abi::CComm<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
+            fn MPI_Sendrecv_c = sendrecv(sendbuf: *const c_void, sendcount: i64, sendtype: $crate::abi::CDatatype<$A>, dest: c_int, sendtag: c_int, recvbuf: *mut c_void, recvcount: i64, recvtype: $crate::abi::CDatatype<$A>, source: c_int, recvtag: c_int, comm: $crate::abi::CComm<$A>, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
+            fn MPI_Sendrecv_replace_c = sendrecv_replace(buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, dest: c_int, sendtag: c_int, source: c_int, recvtag: c_int, comm: $crate::abi::CComm<$A>, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
+            fn MPI_Isendrecv_c = isendrecv(sendbuf: *const c_void, sendcount: i64, sendtype: $crate::abi::CDatatype<$A>, dest: c_int, sendtag: c_int, recvbuf: *mut c_void, recvcount: i64, recvtype: $crate::abi::CDatatype<$A>, source: c_int, recvtag: c_int, comm: $crate::abi::CComm<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
+            fn MPI_Isendrecv_replace_c = isendrecv_replace(buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, dest: c_int, sendtag: c_int, source: c_int, recvtag: c_int, comm: $crate::abi::CComm<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
+            fn MPI_Mrecv_c = mrecv(buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, message: *mut $crate::abi::CMessage<$A>, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
+            fn MPI_Imrecv_c = imrecv(buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, message: *mut $crate::abi::CMessage<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
         }
     };
 }

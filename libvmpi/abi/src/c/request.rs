@@ -24,7 +24,7 @@ pub(crate) unsafe fn write_status<A: Abi>(status: *mut A::Status, value: &Status
 ///
 /// # Safety
 /// `statuses` has at least `index + 1` elements or is the sentinel.
-unsafe fn element<A: Abi>(statuses: *mut A::Status, index: usize) -> *mut A::Status {
+pub(super) unsafe fn element<A: Abi>(statuses: *mut A::Status, index: usize) -> *mut A::Status {
     // SAFETY: as promised.
     if A::status_ignored(statuses) { statuses } else { unsafe { statuses.add(index) } }
 }
@@ -33,7 +33,7 @@ unsafe fn element<A: Abi>(statuses: *mut A::Status, index: usize) -> *mut A::Sta
 ///
 /// # Safety
 /// `array` has `count` elements.
-unsafe fn handles<A: Abi>(count: c_int, array: *const CRequest<A>) -> Result<Vec<Request>> {
+pub(super) unsafe fn handles<A: Abi>(count: c_int, array: *const CRequest<A>) -> Result<Vec<Request>> {
     if count < 0 {
         return fail(Class::Count, format!("the number of requests is {count}, which is negative"));
     }
@@ -221,7 +221,7 @@ unsafe fn finish_all<A: Abi>(requests: &[Request], array: *mut CRequest<A>, stat
 }
 
 /// The error of a multiple-completion call: the statuses tell which operation failed and how.
-fn in_status(error: &Error) -> Error {
+pub(super) fn in_status(error: &Error) -> Error {
     Error::new(Class::InStatus, format!("at least one operation failed; the first failure: {error}"))
 }
 

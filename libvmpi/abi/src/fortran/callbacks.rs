@@ -6,7 +6,7 @@ use crate::fortran::c;
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use vmpi_core::errors::{Class, fail};
-use vmpi_core::handle::{Comm, Datatype, File, Win};
+use vmpi_core::handle::{Comm, Datatype, File, Session, Win};
 use vmpi_core::{datatype, errhandler, op};
 
 /// SUBROUTINE USER_FUNCTION(INVEC, INOUTVEC, LEN, DATATYPE)
@@ -69,6 +69,7 @@ pub unsafe fn comm_create_errhandler<A: Abi>(function: *mut c_void, errhandler: 
                 Target::Comm(comm) => <A as Codec<Comm>>::fenc(comm),
                 Target::Win(win) => <A as Codec<Win>>::fenc(win),
                 Target::File(file) => <A as Codec<File>>::fenc(file),
+                Target::Session(session) => <A as Codec<Session>>::fenc(session),
             };
             let mut code = A::err_out(code);
             // SAFETY: the program's procedure, called as MPI 4.1 section 9.3.1 says.

@@ -204,7 +204,7 @@ macro_rules! f_unsupported_body {
 
 /// The handle types, as the tables write them.
 pub mod h {
-    pub use vmpi_core::handle::{Comm, Datatype, Errhandler, Group, Info, Message, Op, Request, Win};
+    pub use vmpi_core::handle::{Comm, Datatype, Errhandler, File, Group, Info, Message, Op, Request, Session, Win};
 }
 
 /// Everything, as Open MPI's libmpi_mpifh exports it.
@@ -214,7 +214,7 @@ macro_rules! f_tables_openmpi {
         $crate::f_table_buffer_detach! { $A, openmpi }
         $crate::f_tables! { $A, openmpi }
         $crate::f_table_coll_init! { $A, openmpi, [mpix MPIX] }
-        $crate::f_table_unsupported_openmpi! { $A, openmpi }
+        $crate::f_table_win_cptr! { $A, openmpi }
         $crate::f_sizeof_openmpi! {}
         $crate::export_f_plain! { $A, openmpi;
             fn wtime_f90 WTIME_F90 = wtime() -> f64;
@@ -245,6 +245,8 @@ macro_rules! f_tables_mpich {
 macro_rules! f_tables {
     ($A:ty, $face:ident) => {
         $crate::f_table_p2p! { $A, $face }
+        $crate::f_table_mpi4_p2p! { $A, $face }
+        $crate::f_table_session! { $A, $face }
         $crate::f_table_request! { $A, $face }
         $crate::f_table_coll! { $A, $face }
         $crate::f_table_neighbor! { $A, $face }
@@ -258,7 +260,10 @@ macro_rules! f_tables {
         $crate::f_table_op! { $A, $face }
         $crate::f_table_env! { $A, $face }
         $crate::f_table_info! { $A, $face }
+        $crate::f_table_rma! { $A, $face }
+        $crate::f_table_win! { $A, $face }
+        $crate::f_table_io! { $A, $face }
+        $crate::export_f_conversion_null! { $face }
         $crate::f_table_plain! { $A, $face }
-        $crate::f_table_unsupported! { $A, $face }
     };
 }

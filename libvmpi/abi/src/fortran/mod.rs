@@ -33,13 +33,20 @@ mod table_env;
 #[macro_use]
 pub mod table_f08;
 #[macro_use]
+mod table_io;
+#[macro_use]
+mod table_mpi4;
+#[macro_use]
 mod table_p2p;
+#[macro_use]
+mod table_rma;
 #[macro_use]
 mod unsupported;
 
 pub mod args;
 pub mod attributes;
 pub mod callbacks;
+pub mod datarep;
 pub mod descriptor;
 pub mod lengths;
 pub mod special;
@@ -47,6 +54,7 @@ pub mod special;
 /// Every generic C function, by the name that the tables use, whatever chapter it is in.
 pub mod c {
     pub use crate::c::attr::*;
+    pub use crate::c::buffer::*;
     pub use crate::c::coll::*;
     pub use crate::c::comm::*;
     pub use crate::c::datatype::*;
@@ -57,16 +65,24 @@ pub mod c {
     pub use crate::c::errhandler::*;
     pub use crate::c::group::*;
     pub use crate::c::info::*;
+    pub use crate::c::io::*;
+    pub use crate::c::io_data::*;
     pub use crate::c::neighbor::*;
     pub use crate::c::op::*;
     pub use crate::c::p2p::*;
+    pub use crate::c::partitioned::*;
     pub use crate::c::request::*;
+    pub use crate::c::rma::*;
+    pub use crate::c::session::*;
     pub use crate::c::topo::*;
+    pub use crate::c::win::*;
+    pub use crate::c::win_sync::*;
 }
 
 /// What the tables call that is not a C function: Fortran's own versions.
 pub mod f {
     pub use super::attributes::*;
     pub use super::callbacks::*;
+    pub use super::datarep::*;
     pub use super::special::*;
 }

@@ -1,6 +1,6 @@
 //! Procedures whose Fortran form differs from the C one by more than the kinds of arguments.
 
-use crate::abi::{Abi, CInfo, CRequest};
+use crate::abi::{Abi, CInfo, CRequest, CSession};
 use crate::fortran::args::index_out;
 use crate::fortran::c;
 use std::ffi::{c_char, c_int, c_void};
@@ -61,6 +61,29 @@ pub unsafe fn info_get_string<A: Abi>(
         let code = c::info_get_string::<A>(info, key, &raw mut with_nul, value, flag);
         if code == 0 && *flag != 0 {
             buflen.write_unaligned((with_nul - 1).max(0));
+        }
+        code
+    }
+}
+
+/// MPI_SESSION_GET_NTH_PSET: the length does not count C's final NUL.
+///
+/// # Safety
+/// MPI's contract.
+pub unsafe fn session_get_nth_pset<A: Abi>(
+    session: CSession<A>,
+    info: CInfo<A>,
+    n: c_int,
+    pset_len: *mut c_int,
+    name: *mut c_char,
+) -> c_int {
+    // SAFETY: promised by the caller; `name` has room for any string.
+    unsafe {
+        let asked = pset_len.read_unaligned();
+        let mut with_nul = if asked > 0 { asked.saturating_add(1) } else { asked };
+        let code = c::session_get_nth_pset::<A>(session, info, n, &raw mut with_nul, name);
+        if code == 0 {
+            pset_len.write_unaligned(with_nul - 1);
         }
         code
     }

@@ -84,13 +84,25 @@ pub unsafe fn run(comm: &Communicator, call: &Call) -> Result<()> {
 /// As [`run`], with the buffers valid until the request is complete (arrays only until this returns).
 pub unsafe fn start(comm: &Rc<Communicator>, call: &Call) -> Result<Request> {
     // SAFETY: the caller's contract.
+    let mut schedule = unsafe { prepare(comm, call)? };
+    schedule.advance()?;
+    Ok(request::insert(schedule))
+}
+
+/// A collective as a step of a larger operation, which advances it; the first `advance` starts it.
+///
+/// # Errors
+/// As [`run`], where they show at once.
+///
+/// # Safety
+/// As [`start`], with the operation in the request's place.
+pub(crate) unsafe fn prepare(comm: &Rc<Communicator>, call: &Call) -> Result<Box<dyn Progress>> {
+    // SAFETY: the caller's contract.
     let (work, kit) = unsafe { resolve::resolve(comm, call)? };
     let tags = Tags::next(comm);
     let plan = Rc::new(plan(comm, &work)?);
-    // SAFETY: the caller's buffers stay valid until the request is complete, and the plan is executed once.
-    let mut schedule = unsafe { Schedule::new(plan, Wire { comm: comm.clone(), kit: Rc::new(kit), tags }) };
-    schedule.advance()?;
-    Ok(request::insert(Box::new(schedule)))
+    // SAFETY: the caller's buffers stay valid until the operation is over, and the plan is executed once.
+    Ok(Box::new(unsafe { Schedule::new(plan, Wire { comm: comm.clone(), kit: Rc::new(kit), tags }) }))
 }
 
 /// Make a persistent request of a collective: planned once, executed at each start.

@@ -9,6 +9,7 @@ use crate::errors::{Class, Result, fail};
 use crate::group::Members;
 use crate::handle::{Comm, Handle, Request};
 use crate::info;
+use crate::p2p::{self, buffered::Owner};
 use crate::process;
 use crate::{coll, request};
 use std::cell::Cell;
@@ -86,6 +87,16 @@ pub fn derive(parent: &Rc<Communicator>, members: Rc<Members>) -> Result<Option<
     Ok(my_rank.map(|rank| install(parent, Communicator::intra(contexts[0], rank, members))))
 }
 
+/// A communicator of the library's own over the group of `parent`, an intracommunicator: without handle, attributes and
+/// error handler.
+///
+/// # Errors
+/// Those of the messages that the agreement needs.
+pub fn private(parent: &Rc<Communicator>) -> Result<Rc<Communicator>> {
+    let contexts = agree(|finish| Agreement::over_intra(parent, finish))?;
+    Ok(Rc::new(Communicator::intra(contexts[0], parent.rank, parent.local.clone())))
+}
+
 /// Run an agreement to its end.
 fn agree(make: impl FnOnce(Box<dyn FnOnce(Contexts)>) -> Agreement) -> Result<Contexts> {
     let agreed = Rc::new(Cell::new(Contexts::default()));
@@ -113,7 +124,8 @@ pub fn split(comm: &Rc<Communicator>, color: i32, key: i32) -> Result<Option<Rc<
         return Ok(None);
     };
     let ranks = super::ranks_of_color(&choices, color);
-    let members = Members::list(ranks.into_iter().map(|rank| comm.local.world_rank(rank)).collect());
+    let members =
+        Members::list(ranks.into_iter().map(|rank| comm.local.world_rank(rank)).collect()).of_session(comm.session());
     let my_rank = members.rank_of(comm.local.world_rank(comm.rank)).expect("I gave this color");
     Ok(Some(install(comm, Communicator::intra(contexts[index], my_rank, Rc::new(members)))))
 }
@@ -190,38 +202,6 @@ pub fn create_group(comm: &Rc<Communicator>, group: Rc<Members>, tag: i32) -> Re
     Ok(Some(install(comm, Communicator::intra(contexts[0], position, group))))
 }
 
-/// Split by hardware: `COMM_TYPE_SHARED` by node; the guided types offer the node as their only resource.
-///
-/// `resource` is the hint `mpi_hw_resource_type`. `None` for `UNDEFINED`, for a resource that is not known, and for
-/// `COMM_TYPE_HW_UNGUIDED` where the node is not a proper part of the communicator.
-///
-/// # Errors
-/// `Class::Arg` for a split type that does not exist.
-pub fn split_type(
-    comm: &Rc<Communicator>,
-    split_type: i32,
-    key: i32,
-    resource: Option<&[u8]>,
-) -> Result<Option<Rc<Communicator>>> {
-    let by_node = match split_type {
-        consts::UNDEFINED => false,
-        consts::COMM_TYPE_SHARED | consts::COMM_TYPE_HW_UNGUIDED => true,
-        consts::COMM_TYPE_HW_GUIDED | consts::COMM_TYPE_RESOURCE_GUIDED => resource == Some(b"mpi_shared_memory"),
-        _ => return fail(Class::Arg, format!("{split_type} is not a split type")),
-    };
-    let me = comm.local.world_rank(comm.rank);
-    let everyone = comm.local.iter().chain(comm.remote.iter().flat_map(|remote| remote.iter()));
-    let node = everyone.filter(|&other| other == me || process::same_node(me, other)).min().unwrap_or(me);
-    let part = split(comm, if by_node { node as i32 } else { consts::UNDEFINED }, key)?;
-    match part {
-        Some(part) if split_type == consts::COMM_TYPE_HW_UNGUIDED && part.size() == comm.size() => {
-            free(part.handle)?;
-            Ok(None)
-        }
-        part => Ok(part),
-    }
-}
-
 /// `consts::IDENT`, `CONGRUENT`, `SIMILAR` or `UNEQUAL` (MPI_Comm_compare).
 pub fn compare(a: &Communicator, b: &Communicator) -> i32 {
     if a.context == b.context {
@@ -248,6 +228,7 @@ pub fn free(handle: Comm) -> Result<()> {
     }
     attr::delete_all(Kind::Comm, handle.raw())?;
     errhandler::forget(Target::Comm(handle));
+    p2p::buffered::forget(Owner::Comm(handle));
     remove(handle);
     Ok(())
 }

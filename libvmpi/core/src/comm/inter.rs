@@ -72,7 +72,7 @@ pub(super) fn split(comm: &Rc<Communicator>, color: i32, key: i32) -> Result<Opt
     };
     let members = |all: &Members, choices: &[(i32, i32)]| {
         let ranks = super::ranks_of_color(choices, color);
-        Rc::new(Members::list(ranks.into_iter().map(|rank| all.world_rank(rank)).collect()))
+        Rc::new(Members::list(ranks.into_iter().map(|rank| all.world_rank(rank)).collect()).of_session(comm.session()))
     };
     let (local, remote) = (members(&comm.local, &mine), members(comm.peers(), &theirs));
     let my_rank = local.rank_of(comm.local.world_rank(comm.rank)).expect("I gave this color");
@@ -182,7 +182,7 @@ pub fn intercomm_merge(comm: &Rc<Communicator>, high: bool) -> Result<Rc<Communi
     let contexts = contexts_for_both(comm, 1)?;
     let we_first = if high != their_high { high < their_high } else { leads(comm) };
     let (first, last) = if we_first { (&comm.local, comm.peers()) } else { (comm.peers(), &comm.local) };
-    let members = Members::list(first.iter().chain(last.iter()).collect());
+    let members = Members::list(first.iter().chain(last.iter()).collect()).of_session(comm.session());
     let my_rank = comm.rank + if we_first { 0 } else { comm.peers().size() };
     Ok(install(comm, Communicator::intra(contexts[0], my_rank, Rc::new(members))))
 }

@@ -1,27 +1,30 @@
 //! Communicators (MPI 4.1 chapter 7).
 //!
 //! Reading order: this file (what a communicator is, and the table of them), `agree` (how ranks agree on a new
-//! matching context), `create` (dup, split, create, create_group), `inter` (intercommunicators).
+//! matching context), `create` (dup, split, create, create_group), `inter` (intercommunicators), `from_group` (those of
+//! sessions).
 //!
 //! A context is a number that no other communicator of the job has; it comes from a counter in the job segment, so
 //! agreeing on one means that one rank takes it and tells the others.
 
 mod agree;
 mod create;
+mod from_group;
 mod inter;
+mod split_type;
 
-pub use create::{
-    compare, create, create_group, derive, disconnect, dup, dup_with_info, free, idup, split, split_type,
-};
+pub use create::{compare, create, create_group, derive, disconnect, dup, dup_with_info, free, idup, private, split};
+pub use from_group::{create_from_group, intercomm_create_from_groups};
 pub(crate) use inter::bcast;
 pub use inter::{connect, intercomm_create, intercomm_merge};
+pub use split_type::split_type;
 
 use crate::consts;
-use crate::errhandler;
+use crate::errhandler::{self, Target};
 use crate::errors::{Class, Result, fail};
 use crate::giant::Giant;
 use crate::group::Members;
-use crate::handle::{Comm, Errhandler, Handle};
+use crate::handle::{Comm, Errhandler, Handle, Session};
 use crate::info;
 use crate::process;
 use crate::table::Table;
@@ -99,6 +102,10 @@ impl Communicator {
     pub fn size(&self) -> u32 {
         self.local.size()
     }
+    /// The session that this communicator was derived from (`Session::NULL`: the world model).
+    pub fn session(&self) -> Session {
+        self.local.session()
+    }
     pub fn is_inter(&self) -> bool {
         self.remote.is_some()
     }
@@ -157,11 +164,14 @@ struct Comms {
     world: Option<Rc<Communicator>>,
     own: Option<Rc<Communicator>>,
     parent: Comm,
+    /// Those two after MPI_Finalize: out of reach, and kept, because their contexts are never given back.
+    retired: Vec<Rc<Communicator>>,
     /// `None`: a handle that was given out (MPI_Comm_idup) before its context is agreed upon.
     created: Table<Comm, Option<Rc<Communicator>>>,
 }
 
-static COMMS: Giant<Comms> = Giant::new(Comms { world: None, own: None, parent: Comm::NULL, created: Table::new() });
+static COMMS: Giant<Comms> =
+    Giant::new(Comms { world: None, own: None, parent: Comm::NULL, retired: Vec::new(), created: Table::new() });
 
 /// The communicator behind a handle; `Class::Comm` if there is none.
 #[inline]
@@ -184,7 +194,9 @@ fn no_such(handle: Comm) -> Result<Rc<Communicator>> {
         Class::Comm,
         match handle {
             Comm::NULL => "the communicator is MPI_COMM_NULL".into(),
-            Comm::WORLD | Comm::SELF => "MPI is not initialized, so there are no communicators".into(),
+            Comm::WORLD | Comm::SELF => {
+                "MPI_COMM_WORLD and MPI_COMM_SELF exist from MPI_Init to MPI_Finalize only".into()
+            }
             _ if pending => "the communicator's MPI_Comm_idup has not completed".into(),
             _ => format!("{:#x} is not the handle of a communicator (freed already?)", handle.raw()),
         },
@@ -247,6 +259,14 @@ pub fn parent() -> Comm {
     COMMS.with(|comms| comms.parent)
 }
 
+/// MPI_Finalize: MPI_COMM_WORLD and MPI_COMM_SELF are gone, though sessions may go on.
+pub fn end_world() {
+    COMMS.with(|comms| {
+        let ended = comms.world.take().into_iter().chain(comms.own.take());
+        comms.retired.extend(ended);
+    });
+}
+
 /// Give out a handle whose communicator comes later.
 fn reserve() -> Comm {
     COMMS.with(|comms| comms.created.insert(None))
@@ -280,6 +300,25 @@ fn install(parent: &Communicator, comm: Communicator) -> Rc<Communicator> {
     let comm = settle(reserve(), comm);
     crate::errhandler::inherit(parent.handle, comm.handle);
     comm
+}
+
+/// Name a new communicator that has no parent: `handler` is its error handler, if it is not null.
+fn install_with(comm: Communicator, handler: Errhandler) -> Result<Rc<Communicator>> {
+    let comm = settle(reserve(), comm);
+    set_handler(&comm, handler)?;
+    Ok(comm)
+}
+
+/// The error handler that the program gave for a new communicator, if it is not null.
+fn set_handler(comm: &Communicator, handler: Errhandler) -> Result<()> {
+    if handler.is_null() {
+        return Ok(());
+    }
+    let set = errhandler::set(Target::Comm(comm.handle), handler);
+    if set.is_err() {
+        remove(comm.handle);
+    }
+    set
 }
 
 /// Is `rank` a valid destination or source on `comm`: a member of the group that ranks refer to?

@@ -21,7 +21,7 @@ mod tests;
 pub use build::Rules;
 pub use pack::{pack, unpack};
 pub use recipe::{Item, Recipe};
-pub use registry::{commit, contents, create, dup, free, get, get_committed, insert, name, set_name};
+pub use registry::{commit, contents, create, dup, free, get, get_committed, handle_of, insert, name, set_name};
 
 use crate::handle::Datatype;
 use node::{Placed, Sink};

@@ -200,6 +200,25 @@ impl Recipe {
         }
     }
 
+    /// Put other types in the place of those passed; as many as there are.
+    pub fn replace_children(&mut self, mut new: Vec<Rc<Type>>) {
+        match self {
+            Recipe::Named(_) | Recipe::F90Real { .. } | Recipe::F90Complex { .. } | Recipe::F90Integer { .. } => {}
+            Recipe::Struct { children, .. } => *children = new,
+            Recipe::Dup(child)
+            | Recipe::Contiguous { child, .. }
+            | Recipe::Vector { child, .. }
+            | Recipe::Hvector { child, .. }
+            | Recipe::Indexed { child, .. }
+            | Recipe::Hindexed { child, .. }
+            | Recipe::IndexedBlock { child, .. }
+            | Recipe::HindexedBlock { child, .. }
+            | Recipe::Resized { child, .. }
+            | Recipe::Subarray { child, .. }
+            | Recipe::Darray { child, .. } => *child = new.swap_remove(0),
+        }
+    }
+
     /// The types passed.
     pub fn children(&self) -> &[Rc<Type>] {
         match self {

@@ -164,10 +164,13 @@ pub fn contents(handle: Datatype) -> Result<(Vec<Item>, Vec<Datatype>)> {
     if matches!(ty.recipe(), Recipe::Named(_)) {
         return fail(Class::Type, "a predefined datatype has no contents");
     }
-    let child_handle = |child: &Rc<Type>| match child.recipe() {
+    Ok((ty.recipe().items(), ty.recipe().children().iter().map(handle_of).collect()))
+}
+
+/// A handle for the program: a predefined type's own, a new, committed one for a derived type.
+pub fn handle_of(ty: &Rc<Type>) -> Datatype {
+    match ty.recipe() {
         Recipe::Named(handle) => *handle,
-        recipe => REGISTRY.with(|r| r.known_f90(recipe).unwrap_or_else(|| r.insert(Rc::clone(child), true))),
-    };
-    let types = ty.recipe().children().iter().map(child_handle).collect();
-    Ok((ty.recipe().items(), types))
+        recipe => REGISTRY.with(|r| r.known_f90(recipe).unwrap_or_else(|| r.insert(Rc::clone(ty), true))),
+    }
 }

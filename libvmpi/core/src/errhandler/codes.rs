@@ -15,7 +15,8 @@ struct Added {
     text: String,
 }
 
-static ADDED: Giant<Vec<Added>> = Giant::new(Vec::new());
+/// By number; `None` was removed.
+static ADDED: Giant<Vec<Option<Added>>> = Giant::new(Vec::new());
 
 fn index(code: i32) -> Option<usize> {
     code.checked_sub(FIRST_ADDED).and_then(|index| usize::try_from(index).ok())
@@ -25,13 +26,19 @@ fn is_predefined(code: i32) -> bool {
     CLASSES.iter().any(|(class, _)| class.0 == code)
 }
 
+/// Look at a code that the program added.
+fn look<T>(code: i32, f: impl FnOnce(&Added) -> T) -> Option<T> {
+    let index = index(code)?;
+    ADDED.with(|added| added.get(index)?.as_ref().map(f))
+}
+
 fn is_added(code: i32) -> bool {
-    index(code).is_some_and(|index| ADDED.with(|added| index < added.len()))
+    look(code, |_| ()).is_some()
 }
 
 fn add(class: Option<i32>) -> i32 {
     ADDED.with(|added| {
-        added.push(Added { class, text: String::new() });
+        added.push(Some(Added { class, text: String::new() }));
         FIRST_ADDED + (added.len() - 1) as i32
     })
 }
@@ -62,11 +69,73 @@ pub fn add_error_string(code: i32, text: &str) -> Result<()> {
         return fail(Class::Arg, format!("error code {code} was not added by this program"));
     }
     ADDED.with(|added| {
-        if let Some(entry) = index(code).and_then(|index| added.get_mut(index)) {
+        if let Some(Some(entry)) = index(code).and_then(|index| added.get_mut(index)) {
             entry.text = text.to_owned();
         }
     });
     Ok(())
+}
+
+/// Forget a code or class; numbers at the end are given out again.
+fn remove(code: i32) {
+    ADDED.with(|added| {
+        if let Some(entry) = index(code).and_then(|index| added.get_mut(index)) {
+            *entry = None;
+        }
+        while added.last().is_some_and(Option::is_none) {
+            added.pop();
+        }
+    });
+}
+
+/// The code must be one that the program added, without a text of its own.
+fn check_removable(code: i32, what: &str) -> Result<()> {
+    match look(code, |entry| entry.text.is_empty()) {
+        None => fail(Class::Arg, format!("error {what} {code} was not added by this program")),
+        Some(false) => fail(Class::Arg, format!("error {what} {code} still has a text; remove that first")),
+        Some(true) => Ok(()),
+    }
+}
+
+/// MPI_Remove_error_class.
+///
+/// # Errors
+/// `Class::Arg` for a class that the program did not add, or that still has codes or a text.
+pub fn remove_error_class(class: i32) -> Result<()> {
+    check_removable(class, "class")?;
+    if error_class(class).0 != class {
+        return fail(Class::Arg, format!("{class} is an error code, not a class"));
+    }
+    if ADDED.with(|added| added.iter().flatten().any(|entry| entry.class == Some(class))) {
+        return fail(Class::Arg, format!("error class {class} still has error codes"));
+    }
+    remove(class);
+    Ok(())
+}
+
+/// MPI_Remove_error_code.
+///
+/// # Errors
+/// `Class::Arg` for a code that the program did not add, or that still has a text.
+pub fn remove_error_code(code: i32) -> Result<()> {
+    check_removable(code, "code")?;
+    if error_class(code).0 == code {
+        return fail(Class::Arg, format!("{code} is an error class, not a code"));
+    }
+    remove(code);
+    Ok(())
+}
+
+/// MPI_Remove_error_string.
+///
+/// # Errors
+/// `Class::Arg` for a code that the program did not add, or that has no text.
+pub fn remove_error_string(code: i32) -> Result<()> {
+    match look(code, |entry| entry.text.is_empty()) {
+        None => fail(Class::Arg, format!("error code {code} was not added by this program")),
+        Some(true) => fail(Class::Arg, format!("error code {code} has no text")),
+        Some(false) => add_error_string(code, ""),
+    }
 }
 
 /// Is this an error code at all?
@@ -79,7 +148,7 @@ pub fn error_class(code: i32) -> Class {
     if is_predefined(code) {
         return Class(code);
     }
-    let added = index(code).and_then(|index| ADDED.with(|added| added.get(index).map(|entry| entry.class)));
+    let added = look(code, |entry| entry.class);
     match added {
         Some(class) => Class(class.unwrap_or(code)),
         None => Class::Unknown,
@@ -91,7 +160,7 @@ pub fn error_string(code: i32) -> String {
     if let Some((class, name)) = CLASSES.iter().find(|(class, _)| class.0 == code) {
         return format!("{name}: {}", meaning(*class));
     }
-    match index(code).and_then(|index| ADDED.with(|added| added.get(index).map(|entry| entry.text.clone()))) {
+    match look(code, |entry| entry.text.clone()) {
         Some(text) => text,
         None => format!("{code} is not an MPI error code"),
     }
@@ -170,6 +239,9 @@ const MEANINGS: &[(Class, &str)] = &[
     (Class::Session, "the session is null or finalized"),
     (Class::Errhandler, "the error handler is null or freed"),
     (Class::Abi, "a request about the ABI that cannot be met"),
+    (Class::ProcFailed, "a process that takes part has failed"),
+    (Class::ProcFailedPending, "a process that may take part has failed; the operation goes on"),
+    (Class::Revoked, "the communicator has been revoked"),
 ];
 
 #[cfg(test)]
@@ -200,5 +272,15 @@ mod tests {
         assert_eq!(error_string(code), "too blue");
         assert!(add_error_code(code).is_err());
         assert!(add_error_string(Class::Rank.0, "mine").is_err());
+
+        assert!(remove_error_class(class).is_err() && remove_error_code(code).is_err());
+        remove_error_string(code).unwrap();
+        assert!(remove_error_string(code).is_err() && remove_error_class(code).is_err());
+        remove_error_code(code).unwrap();
+        assert!(remove_error_code(code).is_err() && !is_known(code));
+        remove_error_class(class).unwrap();
+        assert_eq!(error_class(class), Class::Unknown);
+        assert_eq!(error_class(rank), Class::Rank);
+        remove_error_code(rank).unwrap();
     }
 }

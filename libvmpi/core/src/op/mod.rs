@@ -185,6 +185,24 @@ pub fn create(function: UserFunction, commutative: bool) -> Op {
     REGISTRY.with(|r| r.made.insert(operation))
 }
 
+/// Give an operation of the program another function: a language binding says how its function is to be called.
+///
+/// # Errors
+/// `Class::Op` for what is not an operation of the program.
+pub fn replace(handle: Op, function: UserFunction) -> Result<()> {
+    let old = get(handle)?;
+    if old.builtin().is_some() {
+        return fail(Class::Op, "a predefined operation has no function of the program");
+    }
+    let operation = Rc::new(Operation { kind: Kind::User(function), commutative: old.commutative });
+    REGISTRY.with(|r| {
+        if let Some(place) = r.made.get_mut(handle) {
+            *place = operation;
+        }
+    });
+    Ok(())
+}
+
 /// Forget the handle; operations under way keep the function (MPI_Op_free).
 ///
 /// # Errors

@@ -1,96 +1,251 @@
-//! MPI_Bsend's buffer: how much of it is promised.
+//! The buffers of buffered sends: of the process, of a session, of a communicator (MPI 4.1 section 3.6).
 //!
-//! Small buffered sends leave through the slab at once. Large ones are packed into memory of their own, counted
-//! against the attached buffer, and freed when the receiver has taken them.
+//! A buffer is a promise of so many bytes, or of as many as it takes (MPI_BUFFER_AUTOMATIC). Small buffered sends leave
+//! through the slab at once. Large ones are packed into memory of their own, counted against the buffer, and freed when
+//! the receiver has taken them.
 
 use super::slot::{self, Slot};
+use crate::comm::Communicator;
 use crate::errors::{Class, Error, Result};
 use crate::giant::Giant;
-use crate::request;
+use crate::handle::{Comm, Handle, Session};
+use crate::request::{self, Progress};
+use crate::status::Status;
 use std::ffi::c_void;
 
-struct Attached {
-    addr: *mut c_void,
+/// What a buffer is attached to.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Owner {
+    Process,
+    Session(Session),
+    Comm(Comm),
+}
+
+impl Owner {
+    fn describe(self) -> &'static str {
+        match self {
+            Owner::Process => "the process",
+            Owner::Session(_) => "the session",
+            Owner::Comm(_) => "the communicator",
+        }
+    }
+}
+
+/// A buffer as the program gave it.
+#[derive(Copy, Clone, Debug)]
+pub struct Given {
+    /// As it came, so that detaching gives the same back.
+    pub addr: *mut c_void,
+    pub bytes: u64,
+    /// MPI_BUFFER_AUTOMATIC: the library takes the memory it needs.
+    pub automatic: bool,
+}
+
+/// A send that has left the program but not this process.
+struct Pending {
+    slot: Slot,
     bytes: u64,
+    serial: u64,
+}
+
+struct Buffer {
+    owner: Owner,
+    given: Given,
+    pending: Vec<Pending>,
+}
+
+impl Buffer {
+    /// Forget the sends that have left.
+    fn reap(&mut self) {
+        self.pending.retain(|send| slot::poll(send.slot).is_none());
+    }
 }
 
 struct State {
-    attached: Option<Attached>,
-    /// Sends under way and their bytes.
-    pending: Vec<Slot>,
-    used: u64,
+    buffers: Vec<Buffer>,
+    /// Of buffers that are gone with their communicator.
+    orphans: Vec<Pending>,
+    /// Buffered sends so far that had to wait.
+    serial: u64,
 }
 
-static STATE: Giant<State> = Giant::new(State { attached: None, pending: Vec::new(), used: 0 });
+static STATE: Giant<State> = Giant::new(State { buffers: Vec::new(), orphans: Vec::new(), serial: 0 });
 
-/// MPI_Buffer_attach.
+impl State {
+    fn of(&mut self, owner: Owner) -> Option<&mut Buffer> {
+        self.buffers.iter_mut().find(|buffer| buffer.owner == owner)
+    }
+}
+
+fn none_attached(owner: Owner) -> Error {
+    Error::new(Class::Buffer, format!("no buffer is attached to {}", owner.describe()))
+}
+
+/// MPI_Buffer_attach, MPI_Comm_attach_buffer, MPI_Session_attach_buffer.
 ///
 /// # Errors
 /// `Class::Buffer` if one is attached already.
-pub fn attach(addr: *mut c_void, bytes: u64) -> Result<()> {
-    STATE.with(|state| match &state.attached {
+pub fn attach(owner: Owner, given: Given) -> Result<()> {
+    STATE.with(|state| match state.of(owner) {
         Some(old) => Err(Error::new(
             Class::Buffer,
-            format!("a buffer of {} bytes is attached already; detach it first", old.bytes),
+            format!("{} has a buffer of {} bytes already; detach it first", owner.describe(), old.given.bytes),
         )),
         None => {
-            state.attached = Some(Attached { addr, bytes });
+            state.buffers.push(Buffer { owner, given, pending: Vec::new() });
             Ok(())
         }
     })
 }
 
-/// MPI_Buffer_detach: waits until all buffered messages have left; gives address and size back.
+/// The counterpart of [`attach`]: waits until all buffered messages have left; gives the buffer back.
 ///
 /// # Errors
 /// `Class::Buffer` if none is attached.
-pub fn detach_buffer() -> Result<(*mut c_void, u64)> {
-    flush();
-    STATE
-        .with(|state| state.attached.take())
-        .map(|a| (a.addr, a.bytes))
-        .ok_or_else(|| Error::new(Class::Buffer, "no buffer is attached"))
+pub fn detach_buffer(owner: Owner) -> Result<Given> {
+    flush(owner)?;
+    STATE.with(|state| {
+        let index =
+            state.buffers.iter().position(|buffer| buffer.owner == owner).ok_or_else(|| none_attached(owner))?;
+        let buffer = state.buffers.swap_remove(index);
+        state.orphans.extend(buffer.pending);
+        Ok(buffer.given)
+    })
 }
 
-/// Wait until all buffered messages have left.
-pub fn flush() {
-    let pending = STATE.with(|state| std::mem::take(&mut state.pending));
-    request::wait_slots(&pending, request::CALL_SEND);
-    for slot in pending {
+/// Has this owner a buffer?
+pub fn is_attached(owner: Owner) -> bool {
+    STATE.with(|state| state.of(owner).is_some())
+}
+
+/// Wait until the messages that are in the buffer now have left.
+///
+/// # Errors
+/// `Class::Buffer` if none is attached.
+pub fn flush(owner: Owner) -> Result<()> {
+    request::run(&mut Flush::of(owner)?).map(drop)
+}
+
+/// A request that completes when the messages that are in the buffer now have left.
+///
+/// # Errors
+/// `Class::Buffer` if none is attached.
+pub fn iflush(owner: Owner) -> Result<crate::handle::Request> {
+    Ok(request::insert(Box::new(Flush::of(owner)?)))
+}
+
+/// MPI_Finalize: wait until all buffered messages have left.
+pub fn flush_all() {
+    let owners = STATE.with(|state| state.buffers.iter().map(|buffer| buffer.owner).collect::<Vec<_>>());
+    for owner in owners {
+        // The buffer exists, and nothing else can fail.
+        let _ = flush(owner);
+    }
+    let slots = STATE.with(|state| state.orphans.drain(..).map(|send| send.slot).collect::<Vec<_>>());
+    request::wait_slots(&slots, request::CALL_SEND);
+    for slot in slots {
         slot::poll(slot);
     }
-    STATE.with(|state| state.used = 0);
 }
 
 /// The buffered sends under way.
 pub fn pending(slots: &mut Vec<Slot>) {
-    STATE.with(|state| slots.extend_from_slice(&state.pending));
+    STATE.with(|state| {
+        let buffered = state.buffers.iter().flat_map(|buffer| &buffer.pending);
+        slots.extend(buffered.chain(&state.orphans).map(|send| send.slot));
+    });
 }
 
-/// Check that `bytes` more fit into the attached buffer.
-pub(super) fn reserve(bytes: u64) -> Result<()> {
+/// The communicator or session is gone, and its buffer with it; what is in it still leaves.
+pub fn forget(owner: Owner) {
     STATE.with(|state| {
-        if slot::reap_detached(&mut state.pending) {
-            state.used = 0;
+        if let Some(index) = state.buffers.iter().position(|buffer| buffer.owner == owner) {
+            let buffer = state.buffers.swap_remove(index);
+            state.orphans.extend(buffer.pending);
         }
-        let have = state.attached.as_ref().map_or(0, |a| a.bytes);
-        if state.used + bytes > have {
+        state.orphans.retain(|send| slot::poll(send.slot).is_none());
+    });
+}
+
+/// Waits for the sends of one buffer up to a certain one.
+struct Flush {
+    owner: Owner,
+    until: u64,
+}
+
+impl Flush {
+    fn of(owner: Owner) -> Result<Flush> {
+        STATE.with(|state| match state.of(owner) {
+            Some(_) => Ok(Flush { owner, until: state.serial }),
+            None => Err(none_attached(owner)),
+        })
+    }
+}
+
+impl Progress for Flush {
+    fn advance(&mut self) -> Result<Option<Status>> {
+        STATE.with(|state| {
+            let Some(buffer) = state.of(self.owner) else { return Ok(Some(Status::EMPTY)) };
+            buffer.reap();
+            let left = buffer.pending.iter().all(|send| send.serial > self.until);
+            Ok(left.then_some(Status::EMPTY))
+        })
+    }
+
+    fn pending(&self, slots: &mut Vec<Slot>) {
+        STATE.with(|state| {
+            let Some(buffer) = state.of(self.owner) else { return };
+            slots.extend(buffer.pending.iter().filter(|send| send.serial <= self.until).map(|send| send.slot));
+        });
+    }
+}
+
+/// The buffer that serves a buffered send on `comm`, with room for `bytes` more: the communicator's own, else its
+/// session's, else (for communicators of the world model) the process's.
+pub(super) fn reserve(comm: &Communicator, bytes: u64) -> Result<Owner> {
+    let rest = match comm.session() {
+        Session::NULL => Owner::Process,
+        session => Owner::Session(session),
+    };
+    STATE.with(|state| {
+        let own = Owner::Comm(comm.handle);
+        let owner = if state.of(own).is_some() { own } else { rest };
+        let Some(buffer) = state.of(owner) else {
             return Err(Error::new(
                 Class::Buffer,
                 format!(
-                    "a buffered send of {bytes} bytes does not fit: the attached buffer has {have} bytes, {} of them in use",
-                    state.used
+                    "a buffered send of {bytes} bytes needs a buffer, and none is attached to {}",
+                    owner.describe()
+                ),
+            ));
+        };
+        if buffer.given.automatic {
+            return Ok(owner);
+        }
+        buffer.reap();
+        let used: u64 = buffer.pending.iter().map(|send| send.bytes).sum();
+        let have = buffer.given.bytes;
+        if bytes > have.saturating_sub(used) {
+            return Err(Error::new(
+                Class::Buffer,
+                format!(
+                    "a buffered send of {bytes} bytes does not fit: the attached buffer has {have} bytes, {used} of \
+                     them in use"
                 ),
             ));
         }
-        Ok(())
+        Ok(owner)
     })
 }
 
 /// A buffered send is under way.
-pub(super) fn detach(slot: Slot, bytes: u64) {
+pub(super) fn detach(owner: Owner, slot: Slot, bytes: u64) {
     STATE.with(|state| {
-        state.pending.push(slot);
-        state.used += bytes;
+        state.serial += 1;
+        let send = Pending { slot, bytes, serial: state.serial };
+        match state.of(owner) {
+            Some(buffer) => buffer.pending.push(send),
+            None => state.orphans.push(send),
+        }
     });
 }

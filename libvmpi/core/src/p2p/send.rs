@@ -41,9 +41,7 @@ pub unsafe fn start_send(
     }
     let to = peers.world_rank(dest as u32);
     let total = count * ty.size();
-    if mode == Mode::Buffered {
-        buffered::reserve(total)?;
-    }
+    let buffer = if mode == Mode::Buffered { Some(buffered::reserve(comm, total)?) } else { None };
     let mut envelope = Envelope::EMPTY;
     envelope.context = comm.context + plane as u32;
     envelope.from = endpoint.me;
@@ -89,8 +87,8 @@ pub unsafe fn start_send(
     }
     envelope.request = slot.0;
     endpoint.deliver(to, &envelope);
-    if mode == Mode::Buffered {
-        buffered::detach(slot, total);
+    if let Some(owner) = buffer {
+        buffered::detach(owner, slot, total);
         return Ok(None);
     }
     Ok(Some(slot))

@@ -185,12 +185,6 @@ pub fn wait_all(slots: &[Slot]) -> Result<()> {
     result
 }
 
-/// Free the slots of detached operations that have completed; true if none is left.
-pub(super) fn reap_detached(list: &mut Vec<Slot>) -> bool {
-    list.retain(|slot| poll(*slot).is_none());
-    list.is_empty()
-}
-
 /// Add to a counter that only this rank writes.
 #[inline]
 pub(super) fn add(counter: &std::sync::atomic::AtomicU64, amount: u64) {

@@ -1,0 +1,384 @@
+//! MPI_Accumulate and its relatives: read, compute and write back as one step for each element.
+//!
+//! The step is taken under a lock in the target's part of the control block, for whole pieces of elements at a time,
+//! whatever their type. A member that finds it taken gives its core up. A holder's death ends the job.
+
+#![allow(unsafe_code)]
+
+use super::place::{Place, Spot};
+use super::transfer::{Local, check_fits};
+use super::wait::For;
+use super::{Window, polled};
+use crate::consts::dt;
+use crate::datatype::{self, Type};
+use crate::errors::{Class, Result, fail};
+use crate::handle::Datatype;
+use crate::lock as entry_lock;
+use crate::op::{Builtin, Operation};
+use std::ffi::c_void;
+use std::rc::Rc;
+use vmpi_shared::mem::sync::spin_loop;
+
+/// Packed bytes that are worked on while the lock is held.
+const PIECE: u64 = 32 << 10;
+/// Looks at the lock before the core is given up.
+const LOOKS: u32 = 100;
+
+/// Holds a member's lock.
+struct Moment<'a> {
+    window: &'a Window,
+    target: u32,
+}
+
+impl<'a> Moment<'a> {
+    #[inline]
+    fn take(window: &'a Window, target: u32) -> Moment<'a> {
+        let lock = &window.control.member(target).moment;
+        let me = window.rank();
+        if !lock.take(me) {
+            Self::await_turn(window, target);
+        }
+        Moment { window, target }
+    }
+
+    #[cold]
+    fn await_turn(window: &Window, target: u32) {
+        let lock = &window.control.member(target).moment;
+        let me = window.rank();
+        for _ in 0..LOOKS {
+            spin_loop();
+            if lock.take(me) {
+                return;
+            }
+        }
+        // The last look comes after saying that this member waits: who gives the lock back then sees that (SYNC W). Once
+        // taken, it is not to be taken again.
+        let mut taken = false;
+        window.wait_until(For::Moment { target }, || {
+            while !taken {
+                taken = lock.take(me);
+                if !taken && lock.contend() {
+                    return false;
+                }
+            }
+            true
+        });
+    }
+}
+
+impl Drop for Moment<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.window.control.member(self.target).moment.give() {
+            for member in self.window.control.waiting_for(self.target) {
+                self.window.wake(member);
+            }
+            entry_lock::note_change();
+        }
+    }
+}
+
+/// A predefined datatype that elements are made of.
+#[derive(Clone)]
+struct Basic {
+    handle: Datatype,
+    ty: Rc<Type>,
+    /// Its elements look the same packed and in memory.
+    plain: bool,
+}
+
+impl Basic {
+    fn of(handle: Datatype) -> Result<Basic> {
+        let ty = datatype::get(handle)?;
+        let plain = ty.is_dense() && ty.true_lb() == 0 && ty.extent() as u64 == ty.size();
+        Ok(Basic { handle, ty, plain })
+    }
+
+    /// Bytes of `packed` packed bytes in memory.
+    fn memory_bytes(&self, packed: u64) -> u64 {
+        packed / self.ty.size() * self.ty.extent() as u64
+    }
+}
+
+/// The predefined datatype that all of a type is made of.
+fn leaf(ty: &Type) -> Option<Datatype> {
+    if let Some(named) = ty.named() {
+        return Some(named);
+    }
+    let mut leaves = ty.recipe().children().iter().filter(|child| child.size() > 0).map(|child| leaf(child));
+    let first = leaves.next()??;
+    leaves.all(|other| other == Some(first)).then_some(first)
+}
+
+/// The elements that the operation works on.
+///
+/// # Errors
+/// `Class::Type` if the types are made of different predefined ones, `Class::Op` if it is not defined on them.
+fn basic_of(op: &Operation, target: &Type, origin: Option<&Type>, nothing: bool) -> Result<Basic> {
+    let moves = matches!(op.builtin(), Some(Builtin::Replace | Builtin::NoOp));
+    if op.builtin().is_none() {
+        return fail(Class::Op, "accumulation takes predefined operations only");
+    }
+    let found = leaf(target);
+    let same = |other: &Type| other.size() == 0 || leaf(other) == found;
+    let basic = match found {
+        Some(found) if origin.is_none_or(same) => Basic::of(found)?,
+        // What is only moved needs no meaning.
+        _ if moves || nothing => Basic::of(dt::BYTE)?,
+        None => return fail(Class::Type, "the target datatype is not made of one predefined datatype"),
+        Some(_) => return fail(Class::Type, "the origin and target datatypes are made of different predefined ones"),
+    };
+    if !nothing {
+        op.check_accumulate(basic.handle, &basic.ty)?;
+    }
+    Ok(basic)
+}
+
+/// The operand of an accumulation.
+pub struct Operand<'a> {
+    pub origin: &'a Local,
+    pub op: &'a Operation,
+}
+
+/// `target = target op origin`, element by element (MPI_Accumulate). Complete on return.
+///
+/// # Errors
+/// Those of the target ([`Window::locate`]), `Class::Op`, `Class::Type`, `Class::Truncate`.
+///
+/// # Safety
+/// The buffer holds its elements; the target's memory is there as its owner promised.
+pub unsafe fn accumulate(window: &Window, operand: &Operand, place: &Place) -> Result<()> {
+    if operand.op.builtin() == Some(Builtin::NoOp) {
+        return fail(Class::Op, "MPI_NO_OP is for operations that fetch");
+    }
+    // SAFETY: the caller's promise.
+    unsafe { combine(window, operand, None, place) }
+}
+
+/// As [`accumulate`], and what was there before goes to `result` (MPI_Get_accumulate).
+///
+/// # Errors
+/// As [`accumulate`].
+///
+/// # Safety
+/// As [`accumulate`]; `result` has room for its elements.
+pub unsafe fn get_accumulate(window: &Window, operand: &Operand, result: &Local, place: &Place) -> Result<()> {
+    // SAFETY: the caller's promise.
+    unsafe { combine(window, operand, Some(result), place)? };
+    polled(1);
+    Ok(())
+}
+
+/// # Safety
+/// As [`get_accumulate`].
+unsafe fn combine(window: &Window, operand: &Operand, result: Option<&Local>, place: &Place) -> Result<()> {
+    let (origin, op) = (operand.origin, operand.op);
+    let silent = op.builtin() == Some(Builtin::NoOp);
+    // Nothing may be of any type.
+    let nothing = if silent { place.count == 0 } else { origin.bytes() == 0 };
+    let basic = basic_of(op, &place.ty, (!silent).then_some(&*origin.ty), nothing)?;
+    let Some(spot) = window.locate(place)? else { return Ok(()) };
+    // MPI_NO_OP has no operand: what is there is all.
+    let bytes = if silent { spot.bytes() } else { origin.bytes() };
+    check_fits(bytes, spot.bytes())?;
+    if let Some(result) = result {
+        check_fits(bytes, result.bytes())?;
+    }
+    let unit = basic.ty.size().max(1);
+    let piece = (PIECE / unit).max(1) * unit;
+    let mut rooms = Rooms::default();
+    let mut from = 0;
+    while from < bytes {
+        let len = (bytes - from).min(piece);
+        // SAFETY: the caller's promise; the pieces are inside all buffers, as checked above.
+        unsafe { combine_piece(&spot, operand, result, &basic, silent, from, len, &mut rooms)? };
+        from += len;
+    }
+    Ok(())
+}
+
+/// Buffers that are used again for each piece.
+#[derive(Default)]
+struct Rooms {
+    operand: Vec<u8>,
+    operand_memory: Vec<u8>,
+    target: Vec<u8>,
+    target_memory: Vec<u8>,
+}
+
+/// # Safety
+/// As [`get_accumulate`]; `[from, from + len)` is inside the packed bytes of all sides and whole elements of `basic`.
+#[allow(clippy::too_many_arguments)]
+unsafe fn combine_piece(
+    spot: &Spot,
+    operand: &Operand,
+    result: Option<&Local>,
+    basic: &Basic,
+    silent: bool,
+    from: u64,
+    len: u64,
+    rooms: &mut Rooms,
+) -> Result<()> {
+    let (origin, op) = (operand.origin, operand.op);
+    let elements = len / basic.ty.size().max(1);
+    // SAFETY: the caller's promise.
+    unsafe {
+        let input = match silent {
+            true => &[][..],
+            false => {
+                let packed = origin.packed(from, len, &mut rooms.operand);
+                in_memory(basic, packed, &mut rooms.operand_memory)
+            }
+        };
+        let _moment = Moment::take(spot.window, spot.target);
+        if let (Some(start), true) = (spot.dense_here(), basic.plain) {
+            let memory = start.add(from as usize);
+            if let Some(result) = result {
+                result.unpack(from, std::slice::from_raw_parts(memory, len as usize));
+            }
+            if !silent {
+                op.apply(input.as_ptr().cast(), memory.cast(), elements, basic.handle, &basic.ty);
+            }
+            return Ok(());
+        }
+        rooms.target.resize(len as usize, 0);
+        spot.read(from, &mut rooms.target)?;
+        if let Some(result) = result {
+            result.unpack(from, &rooms.target);
+        }
+        if silent {
+            return Ok(());
+        }
+        if basic.plain {
+            let memory: *mut c_void = rooms.target.as_mut_ptr().cast();
+            op.apply(input.as_ptr().cast(), memory, elements, basic.handle, &basic.ty);
+        } else {
+            rooms.target_memory.resize(basic.memory_bytes(len) as usize, 0);
+            let memory = rooms.target_memory.as_mut_ptr();
+            datatype::unpack(&basic.ty, elements, memory, 0, &rooms.target);
+            op.apply(input.as_ptr().cast(), memory.cast(), elements, basic.handle, &basic.ty);
+            datatype::pack(&basic.ty, elements, memory, 0, &mut rooms.target);
+        }
+        spot.write(from, &rooms.target)
+    }
+}
+
+/// Packed elements of a predefined type as they lie in memory.
+fn in_memory<'a>(basic: &Basic, packed: &'a [u8], room: &'a mut Vec<u8>) -> &'a [u8] {
+    if basic.plain {
+        return packed;
+    }
+    room.resize(basic.memory_bytes(packed.len() as u64) as usize, 0);
+    let elements = packed.len() as u64 / basic.ty.size();
+    // SAFETY: the room has as many elements' memory.
+    unsafe { datatype::unpack(&basic.ty, elements, room.as_mut_ptr(), 0, packed) };
+    room
+}
+
+/// [`get_accumulate`] of one element of a predefined type (MPI_Fetch_and_op).
+///
+/// # Errors
+/// As [`get_accumulate`]; `Class::Type` for a derived type.
+///
+/// # Safety
+/// `origin` (unless the operation is MPI_NO_OP) and `result` are one element each.
+pub unsafe fn fetch_and_op(
+    window: &Window,
+    origin: *const c_void,
+    result: *mut c_void,
+    place: &Place,
+    op: &Operation,
+) -> Result<()> {
+    if place.ty.named().is_none() {
+        return fail(Class::Type, "MPI_Fetch_and_op takes predefined datatypes only");
+    }
+    let local = |buf: *mut c_void| Local { buf, count: 1, ty: place.ty.clone() };
+    let operand = Operand { origin: &local(origin.cast_mut()), op };
+    // SAFETY: the caller's promise.
+    unsafe { get_accumulate(window, &operand, &local(result), place) }
+}
+
+/// Types that MPI_Compare_and_swap takes: integers, logicals, multi-language types and bytes.
+fn is_comparable(handle: Datatype) -> bool {
+    matches!(
+        handle,
+        dt::CHAR
+            | dt::SIGNED_CHAR
+            | dt::UNSIGNED_CHAR
+            | dt::WCHAR
+            | dt::SHORT
+            | dt::INT
+            | dt::LONG
+            | dt::LONG_LONG
+            | dt::UNSIGNED_SHORT
+            | dt::UNSIGNED
+            | dt::UNSIGNED_LONG
+            | dt::UNSIGNED_LONG_LONG
+            | dt::INT8_T
+            | dt::INT16_T
+            | dt::INT32_T
+            | dt::INT64_T
+            | dt::UINT8_T
+            | dt::UINT16_T
+            | dt::UINT32_T
+            | dt::UINT64_T
+            | dt::INTEGER
+            | dt::INTEGER1
+            | dt::INTEGER2
+            | dt::INTEGER4
+            | dt::INTEGER8
+            | dt::INTEGER16
+            | dt::LOGICAL
+            | dt::LOGICAL1
+            | dt::LOGICAL2
+            | dt::LOGICAL4
+            | dt::LOGICAL8
+            | dt::LOGICAL16
+            | dt::C_BOOL
+            | dt::CXX_BOOL
+            | dt::AINT
+            | dt::OFFSET
+            | dt::COUNT
+            | dt::BYTE
+            | dt::CHARACTER
+    )
+}
+
+/// Replace one element by `origin` if it equals `compare`; what was there goes to `result` (MPI_Compare_and_swap).
+///
+/// # Errors
+/// Those of the target, `Class::Type` for a type that is no integer, logical or byte.
+///
+/// # Safety
+/// The three buffers are one element each.
+pub unsafe fn compare_and_swap(
+    window: &Window,
+    origin: *const c_void,
+    compare: *const c_void,
+    result: *mut c_void,
+    place: &Place,
+) -> Result<()> {
+    if !place.ty.named().is_some_and(is_comparable) {
+        return fail(Class::Type, "MPI_Compare_and_swap takes integer, logical and byte datatypes only");
+    }
+    let Some(spot) = window.locate(place)? else { return Ok(()) };
+    let len = spot.bytes() as usize;
+    let mut memory = [0u8; 16];
+    let memory = &mut memory[..len];
+    // SAFETY: the caller's promise.
+    unsafe {
+        let (origin, compare) = (
+            std::slice::from_raw_parts(origin.cast::<u8>(), len),
+            std::slice::from_raw_parts(compare.cast::<u8>(), len),
+        );
+        let moment = Moment::take(window, spot.target);
+        spot.read(0, memory)?;
+        if memory == compare {
+            spot.write(0, origin)?;
+        }
+        drop(moment);
+        std::ptr::copy(memory.as_ptr(), result.cast::<u8>(), len);
+    }
+    polled(1);
+    Ok(())
+}

@@ -1,0 +1,308 @@
+//! Making and freeing windows (MPI 4.1 section 12.2).
+//!
+//! All members tell each other what they bring. The first one makes the segment with the control block (and the memory
+//! that MPI allocates), and the others open its descriptor under /proc; nothing has a name.
+
+use super::epoch::{Access, Epoch};
+use super::{Part, Reach, WINDOWS, Window, remote};
+use crate::coll;
+use crate::comm::{self, Communicator};
+use crate::consts;
+use crate::errors::{Class, Error, Result, fail};
+use crate::giant::Giant;
+use crate::handle::{Handle, Win};
+use crate::info;
+use crate::process::{self, endpoint};
+use crate::{attr, errhandler};
+use std::cell::{Cell, RefCell};
+use std::fs::OpenOptions;
+use std::rc::Rc;
+use vmpi_shared::window::{Shape, Window as Control};
+
+/// Where the memory of a new window comes from.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Memory {
+    /// The program's own (MPI_Win_create).
+    Own { base: usize, bytes: u64 },
+    /// MPI allocates (MPI_Win_allocate).
+    Allocate { bytes: u64 },
+    /// MPI allocates memory that all may load from and store to (MPI_Win_allocate_shared); `apart`: it need not be in
+    /// one piece.
+    Share { bytes: u64, apart: bool },
+    /// Attached later (MPI_Win_create_dynamic).
+    Dynamic,
+}
+
+impl Memory {
+    fn flavor(self) -> i32 {
+        match self {
+            Memory::Own { .. } => consts::WIN_FLAVOR_CREATE,
+            Memory::Allocate { .. } => consts::WIN_FLAVOR_ALLOCATE,
+            Memory::Share { .. } => consts::WIN_FLAVOR_SHARED,
+            Memory::Dynamic => consts::WIN_FLAVOR_DYNAMIC,
+        }
+    }
+
+    fn bytes(self) -> u64 {
+        match self {
+            Memory::Own { bytes, .. } | Memory::Allocate { bytes } | Memory::Share { bytes, .. } => bytes,
+            Memory::Dynamic => 0,
+        }
+    }
+
+    /// Where the part of a member begins if the memory of those before it ends at `end`.
+    fn place(self, end: u64) -> u64 {
+        match self {
+            Memory::Share { apart: false, .. } => end,
+            // A page of its own, for the memory of the core that touches it first.
+            _ => end.checked_next_multiple_of(4096).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+/// What one member asks for.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    pub memory: Memory,
+    /// Displacement unit, bytes.
+    pub unit: i64,
+    pub hints: Rc<info::Entries>,
+}
+
+/// What members tell each other.
+#[derive(Copy, Clone)]
+struct Offer {
+    base: u64,
+    bytes: u64,
+    unit: i64,
+    /// Address of a byte that may be read, to see whether single copy works.
+    probe: u64,
+}
+
+const OFFER_BYTES: usize = 32;
+
+impl Offer {
+    fn encode(self) -> [u8; OFFER_BYTES] {
+        let mut bytes = [0; OFFER_BYTES];
+        for (at, word) in [self.base, self.bytes, self.unit as u64, self.probe].into_iter().enumerate() {
+            bytes[at * 8..at * 8 + 8].copy_from_slice(&word.to_ne_bytes());
+        }
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Offer {
+        let word = |at: usize| u64::from_ne_bytes(bytes[at * 8..at * 8 + 8].try_into().expect("eight bytes"));
+        Offer { base: word(0), bytes: word(1), unit: word(2) as i64, probe: word(3) }
+    }
+}
+
+/// A byte that others may try to read.
+static PROBE: u8 = 0;
+
+/// How a member got on with the segment, as all are told.
+const READY: u8 = 0;
+/// Ready, but the kernel refuses it single copy from or to another member.
+const READY_REFUSED: u8 = 1;
+const FAILED: u8 = 2;
+
+/// Make a window; collective over `comm`, an intracommunicator.
+///
+/// # Errors
+/// `Class::NoMem` if the memory cannot be had, `Class::RmaShared` if a member cannot map it; all members get an error
+/// then.
+pub fn create(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
+    let me = endpoint().me;
+    if let Some(far) = comm.local.iter().find(|&member| !process::same_node(me, member)) {
+        return match ask.memory {
+            Memory::Share { .. } => fail(Class::RmaShared, format!("rank {far} of MPI_COMM_WORLD is on another node")),
+            _ => fail(
+                Class::UnsupportedOperation,
+                format!(
+                    "rank {far} of MPI_COMM_WORLD is on another node; vmpi's windows are for the ranks of one node"
+                ),
+            ),
+        };
+    }
+    let own = comm::derive(comm, comm.local.clone())?.expect("I am a member of my communicator");
+    let made = build(&own, ask);
+    if made.is_err() {
+        comm::free(own.handle)?;
+    }
+    made
+}
+
+fn build(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
+    let memory = ask.memory;
+    let base = if let Memory::Own { base, .. } = memory { base as u64 } else { 0 };
+    let mine = Offer { base, bytes: memory.bytes(), unit: ask.unit, probe: &raw const PROBE as u64 };
+    let mut all = vec![0; OFFER_BYTES * comm.size() as usize];
+    coll::allgather_bytes(comm, &mine.encode(), &mut all)?;
+    let offers: Vec<Offer> = all.chunks_exact(OFFER_BYTES).map(Offer::decode).collect();
+
+    let allocates = matches!(memory, Memory::Allocate { .. } | Memory::Share { .. });
+    let mut starts = Vec::with_capacity(offers.len());
+    let mut end = 0u64;
+    for offer in &offers {
+        let start = memory.place(end);
+        starts.push(start);
+        end = start.saturating_add(offer.bytes);
+    }
+    let shape =
+        Shape { members: comm.size(), dynamic: memory == Memory::Dynamic, data_bytes: if allocates { end } else { 0 } };
+    let control = share(comm, shape)?;
+
+    // Each looks whether it can copy from and to all others, and all learn whether anybody cannot.
+    let mapped = control.is_ok();
+    let parts: Vec<Part> = offers
+        .iter()
+        .zip(&starts)
+        .zip(0..)
+        .map(|((offer, start), member)| {
+            let (base, reach) = match &control {
+                Ok(control) if allocates => (control.data(*start) as u64, Reach::Here { shift: 0 }),
+                _ => (offer.base, reach(comm, member, offer.probe)),
+            };
+            Part { base, bytes: offer.bytes, unit: offer.unit, reach }
+        })
+        .collect();
+    let refused = parts.iter().any(|part| part.reach == Reach::Ask);
+    let outcome = match (mapped, refused) {
+        (false, _) => FAILED,
+        (true, true) => READY_REFUSED,
+        (true, false) => READY,
+    };
+    let mut outcomes = vec![0; comm.size() as usize];
+    coll::allgather_bytes(comm, &[outcome], &mut outcomes)?;
+    let mut control = control?;
+    if let Some(other) = outcomes.iter().position(|&outcome| outcome == FAILED) {
+        return fail(
+            Class::RmaShared,
+            format!("rank {other} of the window's group could not map the window's segment"),
+        );
+    }
+    control.close_fd();
+
+    let window = Rc::new(Window {
+        handle: Cell::new(Win::NULL),
+        comm: comm.clone(),
+        flavor: memory.flavor(),
+        control,
+        parts,
+        epoch: RefCell::new(Epoch::new(comm.size())),
+        helper: if outcomes.contains(&READY_REFUSED) { Some(remote::Helper::start(comm)) } else { None },
+        name: RefCell::default(),
+        hints: RefCell::new(Rc::new(hints(ask))),
+    });
+    let handle = WINDOWS.with(|windows| windows.insert(window.clone()));
+    window.handle.set(handle);
+    Ok(window)
+}
+
+/// The hints that a window has where the program gave no other value.
+const DEFAULT_HINTS: &[(&[u8], &[u8])] = &[
+    (b"no_locks", b"false"),
+    (b"accumulate_ordering", b"rar,raw,war,waw"),
+    (b"accumulate_ops", b"same_op_no_op"),
+    (b"same_size", b"false"),
+    (b"same_disp_unit", b"false"),
+];
+
+fn hints(ask: &Ask) -> info::Entries {
+    let mut entries = info::Entries::default();
+    for (key, value) in DEFAULT_HINTS {
+        entries.set(key, value);
+    }
+    if let Memory::Share { apart, .. } = ask.memory {
+        entries.set(b"alloc_shared_noncontig", if apart { b"true" } else { b"false" });
+    }
+    for (key, value) in ask.hints.iter() {
+        entries.set(key, value);
+    }
+    entries
+}
+
+/// The window's segment: made by the first member, mapped by the others. The outer result is the communicator's, the
+/// inner one this member's own.
+fn share(comm: &Rc<Communicator>, shape: Shape) -> Result<Result<Control>> {
+    let no_memory = |why: &dyn std::fmt::Display| {
+        Error::new(Class::NoMem, format!("the window's segment of {} bytes cannot be made: {why}", shape.data_bytes))
+    };
+    let made = (comm.rank == 0).then(|| Control::create(shape));
+    let mut fd = match &made {
+        Some(Ok(control)) => control.raw_fd(),
+        _ => -1,
+    }
+    .to_ne_bytes();
+    coll::bcast_bytes(comm, &mut fd, 0)?;
+    if let Some(made) = made {
+        return Ok(made.map_err(|error| no_memory(&error)));
+    }
+    let fd = i32::from_ne_bytes(fd);
+    if fd < 0 {
+        return Ok(Err(no_memory(&"rank 0 of its group, which makes it, has failed")));
+    }
+    let path = format!("/proc/{}/fd/{fd}", endpoint().node.pid(comm.local.world_rank(0)));
+    let mapped = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(&path)
+        .map_err(|error| format!("{path}: {error}"))
+        .and_then(|file| Control::map(shape, file.into()).map_err(|error| error.to_string()));
+    Ok(mapped.map_err(|why| Error::new(Class::RmaShared, format!("the window's segment cannot be mapped: {why}"))))
+}
+
+/// Whether single copy works with each rank of the job, as far as it is known.
+static COPIES: Giant<Vec<Option<bool>>> = Giant::new(Vec::new());
+
+/// How the own memory of a member is reached.
+fn reach(comm: &Communicator, member: u32, probe: u64) -> Reach {
+    let world = comm.local.world_rank(member);
+    let endpoint = endpoint();
+    if world == endpoint.me {
+        return Reach::Here { shift: 0 };
+    }
+    if endpoint.job.config().single_copy == 0 {
+        return Reach::Ask;
+    }
+    let pid = endpoint.node.pid(world);
+    let known = COPIES.with(|copies| copies.get(world as usize).copied().flatten());
+    let works = known.unwrap_or_else(|| {
+        let works = vmpi_cma::probe(pid, probe).is_ok();
+        COPIES.with(|copies| {
+            if copies.len() <= world as usize {
+                copies.resize(world as usize + 1, None);
+            }
+            copies[world as usize] = Some(works);
+        });
+        works
+    });
+    if works { Reach::Copy { pid } } else { Reach::Ask }
+}
+
+/// Free a window; collective. The delete callbacks of its attributes are called first.
+///
+/// # Errors
+/// `Class::RmaSync` inside an epoch; what a delete callback returned, and the window stays then.
+pub fn free(handle: Win) -> Result<()> {
+    let window = super::get_window(handle)?;
+    {
+        let epoch = window.epoch.borrow();
+        let open = match &epoch.access {
+            Access::None | Access::Fence { used: false } => None,
+            other => Some(other.describe()),
+        };
+        let open = open.or(epoch.exposure.is_some().then_some("an exposure epoch"));
+        if let Some(open) = open {
+            return fail(Class::RmaSync, format!("MPI_Win_free while {open} is open"));
+        }
+    }
+    attr::delete_all(attr::Kind::Win, handle.raw())?;
+    coll::barrier(&window.comm)?;
+    if let Some(helper) = &window.helper {
+        helper.stop();
+    }
+    errhandler::forget(errhandler::Target::Win(handle));
+    let removed = WINDOWS.with(|windows| windows.remove(handle));
+    drop(removed);
+    comm::free(window.comm.handle)
+}

@@ -1,0 +1,226 @@
+//! One-sided communication (MPI 4.1 chapter 12).
+//!
+//! Reading order: this file (what a window is, and the table of them), `create`, `epoch` (what may be done when),
+//! `sync` (fence, post-start-complete-wait, locks), `wait` (how a member waits for another), `place` (where a target's
+//! memory is), `transfer` (put and get), `accumulate` (read, compute and write back as one step), `remote` (where the
+//! kernel refuses single copy: by messages).
+//!
+//! Memory that MPI allocates lies in a segment that all members map. Memory of the program's own is reached by single
+//! copy. Either way the origin does all the work inside its call: the target takes no part, and what is left for the
+//! synchronisation calls is to tell others.
+
+mod accumulate;
+mod create;
+mod epoch;
+mod place;
+mod remote;
+mod sync;
+mod transfer;
+mod wait;
+
+pub use accumulate::{Operand, accumulate, compare_and_swap, fetch_and_op, get_accumulate};
+pub use create::{Ask, Memory, create, free};
+pub use place::Place;
+pub use sync::{
+    LockKind, complete, fence, flush, flush_all, lock, lock_all, post, start, sync, test, unlock, unlock_all, wait,
+};
+pub use transfer::{Local, get, put};
+
+use crate::comm::Communicator;
+use crate::consts;
+use crate::errors::{Class, Result, fail};
+use crate::giant::Giant;
+use crate::handle::{Handle, Win};
+use crate::info;
+use crate::process::endpoint;
+use crate::request;
+use crate::table::Table;
+use epoch::Epoch;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use vmpi_shared::window::Window as Control;
+
+/// How a member's memory is reached from this process.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Reach {
+    /// It is mapped here: what to add to an address of its owner's.
+    Here { shift: u64 },
+    /// By single copy from and to this process.
+    Copy { pid: i32 },
+    /// By messages.
+    Ask,
+}
+
+/// One member's memory.
+#[derive(Copy, Clone, Debug)]
+struct Part {
+    /// Address in the owner's process.
+    base: u64,
+    bytes: u64,
+    /// Displacement unit, bytes.
+    unit: i64,
+    reach: Reach,
+}
+
+/// A window.
+pub struct Window {
+    handle: Cell<Win>,
+    /// Private: a duplicate of the one that the program gave.
+    pub comm: Rc<Communicator>,
+    /// `consts::WIN_FLAVOR_*`.
+    pub flavor: i32,
+    control: Control,
+    parts: Vec<Part>,
+    epoch: RefCell<Epoch>,
+    helper: Option<remote::Helper>,
+    name: RefCell<Vec<u8>>,
+    hints: RefCell<Rc<info::Entries>>,
+}
+
+impl Window {
+    pub fn handle(&self) -> Win {
+        self.handle.get()
+    }
+    /// This process's rank in the window.
+    pub fn rank(&self) -> u32 {
+        self.comm.rank
+    }
+    /// Base address, bytes and displacement unit of this process's own memory.
+    pub fn own(&self) -> (usize, u64, i64) {
+        let part = &self.parts[self.rank() as usize];
+        (part.base as usize, part.bytes, part.unit)
+    }
+    /// The name that the program gave.
+    pub fn name(&self) -> Vec<u8> {
+        self.name.borrow().clone()
+    }
+    pub fn set_name(&self, name: &[u8]) {
+        *self.name.borrow_mut() = name.to_vec();
+    }
+    /// The hints of this window.
+    pub fn hints(&self) -> Rc<info::Entries> {
+        self.hints.borrow().clone()
+    }
+    /// Add `hints` to this window's, replacing those with the same keys.
+    pub fn add_hints(&self, hints: &info::Entries) {
+        let mut merged = info::Entries::clone(&self.hints());
+        for (key, value) in hints.iter() {
+            merged.set(key, value);
+        }
+        *self.hints.borrow_mut() = Rc::new(merged);
+    }
+
+    fn is_dynamic(&self) -> bool {
+        self.flavor == consts::WIN_FLAVOR_DYNAMIC
+    }
+
+    /// Let `member` look whether what it waits for has come about. The caller has fenced (SYNC W).
+    fn wake(&self, member: u32) {
+        endpoint().wake_rank(self.comm.local.world_rank(member));
+    }
+
+    /// What the program would call this window, for messages.
+    pub fn describe(&self) -> String {
+        let name = self.name.borrow();
+        let name = if name.is_empty() { "a window" } else { &String::from_utf8_lossy(&name) };
+        format!("{name} of {} ranks", self.comm.size())
+    }
+
+    /// Size, displacement unit and local address of a member's memory (MPI_Win_shared_query); `PROC_NULL`: of the first
+    /// member that has any.
+    ///
+    /// # Errors
+    /// `Class::RmaFlavor` if the window's memory is not shared, `Class::Rank` for a rank that does not exist.
+    pub fn shared_query(&self, rank: i32) -> Result<(u64, i64, usize)> {
+        if !matches!(self.flavor, consts::WIN_FLAVOR_SHARED | consts::WIN_FLAVOR_ALLOCATE) {
+            return fail(
+                Class::RmaFlavor,
+                "the window's memory is not shared: MPI_Win_allocate_shared did not make it",
+            );
+        }
+        let member = match rank {
+            consts::PROC_NULL => self.parts.iter().position(|part| part.bytes > 0),
+            rank => Some(self.check_rank(rank)? as usize),
+        };
+        let Some(part) = member.map(|member| &self.parts[member]) else { return Ok((0, 1, 0)) };
+        match part.reach {
+            Reach::Here { shift } => Ok((part.bytes, part.unit, part.base.wrapping_add(shift) as usize)),
+            _ => fail(Class::RmaShared, format!("the memory of rank {rank} is not mapped in this process")),
+        }
+    }
+
+    /// Attach memory of this process to a dynamic window.
+    ///
+    /// # Errors
+    /// `Class::RmaFlavor` if the window is not dynamic.
+    pub fn attach(&self, base: usize, bytes: u64) -> Result<()> {
+        self.check_dynamic()?;
+        if bytes > 0 {
+            self.control.attach(self.rank(), base as u64, bytes);
+        }
+        Ok(())
+    }
+
+    /// Detach the memory at `base`.
+    ///
+    /// # Errors
+    /// `Class::RmaFlavor` if the window is not dynamic, `Class::RmaAttach` if nothing is attached there.
+    pub fn detach(&self, base: usize) -> Result<()> {
+        self.check_dynamic()?;
+        if !self.control.detach(self.rank(), base as u64) {
+            return fail(Class::RmaAttach, format!("no memory is attached at address {base:#x}"));
+        }
+        Ok(())
+    }
+
+    fn check_dynamic(&self) -> Result<()> {
+        if self.is_dynamic() {
+            return Ok(());
+        }
+        fail(Class::RmaFlavor, "memory can be attached to windows of MPI_Win_create_dynamic only")
+    }
+
+    fn check_rank(&self, rank: i32) -> Result<u32> {
+        let size = self.comm.size();
+        match u32::try_from(rank) {
+            Ok(valid) if valid < size => Ok(valid),
+            _ => fail(Class::Rank, format!("rank {rank} is not in the window, whose ranks are 0 to {}", size - 1)),
+        }
+    }
+}
+
+static WINDOWS: Giant<Table<Win, Rc<Window>>> = Giant::new(Table::new());
+
+/// The window behind a handle.
+///
+/// # Errors
+/// `Class::Win` if there is none.
+#[inline]
+pub fn get_window(handle: Win) -> Result<Rc<Window>> {
+    match WINDOWS.with(|windows| windows.get(handle).cloned()) {
+        Some(window) => Ok(window),
+        None if handle.is_null() => fail(Class::Win, "the window is MPI_WIN_NULL"),
+        None => fail(Class::Win, format!("{:#x} is not the handle of a window (freed already?)", handle.raw())),
+    }
+}
+
+/// Calls that a rank may make in a row, waiting for another's doing, before it lets the others of its core run.
+const PATIENCE: u32 = 32;
+static IMPATIENCE: Giant<u32> = Giant::new(0);
+
+/// A call that programs repeat until another rank has done something: every so often let the others of this core run.
+#[inline]
+fn polled(weight: u32) {
+    let tired = IMPATIENCE.with(|count| {
+        *count += weight;
+        let tired = *count >= PATIENCE;
+        if tired {
+            *count = 0;
+        }
+        tired
+    });
+    if tired {
+        request::progress();
+        request::poll_missed();
+    }
+}

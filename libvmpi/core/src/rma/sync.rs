@@ -1,0 +1,364 @@
+//! Synchronisation: fence, post-start-complete-wait, locks, flush (MPI 4.1 section 12.5).
+//!
+//! Every operation is complete at origin and target when its call returns, so these calls only order members against
+//! each other.
+
+use super::epoch::{Access, Exposure, Held};
+use super::wait::For;
+use super::{Window, polled};
+use crate::coll;
+use crate::consts;
+use crate::errors::{Class, Result, fail};
+use crate::group::Members;
+use crate::{lock as entry_lock, request};
+use std::collections::BTreeMap;
+use vmpi_shared::mem::sync::{Ordering, fence as memory_fence};
+
+const SEQ: Ordering = Ordering::SeqCst;
+
+fn check_assert(assert: i32, allowed: i32) -> Result<()> {
+    if assert & !allowed != 0 {
+        return fail(Class::Assert, format!("{assert:#x} is not an assertion that this call knows"));
+    }
+    Ok(())
+}
+
+/// MPI_Win_fence: all members arrive.
+///
+/// # Errors
+/// `Class::RmaSync` while another epoch is open, `Class::Assert`.
+pub fn fence(window: &Window, assert: i32) -> Result<()> {
+    check_assert(assert, consts::MODE_NOSTORE | consts::MODE_NOPUT | consts::MODE_NOPRECEDE | consts::MODE_NOSUCCEED)?;
+    {
+        let epoch = window.epoch.borrow();
+        if !matches!(epoch.access, Access::None | Access::Fence { .. }) {
+            return fail(Class::RmaSync, format!("MPI_Win_fence while {} is open", epoch.access.describe()));
+        }
+        if epoch.exposure.is_some() {
+            return fail(Class::RmaSync, "MPI_Win_fence between MPI_Win_post and MPI_Win_wait");
+        }
+    }
+    memory_fence(SEQ);
+    coll::barrier(&window.comm)?;
+    let next = if assert & consts::MODE_NOSUCCEED != 0 { Access::None } else { Access::Fence { used: false } };
+    window.epoch.borrow_mut().access = next;
+    Ok(())
+}
+
+/// The members of `group` by their ranks in the window.
+fn ranks_of(window: &Window, group: &Members) -> Result<Vec<u32>> {
+    group
+        .iter()
+        .map(|world| match window.comm.local.rank_of(world) {
+            Some(rank) => Ok(rank),
+            None => fail(Class::Group, format!("rank {world} of MPI_COMM_WORLD is in the group but not in the window")),
+        })
+        .collect()
+}
+
+/// MPI_Win_post: open this member's memory to the group. Does not wait.
+///
+/// # Errors
+/// `Class::RmaSync` if it is open already, `Class::Group` for a group that is not part of the window's, `Class::Assert`.
+pub fn post(window: &Window, group: &Members, assert: i32) -> Result<()> {
+    check_assert(assert, consts::MODE_NOCHECK | consts::MODE_NOSTORE | consts::MODE_NOPUT)?;
+    let origins = ranks_of(window, group)?;
+    {
+        let mut epoch = window.epoch.borrow_mut();
+        if epoch.exposure.is_some() {
+            return fail(Class::RmaSync, "MPI_Win_post while an exposure epoch is open");
+        }
+        let until = epoch.completed + origins.len() as u64;
+        epoch.exposure = Some(Exposure { until });
+    }
+    let me = window.rank();
+    for &origin in &origins {
+        window.control.posts(origin, me).fetch_add(1, SEQ);
+    }
+    memory_fence(SEQ); // SYNC W
+    for &origin in &origins {
+        if window.control.member(origin).waiting.load(SEQ) != 0 {
+            window.wake(origin);
+        }
+    }
+    entry_lock::note_change();
+    Ok(())
+}
+
+/// MPI_Win_start: wait until all of the group have posted.
+///
+/// # Errors
+/// `Class::RmaSync` if an access epoch is open, `Class::Group`, `Class::Assert`.
+pub fn start(window: &Window, group: &Members, assert: i32) -> Result<()> {
+    check_assert(assert, consts::MODE_NOCHECK)?;
+    let targets = ranks_of(window, group)?;
+    window.epoch.borrow().check_closed("MPI_Win_start")?;
+    let me = window.rank();
+    for &target in &targets {
+        let before = window.epoch.borrow().posts[target as usize];
+        if assert & consts::MODE_NOCHECK == 0 {
+            let posts = window.control.posts(me, target);
+            window.wait_until(For::Itself, || posts.load(SEQ) != before);
+        }
+        window.epoch.borrow_mut().posts[target as usize] = before.wrapping_add(1);
+    }
+    window.epoch.borrow_mut().access = Access::Started { targets };
+    Ok(())
+}
+
+/// MPI_Win_complete: end what MPI_Win_start began.
+///
+/// # Errors
+/// `Class::RmaSync` without MPI_Win_start.
+pub fn complete(window: &Window) -> Result<()> {
+    let targets = {
+        let mut epoch = window.epoch.borrow_mut();
+        match std::mem::replace(&mut epoch.access, Access::None) {
+            Access::Started { targets } => targets,
+            other => {
+                let open = other.describe();
+                epoch.access = other;
+                return fail(Class::RmaSync, format!("MPI_Win_complete without MPI_Win_start ({open} is open)"));
+            }
+        }
+    };
+    memory_fence(SEQ);
+    for &target in &targets {
+        window.control.member(target).completed.fetch_add(1, SEQ);
+    }
+    memory_fence(SEQ); // SYNC W
+    for &target in &targets {
+        if window.control.member(target).waiting.load(SEQ) != 0 {
+            window.wake(target);
+        }
+    }
+    entry_lock::note_change();
+    Ok(())
+}
+
+/// How far the exposure epoch has to come.
+fn exposed_until(window: &Window, what: &str) -> Result<u64> {
+    match &window.epoch.borrow().exposure {
+        Some(exposure) => Ok(exposure.until),
+        None => fail(Class::RmaSync, format!("{what} without MPI_Win_post")),
+    }
+}
+
+fn end_exposure(window: &Window, until: u64) {
+    let mut epoch = window.epoch.borrow_mut();
+    epoch.completed = until;
+    epoch.exposure = None;
+}
+
+/// MPI_Win_wait: wait until all to whom MPI_Win_post opened the memory have completed.
+///
+/// # Errors
+/// `Class::RmaSync` without MPI_Win_post.
+pub fn wait(window: &Window) -> Result<()> {
+    let until = exposed_until(window, "MPI_Win_wait")?;
+    let completed = &window.control.member(window.rank()).completed;
+    window.wait_until(For::Itself, || completed.load(SEQ) >= until);
+    end_exposure(window, until);
+    Ok(())
+}
+
+/// MPI_Win_test: as [`wait`] if that would not wait. A miss is a scheduling point.
+///
+/// # Errors
+/// As [`wait`].
+pub fn test(window: &Window) -> Result<bool> {
+    let until = exposed_until(window, "MPI_Win_test")?;
+    let completed = &window.control.member(window.rank()).completed;
+    request::progress();
+    let over = completed.load(SEQ) >= until || {
+        request::poll_missed();
+        completed.load(SEQ) >= until
+    };
+    if over {
+        end_exposure(window, until);
+    }
+    Ok(over)
+}
+
+/// Whether others may hold it too.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum LockKind {
+    Shared,
+    Exclusive,
+}
+
+/// Wait for the lock on `target`.
+fn take_lock(window: &Window, target: u32, exclusive: bool) {
+    let lock = &window.control.member(target).lock;
+    let ticket = lock.draw(exclusive);
+    if !lock.is_called(ticket) {
+        lock.queue();
+        window.wait_until(For::Turn { target, ticket: ticket.number }, || lock.is_called(ticket));
+        lock.unqueue();
+    }
+    if lock.come_in(ticket) {
+        call_next(window, target);
+    }
+}
+
+fn give_lock(window: &Window, target: u32, exclusive: bool) {
+    if window.control.member(target).lock.leave(exclusive) {
+        call_next(window, target);
+    }
+}
+
+#[cold]
+fn call_next(window: &Window, target: u32) {
+    for member in window.control.called(target) {
+        window.wake(member);
+    }
+    entry_lock::note_change();
+}
+
+/// MPI_Win_lock.
+///
+/// # Errors
+/// `Class::RmaSync` if the target is locked already or another epoch is open, `Class::Rank`, `Class::Assert`.
+pub fn lock(window: &Window, kind: LockKind, rank: i32, assert: i32) -> Result<()> {
+    check_assert(assert, consts::MODE_NOCHECK)?;
+    let target = if rank == consts::PROC_NULL { None } else { Some(window.check_rank(rank)?) };
+    {
+        let epoch = window.epoch.borrow();
+        match (&epoch.access, target) {
+            (Access::Locks(held), Some(target)) if held.contains_key(&target) => {
+                return fail(Class::RmaSync, format!("rank {target} is locked already"));
+            }
+            (Access::Locks(_), _) => {}
+            _ => epoch.check_closed("MPI_Win_lock")?,
+        }
+        if target.is_none() && epoch.null_lock {
+            return fail(Class::RmaSync, "MPI_PROC_NULL is locked already");
+        }
+    }
+    let Some(target) = target else {
+        window.epoch.borrow_mut().null_lock = true;
+        return Ok(());
+    };
+    let exclusive = (assert & consts::MODE_NOCHECK == 0).then_some(kind == LockKind::Exclusive);
+    if let Some(exclusive) = exclusive {
+        take_lock(window, target, exclusive);
+    }
+    let mut epoch = window.epoch.borrow_mut();
+    if !matches!(epoch.access, Access::Locks(_)) {
+        epoch.access = Access::Locks(BTreeMap::new());
+    }
+    if let Access::Locks(held) = &mut epoch.access {
+        held.insert(target, Held { exclusive });
+    }
+    Ok(())
+}
+
+/// MPI_Win_unlock.
+///
+/// # Errors
+/// `Class::RmaSync` if the target is not locked, `Class::Rank`.
+pub fn unlock(window: &Window, rank: i32) -> Result<()> {
+    if rank == consts::PROC_NULL {
+        if !std::mem::replace(&mut window.epoch.borrow_mut().null_lock, false) {
+            return fail(Class::RmaSync, "MPI_Win_unlock of MPI_PROC_NULL, which is not locked");
+        }
+        return Ok(());
+    }
+    let target = window.check_rank(rank)?;
+    let held = {
+        let mut epoch = window.epoch.borrow_mut();
+        let Access::Locks(held) = &mut epoch.access else {
+            let open = epoch.access.describe();
+            return fail(Class::RmaSync, format!("MPI_Win_unlock without MPI_Win_lock ({open} is open)"));
+        };
+        let Some(lock) = held.remove(&target) else {
+            return fail(Class::RmaSync, format!("rank {target} is not locked"));
+        };
+        if held.is_empty() {
+            epoch.access = Access::None;
+        }
+        lock
+    };
+    memory_fence(SEQ);
+    if let Some(exclusive) = held.exclusive {
+        give_lock(window, target, exclusive);
+    }
+    request::progress();
+    Ok(())
+}
+
+/// MPI_Win_lock_all: share the memory of every member.
+///
+/// # Errors
+/// `Class::RmaSync` if another epoch is open, `Class::Assert`.
+pub fn lock_all(window: &Window, assert: i32) -> Result<()> {
+    check_assert(assert, consts::MODE_NOCHECK)?;
+    {
+        let epoch = window.epoch.borrow();
+        epoch.check_closed("MPI_Win_lock_all")?;
+        if epoch.null_lock {
+            return fail(Class::RmaSync, "MPI_Win_lock_all while an epoch of MPI_Win_lock is open");
+        }
+    }
+    let checked = assert & consts::MODE_NOCHECK == 0;
+    if checked {
+        for target in 0..window.comm.size() {
+            take_lock(window, target, false);
+        }
+    }
+    window.epoch.borrow_mut().access = Access::All { checked };
+    Ok(())
+}
+
+/// MPI_Win_unlock_all.
+///
+/// # Errors
+/// `Class::RmaSync` without MPI_Win_lock_all.
+pub fn unlock_all(window: &Window) -> Result<()> {
+    let checked = {
+        let mut epoch = window.epoch.borrow_mut();
+        let Access::All { checked } = epoch.access else {
+            let open = epoch.access.describe();
+            return fail(Class::RmaSync, format!("MPI_Win_unlock_all without MPI_Win_lock_all ({open} is open)"));
+        };
+        epoch.access = Access::None;
+        checked
+    };
+    memory_fence(SEQ);
+    if checked {
+        for target in 0..window.comm.size() {
+            give_lock(window, target, false);
+        }
+    }
+    request::progress();
+    Ok(())
+}
+
+/// MPI_Win_flush and MPI_Win_flush_local: everything is complete already.
+///
+/// # Errors
+/// `Class::RmaSync` if the target is not locked, `Class::Rank`.
+pub fn flush(window: &Window, rank: i32) -> Result<()> {
+    let target = if rank == consts::PROC_NULL { None } else { Some(window.check_rank(rank)?) };
+    window.check_passive(target)?;
+    memory_fence(SEQ);
+    polled(1);
+    Ok(())
+}
+
+/// MPI_Win_flush_all and MPI_Win_flush_local_all.
+///
+/// # Errors
+/// `Class::RmaSync` if nothing is locked.
+pub fn flush_all(window: &Window) -> Result<()> {
+    window.check_passive(None)?;
+    memory_fence(SEQ);
+    polled(1);
+    Ok(())
+}
+
+/// MPI_Win_sync: the public and the private copy are the same memory.
+pub fn sync(_window: &Window) {
+    memory_fence(SEQ);
+    polled(4);
+}

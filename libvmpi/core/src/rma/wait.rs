@@ -1,0 +1,61 @@
+//! How a member waits for what another does to the control block.
+
+use super::Window;
+use crate::{lock, process, request};
+use vmpi_shared::mem::sync::{Ordering, fence};
+use vmpi_shared::window::ANY;
+
+const SEQ: Ordering = Ordering::SeqCst;
+
+/// What it waits for, so that only those are woken who may go on.
+#[derive(Copy, Clone, Debug)]
+pub(super) enum For {
+    /// Its turn with the lock on a member's memory.
+    Turn { target: u32, ticket: u32 },
+    /// The moment's lock of a member.
+    Moment { target: u32 },
+    /// Something that is told to it alone.
+    Itself,
+}
+
+impl For {
+    fn words(self) -> (u32, u32) {
+        match self {
+            For::Turn { target, ticket } => (target + 1, ticket),
+            For::Moment { target } => (target + 1, 0),
+            For::Itself => (0, 0),
+        }
+    }
+}
+
+impl Window {
+    /// Suspend until `over`. Whoever makes it true fences, sees that this member waits, and wakes it.
+    pub(super) fn wait_until(&self, what: For, mut over: impl FnMut() -> bool) {
+        let me = self.control.member(self.rank());
+        let threads = &process::node().rank(process::endpoint_rank()).cell_threads;
+        loop {
+            if over() {
+                return;
+            }
+            let seen = request::progress();
+            if over() {
+                return;
+            }
+            if lock::is_threaded() {
+                threads.fetch_add(1, SEQ);
+            }
+            let (wants, ticket) = what.words();
+            let first = me.waiting.fetch_add(1, SEQ) == 0;
+            me.ticket.store(ticket, SEQ);
+            me.wants.store(if first { wants } else { ANY }, SEQ);
+            fence(SEQ); // SYNC W
+            if !over() {
+                request::block(seen, request::CALL_WINDOW, -1, -1);
+            }
+            me.waiting.fetch_sub(1, SEQ);
+            if lock::is_threaded() {
+                threads.fetch_sub(1, SEQ);
+            }
+        }
+    }
+}

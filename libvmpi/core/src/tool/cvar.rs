@@ -1,0 +1,275 @@
+//! Control variables: what the runtime is set to (MPI 4.1 section 15.3.6).
+
+use super::{Failure, Kind, Result, Value, Verbosity, enumeration};
+use crate::consts;
+use crate::process;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use vmpi_shared::matching::tend::Endpoint;
+
+/// A control variable.
+pub struct Cvar {
+    pub name: &'static str,
+    pub description: &'static str,
+    pub kind: Kind,
+    pub enumeration: Option<usize>,
+    pub verbosity: Verbosity,
+    read: fn(&Endpoint) -> Value,
+    /// False: the value is not possible.
+    write: Option<fn(&mut Endpoint, Value) -> bool>,
+    pub category: &'static str,
+}
+
+impl Cvar {
+    /// Its value now; zero while MPI has not been up.
+    pub fn read(&self) -> Value {
+        let _entered = process::enter();
+        process::endpoint_if_any().map_or(self.kind.zero(), |endpoint| (self.read)(endpoint))
+    }
+
+    /// `consts::T_SCOPE_*`: what is fixed for the job, or this rank's own.
+    pub fn scope(&self) -> i32 {
+        if self.write.is_some() { consts::T_SCOPE_LOCAL } else { consts::T_SCOPE_CONSTANT }
+    }
+}
+
+const SCHEDULING: &str = "vmpi_scheduling";
+const MESSAGES: &str = "vmpi_messages";
+
+const fn fixed(
+    category: &'static str,
+    name: &'static str,
+    kind: Kind,
+    enumeration: Option<usize>,
+    read: fn(&Endpoint) -> Value,
+    description: &'static str,
+) -> Cvar {
+    Cvar { name, description, kind, enumeration, verbosity: Verbosity::User, read, write: None, category }
+}
+
+const fn tunable(
+    category: &'static str,
+    name: &'static str,
+    read: fn(&Endpoint) -> Value,
+    write: fn(&mut Endpoint, Value) -> bool,
+    description: &'static str,
+) -> Cvar {
+    let (kind, verbosity, write) = (Kind::Count, Verbosity::Tuner, Some(write));
+    Cvar { name, description, kind, enumeration: None, verbosity, read, write, category }
+}
+
+/// All of them; the index is MPI's.
+pub static ALL: &[Cvar] = &[
+    fixed(
+        SCHEDULING,
+        "vmpi_v",
+        Kind::Int,
+        None,
+        |e| Value::Int(e.node.header().v as i32),
+        "Ranks per core (vmpirun -V).",
+    ),
+    fixed(
+        SCHEDULING,
+        "vmpi_cores",
+        Kind::Int,
+        None,
+        |e| Value::Int(e.node.header().cores as i32),
+        "Cores of the job on this node.",
+    ),
+    fixed(
+        SCHEDULING,
+        "vmpi_ranks",
+        Kind::Int,
+        None,
+        |e| Value::Int(e.node.header().ranks as i32),
+        "Ranks of the job on this node.",
+    ),
+    fixed(
+        SCHEDULING,
+        "vmpi_policy",
+        Kind::Int,
+        Some(enumeration::POLICY),
+        |e| Value::Int(e.node.header().policy as i32),
+        "Which READY rank gets a core next (vmpirun --policy).",
+    ),
+    fixed(
+        SCHEDULING,
+        "vmpi_on_block",
+        Kind::Int,
+        Some(enumeration::ON_BLOCK),
+        |e| Value::Int(i32::from(e.node.header().keep_on_block != 0)),
+        "Does a rank asleep in the kernel outside MPI give up its core (vmpirun --on-block)?",
+    ),
+    fixed(
+        SCHEDULING,
+        "vmpi_wtime",
+        Kind::Int,
+        Some(enumeration::WTIME),
+        |e| Value::Int(i32::from(e.node.header().wtime_rank != 0)),
+        "What MPI_Wtime counts (vmpirun --wtime).",
+    ),
+    tunable(
+        SCHEDULING,
+        "vmpi_spin_ns",
+        |e| Value::Count((e.node.seconds(e.node.header().spin_ticks) * 1e9) as u64),
+        |e, value| {
+            let Value::Count(ns) = value else { return false };
+            let ticks = ns as f64 * 1e-9 * e.node.header().ticks_per_second;
+            if ns > MOST_SPIN_NS {
+                return false;
+            }
+            e.node.header_mut().spin_ticks = ticks as u64;
+            true
+        },
+        "Nanoseconds that this rank, the last one to suspend on its core, watches for work before it sleeps (at most a second).",
+    ),
+    tunable(
+        SCHEDULING,
+        "vmpi_warm_yields",
+        |e| Value::Count(e.node.header().warm_yields.into()),
+        |e, value| {
+            let Value::Count(yields) = value else { return false };
+            if yields > 1000 {
+                return false;
+            }
+            e.node.header_mut().warm_yields = yields as u32;
+            true
+        },
+        "sched_yield calls of this rank after it has passed its core on, before it sleeps (at most 1000).",
+    ),
+    tunable(
+        MESSAGES,
+        "vmpi_eager_limit_bytes",
+        |e| Value::Count(e.job.config().eager_limit_bytes.into()),
+        |e, value| {
+            let Value::Count(bytes) = value else { return false };
+            if bytes > MOST_EAGER_BYTES {
+                return false;
+            }
+            e.job.config_mut().eager_limit_bytes = bytes as u32;
+            true
+        },
+        "Messages that this rank sends of up to so many bytes are copied through shared memory (at most 65536).",
+    ),
+    tunable(
+        MESSAGES,
+        "vmpi_unexpected_limit",
+        |e| Value::Count(e.job.config().unexpected_limit.into()),
+        |e, value| {
+            let Value::Count(limit) = value else { return false };
+            if limit == 0 || limit > u64::from(e.job.config().unexpected) {
+                return false;
+            }
+            e.job.config_mut().unexpected_limit = limit as u32;
+            true
+        },
+        "This rank's sends to a receiver that has so many unexpected messages wait until theirs is matched.",
+    ),
+    fixed(
+        MESSAGES,
+        "vmpi_single_copy",
+        Kind::Int,
+        Some(enumeration::SWITCH),
+        |e| Value::Int(i32::from(e.job.config().single_copy != 0)),
+        "Are large messages copied once, from process to process (VMPI_SINGLE_COPY)?",
+    ),
+    fixed(
+        MESSAGES,
+        "vmpi_inbox_cells",
+        Kind::Count,
+        None,
+        |e| Value::Count(e.job.config().inbox_cells.into()),
+        "Envelopes that a rank's inbox holds.",
+    ),
+    fixed(
+        MESSAGES,
+        "vmpi_slab_bytes",
+        Kind::Count,
+        None,
+        |e| Value::Count(e.job.config().slab_bytes),
+        "Shared memory for the eager messages that a rank has under way.",
+    ),
+    fixed(
+        MESSAGES,
+        "vmpi_collective_cells",
+        Kind::Count,
+        None,
+        |e| Value::Count(e.job.config().cells.into()),
+        "Communicators of the job that can have a cell for collectives through shared memory.",
+    ),
+    fixed(MESSAGES, "vmpi_version", Kind::Text, None, |_| Value::Text(env!("CARGO_PKG_VERSION")), "Version of vmpi."),
+];
+
+const MOST_SPIN_NS: u64 = 1_000_000_000;
+/// The largest block of the slab.
+const MOST_EAGER_BYTES: u64 = 65536;
+
+/// The variable with this index.
+///
+/// # Errors
+/// `T_ERR_INVALID_INDEX`.
+pub fn get(index: i32) -> Result<&'static Cvar> {
+    usize::try_from(index).ok().and_then(|index| ALL.get(index)).ok_or(Failure(consts::T_ERR_INVALID_INDEX))
+}
+
+/// MPI_T_cvar_get_index.
+///
+/// # Errors
+/// `T_ERR_INVALID_NAME`.
+pub fn index_of(name: &[u8]) -> Result<usize> {
+    super::index_of(ALL.iter().map(|variable| variable.name), name)
+}
+
+/// Handles, from 1; the numbers are not used again.
+struct Handles {
+    last: usize,
+    variables: BTreeMap<usize, i32>,
+}
+
+static HANDLES: Mutex<Handles> = Mutex::new(Handles { last: 0, variables: BTreeMap::new() });
+
+pub(super) fn forget_all() {
+    HANDLES.lock().unwrap().variables.clear();
+}
+
+/// MPI_T_cvar_handle_alloc.
+///
+/// # Errors
+/// `T_ERR_INVALID_INDEX`.
+pub fn allocate(index: i32) -> Result<usize> {
+    get(index)?;
+    let handles = &mut *HANDLES.lock().unwrap();
+    handles.last += 1;
+    handles.variables.insert(handles.last, index);
+    Ok(handles.last)
+}
+
+/// MPI_T_cvar_handle_free.
+///
+/// # Errors
+/// `T_ERR_INVALID_HANDLE`.
+pub fn free(handle: usize) -> Result<()> {
+    let removed = HANDLES.lock().unwrap().variables.remove(&handle);
+    removed.map(drop).ok_or(Failure(consts::T_ERR_INVALID_HANDLE))
+}
+
+/// The variable of a handle.
+///
+/// # Errors
+/// `T_ERR_INVALID_HANDLE`.
+pub fn of_handle(handle: usize) -> Result<&'static Cvar> {
+    let index = HANDLES.lock().unwrap().variables.get(&handle).copied();
+    get(index.ok_or(Failure(consts::T_ERR_INVALID_HANDLE))?)
+}
+
+/// MPI_T_cvar_write; from now on the value is in force for this rank.
+///
+/// # Errors
+/// `T_ERR_CVAR_SET_NEVER` for a fixed one, `T_ERR_CVAR_SET_NOT_NOW` before MPI is up, `T_ERR_INVALID` for a value
+/// out of range.
+pub fn write(variable: &Cvar, value: Value) -> Result<()> {
+    let write = variable.write.ok_or(Failure(consts::T_ERR_CVAR_SET_NEVER))?;
+    let _entered = process::enter();
+    let endpoint = process::endpoint_if_any().ok_or(Failure(consts::T_ERR_CVAR_SET_NOT_NOW))?;
+    if write(endpoint, value) { Ok(()) } else { Err(Failure(consts::T_ERR_INVALID)) }
+}

@@ -1,0 +1,46 @@
+//! Names for the values of variables.
+
+use super::{Failure, Result};
+use crate::consts;
+use vmpi_shared::sched::RunState;
+
+/// A list of values with names.
+pub struct Enumeration {
+    pub name: &'static str,
+    pub items: &'static [(i32, &'static str)],
+}
+
+pub const SWITCH: usize = 0;
+pub const POLICY: usize = 1;
+pub const ON_BLOCK: usize = 2;
+pub const WTIME: usize = 3;
+pub const RUN_STATE: usize = 4;
+
+/// All of them, by index.
+pub static ALL: &[Enumeration] = &[
+    Enumeration { name: "switch", items: &[(0, "off"), (1, "on")] },
+    Enumeration { name: "policy", items: &[(0, "rr"), (1, "fifo")] },
+    Enumeration { name: "on_block", items: &[(0, "release"), (1, "keep")] },
+    Enumeration { name: "wtime", items: &[(0, "wall"), (1, "rank")] },
+    Enumeration {
+        name: "run_state",
+        items: &[
+            (RunState::Init as i32, "INIT"),
+            (RunState::Running as i32, "RUNNING"),
+            (RunState::Suspended as i32, "SUSPENDED"),
+            (RunState::Tended as i32, "TENDED"),
+            (RunState::Ready as i32, "READY"),
+            (RunState::Away as i32, "AWAY"),
+            (RunState::Finalized as i32, "FINALIZED"),
+            (RunState::Dead as i32, "DEAD"),
+        ],
+    },
+];
+
+/// The enumeration with this index.
+///
+/// # Errors
+/// `T_ERR_INVALID_HANDLE`.
+pub fn get(index: usize) -> Result<&'static Enumeration> {
+    ALL.get(index).ok_or(Failure(consts::T_ERR_INVALID_HANDLE))
+}

@@ -1,0 +1,436 @@
+//! Performance variables: what the runtime does (MPI 4.1 section 15.3.7).
+//!
+//! Levels, sizes and states are what they are, always. Counters, aggregates and timers count from a handle's start, so
+//! that several tools do not disturb each other.
+
+use super::{Failure, Kind, Result, Value, Verbosity, enumeration};
+use crate::consts;
+use crate::process;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use vmpi_shared::control::RankReport;
+use vmpi_shared::matching::tend::Endpoint;
+use vmpi_shared::mem::sync::Ordering::Relaxed;
+use vmpi_shared::sched;
+
+/// A performance variable of this rank (or of its core).
+pub struct Pvar {
+    pub name: &'static str,
+    pub description: &'static str,
+    /// `consts::T_PVAR_CLASS_*`.
+    pub class: i32,
+    pub kind: Kind,
+    pub enumeration: Option<usize>,
+    pub verbosity: Verbosity,
+    read: fn(&mut Endpoint) -> Value,
+    pub category: &'static str,
+}
+
+impl Pvar {
+    /// The raw value, zero while MPI has not been up.
+    pub fn read(&self) -> Value {
+        let _entered = process::enter();
+        process::endpoint_if_any().map_or(self.kind.zero(), |endpoint| (self.read)(endpoint))
+    }
+
+    /// It is what it is: it cannot be started, stopped, reset or written.
+    pub fn is_continuous(&self) -> bool {
+        !matches!(
+            self.class,
+            consts::T_PVAR_CLASS_COUNTER | consts::T_PVAR_CLASS_AGGREGATE | consts::T_PVAR_CLASS_TIMER
+        )
+    }
+}
+
+const SCHEDULING: &str = "vmpi_scheduling";
+const MESSAGES: &str = "vmpi_messages";
+
+const fn pvar(
+    category: &'static str,
+    name: &'static str,
+    class: i32,
+    kind: Kind,
+    read: fn(&mut Endpoint) -> Value,
+    description: &'static str,
+) -> Pvar {
+    Pvar { name, description, class, kind, enumeration: None, verbosity: Verbosity::User, read, category }
+}
+
+const fn timer(name: &'static str, read: fn(&mut Endpoint) -> Value, description: &'static str) -> Pvar {
+    pvar(SCHEDULING, name, consts::T_PVAR_CLASS_TIMER, Kind::Seconds, read, description)
+}
+
+const fn counter(
+    category: &'static str,
+    name: &'static str,
+    read: fn(&mut Endpoint) -> Value,
+    description: &'static str,
+) -> Pvar {
+    pvar(category, name, consts::T_PVAR_CLASS_COUNTER, Kind::Count, read, description)
+}
+
+fn rank(endpoint: &Endpoint) -> RankReport {
+    sched::rank_report(&endpoint.node, endpoint.me)
+}
+
+/// All of them; the index is MPI's.
+pub static ALL: &[Pvar] = &[
+    Pvar {
+        enumeration: Some(enumeration::RUN_STATE),
+        ..pvar(
+            SCHEDULING,
+            "vmpi_run_state",
+            consts::T_PVAR_CLASS_STATE,
+            Kind::Int,
+            |e| Value::Int(e.node.state(e.me).word() as i32),
+            "State of this rank (another thread may see it suspended).",
+        )
+    },
+    pvar(
+        SCHEDULING,
+        "vmpi_ready_ranks",
+        consts::T_PVAR_CLASS_LEVEL,
+        Kind::Count,
+        |e| Value::Count(e.node.ready_count(e.node.core_of(e.me)).into()),
+        "Ranks of this rank's core that are READY.",
+    ),
+    counter(
+        SCHEDULING,
+        "vmpi_switches",
+        |e| Value::Count(e.node.switches(e.me)),
+        "Times that this rank was given its core.",
+    ),
+    counter(
+        SCHEDULING,
+        "vmpi_core_handoffs",
+        |e| Value::Count(e.node.core(e.node.core_of(e.me)).handoffs.load(Relaxed)),
+        "Times that this rank's core was given to a rank.",
+    ),
+    timer(
+        "vmpi_time_running",
+        |e| Value::Seconds(rank(e).rtime_s),
+        "Time in which this rank had its core (MPIX_Rtime).",
+    ),
+    timer(
+        "vmpi_time_ready",
+        |e| Value::Seconds(rank(e).ready_s),
+        "Time in which this rank could have run, and another had the core.",
+    ),
+    timer("vmpi_time_waiting", |e| Value::Seconds(rank(e).wait_s), "Time in which this rank waited for others."),
+    timer(
+        "vmpi_core_time_idle",
+        |e| Value::Seconds(sched::core_report(&e.node, e.node.core_of(e.me)).idle_s),
+        "Time in which no rank had this rank's core.",
+    ),
+    timer(
+        "vmpi_core_time_handoff",
+        |e| Value::Seconds(sched::core_report(&e.node, e.node.core_of(e.me)).handoff_s),
+        "Time that giving this rank's core from rank to rank took.",
+    ),
+    counter(
+        MESSAGES,
+        "vmpi_messages_sent",
+        |e| Value::Count(e.node.rank(e.me).sent_messages.load(Relaxed)),
+        "Messages that this rank has sent, those of collectives included.",
+    ),
+    counter(
+        MESSAGES,
+        "vmpi_messages_received",
+        |e| Value::Count(e.node.rank(e.me).received_messages.load(Relaxed)),
+        "Messages that this rank has received.",
+    ),
+    pvar(
+        MESSAGES,
+        "vmpi_bytes_sent",
+        consts::T_PVAR_CLASS_AGGREGATE,
+        Kind::Count,
+        |e| Value::Count(e.node.rank(e.me).sent_bytes.load(Relaxed)),
+        "Bytes in these messages.",
+    ),
+    pvar(
+        MESSAGES,
+        "vmpi_bytes_received",
+        consts::T_PVAR_CLASS_AGGREGATE,
+        Kind::Count,
+        |e| Value::Count(e.node.rank(e.me).received_bytes.load(Relaxed)),
+        "Bytes in those messages.",
+    ),
+    counter(
+        MESSAGES,
+        "vmpi_copies_refused",
+        |e| Value::Count(e.node.rank(e.me).copies_refused.load(Relaxed)),
+        "Single copies that the kernel refused; the messages went through shared memory.",
+    ),
+    pvar(
+        MESSAGES,
+        "vmpi_unexpected_messages",
+        consts::T_PVAR_CLASS_LEVEL,
+        Kind::Count,
+        |e| Value::Count(e.job.inbox(e.me).ends.unexpected.load(Relaxed).into()),
+        "Messages here that no receive has asked for.",
+    ),
+    pvar(
+        MESSAGES,
+        "vmpi_requests_live",
+        consts::T_PVAR_CLASS_LEVEL,
+        Kind::Count,
+        |e| Value::Count(e.queues().head.slots_live.into()),
+        "Posted receives and pending sends of this rank.",
+    ),
+    pvar(
+        MESSAGES,
+        "vmpi_requests_room",
+        consts::T_PVAR_CLASS_SIZE,
+        Kind::Count,
+        |e| Value::Count(e.job.config().slots.into()),
+        "Posted receives and pending sends that there is room for.",
+    ),
+];
+
+/// The variable with this index.
+///
+/// # Errors
+/// `T_ERR_INVALID_INDEX`.
+pub fn get(index: i32) -> Result<&'static Pvar> {
+    usize::try_from(index).ok().and_then(|index| ALL.get(index)).ok_or(Failure(consts::T_ERR_INVALID_INDEX))
+}
+
+/// MPI_T_pvar_get_index: the variable with this name and class.
+///
+/// # Errors
+/// `T_ERR_INVALID_NAME`.
+pub fn index_of(name: &[u8], class: i32) -> Result<usize> {
+    let index = super::index_of(ALL.iter().map(|variable| variable.name), name)?;
+    if ALL[index].class == class { Ok(index) } else { Err(Failure(consts::T_ERR_INVALID_NAME)) }
+}
+
+/// A variable as one tool sees it.
+struct Handle {
+    session: usize,
+    index: i32,
+    started: bool,
+    /// Raw value when it was started, and what was counted before.
+    base: Value,
+    counted: Value,
+}
+
+impl Handle {
+    fn variable(&self) -> Result<&'static Pvar> {
+        get(self.index)
+    }
+
+    fn value(&self) -> Result<Value> {
+        let variable = self.variable()?;
+        if variable.is_continuous() {
+            return Ok(variable.read());
+        }
+        Ok(if self.started { sum(self.counted, difference(variable.read(), self.base)) } else { self.counted })
+    }
+
+    fn set(&mut self, value: Value) -> Result<()> {
+        let variable = self.variable()?;
+        if variable.is_continuous() {
+            return Err(Failure(consts::T_ERR_PVAR_NO_WRITE));
+        }
+        (self.counted, self.base) = (value, variable.read());
+        Ok(())
+    }
+
+    fn set_started(&mut self, started: bool) -> Result<()> {
+        let variable = self.variable()?;
+        if variable.is_continuous() {
+            return Err(Failure(consts::T_ERR_PVAR_NO_STARTSTOP));
+        }
+        if started && !self.started {
+            self.base = variable.read();
+        } else if !started {
+            self.counted = self.value()?;
+        }
+        self.started = started;
+        Ok(())
+    }
+}
+
+fn sum(a: Value, b: Value) -> Value {
+    match (a, b) {
+        (Value::Count(a), Value::Count(b)) => Value::Count(a.wrapping_add(b)),
+        (Value::Seconds(a), Value::Seconds(b)) => Value::Seconds(a + b),
+        _ => a,
+    }
+}
+
+fn difference(a: Value, b: Value) -> Value {
+    match (a, b) {
+        (Value::Count(a), Value::Count(b)) => Value::Count(a.wrapping_sub(b)),
+        (Value::Seconds(a), Value::Seconds(b)) => Value::Seconds(a - b),
+        _ => a,
+    }
+}
+
+struct State {
+    /// Numbers of sessions and handles, from 1; not used again.
+    last: usize,
+    sessions: Vec<usize>,
+    handles: BTreeMap<usize, Handle>,
+}
+
+static STATE: Mutex<State> = Mutex::new(State { last: 0, sessions: Vec::new(), handles: BTreeMap::new() });
+
+impl State {
+    fn check(&self, session: usize) -> Result<()> {
+        if self.sessions.contains(&session) { Ok(()) } else { Err(Failure(consts::T_ERR_INVALID_SESSION)) }
+    }
+
+    fn handle(&mut self, session: usize, handle: usize) -> Result<&mut Handle> {
+        self.check(session)?;
+        let found = self.handles.get_mut(&handle).filter(|found| found.session == session);
+        found.ok_or(Failure(consts::T_ERR_INVALID_HANDLE))
+    }
+
+    /// Do `f` to all handles of a session that it can be done to.
+    fn for_all(&mut self, session: usize, f: impl Fn(&mut Handle) -> Result<()>) -> Result<()> {
+        self.check(session)?;
+        for handle in self.handles.values_mut().filter(|handle| handle.session == session) {
+            if !handle.variable()?.is_continuous() {
+                f(handle)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn forget_all() {
+    let state = &mut *STATE.lock().unwrap();
+    state.sessions.clear();
+    state.handles.clear();
+}
+
+/// MPI_T_pvar_session_create.
+pub fn create_session() -> usize {
+    let state = &mut *STATE.lock().unwrap();
+    state.last += 1;
+    state.sessions.push(state.last);
+    state.last
+}
+
+/// MPI_T_pvar_session_free, with the session's handles.
+///
+/// # Errors
+/// `T_ERR_INVALID_SESSION`.
+pub fn free_session(session: usize) -> Result<()> {
+    let state = &mut *STATE.lock().unwrap();
+    state.check(session)?;
+    state.sessions.retain(|known| *known != session);
+    state.handles.retain(|_, handle| handle.session != session);
+    Ok(())
+}
+
+/// MPI_T_pvar_handle_alloc.
+///
+/// # Errors
+/// `T_ERR_INVALID_SESSION`, `T_ERR_INVALID_INDEX`.
+pub fn allocate(session: usize, index: i32) -> Result<usize> {
+    let zero = get(index)?.kind.zero();
+    let state = &mut *STATE.lock().unwrap();
+    state.check(session)?;
+    state.last += 1;
+    state.handles.insert(state.last, Handle { session, index, started: false, base: zero, counted: zero });
+    Ok(state.last)
+}
+
+/// MPI_T_pvar_handle_free.
+///
+/// # Errors
+/// `T_ERR_INVALID_SESSION`, `T_ERR_INVALID_HANDLE`.
+pub fn free(session: usize, handle: usize) -> Result<()> {
+    let state = &mut *STATE.lock().unwrap();
+    state.handle(session, handle)?;
+    state.handles.remove(&handle);
+    Ok(())
+}
+
+/// The variable of a handle.
+///
+/// # Errors
+/// As [`free`].
+pub fn of_handle(session: usize, handle: usize) -> Result<&'static Pvar> {
+    STATE.lock().unwrap().handle(session, handle)?.variable()
+}
+
+/// MPI_T_pvar_read.
+///
+/// # Errors
+/// As [`free`].
+pub fn read(session: usize, handle: usize) -> Result<Value> {
+    STATE.lock().unwrap().handle(session, handle)?.value()
+}
+
+/// MPI_T_pvar_start.
+///
+/// # Errors
+/// As [`free`]; `T_ERR_PVAR_NO_STARTSTOP`.
+pub fn start(session: usize, handle: usize) -> Result<()> {
+    STATE.lock().unwrap().handle(session, handle)?.set_started(true)
+}
+
+/// MPI_T_pvar_stop.
+///
+/// # Errors
+/// As [`start`].
+pub fn stop(session: usize, handle: usize) -> Result<()> {
+    STATE.lock().unwrap().handle(session, handle)?.set_started(false)
+}
+
+/// MPI_T_pvar_start and MPI_T_pvar_stop of MPI_T_PVAR_ALL_HANDLES.
+///
+/// # Errors
+/// `T_ERR_INVALID_SESSION`.
+pub fn set_all_started(session: usize, started: bool) -> Result<()> {
+    STATE.lock().unwrap().for_all(session, |handle| handle.set_started(started))
+}
+
+/// MPI_T_pvar_write.
+///
+/// # Errors
+/// As [`free`]; `T_ERR_PVAR_NO_WRITE`.
+pub fn write(session: usize, handle: usize, value: Value) -> Result<()> {
+    STATE.lock().unwrap().handle(session, handle)?.set(value)
+}
+
+/// MPI_T_pvar_reset.
+///
+/// # Errors
+/// As [`write`].
+pub fn reset(session: usize, handle: usize) -> Result<()> {
+    let state = &mut *STATE.lock().unwrap();
+    let handle = state.handle(session, handle)?;
+    let zero = handle.variable()?.kind.zero();
+    handle.set(zero)
+}
+
+/// MPI_T_pvar_reset of MPI_T_PVAR_ALL_HANDLES.
+///
+/// # Errors
+/// `T_ERR_INVALID_SESSION`.
+pub fn reset_all(session: usize) -> Result<()> {
+    STATE.lock().unwrap().for_all(session, |handle| {
+        let zero = handle.variable()?.kind.zero();
+        handle.set(zero)
+    })
+}
+
+/// MPI_T_pvar_readreset, in one step.
+///
+/// # Errors
+/// As [`write`].
+pub fn read_and_reset(session: usize, handle: usize) -> Result<Value> {
+    let state = &mut *STATE.lock().unwrap();
+    let handle = state.handle(session, handle)?;
+    let variable = handle.variable()?;
+    if variable.is_continuous() {
+        return Err(Failure(consts::T_ERR_PVAR_NO_WRITE));
+    }
+    let value = handle.value()?;
+    handle.set(variable.kind.zero())?;
+    Ok(value)
+}
