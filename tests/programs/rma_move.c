@@ -210,6 +210,9 @@ int main(int argc, char **argv) {
     PART("everybody to everybody, many windows at once, made over a part of the ranks in another order");
     MPI_Comm half;
     MPI_Comm_split(w, t_rank % 2, -t_rank, &half);
+    /* Open MPI 4.1 gives the windows of both halves the same files: there one half comes after the other. */
+    int by_turns = !getenv("VMPI_JOBID");
+    if (by_turns && t_rank % 2) MPI_Barrier(w);
     int me, n;
     MPI_Comm_rank(half, &me), MPI_Comm_size(half, &n);
     MPI_Win wins[5];
@@ -231,6 +234,7 @@ int main(int argc, char **argv) {
     for (int k = 0; k < 5; k++) MPI_Win_free(&wins[k]);
     MPI_Comm_free(&half);
     EQ(wrong, 0);
+    if (by_turns && t_rank % 2 == 0) MPI_Barrier(w);
 
     PART("members without memory");
     int *few, value = 77;

@@ -79,6 +79,11 @@ impl Abi for Standard {
     const BSEND_OVERHEAD: c_int = 512;
     const MAX_STRINGTAG_LEN: usize = 1024;
 
+    /// No handle of the core is 1: a session comes before any handle, and they share their numbers.
+    fn is_all_handles(handle: *const c_void) -> bool {
+        handle as usize == 1
+    }
+
     fn is_buffer_automatic(buf: *const c_void) -> bool {
         buf as usize == consts::BUFFER_AUTOMATIC
     }
