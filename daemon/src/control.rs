@@ -46,6 +46,12 @@ impl Daemon {
     pub(crate) fn serve(&mut self, token: u64, request: Request) {
         let Some(client) = self.clients.get(&token) else { return };
         let (role, peer) = (client.role, client.channel.peer());
+        if let Role::Rank(id, rank) = role
+            && !self.speaks_for(token, id, rank)
+        {
+            // The last words of a process whose number in the job belongs to another one by now.
+            return;
+        }
         match (role, request) {
             (Role::Stranger, Request::Hello { version, protocol }) => self.hello(token, &version, protocol),
             (Role::Stranger, _) => self.refuse(token, "the first message must be hello".into(), 125),
@@ -83,6 +89,7 @@ impl Daemon {
                     job.aborted(rank, code, reason);
                 }
             }
+            (Role::Rank(id, rank), Request::Ask { number, ask }) => self.ask(token, id, rank, number, ask),
             (_, Request::Jobs) => {
                 let jobs = self.jobs.values().map(Job::report).collect();
                 self.reply(token, &Reply::Jobs { jobs }, &[]);
@@ -103,6 +110,12 @@ impl Daemon {
                 self.refuse(token, reason, 125);
             }
         }
+    }
+
+    /// Is connection `token` that of the process which is `rank` now?
+    fn speaks_for(&self, token: u64, id: u32, rank: u32) -> bool {
+        let attachment = self.jobs.get(&id).and_then(|job| job.ranks.get(rank as usize)?.attachment.as_ref());
+        attachment.is_none_or(|attachment| attachment.connection == Some(token))
     }
 
     fn hello(&mut self, token: u64, version: &str, protocol: u32) {
@@ -140,9 +153,9 @@ impl Daemon {
         let place = Place {
             calibration: self.calibration,
             socket: self.dir.socket().to_string_lossy().into_owned(),
+            name: self.name.clone(),
             allowed_cpus: allowed_cpus(),
-            open_fds: self.clients.len() as u64
-                + self.jobs.values().map(|job| u64::from(job.spec.ranks) + 8).sum::<u64>(),
+            open_fds: self.open_fds(),
         };
         let id = self.last_job + 1;
         match Job::new(id, spec, peer, token, &place) {
@@ -179,7 +192,16 @@ impl Daemon {
             self.refuse(token, error.to_string(), 125);
             return;
         }
-        let reply = Reply::Attached { job: id, rank, ranks: job.spec.ranks, appnum: job.appnum(rank) };
+        let entry = &job.ranks[rank as usize];
+        let world = job.world_of(rank);
+        let reply = Reply::Attached {
+            job: id,
+            rank,
+            ranks: world.ranks.len() as u32,
+            appnum: entry.appnum,
+            world,
+            universe: job.universe(),
+        };
         if let Some(client) = self.clients.get_mut(&token) {
             client.role = Role::Rank(id, rank);
         }

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -20,6 +20,7 @@ use vmpi_shared::sched::lease;
 use crate::arbiter::{self, Arbiter};
 use crate::connection::{Channel, Incoming, Scratch};
 use crate::control::Role;
+use crate::dynamic::Service;
 use crate::job::{self, Job};
 use crate::reap::{self, Reaped};
 use crate::runtime_dir::{RuntimeDir, RuntimeDirError};
@@ -67,6 +68,8 @@ pub struct Client {
 
 pub struct Daemon {
     pub(crate) jobs: BTreeMap<u32, Job>,
+    /// Published names (MPI_Publish_name).
+    pub(crate) services: BTreeMap<String, Service>,
     pub(crate) clients: HashMap<u64, Client>,
     pub(crate) last_job: u32,
     /// Set by TERM, INT, HUP or `Request::Shutdown`.
@@ -83,10 +86,13 @@ pub struct Daemon {
     next_token: u64,
     /// Spawned and attached processes: job and rank.
     processes: HashMap<i32, (u32, u32)>,
-    pidfds: HashMap<u64, (u32, u32)>,
+    /// Job, rank and process.
+    pidfds: HashMap<u64, (u32, u32, i32)>,
     has_children: bool,
     one_job: bool,
     started: Instant,
+    /// A word that no other daemon has, for names of ports.
+    pub(crate) name: String,
     pub(crate) arbiter: Arbiter,
     /// What copies cost on this machine.
     pub(crate) calibration: vmpi_cma::calibrate::Calibration,
@@ -131,6 +137,7 @@ impl Daemon {
         Ok(Daemon {
             calibration: vmpi_cma::calibrate::calibrate(),
             jobs: BTreeMap::new(),
+            services: BTreeMap::new(),
             clients: HashMap::new(),
             last_job: 0,
             draining: None,
@@ -148,6 +155,7 @@ impl Daemon {
             has_children: false,
             one_job: options.one_job,
             started: Instant::now(),
+            name: format!("{}.{:x}", std::process::id(), vmpi_shared::clock::monotonic_ns()),
             arbiter: Arbiter::default(),
         })
     }
@@ -212,7 +220,7 @@ impl Daemon {
 
     /// A job begins or has gone: whose core is whose?
     fn retake_cores(&mut self) {
-        let jobs: Vec<(u32, Vec<u32>)> = self.jobs.iter().map(|(id, job)| (*id, job.spec.cpus.clone())).collect();
+        let jobs: Vec<(u32, Vec<u32>)> = self.jobs.iter().map(|(id, job)| (*id, job.cpus_in_use())).collect();
         let mut scene = arbiter::LiveScene { jobs: &mut self.jobs };
         self.arbiter.retake(jobs.iter().map(|(id, cpus)| (*id, &cpus[..])), &mut scene, Instant::now());
     }
@@ -226,11 +234,28 @@ impl Daemon {
             log::line(&format!("cannot listen to the bell of job {id}: {errno}"));
         }
         for (core, cpu) in job.spec.cpus.iter().enumerate() {
-            if self.jobs.values().any(|other| other.spec.cpus.contains(cpu)) {
+            if self.jobs.values().any(|other| other.cpus_in_use().contains(cpu)) {
                 lease::begin_withheld(&job.node, core as u32);
             }
         }
         self.jobs.insert(id, job);
+        self.retake_cores();
+    }
+
+    /// A job is about to grow, and may from now on use the cores that it was given as spare ones: those of other jobs are not its yet.
+    pub(crate) fn claim_spare_cores(&mut self, id: u32) {
+        let Some(job) = self.jobs.get(&id).filter(|job| !job.spare_in_use && !job.spec.spare_cpus.is_empty()) else {
+            return;
+        };
+        let own = job.spec.cpus.len();
+        for (core, cpu) in job.spec.spare_cpus.iter().enumerate() {
+            if self.jobs.values().any(|other| other.id != id && other.cpus_in_use().contains(cpu)) {
+                lease::begin_withheld(&job.node, (own + core) as u32);
+            }
+        }
+        if let Some(job) = self.jobs.get_mut(&id) {
+            job.spare_in_use = true;
+        }
         self.retake_cores();
     }
 
@@ -333,6 +358,7 @@ impl Daemon {
             Role::Rank(id, rank) => {
                 if let Some(attachment) =
                     self.jobs.get_mut(&id).and_then(|job| job.ranks[rank as usize].attachment.as_mut())
+                    && attachment.connection == Some(token)
                 {
                     attachment.connection = None;
                 }
@@ -350,7 +376,7 @@ impl Daemon {
             let token = self.next_token | PIDFD_BIT;
             self.next_token += 1;
             if self.epoll.add(pidfd, EpollEvent::new(EpollFlags::EPOLLIN, token)).is_ok() {
-                self.pidfds.insert(token, (id, rank));
+                self.pidfds.insert(token, (id, rank, attachment.pid));
             }
             self.processes.insert(attachment.pid, (id, rank));
         }
@@ -358,14 +384,12 @@ impl Daemon {
 
     fn attached_process_ended(&mut self, token: u64) {
         // Its last words, and its status if it is our child by now.
-        let Some((id, rank)) = self.pidfds.remove(&token) else { return };
+        let Some((id, rank, pid)) = self.pidfds.remove(&token) else { return };
         self.hear_last_words(id, rank);
         self.reap();
         if let Some(job) = self.jobs.get_mut(&id) {
-            if let Some(attachment) = &job.ranks[rank as usize].attachment {
-                self.processes.remove(&attachment.pid);
-            }
-            job.attachment_ended(rank);
+            self.processes.remove(&pid);
+            job.attachment_ended(rank, pid);
         }
     }
 
@@ -450,14 +474,27 @@ impl Daemon {
             if let Some(client) = launcher.and_then(|token| self.clients.get_mut(&token)) {
                 client.role = Role::Launcher(None);
             }
+            self.withdraw(id);
             self.retake_cores();
             self.update_status();
         }
-        for reply in replies {
+        for (reply, fds) in replies {
             if let Some(token) = launcher {
-                self.reply(token, &reply, &[]);
+                let fds: Vec<BorrowedFd> = fds.iter().map(AsFd::as_fd).collect();
+                self.reply(token, &reply, &fds);
             }
         }
+    }
+
+    /// Remember processes that a rank has spawned.
+    pub(crate) fn watch_spawned(&mut self, id: u32, started: &[(i32, u32)]) {
+        self.has_children |= !started.is_empty();
+        self.processes.extend(started.iter().map(|(pid, rank)| (*pid, (id, *rank))));
+    }
+
+    /// Descriptors in use for all jobs and connections, as an estimate.
+    pub(crate) fn open_fds(&self) -> u64 {
+        self.clients.len() as u64 + self.jobs.values().map(|job| job.ranks.len() as u64 + 8).sum::<u64>()
     }
 
     pub(crate) fn update_status(&self) {

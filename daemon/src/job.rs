@@ -7,13 +7,14 @@
 //! left (`reap::sweep` finds the ones that left the process group). Only then `Finished` goes out. A job whose ranks all
 //! ended well goes the same way with no grace: what they left running in the background is killed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use vmpi_shared::control::{Cause, Ended, JobReport, JobSpec, Policy, RankEnd, Reply, Stdio, env};
+use vmpi_shared::dynamic::World;
 use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::mem::bell::Bell;
 use vmpi_shared::mem::segment::SegmentError;
@@ -22,10 +23,12 @@ use vmpi_shared::sched::{self, RunState};
 
 use crate::connection::Peer;
 use crate::debug;
+use crate::grow::{self, Room};
 use crate::integrity::Integrity;
 use crate::limits;
+use crate::ports::Ports;
 use crate::reap;
-use crate::spawn::{Identity, Inherited, SpawnError, Spawner, Streams};
+use crate::spawn::{Identity, Inherited, SpawnError, Spawner, Start, Streams};
 use crate::watchdog::Watchdog;
 
 /// Ranks started between two looks at the sockets.
@@ -75,7 +78,8 @@ pub enum AttachError {
     #[error("the key is not the one of job {job}")]
     WrongKey { job: u32 },
     #[error(
-        "rank {rank} of job {job} is process {pid} already; one rank is one MPI process, and a process can start MPI once"
+        "rank {rank} of job {job} is process {pid} already, which has not called MPI_Finalize and ended; one rank is one MPI process \
+         at a time, and a process can start MPI once"
     )]
     Taken { job: u32, rank: u32, pid: i32 },
     #[error("job {job} is ending")]
@@ -106,20 +110,48 @@ pub struct Attachment {
     pub pidfd: Option<OwnedFd>,
 }
 
+impl Attachment {
+    /// Has the process ended, though nobody has said so yet?
+    fn has_ended(&self) -> bool {
+        use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+        self.pidfd.as_ref().is_some_and(|pidfd| {
+            let mut fds = [PollFd::new(pidfd.as_fd(), PollFlags::POLLIN)];
+            poll(&mut fds, PollTimeout::ZERO).is_ok_and(|count| count > 0)
+        })
+    }
+}
+
 /// A rank as the daemon sees it.
 #[derive(Default)]
 pub struct Rank {
+    /// Index in `Job::worlds`, and the rank there.
+    pub world: usize,
+    pub world_rank: u32,
+    /// Index among the spawner's programs, and that of the program in its own command (MPI_APPNUM).
+    pub program: usize,
+    pub appnum: u32,
+    /// Started by an MPI_Comm_spawn that failed for another process: it is being killed, and its end means nothing.
+    pub abandoned: bool,
     /// Process that the daemon spawned; 0: not yet.
     pub pid: i32,
-    group: i32,
+    pub group: i32,
     /// How that process ended; it has been reaped.
-    ended: Option<Ended>,
+    pub ended: Option<Ended>,
     pub attachment: Option<Attachment>,
     finalized: bool,
+    /// MPI programs that were this rank before, one after the other.
+    program_count: u32,
     /// `Reply::Ended` has been made.
-    over: bool,
+    pub over: bool,
     died: bool,
     wrapper_deadline: Option<Instant>,
+}
+
+impl Rank {
+    /// A rank whose process is to be started.
+    pub fn new(world: usize, world_rank: u32, program: usize, appnum: u32) -> Rank {
+        Rank { world, world_rank, program, appnum, ..Rank::default() }
+    }
 }
 
 struct Ending {
@@ -138,22 +170,33 @@ pub struct Job {
     pub launcher_pid: i32,
     pub phase: Phase,
     pub ranks: Vec<Rank>,
+    /// All groups of ranks that were started together; the first is the launcher's.
+    pub worlds: Vec<World>,
+    /// The worlds of second and later programs of scripts: by first world and how many programs came before.
+    again: BTreeMap<(usize, u32), World>,
+    /// Numbers for ranks to come.
+    pub room: Room,
+    pub ports: Ports,
     pub watchdog: Watchdog,
     integrity: Integrity,
-    /// Replies to the launcher, in order.
-    pub outbox: Vec<Reply>,
+    /// The core of each rank, as nobody but the daemon can change it.
+    pub placement: Vec<u32>,
+    /// It has spawned, so that its spare cores count among its cores.
+    pub spare_in_use: bool,
+    /// Replies to the launcher, in order, with descriptors.
+    pub outbox: Vec<(Reply, Vec<OwnedFd>)>,
     /// The job is over and can be dropped once `outbox` is sent.
     pub finished: bool,
     started: Instant,
-    spawner: Spawner,
-    null: OwnedFd,
-    fds: Vec<OwnedFd>,
+    pub spawner: Spawner,
+    pub null: OwnedFd,
+    pub fds: Vec<OwnedFd>,
     /// Ends that came before `Started`.
-    early: Vec<Reply>,
+    pub early: Vec<(Reply, Vec<OwnedFd>)>,
     /// Ranks that are not over.
-    remaining: u32,
+    pub remaining: u32,
     /// Processes that live or have not been reaped: spawned ones and attached ones.
-    live: u32,
+    pub live: u32,
     /// The earliest wrapper deadline.
     next_wrapper: Option<Instant>,
     verdict: Option<(Cause, i32)>,
@@ -169,11 +212,12 @@ impl Job {
     pub fn new(id: u32, spec: JobSpec, peer: Peer, launcher: u64, place: &Place) -> Result<Job, SubmitError> {
         limits::check_spec(&spec, &place.allowed_cpus)?;
         limits::check_machine(&spec, place.open_fds)?;
+        let capacity = grow::capacity(spec.ranks, peer.pid);
         let mut node = NodeSegment::create(&NodeConfig {
             job: id,
-            ranks: spec.ranks,
+            ranks: capacity,
             v: spec.v,
-            cpus: spec.cpus.clone(),
+            cpus: spec.all_cpus().collect(),
             placement: spec.placement.clone(),
             policy: spec.policy,
             on_block: spec.on_block,
@@ -183,15 +227,23 @@ impl Job {
         node.set_bell(Bell::new().map_err(SubmitError::Bell)?);
         let eager_limit_bytes = place.calibration.eager_limit_bytes.clamp(EAGER_MIN_BYTES, EAGER_MAX_BYTES) as u32;
         let refused = spec.apps.iter().any(|app| app.env.iter().any(|(n, v)| n == env::SINGLE_COPY && v == "0"));
-        let config =
-            JobConfig { eager_limit_bytes, single_copy: u32::from(!refused), ..JobConfig::for_ranks(spec.ranks) };
+        let config = JobConfig {
+            eager_limit_bytes,
+            single_copy: u32::from(!refused),
+            ranks: capacity,
+            ..JobConfig::for_ranks(spec.ranks)
+        };
         let segment = JobSegment::create(&config)?;
+        segment.begin_with(spec.ranks);
         let key = random_key().map_err(SubmitError::Random)?;
         let null = std::fs::File::options().read(true).write(true).open("/dev/null").map_err(SubmitError::Null)?;
         let identity = Identity { socket: &place.socket, key: &key, job: id };
         let spawner = Spawner::new(&spec, &identity, Inherited::from_launcher(peer.pid))?;
         let integrity = Integrity::of(&node, &segment);
-        let ranks = std::iter::repeat_with(Rank::default).take(spec.ranks as usize).collect();
+        let programs = spec.apps.iter().zip(0u32..).flat_map(|(app, n)| (0..app.ranks).map(move |_| n));
+        let rank = |(rank, app): (u32, u32)| Rank::new(0, rank, spawner.program_of(app as usize), app);
+        let ranks = (0..).zip(programs).map(rank).collect();
+        let world = World { number: 1, ranks: (0..spec.ranks).collect(), ..World::default() };
         Ok(Job {
             id,
             key,
@@ -201,9 +253,15 @@ impl Job {
             launcher_pid: peer.pid,
             phase: Phase::Collecting,
             ranks,
-            watchdog: Watchdog::new(&spec),
+            worlds: vec![world],
+            again: BTreeMap::new(),
+            room: Room::new(spec.ranks, capacity),
+            ports: Ports::new(&place.name, id),
+            watchdog: Watchdog::with_room(&spec, capacity),
             integrity,
-            outbox: vec![Reply::Submitted { job: id }],
+            placement: spec.placement.clone(),
+            spare_in_use: false,
+            outbox: vec![(Reply::Submitted { job: id }, Vec::new())],
             finished: false,
             started: Instant::now(),
             spawner,
@@ -266,7 +324,16 @@ impl Job {
         let streams = Streams { stdin, stdout: self.fds[out].as_fd(), stderr: self.fds[err].as_fd() };
         // A group exists as long as a member is not reaped; its number may then belong to strangers.
         let group = self.ranks[..rank as usize].iter().rev().find(|r| r.ended.is_none()).map_or(0, |r| r.group);
-        let process = self.spawner.spawn(rank, group, streams)?;
+        let entry = &self.ranks[rank as usize];
+        let start = Start {
+            rank,
+            program: entry.program,
+            core: self.spec.placement[rank as usize],
+            world_rank: rank,
+            world_size: self.spec.ranks,
+            stop: self.spec.stop.contains(&rank),
+        };
+        let process = self.spawner.spawn(&start, group, streams)?;
         let entry = &mut self.ranks[rank as usize];
         self.live += 1;
         entry.pid = process.pid;
@@ -274,11 +341,14 @@ impl Job {
         Ok(process.pid)
     }
 
-    /// Give up the launcher's descriptors, so that it sees the end of the ranks' output; then tell it the pids.
+    /// Give up the launcher's pipes, so that it sees the end of the ranks' output (what all ranks share is kept for those
+    /// to come); then tell it the pids.
     fn say_started(&mut self) {
-        self.fds.clear();
+        if self.spec.stdio == Stdio::PerRank {
+            self.fds.clear();
+        }
         let pids = self.ranks.iter().map(|rank| rank.pid).filter(|pid| *pid != 0).collect();
-        self.outbox.push(Reply::Started { pids });
+        self.outbox.push((Reply::Started { pids }, Vec::new()));
         self.outbox.append(&mut self.early);
     }
 
@@ -291,14 +361,21 @@ impl Job {
             return Err(AttachError::WrongKey { job: self.id });
         }
         let Some(entry) = self.ranks.get_mut(rank as usize) else {
-            return Err(AttachError::NoSuchRank { job: self.id, rank, ranks: self.spec.ranks });
+            return Err(AttachError::NoSuchRank { job: self.id, rank, ranks: self.ranks.len() as u32 });
         };
-        if let Some(attachment) = &entry.attachment {
-            return Err(AttachError::Taken { job: self.id, rank, pid: attachment.pid });
-        }
-        if self.phase == Phase::Ending || entry.over {
+        if self.phase == Phase::Ending || entry.over || entry.abandoned {
             return Err(AttachError::Ending { job: self.id });
         }
+        if let Some(old) = &entry.attachment {
+            let finalized = entry.finalized || self.node.state(rank) == RunState::Finalized;
+            // The same process: it has called exec.
+            let left = !old.alive || old.pid == pid || old.has_ended();
+            let taken = AttachError::Taken { job: self.id, rank, pid: old.pid };
+            if !finalized || !left || !self.begin_again(rank) {
+                return Err(taken);
+            }
+        }
+        let entry = &mut self.ranks[rank as usize];
         let mut pidfd = None;
         if pid != entry.pid {
             pidfd = Some(reap::pidfd_open(pid).map_err(|source| AttachError::Unwatchable { pid, source })?);
@@ -311,9 +388,51 @@ impl Job {
         Ok(())
     }
 
-    /// Index of the program that `rank` runs.
-    pub fn appnum(&self, rank: u32) -> u32 {
-        self.spawner.program_of(rank) as u32
+    /// The MPI process of a rank is over, and another program of the same script starts MPI (`sh -c "./a; ./b"`): the rank is as new,
+    /// in a world of its own. False if its memory cannot be used again.
+    ///
+    /// All ranks of the old world have come to its MPI_Finalize, so nobody sends to this one there any more; whoever has not left that
+    /// barrier yet only looks at its cell and wakes this rank for nothing.
+    fn begin_again(&mut self, rank: u32) -> bool {
+        let entry = &mut self.ranks[rank as usize];
+        if let Some(old) = entry.attachment.take() {
+            self.live -= u32::from(old.alive && old.pid != entry.pid);
+        }
+        if !entry.died {
+            sched::rank_died(&self.node, rank);
+        }
+        (entry.died, entry.finalized) = (false, false);
+        entry.wrapper_deadline = None;
+        entry.program_count += 1;
+        let (world, count) = (entry.world, entry.program_count);
+        if self.segment.renew_rank(rank).is_err() {
+            return false;
+        }
+        self.node.renew(rank, self.placement[rank as usize]);
+        self.again.entry((world, count)).or_insert_with(|| {
+            let first = &self.worlds[world];
+            let context = self.segment.new_context();
+            World { context, parent: None, ..first.clone() }
+        });
+        // All have left the world before the last one.
+        if count > 2
+            && let Some(old) = self.again.remove(&(world, count - 2))
+        {
+            self.segment.reclaim_context(old.context);
+        }
+        true
+    }
+
+    /// The MPI_COMM_WORLD of the process that is `rank` now.
+    pub fn world_of(&self, rank: u32) -> World {
+        let entry = &self.ranks[rank as usize];
+        let again = self.again.get(&(entry.world, entry.program_count));
+        again.unwrap_or(&self.worlds[entry.world]).clone()
+    }
+
+    /// MPI_UNIVERSE_SIZE: the ranks that the job's cores hold with V ranks each, spare cores included; not fewer than started.
+    pub fn universe(&self) -> u32 {
+        self.spec.ranks.max(self.spec.v.saturating_mul(self.spec.all_cpus().count() as u32))
     }
 
     /// The rank has returned from MPI_Finalize.
@@ -346,8 +465,10 @@ impl Job {
     }
 
     /// The pidfd of a grandchild says that it is gone; its parent knows how.
-    pub fn attachment_ended(&mut self, rank: u32) {
-        if let Some(attachment) = &mut self.ranks[rank as usize].attachment {
+    pub fn attachment_ended(&mut self, rank: u32, pid: i32) {
+        if let Some(attachment) = &mut self.ranks[rank as usize].attachment
+            && attachment.pid == pid
+        {
             self.live -= u32::from(attachment.alive);
             attachment.alive = false;
             attachment.pidfd = None;
@@ -374,6 +495,15 @@ impl Job {
         let unfinished = mpi_gone && !finalized;
         // A wrapper's 0 does not hide how the MPI process below it ended.
         let below = entry.attachment.as_ref().and_then(|a| a.ended).filter(|ended| ended.code() != 0);
+        if entry.abandoned {
+            if gone {
+                entry.over = true;
+                self.remaining -= 1;
+                self.vacate(rank);
+                self.end_if_all_over();
+            }
+            return;
+        }
         let ended = match entry.ended {
             Some(Ended::Exited(0)) => Some(below.unwrap_or(Ended::Exited(0))),
             Some(ended) => Some(ended),
@@ -404,15 +534,23 @@ impl Job {
             end.switches = report.switches;
         }
         self.ranks[end.rank as usize].over = true;
+        self.ports.forget(end.rank);
         self.remaining -= 1;
         if self.refusal.is_some() {
             return;
         }
-        let reply = Reply::Ended { rank: end };
+        let number = end.rank;
+        let reply = (Reply::Ended { rank: end }, Vec::new());
         match self.phase {
             Phase::Collecting | Phase::Spawning(_) => self.early.push(reply),
             Phase::Running | Phase::Ending => self.outbox.push(reply),
         }
+        self.vacate(number);
+        self.end_if_all_over();
+    }
+
+    /// The job is done when all its processes are, those that others spawned included.
+    fn end_if_all_over(&mut self) {
         if self.remaining == 0 && self.ending.is_none() {
             let (cause, code) = self.verdict.take().unwrap_or((Cause::Success, 0));
             self.end(cause, code, Signal::SIGKILL as i32, Duration::ZERO);
@@ -489,7 +627,7 @@ impl Job {
     /// Look now and then whether a rank has scribbled over the shared memory; if so, end the job, which can only hang.
     pub fn check_integrity(&mut self, now: Instant) {
         if self.phase == Phase::Running
-            && let Some(damage) = self.integrity.check(&self.node, &self.segment, &self.spec.placement, now)
+            && let Some(damage) = self.integrity.check(&self.node, &self.segment, &self.placement, now)
         {
             let reason = format!(
                 "its shared memory has been overwritten ({damage}): one of its ranks writes where it must not (a stray \
@@ -545,12 +683,12 @@ impl Job {
     fn finish(&mut self) {
         self.finished = true;
         if let Some(error) = self.refusal.take() {
-            self.outbox.push(Reply::Refused { reason: error.to_string(), code: error.code() });
+            self.outbox.push((Reply::Refused { reason: error.to_string(), code: error.code() }, Vec::new()));
             return;
         }
         let report = Box::new(self.report());
         let (cause, code) = self.verdict.clone().unwrap_or((Cause::Success, 0));
-        self.outbox.push(Reply::Finished { cause, code, report });
+        self.outbox.push((Reply::Finished { cause, code, report }, Vec::new()));
     }
 
     /// The job as `vmpictl` prints it.
@@ -571,10 +709,23 @@ impl Job {
                 Policy::Fifo => "fifo".into(),
             },
             faces,
-            cores: (0..self.spec.cpus.len() as u32).map(|core| sched::core_report(&self.node, core)).collect(),
-            rank_list: (0..self.spec.ranks).map(|rank| self.rank_report(rank)).collect(),
+            cores: self.cores_in_use().map(|core| sched::core_report(&self.node, core)).collect(),
+            rank_list: (0..self.ranks.len() as u32).map(|rank| self.rank_report(rank)).collect(),
             notes: self.notes(),
         }
+    }
+
+    /// The job's cores; spare ones only if ranks were spawned there.
+    fn cores_in_use(&self) -> impl Iterator<Item = u32> + '_ {
+        let own = self.spec.cpus.len() as u32;
+        let all = own + self.spec.spare_cpus.len() as u32;
+        (0..all).filter(move |core| *core < own || sched::core_report(&self.node, *core).ranks > 0)
+    }
+
+    /// The CPUs of the cores that ranks of this job may run on, in the order of the cores.
+    pub fn cpus_in_use(&self) -> Vec<u32> {
+        let spare = if self.spare_in_use { &self.spec.spare_cpus[..] } else { &[] };
+        self.spec.cpus.iter().chain(spare).copied().collect()
     }
 
     /// Which way messages of this job go, and why.
@@ -583,8 +734,9 @@ impl Job {
         let mut notes = vec![format!(
             "messages up to {limit} bytes are copied through shared memory, larger ones once, by process_vm_readv"
         )];
-        let refused =
-            (0..self.spec.ranks).map(|rank| sched::copies_refused(&self.node, rank)).fold(0, u64::saturating_add);
+        let refused = (0..self.ranks.len() as u32)
+            .map(|rank| sched::copies_refused(&self.node, rank))
+            .fold(0, u64::saturating_add);
         if refused > 0 {
             notes.push(format!(
                 "{refused} single copies were refused by the kernel (ptrace scope, user namespaces or seccomp); those \
@@ -597,6 +749,8 @@ impl Job {
     fn rank_report(&self, rank: u32) -> vmpi_shared::control::RankReport {
         let entry = &self.ranks[rank as usize];
         let mut report = sched::rank_report(&self.node, rank);
+        let world = &self.worlds[entry.world];
+        (report.world, report.world_rank) = (world.number, entry.world_rank);
         report.unexpected = self.segment.unexpected_messages(rank).into();
         report.pid = entry.attachment.as_ref().map_or(entry.pid, |a| a.pid);
         report.face = entry.attachment.as_ref().map_or_else(String::new, |a| a.face.clone());
@@ -622,6 +776,8 @@ const EAGER_MAX_BYTES: u64 = 16384;
 /// What a job needs to know about its daemon.
 pub struct Place {
     pub socket: String,
+    /// A word that no other daemon has.
+    pub name: String,
     /// What copies cost on this machine, measured when the daemon started.
     pub calibration: vmpi_cma::calibrate::Calibration,
     /// Cpus that the daemon may use.

@@ -106,7 +106,7 @@ pub fn check_spec(spec: &JobSpec, allowed: &[u32]) -> Result<(), LimitError> {
     if let Some((rank, &core)) = spec.placement.iter().enumerate().find(|(_, core)| **core as usize >= cores) {
         return Err(LimitError::NoSuchCore { rank, core, cores });
     }
-    if let Some(&cpu) = spec.cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+    if let Some(cpu) = spec.all_cpus().find(|cpu| !allowed.contains(cpu)) {
         let allowed = allowed.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
         return Err(LimitError::ForbiddenCpu { cpu, allowed });
     }
@@ -131,11 +131,30 @@ pub fn check_machine(spec: &JobSpec, open_fds: u64) -> Result<(), LimitError> {
     }
     check_processes(ranks)?;
     check_group(ranks)?;
+    check_memory(ranks)
+}
+
+fn check_memory(ranks: u32) -> Result<(), LimitError> {
     let needed = u64::from(ranks) * (RANK_BYTES + RANK_SEGMENT_BYTES);
     match available_memory() {
         Some(available) if needed > available => Err(LimitError::Memory { ranks, needed, available }),
         _ => Ok(()),
     }
+}
+
+/// Check a job that is to have `more` ranks against the machine; `open_fds`: descriptors that the daemon has open now.
+///
+/// # Errors
+/// The first limit that it would break.
+pub fn check_growth(more: u32, open_fds: u64) -> Result<(), LimitError> {
+    let needed = open_fds + 2 * u64::from(more) + SPARE_FDS;
+    let (_, limit) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((u64::MAX, u64::MAX));
+    if needed > limit {
+        return Err(LimitError::OpenFiles { ranks: more, needed, limit });
+    }
+    check_processes(more)?;
+    check_group(more)?;
+    check_memory(more)
 }
 
 /// RLIMIT_NPROC counts all threads of the real user; root is exempt.
@@ -209,6 +228,7 @@ mod tests {
             ranks,
             v: ranks,
             cpus: vec![0],
+            spare_cpus: vec![],
             placement: vec![0; ranks as usize],
             bind: false,
             policy: Policy::Rr,
@@ -217,6 +237,7 @@ mod tests {
             wtime: Wtime::Wall,
             stdio: Stdio::Shared,
             fds: 3,
+            stop: vec![],
             kill_on_failure: true,
         }
     }

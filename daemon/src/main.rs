@@ -2,7 +2,8 @@
 //!
 //! Reading order: `main` (arguments) -> `keeper` (who cleans up after the daemon) -> `runtime_dir`, `status_page` (how it is
 //! found), `sweep` -> `daemon` (the event loop) -> `connection`, `control` (who asks what) -> `job` (one job's life), `integrity` -> `limits`,
-//! `spawn`, `reap` -> `watchdog` (cores that must go on). One thread; nothing blocks but epoll.
+//! `spawn`, `reap` -> `grow`, `ports`, `dynamic` (what ranks ask for: spawn, accept, connect) -> `watchdog` (cores that must go on).
+//! One thread; nothing blocks but epoll.
 //!
 //! `unsafe` lives in `keeper`, `reap`, `spawn` and `status_page`, and in single functions of `connection` and `watchdog`.
 #![deny(unsafe_code)]
@@ -11,11 +12,14 @@ mod arbiter;
 mod connection;
 mod control;
 mod daemon;
+mod dynamic;
+mod grow;
 mod integrity;
 mod job;
 mod keeper;
 mod limits;
 mod log;
+mod ports;
 mod reap;
 mod runtime_dir;
 mod spawn;

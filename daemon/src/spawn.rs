@@ -77,7 +77,7 @@ impl Inherited {
     }
 }
 
-fn limit_of(pid: i32, resource: c_int) -> Option<libc::rlimit> {
+pub fn limit_of(pid: i32, resource: c_int) -> Option<libc::rlimit> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: a plain system call that writes one rlimit.
     let result = unsafe { libc::prlimit(pid, resource as _, ptr::null(), &mut limit) };
@@ -104,23 +104,40 @@ struct Program {
     argv: Vec<CString>,
     /// The environment that all its ranks share.
     env: Vec<CString>,
-    first_rank: u32,
+    /// That environment as the launcher gave it.
+    variables: Vec<(String, String)>,
+}
+
+/// Which process to start.
+#[derive(Copy, Clone, Debug)]
+pub struct Start {
+    /// Number in the job.
+    pub rank: u32,
+    pub program: usize,
+    /// Index of its core.
+    pub core: u32,
+    /// Rank in and size of its MPI_COMM_WORLD.
+    pub world_rank: u32,
+    pub world_size: u32,
+    /// Stop the process (SIGSTOP) when its program has been loaded and not begun.
+    pub stop: bool,
 }
 
 /// A job made ready: strings encoded once, a stack allocated once.
 pub struct Spawner {
     programs: Vec<Program>,
     common: Vec<CString>,
-    ranks: u32,
-    /// Cpu of each core, core of each rank, as in the specification.
+    /// Cpu of each core; the first `own_cores` of them are those of the specification's `cpus`.
     cpus: Vec<u32>,
-    placement: Vec<u32>,
+    own_cores: usize,
     bind: bool,
     inherited: Inherited,
     changed_signals: Vec<c_int>,
     stack: Vec<u128>,
     /// Path and directory of each program, for messages.
     names: Vec<(String, String)>,
+    /// Program of each of the specification's programs.
+    of_app: Vec<usize>,
 }
 
 /// A rank's three standard streams.
@@ -163,7 +180,10 @@ struct ChildArguments {
     limit_count: usize,
     signals: *const c_int,
     signal_count: usize,
+    /// Ask to be stopped at exec.
+    stop: c_int,
     // Written by the child before exec.
+    traced: c_int,
     new_group: c_int,
     failed_step: c_int,
     failed_errno: c_int,
@@ -175,62 +195,93 @@ impl Spawner {
     /// # Errors
     /// A string with a NUL byte inside.
     pub fn new(spec: &JobSpec, identity: &Identity, inherited: Inherited) -> Result<Spawner, NulError> {
-        let own = own_names();
-        let mut first_rank = 0;
-        let mut programs = Vec::with_capacity(spec.apps.len());
-        for app in &spec.apps {
-            programs.push(Program {
-                path: CString::new(app.program.as_str())?,
-                cwd: CString::new(app.cwd.as_str())?,
-                argv: app.argv.iter().map(|arg| CString::new(arg.as_str())).collect::<Result<_, _>>()?,
-                env: app
-                    .env
-                    .iter()
-                    .filter(|(name, _)| !own.contains(&name.as_str()))
-                    .map(|(name, value)| CString::new(format!("{name}={value}")))
-                    .collect::<Result<_, _>>()?,
-                first_rank,
-            });
-            first_rank += app.ranks;
-        }
-        let mut common = vec![
+        let common = vec![
             format!("{}={}", env::SOCKET, identity.socket),
             format!("{}={}", env::KEY, identity.key),
             format!("{}={}", env::JOBID, identity.job),
             format!("{}={}", env::V, spec.v),
         ];
-        common.extend(SIZE_NAMES.iter().map(|name| format!("{name}={}", spec.ranks)));
-        let names = spec.apps.iter().map(|app| (app.program.clone(), app.cwd.clone())).collect();
-        Ok(Spawner {
-            programs,
+        let mut spawner = Spawner {
+            programs: Vec::with_capacity(spec.apps.len()),
             common: common.into_iter().map(CString::new).collect::<Result<_, _>>()?,
-            ranks: spec.ranks,
-            cpus: spec.cpus.clone(),
-            placement: spec.placement.clone(),
+            cpus: spec.all_cpus().collect(),
+            own_cores: spec.cpus.len(),
             bind: spec.bind,
             inherited,
             changed_signals: changed_signals(),
             stack: vec![0; STACK_BYTES / size_of::<u128>()],
-            names,
-        })
+            names: Vec::with_capacity(spec.apps.len()),
+            of_app: Vec::new(),
+        };
+        for app in &spec.apps {
+            let program = spawner.add_program(&app.program, &app.argv, app.env.clone(), &app.cwd)?;
+            spawner.of_app.push(program);
+        }
+        Ok(spawner)
     }
 
-    /// Index of the program that `rank` runs.
-    pub fn program_of(&self, rank: u32) -> usize {
-        self.programs.partition_point(|program| program.first_rank <= rank) - 1
+    /// One more program, or one that is known; returns its index.
+    ///
+    /// # Errors
+    /// A string with a NUL byte inside.
+    pub fn add_program(
+        &mut self,
+        path: &str,
+        argv: &[String],
+        variables: Vec<(String, String)>,
+        cwd: &str,
+    ) -> Result<usize, NulError> {
+        let same = |program: &Program, name: &(String, String)| {
+            (name.0 == path && name.1 == cwd && program.variables == variables)
+                && program.argv.iter().map(|arg| arg.as_bytes()).eq(argv.iter().map(String::as_bytes))
+        };
+        if let Some(known) = self.programs.iter().zip(&self.names).position(|(program, name)| same(program, name)) {
+            return Ok(known);
+        }
+        let own = own_names();
+        let program = Program {
+            path: CString::new(path)?,
+            cwd: CString::new(cwd)?,
+            argv: argv.iter().map(|arg| CString::new(arg.as_str())).collect::<Result<_, _>>()?,
+            env: variables
+                .iter()
+                .filter(|(name, _)| !own.contains(&name.as_str()))
+                .map(|(name, value)| CString::new(format!("{name}={value}")))
+                .collect::<Result<_, _>>()?,
+            variables,
+        };
+        self.programs.push(program);
+        self.names.push((path.to_string(), cwd.to_string()));
+        Ok(self.programs.len() - 1)
     }
 
-    /// Start `rank` in process group `group` (0: a new one). Returns when the child has called exec.
+    /// The program of number `app` of the specification's.
+    pub fn program_of(&self, app: usize) -> usize {
+        self.of_app[app]
+    }
+
+    /// The environment of a program, as it was given.
+    pub fn variables_of(&self, program: usize) -> &[(String, String)] {
+        &self.programs[program].variables
+    }
+
+    /// The path of a program.
+    pub fn path_of(&self, program: usize) -> &str {
+        &self.names[program].0
+    }
+
+    /// Start a rank in process group `group` (0: a new one). Returns when the child has called exec.
     ///
     /// # Errors
     /// What failed; no process is left then.
-    pub fn spawn(&mut self, rank: u32, group: i32, streams: Streams) -> Result<Spawned, SpawnError> {
-        debug_assert!(rank < self.ranks);
-        let index = self.program_of(rank);
-        let program = &self.programs[index];
-        let own: Vec<CString> = RANK_NAMES
+    pub fn spawn(&mut self, start: &Start, group: i32, streams: Streams) -> Result<Spawned, SpawnError> {
+        let rank = start.rank;
+        let program = &self.programs[start.program];
+        let numbers = [(RANK_NAMES, start.world_rank), (SIZE_NAMES, start.world_size), (&[env::JOB_RANK], rank)];
+        let own: Vec<CString> = numbers
             .iter()
-            .map(|name| CString::new(format!("{name}={rank}")).expect("names and digits hold no NUL"))
+            .flat_map(|(names, number)| names.iter().map(move |name| format!("{name}={number}")))
+            .map(|variable| CString::new(variable).expect("names and digits hold no NUL"))
             .collect();
         let envp = pointers(program.env.iter().chain(&self.common).chain(&own));
         let argv = pointers(&program.argv);
@@ -248,12 +299,14 @@ impl Spawner {
             streams: [streams.stdin.as_raw_fd(), streams.stdout.as_raw_fd(), streams.stderr.as_raw_fd()],
             group,
             parent: std::process::id() as c_int,
-            cpus: self.cpu_set(rank),
+            cpus: self.cpu_set(start.core),
             umask: self.inherited.umask.map_or(-1, |umask| umask as c_int),
             limits: self.inherited.limits.as_ptr(),
             limit_count: self.inherited.limits.len(),
             signals: self.changed_signals.as_ptr(),
             signal_count: self.changed_signals.len(),
+            stop: c_int::from(start.stop),
+            traced: 0,
             new_group: 0,
             failed_step: 0,
             failed_errno: 0,
@@ -262,16 +315,20 @@ impl Spawner {
         let pid = clone_and_wait_for_exec(&mut self.stack, &mut arguments)
             .map_err(|source| SpawnError::Clone { rank, source })?;
         if arguments.failed_step == 0 {
+            if arguments.traced != 0 {
+                leave_stopped(pid);
+            }
             return Ok(Spawned { pid, group: arguments.new_group });
         }
         // The child is a zombie of ours: collect it before anybody can take it for a rank that ended.
         while let Err(nix::errno::Errno::EINTR) = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(pid), None) {}
-        Err(self.explain(rank, index, arguments.failed_step, arguments.failed_errno))
+        Err(self.explain(start, arguments.failed_step, arguments.failed_errno))
     }
 
-    fn explain(&self, rank: u32, index: usize, step: c_int, errno: c_int) -> SpawnError {
+    fn explain(&self, start: &Start, step: c_int, errno: c_int) -> SpawnError {
         let source = io::Error::from_raw_os_error(errno);
-        let (program, cwd) = &self.names[index];
+        let rank = start.rank;
+        let (program, cwd) = &self.names[start.program];
         match step {
             s if s == Step::Directory as c_int => SpawnError::Directory { rank, cwd: cwd.clone(), source },
             s if s == Step::Exec as c_int => {
@@ -284,19 +341,20 @@ impl Spawner {
                 SpawnError::Exec { rank, program: program.clone(), source, hint }
             }
             s if s == Step::Affinity as c_int => {
-                SpawnError::Affinity { rank, cpu: self.cpus[self.placement[rank as usize] as usize], source }
+                SpawnError::Affinity { rank, cpu: self.cpus[start.core as usize], source }
             }
             s if s == Step::Group as c_int => SpawnError::Setup { rank, step: Step::Group, source },
             _ => SpawnError::Setup { rank, step: Step::Streams, source },
         }
     }
 
-    /// The rank's own cpu if bound, else all cpus of the job.
-    fn cpu_set(&self, rank: u32) -> libc::cpu_set_t {
+    /// The core's own cpu if bound, else all cpus of the job: those of the specification for the ranks placed on them.
+    fn cpu_set(&self, core: u32) -> libc::cpu_set_t {
         // SAFETY: all-zero is the empty cpu_set_t.
         let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-        let own = [self.cpus[self.placement[rank as usize] as usize]];
-        let cpus = if self.bind { &own[..] } else { &self.cpus[..] };
+        let own = [self.cpus[core as usize]];
+        let all = if (core as usize) < self.own_cores { &self.cpus[..self.own_cores] } else { &self.cpus[..] };
+        let cpus = if self.bind { &own[..] } else { all };
         for cpu in cpus.iter().filter(|cpu| **cpu < libc::CPU_SETSIZE as u32) {
             // SAFETY: the bit lies inside the set.
             unsafe { libc::CPU_SET(*cpu as usize, &mut set) };
@@ -329,7 +387,7 @@ const SIZE_NAMES: &[&str] = &[
 ];
 
 fn own_names() -> Vec<&'static str> {
-    let mut names = vec![env::SOCKET, env::KEY, env::JOBID, env::V];
+    let mut names = vec![env::SOCKET, env::KEY, env::JOBID, env::V, env::JOB_RANK];
     names.extend(RANK_NAMES);
     names.extend(SIZE_NAMES);
     names
@@ -355,6 +413,23 @@ fn clone_and_wait_for_exec(stack: &mut [u128], arguments: &mut ChildArguments) -
         let error = io::Error::last_os_error();
         libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut());
         if pid < 0 { Err(error) } else { Ok(pid) }
+    }
+}
+
+/// A traced child has called exec: let go of it as a stopped process.
+fn leave_stopped(pid: i32) {
+    let mut status = 0;
+    // SAFETY: system calls on plain values that write only `info` and `status`. The stop has come or is about to; a child that was
+    // killed instead is left to be reaped.
+    unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let flags = libc::WSTOPPED | libc::WEXITED | libc::WNOWAIT;
+        while libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, flags) != 0
+            && *libc::__errno_location() == libc::EINTR
+        {}
+        if info.si_code == libc::CLD_TRAPPED && libc::waitpid(pid, &mut status, libc::WUNTRACED) == pid {
+            libc::ptrace(libc::PTRACE_DETACH, pid, 0, libc::SIGSTOP);
+        }
     }
 }
 
@@ -398,6 +473,8 @@ extern "C" fn child(arguments: *mut c_void) -> c_int {
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &none, ptr::null_mut());
+        // Traced by the daemon, it stops at exec; where ptrace is forbidden it runs on.
+        a.traced = c_int::from(a.stop != 0 && libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) == 0);
         libc::execve(a.path, a.argv, a.envp);
         if *libc::__errno_location() == libc::ENOEXEC {
             libc::execve(c"/bin/sh".as_ptr(), a.shell_argv, a.envp);

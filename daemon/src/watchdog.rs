@@ -102,7 +102,7 @@ impl Watchdog {
     pub fn new(spec: &JobSpec) -> Watchdog {
         let quantum_ns = spec.quantum_ms.saturating_mul(1_000_000);
         Watchdog {
-            cores: vec![None; spec.cpus.len()],
+            cores: vec![None; spec.all_cpus().count()],
             quanta: (0..spec.ranks).map(|_| Quantum { now_ns: quantum_ns, switches: 0 }).collect(),
             naps: vec![None; spec.ranks as usize],
             last_nap: None,
@@ -111,6 +111,15 @@ impl Watchdog {
             pause: TICK,
             next: None,
         }
+    }
+
+    /// As `new`, for a job whose segments have room for `ranks` ranks: any of them may be found on a core.
+    pub fn with_room(spec: &JobSpec, ranks: u32) -> Watchdog {
+        let mut dog = Watchdog::new(spec);
+        let quantum_ns = dog.quantum_ns;
+        dog.quanta.resize_with(ranks as usize, || Quantum { now_ns: quantum_ns, switches: 0 });
+        dog.naps.resize(ranks as usize, None);
+        dog
     }
 
     /// Begin to look; called when a rank attaches (a job of programs without MPI needs no watchdog).
@@ -279,6 +288,7 @@ mod tests {
             ranks: 2,
             v: 2,
             cpus: vec![0],
+            spare_cpus: vec![],
             placement: vec![0, 0],
             bind: false,
             policy: Policy::Rr,
@@ -287,6 +297,7 @@ mod tests {
             wtime: Wtime::Wall,
             stdio: Stdio::Shared,
             fds: 3,
+            stop: vec![],
             kill_on_failure: true,
         }
     }

@@ -15,6 +15,8 @@ pub enum Peers {
     Mpich,
     /// Debian's do, and PyPI's MPICH 5, which is asked about the standard ABI, dies on the way.
     Debian,
+    /// Debian's MPICH cannot spawn, nor connect, under its launcher ("Error in spawn call").
+    Openmpi,
     Neither,
 }
 
@@ -56,7 +58,7 @@ impl Case {
     fn oracle(&self, mpi: Mpi, ranks: u32, cwd: &std::path::Path) -> oracle::Answer {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
         let by_itself = match self.peers {
-            Peers::Both => false,
+            Peers::Both | Peers::Openmpi => false,
             Peers::Debian => mpi == Mpi::Standard,
             Peers::Mpich => mpi != Mpi::Mpich || ranks > cores,
             Peers::Neither => true,
@@ -66,7 +68,7 @@ impl Case {
         }
         let foreign = mpi == Mpi::Standard && !self.program.ends_with(".c");
         let judge = match mpi {
-            _ if ranks > cores => Mpi::Openmpi,
+            _ if ranks > cores || self.peers == Peers::Openmpi => Mpi::Openmpi,
             Mpi::Standard if foreign => Mpi::Mpich,
             mpi => mpi,
         };

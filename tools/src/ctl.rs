@@ -186,7 +186,10 @@ fn rank_row(job: u32, rank: &RankReport) -> Vec<String> {
     let whole = rank.rtime_s + rank.ready_s + rank.wait_s + rank.away_s;
     vec![
         job.to_string(),
-        rank.rank.to_string(),
+        match rank.world {
+            0 | 1 => rank.rank.to_string(),
+            world => format!("{} ({world}:{})", rank.rank, rank.world_rank),
+        },
         rank.pid.to_string(),
         rank.cpu.to_string(),
         rank.state.clone(),

@@ -128,6 +128,7 @@ fn prepare(options: &RunOptions, exe_dir: &Path) -> Result<Job, Failure> {
         ranks: plan.ranks,
         v: plan.v,
         cpus: plan.cpus.clone(),
+        spare_cpus: plan.spare.clone(),
         placement: plan.placement.clone(),
         bind: plan.bind,
         policy: options.policy,
@@ -136,6 +137,7 @@ fn prepare(options: &RunOptions, exe_dir: &Path) -> Result<Job, Failure> {
         wtime: options.wtime,
         stdio: Stdio::PerRank,
         fds: 0,
+        stop: options.gdb.clone(),
         kill_on_failure: options.kill_on_failure,
     };
     Ok(Job { spec, plan, found, notes })
@@ -322,7 +324,7 @@ fn conclude(options: &RunOptions, job: &Job, finished: &Finished, daemon_pid: i3
     }
     let cause = match (&finished.own, &finished.cause) {
         (Some(own), _) => Some(own.sentence.clone()),
-        (None, Some(cause)) => outcome::sentence(cause, spec, &hosts::own_name()),
+        (None, Some(cause)) => outcome::sentence(cause, spec, &finished.spawned, &hosts::own_name()),
         (None, None) => Some(format!("vmpid (pid {daemon_pid}) died; the ranks of its job were killed")),
     };
     if let Some(cause) = cause {
@@ -365,6 +367,7 @@ pub fn test_spec(apps: Vec<App>) -> JobSpec {
         ranks,
         v: ranks,
         cpus: vec![0],
+        spare_cpus: vec![],
         placement: vec![0; ranks as usize],
         bind: false,
         policy: Policy::Rr,
@@ -373,6 +376,7 @@ pub fn test_spec(apps: Vec<App>) -> JobSpec {
         wtime: Wtime::Wall,
         stdio: Stdio::Shared,
         fds: 3,
+        stop: vec![],
         kill_on_failure: true,
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::table::{Table, seconds};
 use serde_json::{Value, json};
-use vmpi_shared::control::{App, Cause, CoreReport, Ended, JobReport, JobSpec, RankEnd};
+use vmpi_shared::control::{App, Cause, CoreReport, Ended, JobReport, JobSpec, NewRank, RankEnd};
 
 /// The exit code of vmpirun for a cause.
 pub fn exit_code(cause: &Cause) -> i32 {
@@ -33,12 +33,20 @@ pub fn app_of(spec: &JobSpec, rank: u32) -> Option<&App> {
 }
 
 /// Why the job failed, in a sentence; `None`: it did not.
-pub fn sentence(cause: &Cause, spec: &JobSpec, node: &str) -> Option<String> {
+pub fn sentence(cause: &Cause, spec: &JobSpec, spawned: &[NewRank], node: &str) -> Option<String> {
     let who = |rank: u32, pid: i32| {
+        // The last process with that number.
+        if let Some(new) = spawned.iter().rfind(|new| new.rank == rank) {
+            let NewRank { world_rank, world, program, .. } = new;
+            return format!(
+                "spawned rank {rank} (rank {world_rank} of world {world}, pid {pid}, node {node}, program {program})"
+            );
+        }
         let program = app_of(spec, rank).map_or("?", |app| app.program.as_str());
         format!("rank {rank} (pid {pid}, node {node}, program {program})")
     };
-    let rest = if spec.kill_on_failure && spec.ranks > 1 { "; the other ranks were ended" } else { "" };
+    let others = spec.ranks > 1 || !spawned.is_empty();
+    let rest = if spec.kill_on_failure && others { "; the other ranks were ended" } else { "" };
     match cause {
         Cause::Success => None,
         Cause::RankFailed { rank, pid, ended: Ended::Signaled(signal), .. } => {
@@ -199,13 +207,16 @@ mod tests {
         let app =
             |program: &str, ranks| App { program: program.into(), argv: vec![], env: vec![], cwd: "/".into(), ranks };
         let spec = crate::launch::test_spec(vec![app("/a", 2), app("/b", 2)]);
-        let text = sentence(&failed(Ended::Signaled(11)), &spec, "n1").unwrap();
+        let text = sentence(&failed(Ended::Signaled(11)), &spec, &[], "n1").unwrap();
         for part in ["rank 3", "pid 7", "node n1", "/b", "SIGSEGV"] {
             assert!(text.contains(part), "{text}");
         }
-        let text = sentence(&failed(Ended::Exited(0)), &spec, "n1").unwrap();
+        let text = sentence(&failed(Ended::Exited(0)), &spec, &[], "n1").unwrap();
         assert!(text.contains("without calling MPI_Finalize"), "{text}");
-        assert_eq!(sentence(&Cause::Success, &spec, "n1"), None);
+        assert_eq!(sentence(&Cause::Success, &spec, &[], "n1"), None);
+        let new = NewRank { rank: 3, pid: 7, world: 2, world_rank: 1, program: "/w".into() };
+        let text = sentence(&failed(Ended::Signaled(9)), &spec, &[new], "n1").unwrap();
+        assert!(text.starts_with("spawned rank 3 (rank 1 of world 2, pid 7, node n1, program /w)"), "{text}");
         assert_eq!(app_of(&spec, 1).unwrap().program, "/a");
         assert!(app_of(&spec, 4).is_none());
     }

@@ -11,6 +11,8 @@ pub struct Plan {
     pub v: u32,
     /// The CPUs that get ranks.
     pub cpus: Vec<u32>,
+    /// The others, for ranks that are spawned later.
+    pub spare: Vec<u32>,
     /// For each rank the index in `cpus`.
     pub placement: Vec<u32>,
     pub bind: bool,
@@ -65,7 +67,8 @@ pub fn plan(wish: &Wish, cpus: &[u32]) -> Plan {
         })
         .collect();
     let bind = wish.bind.unwrap_or(v > 1 || used == available || wish.cores_named);
-    Plan { ranks, v, cpus: cpus[..used as usize].to_vec(), placement, bind, notes }
+    let (own, spare) = cpus.split_at(used as usize);
+    Plan { ranks, v, cpus: own.to_vec(), spare: spare.to_vec(), placement, bind, notes }
 }
 
 /// The core of a rank when `ranks` neighbours are cut into `cores` pieces of equal size, the first ones one larger.

@@ -15,7 +15,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
-use vmpi_shared::control::{self, Cause, Connection, JobReport, JobSpec, RankEnd, Reply, Request, Stdio};
+use vmpi_shared::control::{self, Cause, Connection, JobReport, JobSpec, NewRank, RankEnd, Reply, Request, Stdio};
 
 /// Ranks get so long between TERM and KILL.
 const GRACE_MS: u64 = 2000;
@@ -81,6 +81,8 @@ pub struct Finished {
     pub cause: Option<Cause>,
     pub report: Option<JobReport>,
     pub ends: Vec<RankEnd>,
+    /// Ranks that others spawned.
+    pub spawned: Vec<NewRank>,
     /// vmpirun's own reason to end the job, which stands before the cause.
     pub own: Option<Failure>,
     /// Nothing more is to be said: the reader of the output has gone.
@@ -109,6 +111,7 @@ pub fn run(
         cancels: 0,
         give_up: None,
         ends: Vec::new(),
+        spawned: Vec::new(),
         own: None,
         quiet: false,
     };
@@ -123,7 +126,8 @@ pub fn run(
         Last::Refused(why) => return Err(why),
     };
     session.drain();
-    Ok(Finished { job: session.job, cause, report, ends: session.ends, own: session.own, quiet: session.quiet })
+    let Session { job, ends, spawned, own, quiet, .. } = session;
+    Ok(Finished { job, cause, report, ends, spawned, own, quiet })
 }
 
 /// Why the job could not be handed over: what the daemon said last, if it said something.
@@ -229,6 +233,7 @@ struct Session<'a> {
     /// When this process stops waiting for the daemon to end the job.
     give_up: Option<Instant>,
     ends: Vec<RankEnd>,
+    spawned: Vec<NewRank>,
     own: Option<Failure>,
     quiet: bool,
 }
@@ -362,9 +367,16 @@ impl Session<'_> {
 
     fn on_reply(&mut self, daemon: &mut Daemon) -> Option<Last> {
         match daemon.connection.receive::<Reply>() {
-            Ok(Some((reply, _))) => match reply {
+            Ok(Some((reply, fds))) => match reply {
                 Reply::Submitted { job } => self.job = job,
                 Reply::Started { pids } => self.started(pids),
+                Reply::Grown { ranks } => {
+                    self.pids.extend(ranks.iter().map(|rank| rank.pid));
+                    if let Err(why) = self.streams.add(&ranks, fds, self.options) {
+                        self.cancel(daemon, why.sentence, code::OWN, Signal::SIGTERM);
+                    }
+                    self.spawned.extend(ranks);
+                }
                 Reply::Ended { rank } => self.ends.push(rank),
                 Reply::Finished { cause, report, .. } => return Some(Last::Finished(cause, report)),
                 Reply::Refused { reason, code } => return Some(Last::Refused(Failure::new(code, reason))),
@@ -378,13 +390,13 @@ impl Session<'_> {
     fn started(&mut self, pids: Vec<i32>) {
         for &rank in &self.options.gdb {
             if let Some(&pid) = pids.get(rank as usize) {
-                let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), Signal::SIGSTOP);
                 eprintln!(
-                    "vmpirun: rank {rank} is stopped; attach with: gdb -p {pid}   (or let it go: kill -CONT {pid})"
+                    "vmpirun: rank {rank} is stopped before its main; attach with: gdb -p {pid}   (or let it go: kill -CONT {pid})"
                 );
             }
         }
-        self.pids = pids;
+        // Ranks spawned meanwhile may have been told before.
+        self.pids.extend(pids);
     }
 
     /// Every process is gone: read what the pipes still hold, and write all of it. Only signals cut this short.

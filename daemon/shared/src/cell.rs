@@ -38,6 +38,18 @@ pub struct Cell<'a> {
     pub size: u32,
 }
 
+impl CellHead {
+    /// Nobody uses the cell any more: as a cell nobody has used.
+    pub fn reset(&self) {
+        for word in self.arrived.iter().chain([&self.released, &self.wanted]) {
+            word.store(0, Ordering::Relaxed);
+        }
+        for word in self.posted.iter().chain(&self.left) {
+            word.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
 impl Cell<'_> {
     /// Room for each rank's contribution (and as much for the result), bytes.
     #[inline]

@@ -4,6 +4,7 @@
 //! byte (SCM_RIGHTS, at most [`MAX_FDS`] a frame). The first message on every connection is [`Request::Hello`]; the daemon answers
 //! [`Reply::Hello`] or [`Reply::Refused`]. Then the connection is a tool's, a launcher's (after `Submit`) or a rank's (after `Attach`).
 
+use crate::dynamic::{Answer, Ask, World};
 use serde::{Deserialize, Serialize};
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -30,6 +31,8 @@ pub mod env {
     pub const KEY: &str = "VMPI_KEY";
     pub const JOBID: &str = "VMPI_JOBID";
     pub const RANK: &str = "VMPI_RANK";
+    /// Number of a rank in its job: its rank in MPI_COMM_WORLD, unless it was spawned by MPI_Comm_spawn.
+    pub const JOB_RANK: &str = "VMPI_JOB_RANK";
     pub const SIZE: &str = "VMPI_SIZE";
     pub const V: &str = "VMPI_V";
     /// `0` in the job's environment: large messages go through shared memory, as where the kernel refuses single copy.
@@ -94,6 +97,9 @@ pub struct JobSpec {
     pub v: u32,
     /// CPU numbers given to the job.
     pub cpus: Vec<u32>,
+    /// CPUs that none of the ranks is placed on, for ranks that they spawn.
+    #[serde(default)]
+    pub spare_cpus: Vec<u32>,
     /// For each rank the index in `cpus`.
     pub placement: Vec<u32>,
     /// Pin each rank to its core's CPU.
@@ -106,8 +112,18 @@ pub struct JobSpec {
     pub stdio: Stdio,
     /// Number of descriptors that follow in `Fds` frames.
     pub fds: u32,
+    /// Ranks that are stopped (SIGSTOP) as soon as their program has been loaded, for a debugger.
+    #[serde(default)]
+    pub stop: Vec<u32>,
     /// Lines like "rank 3 failed" end the job at once (default); false: the other ranks go on (`--no-kill`-like modes).
     pub kill_on_failure: bool,
+}
+
+impl JobSpec {
+    /// The CPUs of all cores of the job: those with ranks first.
+    pub fn all_cpus(&self) -> impl Iterator<Item = u32> + '_ {
+        self.cpus.iter().chain(&self.spare_cpus).copied()
+    }
 }
 
 /// How a process ended.
@@ -146,6 +162,18 @@ pub enum Cause {
     Shutdown,
     /// The daemon could not go on with this job.
     Internal { reason: String },
+}
+
+/// A rank that was spawned by MPI_Comm_spawn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewRank {
+    /// Number in the job; that of a rank that has ended may be used again.
+    pub rank: u32,
+    pub pid: i32,
+    /// Which world (`World::number`), and the rank there.
+    pub world: u32,
+    pub world_rank: u32,
+    pub program: String,
 }
 
 /// One rank's end.
@@ -196,6 +224,11 @@ pub enum Request {
     },
     /// A rank has returned from MPI_Finalize.
     Finalized,
+    /// A rank asks for something that concerns dynamic processes. Answer: `Answer` with the same number.
+    Ask {
+        number: u64,
+        ask: Ask,
+    },
     /// A rank ends the job. No answer: the rank is killed.
     Abort {
         code: i32,
@@ -229,6 +262,10 @@ pub enum Reply {
     Started {
         pids: Vec<i32>,
     },
+    /// Ranks have been spawned by others. With `Stdio::PerRank` the read ends of stdout and stderr of each come along.
+    Grown {
+        ranks: Vec<NewRank>,
+    },
     Ended {
         rank: RankEnd,
     },
@@ -243,6 +280,13 @@ pub enum Reply {
         rank: u32,
         ranks: u32,
         appnum: u32,
+        world: World,
+        /// MPI_UNIVERSE_SIZE.
+        universe: u32,
+    },
+    Answer {
+        number: u64,
+        answer: Answer,
     },
     Jobs {
         jobs: Vec<JobReport>,
@@ -312,6 +356,11 @@ pub struct RankReport {
     pub unexpected: u64,
     pub rss_bytes: u64,
     pub warn: String,
+    /// Which MPI_COMM_WORLD (`World::number`), and the rank there.
+    #[serde(default)]
+    pub world: u32,
+    #[serde(default)]
+    pub world_rank: u32,
 }
 
 /// A framed connection.

@@ -47,11 +47,16 @@ impl Default for JobConfig {
 }
 
 impl JobConfig {
-    /// The pools of a job of `ranks`: the fewer ranks, the larger, so that the segment stays some 30 GB of addresses.
+    /// The pools of a job of `ranks`: the fewer ranks, the larger, so that their part of the segment stays some 30 GB of addresses.
     pub fn for_ranks(ranks: u32) -> JobConfig {
         let most = (1 << 26) / ranks.max(1);
         let slots = most.clamp(1 << 16, 1 << 20);
         JobConfig { ranks, slots, unexpected: slots, ..JobConfig::default() }
+    }
+
+    /// Address space that each rank takes.
+    pub fn rank_bytes(&self) -> u64 {
+        Areas::of(self).stride
     }
 
     /// Could a segment be made from this? Bounds that keep all sizes computed from it far from overflow.
@@ -69,6 +74,8 @@ struct JobHeader {
     config: JobConfigWords,
     /// Communicators made so far.
     communicators: AtomicU32,
+    /// Ranks from 0 on that are or were in use; the daemon.
+    in_use: AtomicU32,
     /// Collective cells in use, a bit each.
     cells: [AtomicU64; MAX_CELLS / 64],
 }
@@ -97,7 +104,7 @@ struct JobConfigWords {
 
 const HEADER_AT: u64 = size_of::<Head>() as u64;
 const LAYOUT: u64 = layout_hash(&[
-    2,
+    3,
     size_of::<JobHeader>() as u64,
     size_of::<Ends>() as u64,
     size_of::<Cell>() as u64,
@@ -183,7 +190,14 @@ impl JobSegment {
         let cells = [const { AtomicU64::new(0) }; MAX_CELLS / 64];
         cells[0].store(1, Ordering::Relaxed); // MPI_COMM_WORLD's
         // SAFETY: inside the fresh mapping, aligned, not yet shared.
-        unsafe { header.write(JobHeader { config: words, communicators: AtomicU32::new(1), cells }) };
+        unsafe {
+            header.write(JobHeader {
+                config: words,
+                communicators: AtomicU32::new(1),
+                in_use: AtomicU32::new(config.ranks),
+                cells,
+            });
+        }
         let job = Self::view(*config, areas, ranks_at, segment);
         #[cfg(feature = "model")]
         job.fill_model();
@@ -263,12 +277,58 @@ impl JobSegment {
         unsafe { self.segment.at(HEADER_AT, size_of::<JobHeader>()).cast::<JobHeader>().as_ref() }
     }
 
+    /// Ranks from 0 on that are or were in use. The segment may have room for more, which may be spawned.
+    pub fn ranks_in_use(&self) -> u32 {
+        self.header().in_use.load(Ordering::Relaxed).min(self.config.ranks)
+    }
+
+    /// The daemon uses the first `ranks` ranks.
+    pub fn use_ranks(&self, ranks: u32) {
+        self.header().in_use.fetch_max(ranks, Ordering::SeqCst);
+    }
+
+    /// As `use_ranks` at the start, when nobody has mapped the segment yet.
+    pub fn begin_with(&self, ranks: u32) {
+        self.header().in_use.store(ranks, Ordering::SeqCst);
+    }
+
     /// A pair of matching contexts that no other living communicator has; the first one.
     pub fn new_context(&self) -> u32 {
+        let cell = self.take_cell().map_or(0, |cell| cell + 1);
+        self.new_context_without_cell() | (cell << 1)
+    }
+
+    /// As `new_context`, for a communicator whose collectives go by messages.
+    pub fn new_context_without_cell(&self) -> u32 {
         // Serial numbers start at 1, so that none meets MPI_COMM_WORLD's or MPI_COMM_SELF's context.
         let serial = self.header().communicators.fetch_add(1, Ordering::Relaxed) % ((1 << (31 - CELL_BITS)) - 1) + 1;
-        let cell = self.take_cell().map_or(0, |cell| cell + 1);
-        (serial << (CELL_BITS + 1)) | (cell << 1)
+        serial << (CELL_BITS + 1)
+    }
+
+    /// All members of the communicator with this context have ended: its cell is as new.
+    pub fn reclaim_context(&self, context: u32) {
+        let Some(number) = self.cell_number(context) else { return };
+        if let Some(cell) = self.cell(context, 1) {
+            cell.head.reset();
+        }
+        self.header().cells[number as usize / 64].fetch_and(!(1 << (number % 64)), Ordering::AcqRel);
+    }
+
+    /// The process of `rank` has ended: make its queues as new for another one, and give their memory back.
+    ///
+    /// Its slab stays as it is: blocks may still be on their way to receivers, and a new process can go on with the lists.
+    ///
+    /// # Errors
+    /// Those of fallocate; the rank must not be used again then.
+    pub fn renew_rank(&self, rank: u32) -> Result<(), nix::errno::Errno> {
+        use nix::fcntl::{FallocateFlags, fallocate};
+        let start = self.ranks_at + u64::from(rank) * self.areas.stride;
+        let parts = [(0, self.areas.slab_head), (self.areas.queue_head, self.areas.slab)];
+        for (from, to) in parts {
+            let mode = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+            fallocate(self.segment.fd(), mode, (start + from) as i64, (to - from) as i64)?;
+        }
+        Ok(())
     }
 
     fn take_cell(&self) -> Option<u32> {

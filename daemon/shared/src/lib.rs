@@ -2,13 +2,15 @@
 //!
 //! Reading order: `mem` (sync, segment, slab), `node` (the segment about time: cores, ranks, clocks), `sched` (run
 //! state, run queue, baton), `job` (the segment about messages), `matching` (envelope, inbox, queues, tend), `cell`
-//! (collectives in shared memory), `window` (one-sided communication), `control` (messages over the socket).
+//! (collectives in shared memory), `window` (one-sided communication), `control` (messages over the
+//! socket), `dynamic` (those for dynamic processes).
 //!
 //! `unsafe` lives in `mem`, `node`, `job`, `matching::queues`, `cell` and `window`, where shared memory is reached.
 
 pub mod cell;
 pub mod clock;
 pub mod control;
+pub mod dynamic;
 pub mod job;
 pub mod matching;
 pub mod mem;

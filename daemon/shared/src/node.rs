@@ -398,6 +398,27 @@ impl NodeSegment {
         self.rank(rank).pid.load(Ordering::Acquire)
     }
 
+    /// The daemon places a process as `rank`, whose last one is gone (or never was).
+    #[cfg(not(feature = "model"))]
+    pub fn place(&self, rank: u32, core: u32) {
+        self.renew(rank, core);
+        self.core(core).ranks.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Another process becomes `rank`, on the core where it is placed: a descriptor as new.
+    #[cfg(not(feature = "model"))]
+    pub fn renew(&self, rank: u32, core: u32) {
+        let descriptor = self.rank(rank);
+        // SAFETY: all fields are atomics of these sizes, no process is behind the rank, and nobody else writes them but by mistake.
+        unsafe {
+            let words = std::ptr::from_ref(descriptor).cast::<AtomicU32>();
+            for at in 0..size_of::<RankDescriptor>() / size_of::<AtomicU32>() {
+                (*words.add(at)).store(0, Ordering::SeqCst);
+            }
+        }
+        descriptor.core.store(core, Ordering::SeqCst);
+    }
+
     /// The process behind another rank, to copy from and to; `None` if the word in shared memory names no process of this job.
     #[inline]
     pub fn peer_pid(&self, rank: u32) -> Option<i32> {

@@ -180,6 +180,7 @@ pub fn job(program: &str, argv: &[&str], ranks: u32) -> JobSpec {
         ranks,
         v: ranks,
         cpus: vec![0],
+        spare_cpus: vec![],
         placement: vec![0; ranks as usize],
         bind: false,
         policy: Policy::Rr,
@@ -188,6 +189,7 @@ pub fn job(program: &str, argv: &[&str], ranks: u32) -> JobSpec {
         wtime: Wtime::Wall,
         stdio: Stdio::Shared,
         fds: 3,
+        stop: vec![],
         kill_on_failure: true,
     }
 }

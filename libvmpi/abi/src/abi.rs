@@ -207,6 +207,17 @@ pub trait Abi:
     /// Fortran LOGICAL true as gfortran and the face's distribution use it.
     const F_TRUE: c_int = 1;
 
+    /// Fortran's MPI_ARGV_NULL, MPI_ARGVS_NULL and MPI_ERRCODES_IGNORE, by their addresses; none in a face without Fortran.
+    fn f_argv_null(_address: *const c_void) -> bool {
+        false
+    }
+    fn f_argvs_null(_address: *const c_void) -> bool {
+        false
+    }
+    fn f_errcodes_ignored(_address: *const c_void) -> bool {
+        false
+    }
+
     /// The class nearest to MPI_ERR_UNSUPPORTED_OPERATION.
     fn unsupported() -> Class {
         Class::UnsupportedOperation

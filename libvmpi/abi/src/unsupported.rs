@@ -47,17 +47,6 @@ macro_rules! c_table_absent {
 macro_rules! c_unsupported_common {
     ($A:ty) => {
         $crate::export_unsupported! { $A;
-            // dynamic processes
-            MPI_Close_port
-            MPI_Comm_accept
-            MPI_Comm_connect
-            MPI_Comm_join
-            MPI_Comm_spawn
-            MPI_Comm_spawn_multiple
-            MPI_Lookup_name
-            MPI_Open_port
-            MPI_Publish_name
-            MPI_Unpublish_name
             // extensions
             MPIX_Comm_agree
             MPIX_Comm_failure_ack

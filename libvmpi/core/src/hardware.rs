@@ -108,7 +108,7 @@ pub fn groups(kind: Kind, ranks: &[u32]) -> Vec<Option<u32>> {
 
 /// MPI_Get_hw_resource_info: every kind that this machine has, and whether this rank is bound to one of them (it is).
 pub fn resource_info() -> Entries {
-    let (me, _) = process::world();
+    let me = process::endpoint_rank();
     let mut entries = Entries::default();
     for (kind, _) in KINDS {
         if identity(*kind, cpu_of(me)).is_some() {

@@ -1,7 +1,8 @@
 //! MPI's meaning, with no C in sight.
 //!
 //! Reading order: `handle`, `consts`, `errors` (the standard ABI's numbers, which the whole core speaks), `process`
-//! (this rank: start, end, entry lock), `session`, `comm` and `group`, `datatype`, `p2p`, `request`, `coll`, `rma`, then the rest.
+//! (this rank: start, end, entry lock), `session`, `comm` and `group`, `datatype`, `p2p`, `request`, `coll`, `rma`, then the rest
+//! (`dynamic`: spawn, accept and connect).
 //!
 //! `unsafe` lives where user memory is touched: `giant`, `process`, `datatype::pack`, `op::apply`, `p2p`, `coll::schedule`,
 //! `io`, `rma::transfer`, `rma::accumulate`, `rma::remote`.
@@ -11,6 +12,7 @@ pub mod coll;
 pub mod comm;
 pub mod consts;
 pub mod datatype;
+pub mod dynamic;
 pub mod errhandler;
 pub mod errors;
 pub mod giant;

@@ -156,6 +156,20 @@ pub(crate) fn note_change() {
     }
 }
 
+/// Let other threads in while `f` runs (which must not use MPI).
+pub(crate) fn outside<T>(f: impl FnOnce() -> T) -> T {
+    let depth = DEPTH.replace(0);
+    let mut state = STATE.lock().unwrap();
+    state.held = false;
+    notify(&state);
+    drop(state);
+    let result = f();
+    drop(come_in(STATE.lock().unwrap()));
+    DEPTH.set(depth);
+    process::scheduling_point();
+    result
+}
+
 /// Wait until something has changed for this rank since `seen` was read. With one thread, `suspend` it. With several,
 /// let others in; the rank is suspended by a thread that finds that all waiting threads have seen the last change.
 pub(crate) fn wait_outside(seen: u64, suspend: impl FnOnce()) {

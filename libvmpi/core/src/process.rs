@@ -7,9 +7,10 @@ use crate::errors::{Class, Error, Result};
 use crate::{attr, coll, comm, consts, request};
 use std::ffi::c_int;
 use std::os::unix::net::UnixStream;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
+use std::sync::{LazyLock, Mutex};
 use vmpi_shared::control::{self, Connection, OnBlock, Policy, Reply, Request, Wtime};
+use vmpi_shared::dynamic::World;
 use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::matching::tend::Endpoint;
 use vmpi_shared::mem::bell::Bell;
@@ -32,6 +33,12 @@ static ENDPOINT: AtomicPtr<Endpoint> = AtomicPtr::new(std::ptr::null_mut());
 static THREAD_LEVEL: AtomicI32 = AtomicI32::new(consts::THREAD_SINGLE);
 static MAIN_THREAD: AtomicI32 = AtomicI32::new(0);
 static APPNUM: AtomicI32 = AtomicI32::new(0);
+static UNIVERSE: AtomicU32 = AtomicU32::new(1);
+/// Rank in MPI_COMM_WORLD, and its size.
+static WORLD_RANK: AtomicU32 = AtomicU32::new(0);
+static WORLD_SIZE: AtomicU32 = AtomicU32::new(1);
+/// What the daemon said about MPI_COMM_WORLD.
+static START: LazyLock<Mutex<World>> = LazyLock::new(Mutex::default);
 static FACE: Mutex<&'static str> = Mutex::new("");
 static DAEMON: Mutex<Option<Connection>> = Mutex::new(None);
 
@@ -114,8 +121,8 @@ pub fn init(face: &'static str, required_thread_level: i32) -> Result<i32> {
         return Err(Error::new(Class::Other, "MPI has been initialized before in this process"));
     }
     let level = open(face, required_thread_level)?;
-    let (rank, size) = world();
-    comm::init_world(rank, size);
+    let start = START.lock().unwrap().clone();
+    comm::init_world(endpoint_rank(), &start);
     THREAD_LEVEL.store(level, Ordering::Relaxed);
     MAIN_THREAD.store(thread_id(), Ordering::Relaxed);
     PHASE.store(ACTIVE, Ordering::Release);
@@ -137,11 +144,18 @@ pub fn open(face: &'static str, required_thread_level: i32) -> Result<i32> {
         if ENDPOINT.load(Ordering::Acquire).is_null() {
             *FACE.lock().unwrap() = face;
             install_panic_hook();
-            let (node, job, rank) = match std::env::var(control::env::SOCKET) {
+            let (node, job, rank, world) = match std::env::var(control::env::SOCKET) {
                 Ok(socket) => attach(&socket, face)?,
                 Err(_) => singleton()?,
             };
             vmpi_cma::allow_peers();
+            let found = world.ranks.iter().position(|member| member == rank);
+            let Some(world_rank) = found.filter(|_| world.ranks.fit(node.header().ranks)) else {
+                return Err(Error::new(Class::Other, "the daemon sent a world without this rank"));
+            };
+            WORLD_RANK.store(world_rank as u32, Ordering::Relaxed);
+            WORLD_SIZE.store(world.ranks.len() as u32, Ordering::Relaxed);
+            *START.lock().unwrap() = world;
             ENDPOINT.store(Box::into_raw(Box::new(Endpoint::new(node, job, rank))), Ordering::Release);
         }
         let endpoint = endpoint();
@@ -174,7 +188,7 @@ pub fn close() {
 }
 
 /// Attach to the daemon that started this rank.
-fn attach(socket: &str, face: &str) -> Result<(NodeSegment, JobSegment, u32)> {
+fn attach(socket: &str, face: &str) -> Result<(NodeSegment, JobSegment, u32, World)> {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     let number = |name: &str| {
         variable(name).parse::<u32>().map_err(|_| {
@@ -184,7 +198,8 @@ fn attach(socket: &str, face: &str) -> Result<(NodeSegment, JobSegment, u32)> {
     let failed = |what: &str, why: &dyn std::fmt::Display| {
         Error::new(Class::Other, format!("cannot {what} the vmpi daemon at {socket}: {why}; is it still running?"))
     };
-    let (job, rank) = (number(control::env::JOBID)?, number(control::env::RANK)?);
+    let job = number(control::env::JOBID)?;
+    let rank = number(control::env::JOB_RANK).or_else(|_| number(control::env::RANK))?;
     let stream = UnixStream::connect(socket).map_err(|e| failed("reach", &e))?;
     let mut daemon = Connection::new(stream);
     let mut ask = |request: &Request| -> Result<(Reply, Vec<std::os::fd::OwnedFd>)> {
@@ -198,19 +213,22 @@ fn attach(socket: &str, face: &str) -> Result<(NodeSegment, JobSegment, u32)> {
     ask(&Request::Hello { version: env!("CARGO_PKG_VERSION").into(), protocol: control::PROTOCOL })?;
     let request = Request::Attach { job, rank, key: variable(control::env::KEY), face: face.into() };
     let (answer, fds) = ask(&request)?;
-    let Reply::Attached { appnum, .. } = answer else { return Err(failed("attach to", &"it gave an unknown answer")) };
+    let Reply::Attached { appnum, world, universe, .. } = answer else {
+        return Err(failed("attach to", &"it gave an unknown answer"));
+    };
     let [node, jobs, bell]: [std::os::fd::OwnedFd; 3] =
         fds.try_into().map_err(|_| failed("attach to", &"it did not hand over two segments and a bell"))?;
     let mut node = NodeSegment::map(node).map_err(|e| Error::new(Class::Other, e.to_string()))?;
     node.set_bell(Bell::from_fd(bell));
     let jobs = JobSegment::map(jobs).map_err(|e| Error::new(Class::Other, e.to_string()))?;
     APPNUM.store(appnum as i32, Ordering::Relaxed);
+    UNIVERSE.store(universe, Ordering::Relaxed);
     *DAEMON.lock().unwrap() = Some(daemon);
-    Ok((node, jobs, rank))
+    Ok((node, jobs, rank, world))
 }
 
 /// A world of one rank, with segments of its own.
-fn singleton() -> Result<(NodeSegment, JobSegment, u32)> {
+fn singleton() -> Result<(NodeSegment, JobSegment, u32, World)> {
     let config = NodeConfig {
         job: 0,
         ranks: 1,
@@ -226,7 +244,8 @@ fn singleton() -> Result<(NodeSegment, JobSegment, u32)> {
     let node = NodeSegment::create(&config).map_err(failed)?;
     node.set_pid(0, std::process::id() as i32);
     let job = JobSegment::create(&JobConfig { cells: 1, ..JobConfig::for_ranks(1) }).map_err(failed)?;
-    Ok((node, job, 0))
+    let world = World { number: 1, ranks: std::iter::once(0).collect(), ..World::default() };
+    Ok((node, job, 0, world))
 }
 
 /// MPI_Finalize: all ranks arrive, then the world model ends here; with no session left this rank leaves its core.
@@ -277,15 +296,36 @@ fn install_panic_hook() {
 }
 
 /// This rank's number in the job.
-pub(crate) fn endpoint_rank() -> u32 {
+pub fn endpoint_rank() -> u32 {
     // SAFETY: as in `node`.
     unsafe { (*ENDPOINT.load(Ordering::Acquire)).me }
 }
 
 /// Rank and size of MPI_COMM_WORLD.
 pub fn world() -> (u32, u32) {
+    (WORLD_RANK.load(Ordering::Relaxed), WORLD_SIZE.load(Ordering::Relaxed))
+}
+
+/// The ranks of MPI_COMM_WORLD.
+pub(crate) fn world_members() -> Vec<u32> {
+    START.lock().unwrap().ranks.iter().collect()
+}
+
+/// Use the connection to the daemon; `None`: this process was started by itself.
+pub(crate) fn with_daemon<T>(f: impl FnOnce(&mut Connection) -> T) -> Option<T> {
+    DAEMON.lock().unwrap().as_mut().map(f)
+}
+
+/// Do something that may sleep in the kernel: until it is done, others may have this rank's core (and, with several threads, MPI).
+pub(crate) fn blocking<T>(f: impl FnOnce() -> T) -> T {
+    if crate::lock::is_threaded() {
+        return crate::lock::outside(f);
+    }
     let endpoint = endpoint();
-    (endpoint.me, endpoint.node.header().ranks)
+    sched::take_core(&endpoint.node, endpoint.me);
+    let result = f();
+    scheduling_point();
+    result
 }
 
 pub fn thread_level() -> i32 {
@@ -312,7 +352,7 @@ pub fn appnum() -> i32 {
 }
 
 pub fn universe_size() -> i32 {
-    endpoint().node.header().ranks as i32
+    UNIVERSE.load(Ordering::Relaxed) as i32
 }
 
 /// Wall clock (or the process-POV clock under `--wtime rank`), seconds.
@@ -368,4 +408,9 @@ pub fn new_context() -> u32 {
 /// Do the job's ranks `a` and `b` share a node?
 pub fn same_node(_a: u32, _b: u32) -> bool {
     true // one node per job until the fabric exists
+}
+
+/// As [`new_context`], for a communicator whose collectives go by messages.
+pub fn new_context_without_cell() -> u32 {
+    endpoint().job.new_context_without_cell()
 }

@@ -13,7 +13,7 @@ use crate::process::endpoint;
 use crate::status::Status;
 use crate::table::Table;
 use std::rc::Rc;
-use vmpi_shared::matching::request::{FLAG_AWAITED, FLAG_WAKE};
+use vmpi_shared::matching::request::{FLAG_AWAITED, FLAG_WAKE, state};
 
 /// What a rank waits in, for `vmpictl` (indices of `vmpi_shared::sched::report::CALLS`).
 pub const CALL_RECV: u32 = 1;
@@ -22,6 +22,8 @@ pub const CALL_WAIT: u32 = 3;
 pub const CALL_PROBE: u32 = 4;
 pub const CALL_COLLECTIVE: u32 = 5;
 pub const CALL_WINDOW: u32 = 8;
+pub const CALL_SPAWN: u32 = 9;
+pub const CALL_CONNECT: u32 = 10;
 
 /// A nonblocking operation made of several messages (a collective).
 pub trait Progress {
@@ -648,6 +650,34 @@ pub fn free(request: Request) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// MPI_Comm_disconnect: let messages on the communicator with this context complete; receives that nothing has matched do not
+/// count. The requests stay for MPI_Wait.
+pub fn finish_on(context: u32) {
+    loop {
+        let seen = progress();
+        let mut slots = Vec::new();
+        REQUESTS.with(|requests| {
+            for (_, entry) in requests.iter() {
+                match &entry.active {
+                    Active::Message(slot) => slots.push(*slot),
+                    Active::Collective(operation) => operation.pending(&mut slots),
+                    _ => {}
+                }
+            }
+        });
+        p2p::buffered::pending(&mut slots);
+        let queues = endpoint().queues();
+        slots.retain(|slot| {
+            let shared = &queues.slots[slot.0 as usize];
+            shared.context & !1 == context && shared.state != state::POSTED && !p2p::is_over(*slot)
+        });
+        if slots.is_empty() {
+            return;
+        }
+        await_slots(seen, &slots, slots.len() as u32, CALL_WAIT);
+    }
 }
 
 /// MPI_Finalize: let buffered messages and freed requests leave.

@@ -98,11 +98,12 @@ pub fn finalize(session: Session) -> Result<()> {
 /// # Errors
 /// `Class::Arg` for a name that is none.
 pub fn pset(name: &[u8]) -> Result<Members> {
-    let (me, size) = process::world();
+    let me = process::endpoint_rank();
+    let world = process::world_members();
     Ok(match std::str::from_utf8(name) {
-        Ok(WORLD) => Members::range(0, size),
+        Ok(WORLD) => Members::list(world),
         Ok(SELF) => Members::range(me, 1),
-        Ok(SHARED) => Members::list((0..size).filter(|&rank| process::same_node(me, rank)).collect()),
+        Ok(SHARED) => Members::list(world.into_iter().filter(|&rank| process::same_node(me, rank)).collect()),
         _ => return fail(Class::Arg, format!("there is no process set \"{}\"", String::from_utf8_lossy(name))),
     })
 }

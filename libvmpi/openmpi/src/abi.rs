@@ -18,6 +18,18 @@ impl Abi for OpenMpi {
         sentinels::buffer(buf)
     }
 
+    fn f_argv_null(address: *const c_void) -> bool {
+        crate::commons::is_argv_null(address)
+    }
+
+    fn f_argvs_null(address: *const c_void) -> bool {
+        crate::commons::is_argvs_null(address)
+    }
+
+    fn f_errcodes_ignored(address: *const c_void) -> bool {
+        crate::commons::is_errcodes_ignore(address)
+    }
+
     fn weights_in(weights: *const c_int) -> Weights {
         sentinels::weights(weights)
     }

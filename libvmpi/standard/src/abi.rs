@@ -34,6 +34,18 @@ impl Abi for Standard {
         }
     }
 
+    fn f_argv_null(address: *const c_void) -> bool {
+        commons::is_argv_null(address)
+    }
+
+    fn f_argvs_null(address: *const c_void) -> bool {
+        commons::is_argvs_null(address)
+    }
+
+    fn f_errcodes_ignored(address: *const c_void) -> bool {
+        commons::is_errcodes_ignore(address)
+    }
+
     fn weights_in(weights: *const c_int) -> Weights {
         if weights as usize == UNWEIGHTED || commons::is_unweighted(weights) {
             Weights::Unweighted

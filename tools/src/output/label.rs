@@ -18,17 +18,21 @@ impl Labels {
         Labels { label, timestamp, width: ranks.saturating_sub(1).to_string().len() }
     }
 
-    /// The text before a line of this rank's stdout (`error`: stderr).
-    pub fn prefix(&self, rank: u32, error: bool) -> String {
+    /// The text before a line of the stdout (`error`: stderr) of this rank of this world (1: those that vmpirun started).
+    pub fn prefix(&self, world: u32, rank: u32, error: bool) -> String {
         let stream = if error { "stderr" } else { "stdout" };
         let time = if self.timestamp { local_time() } else { String::new() };
         match self.label {
             None if self.timestamp => format!("{time} "),
             None => String::new(),
-            Some(Label::Srun) if self.timestamp => format!("{time} {rank:0width$}: ", width = self.width),
-            Some(Label::Srun) => format!("{rank:0width$}: ", width = self.width),
+            Some(Label::Srun) => {
+                let gap = if self.timestamp { " " } else { "" };
+                let spawned = if world > 1 { format!("{world}.") } else { String::new() };
+                format!("{time}{gap}{spawned}{rank:0width$}: ", width = self.width)
+            }
+            Some(Label::Hydra) if world > 1 => format!("{time}[{world}:{rank}] "),
             Some(Label::Hydra) => format!("{time}[{rank}] "),
-            Some(Label::OpenMpi) => format!("{time}[1,{rank}]<{stream}>:"),
+            Some(Label::OpenMpi) => format!("{time}[{world},{rank}]<{stream}>:"),
         }
     }
 }
@@ -59,13 +63,15 @@ mod tests {
 
     #[test]
     fn dialects() {
-        let prefix = |label, ranks| Labels::new(label, false, ranks).prefix(3, true);
+        let prefix = |label, ranks| Labels::new(label, false, ranks).prefix(1, 3, true);
         assert_eq!(prefix(Some(Label::Srun), 12), "03: ");
         assert_eq!(prefix(Some(Label::Srun), 4), "3: ");
         assert_eq!(prefix(Some(Label::Hydra), 12), "[3] ");
         assert_eq!(prefix(Some(Label::OpenMpi), 12), "[1,3]<stderr>:");
         assert_eq!(prefix(None, 12), "");
-        let timed = Labels::new(None, true, 1).prefix(0, false);
+        let spawned = |label| Labels::new(Some(label), false, 1).prefix(2, 3, false);
+        assert_eq!([Label::Srun, Label::Hydra, Label::OpenMpi].map(spawned), ["2.3: ", "[2:3] ", "[2,3]<stdout>:"]);
+        let timed = Labels::new(None, true, 1).prefix(1, 0, false);
         assert_eq!(timed.len(), "2026-11-21T13:22:10.123 ".len());
     }
 }

@@ -4,7 +4,7 @@ use super::{Labels, Lines, Sink, SinkError, Target};
 use crate::cli::{OutputMode, RunOptions};
 use crate::failure::Failure;
 use crate::hosts;
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use std::collections::HashMap;
 use std::fs::File;
@@ -12,6 +12,7 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use vmpi_shared::control::NewRank;
 
 /// Read at once from one pipe (a pipe holds as much by default).
 const CHUNK_BYTES: usize = 64 << 10;
@@ -22,13 +23,17 @@ const EVENTS: usize = 64;
 #[derive(Debug)]
 struct Stream {
     pipe: Option<File>,
+    /// Whose: world, rank there, stderr.
+    of: (u32, u32, bool),
     lines: Lines,
     sink: usize,
 }
 
-/// All ranks' streams: number `2 * rank` is stdout, `2 * rank + 1` stderr.
+/// All ranks' streams: number `2 * rank` is stdout, `2 * rank + 1` stderr; then those of spawned ranks.
 #[derive(Debug)]
 pub struct Streams {
+    /// File sinks by their names.
+    known: HashMap<PathBuf, usize>,
     streams: Vec<Stream>,
     sinks: Vec<Sink>,
     labels: Labels,
@@ -39,6 +44,7 @@ pub struct Streams {
 /// Which sink each stream has, before any pipe exists.
 #[derive(Debug)]
 pub struct Routes {
+    known: HashMap<PathBuf, usize>,
     sinks: Vec<Sink>,
     of_stream: Vec<usize>,
     labels: Labels,
@@ -51,38 +57,17 @@ impl Routes {
     /// 125: a file or directory cannot be made.
     pub fn open(options: &RunOptions, ranks: u32) -> Result<Routes, Failure> {
         let mut routes = Routes {
+            known: HashMap::new(),
             sinks: vec![Sink::new(Target::Stdout), Sink::new(Target::Stderr)],
             of_stream: Vec::with_capacity(2 * ranks as usize),
             labels: Labels::new(options.label, options.timestamp, ranks),
         };
         let host = hosts::own_name();
         let digits = ranks.saturating_sub(1).to_string().len();
-        let mut known: HashMap<PathBuf, usize> = HashMap::new();
         for rank in 0..ranks {
             for error in [false, true] {
-                let pattern =
-                    if error && !options.merge_stderr { &options.errfile_pattern } else { &options.outfile_pattern };
-                let file = match (pattern, &options.output) {
-                    (Some(pattern), _) => Some(PathBuf::from(fill(pattern, rank, &host))),
-                    (None, OutputMode::Directory(dir)) => {
-                        let dir = Path::new(dir).join(format!("rank.{rank:0digits$}"));
-                        std::fs::create_dir_all(&dir).map_err(|e| cannot("make the directory", &dir, &e))?;
-                        Some(dir.join(if error && !options.merge_stderr { "stderr" } else { "stdout" }))
-                    }
-                    (None, _) => None,
-                };
-                let sink = match file {
-                    None => usize::from(error && !options.merge_stderr),
-                    Some(path) => match known.get(&path) {
-                        Some(sink) => *sink,
-                        None => {
-                            let file = File::create(&path).map_err(|e| cannot("write the output file", &path, &e))?;
-                            routes.sinks.push(Sink::new(Target::File(path.clone(), file)));
-                            known.insert(path, routes.sinks.len() - 1);
-                            routes.sinks.len() - 1
-                        }
-                    },
-                };
+                let name = format!("rank.{rank:0digits$}");
+                let sink = sink_of(&mut routes.sinks, &mut routes.known, options, (1, rank, error), &name, &host)?;
                 routes.of_stream.push(sink);
             }
         }
@@ -98,10 +83,15 @@ impl Routes {
         let mut streams = Vec::with_capacity(self.of_stream.len());
         let mut ends = Vec::new();
         for (number, sink) in self.of_stream.into_iter().enumerate() {
-            let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
+            let shown = number % 2 == 0 && self.sinks[sink].terminal;
+            let (read, write) = match shown.then(terminal) {
+                Some(Ok(ends)) => ends,
+                _ => nix::unistd::pipe2(OFlag::O_CLOEXEC)?,
+            };
             fcntl(&read, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
             epoll.add(&read, EpollEvent::new(EpollFlags::EPOLLIN, number as u64))?;
-            streams.push(Stream { pipe: Some(File::from(read)), lines: Lines::default(), sink });
+            let of = (1, (number / 2) as u32, number % 2 == 1);
+            streams.push(Stream { pipe: Some(File::from(read)), of, lines: Lines::default(), sink });
             ends.push(write);
             if ends.len() == group {
                 give(std::mem::take(&mut ends))?;
@@ -110,7 +100,8 @@ impl Routes {
         if !ends.is_empty() {
             give(ends)?;
         }
-        Ok(Streams { streams, sinks: self.sinks, labels: self.labels, epoll, chunk: vec![0; CHUNK_BYTES] })
+        let Routes { known, sinks, labels, .. } = self;
+        Ok(Streams { known, streams, sinks, labels, epoll, chunk: vec![0; CHUNK_BYTES] })
     }
 
     /// Files among the sinks, for the count of descriptors.
@@ -119,12 +110,55 @@ impl Routes {
     }
 }
 
+/// The sink of a stream (world, rank there, stderr), which is opened if need be; `name`: its rank's directory.
+fn sink_of(
+    sinks: &mut Vec<Sink>,
+    known: &mut HashMap<PathBuf, usize>,
+    options: &RunOptions,
+    (world, rank, error): (u32, u32, bool),
+    name: &str,
+    host: &str,
+) -> Result<usize, Failure> {
+    let pattern = if error && !options.merge_stderr { &options.errfile_pattern } else { &options.outfile_pattern };
+    let path = match (pattern, &options.output) {
+        (Some(pattern), _) => PathBuf::from(fill(pattern, world, rank, host)),
+        (None, OutputMode::Directory(dir)) => {
+            let dir = Path::new(dir).join(name);
+            std::fs::create_dir_all(&dir).map_err(|e| cannot("make the directory", &dir, &e))?;
+            dir.join(if error && !options.merge_stderr { "stderr" } else { "stdout" })
+        }
+        (None, _) => return Ok(usize::from(error && !options.merge_stderr)),
+    };
+    if let Some(sink) = known.get(&path) {
+        return Ok(*sink);
+    }
+    let file = File::create(&path).map_err(|e| cannot("write the output file", &path, &e))?;
+    sinks.push(Sink::new(Target::File(path.clone(), file)));
+    known.insert(path, sinks.len() - 1);
+    Ok(sinks.len() - 1)
+}
+
+/// A terminal for a rank's standard output that goes to this process's terminal: C and Fortran programs then write each line when
+/// it is complete, instead of 4 KiB at a time. Nothing is changed in what they write.
+fn terminal() -> nix::Result<(OwnedFd, OwnedFd)> {
+    use nix::sys::termios::{SetArg, cfmakeraw, tcgetattr, tcsetattr};
+    let ends = nix::pty::openpty(None, None)?;
+    let mut settings = tcgetattr(&ends.slave)?;
+    cfmakeraw(&mut settings);
+    tcsetattr(&ends.slave, SetArg::TCSANOW, &settings)?;
+    for end in [&ends.master, &ends.slave] {
+        fcntl(end, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
+    }
+    Ok((ends.master, ends.slave))
+}
+
 fn cannot(what: &str, path: &Path, error: &io::Error) -> Failure {
     Failure::own(format!("cannot {what} {} for the ranks' output: {error}", path.display()))
 }
 
-/// Hydra's patterns: `%r` rank, `%h` host, `%g` and `%p` (group and proxy) 0, `%%` a percent sign.
-fn fill(pattern: &str, rank: u32, host: &str) -> String {
+/// Hydra's patterns: `%r` rank, `%h` host, `%g` group (0: what vmpirun started, 1: what was spawned first ...), `%p` (proxy) 0,
+/// `%%` a percent sign.
+fn fill(pattern: &str, world: u32, rank: u32, host: &str) -> String {
     let mut text = String::new();
     let mut chars = pattern.chars();
     while let Some(c) = chars.next() {
@@ -133,7 +167,8 @@ fn fill(pattern: &str, rank: u32, host: &str) -> String {
             _ => match chars.next() {
                 Some('r') => text.push_str(&rank.to_string()),
                 Some('h') => text.push_str(host),
-                Some('g' | 'p') => text.push('0'),
+                Some('g') => text.push_str(&(world - 1).to_string()),
+                Some('p') => text.push('0'),
                 Some('%') | None => text.push('%'),
                 Some(other) => text.extend(['%', other]),
             },
@@ -145,8 +180,27 @@ fn fill(pattern: &str, rank: u32, host: &str) -> String {
 impl Streams {
     /// No pipes at all: the ranks write by themselves.
     pub fn none() -> io::Result<Streams> {
-        let routes = Routes { sinks: Vec::new(), of_stream: Vec::new(), labels: Labels::default() };
+        let routes =
+            Routes { known: HashMap::new(), sinks: Vec::new(), of_stream: Vec::new(), labels: Labels::default() };
         routes.connect(1, |_| Ok(()))
+    }
+
+    /// Ranks have been spawned: `ends` are the read ends of stdout and stderr of each; none if the ranks write by themselves.
+    ///
+    /// # Errors
+    /// 125: a pipe cannot be watched, or an output file not be made.
+    pub fn add(&mut self, ranks: &[NewRank], ends: Vec<OwnedFd>, options: &RunOptions) -> Result<(), Failure> {
+        let host = hosts::own_name();
+        let of = ranks.iter().flat_map(|new| [false, true].map(|error| (new.world.max(1), new.world_rank, error)));
+        for (end, of) in ends.into_iter().zip(of) {
+            let name = format!("world.{}.rank.{}", of.0, of.1);
+            let sink = sink_of(&mut self.sinks, &mut self.known, options, of, &name, &host)?;
+            let watched = fcntl(&end, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))
+                .and_then(|_| self.epoll.add(&end, EpollEvent::new(EpollFlags::EPOLLIN, self.streams.len() as u64)));
+            watched.map_err(|e| Failure::own(format!("cannot read the output of a spawned rank: {e}")))?;
+            self.streams.push(Stream { pipe: Some(File::from(end)), of, lines: Lines::default(), sink });
+        }
+        Ok(())
     }
 
     /// Polls as readable when some rank has written.
@@ -179,14 +233,15 @@ impl Streams {
         let Some(pipe) = &mut stream.pipe else { return };
         let sink = &mut self.sinks[stream.sink];
         let labels = self.labels;
-        let (rank, error) = ((number / 2) as u32, number % 2 == 1);
+        let (world, rank, error) = stream.of;
         let mut prefix = None;
         let out = |(begins, piece): super::lines::Piece<'_>| {
-            let prefix = prefix.get_or_insert_with(|| labels.prefix(rank, error));
+            let prefix = prefix.get_or_insert_with(|| labels.prefix(world, rank, error));
             sink.put(number, prefix, begins, piece);
         };
         match pipe.read(&mut self.chunk) {
-            Ok(0) => {
+            // EIO: the other end of a terminal is closed.
+            ended if matches!(&ended, Ok(0)) || matches!(&ended, Err(e) if e.raw_os_error() == Some(libc::EIO)) => {
                 stream.lines.flush(out);
                 let _ = self.epoll.delete(pipe);
                 stream.pipe = None;
@@ -216,7 +271,8 @@ impl Streams {
             if due {
                 let labels = self.labels;
                 stream.lines.flush(|(begins, piece)| {
-                    sink.put(number, &labels.prefix((number / 2) as u32, number % 2 == 1), begins, piece);
+                    let (world, rank, error) = stream.of;
+                    sink.put(number, &labels.prefix(world, rank, error), begins, piece);
                 });
             }
         }
@@ -251,7 +307,7 @@ mod tests {
 
     #[test]
     fn patterns() {
-        assert_eq!(fill("out.%r.%h.%g%%%z%", 12, "n1"), "out.12.n1.0%%z%");
+        assert_eq!(fill("out.%r.%h.%g%%%z%", 2, 12, "n1"), "out.12.n1.1%%z%");
     }
 
     #[test]

@@ -351,7 +351,7 @@ fn wake_space_waiters(node: &NodeSegment, job: &JobSegment, rank: u32) {
     }
     ends.space_wanted.store(0, Ordering::SeqCst);
     fence(Ordering::SeqCst); // SYNC A: the room before the look at the states
-    for waiter in 0..node.header().ranks {
+    for waiter in 0..job.ranks_in_use() {
         if waiter != rank {
             wake_waiter(node, waiter, Wait::Space, rank);
         }

@@ -89,7 +89,19 @@ pub fn copies_refused(node: &NodeSegment, rank: u32) -> u64 {
 }
 
 /// What a rank may be waiting in, by code (`RankDescriptor::call`).
-pub const CALLS: &[&str] = &["", "receive", "send", "wait", "probe", "collective", "inbox space", "finalize", "window"];
+pub const CALLS: &[&str] = &[
+    "",
+    "receive",
+    "send",
+    "wait",
+    "probe",
+    "collective",
+    "inbox space",
+    "finalize",
+    "window",
+    "spawn",
+    "accept or connect",
+];
 
 fn waiting_on(node: &NodeSegment, rank: u32, state: RunState) -> String {
     if !matches!(state, RunState::Suspended | RunState::Tended) {

@@ -214,10 +214,10 @@ crate::entry_points! {
         *info = enc::<A, _>(info::insert(comm.hints()));
     }
 
-    /// `MPI_Comm_get_parent`: no rank of vmpi is spawned by MPI_Comm_spawn.
+    /// `MPI_Comm_get_parent`.
     active fn comm_get_parent = "MPI_Comm_get_parent"(parent: *mut CComm<A>) for Target::Process => {
         not_null(parent, "parent")?;
-        *parent = enc::<A, _>(Comm::NULL);
+        *parent = enc::<A, _>(comm::parent());
     }
 
     /// `MPI_Intercomm_create`; the peer communicator is looked at by the local leader only.
@@ -259,6 +259,7 @@ fn pointed<A: Abi>(comm: *const CComm<A>) -> Target {
 #[macro_export]
 macro_rules! c_table_comm {
     ($A:ty) => {
+        $crate::c_table_dynamic! { $A }
         $crate::export_c! { $A, [$crate::c::comm];
             fn MPI_Comm_size = comm_size(comm: $crate::abi::CComm<$A>, size: *mut c_int) -> c_int;
             fn MPI_Comm_rank = comm_rank(comm: $crate::abi::CComm<$A>, rank: *mut c_int) -> c_int;

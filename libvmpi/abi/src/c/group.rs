@@ -68,7 +68,7 @@ crate::entry_points! {
     active fn group_rank = "MPI_Group_rank"(group: CGroup<A>, rank: *mut c_int) for Target::Process => {
         let members = get::<A>(group)?;
         not_null(rank, "rank")?;
-        let (me, _) = process::world();
+        let me = process::endpoint_rank();
         *rank = A::rank_out(members.rank_of(me).map_or(consts::UNDEFINED, |rank| rank as i32));
     }
 

@@ -10,6 +10,7 @@ pub mod cxx;
 pub mod datatype;
 pub mod datatype_pack;
 pub mod datatype_query;
+pub mod dynamic;
 pub mod env;
 pub mod errhandler;
 pub mod group;

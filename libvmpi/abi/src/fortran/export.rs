@@ -78,6 +78,8 @@ macro_rules! export_f {
             #[allow(unused_imports)]
             use $crate::fortran::args::*;
             #[allow(unused_imports)]
+            use $crate::fortran::dynamic::kinds::*;
+            #[allow(unused_imports)]
             use $crate::fortran::lengths::*;
             #[allow(unused_imports)]
             use $crate::fortran::{c, f};
@@ -249,6 +251,7 @@ macro_rules! f_tables {
         $crate::f_table_coll! { $A, $face }
         $crate::f_table_neighbor! { $A, $face }
         $crate::f_table_comm! { $A, $face }
+        $crate::f_table_dynamic! { $A, $face }
         $crate::f_table_group! { $A, $face }
         $crate::f_table_attr! { $A, $face }
         $crate::f_table_errhandler! { $A, $face }
@@ -262,6 +265,5 @@ macro_rules! f_tables {
         $crate::f_table_io! { $A, $face }
         $crate::export_f_conversion_null! { $face }
         $crate::f_table_plain! { $A, $face }
-        $crate::f_table_unsupported! { $A, $face }
     };
 }

@@ -13,6 +13,8 @@
 //! ```
 
 #[macro_use]
+pub mod dynamic;
+#[macro_use]
 pub mod export;
 #[macro_use]
 mod commons_mpich;
@@ -58,6 +60,7 @@ pub mod c {
     pub use crate::c::datatype::*;
     pub use crate::c::datatype_pack::*;
     pub use crate::c::datatype_query::*;
+    pub use crate::c::dynamic::*;
     pub use crate::c::env::*;
     pub use crate::c::errhandler::*;
     pub use crate::c::group::*;

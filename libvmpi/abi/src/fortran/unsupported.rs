@@ -1,36 +1,4 @@
-//! Procedures that are exported but not offered: dynamic processes and what else later
-//! issues bring. The letters stand for the arguments before IERROR.
-
-/// Not offered, and in both faces.
-#[macro_export]
-macro_rules! f_table_unsupported {
-    ($A:ty, $face:ident) => {
-        $crate::export_f_unsupported! { $A, $face, [mpi MPI];
-            (a):
-                close_port CLOSE_PORT
-            ;
-            (a b):
-                comm_join COMM_JOIN
-                open_port OPEN_PORT
-            ;
-            (a b c):
-                lookup_name LOOKUP_NAME
-                publish_name PUBLISH_NAME
-                unpublish_name UNPUBLISH_NAME
-            ;
-            (a b c d e):
-                comm_accept COMM_ACCEPT
-                comm_connect COMM_CONNECT
-            ;
-            (a b c d e f g h):
-                comm_spawn COMM_SPAWN
-            ;
-            (a b c d e f g h i):
-                comm_spawn_multiple COMM_SPAWN_MULTIPLE
-            ;
-        }
-    };
-}
+//! Procedures that are exported but not offered: what later issues bring. The letters stand for the arguments before IERROR.
 
 /// Not offered, and only in MPICH.
 #[macro_export]

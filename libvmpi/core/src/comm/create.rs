@@ -233,7 +233,7 @@ pub fn free(handle: Comm) -> Result<()> {
     Ok(())
 }
 
-/// Wait until every rank has come here, then [`free`] (MPI_Comm_disconnect).
+/// Wait until this rank's messages on it are over and every rank has come here, then [`free`] (MPI_Comm_disconnect).
 ///
 /// # Errors
 /// As [`free`].
@@ -242,6 +242,7 @@ pub fn disconnect(handle: Comm) -> Result<()> {
     if handle.dynamic_index().is_none() {
         return fail(Class::Comm, format!("{} cannot be disconnected", comm.describe()));
     }
+    request::finish_on(comm.context);
     coll::barrier(&comm)?;
     free(handle)
 }

@@ -62,8 +62,8 @@ static STRAYS: Giant<Vec<Stray>> = Giant::new(Vec::new());
 
 /// All processes of the job, on the meeting context.
 fn meeting_place() -> Rc<Communicator> {
-    let (me, size) = process::world();
-    Rc::new(Communicator::intra(MEETING_CONTEXT, me, Rc::new(Members::range(0, size))))
+    let ranks = process::node().header().ranks;
+    Rc::new(Communicator::intra(MEETING_CONTEXT, process::endpoint_rank(), Rc::new(Members::range(0, ranks))))
 }
 
 /// The context for a construction called `name`, from the process `parent`.
@@ -123,7 +123,7 @@ fn agree(group: &Members, position: u32, name: &Name) -> Result<u32> {
 
 /// This process's place in the group.
 fn place_in(group: &Members) -> Result<u32> {
-    let (me, _) = process::world();
+    let me = process::endpoint_rank();
     match group.rank_of(me) {
         Some(position) => Ok(position),
         None => fail(Class::Group, "the calling process is not in the group"),

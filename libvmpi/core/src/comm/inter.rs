@@ -145,13 +145,29 @@ fn meet(local: &Communicator, peer: &Communicator, leader: i32, tag: i32) -> Res
 }
 
 /// Broadcast words from `root` of an intracommunicator.
-fn bcast(comm: &Communicator, words: &mut [u32], root: u32) -> Result<()> {
+pub(crate) fn bcast(comm: &Communicator, words: &mut [u32], root: u32) -> Result<()> {
     let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
     coll::bcast_bytes(comm, &mut bytes, root)?;
     for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(4)) {
         *word = u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
     }
     Ok(())
+}
+
+/// The intercommunicator of the group of `local` and the job's ranks `remote`, whose contexts both groups know; local.
+///
+/// # Errors
+/// `Class::Comm` for groups that make no intercommunicator.
+pub fn connect(local: &Rc<Communicator>, contexts: [u32; CONTEXTS], remote: Vec<u32>) -> Result<Rc<Communicator>> {
+    let limit = crate::process::node().header().ranks;
+    if let Some(bad) = remote.iter().find(|&&rank| rank >= limit || local.local.rank_of(rank).is_some()) {
+        return fail(Class::Comm, format!("rank {bad} of the job cannot be in the remote group"));
+    }
+    if remote.is_empty() {
+        return fail(Class::Comm, "the remote group is empty");
+    }
+    let remote = Rc::new(Members::list(remote));
+    Ok(install(local, Communicator::inter(contexts, local.rank, local.local.clone(), remote)))
 }
 
 /// One intracommunicator of both groups (MPI_Intercomm_merge): the group that says `high` comes last; if both say the

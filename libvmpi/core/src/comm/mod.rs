@@ -15,7 +15,8 @@ mod split_type;
 
 pub use create::{compare, create, create_group, derive, disconnect, dup, dup_with_info, free, idup, private, split};
 pub use from_group::{create_from_group, intercomm_create_from_groups};
-pub use inter::{intercomm_create, intercomm_merge};
+pub(crate) use inter::bcast;
+pub use inter::{connect, intercomm_create, intercomm_merge};
 pub use split_type::split_type;
 
 use crate::consts;
@@ -30,6 +31,7 @@ use crate::table::Table;
 use crate::topo::Topology;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use vmpi_shared::dynamic::World;
 
 /// Tags of collectives count from 0 below this; user tags of communicator construction have the next bit set.
 const COLLECTIVE_TAG_MASK: u32 = 0x1FFF_FFFF;
@@ -161,13 +163,15 @@ impl Communicator {
 struct Comms {
     world: Option<Rc<Communicator>>,
     own: Option<Rc<Communicator>>,
+    parent: Comm,
     /// Those two after MPI_Finalize: out of reach, and kept, because their contexts are never given back.
     retired: Vec<Rc<Communicator>>,
     /// `None`: a handle that was given out (MPI_Comm_idup) before its context is agreed upon.
     created: Table<Comm, Option<Rc<Communicator>>>,
 }
 
-static COMMS: Giant<Comms> = Giant::new(Comms { world: None, own: None, retired: Vec::new(), created: Table::new() });
+static COMMS: Giant<Comms> =
+    Giant::new(Comms { world: None, own: None, parent: Comm::NULL, retired: Vec::new(), created: Table::new() });
 
 /// The communicator behind a handle; `Class::Comm` if there is none.
 #[inline]
@@ -215,18 +219,44 @@ pub fn get_inter(handle: Comm) -> Result<Rc<Communicator>> {
     }
 }
 
-/// Called once by MPI_Init: make MPI_COMM_WORLD (context 0) and MPI_COMM_SELF (context 2).
-pub fn init_world(rank: u32, size: u32) {
-    let mut world = Communicator::intra(0, rank, Rc::new(Members::range(0, size)));
+/// Called once by MPI_Init, by job-wide rank `me`: make MPI_COMM_WORLD (context 0 for the ranks that vmpirun started),
+/// MPI_COMM_SELF (context 2) and the intercommunicator with the group that spawned this world.
+pub fn init_world(me: u32, start: &World) {
+    let members = Rc::new(Members::list(start.ranks.iter().collect()));
+    let mut world = Communicator::intra(start.context, members.rank_of(me).unwrap_or(0), members.clone());
+    let rank = world.rank;
     world.handle = Comm::WORLD;
     world.set_name(b"MPI_COMM_WORLD");
-    let mut own = Communicator::intra(2, 0, Rc::new(Members::range(rank, 1)));
+    let mut own = Communicator::intra(2, 0, Rc::new(Members::range(me, 1)));
     own.handle = Comm::SELF;
     own.set_name(b"MPI_COMM_SELF");
     COMMS.with(|comms| {
         comms.world = Some(Rc::new(world));
         comms.own = Some(Rc::new(own));
     });
+    let initial = match start.errhandler.as_str() {
+        "mpi_errors_return" => Some(Errhandler::RETURN),
+        "mpi_errors_abort" => Some(Errhandler::ABORT),
+        "mpi_errors_are_fatal" => Some(Errhandler::ARE_FATAL),
+        _ => None,
+    };
+    for comm in [Comm::WORLD, Comm::SELF] {
+        // Setting a predefined handler cannot fail.
+        let _ = initial.map(|handler| errhandler::set(errhandler::Target::Comm(comm), handler));
+    }
+    if let Some(parent) = &start.parent {
+        let remote = Members::list(parent.ranks.iter().collect());
+        let comm = Communicator::inter(parent.contexts, rank, members, Rc::new(remote));
+        comm.set_name(b"MPI_COMM_PARENT");
+        let comm = settle(reserve(), comm);
+        errhandler::inherit(Comm::WORLD, comm.handle);
+        COMMS.with(|comms| comms.parent = comm.handle);
+    }
+}
+
+/// The intercommunicator with the group that spawned this world; null if vmpirun started it, or once it was freed.
+pub fn parent() -> Comm {
+    COMMS.with(|comms| comms.parent)
 }
 
 /// MPI_Finalize: MPI_COMM_WORLD and MPI_COMM_SELF are gone, though sessions may go on.
@@ -256,7 +286,12 @@ fn settle(handle: Comm, mut comm: Communicator) -> Rc<Communicator> {
 
 /// Forget a handle; the object lives until the last operation on it has ended.
 fn remove(handle: Comm) {
-    let removed = COMMS.with(|comms| comms.created.remove(handle));
+    let removed = COMMS.with(|comms| {
+        if comms.parent == handle {
+            comms.parent = Comm::NULL;
+        }
+        comms.created.remove(handle)
+    });
     drop(removed);
 }
 

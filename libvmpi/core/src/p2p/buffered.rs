@@ -148,6 +148,14 @@ pub fn flush_all() {
     }
 }
 
+/// The buffered sends under way.
+pub fn pending(slots: &mut Vec<Slot>) {
+    STATE.with(|state| {
+        let buffered = state.buffers.iter().flat_map(|buffer| &buffer.pending);
+        slots.extend(buffered.chain(&state.orphans).map(|send| send.slot));
+    });
+}
+
 /// The communicator or session is gone, and its buffer with it; what is in it still leaves.
 pub fn forget(owner: Owner) {
     STATE.with(|state| {

@@ -64,7 +64,10 @@ pub unsafe fn start_send(
             return Ok(None);
         }
         let slot = slot::take(Local::default())?;
-        endpoint.queues().slots[slot.0 as usize].state = state::SENT;
+        let queues = endpoint.queues();
+        let shared = &mut queues.slots[slot.0 as usize];
+        shared.state = state::SENT;
+        shared.context = envelope.context;
         envelope.flags |= FLAG_SYNC;
         envelope.request = slot.0;
         endpoint.deliver(to, &envelope);
@@ -77,6 +80,7 @@ pub unsafe fn start_send(
         let queues = endpoint.queues();
         let shared = &mut queues.slots[slot.0 as usize];
         shared.state = state::SENT;
+        shared.context = envelope.context;
         shared.addr = envelope.addr;
         shared.blocks = envelope.blocks;
         shared.capacity = total;

@@ -1,0 +1,166 @@
+//! What ranks ask of their daemon for dynamic processes (MPI 4.1 chapter 11), and the answers.
+//!
+//! A rank numbers its questions (`Request::Ask`); the daemon answers each once (`Reply::Answer`), in any order, and then wakes the
+//! rank, which waits suspended like for a message. Ranks are told by their number in the job, in order of their group.
+
+use serde::{Deserialize, Serialize};
+
+/// Ranks of the job in a certain order, as runs of (first, how many).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ranks(Vec<[u32; 2]>);
+
+impl FromIterator<u32> for Ranks {
+    fn from_iter<I: IntoIterator<Item = u32>>(ranks: I) -> Ranks {
+        let mut runs: Vec<[u32; 2]> = Vec::new();
+        for rank in ranks {
+            match runs.last_mut() {
+                Some([first, count]) if u64::from(*first) + u64::from(*count) == u64::from(rank) => *count += 1,
+                _ => runs.push([rank, 1]),
+            }
+        }
+        Ranks(runs)
+    }
+}
+
+impl Ranks {
+    /// All of them in order; a number out of range saturates, so that the receiver's range check sees it.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        self.0.iter().flat_map(|[first, count]| (0..*count).map(move |at| first.saturating_add(at)))
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.iter().map(|[_, count]| *count as usize).sum()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Are all of them among the first `limit` ranks, and no more than that many?
+    pub fn fit(&self, limit: u32) -> bool {
+        self.0.iter().all(|[first, count]| u64::from(*first) + u64::from(*count) <= u64::from(limit))
+            && self.len() <= limit as usize
+    }
+}
+
+/// Contexts of an intercommunicator: its own, and those of the private communicators of the leading and of the other group.
+pub type InterContexts = [u32; 3];
+
+/// The MPI_COMM_WORLD of a rank: the ranks that were started together with it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct World {
+    /// 1 for the ranks that vmpirun started, 2 for those that were spawned first ...
+    pub number: u32,
+    /// In order of their rank in MPI_COMM_WORLD.
+    pub ranks: Ranks,
+    /// Matching context.
+    pub context: u32,
+    pub parent: Option<Parent>,
+    /// Error handler of the predefined communicators at the start: `mpi_errors_return` and the like; empty: as always.
+    pub errhandler: String,
+}
+
+/// Who spawned a world.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Parent {
+    pub ranks: Ranks,
+    pub contexts: InterContexts,
+}
+
+/// One program of MPI_Comm_spawn(_multiple).
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SpawnApp {
+    /// Absolute path of the file to execute.
+    pub program: String,
+    /// `argv`, `argv[0]` included.
+    pub argv: Vec<String>,
+    pub cwd: String,
+    /// Variables on top of those of the rank that asks.
+    pub env: Vec<(String, String)>,
+    /// The numbers of processes that will do, the best first.
+    pub counts: Vec<u32>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "ask")]
+pub enum Ask {
+    Spawn {
+        apps: Vec<SpawnApp>,
+        /// The group that spawns.
+        parent: Ranks,
+        errhandler: String,
+    },
+    OpenPort,
+    ClosePort {
+        port: String,
+    },
+    Publish {
+        service: String,
+        port: String,
+    },
+    Unpublish {
+        service: String,
+        port: String,
+    },
+    Lookup {
+        service: String,
+    },
+    /// MPI_Comm_accept and MPI_Comm_connect: answered when the other side has come.
+    Meet {
+        port: String,
+        accept: bool,
+        ranks: Ranks,
+    },
+}
+
+/// Why the answer is no.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    Spawn,
+    Port,
+    Name,
+    Service,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "answer")]
+pub enum Answer {
+    Spawned {
+        ranks: Ranks,
+        contexts: InterContexts,
+        /// How many processes of each program.
+        counts: Vec<u32>,
+    },
+    Port {
+        port: String,
+    },
+    Done,
+    Met {
+        ranks: Ranks,
+        contexts: InterContexts,
+    },
+    /// Nothing was done.
+    Denied {
+        why: Why,
+        reason: String,
+    },
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_keep_their_order() {
+        for list in [vec![], vec![3], vec![0, 1, 2, 7, 8, 5, 6, 6], vec![u32::MAX, 0]] {
+            let ranks: Ranks = list.iter().copied().collect();
+            assert_eq!(ranks.iter().collect::<Vec<_>>(), list);
+            assert_eq!(ranks.len(), list.len());
+        }
+        let ranks: Ranks = (4..8).collect();
+        assert_eq!(serde_json::to_string(&ranks).unwrap(), "[[4,4]]");
+        assert!(ranks.fit(8) && !ranks.fit(7));
+        assert!(!Ranks(vec![[0, u32::MAX], [0, u32::MAX]]).fit(u32::MAX));
+    }
+}

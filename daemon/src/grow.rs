@@ -1,0 +1,366 @@
+//! A job grows: MPI_Comm_spawn (MPI 4.1 chapter 11).
+//!
+//! A spawned process is one more rank of the job that asked, with a world of its own. The segments have room for more ranks than
+//! the job started with (address space, not memory: they are sparse). Numbers never used come first, then those of ranks that
+//! have ended, the longest ended first; a number that is used again gets queues as new (`JobSegment::renew_rank`).
+//! A spawn succeeds for all of its processes or for none: if one cannot be executed, those started before it are killed.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, OwnedFd};
+
+use nix::fcntl::OFlag;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use vmpi_shared::control::{NewRank, Reply, Stdio};
+use vmpi_shared::dynamic::{Answer, Parent, Ranks, SpawnApp, Why, World};
+use vmpi_shared::job::JobConfig;
+
+use crate::debug;
+use crate::job::{Job, Phase, Rank};
+use crate::limits;
+use crate::spawn::{Start, Streams, limit_of};
+
+/// Ranks that a job may have besides those that it starts with.
+const HEADROOM: u32 = 256;
+/// Most ranks of a node segment.
+const MOST: u32 = 1 << 24;
+/// Pairs of descriptors in one message to the launcher.
+const PAIRS: usize = 100;
+
+/// Ranks that a job's segments get room for. A launcher with a limit on its address space (`ulimit -v`) gets room for fewer.
+pub fn capacity(ranks: u32, launcher: i32) -> u32 {
+    let wanted = ranks.saturating_add(HEADROOM);
+    let limit = limit_of(launcher, libc::RLIMIT_AS as _).map_or(libc::RLIM_INFINITY, |limit| limit.rlim_cur);
+    let bearable =
+        if limit == libc::RLIM_INFINITY { MOST } else { (limit / 4 / JobConfig::for_ranks(ranks).rank_bytes()) as u32 };
+    wanted.min(bearable).min(MOST).max(ranks)
+}
+
+/// The numbers that new ranks may have.
+pub struct Room {
+    capacity: u32,
+    /// The first number never used.
+    fresh: u32,
+    /// Numbers of ranks that have ended, the longest ended first.
+    vacant: VecDeque<u32>,
+}
+
+impl Room {
+    pub fn new(ranks: u32, capacity: u32) -> Room {
+        Room { capacity, fresh: ranks, vacant: VecDeque::new() }
+    }
+
+    /// How many more ranks fit.
+    pub fn left(&self) -> u32 {
+        self.capacity - self.fresh + self.vacant.len() as u32
+    }
+
+    /// Take a number; `true`: it was used before.
+    fn take(&mut self) -> Option<(u32, bool)> {
+        if self.fresh < self.capacity {
+            self.fresh += 1;
+            return Some((self.fresh - 1, false));
+        }
+        self.vacant.pop_front().map(|rank| (rank, true))
+    }
+
+    fn give(&mut self, rank: u32) {
+        self.vacant.push_back(rank);
+    }
+}
+
+/// How many processes of each program: the best numbers that fit `left`. `None`: even the least do not.
+fn choose_counts(apps: &[SpawnApp], left: u32) -> Option<Vec<u32>> {
+    let least: Vec<u64> =
+        apps.iter().map(|app| app.counts.iter().copied().min().map(u64::from)).collect::<Option<_>>()?;
+    let mut left = u64::from(left);
+    let mut reserved: u64 = least.iter().sum();
+    let mut counts = Vec::with_capacity(apps.len());
+    for (app, least) in apps.iter().zip(least) {
+        reserved -= least;
+        let room = left.checked_sub(reserved)?;
+        let count = app.counts.iter().copied().find(|count| u64::from(*count) <= room)?;
+        left -= u64::from(count);
+        counts.push(count);
+    }
+    Some(counts)
+}
+
+/// One process to be started.
+struct Place {
+    start: Start,
+    appnum: u32,
+}
+
+impl Job {
+    /// Start the processes that `asker` asks for. Returns the answer and the processes started, (pid, rank) each.
+    pub fn grow(
+        &mut self,
+        asker: u32,
+        apps: &[SpawnApp],
+        parent: Ranks,
+        errhandler: String,
+        open_fds: u64,
+    ) -> (Answer, Vec<(i32, u32)>) {
+        let mut started = Vec::new();
+        let answer = match self.try_to_grow(asker, apps, parent, errhandler, open_fds, &mut started) {
+            Ok(answer) => answer,
+            Err(reason) => {
+                debug!("job {}: rank {asker} cannot spawn: {reason}", self.id);
+                Answer::Denied { why: Why::Spawn, reason }
+            }
+        };
+        (answer, started)
+    }
+
+    fn try_to_grow(
+        &mut self,
+        asker: u32,
+        apps: &[SpawnApp],
+        parent: Ranks,
+        errhandler: String,
+        open_fds: u64,
+        started: &mut Vec<(i32, u32)>,
+    ) -> Result<Answer, String> {
+        if !matches!(self.phase, Phase::Spawning(_) | Phase::Running) {
+            return Err("the job is ending".into());
+        }
+        if !parent.fit(self.ranks.len() as u32) || !parent.iter().any(|rank| rank == asker) {
+            return Err("the group that spawns makes no sense".into());
+        }
+        let left = self.room.left();
+        let counts = choose_counts(apps, left).ok_or_else(|| {
+            let wanted: u64 = apps.iter().filter_map(|app| app.counts.first()).map(|n| u64::from(*n)).sum();
+            format!(
+                "{wanted} more processes do not fit: job {} has room for {} ranks, of which {} are in use; let spawned ones end \
+                 first, or spawn fewer",
+                self.id,
+                self.room.capacity,
+                self.room.capacity - left
+            )
+        })?;
+        let total: u32 = counts.iter().sum();
+        limits::check_growth(total, open_fds).map_err(|error| error.to_string())?;
+        let places = self.make_places(asker, apps, &counts)?;
+        let number = self.worlds.iter().map(|world| world.number).max().unwrap_or(1) + 1;
+        let ranks: Ranks = places.iter().map(|place| place.start.rank).collect();
+        let contexts = std::array::from_fn(|_| self.segment.new_context_without_cell());
+        let context = self.segment.new_context();
+        self.worlds.push(World {
+            number,
+            ranks: ranks.clone(),
+            context,
+            parent: Some(Parent { ranks: parent, contexts }),
+            errhandler,
+        });
+        self.start_places(&places, started)?;
+        self.remaining += total;
+        Ok(Answer::Spawned { ranks, contexts, counts })
+    }
+
+    /// Numbers, cores and programs for `counts` processes of each program.
+    fn make_places(&mut self, asker: u32, apps: &[SpawnApp], counts: &[u32]) -> Result<Vec<Place>, String> {
+        let world_size: u32 = counts.iter().sum();
+        let mut load = self.load();
+        let mut places: Vec<Place> = Vec::with_capacity(world_size as usize);
+        for (app, count) in apps.iter().zip(counts) {
+            let mut variables = self.spawner.variables_of(self.ranks[asker as usize].program).to_vec();
+            for (name, value) in &app.env {
+                variables.retain(|(known, _)| known != name);
+                variables.push((name.clone(), value.clone()));
+            }
+            let program = self
+                .spawner
+                .add_program(&app.program, &app.argv, variables, &app.cwd)
+                .map_err(|error| format!("an argument or a variable holds a NUL byte: {error}"))?;
+            for _ in 0..*count {
+                let rank = self.take_number().ok_or("the memory of ended ranks cannot be used again")?;
+                // The core with the fewest ranks, the first of those.
+                let core = (0..load.len()).min_by_key(|core| load[*core]).unwrap_or(0);
+                load[core] += 1;
+                let world_rank = places.len() as u32;
+                let start = Start { rank, program, core: core as u32, world_rank, world_size, stop: false };
+                places.push(Place { start, appnum: 0 });
+            }
+        }
+        let mut at = 0;
+        for (appnum, count) in (0..).zip(counts) {
+            places[at..at + *count as usize].iter_mut().for_each(|place| place.appnum = appnum);
+            at += *count as usize;
+        }
+        Ok(places)
+    }
+
+    /// Ranks that live on each core.
+    fn load(&self) -> Vec<u32> {
+        let mut load = vec![0; self.spec.all_cpus().count()];
+        for (number, rank) in self.ranks.iter().enumerate() {
+            if !rank.over {
+                load[self.placement[number] as usize] += 1;
+            }
+        }
+        load
+    }
+
+    fn take_number(&mut self) -> Option<u32> {
+        while let Some((rank, used)) = self.room.take() {
+            if !used || self.segment.renew_rank(rank).is_ok() {
+                return Some(rank);
+            }
+        }
+        None
+    }
+
+    /// Start the processes of the newest world.
+    fn start_places(&mut self, places: &[Place], started: &mut Vec<(i32, u32)>) -> Result<(), String> {
+        let world = self.worlds.len() - 1;
+        for place in places {
+            let rank = place.start.rank as usize;
+            if self.ranks.len() <= rank {
+                self.ranks.resize_with(rank + 1, Rank::default);
+            }
+            self.ranks[rank] = Rank::new(world, place.start.world_rank, place.start.program, place.appnum);
+            self.node.place(place.start.rank, place.start.core);
+            self.placement.resize(self.ranks.len().max(self.placement.len()), 0);
+            self.placement[rank] = place.start.core;
+        }
+        self.segment.use_ranks(self.ranks.len() as u32);
+        let mut news = Vec::with_capacity(places.len());
+        let mut pipes = Vec::new();
+        for (at, place) in places.iter().enumerate() {
+            match self.start_one(&place.start) {
+                Ok((pid, ends)) => {
+                    started.push((pid, place.start.rank));
+                    pipes.extend(ends);
+                    news.push(NewRank {
+                        rank: place.start.rank,
+                        pid,
+                        world: self.worlds[world].number,
+                        world_rank: place.start.world_rank,
+                        program: self.spawner.path_of(place.start.program).to_string(),
+                    });
+                }
+                Err(reason) => {
+                    self.abandon(&places[..at], &places[at..]);
+                    return Err(reason);
+                }
+            }
+        }
+        self.announce(news, pipes);
+        Ok(())
+    }
+
+    /// Start one process; with pipes of its own, their read ends come back.
+    fn start_one(&mut self, start: &Start) -> Result<(i32, Vec<OwnedFd>), String> {
+        let group = self.ranks.iter().rev().find(|r| r.pid != 0 && r.ended.is_none()).map_or(0, |r| r.group);
+        let no_pipe = |errno: nix::errno::Errno| format!("no pipe for the output of rank {}: {errno}", start.rank);
+        let null = self.null.as_fd();
+        let mut ends = Vec::new();
+        let process = match self.spec.stdio {
+            Stdio::Shared => {
+                let [_, out, err] = &self.fds[..] else { return Err("the launcher's streams are closed".into()) };
+                let streams = Streams { stdin: null, stdout: out.as_fd(), stderr: err.as_fd() };
+                self.spawner.spawn(start, group, streams)
+            }
+            Stdio::PerRank => {
+                let (out, out_end) = nix::unistd::pipe2(OFlag::O_CLOEXEC).map_err(no_pipe)?;
+                let (err, err_end) = nix::unistd::pipe2(OFlag::O_CLOEXEC).map_err(no_pipe)?;
+                ends.extend([out, err]);
+                let streams = Streams { stdin: null, stdout: out_end.as_fd(), stderr: err_end.as_fd() };
+                self.spawner.spawn(start, group, streams)
+            }
+        };
+        let process = process.map_err(|error| error.to_string())?;
+        let entry = &mut self.ranks[start.rank as usize];
+        entry.pid = process.pid;
+        entry.group = process.group;
+        self.live += 1;
+        Ok((process.pid, ends))
+    }
+
+    /// The spawn has failed: kill what was started, take the numbers of the others back.
+    fn abandon(&mut self, started: &[Place], others: &[Place]) {
+        for place in started {
+            let entry = &mut self.ranks[place.start.rank as usize];
+            entry.abandoned = true;
+            let _ = kill(Pid::from_raw(entry.pid), Signal::SIGKILL);
+            self.remaining += 1;
+        }
+        for place in others {
+            self.ranks[place.start.rank as usize].over = true;
+            self.room.give(place.start.rank);
+        }
+        if started.is_empty()
+            && let Some(world) = self.worlds.last()
+        {
+            self.segment.reclaim_context(world.context);
+        }
+    }
+
+    /// Tell the launcher, with the pipes.
+    fn announce(&mut self, mut news: Vec<NewRank>, mut pipes: Vec<OwnedFd>) {
+        while !news.is_empty() {
+            let ranks: Vec<NewRank> = news.drain(..news.len().min(PAIRS)).collect();
+            let ends = pipes.drain(..pipes.len().min(2 * ranks.len())).collect();
+            let reply = (Reply::Grown { ranks }, ends);
+            match self.phase {
+                Phase::Collecting | Phase::Spawning(_) => self.early.push(reply),
+                Phase::Running | Phase::Ending => self.outbox.push(reply),
+            }
+        }
+    }
+
+    /// A rank is over: its number may be given to another one, and with the last of its world the world's cell is free.
+    pub fn vacate(&mut self, rank: u32) {
+        let world = self.ranks[rank as usize].world;
+        if world == 0 {
+            return;
+        }
+        self.room.give(rank);
+        let over = |rank: u32| self.ranks.get(rank as usize).is_none_or(|r| r.world != world || r.over);
+        if self.worlds[world].ranks.iter().all(over) {
+            self.segment.reclaim_context(self.worlds[world].context);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn app(counts: &[u32]) -> SpawnApp {
+        SpawnApp { program: "/x".into(), argv: vec![], cwd: "/".into(), env: vec![], counts: counts.to_vec() }
+    }
+
+    #[test]
+    fn soft_counts_give_way_to_what_must_be() {
+        assert_eq!(choose_counts(&[app(&[4])], 4), Some(vec![4]));
+        assert_eq!(choose_counts(&[app(&[5])], 4), None);
+        assert_eq!(choose_counts(&[app(&[8, 4, 2]), app(&[3])], 6), Some(vec![2, 3]));
+        assert_eq!(choose_counts(&[app(&[8, 4, 2]), app(&[3])], 7), Some(vec![4, 3]));
+        assert_eq!(choose_counts(&[app(&[2, 1, 0]), app(&[2, 0])], 1), Some(vec![1, 0]));
+        assert_eq!(choose_counts(&[app(&[])], 9), None);
+        assert_eq!(choose_counts(&[app(&[u32::MAX]), app(&[u32::MAX])], u32::MAX), None);
+    }
+
+    #[test]
+    fn numbers_never_used_come_first_then_the_longest_vacant() {
+        let mut room = Room::new(2, 4);
+        assert_eq!(room.left(), 2);
+        assert_eq!(room.take(), Some((2, false)));
+        room.give(2);
+        assert_eq!([room.take(), room.take()], [Some((3, false)), Some((2, true))]);
+        assert_eq!((room.take(), room.left()), (None, 0));
+        room.give(3);
+        room.give(2);
+        assert_eq!(room.take(), Some((3, true)));
+    }
+
+    #[test]
+    fn there_is_room_for_more_ranks_than_start() {
+        let me = std::process::id() as i32;
+        assert_eq!(capacity(1, me), 257);
+        assert_eq!(capacity(1000, me), 1256);
+        assert_eq!(capacity(MOST, me), MOST);
+    }
+}

@@ -1,0 +1,205 @@
+//! Dynamic processes (MPI 4.1 chapter 11): spawn, ports and names, join.
+//!
+//! Reading order: this file (how a rank asks its daemon and waits for the answer), `spawn` and `command` (what to start), `port`
+//! (accept, connect, names), `join`.
+//!
+//! All processes of a job of vmpirun, spawned ones included, are ranks of one job and share its segments; so a new
+//! intercommunicator needs no connection, only that both groups know each other and the contexts.
+
+mod command;
+mod join;
+mod port;
+mod spawn;
+
+pub use command::Command;
+pub use join::join;
+pub use port::{accept, close_port, connect, lookup_name, open_port, publish_name, unpublish_name};
+pub use spawn::{Spawned, spawn};
+
+use crate::comm::{self, Communicator};
+use crate::errors::{Class, Error, Result, fail};
+use crate::giant::Giant;
+use crate::{process, request};
+use std::collections::BTreeMap;
+use std::os::fd::AsFd;
+use std::rc::Rc;
+use vmpi_shared::control::{Reply, Request};
+use vmpi_shared::dynamic::{Answer, Ask, InterContexts, Why};
+
+struct Questions {
+    asked: u64,
+    /// Answers that another thread has read, until the one that asked takes them.
+    answers: BTreeMap<u64, Answer>,
+}
+
+static QUESTIONS: Giant<Questions> = Giant::new(Questions { asked: 0, answers: BTreeMap::new() });
+
+/// Ask the daemon and wait for the answer, suspended: messages to this rank are matched meanwhile, and others have its core. The
+/// daemon wakes the rank after it has sent the answer. Death story: if the daemon dies, the kernel ends this process.
+fn ask(question: Ask, call: u32, otherwise: Class) -> Result<Answer> {
+    let number = QUESTIONS.with(|questions| {
+        questions.asked += 1;
+        questions.asked
+    });
+    let sent = process::with_daemon(|daemon| daemon.send(&Request::Ask { number, ask: question }, &[]));
+    match sent {
+        Some(Ok(())) => {}
+        Some(Err(error)) => return fail(otherwise, format!("the vmpi daemon cannot be asked: {error}")),
+        None => {
+            return fail(
+                otherwise,
+                "this program was not started by vmpirun, so no other process can be reached; start it with vmpirun -n 1 PROGRAM",
+            );
+        }
+    }
+    loop {
+        let seen = request::progress();
+        if let Some(answer) = take_answer(number, otherwise)? {
+            return match answer {
+                Answer::Denied { why, reason } => fail(class_of(why), reason),
+                answer => Ok(answer),
+            };
+        }
+        request::block(seen, call, -1, -1);
+    }
+}
+
+fn class_of(why: Why) -> Class {
+    match why {
+        Why::Spawn => Class::Spawn,
+        Why::Port => Class::Port,
+        Why::Name => Class::Name,
+        Why::Service => Class::Service,
+    }
+}
+
+/// Read what the daemon has sent; the answer to question `number` if it has come. Does not wait.
+fn take_answer(number: u64, otherwise: Class) -> Result<Option<Answer>> {
+    loop {
+        if let Some(answer) = QUESTIONS.with(|questions| questions.answers.remove(&number)) {
+            return Ok(Some(answer));
+        }
+        let read = process::with_daemon(|daemon| {
+            use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+            let mut fds = [PollFd::new(daemon.stream().as_fd(), PollFlags::POLLIN)];
+            let ready = poll(&mut fds, PollTimeout::ZERO).unwrap_or(0) > 0;
+            // A frame that has begun to arrive is whole in a moment.
+            ready.then(|| daemon.receive::<Reply>())
+        });
+        match read.flatten() {
+            None => return Ok(None),
+            Some(Ok(Some((Reply::Answer { number, answer }, _)))) => {
+                QUESTIONS.with(|questions| questions.answers.insert(number, answer));
+                // It may be for another thread.
+                crate::lock::note_change();
+            }
+            Some(Ok(Some(_))) => return fail(otherwise, "the vmpi daemon said something that is no answer"),
+            Some(Ok(None)) => return fail(otherwise, "the vmpi daemon has closed the connection"),
+            Some(Err(error)) => return fail(otherwise, format!("the vmpi daemon cannot be heard: {error}")),
+        }
+    }
+}
+
+fn strange<T>(class: Class) -> Result<T> {
+    fail(class, "the vmpi daemon gave an answer to another question")
+}
+
+/// What the root of a collective call of this chapter tells the others.
+#[derive(Clone, Debug, Default)]
+struct Outcome {
+    contexts: InterContexts,
+    /// The remote group, in the job's numbers.
+    remote: Vec<u32>,
+    /// For each program, how many processes were asked for and how many started.
+    counts: Vec<[u32; 2]>,
+}
+
+impl Outcome {
+    fn words(&self) -> Vec<u32> {
+        let mut words = self.contexts.to_vec();
+        words.push(self.counts.len() as u32);
+        words.extend(self.counts.iter().flatten());
+        words.extend(&self.remote);
+        words
+    }
+
+    fn from_words(words: &[u32]) -> Option<Outcome> {
+        let (contexts, rest) = words.split_first_chunk::<3>()?;
+        let (&programs, rest) = rest.split_first()?;
+        let (counts, remote) = rest.split_at_checked(2 * programs as usize)?;
+        let counts = counts.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect();
+        Some(Outcome { contexts: *contexts, remote: remote.to_vec(), counts })
+    }
+}
+
+/// How a collective call of this chapter ended at its root; the counts are known however it ended.
+type Shared = (Outcome, Option<Error>);
+
+/// All ranks of `comm` learn how the call ended at the root, which gives `mine`.
+fn share(comm: &Communicator, root: u32, mine: Option<Shared>) -> Result<Shared> {
+    let (mut class, mut words, mut text) = (0, Vec::new(), Vec::new());
+    let mut own_error = None;
+    if let Some((outcome, error)) = mine {
+        words = outcome.words();
+        if let Some(error) = error {
+            class = error.class.0 as u32;
+            text = error.message.clone().into_bytes();
+            own_error = Some(error);
+        }
+    }
+    let mut lengths = [class, words.len() as u32, text.len() as u32];
+    comm::bcast(comm, &mut lengths, root)?;
+    let [class, word_count, text_bytes] = lengths;
+    words.resize(word_count as usize, 0);
+    comm::bcast(comm, &mut words, root)?;
+    text.resize(text_bytes as usize, 0);
+    if text_bytes > 0 {
+        crate::coll::bcast_bytes(comm, &mut text, root)?;
+    }
+    let Some(outcome) = Outcome::from_words(&words) else {
+        return fail(Class::Intern, format!("rank {root} sent a result that makes no sense"));
+    };
+    let error = match own_error {
+        Some(error) => Some(error),
+        None if class == 0 => None,
+        None => {
+            let reason = String::from_utf8_lossy(&text);
+            Some(Error::new(Class(class as i32), format!("it failed on the root, rank {root}: {reason}")))
+        }
+    };
+    Ok((outcome, error))
+}
+
+/// The root argument of a collective call on the intracommunicator `comm`.
+fn check_root(comm: &Communicator, root: i32) -> Result<u32> {
+    match u32::try_from(root) {
+        Ok(valid) if valid < comm.size() => Ok(valid),
+        _ => fail(
+            Class::Root,
+            format!("root {root} is not a rank of the communicator, which are 0 to {}", comm.size() - 1),
+        ),
+    }
+}
+
+/// The job's numbers of the members of `comm`.
+fn members(comm: &Rc<Communicator>) -> vmpi_shared::dynamic::Ranks {
+    comm.local.iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outcome_survives_its_words() {
+        for outcome in
+            [Outcome::default(), Outcome { contexts: [1, 2, 3], remote: vec![7, 9], counts: vec![[4, 2], [1, 0]] }]
+        {
+            let words = outcome.words();
+            let again = Outcome::from_words(&words).unwrap();
+            assert_eq!(again.words(), words);
+        }
+        assert!(Outcome::from_words(&[1, 2, 3]).is_none());
+        assert!(Outcome::from_words(&[1, 2, 3, 4, 0]).is_none());
+    }
+}
