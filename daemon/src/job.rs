@@ -371,9 +371,10 @@ impl Job {
             // The same process: it has called exec.
             let left = !old.alive || old.pid == pid || old.has_ended();
             let taken = AttachError::Taken { job: self.id, rank, pid: old.pid };
-            if !finalized || !left || !self.begin_again(rank) {
+            if !finalized || !left {
                 return Err(taken);
             }
+            self.begin_again(rank);
         }
         let entry = &mut self.ranks[rank as usize];
         let mut pidfd = None;
@@ -388,12 +389,12 @@ impl Job {
         Ok(())
     }
 
-    /// The MPI process of a rank is over, and another program of the same script starts MPI (`sh -c "./a; ./b"`): the rank is as new,
-    /// in a world of its own. False if its memory cannot be used again.
+    /// The MPI process of a rank is over, and another program of the same script starts MPI (`sh -c "./a; ./b"`): the rank runs on in
+    /// a world of its own.
     ///
     /// All ranks of the old world have come to its MPI_Finalize, so nobody sends to this one there any more; whoever has not left that
     /// barrier yet only looks at its cell and wakes this rank for nothing.
-    fn begin_again(&mut self, rank: u32) -> bool {
+    fn begin_again(&mut self, rank: u32) {
         let entry = &mut self.ranks[rank as usize];
         if let Some(old) = entry.attachment.take() {
             self.live -= u32::from(old.alive && old.pid != entry.pid);
@@ -405,9 +406,8 @@ impl Job {
         entry.wrapper_deadline = None;
         entry.program_count += 1;
         let (world, count) = (entry.world, entry.program_count);
-        if self.segment.renew_rank(rank).is_err() {
-            return false;
-        }
+        // Its queues stay as they are: others of the new world may have sent to it already. What the old program has left there is of
+        // contexts that nobody asks for any more.
         self.node.renew(rank, self.placement[rank as usize]);
         self.again.entry((world, count)).or_insert_with(|| {
             let first = &self.worlds[world];
@@ -420,7 +420,6 @@ impl Job {
         {
             self.segment.reclaim_context(old.context);
         }
-        true
     }
 
     /// The MPI_COMM_WORLD of the process that is `rank` now.
