@@ -261,7 +261,7 @@ fn table_rows(dir: &Path, rows: &mut BTreeMap<String, (String, char)>) {
                 continue;
             };
             let Some((arguments, _)) = inside.rsplit_once(')') else { continue };
-            let types = arguments.split(", ").filter_map(|argument| argument.split_once(": "));
+            let types = arguments.split(',').filter_map(|argument| argument.split_once(": "));
             let classes = types.map(|(_, ty)| class_of_rust(ty.trim_end_matches(','))).collect();
             rows.insert(name.trim().to_owned(), (classes, class_of_rust(result)));
         }
