@@ -281,7 +281,10 @@ fn every_row_of_the_tables_takes_what_the_header_says() {
         // The variable arguments of MPI_Pcontrol are not read.
         let arguments = arguments.into_iter().filter(|argument| !["void", "..."].contains(argument));
         let wanted: String = arguments.map(class_of_c).collect();
-        assert_eq!(classes, &wanted, "arguments of {name}");
+        // Events: there are none, and what asks for one answers so without a look at its arguments.
+        if !(classes.is_empty() && name.starts_with("MPI_T_")) {
+            assert_eq!(classes, &wanted, "arguments of {name}");
+        }
         assert_eq!(*result, class_of_c(head), "result of {name}");
         compared += 1;
     }
