@@ -9,6 +9,7 @@ use super::agree::agree;
 use crate::coll;
 use crate::comm::Communicator;
 use crate::errors::{Class, Error, Result, fail};
+use crate::process::endpoint;
 use std::cell::Cell;
 use std::fs::OpenOptions;
 use std::os::fd::OwnedFd;
@@ -41,18 +42,19 @@ impl SharedPointer {
             return Ok(SharedPointer(Kind::Own(Cell::new(0))));
         }
         let made = if comm.rank == 0 { Some(Segment::create("filepointer", LAYOUT, BYTES)) } else { None };
-        let mut address = [0; 8];
+        let mut fd = (-1i32).to_ne_bytes();
         if let Some(Ok(segment)) = &made {
-            address[..4].copy_from_slice(&std::process::id().to_ne_bytes());
-            address[4..].copy_from_slice(&segment.raw_fd().to_ne_bytes());
+            fd = segment.raw_fd().to_ne_bytes();
         }
-        coll::bcast_bytes(comm, &mut address, 0)?;
-        let pid = u32::from_ne_bytes([address[0], address[1], address[2], address[3]]);
-        let fd = i32::from_ne_bytes([address[4], address[5], address[6], address[7]]);
+        coll::bcast_bytes(comm, &mut fd, 0)?;
+        let fd = i32::from_ne_bytes(fd);
         let mapped = match made {
             Some(made) => made.map_err(|e| e.to_string()),
-            None if pid == 0 => Err("rank 0 could not make it".into()),
-            None => map(&format!("/proc/{pid}/fd/{fd}")),
+            None if fd < 0 => Err("rank 0 could not make it".into()),
+            None => match endpoint().node.peer_pid(comm.local.world_rank(0)) {
+                Some(pid) => map(&format!("/proc/{pid}/fd/{fd}")),
+                None => Err("the process of rank 0 is not known".into()),
+            },
         };
         let outcome = mapped.as_ref().map(drop).map_err(|why| Error::new(Class::UnsupportedOperation, why.clone()));
         // All have opened it, or know that somebody could not, before rank 0 may close its descriptor.

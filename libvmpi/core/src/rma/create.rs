@@ -241,7 +241,10 @@ fn share(comm: &Rc<Communicator>, shape: Shape) -> Result<Result<Control>> {
     if fd < 0 {
         return Ok(Err(no_memory(&"rank 0 of its group, which makes it, has failed")));
     }
-    let path = format!("/proc/{}/fd/{fd}", endpoint().node.pid(comm.local.world_rank(0)));
+    let Some(pid) = endpoint().node.peer_pid(comm.local.world_rank(0)) else {
+        return Ok(Err(no_memory(&"the process of rank 0 of its group, which makes it, is not known")));
+    };
+    let path = format!("/proc/{pid}/fd/{fd}");
     let mapped = OpenOptions::new()
         .read(true)
         .write(true)
@@ -264,7 +267,7 @@ fn reach(comm: &Communicator, member: u32, probe: u64) -> Reach {
     if endpoint.job.config().single_copy == 0 {
         return Reach::Ask;
     }
-    let pid = endpoint.node.pid(world);
+    let Some(pid) = endpoint.node.peer_pid(world) else { return Reach::Ask };
     let known = COPIES.with(|copies| copies.get(world as usize).copied().flatten());
     let works = known.unwrap_or_else(|| {
         let works = vmpi_cma::probe(pid, probe).is_ok();
