@@ -24,7 +24,7 @@ impl Policy for RoundRobin {
     #[inline]
     fn next(&self, node: &NodeSegment, core: u32) -> Option<u32> {
         let last = node.core(core).last.load(Ordering::Relaxed);
-        run_queue::next_from(node.ready(core), last.wrapping_add(1) % node.header().ranks.max(1))
+        run_queue::next_from(node.ready(core), last.wrapping_add(1))
     }
 }
 
