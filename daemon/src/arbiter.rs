@@ -100,7 +100,7 @@ impl Arbiter {
         }
         self.shared = shared;
         // While nobody waits, a ring says when somebody does.
-        let slot = self.slot_end.filter(|_| contested);
+        let slot = self.slot_end.filter(|_| contested && self.revoked.is_empty());
         let taking =
             self.revoked.values().map(|since| *since + GRACE).map(|at| if now < at { at } else { now + GRACE });
         self.next = slot.into_iter().chain(taking).min();
@@ -108,7 +108,8 @@ impl Arbiter {
 
     /// Whose slot it is: the next job's if this one's is over and another job waits.
     fn turn(&mut self, scene: &dyn Scene, now: Instant) {
-        if self.slot_end.is_some_and(|end| now < end) {
+        // A core that is on its way is waited for; else one that never comes would be given up for good.
+        if self.slot_end.is_some_and(|end| now < end) || !self.revoked.is_empty() {
             return;
         }
         let wanting: Vec<u32> =
