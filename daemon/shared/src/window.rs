@@ -7,7 +7,7 @@
 //! member may wait for fences and then looks at that word (SYNC W). Death story: a member that dies with a lock, or
 //! before it posts or completes, leaves the others SUSPENDED; its death ends the job.
 
-use crate::mem::segment::{Head, Segment, SegmentError, layout_hash};
+use crate::mem::segment::{Segment, SegmentError, layout_hash};
 use crate::mem::sync::{AtomicU32, AtomicU64, Ordering, fence};
 use std::mem::size_of;
 use std::os::fd::OwnedFd;
@@ -175,7 +175,7 @@ const LAYOUT: u64 =
 const _: () = {
     assert!(size_of::<Member>() == 128);
     assert!(std::mem::offset_of!(Member, lock) == 64);
-    assert!(size_of::<Head>() as u64 <= MEMBERS_AT);
+    assert!(size_of::<crate::mem::segment::Head>() as u64 <= MEMBERS_AT);
 };
 
 /// What a window's segment is made from. All members know the same.
