@@ -27,8 +27,11 @@ pub fn sweep(own: &Path) {
     for base in bases {
         sweep_private_dirs(&base, own, user);
     }
-    if default != own {
-        remove_dead_dir(&default, user);
+    // The directory itself stays: it may be one that the user made and works in.
+    if default != own
+        && let Some(_lock) = lock_dead(&default, user)
+    {
+        runtime_dir::remove_leftovers(&default);
     }
 }
 

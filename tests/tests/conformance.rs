@@ -51,7 +51,7 @@ suite! {
     no_single_copy_types: Case { program: "types.c", ranks: &[3], env: PIECES, ..Case::DEFAULT };
     spawn: Case { program: "spawn_basic.c", ranks: &[1, 3], peers: Peers::Openmpi, ..Case::DEFAULT };
     ports: Case { program: "spawn_ports.c", ranks: &[2], peers: Peers::Openmpi, ..Case::DEFAULT };
-    spawn_fortran: Case { program: "spawn_fortran.f90", ranks: &[1, 3], peers: Peers::Openmpi, ..Case::DEFAULT };
+    spawn_fortran: Case { program: "spawn_fortran.f90", ranks: &[1, 2], peers: Peers::Openmpi, ..Case::DEFAULT };
     legacy_fortran: Case { program: "legacy.f", ranks: &[2, 6], ..Case::DEFAULT };
     files_fortran: Case { program: "io.f90", ranks: &[1, 3], ..Case::DEFAULT };
     use_mpi: Case { program: "usempi.f90", ranks: &[2, 6], ..Case::DEFAULT };
