@@ -5,6 +5,7 @@ use crate::build;
 use crate::place::{release, top};
 use crate::setup::setup;
 use crate::shell::{command, output, which};
+use std::os::unix::fs::DirBuilderExt;
 use std::time::{Duration, Instant};
 
 pub fn demo(steps: u32) -> Result<()> {
@@ -12,7 +13,9 @@ pub fn demo(steps: u32) -> Result<()> {
     let lammps = which("lmp").ok_or("there is no lmp (LAMMPS) on PATH, although setup found its package installed")?;
     build::build()?;
     let runtime_dir = std::env::temp_dir().join(format!("vmpi-demo-{}", std::process::id()));
-    crate::shell::create_dir(&runtime_dir)?;
+    // Private, or vmpirun takes another and vmpictl does not find the job.
+    let made = std::fs::DirBuilder::new().mode(0o700).create(&runtime_dir);
+    made.map_err(|e| format!("cannot create {}: {e}", runtime_dir.display()))?;
     let tool = |name: &str| {
         let mut command = command(release().join(name));
         command.env("VMPI_RUNTIME_DIR", &runtime_dir);
