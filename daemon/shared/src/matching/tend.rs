@@ -10,7 +10,7 @@ use crate::job::JobSegment;
 use crate::mem::slab::CLASS_BYTES;
 use crate::mem::sync::{Ordering, fence, yield_cpu};
 use crate::node::NodeSegment;
-use crate::sched::{self, RunState, Wait, baton};
+use crate::sched::{self, RunState, Wait, baton, watch};
 use vmpi_cma::Block;
 
 /// A rank's end of the two segments: what it sends with and receives by. Used by one thread at a time.
@@ -67,7 +67,7 @@ impl Endpoint {
         // SYNC A: the push (sequentially consistent) comes before the look at holder and state.
         let core = self.node.core_of(to);
         // A sender that has announced a large payload matches itself: it may write straight into the receiver's buffer.
-        if kind != kind::RTS && core != self.core && baton::leave_to_spinner(&self.node, core, to) {
+        if kind != kind::RTS && core != self.core && watch::leave_to_spinner(&self.node, core, to) {
             return;
         }
         self.tend(to);

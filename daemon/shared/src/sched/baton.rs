@@ -2,13 +2,16 @@
 //!
 //! Orderings: every step on `state`, `holder` and the run queue is sequentially consistent, and each "publish, then look"
 //! has a fence between the two; partners are named SYNC A (suspend against tend), SYNC B (release of a core against
-//! make_ready). Death story of every wait here: a rank that parks is woken by whoever grants its permit; when that process
+//! make_ready), SYNC F (a wake-up against the end of tending), SYNC G (a core handed to a rank as it dies); SYNC H is explained in `watch`,
+//! SYNC I and J in `lease`. Death story of every wait here: a rank that parks is woken by whoever grants its permit; when that process
 //! dies, the daemon sees its pidfd and ends the job, parked ranks included.
 
+use super::clocks::{add, end_away, resume, resume_at, settle};
 use super::lease::{ALONE, REVOKED, vacate};
 use super::run_state::{CLAIMED, IDLE, RunState, SPINNING, WITHHELD, Wait, holder_word};
+use super::watch::{Idle, decline_spin, heir, runs_next_itself, spin, wake_all_with_mail, watch_running};
 use super::{policy, run_queue};
-use crate::mem::sync::{AtomicU64, Ordering, fence, futex_wait, futex_wake, spin_loop, yield_cpu};
+use crate::mem::sync::{Ordering, fence, futex_wait, futex_wake, spin_loop, yield_cpu};
 use crate::node::{NodeSegment, RankDescriptor};
 
 const SEQ: Ordering = Ordering::SeqCst;
@@ -97,108 +100,12 @@ pub fn suspend_tending(
     true
 }
 
-/// Is this rank likely to be the next to run on its core? It is if it is alone there, or was the last time.
-#[inline]
-fn runs_next_itself(node: &NodeSegment, me: u32) -> bool {
-    node.rank(me).heir.load(RELAXED) == me + 1 || node.core(node.core_of(me)).ranks.load(RELAXED) == 1
-}
-
-/// Watch for the end of the own wait without leaving the core, while nobody else is READY for it and for `patience` ticks at most.
-/// True if the wait is over. Between two ranks that answer each other on two cores this saves them all that leaving and coming
-/// back takes. The clocks count the time as waiting and the core as idle, as if the rank had left.
-fn watch_running(node: &NodeSegment, me: u32, patience: u64, over: &mut dyn FnMut() -> bool) -> bool {
-    let (rank, core) = (node.rank(me), node.core(node.core_of(me)));
-    let set = node.ready(node.core_of(me));
-    let start = node.now();
-    let mut turns = 0u32;
-    let mut ended = false;
-    while run_queue::is_empty(set) {
-        ended = over() || rank.wake.load(SEQ) != 0;
-        if ended {
-            rank.wake.store(0, SEQ);
-            break;
-        }
-        spin_loop();
-        turns += 1;
-        if turns.is_multiple_of(16) {
-            let taken = rank.state.load(RELAXED) != RunState::Running.word();
-            if taken || core.lease.load(SEQ) == REVOKED || node.now().saturating_sub(start) >= patience {
-                break;
-            }
-        }
-    }
-    if !ended {
-        // Perhaps another rank comes first by now.
-        rank.heir.store(0, RELAXED);
-    }
-    let watched = node.now().saturating_sub(start);
-    if rank.state.load(SEQ) == RunState::Running.word() {
-        add(&rank.wait_ticks, watched);
-        add(&core.idle_ticks, watched);
-        add(&rank.t, watched);
-        if rank.m.load(RELAXED) != 0 {
-            add(&rank.m, watched);
-        }
-    }
-    ended
-}
-
 /// The rank looks again for what it waits for; a request to wake it from before that is answered with this.
 fn end_wait(rank: &RankDescriptor) {
     rank.wait_kind.store(Wait::None as u32, RELAXED);
     if rank.wake.load(SEQ) != 0 {
         rank.wake.store(0, SEQ);
     }
-}
-
-/// What a rank that spins on its idle core looks after.
-struct Idle<'a> {
-    /// Is its own wait over, or has it got mail?
-    over: &'a mut dyn FnMut() -> bool,
-    /// Match for a rank of the core that has got mail.
-    tend: &'a mut dyn FnMut(u32),
-    /// For how many ticks to look.
-    patience: u64,
-}
-
-impl Idle<'_> {
-    /// Look once: at this rank's own wait, and at the mail of the core's other ranks.
-    #[inline]
-    fn look(&mut self, node: &NodeSegment, me: u32, mail: &[AtomicU64]) {
-        if (self.over)() {
-            wake(node, me);
-        }
-        self.tend_all(mail);
-    }
-
-    #[inline]
-    fn tend_all(&mut self, mail: &[AtomicU64]) {
-        while let Some(rank) = run_queue::next_from(mail, 0) {
-            if run_queue::remove(mail, rank) {
-                (self.tend)(rank);
-            }
-        }
-    }
-}
-
-/// `rank` of another core has got mail. If a rank of that core spins there, leave the tending to it: true.
-#[inline]
-pub fn leave_to_spinner(node: &NodeSegment, core: u32, rank: u32) -> bool {
-    let holder = &node.core(core).holder;
-    if holder.load(SEQ) != SPINNING {
-        return false;
-    }
-    if node.core(core).spinner.load(SEQ) == rank {
-        // SYNC H: it looks into its own inbox all the time, and once more after it has left SPINNING.
-        return holder.load(SEQ) == SPINNING;
-    }
-    run_queue::insert(node.mail(core), rank);
-    // SYNC H: the spinner looks into the set after it has left SPINNING.
-    if holder.load(SEQ) == SPINNING {
-        return true;
-    }
-    run_queue::remove(node.mail(core), rank);
-    false
 }
 
 /// Let the other READY ranks of this core run, or another job that waits for it, and come back in turn. False if there is none.
@@ -229,14 +136,6 @@ pub fn reacquire(node: &NodeSegment, me: u32) {
     queue(node, me);
     await_core(node, me);
     resume(node, me);
-}
-
-/// Account for the time since the core was taken away.
-fn end_away(node: &NodeSegment, me: u32) {
-    let rank = node.rank(me);
-    let now = node.now();
-    add(&rank.away_ticks, now.saturating_sub(rank.away_at.load(RELAXED)));
-    rank.away_at.store(now, RELAXED);
 }
 
 /// The end of MPI_Finalize: leave the core for good.
@@ -384,7 +283,7 @@ pub(super) fn dispatch(node: &NodeSegment, core: u32) {
 
 /// Take the next READY rank out of the queue; only the holder or claimer of the core calls this.
 #[inline]
-fn take_next(node: &NodeSegment, core: u32) -> Option<u32> {
+pub(super) fn take_next(node: &NodeSegment, core: u32) -> Option<u32> {
     let set = node.ready(core);
     let policy = policy::of(node);
     // A proposal fails only if the daemon revokes that rank just now, or if the set was scribbled over: a bound for that.
@@ -400,7 +299,7 @@ fn take_next(node: &NodeSegment, core: u32) -> Option<u32> {
 
 /// Give a core, which is the caller's to give, to `next`. False if that rank has died and the core is still the caller's.
 #[inline]
-fn hand_over(node: &NodeSegment, core: u32, next: u32) -> bool {
+pub(super) fn hand_over(node: &NodeSegment, core: u32, next: u32) -> bool {
     let holder = &node.core(core).holder;
     holder.store(holder_word(next), SEQ);
     // SYNC G: the holder before the look at the state; rank_died changes the state and then looks at the holder. So one of
@@ -423,12 +322,12 @@ fn grant(node: &NodeSegment, rank: u32) {
 
 /// How a rank has left its core, or is to come back.
 #[derive(Copy, Clone, PartialEq, Eq)]
-enum Left {
+pub(super) enum Left {
     /// Nobody else got the core.
     Alone,
     /// Another rank of the core runs, or watches, now.
     Passed,
-    /// It found its own wait over while it watched: it has the core, and is RUNNING.
+    /// It found its own wait over while it watched: it has the core, and goes on.
     Back,
 }
 
@@ -489,133 +388,6 @@ fn release_core(node: &NodeSegment, me: u32, idle: &mut Idle<'_>) -> Left {
     spin(node, me, core, idle)
 }
 
-/// The rank that is to watch the idle core instead of `me`: the one that got it when `me` had left it idle the last time. If that is
-/// right again, the switch to it lies in the idle time and not between a message and its receiver.
-#[inline]
-fn heir(node: &NodeSegment, me: u32, core: u32) -> Option<u32> {
-    let heir = node.rank(me).heir.load(RELAXED).checked_sub(1)?;
-    let there = heir != me
-        && heir < node.header().ranks
-        && node.core_of(heir) == core
-        && node.rank(heir).state.load(SEQ) == RunState::Suspended.word();
-    there.then_some(heir)
-}
-
-/// Idle core, and this rank watches: its own wait, the run queue and the core's mail, for a bounded time.
-fn spin(node: &NodeSegment, me: u32, core: u32, idle: &mut Idle<'_>) -> Left {
-    let descriptor = node.core(core);
-    let (set, mail) = (node.ready(core), node.mail(core));
-    let until = node.now() + idle.patience;
-    let mut turns = 0u32;
-    loop {
-        if (idle.over)() {
-            break;
-        }
-        idle.tend_all(mail);
-        if !run_queue::is_empty(set) {
-            break;
-        }
-        spin_loop();
-        turns += 1;
-        if turns.is_multiple_of(16) {
-            if node.now() >= until || descriptor.lease.load(SEQ) == REVOKED {
-                break;
-            }
-            if descriptor.holder.load(SEQ) != SPINNING {
-                idle.look(node, me, mail); // SYNC H: the daemon has ended the spinning
-                return Left::Alone;
-            }
-        }
-    }
-    // The core is still ours to give away unless the daemon declared us dead.
-    if descriptor.spinner.load(SEQ) != me || descriptor.holder.compare_exchange(SPINNING, CLAIMED, SEQ, SEQ).is_err() {
-        idle.look(node, me, mail);
-        return Left::Alone;
-    }
-    idle.tend_all(mail); // SYNC H: what was left to us just before
-    if (idle.over)() {
-        // SYNC H, too. The common case: straight back to work.
-        if policy::of(node).spinner_first() && take_back(node, me, core) {
-            return Left::Back;
-        }
-        wake(node, me);
-    }
-    end_idle(node, me, core)
-}
-
-/// The rank that has claimed its idle core takes it for itself. False if somebody tends it or has made it READY, or another job
-/// is to have the core.
-#[inline]
-fn take_back(node: &NodeSegment, me: u32, core: u32) -> bool {
-    let (descriptor, rank) = (node.core(core), node.rank(me));
-    if descriptor.lease.load(SEQ) == REVOKED
-        || rank.state.compare_exchange(RunState::Suspended.word(), RunState::Running.word(), SEQ, SEQ).is_err()
-    {
-        return false;
-    }
-    descriptor.last.store(me, RELAXED);
-    note_heir(node, core, me);
-    let now = node.now();
-    rank.ready_at.store(now, RELAXED);
-    descriptor.granted_at.store(now, RELAXED);
-    descriptor.holder.store(holder_word(me), SEQ);
-    true
-}
-
-/// `next` gets the core that was idle: the rank that had left it so is told for the next time.
-#[inline]
-fn note_heir(node: &NodeSegment, core: u32, next: u32) {
-    let idler = node.core(core).idler.load(RELAXED);
-    if idler < node.header().ranks {
-        node.rank(idler).heir.store(next + 1, RELAXED);
-    }
-}
-
-/// The core, idle until now and claimed by its spinner, goes to a READY rank if there is one: to `me` first, if the policy allows.
-fn end_idle(node: &NodeSegment, me: u32, core: u32) -> Left {
-    let descriptor = node.core(core);
-    let revoked = descriptor.lease.load(SEQ) == REVOKED;
-    let next = if revoked {
-        None
-    } else if policy::of(node).spinner_first() && run_queue::remove(node.ready(core), me) {
-        descriptor.last.store(me, RELAXED);
-        Some(me)
-    } else {
-        take_next(node, core)
-    };
-    if let Some(next) = next {
-        note_heir(node, core, next);
-        descriptor.granted_at.store(node.now(), RELAXED);
-        if hand_over(node, core, next) {
-            return if next == me { Left::Alone } else { Left::Passed };
-        }
-    }
-    dispatch(node, core);
-    Left::Alone
-}
-
-/// A rank that has been told to spin where it cannot (it was taken from its core, and waits to get it back): the core goes to
-/// whoever is READY.
-#[cold]
-fn decline_spin(node: &NodeSegment, me: u32) {
-    let core = node.core_of(me);
-    let descriptor = node.core(core);
-    if descriptor.spinner.load(SEQ) == me && descriptor.holder.compare_exchange(SPINNING, CLAIMED, SEQ, SEQ).is_ok() {
-        wake_all_with_mail(node, core); // SYNC H
-        dispatch(node, core);
-    }
-}
-
-/// Nobody tends for the ranks that have got mail: let them look for themselves.
-fn wake_all_with_mail(node: &NodeSegment, core: u32) {
-    let mail = node.mail(core);
-    while let Some(rank) = run_queue::next_from(mail, 0) {
-        if run_queue::remove(mail, rank) && rank < node.header().ranks {
-            wake(node, rank);
-        }
-    }
-}
-
 /// Wait for the core in the run queue.
 fn await_core(node: &NodeSegment, me: u32) {
     while await_permit(node, me, false) == Permit::Spin {
@@ -656,62 +428,4 @@ fn await_permit(node: &NodeSegment, me: u32, passed: bool) -> Permit {
             _ => futex_wait(permit, PARKED, None),
         }
     }
-}
-
-/// The rank has its core: RUNNING, clocks on.
-fn resume(node: &NodeSegment, me: u32) {
-    resume_at(node, me, node.now());
-}
-
-fn resume_at(node: &NodeSegment, me: u32, now: u64) {
-    let rank = node.rank(me);
-    let core = node.core(node.core_of(me));
-    let running = core.running.fetch_add(1, SEQ) + 1;
-    if running > core.max_running.load(RELAXED) {
-        core.max_running.store(running, RELAXED);
-    }
-    if running > 1 {
-        core.violations.fetch_add(1, RELAXED);
-    }
-    // Only READY becomes RUNNING (or it took its core back and is): a rank declared dead stays so.
-    if rank.state.load(RELAXED) == RunState::Ready.word() {
-        let _ = rank.state.compare_exchange(RunState::Ready.word(), RunState::Running.word(), SEQ, SEQ);
-    }
-    add(&rank.ready_ticks, now.saturating_sub(rank.ready_at.load(RELAXED)));
-    rank.t.store(now, RELAXED);
-    if rank.m.load(RELAXED) != 0 {
-        rank.m.store(now, RELAXED);
-    }
-    let granted = core.granted_at.load(RELAXED).min(now);
-    let released = core.released_at.load(RELAXED).min(granted);
-    add(&core.idle_ticks, granted - released);
-    add(&core.handoff_ticks, now - granted);
-    add(&core.handoffs, 1);
-    add(&rank.switches, 1);
-}
-
-/// Count the rank out of its core; listings 2 and 3, on suspend: advance R, and C if the rank is in a metered section.
-/// Called by whoever won the rank's way out of RUNNING, before the core is passed on.
-/// Returns the time.
-fn settle(node: &NodeSegment, rank: u32) -> u64 {
-    let descriptor = node.rank(rank);
-    let core = node.core(node.core_of(rank));
-    core.running.fetch_sub(1, SEQ);
-    let now = node.now();
-    let ran = now.saturating_sub(descriptor.t.load(RELAXED));
-    add(&descriptor.r, ran);
-    add(&core.running_ticks, ran);
-    let m = descriptor.m.load(RELAXED);
-    if m != 0 {
-        add(&core.ptime, now.saturating_sub(m));
-    }
-    core.released_at.store(now, RELAXED);
-    descriptor.t.store(now, RELAXED);
-    now
-}
-
-/// Add to a counter with one writer at a time.
-#[inline]
-fn add(counter: &AtomicU64, amount: u64) {
-    counter.store(counter.load(RELAXED).wrapping_add(amount), RELAXED);
 }

@@ -1,16 +1,18 @@
-//! Who runs: run state, run queue, policy, baton.
+//! Who runs: run state, run queue, policy, baton; who watches an idle core (`watch`), which job has it (`lease`).
 //!
 //! A rank holds its core while `CoreDescriptor::holder` is its number + 1 and it is RUNNING. It passes the core on when
 //! it suspends (`baton`). Whoever completes what a rank waits for makes it READY; a READY rank of an idle core is
-//! given the core at once. What must stay true is model-checked in `tests/model.rs`.
+//! given the core at once. What must stay true is model-checked in `tests/model/`.
 
 pub mod baton;
+mod clocks;
 pub mod damage;
 pub mod lease;
 pub mod policy;
 pub mod report;
 pub mod run_queue;
 mod run_state;
+pub mod watch;
 
 pub use baton::{
     enter, finish, make_ready, rank_died, reacquire, suspend, suspend_tending, take_core, try_tend, wake, yield_core,

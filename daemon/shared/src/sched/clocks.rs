@@ -1,0 +1,93 @@
+//! The clocks of ranks and cores (listings 2 and 3 of the EuroMPI'20 paper), at each change of who runs.
+//!
+//! A counter has one writer at a time: the rank that holds the core, or whoever has just won its way out of RUNNING.
+
+use super::run_state::RunState;
+use crate::mem::sync::{AtomicU64, Ordering};
+use crate::node::NodeSegment;
+
+const SEQ: Ordering = Ordering::SeqCst;
+const RELAXED: Ordering = Ordering::Relaxed;
+
+/// Account for the time since the core was taken away.
+pub(super) fn end_away(node: &NodeSegment, me: u32) {
+    let rank = node.rank(me);
+    let now = node.now();
+    add(&rank.away_ticks, now.saturating_sub(rank.away_at.load(RELAXED)));
+    rank.away_at.store(now, RELAXED);
+}
+
+/// The rank has its core: RUNNING, clocks on.
+pub(super) fn resume(node: &NodeSegment, me: u32) {
+    resume_at(node, me, node.now());
+}
+
+/// As `resume`, at this time.
+pub(super) fn resume_at(node: &NodeSegment, me: u32, now: u64) {
+    let rank = node.rank(me);
+    let core = node.core(node.core_of(me));
+    let running = core.running.fetch_add(1, SEQ) + 1;
+    if running > core.max_running.load(RELAXED) {
+        core.max_running.store(running, RELAXED);
+    }
+    if running > 1 {
+        core.violations.fetch_add(1, RELAXED);
+    }
+    // Only READY becomes RUNNING: a rank declared dead stays so.
+    let _ = rank.state.compare_exchange(RunState::Ready.word(), RunState::Running.word(), SEQ, SEQ);
+    add(&rank.ready_ticks, now.saturating_sub(rank.ready_at.load(RELAXED)));
+    rank.t.store(now, RELAXED);
+    if rank.m.load(RELAXED) != 0 {
+        rank.m.store(now, RELAXED);
+    }
+    let granted = core.granted_at.load(RELAXED).min(now);
+    let released = core.released_at.load(RELAXED).min(granted);
+    add(&core.idle_ticks, granted - released);
+    add(&core.handoff_ticks, now - granted);
+    add(&core.handoffs, 1);
+    add(&rank.switches, 1);
+}
+
+/// Count the rank out of its core; listings 2 and 3, on suspend: advance R, and C if the rank is in a metered section.
+/// Called by whoever won the rank's way out of RUNNING, before the core is passed on.
+/// Returns the time.
+pub(super) fn settle(node: &NodeSegment, rank: u32) -> u64 {
+    let descriptor = node.rank(rank);
+    let core = node.core(node.core_of(rank));
+    core.running.fetch_sub(1, SEQ);
+    let now = node.now();
+    let ran = now.saturating_sub(descriptor.t.load(RELAXED));
+    add(&descriptor.r, ran);
+    add(&core.running_ticks, ran);
+    let m = descriptor.m.load(RELAXED);
+    if m != 0 {
+        add(&core.ptime, now.saturating_sub(m));
+    }
+    core.released_at.store(now, RELAXED);
+    descriptor.t.store(now, RELAXED);
+    now
+}
+
+/// The rank has watched since `start` without leaving its core: that was waiting, and the core idle, as if it had left.
+///
+/// If the daemon takes the core during the watch, it counts the stretch as running; if it does so between the look at the state and
+/// the last of these steps, the stretch (at most the patience of a watch, 60 us) may be counted twice. A lock would cost every
+/// message more than the error is worth.
+pub(super) fn watched(node: &NodeSegment, me: u32, start: u64) {
+    let (rank, core) = (node.rank(me), node.core(node.core_of(me)));
+    let watched = node.now().saturating_sub(start);
+    if rank.state.load(SEQ) == RunState::Running.word() {
+        add(&rank.wait_ticks, watched);
+        add(&core.idle_ticks, watched);
+        add(&rank.t, watched);
+        if rank.m.load(RELAXED) != 0 {
+            add(&rank.m, watched);
+        }
+    }
+}
+
+/// Add to a counter with one writer at a time.
+#[inline]
+pub(super) fn add(counter: &AtomicU64, amount: u64) {
+    counter.store(counter.load(RELAXED).wrapping_add(amount), RELAXED);
+}
