@@ -104,7 +104,7 @@ struct JobConfigWords {
 
 const HEADER_AT: u64 = size_of::<Head>() as u64;
 const LAYOUT: u64 = layout_hash(&[
-    3,
+    4,
     size_of::<JobHeader>() as u64,
     size_of::<Ends>() as u64,
     size_of::<Cell>() as u64,
@@ -412,7 +412,8 @@ impl JobSegment {
     #[cold]
     fn late_base(&self, rank: u32) -> *mut u8 {
         assert!(rank < self.config.ranks, "rank {rank} out of range");
-        let whole = self.segment.whole().unwrap_or_else(|e| panic!("{e}, to reach rank {rank}, which was started later"));
+        let whole =
+            self.segment.whole().unwrap_or_else(|e| panic!("{e}, to reach rank {rank}, which was started later"));
         // SAFETY: the whole segment is mapped there.
         unsafe { whole.as_ptr().add(self.ranks_at as usize) }
     }

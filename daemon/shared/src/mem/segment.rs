@@ -66,12 +66,7 @@ impl Segment {
     }
 
     /// As `create`, with only the first `mapped` bytes (at least a page) mapped.
-    pub fn create_in_part(
-        kind: &'static str,
-        layout: u64,
-        bytes: u64,
-        mapped: u64,
-    ) -> Result<Segment, SegmentError> {
+    pub fn create_in_part(kind: &'static str, layout: u64, bytes: u64, mapped: u64) -> Result<Segment, SegmentError> {
         let make = || -> Result<OwnedFd, memfd::Error> {
             let file = memfd::MemfdOptions::default()
                 .close_on_exec(true)
