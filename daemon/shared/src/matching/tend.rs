@@ -226,7 +226,7 @@ impl Endpoint {
         }
         let (node, job) = (&self.node, &self.job);
         let inbox = job.inbox(self.me);
-        if !inbox.has_mail() && !watch::watch(node, self.me, || inbox.has_mail()) {
+        if !inbox.has_mail() && !watch::watch(node, self.me, || inbox.has_mail())? {
             self.tired = true;
             return None;
         }

@@ -20,10 +20,10 @@ const SEQ: Ordering = Ordering::SeqCst;
 const RELAXED: Ordering = Ordering::Relaxed;
 
 /// Watch for the end of a wait that has not been published, so that nobody else can end it: without leaving the core, and only if this
-/// rank would run next on it anyway. True if the wait is over; false: suspend, without watching again.
+/// rank would run next on it anyway (`None` otherwise). True if the wait is over; false: suspend, without watching again.
 #[inline]
-pub fn watch(node: &NodeSegment, me: u32, mut over: impl FnMut() -> bool) -> bool {
-    runs_next_itself(node, me) && watch_running(node, me, node.header().spin_ticks, &mut over)
+pub fn watch(node: &NodeSegment, me: u32, mut over: impl FnMut() -> bool) -> Option<bool> {
+    runs_next_itself(node, me).then(|| watch_running(node, me, node.header().spin_ticks, &mut over))
 }
 
 /// Is this rank likely to be the next to run on its core? It is if it is alone there, or was the last time.
