@@ -36,6 +36,10 @@ suite! {
     pressure_isend: Case { program: "pressure.c", ranks: &[2], args: &["isend"], ..Case::DEFAULT };
     pressure_many: Case { program: "pressure.c", ranks: &[6], args: &["many", "5000"], ..Case::DEFAULT };
     pressure_all: Case { program: "pressure.c", ranks: &[4], args: &["all", "1000"], ..Case::DEFAULT };
+    // What Open MPI leaves behind a truncated message is not within the program's checks.
+    large: Case { program: "large.c", ranks: &[2, 3, 6], peers: Peers::Neither, ..Case::DEFAULT };
+    large_v1: Case { program: "large.c", ranks: &[2], v: 1, peers: Peers::Neither, ..Case::DEFAULT };
+    no_single_copy_large: Case { program: "large.c", ranks: &[2, 3], env: PIECES, peers: Peers::Neither, ..Case::DEFAULT };
     io_basic: Case { program: "io_basic.c", ranks: &[1, 2, 3], ..Case::DEFAULT };
     io_coll: Case { program: "io_coll.c", ranks: &[1, 2, 3, 6], ..Case::DEFAULT };
     io_coll_v1: Case { program: "io_coll.c", ranks: &[2], v: 1, ..Case::DEFAULT };

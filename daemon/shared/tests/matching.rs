@@ -180,6 +180,9 @@ impl Mover for NoCopies {
     fn piece(&mut self, _: &Envelope, _: &Slot) {
         unreachable!("only small messages here")
     }
+    fn help(&mut self, _: &Envelope, _: &Slot) {
+        unreachable!("only small messages here")
+    }
 }
 
 fn envelope(message: &Message) -> Envelope {

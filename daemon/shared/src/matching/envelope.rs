@@ -19,6 +19,9 @@ pub mod kind {
     pub const PIECE: u8 = 6;
     /// Nothing but a wake-up.
     pub const WAKE: u8 = 7;
+    /// The receiver copies the sender's request `request`, of which it takes `len` bytes to `addr`, and offers to share the work: offer
+    /// number `peer_request` (see `duet`).
+    pub const HELP: u8 = 8;
 }
 
 /// The sender waits until the message is matched (synchronous mode, or a receiver with many unexpected messages).
@@ -82,7 +85,7 @@ impl Envelope {
         u64::from_ne_bytes(self.body[at..at + 8].try_into().expect("eight bytes"))
     }
 
-    /// PULL, PIECE: the other side's request. FIN: the outcome.
+    /// PULL, PIECE: the other side's request. FIN: the outcome. HELP: the number of the offer.
     #[inline]
     pub fn peer_request(&self) -> u32 {
         self.number32(PEER_REQUEST_AT)
@@ -102,7 +105,7 @@ impl Envelope {
         self.body[BLOCKS_AT..BLOCKS_AT + 4].copy_from_slice(&blocks.to_ne_bytes());
     }
 
-    /// RTS: where the data (or its block list) lies; SLAB, PIECE: slab offset (PIECE: 0 for one in the body).
+    /// RTS: where the data (or its block list) lies; SLAB, PIECE: slab offset (PIECE: 0 for one in the body); HELP: where the data goes.
     #[inline]
     pub fn addr(&self) -> u64 {
         self.number64(ADDR_AT)

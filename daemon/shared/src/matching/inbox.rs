@@ -3,6 +3,7 @@
 //! Each cell's sequence word says whose turn it is (Vyukov's bounded queue, counted so that all-zero is an empty ring).
 //! Death story: a producer that dies between taking a cell and publishing it blocks the ring; its death ends the job.
 
+use super::duet::Duet;
 use super::envelope::Envelope;
 use crate::mem::sync::{AtomicU32, AtomicU64, Ordering};
 use std::cell::UnsafeCell;
@@ -26,6 +27,7 @@ pub struct Ends {
     /// Unexpected messages that the rank holds; the consumer. A hint for senders, who then wait until they are matched.
     pub unexpected: AtomicU32,
     reserved2: [u64; 7],
+    pub duet: Duet,
 }
 
 /// One cell.
@@ -45,7 +47,7 @@ impl Default for Cell {
 #[cfg(not(feature = "model"))]
 const _: () = assert!(size_of::<Cell>() == 192);
 #[cfg(not(feature = "model"))]
-const _: () = assert!(size_of::<Ends>() == 192);
+const _: () = assert!(size_of::<Ends>() == 256);
 
 /// A full ring: an ordinary answer.
 #[derive(Debug, PartialEq, Eq)]

@@ -293,6 +293,16 @@ impl Queues<'_> {
                 self.piece(envelope, mover, out);
                 true
             }
+            kind::HELP => {
+                // For the sender itself, while it waits; nobody else can.
+                if mover.is_owner()
+                    && let Some(slot) = self.slots.get(envelope.request as usize)
+                    && slot.state == state::SENT
+                {
+                    mover.help(envelope, slot);
+                }
+                true
+            }
             kind::WAKE => {
                 self.head.wake = 1;
                 self.inbox.count_event();

@@ -1,9 +1,11 @@
 //! Moving a large payload between two ranks' memories.
 
-use super::envelope::Envelope;
+use super::duet::{self, Pieces};
+use super::envelope::{Envelope, kind};
 use super::request::Slot;
 use crate::job::JobSegment;
 use crate::node::NodeSegment;
+use crate::sched::RunState;
 use vmpi_cma::{Block, CopyError};
 
 /// The last piece that the sender gives without being asked again.
@@ -32,6 +34,8 @@ pub trait Mover {
     fn transfer(&mut self, envelope: &Envelope, slot: &Slot) -> Transfer;
     /// Copy a piece into the receive `slot` (owner only) and give its block back.
     fn piece(&mut self, envelope: &Envelope, slot: &Slot);
+    /// Copy what is left of the send `slot` (owner only) together with its receiver, who has offered that.
+    fn help(&mut self, offer: &Envelope, slot: &Slot);
 }
 
 /// The mover of a rank: copies when one end is its own memory.
@@ -50,6 +54,43 @@ impl RankMover<'_> {
     fn refused(&self, pull: bool) -> Transfer {
         self.node.rank(self.me).copies_refused.fetch_add(1, crate::mem::sync::Ordering::Relaxed);
         if pull { Transfer::Refused } else { Transfer::LeaveToOwner }
+    }
+
+    /// Copy a large message together with its sender, if that one runs on another core. False if the bytes are not (all) there.
+    fn together(&self, envelope: &Envelope, slot: &Slot, len: u64, sender: i32) -> bool {
+        let from = envelope.from;
+        let apart = sender != 0
+            && len >= duet::LEAST_BYTES
+            && envelope.blocks() == 0
+            && slot.blocks == 0
+            && self.node.core_of(from) != self.node.core_of(self.me)
+            && self.node.state(from) == RunState::Running;
+        if !apart {
+            return false;
+        }
+        let (duet, pieces) = (&self.job.inbox(self.me).ends.duet, Pieces::of(len));
+        let number = duet.offer();
+        let mut offer = Envelope::EMPTY;
+        offer.kind = kind::HELP;
+        offer.from = self.me;
+        offer.request = envelope.request;
+        offer.len = len;
+        offer.set_addr(slot.addr);
+        offer.set_peer_request(number);
+        if self.job.inbox(from).push(&offer).is_err() {
+            return false;
+        }
+        let (mut mine, mut good) = (0, true);
+        while let Some(piece) = duet.claim(number, pieces.count()) {
+            let (start, len) = pieces.range(piece);
+            let (to, from) = (Block { addr: slot.addr + start, len }, Block { addr: envelope.addr() + start, len });
+            mine += 1;
+            // SAFETY: the two ranks published these buffers for this message; this rank's is its own receive buffer.
+            good &= unsafe { vmpi_cma::read(sender, &[to], &[from]) } == Ok(len);
+        }
+        // Even after a failure: the sender may be writing.
+        let helped = duet.await_helper(pieces.count() - mine, || self.node.state(from) == RunState::Dead);
+        good && helped
     }
 
     /// The block list of one end: (address, number) as an envelope or slot tells it; `pid` 0 means this process.
@@ -147,6 +188,9 @@ impl Mover for RankMover<'_> {
         let (Some(sender), Some(receiver)) = (sender, receiver) else {
             return self.refused(pull);
         };
+        if pull && self.together(envelope, slot, len, sender) {
+            return Transfer::Done;
+        }
         let copied = (|| {
             let from = self.blocks(sender, envelope.addr(), envelope.blocks(), envelope.len)?;
             let mut to = self.blocks(receiver, slot.addr, slot.blocks, slot.capacity)?;
@@ -160,6 +204,25 @@ impl Mover for RankMover<'_> {
             Ok(_) => Transfer::Failed(libc::EFAULT),
             Err(error) if is_refusal(&error) => self.refused(pull),
             Err(error) => Transfer::Failed(errno(&error)),
+        }
+    }
+
+    fn help(&mut self, offer: &Envelope, slot: &Slot) {
+        let pieces = Pieces::of(offer.len);
+        if offer.from >= self.node.header().ranks || slot.blocks != 0 || offer.len > slot.capacity {
+            return;
+        }
+        let duet = &self.job.inbox(offer.from).ends.duet;
+        let Some(receiver) = self.node.peer_pid(offer.from) else { return };
+        while let Some(piece) = duet.claim(offer.peer_request(), pieces.count()) {
+            let (start, len) = pieces.range(piece);
+            let (from, to) = (Block { addr: slot.addr + start, len }, Block { addr: offer.addr() + start, len });
+            // SAFETY: the source is inside this rank's own send buffer; the receiver has told where its buffer is.
+            let copied = unsafe { vmpi_cma::write(receiver, &[from], &[to]) };
+            duet.note(copied == Ok(len));
+            if copied != Ok(len) {
+                return;
+            }
         }
     }
 
