@@ -122,6 +122,18 @@ fn imb_mpi1() {
     );
 }
 
+/// It takes other options than the rest of them.
+#[test]
+fn imb_p2p() {
+    let binary = venv().join("bin/IMB-P2P");
+    let outcome = vmpirun("IMB-P2P", 6, 3).arg(&binary).args(["-iter", "5", "-msglog", "0:10"]).cwd(room("cwd")).run();
+    succeeded("IMB-P2P", &outcome);
+    let tables = outcome.stdout.lines().filter(|l| l.starts_with("# Benchmarking ")).count();
+    // Stencil3D has no division for six ranks.
+    assert_eq!(tables, 7, "{}", outcome.stdout);
+    assert!(outcome.stdout.contains("# All processes entering MPI_Finalize"), "{}", outcome.stdout);
+}
+
 #[test]
 fn imb_nbc() {
     imb(
