@@ -60,7 +60,9 @@ fn hpcc_passes_its_own_checks() {
     fs::copy(top().join("tests/data/hpccinf.txt"), dir.join("hpccinf.txt")).expect("target/ is writable");
     let result = dir.join("hpccoutf.txt");
     let _ = fs::remove_file(&result);
-    let outcome = vmpirun("hpcc", 6, 3).arg("/usr/bin/hpcc").cwd(&dir).run();
+    // OpenBLAS, if it is installed, would make a thread per core in each rank.
+    let run = vmpirun("hpcc", 6, 3).env("OPENBLAS_NUM_THREADS", "1");
+    let outcome = run.arg("/usr/bin/hpcc").cwd(&dir).run();
     succeeded("HPCC", &outcome);
     let text = fs::read_to_string(&result).expect("HPCC writes hpccoutf.txt");
     assert!(text.contains("Success=1"), "{text}");
@@ -120,6 +122,18 @@ fn imb_mpi1() {
             "Barrier",
         ],
     );
+}
+
+/// It takes other options than the rest of them.
+#[test]
+fn imb_p2p() {
+    let binary = venv().join("bin/IMB-P2P");
+    let outcome = vmpirun("IMB-P2P", 6, 3).arg(&binary).args(["-iter", "5", "-msglog", "0:10"]).cwd(room("cwd")).run();
+    succeeded("IMB-P2P", &outcome);
+    let tables = outcome.stdout.lines().filter(|l| l.starts_with("# Benchmarking ")).count();
+    // "Benchmark Stencil3D is invalid for 6 processes".
+    assert_eq!(tables, 7, "{}", outcome.stdout);
+    assert!(outcome.stdout.contains("# All processes entering MPI_Finalize"), "{}", outcome.stdout);
 }
 
 #[test]

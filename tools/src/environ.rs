@@ -151,6 +151,7 @@ fn without_mpi(program: &Program, dirs: &FaceDirs, env: &mut Env) -> Choice {
     let both: Vec<String> = dirs.found.iter().map(|(_, dir)| dir.display().to_string()).collect();
     if !both.is_empty() {
         prepend(env, LIBRARY_PATH, &both);
+        crate::r_project::tell(&program.path, &both, env);
     }
     let python = tell_mpi4py(dirs, None, env);
     let what = match &program.kind {

@@ -22,6 +22,7 @@ pub mod outcome;
 pub mod output;
 pub mod plan;
 pub mod program;
+pub mod r_project;
 pub mod session;
 pub mod status_page;
 pub mod table;

@@ -9,8 +9,9 @@ use crate::place::{release, top};
 use crate::shell::{cargo, command, copy, create_dir, link, output, run, which};
 use std::path::Path;
 
-/// A face: the directory, cargo's file, the soname of the whole, the sonames of the thin ones, and under which names the
-/// linker looks for which of them (only the standard ABI's: what is built here is built for that).
+/// A face: the directory, cargo's file, the soname of the whole, the sonames of the thin ones, and the names without a
+/// version: by those the linker finds the standard ABI's (what is built here is built for that), and `dlopen` the others'
+/// (Rmpi opens `libmpi.so`; the system's would be a second MPI in the rank).
 pub struct Family {
     pub directory: &'static str,
     pub file: &'static str,
@@ -27,14 +28,14 @@ pub const FAMILIES: &[Family] = &[
         file: "libvmpi_openmpi.so",
         soname: "libmpi.so.40",
         thin: &["libmpi_mpifh.so.40", "libmpi_usempi_ignore_tkr.so.40"],
-        links: &[],
+        links: &[("libmpi.so", "libmpi.so.40")],
     },
     Family {
         directory: "mpich",
         file: "libvmpi_mpich.so",
         soname: "libmpich.so.12",
         thin: &["libmpi.so.12", "libmpichfort.so.12", "libmpifort.so.12"],
-        links: &[],
+        links: &[("libmpi.so", "libmpi.so.12"), ("libmpich.so", "libmpich.so.12")],
     },
     Family {
         directory: "standard",
