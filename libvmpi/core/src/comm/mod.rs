@@ -187,6 +187,18 @@ pub fn get(handle: Comm) -> Result<Rc<Communicator>> {
     }
 }
 
+/// As [`get`], for what needs only the handle: one that MPI_Comm_idup gave out counts before its request has completed,
+/// since programs (mpi4py) set its error handler at once, as Open MPI and MPICH let them.
+///
+/// # Errors
+/// `Class::Comm` if there is no such communicator.
+pub fn exists(handle: Comm) -> Result<()> {
+    match COMMS.with(|comms| comms.created.get(handle).is_some()) {
+        true => Ok(()),
+        false => get(handle).map(drop),
+    }
+}
+
 #[cold]
 fn no_such(handle: Comm) -> Result<Rc<Communicator>> {
     let pending = COMMS.with(|comms| comms.created.get(handle).is_some());
