@@ -54,6 +54,19 @@ int main(int argc, char **argv) {
         MPI_Win_get_name(win, name, &len);
         OK(len == 9 && !strcmp(name, "my window"));
 
+#if MPI_VERSION * 10 + MPI_SUBVERSION >= 41
+        /* MPI 4.1: a null window has a name, and a rank sees its own part of a window that it brought the memory for. */
+        MPI_Win_get_name(MPI_WIN_NULL, name, &len);
+        OK(len == 12 && !strcmp(name, "MPI_WIN_NULL"));
+        for (int r = 0; kind == 0 && r <= t_size; r++) {
+            MPI_Aint bytes = -1;
+            int du;
+            void *part = &win;
+            MPI_Win_shared_query(win, r < t_size ? r : MPI_PROC_NULL, &bytes, &du, &part);
+            OK(r == t_rank ? bytes == 4096 + t_rank && du == 2 && part == own : bytes == 0 && !part);
+        }
+#endif
+
         MPI_Info info, used;
         MPI_Win_get_info(win, &used);
         MPI_Info_free(&used);

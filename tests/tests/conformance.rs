@@ -46,6 +46,8 @@ suite! {
     io_errors: Case { program: "io_errors.c", ranks: &[1, 2, 3], peers: Peers::Debian, ..Case::DEFAULT };
     io_datarep: Case { program: "io_datarep.c", ranks: &[1, 2, 5], ..Case::DEFAULT };
     dup_fails: Case { program: "dup_fails.c", ranks: &[1, 3], ..Case::DEFAULT };
+    idup_handler: Case { program: "idup_handler.c", ranks: &[1, 2, 5], ..Case::DEFAULT };
+    coll_order: Case { program: "coll_order.c", ranks: &[1, 2, 5], ..Case::DEFAULT };
     neighbors_same: Case { program: "neighbors_same.c", ranks: &[1, 2, 4], ..Case::DEFAULT };
     // Where the kernel refuses single copy: the same messages through the slab.
     no_single_copy_isend: Case { program: "pressure.c", ranks: &[2], args: &["isend"], env: PIECES, ..Case::DEFAULT };

@@ -82,6 +82,10 @@ pub mod dt {
     pub const UB: Datatype = Datatype(0x2f1);
     pub const TWO_COMPLEX: Datatype = Datatype(0x2f2);
     pub const TWO_DOUBLE_COMPLEX: Datatype = Datatype(0x2f3);
+    // Half precision in C: Open MPI 5's MPIX_SHORT_FLOAT and MPIX_C_SHORT_FLOAT_COMPLEX, MPICH 5's MPIX_C_FLOAT16.
+    pub const SHORT_FLOAT: Datatype = Datatype(0x2f4);
+    pub const C_SHORT_FLOAT_COMPLEX: Datatype = Datatype(0x2f5);
+    pub const C_FLOAT16: Datatype = Datatype(0x2f6);
 }
 
 /// Predefined reduction operations.

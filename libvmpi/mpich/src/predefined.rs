@@ -185,6 +185,7 @@ kinds! {
         0x4c00_0248 = dt::LOGICAL2;
         0x4c00_022f = dt::INTEGER2;
         0x4c00_0226 = dt::REAL2;
+        0x4c00_0246 = dt::C_FLOAT16;
         0x4c00_0449 = dt::LOGICAL4;
         0x4c00_0430 = dt::INTEGER4;
         0x4c00_0427 = dt::REAL4;

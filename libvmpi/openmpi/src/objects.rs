@@ -159,6 +159,8 @@ objects! {
         ompi_mpi_c_double_complex = dt::C_DOUBLE_COMPLEX, 70;
         ompi_mpi_c_long_double_complex = dt::C_LONG_DOUBLE_COMPLEX, 71;
         ompi_mpi_count = dt::COUNT, 72;
+        ompi_mpi_short_float = dt::SHORT_FLOAT, 74;
+        ompi_mpi_c_short_float_complex = dt::C_SHORT_FLOAT_COMPLEX, 75;
         ompi_mpi_complex4 = dt::COMPLEX4, NO_NUMBER;
         ompi_mpi_ldblcplex = dt::C_LONG_DOUBLE_COMPLEX, NO_NUMBER;
     ;

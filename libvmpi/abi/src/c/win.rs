@@ -202,14 +202,15 @@ crate::entry_points! {
         window.set_name(&name[..name.len().min(A::MAX_OBJECT_NAME - 1)]);
     }
 
-    /// `MPI_Win_get_name`.
+    /// `MPI_Win_get_name`; MPI_WIN_NULL has a name too (MPI 4.1 section 7.8).
     active fn win_get_name = "MPI_Win_get_name"(win: CWin<A>, name: *mut c_char, resultlen: *mut c_int)
         for on_win::<A>(win) =>
     {
-        let window = get::<A>(win)?;
+        let handle: Win = dec::<A, _>(win);
+        let stored = if handle.is_null() { b"MPI_WIN_NULL".to_vec() } else { get::<A>(win)?.name() };
         not_null(name, "win_name")?;
         not_null(resultlen, "resultlen")?;
-        *resultlen = put_text(name, A::MAX_OBJECT_NAME, &window.name());
+        *resultlen = put_text(name, A::MAX_OBJECT_NAME, &stored);
     }
 }
 

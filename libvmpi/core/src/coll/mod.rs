@@ -6,7 +6,7 @@
 //! and datatypes it executes them with), `cells` (fast paths that need no messages), `neighbor`.
 //!
 //! All messages of a collective travel on `Plane::Collective` with a tag that counts the collectives of the
-//! communicator, so any number of them may be under way at once.
+//! communicator (blocking and others apart), so any number of them may be under way at once.
 
 pub mod algo;
 pub mod call;
@@ -99,7 +99,7 @@ pub unsafe fn start(comm: &Rc<Communicator>, call: &Call) -> Result<Request> {
 pub(crate) unsafe fn prepare(comm: &Rc<Communicator>, call: &Call) -> Result<Box<dyn Progress>> {
     // SAFETY: the caller's contract.
     let (work, kit) = unsafe { resolve::resolve(comm, call)? };
-    let tags = Tags::next(comm);
+    let tags = Tags::nonblocking(comm);
     let plan = Rc::new(plan(comm, &work)?);
     // SAFETY: the caller's buffers stay valid until the operation is over, and the plan is executed once.
     Ok(Box::new(unsafe { Schedule::new(plan, Wire { comm: comm.clone(), kit: Rc::new(kit), tags }) }))

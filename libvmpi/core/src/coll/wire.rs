@@ -32,21 +32,27 @@ pub struct Tags {
     pub local: i32,
 }
 
-/// Persistent collectives keep their tag for life: theirs have this bit set, above those of the communicator's counter
+/// Persistent collectives keep their tag for life: theirs have this bit set, above those of the communicator's counters
 /// and below those of communicator construction, so that the counter may wrap around past them.
 const TAG_PERSISTENT: i32 = 1 << 29;
 
 impl Tags {
-    /// The next collective call's on `comm`. All its ranks must call this for the same calls in the same order.
+    /// The next blocking collective call's on `comm`. All its ranks must call this for the same calls in the same order.
     pub fn next(comm: &Communicator) -> Tags {
         let local = comm.local_comm.as_deref().map_or(0, Communicator::next_collective_tag);
         Tags { main: comm.next_collective_tag(), local }
     }
 
+    /// As `next`, for a nonblocking call.
+    pub fn nonblocking(comm: &Communicator) -> Tags {
+        let local = comm.local_comm.as_deref().map_or(0, Communicator::next_nonblocking_tag);
+        Tags { main: comm.next_nonblocking_tag(), local }
+    }
+
     /// As `next`, for a persistent collective: all its starts use the same tags, whatever order they come in (messages
     /// of one start and the next keep their order between each pair of ranks).
     pub fn persistent(comm: &Communicator) -> Tags {
-        let tags = Tags::next(comm);
+        let tags = Tags::nonblocking(comm);
         Tags { main: tags.main | TAG_PERSISTENT, local: tags.local | TAG_PERSISTENT }
     }
 }

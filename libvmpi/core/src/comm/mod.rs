@@ -34,7 +34,9 @@ use std::rc::Rc;
 use vmpi_shared::dynamic::World;
 
 /// Tags of collectives count from 0 below this; user tags of communicator construction have the next bit set.
-const COLLECTIVE_TAG_MASK: u32 = 0x1FFF_FFFF;
+const COLLECTIVE_TAG_MASK: u32 = 0x0FFF_FFFF;
+/// Set in the tags of nonblocking collectives, which have a counter of their own.
+const TAG_NONBLOCKING: i32 = 1 << 28;
 /// Set in the tags of calls that bring their own tag (create_group, intercomm_create), so that they never meet a
 /// collective's; user tags are below it (`attr::TAG_UB_VALUE`).
 const USER_TAG_BIT: i32 = 1 << 30;
@@ -51,8 +53,10 @@ pub struct Communicator {
     pub remote: Option<Rc<Members>>,
     /// For an intercommunicator: a private intracommunicator over the local group, for the local phases.
     pub local_comm: Option<Rc<Communicator>>,
-    /// Collectives started so far on this communicator (their tag).
-    pub collectives: Cell<u32>,
+    /// Blocking collectives started so far on this communicator (their tag).
+    collectives: Cell<u32>,
+    /// Nonblocking and persistent ones.
+    nonblocking: Cell<u32>,
     /// Operations that have gone through this communicator's collective cell.
     pub cell_operations: Cell<u64>,
     name: RefCell<Vec<u8>>,
@@ -81,6 +85,7 @@ impl Communicator {
             remote: None,
             local_comm: None,
             collectives: Cell::new(0),
+            nonblocking: Cell::new(0),
             cell_operations: Cell::new(0),
             name: RefCell::new(Vec::new()),
             hints: RefCell::new(Rc::new(info::Entries::default())),
@@ -113,11 +118,14 @@ impl Communicator {
     pub fn peers(&self) -> &Rc<Members> {
         self.remote.as_ref().unwrap_or(&self.local)
     }
-    /// Tag of the next collective call on this communicator; every rank takes one per call, in the same order.
+    /// Tag of the next blocking collective call on this communicator; every rank takes one per call, in the same order.
     pub fn next_collective_tag(&self) -> i32 {
-        let count = self.collectives.get();
-        self.collectives.set(count.wrapping_add(1));
-        (count & COLLECTIVE_TAG_MASK) as i32
+        next(&self.collectives)
+    }
+    /// Tag of the next nonblocking one. MPI demands one order of both kinds; Open MPI and MPICH keep them apart, and mpi4py
+    /// starts MPI_Iallreduce before a barrier on one rank and after it on the others.
+    pub fn next_nonblocking_tag(&self) -> i32 {
+        next(&self.nonblocking) | TAG_NONBLOCKING
     }
     /// The name that the program gave (or the predefined one); not NUL-terminated.
     pub fn name(&self) -> Vec<u8> {
@@ -184,6 +192,18 @@ pub fn get(handle: Comm) -> Result<Rc<Communicator>> {
     match found {
         Some(comm) => Ok(comm),
         None => no_such(handle),
+    }
+}
+
+/// As [`get`], for what needs only the handle: one that MPI_Comm_idup gave out counts before its request has completed,
+/// since programs (mpi4py) set its error handler at once, as Open MPI and MPICH let them.
+///
+/// # Errors
+/// `Class::Comm` if there is no such communicator.
+pub fn exists(handle: Comm) -> Result<()> {
+    match COMMS.with(|comms| comms.created.get(handle).is_some()) {
+        true => Ok(()),
+        false => get(handle).map(drop),
     }
 }
 
@@ -330,6 +350,12 @@ pub fn check_peer(comm: &Communicator, rank: i32) -> Result<u32> {
     }
 }
 
+fn next(counter: &Cell<u32>) -> i32 {
+    let count = counter.get();
+    counter.set(count.wrapping_add(1));
+    (count & COLLECTIVE_TAG_MASK) as i32
+}
+
 /// A tag that the program gave for communicator construction, moved out of the way of collectives' tags.
 fn construction_tag(tag: i32) -> Result<i32> {
     if !(0..=crate::attr::TAG_UB_VALUE).contains(&tag) {
@@ -373,7 +399,10 @@ mod tests {
         assert_eq!(construction_tag(-1).unwrap_err().class, Class::Tag);
         let comm = Communicator::intra(8, 0, Rc::new(Members::range(0, 1)));
         comm.collectives.set(u32::MAX);
-        assert!(comm.next_collective_tag() < USER_TAG_BIT);
+        assert!(comm.next_collective_tag() < TAG_NONBLOCKING);
         assert_eq!(comm.next_collective_tag(), 0);
+        comm.nonblocking.set(u32::MAX);
+        assert!(comm.next_nonblocking_tag() < USER_TAG_BIT);
+        assert_eq!(comm.next_nonblocking_tag(), TAG_NONBLOCKING);
     }
 }

@@ -50,6 +50,7 @@ fn real(precision: i32, range: i32) -> Result<(Datatype, Datatype)> {
 /// The Fortran type of a class (`consts::TYPECLASS_*`) with `size` bytes (MPI_Type_match_size).
 pub fn match_size(class: i32, size: i32) -> Result<Datatype> {
     let found = match (class, size) {
+        (consts::TYPECLASS_REAL, 2) => dt::REAL2,
         (consts::TYPECLASS_REAL, 4) => dt::REAL4,
         (consts::TYPECLASS_REAL, 8) => dt::REAL8,
         (consts::TYPECLASS_REAL, 16) => dt::REAL16,
@@ -58,6 +59,7 @@ pub fn match_size(class: i32, size: i32) -> Result<Datatype> {
         (consts::TYPECLASS_INTEGER, 4) => dt::INTEGER4,
         (consts::TYPECLASS_INTEGER, 8) => dt::INTEGER8,
         (consts::TYPECLASS_INTEGER, 16) => dt::INTEGER16,
+        (consts::TYPECLASS_COMPLEX, 4) => dt::COMPLEX4,
         (consts::TYPECLASS_COMPLEX, 8) => dt::COMPLEX8,
         (consts::TYPECLASS_COMPLEX, 16) => dt::COMPLEX16,
         (consts::TYPECLASS_COMPLEX, 32) => dt::COMPLEX32,

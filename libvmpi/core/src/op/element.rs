@@ -15,12 +15,15 @@ pub enum Element {
     U16,
     U32,
     U64,
+    /// IEEE half precision.
+    F16,
     F32,
     F64,
     /// C `long double`.
     F80,
     /// IEEE quadruple precision (`__float128`, gfortran's `real(16)`).
     F128,
+    C16,
     C32,
     C64,
     C80,
@@ -56,10 +59,12 @@ impl Element {
             dt::UNSIGNED_SHORT | dt::UINT16_T => U16,
             dt::UNSIGNED | dt::UINT32_T => U32,
             dt::UNSIGNED_LONG | dt::UNSIGNED_LONG_LONG | dt::UINT64_T => U64,
+            dt::REAL2 | dt::SHORT_FLOAT | dt::C_FLOAT16 => F16,
             dt::FLOAT | dt::REAL | dt::REAL4 => F32,
             dt::DOUBLE | dt::DOUBLE_PRECISION | dt::REAL8 => F64,
             dt::LONG_DOUBLE => F80,
             dt::REAL16 => F128,
+            dt::COMPLEX4 | dt::C_SHORT_FLOAT_COMPLEX => C16,
             dt::C_FLOAT_COMPLEX | dt::CXX_FLOAT_COMPLEX | dt::COMPLEX | dt::COMPLEX8 => C32,
             dt::C_DOUBLE_COMPLEX | dt::CXX_DOUBLE_COMPLEX | dt::DOUBLE_COMPLEX | dt::COMPLEX16 => C64,
             dt::C_LONG_DOUBLE_COMPLEX | dt::CXX_LONG_DOUBLE_COMPLEX => C80,

@@ -5,6 +5,7 @@
 use super::Builtin;
 use super::element::Element;
 use super::extended::{self, Extended};
+use super::half::Half;
 use super::quad::Quad;
 
 /// `inout[i] = input[i] op inout[i]` for a number of elements, at any alignment.
@@ -173,10 +174,12 @@ pub fn kernel(op: Builtin, element: Element) -> Option<Kernel> {
         Element::U16 => integer!(op, u16),
         Element::U32 => integer!(op, u32),
         Element::U64 => integer!(op, u64),
+        Element::F16 => real!(op, Half, Half::add, Half::mul, Half::less),
         Element::F32 => real!(op, f32, add32, mul32, less32),
         Element::F64 => real!(op, f64, add64, mul64, less64),
         Element::F80 => real!(op, Extended, extended::add, extended::mul, extended::less),
         Element::F128 => real!(op, Quad, Quad::add, Quad::mul, Quad::less),
+        Element::C16 => complex!(op, Half, Half::add, Half::sub, Half::mul),
         Element::C32 => complex!(op, f32, add32, sub32, mul32),
         Element::C64 => complex!(op, f64, add64, sub64, mul64),
         Element::C80 => complex!(op, Extended, extended::add, extended::sub, extended::mul),

@@ -1,10 +1,11 @@
 //! Reduction operations (MPI 4.1 section 6.9).
 //!
-//! Reading order: `element` (which arithmetic a datatype has), `kernel` (the loops), `extended` and `quad` (arithmetic
-//! that Rust has no type for). `unsafe` is in `kernel`, `extended` and [`Operation::apply`].
+//! Reading order: `element` (which arithmetic a datatype has), `kernel` (the loops), `half`, `extended` and `quad`
+//! (arithmetic that Rust has no type for). `unsafe` is in `kernel`, `extended` and [`Operation::apply`].
 
 mod element;
 mod extended;
+mod half;
 mod kernel;
 mod quad;
 

@@ -4,6 +4,7 @@
 
 use super::element::Element;
 use super::extended::{self, Extended};
+use super::half::Half;
 use super::kernel::kernel;
 use super::quad::Quad;
 use super::*;
@@ -148,4 +149,49 @@ fn only_the_standards_pairs_of_operation_and_type() {
     ] {
         assert_eq!(allowed(op, datatype), expected, "{op:?} {datatype:?}");
     }
+}
+
+#[test]
+fn half_precision_rounds_to_nearest_even() {
+    // Every half there and back.
+    for bits in 0..=u16::MAX {
+        let single = Half(bits).single();
+        match bits & 0x7c00 == 0x7c00 && bits & 0x3ff != 0 {
+            true => assert!(single.is_nan() && Half::round(single).single().is_nan()),
+            false => assert_eq!(Half::round(single), Half(bits)),
+        }
+    }
+    let largest = 65504.0;
+    assert_eq!(Half(0x7bff).single(), largest);
+    assert_eq!(Half(1).single(), 2f32.powi(-24));
+    // Between neighbours: what is nearer, and the even one from the middle.
+    for bits in 0..0x7bff_u16 {
+        let (low, high) = (Half(bits).single(), Half(bits + 1).single());
+        let middle = (low + high) / 2.0;
+        assert_eq!(Half::round(middle), Half(bits + (bits & 1)), "{middle}");
+        assert_eq!(Half::round(middle.next_down()), Half(bits));
+        assert_eq!(Half::round(-middle.next_up()), Half((bits + 1) | 0x8000));
+    }
+    assert_eq!(Half::round(65519.99), Half(0x7bff));
+    assert_eq!(Half::round(65520.0), Half(0x7c00));
+    assert_eq!(Half::round(f32::MIN_POSITIVE), Half(0));
+}
+
+#[test]
+fn halves_are_reduced() {
+    let halves = |numbers: [f32; 3]| numbers.map(Half::round);
+    let (input, start) = (halves([1.5, 2.25, -1.0]), halves([1.000_976_6, 3.0, 65504.0]));
+    for (op, wanted) in [
+        (Builtin::Sum, [2.5, 5.25, 65504.0]),
+        (Builtin::Prod, [1.501_953_1, 6.75, -65504.0]),
+        (Builtin::Max, [1.5, 3.0, 65504.0]),
+        (Builtin::Min, [1.000_976_6, 2.25, -1.0]),
+    ] {
+        let mut inout = start;
+        reduce(op, Element::F16, &input, &mut inout);
+        assert_eq!(inout, halves(wanted), "{op:?}");
+    }
+    let (input, mut inout) = ([[1.0, 2.0].map(Half::round)], [[3.0, -1.0].map(Half::round)]);
+    reduce(Builtin::Prod, Element::C16, &input, &mut inout);
+    assert_eq!(inout, [[5.0, 5.0].map(Half::round)]);
 }

@@ -127,16 +127,22 @@ impl Window {
     }
 
     /// Size, displacement unit and local address of a member's memory (MPI_Win_shared_query); `PROC_NULL`: of the first
-    /// member that has any.
+    /// member that has any. Of memory that the program brought (MPI_Win_create) each rank sees its own; the others' has
+    /// size 0 (MPI 4.1 section 12.2.3; before it, asking was an error).
     ///
     /// # Errors
-    /// `Class::RmaFlavor` if the window's memory is not shared, `Class::Rank` for a rank that does not exist.
+    /// `Class::RmaFlavor` for a dynamic window, `Class::Rank` for a rank that does not exist.
     pub fn shared_query(&self, rank: i32) -> Result<(u64, i64, usize)> {
-        if !matches!(self.flavor, consts::WIN_FLAVOR_SHARED | consts::WIN_FLAVOR_ALLOCATE) {
-            return fail(
-                Class::RmaFlavor,
-                "the window's memory is not shared: MPI_Win_allocate_shared did not make it",
-            );
+        match self.flavor {
+            consts::WIN_FLAVOR_SHARED | consts::WIN_FLAVOR_ALLOCATE => {}
+            consts::WIN_FLAVOR_CREATE if rank == consts::PROC_NULL => return Ok((0, 0, 0)),
+            consts::WIN_FLAVOR_CREATE => {
+                let member = self.check_rank(rank)?;
+                let part = &self.parts[member as usize];
+                let own = member == self.rank();
+                return Ok(if own { (part.bytes, part.unit, part.base as usize) } else { (0, 0, 0) });
+            }
+            _ => return fail(Class::RmaFlavor, "the window is dynamic: it has no memory of its own"),
         }
         let member = match rank {
             consts::PROC_NULL => self.parts.iter().position(|part| part.bytes > 0),
