@@ -17,6 +17,7 @@ mod test;
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// What can go wrong is said in a sentence.
 type Result<T> = std::result::Result<T, String>;
@@ -51,14 +52,22 @@ enum Command {
         /// Run only tests whose name contains this.
         filter: Option<String>,
     },
-    /// Ring, barrier and allreduce beside Open MPI, MPICH and the floor; a table and target/bench/bench.json.
+    /// vmpi beside the other MPIs and the physical floor, interleaved: tables, target/bench/EXPERIMENT.json, .md and .svg.
     Bench {
+        /// latency, pingpong, launch, stencil, clocks, idle; none: all.
+        experiments: Vec<String>,
         /// How often the interleaved series is run.
         #[arg(long, default_value_t = 5)]
         rounds: usize,
-        /// Numbers of ranks on two cores.
-        #[arg(long, value_delimiter = ',', default_values_t = [2, 4, 8, 16])]
-        ranks: Vec<u32>,
+        /// Numbers of ranks on two cores, in place of each experiment's own.
+        #[arg(long, value_delimiter = ',')]
+        ranks: Option<Vec<u32>>,
+        /// Who is measured: quick, all, or names (an unknown name lists them).
+        #[arg(long, default_value = "quick")]
+        peers: String,
+        /// Seconds after which a run is given up.
+        #[arg(long, default_value_t = 60)]
+        limit: u64,
     },
     /// Build, and copy programs, libraries, manual pages and completions below a prefix.
     Install {
@@ -78,7 +87,9 @@ fn main() -> ExitCode {
         Command::Demo { steps } => demo::demo(steps),
         Command::Test { repeat: Some(times), filter, .. } => test::repeat(times, filter.as_deref()),
         Command::Test { quick, filter, .. } => test::test(quick, filter.as_deref()),
-        Command::Bench { rounds, ranks } => bench::bench(rounds, &ranks),
+        Command::Bench { experiments, rounds, ranks, peers, limit } => {
+            bench::bench(&bench::Options { experiments, rounds, ranks, peers, limit: Duration::from_secs(limit) })
+        }
         Command::Install { prefix } => install::install(&prefix),
         #[cfg(feature = "manual")]
         Command::Manual { share } => manual::write(&share),
