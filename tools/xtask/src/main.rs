@@ -1,4 +1,4 @@
-//! `cargo xtask`: setup, build, demo, test, bench, install.
+//! `cargo xtask`: setup, build, demo, test, bench, paper, install.
 //!
 //! Each command is a module; [`shell`] runs programs and says which; [`place`] knows the directories.
 
@@ -8,6 +8,7 @@ mod demo;
 mod install;
 #[cfg(feature = "manual")]
 mod manual;
+mod paper;
 mod place;
 mod setup;
 mod shell;
@@ -69,6 +70,20 @@ enum Command {
         #[arg(long, default_value_t = 60)]
         limit: u64,
     },
+    /// The tables and figures of the EuroMPI'20 paper, measured here: paper.md and paper/*.svg.
+    Paper {
+        #[arg(long, default_value_t = 3)]
+        rounds: usize,
+        /// What each process of table 1 computes (the paper: 30 s).
+        #[arg(long, default_value_t = 2.0)]
+        seconds: f64,
+        /// The directory to write to (docs holds the one of the repository).
+        #[arg(long, default_value = "target/bench")]
+        into: PathBuf,
+        /// Seconds after which a run is given up.
+        #[arg(long, default_value_t = 120)]
+        limit: u64,
+    },
     /// Build, and copy programs, libraries, manual pages and completions below a prefix.
     Install {
         #[arg(long, default_value = "/usr/local")]
@@ -89,6 +104,9 @@ fn main() -> ExitCode {
         Command::Test { quick, filter, .. } => test::test(quick, filter.as_deref()),
         Command::Bench { experiments, rounds, ranks, peers, limit } => {
             bench::bench(&bench::Options { experiments, rounds, ranks, peers, limit: Duration::from_secs(limit) })
+        }
+        Command::Paper { rounds, seconds, into, limit } => {
+            paper::paper(&paper::Options { rounds, seconds, into, limit: Duration::from_secs(limit) })
         }
         Command::Install { prefix } => install::install(&prefix),
         #[cfg(feature = "manual")]
