@@ -57,7 +57,7 @@ enum Command {
     Bench {
         /// latency, pingpong, launch, stencil, clocks, idle; none: all.
         experiments: Vec<String>,
-        /// How often the interleaved series is run.
+        /// How often the interleaved series is run; 1 is a trial, with short batches.
         #[arg(long, default_value_t = 5)]
         rounds: usize,
         /// Numbers of ranks on two cores, in place of each experiment's own.
@@ -69,6 +69,9 @@ enum Command {
         /// Seconds after which a run is given up.
         #[arg(long, default_value_t = 60)]
         limit: u64,
+        /// Take what is in target/release, without building.
+        #[arg(long)]
+        built: bool,
     },
     /// The tables and figures of the EuroMPI'20 paper, measured here: paper.md and paper/*.svg.
     Paper {
@@ -83,6 +86,9 @@ enum Command {
         /// Seconds after which a run is given up.
         #[arg(long, default_value_t = 120)]
         limit: u64,
+        /// Take what is in target/release, without building.
+        #[arg(long)]
+        built: bool,
     },
     /// Build, and copy programs, libraries, manual pages and completions below a prefix.
     Install {
@@ -102,11 +108,16 @@ fn main() -> ExitCode {
         Command::Demo { steps } => demo::demo(steps),
         Command::Test { repeat: Some(times), filter, .. } => test::repeat(times, filter.as_deref()),
         Command::Test { quick, filter, .. } => test::test(quick, filter.as_deref()),
-        Command::Bench { experiments, rounds, ranks, peers, limit } => {
-            bench::bench(&bench::Options { experiments, rounds, ranks, peers, limit: Duration::from_secs(limit) })
-        }
-        Command::Paper { rounds, seconds, into, limit } => {
-            paper::paper(&paper::Options { rounds, seconds, into, limit: Duration::from_secs(limit) })
+        Command::Bench { experiments, rounds, ranks, peers, limit, built } => bench::bench(&bench::Options {
+            experiments,
+            rounds,
+            ranks,
+            peers,
+            limit: Duration::from_secs(limit),
+            built,
+        }),
+        Command::Paper { rounds, seconds, into, limit, built } => {
+            paper::paper(&paper::Options { rounds, seconds, into, limit: Duration::from_secs(limit), built })
         }
         Command::Install { prefix } => install::install(&prefix),
         #[cfg(feature = "manual")]

@@ -23,6 +23,8 @@ pub struct Options {
     /// Where the text and the pictures go.
     pub into: std::path::PathBuf,
     pub limit: Duration,
+    /// Take vmpi as it was built before.
+    pub built: bool,
 }
 
 /// A column of a table: who runs, on how many cores, with how many ranks.
@@ -81,7 +83,7 @@ const PAPER_2: &str = "| four processes on a core | MPC-MPI, MPI_Wtime | TinyMPI
     | DDOT MFLOP/s | 319 | 245 | 7513 |\n";
 
 pub fn paper(options: &Options) -> Result<()> {
-    let mut bench = Bench::prepare("vmpi-openmpi,openmpi4-yield", None, options.limit)?;
+    let mut bench = Bench::prepare("vmpi-openmpi,openmpi4-yield", None, options.limit, options.built)?;
     let pictures = options.into.join("paper");
     create_dir(&pictures)?;
     let load_before = load();

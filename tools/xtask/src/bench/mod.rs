@@ -45,14 +45,19 @@ pub struct Options {
     pub peers: String,
     /// Longest time of one run.
     pub limit: Duration,
+    /// Take vmpi as it was built before.
+    pub built: bool,
 }
+
+/// Length of a batch of messages, and of a trial's, in milliseconds: what programs read from BENCH_BATCH_MS.
+const BATCH_MS: (&str, &str) = ("50", "10");
 
 /// The cores that experiments use.
 const CORES: usize = 2;
 
 pub fn bench(options: &Options) -> Result<()> {
     let experiments = chosen(&options.experiments)?;
-    let mut bench = Bench::prepare(&options.peers, options.ranks.clone(), options.limit)?;
+    let mut bench = Bench::prepare(&options.peers, options.ranks.clone(), options.limit, options.built)?;
     let dir = target().join("bench");
     create_dir(&dir)?;
     let mut wrong = Vec::new();
@@ -91,17 +96,20 @@ pub struct Bench {
     pub scope: Scope,
     pub programs: Programs,
     limit: Duration,
+    batch_ms: &'static str,
     runtime: RuntimeDir,
 }
 
 impl Bench {
     /// Build vmpi; find out which of the systems are there.
-    pub fn prepare(peers: &str, ranks: Option<Vec<u32>>, limit: Duration) -> Result<Bench> {
+    pub fn prepare(peers: &str, ranks: Option<Vec<u32>>, limit: Duration, built: bool) -> Result<Bench> {
         let mut systems = system::choose(peers)?;
         if let Some(wrong) = ranks.iter().flatten().find(|n| **n < 2) {
             return Err(format!("--ranks: at least 2, not {wrong}"));
         }
-        build::build()?;
+        if !built {
+            build::build()?;
+        }
         if systems.iter().any(|system| system.name == "openmpi5") {
             setup::openmpi5()?;
         }
@@ -118,18 +126,14 @@ impl Bench {
             eprintln!("only one CPU may be used: everything that is meant for two cores runs on it");
         }
         let scope = Scope { systems, cpus, ranks };
-        Ok(Bench {
-            series: Series::begin()?,
-            scope,
-            programs: Programs::default(),
-            limit,
-            runtime: RuntimeDir::make()?,
-        })
+        let (series, programs, runtime) = (Series::begin()?, Programs::default(), RuntimeDir::make()?);
+        Ok(Bench { series, scope, programs, limit, batch_ms: BATCH_MS.0, runtime })
     }
 
     /// All rounds of an experiment, or as many as there were before ^C.
     pub fn measure(&mut self, experiment: &Experiment, rounds: usize) -> Result<(Samples, Circumstances)> {
         let load_before = load();
+        self.batch_ms = if rounds == 1 { BATCH_MS.1 } else { BATCH_MS.0 };
         let runs = (experiment.runs)(&self.scope);
         let mut samples = Samples::default();
         let mut given_up = GivenUp::default();
@@ -211,7 +215,7 @@ impl Bench {
         sit: Option<Duration>,
     ) -> Result<Finished> {
         let mut job = system.command(launch, program, arguments);
-        job.env("VMPI_RUNTIME_DIR", &self.runtime.0);
+        job.env("VMPI_RUNTIME_DIR", &self.runtime.0).env("BENCH_BATCH_MS", self.batch_ms);
         self.series.run(&mut job, self.limit, sit.map(|time| (time, program)))
     }
 }

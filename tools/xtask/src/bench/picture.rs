@@ -8,6 +8,7 @@ use plotters::coord::Shift;
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
 
@@ -27,8 +28,14 @@ const COLOURS: &[RGBColor] = &[
     RGBColor(60, 150, 90),
 ];
 /// For what is no system: floors, ideals, kinds of updates.
-const OTHERS: &[RGBColor] =
-    &[RGBColor(60, 60, 60), RGBColor(140, 140, 140), RGBColor(100, 70, 130), RGBColor(180, 170, 120)];
+const OTHERS: &[RGBColor] = &[
+    RGBColor(40, 40, 40),
+    RGBColor(150, 150, 150),
+    RGBColor(110, 60, 150),
+    RGBColor(150, 120, 70),
+    RGBColor(0, 130, 130),
+    RGBColor(200, 100, 180),
+];
 
 /// A line of a panel, in the figure's units.
 struct Line {
@@ -146,10 +153,11 @@ pub fn draw_figures(report: &Report, figures: &[&Figure], head: &str, path: &Pat
     root.fill(&WHITE).map_err(|e| failed(e.to_string()))?;
     let (top, below) = root.split_vertically(HEAD);
     let c = report.circumstances;
-    let line = format!(
-        "{head}: median of {} rounds, bars from the 5th to the 95th percentile; load {}",
-        c.rounds, c.load_before
-    );
+    let how = match c.rounds {
+        1 => "one round".to_string(),
+        n => format!("medians of {n} rounds, bars from the 5th to the 95th percentile"),
+    };
+    let line = format!("{head}: {how}; load {}", c.load_before);
     text(&top, &line, (14, 22), 17.0, &BLACK, HPos::Left)?;
     let (panels, legend) = below.split_horizontally(columns * PANEL.0);
     let mut named: Vec<String> = Vec::new();
@@ -167,7 +175,7 @@ pub fn draw_figures(report: &Report, figures: &[&Figure], head: &str, path: &Pat
     }
     for (place, name) in named.iter().enumerate() {
         let y = 30 + 22 * place as i32;
-        let style = colour(name, &named).stroke_width(if is_ours(name) { 3 } else { 2 });
+        let style = colour(name, report).stroke_width(if is_ours(name) { 3 } else { 2 });
         let dash: Vec<(i32, i32)> = if is_system(name) { vec![(0, 28)] } else { vec![(0, 7), (11, 18), (22, 28)] };
         for (from, to) in dash {
             legend
@@ -194,15 +202,22 @@ fn is_ours(name: &str) -> bool {
     SYSTEMS.iter().any(|system| system.name == name && system.kind == Kind::Vmpi)
 }
 
-/// A system has the same colour in all pictures, anything else one by its place among the others.
-fn colour(name: &str, named: &[String]) -> RGBColor {
+/// A system has the same colour in all pictures, anything else one by its place among all such names of the experiment.
+fn colour(name: &str, report: &Report) -> RGBColor {
     match SYSTEMS.iter().position(|system| system.name == name) {
         Some(place) => COLOURS[place % COLOURS.len()],
         None => {
-            let mut others = named.iter().filter(|name| !is_system(name));
-            OTHERS[others.position(|other| other == name).unwrap_or(0) % OTHERS.len()]
+            let names = report.samples.iter().map(|(key, _)| key.system.as_str());
+            let others: BTreeSet<&str> = names.filter(|name| !is_system(name)).collect();
+            OTHERS[others.iter().position(|other| *other == name).unwrap_or(0) % OTHERS.len()]
         }
     }
+}
+
+/// A mark of an axis, without the noise of logarithms.
+fn mark(value: f64) -> String {
+    let rounded: f64 = format!("{value:.2e}").parse().unwrap_or(value);
+    rounded.to_string()
 }
 
 fn lines_of(report: &Report, figure: &Figure, area: &Area) -> Result<Vec<String>> {
@@ -224,7 +239,7 @@ fn lines_of(report: &Report, figure: &Figure, area: &Area) -> Result<Vec<String>
     let Axis { title, show, scale } = report.experiment.x;
     let y_title = format!("{} ({})", figure.title, figure.unit);
     let shown = move |x: f64| show(x.round() as u64);
-    panel(area, &lines, (title, scale, &shown), (&y_title, figure.scale, &short), true)
+    panel(report, area, &lines, (title, scale, &shown), (&y_title, figure.scale, &mark), true)
 }
 
 /// Values to the right, the share of them that is not greater upwards.
@@ -242,12 +257,19 @@ fn distribution(report: &Report, figure: &Figure, area: &Area) -> Result<Vec<Str
         });
     }
     let x_title = format!("{} ({})", figure.title, figure.unit);
-    panel(area, &lines, (&x_title, figure.scale, &short), ("per cent of the updates", Scale::Linear, &short), false)
+    panel(
+        report,
+        area,
+        &lines,
+        (&x_title, figure.scale, &mark),
+        ("per cent of the updates", Scale::Linear, &mark),
+        false,
+    )
 }
 
 type AxisOf<'a> = (&'a str, Scale, &'a dyn Fn(f64) -> String);
 
-fn panel(area: &Area, lines: &[Line], x: AxisOf, y: AxisOf, marks: bool) -> Result<Vec<String>> {
+fn panel(report: &Report, area: &Area, lines: &[Line], x: AxisOf, y: AxisOf, points_too: bool) -> Result<Vec<String>> {
     let failed = |e: DrawingAreaErrorKind<_>| -> String {
         let e: DrawingAreaErrorKind<std::io::Error> = e;
         e.to_string()
@@ -283,16 +305,16 @@ fn panel(area: &Area, lines: &[Line], x: AxisOf, y: AxisOf, marks: bool) -> Resu
     let mut order: Vec<&Line> = lines.iter().collect();
     order.sort_by_key(|line| is_ours(&line.name));
     for line in order {
-        let ink = colour(&line.name, &named);
+        let ink = colour(&line.name, report);
         let style = ink.stroke_width(if is_ours(&line.name) { 3 } else { 2 });
         let at = |p: &Point| (x.1.place(p.x), y.1.place(p.y));
         let path = line.points.iter().map(at);
-        if is_system(&line.name) {
+        if is_system(&line.name) || !points_too {
             chart.draw_series(LineSeries::new(path, style)).map_err(failed)?;
         } else {
             chart.draw_series(DashedLineSeries::new(path, 6, 4, style)).map_err(failed)?;
         }
-        if marks {
+        if points_too {
             chart.draw_series(line.points.iter().map(|p| Circle::new(at(p), 3, ink.filled()))).map_err(failed)?;
             let whisker = |p: &Point| {
                 let x = x.1.place(p.x);
@@ -339,14 +361,14 @@ fn bars(report: &Report, figure: &Figure, area: &Area) -> Result<Vec<String>> {
         .axis_desc_style((FONT, 15))
         .label_style((FONT, 12))
         .x_desc(description)
-        .x_label_formatter(&|at| short(*at))
+        .x_label_formatter(&|at| mark(*at))
         .y_label_formatter(&name_at)
         .draw()
         .map_err(failed)?;
     let named: Vec<String> = values.iter().map(|(_, name)| name.clone()).collect();
     for (place, (summary, name)) in values.iter().enumerate() {
         let middle = rows - place as f64 - 0.5;
-        let ink = colour(name, &named);
+        let ink = colour(name, report);
         let bar = Rectangle::new([(0.0, middle - 0.32), (summary.median, middle + 0.32)], ink.filled());
         chart.draw_series(std::iter::once(bar)).map_err(failed)?;
         let whisker = PathElement::new(vec![(summary.p5, middle), (summary.p95, middle)], BLACK.stroke_width(1));

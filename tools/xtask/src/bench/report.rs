@@ -51,7 +51,9 @@ pub fn short(value: f64) -> String {
         v if v >= 9.995 => format!("{value:.1}"),
         v if v >= 0.9995 => format!("{value:.2}"),
         v if v >= 0.09995 => format!("{value:.3}"),
-        _ => format!("{value:.2e}"),
+        v if v >= 0.009995 => format!("{value:.4}"),
+        v if v >= 0.0009995 => format!("{value:.5}"),
+        _ => format!("{value:.1e}"),
     }
 }
 
@@ -115,6 +117,7 @@ impl Report<'_> {
         for bar in self.experiment.bars {
             let within = |x: &u64| (bar.from..=bar.to).contains(x);
             for x in self.samples.places(bar.figure).into_iter().filter(within) {
+                // The first that has been measured: the faces differ in nothing that a bar is about.
                 for of in self.experiment.judged {
                     let Some(own) = self.samples.rounds(bar.figure, x, of) else { continue };
                     let Some((against, reference)) = self.reference(bar, x, of) else { continue };
@@ -123,6 +126,7 @@ impl Report<'_> {
                         crate::statistics::median(&reference.values().copied().collect::<Vec<_>>()) * bar.factor;
                     let (says, figure, share) = (bar.says, bar.figure, share / bar.factor);
                     verdicts.push(Verdict { says, figure, x, of: (*of).into(), against, limit, share });
+                    break;
                 }
             }
         }
@@ -131,11 +135,14 @@ impl Report<'_> {
 
     /// All tables and verdicts, as Markdown that is readable as it is.
     pub fn markdown(&self) -> String {
-        let mut text = format!("# {}\n\n{}\n", self.experiment.name, self.experiment.about);
-        text += &format!(
-            "\nA cell: median (5th-95th percentile) of {} rounds, then how many times that of vmpi it is, round by round.\n",
-            self.circumstances.rounds
-        );
+        let mut text = format!("# {}\n\n{}\n", self.experiment.name, wrapped(self.experiment.about));
+        text += match self.circumstances.rounds {
+            1 => "\nOne round: a trial, with short batches. After a value, how many times that of vmpi it is.\n".into(),
+            n => format!(
+                "\nMedians of {n} rounds (5th-95th percentile), then how many times the value of vmpi, round by round; [n]: of n rounds only.\n"
+            ),
+        }
+        .as_str();
         for figure in self.experiment.figures {
             text += &format!("\n## {}, {}\n\n{}", figure.title, figure.unit, aligned(&self.table(figure)));
         }
@@ -173,7 +180,10 @@ impl Report<'_> {
         let Some(Summary { median, p5, p95, rounds }) = self.samples.summary(figure, x, name) else {
             return "-".into();
         };
-        let mut cell = format!("{} ({}-{})", short(median), short(p5), short(p95));
+        let mut cell = short(median);
+        if rounds > 1 {
+            cell += &format!(" ({}-{})", short(p5), short(p95));
+        }
         if let Some(ratio) = self.ratio_to_vmpi(figure, x, name) {
             cell += &format!(" {}x", short(ratio));
         }
@@ -245,6 +255,22 @@ impl Report<'_> {
     }
 }
 
+/// Words in lines of at most 110 characters.
+pub fn wrapped(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= 110 => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.into()),
+        }
+    }
+    lines.join("\n")
+}
+
 /// A Markdown table whose columns stand below each other.
 pub fn aligned(table: &[Vec<String>]) -> String {
     let columns = table.iter().map(Vec::len).max().unwrap_or(0);
@@ -285,9 +311,16 @@ mod tests {
     #[test]
     fn numbers_are_short() {
         assert_eq!(
-            [0.0, 1234.4, 99.96, 12.345, 1.2345, 0.9996, 0.12345, 0.00123].map(short),
-            ["0", "1234", "100", "12.3", "1.23", "1.00", "0.123", "1.23e-3"]
+            [0.0, 1234.4, 99.96, 12.345, 1.2345, 0.9996, 0.12345, 0.00123, 0.000123].map(short),
+            ["0", "1234", "100", "12.3", "1.23", "1.00", "0.123", "0.00123", "1.2e-4"]
         );
+    }
+
+    #[test]
+    fn text_is_wrapped_at_words() {
+        let lines = wrapped(&"word ".repeat(50));
+        assert_eq!(lines.lines().map(str::len).collect::<Vec<_>>(), [109, 109, 29]);
+        assert_eq!(wrapped(""), "");
     }
 
     #[test]
