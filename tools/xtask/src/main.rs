@@ -72,6 +72,9 @@ enum Command {
         /// Take what is in target/release, without building.
         #[arg(long)]
         built: bool,
+        /// Milliseconds that a batch of messages takes at least; 50, in a trial 10.
+        #[arg(long)]
+        batch: Option<u32>,
     },
     /// The tables and figures of the EuroMPI'20 paper, measured here: paper.md and paper/*.svg.
     Paper {
@@ -108,12 +111,13 @@ fn main() -> ExitCode {
         Command::Demo { steps } => demo::demo(steps),
         Command::Test { repeat: Some(times), filter, .. } => test::repeat(times, filter.as_deref()),
         Command::Test { quick, filter, .. } => test::test(quick, filter.as_deref()),
-        Command::Bench { experiments, rounds, ranks, peers, limit, built } => bench::bench(&bench::Options {
+        Command::Bench { experiments, rounds, ranks, peers, limit, built, batch } => bench::bench(&bench::Options {
             experiments,
             rounds,
             ranks,
             peers,
             limit: Duration::from_secs(limit),
+            batch_ms: batch,
             built,
         }),
         Command::Paper { rounds, seconds, into, limit, built } => {

@@ -47,10 +47,12 @@ pub struct Options {
     pub limit: Duration,
     /// Take vmpi as it was built before.
     pub built: bool,
+    /// Length of a batch of messages; None: by the number of rounds.
+    pub batch_ms: Option<u32>,
 }
 
-/// Length of a batch of messages, and of a trial's, in milliseconds: what programs read from BENCH_BATCH_MS.
-const BATCH_MS: (&str, &str) = ("50", "10");
+/// Length of a batch of messages, and of a trial's.
+const BATCH_MS: (u32, u32) = (50, 10);
 
 /// The cores that experiments use.
 const CORES: usize = 2;
@@ -58,6 +60,7 @@ const CORES: usize = 2;
 pub fn bench(options: &Options) -> Result<()> {
     let experiments = chosen(&options.experiments)?;
     let mut bench = Bench::prepare(&options.peers, options.ranks.clone(), options.limit, options.built)?;
+    bench.batch_ms = options.batch_ms;
     let dir = target().join("bench");
     create_dir(&dir)?;
     let mut wrong = Vec::new();
@@ -96,7 +99,7 @@ pub struct Bench {
     pub scope: Scope,
     pub programs: Programs,
     limit: Duration,
-    batch_ms: &'static str,
+    batch_ms: Option<u32>,
     runtime: RuntimeDir,
 }
 
@@ -127,13 +130,13 @@ impl Bench {
         }
         let scope = Scope { systems, cpus, ranks };
         let (series, programs, runtime) = (Series::begin()?, Programs::default(), RuntimeDir::make()?);
-        Ok(Bench { series, scope, programs, limit, batch_ms: BATCH_MS.0, runtime })
+        Ok(Bench { series, scope, programs, limit, batch_ms: None, runtime })
     }
 
     /// All rounds of an experiment, or as many as there were before ^C.
     pub fn measure(&mut self, experiment: &Experiment, rounds: usize) -> Result<(Samples, Circumstances)> {
         let load_before = load();
-        self.batch_ms = if rounds == 1 { BATCH_MS.1 } else { BATCH_MS.0 };
+        self.batch_ms.get_or_insert(if rounds == 1 { BATCH_MS.1 } else { BATCH_MS.0 });
         let runs = (experiment.runs)(&self.scope);
         let mut samples = Samples::default();
         let mut given_up = GivenUp::default();
@@ -215,7 +218,8 @@ impl Bench {
         sit: Option<Duration>,
     ) -> Result<Finished> {
         let mut job = system.command(launch, program, arguments);
-        job.env("VMPI_RUNTIME_DIR", &self.runtime.0).env("BENCH_BATCH_MS", self.batch_ms);
+        job.env("VMPI_RUNTIME_DIR", &self.runtime.0)
+            .env("BENCH_BATCH_MS", self.batch_ms.unwrap_or(BATCH_MS.0).to_string());
         self.series.run(&mut job, self.limit, sit.map(|time| (time, program)))
     }
 }
