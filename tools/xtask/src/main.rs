@@ -78,6 +78,8 @@ enum Command {
     },
     /// The tables and figures of the EuroMPI'20 paper, measured here: paper.md and paper/*.svg.
     Paper {
+        /// None: all.
+        parts: Vec<paper::Part>,
         #[arg(long, default_value_t = 3)]
         rounds: usize,
         /// What each process of table 1 computes (the paper: 30 s).
@@ -120,8 +122,8 @@ fn main() -> ExitCode {
             batch_ms: batch,
             built,
         }),
-        Command::Paper { rounds, seconds, into, limit, built } => {
-            paper::paper(&paper::Options { rounds, seconds, into, limit: Duration::from_secs(limit), built })
+        Command::Paper { parts, rounds, seconds, into, limit, built } => {
+            paper::paper(&paper::Options { parts, rounds, seconds, into, limit: Duration::from_secs(limit), built })
         }
         Command::Install { prefix } => install::install(&prefix),
         #[cfg(feature = "manual")]

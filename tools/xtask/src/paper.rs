@@ -7,21 +7,31 @@ use crate::bench::experiment::{EXPERIMENTS, words};
 use crate::bench::picture;
 use crate::bench::process::Outcome;
 use crate::bench::programs::Program;
-use crate::bench::report::{Circumstances, Report, aligned, short};
-use crate::bench::samples::{Line, Samples, parse};
+use crate::bench::report::{Circumstances, Report, aligned, short, wrapped};
+use crate::bench::samples::{Key, Line, Rounds, Samples, parse};
 use crate::bench::system::{Launch, SYSTEMS, System};
 use crate::bench::{Bench, circumstances, load};
 use crate::shell::{create_dir, write};
-use serde_json::json;
-use std::path::Path;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// A part of the paper, measured by itself; what the others measured before stays.
+#[derive(Clone, Copy, Debug, PartialEq, clap::ValueEnum)]
+pub enum Part {
+    Table1,
+    Table2,
+    Figures,
+}
+
 pub struct Options {
+    /// None: all.
+    pub parts: Vec<Part>,
     pub rounds: usize,
     /// What each process of table 1 computes.
     pub seconds: f64,
     /// Where the text and the pictures go.
-    pub into: std::path::PathBuf,
+    pub into: PathBuf,
     pub limit: Duration,
     /// Take vmpi as it was built before.
     pub built: bool,
@@ -60,7 +70,7 @@ const GRADIENTS: &[Case] = &[
 ];
 
 /// Points of a rank's brick, and iterations: what HPCCG takes, in the size of this machine.
-const BRICK: [u32; 4] = [40, 40, 40, 149];
+const BRICK: [u32; 4] = [32, 32, 32, 149];
 
 /// Rows of table 2: what cg prints, as the table calls it.
 const ROWS: &[(&str, &str)] = &[
@@ -74,6 +84,14 @@ const ROWS: &[(&str, &str)] = &[
     ("outside", "the job from outside, s"),
 ];
 
+const HEAD: &str = "# The paper's tables and figures, with vmpi
+
+Nigay, Mosimann, Schneider, Hoefler: *Communication and Timing Issues with MPI Virtualization* (EuroMPI/USA '20)
+shows what becomes of time measurements when several MPI processes share a core, and gives the clocks that measure
+right. This is the same with vmpi, whose ranks are processes of the operating system, beside Open MPI.
+`cargo xtask paper --into docs` writes this file; the values are in paper/*.json.
+";
+
 /// What the paper says, beside which ours are put.
 const PAPER_1: &str = "| MPI | processes / cores | process 0 | process 1 | total |\n| --- | --- | --- | --- | --- |\n\
     | Open MPI | 2 / 2 | 30 | 30 | 30 |\n| AMPI, MPC-MPI, TinyMPI: MPI_Wtime | 2 / 1 | 60 | 30 | 60 |\n\
@@ -82,47 +100,78 @@ const PAPER_2: &str = "| four processes on a core | MPC-MPI, MPI_Wtime | TinyMPI
     | total time, s | 11.1 | 10.9 | 2.85 |\n| DDOT time, s | 3.8 | 4.9 | 0.16 |\n| total MFLOP/s | 1755 | 1792 | 6846 |\n\
     | DDOT MFLOP/s | 319 | 245 | 7513 |\n";
 
+impl Part {
+    const ALL: &[Part] = &[Part::Table1, Part::Table2, Part::Figures];
+
+    fn name(self) -> &'static str {
+        match self {
+            Part::Table1 => "table1",
+            Part::Table2 => "table2",
+            Part::Figures => "figures",
+        }
+    }
+}
+
+/// What a part has found.
+struct Found {
+    text: String,
+    json: Value,
+    /// What must not be: vmpi's own failures, results that differ.
+    wrong: Vec<String>,
+}
+
 pub fn paper(options: &Options) -> Result<()> {
     let mut bench = Bench::prepare("vmpi-openmpi,openmpi4-yield", None, options.limit, options.built)?;
-    let pictures = options.into.join("paper");
-    create_dir(&pictures)?;
+    let dir = options.into.join("paper");
+    create_dir(&dir)?;
+    let mut wrong = Vec::new();
+    for part in if options.parts.is_empty() { Part::ALL } else { &options.parts } {
+        let found = match part {
+            Part::Table1 => cases(&mut bench, options, TWO, table_1, |samples| first_table(samples, options.seconds))?,
+            Part::Table2 => cases(&mut bench, options, GRADIENTS, table_2, second_table)?,
+            Part::Figures => figures(&mut bench, options.rounds, &dir)?,
+        };
+        write(&dir.join(format!("{}.md", part.name())), &found.text)?;
+        write(&dir.join(format!("{}.json", part.name())), &format!("{:#}\n", found.json))?;
+        wrong.extend(found.wrong);
+    }
+    // Whole, from all the parts that there are.
+    let read = |part: &Part| std::fs::read_to_string(dir.join(format!("{}.md", part.name()))).unwrap_or_default();
+    let text = HEAD.to_string() + &Part::ALL.iter().map(read).collect::<String>();
+    write(&options.into.join("paper.md"), &text)?;
+    println!("{text}\nwritten to {0}/paper.md and {0}/paper/", options.into.display());
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+}
+
+/// Runs a case once and keeps what it gives.
+type Collect = fn(&mut Bench, &mut Samples, usize, &Case, &Options) -> Result<()>;
+
+/// All rounds of a table.
+fn cases(
+    bench: &mut Bench,
+    options: &Options,
+    cases: &[Case],
+    collect: Collect,
+    table: impl Fn(&Samples) -> String,
+) -> Result<Found> {
     let load_before = load();
     let mut samples = Samples::default();
     for round in 0..options.rounds {
-        eprintln!("tables 1 and 2: round {} of {}", round + 1, options.rounds);
-        for case in TWO {
-            table_1(&mut bench, &mut samples, round, case, options.seconds)?;
-        }
-        for case in GRADIENTS {
-            table_2(&mut bench, &mut samples, round, case)?;
+        eprintln!("round {} of {}, {} cases, load {}", round + 1, options.rounds, cases.len(), load());
+        for case in cases {
+            collect(bench, &mut samples, round, case, options)?;
         }
     }
     let at = circumstances(options.rounds, load_before);
-    let mut text = head(&at, &bench);
-    text += &first_table(&samples, options.seconds);
-    text += &second_table(&samples);
-    let clocks =
-        EXPERIMENTS.iter().find(|experiment| experiment.name == "clocks").ok_or("there is no experiment clocks")?;
-    let (updates, clocks_at) = bench.measure(clocks, options.rounds)?;
-    let report = Report { experiment: clocks, samples: &updates, scope: &bench.scope, circumstances: &clocks_at };
-    text += &figures(&report, &pictures)?;
-    if !samples.missing.is_empty() {
-        text += "\n## Not had\n\n";
-        samples.missing.iter().for_each(|(what, why)| text += &format!("- {what}: {why}\n"));
-    }
-    let rows: Vec<_> = samples
-        .iter()
-        .map(|(key, rounds)| json!({ "what": key.figure, "ranks": key.x, "case": key.system, "samples": rounds.values().collect::<Vec<_>>() }))
-        .collect();
-    let document = json!({
-        "schema_version": 1, "rounds": options.rounds, "seconds": options.seconds, "commit": at.commit, "cpu": at.cpu,
-        "load_average_before": at.load_before, "load_average_after": at.load_after, "rows": rows, "missing": samples.missing, "clocks": report.json(),
+    let mut text = table(&samples) + &moment(&at, bench);
+    samples.missing.iter().for_each(|(what, why)| text += &format!("\nNot had: {what}: {why}\n"));
+    let row = |(key, rounds): (&Key, &Rounds)| json!({ "what": key.figure, "at": key.x, "case": key.system, "samples": rounds.values().collect::<Vec<_>>() });
+    let json = json!({
+        "schema_version": 1, "rounds": at.rounds, "commit": at.commit, "cpu": at.cpu, "kernel": at.kernel,
+        "load_average_before": at.load_before, "load_average_after": at.load_after,
+        "rows": samples.iter().map(row).collect::<Vec<_>>(), "missing": samples.missing,
     });
-    let failed = [samples.disagreements(), samples.failures, updates.failures].concat();
-    write(&options.into.join("paper.md"), &text)?;
-    write(&pictures.join("paper.json"), &format!("{document:#}\n"))?;
-    println!("{text}\nwritten to {0}/paper.md and {0}/paper/", options.into.display());
-    if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
+    Ok(Found { text, json, wrong: [samples.disagreements(), samples.failures].concat() })
 }
 
 fn system(name: &str) -> Result<&'static System> {
@@ -156,8 +205,8 @@ fn run(
     Ok(None)
 }
 
-fn table_1(bench: &mut Bench, samples: &mut Samples, round: usize, case: &Case, seconds: f64) -> Result<()> {
-    let arguments = words(["busy".to_string(), format!("{:.0}", seconds * 1e3), "--raw".into()]);
+fn table_1(bench: &mut Bench, samples: &mut Samples, round: usize, case: &Case, options: &Options) -> Result<()> {
+    let arguments = words(["busy".to_string(), format!("{:.0}", options.seconds * 1e3), "--raw".into()]);
     let Some((lines, wall_s)) = run(bench, samples, case, Program::C("listing1"), &arguments)? else { return Ok(()) };
     let cores = case.cores as u64;
     for (rank, wtime, rtime) in lines.iter().filter_map(|line| listing_1(line)) {
@@ -179,7 +228,7 @@ fn listing_1(line: &str) -> Option<(u32, f64, Option<f64>)> {
     Some((rank.parse().ok()?, wtime.parse().ok()?, rest.parse().ok()))
 }
 
-fn table_2(bench: &mut Bench, samples: &mut Samples, round: usize, case: &Case) -> Result<()> {
+fn table_2(bench: &mut Bench, samples: &mut Samples, round: usize, case: &Case, _: &Options) -> Result<()> {
     let Some((lines, wall_s)) = run(bench, samples, case, Program::C("bench/cg"), &words(BRICK))? else {
         return Ok(());
     };
@@ -194,13 +243,10 @@ fn table_2(bench: &mut Bench, samples: &mut Samples, round: usize, case: &Case) 
     Ok(())
 }
 
-fn head(at: &Circumstances, bench: &Bench) -> String {
+/// Where and when a part was measured.
+fn moment(at: &Circumstances, bench: &Bench) -> String {
     format!(
-        "# The paper's tables and figures, with vmpi\n\n\
-        Nigay, Mosimann, Schneider, Hoefler: *Communication and Timing Issues with MPI Virtualization* (EuroMPI/USA '20) shows what \
-        becomes of time measurements when several MPI processes share a core, and gives the clocks that measure right. This is the same \
-        with vmpi, whose processes are processes of the operating system, beside Open MPI. `cargo xtask paper --into docs` writes this file.\n\n\
-        {}, CPUs {}, Linux {}, vmpi {}; medians of {} rounds, all cases one after the other in each; load average before {}, after {}.\n",
+        "\n{}, CPUs {}, Linux {}, vmpi {}; medians of {} rounds, all cases one after the other in each; load average before {}, after {}.\n",
         at.cpu,
         crate::bench::system::list(&bench.scope.cpus),
         at.kernel,
@@ -233,15 +279,19 @@ fn first_table(samples: &Samples, seconds: f64) -> String {
     add("vmpi", "MPI_Wtime", 1, "vmpi", "vmpi");
     add("vmpi", "MPIX_Rtime", 1, "vmpi, MPIX_Rtime", "vmpi");
     add("vmpi --wtime rank", "MPI_Wtime", 1, "vmpi --wtime rank", "vmpi --wtime rank");
+    let about = format!(
+        "Listing 1 (`tests/programs/listing1.c`, one binary for all rows): each process computes for {seconds} s of CPU time and meets the \
+         other in a barrier; the program prints the time that has passed for it. The total is taken from outside, with the launch."
+    );
+    let reading = "By `MPI_Wtime` one of vmpi's two processes is told what both have computed: it waits in the barrier for the other's turn on \
+        the core. `MPIX_Rtime` counts what the process itself has had; with `--wtime rank`, so does `MPI_Wtime` of the unchanged binary. Open \
+        MPI on one core is time-shared by the kernel: both processes are told the whole.";
     format!(
-        "\n## Table 1: what a program that times itself is told\n\n\
-        Listing 1 (`tests/programs/listing1.c`, one binary for all rows): each process computes for {seconds} s of CPU time and meets the \
-        other in a barrier; the program prints the time that has passed for it. The total is taken from outside, with the launch.\n\n{}\n\
-        In the paper, with 30 s of sleep in the place of the computation:\n\n{PAPER_1}\n\
-        By `MPI_Wtime` the process that computes first is told what both have computed, since the barrier lets it wait for the other's turn \
-        on the core. `MPIX_Rtime` counts what the process itself has had; with `--wtime rank`, `MPI_Wtime` of the unchanged binary does. \
-        Open MPI on one core is time-shared by the kernel: both processes are told the whole.\n",
-        aligned(&table)
+        "\n## Table 1: what a program that times itself is told\n\n{}\n\n{}\nIn the paper, with 30 s of sleep in the place of the \
+         computation:\n\n{PAPER_1}\n{}\n",
+        wrapped(&about),
+        aligned(&table),
+        wrapped(reading)
     )
 }
 
@@ -256,44 +306,54 @@ fn second_table(samples: &Samples) -> String {
         table.push(row);
     }
     let [nx, ny, nz, iterations] = BRICK;
+    let about = format!(
+        "Conjugate gradients in the manner of the Mantevo suite's HPCCG, written anew (`tests/programs/bench/cg.c`, one binary for all \
+         columns): each rank has a brick of {nx} x {ny} x {nz} points with the 27-point matrix, {iterations} iterations; rank 0 reports its \
+         times by `MPI_Wtime` and divides its own operations by them. All ranks share one core, so more ranks are more work."
+    );
+    let reading = "A rank's work does not depend on V, and one rank alone (V=1) shows what it takes. By wall-clock time rank 0 seems slower by \
+        about V, and its DDOT by far more, because MPI_Allreduce waits there for the others' turns on the core. By the rank's own time \
+        the figures are near those of V=1 again.";
     format!(
-        "\n## Table 2: what a benchmark reports of itself\n\n\
-        Conjugate gradients in the manner of the Mantevo suite's HPCCG, written anew (`tests/programs/bench/cg.c`, one binary for all \
-        columns): each rank has a brick of {nx} x {ny} x {nz} points with the 27-point matrix, {iterations} iterations; rank 0 reports its \
-        times by `MPI_Wtime` and divides its own operations by them. All ranks share one core, so more ranks are more work.\n\n{}\n\
-        In the paper:\n\n{PAPER_2}\n\
-        A rank's work does not depend on V, and one rank alone (V=1) shows what it takes. By wall-clock time rank 0 seems slower by about V, and its DDOT by \
-        far more, because MPI_Allreduce waits there for the others' turns on the core. By the rank's own time the figures are those of V=1 \
-        again.\n",
-        aligned(&table)
+        "\n## Table 2: what a benchmark reports of itself\n\n{}\n\n{}\nIn the paper:\n\n{PAPER_2}\n{}\n",
+        wrapped(&about),
+        aligned(&table),
+        wrapped(reading)
     )
 }
 
-fn figures(report: &Report, pictures: &Path) -> Result<String> {
+fn figures(bench: &mut Bench, rounds: usize, dir: &Path) -> Result<Found> {
+    let clocks =
+        EXPERIMENTS.iter().find(|experiment| experiment.name == "clocks").ok_or("there is no experiment clocks")?;
+    let (samples, at) = bench.measure(clocks, rounds)?;
+    let report = Report { experiment: clocks, samples: &samples, scope: &bench.scope, circumstances: &at };
     let mut text = format!(
-        "\n## Figures 3 and 4: what the clocks cost at each change of who runs\n\n{}\n\n\
-        The paper (C++, 2.2 GHz Xeon E5-2660V2): process-POV P99 below 100 ns on suspend and 150 ns on resume; core-POV P99 170 ns and below 150 ns. \
-        vmpi's functions do more than the paper's clocks: the accounts of core, idle time and hand-offs are kept in the same step.\n",
-        report.experiment.about
+        "\n## Figures 3 and 4: what the clocks cost at each change of who runs\n\n{}\n\n{}\n",
+        wrapped(clocks.about),
+        wrapped(
+            "The paper (C++, 2.2 GHz Xeon E5-2660V2): process-POV P99 below 100 ns on suspend and 150 ns on resume; core-POV P99 170 ns and \
+             below 150 ns. vmpi's functions do more than the paper's clocks: the accounts of core, idle time and hand-offs are kept in the \
+             same step."
+        )
     );
     let parts =
         [("figure3", "Figure 3: process-POV clock", "process"), ("figure4", "Figure 4: core-POV clock", "core")];
     for (file, head, prefix) in parts {
-        let shown: Vec<_> = report.experiment.figures.iter().filter(|figure| figure.name.starts_with(prefix)).collect();
-        let drawn = shown.iter().any(|figure| !report.samples.places(figure.name).is_empty());
-        if drawn {
-            picture::draw_figures(report, &shown, head, &pictures.join(format!("{file}.svg")))?;
+        let shown: Vec<_> = clocks.figures.iter().filter(|figure| figure.name.starts_with(prefix)).collect();
+        if shown.iter().any(|figure| !samples.places(figure.name).is_empty()) {
+            picture::draw_figures(&report, &shown, head, &dir.join(format!("{file}.svg")))?;
             text += &format!("\n![{head}](paper/{file}.svg)\n");
         }
     }
     let mut table = vec![["ns", "", "P50", "P99", "P99.9"].map(String::from).to_vec()];
-    for figure in report.experiment.figures {
+    for figure in clocks.figures {
         for kind in report.columns(figure.name) {
-            let at = |x| report.samples.summary(figure.name, x, &kind).map_or("-".into(), |s| short(s.median));
+            let at = |x| samples.summary(figure.name, x, &kind).map_or("-".into(), |s| short(s.median));
             table.push(vec![figure.title.into(), kind.clone(), at(500), at(990), at(999)]);
         }
     }
-    Ok(text + "\n" + &aligned(&table))
+    text += &format!("\n{}{}", aligned(&table), moment(&at, bench));
+    Ok(Found { text, json: report.json(), wrong: samples.failures.clone() })
 }
 
 #[cfg(test)]
