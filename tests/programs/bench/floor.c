@@ -1,5 +1,6 @@
 /* The physical floor, without any MPI: what the machine and the kernel take for the same.
- *   floor ring CPU N...          a token round V = N/2 processes of one core, by futex and by sched_yield, us a hop; and V hops
+ *   floor ring CPU CPU N...      a token round V = N/2 processes of one core, by futex and by sched_yield, us a hop; and V hops; for N = 2
+ *                                between the two cores, by a spun-on cache line
  *   floor pair FIGURE CPU CPU    two processes, us one way: on one core by futex and by sched_yield, on two by a spun-on cache line
  *   floor copy FIGURE CPU CPU BYTES...  copying what a process of the first CPU has, on the second: from a shared mapping, by process_vm_readv
  *   floor spawn N...             posix_spawn of /bin/true N times, until all have ended, s */
@@ -82,9 +83,10 @@ static void pair(const char *figure, int a, int b) {
         printf("@ %s 8 %.4f spin\n", figure, ring(2, cpus, wait_spin, give));
 }
 
-static void rings(int cpu, int n) {
-    const int cpus[2] = {cpu, cpu};
+static void rings(int cpu, int other, int n) {
+    const int cpus[2] = {cpu, cpu}, both[2] = {cpu, other};
     int v = n / 2;
+    if (n == 2 && cpu != other) printf("@ ring 2 %.4f spin\n", ring(2, both, wait_spin, give));
     if (v < 2 || v > MOST) return;
     double futex = ring(v, cpus, wait_futex, give_futex), yield = ring(v, cpus, wait_yield, give);
     printf("@ ring %d %.4f futex\n@ ring %d %.4f yield\n", n, futex, n, yield);
@@ -170,8 +172,8 @@ int main(int argc, char **argv) {
     words = mmap(NULL, MOST * sizeof *words, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (words == MAP_FAILED) return 1;
     const char *what = argc > 1 ? argv[1] : "";
-    if (!strcmp(what, "ring") && argc > 2)
-        for (int i = 3; i < argc; i++) rings(atoi(argv[2]), atoi(argv[i])), fflush(stdout);
+    if (!strcmp(what, "ring") && argc > 3)
+        for (int i = 4; i < argc; i++) rings(atoi(argv[2]), atoi(argv[3]), atoi(argv[i])), fflush(stdout);
     else if (!strcmp(what, "pair") && argc == 5)
         pair(argv[2], atoi(argv[3]), atoi(argv[4]));
     else if (!strcmp(what, "copy") && argc > 5)

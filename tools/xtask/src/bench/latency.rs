@@ -9,7 +9,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     name: "latency",
     about: "A token of 8 bytes round a ring of all ranks (time per hop), MPI_Barrier, MPI_Allreduce of 8 bytes. n ranks on two cores, \
             so V = n/2; neighbours share a core under vmpi, peers' ranks go where the kernel puts them. Floors: the same ring among V \
-            processes of one core, by futex and by sched_yield, without any MPI; for the collectives, V such hops.",
+            processes of one core, by futex and by sched_yield, without any MPI (n = 2: two cores, by a \
+            cache line that both spin on); for the collectives, V such hops.",
     x: Axis { title: "ranks on two cores", show: |n| n.to_string(), scale: Scale::Log2 },
     figures: &[figure("ring", "ring hop, 8 B"), figure("barrier", "barrier"), figure("allreduce", "allreduce, 8 B")],
     judged: VMPI,
@@ -76,7 +77,7 @@ fn runs(scope: &Scope) -> Vec<Run> {
         gives: Gives::Lines,
     };
     let floor = scope.floor().map(|system| Run {
-        arguments: words(["ring".to_string(), scope.cpus[0].to_string()].into_iter().chain(words(&ranks))),
+        arguments: [words(["ring"]), words([scope.cpus[0], scope.cpus[scope.cpus.len() - 1]]), words(&ranks)].concat(),
         program: Program::C("bench/floor"),
         series: "floor",
         pin: false,

@@ -66,9 +66,10 @@ fn runs(scope: &Scope) -> Vec<Run> {
         x: n.into(),
         gives: Gives::Times,
     };
+    let able = |n: u32| scope.mpis().filter(move |system| system.kind == Kind::Vmpi || n <= PEERS_MOST);
     let mut runs = Vec::new();
     for &n in &ranks {
-        runs.extend(scope.mpis().filter(|s| s.kind == Kind::Vmpi || n <= PEERS_MOST).map(|system| run(n, system)));
+        runs.extend(able(n).map(|system| run(n, system)));
         runs.extend(scope.floor().map(|system| Run {
             program: Program::C("bench/floor"),
             arguments: words(["spawn".to_string(), n.to_string()]),
@@ -78,7 +79,7 @@ fn runs(scope: &Scope) -> Vec<Run> {
         }));
     }
     let n = ranks.iter().copied().min_by_key(|n| n.abs_diff(SITTING)).unwrap_or(SITTING);
-    runs.extend(scope.mpis().map(|system| Run {
+    runs.extend(able(n).map(|system| Run {
         program: Program::C("bench/sit"),
         series: "memory",
         gives: Gives::Sitting(Duration::from_millis(200)),

@@ -221,6 +221,7 @@ impl Report<'_> {
             json!({ "figure": v.figure, "x": v.x, "bar": v.says, "system": v.of, "against": v.against,
                     "limit": v.limit, "share_of_limit": v.share, "met": v.share <= 1.0 })
         };
+        let system = |s: &&'static System| json!({ "name": s.name, "title": s.title, "run": s.how(&self.scope.cpus) });
         let facts: serde_json::Map<String, Value> =
             self.samples.facts().map(|(name, values)| (name.clone(), json!(values))).collect();
         json!({
@@ -233,6 +234,7 @@ impl Report<'_> {
             "commit": c.commit,
             "load_average_before": c.load_before,
             "load_average_after": c.load_after,
+            "systems": self.scope.systems.iter().map(system).collect::<Vec<_>>(),
             "figures": figures,
             "bars": self.verdicts().iter().map(verdict).collect::<Vec<_>>(),
             "missing": self.samples.missing,

