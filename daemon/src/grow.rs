@@ -225,6 +225,7 @@ impl Job {
             self.placement[rank] = place.start.core;
         }
         self.segment.use_ranks(self.ranks.len() as u32);
+        self.segment.reach(self.ranks.len() as u32 - 1).map_err(|e| e.to_string())?;
         let mut news = Vec::with_capacity(places.len());
         let mut pipes = Vec::new();
         for (at, place) in places.iter().enumerate() {

@@ -233,8 +233,7 @@ impl Job {
             ranks: capacity,
             ..JobConfig::for_ranks(spec.ranks)
         };
-        let segment = JobSegment::create(&config)?;
-        segment.begin_with(spec.ranks);
+        let segment = JobSegment::create_with_room(&config, spec.ranks)?;
         let key = random_key().map_err(SubmitError::Random)?;
         let null = std::fs::File::options().read(true).write(true).open("/dev/null").map_err(SubmitError::Null)?;
         let identity = Identity { socket: &place.socket, key: &key, job: id };

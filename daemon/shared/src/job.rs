@@ -104,7 +104,7 @@ struct JobConfigWords {
 
 const HEADER_AT: u64 = size_of::<Head>() as u64;
 const LAYOUT: u64 = layout_hash(&[
-    3,
+    4,
     size_of::<JobHeader>() as u64,
     size_of::<Ends>() as u64,
     size_of::<Cell>() as u64,
@@ -151,13 +151,16 @@ impl Areas {
     }
 }
 
-/// A mapped job segment.
+/// A mapped job segment. Only the areas of the ranks in use at the time of mapping are mapped at first: room for others is much
+/// address space, of which debuggers and limits (valgrind, `ulimit -v`) allow little. It is mapped when such a rank appears.
 pub struct JobSegment {
     config: JobConfig,
     areas: Areas,
     ranks_at: u64,
     /// Address of the first rank's area.
     base: *mut u8,
+    /// Ranks whose areas are mapped there.
+    mapped: u32,
     segment: Segment,
 }
 
@@ -171,10 +174,17 @@ fn cells_bytes(config: &JobConfig) -> u64 {
 }
 
 impl JobSegment {
+    /// A segment of `config`, all of whose ranks are in use.
     pub fn create(config: &JobConfig) -> Result<JobSegment, SegmentError> {
+        Self::create_with_room(config, config.ranks)
+    }
+
+    /// A segment of `config`, of whose ranks the first `in_use` are in use; the others may be spawned.
+    pub fn create_with_room(config: &JobConfig, in_use: u32) -> Result<JobSegment, SegmentError> {
         let areas = Areas::of(config);
         let ranks_at = 4096 + cells_bytes(config);
-        let segment = Segment::create("job", LAYOUT, ranks_at + areas.stride * u64::from(config.ranks))?;
+        let upto = |ranks: u32| ranks_at + areas.stride * u64::from(ranks);
+        let segment = Segment::create_in_part("job", LAYOUT, upto(config.ranks), upto(in_use))?;
         let words = JobConfigWords {
             ranks: config.ranks,
             eager_limit_bytes: config.eager_limit_bytes,
@@ -194,11 +204,11 @@ impl JobSegment {
             header.write(JobHeader {
                 config: words,
                 communicators: AtomicU32::new(1),
-                in_use: AtomicU32::new(config.ranks),
+                in_use: AtomicU32::new(in_use),
                 cells,
             });
         }
-        let job = Self::view(*config, areas, ranks_at, segment);
+        let job = Self::view(*config, areas, ranks_at, in_use, segment);
         #[cfg(feature = "model")]
         job.fill_model();
         Ok(job)
@@ -226,9 +236,10 @@ impl JobSegment {
     }
 
     pub fn map(fd: OwnedFd) -> Result<JobSegment, SegmentError> {
-        let segment = Segment::map("job", LAYOUT, fd)?;
-        // SAFETY: a mapping is at least a page; the words are read once, before use.
-        let words = unsafe { segment.at(HEADER_AT, size_of::<JobConfigWords>()).cast::<JobConfigWords>().read() };
+        let mut segment = Segment::map_head("job", LAYOUT, fd)?;
+        let header = segment.at(HEADER_AT, size_of::<JobHeader>()).cast::<JobHeader>();
+        // SAFETY: a mapping is at least a page; the words are read once, before use; the number of ranks is atomic.
+        let (words, in_use) = unsafe { ((*header.as_ptr()).config, header.as_ref().in_use.load(Ordering::SeqCst)) };
         let config = JobConfig {
             ranks: words.ranks,
             eager_limit_bytes: words.eager_limit_bytes,
@@ -250,7 +261,9 @@ impl JobSegment {
         if found != expected {
             return Err(SegmentError::Size { expected, found });
         }
-        Ok(Self::view(config, areas, ranks_at, segment))
+        let in_use = in_use.min(config.ranks);
+        segment.extend((ranks_at + areas.stride * u64::from(in_use)) as usize)?;
+        Ok(Self::view(config, areas, ranks_at, in_use, segment))
     }
 
     pub fn fd(&self) -> BorrowedFd<'_> {
@@ -287,9 +300,12 @@ impl JobSegment {
         self.header().in_use.fetch_max(ranks, Ordering::SeqCst);
     }
 
-    /// As `use_ranks` at the start, when nobody has mapped the segment yet.
-    pub fn begin_with(&self, ranks: u32) {
-        self.header().in_use.store(ranks, Ordering::SeqCst);
+    /// Map what a rank needs that has appeared since: otherwise its first use maps it, which must not fail then.
+    ///
+    /// # Errors
+    /// Those of mremap: the process may not have so many addresses.
+    pub fn reach(&self, rank: u32) -> Result<(), SegmentError> {
+        if rank < self.mapped { Ok(()) } else { self.segment.whole().map(drop) }
     }
 
     /// A pair of matching contexts that no other living communicator has; the first one.
@@ -377,16 +393,29 @@ impl JobSegment {
         }
     }
 
-    fn view(config: JobConfig, areas: Areas, ranks_at: u64, segment: Segment) -> JobSegment {
-        let base = segment.at(ranks_at, areas.stride as usize * config.ranks as usize).as_ptr();
-        JobSegment { config, areas, ranks_at, base, segment }
+    fn view(config: JobConfig, areas: Areas, ranks_at: u64, mapped: u32, segment: Segment) -> JobSegment {
+        let base = segment.at(ranks_at, areas.stride as usize * mapped as usize).as_ptr();
+        JobSegment { config, areas, ranks_at, base, mapped, segment }
     }
 
     #[inline]
     fn area(&self, rank: u32) -> *mut u8 {
+        let base = if rank < self.mapped { self.base } else { self.late_base(rank) };
+        // SAFETY: inside the areas, whose end `view`, or the size of the whole, tells.
+        unsafe { base.add(rank as usize * self.areas.stride as usize) }
+    }
+
+    /// Address of the first area in a mapping that has the area of `rank`, too.
+    ///
+    /// # Panics
+    /// If there is no such rank, or if it cannot be mapped.
+    #[cold]
+    fn late_base(&self, rank: u32) -> *mut u8 {
         assert!(rank < self.config.ranks, "rank {rank} out of range");
-        // SAFETY: inside the areas, whose end `view` has checked.
-        unsafe { self.base.add(rank as usize * self.areas.stride as usize) }
+        let whole =
+            self.segment.whole().unwrap_or_else(|e| panic!("{e}, to reach rank {rank}, which was started later"));
+        // SAFETY: the whole segment is mapped there.
+        unsafe { whole.as_ptr().add(self.ranks_at as usize) }
     }
 
     /// The inbox of a rank.
@@ -439,11 +468,12 @@ impl JobSegment {
     #[inline]
     pub fn slab(&self, rank: u32) -> Slab<'_> {
         let area = self.area(rank);
+        let before = self.ranks_at + u64::from(rank) * self.areas.stride;
         Slab {
             // SAFETY: inside the area, aligned; atomics only.
             head: unsafe { &*area.add(self.areas.slab_head as usize).cast::<SlabHead>() },
-            base: self.segment.at(0, 0).as_ptr(),
-            start: self.ranks_at + u64::from(rank) * self.areas.stride + self.areas.slab,
+            base: area.wrapping_sub(before as usize),
+            start: before + self.areas.slab,
             bytes: self.config.slab_bytes,
         }
     }
@@ -453,6 +483,6 @@ impl JobSegment {
     pub fn block(&self, from: u32, offset: u64, len: u64) -> Option<*mut u8> {
         let slab = (from < self.config.ranks).then(|| self.slab(from))?;
         let inside = offset >= slab.start && offset.checked_add(len)? <= slab.start + slab.bytes;
-        inside.then(|| self.segment.at(offset, len as usize).as_ptr())
+        inside.then(|| slab.base.wrapping_add(offset as usize))
     }
 }

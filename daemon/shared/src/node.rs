@@ -58,16 +58,25 @@ pub struct CoreDescriptor {
     pub holder: AtomicU32,
     /// Rank that spins while holder is SPINNING; written by it.
     pub spinner: AtomicU32,
+    pub cpu: AtomicU32,
+    pub ranks: AtomicU32,
+    /// `lease::ALONE`, `CONTESTED` or `REVOKED`: does another job want this core? Written by the daemon, SeqCst.
+    pub lease: AtomicU32,
+    /// Where the round-robin scan starts; written by whoever holds or claims the core.
+    pub last: AtomicU32,
+    /// Rank that ran last before the core became idle; written by it.
+    pub idler: AtomicU32,
+    reserved0: AtomicU32,
+    pub violations: AtomicU64,
+    /// When it became WITHHELD; written by whoever did that: ticks.
+    pub withheld_at: AtomicU64,
+    /// Time that it was another job's, ticks; written by the daemon.
+    pub withheld_ticks: AtomicU64,
+    reserved1: AtomicU64,
+    // What changes with every wait: apart from what deliverers on other cores look at.
     /// Ranks that are RUNNING on this core right now (promise 1: 0 or 1), counted at every change.
     pub running: AtomicU32,
     pub max_running: AtomicU32,
-    pub violations: AtomicU64,
-    pub cpu: AtomicU32,
-    pub ranks: AtomicU32,
-    /// Where the round-robin scan starts; written by whoever holds or claims the core.
-    pub last: AtomicU32,
-    /// `lease::ALONE`, `CONTESTED` or `REVOKED`: does another job want this core? Written by the daemon, SeqCst.
-    pub lease: AtomicU32,
     /// Written by the rank that leaves the core (or the daemon for it): ticks.
     pub released_at: AtomicU64,
     /// Written by whoever gives the core to a rank: ticks.
@@ -79,12 +88,6 @@ pub struct CoreDescriptor {
     pub handoffs: AtomicU64,
     /// Core-POV timer (listing 3 of the EuroMPI'20 paper: C), ticks.
     pub ptime: AtomicU64,
-    /// When it became WITHHELD; written by whoever did that: ticks.
-    pub withheld_at: AtomicU64,
-    /// Time that it was another job's, ticks; written by the daemon.
-    pub withheld_ticks: AtomicU64,
-    /// Rank that ran last before the core became idle; written by it.
-    pub idler: AtomicU32,
 }
 
 /// One rank of the job.
@@ -144,12 +147,13 @@ pub struct RankDescriptor {
 #[cfg(not(feature = "model"))]
 const _: () = {
     assert!(size_of::<CoreDescriptor>() == 128);
+    assert!(std::mem::offset_of!(CoreDescriptor, running) == 64);
     assert!(size_of::<RankDescriptor>() == 192);
     assert!(std::mem::offset_of!(RankDescriptor, r) == 64);
     assert!(std::mem::offset_of!(RankDescriptor, call) == 128);
 };
 
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 const LAYOUT: u64 = layout_hash(&[
     VERSION,
     size_of::<NodeHeader>() as u64,

@@ -190,7 +190,7 @@ fn envelope(message: &Message) -> Envelope {
     envelope.flags = if message.sync { FLAG_SYNC } else { 0 };
     envelope.request = message.serial;
     envelope.len = 4;
-    envelope.inline[..4].copy_from_slice(&message.serial.to_le_bytes());
+    envelope.body[..4].copy_from_slice(&message.serial.to_le_bytes());
     envelope
 }
 
@@ -257,7 +257,7 @@ fn run(steps: Vec<Step>) {
             Step::Probe(key) => {
                 let real = queues.find_unexpected(key.0, key.1, key.2).map(|at| {
                     let e = &queues.unexpected[at as usize].envelope;
-                    (e.source, e.tag, serial(&e.inline))
+                    (e.source, e.tag, serial(&e.body))
                 });
                 let expected = naive.unexpected.iter().find(|m| fits(key, m.key)).map(|m| (m.key.1, m.key.2, m.serial));
                 assert_eq!(real, expected, "probe {key:?}");

@@ -60,7 +60,7 @@ fn inbox_with_four_producers() {
                     let mut envelope = Envelope::EMPTY;
                     (envelope.kind, envelope.from, envelope.tag) = (kind::INLINE, me, tag as i32);
                     envelope.len = u64::from(tag % (INLINE_BYTES as u32 + 1));
-                    envelope.inline[..envelope.len as usize].fill((me + tag) as u8);
+                    envelope.body[..envelope.len as usize].fill((me + tag) as u8);
                     while job.inbox(0).push(&envelope).is_err() {
                         std::thread::yield_now();
                     }
@@ -74,7 +74,7 @@ fn inbox_with_four_producers() {
             let (from, tag) = (envelope.from, envelope.tag as u32);
             assert_eq!(tag, next[from as usize], "overtaken, lost or doubled");
             assert_eq!(envelope.len, u64::from(tag % (INLINE_BYTES as u32 + 1)));
-            assert!(envelope.inline[..envelope.inline_len()].iter().all(|byte| *byte == (from + tag) as u8), "torn");
+            assert!(envelope.body[..envelope.body_len()].iter().all(|byte| *byte == (from + tag) as u8), "torn");
             next[from as usize] += 1;
             true
         });

@@ -261,13 +261,19 @@ fn set_flag(slots: &[Slot], flag: u32) {
 #[inline]
 pub fn progress() -> u64 {
     endpoint().progress();
-    if COLLECTIVES.with(|list| !list.is_empty()) {
+    if collectives_under_way() {
         advance_all();
     }
     if ORPHANS.with(|list| !list.is_empty()) {
         reap_orphans();
     }
     lock::changes()
+}
+
+/// Is there a nonblocking collective that this rank must go on with while it waits?
+#[inline]
+pub(crate) fn collectives_under_way() -> bool {
+    COLLECTIVES.with(|list| !list.is_empty())
 }
 
 /// Go on with every collective under way.

@@ -24,7 +24,10 @@ pub mod kind {
 /// The sender waits until the message is matched (synchronous mode, or a receiver with many unexpected messages).
 pub const FLAG_SYNC: u8 = 1;
 
-/// A message's head. Fixed-width integers only; all-zero is no message.
+/// A message's head, and a payload or where it lies. Fixed-width integers only; all-zero is no message.
+///
+/// The body of INLINE is the payload. That of all other kinds begins with the numbers that `addr`, `offset`, `blocks` and `peer_request`
+/// read; what a PIECE carries without a slab block comes behind them. So an envelope of up to 24 bytes fills, in an inbox, one cache line.
 #[repr(C)]
 #[derive(Copy, Clone)]
 pub struct Envelope {
@@ -40,18 +43,20 @@ pub struct Envelope {
     pub tag: i32,
     /// The request that this concerns: the sender's in RTS (and in eager ones with FLAG_SYNC), the addressee's otherwise.
     pub request: u32,
-    /// PULL, PIECE: the other side's request.
-    pub peer_request: u32,
-    /// RTS: number of blocks, 0 for one contiguous one.
-    pub blocks: u32,
     /// Bytes of the whole message (PIECE: of this piece; PULL: as many as the receiver has room for).
     pub len: u64,
-    /// RTS: where the data (or its block list) lies; SLAB, PIECE: slab offset (PIECE: 0 for one in `inline`).
-    pub addr: u64,
-    /// PULL, PIECE: where in the message.
-    pub offset: u64,
-    pub inline: [u8; INLINE_BYTES],
+    pub body: [u8; INLINE_BYTES],
 }
+
+/// Where the numbers lie in the body.
+const PEER_REQUEST_AT: usize = 0;
+const BLOCKS_AT: usize = 4;
+const ADDR_AT: usize = 8;
+const OFFSET_AT: usize = 16;
+const NUMBERS_BYTES: usize = 24;
+
+/// Bytes that a PIECE carries without a slab block.
+pub const PIECE_BYTES: usize = INLINE_BYTES - NUMBERS_BYTES;
 
 impl Envelope {
     pub const EMPTY: Envelope = Envelope {
@@ -63,30 +68,89 @@ impl Envelope {
         source: 0,
         tag: 0,
         request: 0,
-        peer_request: 0,
-        blocks: 0,
         len: 0,
-        addr: 0,
-        offset: 0,
-        inline: [0; INLINE_BYTES],
+        body: [0; INLINE_BYTES],
     };
+
+    #[inline]
+    fn number32(&self, at: usize) -> u32 {
+        u32::from_ne_bytes(self.body[at..at + 4].try_into().expect("four bytes"))
+    }
+
+    #[inline]
+    fn number64(&self, at: usize) -> u64 {
+        u64::from_ne_bytes(self.body[at..at + 8].try_into().expect("eight bytes"))
+    }
+
+    /// PULL, PIECE: the other side's request. FIN: the outcome.
+    #[inline]
+    pub fn peer_request(&self) -> u32 {
+        self.number32(PEER_REQUEST_AT)
+    }
+
+    pub fn set_peer_request(&mut self, request: u32) {
+        self.body[PEER_REQUEST_AT..PEER_REQUEST_AT + 4].copy_from_slice(&request.to_ne_bytes());
+    }
+
+    /// RTS: number of blocks, 0 for one contiguous one.
+    #[inline]
+    pub fn blocks(&self) -> u32 {
+        self.number32(BLOCKS_AT)
+    }
+
+    pub fn set_blocks(&mut self, blocks: u32) {
+        self.body[BLOCKS_AT..BLOCKS_AT + 4].copy_from_slice(&blocks.to_ne_bytes());
+    }
+
+    /// RTS: where the data (or its block list) lies; SLAB, PIECE: slab offset (PIECE: 0 for one in the body).
+    #[inline]
+    pub fn addr(&self) -> u64 {
+        self.number64(ADDR_AT)
+    }
+
+    pub fn set_addr(&mut self, addr: u64) {
+        self.body[ADDR_AT..ADDR_AT + 8].copy_from_slice(&addr.to_ne_bytes());
+    }
+
+    /// PULL, PIECE: where in the message.
+    #[inline]
+    pub fn offset(&self) -> u64 {
+        self.number64(OFFSET_AT)
+    }
+
+    pub fn set_offset(&mut self, offset: u64) {
+        self.body[OFFSET_AT..OFFSET_AT + 8].copy_from_slice(&offset.to_ne_bytes());
+    }
+
+    /// What a PIECE without a slab block carries.
+    pub fn piece(&self) -> &[u8] {
+        &self.body[NUMBERS_BYTES..]
+    }
+
+    pub fn piece_mut(&mut self) -> &mut [u8] {
+        &mut self.body[NUMBERS_BYTES..]
+    }
 
     /// Is it one that a receive matches?
     pub fn is_message(&self) -> bool {
         matches!(self.kind, kind::INLINE | kind::SLAB | kind::RTS)
     }
 
-    /// Bytes of `inline` in use.
+    /// Bytes of the body in use.
     #[inline]
-    pub fn inline_len(&self) -> usize {
-        let inside = self.kind == kind::INLINE || (self.kind == kind::PIECE && self.addr == 0);
-        if inside { (self.len as usize).min(INLINE_BYTES) } else { 0 }
+    pub fn body_len(&self) -> usize {
+        let len = self.len as usize;
+        match self.kind {
+            kind::INLINE => len.min(INLINE_BYTES),
+            kind::PIECE if self.addr() == 0 => NUMBERS_BYTES + len.min(PIECE_BYTES),
+            _ => NUMBERS_BYTES,
+        }
     }
 
-    /// Copy the head and the used part of the payload.
+    /// Copy the head and the used part of the body.
     #[inline]
     pub fn copy_to(&self, to: &mut Envelope) {
-        let len = self.inline_len();
+        let len = self.body_len();
         to.kind = self.kind;
         to.flags = self.flags;
         to.context = self.context;
@@ -94,13 +158,14 @@ impl Envelope {
         to.source = self.source;
         to.tag = self.tag;
         to.request = self.request;
-        to.peer_request = self.peer_request;
-        to.blocks = self.blocks;
         to.len = self.len;
-        to.addr = self.addr;
-        to.offset = self.offset;
-        to.inline[..len].copy_from_slice(&self.inline[..len]);
+        if len <= NUMBERS_BYTES {
+            // The common case, and a copy of known length.
+            to.body[..NUMBERS_BYTES].copy_from_slice(&self.body[..NUMBERS_BYTES]);
+        } else {
+            to.body[..len].copy_from_slice(&self.body[..len]);
+        }
     }
 }
 
-const _: () = assert!(size_of::<Envelope>() == 56 + INLINE_BYTES);
+const _: () = assert!(size_of::<Envelope>() == 32 + INLINE_BYTES);

@@ -16,14 +16,16 @@ pub struct Ends {
     reserved0: [u64; 7],
     /// Next cell to empty; the consumer. Read by producers that want to know whether there is room.
     pub tail: AtomicU64,
+    /// Completions, unexpected messages and wake-ups so far; the consumer. Threads of the rank tell by it that they must
+    /// look again.
+    pub events: AtomicU64,
+    reserved1: [u64; 6],
+    // What senders look at each time, and what changes seldom: a cache line of their own.
     /// A producer waits for room; set by producers, taken by the consumer after it has made room.
     pub space_wanted: AtomicU32,
     /// Unexpected messages that the rank holds; the consumer. A hint for senders, who then wait until they are matched.
     pub unexpected: AtomicU32,
-    /// Completions, unexpected messages and wake-ups so far; the consumer. Threads of the rank tell by it that they must
-    /// look again.
-    pub events: AtomicU64,
-    reserved2: [u64; 5],
+    reserved2: [u64; 7],
 }
 
 /// One cell.
@@ -43,7 +45,7 @@ impl Default for Cell {
 #[cfg(not(feature = "model"))]
 const _: () = assert!(size_of::<Cell>() == 192);
 #[cfg(not(feature = "model"))]
-const _: () = assert!(size_of::<Ends>() == 128);
+const _: () = assert!(size_of::<Ends>() == 192);
 
 /// A full ring: an ordinary answer.
 #[derive(Debug, PartialEq, Eq)]
@@ -93,6 +95,19 @@ impl Inbox<'_> {
                 position = self.ends.head.load(Ordering::Relaxed);
             }
         }
+    }
+
+    /// Fetch the next free cell for writing: it was last touched by the consumer, perhaps on another core.
+    #[inline]
+    pub fn prefetch(&self) {
+        let (cell, _) = self.place(self.ends.head.load(Ordering::Relaxed));
+        #[cfg(all(target_arch = "x86_64", not(feature = "model")))]
+        // SAFETY: a prefetch has no effect but on caches; the cell is inside the ring.
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_ET0>(std::ptr::from_ref(cell).cast());
+        }
+        let _ = cell;
     }
 
     /// Is there an envelope to take? For anyone; only a hint unless the caller owns the queues.

@@ -73,9 +73,11 @@ pub struct Unexpected {
     /// Links in its bin (or the free list).
     pub next: u32,
     pub prev: u32,
+    /// Links in the list of arrival order.
+    pub next_arrived: u32,
+    pub prev_arrived: u32,
 }
 
-/// Links in the list of arrival order live beside, so that an entry fills three cache lines.
 const _: () = assert!(size_of::<Unexpected>() == 192);
 
 /// What tending or draining found out.
@@ -205,7 +207,7 @@ impl Queues<'_> {
             if e.context == context && accepts(source, tag, e.source, e.tag) {
                 return Some(at - 1);
             }
-            at = arrival_next(e);
+            at = entry.next_arrived;
         }
         None
     }
@@ -223,14 +225,14 @@ impl Queues<'_> {
             0 => self.bins[bin].unexpected.last = entry.prev,
             next => self.unexpected[next as usize - 1].prev = entry.prev,
         }
-        let (next, prev) = (arrival_next(&e), arrival_prev(&e));
+        let (next, prev) = (entry.next_arrived, entry.prev_arrived);
         match prev {
             0 => self.head.arrived.first = next,
-            prev => set_arrival_next(&mut self.unexpected[prev as usize - 1].envelope, next),
+            prev => self.unexpected[prev as usize - 1].next_arrived = next,
         }
         match next {
             0 => self.head.arrived.last = prev,
-            next => set_arrival_prev(&mut self.unexpected[next as usize - 1].envelope, prev),
+            next => self.unexpected[next as usize - 1].prev_arrived = prev,
         }
         self.unexpected[index as usize].next = self.head.unexpected_free;
         self.head.unexpected_free = index + 1;
@@ -265,7 +267,7 @@ impl Queues<'_> {
                     && matches!(slot.state, state::SENT | state::TO_PUSH)
                 {
                     slot.state = state::COMPLETE;
-                    slot.outcome = envelope.peer_request;
+                    slot.outcome = envelope.peer_request();
                     self.completed(envelope.request);
                 }
                 true
@@ -276,8 +278,8 @@ impl Queues<'_> {
                 {
                     slot.state = state::TO_PUSH;
                     slot.from = envelope.from;
-                    slot.peer_request = envelope.peer_request;
-                    slot.progress = envelope.offset;
+                    slot.peer_request = envelope.peer_request();
+                    slot.progress = envelope.offset();
                     slot.len = envelope.len;
                     self.serve(envelope.request);
                 }
@@ -305,7 +307,7 @@ impl Queues<'_> {
         let index = envelope.request;
         let Some(slot) = self.slots.get_mut(index as usize).filter(|s| s.state == state::PULLING) else { return };
         mover.piece(envelope, slot);
-        slot.progress = envelope.offset + envelope.len;
+        slot.progress = envelope.offset() + envelope.len;
         let wanted = slot.len.min(slot.capacity);
         if slot.progress >= wanted {
             slot.state = state::COMPLETE;
@@ -326,8 +328,8 @@ impl Queues<'_> {
         slot.peer_request = envelope.request;
         match envelope.kind {
             kind::RTS => {
-                slot.remote = envelope.addr;
-                slot.remote_blocks = envelope.blocks;
+                slot.remote = envelope.addr();
+                slot.remote_blocks = envelope.blocks();
                 match mover.transfer(envelope, slot) {
                     Transfer::Done => {
                         slot.state = state::COMPLETE;
@@ -337,7 +339,7 @@ impl Queues<'_> {
                         slot.state = state::COMPLETE;
                         slot.outcome = outcome::ERRNO | errno as u32;
                         let mut fin = answer(kind::FIN, envelope.request);
-                        fin.peer_request = slot.outcome;
+                        fin.set_peer_request(slot.outcome);
                         out.push((envelope.from, fin));
                     }
                     Transfer::Refused => {
@@ -354,9 +356,13 @@ impl Queues<'_> {
                 }
             }
             _ => {
-                let len = envelope.inline_len();
-                slot.inline[..len].copy_from_slice(&envelope.inline[..len]);
-                slot.remote = if envelope.kind == kind::SLAB { envelope.addr } else { 0 };
+                if envelope.kind == kind::SLAB {
+                    slot.remote = envelope.addr();
+                } else {
+                    let len = envelope.body_len();
+                    slot.inline[..len].copy_from_slice(&envelope.body[..len]);
+                    slot.remote = 0;
+                }
                 slot.state = state::ARRIVED;
                 if envelope.flags & FLAG_SYNC != 0 {
                     out.push((envelope.from, answer(kind::FIN, envelope.request)));
@@ -391,8 +397,8 @@ impl Queues<'_> {
         envelope.tag = slot.matched_tag;
         envelope.len = slot.len;
         envelope.request = slot.peer_request;
-        envelope.addr = slot.remote;
-        envelope.blocks = slot.remote_blocks;
+        envelope.set_addr(slot.remote);
+        envelope.set_blocks(slot.remote_blocks);
         self.matched(index, &envelope, mover, out);
     }
 
@@ -510,8 +516,8 @@ impl Queues<'_> {
         envelope.copy_to(&mut entry.envelope);
         entry.next = 0;
         entry.prev = bin_last;
-        set_arrival_next(&mut entry.envelope, 0);
-        set_arrival_prev(&mut entry.envelope, arrived_last);
+        entry.next_arrived = 0;
+        entry.prev_arrived = arrived_last;
         match bin_last {
             0 => self.bins[bin].unexpected.first = index + 1,
             last => self.unexpected[last as usize - 1].next = index + 1,
@@ -519,7 +525,7 @@ impl Queues<'_> {
         self.bins[bin].unexpected.last = index + 1;
         match arrived_last {
             0 => self.head.arrived.first = index + 1,
-            last => set_arrival_next(&mut self.unexpected[last as usize - 1].envelope, index + 1),
+            last => self.unexpected[last as usize - 1].next_arrived = index + 1,
         }
         self.head.arrived.last = index + 1;
         self.head.unexpected_count += 1;
@@ -540,20 +546,6 @@ impl Queues<'_> {
     }
 }
 
-// An unexpected message is no request yet, so two of its fields that only requests use hold its arrival links.
-fn arrival_next(e: &Envelope) -> u32 {
-    e.peer_request
-}
-fn arrival_prev(e: &Envelope) -> u32 {
-    e.offset as u32
-}
-fn set_arrival_next(e: &mut Envelope, next: u32) {
-    e.peer_request = next;
-}
-fn set_arrival_prev(e: &mut Envelope, prev: u32) {
-    e.offset = u64::from(prev);
-}
-
 /// An envelope that answers about request `request` of the addressee.
 pub fn answer(kind: u8, request: u32) -> Envelope {
     let mut envelope = Envelope::EMPTY;
@@ -566,8 +558,8 @@ pub fn answer(kind: u8, request: u32) -> Envelope {
 fn pull(me: u32, index: u32, slot: &Slot) -> Envelope {
     let mut pull = answer(kind::PULL, slot.peer_request);
     pull.from = me;
-    pull.peer_request = index;
-    pull.offset = slot.progress;
+    pull.set_peer_request(index);
+    pull.set_offset(slot.progress);
     pull.len = slot.len.min(slot.capacity);
     pull
 }

@@ -1,7 +1,7 @@
 //! Delivering a message, and matching for the rank that gets it if that rank is suspended.
 
 use super::envelope::Envelope;
-use super::envelope::{INLINE_BYTES, kind};
+use super::envelope::{FLAG_SYNC, INLINE_BYTES, PIECE_BYTES, kind};
 use super::inbox::Full;
 use super::queues::{Outgoing, Queues, Verdict};
 use super::request::{self, state};
@@ -21,6 +21,16 @@ pub struct Endpoint {
     /// Index of this rank's core.
     core: u32,
     outgoing: Outgoing,
+    /// It has watched for what it waits for already: no more of that before the next message.
+    tired: bool,
+}
+
+/// What a receive took straight out of the inbox.
+#[derive(Copy, Clone, Debug)]
+pub struct Taken {
+    pub source: i32,
+    pub tag: i32,
+    pub len: u64,
 }
 
 /// Largest number of slab blocks given for one PULL.
@@ -29,7 +39,7 @@ const WINDOW_BLOCKS: u64 = 8;
 impl Endpoint {
     pub fn new(node: NodeSegment, job: JobSegment, me: u32) -> Endpoint {
         let core = node.core_of(me);
-        Endpoint { node, job, me, core, outgoing: Outgoing::new() }
+        Endpoint { node, job, me, core, outgoing: Outgoing::new(), tired: false }
     }
 
     /// This rank's own queues; use one result at a time.
@@ -105,6 +115,7 @@ impl Endpoint {
             self.me,
             Wait::Space,
             to,
+            node.header().spin_ticks,
             over,
             spinner(node, &self.job, self.me, &mut self.outgoing),
         );
@@ -161,7 +172,9 @@ impl Endpoint {
         let inbox = job.inbox(self.me);
         let stuck = self.is_stuck();
         let spinner = spinner(node, job, self.me, &mut self.outgoing);
-        baton::suspend_tending(node, self.me, wait, operand, || over() || (!stuck && inbox.has_mail()), spinner);
+        let patience = if std::mem::take(&mut self.tired) { 0 } else { node.header().spin_ticks };
+        let over = || over() || (!stuck && inbox.has_mail());
+        baton::suspend_tending(node, self.me, wait, operand, patience, over, spinner);
         self.flush();
     }
 
@@ -194,6 +207,62 @@ impl Endpoint {
         let mut queues = unsafe { self.job.queues(self.me) };
         queues.post(slot, &mut mover, &mut self.outgoing);
         self.flush();
+    }
+
+    /// The short way of a blocking receive of at most `capacity` bytes: nothing else is under way here, and the oldest message of the
+    /// inbox, which is there or comes while this rank watches, is the one. `None` if any of that does not hold: nothing has happened then.
+    ///
+    /// # Safety
+    /// `into` has room for `capacity` bytes.
+    pub unsafe fn take(
+        &mut self,
+        (context, source, tag): (u32, i32, i32),
+        into: *mut u8,
+        capacity: u64,
+    ) -> Option<Taken> {
+        let queues = self.queues();
+        if queues.head.slots_live != 0 || queues.head.unexpected_count != 0 || !self.outgoing.is_empty() {
+            return None;
+        }
+        let (node, job) = (&self.node, &self.job);
+        let inbox = job.inbox(self.me);
+        if !inbox.has_mail() && !watch::watch(node, self.me, || inbox.has_mail())? {
+            self.tired = true;
+            return None;
+        }
+        let mut taken = None;
+        inbox.pop_if(|envelope| {
+            let len = envelope.len;
+            let wanted = envelope.context == context && request::accepts(source, tag, envelope.source, envelope.tag);
+            if !wanted || len > capacity || envelope.flags & FLAG_SYNC != 0 {
+                return false;
+            }
+            let from = match envelope.kind {
+                kind::INLINE if len <= INLINE_BYTES as u64 => envelope.body.as_ptr(),
+                kind::SLAB => match job.block(envelope.from, envelope.addr(), len) {
+                    Some(block) => block.cast_const(),
+                    None => return false,
+                },
+                _ => return false,
+            };
+            // SAFETY: `from` has `len` bytes, which are no more than `into` has room for.
+            unsafe { std::ptr::copy_nonoverlapping(from, into, len as usize) };
+            if envelope.kind == kind::SLAB {
+                job.slab(envelope.from).give(envelope.addr(), len);
+            }
+            taken = Some(Taken { source: envelope.source, tag: envelope.tag, len });
+            true
+        });
+        if taken.is_some() {
+            wake_space_waiters(node, job, self.me);
+        }
+        taken
+    }
+
+    /// A message to `to` is about to be pushed: have its inbox's next cell on the way to this core's cache.
+    #[inline]
+    pub fn expect(&self, to: u32) {
+        self.job.inbox(to).prefetch();
     }
 
     /// Let the receive in `slot` take a message that a matched probe took out of the queue.
@@ -240,38 +309,38 @@ impl Endpoint {
                 return;
             }
             let block = self.job.slab(self.me).take(piece_bytes);
-            let len = rest.min(if block.is_some() { piece_bytes } else { INLINE_BYTES as u64 });
+            let len = rest.min(if block.is_some() { piece_bytes } else { PIECE_BYTES as u64 });
             let mut piece = Envelope::EMPTY;
             piece.kind = kind::PIECE;
             piece.from = self.me;
             piece.request = slot.peer_request;
-            piece.offset = offset;
+            piece.set_offset(offset);
             let last = step + 1 == WINDOW_BLOCKS || block.is_none();
             let target = match block {
                 // The class is chosen by length on return, so a short last piece says the block's full length class.
                 Some(block) if crate::mem::slab::class_of(len) == crate::mem::slab::class_of(piece_bytes) => {
-                    piece.addr = block;
+                    piece.set_addr(block);
                     self.job.block(self.me, block, len).expect("own block")
                 }
                 Some(block) => {
                     self.job.slab(self.me).give(block, piece_bytes);
                     match self.job.slab(self.me).take(len) {
                         Some(small) => {
-                            piece.addr = small;
+                            piece.set_addr(small);
                             self.job.block(self.me, small, len).expect("own block")
                         }
-                        None => piece.inline.as_mut_ptr(),
+                        None => piece.piece_mut().as_mut_ptr(),
                     }
                 }
-                None => piece.inline.as_mut_ptr(),
+                None => piece.piece_mut().as_mut_ptr(),
             };
-            piece.len = if piece.addr == 0 { len.min(INLINE_BYTES as u64) } else { len };
+            piece.len = if piece.addr() == 0 { len.min(PIECE_BYTES as u64) } else { len };
             // SAFETY: the blocks are this rank's send buffer; the target has room for `piece.len` bytes.
             unsafe {
                 copy_blocks(&[Block { addr: target as u64, len: piece.len }], &blocks_from(&blocks, offset));
             }
             offset += piece.len;
-            let last = last || piece.addr == 0;
+            let last = last || piece.addr() == 0;
             if last {
                 piece.flags |= FLAG_LAST_OF_WINDOW;
             }

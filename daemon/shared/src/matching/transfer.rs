@@ -148,7 +148,7 @@ impl Mover for RankMover<'_> {
             return self.refused(pull);
         };
         let copied = (|| {
-            let from = self.blocks(sender, envelope.addr, envelope.blocks, envelope.len)?;
+            let from = self.blocks(sender, envelope.addr(), envelope.blocks(), envelope.len)?;
             let mut to = self.blocks(receiver, slot.addr, slot.blocks, slot.capacity)?;
             clip(&mut to, len);
             // SAFETY: the block lists are those that the two ranks published for this message; this process's end is
@@ -164,23 +164,23 @@ impl Mover for RankMover<'_> {
     }
 
     fn piece(&mut self, envelope: &Envelope, slot: &Slot) {
-        let slab = envelope.addr != 0;
+        let slab = envelope.addr() != 0;
         let source = if slab {
-            match self.job.block(envelope.from, envelope.addr, envelope.len) {
+            match self.job.block(envelope.from, envelope.addr(), envelope.len) {
                 Some(address) => address.cast_const(),
                 None => return,
             }
         } else {
-            envelope.inline.as_ptr()
+            envelope.piece().as_ptr()
         };
-        let room = slot.capacity.saturating_sub(envelope.offset);
+        let room = slot.capacity.saturating_sub(envelope.offset());
         let from = [Block { addr: source as u64, len: envelope.len.min(room) }];
         if let Ok(to) = self.blocks(0, slot.addr, slot.blocks, slot.capacity) {
             // SAFETY: the slot's blocks are this rank's receive buffer.
-            unsafe { copy_blocks(&blocks_from(&to, envelope.offset), &from) };
+            unsafe { copy_blocks(&blocks_from(&to, envelope.offset()), &from) };
         }
         if slab {
-            self.job.slab(envelope.from).give(envelope.addr, envelope.len);
+            self.job.slab(envelope.from).give(envelope.addr(), envelope.len);
         }
     }
 }

@@ -1,10 +1,14 @@
 //! A memfd with magic, version, kind and layout hash first, sealed against resizing; mapping refuses a mismatch.
 
-use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, munmap};
+use nix::sys::mman::{MRemapFlags, MapFlags, MmapAdvise, ProtFlags, madvise, mmap, mremap, munmap};
 use std::ffi::c_void;
 use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
+use std::sync::OnceLock;
+
+/// What `map_head` maps, and the least that a segment has.
+const HEAD_BYTES: u64 = 4096;
 
 /// First word of every segment.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"vmpi-seg");
@@ -36,9 +40,16 @@ pub struct Head {
 }
 
 /// A mapped segment; unmapped on drop.
+///
+/// It may be mapped in part, from its start; the whole is mapped a second time, elsewhere, when somebody needs the rest. Addresses of the
+/// first part stay good.
 pub struct Segment {
     base: NonNull<u8>,
+    /// Bytes mapped at `base`.
+    mapped: usize,
+    /// Bytes of the file.
     bytes: usize,
+    whole: OnceLock<NonNull<u8>>,
     /// `None`: given up, the mapping is all that is needed.
     fd: Option<OwnedFd>,
 }
@@ -51,6 +62,11 @@ unsafe impl Sync for Segment {}
 impl Segment {
     /// Make a zeroed segment of `bytes` (sparse: memory is used as it is touched).
     pub fn create(kind: &'static str, layout: u64, bytes: u64) -> Result<Segment, SegmentError> {
+        Self::create_in_part(kind, layout, bytes, bytes)
+    }
+
+    /// As `create`, with only the first `mapped` bytes (at least a page) mapped.
+    pub fn create_in_part(kind: &'static str, layout: u64, bytes: u64, mapped: u64) -> Result<Segment, SegmentError> {
         let make = || -> Result<OwnedFd, memfd::Error> {
             let file = memfd::MemfdOptions::default()
                 .close_on_exec(true)
@@ -61,7 +77,7 @@ impl Segment {
             Ok(file.into_file().into())
         };
         let fd = make().map_err(|e| SegmentError::Create { bytes, source: std::io::Error::other(e) })?;
-        let segment = Self::map_raw(fd, bytes)?;
+        let segment = Self::map_raw(fd, bytes, mapped)?;
         // SAFETY: the mapping is at least a page long, fresh and only ours yet.
         unsafe {
             segment.base.cast::<Head>().write(Head { magic: MAGIC, layout, bytes, reserved: 0 });
@@ -71,15 +87,22 @@ impl Segment {
 
     /// Map a segment made by another process and check that it is what it should be.
     pub fn map(kind: &'static str, layout: u64, fd: OwnedFd) -> Result<Segment, SegmentError> {
+        let mut segment = Self::map_head(kind, layout, fd)?;
+        segment.extend(segment.bytes)?;
+        Ok(segment)
+    }
+
+    /// As `map`, but only the first page; `extend` comes next.
+    pub fn map_head(kind: &'static str, layout: u64, fd: OwnedFd) -> Result<Segment, SegmentError> {
         let found = nix::sys::stat::fstat(&fd).map_err(|errno| SegmentError::Map { bytes: 0, errno })?.st_size as u64;
-        if found < 4096 {
-            return Err(SegmentError::Size { expected: 4096, found });
+        if found < HEAD_BYTES {
+            return Err(SegmentError::Size { expected: HEAD_BYTES, found });
         }
         let seals = nix::fcntl::fcntl(&fd, nix::fcntl::FcntlArg::F_GET_SEALS).unwrap_or(0);
         if seals & libc::F_SEAL_SHRINK == 0 {
             return Err(SegmentError::Size { expected: found, found });
         }
-        let segment = Self::map_raw(fd, found)?;
+        let segment = Self::map_raw(fd, found, HEAD_BYTES)?;
         // SAFETY: at least a page is mapped.
         let head = unsafe { segment.base.cast::<Head>().read() };
         if head.magic != MAGIC || head.layout != layout {
@@ -91,17 +114,64 @@ impl Segment {
         Ok(segment)
     }
 
-    fn map_raw(fd: OwnedFd, bytes: u64) -> Result<Segment, SegmentError> {
-        let length = NonZeroUsize::new(bytes as usize).ok_or(SegmentError::Size { expected: 1, found: 0 })?;
+    fn map_raw(fd: OwnedFd, bytes: u64, mapped: u64) -> Result<Segment, SegmentError> {
+        let length = NonZeroUsize::new(mapped as usize).ok_or(SegmentError::Size { expected: 1, found: 0 })?;
         // SAFETY: a fresh shared mapping at an address that the kernel chooses.
         let base = unsafe {
             mmap(None, length, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_SHARED, &fd, 0)
-                .map_err(|errno| SegmentError::Map { bytes, errno })?
+                .map_err(|errno| SegmentError::Map { bytes: mapped, errno })?
         };
-        // Mostly holes, which a core dump would walk through page by page. An old kernel may say no: no harm.
-        // SAFETY: the mapping that was just made.
-        let _ = unsafe { madvise(base, bytes as usize, MmapAdvise::MADV_DONTDUMP) };
-        Ok(Segment { base: base.cast(), bytes: bytes as usize, fd: Some(fd) })
+        let segment = Segment {
+            base: base.cast(),
+            mapped: mapped as usize,
+            bytes: bytes as usize,
+            whole: OnceLock::new(),
+            fd: Some(fd),
+        };
+        dont_dump(segment.base, segment.mapped);
+        Ok(segment)
+    }
+
+    /// Map `bytes` from the start instead of what is mapped now. All addresses change.
+    ///
+    /// # Errors
+    /// Those of mremap; the old mapping is still there then.
+    pub fn extend(&mut self, bytes: usize) -> Result<(), SegmentError> {
+        let bytes = bytes.min(self.bytes);
+        self.base = self.remap(self.mapped, bytes)?;
+        self.mapped = bytes;
+        Ok(())
+    }
+
+    /// Address of the segment mapped whole: where it is, or a second mapping if only its first part is mapped there.
+    ///
+    /// # Errors
+    /// Those of mremap, which fails where the process may not have so many addresses.
+    pub fn whole(&self) -> Result<NonNull<u8>, SegmentError> {
+        if self.mapped == self.bytes {
+            return Ok(self.base);
+        }
+        if let Some(there) = self.whole.get() {
+            return Ok(*there);
+        }
+        let made = self.remap(0, self.bytes)?;
+        let kept = *self.whole.get_or_init(|| made);
+        if kept != made {
+            // Another thread was faster.
+            // SAFETY: the mapping that was just made, which nobody has seen.
+            let _ = unsafe { munmap(made.cast::<c_void>(), self.bytes) };
+        }
+        Ok(kept)
+    }
+
+    /// Map `bytes` of the file anew, instead of `old` bytes of the mapping at `base` (0: that stays). It needs no descriptor.
+    fn remap(&self, old: usize, bytes: usize) -> Result<NonNull<u8>, SegmentError> {
+        // SAFETY: `base` is this segment's own mapping, shared, from offset 0 of a file of `self.bytes`; who extends has it exclusively.
+        let base = unsafe { mremap(self.base.cast::<c_void>(), old, bytes, MRemapFlags::MREMAP_MAYMOVE, None) }
+            .map_err(|errno| SegmentError::Map { bytes: bytes as u64, errno })?
+            .cast();
+        dont_dump(base, bytes);
+        Ok(base)
     }
 
     /// The descriptor to hand to other processes.
@@ -139,11 +209,11 @@ impl Segment {
     /// Address of `offset`, for `len` bytes.
     ///
     /// # Panics
-    /// If that is not inside the segment.
+    /// If that is not inside the part that is mapped.
     #[inline]
     pub fn at(&self, offset: u64, len: usize) -> NonNull<u8> {
         let end = offset.checked_add(len as u64);
-        assert!(end.is_some_and(|end| end <= self.bytes as u64), "offset {offset} + {len} is outside the segment");
+        assert!(end.is_some_and(|end| end <= self.mapped as u64), "offset {offset} + {len} is outside the segment");
         // SAFETY: inside the mapping, as just checked.
         unsafe { self.base.add(offset as usize) }
     }
@@ -152,8 +222,18 @@ impl Segment {
 impl Drop for Segment {
     fn drop(&mut self) {
         // SAFETY: mapped by map_raw with this length; references handed out do not outlive `self`.
-        let _ = unsafe { munmap(self.base.cast::<c_void>(), self.bytes) };
+        let _ = unsafe { munmap(self.base.cast::<c_void>(), self.mapped) };
+        if let Some(whole) = self.whole.get() {
+            // SAFETY: likewise, by `whole`.
+            let _ = unsafe { munmap(whole.cast::<c_void>(), self.bytes) };
+        }
     }
+}
+
+/// Mostly holes, which a core dump would walk through page by page. An old kernel may say no: no harm.
+fn dont_dump(base: NonNull<u8>, bytes: usize) {
+    // SAFETY: advice about a mapping that was just made.
+    let _ = unsafe { madvise(base.cast::<c_void>(), bytes, MmapAdvise::MADV_DONTDUMP) };
 }
 
 /// A hash of the sizes and offsets that two processes must agree on (FNV-1a).
@@ -184,5 +264,22 @@ mod tests {
         let copy = segment.fd().try_clone_to_owned().unwrap();
         assert!(Segment::map("node", 7, copy).is_ok());
         assert!(nix::unistd::ftruncate(segment.fd(), 0).is_err());
+    }
+
+    #[test]
+    fn a_part_and_the_whole_are_the_same_memory() {
+        let mut part = Segment::create_in_part("node", 7, 1 << 20, 4096).unwrap();
+        part.close_fd();
+        let whole = part.whole().unwrap();
+        assert_eq!(part.whole().unwrap(), whole, "mapped once");
+        // SAFETY: inside the two mappings of this test.
+        unsafe {
+            part.at(4088, 8).cast::<u64>().write_volatile(77);
+            assert_eq!(whole.add(4088).cast::<u64>().read_volatile(), 77);
+            whole.add((1 << 20) - 8).cast::<u64>().write_volatile(78);
+        }
+        part.extend(usize::MAX).unwrap();
+        // SAFETY: as above.
+        assert_eq!(unsafe { part.at((1 << 20) - 8, 8).cast::<u64>().read_volatile() }, 78);
     }
 }

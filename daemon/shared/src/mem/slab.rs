@@ -27,7 +27,7 @@ pub struct SlabHead {
 #[derive(Copy, Clone)]
 pub struct Slab<'a> {
     pub head: &'a SlabHead,
-    /// Address of the job segment's start.
+    /// Where the job segment's start lies, seen from this region.
     pub base: *mut u8,
     /// The region: offset and length.
     pub start: u64,
@@ -48,7 +48,7 @@ impl Slab<'_> {
             "slab offset {block} is damaged"
         );
         // SAFETY: inside the region, aligned; a free block's first word is its link.
-        unsafe { &*self.base.add(block as usize).cast::<AtomicU64>() }
+        unsafe { &*self.base.wrapping_add(block as usize).cast::<AtomicU64>() }
     }
 
     /// Take a block of at least `len` bytes (the owner only); `None` if the region is used up.

@@ -48,22 +48,22 @@ pub fn enter(node: &NodeSegment, me: u32) {
 /// it is asked after the rank has become SUSPENDED, which closes the race with deliverers that found it RUNNING.
 /// Returns false if the rank did not have to leave its core.
 pub fn suspend(node: &NodeSegment, me: u32, wait: Wait, operand: u32, over: impl FnMut() -> bool) -> bool {
-    suspend_tending(node, me, wait, operand, over, |_| {})
+    suspend_tending(node, me, wait, operand, node.header().spin_ticks, over, |_| {})
 }
 
-/// As `suspend`; while this rank spins on its idle core it calls `tend` for ranks of the core that have got mail from
-/// another core, so that their queues stay in this core's cache.
+/// As `suspend`; while this rank spins on its idle core, for `patience` ticks at most, it calls `tend` for ranks of the core that have
+/// got mail from another core, so that their queues stay in this core's cache.
 pub fn suspend_tending(
     node: &NodeSegment,
     me: u32,
     wait: Wait,
     operand: u32,
+    mut patience: u64,
     mut over: impl FnMut() -> bool,
     mut tend: impl FnMut(u32),
 ) -> bool {
     let rank = node.rank(me);
-    let mut patience = node.header().spin_ticks;
-    if runs_next_itself(node, me) {
+    if patience > 0 && runs_next_itself(node, me) {
         if watch_running(node, me, patience, &mut over) {
             return false;
         }

@@ -19,6 +19,13 @@ use crate::node::NodeSegment;
 const SEQ: Ordering = Ordering::SeqCst;
 const RELAXED: Ordering = Ordering::Relaxed;
 
+/// Watch for the end of a wait that has not been published, so that nobody else can end it: without leaving the core, and only if this
+/// rank would run next on it anyway (`None` otherwise). True if the wait is over; false: suspend, without watching again.
+#[inline]
+pub fn watch(node: &NodeSegment, me: u32, mut over: impl FnMut() -> bool) -> Option<bool> {
+    runs_next_itself(node, me).then(|| watch_running(node, me, node.header().spin_ticks, &mut over))
+}
+
 /// Is this rank likely to be the next to run on its core? It is if it is alone there, or was the last time.
 #[inline]
 pub(super) fn runs_next_itself(node: &NodeSegment, me: u32) -> bool {
@@ -37,7 +44,10 @@ pub(super) fn watch_running(node: &NodeSegment, me: u32, patience: u64, over: &m
     while run_queue::is_empty(set) {
         ended = over() || rank.wake.load(SEQ) != 0;
         if ended {
-            rank.wake.store(0, SEQ);
+            // The line is one that senders look at: written only if need be.
+            if rank.wake.load(SEQ) != 0 {
+                rank.wake.store(0, SEQ);
+            }
             break;
         }
         spin_loop();

@@ -1,6 +1,6 @@
 //! Baton, run queue, suspend against tend, the watchdog: the scheduler alone, with mailboxes that only count.
 
-use super::world::{assert_alone, node};
+use super::world::{assert_alone, check_random, node};
 use shuttle::sync::Arc;
 use shuttle::thread;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -76,7 +76,7 @@ pub fn receive(node: &NodeSegment, mail: &Mail, me: u32, wanted: u32) {
 
 /// Ranks in a ring, each passing a token; all placements of three ranks on one or two cores.
 fn ring(placement: &'static [u32], policy: Policy, laps: u32) {
-    shuttle::check_random(
+    check_random(
         move || {
             let n = placement.len() as u32;
             let node = Arc::new(node(placement, policy));
@@ -124,7 +124,7 @@ fn ring_fifo() {
 /// Two senders against one receiver that suspends: every message arrives once, in order of pushing.
 #[test]
 fn many_to_one() {
-    shuttle::check_random(
+    check_random(
         || {
             let node = Arc::new(node(&[0, 1, 1], Policy::Rr));
             let mail = Arc::new(Mail::new());
@@ -182,7 +182,7 @@ fn many_to_one() {
 /// The daemon takes cores away at any time; ranks notice at their next call.
 #[test]
 fn watchdog_takes_cores() {
-    shuttle::check_random(
+    check_random(
         || {
             let node = Arc::new(node(&[0, 0, 0], Policy::Rr));
             let mails: Arc<Vec<Mail>> = Arc::new((0..3).map(|_| Mail::new()).collect());

@@ -1,6 +1,6 @@
 //! Collectives through a cell, driven as `vmpi_core::coll::cells` drives it, while messages come in and others tend.
 
-use super::world::{World, assert_alone, recv, send};
+use super::world::{World, assert_alone, check_pct, check_random, recv, send};
 use shuttle::thread;
 use vmpi_shared::matching::tend::Endpoint;
 
@@ -120,8 +120,8 @@ fn explore(placement: &'static [u32], ops: &'static [Op], messages: i32, spin_ti
         ranks.into_iter().for_each(|rank| rank.join().unwrap());
         assert_alone(&world.node);
     };
-    shuttle::check_random(scenario, ROUNDS);
-    shuttle::check_pct(scenario, ROUNDS / 2, 3);
+    check_random(scenario, ROUNDS);
+    check_pct(scenario, ROUNDS / 2, 3);
 }
 
 use Op::{Allreduce, Barrier, Bcast, Reduce};

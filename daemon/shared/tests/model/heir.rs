@@ -1,6 +1,6 @@
 //! The watch over an idle core goes to the rank that is expected to run next, and nothing is lost on the way.
 
-use super::world::{World, assert_alone, recv, send};
+use super::world::{World, assert_alone, check_pct, check_random, recv, send};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -55,8 +55,8 @@ fn ring(placement: &'static [u32], laps: i32, spin_ticks: u64, takes: u32) -> u3
         let one = (0..n).any(|rank| ![0, rank + 1].contains(&world.node.rank(rank).heir.load(sync::Ordering::SeqCst)));
         learned.fetch_add(u32::from(one), Ordering::Relaxed);
     };
-    shuttle::check_random(scenario, ROUNDS);
-    shuttle::check_pct(scenario, ROUNDS, 3);
+    check_random(scenario, ROUNDS);
+    check_pct(scenario, ROUNDS, 3);
     learned.load(Ordering::Relaxed)
 }
 

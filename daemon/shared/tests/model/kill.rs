@@ -1,6 +1,6 @@
 //! A killer: rank 0 dies at a random point, the daemon notices and revokes it, and the others finish.
 
-use super::world::{World, assert_alone, recv, send};
+use super::world::{World, assert_alone, check_random, recv, send};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::Arc;
 use shuttle::sync::atomic::AtomicU32;
@@ -108,7 +108,7 @@ fn explore(placement: &'static [u32], spin_ticks: u64, seen: &'static Seen) {
         }
         assert_alone(&world.node);
     };
-    shuttle::check_random(scenario, ROUNDS);
+    check_random(scenario, ROUNDS);
 }
 
 fn seen() -> &'static Seen {
@@ -172,6 +172,6 @@ fn killer_of_the_spinning_rank() {
         }
         assert_alone(&world.node);
     };
-    shuttle::check_random(scenario, ROUNDS);
+    check_random(scenario, ROUNDS);
     assert_tried(seen, &[0, 3]);
 }

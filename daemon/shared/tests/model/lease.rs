@@ -1,9 +1,8 @@
 //! Two jobs on one core: the daemon moves it between them, told by their bells alone.
 
 use super::baton::{Mail, deliver, receive};
-use super::world::{assert_alone, node};
+use super::world::{assert_alone, check_pct, check_random, node};
 use shuttle::rand::{Rng, thread_rng};
-use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::sync::Arc;
 use shuttle::sync::atomic::{AtomicU32, Ordering};
 use shuttle::thread;
@@ -100,14 +99,8 @@ fn explore(spin_ticks: u64, take: bool) {
         daemon.join().unwrap();
         made.iter().for_each(assert_alone);
     };
-    // Two jobs' segments on a thread's stack are more than shuttle gives one.
-    let config = || {
-        let mut config = shuttle::Config::new();
-        config.stack_size = 256 * 1024;
-        config
-    };
-    shuttle::Runner::new(RandomScheduler::new(ROUNDS), config()).run(scenario);
-    shuttle::Runner::new(PctScheduler::new(3, ROUNDS), config()).run(scenario);
+    check_random(scenario, ROUNDS);
+    check_pct(scenario, ROUNDS, 3);
 }
 
 #[test]

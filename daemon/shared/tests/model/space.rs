@@ -1,6 +1,6 @@
 //! Full inboxes: senders suspend until there is room (`Wait::Space`), and nobody is lost.
 
-use super::world::{World, assert_alone, irecv, recv, recv_any, send, wait};
+use super::world::{World, assert_alone, check_pct, check_random, irecv, recv, recv_any, send, wait};
 
 const ROUNDS: usize = 500;
 
@@ -24,8 +24,8 @@ fn flood(placement: &'static [u32], spin_ticks: u64) {
         ranks.into_iter().for_each(|rank| rank.join().unwrap());
         assert_alone(&world.node);
     };
-    shuttle::check_random(scenario, ROUNDS);
-    shuttle::check_pct(scenario, ROUNDS / 2, 3);
+    check_random(scenario, ROUNDS);
+    check_pct(scenario, ROUNDS / 2, 3);
 }
 
 #[test]
@@ -65,8 +65,8 @@ fn flood_while_the_receiver_waits_for_another() {
         ranks.into_iter().for_each(|rank| rank.join().unwrap());
         assert_alone(&world.node);
     };
-    shuttle::check_random(scenario, ROUNDS);
-    shuttle::check_pct(scenario, ROUNDS / 2, 3);
+    check_random(scenario, ROUNDS);
+    check_pct(scenario, ROUNDS / 2, 3);
 }
 
 /// Everybody floods everybody through inboxes of two cells: each waits for room at another that waits for room.
@@ -92,6 +92,6 @@ fn all_flood_all() {
         ranks.into_iter().for_each(|rank| rank.join().unwrap());
         assert_alone(&world.node);
     };
-    shuttle::check_random(scenario, ROUNDS);
-    shuttle::check_pct(scenario, ROUNDS / 2, 3);
+    check_random(scenario, ROUNDS);
+    check_pct(scenario, ROUNDS / 2, 3);
 }

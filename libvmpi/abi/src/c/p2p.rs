@@ -176,8 +176,11 @@ pub unsafe fn recv<A: Abi>(
         let a = check::<A>(Way::Receive, buf, count, ty, source, tag, comm)?;
         // SAFETY: the program keeps buffer and status until the call returns.
         unsafe {
-            let slot = start_recv(&a)?;
-            write_status::<A>(status, &request::wait_slot(slot, request::CALL_RECV)?);
+            let got = match p2p::take(&a.comm, a.buf.cast_mut(), a.count, &a.ty, a.peer, a.tag) {
+                Some(got) => got,
+                None => request::wait_slot(start_recv(&a)?, request::CALL_RECV)?,
+            };
+            write_status::<A>(status, &got);
         }
         Ok(())
     })

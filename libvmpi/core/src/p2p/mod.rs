@@ -13,7 +13,7 @@ mod recv;
 mod send;
 mod slot;
 
-pub use recv::{cancel, start_recv};
+pub use recv::{cancel, start_recv, take};
 pub use send::start_send;
 pub use slot::{Slot, is_over, poll, wait_all};
 

@@ -6,7 +6,10 @@ use crate::comm::Communicator;
 use crate::consts;
 use crate::datatype::Type;
 use crate::errors::{Class, Result, fail};
+use crate::lock;
 use crate::process::endpoint;
+use crate::request;
+use crate::status::Status;
 use std::ffi::c_void;
 use std::rc::Rc;
 use vmpi_shared::matching::envelope::Envelope;
@@ -43,6 +46,33 @@ pub unsafe fn start_recv(
     shared.tag = tag;
     endpoint.post(slot.0);
     Ok(slot)
+}
+
+/// The short way of a blocking receive, without a request: see `Endpoint::take`. `None`: use `start_recv`.
+///
+/// # Safety
+/// As `start_recv`.
+#[inline]
+pub unsafe fn take(
+    comm: &Communicator,
+    buf: *mut c_void,
+    count: u64,
+    ty: &Type,
+    source: i32,
+    tag: i32,
+) -> Option<Status> {
+    if !ty.is_dense() || source == consts::PROC_NULL || lock::is_threaded() || request::collectives_under_way() {
+        return None;
+    }
+    let endpoint = endpoint();
+    let into = buf.cast::<u8>().wrapping_offset(ty.true_lb() as isize);
+    let key = (comm.context + Plane::User as u32, source, tag);
+    // SAFETY: a dense type: `count` elements are so many bytes from there.
+    let taken = unsafe { endpoint.take(key, into, count * ty.size()) }?;
+    let statistics = endpoint.node.rank(endpoint.me);
+    slot::add(&statistics.received_messages, 1);
+    slot::add(&statistics.received_bytes, taken.len);
+    Some(Status { source: taken.source, tag: taken.tag, error: 0, bytes: taken.len, cancelled: false })
 }
 
 /// Start a receive of the message that a matched probe has taken.

@@ -40,6 +40,7 @@ pub unsafe fn start_send(
         return fail(Class::Rank, format!("destination {dest} is not a rank of a group of {}", peers.size()));
     }
     let to = peers.world_rank(dest as u32);
+    endpoint.expect(to);
     let total = count * ty.size();
     let buffer = if mode == Mode::Buffered { Some(buffered::reserve(comm, total)?) } else { None };
     let mut envelope = Envelope::EMPTY;
@@ -81,8 +82,8 @@ pub unsafe fn start_send(
         let shared = &mut queues.slots[slot.0 as usize];
         shared.state = state::SENT;
         shared.context = envelope.context;
-        shared.addr = envelope.addr;
-        shared.blocks = envelope.blocks;
+        shared.addr = envelope.addr();
+        shared.blocks = envelope.blocks();
         shared.capacity = total;
     }
     envelope.request = slot.0;
@@ -103,11 +104,11 @@ unsafe fn eager(envelope: &mut Envelope, buf: *const c_void, count: u64, ty: &Ty
     let endpoint = endpoint();
     let target = if total <= INLINE_BYTES as u64 {
         envelope.kind = kind::INLINE;
-        envelope.inline.as_mut_ptr()
+        envelope.body.as_mut_ptr()
     } else if total <= u64::from(endpoint.job.config().eager_limit_bytes) {
         let Some(block) = endpoint.job.slab(endpoint.me).take(total) else { return false };
         envelope.kind = kind::SLAB;
-        envelope.addr = block;
+        envelope.set_addr(block);
         endpoint.job.block(endpoint.me, block, total).expect("own block")
     } else {
         return false;
@@ -142,18 +143,18 @@ unsafe fn announce(
     envelope.kind = kind::RTS;
     if !must_copy {
         if ty.is_dense() {
-            envelope.addr = (buf as u64).wrapping_add_signed(ty.true_lb());
+            envelope.set_addr((buf as u64).wrapping_add_signed(ty.true_lb()));
             return Data::User;
         }
         if let Some(blocks) = slot::block_list(ty, count, buf, total) {
-            envelope.addr = blocks.as_ptr() as u64;
-            envelope.blocks = blocks.len() as u32;
+            envelope.set_addr(blocks.as_ptr() as u64);
+            envelope.set_blocks(blocks.len() as u32);
             return Data::Blocks(blocks);
         }
     }
     let mut packed = vec![0u8; total as usize];
     // SAFETY: the caller's buffer, as promised.
     unsafe { datatype::pack(ty, count, buf.cast(), 0, &mut packed) };
-    envelope.addr = packed.as_ptr() as u64;
+    envelope.set_addr(packed.as_ptr() as u64);
     Data::Packed(packed)
 }
