@@ -155,7 +155,8 @@ pub fn draw_figures(report: &Report, figures: &[&Figure], head: &str, path: &Pat
     let c = report.circumstances;
     let how = match c.rounds {
         1 => "one round".to_string(),
-        n => format!("medians of {n} rounds, bars from the 5th to the 95th percentile"),
+        n if figures.iter().all(|figure| figure.picture == Picture::Distribution) => format!("medians of {n} rounds"),
+        n => format!("medians of {n} rounds, whiskers from the 5th to the 95th percentile"),
     };
     let line = format!("{head}: {how}; load {}", c.load_before);
     text(&top, &line, (14, 22), 17.0, &BLACK, HPos::Left)?;
@@ -176,7 +177,8 @@ pub fn draw_figures(report: &Report, figures: &[&Figure], head: &str, path: &Pat
     for (place, name) in named.iter().enumerate() {
         let y = 30 + 22 * place as i32;
         let style = colour(name, report).stroke_width(if is_ours(name) { 3 } else { 2 });
-        let dash: Vec<(i32, i32)> = if is_system(name) { vec![(0, 28)] } else { vec![(0, 7), (11, 18), (22, 28)] };
+        let whole = is_system(name) || figures.iter().all(|figure| figure.picture == Picture::Distribution);
+        let dash: Vec<(i32, i32)> = if whole { vec![(0, 28)] } else { vec![(0, 7), (11, 18), (22, 28)] };
         for (from, to) in dash {
             legend
                 .draw(&PathElement::new(vec![(10 + from, y), (10 + to, y)], style))

@@ -43,7 +43,7 @@ const fn time(name: &'static str, title: &'static str) -> Figure {
 }
 
 const fn bandwidth(name: &'static str, title: &'static str) -> Figure {
-    Figure { name, title, unit: "GB/s", scale: Scale::Linear, rows: None, picture: Picture::Lines }
+    Figure { name, title, unit: "GB/s", scale: Scale::Log10, rows: None, picture: Picture::Lines }
 }
 
 const fn bar(figure: &'static str, at: (u64, u64), factor: f64, reference: Reference, says: &'static str) -> Bar {
