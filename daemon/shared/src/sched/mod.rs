@@ -8,6 +8,8 @@ pub mod baton;
 mod clocks;
 pub mod damage;
 pub mod lease;
+#[cfg(feature = "measure")]
+pub mod measure;
 pub mod policy;
 pub mod report;
 pub mod run_queue;

@@ -1,0 +1,208 @@
+//! What is measured: the experiments as a table, each in a module of its own.
+
+use super::programs::Program;
+use super::system::{Kind, System};
+use super::{clocks, idle, latency, launch, pingpong, stencil};
+use std::time::Duration;
+
+/// Whom most bars are for.
+pub const VMPI: &[&str] = &["vmpi-openmpi", "vmpi-mpich"];
+
+pub const EXPERIMENTS: &[Experiment] = &[
+    latency::EXPERIMENT,
+    pingpong::EXPERIMENT,
+    launch::EXPERIMENT,
+    stencil::EXPERIMENT,
+    clocks::EXPERIMENT,
+    idle::EXPERIMENT,
+];
+
+pub struct Experiment {
+    pub name: &'static str,
+    /// What it measures and how; printed above the table.
+    pub about: &'static str,
+    pub x: Axis,
+    pub figures: &'static [Figure],
+    /// Whom the bars are for: systems, or names that programs give.
+    pub judged: &'static [&'static str],
+    pub bars: &'static [Bar],
+    /// The runs of one round, in the order in which they alternate.
+    pub runs: fn(&Scope) -> Vec<Run>,
+}
+
+/// The x axis of an experiment's pictures; the first column of its tables.
+pub struct Axis {
+    pub title: &'static str,
+    pub show: fn(u64) -> String,
+    pub scale: Scale,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Scale {
+    Linear,
+    /// Powers of two.
+    Log2,
+    /// Powers of ten.
+    Log10,
+}
+
+/// One thing that is measured: a table and a picture.
+pub struct Figure {
+    pub name: &'static str,
+    pub title: &'static str,
+    pub unit: &'static str,
+    pub scale: Scale,
+    /// Rows of the table; None: all places on the x axis.
+    pub rows: Option<&'static [u64]>,
+    pub picture: Picture,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Picture {
+    /// A line per system over x.
+    Lines,
+    /// The figure is a distribution: x is per mille, and drawn upwards.
+    Distribution,
+    /// A bar per system, at the largest x.
+    Bars,
+}
+
+/// What issue 4 asks of vmpi.
+pub struct Bar {
+    pub figure: &'static str,
+    /// Where it holds, both ends included.
+    pub from: u64,
+    pub to: u64,
+    /// vmpi's value is at most so many times the reference.
+    pub factor: f64,
+    pub reference: Reference,
+    /// The bar in words.
+    pub says: &'static str,
+}
+
+pub enum Reference {
+    /// A system, or a floor by the name that its program gives.
+    System(&'static str),
+    /// The peer with the least median.
+    BestPeer,
+    /// vmpi's own value at the least x.
+    OwnFirst,
+    /// The unit itself.
+    Absolute,
+}
+
+/// What the runs of a round may depend on.
+pub struct Scope {
+    pub systems: Vec<&'static System>,
+    /// Two of the CPUs that this process may use, or one if there are no more.
+    pub cpus: Vec<u32>,
+    /// The user's choice of numbers of ranks.
+    pub ranks: Option<Vec<u32>>,
+}
+
+/// One execution of a program.
+pub struct Run {
+    pub system: &'static System,
+    pub program: Program,
+    pub arguments: Vec<String>,
+    pub ranks: u32,
+    pub cpus: Vec<u32>,
+    pub pin: bool,
+    /// Runs of one series grow with x: if one takes too long, the larger ones are left out.
+    pub series: &'static str,
+    pub x: u64,
+    pub gives: Gives,
+}
+
+/// Where a run's figures come from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Gives {
+    /// The lines that it prints.
+    Lines,
+    /// Its wall time and CPU time: `wall`, `cpu`.
+    Times,
+    /// What it uses while all ranks wait: `waiting`, `pss`.
+    Sitting(Duration),
+}
+
+impl Scope {
+    /// The numbers of ranks to use: the user's, or else these.
+    pub fn ranks_or(&self, default: &[u32]) -> Vec<u32> {
+        self.ranks.clone().unwrap_or_else(|| default.to_vec())
+    }
+
+    /// vmpi and the other MPIs.
+    pub fn mpis(&self) -> impl Iterator<Item = &'static System> {
+        self.systems.iter().copied().filter(|system| system.kind != Kind::Floor)
+    }
+
+    pub fn floor(&self) -> Option<&'static System> {
+        self.systems.iter().copied().find(|system| system.kind == Kind::Floor)
+    }
+}
+
+impl Run {
+    pub fn title(&self) -> String {
+        format!("{}: {} at {}", self.system.title, self.series, self.x)
+    }
+}
+
+pub fn words<T: ToString>(words: impl IntoIterator<Item = T>) -> Vec<String> {
+    words.into_iter().map(|word| word.to_string()).collect()
+}
+
+/// 8, 64, 4K, 1M.
+pub fn show_bytes(bytes: u64) -> String {
+    match bytes {
+        _ if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => format!("{}M", bytes >> 20),
+        _ if bytes >= 1 << 10 && bytes.is_multiple_of(1 << 10) => format!("{}K", bytes >> 10),
+        _ => bytes.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::system::choose;
+
+    fn scope(ranks: Option<Vec<u32>>) -> Scope {
+        Scope { systems: choose("all").unwrap(), cpus: vec![0, 1], ranks }
+    }
+
+    #[test]
+    fn names_are_different_and_bars_name_figures() {
+        let mut names: Vec<&str> = EXPERIMENTS.iter().map(|e| e.name).collect();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), EXPERIMENTS.len());
+        for experiment in EXPERIMENTS {
+            for bar in experiment.bars {
+                assert!(experiment.figures.iter().any(|f| f.name == bar.figure), "{}", bar.figure);
+                assert!(bar.from <= bar.to && bar.factor > 0.0);
+            }
+        }
+    }
+
+    #[test]
+    fn every_experiment_has_vmpi_and_something_to_compare_with() {
+        for experiment in EXPERIMENTS {
+            let runs = (experiment.runs)(&scope(None));
+            let ours = |run: &Run| run.system.kind == Kind::Vmpi || run.program == Program::ClockUpdates;
+            assert!(runs.iter().any(ours), "{}", experiment.name);
+            assert!(runs.iter().all(|run| !run.cpus.is_empty() && run.ranks > 0));
+        }
+    }
+
+    #[test]
+    fn the_user_chooses_the_ranks() {
+        for experiment in EXPERIMENTS {
+            let runs = (experiment.runs)(&scope(Some(vec![2, 4])));
+            assert!(runs.iter().all(|run| run.ranks <= 4), "{}", experiment.name);
+        }
+    }
+
+    #[test]
+    fn sizes_are_short() {
+        assert_eq!([8, 4096, 5000, 1 << 24].map(show_bytes), ["8", "4K", "5000", "16M"]);
+    }
+}

@@ -1,0 +1,87 @@
+//! Small messages and small collectives of n ranks on two cores.
+
+use super::experiment::{Axis, Bar, Experiment, Figure, Gives, Picture, Reference, Run, Scale, Scope, VMPI, words};
+use super::programs::Program;
+
+const RANKS: &[u32] = &[2, 4, 8, 16, 32, 64, 128, 256, 512];
+
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "latency",
+    about: "A token of 8 bytes round a ring of all ranks (time per hop), MPI_Barrier, MPI_Allreduce of 8 bytes. n ranks on two cores, \
+            so V = n/2; neighbours share a core under vmpi, peers' ranks go where the kernel puts them. Floors: the same ring among V \
+            processes of one core, by futex and by sched_yield, without any MPI (n = 2: two cores, by a \
+            cache line that both spin on); for the collectives, V such hops.",
+    x: Axis { title: "ranks on two cores", show: |n| n.to_string(), scale: Scale::Log2 },
+    figures: &[figure("ring", "ring hop, 8 B"), figure("barrier", "barrier"), figure("allreduce", "allreduce, 8 B")],
+    judged: VMPI,
+    bars: &[
+        Bar {
+            figure: "ring",
+            from: 4,
+            to: 16,
+            factor: 1.0,
+            reference: Reference::BestPeer,
+            says: "no slower than the best process-based MPI",
+        },
+        Bar {
+            figure: "ring",
+            from: 32,
+            to: 512,
+            factor: 1.3,
+            reference: Reference::System("futex"),
+            says: "at most 1.3 x the futex ring",
+        },
+        cell("barrier"),
+        cell("allreduce"),
+        against("barrier", 8, 1.0, "no slower than the best process-based MPI"),
+        against("allreduce", 8, 1.0, "no slower than the best process-based MPI"),
+        against("barrier", 32, 0.5, "half the best process-based MPI"),
+        against("allreduce", 32, 0.5, "half the best process-based MPI"),
+        against("barrier", 128, 0.1, "a tenth of the best process-based MPI"),
+        against("allreduce", 128, 0.1, "a tenth of the best process-based MPI"),
+    ],
+    runs,
+};
+
+const fn figure(name: &'static str, title: &'static str) -> Figure {
+    Figure { name, title, unit: "us", scale: Scale::Log10, rows: None, picture: Picture::Lines }
+}
+
+/// Every rank is switched in once.
+const fn cell(figure: &'static str) -> Bar {
+    Bar {
+        figure,
+        from: 4,
+        to: 512,
+        factor: 1.3,
+        reference: Reference::System("futex"),
+        says: "at most 1.3 x (V x hand-off by futex)",
+    }
+}
+
+const fn against(figure: &'static str, n: u64, factor: f64, says: &'static str) -> Bar {
+    Bar { figure, from: n, to: n, factor, reference: Reference::BestPeer, says }
+}
+
+fn runs(scope: &Scope) -> Vec<Run> {
+    let ranks = scope.ranks_or(RANKS);
+    let run = |n: u32, system| Run {
+        system,
+        program: Program::C("bench/latency"),
+        arguments: Vec::new(),
+        ranks: n,
+        cpus: scope.cpus.clone(),
+        pin: n <= scope.cpus.len() as u32,
+        series: "ring, barrier, allreduce",
+        x: n.into(),
+        gives: Gives::Lines,
+    };
+    let floor = scope.floor().map(|system| Run {
+        arguments: [words(["ring"]), words([scope.cpus[0], scope.cpus[scope.cpus.len() - 1]]), words(&ranks)].concat(),
+        program: Program::C("bench/floor"),
+        series: "floor",
+        pin: false,
+        ..run(2, system)
+    });
+    ranks.iter().flat_map(|n| scope.mpis().map(|system| run(*n, system))).chain(floor).collect()
+}
