@@ -239,6 +239,7 @@ fn singleton() -> Result<(NodeSegment, JobSegment, u32, World)> {
         on_block: OnBlock::Keep,
         wtime: Wtime::Wall,
         quantum_ms: 0,
+        recovery: false,
     };
     let failed = |e: vmpi_shared::mem::segment::SegmentError| Error::new(Class::NoMem, e.to_string());
     let node = NodeSegment::create(&config).map_err(failed)?;

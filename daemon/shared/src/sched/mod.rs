@@ -7,11 +7,13 @@
 pub mod baton;
 mod clocks;
 pub mod damage;
+pub mod failure;
 pub mod lease;
 pub mod policy;
 pub mod report;
 pub mod run_queue;
 mod run_state;
+pub mod steps;
 pub mod watch;
 
 pub use baton::{
