@@ -4,7 +4,7 @@
 //! started by itself is a world of one rank with segments of its own.
 
 use crate::errors::{Class, Error, Result};
-use crate::{attr, coll, comm, consts, request};
+use crate::{attr, coll, comm, consts, ft, request};
 use std::ffi::c_int;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
@@ -261,7 +261,11 @@ pub fn finalize() -> Result<()> {
     }
     attr::delete_self_attributes()?;
     request::finish_buffered();
-    coll::barrier(&*comm::get(crate::handle::Comm::WORLD)?)?;
+    match coll::barrier(&*comm::get(crate::handle::Comm::WORLD)?) {
+        // Those who are left need not wait for each other.
+        Err(error) if ft::is_failure(&error) => {}
+        arrived => arrived?,
+    }
     comm::end_world();
     PHASE.store(AFTER, Ordering::Release);
     close();

@@ -6,7 +6,7 @@
 
 use super::envelope::{Envelope, FLAG_SYNC, kind};
 use super::inbox::Inbox;
-use super::request::{self, ANY_SOURCE, ANY_TAG, FLAG_AWAITED, FLAG_WAKE, Slot, accepts, outcome, state};
+use super::request::{self, ANY_SOURCE, ANY_TAG, FLAG_AWAITED, FLAG_COPIED, FLAG_KEPT, FLAG_WAKE, NOBODY, Slot, accepts, outcome, state};
 use super::transfer::{Mover, Transfer};
 use crate::mem::sync::Ordering;
 
@@ -134,6 +134,7 @@ impl Queues<'_> {
         slot.remote = 0;
         slot.len = 0;
         slot.matched_source = ANY_SOURCE;
+        slot.from = NOBODY;
         self.head.slots_live += 1;
         Some(index)
     }
@@ -182,6 +183,29 @@ impl Queues<'_> {
         self.slots[index as usize].state = state::CANCELLED;
         self.completed(index);
         true
+    }
+
+    /// The request in slot `index` cannot complete any more.
+    pub fn fail(&mut self, index: u32, outcome: u32) {
+        let slot = self.slots[index as usize];
+        if slot.state == state::POSTED {
+            let mut list = *self.posted_list(slot.context, slot.source, slot.tag);
+            self.unlink_posted(&mut list, index);
+            *self.posted_list(slot.context, slot.source, slot.tag) = list;
+        }
+        let slot = &mut self.slots[index as usize];
+        slot.state = state::COMPLETE;
+        slot.outcome = outcome;
+        self.completed(index);
+    }
+
+    /// The request in slot `index` is finished with.
+    pub fn release_slot(&mut self, index: u32) {
+        if self.slots[index as usize].flags & FLAG_KEPT != 0 {
+            self.slots[index as usize].state = state::KEPT;
+        } else {
+            self.free_slot(index);
+        }
     }
 
     /// The oldest unexpected message that a receive for (context, source, tag) would take; index.
@@ -267,6 +291,8 @@ impl Queues<'_> {
                     slot.state = state::COMPLETE;
                     slot.outcome = envelope.peer_request;
                     self.completed(envelope.request);
+                } else {
+                    self.answered_late(envelope.request);
                 }
                 true
             }
@@ -297,6 +323,17 @@ impl Queues<'_> {
                 true
             }
             _ => true, // not one of ours: scribbled; drop it
+        }
+    }
+
+    /// The answer for a request that was ended before it came.
+    #[cold]
+    fn answered_late(&mut self, index: u32) {
+        let Some(slot) = self.slots.get_mut(index as usize) else { return };
+        if slot.state == state::KEPT {
+            self.free_slot(index);
+        } else if slot.state == state::COMPLETE {
+            slot.flags &= !FLAG_KEPT;
         }
     }
 
@@ -331,6 +368,7 @@ impl Queues<'_> {
                 match mover.transfer(envelope, slot) {
                     Transfer::Done => {
                         slot.state = state::COMPLETE;
+                        slot.flags |= FLAG_COPIED;
                         out.push((envelope.from, answer(kind::FIN, envelope.request)));
                     }
                     Transfer::Failed(errno) => {
@@ -339,6 +377,11 @@ impl Queues<'_> {
                         let mut fin = answer(kind::FIN, envelope.request);
                         fin.peer_request = slot.outcome;
                         out.push((envelope.from, fin));
+                    }
+                    Transfer::Gone => {
+                        // Nothing comes any more; its owner learns so from the daemon, and ends it.
+                        slot.state = state::PULLING;
+                        return;
                     }
                     Transfer::Refused => {
                         slot.state = state::PULLING;
