@@ -88,7 +88,10 @@ fn without_the_option_a_death_ends_the_job() {
     for args in ["receive", "lock", "barrier"] {
         let outcome = run("ulfm_death.c", Mpi::Openmpi, &["-n", "3", "-V", "3"], &[args]);
         assert_eq!(outcome.code, 128 + 9, "{outcome:?}");
-        assert!(outcome.stderr.contains("rank 2 (") && outcome.stderr.contains("the other ranks were ended"), "{outcome:?}");
+        assert!(
+            outcome.stderr.contains("rank 2 (") && outcome.stderr.contains("the other ranks were ended"),
+            "{outcome:?}"
+        );
         assert!(!outcome.stdout.contains("survivor"), "{outcome:?}");
     }
 }

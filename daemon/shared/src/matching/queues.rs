@@ -6,7 +6,9 @@
 
 use super::envelope::{Envelope, FLAG_SYNC, kind};
 use super::inbox::Inbox;
-use super::request::{self, ANY_SOURCE, ANY_TAG, FLAG_AWAITED, FLAG_COPIED, FLAG_KEPT, FLAG_WAKE, NOBODY, Slot, accepts, outcome, state};
+use super::request::{
+    self, ANY_SOURCE, ANY_TAG, FLAG_AWAITED, FLAG_COPIED, FLAG_KEPT, FLAG_WAKE, NOBODY, Slot, accepts, outcome, state,
+};
 use super::transfer::{Mover, Transfer};
 use crate::mem::sync::Ordering;
 

@@ -38,9 +38,7 @@ pub unsafe fn try_run(comm: &Communicator, work: &Work, kit: &Kit) -> Option<Res
         (fits && ty.is_dense() && ty.true_lb() == 0 && reduction.op.builtin().is_some()).then_some(())
     };
     match work {
-        Work::Barrier => {
-            Some(Visit::start(comm)?.and_then(|visit| visit.reduce(None, |_| (), || ())))
-        }
+        Work::Barrier => Some(Visit::start(comm)?.and_then(|visit| visit.reduce(None, |_| (), || ()))),
         Work::Bcast { data, root } if bytes(data) <= MAX_BCAST_BYTES.min(HALF_BYTES) => {
             let visit = Visit::start(comm)?;
             // SAFETY: the caller's contract.
@@ -49,14 +47,19 @@ pub unsafe fn try_run(comm: &Communicator, work: &Work, kit: &Kit) -> Option<Res
         Work::Allreduce { send, recv } => {
             reducible(send)?;
             // SAFETY: the caller's contract.
-            Some(Visit::start(comm)?.and_then(|visit| unsafe { combine(visit, send, Some(recv), None, kit, bytes(send)) }))
+            Some(
+                Visit::start(comm)?
+                    .and_then(|visit| unsafe { combine(visit, send, Some(recv), None, kit, bytes(send)) }),
+            )
         }
         Work::Reduce { send, recv, root, .. } => {
             reducible(send)?;
             // SAFETY: the caller's contract.
-            Some(Visit::start(comm)?.and_then(|visit| unsafe {
-                combine(visit, send, recv.as_ref(), Some(*root as u32), kit, bytes(send))
-            }))
+            Some(
+                Visit::start(comm)?.and_then(|visit| unsafe {
+                    combine(visit, send, recv.as_ref(), Some(*root as u32), kit, bytes(send))
+                }),
+            )
         }
         _ => None,
     }

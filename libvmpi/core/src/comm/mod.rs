@@ -22,8 +22,8 @@ pub use split_type::split_type;
 
 use crate::consts;
 use crate::errhandler::{self, Target};
-use crate::ft::Health;
 use crate::errors::{Class, Result, fail};
+use crate::ft::Health;
 use crate::giant::Giant;
 use crate::group::Members;
 use crate::handle::{Comm, Errhandler, Handle, Session};
@@ -107,8 +107,7 @@ impl Communicator {
         let local_context = if leads { contexts[1] } else { contexts[2] };
         // One health for both: a phase inside one group fails with the whole operation.
         let health = Health::new(vec![contexts[0], local_context], vec![local.clone(), remote.clone()], false);
-        let local_comm =
-            Rc::new(Communicator::with_health(local_context, rank, local.clone(), health.clone()));
+        let local_comm = Rc::new(Communicator::with_health(local_context, rank, local.clone(), health.clone()));
         let mut inter = Communicator::with_health(contexts[0], rank, local, health);
         inter.remote = Some(remote);
         inter.local_comm = Some(local_comm);

@@ -12,8 +12,7 @@ use crate::process::endpoint;
 /// Failed members with the numbers of their failures, the first first.
 fn failures(health: &Health) -> Vec<(u32, u32)> {
     let node = &endpoint().node;
-    let mut failures: Vec<(u32, u32)> =
-        health.members().filter_map(|rank| Some((node.failure(rank)?, rank))).collect();
+    let mut failures: Vec<(u32, u32)> = health.members().filter_map(|rank| Some((node.failure(rank)?, rank))).collect();
     failures.sort_unstable();
     failures
 }

@@ -104,6 +104,11 @@ pub(crate) fn is_casualty(slot: Slot) -> bool {
 #[inline]
 pub(crate) fn check_received(flags: u32, context: u32, tag: i32, health: Option<&Rc<Health>>) -> Result<()> {
     let Some(health) = health.filter(|_| flags & FLAG_COPIED != 0) else { return Ok(()) };
+    check_copied(context, tag, health)
+}
+
+/// A copy from or to another's memory has been made, or has failed: has that one given the operation up, and its memory with it?
+pub(crate) fn check_copied(context: u32, tag: i32, health: &Health) -> Result<()> {
     super::learn();
     health.check()?;
     if health.needs_all(plane_of(context), tag) { health.check_all() } else { Ok(()) }

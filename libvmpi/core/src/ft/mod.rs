@@ -19,7 +19,7 @@ mod revoke;
 pub use agree::{agree, iagree, ishrink, shrink};
 pub use health::Health;
 pub use known::{ack_failed, failure_ack, failure_get_acked, get_failed};
-pub(crate) use messages::{check_posted, check_received, doomed_send, error_of, in_doubt, is_casualty};
+pub(crate) use messages::{check_copied, check_posted, check_received, doomed_send, error_of, in_doubt, is_casualty};
 pub use revoke::{is_revoked, revoke};
 
 use crate::errors::{Class, Error};

@@ -148,13 +148,19 @@ pub fn poll(slot: Slot) -> Option<Result<Status>> {
                     ),
                 ))
             } else {
-                ft::check_received(shared.flags, shared.context, shared.matched_tag, local.health.as_ref()).map(|()| status)
+                ft::check_received(shared.flags, shared.context, shared.matched_tag, local.health.as_ref())
+                    .map(|()| status)
             }
         }
     };
     if let Some(error) = ft::error_of(outcome, shared.from) {
         result = Err(error);
     } else if outcome != outcome::GOOD {
+        let given_up = local.health.as_ref().and_then(|h| ft::check_copied(shared.context, shared.tag, h).err());
+        if let Some(error) = given_up {
+            endpoint.queues().release_slot(slot.0);
+            return Some(Err(error));
+        }
         let errno = std::io::Error::from_raw_os_error((outcome & 0xffff) as i32);
         result = Err(Error::new(Class::Other, format!("the data could not be copied between the two ranks: {errno}")));
     }
