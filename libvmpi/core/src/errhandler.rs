@@ -172,7 +172,7 @@ fn find(target: Target) -> Handler {
             Some(handler) if !handler.is(&Handler::Fatal) => handler,
             _ => own(Target::Process).unwrap_or(Handler::Fatal),
         },
-        Target::Comm(handle) if comm::get(handle).is_err() => find(Target::Process),
+        Target::Comm(handle) if comm::check_handle(handle).is_err() => find(Target::Process),
         Target::Win(handle) if rma::get_window(handle).is_err() => find(Target::Process),
         Target::Session(handle) if session::get(handle).is_err() => find(Target::Process),
         Target::File(_) => {
@@ -188,7 +188,7 @@ fn find(target: Target) -> Handler {
 /// `Class::Comm` for a communicator that does not exist.
 pub fn handler_of(target: Target) -> Result<Errhandler> {
     if let Target::Comm(handle) = target {
-        comm::get(handle)?;
+        comm::check_handle(handle)?;
     }
     if let Target::Session(handle) = target {
         session::get(handle)?;

@@ -108,10 +108,10 @@ fn mend_quiet(node: &NodeSegment, core: u32) -> bool {
         }
         word => match holder_rank(word).filter(|rank| *rank < node.header().ranks) {
             Some(rank) if node.state(rank) == RunState::Dead => {
-                if holder.compare_exchange(word, CLAIMED, SEQ, SEQ).is_ok() {
-                    node.core(core).running.store(0, SEQ);
-                    dispatch(node, core);
-                }
+                // Nobody else has it to give.
+                holder.store(CLAIMED, SEQ);
+                node.core(core).running.store(0, SEQ);
+                dispatch(node, core);
             }
             // Has it been granted the core? If it neither sleeps nor has been told, it may have taken the permit just now.
             Some(rank) if node.state(rank) == RunState::Ready => return grant_parked(node, rank),

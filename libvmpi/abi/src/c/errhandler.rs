@@ -41,7 +41,7 @@ impl Guarded for Comm {
         }
     }
     fn check(self) -> Result<()> {
-        comm::get(self).map(drop)
+        comm::check_handle(self)
     }
 }
 

@@ -212,6 +212,15 @@ pub fn get(handle: Comm) -> Result<Rc<Communicator>> {
     }
 }
 
+/// Is this a communicator, or the handle of one that is being made (MPI_Comm_idup)? Its error handler may be set already.
+///
+/// # Errors
+/// `Class::Comm`.
+pub fn check_handle(handle: Comm) -> Result<()> {
+    let pending = COMMS.with(|comms| matches!(comms.created.get(handle), Some(None)));
+    if pending { Ok(()) } else { get(handle).map(drop) }
+}
+
 #[cold]
 fn no_such(handle: Comm) -> Result<Rc<Communicator>> {
     let pending = COMMS.with(|comms| comms.created.get(handle).is_some());
@@ -293,8 +302,15 @@ pub fn end_world() {
 }
 
 /// Give out a handle whose communicator comes later.
-pub(crate) fn reserve() -> Comm {
+fn reserve() -> Comm {
     COMMS.with(|comms| comms.created.insert(None))
+}
+
+/// As `reserve`, for one that inherits the error handler of `parent`.
+pub(crate) fn reserve_like(parent: &Communicator) -> Comm {
+    let handle = reserve();
+    errhandler::inherit(parent.handle, handle);
+    handle
 }
 
 /// Put `comm` behind a reserved handle.
@@ -317,7 +333,6 @@ pub(crate) fn settle_shrunk(
     local: Rc<Members>,
     remote: Option<Rc<Members>>,
 ) {
-    errhandler::inherit(parent.handle, handle);
     let rank = local.rank_of(parent.local.world_rank(parent.rank)).unwrap_or(0);
     let shrunk = match remote {
         None => Communicator::intra(contexts[0], rank, local),

@@ -166,7 +166,7 @@ unsafe fn agreeing(comm: &Rc<Communicator>, flag: *mut i32) -> Result<Agreeing> 
 /// # Errors
 /// `Class::ProcFailed` if nobody is left in one group of an intercommunicator.
 pub fn shrink(comm: &Rc<Communicator>) -> Result<Comm> {
-    let handle = comm::reserve();
+    let handle = comm::reserve_like(comm);
     let done = Agreeing::start(comm, true, 0, shrinking(handle)).and_then(|mut agreeing| agreeing.run());
     done.map(|()| handle).inspect_err(|_| comm::discard(handle))
 }
@@ -176,7 +176,7 @@ pub fn shrink(comm: &Rc<Communicator>) -> Result<Comm> {
 /// # Errors
 /// If the daemon cannot be asked.
 pub fn ishrink(comm: &Rc<Communicator>) -> Result<(Comm, Request)> {
-    let handle = comm::reserve();
+    let handle = comm::reserve_like(comm);
     match Agreeing::start(comm, true, 0, shrinking(handle)) {
         Ok(agreeing) => Ok((handle, request::insert(Box::new(agreeing)))),
         Err(error) => {
