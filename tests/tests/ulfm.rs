@@ -82,6 +82,23 @@ fn fail_revoke_shrink_go_on() {
     }
 }
 
+/// A spawned rank dies: parents and children go on with those who are left.
+#[test]
+fn a_spawned_rank_dies() {
+    for (ranks, v) in [("1", "1"), ("2", "2"), ("3", "3")] {
+        for mpi in [Mpi::Openmpi, Mpi::Mpich] {
+            let outcome = run("ulfm_spawn.c", mpi, &["--enable-recovery", "-n", ranks, "-V", v], &[]);
+            let (parents, children) =
+                (outcome.stdout.matches("parent ").count(), outcome.stdout.matches("child ").count());
+            assert_eq!(
+                (parents.to_string().as_str(), children, outcome.code),
+                (ranks, 2, 128 + 9),
+                "{mpi:?}: {outcome:?}"
+            );
+        }
+    }
+}
+
 /// Without the option a death ends the job by name, as ever.
 #[test]
 fn without_the_option_a_death_ends_the_job() {
