@@ -440,7 +440,10 @@ impl Daemon {
             if job.phase == job::Phase::Running {
                 job.watchdog.tick(&LiveScene { node: &job.node }, now);
             }
-            if job.wants_sweep(now) {
+            job.mend();
+            let wants_sweep = job.wants_sweep(now);
+            self.conclude(id);
+            if wants_sweep {
                 self.sweep(id, only, now);
             }
             self.send_outbox(id);

@@ -7,6 +7,7 @@ use vmpi_shared::control::Reply;
 use vmpi_shared::dynamic::{Answer, Ask, InterContexts, Why};
 use vmpi_shared::sched;
 
+use crate::agreement::{Contribution, Key};
 use crate::daemon::Daemon;
 use crate::debug;
 use crate::ports::{PortError, Visitor};
@@ -69,6 +70,16 @@ impl Daemon {
                     format!("\"{service}\" is not published (names are known within one job of vmpirun, or one vmpid)"),
                 ),
             },
+            Ask::Agree { context, number: agreement, groups, shrink, flag, acknowledged } => {
+                let fit = groups.iter().all(|group| group.fit(job.ranks.len() as u32));
+                if !fit || !groups.iter().any(|group| group.iter().any(|member| member == rank)) {
+                    denied(Why::Port, "the groups make no sense")
+                } else {
+                    let key = Key { context, number: agreement, shrink };
+                    job.agreements.add(key, groups, rank, Contribution { token, number, flag, acknowledged });
+                    return;
+                }
+            }
             Ask::Meet { port, accept, ranks } => {
                 if !ranks.fit(job.ranks.len() as u32) || !ranks.iter().any(|member| member == rank) {
                     denied(Why::Port, "the group makes no sense")
@@ -103,6 +114,14 @@ impl Daemon {
         let met = Answer::Met { ranks: visitor.ranks.clone(), contexts };
         self.answer(other.token, id, other.root, other.number, met);
         Some(Answer::Met { ranks: other.ranks, contexts })
+    }
+
+    /// Answer those whose agreements are decided.
+    pub(crate) fn conclude(&mut self, id: u32) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        for (rank, contribution, answer) in job.conclude() {
+            self.answer(contribution.token, id, rank, contribution.number, answer);
+        }
     }
 
     fn answer(&mut self, token: u64, id: u32, rank: u32, number: u64, answer: Answer) {

@@ -317,7 +317,10 @@ impl Job {
         if world == 0 {
             return;
         }
-        self.room.give(rank);
+        // The number of a failed rank stays its own: groups of survivors go on naming it.
+        if self.node.failure(rank).is_none() {
+            self.room.give(rank);
+        }
         let over = |rank: u32| self.ranks.get(rank as usize).is_none_or(|r| r.world != world || r.over);
         if self.worlds[world].ranks.iter().all(over) {
             self.segment.reclaim_context(self.worlds[world].context);

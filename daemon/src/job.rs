@@ -21,6 +21,7 @@ use vmpi_shared::mem::segment::SegmentError;
 use vmpi_shared::node::{NodeConfig, NodeSegment};
 use vmpi_shared::sched::{self, RunState};
 
+use crate::agreement::Agreements;
 use crate::connection::Peer;
 use crate::debug;
 use crate::grow::{self, Room};
@@ -39,6 +40,8 @@ pub const FAILURE_GRACE: Duration = Duration::from_millis(100);
 pub const SHUTDOWN_GRACE: Duration = Duration::from_millis(500);
 /// How long a wrapper script may go on after the MPI process below it died.
 const WRAPPER_GRACE: Duration = Duration::from_secs(1);
+/// Time between two attempts to mend a core.
+const MEND_PAUSE: Duration = Duration::from_millis(1);
 /// First and longest time between two sweeps for survivors.
 const SWEEP_FIRST: Duration = Duration::from_millis(10);
 const SWEEP_LONGEST: Duration = Duration::from_millis(500);
@@ -177,6 +180,9 @@ pub struct Job {
     /// Numbers for ranks to come.
     pub room: Room,
     pub ports: Ports,
+    pub agreements: Agreements,
+    /// Cores that dead ranks have left in the middle of a step.
+    undone: Vec<u32>,
     pub watchdog: Watchdog,
     integrity: Integrity,
     /// The core of each rank, as nobody but the daemon can change it.
@@ -223,6 +229,7 @@ impl Job {
             on_block: spec.on_block,
             wtime: spec.wtime,
             quantum_ms: spec.quantum_ms,
+            recovery: spec.recovery,
         })?;
         node.set_bell(Bell::new().map_err(SubmitError::Bell)?);
         let eager_limit_bytes = place.calibration.eager_limit_bytes.clamp(EAGER_MIN_BYTES, EAGER_MAX_BYTES) as u32;
@@ -256,6 +263,8 @@ impl Job {
             again: BTreeMap::new(),
             room: Room::new(spec.ranks, capacity),
             ports: Ports::new(&place.name, id),
+            agreements: Agreements::default(),
+            undone: Vec::new(),
             watchdog: Watchdog::with_room(&spec, capacity),
             integrity,
             placement: spec.placement.clone(),
@@ -488,6 +497,9 @@ impl Job {
         if (mpi_gone || gone) && !entry.died {
             entry.died = true;
             sched::rank_died(&self.node, rank);
+            if self.spec.recovery && !entry.finalized && !entry.abandoned {
+                self.undone.extend(sched::failure::publish(&self.node, &self.segment, rank));
+            }
         }
         let finalized = entry.finalized;
         let unfinished = mpi_gone && !finalized;
@@ -617,7 +629,10 @@ impl Job {
             Phase::Collecting => None,
             // At once: an instant in the past.
             Phase::Spawning(_) => Some(self.started),
-            Phase::Running => [self.watchdog.next(), self.next_wrapper].into_iter().flatten().min(),
+            Phase::Running => {
+                let mend = (!self.undone.is_empty()).then(|| Instant::now() + MEND_PAUSE);
+                [self.watchdog.next(), self.next_wrapper, mend].into_iter().flatten().min()
+            }
             Phase::Ending => self.ending.as_ref().map(|ending| ending.at),
         }
     }
@@ -652,6 +667,16 @@ impl Job {
             "rank {rank}'s MPI process {pid} ended without MPI_Finalize, while the process that started it ({parent}) goes on"
         );
         self.fail(Cause::Internal { reason }, 1);
+    }
+
+    /// Mend what dead ranks have left half-done, as far as nobody is at it right now.
+    pub fn mend(&mut self) {
+        self.undone.retain(|core| !sched::steps::mend(&self.node, *core));
+    }
+
+    /// Will `rank` take part in nothing any more?
+    pub fn is_gone(&self, rank: u32) -> bool {
+        self.ranks.get(rank as usize).is_none_or(|entry| entry.over || entry.died || entry.finalized)
     }
 
     /// In Ending: is it time to kill and look for survivors?

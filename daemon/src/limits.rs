@@ -239,6 +239,7 @@ mod tests {
             fds: 3,
             stop: vec![],
             kill_on_failure: true,
+            recovery: false,
         }
     }
 

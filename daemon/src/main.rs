@@ -8,6 +8,7 @@
 //! `unsafe` lives in `keeper`, `reap`, `spawn` and `status_page`, and in single functions of `connection` and `watchdog`.
 #![deny(unsafe_code)]
 
+mod agreement;
 mod arbiter;
 mod connection;
 mod control;

@@ -138,7 +138,8 @@ fn prepare(options: &RunOptions, exe_dir: &Path) -> Result<Job, Failure> {
         stdio: Stdio::PerRank,
         fds: 0,
         stop: options.gdb.clone(),
-        kill_on_failure: options.kill_on_failure,
+        kill_on_failure: options.kill_on_failure && !options.recovery,
+        recovery: options.recovery,
     };
     Ok(Job { spec, plan, found, notes })
 }
@@ -378,5 +379,6 @@ pub fn test_spec(apps: Vec<App>) -> JobSpec {
         fds: 3,
         stop: vec![],
         kill_on_failure: true,
+        recovery: false,
     }
 }

@@ -3,7 +3,8 @@
 //! A cell serves the operations of its communicator in order. Operation `g` uses half `g % 2`; a rank that starts
 //! operation `g` first makes sure that everybody has left operation `g - 2`, whose half it is about to use.
 //! The last rank to arrive at an operation combines what the others left there, so every rank is switched in once.
-//! Death story: a rank that never arrives leaves the others SUSPENDED (Wait::Cell); its death ends the job.
+//! Death story: a rank that never arrives leaves the others SUSPENDED (Wait::Cell); its death ends the job, or, in a job that survives it,
+//! wakes them and ends the operation with an error. The cell is then never used again; it stays taken.
 
 use crate::mem::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
@@ -121,6 +122,10 @@ impl Cell<'_> {
     pub fn release(&self, members: u32) -> bool {
         if self.head.released.fetch_add(1, Ordering::SeqCst) + 1 < members {
             return false;
+        }
+        // Operations that were given up (a revoked communicator's) may have left something.
+        for word in self.head.arrived.iter().chain([&self.head.wanted]) {
+            word.store(0, Ordering::Relaxed);
         }
         for word in self.head.posted.iter().chain(&self.head.left) {
             word.store(0, Ordering::Relaxed);

@@ -117,6 +117,9 @@ pub struct JobSpec {
     pub stop: Vec<u32>,
     /// Lines like "rank 3 failed" end the job at once (default); false: the other ranks go on (`--no-kill`-like modes).
     pub kill_on_failure: bool,
+    /// Fault tolerance: a rank's death is an MPI error for the ranks that need it (and `kill_on_failure` is off).
+    #[serde(default)]
+    pub recovery: bool,
 }
 
 impl JobSpec {

@@ -105,6 +105,19 @@ pub enum Ask {
     Lookup {
         service: String,
     },
+    /// MPIX_Comm_agree, MPIX_Comm_shrink: answered when all of both groups have asked, or are gone. All ask with the same first three.
+    Agree {
+        context: u32,
+        /// Number of the agreement on this communicator.
+        number: u64,
+        /// The group of an intracommunicator and none, or those of an intercommunicator, the leading one first.
+        groups: [Ranks; 2],
+        /// Contexts are wanted for a communicator of those who are left.
+        shrink: bool,
+        flag: u32,
+        /// Failures up to this one are known to the program.
+        acknowledged: u32,
+    },
     /// MPI_Comm_accept and MPI_Comm_connect: answered when the other side has come.
     Meet {
         port: String,
@@ -138,6 +151,16 @@ pub enum Answer {
     Done,
     Met {
         ranks: Ranks,
+        contexts: InterContexts,
+    },
+    Agreed {
+        /// The bitwise AND over what the members of each group gave.
+        flags: [u32; 2],
+        /// The members that had failed by then.
+        failed: Ranks,
+        /// One of these failures was not acknowledged by all who agreed.
+        news: bool,
+        /// If they are wanted: for an intracommunicator the first.
         contexts: InterContexts,
     },
     /// Nothing was done.

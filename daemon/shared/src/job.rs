@@ -6,7 +6,7 @@ use crate::matching::queues::{BINS, Bin, QueueHead, Queues, Unexpected};
 use crate::matching::request::Slot;
 use crate::mem::segment::{Head, Segment, SegmentError, layout_hash};
 use crate::mem::slab::{Slab, SlabHead};
-use crate::mem::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::mem::sync::{AtomicU32, AtomicU64, Ordering, may_die};
 use std::mem::size_of;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
@@ -76,9 +76,17 @@ struct JobHeader {
     communicators: AtomicU32,
     /// Ranks from 0 on that are or were in use; the daemon.
     in_use: AtomicU32,
+    /// Deaths and revocations so far: a rank for which it is different looks at both. Added to by whoever has published one.
+    changes: AtomicU64,
+    /// Ranks that have failed; the daemon.
+    failures: AtomicU32,
+    reserved: u32,
     /// Collective cells in use, a bit each.
     cells: [AtomicU64; MAX_CELLS / 64],
 }
+
+/// Contexts that can be revoked in a job's life.
+pub const REVOCATIONS: usize = if cfg!(feature = "model") { 16 } else { 1 << 20 };
 
 /// Most collective cells of a job.
 const MAX_CELLS: usize = 1024;
@@ -105,6 +113,7 @@ struct JobConfigWords {
 const HEADER_AT: u64 = size_of::<Head>() as u64;
 const LAYOUT: u64 = layout_hash(&[
     4,
+    REVOCATIONS as u64,
     size_of::<JobHeader>() as u64,
     size_of::<Ends>() as u64,
     size_of::<Cell>() as u64,
@@ -169,8 +178,14 @@ unsafe impl Send for JobSegment {}
 // SAFETY: as above.
 unsafe impl Sync for JobSegment {}
 
-fn cells_bytes(config: &JobConfig) -> u64 {
-    u64::from(config.cells) * CELL_BYTES
+/// Where the contexts that have been revoked are listed: behind the collective cells.
+fn revocations_at(config: &JobConfig) -> u64 {
+    4096 + u64::from(config.cells) * CELL_BYTES
+}
+
+/// Where the ranks' areas begin.
+fn ranks_at(config: &JobConfig) -> u64 {
+    (revocations_at(config) + (REVOCATIONS * size_of::<AtomicU32>()) as u64).next_multiple_of(4096)
 }
 
 impl JobSegment {
@@ -182,7 +197,7 @@ impl JobSegment {
     /// A segment of `config`, of whose ranks the first `in_use` are in use; the others may be spawned.
     pub fn create_with_room(config: &JobConfig, in_use: u32) -> Result<JobSegment, SegmentError> {
         let areas = Areas::of(config);
-        let ranks_at = 4096 + cells_bytes(config);
+        let ranks_at = ranks_at(config);
         let upto = |ranks: u32| ranks_at + areas.stride * u64::from(ranks);
         let segment = Segment::create_in_part("job", LAYOUT, upto(config.ranks), upto(in_use))?;
         let words = JobConfigWords {
@@ -205,6 +220,9 @@ impl JobSegment {
                 config: words,
                 communicators: AtomicU32::new(1),
                 in_use: AtomicU32::new(in_use),
+                changes: AtomicU64::new(0),
+                failures: AtomicU32::new(0),
+                reserved: 0,
                 cells,
             });
         }
@@ -221,6 +239,11 @@ impl JobSegment {
             let at = self.segment.at(4096 + u64::from(cell) * CELL_BYTES, size_of::<CellHead>());
             // SAFETY: inside the fresh mapping, aligned, not yet shared.
             unsafe { at.cast::<CellHead>().write(CellHead::default()) };
+        }
+        let log = self.segment.at(revocations_at(&self.config), REVOCATIONS * size_of::<AtomicU32>());
+        for at in 0..REVOCATIONS {
+            // SAFETY: as above.
+            unsafe { log.cast::<AtomicU32>().add(at).write(AtomicU32::new(0)) };
         }
         for rank in 0..self.config.ranks {
             let area = self.area(rank);
@@ -256,7 +279,7 @@ impl JobSegment {
             return Err(SegmentError::Size { expected: 0, found });
         }
         let areas = Areas::of(&config);
-        let ranks_at = 4096 + cells_bytes(&config);
+        let ranks_at = ranks_at(&config);
         let expected = ranks_at + areas.stride * u64::from(config.ranks);
         if found != expected {
             return Err(SegmentError::Size { expected, found });
@@ -306,6 +329,54 @@ impl JobSegment {
     /// Those of mremap: the process may not have so many addresses.
     pub fn reach(&self, rank: u32) -> Result<(), SegmentError> {
         if rank < self.mapped { Ok(()) } else { self.segment.whole().map(drop) }
+    }
+
+    /// Deaths and revocations so far.
+    #[inline]
+    pub fn changes(&self) -> u64 {
+        self.header().changes.load(Ordering::SeqCst)
+    }
+
+    /// A death or a revocation has been published: whoever waits must be woken after this.
+    pub fn note_change(&self) {
+        self.header().changes.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Ranks that have failed.
+    pub fn failures(&self) -> u32 {
+        self.header().failures.load(Ordering::SeqCst)
+    }
+
+    /// One more rank has failed: its number among those, from 1 on. The daemon alone calls this, and then writes it to the rank.
+    pub fn count_failure(&self) -> u32 {
+        self.header().failures.fetch_add(1, Ordering::SeqCst) + 1
+    }
+
+    /// Entry `index` of the list of revoked contexts, which grows at its end; `None` behind that.
+    pub fn revocation(&self, index: usize) -> Option<u32> {
+        if index >= REVOCATIONS {
+            return None;
+        }
+        self.revocations()[index].load(Ordering::SeqCst).checked_sub(1)
+    }
+
+    /// Add a context to the list of revoked ones, whose first `seen` entries the caller knows. One atomic step, so that it is there for all or
+    /// for none whenever the caller dies. False: the list is full.
+    pub fn revoke(&self, context: u32, seen: usize) -> bool {
+        let free =
+            |entry: &AtomicU32| entry.compare_exchange(0, context + 1, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+        let added = self.revocations().iter().skip(seen).any(free);
+        if added {
+            may_die();
+            self.note_change();
+        }
+        added
+    }
+
+    fn revocations(&self) -> &[AtomicU32] {
+        let at = self.segment.at(revocations_at(&self.config), REVOCATIONS * size_of::<AtomicU32>());
+        // SAFETY: inside the mapping, aligned; atomics only.
+        unsafe { std::slice::from_raw_parts(at.cast::<AtomicU32>().as_ptr(), REVOCATIONS) }
     }
 
     /// A pair of matching contexts that no other living communicator has; the first one.

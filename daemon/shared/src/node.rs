@@ -27,6 +27,8 @@ pub struct NodeConfig {
     pub on_block: OnBlock,
     pub wtime: Wtime,
     pub quantum_ms: u64,
+    /// The job goes on when a rank dies.
+    pub recovery: bool,
 }
 
 /// Facts fixed at creation; written by the daemon before any rank starts.
@@ -47,6 +49,9 @@ pub struct NodeHeader {
     /// sched_yield calls of a rank that has just passed its core on, before it parks.
     pub warm_yields: u32,
     pub ready_words: u32,
+    /// The job goes on when a rank dies: nobody touches another's queues or spins, and half-done steps are marked (`sched::steps`).
+    pub recovery: u32,
+    pub reserved: u32,
     pub started_at: u64,
 }
 
@@ -66,7 +71,8 @@ pub struct CoreDescriptor {
     pub last: AtomicU32,
     /// Rank that ran last before the core became idle; written by it.
     pub idler: AtomicU32,
-    reserved0: AtomicU32,
+    /// The daemon mends what a dead rank has left half-done; written by it, SeqCst.
+    pub mending: AtomicU32,
     pub violations: AtomicU64,
     /// When it became WITHHELD; written by whoever did that: ticks.
     pub withheld_at: AtomicU64,
@@ -118,7 +124,9 @@ pub struct RankDescriptor {
     pub wake: AtomicU32,
     /// Suspensions for which it parks at once, because staying warm was of no use the last time; written by the rank.
     pub cold: AtomicU32,
-    reserved1: AtomicU64,
+    /// Steps on the baton that this rank is in the middle of, and the core + 1 (`sched::steps`); written by it, SeqCst.
+    pub acting: AtomicU32,
+    pub acting_on: AtomicU32,
     // Clocks of listings 2 and 3; written by the rank while RUNNING, by the daemon for the step RUNNING -> AWAY. Ticks.
     pub r: AtomicU64,
     pub t: AtomicU64,
@@ -133,7 +141,8 @@ pub struct RankDescriptor {
     pub call: AtomicU32,
     pub peer: AtomicI32,
     pub tag: AtomicI32,
-    reserved4: AtomicU32,
+    /// It has failed, as the job's so manieth rank; 0: it has not. Written by the daemon, SeqCst, once.
+    pub failed: AtomicU32,
     // Counters; written by the rank.
     pub sent_messages: AtomicU64,
     pub sent_bytes: AtomicU64,
@@ -181,6 +190,8 @@ pub struct NodeSegment {
     /// Calls the daemon.
     bell: Option<Bell>,
     peers: Peers,
+    /// The rank that this process is; none in the daemon.
+    actor: Option<u32>,
 }
 
 // SAFETY: everything reached through it is atomics in shared memory; the header is a private copy.
@@ -230,9 +241,12 @@ impl NodeSegment {
             wtime_rank: u32::from(config.wtime == Wtime::Rank),
             tsc: u32::from(scale.tsc),
             ticks_per_second: scale.ticks_per_second,
-            spin_ticks: (60e-6 * scale.ticks_per_second) as u64,
+            // A spinner tends; in a job that survives deaths nobody touches another's queues.
+            spin_ticks: if config.recovery { 0 } else { (60e-6 * scale.ticks_per_second) as u64 },
             warm_yields: 2,
             ready_words: ready_words(config.ranks),
+            recovery: u32::from(config.recovery),
+            reserved: 0,
             started_at: if cfg!(feature = "model") { 0 } else { scale.now() },
         }
     }
@@ -259,7 +273,27 @@ impl NodeSegment {
             segment: Some(segment),
             bell: None,
             peers: Peers::default(),
+            actor: None,
         }
+    }
+
+    /// This process is `rank`.
+    pub(crate) fn set_actor(&mut self, rank: u32) {
+        self.actor = Some(rank);
+    }
+
+    #[inline]
+    pub(crate) fn actor(&self) -> Option<u32> {
+        self.actor
+    }
+
+    /// Has `rank` failed in a job that goes on without it? The number of failures when it did.
+    #[inline]
+    pub fn failure(&self, rank: u32) -> Option<u32> {
+        if self.header.recovery == 0 {
+            return None;
+        }
+        Some(self.rank(rank).failed.load(Ordering::SeqCst)).filter(|number| *number != 0)
     }
 
     /// Ring this bell when the daemon is to look at the cores' leases.
@@ -294,6 +328,7 @@ impl NodeSegment {
             segment: None,
             bell: None,
             peers: Peers::default(),
+            actor: None,
         };
         node.fill(config);
         node
@@ -313,6 +348,7 @@ impl NodeSegment {
             segment: None,
             bell: self.bell.clone(),
             peers: Peers::default(),
+            actor: None,
         }
     }
 
@@ -426,7 +462,7 @@ impl NodeSegment {
     /// The process behind another rank, to copy from and to; `None` if the word in shared memory names no process of this job.
     #[inline]
     pub fn peer_pid(&self, rank: u32) -> Option<i32> {
-        let pid = self.pid(rank);
+        let pid = if self.failure(rank).is_some() { 0 } else { self.pid(rank) };
         self.peers.is_one(rank, pid).then_some(pid)
     }
 

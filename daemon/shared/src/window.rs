@@ -144,6 +144,11 @@ impl MomentLock {
         }
     }
 
+    /// The member that has it.
+    pub fn holder(&self) -> Option<u32> {
+        (self.word.load(SEQ) & !CONTENDED).checked_sub(1)
+    }
+
     /// Give it back. True: somebody may have to be woken.
     #[inline]
     pub fn give(&self) -> bool {

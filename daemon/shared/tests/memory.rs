@@ -29,6 +29,7 @@ fn node() -> NodeSegment {
         on_block: OnBlock::Release,
         wtime: Wtime::Wall,
         quantum_ms: 0,
+        recovery: false,
     })
     .unwrap()
 }

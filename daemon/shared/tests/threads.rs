@@ -128,6 +128,7 @@ fn ring(placement: &[u32], laps: i32) {
         on_block: OnBlock::Keep,
         wtime: Wtime::Wall,
         quantum_ms: 0,
+        recovery: false,
     })
     .unwrap();
     let job = job(ranks, 8);

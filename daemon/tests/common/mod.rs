@@ -191,6 +191,7 @@ pub fn job(program: &str, argv: &[&str], ranks: u32) -> JobSpec {
         fds: 3,
         stop: vec![],
         kill_on_failure: true,
+        recovery: false,
     }
 }
 

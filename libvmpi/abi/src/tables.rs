@@ -13,6 +13,7 @@ macro_rules! c_tables {
         $crate::c_table_datatype!($A);
         $crate::c_table_env!($A);
         $crate::c_table_errhandler!($A);
+        $crate::c_table_ft!($A);
         $crate::c_table_group!($A);
         $crate::c_table_info!($A);
         $crate::c_table_io!($A);
@@ -30,7 +31,6 @@ macro_rules! c_tables {
         $crate::c_table_win!($A);
         $crate::c_table_win_sync!($A);
         $crate::c_table_absent!($A);
-        $crate::c_unsupported_common!($A);
     };
 }
 

@@ -41,19 +41,3 @@ macro_rules! c_table_absent {
         }
     };
 }
-
-/// What no face offers.
-#[macro_export]
-macro_rules! c_unsupported_common {
-    ($A:ty) => {
-        $crate::export_unsupported! { $A;
-            // extensions
-            MPIX_Comm_agree
-            MPIX_Comm_failure_ack
-            MPIX_Comm_failure_get_acked
-            MPIX_Comm_get_failed
-            MPIX_Comm_revoke
-            MPIX_Comm_shrink
-        }
-    };
-}

@@ -145,7 +145,7 @@ pub(crate) fn changes() -> u64 {
     let endpoint = endpoint();
     // What deliverers and other threads of this rank did to its queues counts wherever it was taken in.
     let events = endpoint.job.inbox(endpoint.me).ends.events.load(Ordering::Relaxed);
-    CHANGES.load(Ordering::Relaxed).wrapping_add(events)
+    CHANGES.load(Ordering::Relaxed).wrapping_add(events).wrapping_add(endpoint.job.changes())
 }
 
 /// Something has ended that the queues do not know of: every waiting thread must look again before the rank may be

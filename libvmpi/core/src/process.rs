@@ -4,7 +4,7 @@
 //! started by itself is a world of one rank with segments of its own.
 
 use crate::errors::{Class, Error, Result};
-use crate::{attr, coll, comm, consts, request};
+use crate::{attr, coll, comm, consts, ft, request};
 use std::ffi::c_int;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
@@ -239,6 +239,7 @@ fn singleton() -> Result<(NodeSegment, JobSegment, u32, World)> {
         on_block: OnBlock::Keep,
         wtime: Wtime::Wall,
         quantum_ms: 0,
+        recovery: false,
     };
     let failed = |e: vmpi_shared::mem::segment::SegmentError| Error::new(Class::NoMem, e.to_string());
     let node = NodeSegment::create(&config).map_err(failed)?;
@@ -260,7 +261,11 @@ pub fn finalize() -> Result<()> {
     }
     attr::delete_self_attributes()?;
     request::finish_buffered();
-    coll::barrier(&*comm::get(crate::handle::Comm::WORLD)?)?;
+    match coll::barrier(&*comm::get(crate::handle::Comm::WORLD)?) {
+        // Those who are left need not wait for each other.
+        Err(error) if ft::is_failure(&error) => {}
+        arrived => arrived?,
+    }
     comm::end_world();
     PHASE.store(AFTER, Ordering::Release);
     close();

@@ -4,6 +4,7 @@
 //! first two. All blocking in MPI ends up in [`block`]: look, arm, suspend, look again.
 
 use crate::errors::{Class, Error, Result, fail};
+use crate::ft;
 use crate::giant::Giant;
 use crate::handle::Request;
 use crate::lock;
@@ -260,7 +261,12 @@ fn set_flag(slots: &[Slot], flag: u32) {
 /// Take in what has arrived and go on with every collective under way. Returns the change counter to wait from.
 #[inline]
 pub fn progress() -> u64 {
+    // Before the inbox is emptied: what the dead have sent is there by then.
+    let changes = endpoint().job.changes();
     endpoint().progress();
+    if ft::is_news(changes) {
+        ft::catch_up(changes);
+    }
     if collectives_under_way() {
         advance_all();
     }
@@ -354,6 +360,10 @@ pub fn wait_slot(slot: Slot, call: u32) -> Result<Status> {
         if let Some(result) = p2p::poll(slot) {
             return result;
         }
+        if ft::in_doubt(slot) {
+            p2p::abandon(slot);
+            return Err(ft::failed_source());
+        }
         await_slots(seen, &[slot], 1, call);
     }
 }
@@ -406,7 +416,8 @@ pub fn is_complete(request: Request) -> Result<bool> {
         None => Err(unknown(request)),
         Some(entry) => Ok(match &entry.active {
             Active::Inactive | Active::Done(_) | Active::Ended(_) => true,
-            Active::Message(slot) => p2p::is_over(*slot),
+            // One that may wait in vain says so each time that it is asked, until the program knows.
+            Active::Message(slot) => p2p::is_over(*slot) || ft::in_doubt(*slot),
             Active::Collective(_) | Active::Running => false,
             Active::Generalized { complete, .. } => *complete,
         }),
@@ -439,6 +450,9 @@ pub fn finish(request: Request) -> Result<Option<Completion>> {
     if !is_complete(request)? {
         return Ok(None);
     }
+    if is_in_doubt(request) {
+        return Ok(Some(Completion { result: Err(ft::pending_source()), handle: request }));
+    }
     let active = REQUESTS.with(|requests| {
         let entry = requests.get_mut(request).expect("looked up before");
         let active = std::mem::replace(&mut entry.active, Active::Inactive);
@@ -461,6 +475,26 @@ pub fn finish(request: Request) -> Result<Option<Completion>> {
         REQUESTS.with(|requests| requests.remove(request));
     }
     Ok(Some(Completion { result, handle }))
+}
+
+/// Is it a receive that may wait in vain?
+fn is_in_doubt(request: Request) -> bool {
+    !ft::is_quiet()
+        && REQUESTS.with(|requests| match requests.get(request) {
+            Some(Entry { active: Active::Message(slot), .. }) => ft::in_doubt(*slot),
+            _ => false,
+        })
+}
+
+/// Has it been ended by a failure or a revocation, or may it wait in vain? Then a wait for all is over: the others may depend on what the
+/// program does about that.
+pub fn is_casualty(request: Request) -> bool {
+    !ft::is_quiet()
+        && REQUESTS.with(|requests| match requests.get(request).map(|entry| &entry.active) {
+            Some(Active::Message(slot)) => ft::is_casualty(*slot),
+            Some(Active::Ended(Err(error))) => ft::is_failure(error),
+            _ => false,
+        })
 }
 
 /// How many of a set must be complete.
@@ -491,6 +525,9 @@ pub fn wait_for(requests: &[Request], need: Need) -> Result<()> {
                 Some(Active::Collective(_)) => {}
                 _ => foreign = true,
             });
+        }
+        if need == Need::All && requests.iter().any(|request| is_casualty(*request)) {
+            return Ok(());
         }
         let over = match need {
             Need::All => open.is_empty() && !foreign && all_complete(requests)?,
@@ -535,7 +572,7 @@ pub fn test_for(requests: &[Request], need: Need) -> Result<bool> {
     progress();
     for attempt in 0..2 {
         let satisfied = match need {
-            Need::All => all_complete(requests)?,
+            Need::All => requests.iter().any(|request| is_casualty(*request)) || all_complete(requests)?,
             Need::One => {
                 let mut any = all_inactive(requests)?;
                 for request in requests {
@@ -565,6 +602,9 @@ pub fn peek(request: Request) -> Result<Option<Status>> {
     }
     if request == crate::handle::Handle::NULL {
         return Ok(Some(Status::EMPTY));
+    }
+    if is_in_doubt(request) {
+        return Err(ft::pending_source());
     }
     // Finish what is under way and keep the outcome for MPI_Wait.
     let slot = REQUESTS.with(|requests| match &requests.get(request).expect("complete").active {

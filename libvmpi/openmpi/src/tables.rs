@@ -3,6 +3,7 @@
 use crate::OpenMpi;
 
 vmpi_abi::c_tables!(OpenMpi);
+vmpi_abi::c_table_ft_openmpi!(OpenMpi);
 vmpi_abi::c_table_convert_pointers!(OpenMpi);
 vmpi_abi::c_table_coll_mpix_init!(OpenMpi);
 vmpi_abi::c_table_mpi41!(OpenMpi);

@@ -207,6 +207,15 @@ pub fn kill_on_failure(line: &mut Line, words: &[String]) -> Done {
     put(&mut line.job.kill_on_failure, kill)
 }
 
+pub fn with_ft(line: &mut Line, word: &str) -> Done {
+    let recovery = match word {
+        "ulfm" | "mpi" | "1" | "true" | "yes" => true,
+        "none" | "no" | "0" | "false" => false,
+        other => return Err(format!("`{other}` is no kind of fault tolerance: ulfm, mpi, none")),
+    };
+    put(&mut line.job.recovery, recovery)
+}
+
 pub fn not_offered(what: &str) -> Done {
     Err(format!("{what} is not offered yet"))
 }

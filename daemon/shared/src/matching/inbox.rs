@@ -1,11 +1,12 @@
 //! The ring into which deliverers push a rank's envelopes: many producers, one consumer (the owner of the queues).
 //!
 //! Each cell's sequence word says whose turn it is (Vyukov's bounded queue, counted so that all-zero is an empty ring).
-//! Death story: a producer that dies between taking a cell and publishing it blocks the ring; its death ends the job.
+//! Death story: a producer that dies between taking a cell and publishing it blocks the ring; its death ends the job. In a job that
+//! survives deaths producers sign the cell as they take it (`push_signed`), and the daemon publishes what a dead one has left (`void`).
 
 use super::duet::Duet;
 use super::envelope::Envelope;
-use crate::mem::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::mem::sync::{AtomicU32, AtomicU64, Ordering, may_die};
 use std::cell::UnsafeCell;
 
 /// The ring's two ends.
@@ -33,7 +34,7 @@ pub struct Ends {
 /// One cell.
 #[repr(C, align(64))]
 pub struct Cell {
-    /// Turn: 2 * lap for "empty in this lap", 2 * lap + 1 for "full".
+    /// Turn: 2 * lap for "empty in this lap", 2 * lap + 1 for "full". Between the two, `SIGNED` times (rank + 1) more, if the producer signs.
     turn: AtomicU64,
     envelope: UnsafeCell<Envelope>,
 }
@@ -48,6 +49,9 @@ impl Default for Cell {
 const _: () = assert!(size_of::<Cell>() == 192);
 #[cfg(not(feature = "model"))]
 const _: () = assert!(size_of::<Ends>() == 256);
+
+/// Laps are below this: a ring that is filled a million times a second gets there in a year.
+const SIGNED: u64 = 1 << 40;
 
 /// A full ring: an ordinary answer.
 #[derive(Debug, PartialEq, Eq)]
@@ -110,6 +114,49 @@ impl Inbox<'_> {
             _mm_prefetch::<_MM_HINT_ET0>(std::ptr::from_ref(cell).cast());
         }
         let _ = cell;
+    }
+
+    /// As `push` by rank `from`, which may die in the middle of it: the cell says whose it is from the moment when it is taken, and the ring's
+    /// head is moved on by whoever finds it behind.
+    pub fn push_signed(&self, envelope: &Envelope, from: u32) -> Result<(), Full> {
+        loop {
+            let position = self.ends.head.load(Ordering::SeqCst);
+            let (cell, lap) = self.place(position);
+            let turn = cell.turn.load(Ordering::SeqCst); // SYNC C
+            if turn < 2 * lap {
+                return Err(Full);
+            }
+            let signed = 2 * lap + SIGNED * (u64::from(from) + 1);
+            let taken =
+                turn == 2 * lap && cell.turn.compare_exchange(turn, signed, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+            // Only from here on: a cell behind the head is taken.
+            let _ = self.ends.head.compare_exchange(position, position + 1, Ordering::SeqCst, Ordering::SeqCst);
+            if taken {
+                may_die();
+                // SAFETY: taking the cell made this producer its only user until `turn` changes.
+                envelope.copy_to(unsafe { &mut *cell.envelope.get() });
+                cell.turn.store(2 * lap + 1, Ordering::SeqCst); // SYNC D, as in `push`
+                return Ok(());
+            }
+        }
+    }
+
+    /// Rank `dead` is no more: publish the cells that it has taken, as messages that mean nothing. True if there were any.
+    pub fn void(&self, dead: u32) -> bool {
+        let (tail, head) = (self.ends.tail.load(Ordering::SeqCst), self.ends.head.load(Ordering::SeqCst));
+        let mut any = false;
+        // One more than the head, which may be behind; never more than there are cells, whatever the words say.
+        for position in (tail..=head).take(self.cells.len()) {
+            let (cell, lap) = self.place(position);
+            let signed = 2 * lap + SIGNED * (u64::from(dead) + 1);
+            if cell.turn.load(Ordering::SeqCst) == signed {
+                // SAFETY: signed by a process that is gone, so nobody else uses the cell until `turn` changes.
+                unsafe { (*cell.envelope.get()).kind = 0 };
+                cell.turn.store(2 * lap + 1, Ordering::SeqCst);
+                any = true;
+            }
+        }
+        any
     }
 
     /// Is there an envelope to take? For anyone; only a hint unless the caller owns the queues.

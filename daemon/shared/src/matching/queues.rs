@@ -6,7 +6,9 @@
 
 use super::envelope::{Envelope, FLAG_SYNC, kind};
 use super::inbox::Inbox;
-use super::request::{self, ANY_SOURCE, ANY_TAG, FLAG_AWAITED, FLAG_WAKE, Slot, accepts, outcome, state};
+use super::request::{
+    self, ANY_SOURCE, ANY_TAG, FLAG_AWAITED, FLAG_COPIED, FLAG_KEPT, FLAG_WAKE, NOBODY, Slot, accepts, outcome, state,
+};
 use super::transfer::{Mover, Transfer};
 use crate::mem::sync::Ordering;
 
@@ -136,6 +138,7 @@ impl Queues<'_> {
         slot.remote = 0;
         slot.len = 0;
         slot.matched_source = ANY_SOURCE;
+        slot.from = NOBODY;
         self.head.slots_live += 1;
         Some(index)
     }
@@ -184,6 +187,29 @@ impl Queues<'_> {
         self.slots[index as usize].state = state::CANCELLED;
         self.completed(index);
         true
+    }
+
+    /// The request in slot `index` cannot complete any more.
+    pub fn fail(&mut self, index: u32, outcome: u32) {
+        let slot = self.slots[index as usize];
+        if slot.state == state::POSTED {
+            let mut list = *self.posted_list(slot.context, slot.source, slot.tag);
+            self.unlink_posted(&mut list, index);
+            *self.posted_list(slot.context, slot.source, slot.tag) = list;
+        }
+        let slot = &mut self.slots[index as usize];
+        slot.state = state::COMPLETE;
+        slot.outcome = outcome;
+        self.completed(index);
+    }
+
+    /// The request in slot `index` is finished with.
+    pub fn release_slot(&mut self, index: u32) {
+        if self.slots[index as usize].flags & FLAG_KEPT != 0 {
+            self.slots[index as usize].state = state::KEPT;
+        } else {
+            self.free_slot(index);
+        }
     }
 
     /// The oldest unexpected message that a receive for (context, source, tag) would take; index.
@@ -269,6 +295,8 @@ impl Queues<'_> {
                     slot.state = state::COMPLETE;
                     slot.outcome = envelope.peer_request();
                     self.completed(envelope.request);
+                } else {
+                    self.answered_late(envelope.request);
                 }
                 true
             }
@@ -312,6 +340,17 @@ impl Queues<'_> {
         }
     }
 
+    /// The answer for a request that was ended before it came.
+    #[cold]
+    fn answered_late(&mut self, index: u32) {
+        let Some(slot) = self.slots.get_mut(index as usize) else { return };
+        if slot.state == state::KEPT {
+            self.free_slot(index);
+        } else if slot.state == state::COMPLETE {
+            slot.flags &= !FLAG_KEPT;
+        }
+    }
+
     /// A piece of a pulled message has come; the owner copies it in and asks for more.
     fn piece(&mut self, envelope: &Envelope, mover: &mut dyn Mover, out: &mut Outgoing) {
         let index = envelope.request;
@@ -343,6 +382,7 @@ impl Queues<'_> {
                 match mover.transfer(envelope, slot) {
                     Transfer::Done => {
                         slot.state = state::COMPLETE;
+                        slot.flags |= FLAG_COPIED;
                         out.push((envelope.from, answer(kind::FIN, envelope.request)));
                     }
                     Transfer::Failed(errno) => {
@@ -351,6 +391,11 @@ impl Queues<'_> {
                         let mut fin = answer(kind::FIN, envelope.request);
                         fin.set_peer_request(slot.outcome);
                         out.push((envelope.from, fin));
+                    }
+                    Transfer::Gone => {
+                        // Nothing comes any more; its owner learns so from the daemon, and ends it.
+                        slot.state = state::PULLING;
+                        return;
                     }
                     Transfer::Refused => {
                         slot.state = state::PULLING;

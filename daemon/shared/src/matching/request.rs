@@ -21,18 +21,34 @@ pub mod state {
     pub const COMPLETE: u32 = 7;
     /// A receive that was cancelled before it matched.
     pub const CANCELLED: u32 = 8;
+    /// Over and finished with, but not free before the other side has answered.
+    pub const KEPT: u32 = 9;
 }
+
+/// The receive may come from anybody, or no message has been named.
+pub const NOBODY: u32 = u32::MAX;
 
 /// Its completion counts for what the rank waits for.
 pub const FLAG_AWAITED: u32 = 1;
 /// Its completion must wake the rank whatever it waits for (the next step of a collective).
 pub const FLAG_WAKE: u32 = 2;
 
+/// The data was copied from the sender's memory.
+pub const FLAG_COPIED: u32 = 4;
+/// A wildcard receive that may wait in vain: a process has failed, and the program does not know.
+pub const FLAG_IN_DOUBT: u32 = 8;
+/// It has been ended while the other side may still answer: the slot is kept until then (`state::KEPT`).
+pub const FLAG_KEPT: u32 = 16;
+
 /// Outcome of the copy, beside truncation (which shows as `len > capacity`).
 pub mod outcome {
     pub const GOOD: u32 = 0;
     /// The copy failed with errno `outcome`.
     pub const ERRNO: u32 = 1 << 16;
+    /// A process that it needs has failed.
+    pub const PEER_FAILED: u32 = 2 << 16;
+    /// Its communicator has been revoked.
+    pub const REVOKED: u32 = 3 << 16;
 }
 
 /// A request slot. Plain memory: only the owner of the queues touches it.
@@ -57,7 +73,7 @@ pub struct Slot {
     pub capacity: u64,
     pub blocks: u32,
     pub outcome: u32,
-    /// What matched.
+    /// Rank in the job of the other side: of a send's receiver, of a receive's source (`NOBODY`: any, until it has matched).
     pub from: u32,
     pub matched_source: i32,
     pub matched_tag: i32,

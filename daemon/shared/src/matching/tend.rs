@@ -37,7 +37,8 @@ pub struct Taken {
 const WINDOW_BLOCKS: u64 = 8;
 
 impl Endpoint {
-    pub fn new(node: NodeSegment, job: JobSegment, me: u32) -> Endpoint {
+    pub fn new(mut node: NodeSegment, job: JobSegment, me: u32) -> Endpoint {
+        node.set_actor(me);
         let core = node.core_of(me);
         Endpoint { node, job, me, core, outgoing: Outgoing::new(), tired: false }
     }
@@ -63,12 +64,22 @@ impl Endpoint {
     }
 
     fn deliver_one(&mut self, to: u32, envelope: &Envelope) {
-        while self.job.inbox(to).push(envelope) == Err(Full) {
+        while self.push(to, envelope) == Err(Full) {
+            if self.node.failure(to).is_some() {
+                // Nobody makes room any more, nor misses it: what this rank waits for from that one ends with an error.
+                return;
+            }
             self.await_space(to);
         }
         if to != self.me {
             self.notify(to, envelope.kind);
         }
+    }
+
+    #[inline]
+    fn push(&self, to: u32, envelope: &Envelope) -> Result<(), Full> {
+        let inbox = self.job.inbox(to);
+        if self.node.header().recovery != 0 { inbox.push_signed(envelope, self.me) } else { inbox.push(envelope) }
     }
 
     /// `to` has mail: let the spinner of its core know, or match for it here if it is suspended.
@@ -109,7 +120,10 @@ impl Endpoint {
         node.rank(self.me).call.store(6, Ordering::Relaxed);
         node.rank(self.me).peer.store(to as i32, Ordering::Relaxed);
         let stuck = self.is_stuck();
-        let over = || inbox.has_space() || (!stuck && mine.has_mail()) || node.state(to) == RunState::Suspended;
+        let over = || {
+            let there = inbox.has_space() || (!stuck && mine.has_mail());
+            there || node.state(to) == RunState::Suspended || node.failure(to).is_some()
+        };
         let slept = baton::suspend_tending(
             node,
             self.me,
@@ -220,6 +234,10 @@ impl Endpoint {
         into: *mut u8,
         capacity: u64,
     ) -> Option<Taken> {
+        if self.node.header().recovery != 0 {
+            // Deaths are to be heard of while it waits.
+            return None;
+        }
         let queues = self.queues();
         if queues.head.slots_live != 0 || queues.head.unexpected_count != 0 || !self.outgoing.is_empty() {
             return None;
@@ -379,6 +397,10 @@ impl Endpoint {
 /// If `rank` is suspended, match for it as rank `me`; make it READY if that ended its wait. Answers go to `out`.
 #[inline]
 fn tend(node: &NodeSegment, job: &JobSegment, me: u32, rank: u32, out: &mut Outgoing) {
+    if node.header().recovery != 0 {
+        // A death in the middle of this would damage the queues: their owner matches itself.
+        return baton::ready_if_suspended(node, rank);
+    }
     while baton::try_tend(node, rank) {
         let mut mover = RankMover { node, job, me, on: rank };
         // SAFETY: TENDED by this process.

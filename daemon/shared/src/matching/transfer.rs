@@ -18,6 +18,8 @@ pub enum Transfer {
     Done,
     /// The copy failed for good, with this errno.
     Failed(i32),
+    /// The other process is no more, in a job that goes on.
+    Gone,
     /// The kernel refuses single copy between these two processes: use pieces.
     Refused,
     /// Neither end of the transfer is this process.
@@ -60,6 +62,7 @@ impl RankMover<'_> {
     fn together(&self, envelope: &Envelope, slot: &Slot, len: u64, sender: i32) -> bool {
         let from = envelope.from;
         let apart = sender != 0
+            && self.node.header().recovery == 0
             && len >= duet::LEAST_BYTES
             && envelope.blocks() == 0
             && slot.blocks == 0
@@ -182,6 +185,9 @@ impl Mover for RankMover<'_> {
         if self.job.config().single_copy == 0 && !same {
             return if pull { Transfer::Refused } else { Transfer::LeaveToOwner };
         }
+        if self.node.failure(if pull { envelope.from } else { self.on }).is_some() {
+            return Transfer::Gone;
+        }
         // Pids are those of the two ends; 0 stands for this process.
         let sender = if envelope.from == self.me { Some(0) } else { self.node.peer_pid(envelope.from) };
         let receiver = if pull { Some(0) } else { self.node.peer_pid(self.on) };
@@ -203,6 +209,8 @@ impl Mover for RankMover<'_> {
             Ok(n) if n >= len => Transfer::Done,
             Ok(_) => Transfer::Failed(libc::EFAULT),
             Err(error) if is_refusal(&error) => self.refused(pull),
+            // The daemon will say so in a moment.
+            Err(CopyError::NoSuchProcess { .. }) if self.node.header().recovery != 0 => Transfer::Gone,
             Err(error) => Transfer::Failed(errno(&error)),
         }
     }

@@ -27,6 +27,10 @@ mod real {
         }
     }
 
+    /// A place between two steps where a model test may kill: nothing.
+    #[inline]
+    pub fn may_die() {}
+
     /// Let another process of this CPU run, if the kernel has one.
     pub fn yield_cpu() {
         // SAFETY: no arguments, no memory.
@@ -49,7 +53,8 @@ mod model {
     shuttle::lazy_static! {
         static ref WAKES: (Mutex<HashMap<usize, u64>>, Condvar) = (Mutex::new(HashMap::new()), Condvar::new());
         static ref DOOMED: std::sync::Mutex<Vec<ThreadId>> = std::sync::Mutex::new(Vec::new());
-        static ref TICKS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
+        static ref ANYWHERE: std::sync::Mutex<Vec<ThreadId>> = std::sync::Mutex::new(Vec::new());
+    static ref TICKS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
     }
 
     /// What a doomed thread unwinds with.
@@ -87,6 +92,22 @@ mod model {
         if is_doomed() {
             die();
         }
+    }
+
+    /// A place between two steps on the baton. Only threads that were doomed with [`doom_anywhere`] die here: what they leave half-done is mended
+    /// in jobs that survive deaths, and in no others.
+    pub fn may_die() {
+        let doomed = ANYWHERE.lock().unwrap();
+        if !doomed.is_empty() && doomed.contains(&thread::current().id()) {
+            drop(doomed);
+            die();
+        }
+    }
+
+    /// As [`doom`], and also between two steps.
+    pub fn doom_anywhere(thread: ThreadId) {
+        ANYWHERE.lock().unwrap().push(thread);
+        doom(thread);
     }
 
     /// As the kernel's: the comparison and the falling asleep are one step; only a wake on this word ends the sleep.

@@ -3,15 +3,15 @@
 //! Orderings: every step on `state`, `holder` and the run queue is sequentially consistent, and each "publish, then look"
 //! has a fence between the two; partners are named SYNC A (suspend against tend), SYNC B (release of a core against
 //! make_ready), SYNC F (a wake-up against the end of tending), SYNC G (a core handed to a rank as it dies); SYNC H is explained in `watch`,
-//! SYNC I and J in `lease`. Death story of every wait here: a rank that parks is woken by whoever grants its permit; when that process
+//! SYNC I and J in `lease`, SYNC K in `steps`. Death story of every wait here: a rank that parks is woken by whoever grants its permit; when that process
 //! dies, the daemon sees its pidfd and ends the job, parked ranks included.
 
 use super::clocks::{add, end_away, resume, resume_at, settle};
 use super::lease::{ALONE, REVOKED, vacate};
 use super::run_state::{CLAIMED, IDLE, RunState, SPINNING, WITHHELD, Wait, holder_word};
 use super::watch::{Idle, decline_spin, heir, runs_next_itself, spin, wake_all_with_mail, watch_running};
-use super::{policy, run_queue};
-use crate::mem::sync::{Ordering, fence, futex_wait, futex_wake, spin_loop, yield_cpu};
+use super::{policy, run_queue, steps};
+use crate::mem::sync::{Ordering, fence, futex_wait, futex_wake, may_die, spin_loop, yield_cpu};
 use crate::node::{NodeSegment, RankDescriptor};
 
 const SEQ: Ordering = Ordering::SeqCst;
@@ -36,12 +36,19 @@ enum Permit {
 
 /// The end of MPI_Init: ask for the core, wait for it.
 pub fn enter(node: &NodeSegment, me: u32) {
+    ask_for_core(node, me);
+    await_core(node, me);
+    resume(node, me);
+}
+
+/// From a state in which this rank has no core: READY, in the run queue.
+fn ask_for_core(node: &NodeSegment, me: u32) {
+    let _step = steps::begin(node, node.core_of(me));
     let rank = node.rank(me);
     rank.state.store(RunState::Ready.word(), SEQ);
     rank.ready_at.store(node.now(), RELAXED);
+    may_die();
     queue(node, me);
-    await_core(node, me);
-    resume(node, me);
 }
 
 /// Suspend until somebody makes this rank READY and it gets its core. `over` tells whether the wait is over by itself;
@@ -115,13 +122,18 @@ pub fn yield_core(node: &NodeSegment, me: u32) -> bool {
     if run_queue::is_empty(node.ready(core)) && node.core(core).lease.load(SEQ) != REVOKED {
         return false;
     }
-    let on_core = leave_running(node, me, RunState::Ready);
-    if !on_core {
-        end_away(node, me);
-        rank.state.store(RunState::Ready.word(), SEQ);
-    }
-    rank.ready_at.store(node.now(), RELAXED);
-    queue(node, me);
+    let on_core = {
+        let _step = steps::begin(node, core);
+        let on_core = leave_running(node, me, RunState::Ready);
+        if !on_core {
+            end_away(node, me);
+            rank.state.store(RunState::Ready.word(), SEQ);
+        }
+        rank.ready_at.store(node.now(), RELAXED);
+        may_die();
+        queue(node, me);
+        on_core
+    };
     leave_and_wait(node, me, on_core, &mut Idle { over: &mut || false, tend: &mut |_| {}, patience: 0 });
     true
 }
@@ -129,11 +141,8 @@ pub fn yield_core(node: &NodeSegment, me: u32) -> bool {
 /// The core was given away while this rank was outside MPI: wait for it.
 #[cold]
 pub fn reacquire(node: &NodeSegment, me: u32) {
-    let rank = node.rank(me);
     end_away(node, me);
-    rank.state.store(RunState::Ready.word(), SEQ);
-    rank.ready_at.store(node.now(), RELAXED);
-    queue(node, me);
+    ask_for_core(node, me);
     await_core(node, me);
     resume(node, me);
 }
@@ -176,16 +185,28 @@ pub fn end_tend(node: &NodeSegment, rank: u32) -> bool {
 pub fn wake(node: &NodeSegment, rank: u32) {
     node.rank(rank).wake.store(1, SEQ);
     fence(SEQ); // SYNC F
+    ready_if_suspended(node, rank);
+}
+
+/// Make a rank READY if it is suspended. The caller has published what it is to look at, and fenced (SYNC A).
+pub fn ready_if_suspended(node: &NodeSegment, rank: u32) {
+    if node.rank(rank).state.load(SEQ) != RunState::Suspended.word() {
+        return;
+    }
+    let _step = steps::begin(node, node.core_of(rank));
     if try_tend(node, rank) {
+        may_die();
         make_ready(node, rank);
     }
 }
 
 /// The wait of a TENDED rank is over: put it in its core's run queue, and give it the core if that is idle.
 pub fn make_ready(node: &NodeSegment, rank: u32) {
+    let _step = steps::begin(node, node.core_of(rank));
     let descriptor = node.rank(rank);
     descriptor.ready_at.store(node.now(), RELAXED);
     if descriptor.state.compare_exchange(RunState::Tended.word(), RunState::Ready.word(), SEQ, SEQ).is_ok() {
+        may_die();
         queue(node, rank);
     }
 }
@@ -194,6 +215,7 @@ pub fn make_ready(node: &NodeSegment, rank: u32) {
 pub fn take_core(node: &NodeSegment, rank: u32) -> bool {
     // Before the state: the rank may see that it is away, and count the time, before this process gets any further.
     node.rank(rank).away_at.store(node.now(), RELAXED);
+    let _step = steps::begin(node, node.core_of(rank));
     if !leave_running(node, rank, RunState::Away) {
         return false;
     }
@@ -242,7 +264,10 @@ fn queue(node: &NodeSegment, rank: u32) {
     let holder = &node.core(core).holder;
     loop {
         match holder.load(SEQ) {
-            IDLE if holder.compare_exchange(IDLE, CLAIMED, SEQ, SEQ).is_ok() => return dispatch(node, core),
+            IDLE if holder.compare_exchange(IDLE, CLAIMED, SEQ, SEQ).is_ok() => {
+                may_die();
+                return dispatch(node, core);
+            }
             IDLE => {}                      // no more
             WITHHELD => return node.ring(), // SYNC J
             _ => return,
@@ -291,6 +316,7 @@ pub(super) fn take_next(node: &NodeSegment, core: u32) -> Option<u32> {
         let next = policy.next(node, core)?;
         if run_queue::remove(set, next) && next < node.header().ranks {
             node.core(core).last.store(next, RELAXED);
+            may_die();
             return Some(next);
         }
     }
@@ -302,6 +328,7 @@ pub(super) fn take_next(node: &NodeSegment, core: u32) -> Option<u32> {
 pub(super) fn hand_over(node: &NodeSegment, core: u32, next: u32) -> bool {
     let holder = &node.core(core).holder;
     holder.store(holder_word(next), SEQ);
+    may_die();
     // SYNC G: the holder before the look at the state; rank_died changes the state and then looks at the holder. So one of
     // the two sees that a dead rank got the core, and takes it back.
     if node.rank(next).state.load(SEQ) == RunState::Dead.word() {
@@ -316,8 +343,21 @@ pub(super) fn hand_over(node: &NodeSegment, core: u32, next: u32) -> bool {
 fn grant(node: &NodeSegment, rank: u32) {
     let permit = &node.rank(rank).permit;
     if permit.swap(GRANTED, SEQ) == PARKED {
+        may_die();
         futex_wake(permit, 1);
     }
+}
+
+/// As `grant`, if it is certain that `rank` waits: for who mends what a dead rank has left half-done. False if it may be about to run.
+pub(super) fn grant_parked(node: &NodeSegment, rank: u32) -> bool {
+    let permit = &node.rank(rank).permit;
+    let parked = permit.compare_exchange(PARKED, GRANTED, SEQ, SEQ);
+    // It may sleep though it has been told: whoever told it died before the wake-up.
+    let told = parked.is_ok() || parked == Err(GRANTED);
+    if told {
+        futex_wake(permit, 1);
+    }
+    told
 }
 
 /// How a rank has left its core, or is to come back.
@@ -356,6 +396,7 @@ fn release_core(node: &NodeSegment, me: u32, idle: &mut Idle<'_>) -> Left {
     let core = node.core_of(me);
     let descriptor = node.core(core);
     let holder = &descriptor.holder;
+    let step = steps::begin(node, core);
     if descriptor.lease.load(SEQ) == REVOKED {
         vacate(node, core);
         return Left::Alone;
@@ -369,9 +410,12 @@ fn release_core(node: &NodeSegment, me: u32, idle: &mut Idle<'_>) -> Left {
     let finished = node.rank(me).state.load(SEQ) == RunState::Finalized.word();
     if node.header().spin_ticks == 0 || finished {
         holder.store(CLAIMED, SEQ);
+        may_die();
         dispatch(node, core);
         return Left::Alone;
     }
+    // Nobody spins in a job that survives deaths.
+    drop(step);
     descriptor.idler.store(me, RELAXED);
     if let Some(heir) = heir(node, me, core) {
         descriptor.spinner.store(heir, SEQ);

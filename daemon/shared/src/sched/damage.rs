@@ -42,6 +42,7 @@ mod tests {
             on_block: OnBlock::Release,
             wtime: Wtime::Wall,
             quantum_ms: 0,
+            recovery: false,
         })
         .unwrap()
     }

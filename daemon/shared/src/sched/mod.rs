@@ -7,6 +7,7 @@
 pub mod baton;
 mod clocks;
 pub mod damage;
+pub mod failure;
 pub mod lease;
 #[cfg(feature = "measure")]
 pub mod measure;
@@ -14,6 +15,7 @@ pub mod policy;
 pub mod report;
 pub mod run_queue;
 mod run_state;
+pub mod steps;
 pub mod watch;
 
 pub use baton::{

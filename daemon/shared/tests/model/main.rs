@@ -12,5 +12,6 @@ mod cells;
 mod heir;
 mod kill;
 mod lease;
+mod recovery;
 mod space;
 mod world;

@@ -15,12 +15,16 @@ use vmpi_shared::sched;
 /// Segments of a job whose ranks are placed on cores as told.
 pub struct World {
     pub node: NodeSegment,
-    job: JobSegment,
+    pub job: JobSegment,
     spin_ticks: u64,
 }
 
 /// A node in private memory.
 pub fn node(placement: &[u32], policy: Policy) -> NodeSegment {
+    node_of(placement, policy, false)
+}
+
+fn node_of(placement: &[u32], policy: Policy, recovery: bool) -> NodeSegment {
     let ranks = placement.len() as u32;
     NodeSegment::private(&NodeConfig {
         job: 1,
@@ -32,6 +36,7 @@ pub fn node(placement: &[u32], policy: Policy) -> NodeSegment {
         on_block: OnBlock::Release,
         wtime: Wtime::Wall,
         quantum_ms: 0,
+        recovery,
     })
 }
 
@@ -47,6 +52,15 @@ pub fn assert_alone(node: &NodeSegment) {
 impl World {
     /// `spin_ticks` are looks at the clock, see `mem::sync`.
     pub fn new(placement: &[u32], inbox_cells: u32, spin_ticks: u64) -> World {
+        World { spin_ticks, node: node(placement, Policy::Rr), job: Self::job(placement, inbox_cells) }
+    }
+
+    /// A job that goes on when a rank dies.
+    pub fn recovering(placement: &[u32], inbox_cells: u32) -> World {
+        World { spin_ticks: 0, node: node_of(placement, Policy::Rr, true), job: Self::job(placement, inbox_cells) }
+    }
+
+    fn job(placement: &[u32], inbox_cells: u32) -> JobSegment {
         let job = JobSegment::create(&JobConfig {
             ranks: placement.len() as u32,
             inbox_cells,
@@ -56,7 +70,7 @@ impl World {
             cells: 1,
             ..JobConfig::default()
         });
-        World { node: node(placement, Policy::Rr), job: job.unwrap(), spin_ticks }
+        job.unwrap()
     }
 
     pub fn endpoint(&self, rank: u32) -> Endpoint {

@@ -13,6 +13,7 @@ pub mod datatype_query;
 pub mod dynamic;
 pub mod env;
 pub mod errhandler;
+pub mod ft;
 pub mod group;
 pub mod info;
 pub mod io;

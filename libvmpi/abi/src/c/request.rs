@@ -190,14 +190,17 @@ unsafe fn finish_all<A: Abi>(requests: &[Request], array: *mut CRequest<A>, stat
     let mut outcomes = Vec::with_capacity(requests.len());
     let mut first = None;
     for (index, request) in requests.iter().enumerate() {
-        let completion = request::finish(*request)?;
-        let Some(Completion { result, handle }) = completion else {
-            return fail(Class::Intern, "a request is not complete");
-        };
+        // After a failure or a revocation the wait is over although some requests are under way.
+        let Completion { result, handle } = request::finish(*request)?.unwrap_or_else(|| Completion {
+            result: Err(Error::new(Class::Pending, "the operation goes on")),
+            handle: *request,
+        });
         // SAFETY: as promised.
         unsafe { *array.add(index) = enc::<A, Request>(handle) };
-        if let Err(error) = &result {
-            first.get_or_insert_with(|| error.clone());
+        if let Err(error) = result.as_ref().map_err(Error::clone)
+            && error.class != Class::Pending
+        {
+            first.get_or_insert(error);
         }
         outcomes.push(result);
     }

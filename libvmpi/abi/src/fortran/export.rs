@@ -214,6 +214,7 @@ macro_rules! f_tables_openmpi {
         $crate::f_table_buffer_detach! { $A, openmpi }
         $crate::f_tables! { $A, openmpi }
         $crate::f_table_coll_init! { $A, openmpi, [mpix MPIX] }
+        $crate::f_table_ft_openmpi! { $A, openmpi }
         $crate::f_table_win_cptr! { $A, openmpi }
         $crate::f_sizeof_openmpi! {}
         $crate::export_f_plain! { $A, openmpi;
@@ -263,6 +264,7 @@ macro_rules! f_tables {
         $crate::f_table_rma! { $A, $face }
         $crate::f_table_win! { $A, $face }
         $crate::f_table_io! { $A, $face }
+        $crate::f_table_ft! { $A, $face }
         $crate::export_f_conversion_null! { $face }
         $crate::f_table_plain! { $A, $face }
     };

@@ -17,6 +17,8 @@ pub mod dynamic;
 #[macro_use]
 pub mod export;
 #[macro_use]
+mod ft;
+#[macro_use]
 mod commons_mpich;
 #[macro_use]
 mod commons_openmpi;
@@ -63,6 +65,7 @@ pub mod c {
     pub use crate::c::dynamic::*;
     pub use crate::c::env::*;
     pub use crate::c::errhandler::*;
+    pub use crate::c::ft::*;
     pub use crate::c::group::*;
     pub use crate::c::info::*;
     pub use crate::c::io::*;

@@ -8,12 +8,7 @@ macro_rules! f_table_unsupported_mpich {
             (): query_cuda_support QUERY_CUDA_SUPPORT
                 query_hip_support QUERY_HIP_SUPPORT
                 query_ze_support QUERY_ZE_SUPPORT;
-            (a): comm_failure_ack COMM_FAILURE_ACK
-                comm_revoke COMM_REVOKE;
-            (a b): comm_agree COMM_AGREE
-                comm_failure_get_acked COMM_FAILURE_GET_ACKED
-                comm_shrink COMM_SHRINK
-                gpu_query_support GPU_QUERY_SUPPORT;
+            (a b): gpu_query_support GPU_QUERY_SUPPORT;
         }
     };
 }

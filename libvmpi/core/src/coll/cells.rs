@@ -38,34 +38,45 @@ pub unsafe fn try_run(comm: &Communicator, work: &Work, kit: &Kit) -> Option<Res
         (fits && ty.is_dense() && ty.true_lb() == 0 && reduction.op.builtin().is_some()).then_some(())
     };
     match work {
-        Work::Barrier => {
-            Visit::start(comm)?.reduce(None, |_| (), || ());
-        }
+        Work::Barrier => Some(Visit::start(comm)?.and_then(|visit| visit.reduce(None, |_| (), || ()))),
         Work::Bcast { data, root } if bytes(data) <= MAX_BCAST_BYTES.min(HALF_BYTES) => {
             let visit = Visit::start(comm)?;
             // SAFETY: the caller's contract.
-            unsafe { visit.bcast(data, *root as u32, kit, bytes(data)) };
+            Some(visit.and_then(|visit| unsafe { visit.bcast(data, *root as u32, kit, bytes(data)) }))
         }
         Work::Allreduce { send, recv } => {
             reducible(send)?;
             // SAFETY: the caller's contract.
-            unsafe { combine(Visit::start(comm)?, send, Some(recv), None, kit, bytes(send)) };
+            Some(
+                Visit::start(comm)?
+                    .and_then(|visit| unsafe { combine(visit, send, Some(recv), None, kit, bytes(send)) }),
+            )
         }
         Work::Reduce { send, recv, root, .. } => {
             reducible(send)?;
             // SAFETY: the caller's contract.
-            unsafe { combine(Visit::start(comm)?, send, recv.as_ref(), Some(*root as u32), kit, bytes(send)) };
+            Some(
+                Visit::start(comm)?.and_then(|visit| unsafe {
+                    combine(visit, send, recv.as_ref(), Some(*root as u32), kit, bytes(send))
+                }),
+            )
         }
-        _ => return None,
+        _ => None,
     }
-    Some(Ok(()))
 }
 
 /// Reduce through the cell.
 ///
 /// # Safety
 /// `send` and `recv` are the caller's buffers, dense, of `bytes` bytes.
-unsafe fn combine(visit: Visit<'_>, send: &Data, recv: Option<&Data>, root: Option<u32>, kit: &Kit, bytes: usize) {
+unsafe fn combine(
+    visit: Visit<'_>,
+    send: &Data,
+    recv: Option<&Data>,
+    root: Option<u32>,
+    kit: &Kit,
+    bytes: usize,
+) -> Result<()> {
     let (cell, number, me, size) = (visit.cell, visit.number, visit.comm.rank, visit.comm.size());
     // SAFETY: this rank's slot is its own until it arrives.
     unsafe { std::ptr::copy_nonoverlapping(send.at.cast_const().cast::<u8>(), cell.slot(number, me), bytes) };
@@ -89,7 +100,7 @@ unsafe fn combine(visit: Visit<'_>, send: &Data, recv: Option<&Data>, root: Opti
             unsafe { std::ptr::copy_nonoverlapping(cell.slot(number, size), recv.at.cast::<u8>(), bytes) };
         }
     };
-    visit.reduce(root, merge, take);
+    visit.reduce(root, merge, take)
 }
 
 /// One operation of one rank in a cell.
@@ -103,35 +114,35 @@ struct Visit<'a> {
 
 impl<'a> Visit<'a> {
     /// The next operation in the communicator's cell; waits until its half is free. `None`: no cell.
-    fn start(comm: &'a Communicator) -> Option<Visit<'a>> {
+    fn start(comm: &'a Communicator) -> Option<Result<Visit<'a>>> {
         let job = &endpoint().job;
         let (cell, cell_number) = (job.cell(comm.context, comm.size())?, job.cell_number(comm.context)?);
         let number = comm.cell_operations.get();
         comm.cell_operations.set(number + 1);
         let visit = Visit { comm, cell, cell_number, number };
-        visit.wait(|| cell.is_free(number) || cell.want(number));
-        Some(visit)
+        Some(visit.wait(|| cell.is_free(number) || cell.want(number)).map(|()| visit))
     }
 
     /// All arrive, the last one merges, then everyone (or only `root`) takes the result.
-    fn reduce(self, root: Option<u32>, merge: impl FnOnce(&Cell<'_>), take: impl FnOnce()) {
+    fn reduce(self, root: Option<u32>, merge: impl FnOnce(&Cell<'_>), take: impl FnOnce()) -> Result<()> {
         let (cell, number) = (self.cell, self.number);
         if cell.arrive(number) {
             merge(&cell);
             cell.post(number);
             self.wake();
         } else if root.is_none_or(|root| root == self.comm.rank) {
-            self.wait(|| cell.is_posted(number));
+            self.wait(|| cell.is_posted(number))?;
         }
         take();
         self.leave();
+        Ok(())
     }
 
     /// The root writes, the others wait and read.
     ///
     /// # Safety
     /// `data` is the caller's buffer.
-    unsafe fn bcast(self, data: &Data, root: u32, kit: &Kit, bytes: usize) {
+    unsafe fn bcast(self, data: &Data, root: u32, kit: &Kit, bytes: usize) -> Result<()> {
         let (cell, number) = (self.cell, self.number);
         let ty = &kit.types[data.elem.id as usize];
         // SAFETY: the half is free (root), or posted (others); it has room for `bytes`.
@@ -142,12 +153,13 @@ impl<'a> Visit<'a> {
                 cell.post(number);
                 self.wake();
             } else {
-                self.wait(|| cell.is_posted(number));
+                self.wait(|| cell.is_posted(number))?;
                 let from = std::slice::from_raw_parts(cell.half(number), bytes);
                 datatype::unpack(ty, data.count, data.at.cast(), 0, from);
             }
         }
         self.leave();
+        Ok(())
     }
 
     fn leave(&self) {
@@ -161,16 +173,17 @@ impl<'a> Visit<'a> {
         endpoint().wake_cell(self.cell_number, (0..members.size()).map(|rank| members.world_rank(rank)));
     }
 
-    /// Suspend until `over`.
-    fn wait(&self, over: impl Fn() -> bool) {
+    /// Suspend until `over`, or until a failure or a revocation makes that impossible; what has come about before counts.
+    fn wait(&self, over: impl Fn() -> bool) -> Result<()> {
         loop {
             if over() {
-                return;
+                return Ok(());
             }
             let seen = request::progress();
             if over() {
-                return;
+                return Ok(());
             }
+            self.comm.health.check_all()?;
             let threads = &process::node().rank(process::endpoint_rank()).cell_threads;
             if lock::is_threaded() {
                 threads.fetch_add(1, Ordering::SeqCst);

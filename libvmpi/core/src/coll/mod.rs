@@ -29,6 +29,7 @@ pub use call::{Block, Call, Counts, Many, Operands, Parts, Types};
 use crate::comm::Communicator;
 use crate::consts;
 use crate::errors::Result;
+use crate::ft;
 use crate::handle::Request;
 use crate::request::{self, Progress};
 use plan::{Plan, Ranks, Via};
@@ -60,6 +61,8 @@ fn plan(comm: &Communicator, work: &Work) -> Result<Plan> {
 pub unsafe fn run(comm: &Communicator, call: &Call) -> Result<()> {
     // SAFETY: the caller's contract.
     let (work, kit) = unsafe { resolve::resolve(comm, call)? };
+    ft::look();
+    comm.health.check_all()?;
     // Drawn even when no message is sent: all ranks must count alike.
     let tags = Tags::next(comm);
     // SAFETY: the caller's contract.
@@ -99,6 +102,8 @@ pub unsafe fn start(comm: &Rc<Communicator>, call: &Call) -> Result<Request> {
 pub(crate) unsafe fn prepare(comm: &Rc<Communicator>, call: &Call) -> Result<Box<dyn Progress>> {
     // SAFETY: the caller's contract.
     let (work, kit) = unsafe { resolve::resolve(comm, call)? };
+    ft::look();
+    comm.health.check_all()?;
     let tags = Tags::nonblocking(comm);
     let plan = Rc::new(plan(comm, &work)?);
     // SAFETY: the caller's buffers stay valid until the operation is over, and the plan is executed once.
@@ -119,6 +124,8 @@ pub unsafe fn init(comm: &Rc<Communicator>, call: &Call) -> Result<Request> {
     let plan = Rc::new(plan(comm, &work)?);
     let (comm, kit) = (comm.clone(), Rc::new(kit));
     Ok(request::insert_persistent(Box::new(move || {
+        ft::look();
+        comm.health.check_all()?;
         let wire = Wire { comm: comm.clone(), kit: kit.clone(), tags };
         // SAFETY: the buffers live as long as the request, which is started again only when it is complete.
         let mut schedule = unsafe { Schedule::new(plan.clone(), wire) };

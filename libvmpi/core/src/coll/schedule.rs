@@ -2,6 +2,7 @@
 
 use super::plan::{Data, Plan, Step, Via};
 use crate::errors::{Error, Result};
+use crate::ft;
 use crate::p2p::Slot;
 use crate::request::Progress;
 use crate::status::Status;
@@ -56,11 +57,15 @@ impl<M: Machine> Schedule<M> {
 
     /// Forget the messages that have completed.
     fn reap(&mut self) {
-        let (machine, error) = (&mut self.machine, &mut self.error);
+        let (machine, error, next, end) = (&mut self.machine, &mut self.error, &mut self.next, self.plan.steps.len());
         self.under_way.retain(|slot| match machine.poll(*slot) {
             None => true,
             Some(Ok(_)) => false,
             Some(Err(e)) => {
+                if ft::is_failure(&e) {
+                    // Nothing more is sent, so that nobody takes for a result what is none; the others learn of the failure as well.
+                    *next = end;
+                }
                 error.get_or_insert(e);
                 false
             }

@@ -1,12 +1,14 @@
 //! Agreement on the context of a new communicator: one rank takes it, a binomial tree tells the others.
 //!
 //! The same small state machine serves the blocking constructors (run to its end) and MPI_Comm_idup (as a request).
-//! A member that dies leaves the others waiting for their slot; the daemon ends the job then.
+//! A member that dies leaves the others waiting for their slot; the daemon ends the job then, or the messages of all end with an error.
 
 use super::Communicator;
 use crate::consts::dt;
 use crate::datatype;
 use crate::errors::Result;
+use crate::ft;
+use crate::group::Members;
 use crate::p2p::{self, Mode, Plane, Slot};
 use crate::process;
 use crate::request::Progress;
@@ -35,6 +37,8 @@ enum State {
 
 /// The agreement under way; `finish` is called with the contexts once this rank knows them and has told its children.
 pub(super) struct Agreement {
+    /// All its members are needed.
+    comm: Rc<Communicator>,
     source: Option<Route>,
     targets: Vec<Route>,
     pairs: usize,
@@ -70,7 +74,9 @@ impl Agreement {
         tag: i32,
         finish: Box<dyn FnOnce(Contexts)>,
     ) -> Agreement {
-        Agreement::over(comm, position, members.len() as u32, |position| members[position as usize], tag, finish)
+        let all = members.iter().map(|rank| comm.local.world_rank(*rank)).collect();
+        let view = comm.among(Rc::new(Members::list(all)));
+        Agreement::over(&view, position, members.len() as u32, |position| members[position as usize], tag, finish)
     }
 
     fn over(
@@ -84,6 +90,7 @@ impl Agreement {
         let route = |position| Route { comm: comm.clone(), rank: rank_at(position), tag };
         let (parent, children) = tree(position, size);
         Agreement {
+            comm: comm.clone(),
             source: parent.map(&route),
             targets: children.into_iter().map(&route).collect(),
             pairs: 1,
@@ -145,7 +152,11 @@ impl Progress for Agreement {
     fn advance(&mut self) -> Result<Option<Status>> {
         loop {
             match &mut self.state {
-                State::Start => self.state = self.receive()?,
+                State::Start => {
+                    ft::look();
+                    self.comm.health.check_all()?;
+                    self.state = self.receive()?;
+                }
                 State::Receiving(slot) => match p2p::poll(*slot) {
                     None => return Ok(None),
                     Some(outcome) => {

@@ -6,6 +6,7 @@ use crate::attr::{self, Kind};
 use crate::consts;
 use crate::errhandler::{self, Target};
 use crate::errors::{Class, Result, fail};
+use crate::ft;
 use crate::group::Members;
 use crate::handle::{Comm, Handle, Request};
 use crate::info;
@@ -70,7 +71,7 @@ fn duplication(comm: &Rc<Communicator>, hints: Rc<info::Entries>, handle: Comm) 
     if comm.is_inter() { Agreement::over_inter(comm, finish) } else { Agreement::over_intra(comm, finish) }
 }
 
-fn discard(handle: Comm) {
+pub(crate) fn discard(handle: Comm) {
     errhandler::forget(Target::Comm(handle));
     attr::drop_all(Kind::Comm, handle.raw());
     remove(handle);
@@ -243,6 +244,10 @@ pub fn disconnect(handle: Comm) -> Result<()> {
         return fail(Class::Comm, format!("{} cannot be disconnected", comm.describe()));
     }
     request::finish_on(comm.context);
-    coll::barrier(&comm)?;
+    match coll::barrier(&comm) {
+        // Those who are left need not wait for each other.
+        Err(error) if ft::is_failure(&error) => {}
+        arrived => arrived?,
+    }
     free(handle)
 }

@@ -10,6 +10,7 @@ use super::{Communicator, construction_tag, install_with, intercomm_create};
 use crate::consts::dt;
 use crate::datatype;
 use crate::errors::{Class, Result, fail};
+use crate::ft::Health;
 use crate::giant::Giant;
 use crate::group::Members;
 use crate::handle::Errhandler;
@@ -60,10 +61,13 @@ struct Stray {
 
 static STRAYS: Giant<Vec<Stray>> = Giant::new(Vec::new());
 
-/// All processes of the job, on the meeting context.
-fn meeting_place() -> Rc<Communicator> {
-    let ranks = process::node().header().ranks;
-    Rc::new(Communicator::intra(MEETING_CONTEXT, process::endpoint_rank(), Rc::new(Members::range(0, ranks))))
+/// All processes of the job, on the meeting context, where `those` meet.
+fn meeting_place(those: Rc<Members>) -> Rc<Communicator> {
+    let all = Rc::new(Members::range(0, process::node().header().ranks));
+    let health = Health::new(vec![MEETING_CONTEXT], vec![those], true);
+    let mut place = Communicator::with_health(MEETING_CONTEXT, process::endpoint_rank(), all, health);
+    place.borrowed = true;
+    Rc::new(place)
 }
 
 /// The context for a construction called `name`, from the process `parent`.
@@ -100,8 +104,9 @@ fn hear(place: &Communicator, parent: u32, name: &Name) -> Result<u32> {
 const MAX_TAG_BYTES: usize = 1024;
 
 /// Agree on a context for `name` with the members of `group`, among which this process is number `position`.
-fn agree(group: &Members, position: u32, name: &Name) -> Result<u32> {
-    let place = meeting_place();
+fn agree(group: &Rc<Members>, position: u32, name: &Name) -> Result<u32> {
+    let place = meeting_place(group.clone());
+    place.health.check_all()?;
     let (parent, children) = tree(position, group.size());
     let context = match parent {
         Some(parent) => hear(&place, group.world_rank(parent), name)?,
@@ -179,7 +184,8 @@ pub fn intercomm_create_from_groups(
             return fail(Class::Rank, format!("remote leader {remote_leader} is not in the remote group"));
         };
         leader = remote.world_rank(valid) as i32;
-        Ok(meeting_place())
+        // The leaders exchange what they know even if others have failed.
+        Ok(meeting_place(Rc::new(Members::list(vec![leader as u32]))))
     };
     // The peer is looked at first: it is what finds the leader's rank at the meeting place.
     let peer = if local_leader == position as i32 { Some(peer()) } else { None };

@@ -13,6 +13,7 @@ mod from_group;
 mod inter;
 mod split_type;
 
+pub(crate) use create::discard;
 pub use create::{compare, create, create_group, derive, disconnect, dup, dup_with_info, free, idup, private, split};
 pub use from_group::{create_from_group, intercomm_create_from_groups};
 pub(crate) use inter::bcast;
@@ -22,6 +23,7 @@ pub use split_type::split_type;
 use crate::consts;
 use crate::errhandler::{self, Target};
 use crate::errors::{Class, Result, fail};
+use crate::ft::Health;
 use crate::giant::Giant;
 use crate::group::Members;
 use crate::handle::{Comm, Errhandler, Handle, Session};
@@ -39,7 +41,7 @@ const COLLECTIVE_TAG_MASK: u32 = 0x0FFF_FFFF;
 const TAG_NONBLOCKING: i32 = 1 << 28;
 /// Set in the tags of calls that bring their own tag (create_group, intercomm_create), so that they never meet a
 /// collective's; user tags are below it (`attr::TAG_UB_VALUE`).
-const USER_TAG_BIT: i32 = 1 << 30;
+pub(crate) const USER_TAG_BIT: i32 = 1 << 30;
 
 /// A communicator.
 pub struct Communicator {
@@ -59,6 +61,10 @@ pub struct Communicator {
     nonblocking: Cell<u32>,
     /// Operations that have gone through this communicator's collective cell.
     pub cell_operations: Cell<u64>,
+    /// What deaths and revocations mean for it.
+    pub(crate) health: Rc<Health>,
+    /// Only a view of another one, which its context belongs to.
+    borrowed: bool,
     name: RefCell<Vec<u8>>,
     hints: RefCell<Rc<info::Entries>>,
     topology: RefCell<Option<Rc<Topology>>>,
@@ -67,7 +73,7 @@ pub struct Communicator {
 impl Drop for Communicator {
     /// The last member to let go of a communicator gives its collective cell back.
     fn drop(&mut self) {
-        if process::is_active() {
+        if process::is_active() && !self.borrowed {
             let members = self.size() + self.remote.as_ref().map_or(0, |remote| remote.size());
             process::endpoint().job.release_context(self.context, members);
         }
@@ -77,6 +83,11 @@ impl Drop for Communicator {
 impl Communicator {
     /// An intracommunicator without a handle, name, hints or topology.
     pub fn intra(context: u32, rank: u32, local: Rc<Members>) -> Communicator {
+        let health = Health::new(vec![context], vec![local.clone()], false);
+        Communicator::with_health(context, rank, local, health)
+    }
+
+    fn with_health(context: u32, rank: u32, local: Rc<Members>, health: Rc<Health>) -> Communicator {
         Communicator {
             handle: Comm::NULL,
             context,
@@ -87,6 +98,8 @@ impl Communicator {
             collectives: Cell::new(0),
             nonblocking: Cell::new(0),
             cell_operations: Cell::new(0),
+            health,
+            borrowed: false,
             name: RefCell::new(Vec::new()),
             hints: RefCell::new(Rc::new(info::Entries::default())),
             topology: RefCell::new(None),
@@ -97,11 +110,23 @@ impl Communicator {
     fn inter(contexts: agree::Contexts, rank: u32, local: Rc<Members>, remote: Rc<Members>) -> Communicator {
         let leads = local.world_rank(0) < remote.world_rank(0);
         let local_context = if leads { contexts[1] } else { contexts[2] };
-        let local_comm = Rc::new(Communicator::intra(local_context, rank, local.clone()));
-        let mut inter = Communicator::intra(contexts[0], rank, local);
+        // One health for both: a phase inside one group fails with the whole operation.
+        let health = Health::new(vec![contexts[0], local_context], vec![local.clone(), remote.clone()], false);
+        let local_comm = Rc::new(Communicator::with_health(local_context, rank, local.clone(), health.clone()));
+        let mut inter = Communicator::with_health(contexts[0], rank, local, health);
         inter.remote = Some(remote);
         inter.local_comm = Some(local_comm);
         inter
+    }
+
+    /// This communicator as a construction among some of its members (or peers) uses it: job ranks `members`, all of which it needs.
+    fn among(&self, members: Rc<Members>) -> Rc<Communicator> {
+        let health = Health::new(vec![self.context], vec![members], true);
+        health.follow(&self.health);
+        let mut view = Communicator::with_health(self.context, self.rank, self.local.clone(), health);
+        view.remote = self.remote.clone();
+        view.borrowed = true;
+        Rc::new(view)
     }
 
     pub fn size(&self) -> u32 {
@@ -292,6 +317,13 @@ fn reserve() -> Comm {
     COMMS.with(|comms| comms.created.insert(None))
 }
 
+/// As `reserve`, for one that inherits the error handler of `parent`.
+pub(crate) fn reserve_like(parent: &Communicator) -> Comm {
+    let handle = reserve();
+    errhandler::inherit(parent.handle, handle);
+    handle
+}
+
 /// Put `comm` behind a reserved handle.
 fn settle(handle: Comm, mut comm: Communicator) -> Rc<Communicator> {
     comm.handle = handle;
@@ -302,6 +334,22 @@ fn settle(handle: Comm, mut comm: Communicator) -> Rc<Communicator> {
         }
     });
     comm
+}
+
+/// Put the communicator of those who are left of `parent` behind a reserved handle.
+pub(crate) fn settle_shrunk(
+    handle: Comm,
+    parent: &Communicator,
+    contexts: [u32; 3],
+    local: Rc<Members>,
+    remote: Option<Rc<Members>>,
+) {
+    let rank = local.rank_of(parent.local.world_rank(parent.rank)).unwrap_or(0);
+    let shrunk = match remote {
+        None => Communicator::intra(contexts[0], rank, local),
+        Some(remote) => Communicator::inter(contexts, rank, local, remote),
+    };
+    settle(handle, shrunk);
 }
 
 /// Forget a handle; the object lives until the last operation on it has ended.

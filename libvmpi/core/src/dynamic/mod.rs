@@ -34,31 +34,47 @@ struct Questions {
 
 static QUESTIONS: Giant<Questions> = Giant::new(Questions { asked: 0, answers: BTreeMap::new() });
 
-/// Ask the daemon and wait for the answer, suspended: messages to this rank are matched meanwhile, and others have its core. The
-/// daemon wakes the rank after it has sent the answer. Death story: if the daemon dies, the kernel ends this process.
-fn ask(question: Ask, call: u32, otherwise: Class) -> Result<Answer> {
-    let number = QUESTIONS.with(|questions| {
-        questions.asked += 1;
-        questions.asked
-    });
-    let sent = process::with_daemon(|daemon| daemon.send(&Request::Ask { number, ask: question }, &[]));
-    match sent {
-        Some(Ok(())) => {}
-        Some(Err(error)) => return fail(otherwise, format!("the vmpi daemon cannot be asked: {error}")),
-        None => {
-            return fail(
+/// A question under way.
+pub(crate) struct Question {
+    number: u64,
+    /// The class of errors of the conversation itself.
+    otherwise: Class,
+}
+
+impl Question {
+    /// Ask the daemon, which wakes this rank after it has sent the answer. Death story: if the daemon dies, the kernel ends this process.
+    pub(crate) fn put(question: Ask, otherwise: Class) -> Result<Question> {
+        let number = QUESTIONS.with(|questions| {
+            questions.asked += 1;
+            questions.asked
+        });
+        let sent = process::with_daemon(|daemon| daemon.send(&Request::Ask { number, ask: question }, &[]));
+        match sent {
+            Some(Ok(())) => Ok(Question { number, otherwise }),
+            Some(Err(error)) => fail(otherwise, format!("the vmpi daemon cannot be asked: {error}")),
+            None => fail(
                 otherwise,
                 "this program was not started by vmpirun, so no other process can be reached; start it with vmpirun -n 1 PROGRAM",
-            );
+            ),
         }
     }
+
+    /// The answer, if it has come. Does not wait.
+    pub(crate) fn answer(&self) -> Result<Option<Answer>> {
+        match take_answer(self.number, self.otherwise)? {
+            Some(Answer::Denied { why, reason }) => fail(class_of(why), reason),
+            answer => Ok(answer),
+        }
+    }
+}
+
+/// Ask the daemon and wait for the answer, suspended: messages to this rank are matched meanwhile, and others have its core.
+fn ask(question: Ask, call: u32, otherwise: Class) -> Result<Answer> {
+    let question = Question::put(question, otherwise)?;
     loop {
         let seen = request::progress();
-        if let Some(answer) = take_answer(number, otherwise)? {
-            return match answer {
-                Answer::Denied { why, reason } => fail(class_of(why), reason),
-                answer => Ok(answer),
-            };
+        if let Some(answer) = question.answer()? {
+            return Ok(answer);
         }
         request::block(seen, call, -1, -1);
     }

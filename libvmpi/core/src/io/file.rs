@@ -10,6 +10,7 @@ use crate::comm::{self, Communicator};
 use crate::consts::{MODE_APPEND, MODE_CREATE, MODE_DELETE_ON_CLOSE, MODE_EXCL};
 use crate::errhandler;
 use crate::errors::{Class, Result, fail};
+use crate::ft;
 use crate::giant::Giant;
 use crate::handle::{self, Handle, Request};
 use crate::info;
@@ -165,7 +166,11 @@ pub fn close(handle: handle::File) -> Result<()> {
     });
     // MPI_File_close raises its error by the file's handler, which the caller still needs.
     FILES.with(|files| files.remove(handle));
-    outcome
+    match outcome {
+        // Those who are left need not wait for each other.
+        Err(error) if ft::is_failure(&error) => Ok(()),
+        outcome => outcome,
+    }
 }
 
 /// Delete a file (MPI_File_delete).

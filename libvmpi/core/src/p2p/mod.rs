@@ -13,8 +13,10 @@ mod recv;
 mod send;
 mod slot;
 
+pub(crate) use recv::abandon;
 pub use recv::{cancel, start_recv, take};
 pub use send::start_send;
+pub(crate) use slot::health_of;
 pub use slot::{Slot, is_over, poll, wait_all};
 
 /// Which matching context of a communicator a message travels in.

@@ -5,6 +5,7 @@ use crate::comm::Communicator;
 use crate::consts;
 use crate::datatype::Type;
 use crate::errors::{Class, Error, Result, fail};
+use crate::ft::{self, Health};
 use crate::giant::Giant;
 use crate::handle::Message;
 use crate::lock;
@@ -17,18 +18,26 @@ use std::rc::Rc;
 use vmpi_shared::matching::envelope::Envelope;
 use vmpi_shared::matching::queues::PROBE_ANY;
 
-static MESSAGES: Giant<Table<Message, Envelope>> = Giant::new(Table::new());
+/// With the health of their communicators.
+static MESSAGES: Giant<Table<Message, (Envelope, Rc<Health>)>> = Giant::new(Table::new());
 
 fn status_of(envelope: &Envelope) -> Status {
     Status { source: envelope.source, tag: envelope.tag, error: 0, bytes: envelope.len, cancelled: false }
 }
 
 fn check(comm: &Communicator, source: i32) -> Result<()> {
+    ft::look();
+    comm.health.check()?;
     let size = comm.peers().size();
     if source != consts::ANY_SOURCE && source != consts::PROC_NULL && (source < 0 || source as u32 >= size) {
         return fail(Class::Rank, format!("source {source} is not a rank of a group of {size}"));
     }
     Ok(())
+}
+
+/// Job rank of a source; `None`: any.
+fn source_rank(comm: &Communicator, source: i32) -> Option<u32> {
+    u32::try_from(source).ok().map(|source| comm.peers().world_rank(source))
 }
 
 /// Find a message; index in the unexpected queue.
@@ -47,6 +56,9 @@ pub fn iprobe(comm: &Communicator, source: i32, tag: i32) -> Result<Option<Statu
     if found.is_none() && request::poll_missed() {
         found = find(comm, source, tag);
     }
+    if found.is_none() {
+        comm.health.check_source_now_or_later(source_rank(comm, source))?;
+    }
     Ok(found.map(|index| status_of(&endpoint().queues().unexpected[index as usize].envelope)))
 }
 
@@ -56,17 +68,18 @@ pub fn probe(comm: &Communicator, source: i32, tag: i32) -> Result<Status> {
     if source == consts::PROC_NULL {
         return Ok(Status::PROC_NULL);
     }
-    let index = wait_for(comm, source, tag);
+    let index = wait_for(comm, source, tag)?;
     Ok(status_of(&endpoint().queues().unexpected[index as usize].envelope))
 }
 
-fn wait_for(comm: &Communicator, source: i32, tag: i32) -> u32 {
+fn wait_for(comm: &Communicator, source: i32, tag: i32) -> Result<u32> {
     let weight = if lock::is_threaded() { PROBE_ANY } else { 1 };
     loop {
         let seen = request::progress();
         if let Some(index) = find(comm, source, tag) {
-            return index;
+            return Ok(index);
         }
+        comm.health.check_source(source_rank(comm, source))?;
         {
             let head = endpoint().queues().head;
             // Of several threads each may wait for another message: then any one wakes them.
@@ -80,10 +93,10 @@ fn wait_for(comm: &Communicator, source: i32, tag: i32) -> u32 {
     }
 }
 
-fn take(index: u32) -> (Message, Status) {
+fn take(comm: &Communicator, index: u32) -> (Message, Status) {
     let envelope = endpoint().queues().take_unexpected(index);
     let status = status_of(&envelope);
-    (MESSAGES.with(|messages| messages.insert(envelope)), status)
+    (MESSAGES.with(|messages| messages.insert((envelope, comm.health.clone()))), status)
 }
 
 /// MPI_Improbe.
@@ -97,7 +110,10 @@ pub fn improbe(comm: &Communicator, source: i32, tag: i32) -> Result<Option<(Mes
     if found.is_none() && request::poll_missed() {
         found = find(comm, source, tag);
     }
-    Ok(found.map(take))
+    if found.is_none() {
+        comm.health.check_source_now_or_later(source_rank(comm, source))?;
+    }
+    Ok(found.map(|index| take(comm, index)))
 }
 
 /// MPI_Mprobe.
@@ -106,7 +122,7 @@ pub fn mprobe(comm: &Communicator, source: i32, tag: i32) -> Result<(Message, St
     if source == consts::PROC_NULL {
         return Ok((Message::NO_PROC, Status::PROC_NULL));
     }
-    Ok(take(wait_for(comm, source, tag)))
+    Ok(take(comm, wait_for(comm, source, tag)?))
 }
 
 /// Start receiving a matched message; `None` for MPI_MESSAGE_NO_PROC.
@@ -118,12 +134,12 @@ pub unsafe fn start_mrecv(message: Message, buf: *mut c_void, count: u64, ty: &R
         return Ok(None);
     }
     let envelope = MESSAGES.with(|messages| messages.remove(message));
-    let Some(envelope) = envelope else {
+    let Some((envelope, health)) = envelope else {
         return Err(Error::new(
             Class::Request,
             "the message handle names no matched message (MPI_MESSAGE_NULL, or received before)",
         ));
     };
     // SAFETY: passed on.
-    unsafe { super::recv::start_matched(&envelope, buf, count, ty) }.map(Some)
+    unsafe { super::recv::start_matched(health, &envelope, buf, count, ty) }.map(Some)
 }

@@ -6,6 +6,7 @@ use crate::comm::Communicator;
 use crate::consts;
 use crate::datatype::Type;
 use crate::errors::{Class, Result, fail};
+use crate::ft::{self, Health};
 use crate::lock;
 use crate::process::endpoint;
 use crate::request;
@@ -30,6 +31,8 @@ pub unsafe fn start_recv(
     source: i32,
     tag: i32,
 ) -> Result<Slot> {
+    ft::look();
+    comm.health.check()?;
     if source == consts::PROC_NULL {
         return slot::null_receive();
     }
@@ -37,14 +40,18 @@ pub unsafe fn start_recv(
     if source != consts::ANY_SOURCE && (source < 0 || source as u32 >= peers.size()) {
         return fail(Class::Rank, format!("source {source} is not a rank of a group of {}", peers.size()));
     }
-    let slot = prepare(buf, count, ty)?;
+    let slot = prepare(comm.health.clone(), buf, count, ty)?;
     let endpoint = endpoint();
     let queues = endpoint.queues();
     let shared = &mut queues.slots[slot.0 as usize];
     shared.context = comm.context + plane as u32;
     shared.source = source;
     shared.tag = tag;
+    if source != consts::ANY_SOURCE {
+        shared.from = peers.world_rank(source as u32);
+    }
     endpoint.post(slot.0);
+    ft::check_posted(slot);
     Ok(slot)
 }
 
@@ -64,6 +71,8 @@ pub unsafe fn take(
     if !ty.is_dense() || source == consts::PROC_NULL || lock::is_threaded() || request::collectives_under_way() {
         return None;
     }
+    ft::look();
+    comm.health.check().ok()?;
     let endpoint = endpoint();
     let into = buf.cast::<u8>().wrapping_offset(ty.true_lb() as isize);
     let key = (comm.context + Plane::User as u32, source, tag);
@@ -79,14 +88,25 @@ pub unsafe fn take(
 ///
 /// # Safety
 /// As `start_recv`.
-pub(super) unsafe fn start_matched(envelope: &Envelope, buf: *mut c_void, count: u64, ty: &Rc<Type>) -> Result<Slot> {
-    let slot = prepare(buf, count, ty)?;
+pub(super) unsafe fn start_matched(
+    health: Rc<Health>,
+    envelope: &Envelope,
+    buf: *mut c_void,
+    count: u64,
+    ty: &Rc<Type>,
+) -> Result<Slot> {
+    let slot = prepare(health, buf, count, ty)?;
+    let queues = endpoint().queues();
+    let shared = &mut queues.slots[slot.0 as usize];
+    (shared.context, shared.source, shared.tag, shared.from) =
+        (envelope.context, envelope.source, envelope.tag, envelope.from);
     endpoint().assign(slot.0, envelope);
+    ft::check_posted(slot);
     Ok(slot)
 }
 
 /// A slot with its buffer described.
-fn prepare(buf: *mut c_void, count: u64, ty: &Rc<Type>) -> Result<Slot> {
+fn prepare(health: Rc<Health>, buf: *mut c_void, count: u64, ty: &Rc<Type>) -> Result<Slot> {
     let capacity = count * ty.size();
     let mut data = Data::User;
     let (mut addr, mut blocks) = ((buf as u64).wrapping_add_signed(ty.true_lb()), 0);
@@ -103,13 +123,20 @@ fn prepare(buf: *mut c_void, count: u64, ty: &Rc<Type>) -> Result<Slot> {
             }
         }
     }
-    let slot = slot::take(Local { receive: Some((ty.clone(), count, buf)), data })?;
+    let slot = slot::take(Local { receive: Some((ty.clone(), count, buf)), data, health: Some(health) })?;
     let queues = endpoint().queues();
     let shared = &mut queues.slots[slot.0 as usize];
     shared.addr = addr;
     shared.blocks = blocks;
     shared.capacity = capacity;
     Ok(slot)
+}
+
+/// Take a receive back that has not matched, and forget it.
+pub(crate) fn abandon(slot: Slot) {
+    if endpoint().queues().cancel(slot.0) {
+        let _ = slot::poll(slot);
+    }
 }
 
 /// Take a receive back if it has not matched yet; it then completes as cancelled.

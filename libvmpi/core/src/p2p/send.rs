@@ -6,6 +6,7 @@ use crate::comm::Communicator;
 use crate::consts;
 use crate::datatype::{self, Type};
 use crate::errors::{Class, Result, fail};
+use crate::ft;
 use crate::process::endpoint;
 use std::ffi::c_void;
 use std::rc::Rc;
@@ -32,7 +33,8 @@ pub unsafe fn start_send(
     mode: Mode,
 ) -> Result<Option<Slot>> {
     if dest == consts::PROC_NULL {
-        return Ok(None);
+        ft::look();
+        return comm.health.check().map(|()| None);
     }
     let endpoint = endpoint();
     let peers = comm.peers();
@@ -41,6 +43,9 @@ pub unsafe fn start_send(
     }
     let to = peers.world_rank(dest as u32);
     endpoint.expect(to);
+    if let Some(outcome) = ft::doomed_send(&comm.health, plane, tag, to)? {
+        return slot::failed_send(outcome, to).map(Some);
+    }
     let total = count * ty.size();
     let buffer = if mode == Mode::Buffered { Some(buffered::reserve(comm, total)?) } else { None };
     let mut envelope = Envelope::EMPTY;
@@ -64,11 +69,13 @@ pub unsafe fn start_send(
             endpoint.deliver(to, &envelope);
             return Ok(None);
         }
-        let slot = slot::take(Local::default())?;
+        let slot = slot::take(Local { health: Some(comm.health.clone()), ..Local::default() })?;
         let queues = endpoint.queues();
         let shared = &mut queues.slots[slot.0 as usize];
         shared.state = state::SENT;
         shared.context = envelope.context;
+        shared.from = to;
+        shared.tag = tag;
         envelope.flags |= FLAG_SYNC;
         envelope.request = slot.0;
         endpoint.deliver(to, &envelope);
@@ -76,12 +83,14 @@ pub unsafe fn start_send(
     }
     // SAFETY: as above.
     let data = unsafe { announce(&mut envelope, buf, count, ty, total, mode == Mode::Buffered) };
-    let slot = slot::take(Local { data, ..Local::default() })?;
+    let slot = slot::take(Local { data, health: Some(comm.health.clone()), ..Local::default() })?;
     {
         let queues = endpoint.queues();
         let shared = &mut queues.slots[slot.0 as usize];
         shared.state = state::SENT;
         shared.context = envelope.context;
+        shared.from = to;
+        shared.tag = tag;
         shared.addr = envelope.addr();
         shared.blocks = envelope.blocks();
         shared.capacity = total;

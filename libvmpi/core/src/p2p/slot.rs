@@ -3,6 +3,7 @@
 use crate::consts;
 use crate::datatype::{self, Type};
 use crate::errors::{Class, Error, Result};
+use crate::ft::{self, Health};
 use crate::giant::Giant;
 use crate::process::endpoint;
 use crate::request;
@@ -35,6 +36,8 @@ pub(super) enum Data {
 pub(super) struct Local {
     pub receive: Option<(Rc<Type>, u64, *mut c_void)>,
     pub data: Data,
+    /// Of its communicator.
+    pub health: Option<Rc<Health>>,
 }
 
 /// By slot index.
@@ -74,6 +77,20 @@ pub(super) fn take(local: Local) -> Result<Slot> {
 /// Change what is remembered for a slot.
 pub(super) fn with_local<R>(slot: Slot, f: impl FnOnce(&mut Local) -> R) -> R {
     LOCALS.with(|locals| f(&mut locals[slot.0 as usize]))
+}
+
+/// What deaths and revocations mean for the slot's communicator.
+pub(crate) fn health_of(slot: Slot) -> Option<Rc<Health>> {
+    LOCALS.with(|locals| locals.get(slot.0 as usize)?.health.clone())
+}
+
+/// A send to a process that has failed.
+pub(super) fn failed_send(outcome: u32, to: u32) -> Result<Slot> {
+    let slot = take(Local::default())?;
+    let queues = endpoint().queues();
+    let shared = &mut queues.slots[slot.0 as usize];
+    (shared.state, shared.outcome, shared.from) = (state::COMPLETE, outcome, to);
+    Ok(slot)
 }
 
 /// Is the operation over? Its slot stays taken until `poll`.
@@ -131,15 +148,23 @@ pub fn poll(slot: Slot) -> Option<Result<Status>> {
                     ),
                 ))
             } else {
-                Ok(status)
+                ft::check_received(shared.flags, shared.context, shared.matched_tag, local.health.as_ref())
+                    .map(|()| status)
             }
         }
     };
-    if outcome != outcome::GOOD {
+    if let Some(error) = ft::error_of(outcome, shared.from) {
+        result = Err(error);
+    } else if outcome != outcome::GOOD {
+        let given_up = local.health.as_ref().and_then(|h| ft::check_copied(shared.context, shared.tag, h).err());
+        if let Some(error) = given_up {
+            endpoint.queues().release_slot(slot.0);
+            return Some(Err(error));
+        }
         let errno = std::io::Error::from_raw_os_error((outcome & 0xffff) as i32);
         result = Err(Error::new(Class::Other, format!("the data could not be copied between the two ranks: {errno}")));
     }
-    endpoint.queues().free_slot(slot.0);
+    endpoint.queues().release_slot(slot.0);
     Some(result)
 }
 

@@ -1,7 +1,8 @@
 //! MPI_Accumulate and its relatives: read, compute and write back as one step for each element.
 //!
 //! The step is taken under a lock in the target's part of the control block, for whole pieces of elements at a time,
-//! whatever their type. A member that finds it taken gives its core up. A holder's death ends the job.
+//! whatever their type. A member that finds it taken gives its core up. A holder's death ends the job,
+//! or the waits of the others with an error.
 
 #![allow(unsafe_code)]
 
@@ -32,23 +33,23 @@ struct Moment<'a> {
 
 impl<'a> Moment<'a> {
     #[inline]
-    fn take(window: &'a Window, target: u32) -> Moment<'a> {
+    fn take(window: &'a Window, target: u32) -> Result<Moment<'a>> {
         let lock = &window.control.member(target).moment;
         let me = window.rank();
         if !lock.take(me) {
-            Self::await_turn(window, target);
+            Self::await_turn(window, target)?;
         }
-        Moment { window, target }
+        Ok(Moment { window, target })
     }
 
     #[cold]
-    fn await_turn(window: &Window, target: u32) {
+    fn await_turn(window: &Window, target: u32) -> Result<()> {
         let lock = &window.control.member(target).moment;
         let me = window.rank();
         for _ in 0..LOOKS {
             spin_loop();
             if lock.take(me) {
-                return;
+                return Ok(());
             }
         }
         // The last look comes after saying that this member waits: who gives the lock back then sees that (SYNC W). Once
@@ -62,7 +63,7 @@ impl<'a> Moment<'a> {
                 }
             }
             true
-        });
+        })
     }
 }
 
@@ -230,7 +231,7 @@ unsafe fn combine_piece(
                 in_memory(basic, packed, &mut rooms.operand_memory)
             }
         };
-        let _moment = Moment::take(spot.window, spot.target);
+        let _moment = Moment::take(spot.window, spot.target)?;
         if let (Some(start), true) = (spot.dense_here(), basic.plain) {
             let memory = start.add(from as usize);
             if let Some(result) = result {
@@ -371,7 +372,7 @@ pub unsafe fn compare_and_swap(
             std::slice::from_raw_parts(origin.cast::<u8>(), len),
             std::slice::from_raw_parts(compare.cast::<u8>(), len),
         );
-        let moment = Moment::take(window, spot.target);
+        let moment = Moment::take(window, spot.target)?;
         spot.read(0, memory)?;
         if memory == compare {
             spot.write(0, origin)?;

@@ -9,6 +9,7 @@ use crate::coll;
 use crate::comm::{self, Communicator};
 use crate::consts;
 use crate::errors::{Class, Error, Result, fail};
+use crate::ft;
 use crate::giant::Giant;
 use crate::handle::{Handle, Win};
 use crate::info;
@@ -300,7 +301,11 @@ pub fn free(handle: Win) -> Result<()> {
         }
     }
     attr::delete_all(attr::Kind::Win, handle.raw())?;
-    coll::barrier(&window.comm)?;
+    match coll::barrier(&window.comm) {
+        // Those who are left need not wait for each other.
+        Err(error) if ft::is_failure(&error) => {}
+        arrived => arrived?,
+    }
     if let Some(helper) = &window.helper {
         helper.stop();
     }

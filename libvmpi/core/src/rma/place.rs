@@ -6,6 +6,7 @@ use super::{Reach, Window, remote};
 use crate::consts;
 use crate::datatype::{self, Type};
 use crate::errors::{Class, Error, Result, fail};
+use crate::process::endpoint;
 use std::rc::Rc;
 use vmpi_cma::{Block, CopyError, Side};
 
@@ -46,6 +47,7 @@ impl Window {
             return fail(Class::Disp, format!("the target displacement is {}, which is negative", place.disp));
         }
         self.check_access(Some(target))?;
+        self.check_member(target)?;
         let part = &self.parts[target as usize];
         let (ty, count) = (&*place.ty, place.count);
         let addr = part.base.wrapping_add((place.disp as u64).wrapping_mul(part.unit as u64));
@@ -195,6 +197,7 @@ impl Spot<'_> {
                 CopyError::Fault { side: Side::Local, .. } | CopyError::Impossible { side: Side::Local, .. } => {
                     Class::Buffer
                 }
+                CopyError::NoSuchProcess { .. } if endpoint().node.header().recovery != 0 => Class::ProcFailed,
                 _ => Class::Other,
             };
             Error::new(class, format!("the memory of rank {} cannot be accessed: {error}", self.target))

@@ -10,7 +10,7 @@ use crate::coll;
 use crate::consts;
 use crate::errors::{Class, Result, fail};
 use crate::group::Members;
-use crate::{lock as entry_lock, request};
+use crate::{ft, lock as entry_lock, request};
 use std::collections::BTreeMap;
 use vmpi_shared::mem::sync::{Ordering, fence as memory_fence};
 
@@ -98,7 +98,7 @@ pub fn start(window: &Window, group: &Members, assert: i32) -> Result<()> {
         let before = window.epoch.borrow().posts[target as usize];
         if assert & consts::MODE_NOCHECK == 0 {
             let posts = window.control.posts(me, target);
-            window.wait_until(For::Itself, || posts.load(SEQ) != before);
+            window.wait_until(For::Itself, || posts.load(SEQ) != before)?;
         }
         window.epoch.borrow_mut().posts[target as usize] = before.wrapping_add(1);
     }
@@ -157,7 +157,7 @@ fn end_exposure(window: &Window, until: u64) {
 pub fn wait(window: &Window) -> Result<()> {
     let until = exposed_until(window, "MPI_Win_wait")?;
     let completed = &window.control.member(window.rank()).completed;
-    window.wait_until(For::Itself, || completed.load(SEQ) >= until);
+    window.wait_until(For::Itself, || completed.load(SEQ) >= until)?;
     end_exposure(window, until);
     Ok(())
 }
@@ -187,18 +187,23 @@ pub enum LockKind {
     Exclusive,
 }
 
-/// Wait for the lock on `target`.
-fn take_lock(window: &Window, target: u32, exclusive: bool) {
+/// Wait for the lock on `target`. Who gives the wait up has still its place in the line, where nobody is let past it: those behind
+/// give up as well, since they know of the same failure.
+fn take_lock(window: &Window, target: u32, exclusive: bool) -> Result<()> {
+    ft::look();
+    window.check_member(target)?;
     let lock = &window.control.member(target).lock;
     let ticket = lock.draw(exclusive);
     if !lock.is_called(ticket) {
         lock.queue();
-        window.wait_until(For::Turn { target, ticket: ticket.number }, || lock.is_called(ticket));
+        let called = window.wait_until(For::Turn { target, ticket: ticket.number }, || lock.is_called(ticket));
         lock.unqueue();
+        called?;
     }
     if lock.come_in(ticket) {
         call_next(window, target);
     }
+    Ok(())
 }
 
 fn give_lock(window: &Window, target: u32, exclusive: bool) {
@@ -241,7 +246,7 @@ pub fn lock(window: &Window, kind: LockKind, rank: i32, assert: i32) -> Result<(
     };
     let exclusive = (assert & consts::MODE_NOCHECK == 0).then_some(kind == LockKind::Exclusive);
     if let Some(exclusive) = exclusive {
-        take_lock(window, target, exclusive);
+        take_lock(window, target, exclusive)?;
     }
     let mut epoch = window.epoch.borrow_mut();
     if !matches!(epoch.access, Access::Locks(_)) {
@@ -303,7 +308,10 @@ pub fn lock_all(window: &Window, assert: i32) -> Result<()> {
     let checked = assert & consts::MODE_NOCHECK == 0;
     if checked {
         for target in 0..window.comm.size() {
-            take_lock(window, target, false);
+            if let Err(error) = take_lock(window, target, false) {
+                (0..target).for_each(|taken| give_lock(window, taken, false));
+                return Err(error);
+            }
         }
     }
     window.epoch.borrow_mut().access = Access::All { checked };

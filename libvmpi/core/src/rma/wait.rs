@@ -1,7 +1,8 @@
 //! How a member waits for what another does to the control block.
 
 use super::Window;
-use crate::{lock, process, request};
+use crate::errors::Result;
+use crate::{ft, lock, process, request};
 use vmpi_shared::mem::sync::{Ordering, fence};
 use vmpi_shared::window::ANY;
 
@@ -29,18 +30,43 @@ impl For {
 }
 
 impl Window {
+    /// Can the wait end? Who else stands in the line for a lock, or is to open or complete an epoch, is not known here: any failure may be
+    /// of one of them. The lock of a moment says who holds it.
+    fn check_wait(&self, what: For) -> Result<()> {
+        if let For::Moment { target } = what {
+            return match self.control.member(target).moment.holder() {
+                Some(holder) => self.check_member(holder),
+                None => Ok(()),
+            };
+        }
+        self.comm.health.check_all()
+    }
+
+    /// # Errors
+    /// `Class::ProcFailed` if the member has failed.
+    pub(super) fn check_member(&self, member: u32) -> Result<()> {
+        if ft::is_quiet() || member >= self.comm.size() {
+            return Ok(());
+        }
+        self.comm.health.check_source(Some(self.comm.local.world_rank(member)))
+    }
+
     /// Suspend until `over`. Whoever makes it true fences, sees that this member waits, and wakes it.
-    pub(super) fn wait_until(&self, what: For, mut over: impl FnMut() -> bool) {
+    ///
+    /// # Errors
+    /// `Class::ProcFailed` if a member that this may depend on has failed.
+    pub(super) fn wait_until(&self, what: For, mut over: impl FnMut() -> bool) -> Result<()> {
         let me = self.control.member(self.rank());
         let threads = &process::node().rank(process::endpoint_rank()).cell_threads;
         loop {
             if over() {
-                return;
+                return Ok(());
             }
             let seen = request::progress();
             if over() {
-                return;
+                return Ok(());
             }
+            self.check_wait(what)?;
             if lock::is_threaded() {
                 threads.fetch_add(1, SEQ);
             }

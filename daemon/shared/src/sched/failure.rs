@@ -1,0 +1,31 @@
+//! A rank has failed in a job that goes on without it: the daemon tells the others.
+//!
+//! The daemon publishes, then wakes; a rank looks at `JobSegment::changes` each time it looks whether its wait is over, and a request to
+//! wake it that comes before it is suspended keeps it from that (SYNC A, SYNC F). So whoever waits for the dead one looks again.
+//! By then everything that the dead one had sent is in the inboxes: it is gone, and what it was in the middle of has been published.
+
+use super::{baton, steps};
+use crate::job::JobSegment;
+use crate::mem::sync::{Ordering, fence};
+use crate::node::NodeSegment;
+
+/// The process of `rank` has been reaped and its baton revoked (`rank_died`): it has failed. Returns the core that it has left half-done.
+pub fn publish(node: &NodeSegment, job: &JobSegment, rank: u32) -> Option<u32> {
+    node.rank(rank).pid.store(0, Ordering::SeqCst);
+    for other in 0..job.ranks_in_use().min(node.header().ranks) {
+        job.inbox(other).void(rank);
+    }
+    let undone = steps::left_undone(node, rank);
+    node.rank(rank).failed.store(job.count_failure(), Ordering::SeqCst);
+    job.note_change();
+    fence(Ordering::SeqCst); // SYNC A
+    wake_all(node, job);
+    undone
+}
+
+/// Everybody who waits looks again.
+pub fn wake_all(node: &NodeSegment, job: &JobSegment) {
+    for rank in 0..job.ranks_in_use().min(node.header().ranks) {
+        baton::wake(node, rank);
+    }
+}

@@ -1,0 +1,134 @@
+//! A job that survives deaths: rank 0 dies anywhere, also between two steps on a baton; the daemon mends and tells, and the others go
+//! on: what they exchange among themselves arrives, and what they wait for from the dead one ends.
+
+use super::world::{World, assert_alone, irecv, recv, send};
+use shuttle::rand::{Rng, thread_rng};
+use shuttle::sync::Arc;
+use shuttle::sync::atomic::{AtomicU32, Ordering};
+use shuttle::thread;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use vmpi_shared::matching::request::FLAG_AWAITED;
+use vmpi_shared::matching::tend::Endpoint;
+use vmpi_shared::mem::sync::{self, Killed};
+use vmpi_shared::sched::{self, failure, steps};
+
+const ROUNDS: usize = 3000;
+const ALIVE: u32 = 0;
+const FINISHED: u32 = 1;
+const GONE: u32 = 2;
+
+/// How often the victim died at all, and in the middle of steps.
+type Seen = [std::sync::atomic::AtomicU32; 2];
+
+/// MPI_Recv from rank 0, as the core does it: false if it has failed, and the message is not there.
+fn recv_or_fail(endpoint: &mut Endpoint, tag: i32) -> bool {
+    let index = irecv(endpoint, 0, tag);
+    let mut known = 0;
+    loop {
+        let changes = endpoint.job.changes();
+        endpoint.progress();
+        if endpoint.queues().is_over(index) {
+            endpoint.queues().free_slot(index);
+            return true;
+        }
+        if changes != known {
+            known = changes;
+            if endpoint.node.failure(0).is_some() {
+                return false;
+            }
+        }
+        endpoint.queues().slots[index as usize].flags |= FLAG_AWAITED;
+        endpoint.arm(1);
+        endpoint.suspend(1, 0, tag);
+        endpoint.queues().slots[index as usize].flags &= !FLAG_AWAITED;
+    }
+}
+
+fn explore(placement: &'static [u32], latest: u32) {
+    let seen: &'static Seen = Box::leak(Box::default());
+    let scenario = move || {
+        let world = World::recovering(placement, 4);
+        let end = Arc::new(AtomicU32::new(ALIVE));
+        let mut endpoint = world.endpoint(0);
+        let last = end.clone();
+        let victim = thread::spawn(move || {
+            let life = || {
+                sched::enter(&endpoint.node, 0);
+                for tag in 0..3 {
+                    sync::yield_cpu();
+                    send(&mut endpoint, 1, tag);
+                    recv(&mut endpoint, 2, tag);
+                    send(&mut endpoint, 2, tag);
+                    sched::yield_core(&endpoint.node, 0);
+                }
+                sched::finish(&endpoint.node, 0);
+            };
+            let how = match catch_unwind(AssertUnwindSafe(life)) {
+                Ok(()) => FINISHED,
+                Err(payload) if payload.is::<Killed>() => GONE,
+                Err(payload) => resume_unwind(payload),
+            };
+            last.store(how, Ordering::SeqCst);
+        });
+        let doomed = victim.thread().id();
+        let survivors: Vec<_> = (1..3u32)
+            .map(|me| {
+                world.rank(me, move |endpoint| {
+                    for tag in 0..3 {
+                        if me == 2 {
+                            send(endpoint, 0, tag);
+                        }
+                        recv_or_fail(endpoint, tag);
+                        send(endpoint, 3 - me, 10 + tag);
+                        recv(endpoint, 3 - me, 10 + tag);
+                        sched::yield_core(&endpoint.node, me);
+                    }
+                })
+            })
+            .collect();
+        let mut daemon = world.endpoint(0);
+        daemon.node = world.node.another_view(0);
+        let daemon = thread::spawn(move || {
+            for _ in 0..thread_rng().gen_range(0..latest) {
+                thread::yield_now();
+            }
+            sync::doom_anywhere(doomed);
+            while end.load(Ordering::SeqCst) == ALIVE {
+                thread::yield_now();
+            }
+            if end.load(Ordering::SeqCst) == GONE {
+                seen[0].fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                sched::rank_died(&daemon.node, 0);
+                if let Some(core) = failure::publish(&daemon.node, &daemon.job, 0) {
+                    seen[1].fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    while !steps::mend(&daemon.node, core) {
+                        thread::yield_now();
+                    }
+                }
+            }
+        });
+        for thread in survivors.into_iter().chain([victim, daemon]) {
+            thread.join().unwrap();
+        }
+        assert_alone(&world.node);
+    };
+    shuttle::check_random(scenario, ROUNDS);
+    shuttle::check_pct(scenario, ROUNDS / 3, 3);
+    let [died, acting] = seen.each_ref().map(|count| count.load(std::sync::atomic::Ordering::Relaxed));
+    assert!(died > 100 && acting > 20, "{died} deaths, {acting} in the middle of steps: this says nothing");
+}
+
+#[test]
+fn a_death_anywhere_on_one_core() {
+    explore(&[0, 0, 0], 150);
+}
+
+#[test]
+fn a_death_anywhere_beside_another_core() {
+    explore(&[0, 0, 1], 150);
+}
+
+#[test]
+fn a_death_anywhere_on_a_core_of_its_own() {
+    explore(&[1, 0, 0], 150);
+}

@@ -1,0 +1,86 @@
+//! Fault tolerance as MPI's proposal for user-level failure mitigation (ULFM) has it.
+//!
+//! Reading order: this file (how a rank learns of deaths and revocations), `health` (what they mean for a communicator), `messages` (what
+//! they do to messages under way), `revoke`, `agree` (agreement and shrinking, which the daemon decides), `known` (which failures the
+//! program has acknowledged).
+//!
+//! The daemon sees every death, publishes it in the node segment and wakes all ranks. A revocation is an entry in a list of the job segment.
+//! Both count in one word (`JobSegment::changes`), at which a rank looks whenever it looks whether a wait is over. A rank that finds
+//! it changed first takes in what has arrived, then ends what can no longer complete. Two rules keep collectives from hanging and from
+//! wrong results: on a communicator with a failed member none completes for who has learned of the failure, and a rank that gives one up
+//! sends nothing more for it.
+
+mod agree;
+mod health;
+mod known;
+mod messages;
+mod revoke;
+
+pub use agree::{agree, iagree, ishrink, shrink};
+pub use health::Health;
+pub use known::{ack_failed, failure_ack, failure_get_acked, get_failed};
+pub(crate) use messages::{check_copied, check_posted, check_received, doomed_send, error_of, in_doubt, is_casualty};
+pub use revoke::{is_revoked, revoke};
+
+use crate::errors::{Class, Error};
+use crate::lock;
+use crate::process::{endpoint, endpoint_if_any};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// `JobSegment::changes` as far as this process has acted on them.
+static KNOWN: AtomicU64 = AtomicU64::new(0);
+
+/// Has something happened that this process has not acted on? `changes` was read before the inbox was emptied.
+#[inline]
+pub(crate) fn is_news(changes: u64) -> bool {
+    changes != KNOWN.load(Ordering::Relaxed)
+}
+
+/// Nothing has ever happened.
+#[inline]
+pub(crate) fn is_quiet() -> bool {
+    KNOWN.load(Ordering::Relaxed) == 0
+}
+
+/// Act on the deaths and revocations up to `changes`. What had been sent before them has been taken in.
+#[cold]
+pub(crate) fn catch_up(changes: u64) {
+    health::learn();
+    messages::sweep();
+    KNOWN.store(changes, Ordering::Relaxed);
+    lock::note_change();
+}
+
+/// Before an operation is started: know what there is to know.
+#[inline]
+pub(crate) fn look() {
+    if let Some(endpoint) = endpoint_if_any()
+        && is_news(endpoint.job.changes())
+    {
+        crate::request::progress();
+    }
+}
+
+/// Know which communicators are revoked or have failed members, without ending anything yet.
+pub(crate) fn learn() {
+    if is_news(endpoint().job.changes()) {
+        health::learn();
+    }
+}
+
+/// A blocking receive from anybody has been given up.
+#[cold]
+pub(crate) fn failed_source() -> Error {
+    health::error(Class::ProcFailed, None)
+}
+
+/// A receive from anybody may wait in vain; it goes on.
+#[cold]
+pub(crate) fn pending_source() -> Error {
+    health::error(Class::ProcFailedPending, None)
+}
+
+/// Is the error one that survivors of a failure are meant to see?
+pub fn is_failure(error: &Error) -> bool {
+    matches!(error.class, Class::ProcFailed | Class::ProcFailedPending | Class::Revoked)
+}
