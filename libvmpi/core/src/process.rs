@@ -260,6 +260,7 @@ pub fn finalize() -> Result<()> {
     }
     attr::delete_self_attributes()?;
     request::finish_buffered();
+    comm::say_all()?;
     coll::barrier(&*comm::get(crate::handle::Comm::WORLD)?)?;
     comm::end_world();
     PHASE.store(AFTER, Ordering::Release);

@@ -45,9 +45,14 @@ pub fn dup_with_info(comm: &Rc<Communicator>, hints: Rc<info::Entries>) -> Resul
 pub fn idup(comm: &Rc<Communicator>, hints: Rc<info::Entries>) -> Result<(Comm, Request)> {
     let handle = reserve();
     let mut agreement = Box::new(duplication(comm, hints, handle));
-    let started = attr::copy_all(Kind::Comm, comm.handle.raw(), handle.raw())
-        .and_then(|()| request::Progress::advance(&mut *agreement));
-    if let Err(error) = started {
+    if let Err(error) = attr::copy_all(Kind::Comm, comm.handle.raw(), handle.raw()) {
+        discard(handle);
+        // The others' callbacks may have succeeded: what they wait for is passed on in the background.
+        agreement.withdraw();
+        request::free(request::insert(agreement))?;
+        return Err(error);
+    }
+    if let Err(error) = request::Progress::advance(&mut *agreement) {
         discard(handle);
         return Err(error);
     }
@@ -231,18 +236,4 @@ pub fn free(handle: Comm) -> Result<()> {
     p2p::buffered::forget(Owner::Comm(handle));
     remove(handle);
     Ok(())
-}
-
-/// Wait until this rank's messages on it are over and every rank has come here, then [`free`] (MPI_Comm_disconnect).
-///
-/// # Errors
-/// As [`free`].
-pub fn disconnect(handle: Comm) -> Result<()> {
-    let comm = super::get(handle)?;
-    if handle.dynamic_index().is_none() {
-        return fail(Class::Comm, format!("{} cannot be disconnected", comm.describe()));
-    }
-    request::finish_on(comm.context);
-    coll::barrier(&comm)?;
-    free(handle)
 }

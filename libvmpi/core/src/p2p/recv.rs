@@ -7,6 +7,7 @@ use crate::consts;
 use crate::datatype::Type;
 use crate::errors::{Class, Result, fail};
 use crate::process::endpoint;
+use crate::tool::event;
 use std::ffi::c_void;
 use std::rc::Rc;
 use vmpi_shared::matching::envelope::Envelope;
@@ -41,8 +42,23 @@ pub unsafe fn start_recv(
     shared.context = comm.context + plane as u32;
     shared.source = source;
     shared.tag = tag;
+    if event::is_wanted() {
+        note_if_unexpected(comm.context + plane as u32, source, tag);
+    }
     endpoint.post(slot.0);
     Ok(slot)
+}
+
+/// Raise the event if the message that a receive will take is here already.
+#[cold]
+fn note_if_unexpected(context: u32, source: i32, tag: i32) {
+    let endpoint = endpoint();
+    endpoint.progress();
+    let queues = endpoint.queues();
+    if let Some(entry) = queues.find_unexpected(context, source, tag) {
+        let envelope = &queues.unexpected[entry as usize].envelope;
+        event::message(event::UNEXPECTED, envelope.source, envelope.tag, envelope.len);
+    }
 }
 
 /// Start a receive of the message that a matched probe has taken.
