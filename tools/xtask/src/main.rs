@@ -1,4 +1,4 @@
-//! `cargo xtask`: setup, build, demo, test, bench, install.
+//! `cargo xtask`: setup, build, demo, test, bench, functions, install.
 //!
 //! Each command is a module; [`shell`] runs programs and says which; [`place`] knows the directories.
 
@@ -60,6 +60,8 @@ enum Command {
         #[arg(long, value_delimiter = ',', default_values_t = [2, 4, 8, 16])]
         ranks: Vec<u32>,
     },
+    /// Write docs/functions.md, the table of MPI's functions and what becomes of each, from the built libraries.
+    Functions,
     /// Build, and copy programs, libraries, manual pages and completions below a prefix.
     Install {
         #[arg(long, default_value = "/usr/local")]
@@ -79,6 +81,7 @@ fn main() -> ExitCode {
         Command::Test { repeat: Some(times), filter, .. } => test::repeat(times, filter.as_deref()),
         Command::Test { quick, filter, .. } => test::test(quick, filter.as_deref()),
         Command::Bench { rounds, ranks } => bench::bench(rounds, &ranks),
+        Command::Functions => test::functions(),
         Command::Install { prefix } => install::install(&prefix),
         #[cfg(feature = "manual")]
         Command::Manual { share } => manual::write(&share),
