@@ -35,8 +35,7 @@ static void buffers(void) {
     EQ(size, 2 * N);
     MPI_Error_class(MPI_Comm_detach_buffer(c, &addr, &size), &class);
     EQ(class, MPI_ERR_BUFFER);
-    MPI_Error_class(MPI_Comm_flush_buffer(c), &class);
-    EQ(class, MPI_ERR_BUFFER);
+    EQ(MPI_Comm_flush_buffer(c), MPI_SUCCESS); /* nothing there to leave, as MPICH 5 says */
     /* Too small. */
     MPI_Buffer_attach(room, N / 2);
     MPI_Error_class(MPI_Bsend(big, N, MPI_CHAR, next, 1, c), &class);

@@ -9,6 +9,7 @@
 pub mod case;
 pub mod compile;
 pub mod daemon;
+pub mod functions;
 pub mod installation;
 pub mod job;
 pub mod leftovers;

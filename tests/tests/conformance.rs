@@ -26,6 +26,13 @@ suite! {
     comms: Case { program: "comms.c", ranks: &[2, 5, 6], ..Case::DEFAULT };
     topo: Case { program: "topo.c", ranks: &[4, 6], ..Case::DEFAULT };
     errors: Case { program: "errors.c", ranks: &[1, 3], ..Case::DEFAULT };
+    // Wrong arguments, chapter by chapter. Where no peer is asked, each of them crashes or hangs on some of it.
+    args_p2p: Case { program: "args_p2p.c", ranks: &[1, 2, 5], peers: Peers::Neither, ..Case::DEFAULT };
+    args_type: Case { program: "args_type.c", ranks: &[1, 2], peers: Peers::Debian, ..Case::DEFAULT };
+    args_comm: Case { program: "args_comm.c", ranks: &[1, 2, 5], peers: Peers::Neither, ..Case::DEFAULT };
+    args_coll: Case { program: "args_coll.c", ranks: &[1, 2, 5], peers: Peers::Neither, ..Case::DEFAULT };
+    args_mpi4: Case { program: "args_mpi4.c", ranks: &[1, 2], peers: Peers::Neither, ..Case::DEFAULT };
+    huge: Case { program: "huge.c", ranks: &[1, 2], ..Case::DEFAULT };
     env: Case { program: "env.c", ranks: &[1, 3], args: &["hello"], ..Case::DEFAULT };
     traffic: Case { program: "traffic.c", ranks: &[2, 6], args: &["20", "7"], ..Case::DEFAULT };
     traffic_v1: Case { program: "traffic.c", ranks: &[2], v: 1, args: &["30", "11"], ..Case::DEFAULT };
@@ -48,6 +55,7 @@ suite! {
     dup_fails: Case { program: "dup_fails.c", ranks: &[1, 3], ..Case::DEFAULT };
     idup_handler: Case { program: "idup_handler.c", ranks: &[1, 2, 5], ..Case::DEFAULT };
     coll_order: Case { program: "coll_order.c", ranks: &[1, 2, 5], ..Case::DEFAULT };
+    dup_fails_one: Case { program: "dup_fails_one.c", ranks: &[2, 3, 6], peers: Peers::Neither, ..Case::DEFAULT };
     neighbors_same: Case { program: "neighbors_same.c", ranks: &[1, 2, 4], ..Case::DEFAULT };
     // Where the kernel refuses single copy: the same messages through the slab.
     no_single_copy_isend: Case { program: "pressure.c", ranks: &[2], args: &["isend"], env: PIECES, ..Case::DEFAULT };
@@ -57,6 +65,8 @@ suite! {
     no_single_copy_types: Case { program: "types.c", ranks: &[3], env: PIECES, ..Case::DEFAULT };
     // Open MPI 4.1 hangs now and then with three ranks that spawn on two cores.
     spawn: Case { program: "spawn_basic.c", ranks: &[1, 2], peers: Peers::Openmpi, ..Case::DEFAULT };
+    // Open MPI gets through the first round only.
+    spawn_leave: Case { program: "spawn_leave.c", ranks: &[1, 2, 3], peers: Peers::Neither, ..Case::DEFAULT };
     ports: Case { program: "spawn_ports.c", ranks: &[2], peers: Peers::Openmpi, ..Case::DEFAULT };
     spawn_fortran: Case { program: "spawn_fortran.f90", ranks: &[1, 2], peers: Peers::Openmpi, ..Case::DEFAULT };
     legacy_fortran: Case { program: "legacy.f", ranks: &[2, 6], ..Case::DEFAULT };
@@ -92,6 +102,26 @@ suite! {
 fn f08_beyond_mpi_3() {
     let case = Case { program: "f08_mpi4.f90", ranks: &[1], ..Case::DEFAULT };
     [Mpi::Mpich, Mpi::Standard].iter().for_each(|&mpi| case.check(mpi));
+}
+
+/// Open MPI 4.1's header has no events, and MPICH no events of these.
+#[test]
+fn tool_events() {
+    let case = Case { program: "tool_events.c", ranks: &[1, 2, 5], peers: Peers::Neither, ..Case::DEFAULT };
+    [Mpi::Mpich, Mpi::Standard].iter().for_each(|&mpi| case.check(mpi));
+}
+
+/// Large counts in mpi_f08, with MPICH's module and vmpi's own (Open MPI 4.1's has none).
+#[test]
+fn f08_with_large_counts() {
+    let case = Case { program: "f08_large.f90", ranks: &[1, 2], ..Case::DEFAULT };
+    [Mpi::Mpich, Mpi::Standard].iter().for_each(|&mpi| case.check(mpi));
+}
+
+/// What MPI 4.1 and 5.0 add, with vmpi's own module: no other has it.
+#[test]
+fn f08_of_mpi_4_1() {
+    Case { program: "f08_mpi41.f90", ranks: &[1, 2], peers: Peers::Neither, ..Case::DEFAULT }.check(Mpi::Standard);
 }
 
 /// The C++ bindings of Open MPI and MPICH are libraries on top of ours; MPI 3 removed them, and the standard ABI has none.

@@ -4,34 +4,13 @@
 //! MPICH 5 export (`nm -D`), those of the MPI-5 standard ABI, and data objects with the sizes that programs copy.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
+use vmpi_tests::functions::{library, output_of};
 
 /// An exported symbol: its type as `nm` prints it, and its size in bytes.
 struct Symbol {
     kind: char,
     bytes: u64,
-}
-
-/// The face's library of this test's profile; cargo builds it if it is missing or out of date.
-fn library(package: &str) -> PathBuf {
-    let exe = std::env::current_exe().expect("the test's own path");
-    let profile = exe.ancestors().nth(2).expect("target/PROFILE/deps/symbols-HASH");
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.current_dir(env!("CARGO_MANIFEST_DIR")).args(["build", "--quiet", "--package", package]);
-    if profile.ends_with("release") {
-        cargo.arg("--release");
-    }
-    let status = cargo.status().expect("cargo runs");
-    assert!(status.success(), "cargo build --package {package}: {status}");
-    profile.join(format!("lib{}.so", package.replace('-', "_")))
-}
-
-/// Standard output of a tool about the library.
-fn output_of(tool: &str, arguments: &[&str], library: &Path) -> String {
-    let output = Command::new(tool).args(arguments).arg(library).output().unwrap_or_else(|e| panic!("{tool}: {e}"));
-    assert!(output.status.success(), "{tool} {}: {}", library.display(), String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).expect("a tool of binutils prints text")
 }
 
 /// What the library exports, by name.

@@ -1,11 +1,13 @@
 //! The one way into and out of every entry point.
 //!
 //! [`run`] takes the entry lock, checks that MPI is up, lets a rank that lost its core get it back (a scheduling
-//! point), runs the body, and turns an error into what the object's error handler makes of it.
+//! point), runs the body, turns an error into what the object's error handler makes of it, and tells
+//! tools of the events that there were.
 
 use crate::abi::Abi;
 use std::ffi::c_int;
 use vmpi_core::errors::Error;
+use vmpi_core::tool::event;
 use vmpi_core::{errhandler, process};
 
 pub use vmpi_core::errhandler::Target;
@@ -13,15 +15,18 @@ pub use vmpi_core::errhandler::Target;
 /// Run an entry point of an initialized MPI. `target` says whose error handler an error goes to.
 #[inline]
 pub fn run<A: Abi>(function: &'static str, target: Target, body: impl FnOnce() -> Result<(), Error>) -> c_int {
-    let _entered = process::enter();
+    let entered = process::enter();
     if !process::is_active() {
         process::fatal_outside_mpi(function);
     }
     process::scheduling_point();
-    match body() {
+    let code = match body() {
         Ok(()) => 0,
         Err(error) => raise::<A>(function, target, error),
-    }
+    };
+    drop(entered);
+    event::deliver();
+    code
 }
 
 /// Run an entry point that is allowed before MPI_Init and after MPI_Finalize (no scheduling point, no world).
@@ -46,7 +51,7 @@ pub fn unsupported<A: Abi>(function: &'static str) -> c_int {
     run::<A>(function, Target::Process, || {
         Err(Error::new(
             A::unsupported(),
-            format!("{function} is not offered by this version of vmpi (see the README's table of what works)"),
+            format!("{function} is not offered by this version of vmpi (docs/functions.md has the list)"),
         ))
     })
 }

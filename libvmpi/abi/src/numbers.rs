@@ -350,6 +350,18 @@ tables! {
     tool_bindings {
         T_BIND_NO_OBJECT => 0, 9700;
     }
+    /// What a callback of an event requires of itself.
+    tool_safeties {
+        T_CB_REQUIRE_NONE => 0, 0;
+        T_CB_REQUIRE_MPI_RESTRICTED => 1, 1;
+        T_CB_REQUIRE_THREAD_SAFE => 2, 2;
+        T_CB_REQUIRE_ASYNC_SIGNAL_SAFE => 3, 3;
+    }
+    /// Whether events of a source come in order.
+    tool_orders {
+        T_SOURCE_ORDERED => 0, 0;
+        T_SOURCE_UNORDERED => 1, 1;
+    }
     /// Where a control variable may be set.
     tool_scopes {
         T_SCOPE_CONSTANT => 0, 60438;

@@ -256,6 +256,12 @@ pub const T_PVAR_CLASS_AGGREGATE: i32 = 8;
 pub const T_PVAR_CLASS_TIMER: i32 = 9;
 pub const T_PVAR_CLASS_GENERIC: i32 = 10;
 // Error codes of the tool interface
+pub const T_CB_REQUIRE_NONE: i32 = 0x00;
+pub const T_CB_REQUIRE_MPI_RESTRICTED: i32 = 0x03;
+pub const T_CB_REQUIRE_THREAD_SAFE: i32 = 0x0F;
+pub const T_CB_REQUIRE_ASYNC_SIGNAL_SAFE: i32 = 0x3F;
+pub const T_SOURCE_ORDERED: i32 = 1;
+pub const T_SOURCE_UNORDERED: i32 = 2;
 pub const T_ERR_CANNOT_INIT: i32 = 1001;
 pub const T_ERR_NOT_ACCESSIBLE: i32 = 1002;
 pub const T_ERR_NOT_INITIALIZED: i32 = 1003;

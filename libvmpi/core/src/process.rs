@@ -261,11 +261,9 @@ pub fn finalize() -> Result<()> {
     }
     attr::delete_self_attributes()?;
     request::finish_buffered();
-    match coll::barrier(&*comm::get(crate::handle::Comm::WORLD)?) {
-        // Those who are left need not wait for each other.
-        Err(error) if ft::is_failure(&error) => {}
-        arrived => arrived?,
-    }
+    ft::tolerate(comm::say_all())?;
+    // Those who are left need not wait for each other.
+    ft::tolerate(coll::barrier(&*comm::get(crate::handle::Comm::WORLD)?))?;
     comm::end_world();
     PHASE.store(AFTER, Ordering::Release);
     close();

@@ -13,6 +13,7 @@ use crate::p2p::{self, Slot};
 use crate::process::endpoint;
 use crate::status::Status;
 use crate::table::Table;
+use crate::tool::event;
 use std::rc::Rc;
 use vmpi_shared::matching::request::{FLAG_AWAITED, FLAG_WAKE, state};
 
@@ -323,7 +324,7 @@ pub fn block(seen: u64, call: u32, peer: i32, tag: i32) {
         if endpoint().is_stuck() {
             drowned();
         }
-        endpoint().suspend(call, peer, tag);
+        event::around(peer, tag, || endpoint().suspend(call, peer, tag));
     });
 }
 

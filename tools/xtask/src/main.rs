@@ -1,4 +1,4 @@
-//! `cargo xtask`: setup, build, demo, test, bench, paper, install.
+//! `cargo xtask`: setup, build, demo, test, bench, paper, functions, install.
 //!
 //! Each command is a module; [`shell`] runs programs and says which; [`place`] knows the directories.
 
@@ -95,6 +95,8 @@ enum Command {
         #[arg(long)]
         built: bool,
     },
+    /// Write docs/functions.md, the table of MPI's functions and what becomes of each, from the built libraries.
+    Functions,
     /// Build, and copy programs, libraries, manual pages and completions below a prefix.
     Install {
         #[arg(long, default_value = "/usr/local")]
@@ -125,6 +127,7 @@ fn main() -> ExitCode {
         Command::Paper { parts, rounds, seconds, into, limit, built } => {
             paper::paper(&paper::Options { parts, rounds, seconds, into, limit: Duration::from_secs(limit), built })
         }
+        Command::Functions => test::functions(),
         Command::Install { prefix } => install::install(&prefix),
         #[cfg(feature = "manual")]
         Command::Manual { share } => manual::write(&share),

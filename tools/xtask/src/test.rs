@@ -32,6 +32,13 @@ pub fn repeat(times: u32, filter: Option<&str>) -> Result<()> {
     nextest(&["-p", "vmpi-tests", "-p", "vmpid", "-p", "vmpi-tools", "--stress-count", &times], filter)
 }
 
+/// The table in docs, by the test that compares it.
+pub fn functions() -> Result<()> {
+    run(cargo()
+        .args(["test", "--quiet", "-p", "vmpi-tests", "--test", "functions", "the_table"])
+        .env("VMPI_WRITE", "1"))
+}
+
 fn nextest(which: &[&str], filter: Option<&str>) -> Result<()> {
     let nextest = tool("cargo-nextest").ok_or("there is no cargo-nextest; run `cargo xtask setup` first")?;
     let mut run_tests = command(nextest);

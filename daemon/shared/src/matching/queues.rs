@@ -64,7 +64,10 @@ pub struct QueueHead {
     pub probe_tag: i32,
     /// Requests in use.
     pub slots_live: u32,
-    pub reserved: [u32; 7],
+    /// The most requests in use, and the most unexpected messages, since a tool asked for it.
+    pub slots_most: u32,
+    pub unexpected_most: u32,
+    pub reserved: [u32; 5],
 }
 
 /// An unexpected message.
@@ -140,6 +143,7 @@ impl Queues<'_> {
         slot.matched_source = ANY_SOURCE;
         slot.from = NOBODY;
         self.head.slots_live += 1;
+        self.head.slots_most = self.head.slots_most.max(self.head.slots_live);
         Some(index)
     }
 
@@ -584,6 +588,7 @@ impl Queues<'_> {
         }
         self.head.arrived.last = index + 1;
         self.head.unexpected_count += 1;
+        self.head.unexpected_most = self.head.unexpected_most.max(self.head.unexpected_count);
         self.inbox.ends.unexpected.store(self.head.unexpected_count, Ordering::Relaxed);
         let head = &mut *self.head;
         let probed = head.probe_context == envelope.context

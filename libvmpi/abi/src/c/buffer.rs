@@ -110,7 +110,7 @@ crate::entry_points! {
     /// `MPI_Buffer_iflush`.
     active fn buffer_iflush = "MPI_Buffer_iflush"(request: *mut CRequest<A>) for Target::Process => {
         not_null(request, "request")?;
-        *request = enc::<A, _>(buffered::iflush(Owner::Process)?);
+        *request = enc::<A, _>(buffered::iflush(Owner::Process));
     }
 
     /// `MPI_Comm_flush_buffer`.
@@ -124,7 +124,7 @@ crate::entry_points! {
     {
         let owner = comm_owner::<A>(comm)?;
         not_null(request, "request")?;
-        *request = enc::<A, _>(buffered::iflush(owner)?);
+        *request = enc::<A, _>(buffered::iflush(owner));
     }
 
     /// `MPI_Session_flush_buffer`.
@@ -140,7 +140,7 @@ crate::entry_points! {
     {
         let owner = session_owner::<A>(session)?;
         not_null(request, "request")?;
-        *request = enc::<A, _>(buffered::iflush(owner)?);
+        *request = enc::<A, _>(buffered::iflush(owner));
     }
 }
 

@@ -1,6 +1,7 @@
 //! Files: reads and writes. MPI 4.1 section 14.4.
 
 use super::io::{get, on_file};
+use super::number::{Number, named, names};
 use super::request::write_status;
 use crate::abi::{Abi, CDatatype, CFile, CRequest, dec, enc};
 use crate::entry;
@@ -41,45 +42,37 @@ unsafe fn start_alone(file: &std::rc::Rc<File>, way: Way, place: Place, buffer: 
     Ok(request::insert_done(unsafe { access::alone(file, way, place, buffer)? }))
 }
 
-/// Reads and writes that wait: `name name_c "MPI_Name" how way (offset) place`.
+/// Reads and writes that wait: `name "MPI_Name" how way (offset) place`.
 macro_rules! blocking {
-    ($($name:ident $large:ident $mpi:literal $how:ident $way:ident ($($offset:ident)?) $place:expr;)*) => {$(
-        blocking! { @one $name, c_int, $mpi, $how $way ($($offset)?) $place }
-        blocking! { @one $large, i64, concat!($mpi, "_c"), $how $way ($($offset)?) $place }
-    )*};
-    (@one $name:ident, $count:ty, $mpi:expr, $how:ident $way:ident ($($offset:ident)?) $place:expr) => {
-        #[doc = concat!("`", $mpi, "`.")]
+    ($($name:ident $mpi:literal $how:ident $way:ident ($($offset:ident)?) $place:expr;)*) => {$(
+        #[doc = concat!("`", $mpi, "`, `", $mpi, "_c`.")]
         ///
         /// # Safety
         /// The C function's contract.
         pub unsafe fn $name<A: Abi>(
-            fh: CFile<A>, $($offset: i64,)? buf: *mut c_void, count: $count, ty: CDatatype<A>, status: *mut A::Status,
+            fh: CFile<A>, $($offset: i64,)? buf: *mut c_void, count: impl Number, ty: CDatatype<A>, status: *mut A::Status,
         ) -> c_int {
-            entry::run::<A>($mpi, on_file::<A>(fh), || {
-                let (file, buffer) = (get::<A>(fh)?, buffer::<A>(buf, count.into(), ty)?);
+            entry::run::<A>(named(count, names!($mpi)), on_file::<A>(fh), || {
+                let (file, buffer) = (get::<A>(fh)?, buffer::<A>(buf, count.get(), ty)?);
                 // SAFETY: the program keeps buffer and status until the call returns.
                 unsafe { write_status::<A>(status, &access::$how(&file, Way::$way, $place, buffer)?) };
                 Ok(())
             })
         }
-    };
+    )*};
 }
 
 /// Reads and writes with a request.
 macro_rules! nonblocking {
-    ($($name:ident $large:ident $mpi:literal $how:path, $way:ident ($($offset:ident)?) $place:expr;)*) => {$(
-        nonblocking! { @one $name, c_int, $mpi, $how, $way ($($offset)?) $place }
-        nonblocking! { @one $large, i64, concat!($mpi, "_c"), $how, $way ($($offset)?) $place }
-    )*};
-    (@one $name:ident, $count:ty, $mpi:expr, $how:path, $way:ident ($($offset:ident)?) $place:expr) => {
-        #[doc = concat!("`", $mpi, "`.")]
+    ($($name:ident $mpi:literal $how:path, $way:ident ($($offset:ident)?) $place:expr;)*) => {$(
+        #[doc = concat!("`", $mpi, "`, `", $mpi, "_c`.")]
         ///
         /// # Safety
         /// The C function's contract.
         pub unsafe fn $name<A: Abi>(
-            fh: CFile<A>, $($offset: i64,)? buf: *mut c_void, count: $count, ty: CDatatype<A>, req: *mut CRequest<A>,
+            fh: CFile<A>, $($offset: i64,)? buf: *mut c_void, count: impl Number, ty: CDatatype<A>, req: *mut CRequest<A>,
         ) -> c_int {
-            entry::run::<A>($mpi, on_file::<A>(fh), || {
+            entry::run::<A>(named(count, names!($mpi)), on_file::<A>(fh), || {
                 let file = get::<A>(fh)?;
                 if req.is_null() {
                     return fail(Class::Arg, "the request argument is a null pointer");
@@ -87,20 +80,33 @@ macro_rules! nonblocking {
                 // SAFETY: the program keeps the buffer until the request is complete; `req` is its to write.
                 unsafe {
                     *req = enc::<A, Request>(Request::NULL);
-                    let buffer = buffer::<A>(buf, count.into(), ty)?;
+                    let buffer = buffer::<A>(buf, count.get(), ty)?;
                     *req = enc::<A, Request>($how(&file, Way::$way, $place, buffer)?);
                 }
                 Ok(())
             })
         }
-    };
+    )*};
 }
 
-/// Split collective reads and writes: `begin begin_c end "kind" way (offset) place`.
+/// Split collective reads and writes: `begin end "kind" way (offset) place`.
 macro_rules! split {
-    ($($begin:ident $large:ident $end:ident $kind:literal $way:ident ($($offset:ident)?) $place:expr;)*) => {$(
-        split! { @begin $begin, c_int, concat!("MPI_File_", $kind, "_begin"), $kind $way ($($offset)?) $place }
-        split! { @begin $large, i64, concat!("MPI_File_", $kind, "_begin_c"), $kind $way ($($offset)?) $place }
+    ($($begin:ident $end:ident $kind:literal $way:ident ($($offset:ident)?) $place:expr;)*) => {$(
+        #[doc = concat!("`MPI_File_", $kind, "_begin`, `MPI_File_", $kind, "_begin_c`.")]
+        ///
+        /// # Safety
+        /// The C function's contract.
+        pub unsafe fn $begin<A: Abi>(
+            fh: CFile<A>, $($offset: i64,)? buf: *mut c_void, count: impl Number, ty: CDatatype<A>,
+        ) -> c_int {
+            const NAME: &str = concat!("MPI_File_", $kind, "_begin");
+            entry::run::<A>(named(count, &[NAME, concat!("MPI_File_", $kind, "_begin_c"), NAME]), on_file::<A>(fh), || {
+                let (file, buffer) = (get::<A>(fh)?, buffer::<A>(buf, count.get(), ty)?);
+                // SAFETY: the program keeps the buffer until the access is ended.
+                unsafe { access::begin(&file, $kind, Way::$way, $place, buffer) }
+            })
+        }
+
         #[doc = concat!("`MPI_File_", $kind, "_end`.")]
         ///
         /// # Safety
@@ -114,58 +120,43 @@ macro_rules! split {
             })
         }
     )*};
-    (@begin $name:ident, $count:ty, $mpi:expr, $kind:literal $way:ident ($($offset:ident)?) $place:expr) => {
-        #[doc = concat!("`", $mpi, "`.")]
-        ///
-        /// # Safety
-        /// The C function's contract.
-        pub unsafe fn $name<A: Abi>(
-            fh: CFile<A>, $($offset: i64,)? buf: *mut c_void, count: $count, ty: CDatatype<A>,
-        ) -> c_int {
-            entry::run::<A>($mpi, on_file::<A>(fh), || {
-                let (file, buffer) = (get::<A>(fh)?, buffer::<A>(buf, count.into(), ty)?);
-                // SAFETY: the program keeps the buffer until the access is ended.
-                unsafe { access::begin(&file, $kind, Way::$way, $place, buffer) }
-            })
-        }
-    };
 }
 
 blocking! {
-    file_read file_read_c "MPI_File_read" alone Read () Place::Individual;
-    file_read_at file_read_at_c "MPI_File_read_at" alone Read (offset) Place::At(offset);
-    file_read_all file_read_all_c "MPI_File_read_all" together Read () Place::Individual;
-    file_read_at_all file_read_at_all_c "MPI_File_read_at_all" together Read (offset) Place::At(offset);
-    file_read_shared file_read_shared_c "MPI_File_read_shared" alone Read () Place::Shared;
-    file_read_ordered file_read_ordered_c "MPI_File_read_ordered" together Read () Place::Ordered;
-    file_write file_write_c "MPI_File_write" alone Write () Place::Individual;
-    file_write_at file_write_at_c "MPI_File_write_at" alone Write (offset) Place::At(offset);
-    file_write_all file_write_all_c "MPI_File_write_all" together Write () Place::Individual;
-    file_write_at_all file_write_at_all_c "MPI_File_write_at_all" together Write (offset) Place::At(offset);
-    file_write_shared file_write_shared_c "MPI_File_write_shared" alone Write () Place::Shared;
-    file_write_ordered file_write_ordered_c "MPI_File_write_ordered" together Write () Place::Ordered;
+    file_read "MPI_File_read" alone Read () Place::Individual;
+    file_read_at "MPI_File_read_at" alone Read (offset) Place::At(offset);
+    file_read_all "MPI_File_read_all" together Read () Place::Individual;
+    file_read_at_all "MPI_File_read_at_all" together Read (offset) Place::At(offset);
+    file_read_shared "MPI_File_read_shared" alone Read () Place::Shared;
+    file_read_ordered "MPI_File_read_ordered" together Read () Place::Ordered;
+    file_write "MPI_File_write" alone Write () Place::Individual;
+    file_write_at "MPI_File_write_at" alone Write (offset) Place::At(offset);
+    file_write_all "MPI_File_write_all" together Write () Place::Individual;
+    file_write_at_all "MPI_File_write_at_all" together Write (offset) Place::At(offset);
+    file_write_shared "MPI_File_write_shared" alone Write () Place::Shared;
+    file_write_ordered "MPI_File_write_ordered" together Write () Place::Ordered;
 }
 
 nonblocking! {
-    file_iread file_iread_c "MPI_File_iread" start_alone, Read () Place::Individual;
-    file_iread_at file_iread_at_c "MPI_File_iread_at" start_alone, Read (offset) Place::At(offset);
-    file_iread_all file_iread_all_c "MPI_File_iread_all" access::start, Read () Place::Individual;
-    file_iread_at_all file_iread_at_all_c "MPI_File_iread_at_all" access::start, Read (offset) Place::At(offset);
-    file_iread_shared file_iread_shared_c "MPI_File_iread_shared" start_alone, Read () Place::Shared;
-    file_iwrite file_iwrite_c "MPI_File_iwrite" start_alone, Write () Place::Individual;
-    file_iwrite_at file_iwrite_at_c "MPI_File_iwrite_at" start_alone, Write (offset) Place::At(offset);
-    file_iwrite_all file_iwrite_all_c "MPI_File_iwrite_all" access::start, Write () Place::Individual;
-    file_iwrite_at_all file_iwrite_at_all_c "MPI_File_iwrite_at_all" access::start, Write (offset) Place::At(offset);
-    file_iwrite_shared file_iwrite_shared_c "MPI_File_iwrite_shared" start_alone, Write () Place::Shared;
+    file_iread "MPI_File_iread" start_alone, Read () Place::Individual;
+    file_iread_at "MPI_File_iread_at" start_alone, Read (offset) Place::At(offset);
+    file_iread_all "MPI_File_iread_all" access::start, Read () Place::Individual;
+    file_iread_at_all "MPI_File_iread_at_all" access::start, Read (offset) Place::At(offset);
+    file_iread_shared "MPI_File_iread_shared" start_alone, Read () Place::Shared;
+    file_iwrite "MPI_File_iwrite" start_alone, Write () Place::Individual;
+    file_iwrite_at "MPI_File_iwrite_at" start_alone, Write (offset) Place::At(offset);
+    file_iwrite_all "MPI_File_iwrite_all" access::start, Write () Place::Individual;
+    file_iwrite_at_all "MPI_File_iwrite_at_all" access::start, Write (offset) Place::At(offset);
+    file_iwrite_shared "MPI_File_iwrite_shared" start_alone, Write () Place::Shared;
 }
 
 split! {
-    file_read_all_begin file_read_all_begin_c file_read_all_end "read_all" Read () Place::Individual;
-    file_read_at_all_begin file_read_at_all_begin_c file_read_at_all_end "read_at_all" Read (offset) Place::At(offset);
-    file_read_ordered_begin file_read_ordered_begin_c file_read_ordered_end "read_ordered" Read () Place::Ordered;
-    file_write_all_begin file_write_all_begin_c file_write_all_end "write_all" Write () Place::Individual;
-    file_write_at_all_begin file_write_at_all_begin_c file_write_at_all_end "write_at_all" Write (offset) Place::At(offset);
-    file_write_ordered_begin file_write_ordered_begin_c file_write_ordered_end "write_ordered" Write () Place::Ordered;
+    file_read_all_begin file_read_all_end "read_all" Read () Place::Individual;
+    file_read_at_all_begin file_read_at_all_end "read_at_all" Read (offset) Place::At(offset);
+    file_read_ordered_begin file_read_ordered_end "read_ordered" Read () Place::Ordered;
+    file_write_all_begin file_write_all_end "write_all" Write () Place::Individual;
+    file_write_at_all_begin file_write_at_all_end "write_at_all" Write (offset) Place::At(offset);
+    file_write_ordered_begin file_write_ordered_end "write_ordered" Write () Place::Ordered;
 }
 
 /// The table of this section.
@@ -216,34 +207,34 @@ macro_rules! c_table_io_data {
 macro_rules! c_table_io_data_c {
     ($A:ty) => {
         $crate::export_c! { $A, [$crate::c::io_data];
-            fn MPI_File_read_c = file_read_c(fh: $crate::abi::CFile<$A>, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
-            fn MPI_File_read_at_c = file_read_at_c(fh: $crate::abi::CFile<$A>, offset: i64, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
-            fn MPI_File_read_all_c = file_read_all_c(fh: $crate::abi::CFile<$A>, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
-            fn MPI_File_read_at_all_c = file_read_at_all_c(fh: $crate::abi::CFile<$A>, offset: i64, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
-            fn MPI_File_read_shared_c = file_read_shared_c(fh: $crate::abi::CFile<$A>, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
-            fn MPI_File_read_ordered_c = file_read_ordered_c(fh: $crate::abi::CFile<$A>, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
-            fn MPI_File_write_c = file_write_c(fh: $crate::abi::CFile<$A>, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
-            fn MPI_File_write_at_c = file_write_at_c(fh: $crate::abi::CFile<$A>, offset: i64, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
-            fn MPI_File_write_all_c = file_write_all_c(fh: $crate::abi::CFile<$A>, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
-            fn MPI_File_write_at_all_c = file_write_at_all_c(fh: $crate::abi::CFile<$A>, offset: i64, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
-            fn MPI_File_write_shared_c = file_write_shared_c(fh: $crate::abi::CFile<$A>, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
-            fn MPI_File_write_ordered_c = file_write_ordered_c(fh: $crate::abi::CFile<$A>, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
-            fn MPI_File_iread_c = file_iread_c(fh: $crate::abi::CFile<$A>, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
-            fn MPI_File_iread_at_c = file_iread_at_c(fh: $crate::abi::CFile<$A>, offset: i64, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
-            fn MPI_File_iread_all_c = file_iread_all_c(fh: $crate::abi::CFile<$A>, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
-            fn MPI_File_iread_at_all_c = file_iread_at_all_c(fh: $crate::abi::CFile<$A>, offset: i64, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
-            fn MPI_File_iread_shared_c = file_iread_shared_c(fh: $crate::abi::CFile<$A>, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
-            fn MPI_File_iwrite_c = file_iwrite_c(fh: $crate::abi::CFile<$A>, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
-            fn MPI_File_iwrite_at_c = file_iwrite_at_c(fh: $crate::abi::CFile<$A>, offset: i64, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
-            fn MPI_File_iwrite_all_c = file_iwrite_all_c(fh: $crate::abi::CFile<$A>, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
-            fn MPI_File_iwrite_at_all_c = file_iwrite_at_all_c(fh: $crate::abi::CFile<$A>, offset: i64, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
-            fn MPI_File_iwrite_shared_c = file_iwrite_shared_c(fh: $crate::abi::CFile<$A>, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
-            fn MPI_File_read_all_begin_c = file_read_all_begin_c(fh: $crate::abi::CFile<$A>, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>) -> c_int;
-            fn MPI_File_read_at_all_begin_c = file_read_at_all_begin_c(fh: $crate::abi::CFile<$A>, offset: i64, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>) -> c_int;
-            fn MPI_File_read_ordered_begin_c = file_read_ordered_begin_c(fh: $crate::abi::CFile<$A>, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>) -> c_int;
-            fn MPI_File_write_all_begin_c = file_write_all_begin_c(fh: $crate::abi::CFile<$A>, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>) -> c_int;
-            fn MPI_File_write_at_all_begin_c = file_write_at_all_begin_c(fh: $crate::abi::CFile<$A>, offset: i64, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>) -> c_int;
-            fn MPI_File_write_ordered_begin_c = file_write_ordered_begin_c(fh: $crate::abi::CFile<$A>, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>) -> c_int;
+            fn MPI_File_read_c = file_read(fh: $crate::abi::CFile<$A>, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
+            fn MPI_File_read_at_c = file_read_at(fh: $crate::abi::CFile<$A>, offset: i64, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
+            fn MPI_File_read_all_c = file_read_all(fh: $crate::abi::CFile<$A>, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
+            fn MPI_File_read_at_all_c = file_read_at_all(fh: $crate::abi::CFile<$A>, offset: i64, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
+            fn MPI_File_read_shared_c = file_read_shared(fh: $crate::abi::CFile<$A>, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
+            fn MPI_File_read_ordered_c = file_read_ordered(fh: $crate::abi::CFile<$A>, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
+            fn MPI_File_write_c = file_write(fh: $crate::abi::CFile<$A>, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
+            fn MPI_File_write_at_c = file_write_at(fh: $crate::abi::CFile<$A>, offset: i64, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
+            fn MPI_File_write_all_c = file_write_all(fh: $crate::abi::CFile<$A>, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
+            fn MPI_File_write_at_all_c = file_write_at_all(fh: $crate::abi::CFile<$A>, offset: i64, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
+            fn MPI_File_write_shared_c = file_write_shared(fh: $crate::abi::CFile<$A>, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
+            fn MPI_File_write_ordered_c = file_write_ordered(fh: $crate::abi::CFile<$A>, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, status: *mut <$A as $crate::abi::Abi>::Status) -> c_int;
+            fn MPI_File_iread_c = file_iread(fh: $crate::abi::CFile<$A>, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
+            fn MPI_File_iread_at_c = file_iread_at(fh: $crate::abi::CFile<$A>, offset: i64, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
+            fn MPI_File_iread_all_c = file_iread_all(fh: $crate::abi::CFile<$A>, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
+            fn MPI_File_iread_at_all_c = file_iread_at_all(fh: $crate::abi::CFile<$A>, offset: i64, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
+            fn MPI_File_iread_shared_c = file_iread_shared(fh: $crate::abi::CFile<$A>, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
+            fn MPI_File_iwrite_c = file_iwrite(fh: $crate::abi::CFile<$A>, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
+            fn MPI_File_iwrite_at_c = file_iwrite_at(fh: $crate::abi::CFile<$A>, offset: i64, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
+            fn MPI_File_iwrite_all_c = file_iwrite_all(fh: $crate::abi::CFile<$A>, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
+            fn MPI_File_iwrite_at_all_c = file_iwrite_at_all(fh: $crate::abi::CFile<$A>, offset: i64, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
+            fn MPI_File_iwrite_shared_c = file_iwrite_shared(fh: $crate::abi::CFile<$A>, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
+            fn MPI_File_read_all_begin_c = file_read_all_begin(fh: $crate::abi::CFile<$A>, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>) -> c_int;
+            fn MPI_File_read_at_all_begin_c = file_read_at_all_begin(fh: $crate::abi::CFile<$A>, offset: i64, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>) -> c_int;
+            fn MPI_File_read_ordered_begin_c = file_read_ordered_begin(fh: $crate::abi::CFile<$A>, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>) -> c_int;
+            fn MPI_File_write_all_begin_c = file_write_all_begin(fh: $crate::abi::CFile<$A>, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>) -> c_int;
+            fn MPI_File_write_at_all_begin_c = file_write_at_all_begin(fh: $crate::abi::CFile<$A>, offset: i64, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>) -> c_int;
+            fn MPI_File_write_ordered_begin_c = file_write_ordered_begin(fh: $crate::abi::CFile<$A>, buf: *mut c_void, count: i64, ty: $crate::abi::CDatatype<$A>) -> c_int;
         }
     };
 }

@@ -29,6 +29,7 @@ pub mod request_status;
 pub mod rma;
 pub mod session;
 pub mod tool;
+pub mod tool_event;
 pub mod topo;
 pub mod win;
 pub mod win_sync;

@@ -26,8 +26,10 @@ fn arguments<A: Abi>(
     let Some(partitions) = u64::try_from(partitions).ok().filter(|&partitions| partitions > 0) else {
         return fail(Class::Arg, format!("the number of partitions is {partitions}, it must be positive"));
     };
-    if a.peer == consts::ANY_SOURCE || a.tag == consts::ANY_TAG {
-        return fail(Class::Arg, "a partitioned receive takes no wildcards");
+    for (class, is_any) in [(Class::Rank, a.peer == consts::ANY_SOURCE), (Class::Tag, a.tag == consts::ANY_TAG)] {
+        if is_any {
+            return fail(class, "a partitioned receive takes no wildcards");
+        }
     }
     let bytes = a.count.checked_mul(a.ty.size()).and_then(|bytes| bytes.checked_mul(partitions));
     if bytes.is_none_or(|bytes| i64::try_from(bytes).is_err()) {
@@ -133,6 +135,17 @@ macro_rules! c_table_partitioned {
             fn MPI_Pready_range = pready_range(low: c_int, high: c_int, req: $crate::abi::CRequest<$A>) -> c_int;
             fn MPI_Pready_list = pready_list(length: c_int, list: *const c_int, req: $crate::abi::CRequest<$A>) -> c_int;
             fn MPI_Parrived = parrived(req: $crate::abi::CRequest<$A>, partition: c_int, flag: *mut c_int) -> c_int;
+        }
+    };
+}
+
+/// Drafts of MPI 4.0 had these beside the two above, and mpi4py names them; they are the same.
+#[macro_export]
+macro_rules! c_table_partitioned_c {
+    ($A:ty) => {
+        $crate::export_c! { $A, [$crate::c::partitioned];
+            fn MPI_Psend_init_c = psend_init(buf: *const c_void, partitions: c_int, count: i64, ty: $crate::abi::CDatatype<$A>, dest: c_int, tag: c_int, comm: $crate::abi::CComm<$A>, info: $crate::abi::CInfo<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
+            fn MPI_Precv_init_c = precv_init(buf: *mut c_void, partitions: c_int, count: i64, ty: $crate::abi::CDatatype<$A>, source: c_int, tag: c_int, comm: $crate::abi::CComm<$A>, info: $crate::abi::CInfo<$A>, req: *mut $crate::abi::CRequest<$A>) -> c_int;
         }
     };
 }

@@ -12,14 +12,14 @@ use vmpi_core::tool::{self, Failure, Kind, Result, Value, category, cvar, enumer
 /// A handle of the tool interface.
 pub type Opaque = *mut c_void;
 
-fn opaque(number: usize) -> Opaque {
+pub(super) fn opaque(number: usize) -> Opaque {
     std::ptr::without_provenance_mut(number)
 }
 
-const INVALID: Failure = Failure(consts::T_ERR_INVALID);
+pub(super) const INVALID: Failure = Failure(consts::T_ERR_INVALID);
 
 /// Run the body of a function that needs the interface to be initialized.
-fn run<A: Abi>(body: impl FnOnce() -> Result<()>) -> c_int {
+pub(super) fn run<A: Abi>(body: impl FnOnce() -> Result<()>) -> c_int {
     match tool::check().and_then(|()| body()) {
         Ok(()) => 0,
         Err(Failure(code)) => A::NUMBERS.tool_errors.to_face(code),
@@ -30,7 +30,7 @@ fn run<A: Abi>(body: impl FnOnce() -> Result<()>) -> c_int {
 ///
 /// # Safety
 /// `pointer` is null or valid for writes.
-unsafe fn put<T>(pointer: *mut T, value: T) -> Result<()> {
+pub(super) unsafe fn put<T>(pointer: *mut T, value: T) -> Result<()> {
     if pointer.is_null() {
         return Err(INVALID);
     }
@@ -43,7 +43,7 @@ unsafe fn put<T>(pointer: *mut T, value: T) -> Result<()> {
 ///
 /// # Safety
 /// As [`put`].
-unsafe fn offer<T>(pointer: *mut T, value: T) {
+pub(super) unsafe fn offer<T>(pointer: *mut T, value: T) {
     if !pointer.is_null() {
         // SAFETY: not null, and the caller's promise.
         unsafe { pointer.write(value) };
@@ -55,7 +55,7 @@ unsafe fn offer<T>(pointer: *mut T, value: T) {
 ///
 /// # Safety
 /// Both are null or valid for writes, `text` with room for `*length` bytes.
-unsafe fn offer_text(text: *mut c_char, length: *mut c_int, string: &str) {
+pub(super) unsafe fn offer_text(text: *mut c_char, length: *mut c_int, string: &str) {
     if length.is_null() {
         return;
     }
@@ -72,7 +72,7 @@ unsafe fn offer_text(text: *mut c_char, length: *mut c_int, string: &str) {
 ///
 /// # Safety
 /// `name` is null or a string with a NUL.
-unsafe fn name_at<'a>(name: *const c_char) -> Result<&'a [u8]> {
+pub(super) unsafe fn name_at<'a>(name: *const c_char) -> Result<&'a [u8]> {
     if name.is_null() {
         return Err(INVALID);
     }
@@ -80,7 +80,7 @@ unsafe fn name_at<'a>(name: *const c_char) -> Result<&'a [u8]> {
     Ok(unsafe { CStr::from_ptr(name) }.to_bytes())
 }
 
-fn datatype_of<A: Abi>(kind: Kind) -> CDatatype<A> {
+pub(super) fn datatype_of<A: Abi>(kind: Kind) -> CDatatype<A> {
     enc::<A, Datatype>(match kind {
         Kind::Int => dt::INT,
         Kind::Count => dt::UNSIGNED_LONG_LONG,
@@ -97,7 +97,7 @@ fn enum_handle(index: Option<usize>) -> Opaque {
 ///
 /// # Safety
 /// `buffer` is null or has room for it.
-unsafe fn store(value: Value, buffer: *mut c_void) -> Result<()> {
+pub(super) unsafe fn store(value: Value, buffer: *mut c_void) -> Result<()> {
     if buffer.is_null() {
         return Err(INVALID);
     }
@@ -148,6 +148,9 @@ fn is_all<A: Abi>(handle: Opaque) -> bool {
     A::is_all_handles(handle)
 }
 
+/// Functions of the interface, each of which wants it initialized.
+#[macro_export]
+#[doc(hidden)]
 macro_rules! tool_functions {
     ($(
         $(#[$doc:meta])*
@@ -159,7 +162,7 @@ macro_rules! tool_functions {
         /// Pointers must be what MPI says of this function's arguments, or null where it refuses or allows null.
         #[allow(clippy::too_many_arguments)] // As many as MPI says.
         pub unsafe fn $func<A: Abi>($($arg: $ty),*) -> c_int {
-            run::<A>(|| {
+            $crate::c::tool::run::<A>(|| {
                 // SAFETY: the caller keeps MPI's contract for the arguments.
                 #[allow(unused_unsafe, clippy::macro_metavars_in_unsafe)]
                 unsafe { $body }
@@ -409,45 +412,13 @@ tool_functions! {
     fn t_category_changed(update: *mut c_int) {
         put(update, 0)?;
     }
-
-    /// `MPI_T_category_get_num_events`: the runtime raises none.
-    fn t_category_get_num_events(index: c_int, count: *mut c_int) {
-        category::get(index)?;
-        put(count, 0)?;
-    }
-
-    /// `MPI_T_category_get_events`.
-    fn t_category_get_events(index: c_int, _length: c_int, _indices: *mut c_int) {
-        category::get(index)?;
-    }
-
-    /// `MPI_T_event_get_num` and `MPI_T_source_get_num`: there are none.
-    fn t_get_no_events(count: *mut c_int) {
-        put(count, 0)?;
-    }
-
-    /// `MPI_T_event_get_index`: no name is one.
-    fn t_event_get_index(name: *const c_char, _index: *mut c_int) {
-        name_at(name)?;
-        Err::<(), _>(Failure(consts::T_ERR_INVALID_NAME))?;
-    }
-
-    /// Functions about an event type or source by index: no index is one.
-    fn t_no_such_index() {
-        Err::<(), _>(Failure(consts::T_ERR_INVALID_INDEX))?;
-    }
-
-    /// Functions about an event or a registration: no handle is one.
-    fn t_no_such_handle() {
-        Err::<(), _>(Failure(consts::T_ERR_INVALID_HANDLE))?;
-    }
 }
 
 /// Indices into the program's array, as many as it has room for.
 ///
 /// # Safety
 /// `indices` has room for `length` numbers.
-unsafe fn fill(known: &[usize], length: c_int, indices: *mut c_int) -> Result<()> {
+pub(super) unsafe fn fill(known: &[usize], length: c_int, indices: *mut c_int) -> Result<()> {
     let Ok(room) = usize::try_from(length) else { return Err(INVALID) };
     if room > 0 && !known.is_empty() && indices.is_null() {
         return Err(INVALID);
@@ -495,35 +466,6 @@ macro_rules! c_table_tool {
             fn MPI_T_category_get_pvars = t_category_get_pvars(index: c_int, length: c_int, indices: *mut c_int) -> c_int;
             fn MPI_T_category_get_categories = t_category_get_categories(index: c_int, length: c_int, indices: *mut c_int) -> c_int;
             fn MPI_T_category_changed = t_category_changed(update: *mut c_int) -> c_int;
-        }
-    };
-}
-
-/// Events, which MPI 4.0 adds: the runtime has no source and no type of them, and says so.
-#[macro_export]
-macro_rules! c_table_tool_events {
-    ($A:ty) => {
-        $crate::export_c! { $A, [$crate::c::tool];
-            fn MPI_T_category_get_num_events = t_category_get_num_events(index: c_int, count: *mut c_int) -> c_int;
-            fn MPI_T_category_get_events = t_category_get_events(index: c_int, length: c_int, indices: *mut c_int) -> c_int;
-            fn MPI_T_event_get_num = t_get_no_events(count: *mut c_int) -> c_int;
-            fn MPI_T_source_get_num = t_get_no_events(count: *mut c_int) -> c_int;
-            fn MPI_T_event_get_index = t_event_get_index(name: *const c_char, index: *mut c_int) -> c_int;
-            fn MPI_T_event_get_info = t_no_such_index() -> c_int;
-            fn MPI_T_event_handle_alloc = t_no_such_index() -> c_int;
-            fn MPI_T_source_get_info = t_no_such_index() -> c_int;
-            fn MPI_T_source_get_timestamp = t_no_such_index() -> c_int;
-            fn MPI_T_event_callback_get_info = t_no_such_handle() -> c_int;
-            fn MPI_T_event_callback_set_info = t_no_such_handle() -> c_int;
-            fn MPI_T_event_copy = t_no_such_handle() -> c_int;
-            fn MPI_T_event_get_source = t_no_such_handle() -> c_int;
-            fn MPI_T_event_get_timestamp = t_no_such_handle() -> c_int;
-            fn MPI_T_event_handle_free = t_no_such_handle() -> c_int;
-            fn MPI_T_event_handle_get_info = t_no_such_handle() -> c_int;
-            fn MPI_T_event_handle_set_info = t_no_such_handle() -> c_int;
-            fn MPI_T_event_read = t_no_such_handle() -> c_int;
-            fn MPI_T_event_register_callback = t_no_such_handle() -> c_int;
-            fn MPI_T_event_set_dropped_handler = t_no_such_handle() -> c_int;
         }
     };
 }

@@ -45,6 +45,11 @@ pub trait Arg<A: Abi> {
     }
 }
 
+/// Counts, which mpi_f08 also has as INTEGERs of MPI_COUNT_KIND (`large`).
+pub type Num = Int;
+pub type Nums = Ints;
+pub type ConstNums = ConstInts;
+
 /// MPI_Aint as the C functions take it.
 pub type CAint = isize;
 

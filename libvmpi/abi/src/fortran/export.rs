@@ -6,7 +6,8 @@
 //!
 //! Each row becomes one hidden function, and one jump to it per mangling: `mpi_send_` (what gfortran calls),
 //! `mpi_send__`, `mpi_send`, `MPI_SEND`, the same with a P, and for Open MPI `ompi_send_f` (what its mpi_f08 module
-//! calls). For MPICH a row also becomes `mpi_send_f08_` (handles are one-INTEGER types, which arrive like INTEGERs) and, from
+//! calls). `#[counts]` before a row: mpi_f08 has it with large counts too. The kinds `Num`, `Nums`, `ConstNums` are INTEGERs, and
+//! INTEGERs of MPI_COUNT_KIND there. For MPICH a row also becomes `mpi_send_f08_` (handles are one-INTEGER types, which arrive like INTEGERs) and, from
 //! a second function whose choice buffers are descriptors, `mpi_send_f08ts_`: of the two, its mpi_f08 module calls one. The jumps go to the hidden function and not to each other, so that a profiling tool may replace `mpi_send_`
 //! and call `pmpi_send_`.
 
@@ -71,7 +72,7 @@ macro_rules! f_manglings {
 #[macro_export]
 macro_rules! export_f {
     ($A:ty, $face:ident, [$pre:ident $PRE:ident];
-     $(fn $low:ident $UP:ident = $($func:ident)::+ (
+     $($(#[$large:ident])? fn $low:ident $UP:ident = $($func:ident)::+ (
         $($arg:ident : $kind:ty $([$len:expr])?),* $(; $($hidden:ident),+)?
      );)*) => {
         const _: () = {
@@ -92,6 +93,8 @@ macro_rules! export_f {
                     $crate::f_manglings! { $face, [$pre $PRE], $low $UP, body }
                 };
                 $crate::f_with_descriptors! { $face, [$pre $PRE], $low $UP; $A, [$($func)::+];
+                    $($arg: $kind $([$len])?),* $(; $($hidden),+)? }
+                $crate::f_with_counts! { [$($large)?] $face, [$pre $PRE], $low $UP; $A, [$($func)::+];
                     $($arg: $kind $([$len])?),* $(; $($hidden),+)? }
             )*
         };
@@ -140,6 +143,31 @@ macro_rules! f_with_descriptors {
     ($($other:tt)*) => {};
 }
 
+/// The row twice more for mpi_f08 with large counts, if it has that: plain, and with descriptors.
+#[macro_export]
+macro_rules! f_with_counts {
+    ([counts] mpich, [$pre:ident $PRE:ident], $low:ident $UP:ident; $A:ty, $func:tt; $($row:tt)*) => {
+        $crate::f_with_counts! { [counts] f08, [$pre $PRE], $low $UP; $A, $func; $($row)* }
+        const _: () = {
+            #[allow(unused_imports)]
+            use $crate::fortran::descriptor::{Buf, Location};
+            #[allow(unused_imports)]
+            use $crate::fortran::large::{ConstNums, Num, Nums, n};
+            $crate::f_body! { $A, concat!(stringify!($PRE), "_", stringify!($UP)), $func; $($row)* }
+            $crate::f_manglings! { large_descriptors, [$pre $PRE], $low $UP, body }
+        };
+    };
+    ([counts] f08, [$pre:ident $PRE:ident], $low:ident $UP:ident; $A:ty, $func:tt; $($row:tt)*) => {
+        const _: () = {
+            #[allow(unused_imports)]
+            use $crate::fortran::large::{ConstNums, Num, Nums, n};
+            $crate::f_body! { $A, concat!(stringify!($PRE), "_", stringify!($UP)), $func; $($row)* }
+            $crate::f_manglings! { large, [$pre $PRE], $low $UP, body }
+        };
+    };
+    ($($other:tt)*) => {};
+}
+
 /// The element count given in a row, or 0.
 #[macro_export]
 macro_rules! f_len {
@@ -170,7 +198,7 @@ macro_rules! export_f_plain {
 macro_rules! export_f_unsupported {
     ($A:ty, $face:ident, [$pre:ident $PRE:ident]; $($args:tt: $($low:ident $UP:ident)*;)*) => {
         $($(const _: () = {
-            $crate::f_unsupported_body! { $A, concat!(stringify!($PRE), "_", stringify!($UP)), $args }
+            $crate::f_unsupported_body! { $A, $face, concat!(stringify!($PRE), "_", stringify!($UP)), $args }
             $crate::f_manglings! { $face, [$pre $PRE], $low $UP, body }
             $crate::f_unsupported_descriptors! { $face, [$pre $PRE], $low $UP, body }
         };)*)*
@@ -190,10 +218,10 @@ macro_rules! f_unsupported_descriptors {
 /// `fn body` of a procedure with the given arguments before IERROR.
 #[macro_export]
 macro_rules! f_unsupported_body {
-    ($A:ty, $name:expr, ($($arg:ident)*)) => {
+    ($A:ty, $face:ident, $name:expr, ($($arg:ident)*)) => {
         unsafe extern "C" fn body($($arg: *mut std::ffi::c_void,)* ierror: *mut std::ffi::c_int) {
             $(let _ = $arg;)*
-            let code = $crate::entry::unsupported::<$A>($name);
+            let code = $crate::entry::unsupported::<$A>($crate::refusal!($name, stringify!($face), "not implemented yet"));
             if !ierror.is_null() {
                 // SAFETY: the caller passes IERROR at this place.
                 unsafe { ierror.write_unaligned(code) };
@@ -232,10 +260,11 @@ macro_rules! f_tables_mpich {
     ($A:ty) => {
         $crate::f_table_buffer_detach! { $A, mpifh }
         $crate::f_table_f08! { $A }
-        $crate::f_table_unsupported_f08_large! { $A }
+        $crate::f_table_large! { $A }
         $crate::f_tables! { $A, mpich }
         $crate::f_table_coll_init! { $A, mpich, [mpi MPI] }
         $crate::f_table_mpi4! { $A, mpich }
+        $crate::f_table_mpi41! { $A, mpich }
         $crate::f_table_unsupported_mpich! { $A, mpich }
         $crate::f_sizeof_mpich! {}
     };

@@ -2,7 +2,7 @@
 //!
 //! Reading order: `args` (what each kind of Fortran argument becomes in C), `export` (the macros that make symbols),
 //! the tables (`table_*`: one row per Fortran procedure, calling the generic C function of the same name), then what
-//! is not a plain row: `descriptor` and `table_f08` (MPICH's mpi_f08), `attributes`, `callbacks`, `special`, `sizeof`, `commons_*` (the named constants that Fortran
+//! is not a plain row: `descriptor`, `large` and `table_f08` (MPICH's mpi_f08), `attributes`, `callbacks`, `special`, `sizeof`, `commons_*` (the named constants that Fortran
 //! passes by address), `unsupported`.
 //!
 //! A face instantiates everything with two lines:
@@ -23,6 +23,8 @@ mod commons_mpich;
 #[macro_use]
 mod commons_openmpi;
 #[macro_use]
+pub mod large;
+#[macro_use]
 pub mod sizeof;
 #[macro_use]
 mod table_coll;
@@ -38,6 +40,8 @@ pub mod table_f08;
 mod table_io;
 #[macro_use]
 mod table_mpi4;
+#[macro_use]
+mod table_mpi41;
 #[macro_use]
 mod table_p2p;
 #[macro_use]
@@ -55,6 +59,7 @@ pub mod special;
 
 /// Every generic C function, by the name that the tables use, whatever chapter it is in.
 pub mod c {
+    pub use crate::c::abi_info::*;
     pub use crate::c::attr::*;
     pub use crate::c::buffer::*;
     pub use crate::c::coll::*;
@@ -70,16 +75,19 @@ pub mod c {
     pub use crate::c::info::*;
     pub use crate::c::io::*;
     pub use crate::c::io_data::*;
+    pub use crate::c::mpi41::*;
     pub use crate::c::neighbor::*;
     pub use crate::c::op::*;
     pub use crate::c::p2p::*;
     pub use crate::c::partitioned::*;
     pub use crate::c::request::*;
+    pub use crate::c::request_status::*;
     pub use crate::c::rma::*;
     pub use crate::c::session::*;
     pub use crate::c::topo::*;
     pub use crate::c::win::*;
     pub use crate::c::win_sync::*;
+    pub use crate::codec::*;
 }
 
 /// What the tables call that is not a C function: Fortran's own versions.

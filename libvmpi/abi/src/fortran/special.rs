@@ -1,6 +1,6 @@
 //! Procedures whose Fortran form differs from the C one by more than the kinds of arguments.
 
-use crate::abi::{Abi, CInfo, CRequest, CSession};
+use crate::abi::{Abi, CComm, CInfo, CRequest, CSession};
 use crate::fortran::args::index_out;
 use crate::fortran::c;
 use std::ffi::{c_char, c_int, c_void};
@@ -33,6 +33,22 @@ pub unsafe fn buffer_detach<A: Abi>(_buffer: *mut c_void, size: *mut c_int) -> c
     // SAFETY: C's MPI_Buffer_detach writes a pointer through its first argument; the rest is the caller's promise.
     unsafe { c::buffer_detach::<A>((&raw mut address).cast(), size) }
 }
+
+/// MPI_COMM_DETACH_BUFFER and MPI_SESSION_DETACH_BUFFER, the same.
+macro_rules! detach {
+    ($($func:ident of $Object:ident),*) => {$(
+        #[doc = concat!("`MPI_", stringify!($func), "` as mpif.h has it.")]
+        ///
+        /// # Safety
+        /// `size` must be valid for writes.
+        pub unsafe fn $func<A: Abi>(object: $Object<A>, _buffer: *mut c_void, size: *mut c_int) -> c_int {
+            let mut address: *mut c_void = std::ptr::null_mut();
+            // SAFETY: as in `buffer_detach`.
+            unsafe { c::$func::<A>(object, (&raw mut address).cast(), size) }
+        }
+    )*};
+}
+detach! { comm_detach_buffer of CComm, session_detach_buffer of CSession }
 
 /// MPI_INFO_CREATE_ENV: Fortran has no argument vector.
 ///
@@ -90,14 +106,14 @@ pub unsafe fn session_get_nth_pset<A: Abi>(
 }
 
 macro_rules! some {
-    ($(#[$doc:meta])* $name:ident) => {
+    ($(#[$doc:meta])* $name:ident($requests:ty)) => {
         $(#[$doc])*
         ///
         /// # Safety
         /// MPI's contract.
         pub unsafe fn $name<A: Abi>(
             incount: c_int,
-            requests: *mut CRequest<A>,
+            requests: $requests,
             outcount: *mut c_int,
             indices: *mut c_int,
             statuses: *mut A::Status,
@@ -120,11 +136,15 @@ macro_rules! some {
 }
 some! {
     /// MPI_WAITSOME: indices count from 1.
-    waitsome
+    waitsome(*mut CRequest<A>)
 }
 some! {
     /// MPI_TESTSOME: indices count from 1.
-    testsome
+    testsome(*mut CRequest<A>)
+}
+some! {
+    /// MPI_REQUEST_GET_STATUS_SOME: indices count from 1.
+    request_get_status_some(*mut CRequest<A>)
 }
 
 /// MPI_WTIME.

@@ -31,7 +31,8 @@ pub unsafe fn copy_status(from: *const c_int, to: *mut c_int, ierror: *mut c_int
 macro_rules! f_table_f08 {
     ($A:ty) => {
         $crate::export_f! { $A, f08, [mpi MPI];
-            fn buffer_detach BUFFER_DETACH = c::buffer_detach(buffer_addr: Buf, size: Ints);
+            #[counts]
+            fn buffer_detach BUFFER_DETACH = c::buffer_detach(buffer_addr: Buf, size: Nums);
         }
         $crate::f08_comparisons! {
             "comm" "datatype" "errhandler" "file" "group" "info" "message" "op" "request" "session" "win"

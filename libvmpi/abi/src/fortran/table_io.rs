@@ -41,71 +41,99 @@ macro_rules! f_table_io {
                 errhandler: Out<h::Errhandler>);
             fn file_set_errhandler FILE_SET_ERRHANDLER = c::file_set_errhandler(fh: In<h::File>,
                 errhandler: In<h::Errhandler>);
-            fn file_read FILE_READ = c::file_read(fh: In<h::File>, buf: Buf, count: Int, ty: In<h::Datatype>,
+            #[counts]
+            fn file_read FILE_READ = c::file_read(fh: In<h::File>, buf: Buf, count: Num, ty: In<h::Datatype>,
                 status: Status);
-            fn file_read_at FILE_READ_AT = c::file_read_at(fh: In<h::File>, offset: Count, buf: Buf, count: Int,
+            #[counts]
+            fn file_read_at FILE_READ_AT = c::file_read_at(fh: In<h::File>, offset: Count, buf: Buf, count: Num,
                 ty: In<h::Datatype>, status: Status);
-            fn file_read_all FILE_READ_ALL = c::file_read_all(fh: In<h::File>, buf: Buf, count: Int,
+            #[counts]
+            fn file_read_all FILE_READ_ALL = c::file_read_all(fh: In<h::File>, buf: Buf, count: Num,
                 ty: In<h::Datatype>, status: Status);
+            #[counts]
             fn file_read_at_all FILE_READ_AT_ALL = c::file_read_at_all(fh: In<h::File>, offset: Count, buf: Buf,
-                count: Int, ty: In<h::Datatype>, status: Status);
-            fn file_read_shared FILE_READ_SHARED = c::file_read_shared(fh: In<h::File>, buf: Buf, count: Int,
+                count: Num, ty: In<h::Datatype>, status: Status);
+            #[counts]
+            fn file_read_shared FILE_READ_SHARED = c::file_read_shared(fh: In<h::File>, buf: Buf, count: Num,
                 ty: In<h::Datatype>, status: Status);
-            fn file_read_ordered FILE_READ_ORDERED = c::file_read_ordered(fh: In<h::File>, buf: Buf, count: Int,
+            #[counts]
+            fn file_read_ordered FILE_READ_ORDERED = c::file_read_ordered(fh: In<h::File>, buf: Buf, count: Num,
                 ty: In<h::Datatype>, status: Status);
-            fn file_write FILE_WRITE = c::file_write(fh: In<h::File>, buf: Buf, count: Int, ty: In<h::Datatype>,
+            #[counts]
+            fn file_write FILE_WRITE = c::file_write(fh: In<h::File>, buf: Buf, count: Num, ty: In<h::Datatype>,
                 status: Status);
-            fn file_write_at FILE_WRITE_AT = c::file_write_at(fh: In<h::File>, offset: Count, buf: Buf, count: Int,
+            #[counts]
+            fn file_write_at FILE_WRITE_AT = c::file_write_at(fh: In<h::File>, offset: Count, buf: Buf, count: Num,
                 ty: In<h::Datatype>, status: Status);
-            fn file_write_all FILE_WRITE_ALL = c::file_write_all(fh: In<h::File>, buf: Buf, count: Int,
+            #[counts]
+            fn file_write_all FILE_WRITE_ALL = c::file_write_all(fh: In<h::File>, buf: Buf, count: Num,
                 ty: In<h::Datatype>, status: Status);
+            #[counts]
             fn file_write_at_all FILE_WRITE_AT_ALL = c::file_write_at_all(fh: In<h::File>, offset: Count, buf: Buf,
-                count: Int, ty: In<h::Datatype>, status: Status);
-            fn file_write_shared FILE_WRITE_SHARED = c::file_write_shared(fh: In<h::File>, buf: Buf, count: Int,
+                count: Num, ty: In<h::Datatype>, status: Status);
+            #[counts]
+            fn file_write_shared FILE_WRITE_SHARED = c::file_write_shared(fh: In<h::File>, buf: Buf, count: Num,
                 ty: In<h::Datatype>, status: Status);
-            fn file_write_ordered FILE_WRITE_ORDERED = c::file_write_ordered(fh: In<h::File>, buf: Buf, count: Int,
+            #[counts]
+            fn file_write_ordered FILE_WRITE_ORDERED = c::file_write_ordered(fh: In<h::File>, buf: Buf, count: Num,
                 ty: In<h::Datatype>, status: Status);
-            fn file_iread FILE_IREAD = c::file_iread(fh: In<h::File>, buf: Buf, count: Int, ty: In<h::Datatype>,
+            #[counts]
+            fn file_iread FILE_IREAD = c::file_iread(fh: In<h::File>, buf: Buf, count: Num, ty: In<h::Datatype>,
                 request: Out<h::Request>);
-            fn file_iread_at FILE_IREAD_AT = c::file_iread_at(fh: In<h::File>, offset: Count, buf: Buf, count: Int,
+            #[counts]
+            fn file_iread_at FILE_IREAD_AT = c::file_iread_at(fh: In<h::File>, offset: Count, buf: Buf, count: Num,
                 ty: In<h::Datatype>, request: Out<h::Request>);
-            fn file_iread_all FILE_IREAD_ALL = c::file_iread_all(fh: In<h::File>, buf: Buf, count: Int,
+            #[counts]
+            fn file_iread_all FILE_IREAD_ALL = c::file_iread_all(fh: In<h::File>, buf: Buf, count: Num,
                 ty: In<h::Datatype>, request: Out<h::Request>);
+            #[counts]
             fn file_iread_at_all FILE_IREAD_AT_ALL = c::file_iread_at_all(fh: In<h::File>, offset: Count, buf: Buf,
-                count: Int, ty: In<h::Datatype>, request: Out<h::Request>);
-            fn file_iread_shared FILE_IREAD_SHARED = c::file_iread_shared(fh: In<h::File>, buf: Buf, count: Int,
+                count: Num, ty: In<h::Datatype>, request: Out<h::Request>);
+            #[counts]
+            fn file_iread_shared FILE_IREAD_SHARED = c::file_iread_shared(fh: In<h::File>, buf: Buf, count: Num,
                 ty: In<h::Datatype>, request: Out<h::Request>);
-            fn file_iwrite FILE_IWRITE = c::file_iwrite(fh: In<h::File>, buf: Buf, count: Int, ty: In<h::Datatype>,
+            #[counts]
+            fn file_iwrite FILE_IWRITE = c::file_iwrite(fh: In<h::File>, buf: Buf, count: Num, ty: In<h::Datatype>,
                 request: Out<h::Request>);
-            fn file_iwrite_at FILE_IWRITE_AT = c::file_iwrite_at(fh: In<h::File>, offset: Count, buf: Buf, count: Int,
+            #[counts]
+            fn file_iwrite_at FILE_IWRITE_AT = c::file_iwrite_at(fh: In<h::File>, offset: Count, buf: Buf, count: Num,
                 ty: In<h::Datatype>, request: Out<h::Request>);
-            fn file_iwrite_all FILE_IWRITE_ALL = c::file_iwrite_all(fh: In<h::File>, buf: Buf, count: Int,
+            #[counts]
+            fn file_iwrite_all FILE_IWRITE_ALL = c::file_iwrite_all(fh: In<h::File>, buf: Buf, count: Num,
                 ty: In<h::Datatype>, request: Out<h::Request>);
+            #[counts]
             fn file_iwrite_at_all FILE_IWRITE_AT_ALL = c::file_iwrite_at_all(fh: In<h::File>, offset: Count, buf: Buf,
-                count: Int, ty: In<h::Datatype>, request: Out<h::Request>);
-            fn file_iwrite_shared FILE_IWRITE_SHARED = c::file_iwrite_shared(fh: In<h::File>, buf: Buf, count: Int,
+                count: Num, ty: In<h::Datatype>, request: Out<h::Request>);
+            #[counts]
+            fn file_iwrite_shared FILE_IWRITE_SHARED = c::file_iwrite_shared(fh: In<h::File>, buf: Buf, count: Num,
                 ty: In<h::Datatype>, request: Out<h::Request>);
-            fn file_read_all_begin FILE_READ_ALL_BEGIN = c::file_read_all_begin(fh: In<h::File>, buf: Buf, count: Int,
+            #[counts]
+            fn file_read_all_begin FILE_READ_ALL_BEGIN = c::file_read_all_begin(fh: In<h::File>, buf: Buf, count: Num,
                 ty: In<h::Datatype>);
             fn file_read_all_end FILE_READ_ALL_END = c::file_read_all_end(fh: In<h::File>, buf: Buf, status: Status);
+            #[counts]
             fn file_read_at_all_begin FILE_READ_AT_ALL_BEGIN = c::file_read_at_all_begin(fh: In<h::File>,
-                offset: Count, buf: Buf, count: Int, ty: In<h::Datatype>);
+                offset: Count, buf: Buf, count: Num, ty: In<h::Datatype>);
             fn file_read_at_all_end FILE_READ_AT_ALL_END = c::file_read_at_all_end(fh: In<h::File>, buf: Buf,
                 status: Status);
+            #[counts]
             fn file_read_ordered_begin FILE_READ_ORDERED_BEGIN = c::file_read_ordered_begin(fh: In<h::File>, buf: Buf,
-                count: Int, ty: In<h::Datatype>);
+                count: Num, ty: In<h::Datatype>);
             fn file_read_ordered_end FILE_READ_ORDERED_END = c::file_read_ordered_end(fh: In<h::File>, buf: Buf,
                 status: Status);
+            #[counts]
             fn file_write_all_begin FILE_WRITE_ALL_BEGIN = c::file_write_all_begin(fh: In<h::File>, buf: Buf,
-                count: Int, ty: In<h::Datatype>);
+                count: Num, ty: In<h::Datatype>);
             fn file_write_all_end FILE_WRITE_ALL_END = c::file_write_all_end(fh: In<h::File>, buf: Buf,
                 status: Status);
+            #[counts]
             fn file_write_at_all_begin FILE_WRITE_AT_ALL_BEGIN = c::file_write_at_all_begin(fh: In<h::File>,
-                offset: Count, buf: Buf, count: Int, ty: In<h::Datatype>);
+                offset: Count, buf: Buf, count: Num, ty: In<h::Datatype>);
             fn file_write_at_all_end FILE_WRITE_AT_ALL_END = c::file_write_at_all_end(fh: In<h::File>, buf: Buf,
                 status: Status);
+            #[counts]
             fn file_write_ordered_begin FILE_WRITE_ORDERED_BEGIN = c::file_write_ordered_begin(fh: In<h::File>,
-                buf: Buf, count: Int, ty: In<h::Datatype>);
+                buf: Buf, count: Num, ty: In<h::Datatype>);
             fn file_write_ordered_end FILE_WRITE_ORDERED_END = c::file_write_ordered_end(fh: In<h::File>, buf: Buf,
                 status: Status);
         }

@@ -5,10 +5,12 @@
 macro_rules! f_table_mpi4_p2p {
     ($A:ty, $face:ident) => {
         $crate::export_f! { $A, $face, [mpi MPI];
-            fn isendrecv ISENDRECV = c::isendrecv(sendbuf: Buf, sendcount: Int, sendtype: In<h::Datatype>, dest: Int,
-                sendtag: Int, recvbuf: Buf, recvcount: Int, recvtype: In<h::Datatype>, source: Int, recvtag: Int,
+            #[counts]
+            fn isendrecv ISENDRECV = c::isendrecv(sendbuf: Buf, sendcount: Num, sendtype: In<h::Datatype>, dest: Int,
+                sendtag: Int, recvbuf: Buf, recvcount: Num, recvtype: In<h::Datatype>, source: Int, recvtag: Int,
                 comm: In<h::Comm>, request: Out<h::Request>);
-            fn isendrecv_replace ISENDRECV_REPLACE = c::isendrecv_replace(buf: Buf, count: Int, ty: In<h::Datatype>,
+            #[counts]
+            fn isendrecv_replace ISENDRECV_REPLACE = c::isendrecv_replace(buf: Buf, count: Num, ty: In<h::Datatype>,
                 dest: Int, sendtag: Int, source: Int, recvtag: Int, comm: In<h::Comm>, request: Out<h::Request>);
             fn parrived PARRIVED = c::parrived(request: In<h::Request>, partition: Int, flag: LogicalOut);
             fn pready PREADY = c::pready(partition: Int, request: In<h::Request>);

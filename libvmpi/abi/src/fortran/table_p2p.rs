@@ -5,50 +5,70 @@
 macro_rules! f_table_p2p {
     ($A:ty, $face:ident) => {
         $crate::export_f! { $A, $face, [mpi MPI];
-            fn bsend BSEND = c::bsend(buf: Buf, count: Int, ty: In<h::Datatype>, dest: Int, tag: Int,
+            #[counts]
+            fn bsend BSEND = c::bsend(buf: Buf, count: Num, ty: In<h::Datatype>, dest: Int, tag: Int,
                 comm: In<h::Comm>);
-            fn bsend_init BSEND_INIT = c::bsend_init(buf: Buf, count: Int, ty: In<h::Datatype>, dest: Int, tag: Int,
+            #[counts]
+            fn bsend_init BSEND_INIT = c::bsend_init(buf: Buf, count: Num, ty: In<h::Datatype>, dest: Int, tag: Int,
                 comm: In<h::Comm>, request: Out<h::Request>);
-            fn buffer_attach BUFFER_ATTACH = c::buffer_attach(buffer: Buf, size: Int);
-            fn ibsend IBSEND = c::ibsend(buf: Buf, count: Int, ty: In<h::Datatype>, dest: Int, tag: Int,
+            #[counts]
+            fn buffer_attach BUFFER_ATTACH = c::buffer_attach(buffer: Buf, size: Num);
+            #[counts]
+            fn ibsend IBSEND = c::ibsend(buf: Buf, count: Num, ty: In<h::Datatype>, dest: Int, tag: Int,
                 comm: In<h::Comm>, request: Out<h::Request>);
             fn improbe IMPROBE = c::improbe(source: Int, tag: Int, comm: In<h::Comm>, flag: LogicalOut,
                 message: Out<h::Message>, status: Status);
-            fn imrecv IMRECV = c::imrecv(buf: Buf, count: Int, ty: In<h::Datatype>, message: InOut<h::Message>,
+            #[counts]
+            fn imrecv IMRECV = c::imrecv(buf: Buf, count: Num, ty: In<h::Datatype>, message: InOut<h::Message>,
                 request: Out<h::Request>);
             fn iprobe IPROBE = c::iprobe(source: Int, tag: Int, comm: In<h::Comm>, flag: LogicalOut, status: Status);
-            fn irecv IRECV = c::irecv(buf: Buf, count: Int, ty: In<h::Datatype>, source: Int, tag: Int,
+            #[counts]
+            fn irecv IRECV = c::irecv(buf: Buf, count: Num, ty: In<h::Datatype>, source: Int, tag: Int,
                 comm: In<h::Comm>, request: Out<h::Request>);
-            fn irsend IRSEND = c::irsend(buf: Buf, count: Int, ty: In<h::Datatype>, dest: Int, tag: Int,
+            #[counts]
+            fn irsend IRSEND = c::irsend(buf: Buf, count: Num, ty: In<h::Datatype>, dest: Int, tag: Int,
                 comm: In<h::Comm>, request: Out<h::Request>);
-            fn isend ISEND = c::isend(buf: Buf, count: Int, ty: In<h::Datatype>, dest: Int, tag: Int, comm: In<h::Comm>,
+            #[counts]
+            fn isend ISEND = c::isend(buf: Buf, count: Num, ty: In<h::Datatype>, dest: Int, tag: Int, comm: In<h::Comm>,
                 request: Out<h::Request>);
-            fn issend ISSEND = c::issend(buf: Buf, count: Int, ty: In<h::Datatype>, dest: Int, tag: Int,
+            #[counts]
+            fn issend ISSEND = c::issend(buf: Buf, count: Num, ty: In<h::Datatype>, dest: Int, tag: Int,
                 comm: In<h::Comm>, request: Out<h::Request>);
             fn mprobe MPROBE = c::mprobe(source: Int, tag: Int, comm: In<h::Comm>, message: Out<h::Message>,
                 status: Status);
-            fn mrecv MRECV = c::mrecv(buf: Buf, count: Int, ty: In<h::Datatype>, message: InOut<h::Message>,
+            #[counts]
+            fn mrecv MRECV = c::mrecv(buf: Buf, count: Num, ty: In<h::Datatype>, message: InOut<h::Message>,
                 status: Status);
             fn probe PROBE = c::probe(source: Int, tag: Int, comm: In<h::Comm>, status: Status);
-            fn recv RECV = c::recv(buf: Buf, count: Int, ty: In<h::Datatype>, source: Int, tag: Int, comm: In<h::Comm>,
+            #[counts]
+            fn recv RECV = c::recv(buf: Buf, count: Num, ty: In<h::Datatype>, source: Int, tag: Int, comm: In<h::Comm>,
                 status: Status);
-            fn recv_init RECV_INIT = c::recv_init(buf: Buf, count: Int, ty: In<h::Datatype>, source: Int, tag: Int,
+            #[counts]
+            fn recv_init RECV_INIT = c::recv_init(buf: Buf, count: Num, ty: In<h::Datatype>, source: Int, tag: Int,
                 comm: In<h::Comm>, request: Out<h::Request>);
-            fn rsend RSEND = c::rsend(buf: Buf, count: Int, ty: In<h::Datatype>, dest: Int, tag: Int,
+            #[counts]
+            fn rsend RSEND = c::rsend(buf: Buf, count: Num, ty: In<h::Datatype>, dest: Int, tag: Int,
                 comm: In<h::Comm>);
-            fn rsend_init RSEND_INIT = c::rsend_init(buf: Buf, count: Int, ty: In<h::Datatype>, dest: Int, tag: Int,
+            #[counts]
+            fn rsend_init RSEND_INIT = c::rsend_init(buf: Buf, count: Num, ty: In<h::Datatype>, dest: Int, tag: Int,
                 comm: In<h::Comm>, request: Out<h::Request>);
-            fn send SEND = c::send(buf: Buf, count: Int, ty: In<h::Datatype>, dest: Int, tag: Int, comm: In<h::Comm>);
-            fn send_init SEND_INIT = c::send_init(buf: Buf, count: Int, ty: In<h::Datatype>, dest: Int, tag: Int,
+            #[counts]
+            fn send SEND = c::send(buf: Buf, count: Num, ty: In<h::Datatype>, dest: Int, tag: Int, comm: In<h::Comm>);
+            #[counts]
+            fn send_init SEND_INIT = c::send_init(buf: Buf, count: Num, ty: In<h::Datatype>, dest: Int, tag: Int,
                 comm: In<h::Comm>, request: Out<h::Request>);
-            fn sendrecv SENDRECV = c::sendrecv(sendbuf: Buf, sendcount: Int, sendtype: In<h::Datatype>, dest: Int,
-                sendtag: Int, recvbuf: Buf, recvcount: Int, recvtype: In<h::Datatype>, source: Int, recvtag: Int,
+            #[counts]
+            fn sendrecv SENDRECV = c::sendrecv(sendbuf: Buf, sendcount: Num, sendtype: In<h::Datatype>, dest: Int,
+                sendtag: Int, recvbuf: Buf, recvcount: Num, recvtype: In<h::Datatype>, source: Int, recvtag: Int,
                 comm: In<h::Comm>, status: Status);
-            fn sendrecv_replace SENDRECV_REPLACE = c::sendrecv_replace(buf: Buf, count: Int, ty: In<h::Datatype>,
+            #[counts]
+            fn sendrecv_replace SENDRECV_REPLACE = c::sendrecv_replace(buf: Buf, count: Num, ty: In<h::Datatype>,
                 dest: Int, sendtag: Int, source: Int, recvtag: Int, comm: In<h::Comm>, status: Status);
-            fn ssend SSEND = c::ssend(buf: Buf, count: Int, ty: In<h::Datatype>, dest: Int, tag: Int,
+            #[counts]
+            fn ssend SSEND = c::ssend(buf: Buf, count: Num, ty: In<h::Datatype>, dest: Int, tag: Int,
                 comm: In<h::Comm>);
-            fn ssend_init SSEND_INIT = c::ssend_init(buf: Buf, count: Int, ty: In<h::Datatype>, dest: Int, tag: Int,
+            #[counts]
+            fn ssend_init SSEND_INIT = c::ssend_init(buf: Buf, count: Num, ty: In<h::Datatype>, dest: Int, tag: Int,
                 comm: In<h::Comm>, request: Out<h::Request>);
         }
     };

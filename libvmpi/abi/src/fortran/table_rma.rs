@@ -5,14 +5,17 @@
 macro_rules! f_table_win {
     ($A:ty, $face:ident) => {
         $crate::export_f! { $A, $face, [mpi MPI];
-            fn win_allocate WIN_ALLOCATE = c::win_allocate(size: Aint, disp_unit: Int, info: In<h::Info>,
+            #[counts]
+            fn win_allocate WIN_ALLOCATE = c::win_allocate(size: Aint, disp_unit: Num, info: In<h::Info>,
                 comm: In<h::Comm>, baseptr: Buf, win: Out<h::Win>);
-            fn win_allocate_shared WIN_ALLOCATE_SHARED = c::win_allocate_shared(size: Aint, disp_unit: Int,
+            #[counts]
+            fn win_allocate_shared WIN_ALLOCATE_SHARED = c::win_allocate_shared(size: Aint, disp_unit: Num,
                 info: In<h::Info>, comm: In<h::Comm>, baseptr: Buf, win: Out<h::Win>);
             fn win_attach WIN_ATTACH = c::win_attach(win: In<h::Win>, base: Buf, size: Aint);
             fn win_call_errhandler WIN_CALL_ERRHANDLER = c::win_call_errhandler(win: In<h::Win>, errorcode: Int);
             fn win_complete WIN_COMPLETE = c::win_complete(win: In<h::Win>);
-            fn win_create WIN_CREATE = c::win_create(base: Buf, size: Aint, disp_unit: Int, info: In<h::Info>,
+            #[counts]
+            fn win_create WIN_CREATE = c::win_create(base: Buf, size: Aint, disp_unit: Num, info: In<h::Info>,
                 comm: In<h::Comm>, win: Out<h::Win>);
             fn win_create_dynamic WIN_CREATE_DYNAMIC = c::win_create_dynamic(info: In<h::Info>, comm: In<h::Comm>,
                 win: Out<h::Win>);
@@ -71,34 +74,42 @@ macro_rules! f_table_win_cptr {
 macro_rules! f_table_rma {
     ($A:ty, $face:ident) => {
         $crate::export_f! { $A, $face, [mpi MPI];
-            fn accumulate ACCUMULATE = c::accumulate(origin_addr: Buf, origin_count: Int, origin_type: In<h::Datatype>,
-                target_rank: Int, target_disp: Aint, target_count: Int, target_type: In<h::Datatype>, op: In<h::Op>,
+            #[counts]
+            fn accumulate ACCUMULATE = c::accumulate(origin_addr: Buf, origin_count: Num, origin_type: In<h::Datatype>,
+                target_rank: Int, target_disp: Aint, target_count: Num, target_type: In<h::Datatype>, op: In<h::Op>,
                 win: In<h::Win>);
             fn compare_and_swap COMPARE_AND_SWAP = c::compare_and_swap(origin_addr: Buf, compare_addr: Buf,
                 result_addr: Buf, ty: In<h::Datatype>, target_rank: Int, target_disp: Aint, win: In<h::Win>);
             fn fetch_and_op FETCH_AND_OP = c::fetch_and_op(origin_addr: Buf, result_addr: Buf, ty: In<h::Datatype>,
                 target_rank: Int, target_disp: Aint, op: In<h::Op>, win: In<h::Win>);
-            fn get GET = c::get_from(origin_addr: Buf, origin_count: Int, origin_type: In<h::Datatype>,
-                target_rank: Int, target_disp: Aint, target_count: Int, target_type: In<h::Datatype>,
+            #[counts]
+            fn get GET = c::get_from(origin_addr: Buf, origin_count: Num, origin_type: In<h::Datatype>,
+                target_rank: Int, target_disp: Aint, target_count: Num, target_type: In<h::Datatype>,
                 win: In<h::Win>);
-            fn get_accumulate GET_ACCUMULATE = c::get_accumulate(origin_addr: Buf, origin_count: Int,
-                origin_type: In<h::Datatype>, result_addr: Buf, result_count: Int, result_type: In<h::Datatype>,
-                target_rank: Int, target_disp: Aint, target_count: Int, target_type: In<h::Datatype>, op: In<h::Op>,
+            #[counts]
+            fn get_accumulate GET_ACCUMULATE = c::get_accumulate(origin_addr: Buf, origin_count: Num,
+                origin_type: In<h::Datatype>, result_addr: Buf, result_count: Num, result_type: In<h::Datatype>,
+                target_rank: Int, target_disp: Aint, target_count: Num, target_type: In<h::Datatype>, op: In<h::Op>,
                 win: In<h::Win>);
-            fn put PUT = c::put(origin_addr: Buf, origin_count: Int, origin_type: In<h::Datatype>, target_rank: Int,
-                target_disp: Aint, target_count: Int, target_type: In<h::Datatype>, win: In<h::Win>);
-            fn raccumulate RACCUMULATE = c::raccumulate(origin_addr: Buf, origin_count: Int,
-                origin_type: In<h::Datatype>, target_rank: Int, target_disp: Aint, target_count: Int,
+            #[counts]
+            fn put PUT = c::put(origin_addr: Buf, origin_count: Num, origin_type: In<h::Datatype>, target_rank: Int,
+                target_disp: Aint, target_count: Num, target_type: In<h::Datatype>, win: In<h::Win>);
+            #[counts]
+            fn raccumulate RACCUMULATE = c::raccumulate(origin_addr: Buf, origin_count: Num,
+                origin_type: In<h::Datatype>, target_rank: Int, target_disp: Aint, target_count: Num,
                 target_type: In<h::Datatype>, op: In<h::Op>, win: In<h::Win>, request: Out<h::Request>);
-            fn rget RGET = c::rget(origin_addr: Buf, origin_count: Int, origin_type: In<h::Datatype>,
-                target_rank: Int, target_disp: Aint, target_count: Int, target_type: In<h::Datatype>,
+            #[counts]
+            fn rget RGET = c::rget(origin_addr: Buf, origin_count: Num, origin_type: In<h::Datatype>,
+                target_rank: Int, target_disp: Aint, target_count: Num, target_type: In<h::Datatype>,
                 win: In<h::Win>, request: Out<h::Request>);
-            fn rget_accumulate RGET_ACCUMULATE = c::rget_accumulate(origin_addr: Buf, origin_count: Int,
-                origin_type: In<h::Datatype>, result_addr: Buf, result_count: Int, result_type: In<h::Datatype>,
-                target_rank: Int, target_disp: Aint, target_count: Int, target_type: In<h::Datatype>, op: In<h::Op>,
+            #[counts]
+            fn rget_accumulate RGET_ACCUMULATE = c::rget_accumulate(origin_addr: Buf, origin_count: Num,
+                origin_type: In<h::Datatype>, result_addr: Buf, result_count: Num, result_type: In<h::Datatype>,
+                target_rank: Int, target_disp: Aint, target_count: Num, target_type: In<h::Datatype>, op: In<h::Op>,
                 win: In<h::Win>, request: Out<h::Request>);
-            fn rput RPUT = c::rput(origin_addr: Buf, origin_count: Int, origin_type: In<h::Datatype>, target_rank: Int,
-                target_disp: Aint, target_count: Int, target_type: In<h::Datatype>, win: In<h::Win>,
+            #[counts]
+            fn rput RPUT = c::rput(origin_addr: Buf, origin_count: Num, origin_type: In<h::Datatype>, target_rank: Int,
+                target_disp: Aint, target_count: Num, target_type: In<h::Datatype>, win: In<h::Win>,
                 request: Out<h::Request>);
         }
     };

@@ -13,6 +13,7 @@ use crate::errors::Result;
 use crate::lock;
 use crate::process::{self, endpoint};
 use crate::request;
+use crate::tool::event;
 use vmpi_shared::cell::{Cell, HALF_BYTES};
 use vmpi_shared::mem::sync::Ordering;
 
@@ -192,7 +193,9 @@ impl<'a> Visit<'a> {
                 }
                 threads.fetch_sub(1, Ordering::SeqCst);
             } else {
-                endpoint().suspend_for_cell(self.cell_number, request::CALL_COLLECTIVE, &over);
+                event::around(-1, -1, || {
+                    endpoint().suspend_for_cell(self.cell_number, request::CALL_COLLECTIVE, &over);
+                });
             }
         }
     }

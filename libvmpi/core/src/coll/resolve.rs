@@ -135,7 +135,7 @@ impl Resolver<'_> {
             }
             Call::NeighborAllgather { send, recv } => {
                 let (sources, destinations) = self.neighbours()?;
-                let send = self.block(&send, "send buffer")?;
+                let send = self.blocks(&send, destinations.len(), "send buffer")?;
                 // SAFETY: see above.
                 let recv = unsafe { self.many(&recv, sources.len(), "receive buffer")? };
                 Work::Neighbor {
@@ -221,6 +221,15 @@ impl Resolver<'_> {
         self.data(block.addr, block.count, block.ty, what)
     }
 
+    /// `n` blocks; where there is none, nobody looks at the buffer.
+    fn blocks(&mut self, block: &Block, n: usize, what: &str) -> Result<Data> {
+        if n > 0 {
+            return self.block(block, what);
+        }
+        self.count(block.count)?;
+        self.data(block.addr, 0, block.ty, what)
+    }
+
     /// The block of this rank in a gather or scatter, `None` if there is none or it is in place.
     fn own(&mut self, side: Side, block: &Block, other: *mut c_void) -> Result<Option<Data>> {
         let what = "buffer of this rank's own block";
@@ -235,7 +244,7 @@ impl Resolver<'_> {
     /// The arrays must have `n` entries.
     unsafe fn many(&mut self, many: &Many, n: usize, what: &str) -> Result<Regions> {
         let (addr, counts, displs, types) = match *many {
-            Many::Even(block) => return Ok(Regions::Even { first: self.block(&block, what)?, blocks: n }),
+            Many::Even(block) => return Ok(Regions::Even { first: self.blocks(&block, n, what)?, blocks: n }),
             Many::Listed { addr, counts, displs, types } => (addr, counts, displs, types),
         };
         if in_place(addr) {

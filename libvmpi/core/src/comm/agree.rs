@@ -116,6 +116,11 @@ impl Agreement {
         agreement
     }
 
+    /// Take part for the others' sake only.
+    pub(super) fn withdraw(&mut self) {
+        self.finish = None;
+    }
+
     fn receive(&mut self) -> Result<State> {
         let Some(route) = &self.source else {
             for context in &mut self.contexts[..self.pairs] {

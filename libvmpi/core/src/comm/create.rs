@@ -6,7 +6,6 @@ use crate::attr::{self, Kind};
 use crate::consts;
 use crate::errhandler::{self, Target};
 use crate::errors::{Class, Result, fail};
-use crate::ft;
 use crate::group::Members;
 use crate::handle::{Comm, Handle, Request};
 use crate::info;
@@ -46,9 +45,14 @@ pub fn dup_with_info(comm: &Rc<Communicator>, hints: Rc<info::Entries>) -> Resul
 pub fn idup(comm: &Rc<Communicator>, hints: Rc<info::Entries>) -> Result<(Comm, Request)> {
     let handle = reserve();
     let mut agreement = Box::new(duplication(comm, hints, handle));
-    let started = attr::copy_all(Kind::Comm, comm.handle.raw(), handle.raw())
-        .and_then(|()| request::Progress::advance(&mut *agreement));
-    if let Err(error) = started {
+    if let Err(error) = attr::copy_all(Kind::Comm, comm.handle.raw(), handle.raw()) {
+        discard(handle);
+        // The others' callbacks may have succeeded: what they wait for is passed on in the background.
+        agreement.withdraw();
+        request::free(request::insert(agreement))?;
+        return Err(error);
+    }
+    if let Err(error) = request::Progress::advance(&mut *agreement) {
         discard(handle);
         return Err(error);
     }
@@ -232,22 +236,4 @@ pub fn free(handle: Comm) -> Result<()> {
     p2p::buffered::forget(Owner::Comm(handle));
     remove(handle);
     Ok(())
-}
-
-/// Wait until this rank's messages on it are over and every rank has come here, then [`free`] (MPI_Comm_disconnect).
-///
-/// # Errors
-/// As [`free`].
-pub fn disconnect(handle: Comm) -> Result<()> {
-    let comm = super::get(handle)?;
-    if handle.dynamic_index().is_none() {
-        return fail(Class::Comm, format!("{} cannot be disconnected", comm.describe()));
-    }
-    request::finish_on(comm.context);
-    match coll::barrier(&comm) {
-        // Those who are left need not wait for each other.
-        Err(error) if ft::is_failure(&error) => {}
-        arrived => arrived?,
-    }
-    free(handle)
 }

@@ -9,12 +9,14 @@
 
 mod agree;
 mod create;
+mod disconnect;
 mod from_group;
 mod inter;
 mod split_type;
 
 pub(crate) use create::discard;
-pub use create::{compare, create, create_group, derive, disconnect, dup, dup_with_info, free, idup, private, split};
+pub use create::{compare, create, create_group, derive, dup, dup_with_info, free, idup, private, split};
+pub use disconnect::{disconnect, say_all};
 pub use from_group::{create_from_group, intercomm_create_from_groups};
 pub(crate) use inter::bcast;
 pub use inter::{connect, intercomm_create, intercomm_merge};

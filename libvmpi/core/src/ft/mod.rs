@@ -22,7 +22,7 @@ pub use known::{ack_failed, failure_ack, failure_get_acked, get_failed};
 pub(crate) use messages::{check_copied, check_posted, check_received, doomed_send, error_of, in_doubt, is_casualty};
 pub use revoke::{is_revoked, revoke};
 
-use crate::errors::{Class, Error};
+use crate::errors::{Class, Error, Result};
 use crate::lock;
 use crate::process::{endpoint, endpoint_if_any};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -83,4 +83,12 @@ pub(crate) fn pending_source() -> Error {
 /// Is the error one that survivors of a failure are meant to see?
 pub fn is_failure(error: &Error) -> bool {
     matches!(error.class, Class::ProcFailed | Class::ProcFailedPending | Class::Revoked)
+}
+
+/// What ends with such an error has ended well enough, where those who are left need not wait for each other.
+///
+/// # Errors
+/// All others.
+pub fn tolerate(done: Result<()>) -> Result<()> {
+    done.or_else(|error| if is_failure(&error) { Ok(()) } else { Err(error) })
 }

@@ -11,6 +11,7 @@ use crate::lock;
 use crate::process::endpoint;
 use crate::request;
 use crate::status::Status;
+use crate::tool::event;
 use std::ffi::c_void;
 use std::rc::Rc;
 use vmpi_shared::matching::envelope::Envelope;
@@ -50,6 +51,9 @@ pub unsafe fn start_recv(
     if source != consts::ANY_SOURCE {
         shared.from = peers.world_rank(source as u32);
     }
+    if event::is_wanted() {
+        note_if_unexpected(comm.context + plane as u32, source, tag);
+    }
     endpoint.post(slot.0);
     ft::check_posted(slot);
     Ok(slot)
@@ -68,7 +72,12 @@ pub unsafe fn take(
     source: i32,
     tag: i32,
 ) -> Option<Status> {
-    if !ty.is_dense() || source == consts::PROC_NULL || lock::is_threaded() || request::collectives_under_way() {
+    if !ty.is_dense()
+        || source == consts::PROC_NULL
+        || lock::is_threaded()
+        || request::collectives_under_way()
+        || event::is_wanted()
+    {
         return None;
     }
     ft::look();
@@ -82,6 +91,18 @@ pub unsafe fn take(
     slot::add(&statistics.received_messages, 1);
     slot::add(&statistics.received_bytes, taken.len);
     Some(Status { source: taken.source, tag: taken.tag, error: 0, bytes: taken.len, cancelled: false })
+}
+
+/// Raise the event if the message that a receive will take is here already.
+#[cold]
+fn note_if_unexpected(context: u32, source: i32, tag: i32) {
+    let endpoint = endpoint();
+    endpoint.progress();
+    let queues = endpoint.queues();
+    if let Some(entry) = queues.find_unexpected(context, source, tag) {
+        let envelope = &queues.unexpected[entry as usize].envelope;
+        event::message(event::UNEXPECTED, envelope.source, envelope.tag, envelope.len);
+    }
 }
 
 /// Start a receive of the message that a matched probe has taken.

@@ -8,6 +8,7 @@ use crate::datatype::{self, Type};
 use crate::errors::{Class, Result, fail};
 use crate::ft;
 use crate::process::endpoint;
+use crate::tool::event;
 use std::ffi::c_void;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -57,6 +58,7 @@ pub unsafe fn start_send(
     let statistics = endpoint.node.rank(endpoint.me);
     slot::add(&statistics.sent_messages, 1);
     slot::add(&statistics.sent_bytes, total);
+    event::message(event::SENT, dest, tag, total);
 
     // A receiver that holds very many unexpected messages makes its senders wait until theirs is matched.
     let crowded = endpoint.job.inbox(to).ends.unexpected.load(Ordering::Relaxed)

@@ -8,6 +8,7 @@ use crate::giant::Giant;
 use crate::process::endpoint;
 use crate::request;
 use crate::status::Status;
+use crate::tool::event;
 use std::ffi::c_void;
 use std::rc::Rc;
 use vmpi_cma::Block;
@@ -139,6 +140,7 @@ pub fn poll(slot: Slot) -> Option<Result<Status>> {
             let statistics = endpoint.node.rank(endpoint.me);
             add(&statistics.received_messages, 1);
             add(&statistics.received_bytes, bytes);
+            event::message(event::RECEIVED, status.source, status.tag, bytes);
             if len > shared.capacity {
                 Err(Error::new(
                     Class::Truncate,

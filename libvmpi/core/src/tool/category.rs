@@ -1,6 +1,6 @@
 //! Categories: the variables, ordered (MPI 4.1 section 15.3.9). They never change.
 
-use super::{Failure, Result, cvar, pvar};
+use super::{Failure, Result, cvar, event, pvar};
 use crate::consts;
 
 /// A category.
@@ -22,6 +22,11 @@ impl Category {
     /// Indices of its control variables.
     pub fn cvars(&self) -> Vec<usize> {
         (0..cvar::ALL.len()).filter(|&index| cvar::ALL[index].category == self.name).collect()
+    }
+
+    /// Indices of its types of events.
+    pub fn events(&self) -> Vec<usize> {
+        (0..event::ALL.len()).filter(|&index| event::ALL[index].category == self.name).collect()
     }
 
     /// Indices of its performance variables.

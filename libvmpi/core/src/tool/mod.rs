@@ -1,12 +1,13 @@
 //! The tool information interface (MPI 4.1 chapter 15): what the runtime is set to and what it does, as variables.
 //!
 //! `cvar`: what the runtime is set to; `pvar`: what it does, with sessions and handles; `category`: both, ordered;
-//! `enumeration`: names for values. None of it needs MPI to be up, but before that there is no runtime to ask: variables are then 0.
+//! `enumeration`: names for values; `event`: what happens, told to callbacks. None of it needs MPI to be up, but before that there is no runtime to ask: variables are then 0.
 //! Errors are codes of their own, never handed to an error handler.
 
 pub mod category;
 pub mod cvar;
 pub mod enumeration;
+pub mod event;
 pub mod pvar;
 
 use crate::consts;
@@ -39,6 +40,7 @@ pub fn finalize() -> Result<()> {
     if *users == 0 {
         cvar::forget_all();
         pvar::forget_all();
+        event::forget_all();
     }
     Ok(())
 }
@@ -109,6 +111,7 @@ mod tests {
     // One test: the state belongs to the process, and tests run on several threads.
     #[test]
     fn the_interface_by_itself() {
+        event::tests::told_afterwards_with_bounds();
         assert_eq!(finalize(), Err(Failure(consts::T_ERR_NOT_INITIALIZED)));
         init();
         init();

@@ -1,7 +1,8 @@
 //! Performance variables: what the runtime does (MPI 4.1 section 15.3.7).
 //!
 //! Levels, sizes and states are what they are, always. Counters, aggregates and timers count from a handle's start, so
-//! that several tools do not disturb each other.
+//! that several tools do not disturb each other. A high watermark is kept once, since the last time that any handle asked for
+//! it to begin anew; before that, all handles take note of it.
 
 use super::{Failure, Kind, Result, Value, Verbosity, enumeration};
 use crate::consts;
@@ -23,6 +24,8 @@ pub struct Pvar {
     pub enumeration: Option<usize>,
     pub verbosity: Verbosity,
     read: fn(&mut Endpoint) -> Value,
+    /// Of a watermark: let it begin anew.
+    rewind: Option<fn(&mut Endpoint)>,
     pub category: &'static str,
 }
 
@@ -37,8 +40,23 @@ impl Pvar {
     pub fn is_continuous(&self) -> bool {
         !matches!(
             self.class,
-            consts::T_PVAR_CLASS_COUNTER | consts::T_PVAR_CLASS_AGGREGATE | consts::T_PVAR_CLASS_TIMER
+            consts::T_PVAR_CLASS_COUNTER
+                | consts::T_PVAR_CLASS_AGGREGATE
+                | consts::T_PVAR_CLASS_TIMER
+                | consts::T_PVAR_CLASS_HIGHWATERMARK
         )
+    }
+
+    fn is_watermark(&self) -> bool {
+        self.rewind.is_some()
+    }
+
+    /// A watermark begins anew at the present level.
+    fn rewind(&self) {
+        let _entered = process::enter();
+        if let (Some(rewind), Some(endpoint)) = (self.rewind, process::endpoint_if_any()) {
+            rewind(endpoint);
+        }
     }
 }
 
@@ -53,7 +71,7 @@ const fn pvar(
     read: fn(&mut Endpoint) -> Value,
     description: &'static str,
 ) -> Pvar {
-    Pvar { name, description, class, kind, enumeration: None, verbosity: Verbosity::User, read, category }
+    Pvar { name, description, class, kind, enumeration: None, verbosity: Verbosity::User, read, rewind: None, category }
 }
 
 const fn timer(name: &'static str, read: fn(&mut Endpoint) -> Value, description: &'static str) -> Pvar {
@@ -67,6 +85,16 @@ const fn counter(
     description: &'static str,
 ) -> Pvar {
     pvar(category, name, consts::T_PVAR_CLASS_COUNTER, Kind::Count, read, description)
+}
+
+const fn watermark(
+    name: &'static str,
+    read: fn(&mut Endpoint) -> Value,
+    rewind: fn(&mut Endpoint),
+    description: &'static str,
+) -> Pvar {
+    let class = consts::T_PVAR_CLASS_HIGHWATERMARK;
+    Pvar { rewind: Some(rewind), ..pvar(MESSAGES, name, class, Kind::Count, read, description) }
 }
 
 fn rank(endpoint: &Endpoint) -> RankReport {
@@ -177,6 +205,26 @@ pub static ALL: &[Pvar] = &[
         |e| Value::Count(e.queues().head.slots_live.into()),
         "Posted receives and pending sends of this rank.",
     ),
+    watermark(
+        "vmpi_unexpected_messages_most",
+        |e| Value::Count(e.queues().head.unexpected_most.into()),
+        |e| e.queues().head.unexpected_most = e.queues().head.unexpected_count,
+        "The most messages here at a time that no receive had asked for.",
+    ),
+    watermark(
+        "vmpi_requests_live_most",
+        |e| Value::Count(e.queues().head.slots_most.into()),
+        |e| e.queues().head.slots_most = e.queues().head.slots_live,
+        "The most posted receives and pending sends of this rank at a time.",
+    ),
+    pvar(
+        MESSAGES,
+        "vmpi_requests_used",
+        consts::T_PVAR_CLASS_PERCENTAGE,
+        Kind::Seconds,
+        |e| Value::Seconds(f64::from(e.queues().head.slots_live) / f64::from(e.job.config().slots.max(1))),
+        "How much of that room is used, from 0 to 1.",
+    ),
     pvar(
         MESSAGES,
         "vmpi_requests_room",
@@ -224,7 +272,21 @@ impl Handle {
         if variable.is_continuous() {
             return Ok(variable.read());
         }
-        Ok(if self.started { sum(self.counted, difference(variable.read(), self.base)) } else { self.counted })
+        if !self.started {
+            return Ok(self.counted);
+        }
+        let now = variable.read();
+        Ok(if variable.is_watermark() {
+            higher(self.counted, now)
+        } else {
+            sum(self.counted, difference(now, self.base))
+        })
+    }
+
+    /// The watermark is about to begin anew: keep what it is now.
+    fn take_note(&mut self) -> Result<()> {
+        self.counted = self.value()?;
+        Ok(())
     }
 
     fn set(&mut self, value: Value) -> Result<()> {
@@ -234,6 +296,12 @@ impl Handle {
         }
         (self.counted, self.base) = (value, variable.read());
         Ok(())
+    }
+
+    /// Back to nothing, a watermark to the present level.
+    fn reset(&mut self) -> Result<()> {
+        let variable = self.variable()?;
+        self.set(if variable.is_watermark() { variable.read() } else { variable.kind.zero() })
     }
 
     fn set_started(&mut self, started: bool) -> Result<()> {
@@ -248,6 +316,13 @@ impl Handle {
         }
         self.started = started;
         Ok(())
+    }
+}
+
+fn higher(a: Value, b: Value) -> Value {
+    match (a, b) {
+        (Value::Count(a), Value::Count(b)) => Value::Count(a.max(b)),
+        _ => a,
     }
 }
 
@@ -287,12 +362,33 @@ impl State {
         found.ok_or(Failure(consts::T_ERR_INVALID_HANDLE))
     }
 
+    /// The variable of a handle is about to be started, reset or written: if it is a watermark, it begins anew.
+    fn begin_anew(&mut self, index: i32) -> Result<()> {
+        let variable = get(index)?;
+        if variable.is_watermark() {
+            for handle in self.handles.values_mut().filter(|handle| handle.index == index) {
+                handle.take_note()?;
+            }
+            variable.rewind();
+        }
+        Ok(())
+    }
+
+    /// `begin_anew`, then `f`.
+    fn change(&mut self, session: usize, handle: usize, f: impl Fn(&mut Handle) -> Result<()>) -> Result<()> {
+        let index = self.handle(session, handle)?.index;
+        self.begin_anew(index)?;
+        f(self.handle(session, handle)?)
+    }
+
     /// Do `f` to all handles of a session that it can be done to.
     fn for_all(&mut self, session: usize, f: impl Fn(&mut Handle) -> Result<()>) -> Result<()> {
         self.check(session)?;
-        for handle in self.handles.values_mut().filter(|handle| handle.session == session) {
-            if !handle.variable()?.is_continuous() {
-                f(handle)?;
+        let of_session = self.handles.iter().filter(|(_, handle)| handle.session == session);
+        let numbers: Vec<usize> = of_session.map(|(&number, _)| number).collect();
+        for number in numbers {
+            if !self.handle(session, number)?.variable()?.is_continuous() {
+                self.change(session, number, &f)?;
             }
         }
         Ok(())
@@ -370,7 +466,7 @@ pub fn read(session: usize, handle: usize) -> Result<Value> {
 /// # Errors
 /// As [`free`]; `T_ERR_PVAR_NO_STARTSTOP`.
 pub fn start(session: usize, handle: usize) -> Result<()> {
-    STATE.lock().unwrap().handle(session, handle)?.set_started(true)
+    STATE.lock().unwrap().change(session, handle, |handle| handle.set_started(true))
 }
 
 /// MPI_T_pvar_stop.
@@ -378,7 +474,7 @@ pub fn start(session: usize, handle: usize) -> Result<()> {
 /// # Errors
 /// As [`start`].
 pub fn stop(session: usize, handle: usize) -> Result<()> {
-    STATE.lock().unwrap().handle(session, handle)?.set_started(false)
+    STATE.lock().unwrap().change(session, handle, |handle| handle.set_started(false))
 }
 
 /// MPI_T_pvar_start and MPI_T_pvar_stop of MPI_T_PVAR_ALL_HANDLES.
@@ -394,7 +490,7 @@ pub fn set_all_started(session: usize, started: bool) -> Result<()> {
 /// # Errors
 /// As [`free`]; `T_ERR_PVAR_NO_WRITE`.
 pub fn write(session: usize, handle: usize, value: Value) -> Result<()> {
-    STATE.lock().unwrap().handle(session, handle)?.set(value)
+    STATE.lock().unwrap().change(session, handle, |handle| handle.set(value))
 }
 
 /// MPI_T_pvar_reset.
@@ -402,10 +498,7 @@ pub fn write(session: usize, handle: usize, value: Value) -> Result<()> {
 /// # Errors
 /// As [`write`].
 pub fn reset(session: usize, handle: usize) -> Result<()> {
-    let state = &mut *STATE.lock().unwrap();
-    let handle = state.handle(session, handle)?;
-    let zero = handle.variable()?.kind.zero();
-    handle.set(zero)
+    STATE.lock().unwrap().change(session, handle, Handle::reset)
 }
 
 /// MPI_T_pvar_reset of MPI_T_PVAR_ALL_HANDLES.
@@ -413,10 +506,7 @@ pub fn reset(session: usize, handle: usize) -> Result<()> {
 /// # Errors
 /// `T_ERR_INVALID_SESSION`.
 pub fn reset_all(session: usize) -> Result<()> {
-    STATE.lock().unwrap().for_all(session, |handle| {
-        let zero = handle.variable()?.kind.zero();
-        handle.set(zero)
-    })
+    STATE.lock().unwrap().for_all(session, Handle::reset)
 }
 
 /// MPI_T_pvar_readreset, in one step.
@@ -425,12 +515,11 @@ pub fn reset_all(session: usize) -> Result<()> {
 /// As [`write`].
 pub fn read_and_reset(session: usize, handle: usize) -> Result<Value> {
     let state = &mut *STATE.lock().unwrap();
-    let handle = state.handle(session, handle)?;
-    let variable = handle.variable()?;
-    if variable.is_continuous() {
+    let found = state.handle(session, handle)?;
+    if found.variable()?.is_continuous() {
         return Err(Failure(consts::T_ERR_PVAR_NO_WRITE));
     }
-    let value = handle.value()?;
-    handle.set(variable.kind.zero())?;
+    let value = found.value()?;
+    state.change(session, handle, Handle::reset)?;
     Ok(value)
 }

@@ -28,7 +28,7 @@ pub fn make(dir: &Path, compiler: &[String]) -> Result<(), Failure> {
     for (name, text) in [
         ("mpif.h", print::mpif_h(&constants)),
         ("mpi.f90", print::module_mpi(&constants, &procedures)),
-        ("mpi_f08.f90", print::module_f08(&constants, &procedures)),
+        ("mpi_f08.f90", print::module_f08(MPI_H, &constants, &procedures)),
     ] {
         let file = dir.join(name);
         std::fs::write(&file, text).map_err(|e| cannot(&file, &e))?;

@@ -3,7 +3,7 @@
 //! The modules hold declarations only: procedures are the library's, and so is what stands behind MPI_IN_PLACE and the like.
 
 use super::constants::Constant;
-use super::procedure::{Dummy, HANDLES, Kind, Procedure, Shape};
+use super::procedure::{Dummy, HANDLES, Kind, Procedure, Shape, large};
 use std::fmt::Write;
 
 /// Names of other procedures than those of the table, and what the two older forms declare of them.
@@ -91,7 +91,7 @@ pub fn module_mpi(constants: &[Constant], procedures: &[Procedure]) -> String {
 }
 
 /// The module mpi_f08.
-pub fn module_f08(constants: &[Constant], procedures: &[Procedure]) -> String {
+pub fn module_f08(mpi_h: &str, constants: &[Constant], procedures: &[Procedure]) -> String {
     let mut text = format!("{WRITTEN}module mpi_f08\nuse, intrinsic :: iso_c_binding, only: c_ptr\nimplicit none\n");
     for handle in HANDLES {
         let _ = writeln!(text, "type, bind(C) :: {handle}\n  integer :: MPI_VAL\nend type");
@@ -122,6 +122,9 @@ pub fn module_f08(constants: &[Constant], procedures: &[Procedure]) -> String {
             let suffix = if procedure.has_choice() { "_f08ts" } else { "_f08" };
             let _ = writeln!(text, "interface {prefix}{}", procedure.name);
             subroutine(&mut text, &format!("{specific}{}{suffix}", procedure.name), procedure, true);
+            if let Some(large) = large(mpi_h, procedure) {
+                subroutine(&mut text, &format!("{specific}{}{suffix}_large", procedure.name), &large, true);
+            }
             text.push_str("end interface\n");
         }
     }

@@ -74,27 +74,32 @@ impl Procedure {
 /// Arguments that are LOGICAL where C has int.
 const LOGICALS: [&str; 8] = ["flag", "periods", "reorder", "remain_dims", "commute", "high", "weighted", "is_set"];
 
-/// What C alone has: the tool interface, conversions, large counts; and what MPI 4.1 and 5.0 added, which the Fortran tables of the
-/// library do not have yet.
+/// What C alone has: the tool interface, conversions, large counts (which are other forms of a procedure, see `large`).
 fn in_fortran(name: &str) -> bool {
-    const NOT: [&str; 11] = [
-        "Buffer_flush",
-        "Buffer_iflush",
-        "Get_hw_resource_info",
-        "Remove_error_class",
-        "Remove_error_code",
-        "Remove_error_string",
-        "Request_get_status_all",
-        "Request_get_status_any",
-        "Request_get_status_some",
-        "Type_get_value_index",
-        "Pcontrol",
-    ];
-    let begins = ["T_", "Abi_", "Status_get_", "Status_set_source", "Status_set_tag", "Status_set_error"];
-    let ends = ["_c", "_toint", "_fromint", "_buffer"];
-    !NOT.contains(&name)
-        && !begins.iter().any(|begin| name.starts_with(begin))
-        && !ends.iter().any(|end| name.ends_with(end))
+    let ends = ["_c", "_toint", "_fromint"];
+    name != "Pcontrol" && !name.starts_with("T_") && !ends.iter().any(|end| name.ends_with(end))
+}
+
+/// Two procedures of one name must differ in kinds of arguments that the compiler tells apart: MPI_ADDRESS_KIND is
+/// MPI_COUNT_KIND here, and procedures are all alike.
+fn differ(a: &Procedure, b: &Procedure) -> bool {
+    let kinds = |procedure: &Procedure| -> Vec<Kind> {
+        let of = |dummy: &Dummy| match &dummy.kind {
+            Kind::Address | Kind::Offset => Kind::Count,
+            Kind::Procedure(_) => Kind::Procedure(String::new()),
+            other => other.clone(),
+        };
+        procedure.dummies.iter().map(of).collect()
+    };
+    kinds(a) != kinds(b)
+}
+
+/// The form of a procedure with large counts, from the C function with `_c`, if mpi_f08 can have both.
+pub fn large(mpi_h: &str, of: &Procedure) -> Option<Procedure> {
+    let name = format!("{}_c", of.name);
+    let prototype = header::prototypes(mpi_h).into_iter().find(|one| one.name == name)?;
+    let form = procedure(&Prototype { name: of.name.clone(), ..prototype });
+    differ(of, &form).then_some(form)
 }
 
 pub fn all(mpi_h: &str) -> Vec<Procedure> {
@@ -197,6 +202,12 @@ mod tests {
         assert_eq!(shown("Comm_spawn")[1], ("argv".into(), Kind::Text, Shape::Array, true));
         assert_eq!(shown("Comm_spawn_multiple")[2].2, Shape::Leading("count, "));
         assert_eq!(shown("Alloc_mem")[2].1, Kind::Pointer);
+        let large = large(super::super::MPI_H, &find("Gatherv")).unwrap();
+        let count = |i: usize| (large.dummies[i].kind.clone(), large.dummies[i].shape.clone());
+        assert_eq!((count(1), count(4)), ((Kind::Count, Shape::Scalar), (Kind::Count, Shape::Array)));
+        assert_eq!(shown("Status_get_source")[1], ("source".into(), Kind::Integer, Shape::Scalar, false));
+        assert!(super::large(super::super::MPI_H, &find("Type_get_extent")).is_none(), "they cannot be told apart");
+        assert!(super::large(super::super::MPI_H, &find("Op_create")).is_none());
         assert_eq!(shown("Op_create")[0].1, Kind::Procedure("MPI_User_function".into()));
     }
 }
