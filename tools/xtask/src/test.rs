@@ -24,6 +24,13 @@ pub fn test(quick: bool, filter: Option<&str>) -> Result<()> {
     Ok(())
 }
 
+/// The suites that take many minutes: tests that are marked with `#[ignore]`.
+pub fn second_tier(filter: Option<&str>) -> Result<()> {
+    setup()?;
+    build::build()?;
+    nextest(&["-p", "vmpi-tests", "--run-ignored", "only"], filter)
+}
+
 /// Every test that starts processes, `times` times, whatever happens: nextest counts at the end.
 pub fn repeat(times: u32, filter: Option<&str>) -> Result<()> {
     setup()?;
