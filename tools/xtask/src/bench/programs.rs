@@ -12,7 +12,7 @@ use std::process::Command;
 pub enum Program {
     /// A C file of tests/programs, without its ending.
     C(&'static str),
-    /// The scheduler's own clock updates: an example of vmpi-shared.
+    /// The scheduler's own clock updates: a binary of vmpi-shared that no installation has.
     ClockUpdates,
 }
 
@@ -36,9 +36,9 @@ fn build(program: Program, abi: Abi) -> Result<PathBuf> {
     match program {
         Program::C(name) => compile(name, abi),
         Program::ClockUpdates => {
-            let example = ["--package", "vmpi-shared", "--features", "measure", "--example", "clock_updates"];
-            output(cargo().args(["build", "--quiet", "--release"]).args(example))?;
-            Ok(target().join("release/examples/clock_updates"))
+            let binary = ["--package", "vmpi-shared", "--features", "measure", "--bin", "clock_updates"];
+            output(cargo().args(["build", "--quiet", "--release"]).args(binary))?;
+            Ok(target().join("release/clock_updates"))
         }
     }
 }
