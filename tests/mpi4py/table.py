@@ -12,7 +12,6 @@ from collections import defaultdict
 ABIS = ("openmpi", "mpich", "mpiabi")
 # What is missing and said to be (README.md): test, ABIs, reason.
 KNOWN = [
-    ("test_ulfm.*", ["openmpi"], "vmpi does not offer MPIX_Comm_* of Open MPI yet; delete this row when it does"),
 ]
 REASONS = {
     "test_mpiabi.TestMPIABI.testGetFortranInfo": "the wheel is built without some Fortran types that the library says it has",
