@@ -31,6 +31,24 @@ pub struct NodeConfig {
     pub recovery: bool,
 }
 
+impl NodeConfig {
+    /// `ranks` ranks on one core, everything else as plain as can be: a world without a daemon, a measurement.
+    pub fn on_one_core(cpu: u32, ranks: u32) -> NodeConfig {
+        NodeConfig {
+            job: 0,
+            ranks,
+            v: ranks,
+            cpus: vec![cpu],
+            placement: vec![0; ranks as usize],
+            policy: Policy::Rr,
+            on_block: OnBlock::Keep,
+            wtime: Wtime::Wall,
+            quantum_ms: 0,
+            recovery: false,
+        }
+    }
+}
+
 /// Facts fixed at creation; written by the daemon before any rank starts.
 #[repr(C)]
 #[derive(Copy, Clone, Debug)]

@@ -9,7 +9,7 @@ use std::ffi::c_int;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{LazyLock, Mutex};
-use vmpi_shared::control::{self, Connection, OnBlock, Policy, Reply, Request, Wtime};
+use vmpi_shared::control::{self, Connection, Reply, Request};
 use vmpi_shared::dynamic::World;
 use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::matching::tend::Endpoint;
@@ -229,20 +229,8 @@ fn attach(socket: &str, face: &str) -> Result<(NodeSegment, JobSegment, u32, Wor
 
 /// A world of one rank, with segments of its own.
 fn singleton() -> Result<(NodeSegment, JobSegment, u32, World)> {
-    let config = NodeConfig {
-        job: 0,
-        ranks: 1,
-        v: 1,
-        cpus: vec![0],
-        placement: vec![0],
-        policy: Policy::Rr,
-        on_block: OnBlock::Keep,
-        wtime: Wtime::Wall,
-        quantum_ms: 0,
-        recovery: false,
-    };
     let failed = |e: vmpi_shared::mem::segment::SegmentError| Error::new(Class::NoMem, e.to_string());
-    let node = NodeSegment::create(&config).map_err(failed)?;
+    let node = NodeSegment::create(&NodeConfig::on_one_core(0, 1)).map_err(failed)?;
     node.set_pid(0, std::process::id() as i32);
     let job = JobSegment::create(&JobConfig { cells: 1, ..JobConfig::for_ranks(1) }).map_err(failed)?;
     let world = World { number: 1, ranks: std::iter::once(0).collect(), ..World::default() };

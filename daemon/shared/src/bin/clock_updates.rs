@@ -5,7 +5,6 @@
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use std::hint::black_box;
-use vmpi_shared::control::{OnBlock, Policy, Wtime};
 use vmpi_shared::node::{NodeConfig, NodeSegment};
 use vmpi_shared::sched::measure::{Update, updates};
 
@@ -21,18 +20,7 @@ fn main() -> Result<(), String> {
     let mut set = CpuSet::new();
     set.set(cpu).map_err(|e| format!("CPU {cpu}: {e}"))?;
     sched_setaffinity(Pid::from_raw(0), &set).map_err(|e| format!("CPU {cpu}: {e}"))?;
-    let config = NodeConfig {
-        job: 1,
-        ranks: 2,
-        v: 2,
-        cpus: vec![cpu as u32],
-        placement: vec![0, 0],
-        policy: Policy::Rr,
-        on_block: OnBlock::Keep,
-        wtime: Wtime::Wall,
-        quantum_ms: 1000,
-    };
-    let node = NodeSegment::create(&config).map_err(|e| e.to_string())?;
+    let node = NodeSegment::create(&NodeConfig::on_one_core(cpu as u32, 2)).map_err(|e| e.to_string())?;
     let ns_per_tick = 1e9 / node.header().ticks_per_second;
     let mut other = vec![0u8; 2 * l2_bytes()];
     for (view, metered) in [("process", false), ("core", true)] {

@@ -53,23 +53,11 @@ pub fn updates(node: &NodeSegment, times: usize, metered: bool, mut between: imp
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::{OnBlock, Policy, Wtime};
     use crate::node::NodeConfig;
 
     #[test]
     fn the_updates_are_those_of_the_scheduler() {
-        let config = NodeConfig {
-            job: 1,
-            ranks: 1,
-            v: 1,
-            cpus: vec![0],
-            placement: vec![0],
-            policy: Policy::Rr,
-            on_block: OnBlock::Keep,
-            wtime: Wtime::Wall,
-            quantum_ms: 1000,
-        };
-        let node = NodeSegment::create(&config).unwrap();
+        let node = NodeSegment::create(&NodeConfig::on_one_core(0, 1)).unwrap();
         let found = updates(&node, 1000, true, || {});
         assert_eq!(found.len(), 1000);
         let (core, rank) = (node.core(0), node.rank(0));
