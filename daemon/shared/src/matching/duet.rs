@@ -37,7 +37,7 @@ pub struct Pieces {
 
 impl Pieces {
     pub fn of(bytes: u64) -> Pieces {
-        Pieces { bytes, size: (bytes / PIECES).next_multiple_of(4096).max(PIECE_LEAST_BYTES) }
+        Pieces { bytes, size: bytes.div_ceil(PIECES).next_multiple_of(4096).max(PIECE_LEAST_BYTES) }
     }
 
     pub fn count(&self) -> u32 {
