@@ -240,6 +240,7 @@ mod tests {
             stop: vec![],
             kill_on_failure: true,
             recovery: false,
+            randomize: false,
         }
     }
 

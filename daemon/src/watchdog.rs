@@ -300,6 +300,7 @@ mod tests {
             stop: vec![],
             kill_on_failure: true,
             recovery: false,
+            randomize: false,
         }
     }
 

@@ -46,6 +46,15 @@ fn programs_without_mpi_run_too() {
 }
 
 #[test]
+fn ranks_lie_at_the_same_addresses_unless_told_otherwise() {
+    // ADDR_NO_RANDOMIZE of linux/personality.h.
+    for (flags, expected) in [(&["-n", "1"][..], "00040000\n"), (&["-n", "1", "--randomize"][..], "00000000\n")] {
+        let outcome = Vmpirun::new("addresses").args(flags).args(["cat", "/proc/self/personality"]).run();
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (0, expected), "{flags:?} {outcome:?}");
+    }
+}
+
+#[test]
 fn lines_stay_whole_and_nothing_is_lost() {
     let script = "i=0; while [ $i -lt 2000 ]; do echo \"$VMPI_RANK $i 0123456789012345678901234567890123456789\"; i=$((i+1)); done";
     let outcome = Vmpirun::new("lines").args(["-n", "6", "-V", "3", "sh", "-c", script]).run();

@@ -140,6 +140,7 @@ fn prepare(options: &RunOptions, exe_dir: &Path) -> Result<Job, Failure> {
         stop: options.gdb.clone(),
         kill_on_failure: options.kill_on_failure && !options.recovery,
         recovery: options.recovery,
+        randomize: options.randomize,
     };
     Ok(Job { spec, plan, found, notes })
 }
@@ -380,5 +381,6 @@ pub fn test_spec(apps: Vec<App>) -> JobSpec {
         stop: vec![],
         kill_on_failure: true,
         recovery: false,
+        randomize: false,
     }
 }

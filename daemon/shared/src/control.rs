@@ -120,6 +120,10 @@ pub struct JobSpec {
     /// Fault tolerance: a rank's death is an MPI error for the ranks that need it (and `kill_on_failure` is off).
     #[serde(default)]
     pub recovery: bool,
+    /// Each rank has its own random addresses (ASLR). Otherwise all have the same: a processor's branch predictor goes by addresses, and
+    /// serves all ranks of a core then.
+    #[serde(default)]
+    pub randomize: bool,
 }
 
 impl JobSpec {

@@ -192,6 +192,7 @@ pub fn job(program: &str, argv: &[&str], ranks: u32) -> JobSpec {
         stop: vec![],
         kill_on_failure: true,
         recovery: false,
+        randomize: false,
     }
 }
 

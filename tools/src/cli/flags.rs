@@ -103,6 +103,8 @@ pub static FLAGS: &[Flag] = &[
         |l, v| a::put(&mut l.job.quantum_ms, a::number(&v[0], "milliseconds")?)),
     flag(Own, &["on-block"], One("release|keep"), "whether a rank asleep in the kernel outside MPI gives up its core",
         |l, v| a::put(&mut l.job.on_block, a::on_block(&v[0])?)),
+    flag(Own, &["randomize"], Nothing, "random addresses for each rank (ASLR); by default all ranks lie at the same ones, which makes switching between them cheaper",
+        |l, _| a::put(&mut l.job.randomize, true)),
     flag(Own, &["wtime"], One("wall|rank"), "what MPI_Wtime returns: wall-clock time or the rank's own time",
         |l, v| a::put(&mut l.job.wtime, a::wtime(&v[0])?)),
     flag(Own, &["progress"], One("daemon|rank"), "who runs the handshakes of large messages between nodes (no effect on one node)",

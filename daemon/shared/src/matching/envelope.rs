@@ -139,6 +139,12 @@ impl Envelope {
         matches!(self.kind, kind::INLINE | kind::SLAB | kind::RTS)
     }
 
+    /// Does the whole message come with it, and nobody wait for an answer?
+    #[inline]
+    pub fn is_eager(&self) -> bool {
+        matches!(self.kind, kind::INLINE | kind::SLAB) && self.flags & FLAG_SYNC == 0
+    }
+
     /// Bytes of the body in use.
     #[inline]
     pub fn body_len(&self) -> usize {

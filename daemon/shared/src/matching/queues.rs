@@ -58,6 +58,7 @@ pub struct QueueHead {
     /// Next posting order.
     pub order: u64,
     /// A blocking probe waits for the message described here; from `PROBE_ANY` on, several may, for any.
+    /// So does a blocking receive without a request while `direct_room` is not 0.
     pub probe_active: u32,
     pub probe_context: u32,
     pub probe_source: i32,
@@ -67,7 +68,9 @@ pub struct QueueHead {
     /// The most requests in use, and the most unexpected messages, since a tool asked for it.
     pub slots_most: u32,
     pub unexpected_most: u32,
-    pub reserved: [u32; 5],
+    /// Bytes + 1 that a blocking receive without a request has room for; nothing else is under way then.
+    pub direct_room: u32,
+    pub reserved: [u32; 4],
 }
 
 /// An unexpected message.
@@ -285,6 +288,7 @@ impl Queues<'_> {
     /// Handle one envelope; false leaves it in the inbox (no room for it, or only the rank itself can take it).
     fn accept(&mut self, envelope: &Envelope, mover: &mut dyn Mover, out: &mut Outgoing) -> bool {
         match envelope.kind {
+            kind::INLINE | kind::SLAB | kind::RTS if self.head.direct_room != 0 => self.accept_direct(envelope),
             kind::INLINE | kind::SLAB | kind::RTS => match self.find_posted(envelope) {
                 Some(index) => {
                     self.matched(index, envelope, mover, out);
@@ -353,6 +357,23 @@ impl Queues<'_> {
         } else if slot.state == state::COMPLETE {
             slot.flags &= !FLAG_KEPT;
         }
+    }
+
+    /// A message comes while the rank waits in a blocking receive without a request. If it is the one, it stays where it is, for the
+    /// rank to take; if more than taking is needed for it, it is queued, and the rank must go the long way.
+    fn accept_direct(&mut self, envelope: &Envelope) -> bool {
+        let head = &mut *self.head;
+        let wanted = head.probe_context == envelope.context
+            && accepts(head.probe_source, head.probe_tag, envelope.source, envelope.tag);
+        if wanted {
+            head.wake = 1;
+            if envelope.is_eager() && envelope.len < u64::from(head.direct_room) {
+                return false;
+            }
+            // What comes behind it must not be taken first.
+            head.direct_room = 0;
+        }
+        self.queue_unexpected(envelope)
     }
 
     /// A piece of a pulled message has come; the owner copies it in and asks for more.

@@ -1,7 +1,7 @@
 //! Delivering a message, and matching for the rank that gets it if that rank is suspended.
 
 use super::envelope::Envelope;
-use super::envelope::{FLAG_SYNC, INLINE_BYTES, PIECE_BYTES, kind};
+use super::envelope::{INLINE_BYTES, PIECE_BYTES, kind};
 use super::inbox::Full;
 use super::queues::{Outgoing, Queues, Verdict};
 use super::request::{self, state};
@@ -23,6 +23,15 @@ pub struct Endpoint {
     outgoing: Outgoing,
     /// It has watched for what it waits for already: no more of that before the next message.
     tired: bool,
+}
+
+/// What a blocking receive without a request waits for, and the number of its call for `vmpictl`.
+#[derive(Copy, Clone, Debug)]
+pub struct Want {
+    pub context: u32,
+    pub source: i32,
+    pub tag: i32,
+    pub call: u32,
 }
 
 /// What a receive took straight out of the inbox.
@@ -223,17 +232,12 @@ impl Endpoint {
         self.flush();
     }
 
-    /// The short way of a blocking receive of at most `capacity` bytes: nothing else is under way here, and the oldest message of the
-    /// inbox, which is there or comes while this rank watches, is the one. `None` if any of that does not hold: nothing has happened then.
+    /// The short way of a blocking receive of at most `capacity` bytes, without a request: nothing else is under way here, and the message
+    /// is, when it comes, the oldest of the inbox. `None` if that turns out otherwise: no message of the receive has been taken then.
     ///
     /// # Safety
     /// `into` has room for `capacity` bytes.
-    pub unsafe fn take(
-        &mut self,
-        (context, source, tag): (u32, i32, i32),
-        into: *mut u8,
-        capacity: u64,
-    ) -> Option<Taken> {
+    pub unsafe fn take(&mut self, want: &Want, into: *mut u8, capacity: u64) -> Option<Taken> {
         if self.node.header().recovery != 0 {
             // Deaths are to be heard of while it waits.
             return None;
@@ -242,17 +246,48 @@ impl Endpoint {
         if queues.head.slots_live != 0 || queues.head.unexpected_count != 0 || !self.outgoing.is_empty() {
             return None;
         }
-        let (node, job) = (&self.node, &self.job);
-        let inbox = job.inbox(self.me);
-        if !inbox.has_mail() && !watch::watch(node, self.me, || inbox.has_mail())? {
-            self.tired = true;
-            return None;
+        let inbox = self.job.inbox(self.me);
+        if !inbox.has_mail() {
+            let watched = watch::watch(&self.node, self.me, || inbox.has_mail());
+            if watched != Some(true) {
+                self.tired = watched.is_some();
+                if capacity > u64::from(self.job.config().eager_limit_bytes) {
+                    // A posted receive lets the sender write straight into the buffer.
+                    return None;
+                }
+                if !self.await_direct(want, capacity) {
+                    return None;
+                }
+            }
         }
+        // SAFETY: passed on.
+        unsafe { self.take_first(want, into, capacity) }
+    }
+
+    /// Suspend until the message that a receive without a request waits for is the first of the inbox. False if it has come otherwise, or
+    /// if something else needs this rank.
+    fn await_direct(&mut self, want: &Want, capacity: u64) -> bool {
+        let head = self.queues().head;
+        (head.probe_context, head.probe_source, head.probe_tag) = (want.context, want.source, want.tag);
+        head.direct_room = capacity as u32 + 1;
+        self.sleep(Wait::Queues, 0, (want.call, want.source, want.tag), || false);
+        let head = self.queues().head;
+        head.wake = 0;
+        std::mem::take(&mut head.direct_room) != 0
+    }
+
+    /// Take the first message of the inbox if it is the one.
+    ///
+    /// # Safety
+    /// As `take`.
+    unsafe fn take_first(&mut self, want: &Want, into: *mut u8, capacity: u64) -> Option<Taken> {
+        let (node, job) = (&self.node, &self.job);
         let mut taken = None;
-        inbox.pop_if(|envelope| {
+        job.inbox(self.me).pop_if(|envelope| {
             let len = envelope.len;
-            let wanted = envelope.context == context && request::accepts(source, tag, envelope.source, envelope.tag);
-            if !wanted || len > capacity || envelope.flags & FLAG_SYNC != 0 {
+            let wanted = envelope.context == want.context
+                && request::accepts(want.source, want.tag, envelope.source, envelope.tag);
+            if !wanted || len > capacity || !envelope.is_eager() {
                 return false;
             }
             let from = match envelope.kind {

@@ -1,7 +1,7 @@
 //! A job that survives deaths: rank 0 dies anywhere, also between two steps on a baton; the daemon mends and tells, and the others go
 //! on: what they exchange among themselves arrives, and what they wait for from the dead one ends.
 
-use super::world::{World, assert_alone, irecv, recv, send};
+use super::world::{World, assert_alone, check_pct, check_random, irecv, recv, send};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::Arc;
 use shuttle::sync::atomic::{AtomicU32, Ordering};
@@ -112,8 +112,8 @@ fn explore(placement: &'static [u32], latest: u32) {
         }
         assert_alone(&world.node);
     };
-    shuttle::check_random(scenario, ROUNDS);
-    shuttle::check_pct(scenario, ROUNDS / 3, 3);
+    check_random(scenario, ROUNDS);
+    check_pct(scenario, ROUNDS / 3, 3);
     let [died, acting] = seen.each_ref().map(|count| count.load(std::sync::atomic::Ordering::Relaxed));
     assert!(died > 100 && acting > 20, "{died} deaths, {acting} in the middle of steps: this says nothing");
 }

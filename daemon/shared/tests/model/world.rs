@@ -7,7 +7,7 @@ use vmpi_shared::control::{OnBlock, Policy, Wtime};
 use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::matching::envelope::{Envelope, kind};
 use vmpi_shared::matching::request::{ANY_SOURCE, FLAG_AWAITED, state};
-use vmpi_shared::matching::tend::Endpoint;
+use vmpi_shared::matching::tend::{Endpoint, Want};
 use vmpi_shared::mem::sync;
 use vmpi_shared::node::{NodeConfig, NodeSegment};
 use vmpi_shared::sched;
@@ -131,7 +131,9 @@ pub fn wait(endpoint: &mut Endpoint, index: u32) -> (i32, i32) {
 /// The short way of MPI_Recv, if it is open.
 fn take(endpoint: &mut Endpoint, source: i32, tag: i32) -> Option<(i32, i32)> {
     // SAFETY: a message of no bytes needs no room.
-    let taken = unsafe { endpoint.take((2, source, tag), std::ptr::NonNull::dangling().as_ptr(), 0) }?;
+    let taken = unsafe {
+        endpoint.take(&Want { context: 2, source, tag, call: 1 }, std::ptr::NonNull::dangling().as_ptr(), 0)
+    }?;
     Some((taken.source, taken.tag))
 }
 

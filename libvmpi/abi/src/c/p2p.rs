@@ -12,6 +12,7 @@ use vmpi_core::errors::{Class, Result, fail};
 use vmpi_core::handle::{Comm, Datatype, Handle, Message, Request};
 use vmpi_core::p2p::exchange::Exchange;
 use vmpi_core::p2p::{self, Mode, Plane, Slot, probe};
+use vmpi_core::status::Status;
 use vmpi_core::{consts, request};
 
 /// The arguments of one message, checked.
@@ -88,6 +89,15 @@ pub(super) unsafe fn start_send(a: &Checked, mode: Mode) -> Result<Option<Slot>>
 pub(super) unsafe fn start_recv(a: &Checked) -> Result<Slot> {
     // SAFETY: passed on.
     unsafe { p2p::start_recv(&a.comm, Plane::User, a.buf.cast_mut(), a.count, &a.ty, a.peer, a.tag) }
+}
+
+/// The short way of a blocking receive.
+///
+/// # Safety
+/// As above.
+unsafe fn take(a: &Checked) -> Option<Status> {
+    // SAFETY: passed on.
+    unsafe { p2p::take(&a.comm, a.buf.cast_mut(), a.count, &a.ty, a.peer, a.tag) }
 }
 
 fn wait_sent(slot: Option<Slot>) -> Result<()> {
@@ -176,7 +186,7 @@ pub unsafe fn recv<A: Abi>(
         let a = check::<A>(Way::Receive, buf, count, ty, source, tag, comm)?;
         // SAFETY: the program keeps buffer and status until the call returns.
         unsafe {
-            let got = match p2p::take(&a.comm, a.buf.cast_mut(), a.count, &a.ty, a.peer, a.tag) {
+            let got = match take(&a) {
                 Some(got) => got,
                 None => request::wait_slot(start_recv(&a)?, request::CALL_RECV)?,
             };
@@ -237,8 +247,20 @@ pub unsafe fn recv_init<A: Abi>(
 unsafe fn exchange<A: Abi>(send: &Checked, receive: &Checked, status: *mut A::Status) -> Result<()> {
     // SAFETY: as promised.
     unsafe {
-        let incoming = start_recv(receive)?;
-        let sent = start_send(send, Mode::Standard)?;
+        let (incoming, sent) = if p2p::is_eager(send.count * send.ty.size()) {
+            // It leaves at once: then the receive may go the short way.
+            let sent = start_send(send, Mode::Standard)?;
+            if sent.is_none()
+                && let Some(got) = take(receive)
+            {
+                write_status::<A>(status, &got);
+                return Ok(());
+            }
+            (start_recv(receive)?, sent)
+        } else {
+            let incoming = start_recv(receive)?;
+            (incoming, start_send(send, Mode::Standard)?)
+        };
         let received = request::wait_slot(incoming, request::CALL_RECV);
         wait_sent(sent)?;
         write_status::<A>(status, &received?);

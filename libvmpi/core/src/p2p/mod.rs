@@ -15,7 +15,7 @@ mod slot;
 
 pub(crate) use recv::abandon;
 pub use recv::{cancel, start_recv, take};
-pub use send::start_send;
+pub use send::{is_eager, start_send};
 pub(crate) use slot::health_of;
 pub use slot::{Slot, is_over, poll, wait_all};
 

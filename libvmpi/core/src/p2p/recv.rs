@@ -15,6 +15,7 @@ use crate::tool::event;
 use std::ffi::c_void;
 use std::rc::Rc;
 use vmpi_shared::matching::envelope::Envelope;
+use vmpi_shared::matching::tend::Want;
 
 /// Start a receive from `source` (rank in `comm.peers()`, ANY_SOURCE or PROC_NULL) with `tag` (or ANY_TAG).
 ///
@@ -84,9 +85,9 @@ pub unsafe fn take(
     comm.health.check().ok()?;
     let endpoint = endpoint();
     let into = buf.cast::<u8>().wrapping_offset(ty.true_lb() as isize);
-    let key = (comm.context + Plane::User as u32, source, tag);
+    let want = Want { context: comm.context + Plane::User as u32, source, tag, call: request::CALL_RECV };
     // SAFETY: a dense type: `count` elements are so many bytes from there.
-    let taken = unsafe { endpoint.take(key, into, count * ty.size()) }?;
+    let taken = unsafe { endpoint.take(&want, into, count * ty.size()) }?;
     let statistics = endpoint.node.rank(endpoint.me);
     slot::add(&statistics.received_messages, 1);
     slot::add(&statistics.received_bytes, taken.len);

@@ -106,6 +106,12 @@ pub unsafe fn start_send(
     Ok(Some(slot))
 }
 
+/// Does a message of so many bytes go without its receiver (unless there is no slab block, or that one has very many unexpected ones)?
+#[inline]
+pub fn is_eager(total: u64) -> bool {
+    total <= u64::from(endpoint().job.config().eager_limit_bytes)
+}
+
 /// Put a small payload into the envelope or a slab block. False if it is too large or there is no block.
 ///
 /// # Safety
@@ -116,7 +122,7 @@ unsafe fn eager(envelope: &mut Envelope, buf: *const c_void, count: u64, ty: &Ty
     let target = if total <= INLINE_BYTES as u64 {
         envelope.kind = kind::INLINE;
         envelope.body.as_mut_ptr()
-    } else if total <= u64::from(endpoint.job.config().eager_limit_bytes) {
+    } else if is_eager(total) {
         let Some(block) = endpoint.job.slab(endpoint.me).take(total) else { return false };
         envelope.kind = kind::SLAB;
         envelope.set_addr(block);
