@@ -594,7 +594,8 @@ impl Job {
                 self.say_started();
             }
             self.fds.clear();
-            self.verdict.get_or_insert((cause, code));
+            // What ends the job is its cause, not a death that it has survived.
+            self.verdict = Some((cause, code));
             self.phase = Phase::Ending;
             let killing = grace.is_zero();
             self.ending = Some(Ending { at: now + grace, pause: SWEEP_FIRST, killing });

@@ -15,7 +15,9 @@ vmpi_abi::export_c! { Mpich, [vmpi_abi::c::mpi41];
 vmpi_abi::export_unsupported! { Mpich, "an extension of MPICH 4.3 and later";
     MPIX_Comm_test_threadcomm
     MPIX_Get_notify
+    MPIX_Get_notify_c
     MPIX_Put_notify
+    MPIX_Put_notify_c
     MPIX_Win_create_notify
     MPIX_Win_free_notify
     MPIX_Win_get_notify
