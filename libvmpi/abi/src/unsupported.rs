@@ -1,7 +1,7 @@
 //! Functions that vmpi exports but does not offer yet: each says so when it is called.
 //!
 //! A chapter that comes to be offered takes its names off these lists; `tests/tests/symbols.rs` finds what is missing.
-//! The large-count functions (`_c`) are deliberately not here: mpi4py's wheels import them weakly and fall back to the
+//! MPI's own large-count functions (`_c`) never stand here: mpi4py's wheels import them weakly and fall back to the
 //! others where they are absent, so an exported one that refuses would break programs that run without it.
 
 use crate::abi::Abi;
