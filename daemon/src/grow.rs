@@ -16,8 +16,9 @@ use vmpi_shared::dynamic::{Answer, Parent, Ranks, SpawnApp, Why, World};
 use vmpi_shared::job::JobConfig;
 
 use crate::debug;
-use crate::job::{Job, Phase, Rank};
+use crate::job::{Job, Phase};
 use crate::limits;
+use crate::rank::Rank;
 use crate::spawn::{Start, Streams, limit_of};
 
 /// Ranks that a job may have besides those that it starts with.

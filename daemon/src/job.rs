@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
-use vmpi_shared::control::{Cause, Ended, JobReport, JobSpec, Policy, RankEnd, Reply, Stdio, env};
+use vmpi_shared::control::{Cause, Ended, JobSpec, RankEnd, Reply, Stdio, env};
 use vmpi_shared::dynamic::World;
 use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::mem::bell::Bell;
@@ -28,6 +28,7 @@ use crate::grow::{self, Room};
 use crate::integrity::Integrity;
 use crate::limits;
 use crate::ports::Ports;
+use crate::rank::{Attachment, Rank};
 use crate::reap;
 use crate::spawn::{Identity, Inherited, SpawnError, Spawner, Start, Streams};
 use crate::watchdog::Watchdog;
@@ -102,61 +103,6 @@ pub enum Phase {
     Ending,
 }
 
-/// The MPI process of a rank: the spawned one, or a descendant of it (sh -c, python).
-pub struct Attachment {
-    pub pid: i32,
-    pub connection: Option<u64>,
-    pub face: String,
-    alive: bool,
-    ended: Option<Ended>,
-    /// Watches it if it is not the spawned process.
-    pub pidfd: Option<OwnedFd>,
-}
-
-impl Attachment {
-    /// Has the process ended, though nobody has said so yet?
-    fn has_ended(&self) -> bool {
-        use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-        self.pidfd.as_ref().is_some_and(|pidfd| {
-            let mut fds = [PollFd::new(pidfd.as_fd(), PollFlags::POLLIN)];
-            poll(&mut fds, PollTimeout::ZERO).is_ok_and(|count| count > 0)
-        })
-    }
-}
-
-/// A rank as the daemon sees it.
-#[derive(Default)]
-pub struct Rank {
-    /// Index in `Job::worlds`, and the rank there.
-    pub world: usize,
-    pub world_rank: u32,
-    /// Index among the spawner's programs, and that of the program in its own command (MPI_APPNUM).
-    pub program: usize,
-    pub appnum: u32,
-    /// Started by an MPI_Comm_spawn that failed for another process: it is being killed, and its end means nothing.
-    pub abandoned: bool,
-    /// Process that the daemon spawned; 0: not yet.
-    pub pid: i32,
-    pub group: i32,
-    /// How that process ended; it has been reaped.
-    pub ended: Option<Ended>,
-    pub attachment: Option<Attachment>,
-    finalized: bool,
-    /// MPI programs that were this rank before, one after the other.
-    program_count: u32,
-    /// `Reply::Ended` has been made.
-    pub over: bool,
-    died: bool,
-    wrapper_deadline: Option<Instant>,
-}
-
-impl Rank {
-    /// A rank whose process is to be started.
-    pub fn new(world: usize, world_rank: u32, program: usize, appnum: u32) -> Rank {
-        Rank { world, world_rank, program, appnum, ..Rank::default() }
-    }
-}
-
 struct Ending {
     at: Instant,
     pause: Duration,
@@ -193,7 +139,7 @@ pub struct Job {
     pub outbox: Vec<(Reply, Vec<OwnedFd>)>,
     /// The job is over and can be dropped once `outbox` is sent.
     pub finished: bool,
-    started: Instant,
+    pub started: Instant,
     pub spawner: Spawner,
     pub null: OwnedFd,
     pub fds: Vec<OwnedFd>,
@@ -715,81 +661,10 @@ impl Job {
         self.outbox.push((Reply::Finished { cause, code, report }, Vec::new()));
     }
 
-    /// The job as `vmpictl` prints it.
-    pub fn report(&self) -> JobReport {
-        let mut faces: Vec<String> =
-            self.ranks.iter().filter_map(|rank| rank.attachment.as_ref()).map(|a| a.face.clone()).collect();
-        faces.sort();
-        faces.dedup();
-        JobReport {
-            job: self.id,
-            program: self.spec.apps.iter().map(|app| app.program.as_str()).collect::<Vec<_>>().join(" : "),
-            ranks: self.spec.ranks,
-            v: self.spec.v,
-            launcher_pid: self.launcher_pid,
-            elapsed_s: self.started.elapsed().as_secs_f64(),
-            policy: match self.spec.policy {
-                Policy::Rr => "rr".into(),
-                Policy::Fifo => "fifo".into(),
-            },
-            faces,
-            cores: self.cores_in_use().map(|core| sched::core_report(&self.node, core)).collect(),
-            rank_list: (0..self.ranks.len() as u32).map(|rank| self.rank_report(rank)).collect(),
-            notes: self.notes(),
-        }
-    }
-
-    /// The job's cores; spare ones only if ranks were spawned there.
-    fn cores_in_use(&self) -> impl Iterator<Item = u32> + '_ {
-        let own = self.spec.cpus.len() as u32;
-        let all = own + self.spec.spare_cpus.len() as u32;
-        (0..all).filter(move |core| *core < own || sched::core_report(&self.node, *core).ranks > 0)
-    }
-
     /// The CPUs of the cores that ranks of this job may run on, in the order of the cores.
     pub fn cpus_in_use(&self) -> Vec<u32> {
         let spare = if self.spare_in_use { &self.spec.spare_cpus[..] } else { &[] };
         self.spec.cpus.iter().chain(spare).copied().collect()
-    }
-
-    /// Which way messages of this job go, and why.
-    fn notes(&self) -> Vec<String> {
-        let limit = self.segment.config().eager_limit_bytes;
-        let mut notes = vec![format!(
-            "messages up to {limit} bytes are copied through shared memory, larger ones once, by process_vm_readv"
-        )];
-        let refused = (0..self.ranks.len() as u32)
-            .map(|rank| sched::copies_refused(&self.node, rank))
-            .fold(0, u64::saturating_add);
-        if refused > 0 {
-            notes.push(format!(
-                "{refused} single copies were refused by the kernel (ptrace scope, user namespaces or seccomp); those \
-                 messages were copied twice instead"
-            ));
-        }
-        notes
-    }
-
-    fn rank_report(&self, rank: u32) -> vmpi_shared::control::RankReport {
-        let entry = &self.ranks[rank as usize];
-        let mut report = sched::rank_report(&self.node, rank);
-        let world = &self.worlds[entry.world];
-        (report.world, report.world_rank) = (world.number, entry.world_rank);
-        report.unexpected = self.segment.unexpected_messages(rank).into();
-        report.pid = entry.attachment.as_ref().map_or(entry.pid, |a| a.pid);
-        report.face = entry.attachment.as_ref().map_or_else(String::new, |a| a.face.clone());
-        if entry.over {
-            report.state = "ENDED".into();
-        } else if report.pid != 0 {
-            let stat = procfs::process::Process::new(report.pid).and_then(|process| process.stat());
-            if let Ok(stat) = stat {
-                report.rss_bytes = stat.rss * procfs::page_size();
-                if matches!(stat.state, 'T' | 't') {
-                    report.warn = "stopped".into();
-                }
-            }
-        }
-        report
     }
 }
 

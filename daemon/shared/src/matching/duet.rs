@@ -2,8 +2,9 @@
 //!
 //! The receiver offers it (HELP) to a sender that runs on another core and would only wait. Both claim pieces from one word; it holds
 //! the offer's number, too, so that an offer read late claims nothing. The receiver ends a message only when every piece that was claimed
-//! is done: a piece still under way would be written into a buffer that the program has again. Death story: a receiver that waits for a
-//! piece of a sender that has died copies all pieces itself.
+//! is done: a piece still under way would be written into a buffer that the program has again. SYNC L: the helper counts a piece after it
+//! has written it, the receiver reads the count before it believes the bytes. Death story: a receiver that waits for a piece of a sender
+//! that has died stops waiting, for a process that is gone writes nothing more; the copy fails then, and the death ends the job.
 
 use crate::mem::sync::{AtomicU32, AtomicU64, Ordering, spin_loop, yield_cpu};
 
@@ -81,13 +82,14 @@ impl Duet {
         if !copied {
             self.failed.store(1, Ordering::Relaxed);
         }
-        self.helped.fetch_add(1, Ordering::Release); // SYNC K: with await_helper's acquire
+        self.helped.fetch_add(1, Ordering::Release); // SYNC L
     }
 
     /// The receiver has found no more pieces; the helper has claimed `claimed`: wait until they are done. False if one could not be
     /// copied, or if the helper has died.
     pub fn await_helper(&self, claimed: u32, mut died: impl FnMut() -> bool) -> bool {
         let mut looks = 0u32;
+        // SYNC L
         while self.helped.load(Ordering::Acquire) < claimed {
             looks += 1;
             if looks < SPINS {

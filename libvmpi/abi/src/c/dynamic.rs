@@ -45,6 +45,16 @@ unsafe fn command<A: Abi>(
     }
 }
 
+/// The port that MPI_Comm_accept and MPI_Comm_connect mean, read by the root only.
+///
+/// # Safety
+/// MPI's contract for the arguments.
+unsafe fn port<A: Abi>(port_name: *const c_char, info: CInfo<A>) -> Result<Vec<u8>> {
+    info::hints(dec::<A, _>(info))?;
+    // SAFETY: passed on.
+    Ok(unsafe { text(port_name, "port_name")? }.to_vec())
+}
+
 /// Write what a spawn gives back.
 ///
 /// # Safety
@@ -117,11 +127,7 @@ crate::entry_points! {
     ) for on_comm::<A>(comm) => {
         let comm = comm::get_intra(dec::<A, _>(comm))?;
         not_null(newcomm, "newcomm")?;
-        let port = || {
-            info::hints(dec::<A, _>(info))?;
-            Ok(text(port_name, "port_name")?.to_vec())
-        };
-        *newcomm = enc::<A, _>(dynamic::accept(&comm, root, port)?.handle);
+        *newcomm = enc::<A, _>(dynamic::accept(&comm, root, || port::<A>(port_name, info))?.handle);
     }
 
     /// `MPI_Comm_connect`; port name and info matter at the root only.
@@ -130,11 +136,7 @@ crate::entry_points! {
     ) for on_comm::<A>(comm) => {
         let comm = comm::get_intra(dec::<A, _>(comm))?;
         not_null(newcomm, "newcomm")?;
-        let port = || {
-            info::hints(dec::<A, _>(info))?;
-            Ok(text(port_name, "port_name")?.to_vec())
-        };
-        *newcomm = enc::<A, _>(dynamic::connect(&comm, root, port)?.handle);
+        *newcomm = enc::<A, _>(dynamic::connect(&comm, root, || port::<A>(port_name, info))?.handle);
     }
 
     /// `MPI_Comm_join`.

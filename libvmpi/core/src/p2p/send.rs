@@ -71,39 +71,34 @@ pub unsafe fn start_send(
             endpoint.deliver(to, &envelope);
             return Ok(None);
         }
-        let slot = slot::take(Local { health: Some(comm.health.clone()), ..Local::default() })?;
-        let queues = endpoint.queues();
-        let shared = &mut queues.slots[slot.0 as usize];
-        shared.state = state::SENT;
-        shared.context = envelope.context;
-        shared.from = to;
-        shared.tag = tag;
+        let slot = open(comm, &mut envelope, to, Data::User)?;
         envelope.flags |= FLAG_SYNC;
-        envelope.request = slot.0;
         endpoint.deliver(to, &envelope);
         return Ok(Some(slot));
     }
     // SAFETY: as above.
     let data = unsafe { announce(&mut envelope, buf, count, ty, total, mode == Mode::Buffered) };
-    let slot = slot::take(Local { data, health: Some(comm.health.clone()), ..Local::default() })?;
-    {
-        let queues = endpoint.queues();
-        let shared = &mut queues.slots[slot.0 as usize];
-        shared.state = state::SENT;
-        shared.context = envelope.context;
-        shared.from = to;
-        shared.tag = tag;
-        shared.addr = envelope.addr();
-        shared.blocks = envelope.blocks();
-        shared.capacity = total;
-    }
-    envelope.request = slot.0;
+    let slot = open(comm, &mut envelope, to, data)?;
+    let queues = endpoint.queues();
+    let shared = &mut queues.slots[slot.0 as usize];
+    (shared.addr, shared.blocks, shared.capacity) = (envelope.addr(), envelope.blocks(), total);
     endpoint.deliver(to, &envelope);
     if let Some(owner) = buffer {
         buffered::detach(owner, slot, total);
         return Ok(None);
     }
     Ok(Some(slot))
+}
+
+/// The request of a send that waits for an answer; the envelope names it.
+fn open(comm: &Communicator, envelope: &mut Envelope, to: u32, data: Data) -> Result<Slot> {
+    let slot = slot::take(Local { data, health: Some(comm.health.clone()), ..Local::default() })?;
+    let queues = endpoint().queues();
+    let shared = &mut queues.slots[slot.0 as usize];
+    shared.state = state::SENT;
+    (shared.context, shared.from, shared.tag) = (envelope.context, to, envelope.tag);
+    envelope.request = slot.0;
+    Ok(slot)
 }
 
 /// Does a message of so many bytes go without its receiver (unless there is no slab block, or that one has very many unexpected ones)?

@@ -1,0 +1,79 @@
+//! A job as `vmpictl` and `vmpirun --report` print it.
+
+use vmpi_shared::control::{JobReport, Policy, RankReport};
+use vmpi_shared::sched;
+
+use crate::job::Job;
+
+impl Job {
+    /// The job as `vmpictl` prints it.
+    pub fn report(&self) -> JobReport {
+        let mut faces: Vec<String> =
+            self.ranks.iter().filter_map(|rank| rank.attachment.as_ref()).map(|a| a.face.clone()).collect();
+        faces.sort();
+        faces.dedup();
+        JobReport {
+            job: self.id,
+            program: self.spec.apps.iter().map(|app| app.program.as_str()).collect::<Vec<_>>().join(" : "),
+            ranks: self.spec.ranks,
+            v: self.spec.v,
+            launcher_pid: self.launcher_pid,
+            elapsed_s: self.started.elapsed().as_secs_f64(),
+            policy: match self.spec.policy {
+                Policy::Rr => "rr".into(),
+                Policy::Fifo => "fifo".into(),
+            },
+            faces,
+            cores: self.cores_in_use().map(|core| sched::core_report(&self.node, core)).collect(),
+            rank_list: (0..self.ranks.len() as u32).map(|rank| self.rank_report(rank)).collect(),
+            notes: self.notes(),
+        }
+    }
+
+    /// The job's cores; spare ones only if ranks were spawned there.
+    fn cores_in_use(&self) -> impl Iterator<Item = u32> + '_ {
+        let own = self.spec.cpus.len() as u32;
+        let all = own + self.spec.spare_cpus.len() as u32;
+        (0..all).filter(move |core| *core < own || sched::core_report(&self.node, *core).ranks > 0)
+    }
+
+    /// Which way messages of this job go, and why.
+    fn notes(&self) -> Vec<String> {
+        let limit = self.segment.config().eager_limit_bytes;
+        let mut notes = vec![format!(
+            "messages up to {limit} bytes are copied through shared memory, larger ones once, by process_vm_readv"
+        )];
+        let refused = (0..self.ranks.len() as u32)
+            .map(|rank| sched::copies_refused(&self.node, rank))
+            .fold(0, u64::saturating_add);
+        if refused > 0 {
+            notes.push(format!(
+                "{refused} single copies were refused by the kernel (ptrace scope, user namespaces or seccomp); those \
+                 messages were copied twice instead"
+            ));
+        }
+        notes
+    }
+
+    fn rank_report(&self, rank: u32) -> RankReport {
+        let entry = &self.ranks[rank as usize];
+        let mut report = sched::rank_report(&self.node, rank);
+        let world = &self.worlds[entry.world];
+        (report.world, report.world_rank) = (world.number, entry.world_rank);
+        report.unexpected = self.segment.unexpected_messages(rank).into();
+        report.pid = entry.attachment.as_ref().map_or(entry.pid, |a| a.pid);
+        report.face = entry.attachment.as_ref().map_or_else(String::new, |a| a.face.clone());
+        if entry.over {
+            report.state = "ENDED".into();
+        } else if report.pid != 0 {
+            let stat = procfs::process::Process::new(report.pid).and_then(|process| process.stat());
+            if let Ok(stat) = stat {
+                report.rss_bytes = stat.rss * procfs::page_size();
+                if matches!(stat.state, 'T' | 't') {
+                    report.warn = "stopped".into();
+                }
+            }
+        }
+        report
+    }
+}
