@@ -15,8 +15,9 @@ pub enum Peers {
     Mpich,
     /// Debian's do, and PyPI's MPICH 5, which is asked about the standard ABI, dies on the way.
     Debian,
-    /// Debian's MPICH cannot spawn, nor connect, under its launcher ("Error in spawn call").
-    Openmpi,
+    /// Programs that spawn or connect. Debian's MPICH cannot under its launcher ("Error in spawn call"), and Open MPI 4.1 hangs
+    /// now and then (on some machines of two cores three times of three): what it answered is in tests/data/answers.
+    Recorded,
     Neither,
 }
 
@@ -58,7 +59,7 @@ impl Case {
     fn oracle(&self, mpi: Mpi, ranks: u32, cwd: &std::path::Path) -> oracle::Answer {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
         let by_itself = match self.peers {
-            Peers::Both | Peers::Openmpi => false,
+            Peers::Both | Peers::Recorded => false,
             Peers::Debian => mpi == Mpi::Standard,
             Peers::Mpich => mpi != Mpi::Mpich || ranks > cores,
             Peers::Neither => true,
@@ -68,11 +69,15 @@ impl Case {
         }
         let foreign = mpi == Mpi::Standard && !self.program.ends_with(".c");
         let judge = match mpi {
-            _ if ranks > cores || self.peers == Peers::Openmpi => Mpi::Openmpi,
+            _ if ranks > cores || self.peers == Peers::Recorded => Mpi::Openmpi,
             Mpi::Standard if foreign => Mpi::Mpich,
             mpi => mpi,
         };
-        oracle::ask(judge, &program(self.program, judge), ranks, self.args, self.env, cwd)
+        let binary = program(self.program, judge);
+        if self.peers == Peers::Recorded {
+            return oracle::recall(judge, self.program, &binary, ranks, cwd);
+        }
+        oracle::ask(judge, &binary, ranks, self.args, self.env, cwd)
     }
 
     /// Run under vmpi, and demand the exit code and the output of the real MPI.

@@ -1,7 +1,8 @@
-//! The right answer: the same binary under the MPI that it was compiled for, asked once and kept.
+//! The right answer: the same binary under the MPI that it was compiled for, asked once and kept; where that MPI does not end
+//! every time, what it answered when it did (tests/data/answers).
 
 use crate::compile::Mpi;
-use crate::place::{room, venv_mpich};
+use crate::place::{room, top, venv_mpich};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
@@ -29,11 +30,8 @@ pub fn ask(mpi: Mpi, binary: &Path, ranks: u32, args: &[&str], env: &[(&str, &st
     (binary, built, ranks, args, env).hash(&mut hasher);
     let name = binary.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let kept = room("oracle").join(format!("{name}-{ranks}-{:016x}.txt", hasher.finish()));
-    if let Ok(text) = fs::read_to_string(&kept)
-        && let Some((code, stdout)) = text.split_once('\n')
-        && let Ok(code) = code.parse()
-    {
-        return Answer { code, stdout: stdout.into() };
+    if let Some(answer) = read(&kept) {
+        return answer;
     }
     let attempt = || {
         let output = launcher(mpi, ranks)
@@ -52,8 +50,34 @@ pub fn ask(mpi: Mpi, binary: &Path, ranks: u32, args: &[&str], env: &[(&str, &st
     // 137: it did not even end by TERM.
     let answer = (0..ATTEMPTS).map(|_| attempt()).find(|answer| ![124, 137].contains(&answer.code));
     let answer = answer.unwrap_or_else(|| panic!("{} itself hangs in {name}, {ATTEMPTS} times", mpi.name()));
-    fs::write(&kept, format!("{}\n{}", answer.code, answer.stdout)).expect("target/ is writable");
+    write(&kept, &answer);
     answer
+}
+
+/// What `mpi` has answered to a program of tests/programs. With `VMPI_ASK_AGAIN=1` it is asked, and the file written anew.
+///
+/// # Panics
+/// If there is no such file, or as [`ask`].
+pub fn recall(mpi: Mpi, program: &str, binary: &Path, ranks: u32, cwd: &Path) -> Answer {
+    let file = top().join(format!("tests/data/answers/{program}-{ranks}.txt"));
+    if std::env::var_os("VMPI_ASK_AGAIN").is_some() {
+        let answer = ask(mpi, binary, ranks, &[], &[], cwd);
+        write(&file, &answer);
+        return answer;
+    }
+    read(&file).unwrap_or_else(|| panic!("{} has no answer in it: run with VMPI_ASK_AGAIN=1 once", file.display()))
+}
+
+/// The exit code in a line, then standard output.
+fn read(file: &Path) -> Option<Answer> {
+    let text = fs::read_to_string(file).ok()?;
+    let (code, stdout) = text.split_once('\n')?;
+    Some(Answer { code: code.parse().ok()?, stdout: stdout.into() })
+}
+
+fn write(file: &Path, answer: &Answer) {
+    fs::write(file, format!("{}\n{}", answer.code, answer.stdout))
+        .unwrap_or_else(|e| panic!("cannot write {}: {e}", file.display()));
 }
 
 /// The real MPI's launcher, ready for the program's name.

@@ -63,12 +63,11 @@ suite! {
     no_single_copy_coll: Case { program: "coll.c", ranks: &[5], env: PIECES, ..Case::DEFAULT };
     no_single_copy_io: Case { program: "io_coll.c", ranks: &[3], env: PIECES, ..Case::DEFAULT };
     no_single_copy_types: Case { program: "types.c", ranks: &[3], env: PIECES, ..Case::DEFAULT };
-    // Open MPI 4.1 hangs now and then with three ranks that spawn on two cores.
-    spawn: Case { program: "spawn_basic.c", ranks: &[1, 2], peers: Peers::Openmpi, ..Case::DEFAULT };
+    spawn: Case { program: "spawn_basic.c", ranks: &[1, 2], peers: Peers::Recorded, ..Case::DEFAULT };
     // Open MPI gets through the first round only.
     spawn_leave: Case { program: "spawn_leave.c", ranks: &[1, 2, 3], peers: Peers::Neither, ..Case::DEFAULT };
-    ports: Case { program: "spawn_ports.c", ranks: &[2], peers: Peers::Openmpi, ..Case::DEFAULT };
-    spawn_fortran: Case { program: "spawn_fortran.f90", ranks: &[1, 2], peers: Peers::Openmpi, ..Case::DEFAULT };
+    ports: Case { program: "spawn_ports.c", ranks: &[2], peers: Peers::Recorded, ..Case::DEFAULT };
+    spawn_fortran: Case { program: "spawn_fortran.f90", ranks: &[1, 2], peers: Peers::Recorded, ..Case::DEFAULT };
     legacy_fortran: Case { program: "legacy.f", ranks: &[2, 6], ..Case::DEFAULT };
     files_fortran: Case { program: "io.f90", ranks: &[1, 3], ..Case::DEFAULT };
     use_mpi: Case { program: "usempi.f90", ranks: &[2, 6], ..Case::DEFAULT };
