@@ -77,7 +77,7 @@ pub struct NodeHeader {
 #[repr(C, align(64))]
 #[derive(Default)]
 pub struct CoreDescriptor {
-    /// `sched::IDLE`, `SPINNING`, `WITHHELD`, `CLAIMED`, or rank + 1 of the rank that holds the core. CAS by anyone, SeqCst.
+    /// `sched::IDLE`, `SPINNING`, `WITHHELD`, `OPEN`, `CLAIMED`, or rank + 1 of the rank that holds the core. CAS by anyone, SeqCst.
     pub holder: AtomicU32,
     /// Rank that spins while holder is SPINNING; written by it.
     pub spinner: AtomicU32,

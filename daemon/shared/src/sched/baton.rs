@@ -3,12 +3,12 @@
 //! Orderings: every step on `state`, `holder` and the run queue is sequentially consistent, and each "publish, then look"
 //! has a fence between the two; partners are named SYNC A (suspend against tend), SYNC B (release of a core against
 //! make_ready), SYNC F (a wake-up against the end of tending), SYNC G (a core handed to a rank as it dies); SYNC H is explained in `watch`,
-//! SYNC I and J in `lease`, SYNC K in `steps`. Death story of every wait here: a rank that parks is woken by whoever grants its permit; when that process
+//! SYNC I and J in `lease`, SYNC K in `steps`, SYNC M (a core left to whom the kernel runs against parking). Death story of every wait here: a rank that parks is woken by whoever grants its permit; when that process
 //! dies, the daemon sees its pidfd and ends the job, parked ranks included.
 
 use super::clocks::{add, end_away, resume, resume_at, settle};
 use super::lease::{ALONE, REVOKED, vacate};
-use super::run_state::{CLAIMED, IDLE, RunState, SPINNING, WITHHELD, Wait, holder_word};
+use super::run_state::{CLAIMED, IDLE, OPEN, RunState, SPINNING, WITHHELD, Wait, holder_word};
 use super::watch::{Idle, decline_spin, heir, runs_next_itself, spin, wake_all_with_mail, watch_running};
 use super::{policy, run_queue, steps};
 use crate::mem::sync::{Ordering, fence, futex_wait, futex_wake, may_die, spin_loop, yield_cpu};
@@ -243,7 +243,8 @@ pub fn rank_died(node: &NodeSegment, rank: u32) {
         wake_all_with_mail(node, core);
         wake(node, node.core(core).spinner.load(SEQ).min(node.header().ranks - 1)); // SYNC H
     }
-    if spinning || holder.compare_exchange(holder_word(rank), CLAIMED, SEQ, SEQ).is_ok() {
+    let held = spinning || holder.compare_exchange(holder_word(rank), CLAIMED, SEQ, SEQ).is_ok();
+    if held || holder.compare_exchange(OPEN, CLAIMED, SEQ, SEQ).is_ok() {
         // Nobody runs on a core that a dead rank held; it may have died before it counted itself out.
         node.core(core).running.store(0, SEQ);
         dispatch(node, core);
@@ -401,8 +402,11 @@ fn release_core(node: &NodeSegment, me: u32, idle: &mut Idle<'_>) -> Left {
         vacate(node, core);
         return Left::Alone;
     }
+    descriptor.granted_at.store(descriptor.released_at.load(RELAXED), RELAXED);
+    if open(node, me, core) {
+        return Left::Passed;
+    }
     while let Some(next) = take_next(node, core) {
-        descriptor.granted_at.store(descriptor.released_at.load(RELAXED), RELAXED);
         if hand_over(node, core, next) {
             return if next == me { Left::Alone } else { Left::Passed };
         }
@@ -432,6 +436,47 @@ fn release_core(node: &NodeSegment, me: u32, idle: &mut Idle<'_>) -> Left {
     spin(node, me, core, idle)
 }
 
+/// Leave the choice to the kernel, if the rank whose turn it is has not parked: whichever such rank it runs first takes the core, and
+/// nobody has to be woken. False: the core is still the caller's. A parked rank gets the core in its turn, so none starves.
+#[inline]
+fn open(node: &NodeSegment, me: u32, core: u32) -> bool {
+    let policy = policy::of(node);
+    if node.header().recovery != 0 || !policy.kernel_may_choose() {
+        return false;
+    }
+    let ranks = node.header().ranks;
+    let Some(next) = policy.next(node, core).filter(|next| *next != me && *next < ranks) else { return false };
+    let (holder, next) = (&node.core(core).holder, node.rank(next));
+    if next.permit.load(SEQ) != NONE {
+        return false;
+    }
+    holder.store(OPEN, SEQ);
+    fence(SEQ); // SYNC M: with the parking in await_permit; SYNC G: with rank_died
+    let takes = next.permit.load(SEQ) == NONE && next.state.load(SEQ) != RunState::Dead.word();
+    takes || holder.compare_exchange(OPEN, CLAIMED, SEQ, SEQ).is_err()
+}
+
+/// Take the core, if it is OPEN and this rank READY.
+#[inline]
+fn take_open(node: &NodeSegment, me: u32) -> bool {
+    let core = node.core_of(me);
+    let descriptor = node.core(core);
+    if descriptor.holder.load(SEQ) != OPEN
+        || node.rank(me).state.load(SEQ) != RunState::Ready.word()
+        || descriptor.holder.compare_exchange(OPEN, CLAIMED, SEQ, SEQ).is_err()
+    {
+        return false;
+    }
+    if !run_queue::remove(node.ready(core), me) {
+        // About to be put in the queue by who has made it READY.
+        dispatch(node, core);
+        return false;
+    }
+    descriptor.last.store(me, RELAXED);
+    descriptor.holder.store(holder_word(me), SEQ);
+    true
+}
+
 /// Wait for the core in the run queue.
 fn await_core(node: &NodeSegment, me: u32) {
     while await_permit(node, me, false) == Permit::Spin {
@@ -439,25 +484,33 @@ fn await_core(node: &NodeSegment, me: u32) {
     }
 }
 
-/// Wait for the permit. A rank that has just passed its core on stays warm for a few turns of sched_yield, if that was
-/// of use lately: between two ranks that answer each other a yield costs half of a futex hand-off; in a longer ring the
-/// yields only go to ranks that wait as well.
+/// Wait for the permit, or for a core that is OPEN. A rank that has just passed its core on stays warm for a few turns of sched_yield,
+/// if that was of use lately: a yield costs half of a futex hand-off or less. Where the ranks of a core wait for the same thing (a
+/// barrier, neighbours), each is switched in once a round anyway; in a long ring the yields only go to ranks that wait as well.
 fn await_permit(node: &NodeSegment, me: u32, passed: bool) -> Permit {
-    let permit = &node.rank(me).permit;
+    let rank = node.rank(me);
+    let permit = &rank.permit;
     let told = || matches!(permit.load(SEQ), GRANTED | SPIN);
     if passed && !told() {
-        let cold = &node.rank(me).cold;
-        match cold.load(RELAXED) {
-            0 => {
-                let warm = (0..node.header().warm_yields).any(|_| {
-                    yield_cpu();
-                    told()
-                });
-                if !warm {
-                    cold.store(COLD_SUSPENSIONS, RELAXED);
+        if rank.cold.load(RELAXED) == 0 {
+            for _ in 0..node.header().warm_yields {
+                yield_cpu();
+                if told() {
+                    break;
+                }
+                if take_open(node, me) {
+                    return Permit::Run;
                 }
             }
-            left => cold.store(left - 1, RELAXED),
+            if !told() {
+                rank.cold.store(COLD_SUSPENSIONS, RELAXED);
+            }
+        } else {
+            rank.cold.store(rank.cold.load(RELAXED) - 1, RELAXED);
+            if rank.state.load(SEQ) == RunState::Ready.word() {
+                // It only let the others go first.
+                yield_cpu();
+            }
         }
     }
     loop {
@@ -469,7 +522,15 @@ fn await_permit(node: &NodeSegment, me: u32, passed: bool) -> Permit {
             }
             // Unless it has been granted the core meanwhile.
             Err(SPIN) if permit.compare_exchange(SPIN, NONE, SEQ, SEQ).is_ok() => return Permit::Spin,
-            _ => futex_wait(permit, PARKED, None),
+            _ => {
+                fence(SEQ); // SYNC M
+                if take_open(node, me) {
+                    // Nobody grants what this rank holds; it may have been told to spin before.
+                    let _ = permit.compare_exchange(PARKED, NONE, SEQ, SEQ);
+                    return Permit::Run;
+                }
+                futex_wait(permit, PARKED, None);
+            }
         }
     }
 }
