@@ -64,6 +64,8 @@ pub struct NodeHeader {
     pub ticks_per_second: f64,
     /// Ticks that the last rank to suspend spins before it parks.
     pub spin_ticks: u64,
+    /// Turns on a core shorter than this are so short that several waiting ranks are woken together: ticks.
+    pub brisk_ticks: u64,
     /// sched_yield calls of a rank that has just passed its core on, before it parks.
     pub warm_yields: u32,
     pub ready_words: u32,
@@ -72,6 +74,9 @@ pub struct NodeHeader {
     pub reserved: u32,
     pub started_at: u64,
 }
+
+/// Beside a turn of this length the hand-over no longer matters.
+const BRISK_SECONDS: f64 = 20e-6;
 
 /// One core of the job.
 #[repr(C, align(64))]
@@ -166,7 +171,9 @@ pub struct RankDescriptor {
     pub sent_bytes: AtomicU64,
     pub received_messages: AtomicU64,
     pub received_bytes: AtomicU64,
-    reserved3: AtomicU64,
+    /// Index of the core where it was first placed: the group in collective cells, alike for all who look; written by the daemon, once.
+    pub home: AtomicU32,
+    reserved3: AtomicU32,
     /// Single copies that the kernel refused.
     pub copies_refused: AtomicU64,
 }
@@ -180,7 +187,7 @@ const _: () = {
     assert!(std::mem::offset_of!(RankDescriptor, call) == 128);
 };
 
-const VERSION: u64 = 3;
+const VERSION: u64 = 4;
 const LAYOUT: u64 = layout_hash(&[
     VERSION,
     size_of::<NodeHeader>() as u64,
@@ -261,6 +268,8 @@ impl NodeSegment {
             ticks_per_second: scale.ticks_per_second,
             // A spinner tends; in a job that survives deaths nobody touches another's queues.
             spin_ticks: if config.recovery { 0 } else { (60e-6 * scale.ticks_per_second) as u64 },
+            // A looked-at clock is a tick in the model: some turns are short there, some are not.
+            brisk_ticks: if cfg!(feature = "model") { 8 } else { (BRISK_SECONDS * scale.ticks_per_second) as u64 },
             warm_yields: 2,
             ready_words: ready_words(config.ranks),
             recovery: u32::from(config.recovery),
@@ -378,6 +387,7 @@ impl NodeSegment {
         }
         for (rank, core) in config.placement.iter().enumerate() {
             self.rank(rank as u32).core.store(*core, Ordering::Relaxed);
+            self.rank(rank as u32).home.store(*core, Ordering::Relaxed);
             self.core(*core).ranks.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -474,6 +484,7 @@ impl NodeSegment {
                 (*words.add(at)).store(0, Ordering::SeqCst);
             }
         }
+        descriptor.home.store(core, Ordering::SeqCst);
         descriptor.core.store(core, Ordering::SeqCst);
     }
 

@@ -151,7 +151,7 @@ pub fn reacquire(node: &NodeSegment, me: u32) {
 pub fn finish(node: &NodeSegment, me: u32) {
     if leave_running(node, me, RunState::Finalized) {
         settle(node, me);
-        release_core(node, me, &mut Idle { over: &mut || false, tend: &mut |_| {}, patience: 0 });
+        release_core(node, me, u64::MAX, &mut Idle { over: &mut || false, tend: &mut |_| {}, patience: 0 });
     } else {
         node.rank(me).state.store(RunState::Finalized.word(), SEQ);
     }
@@ -368,6 +368,8 @@ pub(super) enum Left {
     Alone,
     /// Another rank of the core runs, or watches, now.
     Passed,
+    /// As `Passed`, with more than one READY, after a short turn: the next turn is not far.
+    Among,
     /// It found its own wait over while it watched: it has the core, and goes on.
     Back,
 }
@@ -377,13 +379,13 @@ fn leave_and_wait(node: &NodeSegment, me: u32, on_core: bool, idle: &mut Idle<'_
     let rank = node.rank(me);
     let mut how = Left::Alone;
     let left = if on_core {
-        let left = settle(node, me);
-        how = release_core(node, me, idle);
+        let (left, ran) = settle(node, me);
+        how = release_core(node, me, ran, idle);
         left
     } else {
         node.now()
     };
-    while how != Left::Back && await_permit(node, me, how == Left::Passed) == Permit::Spin {
+    while how != Left::Back && await_permit(node, me, how) == Permit::Spin {
         how = spin(node, me, node.core_of(me), idle);
     }
     let now = node.now();
@@ -392,8 +394,8 @@ fn leave_and_wait(node: &NodeSegment, me: u32, on_core: bool, idle: &mut Idle<'_
     resume_at(node, me, now);
 }
 
-/// Pass the core to the next READY rank (which may be this one), or leave it idle.
-fn release_core(node: &NodeSegment, me: u32, idle: &mut Idle<'_>) -> Left {
+/// Pass the core, on which this rank ran for `ran` ticks, to the next READY rank (which may be this one), or leave it idle.
+fn release_core(node: &NodeSegment, me: u32, ran: u64, idle: &mut Idle<'_>) -> Left {
     let core = node.core_of(me);
     let descriptor = node.core(core);
     let holder = &descriptor.holder;
@@ -403,8 +405,8 @@ fn release_core(node: &NodeSegment, me: u32, idle: &mut Idle<'_>) -> Left {
         return Left::Alone;
     }
     descriptor.granted_at.store(descriptor.released_at.load(RELAXED), RELAXED);
-    if open(node, me, core) {
-        return Left::Passed;
+    if let Some(left) = open(node, me, core, ran) {
+        return left;
     }
     while let Some(next) = take_next(node, core) {
         if hand_over(node, core, next) {
@@ -437,23 +439,41 @@ fn release_core(node: &NodeSegment, me: u32, idle: &mut Idle<'_>) -> Left {
 }
 
 /// Leave the choice to the kernel, if the rank whose turn it is has not parked: whichever such rank it runs first takes the core, and
-/// nobody has to be woken. False: the core is still the caller's. A parked rank gets the core in its turn, so none starves.
+/// nobody has to be woken. `None`: the core is still the caller's. A parked rank gets the core in its turn, so none starves.
+///
+/// After a short turn (`ran` ticks) several READY ranks that have parked are woken together: each must be woken anyway, and from then on
+/// they go round without.
 #[inline]
-fn open(node: &NodeSegment, me: u32, core: u32) -> bool {
+fn open(node: &NodeSegment, me: u32, core: u32, ran: u64) -> Option<Left> {
     let policy = policy::of(node);
     if node.header().recovery != 0 || !policy.kernel_may_choose() {
-        return false;
+        return None;
     }
     let ranks = node.header().ranks;
-    let Some(next) = policy.next(node, core).filter(|next| *next != me && *next < ranks) else { return false };
-    let (holder, next) = (&node.core(core).holder, node.rank(next));
-    if next.permit.load(SEQ) != NONE {
-        return false;
+    let next = policy.next(node, core).filter(|next| *next != me && *next < ranks)?;
+    let (set, holder, permit) = (node.ready(core), &node.core(core).holder, &node.rank(next).permit);
+    let among = ran < node.header().brisk_ticks && run_queue::has_others(set, next);
+    if permit.load(SEQ) == PARKED && among {
+        run_queue::members(set).filter(|rank| *rank < ranks).for_each(|rank| rouse(node, rank));
+    }
+    if permit.load(SEQ) != NONE {
+        return None;
     }
     holder.store(OPEN, SEQ);
     fence(SEQ); // SYNC M: with the parking in await_permit; SYNC G: with rank_died
-    let takes = next.permit.load(SEQ) == NONE && next.state.load(SEQ) != RunState::Dead.word();
-    takes || holder.compare_exchange(OPEN, CLAIMED, SEQ, SEQ).is_err()
+    let takes = permit.load(SEQ) == NONE && node.rank(next).state.load(SEQ) != RunState::Dead.word();
+    if !takes && holder.compare_exchange(OPEN, CLAIMED, SEQ, SEQ).is_ok() {
+        return None;
+    }
+    Some(if among { Left::Among } else { Left::Passed })
+}
+
+/// Wake `rank`, if it has parked, to look whether the core is OPEN.
+fn rouse(node: &NodeSegment, rank: u32) {
+    let permit = &node.rank(rank).permit;
+    if permit.compare_exchange(PARKED, NONE, SEQ, SEQ).is_ok() {
+        futex_wake(permit, 1);
+    }
 }
 
 /// Take the core, if it is OPEN and this rank READY.
@@ -479,20 +499,35 @@ fn take_open(node: &NodeSegment, me: u32) -> bool {
 
 /// Wait for the core in the run queue.
 fn await_core(node: &NodeSegment, me: u32) {
-    while await_permit(node, me, false) == Permit::Spin {
+    while await_permit(node, me, Left::Alone) == Permit::Spin {
         decline_spin(node, me);
     }
 }
 
-/// Wait for the permit, or for a core that is OPEN. A rank that has just passed its core on stays warm for a few turns of sched_yield,
-/// if that was of use lately: a yield costs half of a futex hand-off or less. Where the ranks of a core wait for the same thing (a
-/// barrier, neighbours), each is switched in once a round anyway; in a long ring the yields only go to ranks that wait as well.
-fn await_permit(node: &NodeSegment, me: u32, passed: bool) -> Permit {
+/// Wait for the permit, or for a core that is OPEN. A rank that has just passed its core on stays awake for a few turns of sched_yield,
+/// if that was of use lately or others are READY, too: a yield costs half of a futex hand-off or less. Where the ranks of a core wait for the
+/// same thing (a barrier, neighbours), each is switched in once a round anyway; in a long ring the yields only go to ranks that wait as well.
+fn await_permit(node: &NodeSegment, me: u32, how: Left) -> Permit {
     let rank = node.rank(me);
     let permit = &rank.permit;
     let told = || matches!(permit.load(SEQ), GRANTED | SPIN);
-    if passed && !told() {
-        if rank.cold.load(RELAXED) == 0 {
+    let mut awake = match how {
+        Left::Among => true,
+        Left::Passed => match rank.cold.load(RELAXED) {
+            0 => true,
+            cold => {
+                rank.cold.store(cold - 1, RELAXED);
+                if rank.state.load(SEQ) == RunState::Ready.word() {
+                    // It only let the others go first.
+                    yield_cpu();
+                }
+                false
+            }
+        },
+        _ => false,
+    };
+    loop {
+        if awake && !told() {
             for _ in 0..node.header().warm_yields {
                 yield_cpu();
                 if told() {
@@ -502,18 +537,10 @@ fn await_permit(node: &NodeSegment, me: u32, passed: bool) -> Permit {
                     return Permit::Run;
                 }
             }
-            if !told() {
+            if how == Left::Passed && !told() {
                 rank.cold.store(COLD_SUSPENSIONS, RELAXED);
             }
-        } else {
-            rank.cold.store(rank.cold.load(RELAXED) - 1, RELAXED);
-            if rank.state.load(SEQ) == RunState::Ready.word() {
-                // It only let the others go first.
-                yield_cpu();
-            }
         }
-    }
-    loop {
         match permit.compare_exchange(NONE, PARKED, SEQ, SEQ) {
             Err(GRANTED) => {
                 // The next one comes only after this rank has left its core again.
@@ -530,6 +557,10 @@ fn await_permit(node: &NodeSegment, me: u32, passed: bool) -> Permit {
                     return Permit::Run;
                 }
                 futex_wait(permit, PARKED, None);
+                awake = permit.load(SEQ) == NONE;
+                if awake && take_open(node, me) {
+                    return Permit::Run;
+                }
             }
         }
     }
