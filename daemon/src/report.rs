@@ -1,6 +1,6 @@
 //! A job as `vmpictl` and `vmpirun --report` print it.
 
-use vmpi_shared::control::{JobReport, Policy, RankReport};
+use vmpi_shared::control::{JobReport, RankReport};
 use vmpi_shared::sched;
 
 use crate::job::Job;
@@ -19,10 +19,7 @@ impl Job {
             v: self.spec.v,
             launcher_pid: self.launcher_pid,
             elapsed_s: self.started.elapsed().as_secs_f64(),
-            policy: match self.spec.policy {
-                Policy::Rr => "rr".into(),
-                Policy::Fifo => "fifo".into(),
-            },
+            policy: self.spec.policy.name().into(),
             faces,
             cores: self.cores_in_use().map(|core| sched::core_report(&self.node, core)).collect(),
             rank_list: (0..self.ranks.len() as u32).map(|rank| self.rank_report(rank)).collect(),

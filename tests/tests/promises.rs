@@ -68,7 +68,7 @@ fn a_rank_that_scribbles_ends_its_own_job_only() {
     let good = |name: &str| daemon.vmpirun(name).args(["-n", "4", "-V", "2"]).arg(&traffic);
     for (number, how) in ["noise", "zeros", "ones", "small", "lasting", "noise", "small", "lasting"].iter().enumerate()
     {
-        for policy in ["rr", "fifo"] {
+        for policy in ["rr", "fifo", "lifo", "priority", "follow"] {
             let told = format!("{how}, seed {number}, {policy}");
             // Beside it all the time: more rounds than the scribbler's job lives, checked to the last byte.
             let beside = good("beside").args(["30", &number.to_string()]).start();

@@ -11,7 +11,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 
 /// Changes whenever a message changes its meaning.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 /// Longest frame accepted.
 pub const MAX_FRAME_BYTES: u32 = 64 << 20;
 /// Descriptors in one frame (the kernel's SCM_MAX_FD is 253).
@@ -58,8 +58,31 @@ pub struct App {
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Policy {
+    /// Round robin in rank order.
     Rr,
+    /// Whoever has been READY longest.
     Fifo,
+    /// Whoever has become READY last.
+    Lifo,
+    /// Whom most suspended ranks wait for.
+    Priority,
+    /// Whom the rank that gives the core up has made READY last: the receiver of its message.
+    Follow,
+}
+
+impl Policy {
+    /// All of them, by the names that users know.
+    pub const NAMES: [(&'static str, Policy); 5] = [
+        ("rr", Policy::Rr),
+        ("fifo", Policy::Fifo),
+        ("lifo", Policy::Lifo),
+        ("priority", Policy::Priority),
+        ("follow", Policy::Follow),
+    ];
+
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, policy)| *policy == self).map_or("", |(name, _)| name)
+    }
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -101,7 +101,9 @@ pub struct CoreDescriptor {
     pub withheld_at: AtomicU64,
     /// Time that it was another job's, ticks; written by the daemon.
     pub withheld_ticks: AtomicU64,
-    reserved1: AtomicU64,
+    /// Choices of a policy that needs a bound for waiting (`sched::policy`); written by whoever holds or claims the core.
+    pub choices: AtomicU32,
+    reserved1: AtomicU32,
     // What changes with every wait: apart from what deliverers on other cores look at.
     /// Ranks that are RUNNING on this core right now (promise 1: 0 or 1), counted at every change.
     pub running: AtomicU32,
@@ -159,7 +161,9 @@ pub struct RankDescriptor {
     pub wait_ticks: AtomicU64,
     pub away_ticks: AtomicU64,
     pub switches: AtomicU64,
-    reserved2: AtomicU64,
+    /// Rank + 1 that this one made READY last; written by it, under the policy that asks for it.
+    pub follower: AtomicU32,
+    reserved2: AtomicU32,
     // What it waits for; written by the rank before it suspends.
     pub call: AtomicU32,
     pub peer: AtomicI32,

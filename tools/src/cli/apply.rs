@@ -52,7 +52,7 @@ fn one_of<T: Copy>(word: &str, table: &[(&str, T)]) -> Result<T, String> {
 }
 
 pub fn policy(word: &str) -> Result<Policy, String> {
-    one_of(word, &[("rr", Policy::Rr), ("fifo", Policy::Fifo)])
+    one_of(word, &Policy::NAMES)
 }
 
 pub fn on_block(word: &str) -> Result<OnBlock, String> {

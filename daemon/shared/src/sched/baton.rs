@@ -205,6 +205,7 @@ pub fn make_ready(node: &NodeSegment, rank: u32) {
     let _step = steps::begin(node, node.core_of(rank));
     let descriptor = node.rank(rank);
     descriptor.ready_at.store(node.now(), RELAXED);
+    policy::note_ready(node, rank);
     if descriptor.state.compare_exchange(RunState::Tended.word(), RunState::Ready.word(), SEQ, SEQ).is_ok() {
         may_die();
         queue(node, rank);

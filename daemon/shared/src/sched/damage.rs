@@ -59,7 +59,7 @@ mod tests {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             words[(seed >> 33) as usize % words.len()]
         };
-        for policy in [Policy::Rr, Policy::Fifo] {
+        for (_, policy) in Policy::NAMES {
             let node = node(&placement, policy);
             for _ in 0..20_000 {
                 for core in 0..2 {

@@ -18,6 +18,12 @@ pub fn remove(set: &[AtomicU64], rank: u32) -> bool {
     set[(rank / 64) as usize].fetch_and(!bit, Ordering::SeqCst) & bit != 0
 }
 
+/// Is `rank` there?
+#[inline]
+pub fn contains(set: &[AtomicU64], rank: u32) -> bool {
+    set.get((rank / 64) as usize).is_some_and(|word| word.load(Ordering::SeqCst) & 1 << (rank % 64) != 0)
+}
+
 #[inline]
 pub fn is_empty(set: &[AtomicU64]) -> bool {
     set.iter().all(|word| word.load(Ordering::SeqCst) == 0)

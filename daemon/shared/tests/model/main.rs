@@ -12,6 +12,7 @@ mod cells;
 mod heir;
 mod kill;
 mod lease;
+mod policies;
 mod recovery;
 mod space;
 mod world;

@@ -52,7 +52,11 @@ pub fn assert_alone(node: &NodeSegment) {
 impl World {
     /// `spin_ticks` are looks at the clock, see `mem::sync`.
     pub fn new(placement: &[u32], inbox_cells: u32, spin_ticks: u64) -> World {
-        World { spin_ticks, node: node(placement, Policy::Rr), job: Self::job(placement, inbox_cells) }
+        Self::under(Policy::Rr, placement, inbox_cells, spin_ticks)
+    }
+
+    pub fn under(policy: Policy, placement: &[u32], inbox_cells: u32, spin_ticks: u64) -> World {
+        World { spin_ticks, node: node(placement, policy), job: Self::job(placement, inbox_cells) }
     }
 
     /// A job that goes on when a rank dies.
