@@ -31,11 +31,10 @@ const REGIONS: usize = 64;
 #[derive(Copy, Clone, Default)]
 struct Region {
     number: u64,
-    /// Bytes of messages since it was first seen; `DONE`: it is huge, or cannot be.
+    /// Bytes of messages since it was first seen, or since the kernel was asked the last time: the program may have given the memory back
+    /// and got other there. Asking for what is huge already costs little.
     bytes: u64,
 }
-
-const DONE: u64 = u64::MAX;
 
 struct Regions {
     regions: [Region; REGIONS],
@@ -81,14 +80,11 @@ impl Regions {
         let region = &mut self.regions[number as usize % REGIONS];
         if region.number != number {
             // One that is used less gives way, a little with each try.
-            region.bytes = if region.bytes == DONE { 0 } else { region.bytes.saturating_sub(bytes) };
+            region.bytes = region.bytes.saturating_sub(bytes);
             if region.bytes != 0 {
                 return false;
             }
             *region = Region { number, bytes: 0 };
-        }
-        if region.bytes == DONE {
-            return false;
         }
         region.bytes += bytes;
         region.bytes >= self.enough
@@ -96,7 +92,7 @@ impl Regions {
 
     #[cold]
     fn collapse(&mut self, number: u64) {
-        self.regions[number as usize % REGIONS].bytes = DONE;
+        self.regions[number as usize % REGIONS].bytes = 0;
         if pages_in_use(number).is_none_or(|pages| pages < LEAST_PAGES) {
             return;
         }
@@ -107,7 +103,7 @@ impl Regions {
         let slower = start.elapsed().as_secs_f64() / USUAL_SECONDS;
         self.refusals = if made { 0 } else { self.refusals + 1 };
         if made {
-            self.enough = (USUAL_BYTES as f64 * slower.clamp(0.25, MOST_SLOWER)) as u64;
+            self.enough = (USUAL_BYTES as f64 * slower.clamp(1.0, MOST_SLOWER)) as u64;
         }
     }
 }
@@ -130,12 +126,12 @@ mod tests {
     }
 
     #[test]
-    fn a_region_is_worth_it_once() {
+    fn a_region_is_worth_it_after_many_bytes() {
         let mut seen = new();
         let due: Vec<bool> = (0..12).map(|_| seen.count(7, 1 << 20)).collect();
         assert_eq!(due.iter().position(|due| *due), Some(9));
-        seen.regions[7].bytes = DONE;
-        assert!((0..100).all(|_| !seen.count(7, 1 << 20)));
+        seen.collapse(7);
+        assert!((0..9).all(|_| !seen.count(7, 1 << 20)));
     }
 
     #[test]
@@ -163,7 +159,6 @@ mod tests {
         let mut seen = new();
         seen.collapse(number);
         assert!(memory.iter().enumerate().all(|(at, byte)| *byte == (at % 251) as u8));
-        assert_eq!(seen.regions[number as usize % REGIONS].bytes, DONE);
         let smaps = std::fs::read_to_string("/proc/self/smaps").expect("procfs");
         let huge: u64 = smaps
             .lines()
