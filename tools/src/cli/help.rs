@@ -10,7 +10,8 @@ Neither: one rank per core. What follows the program's name is never parsed, exc
 Exit code: the first failing rank's, 128 + signal; MPI_Abort's code, never 0; 124 timeout; 125 vmpi's own fault;
 126 the program cannot be executed; 127 no such program; 130 and 143 interrupted and terminated; 2 a bad option.
 
-VMPI_SINGLE_COPY=0 in the ranks' environment: large messages go through shared memory, not from process to process.";
+VMPI_SINGLE_COPY=0 in the ranks' environment: large messages go through shared memory, not from process to process.
+VMPI_HUGE_PAGES=0 there: no huge pages under buffers that large messages use often.";
 
 /// The text of `vmpirun --help`.
 pub fn help_text() -> String {
