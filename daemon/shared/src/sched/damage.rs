@@ -29,7 +29,7 @@ pub fn find(node: &NodeSegment, placement: &[u32]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::control::{OnBlock, Policy, Wtime};
-    use crate::node::NodeConfig;
+    use crate::node::{NodeConfig, Patience};
 
     fn node(placement: &[u32], policy: Policy) -> NodeSegment {
         NodeSegment::create(&NodeConfig {
@@ -43,6 +43,7 @@ mod tests {
             wtime: Wtime::Wall,
             quantum_ms: 0,
             recovery: false,
+            patience: Patience::default(),
         })
         .unwrap()
     }
