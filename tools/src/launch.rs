@@ -132,6 +132,7 @@ fn prepare(options: &RunOptions, exe_dir: &Path) -> Result<Job, Failure> {
         placement: plan.placement.clone(),
         bind: plan.bind,
         policy: options.policy,
+        balance: options.balance,
         quantum_ms: options.quantum_ms,
         on_block: options.on_block,
         wtime: options.wtime,
@@ -362,7 +363,7 @@ fn conclude(options: &RunOptions, job: &Job, finished: &Finished, daemon_pid: i3
 /// A job for unit tests.
 #[cfg(test)]
 pub fn test_spec(apps: Vec<App>) -> JobSpec {
-    use vmpi_shared::control::{OnBlock, Policy, Wtime};
+    use vmpi_shared::control::{Balance, OnBlock, Policy, Wtime};
     let ranks = apps.iter().map(|app| app.ranks).sum();
     JobSpec {
         apps,
@@ -373,6 +374,7 @@ pub fn test_spec(apps: Vec<App>) -> JobSpec {
         placement: vec![0; ranks as usize],
         bind: false,
         policy: Policy::Rr,
+        balance: Balance::None,
         quantum_ms: 5000,
         on_block: OnBlock::Release,
         wtime: Wtime::Wall,

@@ -4,7 +4,7 @@
 //! Every field says who writes it. All-zero is a valid start.
 
 use crate::clock::Scale;
-use crate::control::{OnBlock, Policy, Wtime};
+use crate::control::{Balance, OnBlock, Policy, Wtime};
 use crate::matching::peers::Peers;
 use crate::mem::bell::Bell;
 use crate::mem::segment::{Head, Segment, SegmentError, layout_hash};
@@ -24,6 +24,11 @@ pub struct NodeConfig {
     /// For each rank the index of its core.
     pub placement: Vec<u32>,
     pub policy: Policy,
+    pub balance: Balance,
+    /// The first of the cores, between which ranks may move.
+    pub own_cores: u32,
+    /// Each rank is pinned to its core's CPU.
+    pub bind: bool,
     pub on_block: OnBlock,
     pub wtime: Wtime,
     pub quantum_ms: u64,
@@ -41,6 +46,9 @@ impl NodeConfig {
             cpus: vec![cpu],
             placement: vec![0; ranks as usize],
             policy: Policy::Rr,
+            balance: Balance::None,
+            own_cores: 1,
+            bind: false,
             on_block: OnBlock::Keep,
             wtime: Wtime::Wall,
             quantum_ms: 0,
@@ -69,7 +77,12 @@ pub struct NodeHeader {
     pub ready_words: u32,
     /// The job goes on when a rank dies: nobody touches another's queues or spins, and half-done steps are marked (`sched::steps`).
     pub recovery: u32,
-    pub reserved: u32,
+    /// `control::Balance`; in a job that survives deaths no rank moves.
+    pub balance: u32,
+    /// The first of the cores, between which ranks may move.
+    pub own_cores: u32,
+    /// Each rank is pinned to its core's CPU.
+    pub bind: u32,
     pub started_at: u64,
 }
 
@@ -98,7 +111,8 @@ pub struct CoreDescriptor {
     pub withheld_ticks: AtomicU64,
     /// Choices of a policy that needs a bound for waiting (`sched::policy`); written by whoever holds or claims the core.
     pub choices: AtomicU32,
-    reserved1: AtomicU32,
+    /// Ranks that have come here from other cores, counted at each move; by whoever moves.
+    pub moves: AtomicU32,
     // What changes with every wait: apart from what deliverers on other cores look at.
     /// Ranks that are RUNNING on this core right now (promise 1: 0 or 1), counted at every change.
     pub running: AtomicU32,
@@ -114,6 +128,16 @@ pub struct CoreDescriptor {
     pub handoffs: AtomicU64,
     /// Core-POV timer (listing 3 of the EuroMPI'20 paper: C), ticks.
     pub ptime: AtomicU64,
+    // Of the first core only: the window in which load is measured (`sched::refine`); written by whoever has just moved `looked_at` on. Ticks.
+    /// When somebody looked last.
+    pub looked_at: AtomicU64,
+    pub window_at: AtomicU64,
+    /// How long the window is at least.
+    pub window_ticks: AtomicU64,
+    /// What the last window would have moved: rank + 1 and to which core.
+    pub proposed_rank: AtomicU32,
+    pub proposed_core: AtomicU32,
+    reserved1: [AtomicU64; 4],
 }
 
 /// One rank of the job.
@@ -158,7 +182,8 @@ pub struct RankDescriptor {
     pub switches: AtomicU64,
     /// Rank + 1 that this one made READY last; written by it, under the policy that asks for it.
     pub follower: AtomicU32,
-    reserved2: AtomicU32,
+    /// Its placement: the core on which it began, and which all ranks know it by; written by the daemon.
+    pub home: AtomicU32,
     // What it waits for; written by the rank before it suspends.
     pub call: AtomicU32,
     pub peer: AtomicI32,
@@ -170,21 +195,32 @@ pub struct RankDescriptor {
     pub sent_bytes: AtomicU64,
     pub received_messages: AtomicU64,
     pub received_bytes: AtomicU64,
-    reserved3: AtomicU64,
+    /// Core + 1 to which it is to move when it next suspends (`sched::refine`); cleared by it.
+    pub target: AtomicU32,
+    /// How often it has moved; written by whoever moves it.
+    pub moves: AtomicU32,
     /// Single copies that the kernel refused.
     pub copies_refused: AtomicU64,
+    /// `r` at the begin of the window of `sched::refine`.
+    pub window_r: AtomicU64,
+    /// It has chosen its CPUs itself, so it does not move; written by who found that out.
+    pub fixed: AtomicU32,
+    reserved2: AtomicU32,
+    /// `switches` at the begin of that window.
+    pub window_switches: AtomicU64,
+    reserved3: [AtomicU64; 5],
 }
 
 #[cfg(not(feature = "model"))]
 const _: () = {
-    assert!(size_of::<CoreDescriptor>() == 128);
+    assert!(size_of::<CoreDescriptor>() == 192);
     assert!(std::mem::offset_of!(CoreDescriptor, running) == 64);
-    assert!(size_of::<RankDescriptor>() == 192);
+    assert!(size_of::<RankDescriptor>() == 256);
     assert!(std::mem::offset_of!(RankDescriptor, r) == 64);
     assert!(std::mem::offset_of!(RankDescriptor, call) == 128);
 };
 
-const VERSION: u64 = 3;
+const VERSION: u64 = 4;
 const LAYOUT: u64 = layout_hash(&[
     VERSION,
     size_of::<NodeHeader>() as u64,
@@ -214,6 +250,8 @@ pub struct NodeSegment {
     peers: Peers,
     /// The rank that this process is; none in the daemon.
     actor: Option<u32>,
+    /// Core + 1 to whose CPU this process is pinned as far as it knows.
+    pinned: AtomicU32,
 }
 
 // SAFETY: everything reached through it is atomics in shared memory; the header is a private copy.
@@ -268,7 +306,9 @@ impl NodeSegment {
             warm_yields: 2,
             ready_words: ready_words(config.ranks),
             recovery: u32::from(config.recovery),
-            reserved: 0,
+            balance: if config.recovery { 0 } else { config.balance as u32 },
+            own_cores: config.own_cores.min(config.cpus.len() as u32),
+            bind: u32::from(config.bind),
             started_at: if cfg!(feature = "model") { 0 } else { scale.now() },
         }
     }
@@ -296,12 +336,24 @@ impl NodeSegment {
             bell: None,
             peers: Peers::default(),
             actor: None,
+            pinned: AtomicU32::new(0),
         }
     }
 
     /// This process is `rank`.
     pub(crate) fn set_actor(&mut self, rank: u32) {
         self.actor = Some(rank);
+        self.set_pinned(self.core_of(rank));
+    }
+
+    /// The core to whose CPU this process is pinned, if pinning is wanted.
+    #[inline]
+    pub(crate) fn pinned(&self) -> Option<u32> {
+        self.pinned.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    pub(crate) fn set_pinned(&self, core: u32) {
+        self.pinned.store(core + 1, Ordering::Relaxed);
     }
 
     #[inline]
@@ -351,6 +403,7 @@ impl NodeSegment {
             bell: None,
             peers: Peers::default(),
             actor: None,
+            pinned: AtomicU32::new(0),
         };
         node.fill(config);
         node
@@ -371,6 +424,7 @@ impl NodeSegment {
             bell: self.bell.clone(),
             peers: Peers::default(),
             actor: None,
+            pinned: AtomicU32::new(0),
         }
     }
 
@@ -382,6 +436,7 @@ impl NodeSegment {
         }
         for (rank, core) in config.placement.iter().enumerate() {
             self.rank(rank as u32).core.store(*core, Ordering::Relaxed);
+            self.rank(rank as u32).home.store(*core, Ordering::Relaxed);
             self.core(*core).ranks.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -471,6 +526,10 @@ impl NodeSegment {
     #[cfg(not(feature = "model"))]
     pub fn renew(&self, rank: u32, core: u32) {
         let descriptor = self.rank(rank);
+        if descriptor.moves.load(Ordering::SeqCst) != 0 {
+            self.core(self.core_of(rank)).ranks.fetch_sub(1, Ordering::Relaxed);
+            self.core(core).ranks.fetch_add(1, Ordering::Relaxed);
+        }
         // SAFETY: all fields are atomics of these sizes, no process is behind the rank, and nobody else writes them but by mistake.
         unsafe {
             let words = std::ptr::from_ref(descriptor).cast::<AtomicU32>();
@@ -479,6 +538,7 @@ impl NodeSegment {
             }
         }
         descriptor.core.store(core, Ordering::SeqCst);
+        descriptor.home.store(core, Ordering::SeqCst);
     }
 
     /// The process behind another rank, to copy from and to; `None` if the word in shared memory names no process of this job.
@@ -492,8 +552,14 @@ impl NodeSegment {
         RunState::from_word(self.rank(rank).state.load(Ordering::SeqCst))
     }
 
+    /// The core of a rank. Under `--balance` another one later, unless the rank is this process's and runs.
     pub fn core_of(&self, rank: u32) -> u32 {
         self.rank(rank).core.load(Ordering::Relaxed).min(self.header.cores - 1)
+    }
+
+    /// The core on which a rank was placed: the same for all who ask, whatever moves.
+    pub fn home_of(&self, rank: u32) -> u32 {
+        self.rank(rank).home.load(Ordering::Relaxed).min(self.header.cores - 1)
     }
 
     /// The rank that holds a core.
