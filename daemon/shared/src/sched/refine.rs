@@ -13,7 +13,7 @@ const RELAXED: Ordering = Ordering::Relaxed;
 const SEQ: Ordering = Ordering::SeqCst;
 
 /// The first window, and the longest.
-const FIRST_S: f64 = 3e-3;
+const FIRST_S: f64 = 5e-3;
 const LONGEST_S: f64 = 1.0;
 /// A move is worth it if the larger load falls by one part in so many.
 const GAIN: u64 = 20;
