@@ -149,7 +149,7 @@ fn clocks_stay_right_when_ranks_move() {
     for (ranks, v, how) in [(6, 3, "steal"), (6, 3, "refine"), (4, 2, "steal"), (4, 2, "refine"), (6, 3, "none")] {
         let run =
             Vmpirun::new("moved").args(["-n", &ranks.to_string(), "-V", &v.to_string(), "--balance", how, "--json"]);
-        let outcome = run.arg(&binary).arg("300").run();
+        let outcome = run.arg(&binary).arg("600").run();
         assert_eq!(outcome.code, 0, "{outcome:?}");
         let json = outcome.stdout.lines().find(|line| line.starts_with('{')).expect("vmpirun --json prints a line");
         let report = &serde_json::from_str::<Value>(json).expect("it is JSON")["report"];

@@ -128,16 +128,20 @@ pub struct CoreDescriptor {
     pub handoffs: AtomicU64,
     /// Core-POV timer (listing 3 of the EuroMPI'20 paper: C), ticks.
     pub ptime: AtomicU64,
-    // Of the first core only: the window in which load is measured (`sched::refine`); written by whoever has just moved `looked_at` on. Ticks.
+    // The window in which load is measured; written by whoever has just moved `looked_at` on. Ticks.
     /// When somebody looked last.
     pub looked_at: AtomicU64,
+    /// `running_ticks` then, and the part of the time before that in which ranks ran (`sched::balance`).
+    pub window_running: AtomicU64,
+    pub busy_percent: AtomicU64,
+    // Of the first core only, for `sched::refine`.
     pub window_at: AtomicU64,
     /// How long the window is at least.
     pub window_ticks: AtomicU64,
     /// What the last window would have moved: rank + 1 and to which core.
     pub proposed_rank: AtomicU32,
     pub proposed_core: AtomicU32,
-    reserved1: [AtomicU64; 4],
+    reserved1: [AtomicU64; 2],
 }
 
 /// One rank of the job.

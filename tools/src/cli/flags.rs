@@ -93,7 +93,7 @@ use Takes::*;
 /// Every flag of vmpirun.
 #[rustfmt::skip]
 pub static FLAGS: &[Flag] = &[
-    flag(Own, &["V"], One("N|auto"), "ranks per core; without -n: V ranks on every core; without -V: what fits",
+    flag(Own, &["V"], One("N|auto"), "ranks per core; without -n: V ranks on every core; without -V: what fits; auto: learnt from earlier runs of the program, which are remembered in the cache directory",
         |l, v| a::set(&mut l.job.v, a::v_choice(&v[0])?)),
     flag(Own, &["cores"], One("LIST"), "the CPUs to use, as 0,2-3; each must be in the affinity mask",
         |l, v| a::set(&mut l.job.cores, a::cores(&v[0])?)),

@@ -6,7 +6,7 @@ use vmpi_shared::control::{Balance, OnBlock, Policy, Wtime};
 /// Ranks per core, as asked for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum VChoice {
-    /// What fits the number of ranks.
+    /// What earlier runs of the program speak for.
     Auto,
     Exactly(u32),
 }

@@ -33,6 +33,10 @@ const REFINE: u32 = Balance::Refine as u32;
 /// A rank that has been READY for so long is taken over: what moving it costs, with its caches, is about that.
 const STEAL_AFTER_S: f64 = 50e-6;
 
+/// Ranks are taken from a core on which ranks ran for this part of a window.
+const BUSY_PERCENT: u64 = 60;
+const WINDOW_S: f64 = 5e-3;
+
 /// A READY rank of another core for `core`, which is the caller's to give and has none; it is the caller's now, to hand the core to.
 #[inline]
 pub(super) fn steal(node: &NodeSegment, core: u32) -> Option<u32> {
@@ -47,6 +51,29 @@ pub(super) fn could_steal(node: &NodeSegment, core: u32) -> bool {
         && victims(node, core).any(|from| oldest(node, from).is_some())
 }
 
+/// Have the ranks of this core kept it busy lately? If not, they wait for messages rather than for the core, and taking one away from the
+/// others would only make its messages dearer.
+fn is_loaded(node: &NodeSegment, core: u32) -> bool {
+    if cfg!(feature = "model") {
+        return true;
+    }
+    let (descriptor, now) = (node.core(core), node.now());
+    let before = descriptor.looked_at.load(RELAXED);
+    let elapsed = now.saturating_sub(before);
+    if elapsed >= (WINDOW_S * node.header().ticks_per_second) as u64
+        && descriptor.looked_at.compare_exchange(before, now, SEQ, SEQ).is_ok()
+    {
+        let running = node.running_on(core).filter(|rank| node.state(*rank) == RunState::Running);
+        let stretch = running.map_or(0, |rank| now.saturating_sub(node.rank(rank).t.load(RELAXED)));
+        let ran = descriptor.running_ticks.load(RELAXED).saturating_add(stretch);
+        let ran_before = descriptor.window_running.swap(ran, RELAXED);
+        let percent = ran.saturating_sub(ran_before).saturating_mul(100) / elapsed;
+        // The first look only begins a window.
+        descriptor.busy_percent.store(if before == 0 { 0 } else { percent }, RELAXED);
+    }
+    descriptor.busy_percent.load(RELAXED) >= BUSY_PERCENT
+}
+
 /// May ranks come to this core? Not if another job waits for it.
 fn may_take(node: &NodeSegment, core: u32) -> bool {
     core < node.header().own_cores && node.core(core).lease.load(SEQ) == ALONE
@@ -55,7 +82,7 @@ fn may_take(node: &NodeSegment, core: u32) -> bool {
 /// The cores from which to take ranks, the next one first.
 fn victims(node: &NodeSegment, core: u32) -> impl Iterator<Item = u32> + '_ {
     let own = node.header().own_cores;
-    (core + 1..own).chain(0..core.min(own)).filter(|from| is_busy(node, *from, None))
+    (core + 1..own).chain(0..core.min(own)).filter(|from| is_loaded(node, *from) && is_busy(node, *from, None))
 }
 
 /// Is a rank RUNNING on the core, another one than `but`?
