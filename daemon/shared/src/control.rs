@@ -37,6 +37,8 @@ pub mod env {
     pub const V: &str = "VMPI_V";
     /// `0` in the job's environment: large messages go through shared memory, as where the kernel refuses single copy.
     pub const SINGLE_COPY: &str = "VMPI_SINGLE_COPY";
+    /// `0` in the job's environment: no huge pages under buffers that are used often.
+    pub const HUGE_PAGES: &str = "VMPI_HUGE_PAGES";
     /// Directory that holds the runtime directory (tests and users override it).
     pub const RUNTIME_DIR: &str = "VMPI_RUNTIME_DIR";
 }

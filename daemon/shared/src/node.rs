@@ -72,6 +72,8 @@ pub struct NodeHeader {
     pub ticks_per_second: f64,
     /// Ticks that the last rank to suspend spins before it parks.
     pub spin_ticks: u64,
+    /// Turns on a core shorter than this are so short that several waiting ranks are woken together: ticks.
+    pub brisk_ticks: u64,
     /// sched_yield calls of a rank that has just passed its core on, before it parks.
     pub warm_yields: u32,
     pub ready_words: u32,
@@ -86,11 +88,14 @@ pub struct NodeHeader {
     pub started_at: u64,
 }
 
+/// Beside a turn of this length the hand-over no longer matters.
+const BRISK_SECONDS: f64 = 20e-6;
+
 /// One core of the job.
 #[repr(C, align(64))]
 #[derive(Default)]
 pub struct CoreDescriptor {
-    /// `sched::IDLE`, `SPINNING`, `WITHHELD`, `CLAIMED`, or rank + 1 of the rank that holds the core. CAS by anyone, SeqCst.
+    /// `sched::IDLE`, `SPINNING`, `WITHHELD`, `OPEN`, `CLAIMED`, or rank + 1 of the rank that holds the core. CAS by anyone, SeqCst.
     pub holder: AtomicU32,
     /// Rank that spins while holder is SPINNING; written by it.
     pub spinner: AtomicU32,
@@ -186,8 +191,8 @@ pub struct RankDescriptor {
     pub switches: AtomicU64,
     /// Rank + 1 that this one made READY last; written by it, under the policy that asks for it.
     pub follower: AtomicU32,
-    /// Its placement: the core on which it began, and which all ranks know it by; written by the daemon.
-    pub home: AtomicU32,
+    /// How often it has moved; written by whoever moves it.
+    pub moves: AtomicU32,
     // What it waits for; written by the rank before it suspends.
     pub call: AtomicU32,
     pub peer: AtomicI32,
@@ -199,10 +204,10 @@ pub struct RankDescriptor {
     pub sent_bytes: AtomicU64,
     pub received_messages: AtomicU64,
     pub received_bytes: AtomicU64,
+    /// Index of the core where it was first placed: alike for all who look, whatever moves (collective cells, MPI-IO); written by the daemon, once.
+    pub home: AtomicU32,
     /// Core + 1 to which it is to move when it next suspends (`sched::refine`); cleared by it.
     pub target: AtomicU32,
-    /// How often it has moved; written by whoever moves it.
-    pub moves: AtomicU32,
     /// Single copies that the kernel refused.
     pub copies_refused: AtomicU64,
     /// `r` at the begin of the window of `sched::refine`.
@@ -224,7 +229,7 @@ const _: () = {
     assert!(std::mem::offset_of!(RankDescriptor, call) == 128);
 };
 
-const VERSION: u64 = 4;
+const VERSION: u64 = 5;
 const LAYOUT: u64 = layout_hash(&[
     VERSION,
     size_of::<NodeHeader>() as u64,
@@ -307,6 +312,8 @@ impl NodeSegment {
             ticks_per_second: scale.ticks_per_second,
             // A spinner tends; in a job that survives deaths nobody touches another's queues.
             spin_ticks: if config.recovery { 0 } else { (60e-6 * scale.ticks_per_second) as u64 },
+            // A looked-at clock is a tick in the model: some turns are short there, some are not.
+            brisk_ticks: if cfg!(feature = "model") { 8 } else { (BRISK_SECONDS * scale.ticks_per_second) as u64 },
             warm_yields: 2,
             ready_words: ready_words(config.ranks),
             recovery: u32::from(config.recovery),
@@ -541,8 +548,8 @@ impl NodeSegment {
                 (*words.add(at)).store(0, Ordering::SeqCst);
             }
         }
-        descriptor.core.store(core, Ordering::SeqCst);
         descriptor.home.store(core, Ordering::SeqCst);
+        descriptor.core.store(core, Ordering::SeqCst);
     }
 
     /// The process behind another rank, to copy from and to; `None` if the word in shared memory names no process of this job.

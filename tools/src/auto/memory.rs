@@ -9,7 +9,7 @@ use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -126,7 +126,8 @@ impl Memory {
     }
 
     fn open_in(dir: &Path, key: &Key) -> Result<Memory, MemoryError> {
-        fs::create_dir_all(dir).map_err(of_file(dir))?;
+        // Command lines are nobody else's business.
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(of_file(dir))?;
         nix::unistd::access(dir, nix::unistd::AccessFlags::W_OK).map_err(|errno| of_file(dir)(errno.into()))?;
         Ok(Memory { path: dir.join(format!("{:016x}.json", key.number())), of: key.words() })
     }

@@ -157,8 +157,8 @@ pub(super) fn move_self(node: &NodeSegment, me: u32) {
     if !leave_running(node, me, RunState::Ready) {
         return; // taken from its core just now
     }
-    settle_on(node, me, from);
-    release_core(node, me, from, &mut Idle { over: &mut || false, tend: &mut |_| {}, patience: 0 });
+    let (_, ran) = settle_on(node, me, from);
+    release_core(node, me, from, ran, &mut Idle { over: &mut || false, tend: &mut |_| {}, patience: 0 });
     relocate(node, me, from, to);
     affinity::settle(node, to);
     rank.ready_at.store(node.now(), RELAXED);

@@ -3,12 +3,12 @@
 //! Orderings: every step on `state`, `holder` and the run queue is sequentially consistent, and each "publish, then look"
 //! has a fence between the two; partners are named SYNC A (suspend against tend), SYNC B (release of a core against
 //! make_ready), SYNC F (a wake-up against the end of tending), SYNC G (a core handed to a rank as it dies); SYNC H is explained in `watch`,
-//! SYNC I and J in `lease`, SYNC K in `steps`. Death story of every wait here: a rank that parks is woken by whoever grants its permit; when that process
+//! SYNC I and J in `lease`, SYNC K in `steps`, SYNC M (a core left to whom the kernel runs against parking). Death story of every wait here: a rank that parks is woken by whoever grants its permit; when that process
 //! dies, the daemon sees its pidfd and ends the job, parked ranks included.
 
 use super::clocks::{add, end_away, resume_at, settle, settle_on};
 use super::lease::{ALONE, REVOKED, vacate};
-use super::run_state::{CLAIMED, IDLE, RunState, SPINNING, WITHHELD, Wait, holder_word};
+use super::run_state::{CLAIMED, IDLE, OPEN, RunState, SPINNING, WITHHELD, Wait, holder_word};
 use super::watch::{Idle, decline_spin, heir, runs_next_itself, spin, wake_all_with_mail, watch_running};
 use super::{balance, policy, run_queue, steps};
 use crate::mem::sync::{Ordering, fence, futex_wait, futex_wake, may_die, spin_loop, yield_cpu};
@@ -160,7 +160,13 @@ pub fn reacquire(node: &NodeSegment, me: u32) {
 pub fn finish(node: &NodeSegment, me: u32) {
     if leave_running(node, me, RunState::Finalized) {
         settle(node, me);
-        release_core(node, me, node.core_of(me), &mut Idle { over: &mut || false, tend: &mut |_| {}, patience: 0 });
+        release_core(
+            node,
+            me,
+            node.core_of(me),
+            u64::MAX,
+            &mut Idle { over: &mut || false, tend: &mut |_| {}, patience: 0 },
+        );
     } else {
         node.rank(me).state.store(RunState::Finalized.word(), SEQ);
     }
@@ -254,7 +260,8 @@ pub fn rank_died(node: &NodeSegment, rank: u32) {
         wake_all_with_mail(node, core);
         wake(node, node.core(core).spinner.load(SEQ).min(node.header().ranks - 1)); // SYNC H
     }
-    if spinning || holder.compare_exchange(holder_word(rank), CLAIMED, SEQ, SEQ).is_ok() {
+    let held = spinning || holder.compare_exchange(holder_word(rank), CLAIMED, SEQ, SEQ).is_ok();
+    if held || holder.compare_exchange(OPEN, CLAIMED, SEQ, SEQ).is_ok() {
         // Nobody runs on a core that a dead rank held; it may have died before it counted itself out.
         node.core(core).running.store(0, SEQ);
         dispatch(node, core);
@@ -378,6 +385,8 @@ pub(super) enum Left {
     Alone,
     /// Another rank of the core runs, or watches, now.
     Passed,
+    /// As `Passed`, with more than one READY, after a short turn: the next turn is not far.
+    Among,
     /// It found its own wait over while it watched: it has the core, and goes on.
     Back,
 }
@@ -390,13 +399,13 @@ fn leave_and_wait(node: &NodeSegment, me: u32, core: Option<u32>, idle: &mut Idl
     let rank = node.rank(me);
     let mut how = Left::Alone;
     let left = if let Some(core) = core {
-        let left = settle_on(node, me, core);
-        how = release_core(node, me, core, idle);
+        let (left, ran) = settle_on(node, me, core);
+        how = release_core(node, me, core, ran, idle);
         left
     } else {
         node.now()
     };
-    while how != Left::Back && await_permit(node, me, how == Left::Passed) == Permit::Spin {
+    while how != Left::Back && await_permit(node, me, how) == Permit::Spin {
         how = spin(node, me, node.core_of(me), idle);
     }
     let now = node.now();
@@ -414,8 +423,8 @@ pub(super) fn run_at(node: &NodeSegment, me: u32, now: u64) {
     }
 }
 
-/// Pass the core to the next READY rank (which may be this one), or leave it idle.
-pub(super) fn release_core(node: &NodeSegment, me: u32, core: u32, idle: &mut Idle<'_>) -> Left {
+/// Pass the core, on which this rank ran for `ran` ticks, to the next READY rank (which may be this one), or leave it idle.
+pub(super) fn release_core(node: &NodeSegment, me: u32, core: u32, ran: u64, idle: &mut Idle<'_>) -> Left {
     let descriptor = node.core(core);
     let holder = &descriptor.holder;
     let step = steps::begin(node, core);
@@ -423,8 +432,11 @@ pub(super) fn release_core(node: &NodeSegment, me: u32, core: u32, idle: &mut Id
         vacate(node, core);
         return Left::Alone;
     }
+    descriptor.granted_at.store(descriptor.released_at.load(RELAXED), RELAXED);
+    if let Some(left) = open(node, me, core, ran) {
+        return left;
+    }
     while let Some(next) = take_next(node, core) {
-        descriptor.granted_at.store(descriptor.released_at.load(RELAXED), RELAXED);
         if hand_over(node, core, next) {
             return if next == me { Left::Alone } else { Left::Passed };
         }
@@ -456,35 +468,109 @@ pub(super) fn release_core(node: &NodeSegment, me: u32, core: u32, idle: &mut Id
     spin(node, me, core, idle)
 }
 
+/// Leave the choice to the kernel, if the rank whose turn it is has not parked: whichever such rank it runs first takes the core, and
+/// nobody has to be woken. `None`: the core is still the caller's. A parked rank gets the core in its turn, so none starves.
+///
+/// After a short turn (`ran` ticks) several READY ranks that have parked are woken together: each must be woken anyway, and from then on
+/// they go round without.
+#[inline]
+fn open(node: &NodeSegment, me: u32, core: u32, ran: u64) -> Option<Left> {
+    let policy = policy::of(node);
+    if node.header().recovery != 0 || !policy.kernel_may_choose() {
+        return None;
+    }
+    let ranks = node.header().ranks;
+    let next = policy.next(node, core).filter(|next| *next != me && *next < ranks)?;
+    let (set, holder, permit) = (node.ready(core), &node.core(core).holder, &node.rank(next).permit);
+    let among = ran < node.header().brisk_ticks && run_queue::has_others(set, next);
+    if permit.load(SEQ) == PARKED && among {
+        run_queue::members(set).filter(|rank| *rank < ranks).for_each(|rank| rouse(node, rank));
+    }
+    if permit.load(SEQ) != NONE {
+        return None;
+    }
+    holder.store(OPEN, SEQ);
+    fence(SEQ); // SYNC M: with the parking in await_permit; SYNC G: with rank_died
+    let takes = permit.load(SEQ) == NONE && node.rank(next).state.load(SEQ) != RunState::Dead.word();
+    if !takes && holder.compare_exchange(OPEN, CLAIMED, SEQ, SEQ).is_ok() {
+        return None;
+    }
+    Some(if among { Left::Among } else { Left::Passed })
+}
+
+/// Wake `rank`, if it has parked, to look whether the core is OPEN.
+fn rouse(node: &NodeSegment, rank: u32) {
+    let permit = &node.rank(rank).permit;
+    if permit.compare_exchange(PARKED, NONE, SEQ, SEQ).is_ok() {
+        futex_wake(permit, 1);
+    }
+}
+
+/// Take the core, if it is OPEN and this rank READY.
+#[inline]
+fn take_open(node: &NodeSegment, me: u32) -> bool {
+    let core = node.core_of(me);
+    let descriptor = node.core(core);
+    if descriptor.holder.load(SEQ) != OPEN
+        || node.rank(me).state.load(SEQ) != RunState::Ready.word()
+        || descriptor.holder.compare_exchange(OPEN, CLAIMED, SEQ, SEQ).is_err()
+    {
+        return false;
+    }
+    if !run_queue::remove(node.ready(core), me) {
+        // About to be put in the queue by who has made it READY.
+        dispatch(node, core);
+        return false;
+    }
+    descriptor.last.store(me, RELAXED);
+    descriptor.holder.store(holder_word(me), SEQ);
+    true
+}
+
 /// Wait for the core in the run queue.
 pub(super) fn await_core(node: &NodeSegment, me: u32) {
-    while await_permit(node, me, false) == Permit::Spin {
+    while await_permit(node, me, Left::Alone) == Permit::Spin {
         decline_spin(node, me);
     }
 }
 
-/// Wait for the permit. A rank that has just passed its core on stays warm for a few turns of sched_yield, if that was
-/// of use lately: between two ranks that answer each other a yield costs half of a futex hand-off; in a longer ring the
-/// yields only go to ranks that wait as well.
-fn await_permit(node: &NodeSegment, me: u32, passed: bool) -> Permit {
-    let permit = &node.rank(me).permit;
+/// Wait for the permit, or for a core that is OPEN. A rank that has just passed its core on stays awake for a few turns of sched_yield,
+/// if that was of use lately or others are READY, too: a yield costs half of a futex hand-off or less. Where the ranks of a core wait for the
+/// same thing (a barrier, neighbours), each is switched in once a round anyway; in a long ring the yields only go to ranks that wait as well.
+fn await_permit(node: &NodeSegment, me: u32, how: Left) -> Permit {
+    let rank = node.rank(me);
+    let permit = &rank.permit;
     let told = || matches!(permit.load(SEQ), GRANTED | SPIN);
-    if passed && !told() {
-        let cold = &node.rank(me).cold;
-        match cold.load(RELAXED) {
-            0 => {
-                let warm = (0..node.header().warm_yields).any(|_| {
+    let mut awake = match how {
+        Left::Among => true,
+        Left::Passed => match rank.cold.load(RELAXED) {
+            0 => true,
+            cold => {
+                rank.cold.store(cold - 1, RELAXED);
+                if rank.state.load(SEQ) == RunState::Ready.word() {
+                    // It only let the others go first.
                     yield_cpu();
-                    told()
-                });
-                if !warm {
-                    cold.store(COLD_SUSPENSIONS, RELAXED);
+                }
+                false
+            }
+        },
+        _ => false,
+    };
+    loop {
+        if awake && !told() {
+            for _ in 0..node.header().warm_yields {
+                yield_cpu();
+                if told() {
+                    break;
+                }
+                if take_open(node, me) {
+                    return Permit::Run;
                 }
             }
-            left => cold.store(left - 1, RELAXED),
+            if how == Left::Passed && !told() {
+                rank.cold.store(COLD_SUSPENSIONS, RELAXED);
+            }
         }
-    }
-    loop {
         match permit.compare_exchange(NONE, PARKED, SEQ, SEQ) {
             Err(GRANTED) => {
                 // The next one comes only after this rank has left its core again.
@@ -493,7 +579,19 @@ fn await_permit(node: &NodeSegment, me: u32, passed: bool) -> Permit {
             }
             // Unless it has been granted the core meanwhile.
             Err(SPIN) if permit.compare_exchange(SPIN, NONE, SEQ, SEQ).is_ok() => return Permit::Spin,
-            _ => futex_wait(permit, PARKED, None),
+            _ => {
+                fence(SEQ); // SYNC M
+                if take_open(node, me) {
+                    // Nobody grants what this rank holds; it may have been told to spin before.
+                    let _ = permit.compare_exchange(PARKED, NONE, SEQ, SEQ);
+                    return Permit::Run;
+                }
+                futex_wait(permit, PARKED, None);
+                awake = permit.load(SEQ) == NONE;
+                if awake && take_open(node, me) {
+                    return Permit::Run;
+                }
+            }
         }
     }
 }

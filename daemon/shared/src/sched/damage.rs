@@ -64,7 +64,7 @@ mod tests {
     /// What the daemon does to a segment must come to an end, whatever is in it.
     #[test]
     fn the_daemons_part_of_the_baton_bears_any_words() {
-        use super::super::{CLAIMED, IDLE, SPINNING, core_report, rank_died, rank_report, take_core};
+        use super::super::{CLAIMED, IDLE, OPEN, SPINNING, core_report, rank_died, rank_report, take_core};
         use crate::mem::sync::Ordering::SeqCst;
         let placement = [0, 1, 0, 1, 0];
         let words = [0, 1, 2, 3, 4, 5, 6, 7, 8, 64, 511, u32::MAX - 1, u32::MAX];
@@ -79,7 +79,7 @@ mod tests {
             for _ in 0..20_000 {
                 for core in 0..2 {
                     let descriptor = node.core(core);
-                    descriptor.holder.store([IDLE, SPINNING, CLAIMED, draw()][draw() as usize % 4], SeqCst);
+                    descriptor.holder.store([IDLE, SPINNING, OPEN, CLAIMED, draw()][draw() as usize % 5], SeqCst);
                     descriptor.last.store(draw(), SeqCst);
                     descriptor.spinner.store(draw(), SeqCst);
                     descriptor.running.store(draw(), SeqCst);
@@ -116,7 +116,8 @@ mod tests {
         let placement = [0, 1, 0];
         let node = node(&placement, Policy::Rr);
         assert_eq!(find(&node, &placement), None);
-        for holder in [super::super::IDLE, super::super::SPINNING, super::super::CLAIMED, 1, 3] {
+        use super::super::{CLAIMED, IDLE, OPEN, SPINNING};
+        for holder in [IDLE, SPINNING, OPEN, CLAIMED, 1, 3] {
             node.core(0).holder.store(holder, Relaxed);
             assert_eq!(find(&node, &placement), None);
         }

@@ -24,4 +24,4 @@ pub use baton::{
     enter, finish, make_ready, rank_died, reacquire, suspend, suspend_tending, take_core, try_tend, wake, yield_core,
 };
 pub use report::{copies_refused, core_report, rank_report};
-pub use run_state::{CLAIMED, IDLE, RunState, SPINNING, WITHHELD, Wait, holder_rank, holder_word};
+pub use run_state::{CLAIMED, IDLE, OPEN, RunState, SPINNING, WITHHELD, Wait, holder_rank, holder_word};

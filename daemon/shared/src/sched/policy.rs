@@ -25,6 +25,12 @@ pub trait Policy: Sync {
     fn spinner_first(&self) -> bool {
         true
     }
+
+    /// May the kernel choose among the READY ranks that have not parked? It takes them in turn, too, though not in rank order, and
+    /// nobody has to be woken.
+    fn kernel_may_choose(&self) -> bool {
+        false
+    }
 }
 
 /// Round robin in rank order, from the rank that ran last.
@@ -35,6 +41,11 @@ impl Policy for RoundRobin {
     fn next(&self, node: &NodeSegment, core: u32) -> Option<u32> {
         let last = node.core(core).last.load(Relaxed);
         run_queue::next_from(node.ready(core), last.wrapping_add(1))
+    }
+
+    #[inline]
+    fn kernel_may_choose(&self) -> bool {
+        true
     }
 }
 
