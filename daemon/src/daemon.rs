@@ -15,7 +15,7 @@ use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::signal::Signal;
 use vmpi_shared::control::Cause;
-use vmpi_shared::sched::lease;
+use vmpi_shared::sched::{balance, lease};
 
 use crate::arbiter::{self, Arbiter};
 use crate::connection::{Channel, Incoming, Scratch};
@@ -442,6 +442,7 @@ impl Daemon {
             job.check_integrity(now);
             if job.phase == job::Phase::Running {
                 job.watchdog.tick(&LiveScene { node: &job.node }, now);
+                balance::assist(&job.node);
             }
             job.mend();
             let wants_sweep = job.wants_sweep(now);

@@ -20,6 +20,7 @@ impl Job {
             launcher_pid: self.launcher_pid,
             elapsed_s: self.started.elapsed().as_secs_f64(),
             policy: self.spec.policy.name().into(),
+            balance: self.spec.balance.name().into(),
             faces,
             cores: self.cores_in_use().map(|core| sched::core_report(&self.node, core)).collect(),
             rank_list: (0..self.ranks.len() as u32).map(|rank| self.rank_report(rank)).collect(),

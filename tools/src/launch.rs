@@ -1,6 +1,7 @@
 //! vmpirun from its command line to its exit code.
 
-use crate::cli::{self, Action, AppOptions, OutputMode, RunOptions};
+use crate::auto::{self, Auto};
+use crate::cli::{self, Action, AppOptions, OutputMode, RunOptions, VChoice};
 use crate::daemon::{self, VERSION};
 use crate::elf::Search;
 use crate::environ::{self, Choice, Env, FaceDirs};
@@ -65,6 +66,8 @@ struct Job {
     plan: Plan,
     found: Vec<Found>,
     notes: Vec<String>,
+    /// What `-V auto` has decided.
+    auto: Option<Auto>,
 }
 
 fn run(options: &RunOptions) -> Result<i32, Failure> {
@@ -105,14 +108,29 @@ fn prepare(options: &RunOptions, exe_dir: &Path) -> Result<Job, Failure> {
     if let Some(rank) = options.gdb.iter().find(|rank| ranks.is_some_and(|ranks| **rank >= ranks)) {
         return Err(Failure::usage(format!("--gdb: there is no rank {rank} of {}", ranks.unwrap_or(0))));
     }
-    let wish =
-        Wish { ranks, v: options.v, map_by: options.map_by, bind: options.bind, cores_named: options.cores.is_some() };
-    let plan = plan::plan(&wish, &cpus);
     let (own, odd) = environ::own();
+    let dirs = FaceDirs::beside(exe_dir);
+    let auto = match (options.v, options.apps.as_slice()) {
+        (Some(VChoice::Auto), [app]) => {
+            let (env, _) = environ::compose(&own, &options.env_mode, app.env_mode.as_ref(), &options.env, &app.env);
+            let (looked_up, found) = look_up(app, 1, &own, env, &dirs)?;
+            Some(auto::decide(&found.program, &app.args, Path::new(&looked_up.cwd), ranks, cpus.len() as u32))
+        }
+        (Some(VChoice::Auto), _) => {
+            notes.push("-V auto learns from runs of one program; with several V is what fits".into());
+            None
+        }
+        _ => None,
+    };
+    if let Some(auto) = &auto {
+        notes.extend(auto.notes.iter().chain([&auto.sentence]).cloned());
+    }
+    let v = auto.as_ref().map(|auto| VChoice::Exactly(auto.v)).or(options.v);
+    let wish = Wish { ranks, v, map_by: options.map_by, bind: options.bind, cores_named: options.cores.is_some() };
+    let plan = plan::plan(&wish, &cpus);
     if !odd.is_empty() {
         notes.push(format!("variables that are not UTF-8 are not passed on: {}", odd.join(", ")));
     }
-    let dirs = FaceDirs::beside(exe_dir);
     let mut apps = Vec::new();
     let mut found = Vec::new();
     for app in &options.apps {
@@ -132,6 +150,7 @@ fn prepare(options: &RunOptions, exe_dir: &Path) -> Result<Job, Failure> {
         placement: plan.placement.clone(),
         bind: plan.bind,
         policy: options.policy,
+        balance: options.balance,
         quantum_ms: options.quantum_ms,
         on_block: options.on_block,
         wtime: options.wtime,
@@ -142,7 +161,7 @@ fn prepare(options: &RunOptions, exe_dir: &Path) -> Result<Job, Failure> {
         recovery: options.recovery,
         randomize: options.randomize,
     };
-    Ok(Job { spec, plan, found, notes })
+    Ok(Job { spec, plan, found, notes, auto })
 }
 
 /// The number of ranks that the command line fixes; `None`: V and the cores decide.
@@ -346,6 +365,13 @@ fn conclude(options: &RunOptions, job: &Job, finished: &Finished, daemon_pid: i3
             }
         }
     }
+    let learnt = match finished.own {
+        None => job.auto.as_ref().and_then(|auto| auto.learn(finished.cause.as_ref(), &ends, finished.report.as_ref())),
+        Some(_) => None,
+    };
+    if let Some(why) = learnt.filter(|_| !options.quiet) {
+        complain(&format!("note: {why}"));
+    }
     if options.print_exit_codes {
         let _ = write!(std::io::stderr(), "{}", outcome::exit_table(&ends));
     }
@@ -362,7 +388,7 @@ fn conclude(options: &RunOptions, job: &Job, finished: &Finished, daemon_pid: i3
 /// A job for unit tests.
 #[cfg(test)]
 pub fn test_spec(apps: Vec<App>) -> JobSpec {
-    use vmpi_shared::control::{OnBlock, Policy, Wtime};
+    use vmpi_shared::control::{Balance, OnBlock, Policy, Wtime};
     let ranks = apps.iter().map(|app| app.ranks).sum();
     JobSpec {
         apps,
@@ -373,6 +399,7 @@ pub fn test_spec(apps: Vec<App>) -> JobSpec {
         placement: vec![0; ranks as usize],
         bind: false,
         policy: Policy::Rr,
+        balance: Balance::None,
         quantum_ms: 5000,
         on_block: OnBlock::Release,
         wtime: Wtime::Wall,

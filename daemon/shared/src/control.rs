@@ -87,6 +87,29 @@ impl Policy {
     }
 }
 
+/// Whether ranks move from core to core of their node.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Balance {
+    /// Each rank stays where it was placed.
+    #[default]
+    None,
+    /// An idle core takes over READY ranks of a busy one.
+    Steal,
+    /// Measured load moves ranks for good.
+    Refine,
+}
+
+impl Balance {
+    /// All of them, by the names that users know.
+    pub const NAMES: [(&'static str, Balance); 3] =
+        [("none", Balance::None), ("steal", Balance::Steal), ("refine", Balance::Refine)];
+
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, balance)| *balance == self).map_or("", |(name, _)| name)
+    }
+}
+
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnBlock {
@@ -130,6 +153,8 @@ pub struct JobSpec {
     /// Pin each rank to its core's CPU.
     pub bind: bool,
     pub policy: Policy,
+    #[serde(default)]
+    pub balance: Balance,
     /// A rank that reaches no scheduling point for so long, while others are READY, loses its core; 0: never.
     pub quantum_ms: u64,
     pub on_block: OnBlock,
@@ -339,6 +364,8 @@ pub struct JobReport {
     pub launcher_pid: i32,
     pub elapsed_s: f64,
     pub policy: String,
+    #[serde(default)]
+    pub balance: String,
     pub faces: Vec<String>,
     pub cores: Vec<CoreReport>,
     pub rank_list: Vec<RankReport>,
@@ -365,6 +392,9 @@ pub struct CoreReport {
     pub violations: u64,
     /// Core-POV timer.
     pub ptime_s: f64,
+    /// Ranks that have come here from other cores, counted at each move.
+    #[serde(default)]
+    pub moves: u32,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -393,6 +423,9 @@ pub struct RankReport {
     pub world: u32,
     #[serde(default)]
     pub world_rank: u32,
+    /// How often it has moved to another core.
+    #[serde(default)]
+    pub moves: u32,
 }
 
 /// A framed connection.

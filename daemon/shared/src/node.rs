@@ -4,7 +4,7 @@
 //! Every field says who writes it. All-zero is a valid start.
 
 use crate::clock::Scale;
-use crate::control::{OnBlock, Policy, Wtime};
+use crate::control::{Balance, OnBlock, Policy, Wtime};
 use crate::matching::peers::Peers;
 use crate::mem::bell::Bell;
 use crate::mem::segment::{Head, Segment, SegmentError, layout_hash};
@@ -25,6 +25,11 @@ pub struct NodeConfig {
     /// For each rank the index of its core.
     pub placement: Vec<u32>,
     pub policy: Policy,
+    pub balance: Balance,
+    /// The first of the cores, between which ranks may move.
+    pub own_cores: u32,
+    /// Each rank is pinned to its core's CPU.
+    pub bind: bool,
     pub on_block: OnBlock,
     pub wtime: Wtime,
     pub quantum_ms: u64,
@@ -59,6 +64,9 @@ impl NodeConfig {
             cpus: vec![cpu],
             placement: vec![0; ranks as usize],
             policy: Policy::Rr,
+            balance: Balance::None,
+            own_cores: 1,
+            bind: false,
             on_block: OnBlock::Keep,
             wtime: Wtime::Wall,
             quantum_ms: 0,
@@ -90,7 +98,12 @@ pub struct NodeHeader {
     pub ready_words: u32,
     /// The job goes on when a rank dies: nobody touches another's queues or spins, and half-done steps are marked (`sched::steps`).
     pub recovery: u32,
-    pub reserved: u32,
+    /// `control::Balance`; in a job that survives deaths no rank moves.
+    pub balance: u32,
+    /// The first of the cores, between which ranks may move.
+    pub own_cores: u32,
+    /// Each rank is pinned to its core's CPU.
+    pub bind: u32,
     pub started_at: u64,
 }
 
@@ -119,7 +132,8 @@ pub struct CoreDescriptor {
     pub withheld_ticks: AtomicU64,
     /// Choices of a policy that needs a bound for waiting (`sched::policy`); written by whoever holds or claims the core.
     pub choices: AtomicU32,
-    reserved1: AtomicU32,
+    /// Ranks that have come here from other cores, counted at each move; by whoever moves.
+    pub moves: AtomicU32,
     // What changes with every wait: apart from what deliverers on other cores look at.
     /// Ranks that are RUNNING on this core right now (promise 1: 0 or 1), counted at every change.
     pub running: AtomicU32,
@@ -135,6 +149,20 @@ pub struct CoreDescriptor {
     pub handoffs: AtomicU64,
     /// Core-POV timer (listing 3 of the EuroMPI'20 paper: C), ticks.
     pub ptime: AtomicU64,
+    // The window in which load is measured; written by whoever has just moved `looked_at` on. Ticks.
+    /// When somebody looked last.
+    pub looked_at: AtomicU64,
+    /// `running_ticks` then, and the part of the time before that in which ranks ran (`sched::balance`).
+    pub window_running: AtomicU64,
+    pub busy_percent: AtomicU64,
+    // Of the first core only, for `sched::refine`.
+    pub window_at: AtomicU64,
+    /// How long the window is at least.
+    pub window_ticks: AtomicU64,
+    /// What the last window would have moved: rank + 1 and to which core.
+    pub proposed_rank: AtomicU32,
+    pub proposed_core: AtomicU32,
+    reserved1: [AtomicU64; 2],
 }
 
 /// One rank of the job.
@@ -179,7 +207,8 @@ pub struct RankDescriptor {
     pub switches: AtomicU64,
     /// Rank + 1 that this one made READY last; written by it, under the policy that asks for it.
     pub follower: AtomicU32,
-    reserved2: AtomicU32,
+    /// How often it has moved; written by whoever moves it.
+    pub moves: AtomicU32,
     // What it waits for; written by the rank before it suspends.
     pub call: AtomicU32,
     pub peer: AtomicI32,
@@ -191,23 +220,32 @@ pub struct RankDescriptor {
     pub sent_bytes: AtomicU64,
     pub received_messages: AtomicU64,
     pub received_bytes: AtomicU64,
-    /// Index of the core where it was first placed: the group in collective cells, alike for all who look; written by the daemon, once.
+    /// Index of the core where it was first placed: alike for all who look, whatever moves (collective cells, MPI-IO); written by the daemon, once.
     pub home: AtomicU32,
-    reserved3: AtomicU32,
+    /// Core + 1 to which it is to move when it next suspends (`sched::refine`); cleared by it.
+    pub target: AtomicU32,
     /// Single copies that the kernel refused.
     pub copies_refused: AtomicU64,
+    /// `r` at the begin of the window of `sched::refine`.
+    pub window_r: AtomicU64,
+    /// It has chosen its CPUs itself, so it does not move; written by who found that out.
+    pub fixed: AtomicU32,
+    reserved2: AtomicU32,
+    /// `switches` at the begin of that window.
+    pub window_switches: AtomicU64,
+    reserved3: [AtomicU64; 5],
 }
 
 #[cfg(not(feature = "model"))]
 const _: () = {
-    assert!(size_of::<CoreDescriptor>() == 128);
+    assert!(size_of::<CoreDescriptor>() == 192);
     assert!(std::mem::offset_of!(CoreDescriptor, running) == 64);
-    assert!(size_of::<RankDescriptor>() == 192);
+    assert!(size_of::<RankDescriptor>() == 256);
     assert!(std::mem::offset_of!(RankDescriptor, r) == 64);
     assert!(std::mem::offset_of!(RankDescriptor, call) == 128);
 };
 
-const VERSION: u64 = 4;
+const VERSION: u64 = 5;
 const LAYOUT: u64 = layout_hash(&[
     VERSION,
     size_of::<NodeHeader>() as u64,
@@ -237,6 +275,8 @@ pub struct NodeSegment {
     peers: Peers,
     /// The rank that this process is; none in the daemon.
     actor: Option<u32>,
+    /// Core + 1 to whose CPU this process is pinned as far as it knows.
+    pinned: AtomicU32,
 }
 
 // SAFETY: everything reached through it is atomics in shared memory; the header is a private copy.
@@ -294,7 +334,9 @@ impl NodeSegment {
             warm_yields: 2,
             ready_words: ready_words(config.ranks),
             recovery: u32::from(config.recovery),
-            reserved: 0,
+            balance: if config.recovery { 0 } else { config.balance as u32 },
+            own_cores: config.own_cores.min(config.cpus.len() as u32),
+            bind: u32::from(config.bind),
             started_at: if cfg!(feature = "model") { 0 } else { scale.now() },
         }
     }
@@ -322,12 +364,24 @@ impl NodeSegment {
             bell: None,
             peers: Peers::default(),
             actor: None,
+            pinned: AtomicU32::new(0),
         }
     }
 
     /// This process is `rank`.
     pub(crate) fn set_actor(&mut self, rank: u32) {
         self.actor = Some(rank);
+        self.set_pinned(self.core_of(rank));
+    }
+
+    /// The core to whose CPU this process is pinned, if pinning is wanted.
+    #[inline]
+    pub(crate) fn pinned(&self) -> Option<u32> {
+        self.pinned.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    pub(crate) fn set_pinned(&self, core: u32) {
+        self.pinned.store(core + 1, Ordering::Relaxed);
     }
 
     #[inline]
@@ -377,6 +431,7 @@ impl NodeSegment {
             bell: None,
             peers: Peers::default(),
             actor: None,
+            pinned: AtomicU32::new(0),
         };
         node.fill(config);
         node
@@ -397,6 +452,7 @@ impl NodeSegment {
             bell: self.bell.clone(),
             peers: Peers::default(),
             actor: None,
+            pinned: AtomicU32::new(0),
         }
     }
 
@@ -498,6 +554,10 @@ impl NodeSegment {
     #[cfg(not(feature = "model"))]
     pub fn renew(&self, rank: u32, core: u32) {
         let descriptor = self.rank(rank);
+        if descriptor.moves.load(Ordering::SeqCst) != 0 {
+            self.core(self.core_of(rank)).ranks.fetch_sub(1, Ordering::Relaxed);
+            self.core(core).ranks.fetch_add(1, Ordering::Relaxed);
+        }
         // SAFETY: all fields are atomics of these sizes, no process is behind the rank, and nobody else writes them but by mistake.
         unsafe {
             let words = std::ptr::from_ref(descriptor).cast::<AtomicU32>();
@@ -520,8 +580,14 @@ impl NodeSegment {
         RunState::from_word(self.rank(rank).state.load(Ordering::SeqCst))
     }
 
+    /// The core of a rank. Under `--balance` another one later, unless the rank is this process's and runs.
     pub fn core_of(&self, rank: u32) -> u32 {
         self.rank(rank).core.load(Ordering::Relaxed).min(self.header.cores - 1)
+    }
+
+    /// The core on which a rank was placed: the same for all who ask, whatever moves.
+    pub fn home_of(&self, rank: u32) -> u32 {
+        self.rank(rank).home.load(Ordering::Relaxed).min(self.header.cores - 1)
     }
 
     /// The rank that holds a core.

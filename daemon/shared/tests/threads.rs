@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use vmpi_shared::control::{OnBlock, Policy, Wtime};
+use vmpi_shared::control::{Balance, OnBlock, Policy, Wtime};
 use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::matching::envelope::{Envelope, INLINE_BYTES, kind};
 use vmpi_shared::matching::request::FLAG_AWAITED;
@@ -125,6 +125,9 @@ fn ring(placement: &[u32], laps: i32) {
         cpus: (0..=*placement.iter().max().unwrap()).collect(),
         placement: placement.to_vec(),
         policy: Policy::Rr,
+        balance: Balance::None,
+        own_cores: 1,
+        bind: false,
         on_block: OnBlock::Keep,
         wtime: Wtime::Wall,
         quantum_ms: 0,

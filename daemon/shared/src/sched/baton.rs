@@ -6,11 +6,11 @@
 //! SYNC I and J in `lease`, SYNC K in `steps`, SYNC M (a core left to whom the kernel runs against parking). Death story of every wait here: a rank that parks is woken by whoever grants its permit; when that process
 //! dies, the daemon sees its pidfd and ends the job, parked ranks included.
 
-use super::clocks::{add, end_away, resume, resume_at, settle};
+use super::clocks::{add, end_away, resume_at, settle, settle_on};
 use super::lease::{ALONE, REVOKED, vacate};
 use super::run_state::{CLAIMED, IDLE, OPEN, RunState, SPINNING, WITHHELD, Wait, holder_word};
 use super::watch::{Idle, decline_spin, heir, runs_next_itself, spin, wake_all_with_mail, watch_running};
-use super::{policy, run_queue, steps};
+use super::{balance, policy, run_queue, steps};
 use crate::mem::sync::{Ordering, fence, futex_wait, futex_wake, may_die, spin_loop, yield_cpu};
 use crate::node::{NodeSegment, RankDescriptor};
 
@@ -38,7 +38,7 @@ enum Permit {
 pub fn enter(node: &NodeSegment, me: u32) {
     ask_for_core(node, me);
     await_core(node, me);
-    resume(node, me);
+    run_at(node, me, node.now());
 }
 
 /// From a state in which this rank has no core: READY, in the run queue.
@@ -70,6 +70,9 @@ pub fn suspend_tending(
     mut tend: impl FnMut(u32),
 ) -> bool {
     let rank = node.rank(me);
+    if rank.target.load(RELAXED) != 0 {
+        balance::move_self(node, me);
+    }
     if patience > 0 && runs_next_itself(node, me) {
         if watch_running(node, me, patience, &mut over) {
             return false;
@@ -78,6 +81,7 @@ pub fn suspend_tending(
     }
     rank.wait_kind.store(wait as u32, RELAXED);
     rank.wait_operand.store(operand, RELAXED);
+    let core = node.core_of(me);
     let on_core = leave_running(node, me, RunState::Suspended);
     if !on_core {
         // The daemon has taken the core away since the last scheduling point.
@@ -102,7 +106,7 @@ pub fn suspend_tending(
             spin_loop();
         }
     }
-    leave_and_wait(node, me, on_core, &mut Idle { over: &mut over, tend: &mut tend, patience });
+    leave_and_wait(node, me, on_core.then_some(core), &mut Idle { over: &mut over, tend: &mut tend, patience });
     end_wait(rank);
     true
 }
@@ -134,7 +138,12 @@ pub fn yield_core(node: &NodeSegment, me: u32) -> bool {
         queue(node, me);
         on_core
     };
-    leave_and_wait(node, me, on_core, &mut Idle { over: &mut || false, tend: &mut |_| {}, patience: 0 });
+    leave_and_wait(
+        node,
+        me,
+        on_core.then_some(core),
+        &mut Idle { over: &mut || false, tend: &mut |_| {}, patience: 0 },
+    );
     true
 }
 
@@ -144,14 +153,20 @@ pub fn reacquire(node: &NodeSegment, me: u32) {
     end_away(node, me);
     ask_for_core(node, me);
     await_core(node, me);
-    resume(node, me);
+    run_at(node, me, node.now());
 }
 
 /// The end of MPI_Finalize: leave the core for good.
 pub fn finish(node: &NodeSegment, me: u32) {
     if leave_running(node, me, RunState::Finalized) {
         settle(node, me);
-        release_core(node, me, u64::MAX, &mut Idle { over: &mut || false, tend: &mut |_| {}, patience: 0 });
+        release_core(
+            node,
+            me,
+            node.core_of(me),
+            u64::MAX,
+            &mut Idle { over: &mut || false, tend: &mut |_| {}, patience: 0 },
+        );
     } else {
         node.rank(me).state.store(RunState::Finalized.word(), SEQ);
     }
@@ -231,10 +246,11 @@ pub fn take_core(node: &NodeSegment, rank: u32) -> bool {
 /// The daemon found the process of `rank` gone: revoke its baton and let the next rank run.
 pub fn rank_died(node: &NodeSegment, rank: u32) {
     let descriptor = node.rank(rank);
-    let core = node.core_of(rank);
     let before = RunState::from_word(descriptor.state.swap(RunState::Dead.word(), SEQ)); // SYNC G
+    // Who moves a rank changes its core and then looks whether it is dead.
+    let core = descriptor.core.load(SEQ).min(node.header().cores - 1);
     if before == RunState::Running {
-        settle(node, rank);
+        settle_on(node, rank, core);
     }
     run_queue::remove(node.ready(core), rank);
     let holder = &node.core(core).holder;
@@ -254,12 +270,12 @@ pub fn rank_died(node: &NodeSegment, rank: u32) {
 
 /// Change a rank's state from RUNNING to `to`. False if it is not RUNNING (the daemon or the rank was faster).
 #[inline]
-fn leave_running(node: &NodeSegment, rank: u32, to: RunState) -> bool {
+pub(super) fn leave_running(node: &NodeSegment, rank: u32, to: RunState) -> bool {
     node.rank(rank).state.compare_exchange(RunState::Running.word(), to.word(), SEQ, SEQ).is_ok()
 }
 
 /// Put a READY rank in its core's queue; give it the core if that is idle.
-fn queue(node: &NodeSegment, rank: u32) {
+pub(super) fn queue(node: &NodeSegment, rank: u32) {
     let core = node.core_of(rank);
     run_queue::insert(node.ready(core), rank);
     fence(SEQ); // SYNC B: with the fence in dispatch, between its IDLE and its second look at the queue.
@@ -315,7 +331,7 @@ pub(super) fn take_next(node: &NodeSegment, core: u32) -> Option<u32> {
     let policy = policy::of(node);
     // A proposal fails only if the daemon revokes that rank just now, or if the set was scribbled over: a bound for that.
     for _ in 0..=64 * set.len() {
-        let next = policy.next(node, core)?;
+        let Some(next) = policy.next(node, core) else { return balance::steal(node, core) };
         if run_queue::remove(set, next) && next < node.header().ranks {
             node.core(core).last.store(next, RELAXED);
             may_die();
@@ -376,12 +392,15 @@ pub(super) enum Left {
 }
 
 /// The rank has left RUNNING: stop its clocks, pass its core on, wait for its own turn.
-fn leave_and_wait(node: &NodeSegment, me: u32, on_core: bool, idle: &mut Idle<'_>) {
+///
+/// `core` is the one that it holds, if any. From the moment that it is READY another core may take it over; it gives up its own one
+/// all the same, and a core that it is told to watch is its own one, since nobody takes ranks over from a core that is watched.
+fn leave_and_wait(node: &NodeSegment, me: u32, core: Option<u32>, idle: &mut Idle<'_>) {
     let rank = node.rank(me);
     let mut how = Left::Alone;
-    let left = if on_core {
-        let (left, ran) = settle(node, me);
-        how = release_core(node, me, ran, idle);
+    let left = if let Some(core) = core {
+        let (left, ran) = settle_on(node, me, core);
+        how = release_core(node, me, core, ran, idle);
         left
     } else {
         node.now()
@@ -392,12 +411,20 @@ fn leave_and_wait(node: &NodeSegment, me: u32, on_core: bool, idle: &mut Idle<'_
     let now = node.now();
     let ready_at = rank.ready_at.load(RELAXED).clamp(left, now.max(left));
     add(&rank.wait_ticks, ready_at - left);
+    run_at(node, me, now);
+}
+
+/// The rank has its core, which may be another one than before.
+#[inline]
+pub(super) fn run_at(node: &NodeSegment, me: u32, now: u64) {
     resume_at(node, me, now);
+    if node.header().balance != 0 {
+        balance::settle_in(node, me);
+    }
 }
 
 /// Pass the core, on which this rank ran for `ran` ticks, to the next READY rank (which may be this one), or leave it idle.
-fn release_core(node: &NodeSegment, me: u32, ran: u64, idle: &mut Idle<'_>) -> Left {
-    let core = node.core_of(me);
+pub(super) fn release_core(node: &NodeSegment, me: u32, core: u32, ran: u64, idle: &mut Idle<'_>) -> Left {
     let descriptor = node.core(core);
     let holder = &descriptor.holder;
     let step = steps::begin(node, core);
@@ -414,8 +441,10 @@ fn release_core(node: &NodeSegment, me: u32, ran: u64, idle: &mut Idle<'_>) -> L
             return if next == me { Left::Alone } else { Left::Passed };
         }
     }
-    let finished = node.rank(me).state.load(SEQ) == RunState::Finalized.word();
-    if node.header().spin_ticks == 0 || finished {
+    balance::core_goes_idle(node, core);
+    // Only a rank that waits watches: one that has finished, only lets others run or moves has nothing to tend with.
+    let waits = matches!(node.state(me), RunState::Suspended | RunState::Tended);
+    if node.header().spin_ticks == 0 || !waits {
         holder.store(CLAIMED, SEQ);
         may_die();
         dispatch(node, core);
@@ -499,7 +528,7 @@ fn take_open(node: &NodeSegment, me: u32) -> bool {
 }
 
 /// Wait for the core in the run queue.
-fn await_core(node: &NodeSegment, me: u32) {
+pub(super) fn await_core(node: &NodeSegment, me: u32) {
     while await_permit(node, me, Left::Alone) == Permit::Spin {
         decline_spin(node, me);
     }

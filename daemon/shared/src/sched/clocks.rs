@@ -18,11 +18,12 @@ pub(super) fn end_away(node: &NodeSegment, me: u32) {
 }
 
 /// The rank has its core: RUNNING, clocks on.
+#[cfg(feature = "measure")]
 pub(super) fn resume(node: &NodeSegment, me: u32) {
     resume_at(node, me, node.now());
 }
 
-/// As `resume`, at this time.
+/// The rank has its core at this time: RUNNING, clocks on.
 pub(super) fn resume_at(node: &NodeSegment, me: u32, now: u64) {
     let rank = node.rank(me);
     let core = node.core(node.core_of(me));
@@ -52,8 +53,13 @@ pub(super) fn resume_at(node: &NodeSegment, me: u32, now: u64) {
 /// Called by whoever won the rank's way out of RUNNING, before the core is passed on.
 /// Returns the time, and for how many ticks the rank ran.
 pub(super) fn settle(node: &NodeSegment, rank: u32) -> (u64, u64) {
+    settle_on(node, rank, node.core_of(rank))
+}
+
+/// As `settle`, for a rank that others may have taken over to another core meanwhile: `core` is the one that it leaves.
+pub(super) fn settle_on(node: &NodeSegment, rank: u32, core: u32) -> (u64, u64) {
     let descriptor = node.rank(rank);
-    let core = node.core(node.core_of(rank));
+    let core = node.core(core);
     core.running.fetch_sub(1, SEQ);
     let now = node.now();
     let ran = now.saturating_sub(descriptor.t.load(RELAXED));

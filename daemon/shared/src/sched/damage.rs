@@ -14,38 +14,52 @@ pub fn find(node: &NodeSegment, placement: &[u32]) -> Option<String> {
         if RunState::from_word(state) == RunState::Damaged {
             return Some(format!("the state of rank {rank} is {state:#x}"));
         }
-        let found = descriptor.core.load(Relaxed);
+        let found = descriptor.home.load(Relaxed);
         if found != *core {
+            return Some(format!("the first core of rank {rank} is {found:#x}, not {core}"));
+        }
+        let found = descriptor.core.load(Relaxed);
+        let may_move = node.header().balance != 0 && found < node.header().own_cores && *core < node.header().own_cores;
+        if found != *core && !may_move {
             return Some(format!("the core of rank {rank} is {found:#x}, not {core}"));
         }
     }
     (0..node.header().cores).find_map(|core| {
         let holder = holder_rank(node.core(core).holder.load(Relaxed))?;
-        (placement.get(holder as usize) != Some(&core)).then(|| format!("core {core} is held by rank {holder:#x}"))
+        let home = placement.get(holder as usize);
+        // A rank may be moving right now.
+        let may_move = node.header().balance != 0 && core < node.header().own_cores && home.is_some();
+        (home != Some(&core) && !may_move).then(|| format!("core {core} is held by rank {holder:#x}"))
     })
 }
 
 #[cfg(all(test, not(feature = "model")))]
 mod tests {
     use super::*;
-    use crate::control::{OnBlock, Policy, Wtime};
+    use crate::control::{Balance, OnBlock, Policy, Wtime};
     use crate::node::{NodeConfig, Patience};
 
     fn node(placement: &[u32], policy: Policy) -> NodeSegment {
-        NodeSegment::create(&NodeConfig {
+        NodeSegment::create(&config(placement, policy)).unwrap()
+    }
+
+    fn config(placement: &[u32], policy: Policy) -> NodeConfig {
+        NodeConfig {
             job: 1,
             ranks: placement.len() as u32,
             v: 2,
             cpus: vec![0, 1],
             placement: placement.to_vec(),
             policy,
+            balance: Balance::None,
+            own_cores: 2,
+            bind: false,
             on_block: OnBlock::Release,
             wtime: Wtime::Wall,
             quantum_ms: 0,
             recovery: false,
             patience: Patience::default(),
-        })
-        .unwrap()
+        }
     }
 
     /// What the daemon does to a segment must come to an end, whatever is in it.
@@ -61,7 +75,8 @@ mod tests {
             words[(seed >> 33) as usize % words.len()]
         };
         for (_, policy) in Policy::NAMES {
-            let node = node(&placement, policy);
+            let balance = if policy == Policy::Rr { Balance::Steal } else { Balance::None };
+            let node = NodeSegment::create(&NodeConfig { balance, ..config(&placement, policy) }).unwrap();
             for _ in 0..20_000 {
                 for core in 0..2 {
                     let descriptor = node.core(core);
@@ -89,6 +104,7 @@ mod tests {
                 } else {
                     rank_died(&node, victim);
                 }
+                super::super::balance::assist(&node);
                 core_report(&node, draw() % 2);
                 rank_report(&node, victim);
                 find(&node, &placement);
@@ -114,5 +130,15 @@ mod tests {
         node.rank(2).state.store(0, Relaxed);
         node.rank(1).core.store(0, Relaxed);
         assert!(find(&node, &placement).is_some());
+        let balanced = NodeConfig { balance: Balance::Steal, ..config(&placement, Policy::Rr) };
+        let node = NodeSegment::create(&balanced).unwrap();
+        node.rank(1).core.store(0, Relaxed);
+        node.core(0).holder.store(2, Relaxed);
+        assert_eq!(find(&node, &placement), None, "it has moved");
+        node.rank(1).core.store(2, Relaxed);
+        assert!(find(&node, &placement).is_some(), "there is no such core");
+        node.rank(1).core.store(0, Relaxed);
+        node.rank(1).home.store(0, Relaxed);
+        assert!(find(&node, &placement).is_some(), "placements stay");
     }
 }

@@ -4,6 +4,7 @@
 //! it suspends (`baton`). Whoever completes what a rank waits for makes it READY; a READY rank of an idle core is
 //! given the core at once. What must stay true is model-checked in `tests/model/`.
 
+pub mod balance;
 pub mod baton;
 mod clocks;
 pub mod damage;
@@ -12,6 +13,7 @@ pub mod lease;
 #[cfg(feature = "measure")]
 pub mod measure;
 pub mod policy;
+mod refine;
 pub mod report;
 pub mod run_queue;
 mod run_state;

@@ -13,15 +13,15 @@ use vmpi_shared::node::NodeSegment;
 use vmpi_shared::sched::{self, RunState};
 
 const ROUNDS: usize = 1500;
-const ALIVE: u32 = 0;
+pub const ALIVE: u32 = 0;
 const FINISHED: u32 = 1;
 const GONE: u32 = 2;
 
 /// In which states the victim died: RUNNING, SUSPENDED, READY, spinning as the last rank of its core, and READY on an OPEN core.
-type Seen = [std::sync::atomic::AtomicU32; 5];
+pub type Seen = [std::sync::atomic::AtomicU32; 5];
 
 /// Rank 0, which may be killed anywhere in `life`.
-fn victim(
+pub fn victim(
     mut endpoint: Endpoint,
     end: Arc<AtomicU32>,
     life: impl Fn(&mut Endpoint) + Send + 'static,
@@ -41,7 +41,7 @@ fn victim(
 }
 
 /// Kills the victim some time, sees that it is gone, and revokes its baton.
-fn daemon(
+pub fn daemon(
     node: NodeSegment,
     doomed: ThreadId,
     latest: u32,
@@ -82,8 +82,18 @@ fn daemon(
 }
 
 fn explore(placement: &'static [u32], spin_ticks: u64, seen: &'static Seen) {
+    explore_in(move || World::new(placement, 8, spin_ticks), spin_ticks, 120, seen);
+}
+
+/// Three ranks, of which the first may die.
+pub fn explore_in(
+    world: impl Fn() -> World + Send + Sync + 'static,
+    spin_ticks: u64,
+    latest: u32,
+    seen: &'static Seen,
+) {
     let scenario = move || {
-        let world = World::new(placement, 8, spin_ticks);
+        let world = world();
         let end = Arc::new(AtomicU32::new(ALIVE));
         let victim = victim(world.endpoint(0), end.clone(), |endpoint| {
             for tag in 0..4 {
@@ -107,7 +117,7 @@ fn explore(placement: &'static [u32], spin_ticks: u64, seen: &'static Seen) {
                 }
             }));
         }
-        threads.push(daemon(world.node.another_view(spin_ticks), doomed, 120, end, seen));
+        threads.push(daemon(world.node.another_view(spin_ticks), doomed, latest, end, seen));
         for thread in threads {
             thread.join().unwrap();
         }
@@ -116,12 +126,12 @@ fn explore(placement: &'static [u32], spin_ticks: u64, seen: &'static Seen) {
     check_random(scenario, ROUNDS);
 }
 
-fn seen() -> &'static Seen {
+pub fn seen() -> &'static Seen {
     Box::leak(Box::new(Default::default()))
 }
 
 /// The states in which deaths must have been tried, or the test says nothing.
-fn assert_tried(seen: &Seen, states: &[usize]) {
+pub fn assert_tried(seen: &Seen, states: &[usize]) {
     let counts: Vec<_> = seen.iter().map(|count| count.load(Ordering::Relaxed)).collect();
     assert!(
         states.iter().all(|state| counts[*state] > 0),

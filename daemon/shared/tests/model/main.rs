@@ -7,6 +7,7 @@
 
 #![cfg(feature = "model")]
 
+mod balance;
 mod baton;
 mod cells;
 mod heir;

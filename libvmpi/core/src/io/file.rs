@@ -76,13 +76,13 @@ fn path_of(name: &[u8]) -> &Path {
 }
 
 /// Ranks of `comm` in the order in which they become aggregators: the first of each core, then the others. Also the
-/// number of cores.
+/// number of cores. By placement: it must be the same for all ranks, and they may move.
 fn aggregators(comm: &Communicator) -> (Vec<u32>, u32) {
     let node = process::node();
     let mut cores = Vec::new();
     let (mut first, mut others) = (Vec::new(), Vec::new());
     for rank in 0..comm.size() {
-        let core = node.core_of(comm.local.world_rank(rank));
+        let core = node.home_of(comm.local.world_rank(rank));
         if cores.contains(&core) {
             others.push(rank);
         } else {
