@@ -69,7 +69,8 @@ pub struct NodeHeader {
     pub ready_words: u32,
     /// The job goes on when a rank dies: nobody touches another's queues or spins, and half-done steps are marked (`sched::steps`).
     pub recovery: u32,
-    pub reserved: u32,
+    /// Some ranks live on other nodes (`RunState::Remote`).
+    pub spread: u32,
     pub started_at: u64,
 }
 
@@ -171,8 +172,19 @@ pub struct RankDescriptor {
     pub copies_refused: AtomicU64,
 }
 
+/// Where this node's carrier is called, who takes to other nodes what ranks push for remote ones.
+#[repr(C, align(64))]
+#[derive(Default)]
+pub struct Post {
+    /// The carrier sleeps, or is about to: ring. Set by it, cleared by whoever rings; SeqCst (SYNC M).
+    pub asleep: AtomicU32,
+    reserved: [u32; 15],
+}
+
 #[cfg(not(feature = "model"))]
 const _: () = {
+    assert!(size_of::<Post>() == 64);
+    assert!(POST_AT >= HEADER_AT + size_of::<NodeHeader>() as u64 && POST_AT + 64 <= CORES_AT);
     assert!(size_of::<CoreDescriptor>() == 128);
     assert!(std::mem::offset_of!(CoreDescriptor, running) == 64);
     assert!(size_of::<RankDescriptor>() == 192);
@@ -180,7 +192,7 @@ const _: () = {
     assert!(std::mem::offset_of!(RankDescriptor, call) == 128);
 };
 
-const VERSION: u64 = 3;
+const VERSION: u64 = 4;
 const LAYOUT: u64 = layout_hash(&[
     VERSION,
     size_of::<NodeHeader>() as u64,
@@ -188,6 +200,7 @@ const LAYOUT: u64 = layout_hash(&[
     size_of::<RankDescriptor>() as u64,
 ]);
 const HEADER_AT: u64 = size_of::<Head>() as u64;
+const POST_AT: u64 = 2048;
 const CORES_AT: u64 = 4096;
 const HEAD_WORDS: usize = (size_of::<Head>() + size_of::<NodeHeader>()) / 8;
 /// Most ranks or cores of a node: keeps all sizes computed from a header far from overflow.
@@ -204,9 +217,12 @@ pub struct NodeSegment {
     cores: *const CoreDescriptor,
     ready: *const AtomicU64,
     ranks: *const RankDescriptor,
+    post: *const Post,
     segment: Option<Segment>,
     /// Calls the daemon.
     bell: Option<Bell>,
+    /// Calls the carrier.
+    carrier_bell: Option<Bell>,
     peers: Peers,
     /// The rank that this process is; none in the daemon.
     actor: Option<u32>,
@@ -264,7 +280,7 @@ impl NodeSegment {
             warm_yields: 2,
             ready_words: ready_words(config.ranks),
             recovery: u32::from(config.recovery),
-            reserved: 0,
+            spread: 0,
             started_at: if cfg!(feature = "model") { 0 } else { scale.now() },
         }
     }
@@ -273,7 +289,7 @@ impl NodeSegment {
         let cores = u64::from(header.cores);
         let bytes = CORES_AT
             + cores * size_of::<CoreDescriptor>() as u64
-            + 2 * cores * u64::from(header.ready_words) * 8
+            + (2 * cores + 1) * u64::from(header.ready_words) * 8
             + u64::from(header.ranks) * size_of::<RankDescriptor>() as u64;
         bytes.next_multiple_of(4096)
     }
@@ -282,14 +298,16 @@ impl NodeSegment {
         let cores = header.cores as usize;
         let words = header.ready_words as usize;
         let ready_at = CORES_AT + (cores * size_of::<CoreDescriptor>()) as u64;
-        let ranks_at = ready_at + 2 * cores as u64 * words as u64 * 8;
+        let ranks_at = ready_at + (2 * cores as u64 + 1) * words as u64 * 8;
         NodeSegment {
             header,
             cores: segment.at(CORES_AT, cores * size_of::<CoreDescriptor>()).as_ptr().cast(),
-            ready: segment.at(ready_at, 2 * cores * words * 8).as_ptr().cast(),
+            ready: segment.at(ready_at, (2 * cores + 1) * words * 8).as_ptr().cast(),
             ranks: segment.at(ranks_at, header.ranks as usize * size_of::<RankDescriptor>()).as_ptr().cast(),
+            post: segment.at(POST_AT, size_of::<Post>()).as_ptr().cast(),
             segment: Some(segment),
             bell: None,
+            carrier_bell: None,
             peers: Peers::default(),
             actor: None,
         }
@@ -331,6 +349,35 @@ impl NodeSegment {
         }
     }
 
+    /// Some of the job's ranks live on other nodes. Before anybody else has the segment.
+    pub fn spread(&mut self, is_remote: impl Fn(u32) -> bool) {
+        self.header.spread = 1;
+        if let Some(segment) = &self.segment {
+            // SAFETY: inside the mapping, aligned, not yet shared.
+            unsafe { segment.at(HEADER_AT, size_of::<NodeHeader>()).cast::<NodeHeader>().write(self.header) };
+        }
+        for rank in (0..self.header.ranks).filter(|rank| is_remote(*rank)) {
+            self.core(self.core_of(rank)).ranks.fetch_sub(1, Ordering::Relaxed);
+            self.rank(rank).state.store(RunState::Remote.word(), Ordering::SeqCst);
+        }
+    }
+
+    /// Does `rank` live on another node?
+    #[inline]
+    pub fn is_remote(&self, rank: u32) -> bool {
+        self.header.spread != 0 && self.rank(rank).state.load(Ordering::Relaxed) == RunState::Remote.word()
+    }
+
+    /// Ring this bell when the carrier sleeps and there is something to take.
+    pub fn set_carrier_bell(&mut self, bell: Bell) {
+        self.carrier_bell = Some(bell);
+    }
+
+    /// The bell of a job of several nodes.
+    pub fn carrier_bell(&self) -> Option<&Bell> {
+        self.carrier_bell.as_ref()
+    }
+
     /// A node in private memory, for model tests (leaked). Its last suspended rank does not spin.
     pub fn private(config: &NodeConfig) -> NodeSegment {
         fn leak<T: Default>(n: usize) -> *const T {
@@ -341,10 +388,12 @@ impl NodeSegment {
         let node = NodeSegment {
             header,
             cores: leak::<CoreDescriptor>(header.cores as usize),
-            ready: leak::<AtomicU64>((2 * header.cores * header.ready_words) as usize),
+            ready: leak::<AtomicU64>(((2 * header.cores + 1) * header.ready_words) as usize),
             ranks: leak::<RankDescriptor>(header.ranks as usize),
+            post: leak::<Post>(1),
             segment: None,
             bell: None,
+            carrier_bell: None,
             peers: Peers::default(),
             actor: None,
         };
@@ -363,8 +412,10 @@ impl NodeSegment {
             cores: self.cores,
             ready: self.ready,
             ranks: self.ranks,
+            post: self.post,
             segment: None,
             bell: self.bell.clone(),
+            carrier_bell: self.carrier_bell.clone(),
             peers: Peers::default(),
             actor: None,
         }
@@ -426,9 +477,21 @@ impl NodeSegment {
         self.set(2 * core + 1)
     }
 
+    /// The remote ranks for which there is something to take to their nodes.
+    #[inline]
+    pub(crate) fn outbox(&self) -> &[AtomicU64] {
+        self.set(2 * self.header.cores)
+    }
+
+    #[inline]
+    pub(crate) fn post(&self) -> &Post {
+        // SAFETY: inside the mapping (or leaked); atomics only.
+        unsafe { &*self.post }
+    }
+
     #[inline]
     fn set(&self, index: u32) -> &[AtomicU64] {
-        assert!(index < 2 * self.header.cores);
+        assert!(index <= 2 * self.header.cores);
         let words = self.header.ready_words as usize;
         // SAFETY: in range of the array that `view` checked.
         unsafe { std::slice::from_raw_parts(self.ready.add(index as usize * words), words) }

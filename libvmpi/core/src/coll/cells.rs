@@ -116,6 +116,10 @@ struct Visit<'a> {
 impl<'a> Visit<'a> {
     /// The next operation in the communicator's cell; waits until its half is free. `None`: no cell.
     fn start(comm: &'a Communicator) -> Option<Result<Visit<'a>>> {
+        if process::is_spread() {
+            // Nobody on another node sees it.
+            return None;
+        }
         let job = &endpoint().job;
         let (cell, cell_number) = (job.cell(comm.context, comm.size())?, job.cell_number(comm.context)?);
         let number = comm.cell_operations.get();
