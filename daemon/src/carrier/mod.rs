@@ -35,7 +35,7 @@ pub fn start(socket: &str, key: &str, id: u32) -> io::Result<()> {
     Command::new("/proc/self/exe")
         .arg("--carry")
         .env_clear()
-        .envs(std::env::vars_os().filter(|(name, _)| name == "VMPI_LOG"))
+        .envs(std::env::vars_os().filter(|(name, _)| name == "VMPI_LOG" || name == env::RUNTIME_DIR))
         .env(env::SOCKET, socket)
         .env(env::KEY, key)
         .env(env::JOBID, id.to_string())

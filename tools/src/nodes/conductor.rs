@@ -129,6 +129,7 @@ struct Conductor {
     /// Why the job ends, and since when.
     verdict: Option<(Cause, i32)>,
     ending: Option<Instant>,
+    stdin: Option<File>,
     stdin_window: Arc<(Mutex<u64>, Condvar)>,
 }
 
@@ -176,10 +177,6 @@ impl Conductor {
             });
         }
         let window = Arc::new((Mutex::new(STDIN_BYTES), Condvar::new()));
-        let first = spec.nodes.as_ref().and_then(|nodes| nodes.of_rank.first()).copied().unwrap_or(0);
-        if let (Some(stdin), Some(part)) = (stdin, parts.get(first as usize)) {
-            feed(stdin, part.to.clone(), window.clone());
-        }
         if let Ok(stream) = session.stream().try_clone() {
             let tell = tell.clone();
             std::thread::spawn(move || {
@@ -201,6 +198,7 @@ impl Conductor {
             early: Vec::new(),
             verdict: None,
             ending: None,
+            stdin,
             stdin_window: window,
         }
     }
@@ -245,6 +243,11 @@ impl Conductor {
             spec.stdio = Stdio::PerRank;
             spec.fds = 1 + 2 * spec.local_ranks().count() as u32;
             self.tell(number, &ToNode::Submit { spec: Box::new(spec) });
+        }
+        // Behind the job: an agent passes nothing on before it has that.
+        let first = self.spec.nodes.as_ref().and_then(|nodes| nodes.of_rank.first()).copied().unwrap_or(0);
+        if let (Some(stdin), Some(part)) = (self.stdin.take(), self.parts.get(first as usize)) {
+            feed(stdin, part.to.clone(), self.stdin_window.clone());
         }
         let mut pulse = Instant::now() + PULSE;
         loop {
@@ -381,6 +384,8 @@ impl Conductor {
             Cause::Internal { reason } if !reason.starts_with("node ") => {
                 Cause::Internal { reason: format!("on node {name}: {reason}") }
             }
+            Cause::Shutdown => Cause::Internal { reason: format!("node {name}: its vmpid was shut down or has died") },
+            Cause::LauncherDied => Cause::Internal { reason: format!("node {name}: its agent has died") },
             other => other,
         };
         let told = matches!(cause, Cause::Cancelled { .. }) && self.ending.is_some();
