@@ -91,6 +91,10 @@ impl<F: Fabric> Fabric for Emulated<F> {
         self.below.is_flushed()
     }
 
+    fn flush(&mut self) {
+        self.below.flush();
+    }
+
     fn turn(&mut self, now: Instant, tell: &mut dyn FnMut(Event<'_>)) {
         let Emulated { below, model, late, free, lost } = self;
         let (now_ns, mut up) = (clock_ns(), Vec::new());

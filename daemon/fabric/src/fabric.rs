@@ -57,6 +57,8 @@ pub trait Fabric {
     fn backlog_bytes(&self, node: u32) -> usize;
     /// Everything queued has left this process.
     fn is_flushed(&self) -> bool;
+    /// Write what is queued as far as the links take it; `readable` tells when they take more. Before sleeping.
+    fn flush(&mut self);
     /// Move bytes both ways as far as that goes without waiting, and tell what came.
     fn turn(&mut self, now: Instant, tell: &mut dyn FnMut(Event<'_>));
     /// When `turn` wants to be called at the latest.

@@ -342,12 +342,21 @@ impl Fabric for Tcp {
         (0..self.peers.len() as u32).all(|node| self.backlog_bytes(node) == 0)
     }
 
-    fn turn(&mut self, now: Instant, tell: &mut dyn FnMut(Event<'_>)) {
-        for peer in &mut self.peers {
-            if let Peer::Up(link) = peer {
-                link.write();
+    fn flush(&mut self) {
+        for (node, peer) in self.peers.iter_mut().enumerate() {
+            let Peer::Up(link) = peer else { continue };
+            link.write();
+            if link.watches_room != (link.backlog_bytes() > 0) {
+                link.watches_room = !link.watches_room;
+                let mut interest = EpollFlags::EPOLLIN;
+                interest.set(EpollFlags::EPOLLOUT, link.watches_room);
+                let _ = self.epoll.modify(&link.stream, &mut EpollEvent::new(interest, node as u64));
             }
         }
+    }
+
+    fn turn(&mut self, now: Instant, tell: &mut dyn FnMut(Event<'_>)) {
+        self.flush();
         let mut events = [EpollEvent::empty(); EVENTS];
         let count = self.epoll.wait(&mut events, EpollTimeout::ZERO).unwrap_or(0);
         for event in &events[..count] {
@@ -378,16 +387,6 @@ impl Fabric for Tcp {
             }
         }
         self.check_deadlines(now);
-        for (node, peer) in self.peers.iter_mut().enumerate() {
-            if let Peer::Up(link) = peer
-                && link.watches_room != (link.backlog_bytes() > 0)
-            {
-                link.watches_room = !link.watches_room;
-                let mut interest = EpollFlags::EPOLLIN;
-                interest.set(EpollFlags::EPOLLOUT, link.watches_room);
-                let _ = self.epoll.modify(&link.stream, &mut EpollEvent::new(interest, node as u64));
-            }
-        }
         for (node, why) in std::mem::take(&mut self.lost) {
             tell(Event::Lost(node, why));
         }

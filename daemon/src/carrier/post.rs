@@ -120,9 +120,12 @@ impl Post {
     /// # Errors
     /// The daemon cannot be told something.
     pub fn serve(&mut self) -> io::Result<()> {
+        let mut moves = true;
         loop {
             let now = Instant::now();
-            self.turn(now);
+            if moves || self.fabric.deadline().is_some_and(|at| at <= now) {
+                self.turn(now);
+            }
             self.retry();
             let called = self.courier.called();
             let again: BTreeSet<u32> = std::mem::take(&mut self.stalled).into_iter().chain(called).collect();
@@ -133,16 +136,19 @@ impl Post {
             self.say_credits();
             self.check_progress(now)?;
             // What has just been queued goes before this process sleeps.
-            self.turn(now);
-            if !self.sleep()? {
-                self.quit();
-                return Ok(());
+            self.fabric.flush();
+            match self.sleep()? {
+                Some(ready) => moves = ready,
+                None => {
+                    self.quit();
+                    return Ok(());
+                }
             }
         }
     }
 
-    /// Wait for something to do; false: the daemon wants no more.
-    fn sleep(&mut self) -> io::Result<bool> {
+    /// Wait for something to do. Is it the fabric's? `None`: the daemon wants no more.
+    fn sleep(&mut self) -> io::Result<Option<bool>> {
         let may_send = self.outgoing.iter().any(|out| self.fabric.backlog_bytes(out.node) < BACKLOG_BYTES);
         let lying = !may_send && self.courier.lie_down();
         let timeout = if lying {
@@ -161,19 +167,18 @@ impl Post {
         fds.push(PollFd::new(self.fabric.readable(), PollFlags::POLLIN));
         fds.extend(bell.map(|bell| PollFd::new(bell.fd(), PollFlags::POLLIN)));
         let _ = ppoll(&mut fds, timeout, None);
-        let told = fds[0].any().unwrap_or(false);
+        let [told, moves, rung] = std::array::from_fn(|at| fds.get(at).and_then(PollFd::any).unwrap_or(false));
         if lying {
-            self.courier.get_up();
+            self.courier.get_up(rung);
         }
-        if !told {
-            return Ok(true);
+        if told {
+            match self.daemon.receive::<Reply>()? {
+                Some((Reply::Drain, _)) => self.draining = true,
+                Some((Reply::Quit, _)) | None => return Ok(None),
+                Some(_) => {}
+            }
         }
-        match self.daemon.receive::<Reply>()? {
-            Some((Reply::Drain, _)) => self.draining = true,
-            Some((Reply::Quit, _)) | None => return Ok(false),
-            Some(_) => {}
-        }
-        Ok(true)
+        Ok(Some(moves))
     }
 
     /// Let the fabric move, and act on what it brings.

@@ -86,10 +86,10 @@ impl Courier {
         false
     }
 
-    /// Awake: nobody need ring.
-    pub fn get_up(&self) {
+    /// Awake: nobody need ring. `rung`: somebody has.
+    pub fn get_up(&self, rung: bool) {
         self.node.post().asleep.store(0, Ordering::SeqCst);
-        if let Some(bell) = self.node.carrier_bell() {
+        if let Some(bell) = self.node.carrier_bell().filter(|_| rung) {
             #[cfg(not(feature = "model"))]
             bell.quiet();
             #[cfg(feature = "model")]
