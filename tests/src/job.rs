@@ -83,6 +83,10 @@ impl Vmpirun {
         self
     }
 
+    pub fn runtime_dir(&self) -> &Path {
+        &self.runtime_dir
+    }
+
     /// A file in the runtime directory.
     pub fn with_file(self, name: &str, content: &str) -> Vmpirun {
         fs::write(self.runtime_dir.join(name), content).expect("the scratch directory is writable");

@@ -1,12 +1,13 @@
 //! Two nodes on one machine: network namespaces with a cable between them, each with a host name, a runtime directory and a CPU of its own.
 
-use crate::job::Vmpirun;
+use crate::job::{Vmpirun, path_with};
 use crate::leftovers::{Process, eventually, processes_of};
 use crate::scratch::Scratch;
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 use std::time::Duration;
 
 const PREFIX: &str = "vmpit";
@@ -75,9 +76,72 @@ impl Nodes {
         run.args(["--host", &hosts, "--launcher-exec"]).arg(self.enter())
     }
 
+    /// A real sshd on the second node, whose sessions find the runtime directory below `base`; and the `PATH` with an ssh that knows it.
+    ///
+    /// # Panics
+    /// If openssh is not installed or sshd does not come up.
+    pub fn sshd(&self, base: &Path) -> (Sshd, OsString) {
+        let dir = self.scratch.path();
+        let at = |name: &str| dir.join(name).display().to_string();
+        for key in ["host", "user"] {
+            let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", &at(key)]).status();
+            assert!(
+                made.is_ok_and(|status| status.success()),
+                "ssh-keygen does not work; run `cargo xtask setup` first"
+            );
+        }
+        let base = base.display();
+        let server = format!(
+            "ListenAddress 10.99.0.2\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\nPermitRootLogin yes\n\
+             SetEnv VMPI_TEST_BASE={base} VMPI_RUNTIME_DIR={base}/{}\n",
+            at("host"),
+            at("user.pub"),
+            self.b
+        );
+        let client = format!(
+            "Host {}\n HostName 10.99.0.2\n IdentityFile {}\n StrictHostKeyChecking no\n UserKnownHostsFile /dev/null\n LogLevel ERROR\n",
+            self.b,
+            at("user")
+        );
+        let ssh = format!("#!/bin/sh\nexec /usr/bin/ssh -F {} \"$@\"\n", at("ssh_config"));
+        fs::create_dir_all(dir.join("bin")).expect("the scratch directory is writable");
+        for (name, text) in [("sshd_config", &server), ("ssh_config", &client), ("bin/ssh", &ssh)] {
+            fs::write(dir.join(name), text).expect("the scratch directory is writable");
+        }
+        fs::set_permissions(dir.join("bin/ssh"), fs::Permissions::from_mode(0o700)).expect("it is ours");
+        let _ = fs::create_dir_all("/run/sshd");
+        let child = Command::new(self.enter())
+            .args([&self.b, "/usr/sbin/sshd", "-D", "-f", &at("sshd_config")])
+            .env("VMPI_RUNTIME_DIR", dir)
+            .spawn()
+            .expect("sshd starts");
+        let up = || {
+            Command::new(self.enter())
+                .args([&self.a, &at("bin/ssh"), &self.b, "true"])
+                .env("VMPI_RUNTIME_DIR", dir)
+                .output()
+        };
+        assert!(
+            eventually(Duration::from_secs(20), || up().is_ok_and(|o| o.status.success())),
+            "sshd does not answer: {:?}",
+            up()
+        );
+        (Sshd(child), path_with(&dir.join("bin")))
+    }
+
     /// Pull the cable.
     pub fn cut(&self) {
         ip(&format!("-n {} link set cable down", self.b));
+    }
+}
+
+/// Ended when dropped.
+pub struct Sshd(Child);
+
+impl Drop for Sshd {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 

@@ -65,6 +65,7 @@ fn rings_and_floods_arrive() {
         ("topo.c", 4, &[]),
         ("ops.c", 5, &[]),
         ("traffic.c", 6, &["20", "7"]),
+        ("backlog.c", 4, &[]),
         ("pressure.c", 2, &["flood"]),
         ("pressure.c", 2, &["isend"]),
         ("pressure.c", 4, &["all", "1000"]),
@@ -106,6 +107,27 @@ fn hosts_slots_and_names_are_kept() {
     let got = run("bad").args(["-n", "2", "true"]).run();
     assert!(got.code == 2 && got.stderr.contains("line 3"), "{got:?}");
     let _ = fs::remove_file(&file);
+}
+
+#[test]
+fn a_real_sshd_starts_the_other_node() {
+    let nodes = Nodes::new("ssh");
+    let hosts = format!("{},{}", nodes.a, nodes.b);
+    let run = || vmpi_tests::job::Vmpirun::on_node("ssh", &nodes.enter(), &nodes.a).args(["--host", &hosts]);
+    let first = run();
+    let (sshd, path) = nodes.sshd(first.runtime_dir());
+    let binary = program("p2p.c", Mpi::Openmpi);
+    let got = first.env("PATH", &path).args(["-n", "5"]).arg(&binary).run();
+    assert!(got.code == 0 && got.stdout.contains("all checks hold"), "{got:?}");
+    let binary = program("deaths.c", Mpi::Openmpi);
+    let mut job = run().env("PATH", &path).args(["-n", "4"]).arg(&binary).arg("recv").start();
+    job.ready(4);
+    // The sessions' process on the second node: the agent, whose parent is sshd.
+    kill_now(find(&job.runtime_dir, &nodes.b, "--bootstrap")[0].pid);
+    says(&job.finish(), 125, &[&nodes.b]);
+    drop(sshd);
+    let got = run().env("PATH", &path).args(["-n", "4"]).arg(&binary).arg("recv").run();
+    says(&got, 125, &[&format!("node {}: its vmpid did not start", nodes.b)]);
 }
 
 /// Ranks that wait for messages, all of them ready.
