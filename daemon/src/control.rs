@@ -4,7 +4,7 @@ use std::fmt;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use vmpi_shared::control::{Cause, JobSpec, PROTOCOL, Reply, Request};
+use vmpi_shared::control::{Cause, JobSpec, NodeMap, PROTOCOL, Reply, Request};
 use vmpi_shared::mem::bell::Bell;
 
 use crate::daemon::Daemon;
@@ -21,6 +21,8 @@ pub enum Role {
     Launcher(Option<u32>),
     /// Is this rank of this job.
     Rank(u32, u32),
+    /// Carries this job's messages to other nodes.
+    Carrier(u32),
 }
 
 impl fmt::Display for Role {
@@ -31,6 +33,7 @@ impl fmt::Display for Role {
             Role::Launcher(Some(job)) => write!(f, "the launcher of job {job}"),
             Role::Launcher(None) => f.write_str("a launcher without a job"),
             Role::Rank(job, rank) => write!(f, "rank {rank} of job {job}"),
+            Role::Carrier(job) => write!(f, "the carrier of job {job}"),
         }
     }
 }
@@ -73,8 +76,27 @@ impl Daemon {
                     job.signal_all(signal);
                 }
             }
+            (Role::Launcher(Some(id)), Request::Wire { table }) => {
+                if let Some(job) = self.jobs.get_mut(&id) {
+                    job.tell_carrier(Reply::Wire { table });
+                }
+            }
+            (Role::Tool, Request::Carry { job, key }) => self.carry(token, job, &key),
+            (
+                Role::Carrier(id),
+                request @ (Request::Listening { .. } | Request::Wired | Request::Lost { .. } | Request::Drained),
+            ) => {
+                if let Some(job) = self.jobs.get_mut(&id) {
+                    match request {
+                        Request::Listening { port } => job.outbox.push((Reply::Listening { port }, Vec::new())),
+                        Request::Wired => job.carrier_wired(),
+                        Request::Lost { reason } => job.carrier_lost(Some(reason)),
+                        _ => job.carrier_drained(),
+                    }
+                }
+            }
             // The job was over before the launcher knew.
-            (Role::Launcher(None), Request::Cancel { .. } | Request::Forward { .. }) => {}
+            (Role::Launcher(None), Request::Cancel { .. } | Request::Forward { .. } | Request::Wire { .. }) => {}
             (Role::Tool, Request::Attach { job, rank, key, face }) => {
                 debug!("process {} attaches as rank {rank} of job {job}", peer.pid);
                 self.attach(token, job, rank, &key, face, peer.pid);
@@ -160,8 +182,14 @@ impl Daemon {
         };
         let id = self.last_job + 1;
         match Job::new(id, spec, peer, token, &place) {
-            Ok(job) => {
+            Ok(mut job) => {
                 self.last_job = id;
+                if job.carrier.is_some()
+                    && let Err(error) = crate::carrier::start(&place.socket, &job.key, id)
+                {
+                    job.carrier_lost(Some(format!("cannot start the process that carries messages: {error}")));
+                }
+                self.has_children |= job.carrier.is_some();
                 self.add_job(id, job);
                 if let Some(client) = self.clients.get_mut(&token) {
                     client.role = Role::Launcher(Some(id));
@@ -202,6 +230,11 @@ impl Daemon {
             appnum: entry.appnum,
             world,
             universe: job.universe(),
+            nodes: job
+                .spec
+                .nodes
+                .as_ref()
+                .map(|nodes| NodeMap { names: nodes.names.clone(), of_rank: nodes.of_rank.clone() }),
         };
         if let Some(client) = self.clients.get_mut(&token) {
             client.role = Role::Rank(id, rank);
@@ -210,7 +243,26 @@ impl Daemon {
         let Some((job, client)) = self.jobs.get(&id).zip(self.clients.get_mut(&token)) else { return };
         let mut fds = vec![job.node.fd(), job.segment.fd()];
         fds.extend(job.node.bell().map(Bell::fd));
+        fds.extend(job.node.carrier_bell().map(Bell::fd));
         let sent = client.channel.send(&reply, &fds);
+        self.sent(token, sent);
+    }
+
+    /// The carrier of a job presents itself.
+    fn carry(&mut self, token: u64, id: u32, key: &str) {
+        let known = self.jobs.get_mut(&id).filter(|job| job.has_key(key));
+        let Some((job, client)) = known.zip(self.clients.get_mut(&token)) else {
+            return self.refuse(token, format!("there is no job {id} of this key"), 125);
+        };
+        let (Some(nodes), Some(carrier), Some(bell)) =
+            (job.spec.nodes.clone(), &mut job.carrier, job.node.carrier_bell())
+        else {
+            return self.refuse(token, format!("job {id} has one node only"), 125);
+        };
+        carrier.connection = Some(token);
+        client.role = Role::Carrier(id);
+        let fds = [job.node.fd(), job.segment.fd(), bell.fd()];
+        let sent = client.channel.send(&Reply::Carrying { nodes }, &fds);
         self.sent(token, sent);
     }
 

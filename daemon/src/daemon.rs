@@ -89,7 +89,7 @@ pub struct Daemon {
     processes: HashMap<i32, (u32, u32)>,
     /// Job, rank and process.
     pidfds: HashMap<u64, (u32, u32, i32)>,
-    has_children: bool,
+    pub(crate) has_children: bool,
     one_job: bool,
     started: Instant,
     /// A word that no other daemon has, for names of ports.
@@ -366,6 +366,11 @@ impl Daemon {
                     attachment.connection = None;
                 }
             }
+            Role::Carrier(id) => {
+                if let Some(job) = self.jobs.get_mut(&id) {
+                    job.carrier_lost(None);
+                }
+            }
             Role::Stranger | Role::Tool => {}
         }
     }
@@ -471,6 +476,10 @@ impl Daemon {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let (launcher, finished) = (job.launcher, job.finished);
         let replies = std::mem::take(&mut job.outbox);
+        let carrier = job.carrier.as_mut().and_then(|carrier| {
+            let connection = carrier.connection?;
+            Some((connection, std::mem::take(&mut carrier.outbox)))
+        });
         if finished && let Some(job) = self.jobs.remove(&id) {
             for rank in &job.ranks {
                 self.processes.remove(&rank.pid);
@@ -484,6 +493,12 @@ impl Daemon {
             self.withdraw(id);
             self.retake_cores();
             self.update_status();
+        }
+        if let Some((token, replies)) = carrier {
+            replies.iter().for_each(|reply| self.reply(token, reply, &[]));
+            if finished {
+                self.close(token);
+            }
         }
         for (reply, fds) in replies {
             if let Some(token) = launcher {

@@ -180,7 +180,16 @@ impl Job {
                 let core = (0..load.len()).min_by_key(|core| load[*core]).unwrap_or(0);
                 load[core] += 1;
                 let world_rank = places.len() as u32;
-                let start = Start { rank, program, core: core as u32, world_rank, world_size, stop: false };
+                let start = Start {
+                    rank,
+                    program,
+                    core: core as u32,
+                    world_rank,
+                    world_size,
+                    local_rank: world_rank,
+                    local_size: world_size,
+                    stop: false,
+                };
                 places.push(Place { start, appnum: 0 });
             }
         }

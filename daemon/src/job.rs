@@ -154,6 +154,20 @@ pub struct Job {
     verdict: Option<(Cause, i32)>,
     refusal: Option<SpawnError>,
     ending: Option<Ending>,
+    /// Who carries messages to other nodes, in a job of several.
+    pub carrier: Option<Carrier>,
+}
+
+/// What a job knows of its carrier.
+#[derive(Default)]
+pub struct Carrier {
+    pub connection: Option<u64>,
+    /// Replies to it, in order.
+    pub outbox: Vec<Reply>,
+    /// It is connected to those of all nodes.
+    wired: bool,
+    asked_to_drain: bool,
+    drained: bool,
 }
 
 impl Job {
@@ -164,7 +178,8 @@ impl Job {
     pub fn new(id: u32, spec: JobSpec, peer: Peer, launcher: u64, place: &Place) -> Result<Job, SubmitError> {
         limits::check_spec(&spec, &place.allowed_cpus)?;
         limits::check_machine(&spec, place.open_fds)?;
-        let capacity = grow::capacity(spec.ranks, peer.pid);
+        // A job of several nodes does not grow.
+        let capacity = if spec.nodes.is_some() { spec.ranks } else { grow::capacity(spec.ranks, peer.pid) };
         let mut node = NodeSegment::create(&NodeConfig {
             job: id,
             ranks: capacity,
@@ -191,14 +206,25 @@ impl Job {
             ..JobConfig::for_ranks(spec.ranks)
         };
         let segment = JobSegment::create_with_room(&config, spec.ranks)?;
+        if let Some(nodes) = &spec.nodes {
+            node.spread(|rank| !spec.is_local(rank));
+            node.set_carrier_bell(Bell::new().map_err(SubmitError::Bell)?);
+            segment.set_node(nodes.here, nodes.names.len() as u32);
+        }
         let key = random_key().map_err(SubmitError::Random)?;
         let null = std::fs::File::options().read(true).write(true).open("/dev/null").map_err(SubmitError::Null)?;
         let identity = Identity { socket: &place.socket, key: &key, job: id };
         let spawner = Spawner::new(&spec, &identity, Inherited::from_launcher(peer.pid))?;
         let integrity = Integrity::of(&node, &segment);
         let programs = spec.apps.iter().zip(0u32..).flat_map(|(app, n)| (0..app.ranks).map(move |_| n));
-        let rank = |(rank, app): (u32, u32)| Rank::new(0, rank, spawner.program_of(app as usize), app);
+        let rank = |(rank, app): (u32, u32)| {
+            // Those of other nodes are over for this one.
+            let over = !spec.is_local(rank);
+            Rank { over, ..Rank::new(0, rank, spawner.program_of(app as usize), app) }
+        };
         let ranks = (0..).zip(programs).map(rank).collect();
+        let remaining = spec.local_ranks().count() as u32;
+        let carrier = spec.nodes.is_some().then(Carrier::default);
         let world = World { number: 1, ranks: (0..spec.ranks).collect(), ..World::default() };
         Ok(Job {
             id,
@@ -226,12 +252,13 @@ impl Job {
             null: null.into(),
             fds: Vec::new(),
             early: Vec::new(),
-            remaining: spec.ranks,
+            remaining,
             live: 0,
             next_wrapper: None,
             verdict: None,
             refusal: None,
             ending: None,
+            carrier,
             spec,
         })
     }
@@ -242,8 +269,50 @@ impl Job {
             return;
         }
         self.fds.extend(fds);
-        if self.fds.len() >= self.spec.fds as usize {
+        self.begin();
+    }
+
+    /// Begin to start ranks if everything for that is there.
+    fn begin(&mut self) {
+        let wired = self.carrier.as_ref().is_none_or(|carrier| carrier.wired);
+        if self.phase == Phase::Collecting && self.fds.len() >= self.spec.fds as usize && wired {
             self.phase = Phase::Spawning(0);
+        }
+    }
+
+    /// The carrier is connected to those of the other nodes.
+    pub fn carrier_wired(&mut self) {
+        if let Some(carrier) = &mut self.carrier {
+            carrier.wired = true;
+        }
+        self.begin();
+    }
+
+    /// The carrier has taken everything to the other nodes.
+    pub fn carrier_drained(&mut self) {
+        if let Some(carrier) = &mut self.carrier {
+            carrier.drained = true;
+        }
+        self.end_if_all_over();
+    }
+
+    /// The carrier cannot go on, or is gone (`reason`: none).
+    pub fn carrier_lost(&mut self, reason: Option<String>) {
+        let Some(carrier) = &mut self.carrier else { return };
+        if reason.is_none() {
+            carrier.connection = None;
+        }
+        if carrier.drained || self.ending.is_some() {
+            return;
+        }
+        let reason = reason.unwrap_or_else(|| "the process that carries its messages to other nodes has died".into());
+        self.end_by_failure(Cause::Internal { reason }, 125);
+    }
+
+    /// Tell the carrier.
+    pub fn tell_carrier(&mut self, reply: Reply) {
+        if let Some(carrier) = &mut self.carrier {
+            carrier.outbox.push(reply);
         }
     }
 
@@ -253,6 +322,9 @@ impl Job {
         let end = (first + SPAWN_SLICE).min(self.spec.ranks);
         let mut spawned = Vec::with_capacity(SPAWN_SLICE as usize);
         for rank in first..end {
+            if !self.spec.is_local(rank) {
+                continue;
+            }
             match self.spawn_one(rank) {
                 Ok(pid) => spawned.push((pid, rank)),
                 Err(error) => {
@@ -275,13 +347,19 @@ impl Job {
     fn spawn_one(&mut self, rank: u32) -> Result<i32, SpawnError> {
         let null = self.null.as_fd();
         let stdin = if rank == 0 { self.fds[0].as_fd() } else { null };
+        let local = |ranks: u32| (0..ranks).filter(|rank| self.spec.is_local(*rank)).count();
+        let (local_rank, local_size) = match self.spec.nodes {
+            Some(_) => (local(rank), local(self.spec.ranks)),
+            None => (rank as usize, self.spec.ranks as usize),
+        };
         let (out, err) = match self.spec.stdio {
             Stdio::Shared => (1, 2),
-            Stdio::PerRank => (1 + 2 * rank as usize, 2 + 2 * rank as usize),
+            Stdio::PerRank => (1 + 2 * local_rank, 2 + 2 * local_rank),
         };
         let streams = Streams { stdin, stdout: self.fds[out].as_fd(), stderr: self.fds[err].as_fd() };
         // A group exists as long as a member is not reaped; its number may then belong to strangers.
-        let group = self.ranks[..rank as usize].iter().rev().find(|r| r.ended.is_none()).map_or(0, |r| r.group);
+        let group =
+            self.ranks[..rank as usize].iter().rev().find(|r| r.pid != 0 && r.ended.is_none()).map_or(0, |r| r.group);
         let entry = &self.ranks[rank as usize];
         let start = Start {
             rank,
@@ -289,6 +367,8 @@ impl Job {
             core: self.spec.placement[rank as usize],
             world_rank: rank,
             world_size: self.spec.ranks,
+            local_rank: local_rank as u32,
+            local_size: local_size as u32,
             stop: self.spec.stop.contains(&rank),
         };
         let process = self.spawner.spawn(&start, group, streams)?;
@@ -310,12 +390,17 @@ impl Job {
         self.outbox.append(&mut self.early);
     }
 
+    /// Is this the key of the job?
+    pub fn has_key(&self, key: &str) -> bool {
+        equal_in_constant_time(key.as_bytes(), self.key.as_bytes())
+    }
+
     /// May this process be `rank`? Remember it if so, and watch it if it is not the spawned one.
     ///
     /// # Errors
     /// A wrong key or rank, or a second process for one rank.
     pub fn attach(&mut self, rank: u32, key: &str, face: String, pid: i32, connection: u64) -> Result<(), AttachError> {
-        if !equal_in_constant_time(key.as_bytes(), self.key.as_bytes()) {
+        if !self.has_key(key) {
             return Err(AttachError::WrongKey { job: self.id });
         }
         let Some(entry) = self.ranks.get_mut(rank as usize) else {
@@ -512,6 +597,12 @@ impl Job {
     /// The job is done when all its processes are, those that others spawned included.
     fn end_if_all_over(&mut self) {
         if self.remaining == 0 && self.ending.is_none() {
+            if let Some(carrier) = self.carrier.as_mut().filter(|carrier| !carrier.drained) {
+                if !std::mem::replace(&mut carrier.asked_to_drain, true) {
+                    self.tell_carrier(Reply::Drain);
+                }
+                return;
+            }
             let (cause, code) = self.verdict.take().unwrap_or((Cause::Success, 0));
             self.end(cause, code, Signal::SIGKILL as i32, Duration::ZERO);
         }
@@ -544,6 +635,7 @@ impl Job {
                 self.say_started();
             }
             self.fds.clear();
+            self.tell_carrier(Reply::Quit);
             // What ends the job is its cause, not a death that it has survived.
             self.verdict = Some((cause, code));
             self.phase = Phase::Ending;

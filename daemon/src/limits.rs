@@ -12,6 +12,8 @@ const RANK_BYTES: u64 = 3 << 20;
 const RANK_SEGMENT_BYTES: u64 = 1 << 20;
 /// Descriptors that the daemon needs besides those of a job.
 const SPARE_FDS: u64 = 64;
+/// Nodes of a job: contexts are numbered apart on each.
+const MOST_NODES: usize = 4096;
 
 /// A specification that makes no sense or that this machine cannot bear.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +26,8 @@ pub enum LimitError {
     Placement { ranks: u32, placed: usize },
     #[error("rank {rank} is placed on core {core}, but the job has {cores} cores (0 to {})", .cores - 1)]
     NoSuchCore { rank: usize, core: u32, cores: usize },
+    #[error("the job's list of {nodes} nodes does not say where each of its {ranks} ranks runs")]
+    Nodes { ranks: u32, nodes: usize },
     #[error("the job has no cores")]
     NoCores,
     #[error("cpu {cpu} is not among those that this daemon may use ({allowed}); choose others with --cores")]
@@ -59,6 +63,7 @@ impl LimitError {
             | LimitError::Placement { .. }
             | LimitError::NoSuchCore { .. }
             | LimitError::NoCores
+            | LimitError::Nodes { .. }
             | LimitError::ForbiddenCpu { .. }
             | LimitError::FdCount { .. } => 2,
             LimitError::OpenFiles { .. }
@@ -80,7 +85,7 @@ pub fn raise_open_files() {
 pub fn stream_count(spec: &JobSpec) -> u64 {
     match spec.stdio {
         Stdio::Shared => 3,
-        Stdio::PerRank => 1 + 2 * u64::from(spec.ranks),
+        Stdio::PerRank => 1 + 2 * spec.local_ranks().count() as u64,
     }
 }
 
@@ -106,6 +111,13 @@ pub fn check_spec(spec: &JobSpec, allowed: &[u32]) -> Result<(), LimitError> {
     if let Some((rank, &core)) = spec.placement.iter().enumerate().find(|(_, core)| **core as usize >= cores) {
         return Err(LimitError::NoSuchCore { rank, core, cores });
     }
+    if let Some(nodes) = &spec.nodes {
+        let count = nodes.names.len();
+        let known = nodes.of_rank.iter().all(|node| (*node as usize) < count) && (nodes.here as usize) < count;
+        if nodes.of_rank.len() != spec.ranks as usize || !known || count > MOST_NODES {
+            return Err(LimitError::Nodes { ranks: spec.ranks, nodes: count });
+        }
+    }
     if let Some(cpu) = spec.all_cpus().find(|cpu| !allowed.contains(cpu)) {
         let allowed = allowed.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
         return Err(LimitError::ForbiddenCpu { cpu, allowed });
@@ -122,7 +134,7 @@ pub fn check_spec(spec: &JobSpec, allowed: &[u32]) -> Result<(), LimitError> {
 /// # Errors
 /// The first limit that the job would break.
 pub fn check_machine(spec: &JobSpec, open_fds: u64) -> Result<(), LimitError> {
-    let ranks = spec.ranks;
+    let ranks = spec.local_ranks().count() as u32;
     // Per rank one connection and, if its MPI process is a grandchild, one pidfd.
     let needed = open_fds + stream_count(spec) + 2 * u64::from(ranks) + SPARE_FDS;
     let (_, limit) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((u64::MAX, u64::MAX));
@@ -242,6 +254,7 @@ mod tests {
             kill_on_failure: true,
             recovery: false,
             randomize: false,
+            nodes: None,
         }
     }
 

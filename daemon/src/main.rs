@@ -2,7 +2,7 @@
 //!
 //! Reading order: `main` (arguments) -> `keeper` (who cleans up after the daemon) -> `runtime_dir`, `status_page` (how it is
 //! found), `sweep` -> `daemon` (the event loop) -> `connection`, `control` (who asks what) -> `job` (one job's life), `integrity` -> `limits`,
-//! `spawn`, `reap` -> `grow`, `ports`, `dynamic` (what ranks ask for: spawn, accept, connect) -> `watchdog` (cores that must go on).
+//! `spawn`, `reap` -> `carrier` (messages between nodes) -> `grow`, `ports`, `dynamic` (what ranks ask for: spawn, accept, connect) -> `watchdog` (cores that must go on).
 //! One thread; nothing blocks but epoll.
 //!
 //! `unsafe` lives in `keeper`, `reap`, `spawn` and `status_page`, and in single functions of `connection` and `watchdog`.
@@ -10,6 +10,7 @@
 
 mod agreement;
 mod arbiter;
+mod carrier;
 mod connection;
 mod control;
 mod daemon;
@@ -54,10 +55,22 @@ struct Arguments {
     /// Serve one job, then end (implies --foreground); end also if no launcher comes within 10 s
     #[arg(long)]
     one_job: bool,
+    /// Carry one job's messages between nodes (started by vmpid itself)
+    #[arg(long, hide = true)]
+    carry: bool,
+    /// Be the daemon of one job for a vmpirun on another node, which speaks on standard input and output
+    #[arg(long)]
+    bootstrap: bool,
 }
 
 fn main() {
     let arguments = Arguments::parse();
+    if arguments.carry {
+        std::process::exit(carrier::main());
+    }
+    if arguments.bootstrap {
+        std::process::exit(bootstrap());
+    }
     let path = arguments.runtime_dir.unwrap_or_else(runtime_dir::default_path);
     let path = std::path::absolute(&path).unwrap_or(path);
     keeper::secure_standard_streams();
@@ -84,4 +97,16 @@ fn main() {
         }
     };
     std::process::exit(code);
+}
+
+/// Become the agent of a vmpirun on another node: its code is vmpirun's, which lies beside this file.
+fn bootstrap() -> i32 {
+    use std::os::unix::process::CommandExt;
+    let vmpirun = std::env::current_exe().map(|exe| exe.with_file_name("vmpirun"));
+    let error = match vmpirun {
+        Ok(vmpirun) => std::process::Command::new(vmpirun).arg("--bootstrap").exec(),
+        Err(error) => error,
+    };
+    log::line(&format!("cannot start vmpirun from beside vmpid: {error}; install both"));
+    125
 }

@@ -119,6 +119,9 @@ pub struct Start {
     /// Rank in and size of its MPI_COMM_WORLD.
     pub world_rank: u32,
     pub world_size: u32,
+    /// Number among the ranks of its world on this node, and how many those are.
+    pub local_rank: u32,
+    pub local_size: u32,
     /// Stop the process (SIGSTOP) when its program has been loaded and not begun.
     pub stop: bool,
 }
@@ -285,7 +288,13 @@ impl Spawner {
     pub fn spawn(&mut self, start: &Start, group: i32, streams: Streams) -> Result<Spawned, SpawnError> {
         let rank = start.rank;
         let program = &self.programs[start.program];
-        let numbers = [(RANK_NAMES, start.world_rank), (SIZE_NAMES, start.world_size), (&[env::JOB_RANK], rank)];
+        let numbers = [
+            (RANK_NAMES, start.world_rank),
+            (SIZE_NAMES, start.world_size),
+            (LOCAL_RANK_NAMES, start.local_rank),
+            (LOCAL_SIZE_NAMES, start.local_size),
+            (&[env::JOB_RANK], rank),
+        ];
         let own: Vec<CString> = numbers
             .iter()
             .flat_map(|(names, number)| names.iter().map(move |name| format!("{name}={number}")))
@@ -381,32 +390,22 @@ impl Spawner {
 }
 
 /// Variables whose value is the rank: ours, and those by which scripts know Open MPI, Hydra and MVAPICH.
-const RANK_NAMES: &[&str] = &[
-    env::RANK,
-    "OMPI_COMM_WORLD_RANK",
-    "OMPI_COMM_WORLD_LOCAL_RANK",
-    "OMPI_COMM_WORLD_NODE_RANK",
-    "PMI_RANK",
-    "MPI_LOCALRANKID",
-    "MV2_COMM_WORLD_RANK",
-    "MV2_COMM_WORLD_LOCAL_RANK",
-];
+const RANK_NAMES: &[&str] = &[env::RANK, "OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK"];
+/// The same among the ranks of the node.
+const LOCAL_RANK_NAMES: &[&str] =
+    &["OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_NODE_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK"];
 /// Variables whose value is the number of ranks.
-const SIZE_NAMES: &[&str] = &[
-    env::SIZE,
-    "OMPI_COMM_WORLD_SIZE",
-    "OMPI_COMM_WORLD_LOCAL_SIZE",
-    "OMPI_UNIVERSE_SIZE",
-    "PMI_SIZE",
-    "MPI_LOCALNRANKS",
-    "MV2_COMM_WORLD_SIZE",
-    "MV2_COMM_WORLD_LOCAL_SIZE",
-];
+const SIZE_NAMES: &[&str] =
+    &[env::SIZE, "OMPI_COMM_WORLD_SIZE", "OMPI_UNIVERSE_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE"];
+/// The same of the node.
+const LOCAL_SIZE_NAMES: &[&str] = &["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_LOCAL_SIZE"];
 
 fn own_names() -> Vec<&'static str> {
     let mut names = vec![env::SOCKET, env::KEY, env::JOBID, env::V, env::JOB_RANK];
     names.extend(RANK_NAMES);
     names.extend(SIZE_NAMES);
+    names.extend(LOCAL_RANK_NAMES);
+    names.extend(LOCAL_SIZE_NAMES);
     names
 }
 

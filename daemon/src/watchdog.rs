@@ -302,6 +302,7 @@ mod tests {
             kill_on_failure: true,
             recovery: false,
             randomize: false,
+            nodes: None,
         }
     }
 

@@ -50,6 +50,16 @@ impl Vmpirun {
         run
     }
 
+    /// As `new`, entering a node first: `enter NODE vmpirun ...`.
+    pub fn on_node(name: &str, enter: &Path, node: &str) -> Vmpirun {
+        let mut run = Vmpirun::new(name);
+        let mut command = Command::new(enter);
+        command.arg(node).arg(bin_dir().join("vmpirun"));
+        command.env("VMPI_RUNTIME_DIR", &run.runtime_dir).stdin(Stdio::null());
+        run.command = command;
+        run
+    }
+
     /// A job of the daemon in `runtime_dir`; nobody looks for what it leaves behind.
     pub fn under(runtime_dir: &Path, name: &str) -> Vmpirun {
         let mut command = Command::new(bin_dir().join("vmpirun"));
@@ -70,6 +80,16 @@ impl Vmpirun {
 
     pub fn env(mut self, key: &str, value: impl AsRef<OsStr>) -> Vmpirun {
         self.command.env(key, value);
+        self
+    }
+
+    pub fn runtime_dir(&self) -> &Path {
+        &self.runtime_dir
+    }
+
+    /// A file in the runtime directory.
+    pub fn with_file(self, name: &str, content: &str) -> Vmpirun {
+        fs::write(self.runtime_dir.join(name), content).expect("the scratch directory is writable");
         self
     }
 

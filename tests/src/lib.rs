@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`case`] (one row of a suite: program, ranks, V, arguments, and what must come out), [`job`] (one
 //! `vmpirun` in a runtime directory of its own, with a deadline, and the search for whatever it left behind), [`oracle`] (the
-//! same program under the MPI that it was compiled for), [`daemon`] (one that serves several jobs), [`compile`], [`place`].
+//! same program under the MPI that it was compiled for), [`daemon`] (one that serves several jobs), [`nodes`] (two of them on this machine), [`compile`], [`place`].
 //!
 //! All runs take turns (a lock file), whatever the test runner does in parallel: the machine's cores are what is tested.
 
@@ -13,6 +13,7 @@ pub mod functions;
 pub mod installation;
 pub mod job;
 pub mod leftovers;
+pub mod nodes;
 pub mod oracle;
 pub mod place;
 pub mod report;

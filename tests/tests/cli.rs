@@ -33,7 +33,7 @@ fn bad_input_gets_a_sentence_and_the_right_code() {
     says("core", &["-V", "2", "--cores", "4095", "true"], 2, &["4095"]);
     says("flag", &["--no-such-flag", "true"], 2, &["--no-such-flag"]);
     says("nothing", &["-n", "2"], 2, &[]);
-    says("host", &["-n", "2", "-host", "elsewhere.example", "true"], 2, &["elsewhere.example"]);
+    says("host", &["-n", "2", "-host", "elsewhere.example", "true"], 125, &["node elsewhere.example"]);
 }
 
 #[test]

@@ -193,9 +193,14 @@ fn remove_dir(dir: &Path) {
 }
 
 impl Daemon {
-    /// A daemon already connected to, for tests that play its part.
+    /// A daemon already connected to: that of several nodes, or a test's.
     pub fn with_connection(connection: Connection, pid: i32, socket: PathBuf) -> Daemon {
         Daemon { connection, pid, socket, _private: None }
+    }
+
+    /// Is it the conductor of several nodes' daemons?
+    pub fn is_of_several_nodes(&self) -> bool {
+        self.socket.as_os_str().is_empty()
     }
 
     /// After the daemon died: remove what it left in /dev/shm and its socket.

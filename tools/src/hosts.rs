@@ -1,4 +1,4 @@
-//! Host names on the command line and in host files: for now they may only name this node.
+//! Host names on the command line and in host files.
 
 use crate::failure::Failure;
 
@@ -28,42 +28,68 @@ fn parse_host(word: &str) -> Result<Host, String> {
 }
 
 /// A host file: `name`, `name:4` (Hydra), `name slots=4 max_slots=8` (Open MPI); `#` comments.
+///
+/// # Errors
+/// The first line that makes no sense, by its number.
 pub fn parse_file(text: &str) -> Result<Vec<Host>, String> {
     let mut hosts = Vec::new();
-    for line in text.lines() {
-        let line = line.split('#').next().unwrap_or("");
-        let mut words = line.split_whitespace();
-        let Some(name) = words.next() else { continue };
-        let mut host = parse_host(name)?;
-        for word in words {
-            if let Some(slots) = word.strip_prefix("slots=") {
-                host.slots = Some(slots.parse().map_err(|_| format!("`{word}`: not a number of slots"))?);
-            }
+    for (number, line) in (1..).zip(text.lines()) {
+        if let Some(host) = parse_line(line).map_err(|why| format!("line {number}: {why}"))? {
+            hosts.push(host);
         }
-        hosts.push(host);
     }
     Ok(hosts)
 }
 
-/// Read the host files and check that every host is this node.
+fn parse_line(line: &str) -> Result<Option<Host>, String> {
+    let line = line.split('#').next().unwrap_or("");
+    let mut words = line.split_whitespace();
+    let Some(name) = words.next() else { return Ok(None) };
+    let mut host = parse_host(name)?;
+    let number = |word: &str, text: &str| {
+        text.parse::<u32>().map_err(|_| format!("`{word}`: `{text}` is not a number of slots"))
+    };
+    for word in words {
+        match word.split_once('=') {
+            Some(("slots", text)) => host.slots = Some(number(word, text)?),
+            Some(("max_slots" | "max-slots", text)) => drop(number(word, text)?),
+            // Hydra's network interface, Open MPI's login name and the like: ssh's own configuration has those.
+            Some(("user" | "username" | "port" | "binding" | "maxprocs" | "ifhn" | "sockets" | "cores", _)) => {}
+            _ => return Err(format!("`{word}` is not understood; a line is `name`, `name:4` or `name slots=4`")),
+        }
+    }
+    Ok(Some(host))
+}
+
+/// All hosts that the files and the list name, each once: the slots of one that is named several times add up (where they are not given, each
+/// mention is one, as with Open MPI's `--host a,a`).
 ///
 /// # Errors
-/// Exit code 2: a file cannot be read, or a host is another node.
-pub fn check(files: &[String], given: &[Host]) -> Result<Vec<Host>, Failure> {
-    let mut hosts = given.to_vec();
+/// Exit code 2: a file cannot be read, or one of its lines makes no sense.
+pub fn all(files: &[String], given: &[Host]) -> Result<Vec<Host>, Failure> {
+    let mut named = given.to_vec();
     for file in files {
         let text = std::fs::read_to_string(file)
             .map_err(|e| Failure::usage(format!("cannot read the host file {file}: {e}")))?;
-        hosts.extend(parse_file(&text).map_err(|why| Failure::usage(format!("{file}: {why}")))?);
+        named.extend(parse_file(&text).map_err(|why| Failure::usage(format!("{file}, {why}")))?);
     }
-    let own = own_name();
-    if let Some(other) = hosts.iter().find(|host| !is_this_node(&host.name, &own)) {
-        return Err(Failure::usage(format!(
-            "host {}: several nodes are not offered yet; this node is {own}, and also answers to localhost",
-            other.name
-        )));
+    if let Some(bad) = named.iter().find(|host| host.name.starts_with('-') || host.name.contains(['/', '\'', '"'])) {
+        return Err(Failure::usage(format!("`{}` is not the name of a host", bad.name)));
+    }
+    let mut hosts: Vec<Host> = Vec::new();
+    for host in named {
+        let same = |known: &&mut Host| known.name == host.name || (is_here(&known.name) && is_here(&host.name));
+        match hosts.iter_mut().find(same) {
+            Some(known) => known.slots = Some(known.slots.unwrap_or(1).saturating_add(host.slots.unwrap_or(1))),
+            None => hosts.push(host),
+        }
     }
     Ok(hosts)
+}
+
+/// Does this name mean this node?
+pub fn is_here(name: &str) -> bool {
+    is_this_node(name, &own_name())
 }
 
 /// This node's name.
@@ -93,12 +119,22 @@ mod tests {
     }
 
     #[test]
-    fn only_this_node() {
-        assert!(check(&[], &parse_list("localhost,127.0.0.1:3").unwrap()).is_ok());
-        assert!(check(&[], &parse_list(&own_name()).unwrap()).is_ok());
-        let refused = check(&[], &parse_list("elsewhere").unwrap()).unwrap_err();
-        assert_eq!(refused.code, 2);
-        assert!(refused.sentence.contains("several nodes are not offered yet"));
+    fn hosts_are_named_once() {
+        let all = |list: &str| super::all(&[], &parse_list(list).unwrap()).unwrap();
+        let names = |hosts: Vec<Host>| hosts.into_iter().map(|host| (host.name, host.slots)).collect::<Vec<_>>();
+        assert_eq!(names(all("localhost,127.0.0.1:3")), [("localhost".to_string(), Some(4))]);
+        assert_eq!(names(all("a,b,a")), [("a".to_string(), Some(2)), ("b".to_string(), None)]);
+        assert!(is_here(&own_name()) && is_here("localhost") && !is_here("elsewhere"));
         assert!(is_this_node("n1.cluster", "n1") && !is_this_node("n1.a", "n1.b"));
+    }
+
+    #[test]
+    fn a_wrong_line_is_named() {
+        for (text, line) in [("a\n\nb slots=x\n", "line 3"), ("a:y", "line 1"), ("# c\na two", "line 2")] {
+            let why = parse_file(text).unwrap_err();
+            assert!(why.starts_with(line), "{why}");
+        }
+        let option = parse_list("-oProxyCommand=x").unwrap();
+        assert!(super::all(&[], &option).is_err());
     }
 }

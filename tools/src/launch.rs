@@ -6,6 +6,8 @@ use crate::daemon::{self, VERSION};
 use crate::elf::Search;
 use crate::environ::{self, Choice, Env, FaceDirs};
 use crate::failure::{Failure, code};
+use crate::nodes::start::{self, Agent, Way};
+use crate::nodes::{conductor, place};
 use crate::output::Routes;
 use crate::plan::{self, Plan, Wish};
 use crate::program::{self, Program};
@@ -14,7 +16,7 @@ use crate::{cpus, hosts, outcome};
 use serde_json::json;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use vmpi_shared::control::{App, JobSpec, Stdio};
+use vmpi_shared::control::{App, Balance, Cause, JobSpec, Stdio};
 
 /// Descriptors that vmpirun needs besides those of the ranks.
 const OWN_FDS: u64 = 32 + vmpi_shared::control::MAX_FDS as u64;
@@ -72,10 +74,20 @@ struct Job {
 
 fn run(options: &RunOptions) -> Result<i32, Failure> {
     let exe_dir = exe_dir()?;
-    let mut job = prepare(options, &exe_dir)?;
-    if options.dry_run {
-        return dry_run(options, &job);
+    let hosts = hosts::all(&options.hostfiles, &options.hosts)?;
+    let mut agents = Vec::new();
+    if hosts.iter().any(|host| !hosts::is_here(&host.name)) {
+        if options.recovery {
+            return Err(Failure::usage("--enable-recovery is offered on one node only so far"));
+        }
+        agents = start::all(&hosts, &Way { launcher: options.launcher.clone() }, &exe_dir)?;
     }
+    let prepared = prepare(options, &exe_dir, &hosts, &mut agents);
+    if options.dry_run || prepared.is_err() {
+        start::dismiss(agents);
+        return dry_run(options, &prepared?);
+    }
+    let mut job = prepared?;
     say_notes(options, &job);
     let signals = Signals::register().map_err(|e| Failure::own(format!("cannot handle signals: {e}")))?;
     let (stdio, routes, note) = route(options, job.spec.ranks)?;
@@ -84,12 +96,22 @@ fn run(options: &RunOptions) -> Result<i32, Failure> {
     }
     job.spec.stdio = stdio;
     job.spec.fds = if stdio == Stdio::PerRank { 1 + 2 * job.spec.ranks } else { 3 };
-    let mut daemon = daemon::connect(&exe_dir)?;
-    let finished = session::run(&mut daemon, &job.spec, routes, options, signals)?;
+    let (mut daemon, conductor) = match agents.is_empty() {
+        true => (daemon::connect(&exe_dir)?, None),
+        false => {
+            let (daemon, thread) =
+                conductor::conduct(agents).map_err(|e| Failure::own(format!("cannot speak to several nodes: {e}")))?;
+            (daemon, Some(thread))
+        }
+    };
+    let finished = session::run(&mut daemon, &job.spec, routes, options, signals);
     let daemon_pid = daemon.pid;
-    // The private daemon ends and its directory goes before the last word is said.
+    // The private daemon ends and its directory goes before the last word is said; likewise those of all nodes.
     drop(daemon);
-    conclude(options, &job, &finished, daemon_pid)
+    if let Some(conductor) = conductor {
+        let _ = conductor.join();
+    }
+    conclude(options, &job, &finished?, daemon_pid)
 }
 
 /// The directory of this executable, links resolved.
@@ -98,26 +120,32 @@ pub fn exe_dir() -> Result<PathBuf, Failure> {
     Ok(exe.parent().map_or_else(|| PathBuf::from("/"), Path::to_path_buf))
 }
 
-fn prepare(options: &RunOptions, exe_dir: &Path) -> Result<Job, Failure> {
+fn prepare(
+    options: &RunOptions,
+    exe_dir: &Path,
+    hosts: &[hosts::Host],
+    agents: &mut Vec<Agent>,
+) -> Result<Job, Failure> {
     let mut notes = options.notes.clone();
-    let hosts = hosts::check(&options.hostfiles, &options.hosts)?;
-    let allowed = cpus::allowed()?;
-    let cpus = cpus::choose(options.cores.as_deref(), &allowed)?;
     let slots: Option<u32> = hosts.iter().filter_map(|host| host.slots).reduce(|a, b| a + b);
-    let ranks = total_ranks(options, slots);
+    let ranks = if agents.is_empty() { total_ranks(options, slots) } else { asked_ranks(options) };
     if let Some(rank) = options.gdb.iter().find(|rank| ranks.is_some_and(|ranks| **rank >= ranks)) {
         return Err(Failure::usage(format!("--gdb: there is no rank {rank} of {}", ranks.unwrap_or(0))));
     }
+    let cpus = match agents.is_empty() {
+        true => cpus::choose(options.cores.as_deref(), &cpus::allowed()?)?,
+        false => Vec::new(),
+    };
     let (own, odd) = environ::own();
     let dirs = FaceDirs::beside(exe_dir);
     let auto = match (options.v, options.apps.as_slice()) {
-        (Some(VChoice::Auto), [app]) => {
+        (Some(VChoice::Auto), [app]) if agents.is_empty() => {
             let (env, _) = environ::compose(&own, &options.env_mode, app.env_mode.as_ref(), &options.env, &app.env);
             let (looked_up, found) = look_up(app, 1, &own, env, &dirs)?;
             Some(auto::decide(&found.program, &app.args, Path::new(&looked_up.cwd), ranks, cpus.len() as u32))
         }
         (Some(VChoice::Auto), _) => {
-            notes.push("-V auto learns from runs of one program; with several V is what fits".into());
+            notes.push("-V auto learns from runs of one program on one node; with several V is what fits".into());
             None
         }
         _ => None,
@@ -127,7 +155,10 @@ fn prepare(options: &RunOptions, exe_dir: &Path) -> Result<Job, Failure> {
     }
     let v = auto.as_ref().map(|auto| VChoice::Exactly(auto.v)).or(options.v);
     let wish = Wish { ranks, v, map_by: options.map_by, bind: options.bind, cores_named: options.cores.is_some() };
-    let plan = plan::plan(&wish, &cpus);
+    let (plan, nodes) = match agents.is_empty() {
+        true => (plan::plan(&wish, &cpus), None),
+        false => place::plan(options, &wish, agents).map(|(plan, nodes)| (plan, Some(Box::new(nodes))))?,
+    };
     if !odd.is_empty() {
         notes.push(format!("variables that are not UTF-8 are not passed on: {}", odd.join(", ")));
     }
@@ -141,7 +172,17 @@ fn prepare(options: &RunOptions, exe_dir: &Path) -> Result<Job, Failure> {
         apps.push(app);
         found.push(looked_up);
     }
-    let spec = JobSpec {
+    let balance = match nodes {
+        Some(_) if options.balance != Balance::None => {
+            notes.push(format!(
+                "--balance {} is for one node so far: ranks stay where they are",
+                options.balance.name()
+            ));
+            Balance::None
+        }
+        _ => options.balance,
+    };
+    let mut spec = JobSpec {
         apps,
         ranks: plan.ranks,
         v: plan.v,
@@ -150,7 +191,7 @@ fn prepare(options: &RunOptions, exe_dir: &Path) -> Result<Job, Failure> {
         placement: plan.placement.clone(),
         bind: plan.bind,
         policy: options.policy,
-        balance: options.balance,
+        balance,
         quantum_ms: options.quantum_ms,
         on_block: options.on_block,
         wtime: options.wtime,
@@ -160,15 +201,28 @@ fn prepare(options: &RunOptions, exe_dir: &Path) -> Result<Job, Failure> {
         kill_on_failure: options.kill_on_failure && !options.recovery,
         recovery: options.recovery,
         randomize: options.randomize,
+        nodes,
     };
+    if spec.nodes.is_some() {
+        // Each rank's core on its own node.
+        spec.placement = place::cores_on_nodes(&plan, &spec);
+    }
     Ok(Job { spec, plan, found, notes, auto })
+}
+
+/// The number of ranks that `-n` fixes.
+fn asked_ranks(options: &RunOptions) -> Option<u32> {
+    match options.apps.as_slice() {
+        [app] => app.ranks,
+        apps => Some(apps.iter().map(|app| app.ranks.unwrap_or(1)).fold(0, u32::saturating_add)),
+    }
 }
 
 /// The number of ranks that the command line fixes; `None`: V and the cores decide.
 fn total_ranks(options: &RunOptions, slots: Option<u32>) -> Option<u32> {
     match options.apps.as_slice() {
-        [app] => app.ranks.or(options.ranks_per_node).or(slots.filter(|_| options.v.is_none())),
-        apps => Some(apps.iter().map(|app| app.ranks.unwrap_or(1)).fold(0, u32::saturating_add)),
+        [_] => asked_ranks(options).or(options.ranks_per_node).or(slots.filter(|_| options.v.is_none())),
+        _ => asked_ranks(options),
     }
 }
 
@@ -345,7 +399,7 @@ fn conclude(options: &RunOptions, job: &Job, finished: &Finished, daemon_pid: i3
     }
     let cause = match (&finished.own, &finished.cause) {
         (Some(own), _) => Some(own.sentence.clone()),
-        (None, Some(cause)) => outcome::sentence(cause, spec, &finished.spawned, &hosts::own_name()),
+        (None, Some(cause)) => outcome::sentence(cause, spec, &finished.spawned, &node_of(cause, spec)),
         (None, None) => Some(format!("vmpid (pid {daemon_pid}) died; the ranks of its job were killed")),
     };
     if let Some(cause) = cause {
@@ -385,6 +439,15 @@ fn conclude(options: &RunOptions, job: &Job, finished: &Finished, daemon_pid: i3
     Ok(code)
 }
 
+/// The node on which the rank that is the cause ran.
+fn node_of(cause: &Cause, spec: &JobSpec) -> String {
+    let rank = match cause {
+        Cause::RankFailed { rank, .. } | Cause::Aborted { rank, .. } => Some(*rank),
+        _ => None,
+    };
+    rank.and_then(|rank| spec.node_of(rank)).map_or_else(hosts::own_name, str::to_string)
+}
+
 /// A job for unit tests.
 #[cfg(test)]
 pub fn test_spec(apps: Vec<App>) -> JobSpec {
@@ -409,5 +472,6 @@ pub fn test_spec(apps: Vec<App>) -> JobSpec {
         kill_on_failure: true,
         recovery: false,
         randomize: false,
+        nodes: None,
     }
 }

@@ -18,6 +18,8 @@ pub struct Plan {
     pub bind: bool,
     /// What was chosen against the request, and why.
     pub notes: Vec<String>,
+    /// In a job of several nodes a sentence for each; the CPUs are then those of all nodes, in order.
+    pub nodes: Vec<String>,
 }
 
 /// What the command line fixes.
@@ -68,7 +70,7 @@ pub fn plan(wish: &Wish, cpus: &[u32]) -> Plan {
         .collect();
     let bind = wish.bind.unwrap_or(v > 1 || used == available || wish.cores_named);
     let (own, spare) = cpus.split_at(used as usize);
-    Plan { ranks, v, cpus: own.to_vec(), spare: spare.to_vec(), placement, bind, notes }
+    Plan { ranks, v, cpus: own.to_vec(), spare: spare.to_vec(), placement, bind, notes, nodes: Vec::new() }
 }
 
 /// The core of a rank when `ranks` neighbours are cut into `cores` pieces of equal size, the first ones one larger.
@@ -81,6 +83,9 @@ fn block(rank: u32, ranks: u32, cores: u32) -> u32 {
 impl Plan {
     /// `4 ranks on 2 cores (CPUs 0-1), V = 2, pinned`.
     pub fn sentence(&self) -> String {
+        if !self.nodes.is_empty() {
+            return self.nodes.join("; ");
+        }
         let plural = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
         format!(
             "{} on {} (CPU{} {}), V = {}, {}",

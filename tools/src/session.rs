@@ -326,6 +326,10 @@ impl Session<'_> {
             Signal::SIGTSTP => {
                 // SIGTSTP itself has no effect on the ranks: their process group has no terminal.
                 self.forward(daemon, Signal::SIGSTOP);
+                if daemon.is_of_several_nodes() {
+                    // Its threads stop with this process: let them pass it on first.
+                    std::thread::sleep(Duration::from_millis(100));
+                }
                 let _ = nix::sys::signal::raise(Signal::SIGSTOP);
             }
             other => self.forward(daemon, other),

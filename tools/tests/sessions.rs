@@ -317,7 +317,8 @@ fn errors_before_any_daemon() {
         (&["-n", "2", "/etc/passwd"], 126, "chmod +x"),
         (&["-n", "2", "/tmp"], 126, "directory"),
         (&["--cores", "4000", "true"], 2, "affinity mask"),
-        (&["-host", "elsewhere", "true"], 2, "several nodes are not offered yet"),
+        (&["-host", "elsewhere", "--launcher-exec", "false", "true"], 125, "node elsewhere: its vmpid did not start"),
+        (&["-host", "elsewhere:x", "true"], 2, "not a number of slots"),
         (&["-n", "2"], 2, "no program"),
         (&["true"], 125, "vmpid"),
     ] {

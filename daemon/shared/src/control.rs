@@ -7,6 +7,7 @@
 use crate::dynamic::{Answer, Ask, World};
 use serde::{Deserialize, Serialize};
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 
@@ -131,7 +132,7 @@ pub enum Wtime {
 pub enum Stdio {
     /// Three descriptors: stdin (rank 0 only; others get /dev/null), stdout, stderr, shared by all ranks.
     Shared,
-    /// `1 + 2 * ranks` descriptors: stdin of rank 0, then stdout and stderr of each rank.
+    /// `1 + 2 * ranks` descriptors: stdin of rank 0, then stdout and stderr of each rank (of this node).
     PerRank,
 }
 
@@ -174,9 +175,61 @@ pub struct JobSpec {
     /// serves all ranks of a core then.
     #[serde(default)]
     pub randomize: bool,
+    /// A job of several nodes, of which this is the part of one.
+    #[serde(default)]
+    pub nodes: Option<Box<Nodes>>,
+}
+
+/// Which rank runs on which node: `JobSpec` counts all ranks of the job, and a daemon starts those of its own node.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Nodes {
+    /// This node.
+    pub here: u32,
+    pub names: Vec<String>,
+    /// For each rank its node.
+    pub of_rank: Vec<u32>,
+    /// What the nodes' carriers prove to each other that they belong to the job (hexadecimal).
+    pub key: String,
+    /// `tcp`, or `emulated:LATENCY_US:MB_PER_S`.
+    pub fabric: String,
+    /// Large messages move only when their ranks are in MPI (`--progress rank`).
+    pub progress_by_rank: bool,
+    /// For the launcher: what each node's part has of its own. `JobSpec::placement` is an index in the CPUs of the rank's node.
+    #[serde(default)]
+    pub parts: Vec<NodePart>,
+}
+
+/// What differs from node to node in a job's specification.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct NodePart {
+    pub cpus: Vec<u32>,
+    pub v: u32,
+    pub bind: bool,
+}
+
+/// The nodes of a job, as its ranks learn them.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct NodeMap {
+    pub names: Vec<String>,
+    pub of_rank: Vec<u32>,
 }
 
 impl JobSpec {
+    /// Does `rank` run on this node?
+    pub fn is_local(&self, rank: u32) -> bool {
+        self.nodes.as_ref().is_none_or(|nodes| nodes.of_rank.get(rank as usize) == Some(&nodes.here))
+    }
+
+    /// The ranks of this node, in order.
+    pub fn local_ranks(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.ranks).filter(|rank| self.is_local(*rank))
+    }
+
+    /// The name of a rank's node, in a job of several.
+    pub fn node_of(&self, rank: u32) -> Option<&str> {
+        let nodes = self.nodes.as_ref()?;
+        nodes.names.get(*nodes.of_rank.get(rank as usize)? as usize).map(String::as_str)
+    }
     /// The CPUs of all cores of the job: those with ranks first.
     pub fn all_cpus(&self) -> impl Iterator<Item = u32> + '_ {
         self.cpus.iter().chain(&self.spare_cpus).copied()
@@ -291,6 +344,27 @@ pub enum Request {
         code: i32,
         reason: String,
     },
+    /// The launcher of a job of several nodes: where each node's carrier listens. Answer: `Started`, when all are connected.
+    Wire {
+        table: Vec<Vec<SocketAddr>>,
+    },
+    /// The carrier of a job. Answer: `Carrying` with three descriptors (node segment, job segment, its bell).
+    Carry {
+        job: u32,
+        key: String,
+    },
+    /// The carrier listens on this port.
+    Listening {
+        port: u16,
+    },
+    /// The carrier is connected to those of all nodes.
+    Wired,
+    /// The carrier cannot go on.
+    Lost {
+        reason: String,
+    },
+    /// The carrier has taken everything to the other nodes.
+    Drained,
     /// Tools.
     Jobs,
     Show {
@@ -340,7 +414,25 @@ pub enum Reply {
         world: World,
         /// MPI_UNIVERSE_SIZE.
         universe: u32,
+        /// In a job of several nodes.
+        #[serde(default)]
+        nodes: Option<NodeMap>,
     },
+    /// This node's part of a job of several nodes can be reached at this port.
+    Listening {
+        port: u16,
+    },
+    Carrying {
+        nodes: Box<Nodes>,
+    },
+    /// To the carrier: connect to the others.
+    Wire {
+        table: Vec<Vec<SocketAddr>>,
+    },
+    /// To the carrier: no rank of this node sends any more; take the rest to the others.
+    Drain,
+    /// To the carrier: the job ends here, and why is told elsewhere.
+    Quit,
     Answer {
         number: u64,
         answer: Answer,

@@ -80,7 +80,8 @@ struct JobHeader {
     changes: AtomicU64,
     /// Ranks that have failed; the daemon.
     failures: AtomicU32,
-    reserved: u32,
+    /// Nodes of the job, if several, and this one's number << 16; the daemon, before any rank.
+    nodes: AtomicU32,
     /// Collective cells in use, a bit each.
     cells: [AtomicU64; MAX_CELLS / 64],
 }
@@ -222,7 +223,7 @@ impl JobSegment {
                 in_use: AtomicU32::new(in_use),
                 changes: AtomicU64::new(0),
                 failures: AtomicU32::new(0),
-                reserved: 0,
+                nodes: AtomicU32::new(0),
                 cells,
             });
         }
@@ -379,6 +380,11 @@ impl JobSegment {
         unsafe { std::slice::from_raw_parts(at.cast::<AtomicU32>().as_ptr(), REVOCATIONS) }
     }
 
+    /// This is the segment of node `node` of the job's `nodes`.
+    pub fn set_node(&self, node: u32, nodes: u32) {
+        self.header().nodes.store(node << 16 | nodes, Ordering::Relaxed);
+    }
+
     /// A pair of matching contexts that no other living communicator has; the first one.
     pub fn new_context(&self) -> u32 {
         let cell = self.take_cell().map_or(0, |cell| cell + 1);
@@ -387,8 +393,12 @@ impl JobSegment {
 
     /// As `new_context`, for a communicator whose collectives go by messages.
     pub fn new_context_without_cell(&self) -> u32 {
-        // Serial numbers start at 1, so that none meets MPI_COMM_WORLD's or MPI_COMM_SELF's context.
-        let serial = self.header().communicators.fetch_add(1, Ordering::Relaxed) % ((1 << (31 - CELL_BITS)) - 1) + 1;
+        // Serial numbers start at 1, so that none meets MPI_COMM_WORLD's or MPI_COMM_SELF's context. Each node has its own.
+        const SERIALS: u32 = (1 << (31 - CELL_BITS)) - 1;
+        let nodes = self.header().nodes.load(Ordering::Relaxed);
+        let (nodes, node) = ((nodes & 0xffff).max(1), nodes >> 16);
+        let count = self.header().communicators.fetch_add(1, Ordering::Relaxed);
+        let serial = count % (SERIALS / nodes) * nodes + node + 1;
         serial << (CELL_BITS + 1)
     }
 

@@ -104,6 +104,8 @@ pub struct NodeHeader {
     pub own_cores: u32,
     /// Each rank is pinned to its core's CPU.
     pub bind: u32,
+    /// Some ranks live on other nodes (`RunState::Remote`).
+    pub spread: u32,
     pub started_at: u64,
 }
 
@@ -236,16 +238,27 @@ pub struct RankDescriptor {
     reserved3: [AtomicU64; 5],
 }
 
+/// Where this node's carrier is called, who takes to other nodes what ranks push for remote ones.
+#[repr(C, align(64))]
+#[derive(Default)]
+pub struct Post {
+    /// The carrier sleeps, or is about to: ring. Set by it, cleared by whoever rings; SeqCst (SYNC N).
+    pub asleep: AtomicU32,
+    reserved: [u32; 15],
+}
+
 #[cfg(not(feature = "model"))]
 const _: () = {
     assert!(size_of::<CoreDescriptor>() == 192);
+    assert!(size_of::<Post>() == 64);
+    assert!(POST_AT >= HEADER_AT + size_of::<NodeHeader>() as u64 && POST_AT + 64 <= CORES_AT);
     assert!(std::mem::offset_of!(CoreDescriptor, running) == 64);
     assert!(size_of::<RankDescriptor>() == 256);
     assert!(std::mem::offset_of!(RankDescriptor, r) == 64);
     assert!(std::mem::offset_of!(RankDescriptor, call) == 128);
 };
 
-const VERSION: u64 = 5;
+const VERSION: u64 = 6;
 const LAYOUT: u64 = layout_hash(&[
     VERSION,
     size_of::<NodeHeader>() as u64,
@@ -253,6 +266,7 @@ const LAYOUT: u64 = layout_hash(&[
     size_of::<RankDescriptor>() as u64,
 ]);
 const HEADER_AT: u64 = size_of::<Head>() as u64;
+const POST_AT: u64 = 2048;
 const CORES_AT: u64 = 4096;
 const HEAD_WORDS: usize = (size_of::<Head>() + size_of::<NodeHeader>()) / 8;
 /// Most ranks or cores of a node: keeps all sizes computed from a header far from overflow.
@@ -269,9 +283,12 @@ pub struct NodeSegment {
     cores: *const CoreDescriptor,
     ready: *const AtomicU64,
     ranks: *const RankDescriptor,
+    post: *const Post,
     segment: Option<Segment>,
     /// Calls the daemon.
     bell: Option<Bell>,
+    /// Calls the carrier.
+    carrier_bell: Option<Bell>,
     peers: Peers,
     /// The rank that this process is; none in the daemon.
     actor: Option<u32>,
@@ -337,6 +354,7 @@ impl NodeSegment {
             balance: if config.recovery { 0 } else { config.balance as u32 },
             own_cores: config.own_cores.min(config.cpus.len() as u32),
             bind: u32::from(config.bind),
+            spread: 0,
             started_at: if cfg!(feature = "model") { 0 } else { scale.now() },
         }
     }
@@ -345,7 +363,7 @@ impl NodeSegment {
         let cores = u64::from(header.cores);
         let bytes = CORES_AT
             + cores * size_of::<CoreDescriptor>() as u64
-            + 2 * cores * u64::from(header.ready_words) * 8
+            + (2 * cores + 1) * u64::from(header.ready_words) * 8
             + u64::from(header.ranks) * size_of::<RankDescriptor>() as u64;
         bytes.next_multiple_of(4096)
     }
@@ -354,14 +372,16 @@ impl NodeSegment {
         let cores = header.cores as usize;
         let words = header.ready_words as usize;
         let ready_at = CORES_AT + (cores * size_of::<CoreDescriptor>()) as u64;
-        let ranks_at = ready_at + 2 * cores as u64 * words as u64 * 8;
+        let ranks_at = ready_at + (2 * cores as u64 + 1) * words as u64 * 8;
         NodeSegment {
             header,
             cores: segment.at(CORES_AT, cores * size_of::<CoreDescriptor>()).as_ptr().cast(),
-            ready: segment.at(ready_at, 2 * cores * words * 8).as_ptr().cast(),
+            ready: segment.at(ready_at, (2 * cores + 1) * words * 8).as_ptr().cast(),
             ranks: segment.at(ranks_at, header.ranks as usize * size_of::<RankDescriptor>()).as_ptr().cast(),
+            post: segment.at(POST_AT, size_of::<Post>()).as_ptr().cast(),
             segment: Some(segment),
             bell: None,
+            carrier_bell: None,
             peers: Peers::default(),
             actor: None,
             pinned: AtomicU32::new(0),
@@ -415,6 +435,37 @@ impl NodeSegment {
         }
     }
 
+    /// Some of the job's ranks live on other nodes. Before anybody else has the segment.
+    pub fn spread(&mut self, is_remote: impl Fn(u32) -> bool) {
+        self.header.spread = 1;
+        // No rank moves: what is known of cores here is not known elsewhere.
+        self.header.balance = 0;
+        if let Some(segment) = &self.segment {
+            // SAFETY: inside the mapping, aligned, not yet shared.
+            unsafe { segment.at(HEADER_AT, size_of::<NodeHeader>()).cast::<NodeHeader>().write(self.header) };
+        }
+        for rank in (0..self.header.ranks).filter(|rank| is_remote(*rank)) {
+            self.core(self.core_of(rank)).ranks.fetch_sub(1, Ordering::Relaxed);
+            self.rank(rank).state.store(RunState::Remote.word(), Ordering::SeqCst);
+        }
+    }
+
+    /// Does `rank` live on another node?
+    #[inline]
+    pub fn is_remote(&self, rank: u32) -> bool {
+        self.header.spread != 0 && self.rank(rank).state.load(Ordering::Relaxed) == RunState::Remote.word()
+    }
+
+    /// Ring this bell when the carrier sleeps and there is something to take.
+    pub fn set_carrier_bell(&mut self, bell: Bell) {
+        self.carrier_bell = Some(bell);
+    }
+
+    /// The bell of a job of several nodes.
+    pub fn carrier_bell(&self) -> Option<&Bell> {
+        self.carrier_bell.as_ref()
+    }
+
     /// A node in private memory, for model tests (leaked). Its last suspended rank does not spin.
     pub fn private(config: &NodeConfig) -> NodeSegment {
         fn leak<T: Default>(n: usize) -> *const T {
@@ -425,10 +476,12 @@ impl NodeSegment {
         let node = NodeSegment {
             header,
             cores: leak::<CoreDescriptor>(header.cores as usize),
-            ready: leak::<AtomicU64>((2 * header.cores * header.ready_words) as usize),
+            ready: leak::<AtomicU64>(((2 * header.cores + 1) * header.ready_words) as usize),
             ranks: leak::<RankDescriptor>(header.ranks as usize),
+            post: leak::<Post>(1),
             segment: None,
             bell: None,
+            carrier_bell: None,
             peers: Peers::default(),
             actor: None,
             pinned: AtomicU32::new(0),
@@ -448,8 +501,10 @@ impl NodeSegment {
             cores: self.cores,
             ready: self.ready,
             ranks: self.ranks,
+            post: self.post,
             segment: None,
             bell: self.bell.clone(),
+            carrier_bell: self.carrier_bell.clone(),
             peers: Peers::default(),
             actor: None,
             pinned: AtomicU32::new(0),
@@ -513,9 +568,21 @@ impl NodeSegment {
         self.set(2 * core + 1)
     }
 
+    /// The remote ranks for which there is something to take to their nodes.
+    #[inline]
+    pub(crate) fn outbox(&self) -> &[AtomicU64] {
+        self.set(2 * self.header.cores)
+    }
+
+    #[inline]
+    pub(crate) fn post(&self) -> &Post {
+        // SAFETY: inside the mapping (or leaked); atomics only.
+        unsafe { &*self.post }
+    }
+
     #[inline]
     fn set(&self, index: u32) -> &[AtomicU64] {
-        assert!(index < 2 * self.header.cores);
+        assert!(index <= 2 * self.header.cores);
         let words = self.header.ready_words as usize;
         // SAFETY: in range of the array that `view` checked.
         unsafe { std::slice::from_raw_parts(self.ready.add(index as usize * words), words) }

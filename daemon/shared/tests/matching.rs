@@ -168,7 +168,7 @@ impl Naive {
 struct NoCopies;
 
 impl Mover for NoCopies {
-    fn rank(&self) -> u32 {
+    fn owner(&self) -> u32 {
         0
     }
     fn is_owner(&self) -> bool {

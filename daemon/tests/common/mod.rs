@@ -194,6 +194,7 @@ pub fn job(program: &str, argv: &[&str], ranks: u32) -> JobSpec {
         kill_on_failure: true,
         recovery: false,
         randomize: false,
+        nodes: None,
     }
 }
 

@@ -8,8 +8,8 @@ use crate::{attr, coll, comm, consts, ft, request};
 use std::ffi::c_int;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
-use std::sync::{LazyLock, Mutex};
-use vmpi_shared::control::{self, Connection, Reply, Request};
+use std::sync::{LazyLock, Mutex, OnceLock};
+use vmpi_shared::control::{self, Connection, NodeMap, Reply, Request};
 use vmpi_shared::dynamic::World;
 use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::matching::tend::Endpoint;
@@ -39,6 +39,8 @@ static WORLD_RANK: AtomicU32 = AtomicU32::new(0);
 static WORLD_SIZE: AtomicU32 = AtomicU32::new(1);
 /// What the daemon said about MPI_COMM_WORLD.
 static START: LazyLock<Mutex<World>> = LazyLock::new(Mutex::default);
+/// The nodes of a job of several; empty lists otherwise.
+static NODES: OnceLock<NodeMap> = OnceLock::new();
 static FACE: Mutex<&'static str> = Mutex::new("");
 static DAEMON: Mutex<Option<Connection>> = Mutex::new(None);
 
@@ -213,13 +215,21 @@ fn attach(socket: &str, face: &str) -> Result<(NodeSegment, JobSegment, u32, Wor
     ask(&Request::Hello { version: env!("CARGO_PKG_VERSION").into(), protocol: control::PROTOCOL })?;
     let request = Request::Attach { job, rank, key: variable(control::env::KEY), face: face.into() };
     let (answer, fds) = ask(&request)?;
-    let Reply::Attached { appnum, world, universe, .. } = answer else {
+    let Reply::Attached { appnum, world, universe, nodes, .. } = answer else {
         return Err(failed("attach to", &"it gave an unknown answer"));
     };
-    let [node, jobs, bell]: [std::os::fd::OwnedFd; 3] =
-        fds.try_into().map_err(|_| failed("attach to", &"it did not hand over two segments and a bell"))?;
+    let mut fds = fds.into_iter();
+    let (Some(node), Some(jobs), Some(bell)) = (fds.next(), fds.next(), fds.next()) else {
+        return Err(failed("attach to", &"it did not hand over two segments and a bell"));
+    };
     let mut node = NodeSegment::map(node).map_err(|e| Error::new(Class::Other, e.to_string()))?;
     node.set_bell(Bell::from_fd(bell));
+    if let Some(bell) = fds.next() {
+        node.set_carrier_bell(Bell::from_fd(bell));
+    }
+    if let Some(nodes) = nodes {
+        let _ = NODES.set(nodes);
+    }
     let jobs = JobSegment::map(jobs).map_err(|e| Error::new(Class::Other, e.to_string()))?;
     APPNUM.store(appnum as i32, Ordering::Relaxed);
     UNIVERSE.store(universe, Ordering::Relaxed);
@@ -393,12 +403,49 @@ pub fn stop_processor_timer() {
 
 /// A number that no other communicator of the job has (contexts come in pairs: this one and the next).
 pub fn new_context() -> u32 {
-    endpoint().job.new_context()
+    let endpoint = endpoint();
+    if endpoint.node.header().spread != 0 {
+        // The collective cell would be this node's, and the communicator may be one of another node.
+        return endpoint.job.new_context_without_cell();
+    }
+    endpoint.job.new_context()
+}
+
+/// Does the job run on several nodes?
+#[inline]
+pub fn is_spread() -> bool {
+    node().header().spread != 0
+}
+
+/// The number of the node on which rank `rank` of the job runs.
+pub fn node_of(rank: u32) -> u32 {
+    NODES.get().and_then(|nodes| nodes.of_rank.get(rank as usize)).copied().unwrap_or(0)
+}
+
+/// The name of that node; empty in a job of one node.
+pub fn node_name_of(rank: u32) -> &'static str {
+    let name = |nodes: &'static NodeMap| nodes.names.get(node_of(rank) as usize);
+    NODES.get().and_then(name).map_or("", String::as_str)
 }
 
 /// Do the job's ranks `a` and `b` share a node?
-pub fn same_node(_a: u32, _b: u32) -> bool {
-    true // one node per job until the fabric exists
+pub fn same_node(a: u32, b: u32) -> bool {
+    node_of(a) == node_of(b)
+}
+
+/// Refuse what works on one node only, if the job runs on several; `what` is the call.
+///
+/// # Errors
+/// `Class::UnsupportedOperation`, saying so.
+pub fn one_node_only(what: &str, why: &str) -> Result<()> {
+    if !is_spread() {
+        return Ok(());
+    }
+    let nodes = NODES.get().map_or(0, |nodes| nodes.names.len());
+    Err(Error::new(
+        Class::UnsupportedOperation,
+        format!("{what} is not offered in a job of several nodes (this one has {nodes}): {why}"),
+    ))
 }
 
 /// As [`new_context`], for a communicator whose collectives go by messages.

@@ -11,5 +11,10 @@ fn main() {
             }
         }
     }
+    if args == ["--bootstrap"] {
+        // By vmpid on a node of a job of several.
+        let code = vmpi_tools::launch::exe_dir().map_or(125, |dir| vmpi_tools::nodes::agent::main(&dir));
+        std::process::exit(code);
+    }
     std::process::exit(vmpi_tools::launch::main(&args));
 }

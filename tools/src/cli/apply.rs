@@ -67,8 +67,19 @@ pub fn wtime(word: &str) -> Result<Wtime, String> {
     one_of(word, &[("wall", Wtime::Wall), ("rank", Wtime::Rank)])
 }
 
-pub fn progress(word: &str) -> Done {
-    one_of(word, &[("daemon", ()), ("rank", ())])
+pub fn progress(word: &str) -> Result<bool, String> {
+    one_of(word, &[("daemon", false), ("rank", true)])
+}
+
+/// `tcp` or `emulated:LATENCY_US:MB_PER_S`; the numbers are checked by who uses them.
+pub fn fabric(word: &str) -> Result<String, String> {
+    match word.split_once(':') {
+        None if word == "tcp" => Ok(word.into()),
+        Some(("emulated", model)) if model.split(':').filter(|part| part.parse::<f64>().is_ok()).count() == 2 => {
+            Ok(word.into())
+        }
+        _ => Err(format!("`{word}` is not one of tcp, emulated:LATENCY_US:MB_PER_S")),
+    }
 }
 
 pub fn cores(word: &str) -> Result<Vec<u32>, String> {

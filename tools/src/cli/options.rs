@@ -100,6 +100,11 @@ pub struct RunOptions {
     pub hostfiles: Vec<String>,
     pub hosts: Vec<Host>,
     pub ranks_per_node: Option<u32>,
+    /// Instead of ssh.
+    pub launcher: Option<String>,
+    /// What carries messages between nodes.
+    pub fabric: String,
+    pub progress_by_rank: bool,
     pub output: OutputMode,
     pub label: Option<Label>,
     pub timestamp: bool,
@@ -142,6 +147,9 @@ impl Default for RunOptions {
             env: Vec::new(),
             hostfiles: Vec::new(),
             hosts: Vec::new(),
+            launcher: None,
+            fabric: "tcp".into(),
+            progress_by_rank: false,
             ranks_per_node: None,
             output: OutputMode::Lines,
             label: None,

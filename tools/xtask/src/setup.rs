@@ -37,6 +37,9 @@ const PACKAGES: &[&str] = &[
     "g++",
     "python3-venv",
     "procps",
+    "iproute2",
+    "openssh-server",
+    "openssh-client",
 ];
 /// Packages from PyPI, pinned.
 const PINS: &[&str] =

@@ -22,6 +22,8 @@ pub mod kind {
     /// The receiver copies the sender's request `request`, of which it takes `len` bytes to `addr`, and offers to share the work: offer
     /// number `peer_request` (see `duet`).
     pub const HELP: u8 = 8;
+    /// The carriers have put the data of receive `request` in place; `peer_request` is the outcome.
+    pub const PLACED: u8 = 9;
 }
 
 /// The sender waits until the message is matched (synchronous mode, or a receiver with many unexpected messages).
@@ -85,7 +87,7 @@ impl Envelope {
         u64::from_ne_bytes(self.body[at..at + 8].try_into().expect("eight bytes"))
     }
 
-    /// PULL, PIECE: the other side's request. FIN: the outcome. HELP: the number of the offer.
+    /// PULL, PIECE: the other side's request. FIN, PLACED: the outcome. HELP: the number of the offer.
     #[inline]
     pub fn peer_request(&self) -> u32 {
         self.number32(PEER_REQUEST_AT)
@@ -95,7 +97,7 @@ impl Envelope {
         self.body[PEER_REQUEST_AT..PEER_REQUEST_AT + 4].copy_from_slice(&request.to_ne_bytes());
     }
 
-    /// RTS: number of blocks, 0 for one contiguous one.
+    /// RTS, PULL: number of blocks, 0 for one contiguous one.
     #[inline]
     pub fn blocks(&self) -> u32 {
         self.number32(BLOCKS_AT)
@@ -105,7 +107,8 @@ impl Envelope {
         self.body[BLOCKS_AT..BLOCKS_AT + 4].copy_from_slice(&blocks.to_ne_bytes());
     }
 
-    /// RTS: where the data (or its block list) lies; SLAB, PIECE: slab offset (PIECE: 0 for one in the body); HELP: where the data goes.
+    /// RTS: where the data (or its block list) lies; SLAB, PIECE: slab offset (PIECE: 0 for one in the body); HELP, PULL: where the
+    /// data goes (or the list of blocks).
     #[inline]
     pub fn addr(&self) -> u64 {
         self.number64(ADDR_AT)

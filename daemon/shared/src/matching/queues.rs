@@ -339,6 +339,16 @@ impl Queues<'_> {
                 }
                 true
             }
+            kind::PLACED => {
+                if let Some(slot) = self.slots.get_mut(envelope.request as usize)
+                    && slot.state == state::PULLING
+                {
+                    slot.state = state::COMPLETE;
+                    slot.outcome = envelope.peer_request();
+                    self.completed(envelope.request);
+                }
+                true
+            }
             kind::WAKE => {
                 self.head.wake = 1;
                 self.inbox.count_event();
@@ -388,7 +398,7 @@ impl Queues<'_> {
             out.push((slot.from, answer(kind::FIN, slot.peer_request)));
             self.completed(index);
         } else if envelope.flags & super::transfer::FLAG_LAST_OF_WINDOW != 0 {
-            out.push((slot.from, pull(mover.rank(), index, slot)));
+            out.push((slot.from, pull(mover.owner(), index, slot)));
         }
     }
 
@@ -425,7 +435,7 @@ impl Queues<'_> {
                     Transfer::Refused => {
                         slot.state = state::PULLING;
                         slot.progress = 0;
-                        out.push((envelope.from, pull(mover.rank(), index, slot)));
+                        out.push((envelope.from, pull(mover.owner(), index, slot)));
                         return;
                     }
                     Transfer::LeaveToOwner => {
@@ -641,6 +651,8 @@ fn pull(me: u32, index: u32, slot: &Slot) -> Envelope {
     pull.from = me;
     pull.set_peer_request(index);
     pull.set_offset(slot.progress);
+    pull.set_addr(slot.addr);
+    pull.set_blocks(slot.blocks);
     pull.len = slot.len.min(slot.capacity);
     pull
 }

@@ -1,5 +1,6 @@
 //! Delivering a message, and matching for the rank that gets it if that rank is suspended.
 
+use super::courier;
 use super::envelope::Envelope;
 use super::envelope::{INLINE_BYTES, PIECE_BYTES, kind};
 use super::inbox::Full;
@@ -94,6 +95,9 @@ impl Endpoint {
     /// `to` has mail: let the spinner of its core know, or match for it here if it is suspended.
     #[inline]
     fn notify(&mut self, to: u32, kind: u8) {
+        if self.node.header().spread != 0 && self.node.is_remote(to) {
+            return courier::call(&self.node, to);
+        }
         // SYNC A: the push (sequentially consistent) comes before the look at holder and state.
         let core = self.node.core_of(to);
         // A sender that has announced a large payload matches itself: it may write straight into the receiver's buffer.
@@ -432,7 +436,7 @@ impl Endpoint {
 
 /// If `rank` is suspended, match for it as rank `me`; make it READY if that ended its wait. Answers go to `out`.
 #[inline]
-fn tend(node: &NodeSegment, job: &JobSegment, me: u32, rank: u32, out: &mut Outgoing) {
+pub(super) fn tend(node: &NodeSegment, job: &JobSegment, me: u32, rank: u32, out: &mut Outgoing) {
     if node.header().recovery != 0 {
         // A death in the middle of this would damage the queues: their owner matches itself.
         return baton::ready_if_suspended(node, rank);
@@ -465,13 +469,17 @@ fn spinner<'a>(node: &'a NodeSegment, job: &'a JobSegment, me: u32, out: &'a mut
                 return;
             }
             out.pop();
-            tend(node, job, me, to, out);
+            if node.is_remote(to) {
+                courier::call(node, to);
+            } else {
+                tend(node, job, me, to, out);
+            }
         }
     }
 }
 
 /// Room has been made in the inbox of `rank`: wake those who wait for it.
-fn wake_space_waiters(node: &NodeSegment, job: &JobSegment, rank: u32) {
+pub(super) fn wake_space_waiters(node: &NodeSegment, job: &JobSegment, rank: u32) {
     let ends = job.inbox(rank).ends;
     if ends.space_wanted.load(Ordering::SeqCst) == 0 || !job.inbox(rank).has_space() {
         return;

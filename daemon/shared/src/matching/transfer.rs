@@ -28,8 +28,8 @@ pub enum Transfer {
 
 /// Who does the matching, and what it can do with payloads.
 pub trait Mover {
-    /// Rank that is matching.
-    fn rank(&self) -> u32;
+    /// Rank whose queues these are.
+    fn owner(&self) -> u32;
     /// Is it the rank whose queues these are?
     fn is_owner(&self) -> bool;
     /// Move the payload of a ready-to-send to where the receive `slot` wants it.
@@ -165,8 +165,8 @@ pub fn blocks_from(blocks: &[Block], mut skip: u64) -> Vec<Block> {
 }
 
 impl Mover for RankMover<'_> {
-    fn rank(&self) -> u32 {
-        self.me
+    fn owner(&self) -> u32 {
+        self.on
     }
 
     fn is_owner(&self) -> bool {
@@ -177,6 +177,10 @@ impl Mover for RankMover<'_> {
         let len = envelope.len.min(slot.capacity);
         if len == 0 {
             return Transfer::Done;
+        }
+        if self.node.is_remote(envelope.from) {
+            // Whoever matches asks for the data; the carriers bring it.
+            return Transfer::Refused;
         }
         let (pull, same) = (self.me == self.on, envelope.from == self.on);
         if !pull && envelope.from != self.me {

@@ -21,6 +21,8 @@ pub enum RunState {
     Dead = 7,
     /// Its descriptor holds a value that is no state: the segment was scribbled over.
     Damaged = 8,
+    /// It lives on another node: what is pushed into its inbox here is for this node's carrier to take there.
+    Remote = 32,
 }
 
 impl RunState {
@@ -34,6 +36,7 @@ impl RunState {
             5 => RunState::Away,
             6 => RunState::Finalized,
             7 => RunState::Dead,
+            32 => RunState::Remote,
             _ => RunState::Damaged,
         }
     }
@@ -53,6 +56,7 @@ impl RunState {
             RunState::Finalized => "FINALIZED",
             RunState::Dead => "DEAD",
             RunState::Damaged => "DAMAGED",
+            RunState::Remote => "REMOTE",
         }
     }
 }

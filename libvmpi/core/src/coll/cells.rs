@@ -55,10 +55,10 @@ impl Members {
     }
 }
 
-/// Is there a cell for this communicator?
+/// Is there a cell for this communicator? Nobody on another node would see it.
 #[inline]
 pub fn serve(comm: &Communicator) -> bool {
-    !comm.is_inter() && comm.size() >= 2 && endpoint().job.cell_number(comm.context).is_some()
+    !comm.is_inter() && comm.size() >= 2 && !process::is_spread() && endpoint().job.cell_number(comm.context).is_some()
 }
 
 /// The barrier of a blocking call, where [`serve`] says so.

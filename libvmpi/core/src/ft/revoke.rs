@@ -3,7 +3,7 @@
 use super::health;
 use crate::comm::Communicator;
 use crate::errors::{Class, Result, fail};
-use crate::process::endpoint;
+use crate::process::{self, endpoint};
 use crate::request;
 
 /// Operations on `comm`, under way and to come, end with `Class::Revoked` on all its members (MPIX_Comm_revoke). Does not wait.
@@ -11,6 +11,7 @@ use crate::request;
 /// # Errors
 /// `Class::NoMem` after a million revocations in one job.
 pub fn revoke(comm: &Communicator) -> Result<()> {
+    process::one_node_only("MPIX_Comm_revoke", "a revocation is published in one node's shared memory")?;
     super::look();
     if comm.health.revoked.get() {
         return Ok(());

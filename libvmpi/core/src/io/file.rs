@@ -82,7 +82,9 @@ fn aggregators(comm: &Communicator) -> (Vec<u32>, u32) {
     let mut cores = Vec::new();
     let (mut first, mut others) = (Vec::new(), Vec::new());
     for rank in 0..comm.size() {
-        let core = node.home_of(comm.local.world_rank(rank));
+        let rank_in_job = comm.local.world_rank(rank);
+        // Of other nodes' cores nothing is known here, and all ranks must choose alike.
+        let core = if process::is_spread() { process::node_of(rank_in_job) } else { node.home_of(rank_in_job) };
         if cores.contains(&core) {
             others.push(rank);
         } else {

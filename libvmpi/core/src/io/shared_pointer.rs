@@ -9,7 +9,7 @@ use super::agree::agree;
 use crate::coll;
 use crate::comm::Communicator;
 use crate::errors::{Class, Error, Result, fail};
-use crate::process::endpoint;
+use crate::process::{self, endpoint};
 use std::cell::Cell;
 use std::fs::OpenOptions;
 use std::os::fd::OwnedFd;
@@ -51,6 +51,9 @@ impl SharedPointer {
         let mapped = match made {
             Some(made) => made.map_err(|e| e.to_string()),
             None if fd < 0 => Err("rank 0 could not make it".into()),
+            None if process::node_of(comm.local.world_rank(0)) != process::node_of(endpoint().me) => {
+                Err("it lies in the memory of rank 0's node, and this rank is on another one".into())
+            }
             None => match endpoint().node.peer_pid(comm.local.world_rank(0)) {
                 Some(pid) => map(&format!("/proc/{pid}/fd/{fd}")),
                 None => Err("the process of rank 0 is not known".into()),

@@ -1,0 +1,140 @@
+//! A slower network on top of a faster one, for experiments on one machine: what is sent arrives after a stated latency, and no more bytes
+//! per second than stated.
+//!
+//! Each frame carries the sender's monotonic clock, which all processes of a machine share, so the delay counts from the send call and
+//! the carrying network's own time is part of it, not added. Never to be used between machines.
+
+use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
+
+use nix::time::{ClockId, clock_gettime};
+
+use crate::fabric::{Event, Fabric, LinkError};
+
+/// What is emulated.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Model {
+    pub latency: Duration,
+    pub bytes_per_second: f64,
+}
+
+impl Model {
+    /// `LATENCY_US:MBYTES_PER_S`, as in `--fabric emulated:20:1000`.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub fn parse(text: &str) -> Result<Model, String> {
+        let wrong = || format!("`{text}` is not LATENCY_US:MB_PER_S, like 20:1000");
+        let (latency, rate) = text.split_once(':').ok_or_else(wrong)?;
+        let (latency, rate): (f64, f64) = latency.parse().ok().zip(rate.parse().ok()).ok_or_else(wrong)?;
+        if !(0.0..=1e7).contains(&latency) || !(1e-3..=1e6).contains(&rate) {
+            return Err(wrong());
+        }
+        Ok(Model { latency: Duration::from_secs_f64(latency * 1e-6), bytes_per_second: rate * 1e6 })
+    }
+}
+
+struct Late {
+    due: Instant,
+    node: u32,
+    kind: u8,
+    body: Vec<u8>,
+}
+
+/// A fabric that delays what another one brings.
+pub struct Emulated<F> {
+    below: F,
+    model: Model,
+    /// In the order of arrival, which within a node is that of `due`.
+    late: Vec<VecDeque<Late>>,
+    /// When the link from each node has carried all that came.
+    free: Vec<Option<Instant>>,
+    lost: Vec<(u32, LinkError)>,
+}
+
+impl<F: Fabric> Emulated<F> {
+    pub fn new(below: F, model: Model) -> Emulated<F> {
+        Emulated { below, model, late: Vec::new(), free: Vec::new(), lost: Vec::new() }
+    }
+
+    fn next_due(&self) -> Option<Instant> {
+        self.late.iter().filter_map(|late| Some(late.front()?.due)).min()
+    }
+}
+
+fn clock_ns() -> u64 {
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
+}
+
+impl<F: Fabric> Fabric for Emulated<F> {
+    fn describe(&self) -> String {
+        let (us, mb) = (self.model.latency.as_secs_f64() * 1e6, self.model.bytes_per_second * 1e-6);
+        format!("emulated ({us} us, {mb} MB/s) over {}", self.below.describe())
+    }
+
+    fn readable(&self) -> BorrowedFd<'_> {
+        self.below.readable()
+    }
+
+    fn send(&mut self, node: u32, kind: u8, parts: &[&[u8]]) {
+        let stamp = clock_ns().to_le_bytes();
+        let stamped: Vec<&[u8]> = std::iter::once(&stamp[..]).chain(parts.iter().copied()).collect();
+        self.below.send(node, kind, &stamped);
+    }
+
+    fn backlog_bytes(&self, node: u32) -> usize {
+        self.below.backlog_bytes(node)
+    }
+
+    fn is_flushed(&self) -> bool {
+        self.below.is_flushed()
+    }
+
+    fn flush(&mut self) {
+        self.below.flush();
+    }
+
+    fn turn(&mut self, now: Instant, tell: &mut dyn FnMut(Event<'_>)) {
+        let Emulated { below, model, late, free, lost } = self;
+        let (now_ns, mut up) = (clock_ns(), Vec::new());
+        below.turn(now, &mut |event| match event {
+            Event::Up(node) => up.push(node),
+            Event::Lost(node, why) => lost.push((node, why)),
+            Event::Frame { node, kind, body } => {
+                let at = node as usize;
+                if late.len() <= at {
+                    late.resize_with(at + 1, VecDeque::new);
+                    free.resize(at + 1, None);
+                }
+                let Some((stamp, body)) = body.split_first_chunk::<8>() else { return };
+                let age = Duration::from_nanos(now_ns.saturating_sub(u64::from_le_bytes(*stamp)));
+                let sent = now.checked_sub(age).unwrap_or(now);
+                let begin = free[at].map_or(sent, |free| free.max(sent));
+                let end = begin + Duration::from_secs_f64(body.len() as f64 / model.bytes_per_second);
+                free[at] = Some(end);
+                late[at].push_back(Late { due: end + model.latency, node, kind, body: body.to_vec() });
+            }
+        });
+        up.into_iter().for_each(|node| tell(Event::Up(node)));
+        for late in late.iter_mut() {
+            while late.front().is_some_and(|late| late.due <= now) {
+                if let Some(Late { node, kind, body, .. }) = late.pop_front() {
+                    tell(Event::Frame { node, kind, body: &body });
+                }
+            }
+        }
+        // What was sent before a link was lost comes first.
+        for (node, why) in std::mem::take(lost) {
+            if late.get(node as usize).is_some_and(|late| !late.is_empty()) {
+                lost.push((node, why));
+            } else {
+                tell(Event::Lost(node, why));
+            }
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        [self.below.deadline(), self.next_due()].into_iter().flatten().min()
+    }
+}

@@ -1,0 +1,66 @@
+//! The trait, and what can happen to a link.
+
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
+
+use crate::auth::Refusal;
+use crate::frame::FrameError;
+
+/// Kinds of frames from here on are the caller's; those below are the fabric's own.
+pub const FIRST_KIND: u8 = 16;
+/// A link on which nothing else has gone for so long carries a sign of life.
+pub const PULSE: Duration = Duration::from_secs(1);
+/// A node of which nothing has been heard for so long is lost.
+pub const SILENCE: Duration = Duration::from_secs(10);
+/// All links of a job are up in this time, or it does not start.
+pub const WIRE_UP: Duration = Duration::from_secs(20);
+
+/// Why a link is of no use any more; the sentence names the other node.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    #[error("node {node} cannot be reached at {tried}: {why}")]
+    Unreachable { node: String, tried: String, why: String },
+    #[error("node {node} has not connected within {} s: is there a firewall between the nodes?", WIRE_UP.as_secs())]
+    NeverCame { node: String },
+    #[error("node {node}: {why}")]
+    Refused { node: String, why: Refusal },
+    #[error("node {node} has closed its connection: its vmpid has died or was killed")]
+    Closed { node: String },
+    #[error("the connection to node {node} broke: {why}")]
+    Broken { node: String, why: std::io::Error },
+    #[error("nothing has been heard of node {node} for {seconds} s: it is down, or the network is cut")]
+    Silent { node: String, seconds: u64 },
+    #[error("node {node} sent what is no frame: {why}")]
+    Nonsense { node: String, why: FrameError },
+}
+
+/// What a turn has found.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// The link to this node has been authenticated; frames may go.
+    Up(u32),
+    /// A frame has come; frames of one node come in the order in which they were sent.
+    Frame { node: u32, kind: u8, body: &'a [u8] },
+    /// The link to this node is gone. Told once.
+    Lost(u32, LinkError),
+}
+
+/// A node's links to all other nodes of a job.
+pub trait Fabric {
+    /// In words, for reports: an emulated network says so.
+    fn describe(&self) -> String;
+    /// Becomes readable when `turn` has something to do (deadlines apart).
+    fn readable(&self) -> BorrowedFd<'_>;
+    /// Queue a frame (its body in parts, of at most `frame::MAX_BODY_BYTES` together) for a node. Lost with the link, if that is gone.
+    fn send(&mut self, node: u32, kind: u8, parts: &[&[u8]]);
+    /// Bytes queued for a node that its link has not taken yet.
+    fn backlog_bytes(&self, node: u32) -> usize;
+    /// Everything queued has left this process.
+    fn is_flushed(&self) -> bool;
+    /// Write what is queued as far as the links take it; `readable` tells when they take more. Before sleeping.
+    fn flush(&mut self);
+    /// Move bytes both ways as far as that goes without waiting, and tell what came.
+    fn turn(&mut self, now: Instant, tell: &mut dyn FnMut(Event<'_>));
+    /// When `turn` wants to be called at the latest.
+    fn deadline(&self) -> Option<Instant>;
+}

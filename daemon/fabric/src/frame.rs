@@ -1,0 +1,90 @@
+//! Frames: a head of eight bytes (length of the body, kind, version, two zeros) and a body.
+//!
+//! The decoder believes nothing: a length beyond the cap, another version or a head that is not zero where it must be ends the link, and its
+//! buffer never grows beyond one largest frame.
+
+/// Changes whenever a frame changes its meaning.
+pub const VERSION: u8 = 1;
+/// Longest body.
+pub const MAX_BODY_BYTES: usize = 256 << 10;
+pub const HEAD_BYTES: usize = 8;
+/// Room of a decoder: a whole largest frame, and as much again to read ahead.
+const BUFFER_BYTES: usize = 2 * (HEAD_BYTES + MAX_BODY_BYTES);
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FrameError {
+    #[error("a frame of {0} bytes is longer than {MAX_BODY_BYTES} allowed")]
+    TooLong(u32),
+    #[error("a frame of version {0}, where this vmpid speaks {VERSION}")]
+    Version(u8),
+    #[error("a frame's head has {0:#x} where zeros must be")]
+    Head(u16),
+}
+
+/// The head of a frame.
+///
+/// # Panics
+/// If the body is longer than the cap: the caller cuts what it sends.
+pub fn head(kind: u8, body_bytes: usize) -> [u8; HEAD_BYTES] {
+    assert!(body_bytes <= MAX_BODY_BYTES, "a frame of {body_bytes} bytes is too long");
+    let [a, b, c, d] = (body_bytes as u32).to_le_bytes();
+    [a, b, c, d, kind, VERSION, 0, 0]
+}
+
+/// Bytes in, frames out.
+pub struct Decoder {
+    buffer: Box<[u8]>,
+    start: usize,
+    end: usize,
+}
+
+impl Default for Decoder {
+    fn default() -> Decoder {
+        Decoder { buffer: vec![0; BUFFER_BYTES].into_boxed_slice(), start: 0, end: 0 }
+    }
+}
+
+impl Decoder {
+    /// Room for bytes to come; say with `filled` how many did. Never empty once `next_frame` has returned `None`.
+    pub fn room(&mut self) -> &mut [u8] {
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+        } else if self.buffer.len() - self.end < HEAD_BYTES + MAX_BODY_BYTES {
+            self.buffer.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        &mut self.buffer[self.end..]
+    }
+
+    pub fn filled(&mut self, bytes: usize) {
+        self.end = (self.end + bytes).min(self.buffer.len());
+    }
+
+    /// The next whole frame, if one has come.
+    ///
+    /// # Errors
+    /// Bytes that are no frame; the decoder is of no more use.
+    pub fn next_frame(&mut self) -> Result<Option<(u8, &[u8])>, FrameError> {
+        let have = &self.buffer[self.start..self.end];
+        let Some(head) = have.first_chunk::<HEAD_BYTES>() else { return Ok(None) };
+        let [a, b, c, d, kind, version, y, z] = *head;
+        let length = u32::from_le_bytes([a, b, c, d]);
+        if version != VERSION {
+            return Err(FrameError::Version(version));
+        }
+        if length as usize > MAX_BODY_BYTES {
+            return Err(FrameError::TooLong(length));
+        }
+        let zeros = u16::from_le_bytes([y, z]);
+        if zeros != 0 {
+            return Err(FrameError::Head(zeros));
+        }
+        let from = self.start + HEAD_BYTES;
+        let to = from + length as usize;
+        if to > self.end {
+            return Ok(None);
+        }
+        self.start = to;
+        Ok(Some((kind, &self.buffer[from..to])))
+    }
+}

@@ -1,0 +1,175 @@
+//! One authenticated connection: frames in, frames out, signs of life.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use crate::fabric::{LinkError, PULSE, SILENCE};
+use crate::frame::{self, Decoder};
+
+/// A sign of life, without a body.
+pub const PULSE_KIND: u8 = 1;
+/// Fills of the decoder between two looks at other links.
+const FILLS: usize = 4;
+/// What is sent is taken together up to this, larger bodies are written where they lie.
+const TOGETHER_BYTES: usize = 16 << 10;
+
+pub struct Link {
+    pub stream: TcpStream,
+    node: String,
+    decoder: Decoder,
+    out: Vec<u8>,
+    sent: usize,
+    last_heard: Instant,
+    last_sent: Instant,
+    /// The event loop watches for room to write.
+    pub watches_room: bool,
+    broken: Option<io::Error>,
+}
+
+impl Link {
+    pub fn new(stream: TcpStream, node: String, now: Instant) -> Link {
+        // It only costs time if it fails.
+        let _ = stream.set_nodelay(true);
+        Link {
+            stream,
+            node,
+            decoder: Decoder::default(),
+            out: Vec::new(),
+            sent: 0,
+            last_heard: now,
+            last_sent: now,
+            watches_room: false,
+            broken: None,
+        }
+    }
+
+    pub fn backlog_bytes(&self) -> usize {
+        self.out.len() - self.sent
+    }
+
+    pub fn send(&mut self, kind: u8, parts: &[&[u8]]) {
+        let bytes: usize = parts.iter().map(|part| part.len()).sum();
+        self.out.extend_from_slice(&frame::head(kind, bytes));
+        let (mut rest, mut skip) = (parts, 0);
+        if bytes >= TOGETHER_BYTES {
+            self.write();
+            // What the socket takes of a large part need not be copied.
+            while let Some((part, more)) = rest.split_first().filter(|_| self.backlog_bytes() == 0) {
+                match self.write_some(&part[skip..]) {
+                    0 => break,
+                    count => skip += count,
+                }
+                if skip == part.len() {
+                    (rest, skip) = (more, 0);
+                }
+            }
+        }
+        for part in rest {
+            self.out.extend_from_slice(&part[std::mem::take(&mut skip)..]);
+        }
+    }
+
+    /// Write what the socket takes now; an error shows in `check`.
+    pub fn write(&mut self) {
+        while self.sent < self.out.len() {
+            let from = self.sent;
+            let out = std::mem::take(&mut self.out);
+            let count = self.write_some(&out[from..]);
+            self.out = out;
+            if count == 0 {
+                return;
+            }
+            self.sent += count;
+        }
+        self.out.clear();
+        self.sent = 0;
+        if self.out.capacity() > 4 * frame::MAX_BODY_BYTES {
+            self.out = Vec::new();
+        }
+    }
+
+    fn write_some(&mut self, bytes: &[u8]) -> usize {
+        if bytes.is_empty() || self.broken.is_some() {
+            return 0;
+        }
+        loop {
+            match (&self.stream).write(bytes) {
+                Ok(count) => {
+                    self.last_sent = Instant::now();
+                    return count;
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return 0,
+                Err(e) => {
+                    self.broken = Some(e);
+                    return 0;
+                }
+            }
+        }
+    }
+
+    /// Read what has come and tell its frames.
+    ///
+    /// # Errors
+    /// The link is of no more use.
+    pub fn read(&mut self, now: Instant, tell: &mut dyn FnMut(u8, &[u8])) -> Result<(), LinkError> {
+        for _ in 0..FILLS {
+            let room = self.decoder.room();
+            let wanted = room.len();
+            match (&self.stream).read(room) {
+                Ok(0) => return Err(LinkError::Closed { node: self.node.clone() }),
+                Ok(count) => {
+                    self.last_heard = now;
+                    self.decoder.filled(count);
+                    loop {
+                        match self.decoder.next_frame() {
+                            Ok(None) => break,
+                            Ok(Some((PULSE_KIND, _))) => {}
+                            Ok(Some((kind, body))) => tell(kind, body),
+                            Err(why) => return Err(LinkError::Nonsense { node: self.node.clone(), why }),
+                        }
+                    }
+                    if count < wanted {
+                        return Ok(());
+                    }
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(why) => return Err(LinkError::Broken { node: self.node.clone(), why }),
+            }
+        }
+        Ok(())
+    }
+
+    /// Signs of life, both ways.
+    ///
+    /// # Errors
+    /// The other side has been silent for too long, or writing has failed.
+    pub fn check(&mut self, now: Instant) -> Result<(), LinkError> {
+        if let Some(why) = self.broken.take() {
+            return Err(match why.kind() {
+                io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
+                    LinkError::Closed { node: self.node.clone() }
+                }
+                _ => LinkError::Broken { node: self.node.clone(), why },
+            });
+        }
+        if now.saturating_duration_since(self.last_heard) >= SILENCE {
+            return Err(LinkError::Silent { node: self.node.clone(), seconds: SILENCE.as_secs() });
+        }
+        if now.saturating_duration_since(self.last_sent) >= PULSE && self.backlog_bytes() == 0 {
+            self.last_sent = now;
+            self.send(PULSE_KIND, &[]);
+            self.write();
+        }
+        Ok(())
+    }
+
+    pub fn deadline(&self) -> Instant {
+        let pulse = if self.backlog_bytes() == 0 { PULSE } else { Duration::MAX };
+        let next = self.last_sent.checked_add(pulse);
+        let silent = self.last_heard + SILENCE;
+        next.map_or(silent, |next| next.min(silent))
+    }
+}

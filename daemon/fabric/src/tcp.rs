@@ -1,0 +1,456 @@
+//! All of a node's links, over TCP: one connection per pair of nodes, made by the one with the higher number.
+
+use std::collections::{HashMap, VecDeque};
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, SockaddrIn6, connect, socket, sockopt};
+
+use crate::auth::{End, GREETING_BYTES, Greeting, PROOF_BYTES, Refusal, check, proof};
+use crate::fabric::{Event, Fabric, LinkError, WIRE_UP};
+use crate::key::Key;
+use crate::link::Link;
+
+const LISTENER: u64 = u64::MAX;
+/// Tokens from here on are connections of which nobody knows yet whose they are.
+const FIRST_KNOCK: u64 = 1 << 32;
+/// So many of those at a time; more are closed.
+const MOST_KNOCKS: usize = 256;
+/// How long one address may take to answer, and a greeting to be finished.
+const PATIENCE: Duration = Duration::from_secs(4);
+const EVENTS: usize = 64;
+
+/// A node of the job, and where its vmpid listens.
+#[derive(Clone, Debug)]
+pub struct Node {
+    pub name: String,
+    /// In the order in which they are tried.
+    pub addresses: Vec<SocketAddr>,
+}
+
+/// A connection whose other end has not proved yet that it belongs to the job.
+struct Greeted {
+    stream: TcpStream,
+    own: Greeting,
+    got: Vec<u8>,
+    want: usize,
+    until: Instant,
+}
+
+enum Peer {
+    /// This node, or one that is not known yet.
+    Nobody,
+    /// It will connect.
+    Expected {
+        until: Instant,
+    },
+    /// Being connected to; the other addresses are tried later.
+    Dialled {
+        at: SocketAddr,
+        later: VecDeque<SocketAddr>,
+        connected: bool,
+        shake: Greeted,
+    },
+    Up(Box<Link>),
+    Gone,
+}
+
+/// Accepted; the greeting of the other end, once it has come.
+struct Knock {
+    shake: Greeted,
+    theirs: Option<Greeting>,
+}
+
+/// The links of one node.
+pub struct Tcp {
+    epoll: Epoll,
+    listener: TcpListener,
+    me: u32,
+    key: Key,
+    nodes: Vec<Node>,
+    peers: Vec<Peer>,
+    knocks: HashMap<u64, Knock>,
+    next_knock: u64,
+    /// Found while connecting, to be told at the next turn.
+    lost: Vec<(u32, LinkError)>,
+}
+
+impl Tcp {
+    /// Listen on a port that is free; nobody is let in before `join`.
+    ///
+    /// # Errors
+    /// No socket can be made.
+    pub fn listen() -> io::Result<Tcp> {
+        let any = [SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)), SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))];
+        let listener = TcpListener::bind(&any[..])?;
+        listener.set_nonblocking(true)?;
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        let (nodes, peers, key) = (Vec::new(), Vec::new(), Key::from_bytes([0; 32]));
+        let (knocks, lost) = (HashMap::new(), Vec::new());
+        Ok(Tcp { epoll, listener, me: 0, key, nodes, peers, knocks, next_knock: FIRST_KNOCK, lost })
+    }
+
+    /// The port on which this node listens.
+    ///
+    /// # Errors
+    /// Those of getsockname.
+    pub fn port(&self) -> io::Result<u16> {
+        Ok(self.listener.local_addr()?.port())
+    }
+
+    /// This is node `me` of `nodes`: connect to the lower ones, expect the higher ones.
+    ///
+    /// # Errors
+    /// The listener cannot be watched.
+    pub fn join(&mut self, me: u32, nodes: Vec<Node>, key: Key, now: Instant) -> io::Result<()> {
+        self.epoll.add(&self.listener, EpollEvent::new(EpollFlags::EPOLLIN, LISTENER))?;
+        (self.me, self.nodes, self.key) = (me, nodes, key);
+        let until = now + WIRE_UP;
+        self.peers = (0..self.nodes.len() as u32)
+            .map(|node| if node > me { Peer::Expected { until } } else { Peer::Nobody })
+            .collect();
+        for node in 0..me {
+            let later = self.nodes[node as usize].addresses.iter().copied().collect();
+            self.dial(node, later, now, None);
+        }
+        Ok(())
+    }
+
+    fn name(&self, node: u32) -> String {
+        self.nodes[node as usize].name.clone()
+    }
+
+    fn greeting(&self, to: u32) -> io::Result<Greeting> {
+        let mut nonce = [0; 32];
+        std::fs::File::open("/dev/urandom")?.read_exact(&mut nonce)?;
+        Ok(Greeting { nodes: self.nodes.len() as u32, from: self.me, to, nonce })
+    }
+
+    /// Begin to connect to the first of these addresses that allows it.
+    fn dial(&mut self, node: u32, mut later: VecDeque<SocketAddr>, now: Instant, mut why: Option<String>) {
+        while let Some(at) = later.pop_front() {
+            let begun = self.greeting(node).and_then(|own| Ok((own, begin_connecting(at)?)));
+            match begun {
+                Ok((own, fd)) => {
+                    let stream = TcpStream::from(fd);
+                    let interest = EpollFlags::EPOLLOUT;
+                    if let Err(e) = self.epoll.add(&stream, EpollEvent::new(interest, u64::from(node))) {
+                        why = Some(e.to_string());
+                        continue;
+                    }
+                    let want = GREETING_BYTES + PROOF_BYTES;
+                    let shake = Greeted { stream, own, got: Vec::new(), want, until: now + PATIENCE };
+                    self.peers[node as usize] = Peer::Dialled { at, later, connected: false, shake };
+                    return;
+                }
+                Err(e) => why = Some(e.to_string()),
+            }
+        }
+        let tried: Vec<String> = self.nodes[node as usize].addresses.iter().map(SocketAddr::to_string).collect();
+        let tried = if tried.is_empty() { "any address (it has none)".into() } else { tried.join(", ") };
+        let why = why.unwrap_or_else(|| "there is nothing to try".into());
+        self.give_up(node, LinkError::Unreachable { node: self.name(node), tried, why });
+    }
+
+    fn give_up(&mut self, node: u32, why: LinkError) {
+        self.peers[node as usize] = Peer::Gone;
+        self.lost.push((node, why));
+    }
+
+    /// The connection to `node` can go on with its greeting.
+    fn dialled_ready(&mut self, node: u32, now: Instant) -> bool {
+        let Peer::Dialled { at, later, connected, shake } = &mut self.peers[node as usize] else { return false };
+        if !*connected {
+            let failed = match shake.stream.take_error() {
+                Ok(None) => match (&shake.stream).write(&shake.own.encode()) {
+                    // So few bytes always fit into a fresh connection.
+                    Ok(GREETING_BYTES) => None,
+                    Ok(_) => Some("it took only a part of the greeting".to_string()),
+                    Err(e) => Some(e.to_string()),
+                },
+                Ok(Some(e)) | Err(e) => Some(e.to_string()),
+            };
+            if let Some(why) = failed {
+                let (why, later) = (format!("{at}: {why}"), std::mem::take(later));
+                self.dial(node, later, now, Some(why));
+                return false;
+            }
+            *connected = true;
+            let _ = self.epoll.modify(&shake.stream, &mut EpollEvent::new(EpollFlags::EPOLLIN, u64::from(node)));
+            return false;
+        }
+        let refusal = match read_exactly(shake) {
+            Ok(()) => match check_answer(&self.key, shake, node) {
+                Ok(None) => return false,
+                Ok(Some(theirs)) => {
+                    let mine = proof(&self.key, End::Connecting, &shake.own, &theirs);
+                    match (&shake.stream).write(&mine) {
+                        Ok(PROOF_BYTES) => None,
+                        _ => Some(Refusal::Closed),
+                    }
+                }
+                Err(refusal) => Some(refusal),
+            },
+            Err(refusal) => Some(refusal),
+        };
+        match refusal {
+            Some(why) => {
+                let name = self.name(node);
+                self.give_up(node, LinkError::Refused { node: name, why });
+                false
+            }
+            None => self.up(node, now),
+        }
+    }
+
+    /// The other end has proved who it is.
+    fn up(&mut self, node: u32, now: Instant) -> bool {
+        match std::mem::replace(&mut self.peers[node as usize], Peer::Gone) {
+            Peer::Dialled { shake, .. } => {
+                self.peers[node as usize] = Peer::Up(Box::new(Link::new(shake.stream, self.name(node), now)));
+                true
+            }
+            other => {
+                self.peers[node as usize] = other;
+                false
+            }
+        }
+    }
+
+    fn accept(&mut self, now: Instant) {
+        for _ in 0..EVENTS {
+            let Ok((stream, _)) = self.listener.accept() else { return };
+            if self.knocks.len() >= MOST_KNOCKS || stream.set_nonblocking(true).is_err() {
+                continue;
+            }
+            let Ok(own) = self.greeting(u32::MAX) else { continue };
+            let token = self.next_knock;
+            self.next_knock += 1;
+            if self.epoll.add(&stream, EpollEvent::new(EpollFlags::EPOLLIN, token)).is_ok() {
+                let shake = Greeted { stream, own, got: Vec::new(), want: GREETING_BYTES, until: now + PATIENCE };
+                self.knocks.insert(token, Knock { shake, theirs: None });
+            }
+        }
+    }
+
+    /// Somebody who has connected says more; the node, if it has proved to be one.
+    fn knock_ready(&mut self, token: u64, now: Instant) -> Option<u32> {
+        let knock = self.knocks.get_mut(&token)?;
+        let good = read_exactly(&mut knock.shake).is_ok();
+        if good && knock.shake.got.len() < knock.shake.want {
+            return None;
+        }
+        let mut knock = self.knocks.remove(&token)?;
+        if !good {
+            return None;
+        }
+        match knock.theirs {
+            None => {
+                let greeting: &[u8; GREETING_BYTES] = knock.shake.got.first_chunk()?;
+                let theirs = match Greeting::decode(greeting) {
+                    Ok(theirs) => theirs,
+                    Err(Refusal::Version { .. }) => {
+                        // So that it can say why.
+                        let _ = (&knock.shake.stream).write(&knock.shake.own.encode());
+                        return None;
+                    }
+                    Err(_) => return None,
+                };
+                let expected = theirs.to == self.me
+                    && theirs.nodes == self.nodes.len() as u32
+                    && matches!(self.peers.get(theirs.from as usize), Some(Peer::Expected { .. }));
+                knock.shake.own.to = theirs.from;
+                let mine = proof(&self.key, End::Accepting, &theirs, &knock.shake.own);
+                let answer = [&knock.shake.own.encode()[..], &mine[..]].concat();
+                if !expected || !matches!((&knock.shake.stream).write(&answer), Ok(n) if n == answer.len()) {
+                    return None;
+                }
+                (knock.shake.got, knock.shake.want, knock.theirs) = (Vec::new(), PROOF_BYTES, Some(theirs));
+                self.knocks.insert(token, knock);
+                None
+            }
+            Some(theirs) => {
+                let node = theirs.from;
+                check(&self.key, End::Connecting, &theirs, &knock.shake.own, &knock.shake.got).ok()?;
+                if !matches!(self.peers[node as usize], Peer::Expected { .. }) {
+                    return None;
+                }
+                let stream = knock.shake.stream;
+                self.epoll.modify(&stream, &mut EpollEvent::new(EpollFlags::EPOLLIN, u64::from(node))).ok()?;
+                self.peers[node as usize] = Peer::Up(Box::new(Link::new(stream, self.name(node), now)));
+                Some(node)
+            }
+        }
+    }
+
+    fn check_deadlines(&mut self, now: Instant) {
+        self.knocks.retain(|_, knock| knock.shake.until > now);
+        for node in 0..self.peers.len() as u32 {
+            match &mut self.peers[node as usize] {
+                Peer::Expected { until } if *until <= now => {
+                    let why = LinkError::NeverCame { node: self.name(node) };
+                    self.give_up(node, why);
+                }
+                Peer::Dialled { at, later, connected, shake } if shake.until <= now => {
+                    if *connected {
+                        let why = LinkError::Refused { node: self.name(node), why: Refusal::Slow };
+                        self.give_up(node, why);
+                    } else {
+                        let why = format!("{at}: no answer within {} s", PATIENCE.as_secs());
+                        let later = std::mem::take(later);
+                        self.dial(node, later, now, Some(why));
+                    }
+                }
+                Peer::Up(link) => {
+                    if let Err(why) = link.check(now) {
+                        self.give_up(node, why);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Fabric for Tcp {
+    fn describe(&self) -> String {
+        "tcp".into()
+    }
+
+    fn readable(&self) -> BorrowedFd<'_> {
+        self.epoll.0.as_fd()
+    }
+
+    fn send(&mut self, node: u32, kind: u8, parts: &[&[u8]]) {
+        if let Some(Peer::Up(link)) = self.peers.get_mut(node as usize) {
+            link.send(kind, parts);
+        }
+    }
+
+    fn backlog_bytes(&self, node: u32) -> usize {
+        match self.peers.get(node as usize) {
+            Some(Peer::Up(link)) => link.backlog_bytes(),
+            _ => 0,
+        }
+    }
+
+    fn is_flushed(&self) -> bool {
+        (0..self.peers.len() as u32).all(|node| self.backlog_bytes(node) == 0)
+    }
+
+    fn flush(&mut self) {
+        for (node, peer) in self.peers.iter_mut().enumerate() {
+            let Peer::Up(link) = peer else { continue };
+            link.write();
+            if link.watches_room != (link.backlog_bytes() > 0) {
+                link.watches_room = !link.watches_room;
+                let mut interest = EpollFlags::EPOLLIN;
+                interest.set(EpollFlags::EPOLLOUT, link.watches_room);
+                let _ = self.epoll.modify(&link.stream, &mut EpollEvent::new(interest, node as u64));
+            }
+        }
+    }
+
+    fn turn(&mut self, now: Instant, tell: &mut dyn FnMut(Event<'_>)) {
+        self.flush();
+        let mut events = [EpollEvent::empty(); EVENTS];
+        let count = self.epoll.wait(&mut events, EpollTimeout::ZERO).unwrap_or(0);
+        for event in &events[..count] {
+            let token = event.data();
+            match token {
+                LISTENER => self.accept(now),
+                token if token >= FIRST_KNOCK => {
+                    if let Some(node) = self.knock_ready(token, now) {
+                        tell(Event::Up(node));
+                    }
+                }
+                token => {
+                    let node = token as u32;
+                    let dialled = matches!(self.peers[node as usize], Peer::Dialled { .. });
+                    if dialled && self.dialled_ready(node, now) {
+                        tell(Event::Up(node));
+                    }
+                    match &mut self.peers[node as usize] {
+                        Peer::Up(link) if !dialled && event.events() != EpollFlags::EPOLLOUT => {
+                            let read = link.read(now, &mut |kind, body| tell(Event::Frame { node, kind, body }));
+                            if let Err(why) = read {
+                                self.give_up(node, why);
+                            }
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        }
+        self.check_deadlines(now);
+        for (node, why) in std::mem::take(&mut self.lost) {
+            tell(Event::Lost(node, why));
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        if !self.lost.is_empty() {
+            return Some(Instant::now());
+        }
+        let peers = self.peers.iter().filter_map(|peer| match peer {
+            Peer::Nobody | Peer::Gone => None,
+            Peer::Expected { until } => Some(*until),
+            Peer::Dialled { shake, .. } => Some(shake.until),
+            Peer::Up(link) => Some(link.deadline()),
+        });
+        peers.chain(self.knocks.values().map(|knock| knock.shake.until)).min()
+    }
+}
+
+fn begin_connecting(at: SocketAddr) -> io::Result<OwnedFd> {
+    let family = if at.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+    let fd = socket(family, SockType::Stream, SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC, None)?;
+    let _ = nix::sys::socket::setsockopt(&fd, sockopt::KeepAlive, &true);
+    let begun = match at {
+        SocketAddr::V4(at) => connect(fd.as_raw_fd(), &SockaddrIn::from(at)),
+        SocketAddr::V6(at) => connect(fd.as_raw_fd(), &SockaddrIn6::from(at)),
+    };
+    match begun {
+        Ok(()) | Err(Errno::EINPROGRESS) => Ok(fd),
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// Read on, but not beyond what the greeting needs: frames come behind it.
+fn read_exactly(shake: &mut Greeted) -> Result<(), Refusal> {
+    let mut bytes = [0; GREETING_BYTES + PROOF_BYTES];
+    while shake.got.len() < shake.want {
+        let missing = shake.want - shake.got.len();
+        match (&shake.stream).read(&mut bytes[..missing]) {
+            // A greeting alone may still say which version it is.
+            Ok(0) if shake.got.len() >= GREETING_BYTES => return Ok(()),
+            Ok(0) => return Err(Refusal::Closed),
+            Ok(count) => shake.got.extend_from_slice(&bytes[..count]),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(_) => return Err(Refusal::Closed),
+        }
+    }
+    Ok(())
+}
+
+/// The answer of node `node` to a greeting; `None` if it has not come whole.
+fn check_answer(key: &Key, shake: &Greeted, node: u32) -> Result<Option<Greeting>, Refusal> {
+    let Some(greeting) = shake.got.first_chunk::<GREETING_BYTES>() else { return Ok(None) };
+    let theirs = Greeting::decode(greeting)?;
+    if (theirs.from, theirs.nodes) != (node, shake.own.nodes) {
+        return Err(Refusal::Confused { from: theirs.from, to: theirs.to, nodes: theirs.nodes });
+    }
+    if shake.got.len() < shake.want {
+        return Ok(None);
+    }
+    if theirs.to != shake.own.from {
+        return Err(Refusal::Confused { from: theirs.from, to: theirs.to, nodes: theirs.nodes });
+    }
+    check(key, End::Accepting, &shake.own, &theirs, &shake.got[GREETING_BYTES..])?;
+    Ok(Some(theirs))
+}

@@ -1,0 +1,180 @@
+//! Nodes in one process over the loopback: who gets in, order, large frames, and what a lost link says.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+use vmpi_fabric::frame::MAX_BODY_BYTES;
+use vmpi_fabric::{Emulated, Event, Fabric, Key, LinkError, Model, Node, Tcp};
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+fn key(byte: u8) -> Key {
+    Key::from_bytes([byte; 32])
+}
+
+fn table(nodes: &[Tcp]) -> Vec<Node> {
+    let at = |tcp: &Tcp| SocketAddr::from((Ipv4Addr::LOCALHOST, tcp.port().unwrap()));
+    nodes.iter().enumerate().map(|(n, tcp)| Node { name: format!("n{n}"), addresses: vec![at(tcp)] }).collect()
+}
+
+/// `count` nodes that have joined, each with its key.
+fn joined(keys: &[Key]) -> Vec<Tcp> {
+    let mut nodes: Vec<Tcp> = keys.iter().map(|_| Tcp::listen().unwrap()).collect();
+    let table = table(&nodes);
+    for (me, key) in keys.iter().enumerate() {
+        nodes[me].join(me as u32, table.clone(), key.clone(), Instant::now()).unwrap();
+    }
+    nodes
+}
+
+#[derive(Debug)]
+enum Told {
+    Up(u32),
+    Frame(u32, u8, Vec<u8>),
+    Lost(u32, LinkError),
+}
+
+fn turn(fabric: &mut dyn Fabric) -> Vec<Told> {
+    let mut told = Vec::new();
+    fabric.turn(Instant::now(), &mut |event| {
+        told.push(match event {
+            Event::Up(node) => Told::Up(node),
+            Event::Frame { node, kind, body } => Told::Frame(node, kind, body.to_vec()),
+            Event::Lost(node, why) => Told::Lost(node, why),
+        });
+    });
+    told
+}
+
+/// Turn all until `enough` of what was told (node, event).
+fn until(nodes: &mut [&mut dyn Fabric], enough: impl Fn(&[(usize, Told)]) -> bool) -> Vec<(usize, Told)> {
+    let (start, mut all) = (Instant::now(), Vec::new());
+    while !enough(&all) {
+        assert!(start.elapsed() < LIMIT, "told only {all:?}");
+        for (me, node) in nodes.iter_mut().enumerate() {
+            all.extend(turn(*node).into_iter().map(|told| (me, told)));
+        }
+        std::thread::yield_now();
+    }
+    all
+}
+
+fn ups(told: &[(usize, Told)]) -> usize {
+    told.iter().filter(|(me, told)| matches!(told, Told::Up(node) if *node as usize != *me)).count()
+}
+
+fn losses(told: &[(usize, Told)]) -> Vec<(usize, u32, String)> {
+    let loss = |(me, told): &(usize, Told)| match told {
+        Told::Lost(node, why) => Some((*me, *node, why.to_string())),
+        _ => None,
+    };
+    told.iter().filter_map(loss).collect()
+}
+
+#[test]
+fn three_nodes_talk_in_order() {
+    let mut nodes = joined(&[key(1), key(1), key(1)]);
+    let [a, b, c] = &mut nodes[..] else { panic!() };
+    until(&mut [a, b, c], |told| ups(told) == 6);
+    let large: Vec<u8> = (0..MAX_BODY_BYTES).map(|at| (at * 7) as u8).collect();
+    for round in 0..50u8 {
+        a.send(1, 16, &[&[round], b"tail"]);
+        b.send(0, 20, &[&large[..1000], &large[1000..]]);
+        c.send(0, 17, &[&[round]]);
+    }
+    let frames = |told: &[(usize, Told)]| told.iter().filter(|(_, t)| matches!(t, Told::Frame(..))).count();
+    let told = until(&mut [a, b, c], |told| frames(told) == 150);
+    let (mut at_b, mut from_c) = (0, 0);
+    for (me, told) in told {
+        let Told::Frame(node, kind, body) = told else { panic!("{told:?}") };
+        match (me, node, kind) {
+            (1, 0, 16) => {
+                assert_eq!(body, [&[at_b][..], b"tail"].concat());
+                at_b += 1;
+            }
+            (0, 1, 20) => assert!(body == large),
+            (0, 2, 17) => {
+                assert_eq!(body, [from_c]);
+                from_c += 1;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(nodes.iter().all(Tcp::is_flushed));
+}
+
+#[test]
+fn a_wrong_key_gets_nobody_in() {
+    let mut nodes = joined(&[key(1), key(2)]);
+    let [a, b] = &mut nodes[..] else { panic!() };
+    let told = until(&mut [a, b], |told| !losses(told).is_empty());
+    assert_eq!(losses(&told), [(1, 0, "node n0: it does not have this job's key".to_string())]);
+    assert_eq!(ups(&told), 0);
+}
+
+#[test]
+fn strangers_are_shown_the_door_and_do_no_harm() {
+    let mut nodes = joined(&[key(1), key(1)]);
+    let port = nodes[0].port().unwrap();
+    let mut strangers: Vec<TcpStream> =
+        (0..20).map(|_| TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap()).collect();
+    for (n, stranger) in strangers.iter_mut().enumerate() {
+        stranger.write_all(&vec![n as u8; 10 * n]).unwrap();
+    }
+    let [a, b] = &mut nodes[..] else { panic!() };
+    until(&mut [a, b], |told| ups(told) == 2);
+    a.send(1, 16, &[b"x"]);
+    until(&mut [a, b], |told| told.iter().any(|(me, told)| matches!((me, told), (1, Told::Frame(0, 16, _)))));
+    // Whoever sent a whole greeting's worth of nonsense has been closed; nobody got a byte.
+    let last = strangers.last_mut().unwrap();
+    last.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    assert!(matches!(last.read(&mut [0; 100]), Ok(0) | Err(_)));
+}
+
+#[test]
+fn an_end_and_an_absence_have_their_sentences() {
+    let mut nodes = joined(&[key(1), key(1)]);
+    let mut b = nodes.pop().unwrap();
+    let mut a = nodes.pop().unwrap();
+    until(&mut [&mut a, &mut b], |told| ups(told) == 2);
+    drop(b);
+    let told = until(&mut [&mut a], |told| !losses(told).is_empty());
+    assert!(losses(&told)[0].2.contains("node n1 has closed its connection"), "{told:?}");
+
+    // Nobody listens there.
+    let mut alone = Tcp::listen().unwrap();
+    let mut table = table(&[a]);
+    table.push(Node { name: "n1".into(), addresses: vec![] });
+    alone.join(1, table, key(1), Instant::now()).unwrap();
+    let told = until(&mut [&mut alone], |told| !losses(told).is_empty());
+    assert!(losses(&told)[0].2.contains("node n0 cannot be reached at 127.0.0.1"), "{told:?}");
+}
+
+#[test]
+fn the_emulated_network_is_as_slow_as_stated() {
+    let nodes = joined(&[key(1), key(1)]);
+    let model = Model::parse("30000:10").unwrap();
+    let mut nodes: Vec<_> = nodes.into_iter().map(|tcp| Emulated::new(tcp, model)).collect();
+    assert!(nodes[0].describe().starts_with("emulated (30000 us, 10 MB/s)"), "{}", nodes[0].describe());
+    let [a, b] = &mut nodes[..] else { panic!() };
+    until(&mut [a, b], |told| ups(told) == 2);
+    let start = Instant::now();
+    for n in 0..10u8 {
+        a.send(1, 16, &[&vec![n; 100_000]]);
+    }
+    let mut n = 0;
+    while n < 10 {
+        for told in turn(b) {
+            let Told::Frame(0, 16, body) = told else { panic!() };
+            assert_eq!((body.len(), body[0]), (100_000, n));
+            n += 1;
+            // 30 ms, and 10 ms for each frame so far.
+            assert!(start.elapsed() >= Duration::from_millis(30 + 10 * u64::from(n)));
+        }
+        turn(a);
+        std::thread::yield_now();
+    }
+    for wrong in ["20", "x:1", "1:0", "-1:5", "1:nan"] {
+        assert!(Model::parse(wrong).is_err(), "{wrong}");
+    }
+}

@@ -1,0 +1,169 @@
+//! A job of several nodes: how messages for remote ranks leave a node's segments, and how those from there get in.
+//!
+//! Each node's segments have a place for every rank of the job. A remote rank's inbox holds what is on its way to it, and its slab what
+//! came from it; both are the carrier's, a process of the daemon's that takes the one to the rank's node and fills the other. So a sender
+//! does the same for all ranks, and an answer to a remote one finds its way by itself.
+//!
+//! SYNC N: who pushes for a remote rank marks it in the outbox and then looks whether the carrier sleeps; the carrier says that it sleeps and
+//! then looks at the outbox. Death story: the daemon sees the carrier's end and ends the job; a rank that dies before it rings is the
+//! daemon's, too, and then nothing is to be carried any more.
+
+use super::envelope::{Envelope, kind};
+use super::inbox::Full;
+use super::queues::Outgoing;
+use super::request::NOBODY;
+use super::tend;
+use crate::job::JobSegment;
+use crate::mem::slab::CLASS_BYTES;
+use crate::mem::sync::{Ordering, fence};
+use crate::node::NodeSegment;
+use crate::sched::{RunState, run_queue};
+
+/// There is something to take to `to`: let the carrier know.
+#[cold]
+pub(super) fn call(node: &NodeSegment, to: u32) {
+    run_queue::insert(node.outbox(), to);
+    let asleep = &node.post().asleep;
+    // SYNC N
+    if asleep.load(Ordering::SeqCst) != 0
+        && asleep.swap(0, Ordering::SeqCst) != 0
+        && let Some(bell) = node.carrier_bell()
+    {
+        bell.ring();
+    }
+}
+
+/// The carrier's end of the segments. Used by one thread.
+pub struct Courier {
+    pub node: NodeSegment,
+    pub job: JobSegment,
+    answers: Outgoing,
+}
+
+impl Courier {
+    pub fn new(node: NodeSegment, job: JobSegment) -> Courier {
+        Courier { node, job, answers: Outgoing::new() }
+    }
+
+    /// A rank of this node?
+    pub fn is_local(&self, rank: u32) -> bool {
+        rank < self.node.header().ranks && !self.node.is_remote(rank)
+    }
+
+    /// Remote ranks for which something has been pushed since the last call.
+    pub fn called(&self) -> Vec<u32> {
+        let set = self.node.outbox();
+        let marked = run_queue::members(set).filter(|rank| *rank < self.node.header().ranks);
+        marked.filter(|rank| run_queue::remove(set, *rank)).collect()
+    }
+
+    /// Take what lies in the inbox of a remote rank, while `take` wants more. False: `take` has left something.
+    pub fn collect(&self, rank: u32, mut take: impl FnMut(&Envelope) -> bool) -> bool {
+        let inbox = self.job.inbox(rank);
+        let mut declined = false;
+        let mut any = false;
+        while inbox.pop_if(|envelope| {
+            declined = !take(envelope);
+            !declined
+        }) {
+            any = true;
+        }
+        if any {
+            fence(Ordering::SeqCst);
+        }
+        tend::wake_space_waiters(&self.node, &self.job, rank);
+        !declined
+    }
+
+    /// About to sleep until the bell rings. False: there is something to take.
+    pub fn lie_down(&self) -> bool {
+        let asleep = &self.node.post().asleep;
+        asleep.store(1, Ordering::SeqCst); // SYNC N
+        if run_queue::is_empty(self.node.outbox()) {
+            return true;
+        }
+        asleep.store(0, Ordering::SeqCst);
+        false
+    }
+
+    /// Awake: nobody need ring. `rung`: somebody has.
+    pub fn get_up(&self, rung: bool) {
+        self.node.post().asleep.store(0, Ordering::SeqCst);
+        if let Some(bell) = self.node.carrier_bell().filter(|_| rung) {
+            #[cfg(not(feature = "model"))]
+            bell.quiet();
+            #[cfg(feature = "model")]
+            let _ = bell;
+        }
+    }
+
+    /// Bring `envelope` to a rank of this node, and match for that if it is suspended.
+    ///
+    /// # Errors
+    /// No room: again later.
+    pub fn deliver(&mut self, to: u32, envelope: &Envelope) -> Result<(), Full> {
+        let pushed = self.job.inbox(to).push(envelope);
+        if pushed.is_ok() || self.node.state(to) == RunState::Suspended {
+            tend::tend(&self.node, &self.job, NOBODY, to, &mut self.answers);
+        }
+        if pushed.is_err() {
+            return self.job.inbox(to).push(envelope).inspect(|()| {
+                tend::tend(&self.node, &self.job, NOBODY, to, &mut self.answers);
+            });
+        }
+        pushed
+    }
+
+    /// What matching has made necessary: to whom, and what. Local and remote ranks.
+    pub fn answers(&mut self) -> Outgoing {
+        std::mem::take(&mut self.answers)
+    }
+
+    /// The payload of a SLAB or PIECE envelope that a rank of this node has pushed; `None` if it makes no sense.
+    pub fn payload(&self, envelope: &Envelope) -> Option<&[u8]> {
+        let len = envelope.len;
+        if len > CLASS_BYTES[CLASS_BYTES.len() - 1] {
+            return None;
+        }
+        let at = self.job.block(envelope.from, envelope.addr(), len)?;
+        // SAFETY: inside the sender's slab. The block is the message's until it is given back; a rank that writes there all the same
+        // changes what arrives, and nothing else.
+        Some(unsafe { std::slice::from_raw_parts(at, len as usize) })
+    }
+
+    /// The payload of this envelope has been taken: its block is the sender's again.
+    pub fn give_back(&self, envelope: &Envelope) {
+        self.job.slab(envelope.from).give(envelope.addr(), envelope.len);
+    }
+
+    /// Put the payload of a message from remote rank `envelope.from` into that one's slab here, and name it in the envelope. False: no block.
+    pub fn store(&self, envelope: &mut Envelope, payload: &[u8]) -> bool {
+        let from = envelope.from;
+        let Some(block) = self.job.slab(from).take(payload.len() as u64) else { return false };
+        let Some(at) = self.job.block(from, block, payload.len() as u64) else { return false };
+        // SAFETY: a fresh block of this length, nobody else's yet.
+        unsafe { std::ptr::copy_nonoverlapping(payload.as_ptr(), at, payload.len()) };
+        envelope.set_addr(block);
+        true
+    }
+
+    /// How many unexpected messages a rank of this node holds.
+    pub fn unexpected(&self, rank: u32) -> u32 {
+        self.job.inbox(rank).ends.unexpected.load(Ordering::Relaxed)
+    }
+
+    /// A remote rank holds so many unexpected messages: its senders here look at that.
+    pub fn note_unexpected(&self, rank: u32, count: u32) {
+        self.job.inbox(rank).ends.unexpected.store(count, Ordering::Relaxed);
+    }
+
+    /// The process of a rank of this node, to copy from and to.
+    pub fn pid(&self, rank: u32) -> Option<i32> {
+        self.node.peer_pid(rank)
+    }
+}
+
+/// May an envelope of this kind go from node to node?
+pub fn travels(kind: u8) -> bool {
+    matches!(kind, kind::INLINE | kind::SLAB | kind::RTS | kind::FIN | kind::PULL | kind::PIECE)
+}

@@ -1,0 +1,662 @@
+//! The carrier's loop: out of the segments into frames, out of frames into the segments.
+//!
+//! Flow control: an envelope to a rank takes one of its credits, which come back when it has been delivered there. Without credits it stays in
+//! the rank's inbox here, and a full inbox makes its senders wait as on one node. So what a carrier holds back for a rank is bounded, and a
+//! rank that takes nothing stops those alone who send to it. A message for which the sender's slab here has no block is kept by the carrier and
+//! announced to the receiver like a large one.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::io;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+use vmpi_fabric::{Event, Fabric};
+use vmpi_shared::control::{Connection, Nodes, Reply, Request};
+use vmpi_shared::matching::courier::Courier;
+use vmpi_shared::matching::envelope::{Envelope, FLAG_SYNC, PIECE_BYTES, kind};
+use vmpi_shared::matching::queues::answer;
+use vmpi_shared::matching::request::outcome;
+
+use super::transfer::{CHUNK_BYTES, Cursor, Incoming, Outgoing, Unreachable};
+use super::wire::{self, BodyError};
+use crate::debug;
+
+/// Envelopes that may be on their way from one node to one rank.
+const CREDITS: u32 = 64;
+/// So many delivered ones are told together.
+const CREDIT_STEP: u32 = CREDITS / 4;
+/// A link that is so far behind gets nothing more for now.
+const BACKLOG_BYTES: usize = 1 << 20;
+/// Time between two attempts to deliver to a rank that had no room.
+const RETRY: Duration = Duration::from_millis(1);
+/// After a node has said that the job ends there, for so long nobody asks why its link is gone: its vmpid tells the launcher.
+const QUIT_PATIENCE: Duration = Duration::from_secs(5);
+/// Requests of messages that the carrier keeps have this bit.
+const KEPT: u32 = 1 << 31;
+
+/// How far another node is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Peer {
+    Coming,
+    Up,
+    /// It sends nothing more.
+    Bye,
+    /// The job ends there.
+    Quit(Instant),
+    Gone,
+}
+
+/// A message that the carrier keeps, because its sender's slab here was full.
+struct Kept {
+    payload: Vec<u8>,
+    /// Its sender waits for its match.
+    sync: Option<u32>,
+}
+
+pub struct Post {
+    courier: Courier,
+    fabric: Box<dyn Fabric>,
+    daemon: Connection,
+    nodes: Nodes,
+    peers: Vec<Peer>,
+    wired: bool,
+    /// For each rank the envelopes that may still go to it.
+    credits: Vec<u32>,
+    /// Remote ranks of whose inboxes here something was left.
+    stalled: BTreeSet<u32>,
+    /// Delivered, but not told yet: by node and rank.
+    owed: BTreeMap<(u32, u32), u32>,
+    /// What could not be delivered at once, by rank; whose credit it holds.
+    pending: BTreeMap<u32, VecDeque<(Option<u32>, Envelope, Vec<u8>)>>,
+    /// Announced messages: (rank, request) to address, blocks, length.
+    announced: HashMap<(u32, u32), (u64, u32, u64)>,
+    kept: HashMap<u32, Kept>,
+    next_kept: u32,
+    incoming: HashMap<u32, Incoming>,
+    next_transfer: u32,
+    outgoing: VecDeque<Outgoing>,
+    chunk: Vec<u8>,
+    draining: bool,
+    said_bye: bool,
+    bye_heard: Vec<bool>,
+    drained: bool,
+    told_lost: bool,
+}
+
+impl Post {
+    pub fn new(courier: Courier, fabric: Box<dyn Fabric>, daemon: Connection, nodes: Nodes) -> Post {
+        let mut peers = vec![Peer::Coming; nodes.names.len()];
+        peers[nodes.here as usize] = Peer::Gone;
+        Post {
+            credits: vec![CREDITS; nodes.of_rank.len()],
+            bye_heard: vec![false; peers.len()],
+            peers,
+            courier,
+            fabric,
+            daemon,
+            nodes,
+            wired: false,
+            stalled: BTreeSet::new(),
+            owed: BTreeMap::new(),
+            pending: BTreeMap::new(),
+            announced: HashMap::new(),
+            kept: HashMap::new(),
+            next_kept: 0,
+            incoming: HashMap::new(),
+            next_transfer: 0,
+            outgoing: VecDeque::new(),
+            chunk: vec![0; CHUNK_BYTES as usize],
+            draining: false,
+            said_bye: false,
+            drained: false,
+            told_lost: false,
+        }
+    }
+
+    /// Until the daemon ends it or is gone.
+    ///
+    /// # Errors
+    /// The daemon cannot be told something.
+    pub fn serve(&mut self) -> io::Result<()> {
+        let mut moves = true;
+        loop {
+            let now = Instant::now();
+            if moves || self.fabric.deadline().is_some_and(|at| at <= now) {
+                self.turn(now);
+            }
+            self.retry();
+            let called = self.courier.called();
+            let again: BTreeSet<u32> = std::mem::take(&mut self.stalled).into_iter().chain(called).collect();
+            for rank in again {
+                self.collect(rank);
+            }
+            self.pump();
+            self.say_credits();
+            self.check_progress(now)?;
+            // What has just been queued goes before this process sleeps.
+            self.fabric.flush();
+            match self.sleep()? {
+                Some(ready) => moves = ready,
+                None => {
+                    self.quit();
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Wait for something to do. Is it the fabric's? `None`: the daemon wants no more.
+    fn sleep(&mut self) -> io::Result<Option<bool>> {
+        let may_send = self.outgoing.iter().any(|out| self.fabric.backlog_bytes(out.node) < BACKLOG_BYTES);
+        let lying = !may_send && self.courier.lie_down();
+        let timeout = if lying {
+            let retry = (!self.pending.is_empty()).then(|| Instant::now() + RETRY);
+            let quit = self.peers.iter().filter_map(|peer| match peer {
+                Peer::Quit(since) => Some(*since + QUIT_PATIENCE),
+                _ => None,
+            });
+            let next = [self.fabric.deadline(), retry].into_iter().flatten().chain(quit).min();
+            next.map(|at| TimeSpec::from(at.saturating_duration_since(Instant::now())))
+        } else {
+            Some(TimeSpec::from(Duration::ZERO))
+        };
+        let bell = self.courier.node.carrier_bell();
+        let mut fds = vec![PollFd::new(self.daemon.stream().as_fd(), PollFlags::POLLIN)];
+        fds.push(PollFd::new(self.fabric.readable(), PollFlags::POLLIN));
+        fds.extend(bell.map(|bell| PollFd::new(bell.fd(), PollFlags::POLLIN)));
+        let _ = ppoll(&mut fds, timeout, None);
+        let [told, moves, rung] = std::array::from_fn(|at| fds.get(at).and_then(PollFd::any).unwrap_or(false));
+        if lying {
+            self.courier.get_up(rung);
+        }
+        if told {
+            match self.daemon.receive::<Reply>()? {
+                Some((Reply::Drain, _)) => self.draining = true,
+                Some((Reply::Quit, _)) | None => return Ok(None),
+                Some(_) => {}
+            }
+        }
+        Ok(Some(moves))
+    }
+
+    /// Let the fabric move, and act on what it brings.
+    fn turn(&mut self, now: Instant) {
+        let mut came: Vec<(u32, u8, Vec<u8>)> = Vec::new();
+        let mut fates = Vec::new();
+        let (incoming, mut failed) = (&mut self.incoming, Vec::new());
+        self.fabric.turn(now, &mut |event| match event {
+            Event::Up(node) => fates.push((node, None)),
+            Event::Lost(node, why) => fates.push((node, Some(why.to_string()))),
+            // Straight from the link's buffer into the receive buffer.
+            Event::Frame { node, kind: wire::DATA, body } => {
+                if let Err(error) = data(incoming, node, body) {
+                    failed.push((node, error));
+                }
+            }
+            Event::Frame { node, kind, body } => came.push((node, kind, body.to_vec())),
+        });
+        // What came before a link was lost counts; a link is up before anything comes.
+        for (node, lost) in fates.extract_if(.., |(_, lost)| lost.is_none()) {
+            debug_assert!(lost.is_none());
+            self.peers[node as usize] = Peer::Up;
+        }
+        for (node, kind, body) in came {
+            if let Err(error) = self.frame(node, kind, &body) {
+                failed.push((node, error));
+            }
+        }
+        self.finish_incoming();
+        for (node, error) in failed {
+            self.lose(node, &format!("node {} sent {error}", self.nodes.names[node as usize]), now);
+        }
+        for (node, why) in fates {
+            self.lose(node, &why.unwrap_or_default(), now);
+        }
+    }
+
+    /// The link to a node is gone, or of no use.
+    fn lose(&mut self, node: u32, why: &str, now: Instant) {
+        let peer = &mut self.peers[node as usize];
+        match *peer {
+            Peer::Bye | Peer::Quit(_) if self.drained || *peer == Peer::Bye => *peer = Peer::Gone,
+            // Its vmpid has told the launcher why, which tells ours.
+            Peer::Quit(since) if now.duration_since(since) < QUIT_PATIENCE => {}
+            Peer::Gone => {}
+            _ => {
+                *peer = Peer::Gone;
+                self.say_lost(why.to_string());
+            }
+        }
+    }
+
+    fn say_lost(&mut self, reason: String) {
+        if !std::mem::replace(&mut self.told_lost, true) {
+            debug!("carrier: {reason}");
+            // If the daemon is gone, the next turn sees that.
+            let _ = self.daemon.send(&Request::Lost { reason }, &[]);
+        }
+    }
+
+    /// What follows from how far all are: connected, drained, given up.
+    fn check_progress(&mut self, now: Instant) -> io::Result<()> {
+        let others = || (0..self.peers.len()).filter(|node| *node != self.nodes.here as usize);
+        if !self.wired && others().all(|node| self.peers[node] != Peer::Coming) && !self.told_lost {
+            self.wired = true;
+            self.daemon.send(&Request::Wired, &[])?;
+        }
+        let late = others().find(|node| match self.peers[*node] {
+            Peer::Quit(since) => now.duration_since(since) >= QUIT_PATIENCE,
+            _ => false,
+        });
+        if let Some(node) = late {
+            self.peers[node] = Peer::Gone;
+            let reason = format!("the job has ended on node {}", self.nodes.names[node]);
+            self.say_lost(reason);
+        }
+        if self.draining && !self.said_bye && self.stalled.is_empty() && self.outgoing.is_empty() {
+            self.said_bye = true;
+            for node in 0..self.peers.len() as u32 {
+                self.fabric.send(node, wire::BYE, &[]);
+            }
+        }
+        let others = || (0..self.peers.len()).filter(|node| *node != self.nodes.here as usize);
+        if self.said_bye && !self.drained && others().all(|node| self.bye_heard[node] || self.peers[node] == Peer::Gone)
+        {
+            self.drained = true;
+            self.daemon.send(&Request::Drained, &[])?;
+        }
+        Ok(())
+    }
+
+    /// The job ends here: tell the others, as far as they take it at once.
+    fn quit(&mut self) {
+        if !self.drained {
+            for node in 0..self.peers.len() as u32 {
+                self.fabric.send(node, wire::QUIT, &[]);
+            }
+        }
+        self.fabric.turn(Instant::now(), &mut |_| {});
+    }
+
+    /// Take what ranks of this node have pushed for remote rank `to`.
+    fn collect(&mut self, to: u32) {
+        let Some(&node) = self.nodes.of_rank.get(to as usize) else { return };
+        let gone = matches!(self.peers[node as usize], Peer::Gone);
+        let Post { courier, fabric, credits, announced, .. } = self;
+        let mut aside = Vec::new();
+        let all = courier.collect(to, |envelope| {
+            let envelope = *envelope;
+            if gone {
+                // Nobody is there any more; the job ends, or the message is one that nobody waits for.
+                if wire::has_payload(&envelope) {
+                    courier.give_back(&envelope);
+                }
+                return true;
+            }
+            if matches!(envelope.kind, kind::PULL | kind::FIN) {
+                aside.push(envelope);
+                return true;
+            }
+            if credits[to as usize] == 0 || fabric.backlog_bytes(node) > BACKLOG_BYTES {
+                return false;
+            }
+            if !vmpi_shared::matching::courier::travels(envelope.kind) {
+                return true;
+            }
+            let (bytes, used) = wire::encode(to, &envelope);
+            if wire::has_payload(&envelope) {
+                let Some(payload) = courier.payload(&envelope) else { return true };
+                fabric.send(node, wire::ENVELOPE, &[&bytes[..used], payload]);
+                courier.give_back(&envelope);
+            } else {
+                if envelope.kind == kind::RTS {
+                    let place = (envelope.addr(), envelope.blocks(), envelope.len);
+                    announced.insert((envelope.from, envelope.request), place);
+                }
+                fabric.send(node, wire::ENVELOPE, &[&bytes[..used]]);
+            }
+            credits[to as usize] -= 1;
+            true
+        });
+        if !all {
+            self.stalled.insert(to);
+        }
+        for envelope in aside {
+            self.answer_remote(to, envelope);
+        }
+        self.settle();
+    }
+
+    /// An answer (PULL, FIN) of a rank here, or of matching for it, to remote rank `to`.
+    fn answer_remote(&mut self, to: u32, envelope: Envelope) {
+        let Some(&node) = self.nodes.of_rank.get(to as usize) else { return };
+        if envelope.request & KEPT != 0 {
+            return self.give_kept(to, node, &envelope);
+        }
+        if envelope.kind == kind::PULL && !self.nodes.progress_by_rank && self.begin_incoming(to, node, &envelope) {
+            return;
+        }
+        let (bytes, used) = wire::encode(to, &envelope);
+        self.fabric.send(node, wire::ENVELOPE, &[&bytes[..used]]);
+    }
+
+    /// A receive wants a message that this carrier keeps, or has no use for its bytes (FIN).
+    fn give_kept(&mut self, from: u32, node: u32, envelope: &Envelope) {
+        let Some(kept) = self.kept.remove(&envelope.request) else { return };
+        if let Some(request) = kept.sync {
+            let (bytes, used) = wire::encode(from, &answer(kind::FIN, request));
+            self.fabric.send(node, wire::ENVELOPE, &[&bytes[..used]]);
+        }
+        let (rank, request) = (envelope.from, envelope.peer_request());
+        if envelope.kind != kind::PULL || !self.courier.is_local(rank) {
+            return;
+        }
+        let payload = &kept.payload[..(envelope.len as usize).min(kept.payload.len())];
+        let placed = self.courier.pid(rank).ok_or(Unreachable::Refused).and_then(|pid| {
+            let mut to = Cursor::of(pid, envelope.addr(), envelope.blocks(), envelope.len)?;
+            to.write(pid, payload)
+        });
+        let mut done = answer(kind::PLACED, request);
+        match placed {
+            Ok(()) => {}
+            Err(Unreachable::Errno(errno)) => done.set_peer_request(outcome::ERRNO | errno as u32),
+            Err(Unreachable::Refused) => {
+                // The rank copies itself, out of as many envelopes as that takes; its FIN then finds nothing kept.
+                for (number, part) in payload.chunks(PIECE_BYTES).enumerate() {
+                    let mut piece = answer(kind::PIECE, request);
+                    piece.from = from;
+                    piece.len = part.len() as u64;
+                    piece.set_offset((number * PIECE_BYTES) as u64);
+                    piece.piece_mut()[..part.len()].copy_from_slice(part);
+                    self.deliver(None, rank, piece, Vec::new());
+                }
+                return;
+            }
+        }
+        self.deliver(None, rank, done, Vec::new());
+    }
+
+    /// Ask the sender's carrier for the data of a receive that has matched. False: only the ranks themselves can move it.
+    fn begin_incoming(&mut self, sender: u32, node: u32, pull: &Envelope) -> bool {
+        let rank = pull.from;
+        if !self.courier.is_local(rank) || pull.offset() != 0 {
+            return false;
+        }
+        let Some(pid) = self.courier.pid(rank) else { return false };
+        if pull.blocks() == 0 && vmpi_cma::probe(pid, pull.addr()).is_err() {
+            return false;
+        }
+        let Ok(to) = Cursor::of(pid, pull.addr(), pull.blocks(), pull.len) else { return false };
+        let transfer = self.next_transfer;
+        self.next_transfer = self.next_transfer.wrapping_add(1);
+        let (request, sender_request, len) = (pull.peer_request(), pull.request, pull.len);
+        let body = wire::from_words([sender, sender_request, transfer, len as u32, (len >> 32) as u32]);
+        self.fabric.send(node, wire::READY, &[&body]);
+        let entry =
+            Incoming { rank, request, pid, node, sender, sender_request, to, len, got: 0, failed: 0, pull: *pull };
+        self.incoming.insert(transfer, entry);
+        true
+    }
+
+    /// Receives whose last byte has come.
+    fn finish_incoming(&mut self) {
+        let done: Vec<Incoming> =
+            self.incoming.extract_if(|_, entry| entry.got >= entry.len).map(|(_, entry)| entry).collect();
+        for entry in done {
+            self.placed(&entry, entry.failed);
+        }
+        self.settle();
+    }
+
+    fn placed(&mut self, entry: &Incoming, errno: i32) {
+        let mut placed = answer(kind::PLACED, entry.request);
+        if errno != 0 {
+            placed.set_peer_request(outcome::ERRNO | errno as u32);
+        }
+        self.deliver(None, entry.rank, placed, Vec::new());
+    }
+
+    /// A frame of another node, other than data.
+    fn frame(&mut self, node: u32, kind: u8, body: &[u8]) -> Result<(), BodyError> {
+        match kind {
+            wire::ENVELOPE => {
+                let (to, envelope, payload) = wire::decode(body)?;
+                self.arrived(node, to, envelope, payload)?;
+            }
+            wire::CREDIT => {
+                let [rank, count, unexpected] = wire::words(kind, body)?;
+                if self.nodes.of_rank.get(rank as usize) != Some(&node) {
+                    return Err(BodyError::NotThere(rank));
+                }
+                let credits = &mut self.credits[rank as usize];
+                *credits = credits.saturating_add(count).min(CREDITS);
+                self.courier.note_unexpected(rank, unexpected);
+            }
+            wire::READY => {
+                let [sender, request, transfer, low, high] = wire::words(kind, body)?;
+                self.begin_outgoing(node, sender, request, transfer, u64::from(low) | u64::from(high) << 32);
+            }
+            wire::REFUSED => {
+                let [transfer, errno] = wire::words(kind, body)?;
+                let entry = self.incoming.remove(&transfer).ok_or(BodyError::Transfer(transfer))?;
+                if errno != 0 {
+                    self.placed(&entry, errno as i32);
+                } else {
+                    let (bytes, used) = wire::encode(entry.sender, &entry.pull);
+                    self.fabric.send(node, wire::ENVELOPE, &[&bytes[..used]]);
+                    debug!("carrier: rank {} sends request {} itself", entry.sender, entry.sender_request);
+                }
+            }
+            wire::BYE => {
+                if self.peers[node as usize] == Peer::Up {
+                    self.peers[node as usize] = Peer::Bye;
+                }
+                self.fabric.send(node, wire::BYE_HEARD, &[]);
+            }
+            wire::BYE_HEARD => self.bye_heard[node as usize] = true,
+            wire::QUIT => self.peers[node as usize] = Peer::Quit(Instant::now()),
+            other => return Err(BodyError::Kind(other)),
+        }
+        Ok(())
+    }
+
+    /// An envelope for a rank of this node.
+    fn arrived(&mut self, node: u32, to: u32, mut envelope: Envelope, payload: &[u8]) -> Result<(), BodyError> {
+        if !self.courier.is_local(to) {
+            return Err(BodyError::NotHere(to));
+        }
+        if envelope.kind == kind::FIN {
+            self.announced.remove(&(to, envelope.request));
+        } else if self.nodes.of_rank.get(envelope.from as usize) != Some(&node) {
+            return Err(BodyError::NotThere(envelope.from));
+        }
+        // Answers go without credit.
+        let credit = !matches!(envelope.kind, kind::FIN | kind::PULL);
+        let mut held = Vec::new();
+        if wire::has_payload(&envelope) && !self.courier.store(&mut envelope, payload) {
+            if envelope.kind == kind::SLAB {
+                self.keep(&mut envelope, payload);
+            } else {
+                held = payload.to_vec();
+            }
+        }
+        self.deliver(credit.then_some(node), to, envelope, held);
+        self.settle();
+        Ok(())
+    }
+
+    /// No block for a message's payload: keep it, and announce it.
+    #[cold]
+    fn keep(&mut self, envelope: &mut Envelope, payload: &[u8]) {
+        let number = KEPT | self.next_kept;
+        self.next_kept = (self.next_kept + 1) & !KEPT;
+        let sync = (envelope.flags & FLAG_SYNC != 0).then_some(envelope.request);
+        self.kept.insert(number, Kept { payload: payload.to_vec(), sync });
+        envelope.kind = kind::RTS;
+        envelope.flags = 0;
+        envelope.request = number;
+        envelope.set_addr(0);
+        envelope.set_blocks(0);
+    }
+
+    /// Deliver, or keep for later behind what waits for this rank already. `held`: a payload that has no block yet.
+    fn deliver(&mut self, credit: Option<u32>, to: u32, envelope: Envelope, held: Vec<u8>) {
+        let waiting = self.pending.contains_key(&to);
+        if !waiting && held.is_empty() && self.courier.deliver(to, &envelope).is_ok() {
+            return self.delivered(credit, to);
+        }
+        self.pending.entry(to).or_default().push_back((credit, envelope, held));
+    }
+
+    fn delivered(&mut self, credit: Option<u32>, to: u32) {
+        if let Some(node) = credit {
+            *self.owed.entry((node, to)).or_default() += 1;
+        }
+    }
+
+    /// Try again what could not be delivered.
+    fn retry(&mut self) {
+        if self.pending.is_empty() {
+            return;
+        }
+        let ranks: Vec<u32> = self.pending.keys().copied().collect();
+        for rank in ranks {
+            while let Some((credit, mut envelope, held)) =
+                self.pending.get_mut(&rank).and_then(|queue| queue.pop_front())
+            {
+                let stored = held.is_empty() || self.courier.store(&mut envelope, &held);
+                if stored && self.courier.deliver(rank, &envelope).is_ok() {
+                    self.delivered(credit, rank);
+                    continue;
+                }
+                let held = if stored { Vec::new() } else { held };
+                if let Some(queue) = self.pending.get_mut(&rank) {
+                    queue.push_front((credit, envelope, held));
+                }
+                break;
+            }
+            if self.pending.get(&rank).is_some_and(VecDeque::is_empty) {
+                self.pending.remove(&rank);
+            }
+        }
+        self.settle();
+    }
+
+    /// Deliver the answers that matching has caused, until there are none.
+    fn settle(&mut self) {
+        loop {
+            let answers = self.courier.answers();
+            if answers.is_empty() {
+                return;
+            }
+            for (to, envelope) in answers {
+                if self.courier.is_local(to) {
+                    self.deliver(None, to, envelope, Vec::new());
+                } else {
+                    self.answer_remote(to, envelope);
+                }
+            }
+        }
+    }
+
+    fn say_credits(&mut self) {
+        let due: Vec<((u32, u32), u32)> =
+            self.owed.iter().filter(|(_, count)| **count >= CREDIT_STEP).map(|(key, count)| (*key, *count)).collect();
+        for ((node, rank), count) in due {
+            let body = wire::from_words([rank, count, self.courier.unexpected(rank)]);
+            self.fabric.send(node, wire::CREDIT, &[&body]);
+            self.owed.remove(&(node, rank));
+        }
+    }
+
+    /// A receive on `node` has matched what `rank` has announced.
+    fn begin_outgoing(&mut self, node: u32, rank: u32, request: u32, transfer: u32, len: u64) {
+        let Some((addr, blocks, total)) = self.announced.remove(&(rank, request)) else {
+            return self.refuse(node, transfer, libc::ESRCH);
+        };
+        let Some(pid) = self.courier.pid(rank) else {
+            return self.refuse(node, transfer, 0);
+        };
+        match Cursor::of(pid, addr, blocks, total) {
+            Ok(from) => {
+                let len = len.min(total);
+                self.outgoing.push_back(Outgoing { node, transfer, rank, request, pid, from, len, sent: 0 });
+            }
+            Err(Unreachable::Refused) => self.refuse(node, transfer, 0),
+            Err(Unreachable::Errno(errno)) => self.fail_outgoing(node, transfer, rank, request, errno),
+        }
+    }
+
+    fn refuse(&mut self, node: u32, transfer: u32, errno: i32) {
+        self.fabric.send(node, wire::REFUSED, &[&wire::from_words([transfer, errno as u32])]);
+    }
+
+    /// The send cannot be completed: both sides get the error.
+    fn fail_outgoing(&mut self, node: u32, transfer: u32, rank: u32, request: u32, errno: i32) {
+        self.refuse(node, transfer, errno);
+        let mut fin = answer(kind::FIN, request);
+        fin.set_peer_request(outcome::ERRNO | errno as u32);
+        self.deliver(None, rank, fin, Vec::new());
+    }
+
+    /// Send chunks of large messages, one of each in turn, as long as the links take them.
+    fn pump(&mut self) {
+        let mut left = self.outgoing.len();
+        while left > 0 {
+            left -= 1;
+            let Some(mut out) = self.outgoing.pop_front() else { return };
+            if self.peers[out.node as usize] == Peer::Gone {
+                continue;
+            }
+            if self.fabric.backlog_bytes(out.node) >= BACKLOG_BYTES {
+                self.outgoing.push_back(out);
+                continue;
+            }
+            let len = (out.len - out.sent).min(CHUNK_BYTES);
+            let chunk = &mut self.chunk[..len as usize];
+            match out.from.read(out.pid, chunk) {
+                Ok(()) => {
+                    let head = wire::from_words([out.transfer]);
+                    self.fabric.send(out.node, wire::DATA, &[&head, chunk]);
+                    out.sent += len;
+                    if out.sent < out.len {
+                        self.outgoing.push_back(out);
+                        continue;
+                    }
+                    self.deliver(None, out.rank, answer(kind::FIN, out.request), Vec::new());
+                }
+                Err(Unreachable::Refused) if out.sent == 0 => self.refuse(out.node, out.transfer, 0),
+                Err(Unreachable::Refused) => {
+                    self.fail_outgoing(out.node, out.transfer, out.rank, out.request, libc::EPERM);
+                }
+                Err(Unreachable::Errno(errno)) => {
+                    self.fail_outgoing(out.node, out.transfer, out.rank, out.request, errno);
+                }
+            }
+        }
+        self.settle();
+    }
+}
+
+/// Bytes of a large message have come: write them where the receive wants them.
+fn data(incoming: &mut HashMap<u32, Incoming>, node: u32, body: &[u8]) -> Result<(), BodyError> {
+    let length = || BodyError::Length { kind: wire::DATA, bytes: body.len() };
+    let (transfer, bytes) = body.split_first_chunk::<4>().ok_or_else(length)?;
+    let transfer = u32::from_le_bytes(*transfer);
+    let entry = incoming.get_mut(&transfer).filter(|entry| entry.node == node).ok_or(BodyError::Transfer(transfer))?;
+    if bytes.len() as u64 > entry.len - entry.got {
+        return Err(length());
+    }
+    entry.got += bytes.len() as u64;
+    if entry.failed == 0
+        && let Err(error) = entry.to.write(entry.pid, bytes)
+    {
+        entry.failed = match error {
+            Unreachable::Errno(errno) => errno,
+            Unreachable::Refused => libc::EPERM,
+        };
+    }
+    Ok(())
+}

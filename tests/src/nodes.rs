@@ -1,0 +1,180 @@
+//! Two nodes on one machine: network namespaces with a cable between them, each with a host name, a runtime directory and a CPU of its own.
+
+use crate::job::{Vmpirun, path_with};
+use crate::leftovers::{Process, eventually, processes_of};
+use crate::scratch::Scratch;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::Duration;
+
+const PREFIX: &str = "vmpit";
+
+/// Enter a node: network namespace, host name, runtime directory, CPU. `$BASE/hide` names a directory that the second node does not have.
+const ENTER: &str = r#"#!/bin/sh
+node=$1; shift
+BASE=${VMPI_TEST_BASE:-$VMPI_RUNTIME_DIR}
+export VMPI_TEST_BASE="$BASE" VMPI_RUNTIME_DIR="$BASE/$node"
+case $node in *b) cpu=$((($(nproc) - 1) < 1 ? ($(nproc) - 1) : 1));; *) cpu=0;; esac
+exec nsenter --net="/run/netns/$node" unshare --uts --mount sh -c '
+    node=$1; cpu=$2; shift 2
+    hostname "$node"
+    case $node in *b) if [ -f "$VMPI_TEST_BASE/hide" ]; then mount -t tmpfs none "$(cat "$VMPI_TEST_BASE/hide")"; fi;; esac
+    exec taskset -c $cpu "$@"' sh "$node" "$cpu" "$@"
+"#;
+
+/// Removed when dropped.
+pub struct Nodes {
+    scratch: Scratch,
+    pub a: String,
+    pub b: String,
+}
+
+fn ip(args: &str) {
+    let output = Command::new("ip").args(args.split_whitespace()).output();
+    let output = output.unwrap_or_else(|e| panic!("ip (iproute2) does not start: {e}; run `cargo xtask setup` first"));
+    assert!(
+        output.status.success(),
+        "ip {args}: {} (network namespaces need root)",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+impl Nodes {
+    /// # Panics
+    /// If this machine does not allow it.
+    pub fn new(name: &str) -> Nodes {
+        sweep();
+        let scratch = Scratch::new(&format!("nodes-{name}"));
+        let pid = std::process::id();
+        let nodes = Nodes { scratch, a: format!("{PREFIX}{pid}a"), b: format!("{PREFIX}{pid}b") };
+        fs::write(nodes.enter(), ENTER).expect("the scratch directory is writable");
+        fs::set_permissions(nodes.enter(), fs::Permissions::from_mode(0o700)).expect("it is ours");
+        let (a, b) = (&nodes.a, &nodes.b);
+        ip(&format!("netns add {a}"));
+        ip(&format!("netns add {b}"));
+        ip(&format!("link add cable netns {a} type veth peer name cable netns {b}"));
+        for (node, address) in [(a, 1), (b, 2)] {
+            ip(&format!("-n {node} addr add 10.99.0.{address}/24 dev cable"));
+            ip(&format!("-n {node} link set lo up"));
+            ip(&format!("-n {node} link set cable up"));
+        }
+        nodes
+    }
+
+    /// The command that enters a node, also for `--launcher-exec`.
+    pub fn enter(&self) -> PathBuf {
+        self.scratch.path().join("enter")
+    }
+
+    /// `vmpirun` on the first node, for a job on both.
+    pub fn vmpirun(&self, name: &str) -> Vmpirun {
+        let run = Vmpirun::on_node(name, &self.enter(), &self.a);
+        let hosts = format!("{},{}", self.a, self.b);
+        run.args(["--host", &hosts, "--launcher-exec"]).arg(self.enter())
+    }
+
+    /// A real sshd on the second node, whose sessions find the runtime directory below `base`; and the `PATH` with an ssh that knows it.
+    ///
+    /// # Panics
+    /// If openssh is not installed or sshd does not come up.
+    pub fn sshd(&self, base: &Path) -> (Sshd, OsString) {
+        let dir = self.scratch.path();
+        let at = |name: &str| dir.join(name).display().to_string();
+        for key in ["host", "user"] {
+            let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", &at(key)]).status();
+            assert!(
+                made.is_ok_and(|status| status.success()),
+                "ssh-keygen does not work; run `cargo xtask setup` first"
+            );
+        }
+        let base = base.display();
+        let server = format!(
+            "ListenAddress 10.99.0.2\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\nPermitRootLogin yes\n\
+             SetEnv VMPI_TEST_BASE={base} VMPI_RUNTIME_DIR={base}/{}\n",
+            at("host"),
+            at("user.pub"),
+            self.b
+        );
+        let client = format!(
+            "Host {}\n HostName 10.99.0.2\n IdentityFile {}\n StrictHostKeyChecking no\n UserKnownHostsFile /dev/null\n LogLevel ERROR\n",
+            self.b,
+            at("user")
+        );
+        let ssh = format!("#!/bin/sh\nexec /usr/bin/ssh -F {} \"$@\"\n", at("ssh_config"));
+        fs::create_dir_all(dir.join("bin")).expect("the scratch directory is writable");
+        for (name, text) in [("sshd_config", &server), ("ssh_config", &client), ("bin/ssh", &ssh)] {
+            fs::write(dir.join(name), text).expect("the scratch directory is writable");
+        }
+        fs::set_permissions(dir.join("bin/ssh"), fs::Permissions::from_mode(0o700)).expect("it is ours");
+        let _ = fs::create_dir_all("/run/sshd");
+        let child = Command::new(self.enter())
+            .args([&self.b, "/usr/sbin/sshd", "-D", "-f", &at("sshd_config")])
+            .env("VMPI_RUNTIME_DIR", dir)
+            .spawn()
+            .expect("sshd starts");
+        let up = || {
+            Command::new(self.enter())
+                .args([&self.a, &at("bin/ssh"), &self.b, "true"])
+                .env("VMPI_RUNTIME_DIR", dir)
+                .output()
+        };
+        assert!(
+            eventually(Duration::from_secs(20), || up().is_ok_and(|o| o.status.success())),
+            "sshd does not answer: {:?}",
+            up()
+        );
+        (Sshd(child), path_with(&dir.join("bin")))
+    }
+
+    /// Pull the cable.
+    pub fn cut(&self) {
+        ip(&format!("-n {} link set cable down", self.b));
+    }
+}
+
+/// Ended when dropped.
+pub struct Sshd(Child);
+
+impl Drop for Sshd {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Nodes {
+    fn drop(&mut self) {
+        for node in [&self.a, &self.b] {
+            let _ = Command::new("ip").args(["netns", "del", node]).output();
+        }
+    }
+}
+
+/// Remove the namespaces of test processes that are dead.
+fn sweep() {
+    for entry in fs::read_dir("/run/netns").into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let owner = name.strip_prefix(PREFIX).and_then(|rest| rest.trim_end_matches(['a', 'b']).parse::<u32>().ok());
+        if owner.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            let _ = Command::new("ip").args(["netns", "del", &name]).output();
+        }
+    }
+}
+
+/// The processes of a job that run on `node`, by their runtime directory: those whose command line contains `what`.
+///
+/// # Panics
+/// If there is none after a while.
+pub fn find(runtime_dir: &Path, node: &str, what: &str) -> Vec<Process> {
+    let below = runtime_dir.join(node);
+    let found = || processes_of(&below).into_iter().filter(|p| p.command.contains(what)).collect::<Vec<Process>>();
+    assert!(
+        eventually(Duration::from_secs(10), || !found().is_empty()),
+        "no process {what} on {node}: {:?}",
+        processes_of(runtime_dir)
+    );
+    found()
+}

@@ -1,0 +1,230 @@
+//! A job on two nodes: the right answers, and ends that name the node and leave nothing behind.
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::fs;
+use std::time::Duration;
+use vmpi_tests::case::first_difference;
+use vmpi_tests::compile::{Mpi, program};
+use vmpi_tests::job::{Job, Outcome};
+use vmpi_tests::nodes::{Nodes, find};
+use vmpi_tests::oracle;
+use vmpi_tests::place::{Turn, room, top};
+
+fn sorted(text: &str) -> String {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines.join("\n")
+}
+
+/// What the real MPI prints, in whatever order, on `ranks` ranks.
+fn same(nodes: &Nodes, name: &str, mpi: Mpi, ranks: u32, flags: &[&str], args: &[&str]) {
+    let turn = Turn::take();
+    let binary = program(name, mpi);
+    let wanted = oracle::ask(mpi, &binary, ranks, args, &[], &room("cwd"));
+    drop(turn);
+    let run = nodes.vmpirun(name).args(["-n", &ranks.to_string(), "-V", "3"]).args(flags).arg(&binary).args(args);
+    let got = run.cwd(room("cwd")).deadline(Duration::from_secs(120)).run();
+    let told = format!("{name} {args:?} on {ranks} ranks of two nodes {flags:?}, built for {}", mpi.name());
+    let (have, want) = (sorted(&got.stdout), sorted(&wanted.stdout));
+    assert!(
+        got.code == wanted.code && have == want,
+        "{told}: exit code {} (the real MPI: {})\n{}\n--- stderr\n{}",
+        got.code,
+        wanted.code,
+        first_difference(&have, &want),
+        got.stderr
+    );
+}
+
+const PROGRAMS: &[&str] = &["p2p.c", "coll.c", "comms.c", "types.c", "probe.c"];
+
+#[test]
+fn programs_answer_as_under_openmpi() {
+    let nodes = Nodes::new("openmpi");
+    for name in PROGRAMS {
+        same(&nodes, name, Mpi::Openmpi, 5, &[], &[]);
+    }
+}
+
+#[test]
+fn programs_answer_as_under_mpich() {
+    let nodes = Nodes::new("mpich");
+    for name in ["p2p.c", "coll.c", "waits.c"] {
+        same(&nodes, name, Mpi::Mpich, 2, &[], &[]);
+    }
+}
+
+#[test]
+fn rings_and_floods_arrive() {
+    let nodes = Nodes::new("floods");
+    for (name, ranks, args) in [
+        ("ring.c", 6, &["100", "8"][..]),
+        ("ring.c", 6, &["20", "300000"]),
+        ("nbc.c", 2, &[]),
+        ("topo.c", 4, &[]),
+        ("ops.c", 5, &[]),
+        ("traffic.c", 6, &["20", "7"]),
+        ("backlog.c", 4, &[]),
+        ("pressure.c", 2, &["flood"]),
+        ("pressure.c", 2, &["isend"]),
+        ("pressure.c", 4, &["all", "1000"]),
+    ] {
+        same(&nodes, name, Mpi::Openmpi, ranks, &[], args);
+    }
+}
+
+#[test]
+fn the_same_with_progress_by_ranks_and_without_single_copy() {
+    let nodes = Nodes::new("progress");
+    for name in ["p2p.c", "types.c"] {
+        same(&nodes, name, Mpi::Openmpi, 5, &["--progress", "rank"], &[]);
+    }
+    same(&nodes, "coll.c", Mpi::Openmpi, 5, &["-x", "VMPI_SINGLE_COPY=0"], &[]);
+    same(&nodes, "p2p.c", Mpi::Openmpi, 5, &["--fabric", "emulated:200:100"], &[]);
+}
+
+#[test]
+fn hosts_slots_and_names_are_kept() {
+    let nodes = Nodes::new("hosts");
+    let file = room("cwd").join(format!("hosts-{}", std::process::id()));
+    fs::write(&file, format!("# two nodes\n{} slots=1\n{}:2\n", nodes.a, nodes.b)).expect("target/ is writable");
+    let run = |name: &str| {
+        let run = vmpi_tests::job::Vmpirun::on_node(name, &nodes.enter(), &nodes.a);
+        run.arg("--hostfile").arg(&file).arg("--launcher-exec").arg(nodes.enter())
+    };
+    let got = run("slots")
+        .args(["-l", "sh", "-c", "echo $(hostname) $OMPI_COMM_WORLD_LOCAL_RANK of $OMPI_COMM_WORLD_LOCAL_SIZE"])
+        .run();
+    let want = format!("0: {} 0 of 1\n1: {b} 0 of 2\n2: {b} 1 of 2", nodes.a, b = nodes.b);
+    assert_eq!((got.code, sorted(&got.stdout)), (0, want), "{}", got.stderr);
+    // Standard input is rank 0's, whole.
+    let input = top().join("README.md");
+    let text = fs::read_to_string(&input).expect("it is there");
+    let got = run("stdin").stdin(fs::File::open(&input).expect("it is there")).args(["-n", "2", "cat"]).run();
+    assert!(got.code == 0 && got.stdout == text, "{}", got.stderr);
+    fs::write(&file, format!("{}\n\n{} slots=two\n", nodes.a, nodes.b)).expect("target/ is writable");
+    let got = run("bad").args(["-n", "2", "true"]).run();
+    assert!(got.code == 2 && got.stderr.contains("line 3"), "{got:?}");
+    let _ = fs::remove_file(&file);
+}
+
+#[test]
+fn a_real_sshd_starts_the_other_node() {
+    let nodes = Nodes::new("ssh");
+    let hosts = format!("{},{}", nodes.a, nodes.b);
+    let run = || vmpi_tests::job::Vmpirun::on_node("ssh", &nodes.enter(), &nodes.a).args(["--host", &hosts]);
+    let first = run();
+    let (sshd, path) = nodes.sshd(first.runtime_dir());
+    let binary = program("p2p.c", Mpi::Openmpi);
+    let got = first.env("PATH", &path).args(["-n", "5"]).arg(&binary).run();
+    assert!(got.code == 0 && got.stdout.contains("all checks hold"), "{got:?}");
+    let binary = program("deaths.c", Mpi::Openmpi);
+    let mut job = run().env("PATH", &path).args(["-n", "4"]).arg(&binary).arg("recv").start();
+    job.ready(4);
+    // The sessions' process on the second node: the agent, whose parent is sshd.
+    kill_now(find(&job.runtime_dir, &nodes.b, "--bootstrap")[0].pid);
+    says(&job.finish(), 125, &[&nodes.b]);
+    drop(sshd);
+    let got = run().env("PATH", &path).args(["-n", "4"]).arg(&binary).arg("recv").run();
+    says(&got, 125, &[&format!("node {}: its vmpid did not start", nodes.b)]);
+}
+
+/// Ranks that wait for messages, all of them ready.
+fn waiting(nodes: &Nodes, name: &str, how: &str) -> (Job, Vec<i32>) {
+    let binary = program("deaths.c", Mpi::Openmpi);
+    let run = nodes.vmpirun(name).args(["-n", "4"]).arg(&binary).arg(how);
+    let mut job = run.deadline(Duration::from_secs(60)).start();
+    let pids = job.ready(4);
+    (job, pids)
+}
+
+fn says(got: &Outcome, code: i32, parts: &[&str]) {
+    assert!(got.code == code && parts.iter().all(|part| got.stderr.contains(part)), "{code} {parts:?}\n{got:?}");
+}
+
+fn kill_now(pid: i32) {
+    kill(Pid::from_raw(pid), Signal::SIGKILL).expect("it lives");
+}
+
+#[test]
+fn a_killed_rank_ends_the_job_with_its_nodes_name() {
+    let nodes = Nodes::new("rank");
+    for how in ["recv", "compute"] {
+        let (job, pids) = waiting(&nodes, "rank", how);
+        kill_now(pids[3]);
+        says(&job.finish(), 137, &["rank 3", &nodes.b, "killed by signal 9"]);
+    }
+}
+
+#[test]
+fn an_abort_and_an_exit_code_come_from_the_other_node() {
+    let nodes = Nodes::new("abort");
+    let binary = program("deaths.c", Mpi::Openmpi);
+    for (how, code) in [("abort7", 7), ("exit3", 3)] {
+        let got = nodes.vmpirun(how).args(["-n", "4"]).arg(&binary).args([how, "2"]).run();
+        says(&got, code, &["rank 2", &nodes.b]);
+    }
+}
+
+#[test]
+fn a_killed_vmpid_ends_the_job_with_its_nodes_name() {
+    let nodes = Nodes::new("daemon");
+    for keeper in [false, true] {
+        let (job, _) = waiting(&nodes, "daemon", "recv");
+        let daemons = find(&job.runtime_dir, &nodes.b, "--one-job");
+        let child =
+            daemons.iter().find(|d| daemons.iter().any(|other| other.pid == d.parent)).expect("daemon and keeper");
+        kill_now(if keeper { child.parent } else { child.pid });
+        let got = job.finish();
+        assert!(got.code != 0 && got.stderr.contains(&nodes.b), "{got:?}");
+    }
+}
+
+#[test]
+fn a_killed_carrier_or_agent_ends_the_job_with_its_nodes_name() {
+    let nodes = Nodes::new("carrier");
+    for what in ["--carry", "--bootstrap"] {
+        let (job, _) = waiting(&nodes, "carrier", "recv");
+        kill_now(find(&job.runtime_dir, &nodes.b, what)[0].pid);
+        says(&job.finish(), 125, &[&nodes.b]);
+    }
+}
+
+#[test]
+fn a_killed_launcher_leaves_nothing_on_any_node() {
+    let nodes = Nodes::new("launcher");
+    let (job, _) = waiting(&nodes, "launcher", "recv");
+    kill_now(job.pid());
+    assert_eq!(job.finish().code, 137);
+}
+
+#[test]
+fn a_cut_cable_ends_the_job_in_bounded_time() {
+    let nodes = Nodes::new("cable");
+    let (job, _) = waiting(&nodes, "cable", "recv");
+    nodes.cut();
+    says(&job.finish(), 125, &["nothing has been heard of node"]);
+}
+
+#[test]
+fn a_node_without_the_program_is_named() {
+    let nodes = Nodes::new("missing");
+    let dir = room("cwd").join(format!("only-a-{}", std::process::id()));
+    fs::create_dir_all(&dir).expect("target/ is writable");
+    fs::copy(program("ring.c", Mpi::Openmpi), dir.join("ring")).expect("target/ is writable");
+    let hide = dir.display().to_string();
+    let run = nodes.vmpirun("missing").args(["-n", "4"]).arg(dir.join("ring")).args(["5", "5"]);
+    // The scratch directory of the run is the base of both nodes' directories.
+    let got = run.with_file("hide", &hide).run();
+    says(&got, 127, &[&format!("node {}", nodes.b), "ring"]);
+    let _ = fs::remove_dir_all(&dir);
+}
+
+#[test]
+fn what_needs_one_node_says_so() {
+    let nodes = Nodes::new("refused");
+    let binary = program("far.c", Mpi::Openmpi);
+    let got = nodes.vmpirun("refused").args(["-n", "4"]).arg(&binary).run();
+    assert_eq!((got.code, got.stdout.as_str()), (0, "all refused\n"), "{}", got.stderr);
+}

@@ -1,0 +1,270 @@
+//! `vmpid --bootstrap`: the launcher's part on a node. It starts a vmpid (or finds the user's), submits this node's part of the job to it,
+//! and passes words and output between the two.
+
+use super::frames::{self, Facts, Frame, FromNode, ToNode};
+use super::{LAUNCHER_PULSES, PULSE};
+use crate::daemon::{self, VERSION};
+use crate::failure::Failure;
+use crate::{cpus, hosts};
+use nix::fcntl::OFlag;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, Shutdown};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+use vmpi_shared::control::{Connection, JobSpec, MAX_FDS, PROTOCOL, Reply, Request};
+
+/// How long ranks' output may keep the end of a job waiting: a process that they left may hold a pipe.
+const LAST_OUTPUT: Duration = Duration::from_secs(2);
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// The way to the launcher, for all threads.
+#[derive(Clone)]
+struct Out(Arc<Mutex<File>>);
+
+impl Out {
+    fn say(&self, message: &FromNode) -> io::Result<()> {
+        frames::say(&mut *self.0.lock().expect("no thread panics with it"), message)
+    }
+
+    fn pass(&self, stream: u32, bytes: &[u8]) -> io::Result<()> {
+        frames::pass(&mut *self.0.lock().expect("no thread panics with it"), stream, bytes)
+    }
+}
+
+/// Serve one job; the exit code.
+pub fn main(exe_dir: &Path) -> i32 {
+    match serve(exe_dir) {
+        Ok(()) => 0,
+        // The launcher is gone: nobody listens.
+        Err(_) => 125,
+    }
+}
+
+fn serve(exe_dir: &Path) -> io::Result<()> {
+    let mut from = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let mut to = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    to.write_all(frames::PREAMBLE)?;
+    let out = Out(Arc::new(Mutex::new(to)));
+    let Some(Frame::Said(ToNode::Hello { version, protocol })) = frames::hear(&mut from)? else {
+        return Err(io::ErrorKind::InvalidData.into());
+    };
+    if version != VERSION || protocol != PROTOCOL {
+        let reason = format!(
+            "its vmpi is version {VERSION} (protocol {PROTOCOL}), vmpirun's is {version} (protocol {protocol}): install the same on all nodes"
+        );
+        return out.say(&FromNode::Failed { reason, code: 125 });
+    }
+    let facts = match facts() {
+        Ok(facts) => facts,
+        Err(why) => return out.say(&FromNode::Failed { reason: why.sentence, code: why.code }),
+    };
+    out.say(&FromNode::Hello { facts })?;
+    let news = Arc::new(AtomicU32::new(0));
+    let stopped = Arc::new(AtomicBool::new(false));
+    let pulse = out.clone();
+    std::thread::spawn(move || {
+        while pulse.say(&FromNode::Alive).is_ok() {
+            std::thread::sleep(PULSE);
+        }
+    });
+    let spec = loop {
+        match listen(&mut from, &news, &stopped)? {
+            Some(Frame::Said(ToNode::Submit { spec })) => break spec,
+            Some(_) => {}
+            None => return Ok(()),
+        }
+    };
+    let mut daemon = match daemon::connect(exe_dir) {
+        Ok(daemon) => daemon,
+        Err(why) => {
+            out.say(&FromNode::Failed { reason: why.sentence, code: why.code })?;
+            return Ok(());
+        }
+    };
+    let socket = daemon.socket.clone();
+    let asking = daemon.connection.stream().try_clone()?;
+    let (stdin, outputs) = submit(&mut daemon.connection, &spec)?;
+    let (end, ended) = mpsc::channel();
+    let passing = out.clone();
+    std::thread::spawn(move || {
+        pass_output(outputs, &passing);
+        let _ = end.send(());
+    });
+    let mut feed = feeder(stdin, out.clone());
+    let replying = out.clone();
+    let mut connection = Connection::new(daemon.connection.stream().try_clone()?);
+    let replies = std::thread::spawn(move || {
+        let (mut job, mut pids) = (0, Vec::new());
+        while let Ok(Some((reply, _))) = connection.receive::<Reply>() {
+            match &reply {
+                Reply::Submitted { job: id } => job = *id,
+                Reply::Started { pids: all } => pids = all.clone(),
+                _ => {}
+            }
+            let last = matches!(reply, Reply::Finished { .. } | Reply::Refused { .. });
+            if last {
+                let _ = ended.recv_timeout(LAST_OUTPUT);
+            }
+            let said = replying.say(&FromNode::Said { reply: Box::new(reply) });
+            if last || said.is_err() {
+                return;
+            }
+        }
+        daemon::kill_job(&socket, job, &pids);
+        let _ = replying.say(&FromNode::Failed { reason: "its vmpid has died".into(), code: 125 });
+    });
+    let mut asks = Connection::new(asking.try_clone()?);
+    while let Ok(Some(frame)) = listen(&mut from, &news, &stopped) {
+        match frame {
+            Frame::Said(ToNode::Ask { request }) => {
+                if let Request::Forward { signal } = request {
+                    let now = match signal {
+                        libc::SIGSTOP => true,
+                        libc::SIGCONT => false,
+                        _ => stopped.load(Ordering::Relaxed),
+                    };
+                    stopped.store(now, Ordering::Relaxed);
+                }
+                // A daemon that is gone shows to the thread that listens to it.
+                let _ = asks.send(&request, &[]);
+            }
+            Frame::Bytes(_, bytes) => {
+                if let Some(feed) = &feed {
+                    let _ = feed.send(bytes);
+                }
+            }
+            Frame::Said(ToNode::StdinEnd) => feed = None,
+            Frame::Said(_) => {}
+        }
+    }
+    // The launcher wants no more, or is gone: then the daemon ends what is left of the job.
+    let _ = asking.shutdown(Shutdown::Both);
+    let _ = replies.join();
+    drop(daemon);
+    Ok(())
+}
+
+/// The launcher's next word; `None`: it is gone, or has been silent for too long.
+fn listen(from: &mut File, silent: &AtomicU32, stopped: &AtomicBool) -> io::Result<Option<Frame<ToNode>>> {
+    loop {
+        let mut fds = [PollFd::new(from.as_fd(), PollFlags::POLLIN)];
+        match poll(&mut fds, PollTimeout::try_from(PULSE).unwrap_or(PollTimeout::MAX)) {
+            Ok(0) => {
+                let pulses = silent.fetch_add(1, Ordering::Relaxed);
+                if pulses >= LAUNCHER_PULSES && !stopped.load(Ordering::Relaxed) {
+                    return Ok(None);
+                }
+            }
+            Ok(_) => break,
+            Err(nix::errno::Errno::EINTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    silent.store(0, Ordering::Relaxed);
+    frames::hear(from)
+}
+
+fn facts() -> Result<Facts, Failure> {
+    Ok(Facts { name: hosts::own_name(), version: VERSION.into(), cpus: cpus::allowed()?, addresses: addresses() })
+}
+
+/// This node's addresses: those that others may reach first, the loopback last (for nodes that are one machine).
+fn addresses() -> Vec<IpAddr> {
+    let mut found: Vec<IpAddr> = nix::ifaddrs::getifaddrs()
+        .into_iter()
+        .flatten()
+        .filter(|interface| interface.flags.contains(nix::net::if_::InterfaceFlags::IFF_UP))
+        .filter_map(|interface| {
+            let address = interface.address?;
+            let v4 = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
+            v4.or_else(|| address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
+        })
+        // Addresses of a link alone mean nothing without the name of the interface.
+        .filter(|address| !matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local()))
+        .collect();
+    found.sort_by_key(|address| (address.is_loopback(), address.is_ipv6()));
+    found.dedup();
+    found
+}
+
+type Submitted = (Option<OwnedFd>, Vec<(u32, OwnedFd)>);
+
+/// Hand the job over to the daemon; returns the write end of rank 0's standard input, and the read ends of the ranks' streams.
+fn submit(connection: &mut Connection, spec: &JobSpec) -> io::Result<Submitted> {
+    connection.send(&Request::Submit { spec: Box::new(spec.clone()) }, &[])?;
+    let mut ends = Vec::new();
+    let mut stdin = None;
+    if spec.is_local(0) {
+        let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
+        ends.push(read);
+        stdin = Some(write);
+    } else {
+        ends.push(File::open("/dev/null")?.into());
+    }
+    let mut outputs = Vec::new();
+    for rank in spec.local_ranks() {
+        for error in 0..2 {
+            let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
+            outputs.push((2 * rank + error, read));
+            ends.push(write);
+        }
+    }
+    for ends in ends.chunks(MAX_FDS) {
+        let raw: Vec<i32> = ends.iter().map(AsRawFd::as_raw_fd).collect();
+        loop {
+            match connection.send(&Request::Fds { count: raw.len() as u32 }, &raw) {
+                // Too many descriptors in flight (unix(7)): the daemon is about to take them.
+                Err(e) if e.raw_os_error() == Some(libc::ETOOMANYREFS) => std::thread::sleep(Duration::from_millis(1)),
+                // The daemon refuses the job; its reason comes.
+                Err(e) if matches!(e.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => break,
+                done => break done?,
+            }
+        }
+    }
+    Ok((stdin, outputs))
+}
+
+/// Pass on what the ranks write, until the last of them has closed its streams.
+fn pass_output(outputs: Vec<(u32, OwnedFd)>, out: &Out) {
+    let mut open: Vec<(u32, File)> = outputs.into_iter().map(|(stream, end)| (stream, File::from(end))).collect();
+    let mut chunk = vec![0; CHUNK_BYTES];
+    while !open.is_empty() {
+        let mut fds: Vec<PollFd> = open.iter().map(|(_, pipe)| PollFd::new(pipe.as_fd(), PollFlags::POLLIN)).collect();
+        if poll(&mut fds, PollTimeout::NONE).unwrap_or(0) <= 0 {
+            continue;
+        }
+        let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(false)).collect();
+        let mut ready = ready.into_iter();
+        open.retain_mut(|(stream, pipe)| {
+            if !ready.next().unwrap_or(false) {
+                return true;
+            }
+            match pipe.read(&mut chunk) {
+                Ok(0) => false,
+                Ok(count) => out.pass(*stream, &chunk[..count]).is_ok(),
+                Err(e) => e.kind() == io::ErrorKind::Interrupted,
+            }
+        });
+    }
+}
+
+/// A thread that writes to rank 0's standard input, and says how much it has written.
+fn feeder(stdin: Option<OwnedFd>, out: Out) -> Option<mpsc::Sender<Vec<u8>>> {
+    let mut pipe = File::from(stdin?);
+    let (send, receive) = mpsc::channel::<Vec<u8>>();
+    std::thread::spawn(move || {
+        for bytes in receive {
+            // A rank that has closed its standard input misses nothing.
+            let _ = pipe.write_all(&bytes);
+            if out.say(&FromNode::StdinTaken { bytes: bytes.len() as u64 }).is_err() {
+                return;
+            }
+        }
+    });
+    Some(send)
+}

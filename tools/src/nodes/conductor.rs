@@ -1,0 +1,497 @@
+//! All nodes' daemons, made to look like one: [`crate::session`] submits a job to a socket, and this module's threads stand behind it.
+//!
+//! One thread per node reads what its agent says, and writes the ranks' output where the session reads it; one listens to the session; one
+//! draws the conclusions from both (`Conductor`). A node's fault ends the job on all others, and the session hears it with the node's name.
+
+use super::frames::{self, Frame, FromNode, ToNode};
+use super::start::{self, Agent};
+use super::{PULSE, SILENT_PULSES};
+use crate::daemon::Daemon;
+use crate::failure::code;
+use nix::sys::signal::Signal;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin};
+use std::sync::{Arc, Condvar, Mutex, mpsc};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use vmpi_shared::control::{Cause, Connection, JobReport, JobSpec, Reply, Request, Stdio};
+
+/// When a job ends on one node, the others' ranks get so long between TERM and KILL.
+const GRACE_MS: u64 = 100;
+/// A node that has not finished so long after it was told to is given up.
+const LAST_WORDS: Duration = Duration::from_secs(8);
+/// Bytes of standard input on their way to rank 0.
+const STDIN_BYTES: u64 = 256 << 10;
+
+enum Event {
+    Said(usize, FromNode),
+    /// An agent's end.
+    Gone(usize, String),
+    Asked(Request),
+    /// The session wants no more.
+    SessionOver,
+}
+
+/// What is known of a node's part of the job.
+struct Part {
+    name: String,
+    child: Child,
+    to: Arc<Mutex<ChildStdin>>,
+    addresses: Vec<std::net::IpAddr>,
+    port: Option<u16>,
+    pids: Option<Vec<i32>>,
+    /// It has said its last word, or never will.
+    finished: Option<(Cause, i32, Box<JobReport>)>,
+    refused: Option<(String, i32)>,
+    /// Pulses without a word.
+    silent: u32,
+}
+
+/// Where the ranks' output goes.
+enum Sinks {
+    Shared([Option<File>; 2]),
+    PerRank(Vec<Mutex<Option<File>>>),
+}
+
+impl Sinks {
+    fn write(&self, stream: u32, bytes: &[u8]) {
+        // Whoever reads has gone if this fails, and says so itself.
+        let _ = match self {
+            Sinks::Shared(both) => both[stream as usize % 2].as_ref().map_or(Ok(()), |mut file| file.write_all(bytes)),
+            Sinks::PerRank(sinks) => match sinks.get(stream as usize).and_then(|sink| sink.lock().ok()) {
+                Some(sink) => sink.as_ref().map_or(Ok(()), |mut file| file.write_all(bytes)),
+                None => Ok(()),
+            },
+        };
+    }
+
+    /// No more comes: the session sees the end of the streams.
+    fn close(&self) {
+        if let Sinks::PerRank(sinks) = self {
+            for sink in sinks {
+                if let Ok(mut sink) = sink.lock() {
+                    *sink = None;
+                }
+            }
+        }
+    }
+}
+
+/// A daemon for the session, behind which are these nodes' daemons, one per node of `spec.nodes`; and the thread that ends when all of
+/// them have.
+///
+/// # Errors
+/// No socket can be made.
+pub fn conduct(agents: Vec<Agent>) -> io::Result<(Daemon, JoinHandle<()>)> {
+    let (session, ours) = UnixStream::pair()?;
+    let thread = std::thread::spawn(move || {
+        let mut connection = Connection::new(ours);
+        match take_job(&mut connection) {
+            Ok((spec, fds)) => Conductor::new(agents, spec, connection, fds).run(),
+            Err(_) => {
+                let mut children: Vec<Child> = agents.into_iter().map(|agent| agent.child).collect();
+                start::end(&mut children);
+            }
+        }
+    });
+    let daemon = Daemon::with_connection(Connection::new(session), std::process::id() as i32, PathBuf::new());
+    Ok((daemon, thread))
+}
+
+fn take_job(session: &mut Connection) -> io::Result<(JobSpec, Vec<OwnedFd>)> {
+    let gone = || io::Error::from(io::ErrorKind::UnexpectedEof);
+    let (Request::Submit { spec }, _) = session.receive::<Request>()?.ok_or_else(gone)? else {
+        return Err(io::ErrorKind::InvalidData.into());
+    };
+    let mut fds = Vec::new();
+    while fds.len() < spec.fds as usize {
+        let (_, more) = session.receive::<Request>()?.ok_or_else(gone)?;
+        fds.extend(more);
+    }
+    Ok((*spec, fds))
+}
+
+struct Conductor {
+    spec: JobSpec,
+    parts: Vec<Part>,
+    session: Connection,
+    events: mpsc::Receiver<Event>,
+    sinks: Arc<Sinks>,
+    wired: bool,
+    started: bool,
+    /// Ends that came before all had started.
+    early: Vec<Reply>,
+    /// Why the job ends, and since when.
+    verdict: Option<(Cause, i32)>,
+    ending: Option<Instant>,
+    stdin: Option<File>,
+    stdin_window: Arc<(Mutex<u64>, Condvar)>,
+}
+
+impl Conductor {
+    fn new(agents: Vec<Agent>, spec: JobSpec, session: Connection, fds: Vec<OwnedFd>) -> Conductor {
+        let (tell, events) = mpsc::channel();
+        let mut files = fds.into_iter().map(File::from);
+        let stdin = files.next();
+        let sinks = Arc::new(match spec.stdio {
+            Stdio::Shared => Sinks::Shared([files.next(), files.next()]),
+            Stdio::PerRank => Sinks::PerRank(files.map(|file| Mutex::new(Some(file))).collect()),
+        });
+        let mut parts = Vec::new();
+        for (number, agent) in agents.into_iter().enumerate() {
+            let Agent { name, facts, child, to, mut from, .. } = agent;
+            let (tell, sinks) = (tell.clone(), sinks.clone());
+            std::thread::spawn(move || {
+                let why = loop {
+                    match frames::hear::<FromNode>(&mut from) {
+                        Ok(Some(Frame::Bytes(stream, bytes))) => {
+                            sinks.write(stream, &bytes);
+                            let _ = tell.send(Event::Said(number, FromNode::Alive));
+                        }
+                        Ok(Some(Frame::Said(said))) => {
+                            if tell.send(Event::Said(number, said)).is_err() {
+                                return;
+                            }
+                        }
+                        Ok(None) => break "the connection to it was closed".to_string(),
+                        Err(e) => break format!("the connection to it broke: {e}"),
+                    }
+                };
+                let _ = tell.send(Event::Gone(number, why));
+            });
+            parts.push(Part {
+                name,
+                child,
+                to: Arc::new(Mutex::new(to)),
+                addresses: facts.addresses,
+                port: None,
+                pids: None,
+                finished: None,
+                refused: None,
+                silent: 0,
+            });
+        }
+        let window = Arc::new((Mutex::new(STDIN_BYTES), Condvar::new()));
+        if let Ok(stream) = session.stream().try_clone() {
+            let tell = tell.clone();
+            std::thread::spawn(move || {
+                let mut session = Connection::new(stream);
+                while let Ok(Some((request, _))) = session.receive::<Request>() {
+                    let _ = tell.send(Event::Asked(request));
+                }
+                let _ = tell.send(Event::SessionOver);
+            });
+        }
+        Conductor {
+            spec,
+            parts,
+            session,
+            events,
+            sinks,
+            wired: false,
+            started: false,
+            early: Vec::new(),
+            verdict: None,
+            ending: None,
+            stdin,
+            stdin_window: window,
+        }
+    }
+
+    fn tell(&self, number: usize, message: &ToNode) {
+        if let Ok(mut to) = self.parts[number].to.lock() {
+            // An agent that is gone shows where it is listened to.
+            let _ = frames::say(&mut *to, message);
+        }
+    }
+
+    fn ask_all(&self, request: &Request) {
+        for number in 0..self.parts.len() {
+            if self.parts[number].finished.is_none() {
+                self.tell(number, &ToNode::Ask { request: request.clone() });
+            }
+        }
+    }
+
+    fn reply(&mut self, reply: &Reply) {
+        // A session that is gone shows likewise.
+        let _ = self.session.send(reply, &[]);
+    }
+
+    /// Until the session has heard the last word.
+    fn run(mut self) {
+        self.reply(&Reply::Submitted { job: 1 });
+        for number in 0..self.parts.len() {
+            let mut spec = self.spec.clone();
+            if let Some(nodes) = &mut spec.nodes {
+                nodes.here = number as u32;
+                let part = &nodes.parts[number];
+                (spec.cpus, spec.spare_cpus) = (part.cpus.clone(), Vec::new());
+                (spec.v, spec.bind) = (part.v, part.bind);
+                nodes.parts.clear();
+                // Those of other nodes are never looked at, but must be cores.
+                let (here, of_rank) = (nodes.here, &nodes.of_rank);
+                for (core, node) in spec.placement.iter_mut().zip(of_rank) {
+                    *core = if *node == here { *core } else { 0 };
+                }
+            }
+            spec.stdio = Stdio::PerRank;
+            spec.fds = 1 + 2 * spec.local_ranks().count() as u32;
+            self.tell(number, &ToNode::Submit { spec: Box::new(spec) });
+        }
+        // Behind the job: an agent passes nothing on before it has that.
+        let first = self.spec.nodes.as_ref().and_then(|nodes| nodes.of_rank.first()).copied().unwrap_or(0);
+        if let (Some(stdin), Some(part)) = (self.stdin.take(), self.parts.get(first as usize)) {
+            feed(stdin, part.to.clone(), self.stdin_window.clone());
+        }
+        let mut pulse = Instant::now() + PULSE;
+        loop {
+            match self.events.recv_timeout(pulse.saturating_duration_since(Instant::now())) {
+                Ok(Event::Said(number, said)) => {
+                    self.parts[number].silent = 0;
+                    self.on_word(number, said);
+                }
+                Ok(Event::Gone(number, why)) => self.on_gone(number, &why),
+                Ok(Event::Asked(request)) => self.on_request(request),
+                Ok(Event::SessionOver) => return self.close(),
+                Err(mpsc::RecvTimeoutError::Disconnected) => return self.close(),
+                Err(mpsc::RecvTimeoutError::Timeout) => {
+                    pulse = Instant::now() + PULSE;
+                    self.on_pulse();
+                }
+            }
+            if self.parts.iter().all(|part| part.finished.is_some()) {
+                self.sinks.close();
+                self.say_end();
+                return self.close();
+            }
+        }
+    }
+
+    fn on_pulse(&mut self) {
+        for number in 0..self.parts.len() {
+            self.tell(number, &ToNode::Alive);
+            let part = &mut self.parts[number];
+            part.silent += 1;
+            if part.finished.is_some() {
+                continue;
+            }
+            let seconds = PULSE.as_secs() * u64::from(SILENT_PULSES);
+            if part.silent > SILENT_PULSES {
+                self.on_gone(number, &format!("nothing has been heard of it for {seconds} s"));
+            } else if self.ending.is_some_and(|since| since.elapsed() > LAST_WORDS) {
+                self.on_gone(number, "it did not end its part of the job");
+            }
+        }
+    }
+
+    fn on_word(&mut self, number: usize, said: FromNode) {
+        match said {
+            FromNode::Said { reply } => self.on_reply(number, *reply),
+            FromNode::Failed { reason, code } => {
+                if self.parts[number].pids.is_none() && self.parts[number].refused.is_none() {
+                    self.parts[number].refused = Some((reason.clone(), code));
+                }
+                self.on_gone(number, &reason);
+            }
+            FromNode::StdinTaken { bytes } => {
+                let (window, changed) = &*self.stdin_window;
+                if let Ok(mut window) = window.lock() {
+                    *window += bytes;
+                }
+                changed.notify_all();
+            }
+            FromNode::Hello { .. } | FromNode::Alive => {}
+        }
+    }
+
+    fn on_reply(&mut self, number: usize, reply: Reply) {
+        match reply {
+            Reply::Listening { port } => {
+                self.parts[number].port = Some(port);
+                let ports: Option<Vec<u16>> = self.parts.iter().map(|part| part.port).collect();
+                if let Some(ports) = ports.filter(|_| !self.wired) {
+                    self.wired = true;
+                    let at = |(part, port): (&Part, u16)| {
+                        part.addresses.iter().map(|address| SocketAddr::new(*address, port)).collect()
+                    };
+                    let table = self.parts.iter().zip(ports).map(at).collect();
+                    self.ask_all(&Request::Wire { table });
+                }
+            }
+            Reply::Started { pids } => {
+                self.parts[number].pids = Some(pids);
+                let all: Option<Vec<i32>> = self.pids_by_rank();
+                if let Some(pids) = all.filter(|_| !self.started) {
+                    self.started = true;
+                    self.reply(&Reply::Started { pids });
+                    for reply in std::mem::take(&mut self.early) {
+                        self.reply(&reply);
+                    }
+                }
+            }
+            Reply::Ended { rank } => {
+                let reply = Reply::Ended { rank };
+                match self.started {
+                    true => self.reply(&reply),
+                    false => self.early.push(reply),
+                }
+            }
+            Reply::Finished { cause, code, report } => {
+                self.parts[number].finished = Some((cause.clone(), code, report));
+                let goes_on = matches!(cause, Cause::Success)
+                    || (!self.spec.kill_on_failure && matches!(cause, Cause::RankFailed { .. }));
+                self.judge(number, cause, code, !goes_on);
+            }
+            Reply::Refused { reason, code } => {
+                self.parts[number].refused = Some((reason.clone(), code));
+                self.on_gone(number, &reason);
+            }
+            _ => {}
+        }
+    }
+
+    /// Pids in the order of ranks, if all nodes have told theirs.
+    fn pids_by_rank(&self) -> Option<Vec<i32>> {
+        let nodes = self.spec.nodes.as_ref()?;
+        let mut of_node: Vec<std::slice::Iter<i32>> =
+            self.parts.iter().map(|part| part.pids.as_ref().map(|pids| pids.iter())).collect::<Option<_>>()?;
+        Some(nodes.of_rank.iter().map(|node| of_node[*node as usize].next().copied().unwrap_or(0)).collect())
+    }
+
+    /// A node takes no part any more, without having said how its part of the job ended.
+    fn on_gone(&mut self, number: usize, why: &str) {
+        if self.parts[number].finished.is_some() {
+            return;
+        }
+        let part = &mut self.parts[number];
+        let reason = format!("node {}: {why}", part.name);
+        let cause = Cause::Internal { reason };
+        part.finished = Some((cause.clone(), code::OWN, Box::default()));
+        self.judge(number, cause, code::OWN, true);
+    }
+
+    /// What a node's part of the job has come to: the most telling cause is the job's.
+    fn judge(&mut self, number: usize, cause: Cause, code: i32, ends: bool) {
+        let name = &self.parts[number].name;
+        let cause = match cause {
+            // It names the other node; this says who noticed.
+            Cause::Internal { reason } if !reason.starts_with("node ") => {
+                Cause::Internal { reason: format!("on node {name}: {reason}") }
+            }
+            Cause::Shutdown => Cause::Internal { reason: format!("node {name}: its vmpid was shut down or has died") },
+            Cause::LauncherDied => Cause::Internal { reason: format!("node {name}: its agent has died") },
+            other => other,
+        };
+        let told = matches!(cause, Cause::Cancelled { .. }) && self.ending.is_some();
+        if !matches!(cause, Cause::Success) && !told {
+            let weight = |cause: &Cause| match cause {
+                Cause::RankFailed { .. } | Cause::Aborted { .. } => 2,
+                Cause::Cancelled { .. } => 3,
+                _ => 1,
+            };
+            if self.verdict.as_ref().is_none_or(|(known, _)| weight(&cause) > weight(known)) {
+                self.verdict = Some((cause, code));
+            }
+        }
+        if ends && self.ending.is_none() {
+            self.ending = Some(Instant::now());
+            let reason = format!("it ended on node {}", self.parts[number].name);
+            let signal = Signal::SIGTERM as i32;
+            self.ask_all(&Request::Cancel { reason, code: code::OWN, signal, grace_ms: GRACE_MS });
+        }
+    }
+
+    fn on_request(&mut self, request: Request) {
+        if let Request::Cancel { reason, code, .. } = &request {
+            self.ending.get_or_insert_with(Instant::now);
+            if self.verdict.is_none() {
+                self.verdict = Some((Cause::Cancelled { reason: reason.clone(), code: *code }, *code));
+            }
+        }
+        if matches!(request, Request::Cancel { .. } | Request::Forward { .. }) {
+            self.ask_all(&request);
+        }
+    }
+
+    /// The last word to the session.
+    fn say_end(&mut self) {
+        let refused = self.parts.iter().find_map(|part| Some((part.name.clone(), part.refused.clone()?)));
+        if let Some((name, (reason, code))) = refused.filter(|_| !self.started) {
+            return self.reply(&Reply::Refused { reason: format!("node {name}: {reason}"), code });
+        }
+        if !self.started {
+            let pids = Vec::new();
+            self.reply(&Reply::Started { pids });
+            for reply in std::mem::take(&mut self.early) {
+                self.reply(&reply);
+            }
+        }
+        let mut report = JobReport::default();
+        for part in &mut self.parts {
+            let Some((_, _, its)) = part.finished.take() else { continue };
+            let JobReport { cores, rank_list, notes, faces, .. } = *its;
+            report.cores.extend(cores);
+            report.rank_list.extend(rank_list);
+            report.notes.extend(notes.into_iter().map(|note| format!("node {}: {note}", part.name)));
+            report.faces.extend(faces.into_iter().filter(|face| !face.is_empty()));
+        }
+        report.rank_list.sort_by_key(|rank| rank.rank);
+        report.faces.sort();
+        report.faces.dedup();
+        (report.ranks, report.v, report.job) = (self.spec.ranks, self.spec.v, 1);
+        let (cause, code) = self.verdict.take().unwrap_or((Cause::Success, 0));
+        self.reply(&Reply::Finished { cause, code, report: Box::new(report) });
+    }
+
+    /// Close all agents' standard inputs; they end.
+    fn close(self) {
+        // The session ends this process when it has heard the last word: it must see the end of the nodes first.
+        let Conductor { parts, session, .. } = self;
+        let mut children: Vec<Child> = parts.into_iter().map(|part| part.child).collect();
+        start::end(&mut children);
+        drop(session);
+    }
+}
+
+/// Pass standard input on to rank 0's node, a window at a time.
+fn feed(mut stdin: File, to: Arc<Mutex<ChildStdin>>, window: Arc<(Mutex<u64>, Condvar)>) {
+    let to = Arc::downgrade(&to);
+    std::thread::spawn(move || {
+        let mut bytes = vec![0; 32 << 10];
+        loop {
+            let (open, changed) = &*window;
+            let Ok(mut room) = open.lock() else { return };
+            while *room < bytes.len() as u64 {
+                room = match changed.wait(room) {
+                    Ok(room) => room,
+                    Err(_) => return,
+                };
+            }
+            drop(room);
+            let count = match stdin.read(&mut bytes) {
+                Ok(count) => count,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(_) => 0,
+            };
+            let Some(to) = to.upgrade() else { return };
+            let Ok(mut to) = to.lock() else { return };
+            if count == 0 {
+                let _ = frames::say(&mut *to, &ToNode::StdinEnd);
+                return;
+            }
+            if frames::pass(&mut *to, 0, &bytes[..count]).is_err() {
+                return;
+            }
+            drop(to);
+            if let Ok(mut room) = open.lock() {
+                *room -= count as u64;
+            }
+        }
+    });
+}

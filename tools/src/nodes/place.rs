@@ -1,0 +1,161 @@
+//! How many ranks each node gets, and which cores there.
+
+use super::start::{self, Agent};
+use crate::cli::{RunOptions, VChoice};
+use crate::cpus;
+use crate::failure::Failure;
+use crate::plan::{self, Plan, Wish};
+use std::io::Read;
+use vmpi_shared::control::{JobSpec, NodePart, Nodes};
+
+/// What is known of a node.
+#[derive(Copy, Clone, Debug)]
+pub struct Room {
+    /// Slots that the host list gives it.
+    pub slots: Option<u32>,
+    pub cores: u32,
+}
+
+/// Ranks per node, in the order of the nodes: neighbours stay together.
+///
+/// With slots (or `per_node` ranks for each), nodes are filled in order; more ranks than slots are spread evenly on top. Without, ranks are
+/// spread in proportion to the cores. No `ranks`: as many as there are slots, or V times the cores.
+pub fn distribute(ranks: Option<u32>, per_node: Option<u32>, v: Option<u32>, rooms: &[Room]) -> Vec<u32> {
+    let counted = per_node.is_some() || rooms.iter().any(|room| room.slots.is_some());
+    let by_cores = |room: &Room| room.cores.saturating_mul(v.unwrap_or(1));
+    let most: Vec<u64> =
+        rooms.iter().map(|room| u64::from(per_node.or(room.slots).unwrap_or_else(|| by_cores(room)).max(1))).collect();
+    let all: u64 = most.iter().sum();
+    let ranks = ranks.map_or(all, u64::from);
+    if counted && ranks <= all {
+        let mut left = ranks;
+        return most
+            .iter()
+            .map(|most| {
+                let here = left.min(*most);
+                left -= here;
+                here as u32
+            })
+            .collect();
+    }
+    // Cut 0..ranks at the nodes' shares of the whole.
+    let mut before = 0;
+    most.iter()
+        .map(|most| {
+            let from = (before * ranks).div_ceil(all);
+            before += most;
+            ((before * ranks).div_ceil(all) - from) as u32
+        })
+        .collect()
+}
+
+/// Place the job on the nodes; those that get no rank are let go. The plan counts the cores of all nodes, in order.
+///
+/// # Errors
+/// Exit code 2: `--cores` names a CPU that a node does not have.
+pub fn plan(options: &RunOptions, wish: &Wish, agents: &mut Vec<Agent>) -> Result<(Plan, Nodes), Failure> {
+    let mut cpus = Vec::new();
+    for agent in agents.iter() {
+        let chosen = cpus::choose(options.cores.as_deref(), &agent.facts.cpus);
+        cpus.push(chosen.map_err(|why| Failure::new(why.code, format!("node {}: {}", agent.name, why.sentence)))?);
+    }
+    let room = |(agent, cpus): (&Agent, &Vec<u32>)| Room { slots: agent.slots, cores: cpus.len() as u32 };
+    let rooms: Vec<Room> = agents.iter().zip(&cpus).map(room).collect();
+    let v = match wish.v {
+        Some(VChoice::Exactly(v)) => Some(v),
+        _ => None,
+    };
+    let counts = distribute(wish.ranks, options.ranks_per_node, v, &rooms);
+    let mut whole = Plan {
+        ranks: 0,
+        v: 0,
+        cpus: Vec::new(),
+        spare: Vec::new(),
+        placement: Vec::new(),
+        bind: true,
+        notes: Vec::new(),
+        nodes: Vec::new(),
+    };
+    let mut nodes = Nodes {
+        fabric: options.fabric.clone(),
+        progress_by_rank: options.progress_by_rank,
+        key: new_key()?,
+        ..Nodes::default()
+    };
+    let mut used = Vec::new();
+    for ((agent, cpus), count) in std::mem::take(agents).into_iter().zip(cpus).zip(counts) {
+        if count == 0 {
+            start::dismiss(vec![agent]);
+            continue;
+        }
+        let part = plan::plan(&Wish { ranks: Some(count), ..wish.clone() }, &cpus);
+        let before = whole.cpus.len() as u32;
+        whole.ranks += part.ranks;
+        whole.v = whole.v.max(part.v);
+        whole.bind &= part.bind;
+        whole.cpus.extend(&part.cpus);
+        whole.placement.extend(part.placement.iter().map(|core| before + core));
+        whole.notes.extend(part.notes.iter().map(|note| format!("node {}: {note}", agent.name)));
+        whole.nodes.push(format!("node {}: {}", agent.name, part.sentence()));
+        nodes.of_rank.extend(std::iter::repeat_n(used.len() as u32, count as usize));
+        nodes.names.push(agent.name.clone());
+        nodes.parts.push(NodePart { cpus: part.cpus, v: part.v, bind: part.bind });
+        used.push(agent);
+    }
+    *agents = used;
+    Ok((whole, nodes))
+}
+
+/// Each rank's core as an index in the cores of its node.
+pub fn cores_on_nodes(plan: &Plan, spec: &JobSpec) -> Vec<u32> {
+    let Some(nodes) = &spec.nodes else { return plan.placement.clone() };
+    let before = |node: u32| nodes.parts[..node as usize].iter().map(|part| part.cpus.len() as u32).sum::<u32>();
+    plan.placement.iter().zip(&nodes.of_rank).map(|(core, node)| core - before(*node)).collect()
+}
+
+/// 256 random bits in hexadecimal.
+fn new_key() -> Result<String, Failure> {
+    let mut bytes = [0u8; 32];
+    std::fs::File::open("/dev/urandom")
+        .and_then(|mut file| file.read_exact(&mut bytes))
+        .map_err(|e| Failure::own(format!("the system has no random numbers for the job's key: {e}")))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rooms(list: &[(Option<u32>, u32)]) -> Vec<Room> {
+        list.iter().map(|(slots, cores)| Room { slots: *slots, cores: *cores }).collect()
+    }
+
+    #[test]
+    fn slots_are_filled_and_cores_share() {
+        let equal = rooms(&[(None, 1), (None, 1)]);
+        assert_eq!(distribute(Some(8), None, None, &equal), [4, 4]);
+        assert_eq!(distribute(None, None, Some(3), &equal), [3, 3]);
+        assert_eq!(distribute(Some(1), None, None, &equal), [1, 0]);
+        assert_eq!(distribute(None, Some(2), None, &equal), [2, 2]);
+        assert_eq!(distribute(Some(3), Some(2), None, &equal), [2, 1]);
+        assert_eq!(distribute(Some(10), Some(2), None, &equal), [5, 5]);
+        let slots = rooms(&[(Some(4), 8), (Some(2), 8), (None, 3)]);
+        assert_eq!(distribute(Some(5), None, None, &slots), [4, 1, 0]);
+        assert_eq!(distribute(None, None, None, &slots), [4, 2, 3]);
+        assert_eq!(distribute(Some(18), None, None, &slots), [8, 4, 6]);
+        assert_eq!(distribute(Some(9), None, None, &rooms(&[(None, 8), (None, 4)])), [6, 3]);
+    }
+
+    #[test]
+    fn every_rank_has_a_node() {
+        for ranks in 1..60 {
+            for list in [&[(None, 1), (None, 5), (None, 2)][..], &[(Some(3), 1), (Some(1), 1)], &[(None, 0), (None, 7)]]
+            {
+                for v in [None, Some(3)] {
+                    let counts = distribute(Some(ranks), None, v, &rooms(list));
+                    assert_eq!(counts.iter().sum::<u32>(), ranks, "{list:?} {v:?}");
+                }
+            }
+        }
+    }
+}
