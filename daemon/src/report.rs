@@ -41,6 +41,14 @@ impl Job {
         let mut notes = vec![format!(
             "messages up to {limit} bytes are copied through shared memory, larger ones once, by process_vm_readv"
         )];
+        let us = |ticks: u64| (self.node.seconds(ticks) * 1e6).round();
+        let header = self.node.header();
+        notes.push(format!(
+            "an idle core is watched for {} us, turns below {} us count as short: by what hand-overs and wake-ups cost when the \
+             daemon started",
+            us(header.spin_ticks),
+            us(header.brisk_ticks)
+        ));
         let refused = (0..self.ranks.len() as u32)
             .map(|rank| sched::copies_refused(&self.node, rank))
             .fold(0, u64::saturating_add);

@@ -12,6 +12,7 @@ use crate::mem::sync::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use crate::sched::RunState;
 use std::mem::size_of;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 /// What a node segment is made from.
 #[derive(Clone, Debug)]
@@ -34,6 +35,23 @@ pub struct NodeConfig {
     pub quantum_ms: u64,
     /// The job goes on when a rank dies.
     pub recovery: bool,
+    pub patience: Patience,
+}
+
+/// For how long things are worth waiting for, by what switching costs on the machine.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// The last rank of a core to suspend watches so long before it sleeps.
+    pub spin: Duration,
+    /// Turns on a core shorter than this are short: several waiting ranks are woken together.
+    pub brisk: Duration,
+}
+
+impl Default for Patience {
+    /// The usual: a wake-up across cores takes 35 us, a hand-over 3 us.
+    fn default() -> Patience {
+        Patience { spin: Duration::from_micros(60), brisk: Duration::from_micros(20) }
+    }
 }
 
 impl NodeConfig {
@@ -53,6 +71,7 @@ impl NodeConfig {
             wtime: Wtime::Wall,
             quantum_ms: 0,
             recovery: false,
+            patience: Patience::default(),
         }
     }
 }
@@ -87,9 +106,6 @@ pub struct NodeHeader {
     pub bind: u32,
     pub started_at: u64,
 }
-
-/// Beside a turn of this length the hand-over no longer matters.
-const BRISK_SECONDS: f64 = 20e-6;
 
 /// One core of the job.
 #[repr(C, align(64))]
@@ -300,6 +316,7 @@ impl NodeSegment {
     }
 
     fn header_for(config: &NodeConfig, scale: Scale) -> NodeHeader {
+        let ticks = |time: Duration| (time.as_secs_f64() * scale.ticks_per_second) as u64;
         NodeHeader {
             job: config.job,
             ranks: config.ranks,
@@ -311,9 +328,9 @@ impl NodeSegment {
             tsc: u32::from(scale.tsc),
             ticks_per_second: scale.ticks_per_second,
             // A spinner tends; in a job that survives deaths nobody touches another's queues.
-            spin_ticks: if config.recovery { 0 } else { (60e-6 * scale.ticks_per_second) as u64 },
+            spin_ticks: if config.recovery { 0 } else { ticks(config.patience.spin) },
             // A looked-at clock is a tick in the model: some turns are short there, some are not.
-            brisk_ticks: if cfg!(feature = "model") { 8 } else { (BRISK_SECONDS * scale.ticks_per_second) as u64 },
+            brisk_ticks: if cfg!(feature = "model") { 8 } else { ticks(config.patience.brisk) },
             warm_yields: 2,
             ready_words: ready_words(config.ranks),
             recovery: u32::from(config.recovery),

@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use vmpi_shared::control::{Balance, OnBlock, Policy, Wtime};
 use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::mem::slab::{CLASS_BYTES, class_of};
-use vmpi_shared::node::{NodeConfig, NodeSegment};
+use vmpi_shared::node::{NodeConfig, NodeSegment, Patience};
 
 fn job(ranks: u32, slab_bytes: u64) -> JobSegment {
     let small =
@@ -33,6 +33,7 @@ fn node() -> NodeSegment {
         wtime: Wtime::Wall,
         quantum_ms: 0,
         recovery: false,
+        patience: Patience::default(),
     })
     .unwrap()
 }

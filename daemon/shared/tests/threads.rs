@@ -11,7 +11,7 @@ use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::matching::envelope::{Envelope, INLINE_BYTES, kind};
 use vmpi_shared::matching::request::FLAG_AWAITED;
 use vmpi_shared::matching::tend::Endpoint;
-use vmpi_shared::node::{NodeConfig, NodeSegment};
+use vmpi_shared::node::{NodeConfig, NodeSegment, Patience};
 use vmpi_shared::sched;
 
 /// Ends the test program if the value lives too long.
@@ -132,6 +132,7 @@ fn ring(placement: &[u32], laps: i32) {
         wtime: Wtime::Wall,
         quantum_ms: 0,
         recovery: false,
+        patience: Patience::default(),
     })
     .unwrap();
     let job = job(ranks, 8);

@@ -37,7 +37,7 @@ pub fn find(node: &NodeSegment, placement: &[u32]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::control::{Balance, OnBlock, Policy, Wtime};
-    use crate::node::NodeConfig;
+    use crate::node::{NodeConfig, Patience};
 
     fn node(placement: &[u32], policy: Policy) -> NodeSegment {
         NodeSegment::create(&config(placement, policy)).unwrap()
@@ -58,6 +58,7 @@ mod tests {
             wtime: Wtime::Wall,
             quantum_ms: 0,
             recovery: false,
+            patience: Patience::default(),
         }
     }
 

@@ -9,7 +9,7 @@ use vmpi_shared::matching::envelope::{Envelope, kind};
 use vmpi_shared::matching::request::{ANY_SOURCE, FLAG_AWAITED, state};
 use vmpi_shared::matching::tend::{Endpoint, Want};
 use vmpi_shared::mem::sync;
-use vmpi_shared::node::{NodeConfig, NodeSegment};
+use vmpi_shared::node::{NodeConfig, NodeSegment, Patience};
 use vmpi_shared::sched;
 
 /// Segments of a job whose ranks are placed on cores as told.
@@ -42,6 +42,7 @@ pub fn node_of(placement: &[u32], policy: Policy, balance: Balance, recovery: bo
         wtime: Wtime::Wall,
         quantum_ms: 0,
         recovery,
+        patience: Patience::default(),
     })
 }
 
