@@ -101,6 +101,13 @@ impl Daemon {
                     self.reply(token, &reply, &[]);
                 }
             },
+            (_, Request::Why { job }) => match self.jobs.get(&job).map(|job| Box::new(job.waits())) {
+                Some(waits) => self.reply(token, &Reply::Why { waits }, &[]),
+                None => {
+                    let reply = Reply::Refused { reason: format!("there is no job {job}"), code: 2 };
+                    self.reply(token, &reply, &[]);
+                }
+            },
             (Role::Tool, Request::Shutdown) => {
                 self.reply(token, &Reply::ShuttingDown, &[]);
                 self.drain("asked to");

@@ -23,6 +23,7 @@ use vmpi_shared::sched::{self, RunState};
 
 use crate::agreement::Agreements;
 use crate::connection::Peer;
+use crate::deadlock::Detector;
 use crate::debug;
 use crate::grow::{self, Room};
 use crate::integrity::Integrity;
@@ -131,6 +132,7 @@ pub struct Job {
     undone: Vec<u32>,
     pub watchdog: Watchdog,
     integrity: Integrity,
+    pub detector: Detector,
     /// The core of each rank, as nobody but the daemon can change it.
     pub placement: Vec<u32>,
     /// It has spawned, so that its spare cores count among its cores.
@@ -213,6 +215,7 @@ impl Job {
             undone: Vec::new(),
             watchdog: Watchdog::with_room(&spec, capacity),
             integrity,
+            detector: Detector::new(Instant::now()),
             placement: spec.placement.clone(),
             spare_in_use: false,
             outbox: vec![(Reply::Submitted { job: id }, Vec::new())],
@@ -619,6 +622,11 @@ impl Job {
     /// Mend what dead ranks have left half-done, as far as nobody is at it right now.
     pub fn mend(&mut self) {
         self.undone.retain(|core| !sched::steps::mend(&self.node, *core));
+    }
+
+    /// Is there nothing to mend?
+    pub fn undone_is_empty(&self) -> bool {
+        self.undone.is_empty()
     }
 
     /// Will `rank` take part in nothing any more?

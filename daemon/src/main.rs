@@ -13,6 +13,7 @@ mod arbiter;
 mod connection;
 mod control;
 mod daemon;
+mod deadlock;
 mod dynamic;
 mod grow;
 mod integrity;

@@ -4,10 +4,11 @@
 //! of the connection, and this loop then kills what is left of the job; this process's death shows to the daemon the
 //! same way. Nothing here blocks: sinks are written only as far as they take it, so a signal is seen at once.
 
-use crate::cli::{RunOptions, StdinTo};
+use crate::cli::{OnDeadlock, RunOptions, StdinTo};
 use crate::daemon::{self, Daemon};
 use crate::failure::{Failure, code};
 use crate::output::{Routes, SinkError, Streams};
+use crate::why::Why;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
 use std::fs::File;
@@ -16,6 +17,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 use vmpi_shared::control::{self, Cause, Connection, JobReport, JobSpec, NewRank, RankEnd, Reply, Request, Stdio};
+use vmpi_shared::waits::JobWaits;
 
 /// Ranks get so long between TERM and KILL.
 const GRACE_MS: u64 = 2000;
@@ -378,6 +380,7 @@ impl Session<'_> {
                     self.spawned.extend(ranks);
                 }
                 Reply::Ended { rank } => self.ends.push(rank),
+                Reply::Deadlock { waits } => self.on_deadlock(daemon, *waits),
                 Reply::Finished { cause, report, .. } => return Some(Last::Finished(cause, report)),
                 Reply::Refused { reason, code } => return Some(Last::Refused(Failure::new(code, reason))),
                 _ => {}
@@ -385,6 +388,14 @@ impl Session<'_> {
             Ok(None) | Err(_) => return Some(Last::DaemonDied),
         }
         None
+    }
+
+    fn on_deadlock(&mut self, daemon: &mut Daemon, waits: JobWaits) {
+        let text = Why::look(waits).text();
+        let _ = write!(io::stderr(), "vmpirun: {text}");
+        if self.options.on_deadlock == OnDeadlock::Abort {
+            self.cancel(daemon, "all its ranks wait for each other".into(), code::DEADLOCK, Signal::SIGTERM);
+        }
     }
 
     fn started(&mut self, pids: Vec<i32>) {

@@ -5,13 +5,14 @@
 //! [`Reply::Hello`] or [`Reply::Refused`]. Then the connection is a tool's, a launcher's (after `Submit`) or a rank's (after `Attach`).
 
 use crate::dynamic::{Answer, Ask, World};
+use crate::waits::JobWaits;
 use serde::{Deserialize, Serialize};
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 
 /// Changes whenever a message changes its meaning.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 /// Longest frame accepted.
 pub const MAX_FRAME_BYTES: u32 = 64 << 20;
 /// Descriptors in one frame (the kernel's SCM_MAX_FD is 253).
@@ -246,6 +247,10 @@ pub enum Request {
     Show {
         job: u32,
     },
+    /// Who waits for whom.
+    Why {
+        job: u32,
+    },
     Shutdown,
 }
 
@@ -297,6 +302,13 @@ pub enum Reply {
     },
     Jobs {
         jobs: Vec<JobReport>,
+    },
+    Why {
+        waits: Box<JobWaits>,
+    },
+    /// To the launcher: all ranks wait for each other.
+    Deadlock {
+        waits: Box<JobWaits>,
     },
     Show {
         job: Box<JobReport>,

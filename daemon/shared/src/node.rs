@@ -154,7 +154,9 @@ pub struct RankDescriptor {
     pub wait_ticks: AtomicU64,
     pub away_ticks: AtomicU64,
     pub switches: AtomicU64,
-    reserved2: AtomicU64,
+    /// With MPI_THREAD_MULTIPLE: threads that waited in MPI when the rank was suspended; else 0. Written by the rank.
+    pub waiting_threads: AtomicU32,
+    reserved2: AtomicU32,
     // What it waits for; written by the rank before it suspends.
     pub call: AtomicU32,
     pub peer: AtomicI32,
@@ -180,7 +182,7 @@ const _: () = {
     assert!(std::mem::offset_of!(RankDescriptor, call) == 128);
 };
 
-const VERSION: u64 = 3;
+const VERSION: u64 = 4;
 const LAYOUT: u64 = layout_hash(&[
     VERSION,
     size_of::<NodeHeader>() as u64,

@@ -26,6 +26,7 @@ pub const CALL_COLLECTIVE: u32 = 5;
 pub const CALL_WINDOW: u32 = 8;
 pub const CALL_SPAWN: u32 = 9;
 pub const CALL_CONNECT: u32 = 10;
+pub const CALL_AGREE: u32 = 11;
 
 /// A nonblocking operation made of several messages (a collective).
 pub trait Progress {

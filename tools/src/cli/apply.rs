@@ -1,6 +1,6 @@
 //! From a flag's words to its value: what each flag of the table accepts.
 
-use super::options::{EnvMode, EnvSetting, Label, MapBy, OutputMode, StdinTo, VChoice};
+use super::options::{EnvMode, EnvSetting, Label, MapBy, OnDeadlock, OutputMode, StdinTo, VChoice};
 use super::parse::Line;
 use crate::{cpus, hosts};
 use vmpi_shared::control::{OnBlock, Policy, Wtime};
@@ -57,6 +57,10 @@ pub fn policy(word: &str) -> Result<Policy, String> {
 
 pub fn on_block(word: &str) -> Result<OnBlock, String> {
     one_of(word, &[("release", OnBlock::Release), ("keep", OnBlock::Keep)])
+}
+
+pub fn on_deadlock(word: &str) -> Result<OnDeadlock, String> {
+    one_of(word, &[("report", OnDeadlock::Report), ("abort", OnDeadlock::Abort)])
 }
 
 pub fn wtime(word: &str) -> Result<Wtime, String> {

@@ -27,6 +27,26 @@ pub enum CtlCommand {
         #[command(flatten)]
         format: Format,
     },
+    /// Explain who waits for whom: circles, who is missing in a collective, messages that nobody asks for.
+    Why {
+        /// JOB or DAEMON:JOB.
+        job: String,
+        /// A graph for Graphviz instead of sentences.
+        #[arg(long, conflicts_with = "json")]
+        dot: bool,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Print the call stacks of a job's ranks; each is stopped for about a millisecond.
+    Stacks {
+        /// JOB, JOB/RANK, DAEMON:JOB or DAEMON:JOB/RANK.
+        job: String,
+        /// All threads, not only the first one of each rank.
+        #[arg(long)]
+        threads: bool,
+        #[command(flatten)]
+        format: Format,
+    },
     /// Print the versions of vmpictl and of the daemons that run.
     Version {
         #[command(flatten)]

@@ -103,6 +103,8 @@ pub static FLAGS: &[Flag] = &[
         |l, v| a::put(&mut l.job.quantum_ms, a::number(&v[0], "milliseconds")?)),
     flag(Own, &["on-block"], One("release|keep"), "whether a rank asleep in the kernel outside MPI gives up its core",
         |l, v| a::put(&mut l.job.on_block, a::on_block(&v[0])?)),
+    flag(Own, &["on-deadlock"], One("report|abort"), "when all ranks wait in MPI for each other: explain it on stderr (default), or also end the job with exit code 123",
+        |l, v| a::put(&mut l.job.on_deadlock, a::on_deadlock(&v[0])?)),
     flag(Own, &["randomize"], Nothing, "random addresses for each rank (ASLR); by default all ranks lie at the same ones, which makes switching between them cheaper",
         |l, _| a::put(&mut l.job.randomize, true)),
     flag(Own, &["wtime"], One("wall|rank"), "what MPI_Wtime returns: wall-clock time or the rank's own time",

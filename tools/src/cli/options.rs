@@ -52,6 +52,16 @@ pub enum StdinTo {
     Nobody,
 }
 
+/// What happens when all ranks wait for each other.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum OnDeadlock {
+    /// Say so, once.
+    #[default]
+    Report,
+    /// Say so and end the job.
+    Abort,
+}
+
 /// Which variables of vmpirun's environment the ranks inherit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EnvMode {
@@ -109,6 +119,7 @@ pub struct RunOptions {
     pub timeout_s: Option<u64>,
     pub kill_on_failure: bool,
     pub recovery: bool,
+    pub on_deadlock: OnDeadlock,
     pub randomize: bool,
     pub print_exit_codes: bool,
     pub report: bool,
@@ -151,6 +162,7 @@ impl Default for RunOptions {
             timeout_s: None,
             kill_on_failure: true,
             recovery: false,
+            on_deadlock: OnDeadlock::Report,
             randomize: false,
             print_exit_codes: false,
             report: false,
