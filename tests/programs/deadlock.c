@@ -55,7 +55,7 @@ static void in_a_named_communicator(void) {
 static void *late_send(void *nothing) {
     int value = 1;
     (void)nothing;
-    sleep(4);
+    sleep(2);
     MPI_Send(&value, 1, MPI_INT, rank, 9, MPI_COMM_WORLD);
     return NULL;
 }
@@ -86,14 +86,14 @@ static void all_threads(void) {
 
 /* The last rank sleeps outside MPI while all others wait for it. */
 static void a_sleeper(void) {
-    if (rank == size - 1) sleep(4);
+    if (rank == size - 1) sleep(2);
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
 /* The last rank computes. */
 static void a_computer(void) {
     if (rank == size - 1) {
-        double end = MPI_Wtime() + 4;
+        double end = MPI_Wtime() + 2;
         volatile double x = 0;
         while (MPI_Wtime() < end) x = x * 0.5 + 1;
     }
@@ -108,7 +108,7 @@ static void a_lock_holder(void) {
     if (rank == 0) {
         MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window);
         MPI_Barrier(MPI_COMM_WORLD);
-        sleep(4);
+        sleep(2);
         MPI_Win_unlock(0, window);
     } else {
         MPI_Barrier(MPI_COMM_WORLD);
@@ -137,7 +137,7 @@ static void late_visitor(void) {
     if (rank == 0) {
         MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &other);
     } else if (rank == 1) {
-        sleep(4);
+        sleep(2);
         MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &other);
     }
     if (rank < 2) MPI_Comm_disconnect(&other);
@@ -147,7 +147,7 @@ static void late_visitor(void) {
 /* Messages all the time, much more often than anybody looks. */
 static void traffic(void) {
     char *bytes = calloc(1, 1 << 17);
-    double end = MPI_Wtime() + 4;
+    double end = MPI_Wtime() + 2;
     int go = 1;
     while (go) {
         int length = (rand() % 3) ? 64 : 1 << 17, right = (rank + 1) % size, left = (rank + size - 1) % size;
@@ -162,7 +162,7 @@ static void traffic(void) {
 int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
     int provided;
-    if (!strcmp(what, "child")) sleep(4);
+    if (!strcmp(what, "child")) sleep(2);
     MPI_Init_thread(&argc, &argv, strstr(what, "thread") ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);

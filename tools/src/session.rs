@@ -391,6 +391,9 @@ impl Session<'_> {
     }
 
     fn on_deadlock(&mut self, daemon: &mut Daemon, waits: JobWaits) {
+        if self.options.on_deadlock == OnDeadlock::Ignore {
+            return;
+        }
         let text = Why::look(waits).text();
         let _ = write!(io::stderr(), "vmpirun: {text}");
         if self.options.on_deadlock == OnDeadlock::Abort {

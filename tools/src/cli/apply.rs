@@ -60,7 +60,7 @@ pub fn on_block(word: &str) -> Result<OnBlock, String> {
 }
 
 pub fn on_deadlock(word: &str) -> Result<OnDeadlock, String> {
-    one_of(word, &[("report", OnDeadlock::Report), ("abort", OnDeadlock::Abort)])
+    one_of(word, &[("report", OnDeadlock::Report), ("abort", OnDeadlock::Abort), ("ignore", OnDeadlock::Ignore)])
 }
 
 pub fn wtime(word: &str) -> Result<Wtime, String> {

@@ -103,7 +103,7 @@ pub static FLAGS: &[Flag] = &[
         |l, v| a::put(&mut l.job.quantum_ms, a::number(&v[0], "milliseconds")?)),
     flag(Own, &["on-block"], One("release|keep"), "whether a rank asleep in the kernel outside MPI gives up its core",
         |l, v| a::put(&mut l.job.on_block, a::on_block(&v[0])?)),
-    flag(Own, &["on-deadlock"], One("report|abort"), "when all ranks wait in MPI for each other: explain it on stderr (default), or also end the job with exit code 123",
+    flag(Own, &["on-deadlock"], One("report|abort|ignore"), "when all ranks wait in MPI for each other: explain it on stderr (default), also end the job with exit code 123, or let it be",
         |l, v| a::put(&mut l.job.on_deadlock, a::on_deadlock(&v[0])?)),
     flag(Own, &["randomize"], Nothing, "random addresses for each rank (ASLR); by default all ranks lie at the same ones, which makes switching between them cheaper",
         |l, _| a::put(&mut l.job.randomize, true)),

@@ -60,6 +60,8 @@ pub enum OnDeadlock {
     Report,
     /// Say so and end the job.
     Abort,
+    /// Let it be.
+    Ignore,
 }
 
 /// Which variables of vmpirun's environment the ranks inherit.

@@ -2,7 +2,7 @@
 
 use super::modules::Modules;
 use addr2line::Loader;
-use object::{Object, ObjectSymbol};
+use object::{Object, ObjectSection, ObjectSymbol, SectionKind};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
@@ -38,8 +38,8 @@ impl Frame {
 
 struct Image {
     debug: Option<Loader>,
-    /// Exported functions by address.
-    exports: BTreeMap<u64, String>,
+    /// Exported functions by address, and their sizes (0: not known).
+    exports: BTreeMap<u64, (String, u64)>,
     in_vmpi: bool,
 }
 
@@ -56,7 +56,12 @@ impl Names {
         let offset = address.wrapping_sub(mapped.bias);
         let probe = offset - u64::from(returns);
         let image = self.images.entry(mapped.path.clone()).or_insert_with(|| Image::load(&mapped.path));
-        let exported = image.exports.range(..=probe).next_back().map(|(_, name)| name.clone());
+        let symbol = image.debug.as_ref().and_then(|debug| debug.find_symbol_info(probe));
+        let at = symbol.as_ref().map_or(probe, |symbol| symbol.address());
+        let symbol = symbol.map(|symbol| addr2line::demangle_auto(symbol.name().into(), None).into_owned());
+        let nearest = image.exports.range(..=at).next_back();
+        let exported = nearest.filter(|(start, (_, size))| *size == 0 || probe - *start < *size);
+        let exported = exported.map(|(_, (name, _))| name.clone());
         let plain = Frame {
             address,
             module: mapped.path.to_string_lossy().into_owned(),
@@ -78,7 +83,6 @@ impl Names {
         if frames.is_empty() {
             frames.push(plain);
         }
-        let symbol = image.debug.as_ref().and_then(|debug| debug.find_symbol(probe)).map(addr2line_demangle);
         // The outermost one is a function of its own.
         if let Some(last) = frames.last_mut()
             && last.function.is_none()
@@ -89,40 +93,90 @@ impl Names {
     }
 }
 
-fn addr2line_demangle(name: &str) -> String {
-    addr2line::demangle_auto(name.into(), None).into_owned()
-}
-
 impl Image {
     fn load(path: &Path) -> Image {
-        let (mut exports, mut in_vmpi) = (BTreeMap::new(), false);
+        let mut image = Image { debug: Loader::new(path).ok(), exports: BTreeMap::new(), in_vmpi: false };
         if let Ok(file) = std::fs::File::open(path) {
             let cache = object::ReadCache::new(file);
             if let Ok(file) = object::File::parse(&cache) {
-                // Each face of vmpi has it (`refusal!` in libvmpi/abi).
-                in_vmpi = file.section_by_name("vmpi_refused").is_some();
-                for symbol in file.dynamic_symbols().filter(|symbol| symbol.is_definition()) {
-                    if let Ok(name) = symbol.name() {
-                        prefer(&mut exports, symbol.address(), name);
-                    }
-                }
+                image.read_exports(&file);
             }
         }
-        Image { debug: Loader::new(path).ok(), exports, in_vmpi }
+        image
+    }
+
+    /// Take note of the exported functions. One that is but a jump to another place gives its name to that place, since only that is
+    /// ever on a stack.
+    fn read_exports<'a>(&mut self, file: &object::File<'a, &'a object::ReadCache<std::fs::File>>) {
+        let code: Vec<(u64, &[u8])> = file
+            .sections()
+            .filter(|section| section.kind() == SectionKind::Text)
+            .filter_map(|section| Some((section.address(), section.data().ok()?)))
+            .collect();
+        let mut is_mpi = [false; 2];
+        for symbol in file.dynamic_symbols().filter(|symbol| symbol.is_definition()) {
+            let Ok(name) = symbol.name() else { continue };
+            is_mpi[0] |= name == "MPI_Init";
+            is_mpi[1] |= name == "MPIX_Rtime";
+            match jump_target(&code, symbol.address()) {
+                Some(target) => self.prefer(target, name, 0),
+                None => self.prefer(symbol.address(), name, symbol.size()),
+            }
+        }
+        self.in_vmpi = is_mpi == [true, true];
+    }
+
+    /// Of several names of one function keep MPI's own.
+    fn prefer(&mut self, address: u64, name: &str, size: u64) {
+        let rank = |name: &str| match name {
+            name if name.starts_with("MPI_") || name.starts_with("MPIX_") => 0,
+            name if name.starts_with("PMPI_") || name.starts_with("PMPIX_") => 1,
+            _ => 2,
+        };
+        match self.exports.get(&address) {
+            Some((known, _)) if (rank(known), known.as_str()) <= (rank(name), name) => {}
+            _ => {
+                self.exports.insert(address, (name.to_owned(), size));
+            }
+        }
     }
 }
 
-/// Of several names of one function keep MPI's own.
-fn prefer(exports: &mut BTreeMap<u64, String>, address: u64, name: &str) {
-    let rank = |name: &str| match name {
-        name if name.starts_with("MPI_") || name.starts_with("MPIX_") => 0,
-        name if name.starts_with("PMPI_") => 1,
-        _ => 2,
-    };
-    match exports.get(&address) {
-        Some(known) if rank(known) <= rank(name) => {}
-        _ => {
-            exports.insert(address, name.to_owned());
+/// Where the code at `address` goes if it is a jump (x86-64: E9 and a distance).
+fn jump_target(code: &[(u64, &[u8])], address: u64) -> Option<u64> {
+    let bytes = code.iter().find_map(|(start, bytes)| {
+        let offset = usize::try_from(address.checked_sub(*start)?).ok()?;
+        bytes.get(offset..offset + 5)
+    })?;
+    let distance = i32::from_le_bytes(bytes[1..].try_into().ok()?);
+    (bytes[0] == 0xe9).then(|| address.wrapping_add(5).wrapping_add_signed(distance.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_jump_gives_its_name_away() {
+        let code = [0x90, 0xe9, 0x0b, 0, 0, 0, 0xc3];
+        assert_eq!(jump_target(&[(0x1000, &code)], 0x1001), Some(0x1011));
+        assert_eq!(jump_target(&[(0x1000, &code)], 0x1000), None);
+        assert_eq!(jump_target(&[(0x1000, &code)], 0x1006), None);
+        let mut image = Image { debug: None, exports: BTreeMap::new(), in_vmpi: false };
+        for name in ["pmpi_recv_", "PMPI_Recv", "MPI_Recv", "mpi_recv_"] {
+            image.prefer(8, name, 0);
         }
+        assert_eq!(image.exports[&8].0, "MPI_Recv");
+    }
+
+    /// This test's own function is found with its file and line.
+    #[test]
+    fn an_address_of_this_process_has_a_name() {
+        let address = an_address_of_this_process_has_a_name as *const () as u64;
+        let modules = Modules::of(std::process::id() as i32).unwrap();
+        let frames = Names::default().frames(&modules, address, false);
+        let frame = frames.last().unwrap();
+        assert!(frame.function.as_ref().is_some_and(|name| name.contains("an_address_of")), "{frame:?}");
+        assert!(frame.place().starts_with("names.rs:"), "{frame:?}");
     }
 }
