@@ -133,6 +133,8 @@ pub struct Job {
     pub watchdog: Watchdog,
     integrity: Integrity,
     pub detector: Detector,
+    /// Transfers are or were counted.
+    pub monitored: bool,
     /// The core of each rank, as nobody but the daemon can change it.
     pub placement: Vec<u32>,
     /// It has spawned, so that its spare cores count among its cores.
@@ -179,6 +181,7 @@ impl Job {
             quantum_ms: spec.quantum_ms,
             recovery: spec.recovery,
         })?;
+        node.set_monitored(spec.monitor);
         node.set_bell(Bell::new().map_err(SubmitError::Bell)?);
         let eager_limit_bytes = place.calibration.eager_limit_bytes.clamp(EAGER_MIN_BYTES, EAGER_MAX_BYTES) as u32;
         let refused = spec.apps.iter().any(|app| app.env.iter().any(|(n, v)| n == env::SINGLE_COPY && v == "0"));
@@ -216,6 +219,7 @@ impl Job {
             watchdog: Watchdog::with_room(&spec, capacity),
             integrity,
             detector: Detector::new(Instant::now()),
+            monitored: spec.monitor,
             placement: spec.placement.clone(),
             spare_in_use: false,
             outbox: vec![(Reply::Submitted { job: id }, Vec::new())],
@@ -573,6 +577,21 @@ impl Job {
         }
     }
 
+    /// Pass a signal to the processes of one rank; false if it has none.
+    pub fn signal_rank(&self, rank: u32, signal: i32) -> bool {
+        let Some(entry) = self.ranks.get(rank as usize) else { return false };
+        let mut any = false;
+        if entry.pid != 0 && entry.ended.is_none() {
+            send(entry.pid, signal, false);
+            any = true;
+        }
+        if let Some(attachment) = entry.attachment.as_ref().filter(|a| a.alive && a.pid != entry.pid) {
+            send(attachment.pid, signal, false);
+            any = true;
+        }
+        any
+    }
+
     /// When `tick` wants to be called.
     pub fn next_deadline(&self) -> Option<Instant> {
         match self.phase {
@@ -666,7 +685,8 @@ impl Job {
         }
         let report = Box::new(self.report());
         let (cause, code) = self.verdict.clone().unwrap_or((Cause::Success, 0));
-        self.outbox.push((Reply::Finished { cause, code, report }, Vec::new()));
+        let matrix = self.monitored.then(|| Box::new(self.matrix()));
+        self.outbox.push((Reply::Finished { cause, code, report, matrix }, Vec::new()));
     }
 
     /// The CPUs of the cores that ranks of this job may run on, in the order of the cores.

@@ -241,6 +241,7 @@ mod tests {
             kill_on_failure: true,
             recovery: false,
             randomize: false,
+            monitor: false,
         }
     }
 

@@ -18,6 +18,7 @@ pub mod environ;
 pub mod failure;
 pub mod hosts;
 pub mod launch;
+pub mod matrix;
 pub mod outcome;
 pub mod output;
 pub mod plan;

@@ -17,6 +17,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 use vmpi_shared::control::{self, Cause, Connection, JobReport, JobSpec, NewRank, RankEnd, Reply, Request, Stdio};
+use vmpi_shared::monitor::Matrix;
 use vmpi_shared::waits::JobWaits;
 
 /// Ranks get so long between TERM and KILL.
@@ -82,6 +83,8 @@ pub struct Finished {
     /// `None`: the daemon died.
     pub cause: Option<Cause>,
     pub report: Option<JobReport>,
+    /// If transfers were counted.
+    pub matrix: Option<Matrix>,
     pub ends: Vec<RankEnd>,
     /// Ranks that others spawned.
     pub spawned: Vec<NewRank>,
@@ -118,18 +121,18 @@ pub fn run(
         quiet: false,
     };
     let last = session.until_end(daemon);
-    let (cause, report) = match last {
-        Last::Finished(cause, report) => (Some(cause), Some(*report)),
+    let (cause, report, matrix) = match last {
+        Last::Finished(cause, report, matrix) => (Some(cause), Some(*report), matrix.map(|matrix| *matrix)),
         Last::DaemonDied => {
             daemon::kill_job(&daemon.socket, session.job, &session.pids);
             daemon.remove_leftovers();
-            (None, None)
+            (None, None, None)
         }
         Last::Refused(why) => return Err(why),
     };
     session.drain();
     let Session { job, ends, spawned, own, quiet, .. } = session;
-    Ok(Finished { job, cause, report, ends, spawned, own, quiet })
+    Ok(Finished { job, cause, report, matrix, ends, spawned, own, quiet })
 }
 
 /// Why the job could not be handed over: what the daemon said last, if it said something.
@@ -241,7 +244,7 @@ struct Session<'a> {
 }
 
 enum Last {
-    Finished(Cause, Box<JobReport>),
+    Finished(Cause, Box<JobReport>, Option<Box<Matrix>>),
     DaemonDied,
     Refused(Failure),
 }
@@ -381,7 +384,7 @@ impl Session<'_> {
                 }
                 Reply::Ended { rank } => self.ends.push(rank),
                 Reply::Deadlock { waits } => self.on_deadlock(daemon, *waits),
-                Reply::Finished { cause, report, .. } => return Some(Last::Finished(cause, report)),
+                Reply::Finished { cause, report, matrix, .. } => return Some(Last::Finished(cause, report, matrix)),
                 Reply::Refused { reason, code } => return Some(Last::Refused(Failure::new(code, reason))),
                 _ => {}
             },

@@ -7,6 +7,7 @@ use crate::matching::request::Slot;
 use crate::mem::segment::{Head, Segment, SegmentError, layout_hash};
 use crate::mem::slab::{Slab, SlabHead};
 use crate::mem::sync::{AtomicU32, AtomicU64, Ordering, may_die};
+use crate::monitor::{self, Row};
 use crate::roster::{self, Roster, RosterHead};
 use std::mem::size_of;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -143,6 +144,7 @@ struct Areas {
     slots: u64,
     unexpected: u64,
     slab: u64,
+    monitor: u64,
     stride: u64,
 }
 
@@ -163,8 +165,9 @@ impl Areas {
         let slots = take(u64::from(config.slots) * size_of::<Slot>() as u64, 64);
         let unexpected = take(u64::from(config.unexpected) * size_of::<Unexpected>() as u64, 64);
         let slab = take(config.slab_bytes, 4096);
+        let monitor = take(monitor::bytes_for(config.ranks), 4096);
         let stride = take(0, 4096);
-        Areas { slab_head, queue_head, bins, ring, slots, unexpected, slab, stride }
+        Areas { slab_head, queue_head, bins, ring, slots, unexpected, slab, monitor, stride }
     }
 }
 
@@ -583,6 +586,12 @@ impl JobSegment {
                 unexpected: area.add(self.areas.unexpected as usize).cast(),
             }
         }
+    }
+
+    /// What a rank has counted of its transfers.
+    pub fn monitor(&self, rank: u32) -> Row<'_> {
+        // SAFETY: inside the area, aligned; room for as many ranks.
+        unsafe { Row::at(self.area(rank).add(self.areas.monitor as usize), self.config.ranks) }
     }
 
     /// The slab region of a rank.

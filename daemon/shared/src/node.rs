@@ -9,6 +9,7 @@ use crate::matching::peers::Peers;
 use crate::mem::bell::Bell;
 use crate::mem::segment::{Head, Segment, SegmentError, layout_hash};
 use crate::mem::sync::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use crate::monitor::FOR_JOB;
 use crate::sched::RunState;
 use std::mem::size_of;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -168,7 +169,9 @@ pub struct RankDescriptor {
     pub sent_bytes: AtomicU64,
     pub received_messages: AtomicU64,
     pub received_bytes: AtomicU64,
-    reserved3: AtomicU64,
+    /// Not 0: transfers are counted (`monitor::FOR_JOB`, `FOR_TOOL`). Written by the daemon and by the rank, atomically.
+    pub monitor: AtomicU32,
+    reserved3: AtomicU32,
     /// Single copies that the kernel refused.
     pub copies_refused: AtomicU64,
 }
@@ -469,6 +472,7 @@ impl NodeSegment {
     #[cfg(not(feature = "model"))]
     pub fn renew(&self, rank: u32, core: u32) {
         let descriptor = self.rank(rank);
+        let monitor = descriptor.monitor.load(Ordering::Relaxed) & FOR_JOB;
         // SAFETY: all fields are atomics of these sizes, no process is behind the rank, and nobody else writes them but by mistake.
         unsafe {
             let words = std::ptr::from_ref(descriptor).cast::<AtomicU32>();
@@ -476,7 +480,20 @@ impl NodeSegment {
                 (*words.add(at)).store(0, Ordering::SeqCst);
             }
         }
+        descriptor.monitor.store(monitor, Ordering::Relaxed);
         descriptor.core.store(core, Ordering::SeqCst);
+    }
+
+    /// Count transfers for the job from now on, or no more; of ranks to come, too.
+    pub fn set_monitored(&self, on: bool) {
+        for rank in 0..self.header.ranks {
+            let word = &self.rank(rank).monitor;
+            if on {
+                word.fetch_or(FOR_JOB, Ordering::Relaxed);
+            } else {
+                word.fetch_and(!FOR_JOB, Ordering::Relaxed);
+            }
+        }
     }
 
     /// The process behind another rank, to copy from and to; `None` if the word in shared memory names no process of this job.

@@ -193,6 +193,7 @@ pub fn job(program: &str, argv: &[&str], ranks: u32) -> JobSpec {
         kill_on_failure: true,
         recovery: false,
         randomize: false,
+        monitor: false,
     }
 }
 

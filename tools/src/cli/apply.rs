@@ -220,6 +220,12 @@ pub fn with_ft(line: &mut Line, word: &str) -> Done {
     put(&mut line.job.recovery, recovery)
 }
 
+/// A file whose ending says in which form a matrix is written.
+pub fn picture_file(word: &str) -> Result<String, String> {
+    let known = [".csv", ".json", ".svg", ".png"].iter().any(|ending| word.ends_with(ending));
+    if known { Ok(word.into()) } else { Err(format!("`{word}` does not end in .csv, .json, .svg or .png")) }
+}
+
 pub fn not_offered(what: &str) -> Done {
     Err(format!("{what} is not offered yet"))
 }

@@ -125,6 +125,10 @@ pub struct RunOptions {
     pub randomize: bool,
     pub print_exit_codes: bool,
     pub report: bool,
+    /// Where the matrix of all transfers goes.
+    pub matrix: Option<String>,
+    /// A directory for the matrix in several forms and a file per rank.
+    pub profile: Option<String>,
     pub dry_run: bool,
     pub json: bool,
     pub verbose: bool,
@@ -168,6 +172,8 @@ impl Default for RunOptions {
             randomize: false,
             print_exit_codes: false,
             report: false,
+            matrix: None,
+            profile: None,
             dry_run: false,
             json: false,
             verbose: false,

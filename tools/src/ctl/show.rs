@@ -48,7 +48,7 @@ pub fn ps(ranks: bool, as_json: bool) -> Result<String, Failure> {
     Ok(table.to_string())
 }
 
-fn dash(text: &str) -> String {
+pub(super) fn dash(text: &str) -> String {
     if text.is_empty() { "-".into() } else { text.into() }
 }
 

@@ -11,6 +11,7 @@ use crate::comm::Communicator;
 use crate::datatype;
 use crate::errors::Result;
 use crate::lock;
+use crate::monitor;
 use crate::process::{self, endpoint};
 use crate::request;
 use crate::tool::event;
@@ -39,7 +40,7 @@ pub unsafe fn try_run(comm: &Communicator, work: &Work, kit: &Kit) -> Option<Res
         (fits && ty.is_dense() && ty.true_lb() == 0 && reduction.op.builtin().is_some()).then_some(())
     };
     match work {
-        Work::Barrier => Some(Visit::start(comm)?.and_then(|visit| visit.reduce(None, |_| (), || ()))),
+        Work::Barrier => Some(Visit::start(comm)?.and_then(|visit| visit.reduce(None, 0, |_| (), || ()))),
         Work::Bcast { data, root } if bytes(data) <= MAX_BCAST_BYTES.min(HALF_BYTES) => {
             let visit = Visit::start(comm)?;
             // SAFETY: the caller's contract.
@@ -101,7 +102,7 @@ unsafe fn combine(
             unsafe { std::ptr::copy_nonoverlapping(cell.slot(number, size), recv.at.cast::<u8>(), bytes) };
         }
     };
-    visit.reduce(root, merge, take)
+    visit.reduce(root, bytes, merge, take)
 }
 
 /// One operation of one rank in a cell.
@@ -125,10 +126,11 @@ impl<'a> Visit<'a> {
     }
 
     /// All arrive, the last one merges, then everyone (or only `root`) takes the result.
-    fn reduce(self, root: Option<u32>, merge: impl FnOnce(&Cell<'_>), take: impl FnOnce()) -> Result<()> {
+    fn reduce(self, root: Option<u32>, bytes: usize, merge: impl FnOnce(&Cell<'_>), take: impl FnOnce()) -> Result<()> {
         let (cell, number) = (self.cell, self.number);
         if cell.arrive(number) {
             merge(&cell);
+            monitor::in_cell(self.comm, true, root, bytes);
             cell.post(number);
             self.wake();
         } else if root.is_none_or(|root| root == self.comm.rank) {
@@ -151,6 +153,7 @@ impl<'a> Visit<'a> {
             if self.comm.rank == root {
                 let into = std::slice::from_raw_parts_mut(cell.half(number), bytes);
                 datatype::pack(ty, data.count, data.at.cast_const().cast(), 0, into);
+                monitor::in_cell(self.comm, false, None, bytes);
                 cell.post(number);
                 self.wake();
             } else {
