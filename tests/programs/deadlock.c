@@ -145,9 +145,9 @@ static void late_visitor(void) {
 }
 
 /* Messages all the time, much more often than anybody looks. */
-static void traffic(void) {
+static void traffic(double seconds) {
     char *bytes = calloc(1, 1 << 17);
-    double end = MPI_Wtime() + 2;
+    double end = MPI_Wtime() + seconds;
     int go = 1;
     while (go) {
         int length = (rand() % 3) ? 64 : 1 << 17, right = (rank + 1) % size, left = (rank + size - 1) % size;
@@ -178,7 +178,7 @@ int main(int argc, char **argv) {
     else if (!strcmp(what, "lock")) a_lock_holder();
     else if (!strcmp(what, "spawn")) late_children(argv[0]);
     else if (!strcmp(what, "port")) late_visitor();
-    else if (!strcmp(what, "traffic")) traffic();
+    else if (!strcmp(what, "traffic")) traffic(argc > 2 ? atof(argv[2]) : 2);
     else if (!strcmp(what, "child")) {
         MPI_Comm parent;
         MPI_Comm_get_parent(&parent);

@@ -15,5 +15,6 @@ pub mod job;
 pub mod leftovers;
 pub mod oracle;
 pub mod place;
+pub mod prometheus;
 pub mod report;
 pub mod scratch;

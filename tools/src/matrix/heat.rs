@@ -141,8 +141,9 @@ where
     for ((from, to), sum) in &pairs {
         let at = (LEFT + *to as i32 * cell, TOP + *from as i32 * cell);
         let fill = if *sum == 0 { silent } else { colour(share(*sum)) };
-        // The rectangle's last pixel belongs to it.
-        let end = (at.0 + cell - 1, at.1 + cell - 1);
+        // Cells that have room for it are set apart by a thin line.
+        let line = i32::from(cell >= 8);
+        let end = (at.0 + cell - line, at.1 + cell - line);
         if cell == 1 {
             area.draw_pixel(at, &fill).map_err(drawn)?;
         } else {
@@ -163,7 +164,7 @@ where
     let (x, height) = (LEFT + side + 24, side.clamp(60, 240));
     for y in 0..height {
         let fill = colour(0.1 + 0.9 * (1.0 - f64::from(y) / f64::from(height)));
-        area.draw(&Rectangle::new([(x, TOP + y), (x + 16, TOP + y)], fill.filled())).map_err(drawn)?;
+        area.draw(&Rectangle::new([(x, TOP + y), (x + 16, TOP + y + 1)], fill.filled())).map_err(drawn)?;
     }
     let marks = if high > low { 4 } else { 1 };
     for mark in 0..=marks {
