@@ -77,7 +77,19 @@ pub fn check(text: &str) -> Result<Vec<Sample>, String> {
                 return fail("counters, and they alone, end in _total");
             }
             let parts: Vec<&str> = name.split('_').collect();
-            let bad = ["milliseconds", "microseconds", "nanoseconds", "ms", "us", "ns", "minutes", "kilobytes", "kb", "mb", "percent"];
+            let bad = [
+                "milliseconds",
+                "microseconds",
+                "nanoseconds",
+                "ms",
+                "us",
+                "ns",
+                "minutes",
+                "kilobytes",
+                "kb",
+                "mb",
+                "percent",
+            ];
             if parts.iter().any(|part| bad.contains(part) || ["counter", "gauge"].contains(part)) {
                 return fail("a unit that is no base unit, or the type in the name");
             }
@@ -109,7 +121,8 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_found() {
-        let good = "# HELP a_total A.\n# TYPE a_total counter\na_total{x=\"1\",y=\"\\\"\\\\\\n\"} 2\na_total{x=\"2\"} 0\n";
+        let good =
+            "# HELP a_total A.\n# TYPE a_total counter\na_total{x=\"1\",y=\"\\\"\\\\\\n\"} 2\na_total{x=\"2\"} 0\n";
         let samples = check(good).unwrap();
         assert_eq!((samples.len(), samples[0].2, samples[0].1["y"].as_str()), (2, 2.0, "\"\\\n"));
         for (from, to) in [

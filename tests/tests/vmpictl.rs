@@ -58,7 +58,8 @@ fn every_command_keeps_to_the_schema() {
     ];
     for (name, args) in cases {
         let outcome = job.vmpictl(&[args, &["--json"][..]].concat());
-        let value: Value = serde_json::from_str(good(&outcome)).unwrap_or_else(|e| panic!("{args:?}: {e}: {outcome:?}"));
+        let value: Value =
+            serde_json::from_str(good(&outcome)).unwrap_or_else(|e| panic!("{args:?}: {e}: {outcome:?}"));
         let wrong: Vec<String> =
             validator(name).iter_errors(&value).map(|error| format!("{}: {error}", error.instance_path())).collect();
         assert!(wrong.is_empty(), "{args:?}: {wrong:#?}");
@@ -83,7 +84,8 @@ fn metrics_are_as_prometheus_wants_them() {
     assert!(value("vmpi_job_sent_bytes_total") > 0.0 && value("vmpi_core_handoffs_total") > 0.0, "{}", text.stdout);
     let per_rank = job.vmpictl(&["metrics", "--per-rank"]);
     let samples = prometheus::check(good(&per_rank)).expect("valid, too");
-    let ranks = samples.iter().filter(|(name, labels, _)| name == "vmpi_rank_switches_total" && labels.contains_key("rank"));
+    let ranks =
+        samples.iter().filter(|(name, labels, _)| name == "vmpi_rank_switches_total" && labels.contains_key("rank"));
     assert_eq!(ranks.count(), 4);
     good(&job.vmpictl(&["kill", "1"]));
     assert_eq!(job.finish().code, 143);
@@ -149,20 +151,27 @@ fn the_report_adds_up() {
         let _turn = Turn::take();
         program("deadlock.c", Mpi::Mpich)
     };
-    let outcome = Vmpirun::new("report").args(["-n", "4", "-V", "2", "--report", "--json"]).arg(binary).arg("traffic").run();
+    let outcome =
+        Vmpirun::new("report").args(["-n", "4", "-V", "2", "--report", "--json"]).arg(binary).arg("traffic").run();
     assert_eq!(outcome.code, 0, "{outcome:?}");
     let lines: Vec<Vec<&str>> = outcome.stderr.lines().map(|line| line.split_whitespace().collect()).collect();
-    let table = |head: &str| lines.iter().skip_while(|line| line.first() != Some(&head)).take_while(|line| !line.is_empty());
+    let table = |head: &str| {
+        lines
+            .iter()
+            .skip_while(|line| line.first() != Some(&head))
+            .take_while(|line| !line.is_empty())
+            .collect::<Vec<_>>()
+    };
     let seconds = |word: &str| word.trim_end_matches('s').parse::<f64>().expect("seconds");
     let json = outcome.stdout.lines().find(|line| line.starts_with('{')).expect("--json");
     let json: Value = serde_json::from_str(json).expect("JSON");
-    assert_eq!((table("CPU").count(), table("RANK").count()), (3, 5), "{}", outcome.stderr);
-    for (line, core) in table("CPU").skip(1).zip(json["report"]["cores"].as_array().expect("cores")) {
+    assert_eq!((table("CPU").len(), table("RANK").len()), (3, 5), "{}", outcome.stderr);
+    for (line, core) in table("CPU").into_iter().skip(1).zip(json["report"]["cores"].as_array().expect("cores")) {
         let sum: f64 = line[3..7].iter().map(|word| seconds(word)).sum();
         let wall = core["wall_s"].as_f64().expect("seconds");
         assert!((sum - wall).abs() < 0.01, "{sum} s of {wall} s: {line:?}");
     }
-    for (line, rank) in table("RANK").skip(1).zip(json["report"]["rank_list"].as_array().expect("ranks")) {
+    for (line, rank) in table("RANK").into_iter().skip(1).zip(json["report"]["rank_list"].as_array().expect("ranks")) {
         let sum: f64 = line[2..6].iter().map(|word| seconds(word)).sum();
         let parts = ["rtime_s", "ready_s", "wait_s", "away_s"];
         let whole: f64 = parts.iter().map(|part| rank[part].as_f64().expect("seconds")).sum();

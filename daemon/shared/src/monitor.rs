@@ -97,15 +97,23 @@ impl<'a> Row<'a> {
     }
 
     /// Count one transfer. Only the row's own rank calls this.
+    #[inline]
     pub fn count(&self, flow: Flow, peer: u32, bytes: u64) {
         let Some(pair) = self.pairs.get(self.index(flow, peer)).filter(|_| peer < self.ranks) else { return };
-        if pair.messages.load(Relaxed) == 0 {
-            let word = flow as usize * (self.ranks as usize).div_ceil(64) + peer as usize / 64;
-            self.touched[word].store(self.touched[word].load(Relaxed) | 1 << (peer % 64), Relaxed);
+        let messages = pair.messages.load(Relaxed);
+        if messages == 0 {
+            self.touch(flow, peer);
         }
-        add(&pair.messages, 1);
+        pair.messages.store(messages.wrapping_add(1), Relaxed);
         add(&pair.bytes, bytes);
         add(&pair.sizes[bucket(bytes)], 1);
+    }
+
+    /// The pair is counted for the first time: the daemon may read it.
+    #[cold]
+    fn touch(&self, flow: Flow, peer: u32) {
+        let word = flow as usize * (self.ranks as usize).div_ceil(64) + peer as usize / 64;
+        self.touched[word].store(self.touched[word].load(Relaxed) | 1 << (peer % 64), Relaxed);
     }
 
     /// What has been counted for one flow and peer: messages, bytes and sizes.

@@ -3,8 +3,9 @@
 use crate::comm::{Communicator, USER_TAG_BIT};
 use crate::p2p::Plane;
 use crate::process::endpoint;
+use std::sync::OnceLock;
 use vmpi_shared::mem::sync::Ordering::Relaxed;
-use vmpi_shared::monitor::Flow;
+use vmpi_shared::monitor::{Flow, Row};
 use vmpi_shared::node::RankDescriptor;
 
 /// A message is sent to job rank `to`. `own`: this rank's descriptor, whose counters of messages are on the same cache line.
@@ -24,10 +25,16 @@ pub(crate) fn is_on() -> bool {
     endpoint.node.rank(endpoint.me).monitor.load(Relaxed) != 0
 }
 
-#[cold]
+/// This rank's row, found once: looking for it takes longer than counting.
+static OWN: OnceLock<Row<'static>> = OnceLock::new();
+
+#[inline(never)]
 fn count(flow: Flow, peer: u32, bytes: u64) {
-    let endpoint = endpoint();
-    endpoint.job.monitor(endpoint.me).count(flow, peer, bytes);
+    let own = OWN.get_or_init(|| {
+        let endpoint = endpoint();
+        endpoint.job.monitor(endpoint.me)
+    });
+    own.count(flow, peer, bytes);
 }
 
 /// A one-sided transfer with job rank `target`.
