@@ -491,7 +491,7 @@ impl JobSegment {
     /// The roster of the communicator that uses a collective cell.
     pub fn roster_of_cell(&self, cell: u32) -> Option<Roster<'_>> {
         let roster = (cell < self.config.cells).then(|| self.roster(if cell == 0 { 0 } else { (cell + 1) << 1 }))??;
-        Some(roster.as_written())
+        Some(roster.written())
     }
 
     /// A member frees its communicator of `members` processes; the last one gives the cell back.

@@ -88,7 +88,7 @@ impl Roster<'_> {
     }
 
     /// That of whichever communicator has written it.
-    pub(crate) fn as_written(self) -> Self {
+    pub(crate) fn written(self) -> Self {
         let context = self.head.context.load(Relaxed).saturating_sub(1);
         Roster { context, ..self }
     }
