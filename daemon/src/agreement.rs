@@ -49,6 +49,10 @@ impl Agreement {
 pub struct Agreements(BTreeMap<Key, Agreement>);
 
 impl Agreements {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// `rank` contributes; the first to come says who the members are.
     pub fn add(&mut self, key: Key, groups: [Ranks; 2], rank: u32, contribution: Contribution) {
         let agreement = self.0.entry(key).or_insert_with(|| Agreement { groups, given: BTreeMap::new() });

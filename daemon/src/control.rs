@@ -9,7 +9,7 @@ use vmpi_shared::mem::bell::Bell;
 
 use crate::daemon::Daemon;
 use crate::debug;
-use crate::job::{Job, Place};
+use crate::job::{self, Job, Place};
 
 /// What a connection is for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -123,6 +123,30 @@ impl Daemon {
                     self.reply(token, &reply, &[]);
                 }
             },
+            (_, Request::Why { job }) => self.about_job(token, job, |job| Reply::Why { waits: Box::new(job.waits()) }),
+            (Role::Tool, Request::Matrix { job, on }) => self.about_job(token, job, |job| {
+                if let Some(on) = on {
+                    job.set_monitored(on);
+                }
+                Reply::Matrix { matrix: Box::new(job.matrix()) }
+            }),
+            (Role::Tool, Request::Signal { job, rank, signal }) => {
+                self.about_job(token, job, |job| match rank {
+                    None => {
+                        job.signal_all(signal);
+                        Reply::Done
+                    }
+                    Some(rank) if job.signal_rank(rank, signal) => Reply::Done,
+                    Some(rank) => {
+                        Reply::Refused { reason: format!("rank {rank} of job {} does not run", job.id), code: 1 }
+                    }
+                });
+            }
+            (Role::Tool, Request::Kill { job }) => self.about_job(token, job, |job| {
+                let reason = "by vmpictl kill".into();
+                job.end(Cause::Cancelled { reason, code: 143 }, 143, libc::SIGTERM, job::SHUTDOWN_GRACE);
+                Reply::Done
+            }),
             (Role::Tool, Request::Shutdown) => {
                 self.reply(token, &Reply::ShuttingDown, &[]);
                 self.drain("asked to");
@@ -132,6 +156,15 @@ impl Daemon {
                 self.refuse(token, reason, 125);
             }
         }
+    }
+
+    /// Answer a question about a job.
+    fn about_job(&mut self, token: u64, id: u32, answer: impl FnOnce(&mut Job) -> Reply) {
+        let reply = match self.jobs.get_mut(&id) {
+            Some(job) => answer(job),
+            None => Reply::Refused { reason: format!("there is no job {id}"), code: 2 },
+        };
+        self.reply(token, &reply, &[]);
     }
 
     /// Is connection `token` that of the process which is `rank` now?

@@ -23,6 +23,7 @@ use vmpi_shared::sched::{self, RunState};
 
 use crate::agreement::Agreements;
 use crate::connection::Peer;
+use crate::deadlock::Detector;
 use crate::debug;
 use crate::grow::{self, Room};
 use crate::integrity::Integrity;
@@ -131,6 +132,9 @@ pub struct Job {
     undone: Vec<u32>,
     pub watchdog: Watchdog,
     integrity: Integrity,
+    pub detector: Detector,
+    /// Transfers are or were counted.
+    pub monitored: bool,
     /// The core of each rank, as nobody but the daemon can change it.
     pub placement: Vec<u32>,
     /// It has spawned, so that its spare cores count among its cores.
@@ -196,6 +200,7 @@ impl Job {
             recovery: spec.recovery,
             patience: place.patience,
         })?;
+        node.set_monitored(spec.monitor);
         node.set_bell(Bell::new().map_err(SubmitError::Bell)?);
         let eager_limit_bytes = place.calibration.eager_limit_bytes.clamp(EAGER_MIN_BYTES, EAGER_MAX_BYTES) as u32;
         let refused = spec.apps.iter().any(|app| app.env.iter().any(|(n, v)| n == env::SINGLE_COPY && v == "0"));
@@ -243,6 +248,8 @@ impl Job {
             undone: Vec::new(),
             watchdog: Watchdog::with_room(&spec, capacity),
             integrity,
+            detector: Detector::new(Instant::now()),
+            monitored: spec.monitor,
             placement: spec.placement.clone(),
             spare_in_use: false,
             outbox: vec![(Reply::Submitted { job: id }, Vec::new())],
@@ -666,6 +673,21 @@ impl Job {
         }
     }
 
+    /// Pass a signal to the processes of one rank; false if it has none.
+    pub fn signal_rank(&self, rank: u32, signal: i32) -> bool {
+        let Some(entry) = self.ranks.get(rank as usize) else { return false };
+        let mut any = false;
+        if entry.pid != 0 && entry.ended.is_none() {
+            send(entry.pid, signal, false);
+            any = true;
+        }
+        if let Some(attachment) = entry.attachment.as_ref().filter(|a| a.alive && a.pid != entry.pid) {
+            send(attachment.pid, signal, false);
+            any = true;
+        }
+        any
+    }
+
     /// When `tick` wants to be called.
     pub fn next_deadline(&self) -> Option<Instant> {
         match self.phase {
@@ -717,6 +739,11 @@ impl Job {
         self.undone.retain(|core| !sched::steps::mend(&self.node, *core));
     }
 
+    /// Is there nothing to mend?
+    pub fn undone_is_empty(&self) -> bool {
+        self.undone.is_empty()
+    }
+
     /// Will `rank` take part in nothing any more?
     pub fn is_gone(&self, rank: u32) -> bool {
         self.ranks.get(rank as usize).is_none_or(|entry| entry.over || entry.died || entry.finalized)
@@ -754,7 +781,8 @@ impl Job {
         }
         let report = Box::new(self.report());
         let (cause, code) = self.verdict.clone().unwrap_or((Cause::Success, 0));
-        self.outbox.push((Reply::Finished { cause, code, report }, Vec::new()));
+        let matrix = self.monitored.then(|| Box::new(self.matrix()));
+        self.outbox.push((Reply::Finished { cause, code, report, matrix }, Vec::new()));
     }
 
     /// The CPUs of the cores that ranks of this job may run on, in the order of the cores.

@@ -255,6 +255,7 @@ mod tests {
             recovery: false,
             randomize: false,
             nodes: None,
+            monitor: false,
         }
     }
 

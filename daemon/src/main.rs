@@ -14,6 +14,7 @@ mod carrier;
 mod connection;
 mod control;
 mod daemon;
+mod deadlock;
 mod dynamic;
 mod grow;
 mod integrity;

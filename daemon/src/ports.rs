@@ -49,6 +49,11 @@ impl Ports {
         Ports { prefix: format!("{SCHEME}{daemon}:{job}:"), opened: 0, open: BTreeMap::new() }
     }
 
+    /// Does a group wait for another one to come?
+    pub fn has_visitors(&self) -> bool {
+        self.open.values().any(|waiting| !waiting.is_empty())
+    }
+
     pub fn open(&mut self) -> String {
         self.opened += 1;
         self.open.insert(self.opened, Vec::new());

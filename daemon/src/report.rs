@@ -1,6 +1,8 @@
 //! A job as `vmpictl` and `vmpirun --report` print it.
 
 use vmpi_shared::control::{JobReport, RankReport};
+use vmpi_shared::mem::sync::Ordering::Relaxed;
+use vmpi_shared::monitor::{FOR_JOB, Matrix};
 use vmpi_shared::sched;
 
 use crate::job::Job;
@@ -26,6 +28,20 @@ impl Job {
             rank_list: (0..self.ranks.len() as u32).map(|rank| self.rank_report(rank)).collect(),
             notes: self.notes(),
         }
+    }
+
+    /// What has been counted of its transfers.
+    pub fn matrix(&self) -> Matrix {
+        let ranks = self.ranks.len() as u32;
+        let on = (0..ranks).any(|rank| self.node.rank(rank).monitor.load(Relaxed) & FOR_JOB != 0);
+        let placement = self.placement.iter().copied().take(ranks as usize).collect();
+        Matrix::gather(self.id, on, placement, (0..ranks).map(|rank| self.segment.monitor(rank)))
+    }
+
+    /// Count transfers from now on, or no more.
+    pub fn set_monitored(&mut self, on: bool) {
+        self.monitored |= on;
+        self.node.set_monitored(on);
     }
 
     /// The job's cores; spare ones only if ranks were spawned there.

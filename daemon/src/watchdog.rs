@@ -303,6 +303,7 @@ mod tests {
             recovery: false,
             randomize: false,
             nodes: None,
+            monitor: false,
         }
     }
 

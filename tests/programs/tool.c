@@ -106,7 +106,15 @@ static void pvars(void) {
         if (!getenv("VMPI_JOBID")) continue;
         EQ(MPI_T_pvar_get_index(name, class, &index), MPI_SUCCESS);
         EQ(index, i);
-        EQ(MPI_T_pvar_handle_alloc(s, i, NULL, &h, &count), MPI_SUCCESS);
+        MPI_Comm own = MPI_COMM_SELF, world = MPI_COMM_WORLD;
+        if (bind == MPI_T_BIND_MPI_COMM) {
+            int members;
+            MPI_Comm_size(world, &members);
+            EQ(MPI_T_pvar_handle_alloc(s, i, &world, &h, &count), MPI_SUCCESS);
+            EQ(count, members);
+            EQ(MPI_T_pvar_handle_free(s, &h), MPI_SUCCESS);
+        }
+        EQ(MPI_T_pvar_handle_alloc(s, i, bind == MPI_T_BIND_MPI_COMM ? &own : NULL, &h, &count), MPI_SUCCESS);
         EQ(count, 1);
         EQ(MPI_T_pvar_start(s, h), continuous ? MPI_T_ERR_PVAR_NO_STARTSTOP : MPI_SUCCESS);
         EQ(MPI_T_pvar_reset(s, h), readonly ? MPI_T_ERR_PVAR_NO_WRITE : MPI_SUCCESS);

@@ -16,5 +16,6 @@ pub mod leftovers;
 pub mod nodes;
 pub mod oracle;
 pub mod place;
+pub mod prometheus;
 pub mod report;
 pub mod scratch;

@@ -22,7 +22,11 @@ fn built(name: &str) -> std::path::PathBuf {
 fn an_idle_job_sleeps(name: &str, args: &[&str]) {
     const RANKS: usize = 7;
     let binary = built("blocked.c");
-    let mut job = Vmpirun::new(name).args(["-n", &RANKS.to_string(), "-V", "4"]).arg(binary).args(args).start();
+    let mut job = Vmpirun::new(name)
+        .args(["-n", &RANKS.to_string(), "-V", "4", "--on-deadlock", "ignore"])
+        .arg(binary)
+        .args(args)
+        .start();
     let pids = job.ready(RANKS);
     // What came last before the silence: hand-offs, the end of the spinning (60 us), the watchdog's slowing down.
     std::thread::sleep(Duration::from_millis(1500));

@@ -6,6 +6,8 @@ use std::fmt;
 pub mod code {
     /// Bad flag or bad value.
     pub const USAGE: i32 = 2;
+    /// All ranks wait for each other, and `--on-deadlock abort`.
+    pub const DEADLOCK: i32 = 123;
     /// `--timeout` ran out.
     pub const TIMEOUT: i32 = 124;
     /// vmpi itself could not go on.

@@ -12,7 +12,7 @@ use crate::output::Routes;
 use crate::plan::{self, Plan, Wish};
 use crate::program::{self, Program};
 use crate::session::{self, Finished, Signals};
-use crate::{cpus, hosts, outcome};
+use crate::{cpus, hosts, matrix, outcome};
 use serde_json::json;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -202,6 +202,7 @@ fn prepare(
         recovery: options.recovery,
         randomize: options.randomize,
         nodes,
+        monitor: options.matrix.is_some() || options.profile.is_some(),
     };
     if spec.nodes.is_some() {
         // Each rank's core on its own node.
@@ -430,7 +431,16 @@ fn conclude(options: &RunOptions, job: &Job, finished: &Finished, daemon_pid: i3
         let _ = write!(std::io::stderr(), "{}", outcome::exit_table(&ends));
     }
     if let Some(report) = finished.report.as_ref().filter(|_| options.report) {
-        let _ = write!(std::io::stderr(), "{}\n{}", job.plan.sentence(), outcome::core_table(&report.cores));
+        let (cores, ranks) = (outcome::core_table(&report.cores), outcome::rank_table(&report.rank_list));
+        let _ = write!(std::io::stderr(), "{}\n{cores}\n{ranks}", job.plan.sentence());
+    }
+    if let Some(matrix) = &finished.matrix {
+        if let Some(path) = &options.matrix {
+            matrix::save(matrix, path)?;
+        }
+        if let Some(dir) = &options.profile {
+            matrix::save_profile(matrix, finished.report.as_ref(), dir)?;
+        }
     }
     if options.json {
         let document = outcome::as_json(finished.cause.as_ref(), code, &ends, finished.report.as_ref(), spec);
@@ -473,5 +483,6 @@ pub fn test_spec(apps: Vec<App>) -> JobSpec {
         recovery: false,
         randomize: false,
         nodes: None,
+        monitor: false,
     }
 }

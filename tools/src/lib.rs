@@ -3,7 +3,7 @@
 //! Reading order, the road of one `vmpirun -V 3 ./app`: [`cli`] (the table of flags, what was asked) -> [`program`]
 //! (which file) -> [`elf`] (which MPI) -> [`environ`] (what the ranks see) -> [`plan`] (V, cores, placement; [`auto`] for `-V auto`) ->
 //! [`daemon`] (a connection to vmpid) -> [`session`] (the job runs; [`output`] carries its lines) -> [`outcome`] (exit
-//! code and sentence). [`launch`] calls them in this order; with several nodes [`nodes`] stands between session and daemons. vmpictl is [`ctl`], vmpicc and its kin are [`wrapper`].
+//! code and sentence). [`launch`] calls them in this order; with several nodes [`nodes`] stands between session and daemons. vmpictl is [`ctl`] ([`why`]: who waits for whom, [`stack`]: where), vmpicc and its kin are [`wrapper`].
 //!
 //! Unsafe code lives in `daemon` (setsid between fork and exec), `output::label` (localtime_r) and `status_page`
 //! (reading a shared page) only.
@@ -19,6 +19,7 @@ pub mod environ;
 pub mod failure;
 pub mod hosts;
 pub mod launch;
+pub mod matrix;
 pub mod nodes;
 pub mod outcome;
 pub mod output;
@@ -26,6 +27,8 @@ pub mod plan;
 pub mod program;
 pub mod r_project;
 pub mod session;
+pub mod stack;
 pub mod status_page;
 pub mod table;
+pub mod why;
 pub mod wrapper;

@@ -1,8 +1,8 @@
 //! How a job ended: exit code, sentence, tables.
 
-use crate::table::{Table, seconds};
+use crate::table::{Table, bytes, percent, seconds};
 use serde_json::{Value, json};
-use vmpi_shared::control::{App, Cause, CoreReport, Ended, JobReport, JobSpec, NewRank, RankEnd};
+use vmpi_shared::control::{App, Cause, CoreReport, Ended, JobReport, JobSpec, NewRank, RankEnd, RankReport};
 
 /// The exit code of vmpirun for a cause.
 pub fn exit_code(cause: &Cause) -> i32 {
@@ -115,10 +115,14 @@ pub fn core_table(cores: &[CoreReport]) -> Table {
         "HAND-OFF",
         "OTHER-JOBS",
         "MOVED-IN",
+        "RUNNING%",
+        "HAND-OFF%",
+        "IDLE%",
         "MAX-RUNNING",
         "VIOLATIONS",
     ]);
     for core in cores {
+        let whole = core.running_s + core.idle_s + core.handoff_s + core.withheld_s;
         table.row(vec![
             core.cpu.to_string(),
             core.ranks.to_string(),
@@ -128,8 +132,37 @@ pub fn core_table(cores: &[CoreReport]) -> Table {
             seconds(core.handoff_s),
             seconds(core.withheld_s),
             core.moves.to_string(),
+            percent(core.running_s, whole),
+            percent(core.handoff_s, whole),
+            percent(core.idle_s, whole),
             core.max_running.to_string(),
             core.violations.to_string(),
+        ]);
+    }
+    table
+}
+
+/// Where the ranks' time went, as `--report` shows it: each line adds up to the rank's life in MPI.
+pub fn rank_table(ranks: &[RankReport]) -> Table {
+    let mut table = Table::new(&[
+        "RANK", "CPU", "RUNNING", "READY", "WAITING", "AWAY", "RUNNING%", "READY%", "WAITING%", "SWITCHES", "SENT",
+        "RECEIVED",
+    ]);
+    for rank in ranks {
+        let whole = rank.rtime_s + rank.ready_s + rank.wait_s + rank.away_s;
+        table.row(vec![
+            rank.rank.to_string(),
+            rank.cpu.to_string(),
+            seconds(rank.rtime_s),
+            seconds(rank.ready_s),
+            seconds(rank.wait_s),
+            seconds(rank.away_s),
+            percent(rank.rtime_s, whole),
+            percent(rank.ready_s, whole),
+            percent(rank.wait_s, whole),
+            rank.switches.to_string(),
+            bytes(rank.sent_bytes),
+            bytes(rank.received_bytes),
         ]);
     }
     table

@@ -4,10 +4,11 @@
 //! of the connection, and this loop then kills what is left of the job; this process's death shows to the daemon the
 //! same way. Nothing here blocks: sinks are written only as far as they take it, so a signal is seen at once.
 
-use crate::cli::{RunOptions, StdinTo};
+use crate::cli::{OnDeadlock, RunOptions, StdinTo};
 use crate::daemon::{self, Daemon};
 use crate::failure::{Failure, code};
 use crate::output::{Routes, SinkError, Streams};
+use crate::why::Why;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
 use std::fs::File;
@@ -16,6 +17,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 use vmpi_shared::control::{self, Cause, Connection, JobReport, JobSpec, NewRank, RankEnd, Reply, Request, Stdio};
+use vmpi_shared::monitor::Matrix;
+use vmpi_shared::waits::JobWaits;
 
 /// Ranks get so long between TERM and KILL.
 const GRACE_MS: u64 = 2000;
@@ -80,6 +83,8 @@ pub struct Finished {
     /// `None`: the daemon died.
     pub cause: Option<Cause>,
     pub report: Option<JobReport>,
+    /// If transfers were counted.
+    pub matrix: Option<Matrix>,
     pub ends: Vec<RankEnd>,
     /// Ranks that others spawned.
     pub spawned: Vec<NewRank>,
@@ -116,18 +121,18 @@ pub fn run(
         quiet: false,
     };
     let last = session.until_end(daemon);
-    let (cause, report) = match last {
-        Last::Finished(cause, report) => (Some(cause), Some(*report)),
+    let (cause, report, matrix) = match last {
+        Last::Finished(cause, report, matrix) => (Some(cause), Some(*report), matrix.map(|matrix| *matrix)),
         Last::DaemonDied => {
             daemon::kill_job(&daemon.socket, session.job, &session.pids);
             daemon.remove_leftovers();
-            (None, None)
+            (None, None, None)
         }
         Last::Refused(why) => return Err(why),
     };
     session.drain();
     let Session { job, ends, spawned, own, quiet, .. } = session;
-    Ok(Finished { job, cause, report, ends, spawned, own, quiet })
+    Ok(Finished { job, cause, report, matrix, ends, spawned, own, quiet })
 }
 
 /// Why the job could not be handed over: what the daemon said last, if it said something.
@@ -239,7 +244,7 @@ struct Session<'a> {
 }
 
 enum Last {
-    Finished(Cause, Box<JobReport>),
+    Finished(Cause, Box<JobReport>, Option<Box<Matrix>>),
     DaemonDied,
     Refused(Failure),
 }
@@ -382,13 +387,25 @@ impl Session<'_> {
                     self.spawned.extend(ranks);
                 }
                 Reply::Ended { rank } => self.ends.push(rank),
-                Reply::Finished { cause, report, .. } => return Some(Last::Finished(cause, report)),
+                Reply::Deadlock { waits } => self.on_deadlock(daemon, *waits),
+                Reply::Finished { cause, report, matrix, .. } => return Some(Last::Finished(cause, report, matrix)),
                 Reply::Refused { reason, code } => return Some(Last::Refused(Failure::new(code, reason))),
                 _ => {}
             },
             Ok(None) | Err(_) => return Some(Last::DaemonDied),
         }
         None
+    }
+
+    fn on_deadlock(&mut self, daemon: &mut Daemon, waits: JobWaits) {
+        if self.options.on_deadlock == OnDeadlock::Ignore {
+            return;
+        }
+        let text = Why::look(waits).text();
+        let _ = write!(io::stderr(), "vmpirun: {text}");
+        if self.options.on_deadlock == OnDeadlock::Abort {
+            self.cancel(daemon, "all its ranks wait for each other".into(), code::DEADLOCK, Signal::SIGTERM);
+        }
     }
 
     fn started(&mut self, pids: Vec<i32>) {

@@ -5,6 +5,8 @@
 //! [`Reply::Hello`] or [`Reply::Refused`]. Then the connection is a tool's, a launcher's (after `Submit`) or a rank's (after `Attach`).
 
 use crate::dynamic::{Answer, Ask, World};
+use crate::monitor::Matrix;
+use crate::waits::JobWaits;
 use serde::{Deserialize, Serialize};
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::SocketAddr;
@@ -175,6 +177,9 @@ pub struct JobSpec {
     /// serves all ranks of a core then.
     #[serde(default)]
     pub randomize: bool,
+    /// Count what goes from rank to rank, from the start.
+    #[serde(default)]
+    pub monitor: bool,
     /// A job of several nodes, of which this is the part of one.
     #[serde(default)]
     pub nodes: Option<Box<Nodes>>,
@@ -370,6 +375,25 @@ pub enum Request {
     Show {
         job: u32,
     },
+    /// Who waits for whom.
+    Why {
+        job: u32,
+    },
+    /// What has gone from whom to whom. `on`: begin or stop counting first.
+    Matrix {
+        job: u32,
+        on: Option<bool>,
+    },
+    /// A signal to all ranks, or to one of them. Answer: `Done`.
+    Signal {
+        job: u32,
+        rank: Option<u32>,
+        signal: i32,
+    },
+    /// End a job as its launcher would. Answer: `Done`.
+    Kill {
+        job: u32,
+    },
     Shutdown,
 }
 
@@ -405,6 +429,9 @@ pub enum Reply {
         cause: Cause,
         code: i32,
         report: Box<JobReport>,
+        /// If transfers have been counted.
+        #[serde(default)]
+        matrix: Option<Box<Matrix>>,
     },
     Attached {
         job: u32,
@@ -439,6 +466,17 @@ pub enum Reply {
     },
     Jobs {
         jobs: Vec<JobReport>,
+    },
+    Why {
+        waits: Box<JobWaits>,
+    },
+    Matrix {
+        matrix: Box<Matrix>,
+    },
+    Done,
+    /// To the launcher: all ranks wait for each other.
+    Deadlock {
+        waits: Box<JobWaits>,
     },
     Show {
         job: Box<JobReport>,

@@ -7,6 +7,8 @@ use crate::matching::request::Slot;
 use crate::mem::segment::{Head, Segment, SegmentError, layout_hash};
 use crate::mem::slab::{Slab, SlabHead};
 use crate::mem::sync::{AtomicU32, AtomicU64, Ordering, may_die};
+use crate::monitor::{self, Row};
+use crate::roster::{self, Roster, RosterHead};
 use std::mem::size_of;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
@@ -113,7 +115,7 @@ struct JobConfigWords {
 
 const HEADER_AT: u64 = size_of::<Head>() as u64;
 const LAYOUT: u64 = layout_hash(&[
-    4,
+    5,
     REVOCATIONS as u64,
     size_of::<JobHeader>() as u64,
     size_of::<Ends>() as u64,
@@ -126,6 +128,13 @@ const LAYOUT: u64 = layout_hash(&[
     BINS as u64,
 ]);
 
+/// Addresses of the parts of a rank's queues.
+pub(crate) struct QueuesAt {
+    pub head: *const QueueHead,
+    pub slots: *const Slot,
+    pub unexpected: *const Unexpected,
+}
+
 /// Where a rank's parts begin, relative to its area.
 #[derive(Copy, Clone)]
 struct Areas {
@@ -136,6 +145,7 @@ struct Areas {
     slots: u64,
     unexpected: u64,
     slab: u64,
+    monitor: u64,
     stride: u64,
 }
 
@@ -156,8 +166,9 @@ impl Areas {
         let slots = take(u64::from(config.slots) * size_of::<Slot>() as u64, 64);
         let unexpected = take(u64::from(config.unexpected) * size_of::<Unexpected>() as u64, 64);
         let slab = take(config.slab_bytes, 4096);
+        let monitor = take(monitor::bytes_for(config.ranks), 4096);
         let stride = take(0, 4096);
-        Areas { slab_head, queue_head, bins, ring, slots, unexpected, slab, stride }
+        Areas { slab_head, queue_head, bins, ring, slots, unexpected, slab, monitor, stride }
     }
 }
 
@@ -184,9 +195,14 @@ fn revocations_at(config: &JobConfig) -> u64 {
     4096 + u64::from(config.cells) * CELL_BYTES
 }
 
+/// Where the rosters of the communicators begin, one per collective cell.
+fn rosters_at(config: &JobConfig) -> u64 {
+    (revocations_at(config) + (REVOCATIONS * size_of::<AtomicU32>()) as u64).next_multiple_of(4096)
+}
+
 /// Where the ranks' areas begin.
 fn ranks_at(config: &JobConfig) -> u64 {
-    (revocations_at(config) + (REVOCATIONS * size_of::<AtomicU32>()) as u64).next_multiple_of(4096)
+    (rosters_at(config) + u64::from(config.cells) * roster::bytes_for(config.ranks)).next_multiple_of(4096)
 }
 
 impl JobSegment {
@@ -466,6 +482,30 @@ impl JobSegment {
         (number < self.config.cells).then_some(number)
     }
 
+    /// The roster of the communicator with this context, if it has a collective cell.
+    pub fn roster(&self, context: u32) -> Option<Roster<'_>> {
+        let context = context & !1;
+        if context == 2 {
+            // Every rank's MPI_COMM_SELF.
+            return None;
+        }
+        let bytes = roster::bytes_for(self.config.ranks);
+        let start = rosters_at(&self.config) + u64::from(self.cell_number(context)?) * bytes;
+        let at = self.segment.at(start, bytes as usize).as_ptr();
+        // SAFETY: inside the mapping, aligned; atomics only; the members' words follow the head.
+        let (head, members) = unsafe {
+            let words = at.add(size_of::<RosterHead>()).cast::<AtomicU32>();
+            (&*at.cast::<RosterHead>(), std::slice::from_raw_parts(words, self.config.ranks as usize))
+        };
+        Some(Roster { context, head, members })
+    }
+
+    /// The roster of the communicator that uses a collective cell.
+    pub fn roster_of_cell(&self, cell: u32) -> Option<Roster<'_>> {
+        let roster = (cell < self.config.cells).then(|| self.roster(if cell == 0 { 0 } else { (cell + 1) << 1 }))??;
+        Some(roster.written())
+    }
+
     /// A member frees its communicator of `members` processes; the last one gives the cell back.
     pub fn release_context(&self, context: u32, members: u32) {
         let Some(number) = self.cell_number(context) else { return };
@@ -543,6 +583,25 @@ impl JobSegment {
                 ),
             }
         }
+    }
+
+    /// Where a rank's queues lie, for one who does not own them and only looks (`matching::look`).
+    pub(crate) fn queues_at(&self, rank: u32) -> QueuesAt {
+        let area = self.area(rank);
+        // SAFETY: all parts are inside the area.
+        unsafe {
+            QueuesAt {
+                head: area.add(self.areas.queue_head as usize).cast(),
+                slots: area.add(self.areas.slots as usize).cast(),
+                unexpected: area.add(self.areas.unexpected as usize).cast(),
+            }
+        }
+    }
+
+    /// What a rank has counted of its transfers.
+    pub fn monitor(&self, rank: u32) -> Row<'_> {
+        // SAFETY: inside the area, aligned; room for as many ranks.
+        unsafe { Row::at(self.area(rank).add(self.areas.monitor as usize), self.config.ranks) }
     }
 
     /// The slab region of a rank.

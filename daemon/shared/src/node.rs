@@ -9,6 +9,7 @@ use crate::matching::peers::Peers;
 use crate::mem::bell::Bell;
 use crate::mem::segment::{Head, Segment, SegmentError, layout_hash};
 use crate::mem::sync::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use crate::monitor::FOR_JOB;
 use crate::sched::RunState;
 use std::mem::size_of;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -222,8 +223,8 @@ pub struct RankDescriptor {
     pub sent_bytes: AtomicU64,
     pub received_messages: AtomicU64,
     pub received_bytes: AtomicU64,
-    /// Index of the core where it was first placed: alike for all who look, whatever moves (collective cells, MPI-IO); written by the daemon, once.
-    pub home: AtomicU32,
+    /// Not 0: transfers are counted (`monitor::FOR_JOB`, `FOR_TOOL`). Written by the daemon and by the rank, atomically.
+    pub monitor: AtomicU32,
     /// Core + 1 to which it is to move when it next suspends (`sched::refine`); cleared by it.
     pub target: AtomicU32,
     /// Single copies that the kernel refused.
@@ -232,10 +233,14 @@ pub struct RankDescriptor {
     pub window_r: AtomicU64,
     /// It has chosen its CPUs itself, so it does not move; written by who found that out.
     pub fixed: AtomicU32,
-    reserved2: AtomicU32,
+    /// Index of the core where it was first placed: alike for all who look, whatever moves (collective cells, MPI-IO); written by the daemon, once.
+    pub home: AtomicU32,
     /// `switches` at the begin of that window.
     pub window_switches: AtomicU64,
-    reserved3: [AtomicU64; 5],
+    /// With MPI_THREAD_MULTIPLE: threads that waited in MPI when the rank was suspended; else 0. Written by the rank.
+    pub waiting_threads: AtomicU32,
+    reserved2: AtomicU32,
+    reserved3: [AtomicU64; 4],
 }
 
 /// Where this node's carrier is called, who takes to other nodes what ranks push for remote ones.
@@ -258,7 +263,7 @@ const _: () = {
     assert!(std::mem::offset_of!(RankDescriptor, call) == 128);
 };
 
-const VERSION: u64 = 6;
+const VERSION: u64 = 7;
 const LAYOUT: u64 = layout_hash(&[
     VERSION,
     size_of::<NodeHeader>() as u64,
@@ -625,6 +630,7 @@ impl NodeSegment {
             self.core(self.core_of(rank)).ranks.fetch_sub(1, Ordering::Relaxed);
             self.core(core).ranks.fetch_add(1, Ordering::Relaxed);
         }
+        let monitor = descriptor.monitor.load(Ordering::Relaxed) & FOR_JOB;
         // SAFETY: all fields are atomics of these sizes, no process is behind the rank, and nobody else writes them but by mistake.
         unsafe {
             let words = std::ptr::from_ref(descriptor).cast::<AtomicU32>();
@@ -632,8 +638,21 @@ impl NodeSegment {
                 (*words.add(at)).store(0, Ordering::SeqCst);
             }
         }
+        descriptor.monitor.store(monitor, Ordering::Relaxed);
         descriptor.home.store(core, Ordering::SeqCst);
         descriptor.core.store(core, Ordering::SeqCst);
+    }
+
+    /// Count transfers for the job from now on, or no more; of ranks to come, too.
+    pub fn set_monitored(&self, on: bool) {
+        for rank in 0..self.header.ranks {
+            let word = &self.rank(rank).monitor;
+            if on {
+                word.fetch_or(FOR_JOB, Ordering::Relaxed);
+            } else {
+                word.fetch_and(!FOR_JOB, Ordering::Relaxed);
+            }
+        }
     }
 
     /// The process behind another rank, to copy from and to; `None` if the word in shared memory names no process of this job.

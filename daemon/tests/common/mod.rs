@@ -153,7 +153,7 @@ impl Launcher {
         loop {
             match expect_reply(&mut self.connection) {
                 Reply::Ended { rank } => self.ends.push(rank),
-                Reply::Finished { cause, code, report } => {
+                Reply::Finished { cause, code, report, .. } => {
                     return Finished { cause, code, ends: self.ends, report: *report, pids: self.pids };
                 }
                 Reply::Started { pids } => self.pids = pids,
@@ -195,6 +195,7 @@ pub fn job(program: &str, argv: &[&str], ranks: u32) -> JobSpec {
         recovery: false,
         randomize: false,
         nodes: None,
+        monitor: false,
     }
 }
 

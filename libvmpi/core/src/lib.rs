@@ -23,6 +23,7 @@ pub mod hardware;
 pub mod info;
 pub mod io;
 mod lock;
+mod monitor;
 pub mod op;
 pub mod p2p;
 pub mod process;

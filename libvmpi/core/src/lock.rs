@@ -185,6 +185,8 @@ pub(crate) fn wait_outside(seen: u64, suspend: impl FnOnce()) {
     while changes() == seen {
         if state.is_free() && state.entering == 0 && state.waiters.iter().all(|(_, s)| *s == seen) {
             state.suspended = true;
+            let waiting = state.waiters.len() as u32;
+            process::node().rank(process::endpoint_rank()).waiting_threads.store(waiting, Ordering::SeqCst);
             drop(state);
             suspend();
             state = STATE.lock().unwrap();

@@ -26,6 +26,7 @@ pub const CALL_COLLECTIVE: u32 = 5;
 pub const CALL_WINDOW: u32 = 8;
 pub const CALL_SPAWN: u32 = 9;
 pub const CALL_CONNECT: u32 = 10;
+pub const CALL_AGREE: u32 = 11;
 
 /// A nonblocking operation made of several messages (a collective).
 pub trait Progress {
@@ -374,7 +375,9 @@ fn await_slots(seen: u64, open: &[Slot], missing: u32, call: u32) {
     let (mut peer, mut tag) = (-1, -1);
     if let Some(first) = open.first() {
         let shared = &endpoint().queues().slots[first.0 as usize];
-        (peer, tag) = (shared.source, shared.tag);
+        // A send has no source; its receiver is told by its number in the job.
+        peer = if shared.state == state::SENT { shared.from as i32 } else { shared.source };
+        tag = shared.tag;
     }
     if lock::is_threaded() {
         // Several threads wait for different things: any completion makes them look.

@@ -1,6 +1,6 @@
 //! From a flag's words to its value: what each flag of the table accepts.
 
-use super::options::{EnvMode, EnvSetting, Label, MapBy, OutputMode, StdinTo, VChoice};
+use super::options::{EnvMode, EnvSetting, Label, MapBy, OnDeadlock, OutputMode, StdinTo, VChoice};
 use super::parse::Line;
 use crate::{cpus, hosts};
 use vmpi_shared::control::{Balance, OnBlock, Policy, Wtime};
@@ -61,6 +61,10 @@ pub fn balance(word: &str) -> Result<Balance, String> {
 
 pub fn on_block(word: &str) -> Result<OnBlock, String> {
     one_of(word, &[("release", OnBlock::Release), ("keep", OnBlock::Keep)])
+}
+
+pub fn on_deadlock(word: &str) -> Result<OnDeadlock, String> {
+    one_of(word, &[("report", OnDeadlock::Report), ("abort", OnDeadlock::Abort), ("ignore", OnDeadlock::Ignore)])
 }
 
 pub fn wtime(word: &str) -> Result<Wtime, String> {
@@ -229,6 +233,12 @@ pub fn with_ft(line: &mut Line, word: &str) -> Done {
         other => return Err(format!("`{other}` is no kind of fault tolerance: ulfm, mpi, none")),
     };
     put(&mut line.job.recovery, recovery)
+}
+
+/// A file whose ending says in which form a matrix is written.
+pub fn picture_file(word: &str) -> Result<String, String> {
+    let known = [".csv", ".json", ".svg", ".png"].iter().any(|ending| word.ends_with(ending));
+    if known { Ok(word.into()) } else { Err(format!("`{word}` does not end in .csv, .json, .svg or .png")) }
 }
 
 pub fn not_offered(what: &str) -> Done {

@@ -27,6 +27,108 @@ pub enum CtlCommand {
         #[command(flatten)]
         format: Format,
     },
+    /// Explain who waits for whom: circles, who is missing in a collective, messages that nobody asks for.
+    Why {
+        /// JOB or DAEMON:JOB.
+        job: String,
+        /// A graph for Graphviz instead of sentences.
+        #[arg(long, conflicts_with = "json")]
+        dot: bool,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// What has gone from rank to rank: messages, bytes and sizes, for point-to-point, collectives after decomposition, and one-sided.
+    Matrix {
+        /// JOB or DAEMON:JOB.
+        job: String,
+        /// Begin to count.
+        #[arg(long, conflicts_with = "off")]
+        on: bool,
+        /// Stop counting; what has been counted stays.
+        #[arg(long)]
+        off: bool,
+        /// A line per kind and pair, with a histogram of sizes.
+        #[arg(long, conflicts_with_all = ["svg", "png", "json"])]
+        csv: bool,
+        /// A heat map.
+        #[arg(long, conflicts_with_all = ["png", "json"])]
+        svg: bool,
+        /// A heat map in pixels.
+        #[arg(long, conflicts_with = "json")]
+        png: bool,
+        /// Write to this file instead of standard output.
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<String>,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Stop all ranks of a job, or one (SIGSTOP).
+    Suspend {
+        /// JOB, JOB/RANK, DAEMON:JOB or DAEMON:JOB/RANK.
+        job: String,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Let what `suspend` has stopped go on (SIGCONT).
+    Resume {
+        /// JOB, JOB/RANK, DAEMON:JOB or DAEMON:JOB/RANK.
+        job: String,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// End a job (SIGTERM, then SIGKILL); its vmpirun exits with 143. One rank: send it SIGTERM.
+    Kill {
+        /// JOB, JOB/RANK, DAEMON:JOB or DAEMON:JOB/RANK.
+        job: String,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Set the nice value of a job's ranks, or of one rank, with all their threads.
+    Prio {
+        /// JOB, JOB/RANK, DAEMON:JOB or DAEMON:JOB/RANK.
+        job: String,
+        /// From -20 (most urgent; needs privileges) to 19.
+        #[arg(allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-20..=19))]
+        nice: i32,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Watch cores and ranks as they run; q ends it.
+    Top {
+        /// Print one look as plain text (also done where standard output is no terminal).
+        #[arg(long)]
+        once: bool,
+        /// Seconds between two looks.
+        #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+        interval: f64,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Look whether this machine (and PROGRAM) lets vmpi do its best; exit code 1 if something does not work.
+    Doctor {
+        /// A program whose MPI is looked up.
+        program: Option<String>,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Print figures of all jobs for Prometheus.
+    Metrics {
+        /// Also figures of each rank, with the label `rank`.
+        #[arg(long)]
+        per_rank: bool,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Print the call stacks of a job's ranks; each is stopped for about a millisecond.
+    Stacks {
+        /// JOB, JOB/RANK, DAEMON:JOB or DAEMON:JOB/RANK.
+        job: String,
+        /// All threads, not only the first one of each rank.
+        #[arg(long)]
+        threads: bool,
+        #[command(flatten)]
+        format: Format,
+    },
     /// Print the versions of vmpictl and of the daemons that run.
     Version {
         #[command(flatten)]

@@ -16,5 +16,7 @@ pub use configfile::split_words;
 pub use ctl::{CtlArgs, CtlCommand, Format, vmpictl_command};
 pub use flags::{FLAGS, Flag, Group, Takes};
 pub use help::{help_text, vmpirun_command};
-pub use options::{AppOptions, EnvMode, EnvSetting, Label, MapBy, OutputMode, RunOptions, StdinTo, VChoice};
+pub use options::{
+    AppOptions, EnvMode, EnvSetting, Label, MapBy, OnDeadlock, OutputMode, RunOptions, StdinTo, VChoice,
+};
 pub use parse::{Action, Command, parse};

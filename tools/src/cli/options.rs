@@ -52,6 +52,18 @@ pub enum StdinTo {
     Nobody,
 }
 
+/// What happens when all ranks wait for each other.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum OnDeadlock {
+    /// Say so, once.
+    #[default]
+    Report,
+    /// Say so and end the job.
+    Abort,
+    /// Let it be.
+    Ignore,
+}
+
 /// Which variables of vmpirun's environment the ranks inherit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EnvMode {
@@ -115,9 +127,14 @@ pub struct RunOptions {
     pub timeout_s: Option<u64>,
     pub kill_on_failure: bool,
     pub recovery: bool,
+    pub on_deadlock: OnDeadlock,
     pub randomize: bool,
     pub print_exit_codes: bool,
     pub report: bool,
+    /// Where the matrix of all transfers goes.
+    pub matrix: Option<String>,
+    /// A directory for the matrix in several forms and a file per rank.
+    pub profile: Option<String>,
     pub dry_run: bool,
     pub json: bool,
     pub verbose: bool,
@@ -161,9 +178,12 @@ impl Default for RunOptions {
             timeout_s: None,
             kill_on_failure: true,
             recovery: false,
+            on_deadlock: OnDeadlock::Report,
             randomize: false,
             print_exit_codes: false,
             report: false,
+            matrix: None,
+            profile: None,
             dry_run: false,
             json: false,
             verbose: false,

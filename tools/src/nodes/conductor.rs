@@ -20,6 +20,7 @@ use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use vmpi_shared::control::{Cause, Connection, JobReport, JobSpec, Reply, Request, Stdio};
+use vmpi_shared::monitor::Matrix;
 
 /// When a job ends on one node, the others' ranks get so long between TERM and KILL.
 const GRACE_MS: u64 = 100;
@@ -47,6 +48,8 @@ struct Part {
     pids: Option<Vec<i32>>,
     /// It has said its last word, or never will.
     finished: Option<(Cause, i32, Box<JobReport>)>,
+    /// What its ranks sent, if that was counted.
+    matrix: Option<Box<Matrix>>,
     refused: Option<(String, i32)>,
     /// Pulses without a word.
     silent: u32,
@@ -172,6 +175,7 @@ impl Conductor {
                 port: None,
                 pids: None,
                 finished: None,
+                matrix: None,
                 refused: None,
                 silent: 0,
             });
@@ -342,7 +346,8 @@ impl Conductor {
                     false => self.early.push(reply),
                 }
             }
-            Reply::Finished { cause, code, report } => {
+            Reply::Finished { cause, code, report, matrix } => {
+                self.parts[number].matrix = matrix;
                 self.parts[number].finished = Some((cause.clone(), code, report));
                 let goes_on = matches!(cause, Cause::Success)
                     || (!self.spec.kill_on_failure && matches!(cause, Cause::RankFailed { .. }));
@@ -446,7 +451,22 @@ impl Conductor {
         report.faces.dedup();
         (report.ranks, report.v, report.job) = (self.spec.ranks, self.spec.v, 1);
         let (cause, code) = self.verdict.take().unwrap_or((Cause::Success, 0));
-        self.reply(&Reply::Finished { cause, code, report: Box::new(report) });
+        let matrix = self.matrix().map(Box::new);
+        self.reply(&Reply::Finished { cause, code, report: Box::new(report), matrix });
+    }
+
+    /// What went from rank to rank, if that was counted: each node has counted what its own ranks sent.
+    fn matrix(&mut self) -> Option<Matrix> {
+        let of_rank = &self.spec.nodes.as_ref()?.of_rank;
+        let counted: Vec<Option<Box<Matrix>>> = self.parts.iter_mut().map(|part| part.matrix.take()).collect();
+        let on = counted.iter().flatten().next()?.on;
+        let core = |(rank, node): (usize, &u32)| {
+            counted[*node as usize].as_ref().and_then(|its| its.placement.get(rank)).copied().unwrap_or(0)
+        };
+        let placement = of_rank.iter().enumerate().map(core).collect();
+        let mut entries: Vec<_> = counted.iter().flatten().flat_map(|its| its.entries.iter().cloned()).collect();
+        entries.sort_by_key(|entry| (entry.kind, entry.from, entry.to));
+        Some(Matrix { job: 1, ranks: self.spec.ranks, on, placement, entries })
     }
 
     /// Close all agents' standard inputs; they end.

@@ -103,6 +103,11 @@ impl Inbox<'_> {
         }
     }
 
+    /// Is every cell that was ever taken empty again?
+    pub fn is_quiet(&self) -> bool {
+        self.ends.head.load(Ordering::SeqCst) == self.ends.tail.load(Ordering::SeqCst)
+    }
+
     /// Fetch the next free cell for writing: it was last touched by the consumer, perhaps on another core.
     #[inline]
     pub fn prefetch(&self) {

@@ -7,6 +7,7 @@ pub mod courier;
 pub mod duet;
 pub mod envelope;
 pub mod inbox;
+pub mod look;
 pub mod peers;
 pub mod queues;
 pub mod request;

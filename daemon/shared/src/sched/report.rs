@@ -103,6 +103,7 @@ pub const CALLS: &[&str] = &[
     "window",
     "spawn",
     "accept or connect",
+    "agreement",
 ];
 
 fn waiting_on(node: &NodeSegment, rank: u32, state: RunState) -> String {

@@ -3,10 +3,10 @@
 //! Its handles are opaque pointers in every face: here they hold the core's numbers, from 1 (0 is the null handle).
 
 use super::args::put_text;
-use crate::abi::{Abi, CDatatype, enc};
+use crate::abi::{Abi, CComm, CDatatype, dec, enc};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use vmpi_core::consts::{self, dt};
-use vmpi_core::handle::Datatype;
+use vmpi_core::handle::{self, Datatype};
 use vmpi_core::tool::{self, Failure, Kind, Result, Value, category, cvar, enumeration, pvar};
 
 /// A handle of the tool interface.
@@ -111,6 +111,22 @@ pub(super) unsafe fn store(value: Value, buffer: *mut c_void) -> Result<()> {
                 put_text(buffer.cast(), text.len() + 1, text.as_bytes());
             }
         }
+    }
+    Ok(())
+}
+
+/// Bytes from one value of a variable with several to the next one: they are counters.
+const STRIDE: usize = size_of::<u64>();
+
+/// Copy all values of a handle to the program's buffer.
+///
+/// # Safety
+/// `buffer` is null or has room for them.
+unsafe fn store_all(values: &[Value], buffer: *mut c_void) -> Result<()> {
+    for (index, value) in values.iter().enumerate() {
+        // A null pointer stays the same for the first one, which is refused.
+        // SAFETY: the caller's promise.
+        unsafe { store(*value, buffer.cast::<u8>().wrapping_add(index * STRIDE).cast())? };
     }
     Ok(())
 }
@@ -285,7 +301,8 @@ tool_functions! {
         offer(datatype, datatype_of::<A>(known.kind));
         offer(enumtype, enum_handle(known.enumeration));
         offer_text(desc, desc_len, known.description);
-        offer(bind, A::NUMBERS.tool_bindings.to_face(consts::T_BIND_NO_OBJECT));
+        let bound = if known.is_of_comm() { consts::T_BIND_MPI_COMM } else { consts::T_BIND_NO_OBJECT };
+        offer(bind, A::NUMBERS.tool_bindings.to_face(bound));
         offer(readonly, fixed);
         offer(continuous, fixed);
         offer(atomic, 1 - fixed);
@@ -315,13 +332,20 @@ tool_functions! {
 
     /// `MPI_T_pvar_handle_alloc`.
     fn t_pvar_handle_alloc(
-        session: Opaque, index: c_int, _object: *mut c_void, handle: *mut Opaque, count: *mut c_int,
+        session: Opaque, index: c_int, object: *mut c_void, handle: *mut Opaque, count: *mut c_int,
     ) {
         if handle.is_null() || count.is_null() {
             return Err(INVALID);
         }
-        handle.write(opaque(pvar::allocate(session_of(session), index)?));
-        count.write(1);
+        let comm = match pvar::get(index)?.is_of_comm() {
+            // The address of a communicator's handle.
+            true if object.is_null() => return Err(INVALID),
+            true => Some(dec::<A, handle::Comm>(object.cast::<CComm<A>>().read())),
+            false => None,
+        };
+        let (number, values) = pvar::allocate(session_of(session), index, comm)?;
+        handle.write(opaque(number));
+        count.write(values as c_int);
     }
 
     /// `MPI_T_pvar_handle_free`.
@@ -347,13 +371,16 @@ tool_functions! {
 
     /// `MPI_T_pvar_read`.
     fn t_pvar_read(session: Opaque, handle: Opaque, buffer: *mut c_void) {
-        store(pvar::read(session_of(session), handle.addr())?, buffer)?;
+        store_all(&pvar::read(session_of(session), handle.addr())?, buffer)?;
     }
 
     /// `MPI_T_pvar_write`.
     fn t_pvar_write(session: Opaque, handle: Opaque, buffer: *const c_void) {
         let known = pvar::of_handle(session_of(session), handle.addr())?;
-        pvar::write(session_of(session), handle.addr(), load(known.kind, buffer)?)?;
+        let count = pvar::count(session_of(session), handle.addr())?;
+        let at = |index: usize| buffer.cast::<u8>().wrapping_add(index * STRIDE).cast();
+        let values = (0..count).map(|index| load(known.kind, at(index))).collect::<Result<Vec<Value>>>()?;
+        pvar::write(session_of(session), handle.addr(), &values)?;
     }
 
     /// `MPI_T_pvar_reset`.
@@ -367,7 +394,7 @@ tool_functions! {
         if buffer.is_null() {
             return Err(INVALID);
         }
-        store(pvar::read_and_reset(session_of(session), handle.addr())?, buffer)?;
+        store_all(&pvar::read_and_reset(session_of(session), handle.addr())?, buffer)?;
     }
 
     /// `MPI_T_category_get_num`.

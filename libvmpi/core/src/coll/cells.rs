@@ -11,6 +11,7 @@ use crate::comm::Communicator;
 use crate::datatype;
 use crate::errors::Result;
 use crate::lock;
+use crate::monitor;
 use crate::process::{self, endpoint};
 use crate::request;
 use crate::tool::event;
@@ -63,7 +64,7 @@ pub fn serve(comm: &Communicator) -> bool {
 
 /// The barrier of a blocking call, where [`serve`] says so.
 pub fn barrier(comm: &Communicator) -> Result<()> {
-    Visit::start(comm)?.reduce(None, |_| (), || ())
+    Visit::start(comm)?.reduce(None, 0, |_| (), || ())
 }
 
 /// Do `work` of a blocking call without messages, if this communicator and this work allow it (all ranks of the
@@ -143,7 +144,7 @@ unsafe fn combine(
             unsafe { std::ptr::copy_nonoverlapping(cell.slot(number, size, bytes), recv.at.cast::<u8>(), bytes) };
         }
     };
-    visit.reduce(root, merge, take)
+    visit.reduce(root, bytes, merge, take)
 }
 
 /// One operation of one rank in a cell.
@@ -172,10 +173,11 @@ impl<'a> Visit<'a> {
     }
 
     /// All arrive, the last one merges, then everyone (or only `root`) takes the result.
-    fn reduce(self, root: Option<u32>, merge: impl FnOnce(&Cell<'_>), take: impl FnOnce()) -> Result<()> {
+    fn reduce(self, root: Option<u32>, bytes: usize, merge: impl FnOnce(&Cell<'_>), take: impl FnOnce()) -> Result<()> {
         let (cell, number) = (self.cell, self.number);
         if cell.arrive(number) {
             merge(&cell);
+            monitor::in_cell(self.comm, true, root, bytes);
             cell.post(number);
             match root {
                 Some(root) => self.wake_one(root),
@@ -206,6 +208,7 @@ impl<'a> Visit<'a> {
             if self.comm.rank == root {
                 let into = std::slice::from_raw_parts_mut(cell.half(number), bytes);
                 datatype::pack(ty, data.count, data.at.cast_const().cast(), 0, into);
+                monitor::in_cell(self.comm, false, None, bytes);
                 cell.post(number);
                 self.wake_all();
             } else {

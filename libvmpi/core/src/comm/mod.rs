@@ -90,6 +90,7 @@ impl Communicator {
     /// An intracommunicator without a handle, name, hints or topology.
     pub fn intra(context: u32, rank: u32, local: Rc<Members>) -> Communicator {
         let health = Health::new(vec![context], vec![local.clone()], false);
+        enroll(context, rank, &local);
         Communicator::with_health(context, rank, local, health)
     }
 
@@ -120,6 +121,7 @@ impl Communicator {
         let local_context = if leads { contexts[1] } else { contexts[2] };
         // One health for both: a phase inside one group fails with the whole operation.
         let health = Health::new(vec![contexts[0], local_context], vec![local.clone(), remote.clone()], false);
+        enroll(local_context, rank, &local);
         let local_comm = Rc::new(Communicator::with_health(local_context, rank, local.clone(), health.clone()));
         let mut inter = Communicator::with_health(contexts[0], rank, local, health);
         inter.remote = Some(remote);
@@ -166,6 +168,11 @@ impl Communicator {
     }
     pub fn set_name(&self, name: &[u8]) {
         *self.name.borrow_mut() = name.to_vec();
+        if !self.is_inter()
+            && let Some(roster) = process::endpoint_if_any().and_then(|endpoint| endpoint.job.roster(self.context))
+        {
+            roster.rename(name);
+        }
     }
     /// The hints of this communicator.
     pub fn hints(&self) -> Rc<info::Entries> {
@@ -198,6 +205,15 @@ impl Communicator {
             None => format!("{name} ({} ranks)", self.size()),
             Some(remote) => format!("{name} (local {} and remote {} ranks)", self.size(), remote.size()),
         }
+    }
+}
+
+/// Let those who look from outside know who is in the communicator with this context.
+fn enroll(context: u32, rank: u32, local: &Members) {
+    if let Some(endpoint) = process::endpoint_if_any()
+        && let Some(roster) = endpoint.job.roster(context)
+    {
+        roster.enroll(rank, local.size(), endpoint.me);
     }
 }
 

@@ -88,7 +88,7 @@ impl Agreeing {
             if self.advance()?.is_some() {
                 return Ok(());
             }
-            request::block(seen, request::CALL_COLLECTIVE, -1, -1);
+            request::block(seen, request::CALL_AGREE, -1, -1);
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::consts;
 use crate::datatype::{self, Type};
 use crate::errors::{Class, Result, fail};
 use crate::ft;
+use crate::monitor;
 use crate::process::endpoint;
 use crate::tool::event;
 use std::ffi::c_void;
@@ -58,6 +59,7 @@ pub unsafe fn start_send(
     let statistics = endpoint.node.rank(endpoint.me);
     slot::add(&statistics.sent_messages, 1);
     slot::add(&statistics.sent_bytes, total);
+    monitor::sent(statistics, plane, tag, to, total);
     event::message(event::SENT, dest, tag, total);
 
     // A receiver that holds very many unexpected messages makes its senders wait until theirs is matched.

@@ -15,10 +15,12 @@ use crate::datatype::{self, Type};
 use crate::errors::{Class, Result, fail};
 use crate::handle::Datatype;
 use crate::lock as entry_lock;
+use crate::monitor;
 use crate::op::{Builtin, Operation};
 use std::ffi::c_void;
 use std::rc::Rc;
 use vmpi_shared::mem::sync::spin_loop;
+use vmpi_shared::monitor::Flow;
 
 /// Packed bytes that are worked on while the lock is held.
 const PIECE: u64 = 32 << 10;
@@ -184,6 +186,10 @@ unsafe fn combine(window: &Window, operand: &Operand, result: Option<&Local>, pl
     check_fits(bytes, spot.bytes())?;
     if let Some(result) = result {
         check_fits(bytes, result.bytes())?;
+        monitor::one_sided(Flow::Got, &window.comm, spot.target, bytes);
+    }
+    if !silent {
+        monitor::one_sided(Flow::Put, &window.comm, spot.target, bytes);
     }
     let unit = basic.ty.size().max(1);
     let piece = (PIECE / unit).max(1) * unit;
@@ -364,6 +370,9 @@ pub unsafe fn compare_and_swap(
     }
     let Some(spot) = window.locate(place)? else { return Ok(()) };
     let len = spot.bytes() as usize;
+    for flow in [Flow::Put, Flow::Got] {
+        monitor::one_sided(flow, &window.comm, spot.target, len as u64);
+    }
     let mut memory = [0u8; 16];
     let memory = &mut memory[..len];
     // SAFETY: the caller's promise.

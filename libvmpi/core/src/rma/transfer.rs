@@ -6,8 +6,10 @@ use super::place::{Place, Spot};
 use super::{Window, polled};
 use crate::datatype::{self, Type};
 use crate::errors::{Class, Result, fail};
+use crate::monitor;
 use std::ffi::c_void;
 use std::rc::Rc;
+use vmpi_shared::monitor::Flow;
 
 /// A buffer of the origin.
 #[derive(Clone)]
@@ -77,6 +79,7 @@ pub unsafe fn put(window: &Window, origin: &Local, place: &Place) -> Result<()> 
     let Some(spot) = window.locate(place)? else { return Ok(()) };
     let bytes = origin.bytes();
     check_fits(bytes, spot.bytes())?;
+    monitor::one_sided(Flow::Put, &window.comm, spot.target, bytes);
     if bytes == 0 {
         return Ok(());
     }
@@ -106,6 +109,7 @@ pub unsafe fn get(window: &Window, origin: &Local, place: &Place) -> Result<()> 
     let Some(spot) = window.locate(place)? else { return Ok(()) };
     let bytes = spot.bytes();
     check_fits(bytes, origin.bytes())?;
+    monitor::one_sided(Flow::Got, &window.comm, spot.target, bytes);
     if bytes > 0 {
         // SAFETY: the caller's promise.
         unsafe { fetch(&spot, origin, bytes)? };

@@ -13,9 +13,14 @@ pub struct Category {
 
 /// All of them; the index is MPI's.
 pub static ALL: &[Category] = &[
-    Category { name: "vmpi", description: "The virtualizing runtime.", categories: &[1, 2] },
+    Category { name: "vmpi", description: "The virtualizing runtime.", categories: &[1, 2, 3] },
     Category { name: "vmpi_scheduling", description: "Cores, and the ranks that share them.", categories: &[] },
     Category { name: "vmpi_messages", description: "Messages, and the memory they use.", categories: &[] },
+    Category {
+        name: "vmpi_monitoring",
+        description: "What went from this rank to each other, counted while a handle is started.",
+        categories: &[],
+    },
 ];
 
 impl Category {

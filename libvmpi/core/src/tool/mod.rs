@@ -142,16 +142,19 @@ mod tests {
             pvar::index_of(b"vmpi_switches", consts::T_PVAR_CLASS_LEVEL),
             Err(Failure(consts::T_ERR_INVALID_NAME))
         );
-        let handle = pvar::allocate(session, switches as i32).unwrap();
-        assert_eq!(pvar::read(session, handle).unwrap(), Value::Count(0));
+        let (handle, 1) = pvar::allocate(session, switches as i32, None).unwrap() else { panic!("one value") };
+        assert_eq!(pvar::read(session, handle).unwrap(), [Value::Count(0)]);
         pvar::start(session, handle).unwrap();
-        pvar::write(session, handle, Value::Count(7)).unwrap();
-        assert_eq!(pvar::read(session, handle).unwrap(), Value::Count(7));
+        pvar::write(session, handle, &[Value::Count(7)]).unwrap();
+        assert_eq!(pvar::read(session, handle).unwrap(), [Value::Count(7)]);
         pvar::reset(session, handle).unwrap();
         pvar::stop(session, handle).unwrap();
-        assert_eq!(pvar::read(session, handle).unwrap(), Value::Count(0));
+        assert_eq!(pvar::read(session, handle).unwrap(), [Value::Count(0)]);
         let level = pvar::index_of(b"vmpi_unexpected_messages", consts::T_PVAR_CLASS_LEVEL).unwrap();
-        let level = pvar::allocate(session, level as i32).unwrap();
+        let (level, _) = pvar::allocate(session, level as i32, None).unwrap();
+        let flow = pvar::index_of(b"vmpi_bytes_to", consts::T_PVAR_CLASS_AGGREGATE).unwrap();
+        let unbound = pvar::allocate(session, flow as i32, None);
+        assert_eq!(unbound, Err(Failure(consts::T_ERR_INVALID_HANDLE)));
         assert_eq!(pvar::start(session, level), Err(Failure(consts::T_ERR_PVAR_NO_STARTSTOP)));
         assert_eq!(pvar::reset(session, level), Err(Failure(consts::T_ERR_PVAR_NO_WRITE)));
         let other = pvar::create_session();

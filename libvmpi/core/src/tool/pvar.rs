@@ -5,13 +5,13 @@
 //! it to begin anew; before that, all handles take note of it.
 
 use super::{Failure, Kind, Result, Value, Verbosity, enumeration};
-use crate::consts;
-use crate::process;
+use crate::{comm, consts, handle, process};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use vmpi_shared::control::RankReport;
 use vmpi_shared::matching::tend::Endpoint;
 use vmpi_shared::mem::sync::Ordering::Relaxed;
+use vmpi_shared::monitor::{FOR_TOOL, Flow};
 use vmpi_shared::sched;
 
 /// A performance variable of this rank (or of its core).
@@ -24,6 +24,9 @@ pub struct Pvar {
     pub enumeration: Option<usize>,
     pub verbosity: Verbosity,
     read: fn(&mut Endpoint) -> Value,
+    /// A value for each peer of a communicator (of which this is the rank in the job), which the handle is bound to. Counted only while a
+    /// handle is started.
+    per_peer: Option<fn(&Endpoint, u32) -> u64>,
     /// Of a watermark: let it begin anew.
     rewind: Option<fn(&mut Endpoint)>,
     pub category: &'static str,
@@ -36,15 +39,41 @@ impl Pvar {
         process::endpoint_if_any().map_or(self.kind.zero(), |endpoint| (self.read)(endpoint))
     }
 
+    /// Must its handles be bound to a communicator?
+    pub fn is_of_comm(&self) -> bool {
+        self.per_peer.is_some()
+    }
+
+    /// The raw values, one for each of `peers` if it is of a communicator.
+    fn read_all(&self, peers: &[u32]) -> Vec<Value> {
+        let Some(per_peer) = self.per_peer else { return vec![self.read()] };
+        let _entered = process::enter();
+        let endpoint = process::endpoint_if_any();
+        peers.iter().map(|peer| Value::Count(endpoint.as_deref().map_or(0, |e| per_peer(e, *peer)))).collect()
+    }
+
+    /// A handle of it counts from now on, or no more.
+    fn set_counted(&self, counted: bool) {
+        if let (Some(_), Some(endpoint)) = (self.per_peer, process::endpoint_if_any()) {
+            let monitor = &endpoint.node.rank(endpoint.me).monitor;
+            if counted {
+                monitor.fetch_add(FOR_TOOL, Relaxed);
+            } else {
+                monitor.fetch_sub(FOR_TOOL, Relaxed);
+            }
+        }
+    }
+
     /// It is what it is: it cannot be started, stopped, reset or written.
     pub fn is_continuous(&self) -> bool {
-        !matches!(
-            self.class,
-            consts::T_PVAR_CLASS_COUNTER
-                | consts::T_PVAR_CLASS_AGGREGATE
-                | consts::T_PVAR_CLASS_TIMER
-                | consts::T_PVAR_CLASS_HIGHWATERMARK
-        )
+        self.per_peer.is_none()
+            && !matches!(
+                self.class,
+                consts::T_PVAR_CLASS_COUNTER
+                    | consts::T_PVAR_CLASS_AGGREGATE
+                    | consts::T_PVAR_CLASS_TIMER
+                    | consts::T_PVAR_CLASS_HIGHWATERMARK
+            )
     }
 
     fn is_watermark(&self) -> bool {
@@ -62,6 +91,7 @@ impl Pvar {
 
 const SCHEDULING: &str = "vmpi_scheduling";
 const MESSAGES: &str = "vmpi_messages";
+const MONITORING: &str = "vmpi_monitoring";
 
 const fn pvar(
     category: &'static str,
@@ -71,7 +101,18 @@ const fn pvar(
     read: fn(&mut Endpoint) -> Value,
     description: &'static str,
 ) -> Pvar {
-    Pvar { name, description, class, kind, enumeration: None, verbosity: Verbosity::User, read, rewind: None, category }
+    Pvar {
+        name,
+        description,
+        class,
+        kind,
+        enumeration: None,
+        verbosity: Verbosity::User,
+        read,
+        per_peer: None,
+        rewind: None,
+        category,
+    }
 }
 
 const fn timer(name: &'static str, read: fn(&mut Endpoint) -> Value, description: &'static str) -> Pvar {
@@ -96,6 +137,22 @@ const fn watermark(
     let class = consts::T_PVAR_CLASS_HIGHWATERMARK;
     Pvar { rewind: Some(rewind), ..pvar(MESSAGES, name, class, Kind::Count, read, description) }
 }
+
+/// What went to or came from each rank of a communicator.
+const fn flow(name: &'static str, class: i32, per_peer: fn(&Endpoint, u32) -> u64, description: &'static str) -> Pvar {
+    Pvar { per_peer: Some(per_peer), ..pvar(MONITORING, name, class, Kind::Count, |_| Value::Count(0), description) }
+}
+
+fn messages(endpoint: &Endpoint, flow: Flow, peer: u32) -> u64 {
+    endpoint.job.monitor(endpoint.me).pair(flow, peer).messages
+}
+
+fn bytes(endpoint: &Endpoint, flow: Flow, peer: u32) -> u64 {
+    endpoint.job.monitor(endpoint.me).pair(flow, peer).bytes
+}
+
+const COUNT: i32 = consts::T_PVAR_CLASS_COUNTER;
+const SUM: i32 = consts::T_PVAR_CLASS_AGGREGATE;
 
 fn rank(endpoint: &Endpoint) -> RankReport {
     sched::rank_report(&endpoint.node, endpoint.me)
@@ -233,6 +290,54 @@ pub static ALL: &[Pvar] = &[
         |e| Value::Count(e.job.config().slots.into()),
         "Posted receives and pending sends that there is room for.",
     ),
+    flow(
+        "vmpi_messages_to",
+        COUNT,
+        |e, peer| messages(e, Flow::Message, peer),
+        "Messages that the program has sent to each rank of the communicator.",
+    ),
+    flow("vmpi_bytes_to", SUM, |e, peer| bytes(e, Flow::Message, peer), "Bytes in these messages."),
+    flow(
+        "vmpi_collective_messages_to",
+        COUNT,
+        |e, peer| messages(e, Flow::Collective, peer),
+        "Messages that collective operations have sent to each rank, and results handed out through shared memory.",
+    ),
+    flow("vmpi_collective_bytes_to", SUM, |e, peer| bytes(e, Flow::Collective, peer), "Bytes in these."),
+    flow(
+        "vmpi_collective_messages_from",
+        COUNT,
+        |e, peer| messages(e, Flow::Gathered, peer),
+        "Values of each rank that this one has taken from shared memory to combine them.",
+    ),
+    flow("vmpi_collective_bytes_from", SUM, |e, peer| bytes(e, Flow::Gathered, peer), "Bytes in these."),
+    flow(
+        "vmpi_puts_to",
+        COUNT,
+        |e, peer| messages(e, Flow::Put, peer),
+        "One-sided transfers to each rank: put and accumulate.",
+    ),
+    flow("vmpi_put_bytes_to", SUM, |e, peer| bytes(e, Flow::Put, peer), "Bytes in these."),
+    flow(
+        "vmpi_gets_from",
+        COUNT,
+        |e, peer| messages(e, Flow::Got, peer),
+        "One-sided transfers from each rank: get, and the results of fetching operations.",
+    ),
+    flow("vmpi_get_bytes_from", SUM, |e, peer| bytes(e, Flow::Got, peer), "Bytes in these."),
+    // The names under which Open MPI's monitoring has them, so that programs made for it find them.
+    flow(
+        "pml_monitoring_messages_count",
+        consts::T_PVAR_CLASS_SIZE,
+        |e, peer| messages(e, Flow::Message, peer),
+        "As vmpi_messages_to, by Open MPI's name.",
+    ),
+    flow(
+        "pml_monitoring_messages_size",
+        consts::T_PVAR_CLASS_SIZE,
+        |e, peer| bytes(e, Flow::Message, peer),
+        "As vmpi_bytes_to, by Open MPI's name.",
+    ),
 ];
 
 /// The variable with this index.
@@ -257,9 +362,19 @@ struct Handle {
     session: usize,
     index: i32,
     started: bool,
-    /// Raw value when it was started, and what was counted before.
-    base: Value,
-    counted: Value,
+    /// Job ranks of the communicator that it is bound to.
+    peers: Vec<u32>,
+    /// Raw values when it was started, and what was counted before: one, or one for each peer.
+    base: Vec<Value>,
+    counted: Vec<Value>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if let (true, Ok(variable)) = (self.started, self.variable()) {
+            variable.set_counted(false);
+        }
+    }
 }
 
 impl Handle {
@@ -267,20 +382,22 @@ impl Handle {
         get(self.index)
     }
 
-    fn value(&self) -> Result<Value> {
+    fn value(&self) -> Result<Vec<Value>> {
         let variable = self.variable()?;
         if variable.is_continuous() {
-            return Ok(variable.read());
+            return Ok(variable.read_all(&self.peers));
         }
         if !self.started {
-            return Ok(self.counted);
+            return Ok(self.counted.clone());
         }
-        let now = variable.read();
-        Ok(if variable.is_watermark() {
-            higher(self.counted, now)
-        } else {
-            sum(self.counted, difference(now, self.base))
-        })
+        let now = variable.read_all(&self.peers);
+        let since = self.counted.iter().zip(now).zip(&self.base);
+        Ok(since
+            .map(|((counted, now), base)| match variable.is_watermark() {
+                true => higher(*counted, now),
+                false => sum(*counted, difference(now, *base)),
+            })
+            .collect())
     }
 
     /// The watermark is about to begin anew: keep what it is now.
@@ -289,19 +406,22 @@ impl Handle {
         Ok(())
     }
 
-    fn set(&mut self, value: Value) -> Result<()> {
+    fn set(&mut self, values: Vec<Value>) -> Result<()> {
         let variable = self.variable()?;
         if variable.is_continuous() {
             return Err(Failure(consts::T_ERR_PVAR_NO_WRITE));
         }
-        (self.counted, self.base) = (value, variable.read());
+        (self.counted, self.base) = (values, variable.read_all(&self.peers));
         Ok(())
     }
 
     /// Back to nothing, a watermark to the present level.
     fn reset(&mut self) -> Result<()> {
         let variable = self.variable()?;
-        self.set(if variable.is_watermark() { variable.read() } else { variable.kind.zero() })
+        self.set(match variable.is_watermark() {
+            true => variable.read_all(&self.peers),
+            false => vec![variable.kind.zero(); self.counted.len()],
+        })
     }
 
     fn set_started(&mut self, started: bool) -> Result<()> {
@@ -310,9 +430,13 @@ impl Handle {
             return Err(Failure(consts::T_ERR_PVAR_NO_STARTSTOP));
         }
         if started && !self.started {
-            self.base = variable.read();
+            variable.set_counted(true);
+            self.base = variable.read_all(&self.peers);
         } else if !started {
             self.counted = self.value()?;
+            if self.started {
+                variable.set_counted(false);
+            }
         }
         self.started = started;
         Ok(())
@@ -421,17 +545,30 @@ pub fn free_session(session: usize) -> Result<()> {
     Ok(())
 }
 
-/// MPI_T_pvar_handle_alloc.
+/// MPI_T_pvar_handle_alloc; `comm` is what the handle is bound to if the variable is of a communicator. Returns the handle and the number of
+/// its values.
 ///
 /// # Errors
-/// `T_ERR_INVALID_SESSION`, `T_ERR_INVALID_INDEX`.
-pub fn allocate(session: usize, index: i32) -> Result<usize> {
-    let zero = get(index)?.kind.zero();
+/// `T_ERR_INVALID_SESSION`, `T_ERR_INVALID_INDEX`; `T_ERR_INVALID_HANDLE` if the communicator is none.
+pub fn allocate(session: usize, index: i32, comm: Option<handle::Comm>) -> Result<(usize, usize)> {
+    let variable = get(index)?;
+    let peers = match comm.filter(|_| variable.is_of_comm()) {
+        Some(comm) => {
+            let _entered = process::enter();
+            let comm = comm::get(comm).map_err(|_| Failure(consts::T_ERR_INVALID_HANDLE))?;
+            comm.peers().iter().collect()
+        }
+        None if variable.is_of_comm() => return Err(Failure(consts::T_ERR_INVALID_HANDLE)),
+        None => Vec::new(),
+    };
+    let count = if variable.is_of_comm() { peers.len() } else { 1 };
+    let zero = vec![variable.kind.zero(); count];
     let state = &mut *STATE.lock().unwrap();
     state.check(session)?;
     state.last += 1;
-    state.handles.insert(state.last, Handle { session, index, started: false, base: zero, counted: zero });
-    Ok(state.last)
+    let handle = Handle { session, index, started: false, peers, base: zero.clone(), counted: zero };
+    state.handles.insert(state.last, handle);
+    Ok((state.last, count))
 }
 
 /// MPI_T_pvar_handle_free.
@@ -457,7 +594,7 @@ pub fn of_handle(session: usize, handle: usize) -> Result<&'static Pvar> {
 ///
 /// # Errors
 /// As [`free`].
-pub fn read(session: usize, handle: usize) -> Result<Value> {
+pub fn read(session: usize, handle: usize) -> Result<Vec<Value>> {
     STATE.lock().unwrap().handle(session, handle)?.value()
 }
 
@@ -489,8 +626,16 @@ pub fn set_all_started(session: usize, started: bool) -> Result<()> {
 ///
 /// # Errors
 /// As [`free`]; `T_ERR_PVAR_NO_WRITE`.
-pub fn write(session: usize, handle: usize, value: Value) -> Result<()> {
-    STATE.lock().unwrap().change(session, handle, |handle| handle.set(value))
+pub fn write(session: usize, handle: usize, values: &[Value]) -> Result<()> {
+    STATE.lock().unwrap().change(session, handle, |handle| handle.set(values.to_vec()))
+}
+
+/// How many values a handle has.
+///
+/// # Errors
+/// As [`free`].
+pub fn count(session: usize, handle: usize) -> Result<usize> {
+    STATE.lock().unwrap().handle(session, handle).map(|handle| handle.counted.len())
 }
 
 /// MPI_T_pvar_reset.
@@ -513,7 +658,7 @@ pub fn reset_all(session: usize) -> Result<()> {
 ///
 /// # Errors
 /// As [`write`].
-pub fn read_and_reset(session: usize, handle: usize) -> Result<Value> {
+pub fn read_and_reset(session: usize, handle: usize) -> Result<Vec<Value>> {
     let state = &mut *STATE.lock().unwrap();
     let found = state.handle(session, handle)?;
     if found.variable()?.is_continuous() {

@@ -1,0 +1,163 @@
+//! Seeing inside a job: deadlocks and who waits for whom.
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::time::Duration;
+use vmpi_tests::compile::{Mpi, program};
+use vmpi_tests::job::{Job, Outcome, Vmpirun};
+use vmpi_tests::leftovers::eventually;
+use vmpi_tests::place::Turn;
+
+fn built(name: &str, mpi: Mpi) -> PathBuf {
+    let _turn = Turn::take();
+    program(name, mpi)
+}
+
+fn planted(what: &str, ranks: u32, flags: &[&str], mpi: Mpi) -> Outcome {
+    let binary = built("deadlock.c", mpi);
+    let run = Vmpirun::new("deadlock").args(["-n", &ranks.to_string(), "-V", "3", "--on-deadlock", "abort"]);
+    run.args(flags).arg(binary).arg(what).run()
+}
+
+fn assert_says(outcome: &Outcome, sentences: &[&str]) {
+    assert_eq!(outcome.code, 123, "{outcome:?}");
+    for sentence in sentences {
+        assert!(outcome.stderr.contains(sentence), "\"{sentence}\" is missing in {}", outcome.stderr);
+    }
+}
+
+#[test]
+fn two_receives_are_explained() {
+    for flags in [&[][..], &["--policy", "fifo"], &["--enable-recovery"]] {
+        let outcome = planted("two-receives", 2, flags, Mpi::Openmpi);
+        assert_says(
+            &outcome,
+            &[
+                "all 2 ranks wait in MPI for each other",
+                "rank 0 waits in MPI_Recv at ",
+                "(two_receives) on MPI_COMM_WORLD, for a message from rank 1 with tag 5",
+                "Rank 0 and rank 1 wait for each other.",
+            ],
+        );
+    }
+}
+
+#[test]
+fn a_missing_participant_is_named() {
+    for mpi in [Mpi::Openmpi, Mpi::Mpich] {
+        let outcome = planted("missing", 6, &[], mpi);
+        assert_says(
+            &outcome,
+            &[
+                "ranks 0-4 wait in MPI_Barrier at ",
+                "Rank 5 is missing in MPI_Barrier: 5 of the 6 members of MPI_COMM_WORLD are there. Rank 5 is in MPI_Recv at",
+                "rank 5 waits in MPI_Recv",
+                "for a message from rank 0 with tag 7",
+            ],
+        );
+    }
+}
+
+#[test]
+fn a_wrong_tag_is_found() {
+    let outcome = planted("wrong-tag", 3, &[], Mpi::Mpich);
+    assert_says(
+        &outcome,
+        &[
+            "Rank 1 holds a message from rank 0 with tag 7 (4 bytes) on MPI_COMM_WORLD that no receive has asked for, and waits for one \
+             with tag 8: is one of the two tags wrong?",
+        ],
+    );
+}
+
+#[test]
+fn circles_names_and_threads() {
+    let outcome = planted("ring", 4, &[], Mpi::Openmpi);
+    assert_says(
+        &outcome,
+        &["in a circle: 0 -> 1 -> 2 -> 3 -> 0.", "until rank 1 receives its message of 1048576 bytes"],
+    );
+    let outcome = planted("named", 6, &[], Mpi::Openmpi);
+    assert_says(
+        &outcome,
+        &["Rank 2 is missing in MPI_Allreduce: 2 of the 3 members of the communicator \"even ranks\" are there."],
+    );
+    let outcome = planted("threads-all", 2, &[], Mpi::Openmpi);
+    assert_says(&outcome, &["with tag 21", "with tag 22", "Rank 1 waits for itself"]);
+}
+
+/// Programs in which all ranks but one wait for a long time are not called deadlocked: each of these takes seconds, in which every look
+/// could be wrong.
+#[test]
+fn nobody_is_accused_wrongly() {
+    let binary = built("deadlock.c", Mpi::Openmpi);
+    let cases = ["sleeper", "computer", "lock", "spawn", "port", "thread-elsewhere", "traffic"];
+    for (what, v) in cases.iter().flat_map(|what| [(what, "2"), (what, "4")]) {
+        for flags in [&[][..], &["--enable-recovery"]] {
+            if !flags.is_empty() && v == "2" {
+                continue;
+            }
+            let run = Vmpirun::new("innocent").args(["-n", "4", "-V", v, "--on-deadlock", "abort"]);
+            let outcome = run.args(flags).arg(&binary).arg(what).run();
+            assert!(outcome.code == 0 && !outcome.stderr.contains("deadlock"), "{what}, V={v}, {flags:?}: {outcome:?}");
+        }
+    }
+}
+
+/// A job that hangs, and what vmpictl tells of it.
+fn hanging(what: &str) -> Job {
+    let binary = built("deadlock.c", Mpi::Openmpi);
+    Vmpirun::new("hanging").args(["-n", "4", "-V", "2"]).arg(binary).arg(what).start()
+}
+
+fn end(mut job: Job) -> Outcome {
+    assert!(!job.has_ended(), "a report alone does not end the job");
+    kill(Pid::from_raw(job.pid()), Signal::SIGTERM).expect("vmpirun is alive");
+    job.finish()
+}
+
+#[test]
+fn vmpictl_explains_a_job_that_hangs() {
+    let job = hanging("missing");
+    let mut last = Value::Null;
+    let found = eventually(Duration::from_secs(30), || {
+        let answer = job.vmpictl(&["why", "1", "--json"]);
+        last = serde_json::from_str(&answer.stdout).unwrap_or(Value::Null);
+        answer.code == 0 && last["deadlock"] == true
+    });
+    assert!(found, "{last:#}");
+    assert_eq!(last["schema_version"], 1);
+    assert_eq!(last["absences"][0]["absent"], serde_json::json!([3]), "{last:#}");
+    assert_eq!(last["absences"][0]["present"], serde_json::json!([0, 1, 2]));
+    assert_eq!(last["cycles"], serde_json::json!([[0, 3]]));
+    assert_eq!(last["ranks"][3]["site"]["function"], "MPI_Recv");
+    assert_eq!(last["ranks"][3]["site"]["caller"], "missing_participant");
+    let text = job.vmpictl(&["why", "1"]);
+    assert!(text.code == 0 && text.stdout.contains("Rank 3 is missing in MPI_Barrier"), "{text:?}");
+    let dot = job.vmpictl(&["why", "1", "--dot"]);
+    assert!(dot.stdout.starts_with("digraph") && dot.stdout.contains("r3 -> r0 [color=red"), "{dot:?}");
+    let stacks = job.vmpictl(&["stacks", "1/3"]);
+    assert!(stacks.code == 0 && stacks.stdout.contains("missing_participant at deadlock.c:"), "{stacks:?}");
+    assert_eq!(job.vmpictl(&["stacks", "1/4"]).code, 1, "there is no rank 4");
+    assert_eq!(job.vmpictl(&["why", "7"]).code, 1, "there is no job 7");
+    let outcome = end(job);
+    assert!(outcome.stderr.contains("deadlock in job 1"), "{outcome:?}");
+    assert_eq!(outcome.stderr.matches("deadlock in job").count(), 1, "said once: {outcome:?}");
+    assert_eq!(outcome.code, 143, "{outcome:?}");
+}
+
+#[test]
+fn why_tells_of_a_job_that_is_no_deadlock() {
+    let job = hanging("sleeper");
+    let mut text = String::new();
+    let found = eventually(Duration::from_secs(30), || {
+        text = job.vmpictl(&["why", "1"]).stdout;
+        text.contains("3 of 4 ranks wait in MPI")
+    });
+    assert!(found, "{text}");
+    assert!(text.contains("Rank 3 is missing in MPI_Barrier") && !text.contains("deadlock in job"), "{text}");
+    let outcome = job.finish();
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+}

@@ -1,0 +1,180 @@
+//! vmpictl's commands on a job that runs: what they print, and that it is what the schema in docs/ says.
+
+use serde_json::Value;
+use std::time::Duration;
+use vmpi_tests::compile::{Mpi, program};
+use vmpi_tests::job::{Job, Outcome, Vmpirun};
+use vmpi_tests::leftovers::eventually;
+use vmpi_tests::place::{Turn, top};
+use vmpi_tests::prometheus;
+
+/// A job of four ranks that send all the time.
+fn busy(name: &str, seconds: &str) -> Job {
+    let binary = {
+        let _turn = Turn::take();
+        program("deadlock.c", Mpi::Openmpi)
+    };
+    let run = Vmpirun::new(name).args(["-n", "4", "-V", "2"]);
+    let job = run.arg(binary).args(["traffic", seconds]).start();
+    let up = eventually(Duration::from_secs(30), || {
+        let listing = job.vmpictl(&["ps", "--ranks"]);
+        listing.stdout.lines().filter(|line| line.contains("RUNNING") || line.contains("SUSPENDED")).count() >= 2
+    });
+    assert!(up, "{:?}", job.vmpictl(&["ps", "--ranks"]));
+    job
+}
+
+fn good(outcome: &Outcome) -> &str {
+    assert!(outcome.code == 0 && outcome.stderr.is_empty(), "{outcome:?}");
+    &outcome.stdout
+}
+
+#[test]
+fn every_command_keeps_to_the_schema() {
+    let text = std::fs::read_to_string(top().join("docs/vmpictl.schema.json")).expect("the schema is there");
+    let schema: Value = serde_json::from_str(&text).expect("it is JSON");
+    let validator = |name: &str| {
+        let part = serde_json::json!({ "$defs": schema["$defs"], "$ref": format!("#/$defs/{name}") });
+        jsonschema::validator_for(&part).expect("a schema")
+    };
+    let job = busy("schema", "60");
+    let cases: &[(&str, &[&str])] = &[
+        ("ps", &["ps"]),
+        ("ps", &["ps", "--ranks"]),
+        ("show", &["show", "1"]),
+        ("show", &["show", "1/3"]),
+        ("why", &["why", "1"]),
+        ("stacks", &["stacks", "1/0", "--threads"]),
+        ("matrix", &["matrix", "1", "--on"]),
+        ("matrix", &["matrix", "1"]),
+        ("top", &["top"]),
+        ("doctor", &["doctor"]),
+        ("metrics", &["metrics", "--per-rank"]),
+        ("version", &["version"]),
+        ("done", &["prio", "1/0", "1"]),
+        ("done", &["suspend", "1"]),
+        ("done", &["resume", "1"]),
+        ("done", &["kill", "1"]),
+    ];
+    for (name, args) in cases {
+        let outcome = job.vmpictl(&[args, &["--json"][..]].concat());
+        let value: Value =
+            serde_json::from_str(good(&outcome)).unwrap_or_else(|e| panic!("{args:?}: {e}: {outcome:?}"));
+        let wrong: Vec<String> =
+            validator(name).iter_errors(&value).map(|error| format!("{}: {error}", error.instance_path())).collect();
+        assert!(wrong.is_empty(), "{args:?}: {wrong:#?}");
+        // The validator does notice: a document without a part that it must have, or with another version.
+        let mut other = value.clone();
+        other["schema_version"] = 2.into();
+        assert!(!validator(name).is_valid(&other), "{args:?}");
+    }
+    let outcome = job.finish();
+    assert_eq!(outcome.code, 143, "{outcome:?}");
+    assert!(outcome.stderr.contains("by vmpictl kill"), "{outcome:?}");
+}
+
+#[test]
+fn metrics_are_as_prometheus_wants_them() {
+    let job = busy("metrics", "60");
+    let text = job.vmpictl(&["metrics"]);
+    let samples = prometheus::check(good(&text)).unwrap_or_else(|why| panic!("{why}\n{}", text.stdout));
+    assert!(samples.iter().all(|(_, labels, _)| !labels.contains_key("rank")), "no label per rank unless asked");
+    let value = |name: &str| samples.iter().filter(|s| s.0 == name).map(|s| s.2).sum::<f64>();
+    assert_eq!((value("vmpi_jobs"), value("vmpi_job_ranks")), (1.0, 4.0));
+    assert!(value("vmpi_job_sent_bytes_total") > 0.0 && value("vmpi_core_handoffs_total") > 0.0, "{}", text.stdout);
+    let per_rank = job.vmpictl(&["metrics", "--per-rank"]);
+    let samples = prometheus::check(good(&per_rank)).expect("valid, too");
+    let ranks =
+        samples.iter().filter(|(name, labels, _)| name == "vmpi_rank_switches_total" && labels.contains_key("rank"));
+    assert_eq!(ranks.count(), 4);
+    good(&job.vmpictl(&["kill", "1"]));
+    assert_eq!(job.finish().code, 143);
+}
+
+#[test]
+fn a_job_is_stopped_and_goes_on() {
+    let job = busy("suspend", "60");
+    let sent = || -> f64 {
+        let text = job.vmpictl(&["metrics"]);
+        let samples = prometheus::check(good(&text)).expect("valid");
+        samples.iter().filter(|(name, ..)| name == "vmpi_job_sent_messages_total").map(|sample| sample.2).sum()
+    };
+    good(&job.vmpictl(&["suspend", "1"]));
+    // The signal has been sent; a rank takes it at its next step in the kernel.
+    std::thread::sleep(Duration::from_millis(200));
+    let before = sent();
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(sent(), before, "nobody runs");
+    let listing = job.vmpictl(&["ps", "--ranks"]);
+    assert_eq!(good(&listing).matches("stopped").count(), 4, "{listing:?}");
+    good(&job.vmpictl(&["resume", "1"]));
+    assert!(eventually(Duration::from_secs(20), || sent() > before), "it goes on");
+    good(&job.vmpictl(&["prio", "1", "7"]));
+    let pid = job.vmpictl(&["show", "1/2", "--json"]);
+    let pid = serde_json::from_str::<Value>(good(&pid)).expect("JSON")["rank_list"][0]["pid"].as_i64().expect("a pid");
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it lives");
+    let nice = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(16)).expect("the 19th field");
+    assert_eq!(nice, "7");
+    assert_eq!(job.vmpictl(&["prio", "1", "20"]).code, 2, "there is no such nice value");
+    for refused in [&["suspend", "1/4"][..], &["kill", "2"], &["matrix", "9"], &["top", "--interval", "0"]] {
+        assert_ne!(job.vmpictl(refused).code, 0, "{refused:?}");
+    }
+    good(&job.vmpictl(&["kill", "1"]));
+    assert_eq!(job.finish().code, 143);
+}
+
+#[test]
+fn top_and_doctor_are_plain_text_without_a_terminal() {
+    let job = busy("top", "60");
+    for args in [&["top"][..], &["top", "--once"]] {
+        let outcome = job.vmpictl(args);
+        let text = good(&outcome);
+        assert!(text.starts_with("vmpi: 1 job, 4 ranks on 2 cores, over 0."), "{text}");
+        assert!(!text.contains('\u{1b}'), "no escape sequences: {text:?}");
+        assert!(text.lines().filter(|line| line.starts_with("1    ")).count() >= 6, "{text}");
+    }
+    let doctor = job.vmpictl(&["doctor", "/bin/true"]);
+    let text = good(&doctor);
+    for subject in ["kernel", "single copy", "clock", "affinity", "library", "no MPI visible"] {
+        assert!(text.contains(subject), "{subject}: {text}");
+    }
+    let sick = job.vmpictl(&["doctor", "/no/such/program"]);
+    assert!(sick.code == 1 && sick.stdout.contains('\u{2717}'), "{sick:?}");
+    good(&job.vmpictl(&["kill", "1"]));
+    assert_eq!(job.finish().code, 143);
+}
+
+/// `--report` says where the time went: of each core and of each rank it adds up.
+#[test]
+fn the_report_adds_up() {
+    let binary = {
+        let _turn = Turn::take();
+        program("deadlock.c", Mpi::Mpich)
+    };
+    let outcome =
+        Vmpirun::new("report").args(["-n", "4", "-V", "2", "--report", "--json"]).arg(binary).arg("traffic").run();
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    let lines: Vec<Vec<&str>> = outcome.stderr.lines().map(|line| line.split_whitespace().collect()).collect();
+    let table = |head: &str| {
+        lines
+            .iter()
+            .skip_while(|line| line.first() != Some(&head))
+            .take_while(|line| !line.is_empty())
+            .collect::<Vec<_>>()
+    };
+    let seconds = |word: &str| word.trim_end_matches('s').parse::<f64>().expect("seconds");
+    let json = outcome.stdout.lines().find(|line| line.starts_with('{')).expect("--json");
+    let json: Value = serde_json::from_str(json).expect("JSON");
+    assert_eq!((table("CPU").len(), table("RANK").len()), (3, 5), "{}", outcome.stderr);
+    for (line, core) in table("CPU").into_iter().skip(1).zip(json["report"]["cores"].as_array().expect("cores")) {
+        let sum: f64 = line[3..7].iter().map(|word| seconds(word)).sum();
+        let wall = core["wall_s"].as_f64().expect("seconds");
+        assert!((sum - wall).abs() < 0.01, "{sum} s of {wall} s: {line:?}");
+    }
+    for (line, rank) in table("RANK").into_iter().skip(1).zip(json["report"]["rank_list"].as_array().expect("ranks")) {
+        let sum: f64 = line[2..6].iter().map(|word| seconds(word)).sum();
+        let parts = ["rtime_s", "ready_s", "wait_s", "away_s"];
+        let whole: f64 = parts.iter().map(|part| rank[part].as_f64().expect("seconds")).sum();
+        assert!((sum - whole).abs() < 0.01 && whole > 1.0, "{line:?}: {rank}");
+    }
+}

@@ -1,0 +1,258 @@
+//! `vmpictl doctor`: does this machine let vmpi do its best? A mark, the fact, and what to do about it.
+
+use super::Output;
+use crate::cpus;
+use crate::elf::{Face, Search};
+use crate::environ::{self, FaceDirs};
+use crate::failure::Failure;
+use crate::launch::exe_dir;
+use crate::program;
+use nix::sys::resource::{Resource, getrlimit};
+use nix::sys::uio::{RemoteIoVec, process_vm_readv};
+use nix::unistd::Pid;
+use serde::Serialize;
+use serde_json::json;
+use std::io::IoSliceMut;
+use std::process::{Command, Stdio};
+
+/// How it is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Mark {
+    Good,
+    /// It works, with a disadvantage.
+    Warning,
+    /// It does not work.
+    Bad,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+struct Finding {
+    subject: &'static str,
+    mark: Mark,
+    fact: String,
+    /// Empty: nothing is to be done.
+    advice: String,
+}
+
+fn finding(subject: &'static str, mark: Mark, fact: impl Into<String>, advice: &str) -> Finding {
+    Finding { subject, mark, fact: fact.into(), advice: advice.into() }
+}
+
+fn read(path: &str) -> Option<String> {
+    std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+}
+
+fn kernel() -> Finding {
+    let release = read("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    let fact = format!("Linux {release}");
+    if version >= (5, 4) {
+        finding("kernel", Mark::Good, fact, "")
+    } else {
+        finding("kernel", Mark::Bad, fact, "vmpi needs Linux 5.4 or newer (pidfd_open)")
+    }
+}
+
+/// Read a byte of a child's memory, as ranks read each other's.
+fn single_copy() -> Finding {
+    const SUBJECT: &str = "single copy";
+    let advice =
+        "large messages are copied twice; allow process_vm_readv (the container's seccomp filter, CAP_SYS_PTRACE)";
+    let child = Command::new("/proc/self/exe").arg("--version").stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+    let Ok(child) = child else {
+        return finding(SUBJECT, Mark::Warning, "no child process could be started to try it", advice);
+    };
+    let pid = child.id() as i32;
+    // Until it is reaped its memory may be gone, so look while its output waits to be read.
+    let read = read_first_byte(pid);
+    let _ = child.wait_with_output().map(drop);
+    match read {
+        Ok(()) => finding(SUBJECT, Mark::Good, "process_vm_readv works between processes of this user", ""),
+        Err(error) => finding(SUBJECT, Mark::Warning, format!("process_vm_readv is refused: {error}"), advice),
+    }
+}
+
+fn read_first_byte(pid: i32) -> Result<(), String> {
+    let maps = read(&format!("/proc/{pid}/maps")).ok_or("its memory map cannot be read")?;
+    let start = maps.lines().find_map(|line| {
+        let (range, rest) = line.split_once(' ')?;
+        rest.starts_with('r').then(|| usize::from_str_radix(range.split('-').next()?, 16).ok())?
+    });
+    let base = start.ok_or("it has no readable memory")?;
+    let mut byte = [0u8];
+    let remote = [RemoteIoVec { base, len: 1 }];
+    process_vm_readv(Pid::from_raw(pid), &mut [IoSliceMut::new(&mut byte)], &remote)
+        .map(drop)
+        .map_err(|errno| errno.to_string())
+}
+
+fn yama() -> Finding {
+    const SUBJECT: &str = "ptrace scope";
+    match read("/proc/sys/kernel/yama/ptrace_scope").as_deref() {
+        None => finding(SUBJECT, Mark::Good, "Yama is not there: processes of one user may read each other", ""),
+        Some("0") => finding(SUBJECT, Mark::Good, "0: processes of one user may read each other", ""),
+        Some("1") => finding(SUBJECT, Mark::Good, "1: ranks allow each other by prctl(PR_SET_PTRACER)", ""),
+        Some(other) => finding(
+            SUBJECT,
+            Mark::Warning,
+            format!("{other}: only privileged processes may read others"),
+            "large messages are copied twice, and vmpictl stacks works as root only; sysctl kernel.yama.ptrace_scope=1",
+        ),
+    }
+}
+
+fn limit(subject: &'static str, resource: Resource, least: u64, what: &str, advice: &str) -> Finding {
+    match getrlimit(resource) {
+        Ok((soft, hard)) => {
+            let show = |value: u64| if value == u64::MAX { "unlimited".into() } else { value.to_string() };
+            let mark = if hard >= least { Mark::Good } else { Mark::Warning };
+            let advice = if mark == Mark::Good { "" } else { advice };
+            finding(subject, mark, format!("{what}: {} (hard limit {})", show(soft), show(hard)), advice)
+        }
+        Err(errno) => finding(subject, Mark::Warning, format!("{what}: {errno}"), advice),
+    }
+}
+
+fn cores() -> Vec<Finding> {
+    let mut found = Vec::new();
+    match cpus::allowed() {
+        Ok(allowed) => {
+            let online = read("/sys/devices/system/cpu/online").unwrap_or_default();
+            let fact =
+                format!("{} CPUs may be used ({}); online: {online}", allowed.len(), cpus::format_list(&allowed));
+            found.push(finding("affinity", Mark::Good, fact, ""));
+            if let Some(quota) = cpus::cgroup_quota() {
+                let short = quota < allowed.len() as f64;
+                let (mark, advice) = match short {
+                    true => (
+                        Mark::Warning,
+                        "ranks are throttled beyond it; use as many cores as it grants (vmpirun --cores)",
+                    ),
+                    false => (Mark::Good, ""),
+                };
+                found.push(finding("control group", mark, format!("grants {quota:.2} CPUs of time"), advice));
+            } else {
+                found.push(finding("control group", Mark::Good, "does not limit CPU time", ""));
+            }
+        }
+        Err(error) => found.push(finding("affinity", Mark::Bad, error.sentence, "")),
+    }
+    found
+}
+
+fn clock() -> Finding {
+    let source = read("/sys/devices/system/clocksource/clocksource0/current_clocksource").unwrap_or_else(|| "?".into());
+    let flags = read("/proc/cpuinfo").unwrap_or_default();
+    let steady = flags.lines().find(|line| line.starts_with("flags")).is_some_and(|line| {
+        let has = |flag: &str| line.split_ascii_whitespace().any(|word| word == flag);
+        has("constant_tsc") && has("nonstop_tsc")
+    });
+    let fact = format!("{source}; time-stamp counter {}", if steady { "steady" } else { "not known to be steady" });
+    if steady {
+        finding("clock", Mark::Good, fact, "")
+    } else {
+        finding("clock", Mark::Warning, fact, "the clocks of ranks use clock_gettime, which costs more")
+    }
+}
+
+fn faces() -> Result<Vec<Finding>, Failure> {
+    let dirs = FaceDirs::beside(&exe_dir()?);
+    let found = Face::ALL.into_iter().map(|face| match dirs.get(face) {
+        Some(dir) => finding("library", Mark::Good, format!("for {face}: {}", dir.display()), ""),
+        None => finding(
+            "library",
+            Mark::Warning,
+            format!("for {face}: not installed"),
+            "programs built for it cannot run; install it (cargo xtask install)",
+        ),
+    });
+    Ok(found.collect())
+}
+
+fn of_program(name: &str) -> Finding {
+    const SUBJECT: &str = "program";
+    let looked = || -> Result<String, Failure> {
+        let (own, _) = environ::own();
+        let cwd = std::env::current_dir().map_err(|e| Failure::own(e.to_string()))?;
+        let search = Search::new(own.get("LD_LIBRARY_PATH").map_or("", String::as_str));
+        let path = own.get("PATH").cloned().unwrap_or_else(|| "/usr/bin:/bin".into());
+        let program = program::resolve(name, None, &path, &cwd, &search)?;
+        let mut env = own.clone();
+        let choice = environ::choose_face(&program, &FaceDirs::beside(&exe_dir()?), &mut env)?;
+        let face = choice.face.map_or("no MPI visible".to_owned(), |face| face.to_string());
+        Ok(format!("{}: {face} ({})", program.path.display(), choice.why))
+    };
+    match looked() {
+        Ok(fact) => finding(SUBJECT, Mark::Good, fact, ""),
+        Err(error) => finding(SUBJECT, Mark::Bad, error.sentence, ""),
+    }
+}
+
+fn others() -> Vec<Finding> {
+    let devices = std::fs::read_dir("/sys/class/infiniband").into_iter().flatten().flatten();
+    let devices: Vec<String> = devices.map(|device| device.file_name().to_string_lossy().into_owned()).collect();
+    let rdma =
+        if devices.is_empty() { "no RDMA devices".to_owned() } else { format!("RDMA devices: {}", devices.join(", ")) };
+    let paranoid = read("/proc/sys/kernel/perf_event_paranoid").unwrap_or_else(|| "?".into());
+    let faults = read("/proc/sys/vm/unprivileged_userfaultfd").unwrap_or_else(|| "not offered".into());
+    vec![
+        finding("network", Mark::Good, rdma, ""),
+        finding("counters", Mark::Good, format!("perf_event_paranoid is {paranoid}"), ""),
+        finding("userfaultfd", Mark::Good, format!("for users: {faults}; vmpi does not need it"), ""),
+    ]
+}
+
+/// Look at the machine, and at a program; exit code 1 if something does not work.
+pub fn doctor(program: Option<&str>, as_json: bool) -> Result<Output, Failure> {
+    let mut findings = vec![kernel(), single_copy(), yama()];
+    let files = "many ranks need many: raise it (ulimit -n, LimitNOFILE)";
+    findings.push(limit("open files", Resource::RLIMIT_NOFILE, 4096, "descriptors of a process", files));
+    let processes = "each rank is a process: raise it (ulimit -u, TasksMax)";
+    findings.push(limit("processes", Resource::RLIMIT_NPROC, 4096, "processes of this user", processes));
+    let memory = "only RDMA between nodes needs it: raise it there (ulimit -l, LimitMEMLOCK)";
+    findings.push(limit("locked memory", Resource::RLIMIT_MEMLOCK, 64 << 10, "bytes", memory));
+    findings.extend(cores());
+    findings.push(clock());
+    findings.extend(others());
+    findings.extend(faces()?);
+    findings.extend(program.map(of_program));
+    let bad = findings.iter().any(|finding| finding.mark == Mark::Bad);
+    let bytes = if as_json {
+        format!("{:#}\n", json!({ "schema_version": 1, "good": !bad, "findings": findings })).into_bytes()
+    } else {
+        findings.iter().map(line).collect::<String>().into_bytes()
+    };
+    Ok(Output { bytes, code: i32::from(bad) })
+}
+
+fn line(finding: &Finding) -> String {
+    let mark = match finding.mark {
+        Mark::Good => "\u{2713}",
+        Mark::Warning => "!",
+        Mark::Bad => "\u{2717}",
+    };
+    let advice = if finding.advice.is_empty() { String::new() } else { format!("\n{:18}{}", "", finding.advice) };
+    format!("{mark} {:<15} {}{advice}\n", finding.subject, finding.fact)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_runs_vmpi() {
+        assert_eq!(kernel().mark, Mark::Good, "{:?}", kernel());
+        assert!(cores().iter().all(|finding| finding.mark != Mark::Bad));
+        assert_eq!(of_program("/no/such/program").mark, Mark::Bad);
+        assert!(of_program("/bin/sh").fact.contains("no MPI visible"), "{:?}", of_program("/bin/sh"));
+    }
+
+    #[test]
+    fn advice_stands_below_the_fact() {
+        let text = line(&finding("clock", Mark::Warning, "slow", "do this"));
+        assert_eq!(text, "! clock           slow\n                  do this\n");
+    }
+}

@@ -1,0 +1,78 @@
+//! vmpictl: what the daemons of this user are doing on this node.
+//!
+//! [`peers`] finds the daemons and the job that a command is about; each other file is a command or two.
+
+mod act;
+mod doctor;
+mod matrix;
+mod metrics;
+mod peers;
+mod show;
+mod top;
+mod why;
+
+use crate::cli::{CtlArgs, CtlCommand};
+use crate::failure::Failure;
+use crate::matrix::Form;
+use clap::Parser;
+use std::io::Write;
+
+/// Run vmpictl; returns the exit code.
+pub fn main() -> i32 {
+    let args = CtlArgs::parse();
+    let done: Result<Output, Failure> = match &args.command {
+        CtlCommand::Ps { ranks, format } => show::ps(*ranks, format.json).map(Output::from),
+        CtlCommand::Show { job, format } => show::show(job, format.json).map(Output::from),
+        CtlCommand::Matrix { job, on, off, csv, svg, png, output, format } => {
+            let form = match (csv, svg, png, format.json) {
+                (true, ..) => Some(Form::Csv),
+                (_, true, ..) => Some(Form::Svg),
+                (_, _, true, _) => Some(Form::Png),
+                (.., true) => Some(Form::Json),
+                _ => None,
+            };
+            let switch = on.then_some(true).or(off.then_some(false));
+            matrix::matrix(job, switch, form, output.as_deref())
+        }
+        CtlCommand::Suspend { job, format } => {
+            act::signal(job, libc::SIGSTOP, "suspended", format.json).map(Output::from)
+        }
+        CtlCommand::Resume { job, format } => act::signal(job, libc::SIGCONT, "resumed", format.json).map(Output::from),
+        CtlCommand::Kill { job, format } => act::kill(job, format.json).map(Output::from),
+        CtlCommand::Prio { job, nice, format } => act::prio(job, *nice, format.json).map(Output::from),
+        CtlCommand::Top { once, interval, format } => top::top(*once, *interval, format.json).map(Output::from),
+        CtlCommand::Doctor { program, format } => doctor::doctor(program.as_deref(), format.json),
+        CtlCommand::Metrics { per_rank, format } => metrics::metrics(*per_rank, format.json).map(Output::from),
+        CtlCommand::Why { job, dot, format } => why::why(job, *dot, format.json).map(Output::from),
+        CtlCommand::Stacks { job, threads, format } => why::stacks(job, *threads, format.json).map(Output::from),
+        CtlCommand::Version { format } => show::version(format.json).map(Output::from),
+    };
+    match done.and_then(|output| print(&output.bytes).map(|()| output.code)) {
+        Ok(code) => code,
+        Err(why) => {
+            eprintln!("vmpictl: {why}");
+            why.code
+        }
+    }
+}
+
+/// What a command prints, and its exit code.
+pub struct Output {
+    bytes: Vec<u8>,
+    code: i32,
+}
+
+impl From<String> for Output {
+    fn from(text: String) -> Output {
+        Output { bytes: text.into_bytes(), code: 0 }
+    }
+}
+
+fn print(bytes: &[u8]) -> Result<(), Failure> {
+    match std::io::stdout().write_all(bytes) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(1, format!("cannot write to standard output: {e}")))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,69 @@
+//! The call stacks of a process: stop it for a moment, read its registers and stack, find names for the addresses.
+//!
+//! [`capture`] stops and reads (ptrace), [`modules`] knows the files that are mapped, [`names`] finds function, file and line.
+//! A stopped rank is stopped for about a millisecond; a rank that waits goes on waiting afterwards.
+
+mod capture;
+mod modules;
+mod names;
+
+pub use capture::StackError;
+pub use names::{Frame, Names};
+
+use modules::Modules;
+
+/// One thread and its frames, the innermost first.
+#[derive(Clone, Debug)]
+pub struct Thread {
+    pub tid: i32,
+    pub name: String,
+    pub frames: Vec<Frame>,
+}
+
+/// Where a rank has called MPI.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Site {
+    /// The function of MPI; empty: not known.
+    pub function: String,
+    /// The function that called it.
+    pub caller: String,
+    /// `file.c:12`, or `program+0x1234` without debugging information.
+    pub place: String,
+}
+
+/// The stacks of all threads of a process (or of its first one).
+///
+/// # Errors
+/// The process is gone, or the kernel does not let this one look at it.
+pub fn stacks(pid: i32, names: &mut Names, all_threads: bool) -> Result<Vec<Thread>, StackError> {
+    let mut modules = Modules::of(pid)?;
+    let mut threads = Vec::new();
+    for tid in capture::threads(pid, all_threads)? {
+        match capture::addresses(tid, &mut modules) {
+            Ok(addresses) => threads.push(Thread {
+                tid,
+                name: std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm"))
+                    .map(|name| name.trim_end().to_owned())
+                    .unwrap_or_default(),
+                frames: addresses.iter().enumerate().flat_map(|(at, ip)| names.frames(&modules, *ip, at > 0)).collect(),
+            }),
+            // It has ended meanwhile.
+            Err(_) if tid != pid => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(threads)
+}
+
+/// Where MPI was called, from a stack that ends in MPI; `None` if it does not.
+pub fn site(frames: &[Frame]) -> Option<Site> {
+    let first = frames.iter().position(|frame| frame.in_vmpi)?;
+    let inside = frames[first..].iter().take_while(|frame| frame.in_vmpi).count();
+    let entry = &frames[first + inside - 1];
+    let caller = frames.get(first + inside)?;
+    Some(Site {
+        function: entry.exported.clone().unwrap_or_default(),
+        caller: caller.function.clone().unwrap_or_default(),
+        place: caller.place(),
+    })
+}

@@ -1,0 +1,182 @@
+//! Names for addresses: function, file and line.
+
+use super::modules::Modules;
+use addr2line::Loader;
+use object::{Object, ObjectSection, ObjectSymbol, SectionKind};
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+/// One frame of a stack, with the functions that were inlined there as frames of their own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Frame {
+    pub address: u64,
+    /// The file that the code is in, and the address there.
+    pub module: String,
+    pub offset: u64,
+    pub function: Option<String>,
+    pub file: Option<String>,
+    pub line: Option<u32>,
+    /// Inside vmpi's MPI library.
+    #[serde(skip)]
+    pub in_vmpi: bool,
+    /// The symbol of the library's interface, as it is linked.
+    #[serde(skip)]
+    pub exported: Option<String>,
+}
+
+impl Frame {
+    /// `file.c:12`, or `program+0x1234`.
+    pub fn place(&self) -> String {
+        let base = |path: &str| Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned();
+        match (&self.file, self.line) {
+            (Some(file), Some(line)) => format!("{}:{line}", base(file)),
+            _ if self.module.is_empty() => format!("{:#x}", self.address),
+            _ => format!("{}+{:#x}", base(&self.module), self.offset),
+        }
+    }
+}
+
+struct Image {
+    debug: Option<Loader>,
+    /// Exported functions by address, and their sizes (0: not known).
+    exports: BTreeMap<u64, (String, u64)>,
+    in_vmpi: bool,
+}
+
+/// Names found so far, by file.
+#[derive(Default)]
+pub struct Names {
+    images: HashMap<PathBuf, Image>,
+}
+
+impl Names {
+    /// The frames at `address`; `returns`: it is where a call returns to, so the call lies before it.
+    pub fn frames(&mut self, modules: &Modules, address: u64, returns: bool) -> Vec<Frame> {
+        let Some(mapped) = modules.find(address) else { return vec![Frame { address, ..Frame::default() }] };
+        let offset = address.wrapping_sub(mapped.bias);
+        let probe = offset - u64::from(returns);
+        let image = self.images.entry(mapped.path.clone()).or_insert_with(|| Image::load(&mapped.path));
+        let symbol = image.debug.as_ref().and_then(|debug| debug.find_symbol_info(probe));
+        let at = symbol.as_ref().map_or(probe, |symbol| symbol.address());
+        let symbol = symbol.map(|symbol| addr2line::demangle_auto(symbol.name().into(), None).into_owned());
+        let nearest = image.exports.range(..=at).next_back();
+        let exported = nearest.filter(|(start, (_, size))| *size == 0 || probe - *start < *size);
+        let exported = exported.map(|(_, (name, _))| name.clone());
+        let plain = Frame {
+            address,
+            module: mapped.path.to_string_lossy().into_owned(),
+            offset,
+            in_vmpi: image.in_vmpi,
+            exported: exported.clone(),
+            ..Frame::default()
+        };
+        let mut frames = Vec::new();
+        if let Some(debug) = &image.debug
+            && let Ok(mut found) = debug.find_frames(probe)
+        {
+            while let Ok(Some(frame)) = found.next() {
+                let function = frame.function.as_ref().and_then(|name| name.demangle().ok().map(String::from));
+                let (file, line) = frame.location.map_or((None, None), |l| (l.file.map(String::from), l.line));
+                frames.push(Frame { function, file, line, ..plain.clone() });
+            }
+        }
+        if frames.is_empty() {
+            frames.push(plain);
+        }
+        // The outermost one is a function of its own.
+        if let Some(last) = frames.last_mut()
+            && last.function.is_none()
+        {
+            last.function = symbol.or(exported);
+        }
+        frames
+    }
+}
+
+impl Image {
+    fn load(path: &Path) -> Image {
+        let mut image = Image { debug: Loader::new(path).ok(), exports: BTreeMap::new(), in_vmpi: false };
+        if let Ok(file) = std::fs::File::open(path) {
+            let cache = object::ReadCache::new(file);
+            if let Ok(file) = object::File::parse(&cache) {
+                image.read_exports(&file);
+            }
+        }
+        image
+    }
+
+    /// Take note of the exported functions. One that is but a jump to another place gives its name to that place, since only that is
+    /// ever on a stack.
+    fn read_exports<'a>(&mut self, file: &object::File<'a, &'a object::ReadCache<std::fs::File>>) {
+        let code: Vec<(u64, &[u8])> = file
+            .sections()
+            .filter(|section| section.kind() == SectionKind::Text)
+            .filter_map(|section| Some((section.address(), section.data().ok()?)))
+            .collect();
+        let mut is_mpi = [false; 2];
+        for symbol in file.dynamic_symbols().filter(|symbol| symbol.is_definition()) {
+            let Ok(name) = symbol.name() else { continue };
+            is_mpi[0] |= name == "MPI_Init";
+            is_mpi[1] |= name == "MPIX_Rtime";
+            match jump_target(&code, symbol.address()) {
+                Some(target) => self.prefer(target, name, 0),
+                None => self.prefer(symbol.address(), name, symbol.size()),
+            }
+        }
+        self.in_vmpi = is_mpi == [true, true];
+    }
+
+    /// Of several names of one function keep MPI's own.
+    fn prefer(&mut self, address: u64, name: &str, size: u64) {
+        let rank = |name: &str| match name {
+            name if name.starts_with("MPI_") || name.starts_with("MPIX_") => 0,
+            name if name.starts_with("PMPI_") || name.starts_with("PMPIX_") => 1,
+            _ => 2,
+        };
+        match self.exports.get(&address) {
+            Some((known, _)) if (rank(known), known.as_str()) <= (rank(name), name) => {}
+            _ => {
+                self.exports.insert(address, (name.to_owned(), size));
+            }
+        }
+    }
+}
+
+/// Where the code at `address` goes if it is a jump (x86-64: E9 and a distance).
+fn jump_target(code: &[(u64, &[u8])], address: u64) -> Option<u64> {
+    let bytes = code.iter().find_map(|(start, bytes)| {
+        let offset = usize::try_from(address.checked_sub(*start)?).ok()?;
+        bytes.get(offset..offset + 5)
+    })?;
+    let distance = i32::from_le_bytes(bytes[1..].try_into().ok()?);
+    (bytes[0] == 0xe9).then(|| address.wrapping_add(5).wrapping_add_signed(distance.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_jump_gives_its_name_away() {
+        let code = [0x90, 0xe9, 0x0b, 0, 0, 0, 0xc3];
+        assert_eq!(jump_target(&[(0x1000, &code)], 0x1001), Some(0x1011));
+        assert_eq!(jump_target(&[(0x1000, &code)], 0x1000), None);
+        assert_eq!(jump_target(&[(0x1000, &code)], 0x1006), None);
+        let mut image = Image { debug: None, exports: BTreeMap::new(), in_vmpi: false };
+        for name in ["pmpi_recv_", "PMPI_Recv", "MPI_Recv", "mpi_recv_"] {
+            image.prefer(8, name, 0);
+        }
+        assert_eq!(image.exports[&8].0, "MPI_Recv");
+    }
+
+    /// This test's own function is found with its file and line.
+    #[test]
+    fn an_address_of_this_process_has_a_name() {
+        let address = an_address_of_this_process_has_a_name as *const () as u64;
+        let modules = Modules::of(std::process::id() as i32).unwrap();
+        let frames = Names::default().frames(&modules, address, false);
+        let frame = frames.last().unwrap();
+        assert!(frame.function.as_ref().is_some_and(|name| name.contains("an_address_of")), "{frame:?}");
+        assert!(frame.place().starts_with("names.rs:"), "{frame:?}");
+    }
+}

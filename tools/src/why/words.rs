@@ -1,0 +1,243 @@
+//! A job's waits in sentences.
+
+use super::{Stray, Why};
+use crate::cpus::format_list;
+use crate::table::seconds;
+use std::collections::BTreeMap;
+use vmpi_shared::waits::{CommInfo, RankWait, WaitKind, WaitOn};
+
+/// `rank 3`, `ranks 0-4,7`.
+fn ranks(list: &[u32]) -> String {
+    match list {
+        [one] => format!("rank {one}"),
+        many => format!("ranks {}", format_list(many)),
+    }
+}
+
+/// `wait` or `waits`.
+fn verb(list: &[u32], word: &str) -> String {
+    if list.len() == 1 { format!("{word}s") } else { word.to_owned() }
+}
+
+impl Why {
+    fn comm(&self, context: u32) -> Option<&CommInfo> {
+        self.waits.comms.iter().find(|comm| comm.context == context & !1)
+    }
+
+    /// `MPI_COMM_WORLD`, `the communicator "rows"`, `a communicator of ranks 0,2`.
+    fn comm_name(&self, context: u32) -> String {
+        match self.comm(context) {
+            Some(comm) if comm.name.starts_with("MPI_COMM_") => comm.name.clone(),
+            Some(comm) if !comm.name.is_empty() => format!("the communicator \"{}\"", comm.name),
+            Some(comm) if !comm.members.is_empty() => format!("a communicator of {}", ranks(&comm.members)),
+            _ if context & !1 == 2 => "MPI_COMM_SELF".into(),
+            _ => format!("a communicator (context {:#x})", context & !1),
+        }
+    }
+
+    /// A member: `rank 1`, or `rank 1 of ... (rank 4 of the job)` where that differs.
+    fn member(&self, context: u32, peer: i32, in_job: Option<u32>) -> String {
+        match (u32::try_from(peer), in_job) {
+            (Ok(peer), Some(rank)) if peer == rank => format!("rank {rank}"),
+            (Ok(peer), Some(rank)) => format!("rank {peer} there (rank {rank} of the job)"),
+            (Ok(peer), None) => format!("rank {peer} there"),
+            (Err(_), Some(rank)) => format!("rank {rank}"),
+            (Err(_), None) => format!("any rank of {}", self.comm_name(context)),
+        }
+    }
+
+    /// The call as a noun: `MPI_Recv`, or what is known without its name.
+    fn call(&self, rank: &RankWait) -> String {
+        let function = self.sites.get(&rank.rank).map_or("", |site| site.function.as_str());
+        match function {
+            "" if rank.call == "inbox space" => "a send".into(),
+            "" if rank.call == "collective" => "a collective call".into(),
+            "" if rank.call == "wait" => "a wait for requests".into(),
+            "" => format!("a {}", rank.call),
+            function => function.trim_start_matches('P').to_owned(),
+        }
+    }
+
+    /// ` at pair.c:12 (main)`.
+    fn place(&self, rank: u32) -> String {
+        match self.sites.get(&rank) {
+            Some(site) if site.caller.is_empty() => format!(" at {}", site.place),
+            Some(site) => format!(" at {} ({})", site.place, site.caller),
+            None => String::new(),
+        }
+    }
+
+    fn wait(&self, wait: &WaitOn) -> String {
+        let tag = if wait.tag == -2 { "any tag".into() } else { format!("tag {}", wait.tag) };
+        let on = self.comm_name(wait.context);
+        let one = if wait.ranks.len() == 1 { wait.ranks.first().copied() } else { None };
+        match wait.kind {
+            WaitKind::Receive | WaitKind::Send if wait.context & 1 == 1 => {
+                let from = one.map_or("another member".into(), |rank| format!("rank {rank}"));
+                format!("on {on}, for {from}")
+            }
+            WaitKind::Receive | WaitKind::Probe => {
+                let who = if wait.peer < 0 { "any rank".into() } else { self.member(wait.context, wait.peer, one) };
+                format!("on {on}, for a message from {who} with {tag}")
+            }
+            WaitKind::Send => {
+                format!(
+                    "on {on}, until {} receives its message of {} bytes with {tag}",
+                    self.member(wait.context, wait.peer, one),
+                    wait.bytes
+                )
+            }
+            WaitKind::Collective if wait.ranks.is_empty() => "for the other members".into(),
+            WaitKind::Collective => format!("on {on}, for {}", ranks(&wait.ranks)),
+            WaitKind::Space => format!("until {} takes messages out of its full inbox", ranks(&wait.ranks)),
+            WaitKind::Window if wait.peer >= 0 => format!("for its turn with the window of rank {}", wait.peer),
+            WaitKind::Window => "for other members of the window".into(),
+            WaitKind::Daemon => "for an answer of vmpid".into(),
+        }
+    }
+
+    /// What a rank does, without its number.
+    fn doing(&self, rank: &RankWait) -> String {
+        if rank.call.is_empty() {
+            return match rank.state.as_str() {
+                "ENDED" => "has ended".into(),
+                "STARTING" => "has not called MPI_Init yet".into(),
+                "FINALIZED" => "has left MPI".into(),
+                "AWAY" => "is outside MPI, asleep or computing, and has given its core up".into(),
+                "READY" => "could go on, and waits for its core".into(),
+                _ => "runs".into(),
+            };
+        }
+        let mut waits: Vec<String> = rank.waits.iter().take(4).map(|wait| self.wait(wait)).collect();
+        waits.dedup();
+        let more = rank.more as usize + rank.waits.len().saturating_sub(4);
+        let joint = if rank.any { "; or " } else { "; and " };
+        let mut text = waits.join(joint);
+        if more > 0 {
+            text.push_str(&format!("{joint}{more} more"));
+        }
+        format!("{}{} {text}", self.call(rank), self.place(rank.rank)).trim_end().to_owned()
+    }
+}
+
+/// One line per kind of wait: who, and what they do.
+fn lines(why: &Why) -> Vec<String> {
+    let mut groups: Vec<(String, bool, Vec<u32>, f64)> = Vec::new();
+    let mut known: BTreeMap<String, usize> = BTreeMap::new();
+    for rank in &why.waits.ranks {
+        let doing = why.doing(rank);
+        let at = *known.entry(doing.clone()).or_insert_with(|| {
+            groups.push((doing, !rank.call.is_empty(), Vec::new(), f64::MAX));
+            groups.len() - 1
+        });
+        groups[at].2.push(rank.rank);
+        groups[at].3 = groups[at].3.min(rank.waiting_s);
+    }
+    let line = |(doing, waits, list, since): (String, bool, Vec<u32>, f64)| match waits {
+        true => format!("{} {} in {doing}, since {}", ranks(&list), verb(&list, "wait"), seconds(since)),
+        false if list.len() > 1 => {
+            let plural =
+                [("has ", "have "), ("is ", "are "), ("runs", "run"), ("waits", "wait"), ("its core", "their cores")];
+            let doing = plural.iter().fold(doing, |text, (one, many)| text.replacen(one, many, 1));
+            format!("{} {doing}", ranks(&list))
+        }
+        false => format!("{} {doing}", ranks(&list)),
+    };
+    groups.into_iter().map(line).collect()
+}
+
+/// What follows, a sentence each.
+pub fn sentences(why: &Why) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let rank = |number: u32| why.waits.ranks.iter().find(|rank| rank.rank == number);
+    for absence in &why.graph.absences {
+        let call = absence.present.first().and_then(|first| rank(*first)).map_or("it".into(), |first| why.call(first));
+        let all = absence.present.len() + absence.absent.len();
+        if absence.present.is_empty() || absence.absent.len() > absence.present.len() {
+            continue;
+        }
+        let absent = &absence.absent;
+        let mut text = format!(
+            "{} {} missing in {call}: {} of the {all} members of {} are there.",
+            ranks(absent),
+            if absent.len() == 1 { "is" } else { "are" },
+            absence.present.len(),
+            why.comm_name(absence.context)
+        );
+        if let [one] = absent[..]
+            && let Some(there) = rank(one)
+        {
+            text.push_str(&match there.call.is_empty() {
+                true => format!(" Rank {one} {}.", why.doing(there)),
+                false => format!(" Rank {one} is in {}{} instead.", why.call(there), why.place(one)),
+            });
+        }
+        sentences.push(text);
+    }
+    for circle in &why.graph.cycles {
+        sentences.push(match circle[..] {
+            [one] => format!("rank {one} waits for itself: it cannot send while it waits."),
+            [a, b] => format!("rank {a} and rank {b} wait for each other."),
+            _ => {
+                let steps: Vec<String> = circle.iter().chain(circle.first()).map(u32::to_string).collect();
+                format!("ranks {} wait for each other in a circle: {}.", format_sorted(circle), steps.join(" -> "))
+            }
+        });
+    }
+    for edge in &why.graph.edges {
+        if let Some(to) = rank(edge.to).filter(|to| to.state == "ENDED")
+            && rank(edge.from).is_some_and(|from| from.waits.len() == 1 && from.waits[0].ranks.len() == 1)
+        {
+            sentences.push(format!("rank {} waits for rank {}, which has ended.", edge.from, to.rank));
+        }
+    }
+    sentences.extend(why.graph.strays.iter().take(16).map(|stray| stray_sentence(why, stray)));
+    sentences
+}
+
+fn format_sorted(list: &[u32]) -> String {
+    let mut list = list.to_vec();
+    list.sort_unstable();
+    format_list(&list)
+}
+
+fn stray_sentence(why: &Why, stray: &Stray) -> String {
+    let (message, wanted) = (&stray.message, &stray.wanted);
+    let here = format!(
+        "rank {} holds a message from rank {} with tag {} ({} bytes) on {} that no receive has asked for, and waits for one",
+        stray.rank,
+        message.from,
+        message.tag,
+        message.bytes,
+        why.comm_name(message.context)
+    );
+    if stray.tag_differs {
+        format!("{here} with tag {}: is one of the two tags wrong?", wanted.tag)
+    } else if stray.source_differs {
+        let one = wanted.ranks.first().filter(|_| wanted.ranks.len() == 1).copied();
+        format!("{here} from {}: is one of the two ranks wrong?", why.member(wanted.context, wanted.peer, one))
+    } else {
+        format!("{here} on {}: is one of the two communicators wrong?", why.comm_name(wanted.context))
+    }
+}
+
+/// The whole report.
+pub fn text(why: &Why) -> String {
+    let waiting = why.waits.ranks.iter().filter(|rank| !rank.call.is_empty()).count();
+    let alive = why.waits.ranks.iter().filter(|rank| rank.state != "ENDED").count();
+    let mut text = if why.waits.deadlock {
+        format!(
+            "deadlock in job {} ({}): all {alive} ranks wait in MPI for each other, and no message is under way\n",
+            why.waits.job, why.waits.program
+        )
+    } else {
+        format!("job {} ({}): {waiting} of {alive} ranks wait in MPI\n", why.waits.job, why.waits.program)
+    };
+    for line in lines(why) {
+        text.push_str(&format!("  {line}\n"));
+    }
+    for sentence in sentences(why) {
+        text.push_str(&format!("{}{}\n", sentence[..1].to_uppercase(), &sentence[1..]));
+    }
+    text
+}
