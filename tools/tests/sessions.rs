@@ -125,7 +125,7 @@ fn finish(connection: &mut Connection, spec: &JobSpec, mut children: Vec<Child>)
     });
     let code = 0;
     let report = JobReport { job: 1, ranks: spec.ranks, v: spec.v, ..JobReport::default() };
-    connection.send(&Reply::Finished { cause, code, report: Box::new(report) }, &[]).unwrap();
+    connection.send(&Reply::Finished { cause, code, report: Box::new(report), matrix: None }, &[]).unwrap();
 }
 
 fn vmpirun(dir: &Path, args: &[&str]) -> Command {
