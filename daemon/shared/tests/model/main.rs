@@ -9,6 +9,7 @@
 
 mod baton;
 mod cells;
+mod courier;
 mod heir;
 mod kill;
 mod lease;
