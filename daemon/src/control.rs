@@ -174,6 +174,7 @@ impl Daemon {
         }
         let place = Place {
             calibration: self.calibration,
+            patience: self.switching.patience(),
             socket: self.dir.socket().to_string_lossy().into_owned(),
             name: self.name.clone(),
             allowed_cpus: allowed_cpus(),
@@ -293,7 +294,7 @@ impl Daemon {
 }
 
 /// The cpus in the daemon's affinity mask.
-fn allowed_cpus() -> Vec<u32> {
+pub(crate) fn allowed_cpus() -> Vec<u32> {
     match nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0)) {
         Ok(set) => {
             (0..nix::sched::CpuSet::count() as u32).filter(|cpu| set.is_set(*cpu as usize) == Ok(true)).collect()

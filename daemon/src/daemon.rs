@@ -15,16 +15,17 @@ use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::signal::Signal;
 use vmpi_shared::control::Cause;
-use vmpi_shared::sched::lease;
+use vmpi_shared::sched::{balance, lease};
 
 use crate::arbiter::{self, Arbiter};
 use crate::connection::{Channel, Incoming, Scratch};
-use crate::control::Role;
+use crate::control::{Role, allowed_cpus};
 use crate::dynamic::Service;
 use crate::job::{self, Job};
 use crate::reap::{self, Reaped};
 use crate::runtime_dir::{RuntimeDir, RuntimeDirError};
 use crate::status_page::StatusPage;
+use crate::switching::Switching;
 use crate::watchdog::LiveScene;
 use crate::{debug, limits, log};
 
@@ -96,6 +97,7 @@ pub struct Daemon {
     pub(crate) arbiter: Arbiter,
     /// What copies cost on this machine.
     pub(crate) calibration: vmpi_cma::calibrate::Calibration,
+    pub(crate) switching: Switching,
 }
 
 impl Daemon {
@@ -136,6 +138,7 @@ impl Daemon {
         debug!("listening on {}", dir.socket().display());
         Ok(Daemon {
             calibration: vmpi_cma::calibrate::calibrate(),
+            switching: Switching::measure(&allowed_cpus()),
             jobs: BTreeMap::new(),
             services: BTreeMap::new(),
             clients: HashMap::new(),
@@ -444,6 +447,7 @@ impl Daemon {
             job.check_integrity(now);
             if job.phase == job::Phase::Running {
                 job.watchdog.tick(&LiveScene { node: &job.node }, now);
+                balance::assist(&job.node);
             }
             job.mend();
             let wants_sweep = job.wants_sweep(now);

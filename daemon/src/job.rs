@@ -18,7 +18,7 @@ use vmpi_shared::dynamic::World;
 use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::mem::bell::Bell;
 use vmpi_shared::mem::segment::SegmentError;
-use vmpi_shared::node::{NodeConfig, NodeSegment};
+use vmpi_shared::node::{NodeConfig, NodeSegment, Patience};
 use vmpi_shared::sched::{self, RunState};
 
 use crate::agreement::Agreements;
@@ -187,10 +187,14 @@ impl Job {
             cpus: spec.all_cpus().collect(),
             placement: spec.placement.clone(),
             policy: spec.policy,
+            balance: spec.balance,
+            own_cores: spec.cpus.len() as u32,
+            bind: spec.bind,
             on_block: spec.on_block,
             wtime: spec.wtime,
             quantum_ms: spec.quantum_ms,
             recovery: spec.recovery,
+            patience: place.patience,
         })?;
         node.set_bell(Bell::new().map_err(SubmitError::Bell)?);
         let eager_limit_bytes = place.calibration.eager_limit_bytes.clamp(EAGER_MIN_BYTES, EAGER_MAX_BYTES) as u32;
@@ -771,6 +775,8 @@ pub struct Place {
     pub name: String,
     /// What copies cost on this machine, measured when the daemon started.
     pub calibration: vmpi_cma::calibrate::Calibration,
+    /// What follows from what switching costs, measured then, too.
+    pub patience: Patience,
     /// Cpus that the daemon may use.
     pub allowed_cpus: Vec<u32>,
     /// Descriptors in use for other jobs and connections.

@@ -231,7 +231,7 @@ fn control_group() -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vmpi_shared::control::{App, OnBlock, Policy, Wtime};
+    use vmpi_shared::control::{App, Balance, OnBlock, Policy, Wtime};
 
     fn spec(ranks: u32) -> JobSpec {
         let app = App { program: "/bin/true".into(), argv: vec![], env: vec![], cwd: "/".into(), ranks };
@@ -244,6 +244,7 @@ mod tests {
             placement: vec![0; ranks as usize],
             bind: false,
             policy: Policy::Rr,
+            balance: Balance::None,
             quantum_ms: 5000,
             on_block: OnBlock::Release,
             wtime: Wtime::Wall,

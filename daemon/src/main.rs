@@ -29,6 +29,7 @@ mod runtime_dir;
 mod spawn;
 mod status_page;
 mod sweep;
+mod switching;
 mod watchdog;
 
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! A job as `vmpictl` and `vmpirun --report` print it.
 
-use vmpi_shared::control::{JobReport, Policy, RankReport};
+use vmpi_shared::control::{JobReport, RankReport};
 use vmpi_shared::sched;
 
 use crate::job::Job;
@@ -19,10 +19,8 @@ impl Job {
             v: self.spec.v,
             launcher_pid: self.launcher_pid,
             elapsed_s: self.started.elapsed().as_secs_f64(),
-            policy: match self.spec.policy {
-                Policy::Rr => "rr".into(),
-                Policy::Fifo => "fifo".into(),
-            },
+            policy: self.spec.policy.name().into(),
+            balance: self.spec.balance.name().into(),
             faces,
             cores: self.cores_in_use().map(|core| sched::core_report(&self.node, core)).collect(),
             rank_list: (0..self.ranks.len() as u32).map(|rank| self.rank_report(rank)).collect(),
@@ -43,6 +41,14 @@ impl Job {
         let mut notes = vec![format!(
             "messages up to {limit} bytes are copied through shared memory, larger ones once, by process_vm_readv"
         )];
+        let us = |ticks: u64| (self.node.seconds(ticks) * 1e6).round();
+        let header = self.node.header();
+        notes.push(format!(
+            "an idle core is watched for {} us, turns below {} us count as short: by what hand-overs and wake-ups cost when the \
+             daemon started",
+            us(header.spin_ticks),
+            us(header.brisk_ticks)
+        ));
         let refused = (0..self.ranks.len() as u32)
             .map(|rank| sched::copies_refused(&self.node, rank))
             .fold(0, u64::saturating_add);

@@ -8,10 +8,10 @@
 
 use std::ffi::{CStr, CString, NulError};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::ptr;
 
-use libc::{c_char, c_int, c_void};
+use libc::{c_char, c_int, c_uint, c_void};
 use vmpi_shared::control::{JobSpec, env};
 
 /// Stack of the child before exec.
@@ -138,6 +138,7 @@ pub struct Spawner {
     inherited: Inherited,
     changed_signals: Vec<c_int>,
     stack: Vec<u128>,
+    desk: Option<Desk>,
     /// Path and directory of each program, for messages.
     names: Vec<(String, String)>,
     /// Program of each of the specification's programs.
@@ -176,6 +177,8 @@ struct ChildArguments {
     shell_argv: *const *const c_char,
     envp: *const *const c_char,
     streams: [RawFd; 3],
+    /// The child shares the daemon's descriptors and needs those up to this one; -1: it has copies.
+    last_fd: c_int,
     group: c_int,
     parent: c_int,
     cpus: libc::cpu_set_t,
@@ -216,6 +219,7 @@ impl Spawner {
             randomize: spec.randomize,
             inherited,
             changed_signals: changed_signals(),
+            desk: Desk::new(),
             stack: vec![0; STACK_BYTES / size_of::<u128>()],
             names: Vec::with_capacity(spec.apps.len()),
             of_app: Vec::new(),
@@ -303,13 +307,16 @@ impl Spawner {
         if argv.len() == 1 {
             shell_argv.push(ptr::null());
         }
+        let given = [streams.stdin, streams.stdout, streams.stderr];
+        let laid_out = self.desk.as_ref().and_then(|desk| desk.lay_out(given));
         let mut arguments = ChildArguments {
             path: program.path.as_ptr(),
             cwd: program.cwd.as_ptr(),
             argv: argv.as_ptr(),
             shell_argv: shell_argv.as_ptr(),
             envp: envp.as_ptr(),
-            streams: [streams.stdin.as_raw_fd(), streams.stdout.as_raw_fd(), streams.stderr.as_raw_fd()],
+            streams: laid_out.unwrap_or(given.map(|fd| fd.as_raw_fd())),
+            last_fd: laid_out.map_or(-1, |fds| fds[0].max(fds[1]).max(fds[2])),
             group,
             parent: std::process::id() as c_int,
             cpus: self.cpu_set(start.core),
@@ -326,8 +333,13 @@ impl Spawner {
             failed_errno: 0,
         };
         debug_assert!(arguments.streams.iter().all(|fd| *fd > 2), "standard streams are dup'ed onto 0, 1, 2 in order");
-        let pid = clone_and_wait_for_exec(&mut self.stack, &mut arguments)
-            .map_err(|source| SpawnError::Clone { rank, source })?;
+        let pid = clone_and_wait_for_exec(&mut self.stack, &mut arguments);
+        if laid_out.is_some()
+            && let Some(desk) = &self.desk
+        {
+            desk.clear();
+        }
+        let pid = pid.map_err(|source| SpawnError::Clone { rank, source })?;
         if arguments.failed_step == 0 {
             if arguments.traced != 0 {
                 leave_stopped(pid);
@@ -397,6 +409,41 @@ fn own_names() -> Vec<&'static str> {
     names
 }
 
+/// Where the streams of the next child lie, below what the daemon opens for its ranks: the child needs no descriptor beyond. Without it
+/// the child gets a copy of all, several for each rank of the job, and the next costs more than the last.
+struct Desk {
+    places: [OwnedFd; 3],
+    /// What lies there otherwise.
+    nothing: OwnedFd,
+}
+
+impl Desk {
+    /// `None` if no descriptor is free.
+    fn new() -> Option<Desk> {
+        let nothing = || std::fs::File::open("/dev/null").ok().map(OwnedFd::from);
+        Some(Desk { places: [nothing()?, nothing()?, nothing()?], nothing: nothing()? })
+    }
+
+    fn lay_out(&self, streams: [BorrowedFd; 3]) -> Option<[RawFd; 3]> {
+        for (place, stream) in self.places.iter().zip(streams) {
+            // SAFETY: two open descriptors; the place is used for nothing else.
+            if unsafe { libc::dup3(stream.as_raw_fd(), place.as_raw_fd(), libc::O_CLOEXEC) } < 0 {
+                self.clear();
+                return None;
+            }
+        }
+        Some(self.places.each_ref().map(OwnedFd::as_raw_fd))
+    }
+
+    /// A pipe that is held here would not end with its rank.
+    fn clear(&self) {
+        for place in &self.places {
+            // SAFETY: as above. It cannot fail: both are open.
+            unsafe { libc::dup3(self.nothing.as_raw_fd(), place.as_raw_fd(), libc::O_CLOEXEC) };
+        }
+    }
+}
+
 /// A NULL-terminated array of the strings' addresses.
 fn pointers<'a>(strings: impl IntoIterator<Item = &'a CString>) -> Vec<*const c_char> {
     strings.into_iter().map(|s| CStr::as_ptr(s)).chain([ptr::null()]).collect()
@@ -412,7 +459,8 @@ fn clone_and_wait_for_exec(stack: &mut [u128], arguments: &mut ChildArguments) -
     unsafe {
         libc::sigfillset(&mut all);
         libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+        let files = if arguments.last_fd < 0 { 0 } else { libc::CLONE_FILES };
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | files | libc::SIGCHLD;
         let pid = libc::clone(child, top, flags, ptr::from_mut(arguments).cast());
         let error = io::Error::last_os_error();
         libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut());
@@ -453,6 +501,13 @@ extern "C" fn child(arguments: *mut c_void) -> c_int {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         if libc::getppid() != a.parent {
             libc::_exit(125);
+        }
+        // Before the first descriptor is changed. A kernel before 5.9 copies them all.
+        if a.last_fd >= 0
+            && libc::close_range(a.last_fd as c_uint + 1, c_uint::MAX, libc::CLOSE_RANGE_UNSHARE as c_int) != 0
+            && libc::unshare(libc::CLONE_FILES) != 0
+        {
+            return fail(a, Step::Streams);
         }
         // The group is gone if all its members ended already; then start another.
         if libc::setpgid(0, a.group) != 0 && libc::setpgid(0, 0) != 0 {

@@ -280,7 +280,7 @@ fn all_threads_asleep(pid: i32) -> bool {
 mod tests {
     use super::*;
     use std::cell::{Cell, RefCell};
-    use vmpi_shared::control::{Policy, Stdio, Wtime};
+    use vmpi_shared::control::{Balance, Policy, Stdio, Wtime};
 
     fn spec(quantum_ms: u64, on_block: OnBlock) -> JobSpec {
         JobSpec {
@@ -292,6 +292,7 @@ mod tests {
             placement: vec![0, 0],
             bind: false,
             policy: Policy::Rr,
+            balance: Balance::None,
             quantum_ms,
             on_block,
             wtime: Wtime::Wall,

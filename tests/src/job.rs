@@ -198,7 +198,9 @@ impl Job {
 
     /// Lines `ready RANK PID` of tests/programs/deaths.c, from all `ranks`: the pids by rank.
     pub fn ready(&mut self, ranks: usize) -> Vec<i32> {
-        self.read_until(|text| text.lines().filter(|l| l.starts_with("ready ")).count() >= ranks);
+        // The last line may not be all there yet.
+        let whole = |text: &str| text.rfind('\n').map_or(0, |end| end + 1);
+        self.read_until(|text| text[..whole(text)].lines().filter(|l| l.starts_with("ready ")).count() >= ranks);
         let mut pids = vec![0; ranks];
         for line in self.stdout.lines().filter(|l| l.starts_with("ready ")) {
             let mut words = line.split_whitespace().skip(1).filter_map(|w| w.parse::<i32>().ok());

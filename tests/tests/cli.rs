@@ -101,3 +101,42 @@ fn two_programs_are_one_world() {
         outcome.stdout.lines().filter_map(|l| l.rsplit_once("arguments ").map(|(_, n)| n)).collect();
     assert_eq!(arguments, ["2", "2", "1", "1", "1"], "{}", outcome.stdout);
 }
+
+/// `-V auto`: a first run, one that tries what its counters speak for, and what happens when nothing can be remembered. What is chosen after that
+/// depends on how long runs take, and is tested with invented times (tools/src/auto/choice.rs).
+#[test]
+fn auto_learns_from_earlier_runs() {
+    let turn = Turn::take();
+    let binary = program("clocks.c", Mpi::Openmpi);
+    drop(turn);
+    let cache = room("cli-auto");
+    let _ = fs::remove_dir_all(&cache);
+    fs::create_dir_all(&cache).expect("target/ is writable");
+    let run = |flags: &[&str], cache: &std::path::Path| {
+        let job =
+            Vmpirun::new("auto").env("XDG_CACHE_HOME", cache).args(["-V", "auto"]).args(flags).arg(&binary).arg("4");
+        let outcome = job.run();
+        assert_eq!(outcome.code, 0, "{flags:?}: {outcome:?}");
+        let sentences = outcome.stderr.lines().filter(|line| line.contains("-V auto: ")).count();
+        (outcome.stdout.lines().filter(|line| line.starts_with("measured ")).count(), sentences, outcome.stderr)
+    };
+    let cores = std::thread::available_parallelism().expect("a number").get();
+    // Ranks of clocks.c sleep, so its cores idle.
+    let (ranks, sentences, said) = run(&[], &cache);
+    assert!(ranks == cores && sentences == 1 && said.contains("V = 1, the first run"), "{said}");
+    let (ranks, sentences, said) = run(&[], &cache);
+    assert!(ranks == 2 * cores && sentences == 1 && said.contains("V = 2, to try it: with V = 1"), "{said}");
+    let (ranks, _, said) = run(&["-n", "3"], &cache);
+    assert!(ranks == 3 && said.contains("the first run"), "another question: {said}");
+    let (_, sentences, said) = run(&["-q"], &cache);
+    assert!(sentences == 0, "{said}");
+    for file in fs::read_dir(cache.join("vmpi/auto")).expect("it has been written").flatten() {
+        fs::write(file.path(), "{").expect("target/ is writable");
+    }
+    let (_, sentences, said) = run(&[], &cache);
+    assert!(sentences == 2 && said.contains("cannot be used") && said.contains("the first run"), "{said}");
+    let (_, sentences, said) = run(&[], std::path::Path::new("/proc/nowhere"));
+    assert!(sentences == 2 && said.contains("nothing can be remembered") && said.contains("the first run"), "{said}");
+    let outcome = Vmpirun::new("auto-mpmd").args(["-V", "auto", "-n", "1", "true", ":", "-n", "1", "true"]).run();
+    assert!(outcome.code == 0 && outcome.stderr.contains("one program"), "{outcome:?}");
+}

@@ -68,7 +68,7 @@ fn a_rank_that_scribbles_ends_its_own_job_only() {
     let good = |name: &str| daemon.vmpirun(name).args(["-n", "4", "-V", "2"]).arg(&traffic);
     for (number, how) in ["noise", "zeros", "ones", "small", "lasting", "noise", "small", "lasting"].iter().enumerate()
     {
-        for policy in ["rr", "fifo"] {
+        for policy in ["rr", "fifo", "lifo", "priority", "follow"] {
             let told = format!("{how}, seed {number}, {policy}");
             // Beside it all the time: more rounds than the scribbler's job lives, checked to the last byte.
             let beside = good("beside").args(["30", &number.to_string()]).start();
@@ -109,7 +109,7 @@ fn clocks_add_up() {
     for (ranks, v, flags) in [(6, 3, &[][..]), (4, 4, &["--policy", "fifo"]), (3, 3, &["--quantum", "20"]), (1, 1, &[])]
     {
         let run = Vmpirun::new("clocks").args(["-n", &ranks.to_string(), "-V", &v.to_string(), "--json"]);
-        let outcome = run.args(flags).arg(&binary).run();
+        let outcome = run.args(["--balance", "none"]).args(flags).arg(&binary).run();
         assert_eq!(outcome.code, 0, "{outcome:?}");
         let json = outcome.stdout.lines().find(|line| line.starts_with('{')).expect("vmpirun --json prints a line");
         let json: Value = serde_json::from_str(json).expect("it is JSON");
@@ -139,4 +139,74 @@ fn clocks_add_up() {
             }
         }
     }
+}
+
+/// Promise 6 where ranks move: a core's clocks count what ran there, whoever it was; a rank's go along with it; and the core-POV timers hold
+/// what the ranks' own clocks say together, but not what one would get by adding those of the ranks that are there in the end.
+#[test]
+fn clocks_stay_right_when_ranks_move() {
+    let binary = built("moved.c");
+    assert!(!run_of_moving_ranks(&binary, 6, 3, "none"));
+    for (ranks, v, how) in [(6, 3, "steal"), (6, 3, "refine"), (4, 2, "steal"), (4, 2, "refine")] {
+        // On a machine that is busy with other things the cores may look as if they had little to do.
+        assert!((0..10).any(|_| run_of_moving_ranks(&binary, ranks, v, how)), "{how}: in ten runs no rank moved");
+    }
+}
+
+/// All that must hold of one run, whether ranks move or not. True if they moved, so that adding up the clocks of the ranks that are on a core in
+/// the end says something else than the core's timer.
+fn run_of_moving_ranks(binary: &std::path::Path, ranks: usize, v: u32, how: &str) -> bool {
+    let run = Vmpirun::new("moved").args(["-n", &ranks.to_string(), "-V", &v.to_string(), "--balance", how, "--json"]);
+    let outcome = run.arg(binary).arg("600").run();
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    let json = outcome.stdout.lines().find(|line| line.starts_with('{')).expect("vmpirun --json prints a line");
+    let report = &serde_json::from_str::<Value>(json).expect("it is JSON")["report"];
+    let list = |name: &str| report[name].as_array().cloned().expect("a list");
+    let (cores, rank_list) = (list("cores"), list("rank_list"));
+    let number = |value: &Value, name: &str| value[name].as_f64().unwrap_or_else(|| panic!("no {name} in {value}"));
+    let total = |values: &[Value], name: &str| values.iter().map(|value| number(value, name)).sum::<f64>();
+    for core in &cores {
+        let sum: f64 = ["running_s", "idle_s", "handoff_s", "withheld_s"].iter().map(|name| number(core, name)).sum();
+        assert!((sum - number(core, "wall_s")).abs() < 1e-6, "{how}: {sum} s in {core}");
+        assert!(number(core, "violations") == 0.0 && number(core, "max_running") <= 1.0, "{how}: {core}");
+        let there = rank_list.iter().filter(|rank| rank["cpu"] == core["cpu"]).count();
+        assert_eq!(there as f64, number(core, "ranks"), "{how}: {core}");
+    }
+    let (ran, of_ranks) = (total(&cores, "running_s"), total(&rank_list, "rtime_s"));
+    assert!((ran - of_ranks).abs() < 1e-6, "{how}: cores ran {ran} s, ranks {of_ranks} s");
+    for rank in &rank_list {
+        let sum: f64 = ["rtime_s", "ready_s", "wait_s", "away_s"].iter().map(|name| number(rank, name)).sum();
+        assert!(sum <= number(&cores[0], "wall_s") * 1.001, "{how}: {sum} s in {rank}");
+    }
+    // What the ranks say themselves: R, metered and the core's timer.
+    let said: Vec<(u64, f64, f64)> = outcome
+        .stdout
+        .lines()
+        .filter_map(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let ["rank", rank, "metered", metered, "ptime", ptime] = words[..] else { return None };
+            Some((rank.parse().ok()?, metered.parse().ok()?, ptime.parse().ok()?))
+        })
+        .collect();
+    assert_eq!(said.len(), ranks, "{outcome:?}");
+    let metered: f64 = said.iter().map(|(_, metered, _)| metered).sum();
+    let timers = total(&cores, "ptime_s");
+    // The timer begins before and ends after the program's two looks at its own clock; two looks a rank can be apart by a time slice.
+    assert!(timers >= metered - 1e-6 && timers < metered * 1.02 + 0.1, "{how}: timers {timers} s, ranks {metered} s");
+    let moves = total(&cores, "moves");
+    assert_eq!(moves, total(&rank_list, "moves"), "{how}: {cores:?}");
+    assert!(moves == 0.0 || how != "none", "{how}: {cores:?}");
+    for (rank, _, ptime) in &said {
+        // Of the core where it was then.
+        let one = cores.iter().any(|core| (ptime - number(core, "ptime_s")).abs() < 1e-6);
+        assert!(one, "{how}: rank {rank} says {ptime} s: {cores:?}");
+    }
+    let mut misled: f64 = 0.0;
+    for core in &cores {
+        let there = |rank: u64| rank_list.iter().any(|r| r["rank"].as_u64() == Some(rank) && r["cpu"] == core["cpu"]);
+        let sum: f64 = said.iter().filter(|(rank, _, _)| there(*rank)).map(|(_, metered, _)| metered).sum();
+        misled = misled.max((sum - number(core, "ptime_s")).abs());
+    }
+    assert!(moves > 0.0 || misled < metered * 0.02 + 0.1, "{how}: nobody moved, so both ways agree: {misled}");
+    moves > 0.0 && misled > 1e-3
 }

@@ -254,12 +254,13 @@ fn show(target: &str, as_json: bool) -> Result<String, Failure> {
 
 fn describe(pid: i32, job: &JobReport, one_rank: bool) -> String {
     let mut text = format!(
-        "job {} of vmpid {pid}: {}\n{} ranks, V = {}, policy {}, face {}, {} since its start, launcher {}\n",
+        "job {} of vmpid {pid}: {}\n{} ranks, V = {}, policy {}, balance {}, face {}, {} since its start, launcher {}\n",
         job.job,
         job.program,
         job.ranks,
         job.v,
         job.policy,
+        job.balance,
         dash(&job.faces.join(",")),
         seconds(job.elapsed_s),
         job.launcher_pid
@@ -278,6 +279,7 @@ fn describe(pid: i32, job: &JobReport, one_rank: bool) -> String {
             "IDLE%",
             "OTHER-JOBS%",
             "PTIME",
+            "MOVED-IN",
             "MAX-RUNNING",
             "VIOLATIONS",
         ]);
@@ -293,6 +295,7 @@ fn describe(pid: i32, job: &JobReport, one_rank: bool) -> String {
                 percent(core.idle_s, whole),
                 percent(core.withheld_s, whole),
                 seconds(core.ptime_s),
+                core.moves.to_string(),
                 core.max_running.to_string(),
                 core.violations.to_string(),
             ]);

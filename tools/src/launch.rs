@@ -1,6 +1,7 @@
 //! vmpirun from its command line to its exit code.
 
-use crate::cli::{self, Action, AppOptions, OutputMode, RunOptions};
+use crate::auto::{self, Auto};
+use crate::cli::{self, Action, AppOptions, OutputMode, RunOptions, VChoice};
 use crate::daemon::{self, VERSION};
 use crate::elf::Search;
 use crate::environ::{self, Choice, Env, FaceDirs};
@@ -15,7 +16,7 @@ use crate::{cpus, hosts, outcome};
 use serde_json::json;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use vmpi_shared::control::{App, Cause, JobSpec, Stdio};
+use vmpi_shared::control::{App, Balance, Cause, JobSpec, Stdio};
 
 /// Descriptors that vmpirun needs besides those of the ranks.
 const OWN_FDS: u64 = 32 + vmpi_shared::control::MAX_FDS as u64;
@@ -67,6 +68,8 @@ struct Job {
     plan: Plan,
     found: Vec<Found>,
     notes: Vec<String>,
+    /// What `-V auto` has decided.
+    auto: Option<Auto>,
 }
 
 fn run(options: &RunOptions) -> Result<i32, Failure> {
@@ -129,20 +132,36 @@ fn prepare(
     if let Some(rank) = options.gdb.iter().find(|rank| ranks.is_some_and(|ranks| **rank >= ranks)) {
         return Err(Failure::usage(format!("--gdb: there is no rank {rank} of {}", ranks.unwrap_or(0))));
     }
-    let wish =
-        Wish { ranks, v: options.v, map_by: options.map_by, bind: options.bind, cores_named: options.cores.is_some() };
-    let (plan, nodes) = match agents.is_empty() {
-        true => {
-            let allowed = cpus::allowed()?;
-            (plan::plan(&wish, &cpus::choose(options.cores.as_deref(), &allowed)?), None)
-        }
-        false => place::plan(options, &wish, agents).map(|(plan, nodes)| (plan, Some(Box::new(nodes))))?,
+    let cpus = match agents.is_empty() {
+        true => cpus::choose(options.cores.as_deref(), &cpus::allowed()?)?,
+        false => Vec::new(),
     };
     let (own, odd) = environ::own();
+    let dirs = FaceDirs::beside(exe_dir);
+    let auto = match (options.v, options.apps.as_slice()) {
+        (Some(VChoice::Auto), [app]) if agents.is_empty() => {
+            let (env, _) = environ::compose(&own, &options.env_mode, app.env_mode.as_ref(), &options.env, &app.env);
+            let (looked_up, found) = look_up(app, 1, &own, env, &dirs)?;
+            Some(auto::decide(&found.program, &app.args, Path::new(&looked_up.cwd), ranks, cpus.len() as u32))
+        }
+        (Some(VChoice::Auto), _) => {
+            notes.push("-V auto learns from runs of one program on one node; with several V is what fits".into());
+            None
+        }
+        _ => None,
+    };
+    if let Some(auto) = &auto {
+        notes.extend(auto.notes.iter().chain([&auto.sentence]).cloned());
+    }
+    let v = auto.as_ref().map(|auto| VChoice::Exactly(auto.v)).or(options.v);
+    let wish = Wish { ranks, v, map_by: options.map_by, bind: options.bind, cores_named: options.cores.is_some() };
+    let (plan, nodes) = match agents.is_empty() {
+        true => (plan::plan(&wish, &cpus), None),
+        false => place::plan(options, &wish, agents).map(|(plan, nodes)| (plan, Some(Box::new(nodes))))?,
+    };
     if !odd.is_empty() {
         notes.push(format!("variables that are not UTF-8 are not passed on: {}", odd.join(", ")));
     }
-    let dirs = FaceDirs::beside(exe_dir);
     let mut apps = Vec::new();
     let mut found = Vec::new();
     for app in &options.apps {
@@ -153,6 +172,16 @@ fn prepare(
         apps.push(app);
         found.push(looked_up);
     }
+    let balance = match nodes {
+        Some(_) if options.balance != Balance::None => {
+            notes.push(format!(
+                "--balance {} is for one node so far: ranks stay where they are",
+                options.balance.name()
+            ));
+            Balance::None
+        }
+        _ => options.balance,
+    };
     let mut spec = JobSpec {
         apps,
         ranks: plan.ranks,
@@ -162,6 +191,7 @@ fn prepare(
         placement: plan.placement.clone(),
         bind: plan.bind,
         policy: options.policy,
+        balance,
         quantum_ms: options.quantum_ms,
         on_block: options.on_block,
         wtime: options.wtime,
@@ -177,7 +207,7 @@ fn prepare(
         // Each rank's core on its own node.
         spec.placement = place::cores_on_nodes(&plan, &spec);
     }
-    Ok(Job { spec, plan, found, notes })
+    Ok(Job { spec, plan, found, notes, auto })
 }
 
 /// The number of ranks that `-n` fixes.
@@ -389,6 +419,13 @@ fn conclude(options: &RunOptions, job: &Job, finished: &Finished, daemon_pid: i3
             }
         }
     }
+    let learnt = match finished.own {
+        None => job.auto.as_ref().and_then(|auto| auto.learn(finished.cause.as_ref(), &ends, finished.report.as_ref())),
+        Some(_) => None,
+    };
+    if let Some(why) = learnt.filter(|_| !options.quiet) {
+        complain(&format!("note: {why}"));
+    }
     if options.print_exit_codes {
         let _ = write!(std::io::stderr(), "{}", outcome::exit_table(&ends));
     }
@@ -414,7 +451,7 @@ fn node_of(cause: &Cause, spec: &JobSpec) -> String {
 /// A job for unit tests.
 #[cfg(test)]
 pub fn test_spec(apps: Vec<App>) -> JobSpec {
-    use vmpi_shared::control::{OnBlock, Policy, Wtime};
+    use vmpi_shared::control::{Balance, OnBlock, Policy, Wtime};
     let ranks = apps.iter().map(|app| app.ranks).sum();
     JobSpec {
         apps,
@@ -425,6 +462,7 @@ pub fn test_spec(apps: Vec<App>) -> JobSpec {
         placement: vec![0; ranks as usize],
         bind: false,
         policy: Policy::Rr,
+        balance: Balance::None,
         quantum_ms: 5000,
         on_block: OnBlock::Release,
         wtime: Wtime::Wall,

@@ -1,7 +1,7 @@
 //! vmpirun, vmpictl and the compiler wrappers.
 //!
 //! Reading order, the road of one `vmpirun -V 3 ./app`: [`cli`] (the table of flags, what was asked) -> [`program`]
-//! (which file) -> [`elf`] (which MPI) -> [`environ`] (what the ranks see) -> [`plan`] (V, cores, placement) ->
+//! (which file) -> [`elf`] (which MPI) -> [`environ`] (what the ranks see) -> [`plan`] (V, cores, placement; [`auto`] for `-V auto`) ->
 //! [`daemon`] (a connection to vmpid) -> [`session`] (the job runs; [`output`] carries its lines) -> [`outcome`] (exit
 //! code and sentence). [`launch`] calls them in this order; with several nodes [`nodes`] stands between session and daemons. vmpictl is [`ctl`], vmpicc and its kin are [`wrapper`].
 //!
@@ -9,6 +9,7 @@
 //! (reading a shared page) only.
 #![deny(unsafe_code)]
 
+pub mod auto;
 pub mod cli;
 pub mod cpus;
 pub mod ctl;

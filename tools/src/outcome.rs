@@ -114,6 +114,7 @@ pub fn core_table(cores: &[CoreReport]) -> Table {
         "IDLE",
         "HAND-OFF",
         "OTHER-JOBS",
+        "MOVED-IN",
         "MAX-RUNNING",
         "VIOLATIONS",
     ]);
@@ -126,6 +127,7 @@ pub fn core_table(cores: &[CoreReport]) -> Table {
             seconds(core.idle_s),
             seconds(core.handoff_s),
             seconds(core.withheld_s),
+            core.moves.to_string(),
             core.max_running.to_string(),
             core.violations.to_string(),
         ]);

@@ -38,6 +38,8 @@ pub mod env {
     pub const V: &str = "VMPI_V";
     /// `0` in the job's environment: large messages go through shared memory, as where the kernel refuses single copy.
     pub const SINGLE_COPY: &str = "VMPI_SINGLE_COPY";
+    /// `0` in the job's environment: no huge pages under buffers that are used often.
+    pub const HUGE_PAGES: &str = "VMPI_HUGE_PAGES";
     /// Directory that holds the runtime directory (tests and users override it).
     pub const RUNTIME_DIR: &str = "VMPI_RUNTIME_DIR";
 }
@@ -59,8 +61,54 @@ pub struct App {
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Policy {
+    /// Round robin in rank order.
     Rr,
+    /// Whoever has been READY longest.
     Fifo,
+    /// Whoever has become READY last.
+    Lifo,
+    /// Whom most suspended ranks wait for.
+    Priority,
+    /// Whom the rank that gives the core up has made READY last: the receiver of its message.
+    Follow,
+}
+
+impl Policy {
+    /// All of them, by the names that users know.
+    pub const NAMES: [(&'static str, Policy); 5] = [
+        ("rr", Policy::Rr),
+        ("fifo", Policy::Fifo),
+        ("lifo", Policy::Lifo),
+        ("priority", Policy::Priority),
+        ("follow", Policy::Follow),
+    ];
+
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, policy)| *policy == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// Whether ranks move from core to core of their node.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Balance {
+    /// Each rank stays where it was placed.
+    #[default]
+    None,
+    /// An idle core takes over READY ranks of a busy one.
+    Steal,
+    /// Measured load moves ranks for good.
+    Refine,
+}
+
+impl Balance {
+    /// All of them, by the names that users know.
+    pub const NAMES: [(&'static str, Balance); 3] =
+        [("none", Balance::None), ("steal", Balance::Steal), ("refine", Balance::Refine)];
+
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, balance)| *balance == self).map_or("", |(name, _)| name)
+    }
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,6 +154,8 @@ pub struct JobSpec {
     /// Pin each rank to its core's CPU.
     pub bind: bool,
     pub policy: Policy,
+    #[serde(default)]
+    pub balance: Balance,
     /// A rank that reaches no scheduling point for so long, while others are READY, loses its core; 0: never.
     pub quantum_ms: u64,
     pub on_block: OnBlock,
@@ -406,6 +456,8 @@ pub struct JobReport {
     pub launcher_pid: i32,
     pub elapsed_s: f64,
     pub policy: String,
+    #[serde(default)]
+    pub balance: String,
     pub faces: Vec<String>,
     pub cores: Vec<CoreReport>,
     pub rank_list: Vec<RankReport>,
@@ -432,6 +484,9 @@ pub struct CoreReport {
     pub violations: u64,
     /// Core-POV timer.
     pub ptime_s: f64,
+    /// Ranks that have come here from other cores, counted at each move.
+    #[serde(default)]
+    pub moves: u32,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -460,6 +515,9 @@ pub struct RankReport {
     pub world: u32,
     #[serde(default)]
     pub world_rank: u32,
+    /// How often it has moved to another core.
+    #[serde(default)]
+    pub moves: u32,
 }
 
 /// A framed connection.

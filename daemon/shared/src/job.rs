@@ -1,6 +1,6 @@
 //! The job segment: inboxes, queues, requests, slabs, collective cells. It is about messages.
 
-use crate::cell::{CELL_BYTES, Cell as CollectiveCell, CellHead};
+use crate::cell::{CELL_BYTES, Cell as CollectiveCell, CellHead, Groups};
 use crate::matching::inbox::{Cell, Ends, Inbox};
 use crate::matching::queues::{BINS, Bin, QueueHead, Queues, Unexpected};
 use crate::matching::request::Slot;
@@ -405,9 +405,7 @@ impl JobSegment {
     /// All members of the communicator with this context have ended: its cell is as new.
     pub fn reclaim_context(&self, context: u32) {
         let Some(number) = self.cell_number(context) else { return };
-        if let Some(cell) = self.cell(context, 1) {
-            cell.head.reset();
-        }
+        self.cell_at(number).0.reset();
         self.header().cells[number as usize / 64].fetch_and(!(1 << (number % 64)), Ordering::AcqRel);
     }
 
@@ -447,17 +445,21 @@ impl JobSegment {
         None
     }
 
-    /// The collective cell of the communicator with this context and `size` ranks, if it has one.
+    /// Collective cell `number`, as a member of a communicator whose ranks are spread like this sees it.
     #[inline]
-    pub fn cell(&self, context: u32, size: u32) -> Option<CollectiveCell<'_>> {
-        let number = self.cell_number(context)?;
-        let at = self.segment.at(4096 + u64::from(number) * CELL_BYTES, CELL_BYTES as usize);
-        // SAFETY: inside the mapping, aligned; the head is atomics only; the data follows it.
-        let (head, data) = unsafe { (at.cast::<CellHead>().as_ref(), at.as_ptr().add(size_of::<CellHead>())) };
-        Some(CollectiveCell { head, data, size })
+    pub fn cell<'a>(&'a self, number: u32, groups: &'a Groups) -> CollectiveCell<'a> {
+        let (head, data) = self.cell_at(number);
+        CollectiveCell { head, data, groups }
     }
 
-    /// The number of that cell.
+    #[inline]
+    fn cell_at(&self, number: u32) -> (&CellHead, *mut u8) {
+        let at = self.segment.at(4096 + u64::from(number) * CELL_BYTES, CELL_BYTES as usize);
+        // SAFETY: inside the mapping, aligned; the head is atomics only; the data follows it.
+        unsafe { (at.cast::<CellHead>().as_ref(), at.as_ptr().add(size_of::<CellHead>())) }
+    }
+
+    /// The number of the cell of the communicator with this context, if it has one.
     #[inline]
     pub fn cell_number(&self, context: u32) -> Option<u32> {
         let number = if context == 0 { 0 } else { ((context >> 1) & CELL_MASK).checked_sub(1)? };
@@ -467,9 +469,7 @@ impl JobSegment {
     /// A member frees its communicator of `members` processes; the last one gives the cell back.
     pub fn release_context(&self, context: u32, members: u32) {
         let Some(number) = self.cell_number(context) else { return };
-        if let Some(cell) = self.cell(context, members)
-            && cell.release(members)
-        {
+        if self.cell_at(number).0.release(members) {
             self.header().cells[number as usize / 64].fetch_and(!(1 << (number % 64)), Ordering::AcqRel);
         }
     }

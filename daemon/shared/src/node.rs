@@ -4,7 +4,7 @@
 //! Every field says who writes it. All-zero is a valid start.
 
 use crate::clock::Scale;
-use crate::control::{OnBlock, Policy, Wtime};
+use crate::control::{Balance, OnBlock, Policy, Wtime};
 use crate::matching::peers::Peers;
 use crate::mem::bell::Bell;
 use crate::mem::segment::{Head, Segment, SegmentError, layout_hash};
@@ -12,6 +12,7 @@ use crate::mem::sync::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use crate::sched::RunState;
 use std::mem::size_of;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 /// What a node segment is made from.
 #[derive(Clone, Debug)]
@@ -24,11 +25,33 @@ pub struct NodeConfig {
     /// For each rank the index of its core.
     pub placement: Vec<u32>,
     pub policy: Policy,
+    pub balance: Balance,
+    /// The first of the cores, between which ranks may move.
+    pub own_cores: u32,
+    /// Each rank is pinned to its core's CPU.
+    pub bind: bool,
     pub on_block: OnBlock,
     pub wtime: Wtime,
     pub quantum_ms: u64,
     /// The job goes on when a rank dies.
     pub recovery: bool,
+    pub patience: Patience,
+}
+
+/// For how long things are worth waiting for, by what switching costs on the machine.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// The last rank of a core to suspend watches so long before it sleeps.
+    pub spin: Duration,
+    /// Turns on a core shorter than this are short: several waiting ranks are woken together.
+    pub brisk: Duration,
+}
+
+impl Default for Patience {
+    /// The usual: a wake-up across cores takes 35 us, a hand-over 3 us.
+    fn default() -> Patience {
+        Patience { spin: Duration::from_micros(60), brisk: Duration::from_micros(20) }
+    }
 }
 
 impl NodeConfig {
@@ -41,10 +64,14 @@ impl NodeConfig {
             cpus: vec![cpu],
             placement: vec![0; ranks as usize],
             policy: Policy::Rr,
+            balance: Balance::None,
+            own_cores: 1,
+            bind: false,
             on_block: OnBlock::Keep,
             wtime: Wtime::Wall,
             quantum_ms: 0,
             recovery: false,
+            patience: Patience::default(),
         }
     }
 }
@@ -64,11 +91,19 @@ pub struct NodeHeader {
     pub ticks_per_second: f64,
     /// Ticks that the last rank to suspend spins before it parks.
     pub spin_ticks: u64,
+    /// Turns on a core shorter than this are so short that several waiting ranks are woken together: ticks.
+    pub brisk_ticks: u64,
     /// sched_yield calls of a rank that has just passed its core on, before it parks.
     pub warm_yields: u32,
     pub ready_words: u32,
     /// The job goes on when a rank dies: nobody touches another's queues or spins, and half-done steps are marked (`sched::steps`).
     pub recovery: u32,
+    /// `control::Balance`; in a job that survives deaths no rank moves.
+    pub balance: u32,
+    /// The first of the cores, between which ranks may move.
+    pub own_cores: u32,
+    /// Each rank is pinned to its core's CPU.
+    pub bind: u32,
     /// Some ranks live on other nodes (`RunState::Remote`).
     pub spread: u32,
     pub started_at: u64,
@@ -78,7 +113,7 @@ pub struct NodeHeader {
 #[repr(C, align(64))]
 #[derive(Default)]
 pub struct CoreDescriptor {
-    /// `sched::IDLE`, `SPINNING`, `WITHHELD`, `CLAIMED`, or rank + 1 of the rank that holds the core. CAS by anyone, SeqCst.
+    /// `sched::IDLE`, `SPINNING`, `WITHHELD`, `OPEN`, `CLAIMED`, or rank + 1 of the rank that holds the core. CAS by anyone, SeqCst.
     pub holder: AtomicU32,
     /// Rank that spins while holder is SPINNING; written by it.
     pub spinner: AtomicU32,
@@ -97,7 +132,10 @@ pub struct CoreDescriptor {
     pub withheld_at: AtomicU64,
     /// Time that it was another job's, ticks; written by the daemon.
     pub withheld_ticks: AtomicU64,
-    reserved1: AtomicU64,
+    /// Choices of a policy that needs a bound for waiting (`sched::policy`); written by whoever holds or claims the core.
+    pub choices: AtomicU32,
+    /// Ranks that have come here from other cores, counted at each move; by whoever moves.
+    pub moves: AtomicU32,
     // What changes with every wait: apart from what deliverers on other cores look at.
     /// Ranks that are RUNNING on this core right now (promise 1: 0 or 1), counted at every change.
     pub running: AtomicU32,
@@ -113,6 +151,20 @@ pub struct CoreDescriptor {
     pub handoffs: AtomicU64,
     /// Core-POV timer (listing 3 of the EuroMPI'20 paper: C), ticks.
     pub ptime: AtomicU64,
+    // The window in which load is measured; written by whoever has just moved `looked_at` on. Ticks.
+    /// When somebody looked last.
+    pub looked_at: AtomicU64,
+    /// `running_ticks` then, and the part of the time before that in which ranks ran (`sched::balance`).
+    pub window_running: AtomicU64,
+    pub busy_percent: AtomicU64,
+    // Of the first core only, for `sched::refine`.
+    pub window_at: AtomicU64,
+    /// How long the window is at least.
+    pub window_ticks: AtomicU64,
+    /// What the last window would have moved: rank + 1 and to which core.
+    pub proposed_rank: AtomicU32,
+    pub proposed_core: AtomicU32,
+    reserved1: [AtomicU64; 2],
 }
 
 /// One rank of the job.
@@ -155,7 +207,10 @@ pub struct RankDescriptor {
     pub wait_ticks: AtomicU64,
     pub away_ticks: AtomicU64,
     pub switches: AtomicU64,
-    reserved2: AtomicU64,
+    /// Rank + 1 that this one made READY last; written by it, under the policy that asks for it.
+    pub follower: AtomicU32,
+    /// How often it has moved; written by whoever moves it.
+    pub moves: AtomicU32,
     // What it waits for; written by the rank before it suspends.
     pub call: AtomicU32,
     pub peer: AtomicI32,
@@ -167,32 +222,43 @@ pub struct RankDescriptor {
     pub sent_bytes: AtomicU64,
     pub received_messages: AtomicU64,
     pub received_bytes: AtomicU64,
-    reserved3: AtomicU64,
+    /// Index of the core where it was first placed: alike for all who look, whatever moves (collective cells, MPI-IO); written by the daemon, once.
+    pub home: AtomicU32,
+    /// Core + 1 to which it is to move when it next suspends (`sched::refine`); cleared by it.
+    pub target: AtomicU32,
     /// Single copies that the kernel refused.
     pub copies_refused: AtomicU64,
+    /// `r` at the begin of the window of `sched::refine`.
+    pub window_r: AtomicU64,
+    /// It has chosen its CPUs itself, so it does not move; written by who found that out.
+    pub fixed: AtomicU32,
+    reserved2: AtomicU32,
+    /// `switches` at the begin of that window.
+    pub window_switches: AtomicU64,
+    reserved3: [AtomicU64; 5],
 }
 
 /// Where this node's carrier is called, who takes to other nodes what ranks push for remote ones.
 #[repr(C, align(64))]
 #[derive(Default)]
 pub struct Post {
-    /// The carrier sleeps, or is about to: ring. Set by it, cleared by whoever rings; SeqCst (SYNC M).
+    /// The carrier sleeps, or is about to: ring. Set by it, cleared by whoever rings; SeqCst (SYNC N).
     pub asleep: AtomicU32,
     reserved: [u32; 15],
 }
 
 #[cfg(not(feature = "model"))]
 const _: () = {
+    assert!(size_of::<CoreDescriptor>() == 192);
     assert!(size_of::<Post>() == 64);
     assert!(POST_AT >= HEADER_AT + size_of::<NodeHeader>() as u64 && POST_AT + 64 <= CORES_AT);
-    assert!(size_of::<CoreDescriptor>() == 128);
     assert!(std::mem::offset_of!(CoreDescriptor, running) == 64);
-    assert!(size_of::<RankDescriptor>() == 192);
+    assert!(size_of::<RankDescriptor>() == 256);
     assert!(std::mem::offset_of!(RankDescriptor, r) == 64);
     assert!(std::mem::offset_of!(RankDescriptor, call) == 128);
 };
 
-const VERSION: u64 = 4;
+const VERSION: u64 = 6;
 const LAYOUT: u64 = layout_hash(&[
     VERSION,
     size_of::<NodeHeader>() as u64,
@@ -226,6 +292,8 @@ pub struct NodeSegment {
     peers: Peers,
     /// The rank that this process is; none in the daemon.
     actor: Option<u32>,
+    /// Core + 1 to whose CPU this process is pinned as far as it knows.
+    pinned: AtomicU32,
 }
 
 // SAFETY: everything reached through it is atomics in shared memory; the header is a private copy.
@@ -265,6 +333,7 @@ impl NodeSegment {
     }
 
     fn header_for(config: &NodeConfig, scale: Scale) -> NodeHeader {
+        let ticks = |time: Duration| (time.as_secs_f64() * scale.ticks_per_second) as u64;
         NodeHeader {
             job: config.job,
             ranks: config.ranks,
@@ -276,10 +345,15 @@ impl NodeSegment {
             tsc: u32::from(scale.tsc),
             ticks_per_second: scale.ticks_per_second,
             // A spinner tends; in a job that survives deaths nobody touches another's queues.
-            spin_ticks: if config.recovery { 0 } else { (60e-6 * scale.ticks_per_second) as u64 },
+            spin_ticks: if config.recovery { 0 } else { ticks(config.patience.spin) },
+            // A looked-at clock is a tick in the model: some turns are short there, some are not.
+            brisk_ticks: if cfg!(feature = "model") { 8 } else { ticks(config.patience.brisk) },
             warm_yields: 2,
             ready_words: ready_words(config.ranks),
             recovery: u32::from(config.recovery),
+            balance: if config.recovery { 0 } else { config.balance as u32 },
+            own_cores: config.own_cores.min(config.cpus.len() as u32),
+            bind: u32::from(config.bind),
             spread: 0,
             started_at: if cfg!(feature = "model") { 0 } else { scale.now() },
         }
@@ -310,12 +384,24 @@ impl NodeSegment {
             carrier_bell: None,
             peers: Peers::default(),
             actor: None,
+            pinned: AtomicU32::new(0),
         }
     }
 
     /// This process is `rank`.
     pub(crate) fn set_actor(&mut self, rank: u32) {
         self.actor = Some(rank);
+        self.set_pinned(self.core_of(rank));
+    }
+
+    /// The core to whose CPU this process is pinned, if pinning is wanted.
+    #[inline]
+    pub(crate) fn pinned(&self) -> Option<u32> {
+        self.pinned.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    pub(crate) fn set_pinned(&self, core: u32) {
+        self.pinned.store(core + 1, Ordering::Relaxed);
     }
 
     #[inline]
@@ -352,6 +438,8 @@ impl NodeSegment {
     /// Some of the job's ranks live on other nodes. Before anybody else has the segment.
     pub fn spread(&mut self, is_remote: impl Fn(u32) -> bool) {
         self.header.spread = 1;
+        // No rank moves: what is known of cores here is not known elsewhere.
+        self.header.balance = 0;
         if let Some(segment) = &self.segment {
             // SAFETY: inside the mapping, aligned, not yet shared.
             unsafe { segment.at(HEADER_AT, size_of::<NodeHeader>()).cast::<NodeHeader>().write(self.header) };
@@ -396,6 +484,7 @@ impl NodeSegment {
             carrier_bell: None,
             peers: Peers::default(),
             actor: None,
+            pinned: AtomicU32::new(0),
         };
         node.fill(config);
         node
@@ -418,6 +507,7 @@ impl NodeSegment {
             carrier_bell: self.carrier_bell.clone(),
             peers: Peers::default(),
             actor: None,
+            pinned: AtomicU32::new(0),
         }
     }
 
@@ -429,6 +519,7 @@ impl NodeSegment {
         }
         for (rank, core) in config.placement.iter().enumerate() {
             self.rank(rank as u32).core.store(*core, Ordering::Relaxed);
+            self.rank(rank as u32).home.store(*core, Ordering::Relaxed);
             self.core(*core).ranks.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -530,6 +621,10 @@ impl NodeSegment {
     #[cfg(not(feature = "model"))]
     pub fn renew(&self, rank: u32, core: u32) {
         let descriptor = self.rank(rank);
+        if descriptor.moves.load(Ordering::SeqCst) != 0 {
+            self.core(self.core_of(rank)).ranks.fetch_sub(1, Ordering::Relaxed);
+            self.core(core).ranks.fetch_add(1, Ordering::Relaxed);
+        }
         // SAFETY: all fields are atomics of these sizes, no process is behind the rank, and nobody else writes them but by mistake.
         unsafe {
             let words = std::ptr::from_ref(descriptor).cast::<AtomicU32>();
@@ -537,6 +632,7 @@ impl NodeSegment {
                 (*words.add(at)).store(0, Ordering::SeqCst);
             }
         }
+        descriptor.home.store(core, Ordering::SeqCst);
         descriptor.core.store(core, Ordering::SeqCst);
     }
 
@@ -551,8 +647,14 @@ impl NodeSegment {
         RunState::from_word(self.rank(rank).state.load(Ordering::SeqCst))
     }
 
+    /// The core of a rank. Under `--balance` another one later, unless the rank is this process's and runs.
     pub fn core_of(&self, rank: u32) -> u32 {
         self.rank(rank).core.load(Ordering::Relaxed).min(self.header.cores - 1)
+    }
+
+    /// The core on which a rank was placed: the same for all who ask, whatever moves.
+    pub fn home_of(&self, rank: u32) -> u32 {
+        self.rank(rank).home.load(Ordering::Relaxed).min(self.header.cores - 1)
     }
 
     /// The rank that holds a core.

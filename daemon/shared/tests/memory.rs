@@ -7,10 +7,10 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::fd::OwnedFd;
-use vmpi_shared::control::{OnBlock, Policy, Wtime};
+use vmpi_shared::control::{Balance, OnBlock, Policy, Wtime};
 use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::mem::slab::{CLASS_BYTES, class_of};
-use vmpi_shared::node::{NodeConfig, NodeSegment};
+use vmpi_shared::node::{NodeConfig, NodeSegment, Patience};
 
 fn job(ranks: u32, slab_bytes: u64) -> JobSegment {
     let small =
@@ -26,10 +26,14 @@ fn node() -> NodeSegment {
         cpus: vec![0, 1],
         placement: vec![0, 0, 1],
         policy: Policy::Rr,
+        balance: Balance::None,
+        own_cores: 1,
+        bind: false,
         on_block: OnBlock::Release,
         wtime: Wtime::Wall,
         quantum_ms: 0,
         recovery: false,
+        patience: Patience::default(),
     })
     .unwrap()
 }

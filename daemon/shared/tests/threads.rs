@@ -6,12 +6,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use vmpi_shared::control::{OnBlock, Policy, Wtime};
+use vmpi_shared::control::{Balance, OnBlock, Policy, Wtime};
 use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::matching::envelope::{Envelope, INLINE_BYTES, kind};
 use vmpi_shared::matching::request::FLAG_AWAITED;
 use vmpi_shared::matching::tend::Endpoint;
-use vmpi_shared::node::{NodeConfig, NodeSegment};
+use vmpi_shared::node::{NodeConfig, NodeSegment, Patience};
 use vmpi_shared::sched;
 
 /// Ends the test program if the value lives too long.
@@ -125,10 +125,14 @@ fn ring(placement: &[u32], laps: i32) {
         cpus: (0..=*placement.iter().max().unwrap()).collect(),
         placement: placement.to_vec(),
         policy: Policy::Rr,
+        balance: Balance::None,
+        own_cores: 1,
+        bind: false,
         on_block: OnBlock::Keep,
         wtime: Wtime::Wall,
         quantum_ms: 0,
         recovery: false,
+        patience: Patience::default(),
     })
     .unwrap();
     let job = job(ranks, 8);

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use vmpi_shared::control::{
-    App, Cause, Connection, JobReport, JobSpec, OnBlock, PROTOCOL, Policy, RankEnd, Reply, Request, SOCKET_NAME, Stdio,
-    Wtime,
+    App, Balance, Cause, Connection, JobReport, JobSpec, OnBlock, PROTOCOL, Policy, RankEnd, Reply, Request,
+    SOCKET_NAME, Stdio, Wtime,
 };
 
 /// No wait in a test is longer; nothing is asserted to be shorter.
@@ -184,6 +184,7 @@ pub fn job(program: &str, argv: &[&str], ranks: u32) -> JobSpec {
         placement: vec![0; ranks as usize],
         bind: false,
         policy: Policy::Rr,
+        balance: Balance::None,
         quantum_ms: 5000,
         on_block: OnBlock::Release,
         wtime: Wtime::Wall,

@@ -83,10 +83,10 @@ fn identity(kind: Kind, cpu: u32) -> Option<String> {
     }
 }
 
-/// The CPU that a rank of this node is bound to.
+/// The CPU on which a rank of this node was placed: the same for all who ask, also when ranks move (`--balance`).
 fn cpu_of(rank: u32) -> u32 {
     let node = process::node();
-    node.core(node.core_of(rank)).cpu.load(Ordering::Relaxed)
+    node.core(node.home_of(rank)).cpu.load(Ordering::Relaxed)
 }
 
 /// For each of `ranks`: the first of them that shares its resource of this kind; none where /sys does not say.

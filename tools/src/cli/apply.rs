@@ -3,7 +3,7 @@
 use super::options::{EnvMode, EnvSetting, Label, MapBy, OutputMode, StdinTo, VChoice};
 use super::parse::Line;
 use crate::{cpus, hosts};
-use vmpi_shared::control::{OnBlock, Policy, Wtime};
+use vmpi_shared::control::{Balance, OnBlock, Policy, Wtime};
 
 type Done = Result<(), String>;
 
@@ -52,7 +52,11 @@ fn one_of<T: Copy>(word: &str, table: &[(&str, T)]) -> Result<T, String> {
 }
 
 pub fn policy(word: &str) -> Result<Policy, String> {
-    one_of(word, &[("rr", Policy::Rr), ("fifo", Policy::Fifo)])
+    one_of(word, &Policy::NAMES)
+}
+
+pub fn balance(word: &str) -> Result<Balance, String> {
+    one_of(word, &Balance::NAMES)
 }
 
 pub fn on_block(word: &str) -> Result<OnBlock, String> {

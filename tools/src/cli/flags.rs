@@ -93,12 +93,14 @@ use Takes::*;
 /// Every flag of vmpirun.
 #[rustfmt::skip]
 pub static FLAGS: &[Flag] = &[
-    flag(Own, &["V"], One("N|auto"), "ranks per core; without -n: V ranks on every core; without -V: what fits",
+    flag(Own, &["V"], One("N|auto"), "ranks per core; without -n: V ranks on every core; without -V: what fits; auto: learnt from earlier runs of the program, which are remembered in the cache directory",
         |l, v| a::set(&mut l.job.v, a::v_choice(&v[0])?)),
     flag(Own, &["cores"], One("LIST"), "the CPUs to use, as 0,2-3; each must be in the affinity mask",
         |l, v| a::set(&mut l.job.cores, a::cores(&v[0])?)),
-    flag(Own, &["policy"], One("rr|fifo"), "which READY rank gets a free core next",
+    flag(Own, &["policy"], One("NAME"), "which READY rank gets a free core next: rr (in rank order; default), fifo, lifo, priority (whom most ranks wait for), follow (the receiver of what the last one sent)",
         |l, v| a::put(&mut l.job.policy, a::policy(&v[0])?)),
+    flag(Own, &["balance"], One("none|steal|refine"), "whether ranks move from core to core: never (default), an idle core takes over waiting ranks, or measured load moves ranks for good",
+        |l, v| a::put(&mut l.job.balance, a::balance(&v[0])?)),
     flag(Own, &["quantum"], One("MS"), "a rank that reaches no scheduling point for MS milliseconds (5000) while others of its core are READY loses the core to time-sharing; 0: never",
         |l, v| a::put(&mut l.job.quantum_ms, a::number(&v[0], "milliseconds")?)),
     flag(Own, &["on-block"], One("release|keep"), "whether a rank asleep in the kernel outside MPI gives up its core",

@@ -5,12 +5,14 @@ use super::flags::{FLAGS, Flag, Group, Takes, dashed};
 const ABOUT: &str = "Run MPI programs with several ranks per core, each an operating-system process";
 const AFTER: &str = "\
 -n without -V: V is what fits the cores. -V without -n: V ranks on every core. Both: as few cores as hold n ranks.
-Neither: one rank per core. What follows the program's name is never parsed, except `:` between programs.
+Neither: one rank per core. -V auto without -n tries numbers of ranks (1 per core first), with -n numbers of cores (all first), one step a run,
+to where idle and hand-off time point, and stays with what was fastest. What follows the program's name is never parsed, except `:` between programs.
 
 Exit code: the first failing rank's, 128 + signal; MPI_Abort's code, never 0; 124 timeout; 125 vmpi's own fault;
 126 the program cannot be executed; 127 no such program; 130 and 143 interrupted and terminated; 2 a bad option.
 
-VMPI_SINGLE_COPY=0 in the ranks' environment: large messages go through shared memory, not from process to process.";
+VMPI_SINGLE_COPY=0 in the ranks' environment: large messages go through shared memory, not from process to process.
+VMPI_HUGE_PAGES=0 there: no huge pages under buffers that large messages use often.";
 
 /// The text of `vmpirun --help`.
 pub fn help_text() -> String {

@@ -1,12 +1,12 @@
 //! What a vmpirun command line asks for, before anything is looked up.
 
 use crate::hosts::Host;
-use vmpi_shared::control::{OnBlock, Policy, Wtime};
+use vmpi_shared::control::{Balance, OnBlock, Policy, Wtime};
 
 /// Ranks per core, as asked for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum VChoice {
-    /// What fits the number of ranks.
+    /// What earlier runs of the program speak for.
     Auto,
     Exactly(u32),
 }
@@ -87,6 +87,7 @@ pub struct RunOptions {
     pub v: Option<VChoice>,
     pub cores: Option<Vec<u32>>,
     pub policy: Policy,
+    pub balance: Balance,
     /// Milliseconds; 0: never.
     pub quantum_ms: u64,
     pub on_block: OnBlock,
@@ -135,6 +136,7 @@ impl Default for RunOptions {
             v: None,
             cores: None,
             policy: Policy::Rr,
+            balance: Balance::None,
             quantum_ms: 5000,
             on_block: OnBlock::Release,
             wtime: Wtime::Wall,

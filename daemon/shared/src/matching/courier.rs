@@ -4,7 +4,7 @@
 //! came from it; both are the carrier's, a process of the daemon's that takes the one to the rank's node and fills the other. So a sender
 //! does the same for all ranks, and an answer to a remote one finds its way by itself.
 //!
-//! SYNC M: who pushes for a remote rank marks it in the outbox and then looks whether the carrier sleeps; the carrier says that it sleeps and
+//! SYNC N: who pushes for a remote rank marks it in the outbox and then looks whether the carrier sleeps; the carrier says that it sleeps and
 //! then looks at the outbox. Death story: the daemon sees the carrier's end and ends the job; a rank that dies before it rings is the
 //! daemon's, too, and then nothing is to be carried any more.
 
@@ -24,7 +24,7 @@ use crate::sched::{RunState, run_queue};
 pub(super) fn call(node: &NodeSegment, to: u32) {
     run_queue::insert(node.outbox(), to);
     let asleep = &node.post().asleep;
-    // SYNC M
+    // SYNC N
     if asleep.load(Ordering::SeqCst) != 0
         && asleep.swap(0, Ordering::SeqCst) != 0
         && let Some(bell) = node.carrier_bell()
@@ -78,7 +78,7 @@ impl Courier {
     /// About to sleep until the bell rings. False: there is something to take.
     pub fn lie_down(&self) -> bool {
         let asleep = &self.node.post().asleep;
-        asleep.store(1, Ordering::SeqCst); // SYNC M
+        asleep.store(1, Ordering::SeqCst); // SYNC N
         if run_queue::is_empty(self.node.outbox()) {
             return true;
         }

@@ -150,17 +150,28 @@ mod tests {
     fn two_copy_together() {
         const PARTS: usize = 64;
         static WRITTEN: [AtomicU32; PARTS] = [const { AtomicU32::new(0) }; PARTS];
+        /// Ends the helper, whatever becomes of the receiver.
+        struct Over<'a>(&'a AtomicBool);
+        impl Drop for Over<'_> {
+            fn drop(&mut self) {
+                self.0.store(true, Ordering::SeqCst);
+            }
+        }
         let (duet, offered, over) = (Duet::default(), AtomicU64::new(0), AtomicBool::new(false));
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !over.load(Ordering::SeqCst) {
                     let number = offered.load(Ordering::SeqCst) as u32;
-                    while let Some(piece) = duet.claim(number, PARTS as u32) {
+                    // 0: nothing has been offered yet.
+                    while number != 0
+                        && let Some(piece) = duet.claim(number, PARTS as u32)
+                    {
                         WRITTEN[piece as usize].fetch_add(1, Ordering::Relaxed);
                         duet.note(true);
                     }
                 }
             });
+            let _over = Over(&over);
             for round in 1..2000 {
                 let number = duet.offer();
                 offered.store(u64::from(number), Ordering::SeqCst);
@@ -172,7 +183,6 @@ mod tests {
                 assert!(duet.await_helper(PARTS as u32 - mine, || false));
                 assert!(WRITTEN.iter().all(|written| written.load(Ordering::Relaxed) == round));
             }
-            over.store(true, Ordering::SeqCst);
         });
     }
 }

@@ -19,7 +19,7 @@ pub struct Endpoint {
     pub node: NodeSegment,
     pub job: JobSegment,
     pub me: u32,
-    /// Index of this rank's core.
+    /// Index of this rank's core when it last suspended: a guess if ranks move.
     core: u32,
     outgoing: Outgoing,
     /// It has watched for what it waits for already: no more of that before the next message.
@@ -202,6 +202,7 @@ impl Endpoint {
         let patience = if std::mem::take(&mut self.tired) { 0 } else { node.header().spin_ticks };
         let over = || over() || (!stuck && inbox.has_mail());
         baton::suspend_tending(node, self.me, wait, operand, patience, over, spinner);
+        self.core = self.node.core_of(self.me);
         self.flush();
     }
 

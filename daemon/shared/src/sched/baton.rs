@@ -3,14 +3,14 @@
 //! Orderings: every step on `state`, `holder` and the run queue is sequentially consistent, and each "publish, then look"
 //! has a fence between the two; partners are named SYNC A (suspend against tend), SYNC B (release of a core against
 //! make_ready), SYNC F (a wake-up against the end of tending), SYNC G (a core handed to a rank as it dies); SYNC H is explained in `watch`,
-//! SYNC I and J in `lease`, SYNC K in `steps`. Death story of every wait here: a rank that parks is woken by whoever grants its permit; when that process
+//! SYNC I and J in `lease`, SYNC K in `steps`, SYNC M (a core left to whom the kernel runs against parking). Death story of every wait here: a rank that parks is woken by whoever grants its permit; when that process
 //! dies, the daemon sees its pidfd and ends the job, parked ranks included.
 
-use super::clocks::{add, end_away, resume, resume_at, settle};
+use super::clocks::{add, end_away, resume_at, settle, settle_on};
 use super::lease::{ALONE, REVOKED, vacate};
-use super::run_state::{CLAIMED, IDLE, RunState, SPINNING, WITHHELD, Wait, holder_word};
+use super::run_state::{CLAIMED, IDLE, OPEN, RunState, SPINNING, WITHHELD, Wait, holder_word};
 use super::watch::{Idle, decline_spin, heir, runs_next_itself, spin, wake_all_with_mail, watch_running};
-use super::{policy, run_queue, steps};
+use super::{balance, policy, run_queue, steps};
 use crate::mem::sync::{Ordering, fence, futex_wait, futex_wake, may_die, spin_loop, yield_cpu};
 use crate::node::{NodeSegment, RankDescriptor};
 
@@ -38,7 +38,7 @@ enum Permit {
 pub fn enter(node: &NodeSegment, me: u32) {
     ask_for_core(node, me);
     await_core(node, me);
-    resume(node, me);
+    run_at(node, me, node.now());
 }
 
 /// From a state in which this rank has no core: READY, in the run queue.
@@ -70,6 +70,9 @@ pub fn suspend_tending(
     mut tend: impl FnMut(u32),
 ) -> bool {
     let rank = node.rank(me);
+    if rank.target.load(RELAXED) != 0 {
+        balance::move_self(node, me);
+    }
     if patience > 0 && runs_next_itself(node, me) {
         if watch_running(node, me, patience, &mut over) {
             return false;
@@ -78,6 +81,7 @@ pub fn suspend_tending(
     }
     rank.wait_kind.store(wait as u32, RELAXED);
     rank.wait_operand.store(operand, RELAXED);
+    let core = node.core_of(me);
     let on_core = leave_running(node, me, RunState::Suspended);
     if !on_core {
         // The daemon has taken the core away since the last scheduling point.
@@ -102,7 +106,7 @@ pub fn suspend_tending(
             spin_loop();
         }
     }
-    leave_and_wait(node, me, on_core, &mut Idle { over: &mut over, tend: &mut tend, patience });
+    leave_and_wait(node, me, on_core.then_some(core), &mut Idle { over: &mut over, tend: &mut tend, patience });
     end_wait(rank);
     true
 }
@@ -134,7 +138,12 @@ pub fn yield_core(node: &NodeSegment, me: u32) -> bool {
         queue(node, me);
         on_core
     };
-    leave_and_wait(node, me, on_core, &mut Idle { over: &mut || false, tend: &mut |_| {}, patience: 0 });
+    leave_and_wait(
+        node,
+        me,
+        on_core.then_some(core),
+        &mut Idle { over: &mut || false, tend: &mut |_| {}, patience: 0 },
+    );
     true
 }
 
@@ -144,14 +153,20 @@ pub fn reacquire(node: &NodeSegment, me: u32) {
     end_away(node, me);
     ask_for_core(node, me);
     await_core(node, me);
-    resume(node, me);
+    run_at(node, me, node.now());
 }
 
 /// The end of MPI_Finalize: leave the core for good.
 pub fn finish(node: &NodeSegment, me: u32) {
     if leave_running(node, me, RunState::Finalized) {
         settle(node, me);
-        release_core(node, me, &mut Idle { over: &mut || false, tend: &mut |_| {}, patience: 0 });
+        release_core(
+            node,
+            me,
+            node.core_of(me),
+            u64::MAX,
+            &mut Idle { over: &mut || false, tend: &mut |_| {}, patience: 0 },
+        );
     } else {
         node.rank(me).state.store(RunState::Finalized.word(), SEQ);
     }
@@ -205,6 +220,7 @@ pub fn make_ready(node: &NodeSegment, rank: u32) {
     let _step = steps::begin(node, node.core_of(rank));
     let descriptor = node.rank(rank);
     descriptor.ready_at.store(node.now(), RELAXED);
+    policy::note_ready(node, rank);
     if descriptor.state.compare_exchange(RunState::Tended.word(), RunState::Ready.word(), SEQ, SEQ).is_ok() {
         may_die();
         queue(node, rank);
@@ -230,10 +246,11 @@ pub fn take_core(node: &NodeSegment, rank: u32) -> bool {
 /// The daemon found the process of `rank` gone: revoke its baton and let the next rank run.
 pub fn rank_died(node: &NodeSegment, rank: u32) {
     let descriptor = node.rank(rank);
-    let core = node.core_of(rank);
     let before = RunState::from_word(descriptor.state.swap(RunState::Dead.word(), SEQ)); // SYNC G
+    // Who moves a rank changes its core and then looks whether it is dead.
+    let core = descriptor.core.load(SEQ).min(node.header().cores - 1);
     if before == RunState::Running {
-        settle(node, rank);
+        settle_on(node, rank, core);
     }
     run_queue::remove(node.ready(core), rank);
     let holder = &node.core(core).holder;
@@ -243,7 +260,8 @@ pub fn rank_died(node: &NodeSegment, rank: u32) {
         wake_all_with_mail(node, core);
         wake(node, node.core(core).spinner.load(SEQ).min(node.header().ranks - 1)); // SYNC H
     }
-    if spinning || holder.compare_exchange(holder_word(rank), CLAIMED, SEQ, SEQ).is_ok() {
+    let held = spinning || holder.compare_exchange(holder_word(rank), CLAIMED, SEQ, SEQ).is_ok();
+    if held || holder.compare_exchange(OPEN, CLAIMED, SEQ, SEQ).is_ok() {
         // Nobody runs on a core that a dead rank held; it may have died before it counted itself out.
         node.core(core).running.store(0, SEQ);
         dispatch(node, core);
@@ -252,12 +270,12 @@ pub fn rank_died(node: &NodeSegment, rank: u32) {
 
 /// Change a rank's state from RUNNING to `to`. False if it is not RUNNING (the daemon or the rank was faster).
 #[inline]
-fn leave_running(node: &NodeSegment, rank: u32, to: RunState) -> bool {
+pub(super) fn leave_running(node: &NodeSegment, rank: u32, to: RunState) -> bool {
     node.rank(rank).state.compare_exchange(RunState::Running.word(), to.word(), SEQ, SEQ).is_ok()
 }
 
 /// Put a READY rank in its core's queue; give it the core if that is idle.
-fn queue(node: &NodeSegment, rank: u32) {
+pub(super) fn queue(node: &NodeSegment, rank: u32) {
     let core = node.core_of(rank);
     run_queue::insert(node.ready(core), rank);
     fence(SEQ); // SYNC B: with the fence in dispatch, between its IDLE and its second look at the queue.
@@ -313,7 +331,7 @@ pub(super) fn take_next(node: &NodeSegment, core: u32) -> Option<u32> {
     let policy = policy::of(node);
     // A proposal fails only if the daemon revokes that rank just now, or if the set was scribbled over: a bound for that.
     for _ in 0..=64 * set.len() {
-        let next = policy.next(node, core)?;
+        let Some(next) = policy.next(node, core) else { return balance::steal(node, core) };
         if run_queue::remove(set, next) && next < node.header().ranks {
             node.core(core).last.store(next, RELAXED);
             may_die();
@@ -367,33 +385,46 @@ pub(super) enum Left {
     Alone,
     /// Another rank of the core runs, or watches, now.
     Passed,
+    /// As `Passed`, with more than one READY, after a short turn: the next turn is not far.
+    Among,
     /// It found its own wait over while it watched: it has the core, and goes on.
     Back,
 }
 
 /// The rank has left RUNNING: stop its clocks, pass its core on, wait for its own turn.
-fn leave_and_wait(node: &NodeSegment, me: u32, on_core: bool, idle: &mut Idle<'_>) {
+///
+/// `core` is the one that it holds, if any. From the moment that it is READY another core may take it over; it gives up its own one
+/// all the same, and a core that it is told to watch is its own one, since nobody takes ranks over from a core that is watched.
+fn leave_and_wait(node: &NodeSegment, me: u32, core: Option<u32>, idle: &mut Idle<'_>) {
     let rank = node.rank(me);
     let mut how = Left::Alone;
-    let left = if on_core {
-        let left = settle(node, me);
-        how = release_core(node, me, idle);
+    let left = if let Some(core) = core {
+        let (left, ran) = settle_on(node, me, core);
+        how = release_core(node, me, core, ran, idle);
         left
     } else {
         node.now()
     };
-    while how != Left::Back && await_permit(node, me, how == Left::Passed) == Permit::Spin {
+    while how != Left::Back && await_permit(node, me, how) == Permit::Spin {
         how = spin(node, me, node.core_of(me), idle);
     }
     let now = node.now();
     let ready_at = rank.ready_at.load(RELAXED).clamp(left, now.max(left));
     add(&rank.wait_ticks, ready_at - left);
-    resume_at(node, me, now);
+    run_at(node, me, now);
 }
 
-/// Pass the core to the next READY rank (which may be this one), or leave it idle.
-fn release_core(node: &NodeSegment, me: u32, idle: &mut Idle<'_>) -> Left {
-    let core = node.core_of(me);
+/// The rank has its core, which may be another one than before.
+#[inline]
+pub(super) fn run_at(node: &NodeSegment, me: u32, now: u64) {
+    resume_at(node, me, now);
+    if node.header().balance != 0 {
+        balance::settle_in(node, me);
+    }
+}
+
+/// Pass the core, on which this rank ran for `ran` ticks, to the next READY rank (which may be this one), or leave it idle.
+pub(super) fn release_core(node: &NodeSegment, me: u32, core: u32, ran: u64, idle: &mut Idle<'_>) -> Left {
     let descriptor = node.core(core);
     let holder = &descriptor.holder;
     let step = steps::begin(node, core);
@@ -401,14 +432,19 @@ fn release_core(node: &NodeSegment, me: u32, idle: &mut Idle<'_>) -> Left {
         vacate(node, core);
         return Left::Alone;
     }
+    descriptor.granted_at.store(descriptor.released_at.load(RELAXED), RELAXED);
+    if let Some(left) = open(node, me, core, ran) {
+        return left;
+    }
     while let Some(next) = take_next(node, core) {
-        descriptor.granted_at.store(descriptor.released_at.load(RELAXED), RELAXED);
         if hand_over(node, core, next) {
             return if next == me { Left::Alone } else { Left::Passed };
         }
     }
-    let finished = node.rank(me).state.load(SEQ) == RunState::Finalized.word();
-    if node.header().spin_ticks == 0 || finished {
+    balance::core_goes_idle(node, core);
+    // Only a rank that waits watches: one that has finished, only lets others run or moves has nothing to tend with.
+    let waits = matches!(node.state(me), RunState::Suspended | RunState::Tended);
+    if node.header().spin_ticks == 0 || !waits {
         holder.store(CLAIMED, SEQ);
         may_die();
         dispatch(node, core);
@@ -432,35 +468,109 @@ fn release_core(node: &NodeSegment, me: u32, idle: &mut Idle<'_>) -> Left {
     spin(node, me, core, idle)
 }
 
+/// Leave the choice to the kernel, if the rank whose turn it is has not parked: whichever such rank it runs first takes the core, and
+/// nobody has to be woken. `None`: the core is still the caller's. A parked rank gets the core in its turn, so none starves.
+///
+/// After a short turn (`ran` ticks) several READY ranks that have parked are woken together: each must be woken anyway, and from then on
+/// they go round without.
+#[inline]
+fn open(node: &NodeSegment, me: u32, core: u32, ran: u64) -> Option<Left> {
+    let policy = policy::of(node);
+    if node.header().recovery != 0 || !policy.kernel_may_choose() {
+        return None;
+    }
+    let ranks = node.header().ranks;
+    let next = policy.next(node, core).filter(|next| *next != me && *next < ranks)?;
+    let (set, holder, permit) = (node.ready(core), &node.core(core).holder, &node.rank(next).permit);
+    let among = ran < node.header().brisk_ticks && run_queue::has_others(set, next);
+    if permit.load(SEQ) == PARKED && among {
+        run_queue::members(set).filter(|rank| *rank < ranks).for_each(|rank| rouse(node, rank));
+    }
+    if permit.load(SEQ) != NONE {
+        return None;
+    }
+    holder.store(OPEN, SEQ);
+    fence(SEQ); // SYNC M: with the parking in await_permit; SYNC G: with rank_died
+    let takes = permit.load(SEQ) == NONE && node.rank(next).state.load(SEQ) != RunState::Dead.word();
+    if !takes && holder.compare_exchange(OPEN, CLAIMED, SEQ, SEQ).is_ok() {
+        return None;
+    }
+    Some(if among { Left::Among } else { Left::Passed })
+}
+
+/// Wake `rank`, if it has parked, to look whether the core is OPEN.
+fn rouse(node: &NodeSegment, rank: u32) {
+    let permit = &node.rank(rank).permit;
+    if permit.compare_exchange(PARKED, NONE, SEQ, SEQ).is_ok() {
+        futex_wake(permit, 1);
+    }
+}
+
+/// Take the core, if it is OPEN and this rank READY.
+#[inline]
+fn take_open(node: &NodeSegment, me: u32) -> bool {
+    let core = node.core_of(me);
+    let descriptor = node.core(core);
+    if descriptor.holder.load(SEQ) != OPEN
+        || node.rank(me).state.load(SEQ) != RunState::Ready.word()
+        || descriptor.holder.compare_exchange(OPEN, CLAIMED, SEQ, SEQ).is_err()
+    {
+        return false;
+    }
+    if !run_queue::remove(node.ready(core), me) {
+        // About to be put in the queue by who has made it READY.
+        dispatch(node, core);
+        return false;
+    }
+    descriptor.last.store(me, RELAXED);
+    descriptor.holder.store(holder_word(me), SEQ);
+    true
+}
+
 /// Wait for the core in the run queue.
-fn await_core(node: &NodeSegment, me: u32) {
-    while await_permit(node, me, false) == Permit::Spin {
+pub(super) fn await_core(node: &NodeSegment, me: u32) {
+    while await_permit(node, me, Left::Alone) == Permit::Spin {
         decline_spin(node, me);
     }
 }
 
-/// Wait for the permit. A rank that has just passed its core on stays warm for a few turns of sched_yield, if that was
-/// of use lately: between two ranks that answer each other a yield costs half of a futex hand-off; in a longer ring the
-/// yields only go to ranks that wait as well.
-fn await_permit(node: &NodeSegment, me: u32, passed: bool) -> Permit {
-    let permit = &node.rank(me).permit;
+/// Wait for the permit, or for a core that is OPEN. A rank that has just passed its core on stays awake for a few turns of sched_yield,
+/// if that was of use lately or others are READY, too: a yield costs half of a futex hand-off or less. Where the ranks of a core wait for the
+/// same thing (a barrier, neighbours), each is switched in once a round anyway; in a long ring the yields only go to ranks that wait as well.
+fn await_permit(node: &NodeSegment, me: u32, how: Left) -> Permit {
+    let rank = node.rank(me);
+    let permit = &rank.permit;
     let told = || matches!(permit.load(SEQ), GRANTED | SPIN);
-    if passed && !told() {
-        let cold = &node.rank(me).cold;
-        match cold.load(RELAXED) {
-            0 => {
-                let warm = (0..node.header().warm_yields).any(|_| {
+    let mut awake = match how {
+        Left::Among => true,
+        Left::Passed => match rank.cold.load(RELAXED) {
+            0 => true,
+            cold => {
+                rank.cold.store(cold - 1, RELAXED);
+                if rank.state.load(SEQ) == RunState::Ready.word() {
+                    // It only let the others go first.
                     yield_cpu();
-                    told()
-                });
-                if !warm {
-                    cold.store(COLD_SUSPENSIONS, RELAXED);
+                }
+                false
+            }
+        },
+        _ => false,
+    };
+    loop {
+        if awake && !told() {
+            for _ in 0..node.header().warm_yields {
+                yield_cpu();
+                if told() {
+                    break;
+                }
+                if take_open(node, me) {
+                    return Permit::Run;
                 }
             }
-            left => cold.store(left - 1, RELAXED),
+            if how == Left::Passed && !told() {
+                rank.cold.store(COLD_SUSPENSIONS, RELAXED);
+            }
         }
-    }
-    loop {
         match permit.compare_exchange(NONE, PARKED, SEQ, SEQ) {
             Err(GRANTED) => {
                 // The next one comes only after this rank has left its core again.
@@ -469,7 +579,19 @@ fn await_permit(node: &NodeSegment, me: u32, passed: bool) -> Permit {
             }
             // Unless it has been granted the core meanwhile.
             Err(SPIN) if permit.compare_exchange(SPIN, NONE, SEQ, SEQ).is_ok() => return Permit::Spin,
-            _ => futex_wait(permit, PARKED, None),
+            _ => {
+                fence(SEQ); // SYNC M
+                if take_open(node, me) {
+                    // Nobody grants what this rank holds; it may have been told to spin before.
+                    let _ = permit.compare_exchange(PARKED, NONE, SEQ, SEQ);
+                    return Permit::Run;
+                }
+                futex_wait(permit, PARKED, None);
+                awake = permit.load(SEQ) == NONE;
+                if awake && take_open(node, me) {
+                    return Permit::Run;
+                }
+            }
         }
     }
 }

@@ -18,11 +18,12 @@ pub(super) fn end_away(node: &NodeSegment, me: u32) {
 }
 
 /// The rank has its core: RUNNING, clocks on.
+#[cfg(feature = "measure")]
 pub(super) fn resume(node: &NodeSegment, me: u32) {
     resume_at(node, me, node.now());
 }
 
-/// As `resume`, at this time.
+/// The rank has its core at this time: RUNNING, clocks on.
 pub(super) fn resume_at(node: &NodeSegment, me: u32, now: u64) {
     let rank = node.rank(me);
     let core = node.core(node.core_of(me));
@@ -50,10 +51,15 @@ pub(super) fn resume_at(node: &NodeSegment, me: u32, now: u64) {
 
 /// Count the rank out of its core; listings 2 and 3, on suspend: advance R, and C if the rank is in a metered section.
 /// Called by whoever won the rank's way out of RUNNING, before the core is passed on.
-/// Returns the time.
-pub(super) fn settle(node: &NodeSegment, rank: u32) -> u64 {
+/// Returns the time, and for how many ticks the rank ran.
+pub(super) fn settle(node: &NodeSegment, rank: u32) -> (u64, u64) {
+    settle_on(node, rank, node.core_of(rank))
+}
+
+/// As `settle`, for a rank that others may have taken over to another core meanwhile: `core` is the one that it leaves.
+pub(super) fn settle_on(node: &NodeSegment, rank: u32, core: u32) -> (u64, u64) {
     let descriptor = node.rank(rank);
-    let core = node.core(node.core_of(rank));
+    let core = node.core(core);
     core.running.fetch_sub(1, SEQ);
     let now = node.now();
     let ran = now.saturating_sub(descriptor.t.load(RELAXED));
@@ -65,7 +71,7 @@ pub(super) fn settle(node: &NodeSegment, rank: u32) -> u64 {
     }
     core.released_at.store(now, RELAXED);
     descriptor.t.store(now, RELAXED);
-    now
+    (now, ran)
 }
 
 /// The rank has watched since `start` without leaving its core: that was waiting, and the core idle, as if it had left.

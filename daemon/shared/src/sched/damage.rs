@@ -14,43 +14,58 @@ pub fn find(node: &NodeSegment, placement: &[u32]) -> Option<String> {
         if RunState::from_word(state) == RunState::Damaged {
             return Some(format!("the state of rank {rank} is {state:#x}"));
         }
-        let found = descriptor.core.load(Relaxed);
+        let found = descriptor.home.load(Relaxed);
         if found != *core {
+            return Some(format!("the first core of rank {rank} is {found:#x}, not {core}"));
+        }
+        let found = descriptor.core.load(Relaxed);
+        let may_move = node.header().balance != 0 && found < node.header().own_cores && *core < node.header().own_cores;
+        if found != *core && !may_move {
             return Some(format!("the core of rank {rank} is {found:#x}, not {core}"));
         }
     }
     (0..node.header().cores).find_map(|core| {
         let holder = holder_rank(node.core(core).holder.load(Relaxed))?;
-        (placement.get(holder as usize) != Some(&core)).then(|| format!("core {core} is held by rank {holder:#x}"))
+        let home = placement.get(holder as usize);
+        // A rank may be moving right now.
+        let may_move = node.header().balance != 0 && core < node.header().own_cores && home.is_some();
+        (home != Some(&core) && !may_move).then(|| format!("core {core} is held by rank {holder:#x}"))
     })
 }
 
 #[cfg(all(test, not(feature = "model")))]
 mod tests {
     use super::*;
-    use crate::control::{OnBlock, Policy, Wtime};
-    use crate::node::NodeConfig;
+    use crate::control::{Balance, OnBlock, Policy, Wtime};
+    use crate::node::{NodeConfig, Patience};
 
     fn node(placement: &[u32], policy: Policy) -> NodeSegment {
-        NodeSegment::create(&NodeConfig {
+        NodeSegment::create(&config(placement, policy)).unwrap()
+    }
+
+    fn config(placement: &[u32], policy: Policy) -> NodeConfig {
+        NodeConfig {
             job: 1,
             ranks: placement.len() as u32,
             v: 2,
             cpus: vec![0, 1],
             placement: placement.to_vec(),
             policy,
+            balance: Balance::None,
+            own_cores: 2,
+            bind: false,
             on_block: OnBlock::Release,
             wtime: Wtime::Wall,
             quantum_ms: 0,
             recovery: false,
-        })
-        .unwrap()
+            patience: Patience::default(),
+        }
     }
 
     /// What the daemon does to a segment must come to an end, whatever is in it.
     #[test]
     fn the_daemons_part_of_the_baton_bears_any_words() {
-        use super::super::{CLAIMED, IDLE, SPINNING, core_report, rank_died, rank_report, take_core};
+        use super::super::{CLAIMED, IDLE, OPEN, SPINNING, core_report, rank_died, rank_report, take_core};
         use crate::mem::sync::Ordering::SeqCst;
         let placement = [0, 1, 0, 1, 0];
         let words = [0, 1, 2, 3, 4, 5, 6, 7, 8, 64, 511, u32::MAX - 1, u32::MAX];
@@ -59,12 +74,13 @@ mod tests {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             words[(seed >> 33) as usize % words.len()]
         };
-        for policy in [Policy::Rr, Policy::Fifo] {
-            let node = node(&placement, policy);
+        for (_, policy) in Policy::NAMES {
+            let balance = if policy == Policy::Rr { Balance::Steal } else { Balance::None };
+            let node = NodeSegment::create(&NodeConfig { balance, ..config(&placement, policy) }).unwrap();
             for _ in 0..20_000 {
                 for core in 0..2 {
                     let descriptor = node.core(core);
-                    descriptor.holder.store([IDLE, SPINNING, CLAIMED, draw()][draw() as usize % 4], SeqCst);
+                    descriptor.holder.store([IDLE, SPINNING, OPEN, CLAIMED, draw()][draw() as usize % 5], SeqCst);
                     descriptor.last.store(draw(), SeqCst);
                     descriptor.spinner.store(draw(), SeqCst);
                     descriptor.running.store(draw(), SeqCst);
@@ -88,6 +104,7 @@ mod tests {
                 } else {
                     rank_died(&node, victim);
                 }
+                super::super::balance::assist(&node);
                 core_report(&node, draw() % 2);
                 rank_report(&node, victim);
                 find(&node, &placement);
@@ -100,7 +117,8 @@ mod tests {
         let placement = [0, 1, 0];
         let node = node(&placement, Policy::Rr);
         assert_eq!(find(&node, &placement), None);
-        for holder in [super::super::IDLE, super::super::SPINNING, super::super::CLAIMED, 1, 3] {
+        use super::super::{CLAIMED, IDLE, OPEN, SPINNING};
+        for holder in [IDLE, SPINNING, OPEN, CLAIMED, 1, 3] {
             node.core(0).holder.store(holder, Relaxed);
             assert_eq!(find(&node, &placement), None);
         }
@@ -112,5 +130,15 @@ mod tests {
         node.rank(2).state.store(0, Relaxed);
         node.rank(1).core.store(0, Relaxed);
         assert!(find(&node, &placement).is_some());
+        let balanced = NodeConfig { balance: Balance::Steal, ..config(&placement, Policy::Rr) };
+        let node = NodeSegment::create(&balanced).unwrap();
+        node.rank(1).core.store(0, Relaxed);
+        node.core(0).holder.store(2, Relaxed);
+        assert_eq!(find(&node, &placement), None, "it has moved");
+        node.rank(1).core.store(2, Relaxed);
+        assert!(find(&node, &placement).is_some(), "there is no such core");
+        node.rank(1).core.store(0, Relaxed);
+        node.rank(1).home.store(0, Relaxed);
+        assert!(find(&node, &placement).is_some(), "placements stay");
     }
 }

@@ -4,6 +4,7 @@
 //! it suspends (`baton`). Whoever completes what a rank waits for makes it READY; a READY rank of an idle core is
 //! given the core at once. What must stay true is model-checked in `tests/model/`.
 
+pub mod balance;
 pub mod baton;
 mod clocks;
 pub mod damage;
@@ -12,6 +13,7 @@ pub mod lease;
 #[cfg(feature = "measure")]
 pub mod measure;
 pub mod policy;
+mod refine;
 pub mod report;
 pub mod run_queue;
 mod run_state;
@@ -22,4 +24,4 @@ pub use baton::{
     enter, finish, make_ready, rank_died, reacquire, suspend, suspend_tending, take_core, try_tend, wake, yield_core,
 };
 pub use report::{copies_refused, core_report, rank_report};
-pub use run_state::{CLAIMED, IDLE, RunState, SPINNING, WITHHELD, Wait, holder_rank, holder_word};
+pub use run_state::{CLAIMED, IDLE, OPEN, RunState, SPINNING, WITHHELD, Wait, holder_rank, holder_word};

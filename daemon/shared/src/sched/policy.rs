@@ -1,9 +1,19 @@
 //! Which READY rank runs next.
+//!
+//! A policy that prefers some ranks to others gives one choice in [`FAIR`] to the rank that has been READY longest. So with k ranks
+//! READY on a core none waits for more than k times [`FAIR`] hand-overs.
 
 use super::run_queue;
+use super::run_state::{RunState, Wait};
 use crate::control;
-use crate::mem::sync::Ordering;
+use crate::mem::sync::Ordering::Relaxed;
 use crate::node::NodeSegment;
+
+/// So many choices of a policy that prefers some ranks, one is by age alone.
+const FAIR: u32 = 16;
+
+/// Ranks at which `priority` looks for one choice: what it costs is bounded, also in a job of thousands.
+const LOOKS: u32 = 256;
 
 /// A scheduling policy: a choice among the READY ranks of one core.
 pub trait Policy: Sync {
@@ -15,6 +25,12 @@ pub trait Policy: Sync {
     fn spinner_first(&self) -> bool {
         true
     }
+
+    /// May the kernel choose among the READY ranks that have not parked? It takes them in turn, too, though not in rank order, and
+    /// nobody has to be woken.
+    fn kernel_may_choose(&self) -> bool {
+        false
+    }
 }
 
 /// Round robin in rank order, from the rank that ran last.
@@ -23,8 +39,13 @@ struct RoundRobin;
 impl Policy for RoundRobin {
     #[inline]
     fn next(&self, node: &NodeSegment, core: u32) -> Option<u32> {
-        let last = node.core(core).last.load(Ordering::Relaxed);
+        let last = node.core(core).last.load(Relaxed);
         run_queue::next_from(node.ready(core), last.wrapping_add(1))
+    }
+
+    #[inline]
+    fn kernel_may_choose(&self) -> bool {
+        true
     }
 }
 
@@ -33,12 +54,7 @@ struct Fifo;
 
 impl Policy for Fifo {
     fn next(&self, node: &NodeSegment, core: u32) -> Option<u32> {
-        // Numbers beyond the ranks are scribbles: first, so that the caller takes them out and drops them.
-        let ready_at = |rank: &u32| match *rank < node.header().ranks {
-            true => node.rank(*rank).ready_at.load(Ordering::Relaxed),
-            false => 0,
-        };
-        run_queue::members(node.ready(core)).min_by_key(ready_at)
+        run_queue::members(node.ready(core)).min_by_key(|rank| ready_at(node, *rank).unwrap_or(0))
     }
 
     fn spinner_first(&self) -> bool {
@@ -46,12 +62,209 @@ impl Policy for Fifo {
     }
 }
 
+/// Whoever has become READY last: what it needs is most likely in the cache.
+struct Lifo;
+
+impl Policy for Lifo {
+    fn next(&self, node: &NodeSegment, core: u32) -> Option<u32> {
+        if is_fair_turn(node, core) {
+            return Fifo.next(node, core);
+        }
+        run_queue::members(node.ready(core)).max_by_key(|rank| ready_at(node, *rank).unwrap_or(u64::MAX))
+    }
+}
+
+/// The rank for which most suspended ranks wait, of several the one that has been READY longest.
+///
+/// Whom a rank waits for is what it tells `vmpictl`: the peer of its first open message, by its number in the communicator. So in other
+/// communicators than MPI_COMM_WORLD, and for all but the first of several messages, this is a guess; a wrong one costs nothing but order.
+struct Priority;
+
+impl Policy for Priority {
+    fn next(&self, node: &NodeSegment, core: u32) -> Option<u32> {
+        let set = node.ready(core);
+        let mut ready = run_queue::members(set);
+        let first = ready.next()?;
+        if ready.next().is_none() {
+            return Some(first);
+        }
+        if is_fair_turn(node, core) {
+            return Fifo.next(node, core);
+        }
+        let waiting = waiting_for(node, core);
+        // Numbers beyond the ranks are scribbles: first, so that the caller takes them out and drops them.
+        let rank = |rank: &u32| match ready_at(node, *rank) {
+            Some(at) => (waiting[(*rank % LOOKS) as usize], u64::MAX - at),
+            None => (u16::MAX, u64::MAX),
+        };
+        run_queue::members(set).max_by_key(rank)
+    }
+
+    fn spinner_first(&self) -> bool {
+        false
+    }
+}
+
+/// How many suspended ranks wait for each rank, by its number modulo [`LOOKS`]. In larger jobs only the ranks around those of the
+/// core are asked.
+fn waiting_for(node: &NodeSegment, core: u32) -> [u16; LOOKS as usize] {
+    let mut waiting = [0u16; LOOKS as usize];
+    let ranks = node.header().ranks;
+    let start = node.core(core).last.load(Relaxed).saturating_sub(LOOKS / 2).min(ranks.saturating_sub(LOOKS));
+    for rank in start..ranks.min(start + LOOKS) {
+        let descriptor = node.rank(rank);
+        if !matches!(RunState::from_word(descriptor.state.load(Relaxed)), RunState::Suspended | RunState::Tended) {
+            continue;
+        }
+        let for_room = descriptor.wait_kind.load(Relaxed) == Wait::Space as u32;
+        let peer = match for_room {
+            true => Some(descriptor.wait_operand.load(Relaxed)),
+            false => u32::try_from(descriptor.peer.load(Relaxed)).ok(),
+        };
+        if let Some(peer) = peer.filter(|peer| *peer != rank) {
+            waiting[(peer % LOOKS) as usize] += 1;
+        }
+    }
+    waiting
+}
+
+/// The rank that the one which gives the core up has made READY last: a send runs its receiver next. Otherwise as round robin.
+struct Follow;
+
+impl Policy for Follow {
+    fn next(&self, node: &NodeSegment, core: u32) -> Option<u32> {
+        if is_fair_turn(node, core) {
+            return Fifo.next(node, core);
+        }
+        let follower = node.actor().and_then(|me| node.rank(me).follower.load(Relaxed).checked_sub(1));
+        follower.filter(|rank| run_queue::contains(node.ready(core), *rank)).or_else(|| RoundRobin.next(node, core))
+    }
+}
+
+/// When a rank became READY; none for numbers that are no rank's, which only a scribbler writes.
+fn ready_at(node: &NodeSegment, rank: u32) -> Option<u64> {
+    (rank < node.header().ranks).then(|| node.rank(rank).ready_at.load(Relaxed))
+}
+
+/// Is this choice one that goes by age?
+fn is_fair_turn(node: &NodeSegment, core: u32) -> bool {
+    let choices = &node.core(core).choices;
+    let turn = choices.load(Relaxed).wrapping_add(1);
+    choices.store(turn, Relaxed);
+    turn.is_multiple_of(FAIR)
+}
+
 /// The policy of a node.
 #[inline]
 pub fn of(node: &NodeSegment) -> &'static dyn Policy {
     const FIFO: u32 = control::Policy::Fifo as u32;
+    const LIFO: u32 = control::Policy::Lifo as u32;
+    const PRIORITY: u32 = control::Policy::Priority as u32;
+    const FOLLOW: u32 = control::Policy::Follow as u32;
     match node.header().policy {
         FIFO => &Fifo,
+        LIFO => &Lifo,
+        PRIORITY => &Priority,
+        FOLLOW => &Follow,
         _ => &RoundRobin,
+    }
+}
+
+/// This process makes `rank` READY.
+#[inline]
+pub(super) fn note_ready(node: &NodeSegment, rank: u32) {
+    if node.header().policy == control::Policy::Follow as u32
+        && let Some(me) = node.actor()
+    {
+        node.rank(me).follower.store(rank + 1, Relaxed);
+    }
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use super::*;
+    use crate::mem::sync::Ordering::SeqCst;
+    use crate::node::NodeConfig;
+
+    /// `ranks` ranks of one core, all READY, the first one first, as `rank 0` sees them.
+    fn node(ranks: u32, policy: control::Policy) -> NodeSegment {
+        let config = NodeConfig { policy, ..NodeConfig::on_one_core(0, ranks) };
+        let mut node = NodeSegment::create(&config).unwrap();
+        node.set_actor(0);
+        for rank in 0..ranks {
+            make_ready(&node, rank, u64::from(rank) + 1);
+        }
+        node
+    }
+
+    fn make_ready(node: &NodeSegment, rank: u32, at: u64) {
+        node.rank(rank).state.store(RunState::Ready.word(), SeqCst);
+        node.rank(rank).ready_at.store(at, SeqCst);
+        run_queue::insert(node.ready(0), rank);
+    }
+
+    fn choose(node: &NodeSegment) -> Option<u32> {
+        of(node).next(node, 0)
+    }
+
+    #[test]
+    fn each_chooses_as_its_name_says() {
+        use control::Policy as P;
+        for (policy, wanted) in [(P::Rr, 2), (P::Fifo, 0), (P::Lifo, 4), (P::Priority, 0), (P::Follow, 2)] {
+            let node = node(5, policy);
+            node.core(0).last.store(1, SeqCst);
+            assert_eq!(choose(&node), Some(wanted), "{policy:?}");
+            (0..5).for_each(|rank| assert!(run_queue::remove(node.ready(0), rank)));
+            assert_eq!(choose(&node), None, "{policy:?}");
+        }
+        assert_eq!(P::NAMES.map(|(name, policy)| policy.name() == name), [true; 5]);
+    }
+
+    #[test]
+    fn priority_goes_to_whom_most_wait_for() {
+        let node = node(6, control::Policy::Priority);
+        for (waiter, peer) in [(3, 2), (4, 1), (5, 1)] {
+            run_queue::remove(node.ready(0), waiter);
+            node.rank(waiter).state.store(RunState::Suspended.word(), SeqCst);
+            node.rank(waiter).peer.store(peer, SeqCst);
+        }
+        assert_eq!(choose(&node), Some(1));
+        node.rank(4).peer.store(-1, SeqCst);
+        // As many for 1 as for 2: by age.
+        assert_eq!(choose(&node), Some(1));
+        node.rank(4).wait_kind.store(Wait::Space as u32, SeqCst);
+        node.rank(4).wait_operand.store(2, SeqCst);
+        assert_eq!(choose(&node), Some(2));
+    }
+
+    #[test]
+    fn follow_goes_to_whom_the_last_one_woke() {
+        let node = node(5, control::Policy::Follow);
+        note_ready(&node, 3);
+        assert_eq!(choose(&node), Some(3));
+        run_queue::remove(node.ready(0), 3);
+        assert_eq!(choose(&node), Some(1), "as round robin");
+    }
+
+    /// Ranks 0 and 1 are preferred for ever; 2 and 3 get the core within the bound, in each policy.
+    #[test]
+    fn nobody_starves() {
+        for (name, policy) in control::Policy::NAMES {
+            let node = node(4, policy);
+            let mut waits = [0u32; 4];
+            for step in 0..10_000u64 {
+                node.rank(0).peer.store(1, SeqCst);
+                let next = choose(&node).expect("somebody is READY");
+                assert!(run_queue::remove(node.ready(0), next));
+                node.core(0).last.store(next, SeqCst);
+                for (rank, wait) in waits.iter_mut().enumerate() {
+                    *wait = if rank as u32 == next { 0 } else { *wait + 1 };
+                    assert!(*wait <= 4 * FAIR, "{name}: rank {rank} has waited for {wait} hand-overs");
+                }
+                note_ready(&node, next);
+                make_ready(&node, next, 100 + step);
+                note_ready(&node, (step % 2) as u32);
+            }
+        }
     }
 }

@@ -46,6 +46,7 @@ pub fn core_report(node: &NodeSegment, core: u32) -> CoreReport {
         max_running: descriptor.max_running.load(Relaxed),
         violations: descriptor.violations.load(Relaxed),
         ptime_s: seconds(descriptor.ptime.load(Relaxed)),
+        moves: descriptor.moves.load(Relaxed),
     }
 }
 
@@ -79,6 +80,7 @@ pub fn rank_report(node: &NodeSegment, rank: u32) -> RankReport {
         sent_bytes: descriptor.sent_bytes.load(Relaxed),
         received_messages: descriptor.received_messages.load(Relaxed),
         received_bytes: descriptor.received_bytes.load(Relaxed),
+        moves: descriptor.moves.load(Relaxed),
         ..RankReport::default()
     }
 }

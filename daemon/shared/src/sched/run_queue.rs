@@ -18,9 +18,25 @@ pub fn remove(set: &[AtomicU64], rank: u32) -> bool {
     set[(rank / 64) as usize].fetch_and(!bit, Ordering::SeqCst) & bit != 0
 }
 
+/// Is `rank` there?
+#[inline]
+pub fn contains(set: &[AtomicU64], rank: u32) -> bool {
+    set.get((rank / 64) as usize).is_some_and(|word| word.load(Ordering::SeqCst) & 1 << (rank % 64) != 0)
+}
+
 #[inline]
 pub fn is_empty(set: &[AtomicU64]) -> bool {
     set.iter().all(|word| word.load(Ordering::SeqCst) == 0)
+}
+
+/// Is there a member besides `rank`?
+#[inline]
+pub fn has_others(set: &[AtomicU64], rank: u32) -> bool {
+    let others = |(index, word): (usize, &AtomicU64)| {
+        let own = if index == (rank / 64) as usize { 1 << (rank % 64) } else { 0 };
+        word.load(Ordering::SeqCst) & !own != 0
+    };
+    set.iter().enumerate().any(others)
 }
 
 /// The first member at or after `from`, going round. Without a division: this is part of every hand-over and of each turn of a
@@ -72,6 +88,7 @@ mod tests {
         assert_eq!(next_from(&set, 5), None);
         insert(&set, 3);
         insert(&set, 130);
+        assert!(has_others(&set, 3) && has_others(&set, 4));
         assert_eq!(next_from(&set, 3), Some(3));
         assert_eq!(next_from(&set, 4), Some(130));
         assert_eq!(next_from(&set, 131), Some(3));
@@ -83,5 +100,6 @@ mod tests {
         assert!(remove(&set, 3) && !remove(&set, 3));
         assert_eq!(next_from(&set, 131), Some(130));
         assert_eq!(members(&set).collect::<Vec<_>>(), [130]);
+        assert!(!has_others(&set, 130) && has_others(&set, 2));
     }
 }

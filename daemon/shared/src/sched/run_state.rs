@@ -80,13 +80,15 @@ pub const IDLE: u32 = 0;
 pub const SPINNING: u32 = u32::MAX - 1;
 /// Holder word: the core is another job's now (`lease`); only the daemon gives it back.
 pub const WITHHELD: u32 = u32::MAX - 2;
+/// Holder word: nobody, and there are READY ranks that have not parked: the one that the kernel runs first takes it.
+pub const OPEN: u32 = u32::MAX - 3;
 /// Holder word: someone is choosing the next rank.
 pub const CLAIMED: u32 = u32::MAX;
 
 /// The rank in a holder word.
 pub fn holder_rank(word: u32) -> Option<u32> {
     match word {
-        IDLE | SPINNING | WITHHELD | CLAIMED => None,
+        IDLE | SPINNING | WITHHELD | OPEN | CLAIMED => None,
         word => Some(word - 1),
     }
 }

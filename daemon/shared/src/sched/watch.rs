@@ -12,7 +12,7 @@ use super::baton::{Left, dispatch, hand_over, take_next, wake};
 use super::clocks::watched;
 use super::lease::REVOKED;
 use super::run_state::{CLAIMED, RunState, SPINNING, holder_word};
-use super::{policy, run_queue};
+use super::{balance, policy, run_queue};
 use crate::mem::sync::{AtomicU64, Ordering, spin_loop};
 use crate::node::NodeSegment;
 
@@ -146,7 +146,7 @@ pub(super) fn spin(node: &NodeSegment, me: u32, core: u32, idle: &mut Idle<'_>) 
         spin_loop();
         turns += 1;
         if turns.is_multiple_of(16) {
-            if node.now() >= until || descriptor.lease.load(SEQ) == REVOKED {
+            if node.now() >= until || descriptor.lease.load(SEQ) == REVOKED || balance::could_steal(node, core) {
                 break;
             }
             if descriptor.holder.load(SEQ) != SPINNING {

@@ -2,6 +2,7 @@
 
 use super::world::{World, assert_alone, check_pct, check_random, recv, send};
 use shuttle::thread;
+use vmpi_shared::cell::Groups;
 use vmpi_shared::matching::tend::Endpoint;
 
 const SIZE: u32 = 3;
@@ -19,7 +20,11 @@ enum Op {
 /// A rank in the communicator of the first three ranks.
 struct Member<'a> {
     endpoint: &'a mut Endpoint,
+    groups: Groups,
+    placement: &'static [u32],
     operations: u64,
+    /// All are known to have arrived at those before this one.
+    arrived: u64,
 }
 
 impl Member<'_> {
@@ -36,61 +41,91 @@ impl Member<'_> {
         }
     }
 
-    fn wake(&mut self) {
-        self.endpoint.wake_cell(0, 0..SIZE);
+    fn wake(&mut self, of: impl Fn(u32) -> bool) {
+        self.endpoint.wake_cell(0, (0..SIZE).filter(|rank| of(*rank)));
+    }
+
+    /// `Visit::tell_group`.
+    fn tell_group(&mut self, number: u64) {
+        let (placement, core) = (self.placement, self.placement[self.endpoint.me as usize]);
+        if self.endpoint.job.cell(0, &self.groups).tells(number) {
+            self.wake(|rank| placement[rank as usize] == core);
+        }
+    }
+
+    /// `Visit::wake_group_by_group`.
+    fn wake_group_by_group(&mut self, number: u64) {
+        let (placement, core) = (self.placement, self.placement[self.endpoint.me as usize]);
+        let first =
+            |rank: u32| placement.iter().position(|core| *core == placement[rank as usize]) == Some(rank as usize);
+        self.wake(|rank| placement[rank as usize] != core && first(rank));
+        self.tell_group(number);
     }
 
     fn run(&mut self, op: Op) {
         let (me, number) = (self.endpoint.me, self.operations);
         self.operations += 1;
-        self.wait(|e| {
-            let cell = e.job.cell(0, SIZE).unwrap();
-            cell.is_free(number) || cell.want(number)
-        });
-        let at = |e: &Endpoint, rank| e.job.cell(0, SIZE).unwrap().slot(number, rank).cast::<u64>();
+        let groups = self.groups.clone();
+        if number >= 2 && self.arrived != number {
+            self.wait(|e| {
+                let cell = e.job.cell(0, &groups);
+                cell.is_free(number) || cell.want(number)
+            });
+        }
+        let at = |e: &Endpoint, rank| e.job.cell(0, &groups).slot(number, rank, 8).cast::<u64>();
         // Reading and writing take time, in which the others go on: that shows a half that is used too early.
         let write = |e: &Endpoint, rank, value: u64| {
             thread::yield_now();
+            // SAFETY: this rank's slot, or the result if it is the one to write that.
             unsafe { at(e, rank).write(value) };
         };
         let read = |e: &Endpoint, rank| {
             thread::yield_now();
+            // SAFETY: a slot of the half; that it is not being written is what the test is about.
             unsafe { at(e, rank).read() }
         };
-        let posted = |e: &Endpoint| e.job.cell(0, SIZE).unwrap().is_posted(number);
+        let posted = |e: &Endpoint| e.job.cell(0, &groups).is_posted(number);
         if let Op::Bcast(root) = op {
             if me == root {
                 write(self.endpoint, 0, 1000 + number);
-                self.endpoint.job.cell(0, SIZE).unwrap().post(number);
-                self.wake();
+                self.endpoint.job.cell(0, &groups).post(number);
+                self.wake(|_| true);
             } else {
                 self.wait(posted);
                 assert_eq!(read(self.endpoint, 0), 1000 + number, "rank {me} operation {number}");
             }
         } else {
             let value = |rank: u32| number * 10 + u64::from(rank) + 1;
+            let root = match op {
+                Op::Reduce(root) => Some(root),
+                _ => None,
+            };
             write(self.endpoint, me, value(me));
-            let last = self.endpoint.job.cell(0, SIZE).unwrap().arrive(number);
+            let last = self.endpoint.job.cell(0, &groups).arrive(number);
             if last {
                 let sum = (0..SIZE).map(|rank| read(self.endpoint, rank)).sum();
                 write(self.endpoint, SIZE, sum);
-                self.endpoint.job.cell(0, SIZE).unwrap().post(number);
-                self.wake();
+                self.endpoint.job.cell(0, &groups).post(number);
+                match root {
+                    Some(root) => self.wake(|rank| rank == root),
+                    None => self.wake_group_by_group(number),
+                }
+                self.arrived = number + 1;
             }
-            let takes = match op {
-                Op::Reduce(root) => root == me,
-                _ => true,
-            };
-            if takes {
+            if root.is_none_or(|root| root == me) {
                 if !last {
                     self.wait(posted);
+                    if root.is_none() {
+                        self.tell_group(number);
+                    }
+                    self.arrived = number + 1;
                 }
                 let sum: u64 = (0..SIZE).map(value).sum();
                 assert_eq!(read(self.endpoint, SIZE), sum, "rank {me} operation {number}");
             }
         }
-        if self.endpoint.job.cell(0, SIZE).unwrap().leave(number) {
-            self.wake();
+        if self.endpoint.job.cell(0, &groups).leave(number) {
+            self.wake(|_| true);
         }
     }
 }
@@ -102,7 +137,9 @@ fn explore(placement: &'static [u32], ops: &'static [Op], messages: i32, spin_ti
         let mut ranks: Vec<_> = (0..SIZE)
             .map(|rank| {
                 world.rank(rank, move |endpoint| {
-                    let mut member = Member { endpoint, operations: 0 };
+                    let core = placement[rank as usize];
+                    let groups = Groups::new(core, placement[..SIZE as usize].iter().copied());
+                    let mut member = Member { endpoint, groups, placement, operations: 0, arrived: 0 };
                     ops.iter().for_each(|op| member.run(*op));
                     if placement.len() > SIZE as usize {
                         (0..messages).for_each(|tag| recv(endpoint, SIZE, tag));
@@ -160,4 +197,9 @@ fn mixed_on_one_core() {
 #[test]
 fn mixed_on_two_cores_with_spinning() {
     explore(&[0, 0, 1, 1], &[Allreduce, Bcast(2), Reduce(1), Bcast(0), Barrier], 1, 3);
+}
+
+#[test]
+fn every_rank_on_a_core_of_its_own() {
+    explore(&[0, 1, 2, 0], &[Barrier, Allreduce, Bcast(1), Barrier, Allreduce], 1, 2);
 }

@@ -13,15 +13,15 @@ use vmpi_shared::node::NodeSegment;
 use vmpi_shared::sched::{self, RunState};
 
 const ROUNDS: usize = 1500;
-const ALIVE: u32 = 0;
+pub const ALIVE: u32 = 0;
 const FINISHED: u32 = 1;
 const GONE: u32 = 2;
 
-/// In which states the victim died: RUNNING, SUSPENDED, READY, and spinning as the last rank of its core.
-type Seen = [std::sync::atomic::AtomicU32; 4];
+/// In which states the victim died: RUNNING, SUSPENDED, READY, spinning as the last rank of its core, and READY on an OPEN core.
+pub type Seen = [std::sync::atomic::AtomicU32; 5];
 
 /// Rank 0, which may be killed anywhere in `life`.
-fn victim(
+pub fn victim(
     mut endpoint: Endpoint,
     end: Arc<AtomicU32>,
     life: impl Fn(&mut Endpoint) + Send + 'static,
@@ -41,7 +41,7 @@ fn victim(
 }
 
 /// Kills the victim some time, sees that it is gone, and revokes its baton.
-fn daemon(
+pub fn daemon(
     node: NodeSegment,
     doomed: ThreadId,
     latest: u32,
@@ -56,6 +56,10 @@ fn daemon(
         while end.load(Ordering::SeqCst) == ALIVE {
             thread::yield_now();
         }
+        // It notices late.
+        for _ in 0..thread_rng().gen_range(0..200) {
+            thread::yield_now();
+        }
         if end.load(Ordering::SeqCst) == GONE {
             let core = node.core(node.core_of(0));
             let spins =
@@ -64,6 +68,7 @@ fn daemon(
                 RunState::Running => Some(0),
                 _ if spins => Some(3),
                 RunState::Suspended | RunState::Tended => Some(1),
+                RunState::Ready if core.holder.load(Ordering::SeqCst) == sched::OPEN => Some(4),
                 RunState::Ready => Some(2),
                 _ => None,
             };
@@ -77,8 +82,18 @@ fn daemon(
 }
 
 fn explore(placement: &'static [u32], spin_ticks: u64, seen: &'static Seen) {
+    explore_in(move || World::new(placement, 8, spin_ticks), spin_ticks, 120, seen);
+}
+
+/// Three ranks, of which the first may die.
+pub fn explore_in(
+    world: impl Fn() -> World + Send + Sync + 'static,
+    spin_ticks: u64,
+    latest: u32,
+    seen: &'static Seen,
+) {
     let scenario = move || {
-        let world = World::new(placement, 8, spin_ticks);
+        let world = world();
         let end = Arc::new(AtomicU32::new(ALIVE));
         let victim = victim(world.endpoint(0), end.clone(), |endpoint| {
             for tag in 0..4 {
@@ -102,7 +117,7 @@ fn explore(placement: &'static [u32], spin_ticks: u64, seen: &'static Seen) {
                 }
             }));
         }
-        threads.push(daemon(world.node.another_view(spin_ticks), doomed, 120, end, seen));
+        threads.push(daemon(world.node.another_view(spin_ticks), doomed, latest, end, seen));
         for thread in threads {
             thread.join().unwrap();
         }
@@ -111,14 +126,17 @@ fn explore(placement: &'static [u32], spin_ticks: u64, seen: &'static Seen) {
     check_random(scenario, ROUNDS);
 }
 
-fn seen() -> &'static Seen {
+pub fn seen() -> &'static Seen {
     Box::leak(Box::new(Default::default()))
 }
 
 /// The states in which deaths must have been tried, or the test says nothing.
-fn assert_tried(seen: &Seen, states: &[usize]) {
+pub fn assert_tried(seen: &Seen, states: &[usize]) {
     let counts: Vec<_> = seen.iter().map(|count| count.load(Ordering::Relaxed)).collect();
-    assert!(states.iter().all(|state| counts[*state] > 0), "deaths RUNNING, SUSPENDED, READY, spinning: {counts:?}");
+    assert!(
+        states.iter().all(|state| counts[*state] > 0),
+        "deaths RUNNING, SUSPENDED, READY, spinning, OPEN: {counts:?}"
+    );
 }
 
 #[test]
@@ -174,4 +192,37 @@ fn killer_of_the_spinning_rank() {
     };
     check_random(scenario, ROUNDS);
     assert_tried(seen, &[0, 3]);
+}
+
+/// The victim, READY and awake, is the one that an OPEN core was left to; the other rank of the core is asleep when its message comes.
+#[test]
+fn killer_of_the_rank_that_an_open_core_was_left_to() {
+    let seen = seen();
+    let scenario = move || {
+        let world = World::new(&[0, 0, 1], 8, 0);
+        let end = Arc::new(AtomicU32::new(ALIVE));
+        let victim = victim(world.endpoint(0), end.clone(), |endpoint| {
+            for _ in 0..40 {
+                sync::yield_cpu();
+                // However often staying awake was in vain.
+                endpoint.node.rank(0).cold.store(0, sync::Ordering::SeqCst);
+                sched::yield_core(&endpoint.node, 0);
+            }
+        });
+        let doomed = victim.thread().id();
+        let patient = world.rank(1, |endpoint| (0..8).for_each(|tag| recv(endpoint, 2, tag)));
+        let busy = world.rank(2, |endpoint| {
+            for tag in 0..8 {
+                (0..20).for_each(|_| sync::yield_cpu());
+                send(endpoint, 1, tag);
+            }
+        });
+        let daemon = daemon(world.node.another_view(0), doomed, 300, end, seen);
+        for thread in [victim, patient, busy, daemon] {
+            thread.join().unwrap();
+        }
+        assert_alone(&world.node);
+    };
+    check_random(scenario, ROUNDS);
+    assert_tried(seen, &[4]);
 }

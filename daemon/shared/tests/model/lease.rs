@@ -1,12 +1,12 @@
 //! Two jobs on one core: the daemon moves it between them, told by their bells alone.
 
 use super::baton::{Mail, deliver, receive};
-use super::world::{assert_alone, check_pct, check_random, node};
+use super::world::{assert_alone, check_pct, check_random, node_of};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::Arc;
 use shuttle::sync::atomic::{AtomicU32, Ordering};
 use shuttle::thread;
-use vmpi_shared::control::Policy;
+use vmpi_shared::control::{Balance, Policy};
 use vmpi_shared::mem::bell::Bell;
 use vmpi_shared::node::NodeSegment;
 use vmpi_shared::sched::{self, RunState, lease};
@@ -47,10 +47,15 @@ fn decide(nodes: &[NodeSegment; 2], first: usize, take: bool) {
 }
 
 fn explore(spin_ticks: u64, take: bool) {
+    explore_on([&[0, 0], &[0, 0]], Balance::None, spin_ticks, take);
+}
+
+/// Two jobs with ranks on core 0; if there is another core, it is the first job's alone.
+fn explore_on(placement: [&'static [u32]; 2], balance: Balance, spin_ticks: u64, take: bool) {
     let scenario = move || {
         let bell = Bell::default();
         let made: [NodeSegment; 2] = std::array::from_fn(|job| {
-            let mut node = node(&[0, 0], Policy::Rr);
+            let mut node = node_of(placement[job], Policy::Rr, balance, false);
             node.set_bell(bell.clone());
             if job == 1 {
                 lease::begin_withheld(&node, 0);
@@ -60,8 +65,9 @@ fn explore(spin_ticks: u64, take: bool) {
         let views = || std::array::from_fn::<_, 2, _>(|job| made[job].another_view(spin_ticks));
         let mut threads = Vec::new();
         for job in 0..2 {
-            let mails: Arc<[Mail; 2]> = Arc::new([Mail::new(), Mail::new()]);
-            for me in 0..2u32 {
+            let n = placement[job].len() as u32;
+            let mails: Arc<Vec<Mail>> = Arc::new((0..n).map(|_| Mail::new()).collect());
+            for me in 0..n {
                 let (nodes, mails) = (views(), mails.clone());
                 threads.push(thread::spawn(move || {
                     let node = &nodes[job];
@@ -71,7 +77,7 @@ fn explore(spin_ticks: u64, take: bool) {
                             sched::reacquire(node, me);
                         }
                         assert_only(&nodes);
-                        deliver(node, &mails[1 - me as usize], 1 - me, lap, lap + 1);
+                        deliver(node, &mails[((me + 1) % n) as usize], (me + 1) % n, lap, lap + 1);
                         receive(node, &mails[me as usize], me, lap + 1);
                         assert_only(&nodes);
                         sched::yield_core(node, me);
@@ -116,4 +122,12 @@ fn two_jobs_pass_a_core_with_spinning() {
 #[test]
 fn two_jobs_and_one_that_is_taken_from_the_core() {
     explore(20, true);
+}
+
+/// Ranks of the first job go to its other core while the second job wants theirs.
+#[test]
+fn two_jobs_and_ranks_that_are_taken_over() {
+    for take in [false, true] {
+        explore_on([&[0, 0, 0, 1], &[0, 0]], Balance::Steal, 20, take);
+    }
 }

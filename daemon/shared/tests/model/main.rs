@@ -7,12 +7,14 @@
 
 #![cfg(feature = "model")]
 
+mod balance;
 mod baton;
 mod cells;
 mod courier;
 mod heir;
 mod kill;
 mod lease;
+mod policies;
 mod recovery;
 mod space;
 mod world;

@@ -3,13 +3,13 @@
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::thread::{self, JoinHandle};
 use shuttle::{Config, Runner};
-use vmpi_shared::control::{OnBlock, Policy, Wtime};
+use vmpi_shared::control::{Balance, OnBlock, Policy, Wtime};
 use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::matching::envelope::{Envelope, kind};
 use vmpi_shared::matching::request::{ANY_SOURCE, FLAG_AWAITED, state};
 use vmpi_shared::matching::tend::{Endpoint, Want};
 use vmpi_shared::mem::sync;
-use vmpi_shared::node::{NodeConfig, NodeSegment};
+use vmpi_shared::node::{NodeConfig, NodeSegment, Patience};
 use vmpi_shared::sched;
 
 /// Segments of a job whose ranks are placed on cores as told.
@@ -21,22 +21,28 @@ pub struct World {
 
 /// A node in private memory.
 pub fn node(placement: &[u32], policy: Policy) -> NodeSegment {
-    node_of(placement, policy, false)
+    node_of(placement, policy, Balance::None, false)
 }
 
-fn node_of(placement: &[u32], policy: Policy, recovery: bool) -> NodeSegment {
+/// As `node`, with everything that matters to scheduling.
+pub fn node_of(placement: &[u32], policy: Policy, balance: Balance, recovery: bool) -> NodeSegment {
     let ranks = placement.len() as u32;
+    let cores = placement.iter().max().unwrap() + 1;
     NodeSegment::private(&NodeConfig {
         job: 1,
         ranks,
         v: ranks,
-        cpus: (0..=*placement.iter().max().unwrap()).collect(),
+        cpus: (0..cores).collect(),
         placement: placement.to_vec(),
         policy,
+        balance,
+        own_cores: cores,
+        bind: false,
         on_block: OnBlock::Release,
         wtime: Wtime::Wall,
         quantum_ms: 0,
         recovery,
+        patience: Patience::default(),
     })
 }
 
@@ -52,12 +58,26 @@ pub fn assert_alone(node: &NodeSegment) {
 impl World {
     /// `spin_ticks` are looks at the clock, see `mem::sync`.
     pub fn new(placement: &[u32], inbox_cells: u32, spin_ticks: u64) -> World {
-        World { spin_ticks, node: node(placement, Policy::Rr), job: Self::job(placement, inbox_cells) }
+        Self::under(Policy::Rr, placement, inbox_cells, spin_ticks)
+    }
+
+    pub fn under(policy: Policy, placement: &[u32], inbox_cells: u32, spin_ticks: u64) -> World {
+        World { spin_ticks, node: node(placement, policy), job: Self::job(placement, inbox_cells) }
+    }
+
+    /// A job whose ranks move.
+    pub fn balanced(balance: Balance, placement: &[u32], spin_ticks: u64) -> World {
+        let node = node_of(placement, Policy::Rr, balance, false);
+        World { spin_ticks, node, job: Self::job(placement, 8) }
     }
 
     /// A job that goes on when a rank dies.
     pub fn recovering(placement: &[u32], inbox_cells: u32) -> World {
-        World { spin_ticks: 0, node: node_of(placement, Policy::Rr, true), job: Self::job(placement, inbox_cells) }
+        World {
+            spin_ticks: 0,
+            node: node_of(placement, Policy::Rr, Balance::None, true),
+            job: Self::job(placement, inbox_cells),
+        }
     }
 
     fn job(placement: &[u32], inbox_cells: u32) -> JobSegment {

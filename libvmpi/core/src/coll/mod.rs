@@ -59,12 +59,14 @@ fn plan(comm: &Communicator, work: &Work) -> Result<Plan> {
 /// # Safety
 /// The buffers and arrays in `call` must be as MPI demands of the program (MPI 4.1 chapter 6).
 pub unsafe fn run(comm: &Communicator, call: &Call) -> Result<()> {
+    if matches!(call, Call::Barrier) && cells::serve(comm) {
+        // Nothing to look up.
+        begin(comm)?;
+        return cells::barrier(comm);
+    }
     // SAFETY: the caller's contract.
     let (work, kit) = unsafe { resolve::resolve(comm, call)? };
-    ft::look();
-    comm.health.check_all()?;
-    // Drawn even when no message is sent: all ranks must count alike.
-    let tags = Tags::next(comm);
+    let tags = begin(comm)?;
     // SAFETY: the caller's contract.
     if let Some(done) = unsafe { cells::try_run(comm, &work, &kit) } {
         return done;
@@ -76,6 +78,14 @@ pub unsafe fn run(comm: &Communicator, call: &Call) -> Result<()> {
         Some(_) => Ok(()),
         None => request::run(&mut schedule).map(drop),
     }
+}
+
+/// The arguments are good. The tags are drawn even when no message is sent: all ranks must count alike.
+#[inline]
+fn begin(comm: &Communicator) -> Result<Tags> {
+    ft::look();
+    comm.health.check_all()?;
+    Ok(Tags::next(comm))
 }
 
 /// Start a collective; the request completes it.

@@ -15,6 +15,7 @@ use crate::errors::{Class, Error, Result, fail};
 use crate::handle::{Datatype, Handle};
 use crate::op;
 use crate::topo;
+use smallvec::smallvec;
 use std::ffi::c_void;
 
 /// Check `call` on `comm` and say what there is to do.
@@ -25,7 +26,7 @@ use std::ffi::c_void;
 /// # Safety
 /// Arrays of counts and displacements must have as many entries as the call demands.
 pub unsafe fn resolve(comm: &Communicator, call: &Call) -> Result<(Work, Kit)> {
-    let kit = Kit { types: vec![datatype::get(consts::dt::BYTE)?], reduction: None };
+    let kit = Kit { types: smallvec![datatype::get(consts::dt::BYTE)?], reduction: None };
     let mut resolver = Resolver { comm, kit, last: (consts::dt::BYTE, Elem::BYTE), commutative: true };
     // SAFETY: the caller's contract.
     let work = unsafe { resolver.work(call)? };

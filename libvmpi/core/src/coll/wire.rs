@@ -9,6 +9,7 @@ use crate::handle::Datatype;
 use crate::op::Operation;
 use crate::p2p::{self, Mode, Plane, Slot};
 use crate::status::Status;
+use smallvec::SmallVec;
 use std::borrow::Borrow;
 use std::rc::Rc;
 
@@ -20,8 +21,8 @@ pub struct Reduction {
 
 /// What the numbers in a plan stand for; shared by all executions of a persistent collective.
 pub struct Kit {
-    /// By `Elem::id`; the first is MPI_BYTE.
-    pub types: Vec<Rc<Type>>,
+    /// By `Elem::id`; the first is MPI_BYTE. Most calls name one more, and those allocate nothing.
+    pub types: SmallVec<[Rc<Type>; 2]>,
     pub reduction: Option<Reduction>,
 }
 

@@ -22,6 +22,7 @@ pub(crate) use inter::bcast;
 pub use inter::{connect, intercomm_create, intercomm_merge};
 pub use split_type::split_type;
 
+use crate::coll::cells;
 use crate::consts;
 use crate::errhandler::{self, Target};
 use crate::errors::{Class, Result, fail};
@@ -33,7 +34,7 @@ use crate::info;
 use crate::process;
 use crate::table::Table;
 use crate::topo::Topology;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use vmpi_shared::dynamic::World;
 
@@ -62,7 +63,10 @@ pub struct Communicator {
     /// Nonblocking and persistent ones.
     nonblocking: Cell<u32>,
     /// Operations that have gone through this communicator's collective cell.
-    pub cell_operations: Cell<u64>,
+    pub(crate) cell_operations: Cell<u64>,
+    /// All ranks are known to have arrived at those before this one.
+    pub(crate) cell_arrived: Cell<u64>,
+    pub(crate) cell_members: OnceCell<cells::Members>,
     /// What deaths and revocations mean for it.
     pub(crate) health: Rc<Health>,
     /// Only a view of another one, which its context belongs to.
@@ -100,6 +104,8 @@ impl Communicator {
             collectives: Cell::new(0),
             nonblocking: Cell::new(0),
             cell_operations: Cell::new(0),
+            cell_arrived: Cell::new(0),
+            cell_members: OnceCell::new(),
             health,
             borrowed: false,
             name: RefCell::new(Vec::new()),

@@ -76,7 +76,7 @@ fn path_of(name: &[u8]) -> &Path {
 }
 
 /// Ranks of `comm` in the order in which they become aggregators: the first of each core, then the others. Also the
-/// number of cores.
+/// number of cores. By placement: it must be the same for all ranks, and they may move.
 fn aggregators(comm: &Communicator) -> (Vec<u32>, u32) {
     let node = process::node();
     let mut cores = Vec::new();
@@ -84,7 +84,7 @@ fn aggregators(comm: &Communicator) -> (Vec<u32>, u32) {
     for rank in 0..comm.size() {
         let rank_in_job = comm.local.world_rank(rank);
         // Of other nodes' cores nothing is known here, and all ranks must choose alike.
-        let core = if process::is_spread() { process::node_of(rank_in_job) } else { node.core_of(rank_in_job) };
+        let core = if process::is_spread() { process::node_of(rank_in_job) } else { node.home_of(rank_in_job) };
         if cores.contains(&core) {
             others.push(rank);
         } else {

@@ -1,7 +1,7 @@
 //! Sending: which peer, how large, which way.
 
 use super::slot::{self, Data, Local, Slot};
-use super::{Mode, Plane, buffered};
+use super::{Mode, Plane, buffered, huge};
 use crate::comm::Communicator;
 use crate::consts;
 use crate::datatype::{self, Type};
@@ -156,6 +156,7 @@ unsafe fn announce(
     if !must_copy {
         if ty.is_dense() {
             envelope.set_addr((buf as u64).wrapping_add_signed(ty.true_lb()));
+            huge::note(envelope.addr(), total);
             return Data::User;
         }
         if let Some(blocks) = slot::block_list(ty, count, buf, total) {

@@ -1,5 +1,6 @@
 //! A message under way: the request slot in the job segment, and what this process alone knows about it.
 
+use super::huge;
 use crate::consts;
 use crate::datatype::{self, Type};
 use crate::errors::{Class, Error, Result};
@@ -136,6 +137,8 @@ pub fn poll(slot: Slot) -> Option<Result<Status>> {
             } else if let Data::Packed(packed) = &local.data {
                 // SAFETY: as above.
                 unsafe { place(ty, *count, *buf, &packed[..bytes as usize]) };
+            } else if ty.is_dense() {
+                huge::note((*buf as u64).wrapping_add_signed(ty.true_lb()), bytes);
             }
             let statistics = endpoint.node.rank(endpoint.me);
             add(&statistics.received_messages, 1);

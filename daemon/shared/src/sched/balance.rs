@@ -1,0 +1,274 @@
+//! Ranks move from core to core of their node: an idle core takes over READY ranks (`steal`), or a rank moves itself when it has been told
+//! to (`refine` decides which).
+//!
+//! What makes that safe is who may change `RankDescriptor::core`:
+//! - **a rank itself**, between giving its core up and asking for the other one: READY and in no set, so nobody else has it in hand;
+//! - **who holds or has claimed another core**, for a READY rank that it has taken out of its core's set, and only while *another* rank is
+//!   RUNNING on that core (looked at after the taking). Such a rank has given its core up and is not about to be told to watch it: those
+//!   who name a watcher, or release a core, hold it and are not RUNNING. If it turns out otherwise the rank goes back into the set,
+//!   like one that has just become READY (SYNC B).
+//!
+//! Everybody else reads the core of a rank that is not RUNNING on this process's behalf as a place to put it or to look at, and each of these
+//! steps begins with taking the rank (from SUSPENDED or RUNNING) in a way in which only one can succeed; while it is in hand its core stays.
+//! Death story: in a job that survives deaths no rank moves. In others a death ends the job; who dies with a rank in hand leaves a
+//! READY rank in no set, which is killed with the rest.
+
+use super::baton::{self, await_core, leave_running, queue, release_core, run_at};
+use super::clocks::settle_on;
+use super::lease::ALONE;
+use super::refine;
+use super::run_queue;
+use super::run_state::{CLAIMED, IDLE, RunState, holder_rank};
+use super::watch::Idle;
+use crate::control::Balance;
+use crate::mem::sync::{Ordering, may_die};
+use crate::node::NodeSegment;
+
+const SEQ: Ordering = Ordering::SeqCst;
+const RELAXED: Ordering = Ordering::Relaxed;
+
+const STEAL: u32 = Balance::Steal as u32;
+const REFINE: u32 = Balance::Refine as u32;
+
+/// A rank that has been READY for so long is taken over: what moving it costs, with its caches, is about that.
+const STEAL_AFTER_S: f64 = 50e-6;
+
+/// Ranks are taken from a core on which ranks ran for this part of a window.
+const BUSY_PERCENT: u64 = 60;
+const WINDOW_S: f64 = 5e-3;
+
+/// A READY rank of another core for `core`, which is the caller's to give and has none; it is the caller's now, to hand the core to.
+#[inline]
+pub(super) fn steal(node: &NodeSegment, core: u32) -> Option<u32> {
+    if node.header().balance != STEAL { None } else { steal_from_any(node, core) }
+}
+
+/// Is there a rank that `core`, idle now, could take over?
+#[inline]
+pub(super) fn could_steal(node: &NodeSegment, core: u32) -> bool {
+    node.header().balance == STEAL
+        && may_take(node, core)
+        && victims(node, core).any(|from| oldest(node, from).is_some())
+}
+
+/// Have the ranks of this core kept it busy lately? If not, they wait for messages rather than for the core, and taking one away from the
+/// others would only make its messages dearer.
+fn is_loaded(node: &NodeSegment, core: u32) -> bool {
+    if cfg!(feature = "model") {
+        return true;
+    }
+    let (descriptor, now) = (node.core(core), node.now());
+    let before = descriptor.looked_at.load(RELAXED);
+    let elapsed = now.saturating_sub(before);
+    if elapsed >= (WINDOW_S * node.header().ticks_per_second) as u64
+        && descriptor.looked_at.compare_exchange(before, now, SEQ, SEQ).is_ok()
+    {
+        let running = node.running_on(core).filter(|rank| node.state(*rank) == RunState::Running);
+        let stretch = running.map_or(0, |rank| now.saturating_sub(node.rank(rank).t.load(RELAXED)));
+        let ran = descriptor.running_ticks.load(RELAXED).saturating_add(stretch);
+        let ran_before = descriptor.window_running.swap(ran, RELAXED);
+        let percent = ran.saturating_sub(ran_before).saturating_mul(100) / elapsed;
+        // The first look only begins a window.
+        descriptor.busy_percent.store(if before == 0 { 0 } else { percent }, RELAXED);
+    }
+    descriptor.busy_percent.load(RELAXED) >= BUSY_PERCENT
+}
+
+/// May ranks come to this core? Not if another job waits for it.
+fn may_take(node: &NodeSegment, core: u32) -> bool {
+    core < node.header().own_cores && node.core(core).lease.load(SEQ) == ALONE
+}
+
+/// The cores from which to take ranks, the next one first.
+fn victims(node: &NodeSegment, core: u32) -> impl Iterator<Item = u32> + '_ {
+    let own = node.header().own_cores;
+    (core + 1..own).chain(0..core.min(own)).filter(|from| is_loaded(node, *from) && is_busy(node, *from, None))
+}
+
+/// Is a rank RUNNING on the core, another one than `but`?
+fn is_busy(node: &NodeSegment, core: u32, but: Option<u32>) -> bool {
+    let holder = holder_rank(node.core(core).holder.load(SEQ)).filter(|rank| *rank < node.header().ranks);
+    holder.is_some_and(|rank| Some(rank) != but && node.state(rank) == RunState::Running)
+}
+
+/// The rank of a core that has been READY longest, if that is long enough.
+fn oldest(node: &NodeSegment, core: u32) -> Option<u32> {
+    let patience = match cfg!(feature = "model") {
+        true => 4, // looks at the clock
+        false => (STEAL_AFTER_S * node.header().ticks_per_second) as u64,
+    };
+    let known = |rank: &u32| *rank < node.header().ranks && node.rank(*rank).fixed.load(RELAXED) == 0;
+    let since = |rank: &u32| node.rank(*rank).ready_at.load(RELAXED);
+    let rank = run_queue::members(node.ready(core)).filter(known).min_by_key(since)?;
+    (node.now().saturating_sub(since(&rank)) >= patience).then_some(rank)
+}
+
+#[cold]
+fn steal_from_any(node: &NodeSegment, core: u32) -> Option<u32> {
+    if !may_take(node, core) {
+        return None;
+    }
+    victims(node, core).find_map(|from| steal_from(node, from, core))
+}
+
+fn steal_from(node: &NodeSegment, from: u32, to: u32) -> Option<u32> {
+    let rank = oldest(node, from)?;
+    if !run_queue::remove(node.ready(from), rank) {
+        return None;
+    }
+    may_die();
+    // In hand: nobody else gives it a core. But it may not have left its own one, or that one may be looking for a watcher.
+    if node.core_of(rank) != from || !is_busy(node, from, Some(rank)) || !affinity::follow(node, rank, from, to) {
+        queue(node, rank);
+        return None;
+    }
+    relocate(node, rank, from, to);
+    Some(rank)
+}
+
+/// The rank, which the caller has in hand, belongs to another core from now on.
+fn relocate(node: &NodeSegment, rank: u32, from: u32, to: u32) {
+    let descriptor = node.rank(rank);
+    descriptor.core.store(to, SEQ); // before the core is handed to it, and that before the look whether it is dead: SYNC G
+    descriptor.moves.fetch_add(1, RELAXED);
+    node.core(from).ranks.fetch_sub(1, RELAXED);
+    node.core(to).ranks.fetch_add(1, RELAXED);
+    node.core(to).moves.fetch_add(1, RELAXED);
+}
+
+/// The core has no READY rank and is about to be left idle: time to measure.
+#[inline]
+pub(super) fn core_goes_idle(node: &NodeSegment, core: u32) {
+    if node.header().balance == REFINE && core < node.header().own_cores {
+        refine::look(node, node.core(core).released_at.load(RELAXED));
+    }
+}
+
+/// This rank, RUNNING and in MPI, has been told to move: it leaves its core and asks for the other one.
+#[cold]
+pub(super) fn move_self(node: &NodeSegment, me: u32) {
+    let rank = node.rank(me);
+    let Some(to) = rank.target.swap(0, SEQ).checked_sub(1) else { return };
+    let from = node.core_of(me);
+    let own = node.header().own_cores;
+    if to == from || to >= own || from >= own || !affinity::is_ours(node, me, from) {
+        return;
+    }
+    if !leave_running(node, me, RunState::Ready) {
+        return; // taken from its core just now
+    }
+    let (_, ran) = settle_on(node, me, from);
+    release_core(node, me, from, ran, &mut Idle { over: &mut || false, tend: &mut |_| {}, patience: 0 });
+    relocate(node, me, from, to);
+    affinity::settle(node, to);
+    rank.ready_at.store(node.now(), RELAXED);
+    queue(node, me);
+    await_core(node, me);
+    run_at(node, me, node.now());
+}
+
+/// This rank has a core: is it the one on whose CPU the process is?
+#[inline]
+pub(super) fn settle_in(node: &NodeSegment, me: u32) {
+    let core = node.core_of(me);
+    if node.pinned().is_some_and(|pinned| pinned != core) {
+        affinity::settle(node, core);
+    }
+}
+
+/// For the daemon: idle cores on which nobody watches any more take over what has been READY for long.
+pub fn assist(node: &NodeSegment) {
+    if node.header().balance != STEAL {
+        return;
+    }
+    for core in 0..node.header().own_cores {
+        let holder = &node.core(core).holder;
+        if holder.load(SEQ) == IDLE
+            && could_steal(node, core)
+            && holder.compare_exchange(IDLE, CLAIMED, SEQ, SEQ).is_ok()
+        {
+            baton::dispatch(node, core);
+        }
+    }
+}
+
+/// Processes pinned to the CPUs of cores.
+#[cfg(not(feature = "model"))]
+mod affinity {
+    use super::RELAXED;
+    use crate::node::NodeSegment;
+    use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+    use nix::unistd::Pid;
+
+    /// The set of a core's CPU alone.
+    fn cpu_of(node: &NodeSegment, core: u32) -> Option<CpuSet> {
+        let mut set = CpuSet::new();
+        set.set(node.core(core).cpu.load(RELAXED) as usize).ok()?;
+        Some(set)
+    }
+
+    /// Is this thread pinned as vmpi pins? Programs that choose their CPUs themselves are left where they are.
+    fn is_pinned_to(node: &NodeSegment, thread: i32, core: u32) -> bool {
+        let found = sched_getaffinity(Pid::from_raw(thread)).ok();
+        found.is_some() && found == cpu_of(node, core)
+    }
+
+    fn pin(node: &NodeSegment, thread: i32, core: u32) -> bool {
+        cpu_of(node, core).is_some_and(|set| sched_setaffinity(Pid::from_raw(thread), &set).is_ok())
+    }
+
+    /// `rank`, which sleeps, moves: its process is to wake up on the other CPU. False if it must stay where it is.
+    pub fn follow(node: &NodeSegment, rank: u32, from: u32, to: u32) -> bool {
+        // The daemon takes no pid from shared memory: there the rank changes the CPU itself when it runs (`settle`).
+        if node.header().bind == 0 || node.actor().is_none() {
+            return true;
+        }
+        let Some(pid) = node.peer_pid(rank) else { return false };
+        let moved = is_pinned_to(node, pid, from) && pin(node, pid, to);
+        if !moved {
+            node.rank(rank).fixed.store(1, RELAXED);
+        }
+        moved
+    }
+
+    /// May this process change its own CPU?
+    pub fn is_ours(node: &NodeSegment, me: u32, core: u32) -> bool {
+        let ours = node.header().bind == 0 || is_pinned_to(node, 0, core);
+        if !ours {
+            node.rank(me).fixed.store(1, RELAXED);
+        }
+        ours
+    }
+
+    /// All threads of this process go to the CPU of `core`, but those that chose another one themselves.
+    #[cold]
+    pub fn settle(node: &NodeSegment, core: u32) {
+        let before = node.pinned();
+        node.set_pinned(core);
+        let Some(before) = before.filter(|_| node.header().bind != 0) else { return };
+        pin(node, 0, core);
+        let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+        let threads = threads.filter_map(|thread| thread.file_name().to_str()?.parse::<i32>().ok());
+        for thread in threads.filter(|thread| is_pinned_to(node, *thread, before)).collect::<Vec<_>>() {
+            pin(node, thread, core);
+        }
+    }
+}
+
+/// In the model there are no CPUs.
+#[cfg(feature = "model")]
+mod affinity {
+    use crate::node::NodeSegment;
+
+    pub fn follow(_: &NodeSegment, _: u32, _: u32, _: u32) -> bool {
+        true
+    }
+
+    pub fn is_ours(_: &NodeSegment, _: u32, _: u32) -> bool {
+        true
+    }
+
+    pub fn settle(node: &NodeSegment, core: u32) {
+        node.set_pinned(core);
+    }
+}
