@@ -25,7 +25,11 @@ impl Job {
             balance: self.spec.balance.name().into(),
             faces,
             cores: self.cores_in_use().map(|core| sched::core_report(&self.node, core)).collect(),
-            rank_list: (0..self.ranks.len() as u32).map(|rank| self.rank_report(rank)).collect(),
+            // Those of other nodes are reported there.
+            rank_list: (0..self.ranks.len() as u32)
+                .filter(|rank| self.spec.is_local(*rank))
+                .map(|rank| self.rank_report(rank))
+                .collect(),
             notes: self.notes(),
         }
     }

@@ -37,7 +37,7 @@ fn same(nodes: &Nodes, name: &str, mpi: Mpi, ranks: u32, flags: &[&str], args: &
     );
 }
 
-const PROGRAMS: &[&str] = &["p2p.c", "coll.c", "comms.c", "types.c", "probe.c"];
+const PROGRAMS: &[&str] = &["p2p.c", "coll.c", "far_comms.c", "types.c", "probe.c"];
 
 #[test]
 fn programs_answer_as_under_openmpi() {

@@ -349,6 +349,7 @@ tables! {
     /// What a variable of the tool interface belongs to.
     tool_bindings {
         T_BIND_NO_OBJECT => 0, 9700;
+        T_BIND_MPI_COMM => 1, 9701;
     }
     /// What a callback of an event requires of itself.
     tool_safeties {

@@ -10,6 +10,7 @@
 mod balance;
 mod baton;
 mod cells;
+mod courier;
 mod heir;
 mod kill;
 mod lease;

@@ -1,0 +1,109 @@
+//! Two nodes: what ranks push for remote ranks is taken there, whoever sleeps when (SYNC M), and full inboxes on the way lose nobody.
+
+use super::world::{World, assert_alone, check_pct, check_random, recv, send};
+use shuttle::sync::{Arc, Mutex};
+use shuttle::thread::{self, JoinHandle};
+use std::collections::VecDeque;
+use vmpi_shared::job::JobSegment;
+use vmpi_shared::matching::courier::Courier;
+use vmpi_shared::matching::envelope::Envelope;
+use vmpi_shared::mem::bell::Bell;
+
+const ROUNDS: usize = 400;
+
+/// What goes to a node: to whom, and what; and the bell of its carrier.
+#[derive(Clone, Default)]
+struct Link {
+    queue: Arc<Mutex<VecDeque<(u32, Envelope)>>>,
+    bell: Bell,
+}
+
+/// One node of two: a world of its own, in which `here` alone runs.
+fn node(here: u32, spin_ticks: u64, link: &Link) -> World {
+    let mut world = World::new(&[0, 0], 2, spin_ticks);
+    world.node.spread(|rank| rank != here);
+    world.node.set_carrier_bell(link.bell.clone());
+    world
+}
+
+/// Carry until so many have come and gone.
+fn carrier(world: &World, spin_ticks: u64, mine: Link, other: Link, mut come: u32, mut go: u32) -> JoinHandle<()> {
+    let job = JobSegment::map(world.job.fd().try_clone_to_owned().unwrap()).unwrap();
+    let mut courier = Courier::new(world.node.another_view(spin_ticks), job);
+    thread::spawn(move || {
+        while come + go > 0 {
+            let mut busy = false;
+            let first = mine.queue.lock().unwrap().front().copied();
+            if let Some((to, envelope)) = first
+                && courier.deliver(to, &envelope).is_ok()
+            {
+                mine.queue.lock().unwrap().pop_front();
+                come -= 1;
+                busy = true;
+            }
+            for rank in courier.called() {
+                courier.collect(rank, |envelope| {
+                    other.queue.lock().unwrap().push_back((rank, *envelope));
+                    go -= 1;
+                    true
+                });
+                other.bell.ring();
+                busy = true;
+            }
+            if busy || come + go == 0 {
+                continue;
+            }
+            if first.is_some() {
+                // No room: again later, as the real one does.
+                thread::yield_now();
+            } else if courier.lie_down() {
+                mine.bell.wait();
+                courier.get_up(true);
+            }
+        }
+    })
+}
+
+/// Rank 0 sends `count` messages to rank 1, which answers each of the last two.
+fn exchange(count: u32, spin_ticks: u64) {
+    let scenario = move || {
+        let (to_a, to_b) = (Link::default(), Link::default());
+        let (a, b) = (node(0, spin_ticks, &to_a), node(1, spin_ticks, &to_b));
+        let threads = [
+            carrier(&a, spin_ticks, to_a.clone(), to_b.clone(), 2, count),
+            carrier(&b, spin_ticks, to_b.clone(), to_a.clone(), count, 2),
+            a.rank(0, move |endpoint| {
+                (0..count).for_each(|tag| send(endpoint, 1, tag as i32));
+                (0..2).for_each(|tag| recv(endpoint, 1, 100 + tag));
+            }),
+            b.rank(1, move |endpoint| {
+                for tag in 0..count {
+                    recv(endpoint, 0, tag as i32);
+                    if tag + 2 >= count {
+                        send(endpoint, 0, 100 + (tag + 2 - count) as i32);
+                    }
+                }
+            }),
+        ];
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_alone(&a.node);
+        assert_alone(&b.node);
+    };
+    check_random(scenario, ROUNDS);
+    check_pct(scenario, ROUNDS / 2, 3);
+}
+
+#[test]
+fn messages_and_answers_arrive() {
+    exchange(2, 0);
+}
+
+#[test]
+fn more_than_fit_into_the_way_out() {
+    exchange(5, 0);
+}
+
+#[test]
+fn to_ranks_that_watch() {
+    exchange(3, 3);
+}
