@@ -233,17 +233,14 @@ impl Matrix {
             all.extend(row.entries(rank));
         }
         all.retain(|entry| entry.from < ranks && entry.to < ranks);
-        all.sort_by_key(|entry| (entry.kind, entry.from, entry.to));
-        let mut entries: Vec<Entry> = Vec::new();
-        for entry in all {
-            match entries.last_mut() {
-                Some(last) if (last.kind, last.from, last.to) == (entry.kind, entry.from, entry.to) => {
-                    last.counts.add(&entry.counts);
-                }
-                _ => entries.push(entry),
-            }
-        }
-        Matrix { job, ranks, on, placement, entries }
+        Matrix { job, ranks, on, placement, entries: summed(all) }
+    }
+
+    /// Together with what was counted on another node of the job.
+    pub fn with(mut self, other: Matrix) -> Matrix {
+        self.entries.extend(other.entries);
+        self.entries = summed(self.entries);
+        self
     }
 
     /// The sum over all pairs.
@@ -252,6 +249,21 @@ impl Matrix {
         self.entries.iter().filter(|entry| entry.kind == kind).for_each(|entry| total.add(&entry.counts));
         total
     }
+}
+
+/// In order, what is of one kind and pair added up.
+fn summed(mut all: Vec<Entry>) -> Vec<Entry> {
+    all.sort_by_key(|entry| (entry.kind, entry.from, entry.to));
+    let mut entries: Vec<Entry> = Vec::new();
+    for entry in all {
+        match entries.last_mut() {
+            Some(last) if (last.kind, last.from, last.to) == (entry.kind, entry.from, entry.to) => {
+                last.counts.add(&entry.counts);
+            }
+            _ => entries.push(entry),
+        }
+    }
+    entries
 }
 
 #[cfg(all(test, not(feature = "model")))]

@@ -459,14 +459,12 @@ impl Conductor {
     fn matrix(&mut self) -> Option<Matrix> {
         let of_rank = &self.spec.nodes.as_ref()?.of_rank;
         let counted: Vec<Option<Box<Matrix>>> = self.parts.iter_mut().map(|part| part.matrix.take()).collect();
-        let on = counted.iter().flatten().next()?.on;
         let core = |(rank, node): (usize, &u32)| {
             counted[*node as usize].as_ref().and_then(|its| its.placement.get(rank)).copied().unwrap_or(0)
         };
         let placement = of_rank.iter().enumerate().map(core).collect();
-        let mut entries: Vec<_> = counted.iter().flatten().flat_map(|its| its.entries.iter().cloned()).collect();
-        entries.sort_by_key(|entry| (entry.kind, entry.from, entry.to));
-        Some(Matrix { job: 1, ranks: self.spec.ranks, on, placement, entries })
+        let all = counted.into_iter().flatten().map(|its| *its).reduce(Matrix::with)?;
+        Some(Matrix { placement, ..all })
     }
 
     /// Close all agents' standard inputs; they end.
