@@ -73,12 +73,6 @@ impl Groups {
         self.members.iter().filter(|members| **members != 0).count() as u32
     }
 
-    /// Ranks of the communicator.
-    #[inline]
-    pub fn size(&self) -> u32 {
-        self.size
-    }
-
     /// Are all of them in one group?
     #[inline]
     pub fn is_one(&self) -> bool {
@@ -128,12 +122,13 @@ impl Cell<'_> {
         (HALF_BYTES / (size as usize + 1)) & !7
     }
 
-    /// Address of the contribution of `rank` in operation `number`, each of `bytes` bytes; the result's is that of rank `size`.
+    /// Address of the contribution of `rank` in operation `number`, each of `bytes` bytes (at most [`Cell::slot_bytes`]); the result's is
+    /// that of rank `size`.
     #[inline]
     pub fn slot(&self, number: u64, rank: u32, bytes: usize) -> *mut u8 {
         debug_assert!(rank <= self.groups.size && bytes <= Self::slot_bytes(self.groups.size));
         let offset = (number % 2) as usize * HALF_BYTES + rank as usize * bytes.next_multiple_of(8);
-        // SAFETY: rank <= size, so inside the half.
+        // SAFETY: rank <= size, and size + 1 slots of slot_bytes, which `bytes` does not exceed, fit into the half.
         unsafe { self.data.add(offset) }
     }
 
@@ -216,7 +211,7 @@ mod tests {
     #[test]
     fn groups_are_cores() {
         let groups = Groups::new(1, [0, 0, 1, 17, 2].into_iter());
-        assert_eq!((groups.size(), groups.mine, groups.used(), groups.is_one()), (5, 1, 3, false));
+        assert_eq!((groups.size, groups.mine, groups.used(), groups.is_one()), (5, 1, 3, false));
         assert_eq!(groups.members[..4], [2, 2, 1, 0]);
         assert!(Groups::new(3, [3, 3].into_iter()).is_one());
     }

@@ -1,14 +1,18 @@
 //! The node segment of one job: cores, ranks, run queues and clocks. It is about time.
 //!
 //! One per job and node, so that a rank that scribbles over it can end its own job and no other (promise 5).
-//! Every field says who writes it. All-zero is a valid start.
+//! Reading order: `descriptors` (what lies there), this file (how it is made, mapped and looked at).
+
+mod descriptors;
+
+pub use descriptors::{CoreDescriptor, NodeHeader, Post, RankDescriptor};
 
 use crate::clock::Scale;
 use crate::control::{Balance, OnBlock, Policy, Wtime};
 use crate::matching::peers::Peers;
 use crate::mem::bell::Bell;
 use crate::mem::segment::{Head, Segment, SegmentError, layout_hash};
-use crate::mem::sync::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use crate::mem::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::monitor::FOR_JOB;
 use crate::sched::RunState;
 use std::mem::size_of;
@@ -75,181 +79,6 @@ impl NodeConfig {
             patience: Patience::default(),
         }
     }
-}
-
-/// Facts fixed at creation; written by the daemon before any rank starts.
-#[repr(C)]
-#[derive(Copy, Clone, Debug)]
-pub struct NodeHeader {
-    pub job: u32,
-    pub ranks: u32,
-    pub cores: u32,
-    pub v: u32,
-    pub policy: u32,
-    pub keep_on_block: u32,
-    pub wtime_rank: u32,
-    pub tsc: u32,
-    pub ticks_per_second: f64,
-    /// Ticks that the last rank to suspend spins before it parks.
-    pub spin_ticks: u64,
-    /// Turns on a core shorter than this are so short that several waiting ranks are woken together: ticks.
-    pub brisk_ticks: u64,
-    /// sched_yield calls of a rank that has just passed its core on, before it parks.
-    pub warm_yields: u32,
-    pub ready_words: u32,
-    /// The job goes on when a rank dies: nobody touches another's queues or spins, and half-done steps are marked (`sched::steps`).
-    pub recovery: u32,
-    /// `control::Balance`; in a job that survives deaths no rank moves.
-    pub balance: u32,
-    /// The first of the cores, between which ranks may move.
-    pub own_cores: u32,
-    /// Each rank is pinned to its core's CPU.
-    pub bind: u32,
-    /// Some ranks live on other nodes (`RunState::Remote`).
-    pub spread: u32,
-    pub started_at: u64,
-}
-
-/// One core of the job.
-#[repr(C, align(64))]
-#[derive(Default)]
-pub struct CoreDescriptor {
-    /// `sched::IDLE`, `SPINNING`, `WITHHELD`, `OPEN`, `CLAIMED`, or rank + 1 of the rank that holds the core. CAS by anyone, SeqCst.
-    pub holder: AtomicU32,
-    /// Rank that spins while holder is SPINNING; written by it.
-    pub spinner: AtomicU32,
-    pub cpu: AtomicU32,
-    pub ranks: AtomicU32,
-    /// `lease::ALONE`, `CONTESTED` or `REVOKED`: does another job want this core? Written by the daemon, SeqCst.
-    pub lease: AtomicU32,
-    /// Where the round-robin scan starts; written by whoever holds or claims the core.
-    pub last: AtomicU32,
-    /// Rank that ran last before the core became idle; written by it.
-    pub idler: AtomicU32,
-    /// The daemon mends what a dead rank has left half-done; written by it, SeqCst.
-    pub mending: AtomicU32,
-    pub violations: AtomicU64,
-    /// When it became WITHHELD; written by whoever did that: ticks.
-    pub withheld_at: AtomicU64,
-    /// Time that it was another job's, ticks; written by the daemon.
-    pub withheld_ticks: AtomicU64,
-    /// Choices of a policy that needs a bound for waiting (`sched::policy`); written by whoever holds or claims the core.
-    pub choices: AtomicU32,
-    /// Ranks that have come here from other cores, counted at each move; by whoever moves.
-    pub moves: AtomicU32,
-    // What changes with every wait: apart from what deliverers on other cores look at.
-    /// Ranks that are RUNNING on this core right now (promise 1: 0 or 1), counted at every change.
-    pub running: AtomicU32,
-    pub max_running: AtomicU32,
-    /// Written by the rank that leaves the core (or the daemon for it): ticks.
-    pub released_at: AtomicU64,
-    /// Written by whoever gives the core to a rank: ticks.
-    pub granted_at: AtomicU64,
-    /// Times of this core, ticks; written by the rank that holds it.
-    pub running_ticks: AtomicU64,
-    pub idle_ticks: AtomicU64,
-    pub handoff_ticks: AtomicU64,
-    pub handoffs: AtomicU64,
-    /// Core-POV timer (listing 3 of the EuroMPI'20 paper: C), ticks.
-    pub ptime: AtomicU64,
-    // The window in which load is measured; written by whoever has just moved `looked_at` on. Ticks.
-    /// When somebody looked last.
-    pub looked_at: AtomicU64,
-    /// `running_ticks` then, and the part of the time before that in which ranks ran (`sched::balance`).
-    pub window_running: AtomicU64,
-    pub busy_percent: AtomicU64,
-    // Of the first core only, for `sched::refine`.
-    pub window_at: AtomicU64,
-    /// How long the window is at least.
-    pub window_ticks: AtomicU64,
-    /// What the last window would have moved: rank + 1 and to which core.
-    pub proposed_rank: AtomicU32,
-    pub proposed_core: AtomicU32,
-    reserved1: [AtomicU64; 2],
-}
-
-/// One rank of the job.
-#[repr(C, align(64))]
-#[derive(Default)]
-pub struct RankDescriptor {
-    /// `RunState`; CAS by the rank, deliverers and the daemon, SeqCst. Also the lock on the rank's matching queues.
-    pub state: AtomicU32,
-    /// Futex: `baton::NONE`, `GRANTED`, `PARKED` or `SPIN`.
-    pub permit: AtomicU32,
-    /// Process that called MPI_Init; written by the daemon.
-    pub pid: AtomicI32,
-    /// Index of its core.
-    pub core: AtomicU32,
-    /// Why it is suspended (`sched::Wait` kind) and its operand; written by the rank before it suspends.
-    pub wait_kind: AtomicU32,
-    pub wait_operand: AtomicU32,
-    /// Rank + 1 that got the core when this one had left it idle the last time; written by whoever gave it.
-    pub heir: AtomicU32,
-    /// Threads of this rank that wait for a collective cell or in a window while others may be in MPI; written by the rank.
-    pub cell_threads: AtomicU32,
-    /// Ticks; written by whoever makes it READY.
-    pub ready_at: AtomicU64,
-    /// Ticks; written by the daemon when it takes the core away.
-    pub away_at: AtomicU64,
-    /// Somebody ended its wait while another tended it or before it was suspended: whoever tends makes it READY. Set by
-    /// wakers, cleared by the rank when it looks again.
-    pub wake: AtomicU32,
-    /// Suspensions for which it parks at once, because staying warm was of no use the last time; written by the rank.
-    pub cold: AtomicU32,
-    /// Steps on the baton that this rank is in the middle of, and the core + 1 (`sched::steps`); written by it, SeqCst.
-    pub acting: AtomicU32,
-    pub acting_on: AtomicU32,
-    // Clocks of listings 2 and 3; written by the rank while RUNNING, by the daemon for the step RUNNING -> AWAY. Ticks.
-    pub r: AtomicU64,
-    pub t: AtomicU64,
-    /// 0: not in a metered section.
-    pub m: AtomicU64,
-    pub ready_ticks: AtomicU64,
-    pub wait_ticks: AtomicU64,
-    pub away_ticks: AtomicU64,
-    pub switches: AtomicU64,
-    /// Rank + 1 that this one made READY last; written by it, under the policy that asks for it.
-    pub follower: AtomicU32,
-    /// How often it has moved; written by whoever moves it.
-    pub moves: AtomicU32,
-    // What it waits for; written by the rank before it suspends.
-    pub call: AtomicU32,
-    pub peer: AtomicI32,
-    pub tag: AtomicI32,
-    /// It has failed, as the job's so manieth rank; 0: it has not. Written by the daemon, SeqCst, once.
-    pub failed: AtomicU32,
-    // Counters; written by the rank.
-    pub sent_messages: AtomicU64,
-    pub sent_bytes: AtomicU64,
-    pub received_messages: AtomicU64,
-    pub received_bytes: AtomicU64,
-    /// Not 0: transfers are counted (`monitor::FOR_JOB`, `FOR_TOOL`). Written by the daemon and by the rank, atomically.
-    pub monitor: AtomicU32,
-    /// Core + 1 to which it is to move when it next suspends (`sched::refine`); cleared by it.
-    pub target: AtomicU32,
-    /// Single copies that the kernel refused.
-    pub copies_refused: AtomicU64,
-    /// `r` at the begin of the window of `sched::refine`.
-    pub window_r: AtomicU64,
-    /// It has chosen its CPUs itself, so it does not move; written by who found that out.
-    pub fixed: AtomicU32,
-    /// Index of the core where it was first placed: alike for all who look, whatever moves (collective cells, MPI-IO); written by the daemon, once.
-    pub home: AtomicU32,
-    /// `switches` at the begin of that window.
-    pub window_switches: AtomicU64,
-    /// With MPI_THREAD_MULTIPLE: threads that waited in MPI when the rank was suspended; else 0. Written by the rank.
-    pub waiting_threads: AtomicU32,
-    reserved2: AtomicU32,
-    reserved3: [AtomicU64; 4],
-}
-
-/// Where this node's carrier is called, who takes to other nodes what ranks push for remote ones.
-#[repr(C, align(64))]
-#[derive(Default)]
-pub struct Post {
-    /// The carrier sleeps, or is about to: ring. Set by it, cleared by whoever rings; SeqCst (SYNC N).
-    pub asleep: AtomicU32,
-    reserved: [u32; 15],
 }
 
 #[cfg(not(feature = "model"))]

@@ -198,8 +198,8 @@ impl Post {
             Event::Frame { node, kind, body } => came.push((node, kind, body.to_vec())),
         });
         // What came before a link was lost counts; a link is up before anything comes.
-        for (node, lost) in fates.extract_if(.., |(_, lost)| lost.is_none()) {
-            debug_assert!(lost.is_none());
+        let (up, lost): (Vec<_>, Vec<_>) = fates.into_iter().partition(|(_, why)| why.is_none());
+        for (node, _) in up {
             self.peers[node as usize] = Peer::Up;
         }
         for (node, kind, body) in came {
@@ -211,7 +211,7 @@ impl Post {
         for (node, error) in failed {
             self.lose(node, &format!("node {} sent {error}", self.nodes.names[node as usize]), now);
         }
-        for (node, why) in fates {
+        for (node, why) in lost {
             self.lose(node, &why.unwrap_or_default(), now);
         }
     }

@@ -19,7 +19,7 @@ use super::lease::ALONE;
 use super::refine;
 use super::run_queue;
 use super::run_state::{CLAIMED, IDLE, RunState, holder_rank};
-use super::watch::Idle;
+use super::watch::unwatched;
 use crate::control::Balance;
 use crate::mem::sync::{Ordering, may_die};
 use crate::node::NodeSegment;
@@ -158,7 +158,7 @@ pub(super) fn move_self(node: &NodeSegment, me: u32) {
         return; // taken from its core just now
     }
     let (_, ran) = settle_on(node, me, from);
-    release_core(node, me, from, ran, &mut Idle { over: &mut || false, tend: &mut |_| {}, patience: 0 });
+    unwatched(|idle| release_core(node, me, from, ran, idle));
     relocate(node, me, from, to);
     affinity::settle(node, to);
     rank.ready_at.store(node.now(), RELAXED);

@@ -2,14 +2,15 @@
 //!
 //! Orderings: every step on `state`, `holder` and the run queue is sequentially consistent, and each "publish, then look"
 //! has a fence between the two; partners are named SYNC A (suspend against tend), SYNC B (release of a core against
-//! make_ready), SYNC F (a wake-up against the end of tending), SYNC G (a core handed to a rank as it dies); SYNC H is explained in `watch`,
-//! SYNC I and J in `lease`, SYNC K in `steps`, SYNC M (a core left to whom the kernel runs against parking). Death story of every wait here: a rank that parks is woken by whoever grants its permit; when that process
-//! dies, the daemon sees its pidfd and ends the job, parked ranks included.
+//! make_ready), SYNC F (a wake-up against the end of tending), SYNC G (a core handed to a rank as it dies), SYNC M (a core left
+//! OPEN against parking); SYNC H is explained in `watch`, SYNC I and J in `lease`, SYNC K in `steps`. Death story of every wait here:
+//! a rank that parks is woken by whoever grants its permit or leaves the core OPEN; when that process dies, the daemon sees its pidfd
+//! and ends the job, parked ranks included. A core left OPEN to a rank that then dies is given on by the daemon (`rank_died`).
 
 use super::clocks::{add, end_away, resume_at, settle, settle_on};
 use super::lease::{ALONE, REVOKED, vacate};
 use super::run_state::{CLAIMED, IDLE, OPEN, RunState, SPINNING, WITHHELD, Wait, holder_word};
-use super::watch::{Idle, decline_spin, heir, runs_next_itself, spin, wake_all_with_mail, watch_running};
+use super::watch::{Idle, decline_spin, heir, runs_next_itself, spin, unwatched, wake_all_with_mail, watch_running};
 use super::{balance, policy, run_queue, steps};
 use crate::mem::sync::{Ordering, fence, futex_wait, futex_wake, may_die, spin_loop, yield_cpu};
 use crate::node::{NodeSegment, RankDescriptor};
@@ -138,12 +139,7 @@ pub fn yield_core(node: &NodeSegment, me: u32) -> bool {
         queue(node, me);
         on_core
     };
-    leave_and_wait(
-        node,
-        me,
-        on_core.then_some(core),
-        &mut Idle { over: &mut || false, tend: &mut |_| {}, patience: 0 },
-    );
+    unwatched(|idle| leave_and_wait(node, me, on_core.then_some(core), idle));
     true
 }
 
@@ -160,13 +156,7 @@ pub fn reacquire(node: &NodeSegment, me: u32) {
 pub fn finish(node: &NodeSegment, me: u32) {
     if leave_running(node, me, RunState::Finalized) {
         settle(node, me);
-        release_core(
-            node,
-            me,
-            node.core_of(me),
-            u64::MAX,
-            &mut Idle { over: &mut || false, tend: &mut |_| {}, patience: 0 },
-        );
+        unwatched(|idle| release_core(node, me, node.core_of(me), u64::MAX, idle));
     } else {
         node.rank(me).state.store(RunState::Finalized.word(), SEQ);
     }

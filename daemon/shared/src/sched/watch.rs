@@ -77,6 +77,11 @@ pub(super) struct Idle<'a> {
     pub(super) patience: u64,
 }
 
+/// Do `then` for a rank that leaves its core without watching it.
+pub(super) fn unwatched<R>(then: impl FnOnce(&mut Idle<'_>) -> R) -> R {
+    then(&mut Idle { over: &mut || false, tend: &mut |_| {}, patience: 0 })
+}
+
 impl Idle<'_> {
     /// Look once: at this rank's own wait, and at the mail of the core's other ranks.
     #[inline]

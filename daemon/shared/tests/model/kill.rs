@@ -127,7 +127,7 @@ pub fn explore_in(
 }
 
 pub fn seen() -> &'static Seen {
-    Box::leak(Box::new(Default::default()))
+    Box::leak(Box::default())
 }
 
 /// The states in which deaths must have been tried, or the test says nothing.

@@ -34,7 +34,7 @@ pub struct Members {
 
 impl Members {
     fn of(comm: &Communicator) -> Members {
-        let home = |rank: u32| process::node().rank(rank).home.load(Ordering::Relaxed);
+        let home = |rank: u32| process::node().home_of(rank);
         let ranks = || (0..comm.size()).map(|rank| comm.local.world_rank(rank));
         let me = process::endpoint_rank();
         let own = Groups::of_core(home(me));
