@@ -419,6 +419,7 @@ impl Queues<'_> {
             kind::RTS => {
                 slot.remote = envelope.addr();
                 slot.remote_blocks = envelope.blocks();
+                slot.remote_flags = envelope.flags.into();
                 match mover.transfer(envelope, slot) {
                     Transfer::Done => {
                         slot.state = state::COMPLETE;
@@ -494,6 +495,7 @@ impl Queues<'_> {
         envelope.request = slot.peer_request;
         envelope.set_addr(slot.remote);
         envelope.set_blocks(slot.remote_blocks);
+        envelope.flags = slot.remote_flags as u8;
         self.matched(index, &envelope, mover, out);
     }
 
