@@ -1,6 +1,7 @@
 //! The stencil's work, even and uneven, while ranks may move between cores.
 
 use super::experiment::{Axis, Bar, Experiment, Gives, Reference, Run, Scale, Scope, Variant, YIELDING};
+use super::samples::{Rounds, Samples};
 use super::stencil::{self, BALANCED};
 use super::system::Kind;
 
@@ -8,9 +9,9 @@ pub const EXPERIMENT: Experiment = Experiment {
     name: "balance",
     about: "The stencil experiment's work (512 x 512 doubles, 300 steps, V ranks on each of two cores) by vmpirun --balance: ranks stay on their \
             cores (none), an idle core takes waiting ranks over (steal), measured load moves ranks for good (refine); beside the MPIs that \
-            yield, whose ranks the kernel moves. Uneven: rank 0 computes its part three times in each step. The ideals of that are the even time at V=1 \
-            of --balance none in the same round, times (2V + 2)/2V if the work were spread as sand, times (V + 2)/V if ranks stay. Below: how \
-            often ranks moved in a run. All runs must give the same checksum.",
+            yield, whose ranks the kernel moves. Uneven: rank 0 computes its part three times in each step. The ideals of that are vmpi's least even \
+            time of the same round (at any V, however ranks move: a machine that others use, too, is hardest on V=1), times (2V + 2)/2V if \
+            the work were spread as sand, times (V + 2)/V if ranks stay. Below: how often ranks moved in a run. All runs must give the same checksum.",
     variants: &[
         Variant { name: "none", title: "vmpi, none", flags: &["--balance", "none", "--json"] },
         Variant { name: "steal", title: "vmpi, steal", flags: &["--balance", "steal", "--json"] },
@@ -60,10 +61,38 @@ fn runs(scope: &Scope) -> Vec<Run> {
     runs
 }
 
+/// What the even work can take, by round: the least of all that vmpi needed for it.
+pub fn least_even(samples: &Samples) -> Rounds {
+    let mut least = Rounds::new();
+    for v in samples.places("equal") {
+        for rounds in EXPERIMENT.variants.iter().filter_map(|variant| samples.rounds("equal", v, variant.name)) {
+            for (round, ms) in rounds {
+                least.entry(*round).and_modify(|known| *known = ms.min(*known)).or_insert(*ms);
+            }
+        }
+    }
+    least
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::bench::system::choose;
+
+    #[test]
+    fn the_ideal_is_by_round_and_not_of_peers() {
+        let mut samples = Samples::default();
+        for (round, v, name, ms) in [
+            (0, 1, "none", 250.0),
+            (0, 4, "steal", 36.0),
+            (0, 4, "openmpi4-yield", 20.0),
+            (1, 1, "none", 40.0),
+            (1, 8, "refine", 50.0),
+        ] {
+            samples.add(round, "equal", v, name, ms);
+        }
+        assert_eq!(least_even(&samples), Rounds::from([(0, 36.0), (1, 40.0)]));
+    }
 
     #[test]
     fn every_kind_of_balance_does_the_same_work() {

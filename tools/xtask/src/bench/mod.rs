@@ -161,10 +161,11 @@ impl Bench {
                 }
             }
         }
-        let ours = self.scope.mpis().find(|system| system.kind == Kind::Vmpi).map(|system| system.name);
-        if let Some(name) = experiment.variants.first().map(|variant| variant.name).or(ours) {
-            stencil::add_ideals(&mut samples, name, self.scope.cpus.len());
-        }
+        let even = match self.scope.mpis().find(|system| system.kind == Kind::Vmpi) {
+            Some(ours) if experiment.variants.is_empty() => samples.rounds("equal", 1, ours.name).cloned(),
+            _ => Some(balance::least_even(&samples)),
+        };
+        stencil::add_ideals(&mut samples, &even.unwrap_or_default(), self.scope.cpus.len());
         Ok((samples, circumstances(rounds, load_before)))
     }
 

@@ -2,7 +2,7 @@
 
 use super::experiment::{Axis, Bar, Experiment, Figure, Gives, Picture, Reference, Run, Scale, Scope, VMPI, words};
 use super::programs::Program;
-use super::samples::Samples;
+use super::samples::{Rounds, Samples};
 use super::system::System;
 
 const V: &[u32] = &[1, 2, 4, 8, 16];
@@ -99,12 +99,11 @@ fn runs(scope: &Scope) -> Vec<Run> {
     cases(scope).into_iter().flat_map(|case| scope.mpis().map(move |system| case.run(scope, system))).collect()
 }
 
-/// The ideals of the uneven work, from what `system` took for the even work at V=1 in the same round.
-pub fn add_ideals(samples: &mut Samples, system: &str, cores: usize) {
-    let Some(even) = samples.rounds("equal", 1, system).cloned() else { return };
+/// The ideals of the uneven work, from what the even work took in the same round.
+pub fn add_ideals(samples: &mut Samples, even: &Rounds, cores: usize) {
     let (more, cores) = (f64::from(LOAD - 1), cores as f64);
     for v in samples.places("uneven") {
-        for (round, ms) in &even {
+        for (round, ms) in even {
             let v_ranks = v as f64;
             samples.add(*round, "uneven", v, BALANCED, ms * (cores * v_ranks + more) / (cores * v_ranks));
             samples.add(*round, "uneven", v, STAYING, ms * (v_ranks + more) / v_ranks);
@@ -119,10 +118,9 @@ mod tests {
     #[test]
     fn ideals_are_those_of_the_issue() {
         let mut samples = Samples::default();
-        samples.add(0, "equal", 1, "vmpi", 35.0);
         samples.add(0, "uneven", 1, "vmpi", 105.0);
         samples.add(0, "uneven", 16, "vmpi", 47.0);
-        add_ideals(&mut samples, "vmpi", 2);
+        add_ideals(&mut samples, &Rounds::from([(0, 35.0)]), 2);
         let at = |v, name| samples.summary("uneven", v, name).unwrap().median;
         assert!((at(16, STAYING) - 39.375).abs() < 1e-9);
         assert!((at(16, BALANCED) - 37.1875).abs() < 1e-9);
