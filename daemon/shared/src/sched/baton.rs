@@ -466,11 +466,14 @@ pub(super) fn release_core(node: &NodeSegment, me: u32, core: u32, ran: u64, idl
 #[inline]
 fn open(node: &NodeSegment, me: u32, core: u32, ran: u64) -> Option<Left> {
     let policy = policy::of(node);
-    if node.header().recovery != 0 || !policy.kernel_may_choose() {
+    if node.header().recovery != 0 {
         return None;
     }
     let ranks = node.header().ranks;
     let next = policy.next(node, core).filter(|next| *next != me && *next < ranks)?;
+    if !policy.kernel_may_choose(node, next) && run_queue::has_others(node.ready(core), next) {
+        return None;
+    }
     let (set, holder, permit) = (node.ready(core), &node.core(core).holder, &node.rank(next).permit);
     let among = ran < node.header().brisk_ticks && run_queue::has_others(set, next);
     if permit.load(SEQ) == PARKED && among {

@@ -26,9 +26,9 @@ pub trait Policy: Sync {
         true
     }
 
-    /// May the kernel choose among the READY ranks that have not parked? It takes them in turn, too, though not in rank order, and
-    /// nobody has to be woken.
-    fn kernel_may_choose(&self) -> bool {
+    /// May the kernel choose among the READY ranks that have not parked, where it is the turn of `next`? It takes them in turn, too, though
+    /// not in rank order, and nobody has to be woken.
+    fn kernel_may_choose(&self, _node: &NodeSegment, _next: u32) -> bool {
         false
     }
 }
@@ -43,9 +43,10 @@ impl Policy for RoundRobin {
         run_queue::next_from(node.ready(core), last.wrapping_add(1))
     }
 
+    /// Not if this rank has just made the next one READY: what goes in the order of the ranks gathers on its way.
     #[inline]
-    fn kernel_may_choose(&self) -> bool {
-        true
+    fn kernel_may_choose(&self, node: &NodeSegment, next: u32) -> bool {
+        node.actor().is_none_or(|me| node.rank(me).follower.load(Relaxed) != next + 1)
     }
 }
 
@@ -173,7 +174,8 @@ pub fn of(node: &NodeSegment) -> &'static dyn Policy {
 /// This process makes `rank` READY.
 #[inline]
 pub(super) fn note_ready(node: &NodeSegment, rank: u32) {
-    if node.header().policy == control::Policy::Follow as u32
+    const WANT: [u32; 2] = [control::Policy::Follow as u32, control::Policy::Rr as u32];
+    if WANT.contains(&node.header().policy)
         && let Some(me) = node.actor()
     {
         node.rank(me).follower.store(rank + 1, Relaxed);
