@@ -256,6 +256,7 @@ mod tests {
             randomize: false,
             nodes: None,
             monitor: false,
+            trace: false,
         }
     }
 

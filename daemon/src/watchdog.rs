@@ -304,6 +304,7 @@ mod tests {
             randomize: false,
             nodes: None,
             monitor: false,
+            trace: false,
         }
     }
 

@@ -12,7 +12,7 @@ use crate::output::Routes;
 use crate::plan::{self, Plan, Wish};
 use crate::program::{self, Program};
 use crate::session::{self, Finished, Signals};
-use crate::{cpus, hosts, matrix, outcome};
+use crate::{cpus, hosts, matrix, outcome, trace};
 use serde_json::json;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -132,6 +132,12 @@ fn prepare(
     if let Some(rank) = options.gdb.iter().find(|rank| ranks.is_some_and(|ranks| **rank >= ranks)) {
         return Err(Failure::usage(format!("--gdb: there is no rank {rank} of {}", ranks.unwrap_or(0))));
     }
+    if !agents.is_empty() && (options.trace.is_some() || options.report_html.is_some()) {
+        return Err(Failure::usage(
+            "--trace and --report-html are for one node so far; over several, `vmpictl trace JOB start` and `vmpictl trace JOB export FILE` on a node \
+             trace the ranks there",
+        ));
+    }
     let cpus = match agents.is_empty() {
         true => cpus::choose(options.cores.as_deref(), &cpus::allowed()?)?,
         false => Vec::new(),
@@ -202,7 +208,8 @@ fn prepare(
         recovery: options.recovery,
         randomize: options.randomize,
         nodes,
-        monitor: options.matrix.is_some() || options.profile.is_some(),
+        monitor: options.matrix.is_some() || options.profile.is_some() || options.report_html.is_some(),
+        trace: options.trace.is_some() || options.report_html.is_some(),
     };
     if spec.nodes.is_some() {
         // Each rank's core on its own node.
@@ -442,6 +449,14 @@ fn conclude(options: &RunOptions, job: &Job, finished: &Finished, daemon_pid: i3
             matrix::save_profile(matrix, finished.report.as_ref(), dir)?;
         }
     }
+    if let Some(recording) = &finished.trace
+        && let Some(path) = &options.trace
+    {
+        let saved = trace::save(recording, path)?;
+        if let Some(gaps) = saved.gaps {
+            complain(&format!("note: the trace in {path}: {gaps}"));
+        }
+    }
     if options.json {
         let document = outcome::as_json(finished.cause.as_ref(), code, &ends, finished.report.as_ref(), spec);
         out(&format!("{document}\n"))?;
@@ -484,5 +499,6 @@ pub fn test_spec(apps: Vec<App>) -> JobSpec {
         randomize: false,
         nodes: None,
         monitor: false,
+        trace: false,
     }
 }

@@ -30,5 +30,6 @@ pub mod session;
 pub mod stack;
 pub mod status_page;
 pub mod table;
+pub mod trace;
 pub mod why;
 pub mod wrapper;

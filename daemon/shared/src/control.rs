@@ -6,6 +6,7 @@
 
 use crate::dynamic::{Answer, Ask, World};
 use crate::monitor::Matrix;
+use crate::trace::TraceMap;
 use crate::waits::JobWaits;
 use serde::{Deserialize, Serialize};
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
@@ -180,6 +181,9 @@ pub struct JobSpec {
     /// Count what goes from rank to rank, from the start.
     #[serde(default)]
     pub monitor: bool,
+    /// Record what the ranks do and when, from the start.
+    #[serde(default)]
+    pub trace: bool,
     /// A job of several nodes, of which this is the part of one.
     #[serde(default)]
     pub nodes: Option<Box<Nodes>>,
@@ -305,6 +309,15 @@ pub struct RankEnd {
     pub switches: u64,
 }
 
+/// What is asked about the recording of a job.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TraceAsk {
+    Start,
+    Stop,
+    Export,
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
 pub enum Request {
@@ -384,6 +397,11 @@ pub enum Request {
         job: u32,
         on: Option<bool>,
     },
+    /// Record what ranks do and when, or hand it over. Answer: `Done`, or `Trace` with a descriptor of the job segment.
+    Trace {
+        job: u32,
+        ask: TraceAsk,
+    },
     /// A signal to all ranks, or to one of them. Answer: `Done`.
     Signal {
         job: u32,
@@ -432,6 +450,9 @@ pub enum Reply {
         /// If transfers have been counted.
         #[serde(default)]
         matrix: Option<Box<Matrix>>,
+        /// If what ranks did was recorded; the descriptor of the job segment comes along.
+        #[serde(default)]
+        trace: Option<Box<TraceMap>>,
     },
     Attached {
         job: u32,
@@ -472,6 +493,9 @@ pub enum Reply {
     },
     Matrix {
         matrix: Box<Matrix>,
+    },
+    Trace {
+        map: Box<TraceMap>,
     },
     Done,
     /// To the launcher: all ranks wait for each other.

@@ -3,9 +3,9 @@
 //! Reading order: `mem` (sync, segment, slab), `node` (the segment about time: cores, ranks, clocks), `sched` (run
 //! state, run queue, baton), `job` (the segment about messages), `matching` (envelope, inbox, queues, tend), `cell`
 //! (collectives in shared memory), `window` (one-sided communication), `control` (messages over the
-//! socket), `dynamic` (those for dynamic processes), `roster` and `waits` (who waits for whom, seen from outside), `monitor` (what went from whom to whom).
+//! socket), `dynamic` (those for dynamic processes), `roster` and `waits` (who waits for whom, seen from outside), `monitor` (what went from whom to whom), `trace` (what happened when).
 //!
-//! `unsafe` lives in `mem`, `node`, `job`, `matching::queues`, `cell` and `window`, where shared memory is reached.
+//! `unsafe` lives in `mem`, `node`, `job`, `matching::queues`, `cell`, `window` and `trace`, where shared memory is reached.
 
 pub mod cell;
 pub mod clock;
@@ -18,5 +18,6 @@ pub mod monitor;
 pub mod node;
 pub mod roster;
 pub mod sched;
+pub mod trace;
 pub mod waits;
 pub mod window;

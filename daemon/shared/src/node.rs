@@ -15,6 +15,7 @@ use crate::mem::segment::{Head, Segment, SegmentError, layout_hash};
 use crate::mem::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::monitor::FOR_JOB;
 use crate::sched::RunState;
+use crate::trace::{FOR_TRACE, Recorder, Ring};
 use std::mem::size_of;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -128,6 +129,8 @@ pub struct NodeSegment {
     actor: Option<u32>,
     /// Core + 1 to whose CPU this process is pinned as far as it knows.
     pinned: AtomicU32,
+    /// Where this process records what it does, while somebody traces.
+    recorder: Recorder,
 }
 
 // SAFETY: everything reached through it is atomics in shared memory; the header is a private copy.
@@ -219,6 +222,7 @@ impl NodeSegment {
             peers: Peers::default(),
             actor: None,
             pinned: AtomicU32::new(0),
+            recorder: Recorder::default(),
         }
     }
 
@@ -226,6 +230,18 @@ impl NodeSegment {
     pub(crate) fn set_actor(&mut self, rank: u32) {
         self.actor = Some(rank);
         self.set_pinned(self.core_of(rank));
+    }
+
+    /// # Safety
+    /// The ring outlives this.
+    pub(crate) unsafe fn set_ring(&mut self, ring: Ring<'_>) {
+        // SAFETY: the caller's promise.
+        self.recorder = unsafe { Recorder::new(ring) };
+    }
+
+    #[inline]
+    pub(crate) fn recorder(&self) -> &Recorder {
+        &self.recorder
     }
 
     /// The core to whose CPU this process is pinned, if pinning is wanted.
@@ -319,6 +335,7 @@ impl NodeSegment {
             peers: Peers::default(),
             actor: None,
             pinned: AtomicU32::new(0),
+            recorder: Recorder::default(),
         };
         node.fill(config);
         node
@@ -342,6 +359,7 @@ impl NodeSegment {
             peers: Peers::default(),
             actor: None,
             pinned: AtomicU32::new(0),
+            recorder: Recorder::default(),
         }
     }
 
@@ -459,7 +477,7 @@ impl NodeSegment {
             self.core(self.core_of(rank)).ranks.fetch_sub(1, Ordering::Relaxed);
             self.core(core).ranks.fetch_add(1, Ordering::Relaxed);
         }
-        let monitor = descriptor.monitor.load(Ordering::Relaxed) & FOR_JOB;
+        let monitor = descriptor.monitor.load(Ordering::Relaxed) & (FOR_JOB | FOR_TRACE);
         // SAFETY: all fields are atomics of these sizes, no process is behind the rank, and nobody else writes them but by mistake.
         unsafe {
             let words = std::ptr::from_ref(descriptor).cast::<AtomicU32>();

@@ -18,6 +18,7 @@ use vmpi_shared::node::{NodeConfig, NodeSegment};
 use vmpi_shared::sched::{self, RunState};
 
 pub use crate::lock::{Entered, enter};
+pub use vmpi_shared::trace::calling;
 
 const BEFORE: u32 = 0;
 const ACTIVE: u32 = 1;

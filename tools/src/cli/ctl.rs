@@ -62,6 +62,15 @@ pub enum CtlCommand {
         #[command(flatten)]
         format: Format,
     },
+    /// Record what cores and ranks do, and when: `trace 1 start`, `trace 1 stop`, `trace 1 export FILE`.
+    Trace {
+        /// JOB or DAEMON:JOB.
+        job: String,
+        #[command(subcommand)]
+        what: TraceCommand,
+        #[command(flatten)]
+        format: Format,
+    },
     /// Stop all ranks of a job, or one (SIGSTOP).
     Suspend {
         /// JOB, JOB/RANK, DAEMON:JOB or DAEMON:JOB/RANK.
@@ -134,6 +143,16 @@ pub enum CtlCommand {
         #[command(flatten)]
         format: Format,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum TraceCommand {
+    /// Begin to record; what was recorded before is forgotten.
+    Start,
+    /// Stop recording; what was recorded stays until the job ends.
+    Stop,
+    /// Write what has been recorded so far; FILE's ending says how: .svg, .png, .html, else Perfetto's format (ui.perfetto.dev).
+    Export { file: String },
 }
 
 #[derive(Copy, Clone, Debug, Args)]

@@ -133,6 +133,10 @@ pub struct RunOptions {
     pub report: bool,
     /// Where the matrix of all transfers goes.
     pub matrix: Option<String>,
+    /// Where the trace of the run goes.
+    pub trace: Option<String>,
+    /// Where the page about the run goes.
+    pub report_html: Option<String>,
     /// A directory for the matrix in several forms and a file per rank.
     pub profile: Option<String>,
     pub dry_run: bool,
@@ -183,6 +187,8 @@ impl Default for RunOptions {
             print_exit_codes: false,
             report: false,
             matrix: None,
+            trace: None,
+            report_html: None,
             profile: None,
             dry_run: false,
             json: false,

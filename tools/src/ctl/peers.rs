@@ -3,6 +3,7 @@
 use crate::daemon::{self, HelloError};
 use crate::failure::Failure;
 use crate::status_page::{self, StatusPage};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use vmpi_shared::control::{Connection, JobReport, Reply, Request, SOCKET_NAME, STATUS_FLINK_NAME};
 
@@ -48,12 +49,17 @@ pub fn peers() -> Vec<Peer> {
 impl Peer {
     /// Send a request and wait for its answer.
     pub fn ask(&mut self, request: &Request) -> Result<Reply, Failure> {
+        self.ask_with_files(request).map(|(reply, _)| reply)
+    }
+
+    /// As `ask`, with the descriptors that come along.
+    pub fn ask_with_files(&mut self, request: &Request) -> Result<(Reply, Vec<OwnedFd>), Failure> {
         let place = self.place.dir.display();
         let lost = |what: String| Failure::new(1, format!("vmpid (pid {}) in {place}: {what}", self.pid));
         self.connection.send(request, &[]).map_err(|e| lost(e.to_string()))?;
         match self.connection.receive::<Reply>() {
             Ok(Some((Reply::Refused { reason, .. }, _))) => Err(lost(reason)),
-            Ok(Some((reply, _))) => Ok(reply),
+            Ok(Some((reply, files))) => Ok((reply, files)),
             Ok(None) => Err(lost("it ended meanwhile".into())),
             Err(e) => Err(lost(e.to_string())),
         }

@@ -410,6 +410,7 @@ impl Queues<'_> {
         slot.matched_tag = envelope.tag;
         slot.len = envelope.len;
         slot.peer_request = envelope.request;
+        slot.trace = envelope.trace.into();
         match envelope.kind {
             kind::RTS => {
                 slot.remote = envelope.addr();
@@ -487,6 +488,7 @@ impl Queues<'_> {
         envelope.tag = slot.matched_tag;
         envelope.len = slot.len;
         envelope.request = slot.peer_request;
+        envelope.trace = slot.trace as u16;
         envelope.set_addr(slot.remote);
         envelope.set_blocks(slot.remote_blocks);
         self.matched(index, &envelope, mover, out);

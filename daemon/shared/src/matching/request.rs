@@ -82,7 +82,8 @@ pub struct Slot {
     /// ARRIVED: slab offset or 0; TO_PULL, TO_PUSH: address of the data (or of its block list) in the other process, or offset.
     pub remote: u64,
     pub remote_blocks: u32,
-    pub reserved: u32,
+    /// `Envelope::trace` of the message.
+    pub trace: u32,
     /// Bytes received so far in pieces.
     pub progress: u64,
     pub inline: [u8; INLINE_BYTES],

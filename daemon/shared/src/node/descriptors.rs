@@ -150,7 +150,7 @@ pub struct RankDescriptor {
     pub sent_bytes: AtomicU64,
     pub received_messages: AtomicU64,
     pub received_bytes: AtomicU64,
-    /// Not 0: transfers are counted (`monitor::FOR_JOB`, `FOR_TOOL`). Written by the daemon and by the rank, atomically.
+    /// Not 0: transfers are counted (`monitor::FOR_JOB`, `FOR_TOOL`), or what the rank does is recorded (`trace::FOR_TRACE`). Written by the daemon and by the rank, atomically.
     pub monitor: AtomicU32,
     /// Core + 1 to which it is to move when it next suspends (`sched::refine`); cleared by it.
     pub target: AtomicU32,
