@@ -257,6 +257,7 @@ mod tests {
             nodes: None,
             monitor: false,
             trace: false,
+            counters: vec![],
         }
     }
 

@@ -91,6 +91,7 @@ impl Job {
             ticks_per_second: header.ticks_per_second,
             ranks_stay: header.balance == 0,
             cores: (0..header.cores).map(|core| trace::stand_of_core(&self.node, core)).collect(),
+            counters: self.spec.counters.clone(),
             rings: self.segment.rings(),
             ranks: (0..self.ranks.len() as u32).map(rank).collect(),
             // All in one moment, nearly, and after the look at the ranks.

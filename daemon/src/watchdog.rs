@@ -305,6 +305,7 @@ mod tests {
             nodes: None,
             monitor: false,
             trace: false,
+            counters: vec![],
         }
     }
 

@@ -17,6 +17,7 @@ pub mod daemon;
 pub mod elf;
 pub mod environ;
 pub mod failure;
+mod font;
 pub mod hosts;
 pub mod launch;
 pub mod matrix;

@@ -41,6 +41,8 @@ pub mod env {
     pub const V: &str = "VMPI_V";
     /// `0` in the job's environment: large messages go through shared memory, as where the kernel refuses single copy.
     pub const SINGLE_COPY: &str = "VMPI_SINGLE_COPY";
+    /// Performance counters, with commas between them (`vmpirun --counters`).
+    pub const COUNTERS: &str = "VMPI_COUNTERS";
     /// `0` in the job's environment: no huge pages under buffers that are used often.
     pub const HUGE_PAGES: &str = "VMPI_HUGE_PAGES";
     /// Directory that holds the runtime directory (tests and users override it).
@@ -184,6 +186,9 @@ pub struct JobSpec {
     /// Record what the ranks do and when, from the start.
     #[serde(default)]
     pub trace: bool,
+    /// Performance counters that the ranks count (`env::COUNTERS` tells them).
+    #[serde(default)]
+    pub counters: Vec<String>,
     /// A job of several nodes, of which this is the part of one.
     #[serde(default)]
     pub nodes: Option<Box<Nodes>>,
@@ -525,6 +530,9 @@ pub struct JobReport {
     pub rank_list: Vec<RankReport>,
     /// Facts about transports: what was chosen and why.
     pub notes: Vec<String>,
+    /// Performance counters that are counted: what the numbers of cores and ranks are.
+    #[serde(default)]
+    pub counters: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -549,6 +557,9 @@ pub struct CoreReport {
     /// Ranks that have come here from other cores, counted at each move.
     #[serde(default)]
     pub moves: u32,
+    /// Performance counters: what ranks counted on this core.
+    #[serde(default)]
+    pub counters: Vec<u64>,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -580,6 +591,9 @@ pub struct RankReport {
     /// How often it has moved to another core.
     #[serde(default)]
     pub moves: u32,
+    /// Performance counters, as they stood when it last left a core.
+    #[serde(default)]
+    pub counters: Vec<u64>,
 }
 
 /// A framed connection.

@@ -13,6 +13,7 @@ use crate::matching::peers::Peers;
 use crate::mem::bell::Bell;
 use crate::mem::segment::{Head, Segment, SegmentError, layout_hash};
 use crate::mem::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::meter::{Event, Meter};
 use crate::monitor::FOR_JOB;
 use crate::sched::RunState;
 use crate::trace::{FOR_TRACE, Recorder, Ring};
@@ -84,7 +85,7 @@ impl NodeConfig {
 
 #[cfg(not(feature = "model"))]
 const _: () = {
-    assert!(size_of::<CoreDescriptor>() == 192);
+    assert!(size_of::<CoreDescriptor>() == 256);
     assert!(size_of::<Post>() == 64);
     assert!(POST_AT >= HEADER_AT + size_of::<NodeHeader>() as u64 && POST_AT + 64 <= CORES_AT);
     assert!(std::mem::offset_of!(CoreDescriptor, running) == 64);
@@ -93,7 +94,7 @@ const _: () = {
     assert!(std::mem::offset_of!(RankDescriptor, call) == 128);
 };
 
-const VERSION: u64 = 7;
+const VERSION: u64 = 8;
 const LAYOUT: u64 = layout_hash(&[
     VERSION,
     size_of::<NodeHeader>() as u64,
@@ -131,6 +132,8 @@ pub struct NodeSegment {
     pinned: AtomicU32,
     /// Where this process records what it does, while somebody traces.
     recorder: Recorder,
+    /// What this process counts, if somebody asked for that.
+    meter: Option<Meter>,
 }
 
 // SAFETY: everything reached through it is atomics in shared memory; the header is a private copy.
@@ -223,6 +226,7 @@ impl NodeSegment {
             actor: None,
             pinned: AtomicU32::new(0),
             recorder: Recorder::default(),
+            meter: None,
         }
     }
 
@@ -237,6 +241,20 @@ impl NodeSegment {
     pub(crate) unsafe fn set_ring(&mut self, ring: Ring<'_>) {
         // SAFETY: the caller's promise.
         self.recorder = unsafe { Recorder::new(ring) };
+    }
+
+    /// Count these events for this process from now on.
+    ///
+    /// # Errors
+    /// Those of perf_event_open(2).
+    pub fn count_events(&mut self, events: &[&Event]) -> std::io::Result<()> {
+        self.meter = Some(Meter::begin(events)?);
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn meter(&self) -> Option<&Meter> {
+        self.meter.as_ref()
     }
 
     #[inline]
@@ -336,6 +354,7 @@ impl NodeSegment {
             actor: None,
             pinned: AtomicU32::new(0),
             recorder: Recorder::default(),
+            meter: None,
         };
         node.fill(config);
         node
@@ -360,6 +379,7 @@ impl NodeSegment {
             actor: None,
             pinned: AtomicU32::new(0),
             recorder: Recorder::default(),
+            meter: None,
         }
     }
 

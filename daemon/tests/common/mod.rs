@@ -197,6 +197,7 @@ pub fn job(program: &str, argv: &[&str], ranks: u32) -> JobSpec {
         nodes: None,
         monitor: false,
         trace: false,
+        counters: vec![],
     }
 }
 

@@ -131,6 +131,8 @@ pub struct RunOptions {
     pub randomize: bool,
     pub print_exit_codes: bool,
     pub report: bool,
+    /// Performance counters, with commas between them.
+    pub counters: Option<String>,
     /// Where the matrix of all transfers goes.
     pub matrix: Option<String>,
     /// Where the trace of the run goes.
@@ -186,6 +188,7 @@ impl Default for RunOptions {
             randomize: false,
             print_exit_codes: false,
             report: false,
+            counters: None,
             matrix: None,
             trace: None,
             report_html: None,

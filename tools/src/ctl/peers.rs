@@ -20,11 +20,12 @@ pub struct Peer {
     pub place: Place,
 }
 
-/// The user's runtime directory and the private ones below it.
+/// The user's runtime directory, the private ones below it, and those in /tmp for which there was no room there.
 pub fn places() -> Vec<Place> {
     let base = daemon::runtime_dir();
     let below = std::fs::read_dir(&base).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut dirs: Vec<PathBuf> = below.filter(|dir| dir.is_dir()).collect();
+    dirs.extend(daemon::fallback_dirs());
     dirs.sort();
     dirs.insert(0, base);
     dirs.into_iter()

@@ -2,7 +2,9 @@
 //!
 //! Reading order: `timeline` (records become a timeline), `perfetto`, `picture`, `page`.
 
+mod page;
 mod perfetto;
+mod picture;
 mod timeline;
 
 pub use timeline::{CoreDid, CoreSlice, CoreTrack, Message, Ns, RankDid, RankSlice, RankTrack, Timeline};
@@ -11,6 +13,8 @@ use crate::failure::Failure;
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use vmpi_shared::control::JobReport;
+use vmpi_shared::monitor::Matrix;
 use vmpi_shared::trace::{RingReader, TraceMap};
 
 /// A recording: how it is to be read, and where.
@@ -42,12 +46,21 @@ impl Recording {
 pub enum Form {
     /// For ui.perfetto.dev and trace_processor.
     Perfetto,
+    Svg,
+    Png,
+    /// A page (without the matrix and the clocks, which are not in a recording).
+    Html,
 }
 
 impl Form {
     /// By the ending of a file's name.
-    pub fn of(_path: &str) -> Form {
-        Form::Perfetto
+    pub fn of(path: &str) -> Form {
+        match path.rsplit('.').next() {
+            Some("svg") => Form::Svg,
+            Some("png") => Form::Png,
+            Some("html") => Form::Html,
+            _ => Form::Perfetto,
+        }
     }
 }
 
@@ -62,14 +75,33 @@ pub struct Saved {
     pub length_s: f64,
 }
 
+/// `vmpirun --report-html FILE`: one page about the run.
+///
+/// # Errors
+/// The recording cannot be read, or the page not be written.
+pub fn save_page(
+    recording: &Recording,
+    matrix: Option<&Matrix>,
+    report: Option<&JobReport>,
+    path: &str,
+) -> Result<(), Failure> {
+    let timeline = recording.timeline().map_err(|e| Failure::own(format!("cannot read the trace: {e}")))?;
+    std::fs::write(path, page::page(&timeline, matrix, report))
+        .map_err(|e| Failure::own(format!("cannot write {path}: {e}")))
+}
+
 /// Write the recording to `path`.
 ///
 /// # Errors
 /// It cannot be read or written, or the picture not be drawn.
 pub fn save(recording: &Recording, path: &str) -> Result<Saved, Failure> {
     let timeline = recording.timeline().map_err(|e| Failure::own(format!("cannot read the trace: {e}")))?;
+    let failed = |e: picture::PictureError| Failure::own(format!("{path}: {e}"));
     let bytes = match Form::of(path) {
         Form::Perfetto => perfetto::encode(&timeline),
+        Form::Svg => picture::svg(&timeline).map_err(failed)?.into_bytes(),
+        Form::Png => picture::png(&timeline).map_err(failed)?,
+        Form::Html => page::page(&timeline, None, None).into_bytes(),
     };
     std::fs::write(Path::new(path), bytes).map_err(|e| Failure::own(format!("cannot write {path}: {e}")))?;
     Ok(Saved {

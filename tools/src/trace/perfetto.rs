@@ -294,9 +294,23 @@ pub fn encode(timeline: &Timeline) -> Vec<u8> {
     writer.finish(timeline)
 }
 
-/// Tracks of performance counters.
-fn counters(_writer: &mut Writer, _timeline: &Timeline, _group: u64) {
-    let _ = (RANK_COUNTERS, CORE_COUNTERS, UNIT_COUNT);
+/// Tracks of performance counters: of each rank, and of each core what all its ranks counted there.
+fn counters(writer: &mut Writer, timeline: &Timeline, group: u64) {
+    for ((name, at), groups) in timeline.counters.iter().zip(0usize..).zip(0u64..) {
+        let order = (timeline.cores.len() + timeline.ranks.len()) as u32;
+        for core in &timeline.cores {
+            let track = uuid(CORE_COUNTERS + groups, core.core);
+            writer.track(track, group, order + core.core, format!("core {}: {name}", core.core), Some(UNIT_COUNT));
+        }
+        for rank in timeline.ranks.iter().filter(|rank| !rank.counted.is_empty()) {
+            let track = uuid(RANK_COUNTERS + groups, rank.rank);
+            writer.track(track, group, 2 * order + rank.rank, format!("rank {}: {name}", rank.rank), Some(UNIT_COUNT));
+            for counted in &rank.counted {
+                writer.count(counted.at, track, counted.values[at]);
+                writer.count(counted.at, uuid(CORE_COUNTERS + groups, counted.core), counted.of_core[at]);
+            }
+        }
+    }
 }
 
 impl Writer {

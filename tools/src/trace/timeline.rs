@@ -124,6 +124,8 @@ pub struct Timeline {
     pub boottime: u64,
     pub realtime: u64,
     pub on: bool,
+    /// Names of the performance counters.
+    pub counters: Vec<String>,
     pub cores: Vec<CoreTrack>,
     pub ranks: Vec<RankTrack>,
     /// In order of sending.
@@ -197,6 +199,7 @@ impl Timeline {
             boottime: map.boottime_ns.saturating_sub(clock.length),
             realtime: map.realtime_ns.saturating_sub(clock.length),
             on: map.on,
+            counters: map.counters.iter().take(vmpi_shared::trace::COUNTERS).cloned().collect(),
             cores,
             ranks,
             messages,

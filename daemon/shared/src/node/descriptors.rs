@@ -3,6 +3,7 @@
 //! Every field says who writes it. All-zero is a valid start.
 
 use crate::mem::sync::{AtomicI32, AtomicU32, AtomicU64};
+use crate::trace::COUNTERS;
 
 /// Facts fixed at creation; written by the daemon before any rank starts.
 #[repr(C)]
@@ -93,6 +94,11 @@ pub struct CoreDescriptor {
     pub proposed_rank: AtomicU32,
     pub proposed_core: AtomicU32,
     reserved1: [AtomicU64; 2],
+    // Performance counters (`meter`), written by the rank that leaves the core.
+    /// What all ranks counted here, and what they counted in metered sections.
+    pub counters: [AtomicU64; COUNTERS],
+    pub metered: [AtomicU64; COUNTERS],
+    reserved2: [AtomicU64; 2],
 }
 
 /// One rank of the job.
@@ -167,7 +173,9 @@ pub struct RankDescriptor {
     /// With MPI_THREAD_MULTIPLE: threads that waited in MPI when the rank was suspended; else 0. Written by the rank.
     pub waiting_threads: AtomicU32,
     reserved2: AtomicU32,
-    reserved3: [AtomicU64; 4],
+    /// Performance counters as they stood when it last left a core (`meter`); written by it.
+    pub counters: [AtomicU64; COUNTERS],
+    reserved3: AtomicU64,
 }
 
 /// Where this node's carrier is called, who takes to other nodes what ranks push for remote ones.

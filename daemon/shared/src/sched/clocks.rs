@@ -4,6 +4,7 @@
 
 use super::run_state::RunState;
 use crate::mem::sync::{AtomicU64, Ordering};
+use crate::meter;
 use crate::node::NodeSegment;
 use crate::trace::{self, Turn};
 
@@ -70,6 +71,9 @@ pub(super) fn settle(node: &NodeSegment, rank: u32) -> (u64, u64) {
 
 /// As `settle`, for a rank that others may have taken over to another core meanwhile: `core` is the one that it leaves.
 pub(super) fn settle_on(node: &NodeSegment, rank: u32, core: u32) -> (u64, u64) {
+    if let Some(meter) = node.meter() {
+        meter::settle(node, meter, rank, core);
+    }
     let descriptor = node.rank(rank);
     let core = node.core(core);
     core.running.fetch_sub(1, SEQ);

@@ -283,6 +283,12 @@ pub fn received(node: &NodeSegment, id: u16, peer: u32, context: u32, tag: i32, 
     node.recorder().put(&Record::Message { sent: false, id, at: node.now(), bytes, peer, context, tag });
 }
 
+/// The rank leaves `core`; its performance counters, and that core's.
+#[cold]
+pub(crate) fn counted(node: &NodeSegment, core: u16, values: [u64; COUNTERS], of_core: [u64; COUNTERS]) {
+    node.recorder().put(&Record::Counted { at: node.now(), core, values, of_core });
+}
+
 /// Record from now on, or no more; ranks to come, too.
 pub fn switch(node: &NodeSegment, on: bool) {
     for rank in 0..node.header().ranks {
@@ -312,6 +318,8 @@ pub struct TraceMap {
     /// Ranks stay on their cores.
     pub ranks_stay: bool,
     pub cores: Vec<TraceCore>,
+    /// Names of the performance counters.
+    pub counters: Vec<String>,
     pub rings: Rings,
     /// Of each rank that is or was in use.
     pub ranks: Vec<TraceRank>,
