@@ -461,6 +461,9 @@ fn conclude(options: &RunOptions, job: &Job, finished: &Finished, daemon_pid: i3
             matrix::save_profile(matrix, finished.report.as_ref(), dir)?;
         }
     }
+    if finished.trace.is_none() && (options.trace.is_some() || options.report_html.is_some()) {
+        complain("there is no trace: what was recorded went with vmpid");
+    }
     if let Some(recording) = &finished.trace
         && let Some(path) = &options.trace
     {

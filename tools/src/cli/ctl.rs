@@ -68,8 +68,6 @@ pub enum CtlCommand {
         job: String,
         #[command(subcommand)]
         what: TraceCommand,
-        #[command(flatten)]
-        format: Format,
     },
     /// Stop all ranks of a job, or one (SIGSTOP).
     Suspend {
@@ -148,11 +146,21 @@ pub enum CtlCommand {
 #[derive(Debug, Subcommand)]
 pub enum TraceCommand {
     /// Begin to record; what was recorded before is forgotten.
-    Start,
+    Start {
+        #[command(flatten)]
+        format: Format,
+    },
     /// Stop recording; what was recorded stays until the job ends.
-    Stop,
+    Stop {
+        #[command(flatten)]
+        format: Format,
+    },
     /// Write what has been recorded so far; FILE's ending says how: .svg, .png, .html, else Perfetto's format (ui.perfetto.dev).
-    Export { file: String },
+    Export {
+        file: String,
+        #[command(flatten)]
+        format: Format,
+    },
 }
 
 #[derive(Copy, Clone, Debug, Args)]

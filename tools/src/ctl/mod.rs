@@ -36,11 +36,11 @@ pub fn main() -> i32 {
             let switch = on.then_some(true).or(off.then_some(false));
             matrix::matrix(job, switch, form, output.as_deref())
         }
-        CtlCommand::Trace { job, what, format } => {
-            let (ask, file) = match what {
-                TraceCommand::Start => (TraceAsk::Start, None),
-                TraceCommand::Stop => (TraceAsk::Stop, None),
-                TraceCommand::Export { file } => (TraceAsk::Export, Some(file.as_str())),
+        CtlCommand::Trace { job, what } => {
+            let (ask, file, format) = match what {
+                TraceCommand::Start { format } => (TraceAsk::Start, None, format),
+                TraceCommand::Stop { format } => (TraceAsk::Stop, None, format),
+                TraceCommand::Export { file, format } => (TraceAsk::Export, Some(file.as_str()), format),
             };
             trace::trace(job, ask, file, format.json)
         }

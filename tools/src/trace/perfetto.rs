@@ -132,9 +132,13 @@ impl Strings {
 
 #[derive(Default)]
 struct Writer {
+    /// CLOCK_BOOTTIME at the beginning.
+    boottime: u64,
     descriptors: Vec<TracePacket>,
-    /// By time; what is of one time and track stays in order.
-    events: Vec<(Ns, TrackEvent)>,
+    /// Packets of events, as bytes: a long run has many millions.
+    bytes: Vec<u8>,
+    /// When each is, and where it begins and ends; what is of one time and track stays in order.
+    events: Vec<(Ns, usize, usize)>,
     names: Strings,
     categories: Strings,
     annotations: Strings,
@@ -185,43 +189,62 @@ impl Writer {
         });
     }
 
-    fn event(&mut self, at: Ns, track: u64, kind: i32) -> &mut TrackEvent {
-        let event = TrackEvent { track_uuid: Some(track), r#type: Some(kind), ..TrackEvent::default() };
-        self.events.push((at, event));
-        &mut self.events.last_mut().expect("just pushed").1
+    fn put(&mut self, at: Ns, event: TrackEvent) {
+        let packet = TracePacket {
+            timestamp: Some(self.boottime + at),
+            trusted_packet_sequence_id: Some(SEQUENCE),
+            sequence_flags: Some(NEEDS),
+            track_event: Some(event),
+            ..TracePacket::default()
+        };
+        let from = self.bytes.len();
+        put(&mut self.bytes, &packet);
+        self.events.push((at, from, self.bytes.len()));
     }
 
-    fn named(
-        &mut self,
-        at: Ns,
-        track: u64,
-        kind: i32,
-        category: &str,
-        name: &str,
-        notes: &[(&str, i64)],
-    ) -> &mut TrackEvent {
-        let name = self.names.number(name);
-        let category = self.categories.number(category);
-        let notes: Vec<DebugAnnotation> = notes
-            .iter()
-            .map(|(note, value)| DebugAnnotation {
-                name_iid: Some(self.annotations.number(note)),
-                int_value: Some(*value),
-            })
-            .collect();
-        let event = self.event(at, track, kind);
-        (event.name_iid, event.category_iids, event.debug_annotations) = (Some(name), vec![category], notes);
-        event
+    fn event(&mut self, at: Ns, track: u64, kind: i32) {
+        self.put(at, TrackEvent { track_uuid: Some(track), r#type: Some(kind), ..TrackEvent::default() });
+    }
+
+    /// An event with a name, a category and notes, for `put`.
+    fn named(&mut self, track: u64, kind: i32, category: &str, name: &str, notes: &[(&str, i64)]) -> TrackEvent {
+        let note = |(note, value): &(&str, i64)| DebugAnnotation {
+            name_iid: Some(self.annotations.number(note)),
+            int_value: Some(*value),
+        };
+        TrackEvent {
+            debug_annotations: notes.iter().map(note).collect(),
+            name_iid: Some(self.names.number(name)),
+            category_iids: vec![self.categories.number(category)],
+            track_uuid: Some(track),
+            r#type: Some(kind),
+            ..TrackEvent::default()
+        }
+    }
+
+    /// A stretch of a track.
+    fn slice(&mut self, (from, until): (Ns, Ns), track: u64, category: &str, name: &str, notes: &[(&str, i64)]) {
+        let begin = self.named(track, SLICE_BEGIN, category, name, notes);
+        self.put(from, begin);
+        self.event(until, track, SLICE_END);
+    }
+
+    fn instant(&mut self, at: Ns, track: u64, category: &str, name: &str, notes: &[(&str, i64)]) {
+        let event = self.named(track, INSTANT, category, name, notes);
+        self.put(at, event);
     }
 
     fn count(&mut self, at: Ns, track: u64, value: u64) {
-        self.event(at, track, COUNTER).counter_value = Some(i64::try_from(value).unwrap_or(i64::MAX));
+        let counter_value = Some(i64::try_from(value).unwrap_or(i64::MAX));
+        let event =
+            TrackEvent { track_uuid: Some(track), r#type: Some(COUNTER), counter_value, ..TrackEvent::default() };
+        self.put(at, event);
     }
 }
 
 /// The bytes of the trace.
 pub fn encode(timeline: &Timeline) -> Vec<u8> {
-    let mut writer = Writer::default();
+    let mut writer = Writer { boottime: timeline.boottime, ..Writer::default() };
     let job = format!("vmpi job {} ({})", timeline.job, timeline.program);
     let cores = writer.group(0, &format!("{job}: cores"));
     let ranks = writer.group(1, &format!("{job}: ranks"));
@@ -240,8 +263,7 @@ pub fn encode(timeline: &Timeline) -> Vec<u8> {
                 CoreDid::Elsewhere => ("elsewhere", "another job".into(), None),
             };
             let note = rank.map(|rank| ("rank", i64::from(rank)));
-            writer.named(slice.from, track, SLICE_BEGIN, category, &name, note.as_slice());
-            writer.event(slice.until, track, SLICE_END);
+            writer.slice((slice.from, slice.until), track, category, &name, note.as_slice());
             if let CoreDid::Ran(_) = slice.did {
                 writer.count(slice.from, clock, ran);
                 ran += slice.until - slice.from;
@@ -256,25 +278,25 @@ pub fn encode(timeline: &Timeline) -> Vec<u8> {
         writer.track(clock, clocks, order, format!("rank {}: process-POV clock", rank.rank), Some(UNIT_NS));
         if rank.dropped > 0 {
             let lost = [("events", rank.dropped.cast_signed())];
-            writer.named(rank.known_from, track, INSTANT, "lost", "older events were overwritten", &lost);
+            writer.instant(rank.known_from, track, "lost", "older events were overwritten", &lost);
         }
         if rank.damaged > 0 {
             let lost = [("events", rank.damaged.cast_signed())];
-            writer.named(rank.known_from, track, INSTANT, "lost", "events were damaged", &lost);
+            writer.instant(rank.known_from, track, "lost", "events were damaged", &lost);
         }
         for slice in &rank.slices {
+            let span = (slice.from, slice.until);
             match slice.did {
                 RankDid::Suspended => {
-                    let name =
-                        if slice.call.is_empty() { "SUSPENDED".into() } else { format!("SUSPENDED in {}", slice.call) };
+                    let name = match &*slice.call {
+                        "" => "SUSPENDED".into(),
+                        call => format!("SUSPENDED in {call}"),
+                    };
                     let notes = [("peer", slice.peer.into()), ("tag", slice.tag.into())];
-                    writer.named(slice.from, track, SLICE_BEGIN, "SUSPENDED", &name, &notes);
+                    writer.slice(span, track, "SUSPENDED", &name, &notes);
                 }
-                did => {
-                    writer.named(slice.from, track, SLICE_BEGIN, did.name(), did.name(), &[]);
-                }
+                did => writer.slice(span, track, did.name(), did.name(), &[]),
             }
-            writer.event(slice.until, track, SLICE_END);
         }
         for (at, value) in &rank.clock {
             writer.count(*at, clock, *value);
@@ -287,11 +309,14 @@ pub fn encode(timeline: &Timeline) -> Vec<u8> {
             [(peer, i64::from(rank)), ("tag", message.tag.into()), ("bytes", message.bytes.cast_signed())]
         };
         let (from, to) = (uuid(RANKS, message.from), uuid(RANKS, message.to));
-        writer.named(message.sent, from, INSTANT, category, "send", &notes("to", message.to)).flow_ids.push(flow);
-        let event = writer.named(message.received, to, INSTANT, category, "receive", &notes("from", message.from));
+        let mut event = writer.named(from, INSTANT, category, "send", &notes("to", message.to));
+        event.flow_ids.push(flow);
+        writer.put(message.sent, event);
+        let mut event = writer.named(to, INSTANT, category, "receive", &notes("from", message.from));
         event.terminating_flow_ids.push(flow);
+        writer.put(message.received, event);
     }
-    writer.finish(timeline)
+    writer.finish()
 }
 
 /// Tracks of performance counters: of each rank, and of each core what all its ranks counted there.
@@ -314,12 +339,12 @@ fn counters(writer: &mut Writer, timeline: &Timeline, group: u64) {
 }
 
 impl Writer {
-    fn finish(mut self, timeline: &Timeline) -> Vec<u8> {
+    fn finish(mut self) -> Vec<u8> {
         // At one time what ends goes before what begins: each track was written in order, and the sort keeps that.
-        self.events.sort_by_key(|(at, _)| *at);
-        let mut bytes = Vec::new();
+        self.events.sort_by_key(|(at, ..)| *at);
+        let mut bytes = Vec::with_capacity(self.bytes.len() + (64 << 10));
         let first = TracePacket {
-            timestamp: Some(timeline.boottime),
+            timestamp: Some(self.boottime),
             trusted_packet_sequence_id: Some(SEQUENCE),
             sequence_flags: Some(CLEARED),
             interned_data: Some(InternedData {
@@ -331,15 +356,8 @@ impl Writer {
         };
         put(&mut bytes, &first);
         self.descriptors.iter().for_each(|packet| put(&mut bytes, packet));
-        for (at, event) in self.events {
-            let packet = TracePacket {
-                timestamp: Some(timeline.boottime + at),
-                trusted_packet_sequence_id: Some(SEQUENCE),
-                sequence_flags: Some(NEEDS),
-                track_event: Some(event),
-                ..TracePacket::default()
-            };
-            put(&mut bytes, &packet);
+        for (_, from, until) in self.events {
+            bytes.extend_from_slice(&self.bytes[from..until]);
         }
         bytes
     }
@@ -349,4 +367,57 @@ impl Writer {
 fn put(bytes: &mut Vec<u8>, packet: &TracePacket) {
     bytes.push(1 << 3 | 2);
     packet.encode_length_delimited(bytes).expect("a vector takes everything");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::timeline::{Message, RankSlice, RankTrack};
+    use super::*;
+    use std::rc::Rc;
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        let slice = |from: Ns, until: Ns, did: RankDid, call: &str| RankSlice {
+            from,
+            until,
+            did,
+            call: Rc::from(call),
+            peer: 1,
+            tag: 7,
+        };
+        let slices = vec![slice(5, 9, RankDid::Running, ""), slice(9, 20, RankDid::Suspended, "MPI_Recv")];
+        let track = RankTrack { rank: 0, slices, dropped: 3, known_from: 5, ..RankTrack::default() };
+        let message = Message { from: 0, to: 0, sent: 6, received: 20, bytes: 8, tag: 7, collective: false };
+        let timeline =
+            Timeline { boottime: 1000, length: 30, ranks: vec![track], messages: vec![message], ..Timeline::default() };
+        let trace = Trace::decode(encode(&timeline).as_slice()).expect("a trace");
+        let strings = trace.packet[0].interned_data.clone().expect("strings first");
+        let name = |event: &TrackEvent| {
+            let named = |entry: &&Interned| entry.iid == event.name_iid;
+            strings.event_names.iter().find(named).and_then(|entry| entry.name.clone()).unwrap_or_default()
+        };
+        let events: Vec<(u64, i32, String)> = trace
+            .packet
+            .iter()
+            .filter_map(|packet| Some((packet.timestamp?, packet.track_event.as_ref()?)))
+            .map(|(at, event)| (at, event.r#type.unwrap_or(0), name(event)))
+            .collect();
+        let expected = [
+            (1005, INSTANT, "older events were overwritten"),
+            (1005, SLICE_BEGIN, "RUNNING"),
+            (1006, INSTANT, "send"),
+            (1009, SLICE_END, ""),
+            (1009, SLICE_BEGIN, "SUSPENDED in MPI_Recv"),
+            (1020, SLICE_END, ""),
+            (1020, INSTANT, "receive"),
+        ];
+        assert_eq!(events, expected.map(|(at, kind, name)| (at, kind, name.to_owned())));
+        let flows: Vec<u64> = trace
+            .packet
+            .iter()
+            .filter_map(|packet| packet.track_event.as_ref())
+            .flat_map(|e| e.flow_ids.clone())
+            .collect();
+        assert_eq!(flows, [1]);
+    }
 }

@@ -523,3 +523,178 @@ fn matched(sends: &[End], takes: &[End]) -> (Vec<Message>, u64) {
     let half = (sends.len() + takes.len() - 2 * messages.len()) as u64;
     (messages, half)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vmpi_shared::trace::TraceCore;
+
+    /// A tick is a nanosecond; the recording goes from 1000 to 2000.
+    fn map(ranks: Vec<TraceRank>) -> TraceMap {
+        let cores = vec![TraceCore::default(), TraceCore { cpu: 1, withheld_at: 0 }];
+        TraceMap {
+            since: 1000,
+            until: 2000,
+            ticks_per_second: 1e9,
+            ranks_stay: true,
+            cores,
+            ranks,
+            ..TraceMap::default()
+        }
+    }
+
+    fn stand(state: &str, core: u32, t: u64, ready_at: u64) -> TraceRank {
+        TraceRank { pid: 9, here: true, state: state.into(), core, t, ready_at, call: 1, ..TraceRank::default() }
+    }
+
+    fn turn(core: u16, left: u64, ready: u64, run: u64, granted: u64, released: u64) -> Record {
+        let call = Call { name: 1, ..Call::default() };
+        Record::Turn(Turn { core, call, left, ready, run, granted, released, clock: 0 })
+    }
+
+    fn ring(records: Vec<Record>) -> RingReader {
+        RingReader { records, names: vec!["MPI_Recv".into()], ..RingReader::default() }
+    }
+
+    fn of_rank(timeline: &Timeline, rank: usize) -> Vec<(Ns, Ns, RankDid)> {
+        timeline.ranks[rank].slices.iter().map(|slice| (slice.from, slice.until, slice.did)).collect()
+    }
+
+    fn of_core(timeline: &Timeline, core: usize) -> Vec<(Ns, Ns, CoreDid)> {
+        timeline.cores[core].slices.iter().map(|slice| (slice.from, slice.until, slice.did)).collect()
+    }
+
+    #[test]
+    fn two_ranks_of_a_core_from_their_start() {
+        let first = ring(vec![
+            turn(0, 0, 1100, 1110, 1105, 1000),
+            turn(0, 1200, 1250, 1310, 1300, 1300),
+            Record::Ended { at: 1400 },
+        ]);
+        let second = ring(vec![turn(0, 0, 1150, 1205, 1200, 1200)]);
+        let timeline =
+            Timeline::new(&map(vec![stand("FINALIZED", 0, 1400, 0), stand("SUSPENDED", 0, 1300, 0)]), &[first, second]);
+        use {CoreDid::*, RankDid::*};
+        assert_eq!(
+            of_rank(&timeline, 0),
+            [(100, 110, Ready), (110, 200, Running), (200, 250, Suspended), (250, 310, Ready), (310, 400, Running)]
+        );
+        assert_eq!(of_rank(&timeline, 1), [(150, 205, Ready), (205, 300, Running), (300, 1000, Suspended)]);
+        let core = [
+            (0, 105, Idle),
+            (105, 110, HandOff(0)),
+            (110, 200, Ran(0)),
+            (200, 205, HandOff(1)),
+            (205, 300, Ran(1)),
+            (300, 310, HandOff(0)),
+            (310, 400, Ran(0)),
+            (400, 1000, Idle),
+        ];
+        assert_eq!(of_core(&timeline, 0), core);
+        assert_eq!(timeline.cores.len(), 1, "a core on which nobody ran is left out");
+        let calls: Vec<&str> = timeline.ranks[0].slices.iter().map(|slice| &*slice.call).collect();
+        assert_eq!(calls, ["", "", "MPI_Recv", "MPI_Recv", ""]);
+        assert_eq!(&*timeline.ranks[1].slices[2].call, "receive", "as the descriptor tells it");
+    }
+
+    #[test]
+    fn watches_and_absences_have_their_places() {
+        let call = Call { name: 1, ..Call::default() };
+        let records = vec![
+            turn(1, 0, 1000, 1000, 1000, 1000),
+            Record::Watched { call, from: 1100, until: 1160 },
+            Record::Away { from: 1290, until: 1400 },
+            turn(1, 1300, 1400, 1420, 1410, 1300),
+        ];
+        let timeline = Timeline::new(&map(vec![stand("AWAY", 1, 1900, 0)]), &[ring(records)]);
+        use {CoreDid::*, RankDid::*};
+        let rank = [
+            (0, 100, Running),
+            (100, 160, Suspended),
+            (160, 300, Running),
+            (300, 400, Away),
+            (400, 420, RankDid::Ready),
+            (420, 900, Running),
+            (900, 1000, Away),
+        ];
+        assert_eq!(of_rank(&timeline, 0), rank);
+        let core = [
+            (0, 100, Ran(0)),
+            (100, 160, Watched(0)),
+            (160, 300, Ran(0)),
+            (300, 410, Idle),
+            (410, 420, HandOff(0)),
+            (420, 900, Ran(0)),
+            (900, 1000, Idle),
+        ];
+        assert_eq!(of_core(&timeline, 0), core);
+    }
+
+    /// Who did nothing new while it was recorded was all the time what it is; what is between two ranks' turns and no idle time was another job's.
+    #[test]
+    fn what_has_no_record() {
+        let ranks = vec![
+            stand("RUNNING", 0, 900, 800),
+            stand("SUSPENDED", 1, 900, 800),
+            stand("INIT", 1, 0, 0),
+            stand("RUNNING", 1, 1600, 0),
+        ];
+        let last = ring(vec![turn(1, 900, 1500, 1600, 1550, 1500)]);
+        let empty = RingReader::default;
+        let timeline = Timeline::new(&map(ranks), &[empty(), empty(), empty(), last]);
+        use {CoreDid::*, RankDid::*};
+        assert_eq!(of_rank(&timeline, 0), [(0, 1000, Running)]);
+        assert_eq!(of_rank(&timeline, 1), [(0, 1000, Suspended)]);
+        assert_eq!(of_rank(&timeline, 2), []);
+        assert_eq!(of_core(&timeline, 0), [(0, 1000, Ran(0))]);
+        assert_eq!(
+            of_core(&timeline, 1),
+            [(0, 500, Elsewhere), (500, 550, Idle), (550, 600, HandOff(3)), (600, 1000, Ran(3))]
+        );
+    }
+
+    #[test]
+    fn messages_find_their_other_ends() {
+        let end = |sent: bool, id: u16, at: u64, bytes: u64, peer: u32| Record::Message {
+            sent,
+            id,
+            at,
+            bytes,
+            peer,
+            context: 4,
+            tag: 3,
+        };
+        // The second receive takes what was sent first under the same number again; the third has no sender; a fourth message is under way.
+        let sends = ring(vec![
+            end(true, 1, 1010, 8, 1),
+            end(true, 2, 1020, 16, 1),
+            end(true, 1, 1050, 24, 1),
+            end(true, 3, 1900, 1, 1),
+        ]);
+        let takes = ring(vec![
+            end(false, 2, 1030, 16, 0),
+            end(false, 1, 1040, 8, 0),
+            end(false, 1, 1060, 20, 0),
+            end(false, 9, 1070, 1, 0),
+        ]);
+        let timeline =
+            Timeline::new(&map(vec![stand("RUNNING", 0, 900, 0), stand("RUNNING", 1, 900, 0)]), &[sends, takes]);
+        let found: Vec<(Ns, Ns, u64)> = timeline.messages.iter().map(|m| (m.sent, m.received, m.bytes)).collect();
+        assert_eq!(found, [(10, 40, 8), (20, 30, 16), (50, 60, 24)]);
+        assert_eq!(timeline.half_messages, 2);
+    }
+
+    #[test]
+    fn losses_are_told() {
+        let lossy =
+            RingReader { dropped: 7, ..ring(vec![Record::Ended { at: 1500 }, turn(0, 1500, 1510, 1520, 1515, 1505)]) };
+        let timeline = Timeline::new(&map(vec![stand("RUNNING", 0, 1520, 0)]), &[lossy]);
+        assert_eq!(timeline.ranks[0].known_from, 500);
+        assert!(timeline.ranks[0].slices.iter().all(|slice| slice.from >= 500));
+        assert!(
+            timeline.gaps().is_some_and(|text| text.starts_with("7 of the oldest events of 1 ranks")),
+            "{:?}",
+            timeline.gaps()
+        );
+    }
+}
