@@ -146,7 +146,7 @@ struct Writer {
 
 /// What identifies a track: its group, and its number there.
 fn uuid(group: u64, number: u32) -> u64 {
-    group << 32 | u64::from(number) + 1
+    (group << 32) + u64::from(number) + 1
 }
 
 const GROUPS: u64 = 0x766d_7000;

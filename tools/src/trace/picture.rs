@@ -321,9 +321,9 @@ fn draw(timeline: &Timeline) -> Result<Picture, PictureError> {
     picture.text((LEFT - 8, TOP - 16), 13, HPos::Right, "cores");
     picture.legend(LEFT, TOP - 16, &[("idle", IDLE), ("hand-off", HAND_OFF), ("another job", ELSEWHERE)]);
     picture.text((LEFT + 320, TOP - 16), 13, HPos::Left, "which rank ran:");
-    for rank in 0..ranks.min(RANKS.len()) {
+    for (rank, colour) in RANKS.into_iter().enumerate().take(ranks) {
         let x = LEFT + 430 + 44 * rank as i32;
-        picture.fill(x, TOP - 22, 12, 12, RANKS[rank]);
+        picture.fill(x, TOP - 22, 12, 12, colour);
         picture.text((x + 16, TOP - 16), 13, HPos::Left, rank.to_string());
     }
     if ranks > RANKS.len() {
