@@ -321,6 +321,16 @@ impl Track<'_> {
         self.push(at, left, RankDid::Running, None);
     }
 
+    /// The clock when the rank has left its core for the last time: as it stood at the last turn, and what the rank ran since.
+    fn close_clock(&mut self) {
+        let Some((from, clock)) = self.track.clock.last().copied() else { return };
+        let ran = self.track.slices.iter().rev().take_while(|slice| slice.from >= from);
+        let ran = ran.filter(|slice| slice.did == RankDid::Running);
+        let (until, ran) =
+            ran.fold((from, 0), |(until, sum), slice| (until.max(slice.until), sum + slice.until - slice.from));
+        self.track.clock.push((until, clock + ran));
+    }
+
     /// The rank had no core from `left` on: away, then waiting in `call` until `ready`, then READY until `run`.
     fn waited(&mut self, left: u64, ready: u64, run: u64, call: &Call) {
         let mut at = left;
@@ -368,6 +378,7 @@ impl Builder<'_> {
                 Record::Ended { at: end } => {
                     if let At::Core { core, since } = at {
                         track.had(core, since, end, &mut self.pieces);
+                        track.close_clock();
                     }
                     at = At::Out;
                 }
@@ -415,6 +426,11 @@ impl Builder<'_> {
                 }
             }
         }
+        // It stood still from when the rank had left its core.
+        let left = clock.ns(turn.left).max(track.track.known_from);
+        if turn.left > map.since {
+            track.track.clock.push((left, clock.span(turn.clock)));
+        }
         track.track.clock.push((clock.ns(turn.run), clock.span(turn.clock)));
         *at = At::Core { core, since: turn.run };
     }
@@ -450,18 +466,8 @@ impl Builder<'_> {
             "DEAD" | "FINALIZED" | "DAMAGED" => track.had(core, since, left, &mut self.pieces),
             _ => track.had(core, since, end, &mut self.pieces),
         }
-        if let (Some((from, clock)), At::Core { .. }) = (track.track.clock.last().copied(), at) {
-            let ran = track.track.slices.iter().rev().take_while(|slice| slice.until > from);
-            let ran: u64 =
-                ran.filter(|slice| slice.did == RankDid::Running).map(|slice| slice.until - slice.from.max(from)).sum();
-            let until = track
-                .track
-                .slices
-                .iter()
-                .rev()
-                .find(|slice| slice.did == RankDid::Running)
-                .map_or(from, |slice| slice.until);
-            track.track.clock.push((until.max(from), clock + ran));
+        if at != At::Nowhere {
+            track.close_clock();
         }
     }
 }
