@@ -16,6 +16,7 @@ use nix::unistd::Pid;
 use vmpi_shared::control::{Cause, Ended, JobSpec, RankEnd, Reply, Stdio, env};
 use vmpi_shared::dynamic::World;
 use vmpi_shared::job::{JobConfig, JobSegment};
+use vmpi_shared::matching::queues::LARGE_BYTES;
 use vmpi_shared::mem::bell::Bell;
 use vmpi_shared::mem::segment::SegmentError;
 use vmpi_shared::node::{NodeConfig, NodeSegment, Patience};
@@ -207,10 +208,12 @@ impl Job {
         trace::switch(&node, spec.trace);
         node.set_bell(Bell::new().map_err(SubmitError::Bell)?);
         let eager_limit_bytes = place.calibration.eager_limit_bytes.clamp(EAGER_MIN_BYTES, EAGER_MAX_BYTES) as u32;
-        let refused = spec.apps.iter().any(|app| app.env.iter().any(|(n, v)| n == env::SINGLE_COPY && v == "0"));
+        let refused = |name| spec.apps.iter().any(|app| app.env.iter().any(|(n, v)| n == name && v == "0"));
+        let by_rank = spec.nodes.as_ref().is_some_and(|nodes| nodes.progress_by_rank);
         let config = JobConfig {
             eager_limit_bytes,
-            single_copy: u32::from(!refused),
+            single_copy: u32::from(!refused(env::SINGLE_COPY)),
+            lend_queues: u32::from(!refused(env::STRONG_PROGRESS) && !by_rank),
             ranks: capacity,
             ..JobConfig::for_ranks(spec.ranks)
         };
@@ -803,7 +806,7 @@ impl Job {
 }
 
 /// Limits on what calibration may choose: below, the rendezvous costs more than any copy; above, slab blocks are few.
-const EAGER_MIN_BYTES: u64 = 4096;
+const EAGER_MIN_BYTES: u64 = LARGE_BYTES;
 const EAGER_MAX_BYTES: u64 = 16384;
 
 /// What a job needs to know about its daemon.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::time::{Duration, Instant};
 use vmpi_tests::compile::{Mpi, program};
 use vmpi_tests::daemon::Daemon;
-use vmpi_tests::job::Vmpirun;
+use vmpi_tests::job::{Outcome, Vmpirun};
 use vmpi_tests::leftovers::{Load, Process, eventually, load};
 use vmpi_tests::place::Turn;
 
@@ -213,4 +213,22 @@ fn run_of_moving_ranks(binary: &std::path::Path, ranks: usize, v: u32, how: &str
     }
     assert!(moves > 0.0 || misled < metered * 0.02 + 0.1, "{how}: nobody moved, so both ways agree: {misled}");
     moves > 0.0 && misled > 1e-3
+}
+
+/// Strong progress: large messages are sent to a rank that has posted its receives and computes, as long as nobody asks for the opposite.
+#[test]
+fn large_messages_reach_a_rank_that_computes() {
+    let binary = built("strong.c");
+    let run = |ranks: &str, strong: &str, rounds: &str, limit_ms: &str| {
+        let run = Vmpirun::new("strong").args(["-n", ranks, "-x", &format!("VMPI_STRONG_PROGRESS={strong}")]);
+        run.arg(&binary).args([rounds, limit_ms]).run()
+    };
+    let said = |got: &Outcome, wanted: &str| {
+        let wanted = format!("in {wanted} rounds all were sent while rank 0 computed");
+        assert!(got.code == 0 && got.stdout.trim() == wanted, "{wanted}: {} {} {}", got.code, got.stdout, got.stderr);
+    };
+    for ranks in ["2", "3", "5", "8"] {
+        said(&run(ranks, "1", "10", "20000"), "10 of 10");
+    }
+    said(&run("3", "0", "2", "300"), "0 of 2");
 }

@@ -31,6 +31,8 @@ pub struct JobConfig {
     pub unexpected_limit: u32,
     /// 0: never read another rank's memory, as where the kernel refuses it (`VMPI_SINGLE_COPY=0`).
     pub single_copy: u32,
+    /// Ranks let others match for them while they compute (`matching::lend`; `VMPI_STRONG_PROGRESS=0`: not).
+    pub lend_queues: u32,
 }
 
 impl Default for JobConfig {
@@ -45,6 +47,7 @@ impl Default for JobConfig {
             cells: 1024,
             unexpected_limit: 4096,
             single_copy: 1,
+            lend_queues: 1,
         }
     }
 }
@@ -112,6 +115,7 @@ struct JobConfigWords {
     slab_bytes: u64,
     unexpected_limit: u32,
     single_copy: u32,
+    lend_queues: u32,
 }
 
 const HEADER_AT: u64 = size_of::<Head>() as u64;
@@ -230,6 +234,7 @@ impl JobSegment {
             slab_bytes: config.slab_bytes,
             unexpected_limit: config.unexpected_limit,
             single_copy: config.single_copy,
+            lend_queues: config.lend_queues,
         };
         let header = segment.at(HEADER_AT, size_of::<JobHeader>()).cast::<JobHeader>();
         let cells = [const { AtomicU64::new(0) }; MAX_CELLS / 64];
@@ -293,6 +298,7 @@ impl JobSegment {
             slab_bytes: words.slab_bytes,
             unexpected_limit: words.unexpected_limit,
             single_copy: words.single_copy,
+            lend_queues: words.lend_queues,
         };
         let found = segment.bytes() as u64;
         if !config.is_possible() {

@@ -4,10 +4,12 @@
 //! wait lets others in. The rank as a whole is suspended by one of the waiting threads, only while no thread is inside
 //! or on its way in and all waiting ones have seen the last change; a thread that wants in then makes the rank READY
 //! again and waits until it runs. A thread that has let others pass several times goes first.
+//!
+//! When the last call of a rank is left, its queues are lent to those who deliver to it (`matching::lend`), and taken back at the next.
 
 use crate::process::{self, endpoint};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use vmpi_shared::sched;
 
@@ -16,6 +18,10 @@ static THREADED: AtomicBool = AtomicBool::new(true);
 static STATE: Mutex<State> = Mutex::new(State::new());
 static CHANGED: Condvar = Condvar::new();
 static CHANGES: AtomicU64 = AtomicU64::new(0);
+/// Calls inside each other (the program's callbacks call MPI, too), those of threads that wait included. Changed by the thread inside.
+static CALLS: AtomicU32 = AtomicU32::new(0);
+/// The queues are lent. Changed by the thread inside.
+static LENT: AtomicBool = AtomicBool::new(false);
 
 /// So many threads may enter before one that is waiting for its turn.
 const MAX_BARGES: u32 = 8;
@@ -94,17 +100,26 @@ pub struct Entered {
 /// Take the entry lock (free unless the program asked for MPI_THREAD_MULTIPLE). Re-entrant.
 #[inline]
 pub fn enter() -> Entered {
-    if THREADED.load(Ordering::Relaxed) {
+    let locked = THREADED.load(Ordering::Relaxed);
+    if locked {
         enter_threaded();
-        Entered { locked: true }
-    } else {
-        Entered { locked: false }
     }
+    CALLS.store(CALLS.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    if LENT.load(Ordering::Relaxed) {
+        LENT.store(false, Ordering::Relaxed);
+        endpoint().take_back();
+    }
+    Entered { locked }
 }
 
 impl Drop for Entered {
     #[inline]
     fn drop(&mut self) {
+        let calls = CALLS.load(Ordering::Relaxed) - 1;
+        CALLS.store(calls, Ordering::Relaxed);
+        if calls == 0 && process::is_active() {
+            LENT.store(endpoint().lend(), Ordering::Relaxed);
+        }
         if self.locked {
             leave_threaded();
         }

@@ -379,6 +379,14 @@ fn await_slots(seen: u64, open: &[Slot], missing: u32, call: u32) {
         peer = if shared.state == state::SENT { shared.from as i32 } else { shared.source };
         tag = shared.tag;
     }
+    for slot in open {
+        let endpoint = endpoint();
+        let shared = &endpoint.queues().slots[slot.0 as usize];
+        if shared.state == state::SENT {
+            let receiver = shared.from;
+            endpoint.await_receiver(receiver);
+        }
+    }
     if lock::is_threaded() {
         // Several threads wait for different things: any completion makes them look.
         set_flag(open, FLAG_WAKE);

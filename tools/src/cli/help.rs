@@ -12,7 +12,8 @@ Exit code: the first failing rank's, 128 + signal; MPI_Abort's code, never 0; 12
 126 the program cannot be executed; 127 no such program; 130 and 143 interrupted and terminated; 2 a bad option.
 
 VMPI_SINGLE_COPY=0 in the ranks' environment: large messages go through shared memory, not from process to process.
-VMPI_HUGE_PAGES=0 there: no huge pages under buffers that large messages use often.";
+VMPI_HUGE_PAGES=0 there: no huge pages under buffers that large messages use often.
+VMPI_STRONG_PROGRESS=0 there: a rank that computes takes its messages only at its next MPI call; nobody matches for it before.";
 
 /// The text of `vmpirun --help`.
 pub fn help_text() -> String {

@@ -104,14 +104,20 @@ impl Courier {
     pub fn deliver(&mut self, to: u32, envelope: &Envelope) -> Result<(), Full> {
         let pushed = self.job.inbox(to).push(envelope);
         if pushed.is_ok() || self.node.state(to) == RunState::Suspended {
-            tend::tend(&self.node, &self.job, NOBODY, to, &mut self.answers);
+            self.tend(to, envelope.kind);
         }
         if pushed.is_err() {
-            return self.job.inbox(to).push(envelope).inspect(|()| {
-                tend::tend(&self.node, &self.job, NOBODY, to, &mut self.answers);
-            });
+            return self.job.inbox(to).push(envelope).inspect(|()| self.tend(to, envelope.kind));
         }
         pushed
+    }
+
+    /// `to` has mail: match for it if it is suspended, or computes and its payload can move now.
+    fn tend(&mut self, to: u32, kind: u8) {
+        tend::tend(&self.node, &self.job, NOBODY, to, &mut self.answers);
+        if kind == kind::RTS {
+            tend::tend_lent(&self.node, &self.job, NOBODY, to, &mut self.answers);
+        }
     }
 
     /// What matching has made necessary: to whom, and what. Local and remote ranks.

@@ -172,6 +172,23 @@ impl Inbox<'_> {
         cell.turn.load(Ordering::SeqCst) == 2 * lap + 1
     }
 
+    /// Envelopes that have come, or are being written, since the ring was made.
+    pub fn come(&self) -> u64 {
+        self.ends.head.load(Ordering::SeqCst)
+    }
+
+    /// Look at the envelopes that are there, the oldest first, and leave them. Only the owner of the queues calls this.
+    pub fn look(&self, mut at: impl FnMut(&Envelope)) {
+        for position in self.ends.tail.load(Ordering::Relaxed)..self.come() {
+            let (cell, lap) = self.place(position);
+            // SYNC D. One that is being written is passed over.
+            if cell.turn.load(Ordering::Acquire) == 2 * lap + 1 {
+                // SAFETY: as in `pop_if`.
+                at(unsafe { &*cell.envelope.get() });
+            }
+        }
+    }
+
     /// Note that something has happened that a thread of the rank may wait for. Only the owner of the queues calls this.
     #[inline]
     pub fn count_event(&self) {

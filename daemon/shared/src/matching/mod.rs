@@ -1,12 +1,13 @@
 //! Messages between ranks of one node.
 //!
 //! Reading order: `envelope`, `inbox` (how an envelope gets to a rank), `queues` (posted and unexpected, requests),
-//! `peers` (whose memory may be touched), `transfer` (large payloads; `duet`: by both ranks at once), `tend` (matching for a suspended rank, and how a message is delivered), `courier` (to and from other nodes).
+//! `peers` (whose memory may be touched), `transfer` (large payloads; `duet`: by both ranks at once), `tend` (matching for a suspended rank, and how a message is delivered; `lend`: for one that computes), `courier` (to and from other nodes).
 
 pub mod courier;
 pub mod duet;
 pub mod envelope;
 pub mod inbox;
+pub mod lend;
 pub mod look;
 pub mod peers;
 pub mod queues;

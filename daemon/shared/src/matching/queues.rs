@@ -15,6 +15,9 @@ use crate::mem::sync::Ordering;
 /// Number of bins (a power of two).
 pub const BINS: usize = 256;
 
+/// The smallest limit from which on messages are announced.
+pub const LARGE_BYTES: u64 = 4096;
+
 /// What each blocking probe of several threads adds to `QueueHead::probe_active`.
 pub const PROBE_ANY: u32 = 2;
 
@@ -70,7 +73,9 @@ pub struct QueueHead {
     pub unexpected_most: u32,
     /// Bytes + 1 that a blocking receive without a request has room for; nothing else is under way then.
     pub direct_room: u32,
-    pub reserved: [u32; 4],
+    /// Posted receives with room for messages that are announced and then moved as a whole.
+    pub posted_large: u32,
+    pub reserved: [u32; 3],
 }
 
 /// An unexpected message.
@@ -494,6 +499,25 @@ impl Queues<'_> {
         self.matched(index, &envelope, mover, out);
     }
 
+    /// As the sender of announced messages that another deliverer has matched: move their payloads. `other` hears the senders of the rest.
+    pub fn push_for(&mut self, sender: u32, mover: &mut dyn Mover, out: &mut Outgoing, mut other: impl FnMut(u32)) {
+        let last = self.head.service.last;
+        while let Some(index) = self.next_service() {
+            let slot = &self.slots[index as usize];
+            match slot.state {
+                state::TO_PULL if slot.from == sender => self.pull(index, mover, out),
+                state::TO_PULL => {
+                    other(slot.from);
+                    self.serve(index);
+                }
+                _ => self.serve(index),
+            }
+            if index + 1 == last {
+                return;
+            }
+        }
+    }
+
     fn serve(&mut self, index: u32) {
         self.slots[index as usize].next_service = 0;
         match self.head.service.last {
@@ -526,6 +550,7 @@ impl Queues<'_> {
 
     fn append_posted(&mut self, list: &mut List, index: u32) {
         let slot = &mut self.slots[index as usize];
+        self.head.posted_large += u32::from(slot.capacity >= LARGE_BYTES);
         slot.next = 0;
         slot.prev = list.last;
         match list.last {
@@ -536,7 +561,8 @@ impl Queues<'_> {
     }
 
     fn unlink_posted(&mut self, list: &mut List, index: u32) {
-        let Slot { next, prev, .. } = self.slots[index as usize];
+        let Slot { next, prev, capacity, .. } = self.slots[index as usize];
+        self.head.posted_large -= u32::from(capacity >= LARGE_BYTES);
         match prev {
             0 => list.first = next,
             prev => self.slots[prev as usize - 1].next = next,

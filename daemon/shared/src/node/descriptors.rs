@@ -122,8 +122,9 @@ pub struct RankDescriptor {
     pub cell_threads: AtomicU32,
     /// Ticks; written by whoever makes it READY.
     pub ready_at: AtomicU64,
-    /// Ticks; written by the daemon when it takes the core away.
-    pub away_at: AtomicU64,
+    /// Does it lend its queues while it computes, and does a deliverer have them (`matching::lend`)? CAS by it and by deliverers, SeqCst.
+    pub lent: AtomicU32,
+    reserved1: AtomicU32,
     /// Somebody ended its wait while another tended it or before it was suspended: whoever tends makes it READY. Set by
     /// wakers, cleared by the rank when it looks again.
     pub wake: AtomicU32,
@@ -173,9 +174,10 @@ pub struct RankDescriptor {
     /// With MPI_THREAD_MULTIPLE: threads that waited in MPI when the rank was suspended; else 0. Written by the rank.
     pub waiting_threads: AtomicU32,
     reserved2: AtomicU32,
+    /// Ticks; written by the daemon when it takes the core away.
+    pub away_at: AtomicU64,
     /// Performance counters as they stood when it last left a core (`meter`); written by it.
     pub counters: [AtomicU64; COUNTERS],
-    reserved3: AtomicU64,
 }
 
 /// Where this node's carrier is called, who takes to other nodes what ranks push for remote ones.

@@ -14,6 +14,7 @@ mod courier;
 mod heir;
 mod kill;
 mod lease;
+mod lend;
 mod policies;
 mod recovery;
 mod space;

@@ -3,9 +3,11 @@
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::thread::{self, JoinHandle};
 use shuttle::{Config, Runner};
+use std::sync::atomic::AtomicU8;
 use vmpi_shared::control::{Balance, OnBlock, Policy, Wtime};
 use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::matching::envelope::{Envelope, kind};
+use vmpi_shared::matching::queues::LARGE_BYTES;
 use vmpi_shared::matching::request::{ANY_SOURCE, FLAG_AWAITED, state};
 use vmpi_shared::matching::tend::{Endpoint, Want};
 use vmpi_shared::mem::sync;
@@ -62,7 +64,9 @@ impl World {
     }
 
     pub fn under(policy: Policy, placement: &[u32], inbox_cells: u32, spin_ticks: u64) -> World {
-        World { spin_ticks, node: node(placement, policy), job: Self::job(placement, inbox_cells) }
+        let node = node(placement, policy);
+        (0..placement.len() as u32).for_each(|rank| node.set_pid(rank, std::process::id() as i32));
+        World { spin_ticks, node, job: Self::job(placement, inbox_cells) }
     }
 
     /// A job whose ranks move.
@@ -120,6 +124,38 @@ pub fn send(endpoint: &mut Endpoint, to: u32, tag: i32) {
     endpoint.deliver(to, &envelope);
 }
 
+/// What large messages are copied from and to: as the ranks are threads, all is one process's memory.
+static BYTE: AtomicU8 = AtomicU8::new(7);
+
+/// MPI_Isend of a large message (of one byte, which only sender and receiver can move).
+pub fn announce(endpoint: &mut Endpoint, to: u32, tag: i32) -> u32 {
+    let mut queues = endpoint.queues();
+    let index = queues.take_slot().expect("a free request slot");
+    (queues.slots[index as usize].state, queues.slots[index as usize].from) = (state::SENT, to);
+    let mut envelope = Envelope::EMPTY;
+    envelope.kind = kind::RTS;
+    envelope.context = 2;
+    envelope.from = endpoint.me;
+    envelope.source = endpoint.me as i32;
+    envelope.tag = tag;
+    envelope.request = index;
+    envelope.len = 1;
+    envelope.set_addr(BYTE.as_ptr() as u64);
+    endpoint.deliver(to, &envelope);
+    index
+}
+
+/// MPI_Irecv with room for a large message.
+pub fn irecv_large(endpoint: &mut Endpoint, source: i32, tag: i32) -> u32 {
+    let mut queues = endpoint.queues();
+    let index = queues.take_slot().expect("a free request slot");
+    let slot = &mut queues.slots[index as usize];
+    (slot.context, slot.source, slot.tag, slot.capacity) = (2, source, tag, LARGE_BYTES);
+    slot.addr = BYTE.as_ptr() as u64;
+    endpoint.post(index);
+    index
+}
+
 /// MPI_Irecv.
 pub fn irecv(endpoint: &mut Endpoint, source: i32, tag: i32) -> u32 {
     let mut queues = endpoint.queues();
@@ -137,9 +173,13 @@ pub fn wait(endpoint: &mut Endpoint, index: u32) -> (i32, i32) {
         if endpoint.queues().is_over(index) {
             let queues = &mut endpoint.queues();
             let slot = queues.slots[index as usize];
-            assert_eq!(slot.state, state::ARRIVED);
+            assert!(matches!(slot.state, state::ARRIVED | state::COMPLETE));
             queues.free_slot(index);
             return (slot.matched_source, slot.matched_tag);
+        }
+        let slot = endpoint.queues().slots[index as usize];
+        if slot.state == state::SENT {
+            endpoint.await_receiver(slot.from);
         }
         endpoint.queues().slots[index as usize].flags |= FLAG_AWAITED;
         endpoint.arm(1);

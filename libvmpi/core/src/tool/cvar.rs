@@ -175,6 +175,14 @@ pub static ALL: &[Cvar] = &[
     ),
     fixed(
         MESSAGES,
+        "vmpi_strong_progress",
+        Kind::Int,
+        Some(enumeration::SWITCH),
+        |e| Value::Int(i32::from(e.job.config().lend_queues != 0)),
+        "Do others match messages for a rank while it computes (VMPI_STRONG_PROGRESS)?",
+    ),
+    fixed(
+        MESSAGES,
         "vmpi_inbox_cells",
         Kind::Count,
         None,
