@@ -111,7 +111,12 @@ fn ranks_that_move_are_in_one_place() {
 #[test]
 fn a_running_job_is_traced_for_a_while() {
     let binary = built("traced.c");
-    let job = Vmpirun::new("trace-while").args(["-n", "4", "-V", "2"]).arg(binary).args(["100000000", "20000"]).start();
+    let job = Vmpirun::new("trace-while")
+        .args(["-n", "4", "-V", "2"])
+        .arg(binary)
+        .args(["100000000", "200000"])
+        .deadline(Duration::from_secs(300))
+        .start();
     let up = eventually(Duration::from_secs(30), || {
         job.vmpictl(&["ps", "--ranks"]).stdout.lines().filter(|line| line.contains("RUNNING")).count() >= 2
     });
