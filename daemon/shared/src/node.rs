@@ -9,6 +9,7 @@ pub use descriptors::{CoreDescriptor, NodeHeader, Post, RankDescriptor};
 
 use crate::clock::Scale;
 use crate::control::{Balance, OnBlock, Policy, Wtime};
+use crate::matching::heap::Heaps;
 use crate::matching::peers::Peers;
 use crate::mem::bell::Bell;
 use crate::mem::segment::{Head, Segment, SegmentError, layout_hash};
@@ -126,6 +127,7 @@ pub struct NodeSegment {
     /// Calls the carrier.
     carrier_bell: Option<Bell>,
     peers: Peers,
+    heaps: Heaps,
     /// The rank that this process is; none in the daemon.
     actor: Option<u32>,
     /// Core + 1 to whose CPU this process is pinned as far as it knows.
@@ -223,6 +225,7 @@ impl NodeSegment {
             bell: None,
             carrier_bell: None,
             peers: Peers::default(),
+            heaps: Heaps::default(),
             actor: None,
             pinned: AtomicU32::new(0),
             recorder: Recorder::default(),
@@ -351,6 +354,7 @@ impl NodeSegment {
             bell: None,
             carrier_bell: None,
             peers: Peers::default(),
+            heaps: Heaps::default(),
             actor: None,
             pinned: AtomicU32::new(0),
             recorder: Recorder::default(),
@@ -376,6 +380,7 @@ impl NodeSegment {
             bell: self.bell.clone(),
             carrier_bell: self.carrier_bell.clone(),
             peers: Peers::default(),
+            heaps: Heaps::default(),
             actor: None,
             pinned: AtomicU32::new(0),
             recorder: Recorder::default(),
@@ -527,6 +532,16 @@ impl NodeSegment {
     pub fn peer_pid(&self, rank: u32) -> Option<i32> {
         let pid = if self.failure(rank).is_some() { 0 } else { self.pid(rank) };
         self.peers.is_one(rank, pid).then_some(pid)
+    }
+
+    /// The other ranks' memory that is mapped here.
+    pub fn heaps(&self) -> &Heaps {
+        &self.heaps
+    }
+
+    /// Descriptor, in its process, of the file in which a rank's memory lies.
+    pub fn heap_fd(&self, rank: u32) -> Option<u32> {
+        self.rank(rank).heap_fd.load(Ordering::Acquire).checked_sub(1)
     }
 
     pub fn state(&self, rank: u32) -> RunState {

@@ -1,6 +1,8 @@
 /* The physical floor, without any MPI: what the machine and the kernel take for the same.
  *   floor ring CPU CPU N...      a token round V = N/2 processes of one core, by futex and by sched_yield, us a hop; and V hops; for N = 2
  *                                between the two cores, by a spun-on cache line
+ *   floor order CPU X N FIGURE...  a token round N processes of one core, in the order in which they were made and against it, us a hop:
+ *                                FIGURE_with and FIGURE_against
  *   floor pair FIGURE CPU CPU    two processes, us one way: on one core by futex and by sched_yield, on two by a spun-on cache line
  *   floor copy FIGURE CPU CPU BYTES...  copying what a process of the first CPU has, on the second: from a shared mapping, by process_vm_readv
  *   floor spawn N...             posix_spawn of /bin/true N times, until all have ended, s */
@@ -41,8 +43,9 @@ static void wait_spin(int me, int turn) {
 }
 static void give(int to, int turn) { atomic_store(&words[to].turns, turn); }
 
-/* Microseconds a hop of a token round `members` processes; member i runs on cpus[i % 2]. Laps double until they take long enough. */
-static double ring(int members, const int cpus[2], void (*await)(int, int), void (*pass)(int, int)) {
+/* Microseconds a hop of a token round `members` processes, each to the one `step` further; member i runs on cpus[i % 2]. Laps grow until they
+ * take long enough. */
+static double ring_by(int step, int members, const int cpus[2], void (*await)(int, int), void (*pass)(int, int)) {
     for (int laps = 16;; laps *= 4) {
         pid_t children[MOST];
         for (int i = 0; i < members; i++) atomic_store(&words[i].turns, 0);
@@ -53,7 +56,7 @@ static double ring(int members, const int cpus[2], void (*await)(int, int), void
                 pin_to(cpus[me % 2]);
                 for (int turn = 1; turn <= laps; turn++) {
                     await(me, turn);
-                    pass((me + 1) % members, turn);
+                    pass((me + step + members) % members, turn);
                 }
                 _exit(0);
             } else if (children[me] < 0) {
@@ -65,12 +68,26 @@ static double ring(int members, const int cpus[2], void (*await)(int, int), void
         int warm = laps / 8;
         for (int turn = 1; turn <= laps; turn++) {
             if (turn == warm) start = now_us();
-            pass(1, turn);
+            pass((step + members) % members, turn);
             await(0, turn);
         }
         double us = now_us() - start;
         for (int i = 1; i < members; i++) waitpid(children[i], NULL, 0);
         if (us >= batch_us()) return us / (laps - warm + 1) / members;
+    }
+}
+
+static double ring(int members, const int cpus[2], void (*await)(int, int), void (*pass)(int, int)) {
+    return ring_by(1, members, cpus, await, pass);
+}
+
+static void order(int cpu, const char *x, int members, int count, char **figures) {
+    const int cpus[2] = {cpu, cpu};
+    for (int step = 1; members >= 2 && members <= MOST && step >= -1; step -= 2) {
+        double futex = ring_by(step, members, cpus, wait_futex, give_futex), yield = ring_by(step, members, cpus, wait_yield, give);
+        const char *way = step == 1 ? "with" : "against";
+        for (int i = 0; i < count; i++)
+            printf("@ %s_%s %s %.4f futex\n@ %s_%s %s %.4f yield\n", figures[i], way, x, futex, figures[i], way, x, yield);
     }
 }
 
@@ -174,6 +191,8 @@ int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
     if (!strcmp(what, "ring") && argc > 3)
         for (int i = 4; i < argc; i++) rings(atoi(argv[2]), atoi(argv[3]), atoi(argv[i])), fflush(stdout);
+    else if (!strcmp(what, "order") && argc > 5)
+        order(atoi(argv[2]), argv[3], atoi(argv[4]), argc - 5, argv + 5);
     else if (!strcmp(what, "pair") && argc == 5)
         pair(argv[2], atoi(argv[3]), atoi(argv[4]));
     else if (!strcmp(what, "copy") && argc > 5)
@@ -181,7 +200,7 @@ int main(int argc, char **argv) {
     else if (!strcmp(what, "spawn"))
         for (int i = 2; i < argc; i++) spawn(atoi(argv[i]));
     else {
-        fprintf(stderr, "floor ring|pair|copy|spawn ...\n");
+        fprintf(stderr, "floor ring|order|pair|copy|spawn ...\n");
         return 2;
     }
     return 0;

@@ -28,6 +28,8 @@ pub mod kind {
 
 /// The sender waits until the message is matched (synchronous mode, or a receiver with many unexpected messages).
 pub const FLAG_SYNC: u8 = 1;
+/// RTS: the data lies in the sender's memory file (`heap`). HELP: the buffer lies in the receiver's.
+pub const FLAG_MAPPED: u8 = 4;
 
 /// A message's head, and a payload or where it lies. Fixed-width integers only; all-zero is no message.
 ///

@@ -6,6 +6,7 @@
 pub mod courier;
 pub mod duet;
 pub mod envelope;
+pub mod heap;
 pub mod inbox;
 pub mod lend;
 pub mod look;

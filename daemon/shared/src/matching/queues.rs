@@ -415,11 +415,12 @@ impl Queues<'_> {
         slot.matched_tag = envelope.tag;
         slot.len = envelope.len;
         slot.peer_request = envelope.request;
-        slot.trace = envelope.trace.into();
+        slot.trace = envelope.trace;
         match envelope.kind {
             kind::RTS => {
                 slot.remote = envelope.addr();
                 slot.remote_blocks = envelope.blocks();
+                slot.remote_flags = envelope.flags.into();
                 match mover.transfer(envelope, slot) {
                     Transfer::Done => {
                         slot.state = state::COMPLETE;
@@ -493,9 +494,10 @@ impl Queues<'_> {
         envelope.tag = slot.matched_tag;
         envelope.len = slot.len;
         envelope.request = slot.peer_request;
-        envelope.trace = slot.trace as u16;
+        envelope.trace = slot.trace;
         envelope.set_addr(slot.remote);
         envelope.set_blocks(slot.remote_blocks);
+        envelope.flags = slot.remote_flags as u8;
         self.matched(index, &envelope, mover, out);
     }
 

@@ -39,6 +39,8 @@ pub const FLAG_COPIED: u32 = 4;
 pub const FLAG_IN_DOUBT: u32 = 8;
 /// It has been ended while the other side may still answer: the slot is kept until then (`state::KEPT`).
 pub const FLAG_KEPT: u32 = 16;
+/// A receive whose buffer lies in its rank's memory file (`heap`).
+pub const FLAG_MAPPED: u32 = 32;
 
 /// Outcome of the copy, beside truncation (which shows as `len > capacity`).
 pub mod outcome {
@@ -82,8 +84,10 @@ pub struct Slot {
     /// ARRIVED: slab offset or 0; TO_PULL, TO_PUSH: address of the data (or of its block list) in the other process, or offset.
     pub remote: u64,
     pub remote_blocks: u32,
+    /// TO_PULL: the flags of the announcement.
+    pub remote_flags: u16,
     /// `Envelope::trace` of the message.
-    pub trace: u32,
+    pub trace: u16,
     /// Bytes received so far in pieces.
     pub progress: u64,
     pub inline: [u8; INLINE_BYTES],

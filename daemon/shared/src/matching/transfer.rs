@@ -1,8 +1,8 @@
 //! Moving a large payload between two ranks' memories.
 
 use super::duet::{self, Pieces};
-use super::envelope::{Envelope, kind};
-use super::request::Slot;
+use super::envelope::{self, Envelope, kind};
+use super::request::{self, Slot};
 use crate::job::JobSegment;
 use crate::node::NodeSegment;
 use crate::sched::RunState;
@@ -58,8 +58,15 @@ impl RankMover<'_> {
         if pull { Transfer::Refused } else { Transfer::LeaveToOwner }
     }
 
+    /// Where the data of an announced message is in this process, if the sender has laid it open.
+    fn mapped_source(&self, envelope: &Envelope) -> Option<u64> {
+        let open = envelope.flags & envelope::FLAG_MAPPED != 0 && envelope.blocks() == 0 && envelope.from != self.me;
+        let reach = || self.node.heaps().reach(self.node, envelope.from, envelope.addr(), envelope.len);
+        open.then(reach)?.map(|at| at as u64)
+    }
+
     /// Copy a large message together with its sender, if that one runs on another core. False if the bytes are not (all) there.
-    fn together(&self, envelope: &Envelope, slot: &Slot, len: u64, sender: i32) -> bool {
+    fn together(&self, envelope: &Envelope, slot: &Slot, len: u64, sender: i32, mapped: Option<u64>) -> bool {
         let from = envelope.from;
         let apart = sender != 0
             && self.node.header().recovery == 0
@@ -80,16 +87,23 @@ impl RankMover<'_> {
         offer.len = len;
         offer.set_addr(slot.addr);
         offer.set_peer_request(number);
+        if slot.flags & request::FLAG_MAPPED != 0 {
+            offer.flags |= envelope::FLAG_MAPPED;
+        }
         if self.job.inbox(from).push(&offer).is_err() {
             return false;
         }
         let (mut mine, mut good) = (0, true);
         while let Some(piece) = duet.claim(number, pieces.count()) {
             let (start, len) = pieces.range(piece);
-            let (to, from) = (Block { addr: slot.addr + start, len }, Block { addr: envelope.addr() + start, len });
+            let to = Block { addr: slot.addr + start, len };
+            let (pid, from) = match mapped {
+                Some(at) => (0, Block { addr: at + start, len }),
+                None => (sender, Block { addr: envelope.addr() + start, len }),
+            };
             mine += 1;
             // SAFETY: the two ranks published these buffers for this message; this rank's is its own receive buffer.
-            good &= unsafe { vmpi_cma::read(sender, &[to], &[from]) } == Ok(len);
+            good &= unsafe { read_from(pid, &[to], &[from]) } == Ok(len);
         }
         // Even after a failure: the sender may be writing.
         let helped = duet.await_helper(pieces.count() - mine, || self.node.state(from) == RunState::Dead);
@@ -198,10 +212,26 @@ impl Mover for RankMover<'_> {
         let (Some(sender), Some(receiver)) = (sender, receiver) else {
             return self.refused(pull);
         };
-        if pull && self.together(envelope, slot, len, sender) {
+        let mapped = if pull { self.mapped_source(envelope) } else { None };
+        if pull && self.together(envelope, slot, len, sender, mapped) {
             return Transfer::Done;
         }
         let copied = (|| {
+            if let Some(at) = mapped {
+                let to = self.blocks(0, slot.addr, slot.blocks, slot.capacity)?;
+                // SAFETY: as below; the source is mapped here.
+                return Ok(unsafe { copy_blocks(&to, &[Block { addr: at, len }]) });
+            }
+            let into = || self.node.heaps().reach(self.node, self.on, slot.addr, len);
+            if !pull
+                && slot.flags & request::FLAG_MAPPED != 0
+                && slot.blocks == 0
+                && let Some(to) = into()
+            {
+                let from = self.blocks(0, envelope.addr(), envelope.blocks(), envelope.len)?;
+                // SAFETY: as below; the target is mapped here.
+                return Ok(unsafe { copy_blocks(&[Block { addr: to as u64, len }], &from) });
+            }
             let from = self.blocks(sender, envelope.addr(), envelope.blocks(), envelope.len)?;
             let mut to = self.blocks(receiver, slot.addr, slot.blocks, slot.capacity)?;
             clip(&mut to, len);
@@ -226,11 +256,18 @@ impl Mover for RankMover<'_> {
         }
         let duet = &self.job.inbox(offer.from).ends.duet;
         let Some(receiver) = self.node.peer_pid(offer.from) else { return };
+        let open = offer.flags & envelope::FLAG_MAPPED != 0;
+        let mapped = open.then(|| self.node.heaps().reach(self.node, offer.from, offer.addr(), offer.len)).flatten();
         while let Some(piece) = duet.claim(offer.peer_request(), pieces.count()) {
             let (start, len) = pieces.range(piece);
             let (from, to) = (Block { addr: slot.addr + start, len }, Block { addr: offer.addr() + start, len });
             // SAFETY: the source is inside this rank's own send buffer; the receiver has told where its buffer is.
-            let copied = unsafe { vmpi_cma::write(receiver, &[from], &[to]) };
+            let copied = unsafe {
+                match mapped {
+                    Some(at) => Ok(copy_blocks(&[Block { addr: at as u64 + start, len }], &[from])),
+                    None => vmpi_cma::write(receiver, &[from], &[to]),
+                }
+            };
             duet.note(copied == Ok(len));
             if copied != Ok(len) {
                 return;

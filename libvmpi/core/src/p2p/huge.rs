@@ -7,6 +7,7 @@
 //! making it costs, which is at most twice the least possible cost. Nothing of the memory's meaning changes: it stays private, and fork
 //! copies it on write.
 
+use super::heap;
 use crate::giant::Giant;
 use std::sync::LazyLock;
 use std::time::Instant;
@@ -42,10 +43,16 @@ struct Regions {
     /// Bytes after which a region is worth a huge page.
     enough: u64,
     refusals: u32,
+    /// Some could not be laid open when they were worth it.
+    waiting: bool,
 }
 
-static REGIONS_SEEN: Giant<Regions> =
-    Giant::new(Regions { regions: [Region { number: 0, bytes: 0 }; REGIONS], enough: USUAL_BYTES, refusals: 0 });
+static REGIONS_SEEN: Giant<Regions> = Giant::new(Regions {
+    regions: [Region { number: 0, bytes: 0 }; REGIONS],
+    enough: USUAL_BYTES,
+    refusals: 0,
+    waiting: false,
+});
 
 static WANTED: LazyLock<bool> = LazyLock::new(|| std::env::var_os(env::HUGE_PAGES).is_none_or(|value| value != "0"));
 
@@ -69,7 +76,22 @@ fn note_large(addr: u64, len: u64) {
         for number in addr / HUGE_BYTES..=(end - 1) / HUGE_BYTES {
             let inside = end.min((number + 1) * HUGE_BYTES) - addr.max(number * HUGE_BYTES);
             if seen.count(number, inside) {
-                seen.collapse(number);
+                seen.improve(number);
+            }
+        }
+    });
+}
+
+/// No message of this call is under way yet: lay open what has had to wait for that.
+#[inline]
+pub(super) fn catch_up() {
+    REGIONS_SEEN.with(|seen| {
+        if std::mem::take(&mut seen.waiting) {
+            for at in 0..REGIONS {
+                let region = seen.regions[at];
+                if region.bytes >= seen.enough {
+                    seen.improve(region.number);
+                }
             }
         }
     });
@@ -89,6 +111,20 @@ impl Regions {
         }
         region.bytes += bytes;
         region.bytes >= self.enough
+    }
+
+    /// The region is worth it: lay it open, if that is wanted, or ask for a huge page.
+    #[cold]
+    fn improve(&mut self, number: u64) {
+        if !heap::is_wanted() {
+            return self.collapse(number);
+        }
+        let Some(moved) = heap::move_in(number * HUGE_BYTES..(number + 1) * HUGE_BYTES) else {
+            self.waiting = true;
+            return;
+        };
+        self.regions[number as usize % REGIONS].bytes = 0;
+        self.refusals = if moved { 0 } else { self.refusals + 1 };
     }
 
     #[cold]
@@ -123,7 +159,7 @@ mod tests {
     use super::*;
 
     fn new() -> Regions {
-        Regions { regions: [Region::default(); REGIONS], enough: 10 << 20, refusals: 0 }
+        Regions { regions: [Region::default(); REGIONS], enough: 10 << 20, refusals: 0, waiting: false }
     }
 
     #[test]

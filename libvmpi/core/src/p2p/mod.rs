@@ -7,6 +7,7 @@
 
 pub mod buffered;
 pub mod exchange;
+mod heap;
 mod huge;
 pub mod partitioned;
 pub mod probe;

@@ -1,7 +1,7 @@
 //! Posting and cancelling receives.
 
-use super::Plane;
 use super::slot::{self, Data, Local, Slot};
+use super::{Plane, heap, huge, is_eager};
 use crate::comm::Communicator;
 use crate::consts;
 use crate::datatype::Type;
@@ -16,6 +16,7 @@ use crate::tool::event;
 use std::ffi::c_void;
 use std::rc::Rc;
 use vmpi_shared::matching::envelope::Envelope;
+use vmpi_shared::matching::request::FLAG_MAPPED;
 use vmpi_shared::matching::tend::Want;
 
 /// Start a receive from `source` (rank in `comm.peers()`, ANY_SOURCE or PROC_NULL) with `tag` (or ANY_TAG).
@@ -147,9 +148,15 @@ fn prepare(health: Rc<Health>, buf: *mut c_void, count: u64, ty: &Rc<Type>) -> R
             }
         }
     }
+    let mut flags = 0;
+    if heap::is_wanted() && ty.is_dense() && !is_eager(capacity) {
+        huge::catch_up();
+        flags = if heap::holds(addr, capacity) { FLAG_MAPPED } else { 0 };
+    }
     let slot = slot::take(Local { receive: Some((ty.clone(), count, buf)), data, health: Some(health) })?;
     let queues = endpoint().queues();
     let shared = &mut queues.slots[slot.0 as usize];
+    shared.flags |= flags;
     shared.addr = addr;
     shared.blocks = blocks;
     shared.capacity = capacity;

@@ -1,7 +1,7 @@
 //! Sending: which peer, how large, which way.
 
 use super::slot::{self, Data, Local, Slot};
-use super::{Mode, Plane, buffered, huge};
+use super::{Mode, Plane, buffered, heap, huge};
 use crate::comm::Communicator;
 use crate::consts;
 use crate::datatype::{self, Type};
@@ -13,7 +13,7 @@ use crate::tool::event;
 use std::ffi::c_void;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
-use vmpi_shared::matching::envelope::{Envelope, FLAG_SYNC, INLINE_BYTES, kind};
+use vmpi_shared::matching::envelope::{Envelope, FLAG_MAPPED, FLAG_SYNC, INLINE_BYTES, kind};
 use vmpi_shared::matching::request::state;
 
 /// Start a send to `dest` (rank in `comm.peers()`, or PROC_NULL). `None`: already complete.
@@ -159,6 +159,9 @@ unsafe fn announce(
         if ty.is_dense() {
             envelope.set_addr((buf as u64).wrapping_add_signed(ty.true_lb()));
             huge::note(envelope.addr(), total);
+            if heap::holds(envelope.addr(), total) {
+                envelope.flags |= FLAG_MAPPED;
+            }
             return Data::User;
         }
         if let Some(blocks) = slot::block_list(ty, count, buf, total) {

@@ -144,7 +144,7 @@ pub fn poll(slot: Slot) -> Option<Result<Status>> {
             let statistics = endpoint.node.rank(endpoint.me);
             add(&statistics.received_messages, 1);
             add(&statistics.received_bytes, bytes);
-            monitor::received(statistics, shared.trace as u16, from, shared.context, status.tag, bytes);
+            monitor::received(statistics, shared.trace, from, shared.context, status.tag, bytes);
             event::message(event::RECEIVED, status.source, status.tag, bytes);
             if len > shared.capacity {
                 Err(Error::new(

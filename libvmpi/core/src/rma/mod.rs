@@ -197,6 +197,11 @@ impl Window {
 
 static WINDOWS: Giant<Table<Win, Rc<Window>>> = Giant::new(Table::new());
 
+/// Is there no window?
+pub(crate) fn is_unused() -> bool {
+    WINDOWS.with(|windows| windows.is_empty())
+}
+
 /// The window behind a handle.
 ///
 /// # Errors

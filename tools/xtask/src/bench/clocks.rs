@@ -13,6 +13,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             the promise of one RUNNING rank per core is checked by. Process-POV: outside of a metered section (the paper's figure 3); core-POV: \
             inside one (figure 4). Warm: again and again; cold: after memory of twice the size of the L2 cache has been written, so that \
             the descriptors come from further away.",
+    variants: &[],
     x: Axis { title: "per mille of the updates", show: show_per_mille, scale: Scale::Linear },
     figures: &[
         figure("process_suspend", "process-POV clock, on suspend"),
@@ -46,6 +47,7 @@ const fn bar(figure: &'static str, ns: f64, says: &'static str) -> Bar {
 fn runs(scope: &Scope) -> Vec<Run> {
     let run = |system| Run {
         system,
+        variant: None,
         program: Program::ClockUpdates,
         arguments: vec![scope.cpus[0].to_string()],
         ranks: 1,

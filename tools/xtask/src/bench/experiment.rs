@@ -2,11 +2,14 @@
 
 use super::programs::Program;
 use super::system::{Kind, System};
-use super::{clocks, idle, latency, launch, pingpong, stencil};
+use super::{balance, clocks, idle, latency, launch, pingpong, policies, stencil};
 use std::time::Duration;
 
 /// Whom most bars are for.
 pub const VMPI: &[&str] = &["vmpi-openmpi", "vmpi-mpich"];
+
+/// The peers that can share a core at all: those whose ranks yield it while they wait.
+pub const YIELDING: &[&str] = &["openmpi4-yield", "openmpi5", "intelmpi"];
 
 pub const EXPERIMENTS: &[Experiment] = &[
     latency::EXPERIMENT,
@@ -15,12 +18,16 @@ pub const EXPERIMENTS: &[Experiment] = &[
     stencil::EXPERIMENT,
     clocks::EXPERIMENT,
     idle::EXPERIMENT,
+    policies::EXPERIMENT,
+    balance::EXPERIMENT,
 ];
 
 pub struct Experiment {
     pub name: &'static str,
     /// What it measures and how; printed above the table.
     pub about: &'static str,
+    /// What the experiment sets against each other: vmpi under different flags. Ratios are taken against the first, if there are any.
+    pub variants: &'static [Variant],
     pub x: Axis,
     pub figures: &'static [Figure],
     /// Whom the bars are for: systems, or names that programs give.
@@ -46,6 +53,15 @@ pub enum Scale {
     Log10,
 }
 
+/// vmpi under certain flags, as a system of its own: a column of the tables, a line of the pictures.
+#[derive(Debug, PartialEq)]
+pub struct Variant {
+    pub name: &'static str,
+    pub title: &'static str,
+    /// Of vmpirun.
+    pub flags: &'static [&'static str],
+}
+
 /// One thing that is measured: a table and a picture.
 pub struct Figure {
     pub name: &'static str,
@@ -67,7 +83,7 @@ pub enum Picture {
     Bars,
 }
 
-/// What issue 4 asks of vmpi.
+/// What issue 4 asks of vmpi, or an experiment of one of its variants.
 pub struct Bar {
     pub figure: &'static str,
     /// Where it holds, both ends included.
@@ -103,6 +119,7 @@ pub struct Scope {
 /// One execution of a program.
 pub struct Run {
     pub system: &'static System,
+    pub variant: Option<&'static Variant>,
     pub program: Program,
     pub arguments: Vec<String>,
     pub ranks: u32,
@@ -119,6 +136,8 @@ pub struct Run {
 pub enum Gives {
     /// The lines that it prints.
     Lines,
+    /// Those, and how often ranks moved: a figure, from the line of `vmpirun --json`.
+    LinesAndMoves(&'static str),
     /// Its wall time and CPU time: `wall`, `cpu`.
     Times,
     /// What it uses while all ranks wait: `waiting`, `pss`.
@@ -143,7 +162,17 @@ impl Scope {
 
 impl Run {
     pub fn title(&self) -> String {
-        format!("{}: {} at {}", self.system.title, self.series, self.x)
+        let title = self.variant.map_or(self.system.title, |variant| variant.title);
+        format!("{title}: {} at {}", self.series, self.x)
+    }
+
+    /// By which its figures are known.
+    pub fn name(&self) -> &'static str {
+        self.variant.map_or(self.system.name, |variant| variant.name)
+    }
+
+    pub fn flags(&self) -> &'static [&'static str] {
+        self.variant.map_or(&[], |variant| variant.flags)
     }
 }
 

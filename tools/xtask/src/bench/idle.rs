@@ -10,6 +10,7 @@ const LOOKED_AT: Duration = Duration::from_secs(2);
 pub const EXPERIMENT: Experiment = Experiment {
     name: "idle",
     about: "CPU seconds that all processes of a job, launcher and daemons included, use in 2 s in which every rank waits in MPI_Recv.",
+    variants: &[],
     x: Axis { title: "ranks on two cores", show: |n| n.to_string(), scale: Scale::Log2 },
     figures: &[Figure {
         name: "waiting",
@@ -34,6 +35,7 @@ pub const EXPERIMENT: Experiment = Experiment {
 fn runs(scope: &Scope) -> Vec<Run> {
     let run = |n: u32, system| Run {
         system,
+        variant: None,
         program: Program::C("bench/sit"),
         arguments: Vec::new(),
         ranks: n,

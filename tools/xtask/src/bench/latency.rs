@@ -11,6 +11,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             so V = n/2; neighbours share a core under vmpi, peers' ranks go where the kernel puts them. Floors: the same ring among V \
             processes of one core, by futex and by sched_yield, without any MPI (n = 2: two cores, by a \
             cache line that both spin on); for the collectives, V such hops.",
+    variants: &[],
     x: Axis { title: "ranks on two cores", show: |n| n.to_string(), scale: Scale::Log2 },
     figures: &[figure("ring", "ring hop, 8 B"), figure("barrier", "barrier"), figure("allreduce", "allreduce, 8 B")],
     judged: VMPI,
@@ -67,6 +68,7 @@ fn runs(scope: &Scope) -> Vec<Run> {
     let ranks = scope.ranks_or(RANKS);
     let run = |n: u32, system| Run {
         system,
+        variant: None,
         program: Program::C("bench/latency"),
         arguments: Vec::new(),
         ranks: n,

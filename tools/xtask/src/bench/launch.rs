@@ -16,6 +16,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     about: "A program that calls MPI_Init and MPI_Finalize: from the launcher's start to its end, and the CPU time of all its processes, \
             daemons included. Floor: posix_spawn of as many /bin/true. Memory: the mean proportional set size of a rank while all \
             ranks wait in MPI_Recv, as in /proc/PID/smaps_rollup.",
+    variants: &[],
     x: Axis { title: "ranks on two cores", show: |n| n.to_string(), scale: Scale::Log2 },
     figures: &[
         time("wall", "launch to end, wall time"),
@@ -57,6 +58,7 @@ fn runs(scope: &Scope) -> Vec<Run> {
     let ranks = scope.ranks_or(RANKS);
     let run = |n: u32, system| Run {
         system,
+        variant: None,
         program: Program::C("bench/nothing"),
         arguments: Vec::new(),
         ranks: n,

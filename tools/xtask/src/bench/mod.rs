@@ -6,6 +6,7 @@
 //! series. No time is a pass or a fail; but what must be the same in all runs (a checksum) is, and that vmpi's own runs
 //! come to their end.
 
+mod balance;
 mod clocks;
 pub mod experiment;
 mod idle;
@@ -13,6 +14,7 @@ mod latency;
 mod launch;
 pub mod picture;
 mod pingpong;
+mod policies;
 pub mod process;
 pub mod programs;
 pub mod report;
@@ -159,9 +161,11 @@ impl Bench {
                 }
             }
         }
-        if let Some(ours) = self.scope.mpis().find(|system| system.kind == Kind::Vmpi) {
-            stencil::add_ideals(&mut samples, ours.name, self.scope.cpus.len());
-        }
+        let even = match self.scope.mpis().find(|system| system.kind == Kind::Vmpi) {
+            Some(ours) if experiment.variants.is_empty() => samples.rounds("equal", 1, ours.name).cloned(),
+            _ => Some(balance::least_even(&samples)),
+        };
+        stencil::add_ideals(&mut samples, &even.unwrap_or_default(), self.scope.cpus.len());
         Ok((samples, circumstances(rounds, load_before)))
     }
 
@@ -170,13 +174,13 @@ impl Bench {
         let missing = |sentence| Missing { sentence, and_larger: false };
         let abi = if run.program == Program::ClockUpdates { Abi::None } else { run.system.abi };
         let program = self.programs.get(run.program, abi).map_err(missing)?;
-        let launch = Launch { ranks: run.ranks, cpus: &run.cpus, pin: run.pin, flags: &[] };
+        let launch = Launch { ranks: run.ranks, cpus: &run.cpus, pin: run.pin, flags: run.flags() };
         let sit = if let Gives::Sitting(time) = run.gives { Some(time) } else { None };
         let finished = self.execute(run.system, &launch, &program, &run.arguments, sit).map_err(missing)?;
         for line in &finished.lines {
             match parse(line) {
                 Some(Line::Measured { figure, x, value, system }) => {
-                    samples.add(round, figure, x, system.unwrap_or(run.system.name), value);
+                    samples.add(round, figure, x, system.unwrap_or(run.name()), value);
                 }
                 Some(Line::Fact { name, value }) => samples.add_fact(name, value, &run.title()),
                 None => {}
@@ -193,15 +197,20 @@ impl Bench {
         }
         match run.gives {
             Gives::Lines => {}
+            Gives::LinesAndMoves(figure) => {
+                let moves = finished.lines.iter().find_map(|line| samples::moves(line));
+                let moves = moves.ok_or_else(|| missing("vmpirun --json said nothing of moves".into()))?;
+                samples.add(round, figure, run.x, run.name(), moves);
+            }
             Gives::Times => {
-                samples.add(round, "wall", run.x, run.system.name, finished.wall_s);
-                samples.add(round, "cpu", run.x, run.system.name, finished.cpu_s);
+                samples.add(round, "wall", run.x, run.name(), finished.wall_s);
+                samples.add(round, "cpu", run.x, run.name(), finished.cpu_s);
             }
             Gives::Sitting(_) => {
                 let sitting = finished.sitting.ok_or_else(|| missing("its ranks never waited".into()))?;
-                samples.add(round, "waiting", run.x, run.system.name, sitting.cpu_s);
+                samples.add(round, "waiting", run.x, run.name(), sitting.cpu_s);
                 if let Some(pss) = sitting.pss_kb {
-                    samples.add(round, "pss", run.x, run.system.name, pss);
+                    samples.add(round, "pss", run.x, run.name(), pss);
                 }
             }
         }
@@ -241,16 +250,16 @@ struct GivenUp {
 impl GivenUp {
     fn note(&mut self, run: &Run, and_larger: bool) {
         if and_larger {
-            let from = self.from.entry((run.series, run.system.name)).or_insert(run.x);
+            let from = self.from.entry((run.series, run.name())).or_insert(run.x);
             *from = run.x.min(*from);
         } else {
-            self.single.push((run.series, run.system.name, run.x));
+            self.single.push((run.series, run.name(), run.x));
         }
     }
 
     fn covers(&self, run: &Run) -> bool {
-        self.from.get(&(run.series, run.system.name)).is_some_and(|from| run.x >= *from)
-            || self.single.contains(&(run.series, run.system.name, run.x))
+        self.from.get(&(run.series, run.name())).is_some_and(|from| run.x >= *from)
+            || self.single.contains(&(run.series, run.name(), run.x))
     }
 }
 
@@ -317,6 +326,7 @@ mod tests {
     fn what_takes_too_long_is_not_tried_with_more() {
         let run = |series, system: usize, x| Run {
             system: &SYSTEMS[system],
+            variant: None,
             program: Program::C("p"),
             arguments: Vec::new(),
             ranks: 2,

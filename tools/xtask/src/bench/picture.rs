@@ -1,7 +1,7 @@
 //! A picture of an experiment: a panel per figure, one legend for all.
 
 use super::experiment::{Axis, Figure, Picture, Scale};
-use super::report::{Report, short, title};
+use super::report::{Report, short};
 use super::system::{Kind, SYSTEMS};
 use crate::Result;
 use plotters::coord::Shift;
@@ -26,6 +26,14 @@ const COLOURS: &[RGBColor] = &[
     RGBColor(225, 160, 0),
     RGBColor(150, 110, 0),
     RGBColor(60, 150, 90),
+];
+/// For vmpi under different flags: the first is as vmpi elsewhere.
+const VARIANTS: &[RGBColor] = &[
+    RGBColor(0, 90, 181),
+    RGBColor(0, 170, 170),
+    RGBColor(130, 80, 200),
+    RGBColor(225, 160, 0),
+    RGBColor(90, 160, 20),
 ];
 /// For what is no system: floors, ideals, kinds of updates.
 const OTHERS: &[RGBColor] = &[
@@ -176,15 +184,15 @@ pub fn draw_figures(report: &Report, figures: &[&Figure], head: &str, path: &Pat
     }
     for (place, name) in named.iter().enumerate() {
         let y = 30 + 22 * place as i32;
-        let style = colour(name, report).stroke_width(if is_ours(name) { 3 } else { 2 });
-        let whole = is_system(name) || figures.iter().all(|figure| figure.picture == Picture::Distribution);
+        let style = colour(name, report).stroke_width(if is_ours(name, report) { 3 } else { 2 });
+        let whole = is_system(name, report) || figures.iter().all(|figure| figure.picture == Picture::Distribution);
         let dash: Vec<(i32, i32)> = if whole { vec![(0, 28)] } else { vec![(0, 7), (11, 18), (22, 28)] };
         for (from, to) in dash {
             legend
                 .draw(&PathElement::new(vec![(10 + from, y), (10 + to, y)], style))
                 .map_err(|e| failed(e.to_string()))?;
         }
-        text(&legend, title(name), (46, y), 14.0, &BLACK, HPos::Left)?;
+        text(&legend, report.title(name), (46, y), 14.0, &BLACK, HPos::Left)?;
     }
     root.present().map_err(|e| failed(e.to_string()))
 }
@@ -196,21 +204,24 @@ fn text(area: &Area, words: &str, at: (i32, i32), size: f64, ink: &RGBColor, anc
     area.draw(&Text::new(words.to_string(), at, style)).map_err(|e| e.to_string())
 }
 
-fn is_system(name: &str) -> bool {
-    SYSTEMS.iter().any(|system| system.name == name)
+fn is_system(name: &str, report: &Report) -> bool {
+    report.variant(name).is_some() || SYSTEMS.iter().any(|system| system.name == name)
 }
 
-fn is_ours(name: &str) -> bool {
-    SYSTEMS.iter().any(|system| system.name == name && system.kind == Kind::Vmpi)
+fn is_ours(name: &str, report: &Report) -> bool {
+    report.variant(name).is_some() || SYSTEMS.iter().any(|system| system.name == name && system.kind == Kind::Vmpi)
 }
 
 /// A system has the same colour in all pictures, anything else one by its place among all such names of the experiment.
 fn colour(name: &str, report: &Report) -> RGBColor {
+    if let Some(place) = report.experiment.variants.iter().position(|variant| variant.name == name) {
+        return VARIANTS[place % VARIANTS.len()];
+    }
     match SYSTEMS.iter().position(|system| system.name == name) {
         Some(place) => COLOURS[place % COLOURS.len()],
         None => {
             let names = report.samples.iter().map(|(key, _)| key.system.as_str());
-            let others: BTreeSet<&str> = names.filter(|name| !is_system(name)).collect();
+            let others: BTreeSet<&str> = names.filter(|name| !is_system(name, report)).collect();
             OTHERS[others.iter().position(|other| *other == name).unwrap_or(0) % OTHERS.len()]
         }
     }
@@ -305,13 +316,13 @@ fn panel(report: &Report, area: &Area, lines: &[Line], x: AxisOf, y: AxisOf, poi
     let named: Vec<String> = lines.iter().map(|line| line.name.clone()).collect();
     // The peers first, so that vmpi's line is seen.
     let mut order: Vec<&Line> = lines.iter().collect();
-    order.sort_by_key(|line| is_ours(&line.name));
+    order.sort_by_key(|line| is_ours(&line.name, report));
     for line in order {
         let ink = colour(&line.name, report);
-        let style = ink.stroke_width(if is_ours(&line.name) { 3 } else { 2 });
+        let style = ink.stroke_width(if is_ours(&line.name, report) { 3 } else { 2 });
         let at = |p: &Point| (x.1.place(p.x), y.1.place(p.y));
         let path = line.points.iter().map(at);
-        if is_system(&line.name) || !points_too {
+        if is_system(&line.name, report) || !points_too {
             chart.draw_series(LineSeries::new(path, style)).map_err(failed)?;
         } else {
             chart.draw_series(DashedLineSeries::new(path, 6, 4, style)).map_err(failed)?;
@@ -344,7 +355,7 @@ fn bars(report: &Report, figure: &Figure, area: &Area) -> Result<Vec<String>> {
     let y_axis = Span { range: 0.0..rows, marks: (0..values.len()).map(|i| i as f64 + 0.5).collect() };
     let name_at = |at: &f64| {
         let place = (rows - at) as usize;
-        values.get(place).map_or(String::new(), |(_, name)| title(name).to_string())
+        values.get(place).map_or(String::new(), |(_, name)| report.title(name).to_string())
     };
     let mut builder = ChartBuilder::on(area);
     let mut chart = builder

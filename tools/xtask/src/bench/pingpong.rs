@@ -14,6 +14,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     about: "Half the round trip between two ranks, from and to buffers that stay the same, and the bandwidth that this makes. One core: both ranks \
             on it. Two cores: each rank pinned to its own. Floors: handing a core over by futex and by sched_yield, a cache line between \
             cores that both spin on; copying as much from a shared mapping (memcpy) and from a process (process_vm_readv).",
+    variants: &[],
     x: Axis { title: "bytes", show: show_bytes, scale: Scale::Log2 },
     figures: &[
         time("one_core", "half round trip, one core"),
@@ -60,6 +61,7 @@ fn runs(scope: &Scope) -> Vec<Run> {
     for (figure, cpus) in places {
         let run = |system: &'static System, program, arguments| Run {
             system,
+            variant: None,
             program: Program::C(program),
             arguments,
             ranks: 2,

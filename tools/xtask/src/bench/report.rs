@@ -1,6 +1,6 @@
 //! What is printed and written of an experiment: tables, bars, JSON.
 
-use super::experiment::{Bar, Experiment, Figure, Reference, Scope};
+use super::experiment::{Bar, Experiment, Figure, Reference, Scope, Variant};
 use super::samples::{Rounds, Samples, Summary, ratio};
 use super::system::{Kind, SYSTEMS, System, counterpart};
 use serde_json::{Value, json};
@@ -38,11 +38,6 @@ pub struct Verdict {
     pub share: f64,
 }
 
-/// A system's title, or the name that a program gave.
-pub fn title(name: &str) -> &str {
-    SYSTEMS.iter().find(|system| system.name == name).map_or(name, |system| system.title)
-}
-
 /// Three digits that count.
 pub fn short(value: f64) -> String {
     match value.abs() {
@@ -58,9 +53,21 @@ pub fn short(value: f64) -> String {
 }
 
 impl Report<'_> {
-    /// Everything that a figure has values of: the systems as they are listed, then floors and others by name.
+    /// A system's title, or the name that a program gave.
+    pub fn title<'a>(&self, name: &'a str) -> &'a str {
+        let system = || SYSTEMS.iter().find(|system| system.name == name).map(|system| system.title);
+        self.variant(name).map(|variant| variant.title).or_else(system).unwrap_or(name)
+    }
+
+    pub fn variant(&self, name: &str) -> Option<&'static Variant> {
+        self.experiment.variants.iter().find(|variant| variant.name == name)
+    }
+
+    /// Everything that a figure has values of: variants, the systems as they are listed, then floors and others by name.
     pub fn columns(&self, figure: &str) -> Vec<String> {
-        let mut columns: Vec<String> = self.scope.mpis().map(|system| system.name.to_string()).collect();
+        let variants = self.experiment.variants;
+        let mut columns: Vec<String> = variants.iter().map(|variant| variant.name.to_string()).collect();
+        columns.extend(self.scope.mpis().map(|system| system.name.to_string()));
         let measured: Vec<&str> =
             self.samples.iter().filter(|(key, _)| key.figure == figure).map(|(key, _)| key.system.as_str()).collect();
         columns.retain(|name| measured.contains(&name.as_str()) || self.scope.systems.iter().any(|s| s.name == name));
@@ -69,7 +76,7 @@ impl Report<'_> {
                 columns.push((*name).into());
             }
         }
-        if measured.iter().all(|name| SYSTEMS.iter().all(|system| system.name != *name)) {
+        if !variants.is_empty() || measured.iter().all(|name| SYSTEMS.iter().all(|system| system.name != *name)) {
             columns.retain(|name| measured.contains(&name.as_str()));
         }
         columns
@@ -81,14 +88,17 @@ impl Report<'_> {
         places
     }
 
-    /// How often a system's value is that of its counterpart, vmpi.
+    /// How often a system's value is that of its counterpart, vmpi: where there are variants, of the first.
     fn ratio_to_vmpi(&self, figure: &str, x: u64, name: &str) -> Option<f64> {
+        let against = |base| ratio(self.samples.rounds(figure, x, name)?, self.samples.rounds(figure, x, base)?);
+        if let Some(first) = self.experiment.variants.first() {
+            return if name == first.name { None } else { against(first.name) };
+        }
         let system: &System = SYSTEMS.iter().find(|system| system.name == name).or(self.scope.floor())?;
         if system.kind == Kind::Vmpi {
             return None;
         }
-        let base = counterpart(system, &self.scope.systems)?;
-        ratio(self.samples.rounds(figure, x, name)?, self.samples.rounds(figure, x, base.name)?)
+        against(counterpart(system, &self.scope.systems)?.name)
     }
 
     /// The peer that is best at a place, by its median.
@@ -136,10 +146,11 @@ impl Report<'_> {
     /// All tables and verdicts, as Markdown that is readable as it is.
     pub fn markdown(&self) -> String {
         let mut text = format!("# {}\n\n{}\n", self.experiment.name, wrapped(self.experiment.about));
+        let base = self.experiment.variants.first().map_or("vmpi", |variant| variant.title);
         text += match self.circumstances.rounds {
-            1 => "\nOne round: a trial, with short batches. After a value, how many times that of vmpi it is.\n".into(),
+            1 => format!("\nOne round: a trial, with short batches. After a value, how many times that of {base} it is.\n"),
             n => format!(
-                "\nMedians of {n} rounds (5th-95th percentile), then how many times the value of vmpi, round by round; [n]: of n rounds only.\n"
+                "\nMedians of {n} rounds (5th-95th percentile), then how many times the value of {base}, round by round; [n]: of n rounds only.\n"
             ),
         }
         .as_str();
@@ -148,7 +159,7 @@ impl Report<'_> {
         }
         let verdicts = self.verdicts();
         if !verdicts.is_empty() {
-            text += &format!("\n## Bars (of issue 4)\n\n{}", aligned(&self.verdict_table(&verdicts)));
+            text += &format!("\n## Bars\n\n{}", aligned(&self.verdict_table(&verdicts)));
         }
         if !self.samples.missing.is_empty() {
             text += "\nNot had:\n";
@@ -167,7 +178,7 @@ impl Report<'_> {
     fn table(&self, figure: &Figure) -> Vec<Vec<String>> {
         let columns = self.columns(figure.name);
         let mut table = vec![vec![self.experiment.x.title.to_string()]];
-        table[0].extend(columns.iter().map(|name| title(name).to_string()));
+        table[0].extend(columns.iter().map(|name| self.title(name).to_string()));
         for x in self.rows(figure) {
             let mut row = vec![(self.experiment.x.show)(x)];
             row.extend(columns.iter().map(|name| self.cell(figure.name, x, name)));
@@ -199,11 +210,11 @@ impl Report<'_> {
         for verdict in verdicts {
             let value = self.samples.summary(verdict.figure, verdict.x, &verdict.of).map_or(0.0, |s| s.median);
             let against =
-                if verdict.against == verdict.of { "itself".into() } else { title(&verdict.against).to_string() };
+                if verdict.against == verdict.of { "itself".into() } else { self.title(&verdict.against).to_string() };
             table.push(vec![
                 self.experiment.figures.iter().find(|f| f.name == verdict.figure).map_or("", |f| f.title).into(),
                 (self.experiment.x.show)(verdict.x),
-                format!("{}: {}", title(&verdict.of), verdict.says),
+                format!("{}: {}", self.title(&verdict.of), verdict.says),
                 against,
                 short(verdict.limit),
                 short(value),
@@ -222,6 +233,7 @@ impl Report<'_> {
                     "limit": v.limit, "share_of_limit": v.share, "met": v.share <= 1.0 })
         };
         let system = |s: &&'static System| json!({ "name": s.name, "title": s.title, "run": s.how(&self.scope.cpus) });
+        let variant = |v: &Variant| json!({ "name": v.name, "title": v.title, "flags": v.flags });
         let facts: serde_json::Map<String, Value> =
             self.samples.facts().map(|(name, values)| (name.clone(), json!(values))).collect();
         json!({
@@ -235,6 +247,7 @@ impl Report<'_> {
             "load_average_before": c.load_before,
             "load_average_after": c.load_after,
             "systems": self.scope.systems.iter().map(system).collect::<Vec<_>>(),
+            "variants": self.experiment.variants.iter().map(variant).collect::<Vec<_>>(),
             "figures": figures,
             "bars": self.verdicts().iter().map(verdict).collect::<Vec<_>>(),
             "missing": self.samples.missing,
@@ -247,7 +260,7 @@ impl Report<'_> {
         for (key, rounds) in self.samples.iter().filter(|(key, _)| key.figure == figure.name) {
             let Some(summary) = self.samples.summary(&key.figure, key.x, &key.system) else { continue };
             rows.push(json!({
-                "x": key.x, "system": key.system, "title": title(&key.system),
+                "x": key.x, "system": key.system, "title": self.title(&key.system),
                 "median": summary.median, "p5": summary.p5, "p95": summary.p95,
                 "samples": rounds.iter().map(|(round, value)| json!({ "round": round, "value": value })).collect::<Vec<_>>(),
                 "ratio_to_vmpi": self.ratio_to_vmpi(&key.figure, key.x, &key.system),

@@ -30,6 +30,12 @@ pub fn parse(line: &str) -> Option<Line<'_>> {
     }
 }
 
+/// How often ranks came to another core, from the line that `vmpirun --json` prints; None: another line.
+pub fn moves(line: &str) -> Option<f64> {
+    let value: serde_json::Value = serde_json::from_str(line.starts_with('{').then_some(line)?).ok()?;
+    value["report"]["cores"].as_array()?.iter().map(|core| core["moves"].as_f64()).sum()
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
     pub figure: String,
@@ -138,6 +144,13 @@ mod tests {
             "[warn] x",
         ];
         others.iter().for_each(|line| assert_eq!(parse(line), None, "{line}"));
+    }
+
+    #[test]
+    fn moves_are_those_of_all_cores() {
+        assert_eq!(moves(r#"{"report":{"cores":[{"moves":3},{"moves":4}]}}"#), Some(7.0));
+        assert_eq!(moves(r#"{"report":{"cores":[{"moves":3},{}]}}"#), None);
+        assert_eq!([moves("3"), moves("{"), moves("{}"), moves("@ f 1 2")], [None; 4]);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use super::experiment::{Axis, Bar, Experiment, Figure, Gives, Picture, Reference, Run, Scale, Scope, VMPI, words};
 use super::programs::Program;
-use super::samples::Samples;
+use super::samples::{Rounds, Samples};
+use super::system::System;
 
 const V: &[u32] = &[1, 2, 4, 8, 16];
 const SIDE: u32 = 512;
@@ -20,6 +21,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             V ranks on each of two cores, so that each has 1/(2V) of the work. Uneven: rank 0 computes its part three times in each step. \
             Balanced ideal of that: vmpi's even time at V=1, times (2V + 2)/2V, the work as evenly on both cores as if it were sand; if ranks \
             stay on their cores: times (V + 2)/V. All runs must give the same checksum.",
+    variants: &[],
     x: Axis { title: "ranks per core (V)", show: |v| v.to_string(), scale: Scale::Log2 },
     figures: &[time("equal", "stencil, equal work"), time("uneven", "stencil, rank 0 has three times the work")],
     judged: VMPI,
@@ -44,41 +46,64 @@ pub const EXPERIMENT: Experiment = Experiment {
     runs,
 };
 
-const fn time(name: &'static str, title: &'static str) -> Figure {
+pub const fn time(name: &'static str, title: &'static str) -> Figure {
     Figure { name, title, unit: "ms", scale: Scale::Log10, rows: None, picture: Picture::Lines }
 }
 
-fn runs(scope: &Scope) -> Vec<Run> {
+/// How often ranks moved.
+pub const fn moves(name: &'static str, title: &'static str) -> Figure {
+    Figure { name, title, unit: "moves", scale: Scale::Linear, rows: None, picture: Picture::Lines }
+}
+
+/// A figure at one V.
+#[derive(Clone, Copy)]
+pub struct Case {
+    figure: &'static str,
+    /// The figure that has the number of moves.
+    pub moves: &'static str,
+    load: u32,
+    v: u32,
+}
+
+/// All V for even work, then for uneven.
+pub fn cases(scope: &Scope) -> Vec<Case> {
     let cores = scope.cpus.len() as u32;
-    let degrees = scope
+    // Of the user's numbers of ranks those that divide evenly among the cores.
+    let degrees: Vec<u32> = scope
         .ranks
         .as_ref()
         .map_or(V.to_vec(), |ranks| ranks.iter().filter(|n| n.is_multiple_of(cores)).map(|n| n / cores).collect());
-    let mut runs = Vec::new();
-    for (figure, load) in [("equal", 1), ("uneven", LOAD)] {
-        for &v in &degrees {
-            runs.extend(scope.mpis().map(|system| Run {
-                system,
-                program: Program::C("bench/stencil"),
-                arguments: [words([figure]), words([v, SIDE, STEPS, load])].concat(),
-                ranks: v * cores,
-                cpus: scope.cpus.clone(),
-                pin: v == 1,
-                series: figure,
-                x: v.into(),
-                gives: Gives::Lines,
-            }));
-        }
-    }
-    runs
+    let figures = [("equal", "equal_moves", 1), ("uneven", "uneven_moves", LOAD)];
+    let of = |(figure, moves, load)| degrees.iter().map(move |&v| Case { figure, moves, load, v });
+    figures.into_iter().flat_map(of).collect()
 }
 
-/// The ideals of the uneven work, from what `system` took for the even work at V=1 in the same round.
-pub fn add_ideals(samples: &mut Samples, system: &str, cores: usize) {
-    let Some(even) = samples.rounds("equal", 1, system).cloned() else { return };
+impl Case {
+    pub fn run(self, scope: &Scope, system: &'static System) -> Run {
+        Run {
+            system,
+            variant: None,
+            program: Program::C("bench/stencil"),
+            arguments: [words([self.figure]), words([self.v, SIDE, STEPS, self.load])].concat(),
+            ranks: self.v * scope.cpus.len() as u32,
+            cpus: scope.cpus.clone(),
+            pin: self.v == 1,
+            series: self.figure,
+            x: self.v.into(),
+            gives: Gives::Lines,
+        }
+    }
+}
+
+fn runs(scope: &Scope) -> Vec<Run> {
+    cases(scope).into_iter().flat_map(|case| scope.mpis().map(move |system| case.run(scope, system))).collect()
+}
+
+/// The ideals of the uneven work, from what the even work took in the same round.
+pub fn add_ideals(samples: &mut Samples, even: &Rounds, cores: usize) {
     let (more, cores) = (f64::from(LOAD - 1), cores as f64);
     for v in samples.places("uneven") {
-        for (round, ms) in &even {
+        for (round, ms) in even {
             let v_ranks = v as f64;
             samples.add(*round, "uneven", v, BALANCED, ms * (cores * v_ranks + more) / (cores * v_ranks));
             samples.add(*round, "uneven", v, STAYING, ms * (v_ranks + more) / v_ranks);
@@ -93,10 +118,9 @@ mod tests {
     #[test]
     fn ideals_are_those_of_the_issue() {
         let mut samples = Samples::default();
-        samples.add(0, "equal", 1, "vmpi", 35.0);
         samples.add(0, "uneven", 1, "vmpi", 105.0);
         samples.add(0, "uneven", 16, "vmpi", 47.0);
-        add_ideals(&mut samples, "vmpi", 2);
+        add_ideals(&mut samples, &Rounds::from([(0, 35.0)]), 2);
         let at = |v, name| samples.summary("uneven", v, name).unwrap().median;
         assert!((at(16, STAYING) - 39.375).abs() < 1e-9);
         assert!((at(16, BALANCED) - 37.1875).abs() < 1e-9);

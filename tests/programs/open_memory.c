@@ -1,0 +1,173 @@
+/* open_memory: large messages out of and into memory of every kind, often, with all that a program does to its memory in between: free, malloc
+ * again, realloc, fork (parent and child must not see each other's writes), system. With VMPI_MAP_MEMORY=1 rank 0 also says whether every rank's
+ * memory lies in a memory file. */
+#include <malloc.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { BYTES = 256 << 10, LARGE = 3 << 20 };
+
+static int rank, size;
+
+static void check(int good, const char *what)
+{
+    if (!good) {
+        printf("rank %d: %s\n", rank, what);
+        fflush(stdout);
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+}
+
+static unsigned char at(int owner, int round, int i)
+{
+    return (unsigned char)(owner * 31 + round * 7 + i * 13 + (i >> 8));
+}
+
+static void fill(unsigned char *buffer, int bytes, int owner, int round)
+{
+    for (int i = 0; i < bytes; i++)
+        buffer[i] = at(owner, round, i);
+}
+
+static void verify(const unsigned char *buffer, int bytes, int owner, int round, const char *what)
+{
+    for (int i = 0; i < bytes; i++)
+        check(buffer[i] == at(owner, round, i), what);
+}
+
+/* To the right, from the left, `rounds` times; the contents of every 50th are looked at. */
+static void around(unsigned char *out, unsigned char *in, int bytes, int rounds, const char *what)
+{
+    int right = (rank + 1) % size, left = (rank + size - 1) % size;
+    for (int round = 0; round < rounds; round++) {
+        int look = round % 50 == 0 || round == rounds - 1;
+        if (look) {
+            fill(out, bytes, rank, round);
+            memset(in, 0, (size_t)bytes);
+        }
+        if (rank % 2 == 0 && size % 2 == 0) {
+            MPI_Send(out, bytes, MPI_BYTE, right, round, MPI_COMM_WORLD);
+            MPI_Recv(in, bytes, MPI_BYTE, left, round, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        } else if (size % 2 == 0) {
+            MPI_Recv(in, bytes, MPI_BYTE, left, round, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            MPI_Send(out, bytes, MPI_BYTE, right, round, MPI_COMM_WORLD);
+        } else {
+            MPI_Sendrecv(out, bytes, MPI_BYTE, right, round, in, bytes, MPI_BYTE, left, round, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        }
+        if (look)
+            verify(in, bytes, left, round, what);
+    }
+}
+
+static int lies_in_a_file(const void *address)
+{
+    FILE *maps = fopen("/proc/self/maps", "r");
+    char line[512];
+    int found = 0;
+    while (fgets(line, sizeof line, maps)) {
+        unsigned long from, to;
+        if (sscanf(line, "%lx-%lx", &from, &to) == 2 && from <= (unsigned long)address && (unsigned long)address < to)
+            found = strstr(line, "vmpi-heap") != NULL;
+    }
+    fclose(maps);
+    return found;
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    int left = (rank + size - 1) % size;
+
+    /* In the heap, and in areas of their own. */
+    mallopt(M_MMAP_THRESHOLD, 1 << 20);
+    unsigned char *block = malloc(8 * BYTES), *out = block + 1000, *in = block + 4 * BYTES + 77;
+    unsigned char *far_out = malloc(LARGE), *far_in = malloc(LARGE);
+    const char *wanted = getenv("VMPI_MAP_MEMORY");
+    int all = 0;
+    for (int tries = 0; tries < (wanted && *wanted == '1' ? 20 : 1) && !all; tries++) {
+        around(out, in, BYTES, 200, "in the heap");
+        around(far_out, far_in, LARGE, 20, "in areas of their own");
+        int mine = lies_in_a_file(out + BYTES / 2) && lies_in_a_file(far_in + LARGE / 2);
+        MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    }
+    if (wanted && *wanted == '1' && rank == 0)
+        printf("%s\n", all ? "all memory lies in files" : "some memory does not lie in a file");
+
+    /* Given back, and got again, most likely at the same address. */
+    for (int i = 0; i < 20; i++) {
+        free(far_in);
+        far_in = malloc(LARGE);
+        around(far_out, far_in, LARGE, 3, "in memory that was freed and is new");
+    }
+    /* Moved elsewhere by the kernel, with something else at the old address. */
+    far_out = realloc(far_out, 8 * LARGE);
+    unsigned char *other = malloc(LARGE);
+    around(far_out, far_in, LARGE, 3, "in memory that has moved");
+    around(other, far_in, LARGE, 100, "where something else was");
+    around(far_out + 5 * LARGE, other, LARGE, 3, "in memory that was added");
+
+    /* Parent and child have their own memory, whoever writes first, the heap's own book-keeping included. */
+    fill(out, BYTES, rank, 1);
+    fill(far_out, LARGE, rank, 2);
+    int down[2], up[2], status;
+    char byte;
+    check(pipe(down) == 0 && pipe(up) == 0, "pipe");
+    fflush(stdout);
+    pid_t child = fork();
+    check(child >= 0, "fork");
+    if (child == 0) {
+        for (int i = 0; i < 100; i++)
+            memset(malloc(10000), 3, 10000);
+        int good = out[5] == at(rank, 1, 5) && far_out[LARGE - 1] == at(rank, 2, LARGE - 1);
+        memset(out, 200, BYTES);
+        good &= write(up[1], "", 1) == 1 && read(down[0], &byte, 1) == 1;
+        for (int i = 0; i < BYTES; i++)
+            good &= out[i] == 200;
+        for (int i = 0; i < LARGE; i++)
+            good &= far_out[i] == at(rank, 2, i);
+        _exit(good ? 0 : 1);
+    }
+    check(read(up[0], &byte, 1) == 1, "the child's word");
+    verify(out, BYTES, rank, 1, "the child's writes are seen by the parent");
+    for (int i = 0; i < 100; i++)
+        memset(malloc(10000), 4, 10000);
+    memset(far_out, 100, LARGE);
+    check(write(down[1], "", 1) == 1, "word to the child");
+    check(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0, "the parent's writes are seen by the child");
+    around(out, in, BYTES, 60, "after fork");
+    around(far_out, far_in, LARGE, 5, "after fork, in areas of their own");
+    check(system("exit 7") == 7 << 8, "system");
+    around(out, in, BYTES, 60, "after system");
+
+    /* Everybody sends to everybody at once. */
+    MPI_Request requests[64];
+    unsigned char *each = malloc((size_t)size * 2 * BYTES);
+    for (int round = 0; round < 50; round++) {
+        fill(out, BYTES, rank, round);
+        int n = 0;
+        for (int peer = 0; peer < size; peer++)
+            if (peer != rank) {
+                MPI_Irecv(each + (size_t)peer * 2 * BYTES, BYTES, MPI_BYTE, peer, 0, MPI_COMM_WORLD, &requests[n++]);
+                MPI_Isend(out, BYTES, MPI_BYTE, peer, 0, MPI_COMM_WORLD, &requests[n++]);
+            }
+        MPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
+        if (size > 1)
+            verify(each + (size_t)left * 2 * BYTES, BYTES, left, round, "everybody to everybody");
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    if (rank == 0)
+        printf("all bytes are right\n");
+    free(each);
+    free(block);
+    free(far_in);
+    free(far_out);
+    free(other);
+    MPI_Finalize();
+    return 0;
+}

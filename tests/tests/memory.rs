@@ -1,0 +1,34 @@
+//! Memory that is laid open to the other ranks (`VMPI_MAP_MEMORY=1`): the same bytes, whatever the program does with its memory.
+
+use std::time::Duration;
+use vmpi_tests::compile::{Mpi, program};
+use vmpi_tests::job::Vmpirun;
+use vmpi_tests::place::Turn;
+
+fn run(ranks: u32, v: u32, mpi: Mpi, wanted: &str) {
+    let turn = Turn::take();
+    let binary = program("open_memory.c", mpi);
+    drop(turn);
+    let run = Vmpirun::new("memory").args(["-n", &ranks.to_string(), "-V", &v.to_string()]).arg(binary);
+    let got = run.env("VMPI_MAP_MEMORY", wanted).deadline(Duration::from_secs(120)).run();
+    let lies = if wanted == "1" { "all memory lies in files\n" } else { "" };
+    let told = format!("{ranks} ranks, V = {v}, {} VMPI_MAP_MEMORY={wanted}: {} {}", mpi.name(), got.code, got.stderr);
+    assert_eq!((got.code, got.stdout.trim()), (0, format!("{lies}all bytes are right").as_str()), "{told}");
+}
+
+#[test]
+fn what_is_laid_open_is_what_it_was() {
+    for (ranks, v) in [(2, 1), (2, 2), (3, 2), (4, 2), (6, 3)] {
+        run(ranks, v, Mpi::Openmpi, "1");
+    }
+}
+
+#[test]
+fn under_the_other_interface_too() {
+    run(4, 2, Mpi::Mpich, "1");
+}
+
+#[test]
+fn nothing_is_laid_open_unasked() {
+    run(3, 2, Mpi::Openmpi, "0");
+}
