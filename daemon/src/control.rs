@@ -1,7 +1,7 @@
 //! The server's side of the control protocol: who may ask what, and the answers.
 
 use std::fmt;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use vmpi_shared::control::{Cause, JobSpec, NodeMap, PROTOCOL, Reply, Request};
@@ -130,6 +130,14 @@ impl Daemon {
                 }
                 Reply::Matrix { matrix: Box::new(job.matrix()) }
             }),
+            (Role::Tool, Request::Trace { job, ask }) => {
+                let Some(job) = self.jobs.get_mut(&job) else {
+                    return self.about_job(token, job, |_| Reply::Done);
+                };
+                let (reply, files) = job.trace(ask);
+                let fds: Vec<BorrowedFd> = files.iter().map(AsFd::as_fd).collect();
+                self.reply(token, &reply, &fds);
+            }
             (Role::Tool, Request::Signal { job, rank, signal }) => {
                 self.about_job(token, job, |job| match rank {
                     None => {

@@ -21,6 +21,7 @@ use vmpi_shared::mem::bell::Bell;
 use vmpi_shared::mem::segment::SegmentError;
 use vmpi_shared::node::{NodeConfig, NodeSegment, Patience};
 use vmpi_shared::sched::{self, RunState};
+use vmpi_shared::trace;
 
 use crate::agreement::Agreements;
 use crate::connection::Peer;
@@ -33,6 +34,7 @@ use crate::ports::Ports;
 use crate::rank::{Attachment, Rank};
 use crate::reap;
 use crate::spawn::{Identity, Inherited, SpawnError, Spawner, Start, Streams};
+use crate::trace::Recording;
 use crate::watchdog::Watchdog;
 
 /// Ranks started between two looks at the sockets.
@@ -136,6 +138,7 @@ pub struct Job {
     pub detector: Detector,
     /// Transfers are or were counted.
     pub monitored: bool,
+    pub recording: Option<Recording>,
     /// The core of each rank, as nobody but the daemon can change it.
     pub placement: Vec<u32>,
     /// It has spawned, so that its spare cores count among its cores.
@@ -202,6 +205,7 @@ impl Job {
             patience: place.patience,
         })?;
         node.set_monitored(spec.monitor);
+        trace::switch(&node, spec.trace);
         node.set_bell(Bell::new().map_err(SubmitError::Bell)?);
         let eager_limit_bytes = place.calibration.eager_limit_bytes.clamp(EAGER_MIN_BYTES, EAGER_MAX_BYTES) as u32;
         let refused = |name| spec.apps.iter().any(|app| app.env.iter().any(|(n, v)| n == name && v == "0"));
@@ -219,6 +223,7 @@ impl Job {
             node.set_carrier_bell(Bell::new().map_err(SubmitError::Bell)?);
             segment.set_node(nodes.here, nodes.names.len() as u32);
         }
+        let started_at = node.header().started_at;
         let key = random_key().map_err(SubmitError::Random)?;
         let null = std::fs::File::options().read(true).write(true).open("/dev/null").map_err(SubmitError::Null)?;
         let identity = Identity { socket: &place.socket, key: &key, job: id };
@@ -253,6 +258,7 @@ impl Job {
             integrity,
             detector: Detector::new(Instant::now()),
             monitored: spec.monitor,
+            recording: spec.trace.then(|| Recording::from_the_start(started_at)),
             placement: spec.placement.clone(),
             spare_in_use: false,
             outbox: vec![(Reply::Submitted { job: id }, Vec::new())],
@@ -785,7 +791,11 @@ impl Job {
         let report = Box::new(self.report());
         let (cause, code) = self.verdict.clone().unwrap_or((Cause::Success, 0));
         let matrix = self.monitored.then(|| Box::new(self.matrix()));
-        self.outbox.push((Reply::Finished { cause, code, report, matrix }, Vec::new()));
+        let (trace, file) = match (self.trace_map(), self.trace_file()) {
+            (Some(map), Ok(file)) => (Some(map), vec![file]),
+            _ => (None, Vec::new()),
+        };
+        self.outbox.push((Reply::Finished { cause, code, report, matrix, trace }, file));
     }
 
     /// The CPUs of the cores that ranks of this job may run on, in the order of the cores.

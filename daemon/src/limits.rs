@@ -256,6 +256,8 @@ mod tests {
             randomize: false,
             nodes: None,
             monitor: false,
+            trace: false,
+            counters: vec![],
         }
     }
 

@@ -31,6 +31,7 @@ mod spawn;
 mod status_page;
 mod sweep;
 mod switching;
+mod trace;
 mod watchdog;
 
 use std::path::PathBuf;

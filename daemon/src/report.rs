@@ -14,7 +14,7 @@ impl Job {
             self.ranks.iter().filter_map(|rank| rank.attachment.as_ref()).map(|a| a.face.clone()).collect();
         faces.sort();
         faces.dedup();
-        JobReport {
+        let mut report = JobReport {
             job: self.id,
             program: self.spec.apps.iter().map(|app| app.program.as_str()).collect::<Vec<_>>().join(" : "),
             ranks: self.spec.ranks,
@@ -31,7 +31,13 @@ impl Job {
                 .map(|rank| self.rank_report(rank))
                 .collect(),
             notes: self.notes(),
-        }
+            counters: self.spec.counters.clone(),
+        };
+        // As many as are counted.
+        let counted = report.counters.len();
+        report.cores.iter_mut().for_each(|core| core.counters.truncate(counted));
+        report.rank_list.iter_mut().for_each(|rank| rank.counters.truncate(counted));
+        report
     }
 
     /// What has been counted of its transfers.

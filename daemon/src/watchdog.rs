@@ -304,6 +304,8 @@ mod tests {
             randomize: false,
             nodes: None,
             monitor: false,
+            trace: false,
+            counters: vec![],
         }
     }
 

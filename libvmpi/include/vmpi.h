@@ -14,6 +14,11 @@ double MPIX_Rtime(void);
 double MPIX_Ptime(void);
 int MPIX_Start_processor_timer(void);
 int MPIX_Stop_processor_timer(void);
+/* Performance counters that `vmpirun --counters LIST` counts, by their names there ("page-faults", "instructions", ...): what this rank itself has counted
+   since MPI_Init (process-POV), and what the ranks of its core have counted between MPIX_Start_processor_timer and MPIX_Stop_processor_timer (core-POV).
+   MPI_ERR_ARG: it is not counted. */
+int MPIX_Rcounter(const char *event, long long *count);
+int MPIX_Pcounter(const char *event, long long *count);
 /* Let the next ready rank of this core run; returns when it is this rank's turn again. */
 int MPIX_Yield(void);
 
@@ -21,6 +26,8 @@ double PMPIX_Rtime(void);
 double PMPIX_Ptime(void);
 int PMPIX_Start_processor_timer(void);
 int PMPIX_Stop_processor_timer(void);
+int PMPIX_Rcounter(const char *event, long long *count);
+int PMPIX_Pcounter(const char *event, long long *count);
 int PMPIX_Yield(void);
 
 /* Fault tolerance (ULFM): what these mean, Open MPI 5 and MPICH document. `vmpirun --enable-recovery` starts jobs that survive deaths. */

@@ -49,6 +49,14 @@ pub fn venv_mpich() -> PathBuf {
     dir
 }
 
+/// The schema of Perfetto's traces by its makers, from PyPI: `VMPI_TEST_VENV_PERFETTO`, else target/venv-perfetto.
+pub fn venv_perfetto() -> PathBuf {
+    let own = top().join("target/venv-perfetto");
+    let dir = std::env::var_os("VMPI_TEST_VENV_PERFETTO").map_or(own, PathBuf::from);
+    assert!(dir.join("bin/python").exists(), "no schema in {}: run `cargo xtask setup` first", dir.display());
+    dir
+}
+
 /// The right to start processes; given back when dropped.
 pub struct Turn {
     _lock: Flock<File>,

@@ -23,6 +23,8 @@ use vmpi_shared::control::{
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// A socket's path is at most so long (sun_path).
 const MAX_SOCKET_PATH_BYTES: usize = 107;
+/// Where private directories go for which there is no room below the runtime directory.
+const FALLBACK_DIR: &str = "/tmp";
 /// A daemon must answer in this time.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -173,12 +175,27 @@ fn make_dir(base: &Path) -> Result<Private, Failure> {
             Err(e) => last = Some(e),
         }
     }
-    let dir = PathBuf::from(format!("/tmp/vmpi-{}-{name}", nix::unistd::geteuid()));
+    let dir = Path::new(FALLBACK_DIR).join(fallback_name(&name));
     DirBuilder::new().mode(0o700).create(&dir).map_err(|e| {
         let first = last.map_or(String::new(), |e| format!(", nor one in {} ({e})", base.display()));
         Failure::own(format!("cannot make the runtime directory {}: {e}{first}", dir.display()))
     })?;
     Ok(Private::new(dir, None))
+}
+
+/// The private directories of this user that lie in /tmp, because there was no room for them below the runtime directory.
+pub fn fallback_dirs() -> Vec<PathBuf> {
+    let prefix = format!("{FALLBACK_DIR}/{}", fallback_name(PRIVATE_PREFIX));
+    let all = fs::read_dir(FALLBACK_DIR).into_iter().flatten().flatten().map(|entry| entry.path());
+    let own = all.filter(|dir| dir.to_str().is_some_and(|path| path.starts_with(&prefix)) && owned(dir));
+    let mut dirs: Vec<PathBuf> = own.collect();
+    dirs.sort();
+    dirs
+}
+
+/// What a private directory is called there.
+fn fallback_name(name: &str) -> String {
+    format!("vmpi-{}-{name}", nix::unistd::geteuid())
 }
 
 /// A directory of this user that nobody else can enter.
@@ -284,6 +301,7 @@ mod tests {
     fn a_long_or_foreign_base_is_avoided() {
         let private = make_dir(&PathBuf::from(format!("/tmp/{}", "x".repeat(120)))).unwrap();
         assert!(private.dir.starts_with("/tmp") && private.base.is_none());
+        assert!(fallback_dirs().contains(&private.dir), "vmpictl finds it");
         assert!(!owned(Path::new("/tmp")));
     }
 

@@ -12,11 +12,12 @@ use crate::output::Routes;
 use crate::plan::{self, Plan, Wish};
 use crate::program::{self, Program};
 use crate::session::{self, Finished, Signals};
-use crate::{cpus, hosts, matrix, outcome};
+use crate::{cpus, hosts, matrix, outcome, trace};
 use serde_json::json;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use vmpi_shared::control::{App, Balance, Cause, JobSpec, Stdio};
+use vmpi_shared::control::{self, App, Balance, Cause, JobSpec, Stdio};
+use vmpi_shared::meter;
 
 /// Descriptors that vmpirun needs besides those of the ranks.
 const OWN_FDS: u64 = 32 + vmpi_shared::control::MAX_FDS as u64;
@@ -132,6 +133,15 @@ fn prepare(
     if let Some(rank) = options.gdb.iter().find(|rank| ranks.is_some_and(|ranks| **rank >= ranks)) {
         return Err(Failure::usage(format!("--gdb: there is no rank {rank} of {}", ranks.unwrap_or(0))));
     }
+    if !agents.is_empty() && (options.trace.is_some() || options.report_html.is_some()) {
+        return Err(Failure::usage(
+            "--trace and --report-html are for one node so far; over several, `vmpictl trace JOB start` and `vmpictl trace JOB export FILE` on a node \
+             trace the ranks there",
+        ));
+    }
+    let counters = meter::parse(options.counters.as_deref().unwrap_or_default())
+        .and_then(|events| meter::check(&events).map(|()| events))
+        .map_err(|e| Failure::usage(format!("--counters: {e}")))?;
     let cpus = match agents.is_empty() {
         true => cpus::choose(options.cores.as_deref(), &cpus::allowed()?)?,
         false => Vec::new(),
@@ -168,7 +178,11 @@ fn prepare(
         let app_ranks = if options.apps.len() == 1 { plan.ranks } else { app.ranks.unwrap_or(1) };
         let (env, missing) = environ::compose(&own, &options.env_mode, app.env_mode.as_ref(), &options.env, &app.env);
         notes.extend(missing.iter().map(|name| format!("the variable {name} is not set and cannot be passed on")));
-        let (app, looked_up) = look_up(app, app_ranks, &own, env, &dirs)?;
+        let (mut app, looked_up) = look_up(app, app_ranks, &own, env, &dirs)?;
+        if !counters.is_empty() {
+            let names: Vec<&str> = counters.iter().map(|event| event.name).collect();
+            app.env.push((control::env::COUNTERS.into(), names.join(",")));
+        }
         apps.push(app);
         found.push(looked_up);
     }
@@ -202,7 +216,9 @@ fn prepare(
         recovery: options.recovery,
         randomize: options.randomize,
         nodes,
-        monitor: options.matrix.is_some() || options.profile.is_some(),
+        monitor: options.matrix.is_some() || options.profile.is_some() || options.report_html.is_some(),
+        trace: options.trace.is_some() || options.report_html.is_some(),
+        counters: counters.iter().map(|event| event.name.to_owned()).collect(),
     };
     if spec.nodes.is_some() {
         // Each rank's core on its own node.
@@ -431,7 +447,10 @@ fn conclude(options: &RunOptions, job: &Job, finished: &Finished, daemon_pid: i3
         let _ = write!(std::io::stderr(), "{}", outcome::exit_table(&ends));
     }
     if let Some(report) = finished.report.as_ref().filter(|_| options.report) {
-        let (cores, ranks) = (outcome::core_table(&report.cores), outcome::rank_table(&report.rank_list));
+        let (cores, ranks) = (
+            outcome::core_table(&report.cores, &report.counters),
+            outcome::rank_table(&report.rank_list, &report.counters),
+        );
         let _ = write!(std::io::stderr(), "{}\n{cores}\n{ranks}", job.plan.sentence());
     }
     if let Some(matrix) = &finished.matrix {
@@ -441,6 +460,22 @@ fn conclude(options: &RunOptions, job: &Job, finished: &Finished, daemon_pid: i3
         if let Some(dir) = &options.profile {
             matrix::save_profile(matrix, finished.report.as_ref(), dir)?;
         }
+    }
+    if finished.trace.is_none() && (options.trace.is_some() || options.report_html.is_some()) {
+        complain("there is no trace: what was recorded went with vmpid");
+    }
+    if let Some(recording) = &finished.trace
+        && let Some(path) = &options.trace
+    {
+        let saved = trace::save(recording, path)?;
+        if let Some(gaps) = saved.gaps {
+            complain(&format!("note: the trace in {path}: {gaps}"));
+        }
+    }
+    if let Some(recording) = &finished.trace
+        && let Some(path) = &options.report_html
+    {
+        trace::save_page(recording, finished.matrix.as_ref(), finished.report.as_ref(), path)?;
     }
     if options.json {
         let document = outcome::as_json(finished.cause.as_ref(), code, &ends, finished.report.as_ref(), spec);
@@ -484,5 +519,7 @@ pub fn test_spec(apps: Vec<App>) -> JobSpec {
         randomize: false,
         nodes: None,
         monitor: false,
+        trace: false,
+        counters: vec![],
     }
 }

@@ -105,8 +105,8 @@ pub fn exit_table(ends: &[RankEnd]) -> Table {
 }
 
 /// The cores of a finished job, as `--report` shows them.
-pub fn core_table(cores: &[CoreReport]) -> Table {
-    let mut table = Table::new(&[
+pub fn core_table(cores: &[CoreReport], counters: &[String]) -> Table {
+    let head = [
         "CPU",
         "RANKS",
         "HAND-OFFS",
@@ -120,10 +120,11 @@ pub fn core_table(cores: &[CoreReport]) -> Table {
         "IDLE%",
         "MAX-RUNNING",
         "VIOLATIONS",
-    ]);
+    ];
+    let mut table = Table::new(&with_counters(&head, counters));
     for core in cores {
         let whole = core.running_s + core.idle_s + core.handoff_s + core.withheld_s;
-        table.row(vec![
+        let mut row = vec![
             core.cpu.to_string(),
             core.ranks.to_string(),
             core.handoffs.to_string(),
@@ -137,20 +138,28 @@ pub fn core_table(cores: &[CoreReport]) -> Table {
             percent(core.idle_s, whole),
             core.max_running.to_string(),
             core.violations.to_string(),
-        ]);
+        ];
+        row.extend(core.counters.iter().map(u64::to_string));
+        table.row(row);
     }
     table
 }
 
+/// A column more for each performance counter.
+fn with_counters<'a>(head: &[&'a str], counters: &'a [String]) -> Vec<&'a str> {
+    head.iter().copied().chain(counters.iter().map(String::as_str)).collect()
+}
+
 /// Where the ranks' time went, as `--report` shows it: each line adds up to the rank's life in MPI.
-pub fn rank_table(ranks: &[RankReport]) -> Table {
-    let mut table = Table::new(&[
+pub fn rank_table(ranks: &[RankReport], counters: &[String]) -> Table {
+    let head = [
         "RANK", "CPU", "RUNNING", "READY", "WAITING", "AWAY", "RUNNING%", "READY%", "WAITING%", "SWITCHES", "SENT",
         "RECEIVED",
-    ]);
+    ];
+    let mut table = Table::new(&with_counters(&head, counters));
     for rank in ranks {
         let whole = rank.rtime_s + rank.ready_s + rank.wait_s + rank.away_s;
-        table.row(vec![
+        let mut row = vec![
             rank.rank.to_string(),
             rank.cpu.to_string(),
             seconds(rank.rtime_s),
@@ -163,7 +172,9 @@ pub fn rank_table(ranks: &[RankReport]) -> Table {
             rank.switches.to_string(),
             bytes(rank.sent_bytes),
             bytes(rank.received_bytes),
-        ]);
+        ];
+        row.extend(rank.counters.iter().map(u64::to_string));
+        table.row(row);
     }
     table
 }

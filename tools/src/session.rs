@@ -8,6 +8,7 @@ use crate::cli::{OnDeadlock, RunOptions, StdinTo};
 use crate::daemon::{self, Daemon};
 use crate::failure::{Failure, code};
 use crate::output::{Routes, SinkError, Streams};
+use crate::trace::Recording;
 use crate::why::Why;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
@@ -85,6 +86,8 @@ pub struct Finished {
     pub report: Option<JobReport>,
     /// If transfers were counted.
     pub matrix: Option<Matrix>,
+    /// If what ranks did was recorded.
+    pub trace: Option<Recording>,
     pub ends: Vec<RankEnd>,
     /// Ranks that others spawned.
     pub spawned: Vec<NewRank>,
@@ -121,18 +124,20 @@ pub fn run(
         quiet: false,
     };
     let last = session.until_end(daemon);
-    let (cause, report, matrix) = match last {
-        Last::Finished(cause, report, matrix) => (Some(cause), Some(*report), matrix.map(|matrix| *matrix)),
+    let (cause, report, matrix, trace) = match last {
+        Last::Finished(cause, report, matrix, trace) => {
+            (Some(cause), Some(*report), matrix.map(|matrix| *matrix), trace)
+        }
         Last::DaemonDied => {
             daemon::kill_job(&daemon.socket, session.job, &session.pids);
             daemon.remove_leftovers();
-            (None, None, None)
+            (None, None, None, None)
         }
         Last::Refused(why) => return Err(why),
     };
     session.drain();
     let Session { job, ends, spawned, own, quiet, .. } = session;
-    Ok(Finished { job, cause, report, matrix, ends, spawned, own, quiet })
+    Ok(Finished { job, cause, report, matrix, trace, ends, spawned, own, quiet })
 }
 
 /// Why the job could not be handed over: what the daemon said last, if it said something.
@@ -244,7 +249,7 @@ struct Session<'a> {
 }
 
 enum Last {
-    Finished(Cause, Box<JobReport>, Option<Box<Matrix>>),
+    Finished(Cause, Box<JobReport>, Option<Box<Matrix>>, Option<Recording>),
     DaemonDied,
     Refused(Failure),
 }
@@ -388,7 +393,11 @@ impl Session<'_> {
                 }
                 Reply::Ended { rank } => self.ends.push(rank),
                 Reply::Deadlock { waits } => self.on_deadlock(daemon, *waits),
-                Reply::Finished { cause, report, matrix, .. } => return Some(Last::Finished(cause, report, matrix)),
+                Reply::Finished { cause, report, matrix, trace, .. } => {
+                    let segment = fds.into_iter().next().map(File::from);
+                    let trace = trace.zip(segment).map(|(map, segment)| Recording { map, segment });
+                    return Some(Last::Finished(cause, report, matrix, trace));
+                }
                 Reply::Refused { reason, code } => return Some(Last::Refused(Failure::new(code, reason))),
                 _ => {}
             },

@@ -105,7 +105,6 @@ fn what_is_refused_and_how() {
         ("--tag-outptu a", "--tag-output"),
         ("--oversubscribe=3 a", "takes no value"),
         ("--policy lottery a", "one of rr, fifo"),
-        ("--trace f a", "not offered yet"),
         ("--matrix f a", "does not end in .csv, .json, .svg or .png"),
         ("--cores 3-1 a", "3-1"),
         ("--output bogus a", "bogus"),

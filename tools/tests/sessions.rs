@@ -125,7 +125,9 @@ fn finish(connection: &mut Connection, spec: &JobSpec, mut children: Vec<Child>)
     });
     let code = 0;
     let report = JobReport { job: 1, ranks: spec.ranks, v: spec.v, ..JobReport::default() };
-    connection.send(&Reply::Finished { cause, code, report: Box::new(report), matrix: None }, &[]).unwrap();
+    connection
+        .send(&Reply::Finished { cause, code, report: Box::new(report), matrix: None, trace: None }, &[])
+        .unwrap();
 }
 
 fn vmpirun(dir: &Path, args: &[&str]) -> Command {

@@ -6,6 +6,7 @@
 
 use crate::dynamic::{Answer, Ask, World};
 use crate::monitor::Matrix;
+use crate::trace::TraceMap;
 use crate::waits::JobWaits;
 use serde::{Deserialize, Serialize};
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
@@ -40,6 +41,8 @@ pub mod env {
     pub const V: &str = "VMPI_V";
     /// `0` in the job's environment: large messages go through shared memory, as where the kernel refuses single copy.
     pub const SINGLE_COPY: &str = "VMPI_SINGLE_COPY";
+    /// Performance counters, with commas between them (`vmpirun --counters`).
+    pub const COUNTERS: &str = "VMPI_COUNTERS";
     /// `0` in the job's environment: no huge pages under buffers that are used often.
     pub const HUGE_PAGES: &str = "VMPI_HUGE_PAGES";
     /// `1` in the job's environment: memory that large messages use often is laid open to the other ranks.
@@ -184,6 +187,12 @@ pub struct JobSpec {
     /// Count what goes from rank to rank, from the start.
     #[serde(default)]
     pub monitor: bool,
+    /// Record what the ranks do and when, from the start.
+    #[serde(default)]
+    pub trace: bool,
+    /// Performance counters that the ranks count (`env::COUNTERS` tells them).
+    #[serde(default)]
+    pub counters: Vec<String>,
     /// A job of several nodes, of which this is the part of one.
     #[serde(default)]
     pub nodes: Option<Box<Nodes>>,
@@ -309,6 +318,15 @@ pub struct RankEnd {
     pub switches: u64,
 }
 
+/// What is asked about the recording of a job.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TraceAsk {
+    Start,
+    Stop,
+    Export,
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
 pub enum Request {
@@ -388,6 +406,11 @@ pub enum Request {
         job: u32,
         on: Option<bool>,
     },
+    /// Record what ranks do and when, or hand it over. Answer: `Done`, or `Trace` with a descriptor of the job segment.
+    Trace {
+        job: u32,
+        ask: TraceAsk,
+    },
     /// A signal to all ranks, or to one of them. Answer: `Done`.
     Signal {
         job: u32,
@@ -436,6 +459,9 @@ pub enum Reply {
         /// If transfers have been counted.
         #[serde(default)]
         matrix: Option<Box<Matrix>>,
+        /// If what ranks did was recorded; the descriptor of the job segment comes along.
+        #[serde(default)]
+        trace: Option<Box<TraceMap>>,
     },
     Attached {
         job: u32,
@@ -477,6 +503,9 @@ pub enum Reply {
     Matrix {
         matrix: Box<Matrix>,
     },
+    Trace {
+        map: Box<TraceMap>,
+    },
     Done,
     /// To the launcher: all ranks wait for each other.
     Deadlock {
@@ -505,6 +534,9 @@ pub struct JobReport {
     pub rank_list: Vec<RankReport>,
     /// Facts about transports: what was chosen and why.
     pub notes: Vec<String>,
+    /// Performance counters that are counted: what the numbers of cores and ranks are.
+    #[serde(default)]
+    pub counters: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -529,6 +561,9 @@ pub struct CoreReport {
     /// Ranks that have come here from other cores, counted at each move.
     #[serde(default)]
     pub moves: u32,
+    /// Performance counters: what ranks counted on this core.
+    #[serde(default)]
+    pub counters: Vec<u64>,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -560,6 +595,9 @@ pub struct RankReport {
     /// How often it has moved to another core.
     #[serde(default)]
     pub moves: u32,
+    /// Performance counters, as they stood when it last left a core.
+    #[serde(default)]
+    pub counters: Vec<u64>,
 }
 
 /// A framed connection.

@@ -9,6 +9,7 @@ use crate::mem::slab::{Slab, SlabHead};
 use crate::mem::sync::{AtomicU32, AtomicU64, Ordering, may_die};
 use crate::monitor::{self, Row};
 use crate::roster::{self, Roster, RosterHead};
+use crate::trace::{self, Ring, Rings};
 use std::mem::size_of;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
@@ -119,7 +120,7 @@ struct JobConfigWords {
 
 const HEADER_AT: u64 = size_of::<Head>() as u64;
 const LAYOUT: u64 = layout_hash(&[
-    5,
+    6,
     REVOCATIONS as u64,
     size_of::<JobHeader>() as u64,
     size_of::<Ends>() as u64,
@@ -150,6 +151,7 @@ struct Areas {
     unexpected: u64,
     slab: u64,
     monitor: u64,
+    trace: u64,
     stride: u64,
 }
 
@@ -171,8 +173,9 @@ impl Areas {
         let unexpected = take(u64::from(config.unexpected) * size_of::<Unexpected>() as u64, 64);
         let slab = take(config.slab_bytes, 4096);
         let monitor = take(monitor::bytes_for(config.ranks), 4096);
+        let trace = take(trace::bytes_for(trace::capacity_for(config.slots)), 4096);
         let stride = take(0, 4096);
-        Areas { slab_head, queue_head, bins, ring, slots, unexpected, slab, monitor, stride }
+        Areas { slab_head, queue_head, bins, ring, slots, unexpected, slab, monitor, trace, stride }
     }
 }
 
@@ -608,6 +611,18 @@ impl JobSegment {
     pub fn monitor(&self, rank: u32) -> Row<'_> {
         // SAFETY: inside the area, aligned; room for as many ranks.
         unsafe { Row::at(self.area(rank).add(self.areas.monitor as usize), self.config.ranks) }
+    }
+
+    /// Where a rank records what it does, and when.
+    pub fn trace(&self, rank: u32) -> Ring<'_> {
+        // SAFETY: inside the area, aligned; as large as `Areas` made it.
+        unsafe { Ring::at(self.area(rank).add(self.areas.trace as usize), trace::capacity_for(self.config.slots)) }
+    }
+
+    /// Where the rings of all ranks lie in the file.
+    pub fn rings(&self) -> Rings {
+        let capacity = trace::capacity_for(self.config.slots);
+        Rings { first: self.ranks_at + self.areas.trace, stride: self.areas.stride, capacity }
     }
 
     /// The slab region of a rank.

@@ -3,9 +3,10 @@
 //! Reading order: `mem` (sync, segment, slab), `node` (the segment about time: cores, ranks, clocks), `sched` (run
 //! state, run queue, baton), `job` (the segment about messages), `matching` (envelope, inbox, queues, tend), `cell`
 //! (collectives in shared memory), `window` (one-sided communication), `control` (messages over the
-//! socket), `dynamic` (those for dynamic processes), `roster` and `waits` (who waits for whom, seen from outside), `monitor` (what went from whom to whom).
+//! socket), `dynamic` (those for dynamic processes), `roster` and `waits` (who waits for whom, seen from outside), `monitor` (what went from whom to whom), `trace` (what happened when),
+//! `meter` (performance counters).
 //!
-//! `unsafe` lives in `mem`, `node`, `job`, `matching::queues`, `cell` and `window`, where shared memory is reached.
+//! `unsafe` lives in `mem`, `node`, `job`, `matching::queues`, `cell`, `window`, `trace` and `meter`, where shared memory, or the kernel, is reached.
 
 pub mod cell;
 pub mod clock;
@@ -14,9 +15,11 @@ pub mod dynamic;
 pub mod job;
 pub mod matching;
 pub mod mem;
+pub mod meter;
 pub mod monitor;
 pub mod node;
 pub mod roster;
 pub mod sched;
+pub mod trace;
 pub mod waits;
 pub mod window;

@@ -14,8 +14,10 @@ use crate::matching::peers::Peers;
 use crate::mem::bell::Bell;
 use crate::mem::segment::{Head, Segment, SegmentError, layout_hash};
 use crate::mem::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::meter::{Event, Meter};
 use crate::monitor::FOR_JOB;
 use crate::sched::RunState;
+use crate::trace::{FOR_TRACE, Recorder, Ring};
 use std::mem::size_of;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -84,7 +86,7 @@ impl NodeConfig {
 
 #[cfg(not(feature = "model"))]
 const _: () = {
-    assert!(size_of::<CoreDescriptor>() == 192);
+    assert!(size_of::<CoreDescriptor>() == 256);
     assert!(size_of::<Post>() == 64);
     assert!(POST_AT >= HEADER_AT + size_of::<NodeHeader>() as u64 && POST_AT + 64 <= CORES_AT);
     assert!(std::mem::offset_of!(CoreDescriptor, running) == 64);
@@ -93,7 +95,7 @@ const _: () = {
     assert!(std::mem::offset_of!(RankDescriptor, call) == 128);
 };
 
-const VERSION: u64 = 7;
+const VERSION: u64 = 8;
 const LAYOUT: u64 = layout_hash(&[
     VERSION,
     size_of::<NodeHeader>() as u64,
@@ -130,6 +132,10 @@ pub struct NodeSegment {
     actor: Option<u32>,
     /// Core + 1 to whose CPU this process is pinned as far as it knows.
     pinned: AtomicU32,
+    /// Where this process records what it does, while somebody traces.
+    recorder: Recorder,
+    /// What this process counts, if somebody asked for that.
+    meter: Option<Meter>,
 }
 
 // SAFETY: everything reached through it is atomics in shared memory; the header is a private copy.
@@ -222,6 +228,8 @@ impl NodeSegment {
             heaps: Heaps::default(),
             actor: None,
             pinned: AtomicU32::new(0),
+            recorder: Recorder::default(),
+            meter: None,
         }
     }
 
@@ -229,6 +237,32 @@ impl NodeSegment {
     pub(crate) fn set_actor(&mut self, rank: u32) {
         self.actor = Some(rank);
         self.set_pinned(self.core_of(rank));
+    }
+
+    /// # Safety
+    /// The ring outlives this.
+    pub(crate) unsafe fn set_ring(&mut self, ring: Ring<'_>) {
+        // SAFETY: the caller's promise.
+        self.recorder = unsafe { Recorder::new(ring) };
+    }
+
+    /// Count these events for this process from now on.
+    ///
+    /// # Errors
+    /// Those of perf_event_open(2).
+    pub fn count_events(&mut self, events: &[&Event]) -> std::io::Result<()> {
+        self.meter = Some(Meter::begin(events)?);
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn meter(&self) -> Option<&Meter> {
+        self.meter.as_ref()
+    }
+
+    #[inline]
+    pub(crate) fn recorder(&self) -> &Recorder {
+        &self.recorder
     }
 
     /// The core to whose CPU this process is pinned, if pinning is wanted.
@@ -323,6 +357,8 @@ impl NodeSegment {
             heaps: Heaps::default(),
             actor: None,
             pinned: AtomicU32::new(0),
+            recorder: Recorder::default(),
+            meter: None,
         };
         node.fill(config);
         node
@@ -347,6 +383,8 @@ impl NodeSegment {
             heaps: Heaps::default(),
             actor: None,
             pinned: AtomicU32::new(0),
+            recorder: Recorder::default(),
+            meter: None,
         }
     }
 
@@ -464,7 +502,7 @@ impl NodeSegment {
             self.core(self.core_of(rank)).ranks.fetch_sub(1, Ordering::Relaxed);
             self.core(core).ranks.fetch_add(1, Ordering::Relaxed);
         }
-        let monitor = descriptor.monitor.load(Ordering::Relaxed) & FOR_JOB;
+        let monitor = descriptor.monitor.load(Ordering::Relaxed) & (FOR_JOB | FOR_TRACE);
         // SAFETY: all fields are atomics of these sizes, no process is behind the rank, and nobody else writes them but by mistake.
         unsafe {
             let words = std::ptr::from_ref(descriptor).cast::<AtomicU32>();

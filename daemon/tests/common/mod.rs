@@ -196,6 +196,8 @@ pub fn job(program: &str, argv: &[&str], ranks: u32) -> JobSpec {
         randomize: false,
         nodes: None,
         monitor: false,
+        trace: false,
+        counters: vec![],
     }
 }
 

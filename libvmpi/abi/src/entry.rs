@@ -19,6 +19,7 @@ pub fn run<A: Abi>(function: &'static str, target: Target, body: impl FnOnce() -
     if !process::is_active() {
         process::fatal_outside_mpi(function);
     }
+    process::calling(function);
     process::scheduling_point();
     let code = match body() {
         Ok(()) => 0,

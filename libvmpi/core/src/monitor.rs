@@ -7,14 +7,36 @@ use std::sync::OnceLock;
 use vmpi_shared::mem::sync::Ordering::Relaxed;
 use vmpi_shared::monitor::{Flow, Row};
 use vmpi_shared::node::RankDescriptor;
+use vmpi_shared::trace::{self, FOR_TRACE};
 
 /// A message is sent to job rank `to`. `own`: this rank's descriptor, whose counters of messages are on the same cache line.
+/// What its receiver is to know it by (`Envelope::trace`).
 #[inline]
-pub(crate) fn sent(own: &RankDescriptor, plane: Plane, tag: i32, to: u32, bytes: u64) {
-    if own.monitor.load(Relaxed) != 0 {
+pub(crate) fn sent(own: &RankDescriptor, comm: &Communicator, plane: Plane, tag: i32, to: u32, bytes: u64) -> u16 {
+    match own.monitor.load(Relaxed) {
+        0 => 0,
+        wanted => note_sent(wanted, comm, plane, tag, to, bytes),
+    }
+}
+
+#[inline(never)]
+fn note_sent(wanted: u32, comm: &Communicator, plane: Plane, tag: i32, to: u32, bytes: u64) -> u16 {
+    if wanted & !FOR_TRACE != 0 {
         // Tags with this bit are those of vmpi's own messages among user messages; partitioned ones have the sign bit.
         let external = plane == Plane::User && (tag < 0 || tag & USER_TAG_BIT == 0);
         count(if external { Flow::Message } else { Flow::Collective }, to, bytes);
+    }
+    if wanted & FOR_TRACE == 0 {
+        return 0;
+    }
+    trace::sent(&endpoint().node, to, comm.context + plane as u32, tag, bytes)
+}
+
+/// A message has been received from job rank `from`, which sent it as `id`.
+#[inline]
+pub(crate) fn received(own: &RankDescriptor, id: u16, from: u32, context: u32, tag: i32, bytes: u64) {
+    if own.monitor.load(Relaxed) & FOR_TRACE != 0 {
+        trace::received(&endpoint().node, id, from, context, tag, bytes);
     }
 }
 
@@ -22,7 +44,7 @@ pub(crate) fn sent(own: &RankDescriptor, plane: Plane, tag: i32, to: u32, bytes:
 #[inline]
 pub(crate) fn is_on() -> bool {
     let endpoint = endpoint();
-    endpoint.node.rank(endpoint.me).monitor.load(Relaxed) != 0
+    endpoint.node.rank(endpoint.me).monitor.load(Relaxed) & !FOR_TRACE != 0
 }
 
 /// This rank's row, found once: looking for it takes longer than counting.

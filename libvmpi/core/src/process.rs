@@ -14,10 +14,12 @@ use vmpi_shared::dynamic::World;
 use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::matching::tend::Endpoint;
 use vmpi_shared::mem::bell::Bell;
+use vmpi_shared::meter;
 use vmpi_shared::node::{NodeConfig, NodeSegment};
 use vmpi_shared::sched::{self, RunState};
 
 pub use crate::lock::{Entered, enter};
+pub use vmpi_shared::trace::calling;
 
 const BEFORE: u32 = 0;
 const ACTIVE: u32 = 1;
@@ -146,7 +148,7 @@ pub fn open(face: &'static str, required_thread_level: i32) -> Result<i32> {
         if ENDPOINT.load(Ordering::Acquire).is_null() {
             *FACE.lock().unwrap() = face;
             install_panic_hook();
-            let (node, job, rank, world) = match std::env::var(control::env::SOCKET) {
+            let (mut node, job, rank, world) = match std::env::var(control::env::SOCKET) {
                 Ok(socket) => attach(&socket, face)?,
                 Err(_) => singleton()?,
             };
@@ -158,6 +160,7 @@ pub fn open(face: &'static str, required_thread_level: i32) -> Result<i32> {
             WORLD_RANK.store(world_rank as u32, Ordering::Relaxed);
             WORLD_SIZE.store(world.ranks.len() as u32, Ordering::Relaxed);
             *START.lock().unwrap() = world;
+            count_events(&mut node, rank);
             ENDPOINT.store(Box::into_raw(Box::new(Endpoint::new(node, job, rank))), Ordering::Release);
         }
         let endpoint = endpoint();
@@ -377,6 +380,46 @@ pub fn rtime() -> f64 {
     node.seconds(rank.r.load(Ordering::Relaxed) + since)
 }
 
+/// Count what `vmpirun --counters` asks for; it has looked whether that is possible.
+fn count_events(node: &mut NodeSegment, rank: u32) {
+    let Ok(list) = std::env::var(control::env::COUNTERS) else { return };
+    let begun = meter::parse(&list).map_err(|e| e.to_string());
+    let begun = begun.and_then(|events| node.count_events(&events).map_err(|e| e.to_string()));
+    if let Err(why) = begun {
+        eprintln!("vmpi: rank {rank} does not count {list}: {why}");
+    }
+}
+
+/// The place of an event among those that are counted.
+fn counter(event: &str) -> Result<usize> {
+    let list = std::env::var(control::env::COUNTERS).unwrap_or_default();
+    let place = list.split(',').position(|name| name.trim() == event).filter(|_| meter::of_rank(node()).is_some());
+    place.ok_or_else(|| {
+        let counted = if list.is_empty() { "nothing is".to_owned() } else { format!("only {list}") };
+        let what = format!("`{event}` is not counted ({counted}); vmpirun --counters says what is");
+        Error::new(Class::Arg, what)
+    })
+}
+
+/// What this rank has counted of an event since MPI_Init: process-POV.
+///
+/// # Errors
+/// `Class::Arg`: it is not counted.
+pub fn rcounter(event: &str) -> Result<u64> {
+    let at = counter(event)?;
+    Ok(meter::of_rank(node()).map_or(0, |values| values[at]))
+}
+
+/// What ranks have counted of an event on this rank's core in metered sections: core-POV.
+///
+/// # Errors
+/// `Class::Arg`: it is not counted.
+pub fn pcounter(event: &str) -> Result<u64> {
+    let at = counter(event)?;
+    let endpoint = endpoint();
+    Ok(meter::of_core(&endpoint.node, endpoint.node.core_of(endpoint.me))[at])
+}
+
 /// Core-POV timer of this rank's core, seconds (listing 3).
 pub fn ptime() -> f64 {
     let endpoint = endpoint();
@@ -387,6 +430,7 @@ pub fn ptime() -> f64 {
 /// This rank enters the metered section of the core-POV timer.
 pub fn start_processor_timer() {
     let endpoint = endpoint();
+    meter::section(&endpoint.node, endpoint.node.core_of(endpoint.me), true);
     endpoint.node.rank(endpoint.me).m.store(endpoint.node.now(), Ordering::Relaxed);
 }
 
@@ -398,6 +442,7 @@ pub fn stop_processor_timer() {
     let m = rank.m.swap(0, Ordering::Relaxed);
     if m != 0 {
         node.core(node.core_of(endpoint.me)).ptime.fetch_add(node.now().saturating_sub(m), Ordering::Relaxed);
+        meter::section(node, node.core_of(endpoint.me), false);
     }
 }
 

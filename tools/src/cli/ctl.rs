@@ -62,6 +62,13 @@ pub enum CtlCommand {
         #[command(flatten)]
         format: Format,
     },
+    /// Record what cores and ranks do, and when: `trace 1 start`, `trace 1 stop`, `trace 1 export FILE`.
+    Trace {
+        /// JOB or DAEMON:JOB.
+        job: String,
+        #[command(subcommand)]
+        what: TraceCommand,
+    },
     /// Stop all ranks of a job, or one (SIGSTOP).
     Suspend {
         /// JOB, JOB/RANK, DAEMON:JOB or DAEMON:JOB/RANK.
@@ -131,6 +138,26 @@ pub enum CtlCommand {
     },
     /// Print the versions of vmpictl and of the daemons that run.
     Version {
+        #[command(flatten)]
+        format: Format,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum TraceCommand {
+    /// Begin to record; what was recorded before is forgotten.
+    Start {
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Stop recording; what was recorded stays until the job ends.
+    Stop {
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Write what has been recorded so far; FILE's ending says how: .svg, .png, .html, else Perfetto's format (ui.perfetto.dev).
+    Export {
+        file: String,
         #[command(flatten)]
         format: Format,
     },

@@ -13,7 +13,7 @@ mod options;
 mod parse;
 
 pub use configfile::split_words;
-pub use ctl::{CtlArgs, CtlCommand, Format, vmpictl_command};
+pub use ctl::{CtlArgs, CtlCommand, Format, TraceCommand, vmpictl_command};
 pub use flags::{FLAGS, Flag, Group, Takes};
 pub use help::{help_text, vmpirun_command};
 pub use options::{

@@ -131,8 +131,14 @@ pub struct RunOptions {
     pub randomize: bool,
     pub print_exit_codes: bool,
     pub report: bool,
+    /// Performance counters, with commas between them.
+    pub counters: Option<String>,
     /// Where the matrix of all transfers goes.
     pub matrix: Option<String>,
+    /// Where the trace of the run goes.
+    pub trace: Option<String>,
+    /// Where the page about the run goes.
+    pub report_html: Option<String>,
     /// A directory for the matrix in several forms and a file per rank.
     pub profile: Option<String>,
     pub dry_run: bool,
@@ -182,7 +188,10 @@ impl Default for RunOptions {
             randomize: false,
             print_exit_codes: false,
             report: false,
+            counters: None,
             matrix: None,
+            trace: None,
+            report_html: None,
             profile: None,
             dry_run: false,
             json: false,

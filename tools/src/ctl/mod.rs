@@ -9,13 +9,15 @@ mod metrics;
 mod peers;
 mod show;
 mod top;
+mod trace;
 mod why;
 
-use crate::cli::{CtlArgs, CtlCommand};
+use crate::cli::{CtlArgs, CtlCommand, TraceCommand};
 use crate::failure::Failure;
 use crate::matrix::Form;
 use clap::Parser;
 use std::io::Write;
+use vmpi_shared::control::TraceAsk;
 
 /// Run vmpictl; returns the exit code.
 pub fn main() -> i32 {
@@ -33,6 +35,14 @@ pub fn main() -> i32 {
             };
             let switch = on.then_some(true).or(off.then_some(false));
             matrix::matrix(job, switch, form, output.as_deref())
+        }
+        CtlCommand::Trace { job, what } => {
+            let (ask, file, format) = match what {
+                TraceCommand::Start { format } => (TraceAsk::Start, None, format),
+                TraceCommand::Stop { format } => (TraceAsk::Stop, None, format),
+                TraceCommand::Export { file, format } => (TraceAsk::Export, Some(file.as_str()), format),
+            };
+            trace::trace(job, ask, file, format.json)
         }
         CtlCommand::Suspend { job, format } => {
             act::signal(job, libc::SIGSTOP, "suspended", format.json).map(Output::from)

@@ -3,6 +3,7 @@
 use crate::daemon::{self, HelloError};
 use crate::failure::Failure;
 use crate::status_page::{self, StatusPage};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use vmpi_shared::control::{Connection, JobReport, Reply, Request, SOCKET_NAME, STATUS_FLINK_NAME};
 
@@ -19,11 +20,12 @@ pub struct Peer {
     pub place: Place,
 }
 
-/// The user's runtime directory and the private ones below it.
+/// The user's runtime directory, the private ones below it, and those in /tmp for which there was no room there.
 pub fn places() -> Vec<Place> {
     let base = daemon::runtime_dir();
     let below = std::fs::read_dir(&base).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut dirs: Vec<PathBuf> = below.filter(|dir| dir.is_dir()).collect();
+    dirs.extend(daemon::fallback_dirs());
     dirs.sort();
     dirs.insert(0, base);
     dirs.into_iter()
@@ -48,12 +50,17 @@ pub fn peers() -> Vec<Peer> {
 impl Peer {
     /// Send a request and wait for its answer.
     pub fn ask(&mut self, request: &Request) -> Result<Reply, Failure> {
+        self.ask_with_files(request).map(|(reply, _)| reply)
+    }
+
+    /// As `ask`, with the descriptors that come along.
+    pub fn ask_with_files(&mut self, request: &Request) -> Result<(Reply, Vec<OwnedFd>), Failure> {
         let place = self.place.dir.display();
         let lost = |what: String| Failure::new(1, format!("vmpid (pid {}) in {place}: {what}", self.pid));
         self.connection.send(request, &[]).map_err(|e| lost(e.to_string()))?;
         match self.connection.receive::<Reply>() {
             Ok(Some((Reply::Refused { reason, .. }, _))) => Err(lost(reason)),
-            Ok(Some((reply, _))) => Ok(reply),
+            Ok(Some((reply, files))) => Ok((reply, files)),
             Ok(None) => Err(lost("it ended meanwhile".into())),
             Err(e) => Err(lost(e.to_string())),
         }

@@ -1,22 +1,12 @@
 //! The heat map of a matrix: senders downwards, receivers to the right, the darker the more bytes (logarithmic).
 
+use crate::font::{FONT, FontError, encode_png, register};
 use plotters::coord::Shift;
 use plotters::prelude::*;
-use plotters::style::register_font;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::collections::HashMap;
 use vmpi_shared::monitor::Matrix;
 
-const FONT: &str = "sans-serif";
-/// Where distributions keep a plain font.
-const FONT_FILES: &[&str] = &[
-    "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf",
-    "/usr/share/fonts/dejavu-sans-fonts/DejaVuSans.ttf",
-    "/usr/share/fonts/TTF/DejaVuSans.ttf",
-    "/usr/share/fonts/truetype/liberation/LiberationSans-Regular.ttf",
-    "/usr/share/fonts/liberation-sans/LiberationSans-Regular.ttf",
-    "/usr/share/fonts/truetype/freefont/FreeSans.ttf",
-];
 /// Pixels of the map without its margins, about.
 const MAP: u32 = 720;
 const LEFT: i32 = 70;
@@ -35,8 +25,8 @@ pub enum HeatError {
     TooManyRanks(u32),
     #[error("there are no ranks to draw")]
     Empty,
-    #[error("a PNG needs a TrueType font, and none was found (fonts-dejavu-core has one); SVG needs none")]
-    NoFont,
+    #[error(transparent)]
+    Font(#[from] FontError),
     #[error("the heat map cannot be drawn: {0}")]
     Draw(String),
 }
@@ -78,9 +68,7 @@ pub fn svg(matrix: &Matrix) -> Result<String, HeatError> {
 /// As PNG.
 pub fn png(matrix: &Matrix) -> Result<Vec<u8>, HeatError> {
     check(matrix)?;
-    let font = FONT_FILES.iter().find_map(|path| std::fs::read(path).ok()).ok_or(HeatError::NoFont)?;
-    // Registered once in a process's life: so it may stay.
-    register_font(FONT, FontStyle::Normal, Box::leak(font.into_boxed_slice())).map_err(|_| HeatError::NoFont)?;
+    register()?;
     let (width, height) = size(matrix.ranks);
     let mut pixels = vec![255u8; 3 * width as usize * height as usize];
     {
@@ -88,15 +76,7 @@ pub fn png(matrix: &Matrix) -> Result<Vec<u8>, HeatError> {
         draw(matrix, &area)?;
         area.present().map_err(drawn)?;
     }
-    let mut file = Vec::new();
-    let fail = |e: png::EncodingError| HeatError::Draw(e.to_string());
-    let mut encoder = png::Encoder::new(&mut file, width, height);
-    encoder.set_color(png::ColorType::Rgb);
-    encoder.set_depth(png::BitDepth::Eight);
-    let mut writer = encoder.write_header().map_err(fail)?;
-    writer.write_image_data(&pixels).map_err(fail)?;
-    writer.finish().map_err(fail)?;
-    Ok(file)
+    encode_png(&pixels, width, height).map_err(|e| HeatError::Draw(e.to_string()))
 }
 
 /// From light to dark blue; `share` from 0 to 1.

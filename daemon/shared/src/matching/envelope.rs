@@ -40,7 +40,8 @@ pub const FLAG_MAPPED: u8 = 4;
 pub struct Envelope {
     pub kind: u8,
     pub flags: u8,
-    pub reserved: u16,
+    /// By which a recording receiver tells the message from others of its sender; 0: the sender does not record (`trace`).
+    pub trace: u16,
     /// Matching context.
     pub context: u32,
     /// Sender, rank in the job.
@@ -69,7 +70,7 @@ impl Envelope {
     pub const EMPTY: Envelope = Envelope {
         kind: 0,
         flags: 0,
-        reserved: 0,
+        trace: 0,
         context: 0,
         from: 0,
         source: 0,
@@ -167,6 +168,7 @@ impl Envelope {
         let len = self.body_len();
         to.kind = self.kind;
         to.flags = self.flags;
+        to.trace = self.trace;
         to.context = self.context;
         to.from = self.from;
         to.source = self.source;

@@ -415,6 +415,7 @@ impl Queues<'_> {
         slot.matched_tag = envelope.tag;
         slot.len = envelope.len;
         slot.peer_request = envelope.request;
+        slot.trace = envelope.trace;
         match envelope.kind {
             kind::RTS => {
                 slot.remote = envelope.addr();
@@ -493,6 +494,7 @@ impl Queues<'_> {
         envelope.tag = slot.matched_tag;
         envelope.len = slot.len;
         envelope.request = slot.peer_request;
+        envelope.trace = slot.trace;
         envelope.set_addr(slot.remote);
         envelope.set_blocks(slot.remote_blocks);
         envelope.flags = slot.remote_flags as u8;

@@ -85,7 +85,9 @@ pub struct Slot {
     pub remote: u64,
     pub remote_blocks: u32,
     /// TO_PULL: the flags of the announcement.
-    pub remote_flags: u32,
+    pub remote_flags: u16,
+    /// `Envelope::trace` of the message.
+    pub trace: u16,
     /// Bytes received so far in pieces.
     pub progress: u64,
     pub inline: [u8; INLINE_BYTES],

@@ -46,6 +46,9 @@ pub struct Taken {
     pub source: i32,
     pub tag: i32,
     pub len: u64,
+    /// The sender's rank in the job, and `Envelope::trace`.
+    pub from: u32,
+    pub trace: u16,
 }
 
 /// What may be in the inbox of a rank that is about to compute.
@@ -64,6 +67,8 @@ const WINDOW_BLOCKS: u64 = 8;
 impl Endpoint {
     pub fn new(mut node: NodeSegment, job: JobSegment, me: u32) -> Endpoint {
         node.set_actor(me);
+        // SAFETY: both segments stay mapped as long as the endpoint lives.
+        unsafe { node.set_ring(job.trace(me)) };
         let core = node.core_of(me);
         let lends = job.config().lend_queues != 0 && node.header().recovery == 0;
         Endpoint { node, job, me, core, outgoing: Outgoing::new(), tired: false, lends, receivers: Vec::new() }
@@ -327,7 +332,8 @@ impl Endpoint {
             if envelope.kind == kind::SLAB {
                 job.slab(envelope.from).give(envelope.addr(), len);
             }
-            taken = Some(Taken { source: envelope.source, tag: envelope.tag, len });
+            let Envelope { source, tag, from, trace, .. } = *envelope;
+            taken = Some(Taken { source, tag, len, from, trace });
             true
         });
         if taken.is_some() {

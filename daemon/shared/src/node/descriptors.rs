@@ -3,6 +3,7 @@
 //! Every field says who writes it. All-zero is a valid start.
 
 use crate::mem::sync::{AtomicI32, AtomicU32, AtomicU64};
+use crate::trace::COUNTERS;
 
 /// Facts fixed at creation; written by the daemon before any rank starts.
 #[repr(C)]
@@ -93,6 +94,11 @@ pub struct CoreDescriptor {
     pub proposed_rank: AtomicU32,
     pub proposed_core: AtomicU32,
     reserved1: [AtomicU64; 2],
+    // Performance counters (`meter`), written by the rank that leaves the core.
+    /// What all ranks counted here, and what they counted in metered sections.
+    pub counters: [AtomicU64; COUNTERS],
+    pub metered: [AtomicU64; COUNTERS],
+    reserved2: [AtomicU64; 2],
 }
 
 /// One rank of the job.
@@ -151,7 +157,7 @@ pub struct RankDescriptor {
     pub sent_bytes: AtomicU64,
     pub received_messages: AtomicU64,
     pub received_bytes: AtomicU64,
-    /// Not 0: transfers are counted (`monitor::FOR_JOB`, `FOR_TOOL`). Written by the daemon and by the rank, atomically.
+    /// Not 0: transfers are counted (`monitor::FOR_JOB`, `FOR_TOOL`), or what the rank does is recorded (`trace::FOR_TRACE`). Written by the daemon and by the rank, atomically.
     pub monitor: AtomicU32,
     /// Core + 1 to which it is to move when it next suspends (`sched::refine`); cleared by it.
     pub target: AtomicU32,
@@ -171,7 +177,8 @@ pub struct RankDescriptor {
     pub heap_fd: AtomicU32,
     /// Ticks; written by the daemon when it takes the core away.
     pub away_at: AtomicU64,
-    reserved3: [AtomicU64; 3],
+    /// Performance counters as they stood when it last left a core (`meter`); written by it.
+    pub counters: [AtomicU64; COUNTERS],
 }
 
 /// Where this node's carrier is called, who takes to other nodes what ranks push for remote ones.

@@ -14,6 +14,7 @@ use super::watch::{Idle, decline_spin, heir, runs_next_itself, spin, unwatched, 
 use super::{balance, policy, run_queue, steps};
 use crate::mem::sync::{Ordering, fence, futex_wait, futex_wake, may_die, spin_loop, yield_cpu};
 use crate::node::{NodeSegment, RankDescriptor};
+use crate::trace;
 
 const SEQ: Ordering = Ordering::SeqCst;
 const RELAXED: Ordering = Ordering::Relaxed;
@@ -155,7 +156,10 @@ pub fn reacquire(node: &NodeSegment, me: u32) {
 /// The end of MPI_Finalize: leave the core for good.
 pub fn finish(node: &NodeSegment, me: u32) {
     if leave_running(node, me, RunState::Finalized) {
-        settle(node, me);
+        let (now, _) = settle(node, me);
+        if trace::is_on(node, me) {
+            trace::ended(node, now);
+        }
         unwatched(|idle| release_core(node, me, node.core_of(me), u64::MAX, idle));
     } else {
         node.rank(me).state.store(RunState::Finalized.word(), SEQ);

@@ -4,7 +4,9 @@
 
 use super::run_state::RunState;
 use crate::mem::sync::{AtomicU64, Ordering};
+use crate::meter;
 use crate::node::NodeSegment;
+use crate::trace::{self, Turn};
 
 const SEQ: Ordering = Ordering::SeqCst;
 const RELAXED: Ordering = Ordering::Relaxed;
@@ -13,8 +15,12 @@ const RELAXED: Ordering = Ordering::Relaxed;
 pub(super) fn end_away(node: &NodeSegment, me: u32) {
     let rank = node.rank(me);
     let now = node.now();
-    add(&rank.away_ticks, now.saturating_sub(rank.away_at.load(RELAXED)));
+    let taken = rank.away_at.load(RELAXED);
+    add(&rank.away_ticks, now.saturating_sub(taken));
     rank.away_at.store(now, RELAXED);
+    if trace::is_on(node, me) {
+        trace::away(node, taken, now);
+    }
 }
 
 /// The rank has its core: RUNNING, clocks on.
@@ -36,7 +42,9 @@ pub(super) fn resume_at(node: &NodeSegment, me: u32, now: u64) {
     }
     // Only READY becomes RUNNING: a rank declared dead stays so.
     let _ = rank.state.compare_exchange(RunState::Ready.word(), RunState::Running.word(), SEQ, SEQ);
-    add(&rank.ready_ticks, now.saturating_sub(rank.ready_at.load(RELAXED)));
+    let ready = rank.ready_at.load(RELAXED);
+    add(&rank.ready_ticks, now.saturating_sub(ready));
+    let left = rank.t.load(RELAXED);
     rank.t.store(now, RELAXED);
     if rank.m.load(RELAXED) != 0 {
         rank.m.store(now, RELAXED);
@@ -47,6 +55,11 @@ pub(super) fn resume_at(node: &NodeSegment, me: u32, now: u64) {
     add(&core.handoff_ticks, now - granted);
     add(&core.handoffs, 1);
     add(&rank.switches, 1);
+    if trace::is_on(node, me) {
+        let left = left.min(now);
+        let (ready, clock, core) = (ready.clamp(left, now), rank.r.load(RELAXED), node.core_of(me) as u16);
+        trace::turn(node, me, Turn { core, left, ready, run: now, granted, released, clock, ..Turn::default() });
+    }
 }
 
 /// Count the rank out of its core; listings 2 and 3, on suspend: advance R, and C if the rank is in a metered section.
@@ -58,6 +71,9 @@ pub(super) fn settle(node: &NodeSegment, rank: u32) -> (u64, u64) {
 
 /// As `settle`, for a rank that others may have taken over to another core meanwhile: `core` is the one that it leaves.
 pub(super) fn settle_on(node: &NodeSegment, rank: u32, core: u32) -> (u64, u64) {
+    if let Some(meter) = node.meter() {
+        meter::settle(node, meter, rank, core);
+    }
     let descriptor = node.rank(rank);
     let core = node.core(core);
     core.running.fetch_sub(1, SEQ);
@@ -81,13 +97,17 @@ pub(super) fn settle_on(node: &NodeSegment, rank: u32, core: u32) -> (u64, u64) 
 /// message more than the error is worth.
 pub(super) fn watched(node: &NodeSegment, me: u32, start: u64) {
     let (rank, core) = (node.rank(me), node.core(node.core_of(me)));
-    let watched = node.now().saturating_sub(start);
+    let now = node.now();
+    let watched = now.saturating_sub(start);
     if rank.state.load(SEQ) == RunState::Running.word() {
         add(&rank.wait_ticks, watched);
         add(&core.idle_ticks, watched);
         add(&rank.t, watched);
         if rank.m.load(RELAXED) != 0 {
             add(&rank.m, watched);
+        }
+        if trace::is_on(node, me) {
+            trace::watched(node, me, start, now);
         }
     }
 }

@@ -47,6 +47,7 @@ pub fn core_report(node: &NodeSegment, core: u32) -> CoreReport {
         violations: descriptor.violations.load(Relaxed),
         ptime_s: seconds(descriptor.ptime.load(Relaxed)),
         moves: descriptor.moves.load(Relaxed),
+        counters: descriptor.counters.iter().map(at).collect(),
     }
 }
 
@@ -81,6 +82,7 @@ pub fn rank_report(node: &NodeSegment, rank: u32) -> RankReport {
         received_messages: descriptor.received_messages.load(Relaxed),
         received_bytes: descriptor.received_bytes.load(Relaxed),
         moves: descriptor.moves.load(Relaxed),
+        counters: descriptor.counters.iter().map(|count| count.load(Relaxed)).collect(),
         ..RankReport::default()
     }
 }

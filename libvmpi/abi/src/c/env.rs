@@ -4,7 +4,7 @@
 use super::args::{not_null, put_text, text};
 use crate::abi::{Abi, CComm, CInfo, dec};
 use crate::entry::Target;
-use std::ffi::{c_char, c_double, c_int, c_void};
+use std::ffi::{c_char, c_double, c_int, c_longlong, c_void};
 use vmpi_core::errhandler::codes;
 use vmpi_core::errors::{Class, Result, fail};
 use vmpi_core::handle::Comm;
@@ -201,6 +201,18 @@ crate::entry_points! {
         process::stop_processor_timer();
     }
 
+    /// `MPIX_Rcounter`: what this rank has counted of an event (`vmpirun --counters`).
+    active fn rcounter = "MPIX_Rcounter"(event: *const c_char, count: *mut c_longlong) for Target::Process => {
+        not_null(count, "count")?;
+        *count = process::rcounter(&String::from_utf8_lossy(text(event, "event")?))?.cast_signed();
+    }
+
+    /// `MPIX_Pcounter`: what ranks have counted on the caller's core in metered sections.
+    active fn pcounter = "MPIX_Pcounter"(event: *const c_char, count: *mut c_longlong) for Target::Process => {
+        not_null(count, "count")?;
+        *count = process::pcounter(&String::from_utf8_lossy(text(event, "event")?))?.cast_signed();
+    }
+
     /// `MPIX_Yield`: let the next ready rank of this core run.
     active fn mpix_yield = "MPIX_Yield"() for Target::Process => {
         process::yield_core();
@@ -260,6 +272,8 @@ macro_rules! c_table_env {
             fn MPIX_Ptime = ptime() -> c_double;
             fn MPIX_Start_processor_timer = start_processor_timer() -> c_int;
             fn MPIX_Stop_processor_timer = stop_processor_timer() -> c_int;
+            fn MPIX_Rcounter = rcounter(event: *const c_char, count: *mut std::ffi::c_longlong) -> c_int;
+            fn MPIX_Pcounter = pcounter(event: *const c_char, count: *mut std::ffi::c_longlong) -> c_int;
             fn MPIX_Yield = mpix_yield() -> c_int;
         }
     };

@@ -8,6 +8,7 @@ use crate::datatype::Type;
 use crate::errors::{Class, Result, fail};
 use crate::ft::{self, Health};
 use crate::lock;
+use crate::monitor;
 use crate::process::endpoint;
 use crate::request;
 use crate::status::Status;
@@ -92,6 +93,7 @@ pub unsafe fn take(
     let statistics = endpoint.node.rank(endpoint.me);
     slot::add(&statistics.received_messages, 1);
     slot::add(&statistics.received_bytes, taken.len);
+    monitor::received(statistics, taken.trace, taken.from, want.context, taken.tag, taken.len);
     Some(Status { source: taken.source, tag: taken.tag, error: 0, bytes: taken.len, cancelled: false })
 }
 

@@ -59,7 +59,7 @@ pub unsafe fn start_send(
     let statistics = endpoint.node.rank(endpoint.me);
     slot::add(&statistics.sent_messages, 1);
     slot::add(&statistics.sent_bytes, total);
-    monitor::sent(statistics, plane, tag, to, total);
+    envelope.trace = monitor::sent(statistics, comm, plane, tag, to, total);
     event::message(event::SENT, dest, tag, total);
 
     // A receiver that holds very many unexpected messages makes its senders wait until theirs is matched.

@@ -6,6 +6,7 @@ use crate::datatype::{self, Type};
 use crate::errors::{Class, Error, Result};
 use crate::ft::{self, Health};
 use crate::giant::Giant;
+use crate::monitor;
 use crate::process::endpoint;
 use crate::request;
 use crate::status::Status;
@@ -143,6 +144,7 @@ pub fn poll(slot: Slot) -> Option<Result<Status>> {
             let statistics = endpoint.node.rank(endpoint.me);
             add(&statistics.received_messages, 1);
             add(&statistics.received_bytes, bytes);
+            monitor::received(statistics, shared.trace, from, shared.context, status.tag, bytes);
             event::message(event::RECEIVED, status.source, status.tag, bytes);
             if len > shared.capacity {
                 Err(Error::new(

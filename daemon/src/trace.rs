@@ -1,0 +1,108 @@
+//! Recording what a job's ranks do and when (`vmpi_shared::trace`): on, off, and handing it to who asks.
+//!
+//! The daemon reads no record itself: who asks gets a descriptor of the job segment, for reading only, and a map of it. A long trace of
+//! many ranks then costs the daemon, which has cores to watch, nothing.
+
+use std::fs::File;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use nix::time::{ClockId, clock_gettime};
+use vmpi_shared::control::{Reply, TraceAsk};
+use vmpi_shared::trace::{self, TraceMap};
+
+use crate::job::Job;
+
+/// A recording.
+pub struct Recording {
+    since: u64,
+    /// Records of each rank from before it.
+    skip: Vec<u64>,
+    /// How everything stood when it ended.
+    stopped: Option<Box<TraceMap>>,
+}
+
+impl Recording {
+    /// From before the first rank.
+    pub fn from_the_start(since: u64) -> Recording {
+        Recording { since, skip: Vec::new(), stopped: None }
+    }
+}
+
+impl Job {
+    /// What a tool asks about the recording.
+    pub fn trace(&mut self, ask: TraceAsk) -> (Reply, Vec<OwnedFd>) {
+        let refuse = |reason: String| (Reply::Refused { reason, code: 1 }, Vec::new());
+        match (ask, &self.recording) {
+            (TraceAsk::Start, Some(Recording { stopped: None, .. })) => {
+                return refuse(format!("job {} is being traced already", self.id));
+            }
+            (TraceAsk::Start, _) => {
+                let skip = (0..self.ranks.len() as u32).map(|rank| self.segment.trace(rank).written()).collect();
+                self.recording = Some(Recording { since: self.node.now(), skip, stopped: None });
+                trace::switch(&self.node, true);
+                return (Reply::Done, Vec::new());
+            }
+            (_, None) => {
+                return refuse(format!(
+                    "job {} has not been traced; begin with `vmpictl trace {} start`",
+                    self.id, self.id
+                ));
+            }
+            (TraceAsk::Stop, Some(Recording { stopped: Some(_), .. })) => {
+                return refuse(format!("job {} is not being traced any more", self.id));
+            }
+            (TraceAsk::Stop, _) => {
+                let map = self.trace_map().map(|map| Box::new(TraceMap { on: false, ..*map }));
+                trace::switch(&self.node, false);
+                if let Some(recording) = &mut self.recording {
+                    recording.stopped = map;
+                }
+                return (Reply::Done, Vec::new());
+            }
+            (TraceAsk::Export, _) => {}
+        }
+        match (self.trace_map(), self.trace_file()) {
+            (Some(map), Ok(file)) => (Reply::Trace { map }, vec![file]),
+            (_, Err(error)) => refuse(format!("the trace of job {} cannot be handed over: {error}", self.id)),
+            (None, _) => refuse(format!("job {} has not been traced", self.id)),
+        }
+    }
+
+    /// How the recording is to be read; `None`: there is none.
+    pub fn trace_map(&self) -> Option<Box<TraceMap>> {
+        let recording = self.recording.as_ref()?;
+        if let Some(map) = &recording.stopped {
+            return Some(map.clone());
+        }
+        let ns = |clock| clock_gettime(clock).map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64);
+        let rank = |rank: u32| {
+            let skip = recording.skip.get(rank as usize).copied().unwrap_or(0);
+            let mut stand = trace::stand(&self.node, rank, skip);
+            let entry = &self.ranks[rank as usize];
+            stand.pid = entry.attachment.as_ref().map_or(entry.pid, |attachment| attachment.pid);
+            stand
+        };
+        let header = self.node.header();
+        Some(Box::new(TraceMap {
+            job: self.id,
+            program: self.spec.apps.iter().map(|app| app.program.as_str()).collect::<Vec<_>>().join(" : "),
+            on: !self.finished,
+            since: recording.since,
+            ticks_per_second: header.ticks_per_second,
+            ranks_stay: header.balance == 0,
+            cores: (0..header.cores).map(|core| trace::stand_of_core(&self.node, core)).collect(),
+            counters: self.spec.counters.clone(),
+            rings: self.segment.rings(),
+            ranks: (0..self.ranks.len() as u32).map(rank).collect(),
+            // All in one moment, nearly, and after the look at the ranks.
+            until: self.node.now(),
+            boottime_ns: ns(ClockId::CLOCK_BOOTTIME),
+            realtime_ns: ns(ClockId::CLOCK_REALTIME),
+        }))
+    }
+
+    /// The job segment, for reading only.
+    pub fn trace_file(&self) -> std::io::Result<OwnedFd> {
+        File::open(format!("/proc/self/fd/{}", self.segment.fd().as_raw_fd())).map(OwnedFd::from)
+    }
+}

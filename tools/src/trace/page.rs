@@ -1,0 +1,196 @@
+//! One page about a run that opens without a network: timeline, clocks, waits, matrix. The data goes into `page.html`.
+
+use super::timeline::{CoreDid, Ns, RankDid, Timeline};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use vmpi_shared::control::JobReport;
+use vmpi_shared::monitor::Matrix;
+
+/// The page: what draws, with places for title and data.
+const PAGE: &str = include_str!("page.html");
+/// Stretches that a page holds one by one; beyond that a track's time is told in cells.
+const MOST_SLICES: usize = 300_000;
+const CELLS: usize = 4000;
+/// Messages that a page holds.
+const MOST_MESSAGES: usize = 40_000;
+
+/// The page about a run.
+pub fn page(timeline: &Timeline, matrix: Option<&Matrix>, report: Option<&JobReport>) -> String {
+    let program = timeline.program.rsplit('/').next().unwrap_or_default();
+    let title = format!("vmpi job {}: {program}, {} ranks", timeline.job, timeline.ranks.len());
+    // Nothing in it can end the script that holds it.
+    let data = data(timeline, matrix, report, &title).to_string().replace('<', "\\u003c");
+    let title = title.replace('&', "&amp;").replace('<', "&lt;");
+    PAGE.replace("{{title}}", &title).replace("{{data}}", &data)
+}
+
+fn data(timeline: &Timeline, matrix: Option<&Matrix>, report: Option<&JobReport>, title: &str) -> Value {
+    let cores = timeline.cores.iter().map(|core| core.slices.len());
+    let ranks = timeline.ranks.iter().map(|rank| rank.slices.len());
+    let all: usize = cores.chain(ranks).sum();
+    let tracks = timeline.cores.len() + timeline.ranks.len();
+    let most = if all <= MOST_SLICES { all } else { (MOST_SLICES / tracks.max(1)).max(CELLS / 2) };
+    let mut calls = Calls::default();
+    let mut coarse = false;
+    let cores: Vec<Value> = timeline
+        .cores
+        .iter()
+        .map(|core| {
+            let kind = |did: CoreDid| match did {
+                CoreDid::Ran(rank) => (0, i64::from(rank)),
+                CoreDid::Watched(rank) => (1, i64::from(rank)),
+                CoreDid::HandOff(rank) => (2, i64::from(rank)),
+                CoreDid::Idle => (3, -1),
+                CoreDid::Elsewhere => (4, -1),
+            };
+            let mut value = json!({ "core": core.core, "cpu": core.cpu });
+            if core.slices.len() > most {
+                coarse = true;
+                let slices = core.slices.iter().map(|slice| (slice.from, slice.until, kind(slice.did).0 as usize));
+                value["cells"] = cells(slices, 5, timeline.length);
+            } else {
+                let mut at = 0;
+                let slices = core.slices.iter().flat_map(|slice| {
+                    let (kind, rank) = kind(slice.did);
+                    let from = (slice.from - at) as i64;
+                    at = slice.from;
+                    [from, (slice.until - slice.from) as i64, kind, rank]
+                });
+                value["slices"] = slices.collect();
+            }
+            value
+        })
+        .collect();
+    let ranks: Vec<Value> = timeline
+        .ranks
+        .iter()
+        .map(|rank| {
+            let mut value =
+                json!({ "rank": rank.rank, "pid": rank.pid, "dropped": rank.dropped, "known_from": rank.known_from });
+            if rank.slices.len() > most {
+                coarse = true;
+                let slices = rank.slices.iter().map(|slice| (slice.from, slice.until, number(slice.did) as usize));
+                value["cells"] = cells(slices, 4, timeline.length);
+            } else {
+                let mut at = 0;
+                let mut flat: Vec<i64> = Vec::with_capacity(6 * rank.slices.len());
+                for slice in &rank.slices {
+                    let call = calls.number(&slice.call) as i64;
+                    let (from, span) = ((slice.from - at) as i64, (slice.until - slice.from) as i64);
+                    flat.extend([from, span, number(slice.did), call, slice.peer.into(), slice.tag.into()]);
+                    at = slice.from;
+                }
+                value["slices"] = flat.into();
+            }
+            value
+        })
+        .collect();
+    let few = timeline.messages.len() <= MOST_MESSAGES;
+    let messages: Vec<i64> = timeline
+        .messages
+        .iter()
+        .filter(|_| few)
+        .flat_map(|message| {
+            let [sent, received, bytes] = [message.sent, message.received, message.bytes].map(u64::cast_signed);
+            [i64::from(message.from), i64::from(message.to), sent, received - sent, bytes, message.tag.into()]
+        })
+        .collect();
+    json!({
+        "schema_version": 1,
+        "title": title,
+        "program": timeline.program,
+        "length": timeline.length,
+        "begun": timeline.realtime / 1_000_000,
+        "gaps": timeline.gaps(),
+        "coarse": coarse,
+        "cores": cores,
+        "ranks": ranks,
+        "calls": calls.names,
+        "messages": messages,
+        "messages_left_out": if few { 0 } else { timeline.messages.len() },
+        "waits": waits(timeline),
+        "matrix": matrix.map(pairs),
+        "report": report.map(|report| json!({ "cores": report.cores, "ranks": report.rank_list, "notes": report.notes, "v": report.v,
+            "policy": report.policy, "balance": report.balance })),
+    })
+}
+
+fn number(did: RankDid) -> i64 {
+    match did {
+        RankDid::Running => 0,
+        RankDid::Ready => 1,
+        RankDid::Suspended => 2,
+        RankDid::Away => 3,
+    }
+}
+
+/// Names, each told once.
+#[derive(Default)]
+struct Calls {
+    names: Vec<String>,
+    numbers: BTreeMap<Rc<str>, usize>,
+}
+
+impl Calls {
+    fn number(&mut self, name: &Rc<str>) -> usize {
+        *self.numbers.entry(name.clone()).or_insert_with(|| {
+            self.names.push(name.to_string());
+            self.names.len() - 1
+        })
+    }
+}
+
+/// Thousandths of each cell's time by kind, one cell after the other.
+fn cells(slices: impl Iterator<Item = (Ns, Ns, usize)>, kinds: usize, length: Ns) -> Value {
+    let width = length.max(1) as f64 / CELLS as f64;
+    let mut shares = vec![0f64; CELLS * kinds];
+    for (from, until, kind) in slices {
+        let (from, until) = (from as f64 / width, until as f64 / width);
+        for cell in from as usize..=(until as usize).min(CELLS - 1) {
+            let part = until.min((cell + 1) as f64) - from.max(cell as f64);
+            shares[cell * kinds + kind] += part.max(0.0);
+        }
+    }
+    shares.into_iter().map(|share| (share * 1000.0).round() as i64).collect()
+}
+
+/// How long and how often ranks waited in which call: of all ranks, and of the one that did so longest.
+fn waits(timeline: &Timeline) -> Value {
+    let mut sums: BTreeMap<Rc<str>, BTreeMap<u32, (u64, u64, u64)>> = BTreeMap::new();
+    for rank in &timeline.ranks {
+        for slice in rank.slices.iter().filter(|slice| slice.did == RankDid::Suspended) {
+            let span = slice.until - slice.from;
+            let sum = sums.entry(slice.call.clone()).or_default().entry(rank.rank).or_default();
+            *sum = (sum.0 + span, sum.1 + 1, sum.2.max(span));
+        }
+    }
+    let mut rows: Vec<Value> = sums
+        .into_iter()
+        .map(|(call, ranks)| {
+            let total = |part: fn(&(u64, u64, u64)) -> u64| ranks.values().map(part).sum::<u64>();
+            let worst = ranks.iter().max_by_key(|(_, sum)| sum.0).map_or((0, 0), |(rank, sum)| (*rank, sum.0));
+            json!({
+                "call": &*call,
+                "ns": total(|sum| sum.0),
+                "waits": total(|sum| sum.1),
+                "longest": ranks.values().map(|sum| sum.2).max().unwrap_or(0),
+                "most_rank": worst.0,
+                "most_ns": worst.1,
+            })
+        })
+        .collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row["ns"].as_u64()));
+    rows.into()
+}
+
+/// Messages and bytes of all kinds by pair.
+fn pairs(matrix: &Matrix) -> Value {
+    let mut sums: BTreeMap<(u32, u32), (u64, u64)> = BTreeMap::new();
+    for entry in &matrix.entries {
+        let sum = sums.entry((entry.from, entry.to)).or_default();
+        *sum = (sum.0 + entry.counts.messages, sum.1 + entry.counts.bytes);
+    }
+    let flat = sums.into_iter().flat_map(|((from, to), (messages, bytes))| [from.into(), to.into(), messages, bytes]);
+    json!({ "ranks": matrix.ranks, "pairs": flat.collect::<Vec<u64>>() })
+}
