@@ -96,9 +96,29 @@ impl<F: Fabric> Fabric for Emulated<F> {
     }
 
     fn turn(&mut self, now: Instant, tell: &mut dyn FnMut(Event<'_>)) {
+        self.bring(now, F::turn, tell);
+    }
+
+    fn look(&mut self, now: Instant, tell: &mut dyn FnMut(Event<'_>)) {
+        self.bring(now, F::look, tell);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        [self.below.deadline(), self.next_due()].into_iter().flatten().min()
+    }
+}
+
+impl<F: Fabric> Emulated<F> {
+    /// Take what the carrying network brings by `fetch`, and tell what is due.
+    fn bring(
+        &mut self,
+        now: Instant,
+        fetch: fn(&mut F, Instant, &mut dyn FnMut(Event<'_>)),
+        tell: &mut dyn FnMut(Event<'_>),
+    ) {
         let Emulated { below, model, late, free, lost } = self;
         let (now_ns, mut up) = (clock_ns(), Vec::new());
-        below.turn(now, &mut |event| match event {
+        fetch(below, now, &mut |event| match event {
             Event::Up(node) => up.push(node),
             Event::Lost(node, why) => lost.push((node, why)),
             Event::Frame { node, kind, body } => {
@@ -132,9 +152,5 @@ impl<F: Fabric> Fabric for Emulated<F> {
                 tell(Event::Lost(node, why));
             }
         }
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        [self.below.deadline(), self.next_due()].into_iter().flatten().min()
     }
 }
