@@ -29,6 +29,8 @@ const CREDITS: u32 = 64;
 const CREDIT_STEP: u32 = CREDITS / 4;
 /// A link that is so far behind gets nothing more for now.
 const BACKLOG_BYTES: usize = 1 << 20;
+/// Nor more of large messages, beyond this: everything else goes behind what has been queued.
+const BULK_BYTES: usize = 2 * CHUNK_BYTES as usize;
 /// Time between two attempts to deliver to a rank that had no room.
 const RETRY: Duration = Duration::from_millis(1);
 /// After a node has said that the job ends there, for so long nobody asks why its link is gone: its vmpid tells the launcher.
@@ -578,17 +580,17 @@ impl Post {
         self.deliver(None, rank, fin, Vec::new());
     }
 
-    /// Send chunks of large messages, one of each in turn, as long as the links take them.
+    /// Send a chunk of a large message to each node whose link takes it: of the oldest one, so that one rank after the other can go on. If all
+    /// got their share in turn, all would wait for the last byte.
     fn pump(&mut self) {
-        let mut left = self.outgoing.len();
-        while left > 0 {
-            left -= 1;
-            let Some(mut out) = self.outgoing.pop_front() else { return };
+        let mut later = VecDeque::new();
+        let mut served = BTreeSet::new();
+        while let Some(mut out) = self.outgoing.pop_front() {
             if self.peers[out.node as usize] == Peer::Gone {
                 continue;
             }
-            if self.fabric.backlog_bytes(out.node) >= BACKLOG_BYTES {
-                self.outgoing.push_back(out);
+            if !served.insert(out.node) || self.fabric.backlog_bytes(out.node) >= BULK_BYTES {
+                later.push_back(out);
                 continue;
             }
             let len = (out.len - out.sent).min(CHUNK_BYTES);
@@ -599,7 +601,7 @@ impl Post {
                     self.fabric.send(out.node, wire::DATA, &[&head, chunk]);
                     out.sent += len;
                     if out.sent < out.len {
-                        self.outgoing.push_back(out);
+                        later.push_back(out);
                         continue;
                     }
                     self.deliver(None, out.rank, answer(kind::FIN, out.request), Vec::new());
@@ -613,6 +615,7 @@ impl Post {
                 }
             }
         }
+        self.outgoing = later;
         self.settle();
     }
 }
