@@ -2,7 +2,7 @@
 
 use super::programs::Program;
 use super::system::{Kind, System};
-use super::{clocks, idle, latency, launch, pingpong, stencil};
+use super::{clocks, idle, latency, launch, nodes, pingpong, stencil};
 use std::time::Duration;
 
 /// Whom most bars are for.
@@ -15,6 +15,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     stencil::EXPERIMENT,
     clocks::EXPERIMENT,
     idle::EXPERIMENT,
+    nodes::EXPERIMENT,
 ];
 
 pub struct Experiment {
@@ -108,6 +109,8 @@ pub struct Run {
     pub ranks: u32,
     pub cpus: Vec<u32>,
     pub pin: bool,
+    /// On two nodes, of a CPU each.
+    pub across: bool,
     /// Runs of one series grow with x: if one takes too long, the larger ones are left out.
     pub series: &'static str,
     pub x: u64,

@@ -6,11 +6,13 @@
 //! series. No time is a pass or a fail; but what must be the same in all runs (a checksum) is, and that vmpi's own runs
 //! come to their end.
 
+pub mod cable;
 mod clocks;
 pub mod experiment;
 mod idle;
 mod latency;
 mod launch;
+mod nodes;
 pub mod picture;
 mod pingpong;
 pub mod process;
@@ -25,6 +27,7 @@ use crate::build;
 use crate::place::target;
 use crate::setup;
 use crate::shell::{command, create_dir, output, write};
+use cable::Cable;
 use experiment::{EXPERIMENTS, Experiment, Gives, Run, Scope};
 use process::{Finished, Outcome, Series};
 use programs::{Program, Programs};
@@ -101,6 +104,8 @@ pub struct Bench {
     limit: Duration,
     batch_ms: Option<u32>,
     runtime: RuntimeDir,
+    /// Laid when it is needed first.
+    cable: Option<Cable>,
 }
 
 impl Bench {
@@ -130,7 +135,7 @@ impl Bench {
         }
         let scope = Scope { systems, cpus, ranks };
         let (series, programs, runtime) = (Series::begin()?, Programs::default(), RuntimeDir::make()?);
-        Ok(Bench { series, scope, programs, limit, batch_ms: None, runtime })
+        Ok(Bench { series, scope, programs, limit, batch_ms: None, runtime, cable: None })
     }
 
     /// All rounds of an experiment, or as many as there were before ^C.
@@ -172,7 +177,11 @@ impl Bench {
         let program = self.programs.get(run.program, abi).map_err(missing)?;
         let launch = Launch { ranks: run.ranks, cpus: &run.cpus, pin: run.pin, flags: &[] };
         let sit = if let Gives::Sitting(time) = run.gives { Some(time) } else { None };
-        let finished = self.execute(run.system, &launch, &program, &run.arguments, sit).map_err(missing)?;
+        let finished = if run.across {
+            self.execute_across(run.system, run.ranks, &[], &program, &run.arguments).map_err(missing)?
+        } else {
+            self.execute(run.system, &launch, &program, &run.arguments, sit).map_err(missing)?
+        };
         for line in &finished.lines {
             match parse(line) {
                 Some(Line::Measured { figure, x, value, system }) => {
@@ -208,6 +217,23 @@ impl Bench {
         Ok(())
     }
 
+    /// One job on two nodes under the deadline.
+    pub fn execute_across(
+        &mut self,
+        system: &system::System,
+        ranks: u32,
+        flags: &[String],
+        program: &Path,
+        arguments: &[String],
+    ) -> Result<Finished> {
+        let cable = match &mut self.cable {
+            Some(cable) => cable,
+            none => none.insert(Cable::lay(&self.scope.cpus)?),
+        };
+        let job = cable.command(system, ranks, flags, program, arguments);
+        self.run(job, None)
+    }
+
     /// One job under the deadline.
     pub fn execute(
         &self,
@@ -217,10 +243,14 @@ impl Bench {
         arguments: &[String],
         sit: Option<Duration>,
     ) -> Result<Finished> {
-        let mut job = system.command(launch, program, arguments);
+        let job = system.command(launch, program, arguments);
+        self.run(job, sit.map(|time| (time, program)))
+    }
+
+    fn run(&self, mut job: std::process::Command, sit: Option<(Duration, &Path)>) -> Result<Finished> {
         job.env("VMPI_RUNTIME_DIR", &self.runtime.0)
             .env("BENCH_BATCH_MS", self.batch_ms.unwrap_or(BATCH_MS.0).to_string());
-        self.series.run(&mut job, self.limit, sit.map(|time| (time, program)))
+        self.series.run(&mut job, self.limit, sit)
     }
 }
 
@@ -322,6 +352,7 @@ mod tests {
             ranks: 2,
             cpus: vec![0],
             pin: false,
+            across: false,
             series,
             x,
             gives: Gives::Lines,

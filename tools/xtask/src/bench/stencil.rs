@@ -64,6 +64,7 @@ fn runs(scope: &Scope) -> Vec<Run> {
                 ranks: v * cores,
                 cpus: scope.cpus.clone(),
                 pin: v == 1,
+                across: false,
                 series: figure,
                 x: v.into(),
                 gives: Gives::Lines,
