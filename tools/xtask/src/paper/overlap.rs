@@ -34,7 +34,7 @@ const NETWORKS: &[Network] = &[
         name: "emulated",
         title: "an emulated network of 100 us and 16 MB/s",
         iterations: 12,
-        bytes: &[320_000, 400_000, 480_000, 560_000, 720_000],
+        bytes: &[320_000, 480_000, 720_000],
         even: 480_000,
     },
     Network {
@@ -42,7 +42,7 @@ const NETWORKS: &[Network] = &[
         name: "tcp",
         title: "TCP over a veth cable",
         iterations: 6,
-        bytes: &[8 << 20, 16 << 20, 32 << 20],
+        bytes: &[8 << 20, 16 << 20],
         even: 16 << 20,
     },
 ];
