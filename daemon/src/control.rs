@@ -225,6 +225,9 @@ impl Daemon {
         match Job::new(id, spec, peer, token, &place) {
             Ok(mut job) => {
                 self.last_job = id;
+                if job.carrier.is_some() {
+                    crate::slices::ask_short();
+                }
                 if job.carrier.is_some()
                     && let Err(error) = crate::carrier::start(&place.socket, &job.key, id)
                 {

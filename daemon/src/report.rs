@@ -45,7 +45,9 @@ impl Job {
         let ranks = self.ranks.len() as u32;
         let on = (0..ranks).any(|rank| self.node.rank(rank).monitor.load(Relaxed) & FOR_JOB != 0);
         let placement = self.placement.iter().copied().take(ranks as usize).collect();
-        Matrix::gather(self.id, on, placement, (0..ranks).map(|rank| self.segment.monitor(rank)))
+        let counted = Matrix::gather(self.id, on, placement, (0..ranks).map(|rank| self.segment.monitor(rank)));
+        let nodes = self.spec.nodes.as_ref().map_or(Vec::new(), |nodes| nodes.of_rank.clone());
+        Matrix { nodes, ..counted }
     }
 
     /// Count transfers from now on, or no more.

@@ -126,6 +126,28 @@ fn hosts_slots_and_names_are_kept() {
 }
 
 #[test]
+fn ranks_sit_where_they_are_mapped() {
+    let nodes = Nodes::new("mapped");
+    let file = room("cwd").join(format!("mapped-{}.csv", std::process::id()));
+    let pairs = "point_to_point,0,3,9,900\npoint_to_point,2,1,9,900\npoint_to_point,0,1,1,5\n";
+    fs::write(&file, format!("kind,from,to,messages,bytes\n{pairs}")).expect("target/ is writable");
+    let run = |name: &str, how: &str| {
+        let got = nodes.vmpirun(name).args(["-n", "4", "-V", "2", "--map-by", how, "-l", "hostname"]).run();
+        assert_eq!(got.code, 0, "{how}: {}", got.stderr);
+        sorted(&got.stdout).lines().map(|line| line.replace(nodes.a.as_str(), "a")).collect::<Vec<_>>()
+    };
+    let b = &nodes.b;
+    assert_eq!(run("slot", "slot"), ["0: a".to_string(), "1: a".into(), format!("2: {b}"), format!("3: {b}")]);
+    assert_eq!(run("node", "node"), ["0: a".to_string(), format!("1: {b}"), "2: a".into(), format!("3: {b}")]);
+    let affinity = run("affinity", &format!("affinity:{}", file.display()));
+    let at = |rank: usize| affinity[rank].split(' ').nth(1);
+    assert!(at(0) == at(3) && at(1) == at(2) && at(0) != at(1), "{affinity:?}");
+    let got = nodes.vmpirun("bad").args(["-n", "2", "--map-by", &format!("affinity:{}", file.display()), "true"]).run();
+    assert!(got.code == 2 && got.stderr.contains("rank 3"), "{got:?}");
+    let _ = fs::remove_file(&file);
+}
+
+#[test]
 fn a_real_sshd_starts_the_other_node() {
     let nodes = Nodes::new("ssh");
     let hosts = format!("{},{}", nodes.a, nodes.b);

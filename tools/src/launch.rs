@@ -9,6 +9,7 @@ use crate::failure::{Failure, code};
 use crate::nodes::start::{self, Agent, Way};
 use crate::nodes::{conductor, place};
 use crate::output::Routes;
+use crate::place::{Seat, rearrange};
 use crate::plan::{self, Plan, Wish};
 use crate::program::{self, Program};
 use crate::session::{self, Finished, Signals};
@@ -164,11 +165,22 @@ fn prepare(
         notes.extend(auto.notes.iter().chain([&auto.sentence]).cloned());
     }
     let v = auto.as_ref().map(|auto| VChoice::Exactly(auto.v)).or(options.v);
-    let wish = Wish { ranks, v, map_by: options.map_by, bind: options.bind, cores_named: options.cores.is_some() };
-    let (plan, nodes) = match agents.is_empty() {
+    let wish =
+        Wish { ranks, v, map_by: options.map_by.clone(), bind: options.bind, cores_named: options.cores.is_some() };
+    let (mut plan, mut nodes) = match agents.is_empty() {
         true => (plan::plan(&wish, &cpus), None),
         false => place::plan(options, &wish, agents).map(|(plan, nodes)| (plan, Some(Box::new(nodes))))?,
     };
+    let on_node = |rank: usize| nodes.as_ref().map_or(0, |nodes| nodes.of_rank[rank]);
+    let seats: Vec<Seat> =
+        plan.placement.iter().enumerate().map(|(rank, core)| Seat { node: on_node(rank), core: *core }).collect();
+    if let Some(seat_of) = crate::place::order(&options.map_by, &seats)? {
+        rearrange(&mut plan.placement, &seat_of);
+        if let Some(nodes) = &mut nodes {
+            rearrange(&mut nodes.of_rank, &seat_of);
+        }
+    }
+    let (plan, nodes) = (plan, nodes);
     if !odd.is_empty() {
         notes.push(format!("variables that are not UTF-8 are not passed on: {}", odd.join(", ")));
     }

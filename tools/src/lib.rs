@@ -1,7 +1,7 @@
 //! vmpirun, vmpictl and the compiler wrappers.
 //!
 //! Reading order, the road of one `vmpirun -V 3 ./app`: [`cli`] (the table of flags, what was asked) -> [`program`]
-//! (which file) -> [`elf`] (which MPI) -> [`environ`] (what the ranks see) -> [`plan`] (V, cores, placement; [`auto`] for `-V auto`) ->
+//! (which file) -> [`elf`] (which MPI) -> [`environ`] (what the ranks see) -> [`plan`] (V, cores, placement; [`auto`] for `-V auto`, [`place`] for `--map-by`) ->
 //! [`daemon`] (a connection to vmpid) -> [`session`] (the job runs; [`output`] carries its lines) -> [`outcome`] (exit
 //! code and sentence). [`launch`] calls them in this order; with several nodes [`nodes`] stands between session and daemons. vmpictl is [`ctl`] ([`why`]: who waits for whom, [`stack`]: where), vmpicc and its kin are [`wrapper`].
 //!
@@ -24,6 +24,7 @@ pub mod matrix;
 pub mod nodes;
 pub mod outcome;
 pub mod output;
+pub mod place;
 pub mod plan;
 pub mod program;
 pub mod r_project;

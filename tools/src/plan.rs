@@ -65,7 +65,8 @@ pub fn plan(wish: &Wish, cpus: &[u32]) -> Plan {
     let placement = (0..ranks)
         .map(|rank| match wish.map_by {
             MapBy::RoundRobin => rank % used,
-            MapBy::Block => block(rank, ranks, used),
+            // Seats, which `place` deals out otherwise than in order.
+            _ => block(rank, ranks, used),
         })
         .collect();
     let bind = wish.bind.unwrap_or(v > 1 || used == available || wish.cores_named);
@@ -138,14 +139,14 @@ mod tests {
     fn every_rank_has_a_core_and_cores_are_level() {
         for ranks in 1..40 {
             for cores in 1..8 {
-                for map_by in [MapBy::Block, MapBy::RoundRobin] {
+                for map_by in &[MapBy::Block, MapBy::RoundRobin] {
                     let cpus: Vec<u32> = (0..cores).collect();
-                    let plan = plan(&Wish { ranks: Some(ranks), map_by, ..Wish::default() }, &cpus);
+                    let plan = plan(&Wish { ranks: Some(ranks), map_by: map_by.clone(), ..Wish::default() }, &cpus);
                     let sizes: Vec<usize> = (0..plan.cpus.len()).map(|core| plan.ranks_of(core).len()).collect();
                     assert_eq!(sizes.iter().sum::<usize>(), ranks as usize);
                     assert_eq!(*sizes.iter().max().unwrap(), plan.v as usize);
                     assert!(sizes.iter().max().unwrap() - sizes.iter().min().unwrap() <= 1);
-                    if map_by == MapBy::Block {
+                    if *map_by == MapBy::Block {
                         assert!(plan.placement.is_sorted());
                     }
                 }

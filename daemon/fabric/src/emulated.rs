@@ -51,11 +51,35 @@ pub struct Emulated<F> {
     /// When the link from each node has carried all that came.
     free: Vec<Option<Instant>>,
     lost: Vec<(u32, LinkError)>,
+    /// When the link to each node will have carried all that was sent.
+    carried: Vec<Option<Instant>>,
+    /// Bodies told already, to be used again: fresh memory for each large one would cost more than its copy.
+    spare: Vec<Vec<u8>>,
 }
+
+/// So many bodies are kept to be used again.
+const SPARE_BODIES: usize = 16;
+/// So much may be under way before `backlog_bytes` counts it: what a link's buffers hold.
+const UNDER_WAY_BYTES: f64 = 64e3;
 
 impl<F: Fabric> Emulated<F> {
     pub fn new(below: F, model: Model) -> Emulated<F> {
-        Emulated { below, model, late: Vec::new(), free: Vec::new(), lost: Vec::new() }
+        Emulated {
+            below,
+            model,
+            late: Vec::new(),
+            free: Vec::new(),
+            lost: Vec::new(),
+            carried: Vec::new(),
+            spare: Vec::new(),
+        }
+    }
+
+    /// Time until the link to `node` has carried all but what its buffers hold.
+    fn behind(&self, node: u32) -> Duration {
+        let left = self.carried.get(node as usize).copied().flatten();
+        let left = left.map_or(Duration::ZERO, |at| at.saturating_duration_since(Instant::now()));
+        left.saturating_sub(Duration::from_secs_f64(UNDER_WAY_BYTES / self.model.bytes_per_second))
     }
 
     fn next_due(&self) -> Option<Instant> {
@@ -80,11 +104,19 @@ impl<F: Fabric> Fabric for Emulated<F> {
     fn send(&mut self, node: u32, kind: u8, parts: &[&[u8]]) {
         let stamp = clock_ns().to_le_bytes();
         let stamped: Vec<&[u8]> = std::iter::once(&stamp[..]).chain(parts.iter().copied()).collect();
+        let (at, now) = (node as usize, Instant::now());
+        if self.carried.len() <= at {
+            self.carried.resize(at + 1, None);
+        }
+        let bytes: usize = parts.iter().map(|part| part.len()).sum();
+        let begin = self.carried[at].map_or(now, |free| free.max(now));
+        self.carried[at] = Some(begin + Duration::from_secs_f64(bytes as f64 / self.model.bytes_per_second));
         self.below.send(node, kind, &stamped);
     }
 
     fn backlog_bytes(&self, node: u32) -> usize {
-        self.below.backlog_bytes(node)
+        let modelled = self.behind(node).as_secs_f64() * self.model.bytes_per_second;
+        self.below.backlog_bytes(node).max(modelled as usize)
     }
 
     fn is_flushed(&self) -> bool {
@@ -96,9 +128,33 @@ impl<F: Fabric> Fabric for Emulated<F> {
     }
 
     fn turn(&mut self, now: Instant, tell: &mut dyn FnMut(Event<'_>)) {
-        let Emulated { below, model, late, free, lost } = self;
+        self.bring(now, F::turn, tell);
+    }
+
+    fn look(&mut self, now: Instant, tell: &mut dyn FnMut(Event<'_>)) {
+        self.bring(now, F::look, tell);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        // Who waits to send more looks when the buffers are all that is left.
+        let room =
+            (0..self.carried.len() as u32).map(|node| self.behind(node)).filter(|behind| !behind.is_zero()).min();
+        let room = room.map(|behind| Instant::now() + behind);
+        [self.below.deadline(), self.next_due(), room].into_iter().flatten().min()
+    }
+}
+
+impl<F: Fabric> Emulated<F> {
+    /// Take what the carrying network brings by `fetch`, and tell what is due.
+    fn bring(
+        &mut self,
+        now: Instant,
+        fetch: fn(&mut F, Instant, &mut dyn FnMut(Event<'_>)),
+        tell: &mut dyn FnMut(Event<'_>),
+    ) {
+        let Emulated { below, model, late, free, lost, spare, .. } = self;
         let (now_ns, mut up) = (clock_ns(), Vec::new());
-        below.turn(now, &mut |event| match event {
+        fetch(below, now, &mut |event| match event {
             Event::Up(node) => up.push(node),
             Event::Lost(node, why) => lost.push((node, why)),
             Event::Frame { node, kind, body } => {
@@ -113,7 +169,10 @@ impl<F: Fabric> Fabric for Emulated<F> {
                 let begin = free[at].map_or(sent, |free| free.max(sent));
                 let end = begin + Duration::from_secs_f64(body.len() as f64 / model.bytes_per_second);
                 free[at] = Some(end);
-                late[at].push_back(Late { due: end + model.latency, node, kind, body: body.to_vec() });
+                let mut kept = spare.pop().unwrap_or_default();
+                kept.clear();
+                kept.extend_from_slice(body);
+                late[at].push_back(Late { due: end + model.latency, node, kind, body: kept });
             }
         });
         up.into_iter().for_each(|node| tell(Event::Up(node)));
@@ -121,6 +180,9 @@ impl<F: Fabric> Fabric for Emulated<F> {
             while late.front().is_some_and(|late| late.due <= now) {
                 if let Some(Late { node, kind, body, .. }) = late.pop_front() {
                     tell(Event::Frame { node, kind, body: &body });
+                    if spare.len() < SPARE_BODIES {
+                        spare.push(body);
+                    }
                 }
             }
         }
@@ -132,9 +194,5 @@ impl<F: Fabric> Fabric for Emulated<F> {
                 tell(Event::Lost(node, why));
             }
         }
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        [self.below.deadline(), self.next_due()].into_iter().flatten().min()
     }
 }

@@ -61,6 +61,10 @@ pub trait Fabric {
     fn flush(&mut self);
     /// Move bytes both ways as far as that goes without waiting, and tell what came.
     fn turn(&mut self, now: Instant, tell: &mut dyn FnMut(Event<'_>));
+    /// As `turn`, for who looks again and again: what comes on the links that are up, as cheaply as that goes. `turn` finds the rest.
+    fn look(&mut self, now: Instant, tell: &mut dyn FnMut(Event<'_>)) {
+        self.turn(now, tell);
+    }
     /// When `turn` wants to be called at the latest.
     fn deadline(&self) -> Option<Instant>;
 }

@@ -219,6 +219,9 @@ pub struct Matrix {
     pub on: bool,
     /// The core of each rank.
     pub placement: Vec<u32>,
+    /// The node of each rank; empty in a job of one node.
+    #[serde(default)]
+    pub nodes: Vec<u32>,
     /// In order of kind, sender and receiver; pairs between which nothing went are left out.
     pub entries: Vec<Entry>,
 }
@@ -233,7 +236,7 @@ impl Matrix {
             all.extend(row.entries(rank));
         }
         all.retain(|entry| entry.from < ranks && entry.to < ranks);
-        Matrix { job, ranks, on, placement, entries: summed(all) }
+        Matrix { job, ranks, on, placement, nodes: Vec::new(), entries: summed(all) }
     }
 
     /// Together with what was counted on another node of the job.

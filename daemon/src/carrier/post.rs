@@ -5,15 +5,14 @@
 //! rank that takes nothing stops those alone who send to it. A message for which the sender's slab here has no block is kept by the carrier and
 //! announced to the receiver like a large one.
 
+mod rest;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::io;
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::time::TimeSpec;
 use vmpi_fabric::{Event, Fabric};
-use vmpi_shared::control::{Connection, Nodes, Reply, Request};
+use vmpi_shared::control::{Connection, Nodes, Request};
 use vmpi_shared::matching::courier::Courier;
 use vmpi_shared::matching::envelope::{Envelope, FLAG_SYNC, PIECE_BYTES, kind};
 use vmpi_shared::matching::queues::answer;
@@ -22,6 +21,7 @@ use vmpi_shared::matching::request::outcome;
 use super::transfer::{CHUNK_BYTES, Cursor, Incoming, Outgoing, Unreachable};
 use super::wire::{self, BodyError};
 use crate::debug;
+use rest::Moves;
 
 /// Envelopes that may be on their way from one node to one rank.
 const CREDITS: u32 = 64;
@@ -29,6 +29,8 @@ const CREDITS: u32 = 64;
 const CREDIT_STEP: u32 = CREDITS / 4;
 /// A link that is so far behind gets nothing more for now.
 const BACKLOG_BYTES: usize = 1 << 20;
+/// Nor more of large messages, beyond this: everything else goes behind what has been queued.
+const BULK_BYTES: usize = 2 * CHUNK_BYTES as usize;
 /// Time between two attempts to deliver to a rank that had no room.
 const RETRY: Duration = Duration::from_millis(1);
 /// After a node has said that the job ends there, for so long nobody asks why its link is gone: its vmpid tells the launcher.
@@ -83,6 +85,7 @@ pub struct Post {
     bye_heard: Vec<bool>,
     drained: bool,
     told_lost: bool,
+    rest: rest::Rest,
 }
 
 impl Post {
@@ -93,6 +96,7 @@ impl Post {
             credits: vec![CREDITS; nodes.of_rank.len()],
             bye_heard: vec![false; peers.len()],
             peers,
+            rest: rest::Rest::new(courier.patience()),
             courier,
             fabric,
             daemon,
@@ -120,24 +124,23 @@ impl Post {
     /// # Errors
     /// The daemon cannot be told something.
     pub fn serve(&mut self) -> io::Result<()> {
-        let mut moves = true;
+        let mut moves = Moves::Yes;
+        rest::be_exact();
         loop {
             let now = Instant::now();
-            if moves || self.fabric.deadline().is_some_and(|at| at <= now) {
-                self.turn(now);
+            if moves == Moves::Yes || self.fabric.deadline().is_some_and(|at| at <= now) {
+                self.turn(now, Moves::Yes);
+            } else if moves == Moves::Perhaps {
+                self.turn(now, moves);
             }
             self.retry();
-            let called = self.courier.called();
-            let again: BTreeSet<u32> = std::mem::take(&mut self.stalled).into_iter().chain(called).collect();
-            for rank in again {
-                self.collect(rank);
-            }
+            self.collect_all();
             self.pump();
             self.say_credits();
             self.check_progress(now)?;
             // What has just been queued goes before this process sleeps.
             self.fabric.flush();
-            match self.sleep()? {
+            match self.rest()? {
                 Some(ready) => moves = ready,
                 None => {
                     self.quit();
@@ -147,60 +150,36 @@ impl Post {
         }
     }
 
-    /// Wait for something to do. Is it the fabric's? `None`: the daemon wants no more.
-    fn sleep(&mut self) -> io::Result<Option<bool>> {
-        let may_send = self.outgoing.iter().any(|out| self.fabric.backlog_bytes(out.node) < BACKLOG_BYTES);
-        let lying = !may_send && self.courier.lie_down();
-        let timeout = if lying {
-            let retry = (!self.pending.is_empty()).then(|| Instant::now() + RETRY);
-            let quit = self.peers.iter().filter_map(|peer| match peer {
-                Peer::Quit(since) => Some(*since + QUIT_PATIENCE),
-                _ => None,
-            });
-            let next = [self.fabric.deadline(), retry].into_iter().flatten().chain(quit).min();
-            next.map(|at| TimeSpec::from(at.saturating_duration_since(Instant::now())))
-        } else {
-            Some(TimeSpec::from(Duration::ZERO))
-        };
-        let bell = self.courier.node.carrier_bell();
-        let mut fds = vec![PollFd::new(self.daemon.stream().as_fd(), PollFlags::POLLIN)];
-        fds.push(PollFd::new(self.fabric.readable(), PollFlags::POLLIN));
-        fds.extend(bell.map(|bell| PollFd::new(bell.fd(), PollFlags::POLLIN)));
-        let _ = ppoll(&mut fds, timeout, None);
-        let [told, moves, rung] = std::array::from_fn(|at| fds.get(at).and_then(PollFd::any).unwrap_or(false));
-        if lying {
-            self.courier.get_up(rung);
-        }
-        if told {
-            match self.daemon.receive::<Reply>()? {
-                Some((Reply::Drain, _)) => self.draining = true,
-                Some((Reply::Quit, _)) | None => return Ok(None),
-                Some(_) => {}
-            }
-        }
-        Ok(Some(moves))
-    }
-
     /// Let the fabric move, and act on what it brings.
-    fn turn(&mut self, now: Instant) {
+    fn turn(&mut self, now: Instant, moves: Moves) {
         let mut came: Vec<(u32, u8, Vec<u8>)> = Vec::new();
         let mut fates = Vec::new();
         let (incoming, mut failed) = (&mut self.incoming, Vec::new());
-        self.fabric.turn(now, &mut |event| match event {
+        let mut stirred = false;
+        let mut tell = |event: Event<'_>| match event {
             Event::Up(node) => fates.push((node, None)),
             Event::Lost(node, why) => fates.push((node, Some(why.to_string()))),
             // Straight from the link's buffer into the receive buffer.
             Event::Frame { node, kind: wire::DATA, body } => {
+                stirred = true;
                 if let Err(error) = data(incoming, node, body) {
                     failed.push((node, error));
                 }
             }
             Event::Frame { node, kind, body } => came.push((node, kind, body.to_vec())),
-        });
+        };
+        if moves == Moves::Perhaps {
+            self.fabric.look(now, &mut tell);
+        } else {
+            self.fabric.turn(now, &mut tell);
+        }
         // What came before a link was lost counts; a link is up before anything comes.
         let (up, lost): (Vec<_>, Vec<_>) = fates.into_iter().partition(|(_, why)| why.is_none());
         for (node, _) in up {
             self.peers[node as usize] = Peer::Up;
+        }
+        if stirred || !came.is_empty() {
+            self.rest.stirred();
         }
         for (node, kind, body) in came {
             if let Err(error) = self.frame(node, kind, &body) {
@@ -601,17 +580,17 @@ impl Post {
         self.deliver(None, rank, fin, Vec::new());
     }
 
-    /// Send chunks of large messages, one of each in turn, as long as the links take them.
+    /// Send a chunk of a large message to each node whose link takes it: of the oldest one, so that one rank after the other can go on. If all
+    /// got their share in turn, all would wait for the last byte.
     fn pump(&mut self) {
-        let mut left = self.outgoing.len();
-        while left > 0 {
-            left -= 1;
-            let Some(mut out) = self.outgoing.pop_front() else { return };
+        let mut later = VecDeque::new();
+        let mut served = BTreeSet::new();
+        while let Some(mut out) = self.outgoing.pop_front() {
             if self.peers[out.node as usize] == Peer::Gone {
                 continue;
             }
-            if self.fabric.backlog_bytes(out.node) >= BACKLOG_BYTES {
-                self.outgoing.push_back(out);
+            if !served.insert(out.node) || self.fabric.backlog_bytes(out.node) >= BULK_BYTES {
+                later.push_back(out);
                 continue;
             }
             let len = (out.len - out.sent).min(CHUNK_BYTES);
@@ -622,7 +601,7 @@ impl Post {
                     self.fabric.send(out.node, wire::DATA, &[&head, chunk]);
                     out.sent += len;
                     if out.sent < out.len {
-                        self.outgoing.push_back(out);
+                        later.push_back(out);
                         continue;
                     }
                     self.deliver(None, out.rank, answer(kind::FIN, out.request), Vec::new());
@@ -636,6 +615,7 @@ impl Post {
                 }
             }
         }
+        self.outgoing = later;
         self.settle();
     }
 }

@@ -178,12 +178,25 @@ pub fn map_by(line: &mut Line, word: &str) -> Done {
             _ => Err(format!("`{unit}` is not one of node, core")),
         };
     }
+    if let Some(path) = word.strip_prefix("affinity:") {
+        line.job.map_by = MapBy::Affinity(path.into());
+        return Ok(());
+    }
+    if let Some(seed) = word.strip_prefix("random:") {
+        line.job.map_by = MapBy::Random(seed.parse().map_err(|_| format!("`{seed}` is not a number to begin with"))?);
+        return Ok(());
+    }
     let policy = word.split([':', ',']).next().unwrap_or("").to_ascii_lowercase();
     line.job.map_by = match policy.as_str() {
-        "" | "slot" | "node" | "block" | "socket" | "numa" | "board" | "package" | "machine" | "user" => MapBy::Block,
+        "node" => MapBy::Node,
+        "" | "slot" | "block" | "socket" | "numa" | "board" | "package" | "machine" | "user" => MapBy::Block,
         "core" | "hwthread" | "rr" | "cyclic" | "seq" => MapBy::RoundRobin,
         cache if cache.starts_with('l') && cache.contains("cache") => MapBy::Block,
-        _ => return Err(format!("`{word}` is not one of slot, node, core, rr, ppr:N:node, ppr:N:core")),
+        _ => {
+            return Err(format!(
+                "`{word}` is not one of slot, node, core, rr, ppr:N:node, ppr:N:core, affinity:FILE, random:SEED"
+            ));
+        }
     };
     if word.to_ascii_uppercase().contains("PE=") {
         line.job.notes.push("--map-by ...:PE=n has no meaning here: every rank has one core at a time".into());

@@ -56,6 +56,9 @@ pub enum CtlCommand {
         /// A heat map in pixels.
         #[arg(long, conflicts_with = "json")]
         png: bool,
+        /// Where the ranks would better sit; JOB may also be a file of `vmpirun --matrix FILE.json`.
+        #[arg(long, conflicts_with_all = ["csv", "svg", "png", "json"])]
+        place: bool,
         /// Write to this file instead of standard output.
         #[arg(long, short, value_name = "FILE")]
         output: Option<String>,

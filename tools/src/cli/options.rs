@@ -11,14 +11,20 @@ pub enum VChoice {
     Exactly(u32),
 }
 
-/// Which ranks share a core.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+/// Which ranks share a core, and a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum MapBy {
     /// Neighbours in rank order share a core.
     #[default]
     Block,
     /// Rank r goes to core r modulo the number of cores.
     RoundRobin,
+    /// One rank to each node in turn.
+    Node,
+    /// Dealt out at random, by this seed.
+    Random(u64),
+    /// Those together that send each other much, by this file.
+    Affinity(String),
 }
 
 /// How lines are marked with their rank.

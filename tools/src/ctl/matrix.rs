@@ -5,7 +5,35 @@ use super::peers::find_job;
 use crate::failure::Failure;
 use crate::matrix::{self, Form};
 use std::io::IsTerminal;
+use std::path::Path;
 use vmpi_shared::control::{Reply, Request};
+
+/// `--place`: where the ranks of a job, or of a run that a file is of, would better sit.
+pub fn place(target: &str, output: Option<&str>) -> Result<Output, Failure> {
+    let found = if Path::new(target).is_file() {
+        let text = std::fs::read_to_string(target).map_err(|e| Failure::usage(format!("{target}: {e}")))?;
+        serde_json::from_str(&text)
+            .map_err(|e| Failure::usage(format!("{target} is no matrix of vmpirun --matrix FILE.json: {e}")))?
+    } else {
+        let (mut peer, job, _) = find_job(target)?;
+        let Reply::Matrix { matrix: found } = peer.ask(&Request::Matrix { job, on: None })? else {
+            return Err(Failure::new(1, format!("vmpid (pid {}) did not answer with the matrix", peer.pid)));
+        };
+        if !found.nodes.is_empty() {
+            let why = "each vmpid knows what its own node has sent; ask with the file of vmpirun --matrix FILE.json";
+            return Err(Failure::usage(format!("job {job} is on several nodes: {why}")));
+        }
+        *found
+    };
+    let text = crate::place::advice(&found);
+    match output {
+        Some(path) => {
+            std::fs::write(path, text).map_err(|e| Failure::new(1, format!("cannot write {path}: {e}")))?;
+            Ok(String::new().into())
+        }
+        None => Ok(text.into()),
+    }
+}
 
 /// What has gone from rank to rank; `switch`: begin or stop counting first.
 pub fn matrix(target: &str, switch: Option<bool>, form: Option<Form>, output: Option<&str>) -> Result<Output, Failure> {

@@ -25,7 +25,8 @@ pub fn main() -> i32 {
     let done: Result<Output, Failure> = match &args.command {
         CtlCommand::Ps { ranks, format } => show::ps(*ranks, format.json).map(Output::from),
         CtlCommand::Show { job, format } => show::show(job, format.json).map(Output::from),
-        CtlCommand::Matrix { job, on, off, csv, svg, png, output, format } => {
+        CtlCommand::Matrix { job, place: true, output, .. } => matrix::place(job, output.as_deref()),
+        CtlCommand::Matrix { job, on, off, csv, svg, png, output, format, .. } => {
             let form = match (csv, svg, png, format.json) {
                 (true, ..) => Some(Form::Csv),
                 (_, true, ..) => Some(Form::Svg),

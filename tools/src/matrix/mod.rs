@@ -184,7 +184,14 @@ pub(crate) mod tests {
             to: (rank + 1) % ranks,
             counts: Counts { messages: 1, bytes: 1 << (rank % 20), sizes: vec![0, 1] },
         };
-        Matrix { job: 1, ranks, on: true, placement: vec![0; ranks as usize], entries: (0..ranks).map(entry).collect() }
+        Matrix {
+            job: 1,
+            ranks,
+            on: true,
+            placement: vec![0; ranks as usize],
+            nodes: Vec::new(),
+            entries: (0..ranks).map(entry).collect(),
+        }
     }
 
     #[test]

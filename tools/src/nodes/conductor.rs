@@ -464,7 +464,7 @@ impl Conductor {
         };
         let placement = of_rank.iter().enumerate().map(core).collect();
         let all = counted.into_iter().flatten().map(|its| *its).reduce(Matrix::with)?;
-        Some(Matrix { placement, ..all })
+        Some(Matrix { placement, nodes: of_rank.clone(), ..all })
     }
 
     /// Close all agents' standard inputs; they end.

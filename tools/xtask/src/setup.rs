@@ -38,6 +38,7 @@ const PACKAGES: &[&str] = &[
     "python3-venv",
     "procps",
     "iproute2",
+    "iperf3",
     "openssh-server",
     "openssh-client",
 ];

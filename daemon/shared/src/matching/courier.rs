@@ -16,8 +16,8 @@ use super::tend;
 use crate::job::JobSegment;
 use crate::mem::slab::CLASS_BYTES;
 use crate::mem::sync::{Ordering, fence};
-use crate::node::NodeSegment;
-use crate::sched::{RunState, run_queue};
+use crate::node::{NodeSegment, Post};
+use crate::sched::{RunState, run_queue, watch};
 
 /// There is something to take to `to`: let the carrier know.
 #[cold]
@@ -25,8 +25,8 @@ pub(super) fn call(node: &NodeSegment, to: u32) {
     run_queue::insert(node.outbox(), to);
     let asleep = &node.post().asleep;
     // SYNC N
-    if asleep.load(Ordering::SeqCst) != 0
-        && asleep.swap(0, Ordering::SeqCst) != 0
+    if asleep.load(Ordering::SeqCst) != Post::AWAKE
+        && asleep.swap(Post::AWAKE, Ordering::SeqCst) != Post::AWAKE
         && let Some(bell) = node.carrier_bell()
     {
         bell.ring();
@@ -75,20 +75,30 @@ impl Courier {
         !declined
     }
 
-    /// About to sleep until the bell rings. False: there is something to take.
-    pub fn lie_down(&self) -> bool {
+    /// About to sleep until the bell rings; `dozing`: also when a core begins to wait. False: there is something to take.
+    pub fn lie_down(&self, dozing: bool) -> bool {
         let asleep = &self.node.post().asleep;
-        asleep.store(1, Ordering::SeqCst); // SYNC N
+        asleep.store(if dozing { Post::DOZING } else { Post::ASLEEP }, Ordering::SeqCst); // SYNC N
         if run_queue::is_empty(self.node.outbox()) {
             return true;
         }
-        asleep.store(0, Ordering::SeqCst);
+        asleep.store(Post::AWAKE, Ordering::SeqCst);
         false
+    }
+
+    /// For how long a rank watches for what it waits for, and so may the carrier.
+    pub fn patience(&self) -> std::time::Duration {
+        std::time::Duration::from_secs_f64(self.node.seconds(self.node.header().spin_ticks))
+    }
+
+    /// May the carrier look for something to do on `cpu`, without taking time from a rank that has work?
+    pub fn may_look(&self, cpu: u32) -> bool {
+        watch::is_idle(&self.node, cpu)
     }
 
     /// Awake: nobody need ring. `rung`: somebody has.
     pub fn get_up(&self, rung: bool) {
-        self.node.post().asleep.store(0, Ordering::SeqCst);
+        self.node.post().asleep.store(Post::AWAKE, Ordering::SeqCst);
         if let Some(bell) = self.node.carrier_bell().filter(|_| rung) {
             #[cfg(not(feature = "model"))]
             bell.quiet();

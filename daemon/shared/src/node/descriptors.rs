@@ -93,7 +93,9 @@ pub struct CoreDescriptor {
     /// What the last window would have moved: rank + 1 and to which core.
     pub proposed_rank: AtomicU32,
     pub proposed_core: AtomicU32,
-    reserved1: [AtomicU64; 2],
+    /// In a job of several nodes: its holder watches, so that the core does nothing else; written by that rank.
+    pub watched: AtomicU32,
+    reserved1: [AtomicU32; 3],
     // Performance counters (`meter`), written by the rank that leaves the core.
     /// What all ranks counted here, and what they counted in metered sections.
     pub counters: [AtomicU64; COUNTERS],
@@ -185,7 +187,14 @@ pub struct RankDescriptor {
 #[repr(C, align(64))]
 #[derive(Default)]
 pub struct Post {
-    /// The carrier sleeps, or is about to: ring. Set by it, cleared by whoever rings; SeqCst (SYNC N).
+    /// Not `AWAKE`: the carrier sleeps, or is about to: ring. Set by it, cleared by whoever rings; SeqCst (SYNC N).
     pub asleep: AtomicU32,
     reserved: [u32; 15],
+}
+
+impl Post {
+    pub const AWAKE: u32 = 0;
+    pub const ASLEEP: u32 = 1;
+    /// It would look on, if only a core waited: whoever begins to watch one rings.
+    pub const DOZING: u32 = 2;
 }

@@ -11,10 +11,10 @@
 use super::baton::{Left, dispatch, hand_over, take_next, wake};
 use super::clocks::watched;
 use super::lease::REVOKED;
-use super::run_state::{CLAIMED, RunState, SPINNING, holder_word};
+use super::run_state::{CLAIMED, IDLE, RunState, SPINNING, holder_word};
 use super::{balance, policy, run_queue};
-use crate::mem::sync::{AtomicU64, Ordering, spin_loop};
-use crate::node::NodeSegment;
+use crate::mem::sync::{AtomicU64, Ordering, spin_loop, yield_cpu};
+use crate::node::{NodeSegment, Post};
 
 const SEQ: Ordering = Ordering::SeqCst;
 const RELAXED: Ordering = Ordering::Relaxed;
@@ -41,6 +41,11 @@ pub(super) fn watch_running(node: &NodeSegment, me: u32, patience: u64, over: &m
     let start = node.now();
     let mut turns = 0u32;
     let mut ended = false;
+    let spread = node.header().spread != 0;
+    if spread {
+        core.watched.store(1, RELAXED);
+        rouse_carrier(node);
+    }
     while run_queue::is_empty(set) {
         ended = over() || rank.wake.load(SEQ) != 0;
         if ended {
@@ -50,14 +55,16 @@ pub(super) fn watch_running(node: &NodeSegment, me: u32, patience: u64, over: &m
             }
             break;
         }
-        spin_loop();
         turns += 1;
-        if turns.is_multiple_of(16) {
+        if rest(node) || turns.is_multiple_of(16) {
             let taken = rank.state.load(RELAXED) != RunState::Running.word();
             if taken || core.lease.load(SEQ) == REVOKED || node.now().saturating_sub(start) >= patience {
                 break;
             }
         }
+    }
+    if spread {
+        core.watched.store(0, RELAXED);
     }
     if !ended {
         // Perhaps another rank comes first by now.
@@ -65,6 +72,36 @@ pub(super) fn watch_running(node: &NodeSegment, me: u32, patience: u64, over: &m
     }
     watched(node, me, start);
     ended
+}
+
+/// Between two looks. True if that took long: in a job of several nodes the carrier, which brings what is waited for, may need this CPU.
+#[inline]
+fn rest(node: &NodeSegment) -> bool {
+    let carried = node.header().spread != 0 && node.post().asleep.load(RELAXED) == Post::AWAKE;
+    if carried {
+        yield_cpu();
+    } else {
+        spin_loop();
+    }
+    carried
+}
+
+/// A core of a job of several nodes waits from now on: its carrier may look on, if it sleeps only because none did.
+fn rouse_carrier(node: &NodeSegment) {
+    let asleep = &node.post().asleep;
+    if asleep.load(RELAXED) == Post::DOZING
+        && asleep.compare_exchange(Post::DOZING, Post::AWAKE, SEQ, SEQ).is_ok()
+        && let Some(bell) = node.carrier_bell()
+    {
+        bell.ring();
+    }
+}
+
+/// Does nobody run on the core of `cpu`? Whoever takes that CPU then takes it from no rank that has work; false also for one that is
+/// another job's. True for a CPU that is none of the job's.
+pub fn is_idle(node: &NodeSegment, cpu: u32) -> bool {
+    let mut cores = (0..node.header().cores).map(|core| node.core(core)).filter(|core| core.cpu.load(RELAXED) == cpu);
+    cores.all(|core| matches!(core.holder.load(RELAXED), IDLE | SPINNING) || core.watched.load(RELAXED) != 0)
 }
 
 /// What a rank that spins on its idle core looks after.
@@ -139,6 +176,9 @@ pub(super) fn spin(node: &NodeSegment, me: u32, core: u32, idle: &mut Idle<'_>) 
     let descriptor = node.core(core);
     let (set, mail) = (node.ready(core), node.mail(core));
     let until = node.now() + idle.patience;
+    if node.header().spread != 0 {
+        rouse_carrier(node);
+    }
     let mut turns = 0u32;
     loop {
         if (idle.over)() {
@@ -148,9 +188,8 @@ pub(super) fn spin(node: &NodeSegment, me: u32, core: u32, idle: &mut Idle<'_>) 
         if !run_queue::is_empty(set) {
             break;
         }
-        spin_loop();
         turns += 1;
-        if turns.is_multiple_of(16) {
+        if rest(node) || turns.is_multiple_of(16) {
             if node.now() >= until || descriptor.lease.load(SEQ) == REVOKED || balance::could_steal(node, core) {
                 break;
             }

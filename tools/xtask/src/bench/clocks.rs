@@ -53,6 +53,7 @@ fn runs(scope: &Scope) -> Vec<Run> {
         ranks: 1,
         cpus: scope.cpus[..1].to_vec(),
         pin: false,
+        across: false,
         series: "clock updates",
         x: 0,
         gives: Gives::Lines,

@@ -2,7 +2,7 @@
 
 use super::programs::Program;
 use super::system::{Kind, System};
-use super::{balance, clocks, idle, latency, launch, pingpong, policies, stencil};
+use super::{balance, clocks, idle, latency, launch, nodes, pingpong, policies, stencil};
 use std::time::Duration;
 
 /// Whom most bars are for.
@@ -20,6 +20,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     idle::EXPERIMENT,
     policies::EXPERIMENT,
     balance::EXPERIMENT,
+    nodes::EXPERIMENT,
 ];
 
 pub struct Experiment {
@@ -125,6 +126,8 @@ pub struct Run {
     pub ranks: u32,
     pub cpus: Vec<u32>,
     pub pin: bool,
+    /// On two nodes, of a CPU each.
+    pub across: bool,
     /// Runs of one series grow with x: if one takes too long, the larger ones are left out.
     pub series: &'static str,
     pub x: u64,

@@ -41,6 +41,7 @@ fn runs(scope: &Scope) -> Vec<Run> {
         ranks: n,
         cpus: scope.cpus.clone(),
         pin: false,
+        across: false,
         series: "waiting",
         x: n.into(),
         gives: Gives::Sitting(LOOKED_AT),

@@ -74,6 +74,7 @@ fn runs(scope: &Scope) -> Vec<Run> {
         ranks: n,
         cpus: scope.cpus.clone(),
         pin: n <= scope.cpus.len() as u32,
+        across: false,
         series: "ring, barrier, allreduce",
         x: n.into(),
         gives: Gives::Lines,
@@ -83,6 +84,7 @@ fn runs(scope: &Scope) -> Vec<Run> {
         program: Program::C("bench/floor"),
         series: "floor",
         pin: false,
+        across: false,
         ..run(2, system)
     });
     ranks.iter().flat_map(|n| scope.mpis().map(|system| run(*n, system))).chain(floor).collect()

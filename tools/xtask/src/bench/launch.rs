@@ -64,6 +64,7 @@ fn runs(scope: &Scope) -> Vec<Run> {
         ranks: n,
         cpus: scope.cpus.clone(),
         pin: false,
+        across: false,
         series: "launch",
         x: n.into(),
         gives: Gives::Times,

@@ -7,11 +7,13 @@
 //! come to their end.
 
 mod balance;
+pub mod cable;
 mod clocks;
 pub mod experiment;
 mod idle;
 mod latency;
 mod launch;
+mod nodes;
 pub mod picture;
 mod pingpong;
 mod policies;
@@ -27,6 +29,7 @@ use crate::build;
 use crate::place::target;
 use crate::setup;
 use crate::shell::{command, create_dir, output, write};
+use cable::Cable;
 use experiment::{EXPERIMENTS, Experiment, Gives, Run, Scope};
 use process::{Finished, Outcome, Series};
 use programs::{Program, Programs};
@@ -103,6 +106,8 @@ pub struct Bench {
     limit: Duration,
     batch_ms: Option<u32>,
     runtime: RuntimeDir,
+    /// Laid when it is needed first.
+    cable: Option<Cable>,
 }
 
 impl Bench {
@@ -132,7 +137,7 @@ impl Bench {
         }
         let scope = Scope { systems, cpus, ranks };
         let (series, programs, runtime) = (Series::begin()?, Programs::default(), RuntimeDir::make()?);
-        Ok(Bench { series, scope, programs, limit, batch_ms: None, runtime })
+        Ok(Bench { series, scope, programs, limit, batch_ms: None, runtime, cable: None })
     }
 
     /// All rounds of an experiment, or as many as there were before ^C.
@@ -176,7 +181,11 @@ impl Bench {
         let program = self.programs.get(run.program, abi).map_err(missing)?;
         let launch = Launch { ranks: run.ranks, cpus: &run.cpus, pin: run.pin, flags: run.flags() };
         let sit = if let Gives::Sitting(time) = run.gives { Some(time) } else { None };
-        let finished = self.execute(run.system, &launch, &program, &run.arguments, sit).map_err(missing)?;
+        let finished = if run.across {
+            self.execute_across(run.system, run.ranks, &[], &program, &run.arguments).map_err(missing)?
+        } else {
+            self.execute(run.system, &launch, &program, &run.arguments, sit).map_err(missing)?
+        };
         for line in &finished.lines {
             match parse(line) {
                 Some(Line::Measured { figure, x, value, system }) => {
@@ -217,6 +226,23 @@ impl Bench {
         Ok(())
     }
 
+    /// One job on two nodes under the deadline.
+    pub fn execute_across(
+        &mut self,
+        system: &system::System,
+        ranks: u32,
+        flags: &[String],
+        program: &Path,
+        arguments: &[String],
+    ) -> Result<Finished> {
+        let cable = match &mut self.cable {
+            Some(cable) => cable,
+            none => none.insert(Cable::lay(&self.scope.cpus)?),
+        };
+        let job = cable.command(system, ranks, flags, program, arguments);
+        self.run(job, None)
+    }
+
     /// One job under the deadline.
     pub fn execute(
         &self,
@@ -226,10 +252,14 @@ impl Bench {
         arguments: &[String],
         sit: Option<Duration>,
     ) -> Result<Finished> {
-        let mut job = system.command(launch, program, arguments);
+        let job = system.command(launch, program, arguments);
+        self.run(job, sit.map(|time| (time, program)))
+    }
+
+    fn run(&self, mut job: std::process::Command, sit: Option<(Duration, &Path)>) -> Result<Finished> {
         job.env("VMPI_RUNTIME_DIR", &self.runtime.0)
             .env("BENCH_BATCH_MS", self.batch_ms.unwrap_or(BATCH_MS.0).to_string());
-        self.series.run(&mut job, self.limit, sit.map(|time| (time, program)))
+        self.series.run(&mut job, self.limit, sit)
     }
 }
 
@@ -332,6 +362,7 @@ mod tests {
             ranks: 2,
             cpus: vec![0],
             pin: false,
+            across: false,
             series,
             x,
             gives: Gives::Lines,

@@ -270,14 +270,7 @@ fn distribution(report: &Report, figure: &Figure, area: &Area) -> Result<Vec<Str
         });
     }
     let x_title = format!("{} ({})", figure.title, figure.unit);
-    panel(
-        report,
-        area,
-        &lines,
-        (&x_title, figure.scale, &mark),
-        ("per cent of the updates", Scale::Linear, &mark),
-        false,
-    )
+    panel(report, area, &lines, (&x_title, figure.scale, &mark), ("per cent of all", Scale::Linear, &mark), false)
 }
 
 type AxisOf<'a> = (&'a str, Scale, &'a dyn Fn(f64) -> String);

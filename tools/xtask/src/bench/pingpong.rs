@@ -67,6 +67,7 @@ fn runs(scope: &Scope) -> Vec<Run> {
             ranks: 2,
             cpus: cpus.clone(),
             pin: true,
+            across: false,
             series: figure,
             x: 0,
             gives: Gives::Lines,

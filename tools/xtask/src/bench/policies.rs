@@ -59,6 +59,7 @@ fn runs(scope: &Scope) -> Vec<Run> {
     for n in scope.ranks_or(RANKS).into_iter().filter(|n| *n > 2) {
         for (place, cpus) in &places {
             let run = |system| Run {
+                across: false,
                 system,
                 variant: None,
                 program: Program::C("bench/tokens"),

@@ -81,6 +81,7 @@ pub fn cases(scope: &Scope) -> Vec<Case> {
 impl Case {
     pub fn run(self, scope: &Scope, system: &'static System) -> Run {
         Run {
+            across: false,
             system,
             variant: None,
             program: Program::C("bench/stencil"),

@@ -1,6 +1,9 @@
 //! `cargo xtask paper`: the tables and figures of the EuroMPI'20 paper on MPI virtualization, measured here.
 //!
-//! Table 1 (its listing 1), table 2 (conjugate gradients in the manner of HPCCG) and figures 3 and 4 (the cost of the clocks).
+//! Table 1 (its listing 1), table 2 (conjugate gradients in the manner of HPCCG), figures 3 and 4 (the cost of the clocks), figures 5 and 7
+//! (overlap).
+
+mod overlap;
 
 use crate::Result;
 use crate::bench::experiment::{EXPERIMENTS, words};
@@ -22,6 +25,7 @@ pub enum Part {
     Table1,
     Table2,
     Figures,
+    Overlap,
 }
 
 pub struct Options {
@@ -101,13 +105,14 @@ const PAPER_2: &str = "| four processes on a core | MPC-MPI, MPI_Wtime | TinyMPI
     | DDOT MFLOP/s | 319 | 245 | 7513 |\n";
 
 impl Part {
-    const ALL: &[Part] = &[Part::Table1, Part::Table2, Part::Figures];
+    const ALL: &[Part] = &[Part::Table1, Part::Table2, Part::Figures, Part::Overlap];
 
     fn name(self) -> &'static str {
         match self {
             Part::Table1 => "table1",
             Part::Table2 => "table2",
             Part::Figures => "figures",
+            Part::Overlap => "overlap",
         }
     }
 }
@@ -130,6 +135,7 @@ pub fn paper(options: &Options) -> Result<()> {
             Part::Table1 => cases(&mut bench, options, TWO, table_1, |samples| first_table(samples, options.seconds))?,
             Part::Table2 => cases(&mut bench, options, GRADIENTS, table_2, second_table)?,
             Part::Figures => figures(&mut bench, options.rounds, &dir)?,
+            Part::Overlap => overlap::overlap(&mut bench, options, &dir)?,
         };
         write(&dir.join(format!("{}.md", part.name())), &found.text)?;
         write(&dir.join(format!("{}.json", part.name())), &format!("{:#}\n", found.json))?;
