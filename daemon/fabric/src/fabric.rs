@@ -32,6 +32,10 @@ pub enum LinkError {
     Silent { node: String, seconds: u64 },
     #[error("node {node} sent what is no frame: {why}")]
     Nonsense { node: String, why: FrameError },
+    #[error("node {node} cannot be reached by verbs: {why}")]
+    NoVerbs { node: String, why: String },
+    #[error("the RDMA connection to node {node} broke: {why}")]
+    Rdma { node: String, why: String },
 }
 
 /// What a turn has found.
@@ -53,6 +57,13 @@ pub trait Fabric {
     fn readable(&self) -> BorrowedFd<'_>;
     /// Queue a frame (its body in parts, of at most `frame::MAX_BODY_BYTES` together) for a node. Lost with the link, if that is gone.
     fn send(&mut self, node: u32, kind: u8, parts: &[&[u8]]);
+    /// Memory for the body of a frame to a node, which `send_staged` sends from where it lies: for bodies of at least a few KiB. `None`: there is
+    /// none now, or this fabric has none; `send` always works. What is not sent is forgotten by the next call.
+    fn stage(&mut self, _node: u32, _bytes: usize) -> Option<&mut [u8]> {
+        None
+    }
+    /// Send what `stage` gave for this node, filled.
+    fn send_staged(&mut self, _node: u32, _kind: u8) {}
     /// Bytes queued for a node that its link has not taken yet.
     fn backlog_bytes(&self, node: u32) -> usize;
     /// Everything queued has left this process.
@@ -61,6 +72,10 @@ pub trait Fabric {
     fn flush(&mut self);
     /// Move bytes both ways as far as that goes without waiting, and tell what came.
     fn turn(&mut self, now: Instant, tell: &mut dyn FnMut(Event<'_>));
+    /// Send what is queued before this process ends, as far as the other ends take it in this time. The last call.
+    fn linger(&mut self, _patience: Duration) {
+        self.turn(Instant::now(), &mut |_| {});
+    }
     /// When `turn` wants to be called at the latest.
     fn deadline(&self) -> Option<Instant>;
 }
