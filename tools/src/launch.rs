@@ -432,7 +432,10 @@ fn conclude(options: &RunOptions, job: &Job, finished: &Finished, daemon_pid: i3
     }
     if let Some(report) = finished.report.as_ref().filter(|_| options.report) {
         let (cores, ranks) = (outcome::core_table(&report.cores), outcome::rank_table(&report.rank_list));
-        let _ = write!(std::io::stderr(), "{}\n{cores}\n{ranks}", job.plan.sentence());
+        let carried: Vec<&String> =
+            report.notes.iter().filter(|note| note.contains(vmpi_shared::control::CARRIED)).collect();
+        let carried: String = carried.into_iter().map(|note| format!("{note}\n")).collect();
+        let _ = write!(std::io::stderr(), "{}\n{carried}{cores}\n{ranks}", job.plan.sentence());
     }
     if let Some(matrix) = &finished.matrix {
         if let Some(path) = &options.matrix {

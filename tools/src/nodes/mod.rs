@@ -11,6 +11,7 @@ pub mod agent;
 pub mod conductor;
 pub mod frames;
 pub mod place;
+pub mod rdma;
 pub mod start;
 
 use std::time::Duration;
