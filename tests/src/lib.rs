@@ -10,6 +10,7 @@ pub mod case;
 pub mod compile;
 pub mod daemon;
 pub mod functions;
+pub mod guest;
 pub mod installation;
 pub mod job;
 pub mod leftovers;

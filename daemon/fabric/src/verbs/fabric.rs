@@ -225,6 +225,13 @@ impl<F: Fabric> Verbs<F> {
             (Some(Step::Works), state @ State::Open(_)) => (state, None),
             // This end said so first.
             (Some(_), state @ (State::Plain | State::Gone)) => (state, None),
+            (Some(Step::Without(why)), State::Open(lane)) => {
+                self.states[node as usize] = State::Open(lane);
+                self.end(node, State::Gone);
+                let name = self.names[node as usize].clone();
+                let why = format!("its end says: {why}");
+                return self.fates.push(Fate::Lost(node, LinkError::Rdma { node: name, why }));
+            }
             (Some(Step::Without(why)), state) => {
                 self.states[node as usize] = state;
                 return self.without(node, why, true);
@@ -291,6 +298,13 @@ impl<F: Fabric> Verbs<F> {
             };
             return self.without(node, why, false);
         }
+        // So that both ends say the same, whoever is heard first.
+        let told = match &fault {
+            Fault::Nic(e) => e.to_string(),
+            Fault::Nonsense(e) => e.to_string(),
+        };
+        self.say(node, &Step::Without(told));
+        self.below.flush();
         self.end(node, State::Gone);
         let why = match fault {
             Fault::Nic(e) => LinkError::Rdma { node: name, why: e.to_string() },
