@@ -1,6 +1,7 @@
 //! A test that needs another kernel runs itself again in a guest: qemu without hardware support, the host's file system as root, read-only.
 //!
-//! The guest's clock counts its own instructions (`-icount`), so that a busy host makes the guest slow, but lets none of its timeouts run out.
+//! The guest's clock counts its own instructions (`-icount`, which works with one CPU), so that a busy host makes the guest slow, but lets
+//! none of its timeouts run out.
 
 use crate::place::{Turn, room, top};
 use std::fs;
@@ -69,7 +70,7 @@ pub fn run(name: &str, variables: &[(&str, PathBuf)], deadline: Duration) -> Str
     let mut command = Command::new("qemu-system-x86_64");
     command
         .args(["-M", "pc", "-accel", "tcg,thread=single,tb-size=256", "-icount", "shift=2,sleep=on"])
-        .args(["-cpu", "max,la57=off", "-smp", "2", "-m", "1536"])
+        .args(["-cpu", "max,la57=off", "-smp", "1", "-m", "1536"])
         .args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"])
         .arg("-kernel")
         .arg(guest.join("vmlinuz"))

@@ -20,3 +20,4 @@ pub mod place;
 pub mod prometheus;
 pub mod report;
 pub mod scratch;
+pub mod slurm;
