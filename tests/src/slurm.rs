@@ -36,7 +36,7 @@ impl Slurm {
     ///
     /// # Panics
     /// If Slurm is not installed or does not come up.
-    pub fn new() -> Slurm {
+    pub fn start() -> Slurm {
         let scratch = Scratch::new("slurm");
         let dir = scratch.path().to_owned();
         // munged wants all above its socket safe, and others must reach it.

@@ -16,7 +16,7 @@ fn allocated(slurm: &Slurm, name: &str, options: &[&str], arguments: &[&str]) ->
 #[test]
 #[ignore = "second tier"]
 fn an_allocation_is_used() {
-    let slurm = Slurm::new();
+    let slurm = Slurm::start();
     assert!(bin_dir().join("vmpid").exists());
     let names = &["sh", "-c", "echo $VMPI_RANK $OMPI_COMM_WORLD_LOCAL_RANK"];
     let got = allocated(&slurm, "names", &[], &[&["-V", "2", "--report", "-l"], &names[..]].concat());
