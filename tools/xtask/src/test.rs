@@ -14,7 +14,7 @@ pub fn test(quick: bool, filter: Option<&str>) -> Result<()> {
             "--workspace",
             "--all-targets",
             "--features",
-            "vmpi-shared/measure",
+            "vmpi-shared/measure,vmpi-verbs/verbs",
             "--",
             "-D",
             "warnings",
@@ -36,7 +36,10 @@ pub fn test(quick: bool, filter: Option<&str>) -> Result<()> {
 /// The suites that take many minutes: tests that are marked with `#[ignore]`.
 pub fn second_tier(filter: Option<&str>) -> Result<()> {
     setup()?;
-    setup::second_tier()?;
+    // mpi4py's suites need nothing else.
+    if filter.is_none_or(|name| !name.contains("mpi4py")) {
+        setup::second_tier()?;
+    }
     build::build()?;
     nextest(&["-p", "vmpi-tests", "--run-ignored", "only"], filter)
 }
