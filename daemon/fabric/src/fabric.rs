@@ -15,6 +15,9 @@ pub const SILENCE: Duration = Duration::from_secs(10);
 /// All links of a job are up in this time, or it does not start.
 pub const WIRE_UP: Duration = Duration::from_secs(20);
 
+/// A link that is so far behind gets no more large frames for now.
+pub const BACKLOG_BYTES: usize = 1 << 20;
+
 /// Why a link is of no use any more; the sentence names the other node.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
@@ -66,6 +69,10 @@ pub trait Fabric {
     fn send_staged(&mut self, _node: u32, _kind: u8) {}
     /// Bytes queued for a node that its link has not taken yet.
     fn backlog_bytes(&self, node: u32) -> usize;
+    /// May a large frame go to a node now, without being kept here first?
+    fn has_room(&self, node: u32) -> bool {
+        self.backlog_bytes(node) < BACKLOG_BYTES
+    }
     /// Everything queued has left this process.
     fn is_flushed(&self) -> bool;
     /// Write what is queued as far as the links take it; `readable` tells when they take more. Before sleeping.

@@ -72,7 +72,7 @@ fn toys(ether: &Rc<RefCell<Ether>>, count: usize) -> Vec<Device> {
 }
 
 fn ups(told: &[(usize, Told)]) -> usize {
-    told.iter().filter(|(_, told)| matches!(told, Told::Up(_))).count()
+    told.iter().filter(|(me, told)| matches!(told, Told::Up(node) if *node as usize != *me)).count()
 }
 
 fn lost(told: &[(usize, Told)]) -> Vec<(usize, u32, String)> {
@@ -206,6 +206,20 @@ fn what_is_staged_goes_from_where_it_lies() {
     }
     assert!(staged >= 7, "{staged}");
     assert!(nodes[0].stage(1, 100).is_none(), "small ones are not staged");
+    // As long as there is room each is staged, and there is room again when some have been taken.
+    let mut count = 0;
+    while nodes[0].has_room(1) {
+        nodes[0].stage(1, 100_000).expect("it said so").fill(7);
+        nodes[0].send_staged(1, 17);
+        count += 1;
+    }
+    assert!((4..=8).contains(&count) && nodes[0].is_flushed(), "{count}");
+    until(&mut nodes, |told| frames(told) == count);
+    let start = Instant::now();
+    while !nodes[0].has_room(1) {
+        assert!(start.elapsed() < LIMIT);
+        nodes.iter_mut().for_each(|node| drop(turn(node)));
+    }
 }
 
 #[test]
@@ -214,8 +228,12 @@ fn a_cut_network_is_told_by_the_nodes_name() {
     let mut nodes = two(&ether);
     ether.borrow_mut().cut = true;
     nodes[0].send(1, 16, &[b"anybody?"]);
-    let told = until(&mut nodes, |told| lost(told).len() == 1);
-    assert_eq!(lost(&told), [(0, 1, "the RDMA connection to node n1 broke: toy status 12".to_string())]);
+    // The other end learns it, too: over TCP.
+    let told = until(&mut nodes, |told| lost(told).len() == 2);
+    let broke = |other: u32, why: &str| {
+        (1 - other as usize, other, format!("the RDMA connection to node n{other} broke: {why}"))
+    };
+    assert_eq!(lost(&told), [broke(1, "toy status 12"), broke(0, "its end says: toy status 12")]);
     // Nothing goes there any more, and nothing panics.
     nodes[0].send(1, 16, &[b"anybody?"]);
     turn(&mut nodes[0]);
@@ -259,10 +277,10 @@ fn a_node_without_a_device_uses_tcp_and_the_others_verbs() {
 /// Each sends to each other.
 fn exchange(nodes: &mut [Verbs<Tcp>]) {
     let count = nodes.len();
-    for from in 0..count {
+    for (from, node) in nodes.iter_mut().enumerate() {
         for to in (0..count).filter(|to| *to != from) {
-            nodes[from].send(to as u32, 16, &[&[from as u8, to as u8]]);
-            nodes[from].send(to as u32, 17, &[&vec![from as u8; 50_000]]);
+            node.send(to as u32, 16, &[&[from as u8, to as u8]]);
+            node.send(to as u32, 17, &[&vec![from as u8; 50_000]]);
         }
     }
     let told = until(nodes, |told| frames(told) == 2 * count * (count - 1));

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
+use vmpi_fabric::fabric::BACKLOG_BYTES;
 use vmpi_fabric::{Event, Fabric};
 use vmpi_shared::control::{Connection, Nodes, Reply, Request};
 use vmpi_shared::matching::courier::Courier;
@@ -27,8 +28,6 @@ use crate::debug;
 const CREDITS: u32 = 64;
 /// So many delivered ones are told together.
 const CREDIT_STEP: u32 = CREDITS / 4;
-/// A link that is so far behind gets nothing more for now.
-const BACKLOG_BYTES: usize = 1 << 20;
 /// Time between two attempts to deliver to a rank that had no room.
 const RETRY: Duration = Duration::from_millis(1);
 /// After a node has said that the job ends there, for so long nobody asks why its link is gone: its vmpid tells the launcher.
@@ -151,7 +150,7 @@ impl Post {
 
     /// Wait for something to do. Is it the fabric's? `None`: the daemon wants no more.
     fn sleep(&mut self) -> io::Result<Option<bool>> {
-        let may_send = self.outgoing.iter().any(|out| self.fabric.backlog_bytes(out.node) < BACKLOG_BYTES);
+        let may_send = self.outgoing.iter().any(|out| self.fabric.has_room(out.node));
         let lying = !may_send && self.courier.lie_down();
         let timeout = if lying {
             let retry = (!self.pending.is_empty()).then(|| Instant::now() + RETRY);
@@ -620,7 +619,7 @@ impl Post {
             if self.peers[out.node as usize] == Peer::Gone {
                 continue;
             }
-            if self.fabric.backlog_bytes(out.node) >= BACKLOG_BYTES {
+            if !self.fabric.has_room(out.node) {
                 self.outgoing.push_back(out);
                 continue;
             }

@@ -465,6 +465,16 @@ impl<F: Fabric> Fabric for Verbs<F> {
         }
     }
 
+    fn has_room(&self, node: u32) -> bool {
+        match self.states.get(node as usize) {
+            // As long as there are slots, nothing is copied twice.
+            Some(State::Open(lane)) => lane.has_room(),
+            Some(State::Plain) => self.below.has_room(node),
+            // Where nothing goes any more nothing need wait.
+            _ => true,
+        }
+    }
+
     fn is_flushed(&self) -> bool {
         let lanes = self.states.iter().all(|state| match state {
             State::Open(lane) => lane.is_flushed(),

@@ -226,6 +226,11 @@ impl Lane {
         self.waiting_bytes
     }
 
+    /// A large frame could go now.
+    pub fn has_room(&self) -> bool {
+        self.waiting.is_empty() && (self.may_write() || self.staged.is_some())
+    }
+
     /// Nothing is queued that has not been handed to the device.
     pub fn is_flushed(&self) -> bool {
         self.waiting.is_empty() && self.filling.is_none()
