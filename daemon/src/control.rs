@@ -84,12 +84,12 @@ impl Daemon {
             (Role::Tool, Request::Carry { job, key }) => self.carry(token, job, &key),
             (
                 Role::Carrier(id),
-                request @ (Request::Listening { .. } | Request::Wired | Request::Lost { .. } | Request::Drained),
+                request @ (Request::Listening { .. } | Request::Wired { .. } | Request::Lost { .. } | Request::Drained),
             ) => {
                 if let Some(job) = self.jobs.get_mut(&id) {
                     match request {
                         Request::Listening { port } => job.outbox.push((Reply::Listening { port }, Vec::new())),
-                        Request::Wired => job.carrier_wired(),
+                        Request::Wired { by } => job.carrier_wired(by),
                         Request::Lost { reason } => job.carrier_lost(Some(reason)),
                         _ => job.carrier_drained(),
                     }

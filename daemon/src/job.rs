@@ -174,6 +174,8 @@ pub struct Carrier {
     pub outbox: Vec<Reply>,
     /// It is connected to those of all nodes.
     wired: bool,
+    /// By what.
+    by: String,
     asked_to_drain: bool,
     drained: bool,
 }
@@ -297,11 +299,17 @@ impl Job {
     }
 
     /// The carrier is connected to those of the other nodes.
-    pub fn carrier_wired(&mut self) {
+    pub fn carrier_wired(&mut self, by: String) {
         if let Some(carrier) = &mut self.carrier {
             carrier.wired = true;
+            carrier.by = by;
         }
         self.begin();
+    }
+
+    /// How messages go to the other nodes, if there are any.
+    pub fn carried_by(&self) -> Option<&str> {
+        self.carrier.as_ref().filter(|carrier| carrier.wired).map(|carrier| carrier.by.as_str())
     }
 
     /// The carrier has taken everything to the other nodes.

@@ -69,6 +69,9 @@ impl Job {
         let mut notes = vec![format!(
             "messages up to {limit} bytes are copied through shared memory, larger ones once, by process_vm_readv"
         )];
+        if let Some(by) = self.carried_by() {
+            notes.push(format!("{} {by}", vmpi_shared::control::CARRIED));
+        }
         let us = |ticks: u64| (self.node.seconds(ticks) * 1e6).round();
         let header = self.node.header();
         notes.push(format!(

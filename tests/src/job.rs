@@ -60,6 +60,16 @@ impl Vmpirun {
         run
     }
 
+    /// As `new`, started by another program: `WRAPPER OPTIONS vmpirun ...`.
+    pub fn wrapped(name: &str, wrapper: &str, options: &[&str]) -> Vmpirun {
+        let mut run = Vmpirun::new(name);
+        let mut command = Command::new(wrapper);
+        command.args(options).arg(bin_dir().join("vmpirun"));
+        command.env("VMPI_RUNTIME_DIR", &run.runtime_dir).stdin(Stdio::null());
+        run.command = command;
+        run
+    }
+
     /// A job of the daemon in `runtime_dir`; nobody looks for what it leaves behind.
     pub fn under(runtime_dir: &Path, name: &str) -> Vmpirun {
         let mut command = Command::new(bin_dir().join("vmpirun"));

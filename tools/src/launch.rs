@@ -6,7 +6,8 @@ use crate::daemon::{self, VERSION};
 use crate::elf::Search;
 use crate::environ::{self, Choice, Env, FaceDirs};
 use crate::failure::{Failure, code};
-use crate::nodes::start::{self, Agent, Way};
+use crate::nodes::engine::{Asked, Engine};
+use crate::nodes::start::{self, Agent};
 use crate::nodes::{conductor, place};
 use crate::output::Routes;
 use crate::place::{Seat, rearrange};
@@ -76,15 +77,28 @@ struct Job {
 
 fn run(options: &RunOptions) -> Result<i32, Failure> {
     let exe_dir = exe_dir()?;
-    let hosts = hosts::all(&options.hostfiles, &options.hosts)?;
+    let asked = Asked {
+        hosts: &options.hosts,
+        hostfiles: &options.hostfiles,
+        launcher: options.launcher.as_deref(),
+        v_counts: matches!(options.v, Some(VChoice::Exactly(_))),
+    };
+    let engine = Engine::find(&asked, |name| std::env::var(name).ok())?;
+    let hosts = &engine.hosts;
+    if let (Some(allocation), Some(VChoice::Exactly(v)), Some(ranks)) =
+        (&engine.allocation, options.v, asked_ranks(options))
+    {
+        allocation.check(ranks, v).map_err(Failure::usage)?;
+    }
     let mut agents = Vec::new();
     if hosts.iter().any(|host| !hosts::is_here(&host.name)) {
         if options.recovery {
             return Err(Failure::usage("--enable-recovery is offered on one node only so far"));
         }
-        agents = start::all(&hosts, &Way { launcher: options.launcher.clone() }, &exe_dir)?;
+        agents = start::all(hosts, &engine.way, &exe_dir)?;
+        engine.limit(&mut agents);
     }
-    let prepared = prepare(options, &exe_dir, &hosts, &mut agents);
+    let prepared = prepare(options, &exe_dir, &engine, &mut agents);
     if options.dry_run || prepared.is_err() {
         start::dismiss(agents);
         return dry_run(options, &prepared?);
@@ -122,13 +136,11 @@ pub fn exe_dir() -> Result<PathBuf, Failure> {
     Ok(exe.parent().map_or_else(|| PathBuf::from("/"), Path::to_path_buf))
 }
 
-fn prepare(
-    options: &RunOptions,
-    exe_dir: &Path,
-    hosts: &[hosts::Host],
-    agents: &mut Vec<Agent>,
-) -> Result<Job, Failure> {
-    let mut notes = options.notes.clone();
+fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, agents: &mut Vec<Agent>) -> Result<Job, Failure> {
+    let hosts = &engine.hosts;
+    // Where the nodes come from is no news in each run.
+    let from = engine.notes.iter().filter(|_| options.dry_run || options.verbose);
+    let mut notes: Vec<String> = options.notes.iter().chain(from).cloned().collect();
     let slots: Option<u32> = hosts.iter().filter_map(|host| host.slots).reduce(|a, b| a + b);
     let ranks = if agents.is_empty() { total_ranks(options, slots) } else { asked_ranks(options) };
     if let Some(rank) = options.gdb.iter().find(|rank| ranks.is_some_and(|ranks| **rank >= ranks)) {
@@ -144,7 +156,11 @@ fn prepare(
         .and_then(|events| meter::check(&events).map(|()| events))
         .map_err(|e| Failure::usage(format!("--counters: {e}")))?;
     let cpus = match agents.is_empty() {
-        true => cpus::choose(options.cores.as_deref(), &cpus::allowed()?)?,
+        true => {
+            let mut allowed = cpus::allowed()?;
+            engine.limit_here(&mut allowed);
+            cpus::choose(options.cores.as_deref(), &allowed)?
+        }
         false => Vec::new(),
     };
     let (own, odd) = environ::own();
@@ -463,7 +479,10 @@ fn conclude(options: &RunOptions, job: &Job, finished: &Finished, daemon_pid: i3
             outcome::core_table(&report.cores, &report.counters),
             outcome::rank_table(&report.rank_list, &report.counters),
         );
-        let _ = write!(std::io::stderr(), "{}\n{cores}\n{ranks}", job.plan.sentence());
+        let carried: Vec<&String> =
+            report.notes.iter().filter(|note| note.contains(vmpi_shared::control::CARRIED)).collect();
+        let carried: String = carried.into_iter().map(|note| format!("{note}\n")).collect();
+        let _ = write!(std::io::stderr(), "{}\n{carried}{cores}\n{ranks}", job.plan.sentence());
     }
     if let Some(matrix) = &finished.matrix {
         if let Some(path) = &options.matrix {

@@ -119,6 +119,10 @@ impl<F: Fabric> Fabric for Emulated<F> {
         self.below.backlog_bytes(node).max(modelled as usize)
     }
 
+    fn has_room(&self, node: u32) -> bool {
+        self.below.has_room(node)
+    }
+
     fn is_flushed(&self) -> bool {
         self.below.is_flushed()
     }

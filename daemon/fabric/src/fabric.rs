@@ -15,6 +15,11 @@ pub const SILENCE: Duration = Duration::from_secs(10);
 /// All links of a job are up in this time, or it does not start.
 pub const WIRE_UP: Duration = Duration::from_secs(20);
 
+/// A link that is so far behind gets no more large frames for now.
+pub const BACKLOG_BYTES: usize = 1 << 20;
+/// Nor more of large messages, beyond this: everything else goes behind what has been queued.
+pub const BULK_BYTES: usize = 256 << 10;
+
 /// Why a link is of no use any more; the sentence names the other node.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
@@ -32,6 +37,10 @@ pub enum LinkError {
     Silent { node: String, seconds: u64 },
     #[error("node {node} sent what is no frame: {why}")]
     Nonsense { node: String, why: FrameError },
+    #[error("node {node} cannot be reached by verbs: {why}")]
+    NoVerbs { node: String, why: String },
+    #[error("the RDMA connection to node {node} broke: {why}")]
+    Rdma { node: String, why: String },
 }
 
 /// What a turn has found.
@@ -53,8 +62,19 @@ pub trait Fabric {
     fn readable(&self) -> BorrowedFd<'_>;
     /// Queue a frame (its body in parts, of at most `frame::MAX_BODY_BYTES` together) for a node. Lost with the link, if that is gone.
     fn send(&mut self, node: u32, kind: u8, parts: &[&[u8]]);
+    /// Memory for the body of a frame to a node, which `send_staged` sends from where it lies: for bodies of at least a few KiB. `None`: there is
+    /// none now, or this fabric has none; `send` always works. What is not sent is forgotten by the next call.
+    fn stage(&mut self, _node: u32, _bytes: usize) -> Option<&mut [u8]> {
+        None
+    }
+    /// Send what `stage` gave for this node, filled.
+    fn send_staged(&mut self, _node: u32, _kind: u8) {}
     /// Bytes queued for a node that its link has not taken yet.
     fn backlog_bytes(&self, node: u32) -> usize;
+    /// May a large frame go to a node now, without being kept here first?
+    fn has_room(&self, node: u32) -> bool {
+        self.backlog_bytes(node) < BULK_BYTES
+    }
     /// Everything queued has left this process.
     fn is_flushed(&self) -> bool;
     /// Write what is queued as far as the links take it; `readable` tells when they take more. Before sleeping.
@@ -64,6 +84,10 @@ pub trait Fabric {
     /// As `turn`, for who looks again and again: what comes on the links that are up, as cheaply as that goes. `turn` finds the rest.
     fn look(&mut self, now: Instant, tell: &mut dyn FnMut(Event<'_>)) {
         self.turn(now, tell);
+    }
+    /// Send what is queued before this process ends, as far as the other ends take it in this time. The last call.
+    fn linger(&mut self, _patience: Duration) {
+        self.turn(Instant::now(), &mut |_| {});
     }
     /// When `turn` wants to be called at the latest.
     fn deadline(&self) -> Option<Instant>;

@@ -19,6 +19,10 @@ pub enum FrameError {
     Version(u8),
     #[error("a frame's head has {0:#x} where zeros must be")]
     Head(u16),
+    #[error("a message of {0} bytes that is not whole frames")]
+    Cut(usize),
+    #[error("slot {0}, whose turn it is not")]
+    Slot(u32),
 }
 
 /// The head of a frame.
@@ -29,6 +33,25 @@ pub fn head(kind: u8, body_bytes: usize) -> [u8; HEAD_BYTES] {
     assert!(body_bytes <= MAX_BODY_BYTES, "a frame of {body_bytes} bytes is too long");
     let [a, b, c, d] = (body_bytes as u32).to_le_bytes();
     [a, b, c, d, kind, VERSION, 0, 0]
+}
+
+/// Kind and length of the body that follows a head.
+///
+/// # Errors
+/// It is none of this version, or announces too much.
+pub fn read_head(head: &[u8; HEAD_BYTES]) -> Result<(u8, usize), FrameError> {
+    let [a, b, c, d, kind, version, y, z] = *head;
+    let length = u32::from_le_bytes([a, b, c, d]);
+    if version != VERSION {
+        return Err(FrameError::Version(version));
+    }
+    if length as usize > MAX_BODY_BYTES {
+        return Err(FrameError::TooLong(length));
+    }
+    match u16::from_le_bytes([y, z]) {
+        0 => Ok((kind, length as usize)),
+        zeros => Err(FrameError::Head(zeros)),
+    }
 }
 
 /// Bytes in, frames out.
@@ -67,20 +90,9 @@ impl Decoder {
     pub fn next_frame(&mut self) -> Result<Option<(u8, &[u8])>, FrameError> {
         let have = &self.buffer[self.start..self.end];
         let Some(head) = have.first_chunk::<HEAD_BYTES>() else { return Ok(None) };
-        let [a, b, c, d, kind, version, y, z] = *head;
-        let length = u32::from_le_bytes([a, b, c, d]);
-        if version != VERSION {
-            return Err(FrameError::Version(version));
-        }
-        if length as usize > MAX_BODY_BYTES {
-            return Err(FrameError::TooLong(length));
-        }
-        let zeros = u16::from_le_bytes([y, z]);
-        if zeros != 0 {
-            return Err(FrameError::Head(zeros));
-        }
+        let (kind, length) = read_head(head)?;
         let from = self.start + HEAD_BYTES;
-        let to = from + length as usize;
+        let to = from + length;
         if to > self.end {
             return Ok(None);
         }

@@ -1,9 +1,10 @@
 //! What carries frames between the nodes of one job.
 //!
 //! Reading order: `fabric` (the trait, and what can happen to a link) -> `frame` (bytes to frames and back) -> `key`, `auth` (who may talk at
-//! all) -> `link` (one connection) -> `tcp` (all of a node's links) -> `emulated` (a slower network on top of a faster one).
+//! all) -> `link` (one connection) -> `tcp` (all of a node's links) -> `emulated` (a slower network on top of a faster one) ->
+//! `verbs` (RDMA devices, where there are).
 //!
-//! Nothing here blocks, and nothing knows of MPI: a frame is a kind and bytes. No unsafe code.
+//! Nothing here blocks, and nothing knows of MPI: a frame is a kind and bytes. Unsafe code only in `verbs::plugin` and `verbs::staging`.
 #![deny(unsafe_code)]
 
 pub mod auth;
@@ -13,8 +14,10 @@ pub mod frame;
 pub mod key;
 mod link;
 pub mod tcp;
+pub mod verbs;
 
 pub use emulated::{Emulated, Model};
 pub use fabric::{Event, Fabric, LinkError};
 pub use key::Key;
 pub use tcp::{Node, Tcp};
+pub use verbs::Verbs;

@@ -3,7 +3,8 @@
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
-use vmpi_fabric::frame::MAX_BODY_BYTES;
+use vmpi_fabric::auth::{End, GREETING_BYTES, Greeting, PROOF_BYTES, proof};
+use vmpi_fabric::frame::{MAX_BODY_BYTES, VERSION, head};
 use vmpi_fabric::{Emulated, Event, Fabric, Key, LinkError, Model, Node, Tcp};
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -176,5 +177,49 @@ fn the_emulated_network_is_as_slow_as_stated() {
     }
     for wrong in ["20", "x:1", "1:0", "-1:5", "1:nan"] {
         assert!(Model::parse(wrong).is_err(), "{wrong}");
+    }
+}
+
+/// Connects to node 0 of two as node 1, has the key, and then sends these bytes.
+fn send_as_node_1(to: &mut Tcp, bytes: &[u8]) -> (TcpStream, Vec<(usize, Told)>) {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, to.port().unwrap())).unwrap();
+    let own = Greeting { nodes: 2, from: 1, to: 0, nonce: [5; 32] };
+    stream.write_all(&own.encode()).unwrap();
+    stream.set_nonblocking(true).unwrap();
+    let (start, mut answer) = (Instant::now(), Vec::new());
+    while answer.len() < GREETING_BYTES + PROOF_BYTES {
+        assert!(start.elapsed() < LIMIT);
+        turn(to);
+        let mut more = [0; 256];
+        if let Ok(count) = stream.read(&mut more) {
+            answer.extend_from_slice(&more[..count]);
+        }
+    }
+    let theirs = Greeting::decode(answer.first_chunk().unwrap()).unwrap();
+    stream.write_all(&proof(&key(1), End::Connecting, &own, &theirs)).unwrap();
+    stream.write_all(bytes).unwrap();
+    let told = until(&mut [to], |told| !losses(told).is_empty());
+    (stream, told)
+}
+
+#[test]
+fn a_node_that_sends_no_frames_is_named() {
+    let too_long = (MAX_BODY_BYTES as u32 + 1).to_le_bytes();
+    for (bytes, why) in [
+        ([&too_long[..], &[16, VERSION, 0, 0]].concat(), "a frame of 262145 bytes is longer than 262144 allowed"),
+        (vec![0, 0, 0, 0, 16, VERSION + 1, 0, 0], "a frame of version"),
+        (vec![0, 0, 0, 0, 16, VERSION, 7, 0], "where zeros must be"),
+    ] {
+        let mut a = Tcp::listen().unwrap();
+        let mut table = table(&[Tcp::listen().unwrap()]);
+        table.push(Node { name: "n1".into(), addresses: vec![] });
+        a.join(0, table, key(1), Instant::now()).unwrap();
+        let good = head(16, 2);
+        let (_stream, told) = send_as_node_1(&mut a, &[&good[..], b"ok", &bytes].concat());
+        // What came before counts.
+        assert!(told.iter().any(|(_, told)| matches!(told, Told::Frame(1, 16, body) if body == b"ok")), "{told:?}");
+        let (_, node, sentence) = &losses(&told)[0];
+        assert!(*node == 1 && sentence.starts_with("node n1 sent what is no frame: "), "{sentence}");
+        assert!(sentence.contains(why), "{sentence}");
     }
 }

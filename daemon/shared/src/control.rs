@@ -15,7 +15,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 
 /// Changes whenever a message changes its meaning.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;
 /// Longest frame accepted.
 pub const MAX_FRAME_BYTES: u32 = 64 << 20;
 /// Descriptors in one frame (the kernel's SCM_MAX_FD is 253).
@@ -28,6 +28,9 @@ pub const STATUS_FLINK_NAME: &str = "status";
 pub const PRIVATE_PREFIX: &str = "job-";
 /// The file in it on which the launcher holds a lock as long as it lives.
 pub const LAUNCHER_LOCK_NAME: &str = "launcher";
+
+/// How the note begins that says by what a node's messages go to others.
+pub const CARRIED: &str = "messages to other nodes go by";
 
 /// Environment of a rank: where its daemon listens, who it is.
 pub mod env {
@@ -51,6 +54,8 @@ pub mod env {
     pub const STRONG_PROGRESS: &str = "VMPI_STRONG_PROGRESS";
     /// Directory that holds the runtime directory (tests and users override it).
     pub const RUNTIME_DIR: &str = "VMPI_RUNTIME_DIR";
+    /// The RDMA device that a node's vmpid is to use, where there are several.
+    pub const VERBS_DEVICE: &str = "VMPI_VERBS_DEVICE";
 }
 
 /// One program of an MPMD job.
@@ -208,8 +213,11 @@ pub struct Nodes {
     pub of_rank: Vec<u32>,
     /// What the nodes' carriers prove to each other that they belong to the job (hexadecimal).
     pub key: String,
-    /// `tcp`, or `emulated:LATENCY_US:MB_PER_S`.
+    /// `tcp`, `verbs` or `verbs:DEVICE` (or the job ends), `auto` (verbs where they work), or `emulated:LATENCY_US:MB_PER_S`.
     pub fabric: String,
+    /// Why that, if the launcher has chosen it.
+    #[serde(default)]
+    pub fabric_why: String,
     /// Large messages move only when their ranks are in MPI (`--progress rank`).
     pub progress_by_rank: bool,
     /// For the launcher: what each node's part has of its own. `JobSpec::placement` is an index in the CPUs of the rank's node.
@@ -384,8 +392,10 @@ pub enum Request {
     Listening {
         port: u16,
     },
-    /// The carrier is connected to those of all nodes.
-    Wired,
+    /// The carrier is connected to those of all nodes: by what, in words.
+    Wired {
+        by: String,
+    },
     /// The carrier cannot go on.
     Lost {
         reason: String,

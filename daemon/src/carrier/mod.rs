@@ -4,11 +4,12 @@
 //! with it that job, but never the daemon or another job (promise 5). It has the same part as a peer rank: it pushes, tends and makes
 //! READY (`vmpi_shared::matching::courier`).
 //!
-//! Reading order: `start` and `main` (how it begins) -> `post` (the loop) -> `wire` (frames) -> `transfer` (large messages).
+//! Reading order: `start` and `main` (how it begins) -> `choice` (which network) -> `post` (the loop) -> `wire` (frames) -> `transfer` (large messages).
 //!
 //! Death story: the daemon sees this process's end by its connection, and ends the job; this process sees the daemon's end likewise, tells the
 //! other nodes that this one quits, and ends.
 
+mod choice;
 mod post;
 mod transfer;
 mod wire;
@@ -19,8 +20,8 @@ use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use vmpi_fabric::{Emulated, Fabric, Key, Model, Node, Tcp};
-use vmpi_shared::control::{Connection, Nodes, PROTOCOL, Reply, Request, env};
+use vmpi_fabric::{Key, Node, Tcp};
+use vmpi_shared::control::{Connection, PROTOCOL, Reply, Request, env};
 use vmpi_shared::job::JobSegment;
 use vmpi_shared::matching::courier::Courier;
 use vmpi_shared::mem::bell::Bell;
@@ -35,7 +36,10 @@ pub fn start(socket: &str, key: &str, id: u32) -> io::Result<()> {
     Command::new("/proc/self/exe")
         .arg("--carry")
         .env_clear()
-        .envs(std::env::vars_os().filter(|(name, _)| name == "VMPI_LOG" || name == env::RUNTIME_DIR))
+        .envs(
+            std::env::vars_os()
+                .filter(|(name, _)| name == "VMPI_LOG" || name == env::RUNTIME_DIR || name == env::VERBS_DEVICE),
+        )
         .env(env::SOCKET, socket)
         .env(env::KEY, key)
         .env(env::JOBID, id.to_string())
@@ -60,8 +64,6 @@ enum StartError {
     Segment(#[from] vmpi_shared::mem::segment::SegmentError),
     #[error("the job's key is no key")]
     Key,
-    #[error("--fabric {0}")]
-    Fabric(String),
 }
 
 /// `vmpid --carry`: serve until the job is over; the exit code.
@@ -104,7 +106,19 @@ fn serve() -> Result<(), StartError> {
         return Err(StartError::Answer);
     }
     tcp.join(nodes.here, all, Key::from_hex(&nodes.key).ok_or(StartError::Key)?, Instant::now())?;
-    let fabric = choose(tcp, &nodes)?;
+    let fabric = match choice::choose(tcp, &nodes) {
+        Ok(fabric) => fabric,
+        Err(reason) => {
+            daemon.send(&Request::Lost { reason }, &[])?;
+            // The daemon ends the job, and with it this process.
+            while let Some((reply, _)) = daemon.receive::<Reply>()? {
+                if matches!(reply, Reply::Quit) {
+                    break;
+                }
+            }
+            return Ok(());
+        }
+    };
     crate::debug!("job {job}: node {} of {} by {}", nodes.here, nodes.names.len(), fabric.describe());
     post::Post::new(courier, fabric, daemon, *nodes).serve()?;
     Ok(())
@@ -116,13 +130,5 @@ fn ask(daemon: &mut Connection, request: &Request) -> Result<(Reply, Vec<OwnedFd
         Some((Reply::Refused { reason, .. }, _)) => Err(StartError::Refused(reason)),
         Some(answer) => Ok(answer),
         None => Err(StartError::Answer),
-    }
-}
-
-fn choose(tcp: Tcp, nodes: &Nodes) -> Result<Box<dyn Fabric>, StartError> {
-    match nodes.fabric.split_once(':') {
-        None if nodes.fabric == "tcp" => Ok(Box::new(tcp)),
-        Some(("emulated", model)) => Ok(Box::new(Emulated::new(tcp, Model::parse(model).map_err(StartError::Fabric)?))),
-        _ => Err(StartError::Fabric(format!("`{}` is not one of tcp, emulated:LATENCY_US:MB_PER_S", nodes.fabric))),
     }
 }

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::time::{Duration, Instant};
 
+use vmpi_fabric::fabric::BACKLOG_BYTES;
 use vmpi_fabric::{Event, Fabric};
 use vmpi_shared::control::{Connection, Nodes, Request};
 use vmpi_shared::matching::courier::Courier;
@@ -27,14 +28,12 @@ use rest::Moves;
 const CREDITS: u32 = 64;
 /// So many delivered ones are told together.
 const CREDIT_STEP: u32 = CREDITS / 4;
-/// A link that is so far behind gets nothing more for now.
-const BACKLOG_BYTES: usize = 1 << 20;
-/// Nor more of large messages, beyond this: everything else goes behind what has been queued.
-const BULK_BYTES: usize = 2 * CHUNK_BYTES as usize;
 /// Time between two attempts to deliver to a rank that had no room.
 const RETRY: Duration = Duration::from_millis(1);
 /// After a node has said that the job ends there, for so long nobody asks why its link is gone: its vmpid tells the launcher.
 const QUIT_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a node that ends tries to say so.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 /// Requests of messages that the carrier keeps have this bit.
 const KEPT: u32 = 1 << 31;
 
@@ -223,7 +222,7 @@ impl Post {
         let others = || (0..self.peers.len()).filter(|node| *node != self.nodes.here as usize);
         if !self.wired && others().all(|node| self.peers[node] != Peer::Coming) && !self.told_lost {
             self.wired = true;
-            self.daemon.send(&Request::Wired, &[])?;
+            self.daemon.send(&Request::Wired { by: self.described() }, &[])?;
         }
         let late = others().find(|node| match self.peers[*node] {
             Peer::Quit(since) => now.duration_since(since) >= QUIT_PATIENCE,
@@ -256,7 +255,15 @@ impl Post {
                 self.fabric.send(node, wire::QUIT, &[]);
             }
         }
-        self.fabric.turn(Instant::now(), &mut |_| {});
+        self.fabric.linger(LAST_WORDS);
+    }
+
+    /// By what messages go to other nodes, and why.
+    fn described(&self) -> String {
+        match self.nodes.fabric_why.as_str() {
+            "" => self.fabric.describe(),
+            why => format!("{} ({why})", self.fabric.describe()),
+        }
     }
 
     /// Take what ranks of this node have pushed for remote rank `to`.
@@ -589,16 +596,13 @@ impl Post {
             if self.peers[out.node as usize] == Peer::Gone {
                 continue;
             }
-            if !served.insert(out.node) || self.fabric.backlog_bytes(out.node) >= BULK_BYTES {
+            if !served.insert(out.node) || !self.fabric.has_room(out.node) {
                 later.push_back(out);
                 continue;
             }
             let len = (out.len - out.sent).min(CHUNK_BYTES);
-            let chunk = &mut self.chunk[..len as usize];
-            match out.from.read(out.pid, chunk) {
+            match send_chunk(&mut *self.fabric, &mut self.chunk, &mut out, len as usize) {
                 Ok(()) => {
-                    let head = wire::from_words([out.transfer]);
-                    self.fabric.send(out.node, wire::DATA, &[&head, chunk]);
                     out.sent += len;
                     if out.sent < out.len {
                         later.push_back(out);
@@ -618,6 +622,22 @@ impl Post {
         self.outgoing = later;
         self.settle();
     }
+}
+
+/// Read the next `len` bytes of a large message out of its rank, if possible straight to where the fabric sends them from.
+fn send_chunk(fabric: &mut dyn Fabric, chunk: &mut [u8], out: &mut Outgoing, len: usize) -> Result<(), Unreachable> {
+    let head = out.transfer.to_le_bytes();
+    if let Some(staged) = fabric.stage(out.node, head.len() + len) {
+        let (first, rest) = staged.split_at_mut(head.len());
+        first.copy_from_slice(&head);
+        out.from.read(out.pid, rest)?;
+        fabric.send_staged(out.node, wire::DATA);
+        return Ok(());
+    }
+    let chunk = &mut chunk[..len];
+    out.from.read(out.pid, chunk)?;
+    fabric.send(out.node, wire::DATA, &[&head, chunk]);
+    Ok(())
 }
 
 /// Bytes of a large message have come: write them where the receive wants them.

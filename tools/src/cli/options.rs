@@ -177,7 +177,7 @@ impl Default for RunOptions {
             hostfiles: Vec::new(),
             hosts: Vec::new(),
             launcher: None,
-            fabric: "tcp".into(),
+            fabric: "auto".into(),
             progress_by_rank: false,
             ranks_per_node: None,
             output: OutputMode::Lines,

@@ -2,7 +2,7 @@
 //! and passes words and output between the two.
 
 use super::frames::{self, Facts, Frame, FromNode, ToNode};
-use super::{LAUNCHER_PULSES, PULSE};
+use super::{LAUNCHER_PULSES, PULSE, rdma};
 use crate::daemon::{self, VERSION};
 use crate::failure::Failure;
 use crate::{cpus, hosts};
@@ -170,7 +170,13 @@ fn listen(from: &mut File, silent: &AtomicU32, stopped: &AtomicBool) -> io::Resu
 }
 
 fn facts() -> Result<Facts, Failure> {
-    Ok(Facts { name: hosts::own_name(), version: VERSION.into(), cpus: cpus::allowed()?, addresses: addresses() })
+    Ok(Facts {
+        name: hosts::own_name(),
+        version: VERSION.into(),
+        cpus: cpus::allowed()?,
+        addresses: addresses(),
+        rdma: rdma::device(),
+    })
 }
 
 /// This node's addresses: those that others may reach first, the loopback last (for nodes that are one machine).

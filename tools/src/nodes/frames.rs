@@ -57,6 +57,9 @@ pub struct Facts {
     pub cpus: Vec<u32>,
     /// Where other nodes may reach it, the likeliest first.
     pub addresses: Vec<IpAddr>,
+    /// An RDMA device of use that is not made of software, or the one that its owner has named.
+    #[serde(default)]
+    pub rdma: Option<String>,
 }
 
 /// A frame that has come.

@@ -1,6 +1,6 @@
 //! A job of several nodes.
 //!
-//! Reading order: [`place`] (how many ranks where) -> [`start`] (vmpid on every node, by ssh or a command of the user's) -> [`frames`] (what goes
+//! Reading order: [`engine`], [`slurm`] (where the nodes come from) -> [`place`] (how many ranks where) -> [`start`] (vmpid on every node, by ssh or a command of the user's) -> [`frames`] (what goes
 //! through its standard streams) -> [`agent`] (the other end: the launcher's part on a node) -> [`conductor`] (all nodes' daemons look to
 //! [`crate::session`] like one).
 //!
@@ -9,8 +9,11 @@
 
 pub mod agent;
 pub mod conductor;
+pub mod engine;
 pub mod frames;
 pub mod place;
+pub mod rdma;
+pub mod slurm;
 pub mod start;
 
 use std::time::Duration;

@@ -1,5 +1,6 @@
 //! How many ranks each node gets, and which cores there.
 
+use super::rdma;
 use super::start::{self, Agent};
 use crate::cli::{RunOptions, VChoice};
 use crate::cpus;
@@ -76,12 +77,9 @@ pub fn plan(options: &RunOptions, wish: &Wish, agents: &mut Vec<Agent>) -> Resul
         notes: Vec::new(),
         nodes: Vec::new(),
     };
-    let mut nodes = Nodes {
-        fabric: options.fabric.clone(),
-        progress_by_rank: options.progress_by_rank,
-        key: new_key()?,
-        ..Nodes::default()
-    };
+    let (fabric, fabric_why) = rdma::choose(&options.fabric, agents);
+    let mut nodes =
+        Nodes { fabric, fabric_why, progress_by_rank: options.progress_by_rank, key: new_key()?, ..Nodes::default() };
     let mut used = Vec::new();
     for ((agent, cpus), count) in std::mem::take(agents).into_iter().zip(cpus).zip(counts) {
         if count == 0 {

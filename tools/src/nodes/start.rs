@@ -1,6 +1,7 @@
 //! Start an agent on every node, and hear what the nodes are like.
 
 use super::frames::{self, Facts, Frame, FromNode, ToNode};
+use super::slurm;
 use crate::daemon::VERSION;
 use crate::failure::Failure;
 use crate::hosts::{self, Host};
@@ -31,6 +32,10 @@ pub struct Agent {
 pub struct Way {
     /// Instead of ssh: called with the host's name and the command.
     pub launcher: Option<String>,
+    /// More arguments for it, or for ssh, before the host's name.
+    pub arguments: Vec<String>,
+    /// The Slurm job on whose nodes srun starts the agents, this node included.
+    pub slurm_job: Option<String>,
 }
 
 /// An agent on each of `hosts`, all at once.
@@ -80,10 +85,13 @@ pub fn all(hosts: &[Host], way: &Way, exe_dir: &Path) -> Result<Vec<Agent>, Fail
                             _ => format!(": {error}"),
                         };
                         Failure::own(format!(
-                            "node {name}: its vmpid did not start: {} ended{status} before it answered{how}; is {} there, and does `ssh {name}` \
-                             work without a password?",
+                            "node {name}: its vmpid did not start: {} ended{status} before it answered{how}; is {} there{}?",
                             describe(&hosts[number], way),
                             exe_dir.join("vmpid").display(),
+                            match (&way.launcher, &way.slurm_job) {
+                                (None, None) => format!(", and does `ssh {name}` work without a password"),
+                                _ => String::new(),
+                            },
                         ))
                     }
                 }
@@ -152,6 +160,7 @@ fn greet(to: &mut ChildStdin, from: &mut BufReader<ChildStdout>) -> Result<Facts
 
 fn describe(host: &Host, way: &Way) -> String {
     match &way.launcher {
+        _ if way.slurm_job.is_some() => format!("`srun --nodelist={} ...`", host.name),
         _ if hosts::is_here(&host.name) => "it".into(),
         Some(launcher) => format!("`{launcher} {} ...`", host.name),
         None => format!("`ssh {} ...`", host.name),
@@ -162,6 +171,11 @@ fn describe(host: &Host, way: &Way) -> String {
 /// secret is in the arguments.
 fn command(host: &Host, way: &Way, exe_dir: &Path) -> Command {
     let vmpid = exe_dir.join("vmpid");
+    if let Some(job) = &way.slurm_job {
+        let mut command = slurm::srun(job, &host.name);
+        command.arg(vmpid).arg("--bootstrap");
+        return command;
+    }
     if hosts::is_here(&host.name) {
         let mut command = Command::new(vmpid);
         command.arg("--bootstrap");
@@ -170,13 +184,17 @@ fn command(host: &Host, way: &Way, exe_dir: &Path) -> Command {
     if let Some(launcher) = &way.launcher {
         let mut words = launcher.split_whitespace();
         let mut command = Command::new(words.next().unwrap_or("ssh"));
-        command.args(words).arg(&host.name).arg(vmpid).arg("--bootstrap");
+        command.args(words).args(&way.arguments).arg(&host.name).arg(vmpid).arg("--bootstrap");
         return command;
     }
     let mut command = Command::new("ssh");
     command.args(["-x", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=5"]);
     // ssh's other end is a shell.
-    command.arg("--").arg(&host.name).arg(format!("exec {} --bootstrap", quoted(&vmpid.display().to_string())));
+    command
+        .args(&way.arguments)
+        .arg("--")
+        .arg(&host.name)
+        .arg(format!("exec {} --bootstrap", quoted(&vmpid.display().to_string())));
     command
 }
 
@@ -201,8 +219,12 @@ mod tests {
         assert_eq!(words(&command(&host("localhost"), &Way::default(), dir)), ["/opt/it's here/vmpid", "--bootstrap"]);
         let ssh = words(&command(&host("n7"), &Way::default(), dir));
         assert_eq!(ssh[ssh.len() - 3..], ["--", "n7", r"exec '/opt/it'\''s here/vmpid' --bootstrap"]);
-        let way = Way { launcher: Some("rsh -l me".into()) };
+        let way = Way { launcher: Some("rsh -l me".into()), arguments: vec!["-q".into()], ..Way::default() };
         let rsh = words(&command(&host("n7"), &way, Path::new("/v")));
-        assert_eq!(rsh, ["rsh", "-l", "me", "n7", "/v/vmpid", "--bootstrap"]);
+        assert_eq!(rsh, ["rsh", "-l", "me", "-q", "n7", "/v/vmpid", "--bootstrap"]);
+        let way = Way { slurm_job: Some("12".into()), ..Way::default() };
+        let srun = words(&command(&host("localhost"), &way, Path::new("/v")));
+        assert_eq!((srun[0].as_str(), srun[1..3].join(" ")), ("srun", "--jobid 12".to_string()));
+        assert_eq!(srun[srun.len() - 3..], ["--nodelist=localhost", "/v/vmpid", "--bootstrap"]);
     }
 }

@@ -52,8 +52,17 @@ pub const PROGRAMS: &[&str] = &["vmpirun", "vmpictl", "vmpid", "vmpicc", "vmpicx
 /// In libvmpi/include.
 pub const HEADERS: &[&str] = &["mpi.h", "vmpi.h"];
 
+/// What vmpid loads where there are RDMA devices; beside it, or in the installation's lib/vmpi.
+pub const VERBS: &str = "libvmpi_verbs.so";
+
 pub fn build() -> Result<()> {
-    run(cargo().args(["build", "--release", "--workspace"]))?;
+    let mut build = cargo();
+    build.args(["build", "--release", "--workspace"]);
+    match verbs_missing() {
+        None => drop(build.args(["--features", "vmpi-verbs/verbs"])),
+        Some(missing) => eprintln!("{missing}: built without verbs (`cargo xtask setup` installs what they need)"),
+    }
+    run(&mut build)?;
     for program in PROGRAMS {
         if !release().join(program).is_file() {
             return Err(format!("cargo built no {program}"));
@@ -64,6 +73,20 @@ pub fn build() -> Result<()> {
     HEADERS.iter().try_for_each(|name| copy(&top().join("libvmpi/include").join(name), &include.join(name)))?;
     FAMILIES.iter().try_for_each(|family| lay_out(family, &release().join("vmpi").join(family.directory)))?;
     fortran_modules()
+}
+
+/// What rdma-sys needs and is not there.
+fn verbs_missing() -> Option<&'static str> {
+    let library = |name: &str| command("pkg-config").args(["--exists", name]).status().is_ok_and(|s| s.success());
+    if !library("libibverbs") {
+        return Some("there is no libibverbs-dev");
+    }
+    if !library("librdmacm") {
+        return Some("there is no librdmacm-dev");
+    }
+    let clang =
+        Path::new("/usr/lib/x86_64-linux-gnu/libclang-14.so.1").exists() || Path::new("/usr/lib/llvm-14").exists();
+    (!clang).then_some("there is no libclang1-14")
 }
 
 /// mpif.h and the modules, in the form of this machine's gfortran.

@@ -5,6 +5,7 @@
 mod bench;
 mod build;
 mod demo;
+mod guest;
 mod install;
 #[cfg(feature = "manual")]
 mod manual;
@@ -98,6 +99,9 @@ enum Command {
         #[arg(long)]
         built: bool,
     },
+    /// Fetch the kernel in which tests of verbs run (a part of `test --tier 2`).
+    #[command(hide = true)]
+    Guest,
     /// Write docs/functions.md, the table of MPI's functions and what becomes of each, from the built libraries.
     Functions,
     /// Build, and copy programs, libraries, manual pages and completions below a prefix.
@@ -131,6 +135,7 @@ fn main() -> ExitCode {
         Command::Paper { parts, rounds, seconds, into, limit, built } => {
             paper::paper(&paper::Options { parts, rounds, seconds, into, limit: Duration::from_secs(limit), built })
         }
+        Command::Guest => setup::second_tier(),
         Command::Functions => test::functions(),
         Command::Install { prefix } => install::install(&prefix),
         #[cfg(feature = "manual")]

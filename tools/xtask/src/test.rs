@@ -14,7 +14,7 @@ pub fn test(quick: bool, filter: Option<&str>) -> Result<()> {
             "--workspace",
             "--all-targets",
             "--features",
-            "vmpi-shared/measure",
+            "vmpi-shared/measure,vmpi-verbs/verbs",
             "--",
             "-D",
             "warnings",
@@ -35,7 +35,11 @@ pub fn test(quick: bool, filter: Option<&str>) -> Result<()> {
 
 /// The suites that take many minutes: tests that are marked with `#[ignore]`.
 pub fn second_tier(filter: Option<&str>) -> Result<()> {
-    setup::second_tier()?;
+    setup()?;
+    // mpi4py's suites need nothing else.
+    if filter.is_none_or(|name| !name.contains("mpi4py")) {
+        setup::second_tier()?;
+    }
     build::build()?;
     nextest(&["-p", "vmpi-tests", "--run-ignored", "only"], filter)
 }

@@ -13,7 +13,7 @@ use nix::sys::time::TimeSpec;
 use vmpi_shared::control::Reply;
 use vmpi_shared::mem::sync::yield_cpu;
 
-use super::{BULK_BYTES, Peer, Post, QUIT_PATIENCE, RETRY};
+use super::{Peer, Post, QUIT_PATIENCE, RETRY};
 
 /// How many times as long as a rank it looks at most: a piece of a large message takes that long.
 const MOST_PATIENCE: u32 = 8;
@@ -127,7 +127,7 @@ impl Post {
 
     /// Sleep until there is something to do, or only ask for what `rest` does not look at.
     fn sleep(&mut self, how: Sleep, next: Option<Instant>) -> io::Result<Option<Moves>> {
-        let may_send = self.outgoing.iter().any(|out| self.fabric.backlog_bytes(out.node) < BULK_BYTES);
+        let may_send = self.outgoing.iter().any(|out| self.fabric.has_room(out.node));
         let lying = how != Sleep::Not && !may_send && self.courier.lie_down(how == Sleep::Dozing);
         let timeout = if lying {
             next.map(|at| TimeSpec::from(at.saturating_duration_since(Instant::now())))
