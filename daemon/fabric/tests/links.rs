@@ -1,13 +1,14 @@
 //! Nodes in one process over the loopback: who gets in, order, large frames, and what a lost link says.
 
+mod told;
+
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
+use told::{LIMIT, Told, turn, until};
 use vmpi_fabric::auth::{End, GREETING_BYTES, Greeting, PROOF_BYTES, proof};
 use vmpi_fabric::frame::{MAX_BODY_BYTES, VERSION, head};
-use vmpi_fabric::{Emulated, Event, Fabric, Key, LinkError, Model, Node, Tcp};
-
-const LIMIT: Duration = Duration::from_secs(30);
+use vmpi_fabric::{Emulated, Fabric, Key, Model, Node, Tcp};
 
 fn key(byte: u8) -> Key {
     Key::from_bytes([byte; 32])
@@ -26,38 +27,6 @@ fn joined(keys: &[Key]) -> Vec<Tcp> {
         nodes[me].join(me as u32, table.clone(), key.clone(), Instant::now()).unwrap();
     }
     nodes
-}
-
-#[derive(Debug)]
-enum Told {
-    Up(u32),
-    Frame(u32, u8, Vec<u8>),
-    Lost(u32, LinkError),
-}
-
-fn turn(fabric: &mut dyn Fabric) -> Vec<Told> {
-    let mut told = Vec::new();
-    fabric.turn(Instant::now(), &mut |event| {
-        told.push(match event {
-            Event::Up(node) => Told::Up(node),
-            Event::Frame { node, kind, body } => Told::Frame(node, kind, body.to_vec()),
-            Event::Lost(node, why) => Told::Lost(node, why),
-        });
-    });
-    told
-}
-
-/// Turn all until `enough` of what was told (node, event).
-fn until(nodes: &mut [&mut dyn Fabric], enough: impl Fn(&[(usize, Told)]) -> bool) -> Vec<(usize, Told)> {
-    let (start, mut all) = (Instant::now(), Vec::new());
-    while !enough(&all) {
-        assert!(start.elapsed() < LIMIT, "told only {all:?}");
-        for (me, node) in nodes.iter_mut().enumerate() {
-            all.extend(turn(*node).into_iter().map(|told| (me, told)));
-        }
-        std::thread::yield_now();
-    }
-    all
 }
 
 fn ups(told: &[(usize, Told)]) -> usize {

@@ -1,6 +1,7 @@
 //! Verbs over a device that is none: order, credits, what happens where it does not work, and why the plugin cannot be used.
 
 mod ether;
+mod told;
 
 use ether::{Ether, Toy};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -11,43 +12,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
+use told::{LIMIT, Told, turn};
 use vmpi_fabric::frame::MAX_BODY_BYTES;
 use vmpi_fabric::verbs::{Demand, Nic, Plugin};
-use vmpi_fabric::{Event, Fabric, Key, LinkError, Node, Tcp, Verbs};
-
-const LIMIT: Duration = Duration::from_secs(30);
-
-#[derive(Debug)]
-enum Told {
-    Up(u32),
-    Frame(u32, u8, Vec<u8>),
-    Lost(u32, LinkError),
-}
-
-fn turn(fabric: &mut dyn Fabric) -> Vec<Told> {
-    let mut told = Vec::new();
-    fabric.turn(Instant::now(), &mut |event| {
-        told.push(match event {
-            Event::Up(node) => Told::Up(node),
-            Event::Frame { node, kind, body } => Told::Frame(node, kind, body.to_vec()),
-            Event::Lost(node, why) => Told::Lost(node, why),
-        });
-    });
-    fabric.flush();
-    told
-}
+use vmpi_fabric::{Fabric, Key, Node, Tcp, Verbs};
 
 /// Turn all until `enough` of what was told.
 fn until(nodes: &mut [Verbs<Tcp>], enough: impl Fn(&[(usize, Told)]) -> bool) -> Vec<(usize, Told)> {
-    let (start, mut all) = (Instant::now(), Vec::new());
-    while !enough(&all) {
-        assert!(start.elapsed() < LIMIT, "told only {all:?}");
-        for (me, node) in nodes.iter_mut().enumerate() {
-            all.extend(turn(node).into_iter().map(|told| (me, told)));
-        }
-        std::thread::yield_now();
-    }
-    all
+    told::until(&mut nodes.iter_mut().collect::<Vec<_>>(), enough)
 }
 
 type Device = Result<Box<dyn Nic>, String>;

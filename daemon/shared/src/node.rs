@@ -17,7 +17,7 @@ use crate::mem::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::meter::{Event, Meter};
 use crate::monitor::FOR_JOB;
 use crate::sched::RunState;
-use crate::trace::{FOR_TRACE, Recorder, Ring};
+use crate::trace::{Recorder, Ring};
 use std::mem::size_of;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -502,7 +502,7 @@ impl NodeSegment {
             self.core(self.core_of(rank)).ranks.fetch_sub(1, Ordering::Relaxed);
             self.core(core).ranks.fetch_add(1, Ordering::Relaxed);
         }
-        let monitor = descriptor.monitor.load(Ordering::Relaxed) & (FOR_JOB | FOR_TRACE);
+        let monitor = descriptor.monitor.load(Ordering::Relaxed) & (FOR_JOB | crate::trace::FOR_TRACE);
         // SAFETY: all fields are atomics of these sizes, no process is behind the rank, and nobody else writes them but by mistake.
         unsafe {
             let words = std::ptr::from_ref(descriptor).cast::<AtomicU32>();

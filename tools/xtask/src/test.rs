@@ -9,16 +9,10 @@ pub fn test(quick: bool, filter: Option<&str>) -> Result<()> {
     setup()?;
     if filter.is_none() {
         run(cargo().args(["fmt", "--all", "--check"]))?;
-        run(cargo().args([
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--features",
-            "vmpi-shared/measure,vmpi-verbs/verbs",
-            "--",
-            "-D",
-            "warnings",
-        ]))?;
+        let clippy =
+            |what: &[&str]| run(cargo().arg("clippy").args(what).args(["--all-targets", "--", "-D", "warnings"]));
+        clippy(&["--workspace", "--features", "vmpi-shared/measure,vmpi-verbs/verbs"])?;
+        clippy(&["-p", "vmpi-shared", "--features", "model"])?;
         // The database of advisories lives on a server that builds cannot always reach; the rest needs no network.
         let deny = tool("cargo-deny").ok_or("there is no cargo-deny; run `cargo xtask setup` first")?;
         run(command(deny).args(["--workspace", "check", "licenses", "bans", "sources"]))?;

@@ -56,7 +56,7 @@ fn carrier(world: &World, spin_ticks: u64, mine: Link, other: Link, mut come: u3
             if first.is_some() {
                 // No room: again later, as the real one does.
                 thread::yield_now();
-            } else if courier.lie_down(spin_ticks > 0 && come % 2 == 0) {
+            } else if courier.lie_down(spin_ticks > 0 && come.is_multiple_of(2)) {
                 mine.bell.wait();
                 courier.get_up(true);
             }

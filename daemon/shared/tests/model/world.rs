@@ -115,13 +115,7 @@ impl World {
 
 /// MPI_Send of a small message, as vmpi-core does it.
 pub fn send(endpoint: &mut Endpoint, to: u32, tag: i32) {
-    let mut envelope = Envelope::EMPTY;
-    envelope.kind = kind::INLINE;
-    envelope.context = 2;
-    envelope.from = endpoint.me;
-    envelope.source = endpoint.me as i32;
-    envelope.tag = tag;
-    endpoint.deliver(to, &envelope);
+    endpoint.deliver(to, &message(endpoint.me, kind::INLINE, tag));
 }
 
 /// What large messages are copied from and to: as the ranks are threads, all is one process's memory.
@@ -132,14 +126,8 @@ pub fn announce(endpoint: &mut Endpoint, to: u32, tag: i32) -> u32 {
     let mut queues = endpoint.queues();
     let index = queues.take_slot().expect("a free request slot");
     (queues.slots[index as usize].state, queues.slots[index as usize].from) = (state::SENT, to);
-    let mut envelope = Envelope::EMPTY;
-    envelope.kind = kind::RTS;
-    envelope.context = 2;
-    envelope.from = endpoint.me;
-    envelope.source = endpoint.me as i32;
-    envelope.tag = tag;
-    envelope.request = index;
-    envelope.len = 1;
+    let mut envelope = message(endpoint.me, kind::RTS, tag);
+    (envelope.request, envelope.len) = (index, 1);
     envelope.set_addr(BYTE.as_ptr() as u64);
     endpoint.deliver(to, &envelope);
     index
@@ -147,23 +135,28 @@ pub fn announce(endpoint: &mut Endpoint, to: u32, tag: i32) -> u32 {
 
 /// MPI_Irecv with room for a large message.
 pub fn irecv_large(endpoint: &mut Endpoint, source: i32, tag: i32) -> u32 {
+    post(endpoint, source, tag, LARGE_BYTES)
+}
+
+/// MPI_Irecv.
+pub fn irecv(endpoint: &mut Endpoint, source: i32, tag: i32) -> u32 {
+    post(endpoint, source, tag, 0)
+}
+
+fn post(endpoint: &mut Endpoint, source: i32, tag: i32, capacity: u64) -> u32 {
     let mut queues = endpoint.queues();
     let index = queues.take_slot().expect("a free request slot");
     let slot = &mut queues.slots[index as usize];
-    (slot.context, slot.source, slot.tag, slot.capacity) = (2, source, tag, LARGE_BYTES);
+    (slot.context, slot.source, slot.tag, slot.capacity) = (2, source, tag, capacity);
     slot.addr = BYTE.as_ptr() as u64;
     endpoint.post(index);
     index
 }
 
-/// MPI_Irecv.
-pub fn irecv(endpoint: &mut Endpoint, source: i32, tag: i32) -> u32 {
-    let mut queues = endpoint.queues();
-    let index = queues.take_slot().expect("a free request slot");
-    let slot = &mut queues.slots[index as usize];
-    (slot.context, slot.source, slot.tag, slot.capacity) = (2, source, tag, 0);
-    endpoint.post(index);
-    index
+fn message(from: u32, kind: u8, tag: i32) -> Envelope {
+    let mut envelope = Envelope::EMPTY;
+    (envelope.kind, envelope.context, envelope.from, envelope.source, envelope.tag) = (kind, 2, from, from as i32, tag);
+    envelope
 }
 
 /// MPI_Wait; returns source and tag of what came.

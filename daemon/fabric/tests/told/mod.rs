@@ -1,0 +1,43 @@
+//! What fabrics tell, gathered.
+
+use std::time::{Duration, Instant};
+use vmpi_fabric::{Event, Fabric, LinkError};
+
+pub const LIMIT: Duration = Duration::from_secs(30);
+
+#[derive(Debug)]
+pub enum Told {
+    Up(u32),
+    Frame(u32, u8, Vec<u8>),
+    Lost(u32, LinkError),
+}
+
+/// One turn of a fabric, and what it told.
+pub fn turn<F: Fabric + ?Sized>(fabric: &mut F) -> Vec<Told> {
+    let mut told = Vec::new();
+    fabric.turn(Instant::now(), &mut |event| {
+        told.push(match event {
+            Event::Up(node) => Told::Up(node),
+            Event::Frame { node, kind, body } => Told::Frame(node, kind, body.to_vec()),
+            Event::Lost(node, why) => Told::Lost(node, why),
+        });
+    });
+    fabric.flush();
+    told
+}
+
+/// Turn all until `enough` of what was told (node, event).
+pub fn until<F: Fabric + ?Sized>(
+    nodes: &mut [&mut F],
+    enough: impl Fn(&[(usize, Told)]) -> bool,
+) -> Vec<(usize, Told)> {
+    let (start, mut all) = (Instant::now(), Vec::new());
+    while !enough(&all) {
+        assert!(start.elapsed() < LIMIT, "told only {all:?}");
+        for (me, node) in nodes.iter_mut().enumerate() {
+            all.extend(turn(&mut **node).into_iter().map(|told| (me, told)));
+        }
+        std::thread::yield_now();
+    }
+    all
+}
