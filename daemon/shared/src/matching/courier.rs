@@ -12,7 +12,7 @@ use super::envelope::{Envelope, kind};
 use super::inbox::Full;
 use super::queues::Outgoing;
 use super::request::NOBODY;
-use super::tend;
+use super::{lend, tend};
 use crate::job::JobSegment;
 use crate::mem::slab::CLASS_BYTES;
 use crate::mem::sync::{Ordering, fence};
@@ -126,7 +126,7 @@ impl Courier {
     fn tend(&mut self, to: u32, kind: u8) {
         tend::tend(&self.node, &self.job, NOBODY, to, &mut self.answers);
         if kind == kind::RTS {
-            tend::tend_lent(&self.node, &self.job, NOBODY, to, &mut self.answers);
+            lend::tend_lent(&self.node, &self.job, NOBODY, to, &mut self.answers);
         }
     }
 

@@ -4,7 +4,7 @@ use super::courier;
 use super::envelope::Envelope;
 use super::envelope::{INLINE_BYTES, PIECE_BYTES, kind};
 use super::inbox::Full;
-use super::lend;
+use super::lend::{self, tend_lent};
 use super::queues::{Outgoing, Queues, Verdict};
 use super::request::{self, state};
 use super::transfer::{FLAG_LAST_OF_WINDOW, RankMover, blocks_from, copy_blocks};
@@ -22,13 +22,13 @@ pub struct Endpoint {
     pub me: u32,
     /// Index of this rank's core when it last suspended: a guess if ranks move.
     core: u32,
-    outgoing: Outgoing,
+    pub(super) outgoing: Outgoing,
     /// It has watched for what it waits for already: no more of that before the next message.
     tired: bool,
     /// Do ranks of this job lend their queues?
-    lends: bool,
+    pub(super) lends: bool,
     /// Those that what this rank waits for depends on.
-    receivers: Vec<u32>,
+    pub(super) receivers: Vec<u32>,
 }
 
 /// What a blocking receive without a request waits for, and the number of its call for `vmpictl`.
@@ -49,16 +49,6 @@ pub struct Taken {
     /// The sender's rank in the job, and `Envelope::trace`.
     pub from: u32,
     pub trace: u16,
-}
-
-/// What may be in the inbox of a rank that is about to compute.
-enum Left {
-    /// Whatever has come.
-    Unknown,
-    /// What there is no room for.
-    Stuck,
-    /// Large messages of these ranks, who do not wait; so many envelopes had come when they were looked at.
-    Of(Vec<u32>, u64),
 }
 
 /// Largest number of slab blocks given for one PULL.
@@ -88,7 +78,7 @@ impl Endpoint {
     }
 
     /// Deliver the answers that matching has left.
-    fn flush(&mut self) {
+    pub(super) fn flush(&mut self) {
         while let Some((to, envelope)) = self.outgoing.pop() {
             self.deliver_one(to, &envelope);
         }
@@ -243,7 +233,7 @@ impl Endpoint {
         true
     }
 
-    fn drain_own(&mut self) {
+    pub(super) fn drain_own(&mut self) {
         let mut mover = RankMover { node: &self.node, job: &self.job, me: self.me, on: self.me };
         // SAFETY: as in `queues`.
         let mut queues = unsafe { self.job.queues(self.me) };
@@ -434,21 +424,6 @@ impl Endpoint {
         }
     }
 
-    /// What this rank is about to wait for is that `receiver` takes a large message: if that one computes, it is given it.
-    pub fn await_receiver(&mut self, receiver: u32) {
-        if self.lends && receiver < self.node.header().ranks {
-            self.receivers.push(receiver);
-        }
-    }
-
-    /// Match for those that this rank waits for, as far as they let it.
-    fn tend_receivers(&mut self) {
-        let (node, job, me, out) = (&self.node, &self.job, self.me, &mut self.outgoing);
-        // One that has mail which only it can take is not looked at again.
-        self.receivers.retain(|to| tend_lent(node, job, me, *to, out));
-        self.flush();
-    }
-
     /// Suspend until a message has changed something for this rank: `wait_count` reached 0 or `wake` was set.
     pub fn suspend(&mut self, call: u32, peer: i32, tag: i32) {
         if !self.receivers.is_empty() {
@@ -470,72 +445,6 @@ impl Endpoint {
         let head = self.queues().head;
         head.wait_count = missing;
         head.waiting = u32::from(missing > 0);
-    }
-
-    /// This rank leaves MPI: let others match for it until `take_back`, if it has posted receives of large messages. True if they may.
-    /// For small ones it does not pay: a ping-pong of 8 bytes with MPI_Irecv between two cores took 0.67 us instead of 0.46.
-    #[inline]
-    pub fn lend(&mut self) -> bool {
-        self.lends && self.queues().head.posted_large != 0 && self.lend_queues()
-    }
-
-    fn lend_queues(&mut self) -> bool {
-        let mut left = Left::Unknown;
-        loop {
-            lend::lend(&self.node, self.me);
-            let inbox = self.job.inbox(self.me);
-            let more = match &left {
-                Left::Unknown => !inbox.is_quiet(),
-                Left::Stuck => false,
-                Left::Of(senders, come) => inbox.come() != *come || self.can_any_only_wait(senders),
-            };
-            if !more || !lend::try_take_back(&self.node, self.me) {
-                return true;
-            }
-            left = self.drain_for_waiting();
-            if self.queues().head.posted_large == 0 {
-                return false;
-            }
-        }
-    }
-
-    /// Before this rank computes: take what is there, if one of the senders of large messages can do nothing but wait. Else the copies are
-    /// better made when both are in MPI.
-    #[cold]
-    fn drain_for_waiting(&mut self) -> Left {
-        let inbox = self.job.inbox(self.me);
-        let come = inbox.come();
-        let mut senders = Vec::new();
-        inbox.look(|envelope| {
-            if envelope.kind == kind::RTS {
-                senders.push(envelope.from);
-            }
-        });
-        if !self.can_any_only_wait(&senders) {
-            return Left::Of(senders, come);
-        }
-        if !inbox.has_mail() {
-            // Its turn comes when the one before it has been written.
-            yield_cpu();
-            return Left::Unknown;
-        }
-        let tail = inbox.ends.tail.load(Ordering::Relaxed);
-        self.drain_own();
-        let stuck = self.job.inbox(self.me).ends.tail.load(Ordering::Relaxed) == tail;
-        self.flush();
-        if stuck { Left::Stuck } else { Left::Unknown }
-    }
-
-    /// Has one of `senders` nothing else to do than to wait? (TENDED: it may be SUSPENDED again in a moment.)
-    fn can_any_only_wait(&self, senders: &[u32]) -> bool {
-        let waits = |state| matches!(state, RunState::Suspended | RunState::Tended | RunState::Remote);
-        senders.iter().any(|sender| *sender < self.node.header().ranks && waits(self.node.state(*sender)))
-    }
-
-    /// It enters MPI again: the queues are its own.
-    #[inline]
-    pub fn take_back(&self) {
-        lend::take_back(&self.node, self.me);
     }
 
     /// Give the core to other READY ranks.
@@ -565,41 +474,6 @@ pub(super) fn tend(node: &NodeSegment, job: &JobSegment, me: u32, rank: u32, out
             return;
         }
     }
-}
-
-/// If `rank` computes and lends its queues, match for it, and move the payloads of rank `me`. False: it has mail that only itself can take.
-pub(super) fn tend_lent(node: &NodeSegment, job: &JobSegment, me: u32, rank: u32, out: &mut Outgoing) -> bool {
-    let inbox = job.inbox(rank);
-    while lend::try_take(node, rank) {
-        let tail = inbox.ends.tail.load(Ordering::Relaxed);
-        let any = inbox.has_mail();
-        let mut mover = RankMover { node, job, me, on: rank };
-        let mut others = Vec::new();
-        // SAFETY: lent by their owner and taken by this process.
-        let mut queues = unsafe { job.queues(rank) };
-        queues.drain(&mut mover, out);
-        queues.push_for(me, &mut mover, out, |sender| others.push(sender));
-        wake_space_waiters(node, job, rank);
-        let moved = inbox.ends.tail.load(Ordering::Relaxed) != tail;
-        lend::give_back(node, rank);
-        if moved {
-            // If one of these waits, it has looked before its message was matched here, or while this process had the queues.
-            others
-                .into_iter()
-                .filter(|sender| *sender < node.header().ranks)
-                .for_each(|sender| baton::wake(node, sender));
-        } else if any {
-            return false;
-        }
-        if inbox.is_quiet() {
-            break;
-        }
-        if !any {
-            // The oldest is being written; its sender may need this CPU.
-            yield_cpu();
-        }
-    }
-    true
 }
 
 /// What a rank that spins on its idle core does for the others of that core: tend, and pass the answers on. It cannot
