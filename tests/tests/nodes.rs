@@ -100,6 +100,19 @@ fn large_messages_reach_a_rank_that_computes() {
     said(&run("rank", "2", "300"), "0 of 2");
 }
 
+/// A rank for each function of a program (FG-MPI's benchmark): many more ranks than cores, all messages large.
+#[test]
+fn a_rank_for_each_function() {
+    let nodes = Nodes::new("functions");
+    let binary = program("functions.c", Mpi::Openmpi);
+    for (kind, ranks) in [("coarse", 9), ("fine", 90)] {
+        let run = nodes.vmpirun("functions").args(["-n", &ranks.to_string()]).arg(&binary);
+        let got = run.args([kind, "9", "20000", "3"]).deadline(Duration::from_secs(120)).run();
+        let told = got.code == 0 && got.stdout.starts_with(&format!("@ functions_{kind} 9 "));
+        assert!(told, "{kind}: exit code {}\n{}\n{}", got.code, got.stdout, got.stderr);
+    }
+}
+
 #[test]
 fn hosts_slots_and_names_are_kept() {
     let nodes = Nodes::new("hosts");

@@ -115,7 +115,7 @@ fn floods_are_held_back(nodes: &Nodes) {
 }
 
 fn large_messages_are_whole(nodes: &Nodes) {
-    let binary = program("large.c", Mpi::Openmpi);
+    let binary = program("both_ways.c", Mpi::Openmpi);
     for progress in ["daemon", "rank"] {
         let run = job(nodes, progress, "verbs").args(["--progress", progress, "-n", "2"]);
         good(&run.arg(&binary).arg("24").run(), &["24 MiB both ways are right"]);
@@ -163,7 +163,7 @@ fn killed_peers_are_named(nodes: &Nodes) {
 
 /// Nothing that the devices send arrives any more; TCP goes on.
 fn a_silent_network_is_seen(nodes: &Nodes) {
-    let large = job(nodes, "cut", "verbs").args(["-n", "2"]).arg(program("large.c", Mpi::Openmpi));
+    let large = job(nodes, "cut", "verbs").args(["-n", "2"]).arg(program("both_ways.c", Mpi::Openmpi));
     let mut job = large.args(["1", "100000"]).start();
     job.read_until(|text| text.contains("round"));
     let begin = Instant::now();
@@ -179,7 +179,7 @@ fn a_silent_network_is_seen(nodes: &Nodes) {
 }
 
 fn a_device_that_is_down_is_seen(nodes: &Nodes) {
-    let large = job(nodes, "down", "verbs").args(["-n", "2"]).arg(program("large.c", Mpi::Openmpi));
+    let large = job(nodes, "down", "verbs").args(["-n", "2"]).arg(program("both_ways.c", Mpi::Openmpi));
     let mut job = large.args(["1", "100000"]).start();
     job.read_until(|text| text.contains("round"));
     run("ip", "link set roce1 down");
@@ -216,7 +216,7 @@ const TESTS: &[(&str, fn(&Nodes))] = &[
     ("a device that is down is seen", a_device_that_is_down_is_seen),
 ];
 
-const PROGRAMS: &[&str] = &["p2p.c", "coll.c", "types.c", "large.c", "pressure.c", "deaths.c", "ring.c"];
+const PROGRAMS: &[&str] = &["p2p.c", "coll.c", "types.c", "both_ways.c", "pressure.c", "deaths.c", "ring.c"];
 
 #[test]
 #[ignore = "second tier"]
