@@ -88,7 +88,7 @@ pub unsafe fn try_run(comm: &Communicator, work: &Work, kit: &Kit) -> Option<Res
             // SAFETY: the caller's contract.
             Some(Visit::start(comm).and_then(|visit| unsafe { visit.bcast(data, *root as u32, kit, bytes(data)) }))
         }
-        Work::Allreduce { send, recv } => {
+        Work::Allreduce { send, recv, .. } => {
             reducible(send)?;
             // SAFETY: the caller's contract.
             Some(

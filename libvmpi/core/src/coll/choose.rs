@@ -45,7 +45,7 @@ pub fn build(plan: &mut Plan, ranks: Ranks, work: &Work) {
         Work::Reduce { send, recv, root, commutative } => {
             reduce(plan, ranks, *send, *recv, *root as u32, *commutative);
         }
-        Work::Allreduce { send, recv } => allreduce(plan, ranks, *send, *recv),
+        Work::Allreduce { send, recv, .. } => allreduce(plan, ranks, *send, *recv),
         Work::ReduceScatter { send, recv, counts, in_place, commutative } => {
             reduce_scatter(plan, ranks, *send, *recv, counts, *in_place, *commutative);
         }
@@ -56,12 +56,17 @@ pub fn build(plan: &mut Plan, ranks: Ranks, work: &Work) {
     }
 }
 
+/// Is a broadcast of so many bytes scattered first?
+pub fn splits_bcast(ranks: Ranks, bytes: u64) -> bool {
+    bytes >= BCAST_SPLIT_MIN_BYTES && ranks.size >= BCAST_SPLIT_MIN_RANKS
+}
+
 /// Broadcast within `ranks`.
 pub fn bcast(plan: &mut Plan, ranks: Ranks, data: Data, root: u32) {
     if data.bytes() == 0 {
         return;
     }
-    if data.bytes() >= BCAST_SPLIT_MIN_BYTES && ranks.size >= BCAST_SPLIT_MIN_RANKS {
+    if splits_bcast(ranks, data.bytes()) {
         bcast_split::build(plan, ranks, data, root);
     } else {
         bcast_binomial::build(plan, ranks, data, root);
@@ -135,7 +140,8 @@ pub fn reduce(plan: &mut Plan, ranks: Ranks, send: Data, recv: Option<Data>, roo
     }
 }
 
-fn allreduce(plan: &mut Plan, ranks: Ranks, send: Data, recv: Data) {
+/// Allreduce within `ranks`; `send` may be `recv`.
+pub fn allreduce(plan: &mut Plan, ranks: Ranks, send: Data, recv: Data) {
     if send.bytes() == 0 {
         return;
     }

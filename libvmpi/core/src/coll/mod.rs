@@ -1,7 +1,7 @@
 //! Collectives.
 //!
-//! Reading order: `call` (what the program asked for), `resolve` (checked, handles looked up: `work`), `choose` and
-//! `inter` (which algorithm), `algo/` (the algorithms: pure functions that list steps), `plan` (the steps), `schedule`
+//! Reading order: `call` (what the program asked for), `resolve` (checked, handles looked up: `work`), `choose`,
+//! `by_node` (several nodes, see `layout`) and `inter` (which algorithm), `algo/` (the algorithms: pure functions that list steps), `plan` (the steps), `schedule`
 //! (the engine that executes them, the same for blocking, nonblocking and persistent calls), `wire` (the messages
 //! and datatypes it executes them with), `cells` (fast paths that need no messages), `neighbor`.
 //!
@@ -9,10 +9,12 @@
 //! communicator (blocking and others apart), so any number of them may be under way at once.
 
 pub mod algo;
+mod by_node;
 pub mod call;
 pub mod cells;
 mod choose;
 mod inter;
+pub mod layout;
 mod neighbor;
 pub mod plan;
 mod resolve;
@@ -45,7 +47,7 @@ fn plan(comm: &Communicator, work: &Work) -> Result<Plan> {
     if comm.is_inter() {
         let local = Ranks { rank: comm.rank, size: comm.size(), via: Via::Local };
         inter::build(&mut plan, local, main, work)?;
-    } else {
+    } else if !comm.layout().is_some_and(|layout| by_node::build(&mut plan, layout, work)) {
         choose::build(&mut plan, main, work);
     }
     Ok(plan)
