@@ -67,6 +67,8 @@ pub struct Communicator {
     /// All ranks are known to have arrived at those before this one.
     pub(crate) cell_arrived: Cell<u64>,
     pub(crate) cell_members: OnceCell<cells::Members>,
+    /// In a job of several nodes: the cell of the members on this node, once they have looked for one.
+    pub(crate) drawn_cell: OnceCell<Option<u32>>,
     /// How the members are spread over nodes, once somebody has asked.
     layout: OnceCell<Layout>,
     /// What deaths and revocations mean for it.
@@ -84,6 +86,7 @@ impl Drop for Communicator {
         if process::is_active() && !self.borrowed {
             let members = self.size() + self.remote.as_ref().map_or(0, |remote| remote.size());
             process::endpoint().job.release_context(self.context, members);
+            cells::give_back(self);
         }
     }
 }
@@ -109,6 +112,7 @@ impl Communicator {
             cell_operations: Cell::new(0),
             cell_arrived: Cell::new(0),
             cell_members: OnceCell::new(),
+            drawn_cell: OnceCell::new(),
             layout: OnceCell::new(),
             health,
             borrowed: false,
