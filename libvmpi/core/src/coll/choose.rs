@@ -128,12 +128,17 @@ fn alltoall(plan: &mut Plan, ranks: Ranks, send: Option<&Regions>, recv: &Region
     }
 }
 
+/// Is a reduction of so many bytes done by parts?
+pub fn splits_reduce(ranks: Ranks, bytes: u64) -> bool {
+    bytes >= REDUCE_SPLIT_MIN_BYTES && ranks.size >= SPLIT_MIN_RANKS
+}
+
 /// Reduce within `ranks`; `send` is the root's `recv` if in place.
 pub fn reduce(plan: &mut Plan, ranks: Ranks, send: Data, recv: Option<Data>, root: u32, commutative: bool) {
     if send.bytes() == 0 {
         return;
     }
-    if send.bytes() >= REDUCE_SPLIT_MIN_BYTES && ranks.size >= SPLIT_MIN_RANKS {
+    if splits_reduce(ranks, send.bytes()) {
         reduce_split::build(plan, ranks, send, recv, root);
     } else {
         reduce_binomial::build(plan, ranks, send, recv, root, commutative);

@@ -78,12 +78,6 @@ impl Layout {
         self.nodes() > 1 && self.nodes.iter().any(|members| members.len() > 1)
     }
 
-    /// Fewest and most members of a node.
-    pub fn members_range(&self) -> (u32, u32) {
-        let counts = || self.nodes.iter().map(|members| members.len() as u32);
-        (counts().min().unwrap_or(0), counts().max().unwrap_or(0))
-    }
-
     /// The node of member `rank`, and its place there.
     pub fn locate(&self, rank: u32) -> (usize, u32) {
         locate(&self.nodes, rank)
@@ -95,11 +89,6 @@ impl Layout {
         let ranks = self.nodes.iter().enumerate().map(|(node, members)| if node == top { root } else { members[0] });
         let place = if top == self.here { top_place } else { 0 };
         Leaders { ranks: ranks.collect(), top: top as u32, place }
-    }
-
-    /// The members at this rank's place of all nodes (which must have as many), one of which this rank is.
-    pub fn lane(&self) -> Vec<u32> {
-        self.nodes.iter().map(|members| members[self.place as usize]).collect()
     }
 
     /// A phase of `plan` among the members of this rank's node, who are known to it by their places.
@@ -153,10 +142,10 @@ mod tests {
     fn members_are_told_apart_by_node() {
         let blocks = Layout::new(3, [7, 7, 2, 2, 2].into_iter());
         assert_eq!((told(&blocks), blocks.here(), blocks.place()), (vec![vec![0, 1], vec![2, 3, 4]], 1, 1));
-        assert!(blocks.is_ordered() && blocks.is_deep() && blocks.members_range() == (2, 3));
+        assert!(blocks.is_ordered() && blocks.is_deep());
         let round = Layout::new(0, [1, 0, 1, 0].into_iter());
         assert_eq!((told(&round), round.here(), round.place()), (vec![vec![0, 2], vec![1, 3]], 0, 0));
-        assert!(!round.is_ordered() && round.is_deep() && round.lane() == [0, 1]);
+        assert!(!round.is_ordered() && round.is_deep());
         assert_eq!((round.leaders(3).ranks, round.leaders(3).top, round.leaders(3).place), (vec![0, 3], 1, 0));
         assert_eq!((round.leaders(2).ranks, round.leaders(2).top, round.leaders(2).place), (vec![2, 1], 0, 1));
         assert!(!Layout::new(1, [4, 4].into_iter()).is_deep());

@@ -48,7 +48,7 @@ fn children(place: u32, size: u32) -> impl DoubleEndedIterator<Item = u32> {
 
 /// `data` cut into `parts` runs of whole elements, as even as they go, at least `min` elements each (the last ones of
 /// a small buffer are empty).
-pub fn split(data: Data, parts: u32, min: u64) -> Regions {
+fn split(data: Data, parts: u32, min: u64) -> Regions {
     let each = data.count.div_ceil(u64::from(parts)).max(min);
     Regions::Listed(
         (0..u64::from(parts))

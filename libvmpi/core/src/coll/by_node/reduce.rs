@@ -2,72 +2,55 @@
 //!
 //! A node's members must follow one another in rank order if the operation does not commute.
 
-use super::parts_in;
-use crate::coll::algo::{gather_linear, reduce_scatter_direct};
+use super::all_of;
+use crate::coll::algo::reduce_binomial;
 use crate::coll::choose;
-use crate::coll::layout::{Layout, Leaders};
-use crate::coll::plan::{Data, Plan};
+use crate::coll::layout::Layout;
+use crate::coll::plan::{Data, Plan, Ranks};
 
 /// `send`: this rank's contribution, only written if it is `recv`, which is there at the root only.
+///
+/// One tree: who speaks for a node has the children that it has within the node and those that it has among the nodes,
+/// and waits for all of them at once.
 pub fn build(plan: &mut Plan, layout: &Layout, send: Data, recv: Option<Data>, root: u32, commutative: bool) {
+    let ranks = all_of(layout);
+    // One that does not commute goes to the first rank first, as the first node's contribution is the first.
+    let top = if commutative { root } else { 0 };
+    let leaders = layout.leaders(top);
+    let named = |(parent, children): (Option<u32>, Vec<u32>), names: &[u32]| {
+        let name = |number: u32| names[number as usize];
+        (parent.map(name), children.into_iter().map(name).collect::<Vec<u32>>())
+    };
+    let here = Ranks { rank: layout.place(), size: layout.local().len() as u32, ..ranks };
+    let (mut parent, mut children) = named(reduce_binomial::tree(here, leaders.place), layout.local());
+    if leaders.leads(layout) {
+        let across = Ranks { rank: layout.here() as u32, size: layout.nodes() as u32, ..ranks };
+        let (above, below) = named(reduce_binomial::tree(across, leaders.top), &leaders.ranks);
+        parent = above;
+        children.extend(below);
+    }
+    let parent = parent.or((ranks.rank == top && top != root).then_some(root));
+    reduce_binomial::up(plan, ranks, send, recv.filter(|_| ranks.rank == top), parent, &children);
+    if let (true, Some(recv)) = (top != root && ranks.rank == root, recv) {
+        plan.recv(ranks, top, recv);
+        plan.fence();
+    }
+}
+
+/// Of much data: each node by itself, its members sharing the arithmetic, then the nodes.
+pub fn in_turn(plan: &mut Plan, layout: &Layout, send: Data, recv: Option<Data>, root: u32, commutative: bool) {
     let leaders = layout.leaders(root);
-    let partial = within(plan, layout, &leaders, send, recv, commutative);
-    if let Some(partial) = partial {
-        across(plan, layout, &leaders, partial, recv, commutative);
-    }
-}
-
-/// What the members of this node have, combined at the one that speaks for it: where it is then.
-fn within(
-    plan: &mut Plan,
-    layout: &Layout,
-    leaders: &Leaders,
-    send: Data,
-    recv: Option<Data>,
-    commutative: bool,
-) -> Option<Data> {
     let leads = leaders.leads(layout);
-    if leads && layout.local().len() == 1 {
-        return Some(send);
-    }
-    let partial = leads.then(|| recv.unwrap_or_else(|| plan.temp(send.elem, send.count)));
-    layout.phase(plan, |plan, ranks| choose::reduce(plan, ranks, send, partial, leaders.place, commutative));
-    partial
-}
-
-/// The part of those that speak for their nodes, whose results are in `partial`.
-pub fn across(
-    plan: &mut Plan,
-    layout: &Layout,
-    leaders: &Leaders,
-    partial: Data,
-    recv: Option<Data>,
-    commutative: bool,
-) {
+    let partial = match leads && layout.local().len() > 1 {
+        true => recv.unwrap_or_else(|| plan.temp(send.elem, send.count)),
+        false => send,
+    };
+    layout.phase(plan, |plan, ranks| {
+        if ranks.size > 1 {
+            choose::reduce(plan, ranks, send, leads.then_some(partial), leaders.place, commutative);
+        }
+    });
     layout.across(plan, &leaders.ranks, |plan, ranks| {
         choose::reduce(plan, ranks, partial, recv, leaders.top, commutative);
     });
-}
-
-/// Of much data: the members of a node combine a part each, the members at the same place of all nodes combine that
-/// part at the root's, and the root gathers the parts from its neighbours.
-pub fn by_parts(plan: &mut Plan, layout: &Layout, send: Data, recv: Option<Data>, root: u32, commutative: bool) {
-    let (top, top_place) = layout.locate(root);
-    let parts = parts_in(layout, send);
-    let mine = parts.get(layout.place() as usize);
-    let partial = plan.temp(send.elem, mine.count);
-    layout.phase(plan, |plan, ranks| reduce_scatter_direct::build(plan, ranks, &parts, partial, false));
-    let at_top = layout.here() == top;
-    let result = (at_top && mine.count > 0).then(|| plan.temp(send.elem, mine.count));
-    if mine.count > 0 {
-        let lane = layout.lane();
-        layout.across(plan, &lane, |plan, ranks| {
-            choose::reduce(plan, ranks, partial, result, top as u32, commutative);
-        });
-    }
-    if at_top {
-        let results = recv.map(|recv| parts_in(layout, recv));
-        let own = result.unwrap_or(partial);
-        layout.phase(plan, |plan, ranks| gather_linear::build(plan, ranks, Some(own), results.as_ref(), top_place));
-    }
 }
