@@ -78,6 +78,11 @@ impl Layout {
         self.nodes() > 1 && self.nodes.iter().any(|members| members.len() > 1)
     }
 
+    /// Members of the node that has most.
+    pub fn most_members(&self) -> usize {
+        self.nodes.iter().map(|members| members.len()).max().unwrap_or(0)
+    }
+
     /// The node of member `rank`, and its place there.
     pub fn locate(&self, rank: u32) -> (usize, u32) {
         locate(&self.nodes, rank)

@@ -159,6 +159,11 @@ fn gather_and_scatter_take_a_message_per_node() {
     }
 }
 
+/// All dense or not, in place or not, dealt out or not.
+fn ways(layouts: usize) -> impl Iterator<Item = (usize, bool, bool)> {
+    [(false, false), (false, true), (true, false), (true, true)].into_iter().map(move |(a, b)| (layouts, a, b))
+}
+
 #[test]
 fn allgather_sends_each_block_once_to_each_node() {
     for nodes in NODES {
@@ -168,7 +173,7 @@ fn allgather_sends_each_block_once_to_each_node() {
             let total: usize = lengths.iter().sum();
             let forwards: Vec<u64> = (0..n).flat_map(|rank| contribution(rank, lengths[rank])).collect();
             let backwards: Vec<u64> = (0..n).rev().flat_map(|rank| contribution(rank, lengths[rank])).collect();
-            for (layouts, in_place) in [(0, false), (0, true), (1, false), (1, true)] {
+            for (layouts, in_place, dealt) in [0, 1].into_iter().flat_map(ways) {
                 let elem = |i: usize| elem(if layouts == 0 { 0 } else { i });
                 let setup = |rank: usize, layout: &Layout, plan: &mut Plan| {
                     let send = Buffer::new(elem(rank), &contribution(rank, lengths[rank]));
@@ -178,15 +183,16 @@ fn allgather_sends_each_block_once_to_each_node() {
                         plan.copy(send.data, blocks.get(rank));
                     }
                     let own = (!in_place).then_some(send.data);
-                    allgather::build(plan, layout, own, &blocks);
+                    let build = if dealt { allgather::dealt_out } else { allgather::build };
+                    build(plan, layout, own, &blocks);
                     (send, recv)
                 };
                 let seen = run(nodes, sum, setup, |_, (_, recv)| {
                     assert_eq!(&recv.values(), if is_even { &forwards } else { &backwards });
                 });
-                bound(&seen, 1, usize::MAX);
-                for ((from, _), (_, bytes)) in &seen {
+                for ((from, _), (messages, bytes)) in &seen {
                     let members = (0..n).filter(|rank| nodes[*rank] == *from);
+                    assert!(*messages <= if dealt { members.clone().count() } else { 1 }, "{seen:?}");
                     assert_eq!(*bytes, members.map(|rank| 8 * lengths[rank] as u64).sum::<u64>(), "{seen:?}");
                 }
             }
