@@ -74,6 +74,29 @@ fn rings_and_floods_arrive() {
     }
 }
 
+/// Collectives go node by node, whatever ranks live where: in blocks, round the nodes, four here and one there.
+#[test]
+fn collectives_answer_wherever_ranks_live() {
+    let nodes = Nodes::new("placed");
+    // Three slots more than the one that it has anyway.
+    let uneven = format!("{}:3", nodes.a);
+    for (name, ranks, flags, args) in [
+        ("far_coll.c", 6, &["-V", "2"][..], &[][..]),
+        ("far_coll.c", 7, &["--map-by", "node"], &[]),
+        ("far_coll.c", 5, &["--host", &uneven], &[]),
+        ("far_coll.c", 9, &[], &[]),
+        ("far_coll.c", 4, &["--progress", "rank", "-x", "VMPI_SINGLE_COPY=0"], &[]),
+        ("far_threads.c", 5, &["--map-by", "node"], &[]),
+        ("coll.c", 7, &["--map-by", "node"], &[]),
+        ("coll.c", 5, &["--host", &uneven], &["nb"]),
+        ("coll_order.c", 4, &[], &[]),
+        ("nbc.c", 5, &["--map-by", "node"], &[]),
+    ] {
+        same(&nodes, name, Mpi::Openmpi, ranks, flags, args);
+    }
+    same(&nodes, "coll.c", Mpi::Mpich, 3, &["--map-by", "node"], &["nb"]);
+}
+
 #[test]
 fn the_same_with_progress_by_ranks_and_without_single_copy() {
     let nodes = Nodes::new("progress");

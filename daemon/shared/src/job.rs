@@ -451,7 +451,9 @@ impl JobSegment {
         Ok(())
     }
 
-    fn take_cell(&self) -> Option<u32> {
+    /// A collective cell that no communicator has; `None` if all are taken. For members of a communicator whose context names none, because
+    /// it has members on other nodes' segments, too.
+    pub fn take_cell(&self) -> Option<u32> {
         let limit = self.config.cells.min(MAX_CELLS as u32);
         for (index, word) in self.header().cells.iter().enumerate() {
             let mut bits = word.load(Ordering::Relaxed);
@@ -484,6 +486,11 @@ impl JobSegment {
         unsafe { (at.cast::<CellHead>().as_ref(), at.as_ptr().add(size_of::<CellHead>())) }
     }
 
+    /// Is there a cell of this number?
+    pub fn has_cell(&self, number: u32) -> bool {
+        number < self.config.cells
+    }
+
     /// The number of the cell of the communicator with this context, if it has one.
     #[inline]
     pub fn cell_number(&self, context: u32) -> Option<u32> {
@@ -498,8 +505,16 @@ impl JobSegment {
             // Every rank's MPI_COMM_SELF.
             return None;
         }
+        self.roster_at(self.cell_number(context)?, context)
+    }
+
+    /// The roster beside collective cell `number`, for the communicator with this context.
+    pub fn roster_at(&self, number: u32, context: u32) -> Option<Roster<'_>> {
+        if number >= self.config.cells {
+            return None;
+        }
         let bytes = roster::bytes_for(self.config.ranks);
-        let start = rosters_at(&self.config) + u64::from(self.cell_number(context)?) * bytes;
+        let start = rosters_at(&self.config) + u64::from(number) * bytes;
         let at = self.segment.at(start, bytes as usize).as_ptr();
         // SAFETY: inside the mapping, aligned; atomics only; the members' words follow the head.
         let (head, members) = unsafe {
@@ -517,7 +532,13 @@ impl JobSegment {
 
     /// A member frees its communicator of `members` processes; the last one gives the cell back.
     pub fn release_context(&self, context: u32, members: u32) {
-        let Some(number) = self.cell_number(context) else { return };
+        if let Some(number) = self.cell_number(context) {
+            self.release_cell(number, members);
+        }
+    }
+
+    /// One of the `members` processes that use a cell needs it no more; the last one gives it back.
+    pub fn release_cell(&self, number: u32, members: u32) {
         if self.cell_at(number).0.release(members) {
             self.header().cells[number as usize / 64].fetch_and(!(1 << (number % 64)), Ordering::AcqRel);
         }

@@ -1,5 +1,6 @@
 //! Counting what goes from rank to rank (`vmpi_shared::monitor`), while somebody wants to know.
 
+use crate::coll::cells;
 use crate::comm::{Communicator, USER_TAG_BIT};
 use crate::p2p::Plane;
 use crate::process::endpoint;
@@ -67,8 +68,8 @@ pub(crate) fn one_sided(flow: Flow, comm: &Communicator, target: u32, bytes: u64
     }
 }
 
-/// This rank has done the work of an operation in a collective cell: it has taken `bytes` from each other member (`takes`) and hands as
-/// much to each of them, or to `root` only.
+/// This rank has done the work of an operation in a collective cell: it has taken `bytes` from each other member that shares it
+/// (`takes`) and hands as much to each of them, or to `root` only.
 #[inline]
 pub(crate) fn in_cell(comm: &Communicator, takes: bool, root: Option<u32>, bytes: usize) {
     if is_on() {
@@ -78,7 +79,7 @@ pub(crate) fn in_cell(comm: &Communicator, takes: bool, root: Option<u32>, bytes
 
 #[cold]
 fn count_cell(comm: &Communicator, takes: bool, root: Option<u32>, bytes: u64) {
-    for member in (0..comm.size()).filter(|member| *member != comm.rank) {
+    for member in cells::sharers(comm).filter(|member| *member != comm.rank) {
         let peer = comm.local.world_rank(member);
         if takes {
             count(Flow::Gathered, peer, bytes);

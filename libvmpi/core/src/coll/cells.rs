@@ -3,9 +3,14 @@
 //! Barrier, and small broadcasts, reductions and allreductions with predefined operations, go through the communicator's
 //! collective cell (`vmpi_shared::cell`): no message, and every rank is switched in once. All ranks of the communicator
 //! decide alike, because they decide by what MPI makes equal on all of them (size, type signature, operation).
+//!
+//! A context names its communicator's cell in a job of one node. Where there are several, each node's members have a cell of their own
+//! beside the context (`draw`); what of an operation crosses between nodes is in `far_cells`.
 
-use super::plan::Data;
-use super::wire::Kit;
+use super::algo::bcast_binomial;
+use super::layout::Layout;
+use super::plan::{Data, Elem, Plan};
+use super::wire::{self, Kit, Tags};
 use super::work::Work;
 use crate::comm::Communicator;
 use crate::datatype;
@@ -15,6 +20,7 @@ use crate::monitor;
 use crate::process::{self, endpoint};
 use crate::request;
 use crate::tool::event;
+use std::rc::Rc;
 use vmpi_shared::cell::{Cell, GROUPS, Groups, HALF_BYTES};
 use vmpi_shared::mem::sync::Ordering;
 
@@ -23,9 +29,12 @@ const MAX_REDUCE_BYTES: usize = 4096;
 /// Broadcasts of more bytes than this go by messages (single copy, pipelined).
 const MAX_BCAST_BYTES: usize = 16384;
 
-/// A communicator's cell, as its members see it.
+/// A communicator's cell, as those of its members see it that share it: all, or those of this rank's node.
 pub struct Members {
     groups: Groups,
+    /// This rank's place among them, and how many they are.
+    place: u32,
+    size: u32,
     /// Job ranks of the other members of this rank's group.
     mine: Box<[u32]>,
     /// A job rank of each other group, which wakes the others there.
@@ -35,7 +44,7 @@ pub struct Members {
 impl Members {
     fn of(comm: &Communicator) -> Members {
         let home = |rank: u32| process::node().home_of(rank);
-        let ranks = || (0..comm.size()).map(|rank| comm.local.world_rank(rank));
+        let ranks = || sharers(comm).map(|rank| comm.local.world_rank(rank));
         let me = process::endpoint_rank();
         let own = Groups::of_core(home(me));
         let mut first = [None; GROUPS];
@@ -50,21 +59,104 @@ impl Members {
         first[own] = None;
         Members {
             groups: Groups::new(home(me), ranks().map(home)),
+            place: comm.layout().map_or(comm.rank, Layout::place),
+            size: sharing(comm),
             mine: mine.into(),
             delegates: first.into_iter().flatten().collect(),
         }
     }
 }
 
-/// Is there a cell for this communicator? Nobody on another node would see it.
-#[inline]
-pub fn serve(comm: &Communicator) -> bool {
-    !comm.is_inter() && comm.size() >= 2 && !process::is_spread() && endpoint().job.cell_number(comm.context).is_some()
+/// How many members share a cell with this rank.
+fn sharing(comm: &Communicator) -> u32 {
+    comm.layout().map_or(comm.size(), |layout| layout.local().len() as u32)
 }
 
-/// The barrier of a blocking call, where [`serve`] says so.
-pub fn barrier(comm: &Communicator) -> Result<()> {
-    Visit::start(comm)?.reduce(None, 0, |_| (), || ())
+/// Which ones, by their ranks, in order.
+pub(crate) fn sharers(comm: &Communicator) -> impl Iterator<Item = u32> {
+    (0..sharing(comm)).map(|place| sharer(comm, place))
+}
+
+fn sharer(comm: &Communicator, place: u32) -> u32 {
+    comm.layout().map_or(place, |layout| layout.local()[place as usize])
+}
+
+/// Are this communicator's members all on one node, and can they use a cell?
+#[inline]
+pub fn serve(comm: &Communicator) -> bool {
+    if comm.is_inter() || comm.size() < 2 {
+        return false;
+    }
+    match comm.layout() {
+        None => endpoint().job.cell_number(comm.context).is_some(),
+        Some(layout) => layout.nodes() == 1,
+    }
+}
+
+/// The number of the cell that this rank shares with other members, if there is one. All who would share it must ask, in a collective call
+/// that has these tags; in the first one they may have to tell each other.
+pub(super) fn number(comm: &Communicator, tags: Tags) -> Result<Option<u32>> {
+    match (comm.layout(), comm.drawn_cell.get()) {
+        (None, _) => Ok(endpoint().job.cell_number(comm.context)),
+        (_, Some(drawn)) => Ok(*drawn),
+        (Some(layout), None) => draw(comm, layout, tags),
+    }
+}
+
+/// The first of the members on this node takes a cell of this node's segment and tells the others. MPI_COMM_WORLD's is always the same.
+///
+/// Death story: that of any message within a plan.
+#[cold]
+fn draw(comm: &Communicator, layout: &Layout, tags: Tags) -> Result<Option<u32>> {
+    let job = &endpoint().job;
+    let mut word = [0u8; 4];
+    if comm.context != 0 {
+        if layout.place() == 0 {
+            word = job.take_cell().map_or(0, |number| number + 1).to_ne_bytes();
+        }
+        let data = Data { at: word.as_mut_ptr(), count: word.len() as u64, elem: Elem::BYTE };
+        let mut plan = Plan::default();
+        layout.phase(&mut plan, |plan, ranks| bcast_binomial::build(plan, ranks, data, 0));
+        // SAFETY: the word outlives the plan's one execution.
+        unsafe { wire::execute(comm, plan, Rc::new(Kit::bytes()?), tags)? };
+    }
+    let drawn = match (comm.context, u32::from_ne_bytes(word)) {
+        (0, _) => Some(0),
+        (_, word) => word.checked_sub(1),
+    };
+    let drawn = drawn.filter(|number| job.has_cell(*number));
+    if let Some(roster) = drawn.and_then(|number| job.roster_at(number, comm.context)) {
+        roster.enroll(comm.rank, comm.size(), process::endpoint_rank());
+    }
+    Ok(*comm.drawn_cell.get_or_init(|| drawn))
+}
+
+/// The communicator is gone for this member: the last one gives a cell back that was drawn for it.
+pub(crate) fn give_back(comm: &Communicator) {
+    if let Some(Some(number)) = comm.drawn_cell.get()
+        && comm.context != 0
+    {
+        endpoint().job.release_cell(*number, sharing(comm));
+    }
+}
+
+/// The barrier of a blocking call, where [`serve`] says so. `None`: there is no cell after all.
+pub fn barrier(comm: &Communicator, tags: Tags) -> Option<Result<()>> {
+    let number = number(comm, tags).transpose()?;
+    Some(number.and_then(|number| Visit::start(comm, number)?.reduce(None, 0, |_| (), || ())))
+}
+
+/// May so small a broadcast go through a cell?
+pub(super) fn fits_bcast(bytes: usize) -> bool {
+    bytes <= MAX_BCAST_BYTES.min(HALF_BYTES)
+}
+
+/// Can a cell of this many members reduce `data`?
+pub(super) fn reduces(data: &Data, kit: &Kit, members: u32) -> bool {
+    let ty = &kit.types[data.elem.id as usize];
+    let fits = data.bytes() as usize <= Cell::slot_bytes(members).min(MAX_REDUCE_BYTES);
+    let predefined = || kit.reduction.as_ref().is_some_and(|reduction| reduction.op.builtin().is_some());
+    fits && ty.is_dense() && ty.true_lb() == 0 && predefined()
 }
 
 /// Do `work` of a blocking call without messages, if this communicator and this work allow it (all ranks of the
@@ -72,56 +164,44 @@ pub fn barrier(comm: &Communicator) -> Result<()> {
 ///
 /// # Safety
 /// The buffers in `work` must be valid.
-pub unsafe fn try_run(comm: &Communicator, work: &Work, kit: &Kit) -> Option<Result<()>> {
+pub unsafe fn try_run(comm: &Communicator, work: &Work, kit: &Kit, tags: Tags) -> Option<Result<()>> {
     if !serve(comm) {
         return None;
     }
-    let bytes = |data: &Data| (data.count * kit.types[data.elem.id as usize].size()) as usize;
-    let reducible = |data: &Data| {
-        let reduction = kit.reduction.as_ref()?;
-        let ty = &kit.types[data.elem.id as usize];
-        let fits = bytes(data) <= Cell::slot_bytes(comm.size()).min(MAX_REDUCE_BYTES);
-        (fits && ty.is_dense() && ty.true_lb() == 0 && reduction.op.builtin().is_some()).then_some(())
-    };
     match work {
-        Work::Bcast { data, root } if bytes(data) <= MAX_BCAST_BYTES.min(HALF_BYTES) => {
-            // SAFETY: the caller's contract.
-            Some(Visit::start(comm).and_then(|visit| unsafe { visit.bcast(data, *root as u32, kit, bytes(data)) }))
+        Work::Bcast { data, .. } if fits_bcast(data.bytes() as usize) => {}
+        Work::Allreduce { send, .. } | Work::Reduce { send, .. } if reduces(send, kit, comm.size()) => {}
+        _ => return None,
+    }
+    let number = number(comm, tags).transpose()?;
+    let visit = match number.and_then(|number| Visit::start(comm, number)) {
+        Ok(visit) => visit,
+        Err(error) => return Some(Err(error)),
+    };
+    // SAFETY: the caller's contract.
+    unsafe {
+        match work {
+            Work::Bcast { data, root } => Some(visit.bcast(data, *root as u32, kit)),
+            Work::Allreduce { send, recv, .. } => Some(combine(visit, send, Some(recv), None, kit)),
+            Work::Reduce { send, recv, root, .. } => Some(combine(visit, send, recv.as_ref(), Some(*root as u32), kit)),
+            _ => None,
         }
-        Work::Allreduce { send, recv } => {
-            reducible(send)?;
-            // SAFETY: the caller's contract.
-            Some(
-                Visit::start(comm)
-                    .and_then(|visit| unsafe { combine(visit, send, Some(recv), None, kit, bytes(send)) }),
-            )
-        }
-        Work::Reduce { send, recv, root, .. } => {
-            reducible(send)?;
-            // SAFETY: the caller's contract.
-            Some(
-                Visit::start(comm).and_then(|visit| unsafe {
-                    combine(visit, send, recv.as_ref(), Some(*root as u32), kit, bytes(send))
-                }),
-            )
-        }
-        _ => None,
     }
 }
 
-/// Reduce through the cell.
+/// Reduce through the cell, to the member at place `root` or to all.
 ///
 /// # Safety
-/// `send` and `recv` are the caller's buffers, dense, of `bytes` bytes.
-unsafe fn combine(
+/// `send` and `recv` are the caller's buffers, dense, of the same size.
+pub(super) unsafe fn combine(
     visit: Visit<'_>,
     send: &Data,
     recv: Option<&Data>,
     root: Option<u32>,
     kit: &Kit,
-    bytes: usize,
 ) -> Result<()> {
-    let (cell, number, me, size) = (visit.cell, visit.number, visit.comm.rank, visit.comm.size());
+    let (cell, number, bytes) = (visit.cell, visit.number, send.bytes() as usize);
+    let (me, size) = (visit.members().place, visit.members().size);
     // SAFETY: this rank's slot is its own until it arrives.
     unsafe { std::ptr::copy_nonoverlapping(send.at.cast_const().cast::<u8>(), cell.slot(number, me, bytes), bytes) };
     let merge = |cell: &Cell<'_>| {
@@ -148,7 +228,7 @@ unsafe fn combine(
 }
 
 /// One operation of one rank in a cell.
-struct Visit<'a> {
+pub(super) struct Visit<'a> {
     comm: &'a Communicator,
     cell: Cell<'a>,
     cell_number: u32,
@@ -157,10 +237,9 @@ struct Visit<'a> {
 }
 
 impl<'a> Visit<'a> {
-    /// The next operation in the communicator's cell, which there is; waits until its half is free.
-    fn start(comm: &'a Communicator) -> Result<Visit<'a>> {
+    /// The next operation in the communicator's cell of this number; waits until its half is free.
+    pub fn start(comm: &'a Communicator, cell_number: u32) -> Result<Visit<'a>> {
         let job = &endpoint().job;
-        let cell_number = job.cell_number(comm.context).expect("asked by serve");
         let cell = job.cell(cell_number, &comm.cell_members.get_or_init(|| Members::of(comm)).groups);
         let number = comm.cell_operations.get();
         comm.cell_operations.set(number + 1);
@@ -172,19 +251,25 @@ impl<'a> Visit<'a> {
         visit.wait(|| cell.is_free(number) || cell.want(number)).map(|()| visit)
     }
 
-    /// All arrive, the last one merges, then everyone (or only `root`) takes the result.
-    fn reduce(self, root: Option<u32>, bytes: usize, merge: impl FnOnce(&Cell<'_>), take: impl FnOnce()) -> Result<()> {
+    /// All arrive, the last one merges, then everyone (or only the member at place `root`) takes the result.
+    pub fn reduce(
+        self,
+        root: Option<u32>,
+        bytes: usize,
+        merge: impl FnOnce(&Cell<'_>),
+        take: impl FnOnce(),
+    ) -> Result<()> {
         let (cell, number) = (self.cell, self.number);
         if cell.arrive(number) {
             merge(&cell);
-            monitor::in_cell(self.comm, true, root, bytes);
+            monitor::in_cell(self.comm, true, root.map(|root| sharer(self.comm, root)), bytes);
             cell.post(number);
             match root {
                 Some(root) => self.wake_one(root),
                 None => self.wake_group_by_group(),
             }
             self.comm.cell_arrived.set(number + 1);
-        } else if root.is_none_or(|root| root == self.comm.rank) {
+        } else if root.is_none_or(|root| root == self.members().place) {
             self.wait(|| cell.is_posted(number))?;
             if root.is_none() {
                 self.tell_group();
@@ -196,16 +281,16 @@ impl<'a> Visit<'a> {
         Ok(())
     }
 
-    /// The root writes, the others wait and read.
+    /// The member at place `root` writes, the others wait and read.
     ///
     /// # Safety
     /// `data` is the caller's buffer.
-    unsafe fn bcast(self, data: &Data, root: u32, kit: &Kit, bytes: usize) -> Result<()> {
-        let (cell, number) = (self.cell, self.number);
+    pub unsafe fn bcast(self, data: &Data, root: u32, kit: &Kit) -> Result<()> {
+        let (cell, number, bytes) = (self.cell, self.number, data.bytes() as usize);
         let ty = &kit.types[data.elem.id as usize];
         // SAFETY: the half is free (root), or posted (others); it has room for `bytes`.
         unsafe {
-            if self.comm.rank == root {
+            if self.members().place == root {
                 let into = std::slice::from_raw_parts_mut(cell.half(number), bytes);
                 datatype::pack(ty, data.count, data.at.cast_const().cast(), 0, into);
                 monitor::in_cell(self.comm, false, None, bytes);
@@ -235,13 +320,12 @@ impl<'a> Visit<'a> {
         endpoint().wake_cell(self.cell_number, ranks);
     }
 
-    fn wake_one(&self, rank: u32) {
-        self.wake(std::iter::once(self.comm.local.world_rank(rank)));
+    fn wake_one(&self, place: u32) {
+        self.wake(std::iter::once(self.comm.local.world_rank(sharer(self.comm, place))));
     }
 
     fn wake_all(&self) {
-        let local = &self.comm.local;
-        self.wake((0..local.size()).map(|rank| local.world_rank(rank)));
+        self.wake(sharers(self.comm).map(|rank| self.comm.local.world_rank(rank)));
     }
 
     /// All wait, or are about to look: wake those of this core, and one of each other core, who wakes the others there. So a rank's

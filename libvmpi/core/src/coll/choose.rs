@@ -45,7 +45,7 @@ pub fn build(plan: &mut Plan, ranks: Ranks, work: &Work) {
         Work::Reduce { send, recv, root, commutative } => {
             reduce(plan, ranks, *send, *recv, *root as u32, *commutative);
         }
-        Work::Allreduce { send, recv } => allreduce(plan, ranks, *send, *recv),
+        Work::Allreduce { send, recv, .. } => allreduce(plan, ranks, *send, *recv),
         Work::ReduceScatter { send, recv, counts, in_place, commutative } => {
             reduce_scatter(plan, ranks, *send, *recv, counts, *in_place, *commutative);
         }
@@ -56,12 +56,17 @@ pub fn build(plan: &mut Plan, ranks: Ranks, work: &Work) {
     }
 }
 
+/// Is a broadcast of so many bytes scattered first?
+pub fn splits_bcast(ranks: Ranks, bytes: u64) -> bool {
+    bytes >= BCAST_SPLIT_MIN_BYTES && ranks.size >= BCAST_SPLIT_MIN_RANKS
+}
+
 /// Broadcast within `ranks`.
 pub fn bcast(plan: &mut Plan, ranks: Ranks, data: Data, root: u32) {
     if data.bytes() == 0 {
         return;
     }
-    if data.bytes() >= BCAST_SPLIT_MIN_BYTES && ranks.size >= BCAST_SPLIT_MIN_RANKS {
+    if splits_bcast(ranks, data.bytes()) {
         bcast_split::build(plan, ranks, data, root);
     } else {
         bcast_binomial::build(plan, ranks, data, root);
@@ -123,19 +128,25 @@ fn alltoall(plan: &mut Plan, ranks: Ranks, send: Option<&Regions>, recv: &Region
     }
 }
 
+/// Is a reduction of so many bytes done by parts?
+pub fn splits_reduce(ranks: Ranks, bytes: u64) -> bool {
+    bytes >= REDUCE_SPLIT_MIN_BYTES && ranks.size >= SPLIT_MIN_RANKS
+}
+
 /// Reduce within `ranks`; `send` is the root's `recv` if in place.
 pub fn reduce(plan: &mut Plan, ranks: Ranks, send: Data, recv: Option<Data>, root: u32, commutative: bool) {
     if send.bytes() == 0 {
         return;
     }
-    if send.bytes() >= REDUCE_SPLIT_MIN_BYTES && ranks.size >= SPLIT_MIN_RANKS {
+    if splits_reduce(ranks, send.bytes()) {
         reduce_split::build(plan, ranks, send, recv, root);
     } else {
         reduce_binomial::build(plan, ranks, send, recv, root, commutative);
     }
 }
 
-fn allreduce(plan: &mut Plan, ranks: Ranks, send: Data, recv: Data) {
+/// Allreduce within `ranks`; `send` may be `recv`.
+pub fn allreduce(plan: &mut Plan, ranks: Ranks, send: Data, recv: Data) {
     if send.bytes() == 0 {
         return;
     }

@@ -1,18 +1,22 @@
 //! Collectives.
 //!
-//! Reading order: `call` (what the program asked for), `resolve` (checked, handles looked up: `work`), `choose` and
-//! `inter` (which algorithm), `algo/` (the algorithms: pure functions that list steps), `plan` (the steps), `schedule`
+//! Reading order: `call` (what the program asked for), `resolve` (checked, handles looked up: `work`), `choose`,
+//! `by_node` (several nodes, see `layout`) and `inter` (which algorithm), `algo/` (the algorithms: pure functions that list steps), `plan` (the steps), `schedule`
 //! (the engine that executes them, the same for blocking, nonblocking and persistent calls), `wire` (the messages
-//! and datatypes it executes them with), `cells` (fast paths that need no messages), `neighbor`.
+//! and datatypes it executes them with), `cells` (fast paths that need no messages within a node) and `far_cells` (few between nodes),
+//! `neighbor`.
 //!
 //! All messages of a collective travel on `Plane::Collective` with a tag that counts the collectives of the
 //! communicator (blocking and others apart), so any number of them may be under way at once.
 
 pub mod algo;
+mod by_node;
 pub mod call;
 pub mod cells;
 mod choose;
+mod far_cells;
 mod inter;
+pub mod layout;
 mod neighbor;
 pub mod plan;
 mod resolve;
@@ -35,7 +39,7 @@ use crate::request::{self, Progress};
 use plan::{Plan, Ranks, Via};
 use schedule::Schedule;
 use std::rc::Rc;
-use wire::{Tags, Wire};
+use wire::{Kit, Tags, Wire};
 use work::Work;
 
 /// This rank's plan of `work` on `comm`.
@@ -45,7 +49,7 @@ fn plan(comm: &Communicator, work: &Work) -> Result<Plan> {
     if comm.is_inter() {
         let local = Ranks { rank: comm.rank, size: comm.size(), via: Via::Local };
         inter::build(&mut plan, local, main, work)?;
-    } else {
+    } else if !comm.layout().is_some_and(|layout| by_node::build(&mut plan, layout, work)) {
         choose::build(&mut plan, main, work);
     }
     Ok(plan)
@@ -61,23 +65,38 @@ fn plan(comm: &Communicator, work: &Work) -> Result<Plan> {
 pub unsafe fn run(comm: &Communicator, call: &Call) -> Result<()> {
     if matches!(call, Call::Barrier) && cells::serve(comm) {
         // Nothing to look up.
-        begin(comm)?;
-        return cells::barrier(comm);
+        let tags = begin(comm)?;
+        return match cells::barrier(comm, tags) {
+            Some(done) => done,
+            // SAFETY: a barrier has no buffers.
+            None => unsafe { by_plan(comm, &Work::Barrier, Rc::new(Kit::bytes()?), tags) },
+        };
     }
     // SAFETY: the caller's contract.
     let (work, kit) = unsafe { resolve::resolve(comm, call)? };
     let tags = begin(comm)?;
     // SAFETY: the caller's contract.
-    if let Some(done) = unsafe { cells::try_run(comm, &work, &kit) } {
+    if let Some(done) = unsafe { cells::try_run(comm, &work, &kit, tags) } {
         return done;
     }
-    let plan = Rc::new(plan(comm, &work)?);
-    // SAFETY: the caller's buffers stay valid while this call lasts, and the plan is executed once.
-    let mut schedule = unsafe { Schedule::new(plan, Wire { comm, kit: Rc::new(kit), tags }) };
-    match schedule.advance()? {
-        Some(_) => Ok(()),
-        None => request::run(&mut schedule).map(drop),
+    let kit = Rc::new(kit);
+    // SAFETY: the caller's contract.
+    unsafe {
+        match far_cells::try_run(comm, &work, &kit, tags) {
+            Some(done) => done,
+            None => by_plan(comm, &work, kit, tags),
+        }
     }
+}
+
+/// Do `work` of a blocking call by messages.
+///
+/// # Safety
+/// The buffers in `work` must be valid.
+unsafe fn by_plan(comm: &Communicator, work: &Work, kit: Rc<Kit>, tags: Tags) -> Result<()> {
+    let plan = plan(comm, work)?;
+    // SAFETY: the caller's contract.
+    unsafe { wire::execute(comm, plan, kit, tags) }
 }
 
 /// The arguments are good. The tags are drawn even when no message is sent: all ranks must count alike.

@@ -142,6 +142,15 @@ pub enum Step {
     Fence,
 }
 
+impl Step {
+    /// Name the peer, if there is one, as `name` says.
+    pub fn rename(&mut self, name: impl FnOnce(i32) -> i32) {
+        if let Step::Send { to: peer, .. } | Step::Recv { from: peer, .. } = self {
+            *peer = name(*peer);
+        }
+    }
+}
+
 /// The steps of one rank, and the temporary memory they use.
 #[derive(Debug, Default)]
 pub struct Plan {

@@ -120,7 +120,7 @@ impl Resolver<'_> {
             Call::Reduce { operands, count, root } => self.reduce(&operands, count, root)?,
             Call::Allreduce { operands, count } => {
                 let (send, recv) = self.operands(&operands, count, count)?;
-                Work::Allreduce { send, recv }
+                Work::Allreduce { send, recv, commutative: self.commutative }
             }
             // SAFETY: see above.
             Call::ReduceScatter { operands, parts } => unsafe { self.reduce_scatter(&operands, parts)? },

@@ -13,43 +13,43 @@ fn sizes() -> impl Iterator<Item = usize> {
 }
 
 /// The first, the last and one in between, each once.
-fn roots(n: usize) -> impl Iterator<Item = usize> {
+pub fn roots(n: usize) -> impl Iterator<Item = usize> {
     (0..n).filter(move |&root| root == 0 || root == n / 2 || root == n - 1)
 }
 
 /// Counts from nothing to beyond every threshold (64 KiB and 1 MiB of u64 in few ranks would take the simulator long).
 const COUNTS: [usize; 5] = [0, 1, 3, 64, 2500];
 
-fn value(rank: usize, i: usize) -> u64 {
+pub fn value(rank: usize, i: usize) -> u64 {
     let x = (rank as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ (i as u64 + 7).wrapping_mul(0xC2B2_AE3D_27D4_EB4F);
     x ^ x >> 29
 }
 
-fn contribution(rank: usize, count: usize) -> Vec<u64> {
+pub fn contribution(rank: usize, count: usize) -> Vec<u64> {
     (0..count).map(|i| value(rank, i)).collect()
 }
 
 /// Element-wise reduction of the contributions of `ranks`, in order.
-fn reduced(op: Op, ranks: std::ops::Range<usize>, count: usize) -> Vec<u64> {
+pub fn reduced(op: Op, ranks: std::ops::Range<usize>, count: usize) -> Vec<u64> {
     (0..count).map(|i| ranks.clone().map(|r| value(r, i)).reduce(op).unwrap()).collect()
 }
 
 /// A layout that differs from rank to rank.
-fn elem(i: usize) -> Elem {
+pub fn elem(i: usize) -> Elem {
     ELEMS[1 + i % 4]
 }
 
-fn main_ranks(rank: usize, size: usize) -> Ranks {
+pub fn main_ranks(rank: usize, size: usize) -> Ranks {
     Ranks { rank: rank as u32, size: size as u32, via: Via::Main }
 }
 
-fn even(buffer: &Buffer, blocks: usize) -> Regions {
+pub fn even(buffer: &Buffer, blocks: usize) -> Regions {
     let count = buffer.data.count / blocks as u64;
     Regions::Even { first: Data { count, ..buffer.data }, blocks }
 }
 
 /// Blocks of the given counts, in reverse order in memory.
-fn listed(buffer: &Buffer, counts: &[usize]) -> Regions {
+pub fn listed(buffer: &Buffer, counts: &[usize]) -> Regions {
     let mut end = buffer.data.count;
     Regions::Listed(
         counts
@@ -72,7 +72,7 @@ fn simulate<T>(shape: Shape, op: Op, setup: impl Fn(usize) -> (T, Plan), check: 
 }
 
 /// As `simulate`, on an intracommunicator, with a builder for the plan.
-fn intra<T>(n: usize, op: Op, setup: impl Fn(Ranks, &mut Plan) -> T, check: impl Fn(usize, &T)) {
+pub fn intra<T>(n: usize, op: Op, setup: impl Fn(Ranks, &mut Plan) -> T, check: impl Fn(usize, &T)) {
     let setup = |rank| {
         let mut plan = Plan::default();
         (setup(main_ranks(rank, n), &mut plan), plan)
@@ -422,7 +422,7 @@ fn chosen_algorithms_agree() {
                     &Work::Allgather { send: Some(result.data), recv: even(&all, n), even: true },
                 );
                 let sums = Buffer::blank(elem(rank), count);
-                choose::build(plan, ranks, &Work::Allreduce { send: data.data, recv: sums.data });
+                choose::build(plan, ranks, &Work::Allreduce { send: data.data, recv: sums.data, commutative: true });
                 let recv = (ranks.rank as i32 == root).then_some(result.data);
                 choose::build(plan, ranks, &Work::Reduce { send: data.data, recv, root, commutative: true });
                 (data, all, result, sums)
@@ -452,7 +452,11 @@ fn plans_can_be_executed_again() {
                 let work = Work::Alltoall { send: Some(even(&send, n)), recv: even(&recv, n), even: true };
                 choose::build(&mut plan, ranks, &work);
                 let total = Buffer::blank(elem(0), 4 * n);
-                choose::build(&mut plan, ranks, &Work::Allreduce { send: send.data, recv: total.data });
+                choose::build(
+                    &mut plan,
+                    ranks,
+                    &Work::Allreduce { send: send.data, recv: total.data, commutative: false },
+                );
                 ((send, recv, total), plan)
             });
             let (buffers, plans): (Vec<_>, Vec<_>) = built.unzip();
@@ -606,7 +610,7 @@ fn intercommunicators() {
             |id, _, _| {
                 let send = Buffer::new(elem(1), &contribution(id, count));
                 let recv = Buffer::blank(elem(1), count);
-                let work = Work::Allreduce { send: send.data, recv: recv.data };
+                let work = Work::Allreduce { send: send.data, recv: recv.data, commutative: false };
                 ((send, recv), work)
             },
             |_, second, _, (_, recv)| assert_eq!(recv.values(), reduced(compose, ids(!second), count)),

@@ -1,15 +1,17 @@
 //! The machine of real life: p2p messages, user datatypes and operations.
 
-use super::plan::{Data, Via};
-use super::schedule::Machine;
+use super::plan::{Data, Plan, Via};
+use super::schedule::{Machine, Schedule};
 use crate::comm::Communicator;
+use crate::consts;
 use crate::datatype::{self, Type};
 use crate::errors::{Class, Error, Result, fail};
 use crate::handle::Datatype;
 use crate::op::Operation;
 use crate::p2p::{self, Mode, Plane, Slot};
+use crate::request::{self, Progress};
 use crate::status::Status;
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 use std::borrow::Borrow;
 use std::rc::Rc;
 
@@ -24,6 +26,29 @@ pub struct Kit {
     /// By `Elem::id`; the first is MPI_BYTE. Most calls name one more, and those allocate nothing.
     pub types: SmallVec<[Rc<Type>; 2]>,
     pub reduction: Option<Reduction>,
+}
+
+impl Kit {
+    /// For what moves bytes only.
+    ///
+    /// # Errors
+    /// None: MPI_BYTE is there.
+    pub fn bytes() -> Result<Kit> {
+        Ok(Kit { types: smallvec![datatype::get(consts::dt::BYTE)?], reduction: None })
+    }
+}
+
+/// Execute a plan of a blocking call to its end.
+///
+/// # Safety
+/// The buffers in it must be valid.
+pub unsafe fn execute(comm: &Communicator, plan: Plan, kit: Rc<Kit>, tags: Tags) -> Result<()> {
+    // SAFETY: the caller's buffers stay valid while this call lasts, and the plan is executed once.
+    let mut schedule = unsafe { Schedule::new(Rc::new(plan), Wire { comm, kit, tags }) };
+    match schedule.advance()? {
+        Some(_) => Ok(()),
+        None => request::run(&mut schedule).map(drop),
+    }
 }
 
 /// The tags of one collective call: on its communicator, and on an intercommunicator's local one.

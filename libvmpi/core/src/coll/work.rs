@@ -45,6 +45,7 @@ pub enum Work {
     Allreduce {
         send: Data,
         recv: Data,
+        commutative: bool,
     },
     /// `send`: the whole contribution, `counts` elements for each rank; `recv`: this rank's part.
     ReduceScatter {

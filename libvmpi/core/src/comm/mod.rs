@@ -22,7 +22,7 @@ pub(crate) use inter::bcast;
 pub use inter::{connect, intercomm_create, intercomm_merge};
 pub use split_type::split_type;
 
-use crate::coll::cells;
+use crate::coll::{cells, layout::Layout};
 use crate::consts;
 use crate::errhandler::{self, Target};
 use crate::errors::{Class, Result, fail};
@@ -67,6 +67,10 @@ pub struct Communicator {
     /// All ranks are known to have arrived at those before this one.
     pub(crate) cell_arrived: Cell<u64>,
     pub(crate) cell_members: OnceCell<cells::Members>,
+    /// In a job of several nodes: the cell of the members on this node, once they have looked for one.
+    pub(crate) drawn_cell: OnceCell<Option<u32>>,
+    /// How the members are spread over nodes, once somebody has asked.
+    layout: OnceCell<Layout>,
     /// What deaths and revocations mean for it.
     pub(crate) health: Rc<Health>,
     /// Only a view of another one, which its context belongs to.
@@ -82,6 +86,7 @@ impl Drop for Communicator {
         if process::is_active() && !self.borrowed {
             let members = self.size() + self.remote.as_ref().map_or(0, |remote| remote.size());
             process::endpoint().job.release_context(self.context, members);
+            cells::give_back(self);
         }
     }
 }
@@ -107,6 +112,8 @@ impl Communicator {
             cell_operations: Cell::new(0),
             cell_arrived: Cell::new(0),
             cell_members: OnceCell::new(),
+            drawn_cell: OnceCell::new(),
+            layout: OnceCell::new(),
             health,
             borrowed: false,
             name: RefCell::new(Vec::new()),
@@ -196,6 +203,11 @@ impl Communicator {
     /// The intracommunicator over the local group: this one, or the private one of an intercommunicator.
     fn local_phase(self: &Rc<Self>) -> &Rc<Communicator> {
         self.local_comm.as_ref().unwrap_or(self)
+    }
+    /// How the members of an intracommunicator are spread over nodes; `None` in a job of one node.
+    pub fn layout(&self) -> Option<&Layout> {
+        let make = || Layout::new(self.rank, self.local.iter().map(process::node_of));
+        process::is_spread().then(|| self.layout.get_or_init(make))
     }
     /// What the program would call this communicator, for messages.
     pub fn describe(&self) -> String {

@@ -114,9 +114,13 @@ impl Cable {
             }
             (Abi::OpenMpi, _) => {
                 job.args(["mpiexec.openmpi", "--mca", "plm_rsh_agent"]).arg(self.ssh());
-                job.args(["--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "cable"]);
+                job.args(["--mca", "btl", "tcp,vader,self", "--mca", "btl_tcp_if_include", "cable"]);
                 job.args(["--mca", "oob_tcp_if_include", "cable", "--bind-to", "none", "--oversubscribe"]);
-                job.args(["--host", &format!("{}:64,{}:64", self.a, self.b), "--map-by", "node"]);
+                job.args(["--host", &format!("{}:64,{}:64", self.a, self.b)]);
+                job.args(["--map-by", &format!("ppr:{}:node", ranks.div_ceil(2))]);
+                if system.name == "openmpi4-yield" {
+                    job.env("OMPI_MCA_mpi_yield_when_idle", "1");
+                }
                 job.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
             }
             _ => {

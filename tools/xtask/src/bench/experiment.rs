@@ -2,7 +2,7 @@
 
 use super::programs::Program;
 use super::system::{Kind, System};
-use super::{balance, clocks, idle, latency, launch, nodes, pingpong, policies, stencil};
+use super::{balance, clocks, collectives, idle, latency, launch, nodes, pingpong, policies, stencil};
 use std::time::Duration;
 
 /// Whom most bars are for.
@@ -21,6 +21,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     policies::EXPERIMENT,
     balance::EXPERIMENT,
     nodes::EXPERIMENT,
+    collectives::EXPERIMENT,
 ];
 
 pub struct Experiment {

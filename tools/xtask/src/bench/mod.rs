@@ -9,6 +9,7 @@
 mod balance;
 pub mod cable;
 mod clocks;
+mod collectives;
 pub mod experiment;
 mod idle;
 mod latency;

@@ -1,0 +1,56 @@
+//! Reduce: each node combines what its members have, and the nodes' results are combined on the way to the root.
+//!
+//! A node's members must follow one another in rank order if the operation does not commute.
+
+use super::all_of;
+use crate::coll::algo::reduce_binomial;
+use crate::coll::choose;
+use crate::coll::layout::Layout;
+use crate::coll::plan::{Data, Plan, Ranks};
+
+/// `send`: this rank's contribution, only written if it is `recv`, which is there at the root only.
+///
+/// One tree: who speaks for a node has the children that it has within the node and those that it has among the nodes,
+/// and waits for all of them at once.
+pub fn build(plan: &mut Plan, layout: &Layout, send: Data, recv: Option<Data>, root: u32, commutative: bool) {
+    let ranks = all_of(layout);
+    // One that does not commute goes to the first rank first, as the first node's contribution is the first.
+    let top = if commutative { root } else { 0 };
+    let leaders = layout.leaders(top);
+    let named = |(parent, children): (Option<u32>, Vec<u32>), names: &[u32]| {
+        let name = |number: u32| names[number as usize];
+        (parent.map(name), children.into_iter().map(name).collect::<Vec<u32>>())
+    };
+    let here = Ranks { rank: layout.place(), size: layout.local().len() as u32, ..ranks };
+    let (mut parent, mut children) = named(reduce_binomial::tree(here, leaders.place), layout.local());
+    if leaders.leads(layout) {
+        let across = Ranks { rank: layout.here() as u32, size: layout.nodes() as u32, ..ranks };
+        let (above, below) = named(reduce_binomial::tree(across, leaders.top), &leaders.ranks);
+        parent = above;
+        children.extend(below);
+    }
+    let parent = parent.or((ranks.rank == top && top != root).then_some(root));
+    reduce_binomial::up(plan, ranks, send, recv.filter(|_| ranks.rank == top), parent, &children);
+    if let (true, Some(recv)) = (top != root && ranks.rank == root, recv) {
+        plan.recv(ranks, top, recv);
+        plan.fence();
+    }
+}
+
+/// Of much data: each node by itself, its members sharing the arithmetic, then the nodes.
+pub fn in_turn(plan: &mut Plan, layout: &Layout, send: Data, recv: Option<Data>, root: u32, commutative: bool) {
+    let leaders = layout.leaders(root);
+    let leads = leaders.leads(layout);
+    let partial = match leads && layout.local().len() > 1 {
+        true => recv.unwrap_or_else(|| plan.temp(send.elem, send.count)),
+        false => send,
+    };
+    layout.phase(plan, |plan, ranks| {
+        if ranks.size > 1 {
+            choose::reduce(plan, ranks, send, leads.then_some(partial), leaders.place, commutative);
+        }
+    });
+    layout.across(plan, &leaders.ranks, |plan, ranks| {
+        choose::reduce(plan, ranks, partial, recv, leaders.top, commutative);
+    });
+}

@@ -1,0 +1,73 @@
+/* Collectives of all ranks, for ranks of several nodes: microseconds a call. Arguments: which figures (all if none).
+ * "barrier", "KIND_BYTES": allreduce and bcast of so many bytes, allgather of so many from each rank. */
+#include "bench.h"
+static int rank, size;
+static long bytes;
+static double *a, *b;
+static void barrier(long times) {
+    for (long i = 0; i < times; i++) MPI_Barrier(MPI_COMM_WORLD);
+}
+static void allreduce(long times) {
+    for (long i = 0; i < times; i++) MPI_Allreduce(a, b, bytes / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+}
+static void reduce(long times) {
+    for (long i = 0; i < times; i++) MPI_Reduce(a, b, bytes / 8, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+}
+/* The roots take turns, so that no rank runs ahead. */
+static void bcast(long times) {
+    for (long i = 0; i < times; i++) MPI_Bcast(a, bytes / 8, MPI_DOUBLE, i % size, MPI_COMM_WORLD);
+}
+static void allgather(long times) {
+    for (long i = 0; i < times; i++) MPI_Allgather(a, bytes / 8, MPI_DOUBLE, b, bytes / 8, MPI_DOUBLE, MPI_COMM_WORLD);
+}
+static void gather(long times) {
+    for (long i = 0; i < times; i++) MPI_Gather(a, bytes / 8, MPI_DOUBLE, b, bytes / 8, MPI_DOUBLE, i % size, MPI_COMM_WORLD);
+}
+static void scatter(long times) {
+    for (long i = 0; i < times; i++) MPI_Scatter(b, bytes / 8, MPI_DOUBLE, a, bytes / 8, MPI_DOUBLE, i % size, MPI_COMM_WORLD);
+}
+static void alltoall(long times) {
+    for (long i = 0; i < times; i++) MPI_Alltoall(a, bytes / 8, MPI_DOUBLE, b, bytes / 8, MPI_DOUBLE, MPI_COMM_WORLD);
+}
+static const struct { const char *name; void (*work)(long); int blocks; } kinds[] = {
+    {"allreduce", allreduce, 0}, {"reduce", reduce, 0}, {"bcast", bcast, 0}, {"allgather", allgather, 1},
+    {"gather", gather, 1}, {"scatter", scatter, 1}, {"alltoall", alltoall, 1},
+};
+static void report(const char *figure, double us) {
+    if (rank == 0) printf("@ %s %d %.4f\n", figure, size, us);
+    fflush(stdout);
+}
+static void run(const char *figure) {
+    if (strcmp(figure, "barrier") == 0) {
+        report(figure, measure(barrier));
+        return;
+    }
+    const char *end = strchr(figure, '_');
+    for (size_t k = 0; end && k < sizeof kinds / sizeof *kinds; k++) {
+        if (strncmp(figure, kinds[k].name, end - figure) != 0 || strlen(kinds[k].name) != (size_t)(end - figure)) continue;
+        bytes = atol(end + 1);
+        size_t room = bytes * (kinds[k].blocks ? size : 1);
+        a = malloc(room), b = malloc(room);
+        for (size_t i = 0; i < room / 8; i++) a[i] = rank, b[i] = 0;
+        report(figure, measure(kinds[k].work));
+        if (k == 0 && b[bytes / 8 - 1] != size * (size - 1.0) / 2) {
+            fprintf(stderr, "rank %d: the sum of all ranks is %g\n", rank, b[bytes / 8 - 1]);
+            MPI_Abort(MPI_COMM_WORLD, 3);
+        }
+        free(a), free(b);
+        return;
+    }
+    fprintf(stderr, "no figure %s\n", figure);
+    MPI_Abort(MPI_COMM_WORLD, 2);
+}
+int main(int argc, char **argv) {
+    static const char *all[] = {"barrier", "allreduce_8", "allreduce_1024", "allreduce_65536", "allreduce_1048576", "bcast_8", "bcast_65536",
+                                "bcast_1048576", "allgather_8", "allgather_1024", "allgather_65536"};
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    for (int i = 1; i < argc; i++) run(argv[i]);
+    for (size_t i = 0; argc == 1 && i < sizeof all / sizeof *all; i++) run(all[i]);
+    MPI_Finalize();
+    return 0;
+}
