@@ -58,6 +58,8 @@ enum Peer {
         shake: Greeted,
     },
     Up(Box<Link>),
+    /// Given up by this end: nothing that comes from there counts, but it can still be told why. A link that closes reads as a death.
+    Shunned(Box<Link>),
     Gone,
 }
 
@@ -159,7 +161,14 @@ impl Tcp {
     }
 
     fn give_up(&mut self, node: u32, why: LinkError) {
-        self.peers[node as usize] = Peer::Gone;
+        let peer = &mut self.peers[node as usize];
+        *peer = match (std::mem::replace(peer, Peer::Gone), &why) {
+            (Peer::Up(link), LinkError::Nonsense { .. } | LinkError::Silent { .. }) => {
+                let _ = self.epoll.delete(&link.stream);
+                Peer::Shunned(link)
+            }
+            _ => Peer::Gone,
+        };
         self.lost.push((node, why));
     }
 
@@ -328,7 +337,7 @@ impl Fabric for Tcp {
     }
 
     fn send(&mut self, node: u32, kind: u8, parts: &[&[u8]]) {
-        if let Some(Peer::Up(link)) = self.peers.get_mut(node as usize) {
+        if let Some(Peer::Up(link) | Peer::Shunned(link)) = self.peers.get_mut(node as usize) {
             link.send(kind, parts);
         }
     }
@@ -346,7 +355,14 @@ impl Fabric for Tcp {
 
     fn flush(&mut self) {
         for (node, peer) in self.peers.iter_mut().enumerate() {
-            let Peer::Up(link) = peer else { continue };
+            let link = match peer {
+                Peer::Up(link) => link,
+                Peer::Shunned(link) => {
+                    link.write();
+                    continue;
+                }
+                _ => continue,
+            };
             link.write();
             if link.watches_room != (link.backlog_bytes() > 0) {
                 link.watches_room = !link.watches_room;
@@ -415,7 +431,7 @@ impl Fabric for Tcp {
             return Some(Instant::now());
         }
         let peers = self.peers.iter().filter_map(|peer| match peer {
-            Peer::Nobody | Peer::Gone => None,
+            Peer::Nobody | Peer::Shunned(_) | Peer::Gone => None,
             Peer::Expected { until } => Some(*until),
             Peer::Dialled { shake, .. } => Some(shake.until),
             Peer::Up(link) => Some(link.deadline()),

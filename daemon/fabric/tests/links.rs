@@ -184,11 +184,19 @@ fn a_node_that_sends_no_frames_is_named() {
         table.push(Node { name: "n1".into(), addresses: vec![] });
         a.join(0, table, key(1), Instant::now()).unwrap();
         let good = head(16, 2);
-        let (_stream, told) = send_as_node_1(&mut a, &[&good[..], b"ok", &bytes].concat());
+        let (mut stream, told) = send_as_node_1(&mut a, &[&good[..], b"ok", &bytes].concat());
         // What came before counts.
         assert!(told.iter().any(|(_, told)| matches!(told, Told::Frame(1, 16, body) if body == b"ok")), "{told:?}");
         let (_, node, sentence) = &losses(&told)[0];
         assert!(*node == 1 && sentence.starts_with("node n1 sent what is no frame: "), "{sentence}");
         assert!(sentence.contains(why), "{sentence}");
+        // It can still be told that the job ends, so that it does not take this node for dead.
+        a.send(1, 23, &[]);
+        a.linger(Duration::from_millis(200));
+        drop(a);
+        stream.set_nonblocking(false).unwrap();
+        let mut last = Vec::new();
+        let _ = stream.read_to_end(&mut last);
+        assert_eq!(last, head(23, 0), "{why}");
     }
 }
