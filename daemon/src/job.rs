@@ -768,7 +768,9 @@ impl Job {
 
     /// In Ending: is it time to kill and look for survivors?
     pub fn wants_sweep(&self, now: Instant) -> bool {
-        self.ending.as_ref().is_some_and(|ending| ending.at <= now || self.all_reaped())
+        // Killed before it has said that the job ends here, the carrier would look like the cause from the other nodes.
+        let parted = self.carrier.as_ref().is_none_or(|carrier| carrier.connection.is_none());
+        self.ending.as_ref().is_some_and(|ending| ending.at <= now || (self.all_reaped() && parted))
     }
 
     /// Kill what is left; `survivors`: processes found outside the groups and sent KILL. Ends the job if there were none.
