@@ -213,7 +213,7 @@ fn the_doctor_sees_the_devices(_: &Nodes) {
         });
         assert!(good, "{text}");
     }
-    assert!(text.contains("vmpi's plugin and libibverbs can be loaded"), "{text}");
+    assert!(text.contains("--fabric verbs takes rxe0 port 1"), "{text}");
 }
 
 const TESTS: &[(&str, fn(&Nodes))] = &[

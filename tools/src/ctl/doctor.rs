@@ -15,7 +15,7 @@ use serde_json::json;
 use std::io::IoSliceMut;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use vmpi_fabric::verbs::Plugin;
+use vmpi_fabric::verbs::{Plugin, PluginError};
 
 /// How it is.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
@@ -196,25 +196,32 @@ fn of_program(name: &str) -> Finding {
 /// RDMA devices: as the kernel and, through vmpi's plugin, as `--fabric verbs` sees them.
 fn network() -> Vec<Finding> {
     const SUBJECT: &str = "RDMA";
-    let plugin = rdma::load();
     let devices = rdma::devices(Path::new(rdma::DEVICES));
-    if devices.is_empty() {
-        let fact = format!("no devices (nothing in {}): messages to other nodes go over TCP", rdma::DEVICES);
-        let loads = match plugin {
-            Ok(_) => "vmpi's plugin and libibverbs can be loaded".to_owned(),
-            Err(why) => format!("and could not be used: {why}"),
-        };
-        return vec![finding(SUBJECT, Mark::Good, fact, ""), finding("verbs", Mark::Good, loads, "")];
-    }
-    let mut found: Vec<Finding> = devices.iter().map(|device| of_device(device, plugin.as_ref().ok())).collect();
-    match plugin {
-        Ok(_) => found.push(finding("verbs", Mark::Good, "vmpi's plugin and libibverbs can be loaded", "")),
-        Err(why) => {
-            let advice = "until then messages to other nodes go over TCP";
-            found.push(finding("verbs", Mark::Warning, format!("the devices cannot be used: {why}"), advice));
+    let plugin = rdma::load();
+    let first = plugin.as_ref().map(|plugin| rdma::try_open(plugin, None));
+    let verbs = match first {
+        Ok(Ok(port)) => finding("verbs", Mark::Good, format!("--fabric verbs takes {port}"), ""),
+        Ok(Err(why)) => no_verbs(&devices, &why),
+        Err(why) => no_verbs(&devices, why),
+    };
+    let mut found: Vec<Finding> = match &devices[..] {
+        [] => {
+            let fact = format!("no devices (nothing in {}): messages to other nodes go over TCP", rdma::DEVICES);
+            vec![finding(SUBJECT, Mark::Good, fact, "")]
         }
-    }
+        some => some.iter().map(|device| of_device(device, plugin.as_ref().ok())).collect(),
+    };
+    found.push(verbs);
     found
+}
+
+/// Where there are no devices this is no fault.
+fn no_verbs(devices: &[rdma::Device], why: &PluginError) -> Finding {
+    let fact = format!("--fabric verbs is refused: {why}");
+    match devices {
+        [] => finding("verbs", Mark::Good, fact, ""),
+        _ => finding("verbs", Mark::Warning, fact, "until that is mended messages to other nodes go over TCP"),
+    }
 }
 
 fn of_device(device: &rdma::Device, plugin: Option<&Plugin>) -> Finding {
@@ -222,7 +229,7 @@ fn of_device(device: &rdma::Device, plugin: Option<&Plugin>) -> Finding {
     let ports = if device.ports.is_empty() { "no ports".to_owned() } else { device.ports.join("; ") };
     let made = if device.software { " (made of software: only with --fabric verbs)" } else { "" };
     let fact = format!("{name}{made}: {ports}");
-    match plugin.map(|plugin| rdma::try_open(plugin, name)) {
+    match plugin.map(|plugin| rdma::try_open(plugin, Some(name))) {
         Some(Ok(port)) => finding("RDMA", Mark::Good, format!("{fact}; usable: {port}"), ""),
         Some(Err(why)) => {
             let advice = "messages to other nodes do not go by it";

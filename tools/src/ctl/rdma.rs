@@ -57,12 +57,12 @@ pub fn load() -> Result<Plugin, PluginError> {
     Plugin::load(&plugin::directories())
 }
 
-/// Open a device as `--fabric verbs:NAME` does: which port of it is used.
+/// Open a device as `--fabric verbs:NAME` does, or the first of use, as `--fabric verbs` does: which port of it is used.
 ///
 /// # Errors
 /// Why it cannot be used.
-pub fn try_open(plugin: &Plugin, name: &str) -> Result<String, PluginError> {
-    plugin.open(Some(name)).map(|card| card.name().to_owned())
+pub fn try_open(plugin: &Plugin, name: Option<&str>) -> Result<String, PluginError> {
+    plugin.open(name).map(|card| card.name().to_owned())
 }
 
 #[cfg(test)]
