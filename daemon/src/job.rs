@@ -20,6 +20,7 @@ use vmpi_shared::matching::queues::LARGE_BYTES;
 use vmpi_shared::mem::bell::Bell;
 use vmpi_shared::mem::segment::SegmentError;
 use vmpi_shared::node::{NodeConfig, NodeSegment, Patience};
+use vmpi_shared::ports::Ports;
 use vmpi_shared::sched::{self, RunState};
 use vmpi_shared::trace;
 
@@ -30,7 +31,6 @@ use crate::debug;
 use crate::grow::{self, Room};
 use crate::integrity::Integrity;
 use crate::limits;
-use crate::ports::Ports;
 use crate::rank::{Attachment, Rank};
 use crate::reap;
 use crate::spawn::{Identity, Inherited, SpawnError, Spawner, Start, Streams};
