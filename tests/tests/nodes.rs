@@ -55,6 +55,9 @@ fn programs_answer_as_under_mpich() {
     for name in ["p2p.c", "coll.c", "waits.c"] {
         same(&nodes, name, Mpi::Mpich, 2, &[], &[]);
     }
+    for name in ["tool.c", "partitioned.c", "large_counts.c"] {
+        same(&nodes, name, Mpi::Mpich, 4, &[], &[]);
+    }
 }
 
 #[test]
