@@ -6,7 +6,9 @@ ENTER: what enters a node. TO: the node that gets BYTES."""
 import hashlib, hmac, json, os, re, socket, struct, subprocess, sys, threading, time
 
 ENTER, GO, TO, BYTES = "@ENTER@", "@GO@", @TO@, bytes.fromhex("@BYTES@")
-GREETING, PROOF = 72, 32
+# Of a greeting: its length, where the lane and behind it the nonce is.
+GREETING, LANE, NONCE, PROOF = 76, 40, 44, 32
+LANES = 2
 HEAD = struct.Struct("<IBBH")
 
 node = sys.argv[1]
@@ -26,7 +28,7 @@ def exactly(source, count):
 
 
 def greeting(like, sender, to):
-    return like[:16] + struct.pack("<II", sender, to) + like[24:40] + os.urandom(32)
+    return like[:16] + struct.pack("<II", sender, to) + like[24:NONCE] + os.urandom(32)
 
 
 def proof(key, word, connecting, accepting):
@@ -37,7 +39,7 @@ CONNECTING, ACCEPTING = b"vmpi connecting end", b"vmpi accepting end."
 
 
 def greet_both(key, listener, address):
-    """As node 0 to the one that connects (node 1), and as node 1 to node 0."""
+    """A lane: as node 0 to the one that connects (node 1), and as node 1 to node 0; the first lane's sockets are those that get bytes."""
     upper, _ = listener.accept()
     theirs = exactly(upper.recv, GREETING)
     mine = greeting(theirs, 0, 1)
@@ -50,7 +52,7 @@ def greet_both(key, listener, address):
     theirs = exactly(lower.recv, GREETING)
     assert exactly(lower.recv, PROOF) == proof(key, ACCEPTING, mine, theirs), "node 0 does not have the key"
     lower.sendall(proof(key, CONNECTING, mine, theirs))
-    return lower, upper
+    return theirs[LANE:NONCE], (lower, upper)
 
 
 def carry(source, sink, lock):
@@ -70,10 +72,13 @@ def carry(source, sink, lock):
 
 
 def stand_between(key, listener, address):
-    ends = greet_both(key, listener, address)
-    locks = [threading.Lock(), threading.Lock()]
-    for to in (0, 1):
-        threading.Thread(target=carry, args=(ends[1 - to], ends[to], locks[to]), daemon=True).start()
+    for _ in range(LANES):
+        lane, pair = greet_both(key, listener, address)
+        guards = [threading.Lock(), threading.Lock()]
+        if lane == bytes(4):
+            ends, locks = pair, guards
+        for to in (0, 1):
+            threading.Thread(target=carry, args=(pair[1 - to], pair[to], guards[to]), daemon=True).start()
     while not os.path.exists(GO):
         time.sleep(0.01)
     with locks[TO]:
