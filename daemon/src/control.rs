@@ -81,6 +81,9 @@ impl Daemon {
                     job.tell_carrier(Reply::Wire { table });
                 }
             }
+            (Role::Launcher(Some(id)), Request::Answered { rank, number, answer }) => {
+                self.answer_rank(id, rank, number, answer);
+            }
             (Role::Tool, Request::Carry { job, key }) => self.carry(token, job, &key),
             (
                 Role::Carrier(id),
@@ -96,7 +99,10 @@ impl Daemon {
                 }
             }
             // The job was over before the launcher knew.
-            (Role::Launcher(None), Request::Cancel { .. } | Request::Forward { .. } | Request::Wire { .. }) => {}
+            (
+                Role::Launcher(None),
+                Request::Cancel { .. } | Request::Forward { .. } | Request::Wire { .. } | Request::Answered { .. },
+            ) => {}
             (Role::Tool, Request::Attach { job, rank, key, face }) => {
                 debug!("process {} attaches as rank {rank} of job {job}", peer.pid);
                 self.attach(token, job, rank, &key, face, peer.pid);
@@ -274,11 +280,11 @@ impl Daemon {
             appnum: entry.appnum,
             world,
             universe: job.universe(),
-            nodes: job
-                .spec
-                .nodes
-                .as_ref()
-                .map(|nodes| NodeMap { names: nodes.names.clone(), of_rank: nodes.of_rank.clone() }),
+            nodes: job.spec.nodes.as_ref().map(|nodes| NodeMap {
+                identity: nodes.identity,
+                names: nodes.names.clone(),
+                of_rank: nodes.of_rank.clone(),
+            }),
         };
         if let Some(client) = self.clients.get_mut(&token) {
             client.role = Role::Rank(id, rank);

@@ -15,12 +15,12 @@ use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::signal::Signal;
 use vmpi_shared::control::Cause;
+use vmpi_shared::ports::Services;
 use vmpi_shared::sched::{balance, lease};
 
 use crate::arbiter::{self, Arbiter};
 use crate::connection::{Channel, Incoming, Scratch};
 use crate::control::{Role, allowed_cpus};
-use crate::dynamic::Service;
 use crate::job::{self, Job};
 use crate::reap::{self, Reaped};
 use crate::runtime_dir::{RuntimeDir, RuntimeDirError};
@@ -70,7 +70,7 @@ pub struct Client {
 pub struct Daemon {
     pub(crate) jobs: BTreeMap<u32, Job>,
     /// Published names (MPI_Publish_name).
-    pub(crate) services: BTreeMap<String, Service>,
+    pub(crate) services: Services,
     pub(crate) clients: HashMap<u64, Client>,
     pub(crate) last_job: u32,
     /// Set by TERM, INT, HUP or `Request::Shutdown`.
@@ -140,7 +140,7 @@ impl Daemon {
             calibration: vmpi_cma::calibrate::calibrate(),
             switching: Switching::measure(&allowed_cpus()),
             jobs: BTreeMap::new(),
-            services: BTreeMap::new(),
+            services: Services::default(),
             clients: HashMap::new(),
             last_job: 0,
             draining: None,
@@ -491,7 +491,7 @@ impl Daemon {
             if let Some(client) = launcher.and_then(|token| self.clients.get_mut(&token)) {
                 client.role = Role::Launcher(None);
             }
-            self.withdraw(id);
+            self.services.withdraw(id);
             self.retake_cores();
             self.update_status();
         }

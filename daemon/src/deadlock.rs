@@ -153,6 +153,12 @@ impl Job {
             world_rank: entry.world_rank,
             ..RankWait::default()
         };
+        if let Some(nodes) = self.spec.nodes.as_ref().filter(|_| !self.spec.is_local(rank)) {
+            wait.state = RunState::Remote.name().into();
+            let node = nodes.of_rank.get(rank as usize).and_then(|node| nodes.names.get(*node as usize));
+            wait.node = node.cloned().unwrap_or_default();
+            return wait;
+        }
         let state = self.node.state(rank);
         wait.state = match state {
             _ if entry.over || entry.died => "ENDED".into(),
@@ -221,7 +227,13 @@ impl Job {
         let Some(roster) = self.segment.roster(wait.context) else { return wait };
         match u32::try_from(wait.peer) {
             Ok(peer) => wait.ranks.extend(roster.member(peer)),
-            Err(_) => wait.ranks.extend(roster.members().into_iter().flatten()),
+            Err(_) => {
+                let members = roster.members();
+                // Members on other nodes are not enrolled here: then who could send is not known.
+                if self.spec.nodes.is_none() || members.iter().all(Option::is_some) {
+                    wait.ranks.extend(members.into_iter().flatten());
+                }
+            }
         }
         wait
     }

@@ -20,6 +20,7 @@ use vmpi_shared::matching::queues::LARGE_BYTES;
 use vmpi_shared::mem::bell::Bell;
 use vmpi_shared::mem::segment::SegmentError;
 use vmpi_shared::node::{NodeConfig, NodeSegment, Patience};
+use vmpi_shared::ports::Ports;
 use vmpi_shared::sched::{self, RunState};
 use vmpi_shared::trace;
 
@@ -30,7 +31,6 @@ use crate::debug;
 use crate::grow::{self, Room};
 use crate::integrity::Integrity;
 use crate::limits;
-use crate::ports::Ports;
 use crate::rank::{Attachment, Rank};
 use crate::reap;
 use crate::spawn::{Identity, Inherited, SpawnError, Spawner, Start, Streams};
@@ -768,7 +768,9 @@ impl Job {
 
     /// In Ending: is it time to kill and look for survivors?
     pub fn wants_sweep(&self, now: Instant) -> bool {
-        self.ending.as_ref().is_some_and(|ending| ending.at <= now || self.all_reaped())
+        // Killed before it has said that the job ends here, the carrier would look like the cause from the other nodes.
+        let parted = self.carrier.as_ref().is_none_or(|carrier| carrier.connection.is_none());
+        self.ending.as_ref().is_some_and(|ending| ending.at <= now || (self.all_reaped() && parted))
     }
 
     /// Kill what is left; `survivors`: processes found outside the groups and sent KILL. Ends the job if there were none.

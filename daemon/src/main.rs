@@ -2,7 +2,7 @@
 //!
 //! Reading order: `main` (arguments) -> `keeper` (who cleans up after the daemon) -> `runtime_dir`, `status_page` (how it is
 //! found), `sweep` -> `daemon` (the event loop) -> `connection`, `control` (who asks what) -> `job` (one job's life), `integrity` -> `limits`,
-//! `spawn`, `reap` -> `carrier` (messages between nodes) -> `grow`, `ports`, `dynamic` (what ranks ask for: spawn, accept, connect) -> `watchdog` (cores that must go on).
+//! `spawn`, `reap` -> `carrier` (messages between nodes) -> `grow`, `dynamic` (what ranks ask for: spawn, accept, connect) -> `watchdog` (cores that must go on).
 //! One thread; nothing blocks but epoll.
 //!
 //! `unsafe` lives in `keeper`, `reap`, `slices`, `spawn` and `status_page`, and in single functions of `connection` and `watchdog`.
@@ -22,7 +22,6 @@ mod job;
 mod keeper;
 mod limits;
 mod log;
-mod ports;
 mod rank;
 mod reap;
 mod report;

@@ -20,8 +20,6 @@ int main(int argc, char **argv) {
     MPI_Win win;
     refused("MPI_Win_create", MPI_Win_create(memory, sizeof memory, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &win), "two nodes");
     refused("MPI_Win_allocate_shared", MPI_Win_allocate_shared(80, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win), "two nodes");
-    char port[MPI_MAX_PORT_NAME];
-    refused("MPI_Open_port", MPI_Open_port(MPI_INFO_NULL, port), "two nodes");
     MPI_Comm children;
     refused("MPI_Comm_spawn", MPI_Comm_spawn(argv[0], MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children, MPI_ERRCODES_IGNORE), "two nodes");
     /* On the ranks of one node windows work. */

@@ -1,6 +1,8 @@
 /* Ports, accept and connect, published names, MPI_Comm_join. */
 #include "t.h"
 #include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -124,18 +126,25 @@ static void names(void) {
 
 static void join(void) {
     PART("join");
-    if (t_size < 2 || t_rank > 1) return;
+    int peer = t_size - 1;
+    if (t_size < 2 || (t_rank != 0 && t_rank != peer)) return;
     int fd = socket(AF_INET, SOCK_STREAM, 0), got = -1;
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof address;
     if (t_rank == 0) {
+        /* An address at which other nodes find this one, if there are any. */
+        struct ifaddrs *all = NULL;
+        getifaddrs(&all);
+        for (struct ifaddrs *i = all; i; i = i->ifa_next)
+            if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET && !(i->ifa_flags & IFF_LOOPBACK)) address.sin_addr = ((struct sockaddr_in *)i->ifa_addr)->sin_addr;
+        if (all) freeifaddrs(all);
         OK(!bind(fd, (void *)&address, sizeof address) && !listen(fd, 1) && !getsockname(fd, (void *)&address, &length));
-        MPI_Send(&address.sin_port, 2, MPI_BYTE, 1, 2, MPI_COMM_WORLD);
+        MPI_Send(&address, sizeof address, MPI_BYTE, peer, 2, MPI_COMM_WORLD);
         int connected = accept(fd, NULL, NULL);
         close(fd);
         fd = connected;
     } else {
-        MPI_Recv(&address.sin_port, 2, MPI_BYTE, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Recv(&address, sizeof address, MPI_BYTE, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         OK(!connect(fd, (void *)&address, sizeof address));
     }
     MPI_Comm inter;
@@ -148,7 +157,7 @@ static void join(void) {
     say("join: rank %d, %d and %d, got %d", rank, size, remote, got);
     /* The socket is as before. */
     char byte = (char)t_rank;
-    OK(write(fd, &byte, 1) == 1 && read(fd, &byte, 1) == 1 && byte == 1 - t_rank);
+    OK(write(fd, &byte, 1) == 1 && read(fd, &byte, 1) == 1 && byte == peer - t_rank);
     MPI_Comm_disconnect(&inter);
     close(fd);
 }

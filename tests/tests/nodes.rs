@@ -3,13 +3,15 @@
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs;
+use std::process::Command;
 use std::time::Duration;
 use vmpi_tests::case::first_difference;
 use vmpi_tests::compile::{Mpi, program};
 use vmpi_tests::job::{Job, Outcome};
+use vmpi_tests::leftovers::eventually;
 use vmpi_tests::nodes::{Nodes, find};
 use vmpi_tests::oracle;
-use vmpi_tests::place::{Turn, room, top};
+use vmpi_tests::place::{Turn, bin_dir, room, top};
 
 fn sorted(text: &str) -> String {
     let mut lines: Vec<&str> = text.lines().collect();
@@ -52,6 +54,9 @@ fn programs_answer_as_under_mpich() {
     let nodes = Nodes::new("mpich");
     for name in ["p2p.c", "coll.c", "waits.c"] {
         same(&nodes, name, Mpi::Mpich, 2, &[], &[]);
+    }
+    for name in ["tool.c", "partitioned.c", "large_counts.c"] {
+        same(&nodes, name, Mpi::Mpich, 4, &[], &[]);
     }
 }
 
@@ -293,6 +298,54 @@ fn a_node_without_the_program_is_named() {
     let got = run.with_file("hide", &hide).run();
     says(&got, 127, &[&format!("node {}", nodes.b), "ring"]);
     let _ = fs::remove_dir_all(&dir);
+}
+
+/// Open MPI hangs in this now and then: its answer for two ranks is recorded, others are those of one node.
+#[test]
+fn groups_meet_at_ports_whatever_their_nodes() {
+    let nodes = Nodes::new("ports");
+    for mpi in [Mpi::Openmpi, Mpi::Mpich] {
+        let binary = program("spawn_ports.c", mpi);
+        for ranks in ["2", "4", "5"] {
+            let wanted = match ranks {
+                // Behind a line with the exit code.
+                "2" => {
+                    include_str!("../data/answers/spawn_ports.c-2.txt").split_once('\n').expect("two parts").1.into()
+                }
+                _ => vmpi_tests::job::Vmpirun::new("one").args(["-n", ranks]).arg(&binary).run().stdout,
+            };
+            assert!(wanted.contains("all checks hold"), "{wanted}");
+            for how in [&[][..], &["--map-by", "node"]] {
+                let got = nodes.vmpirun("ports").args(["-n", ranks]).args(how).arg(&binary).run();
+                assert!(got.code == 0 && got.stdout == wanted, "{ranks} {how:?}: {got:?}\n--- wanted\n{wanted}");
+            }
+        }
+    }
+}
+
+/// Each node's daemon knows its own ranks, and says which it does not know.
+#[test]
+fn why_tells_what_one_node_sees() {
+    let nodes = Nodes::new("why");
+    let (job, pids) = waiting(&nodes, "why", "recv");
+    for (node, here, there, other) in [(&nodes.a, "0-1", "2-3", &nodes.b), (&nodes.b, "2-3", "0-1", &nodes.a)] {
+        let told = || {
+            let output = Command::new(nodes.enter())
+                .args([node.as_ref(), bin_dir().join("vmpictl").as_os_str(), "why".as_ref(), "1".as_ref()])
+                .env("VMPI_RUNTIME_DIR", &job.runtime_dir)
+                .output();
+            String::from_utf8_lossy(&output.expect("vmpictl starts").stdout).into_owned()
+        };
+        let all_wait = || told().contains("2 of 2 ranks of this node wait in MPI");
+        assert!(eventually(Duration::from_secs(20), all_wait), "{}", told());
+        let text = told();
+        assert!(text.contains("on MPI_COMM_WORLD, for a message from any rank with tag 99"), "{text}");
+        assert!(!text.contains("for each other"), "ranks {here} may hear from others: {text}");
+        assert!(text.contains(&format!("ranks {there} are on node {other}: only vmpictl there")), "{text}");
+        assert!(text.contains("cannot be seen from one of them") && !text.contains("ended"), "{text}");
+    }
+    kill_now(pids[0]);
+    says(&job.finish(), 137, &["rank 0", &nodes.a]);
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use vmpi_fabric::frame::{MAX_BODY_BYTES, VERSION, head};
+use vmpi_tests::compile::{Mpi, program};
 use vmpi_tests::job::{Outcome, Vmpirun};
 use vmpi_tests::nodes::Nodes;
 use vmpi_tests::place::room;
@@ -28,14 +30,58 @@ child.stdin.close()
 sys.exit(child.wait())
 "#;
 
+/// A launcher that has the job's key and stands between the two carriers.
+const IMPOSTOR: &str = include_str!("../data/impostor.py");
+
+/// This process's own launcher, removed when dropped.
+struct Launcher(PathBuf);
+
+impl Launcher {
+    fn new(name: &str, script: &str) -> Launcher {
+        let path = room("").join(format!("launcher-{name}-{}", std::process::id()));
+        fs::write(&path, script).expect("target/ is writable");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).expect("it is ours");
+        Launcher(path)
+    }
+
+    /// `vmpirun` on the first node, for a job on both that this starts.
+    fn vmpirun(&self, nodes: &Nodes, name: &str) -> Vmpirun {
+        let run = Vmpirun::on_node(name, &nodes.enter(), &nodes.a);
+        run.args(["--host", &format!("{},{}", nodes.a, nodes.b), "--launcher-exec"]).arg(&self.0)
+    }
+}
+
+impl Drop for Launcher {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
 fn tampered(nodes: &Nodes, name: &str, change: &str) -> Outcome {
-    let path: PathBuf = room("").join(format!("tamper-{name}-{}", std::process::id()));
     let script = TAMPER.replace("ENTER", &nodes.enter().display().to_string()).replace("CHANGE", change);
-    fs::write(&path, script).expect("target/ is writable");
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).expect("it is ours");
-    let run = Vmpirun::on_node(name, &nodes.enter(), &nodes.a).args(["--host", &format!("{},{}", nodes.a, nodes.b)]);
-    let got = run.arg("--launcher-exec").arg(&path).args(["-n", "2", "true"]).deadline(Duration::from_secs(60)).run();
-    let _ = fs::remove_file(&path);
+    let launcher = Launcher::new(name, &script);
+    launcher.vmpirun(nodes, name).args(["-n", "2", "true"]).deadline(Duration::from_secs(60)).run()
+}
+
+/// A running job, one of whose carriers gets `bytes` from its authenticated peer: how it ends.
+fn intruded(nodes: &Nodes, name: &str, to: usize, bytes: &[u8]) -> Outcome {
+    let go = room("cwd").join(format!("go-{name}-{}", std::process::id()));
+    let enter = nodes.enter().display().to_string();
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let parts =
+        [("@ENTER@", &enter), ("@GO@", &go.display().to_string()), ("@TO@", &to.to_string()), ("@BYTES@", &hex)];
+    let script = parts.iter().fold(IMPOSTOR.to_string(), |script, (mark, part)| script.replace(mark, part));
+    let launcher = Launcher::new(name, &script);
+    let run = launcher.vmpirun(nodes, name).args(["--fabric", "tcp", "-n", "4"]);
+    let mut job = run.arg(program("deaths.c", Mpi::Openmpi)).arg("recv").deadline(Duration::from_secs(60)).start();
+    job.ready(4);
+    let since = Instant::now();
+    fs::write(&go, "").expect("target/ is writable");
+    let got = job.finish();
+    let took = since.elapsed();
+    let _ = fs::remove_file(&go);
+    // Longer than the silence after which a node is lost: then its bytes were not what ended the job.
+    assert!(took < vmpi_fabric::fabric::SILENCE, "{name}: after {took:?}\n{got:?}");
     got
 }
 
@@ -73,6 +119,32 @@ fn a_wrong_key_is_named() {
     let change = r#"re.sub(rb'"key":"([0-9a-f]{64})"', lambda m: b'"key":"' + m[1][::-1] + b'"', data)"#;
     let got = tampered(&nodes, "key", change);
     says(&got, &["it does not have this job's key", "node vmpit"]);
+}
+
+/// Who holds the key can still not say what it likes.
+#[test]
+fn frames_that_cannot_be_end_the_job_with_their_nodes_name() {
+    let nodes = Nodes::new("frames");
+    let of = |kind: u8, body: &[u8]| [&head(kind, body.len()), body].concat::<u8>();
+    let long = (MAX_BODY_BYTES as u32 + 1).to_le_bytes();
+    let nowhere = [&[255; 4][..], &[1, 0], &[0; 28]].concat();
+    let cases = [
+        ("unknown", of(99, b"?"), "sent a frame of kind 99, which does not exist"),
+        ("fabrics", of(7, &[]), "sent a frame of kind 7, which does not exist"),
+        ("long", [&long[..], &[16, VERSION, 0, 0]].concat(), "a frame of 262145 bytes is longer than 262144 allowed"),
+        ("huge", vec![255, 255, 255, 255, 16, VERSION, 0, 0], "a frame of 4294967295 bytes is longer than"),
+        ("version", vec![0, 0, 0, 0, 16, VERSION + 1, 0, 0], "a frame of version"),
+        ("short", of(16, &[1, 2, 3]), "sent a frame of kind 16 with 3 bytes"),
+        ("nowhere", of(16, &nowhere), "sent a message for rank 4294967295, which is not here"),
+        ("data", of(19, &[9, 9, 9, 9, 1]), "sent data for a transfer that does not exist"),
+        ("quit", of(23, &[]), "the job has ended on node"),
+    ];
+    for (at, (name, bytes, sentence)) in cases.into_iter().enumerate() {
+        // By turns to each of them, from the other.
+        let to = at % 2;
+        let from = [&nodes.b, &nodes.a][to];
+        says(&intruded(&nodes, name, to, &bytes), &[sentence, &format!("node {from}")]);
+    }
 }
 
 #[test]

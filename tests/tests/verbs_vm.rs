@@ -203,6 +203,19 @@ fn devices_are_chosen(nodes: &Nodes) {
     assert!(got.stderr.contains(&format!("tcp with node {} {why}", nodes.b)), "{}", got.stderr);
 }
 
+fn the_doctor_sees_the_devices(_: &Nodes) {
+    let output = Command::new(bin_dir().join("vmpictl")).arg("doctor").output().expect("it starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    for end in 0..2 {
+        let told = text.lines().find(|line| line.contains(&format!("rxe{end} (made of software")));
+        let good = told.is_some_and(|line| {
+            line.contains("port 1 is ACTIVE (Ethernet") && line.ends_with(&format!("usable: rxe{end} port 1"))
+        });
+        assert!(good, "{text}");
+    }
+    assert!(text.contains("--fabric verbs takes rxe0 port 1"), "{text}");
+}
+
 const TESTS: &[(&str, fn(&Nodes))] = &[
     ("messages arrive", messages_arrive),
     ("collectives and types", collectives_and_types),
@@ -210,6 +223,7 @@ const TESTS: &[(&str, fn(&Nodes))] = &[
     ("floods are held back", floods_are_held_back),
     ("IMB-MPI1", imb),
     ("devices are chosen", devices_are_chosen),
+    ("the doctor sees the devices", the_doctor_sees_the_devices),
     ("killed peers are named", killed_peers_are_named),
     ("a silent network is seen", a_silent_network_is_seen),
     // Last: the cable stays down.

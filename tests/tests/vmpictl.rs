@@ -138,7 +138,7 @@ fn top_and_doctor_are_plain_text_without_a_terminal() {
     }
     let doctor = job.vmpictl(&["doctor", "/bin/true"]);
     let text = good(&doctor);
-    for subject in ["kernel", "single copy", "clock", "affinity", "library", "no MPI visible"] {
+    for subject in ["kernel", "single copy", "clock", "affinity", "RDMA", "verbs", "library", "no MPI visible"] {
         assert!(text.contains(subject), "{subject}: {text}");
     }
     let sick = job.vmpictl(&["doctor", "/no/such/program"]);

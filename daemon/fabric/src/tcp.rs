@@ -68,6 +68,8 @@ enum Peer {
         shake: Greeted,
     },
     Up(Box<Link>),
+    /// Given up by this end: nothing that comes from there counts, but it can still be told why. A link that closes reads as a death.
+    Shunned(Box<Link>),
     Gone,
 }
 
@@ -178,7 +180,7 @@ impl Tcp {
     fn link_mut(&mut self, node: u32, lane: u32) -> Option<&mut Link> {
         let seat = self.seat(node, lane);
         match self.peers.get_mut(seat) {
-            Some(Peer::Up(link)) => Some(link),
+            Some(Peer::Up(link) | Peer::Shunned(link)) => Some(link),
             _ => None,
         }
     }
@@ -222,17 +224,38 @@ impl Tcp {
         self.give_up(seat, LinkError::Unreachable { node: self.name(seat), tried, why });
     }
 
+    /// The lane of `seat` is lost: if it is a bulk lane, the other one may still hold the reason.
+    fn hear_last_words(&mut self, seat: u32, now: Instant, tell: &mut dyn FnMut(Event<'_>)) {
+        let node = self.node_of(seat);
+        let first = self.seat(node, 0);
+        if first != seat as usize
+            && let Peer::Up(link) = &mut self.peers[first]
+        {
+            // Its own end is no news.
+            let _ = link.read(now, &mut |kind, body| tell(Event::Frame { node, kind, body }));
+        }
+    }
+
     /// With one lane the node is lost.
     fn give_up(&mut self, seat: u32, why: LinkError) {
         let node = self.node_of(seat);
-        let told = (0..LANES).any(|lane| matches!(self.peers[self.seat(node, lane)], Peer::Gone));
+        let over = |peer: &Peer| matches!(peer, Peer::Gone | Peer::Shunned(_));
+        let told = (0..LANES).any(|lane| over(&self.peers[self.seat(node, lane)]));
+        if told {
+            return;
+        }
+        let shun = matches!(why, LinkError::Nonsense { .. } | LinkError::Silent { .. });
         for lane in 0..LANES {
             let seat = self.seat(node, lane);
-            self.peers[seat] = Peer::Gone;
+            self.peers[seat] = match std::mem::replace(&mut self.peers[seat], Peer::Gone) {
+                Peer::Up(link) if shun => {
+                    let _ = self.epoll.delete(&link.stream);
+                    Peer::Shunned(link)
+                }
+                _ => Peer::Gone,
+            };
         }
-        if !told {
-            self.lost.push((node, why));
-        }
+        self.lost.push((node, why));
     }
 
     /// The connection of `seat` can go on with its greeting.
@@ -428,7 +451,14 @@ impl Fabric for Tcp {
 
     fn flush(&mut self) {
         for (seat, peer) in self.peers.iter_mut().enumerate() {
-            let Peer::Up(link) = peer else { continue };
+            let link = match peer {
+                Peer::Up(link) => link,
+                Peer::Shunned(link) => {
+                    link.write();
+                    continue;
+                }
+                _ => continue,
+            };
             link.write();
             if link.watches_room != (link.backlog_bytes() > 0) {
                 link.watches_room = !link.watches_room;
@@ -463,6 +493,7 @@ impl Fabric for Tcp {
                         Peer::Up(link) if may_read => {
                             let read = link.read(now, &mut |kind, body| tell(Event::Frame { node, kind, body }));
                             if let Err(why) = read {
+                                self.hear_last_words(seat, now, tell);
                                 self.give_up(seat, why);
                             }
                         }
@@ -502,6 +533,7 @@ impl Fabric for Tcp {
             }
         }
         for (seat, why) in lost {
+            self.hear_last_words(seat, now, tell);
             self.give_up(seat, why);
         }
     }
@@ -511,7 +543,7 @@ impl Fabric for Tcp {
             return Some(Instant::now());
         }
         let peers = self.peers.iter().filter_map(|peer| match peer {
-            Peer::Nobody | Peer::Gone => None,
+            Peer::Nobody | Peer::Shunned(_) | Peer::Gone => None,
             Peer::Expected { until } => Some(*until),
             Peer::Dialled { shake, .. } => Some(shake.until),
             Peer::Up(link) => Some(link.deadline()),

@@ -5,7 +5,7 @@ mod told;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
-use told::{LIMIT, Told, turn, until};
+use told::{LIMIT, Told, frames, losses, turn, until, ups};
 use vmpi_fabric::auth::{End, GREETING_BYTES, Greeting, PROOF_BYTES, proof};
 use vmpi_fabric::frame::{MAX_BODY_BYTES, VERSION, head};
 use vmpi_fabric::{Emulated, Fabric, Key, Model, Node, Tcp};
@@ -29,18 +29,6 @@ fn joined(keys: &[Key]) -> Vec<Tcp> {
     nodes
 }
 
-fn ups(told: &[(usize, Told)]) -> usize {
-    told.iter().filter(|(me, told)| matches!(told, Told::Up(node) if *node as usize != *me)).count()
-}
-
-fn losses(told: &[(usize, Told)]) -> Vec<(usize, u32, String)> {
-    let loss = |(me, told): &(usize, Told)| match told {
-        Told::Lost(node, why) => Some((*me, *node, why.to_string())),
-        _ => None,
-    };
-    told.iter().filter_map(loss).collect()
-}
-
 #[test]
 fn three_nodes_talk_in_order() {
     let mut nodes = joined(&[key(1), key(1), key(1)]);
@@ -52,7 +40,6 @@ fn three_nodes_talk_in_order() {
         b.send(0, 20, &[&large[..1000], &large[1000..]]);
         c.send(0, 17, &[&[round]]);
     }
-    let frames = |told: &[(usize, Told)]| told.iter().filter(|(_, t)| matches!(t, Told::Frame(..))).count();
     let told = until(&mut [a, b, c], |told| frames(told) == 150);
     let (mut at_b, mut from_c) = (0, 0);
     for (me, told) in told {
@@ -236,11 +223,19 @@ fn a_node_that_sends_no_frames_is_named() {
         table.push(Node { name: "n1".into(), addresses: vec![] });
         a.join(0, table, key(1), Instant::now()).unwrap();
         let good = head(16, 2);
-        let (_streams, told) = send_as_node_1(&mut a, lane, &[&good[..], b"ok", &bytes].concat());
+        let (mut streams, told) = send_as_node_1(&mut a, lane, &[&good[..], b"ok", &bytes].concat());
         // What came before counts.
         assert!(told.iter().any(|(_, told)| matches!(told, Told::Frame(1, 16, body) if body == b"ok")), "{told:?}");
         let (_, node, sentence) = &losses(&told)[0];
         assert!(*node == 1 && sentence.starts_with("node n1 sent what is no frame: "), "{sentence}");
         assert!(sentence.contains(why), "{sentence}");
+        // It can still be told that the job ends, so that it does not take this node for dead.
+        a.send(1, 23, &[]);
+        a.linger(Duration::from_millis(200));
+        drop(a);
+        streams[0].set_nonblocking(false).unwrap();
+        let mut last = Vec::new();
+        let _ = streams[0].read_to_end(&mut last);
+        assert_eq!(last, head(23, 0), "{why}");
     }
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
-use told::{LIMIT, Told, turn};
+use told::{LIMIT, Told, frames, losses, turn, ups};
 use vmpi_fabric::frame::MAX_BODY_BYTES;
 use vmpi_fabric::verbs::{Demand, Nic, Plugin};
 use vmpi_fabric::{Fabric, Key, Node, Tcp, Verbs};
@@ -41,22 +41,6 @@ fn joined(devices: Vec<Device>, demand: Demand) -> Vec<Verbs<Tcp>> {
 
 fn toys(ether: &Rc<RefCell<Ether>>, count: usize) -> Vec<Device> {
     (0..count).map(|_| Ok(Box::new(Toy::on(ether)) as Box<dyn Nic>)).collect()
-}
-
-fn ups(told: &[(usize, Told)]) -> usize {
-    told.iter().filter(|(me, told)| matches!(told, Told::Up(node) if *node as usize != *me)).count()
-}
-
-fn lost(told: &[(usize, Told)]) -> Vec<(usize, u32, String)> {
-    let loss = |(me, told): &(usize, Told)| match told {
-        Told::Lost(node, why) => Some((*me, *node, why.to_string())),
-        _ => None,
-    };
-    told.iter().filter_map(loss).collect()
-}
-
-fn frames(told: &[(usize, Told)]) -> usize {
-    told.iter().filter(|(_, told)| matches!(told, Told::Frame(..))).count()
 }
 
 fn two(ether: &Rc<RefCell<Ether>>) -> Vec<Verbs<Tcp>> {
@@ -201,11 +185,11 @@ fn a_cut_network_is_told_by_the_nodes_name() {
     ether.borrow_mut().cut = true;
     nodes[0].send(1, 16, &[b"anybody?"]);
     // The other end learns it, too: over TCP.
-    let told = until(&mut nodes, |told| lost(told).len() == 2);
+    let told = until(&mut nodes, |told| losses(told).len() == 2);
     let broke = |other: u32, why: &str| {
         (1 - other as usize, other, format!("the RDMA connection to node n{other} broke: {why}"))
     };
-    assert_eq!(lost(&told), [broke(1, "toy status 12"), broke(0, "its end says: toy status 12")]);
+    assert_eq!(losses(&told), [broke(1, "toy status 12"), broke(0, "its end says: toy status 12")]);
     // Nothing goes there any more, and nothing panics.
     nodes[0].send(1, 16, &[b"anybody?"]);
     turn(&mut nodes[0]);
@@ -218,9 +202,9 @@ fn a_dead_process_is_told_by_its_tcp_link() {
     nodes[1].send(0, 16, &[b"last words"]);
     nodes[1].linger(Duration::from_secs(1));
     nodes.truncate(1);
-    let told = until(&mut nodes, |told| lost(told).len() == 1);
+    let told = until(&mut nodes, |told| losses(told).len() == 1);
     assert!(matches!(&told[0], (0, Told::Frame(1, 16, body)) if body == b"last words"), "{told:?}");
-    assert!(lost(&told)[0].2.starts_with("node n1 has closed its connection"), "{told:?}");
+    assert!(losses(&told)[0].2.starts_with("node n1 has closed its connection"), "{told:?}");
 }
 
 #[test]
@@ -267,8 +251,8 @@ fn demanded_verbs_that_do_not_work_end_the_job() {
     let ether: Rc<RefCell<Ether>> = Rc::default();
     ether.borrow_mut().cut = true;
     let mut nodes = joined(toys(&ether, 2), Demand::Must);
-    let told = until(&mut nodes, |told| lost(told).len() == 2);
-    for (me, node, why) in lost(&told) {
+    let told = until(&mut nodes, |told| losses(told).len() == 2);
+    for (me, node, why) in losses(&told) {
         assert!(why.starts_with(&format!("node n{node} cannot be reached by verbs: ")), "{me}: {why}");
         assert!(why.contains("toy status 12"), "{why}");
     }

@@ -4,7 +4,7 @@
 //! byte (SCM_RIGHTS, at most [`MAX_FDS`] a frame). The first message on every connection is [`Request::Hello`]; the daemon answers
 //! [`Reply::Hello`] or [`Reply::Refused`]. Then the connection is a tool's, a launcher's (after `Submit`) or a rank's (after `Attach`).
 
-use crate::dynamic::{Answer, Ask, World};
+use crate::dynamic::{Answer, Ask, InterContexts, World};
 use crate::monitor::Matrix;
 use crate::trace::TraceMap;
 use crate::waits::JobWaits;
@@ -15,7 +15,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 
 /// Changes whenever a message changes its meaning.
-pub const PROTOCOL: u32 = 4;
+pub const PROTOCOL: u32 = 5;
 /// Longest frame accepted.
 pub const MAX_FRAME_BYTES: u32 = 64 << 20;
 /// Descriptors in one frame (the kernel's SCM_MAX_FD is 253).
@@ -213,6 +213,8 @@ pub struct Nodes {
     pub of_rank: Vec<u32>,
     /// What the nodes' carriers prove to each other that they belong to the job (hexadecimal).
     pub key: String,
+    /// A number that no other job has.
+    pub identity: u64,
     /// `tcp`, `verbs` or `verbs:DEVICE` (or the job ends), `auto` (verbs where they work), or `emulated:LATENCY_US:MB_PER_S`.
     pub fabric: String,
     /// Why that, if the launcher has chosen it.
@@ -236,6 +238,8 @@ pub struct NodePart {
 /// The nodes of a job, as its ranks learn them.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct NodeMap {
+    /// A number that no other job has.
+    pub identity: u64,
     pub names: Vec<String>,
     pub of_rank: Vec<u32>,
 }
@@ -383,6 +387,12 @@ pub enum Request {
     Wire {
         table: Vec<Vec<SocketAddr>>,
     },
+    /// The launcher of a job of several nodes answers what `Asked` has told it.
+    Answered {
+        rank: u32,
+        number: u64,
+        answer: Answer,
+    },
     /// The carrier of a job. Answer: `Carrying` with three descriptors (node segment, job segment, its bell).
     Carry {
         job: u32,
@@ -491,6 +501,14 @@ pub enum Reply {
     },
     Carrying {
         nodes: Box<Nodes>,
+    },
+    /// To the launcher of a job of several nodes: a rank asks what only who sees them all can answer. Answer: `Answered`, now or later.
+    Asked {
+        rank: u32,
+        number: u64,
+        ask: Ask,
+        /// For an intercommunicator that may come of it.
+        contexts: InterContexts,
     },
     /// To the carrier: connect to the others.
     Wire {

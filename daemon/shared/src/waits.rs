@@ -22,8 +22,11 @@ pub struct RankWait {
     /// Which MPI_COMM_WORLD (1: the launcher's), and the rank there.
     pub world: u32,
     pub world_rank: u32,
-    /// As `vmpictl show` names it; `ENDED` if its process is gone, `STARTING` before MPI_Init.
+    /// As `vmpictl show` names it; `ENDED` if its process is gone, `STARTING` before MPI_Init, `REMOTE` on another node.
     pub state: String,
+    /// That node, of which this one's daemon knows nothing more.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub node: String,
     /// One of `sched::CALLS`; empty if it does not wait in MPI.
     pub call: String,
     /// How long it has been suspended.

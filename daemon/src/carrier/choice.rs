@@ -1,9 +1,8 @@
 //! Which network carries a job's frames.
 
-use std::path::PathBuf;
 use std::time::Instant;
 
-use vmpi_fabric::verbs::{Demand, Nic, Plugin, PluginError};
+use vmpi_fabric::verbs::{Demand, Nic, Plugin, PluginError, plugin};
 use vmpi_fabric::{Emulated, Fabric, Model, Tcp, Verbs};
 use vmpi_shared::control::{Nodes, env};
 
@@ -40,12 +39,5 @@ fn verbs(tcp: Tcp, nodes: &Nodes, device: Option<&str>, demand: Demand) -> Resul
 }
 
 fn open(device: Option<&str>) -> Result<Box<dyn Nic>, PluginError> {
-    Ok(Box::new(Plugin::load(&directories())?.open(device)?))
-}
-
-/// Beside this executable, or in the installation's `lib/vmpi`.
-fn directories() -> Vec<PathBuf> {
-    let own = std::env::current_exe().ok();
-    let dir = own.as_deref().and_then(std::path::Path::parent).map_or_else(PathBuf::new, PathBuf::from);
-    vec![dir.join("../lib/vmpi"), dir]
+    Ok(Box::new(Plugin::load(&plugin::directories())?.open(device)?))
 }

@@ -462,6 +462,13 @@ pub fn is_spread() -> bool {
     node().header().spread != 0
 }
 
+/// What tells this job from all others.
+pub fn job_identity() -> (u64, u32) {
+    let header = node().header();
+    // On several nodes each daemon has a job of its own.
+    NODES.get().map_or((header.started_at, header.job), |nodes| (nodes.identity, 0))
+}
+
 /// The number of the node on which rank `rank` of the job runs.
 pub fn node_of(rank: u32) -> u32 {
     NODES.get().and_then(|nodes| nodes.of_rank.get(rank as usize)).copied().unwrap_or(0)

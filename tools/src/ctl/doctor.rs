@@ -1,6 +1,6 @@
 //! `vmpictl doctor`: does this machine let vmpi do its best? A mark, the fact, and what to do about it.
 
-use super::Output;
+use super::{Output, rdma};
 use crate::cpus;
 use crate::elf::{Face, Search};
 use crate::environ::{self, FaceDirs};
@@ -13,7 +13,9 @@ use nix::unistd::Pid;
 use serde::Serialize;
 use serde_json::json;
 use std::io::IoSliceMut;
+use std::path::Path;
 use std::process::{Command, Stdio};
+use vmpi_fabric::verbs::{Plugin, PluginError};
 
 /// How it is.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
@@ -191,15 +193,57 @@ fn of_program(name: &str) -> Finding {
     }
 }
 
+/// RDMA devices: as the kernel and, through vmpi's plugin, as `--fabric verbs` sees them.
+fn network() -> Vec<Finding> {
+    const SUBJECT: &str = "RDMA";
+    let devices = rdma::devices(Path::new(rdma::DEVICES));
+    let plugin = rdma::load();
+    let first = plugin.as_ref().map(|plugin| rdma::try_open(plugin, None));
+    let verbs = match first {
+        Ok(Ok(port)) => finding("verbs", Mark::Good, format!("--fabric verbs takes {port}"), ""),
+        Ok(Err(why)) => no_verbs(&devices, &why),
+        Err(why) => no_verbs(&devices, why),
+    };
+    let mut found: Vec<Finding> = match &devices[..] {
+        [] => {
+            let fact = format!("no devices (nothing in {}): messages to other nodes go over TCP", rdma::DEVICES);
+            vec![finding(SUBJECT, Mark::Good, fact, "")]
+        }
+        some => some.iter().map(|device| of_device(device, plugin.as_ref().ok())).collect(),
+    };
+    found.push(verbs);
+    found
+}
+
+/// Where there are no devices this is no fault.
+fn no_verbs(devices: &[rdma::Device], why: &PluginError) -> Finding {
+    let fact = format!("--fabric verbs is refused: {why}");
+    match devices {
+        [] => finding("verbs", Mark::Good, fact, ""),
+        _ => finding("verbs", Mark::Warning, fact, "until that is mended messages to other nodes go over TCP"),
+    }
+}
+
+fn of_device(device: &rdma::Device, plugin: Option<&Plugin>) -> Finding {
+    let name = &device.name;
+    let ports = if device.ports.is_empty() { "no ports".to_owned() } else { device.ports.join("; ") };
+    let made = if device.software { " (made of software: only with --fabric verbs)" } else { "" };
+    let fact = format!("{name}{made}: {ports}");
+    match plugin.map(|plugin| rdma::try_open(plugin, Some(name))) {
+        Some(Ok(port)) => finding("RDMA", Mark::Good, format!("{fact}; usable: {port}"), ""),
+        Some(Err(why)) => {
+            let advice = "messages to other nodes do not go by it";
+            finding("RDMA", Mark::Warning, format!("{fact}; cannot be used: {why}"), advice)
+        }
+        None if device.active => finding("RDMA", Mark::Good, fact, ""),
+        None => finding("RDMA", Mark::Warning, fact, "no port is active: is there a cable, and a subnet manager?"),
+    }
+}
+
 fn others() -> Vec<Finding> {
-    let devices = std::fs::read_dir("/sys/class/infiniband").into_iter().flatten().flatten();
-    let devices: Vec<String> = devices.map(|device| device.file_name().to_string_lossy().into_owned()).collect();
-    let rdma =
-        if devices.is_empty() { "no RDMA devices".to_owned() } else { format!("RDMA devices: {}", devices.join(", ")) };
     let paranoid = read("/proc/sys/kernel/perf_event_paranoid").unwrap_or_else(|| "?".into());
     let faults = read("/proc/sys/vm/unprivileged_userfaultfd").unwrap_or_else(|| "not offered".into());
     vec![
-        finding("network", Mark::Good, rdma, ""),
         finding("counters", Mark::Good, format!("perf_event_paranoid is {paranoid}"), ""),
         finding("userfaultfd", Mark::Good, format!("for users: {faults}; vmpi does not need it"), ""),
     ]
@@ -216,6 +260,7 @@ pub fn doctor(program: Option<&str>, as_json: bool) -> Result<Output, Failure> {
     findings.push(limit("locked memory", Resource::RLIMIT_MEMLOCK, 64 << 10, "bytes", memory));
     findings.extend(cores());
     findings.push(clock());
+    findings.extend(network());
     findings.extend(others());
     findings.extend(faces()?);
     findings.extend(program.map(of_program));
@@ -248,6 +293,27 @@ mod tests {
         assert!(cores().iter().all(|finding| finding.mark != Mark::Bad));
         assert_eq!(of_program("/no/such/program").mark, Mark::Bad);
         assert!(of_program("/bin/sh").fact.contains("no MPI visible"), "{:?}", of_program("/bin/sh"));
+    }
+
+    #[test]
+    fn devices_without_a_plugin_are_judged_by_their_ports() {
+        let device = |active: bool| rdma::Device {
+            name: "mlx5_0".into(),
+            software: !active,
+            ports: vec![format!("port 1 is {}", if active { "ACTIVE" } else { "DOWN" })],
+            active,
+        };
+        let (good, bad) = (of_device(&device(true), None), of_device(&device(false), None));
+        assert_eq!((good.mark, good.fact.as_str()), (Mark::Good, "mlx5_0: port 1 is ACTIVE"));
+        assert!(bad.mark == Mark::Warning && bad.fact.contains("made of software") && bad.fact.contains("DOWN"));
+    }
+
+    /// Whatever this machine has: a sentence about devices, and one about the plugin.
+    #[test]
+    fn the_network_has_its_sentences() {
+        let found = network();
+        assert!(found.iter().any(|finding| finding.subject == "RDMA" && !finding.fact.is_empty()), "{found:?}");
+        assert!(found.iter().any(|finding| finding.subject == "verbs" && !finding.fact.is_empty()), "{found:?}");
     }
 
     #[test]

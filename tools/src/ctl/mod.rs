@@ -7,6 +7,7 @@ mod doctor;
 mod matrix;
 mod metrics;
 mod peers;
+mod rdma;
 mod show;
 mod top;
 mod trace;

@@ -21,11 +21,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use vmpi_shared::control::{Cause, Connection, JobReport, JobSpec, Reply, Request, Stdio};
 use vmpi_shared::monitor::Matrix;
+use vmpi_shared::ports::{self, Ports, Services, Told};
 
 /// When a job ends on one node, the others' ranks get so long between TERM and KILL.
 const GRACE_MS: u64 = 100;
 /// A node that has not finished so long after it was told to is given up.
 const LAST_WORDS: Duration = Duration::from_secs(8);
+/// The number of the only job that a conductor ever has.
+const JOB: u32 = 1;
 /// Bytes of standard input on their way to rank 0.
 const STDIN_BYTES: u64 = 256 << 10;
 
@@ -134,6 +137,9 @@ struct Conductor {
     ending: Option<Instant>,
     stdin: Option<File>,
     stdin_window: Arc<(Mutex<u64>, Condvar)>,
+    /// Where groups of ranks meet, whatever their nodes.
+    ports: Ports,
+    services: Services,
 }
 
 impl Conductor {
@@ -191,7 +197,10 @@ impl Conductor {
                 let _ = tell.send(Event::SessionOver);
             });
         }
+        let identity = spec.nodes.as_ref().map_or(0, |nodes| nodes.identity);
         Conductor {
+            ports: Ports::new(&format!("{identity:016x}"), JOB),
+            services: Services::default(),
             spec,
             parts,
             session,
@@ -229,7 +238,7 @@ impl Conductor {
 
     /// Until the session has heard the last word.
     fn run(mut self) {
-        self.reply(&Reply::Submitted { job: 1 });
+        self.reply(&Reply::Submitted { job: JOB });
         for number in 0..self.parts.len() {
             let mut spec = self.spec.clone();
             if let Some(nodes) = &mut spec.nodes {
@@ -339,7 +348,18 @@ impl Conductor {
                     }
                 }
             }
+            Reply::Asked { rank, number, ask, contexts } => {
+                let told = ports::serve((&mut self.ports, &mut self.services), JOB, (rank, number), ask, || contexts);
+                for Told { rank, number, answer } in told.unwrap_or_default() {
+                    let nodes = self.spec.nodes.as_ref();
+                    if let Some(&node) = nodes.and_then(|nodes| nodes.of_rank.get(rank as usize)) {
+                        let request = Request::Answered { rank, number, answer };
+                        self.tell(node as usize, &ToNode::Ask { request });
+                    }
+                }
+            }
             Reply::Ended { rank } => {
+                self.ports.forget(rank.rank);
                 let reply = Reply::Ended { rank };
                 match self.started {
                     true => self.reply(&reply),
@@ -449,7 +469,7 @@ impl Conductor {
         report.rank_list.sort_by_key(|rank| rank.rank);
         report.faces.sort();
         report.faces.dedup();
-        (report.ranks, report.v, report.job) = (self.spec.ranks, self.spec.v, 1);
+        (report.ranks, report.v, report.job) = (self.spec.ranks, self.spec.v, JOB);
         let (cause, code) = self.verdict.take().unwrap_or((Cause::Success, 0));
         let matrix = self.matrix().map(Box::new);
         self.reply(&Reply::Finished { cause, code, report: Box::new(report), matrix, trace: None });

@@ -78,8 +78,14 @@ pub fn plan(options: &RunOptions, wish: &Wish, agents: &mut Vec<Agent>) -> Resul
         nodes: Vec::new(),
     };
     let (fabric, fabric_why) = rdma::choose(&options.fabric, agents);
-    let mut nodes =
-        Nodes { fabric, fabric_why, progress_by_rank: options.progress_by_rank, key: new_key()?, ..Nodes::default() };
+    let mut nodes = Nodes {
+        fabric,
+        fabric_why,
+        progress_by_rank: options.progress_by_rank,
+        key: hex(&random::<32>()?),
+        identity: u64::from_le_bytes(random()?),
+        ..Nodes::default()
+    };
     let mut used = Vec::new();
     for ((agent, cpus), count) in std::mem::take(agents).into_iter().zip(cpus).zip(counts) {
         if count == 0 {
@@ -111,13 +117,16 @@ pub fn cores_on_nodes(plan: &Plan, spec: &JobSpec) -> Vec<u32> {
     plan.placement.iter().zip(&nodes.of_rank).map(|(core, node)| core - before(*node)).collect()
 }
 
-/// 256 random bits in hexadecimal.
-fn new_key() -> Result<String, Failure> {
-    let mut bytes = [0u8; 32];
+fn random<const N: usize>() -> Result<[u8; N], Failure> {
+    let mut bytes = [0; N];
     std::fs::File::open("/dev/urandom")
         .and_then(|mut file| file.read_exact(&mut bytes))
         .map_err(|e| Failure::own(format!("the system has no random numbers for the job's key: {e}")))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(bytes)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

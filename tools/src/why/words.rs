@@ -101,6 +101,7 @@ impl Why {
         if rank.call.is_empty() {
             return match rank.state.as_str() {
                 "ENDED" => "has ended".into(),
+                "REMOTE" => format!("is on node {}: only vmpictl there sees what it does", rank.node),
                 "STARTING" => "has not called MPI_Init yet".into(),
                 "FINALIZED" => "has left MPI".into(),
                 "AWAY" => "is outside MPI, asleep or computing, and has given its core up".into(),
@@ -223,21 +224,26 @@ fn stray_sentence(why: &Why, stray: &Stray) -> String {
 
 /// The whole report.
 pub fn text(why: &Why) -> String {
+    let elsewhere = why.waits.ranks.iter().any(|rank| rank.state == "REMOTE");
     let waiting = why.waits.ranks.iter().filter(|rank| !rank.call.is_empty()).count();
-    let alive = why.waits.ranks.iter().filter(|rank| rank.state != "ENDED").count();
+    let alive = why.waits.ranks.iter().filter(|rank| !["ENDED", "REMOTE"].contains(&rank.state.as_str())).count();
     let mut text = if why.waits.deadlock {
         format!(
             "deadlock in job {} ({}): all {alive} ranks wait in MPI for each other, and no message is under way\n",
             why.waits.job, why.waits.program
         )
     } else {
-        format!("job {} ({}): {waiting} of {alive} ranks wait in MPI\n", why.waits.job, why.waits.program)
+        let of = if elsewhere { "ranks of this node" } else { "ranks" };
+        format!("job {} ({}): {waiting} of {alive} {of} wait in MPI\n", why.waits.job, why.waits.program)
     };
     for line in lines(why) {
         text.push_str(&format!("  {line}\n"));
     }
     for sentence in sentences(why) {
         text.push_str(&format!("{}{}\n", sentence[..1].to_uppercase(), &sentence[1..]));
+    }
+    if elsewhere {
+        text.push_str("A circle of waits that leads over several nodes, and so a deadlock of the whole job, cannot be seen from one of them\n");
     }
     text
 }

@@ -554,6 +554,8 @@ impl<F: Fabric> Fabric for Verbs<F> {
         self.check_deadlines(now);
         for (node, why) in lost {
             if !matches!(self.states[node as usize], State::Gone) {
+                // Goes only where it was this end that gave the link up.
+                why.iter().for_each(|why| self.say(node, &Step::Without(why.to_string())));
                 self.end(node, State::Gone);
                 self.fates.extend(why.map(|why| Fate::Lost(node, why)));
             }

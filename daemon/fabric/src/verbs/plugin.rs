@@ -13,6 +13,13 @@ use super::nic::{Nic, NicError, Pair};
 /// The plugin's file.
 pub const FILE: &str = "libvmpi_verbs.so";
 
+/// Where it is looked for: beside this executable, or in the installation's `lib/vmpi`.
+pub fn directories() -> Vec<PathBuf> {
+    let own = std::env::current_exe().ok();
+    let dir = own.as_deref().and_then(Path::parent).map_or_else(PathBuf::new, PathBuf::from);
+    vec![dir.join("../lib/vmpi"), dir]
+}
+
 /// Why verbs cannot be used on this node.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {

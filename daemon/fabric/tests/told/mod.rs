@@ -41,3 +41,21 @@ pub fn until<F: Fabric + ?Sized>(
     }
     all
 }
+
+/// Links that are up, both ends counted.
+pub fn ups(told: &[(usize, Told)]) -> usize {
+    told.iter().filter(|(me, told)| matches!(told, Told::Up(node) if *node as usize != *me)).count()
+}
+
+pub fn frames(told: &[(usize, Told)]) -> usize {
+    told.iter().filter(|(_, told)| matches!(told, Told::Frame(..))).count()
+}
+
+/// Who has lost whom, and why.
+pub fn losses(told: &[(usize, Told)]) -> Vec<(usize, u32, String)> {
+    let loss = |(me, told): &(usize, Told)| match told {
+        Told::Lost(node, why) => Some((*me, *node, why.to_string())),
+        _ => None,
+    };
+    told.iter().filter_map(loss).collect()
+}

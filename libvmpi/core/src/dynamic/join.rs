@@ -18,7 +18,7 @@ use vmpi_shared::dynamic::InterContexts;
 const MAGIC: u64 = u64::from_le_bytes(*b"vmpijoin");
 const WORDS: usize = 8;
 
-/// What each side sends, in words of 8 bytes: magic, job's start time, job's number, rank, contexts, zero.
+/// What each side sends, in words of 8 bytes: magic, job's start time (on several nodes its random number), job's number, rank, contexts, zero.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 struct Card {
     started_at: u64,
@@ -59,9 +59,9 @@ pub fn join(fd: i32) -> Result<Rc<Communicator>> {
         return fail(Class::Arg, format!("{fd} is not a file descriptor"));
     }
     let own = comm::get(Comm::SELF)?;
-    let header = process::node().header();
+    let (started_at, job) = process::job_identity();
     let contexts = std::array::from_fn(|_| process::new_context_without_cell());
-    let mine = Card { started_at: header.started_at, job: header.job, rank: process::endpoint_rank(), contexts };
+    let mine = Card { started_at, job, rank: process::endpoint_rank(), contexts };
     let failed = |error: io::Error| Error::new(Class::Other, format!("the socket {fd} does not work: {error}"));
     let theirs = process::blocking(|| exchange(fd, &mine.bytes())).map_err(failed)?;
     let Some(theirs) = Card::from_bytes(&theirs) else {

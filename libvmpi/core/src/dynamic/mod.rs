@@ -47,9 +47,11 @@ impl Question {
         let call = match &question {
             Ask::Spawn { .. } => "spawning processes",
             Ask::Agree { .. } => "agreement and shrinking (MPIX_Comm_agree, MPIX_Comm_shrink)",
-            _ => "a port or a service name",
+            _ => "",
         };
-        process::one_node_only(call, "each node's vmpid decides alone")?;
+        if !call.is_empty() {
+            process::one_node_only(call, "each node's vmpid decides alone")?;
+        }
         let number = QUESTIONS.with(|questions| {
             questions.asked += 1;
             questions.asked
