@@ -15,7 +15,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 
 /// Changes whenever a message changes its meaning.
-pub const PROTOCOL: u32 = 4;
+pub const PROTOCOL: u32 = 5;
 /// Longest frame accepted.
 pub const MAX_FRAME_BYTES: u32 = 64 << 20;
 /// Descriptors in one frame (the kernel's SCM_MAX_FD is 253).
