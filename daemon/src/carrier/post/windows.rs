@@ -525,3 +525,185 @@ impl Post {
         self.fabric.send(node, wire::ENVELOPE, &[&bytes[..used]]);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vmpi_shared::job::{JobConfig, JobSegment};
+    use vmpi_shared::node::{NodeConfig, NodeSegment};
+
+    /// A random number generator that the tests can name the seed of.
+    struct Draw(u64);
+
+    impl Draw {
+        fn next(&mut self, below: u64) -> u64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) % below
+        }
+    }
+
+    fn courier() -> Courier {
+        let node = NodeSegment::create(&NodeConfig::on_one_core(0, 4)).unwrap();
+        (0..4).for_each(|rank| node.set_pid(rank, std::process::id() as i32));
+        Courier::new(node, JobSegment::create(&JobConfig { cells: 1, ..JobConfig::for_ranks(4) }).unwrap())
+    }
+
+    /// A window of four members, ranks 0 to 3, of which member 0 has these bytes.
+    fn open(memory: &[u8]) -> Open {
+        let control = Window::create(Shape { members: 4, dynamic: false, data_bytes: 0 }).unwrap();
+        (0..4).for_each(|member| control.member(member).set_rank(member));
+        control.member(0).set_memory(memory.as_ptr() as u64, memory.len() as u64);
+        Open {
+            control,
+            lines: BTreeMap::new(),
+            turns: Vec::new(),
+            failed: HashMap::new(),
+            stirred: Vec::new(),
+            again: false,
+        }
+    }
+
+    fn asked(what: What, origin: u32, bytes: u64, blocks: u32) -> Asked {
+        let ask = Ask {
+            what,
+            window: (0, 0),
+            origin,
+            target: 0,
+            flag: false,
+            op: Builtin::Sum as u8,
+            element: Element::I64 as u8,
+            bytes,
+            blocks,
+            offset: 0,
+        };
+        Asked { ask, node: 1, from: origin, to: 0, request: 7, transfer: 9 }
+    }
+
+    fn payload(blocks: &[Block], data: &[u8]) -> Vec<u8> {
+        let mut payload = vec![0; blocks.len() * ask::BLOCK_BYTES + data.len()];
+        ask::write_payload(blocks, &[data], &mut payload);
+        payload
+    }
+
+    /// Whatever is asked: nothing outside of the window's memory changes, and nothing panics.
+    #[test]
+    fn nonsense_stays_in_the_window() {
+        const GUARD: usize = 256;
+        let courier = courier();
+        let mut arena = vec![0xa5u8; 3 * GUARD];
+        let start = arena.as_mut_ptr() as u64;
+        // SAFETY: inside the arena, whose middle is written by system calls only.
+        let mut window = open(unsafe { std::slice::from_raw_parts((start as *const u8).add(GUARD), GUARD) });
+        let mut draw = Draw(11);
+        let (mut done, mut refused) = (0, 0);
+        for _ in 0..60_000 {
+            let what = What::from_number(draw.next(16) as i32).unwrap();
+            let count = draw.next(4) as usize;
+            let mut blocks = Vec::new();
+            for _ in 0..count {
+                let addr = match draw.next(8) {
+                    0 => u64::MAX - draw.next(40),
+                    1 => draw.next(1000),
+                    _ => start + GUARD as u64 / 2 + draw.next(2 * GUARD as u64),
+                };
+                let len = if draw.next(20) == 0 { u64::MAX - draw.next(9) } else { 8 * draw.next(5) };
+                blocks.push(Block { addr, len });
+            }
+            let total = blocks.iter().fold(0u64, |sum, block| sum.wrapping_add(block.len));
+            let data = if draw.next(8) == 0 { draw.next(100) } else { total.min(200) };
+            let data = if what == What::Swap { 2 * data } else { data };
+            let payload = payload(&blocks, &vec![draw.next(256) as u8; data as usize]);
+            let mut asked = asked(what, 1 + draw.next(3) as u32, total, count as u32);
+            (asked.ask.op, asked.ask.element) = (draw.next(20) as u8, draw.next(50) as u8);
+            if draw.next(10) == 0 {
+                asked.ask.bytes = draw.next(1 << 40) << draw.next(24);
+            }
+            let mut waits = false;
+            match window.run_or_wait(&asked, &payload, &courier, &mut waits) {
+                Some(Answer::Refused(_)) => refused += 1,
+                Some(Answer::Word(word)) if word != outcome::GOOD => refused += 1,
+                Some(_) => done += 1,
+                None => {
+                    // Somebody has taken the lock for moments: give it back in that one's name.
+                    let holder = window.control.member(0).moment.holder().unwrap();
+                    let mut give = self::asked(What::Give, holder, 0, 0);
+                    give.from = holder;
+                    assert!(matches!(window.run(&give, &[], &courier), Some(Answer::Nothing)));
+                    window.control.member(asked.ask.origin).end_wait();
+                }
+            }
+            window.stirred.clear();
+            // SAFETY: the test's own memory.
+            let now = unsafe { std::slice::from_raw_parts(start as *const u8, 3 * GUARD) };
+            let whole = now[..GUARD].iter().chain(&now[2 * GUARD..]).all(|byte| *byte == 0xa5);
+            assert!(whole, "{:?} has written outside", asked.ask);
+        }
+        assert!(done > 5000 && refused > 5000, "{done} {refused}");
+    }
+
+    #[test]
+    fn asks_of_others_are_not_those_of_members() {
+        let memory = [0u8; 64];
+        let window = open(&memory);
+        let mut ask = asked(What::Write, 1, 0, 0);
+        assert!(window.fits(&ask));
+        ask.from = 2;
+        assert!(!window.fits(&ask), "rank 2 is not member 1");
+        ask = asked(What::Write, 4, 0, 0);
+        ask.from = 4;
+        assert!(!window.fits(&ask), "there is no member 4");
+    }
+
+    /// What waits for the lock for moments is done in its order, when the lock has been given back.
+    #[test]
+    fn accumulations_wait_for_a_moment_in_order() {
+        let courier = courier();
+        let memory = [1i64, 2, 3];
+        let start = memory.as_ptr() as u64;
+        // SAFETY: the test's own memory.
+        let mut window = open(unsafe { std::slice::from_raw_parts(start as *const u8, 24) });
+        assert!(window.control.member(0).moment.take(3));
+        let sum = payload(&[Block { addr: start, len: 24 }], &[10i64, 20, 30].map(i64::to_ne_bytes).concat());
+        let ask = asked(What::Combine, 1, 24, 1);
+        let mut waits = false;
+        assert!(window.run_or_wait(&ask, &sum, &courier, &mut waits).is_none() && waits);
+        assert_eq!(window.control.waiting_for(0).collect::<Vec<_>>(), [1]);
+        let flush = asked(What::Flush, 1, 0, 0);
+        window.lines.insert((0, 1), [(ask, sum), (flush, Vec::new())].into());
+        assert!(window.advance(&courier).is_empty(), "it is taken still");
+        assert!(window.control.member(0).moment.give(), "and who has it knows that somebody waits");
+        let done = window.advance(&courier);
+        assert!(matches!(done[..], [(_, Answer::Nothing, true), (_, Answer::Word(outcome::GOOD), true)]));
+        assert!(!window.waits() && window.control.waiting_for(0).next().is_none());
+        // SAFETY: as above; written by a system call.
+        let now = unsafe { std::ptr::read_volatile(start as *const [i64; 3]) };
+        assert_eq!(now, [11, 22, 33]);
+    }
+
+    /// Locks of members here and of ranks of other nodes come in the same line.
+    #[test]
+    fn locks_come_in_turn() {
+        let memory = [0u8; 8];
+        let courier = courier();
+        let mut window = open(&memory);
+        let lock = |flag| {
+            let mut lock = asked(What::Lock, 1, 0, 0);
+            lock.ask.flag = flag;
+            lock
+        };
+        let here = window.control.member(0).lock.draw(true);
+        assert!(window.control.member(0).lock.is_called(here));
+        assert!(window.queue_up(lock(false)).is_none() && window.queue_up(lock(true)).is_none());
+        assert!(window.advance(&courier).is_empty());
+        assert!(window.control.member(0).lock.leave(true), "somebody waits");
+        assert_eq!(window.advance(&courier).len(), 1, "the one that shares");
+        let mut unlock = asked(What::Unlock, 1, 0, 0);
+        assert!(matches!(window.run(&unlock, &[], &courier), Some(Answer::Word(outcome::GOOD))));
+        assert_eq!(window.advance(&courier).len(), 1, "and then the one alone");
+        unlock.ask.flag = true;
+        assert!(matches!(window.run(&unlock, &[], &courier), Some(Answer::Word(outcome::GOOD))));
+        assert!(!window.waits());
+        let next = window.control.member(0).lock.draw(false);
+        assert!(window.control.member(0).lock.is_called(next));
+    }
+}

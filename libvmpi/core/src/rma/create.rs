@@ -114,6 +114,8 @@ const READY: u8 = 0;
 /// Ready, but the kernel refuses it single copy from or to another member.
 const READY_REFUSED: u8 = 1;
 const FAILED: u8 = 2;
+/// The memory cannot be had on a node.
+const NO_MEMORY: u8 = 3;
 
 /// Make a window; collective over `comm`, an intracommunicator.
 ///
@@ -188,7 +190,9 @@ fn build(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
     };
     let mapped = mapped && by_carrier.is_ok();
     let by_carrier = by_carrier.unwrap_or(false);
+    let without_memory = control.as_ref().is_err_and(|error| error.class == Class::NoMem);
     let outcome = match (mapped, refused || !by_carrier) {
+        (false, _) if without_memory => NO_MEMORY,
         (false, _) => FAILED,
         (true, true) => READY_REFUSED,
         (true, false) => READY,
@@ -197,7 +201,15 @@ fn build(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
     coll::allgather_bytes(comm, &encode_outcome(outcome, by_carrier, own), &mut outcomes)?;
     let outcomes: Vec<_> = outcomes.chunks_exact(OUTCOME_BYTES).map(decode_outcome).collect();
     let mut control = control?;
-    if let Some(other) = outcomes.iter().position(|(outcome, ..)| *outcome == FAILED) {
+    let failed = |how: u8| outcomes.iter().position(|(outcome, ..)| *outcome == how);
+    if let Some(other) = failed(NO_MEMORY) {
+        close_far(comm, &far);
+        return fail(
+            Class::NoMem,
+            format!("the window's memory cannot be had on the node of rank {other} of its group"),
+        );
+    }
+    if let Some(other) = failed(FAILED) {
         close_far(comm, &far);
         return fail(
             Class::RmaShared,
@@ -278,9 +290,6 @@ fn share(comm: &Rc<Communicator>, shape: Shape) -> Result<Result<Control>> {
 /// Map the segment that member `maker` has made.
 fn open_segment(comm: &Communicator, shape: Shape, maker: u32, fd: i32) -> Result<Control> {
     let failed = |why: String| Error::new(Class::RmaShared, format!("the window's segment cannot be mapped: {why}"));
-    if fd < 0 {
-        return Err(failed(format!("rank {maker} of its group, which makes it, has failed")));
-    }
     let Some(pid) = endpoint().node.peer_pid(comm.local.world_rank(maker)) else {
         return Err(failed(format!("the process of rank {maker} of its group, which makes it, is not known")));
     };
@@ -310,8 +319,12 @@ fn share_on_node(comm: &Rc<Communicator>, shape: Shape, far: &Far) -> Result<Res
             Error::new(Class::NoMem, why)
         }));
     }
-    let fd = &all[4 * first as usize..][..4];
-    Ok(open_segment(comm, shape, first, i32::from_ne_bytes(fd.try_into().expect("four bytes"))))
+    let fd = i32::from_ne_bytes(all[4 * first as usize..][..4].try_into().expect("four bytes"));
+    if fd < 0 {
+        let why = format!("the window's segment cannot be made: rank {first} of its group, which makes it, has failed");
+        return Ok(Err(Error::new(Class::NoMem, why)));
+    }
+    Ok(open_segment(comm, shape, first, fd))
 }
 
 /// The first member on this node.
