@@ -33,8 +33,9 @@ fn programs_answer_as_under_openmpi() {
 #[test]
 fn programs_answer_as_under_mpich() {
     let nodes = Nodes::new("windows-mpich");
-    for (name, args) in [("rma_move.c", &["apart"][..]), ("rma_accumulate.c", &[]), ("rma_sync.c", &[])] {
-        same(&nodes, name, Mpi::Mpich, 6, &["--map-by", "node"], args);
+    // Debian's own MPICH gets many windows at once wrong (rma_move.c, rma_far.c).
+    for name in ["rma_accumulate.c", "rma_sync.c"] {
+        same(&nodes, name, Mpi::Mpich, 6, &["--map-by", "node"], &[]);
     }
 }
 

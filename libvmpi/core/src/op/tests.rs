@@ -5,6 +5,7 @@
 use super::*;
 use crate::consts::dt;
 use proptest::prelude::*;
+use std::ops::{Add, Mul, Sub};
 use vmpi_shared::arith::extended::{self, Extended};
 use vmpi_shared::arith::half::Half;
 use vmpi_shared::arith::quad::Quad;

@@ -4,26 +4,30 @@
 //! the next synchronisation asks for one answer behind them all. Data that comes back, and large data that goes, is moved by the carriers alone; the
 //! operation's slot is over when it is in place. So nothing here waits but what MPI says does, and no target takes part.
 //!
+//! Reading order: this file (asks and operations under way), `data` (put, get, accumulations), `pieces` (cutting them), `request` (MPI_Rput and its
+//! kin).
+//!
 //! What was wrong with an unanswered ask comes with the next answer, and is an error of that call.
 
 #![allow(unsafe_code)]
 
-use super::accumulate::Basic;
-use super::place::Spot;
-use super::transfer::Local;
-use super::{Operand, Window};
+mod data;
+mod pieces;
+mod request;
+
+pub(super) use data::{combine, combines, get, put, swap};
+pub use request::Starting;
+
+use super::Window;
 use crate::comm::Communicator;
-use crate::consts;
 use crate::errors::{Class, Error, Result, fail};
-use crate::op::{self, Builtin};
 use crate::p2p::{self, Slot};
 use crate::process::endpoint;
-use crate::request::{self, CALL_WINDOW, Progress};
-use crate::status::Status;
+use crate::request::{CALL_WINDOW, progress, wait_more};
+use pieces::Pieces;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use vmpi_cma::Block;
-use vmpi_shared::arith::kernel;
 use vmpi_shared::ask::{self, Ask, BLOCK_BYTES, INLINE_BYTES, Opening, What};
 use vmpi_shared::matching::request::{NOBODY, outcome};
 use vmpi_shared::mem::slab::CLASS_BYTES;
@@ -32,8 +36,6 @@ use vmpi_shared::mem::slab::CLASS_BYTES;
 const ROOM: usize = CLASS_BYTES[CLASS_BYTES.len() - 1] as usize;
 /// Most blocks listed in front of data.
 const MOST_BLOCKS: usize = 1024;
-/// From here on data is fetched out of this rank's memory by its carrier, instead of going through a slab block.
-const LARGE_BYTES: u64 = 64 << 10;
 /// Operations under way that are borne.
 const MOST_OPERATIONS: usize = 512;
 
@@ -92,11 +94,6 @@ pub(super) struct Far {
     operations: RefCell<Vec<Rc<Operation>>>,
 }
 
-thread_local! {
-    /// What the request of an operation waits for (MPI_Rput, ...), while this thread starts one.
-    static STARTED: RefCell<Option<Vec<Rc<Operation>>>> = const { RefCell::new(None) };
-}
-
 impl Far {
     pub fn new(name: (i32, u32), members: Vec<bool>) -> Far {
         let unanswered = RefCell::new(vec![false; members.len()]);
@@ -122,11 +119,11 @@ impl Far {
         let slot = p2p::ask::open(endpoint().me, false)?;
         self.ask_here(comm, ask, Some(slot), data);
         loop {
-            let seen = request::progress();
+            let seen = progress();
             if let Some(outcome) = p2p::ask::close(slot) {
                 return Ok(outcome);
             }
-            request::wait_more(seen, &[slot], CALL_WINDOW);
+            wait_more(seen, &[slot], CALL_WINDOW);
         }
     }
 
@@ -151,54 +148,6 @@ impl Far {
 
     pub fn close(&self, comm: &Communicator) {
         self.ask_here(comm, &self.of_carrier(What::Close), None, &[]);
-    }
-}
-
-/// Blocks, taken from the front.
-struct Pieces<'a> {
-    blocks: &'a [Block],
-    index: usize,
-    at: u64,
-}
-
-impl Pieces<'_> {
-    fn of(blocks: &[Block]) -> Pieces<'_> {
-        let mut pieces = Pieces { blocks, index: 0, at: 0 };
-        pieces.skip_empty();
-        pieces
-    }
-
-    fn skip_empty(&mut self) {
-        while self.blocks.get(self.index).is_some_and(|block| block.len == self.at) {
-            (self.index, self.at) = (self.index + 1, 0);
-        }
-    }
-
-    fn is_over(&self) -> bool {
-        self.index >= self.blocks.len()
-    }
-
-    /// The next blocks of at most `bytes` bytes together, and their bytes.
-    fn take(&mut self, mut bytes: u64, most: usize) -> (Vec<Block>, u64) {
-        let mut taken = Vec::new();
-        let mut total = 0;
-        while bytes > 0 && taken.len() < most && !self.is_over() {
-            let block = self.blocks[self.index];
-            let len = (block.len - self.at).min(bytes);
-            taken.push(Block { addr: block.addr.wrapping_add(self.at), len });
-            (bytes, total) = (bytes - len, total + len);
-            self.at += len;
-            self.skip_empty();
-        }
-        (taken, total)
-    }
-
-    fn back_to(&mut self, place: (usize, u64)) {
-        (self.index, self.at) = place;
-    }
-
-    fn place(&self) -> (usize, u64) {
-        (self.index, self.at)
     }
 }
 
@@ -261,11 +210,7 @@ impl Window {
             operations.push(operation.clone());
             operations.len() > MOST_OPERATIONS
         };
-        STARTED.with(|started| {
-            if let Some(started) = &mut *started.borrow_mut() {
-                started.push(operation.clone());
-            }
-        });
+        request::note(&operation);
         if many {
             self.finish(None)?;
         }
@@ -286,12 +231,12 @@ impl Window {
     /// Wait for operations; the first error.
     pub(super) fn await_far(&self, operations: &[Rc<Operation>]) -> Result<()> {
         loop {
-            let seen = request::progress();
+            let seen = progress();
             let open: Vec<Slot> = operations.iter().filter(|o| !o.is_over()).map(|o| o.slot).collect();
             if open.is_empty() {
                 break;
             }
-            request::wait_more(seen, &open, CALL_WINDOW);
+            wait_more(seen, &open, CALL_WINDOW);
         }
         self.far().operations.borrow_mut().retain(|operation| operation.outcome.get().is_none());
         operations.iter().try_for_each(|operation| operation.check())
@@ -465,203 +410,5 @@ fn payload_bytes(blocks: &[Block], data: &[&[u8]]) -> usize {
     blocks.len() * BLOCK_BYTES + data.iter().map(|data| data.len()).sum::<usize>()
 }
 
-/// MPI_Put to a member of another node.
-///
-/// # Errors
-/// `Class::NoMem` if too much is under way; what was wrong with earlier operations.
-///
-/// # Safety
-/// `origin` holds its elements until the operation is complete here.
-pub(super) unsafe fn put(spot: &Spot, origin: &Local, bytes: u64) -> Result<()> {
-    let (window, target) = (spot.window, spot.target);
-    let blocks = spot.blocks(0, bytes);
-    let mut room = Vec::new();
-    // SAFETY: the caller's promise.
-    let data = unsafe { origin.packed(0, bytes, &mut room) };
-    if bytes < LARGE_BYTES {
-        return window.write_far(target, &blocks, data);
-    }
-    let data: *const [u8] = data;
-    // A buffer of the program's is its until the operation is complete; what was packed is kept as long.
-    let keep = origin.dense().is_none().then(|| Rc::new(room));
-    let mut pieces = Pieces::of(&blocks);
-    let mut from = 0u64;
-    while !pieces.is_over() {
-        let place = pieces.place();
-        let (piece, len) = pieces.take(u64::MAX, ROOM / BLOCK_BYTES);
-        let ask = Ask {
-            bytes: len,
-            blocks: piece.len() as u32,
-            offset: (data.cast::<u8>() as u64).wrapping_add(from),
-            ..window.ask(What::Bring, target)
-        };
-        if window.launched(&ask, &piece, &[], keep.clone())?.is_none() {
-            // No block for the list: what is left goes in smaller pieces.
-            pieces.back_to(place);
-            let mut rest = Vec::new();
-            while !pieces.is_over() {
-                rest.extend(pieces.take(u64::MAX, usize::MAX).0);
-            }
-            // SAFETY: the caller's promise, or what was packed here.
-            return window.write_far(target, &rest, unsafe { &(&(*data))[from as usize..] });
-        }
-        from += len;
-    }
-    Ok(())
-}
-
-/// MPI_Get from a member of another node.
-///
-/// # Errors
-/// As [`put`].
-///
-/// # Safety
-/// `origin` has room for its elements until the operation is complete here.
-pub(super) unsafe fn get(spot: &Spot, origin: &Local, bytes: u64) -> Result<()> {
-    let (window, target) = (spot.window, spot.target);
-    let blocks = spot.blocks(0, bytes);
-    // SAFETY: the caller's promise.
-    unsafe {
-        if let Some(to) = origin.dense() {
-            return window.read_far(target, &blocks, to).map(drop);
-        }
-        let mut room = vec![0; bytes as usize];
-        window.read_far_now(target, &blocks, &mut room)?;
-        origin.unpack(0, &room);
-    }
-    Ok(())
-}
-
-/// Can the carrier of the target's node do the operation itself?
-pub(super) fn combines(operand: &Operand, basic: &Basic) -> bool {
-    match operand.op.builtin() {
-        Some(Builtin::Replace | Builtin::NoOp) => true,
-        Some(op) if basic.plain => op::element_of(&basic.ty)
-            .is_some_and(|element| element.bytes() as u64 == basic.ty.size() && kernel(op, element).is_some()),
-        _ => false,
-    }
-}
-
-/// MPI_Accumulate and MPI_Get_accumulate on `bytes` packed bytes of a member of another node, by its carrier.
-///
-/// # Errors
-/// As [`put`].
-///
-/// # Safety
-/// The buffers hold, or have room for, their elements until the operation is complete here.
-pub(super) unsafe fn combine(
-    spot: &Spot,
-    operand: &Operand,
-    result: Option<&Local>,
-    basic: &Basic,
-    bytes: u64,
-) -> Result<()> {
-    let (window, target) = (spot.window, spot.target);
-    let op = operand.op.builtin().unwrap_or(Builtin::NoOp);
-    let silent = op == Builtin::NoOp;
-    let blocks = spot.blocks(0, bytes);
-    let mut pieces = Pieces::of(&blocks);
-    let (mut room, mut from) = (Vec::new(), 0u64);
-    // What is fetched goes where it belongs, or is unpacked from here.
-    let mut scattered = vec![0u8; if result.is_some_and(|r| r.dense().is_none()) { bytes as usize } else { 0 }];
-    let to = result.map(|result| result.dense().unwrap_or(scattered.as_mut_ptr()) as u64);
-    let mut begun = Vec::new();
-    while !pieces.is_over() {
-        window.cut(&mut pieces, 1, |piece, len| {
-            // SAFETY: the caller's promise; the piece is inside.
-            let data = if silent { &[][..] } else { unsafe { operand.origin.packed(from, len, &mut room) } };
-            let what = if to.is_some() { What::Fetch } else { What::Combine };
-            let ask = Ask {
-                op: op as u8,
-                element: op::element_of(&basic.ty).map_or(0, |element| element as u8),
-                bytes: len,
-                blocks: piece.len() as u32,
-                offset: to.map_or(0, |to| to.wrapping_add(from)),
-                ..window.ask(what, target)
-            };
-            let sent = match to {
-                None => window.send(&ask, None, piece, &[data]),
-                Some(_) => {
-                    let operation = window.launched(&ask, piece, &[data], None)?;
-                    begun.extend(operation.iter().cloned());
-                    operation.is_some()
-                }
-            };
-            from += if sent { len } else { 0 };
-            Ok(sent)
-        })?;
-    }
-    if let Some(result) = result.filter(|_| !scattered.is_empty()) {
-        window.await_far(&begun)?;
-        // SAFETY: the caller's promise.
-        unsafe { result.unpack(0, &scattered) };
-    }
-    Ok(())
-}
-
-/// MPI_Compare_and_swap with a member of another node.
-///
-/// # Errors
-/// As [`put`].
-///
-/// # Safety
-/// `result` has room for an element until the operation is complete here.
-pub(super) unsafe fn swap(spot: &Spot, new: &[u8], old: &[u8], result: *mut u8) -> Result<()> {
-    let (window, target) = (spot.window, spot.target);
-    let blocks = spot.blocks(0, new.len() as u64);
-    let ask = Ask {
-        bytes: new.len() as u64,
-        blocks: blocks.len() as u32,
-        offset: result as u64,
-        ..window.ask(What::Swap, target)
-    };
-    let launched = window.launched(&ask, &blocks, &[new, old], None)?;
-    debug_assert!(launched.is_some(), "a block and two elements fit into the envelope");
-    Ok(())
-}
-
-/// While it lives, what this thread begins counts for a request.
-pub struct Starting(());
-
-impl Starting {
-    pub fn begin() -> Starting {
-        STARTED.set(Some(Vec::new()));
-        Starting(())
-    }
-
-    /// The request of what has been begun: complete at once, unless that was on another node.
-    pub fn request(self) -> crate::handle::Request {
-        let operations = STARTED.take().unwrap_or_default();
-        if operations.is_empty() {
-            return request::insert_done(Status::EMPTY);
-        }
-        request::insert(Box::new(Requested { operations }))
-    }
-}
-
-impl Drop for Starting {
-    fn drop(&mut self) {
-        STARTED.set(None);
-    }
-}
-
-/// Operations that a request waits for.
-struct Requested {
-    operations: Vec<Rc<Operation>>,
-}
-
-impl Progress for Requested {
-    fn advance(&mut self) -> Result<Option<Status>> {
-        if !self.operations.iter().fold(true, |all, operation| operation.is_over() && all) {
-            return Ok(None);
-        }
-        self.operations.iter().try_for_each(|operation| operation.check())?;
-        Ok(Some(Status::EMPTY))
-    }
-
-    fn pending(&self, slots: &mut Vec<Slot>) {
-        slots.extend(self.operations.iter().filter(|o| o.outcome.get().is_none()).map(|o| o.slot));
-    }
-}
-
-const _: () = assert!(consts::PROC_NULL < 0 && INLINE_BYTES >= BLOCK_BYTES + 2 * 32);
+/// A block and two of the largest elements.
+const _: () = assert!(INLINE_BYTES >= BLOCK_BYTES + 2 * 32);
