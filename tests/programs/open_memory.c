@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -112,6 +114,22 @@ int main(int argc, char **argv)
     around(other, far_in, LARGE, 100, "where something else was");
     around(far_out + 5 * LARGE, other, LARGE, 3, "in memory that was added");
 
+    /* Given back in part, and got again: what is new is zero, and stays so when it is used often. */
+    unsigned char *area = mmap(NULL, 2 * LARGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    check(area != MAP_FAILED, "mmap");
+    memset(area, 99, 2 * LARGE);
+    around(area, area + LARGE, LARGE, 150, "in an area");
+    for (int times = 0; times < 2; times++) {
+        unsigned char *again = area + (times == 0 ? 0 : LARGE / 2);
+        check(munmap(again, LARGE) == 0, "munmap");
+        check(mmap(again, LARGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == again, "mmap again");
+        /* Only the last part of it is written to: the rest is what it was given as. */
+        around(again + LARGE - BYTES, in, BYTES, 1500, "in new memory within an area");
+        for (int i = 0; i < LARGE - BYTES; i++)
+            check(again[i] == 0, "new memory holds old bytes");
+    }
+    check(munmap(area, 2 * LARGE) == 0, "munmap of all");
+
     /* Parent and child have their own memory, whoever writes first, the heap's own book-keeping included. */
     fill(out, BYTES, rank, 1);
     fill(far_out, LARGE, rank, 2);
@@ -131,6 +149,13 @@ int main(int argc, char **argv)
             good &= out[i] == 200;
         for (int i = 0; i < LARGE; i++)
             good &= far_out[i] == at(rank, 2, i);
+        /* And the child's child. */
+        pid_t grandchild = fork();
+        if (grandchild == 0) {
+            memset(out, 201, BYTES);
+            _exit(9);
+        }
+        good &= waitpid(grandchild, &status, 0) == grandchild && WIFEXITED(status) && WEXITSTATUS(status) == 9 && out[7] == 200;
         _exit(good ? 0 : 1);
     }
     check(read(up[0], &byte, 1) == 1, "the child's word");
@@ -143,6 +168,23 @@ int main(int argc, char **argv)
     around(out, in, BYTES, 60, "after fork");
     around(far_out, far_in, LARGE, 5, "after fork, in areas of their own");
     check(system("exit 7") == 7 << 8, "system");
+    /* Where a child cannot have memory of its own, it must not go on with its parent's. */
+    struct rlimit files, none;
+    check(getrlimit(RLIMIT_NOFILE, &files) == 0, "getrlimit");
+    none = files;
+    none.rlim_cur = 3;
+    fill(out, BYTES, rank, 5);
+    fflush(stdout);
+    check(setrlimit(RLIMIT_NOFILE, &none) == 0, "setrlimit");
+    child = fork();
+    if (child == 0) {
+        memset(out, 202, BYTES);
+        _exit(0);
+    }
+    check(setrlimit(RLIMIT_NOFILE, &files) == 0, "setrlimit");
+    check(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status), "a child without files");
+    check(WEXITSTATUS(status) == (all && wanted && *wanted == '1' ? 125 : 0), "what became of a child without files");
+    verify(out, BYTES, rank, 5, "a child without files wrote to its parent's memory");
     around(out, in, BYTES, 60, "after system");
 
     /* Everybody sends to everybody at once. */

@@ -32,3 +32,17 @@ fn under_the_other_interface_too() {
 fn nothing_is_laid_open_unasked() {
     run(3, 2, Mpi::Openmpi, "0");
 }
+
+/// The user has asked for it: where it cannot be, that is said, once, and the job goes on without it.
+#[test]
+fn why_nothing_is_laid_open_is_said() {
+    let turn = Turn::take();
+    let binary = program("open_memory.c", Mpi::Openmpi);
+    drop(turn);
+    let limited = ["-n", "3", "-V", "2", "sh", "-c", "ulimit -f 1000000; exec $0"];
+    let run = Vmpirun::new("memory").args(limited).arg(binary).env("VMPI_MAP_MEMORY", "1");
+    let got = run.deadline(Duration::from_secs(120)).run();
+    let told = format!("{} {} {}", got.code, got.stdout, got.stderr);
+    assert_eq!((got.code, got.stdout.trim()), (0, "some memory does not lie in a file\nall bytes are right"), "{told}");
+    assert_eq!(got.stderr.matches("VMPI_MAP_MEMORY=1 has no effect on this node: files may have").count(), 1, "{told}");
+}

@@ -11,8 +11,10 @@ use sha2::Sha256;
 
 const MAGIC: [u8; 8] = *b"vmpifab1";
 const VERSION_BYTES: usize = 16;
-/// Magic, frame version, nodes, from, to, vmpi's version, nonce.
-pub const GREETING_BYTES: usize = 8 + 4 * 4 + VERSION_BYTES + 32;
+/// Magic, frame version, nodes, from, to, vmpi's version, lane, nonce.
+pub const GREETING_BYTES: usize = LANE_AT + 4 + 32;
+const LANE_AT: usize = 24 + VERSION_BYTES;
+const NONCE_AT: usize = LANE_AT + 4;
 pub const PROOF_BYTES: usize = 32;
 
 /// Why an end does not talk to the other.
@@ -39,6 +41,8 @@ pub struct Greeting {
     /// Who speaks, and to whom.
     pub from: u32,
     pub to: u32,
+    /// Which connection of these two this is.
+    pub lane: u32,
     pub nonce: [u8; 32],
 }
 
@@ -55,7 +59,8 @@ impl Greeting {
         }
         let text = &version.as_bytes()[..version.len().min(VERSION_BYTES)];
         bytes[24..24 + text.len()].copy_from_slice(text);
-        bytes[24 + VERSION_BYTES..].copy_from_slice(&self.nonce);
+        bytes[LANE_AT..NONCE_AT].copy_from_slice(&self.lane.to_le_bytes());
+        bytes[NONCE_AT..].copy_from_slice(&self.nonce);
         bytes
     }
 
@@ -66,15 +71,16 @@ impl Greeting {
             return Err(Refusal::Stranger);
         }
         let word = |at: usize| u32::from_le_bytes(bytes[8 + 4 * at..12 + 4 * at].try_into().expect("four bytes"));
-        let text = &bytes[24..24 + VERSION_BYTES];
+        let text = &bytes[24..LANE_AT];
         let text = &text[..text.iter().position(|byte| *byte == 0).unwrap_or(VERSION_BYTES)];
         let own = env!("CARGO_PKG_VERSION").as_bytes();
         if text != &own[..own.len().min(VERSION_BYTES)] || word(0) != u32::from(frame::VERSION) {
             let theirs = text.iter().map(|b| if b.is_ascii_graphic() { *b as char } else { '?' }).collect::<String>();
             return Err(Refusal::Version { theirs: format!("{theirs} (frames {})", word(0)) });
         }
-        let nonce = bytes[24 + VERSION_BYTES..].try_into().expect("the rest is the nonce");
-        Ok(Greeting { nodes: word(1), from: word(2), to: word(3), nonce })
+        let lane = u32::from_le_bytes(bytes[LANE_AT..NONCE_AT].try_into().expect("four bytes"));
+        let nonce = bytes[NONCE_AT..].try_into().expect("the rest is the nonce");
+        Ok(Greeting { nodes: word(1), from: word(2), to: word(3), lane, nonce })
     }
 }
 
@@ -111,8 +117,8 @@ mod tests {
     use super::*;
 
     fn greetings() -> (Greeting, Greeting) {
-        let a = Greeting { nodes: 3, from: 1, to: 0, nonce: [7; 32] };
-        (a, Greeting { nodes: 3, from: 0, to: 1, nonce: [9; 32] })
+        let a = Greeting { nodes: 3, from: 1, to: 0, lane: 1, nonce: [7; 32] };
+        (a, Greeting { nodes: 3, from: 0, to: 1, lane: 1, nonce: [9; 32] })
     }
 
     #[test]
@@ -126,6 +132,8 @@ mod tests {
         assert!(check(&key, End::Connecting, &a, &b, &good).is_err());
         let fresh = Greeting { nonce: [8; 32], ..a };
         assert!(check(&key, End::Accepting, &fresh, &b, &good).is_err());
+        let elsewhere = Greeting { lane: 0, ..a };
+        assert!(check(&key, End::Accepting, &elsewhere, &b, &good).is_err());
         assert!(check(&key, End::Accepting, &a, &b, &good[..31]).is_err());
     }
 

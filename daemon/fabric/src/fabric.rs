@@ -17,7 +17,7 @@ pub const WIRE_UP: Duration = Duration::from_secs(20);
 
 /// A link that is so far behind gets no more large frames for now.
 pub const BACKLOG_BYTES: usize = 1 << 20;
-/// Nor more of large messages, beyond this: everything else goes behind what has been queued.
+/// Nor more of large messages, beyond this: memory.
 pub const BULK_BYTES: usize = 256 << 10;
 
 /// Why a link is of no use any more; the sentence names the other node.
@@ -48,7 +48,7 @@ pub enum LinkError {
 pub enum Event<'a> {
     /// The link to this node has been authenticated; frames may go.
     Up(u32),
-    /// A frame has come; frames of one node come in the order in which they were sent.
+    /// A frame has come; frames of one node and one way come in the order in which they were sent.
     Frame { node: u32, kind: u8, body: &'a [u8] },
     /// The link to this node is gone. Told once.
     Lost(u32, LinkError),
@@ -62,6 +62,11 @@ pub trait Fabric {
     fn readable(&self) -> BorrowedFd<'_>;
     /// Queue a frame (its body in parts, of at most `frame::MAX_BODY_BYTES` together) for a node. Lost with the link, if that is gone.
     fn send(&mut self, node: u32, kind: u8, parts: &[&[u8]]);
+    /// The same on a way of its own, as far as the network has one, so that nothing else waits behind it: for the bytes of large messages. Frames of
+    /// the two ways come in no order.
+    fn send_bulk(&mut self, node: u32, kind: u8, parts: &[&[u8]]) {
+        self.send(node, kind, parts);
+    }
     /// Memory for the body of a frame to a node, which `send_staged` sends from where it lies: for bodies of at least a few KiB. `None`: there is
     /// none now, or this fabric has none; `send` always works. What is not sent is forgotten by the next call.
     fn stage(&mut self, _node: u32, _bytes: usize) -> Option<&mut [u8]> {
@@ -69,7 +74,7 @@ pub trait Fabric {
     }
     /// Send what `stage` gave for this node, filled.
     fn send_staged(&mut self, _node: u32, _kind: u8) {}
-    /// Bytes queued for a node that its link has not taken yet.
+    /// Bytes queued for a node by `send` that its link has not taken yet.
     fn backlog_bytes(&self, node: u32) -> usize;
     /// May a large frame go to a node now, without being kept here first?
     fn has_room(&self, node: u32) -> bool {

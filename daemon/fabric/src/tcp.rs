@@ -1,4 +1,8 @@
-//! All of a node's links, over TCP: one connection per pair of nodes, made by the one with the higher number.
+//! All of a node's links, over TCP: two connections per pair of nodes, made by the one with the higher number.
+//!
+//! The second one is for the bytes of large messages (`send_bulk`). What lies in a connection's buffers goes before all that is sent later, and on a
+//! slow network that takes milliseconds: with one connection answers that the other direction waits for stood behind them.
+//! Each connection has a seat: those of the first lane, by node, then those of the second.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Read, Write};
@@ -11,10 +15,16 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, SockaddrIn6, connect, socket, sockopt};
 
 use crate::auth::{End, GREETING_BYTES, Greeting, PROOF_BYTES, Refusal, check, proof};
-use crate::fabric::{Event, Fabric, LinkError, WIRE_UP};
+use crate::fabric::{BULK_BYTES, Event, Fabric, LinkError, WIRE_UP};
 use crate::key::Key;
 use crate::link::Link;
 
+/// Connections per pair of nodes: for `send` and `send_bulk`.
+const LANES: u32 = 2;
+const BULK: u32 = 1;
+/// Looks at a bulk lane after something has come there; then each `RARELY`th.
+const KEEN_LOOKS: u32 = 1000;
+const RARELY: u32 = 8;
 const LISTENER: u64 = u64::MAX;
 /// Tokens from here on are connections of which nobody knows yet whose they are.
 const FIRST_KNOCK: u64 = 1 << 32;
@@ -74,7 +84,11 @@ pub struct Tcp {
     me: u32,
     key: Key,
     nodes: Vec<Node>,
+    /// By seat.
     peers: Vec<Peer>,
+    /// Looks that are still due to bulk lanes, and those since the last one at them.
+    keen: u32,
+    skipped: u32,
     knocks: HashMap<u64, Knock>,
     next_knock: u64,
     /// Found while connecting, to be told at the next turn.
@@ -93,7 +107,19 @@ impl Tcp {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         let (nodes, peers, key) = (Vec::new(), Vec::new(), Key::from_bytes([0; 32]));
         let (knocks, lost) = (HashMap::new(), Vec::new());
-        Ok(Tcp { epoll, listener, me: 0, key, nodes, peers, knocks, next_knock: FIRST_KNOCK, lost })
+        Ok(Tcp {
+            epoll,
+            listener,
+            me: 0,
+            key,
+            nodes,
+            peers,
+            keen: 0,
+            skipped: 0,
+            knocks,
+            next_knock: FIRST_KNOCK,
+            lost,
+        })
     }
 
     /// The port on which this node listens.
@@ -112,60 +138,107 @@ impl Tcp {
         self.epoll.add(&self.listener, EpollEvent::new(EpollFlags::EPOLLIN, LISTENER))?;
         (self.me, self.nodes, self.key) = (me, nodes, key);
         let until = now + WIRE_UP;
-        self.peers = (0..self.nodes.len() as u32)
-            .map(|node| if node > me { Peer::Expected { until } } else { Peer::Nobody })
+        let seats = self.nodes.len() as u32 * LANES;
+        self.peers = (0..seats)
+            .map(|seat| if self.node_of(seat) > me { Peer::Expected { until } } else { Peer::Nobody })
             .collect();
-        for node in 0..me {
-            let later = self.nodes[node as usize].addresses.iter().copied().collect();
-            self.dial(node, later, now, None);
+        for seat in 0..seats {
+            let node = self.node_of(seat);
+            if node < me {
+                let later = self.nodes[node as usize].addresses.iter().copied().collect();
+                self.dial(seat, later, now, None);
+            }
         }
         Ok(())
     }
 
-    fn name(&self, node: u32) -> String {
-        self.nodes[node as usize].name.clone()
+    fn node_of(&self, seat: u32) -> u32 {
+        seat % self.nodes.len() as u32
     }
 
-    fn greeting(&self, to: u32) -> io::Result<Greeting> {
+    fn lane_of(&self, seat: u32) -> u32 {
+        seat / self.nodes.len() as u32
+    }
+
+    fn seat(&self, node: u32, lane: u32) -> usize {
+        (lane * self.nodes.len() as u32 + node) as usize
+    }
+
+    fn name(&self, seat: u32) -> String {
+        self.nodes[self.node_of(seat) as usize].name.clone()
+    }
+
+    fn link(&self, node: u32, lane: u32) -> Option<&Link> {
+        match self.peers.get(self.seat(node, lane)) {
+            Some(Peer::Up(link)) => Some(link),
+            _ => None,
+        }
+    }
+
+    fn link_mut(&mut self, node: u32, lane: u32) -> Option<&mut Link> {
+        let seat = self.seat(node, lane);
+        match self.peers.get_mut(seat) {
+            Some(Peer::Up(link)) => Some(link),
+            _ => None,
+        }
+    }
+
+    /// Frames may go, and are told.
+    fn is_up(&self, node: u32) -> bool {
+        (0..LANES).all(|lane| self.link(node, lane).is_some())
+    }
+
+    fn greeting(&self, to: u32, lane: u32) -> io::Result<Greeting> {
         let mut nonce = [0; 32];
         std::fs::File::open("/dev/urandom")?.read_exact(&mut nonce)?;
-        Ok(Greeting { nodes: self.nodes.len() as u32, from: self.me, to, nonce })
+        Ok(Greeting { nodes: self.nodes.len() as u32, from: self.me, to, lane, nonce })
     }
 
     /// Begin to connect to the first of these addresses that allows it.
-    fn dial(&mut self, node: u32, mut later: VecDeque<SocketAddr>, now: Instant, mut why: Option<String>) {
+    fn dial(&mut self, seat: u32, mut later: VecDeque<SocketAddr>, now: Instant, mut why: Option<String>) {
         while let Some(at) = later.pop_front() {
-            let begun = self.greeting(node).and_then(|own| Ok((own, begin_connecting(at)?)));
+            let begun =
+                self.greeting(self.node_of(seat), self.lane_of(seat)).and_then(|own| Ok((own, begin_connecting(at)?)));
             match begun {
                 Ok((own, fd)) => {
                     let stream = TcpStream::from(fd);
                     let interest = EpollFlags::EPOLLOUT;
-                    if let Err(e) = self.epoll.add(&stream, EpollEvent::new(interest, u64::from(node))) {
+                    if let Err(e) = self.epoll.add(&stream, EpollEvent::new(interest, u64::from(seat))) {
                         why = Some(e.to_string());
                         continue;
                     }
                     let want = GREETING_BYTES + PROOF_BYTES;
                     let shake = Greeted { stream, own, got: Vec::new(), want, until: now + PATIENCE };
-                    self.peers[node as usize] = Peer::Dialled { at, later, connected: false, shake };
+                    self.peers[seat as usize] = Peer::Dialled { at, later, connected: false, shake };
                     return;
                 }
                 Err(e) => why = Some(e.to_string()),
             }
         }
-        let tried: Vec<String> = self.nodes[node as usize].addresses.iter().map(SocketAddr::to_string).collect();
+        let tried: Vec<String> =
+            self.nodes[self.node_of(seat) as usize].addresses.iter().map(SocketAddr::to_string).collect();
         let tried = if tried.is_empty() { "any address (it has none)".into() } else { tried.join(", ") };
         let why = why.unwrap_or_else(|| "there is nothing to try".into());
-        self.give_up(node, LinkError::Unreachable { node: self.name(node), tried, why });
+        self.give_up(seat, LinkError::Unreachable { node: self.name(seat), tried, why });
     }
 
-    fn give_up(&mut self, node: u32, why: LinkError) {
-        self.peers[node as usize] = Peer::Gone;
-        self.lost.push((node, why));
+    /// With one lane the node is lost.
+    fn give_up(&mut self, seat: u32, why: LinkError) {
+        let node = self.node_of(seat);
+        let told = (0..LANES).any(|lane| matches!(self.peers[self.seat(node, lane)], Peer::Gone));
+        for lane in 0..LANES {
+            let seat = self.seat(node, lane);
+            self.peers[seat] = Peer::Gone;
+        }
+        if !told {
+            self.lost.push((node, why));
+        }
     }
 
-    /// The connection to `node` can go on with its greeting.
-    fn dialled_ready(&mut self, node: u32, now: Instant) -> bool {
-        let Peer::Dialled { at, later, connected, shake } = &mut self.peers[node as usize] else { return false };
+    /// The connection of `seat` can go on with its greeting.
+    fn dialled_ready(&mut self, seat: u32, now: Instant) -> bool {
+        let node = self.node_of(seat);
+        let Peer::Dialled { at, later, connected, shake } = &mut self.peers[seat as usize] else { return false };
         if !*connected {
             let failed = match shake.stream.take_error() {
                 Ok(None) => match (&shake.stream).write(&shake.own.encode()) {
@@ -178,11 +251,11 @@ impl Tcp {
             };
             if let Some(why) = failed {
                 let (why, later) = (format!("{at}: {why}"), std::mem::take(later));
-                self.dial(node, later, now, Some(why));
+                self.dial(seat, later, now, Some(why));
                 return false;
             }
             *connected = true;
-            let _ = self.epoll.modify(&shake.stream, &mut EpollEvent::new(EpollFlags::EPOLLIN, u64::from(node)));
+            let _ = self.epoll.modify(&shake.stream, &mut EpollEvent::new(EpollFlags::EPOLLIN, u64::from(seat)));
             return false;
         }
         let refusal = match read_exactly(shake) {
@@ -201,23 +274,23 @@ impl Tcp {
         };
         match refusal {
             Some(why) => {
-                let name = self.name(node);
-                self.give_up(node, LinkError::Refused { node: name, why });
+                let name = self.name(seat);
+                self.give_up(seat, LinkError::Refused { node: name, why });
                 false
             }
-            None => self.up(node, now),
+            None => self.up(seat, now),
         }
     }
 
-    /// The other end has proved who it is.
-    fn up(&mut self, node: u32, now: Instant) -> bool {
-        match std::mem::replace(&mut self.peers[node as usize], Peer::Gone) {
+    /// The other end has proved who it is. True: the node is up with that.
+    fn up(&mut self, seat: u32, now: Instant) -> bool {
+        match std::mem::replace(&mut self.peers[seat as usize], Peer::Gone) {
             Peer::Dialled { shake, .. } => {
-                self.peers[node as usize] = Peer::Up(Box::new(Link::new(shake.stream, self.name(node), now)));
-                true
+                self.peers[seat as usize] = Peer::Up(Box::new(Link::new(shake.stream, self.name(seat), now)));
+                self.is_up(self.node_of(seat))
             }
             other => {
-                self.peers[node as usize] = other;
+                self.peers[seat as usize] = other;
                 false
             }
         }
@@ -229,7 +302,7 @@ impl Tcp {
             if self.knocks.len() >= MOST_KNOCKS || stream.set_nonblocking(true).is_err() {
                 continue;
             }
-            let Ok(own) = self.greeting(u32::MAX) else { continue };
+            let Ok(own) = self.greeting(u32::MAX, u32::MAX) else { continue };
             let token = self.next_knock;
             self.next_knock += 1;
             if self.epoll.add(&stream, EpollEvent::new(EpollFlags::EPOLLIN, token)).is_ok() {
@@ -239,7 +312,7 @@ impl Tcp {
         }
     }
 
-    /// Somebody who has connected says more; the node, if it has proved to be one.
+    /// Somebody who has connected says more; the node, if it is up with that.
     fn knock_ready(&mut self, token: u64, now: Instant) -> Option<u32> {
         let knock = self.knocks.get_mut(&token)?;
         let good = read_exactly(&mut knock.shake).is_ok();
@@ -264,8 +337,10 @@ impl Tcp {
                 };
                 let expected = theirs.to == self.me
                     && theirs.nodes == self.nodes.len() as u32
-                    && matches!(self.peers.get(theirs.from as usize), Some(Peer::Expected { .. }));
-                knock.shake.own.to = theirs.from;
+                    && theirs.from < theirs.nodes
+                    && theirs.lane < LANES
+                    && matches!(self.peers[self.seat(theirs.from, theirs.lane)], Peer::Expected { .. });
+                (knock.shake.own.to, knock.shake.own.lane) = (theirs.from, theirs.lane);
                 let mine = proof(&self.key, End::Accepting, &theirs, &knock.shake.own);
                 let answer = [&knock.shake.own.encode()[..], &mine[..]].concat();
                 if !expected || !matches!((&knock.shake.stream).write(&answer), Ok(n) if n == answer.len()) {
@@ -276,40 +351,40 @@ impl Tcp {
                 None
             }
             Some(theirs) => {
-                let node = theirs.from;
+                let (node, seat) = (theirs.from, self.seat(theirs.from, theirs.lane));
                 check(&self.key, End::Connecting, &theirs, &knock.shake.own, &knock.shake.got).ok()?;
-                if !matches!(self.peers[node as usize], Peer::Expected { .. }) {
+                if !matches!(self.peers[seat], Peer::Expected { .. }) {
                     return None;
                 }
                 let stream = knock.shake.stream;
-                self.epoll.modify(&stream, &mut EpollEvent::new(EpollFlags::EPOLLIN, u64::from(node))).ok()?;
-                self.peers[node as usize] = Peer::Up(Box::new(Link::new(stream, self.name(node), now)));
-                Some(node)
+                self.epoll.modify(&stream, &mut EpollEvent::new(EpollFlags::EPOLLIN, seat as u64)).ok()?;
+                self.peers[seat] = Peer::Up(Box::new(Link::new(stream, self.name(seat as u32), now)));
+                self.is_up(node).then_some(node)
             }
         }
     }
 
     fn check_deadlines(&mut self, now: Instant) {
         self.knocks.retain(|_, knock| knock.shake.until > now);
-        for node in 0..self.peers.len() as u32 {
-            match &mut self.peers[node as usize] {
+        for seat in 0..self.peers.len() as u32 {
+            match &mut self.peers[seat as usize] {
                 Peer::Expected { until } if *until <= now => {
-                    let why = LinkError::NeverCame { node: self.name(node) };
-                    self.give_up(node, why);
+                    let why = LinkError::NeverCame { node: self.name(seat) };
+                    self.give_up(seat, why);
                 }
                 Peer::Dialled { at, later, connected, shake } if shake.until <= now => {
                     if *connected {
-                        let why = LinkError::Refused { node: self.name(node), why: Refusal::Slow };
-                        self.give_up(node, why);
+                        let why = LinkError::Refused { node: self.name(seat), why: Refusal::Slow };
+                        self.give_up(seat, why);
                     } else {
                         let why = format!("{at}: no answer within {} s", PATIENCE.as_secs());
                         let later = std::mem::take(later);
-                        self.dial(node, later, now, Some(why));
+                        self.dial(seat, later, now, Some(why));
                     }
                 }
                 Peer::Up(link) => {
                     if let Err(why) = link.check(now) {
-                        self.give_up(node, why);
+                        self.give_up(seat, why);
                     }
                 }
                 _ => {}
@@ -328,31 +403,38 @@ impl Fabric for Tcp {
     }
 
     fn send(&mut self, node: u32, kind: u8, parts: &[&[u8]]) {
-        if let Some(Peer::Up(link)) = self.peers.get_mut(node as usize) {
+        if let Some(link) = self.link_mut(node, 0) {
+            link.send(kind, parts);
+        }
+    }
+
+    fn send_bulk(&mut self, node: u32, kind: u8, parts: &[&[u8]]) {
+        if let Some(link) = self.link_mut(node, BULK) {
             link.send(kind, parts);
         }
     }
 
     fn backlog_bytes(&self, node: u32) -> usize {
-        match self.peers.get(node as usize) {
-            Some(Peer::Up(link)) => link.backlog_bytes(),
-            _ => 0,
-        }
+        self.link(node, 0).map_or(0, Link::backlog_bytes)
+    }
+
+    fn has_room(&self, node: u32) -> bool {
+        self.link(node, BULK).is_none_or(|link| link.backlog_bytes() < BULK_BYTES)
     }
 
     fn is_flushed(&self) -> bool {
-        (0..self.peers.len() as u32).all(|node| self.backlog_bytes(node) == 0)
+        self.peers.iter().all(|peer| !matches!(peer, Peer::Up(link) if link.backlog_bytes() > 0))
     }
 
     fn flush(&mut self) {
-        for (node, peer) in self.peers.iter_mut().enumerate() {
+        for (seat, peer) in self.peers.iter_mut().enumerate() {
             let Peer::Up(link) = peer else { continue };
             link.write();
             if link.watches_room != (link.backlog_bytes() > 0) {
                 link.watches_room = !link.watches_room;
                 let mut interest = EpollFlags::EPOLLIN;
                 interest.set(EpollFlags::EPOLLOUT, link.watches_room);
-                let _ = self.epoll.modify(&link.stream, &mut EpollEvent::new(interest, node as u64));
+                let _ = self.epoll.modify(&link.stream, &mut EpollEvent::new(interest, seat as u64));
             }
         }
     }
@@ -371,16 +453,17 @@ impl Fabric for Tcp {
                     }
                 }
                 token => {
-                    let node = token as u32;
-                    let dialled = matches!(self.peers[node as usize], Peer::Dialled { .. });
-                    if dialled && self.dialled_ready(node, now) {
+                    let (seat, node) = (token as u32, self.node_of(token as u32));
+                    let dialled = matches!(self.peers[seat as usize], Peer::Dialled { .. });
+                    if dialled && self.dialled_ready(seat, now) {
                         tell(Event::Up(node));
                     }
-                    match &mut self.peers[node as usize] {
-                        Peer::Up(link) if !dialled && event.events() != EpollFlags::EPOLLOUT => {
+                    let may_read = !dialled && event.events() != EpollFlags::EPOLLOUT && self.is_up(node);
+                    match &mut self.peers[seat as usize] {
+                        Peer::Up(link) if may_read => {
                             let read = link.read(now, &mut |kind, body| tell(Event::Frame { node, kind, body }));
                             if let Err(why) = read {
-                                self.give_up(node, why);
+                                self.give_up(seat, why);
                             }
                         }
                         _ => {}
@@ -395,18 +478,31 @@ impl Fabric for Tcp {
     }
 
     fn look(&mut self, now: Instant, tell: &mut dyn FnMut(Event<'_>)) {
-        let mut lost = Vec::new();
-        if self.peers.len() > FEW_LINKS + 1 || !self.lost.is_empty() {
+        let nodes = self.nodes.len();
+        if nodes > FEW_LINKS + 1 || !self.lost.is_empty() || (0..nodes as u32).any(|n| n != self.me && !self.is_up(n)) {
             return self.turn(now, tell);
         }
-        for (node, peer) in self.peers.iter_mut().enumerate() {
-            let (node, Peer::Up(link)) = (node as u32, peer) else { continue };
-            if let Err(why) = link.read(now, &mut |kind, body| tell(Event::Frame { node, kind, body })) {
-                lost.push((node, why));
+        // Bulk comes after other frames that ask for it, and much of it together.
+        self.skipped += 1;
+        let seats = if self.keen > 0 || self.skipped >= RARELY { nodes * LANES as usize } else { nodes };
+        (self.keen, self.skipped) = (self.keen.saturating_sub(1), if seats == nodes { self.skipped } else { 0 });
+        let mut lost = Vec::new();
+        for (seat, peer) in self.peers[..seats].iter_mut().enumerate() {
+            let (node, Peer::Up(link)) = ((seat % nodes) as u32, peer) else { continue };
+            let (mut came, keen) = (false, &mut self.keen);
+            let read = link.read(now, &mut |kind, body| {
+                came = true;
+                tell(Event::Frame { node, kind, body });
+            });
+            if came && seat >= nodes {
+                *keen = KEEN_LOOKS;
+            }
+            if let Err(why) = read {
+                lost.push((seat as u32, why));
             }
         }
-        for (node, why) in lost {
-            self.give_up(node, why);
+        for (seat, why) in lost {
+            self.give_up(seat, why);
         }
     }
 
@@ -466,7 +562,7 @@ fn check_answer(key: &Key, shake: &Greeted, node: u32) -> Result<Option<Greeting
     if shake.got.len() < shake.want {
         return Ok(None);
     }
-    if theirs.to != shake.own.from {
+    if (theirs.to, theirs.lane) != (shake.own.from, shake.own.lane) {
         return Err(Refusal::Confused { from: theirs.from, to: theirs.to, nodes: theirs.nodes });
     }
     check(key, End::Accepting, &shake.own, &theirs, &shake.got[GREETING_BYTES..])?;

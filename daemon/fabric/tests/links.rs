@@ -149,10 +149,56 @@ fn the_emulated_network_is_as_slow_as_stated() {
     }
 }
 
-/// Connects to node 0 of two as node 1, has the key, and then sends these bytes.
-fn send_as_node_1(to: &mut Tcp, bytes: &[u8]) -> (TcpStream, Vec<(usize, Told)>) {
+#[test]
+fn small_frames_do_not_wait_behind_large_messages() {
+    // Once all that fits into the connection's buffers has been sent.
+    let mut nodes = joined(&[key(1), key(1)]);
+    let [a, b] = &mut nodes[..] else { panic!() };
+    until(&mut [a, b], |told| ups(told) == 2);
+    let large: Vec<u8> = (0..MAX_BODY_BYTES).map(|at| (at * 7) as u8).collect();
+    let mut sent = 0;
+    while a.has_room(1) {
+        a.send_bulk(1, 18, &[&large]);
+        sent += 1;
+    }
+    a.send(1, 16, &[b"first"]);
+    let told = until(&mut [a, b], |told| told.len() == sent + 1);
+    let kinds: Vec<u8> =
+        told.iter().map(|(_, told)| if let Told::Frame(0, kind, _) = told { *kind } else { 0 }).collect();
+    let overtaken = kinds.iter().rev().take_while(|kind| **kind == 18).count();
+    assert!(sent > 1 && overtaken > 0, "{sent} large frames, {kinds:?}");
+    assert!(
+        told.iter().all(|(_, told)| matches!(told, Told::Frame(0, 16, _))
+            || matches!(told, Told::Frame(0, 18, body) if *body == large))
+    );
+
+    let model = Model::parse("1000:1").unwrap();
+    let mut nodes: Vec<_> = nodes.into_iter().map(|tcp| Emulated::new(tcp, model)).collect();
+    let [a, b] = &mut nodes[..] else { panic!() };
+    let start = Instant::now();
+    // 200 ms, and a small frame 1 ms after it was sent.
+    a.send_bulk(1, 18, &[&large[..100_000]]);
+    a.send_bulk(1, 18, &[&large[..100_000]]);
+    assert!(!a.has_room(1) && a.backlog_bytes(1) == 0, "{}", a.backlog_bytes(1));
+    a.send(1, 16, &[b"first"]);
+    let mut came = Vec::new();
+    while came.len() < 3 {
+        for told in turn(b) {
+            let Told::Frame(0, kind, _) = told else { panic!("{told:?}") };
+            came.push((kind, start.elapsed()));
+        }
+        turn(a);
+        std::thread::yield_now();
+    }
+    let [(16, small), (18, one), (18, two)] = came[..] else { panic!("{came:?}") };
+    assert!(small >= Duration::from_millis(1) && small < one, "{came:?}");
+    assert!(one >= Duration::from_millis(101) && two >= Duration::from_millis(201), "{came:?}");
+}
+
+/// One of the two connections of node 1 to node 0, which has the key.
+fn connect_as_node_1(to: &mut Tcp, lane: u32) -> TcpStream {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, to.port().unwrap())).unwrap();
-    let own = Greeting { nodes: 2, from: 1, to: 0, nonce: [5; 32] };
+    let own = Greeting { nodes: 2, from: 1, to: 0, lane, nonce: [5; 32] };
     stream.write_all(&own.encode()).unwrap();
     stream.set_nonblocking(true).unwrap();
     let (start, mut answer) = (Instant::now(), Vec::new());
@@ -166,25 +212,31 @@ fn send_as_node_1(to: &mut Tcp, bytes: &[u8]) -> (TcpStream, Vec<(usize, Told)>)
     }
     let theirs = Greeting::decode(answer.first_chunk().unwrap()).unwrap();
     stream.write_all(&proof(&key(1), End::Connecting, &own, &theirs)).unwrap();
-    stream.write_all(bytes).unwrap();
+    stream
+}
+
+/// Connects to node 0 of two as node 1, has the key, and then sends these bytes by lane `lane`.
+fn send_as_node_1(to: &mut Tcp, lane: usize, bytes: &[u8]) -> ([TcpStream; 2], Vec<(usize, Told)>) {
+    let mut streams = [0, 1].map(|lane| connect_as_node_1(to, lane));
+    streams[lane].write_all(bytes).unwrap();
     let told = until(&mut [to], |told| !losses(told).is_empty());
-    (stream, told)
+    (streams, told)
 }
 
 #[test]
 fn a_node_that_sends_no_frames_is_named() {
     let too_long = (MAX_BODY_BYTES as u32 + 1).to_le_bytes();
-    for (bytes, why) in [
-        ([&too_long[..], &[16, VERSION, 0, 0]].concat(), "a frame of 262145 bytes is longer than 262144 allowed"),
-        (vec![0, 0, 0, 0, 16, VERSION + 1, 0, 0], "a frame of version"),
-        (vec![0, 0, 0, 0, 16, VERSION, 7, 0], "where zeros must be"),
+    for (lane, bytes, why) in [
+        (0, [&too_long[..], &[16, VERSION, 0, 0]].concat(), "a frame of 262145 bytes is longer than 262144 allowed"),
+        (1, vec![0, 0, 0, 0, 16, VERSION + 1, 0, 0], "a frame of version"),
+        (0, vec![0, 0, 0, 0, 16, VERSION, 7, 0], "where zeros must be"),
     ] {
         let mut a = Tcp::listen().unwrap();
         let mut table = table(&[Tcp::listen().unwrap()]);
         table.push(Node { name: "n1".into(), addresses: vec![] });
         a.join(0, table, key(1), Instant::now()).unwrap();
         let good = head(16, 2);
-        let (_stream, told) = send_as_node_1(&mut a, &[&good[..], b"ok", &bytes].concat());
+        let (_streams, told) = send_as_node_1(&mut a, lane, &[&good[..], b"ok", &bytes].concat());
         // What came before counts.
         assert!(told.iter().any(|(_, told)| matches!(told, Told::Frame(1, 16, body) if body == b"ok")), "{told:?}");
         let (_, node, sentence) = &losses(&told)[0];

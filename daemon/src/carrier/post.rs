@@ -45,6 +45,8 @@ const KEPT: u32 = 1 << 31;
 enum Peer {
     Coming,
     Up,
+    /// It sends nothing more by one of the two ways.
+    HalfBye,
     /// It sends nothing more.
     Bye,
     /// The job ends there.
@@ -241,8 +243,10 @@ impl Post {
         }
         if self.draining && !self.said_bye && self.stalled.is_empty() && self.outgoing.is_empty() {
             self.said_bye = true;
+            // Behind all that has been sent, by either way.
             for node in 0..self.peers.len() as u32 {
                 self.fabric.send(node, wire::BYE, &[]);
+                self.fabric.send_bulk(node, wire::BYE, &[]);
             }
         }
         let others = || (0..self.peers.len()).filter(|node| *node != self.nodes.here as usize);
@@ -500,12 +504,14 @@ impl Post {
                     debug!("carrier: rank {} sends request {} itself", entry.sender, entry.sender_request);
                 }
             }
-            wire::BYE => {
-                if self.peers[node as usize] == Peer::Up {
+            wire::BYE => match self.peers[node as usize] {
+                Peer::Up => self.peers[node as usize] = Peer::HalfBye,
+                Peer::HalfBye => {
                     self.peers[node as usize] = Peer::Bye;
+                    self.fabric.send(node, wire::BYE_HEARD, &[]);
                 }
-                self.fabric.send(node, wire::BYE_HEARD, &[]);
-            }
+                _ => {}
+            },
             wire::BYE_HEARD => self.bye_heard[node as usize] = true,
             wire::QUIT => self.peers[node as usize] = Peer::Quit(Instant::now()),
             other => return Err(BodyError::Kind(other)),
@@ -658,7 +664,8 @@ impl Post {
 
     /// The send cannot be completed: both sides get the error.
     fn fail_outgoing(&mut self, node: u32, transfer: u32, rank: u32, request: u32, errno: i32) {
-        self.refuse(node, transfer, errno);
+        // Behind what has been sent of it.
+        self.fabric.send_bulk(node, wire::REFUSED, &[&wire::from_words([transfer, errno as u32])]);
         let mut fin = answer(kind::FIN, request);
         fin.set_peer_request(outcome::ERRNO | errno as u32);
         self.deliver(None, rank, fin, Vec::new());
@@ -719,7 +726,7 @@ fn send_chunk(fabric: &mut dyn Fabric, chunk: &mut [u8], out: &mut Outgoing, len
     }
     let chunk = &mut chunk[..len];
     out.from.read(out.pid, chunk)?;
-    fabric.send(out.node, wire::DATA, &[&head, chunk]);
+    fabric.send_bulk(out.node, wire::DATA, &[&head, chunk]);
     Ok(())
 }
 

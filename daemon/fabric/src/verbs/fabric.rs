@@ -457,6 +457,13 @@ impl<F: Fabric> Fabric for Verbs<F> {
         self.with(node, |lane, hardware| lane.send_staged(&mut *hardware.nic, &mut hardware.staging, kind));
     }
 
+    fn send_bulk(&mut self, node: u32, kind: u8, parts: &[&[u8]]) {
+        match self.states.get(node as usize) {
+            Some(State::Plain) => self.below.send_bulk(node, kind, parts),
+            _ => self.send(node, kind, parts),
+        }
+    }
+
     fn backlog_bytes(&self, node: u32) -> usize {
         match self.states.get(node as usize) {
             Some(State::Open(lane)) => lane.backlog_bytes(),

@@ -9,22 +9,23 @@
 //! - Only private, anonymous, writable memory without a name, or the heap, is moved. Pages that hold zeros take no memory in the file.
 //! - Before each message the kernel is asked (PROCMAP_QUERY, Linux 6.11) whether the buffer's addresses still mean the file: a program
 //!   frees memory and gets other at the same address. What nothing maps any more is punched out of the file when that is found, or when
-//!   more memory is moved; till then it stays used.
-//! - A child of fork gets memory of its own before fork returns in it; the parent waits for that. What starts a program at once
-//!   (posix_spawn, system, popen, vfork) does not copy. A process made by the bare system call shares the memory with its parent: this is why it is off.
+//!   more memory is moved; till then it stays used. What could not be punched out is not used again.
+//! - A child of fork gets memory of its own before fork returns in it, or is ended; the parent waits for that. What starts a program at
+//!   once (posix_spawn, system, popen, vfork) does not copy. A process made by the bare system call shares the memory with its parent: this is why it is off.
 
 use crate::giant::Giant;
 use crate::lock::{self, Entered};
 use crate::process::endpoint;
-use nix::sys::mman::{MRemapFlags, MapFlags, ProtFlags, mmap, mmap_anonymous, mremap};
+use nix::fcntl::OFlag;
+use nix::sys::mman::{MRemapFlags, MapFlags, ProtFlags, mmap, mmap_anonymous, mremap, munmap};
 use nix::sys::signal::{SigSet, SigmaskHow, sigprocmask};
 use procfs::process::{MMPermissions, MMapPath, MemoryMap, Process};
-use std::ffi::{c_int, c_void};
+use std::ffi::c_void;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::ptr::NonNull;
 use std::sync::LazyLock;
@@ -37,6 +38,8 @@ const PAGE_BYTES: u64 = 4 << 10;
 
 static WANTED: LazyLock<bool> = LazyLock::new(|| std::env::var_os(env::MAP_MEMORY).is_some_and(|value| value == "1"));
 static HEAP: Giant<Option<Heap>> = Giant::new(None);
+/// The file could not be had; it has been said.
+static REFUSED: Giant<bool> = Giant::new(false);
 
 /// The file, and what has been moved into it.
 struct Heap {
@@ -44,6 +47,7 @@ struct Heap {
     inode: u64,
     /// This process's memory map, to be asked about.
     maps: File,
+    /// Parts of the file that may hold something.
     ranges: Vec<Range<u64>>,
 }
 
@@ -62,16 +66,31 @@ pub(super) fn holds(addr: u64, len: u64) -> bool {
 /// Move what of `range` can be moved; false if nothing can. `None`: not now, messages are under way.
 #[cold]
 pub(super) fn move_in(range: Range<u64>) -> Option<bool> {
+    if REFUSED.with(|refused| *refused) {
+        return Some(false);
+    }
     if endpoint().queues().head.slots_live != 0 || !crate::rma::is_unused() || !is_alone() {
         return None;
     }
     let moved = HEAP.with(|heap| {
         if heap.is_none() {
-            *heap = Heap::new().ok();
+            *heap = Heap::new().inspect_err(refuse).ok();
         }
         heap.as_mut().is_some_and(|heap| heap.move_in(range).unwrap_or(false))
     });
     Some(moved)
+}
+
+/// The user has asked for it: the first rank of the node says why it cannot be.
+fn refuse(why: &std::io::Error) {
+    REFUSED.with(|refused| *refused = true);
+    let endpoint = endpoint();
+    if (0..endpoint.me).all(|rank| endpoint.node.is_remote(rank)) {
+        let name = env::MAP_MEMORY;
+        eprintln!(
+            "vmpi: {name}=1 has no effect on this node: {why}. Large messages are copied by the kernel, as without it."
+        );
+    }
 }
 
 /// Is this thread the only one of its process?
@@ -107,7 +126,8 @@ impl Heap {
         let other = |error: memfd::Error| std::io::Error::other(error);
         let (limit, _) = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_FSIZE)?;
         if limit < ADDRESSES {
-            return Err(std::io::Error::from(ErrorKind::FileTooLarge));
+            let why = format!("files may have {limit} bytes at most (ulimit -f), the memory file needs {ADDRESSES}");
+            return Err(std::io::Error::new(ErrorKind::FileTooLarge, why));
         }
         let file = memfd::MemfdOptions::default()
             .close_on_exec(true)
@@ -121,7 +141,11 @@ impl Heap {
         let inode = file.metadata()?.ino();
         let mut heap = Heap { file, inode, maps: File::open("/proc/self/maps")?, ranges: Vec::new() };
         // Asks about this function's own code: an old kernel does not know the question.
-        heap.query(Heap::new as *const () as u64)?;
+        heap.query(Heap::new as *const () as u64).map_err(|errno| {
+            std::io::Error::other(format!(
+                "the kernel does not tell what lies at an address (PROCMAP_QUERY, Linux 6.11: {errno})"
+            ))
+        })?;
         // SAFETY: the handlers are functions of this library, which is never unloaded.
         if unsafe { libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) } != 0 {
             return Err(std::io::Error::from(ErrorKind::OutOfMemory));
@@ -152,7 +176,8 @@ impl Heap {
                 }
                 _ => {
                     if at == addr {
-                        self.sweep();
+                        // What is wrong with it shows again when memory is moved.
+                        let _ = self.sweep();
                     }
                     return false;
                 }
@@ -174,31 +199,32 @@ impl Heap {
     }
 
     /// Give memory back that nothing maps any more.
-    fn sweep(&mut self) {
-        let Ok((_, mapped)) = self.mapped() else { return };
-        let file = &self.file;
-        self.ranges.retain(|range| {
-            if mapped.iter().any(|part| part.start < range.end && range.start < part.end) {
-                return true;
-            }
-            let (at, len) = (range.start as libc::off_t, (range.end - range.start) as libc::off_t);
+    fn sweep(&mut self) -> procfs::ProcResult<Vec<MemoryMap>> {
+        let (maps, mut mapped) = self.mapped()?;
+        mapped.sort_unstable_by_key(|part| part.start);
+        for gap in gaps(&std::mem::take(&mut self.ranges), &mapped) {
+            let (at, len) = (gap.start as libc::off_t, (gap.end - gap.start) as libc::off_t);
             let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
             // SAFETY: a system call on plain values.
-            unsafe { libc::fallocate(file.as_raw_fd(), mode, at, len) != 0 }
-        });
+            if unsafe { libc::fallocate(self.file.as_raw_fd(), mode, at, len) } != 0 {
+                mapped.push(gap);
+            }
+        }
+        self.ranges = mapped;
+        Ok(maps)
     }
 
     fn move_in(&mut self, wanted: Range<u64>) -> procfs::ProcResult<bool> {
-        self.sweep();
-        let (maps, mapped) = self.mapped()?;
+        let maps = self.sweep()?;
         let mut any = false;
         for map in &maps {
             let plain = map.perms == MMPermissions::READ | MMPermissions::WRITE | MMPermissions::PRIVATE
                 && map.inode == 0
                 && matches!(map.pathname, MMapPath::Anonymous | MMapPath::Heap);
             let range = map.address.0.max(wanted.start)..map.address.1.min(wanted.end);
-            let free = |range: &Range<u64>| !mapped.iter().any(|part| part.start < range.end && range.start < part.end);
-            if plain && !range.is_empty() && range.end <= ADDRESSES && free(&range) {
+            // What holds nothing is zero, which is what `copy_pages` wants.
+            let holds_nothing = |range: &Range<u64>| !self.ranges.iter().any(|part| overlap(part, range));
+            if plain && !range.is_empty() && range.end <= ADDRESSES && holds_nothing(&range) {
                 any |= self.move_area(range).is_ok();
             }
         }
@@ -236,11 +262,37 @@ impl Heap {
     }
 }
 
-/// Let the memory at `from` take the place of what is at `to`, in one step.
+fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
+    one.start < other.end && other.start < one.end
+}
+
+/// What of `ranges` is in none of `parts`, which are sorted.
+fn gaps(ranges: &[Range<u64>], parts: &[Range<u64>]) -> Vec<Range<u64>> {
+    let mut gaps = Vec::new();
+    for range in ranges {
+        let mut at = range.start;
+        for part in parts.iter().filter(|part| overlap(part, range)) {
+            if at < part.start {
+                gaps.push(at..part.start);
+            }
+            at = at.max(part.end);
+        }
+        if at < range.end {
+            gaps.push(at..range.end);
+        }
+    }
+    gaps
+}
+
+/// Let the memory at `from` take the place of what is at `to`, in one step; it is gone if that cannot be.
 fn replace(from: NonNull<c_void>, len: NonZeroUsize, to: u64) -> nix::Result<()> {
     let flags = MRemapFlags::MREMAP_MAYMOVE | MRemapFlags::MREMAP_FIXED;
-    // SAFETY: both are whole mappings of this process of that length, and hold the same bytes.
-    unsafe { mremap(from, len.get(), len.get(), flags, NonNull::new(to as *mut c_void)).map(drop) }
+    // SAFETY: both are whole mappings of this process of that length, and hold the same bytes; nobody else knows the first.
+    unsafe {
+        mremap(from, len.get(), len.get(), flags, NonNull::new(to as *mut c_void)).map(drop).inspect_err(|_| {
+            let _ = munmap(from, len.get());
+        })
+    }
 }
 
 /// Copy `len` bytes, whole pages, to where all is zero: pages that are zero are left alone, so that they take no memory.
@@ -265,7 +317,11 @@ unsafe fn copy_pages(from: *const u8, to: *mut u8, len: usize) {
 struct Forking {
     /// No other thread is in MPI.
     entered: Entered,
-    /// Areas of the file.
+    /// Areas of the file, and a pipe; `None`: they could not be had, so no child may go on.
+    ready: Option<Ready>,
+}
+
+struct Ready {
     areas: Vec<(u64, u64)>,
     /// Ends when nobody holds the other end any more.
     end: File,
@@ -274,34 +330,36 @@ struct Forking {
 
 static FORKING: Giant<Option<Forking>> = Giant::new(None);
 
+impl Ready {
+    fn new(heap: &Heap) -> Option<Ready> {
+        let (maps, _) = heap.mapped().ok()?;
+        let areas = maps.iter().filter(|map| heap.is_of_file(map)).map(|map| map.address).collect();
+        let (end, begin) = nix::unistd::pipe2(OFlag::O_CLOEXEC).ok()?;
+        Some(Ready { areas, end: end.into(), begin: begin.into() })
+    }
+}
+
 extern "C" fn before_fork() {
     let entered = lock::enter();
-    let areas = HEAP.with(|heap| {
-        let (maps, _) = heap.as_ref()?.mapped().ok()?;
-        let shared = |map: &&MemoryMap| heap.as_ref().is_some_and(|heap| heap.is_of_file(map));
-        Some(maps.iter().filter(shared).map(|map| map.address).collect::<Vec<_>>())
-    });
-    let mut ends = [0 as c_int; 2];
-    // SAFETY: the kernel writes two descriptors, which nobody else has.
-    let made = unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } == 0;
-    let Some(areas) = areas.filter(|areas| made && !areas.is_empty()) else { return };
-    // SAFETY: as above.
-    let [end, begin] = ends.map(|fd| unsafe { File::from_raw_fd(fd) });
-    FORKING.with(|forking| *forking = Some(Forking { entered, areas, end, begin }));
+    let Some(ready) = HEAP.with(|heap| heap.as_ref().map(Ready::new)) else { return };
+    FORKING.with(|forking| *forking = Some(Forking { entered, ready }));
 }
 
 /// The child has its own copies, or is gone, when nobody writes to the pipe any more.
 extern "C" fn in_parent() {
-    if let Some(Forking { entered, areas, mut end, begin }) = FORKING.with(Option::take) {
-        drop(begin);
-        while end.read(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::Interrupted) {}
-        drop(areas);
+    if let Some(Forking { entered, ready }) = FORKING.with(Option::take) {
+        if let Some(Ready { areas, mut end, begin }) = ready {
+            drop(begin);
+            while end.read(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::Interrupted) {}
+            drop(areas);
+        }
         drop(entered);
     }
 }
 
 extern "C" fn in_child() {
-    let Some(Forking { entered, areas, end, begin }) = FORKING.with(Option::take) else { return };
+    let Some(Forking { entered, ready }) = FORKING.with(Option::take) else { return };
+    let Some(Ready { areas, end, begin }) = ready else { end_child() };
     for (start, stop) in &areas {
         let len = NonZeroUsize::new((stop - start) as usize).expect("areas are not empty");
         // SAFETY: a new mapping, which then takes the place of what it is a copy of.
@@ -313,13 +371,48 @@ extern "C" fn in_child() {
             })
         };
         if copied.is_err() {
-            // Going on would be writing into the parent's memory.
-            // SAFETY: ends the process at once.
-            unsafe { libc::_exit(125) };
+            end_child();
         }
     }
     // This process is no rank: it neither leaves MPI nor has a heap to share.
     std::mem::forget(entered);
     HEAP.with(|heap| drop(heap.take()));
     drop((areas, end, begin));
+}
+
+/// Going on would be writing into the parent's memory; so would be formatting a sentence.
+fn end_child() -> ! {
+    const WHY: &[u8] = b"vmpi: a child of fork ends with 125, because it cannot have its own copy of the memory that VMPI_MAP_MEMORY=1 \
+lays open: too many open files, or too little memory.\n";
+    // SAFETY: writes constant bytes, and ends the process at once.
+    unsafe {
+        libc::write(libc::STDERR_FILENO, WHY.as_ptr().cast(), WHY.len());
+        libc::_exit(125)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Each page of the ranges that no part has, and no other, is in a gap.
+        #[test]
+        fn gaps_are_what_is_left(ranges in pieces(), parts in pieces()) {
+            let has = |list: &[Range<u64>], page: u64| list.iter().any(|range| range.contains(&page));
+            let gaps = gaps(&ranges, &parts);
+            for page in 0..130 {
+                prop_assert_eq!(has(&gaps, page), has(&ranges, page) && !has(&parts, page), "page {}", page);
+            }
+        }
+    }
+
+    fn pieces() -> impl Strategy<Value = Vec<Range<u64>>> {
+        prop::collection::vec((0u64..100, 1u64..30), 0..6).prop_map(|list| {
+            let mut list: Vec<Range<u64>> = list.into_iter().map(|(start, len)| start..start + len).collect();
+            list.sort_unstable_by_key(|range| range.start);
+            list
+        })
+    }
 }

@@ -65,7 +65,7 @@ pub(super) fn note(addr: u64, len: u64) {
 }
 
 fn note_large(addr: u64, len: u64) {
-    if !*WANTED {
+    if !*WANTED && !heap::is_wanted() {
         return;
     }
     REGIONS_SEEN.with(|seen| {

@@ -158,9 +158,10 @@ unsafe fn announce(
     if !must_copy {
         if ty.is_dense() {
             envelope.set_addr((buf as u64).wrapping_add_signed(ty.true_lb()));
-            huge::note(envelope.addr(), total);
             if heap::holds(envelope.addr(), total) {
                 envelope.flags |= FLAG_MAPPED;
+            } else {
+                huge::note(envelope.addr(), total);
             }
             return Data::User;
         }

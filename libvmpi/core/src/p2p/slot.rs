@@ -15,7 +15,7 @@ use std::ffi::c_void;
 use std::rc::Rc;
 use vmpi_cma::Block;
 use vmpi_shared::matching::envelope::INLINE_BYTES;
-use vmpi_shared::matching::request::{outcome, state};
+use vmpi_shared::matching::request::{FLAG_MAPPED, outcome, state};
 
 /// One message under way, sent or to be received: a request slot in the job segment, owned by this rank.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -138,7 +138,7 @@ pub fn poll(slot: Slot) -> Option<Result<Status>> {
             } else if let Data::Packed(packed) = &local.data {
                 // SAFETY: as above.
                 unsafe { place(ty, *count, *buf, &packed[..bytes as usize]) };
-            } else if ty.is_dense() {
+            } else if ty.is_dense() && shared.flags & FLAG_MAPPED == 0 {
                 huge::note((*buf as u64).wrapping_add_signed(ty.true_lb()), bytes);
             }
             let statistics = endpoint.node.rank(endpoint.me);
