@@ -662,10 +662,14 @@ impl Post {
         self.fabric.send(node, wire::REFUSED, &[&wire::from_words([transfer, errno as u32])]);
     }
 
+    /// Behind what has been sent of it.
+    fn refuse_behind(&mut self, node: u32, transfer: u32, errno: i32) {
+        self.fabric.send_bulk(node, wire::REFUSED, &[&wire::from_words([transfer, errno as u32])]);
+    }
+
     /// The send cannot be completed: both sides get the error.
     fn fail_outgoing(&mut self, node: u32, transfer: u32, rank: u32, request: u32, errno: i32) {
-        // Behind what has been sent of it.
-        self.fabric.send_bulk(node, wire::REFUSED, &[&wire::from_words([transfer, errno as u32])]);
+        self.refuse_behind(node, transfer, errno);
         let mut fin = answer(kind::FIN, request);
         fin.set_peer_request(outcome::ERRNO | errno as u32);
         self.deliver(None, rank, fin, Vec::new());
@@ -698,7 +702,7 @@ impl Post {
                 }
                 Err(why) if out.silent => {
                     let errno = if let Unreachable::Errno(errno) = why { errno } else { libc::EPERM };
-                    self.refuse(out.node, out.transfer, errno);
+                    self.refuse_behind(out.node, out.transfer, errno);
                 }
                 Err(Unreachable::Refused) if out.sent == 0 => self.refuse(out.node, out.transfer, 0),
                 Err(Unreachable::Refused) => {

@@ -39,11 +39,11 @@ pub fn fence(window: &Window, assert: i32) -> Result<()> {
         }
     }
     memory_fence(SEQ);
-    window.settle(None)?;
+    let settled = window.settle(None);
     coll::barrier(&window.comm)?;
     let next = if assert & consts::MODE_NOSUCCEED != 0 { Access::None } else { Access::Fence { used: false } };
     window.epoch.borrow_mut().access = next;
-    Ok(())
+    settled
 }
 
 /// The members of `group` by their ranks in the window.
@@ -127,7 +127,13 @@ pub fn complete(window: &Window) -> Result<()> {
     };
     memory_fence(SEQ);
     let (far, near): (Vec<u32>, Vec<u32>) = targets.into_iter().partition(|&target| window.is_far(target));
-    far.iter().try_for_each(|&target| window.settle_here(Some(target)))?;
+    // Of a dynamic window only the carrier knows whether something was wrong, and nobody asks it later.
+    let settled = far.iter().fold(Ok(()), |settled, &target| {
+        settled.and(match window.is_dynamic() {
+            true => window.settle(Some(target)),
+            false => window.settle_here(Some(target)),
+        })
+    });
     far.into_iter().for_each(|target| window.far_complete(target));
     for &target in &near {
         window.control.member(target).completed.fetch_add(1, SEQ);
@@ -139,7 +145,7 @@ pub fn complete(window: &Window) -> Result<()> {
         }
     }
     entry_lock::note_change();
-    Ok(())
+    settled
 }
 
 /// How far the exposure epoch has to come.
@@ -219,9 +225,9 @@ fn take_lock(window: &Window, target: u32, exclusive: bool) -> Result<()> {
 /// On another node everything that was begun there is complete then.
 fn give_lock(window: &Window, target: u32, exclusive: bool) -> Result<()> {
     if window.is_far(target) {
-        window.settle_here(Some(target))?;
+        let settled = window.settle_here(Some(target));
         let unlock = window.begin_far_unlock(target, exclusive)?;
-        return window.await_far(&[unlock]);
+        return settled.and(window.await_far(&[unlock]));
     }
     if window.control.member(target).lock.leave(exclusive) {
         call_next(window, target);
@@ -346,10 +352,10 @@ fn take_all(window: &Window) -> Result<()> {
 
 fn give_all(window: &Window) -> Result<()> {
     let (far, near): (Vec<u32>, Vec<u32>) = (0..window.comm.size()).partition(|&target| window.is_far(target));
-    window.settle_here(None)?;
+    let settled = window.settle_here(None);
     let asked: Vec<_> = far.iter().map(|&target| window.begin_far_unlock(target, false)).collect::<Result<_>>()?;
     near.iter().try_for_each(|&target| give_lock(window, target, false))?;
-    if asked.is_empty() { Ok(()) } else { window.await_far(&asked) }
+    if asked.is_empty() { settled } else { settled.and(window.await_far(&asked)) }
 }
 
 /// MPI_Win_unlock_all.

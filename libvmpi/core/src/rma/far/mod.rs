@@ -173,10 +173,11 @@ impl Window {
         let endpoint = endpoint();
         let mut envelope = ask.envelope(endpoint.me, slot.map_or(NOBODY, |slot| slot.0), bytes);
         ask::write_payload(blocks, data, envelope.ask_payload_mut());
-        self.note_unanswered(ask, slot);
         endpoint.deliver(self.comm.local.world_rank(ask.target), &envelope);
+        self.note_unanswered(ask, slot);
     }
 
+    /// After it has been sent: another thread's flush may come in between.
     fn note_unanswered(&self, ask: &Ask, slot: Option<Slot>) {
         if slot.is_none() {
             self.far().unanswered.borrow_mut()[ask.target as usize] = true;
@@ -197,8 +198,8 @@ impl Window {
         ask::write_payload(blocks, data, unsafe { std::slice::from_raw_parts_mut(at, bytes) });
         let mut envelope = ask.envelope(endpoint.me, slot.map_or(NOBODY, |slot| slot.0), bytes);
         envelope.set_addr(block);
-        self.note_unanswered(ask, slot);
         endpoint.deliver(self.comm.local.world_rank(ask.target), &envelope);
+        self.note_unanswered(ask, slot);
         true
     }
 
