@@ -30,13 +30,11 @@ fn programs_answer_as_under_openmpi() {
     }
 }
 
+/// Debian's own MPICH gets many windows at once wrong (rma_move.c, rma_far.c) and hangs in rma_sync.c, with more ranks than cores.
 #[test]
-fn programs_answer_as_under_mpich() {
+fn a_program_answers_as_under_mpich() {
     let nodes = Nodes::new("windows-mpich");
-    // Debian's own MPICH gets many windows at once wrong (rma_move.c, rma_far.c).
-    for name in ["rma_accumulate.c", "rma_sync.c"] {
-        same(&nodes, name, Mpi::Mpich, 6, &["--map-by", "node"], &[]);
-    }
+    same(&nodes, "rma_accumulate.c", Mpi::Mpich, 4, &["--map-by", "node"], &[]);
 }
 
 /// Where the carriers may not copy, the ranks themselves do.
