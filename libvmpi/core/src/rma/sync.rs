@@ -73,7 +73,7 @@ pub fn post(window: &Window, group: &Members, assert: i32) -> Result<()> {
         epoch.exposure = Some(Exposure { until });
     }
     let me = window.rank();
-    let (far, near): (Vec<u32>, Vec<u32>) = origins.into_iter().partition(|&origin| window.is_far(origin));
+    let (far, near) = window.split_far(origins);
     for &origin in &near {
         window.control.posts(origin, me).fetch_add(1, SEQ);
     }
@@ -126,14 +126,14 @@ pub fn complete(window: &Window) -> Result<()> {
         }
     };
     memory_fence(SEQ);
-    let (far, near): (Vec<u32>, Vec<u32>) = targets.into_iter().partition(|&target| window.is_far(target));
+    let (far, near) = window.split_far(targets);
     // Of a dynamic window only the carrier knows whether something was wrong, and nobody asks it later.
-    let settled = far.iter().fold(Ok(()), |settled, &target| {
-        settled.and(match window.is_dynamic() {
-            true => window.settle(Some(target)),
-            false => window.settle_here(Some(target)),
-        })
-    });
+    let settle = |target: &u32| match window.is_dynamic() {
+        true => window.settle(Some(*target)),
+        false => window.settle_here(Some(*target)),
+    };
+    // All of them, whatever is wrong with one.
+    let settled: Vec<Result<()>> = far.iter().map(settle).collect();
     far.into_iter().for_each(|target| window.far_complete(target));
     for &target in &near {
         window.control.member(target).completed.fetch_add(1, SEQ);
@@ -145,7 +145,7 @@ pub fn complete(window: &Window) -> Result<()> {
         }
     }
     entry_lock::note_change();
-    settled
+    settled.into_iter().collect()
 }
 
 /// How far the exposure epoch has to come.
@@ -338,7 +338,7 @@ pub fn lock_all(window: &Window, assert: i32) -> Result<()> {
 }
 
 fn take_all(window: &Window) -> Result<()> {
-    let (far, near): (Vec<u32>, Vec<u32>) = (0..window.comm.size()).partition(|&target| window.is_far(target));
+    let (far, near) = window.split_far((0..window.comm.size()).collect());
     // Those of other nodes are asked for together.
     let asked: Vec<_> = far.iter().map(|&target| window.begin_far_lock(target, false)).collect::<Result<_>>()?;
     for (at, &target) in near.iter().enumerate() {
@@ -351,7 +351,7 @@ fn take_all(window: &Window) -> Result<()> {
 }
 
 fn give_all(window: &Window) -> Result<()> {
-    let (far, near): (Vec<u32>, Vec<u32>) = (0..window.comm.size()).partition(|&target| window.is_far(target));
+    let (far, near) = window.split_far((0..window.comm.size()).collect());
     let settled = window.settle_here(None);
     let asked: Vec<_> = far.iter().map(|&target| window.begin_far_unlock(target, false)).collect::<Result<_>>()?;
     near.iter().try_for_each(|&target| give_lock(window, target, false))?;

@@ -158,6 +158,14 @@ impl Window {
         self.far.as_ref().is_some_and(|far| far.members[member as usize])
     }
 
+    /// Members on other nodes, and those here.
+    pub(super) fn split_far(&self, members: Vec<u32>) -> (Vec<u32>, Vec<u32>) {
+        if self.far.is_none() {
+            return (Vec::new(), members);
+        }
+        members.into_iter().partition(|&member| self.is_far(member))
+    }
+
     fn far(&self) -> &Far {
         self.far.as_ref().expect("asked only about members of other nodes")
     }
