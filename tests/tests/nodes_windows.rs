@@ -37,12 +37,10 @@ fn a_program_answers_as_under_mpich() {
     same(&nodes, "rma_accumulate.c", Mpi::Mpich, 4, &["--map-by", "node"], &[]);
 }
 
-/// Where the carriers may not copy, the ranks themselves do.
 #[test]
-fn the_same_without_single_copy_and_over_a_slow_network() {
+fn the_same_with_progress_by_ranks_and_over_a_slow_network() {
     let nodes = Nodes::new("windows-ways");
     for name in ["rma_move.c", "rma_accumulate.c"] {
-        same(&nodes, name, Mpi::Openmpi, 4, &["-x", "VMPI_SINGLE_COPY=0"], &["apart"]);
         same(&nodes, name, Mpi::Openmpi, 4, &["--progress", "rank"], &["apart"]);
     }
     same(&nodes, "rma_sync.c", Mpi::Openmpi, 4, &["--fabric", "emulated:100:200"], &[]);

@@ -218,9 +218,14 @@ fn build(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
     }
     control.close_fd();
     let carried = outcomes.iter().all(|(_, by_carrier, _)| *by_carrier);
+    if far.is_some() && !carried {
+        close_far(comm, &far);
+        let why = "a window over several nodes needs single copy, which the kernel or VMPI_SINGLE_COPY=0 refuses the carriers";
+        return fail(Class::UnsupportedOperation, why);
+    }
     for (member, (part, (.., base))) in parts.iter_mut().zip(&outcomes).enumerate() {
         if is_far(member) {
-            (part.base, part.reach) = (*base, if carried { Reach::Far } else { Reach::Ask });
+            part.base = *base;
         }
     }
     let helped = outcomes.iter().any(|(outcome, ..)| *outcome == READY_REFUSED);
