@@ -1,7 +1,11 @@
 //! Two nodes on one machine: network namespaces with a cable between them, each with a host name, a runtime directory and a CPU of its own.
 
+use crate::case::first_difference;
+use crate::compile::{Mpi, program};
 use crate::job::{Vmpirun, path_with};
 use crate::leftovers::{Process, eventually, processes_of};
+use crate::oracle;
+use crate::place::{Turn, room};
 use crate::scratch::Scratch;
 use std::ffi::OsString;
 use std::fs;
@@ -180,4 +184,34 @@ pub fn find(runtime_dir: &Path, node: &str, what: &str) -> Vec<Process> {
         processes_of(runtime_dir)
     );
     found()
+}
+
+/// The lines of a text, sorted.
+pub fn sorted(text: &str) -> String {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines.join("\n")
+}
+
+/// On `ranks` ranks of two nodes a program prints what it does under the real MPI, in whatever order.
+///
+/// # Panics
+/// If it does not.
+pub fn same(nodes: &Nodes, name: &str, mpi: Mpi, ranks: u32, flags: &[&str], args: &[&str]) {
+    let turn = Turn::take();
+    let binary = program(name, mpi);
+    let wanted = oracle::ask(mpi, &binary, ranks, args, &[], &room("cwd"));
+    drop(turn);
+    let run = nodes.vmpirun(name).args(["-n", &ranks.to_string(), "-V", "3"]).args(flags).arg(&binary).args(args);
+    let got = run.cwd(room("cwd")).deadline(Duration::from_secs(120)).run();
+    let told = format!("{name} {args:?} on {ranks} ranks of two nodes {flags:?}, built for {}", mpi.name());
+    let (have, want) = (sorted(&got.stdout), sorted(&wanted.stdout));
+    assert!(
+        got.code == wanted.code && have == want,
+        "{told}: exit code {} (the real MPI: {})\n{}\n--- stderr\n{}",
+        got.code,
+        wanted.code,
+        first_difference(&have, &want),
+        got.stderr
+    );
 }

@@ -5,39 +5,11 @@ use nix::unistd::Pid;
 use std::fs;
 use std::process::Command;
 use std::time::Duration;
-use vmpi_tests::case::first_difference;
 use vmpi_tests::compile::{Mpi, program};
 use vmpi_tests::job::{Job, Outcome};
 use vmpi_tests::leftovers::eventually;
-use vmpi_tests::nodes::{Nodes, find};
-use vmpi_tests::oracle;
-use vmpi_tests::place::{Turn, bin_dir, room, top};
-
-fn sorted(text: &str) -> String {
-    let mut lines: Vec<&str> = text.lines().collect();
-    lines.sort_unstable();
-    lines.join("\n")
-}
-
-/// What the real MPI prints, in whatever order, on `ranks` ranks.
-fn same(nodes: &Nodes, name: &str, mpi: Mpi, ranks: u32, flags: &[&str], args: &[&str]) {
-    let turn = Turn::take();
-    let binary = program(name, mpi);
-    let wanted = oracle::ask(mpi, &binary, ranks, args, &[], &room("cwd"));
-    drop(turn);
-    let run = nodes.vmpirun(name).args(["-n", &ranks.to_string(), "-V", "3"]).args(flags).arg(&binary).args(args);
-    let got = run.cwd(room("cwd")).deadline(Duration::from_secs(120)).run();
-    let told = format!("{name} {args:?} on {ranks} ranks of two nodes {flags:?}, built for {}", mpi.name());
-    let (have, want) = (sorted(&got.stdout), sorted(&wanted.stdout));
-    assert!(
-        got.code == wanted.code && have == want,
-        "{told}: exit code {} (the real MPI: {})\n{}\n--- stderr\n{}",
-        got.code,
-        wanted.code,
-        first_difference(&have, &want),
-        got.stderr
-    );
-}
+use vmpi_tests::nodes::{Nodes, find, same, sorted};
+use vmpi_tests::place::{bin_dir, room, top};
 
 const PROGRAMS: &[&str] = &["p2p.c", "coll.c", "far_comms.c", "types.c", "probe.c"];
 

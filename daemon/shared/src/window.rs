@@ -1,7 +1,7 @@
 //! A one-sided window's control block: who has locked whose memory, who may access whom, what is attached.
 //!
-//! One segment per window, made by the first rank of its communicator and mapped by all; memory that MPI allocates for
-//! the window follows in the same segment. Every word says who writes it. All-zero is a valid start.
+//! One segment per window and node, made by the first of its members there and mapped by the others; memory that MPI allocates for
+//! the window follows in the same segment. A member of another node has its place in it, too: this node's carrier waits there in its name. Every word says who writes it. All-zero is a valid start.
 //!
 //! Waiting: a member says that it waits ([`Member::waiting`]), looks once more and is suspended; whoever changes what a
 //! member may wait for fences and then looks at that word (SYNC W). Death story: a member that dies with a lock, or
@@ -25,7 +25,12 @@ pub struct Member {
     pub wants: AtomicU32,
     /// Its place in that lock's line; the member.
     pub ticket: AtomicU32,
-    reserved0: [u32; 13],
+    /// Its number in the job, plus 1, where the window has members on other nodes; whoever makes the segment.
+    rank: AtomicU32,
+    /// Where its memory lies in its process, and bytes of it, for its node's carrier; the member.
+    base: AtomicU64,
+    bytes: AtomicU64,
+    reserved0: [u32; 8],
     /// The lock on this member's memory (MPI_Win_lock). Whoever locks and unlocks.
     pub lock: LineLock,
     /// The lock for the moment of an accumulation. Whoever accumulates.
@@ -37,6 +42,36 @@ pub struct Member {
     /// It has attached more than there are slots: nothing is checked any more; the member.
     pub unchecked: AtomicU32,
     reserved1: [u64; 3],
+}
+
+impl Member {
+    /// Its number in the job, if that has been told.
+    pub fn rank(&self) -> Option<u32> {
+        self.rank.load(SEQ).checked_sub(1)
+    }
+    pub fn set_rank(&self, rank: u32) {
+        self.rank.store(rank + 1, SEQ);
+    }
+
+    /// Address and bytes of its memory.
+    pub fn memory(&self) -> (u64, u64) {
+        (self.base.load(SEQ), self.bytes.load(SEQ))
+    }
+    pub fn set_memory(&self, base: u64, bytes: u64) {
+        self.base.store(base, SEQ);
+        self.bytes.store(bytes, SEQ);
+    }
+
+    /// A thread of this member begins to wait for something ([`Member::wants`]); it then looks once more (SYNC W).
+    pub fn begin_wait(&self, wants: u32, ticket: u32) {
+        let first = self.waiting.fetch_add(1, SEQ) == 0;
+        self.ticket.store(ticket, SEQ);
+        self.wants.store(if first { wants } else { ANY }, SEQ);
+        fence(SEQ); // SYNC W
+    }
+    pub fn end_wait(&self) {
+        self.waiting.fetch_sub(1, SEQ);
+    }
 }
 
 /// Value of [`Member::wants`]: wake it for everything.
@@ -174,7 +209,7 @@ const ATTACHED_SLOTS: u32 = 4096;
 
 const MEMBERS_AT: u64 = 64;
 const LAYOUT: u64 =
-    layout_hash(&[1, MEMBERS_AT, size_of::<Member>() as u64, size_of::<Attached>() as u64, ATTACHED_SLOTS as u64]);
+    layout_hash(&[2, MEMBERS_AT, size_of::<Member>() as u64, size_of::<Attached>() as u64, ATTACHED_SLOTS as u64]);
 
 #[cfg(not(feature = "model"))]
 const _: () = {
@@ -337,6 +372,15 @@ impl Window {
             }
             None => self.member(member).unchecked.load(RELAXED) != 0,
         }
+    }
+
+    /// May all of `[from, to)` be accessed in the memory of `member`?
+    pub fn holds(&self, member: u32, from: u64, to: u64) -> bool {
+        if self.shape.dynamic {
+            return self.is_attached(member, from, to);
+        }
+        let (base, bytes) = self.member(member).memory();
+        from >= base && to - base <= bytes
     }
 
     /// Is all of `[from, to)` attached by `member`?

@@ -6,20 +6,23 @@
 //! announced to the receiver like a large one.
 
 mod rest;
+mod windows;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::time::{Duration, Instant};
 
+use vmpi_cma::Block;
 use vmpi_fabric::fabric::BACKLOG_BYTES;
 use vmpi_fabric::{Event, Fabric};
+use vmpi_shared::ask::{Ask, What};
 use vmpi_shared::control::{Connection, Nodes, Request};
 use vmpi_shared::matching::courier::Courier;
 use vmpi_shared::matching::envelope::{Envelope, FLAG_SYNC, PIECE_BYTES, kind};
 use vmpi_shared::matching::queues::answer;
 use vmpi_shared::matching::request::outcome;
 
-use super::transfer::{CHUNK_BYTES, Cursor, Incoming, Outgoing, Unreachable};
+use super::transfer::{Announced, CHUNK_BYTES, Cursor, Incoming, Outgoing, Unreachable};
 use super::wire::{self, BodyError};
 use crate::debug;
 use rest::Moves;
@@ -73,14 +76,16 @@ pub struct Post {
     owed: BTreeMap<(u32, u32), u32>,
     /// What could not be delivered at once, by rank; whose credit it holds.
     pending: BTreeMap<u32, VecDeque<(Option<u32>, Envelope, Vec<u8>)>>,
-    /// Announced messages: (rank, request) to address, blocks, length.
-    announced: HashMap<(u32, u32), (u64, u32, u64)>,
+    /// By rank and request.
+    announced: HashMap<(u32, u32), Announced>,
     kept: HashMap<u32, Kept>,
     next_kept: u32,
     incoming: HashMap<u32, Incoming>,
     next_transfer: u32,
     outgoing: VecDeque<Outgoing>,
     chunk: Vec<u8>,
+    /// Windows that members here share with ranks of other nodes, by their names (`vmpi_shared::ask`).
+    windows: HashMap<(i32, u32), windows::Open>,
     draining: bool,
     said_bye: bool,
     bye_heard: Vec<bool>,
@@ -113,6 +118,7 @@ impl Post {
             next_transfer: 0,
             outgoing: VecDeque::new(),
             chunk: vec![0; CHUNK_BYTES as usize],
+            windows: HashMap::new(),
             draining: false,
             said_bye: false,
             drained: false,
@@ -274,10 +280,10 @@ impl Post {
     fn collect(&mut self, to: u32) {
         let Some(&node) = self.nodes.of_rank.get(to as usize) else { return };
         let gone = matches!(self.peers[node as usize], Peer::Gone);
-        let Post { courier, fabric, credits, announced, .. } = self;
+        let Post { courier, fabric, credits, announced, incoming, next_transfer, .. } = self;
         let mut aside = Vec::new();
         let all = courier.collect(to, |envelope| {
-            let envelope = *envelope;
+            let mut envelope = *envelope;
             if gone {
                 // Nobody is there any more; the job ends, or the message is one that nobody waits for.
                 if wire::has_payload(&envelope) {
@@ -289,11 +295,42 @@ impl Post {
                 aside.push(envelope);
                 return true;
             }
+            let ask = if envelope.kind == kind::ASK { Ask::of(&envelope).ok() } else { None };
+            if ask.is_some_and(|ask| ask.what.is_local()) {
+                aside.push(envelope);
+                return true;
+            }
             if credits[to as usize] == 0 || fabric.backlog_bytes(node) > BACKLOG_BYTES {
                 return false;
             }
             if !vmpi_shared::matching::courier::travels(envelope.kind) {
                 return true;
+            }
+            match ask {
+                Some(ask) if ask.what.fetches() => {
+                    envelope.set_peer_request(*next_transfer);
+                    let entry = Incoming {
+                        rank: envelope.from,
+                        request: envelope.request,
+                        pid: courier.pid(envelope.from).unwrap_or_default(),
+                        node,
+                        sender: to,
+                        sender_request: 0,
+                        to: Cursor::over(vec![Block { addr: ask.offset, len: ask.bytes }]),
+                        len: ask.bytes,
+                        got: 0,
+                        failed: 0,
+                        pull: Envelope::EMPTY,
+                        answers_sender: false,
+                    };
+                    incoming.insert(*next_transfer, entry);
+                    *next_transfer = next_transfer.wrapping_add(1);
+                }
+                Some(ask) if ask.what == What::Bring => {
+                    let place = Announced { addr: ask.offset, blocks: 0, len: ask.bytes, silent: true };
+                    announced.insert((envelope.from, envelope.request), place);
+                }
+                _ => {}
             }
             let (bytes, used) = wire::encode(to, &envelope);
             if wire::has_payload(&envelope) {
@@ -302,7 +339,8 @@ impl Post {
                 courier.give_back(&envelope);
             } else {
                 if envelope.kind == kind::RTS {
-                    let place = (envelope.addr(), envelope.blocks(), envelope.len);
+                    let (addr, blocks, len) = (envelope.addr(), envelope.blocks(), envelope.len);
+                    let place = Announced { addr, blocks, len, silent: false };
                     announced.insert((envelope.from, envelope.request), place);
                 }
                 fabric.send(node, wire::ENVELOPE, &[&bytes[..used]]);
@@ -314,7 +352,11 @@ impl Post {
             self.stalled.insert(to);
         }
         for envelope in aside {
-            self.answer_remote(to, envelope);
+            if envelope.kind == kind::ASK {
+                self.asked_here(&envelope);
+            } else {
+                self.answer_remote(to, envelope);
+            }
         }
         self.settle();
     }
@@ -379,15 +421,32 @@ impl Post {
             return false;
         }
         let Ok(to) = Cursor::of(pid, pull.addr(), pull.blocks(), pull.len) else { return false };
+        let (request, sender_request, len) = (pull.peer_request(), pull.request, pull.len);
+        self.begin(Incoming {
+            rank,
+            request,
+            pid,
+            node,
+            sender,
+            sender_request,
+            to,
+            len,
+            got: 0,
+            failed: 0,
+            pull: *pull,
+            answers_sender: false,
+        });
+        true
+    }
+
+    /// Ask the sender's carrier for the data.
+    fn begin(&mut self, entry: Incoming) {
         let transfer = self.next_transfer;
         self.next_transfer = self.next_transfer.wrapping_add(1);
-        let (request, sender_request, len) = (pull.peer_request(), pull.request, pull.len);
+        let Incoming { sender, sender_request, len, node, .. } = entry;
         let body = wire::from_words([sender, sender_request, transfer, len as u32, (len >> 32) as u32]);
         self.fabric.send(node, wire::READY, &[&body]);
-        let entry =
-            Incoming { rank, request, pid, node, sender, sender_request, to, len, got: 0, failed: 0, pull: *pull };
         self.incoming.insert(transfer, entry);
-        true
     }
 
     /// Receives whose last byte has come.
@@ -401,6 +460,10 @@ impl Post {
     }
 
     fn placed(&mut self, entry: &Incoming, errno: i32) {
+        if entry.answers_sender {
+            let outcome = if errno != 0 { outcome::ERRNO | errno as u32 } else { outcome::GOOD };
+            return self.finish_far(entry.node, entry.sender, entry.sender_request, outcome);
+        }
         let mut placed = answer(kind::PLACED, entry.request);
         if errno != 0 {
             placed.set_peer_request(outcome::ERRNO | errno as u32);
@@ -433,6 +496,8 @@ impl Post {
                 let entry = self.incoming.remove(&transfer).ok_or(BodyError::Transfer(transfer))?;
                 if errno != 0 {
                     self.placed(&entry, errno as i32);
+                } else if entry.pull.kind != kind::PULL {
+                    self.placed(&entry, libc::EPERM);
                 } else {
                     let (bytes, used) = wire::encode(entry.sender, &entry.pull);
                     self.fabric.send(node, wire::ENVELOPE, &[&bytes[..used]]);
@@ -463,6 +528,16 @@ impl Post {
             self.announced.remove(&(to, envelope.request));
         } else if self.nodes.of_rank.get(envelope.from as usize) != Some(&node) {
             return Err(BodyError::NotThere(envelope.from));
+        }
+        if envelope.kind == kind::ASK {
+            self.asked(
+                node,
+                to,
+                &envelope,
+                if wire::has_payload(&envelope) { payload } else { envelope.ask_payload() },
+            )?;
+            self.settle();
+            return Ok(());
         }
         // Answers go without credit.
         let credit = !matches!(envelope.kind, kind::FIN | kind::PULL);
@@ -565,18 +640,20 @@ impl Post {
 
     /// A receive on `node` has matched what `rank` has announced.
     fn begin_outgoing(&mut self, node: u32, rank: u32, request: u32, transfer: u32, len: u64) {
-        let Some((addr, blocks, total)) = self.announced.remove(&(rank, request)) else {
+        let Some(announced) = self.announced.remove(&(rank, request)) else {
             return self.refuse(node, transfer, libc::ESRCH);
         };
+        let Announced { addr, blocks, len: total, silent } = announced;
         let Some(pid) = self.courier.pid(rank) else {
             return self.refuse(node, transfer, 0);
         };
         match Cursor::of(pid, addr, blocks, total) {
             Ok(from) => {
                 let len = len.min(total);
-                self.outgoing.push_back(Outgoing { node, transfer, rank, request, pid, from, len, sent: 0 });
+                self.outgoing.push_back(Outgoing { node, transfer, rank, request, pid, from, len, sent: 0, silent });
             }
             Err(Unreachable::Refused) => self.refuse(node, transfer, 0),
+            Err(Unreachable::Errno(errno)) if silent => self.refuse(node, transfer, errno),
             Err(Unreachable::Errno(errno)) => self.fail_outgoing(node, transfer, rank, request, errno),
         }
     }
@@ -585,10 +662,14 @@ impl Post {
         self.fabric.send(node, wire::REFUSED, &[&wire::from_words([transfer, errno as u32])]);
     }
 
+    /// Behind what has been sent of it.
+    fn refuse_behind(&mut self, node: u32, transfer: u32, errno: i32) {
+        self.fabric.send_bulk(node, wire::REFUSED, &[&wire::from_words([transfer, errno as u32])]);
+    }
+
     /// The send cannot be completed: both sides get the error.
     fn fail_outgoing(&mut self, node: u32, transfer: u32, rank: u32, request: u32, errno: i32) {
-        // Behind what has been sent of it.
-        self.fabric.send_bulk(node, wire::REFUSED, &[&wire::from_words([transfer, errno as u32])]);
+        self.refuse_behind(node, transfer, errno);
         let mut fin = answer(kind::FIN, request);
         fin.set_peer_request(outcome::ERRNO | errno as u32);
         self.deliver(None, rank, fin, Vec::new());
@@ -615,7 +696,13 @@ impl Post {
                         later.push_back(out);
                         continue;
                     }
-                    self.deliver(None, out.rank, answer(kind::FIN, out.request), Vec::new());
+                    if !out.silent {
+                        self.deliver(None, out.rank, answer(kind::FIN, out.request), Vec::new());
+                    }
+                }
+                Err(why) if out.silent => {
+                    let errno = if let Unreachable::Errno(errno) = why { errno } else { libc::EPERM };
+                    self.refuse_behind(out.node, out.transfer, errno);
                 }
                 Err(Unreachable::Refused) if out.sent == 0 => self.refuse(out.node, out.transfer, 0),
                 Err(Unreachable::Refused) => {

@@ -35,6 +35,10 @@ impl From<CopyError> for Unreachable {
 }
 
 impl Cursor {
+    pub fn over(blocks: Vec<Block>) -> Cursor {
+        Cursor { blocks, index: 0, at: 0 }
+    }
+
     /// The `count` blocks listed at `addr` of process `pid`, or for 0 the one of `len` bytes there.
     ///
     /// # Errors
@@ -118,6 +122,17 @@ pub struct Incoming {
     pub failed: i32,
     /// The rank's own question, for the sender itself should its carrier not be able to answer.
     pub pull: vmpi_shared::matching::envelope::Envelope,
+    /// It is written into a window: the sender waits for its end, nobody here.
+    pub answers_sender: bool,
+}
+
+/// A message that a rank here has announced: where it lies, how long it is.
+pub struct Announced {
+    pub addr: u64,
+    pub blocks: u32,
+    pub len: u64,
+    /// As in [`Outgoing`].
+    pub silent: bool,
 }
 
 /// A message on its way to another node.
@@ -132,4 +147,6 @@ pub struct Outgoing {
     pub from: Cursor,
     pub len: u64,
     pub sent: u64,
+    /// It goes into or comes from a window: no rank here is told.
+    pub silent: bool,
 }

@@ -1,5 +1,6 @@
 //! What the carriers say to each other: bodies of frames, written and read with bounds on everything.
 
+use vmpi_shared::ask::{self, Nonsense};
 use vmpi_shared::matching::courier;
 use vmpi_shared::matching::envelope::{Envelope, INLINE_BYTES, PIECE_BYTES, kind};
 use vmpi_shared::mem::slab::CLASS_BYTES;
@@ -37,6 +38,8 @@ pub enum BodyError {
     NotHere(u32),
     #[error("a message from rank {0}, which is not there")]
     NotThere(u32),
+    #[error("{0}")]
+    Ask(#[from] Nonsense),
     #[error("data for a transfer that does not exist ({0})")]
     Transfer(u32),
 }
@@ -91,6 +94,9 @@ pub fn decode(bytes: &[u8]) -> Result<(u32, Envelope, &[u8]), BodyError> {
     if envelope.kind == kind::PIECE && envelope.addr() == 0 && envelope.len > PIECE_BYTES as u64 {
         return Err(length());
     }
+    if envelope.kind == kind::ASK && envelope.addr() == 0 && envelope.len > ask::INLINE_BYTES as u64 {
+        return Err(length());
+    }
     let expected = if has_payload(&envelope) { envelope.len } else { 0 };
     if payload.len() as u64 != expected || expected > CLASS_BYTES[CLASS_BYTES.len() - 1] {
         return Err(length());
@@ -102,7 +108,7 @@ pub fn decode(bytes: &[u8]) -> Result<(u32, Envelope, &[u8]), BodyError> {
 pub fn has_payload(envelope: &Envelope) -> bool {
     match envelope.kind {
         kind::SLAB => true,
-        kind::PIECE => envelope.addr() != 0,
+        kind::PIECE | kind::ASK => envelope.addr() != 0,
         _ => false,
     }
 }
@@ -136,13 +142,16 @@ mod tests {
             (kind::FIN, 0, 0),
             (kind::PIECE, 100, 0),
             (kind::PIECE, 60000, 60000),
+            (kind::ASK, 0, 0),
+            (kind::ASK, 80, 0),
+            (kind::ASK, 65536, 65536),
         ] {
             let mut envelope = Envelope::EMPTY;
             (envelope.kind, envelope.flags, envelope.len) = (kind, 1, len);
             (envelope.context, envelope.from, envelope.source) = (7, 3, -1);
             (envelope.tag, envelope.request) = (i32::MIN, 99);
             envelope.body = std::array::from_fn(|at| at as u8 + 1);
-            if kind == kind::PIECE && payload == 0 {
+            if matches!(kind, kind::PIECE | kind::ASK) && payload == 0 {
                 envelope.set_addr(0);
             }
             let (bytes, used) = encode(12, &envelope);
@@ -170,7 +179,7 @@ mod tests {
         for _ in 0..200_000 {
             let mut bytes: Vec<u8> = (0..usize::from(draw()) % 200).map(|_| draw()).collect();
             if bytes.len() > 32 {
-                bytes[4] %= 10;
+                bytes[4] %= 12;
                 let right = bytes.len().saturating_sub(HEAD_BYTES) as u8;
                 let len = if draw() % 2 == 0 { right } else { draw() };
                 bytes.resize(bytes.len().max(HEAD_BYTES), 0);

@@ -354,6 +354,11 @@ pub fn wait_slots(slots: &[Slot], call: u32) {
     }
 }
 
+/// One suspension until `open` are over, or something else needs this rank; the caller looks again, and knows then which are.
+pub(crate) fn wait_more(seen: u64, open: &[Slot], call: u32) {
+    await_slots(seen, open, open.len() as u32, call);
+}
+
 /// As `wait_slots` for one message, without allocation: the hot path of MPI_Send and MPI_Recv.
 #[inline]
 pub fn wait_slot(slot: Slot, call: u32) -> Result<Status> {

@@ -17,7 +17,7 @@ use crate::job::JobSegment;
 use crate::mem::slab::CLASS_BYTES;
 use crate::mem::sync::{Ordering, fence};
 use crate::node::{NodeSegment, Post};
-use crate::sched::{RunState, run_queue, watch};
+use crate::sched::{RunState, baton, run_queue, watch};
 
 /// There is something to take to `to`: let the carrier know.
 #[cold]
@@ -135,7 +135,17 @@ impl Courier {
         std::mem::take(&mut self.answers)
     }
 
-    /// The payload of a SLAB or PIECE envelope that a rank of this node has pushed; `None` if it makes no sense.
+    /// Let a rank of this node look whether what it waits for in a window has come about. The caller has fenced.
+    pub fn wake(&mut self, rank: u32) {
+        baton::wake(&self.node, rank);
+    }
+
+    /// Do several threads of that rank wait for different things, so that it takes a message to wake them all?
+    pub fn has_threads(&self, rank: u32) -> bool {
+        self.node.rank(rank).cell_threads.load(Ordering::SeqCst) != 0
+    }
+
+    /// The payload of a SLAB, PIECE or ASK envelope that a rank of this node has pushed; `None` if it makes no sense.
     pub fn payload(&self, envelope: &Envelope) -> Option<&[u8]> {
         let len = envelope.len;
         if len > CLASS_BYTES[CLASS_BYTES.len() - 1] {
@@ -181,5 +191,5 @@ impl Courier {
 
 /// May an envelope of this kind go from node to node?
 pub fn travels(kind: u8) -> bool {
-    matches!(kind, kind::INLINE | kind::SLAB | kind::RTS | kind::FIN | kind::PULL | kind::PIECE)
+    matches!(kind, kind::INLINE | kind::SLAB | kind::RTS | kind::FIN | kind::PULL | kind::PIECE | kind::ASK)
 }

@@ -24,6 +24,9 @@ pub mod kind {
     pub const HELP: u8 = 8;
     /// The carriers have put the data of receive `request` in place; `peer_request` is the outcome.
     pub const PLACED: u8 = 9;
+    /// For a carrier: do something in a window (see `ask`). `len` bytes of blocks and data come behind the words of the ask, or lie in the slab
+    /// block at `addr`; `peer_request`: the carriers' number for the data that answers it.
+    pub const ASK: u8 = 10;
 }
 
 /// The sender waits until the message is matched (synchronous mode, or a receiver with many unexpected messages).
@@ -62,6 +65,11 @@ const BLOCKS_AT: usize = 4;
 const ADDR_AT: usize = 8;
 const OFFSET_AT: usize = 16;
 const NUMBERS_BYTES: usize = 24;
+
+/// The words of an ask, behind the numbers.
+pub(crate) const ASK_HEAD_AT: usize = NUMBERS_BYTES;
+pub(crate) const ASK_HEAD_BYTES: usize = 24;
+const ASK_BYTES: usize = ASK_HEAD_AT + ASK_HEAD_BYTES;
 
 /// Bytes that a PIECE carries without a slab block.
 pub const PIECE_BYTES: usize = INLINE_BYTES - NUMBERS_BYTES;
@@ -110,7 +118,7 @@ impl Envelope {
         self.body[BLOCKS_AT..BLOCKS_AT + 4].copy_from_slice(&blocks.to_ne_bytes());
     }
 
-    /// RTS: where the data (or its block list) lies; SLAB, PIECE: slab offset (PIECE: 0 for one in the body); HELP, PULL: where the
+    /// RTS: where the data (or its block list) lies; SLAB, PIECE, ASK: slab offset (PIECE, ASK: 0 for one in the body); HELP, PULL: where the
     /// data goes (or the list of blocks).
     #[inline]
     pub fn addr(&self) -> u64 {
@@ -121,7 +129,7 @@ impl Envelope {
         self.body[ADDR_AT..ADDR_AT + 8].copy_from_slice(&addr.to_ne_bytes());
     }
 
-    /// PULL, PIECE: where in the message.
+    /// PULL, PIECE: where in the message. ASK: an address in the sender's memory.
     #[inline]
     pub fn offset(&self) -> u64 {
         self.number64(OFFSET_AT)
@@ -138,6 +146,26 @@ impl Envelope {
 
     pub fn piece_mut(&mut self) -> &mut [u8] {
         &mut self.body[NUMBERS_BYTES..]
+    }
+
+    /// The words of an ASK, and behind them what it carries without a slab block.
+    pub fn ask(&self) -> &[u8] {
+        &self.body[ASK_HEAD_AT..]
+    }
+
+    pub fn ask_mut(&mut self) -> &mut [u8] {
+        &mut self.body[ASK_HEAD_AT..]
+    }
+
+    /// What an ASK carries without a slab block.
+    pub fn ask_payload(&self) -> &[u8] {
+        let room = &self.body[ASK_BYTES..];
+        &room[..(self.len as usize).min(room.len())]
+    }
+
+    pub fn ask_payload_mut(&mut self) -> &mut [u8] {
+        let len = (self.len as usize).min(INLINE_BYTES - ASK_BYTES);
+        &mut self.body[ASK_BYTES..ASK_BYTES + len]
     }
 
     /// Is it one that a receive matches?
@@ -158,6 +186,8 @@ impl Envelope {
         match self.kind {
             kind::INLINE => len.min(INLINE_BYTES),
             kind::PIECE if self.addr() == 0 => NUMBERS_BYTES + len.min(PIECE_BYTES),
+            kind::ASK if self.addr() == 0 => ASK_BYTES + len.min(INLINE_BYTES - ASK_BYTES),
+            kind::ASK => ASK_BYTES,
             _ => NUMBERS_BYTES,
         }
     }

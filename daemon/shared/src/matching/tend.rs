@@ -186,6 +186,10 @@ impl Endpoint {
         if rank == self.me {
             return;
         }
+        if self.node.is_remote(rank) {
+            // In a window's segment here its carrier waits in its name.
+            return courier::call(&self.node, rank);
+        }
         baton::wake(&self.node, rank);
         if self.node.rank(rank).cell_threads.load(Ordering::SeqCst) != 0 {
             // Several threads wait for different things there: a message wakes them all.

@@ -161,6 +161,7 @@ impl Post {
         let called = self.courier.called();
         if !called.is_empty() {
             self.rest.stirred();
+            self.look_at_windows();
         }
         let again: BTreeSet<u32> = std::mem::take(&mut self.stalled).into_iter().chain(called).collect();
         for rank in again {

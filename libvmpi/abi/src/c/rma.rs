@@ -9,8 +9,7 @@ use std::ffi::{c_int, c_void};
 use vmpi_core::errors::{Class, Result, fail};
 use vmpi_core::op::{self, Builtin};
 use vmpi_core::rma::{self, Local, Operand, Place};
-use vmpi_core::status::Status;
-use vmpi_core::{consts, datatype, request};
+use vmpi_core::{consts, datatype};
 
 fn count_in(count: impl Into<i64>) -> Result<u64> {
     let count = count.into();
@@ -54,15 +53,6 @@ fn place<A: Abi>(rank: c_int, disp: isize, count: impl Into<i64>, ty: CDatatype<
     Ok(Place { target: A::rank_in(rank), disp: disp as i64, count, ty })
 }
 
-/// The request of an operation that has succeeded.
-///
-/// # Safety
-/// `request` must be writable.
-unsafe fn done<A: Abi>(request: *mut CRequest<A>) {
-    // SAFETY: the caller's promise.
-    unsafe { *request = enc::<A, _>(request::insert_done(Status::EMPTY)) };
-}
-
 /// Write an operation and its request-based form.
 macro_rules! operations {
     ($(
@@ -75,11 +65,12 @@ macro_rules! operations {
             active fn $func = $name($($arg: $ty,)* $win: CWin<A>) for on_win::<A>($win) => $body
 
             $(#[$doc])*
-            /// Its request is complete.
+            /// Its request is complete, but for a target on another node.
             active fn $rfunc = $rname($($arg: $ty,)* $win: CWin<A>, request: *mut CRequest<A>) for on_win::<A>($win) => {
                 not_null(request, "request")?;
+                let starting = rma::Starting::begin();
                 $body
-                done::<A>(request);
+                *request = enc::<A, _>(starting.request());
             }
         }
     )*};

@@ -88,7 +88,7 @@ crate::entry_points! {
 
     /// `MPI_Win_flush_local`.
     active fn win_flush_local = "MPI_Win_flush_local"(rank: c_int, win: CWin<A>) for on_win::<A>(win) => {
-        rma::flush(&*get::<A>(win)?, A::rank_in(rank))?;
+        rma::flush_local(&*get::<A>(win)?, A::rank_in(rank))?;
     }
 
     /// `MPI_Win_flush_all`.
@@ -98,7 +98,7 @@ crate::entry_points! {
 
     /// `MPI_Win_flush_local_all`.
     active fn win_flush_local_all = "MPI_Win_flush_local_all"(win: CWin<A>) for on_win::<A>(win) => {
-        rma::flush_all(&*get::<A>(win)?)?;
+        rma::flush_local_all(&*get::<A>(win)?)?;
     }
 
     /// `MPI_Win_sync`.

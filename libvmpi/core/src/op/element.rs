@@ -2,88 +2,46 @@
 
 use crate::consts::dt;
 use crate::handle::Datatype;
+use vmpi_shared::arith::Element;
 
-/// The arithmetic of an element. Numbers are bits.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Element {
-    I8,
-    I16,
-    I32,
-    I64,
-    I128,
-    U8,
-    U16,
-    U32,
-    U64,
-    /// IEEE half precision.
-    F16,
-    F32,
-    F64,
-    /// C `long double`.
-    F80,
-    /// IEEE quadruple precision (`__float128`, gfortran's `real(16)`).
-    F128,
-    C16,
-    C32,
-    C64,
-    C80,
-    C128,
-    L8,
-    L16,
-    L32,
-    L64,
-    L128,
-    Byte,
-    FloatInt,
-    DoubleInt,
-    LongInt,
-    IntInt,
-    ShortInt,
-    ExtendedInt,
-    FloatFloat,
-    DoubleDouble,
-}
-
-impl Element {
-    /// The arithmetic of a predefined datatype; `None` if it has none.
-    pub fn of(datatype: Datatype) -> Option<Element> {
-        use Element::*;
-        Some(match datatype {
-            // MPI_CHAR is no number in the standard; MPICH reduces it all the same, and programs rely on it.
-            dt::CHAR | dt::SIGNED_CHAR | dt::INT8_T | dt::INTEGER1 => I8,
-            dt::SHORT | dt::INT16_T | dt::INTEGER2 => I16,
-            dt::INT | dt::INT32_T | dt::INTEGER | dt::INTEGER4 => I32,
-            dt::LONG | dt::LONG_LONG | dt::INT64_T | dt::INTEGER8 | dt::AINT | dt::OFFSET | dt::COUNT => I64,
-            dt::INTEGER16 => I128,
-            dt::UNSIGNED_CHAR | dt::UINT8_T => U8,
-            dt::UNSIGNED_SHORT | dt::UINT16_T => U16,
-            dt::UNSIGNED | dt::UINT32_T => U32,
-            dt::UNSIGNED_LONG | dt::UNSIGNED_LONG_LONG | dt::UINT64_T => U64,
-            dt::REAL2 | dt::SHORT_FLOAT | dt::C_FLOAT16 => F16,
-            dt::FLOAT | dt::REAL | dt::REAL4 => F32,
-            dt::DOUBLE | dt::DOUBLE_PRECISION | dt::REAL8 => F64,
-            dt::LONG_DOUBLE => F80,
-            dt::REAL16 => F128,
-            dt::COMPLEX4 | dt::C_SHORT_FLOAT_COMPLEX => C16,
-            dt::C_FLOAT_COMPLEX | dt::CXX_FLOAT_COMPLEX | dt::COMPLEX | dt::COMPLEX8 => C32,
-            dt::C_DOUBLE_COMPLEX | dt::CXX_DOUBLE_COMPLEX | dt::DOUBLE_COMPLEX | dt::COMPLEX16 => C64,
-            dt::C_LONG_DOUBLE_COMPLEX | dt::CXX_LONG_DOUBLE_COMPLEX => C80,
-            dt::COMPLEX32 => C128,
-            dt::C_BOOL | dt::CXX_BOOL | dt::LOGICAL1 => L8,
-            dt::LOGICAL2 => L16,
-            dt::LOGICAL | dt::LOGICAL4 => L32,
-            dt::LOGICAL8 => L64,
-            dt::LOGICAL16 => L128,
-            dt::BYTE => Byte,
-            dt::FLOAT_INT => FloatInt,
-            dt::DOUBLE_INT => DoubleInt,
-            dt::LONG_INT => LongInt,
-            dt::TWO_INT | dt::TWO_INTEGER => IntInt,
-            dt::SHORT_INT => ShortInt,
-            dt::LONG_DOUBLE_INT => ExtendedInt,
-            dt::TWO_REAL => FloatFloat,
-            dt::TWO_DOUBLE_PRECISION => DoubleDouble,
-            _ => return None,
-        })
-    }
+/// The arithmetic of a predefined datatype; `None` if it has none.
+pub fn of(datatype: Datatype) -> Option<Element> {
+    use Element::*;
+    Some(match datatype {
+        // MPI_CHAR is no number in the standard; MPICH reduces it all the same, and programs rely on it.
+        dt::CHAR | dt::SIGNED_CHAR | dt::INT8_T | dt::INTEGER1 => I8,
+        dt::SHORT | dt::INT16_T | dt::INTEGER2 => I16,
+        dt::INT | dt::INT32_T | dt::INTEGER | dt::INTEGER4 => I32,
+        dt::LONG | dt::LONG_LONG | dt::INT64_T | dt::INTEGER8 | dt::AINT | dt::OFFSET | dt::COUNT => I64,
+        dt::INTEGER16 => I128,
+        dt::UNSIGNED_CHAR | dt::UINT8_T => U8,
+        dt::UNSIGNED_SHORT | dt::UINT16_T => U16,
+        dt::UNSIGNED | dt::UINT32_T => U32,
+        dt::UNSIGNED_LONG | dt::UNSIGNED_LONG_LONG | dt::UINT64_T => U64,
+        dt::REAL2 | dt::SHORT_FLOAT | dt::C_FLOAT16 => F16,
+        dt::FLOAT | dt::REAL | dt::REAL4 => F32,
+        dt::DOUBLE | dt::DOUBLE_PRECISION | dt::REAL8 => F64,
+        dt::LONG_DOUBLE => F80,
+        dt::REAL16 => F128,
+        dt::COMPLEX4 | dt::C_SHORT_FLOAT_COMPLEX => C16,
+        dt::C_FLOAT_COMPLEX | dt::CXX_FLOAT_COMPLEX | dt::COMPLEX | dt::COMPLEX8 => C32,
+        dt::C_DOUBLE_COMPLEX | dt::CXX_DOUBLE_COMPLEX | dt::DOUBLE_COMPLEX | dt::COMPLEX16 => C64,
+        dt::C_LONG_DOUBLE_COMPLEX | dt::CXX_LONG_DOUBLE_COMPLEX => C80,
+        dt::COMPLEX32 => C128,
+        dt::C_BOOL | dt::CXX_BOOL | dt::LOGICAL1 => L8,
+        dt::LOGICAL2 => L16,
+        dt::LOGICAL | dt::LOGICAL4 => L32,
+        dt::LOGICAL8 => L64,
+        dt::LOGICAL16 => L128,
+        dt::BYTE => Byte,
+        dt::FLOAT_INT => FloatInt,
+        dt::DOUBLE_INT => DoubleInt,
+        dt::LONG_INT => LongInt,
+        dt::TWO_INT | dt::TWO_INTEGER => IntInt,
+        dt::SHORT_INT => ShortInt,
+        dt::LONG_DOUBLE_INT => ExtendedInt,
+        dt::TWO_REAL => FloatFloat,
+        dt::TWO_DOUBLE_PRECISION => DoubleDouble,
+        _ => return None,
+    })
 }

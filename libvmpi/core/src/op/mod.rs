@@ -1,13 +1,9 @@
 //! Reduction operations (MPI 4.1 section 6.9).
 //!
-//! Reading order: `element` (which arithmetic a datatype has), `kernel` (the loops), `half`, `extended` and `quad`
-//! (arithmetic that Rust has no type for). `unsafe` is in `kernel`, `extended` and [`Operation::apply`].
+//! Reading order: `element` (which arithmetic a datatype has); the loops are in `vmpi_shared::arith`, because carriers of other nodes
+//! execute them, too. `unsafe` is in [`Operation::apply`].
 
 mod element;
-mod extended;
-mod half;
-mod kernel;
-mod quad;
 
 #[cfg(test)]
 mod tests;
@@ -18,33 +14,14 @@ use crate::errors::{Class, Error, Result, fail};
 use crate::giant::Giant;
 use crate::handle::{Datatype, FIRST_DYNAMIC, Handle, Op};
 use crate::table::Table;
-use element::Element;
-use kernel::Kernel;
 use std::ffi::c_void;
 use std::rc::Rc;
+pub use vmpi_shared::arith::Builtin;
+use vmpi_shared::arith::{Element, Kernel, kernel};
 
 /// A user-defined operation: `f(invec, inoutvec, len, datatype)`, made by the ABI layer from the program's function
 /// pointer.
 pub type UserFunction = Rc<dyn Fn(*const c_void, *mut c_void, u64, Datatype)>;
-
-/// The built-in operations.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Builtin {
-    Sum,
-    Min,
-    Max,
-    Prod,
-    Band,
-    Bor,
-    Bxor,
-    Land,
-    Lor,
-    Lxor,
-    Minloc,
-    Maxloc,
-    Replace,
-    NoOp,
-}
 
 const BUILTINS: &[(Op, Builtin, &str)] = &[
     (op::SUM, Builtin::Sum, "MPI_SUM"),
@@ -151,7 +128,12 @@ impl Operation {
 }
 
 fn find_kernel(builtin: Builtin, ty: &Type) -> Option<Kernel> {
-    kernel::kernel(builtin, Element::of(ty.named()?)?)
+    kernel(builtin, element_of(ty)?)
+}
+
+/// The arithmetic of a predefined datatype's elements.
+pub(crate) fn element_of(ty: &Type) -> Option<Element> {
+    element::of(ty.named()?)
 }
 
 struct Registry {

@@ -2,14 +2,13 @@
 
 #![allow(unsafe_code)]
 
-use super::element::Element;
-use super::extended::{self, Extended};
-use super::half::Half;
-use super::kernel::kernel;
-use super::quad::Quad;
 use super::*;
 use crate::consts::dt;
 use proptest::prelude::*;
+use std::ops::{Add, Mul, Sub};
+use vmpi_shared::arith::extended::{self, Extended};
+use vmpi_shared::arith::half::Half;
+use vmpi_shared::arith::quad::Quad;
 
 fn reduce<T: Copy>(op: Builtin, element: Element, input: &[T], inout: &mut [T]) {
     let kernel = kernel(op, element).unwrap_or_else(|| panic!("{op:?} on {element:?}"));
@@ -126,7 +125,7 @@ fn unaligned_vectors_are_reduced() {
 
 #[test]
 fn only_the_standards_pairs_of_operation_and_type() {
-    let allowed = |op, datatype| Element::of(datatype).and_then(|e| kernel(op, e)).is_some();
+    let allowed = |op, datatype| element::of(datatype).and_then(|e| kernel(op, e)).is_some();
     for (op, datatype, expected) in [
         (Builtin::Sum, dt::DOUBLE, true),
         (Builtin::Sum, dt::C_FLOAT_COMPLEX, true),

@@ -2,9 +2,10 @@
 //!
 //! `send` chooses the way (in the envelope, through the slab, or announced for single copy) and publishes the envelope;
 //! `recv` posts a receive; `slot` keeps what only this process needs to know about a message under way and finishes it;
-//! `probe` looks at unexpected messages; `buffered` is MPI_Bsend's buffer; `exchange` and `partitioned` are made of several
+//! `ask` has the requests of one-sided communication over nodes; `probe` looks at unexpected messages; `buffered` is MPI_Bsend's buffer; `exchange` and `partitioned` are made of several
 //! messages.
 
+pub(crate) mod ask;
 pub mod buffered;
 pub mod exchange;
 mod heap;

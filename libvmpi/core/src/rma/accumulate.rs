@@ -9,7 +9,7 @@
 use super::place::{Place, Spot};
 use super::transfer::{Local, check_fits};
 use super::wait::For;
-use super::{Window, polled};
+use super::{Window, far, polled};
 use crate::consts::dt;
 use crate::datatype::{self, Type};
 use crate::errors::{Class, Result, fail};
@@ -38,7 +38,9 @@ impl<'a> Moment<'a> {
     fn take(window: &'a Window, target: u32) -> Result<Moment<'a>> {
         let lock = &window.control.member(target).moment;
         let me = window.rank();
-        if !lock.take(me) {
+        if window.is_far(target) {
+            window.take_far_moment(target)?;
+        } else if !lock.take(me) {
             Self::await_turn(window, target)?;
         }
         Ok(Moment { window, target })
@@ -72,7 +74,9 @@ impl<'a> Moment<'a> {
 impl Drop for Moment<'_> {
     #[inline]
     fn drop(&mut self) {
-        if self.window.control.member(self.target).moment.give() {
+        if self.window.is_far(self.target) {
+            self.window.give_far_moment(self.target);
+        } else if self.window.control.member(self.target).moment.give() {
             for member in self.window.control.waiting_for(self.target) {
                 self.window.wake(member);
             }
@@ -83,11 +87,11 @@ impl Drop for Moment<'_> {
 
 /// A predefined datatype that elements are made of.
 #[derive(Clone)]
-struct Basic {
+pub(super) struct Basic {
     handle: Datatype,
-    ty: Rc<Type>,
+    pub ty: Rc<Type>,
     /// Its elements look the same packed and in memory.
-    plain: bool,
+    pub plain: bool,
 }
 
 impl Basic {
@@ -143,7 +147,7 @@ pub struct Operand<'a> {
     pub op: &'a Operation,
 }
 
-/// `target = target op origin`, element by element (MPI_Accumulate). Complete on return.
+/// `target = target op origin`, element by element (MPI_Accumulate). Complete on return, but for a target on another node.
 ///
 /// # Errors
 /// Those of the target ([`Window::locate`]), `Class::Op`, `Class::Type`, `Class::Truncate`.
@@ -190,6 +194,10 @@ unsafe fn combine(window: &Window, operand: &Operand, result: Option<&Local>, pl
     }
     if !silent {
         monitor::one_sided(Flow::Put, &window.comm, spot.target, bytes);
+    }
+    if spot.is_far() && far::combines(operand, &basic) {
+        // SAFETY: the caller's promise.
+        return unsafe { far::combine(&spot, operand, result, &basic, bytes) };
     }
     let unit = basic.ty.size().max(1);
     let piece = (PIECE / unit).max(1) * unit;
@@ -381,6 +389,9 @@ pub unsafe fn compare_and_swap(
             std::slice::from_raw_parts(origin.cast::<u8>(), len),
             std::slice::from_raw_parts(compare.cast::<u8>(), len),
         );
+        if spot.is_far() {
+            return far::swap(&spot, origin, compare, result.cast());
+        }
         let moment = Moment::take(window, spot.target)?;
         spot.read(0, memory)?;
         if memory == compare {

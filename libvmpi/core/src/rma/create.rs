@@ -1,9 +1,11 @@
 //! Making and freeing windows (MPI 4.1 section 12.2).
 //!
-//! All members tell each other what they bring. The first one makes the segment with the control block (and the memory
-//! that MPI allocates), and the others open its descriptor under /proc; nothing has a name.
+//! All members tell each other what they bring. The first one of each node makes the segment with the control block (and
+//! the memory that MPI allocates there), and the others open its descriptor under /proc; nothing has a name. If there are several nodes, their
+//! carriers map it, too.
 
 use super::epoch::{Access, Epoch};
+use super::far::Far;
 use super::{Part, Reach, WINDOWS, Window, remote};
 use crate::coll;
 use crate::comm::{self, Communicator};
@@ -18,6 +20,8 @@ use crate::{attr, errhandler};
 use std::cell::{Cell, RefCell};
 use std::fs::OpenOptions;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use vmpi_shared::ask::Opening;
 use vmpi_shared::window::{Shape, Window as Control};
 
 /// Where the memory of a new window comes from.
@@ -78,14 +82,19 @@ struct Offer {
     unit: i64,
     /// Address of a byte that may be read, to see whether single copy works.
     probe: u64,
+    /// A number that no other window has of this process.
+    serial: u32,
 }
 
-const OFFER_BYTES: usize = 32;
+const OFFER_BYTES: usize = 40;
+static SERIAL: AtomicU32 = AtomicU32::new(0);
 
 impl Offer {
     fn encode(self) -> [u8; OFFER_BYTES] {
         let mut bytes = [0; OFFER_BYTES];
-        for (at, word) in [self.base, self.bytes, self.unit as u64, self.probe].into_iter().enumerate() {
+        for (at, word) in
+            [self.base, self.bytes, self.unit as u64, self.probe, self.serial.into()].into_iter().enumerate()
+        {
             bytes[at * 8..at * 8 + 8].copy_from_slice(&word.to_ne_bytes());
         }
         bytes
@@ -93,7 +102,7 @@ impl Offer {
 
     fn decode(bytes: &[u8]) -> Offer {
         let word = |at: usize| u64::from_ne_bytes(bytes[at * 8..at * 8 + 8].try_into().expect("eight bytes"));
-        Offer { base: word(0), bytes: word(1), unit: word(2) as i64, probe: word(3) }
+        Offer { base: word(0), bytes: word(1), unit: word(2) as i64, probe: word(3), serial: word(4) as u32 }
     }
 }
 
@@ -105,6 +114,8 @@ const READY: u8 = 0;
 /// Ready, but the kernel refuses it single copy from or to another member.
 const READY_REFUSED: u8 = 1;
 const FAILED: u8 = 2;
+/// The memory cannot be had on a node.
+const NO_MEMORY: u8 = 3;
 
 /// Make a window; collective over `comm`, an intracommunicator.
 ///
@@ -113,16 +124,10 @@ const FAILED: u8 = 2;
 /// then.
 pub fn create(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
     let me = endpoint().me;
-    if let Some(far) = comm.local.iter().find(|&member| !process::same_node(me, member)) {
-        return match ask.memory {
-            Memory::Share { .. } => fail(Class::RmaShared, format!("rank {far} of MPI_COMM_WORLD is on another node")),
-            _ => fail(
-                Class::UnsupportedOperation,
-                format!(
-                    "rank {far} of MPI_COMM_WORLD is on another node; vmpi's windows are for the ranks of one node"
-                ),
-            ),
-        };
+    if let (Memory::Share { .. }, Some(far)) =
+        (ask.memory, comm.local.iter().find(|&member| !process::same_node(me, member)))
+    {
+        return fail(Class::RmaShared, format!("rank {far} of MPI_COMM_WORLD is on another node"));
     }
     let own = comm::derive(comm, comm.local.clone())?.expect("I am a member of my communicator");
     let made = build(&own, ask);
@@ -135,31 +140,42 @@ pub fn create(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
 fn build(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
     let memory = ask.memory;
     let base = if let Memory::Own { base, .. } = memory { base as u64 } else { 0 };
-    let mine = Offer { base, bytes: memory.bytes(), unit: ask.unit, probe: &raw const PROBE as u64 };
+    let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+    let mine = Offer { base, bytes: memory.bytes(), unit: ask.unit, probe: &raw const PROBE as u64, serial };
     let mut all = vec![0; OFFER_BYTES * comm.size() as usize];
     coll::allgather_bytes(comm, &mine.encode(), &mut all)?;
     let offers: Vec<Offer> = all.chunks_exact(OFFER_BYTES).map(Offer::decode).collect();
 
+    let me = endpoint().me;
+    let members: Vec<bool> = comm.local.iter().map(|member| !process::same_node(me, member)).collect();
+    let far = members.contains(&true).then(|| Far::new((comm.local.world_rank(0) as i32, offers[0].serial), members));
+    let is_far = |member: usize| far.as_ref().is_some_and(|far| far.members[member]);
+
     let allocates = matches!(memory, Memory::Allocate { .. } | Memory::Share { .. });
     let mut starts = Vec::with_capacity(offers.len());
     let mut end = 0u64;
-    for offer in &offers {
+    for (member, offer) in offers.iter().enumerate() {
         let start = memory.place(end);
         starts.push(start);
-        end = start.saturating_add(offer.bytes);
+        // The memory of a member of another node lies there.
+        end = if is_far(member) { end } else { start.saturating_add(offer.bytes) };
     }
     let shape =
         Shape { members: comm.size(), dynamic: memory == Memory::Dynamic, data_bytes: if allocates { end } else { 0 } };
-    let control = share(comm, shape)?;
+    let control = match &far {
+        None => share(comm, shape)?,
+        Some(far) => share_on_node(comm, shape, far)?,
+    };
 
     // Each looks whether it can copy from and to all others, and all learn whether anybody cannot.
     let mapped = control.is_ok();
-    let parts: Vec<Part> = offers
+    let mut parts: Vec<Part> = offers
         .iter()
         .zip(&starts)
         .zip(0..)
         .map(|((offer, start), member)| {
             let (base, reach) = match &control {
+                _ if is_far(member as usize) => (offer.base, Reach::Far),
                 Ok(control) if allocates => (control.data(*start) as u64, Reach::Here { shift: 0 }),
                 _ => (offer.base, reach(comm, member, offer.probe)),
             };
@@ -167,22 +183,52 @@ fn build(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
         })
         .collect();
     let refused = parts.iter().any(|part| part.reach == Reach::Ask);
-    let outcome = match (mapped, refused) {
+    let own = parts[comm.rank as usize].base;
+    let by_carrier = match (&control, &far) {
+        (Ok(control), Some(far)) => meet_carrier(comm, control, shape, far, (own, memory.bytes()), mine.probe),
+        _ => Ok(true),
+    };
+    let mapped = mapped && by_carrier.is_ok();
+    let by_carrier = by_carrier.unwrap_or(false);
+    let without_memory = control.as_ref().is_err_and(|error| error.class == Class::NoMem);
+    let outcome = match (mapped, refused || !by_carrier) {
+        (false, _) if without_memory => NO_MEMORY,
         (false, _) => FAILED,
         (true, true) => READY_REFUSED,
         (true, false) => READY,
     };
-    let mut outcomes = vec![0; comm.size() as usize];
-    coll::allgather_bytes(comm, &[outcome], &mut outcomes)?;
+    let mut outcomes = vec![0; OUTCOME_BYTES * comm.size() as usize];
+    coll::allgather_bytes(comm, &encode_outcome(outcome, by_carrier, own), &mut outcomes)?;
+    let outcomes: Vec<_> = outcomes.chunks_exact(OUTCOME_BYTES).map(decode_outcome).collect();
     let mut control = control?;
-    if let Some(other) = outcomes.iter().position(|&outcome| outcome == FAILED) {
+    let failed = |how: u8| outcomes.iter().position(|(outcome, ..)| *outcome == how);
+    if let Some(other) = failed(NO_MEMORY) {
+        close_far(comm, &far);
+        return fail(
+            Class::NoMem,
+            format!("the window's memory cannot be had on the node of rank {other} of its group"),
+        );
+    }
+    if let Some(other) = failed(FAILED) {
+        close_far(comm, &far);
         return fail(
             Class::RmaShared,
             format!("rank {other} of the window's group could not map the window's segment"),
         );
     }
     control.close_fd();
-
+    let carried = outcomes.iter().all(|(_, by_carrier, _)| *by_carrier);
+    if far.is_some() && !carried {
+        close_far(comm, &far);
+        let why = "a window over several nodes needs single copy, which the kernel or VMPI_SINGLE_COPY=0 refuses the carriers";
+        return fail(Class::UnsupportedOperation, why);
+    }
+    for (member, (part, (.., base))) in parts.iter_mut().zip(&outcomes).enumerate() {
+        if is_far(member) {
+            part.base = *base;
+        }
+    }
+    let helped = outcomes.iter().any(|(outcome, ..)| *outcome == READY_REFUSED);
     let window = Rc::new(Window {
         handle: Cell::new(Win::NULL),
         comm: comm.clone(),
@@ -190,7 +236,8 @@ fn build(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
         control,
         parts,
         epoch: RefCell::new(Epoch::new(comm.size())),
-        helper: if outcomes.contains(&READY_REFUSED) { Some(remote::Helper::start(comm)) } else { None },
+        far,
+        helper: if helped { Some(remote::Helper::start(comm)) } else { None },
         name: RefCell::default(),
         hints: RefCell::new(Rc::new(hints(ask))),
     });
@@ -242,17 +289,97 @@ fn share(comm: &Rc<Communicator>, shape: Shape) -> Result<Result<Control>> {
     if fd < 0 {
         return Ok(Err(no_memory(&"rank 0 of its group, which makes it, has failed")));
     }
-    let Some(pid) = endpoint().node.peer_pid(comm.local.world_rank(0)) else {
-        return Ok(Err(no_memory(&"the process of rank 0 of its group, which makes it, is not known")));
+    Ok(open_segment(comm, shape, 0, fd))
+}
+
+/// Map the segment that member `maker` has made.
+fn open_segment(comm: &Communicator, shape: Shape, maker: u32, fd: i32) -> Result<Control> {
+    let failed = |why: String| Error::new(Class::RmaShared, format!("the window's segment cannot be mapped: {why}"));
+    let Some(pid) = endpoint().node.peer_pid(comm.local.world_rank(maker)) else {
+        return Err(failed(format!("the process of rank {maker} of its group, which makes it, is not known")));
     };
     let path = format!("/proc/{pid}/fd/{fd}");
-    let mapped = OpenOptions::new()
+    OpenOptions::new()
         .read(true)
         .write(true)
         .open(&path)
         .map_err(|error| format!("{path}: {error}"))
-        .and_then(|file| Control::map(shape, file.into()).map_err(|error| error.to_string()));
-    Ok(mapped.map_err(|why| Error::new(Class::RmaShared, format!("the window's segment cannot be mapped: {why}"))))
+        .and_then(|file| Control::map(shape, file.into()).map_err(|error| error.to_string()))
+        .map_err(failed)
+}
+
+/// The segment of this node's members: made by the first of them, mapped by the others. As [`share`].
+fn share_on_node(comm: &Rc<Communicator>, shape: Shape, far: &Far) -> Result<Result<Control>> {
+    let first = leader(far);
+    let made = (comm.rank == first).then(|| Control::create(shape));
+    let fd = match &made {
+        Some(Ok(control)) => control.raw_fd(),
+        _ => -1,
+    };
+    let mut all = vec![0; 4 * comm.size() as usize];
+    coll::allgather_bytes(comm, &fd.to_ne_bytes(), &mut all)?;
+    if let Some(made) = made {
+        return Ok(made.map_err(|error| {
+            let why = format!("the window's segment of {} bytes cannot be made: {error}", shape.data_bytes);
+            Error::new(Class::NoMem, why)
+        }));
+    }
+    let fd = i32::from_ne_bytes(all[4 * first as usize..][..4].try_into().expect("four bytes"));
+    if fd < 0 {
+        let why = format!("the window's segment cannot be made: rank {first} of its group, which makes it, has failed");
+        return Ok(Err(Error::new(Class::NoMem, why)));
+    }
+    Ok(open_segment(comm, shape, first, fd))
+}
+
+/// The first member on this node.
+fn leader(far: &Far) -> u32 {
+    far.members.iter().position(|far| !far).map_or(0, |member| member as u32)
+}
+
+/// Make the segment known to this node's carrier, and find out whether that can copy from and to this process.
+///
+/// # Errors
+/// `Class::RmaShared` if the carrier cannot map it.
+fn meet_carrier(
+    comm: &Communicator,
+    control: &Control,
+    shape: Shape,
+    far: &Far,
+    memory: (u64, u64),
+    probe: u64,
+) -> Result<bool> {
+    control.member(comm.rank).set_memory(memory.0, memory.1);
+    if comm.rank == leader(far) {
+        (0..).zip(comm.local.iter()).for_each(|(member, rank)| control.member(member).set_rank(rank));
+        let Shape { members, dynamic, data_bytes } = shape;
+        far.open(comm, Opening { fd: control.raw_fd(), members, dynamic, data_bytes })?;
+    }
+    if endpoint().job.config().single_copy == 0 {
+        return Ok(false);
+    }
+    far.attend(comm, probe)
+}
+
+/// This node's carrier need not know the window any more.
+fn close_far(comm: &Communicator, far: &Option<Far>) {
+    if let Some(far) = far.as_ref().filter(|far| comm.rank == leader(far)) {
+        far.close(comm);
+    }
+}
+
+/// How it went, whether the carrier can copy, and where the member's memory lies.
+const OUTCOME_BYTES: usize = 16;
+
+fn encode_outcome(outcome: u8, by_carrier: bool, base: u64) -> [u8; OUTCOME_BYTES] {
+    let mut bytes = [0; OUTCOME_BYTES];
+    (bytes[0], bytes[1]) = (outcome, u8::from(by_carrier));
+    bytes[8..].copy_from_slice(&base.to_ne_bytes());
+    bytes
+}
+
+fn decode_outcome(bytes: &[u8]) -> (u8, bool, u64) {
+    (bytes[0], bytes[1] != 0, u64::from_ne_bytes(bytes[8..16].try_into().expect("eight bytes")))
 }
 
 /// Whether single copy works with each rank of the job, as far as it is known.
@@ -306,6 +433,7 @@ pub fn free(handle: Win) -> Result<()> {
         Err(error) if ft::is_failure(&error) => {}
         arrived => arrived?,
     }
+    close_far(&window.comm, &window.far);
     if let Some(helper) = &window.helper {
         helper.stop();
     }

@@ -2,16 +2,17 @@
 //!
 //! Reading order: this file (what a window is, and the table of them), `create`, `epoch` (what may be done when),
 //! `sync` (fence, post-start-complete-wait, locks), `wait` (how a member waits for another), `place` (where a target's
-//! memory is), `transfer` (put and get), `accumulate` (read, compute and write back as one step), `remote` (where the
-//! kernel refuses single copy: by messages).
+//! memory is), `transfer` (put and get), `accumulate` (read, compute and write back as one step), `far` (members on other
+//! nodes), `remote` (where the kernel refuses single copy: by messages).
 //!
-//! Memory that MPI allocates lies in a segment that all members map. Memory of the program's own is reached by single
+//! Memory that MPI allocates lies in a segment that all members of a node map. Memory of the program's own is reached by single
 //! copy. Either way the origin does all the work inside its call: the target takes no part, and what is left for the
 //! synchronisation calls is to tell others.
 
 mod accumulate;
 mod create;
 mod epoch;
+mod far;
 mod place;
 mod remote;
 mod sync;
@@ -20,9 +21,11 @@ mod wait;
 
 pub use accumulate::{Operand, accumulate, compare_and_swap, fetch_and_op, get_accumulate};
 pub use create::{Ask, Memory, create, free};
+pub use far::Starting;
 pub use place::Place;
 pub use sync::{
-    LockKind, complete, fence, flush, flush_all, lock, lock_all, post, start, sync, test, unlock, unlock_all, wait,
+    LockKind, complete, fence, flush, flush_all, flush_local, flush_local_all, lock, lock_all, post, start, sync, test,
+    unlock, unlock_all, wait,
 };
 pub use transfer::{Local, get, put};
 
@@ -47,6 +50,8 @@ enum Reach {
     Here { shift: u64 },
     /// By single copy from and to this process.
     Copy { pid: i32 },
+    /// On another node: by its carrier.
+    Far,
     /// By messages.
     Ask,
 }
@@ -72,6 +77,8 @@ pub struct Window {
     control: Control,
     parts: Vec<Part>,
     epoch: RefCell<Epoch>,
+    /// If it has members on other nodes.
+    far: Option<far::Far>,
     helper: Option<remote::Helper>,
     name: RefCell<Vec<u8>>,
     hints: RefCell<Rc<info::Entries>>,

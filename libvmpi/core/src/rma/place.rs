@@ -74,6 +74,10 @@ impl Window {
 
     /// Has the target attached every byte? Usually the whole stretch; else each block is looked for.
     fn all_attached(&self, target: u32, ty: &Type, count: u64, addr: u64, from: u64, to: u64) -> bool {
+        if self.is_far(target) {
+            // Its node's carrier looks.
+            return true;
+        }
         if self.control.is_attached(target, from, to) {
             return true;
         }
@@ -108,6 +112,12 @@ impl Spot<'_> {
         self.ty.size().saturating_mul(self.count)
     }
 
+    /// Is it on another node, in reach of its carrier?
+    #[inline]
+    pub fn is_far(&self) -> bool {
+        self.reach == Reach::Far
+    }
+
     /// Where the elements' displacements count from, if the memory is mapped here.
     #[inline]
     pub fn here(&self) -> Option<*mut u8> {
@@ -125,7 +135,7 @@ impl Spot<'_> {
     }
 
     /// The blocks of packed bytes `[from, to)` in the target's process.
-    fn blocks(&self, from: u64, to: u64) -> Vec<Block> {
+    pub fn blocks(&self, from: u64, to: u64) -> Vec<Block> {
         if self.ty.is_dense() {
             let start = self.addr.wrapping_add_signed(self.ty.true_lb());
             return vec![Block { addr: start.wrapping_add(from), len: to - from }];
@@ -138,7 +148,7 @@ impl Spot<'_> {
         blocks
     }
 
-    /// Read packed bytes from `from` on.
+    /// Read packed bytes from `from` on, and wait for them.
     ///
     /// # Errors
     /// `Class::RmaRange` if the memory does not exist (any more), `Class::Other` if it cannot be copied.
@@ -159,11 +169,12 @@ impl Spot<'_> {
                 let copied = unsafe { vmpi_cma::read(pid, &[Block::of(into)], &blocks) };
                 self.copied(copied)
             }
+            Reach::Far => self.window.read_far_now(self.target, &self.blocks(from, from + into.len() as u64), into),
             Reach::Ask => remote::read(self.window, self.target, &self.blocks(from, from + into.len() as u64), into),
         }
     }
 
-    /// Write packed bytes from `from` on.
+    /// Write packed bytes from `from` on; on another node they are there at the next synchronisation.
     ///
     /// # Errors
     /// As [`Spot::read`].
@@ -184,6 +195,7 @@ impl Spot<'_> {
                 let copied = unsafe { vmpi_cma::write(pid, &[Block::of(data)], &blocks) };
                 self.copied(copied)
             }
+            Reach::Far => self.window.write_far(self.target, &self.blocks(from, from + data.len() as u64), data),
             Reach::Ask => remote::write(self.window, self.target, &self.blocks(from, from + data.len() as u64), data),
         }
     }

@@ -1,7 +1,7 @@
 //! Synchronisation: fence, post-start-complete-wait, locks, flush (MPI 4.1 section 12.5).
 //!
-//! Every operation is complete at origin and target when its call returns, so these calls only order members against
-//! each other.
+//! Within a node every operation is complete at origin and target when its call returns, so these calls only order members against
+//! each other. Operations on members of other nodes are completed here (`far`).
 
 use super::epoch::{Access, Exposure, Held};
 use super::wait::For;
@@ -39,10 +39,11 @@ pub fn fence(window: &Window, assert: i32) -> Result<()> {
         }
     }
     memory_fence(SEQ);
+    let settled = window.settle(None);
     coll::barrier(&window.comm)?;
     let next = if assert & consts::MODE_NOSUCCEED != 0 { Access::None } else { Access::Fence { used: false } };
     window.epoch.borrow_mut().access = next;
-    Ok(())
+    settled
 }
 
 /// The members of `group` by their ranks in the window.
@@ -72,11 +73,13 @@ pub fn post(window: &Window, group: &Members, assert: i32) -> Result<()> {
         epoch.exposure = Some(Exposure { until });
     }
     let me = window.rank();
-    for &origin in &origins {
+    let (far, near) = window.split_far(origins);
+    for &origin in &near {
         window.control.posts(origin, me).fetch_add(1, SEQ);
     }
     memory_fence(SEQ); // SYNC W
-    for &origin in &origins {
+    far.into_iter().for_each(|origin| window.far_post(origin));
+    for &origin in &near {
         if window.control.member(origin).waiting.load(SEQ) != 0 {
             window.wake(origin);
         }
@@ -123,17 +126,26 @@ pub fn complete(window: &Window) -> Result<()> {
         }
     };
     memory_fence(SEQ);
-    for &target in &targets {
+    let (far, near) = window.split_far(targets);
+    // Of a dynamic window only the carrier knows whether something was wrong, and nobody asks it later.
+    let settle = |target: &u32| match window.is_dynamic() {
+        true => window.settle(Some(*target)),
+        false => window.settle_here(Some(*target)),
+    };
+    // All of them, whatever is wrong with one.
+    let settled: Vec<Result<()>> = far.iter().map(settle).collect();
+    far.into_iter().for_each(|target| window.far_complete(target));
+    for &target in &near {
         window.control.member(target).completed.fetch_add(1, SEQ);
     }
     memory_fence(SEQ); // SYNC W
-    for &target in &targets {
+    for &target in &near {
         if window.control.member(target).waiting.load(SEQ) != 0 {
             window.wake(target);
         }
     }
     entry_lock::note_change();
-    Ok(())
+    settled.into_iter().collect()
 }
 
 /// How far the exposure epoch has to come.
@@ -192,6 +204,10 @@ pub enum LockKind {
 fn take_lock(window: &Window, target: u32, exclusive: bool) -> Result<()> {
     ft::look();
     window.check_member(target)?;
+    if window.is_far(target) {
+        let lock = window.begin_far_lock(target, exclusive)?;
+        return window.await_far(&[lock]);
+    }
     let lock = &window.control.member(target).lock;
     let ticket = lock.draw(exclusive);
     if !lock.is_called(ticket) {
@@ -206,10 +222,17 @@ fn take_lock(window: &Window, target: u32, exclusive: bool) -> Result<()> {
     Ok(())
 }
 
-fn give_lock(window: &Window, target: u32, exclusive: bool) {
+/// On another node everything that was begun there is complete then.
+fn give_lock(window: &Window, target: u32, exclusive: bool) -> Result<()> {
+    if window.is_far(target) {
+        let settled = window.settle_here(Some(target));
+        let unlock = window.begin_far_unlock(target, exclusive)?;
+        return settled.and(window.await_far(&[unlock]));
+    }
     if window.control.member(target).lock.leave(exclusive) {
         call_next(window, target);
     }
+    Ok(())
 }
 
 #[cold]
@@ -285,11 +308,12 @@ pub fn unlock(window: &Window, rank: i32) -> Result<()> {
         lock
     };
     memory_fence(SEQ);
-    if let Some(exclusive) = held.exclusive {
-        give_lock(window, target, exclusive);
-    }
+    let given = match held.exclusive {
+        Some(exclusive) => give_lock(window, target, exclusive),
+        None => window.settle(Some(target)),
+    };
     request::progress();
-    Ok(())
+    given
 }
 
 /// MPI_Win_lock_all: share the memory of every member.
@@ -307,15 +331,31 @@ pub fn lock_all(window: &Window, assert: i32) -> Result<()> {
     }
     let checked = assert & consts::MODE_NOCHECK == 0;
     if checked {
-        for target in 0..window.comm.size() {
-            if let Err(error) = take_lock(window, target, false) {
-                (0..target).for_each(|taken| give_lock(window, taken, false));
-                return Err(error);
-            }
-        }
+        take_all(window)?;
     }
     window.epoch.borrow_mut().access = Access::All { checked };
     Ok(())
+}
+
+fn take_all(window: &Window) -> Result<()> {
+    let (far, near) = window.split_far((0..window.comm.size()).collect());
+    // Those of other nodes are asked for together.
+    let asked: Vec<_> = far.iter().map(|&target| window.begin_far_lock(target, false)).collect::<Result<_>>()?;
+    for (at, &target) in near.iter().enumerate() {
+        if let Err(error) = take_lock(window, target, false) {
+            near[..at].iter().try_for_each(|&taken| give_lock(window, taken, false))?;
+            return Err(error);
+        }
+    }
+    if asked.is_empty() { Ok(()) } else { window.await_far(&asked) }
+}
+
+fn give_all(window: &Window) -> Result<()> {
+    let (far, near) = window.split_far((0..window.comm.size()).collect());
+    let settled = window.settle_here(None);
+    let asked: Vec<_> = far.iter().map(|&target| window.begin_far_unlock(target, false)).collect::<Result<_>>()?;
+    near.iter().try_for_each(|&target| give_lock(window, target, false))?;
+    if asked.is_empty() { settled } else { settled.and(window.await_far(&asked)) }
 }
 
 /// MPI_Win_unlock_all.
@@ -333,36 +373,56 @@ pub fn unlock_all(window: &Window) -> Result<()> {
         checked
     };
     memory_fence(SEQ);
-    if checked {
-        for target in 0..window.comm.size() {
-            give_lock(window, target, false);
-        }
-    }
+    let given = if checked { give_all(window) } else { window.settle(None) };
     request::progress();
-    Ok(())
+    given
 }
 
-/// MPI_Win_flush and MPI_Win_flush_local: everything is complete already.
+/// MPI_Win_flush: within a node everything is complete already.
 ///
 /// # Errors
-/// `Class::RmaSync` if the target is not locked, `Class::Rank`.
+/// `Class::RmaSync` if the target is not locked, `Class::Rank`; what was wrong with operations on another node.
 pub fn flush(window: &Window, rank: i32) -> Result<()> {
-    let target = if rank == consts::PROC_NULL { None } else { Some(window.check_rank(rank)?) };
+    flushing(window, Some(rank))?.map_or(Ok(()), |target| window.settle(Some(target)))
+}
+
+/// MPI_Win_flush_local.
+///
+/// # Errors
+/// As [`flush`].
+pub fn flush_local(window: &Window, rank: i32) -> Result<()> {
+    flushing(window, Some(rank))?.map_or(Ok(()), |target| window.settle_here(Some(target)))
+}
+
+/// MPI_Win_flush_all.
+///
+/// # Errors
+/// `Class::RmaSync` if nothing is locked; as [`flush`].
+pub fn flush_all(window: &Window) -> Result<()> {
+    flushing(window, None)?;
+    window.settle(None)
+}
+
+/// MPI_Win_flush_local_all.
+///
+/// # Errors
+/// As [`flush_all`].
+pub fn flush_local_all(window: &Window) -> Result<()> {
+    flushing(window, None)?;
+    window.settle_here(None)
+}
+
+/// What all of them do; the target, if there is one.
+#[inline]
+fn flushing(window: &Window, rank: Option<i32>) -> Result<Option<u32>> {
+    let target = match rank {
+        None | Some(consts::PROC_NULL) => None,
+        Some(rank) => Some(window.check_rank(rank)?),
+    };
     window.check_passive(target)?;
     memory_fence(SEQ);
     polled(1);
-    Ok(())
-}
-
-/// MPI_Win_flush_all and MPI_Win_flush_local_all.
-///
-/// # Errors
-/// `Class::RmaSync` if nothing is locked.
-pub fn flush_all(window: &Window) -> Result<()> {
-    window.check_passive(None)?;
-    memory_fence(SEQ);
-    polled(1);
-    Ok(())
+    Ok(target)
 }
 
 /// MPI_Win_sync: the public and the private copy are the same memory.

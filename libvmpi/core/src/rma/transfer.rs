@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::place::{Place, Spot};
-use super::{Window, polled};
+use super::{Window, far, polled};
 use crate::datatype::{self, Type};
 use crate::errors::{Class, Result, fail};
 use crate::monitor;
@@ -68,13 +68,13 @@ pub(super) fn check_fits(data: u64, room: u64) -> Result<()> {
     Ok(())
 }
 
-/// Copy from the origin to the target's memory (MPI_Put). Complete on return.
+/// Copy from the origin to the target's memory (MPI_Put). Complete on return, but for a target on another node.
 ///
 /// # Errors
 /// Those of the target ([`Window::locate`]), `Class::Truncate` if the data does not fit there.
 ///
 /// # Safety
-/// `origin` holds its elements; the target's memory is there as its owner promised.
+/// `origin` holds its elements, for a target on another node until the next synchronisation; the target's memory is there as its owner promised.
 pub unsafe fn put(window: &Window, origin: &Local, place: &Place) -> Result<()> {
     let Some(spot) = window.locate(place)? else { return Ok(()) };
     let bytes = origin.bytes();
@@ -87,6 +87,7 @@ pub unsafe fn put(window: &Window, origin: &Local, place: &Place) -> Result<()> 
     unsafe {
         match (origin.dense(), spot.dense_here()) {
             (Some(from), Some(to)) => std::ptr::copy(from, to, bytes as usize),
+            _ if spot.is_far() => far::put(&spot, origin, bytes)?,
             (Some(from), None) => spot.write(0, std::slice::from_raw_parts(from, bytes as usize))?,
             (None, Some(to)) => {
                 let to = std::slice::from_raw_parts_mut(to, bytes as usize);
@@ -98,13 +99,13 @@ pub unsafe fn put(window: &Window, origin: &Local, place: &Place) -> Result<()> 
     Ok(())
 }
 
-/// Copy from the target's memory to the origin (MPI_Get). Complete on return.
+/// Copy from the target's memory to the origin (MPI_Get). Complete on return, but for a target on another node.
 ///
 /// # Errors
 /// As [`put`].
 ///
 /// # Safety
-/// `origin` has room for its elements; the target's memory is there as its owner promised.
+/// `origin` has room for its elements, for a target on another node until the next synchronisation; the target's memory is there as its owner promised.
 pub unsafe fn get(window: &Window, origin: &Local, place: &Place) -> Result<()> {
     let Some(spot) = window.locate(place)? else { return Ok(()) };
     let bytes = spot.bytes();
@@ -125,6 +126,7 @@ unsafe fn fetch(spot: &Spot, origin: &Local, bytes: u64) -> Result<()> {
     unsafe {
         match (spot.dense_here(), origin.dense()) {
             (Some(from), Some(to)) => std::ptr::copy(from, to, bytes as usize),
+            _ if spot.is_far() => far::get(spot, origin, bytes)?,
             (None, Some(to)) => spot.read(0, std::slice::from_raw_parts_mut(to, bytes as usize))?,
             (Some(from), None) => origin.unpack(0, std::slice::from_raw_parts(from, bytes as usize)),
             (None, None) => in_chunks(bytes, |from, len, room| {

@@ -3,8 +3,7 @@
 use super::Window;
 use crate::errors::Result;
 use crate::{ft, lock, process, request};
-use vmpi_shared::mem::sync::{Ordering, fence};
-use vmpi_shared::window::ANY;
+use vmpi_shared::mem::sync::Ordering;
 
 const SEQ: Ordering = Ordering::SeqCst;
 
@@ -71,14 +70,11 @@ impl Window {
                 threads.fetch_add(1, SEQ);
             }
             let (wants, ticket) = what.words();
-            let first = me.waiting.fetch_add(1, SEQ) == 0;
-            me.ticket.store(ticket, SEQ);
-            me.wants.store(if first { wants } else { ANY }, SEQ);
-            fence(SEQ); // SYNC W
+            me.begin_wait(wants, ticket); // SYNC W
             if !over() {
                 request::block(seen, request::CALL_WINDOW, -1, -1);
             }
-            me.waiting.fetch_sub(1, SEQ);
+            me.end_wait();
             if lock::is_threaded() {
                 threads.fetch_sub(1, SEQ);
             }

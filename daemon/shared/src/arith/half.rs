@@ -3,6 +3,8 @@
 //! Each operation is done in single precision and rounded once more: with 24 bits, more than twice the 11 of a half and two,
 //! sum, difference and product come out as if they had been rounded only once.
 
+use std::ops::{Add, Mul, Sub};
+
 /// One half-precision number, as its bits.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 #[repr(transparent)]
@@ -40,18 +42,6 @@ impl Half {
         f32::from_bits(magnitude | (u32::from(self.0) & 0x8000) << 16)
     }
 
-    pub fn add(self, other: Half) -> Half {
-        Half::round(self.single() + other.single())
-    }
-
-    pub fn sub(self, other: Half) -> Half {
-        Half::round(self.single() - other.single())
-    }
-
-    pub fn mul(self, other: Half) -> Half {
-        Half::round(self.single() * other.single())
-    }
-
     pub fn less(self, other: Half) -> bool {
         self.single() < other.single()
     }
@@ -62,4 +52,28 @@ fn nearest(value: u32, shift: u32) -> u32 {
     let (kept, half) = (value >> shift, 1 << (shift - 1));
     let rest = value & ((1 << shift) - 1);
     kept + u32::from(rest > half || rest == half && kept & 1 == 1)
+}
+
+impl Add for Half {
+    type Output = Half;
+
+    fn add(self, other: Half) -> Half {
+        Half::round(self.single() + other.single())
+    }
+}
+
+impl Sub for Half {
+    type Output = Half;
+
+    fn sub(self, other: Half) -> Half {
+        Half::round(self.single() - other.single())
+    }
+}
+
+impl Mul for Half {
+    type Output = Half;
+
+    fn mul(self, other: Half) -> Half {
+        Half::round(self.single() * other.single())
+    }
 }

@@ -7,6 +7,7 @@ use super::element::Element;
 use super::extended::{self, Extended};
 use super::half::Half;
 use super::quad::Quad;
+use std::ops::{Add, Mul, Sub};
 
 /// `inout[i] = input[i] op inout[i]` for a number of elements, at any alignment.
 ///

@@ -1,5 +1,7 @@
 //! IEEE quadruple precision in software (gfortran's `real(16)`): what the reductions need, rounded to nearest even.
 
+use std::ops::{Add, Mul, Sub};
+
 /// The bits of a quadruple-precision number.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 #[repr(transparent)]
@@ -16,6 +18,9 @@ impl Quad {
     }
     fn negative(self) -> bool {
         self.0 & SIGN != 0
+    }
+    fn negated(self) -> Quad {
+        Quad(self.0 ^ SIGN)
     }
     fn magnitude(self) -> u128 {
         self.0 & !SIGN
@@ -38,59 +43,6 @@ impl Quad {
             (false, false) => self.magnitude() < other.magnitude(),
             (true, true) => self.magnitude() > other.magnitude(),
         }
-    }
-
-    /// self - other
-    pub fn sub(self, other: Quad) -> Quad {
-        if other.is_nan() { other } else { self.add(Quad(other.0 ^ SIGN)) }
-    }
-
-    /// self + other
-    pub fn add(self, other: Quad) -> Quad {
-        if self.is_nan() || other.is_nan() {
-            return NAN;
-        }
-        if self.magnitude() == INFINITY || other.magnitude() == INFINITY {
-            return match (self.magnitude() == INFINITY, other.magnitude() == INFINITY) {
-                (true, true) if self.0 != other.0 => NAN,
-                (true, _) => self,
-                _ => other,
-            };
-        }
-        let (big, small) = if self.magnitude() >= other.magnitude() { (self, other) } else { (other, self) };
-        let ((exponent, a), (lower, b)) = (big.split(), small.split());
-        // Three more bits: guard, round, and one that is set if anything non-zero was shifted out.
-        let (a, b) = (a << 3, shift_sticky(b << 3, (exponent - lower) as u32));
-        let sign = big.0 & SIGN;
-        if big.negative() == small.negative() {
-            return pack(sign, exponent, a + b);
-        }
-        if a == b {
-            return Quad(0);
-        }
-        pack(sign, exponent, a - b)
-    }
-
-    /// self * other
-    pub fn mul(self, other: Quad) -> Quad {
-        let sign = (self.0 ^ other.0) & SIGN;
-        if self.is_nan() || other.is_nan() {
-            return NAN;
-        }
-        if self.magnitude() == INFINITY || other.magnitude() == INFINITY {
-            return if self.magnitude() == 0 || other.magnitude() == 0 { NAN } else { Quad(sign | INFINITY) };
-        }
-        if self.magnitude() == 0 || other.magnitude() == 0 {
-            return Quad(sign);
-        }
-        let ((ea, a), (eb, b)) = (self.split(), other.split());
-        // Normalize both to 113 bits, so that the product has 225 or 226.
-        let (la, lb) = (a.leading_zeros() as i32 - 15, b.leading_zeros() as i32 - 15);
-        let (high, low) = wide_mul(a << la, b << lb);
-        // Product / 2^109 keeps 116 or 117 bits: 113 and the three extra ones.
-        let sticky = u128::from(low & ((1 << 109) - 1) != 0);
-        let product = (high << 19) | (low >> 109) | sticky;
-        pack(sign, ea - la + eb - lb - 16383, product)
     }
 }
 
@@ -144,4 +96,69 @@ fn pack(sign: u128, mut exponent: i32, mut significand: u128) -> Quad {
     // A significand without its leading bit is subnormal: exponent field 0.
     let field = if value & HIDDEN == 0 { 0 } else { (exponent as u128) << 112 };
     Quad(sign | field | (value & (HIDDEN - 1)))
+}
+
+impl Add for Quad {
+    type Output = Quad;
+
+    /// self + other
+    fn add(self, other: Quad) -> Quad {
+        if self.is_nan() || other.is_nan() {
+            return NAN;
+        }
+        if self.magnitude() == INFINITY || other.magnitude() == INFINITY {
+            return match (self.magnitude() == INFINITY, other.magnitude() == INFINITY) {
+                (true, true) if self.0 != other.0 => NAN,
+                (true, _) => self,
+                _ => other,
+            };
+        }
+        let (big, small) = if self.magnitude() >= other.magnitude() { (self, other) } else { (other, self) };
+        let ((exponent, a), (lower, b)) = (big.split(), small.split());
+        // Three more bits: guard, round, and one that is set if anything non-zero was shifted out.
+        let (a, b) = (a << 3, shift_sticky(b << 3, (exponent - lower) as u32));
+        let sign = big.0 & SIGN;
+        if big.negative() == small.negative() {
+            return pack(sign, exponent, a + b);
+        }
+        if a == b {
+            return Quad(0);
+        }
+        pack(sign, exponent, a - b)
+    }
+}
+
+impl Sub for Quad {
+    type Output = Quad;
+
+    /// self - other
+    fn sub(self, other: Quad) -> Quad {
+        if other.is_nan() { other } else { self.add(other.negated()) }
+    }
+}
+
+impl Mul for Quad {
+    type Output = Quad;
+
+    /// self * other
+    fn mul(self, other: Quad) -> Quad {
+        let sign = (self.0 ^ other.0) & SIGN;
+        if self.is_nan() || other.is_nan() {
+            return NAN;
+        }
+        if self.magnitude() == INFINITY || other.magnitude() == INFINITY {
+            return if self.magnitude() == 0 || other.magnitude() == 0 { NAN } else { Quad(sign | INFINITY) };
+        }
+        if self.magnitude() == 0 || other.magnitude() == 0 {
+            return Quad(sign);
+        }
+        let ((ea, a), (eb, b)) = (self.split(), other.split());
+        // Normalize both to 113 bits, so that the product has 225 or 226.
+        let (la, lb) = (a.leading_zeros() as i32 - 15, b.leading_zeros() as i32 - 15);
+        let (high, low) = wide_mul(a << la, b << lb);
+        // Product / 2^109 keeps 116 or 117 bits: 113 and the three extra ones.
+        let sticky = u128::from(low & ((1 << 109) - 1) != 0);
+        let product = (high << 19) | (low >> 109) | sticky;
+        pack(sign, ea - la + eb - lb - 16383, product)
+    }
 }

@@ -1,0 +1,35 @@
+//! Requests that a carrier answers: for one-sided communication over nodes.
+
+use super::slot::{self, Local, Slot};
+use crate::errors::Result;
+use crate::process::endpoint;
+use vmpi_shared::matching::request::state;
+
+/// A request about rank `to` of the job; the answer is a word, or `data` that the carriers put in place.
+///
+/// # Errors
+/// `Class::NoMem` if too many are under way.
+pub(crate) fn open(to: u32, data: bool) -> Result<Slot> {
+    let slot = slot::take(Local::default())?;
+    let queues = endpoint().queues();
+    let shared = &mut queues.slots[slot.0 as usize];
+    shared.state = if data { state::PULLING } else { state::SENT };
+    (shared.context, shared.from, shared.source, shared.tag) = (0, to, to as i32, -1);
+    Ok(slot)
+}
+
+/// The outcome if it has been answered; then the request is free.
+pub(crate) fn close(slot: Slot) -> Option<u32> {
+    let mut queues = endpoint().queues();
+    if !queues.is_over(slot.0) {
+        return None;
+    }
+    let outcome = queues.slots[slot.0 as usize].outcome;
+    queues.release_slot(slot.0);
+    Some(outcome)
+}
+
+/// Nothing has been asked: the request is free.
+pub(crate) fn give_up(slot: Slot) {
+    endpoint().queues().free_slot(slot.0);
+}
