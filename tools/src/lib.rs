@@ -28,6 +28,7 @@ pub mod place;
 pub mod plan;
 pub mod program;
 pub mod r_project;
+pub mod rdma;
 pub mod session;
 pub mod stack;
 pub mod status_page;

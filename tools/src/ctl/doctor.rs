@@ -1,12 +1,13 @@
 //! `vmpictl doctor`: does this machine let vmpi do its best? A mark, the fact, and what to do about it.
 
-use super::{Output, rdma};
+use super::Output;
 use crate::cpus;
 use crate::elf::{Face, Search};
 use crate::environ::{self, FaceDirs};
 use crate::failure::Failure;
 use crate::launch::exe_dir;
 use crate::program;
+use crate::rdma;
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;

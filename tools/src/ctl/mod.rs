@@ -7,7 +7,6 @@ mod doctor;
 mod matrix;
 mod metrics;
 mod peers;
-mod rdma;
 mod show;
 mod top;
 mod trace;

@@ -1,7 +1,9 @@
 //! The arithmetic of a predefined datatype's elements.
 
+use num_enum::TryFromPrimitive;
+
 /// The arithmetic of an element. Numbers are bits.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, Debug, TryFromPrimitive)]
 #[repr(u8)]
 pub enum Element {
     I8,
@@ -43,50 +45,6 @@ pub enum Element {
 }
 
 impl Element {
-    const ALL: [Element; 33] = {
-        use Element::*;
-        [
-            I8,
-            I16,
-            I32,
-            I64,
-            I128,
-            U8,
-            U16,
-            U32,
-            U64,
-            F16,
-            F32,
-            F64,
-            F80,
-            F128,
-            C16,
-            C32,
-            C64,
-            C80,
-            C128,
-            L8,
-            L16,
-            L32,
-            L64,
-            L128,
-            Byte,
-            FloatInt,
-            DoubleInt,
-            LongInt,
-            IntInt,
-            ShortInt,
-            ExtendedInt,
-            FloatFloat,
-            DoubleDouble,
-        ]
-    };
-
-    /// The one with this number.
-    pub fn from_number(number: u8) -> Option<Element> {
-        Element::ALL.get(usize::from(number)).copied()
-    }
-
     /// Bytes of one element.
     pub fn bytes(self) -> usize {
         match self {
@@ -99,18 +57,5 @@ impl Element {
             Element::DoubleInt | Element::LongInt | Element::DoubleDouble => 16,
             Element::C80 | Element::C128 | Element::ExtendedInt => 32,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_places() {
-        for (number, element) in (0..).zip(Element::ALL) {
-            assert_eq!((element as u8, Element::from_number(number)), (number, Some(element)));
-        }
-        assert_eq!(Element::from_number(Element::ALL.len() as u8), None);
     }
 }

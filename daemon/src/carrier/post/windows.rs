@@ -106,6 +106,17 @@ fn refusal(what: What, errno: i32) -> Answer {
 }
 
 impl Open {
+    fn new(control: Window) -> Open {
+        Open {
+            control,
+            lines: BTreeMap::new(),
+            turns: Vec::new(),
+            failed: HashMap::new(),
+            stirred: Vec::new(),
+            again: false,
+        }
+    }
+
     /// Is it one of member `target`, rank `to`, by member `origin`, rank `from`?
     fn fits(&self, asked: &Asked) -> bool {
         let is = |member: u32, rank: u32| {
@@ -306,7 +317,7 @@ fn combine(ask: &Ask, pid: i32, blocks: &[Block], data: &[u8]) -> Result<Answer,
         }
         return Ok(Answer::Data(memory));
     }
-    let op = Builtin::from_number(ask.op).ok_or(Unreachable::Errno(libc::EINVAL))?;
+    let op = Builtin::try_from(ask.op).map_err(|_| Unreachable::Errno(libc::EINVAL))?;
     let fetches = ask.what == What::Fetch;
     if (op == Builtin::NoOp) != data.is_empty() || (op == Builtin::NoOp && !fetches) {
         return Err(invalid);
@@ -319,7 +330,7 @@ fn combine(ask: &Ask, pid: i32, blocks: &[Block], data: &[u8]) -> Result<Answer,
         Builtin::NoOp => {}
         Builtin::Replace => to.write(pid, data)?,
         op => {
-            let element = Element::from_number(ask.element).filter(|element| bytes.is_multiple_of(element.bytes()));
+            let element = Element::try_from(ask.element).ok().filter(|element| bytes.is_multiple_of(element.bytes()));
             let (kernel, element) = element.and_then(|element| Some((kernel(op, element)?, element))).ok_or(invalid)?;
             // SAFETY: both have `bytes` bytes, which are whole elements.
             unsafe { kernel(data.as_ptr(), memory.as_mut_ptr(), bytes / element.bytes()) };
@@ -369,15 +380,7 @@ impl Post {
             libc::EINVAL
         })?;
         control.close_fd();
-        let open = Open {
-            control,
-            lines: BTreeMap::new(),
-            turns: Vec::new(),
-            failed: HashMap::new(),
-            stirred: Vec::new(),
-            again: false,
-        };
-        self.windows.insert(ask.window, open);
+        self.windows.insert(ask.window, Open::new(control));
         Ok(())
     }
 
@@ -553,14 +556,7 @@ mod tests {
         let control = Window::create(Shape { members: 4, dynamic: false, data_bytes: 0 }).unwrap();
         (0..4).for_each(|member| control.member(member).set_rank(member));
         control.member(0).set_memory(memory.as_ptr() as u64, memory.len() as u64);
-        Open {
-            control,
-            lines: BTreeMap::new(),
-            turns: Vec::new(),
-            failed: HashMap::new(),
-            stirred: Vec::new(),
-            again: false,
-        }
+        Open::new(control)
     }
 
     fn asked(what: What, origin: u32, bytes: u64, blocks: u32) -> Asked {
