@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::status_page;
 use nix::fcntl::{Flock, FlockArg};
 use std::fs::{self, DirBuilder, File};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -26,7 +26,7 @@ const MAX_SOCKET_PATH_BYTES: usize = 107;
 /// Where private directories go for which there is no room below the runtime directory.
 const FALLBACK_DIR: &str = "/tmp";
 /// A daemon must answer in this time.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 10 });
 
 /// A connection that has said hello.
 pub struct Daemon {
@@ -59,6 +59,11 @@ pub enum HelloError {
     OtherVersion { socket: PathBuf, pid: i32, theirs: String, protocol: u32 },
     #[error("vmpid at {socket} refuses: {reason}")]
     Refused { socket: PathBuf, reason: String },
+    #[error(
+        "vmpid at {socket} has said nothing for {} s: it is stopped (kill -CONT), or this machine has too much to do",
+        PATIENCE.as_secs()
+    )]
+    Silent { socket: PathBuf },
     #[error("what answers at {socket} is no vmpid: {error}")]
     NotADaemon { socket: PathBuf, error: String },
 }
@@ -92,6 +97,9 @@ pub fn hello(socket: &Path) -> Result<(Connection, i32), HelloError> {
         Ok(Some((Reply::Refused { reason, .. }, _))) => Err(HelloError::Refused { socket: socket.into(), reason }),
         Ok(Some(_)) => Err(not_a_daemon("it did not answer the greeting".into())),
         Ok(None) => Err(not_a_daemon("it closed the connection".into())),
+        Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+            Err(HelloError::Silent { socket: socket.into() })
+        }
         Err(e) => Err(not_a_daemon(e.to_string())),
     }
 }
@@ -314,10 +322,15 @@ mod tests {
             let _: Option<(Request, _)> = connection.receive().unwrap();
             connection.send(&Reply::Hello { version: "9.9".into(), protocol: 77, pid: 5 }, &[]).unwrap();
             drop(listener.accept().unwrap());
+            // Taken, and nothing said.
+            let silent = listener.accept().unwrap();
+            std::thread::sleep(2 * PATIENCE);
+            drop(silent);
         });
         let why = hello(&socket).err().unwrap().to_string();
         assert!(why.contains("9.9") && why.contains("kill 5"), "{why}");
         assert!(matches!(hello(&socket), Err(HelloError::NotADaemon { .. })));
+        assert!(matches!(hello(&socket), Err(HelloError::Silent { .. })));
         answer.join().unwrap();
         assert!(matches!(hello(&socket), Err(HelloError::Unreachable { .. })));
         fs::remove_file(socket).unwrap();
