@@ -30,6 +30,8 @@ const LISTENER: u64 = u64::MAX;
 const FIRST_KNOCK: u64 = 1 << 32;
 /// So many of those at a time; more are closed.
 const MOST_KNOCKS: usize = 256;
+/// How long the other lane is listened to when one has been closed.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 /// How long one address may take to answer, and a greeting to be finished.
 const PATIENCE: Duration = Duration::from_secs(4);
 const EVENTS: usize = 64;
@@ -68,6 +70,11 @@ enum Peer {
         shake: Greeted,
     },
     Up(Box<Link>),
+    /// Closed by the other end, whose other lane may say why.
+    Ended {
+        until: Instant,
+        why: LinkError,
+    },
     /// Given up by this end: nothing that comes from there counts, but it can still be told why. A link that closes reads as a death.
     Shunned(Box<Link>),
     Gone,
@@ -185,9 +192,14 @@ impl Tcp {
         }
     }
 
-    /// Frames may go, and are told.
+    /// Frames may go.
     fn is_up(&self, node: u32) -> bool {
         (0..LANES).all(|lane| self.link(node, lane).is_some())
+    }
+
+    /// Frames are told: all lanes are up, or have been.
+    fn is_heard(&self, node: u32) -> bool {
+        (0..LANES).all(|lane| matches!(self.peers[self.seat(node, lane)], Peer::Up(_) | Peer::Ended { .. }))
     }
 
     fn greeting(&self, to: u32, lane: u32) -> io::Result<Greeting> {
@@ -224,15 +236,17 @@ impl Tcp {
         self.give_up(seat, LinkError::Unreachable { node: self.name(seat), tried, why });
     }
 
-    /// The lane of `seat` is lost: if it is a bulk lane, the other one may still hold the reason.
-    fn hear_last_words(&mut self, seat: u32, now: Instant, tell: &mut dyn FnMut(Event<'_>)) {
+    /// A lane is of no more use. If the other end has closed it, the other lane may still hold the reason: the node is lost when that ends, too, or
+    /// says nothing for a while.
+    fn end_lane(&mut self, seat: u32, why: LinkError, now: Instant) {
         let node = self.node_of(seat);
-        let first = self.seat(node, 0);
-        if first != seat as usize
-            && let Peer::Up(link) = &mut self.peers[first]
-        {
-            // Its own end is no news.
-            let _ = link.read(now, &mut |kind, body| tell(Event::Frame { node, kind, body }));
+        let closed = matches!(why, LinkError::Closed { .. } | LinkError::Broken { .. });
+        let has_another =
+            (0..LANES).any(|lane| self.seat(node, lane) != seat as usize && self.link(node, lane).is_some());
+        if closed && has_another {
+            self.peers[seat as usize] = Peer::Ended { until: now + LAST_WORDS, why };
+        } else {
+            self.give_up(seat, why);
         }
     }
 
@@ -405,9 +419,14 @@ impl Tcp {
                         self.dial(seat, later, now, Some(why));
                     }
                 }
+                Peer::Ended { until, .. } if *until <= now => {
+                    if let Peer::Ended { why, .. } = std::mem::replace(&mut self.peers[seat as usize], Peer::Nobody) {
+                        self.give_up(seat, why);
+                    }
+                }
                 Peer::Up(link) => {
                     if let Err(why) = link.check(now) {
-                        self.give_up(seat, why);
+                        self.end_lane(seat, why, now);
                     }
                 }
                 _ => {}
@@ -488,13 +507,12 @@ impl Fabric for Tcp {
                     if dialled && self.dialled_ready(seat, now) {
                         tell(Event::Up(node));
                     }
-                    let may_read = !dialled && event.events() != EpollFlags::EPOLLOUT && self.is_up(node);
+                    let may_read = !dialled && event.events() != EpollFlags::EPOLLOUT && self.is_heard(node);
                     match &mut self.peers[seat as usize] {
                         Peer::Up(link) if may_read => {
                             let read = link.read(now, &mut |kind, body| tell(Event::Frame { node, kind, body }));
                             if let Err(why) = read {
-                                self.hear_last_words(seat, now, tell);
-                                self.give_up(seat, why);
+                                self.end_lane(seat, why, now);
                             }
                         }
                         _ => {}
@@ -533,8 +551,7 @@ impl Fabric for Tcp {
             }
         }
         for (seat, why) in lost {
-            self.hear_last_words(seat, now, tell);
-            self.give_up(seat, why);
+            self.end_lane(seat, why, now);
         }
     }
 
@@ -544,7 +561,7 @@ impl Fabric for Tcp {
         }
         let peers = self.peers.iter().filter_map(|peer| match peer {
             Peer::Nobody | Peer::Shunned(_) | Peer::Gone => None,
-            Peer::Expected { until } => Some(*until),
+            Peer::Expected { until } | Peer::Ended { until, .. } => Some(*until),
             Peer::Dialled { shake, .. } => Some(shake.until),
             Peer::Up(link) => Some(link.deadline()),
         });

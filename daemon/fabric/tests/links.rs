@@ -239,3 +239,29 @@ fn a_node_that_sends_no_frames_is_named() {
         assert_eq!(last, head(23, 0), "{why}");
     }
 }
+
+#[test]
+fn the_last_words_of_one_lane_count_when_the_other_has_been_closed() {
+    for closes in [true, false] {
+        let mut a = Tcp::listen().unwrap();
+        let mut table = table(&[Tcp::listen().unwrap()]);
+        table.push(Node { name: "n1".into(), addresses: vec![] });
+        a.join(0, table, key(1), Instant::now()).unwrap();
+        let [mut small, bulk] = [0, 1].map(|lane| connect_as_node_1(&mut a, lane));
+        until(&mut [&mut a], |told| told.iter().any(|(_, told)| matches!(told, Told::Up(1))));
+        drop(bulk);
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_millis(100) {
+            assert!(turn(&mut a).is_empty());
+        }
+        small.write_all(&[&head(16, 3)[..], b"why"].concat()).unwrap();
+        let told = until(&mut [&mut a], |told| !told.is_empty());
+        assert!(matches!(&told[0].1, Told::Frame(1, 16, body) if body == b"why"), "{told:?}");
+        if closes {
+            drop(small);
+        }
+        let told = until(&mut [&mut a], |told| !losses(told).is_empty());
+        assert!(losses(&told)[0].2.contains("node n1 has closed its connection"), "{told:?}");
+        assert_eq!(start.elapsed() < Duration::from_millis(900), closes);
+    }
+}
