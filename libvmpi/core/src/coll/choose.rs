@@ -29,6 +29,8 @@ const ALLTOALL_BRUCK_MIN_RANKS: u32 = 16;
 const REDUCE_SPLIT_MIN_BYTES: u64 = 64 * 1024;
 const ALLREDUCE_SPLIT_MIN_BYTES: u64 = 16 * 1024;
 const SPLIT_MIN_RANKS: u32 = 3;
+/// Allreduce of two ranks: by parts from this many bytes on. Swapping all of it means that both combine all of it.
+const ALLREDUCE_SPLIT_PAIR_MIN_BYTES: u64 = 32 * 1024;
 /// Reduce-scatter: through rank 0 from this many ranks on if parts are smaller than this on average.
 const REDUCE_SCATTER_ROOTED_MIN_RANKS: u32 = 32;
 const REDUCE_SCATTER_ROOTED_MAX_PART_BYTES: u64 = 1024;
@@ -150,7 +152,8 @@ pub fn allreduce(plan: &mut Plan, ranks: Ranks, send: Data, recv: Data) {
     if send.bytes() == 0 {
         return;
     }
-    if send.bytes() >= ALLREDUCE_SPLIT_MIN_BYTES && ranks.size >= SPLIT_MIN_RANKS {
+    let least = if ranks.size >= SPLIT_MIN_RANKS { ALLREDUCE_SPLIT_MIN_BYTES } else { ALLREDUCE_SPLIT_PAIR_MIN_BYTES };
+    if send.bytes() >= least && ranks.size > 1 {
         allreduce_split::build(plan, ranks, send, recv, use_ring(ranks, send.bytes()));
     } else {
         allreduce_doubling::build(plan, ranks, send, recv);

@@ -1,7 +1,7 @@
 //! Collectives.
 //!
 //! Reading order: `call` (what the program asked for), `resolve` (checked, handles looked up: `work`), `choose`,
-//! `by_node` (several nodes, see `layout`) and `inter` (which algorithm), `algo/` (the algorithms: pure functions that list steps), `plan` (the steps), `schedule`
+//! `by_node` (several nodes, see `layout`), `by_core` (shared cores) and `inter` (which algorithm), `algo/` (the algorithms: pure functions that list steps), `plan` (the steps), `schedule`
 //! (the engine that executes them, the same for blocking, nonblocking and persistent calls), `wire` (the messages
 //! and datatypes it executes them with), `cells` (fast paths that need no messages within a node) and `far_cells` (few between nodes),
 //! `neighbor`.
@@ -10,6 +10,7 @@
 //! communicator (blocking and others apart), so any number of them may be under way at once.
 
 pub mod algo;
+mod by_core;
 mod by_node;
 pub mod call;
 pub mod cells;
@@ -49,8 +50,16 @@ fn plan(comm: &Communicator, work: &Work) -> Result<Plan> {
     if comm.is_inter() {
         let local = Ranks { rank: comm.rank, size: comm.size(), via: Via::Local };
         inter::build(&mut plan, local, main, work)?;
-    } else if !comm.layout().is_some_and(|layout| by_node::build(&mut plan, layout, work)) {
-        choose::build(&mut plan, main, work);
+    } else {
+        let layout = comm.layout();
+        // Made anew each time, where it pays: kept, it would be memory for every rank in every communicator.
+        let cores = by_core::wants(work).then(|| comm.cores(layout));
+        let by_node = layout.is_some_and(|layout| by_node::build(&mut plan, layout, cores.as_ref(), work));
+        let on_one = layout.is_none_or(|layout| layout.nodes() == 1);
+        let by_core = || cores.is_some_and(|cores| on_one && by_core::build(&mut plan, &cores, work));
+        if !by_node && !by_core() {
+            choose::build(&mut plan, main, work);
+        }
     }
     Ok(plan)
 }

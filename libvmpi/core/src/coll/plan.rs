@@ -217,7 +217,7 @@ impl Plan {
         let reach = (count as i64 - 1) * elem.extent;
         let low = elem.true_lb + reach.min(0);
         let len = reach.unsigned_abs() as usize + elem.true_extent.max(0) as usize;
-        let mut memory = vec![0u8; len + TEMP_ALIGN];
+        let mut memory = spare::take(len + TEMP_ALIGN);
         // The buffer address (lower bound 0), not the first byte used, gets the alignment that user memory would have.
         let base = memory.as_mut_ptr().wrapping_offset(-low as isize);
         let at = base.wrapping_add(base.addr().wrapping_neg() % TEMP_ALIGN);
@@ -228,5 +228,84 @@ impl Plan {
     /// Is there temporary memory that messages under way may point to?
     pub fn has_temps(&self) -> bool {
         !self.temps.is_empty()
+    }
+}
+
+impl Drop for Plan {
+    fn drop(&mut self) {
+        self.temps.drain(..).for_each(spare::keep);
+    }
+}
+
+/// Temporary memory kept for the next plan: the allocator would give much of it back to the system, and fresh pages cost more than a copy into them.
+mod spare {
+    use std::cell::RefCell;
+
+    /// So much is kept by a thread.
+    pub const MOST_BYTES: usize = 8 << 20;
+    /// What memory holds in debug builds, so that tests see who reads what nobody has written.
+    const UNWRITTEN: u8 = 0xa5;
+
+    thread_local! {
+        static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+    }
+
+    /// Memory of at least `len` bytes. Not zeroed, which would take a tenth of the time of a large reduction.
+    pub fn take(len: usize) -> Vec<u8> {
+        let kept = SPARE.try_with(|spare| {
+            let mut spare = spare.borrow_mut();
+            let fits = |memory: &Vec<u8>| (len..=len * 4).contains(&memory.capacity());
+            spare.iter().rposition(fits).map(|at| spare.swap_remove(at))
+        });
+        let mut memory = kept.ok().flatten().unwrap_or_else(|| Vec::with_capacity(len));
+        if cfg!(debug_assertions) {
+            memory.clear();
+            memory.resize(len, UNWRITTEN);
+        }
+        memory
+    }
+
+    /// Keep `memory`, and drop what is older instead.
+    pub fn keep(memory: Vec<u8>) {
+        // A thread that ends keeps nothing.
+        let _ = SPARE.try_with(|spare| {
+            let mut spare = spare.borrow_mut();
+            spare.push(memory);
+            while bytes(&spare) > MOST_BYTES {
+                spare.remove(0);
+            }
+        });
+    }
+
+    fn bytes(spare: &[Vec<u8>]) -> usize {
+        spare.iter().map(Vec::capacity).sum()
+    }
+
+    /// Bytes that this thread keeps.
+    #[cfg(test)]
+    pub fn kept() -> usize {
+        SPARE.with(|spare| bytes(&spare.borrow()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn temporary_memory_is_used_again_and_does_not_pile_up() {
+        let temp = |bytes: u64| {
+            let mut plan = Plan::default();
+            let (one, other) = (plan.temp_bytes(bytes), plan.temp_bytes(bytes));
+            assert!(one.at.addr().abs_diff(other.at.addr()) as u64 >= bytes, "they overlap");
+            let mut places = [one.at, other.at];
+            places.sort();
+            places
+        };
+        assert_eq!(temp(300_000), temp(300_000));
+        for power in 20..24 {
+            temp(1 << power);
+        }
+        assert!(spare::kept() <= spare::MOST_BYTES);
     }
 }

@@ -401,6 +401,26 @@ fn reduce_scatter() {
 }
 
 /// The chooser's thresholds must lead all ranks to the same algorithm, whatever their layouts.
+/// Parts so large that they come piece by piece, and one that is shorter than the others.
+#[test]
+fn parts_in_pieces() {
+    for n in [2, 3] {
+        let count = n * 17_000 - 1;
+        for in_place in [false, true] {
+            let setup = |ranks: Ranks, plan: &mut Plan| {
+                let send = Buffer::new(elem(n), &contribution(ranks.rank as usize, count));
+                let recv = (!in_place).then(|| Buffer::blank(elem(n), count));
+                let into = recv.as_ref().map_or(send.data, |recv| recv.data);
+                allreduce_split::build(plan, ranks, send.data, into, false);
+                (send, recv)
+            };
+            intra(n, compose, setup, |_, (send, recv)| {
+                assert_eq!(recv.as_ref().unwrap_or(send).values(), reduced(compose, 0..n, count));
+            });
+        }
+    }
+}
+
 #[test]
 fn chosen_algorithms_agree() {
     for n in [2, 5, 16, 33, 70] {

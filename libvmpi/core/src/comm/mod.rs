@@ -209,6 +209,17 @@ impl Communicator {
         let make = || Layout::new(self.rank, self.local.iter().map(process::node_of));
         process::is_spread().then(|| self.layout.get_or_init(make))
     }
+    /// How its members on this node share the node's cores: a layout of cores in the place of nodes, of places among these members.
+    pub fn cores(&self, layout: Option<&Layout>) -> Layout {
+        let home = |rank: u32| process::node().home_of(rank);
+        match layout {
+            None => Layout::new(self.rank, self.local.iter().map(home)),
+            Some(layout) => {
+                let here = layout.local().iter().map(|member| self.local.world_rank(*member));
+                Layout::new(layout.place(), here.map(home))
+            }
+        }
+    }
     /// What the program would call this communicator, for messages.
     pub fn describe(&self) -> String {
         let name = self.name.borrow();

@@ -16,6 +16,7 @@ pub mod bcast_split;
 pub mod gather_binomial;
 pub mod gather_linear;
 pub mod reduce_binomial;
+pub mod reduce_linear;
 pub mod reduce_scatter_direct;
 pub mod reduce_scatter_rooted;
 pub mod reduce_split;

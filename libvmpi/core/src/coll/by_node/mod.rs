@@ -17,6 +17,7 @@ pub mod scatter;
 #[cfg(test)]
 mod tests;
 
+use super::by_core;
 use super::choose;
 use super::layout::Layout;
 use super::plan::{Data, Plan, Ranks, Regions, Via};
@@ -40,7 +41,7 @@ const ALLTOALL_MAX_BLOCKS: u64 = 4096;
 
 /// Append this rank's steps of `work`, if it is better done node by node than by what is for one node; else false.
 /// The same at all ranks, because it depends only on the layout, on packed sizes and on the operation.
-pub fn build(plan: &mut Plan, layout: &Layout, work: &Work) -> bool {
+pub fn build(plan: &mut Plan, layout: &Layout, cores: Option<&Layout>, work: &Work) -> bool {
     if !layout.is_deep() {
         return false;
     }
@@ -80,11 +81,17 @@ pub fn build(plan: &mut Plan, layout: &Layout, work: &Work) -> bool {
         }
         Work::Reduce { send, recv, root, commutative } if send.bytes() > 0 && keeps_order(layout, *commutative) => {
             let split = choose::splits_reduce(all_of(layout), send.bytes());
-            let build = if split { reduce::in_turn } else { reduce::build };
-            build(plan, layout, *send, *recv, *root as u32, *commutative);
+            let root = *root as u32;
+            if split {
+                reduce::in_turn(plan, layout, *send, *recv, root, *commutative, |plan, ranks, send, recv, root| {
+                    by_core::reduce(plan, ranks, cores, send, recv, root, *commutative);
+                });
+            } else {
+                reduce::build(plan, layout, *send, *recv, root, *commutative);
+            }
         }
         Work::Allreduce { send, recv, commutative } if send.bytes() > 0 && keeps_order(layout, *commutative) => {
-            allreduce::build(plan, layout, *send, *recv, *commutative);
+            allreduce::build(plan, layout, cores, *send, *recv, *commutative);
         }
         _ => return false,
     }
@@ -92,7 +99,7 @@ pub fn build(plan: &mut Plan, layout: &Layout, work: &Work) -> bool {
 }
 
 /// Are contributions combined in rank order node by node, if that matters?
-fn keeps_order(layout: &Layout, commutative: bool) -> bool {
+pub fn keeps_order(layout: &Layout, commutative: bool) -> bool {
     commutative || layout.is_ordered()
 }
 

@@ -37,8 +37,16 @@ pub fn build(plan: &mut Plan, layout: &Layout, send: Data, recv: Option<Data>, r
     }
 }
 
-/// Of much data: each node by itself, its members sharing the arithmetic, then the nodes.
-pub fn in_turn(plan: &mut Plan, layout: &Layout, send: Data, recv: Option<Data>, root: u32, commutative: bool) {
+/// Of much data: each node by itself, as `within` does it (`recv` at the root only), then the nodes.
+pub fn in_turn(
+    plan: &mut Plan,
+    layout: &Layout,
+    send: Data,
+    recv: Option<Data>,
+    root: u32,
+    commutative: bool,
+    within: impl FnOnce(&mut Plan, Ranks, Data, Option<Data>, u32),
+) {
     let leaders = layout.leaders(root);
     let leads = leaders.leads(layout);
     let partial = match leads && layout.local().len() > 1 {
@@ -47,7 +55,7 @@ pub fn in_turn(plan: &mut Plan, layout: &Layout, send: Data, recv: Option<Data>,
     };
     layout.phase(plan, |plan, ranks| {
         if ranks.size > 1 {
-            choose::reduce(plan, ranks, send, leads.then_some(partial), leaders.place, commutative);
+            within(plan, ranks, send, leads.then_some(partial), leaders.place);
         }
     });
     layout.across(plan, &leaders.ranks, |plan, ranks| {

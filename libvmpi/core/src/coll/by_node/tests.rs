@@ -43,6 +43,12 @@ fn count(nodes: &[u32]) -> usize {
     layout(nodes, 0).nodes()
 }
 
+/// Two neighbours of each node share a core.
+fn build(plan: &mut Plan, layout: &Layout, work: &Work) -> bool {
+    let cores = Layout::new(layout.place(), (0..layout.local().len() as u32).map(|place| place / 2));
+    super::build(plan, layout, Some(&cores), work)
+}
+
 fn layout(nodes: &[u32], rank: usize) -> Layout {
     Layout::new(rank as u32, nodes.iter().copied())
 }
