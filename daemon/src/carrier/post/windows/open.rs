@@ -360,7 +360,7 @@ mod tests {
         let mut draw = Draw(11);
         let (mut done, mut refused) = (0, 0);
         for _ in 0..60_000 {
-            let what = What::from_number(draw.next(16) as i32).unwrap();
+            let what = What::try_from(draw.next(16) as u8).unwrap();
             let count = draw.next(4) as usize;
             let mut blocks = Vec::new();
             for _ in 0..count {
