@@ -248,6 +248,11 @@ impl Window {
 
     /// Wait for operations; the first error.
     pub(super) fn await_far(&self, operations: &[Rc<Operation>]) -> Result<()> {
+        self.answers(operations).collect()
+    }
+
+    /// Wait for operations; what came of each.
+    pub(super) fn answers(&self, operations: &[Rc<Operation>]) -> impl Iterator<Item = Result<()>> {
         loop {
             let seen = progress();
             let open: Vec<Slot> = operations.iter().filter(|o| !o.is_over()).map(|o| o.slot).collect();
@@ -257,7 +262,7 @@ impl Window {
             wait_more(seen, &open, CALL_WINDOW);
         }
         self.far().operations.borrow_mut().retain(|operation| operation.outcome.get().is_none());
-        operations.iter().try_for_each(|operation| operation.check())
+        operations.iter().map(|operation| operation.check())
     }
 
     /// Everything that has been begun for `target` (`None`: for all) and will be answered has been.
