@@ -302,16 +302,6 @@ mod tests {
     use vmpi_shared::node::{NodeConfig, NodeSegment};
     use vmpi_shared::window::Shape;
 
-    /// A random number generator that the tests can name the seed of.
-    struct Draw(u64);
-
-    impl Draw {
-        fn next(&mut self, below: u64) -> u64 {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (self.0 >> 33) % below
-        }
-    }
-
     fn courier() -> Courier {
         let node = NodeSegment::create(&NodeConfig::on_one_core(0, 4)).unwrap();
         (0..4).for_each(|rank| node.set_pid(rank, std::process::id() as i32));
@@ -357,29 +347,29 @@ mod tests {
         let start = arena.as_mut_ptr() as u64;
         // SAFETY: inside the arena, whose middle is written by system calls only.
         let mut window = open(unsafe { std::slice::from_raw_parts((start as *const u8).add(GUARD), GUARD) });
-        let mut draw = Draw(11);
+        let mut chance = fastrand::Rng::with_seed(11);
         let (mut done, mut refused) = (0, 0);
         for _ in 0..60_000 {
-            let what = What::try_from(draw.next(16) as u8).unwrap();
-            let count = draw.next(4) as usize;
+            let what = What::try_from(chance.u8(..=What::Swap as u8)).unwrap();
+            let count = chance.usize(..4);
             let mut blocks = Vec::new();
             for _ in 0..count {
-                let addr = match draw.next(8) {
-                    0 => u64::MAX - draw.next(40),
-                    1 => draw.next(1000),
-                    _ => start + GUARD as u64 / 2 + draw.next(2 * GUARD as u64),
+                let addr = match chance.u32(..8) {
+                    0 => u64::MAX - chance.u64(..40),
+                    1 => chance.u64(..1000),
+                    _ => start + GUARD as u64 / 2 + chance.u64(..2 * GUARD as u64),
                 };
-                let len = if draw.next(20) == 0 { u64::MAX - draw.next(9) } else { 8 * draw.next(5) };
+                let len = if chance.u32(..20) == 0 { u64::MAX - chance.u64(..9) } else { 8 * chance.u64(..5) };
                 blocks.push(Block { addr, len });
             }
             let total = blocks.iter().fold(0u64, |sum, block| sum.wrapping_add(block.len));
-            let data = if draw.next(8) == 0 { draw.next(100) } else { total.min(200) };
+            let data = if chance.u32(..8) == 0 { chance.usize(..100) } else { total.min(200) as usize };
             let data = if what == What::Swap { 2 * data } else { data };
-            let payload = payload(&blocks, &vec![draw.next(256) as u8; data as usize]);
-            let mut asked = asked(what, 1 + draw.next(3) as u32, total, count as u32);
-            (asked.ask.op, asked.ask.element) = (draw.next(20) as u8, draw.next(50) as u8);
-            if draw.next(10) == 0 {
-                asked.ask.bytes = draw.next(1 << 40) << draw.next(24);
+            let payload = payload(&blocks, &vec![chance.u8(..); data]);
+            let mut asked = asked(what, chance.u32(1..=3), total, count as u32);
+            (asked.ask.op, asked.ask.element) = (chance.u8(..20), chance.u8(..50));
+            if chance.u32(..10) == 0 {
+                asked.ask.bytes = chance.u64(..1 << 40) << chance.u32(..24);
             }
             let mut waits = false;
             match window.run_or_wait(&asked, &payload, &courier, &mut waits) {
