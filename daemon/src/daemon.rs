@@ -491,6 +491,9 @@ impl Daemon {
             if let Some(client) = launcher.and_then(|token| self.clients.get_mut(&token)) {
                 client.role = Role::Launcher(None);
             }
+            if self.jobs.values().all(|job| job.carrier.is_none()) {
+                crate::slices::give_back();
+            }
             self.services.withdraw(id);
             self.retake_cores();
             self.update_status();

@@ -5,7 +5,7 @@
 //! `spawn`, `reap` -> `carrier` (messages between nodes) -> `grow`, `dynamic` (what ranks ask for: spawn, accept, connect) -> `watchdog` (cores that must go on).
 //! One thread; nothing blocks but epoll.
 //!
-//! `unsafe` lives in `keeper`, `reap`, `slices`, `spawn` and `status_page`, and in single functions of `connection` and `watchdog`.
+//! `unsafe` lives in `carrier::post::windows::combine`, `keeper`, `reap`, `slices`, `spawn` and `status_page`, and in single functions of `connection` and `watchdog`.
 #![deny(unsafe_code)]
 
 mod agreement;

@@ -60,6 +60,15 @@ fn targets_compute_and_all_work_in_each_others_memory() {
     }
 }
 
+/// Who cannot lock everybody's memory locks nobody's.
+#[test]
+fn locks_that_cannot_all_be_had_are_given_back() {
+    let nodes = Nodes::new("windows-full");
+    let run = nodes.vmpirun("full").args(["-n", "5", "-V", "3"]).arg(program("rma_lock_full.c", Mpi::Openmpi));
+    let got = run.deadline(Duration::from_secs(120)).run();
+    assert!(got.code == 0 && got.stdout == "all checks hold\n", "{} {} {}", got.code, got.stdout, got.stderr);
+}
+
 /// Memory that is shared by loads and stores is one node's.
 #[test]
 fn shared_memory_over_nodes_is_refused() {

@@ -5,6 +5,7 @@
 //! The body has the fixed words below; then, inline or in a slab block of the origin's, the list of the target's blocks and the data.
 
 use crate::matching::envelope::{ASK_HEAD_AT, Envelope, kind};
+use num_enum::TryFromPrimitive;
 use vmpi_cma::Block;
 
 /// Bytes of blocks and data that fit into the envelope.
@@ -15,7 +16,7 @@ const HEAD_BYTES: usize = crate::matching::envelope::ASK_HEAD_BYTES;
 pub const BLOCK_BYTES: usize = size_of::<Block>();
 
 /// What is asked (the envelope's tag).
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, Debug, TryFromPrimitive)]
 #[repr(u8)]
 pub enum What {
     /// Of the own node's carrier: here is a window's segment. Answered.
@@ -53,15 +54,6 @@ pub enum What {
 }
 
 impl What {
-    const ALL: [What; 16] = {
-        use What::*;
-        [Open, Close, Attend, Lock, Unlock, Post, Complete, Take, Give, Write, Read, Bring, Flush, Combine, Fetch, Swap]
-    };
-
-    pub fn from_number(number: i32) -> Option<What> {
-        What::ALL.get(usize::try_from(number).ok()?).copied()
-    }
-
     /// For the asking rank's own carrier?
     pub fn is_local(self) -> bool {
         matches!(self, What::Open | What::Close | What::Attend)
@@ -130,7 +122,8 @@ impl Ask {
     pub fn of(envelope: &Envelope) -> Result<Ask, Nonsense> {
         let head = envelope.ask();
         let word = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("four bytes"));
-        let what = What::from_number(envelope.tag).filter(|_| envelope.kind == kind::ASK && head[8] < 2);
+        let what = u8::try_from(envelope.tag).ok().and_then(|number| What::try_from(number).ok());
+        let what = what.filter(|_| envelope.kind == kind::ASK && head[8] < 2);
         Ok(Ask {
             what: what.ok_or(Nonsense)?,
             window: (envelope.source, envelope.context),
@@ -225,9 +218,9 @@ mod tests {
 
     fn asks() -> impl Strategy<Value = Ask> {
         let words = (any::<u32>(), any::<u32>(), any::<bool>(), any::<u8>(), any::<u8>());
-        (0..16i32, any::<(i32, u32)>(), words, any::<u64>(), any::<u32>(), any::<u64>()).prop_map(
+        (0..=What::Swap as u8, any::<(i32, u32)>(), words, any::<u64>(), any::<u32>(), any::<u64>()).prop_map(
             |(what, window, (origin, target, flag, op, element), bytes, blocks, offset)| Ask {
-                what: What::from_number(what).unwrap(),
+                what: What::try_from(what).unwrap(),
                 window,
                 origin,
                 target,
@@ -278,11 +271,28 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_places() {
-        for (number, what) in (0..).zip(What::ALL) {
-            assert_eq!((what as i32, What::from_number(number)), (number, Some(what)));
+    fn tags_that_are_no_ask_are_refused() {
+        let ask = Ask {
+            what: What::Swap,
+            window: (0, 0),
+            origin: 0,
+            target: 0,
+            flag: false,
+            op: 0,
+            element: 0,
+            bytes: 0,
+            blocks: 0,
+            offset: 0,
+        };
+        let mut envelope = ask.envelope(0, 0, 0);
+        for tag in [-1, 255, 256, i32::MIN, i32::MAX] {
+            envelope.tag = tag;
+            assert_eq!(Ask::of(&envelope), Err(Nonsense), "{tag}");
         }
-        assert_eq!((What::from_number(-1), What::from_number(16)), (None, None));
+    }
+
+    #[test]
+    fn openings_come_as_they_went() {
         let opening = Opening { fd: 9, members: 3, dynamic: true, data_bytes: 1 << 40 };
         assert_eq!(Opening::decode(&opening.encode()), Some(opening));
     }

@@ -143,10 +143,9 @@ fn ring(placement: &[u32], laps: i32) {
             std::thread::spawn(move || {
                 let mut endpoint = Endpoint::new(node, job, me);
                 sched::enter(&endpoint.node, me);
-                let mut noise = me + 1;
+                let mut noise = fastrand::Rng::with_seed(me.into());
                 for tag in 0..laps {
-                    noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                    (0..noise >> 26).for_each(|_| std::hint::spin_loop());
+                    (0..noise.u32(..64)).for_each(|_| std::hint::spin_loop());
                     send(&mut endpoint, (me + 1) % ranks, tag);
                     recv(&mut endpoint, (me + ranks - 1) % ranks, tag);
                 }

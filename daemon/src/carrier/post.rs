@@ -5,6 +5,7 @@
 //! rank that takes nothing stops those alone who send to it. A message for which the sender's slab here has no block is kept by the carrier and
 //! announced to the receiver like a large one.
 
+mod large;
 mod rest;
 mod windows;
 
@@ -169,7 +170,7 @@ impl Post {
             // Straight from the link's buffer into the receive buffer.
             Event::Frame { node, kind: wire::DATA, body } => {
                 stirred = true;
-                if let Err(error) = data(incoming, node, body) {
+                if let Err(error) = large::data(incoming, node, body) {
                     failed.push((node, error));
                 }
             }
@@ -410,67 +411,6 @@ impl Post {
         self.deliver(None, rank, done, Vec::new());
     }
 
-    /// Ask the sender's carrier for the data of a receive that has matched. False: only the ranks themselves can move it.
-    fn begin_incoming(&mut self, sender: u32, node: u32, pull: &Envelope) -> bool {
-        let rank = pull.from;
-        if !self.courier.is_local(rank) || pull.offset() != 0 {
-            return false;
-        }
-        let Some(pid) = self.courier.pid(rank) else { return false };
-        if pull.blocks() == 0 && vmpi_cma::probe(pid, pull.addr()).is_err() {
-            return false;
-        }
-        let Ok(to) = Cursor::of(pid, pull.addr(), pull.blocks(), pull.len) else { return false };
-        let (request, sender_request, len) = (pull.peer_request(), pull.request, pull.len);
-        self.begin(Incoming {
-            rank,
-            request,
-            pid,
-            node,
-            sender,
-            sender_request,
-            to,
-            len,
-            got: 0,
-            failed: 0,
-            pull: *pull,
-            answers_sender: false,
-        });
-        true
-    }
-
-    /// Ask the sender's carrier for the data.
-    fn begin(&mut self, entry: Incoming) {
-        let transfer = self.next_transfer;
-        self.next_transfer = self.next_transfer.wrapping_add(1);
-        let Incoming { sender, sender_request, len, node, .. } = entry;
-        let body = wire::from_words([sender, sender_request, transfer, len as u32, (len >> 32) as u32]);
-        self.fabric.send(node, wire::READY, &[&body]);
-        self.incoming.insert(transfer, entry);
-    }
-
-    /// Receives whose last byte has come.
-    fn finish_incoming(&mut self) {
-        let done: Vec<Incoming> =
-            self.incoming.extract_if(|_, entry| entry.got >= entry.len).map(|(_, entry)| entry).collect();
-        for entry in done {
-            self.placed(&entry, entry.failed);
-        }
-        self.settle();
-    }
-
-    fn placed(&mut self, entry: &Incoming, errno: i32) {
-        if entry.answers_sender {
-            let outcome = if errno != 0 { outcome::ERRNO | errno as u32 } else { outcome::GOOD };
-            return self.finish_far(entry.node, entry.sender, entry.sender_request, outcome);
-        }
-        let mut placed = answer(kind::PLACED, entry.request);
-        if errno != 0 {
-            placed.set_peer_request(outcome::ERRNO | errno as u32);
-        }
-        self.deliver(None, entry.rank, placed, Vec::new());
-    }
-
     /// A frame of another node, other than data.
     fn frame(&mut self, node: u32, kind: u8, body: &[u8]) -> Result<(), BodyError> {
         match kind {
@@ -637,120 +577,4 @@ impl Post {
             self.owed.remove(&(node, rank));
         }
     }
-
-    /// A receive on `node` has matched what `rank` has announced.
-    fn begin_outgoing(&mut self, node: u32, rank: u32, request: u32, transfer: u32, len: u64) {
-        let Some(announced) = self.announced.remove(&(rank, request)) else {
-            return self.refuse(node, transfer, libc::ESRCH);
-        };
-        let Announced { addr, blocks, len: total, silent } = announced;
-        let Some(pid) = self.courier.pid(rank) else {
-            return self.refuse(node, transfer, 0);
-        };
-        match Cursor::of(pid, addr, blocks, total) {
-            Ok(from) => {
-                let len = len.min(total);
-                self.outgoing.push_back(Outgoing { node, transfer, rank, request, pid, from, len, sent: 0, silent });
-            }
-            Err(Unreachable::Refused) => self.refuse(node, transfer, 0),
-            Err(Unreachable::Errno(errno)) if silent => self.refuse(node, transfer, errno),
-            Err(Unreachable::Errno(errno)) => self.fail_outgoing(node, transfer, rank, request, errno),
-        }
-    }
-
-    fn refuse(&mut self, node: u32, transfer: u32, errno: i32) {
-        self.fabric.send(node, wire::REFUSED, &[&wire::from_words([transfer, errno as u32])]);
-    }
-
-    /// Behind what has been sent of it.
-    fn refuse_behind(&mut self, node: u32, transfer: u32, errno: i32) {
-        self.fabric.send_bulk(node, wire::REFUSED, &[&wire::from_words([transfer, errno as u32])]);
-    }
-
-    /// The send cannot be completed: both sides get the error.
-    fn fail_outgoing(&mut self, node: u32, transfer: u32, rank: u32, request: u32, errno: i32) {
-        self.refuse_behind(node, transfer, errno);
-        let mut fin = answer(kind::FIN, request);
-        fin.set_peer_request(outcome::ERRNO | errno as u32);
-        self.deliver(None, rank, fin, Vec::new());
-    }
-
-    /// Send a chunk of a large message to each node whose link takes it: of the oldest one, so that one rank after the other can go on. If all
-    /// got their share in turn, all would wait for the last byte.
-    fn pump(&mut self) {
-        let mut later = VecDeque::new();
-        let mut served = BTreeSet::new();
-        while let Some(mut out) = self.outgoing.pop_front() {
-            if self.peers[out.node as usize] == Peer::Gone {
-                continue;
-            }
-            if !served.insert(out.node) || !self.fabric.has_room(out.node) {
-                later.push_back(out);
-                continue;
-            }
-            let len = (out.len - out.sent).min(CHUNK_BYTES);
-            match send_chunk(&mut *self.fabric, &mut self.chunk, &mut out, len as usize) {
-                Ok(()) => {
-                    out.sent += len;
-                    if out.sent < out.len {
-                        later.push_back(out);
-                        continue;
-                    }
-                    if !out.silent {
-                        self.deliver(None, out.rank, answer(kind::FIN, out.request), Vec::new());
-                    }
-                }
-                Err(why) if out.silent => {
-                    let errno = if let Unreachable::Errno(errno) = why { errno } else { libc::EPERM };
-                    self.refuse_behind(out.node, out.transfer, errno);
-                }
-                Err(Unreachable::Refused) if out.sent == 0 => self.refuse(out.node, out.transfer, 0),
-                Err(Unreachable::Refused) => {
-                    self.fail_outgoing(out.node, out.transfer, out.rank, out.request, libc::EPERM);
-                }
-                Err(Unreachable::Errno(errno)) => {
-                    self.fail_outgoing(out.node, out.transfer, out.rank, out.request, errno);
-                }
-            }
-        }
-        self.outgoing = later;
-        self.settle();
-    }
-}
-
-/// Read the next `len` bytes of a large message out of its rank, if possible straight to where the fabric sends them from.
-fn send_chunk(fabric: &mut dyn Fabric, chunk: &mut [u8], out: &mut Outgoing, len: usize) -> Result<(), Unreachable> {
-    let head = out.transfer.to_le_bytes();
-    if let Some(staged) = fabric.stage(out.node, head.len() + len) {
-        let (first, rest) = staged.split_at_mut(head.len());
-        first.copy_from_slice(&head);
-        out.from.read(out.pid, rest)?;
-        fabric.send_staged(out.node, wire::DATA);
-        return Ok(());
-    }
-    let chunk = &mut chunk[..len];
-    out.from.read(out.pid, chunk)?;
-    fabric.send_bulk(out.node, wire::DATA, &[&head, chunk]);
-    Ok(())
-}
-
-/// Bytes of a large message have come: write them where the receive wants them.
-fn data(incoming: &mut HashMap<u32, Incoming>, node: u32, body: &[u8]) -> Result<(), BodyError> {
-    let length = || BodyError::Length { kind: wire::DATA, bytes: body.len() };
-    let (transfer, bytes) = body.split_first_chunk::<4>().ok_or_else(length)?;
-    let transfer = u32::from_le_bytes(*transfer);
-    let entry = incoming.get_mut(&transfer).filter(|entry| entry.node == node).ok_or(BodyError::Transfer(transfer))?;
-    if bytes.len() as u64 > entry.len - entry.got {
-        return Err(length());
-    }
-    entry.got += bytes.len() as u64;
-    if entry.failed == 0
-        && let Err(error) = entry.to.write(entry.pid, bytes)
-    {
-        entry.failed = match error {
-            Unreachable::Errno(errno) => errno,
-            Unreachable::Refused => libc::EPERM,
-        };
-    }
-    Ok(())
 }

@@ -170,18 +170,14 @@ mod tests {
     /// Any bytes: an envelope or an error.
     #[test]
     fn noise_is_an_envelope_or_an_error() {
-        let mut seed = 7u64;
-        let mut draw = move || {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (seed >> 33) as u8
-        };
+        let mut chance = fastrand::Rng::with_seed(7);
         let mut good = 0;
         for _ in 0..200_000 {
-            let mut bytes: Vec<u8> = (0..usize::from(draw()) % 200).map(|_| draw()).collect();
+            let mut bytes: Vec<u8> = (0..chance.u32(..200)).map(|_| chance.u8(..)).collect();
             if bytes.len() > 32 {
                 bytes[4] %= 12;
                 let right = bytes.len().saturating_sub(HEAD_BYTES) as u8;
-                let len = if draw() % 2 == 0 { right } else { draw() };
+                let len = if chance.bool() { right } else { chance.u8(..) };
                 bytes.resize(bytes.len().max(HEAD_BYTES), 0);
                 bytes[26..34].copy_from_slice(&[len, 0, 0, 0, 0, 0, 0, 0]);
             }

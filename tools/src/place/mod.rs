@@ -131,17 +131,15 @@ mod tests {
 
     #[test]
     fn every_seat_is_taken_once_and_nothing_is_worse_than_neighbours() {
-        let mut seed = 1u64;
-        let mut draw = move |most: usize| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (seed >> 33) as usize % most
-        };
+        let mut chance = fastrand::Rng::with_seed(1);
         for _ in 0..300 {
-            let seats = room(1 + draw(3) as u32, 1 + draw(3) as u32, 1 + draw(4));
+            let seats = room(chance.u32(1..=3), chance.u32(1..=3), chance.usize(1..=4));
             let count = seats.len();
             let mut weights = Weights::new(count);
-            (0..draw(3 * count + 1)).for_each(|_| weights.add(draw(count), draw(count), 1 + draw(1000) as u64));
-            let hows = [MapBy::Node, MapBy::Random(draw(99) as u64)];
+            for _ in 0..chance.usize(..=3 * count) {
+                weights.add(chance.usize(..count), chance.usize(..count), chance.u64(1..=1000));
+            }
+            let hows = [MapBy::Node, MapBy::Random(chance.u64(..99))];
             let mut orders: Vec<_> = hows.iter().map(|how| order(how, &seats).unwrap().unwrap()).collect();
             orders.push(by_affinity(&weights, &seats));
             let now: Vec<usize> = (0..count).collect();

@@ -59,7 +59,7 @@ enum Command {
     },
     /// vmpi beside the other MPIs and the physical floor, interleaved: tables, target/bench/EXPERIMENT.json, .md and .svg.
     Bench {
-        /// latency, pingpong, launch, stencil, clocks, idle, policies, balance; none: all.
+        #[arg(help = bench::help())]
         experiments: Vec<String>,
         /// How often the interleaved series is run; 1 is a trial, with short batches.
         #[arg(long, default_value_t = 5)]

@@ -69,11 +69,8 @@ mod tests {
         use crate::mem::sync::Ordering::SeqCst;
         let placement = [0, 1, 0, 1, 0];
         let words = [0, 1, 2, 3, 4, 5, 6, 7, 8, 64, 511, u32::MAX - 1, u32::MAX];
-        let mut seed = 1u64;
-        let mut draw = move || {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            words[(seed >> 33) as usize % words.len()]
-        };
+        let mut chance = fastrand::Rng::with_seed(1);
+        let mut draw = move || *chance.choice(&words).expect("there are some");
         for (_, policy) in Policy::NAMES {
             let balance = if policy == Policy::Rr { Balance::Steal } else { Balance::None };
             let node = NodeSegment::create(&NodeConfig { balance, ..config(&placement, policy) }).unwrap();

@@ -191,14 +191,11 @@ mod tests {
     /// Whatever the loads: each move makes the larger of two smaller, no rank moves twice, and what is planned comes to an end.
     #[test]
     fn plans_never_make_it_worse() {
-        let mut seed = 7u64;
-        let mut draw = move |below: u64| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (seed >> 33) % below
-        };
+        let mut chance = fastrand::Rng::with_seed(7);
         for _ in 0..3000 {
-            let cores = 1 + draw(5) as u32;
-            let of: Vec<(u32, u64)> = (0..draw(24)).map(|_| (draw(cores.into()) as u32, 1 + draw(1000))).collect();
+            let cores = chance.u32(1..=5);
+            let of: Vec<(u32, u64)> =
+                (0..chance.u32(..24)).map(|_| (chance.u32(..cores), chance.u64(1..=1000))).collect();
             let before = loads(&of);
             let largest = |loads: &[Load]| {
                 (0..cores)

@@ -248,7 +248,7 @@ pub fn execute_with(
         (0..plans.len()).filter(|&id| Some(id) != late).map(|id| (id, 1, begin(id))).collect();
     let mut early = Vec::new();
     let mut late = late;
-    let mut seed = 12345u32;
+    let mut chance = fastrand::Rng::with_seed(12345);
     let mut idle = 0;
     while !running.is_empty() || late.is_some() {
         if idle > 4 * running.len() {
@@ -263,9 +263,8 @@ pub fn execute_with(
             idle += 1;
             continue;
         }
-        seed = seed.wrapping_mul(1664525).wrapping_add(1013904223);
         // Mostly at random, but everyone's turn comes within the idle limit.
-        let index = if idle > running.len() { idle % running.len() } else { (seed >> 8) as usize % running.len() };
+        let index = if idle > running.len() { idle % running.len() } else { chance.usize(..running.len()) };
         let before = net.borrow().done.len();
         let (id, round, schedule) = &mut running[index];
         let finished = schedule.advance().expect("no error").is_some();

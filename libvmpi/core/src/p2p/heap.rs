@@ -51,10 +51,10 @@ struct Heap {
     ranges: Vec<Range<u64>>,
 }
 
-/// Does the job want it?
+/// Does the job want it, and can it be had as far as is known?
 #[inline]
 pub(super) fn is_wanted() -> bool {
-    *WANTED
+    *WANTED && !REFUSED.with(|refused| *refused)
 }
 
 /// May others reach `len` bytes at `addr` through the file?
@@ -63,12 +63,10 @@ pub(super) fn holds(addr: u64, len: u64) -> bool {
     is_wanted() && len != 0 && HEAP.with(|heap| heap.as_mut().is_some_and(|heap| heap.holds(addr, len)))
 }
 
-/// Move what of `range` can be moved; false if nothing can. `None`: not now, messages are under way.
+/// Move what of `range` can be moved; false if nothing can. `None`: not now, messages are under way. To be called while it is wanted, which it may not
+/// be any more on return.
 #[cold]
 pub(super) fn move_in(range: Range<u64>) -> Option<bool> {
-    if REFUSED.with(|refused| *refused) {
-        return Some(false);
-    }
     if endpoint().queues().head.slots_live != 0 || !crate::rma::is_unused() || !is_alone() {
         return None;
     }

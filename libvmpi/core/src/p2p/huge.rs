@@ -116,15 +116,21 @@ impl Regions {
     /// The region is worth it: lay it open, if that is wanted, or ask for a huge page.
     #[cold]
     fn improve(&mut self, number: u64) {
-        if !heap::is_wanted() {
-            return self.collapse(number);
+        if heap::is_wanted() {
+            let Some(moved) = heap::move_in(number * HUGE_BYTES..(number + 1) * HUGE_BYTES) else {
+                self.waiting = true;
+                return;
+            };
+            // Else there is no memory file, as has just been found out.
+            if heap::is_wanted() {
+                self.regions[number as usize % REGIONS].bytes = 0;
+                self.refusals = if moved { 0 } else { self.refusals + 1 };
+                return;
+            }
         }
-        let Some(moved) = heap::move_in(number * HUGE_BYTES..(number + 1) * HUGE_BYTES) else {
-            self.waiting = true;
-            return;
-        };
-        self.regions[number as usize % REGIONS].bytes = 0;
-        self.refusals = if moved { 0 } else { self.refusals + 1 };
+        if *WANTED {
+            self.collapse(number);
+        }
     }
 
     #[cold]

@@ -162,10 +162,7 @@ fn build(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
     }
     let shape =
         Shape { members: comm.size(), dynamic: memory == Memory::Dynamic, data_bytes: if allocates { end } else { 0 } };
-    let control = match &far {
-        None => share(comm, shape)?,
-        Some(far) => share_on_node(comm, shape, far)?,
-    };
+    let control = share(comm, shape, far.as_ref())?;
 
     // Each looks whether it can copy from and to all others, and all learn whether anybody cannot.
     let mapped = control.is_ok();
@@ -269,27 +266,39 @@ fn hints(ask: &Ask) -> info::Entries {
     entries
 }
 
-/// The window's segment: made by the first member, mapped by the others. The outer result is the communicator's, the
-/// inner one this member's own.
-fn share(comm: &Rc<Communicator>, shape: Shape) -> Result<Result<Control>> {
+/// The segment of this node's members: made by the first of them, mapped by the others. The outer result is the communicator's, the inner one this
+/// member's own.
+fn share(comm: &Rc<Communicator>, shape: Shape, far: Option<&Far>) -> Result<Result<Control>> {
     let no_memory = |why: &dyn std::fmt::Display| {
         Error::new(Class::NoMem, format!("the window's segment of {} bytes cannot be made: {why}", shape.data_bytes))
     };
-    let made = (comm.rank == 0).then(|| Control::create(shape));
-    let mut fd = match &made {
+    let maker = far.map_or(0, leader);
+    let made = (comm.rank == maker).then(|| Control::create(shape));
+    let fd = match &made {
         Some(Ok(control)) => control.raw_fd(),
         _ => -1,
-    }
-    .to_ne_bytes();
-    coll::bcast_bytes(comm, &mut fd, 0)?;
+    };
+    let fd = tell_fd(comm, fd, maker, far.is_some())?;
     if let Some(made) = made {
         return Ok(made.map_err(|error| no_memory(&error)));
     }
-    let fd = i32::from_ne_bytes(fd);
     if fd < 0 {
-        return Ok(Err(no_memory(&"rank 0 of its group, which makes it, has failed")));
+        return Ok(Err(no_memory(&format!("rank {maker} of its group, which makes it, has failed"))));
     }
-    Ok(open_segment(comm, shape, 0, fd))
+    Ok(open_segment(comm, shape, maker, fd))
+}
+
+/// The descriptor of `maker`. `apart`: the members have several makers, one for each node.
+fn tell_fd(comm: &Communicator, fd: i32, maker: u32, apart: bool) -> Result<i32> {
+    let mut told = fd.to_ne_bytes();
+    if apart {
+        let mut all = vec![0; told.len() * comm.size() as usize];
+        coll::allgather_bytes(comm, &told, &mut all)?;
+        told = *all.as_chunks().0.get(maker as usize).expect("it is a member");
+    } else {
+        coll::bcast_bytes(comm, &mut told, maker)?;
+    }
+    Ok(i32::from_ne_bytes(told))
 }
 
 /// Map the segment that member `maker` has made.
@@ -306,30 +315,6 @@ fn open_segment(comm: &Communicator, shape: Shape, maker: u32, fd: i32) -> Resul
         .map_err(|error| format!("{path}: {error}"))
         .and_then(|file| Control::map(shape, file.into()).map_err(|error| error.to_string()))
         .map_err(failed)
-}
-
-/// The segment of this node's members: made by the first of them, mapped by the others. As [`share`].
-fn share_on_node(comm: &Rc<Communicator>, shape: Shape, far: &Far) -> Result<Result<Control>> {
-    let first = leader(far);
-    let made = (comm.rank == first).then(|| Control::create(shape));
-    let fd = match &made {
-        Some(Ok(control)) => control.raw_fd(),
-        _ => -1,
-    };
-    let mut all = vec![0; 4 * comm.size() as usize];
-    coll::allgather_bytes(comm, &fd.to_ne_bytes(), &mut all)?;
-    if let Some(made) = made {
-        return Ok(made.map_err(|error| {
-            let why = format!("the window's segment of {} bytes cannot be made: {error}", shape.data_bytes);
-            Error::new(Class::NoMem, why)
-        }));
-    }
-    let fd = i32::from_ne_bytes(all[4 * first as usize..][..4].try_into().expect("four bytes"));
-    if fd < 0 {
-        let why = format!("the window's segment cannot be made: rank {first} of its group, which makes it, has failed");
-        return Ok(Err(Error::new(Class::NoMem, why)));
-    }
-    Ok(open_segment(comm, shape, first, fd))
 }
 
 /// The first member on this node.

@@ -337,25 +337,60 @@ pub fn lock_all(window: &Window, assert: i32) -> Result<()> {
     Ok(())
 }
 
+/// Share the memory of all members, or of none.
 fn take_all(window: &Window) -> Result<()> {
-    let (far, near) = window.split_far((0..window.comm.size()).collect());
-    // Those of other nodes are asked for together.
-    let asked: Vec<_> = far.iter().map(|&target| window.begin_far_lock(target, false)).collect::<Result<_>>()?;
-    for (at, &target) in near.iter().enumerate() {
-        if let Err(error) = take_lock(window, target, false) {
-            near[..at].iter().try_for_each(|&taken| give_lock(window, taken, false))?;
-            return Err(error);
-        }
+    let mut taken = Vec::with_capacity(window.comm.size() as usize);
+    let all = take_each(window, &mut taken);
+    if all.is_err() {
+        // Why it is given back is what the program is told.
+        taken.into_iter().for_each(|target| drop(give_lock(window, target, false)));
     }
-    if asked.is_empty() { Ok(()) } else { window.await_far(&asked) }
+    all
 }
 
+/// `taken`: the members whose memory is shared now, whatever is wrong with another one.
+fn take_each(window: &Window, taken: &mut Vec<u32>) -> Result<()> {
+    let (far, near) = window.split_far((0..window.comm.size()).collect());
+    // Those of other nodes are asked for together.
+    let mut asked = Vec::with_capacity(far.len());
+    let mut outcome: Result<()> = far.iter().try_for_each(|&target| {
+        asked.push(window.begin_far_lock(target, false)?);
+        Ok(())
+    });
+    if outcome.is_ok() {
+        outcome = near.into_iter().try_for_each(|target| {
+            take_lock(window, target, false)?;
+            taken.push(target);
+            Ok(())
+        });
+    }
+    // What has been asked for comes in the end, wanted or not. Death story: a death ends a job of several nodes.
+    if !asked.is_empty() {
+        for (target, answer) in far.into_iter().zip(window.answers(&asked)) {
+            match answer {
+                Ok(()) => taken.push(target),
+                Err(error) => outcome = outcome.and(Err(error)),
+            }
+        }
+    }
+    outcome
+}
+
+/// All of them, whatever is wrong with one.
 fn give_all(window: &Window) -> Result<()> {
     let (far, near) = window.split_far((0..window.comm.size()).collect());
-    let settled = window.settle_here(None);
-    let asked: Vec<_> = far.iter().map(|&target| window.begin_far_unlock(target, false)).collect::<Result<_>>()?;
-    near.iter().try_for_each(|&target| give_lock(window, target, false))?;
-    if asked.is_empty() { settled } else { settled.and(window.await_far(&asked)) }
+    let mut outcome = window.settle_here(None);
+    let mut asked = Vec::with_capacity(far.len());
+    for target in far {
+        match window.begin_far_unlock(target, false) {
+            Ok(unlock) => asked.push(unlock),
+            Err(error) => outcome = outcome.and(Err(error)),
+        }
+    }
+    for target in near {
+        outcome = outcome.and(give_lock(window, target, false));
+    }
+    if asked.is_empty() { outcome } else { outcome.and(window.await_far(&asked)) }
 }
 
 /// MPI_Win_unlock_all.

@@ -89,14 +89,22 @@ pub fn bench(options: &Options) -> Result<()> {
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 
-fn chosen(names: &[String]) -> Result<Vec<&'static Experiment>> {
+/// What the command line's help says of the experiments.
+pub fn help() -> String {
+    format!("{}; none: all", names())
+}
+
+fn names() -> String {
+    let names: Vec<&str> = EXPERIMENTS.iter().map(|experiment| experiment.name).collect();
+    names.join(", ")
+}
+
+fn chosen(wanted: &[String]) -> Result<Vec<&'static Experiment>> {
     let find = |name: &String| {
-        EXPERIMENTS.iter().find(|experiment| experiment.name == name.as_str()).ok_or_else(|| {
-            let all: Vec<&str> = EXPERIMENTS.iter().map(|experiment| experiment.name).collect();
-            format!("there is no experiment {name}; there are {}", all.join(", "))
-        })
+        let known = EXPERIMENTS.iter().find(|experiment| experiment.name == name.as_str());
+        known.ok_or_else(|| format!("there is no experiment {name}; there are {}", names()))
     };
-    if names.is_empty() { Ok(EXPERIMENTS.iter().collect()) } else { names.iter().map(find).collect() }
+    if wanted.is_empty() { Ok(EXPERIMENTS.iter().collect()) } else { wanted.iter().map(find).collect() }
 }
 
 /// What all experiments of one call share.

@@ -2,8 +2,8 @@
 
 #![allow(unsafe_code)]
 
-use super::ROOM;
 use super::pieces::Pieces;
+use super::{Carries, ROOM};
 use crate::errors::Result;
 use crate::op::{self, Builtin};
 use crate::rma::Operand;
@@ -118,7 +118,7 @@ pub(in crate::rma) unsafe fn combine(
     let to = result.map(|result| result.dense().unwrap_or(scattered.as_mut_ptr()) as u64);
     let mut begun = Vec::new();
     while !pieces.is_over() {
-        window.cut(&mut pieces, 1, |piece, len| {
+        window.cut(&mut pieces, Carries::Data, |piece, len| {
             // SAFETY: the caller's promise; the piece is inside.
             let data = if silent { &[][..] } else { unsafe { operand.origin.packed(from, len, &mut room) } };
             let what = if to.is_some() { What::Fetch } else { What::Combine };

@@ -39,6 +39,15 @@ const MOST_BLOCKS: usize = 1024;
 /// Operations under way that are borne.
 const MOST_OPERATIONS: usize = 512;
 
+/// What an ask about a piece of memory has in it.
+#[derive(Copy, Clone)]
+enum Carries {
+    /// The list of blocks alone.
+    Blocks,
+    /// The list, and the data behind it.
+    Data,
+}
+
 /// Something under way that will be answered.
 pub(super) struct Operation {
     target: u32,
@@ -239,6 +248,11 @@ impl Window {
 
     /// Wait for operations; the first error.
     pub(super) fn await_far(&self, operations: &[Rc<Operation>]) -> Result<()> {
+        self.answers(operations).collect()
+    }
+
+    /// Wait for operations; what came of each.
+    pub(super) fn answers(&self, operations: &[Rc<Operation>]) -> impl Iterator<Item = Result<()>> {
         loop {
             let seen = progress();
             let open: Vec<Slot> = operations.iter().filter(|o| !o.is_over()).map(|o| o.slot).collect();
@@ -248,7 +262,7 @@ impl Window {
             wait_more(seen, &open, CALL_WINDOW);
         }
         self.far().operations.borrow_mut().retain(|operation| operation.outcome.get().is_none());
-        operations.iter().try_for_each(|operation| operation.check())
+        operations.iter().map(|operation| operation.check())
     }
 
     /// Everything that has been begun for `target` (`None`: for all) and will be answered has been.
@@ -320,7 +334,7 @@ impl Window {
     pub(super) fn write_far(&self, target: u32, blocks: &[Block], mut data: &[u8]) -> Result<()> {
         let mut pieces = Pieces::of(blocks);
         while !pieces.is_over() {
-            self.cut(&mut pieces, 1, |piece, len| {
+            self.cut(&mut pieces, Carries::Data, |piece, len| {
                 let (here, rest) = data.split_at(len as usize);
                 let ask = Ask { bytes: len, blocks: piece.len() as u32, ..self.ask(What::Write, target) };
                 let sent = self.send(&ask, None, piece, &[here]);
@@ -333,13 +347,12 @@ impl Window {
         Ok(())
     }
 
-    /// Do `f` with the next piece, as large as the slab allows; `copies`: how many times the ask carries the piece's data. `f` says whether there was a
-    /// block of the slab for it.
-    fn cut(&self, pieces: &mut Pieces, copies: u64, mut f: impl FnMut(&[Block], u64) -> Result<bool>) -> Result<()> {
+    /// Do `f` with the next piece, as large as the slab allows. `f` says whether there was a block of the slab for it.
+    fn cut(&self, pieces: &mut Pieces, with: Carries, mut f: impl FnMut(&[Block], u64) -> Result<bool>) -> Result<()> {
         let place = pieces.place();
-        let big = |pieces: &mut Pieces| match copies {
-            0 => pieces.take(u64::MAX, ROOM / BLOCK_BYTES),
-            _ => pieces.take(((ROOM - MOST_BLOCKS * BLOCK_BYTES) as u64) / copies, MOST_BLOCKS),
+        let big = |pieces: &mut Pieces| match with {
+            Carries::Blocks => pieces.take(u64::MAX, ROOM / BLOCK_BYTES),
+            Carries::Data => pieces.take((ROOM - MOST_BLOCKS * BLOCK_BYTES) as u64, MOST_BLOCKS),
         };
         for attempt in 0..2 {
             pieces.back_to(place);
@@ -354,9 +367,9 @@ impl Window {
         }
         // Others have them: as much as goes without.
         pieces.back_to(place);
-        let (piece, len) = match copies {
-            0 => pieces.take(u64::MAX, INLINE_BYTES / BLOCK_BYTES),
-            _ => pieces.take((INLINE_BYTES - BLOCK_BYTES) as u64 / copies, 1),
+        let (piece, len) = match with {
+            Carries::Blocks => pieces.take(u64::MAX, INLINE_BYTES / BLOCK_BYTES),
+            Carries::Data => pieces.take((INLINE_BYTES - BLOCK_BYTES) as u64, 1),
         };
         let sent = f(&piece, len)?;
         debug_assert!(sent, "it fits into the envelope");
@@ -372,7 +385,7 @@ impl Window {
         let mut from = 0u64;
         let mut begun = Vec::new();
         while !pieces.is_over() {
-            self.cut(&mut pieces, 0, |piece, len| {
+            self.cut(&mut pieces, Carries::Blocks, |piece, len| {
                 let ask = Ask {
                     bytes: len,
                     blocks: piece.len() as u32,

@@ -1,0 +1,47 @@
+/* huge_pages: two ranks send each other large messages out of and into the same memory, often. Each says whether the kernel has made huge pages
+ * of it. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BYTES = 1 << 20, MESSAGES = 8, ROUNDS = 200 };
+
+/* kB of huge pages in the area that `address` lies in. */
+static long huge_kb(const void *address)
+{
+    FILE *maps = fopen("/proc/self/smaps", "r");
+    char line[512];
+    int inside = 0;
+    long kb = -1;
+    while (fgets(line, sizeof line, maps)) {
+        unsigned long from, to;
+        if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+            inside = from <= (unsigned long)address && (unsigned long)address < to;
+        else if (inside)
+            sscanf(line, "AnonHugePages: %ld", &kb);
+    }
+    fclose(maps);
+    return kb;
+}
+
+int main(int argc, char **argv)
+{
+    int rank;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    char *memory = malloc((size_t)MESSAGES * BYTES);
+    memset(memory, rank, (size_t)MESSAGES * BYTES);
+    for (int round = 0; round < ROUNDS; round++)
+        for (int at = 0; at < MESSAGES; at++)
+            if (rank == round % 2)
+                MPI_Send(memory + (size_t)at * BYTES, BYTES, MPI_BYTE, 1 - rank, at, MPI_COMM_WORLD);
+            else
+                MPI_Recv(memory + (size_t)at * BYTES, BYTES, MPI_BYTE, 1 - rank, at, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    int mine = huge_kb(memory + MESSAGES * BYTES / 2) > 0, of[2];
+    MPI_Gather(&mine, 1, MPI_INT, of, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    for (int other = 0; rank == 0 && other < 2; other++)
+        printf("rank %d: %s\n", other, of[other] ? "huge pages" : "small pages");
+    MPI_Finalize();
+    return 0;
+}

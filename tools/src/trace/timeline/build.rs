@@ -1,0 +1,543 @@
+//! A timeline put together from what was read of the ranks' rings.
+
+use super::{CoreDid, CoreSlice, CoreTrack, Counted, Message, Ns, RankDid, RankSlice, RankTrack, Timeline};
+use std::collections::HashMap;
+use std::rc::Rc;
+use vmpi_shared::sched::report::CALLS;
+use vmpi_shared::trace::{Call, Record, RingReader, TraceMap, TraceRank, Turn};
+
+impl Timeline {
+    /// Put together what was read of the ring of each rank of `map`.
+    pub fn new(map: &TraceMap, rings: &[RingReader]) -> Timeline {
+        let clock = Clock::of(map);
+        let mut builder =
+            Builder { map, clock, pieces: vec![Vec::new(); map.cores.len()], sends: Vec::new(), takes: Vec::new() };
+        let mut ranks = Vec::new();
+        for (rank, (stand, ring)) in map.ranks.iter().zip(rings).enumerate() {
+            if stand.here {
+                ranks.push(builder.rank(rank as u32, stand, ring));
+            }
+        }
+        let complete = ranks.iter().map(|rank| rank.known_from).max().unwrap_or(0);
+        let Builder { pieces, sends, takes, .. } = builder;
+        let cores = pieces.into_iter().zip(&map.cores).zip(0..);
+        let cores = cores
+            .map(|((pieces, stand), core)| {
+                let withheld = (stand.withheld_at != 0).then(|| clock.ns(stand.withheld_at));
+                CoreTrack { core, cpu: stand.cpu, slices: core_slices(pieces, complete, clock.length, withheld) }
+            })
+            .filter(|track| track.slices.iter().any(|slice| matches!(slice.did, CoreDid::Ran(_))))
+            .collect();
+        let (messages, half_messages) = matched(&sends, &takes);
+        Timeline {
+            job: map.job,
+            program: map.program.clone(),
+            length: clock.length,
+            boottime: map.boottime_ns.saturating_sub(clock.length),
+            realtime: map.realtime_ns.saturating_sub(clock.length),
+            on: map.on,
+            counters: map.counters.iter().take(vmpi_shared::trace::COUNTERS).cloned().collect(),
+            cores,
+            ranks,
+            messages,
+            half_messages,
+        }
+    }
+}
+
+/// From ticks to nanoseconds.
+#[derive(Copy, Clone)]
+struct Clock {
+    since: u64,
+    ns_per_tick: f64,
+    length: Ns,
+}
+
+impl Clock {
+    fn of(map: &TraceMap) -> Clock {
+        let ns_per_tick = if map.ticks_per_second > 0.0 { 1e9 / map.ticks_per_second } else { 0.0 };
+        let clock = Clock { since: map.since, ns_per_tick, length: u64::MAX };
+        Clock { length: clock.ns(map.until), ..clock }
+    }
+
+    /// Times outside the recording become its begin or end.
+    fn ns(&self, ticks: u64) -> Ns {
+        (self.span(ticks.saturating_sub(self.since))).min(self.length)
+    }
+
+    fn span(&self, ticks: u64) -> u64 {
+        (ticks as f64 * self.ns_per_tick) as u64
+    }
+}
+
+/// A message's end: who, with whom, and the rest of what both ends know.
+struct End {
+    rank: u32,
+    peer: u32,
+    id: u16,
+    at: u64,
+    ns: Ns,
+    bytes: u64,
+    context: u32,
+    tag: i32,
+}
+
+struct Builder<'a> {
+    map: &'a TraceMap,
+    clock: Clock,
+    pieces: Vec<Vec<CoreSlice>>,
+    sends: Vec<End>,
+    takes: Vec<End>,
+}
+
+/// Where a rank is between two records.
+#[derive(Copy, Clone, PartialEq)]
+enum At {
+    /// It is not known.
+    Nowhere,
+    /// It has this core since then.
+    Core { core: u32, since: u64 },
+    /// It has left MPI.
+    Out,
+}
+
+/// The track of a rank in the making.
+struct Track<'a> {
+    track: RankTrack,
+    names: &'a Names,
+    clock: Clock,
+    /// Watches and absences since the last turn.
+    watches: Vec<(Call, u64, u64)>,
+    aways: Vec<(u64, u64)>,
+}
+
+/// The names of a ring, shared by all slices.
+struct Names {
+    own: Vec<Rc<str>>,
+    kinds: Vec<Rc<str>>,
+}
+
+impl Names {
+    fn of(&self, call: &Call) -> Rc<str> {
+        let own = usize::from(call.name).checked_sub(1).and_then(|index| self.own.get(index));
+        let name = own.or_else(|| self.kinds.get(usize::from(call.kind)));
+        name.cloned().unwrap_or_else(|| Rc::from(""))
+    }
+}
+
+impl Track<'_> {
+    fn push(&mut self, from: u64, until: u64, did: RankDid, call: Option<&Call>) {
+        let (from, until) = (self.clock.ns(from), self.clock.ns(until));
+        let from = from.max(self.track.known_from).max(self.track.slices.last().map_or(0, |last| last.until));
+        if from < until {
+            let (name, peer, tag) =
+                call.map_or_else(|| (Rc::from(""), -1, -1), |call| (self.names.of(call), call.peer, call.tag));
+            self.track.slices.push(RankSlice { from, until, did, call: name, peer, tag });
+        }
+    }
+
+    /// The rank had `core` from `since` to `left`.
+    fn had(&mut self, core: u32, since: u64, left: u64, pieces: &mut [Vec<CoreSlice>]) {
+        let rank = self.track.rank;
+        let mut at = since;
+        let mut on_core = |from: u64, until: u64, did: CoreDid, clock: Clock| {
+            let (from, until) = (clock.ns(from), clock.ns(until));
+            if let Some(pieces) = pieces.get_mut(core as usize).filter(|_| from < until) {
+                pieces.push(CoreSlice { from, until, did });
+            }
+        };
+        for (call, from, until) in std::mem::take(&mut self.watches) {
+            let (from, until) = (from.clamp(at, left.max(at)), until.clamp(at, left.max(at)));
+            on_core(at, from, CoreDid::Ran(rank), self.clock);
+            on_core(from, until, CoreDid::Watched(rank), self.clock);
+            self.push(at, from, RankDid::Running, None);
+            self.push(from, until, RankDid::Suspended, Some(&call));
+            at = until;
+        }
+        on_core(at, left, CoreDid::Ran(rank), self.clock);
+        self.push(at, left, RankDid::Running, None);
+    }
+
+    /// The clock when the rank has left its core for the last time: as it stood at the last turn, and what the rank ran since.
+    fn close_clock(&mut self) {
+        let Some((from, clock)) = self.track.clock.last().copied() else { return };
+        let ran = self.track.slices.iter().rev().take_while(|slice| slice.from >= from);
+        let ran = ran.filter(|slice| slice.did == RankDid::Running);
+        let (until, ran) =
+            ran.fold((from, 0), |(until, sum), slice| (until.max(slice.until), sum + slice.until - slice.from));
+        self.track.clock.push((until, clock + ran));
+    }
+
+    /// The rank had no core from `left` on: away, then waiting in `call` until `ready`, then READY until `run`.
+    fn waited(&mut self, left: u64, ready: u64, run: u64, call: &Call) {
+        let mut at = left;
+        for (from, until) in std::mem::take(&mut self.aways) {
+            if until > at {
+                self.push(at.max(from.min(at)), until, RankDid::Away, None);
+                at = until;
+            }
+        }
+        self.push(at, ready, RankDid::Suspended, Some(call));
+        self.push(ready.max(at), run, RankDid::Ready, Some(call));
+    }
+}
+
+impl Builder<'_> {
+    fn rank(&mut self, rank: u32, stand: &TraceRank, ring: &RingReader) -> RankTrack {
+        let (map, clock) = (self.map, self.clock);
+        let kinds = CALLS.iter().map(|kind| Rc::from(*kind)).collect();
+        let names = Names { own: ring.names.iter().map(|name| Rc::from(name.as_str())).collect(), kinds };
+        let records: Vec<&Record> =
+            ring.records.iter().filter(|record| (map.since..=map.until).contains(&record.at())).collect();
+        let known_from = match records.first() {
+            Some(first) if ring.dropped > 0 => clock.ns(first.at()),
+            _ => 0,
+        };
+        let track = RankTrack {
+            rank,
+            pid: stand.pid,
+            known_from,
+            dropped: ring.dropped,
+            damaged: ring.damaged,
+            ..RankTrack::default()
+        };
+        let mut track = Track { track, names: &names, clock, watches: Vec::new(), aways: Vec::new() };
+        let mut at = At::Nowhere;
+        let mut turns = 0;
+        for record in &records {
+            match **record {
+                Record::Turn(turn) => {
+                    self.turn(&mut track, &mut at, &turn, turns == 0 && ring.dropped == 0);
+                    turns += 1;
+                }
+                Record::Watched { call, from, until } => track.watches.push((call, from, until)),
+                Record::Away { from, until } => track.aways.push((from, until)),
+                Record::Ended { at: end } => {
+                    if let At::Core { core, since } = at {
+                        track.had(core, since, end, &mut self.pieces);
+                        track.close_clock();
+                    }
+                    at = At::Out;
+                }
+                Record::Message { sent, id, at, bytes, peer, context, tag } => {
+                    let end = End { rank, peer, id, at, ns: clock.ns(at), bytes, context, tag };
+                    if sent { self.sends.push(end) } else { self.takes.push(end) }
+                }
+                Record::Counted { at, core, values, of_core } => {
+                    track.track.counted.push(Counted { at: clock.ns(at), core: core.into(), values, of_core });
+                }
+            }
+        }
+        self.tail(&mut track, at, stand, turns == 0 && ring.dropped == 0);
+        track.track
+    }
+
+    /// The rank gets its core. `first`: nothing was recorded of it before, nor lost.
+    fn turn(&mut self, track: &mut Track, at: &mut At, turn: &Turn, first: bool) {
+        let (map, clock) = (self.map, self.clock);
+        let core = u32::from(turn.core);
+        match *at {
+            At::Core { core, since } => track.had(core, since, turn.left, &mut self.pieces),
+            // When the recording began it ran, on the same core if ranks do not move.
+            At::Nowhere if first && turn.left > map.since && map.ranks_stay => {
+                track.had(core, map.since, turn.left, &mut self.pieces);
+            }
+            _ => {
+                track.watches.clear();
+            }
+        }
+        if turn.left == 0 {
+            // Its first core.
+            track.aways.clear();
+            track.push(turn.ready, turn.run, RankDid::Ready, None);
+        } else {
+            track.waited(turn.left, turn.ready, turn.run, &turn.call);
+        }
+        if let Some(pieces) = self.pieces.get_mut(core as usize) {
+            let times = [turn.released, turn.granted, turn.run].map(|ticks| clock.ns(ticks));
+            for (from, until, did) in
+                [(times[0], times[1], CoreDid::Idle), (times[1], times[2], CoreDid::HandOff(track.track.rank))]
+            {
+                if from < until {
+                    pieces.push(CoreSlice { from, until, did });
+                }
+            }
+        }
+        // It stood still from when the rank had left its core.
+        let left = clock.ns(turn.left).max(track.track.known_from);
+        if turn.left > map.since {
+            track.track.clock.push((left, clock.span(turn.clock)));
+        }
+        track.track.clock.push((clock.ns(turn.run), clock.span(turn.clock)));
+        *at = At::Core { core, since: turn.run };
+    }
+
+    /// From the last record to the end of the recording.
+    fn tail(&mut self, track: &mut Track, at: At, stand: &TraceRank, nothing: bool) {
+        let map = self.map;
+        let call = Call { name: 0, kind: stand.call as u8, peer: stand.peer, tag: stand.tag };
+        let (core, since) = match at {
+            At::Core { core, since } => (core, since),
+            // Nothing happened: it ran, or waited, all the time.
+            At::Nowhere if nothing && stand.pid != 0 && stand.t != 0 && stand.t <= map.until => (stand.core, map.since),
+            _ => return,
+        };
+        let end = map.until;
+        let left = stand.t.clamp(since, end);
+        let ready = stand.ready_at.clamp(left, end);
+        // What was read of a rank that went on meanwhile may be from two moments: then it ran until the end, nearly.
+        let has_left = stand.t >= since || at == At::Nowhere;
+        match stand.state.as_str() {
+            "SUSPENDED" | "TENDED" if has_left => {
+                track.had(core, since, left, &mut self.pieces);
+                track.waited(left, end, end, &call);
+            }
+            "READY" if has_left => {
+                track.had(core, since, left, &mut self.pieces);
+                track.waited(left, ready, end, &call);
+            }
+            "AWAY" if has_left => {
+                track.had(core, since, left, &mut self.pieces);
+                track.push(left, end, RankDid::Away, None);
+            }
+            "DEAD" | "FINALIZED" | "DAMAGED" => track.had(core, since, left, &mut self.pieces),
+            _ => track.had(core, since, end, &mut self.pieces),
+        }
+        if at != At::Nowhere {
+            track.close_clock();
+        }
+    }
+}
+
+/// A core's track: its pieces in order, and what lies between them from `complete` on, when everything is known.
+fn core_slices(mut pieces: Vec<CoreSlice>, complete: Ns, length: Ns, withheld: Option<Ns>) -> Vec<CoreSlice> {
+    pieces.sort_by_key(|piece| (piece.from, piece.until));
+    let mut slices: Vec<CoreSlice> = Vec::with_capacity(pieces.len());
+    let mut at = complete;
+    for piece in pieces {
+        // Ticks were rounded down alike, so pieces that met still do.
+        if piece.from > at {
+            slices.push(CoreSlice { from: at, until: piece.from, did: CoreDid::Elsewhere });
+        }
+        at = at.max(piece.until);
+        slices.push(piece);
+    }
+    if at < length {
+        let idle_until = withheld.unwrap_or(length).clamp(at, length);
+        for (from, until, did) in [(at, idle_until, CoreDid::Idle), (idle_until, length, CoreDid::Elsewhere)] {
+            if from < until {
+                slices.push(CoreSlice { from, until, did });
+            }
+        }
+    }
+    slices
+}
+
+/// Sends with their receives; and how many ends have no other.
+fn matched(sends: &[End], takes: &[End]) -> (Vec<Message>, u64) {
+    // A sender's numbers come round again: the last one before the receiving is meant.
+    let mut by_id: HashMap<(u32, u16), Vec<usize>> = HashMap::new();
+    for (index, send) in sends.iter().enumerate() {
+        by_id.entry((send.rank, send.id)).or_default().push(index);
+    }
+    let mut messages = Vec::with_capacity(takes.len());
+    let mut used = vec![false; sends.len()];
+    for take in takes {
+        let candidates = by_id.get(&(take.peer, take.id)).map_or(&[][..], Vec::as_slice);
+        let last = candidates.partition_point(|index| sends[*index].at <= take.at);
+        let Some(index) = last.checked_sub(1).map(|last| candidates[last]) else { continue };
+        let send = &sends[index];
+        let fits =
+            send.peer == take.rank && send.context == take.context && send.tag == take.tag && take.bytes <= send.bytes;
+        if fits && !used[index] {
+            used[index] = true;
+            messages.push(Message {
+                from: send.rank,
+                to: take.rank,
+                sent: send.ns,
+                received: take.ns,
+                bytes: send.bytes,
+                tag: send.tag,
+                collective: send.context & 1 == 1,
+            });
+        }
+    }
+    messages.sort_by_key(|message| (message.sent, message.from));
+    let half = (sends.len() + takes.len() - 2 * messages.len()) as u64;
+    (messages, half)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vmpi_shared::trace::TraceCore;
+
+    /// A tick is a nanosecond; the recording goes from 1000 to 2000.
+    fn map(ranks: Vec<TraceRank>) -> TraceMap {
+        let cores = vec![TraceCore::default(), TraceCore { cpu: 1, withheld_at: 0 }];
+        TraceMap {
+            since: 1000,
+            until: 2000,
+            ticks_per_second: 1e9,
+            ranks_stay: true,
+            cores,
+            ranks,
+            ..TraceMap::default()
+        }
+    }
+
+    fn stand(state: &str, core: u32, t: u64, ready_at: u64) -> TraceRank {
+        TraceRank { pid: 9, here: true, state: state.into(), core, t, ready_at, call: 1, ..TraceRank::default() }
+    }
+
+    fn turn(core: u16, left: u64, ready: u64, run: u64, granted: u64, released: u64) -> Record {
+        let call = Call { name: 1, ..Call::default() };
+        Record::Turn(Turn { core, call, left, ready, run, granted, released, clock: 0 })
+    }
+
+    fn ring(records: Vec<Record>) -> RingReader {
+        RingReader { records, names: vec!["MPI_Recv".into()], ..RingReader::default() }
+    }
+
+    fn of_rank(timeline: &Timeline, rank: usize) -> Vec<(Ns, Ns, RankDid)> {
+        timeline.ranks[rank].slices.iter().map(|slice| (slice.from, slice.until, slice.did)).collect()
+    }
+
+    fn of_core(timeline: &Timeline, core: usize) -> Vec<(Ns, Ns, CoreDid)> {
+        timeline.cores[core].slices.iter().map(|slice| (slice.from, slice.until, slice.did)).collect()
+    }
+
+    #[test]
+    fn two_ranks_of_a_core_from_their_start() {
+        let first = ring(vec![
+            turn(0, 0, 1100, 1110, 1105, 1000),
+            turn(0, 1200, 1250, 1310, 1300, 1300),
+            Record::Ended { at: 1400 },
+        ]);
+        let second = ring(vec![turn(0, 0, 1150, 1205, 1200, 1200)]);
+        let timeline =
+            Timeline::new(&map(vec![stand("FINALIZED", 0, 1400, 0), stand("SUSPENDED", 0, 1300, 0)]), &[first, second]);
+        use {CoreDid::*, RankDid::*};
+        assert_eq!(
+            of_rank(&timeline, 0),
+            [(100, 110, Ready), (110, 200, Running), (200, 250, Suspended), (250, 310, Ready), (310, 400, Running)]
+        );
+        assert_eq!(of_rank(&timeline, 1), [(150, 205, Ready), (205, 300, Running), (300, 1000, Suspended)]);
+        let core = [
+            (0, 105, Idle),
+            (105, 110, HandOff(0)),
+            (110, 200, Ran(0)),
+            (200, 205, HandOff(1)),
+            (205, 300, Ran(1)),
+            (300, 310, HandOff(0)),
+            (310, 400, Ran(0)),
+            (400, 1000, Idle),
+        ];
+        assert_eq!(of_core(&timeline, 0), core);
+        assert_eq!(timeline.cores.len(), 1, "a core on which nobody ran is left out");
+        let calls: Vec<&str> = timeline.ranks[0].slices.iter().map(|slice| &*slice.call).collect();
+        assert_eq!(calls, ["", "", "MPI_Recv", "MPI_Recv", ""]);
+        assert_eq!(&*timeline.ranks[1].slices[2].call, "receive", "as the descriptor tells it");
+    }
+
+    #[test]
+    fn watches_and_absences_have_their_places() {
+        let call = Call { name: 1, ..Call::default() };
+        let records = vec![
+            turn(1, 0, 1000, 1000, 1000, 1000),
+            Record::Watched { call, from: 1100, until: 1160 },
+            Record::Away { from: 1290, until: 1400 },
+            turn(1, 1300, 1400, 1420, 1410, 1300),
+        ];
+        let timeline = Timeline::new(&map(vec![stand("AWAY", 1, 1900, 0)]), &[ring(records)]);
+        use {CoreDid::*, RankDid::*};
+        let rank = [
+            (0, 100, Running),
+            (100, 160, Suspended),
+            (160, 300, Running),
+            (300, 400, Away),
+            (400, 420, RankDid::Ready),
+            (420, 900, Running),
+            (900, 1000, Away),
+        ];
+        assert_eq!(of_rank(&timeline, 0), rank);
+        let core = [
+            (0, 100, Ran(0)),
+            (100, 160, Watched(0)),
+            (160, 300, Ran(0)),
+            (300, 410, Idle),
+            (410, 420, HandOff(0)),
+            (420, 900, Ran(0)),
+            (900, 1000, Idle),
+        ];
+        assert_eq!(of_core(&timeline, 0), core);
+    }
+
+    /// Who did nothing new while it was recorded was all the time what it is; what is between two ranks' turns and no idle time was another job's.
+    #[test]
+    fn what_has_no_record() {
+        let ranks = vec![
+            stand("RUNNING", 0, 900, 800),
+            stand("SUSPENDED", 1, 900, 800),
+            stand("INIT", 1, 0, 0),
+            stand("RUNNING", 1, 1600, 0),
+        ];
+        let last = ring(vec![turn(1, 900, 1500, 1600, 1550, 1500)]);
+        let empty = RingReader::default;
+        let timeline = Timeline::new(&map(ranks), &[empty(), empty(), empty(), last]);
+        use {CoreDid::*, RankDid::*};
+        assert_eq!(of_rank(&timeline, 0), [(0, 1000, Running)]);
+        assert_eq!(of_rank(&timeline, 1), [(0, 1000, Suspended)]);
+        assert_eq!(of_rank(&timeline, 2), []);
+        assert_eq!(of_core(&timeline, 0), [(0, 1000, Ran(0))]);
+        assert_eq!(
+            of_core(&timeline, 1),
+            [(0, 500, Elsewhere), (500, 550, Idle), (550, 600, HandOff(3)), (600, 1000, Ran(3))]
+        );
+    }
+
+    #[test]
+    fn messages_find_their_other_ends() {
+        let end = |sent: bool, id: u16, at: u64, bytes: u64, peer: u32| Record::Message {
+            sent,
+            id,
+            at,
+            bytes,
+            peer,
+            context: 4,
+            tag: 3,
+        };
+        // The second receive takes what was sent first under the same number again; the third has no sender; a fourth message is under way.
+        let sends = ring(vec![
+            end(true, 1, 1010, 8, 1),
+            end(true, 2, 1020, 16, 1),
+            end(true, 1, 1050, 24, 1),
+            end(true, 3, 1900, 1, 1),
+        ]);
+        let takes = ring(vec![
+            end(false, 2, 1030, 16, 0),
+            end(false, 1, 1040, 8, 0),
+            end(false, 1, 1060, 20, 0),
+            end(false, 9, 1070, 1, 0),
+        ]);
+        let timeline =
+            Timeline::new(&map(vec![stand("RUNNING", 0, 900, 0), stand("RUNNING", 1, 900, 0)]), &[sends, takes]);
+        let found: Vec<(Ns, Ns, u64)> = timeline.messages.iter().map(|m| (m.sent, m.received, m.bytes)).collect();
+        assert_eq!(found, [(10, 40, 8), (20, 30, 16), (50, 60, 24)]);
+        assert_eq!(timeline.half_messages, 2);
+    }
+
+    #[test]
+    fn losses_are_told() {
+        let lossy =
+            RingReader { dropped: 7, ..ring(vec![Record::Ended { at: 1500 }, turn(0, 1500, 1510, 1520, 1515, 1505)]) };
+        let timeline = Timeline::new(&map(vec![stand("RUNNING", 0, 1520, 0)]), &[lossy]);
+        assert_eq!(timeline.ranks[0].known_from, 500);
+        assert!(timeline.ranks[0].slices.iter().all(|slice| slice.from >= 500));
+        assert!(
+            timeline.gaps().is_some_and(|text| text.starts_with("7 of the oldest events of 1 ranks")),
+            "{:?}",
+            timeline.gaps()
+        );
+    }
+}
