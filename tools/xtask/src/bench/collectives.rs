@@ -51,7 +51,7 @@ fn runs(scope: &Scope) -> Vec<Run> {
     let run = |ranks: u32, system: &'static System| Run {
         variant: None,
         system,
-        program: Program::C("bench/far_collectives"),
+        program: Program::C("bench/collectives"),
         arguments: words(EXPERIMENT.figures.iter().map(|figure| figure.name)),
         ranks,
         cpus: scope.cpus.clone(),

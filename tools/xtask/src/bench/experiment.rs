@@ -2,7 +2,7 @@
 
 use super::programs::Program;
 use super::system::{Kind, System};
-use super::{balance, clocks, collectives, idle, latency, launch, nodes, pingpong, policies, stencil};
+use super::{balance, clocks, collectives, idle, latency, launch, nodes, pingpong, policies, reductions, stencil};
 use std::time::Duration;
 
 /// Whom most bars are for.
@@ -22,6 +22,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     balance::EXPERIMENT,
     nodes::EXPERIMENT,
     collectives::EXPERIMENT,
+    reductions::EXPERIMENT,
 ];
 
 pub struct Experiment {

@@ -20,6 +20,7 @@ mod pingpong;
 mod policies;
 pub mod process;
 pub mod programs;
+mod reductions;
 pub mod report;
 pub mod samples;
 mod stencil;
