@@ -84,14 +84,28 @@ impl Daemon {
             (Role::Launcher(Some(id)), Request::Answered { rank, number, answer }) => {
                 self.answer_rank(id, rank, number, answer);
             }
+            (Role::Launcher(Some(id)), Request::Grow { world, step }) => self.grow_spread(id, world, step),
+            (Role::Launcher(Some(id)), Request::Conclude) => {
+                if let Some(job) = self.jobs.get_mut(&id) {
+                    job.conclude_spread();
+                }
+            }
             (Role::Tool, Request::Carry { job, key }) => self.carry(token, job, &key),
             (
                 Role::Carrier(id),
-                request @ (Request::Listening { .. } | Request::Wired { .. } | Request::Lost { .. } | Request::Drained),
+                request @ (Request::Listening { .. }
+                | Request::Wired { .. }
+                | Request::Enrolled { .. }
+                | Request::Lost { .. }
+                | Request::Drained),
             ) => {
                 if let Some(job) = self.jobs.get_mut(&id) {
                     match request {
-                        Request::Listening { port } => job.outbox.push((Reply::Listening { port }, Vec::new())),
+                        Request::Listening { port } => {
+                            let capacity = job.node.header().ranks;
+                            job.outbox.push((Reply::Listening { port, capacity }, Vec::new()));
+                        }
+                        Request::Enrolled { world, error } => job.enrolled(world, error),
                         Request::Wired { by } => job.carrier_wired(by),
                         Request::Lost { reason } => job.carrier_lost(Some(reason)),
                         _ => job.carrier_drained(),
@@ -101,7 +115,12 @@ impl Daemon {
             // The job was over before the launcher knew.
             (
                 Role::Launcher(None),
-                Request::Cancel { .. } | Request::Forward { .. } | Request::Wire { .. } | Request::Answered { .. },
+                Request::Cancel { .. }
+                | Request::Forward { .. }
+                | Request::Wire { .. }
+                | Request::Answered { .. }
+                | Request::Grow { .. }
+                | Request::Conclude,
             ) => {}
             (Role::Tool, Request::Attach { job, rank, key, face }) => {
                 debug!("process {} attaches as rank {rank} of job {job}", peer.pid);
@@ -262,11 +281,14 @@ impl Daemon {
         }
     }
 
-    fn attach(&mut self, token: u64, id: u32, rank: u32, key: &str, face: String, pid: i32) {
+    pub(crate) fn attach(&mut self, token: u64, id: u32, rank: u32, key: &str, face: String, pid: i32) {
         let Some(job) = self.jobs.get_mut(&id) else {
             self.refuse(token, format!("there is no job {id} (it may have ended)"), 125);
             return;
         };
+        if job.keep_waiting(token, rank, key, &face, pid) {
+            return;
+        }
         if let Err(error) = job.attach(rank, key, face, pid, token) {
             self.refuse(token, error.to_string(), 125);
             return;

@@ -5,7 +5,7 @@
 //! dies while it waits is forgotten when its job learns of it (`Ports::forget`); the job's end ends all waits.
 
 use vmpi_shared::control::Reply;
-use vmpi_shared::dynamic::{Answer, Ask, InterContexts, Ranks, Why};
+use vmpi_shared::dynamic::{Answer, Ask, InterContexts, NewContexts, Ranks, Why};
 use vmpi_shared::ports;
 use vmpi_shared::sched;
 
@@ -22,17 +22,24 @@ impl Daemon {
     pub(crate) fn ask(&mut self, token: u64, id: u32, rank: u32, number: u64, ask: Ask) {
         debug!("job {id}: rank {rank} asks {ask:?}");
         let open_fds = self.open_fds();
-        if matches!(ask, Ask::Spawn { .. }) {
+        let spread = self.jobs.get(&id).is_some_and(|job| job.spec.nodes.is_some());
+        if matches!(ask, Ask::Spawn { .. }) && !spread {
             self.claim_spare_cores(id);
         }
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let makes_sense =
             |ranks: &Ranks| ranks.fit(job.ranks.len() as u32) && ranks.iter().any(|member| member == rank);
         let answer = match ask {
-            Ask::Spawn { .. } | Ask::Agree { .. } if job.spec.nodes.is_some() => {
-                denied(Why::Spawn, "each node's vmpid decides alone")
+            Ask::Agree { .. } if job.spec.nodes.is_some() => denied(Why::Spawn, "each node's vmpid decides alone"),
+            Ask::Spawn { parent, .. } if job.spec.nodes.is_some() && !makes_sense(&parent) => {
+                denied(Why::Spawn, "the group that spawns makes no sense")
             }
-            Ask::Spawn { apps, parent, errhandler } => {
+            Ask::Spawn { apps, parent, errhandler, .. } if job.spec.nodes.is_some() => {
+                let variables = job.variables_of(rank);
+                let ask = Ask::Spawn { apps, parent, errhandler, variables };
+                return self.ask_launcher(id, rank, number, ask);
+            }
+            Ask::Spawn { apps, parent, errhandler, .. } => {
                 let (answer, started) = job.grow(rank, &apps, parent, errhandler, open_fds);
                 self.watch_spawned(id, &started);
                 answer
@@ -53,14 +60,23 @@ impl Daemon {
         self.answer(token, id, rank, number, answer);
     }
 
+    /// In a job of several nodes: let the launcher answer.
+    fn ask_launcher(&mut self, id: u32, rank: u32, number: u64, ask: Ask) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        // Numbered apart on each node: whose they are does not matter.
+        let contexts = match ask {
+            Ask::Meet { .. } | Ask::Spawn { .. } => std::array::from_fn(|_| job.segment.new_context_without_cell()),
+            _ => NewContexts::default(),
+        };
+        job.outbox.push((Reply::Asked { rank, number, ask, contexts }, Vec::new()));
+    }
+
     fn ask_about_ports(&mut self, id: u32, rank: u32, number: u64, ask: Ask) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
-        let contexts = || -> InterContexts { std::array::from_fn(|_| job.segment.new_context_without_cell()) };
         if job.spec.nodes.is_some() {
-            // Numbered apart on each node: whose they are does not matter.
-            let contexts = if matches!(ask, Ask::Meet { .. }) { contexts() } else { InterContexts::default() };
-            return job.outbox.push((Reply::Asked { rank, number, ask, contexts }, Vec::new()));
+            return self.ask_launcher(id, rank, number, ask);
         }
+        let contexts = || -> InterContexts { std::array::from_fn(|_| job.segment.new_context_without_cell()) };
         let told = ports::serve((&mut job.ports, &mut self.services), id, (rank, number), ask, contexts);
         for told in told.unwrap_or_default() {
             self.answer_rank(id, told.rank, told.number, told.answer);

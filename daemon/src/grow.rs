@@ -13,6 +13,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use vmpi_shared::control::{NewRank, Reply, Stdio};
 use vmpi_shared::dynamic::{Answer, Parent, Ranks, SpawnApp, Why, World};
+use vmpi_shared::growth::choose_counts;
 use vmpi_shared::job::JobConfig;
 
 use crate::debug;
@@ -68,23 +69,6 @@ impl Room {
     fn give(&mut self, rank: u32) {
         self.vacant.push_back(rank);
     }
-}
-
-/// How many processes of each program: the best numbers that fit `left`. `None`: even the least do not.
-fn choose_counts(apps: &[SpawnApp], left: u32) -> Option<Vec<u32>> {
-    let least: Vec<u64> =
-        apps.iter().map(|app| app.counts.iter().copied().min().map(u64::from)).collect::<Option<_>>()?;
-    let mut left = u64::from(left);
-    let mut reserved: u64 = least.iter().sum();
-    let mut counts = Vec::with_capacity(apps.len());
-    for (app, least) in apps.iter().zip(least) {
-        reserved -= least;
-        let room = left.checked_sub(reserved)?;
-        let count = app.counts.iter().copied().find(|count| u64::from(*count) <= room)?;
-        left -= u64::from(count);
-        counts.push(count);
-    }
-    Some(counts)
 }
 
 /// One process to be started.
@@ -164,16 +148,10 @@ impl Job {
         let world_size: u32 = counts.iter().sum();
         let mut load = self.load();
         let mut places: Vec<Place> = Vec::with_capacity(world_size as usize);
-        for (app, count) in apps.iter().zip(counts) {
-            let mut variables = self.spawner.variables_of(self.ranks[asker as usize].program).to_vec();
-            for (name, value) in &app.env {
-                variables.retain(|(known, _)| known != name);
-                variables.push((name.clone(), value.clone()));
-            }
-            let program = self
-                .spawner
-                .add_program(&app.program, &app.argv, variables, &app.cwd)
-                .map_err(|error| format!("an argument or a variable holds a NUL byte: {error}"))?;
+        let variables = self.variables_of(asker);
+        let programs: Vec<usize> =
+            apps.iter().map(|app| self.add_program(app, &variables)).collect::<Result<_, String>>()?;
+        for (program, count) in programs.into_iter().zip(counts) {
             for _ in 0..*count {
                 let rank = self.take_number().ok_or("the memory of ended ranks cannot be used again")?;
                 // The core with the fewest ranks, the first of those.
@@ -201,8 +179,25 @@ impl Job {
         Ok(places)
     }
 
+    /// The environment that `rank` was started with, but for what is a rank's own.
+    pub(crate) fn variables_of(&self, rank: u32) -> Vec<(String, String)> {
+        self.spawner.variables_of(self.ranks[rank as usize].program).to_vec()
+    }
+
+    /// A program that a rank wants started on this node, on top of these variables: its index among the spawner's.
+    pub(crate) fn add_program(&mut self, app: &SpawnApp, variables: &[(String, String)]) -> Result<usize, String> {
+        let mut variables = variables.to_vec();
+        for (name, value) in &app.env {
+            variables.retain(|(known, _)| known != name);
+            variables.push((name.clone(), value.clone()));
+        }
+        self.spawner
+            .add_program(app.program()?, &app.argv, variables, &app.cwd)
+            .map_err(|error| format!("an argument or a variable holds a NUL byte: {error}"))
+    }
+
     /// Ranks that live on each core.
-    fn load(&self) -> Vec<u32> {
+    pub(crate) fn load(&self) -> Vec<u32> {
         let mut load = vec![0; self.spec.all_cpus().count()];
         for (number, rank) in self.ranks.iter().enumerate() {
             if !rank.over {
@@ -249,6 +244,8 @@ impl Job {
                         world: self.worlds[world].number,
                         world_rank: place.start.world_rank,
                         program: self.spawner.path_of(place.start.program).to_string(),
+                        node: None,
+                        stream: 0,
                     });
                 }
                 Err(reason) => {
@@ -262,7 +259,7 @@ impl Job {
     }
 
     /// Start one process; with pipes of its own, their read ends come back.
-    fn start_one(&mut self, start: &Start) -> Result<(i32, Vec<OwnedFd>), String> {
+    pub(crate) fn start_one(&mut self, start: &Start) -> Result<(i32, Vec<OwnedFd>), String> {
         let group = self.ranks.iter().rev().find(|r| r.pid != 0 && r.ended.is_none()).map_or(0, |r| r.group);
         let no_pipe = |errno: nix::errno::Errno| format!("no pipe for the output of rank {}: {errno}", start.rank);
         let null = self.null.as_fd();
@@ -309,7 +306,7 @@ impl Job {
     }
 
     /// Tell the launcher, with the pipes.
-    fn announce(&mut self, mut news: Vec<NewRank>, mut pipes: Vec<OwnedFd>) {
+    pub(crate) fn announce(&mut self, mut news: Vec<NewRank>, mut pipes: Vec<OwnedFd>) {
         while !news.is_empty() {
             let ranks: Vec<NewRank> = news.drain(..news.len().min(PAIRS)).collect();
             let ends = pipes.drain(..pipes.len().min(2 * ranks.len())).collect();
@@ -328,7 +325,9 @@ impl Job {
             return;
         }
         // The number of a failed rank stays its own: groups of survivors go on naming it.
-        if self.node.failure(rank).is_none() {
+        if self.spec.nodes.is_some() {
+            self.outbox.push((Reply::Vacant { rank }, Vec::new()));
+        } else if self.node.failure(rank).is_none() {
             self.room.give(rank);
         }
         let over = |rank: u32| self.ranks.get(rank as usize).is_none_or(|r| r.world != world || r.over);
@@ -341,21 +340,6 @@ impl Job {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn app(counts: &[u32]) -> SpawnApp {
-        SpawnApp { program: "/x".into(), argv: vec![], cwd: "/".into(), env: vec![], counts: counts.to_vec() }
-    }
-
-    #[test]
-    fn soft_counts_give_way_to_what_must_be() {
-        assert_eq!(choose_counts(&[app(&[4])], 4), Some(vec![4]));
-        assert_eq!(choose_counts(&[app(&[5])], 4), None);
-        assert_eq!(choose_counts(&[app(&[8, 4, 2]), app(&[3])], 6), Some(vec![2, 3]));
-        assert_eq!(choose_counts(&[app(&[8, 4, 2]), app(&[3])], 7), Some(vec![4, 3]));
-        assert_eq!(choose_counts(&[app(&[2, 1, 0]), app(&[2, 0])], 1), Some(vec![1, 0]));
-        assert_eq!(choose_counts(&[app(&[])], 9), None);
-        assert_eq!(choose_counts(&[app(&[u32::MAX]), app(&[u32::MAX])], u32::MAX), None);
-    }
 
     #[test]
     fn numbers_never_used_come_first_then_the_longest_vacant() {

@@ -34,6 +34,7 @@ use crate::limits;
 use crate::rank::{Attachment, Rank};
 use crate::reap;
 use crate::spawn::{Identity, Inherited, SpawnError, Spawner, Start, Streams};
+use crate::spread::Spread;
 use crate::trace::Recording;
 use crate::watchdog::Watchdog;
 
@@ -164,6 +165,8 @@ pub struct Job {
     ending: Option<Ending>,
     /// Who carries messages to other nodes, in a job of several.
     pub carrier: Option<Carrier>,
+    /// How it grows, in a job of several.
+    pub spread: Spread,
 }
 
 /// What a job knows of its carrier.
@@ -188,8 +191,7 @@ impl Job {
     pub fn new(id: u32, spec: JobSpec, peer: Peer, launcher: u64, place: &Place) -> Result<Job, SubmitError> {
         limits::check_spec(&spec, &place.allowed_cpus)?;
         limits::check_machine(&spec, place.open_fds)?;
-        // A job of several nodes does not grow.
-        let capacity = if spec.nodes.is_some() { spec.ranks } else { grow::capacity(spec.ranks, peer.pid) };
+        let capacity = grow::capacity(spec.ranks, peer.pid);
         let mut node = NodeSegment::create(&NodeConfig {
             job: id,
             ranks: capacity,
@@ -221,7 +223,7 @@ impl Job {
         };
         let segment = JobSegment::create_with_room(&config, spec.ranks)?;
         if let Some(nodes) = &spec.nodes {
-            node.spread(|rank| !spec.is_local(rank));
+            node.spread(|rank| rank < spec.ranks && !spec.is_local(rank));
             node.set_carrier_bell(Bell::new().map_err(SubmitError::Bell)?);
             segment.set_node(nodes.here, nodes.names.len() as u32);
         }
@@ -277,6 +279,7 @@ impl Job {
             refusal: None,
             ending: None,
             carrier,
+            spread: Spread::default(),
             spec,
         })
     }
@@ -364,6 +367,8 @@ impl Job {
         } else {
             self.phase = Phase::Running;
             self.say_started();
+            // A node may have none of the ranks that vmpirun starts.
+            self.end_if_all_over();
         }
         spawned
     }
@@ -430,7 +435,7 @@ impl Job {
         let Some(entry) = self.ranks.get_mut(rank as usize) else {
             return Err(AttachError::NoSuchRank { job: self.id, rank, ranks: self.ranks.len() as u32 });
         };
-        if self.phase == Phase::Ending || entry.over || entry.abandoned {
+        if self.phase == Phase::Ending || entry.over || entry.abandoned || entry.held {
             return Err(AttachError::Ending { job: self.id });
         }
         if let Some(old) = &entry.attachment {
@@ -498,6 +503,9 @@ impl Job {
 
     /// MPI_UNIVERSE_SIZE: the ranks that the job's cores hold with V ranks each, spare cores included; not fewer than started.
     pub fn universe(&self) -> u32 {
+        if let Some(nodes) = self.spec.nodes.as_ref().filter(|nodes| nodes.universe > 0) {
+            return nodes.universe;
+        }
         self.spec.ranks.max(self.spec.v.saturating_mul(self.spec.all_cpus().count() as u32))
     }
 
@@ -543,10 +551,10 @@ impl Job {
     }
 
     /// Draw the conclusions from what is known about a rank's processes.
-    fn settle(&mut self, rank: u32) {
+    pub(crate) fn settle(&mut self, rank: u32) {
         let state = self.node.state(rank);
         let entry = &mut self.ranks[rank as usize];
-        if entry.over {
+        if entry.over || entry.held {
             return;
         }
         entry.finalized |= state == RunState::Finalized;
@@ -619,8 +627,11 @@ impl Job {
     }
 
     /// The job is done when all its processes are, those that others spawned included.
-    fn end_if_all_over(&mut self) {
+    pub(crate) fn end_if_all_over(&mut self) {
         if self.remaining == 0 && self.ending.is_none() {
+            if self.carrier.is_some() && !self.may_conclude() {
+                return;
+            }
             if let Some(carrier) = self.carrier.as_mut().filter(|carrier| !carrier.drained) {
                 if !std::mem::replace(&mut carrier.asked_to_drain, true) {
                     self.tell_carrier(Reply::Drain);

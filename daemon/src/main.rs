@@ -28,6 +28,7 @@ mod report;
 mod runtime_dir;
 mod slices;
 mod spawn;
+mod spread;
 mod status_page;
 mod sweep;
 mod switching;

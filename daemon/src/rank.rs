@@ -38,6 +38,8 @@ pub struct Rank {
     pub appnum: u32,
     /// Started by an MPI_Comm_spawn that failed for another process: it is being killed, and its end means nothing.
     pub abandoned: bool,
+    /// Started by an MPI_Comm_spawn over several nodes of which it is not known yet whether it succeeds: it is kept out of MPI.
+    pub held: bool,
     /// Process that the daemon spawned; 0: not yet.
     pub pid: i32,
     pub group: i32,

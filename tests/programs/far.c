@@ -18,8 +18,6 @@ int main(int argc, char **argv) {
     double *base;
     MPI_Win win;
     refused("MPI_Win_allocate_shared", MPI_Win_allocate_shared(80, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win), "two nodes");
-    MPI_Comm children;
-    refused("MPI_Comm_spawn", MPI_Comm_spawn(argv[0], MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children, MPI_ERRCODES_IGNORE), "two nodes");
     /* On the ranks of one node windows work. */
     MPI_Comm node;
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);

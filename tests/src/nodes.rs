@@ -1,4 +1,4 @@
-//! Two nodes on one machine: network namespaces with a cable between them, each with a host name, a runtime directory and a CPU of its own.
+//! Two nodes (or three) on one machine: network namespaces with a cable between them (or a switch), each with a host name, a runtime directory and a CPU of its own.
 
 use crate::case::first_difference;
 use crate::compile::{Mpi, program};
@@ -37,6 +37,8 @@ pub struct Nodes {
     scratch: Scratch,
     pub a: String,
     pub b: String,
+    /// The third one, and where their cables meet.
+    more: Vec<String>,
 }
 
 fn ip(args: &str) {
@@ -56,7 +58,7 @@ impl Nodes {
         sweep();
         let scratch = Scratch::new(&format!("nodes-{name}"));
         let pid = std::process::id();
-        let nodes = Nodes { scratch, a: format!("{PREFIX}{pid}a"), b: format!("{PREFIX}{pid}b") };
+        let nodes = Nodes { scratch, a: format!("{PREFIX}{pid}a"), b: format!("{PREFIX}{pid}b"), more: Vec::new() };
         fs::write(nodes.enter(), ENTER).expect("the scratch directory is writable");
         fs::set_permissions(nodes.enter(), fs::Permissions::from_mode(0o700)).expect("it is ours");
         let (a, b) = (&nodes.a, &nodes.b);
@@ -64,6 +66,31 @@ impl Nodes {
         ip(&format!("netns add {b}"));
         ip(&format!("link add cable netns {a} type veth peer name cable netns {b}"));
         for (node, address) in [(a, 1), (b, 2)] {
+            ip(&format!("-n {node} addr add 10.99.0.{address}/24 dev cable"));
+            ip(&format!("-n {node} link set lo up"));
+            ip(&format!("-n {node} link set cable up"));
+        }
+        nodes
+    }
+
+    /// As `new`, with a third node: all are connected to a switch.
+    ///
+    /// # Panics
+    /// If this machine does not allow it.
+    pub fn three(name: &str) -> Nodes {
+        let mut nodes = Nodes::new(name);
+        let pid = std::process::id();
+        let (c, switch) = (format!("{PREFIX}{pid}c"), format!("{PREFIX}{pid}s"));
+        nodes.more = vec![c.clone(), switch.clone()];
+        ip(&format!("netns add {c}"));
+        ip(&format!("netns add {switch}"));
+        ip(&format!("-n {switch} link add switch type bridge"));
+        ip(&format!("-n {switch} link set switch up"));
+        // Instead of the cable that the two have.
+        ip(&format!("-n {} link del cable", nodes.a));
+        for (node, address) in [(&nodes.a, 1), (&nodes.b, 2), (&c, 3)] {
+            ip(&format!("link add cable netns {node} type veth peer name port{address} netns {switch}"));
+            ip(&format!("-n {switch} link set port{address} master switch up"));
             ip(&format!("-n {node} addr add 10.99.0.{address}/24 dev cable"));
             ip(&format!("-n {node} link set lo up"));
             ip(&format!("-n {node} link set cable up"));
@@ -79,7 +106,8 @@ impl Nodes {
     /// `vmpirun` on the first node, for a job on both.
     pub fn vmpirun(&self, name: &str) -> Vmpirun {
         let run = Vmpirun::on_node(name, &self.enter(), &self.a);
-        let hosts = format!("{},{}", self.a, self.b);
+        let third = self.more.first().map_or_else(String::new, |c| format!(",{c}"));
+        let hosts = format!("{},{}{third}", self.a, self.b);
         run.args(["--host", &hosts, "--launcher-exec"]).arg(self.enter())
     }
 
@@ -154,7 +182,7 @@ impl Drop for Sshd {
 
 impl Drop for Nodes {
     fn drop(&mut self) {
-        for node in [&self.a, &self.b] {
+        for node in [&self.a, &self.b].into_iter().chain(&self.more) {
             let _ = Command::new("ip").args(["netns", "del", node]).output();
         }
     }
@@ -164,7 +192,8 @@ impl Drop for Nodes {
 fn sweep() {
     for entry in fs::read_dir("/run/netns").into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let owner = name.strip_prefix(PREFIX).and_then(|rest| rest.trim_end_matches(['a', 'b']).parse::<u32>().ok());
+        let owner =
+            name.strip_prefix(PREFIX).and_then(|rest| rest.trim_end_matches(['a', 'b', 'c', 's']).parse::<u32>().ok());
         if owner.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
             let _ = Command::new("ip").args(["netns", "del", &name]).output();
         }

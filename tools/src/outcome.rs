@@ -38,6 +38,7 @@ pub fn sentence(cause: &Cause, spec: &JobSpec, spawned: &[NewRank], node: &str) 
         // The last process with that number.
         if let Some(new) = spawned.iter().rfind(|new| new.rank == rank) {
             let NewRank { world_rank, world, program, .. } = new;
+            let node = new.node.as_deref().unwrap_or(node);
             return format!(
                 "spawned rank {rank} (rank {world_rank} of world {world}, pid {pid}, node {node}, program {program})"
             );
@@ -260,7 +261,7 @@ mod tests {
         let text = sentence(&failed(Ended::Exited(0)), &spec, &[], "n1").unwrap();
         assert!(text.contains("without calling MPI_Finalize"), "{text}");
         assert_eq!(sentence(&Cause::Success, &spec, &[], "n1"), None);
-        let new = NewRank { rank: 3, pid: 7, world: 2, world_rank: 1, program: "/w".into() };
+        let new = NewRank { rank: 3, pid: 7, world: 2, world_rank: 1, program: "/w".into(), node: None, stream: 0 };
         let text = sentence(&failed(Ended::Signaled(9)), &spec, &[new], "n1").unwrap();
         assert!(text.starts_with("spawned rank 3 (rank 1 of world 2, pid 7, node n1, program /w)"), "{text}");
         assert_eq!(app_of(&spec, 1).unwrap().program, "/a");

@@ -4,7 +4,8 @@
 //! byte (SCM_RIGHTS, at most [`MAX_FDS`] a frame). The first message on every connection is [`Request::Hello`]; the daemon answers
 //! [`Reply::Hello`] or [`Reply::Refused`]. Then the connection is a tool's, a launcher's (after `Submit`) or a rank's (after `Attach`).
 
-use crate::dynamic::{Answer, Ask, InterContexts, World};
+use crate::dynamic::{Answer, Ask, NewContexts, World};
+use crate::growth::{Birth, Stage, Step};
 use crate::monitor::Matrix;
 use crate::trace::TraceMap;
 use crate::waits::JobWaits;
@@ -15,7 +16,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 
 /// Changes whenever a message changes its meaning.
-pub const PROTOCOL: u32 = 5;
+pub const PROTOCOL: u32 = 6;
 /// Longest frame accepted.
 pub const MAX_FRAME_BYTES: u32 = 64 << 20;
 /// Descriptors in one frame (the kernel's SCM_MAX_FD is 253).
@@ -222,6 +223,9 @@ pub struct Nodes {
     pub fabric_why: String,
     /// Large messages move only when their ranks are in MPI (`--progress rank`).
     pub progress_by_rank: bool,
+    /// MPI_UNIVERSE_SIZE, which counts the cores of all nodes.
+    #[serde(default)]
+    pub universe: u32,
     /// For the launcher: what each node's part has of its own. `JobSpec::placement` is an index in the CPUs of the rank's node.
     #[serde(default)]
     pub parts: Vec<NodePart>,
@@ -231,6 +235,9 @@ pub struct Nodes {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct NodePart {
     pub cpus: Vec<u32>,
+    /// Those that none of the ranks is placed on, for ranks that they spawn.
+    #[serde(default)]
+    pub spare_cpus: Vec<u32>,
     pub v: u32,
     pub bind: bool,
 }
@@ -314,6 +321,11 @@ pub struct NewRank {
     pub world: u32,
     pub world_rank: u32,
     pub program: String,
+    /// In a job of several nodes: the name of its node, and the number of its pair of streams among all that the job ever had.
+    #[serde(default)]
+    pub node: Option<String>,
+    #[serde(default)]
+    pub stream: u32,
 }
 
 /// One rank's end.
@@ -393,6 +405,13 @@ pub enum Request {
         number: u64,
         answer: Answer,
     },
+    /// The launcher of a job of several nodes starts world `world`: the next step. Answer: `Grew` to the first two.
+    Grow {
+        world: u32,
+        step: Step,
+    },
+    /// The launcher of a job of several nodes: all of them are `Idle`, and nobody spawns any more.
+    Conclude,
     /// The carrier of a job. Answer: `Carrying` with three descriptors (node segment, job segment, its bell).
     Carry {
         job: u32,
@@ -405,6 +424,11 @@ pub enum Request {
     /// The carrier is connected to those of all nodes: by what, in words.
     Wired {
         by: String,
+    },
+    /// The carrier knows the ranks of this world.
+    Enrolled {
+        world: u32,
+        error: Option<String>,
     },
     /// The carrier cannot go on.
     Lost {
@@ -498,6 +522,8 @@ pub enum Reply {
     /// This node's part of a job of several nodes can be reached at this port.
     Listening {
         port: u16,
+        /// Room for so many ranks in its segments.
+        capacity: u32,
     },
     Carrying {
         nodes: Box<Nodes>,
@@ -507,8 +533,27 @@ pub enum Reply {
         rank: u32,
         number: u64,
         ask: Ask,
-        /// For an intercommunicator that may come of it.
-        contexts: InterContexts,
+        /// For communicators that may come of it.
+        contexts: NewContexts,
+    },
+    /// To the launcher of a job of several nodes: this node's part of a spawn has been done, or not (`error`).
+    Grew {
+        world: u32,
+        stage: Stage,
+        error: Option<String>,
+    },
+    /// Likewise: a spawned rank of this node is gone, and its number may be given to another one here.
+    Vacant {
+        rank: u32,
+    },
+    /// Likewise: no rank of this node lives, and the last world that it has heard of is this one.
+    Idle {
+        world: u32,
+    },
+    /// To the carrier: ranks of this world will be there. Answer: `Enrolled`.
+    Enrol {
+        world: u32,
+        births: Vec<Birth>,
     },
     /// To the carrier: connect to the others.
     Wire {

@@ -4,6 +4,8 @@
 //! rank, which waits suspended like for a message. Ranks are told by their number in the job, in order of their group.
 
 use serde::{Deserialize, Serialize};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 /// Ranks of the job in a certain order, as runs of (first, how many).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,6 +47,8 @@ impl Ranks {
 
 /// Contexts of an intercommunicator: its own, and those of the private communicators of the leading and of the other group.
 pub type InterContexts = [u32; 3];
+/// Those, and one for the MPI_COMM_WORLD of ranks that are spawned.
+pub type NewContexts = [u32; 4];
 
 /// The MPI_COMM_WORLD of a rank: the ranks that were started together with it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -70,15 +74,44 @@ pub struct Parent {
 /// One program of MPI_Comm_spawn(_multiple).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SpawnApp {
-    /// Absolute path of the file to execute.
-    pub program: String,
+    /// Absolute paths: the first that can be executed where it is to start is the program.
+    pub candidates: Vec<String>,
     /// `argv`, `argv[0]` included.
     pub argv: Vec<String>,
     pub cwd: String,
+    /// In a job of several nodes those on which it may start; none: all.
+    #[serde(default)]
+    pub nodes: Vec<u32>,
     /// Variables on top of those of the rank that asks.
     pub env: Vec<(String, String)>,
     /// The numbers of processes that will do, the best first.
     pub counts: Vec<u32>,
+}
+
+impl SpawnApp {
+    /// The file to execute, on this node.
+    ///
+    /// # Errors
+    /// Why there is none, in words.
+    pub fn program(&self) -> Result<&str, String> {
+        if !Path::new(&self.cwd).is_dir() {
+            return Err(format!("the working directory {} (info key wdir) does not exist", self.cwd));
+        }
+        let command = self.argv.first().map_or("", String::as_str);
+        let found = self.candidates.iter().find(|file| !command.is_empty() && is_executable(Path::new(file)));
+        found.map(String::as_str).ok_or_else(|| {
+            let there = self.candidates.iter().find(|file| Path::new(file).exists() && !command.is_empty());
+            match (there, &self.candidates[..]) {
+                (Some(file), _) => format!("{file} cannot be executed"),
+                (None, [only]) if command.contains('/') => format!("there is no file {only}"),
+                _ => format!("there is no program {command:?} in the info key path, PATH or {}", self.cwd),
+            }
+        })
+    }
+}
+
+fn is_executable(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -89,6 +122,9 @@ pub enum Ask {
         /// The group that spawns.
         parent: Ranks,
         errhandler: String,
+        /// The environment on top of which the programs' is; filled in by the vmpid of the rank that asks.
+        #[serde(default)]
+        variables: Vec<(String, String)>,
     },
     OpenPort,
     ClosePort {

@@ -95,7 +95,7 @@ const _: () = {
     assert!(std::mem::offset_of!(RankDescriptor, call) == 128);
 };
 
-const VERSION: u64 = 8;
+const VERSION: u64 = 9;
 const LAYOUT: u64 = layout_hash(&[
     VERSION,
     size_of::<NodeHeader>() as u64,
@@ -494,6 +494,26 @@ impl NodeSegment {
         self.core(core).ranks.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// A process is to be started as `rank` on another node, `number`; that number never lives anywhere else.
+    #[cfg(not(feature = "model"))]
+    pub fn place_far(&self, rank: u32, number: u32) {
+        let descriptor = self.rank(rank);
+        descriptor.node.store(number, Ordering::SeqCst);
+        descriptor.state.store(RunState::Remote.word(), Ordering::SeqCst);
+    }
+
+    /// `rank` lives on node `number`, which is this one, in a job of several.
+    #[cfg(not(feature = "model"))]
+    pub fn place_here(&self, rank: u32, number: u32, core: u32) {
+        self.place(rank, core);
+        self.rank(rank).node.store(number, Ordering::SeqCst);
+    }
+
+    /// The node on which a rank lives that was spawned in a job of several: as its descriptor says.
+    pub fn node_of(&self, rank: u32) -> u32 {
+        if rank < self.header.ranks { self.rank(rank).node.load(Ordering::Relaxed) } else { 0 }
+    }
+
     /// Another process becomes `rank`, on the core where it is placed: a descriptor as new.
     #[cfg(not(feature = "model"))]
     pub fn renew(&self, rank: u32, core: u32) {
@@ -503,6 +523,7 @@ impl NodeSegment {
             self.core(core).ranks.fetch_add(1, Ordering::Relaxed);
         }
         let monitor = descriptor.monitor.load(Ordering::Relaxed) & (FOR_JOB | crate::trace::FOR_TRACE);
+        let number = descriptor.node.load(Ordering::Relaxed);
         // SAFETY: all fields are atomics of these sizes, no process is behind the rank, and nobody else writes them but by mistake.
         unsafe {
             let words = std::ptr::from_ref(descriptor).cast::<AtomicU32>();
@@ -511,6 +532,7 @@ impl NodeSegment {
             }
         }
         descriptor.monitor.store(monitor, Ordering::Relaxed);
+        descriptor.node.store(number, Ordering::Relaxed);
         descriptor.home.store(core, Ordering::SeqCst);
         descriptor.core.store(core, Ordering::SeqCst);
     }

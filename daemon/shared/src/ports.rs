@@ -278,6 +278,9 @@ mod tests {
         assert_eq!(ask(3, meet(true, [2, 3])).unwrap(), []);
         let closed = ask(0, Ask::ClosePort { port: port.clone() }).unwrap();
         assert!(closed[0].0 == 3 && closed[0].1.contains("not open") && closed[1] == (0, "Done".into()), "{closed:?}");
-        assert!(ask(0, Ask::Spawn { apps: vec![], parent: Ranks::default(), errhandler: String::new() }).is_err());
+        assert!(
+            ask(0, Ask::Spawn { apps: vec![], parent: Ranks::default(), errhandler: String::new(), variables: vec![] })
+                .is_err()
+        );
     }
 }

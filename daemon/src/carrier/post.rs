@@ -5,6 +5,7 @@
 //! rank that takes nothing stops those alone who send to it. A message for which the sender's slab here has no block is kept by the carrier and
 //! announced to the receiver like a large one.
 
+mod enrol;
 mod large;
 mod rest;
 mod windows;

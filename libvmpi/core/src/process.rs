@@ -471,7 +471,14 @@ pub fn job_identity() -> (u64, u32) {
 
 /// The number of the node on which rank `rank` of the job runs.
 pub fn node_of(rank: u32) -> u32 {
-    NODES.get().and_then(|nodes| nodes.of_rank.get(rank as usize)).copied().unwrap_or(0)
+    let Some(nodes) = NODES.get() else { return 0 };
+    // Ranks that have come since are told by their descriptors.
+    nodes.of_rank.get(rank as usize).copied().unwrap_or_else(|| node().node_of(rank))
+}
+
+/// The names of the nodes of a job of several.
+pub fn node_names() -> &'static [String] {
+    NODES.get().map_or(&[], |nodes| &nodes.names)
 }
 
 /// The name of that node; empty in a job of one node.

@@ -123,6 +123,8 @@ pub struct RunOptions {
     /// What carries messages between nodes.
     pub fabric: String,
     pub progress_by_rank: bool,
+    /// Nodes on which no rank starts stay, for ranks that are spawned.
+    pub spare_nodes: bool,
     pub output: OutputMode,
     pub label: Option<Label>,
     pub timestamp: bool,
@@ -179,6 +181,7 @@ impl Default for RunOptions {
             launcher: None,
             fabric: "auto".into(),
             progress_by_rank: false,
+            spare_nodes: false,
             ranks_per_node: None,
             output: OutputMode::Lines,
             label: None,

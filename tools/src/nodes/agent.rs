@@ -12,6 +12,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -90,9 +91,11 @@ fn serve(exe_dir: &Path) -> io::Result<()> {
     let asking = daemon.connection.stream().try_clone()?;
     let (stdin, outputs) = submit(&mut daemon.connection, &spec)?;
     let (end, ended) = mpsc::channel();
+    let (mut more, call) = UnixStream::pair()?;
+    let (add, added) = mpsc::channel();
     let passing = out.clone();
     std::thread::spawn(move || {
-        pass_output(outputs, &passing);
+        pass_output(outputs, &call, &added, &passing);
         let _ = end.send(());
     });
     let mut feed = feeder(stdin, out.clone());
@@ -100,19 +103,31 @@ fn serve(exe_dir: &Path) -> io::Result<()> {
     let mut connection = Connection::new(daemon.connection.stream().try_clone()?);
     let replies = std::thread::spawn(move || {
         let (mut job, mut pids) = (0, Vec::new());
-        while let Ok(Some((reply, _))) = connection.receive::<Reply>() {
+        while let Ok(Some((reply, ends))) = connection.receive::<Reply>() {
+            let mut streams = Vec::new();
             match &reply {
                 Reply::Submitted { job: id } => job = *id,
-                Reply::Started { pids: all } => pids = all.clone(),
+                Reply::Started { pids: all } => pids.extend(all),
+                Reply::Grown { ranks } => {
+                    pids.extend(ranks.iter().map(|rank| rank.pid));
+                    let numbers = ranks.iter().flat_map(|rank| [2 * rank.stream, 2 * rank.stream + 1]);
+                    streams = numbers.zip(ends).collect();
+                }
                 _ => {}
             }
             let last = matches!(reply, Reply::Finished { .. } | Reply::Refused { .. });
             if last {
+                // No stream comes any more.
+                let _ = more.shutdown(Shutdown::Both);
                 let _ = ended.recv_timeout(LAST_OUTPUT);
             }
             let said = replying.say(&FromNode::Said { reply: Box::new(reply) });
             if last || said.is_err() {
                 return;
+            }
+            // Whose they are has been said before what they bring.
+            if !streams.is_empty() && add.send(streams).is_ok() {
+                let _ = more.write_all(&[0]);
             }
         }
         daemon::kill_job(&socket, job, &pids);
@@ -235,27 +250,40 @@ fn submit(connection: &mut Connection, spec: &JobSpec) -> io::Result<Submitted> 
     Ok((stdin, outputs))
 }
 
-/// Pass on what the ranks write, until the last of them has closed its streams.
-fn pass_output(outputs: Vec<(u32, OwnedFd)>, out: &Out) {
-    let mut open: Vec<(u32, File)> = outputs.into_iter().map(|(stream, end)| (stream, File::from(end))).collect();
+/// Pass on what the ranks write, until no more streams come (`news` is closed) and the last of them has ended.
+fn pass_output(
+    outputs: Vec<(u32, OwnedFd)>,
+    mut news: &UnixStream,
+    added: &mpsc::Receiver<Vec<(u32, OwnedFd)>>,
+    out: &Out,
+) {
+    let as_file = |(stream, end): (u32, OwnedFd)| (stream, File::from(end));
+    let mut open: Vec<(u32, File)> = outputs.into_iter().map(as_file).collect();
     let mut chunk = vec![0; CHUNK_BYTES];
-    while !open.is_empty() {
+    let mut more = true;
+    while more || !open.is_empty() {
         let mut fds: Vec<PollFd> = open.iter().map(|(_, pipe)| PollFd::new(pipe.as_fd(), PollFlags::POLLIN)).collect();
+        fds.extend(more.then(|| PollFd::new(news.as_fd(), PollFlags::POLLIN)));
         if poll(&mut fds, PollTimeout::NONE).unwrap_or(0) <= 0 {
             continue;
         }
         let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(false)).collect();
+        let told = more && ready.last().copied().unwrap_or(false);
         let mut ready = ready.into_iter();
         open.retain_mut(|(stream, pipe)| {
             if !ready.next().unwrap_or(false) {
                 return true;
             }
             match pipe.read(&mut chunk) {
-                Ok(0) => false,
-                Ok(count) => out.pass(*stream, &chunk[..count]).is_ok(),
+                Ok(count) => out.pass(*stream, &chunk[..count]).is_ok() && count > 0,
                 Err(e) => e.kind() == io::ErrorKind::Interrupted,
             }
         });
+        if told {
+            let mut calls = [0; 64];
+            more = matches!(news.read(&mut calls), Ok(1..));
+            open.extend(added.try_iter().flatten().map(as_file));
+        }
     }
 }
 

@@ -4,22 +4,24 @@
 //! draws the conclusions from both (`Conductor`). A node's fault ends the job on all others, and the session hears it with the node's name.
 
 use super::frames::{self, Frame, FromNode, ToNode};
+use super::nursery::{Nursery, Order};
+use super::sinks::Sinks;
 use super::start::{self, Agent};
 use super::{PULSE, SILENT_PULSES};
 use crate::daemon::Daemon;
 use crate::failure::code;
 use nix::sys::signal::Signal;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin};
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use vmpi_shared::control::{Cause, Connection, JobReport, JobSpec, Reply, Request, Stdio};
+use vmpi_shared::control::{Cause, Connection, JobReport, JobSpec, NewRank, NodePart, Reply, Request, Stdio};
 use vmpi_shared::monitor::Matrix;
 use vmpi_shared::ports::{self, Ports, Services, Told};
 
@@ -34,6 +36,8 @@ const STDIN_BYTES: u64 = 256 << 10;
 
 enum Event {
     Said(usize, FromNode),
+    /// Ranks have been spawned on a node: the read ends of their streams.
+    Grown(usize, Vec<NewRank>, Vec<OwnedFd>),
     /// An agent's end.
     Gone(usize, String),
     Asked(Request),
@@ -48,6 +52,10 @@ struct Part {
     to: Arc<Mutex<ChildStdin>>,
     addresses: Vec<std::net::IpAddr>,
     port: Option<u16>,
+    /// Ranks for which its segments have room.
+    capacity: u32,
+    /// No rank lived there when this world was the newest one.
+    idle: Option<u32>,
     pids: Option<Vec<i32>>,
     /// It has said its last word, or never will.
     finished: Option<(Cause, i32, Box<JobReport>)>,
@@ -56,36 +64,6 @@ struct Part {
     refused: Option<(String, i32)>,
     /// Pulses without a word.
     silent: u32,
-}
-
-/// Where the ranks' output goes.
-enum Sinks {
-    Shared([Option<File>; 2]),
-    PerRank(Vec<Mutex<Option<File>>>),
-}
-
-impl Sinks {
-    fn write(&self, stream: u32, bytes: &[u8]) {
-        // Whoever reads has gone if this fails, and says so itself.
-        let _ = match self {
-            Sinks::Shared(both) => both[stream as usize % 2].as_ref().map_or(Ok(()), |mut file| file.write_all(bytes)),
-            Sinks::PerRank(sinks) => match sinks.get(stream as usize).and_then(|sink| sink.lock().ok()) {
-                Some(sink) => sink.as_ref().map_or(Ok(()), |mut file| file.write_all(bytes)),
-                None => Ok(()),
-            },
-        };
-    }
-
-    /// No more comes: the session sees the end of the streams.
-    fn close(&self) {
-        if let Sinks::PerRank(sinks) = self {
-            for sink in sinks {
-                if let Ok(mut sink) = sink.lock() {
-                    *sink = None;
-                }
-            }
-        }
-    }
 }
 
 /// A daemon for the session, behind which are these nodes' daemons, one per node of `spec.nodes`; and the thread that ends when all of
@@ -140,6 +118,10 @@ struct Conductor {
     /// Where groups of ranks meet, whatever their nodes.
     ports: Ports,
     services: Services,
+    /// How the job grows.
+    nursery: Nursery,
+    /// The nodes have been told that no rank will come any more.
+    concluded: bool,
 }
 
 impl Conductor {
@@ -147,10 +129,7 @@ impl Conductor {
         let (tell, events) = mpsc::channel();
         let mut files = fds.into_iter().map(File::from);
         let stdin = files.next();
-        let sinks = Arc::new(match spec.stdio {
-            Stdio::Shared => Sinks::Shared([files.next(), files.next()]),
-            Stdio::PerRank => Sinks::PerRank(files.map(|file| Mutex::new(Some(file))).collect()),
-        });
+        let sinks = Arc::new(Sinks::new(spec.stdio, files));
         let mut parts = Vec::new();
         for (number, agent) in agents.into_iter().enumerate() {
             let Agent { name, facts, child, to, mut from, .. } = agent;
@@ -161,6 +140,14 @@ impl Conductor {
                         Ok(Some(Frame::Bytes(stream, bytes))) => {
                             sinks.write(stream, &bytes);
                             let _ = tell.send(Event::Said(number, FromNode::Alive));
+                        }
+                        Ok(Some(Frame::Said(FromNode::Said { reply }))) if matches!(*reply, Reply::Grown { .. }) => {
+                            // What they write comes behind.
+                            let Reply::Grown { ranks } = *reply else { continue };
+                            match sinks.add(&ranks) {
+                                Ok(ends) => drop(tell.send(Event::Grown(number, ranks, ends))),
+                                Err(errno) => break format!("no pipes for the output of its new ranks: {errno}"),
+                            }
                         }
                         Ok(Some(Frame::Said(said))) => {
                             if tell.send(Event::Said(number, said)).is_err() {
@@ -179,6 +166,8 @@ impl Conductor {
                 to: Arc::new(Mutex::new(to)),
                 addresses: facts.addresses,
                 port: None,
+                capacity: 0,
+                idle: None,
                 pids: None,
                 finished: None,
                 matrix: None,
@@ -198,7 +187,10 @@ impl Conductor {
             });
         }
         let identity = spec.nodes.as_ref().map_or(0, |nodes| nodes.identity);
+        let (names, of_rank) = spec.nodes.as_ref().map(|n| (n.names.clone(), n.of_rank.clone())).unwrap_or_default();
         Conductor {
+            nursery: Nursery::new(names, of_rank),
+            concluded: false,
             ports: Ports::new(&format!("{identity:016x}"), JOB),
             services: Services::default(),
             spec,
@@ -239,12 +231,15 @@ impl Conductor {
     /// Until the session has heard the last word.
     fn run(mut self) {
         self.reply(&Reply::Submitted { job: JOB });
+        let cores = self.parts_of_spec().map(|part| part.v.saturating_mul(cores_of(part)));
+        let universe = cores.fold(0, u32::saturating_add).max(self.spec.ranks);
         for number in 0..self.parts.len() {
             let mut spec = self.spec.clone();
             if let Some(nodes) = &mut spec.nodes {
                 nodes.here = number as u32;
+                nodes.universe = universe;
                 let part = &nodes.parts[number];
-                (spec.cpus, spec.spare_cpus) = (part.cpus.clone(), Vec::new());
+                (spec.cpus, spec.spare_cpus) = (part.cpus.clone(), part.spare_cpus.clone());
                 (spec.v, spec.bind) = (part.v, part.bind);
                 nodes.parts.clear();
                 // Those of other nodes are never looked at, but must be cores.
@@ -269,6 +264,7 @@ impl Conductor {
                     self.parts[number].silent = 0;
                     self.on_word(number, said);
                 }
+                Ok(Event::Grown(number, ranks, ends)) => self.on_grown(number, ranks, &ends),
                 Ok(Event::Gone(number, why)) => self.on_gone(number, &why),
                 Ok(Event::Asked(request)) => self.on_request(request),
                 Ok(Event::SessionOver) => return self.close(),
@@ -278,11 +274,52 @@ impl Conductor {
                     self.on_pulse();
                 }
             }
+            self.conclude();
             if self.parts.iter().all(|part| part.finished.is_some()) {
                 self.sinks.close();
                 self.say_end();
                 return self.close();
             }
+        }
+    }
+
+    fn parts_of_spec(&self) -> impl Iterator<Item = &NodePart> {
+        self.spec.nodes.iter().flat_map(|nodes| &nodes.parts)
+    }
+
+    /// Let the nodes end if no rank lives anywhere, and so nobody can spawn any more.
+    fn conclude(&mut self) {
+        let Some(world) = self.nursery.settled().filter(|_| self.started && !self.concluded) else { return };
+        if self.parts.iter().all(|part| part.finished.is_some() || part.idle == Some(world)) {
+            self.concluded = true;
+            self.ask_all(&Request::Conclude);
+        }
+    }
+
+    /// Ranks have been spawned on a node; who has asked for them is answered, too.
+    fn on_grown(&mut self, number: usize, mut ranks: Vec<NewRank>, ends: &[OwnedFd]) {
+        self.parts[number].silent = 0;
+        for rank in &mut ranks {
+            rank.node = Some(self.parts[number].name.clone());
+        }
+        let ends: Vec<i32> = ends.iter().map(AsRawFd::as_raw_fd).collect();
+        // A session that is gone shows where it is listened to.
+        let _ = self.session.send(&Reply::Grown { ranks }, &ends);
+    }
+
+    fn carry_out(&mut self, orders: Vec<Order>) {
+        for order in orders {
+            match order {
+                Order::Step(world, step) => self.ask_all(&Request::Grow { world, step }),
+                Order::Answer(told) => self.answer(told),
+            }
+        }
+    }
+
+    /// An answer to a rank, wherever it is.
+    fn answer(&mut self, Told { rank, number, answer }: Told) {
+        if let Some(&node) = self.nursery.of_rank().get(rank as usize) {
+            self.tell(node as usize, &ToNode::Ask { request: Request::Answered { rank, number, answer } });
         }
     }
 
@@ -325,8 +362,9 @@ impl Conductor {
 
     fn on_reply(&mut self, number: usize, reply: Reply) {
         match reply {
-            Reply::Listening { port } => {
+            Reply::Listening { port, capacity } => {
                 self.parts[number].port = Some(port);
+                self.parts[number].capacity = capacity;
                 let ports: Option<Vec<u16>> = self.parts.iter().map(|part| part.port).collect();
                 if let Some(ports) = ports.filter(|_| !self.wired) {
                     self.wired = true;
@@ -346,20 +384,30 @@ impl Conductor {
                     for reply in std::mem::take(&mut self.early) {
                         self.reply(&reply);
                     }
+                    let cores: Vec<u32> = self.parts_of_spec().map(cores_of).collect();
+                    let capacity = self.parts.iter().map(|part| part.capacity).min().unwrap_or(0);
+                    let orders = self.nursery.open(&cores, capacity);
+                    self.carry_out(orders);
                 }
             }
-            Reply::Asked { rank, number, ask, contexts } => {
-                let told = ports::serve((&mut self.ports, &mut self.services), JOB, (rank, number), ask, || contexts);
-                for Told { rank, number, answer } in told.unwrap_or_default() {
-                    let nodes = self.spec.nodes.as_ref();
-                    if let Some(&node) = nodes.and_then(|nodes| nodes.of_rank.get(rank as usize)) {
-                        let request = Request::Answered { rank, number, answer };
-                        self.tell(node as usize, &ToNode::Ask { request });
-                    }
+            Reply::Asked { rank, number, ask, contexts } => match self.nursery.ask(rank, number, ask, contexts) {
+                Ok(orders) => self.carry_out(orders),
+                Err(ask) => {
+                    let [contexts @ .., _] = contexts;
+                    let known = (&mut self.ports, &mut self.services);
+                    let told = ports::serve(known, JOB, (rank, number), ask, || contexts);
+                    told.unwrap_or_default().into_iter().for_each(|told| self.answer(told));
                 }
+            },
+            Reply::Grew { world, stage, error } => {
+                let orders = self.nursery.heard(number, world, stage, error);
+                self.carry_out(orders);
             }
+            Reply::Vacant { rank } => self.nursery.vacant(rank),
+            Reply::Idle { world } => self.parts[number].idle = Some(world),
             Reply::Ended { rank } => {
                 self.ports.forget(rank.rank);
+                self.nursery.ended(rank.rank);
                 let reply = Reply::Ended { rank };
                 match self.started {
                     true => self.reply(&reply),
@@ -477,14 +525,14 @@ impl Conductor {
 
     /// What went from rank to rank, if that was counted: each node has counted what its own ranks sent.
     fn matrix(&mut self) -> Option<Matrix> {
-        let of_rank = &self.spec.nodes.as_ref()?.of_rank;
+        let of_rank = self.nursery.of_rank();
         let counted: Vec<Option<Box<Matrix>>> = self.parts.iter_mut().map(|part| part.matrix.take()).collect();
         let core = |(rank, node): (usize, &u32)| {
             counted[*node as usize].as_ref().and_then(|its| its.placement.get(rank)).copied().unwrap_or(0)
         };
         let placement = of_rank.iter().enumerate().map(core).collect();
         let all = counted.into_iter().flatten().map(|its| *its).reduce(Matrix::with)?;
-        Some(Matrix { placement, nodes: of_rank.clone(), ..all })
+        Some(Matrix { placement, nodes: of_rank.to_vec(), ..all })
     }
 
     /// Close all agents' standard inputs; they end.
@@ -495,6 +543,11 @@ impl Conductor {
         start::end(&mut children);
         drop(session);
     }
+}
+
+/// Cores of a node, spare ones included.
+fn cores_of(part: &NodePart) -> u32 {
+    (part.cpus.len() + part.spare_cpus.len()) as u32
 }
 
 /// Pass standard input on to rank 0's node, a window at a time.

@@ -66,7 +66,8 @@ pub struct Facts {
 #[derive(Debug)]
 pub enum Frame<T> {
     Said(T),
-    /// Bytes of a stream: 0 for standard input; else rank * 2, and 1 more for standard error.
+    /// Bytes of a stream: 0 for standard input; else rank * 2, and 1 more for standard error (of a spawned rank: `NewRank::stream` instead of its
+    /// number). None from a node: that stream ends.
     Bytes(u32, Vec<u8>),
 }
 

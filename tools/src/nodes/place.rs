@@ -88,11 +88,12 @@ pub fn plan(options: &RunOptions, wish: &Wish, agents: &mut Vec<Agent>) -> Resul
     };
     let mut used = Vec::new();
     for ((agent, cpus), count) in std::mem::take(agents).into_iter().zip(cpus).zip(counts) {
-        if count == 0 {
+        if count == 0 && !options.spare_nodes {
             start::dismiss(vec![agent]);
             continue;
         }
-        let part = plan::plan(&Wish { ranks: Some(count), ..wish.clone() }, &cpus);
+        let mut part = plan::plan(&Wish { ranks: Some(count), ..wish.clone() }, &cpus);
+        part.v = part.v.max(1);
         let before = whole.cpus.len() as u32;
         whole.ranks += part.ranks;
         whole.v = whole.v.max(part.v);
@@ -103,7 +104,7 @@ pub fn plan(options: &RunOptions, wish: &Wish, agents: &mut Vec<Agent>) -> Resul
         whole.nodes.push(format!("node {}: {}", agent.name, part.sentence()));
         nodes.of_rank.extend(std::iter::repeat_n(used.len() as u32, count as usize));
         nodes.names.push(agent.name.clone());
-        nodes.parts.push(NodePart { cpus: part.cpus, v: part.v, bind: part.bind });
+        nodes.parts.push(NodePart { cpus: part.cpus, spare_cpus: part.spare, v: part.v, bind: part.bind });
         used.push(agent);
     }
     *agents = used;

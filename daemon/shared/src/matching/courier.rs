@@ -75,6 +75,15 @@ impl Courier {
         !declined
     }
 
+    /// Another process will be `rank`, which was one of this node's: its queues are as new. The last one is gone, so what lies there is nobody's.
+    ///
+    /// # Errors
+    /// Those of fallocate.
+    #[cfg(not(feature = "model"))]
+    pub fn renew(&self, rank: u32) -> Result<(), nix::errno::Errno> {
+        self.job.renew_rank(rank)
+    }
+
     /// About to sleep until the bell rings; `dozing`: also when a core begins to wait. False: there is something to take.
     pub fn lie_down(&self, dozing: bool) -> bool {
         let asleep = &self.node.post().asleep;

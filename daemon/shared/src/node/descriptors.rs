@@ -126,7 +126,8 @@ pub struct RankDescriptor {
     pub ready_at: AtomicU64,
     /// Does it lend its queues while it computes, and does a deliverer have them (`matching::lend`)? CAS by it and by deliverers, SeqCst.
     pub lent: AtomicU32,
-    reserved1: AtomicU32,
+    /// In a job of several nodes the one on which it lives, for whom it was spawned after; written by the daemon, before it is told to anybody.
+    pub node: AtomicU32,
     /// Somebody ended its wait while another tended it or before it was suspended: whoever tends makes it READY. Set by
     /// wakers, cleared by the rank when it looks again.
     pub wake: AtomicU32,

@@ -149,6 +149,7 @@ impl Post {
         if told {
             match self.daemon.receive::<Reply>()? {
                 Some((Reply::Drain, _)) => self.draining = true,
+                Some((Reply::Enrol { world, births }, _)) => self.enrol(world, &births)?,
                 Some((Reply::Quit, _)) | None => return Ok(None),
                 Some(_) => {}
             }

@@ -6,7 +6,6 @@
 use crate::errors::{Class, Error, Result, fail};
 use crate::info::Entries;
 use crate::process;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use vmpi_shared::dynamic::SpawnApp;
@@ -44,19 +43,16 @@ impl Command {
             let value = self.info.get(name.as_bytes()).or_else(|| file.as_ref()?.get(name.as_bytes()));
             value.map(|value| utf8(value, name)).transpose()
         };
-        if let Some(hosts) = key("host")? {
-            check_hosts(&hosts)?;
-        }
+        let hosts = key("host")?;
+        let nodes = match hosts {
+            Some(hosts) if process::is_spread() => nodes_of(&hosts, process::node_names(), own_node())?,
+            Some(hosts) => check_hosts(&hosts).map(|()| Vec::new())?,
+            None => Vec::new(),
+        };
         let here = std::env::current_dir()
             .map_err(|e| Error::new(Class::Spawn, format!("the working directory cannot be found: {e}")))?;
         let wdir = key("wdir")?.map_or(here.clone(), |dir| here.join(dir));
-        if !wdir.is_dir() {
-            return fail(
-                Class::Spawn,
-                format!("the working directory {} (info key wdir) does not exist", wdir.display()),
-            );
-        }
-        let program = find(&command, key("path")?.as_deref(), &wdir)?;
+        let candidates = candidates(&command, key("path")?.as_deref(), &wdir)?;
         let counts = match key("soft")? {
             Some(soft) => soft_counts(&soft, most)?,
             None => vec![most],
@@ -66,10 +62,12 @@ impl Command {
             argv.push(utf8(argument, "the argument")?);
         }
         let env = key("env")?.map_or_else(Vec::new, |lines| variables(&lines));
-        let (Some(program), Some(cwd)) = (program.to_str(), wdir.to_str()) else {
-            return fail(Class::Spawn, format!("the path {} is not UTF-8", program.display()));
-        };
-        Ok(SpawnApp { program: program.to_string(), argv, cwd: cwd.to_string(), env, counts })
+        let app = SpawnApp { candidates, argv, cwd: path_text(&wdir)?, nodes, env, counts };
+        // On several nodes it is looked for where it is to start.
+        if !process::is_spread() {
+            app.program().map_err(|why| Error::new(Class::Spawn, why))?;
+        }
+        Ok(app)
     }
 
     /// The key `mpi_initial_errhandler`; empty if it is not set.
@@ -111,51 +109,79 @@ fn read_info_file(name: &[u8]) -> Result<Entries> {
     Ok(entries)
 }
 
+/// The names of a list of hosts, without the numbers of slots that it may have.
+fn names(hosts: &str) -> impl Iterator<Item = &str> {
+    let bare = |host| match str::rsplit_once(host, ':') {
+        Some((name, slots))
+            if !slots.is_empty() && slots.bytes().all(|c| c.is_ascii_digit()) && !name.contains(':') =>
+        {
+            name
+        }
+        _ => host,
+    };
+    hosts.split(',').map(str::trim).filter(|host| !host.is_empty()).map(bare)
+}
+
+/// A host's name without its domain.
+fn short(name: &str) -> &str {
+    if name.parse::<std::net::IpAddr>().is_ok() { name } else { name.split('.').next().unwrap_or(name) }
+}
+
+/// Is this a name of the node that calls itself `own`?
+fn is_own(host: &str, own: &str) -> bool {
+    ["localhost", "127.0.0.1", "::1"].contains(&host) || short(host) == short(own)
+}
+
 /// All hosts must be this node.
 fn check_hosts(hosts: &str) -> Result<()> {
     let own = process::processor_name();
-    let short = |name: &str| name.split('.').next().unwrap_or(name).to_string();
-    for host in hosts.split(',').map(str::trim).filter(|host| !host.is_empty()) {
-        let known = ["localhost", "127.0.0.1", "::1"].contains(&host) || host == own || short(host) == short(&own);
-        let name = host.rsplit_once(':').filter(|(_, slots)| slots.bytes().all(|c| c.is_ascii_digit())).map(|(n, _)| n);
-        if !known && !name.is_some_and(|name| name == "localhost" || short(name) == short(&own)) {
-            return fail(
-                Class::Spawn,
-                format!(
-                    "the host {host} is not this node ({own}), and vmpi does not start processes on other nodes yet"
-                ),
-            );
+    match names(hosts).find(|host| !is_own(host, &own)) {
+        None => Ok(()),
+        Some(host) => fail(Class::Spawn, format!("the host {host} is not this node ({own}), the only one of this job")),
+    }
+}
+
+/// The name that this node has for itself, and its number.
+fn own_node() -> (String, u32) {
+    (process::processor_name(), process::node_of(process::endpoint_rank()))
+}
+
+/// The nodes of the job (`known`) that these hosts are, by the names that vmpirun has for them; `own` is this one.
+fn nodes_of(hosts: &str, known: &[String], own: (String, u32)) -> Result<Vec<u32>> {
+    let mut nodes = Vec::new();
+    for host in names(hosts) {
+        let exact = known.iter().position(|name| name == host).map(|number| number as u32);
+        let own = || is_own(host, &own.0).then_some(own.1);
+        let short = || known.iter().position(|name| short(name) == short(host)).map(|number| number as u32);
+        let Some(number) = exact.or_else(own).or_else(short) else {
+            return fail(Class::Spawn, format!("the host {host} is none of this job's nodes ({})", known.join(", ")));
+        };
+        if !nodes.contains(&number) {
+            nodes.push(number);
         }
     }
-    Ok(())
+    Ok(nodes)
 }
 
-fn is_executable(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+fn path_text(path: &Path) -> Result<String> {
+    match path.to_str() {
+        Some(text) => Ok(text.to_string()),
+        None => fail(Class::Spawn, format!("the path {} is not UTF-8", path.display())),
+    }
 }
 
-/// The file behind a command: one with a slash is a path from `wdir`; another one is looked for in the directories of `path`, then
-/// of PATH, then in `wdir`.
-fn find(command: &str, path: Option<&str>, wdir: &Path) -> Result<PathBuf> {
+/// The files that may be behind a command: one with a slash is a path from `wdir`; another one is looked for in the directories of `path`,
+/// then of PATH, then in `wdir`.
+fn candidates(command: &str, path: Option<&str>, wdir: &Path) -> Result<Vec<String>> {
     let system = std::env::var("PATH").unwrap_or_else(|_| "/usr/bin:/bin".into());
-    let candidates: Vec<PathBuf> = match command.contains('/') {
+    let files: Vec<PathBuf> = match command.contains('/') {
         true => vec![wdir.join(command)],
         false => {
             let directories = path.into_iter().flat_map(|path| path.split(':')).chain(system.split(':'));
             directories.chain([""]).map(|dir| wdir.join(dir).join(command)).collect()
         }
     };
-    match candidates.iter().find(|file| is_executable(file)) {
-        Some(file) if !command.is_empty() => Ok(file.clone()),
-        _ => {
-            let why = match candidates.iter().find(|file| file.exists() && !command.is_empty()) {
-                Some(file) => format!("{} cannot be executed", file.display()),
-                None if command.contains('/') => format!("there is no file {}", wdir.join(command).display()),
-                None => format!("there is no program {command:?} in the info key path, PATH or {}", wdir.display()),
-            };
-            fail(Class::Spawn, why)
-        }
-    }
+    files.iter().map(|file| path_text(file)).collect()
 }
 
 /// The numbers of processes that the info key `soft` allows, largest first: `a`, `a:b` and `a:b:step`, separated by commas.
@@ -204,14 +230,29 @@ mod tests {
         }
     }
 
+    fn find(command: &str, path: Option<&str>, wdir: &str) -> std::result::Result<String, String> {
+        let candidates = candidates(command, path, Path::new(wdir)).unwrap();
+        let (argv, cwd) = (vec![command.to_string()], wdir.to_string());
+        let app = SpawnApp { candidates, argv, cwd, nodes: vec![], env: vec![], counts: vec![1] };
+        app.program().map(str::to_string)
+    }
+
     #[test]
     fn programs_are_found_as_a_launcher_does() {
-        assert!(find("sh", None, Path::new("/")).unwrap().ends_with("sh"));
-        assert_eq!(find("./sh", None, Path::new("/bin")).unwrap(), Path::new("/bin/./sh"));
-        assert_eq!(find("sh", Some("/nowhere:/bin"), Path::new("/")).unwrap(), Path::new("/bin/sh"));
-        for bad in ["/nonexistent/prog", "no-such-program-anywhere", "", "/etc/passwd", "/etc"] {
-            assert_eq!(find(bad, None, Path::new("/")).unwrap_err().class, Class::Spawn, "{bad}");
+        assert!(find("sh", None, "/").unwrap().ends_with("sh"));
+        assert_eq!(find("./sh", None, "/bin").unwrap(), "/bin/./sh");
+        assert_eq!(find("sh", Some("/nowhere:/bin"), "/").unwrap(), "/bin/sh");
+        for (bad, why) in [
+            ("/nonexistent/prog", "there is no file /nonexistent/prog"),
+            ("no-such-program-anywhere", "there is no program \"no-such-program-anywhere\""),
+            ("", "there is no program"),
+            ("/etc/passwd", "cannot be executed"),
+            ("/etc", "cannot be executed"),
+        ] {
+            let told = find(bad, None, "/").unwrap_err();
+            assert!(told.contains(why), "{bad}: {told}");
         }
+        assert!(find("sh", None, "/nonexistent").unwrap_err().contains("wdir"));
     }
 
     #[test]
@@ -219,6 +260,20 @@ mod tests {
         check_hosts("localhost").unwrap();
         check_hosts(&format!("{0}, {0}:4,localhost:2", process::processor_name())).unwrap();
         assert!(check_hosts("localhost,elsewhere.example").unwrap_err().message.contains("elsewhere.example"));
+    }
+
+    #[test]
+    fn hosts_are_nodes_of_the_job() {
+        let known = ["a.cluster".to_string(), "b.cluster".into(), "10.0.0.3".into()];
+        let nodes = |hosts| nodes_of(hosts, &known, ("me".into(), 1));
+        assert_eq!(nodes("b.cluster,a").unwrap(), [1, 0]);
+        assert_eq!(nodes(" 10.0.0.3:4 , a:2,a").unwrap(), [2, 0]);
+        assert_eq!(nodes("localhost,me.elsewhere").unwrap(), [1]);
+        assert!(nodes("10.0.0.4").is_err());
+        let told = nodes("a,elsewhere").unwrap_err();
+        assert!(
+            told.class == Class::Spawn && told.message.contains("elsewhere is none of this job's nodes (a.cluster")
+        );
     }
 
     #[test]

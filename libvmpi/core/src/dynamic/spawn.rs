@@ -69,5 +69,5 @@ fn question(comm: &Rc<Communicator>, commands: &[Command]) -> Result<Ask> {
             errhandler = one;
         }
     }
-    Ok(Ask::Spawn { apps, parent: members(comm), errhandler })
+    Ok(Ask::Spawn { apps, parent: members(comm), errhandler, variables: Vec::new() })
 }
