@@ -50,12 +50,17 @@ pub enum What {
     Fetch,
     /// The data is a new and an old value: if the block holds the old one, write the new one; what was there goes to `offset`.
     Swap,
+    /// Add `offset` to the counter in the window's segment ([`crate::window::Window::counter`]). Answered by what it was before.
+    Step,
 }
 
 impl What {
-    const ALL: [What; 16] = {
+    const ALL: [What; 17] = {
         use What::*;
-        [Open, Close, Attend, Lock, Unlock, Post, Complete, Take, Give, Write, Read, Bring, Flush, Combine, Fetch, Swap]
+        [
+            Open, Close, Attend, Lock, Unlock, Post, Complete, Take, Give, Write, Read, Bring, Flush, Combine, Fetch,
+            Swap, Step,
+        ]
     };
 
     pub fn from_number(number: i32) -> Option<What> {
@@ -74,7 +79,8 @@ impl What {
 
     /// Does the origin wait for a word that it has been done?
     pub fn is_answered(self) -> bool {
-        matches!(self, What::Open | What::Attend | What::Lock | What::Unlock | What::Take | What::Bring | What::Flush)
+        use What::*;
+        matches!(self, Open | Attend | Lock | Unlock | Take | Bring | Flush | Step)
     }
 }
 
@@ -95,7 +101,7 @@ pub struct Ask {
     pub bytes: u64,
     /// Blocks listed in front of the data.
     pub blocks: u32,
-    /// An address in the origin's memory.
+    /// An address in the origin's memory; of a step the number.
     pub offset: u64,
 }
 
@@ -225,7 +231,7 @@ mod tests {
 
     fn asks() -> impl Strategy<Value = Ask> {
         let words = (any::<u32>(), any::<u32>(), any::<bool>(), any::<u8>(), any::<u8>());
-        (0..16i32, any::<(i32, u32)>(), words, any::<u64>(), any::<u32>(), any::<u64>()).prop_map(
+        (0..17i32, any::<(i32, u32)>(), words, any::<u64>(), any::<u32>(), any::<u64>()).prop_map(
             |(what, window, (origin, target, flag, op, element), bytes, blocks, offset)| Ask {
                 what: What::from_number(what).unwrap(),
                 window,
@@ -282,7 +288,7 @@ mod tests {
         for (number, what) in (0..).zip(What::ALL) {
             assert_eq!((what as i32, What::from_number(number)), (number, Some(what)));
         }
-        assert_eq!((What::from_number(-1), What::from_number(16)), (None, None));
+        assert_eq!((What::from_number(-1), What::from_number(17)), (None, None));
         let opening = Opening { fd: 9, members: 3, dynamic: true, data_bytes: 1 << 40 };
         assert_eq!(Opening::decode(&opening.encode()), Some(opening));
     }

@@ -52,6 +52,8 @@ enum Answer {
     Nothing,
     /// It has been done, with this outcome.
     Word(u32),
+    /// It has been done; this number was there before.
+    Number(u64),
     /// It cannot be read.
     Refused(i32),
     Data(Vec<u8>),
@@ -165,6 +167,10 @@ impl Open {
                     self.give(target);
                 }
                 return Some(Answer::Nothing);
+            }
+            What::Step => {
+                let Some(counter) = self.control.counter() else { return Some(refusal(ask.what, libc::EINVAL)) };
+                return Some(Answer::Number(counter.fetch_add(ask.offset, Ordering::SeqCst)));
             }
             What::Write | What::Read | What::Bring | What::Combine | What::Fetch | What::Swap => {}
         }
@@ -474,6 +480,11 @@ impl Post {
         match reply {
             Answer::Nothing => {}
             Answer::Word(outcome) => self.finish_far(node, from, request, outcome),
+            Answer::Number(number) => {
+                let mut fin = answer(kind::FIN, request);
+                fin.set_addr(number);
+                self.answer_far(node, from, &fin);
+            }
             Answer::Refused(errno) => self.refuse(node, transfer, errno),
             Answer::Data(bytes) => self.fabric.send(node, wire::DATA, &[&transfer.to_le_bytes(), &bytes]),
             Answer::Stream(cursor) => {
@@ -524,7 +535,11 @@ impl Post {
     pub(super) fn finish_far(&mut self, node: u32, rank: u32, request: u32, outcome: u32) {
         let mut fin = answer(kind::FIN, request);
         fin.set_peer_request(outcome);
-        let (bytes, used) = wire::encode(rank, &fin);
+        self.answer_far(node, rank, &fin);
+    }
+
+    fn answer_far(&mut self, node: u32, rank: u32, fin: &Envelope) {
+        let (bytes, used) = wire::encode(rank, fin);
         self.fabric.send(node, wire::ENVELOPE, &[&bytes[..used]]);
     }
 }
@@ -593,7 +608,7 @@ mod tests {
         let mut draw = Draw(11);
         let (mut done, mut refused) = (0, 0);
         for _ in 0..60_000 {
-            let what = What::from_number(draw.next(16) as i32).unwrap();
+            let what = What::from_number(draw.next(17) as i32).unwrap();
             let count = draw.next(4) as usize;
             let mut blocks = Vec::new();
             for _ in 0..count {

@@ -20,13 +20,19 @@ pub(crate) fn open(to: u32, data: bool) -> Result<Slot> {
 
 /// The outcome if it has been answered; then the request is free.
 pub(crate) fn close(slot: Slot) -> Option<u32> {
+    close_with_number(slot).map(|(outcome, _)| outcome)
+}
+
+/// As [`close`], with the number that came with the outcome.
+pub(crate) fn close_with_number(slot: Slot) -> Option<(u32, u64)> {
     let mut queues = endpoint().queues();
     if !queues.is_over(slot.0) {
         return None;
     }
-    let outcome = queues.slots[slot.0 as usize].outcome;
+    let shared = &queues.slots[slot.0 as usize];
+    let answer = (shared.outcome, shared.remote);
     queues.release_slot(slot.0);
-    Some(outcome)
+    Some(answer)
 }
 
 /// Nothing has been asked: the request is free.

@@ -82,7 +82,7 @@ struct Offer {
     unit: i64,
     /// Address of a byte that may be read, to see whether single copy works.
     probe: u64,
-    /// A number that no other window has of this process.
+    /// See [`next_serial`].
     serial: u32,
 }
 
@@ -104,6 +104,11 @@ impl Offer {
         let word = |at: usize| u64::from_ne_bytes(bytes[at * 8..at * 8 + 8].try_into().expect("eight bytes"));
         Offer { base: word(0), bytes: word(1), unit: word(2) as i64, probe: word(3), serial: word(4) as u32 }
     }
+}
+
+/// A number that no other window or counter of this process has.
+pub(super) fn next_serial() -> u32 {
+    SERIAL.fetch_add(1, Ordering::Relaxed)
 }
 
 /// A byte that others may try to read.
@@ -140,7 +145,7 @@ pub fn create(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
 fn build(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
     let memory = ask.memory;
     let base = if let Memory::Own { base, .. } = memory { base as u64 } else { 0 };
-    let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+    let serial = next_serial();
     let mine = Offer { base, bytes: memory.bytes(), unit: ask.unit, probe: &raw const PROBE as u64, serial };
     let mut all = vec![0; OFFER_BYTES * comm.size() as usize];
     coll::allgather_bytes(comm, &mine.encode(), &mut all)?;
@@ -293,7 +298,7 @@ fn share(comm: &Rc<Communicator>, shape: Shape) -> Result<Result<Control>> {
 }
 
 /// Map the segment that member `maker` has made.
-fn open_segment(comm: &Communicator, shape: Shape, maker: u32, fd: i32) -> Result<Control> {
+pub(super) fn open_segment(comm: &Communicator, shape: Shape, maker: u32, fd: i32) -> Result<Control> {
     let failed = |why: String| Error::new(Class::RmaShared, format!("the window's segment cannot be mapped: {why}"));
     let Some(pid) = endpoint().node.peer_pid(comm.local.world_rank(maker)) else {
         return Err(failed(format!("the process of rank {maker} of its group, which makes it, is not known")));
