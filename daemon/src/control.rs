@@ -82,7 +82,7 @@ impl Daemon {
                 }
             }
             (Role::Launcher(Some(id)), Request::Answered { rank, number, answer }) => {
-                self.answer_rank(id, rank, number, answer);
+                self.answered(id, rank, number, answer);
             }
             (Role::Tool, Request::Carry { job, key }) => self.carry(token, job, &key),
             (

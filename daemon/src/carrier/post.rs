@@ -5,6 +5,7 @@
 //! rank that takes nothing stops those alone who send to it. A message for which the sender's slab here has no block is kept by the carrier and
 //! announced to the receiver like a large one.
 
+mod deaths;
 mod rest;
 mod windows;
 
@@ -92,6 +93,7 @@ pub struct Post {
     drained: bool,
     told_lost: bool,
     rest: rest::Rest,
+    deaths: deaths::Deaths,
 }
 
 impl Post {
@@ -123,6 +125,7 @@ impl Post {
             said_bye: false,
             drained: false,
             told_lost: false,
+            deaths: deaths::Deaths::default(),
         }
     }
 
@@ -143,6 +146,7 @@ impl Post {
             self.retry();
             self.collect_all();
             self.pump();
+            self.mourn();
             self.say_credits();
             self.check_progress(now)?;
             // What has just been queued goes before this process sleeps.
@@ -241,7 +245,8 @@ impl Post {
             let reason = format!("the job has ended on node {}", self.nodes.names[node]);
             self.say_lost(reason);
         }
-        if self.draining && !self.said_bye && self.stalled.is_empty() && self.outgoing.is_empty() {
+        let all_gone = self.stalled.is_empty() && self.outgoing.is_empty() && self.deaths.are_told();
+        if self.draining && !self.said_bye && all_gone {
             self.said_bye = true;
             // Behind all that has been sent, by either way.
             for node in 0..self.peers.len() as u32 {
@@ -279,24 +284,27 @@ impl Post {
     /// Take what ranks of this node have pushed for remote rank `to`.
     fn collect(&mut self, to: u32) {
         let Some(&node) = self.nodes.of_rank.get(to as usize) else { return };
-        let gone = matches!(self.peers[node as usize], Peer::Gone);
+        let gone = matches!(self.peers[node as usize], Peer::Gone) || self.has_failed(to);
         let Post { courier, fabric, credits, announced, incoming, next_transfer, .. } = self;
-        let mut aside = Vec::new();
+        let (mut aside, mut refused) = (Vec::new(), Vec::new());
         let all = courier.collect(to, |envelope| {
             let mut envelope = *envelope;
+            let ask = if envelope.kind == kind::ASK { Ask::of(&envelope).ok() } else { None };
+            if ask.is_some_and(|ask| ask.what.is_local()) {
+                aside.push(envelope);
+                return true;
+            }
             if gone {
                 // Nobody is there any more; the job ends, or the message is one that nobody waits for.
                 if wire::has_payload(&envelope) {
                     courier.give_back(&envelope);
                 }
+                if ask.is_some() {
+                    refused.push(envelope);
+                }
                 return true;
             }
             if matches!(envelope.kind, kind::PULL | kind::FIN) {
-                aside.push(envelope);
-                return true;
-            }
-            let ask = if envelope.kind == kind::ASK { Ask::of(&envelope).ok() } else { None };
-            if ask.is_some_and(|ask| ask.what.is_local()) {
                 aside.push(envelope);
                 return true;
             }
@@ -322,12 +330,14 @@ impl Post {
                         failed: 0,
                         pull: Envelope::EMPTY,
                         answers_sender: false,
+                        said: true,
+                        void: false,
                     };
                     incoming.insert(*next_transfer, entry);
                     *next_transfer = next_transfer.wrapping_add(1);
                 }
                 Some(ask) if ask.what == What::Bring => {
-                    let place = Announced { addr: ask.offset, blocks: 0, len: ask.bytes, silent: true };
+                    let place = Announced { addr: ask.offset, blocks: 0, len: ask.bytes, to, silent: true };
                     announced.insert((envelope.from, envelope.request), place);
                 }
                 _ => {}
@@ -340,7 +350,7 @@ impl Post {
             } else {
                 if envelope.kind == kind::RTS {
                     let (addr, blocks, len) = (envelope.addr(), envelope.blocks(), envelope.len);
-                    let place = Announced { addr, blocks, len, silent: false };
+                    let place = Announced { addr, blocks, len, to, silent: false };
                     announced.insert((envelope.from, envelope.request), place);
                 }
                 fabric.send(node, wire::ENVELOPE, &[&bytes[..used]]);
@@ -351,6 +361,7 @@ impl Post {
         if !all {
             self.stalled.insert(to);
         }
+        refused.iter().for_each(|envelope| self.refuse_for_dead(envelope));
         for envelope in aside {
             if envelope.kind == kind::ASK {
                 self.asked_here(&envelope);
@@ -435,6 +446,8 @@ impl Post {
             failed: 0,
             pull: *pull,
             answers_sender: false,
+            said: !self.survives(),
+            void: false,
         });
         true
     }
@@ -452,7 +465,7 @@ impl Post {
     /// Receives whose last byte has come.
     fn finish_incoming(&mut self) {
         let done: Vec<Incoming> =
-            self.incoming.extract_if(|_, entry| entry.got >= entry.len).map(|(_, entry)| entry).collect();
+            self.incoming.extract_if(|_, entry| entry.is_whole()).map(|(_, entry)| entry).collect();
         for entry in done {
             self.placed(&entry, entry.failed);
         }
@@ -460,6 +473,9 @@ impl Post {
     }
 
     fn placed(&mut self, entry: &Incoming, errno: i32) {
+        if entry.void {
+            return;
+        }
         if entry.answers_sender {
             let outcome = if errno != 0 { outcome::ERRNO | errno as u32 } else { outcome::GOOD };
             return self.finish_far(entry.node, entry.sender, entry.sender_request, outcome);
@@ -494,7 +510,7 @@ impl Post {
             wire::REFUSED => {
                 let [transfer, errno] = wire::words(kind, body)?;
                 let entry = self.incoming.remove(&transfer).ok_or(BodyError::Transfer(transfer))?;
-                if errno != 0 {
+                if errno != 0 || entry.void {
                     self.placed(&entry, errno as i32);
                 } else if entry.pull.kind != kind::PULL {
                     self.placed(&entry, libc::EPERM);
@@ -513,6 +529,17 @@ impl Post {
                 _ => {}
             },
             wire::BYE_HEARD => self.bye_heard[node as usize] = true,
+            wire::SENT | wire::DEAD => {
+                let [number] = wire::words(kind, body)?;
+                if kind == wire::DEAD && self.nodes.of_rank.get(number as usize) != Some(&node) {
+                    return Err(BodyError::NotThere(number));
+                }
+                self.deaths.came(kind, number);
+            }
+            wire::REVOKED => {
+                let [context] = wire::words(kind, body)?;
+                self.revoked(context);
+            }
             wire::QUIT => self.peers[node as usize] = Peer::Quit(Instant::now()),
             other => return Err(BodyError::Kind(other)),
         }
@@ -570,6 +597,9 @@ impl Post {
 
     /// Deliver, or keep for later behind what waits for this rank already. `held`: a payload that has no block yet.
     fn deliver(&mut self, credit: Option<u32>, to: u32, envelope: Envelope, held: Vec<u8>) {
+        if self.has_failed(to) {
+            return self.drop_for_dead(credit, to, &envelope, held.is_empty());
+        }
         let waiting = self.pending.contains_key(&to);
         if !waiting && held.is_empty() && self.courier.deliver(to, &envelope).is_ok() {
             return self.delivered(credit, to);
@@ -640,18 +670,34 @@ impl Post {
 
     /// A receive on `node` has matched what `rank` has announced.
     fn begin_outgoing(&mut self, node: u32, rank: u32, request: u32, transfer: u32, len: u64) {
+        if self.has_failed(rank) {
+            // The receiver hears of that.
+            return;
+        }
         let Some(announced) = self.announced.remove(&(rank, request)) else {
             return self.refuse(node, transfer, libc::ESRCH);
         };
-        let Announced { addr, blocks, len: total, silent } = announced;
+        let Announced { addr, blocks, len: total, to, silent } = announced;
         let Some(pid) = self.courier.pid(rank) else {
             return self.refuse(node, transfer, 0);
         };
         match Cursor::of(pid, addr, blocks, total) {
             Ok(from) => {
                 let len = len.min(total);
-                self.outgoing.push_back(Outgoing { node, transfer, rank, request, pid, from, len, sent: 0, silent });
+                self.outgoing.push_back(Outgoing {
+                    node,
+                    transfer,
+                    rank,
+                    request,
+                    pid,
+                    to,
+                    from,
+                    len,
+                    sent: 0,
+                    silent,
+                });
             }
+            Err(Unreachable::Errno(libc::ESRCH)) if self.survives() => {}
             Err(Unreachable::Refused) => self.refuse(node, transfer, 0),
             Err(Unreachable::Errno(errno)) if silent => self.refuse(node, transfer, errno),
             Err(Unreachable::Errno(errno)) => self.fail_outgoing(node, transfer, rank, request, errno),
@@ -696,10 +742,14 @@ impl Post {
                         later.push_back(out);
                         continue;
                     }
-                    if !out.silent {
-                        self.deliver(None, out.rank, answer(kind::FIN, out.request), Vec::new());
+                    match out.silent {
+                        true => {}
+                        false if self.survives() => self.deaths.is_read(out),
+                        false => self.deliver(None, out.rank, answer(kind::FIN, out.request), Vec::new()),
                     }
                 }
+                // Its sender has died, of which the receiver hears.
+                Err(Unreachable::Errno(libc::ESRCH)) if self.survives() => {}
                 Err(why) if out.silent => {
                     let errno = if let Unreachable::Errno(errno) = why { errno } else { libc::EPERM };
                     self.refuse_behind(out.node, out.transfer, errno);
@@ -745,6 +795,7 @@ fn data(incoming: &mut HashMap<u32, Incoming>, node: u32, body: &[u8]) -> Result
     }
     entry.got += bytes.len() as u64;
     if entry.failed == 0
+        && !entry.void
         && let Err(error) = entry.to.write(entry.pid, bytes)
     {
         entry.failed = match error {

@@ -4,6 +4,7 @@
 //! draws the conclusions from both (`Conductor`). A node's fault ends the job on all others, and the session hears it with the node's name.
 
 use super::frames::{self, Frame, FromNode, ToNode};
+use super::mourners::Mourners;
 use super::start::{self, Agent};
 use super::{PULSE, SILENT_PULSES};
 use crate::daemon::Daemon;
@@ -140,6 +141,8 @@ struct Conductor {
     /// Where groups of ranks meet, whatever their nodes.
     ports: Ports,
     services: Services,
+    /// What survivors of deaths agree on.
+    mourners: Mourners,
 }
 
 impl Conductor {
@@ -201,6 +204,7 @@ impl Conductor {
         Conductor {
             ports: Ports::new(&format!("{identity:016x}"), JOB),
             services: Services::default(),
+            mourners: Mourners::default(),
             spec,
             parts,
             session,
@@ -350,16 +354,13 @@ impl Conductor {
             }
             Reply::Asked { rank, number, ask, contexts } => {
                 let told = ports::serve((&mut self.ports, &mut self.services), JOB, (rank, number), ask, || contexts);
-                for Told { rank, number, answer } in told.unwrap_or_default() {
-                    let nodes = self.spec.nodes.as_ref();
-                    if let Some(&node) = nodes.and_then(|nodes| nodes.of_rank.get(rank as usize)) {
-                        let request = Request::Answered { rank, number, answer };
-                        self.tell(node as usize, &ToNode::Ask { request });
-                    }
-                }
+                let told = told.unwrap_or_else(|ask| self.mourners.serve((rank, number), ask, contexts));
+                self.answer(told);
             }
             Reply::Ended { rank } => {
                 self.ports.forget(rank.rank);
+                let told = self.mourners.ended(&rank);
+                self.answer(told);
                 let reply = Reply::Ended { rank };
                 match self.started {
                     true => self.reply(&reply),
@@ -378,6 +379,16 @@ impl Conductor {
                 self.on_gone(number, &reason);
             }
             _ => {}
+        }
+    }
+
+    fn answer(&self, told: Vec<Told>) {
+        for Told { rank, number, answer } in told {
+            let nodes = self.spec.nodes.as_ref();
+            if let Some(&node) = nodes.and_then(|nodes| nodes.of_rank.get(rank as usize)) {
+                let request = Request::Answered { rank, number, answer };
+                self.tell(node as usize, &ToNode::Ask { request });
+            }
         }
     }
 

@@ -495,6 +495,7 @@ impl Post {
                     rank: to,
                     request: 0,
                     pid,
+                    to: from,
                     from: cursor,
                     len: asked.ask.bytes,
                     sent: 0,
@@ -527,6 +528,8 @@ impl Post {
             failed: 0,
             pull: Envelope::EMPTY,
             answers_sender: true,
+            said: true,
+            void: false,
         };
         self.begin(entry);
     }

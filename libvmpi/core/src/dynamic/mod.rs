@@ -44,13 +44,8 @@ pub(crate) struct Question {
 impl Question {
     /// Ask the daemon, which wakes this rank after it has sent the answer. Death story: if the daemon dies, the kernel ends this process.
     pub(crate) fn put(question: Ask, otherwise: Class) -> Result<Question> {
-        let call = match &question {
-            Ask::Spawn { .. } => "spawning processes",
-            Ask::Agree { .. } => "agreement and shrinking (MPIX_Comm_agree, MPIX_Comm_shrink)",
-            _ => "",
-        };
-        if !call.is_empty() {
-            process::one_node_only(call, "each node's vmpid decides alone")?;
+        if matches!(question, Ask::Spawn { .. }) {
+            process::one_node_only("spawning processes", "each node's vmpid decides alone")?;
         }
         let number = QUESTIONS.with(|questions| {
             questions.asked += 1;
