@@ -17,7 +17,7 @@ use crate::handle::{Handle, Win};
 use crate::info;
 use crate::process::{self, endpoint};
 use crate::{attr, errhandler};
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fs::OpenOptions;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -223,14 +223,9 @@ fn build(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
     }
     control.close_fd();
     let carried = outcomes.iter().all(|(_, by_carrier, _)| *by_carrier);
-    if far.is_some() && !carried {
-        close_far(comm, &far);
-        let why = "a window over several nodes needs single copy, which the kernel or VMPI_SINGLE_COPY=0 refuses the carriers";
-        return fail(Class::UnsupportedOperation, why);
-    }
     for (member, (part, (.., base))) in parts.iter_mut().zip(&outcomes).enumerate() {
         if is_far(member) {
-            part.base = *base;
+            (part.base, part.reach) = (*base, if carried { Reach::Far } else { Reach::Ask });
         }
     }
     let helped = outcomes.iter().any(|(outcome, ..)| *outcome == READY_REFUSED);
@@ -242,10 +237,13 @@ fn build(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
         parts,
         epoch: RefCell::new(Epoch::new(comm.size())),
         far,
-        helper: if helped { Some(remote::Helper::start(comm)) } else { None },
+        helper: OnceCell::new(),
         name: RefCell::default(),
         hints: RefCell::new(Rc::new(hints(ask))),
     });
+    if helped {
+        let _ = window.helper.set(remote::Helper::start(&window));
+    }
     let handle = WINDOWS.with(|windows| windows.insert(window.clone()));
     window.handle.set(handle);
     Ok(window)
@@ -439,7 +437,7 @@ pub fn free(handle: Win) -> Result<()> {
         arrived => arrived?,
     }
     close_far(&window.comm, &window.far);
-    if let Some(helper) = &window.helper {
+    if let Some(helper) = window.helper.get() {
         helper.stop();
     }
     errhandler::forget(errhandler::Target::Win(handle));

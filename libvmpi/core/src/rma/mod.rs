@@ -41,7 +41,7 @@ use crate::process::endpoint;
 use crate::request;
 use crate::table::Table;
 use epoch::Epoch;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use vmpi_shared::window::Window as Control;
 
@@ -81,7 +81,7 @@ pub struct Window {
     epoch: RefCell<Epoch>,
     /// If it has members on other nodes.
     far: Option<far::Far>,
-    helper: Option<remote::Helper>,
+    helper: OnceCell<remote::Helper>,
     name: RefCell<Vec<u8>>,
     hints: RefCell<Rc<info::Entries>>,
 }
