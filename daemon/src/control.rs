@@ -82,7 +82,7 @@ impl Daemon {
                 }
             }
             (Role::Launcher(Some(id)), Request::Answered { rank, number, answer }) => {
-                self.answer_rank(id, rank, number, answer);
+                self.answered(id, rank, number, answer);
             }
             (Role::Launcher(Some(id)), Request::Grow { world, step }) => self.grow_spread(id, world, step),
             (Role::Launcher(Some(id)), Request::Conclude) => {

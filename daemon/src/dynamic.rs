@@ -4,17 +4,55 @@
 //! The rank that asked waits suspended; whoever answers also wakes it, after the answer is on its way. Death story: a rank that
 //! dies while it waits is forgotten when its job learns of it (`Ports::forget`); the job's end ends all waits.
 
+use vmpi_shared::agreement::{Contribution, Key};
 use vmpi_shared::control::Reply;
 use vmpi_shared::dynamic::{Answer, Ask, InterContexts, NewContexts, Ranks, Why};
-use vmpi_shared::ports;
+use vmpi_shared::ports::{self, Told};
 use vmpi_shared::sched;
 
-use crate::agreement::{Contribution, Key};
 use crate::daemon::Daemon;
 use crate::debug;
+use crate::job::Job;
 
 fn denied(why: Why, reason: impl ToString) -> Answer {
     Answer::Denied { why, reason: reason.to_string() }
+}
+
+impl Job {
+    /// The ranks whose failures are numbered up to `most`, in the order in which they failed.
+    fn failed_ranks(&self, most: u32) -> Vec<u32> {
+        let numbered = |rank: u32| Some((self.node.failure(rank).filter(|number| *number <= most)?, rank));
+        let mut failed: Vec<(u32, u32)> = (0..self.ranks.len() as u32).filter_map(numbered).collect();
+        failed.sort_unstable();
+        failed.into_iter().map(|(_, rank)| rank).collect()
+    }
+
+    /// Are the failures that an answer tells of known to this node's ranks?
+    fn knows(&self, answer: &Answer) -> bool {
+        match answer {
+            Answer::Agreed { failed, .. } => failed.iter().all(|rank| self.node.failure(rank).is_some()),
+            _ => true,
+        }
+    }
+
+    /// Decide what can be decided: who gets which answer.
+    fn conclude(&mut self) -> Vec<Told> {
+        if self.agreements.is_empty() {
+            return Vec::new();
+        }
+        let mut agreements = std::mem::take(&mut self.agreements);
+        let (failed, segment) = (self.failed_ranks(u32::MAX), &self.segment);
+        let told = agreements.conclude(
+            |rank| self.is_gone(rank),
+            &failed,
+            |inter, _| match inter {
+                false => [segment.new_context(), 0, 0],
+                true => std::array::from_fn(|_| segment.new_context()),
+            },
+        );
+        self.agreements = agreements;
+        told
+    }
 }
 
 impl Daemon {
@@ -30,7 +68,6 @@ impl Daemon {
         let makes_sense =
             |ranks: &Ranks| ranks.fit(job.ranks.len() as u32) && ranks.iter().any(|member| member == rank);
         let answer = match ask {
-            Ask::Agree { .. } if job.spec.nodes.is_some() => denied(Why::Spawn, "each node's vmpid decides alone"),
             Ask::Spawn { parent, .. } if job.spec.nodes.is_some() && !makes_sense(&parent) => {
                 denied(Why::Spawn, "the group that spawns makes no sense")
             }
@@ -44,13 +81,22 @@ impl Daemon {
                 self.watch_spawned(id, &started);
                 answer
             }
-            Ask::Agree { context, number: agreement, groups, shrink, flag, acknowledged } => {
+            Ask::Agree { context, number: agreement, groups, shrink, flag, acknowledged, .. } => {
                 let fit = groups.iter().all(|group| group.fit(job.ranks.len() as u32));
                 if !fit || !groups.iter().any(|group| group.iter().any(|member| member == rank)) {
                     denied(Why::Port, "the groups make no sense")
                 } else {
+                    let known = job.failed_ranks(acknowledged).into_iter().collect();
+                    if job.spec.nodes.is_some() {
+                        let contexts = std::array::from_fn(|_| job.segment.new_context_without_cell());
+                        let ask =
+                            Ask::Agree { context, number: agreement, groups, shrink, flag, acknowledged: 0, known };
+                        job.outbox.push((Reply::Asked { rank, number, ask, contexts }, Vec::new()));
+                        return;
+                    }
                     let key = Key { context, number: agreement, shrink };
-                    job.agreements.add(key, groups, rank, Contribution { token, number, flag, acknowledged });
+                    let contribution = Contribution { number, flag, known, contexts: InterContexts::default() };
+                    job.agreements.add(key, groups, rank, contribution);
                     return;
                 }
             }
@@ -95,9 +141,24 @@ impl Daemon {
     /// Answer those whose agreements are decided.
     pub(crate) fn conclude(&mut self, id: u32) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
-        for (rank, contribution, answer) in job.conclude() {
-            self.answer(contribution.token, id, rank, contribution.number, answer);
+        for told in job.conclude() {
+            self.answer_rank(id, told.rank, told.number, told.answer);
         }
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let (known, early) =
+            std::mem::take(&mut job.early_answers).into_iter().partition(|(.., answer)| job.knows(answer));
+        job.early_answers = early;
+        for (rank, number, answer) in known {
+            self.answer_rank(id, rank, number, answer);
+        }
+    }
+
+    /// The launcher answers what a rank has asked. What it says of deaths is to be known here before the rank hears it.
+    pub(crate) fn answered(&mut self, id: u32, rank: u32, number: u64, answer: Answer) {
+        if let Some(job) = self.jobs.get_mut(&id).filter(|job| !job.knows(&answer)) {
+            return job.early_answers.push((rank, number, answer));
+        }
+        self.answer_rank(id, rank, number, answer);
     }
 
     fn answer(&mut self, token: u64, id: u32, rank: u32, number: u64, answer: Answer) {

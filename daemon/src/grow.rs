@@ -325,10 +325,11 @@ impl Job {
             return;
         }
         // The number of a failed rank stays its own: groups of survivors go on naming it.
-        if self.spec.nodes.is_some() {
-            self.outbox.push((Reply::Vacant { rank }, Vec::new()));
-        } else if self.node.failure(rank).is_none() {
-            self.room.give(rank);
+        if self.node.failure(rank).is_none() {
+            match self.spec.nodes {
+                Some(_) => self.outbox.push((Reply::Vacant { rank }, Vec::new())),
+                None => self.room.give(rank),
+            }
         }
         let over = |rank: u32| self.ranks.get(rank as usize).is_none_or(|r| r.world != world || r.over);
         if self.worlds[world].ranks.iter().all(over) {

@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
+use vmpi_shared::agreement::Agreements;
 use vmpi_shared::control::{Cause, Ended, JobSpec, RankEnd, Reply, Stdio, env};
-use vmpi_shared::dynamic::World;
+use vmpi_shared::dynamic::{Answer, World};
 use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::matching::queues::LARGE_BYTES;
 use vmpi_shared::mem::bell::Bell;
@@ -24,7 +25,6 @@ use vmpi_shared::ports::Ports;
 use vmpi_shared::sched::{self, RunState};
 use vmpi_shared::trace;
 
-use crate::agreement::Agreements;
 use crate::connection::Peer;
 use crate::deadlock::Detector;
 use crate::debug;
@@ -46,7 +46,7 @@ pub const FAILURE_GRACE: Duration = Duration::from_millis(100);
 pub const SHUTDOWN_GRACE: Duration = Duration::from_millis(500);
 /// How long a wrapper script may go on after the MPI process below it died.
 const WRAPPER_GRACE: Duration = Duration::from_secs(1);
-/// Time between two attempts to mend a core.
+/// Time between two attempts to mend a core, or two looks whether the carrier has told of a death.
 const MEND_PAUSE: Duration = Duration::from_millis(1);
 /// First and longest time between two sweeps for survivors.
 const SWEEP_FIRST: Duration = Duration::from_millis(10);
@@ -132,6 +132,8 @@ pub struct Job {
     pub room: Room,
     pub ports: Ports,
     pub agreements: Agreements,
+    /// What the launcher has answered to ranks here, as long as a death of which it tells is not known on this node: rank, number, answer.
+    pub early_answers: Vec<(u32, u64, Answer)>,
     /// Cores that dead ranks have left in the middle of a step.
     undone: Vec<u32>,
     pub watchdog: Watchdog,
@@ -257,6 +259,7 @@ impl Job {
             room: Room::new(spec.ranks, capacity),
             ports: Ports::new(&place.name, id),
             agreements: Agreements::default(),
+            early_answers: Vec::new(),
             undone: Vec::new(),
             watchdog: Watchdog::with_room(&spec, capacity),
             integrity,
@@ -566,6 +569,10 @@ impl Job {
             sched::rank_died(&self.node, rank);
             if self.spec.recovery && !entry.finalized && !entry.abandoned {
                 self.undone.extend(sched::failure::publish(&self.node, &self.segment, rank));
+                // Whoever died may have been about to.
+                if let Some(bell) = self.node.carrier_bell() {
+                    bell.ring();
+                }
             }
         }
         let finalized = entry.finalized;
@@ -723,7 +730,8 @@ impl Job {
             // At once: an instant in the past.
             Phase::Spawning(_) => Some(self.started),
             Phase::Running => {
-                let mend = (!self.undone.is_empty()).then(|| Instant::now() + MEND_PAUSE);
+                let waits = !self.undone.is_empty() || !self.early_answers.is_empty();
+                let mend = waits.then(|| Instant::now() + MEND_PAUSE);
                 [self.watchdog.next(), self.next_wrapper, mend].into_iter().flatten().min()
             }
             Phase::Ending => self.ending.as_ref().map(|ending| ending.at),

@@ -8,7 +8,6 @@
 //! `unsafe` lives in `carrier::post::windows::combine`, `keeper`, `reap`, `slices`, `spawn` and `status_page`, and in single functions of `connection` and `watchdog`.
 #![deny(unsafe_code)]
 
-mod agreement;
 mod arbiter;
 mod carrier;
 mod connection;

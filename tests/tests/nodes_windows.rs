@@ -37,6 +37,17 @@ fn a_program_answers_as_under_mpich() {
     same(&nodes, "rma_accumulate.c", Mpi::Mpich, 4, &["--map-by", "node"], &[]);
 }
 
+/// Where the carriers may not copy, the targets themselves do what is asked, whenever they are in MPI.
+#[test]
+fn the_same_without_single_copy() {
+    let nodes = Nodes::new("windows-pieces");
+    for (name, args) in PROGRAMS {
+        let flags = ["-x", "VMPI_SINGLE_COPY=0", "-V", "3"];
+        same(&nodes, name, Mpi::Openmpi, 5, &flags, args);
+        same(&nodes, name, Mpi::Openmpi, 4, &[&flags[..], &["--map-by", "node"]].concat(), args);
+    }
+}
+
 #[test]
 fn the_same_with_progress_by_ranks_and_over_a_slow_network() {
     let nodes = Nodes::new("windows-ways");

@@ -92,9 +92,6 @@ fn run(options: &RunOptions) -> Result<i32, Failure> {
     }
     let mut agents = Vec::new();
     if hosts.iter().any(|host| !hosts::is_here(&host.name)) {
-        if options.recovery {
-            return Err(Failure::usage("--enable-recovery is offered on one node only so far"));
-        }
         agents = start::all(hosts, &engine.way, &exe_dir)?;
         engine.limit(&mut agents);
     }

@@ -51,6 +51,8 @@ pub enum What {
     Fetch,
     /// The data is a new and an old value: if the block holds the old one, write the new one; what was there goes to `offset`.
     Swap,
+    /// Add `offset` to the counter in the window's segment ([`crate::window::Window::counter`]). Answered by what it was before.
+    Step,
 }
 
 impl What {
@@ -66,7 +68,8 @@ impl What {
 
     /// Does the origin wait for a word that it has been done?
     pub fn is_answered(self) -> bool {
-        matches!(self, What::Open | What::Attend | What::Lock | What::Unlock | What::Take | What::Bring | What::Flush)
+        use What::*;
+        matches!(self, Open | Attend | Lock | Unlock | Take | Bring | Flush | Step)
     }
 }
 
@@ -87,7 +90,7 @@ pub struct Ask {
     pub bytes: u64,
     /// Blocks listed in front of the data.
     pub blocks: u32,
-    /// An address in the origin's memory.
+    /// An address in the origin's memory; of a step the number.
     pub offset: u64,
 }
 
@@ -218,7 +221,7 @@ mod tests {
 
     fn asks() -> impl Strategy<Value = Ask> {
         let words = (any::<u32>(), any::<u32>(), any::<bool>(), any::<u8>(), any::<u8>());
-        (0..=What::Swap as u8, any::<(i32, u32)>(), words, any::<u64>(), any::<u32>(), any::<u64>()).prop_map(
+        (0..=What::Step as u8, any::<(i32, u32)>(), words, any::<u64>(), any::<u32>(), any::<u64>()).prop_map(
             |(what, window, (origin, target, flag, op, element), bytes, blocks, offset)| Ask {
                 what: What::try_from(what).unwrap(),
                 window,

@@ -153,6 +153,8 @@ pub enum Ask {
         flag: u32,
         /// Failures up to this one are known to the program.
         acknowledged: u32,
+        /// These are the failed ranks; from the rank's vmpid, since each node has numbers of its own.
+        known: Ranks,
     },
     /// MPI_Comm_accept and MPI_Comm_connect: answered when the other side has come.
     Meet {

@@ -373,7 +373,8 @@ impl JobSegment {
         self.header().failures.load(Ordering::SeqCst)
     }
 
-    /// One more rank has failed: its number among those, from 1 on. The daemon alone calls this, and then writes it to the rank.
+    /// One more rank has failed: its number among those, from 1 on. The daemon calls this, or the carrier for
+    /// one of another node, and then writes it to the rank.
     pub fn count_failure(&self) -> u32 {
         self.header().failures.fetch_add(1, Ordering::SeqCst) + 1
     }

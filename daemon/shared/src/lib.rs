@@ -3,11 +3,12 @@
 //! Reading order: `mem` (sync, segment, slab), `node` (the segment about time: cores, ranks, clocks), `sched` (run
 //! state, run queue, baton), `job` (the segment about messages), `matching` (envelope, inbox, queues, tend), `cell`
 //! (collectives in shared memory), `window` (one-sided communication), `ask` and `arith` (the same, over nodes), `control` (messages over the
-//! socket), `dynamic` (those for dynamic processes), `growth` (spawning over several nodes), `ports` (where groups meet), `roster` and `waits` (who waits for whom, seen from outside), `monitor` (what went from whom to whom), `trace` (what happened when),
+//! socket), `dynamic` (those for dynamic processes), `growth` (spawning over several nodes), `ports` (where groups meet), `agreement` (of those who survive a death), `roster` and `waits` (who waits for whom, seen from outside), `monitor` (what went from whom to whom), `trace` (what happened when),
 //! `meter` (performance counters).
 //!
 //! `unsafe` lives in `arith`, `mem`, `node`, `job`, `matching::queues`, `cell`, `window`, `trace` and `meter`, where shared memory, or the kernel, is reached.
 
+pub mod agreement;
 pub mod arith;
 pub mod ask;
 pub mod cell;

@@ -336,6 +336,16 @@ impl Window {
         })
     }
 
+    /// The number that a segment of at least eight bytes is made for where no memory is accessed, but steps are taken (`ask::What::Step`): the shared
+    /// pointer of a file. Whoever steps.
+    pub fn counter(&self) -> Option<&AtomicU64> {
+        if self.shape.data_bytes < size_of::<AtomicU64>() as u64 {
+            return None;
+        }
+        // SAFETY: `Segment::at` checks the range; the offset is a multiple of 4096; used as an atomic by all.
+        Some(unsafe { self.segment.at(self.shape.data_at(), size_of::<AtomicU64>()).cast::<AtomicU64>().as_ref() })
+    }
+
     fn attached(&self, member: u32, slot: u32) -> &Attached {
         assert!(self.shape.dynamic && member < self.shape.members && slot < ATTACHED_SLOTS);
         let index = u64::from(member) * u64::from(ATTACHED_SLOTS) + u64::from(slot);

@@ -5,6 +5,7 @@
 //! rank that takes nothing stops those alone who send to it. A message for which the sender's slab here has no block is kept by the carrier and
 //! announced to the receiver like a large one.
 
+mod deaths;
 mod enrol;
 mod large;
 mod rest;
@@ -94,6 +95,7 @@ pub struct Post {
     drained: bool,
     told_lost: bool,
     rest: rest::Rest,
+    deaths: deaths::Deaths,
 }
 
 impl Post {
@@ -125,6 +127,7 @@ impl Post {
             said_bye: false,
             drained: false,
             told_lost: false,
+            deaths: deaths::Deaths::default(),
         }
     }
 
@@ -145,6 +148,7 @@ impl Post {
             self.retry();
             self.collect_all();
             self.pump();
+            self.mourn();
             self.say_credits();
             self.check_progress(now)?;
             // What has just been queued goes before this process sleeps.
@@ -243,7 +247,8 @@ impl Post {
             let reason = format!("the job has ended on node {}", self.nodes.names[node]);
             self.say_lost(reason);
         }
-        if self.draining && !self.said_bye && self.stalled.is_empty() && self.outgoing.is_empty() {
+        let all_gone = self.stalled.is_empty() && self.outgoing.is_empty() && self.deaths.are_told();
+        if self.draining && !self.said_bye && all_gone {
             self.said_bye = true;
             // Behind all that has been sent, by either way.
             for node in 0..self.peers.len() as u32 {
@@ -281,24 +286,27 @@ impl Post {
     /// Take what ranks of this node have pushed for remote rank `to`.
     fn collect(&mut self, to: u32) {
         let Some(&node) = self.nodes.of_rank.get(to as usize) else { return };
-        let gone = matches!(self.peers[node as usize], Peer::Gone);
+        let gone = matches!(self.peers[node as usize], Peer::Gone) || self.has_failed(to);
         let Post { courier, fabric, credits, announced, incoming, next_transfer, .. } = self;
-        let mut aside = Vec::new();
+        let (mut aside, mut refused) = (Vec::new(), Vec::new());
         let all = courier.collect(to, |envelope| {
             let mut envelope = *envelope;
+            let ask = if envelope.kind == kind::ASK { Ask::of(&envelope).ok() } else { None };
+            if ask.is_some_and(|ask| ask.what.is_local()) {
+                aside.push(envelope);
+                return true;
+            }
             if gone {
                 // Nobody is there any more; the job ends, or the message is one that nobody waits for.
                 if wire::has_payload(&envelope) {
                     courier.give_back(&envelope);
                 }
+                if ask.is_some() {
+                    refused.push(envelope);
+                }
                 return true;
             }
             if matches!(envelope.kind, kind::PULL | kind::FIN) {
-                aside.push(envelope);
-                return true;
-            }
-            let ask = if envelope.kind == kind::ASK { Ask::of(&envelope).ok() } else { None };
-            if ask.is_some_and(|ask| ask.what.is_local()) {
                 aside.push(envelope);
                 return true;
             }
@@ -324,12 +332,14 @@ impl Post {
                         failed: 0,
                         pull: Envelope::EMPTY,
                         answers_sender: false,
+                        said: true,
+                        void: false,
                     };
                     incoming.insert(*next_transfer, entry);
                     *next_transfer = next_transfer.wrapping_add(1);
                 }
                 Some(ask) if ask.what == What::Bring => {
-                    let place = Announced { addr: ask.offset, blocks: 0, len: ask.bytes, silent: true };
+                    let place = Announced { addr: ask.offset, blocks: 0, len: ask.bytes, to, silent: true };
                     announced.insert((envelope.from, envelope.request), place);
                 }
                 _ => {}
@@ -342,7 +352,7 @@ impl Post {
             } else {
                 if envelope.kind == kind::RTS {
                     let (addr, blocks, len) = (envelope.addr(), envelope.blocks(), envelope.len);
-                    let place = Announced { addr, blocks, len, silent: false };
+                    let place = Announced { addr, blocks, len, to, silent: false };
                     announced.insert((envelope.from, envelope.request), place);
                 }
                 fabric.send(node, wire::ENVELOPE, &[&bytes[..used]]);
@@ -353,6 +363,7 @@ impl Post {
         if !all {
             self.stalled.insert(to);
         }
+        refused.iter().for_each(|envelope| self.refuse_for_dead(envelope));
         for envelope in aside {
             if envelope.kind == kind::ASK {
                 self.asked_here(&envelope);
@@ -435,7 +446,7 @@ impl Post {
             wire::REFUSED => {
                 let [transfer, errno] = wire::words(kind, body)?;
                 let entry = self.incoming.remove(&transfer).ok_or(BodyError::Transfer(transfer))?;
-                if errno != 0 {
+                if errno != 0 || entry.void {
                     self.placed(&entry, errno as i32);
                 } else if entry.pull.kind != kind::PULL {
                     self.placed(&entry, libc::EPERM);
@@ -454,6 +465,17 @@ impl Post {
                 _ => {}
             },
             wire::BYE_HEARD => self.bye_heard[node as usize] = true,
+            wire::SENT | wire::DEAD => {
+                let [number] = wire::words(kind, body)?;
+                if kind == wire::DEAD && self.nodes.of_rank.get(number as usize) != Some(&node) {
+                    return Err(BodyError::NotThere(number));
+                }
+                self.deaths.came(kind, number);
+            }
+            wire::REVOKED => {
+                let [context] = wire::words(kind, body)?;
+                self.revoked(context);
+            }
             wire::QUIT => self.peers[node as usize] = Peer::Quit(Instant::now()),
             other => return Err(BodyError::Kind(other)),
         }
@@ -511,6 +533,9 @@ impl Post {
 
     /// Deliver, or keep for later behind what waits for this rank already. `held`: a payload that has no block yet.
     fn deliver(&mut self, credit: Option<u32>, to: u32, envelope: Envelope, held: Vec<u8>) {
+        if self.has_failed(to) {
+            return self.drop_for_dead(credit, to, &envelope, held.is_empty());
+        }
         let waiting = self.pending.contains_key(&to);
         if !waiting && held.is_empty() && self.courier.deliver(to, &envelope).is_ok() {
             return self.delivered(credit, to);

@@ -124,6 +124,16 @@ pub struct Incoming {
     pub pull: vmpi_shared::matching::envelope::Envelope,
     /// It is written into a window: the sender waits for its end, nobody here.
     pub answers_sender: bool,
+    /// Nothing but the last byte is needed to complete it (`wire::SENT`).
+    pub said: bool,
+    /// Its sender has failed: what still comes is thrown away.
+    pub void: bool,
+}
+
+impl Incoming {
+    pub fn is_whole(&self) -> bool {
+        self.got >= self.len && (self.said || self.void)
+    }
 }
 
 /// A message that a rank here has announced: where it lies, how long it is.
@@ -131,6 +141,8 @@ pub struct Announced {
     pub addr: u64,
     pub blocks: u32,
     pub len: u64,
+    /// For whom.
+    pub to: u32,
     /// As in [`Outgoing`].
     pub silent: bool,
 }
@@ -144,6 +156,8 @@ pub struct Outgoing {
     pub rank: u32,
     pub request: u32,
     pub pid: i32,
+    /// The rank there.
+    pub to: u32,
     pub from: Cursor,
     pub len: u64,
     pub sent: u64,

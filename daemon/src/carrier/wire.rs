@@ -22,6 +22,13 @@ pub const BYE_HEARD: u8 = FIRST_KIND + 6;
 /// The job ends on this node, and why is told elsewhere.
 pub const QUIT: u8 = FIRST_KIND + 7;
 
+/// The last byte of an announced message has been read out of its sender's memory (in a job that survives deaths, where only this completes it).
+pub const SENT: u8 = FIRST_KIND + 8;
+/// A rank of this node has failed; all that it had sent has gone before.
+pub const DEAD: u8 = FIRST_KIND + 9;
+/// The communicator with this context has been revoked.
+pub const REVOKED: u8 = FIRST_KIND + 10;
+
 /// To, kind, flags, context, from, source, tag, request, len.
 const HEAD_BYTES: usize = 4 + 2 + 4 * 5 + 8;
 

@@ -4,6 +4,7 @@
 //! draws the conclusions from both (`Conductor`). A node's fault ends the job on all others, and the session hears it with the node's name.
 
 use super::frames::{self, Frame, FromNode, ToNode};
+use super::mourners::Mourners;
 use super::nursery::{Nursery, Order};
 use super::sinks::Sinks;
 use super::start::{self, Agent};
@@ -122,6 +123,8 @@ struct Conductor {
     nursery: Nursery,
     /// The nodes have been told that no rank will come any more.
     concluded: bool,
+    /// What survivors of deaths agree on.
+    mourners: Mourners,
 }
 
 impl Conductor {
@@ -193,6 +196,7 @@ impl Conductor {
             concluded: false,
             ports: Ports::new(&format!("{identity:016x}"), JOB),
             services: Services::default(),
+            mourners: Mourners::default(),
             spec,
             parts,
             session,
@@ -304,6 +308,7 @@ impl Conductor {
         }
         let ends: Vec<i32> = ends.iter().map(AsRawFd::as_raw_fd).collect();
         // A session that is gone shows where it is listened to.
+        ranks.iter().for_each(|rank| self.mourners.begins(rank.rank));
         let _ = self.session.send(&Reply::Grown { ranks }, &ends);
     }
 
@@ -311,15 +316,17 @@ impl Conductor {
         for order in orders {
             match order {
                 Order::Step(world, step) => self.ask_all(&Request::Grow { world, step }),
-                Order::Answer(told) => self.answer(told),
+                Order::Answer(told) => self.answer(vec![told]),
             }
         }
     }
 
-    /// An answer to a rank, wherever it is.
-    fn answer(&mut self, Told { rank, number, answer }: Told) {
-        if let Some(&node) = self.nursery.of_rank().get(rank as usize) {
-            self.tell(node as usize, &ToNode::Ask { request: Request::Answered { rank, number, answer } });
+    /// Answers to ranks, wherever they are.
+    fn answer(&mut self, told: Vec<Told>) {
+        for Told { rank, number, answer } in told {
+            if let Some(&node) = self.nursery.of_rank().get(rank as usize) {
+                self.tell(node as usize, &ToNode::Ask { request: Request::Answered { rank, number, answer } });
+            }
         }
     }
 
@@ -396,7 +403,8 @@ impl Conductor {
                     let [contexts @ .., _] = contexts;
                     let known = (&mut self.ports, &mut self.services);
                     let told = ports::serve(known, JOB, (rank, number), ask, || contexts);
-                    told.unwrap_or_default().into_iter().for_each(|told| self.answer(told));
+                    let told = told.unwrap_or_else(|ask| self.mourners.serve((rank, number), ask, contexts));
+                    self.answer(told);
                 }
             },
             Reply::Grew { world, stage, error } => {
@@ -408,6 +416,8 @@ impl Conductor {
             Reply::Ended { rank } => {
                 self.ports.forget(rank.rank);
                 self.nursery.ended(rank.rank);
+                let told = self.mourners.ended(&rank);
+                self.answer(told);
                 let reply = Reply::Ended { rank };
                 match self.started {
                     true => self.reply(&reply),

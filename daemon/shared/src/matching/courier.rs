@@ -38,11 +38,18 @@ pub struct Courier {
     pub node: NodeSegment,
     pub job: JobSegment,
     answers: Outgoing,
+    /// Of a job that survives deaths, a rank of another node, in whose name this process acts here: nobody else does (`sched::steps`, `Inbox::push_signed`).
+    actor: Option<u32>,
 }
 
 impl Courier {
-    pub fn new(node: NodeSegment, job: JobSegment) -> Courier {
-        Courier { node, job, answers: Outgoing::new() }
+    pub fn new(mut node: NodeSegment, job: JobSegment) -> Courier {
+        let survives = node.header().recovery != 0;
+        let actor = (0..node.header().ranks).find(|rank| survives && node.is_remote(*rank));
+        if let Some(actor) = actor {
+            node.set_actor(actor);
+        }
+        Courier { node, job, answers: Outgoing::new(), actor }
     }
 
     /// A rank of this node?
@@ -121,14 +128,22 @@ impl Courier {
     /// # Errors
     /// No room: again later.
     pub fn deliver(&mut self, to: u32, envelope: &Envelope) -> Result<(), Full> {
-        let pushed = self.job.inbox(to).push(envelope);
+        let pushed = self.push(to, envelope);
         if pushed.is_ok() || self.node.state(to) == RunState::Suspended {
             self.tend(to, envelope.kind);
         }
         if pushed.is_err() {
-            return self.job.inbox(to).push(envelope).inspect(|()| self.tend(to, envelope.kind));
+            return self.push(to, envelope).inspect(|()| self.tend(to, envelope.kind));
         }
         pushed
+    }
+
+    fn push(&self, to: u32, envelope: &Envelope) -> Result<(), Full> {
+        let inbox = self.job.inbox(to);
+        match self.actor {
+            Some(actor) => inbox.push_signed(envelope, actor),
+            None => inbox.push(envelope),
+        }
     }
 
     /// `to` has mail: match for it if it is suspended, or computes and its payload can move now.

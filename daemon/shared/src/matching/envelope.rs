@@ -119,7 +119,7 @@ impl Envelope {
     }
 
     /// RTS: where the data (or its block list) lies; SLAB, PIECE, ASK: slab offset (PIECE, ASK: 0 for one in the body); HELP, PULL: where the
-    /// data goes (or the list of blocks).
+    /// data goes (or the list of blocks). FIN: the number that a step answers (`ask`).
     #[inline]
     pub fn addr(&self) -> u64 {
         self.number64(ADDR_AT)

@@ -177,6 +177,11 @@ impl Inbox<'_> {
         self.ends.head.load(Ordering::SeqCst)
     }
 
+    /// Envelopes that have been taken since the ring was made.
+    pub fn gone(&self) -> u64 {
+        self.ends.tail.load(Ordering::SeqCst)
+    }
+
     /// Look at the envelopes that are there, the oldest first, and leave them. Only the owner of the queues calls this.
     pub fn look(&self, mut at: impl FnMut(&Envelope)) {
         for position in self.ends.tail.load(Ordering::Relaxed)..self.come() {

@@ -307,6 +307,7 @@ impl Queues<'_> {
                 {
                     slot.state = state::COMPLETE;
                     slot.outcome = envelope.peer_request();
+                    slot.remote = envelope.addr();
                     self.completed(envelope.request);
                 } else {
                     self.answered_late(envelope.request);

@@ -81,7 +81,8 @@ pub struct Slot {
     pub matched_tag: i32,
     pub peer_request: u32,
     pub len: u64,
-    /// ARRIVED: slab offset or 0; TO_PULL, TO_PUSH: address of the data (or of its block list) in the other process, or offset.
+    /// ARRIVED: slab offset or 0; TO_PULL, TO_PUSH: address of the data (or of its block list) in the other process, or offset. COMPLETE, of an ask: the
+    /// number that answers it.
     pub remote: u64,
     pub remote_blocks: u32,
     /// TO_PULL: the flags of the announcement.

@@ -2,7 +2,8 @@
 //!
 //! The daemon publishes, then wakes; a rank looks at `JobSegment::changes` each time it looks whether its wait is over, and a request to
 //! wake it that comes before it is suspended keeps it from that (SYNC A, SYNC F). So whoever waits for the dead one looks again.
-//! By then everything that the dead one had sent is in the inboxes: it is gone, and what it was in the middle of has been published.
+//! By then everything that the dead one had sent is in the inboxes: it is gone, and what it was in the middle of has been published. Of a job on
+//! several nodes each node's daemon publishes its own, and the carriers bring the news to the others, behind what the dead one had sent there.
 
 use super::{baton, steps};
 use crate::job::JobSegment;
@@ -21,6 +22,14 @@ pub fn publish(node: &NodeSegment, job: &JobSegment, rank: u32) -> Option<u32> {
     fence(Ordering::SeqCst); // SYNC A
     wake_all(node, job);
     undone
+}
+
+/// `rank`, which lives on another node, has failed, and all that it had sent has been delivered here. The carrier calls this.
+pub fn publish_elsewhere(node: &NodeSegment, job: &JobSegment, rank: u32) {
+    node.rank(rank).failed.store(job.count_failure(), Ordering::SeqCst);
+    job.note_change();
+    fence(Ordering::SeqCst); // SYNC A
+    wake_all(node, job);
 }
 
 /// Everybody who waits looks again.

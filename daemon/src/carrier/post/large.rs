@@ -38,6 +38,8 @@ impl Post {
             failed: 0,
             pull: *pull,
             answers_sender: false,
+            said: !self.survives(),
+            void: false,
         });
         true
     }
@@ -55,7 +57,7 @@ impl Post {
     /// Receives whose last byte has come.
     pub(super) fn finish_incoming(&mut self) {
         let done: Vec<Incoming> =
-            self.incoming.extract_if(|_, entry| entry.got >= entry.len).map(|(_, entry)| entry).collect();
+            self.incoming.extract_if(|_, entry| entry.is_whole()).map(|(_, entry)| entry).collect();
         for entry in done {
             self.placed(&entry, entry.failed);
         }
@@ -63,6 +65,9 @@ impl Post {
     }
 
     pub(super) fn placed(&mut self, entry: &Incoming, errno: i32) {
+        if entry.void {
+            return;
+        }
         if entry.answers_sender {
             let outcome = if errno != 0 { outcome::ERRNO | errno as u32 } else { outcome::GOOD };
             return self.finish_far(entry.node, entry.sender, entry.sender_request, outcome);
@@ -76,18 +81,34 @@ impl Post {
 
     /// A receive on `node` has matched what `rank` has announced.
     pub(super) fn begin_outgoing(&mut self, node: u32, rank: u32, request: u32, transfer: u32, len: u64) {
+        if self.has_failed(rank) {
+            // The receiver hears of that.
+            return;
+        }
         let Some(announced) = self.announced.remove(&(rank, request)) else {
             return self.refuse(node, transfer, libc::ESRCH);
         };
-        let Announced { addr, blocks, len: total, silent } = announced;
+        let Announced { addr, blocks, len: total, to, silent } = announced;
         let Some(pid) = self.courier.pid(rank) else {
             return self.refuse(node, transfer, 0);
         };
         match Cursor::of(pid, addr, blocks, total) {
             Ok(from) => {
                 let len = len.min(total);
-                self.outgoing.push_back(Outgoing { node, transfer, rank, request, pid, from, len, sent: 0, silent });
+                self.outgoing.push_back(Outgoing {
+                    node,
+                    transfer,
+                    rank,
+                    request,
+                    pid,
+                    to,
+                    from,
+                    len,
+                    sent: 0,
+                    silent,
+                });
             }
+            Err(Unreachable::Errno(libc::ESRCH)) if self.survives() => {}
             Err(Unreachable::Refused) => self.refuse(node, transfer, 0),
             Err(Unreachable::Errno(errno)) if silent => self.refuse(node, transfer, errno),
             Err(Unreachable::Errno(errno)) => self.fail_outgoing(node, transfer, rank, request, errno),
@@ -132,10 +153,14 @@ impl Post {
                         later.push_back(out);
                         continue;
                     }
-                    if !out.silent {
-                        self.deliver(None, out.rank, answer(kind::FIN, out.request), Vec::new());
+                    match out.silent {
+                        true => {}
+                        false if self.survives() => self.deaths.is_read(out),
+                        false => self.deliver(None, out.rank, answer(kind::FIN, out.request), Vec::new()),
                     }
                 }
+                // Its sender has died, of which the receiver hears.
+                Err(Unreachable::Errno(libc::ESRCH)) if self.survives() => {}
                 Err(why) if out.silent => {
                     let errno = if let Unreachable::Errno(errno) = why { errno } else { libc::EPERM };
                     self.refuse_behind(out.node, out.transfer, errno);
@@ -181,6 +206,7 @@ pub(super) fn data(incoming: &mut HashMap<u32, Incoming>, node: u32, body: &[u8]
     }
     entry.got += bytes.len() as u64;
     if entry.failed == 0
+        && !entry.void
         && let Err(error) = entry.to.write(entry.pid, bytes)
     {
         entry.failed = match error {

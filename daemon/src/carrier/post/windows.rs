@@ -159,6 +159,11 @@ impl Post {
         match reply {
             Answer::Nothing => {}
             Answer::Word(outcome) => self.finish_far(node, from, request, outcome),
+            Answer::Number(number) => {
+                let mut fin = answer(kind::FIN, request);
+                fin.set_addr(number);
+                self.answer_far(node, from, &fin);
+            }
             Answer::Refused(errno) => self.refuse(node, transfer, errno),
             Answer::Data(bytes) => self.fabric.send(node, wire::DATA, &[&transfer.to_le_bytes(), &bytes]),
             Answer::Stream(cursor) => {
@@ -169,6 +174,7 @@ impl Post {
                     rank: to,
                     request: 0,
                     pid,
+                    to: from,
                     from: cursor,
                     len: asked.ask.bytes,
                     sent: 0,
@@ -201,6 +207,8 @@ impl Post {
             failed: 0,
             pull: Envelope::EMPTY,
             answers_sender: true,
+            said: true,
+            void: false,
         };
         self.begin(entry);
     }
@@ -209,7 +217,11 @@ impl Post {
     pub(super) fn finish_far(&mut self, node: u32, rank: u32, request: u32, outcome: u32) {
         let mut fin = answer(kind::FIN, request);
         fin.set_peer_request(outcome);
-        let (bytes, used) = wire::encode(rank, &fin);
+        self.answer_far(node, rank, &fin);
+    }
+
+    fn answer_far(&mut self, node: u32, rank: u32, fin: &Envelope) {
+        let (bytes, used) = wire::encode(rank, fin);
         self.fabric.send(node, wire::ENVELOPE, &[&bytes[..used]]);
     }
 }

@@ -44,10 +44,6 @@ pub(crate) struct Question {
 impl Question {
     /// Ask the daemon, which wakes this rank after it has sent the answer. Death story: if the daemon dies, the kernel ends this process.
     pub(crate) fn put(question: Ask, otherwise: Class) -> Result<Question> {
-        if let Ask::Agree { .. } = &question {
-            let call = "agreement and shrinking (MPIX_Comm_agree, MPIX_Comm_shrink)";
-            process::one_node_only(call, "each node's vmpid decides alone")?;
-        }
         let number = QUESTIONS.with(|questions| {
             questions.asked += 1;
             questions.asked

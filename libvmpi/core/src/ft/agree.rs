@@ -1,4 +1,5 @@
-//! Agreement and shrinking: each member tells the daemon, which decides once and tells all (`agreement.rs` there says why that is uniform).
+//! Agreement and shrinking: each member tells the daemon, which decides once and tells all, or has the launcher do so (`vmpi_shared::agreement` says why
+//! that is uniform).
 
 use super::health::error;
 use crate::comm::{self, Communicator};
@@ -74,6 +75,7 @@ impl Agreeing {
                     shrink,
                     flag: flag as u32,
                     acknowledged: health.acked.get(),
+                    known: Ranks::default(),
                 },
                 Class::Intern,
             )?)

@@ -4,7 +4,8 @@
 //! they do to messages under way), `revoke`, `agree` (agreement and shrinking, which the daemon decides), `known` (which failures the
 //! program has acknowledged).
 //!
-//! The daemon sees every death, publishes it in the node segment and wakes all ranks. A revocation is an entry in a list of the job segment.
+//! The daemon sees every death, publishes it in the node segment and wakes all ranks. A revocation is an entry in a list of the job segment. Over
+//! several nodes the carriers bring both to the others (`daemon/src/carrier/post/deaths.rs`).
 //! Both count in one word (`JobSegment::changes`), at which a rank looks whenever it looks whether a wait is over. A rank that finds
 //! it changed first takes in what has arrived, then ends what can no longer complete. Two rules keep collectives from hanging and from
 //! wrong results: on a communicator with a failed member none completes for who has learned of the failure, and a rank that gives one up

@@ -3,7 +3,7 @@
 use super::health;
 use crate::comm::Communicator;
 use crate::errors::{Class, Result, fail};
-use crate::process::{self, endpoint};
+use crate::process::endpoint;
 use crate::request;
 
 /// Operations on `comm`, under way and to come, end with `Class::Revoked` on all its members (MPIX_Comm_revoke). Does not wait.
@@ -11,7 +11,6 @@ use crate::request;
 /// # Errors
 /// `Class::NoMem` after a million revocations in one job.
 pub fn revoke(comm: &Communicator) -> Result<()> {
-    process::one_node_only("MPIX_Comm_revoke", "a revocation is published in one node's shared memory")?;
     super::look();
     if comm.health.revoked.get() {
         return Ok(());
@@ -20,7 +19,8 @@ pub fn revoke(comm: &Communicator) -> Result<()> {
         let most = vmpi_shared::job::REVOCATIONS;
         return fail(Class::NoMem, format!("{most} communicators have been revoked in this job, which is the limit"));
     }
-    // SYNC A: the list and the count before the looks at the states. Should this process die here, the daemon wakes everybody.
+    // SYNC A: the list and the count before the looks at the states. Should this process die here, the daemon wakes everybody. Members of other nodes
+    // are woken by the carriers, which this calls.
     vmpi_shared::mem::sync::fence(vmpi_shared::mem::sync::Ordering::SeqCst);
     let me = endpoint().me;
     for member in comm.health.members().filter(|member| *member != me) {

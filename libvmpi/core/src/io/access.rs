@@ -93,7 +93,7 @@ impl Prepared {
         let start = match self.place {
             Place::At(offset) => offset,
             Place::Individual => file.position.get(),
-            Place::Shared => file.shared.advance(self.etypes) as i64,
+            Place::Shared => file.shared.advance(&file.comm, self.etypes)? as i64,
             Place::Ordered => self.ordered()?,
         };
         let from = self.view.stream(start)?;
@@ -113,7 +113,7 @@ impl Prepared {
         let sum = |wants: &[u64]| wants.iter().fold(0u64, |sum, n| sum.wrapping_add(*n));
         let mut start = [0; 8];
         if comm.rank == 0 {
-            start = self.file.shared.advance(sum(&wants)).to_ne_bytes();
+            start = self.file.shared.advance(comm, sum(&wants))?.to_ne_bytes();
         }
         coll::bcast_bytes(comm, &mut start, 0)?;
         Ok(u64::from_ne_bytes(start).wrapping_add(sum(&wants[..comm.rank as usize])) as i64)

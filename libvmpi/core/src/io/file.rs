@@ -166,6 +166,7 @@ pub fn close(handle: handle::File) -> Result<()> {
         }
         at_root(&file.comm, || std::fs::remove_file(&file.path).map_err(|e| errno::error("delete", &file.name, &e)))
     });
+    file.shared.close(&file.comm);
     // MPI_File_close raises its error by the file's handler, which the caller still needs.
     FILES.with(|files| files.remove(handle));
     match outcome {

@@ -73,7 +73,7 @@ fn new_view(
     let displacement = match (displacement, sequential) {
         (DISPLACEMENT_CURRENT, true) => {
             let old = file.view();
-            old.position(old.stream(file.shared.get() as i64)?)
+            old.position(old.stream(file.shared.get(&file.comm)? as i64)?)
         }
         (DISPLACEMENT_CURRENT, false) => {
             return fail(Class::Arg, "MPI_DISPLACEMENT_CURRENT needs a file opened with MPI_MODE_SEQUENTIAL");
@@ -125,11 +125,11 @@ pub fn position(file: &File) -> i64 {
 pub fn seek_shared(file: &File, offset: i64, whence: i32) -> Result<()> {
     let check = refuse_sequential(file, "shared file pointer that can be moved")
         .and_then(|()| file.shared.check())
-        .and_then(|()| target(file, offset, whence, file.shared.get() as i64))
+        .and_then(|()| target(file, offset, whence, file.shared.get(&file.comm)? as i64))
         .map(drop);
     agree(&file.comm, check, digest((offset, whence)))?;
     at_root(&file.comm, || {
-        file.shared.set(target(file, offset, whence, file.shared.get() as i64)? as u64);
+        file.shared.set(target(file, offset, whence, file.shared.get(&file.comm)? as i64)? as u64);
         Ok(())
     })
 }
@@ -141,7 +141,7 @@ pub fn seek_shared(file: &File, offset: i64, whence: i32) -> Result<()> {
 pub fn position_shared(file: &File) -> Result<i64> {
     refuse_sequential(file, "shared file pointer that can be asked for")?;
     file.shared.check()?;
-    Ok(file.shared.get() as i64)
+    Ok(file.shared.get(&file.comm)? as i64)
 }
 
 /// MPI_File_get_byte_offset.
@@ -205,8 +205,14 @@ fn resize(file: &File, size: i64, what: &str, work: impl FnOnce(&File, i64) -> s
 /// `Class::ReadOnly` as MPICH; what the kernel says.
 pub fn sync(file: &File) -> Result<()> {
     agree(&file.comm, refuse_read_only(file), 0)?;
-    // One page cache holds what all ranks of the node have written.
-    at_root(&file.comm, || process::aside(|| file.os.sync_all()).map_err(|e| errno::error("sync", &file.name, &e)))
+    // One page cache holds what all ranks of a node have written.
+    let comm = &file.comm;
+    let me = comm.local.world_rank(comm.rank);
+    let synced = match comm.local.iter().find(|rank| process::same_node(*rank, me)) {
+        Some(first) if first == me => process::aside(|| file.os.sync_all()),
+        _ => Ok(()),
+    };
+    agree(comm, synced.map_err(|e| errno::error("sync", &file.name, &e)), 0)
 }
 
 /// MPI_File_set_atomicity: collective.

@@ -1,7 +1,8 @@
-//! The shared file pointer: one number in a memory file that all ranks of the opening communicator map.
+//! The shared file pointer: one number that all ranks of the opening communicator reach.
 //!
-//! Rank 0 makes the memory file; the others open it through /proc/PID/fd. Nothing has a name, so nothing is left behind
-//! whoever dies when; and a step of the pointer is one fetch_add, which nobody waits for.
+//! On one node it lies in a memory file: rank 0 makes it; the others open it through /proc/PID/fd. Nothing has a name, so nothing is left behind
+//! whoever dies when; and a step of the pointer is one fetch_add, which nobody waits for. Over several nodes it is an [`rma::Counter`], which lies
+//! on rank 0's node and which that node's carrier steps for the ranks of other nodes.
 
 #![allow(unsafe_code)]
 
@@ -10,6 +11,7 @@ use crate::coll;
 use crate::comm::Communicator;
 use crate::errors::{Class, Error, Result, fail};
 use crate::process::{self, endpoint};
+use crate::rma::Counter;
 use std::cell::Cell;
 use std::fs::OpenOptions;
 use std::os::fd::OwnedFd;
@@ -28,6 +30,7 @@ enum Kind {
     /// The only rank of the group keeps it itself.
     Own(Cell<u64>),
     Mapped(Segment),
+    Spread(Counter),
     /// Why there is none: calls that need it say so.
     Missing(String),
 }
@@ -38,9 +41,15 @@ impl SharedPointer {
     /// # Errors
     /// Those of the messages this needs.
     pub fn open(comm: &Communicator) -> Result<SharedPointer> {
-        if comm.size() == 1 {
-            return Ok(SharedPointer(Kind::Own(Cell::new(0))));
+        let first = comm.local.world_rank(0);
+        match comm.local.iter().find(|rank| !process::same_node(first, *rank)) {
+            _ if comm.size() == 1 => Ok(SharedPointer(Kind::Own(Cell::new(0)))),
+            None => Self::open_on_node(comm),
+            Some(_) => Self::open_spread(comm),
         }
+    }
+
+    fn open_on_node(comm: &Communicator) -> Result<SharedPointer> {
         let made = if comm.rank == 0 { Some(Segment::create("filepointer", LAYOUT, BYTES)) } else { None };
         let mut fd = (-1i32).to_ne_bytes();
         if let Some(Ok(segment)) = &made {
@@ -51,17 +60,13 @@ impl SharedPointer {
         let mapped = match made {
             Some(made) => made.map_err(|e| e.to_string()),
             None if fd < 0 => Err("rank 0 could not make it".into()),
-            None if process::node_of(comm.local.world_rank(0)) != process::node_of(endpoint().me) => {
-                Err("it lies in the memory of rank 0's node, and this rank is on another one".into())
-            }
             None => match endpoint().node.peer_pid(comm.local.world_rank(0)) {
                 Some(pid) => map(&format!("/proc/{pid}/fd/{fd}")),
                 None => Err("the process of rank 0 is not known".into()),
             },
         };
-        let outcome = mapped.as_ref().map(drop).map_err(|why| Error::new(Class::UnsupportedOperation, why.clone()));
         // All have opened it, or know that somebody could not, before rank 0 may close its descriptor.
-        let agreed = agree(comm, outcome, 0);
+        let agreed = agree_on(comm, &mapped);
         Ok(SharedPointer(match (mapped, agreed) {
             (Ok(segment), Ok(())) => Kind::Mapped(segment),
             (Err(why), _) => Kind::Missing(why),
@@ -69,10 +74,34 @@ impl SharedPointer {
         }))
     }
 
+    fn open_spread(comm: &Communicator) -> Result<SharedPointer> {
+        let opened = Counter::open(comm)?.map_err(|error| error.message);
+        let agreed = agree_on(comm, &opened);
+        Ok(SharedPointer(match (opened, agreed) {
+            (Ok(mut counter), Ok(())) => {
+                counter.settled();
+                Kind::Spread(counter)
+            }
+            (Ok(counter), Err(error)) => {
+                counter.close(comm);
+                Kind::Missing(error.message)
+            }
+            (Err(why), _) => Kind::Missing(why),
+        }))
+    }
+
+    /// The file is closed by all ranks.
+    pub fn close(&self, comm: &Communicator) {
+        if let Kind::Spread(counter) = &self.0 {
+            counter.close(comm);
+        }
+    }
+
     fn word(&self) -> Option<&AtomicU64> {
         match &self.0 {
             // SAFETY: the segment is a page, `AT` is a multiple of eight in it, and all ranks use the word as an atomic.
             Kind::Mapped(segment) => Some(unsafe { segment.at(AT, 8).cast::<AtomicU64>().as_ref() }),
+            Kind::Spread(counter) => counter.here(),
             _ => None,
         }
     }
@@ -88,14 +117,15 @@ impl SharedPointer {
         }
     }
 
-    pub fn get(&self) -> u64 {
-        match (&self.0, self.word()) {
-            (Kind::Own(own), _) => own.get(),
-            (_, Some(word)) => word.load(Ordering::SeqCst),
-            _ => 0,
-        }
+    /// Where it is.
+    ///
+    /// # Errors
+    /// As [`SharedPointer::advance`].
+    pub fn get(&self, comm: &Communicator) -> Result<u64> {
+        self.advance(comm, 0)
     }
 
+    /// Put it somewhere; by rank 0, for all, who meet around this.
     pub fn set(&self, etypes: u64) {
         match (&self.0, self.word()) {
             (Kind::Own(own), _) => own.set(etypes),
@@ -105,13 +135,22 @@ impl SharedPointer {
     }
 
     /// Move it on; the place before the move is the caller's.
-    pub fn advance(&self, etypes: u64) -> u64 {
-        match (&self.0, self.word()) {
-            (Kind::Own(own), _) => own.replace(own.get().wrapping_add(etypes)),
-            (_, Some(word)) => word.fetch_add(etypes, Ordering::SeqCst),
-            _ => 0,
+    ///
+    /// # Errors
+    /// `Class::NoMem` if this rank has too much under way, where others of the group are on other nodes.
+    pub fn advance(&self, comm: &Communicator, etypes: u64) -> Result<u64> {
+        match &self.0 {
+            Kind::Own(own) => Ok(own.replace(own.get().wrapping_add(etypes))),
+            Kind::Spread(counter) => counter.add(comm, etypes),
+            _ => Ok(self.word().map_or(0, |word| word.fetch_add(etypes, Ordering::SeqCst))),
         }
     }
+}
+
+/// All have it, or know that somebody has not.
+fn agree_on<T>(comm: &Communicator, mine: &std::result::Result<T, String>) -> Result<()> {
+    let outcome = mine.as_ref().map(drop).map_err(|why| Error::new(Class::UnsupportedOperation, why.clone()));
+    agree(comm, outcome, 0)
 }
 
 fn map(path: &str) -> Result<Segment, String> {

@@ -162,6 +162,14 @@ pub fn get(handle: Op) -> Result<Rc<Operation>> {
     found.ok_or_else(unknown)
 }
 
+/// A built-in operation.
+///
+/// # Errors
+/// None: all of them have handles.
+pub(crate) fn built_in(builtin: Builtin) -> Result<Rc<Operation>> {
+    get(BUILTINS.iter().find(|row| row.1 == builtin).map_or(Op::NULL, |row| row.0))
+}
+
 /// Make an operation of the program's function (MPI_Op_create).
 pub fn create(function: UserFunction, commutative: bool) -> Op {
     let operation = Rc::new(Operation { kind: Kind::User(function), commutative });

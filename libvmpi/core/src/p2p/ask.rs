@@ -3,7 +3,7 @@
 use super::slot::{self, Local, Slot};
 use crate::errors::Result;
 use crate::process::endpoint;
-use vmpi_shared::matching::request::state;
+use vmpi_shared::matching::request::{FLAG_KEPT, state};
 
 /// A request about rank `to` of the job; the answer is a word, or `data` that the carriers put in place.
 ///
@@ -20,13 +20,27 @@ pub(crate) fn open(to: u32, data: bool) -> Result<Slot> {
 
 /// The outcome if it has been answered; then the request is free.
 pub(crate) fn close(slot: Slot) -> Option<u32> {
+    close_with_number(slot).map(|(outcome, _)| outcome)
+}
+
+/// As [`close`], with the number that came with the outcome.
+pub(crate) fn close_with_number(slot: Slot) -> Option<(u32, u64)> {
     let mut queues = endpoint().queues();
     if !queues.is_over(slot.0) {
         return None;
     }
-    let outcome = queues.slots[slot.0 as usize].outcome;
+    let shared = &queues.slots[slot.0 as usize];
+    let answer = (shared.outcome, shared.remote);
     queues.release_slot(slot.0);
-    Some(outcome)
+    Some(answer)
+}
+
+/// It is waited for no more; the request is free once it has been answered.
+pub(crate) fn abandon(slot: Slot) {
+    let mut queues = endpoint().queues();
+    let shared = &mut queues.slots[slot.0 as usize];
+    (shared.state, shared.flags) = (state::COMPLETE, shared.flags | FLAG_KEPT);
+    queues.release_slot(slot.0);
 }
 
 /// Nothing has been asked: the request is free.

@@ -9,17 +9,20 @@
 use super::place::{Place, Spot};
 use super::transfer::{Local, check_fits};
 use super::wait::For;
-use super::{Window, far, polled};
+use super::{Window, far, polled, remote};
 use crate::consts::dt;
 use crate::datatype::{self, Type};
 use crate::errors::{Class, Result, fail};
 use crate::handle::Datatype;
 use crate::lock as entry_lock;
 use crate::monitor;
-use crate::op::{Builtin, Operation};
+use crate::op::{self, Builtin, Operation};
+use crate::process::endpoint;
 use std::ffi::c_void;
 use std::rc::Rc;
-use vmpi_shared::mem::sync::spin_loop;
+use vmpi_cma::Block;
+use vmpi_shared::matching::transfer::copy_blocks;
+use vmpi_shared::mem::sync::{spin_loop, yield_cpu};
 use vmpi_shared::monitor::Flow;
 
 /// Packed bytes that are worked on while the lock is held.
@@ -44,6 +47,18 @@ impl<'a> Moment<'a> {
             Self::await_turn(window, target)?;
         }
         Ok(Moment { window, target })
+    }
+
+    /// That of this member, for its helper. Nobody keeps it but for a computation: where there are helpers, all who cannot reach the memory ask. So
+    /// the holder runs, or wants a core, and the helper, within whose call others are under way, must not be suspended.
+    fn take_own(window: &'a Window) -> Moment<'a> {
+        let me = window.rank();
+        while !window.control.member(me).moment.take(me) {
+            if !endpoint().yield_core() {
+                yield_cpu();
+            }
+        }
+        Moment { window, target: me }
     }
 
     #[cold]
@@ -199,6 +214,10 @@ unsafe fn combine(window: &Window, operand: &Operand, result: Option<&Local>, pl
         // SAFETY: the caller's promise.
         return unsafe { far::combine(&spot, operand, result, &basic, bytes) };
     }
+    if spot.is_asked() {
+        // SAFETY: the caller's promise.
+        return unsafe { remote::combine(&spot, operand, result, &basic, bytes) };
+    }
     let unit = basic.ty.size().max(1);
     let piece = (PIECE / unit).max(1) * unit;
     let mut rooms = Rooms::default();
@@ -235,7 +254,6 @@ unsafe fn combine_piece(
     rooms: &mut Rooms,
 ) -> Result<()> {
     let (origin, op) = (operand.origin, operand.op);
-    let elements = len / basic.ty.size().max(1);
     // SAFETY: the caller's promise.
     unsafe {
         let input = match silent {
@@ -252,6 +270,7 @@ unsafe fn combine_piece(
                 result.unpack(from, std::slice::from_raw_parts(memory, len as usize));
             }
             if !silent {
+                let elements = len / basic.ty.size().max(1);
                 op.apply(input.as_ptr().cast(), memory.cast(), elements, basic.handle, &basic.ty);
             }
             return Ok(());
@@ -264,18 +283,91 @@ unsafe fn combine_piece(
         if silent {
             return Ok(());
         }
-        if basic.plain {
-            let memory: *mut c_void = rooms.target.as_mut_ptr().cast();
-            op.apply(input.as_ptr().cast(), memory, elements, basic.handle, &basic.ty);
-        } else {
-            rooms.target_memory.resize(basic.memory_bytes(len) as usize, 0);
-            let memory = rooms.target_memory.as_mut_ptr();
-            datatype::unpack(&basic.ty, elements, memory, 0, &rooms.target);
-            op.apply(input.as_ptr().cast(), memory.cast(), elements, basic.handle, &basic.ty);
-            datatype::pack(&basic.ty, elements, memory, 0, &mut rooms.target);
-        }
+        apply_packed(op, basic, input, &mut rooms.target, &mut rooms.target_memory);
         spot.write(from, &rooms.target)
     }
+}
+
+/// `target = target op input`, of packed elements and of elements as they lie in memory.
+///
+/// # Safety
+/// Both hold the same number of whole elements of `basic`.
+unsafe fn apply_packed(op: &Operation, basic: &Basic, input: &[u8], target: &mut [u8], room: &mut Vec<u8>) {
+    let elements = target.len() as u64 / basic.ty.size().max(1);
+    let input = input.as_ptr().cast();
+    // SAFETY: the caller's promise; the room has as many elements' memory.
+    unsafe {
+        if basic.plain {
+            return op.apply(input, target.as_mut_ptr().cast(), elements, basic.handle, &basic.ty);
+        }
+        room.resize(basic.memory_bytes(target.len() as u64) as usize, 0);
+        let memory = room.as_mut_ptr();
+        datatype::unpack(&basic.ty, elements, memory, 0, target);
+        op.apply(input, memory.cast(), elements, basic.handle, &basic.ty);
+        datatype::pack(&basic.ty, elements, memory, 0, target);
+    }
+}
+
+/// What a member asks the helper of another one to do.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) struct Step {
+    pub op: Builtin,
+    /// Of the elements.
+    pub datatype: Datatype,
+}
+
+impl Operand<'_> {
+    pub(super) fn step(&self, basic: &Basic) -> Step {
+        Step { op: self.op.builtin().unwrap_or(Builtin::NoOp), datatype: basic.handle }
+    }
+}
+
+/// In the target's helper: `blocks = blocks op data` of this process's memory, for packed elements; what was there before.
+///
+/// # Errors
+/// `Class::Type` for what is no datatype, `Class::Op` for an operation that is not defined on it.
+///
+/// # Safety
+/// The blocks are memory of the window; `data` has as many bytes, or none for MPI_NO_OP.
+pub(super) unsafe fn combine_here(window: &Window, step: Step, blocks: &[Block], data: &[u8]) -> Result<Vec<u8>> {
+    let basic = Basic::of(step.datatype)?;
+    let op = op::built_in(step.op)?;
+    op.check_accumulate(basic.handle, &basic.ty)?;
+    let mut before = vec![0; blocks.iter().map(|block| block.len as usize).sum()];
+    let mut room = Vec::new();
+    let _moment = Moment::take_own(window);
+    // SAFETY: the caller's promise.
+    unsafe {
+        copy_blocks(&[room_of(&mut before)], blocks);
+        if step.op != Builtin::NoOp {
+            let mut after = before.clone();
+            apply_packed(&op, &basic, in_memory(&basic, data, &mut room), &mut after, &mut Vec::new());
+            copy_blocks(blocks, &[Block::of(&after)]);
+        }
+    }
+    Ok(before)
+}
+
+fn room_of(bytes: &mut [u8]) -> Block {
+    Block { addr: bytes.as_mut_ptr() as u64, len: bytes.len() as u64 }
+}
+
+/// In the target's helper: write the first half of `data` to the block if it holds the second; what was there before.
+///
+/// # Safety
+/// The block is memory of the window, and half as long as `data`.
+pub(super) unsafe fn swap_here(window: &Window, block: Block, data: &[u8]) -> Vec<u8> {
+    let mut before = vec![0; block.len as usize];
+    let (new, old) = data.split_at(before.len());
+    let _moment = Moment::take_own(window);
+    // SAFETY: the caller's promise.
+    unsafe {
+        copy_blocks(&[room_of(&mut before)], &[block]);
+        if before == old {
+            copy_blocks(&[block], &[Block::of(new)]);
+        }
+    }
+    before
 }
 
 /// Packed elements of a predefined type as they lie in memory.
@@ -391,6 +483,11 @@ pub unsafe fn compare_and_swap(
         );
         if spot.is_far() {
             return far::swap(&spot, origin, compare, result.cast());
+        }
+        if spot.is_asked() {
+            remote::swap(&spot, origin, compare, memory)?;
+            std::ptr::copy(memory.as_ptr(), result.cast::<u8>(), len);
+            return Ok(());
         }
         let moment = Moment::take(window, spot.target)?;
         spot.read(0, memory)?;

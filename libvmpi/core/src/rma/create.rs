@@ -17,7 +17,7 @@ use crate::handle::{Handle, Win};
 use crate::info;
 use crate::process::{self, endpoint};
 use crate::{attr, errhandler};
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fs::OpenOptions;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -82,7 +82,7 @@ struct Offer {
     unit: i64,
     /// Address of a byte that may be read, to see whether single copy works.
     probe: u64,
-    /// A number that no other window has of this process.
+    /// See [`next_serial`].
     serial: u32,
 }
 
@@ -104,6 +104,11 @@ impl Offer {
         let word = |at: usize| u64::from_ne_bytes(bytes[at * 8..at * 8 + 8].try_into().expect("eight bytes"));
         Offer { base: word(0), bytes: word(1), unit: word(2) as i64, probe: word(3), serial: word(4) as u32 }
     }
+}
+
+/// A number that no other window or counter of this process has.
+pub(super) fn next_serial() -> u32 {
+    SERIAL.fetch_add(1, Ordering::Relaxed)
 }
 
 /// A byte that others may try to read.
@@ -140,7 +145,7 @@ pub fn create(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
 fn build(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
     let memory = ask.memory;
     let base = if let Memory::Own { base, .. } = memory { base as u64 } else { 0 };
-    let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+    let serial = next_serial();
     let mine = Offer { base, bytes: memory.bytes(), unit: ask.unit, probe: &raw const PROBE as u64, serial };
     let mut all = vec![0; OFFER_BYTES * comm.size() as usize];
     coll::allgather_bytes(comm, &mine.encode(), &mut all)?;
@@ -215,14 +220,9 @@ fn build(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
     }
     control.close_fd();
     let carried = outcomes.iter().all(|(_, by_carrier, _)| *by_carrier);
-    if far.is_some() && !carried {
-        close_far(comm, &far);
-        let why = "a window over several nodes needs single copy, which the kernel or VMPI_SINGLE_COPY=0 refuses the carriers";
-        return fail(Class::UnsupportedOperation, why);
-    }
     for (member, (part, (.., base))) in parts.iter_mut().zip(&outcomes).enumerate() {
         if is_far(member) {
-            part.base = *base;
+            (part.base, part.reach) = (*base, if carried { Reach::Far } else { Reach::Ask });
         }
     }
     let helped = outcomes.iter().any(|(outcome, ..)| *outcome == READY_REFUSED);
@@ -234,10 +234,13 @@ fn build(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
         parts,
         epoch: RefCell::new(Epoch::new(comm.size())),
         far,
-        helper: if helped { Some(remote::Helper::start(comm)) } else { None },
+        helper: OnceCell::new(),
         name: RefCell::default(),
         hints: RefCell::new(Rc::new(hints(ask))),
     });
+    if helped {
+        let _ = window.helper.set(remote::Helper::start(&window));
+    }
     let handle = WINDOWS.with(|windows| windows.insert(window.clone()));
     window.handle.set(handle);
     Ok(window)
@@ -302,7 +305,7 @@ fn tell_fd(comm: &Communicator, fd: i32, maker: u32, apart: bool) -> Result<i32>
 }
 
 /// Map the segment that member `maker` has made.
-fn open_segment(comm: &Communicator, shape: Shape, maker: u32, fd: i32) -> Result<Control> {
+pub(super) fn open_segment(comm: &Communicator, shape: Shape, maker: u32, fd: i32) -> Result<Control> {
     let failed = |why: String| Error::new(Class::RmaShared, format!("the window's segment cannot be mapped: {why}"));
     let Some(pid) = endpoint().node.peer_pid(comm.local.world_rank(maker)) else {
         return Err(failed(format!("the process of rank {maker} of its group, which makes it, is not known")));
@@ -419,7 +422,7 @@ pub fn free(handle: Win) -> Result<()> {
         arrived => arrived?,
     }
     close_far(&window.comm, &window.far);
-    if let Some(helper) = &window.helper {
+    if let Some(helper) = window.helper.get() {
         helper.stop();
     }
     errhandler::forget(errhandler::Target::Win(handle));

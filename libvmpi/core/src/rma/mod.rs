@@ -3,13 +3,14 @@
 //! Reading order: this file (what a window is, and the table of them), `create`, `epoch` (what may be done when),
 //! `sync` (fence, post-start-complete-wait, locks), `wait` (how a member waits for another), `place` (where a target's
 //! memory is), `transfer` (put and get), `accumulate` (read, compute and write back as one step), `far` (members on other
-//! nodes), `remote` (where the kernel refuses single copy: by messages).
+//! nodes), `remote` (where the kernel refuses single copy: by messages), `counter` (a number that ranks of several nodes step).
 //!
 //! Memory that MPI allocates lies in a segment that all members of a node map. Memory of the program's own is reached by single
 //! copy. Either way the origin does all the work inside its call: the target takes no part, and what is left for the
 //! synchronisation calls is to tell others.
 
 mod accumulate;
+mod counter;
 mod create;
 mod epoch;
 mod far;
@@ -20,6 +21,7 @@ mod transfer;
 mod wait;
 
 pub use accumulate::{Operand, accumulate, compare_and_swap, fetch_and_op, get_accumulate};
+pub use counter::Counter;
 pub use create::{Ask, Memory, create, free};
 pub use far::Starting;
 pub use place::Place;
@@ -39,7 +41,7 @@ use crate::process::endpoint;
 use crate::request;
 use crate::table::Table;
 use epoch::Epoch;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use vmpi_shared::window::Window as Control;
 
@@ -79,7 +81,7 @@ pub struct Window {
     epoch: RefCell<Epoch>,
     /// If it has members on other nodes.
     far: Option<far::Far>,
-    helper: Option<remote::Helper>,
+    helper: OnceCell<remote::Helper>,
     name: RefCell<Vec<u8>>,
     hints: RefCell<Rc<info::Entries>>,
 }

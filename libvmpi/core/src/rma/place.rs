@@ -118,6 +118,12 @@ impl Spot<'_> {
         self.reach == Reach::Far
     }
 
+    /// Does the target itself do what is wanted, asked by messages?
+    #[inline]
+    pub fn is_asked(&self) -> bool {
+        self.reach == Reach::Ask
+    }
+
     /// Where the elements' displacements count from, if the memory is mapped here.
     #[inline]
     pub fn here(&self) -> Option<*mut u8> {

@@ -3,48 +3,68 @@
 //! Every member of such a window has a helper: a request that never completes, which receives what others ask for and
 //! answers. So a target takes part whenever it is in MPI, also while it waits for something else there; one that
 //! computes makes its origins wait. Death story: that of any message.
+//!
+//! Accumulations are computed by the target, too. When the origin did that, taking the target's lock for moments, reading, writing and giving the lock
+//! back, it kept the lock for several messages; and over nodes, where the carrier hands a lock that comes back to the next far origin at once, origins
+//! that looked again and again kept the ranks beside the target from ever getting it (rma_spin.c on 5 ranks of two nodes: over 60 s).
 
 #![allow(unsafe_code)]
 
 use super::Window;
+use super::accumulate::{self, Basic, Operand, Step};
+use super::place::Spot;
+use super::transfer::Local;
 use crate::comm::Communicator;
 use crate::consts::{self, dt};
 use crate::datatype::{self, Type};
 use crate::errors::{Class, Result, fail};
-use crate::handle::{Handle, Request};
+use crate::handle::{Datatype, Handle, Request};
 use crate::p2p::{self, Mode, Plane, Slot};
 use crate::request::{self, Progress};
 use crate::status::Status;
 use std::cell::Cell;
 use std::ffi::c_void;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use vmpi_cma::Block;
+use vmpi_shared::arith::Builtin;
 use vmpi_shared::matching::transfer::copy_blocks;
 
 /// Bytes of data in one question or answer, and blocks that they may be in.
 const MOST_BYTES: u64 = 32 << 10;
 const MOST_BLOCKS: usize = 1024;
 const BLOCK_BYTES: usize = size_of::<Block>();
-const HEAD_BYTES: usize = 16;
+const HEAD_BYTES: usize = 24;
 const QUESTION_BYTES: usize = HEAD_BYTES + MOST_BLOCKS * BLOCK_BYTES + MOST_BYTES as usize;
 
 const TAG_QUESTION: i32 = 1;
 const TAG_ANSWER: i32 = 2;
 
-/// What is asked: "give me these blocks" or "put this into these blocks".
+/// What is asked: "give me these blocks", "put this into these blocks", "combine this with these blocks", the same and "tell me what was there", "put the
+/// first half of this there if the second is there".
 const READ: u32 = 1;
 const WRITE: u32 = 2;
+const COMBINE: u32 = 3;
+const FETCH: u32 = 4;
+const SWAP: u32 = 5;
+
+/// Elements of an accumulation in one question, where they are scattered: each has no more than four blocks.
+const MOST_SCATTERED: u64 = MOST_BLOCKS as u64 / 4;
+
+/// Of questions that are no accumulations.
+const NO_STEP: Step = Step { op: Builtin::NoOp, datatype: dt::BYTE };
 
 fn bytes_type() -> Result<Rc<Type>> {
     datatype::get(dt::BYTE)
 }
 
-/// The blocks of a question.
-fn encode(kind: u32, blocks: &[Block], data: &[u8]) -> Vec<u8> {
+/// A question.
+fn encode(kind: u32, step: Step, blocks: &[Block], data: &[u8]) -> Vec<u8> {
     let mut question = Vec::with_capacity(HEAD_BYTES + blocks.len() * BLOCK_BYTES + data.len());
     question.extend(kind.to_ne_bytes());
     question.extend((blocks.len() as u32).to_ne_bytes());
     question.extend((data.len() as u64).to_ne_bytes());
+    question.extend((step.op as u32).to_ne_bytes());
+    question.extend(step.datatype.raw().to_ne_bytes());
     for block in blocks {
         question.extend(block.addr.to_ne_bytes());
         question.extend(block.len.to_ne_bytes());
@@ -53,14 +73,16 @@ fn encode(kind: u32, blocks: &[Block], data: &[u8]) -> Vec<u8> {
     question
 }
 
-/// Kind, blocks and data of a question; `None` if it makes no sense.
-fn decode(question: &[u8]) -> Option<(u32, Vec<Block>, &[u8])> {
+/// Kind, step, blocks and data of a question; `None` if it makes no sense.
+fn decode(question: &[u8]) -> Option<(u32, Step, Vec<Block>, &[u8])> {
     let word = |at: usize| Some(u32::from_ne_bytes(question.get(at..at + 4)?.try_into().ok()?));
     let long = |at: usize| Some(u64::from_ne_bytes(question.get(at..at + 8)?.try_into().ok()?));
     let (kind, count, bytes) = (word(0)?, word(4)? as usize, long(8)?);
     if count > MOST_BLOCKS || bytes > MOST_BYTES {
         return None;
     }
+    let op = Builtin::try_from(u8::try_from(word(16)?).ok()?).ok()?;
+    let step = Step { op, datatype: Datatype(word(20)?) };
     let block = |i: usize| {
         let at = HEAD_BYTES + i * BLOCK_BYTES;
         Some(Block { addr: long(at)?, len: long(at + 8)? })
@@ -68,8 +90,14 @@ fn decode(question: &[u8]) -> Option<(u32, Vec<Block>, &[u8])> {
     let blocks = (0..count).map(block).collect::<Option<Vec<Block>>>()?;
     let total = blocks.iter().try_fold(0u64, |sum, block| sum.checked_add(block.len))?;
     let data = question.get(HEAD_BYTES + count * BLOCK_BYTES..)?;
-    let fits = total <= MOST_BYTES && data.len() as u64 == bytes && (kind == READ || (kind == WRITE && bytes == total));
-    fits.then_some((kind, blocks, data))
+    let fits = match kind {
+        READ => bytes == 0,
+        WRITE => bytes == total,
+        COMBINE | FETCH => bytes == if op == Builtin::NoOp { 0 } else { total },
+        SWAP => count == 1 && bytes == 2 * total,
+        _ => false,
+    };
+    (fits && total <= MOST_BYTES && data.len() as u64 == bytes).then_some((kind, step, blocks, data))
 }
 
 /// Read blocks of a member's memory.
@@ -80,7 +108,7 @@ pub(super) fn read(window: &Window, target: u32, blocks: &[Block], mut into: &mu
     for piece in pieces(blocks) {
         let len = piece.iter().map(|block| block.len as usize).sum();
         let (here, rest) = into.split_at_mut(len);
-        ask(&window.comm, target, &encode(READ, &piece, &[]), here)?;
+        ask(&window.comm, target, &encode(READ, NO_STEP, &piece, &[]), here)?;
         into = rest;
     }
     Ok(())
@@ -94,10 +122,57 @@ pub(super) fn write(window: &Window, target: u32, blocks: &[Block], mut data: &[
     for piece in pieces(blocks) {
         let len = piece.iter().map(|block| block.len as usize).sum();
         let (here, rest) = data.split_at(len);
-        ask(&window.comm, target, &encode(WRITE, &piece, here), &mut [])?;
+        ask(&window.comm, target, &encode(WRITE, NO_STEP, &piece, here), &mut [])?;
         data = rest;
     }
     Ok(())
+}
+
+/// MPI_Accumulate and MPI_Get_accumulate on `bytes` packed bytes, by the target.
+///
+/// # Errors
+/// Those of the messages.
+///
+/// # Safety
+/// The buffers hold, or have room for, their elements.
+pub(super) unsafe fn combine(
+    spot: &Spot,
+    operand: &Operand,
+    result: Option<&Local>,
+    basic: &Basic,
+    bytes: u64,
+) -> Result<()> {
+    let step = operand.step(basic);
+    let unit = basic.ty.size().max(1);
+    let most = if spot.ty.is_dense() { MOST_BYTES / unit } else { MOST_SCATTERED };
+    let kind = if result.is_some() { FETCH } else { COMBINE };
+    let (mut from, mut room) = (0, Vec::new());
+    while from < bytes {
+        let len = (bytes - from).min(most * unit);
+        let data = match step.op {
+            Builtin::NoOp => &[][..],
+            // SAFETY: the caller's promise.
+            _ => unsafe { operand.origin.packed(from, len, &mut room) },
+        };
+        let mut before = vec![0; if result.is_some() { len as usize } else { 0 }];
+        let question = encode(kind, step, &spot.blocks(from, from + len), data);
+        ask(&spot.window.comm, spot.target, &question, &mut before)?;
+        if let Some(result) = result {
+            // SAFETY: the caller's promise.
+            unsafe { result.unpack(from, &before) };
+        }
+        from += len;
+    }
+    Ok(())
+}
+
+/// MPI_Compare_and_swap, by the target; `before` gets what was there.
+///
+/// # Errors
+/// Those of the messages.
+pub(super) fn swap(spot: &Spot, new: &[u8], old: &[u8], before: &mut [u8]) -> Result<()> {
+    let blocks = spot.blocks(0, new.len() as u64);
+    ask(&spot.window.comm, spot.target, &encode(SWAP, NO_STEP, &blocks, &[new, old].concat()), before)
 }
 
 /// Cut a list of blocks to what one question may hold.
@@ -144,10 +219,11 @@ pub(super) struct Helper {
 }
 
 impl Helper {
-    pub fn start(comm: &Rc<Communicator>) -> Helper {
+    pub fn start(window: &Rc<Window>) -> Helper {
         let stop = Rc::new(Cell::new(false));
         let answering = Answering {
-            comm: comm.clone(),
+            comm: window.comm.clone(),
+            window: Rc::downgrade(window),
             stop: stop.clone(),
             question: vec![0; QUESTION_BYTES],
             receive: None,
@@ -170,6 +246,7 @@ impl Helper {
 /// The helper's side of the messages.
 struct Answering {
     comm: Rc<Communicator>,
+    window: Weak<Window>,
     stop: Rc<Cell<bool>>,
     /// Room for the next question.
     question: Vec<u8>,
@@ -190,17 +267,24 @@ impl Answering {
     }
 
     fn answer(&mut self, status: &Status) -> Result<()> {
-        let Some((kind, blocks, data)) = decode(&self.question[..status.bytes as usize]) else {
+        let question = decode(&self.question[..status.bytes as usize]);
+        let Some(((kind, step, blocks, data), window)) = question.zip(self.window.upgrade()) else {
             return fail(Class::Intern, format!("rank {} sent a question that makes no sense", status.source));
         };
         let mut answer = Vec::new();
         // SAFETY: the origin has checked that the blocks are inside this member's part of the window.
         unsafe {
-            if kind == WRITE {
-                copy_blocks(&blocks, &[Block::of(data)]);
-            } else {
-                answer.resize(blocks.iter().map(|block| block.len as usize).sum(), 0u8);
-                copy_blocks(&[Block::of(&answer)], &blocks);
+            match kind {
+                WRITE => drop(copy_blocks(&blocks, &[Block::of(data)])),
+                READ => {
+                    answer.resize(blocks.iter().map(|block| block.len as usize).sum(), 0u8);
+                    copy_blocks(&[Block::of(&answer)], &blocks);
+                }
+                SWAP => answer = accumulate::swap_here(&window, blocks[0], data),
+                _ => {
+                    let before = accumulate::combine_here(&window, step, &blocks, data)?;
+                    answer = if kind == FETCH { before } else { answer };
+                }
             }
         }
         let (from, len) = (answer.as_ptr().cast::<c_void>(), answer.len() as u64);
@@ -252,9 +336,15 @@ mod tests {
         let pieces = pieces(&blocks);
         assert_eq!(pieces.len(), 4);
         assert_eq!(pieces[3], [Block { addr: 100 + 3 * MOST_BYTES, len: 5 }, Block { addr: 9, len: 4 }]);
-        let question = encode(WRITE, &pieces[3], b"123456789");
-        let (kind, found, data) = decode(&question).unwrap();
+        let question = encode(WRITE, NO_STEP, &pieces[3], b"123456789");
+        let (kind, _, found, data) = decode(&question).unwrap();
         assert_eq!((kind, found, data), (WRITE, pieces[3].clone(), &b"123456789"[..]));
+        let step = Step { op: Builtin::Sum, datatype: dt::INT };
+        let block = [Block { addr: 8, len: 4 }];
+        assert_eq!(decode(&encode(FETCH, step, &block, b"1234")), Some((FETCH, step, block.to_vec(), &b"1234"[..])));
+        assert!(decode(&encode(SWAP, step, &block, b"1234")).is_none(), "two values are needed");
+        assert!(decode(&encode(COMBINE, NO_STEP, &block, b"1234")).is_none(), "nothing is done with the data");
+        assert!(decode(&encode(6, step, &block, b"1234")).is_none(), "there is no such question");
         assert!(decode(&question[..question.len() - 1]).is_none(), "data is missing");
         assert!(decode(&[0; 8]).is_none());
         let many: Vec<Block> = (0..3000).map(|i| Block { addr: i * 100, len: 1 }).collect();

@@ -38,6 +38,8 @@ pub enum Answer {
     Nothing,
     /// It has been done, with this outcome.
     Word(u32),
+    /// It has been done; this number was there before.
+    Number(u64),
     /// It cannot be read.
     Refused(i32),
     Data(Vec<u8>),
@@ -151,6 +153,10 @@ impl Open {
                     self.give(target);
                 }
                 return Some(Answer::Nothing);
+            }
+            What::Step => {
+                let Some(counter) = self.control.counter() else { return Some(refusal(ask.what, libc::EINVAL)) };
+                return Some(Answer::Number(counter.fetch_add(ask.offset, Ordering::SeqCst)));
             }
             What::Write | What::Read | What::Bring | What::Combine | What::Fetch | What::Swap => {}
         }
@@ -350,7 +356,7 @@ mod tests {
         let mut chance = fastrand::Rng::with_seed(11);
         let (mut done, mut refused) = (0, 0);
         for _ in 0..60_000 {
-            let what = What::try_from(chance.u8(..=What::Swap as u8)).unwrap();
+            let what = What::try_from(chance.u8(..=What::Step as u8)).unwrap();
             let count = chance.usize(..4);
             let mut blocks = Vec::new();
             for _ in 0..count {

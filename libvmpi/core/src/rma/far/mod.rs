@@ -21,6 +21,7 @@ pub use request::Starting;
 use super::Window;
 use crate::comm::Communicator;
 use crate::errors::{Class, Error, Result, fail};
+use crate::ft;
 use crate::p2p::{self, Slot};
 use crate::process::endpoint;
 use crate::request::{CALL_WINDOW, progress, wait_more};
@@ -52,6 +53,8 @@ enum Carries {
 pub(super) struct Operation {
     target: u32,
     slot: Slot,
+    /// For others of the window: it may be answered never, if one of them has failed.
+    waits: bool,
     /// Its answer, once it has been looked at.
     outcome: Cell<Option<u32>>,
     /// Memory that the carrier reads.
@@ -65,6 +68,12 @@ impl Operation {
             self.outcome.set(p2p::ask::close(self.slot));
         }
         self.outcome.get().is_some()
+    }
+
+    /// It is waited for no more.
+    fn abandon(&self) {
+        p2p::ask::abandon(self.slot);
+        self.outcome.set(Some(outcome::GOOD));
     }
 
     /// Its error, once.
@@ -84,8 +93,14 @@ fn check(target: u32, outcome: u32) -> Result<()> {
     if outcome == outcome::GOOD {
         return Ok(());
     }
+    if let Some(error) = ft::error_of(outcome, NOBODY) {
+        return Err(error);
+    }
     let errno = (outcome & 0xffff) as i32;
     let (class, why) = match errno {
+        libc::ESRCH if endpoint().node.header().recovery != 0 => {
+            (Class::ProcFailed, "its process has failed".to_string())
+        }
         libc::EFAULT => (Class::RmaRange, "bytes outside of its window, or not attached, are accessed".to_string()),
         errno => (Class::Other, std::io::Error::from_raw_os_error(errno).to_string()),
     };
@@ -221,8 +236,9 @@ impl Window {
     }
 
     /// Remember an operation that will be answered, and bear only so many.
-    fn launch(&self, target: u32, slot: Slot, keep: Option<Rc<Vec<u8>>>) -> Result<Rc<Operation>> {
-        let operation = Rc::new(Operation { target, slot, outcome: Cell::new(None), keep });
+    fn launch(&self, ask: &Ask, slot: Slot, keep: Option<Rc<Vec<u8>>>) -> Result<Rc<Operation>> {
+        let (target, waits) = (ask.target, matches!(ask.what, What::Lock | What::Take));
+        let operation = Rc::new(Operation { target, slot, waits, outcome: Cell::new(None), keep });
         let many = {
             let mut operations = self.far().operations.borrow_mut();
             operations.push(operation.clone());
@@ -243,7 +259,7 @@ impl Window {
     fn begin(&self, ask: &Ask) -> Result<Rc<Operation>> {
         let slot = self.request(ask.target, ask.what)?;
         self.tell(ask, Some(slot), &[], &[]);
-        self.launch(ask.target, slot, None)
+        self.launch(ask, slot, None)
     }
 
     /// Wait for operations; the first error.
@@ -251,18 +267,28 @@ impl Window {
         self.answers(operations).collect()
     }
 
-    /// Wait for operations; what came of each.
+    /// Wait for operations; what came of each. Those that may be answered never, since a member has failed, are waited for no more.
     pub(super) fn answers(&self, operations: &[Rc<Operation>]) -> impl Iterator<Item = Result<()>> {
+        let mut abandoned: Vec<Rc<Operation>> = Vec::new();
         loop {
             let seen = progress();
             let open: Vec<Slot> = operations.iter().filter(|o| !o.is_over()).map(|o| o.slot).collect();
             if open.is_empty() {
                 break;
             }
+            let waiting: Vec<&Rc<Operation>> = operations.iter().filter(|o| o.waits && !o.is_over()).collect();
+            if !waiting.is_empty() && self.comm.health.check_all().is_err() {
+                waiting.iter().for_each(|operation| operation.abandon());
+                abandoned.extend(waiting.into_iter().cloned());
+                continue;
+            }
             wait_more(seen, &open, CALL_WINDOW);
         }
         self.far().operations.borrow_mut().retain(|operation| operation.outcome.get().is_none());
-        operations.iter().map(|operation| operation.check())
+        operations.iter().map(move |operation| match abandoned.iter().any(|other| Rc::ptr_eq(other, operation)) {
+            true => self.comm.health.check_all(),
+            false => operation.check(),
+        })
     }
 
     /// Everything that has been begun for `target` (`None`: for all) and will be answered has been.
@@ -414,7 +440,7 @@ impl Window {
             p2p::ask::give_up(slot);
             return Ok(None);
         }
-        self.launch(ask.target, slot, keep).map(Some)
+        self.launch(ask, slot, keep).map(Some)
     }
 
     /// As [`Window::read_far`], waiting for it.
