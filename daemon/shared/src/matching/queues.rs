@@ -283,11 +283,13 @@ impl Queues<'_> {
     pub fn drain(&mut self, mover: &mut dyn Mover, out: &mut Outgoing) -> Verdict {
         let inbox = self.inbox;
         while inbox.pop_if(|envelope| self.accept(envelope, mover, out)) {}
-        if self.head.wake != 0 || (self.head.waiting != 0 && self.head.wait_count == 0) {
-            Verdict::Ready
-        } else {
-            Verdict::Wait
-        }
+        if self.is_stirred() { Verdict::Ready } else { Verdict::Wait }
+    }
+
+    /// Is the wait of their owner over, or is there something else for it to do?
+    #[inline]
+    pub fn is_stirred(&self) -> bool {
+        self.head.wake != 0 || (self.head.waiting != 0 && self.head.wait_count == 0)
     }
 
     /// Handle one envelope; false leaves it in the inbox (no room for it, or only the rank itself can take it).

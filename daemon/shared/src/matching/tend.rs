@@ -226,12 +226,17 @@ impl Endpoint {
 
     /// Empty this rank's inbox, then deliver the answers.
     /// Returns whether there was anything.
+    ///
+    /// The caller then looks at all it waits for. What happens after that, while it sends and waits for room, stays noted (`QueueHead::wake`, the count of
+    /// what it waits for), so that `suspend` does not miss it.
     #[inline]
     pub fn progress(&mut self) -> bool {
+        self.queues().head.wake = 0;
         if !self.job.inbox(self.me).has_mail() && self.outgoing.is_empty() && self.queues().head.service.first == 0 {
             return false;
         }
         self.drain_own();
+        self.queues().head.wake = 0;
         self.serve();
         self.flush();
         true
@@ -242,7 +247,6 @@ impl Endpoint {
         // SAFETY: as in `queues`.
         let mut queues = unsafe { self.job.queues(self.me) };
         queues.drain(&mut mover, &mut self.outgoing);
-        queues.head.wake = 0;
         wake_space_waiters(&self.node, &self.job, self.me);
     }
 
@@ -291,6 +295,8 @@ impl Endpoint {
     /// if something else needs this rank.
     fn await_direct(&mut self, want: &Want, capacity: u64) -> bool {
         let head = self.queues().head;
+        // Nothing else is under way.
+        head.wake = 0;
         (head.probe_context, head.probe_source, head.probe_tag) = (want.context, want.source, want.tag);
         head.direct_room = capacity as u32 + 1;
         self.sleep(Wait::Queues, 0, (want.call, want.source, want.tag), || false);
@@ -428,12 +434,15 @@ impl Endpoint {
         }
     }
 
-    /// Suspend until a message has changed something for this rank: `wait_count` reached 0 or `wake` was set.
+    /// Suspend until a message has changed something for this rank: `wait_count` reached 0 or `wake` was set. Not if that has happened since
+    /// it looked (`progress`), while it waited for room in another inbox.
     pub fn suspend(&mut self, call: u32, peer: i32, tag: i32) {
         if !self.receivers.is_empty() {
             self.tend_receivers();
         }
-        self.sleep(Wait::Queues, 0, (call, peer, tag), || false);
+        if !self.queues().is_stirred() {
+            self.sleep(Wait::Queues, 0, (call, peer, tag), || false);
+        }
         self.receivers.clear();
         self.queues().head.waiting = 0;
     }
@@ -528,3 +537,43 @@ fn wake_waiter(node: &NodeSegment, waiter: u32, wait: Wait, operand: u32) {
 }
 
 const _: () = assert!(request::FLAG_AWAITED != request::FLAG_WAKE);
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use super::*;
+    use crate::job::{JobConfig, JobSegment};
+    use crate::matching::request::{FLAG_AWAITED, FLAG_WAKE};
+    use crate::node::NodeConfig;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    /// A message that ends a wait is taken in while room is waited for in another inbox, after the rank has looked and before it suspends.
+    #[test]
+    fn what_comes_while_room_is_waited_for_is_not_slept_over() {
+        for flag in [FLAG_AWAITED, FLAG_WAKE] {
+            let (tell, told) = mpsc::channel();
+            std::thread::spawn(move || {
+                let node = NodeSegment::create(&NodeConfig::on_one_core(0, 2)).unwrap();
+                let job = JobSegment::create(&JobConfig { cells: 1, ..JobConfig::for_ranks(2) }).unwrap();
+                let mut endpoint = Endpoint::new(node, job, 0);
+                crate::sched::enter(&endpoint.node, 0);
+                let index = endpoint.queues().take_slot().unwrap();
+                let slot = &mut endpoint.queues().slots[index as usize];
+                (slot.state, slot.flags) = (state::SENT, flag);
+                endpoint.progress();
+                if flag == FLAG_AWAITED {
+                    endpoint.arm(1);
+                }
+                let mut fin = Envelope::EMPTY;
+                (fin.kind, fin.request) = (kind::FIN, index);
+                endpoint.job.inbox(0).push(&fin).unwrap();
+                endpoint.drain_own();
+                endpoint.suspend(1, -1, -1);
+                // Once looked at, it is no reason to stay awake.
+                endpoint.progress();
+                tell.send(endpoint.queues().is_stirred()).unwrap();
+            });
+            assert_eq!(told.recv_timeout(Duration::from_secs(20)), Ok(false), "it sleeps");
+        }
+    }
+}
