@@ -11,6 +11,8 @@ use crate::frame::{self, Decoder};
 
 /// A sign of life, without a body.
 pub const PULSE_KIND: u8 = 1;
+/// A link is looked at each `PULSE`. Who does not come to it for so long was not running.
+const AWAY: Duration = Duration::from_secs(3);
 /// Fills of the decoder between two looks at other links.
 const FILLS: usize = 4;
 /// What is sent is taken together up to this, larger bodies are written where they lie.
@@ -36,6 +38,7 @@ pub struct Link {
     out: Vec<u8>,
     sent: usize,
     last_heard: Instant,
+    last_check: Instant,
     last_sent: Instant,
     /// The event loop watches for room to write.
     pub watches_room: bool,
@@ -54,6 +57,7 @@ impl Link {
             out: Vec::new(),
             sent: 0,
             last_heard: now,
+            last_check: now,
             last_sent: now,
             watches_room: false,
             broken: None,
@@ -187,6 +191,12 @@ impl Link {
                 _ => LinkError::Broken { node: self.node.clone(), why },
             });
         }
+        let since = now.saturating_duration_since(self.last_check);
+        self.last_check = now;
+        if since > AWAY {
+            // Who has been stopped, or whose machine has, has heard nobody: that time says nothing of the other side, which may have been stopped as well.
+            self.last_heard += since;
+        }
         if now.saturating_duration_since(self.last_heard) >= SILENCE {
             return Err(LinkError::Silent { node: self.node.clone(), seconds: SILENCE.as_secs() });
         }
@@ -199,9 +209,29 @@ impl Link {
     }
 
     pub fn deadline(&self) -> Instant {
-        let pulse = if self.backlog_bytes() == 0 { PULSE } else { Duration::MAX };
-        let next = self.last_sent.checked_add(pulse);
-        let silent = self.last_heard + SILENCE;
-        next.map_or(silent, |next| next.min(silent))
+        let pulse = if self.backlog_bytes() == 0 { self.last_sent } else { self.last_check };
+        (pulse + PULSE).min(self.last_check + PULSE).min(self.last_heard + SILENCE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::OwnedFd;
+
+    #[test]
+    fn silence_is_judged_by_the_time_in_which_this_end_was_there() {
+        let (here, there) = std::os::unix::net::UnixStream::pair().map(|(a, b)| (OwnedFd::from(a), b)).unwrap();
+        let start = Instant::now();
+        let mut link = Link::new(TcpStream::from(here), "b".into(), start);
+        let at = |seconds: u64| start + Duration::from_secs(seconds);
+        for second in 1..8 {
+            assert!(link.check(at(second)).is_ok() && link.deadline() <= at(second + 1));
+        }
+        assert!(link.check(at(100)).is_ok(), "stopped for 93 s");
+        assert!((101..103).all(|second| link.check(at(second)).is_ok()));
+        let why = link.check(at(103));
+        assert!(matches!(why, Err(LinkError::Silent { .. })), "{why:?}");
+        drop(there);
     }
 }
