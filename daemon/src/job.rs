@@ -185,6 +185,12 @@ pub struct Carrier {
     drained: bool,
 }
 
+/// A number for program `count` of a world's ranks, which each node of a job counts for itself: no other one's that is running.
+fn program_number(world: u32, count: u32) -> u32 {
+    const PROGRAMS: u32 = 64;
+    world.wrapping_mul(PROGRAMS).wrapping_add(count % PROGRAMS)
+}
+
 impl Job {
     /// Check the specification and make the segments; no process is started before all descriptors have arrived.
     ///
@@ -486,7 +492,10 @@ impl Job {
         self.node.renew(rank, self.placement[rank as usize]);
         self.again.entry((world, count)).or_insert_with(|| {
             let first = &self.worlds[world];
-            let context = self.segment.new_context();
+            let context = match self.spec.nodes {
+                Some(_) => self.segment.agreed_context(program_number(first.number, count)),
+                None => self.segment.new_context(),
+            };
             World { context, parent: None, ..first.clone() }
         });
         // All have left the world before the last one.

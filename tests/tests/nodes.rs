@@ -9,7 +9,7 @@ use vmpi_tests::compile::{Mpi, program};
 use vmpi_tests::job::{Job, Outcome};
 use vmpi_tests::leftovers::eventually;
 use vmpi_tests::nodes::{Nodes, find, same, sorted};
-use vmpi_tests::place::{bin_dir, room, top};
+use vmpi_tests::place::{Turn, bin_dir, room, top};
 
 const PROGRAMS: &[&str] = &["p2p.c", "coll.c", "far_comms.c", "types.c", "probe.c"];
 
@@ -49,6 +49,24 @@ fn rings_and_floods_arrive() {
     ] {
         same(&nodes, name, Mpi::Openmpi, ranks, &[], args);
     }
+}
+
+/// Each program of a script has an MPI_COMM_WORLD that all nodes know by the same context.
+#[test]
+fn a_script_runs_one_program_after_another() {
+    let nodes = Nodes::new("script");
+    let turn = Turn::take();
+    let binary = program("coll.c", Mpi::Openmpi);
+    drop(turn);
+    let run = |script: &str| {
+        let run = nodes.vmpirun("script").args(["-n", "4", "-V", "2", "sh", "-c", script]).arg(&binary);
+        let got = run.cwd(room("cwd")).deadline(Duration::from_secs(60)).run();
+        assert!(got.code == 0, "{script}: exit code {}\n{}\n{}", got.code, got.stdout, got.stderr);
+        got.stdout
+    };
+    let once = run("\"$0\"");
+    let thrice = run("\"$0\" && \"$0\" && \"$0\"");
+    assert!(!once.is_empty() && sorted(&thrice) == sorted(&once.repeat(3)), "{once}\n---\n{thrice}");
 }
 
 /// Collectives go node by node, whatever ranks live where: in blocks, round the nodes, four here and one there.

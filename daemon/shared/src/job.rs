@@ -419,12 +419,22 @@ impl JobSegment {
 
     /// As `new_context`, for a communicator whose collectives go by messages.
     pub fn new_context_without_cell(&self) -> u32 {
-        // Serial numbers start at 1, so that none meets MPI_COMM_WORLD's or MPI_COMM_SELF's context. Each node has its own.
+        let node = self.header().nodes.load(Ordering::Relaxed) >> 16;
+        self.context_of(node, self.header().communicators.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The context that each node of a job of several nodes knows by this number without asking another one.
+    pub fn agreed_context(&self, number: u32) -> u32 {
+        let nodes = self.header().nodes.load(Ordering::Relaxed) & 0xffff;
+        self.context_of(nodes, number)
+    }
+
+    /// The context of this number of a node's own, or, with the number of nodes in its place, of those that all know.
+    fn context_of(&self, node: u32, number: u32) -> u32 {
+        // Serial numbers start at 1, so that none meets MPI_COMM_WORLD's or MPI_COMM_SELF's context.
         const SERIALS: u32 = (1 << (31 - CELL_BITS)) - 1;
-        let nodes = self.header().nodes.load(Ordering::Relaxed);
-        let (nodes, node) = ((nodes & 0xffff).max(1), nodes >> 16);
-        let count = self.header().communicators.fetch_add(1, Ordering::Relaxed);
-        let serial = count % (SERIALS / nodes) * nodes + node + 1;
+        let kinds = (self.header().nodes.load(Ordering::Relaxed) & 0xffff) + 1;
+        let serial = number % (SERIALS / kinds) * kinds + node + 1;
         serial << (CELL_BITS + 1)
     }
 
