@@ -88,11 +88,9 @@ impl Daemon {
                 } else {
                     let known = job.failed_ranks(acknowledged).into_iter().collect();
                     if job.spec.nodes.is_some() {
-                        let contexts = std::array::from_fn(|_| job.segment.new_context_without_cell());
                         let ask =
                             Ask::Agree { context, number: agreement, groups, shrink, flag, acknowledged: 0, known };
-                        job.outbox.push((Reply::Asked { rank, number, ask, contexts }, Vec::new()));
-                        return;
+                        return self.ask_launcher(id, rank, number, ask);
                     }
                     let key = Key { context, number: agreement, shrink };
                     let contribution = Contribution { number, flag, known, contexts: InterContexts::default() };
@@ -111,7 +109,9 @@ impl Daemon {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         // Numbered apart on each node: whose they are does not matter.
         let contexts = match ask {
-            Ask::Meet { .. } | Ask::Spawn { .. } => std::array::from_fn(|_| job.segment.new_context_without_cell()),
+            Ask::Meet { .. } | Ask::Spawn { .. } | Ask::Agree { .. } => {
+                std::array::from_fn(|_| job.segment.new_context_without_cell())
+            }
             _ => NewContexts::default(),
         };
         job.outbox.push((Reply::Asked { rank, number, ask, contexts }, Vec::new()));

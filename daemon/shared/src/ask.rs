@@ -100,6 +100,11 @@ pub struct Ask {
 pub struct Nonsense;
 
 impl Ask {
+    /// With nothing said of memory.
+    pub fn new(what: What, window: (i32, u32), origin: u32, target: u32) -> Ask {
+        Ask { what, window, origin, target, flag: false, op: 0, element: 0, bytes: 0, blocks: 0, offset: 0 }
+    }
+
     /// The envelope of an ask by rank `from`, without blocks and data, of which there are `payload` bytes.
     pub fn envelope(&self, from: u32, request: u32, payload: usize) -> Envelope {
         let mut envelope = Envelope::EMPTY;
@@ -252,7 +257,7 @@ mod tests {
             let data: Vec<u8> = (0..total).map(|at| at as u8).collect();
             let mut payload = vec![0; blocks.len() * BLOCK_BYTES + data.len()];
             write_payload(&blocks, &[&data], &mut payload);
-            let mut ask = Ask { what: What::Write, window: (0, 0), origin: 0, target: 0, flag: false, op: 0, element: 0, bytes: total, blocks: blocks.len() as u32, offset: 0 };
+            let mut ask = Ask { bytes: total, blocks: blocks.len() as u32, ..Ask::new(What::Write, (0, 0), 0, 0) };
             prop_assert_eq!(read_payload(&ask, &payload), Ok((blocks, &data[..])));
             ask.bytes += 1;
             prop_assert_eq!(read_payload(&ask, &payload), Err(Nonsense));
@@ -275,19 +280,7 @@ mod tests {
 
     #[test]
     fn tags_that_are_no_ask_are_refused() {
-        let ask = Ask {
-            what: What::Swap,
-            window: (0, 0),
-            origin: 0,
-            target: 0,
-            flag: false,
-            op: 0,
-            element: 0,
-            bytes: 0,
-            blocks: 0,
-            offset: 0,
-        };
-        let mut envelope = ask.envelope(0, 0, 0);
+        let mut envelope = Ask::new(What::Swap, (0, 0), 0, 0).envelope(0, 0, 0);
         for tag in [-1, 255, 256, i32::MIN, i32::MAX] {
             envelope.tag = tag;
             assert_eq!(Ask::of(&envelope), Err(Nonsense), "{tag}");

@@ -307,8 +307,8 @@ impl Conductor {
             rank.node = Some(self.parts[number].name.clone());
         }
         let ends: Vec<i32> = ends.iter().map(AsRawFd::as_raw_fd).collect();
-        // A session that is gone shows where it is listened to.
         ranks.iter().for_each(|rank| self.mourners.begins(rank.rank));
+        // A session that is gone shows where it is listened to.
         let _ = self.session.send(&Reply::Grown { ranks }, &ends);
     }
 

@@ -93,18 +93,7 @@ impl Counter {
         let first = comm.local.world_rank(0);
         let slot = p2p::ask::open(first, false)?;
         let endpoint = endpoint();
-        let ask = Ask {
-            what: What::Step,
-            window: self.far.name,
-            origin: comm.rank,
-            target: 0,
-            flag: false,
-            op: 0,
-            element: 0,
-            bytes: 0,
-            blocks: 0,
-            offset: amount,
-        };
+        let ask = Ask { offset: amount, ..Ask::new(What::Step, self.far.name, comm.rank, 0) };
         endpoint.deliver(first, &ask.envelope(endpoint.me, slot.0, 0));
         loop {
             let seen = progress();

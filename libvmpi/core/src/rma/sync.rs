@@ -364,7 +364,7 @@ fn take_each(window: &Window, taken: &mut Vec<u32>) -> Result<()> {
             Ok(())
         });
     }
-    // What has been asked for comes in the end, wanted or not. Death story: a death ends a job of several nodes.
+    // What has been asked for comes in the end, wanted or not. Death story: `answers` gives up what a failed member may keep it from.
     if !asked.is_empty() {
         for (target, answer) in far.into_iter().zip(window.answers(&asked)) {
             match answer {

@@ -51,12 +51,18 @@ fn children(place: u32, size: u32) -> impl DoubleEndedIterator<Item = u32> {
 /// a small buffer are empty).
 fn split(data: Data, parts: u32, min: u64) -> Regions {
     let each = data.count.div_ceil(u64::from(parts)).max(min);
-    Regions::Listed(
-        (0..u64::from(parts))
-            .map(|i| {
-                let first = (i * each).min(data.count);
-                data.slice(first, each.min(data.count - first))
-            })
-            .collect(),
-    )
+    Regions::Listed((0..u64::from(parts)).map(|i| run(data, each, i)).collect())
+}
+
+/// Run `i` of `data` in runs of `each` elements; the last one may be shorter, and those behind it are empty.
+fn run(data: Data, each: u64, i: u64) -> Data {
+    let first = (i * each).min(data.count);
+    data.slice(first, each.min(data.count - first))
+}
+
+/// Elements of a piece, where much data is combined piece by piece while it is in the cache: `PIECE_BYTES` at least, `most` pieces at most.
+fn piece(data: Data, most: u64) -> u64 {
+    /// Other sizes have not been tried.
+    const PIECE_BYTES: u64 = 128 * 1024;
+    data.count.div_ceil(data.bytes().div_ceil(PIECE_BYTES).clamp(1, most))
 }

@@ -4,10 +4,9 @@
 //! a piece is still in the cache when it is combined. The senders offer all their pieces at once; the root takes them one after another
 //! without giving the core up in between.
 
+use super::{piece, run};
 use crate::coll::plan::{Data, Plan, Ranks};
 
-/// Bytes of a piece at least.
-const PIECE_BYTES: u64 = 128 * 1024;
 /// Pieces of a contribution at most.
 const MOST_PIECES: u64 = 256;
 /// Pieces that are received at a time.
@@ -15,14 +14,10 @@ const AT_ONCE: usize = 4;
 
 /// `send` is `recv` if in place; `recv`: at the root only. Contributions are combined in rank order, the highest first.
 pub fn build(plan: &mut Plan, ranks: Ranks, send: Data, recv: Option<Data>, root: u32) {
-    let pieces = send.bytes().div_ceil(PIECE_BYTES).clamp(1, MOST_PIECES);
-    let each = send.count.div_ceil(pieces);
-    let piece = |data: Data, number: u64| {
-        let first = (number * each).min(data.count);
-        data.slice(first, each.min(data.count - first))
-    };
+    let each = piece(send, MOST_PIECES);
+    let pieces = send.count.div_ceil(each.max(1));
     let Some(recv) = recv.filter(|_| ranks.rank == root) else {
-        (0..pieces).for_each(|number| plan.send_some(ranks, root, piece(send, number)));
+        (0..pieces).for_each(|number| plan.send_some(ranks, root, run(send, each, number)));
         plan.fence();
         return;
     };
@@ -31,7 +26,7 @@ pub fn build(plan: &mut Plan, ranks: Ranks, send: Data, recv: Option<Data>, root
     let aside = (send.at == recv.at && root != last).then(|| plan.temp(send.elem, each));
     let memory: Vec<Data> = (0..AT_ONCE.min(last as usize)).map(|_| plan.temp(send.elem, each)).collect();
     for number in 0..pieces {
-        let (own, into) = (piece(send, number), piece(recv, number));
+        let (own, into) = (run(send, each, number), run(recv, each, number));
         let sum = aside.map_or(into, |aside| aside.slice(0, into.count));
         if root == last {
             plan.copy(own, sum);

@@ -4,12 +4,11 @@
 //! recursive halving sends as much, but in rounds that depend on one another. Sources take turns in batches, highest
 //! ranks first, so that temporary memory is bounded, and large parts come piece by piece, so that what is combined is still in the cache.
 
+use super::{piece, run};
 use crate::coll::plan::{Data, Plan, Ranks, Regions};
 
 /// Sources that send at the same time, and so pieces held in temporary memory.
 const BATCH: u32 = 32;
-/// Bytes of a piece at least.
-const PIECE_BYTES: u64 = 128 * 1024;
 /// Pieces of a part at most.
 const MOST_PIECES: u64 = 64;
 
@@ -17,12 +16,9 @@ const MOST_PIECES: u64 = 64;
 /// `into` overlaps `parts`. All messages are complete at the end.
 pub fn build(plan: &mut Plan, ranks: Ranks, parts: &Regions, into: Data, in_place: bool) {
     let part = |rank: u32| parts.get(rank as usize);
+    let pieces = |data: Data| data.count.div_ceil(piece(data, MOST_PIECES).max(1));
     let most = (0..ranks.size).map(|rank| pieces(part(rank))).max().unwrap_or(0);
-    let piece_of = |data: Data, number: u64| {
-        let each = data.count.div_ceil(pieces(data).max(1));
-        let first = (number * each).min(data.count);
-        data.slice(first, each.min(data.count - first))
-    };
+    let piece_of = |data: Data, number: u64| run(data, piece(data, MOST_PIECES), number);
     let own = part(ranks.rank);
     let longest = piece_of(own, 0).count;
     let aside = in_place.then(|| plan.temp(into.elem, longest));
@@ -67,9 +63,4 @@ pub fn build(plan: &mut Plan, ranks: Ranks, parts: &Regions, into: Data, in_plac
         }
         plan.copy(sum, into);
     }
-}
-
-/// How many pieces a part comes in.
-fn pieces(part: Data) -> u64 {
-    part.bytes().div_ceil(PIECE_BYTES).min(MOST_PIECES)
 }

@@ -135,7 +135,7 @@ impl Far {
 
     fn of_carrier(&self, what: What) -> Ask {
         let window = self.name;
-        Ask { what, window, origin: 0, target: 0, flag: false, op: 0, element: 0, bytes: 0, blocks: 0, offset: 0 }
+        Ask::new(what, window, 0, 0)
     }
 
     /// The outcome of what was asked.
@@ -196,7 +196,7 @@ impl Window {
 
     fn ask(&self, what: What, target: u32) -> Ask {
         let (window, origin) = (self.far().name, self.rank());
-        Ask { what, window, origin, target, flag: false, op: 0, element: 0, bytes: 0, blocks: 0, offset: 0 }
+        Ask::new(what, window, origin, target)
     }
 
     /// Send an ask whose blocks and data fit into the envelope.
