@@ -7,6 +7,9 @@
 //! left (`reap::sweep` finds the ones that left the process group). Only then `Finished` goes out. A job whose ranks all
 //! ended well goes the same way with no grace: what they left running in the background is killed.
 
+mod again;
+mod carrier;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -37,6 +40,7 @@ use crate::spawn::{Identity, Inherited, SpawnError, Spawner, Start, Streams};
 use crate::spread::Spread;
 use crate::trace::Recording;
 use crate::watchdog::Watchdog;
+pub use carrier::Carrier;
 
 /// Ranks started between two looks at the sockets.
 const SPAWN_SLICE: u32 = 32;
@@ -171,26 +175,6 @@ pub struct Job {
     pub spread: Spread,
 }
 
-/// What a job knows of its carrier.
-#[derive(Default)]
-pub struct Carrier {
-    pub connection: Option<u64>,
-    /// Replies to it, in order.
-    pub outbox: Vec<Reply>,
-    /// It is connected to those of all nodes.
-    wired: bool,
-    /// By what.
-    by: String,
-    asked_to_drain: bool,
-    drained: bool,
-}
-
-/// A number for program `count` of a world's ranks, which each node of a job counts for itself: no other one's that is running.
-fn program_number(world: u32, count: u32) -> u32 {
-    const PROGRAMS: u32 = 64;
-    world.wrapping_mul(PROGRAMS).wrapping_add(count % PROGRAMS)
-}
-
 impl Job {
     /// Check the specification and make the segments; no process is started before all descriptors have arrived.
     ///
@@ -310,48 +294,6 @@ impl Job {
         }
     }
 
-    /// The carrier is connected to those of the other nodes.
-    pub fn carrier_wired(&mut self, by: String) {
-        if let Some(carrier) = &mut self.carrier {
-            carrier.wired = true;
-            carrier.by = by;
-        }
-        self.begin();
-    }
-
-    /// How messages go to the other nodes, if there are any.
-    pub fn carried_by(&self) -> Option<&str> {
-        self.carrier.as_ref().filter(|carrier| carrier.wired).map(|carrier| carrier.by.as_str())
-    }
-
-    /// The carrier has taken everything to the other nodes.
-    pub fn carrier_drained(&mut self) {
-        if let Some(carrier) = &mut self.carrier {
-            carrier.drained = true;
-        }
-        self.end_if_all_over();
-    }
-
-    /// The carrier cannot go on, or is gone (`reason`: none).
-    pub fn carrier_lost(&mut self, reason: Option<String>) {
-        let Some(carrier) = &mut self.carrier else { return };
-        if reason.is_none() {
-            carrier.connection = None;
-        }
-        if carrier.drained || self.ending.is_some() {
-            return;
-        }
-        let reason = reason.unwrap_or_else(|| "the process that carries its messages to other nodes has died".into());
-        self.end_by_failure(Cause::Internal { reason }, 125);
-    }
-
-    /// Tell the carrier.
-    pub fn tell_carrier(&mut self, reply: Reply) {
-        if let Some(carrier) = &mut self.carrier {
-            carrier.outbox.push(reply);
-        }
-    }
-
     /// Start some ranks; returns their processes. Call again while `phase` is Spawning.
     pub fn spawn_some(&mut self) -> Vec<(i32, u32)> {
         let Phase::Spawning(first) = self.phase else { return Vec::new() };
@@ -468,49 +410,6 @@ impl Job {
         entry.attachment =
             Some(Attachment { pid, connection: Some(connection), face, alive: true, ended: None, pidfd });
         Ok(())
-    }
-
-    /// The MPI process of a rank is over, and another program of the same script starts MPI (`sh -c "./a; ./b"`): the rank runs on in
-    /// a world of its own.
-    ///
-    /// All ranks of the old world have come to its MPI_Finalize, so nobody sends to this one there any more; whoever has not left that
-    /// barrier yet only looks at its cell and wakes this rank for nothing.
-    fn begin_again(&mut self, rank: u32) {
-        let entry = &mut self.ranks[rank as usize];
-        if let Some(old) = entry.attachment.take() {
-            self.live -= u32::from(old.alive && old.pid != entry.pid);
-        }
-        if !entry.died {
-            sched::rank_died(&self.node, rank);
-        }
-        (entry.died, entry.finalized) = (false, false);
-        entry.wrapper_deadline = None;
-        entry.program_count += 1;
-        let (world, count) = (entry.world, entry.program_count);
-        // Its queues stay as they are: others of the new world may have sent to it already. What the old program has left there is of
-        // contexts that nobody asks for any more.
-        self.node.renew(rank, self.placement[rank as usize]);
-        self.again.entry((world, count)).or_insert_with(|| {
-            let first = &self.worlds[world];
-            let context = match self.spec.nodes {
-                Some(_) => self.segment.agreed_context(program_number(first.number, count)),
-                None => self.segment.new_context(),
-            };
-            World { context, parent: None, ..first.clone() }
-        });
-        // All have left the world before the last one.
-        if count > 2
-            && let Some(old) = self.again.remove(&(world, count - 2))
-        {
-            self.segment.reclaim_context(old.context);
-        }
-    }
-
-    /// The MPI_COMM_WORLD of the process that is `rank` now.
-    pub fn world_of(&self, rank: u32) -> World {
-        let entry = &self.ranks[rank as usize];
-        let again = self.again.get(&(entry.world, entry.program_count));
-        again.unwrap_or(&self.worlds[entry.world]).clone()
     }
 
     /// MPI_UNIVERSE_SIZE: the ranks that the job's cores hold with V ranks each, spare cores included; not fewer than started.
