@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use vmpi_shared::control::{Cause, JobSpec, NodeMap, PROTOCOL, Reply, Request};
-use vmpi_shared::mem::bell::Bell;
+use vmpi_shared::mem::bell::{Bell, Chime};
 
 use crate::daemon::Daemon;
 use crate::debug;
@@ -300,8 +300,8 @@ impl Daemon {
             rank,
             ranks: world.ranks.len() as u32,
             appnum: entry.appnum,
+            universe: job.universe(&world),
             world,
-            universe: job.universe(),
             nodes: job.spec.nodes.as_ref().map(|nodes| NodeMap {
                 identity: nodes.identity,
                 names: nodes.names.clone(),
@@ -315,7 +315,7 @@ impl Daemon {
         let Some((job, client)) = self.jobs.get(&id).zip(self.clients.get_mut(&token)) else { return };
         let mut fds = vec![job.node.fd(), job.segment.fd()];
         fds.extend(job.node.bell().map(Bell::fd));
-        fds.extend(job.node.carrier_bell().map(Bell::fd));
+        fds.extend(job.node.carrier_bell().into_iter().flat_map(Chime::fds));
         let sent = client.channel.send(&reply, &fds);
         self.sent(token, sent);
     }
@@ -333,7 +333,8 @@ impl Daemon {
         };
         carrier.connection = Some(token);
         client.role = Role::Carrier(id);
-        let fds = [job.node.fd(), job.segment.fd(), bell.fd()];
+        let [bell, timer] = bell.fds();
+        let fds = [job.node.fd(), job.segment.fd(), bell, timer];
         let sent = client.channel.send(&Reply::Carrying { nodes }, &fds);
         self.sent(token, sent);
     }

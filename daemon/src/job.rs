@@ -21,7 +21,7 @@ use vmpi_shared::control::{Cause, Ended, JobSpec, RankEnd, Reply, Stdio, env};
 use vmpi_shared::dynamic::{Answer, World};
 use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::matching::queues::LARGE_BYTES;
-use vmpi_shared::mem::bell::Bell;
+use vmpi_shared::mem::bell::{Bell, Chime};
 use vmpi_shared::mem::segment::SegmentError;
 use vmpi_shared::node::{NodeConfig, NodeSegment, Patience};
 use vmpi_shared::ports::Ports;
@@ -216,10 +216,10 @@ impl Job {
         let segment = JobSegment::create_with_room(&config, spec.ranks)?;
         if let Some(nodes) = &spec.nodes {
             node.spread(|rank| rank < spec.ranks && !spec.is_local(rank));
-            node.set_carrier_bell(Bell::new().map_err(SubmitError::Bell)?);
+            node.set_carrier_bell(Chime::new().map_err(SubmitError::Bell)?);
             segment.set_node(nodes.here, nodes.names.len() as u32);
         }
-        let started_at = node.header().started_at;
+        let recording = spec.trace.then(|| Recording::from_the_start(node.header().started_at, node.moment()));
         let key = random_key().map_err(SubmitError::Random)?;
         let null = std::fs::File::options().read(true).write(true).open("/dev/null").map_err(SubmitError::Null)?;
         let identity = Identity { socket: &place.socket, key: &key, job: id };
@@ -255,7 +255,7 @@ impl Job {
             integrity,
             detector: Detector::new(Instant::now()),
             monitored: spec.monitor,
-            recording: spec.trace.then(|| Recording::from_the_start(started_at)),
+            recording,
             placement: spec.placement.clone(),
             spare_in_use: false,
             outbox: vec![(Reply::Submitted { job: id }, Vec::new())],
@@ -412,12 +412,13 @@ impl Job {
         Ok(())
     }
 
-    /// MPI_UNIVERSE_SIZE: the ranks that the job's cores hold with V ranks each, spare cores included; not fewer than started.
-    pub fn universe(&self) -> u32 {
-        if let Some(nodes) = self.spec.nodes.as_ref().filter(|nodes| nodes.universe > 0) {
-            return nodes.universe;
-        }
-        self.spec.ranks.max(self.spec.v.saturating_mul(self.spec.all_cpus().count() as u32))
+    /// MPI_UNIVERSE_SIZE in `world`: the ranks that the job's cores hold with V ranks each, spare cores included; not fewer than started,
+    /// and in a world that was spawned not fewer than those who spawned it and its own.
+    pub fn universe(&self, world: &World) -> u32 {
+        let started = self.spec.ranks.max(self.spec.v.saturating_mul(self.spec.all_cpus().count() as u32));
+        let planned = self.spec.nodes.as_ref().map(|nodes| nodes.universe).filter(|&universe| universe > 0);
+        let parents = world.parent.as_ref().map_or(0, |parent| parent.ranks.len() as u32);
+        planned.unwrap_or(started).max(parents.saturating_add(world.ranks.len() as u32))
     }
 
     /// The rank has returned from MPI_Finalize.
@@ -725,10 +726,12 @@ impl Job {
             self.outbox.push((Reply::Refused { reason: error.to_string(), code: error.code() }, Vec::new()));
             return;
         }
-        let report = Box::new(self.report());
+        // One moment for all, so that clocks and trace tell the same.
+        let end = self.node.moment();
+        let report = Box::new(self.report_at(end.ticks));
         let (cause, code) = self.verdict.clone().unwrap_or((Cause::Success, 0));
         let matrix = self.monitored.then(|| Box::new(self.matrix()));
-        let (trace, file) = match (self.trace_map(), self.trace_file()) {
+        let (trace, file) = match (self.trace_map(Some(end)), self.trace_file()) {
             (Some(map), Ok(file)) => (Some(map), vec![file]),
             _ => (None, Vec::new()),
         };

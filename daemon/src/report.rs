@@ -10,6 +10,11 @@ use crate::job::Job;
 impl Job {
     /// The job as `vmpictl` prints it.
     pub fn report(&self) -> JobReport {
+        self.report_at(self.node.now())
+    }
+
+    /// The job as it stands at `now`.
+    pub fn report_at(&self, now: u64) -> JobReport {
         let mut faces: Vec<String> =
             self.ranks.iter().filter_map(|rank| rank.attachment.as_ref()).map(|a| a.face.clone()).collect();
         faces.sort();
@@ -24,11 +29,11 @@ impl Job {
             policy: self.spec.policy.name().into(),
             balance: self.spec.balance.name().into(),
             faces,
-            cores: self.cores_in_use().map(|core| sched::core_report(&self.node, core)).collect(),
+            cores: self.cores_in_use().map(|core| sched::core_report_at(&self.node, core, now)).collect(),
             // Those of other nodes are reported there.
             rank_list: (0..self.ranks.len() as u32)
                 .filter(|rank| self.spec.is_local(*rank))
-                .map(|rank| self.rank_report(rank))
+                .map(|rank| self.rank_report(rank, now))
                 .collect(),
             notes: self.notes(),
             counters: self.spec.counters.clone(),
@@ -92,9 +97,9 @@ impl Job {
         notes
     }
 
-    fn rank_report(&self, rank: u32) -> RankReport {
+    fn rank_report(&self, rank: u32, now: u64) -> RankReport {
         let entry = &self.ranks[rank as usize];
-        let mut report = sched::rank_report(&self.node, rank);
+        let mut report = sched::rank_report_at(&self.node, rank, now);
         let world = &self.worlds[entry.world];
         (report.world, report.world_rank) = (world.number, entry.world_rank);
         report.unexpected = self.segment.unexpected_messages(rank).into();

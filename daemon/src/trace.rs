@@ -7,6 +7,7 @@ use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use nix::time::{ClockId, clock_gettime};
+use vmpi_shared::clock::Moment;
 use vmpi_shared::control::{Reply, TraceAsk};
 use vmpi_shared::trace::{self, TraceMap};
 
@@ -15,6 +16,8 @@ use crate::job::Job;
 /// A recording.
 pub struct Recording {
     since: u64,
+    /// When it began, nearly.
+    began: Moment,
     /// Records of each rank from before it.
     skip: Vec<u64>,
     /// How everything stood when it ended.
@@ -23,8 +26,8 @@ pub struct Recording {
 
 impl Recording {
     /// From before the first rank.
-    pub fn from_the_start(since: u64) -> Recording {
-        Recording { since, skip: Vec::new(), stopped: None }
+    pub fn from_the_start(since: u64, began: Moment) -> Recording {
+        Recording { since, began, skip: Vec::new(), stopped: None }
     }
 }
 
@@ -38,7 +41,8 @@ impl Job {
             }
             (TraceAsk::Start, _) => {
                 let skip = (0..self.ranks.len() as u32).map(|rank| self.segment.trace(rank).written()).collect();
-                self.recording = Some(Recording { since: self.node.now(), skip, stopped: None });
+                let began = self.node.moment();
+                self.recording = Some(Recording { since: began.ticks, began, skip, stopped: None });
                 trace::switch(&self.node, true);
                 return (Reply::Done, Vec::new());
             }
@@ -52,7 +56,7 @@ impl Job {
                 return refuse(format!("job {} is not being traced any more", self.id));
             }
             (TraceAsk::Stop, _) => {
-                let map = self.trace_map().map(|map| Box::new(TraceMap { on: false, ..*map }));
+                let map = self.trace_map(None).map(|map| Box::new(TraceMap { on: false, ..*map }));
                 trace::switch(&self.node, false);
                 if let Some(recording) = &mut self.recording {
                     recording.stopped = map;
@@ -61,15 +65,15 @@ impl Job {
             }
             (TraceAsk::Export, _) => {}
         }
-        match (self.trace_map(), self.trace_file()) {
+        match (self.trace_map(None), self.trace_file()) {
             (Some(map), Ok(file)) => (Reply::Trace { map }, vec![file]),
             (_, Err(error)) => refuse(format!("the trace of job {} cannot be handed over: {error}", self.id)),
             (None, _) => refuse(format!("job {} has not been traced", self.id)),
         }
     }
 
-    /// How the recording is to be read; `None`: there is none.
-    pub fn trace_map(&self) -> Option<Box<TraceMap>> {
+    /// How the recording is to be read; `None`: there is none. It goes until `end`, if the job is over, or until now.
+    pub fn trace_map(&self, end: Option<Moment>) -> Option<Box<TraceMap>> {
         let recording = self.recording.as_ref()?;
         if let Some(map) = &recording.stopped {
             return Some(map.clone());
@@ -83,6 +87,11 @@ impl Job {
             stand
         };
         let header = self.node.header();
+        let ranks = (0..self.ranks.len() as u32).map(rank).collect();
+        let cores = (0..header.cores).map(|core| trace::stand_of_core(&self.node, core)).collect();
+        // After the look at ranks that live.
+        let end = end.unwrap_or_else(|| self.node.moment());
+        let since_then = ns(ClockId::CLOCK_BOOTTIME).saturating_sub(end.boottime_ns);
         Some(Box::new(TraceMap {
             job: self.id,
             program: self.spec.apps.iter().map(|app| app.program.as_str()).collect::<Vec<_>>().join(" : "),
@@ -90,14 +99,15 @@ impl Job {
             since: recording.since,
             ticks_per_second: header.ticks_per_second,
             ranks_stay: header.balance == 0,
-            cores: (0..header.cores).map(|core| trace::stand_of_core(&self.node, core)).collect(),
+            cores,
             counters: self.spec.counters.clone(),
             rings: self.segment.rings(),
-            ranks: (0..self.ranks.len() as u32).map(rank).collect(),
-            // All in one moment, nearly, and after the look at the ranks.
-            until: self.node.now(),
-            boottime_ns: ns(ClockId::CLOCK_BOOTTIME),
-            realtime_ns: ns(ClockId::CLOCK_REALTIME),
+            ranks,
+            until: end.ticks,
+            boottime_ns: end.boottime_ns,
+            realtime_ns: ns(ClockId::CLOCK_REALTIME).saturating_sub(since_then),
+            began: recording.began,
+            within_ns: recording.began.within_ns.max(end.within_ns),
         }))
     }
 

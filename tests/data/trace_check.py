@@ -30,7 +30,7 @@ for number, packet in enumerate(trace.packet):
     if packet.HasField("track_event"):
         events.setdefault(packet.track_event.track_uuid, []).append((packet.timestamp, packet.track_event))
 
-result = {"tracks": {}, "counters": {}, "lost": {}, "names": sorted(names.values()), "slices": 0}
+result = {"tracks": {}, "counters": {}, "lost": {}, "names": sorted(names.values()), "slices": 0, "nodes": {}}
 begins, ends = {}, {}
 for uuid, on_track in events.items():
     track = tracks[uuid]
@@ -45,17 +45,21 @@ for uuid, on_track in events.items():
             assert current is None, f"{label}: {names[event.name_iid]} begins within {current}"
             current = (at, names[event.name_iid], categories[event.category_iids[0]])
             result["slices"] += 1
+            if group == "nodes":
+                result["nodes"][track.name] = {notes[note.name_iid]: note.int_value for note in event.debug_annotations}
         elif event.type == END:
             assert current is not None, f"{label}: something ends that did not begin"
             sums[current[2]] = sums.get(current[2], 0) + at - current[0]
             current = None
         elif event.type == INSTANT:
             about = {notes[note.name_iid]: note.int_value for note in event.debug_annotations}
+            if group == "nodes":
+                result["nodes"][track.name] = names[event.name_iid]
             if names[event.name_iid].endswith("were overwritten"):
                 result["lost"][label] = about["events"]
             for flow in event.flow_ids:
                 assert flow not in begins, f"flow {flow} begins twice"
-                begins[flow] = (at, label, about)
+                begins[flow] = (at, label, about, categories[event.category_iids[0]])
             for flow in event.terminating_flow_ids:
                 assert flow not in ends, f"flow {flow} ends twice"
                 ends[flow] = (at, label, about)
@@ -71,15 +75,17 @@ for uuid, on_track in events.items():
 
 assert begins.keys() == ends.keys(), "a flow has one end only"
 pairs = {}
-for flow, (sent, sender, about) in begins.items():
+for flow, (sent, sender, about, category) in begins.items():
     received, receiver, other = ends[flow]
     assert sent <= received, f"flow {flow} goes back in time"
     assert (about["tag"], about["bytes"]) == (other["tag"], other["bytes"]), flow
     # `ranks: rank 3 (pid 17)`
     number = [int(label.split()[2]) for label in (sender, receiver)]
     assert (other["from"], about["to"]) == tuple(number), (flow, about, other, number)
-    key = f"{number[0]} {number[1]}"
-    pairs[key] = pairs.get(key, 0) + 1
+    # A barrier goes by messages where ranks are on several nodes.
+    if category == "point-to-point":
+        key = f"{number[0]} {number[1]}"
+        pairs[key] = pairs.get(key, 0) + 1
 result["flows"] = len(begins)
 result["pairs"] = pairs
 print(json.dumps(result))

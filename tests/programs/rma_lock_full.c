@@ -1,5 +1,5 @@
-/* MPI_Win_lock_all when rank 0 has room for one request more: it may fail, but then nobody's memory stays locked. Meant for ranks on several nodes,
- * at least two of them on another one than rank 0. */
+/* MPI_Win_lock_all when rank 0 has room for one request more: it may fail, but then nobody's memory stays locked. And locks are given back when there is
+ * no room at all. Meant for ranks on several nodes, at least two of them on another one than rank 0. */
 #include "t.h"
 static MPI_Request *q;
 static char *bytes;
@@ -30,6 +30,18 @@ int main(int argc, char **argv) {
         MPI_Error_class(code, &class);
         EQ(class, MPI_ERR_NO_MEM);
         while (used) drop(&q[--used]);
+        free(q);
+        long two = 2;
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, t_size - 1, 0, win);
+        MPI_Put(&two, 1, MPI_LONG, t_size - 1, 0, 1, MPI_LONG, win);
+        used = fill();
+        EQ(MPI_Win_unlock(t_size - 1, win), MPI_SUCCESS);
+        while (used) drop(&q[--used]);
+        free(q);
+        MPI_Win_lock_all(0, win);
+        used = fill();
+        EQ(MPI_Win_unlock_all(win), MPI_SUCCESS);
+        while (used) drop(&q[--used]);
     }
     MPI_Barrier(MPI_COMM_WORLD);
     for (int r = 0; r < t_size; r++) {
@@ -43,7 +55,7 @@ int main(int argc, char **argv) {
     MPI_Win_unlock_all(win);
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Win_lock(MPI_LOCK_SHARED, t_rank, 0, win);
-    EQ(*base, t_size + (t_rank ? 0 : t_size));
+    EQ(*base, t_size + (t_rank ? 0 : t_size) + (t_rank == t_size - 1 ? 2 : 0));
     MPI_Win_unlock(t_rank, win);
     MPI_Win_free(&win);
     return t_end();

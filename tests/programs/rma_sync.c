@@ -142,6 +142,25 @@ int main(int argc, char **argv) {
     EQ(m[1], rounds * n);
     MPI_Win_unlock(me, win);
 
+    PART("locks on MPI_PROC_NULL after a fence");
+    MPI_Win_fence(0, win);
+#ifdef OPEN_MPI
+    int null_locks = getenv("VMPI_JOBID") ? 3 : 0; /* to Open MPI an invalid rank */
+#else
+    int null_locks = 3;
+#endif
+    for (int i = 0; i < null_locks; i++) {
+        long nothing = 1, was = 2;
+        MPI_Win_lock(i % 2 ? MPI_LOCK_SHARED : MPI_LOCK_EXCLUSIVE, MPI_PROC_NULL, 0, win);
+        MPI_Put(&nothing, 1, MPI_LONG, MPI_PROC_NULL, 0, 1, MPI_LONG, win);
+        MPI_Fetch_and_op(&nothing, &was, MPI_LONG, MPI_PROC_NULL, 0, MPI_SUM, win);
+        MPI_Win_flush(MPI_PROC_NULL, win);
+        if (i == 1) MPI_Win_lock(MPI_LOCK_SHARED, t_rank, 0, win);
+        MPI_Win_unlock(MPI_PROC_NULL, win);
+        if (i == 1) MPI_Win_unlock(t_rank, win);
+    }
+    MPI_Barrier(w);
+
     PART("no checks");
     MPI_Barrier(w);
     MPI_Win_lock_all(MPI_MODE_NOCHECK, win);

@@ -53,6 +53,10 @@ static void psets(MPI_Session s) {
     }
     EQ(world, 1);
     EQ(self, 1);
+    MPI_Group_from_session_pset(s, "mpi://Self", &g); /* in any case of letters */
+    MPI_Group_size(g, &size);
+    EQ(size, 1);
+    MPI_Group_free(&g);
     MPI_Group_from_session_pset(s, "mpi://SELF", &g);
     MPI_Group_size(g, &size);
     MPI_Group_rank(g, &rank);

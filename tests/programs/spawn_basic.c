@@ -19,6 +19,9 @@ static void child(int argc, char **argv, MPI_Comm parent) {
     word[5] = getcwd(cwd, sizeof cwd) && !strcmp(cwd, "/");
     word[6] = argc > 2 ? (int)strlen(argv[2]) : -1;
     MPI_Send(word, WORDS, MPI_INT, t_rank % remote, 7, parent);
+    int *universe, universe_set;
+    MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_UNIVERSE_SIZE, &universe, &universe_set);
+    STRICT(universe_set && *universe >= remote + t_size);
     const char *job = argc > 1 ? argv[1] : "?";
     if (!strcmp(job, "talk")) {
         /* Large messages both ways, a broadcast from the parents, and one communicator of both groups. */

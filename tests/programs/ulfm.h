@@ -49,14 +49,16 @@ static int class_of(int code)
 
 static const char *name_of(int code)
 {
-    int class = class_of(code);
+    static char another[MPI_MAX_ERROR_STRING + 32];
+    int class = class_of(code), length = snprintf(another, sizeof another, "class %d: ", class), rest;
+    MPI_Error_string(code, another + length, &rest);
     return class == MPI_SUCCESS                    ? "SUCCESS"
            : class == MPIX_ERR_PROC_FAILED         ? "PROC_FAILED"
            : class == MPIX_ERR_PROC_FAILED_PENDING ? "PROC_FAILED_PENDING"
            : class == MPIX_ERR_REVOKED             ? "REVOKED"
            : class == MPI_ERR_IN_STATUS            ? "IN_STATUS"
            : class == MPI_ERR_PENDING              ? "PENDING"
-                                                   : "ANOTHER";
+                                                   : another;
 }
 
 #define CHECK(condition)                                                                                             \

@@ -106,6 +106,32 @@ static void bcast(int bytes)
     free(data);
 }
 
+/* What has been given up is the program's again: nothing more is written there, whoever goes on sending. */
+static void kept(int bytes)
+{
+    char *data = malloc(bytes);
+    victim = size / 2;
+    memset(data, rank, bytes);
+    if (rank == victim) {
+        usleep(30000);
+        die();
+    }
+    int code = MPI_Bcast(data, bytes, MPI_CHAR, 0, world);
+    if (code == MPI_SUCCESS)
+        for (int i = 0; i < bytes; i++)
+            CHECK(data[i] == 0);
+    else
+        EXPECT(code, MPIX_ERR_PROC_FAILED);
+    memset(data, 'k', bytes);
+    for (int look = 0; look < 60; look++) {
+        usleep(5000);
+        for (int i = 0; i < bytes; i++)
+            CHECK(data[i] == 'k');
+    }
+    EXPECT(MPI_Barrier(world), MPIX_ERR_PROC_FAILED);
+    free(data);
+}
+
 static void wildcard(void)
 {
     int value = -1, flag;
@@ -320,6 +346,8 @@ int main(int argc, char **argv)
         bcast(1 << 20);
     else if (!strcmp(story, "bcast-short"))
         bcast(256);
+    else if (!strcmp(story, "kept"))
+        kept(argc > 2 ? atoi(argv[2]) : 1 << 22);
     else if (!strcmp(story, "wildcard"))
         wildcard();
     else if (!strcmp(story, "lock"))

@@ -14,6 +14,7 @@ pub mod guest;
 pub mod installation;
 pub mod job;
 pub mod leftovers;
+pub mod mpich_suite;
 pub mod nodes;
 pub mod oracle;
 pub mod place;

@@ -70,6 +70,7 @@ suite! {
     spawn_fortran: Case { program: "spawn_fortran.f90", ranks: &[1, 2], peers: Peers::Recorded, ..Case::DEFAULT };
     legacy_fortran: Case { program: "legacy.f", ranks: &[2, 6], ..Case::DEFAULT };
     files_fortran: Case { program: "io.f90", ranks: &[1, 3], ..Case::DEFAULT };
+    grequest_fortran: Case { program: "grequest.f90", ranks: &[1], ..Case::DEFAULT };
     use_mpi: Case { program: "usempi.f90", ranks: &[2, 6], ..Case::DEFAULT };
     // Open MPI's module is a library of its own on top of ours; MPICH's procedures are in our face, and vmpi's own module calls
     // the same.
@@ -92,6 +93,9 @@ suite! {
     rma_fortran: Case { program: "rma.f90", ranks: &[2, 6], ..Case::DEFAULT };
     partitioned: Case { program: "partitioned.c", ranks: &[1, 2, 5], peers: Peers::Mpich, ..Case::DEFAULT };
     large_counts: Case { program: "large_counts.c", ranks: &[1, 2, 5], peers: Peers::Mpich, ..Case::DEFAULT };
+    // Freeing a key twice is an error to Open MPI, so only its use after one freeing is checked.
+    keys: Case { program: "keys.c", ranks: &[1, 2], ..Case::DEFAULT };
+    differ: Case { program: "differ.c", ranks: &[1, 2], ..Case::DEFAULT };
     sessions: Case { program: "sessions.c", ranks: &[1, 2, 5], peers: Peers::Neither, ..Case::DEFAULT };
     tool: Case { program: "tool.c", ranks: &[1, 2, 5], peers: Peers::Mpich, ..Case::DEFAULT };
     mpi41: Case { program: "mpi41.c", ranks: &[1, 2, 5], peers: Peers::Neither, ..Case::DEFAULT };

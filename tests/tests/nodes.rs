@@ -102,20 +102,21 @@ fn the_same_with_progress_by_ranks_and_without_single_copy() {
     same(&nodes, "p2p.c", Mpi::Openmpi, 5, &["--fabric", "emulated:200:100"], &[]);
 }
 
-/// The carriers take large messages to a rank that computes; with progress by ranks nobody does.
+/// The carriers take large messages to a rank that computes; with progress by ranks, or where no process is to reach into another, nobody does.
 #[test]
 fn large_messages_reach_a_rank_that_computes() {
     let nodes = Nodes::new("strong");
-    let run = |progress: &str, rounds: &str, limit_ms: &str| {
-        let run = nodes.vmpirun("strong").args(["-n", "4", "--progress", progress]);
+    let run = |flags: [&str; 2], rounds: &str, limit_ms: &str| {
+        let run = nodes.vmpirun("strong").args(["-n", "4"]).args(flags);
         run.arg(program("strong.c", Mpi::Openmpi)).args([rounds, limit_ms]).run()
     };
     let said = |got: &Outcome, wanted: &str| {
         let wanted = format!("in {wanted} rounds all were sent while rank 0 computed");
         assert!(got.code == 0 && got.stdout.trim() == wanted, "{wanted}: {} {} {}", got.code, got.stdout, got.stderr);
     };
-    said(&run("daemon", "10", "20000"), "10 of 10");
-    said(&run("rank", "2", "300"), "0 of 2");
+    said(&run(["--progress", "daemon"], "10", "20000"), "10 of 10");
+    said(&run(["--progress", "rank"], "2", "300"), "0 of 2");
+    said(&run(["-x", "VMPI_SINGLE_COPY=0"], "2", "300"), "0 of 2");
 }
 
 /// A rank for each function of a program (FG-MPI's benchmark): many more ranks than cores, all messages large.

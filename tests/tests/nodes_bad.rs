@@ -127,7 +127,7 @@ fn frames_that_cannot_be_end_the_job_with_their_nodes_name() {
     let nodes = Nodes::new("frames");
     let of = |kind: u8, body: &[u8]| [&head(kind, body.len()), body].concat::<u8>();
     let long = (MAX_BODY_BYTES as u32 + 1).to_le_bytes();
-    let nowhere = [&[255; 4][..], &[1, 0], &[0; 28]].concat();
+    let nowhere = [&[255; 4][..], &[1, 0], &[0; 30]].concat();
     let cases = [
         ("unknown", of(99, b"?"), "sent a frame of kind 99, which does not exist"),
         ("fabrics", of(7, &[]), "sent a frame of kind 7, which does not exist"),

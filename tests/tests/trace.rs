@@ -1,6 +1,8 @@
 //! Traces, read with the schema of the format's makers (tests/data/trace_check.py holds each to what must be true of all), beside what
 //! the clocks and counters say of the same run; and the page about a run, as a browser sees it.
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,6 +10,7 @@ use std::time::Duration;
 use vmpi_tests::compile::{Mpi, program};
 use vmpi_tests::job::{Outcome, Vmpirun};
 use vmpi_tests::leftovers::eventually;
+use vmpi_tests::nodes::{Nodes, find};
 use vmpi_tests::place::{Turn, room, top, venv_perfetto};
 
 fn built(name: &str) -> PathBuf {
@@ -33,9 +36,14 @@ fn read(path: &Path) -> Value {
 
 /// Seconds that a track spent in a category.
 fn seconds(trace: &Value, group: &str, begin: &str, category: &str) -> f64 {
+    seconds_on(trace, group, begin, "", category)
+}
+
+/// Likewise of a track whose name ends so.
+fn seconds_on(trace: &Value, group: &str, begin: &str, end: &str, category: &str) -> f64 {
     let tracks = trace["tracks"].as_object().expect("tracks");
     let label = format!("{group}: {begin} ");
-    let track = tracks.iter().find(|(name, _)| name.starts_with(&label));
+    let track = tracks.iter().find(|(name, _)| name.starts_with(&label) && name.ends_with(end));
     let (_, sums) = track.unwrap_or_else(|| panic!("no track {label} in {tracks:?}"));
     sums[category].as_f64().unwrap_or(0.0) * 1e-9
 }
@@ -200,6 +208,118 @@ fn pictures_are_drawn() {
         assert!(bytes.starts_with(magic) && bytes.len() > 2000, "{ending}: {} bytes", bytes.len());
         let _ = std::fs::remove_file(path);
     }
+}
+
+/// On two nodes: cores and ranks are named with them and add up to the clocks, each message has both its ends and none goes back in time
+/// (`trace_check.py`), and clocks that are one are found to be one, within what is said.
+#[test]
+fn nodes_are_on_one_axis() {
+    let (binary, nodes) = (built("traced.c"), Nodes::new("trace"));
+    for (ranks, rounds, flags) in [(4u32, 200u32, &["--map-by", "node"][..]), (6, 100, &["-V", "3"]), (2, 300, &[])] {
+        let path = file("nodes.pftrace");
+        let run = nodes.vmpirun("trace-nodes").args(["-n", &ranks.to_string(), "--json", "--trace"]).arg(&path);
+        let run = run.args(flags).arg(&binary).args([rounds.to_string(), "20000".into()]);
+        let outcome = run.deadline(Duration::from_secs(120)).run();
+        assert!(outcome.code == 0 && outcome.stderr.is_empty(), "{flags:?}: {outcome:?}");
+        let (trace, report) = (read(&path), report(&outcome));
+        let number = |value: &Value| value.as_f64().expect("a number");
+        let cores = report["cores"].as_array().expect("cores");
+        let mut of_node = Vec::new();
+        for core in cores {
+            let node = core["node"].as_str().expect("a node");
+            let at = of_node.iter().filter(|known| **known == node).count();
+            of_node.push(node);
+            let of = |what: &str| seconds_on(&trace, "cores", &format!("core {at}"), &format!(", node {node})"), what);
+            near(&format!("{flags:?}: core {at} of {node} ran"), of("running"), number(&core["running_s"]));
+            near(&format!("{flags:?}: core {at} of {node} handed over"), of("hand-off"), number(&core["handoff_s"]));
+            near(&format!("{flags:?}: core {at} of {node} was idle"), of("idle"), number(&core["idle_s"]));
+        }
+        assert_eq!(of_node, [nodes.a.as_str(), &nodes.b]);
+        for (at, rank) in report["rank_list"].as_array().expect("ranks").iter().enumerate() {
+            let of = |category: &str| seconds(&trace, "ranks", &format!("rank {at}"), category);
+            near(&format!("{flags:?}: rank {at} ran"), of("RUNNING"), number(&rank["rtime_s"]));
+            near(&format!("{flags:?}: rank {at} was ready"), of("READY"), number(&rank["ready_s"]));
+            near(&format!("{flags:?}: rank {at} waited"), of("SUSPENDED"), number(&rank["wait_s"]));
+        }
+        for rank in 0..ranks {
+            let pair = format!("{rank} {}", (rank + 1) % ranks);
+            assert_eq!(trace["pairs"][&pair].as_u64(), Some(u64::from(rounds)), "{flags:?}: {}", trace["pairs"]);
+        }
+        for node in [&nodes.a, &nodes.b] {
+            let told = &trace["nodes"][format!("node {node}")];
+            let of = |what: &str| told[what].as_i64().unwrap_or_else(|| panic!("{what} in {}", trace["nodes"]));
+            let (offset, within) = (of("clock offset (ns)"), of("uncertainty (ns)"));
+            assert!(offset.abs() <= within && within > 0, "{flags:?}: the nodes have one clock: {}", trace["nodes"]);
+            let tracks = trace["tracks"].as_object().expect("tracks").keys();
+            let here = tracks.filter(|name| name.ends_with(&format!(", node {node})"))).count();
+            assert_eq!(here as u32, 1 + ranks / 2, "{flags:?}: {}", trace["tracks"]);
+        }
+    }
+}
+
+/// Pictures and the page, counters, and what was overwritten on which node.
+#[test]
+fn all_forms_are_of_all_nodes() {
+    let (binary, nodes) = (built("traced.c"), Nodes::new("trace-forms"));
+    for (flag, ending, magic) in [
+        ("--trace", "svg", &b"<svg"[..]),
+        ("--trace", "png", b"\x89PNG"),
+        ("--trace", "html", b"<!DOCTYPE html>"),
+        ("--report-html", "html", b"<!DOCTYPE html>"),
+    ] {
+        let path = file(&format!("nodes.{ending}"));
+        let run = nodes.vmpirun("trace-forms").args(["-n", "4", "-V", "2", flag]).arg(&path);
+        let outcome = run.arg(&binary).args(["30", "1000"]).deadline(Duration::from_secs(60)).run();
+        assert!(outcome.code == 0 && outcome.stderr.is_empty(), "{flag} {ending}: {outcome:?}");
+        let bytes = std::fs::read(&path).expect("it is written");
+        assert!(bytes.starts_with(magic) && bytes.len() > 2000, "{flag} {ending}: {} bytes", bytes.len());
+        let text = String::from_utf8_lossy(&bytes);
+        assert!(ending == "png" || text.contains("the clocks of 2 nodes are on one axis within"), "{flag} {ending}");
+        assert!(
+            ending != "html" || [&nodes.a, &nodes.b].iter().all(|node| text.contains(&format!("\"node\":\"{node}\"")))
+        );
+        let _ = std::fs::remove_file(path);
+    }
+    let path = file("nodes-long.pftrace");
+    let run = nodes.vmpirun("trace-long").args(["-n", "2", "--counters", "page-faults", "--trace"]).arg(&path);
+    let outcome = run.arg(&binary).args(["60000", "0"]).deadline(Duration::from_secs(200)).run();
+    if outcome.code == 2 {
+        assert!(outcome.stderr.contains("cannot be counted on this machine"), "{outcome:?}");
+        return;
+    }
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    let trace = read(&path);
+    for node in [&nodes.a, &nodes.b] {
+        let told = outcome.stderr.split("node ").find(|part| part.starts_with(node.as_str()));
+        assert!(
+            told.is_some_and(|told| told.contains("of the oldest events of 1 ranks were overwritten")),
+            "{outcome:?}"
+        );
+        let counted = &trace["counters"][format!("clocks: core 0 of node {node}: page-faults")];
+        assert!(counted[1].as_u64() > Some(0), "{}", trace["counters"]);
+    }
+}
+
+/// A node dies: the job ends, and the trace has what the other one recorded, and says which is missing.
+#[test]
+fn a_node_that_dies_is_missing_by_its_name() {
+    let (binary, nodes) = (built("traced.c"), Nodes::new("trace-dead"));
+    let path = file("dead.pftrace");
+    let run = nodes.vmpirun("trace-dead").args(["-n", "4", "-V", "2", "--trace"]).arg(&path);
+    let job = run.arg(&binary).args(["100000000", "20000"]).deadline(Duration::from_secs(120)).start();
+    let running = || job.processes().iter().filter(|process| process.name.starts_with("traced")).count() == 4;
+    assert!(eventually(Duration::from_secs(30), running), "{:?}", job.processes());
+    std::thread::sleep(Duration::from_millis(500));
+    let agent = find(&job.runtime_dir, &nodes.b, "--bootstrap")[0].pid;
+    kill(Pid::from_raw(agent), Signal::SIGKILL).expect("it is there");
+    let outcome = job.finish();
+    assert!(
+        outcome.code != 0 && outcome.stderr.contains(&format!("node {}: nothing of what was recorded", nodes.b)),
+        "{outcome:?}"
+    );
+    let trace = read(&path);
+    assert!(trace["flows"].as_u64() > Some(0), "{}", trace["flows"]);
+    assert_eq!(trace["nodes"][format!("node {}", nodes.b)], "what was recorded here is missing", "{}", trace["nodes"]);
 }
 
 /// Events that the kernel itself counts are there on every machine that permits to count at all.

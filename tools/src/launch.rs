@@ -14,6 +14,7 @@ use crate::place::{Seat, rearrange};
 use crate::plan::{self, Plan, Wish};
 use crate::program::{self, Program};
 use crate::session::{self, Finished, Signals};
+use crate::trace::NodeRecording;
 use crate::{cpus, hosts, matrix, outcome, trace};
 use serde_json::json;
 use std::io::{IsTerminal, Write};
@@ -28,7 +29,10 @@ const OWN_FDS: u64 = 32 + vmpi_shared::control::MAX_FDS as u64;
 pub fn main(args: &[String]) -> i32 {
     match cli::parse(args).and_then(|command| match command {
         cli::Command::Do(action) => print(action),
-        cli::Command::Run(options) => run(&options),
+        cli::Command::Run(mut options) => {
+            options.timeout_s = cli::timeout_s(options.timeout_s, |name| std::env::var(name).ok())?;
+            run(&options)
+        }
     }) {
         Ok(code) => code,
         Err(why) => {
@@ -121,10 +125,8 @@ fn run(options: &RunOptions) -> Result<i32, Failure> {
     let daemon_pid = daemon.pid;
     // The private daemon ends and its directory goes before the last word is said; likewise those of all nodes.
     drop(daemon);
-    if let Some(conductor) = conductor {
-        let _ = conductor.join();
-    }
-    conclude(options, &job, &finished?, daemon_pid)
+    let on_nodes = conductor.and_then(|conductor| conductor.join().ok()).unwrap_or_default();
+    conclude(options, &job, &finished?, &on_nodes, daemon_pid)
 }
 
 /// The directory of this executable, links resolved.
@@ -142,12 +144,6 @@ fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, agents: &mut V
     let ranks = if agents.is_empty() { total_ranks(options, slots) } else { asked_ranks(options) };
     if let Some(rank) = options.gdb.iter().find(|rank| ranks.is_some_and(|ranks| **rank >= ranks)) {
         return Err(Failure::usage(format!("--gdb: there is no rank {rank} of {}", ranks.unwrap_or(0))));
-    }
-    if !agents.is_empty() && (options.trace.is_some() || options.report_html.is_some()) {
-        return Err(Failure::usage(
-            "--trace and --report-html are for one node so far; over several, `vmpictl trace JOB start` and `vmpictl trace JOB export FILE` on a node \
-             trace the ranks there",
-        ));
     }
     let counters = meter::parse(options.counters.as_deref().unwrap_or_default())
         .and_then(|events| meter::check(&events).map(|()| events))
@@ -426,7 +422,13 @@ fn dry_run(options: &RunOptions, job: &Job) -> Result<i32, Failure> {
     out(&text)
 }
 
-fn conclude(options: &RunOptions, job: &Job, finished: &Finished, daemon_pid: i32) -> Result<i32, Failure> {
+fn conclude(
+    options: &RunOptions,
+    job: &Job,
+    finished: &Finished,
+    on_nodes: &[NodeRecording],
+    daemon_pid: i32,
+) -> Result<i32, Failure> {
     let spec = &job.spec;
     let mut ends = finished.ends.clone();
     ends.sort_by_key(|end| end.rank);
@@ -489,27 +491,36 @@ fn conclude(options: &RunOptions, job: &Job, finished: &Finished, daemon_pid: i3
             matrix::save_profile(matrix, finished.report.as_ref(), dir)?;
         }
     }
-    if finished.trace.is_none() && (options.trace.is_some() || options.report_html.is_some()) {
-        complain("there is no trace: what was recorded went with vmpid");
-    }
-    if let Some(recording) = &finished.trace
-        && let Some(path) = &options.trace
-    {
-        let saved = trace::save(recording, path)?;
-        if let Some(gaps) = saved.gaps {
-            complain(&format!("note: the trace in {path}: {gaps}"));
-        }
-    }
-    if let Some(recording) = &finished.trace
-        && let Some(path) = &options.report_html
-    {
-        trace::save_page(recording, finished.matrix.as_ref(), finished.report.as_ref(), path)?;
+    if options.trace.is_some() || options.report_html.is_some() {
+        save_trace(options, finished, on_nodes)?;
     }
     if options.json {
         let document = outcome::as_json(finished.cause.as_ref(), code, &ends, finished.report.as_ref(), spec);
         out(&format!("{document}\n"))?;
     }
     Ok(code)
+}
+
+/// `--trace` and `--report-html`.
+fn save_trace(options: &RunOptions, finished: &Finished, on_nodes: &[NodeRecording]) -> Result<(), Failure> {
+    let timeline = match &finished.trace {
+        Some(recording) => Some(recording.timeline()?),
+        None => trace::timeline_of_nodes(on_nodes),
+    };
+    let Some(timeline) = timeline else {
+        complain("there is no trace: what was recorded went with vmpid");
+        return Ok(());
+    };
+    if let Some(path) = &options.trace {
+        let saved = trace::save(&timeline, path)?;
+        if let Some(gaps) = saved.gaps {
+            complain(&format!("note: the trace in {path}: {gaps}"));
+        }
+    }
+    if let Some(path) = &options.report_html {
+        trace::save_page(&timeline, finished.matrix.as_ref(), finished.report.as_ref(), path)?;
+    }
+    Ok(())
 }
 
 /// The node on which the rank that is the cause ran.

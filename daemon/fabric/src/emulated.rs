@@ -6,6 +6,11 @@
 //!
 //! A link has two ways, as TCP has two connections. Small frames go between the packets of large messages, as fair queueing of connections
 //! has it, and take their part of the rate from those.
+//!
+//! What it costs the processor is what it costs with an RDMA device: staged bodies are not copied again (`slots`). Where ends cannot open each
+//! other's memory it is what TCP costs.
+
+mod slots;
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -13,7 +18,10 @@ use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
 
-use crate::fabric::{Event, Fabric, LinkError};
+use crate::fabric::{Event, FIRST_KIND, Fabric, LinkError};
+use crate::frame::FrameError;
+use crate::staging::Span;
+use slots::{Inbox, Outbox};
 
 /// What is emulated.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -44,9 +52,13 @@ impl Model {
 
 struct Late {
     due: Instant,
-    node: u32,
     kind: u8,
-    body: Vec<u8>,
+    body: Body,
+}
+
+enum Body {
+    Here(Vec<u8>),
+    Staged(Span),
 }
 
 /// What comes from a node.
@@ -56,6 +68,17 @@ struct Arriving {
     ways: [VecDeque<Late>; 2],
     /// When the link has carried all that came.
     free: [Option<Instant>; 2],
+    /// The other end's memory, if it could be opened.
+    inbox: Option<Inbox>,
+}
+
+/// What goes to a node.
+#[derive(Default)]
+struct Going {
+    /// When the link will have carried all that was sent, by either way.
+    carried: [Option<Instant>; 2],
+    /// From the moment the link is up.
+    outbox: Option<Outbox>,
 }
 
 /// The ways of `send` and `send_bulk`.
@@ -68,13 +91,15 @@ pub struct Emulated<F> {
     model: Model,
     /// By node.
     late: Vec<Arriving>,
+    /// By node.
+    going: Vec<Going>,
     lost: Vec<(u32, LinkError)>,
-    /// When the link to each node will have carried all that was sent, by either way.
-    carried: Vec<[Option<Instant>; 2]>,
     /// Bodies told already, to be used again: fresh memory for each large one would cost more than its copy.
     spare: Vec<Vec<u8>>,
 }
 
+/// Frames that are due together are told late by at most this part of the latency.
+const MODERATION: u32 = 4;
 /// So many bodies are kept to be used again.
 const SPARE_BODIES: usize = 16;
 /// So much may be under way before `backlog_bytes` counts it: what a link's buffers hold.
@@ -82,12 +107,12 @@ const UNDER_WAY_BYTES: f64 = 64e3;
 
 impl<F: Fabric> Emulated<F> {
     pub fn new(below: F, model: Model) -> Emulated<F> {
-        Emulated { below, model, late: Vec::new(), lost: Vec::new(), carried: Vec::new(), spare: Vec::new() }
+        Emulated { below, model, late: Vec::new(), going: Vec::new(), lost: Vec::new(), spare: Vec::new() }
     }
 
     /// Time until the link to `node` has carried all but what its buffers hold.
     fn behind(&self, node: u32, way: usize) -> Duration {
-        let left = self.carried.get(node as usize).and_then(|carried| carried[way]);
+        let left = self.going.get(node as usize).and_then(|going| going.carried[way]);
         let left = left.map_or(Duration::ZERO, |at| at.saturating_duration_since(Instant::now()));
         left.saturating_sub(Duration::from_secs_f64(UNDER_WAY_BYTES / self.model.bytes_per_second))
     }
@@ -96,26 +121,76 @@ impl<F: Fabric> Emulated<F> {
         (self.behind(node, way).as_secs_f64() * self.model.bytes_per_second) as usize
     }
 
+    /// When the next frame is due, or the last of some that are due shortly after each other: who sleeps wakes once for all of them, as adapters
+    /// moderate their interrupts.
     fn next_due(&self) -> Option<Instant> {
-        let ways = self.late.iter().flat_map(|late| &late.ways);
-        ways.filter_map(|late| Some(late.front()?.due)).min()
+        let ways = || self.late.iter().flat_map(|late| &late.ways);
+        let first = ways().filter_map(|late| Some(late.front()?.due)).min()?;
+        let until = first + self.model.latency / MODERATION;
+        ways().filter_map(|late| late.iter().map(|late| late.due).take_while(|due| *due <= until).last()).max()
     }
 
     /// Count what goes, and stamp it.
-    fn sent(&mut self, node: u32, way: usize, bytes: usize) -> [u8; STAMP_BYTES] {
-        let (at, now) = (node as usize, Instant::now());
-        if self.carried.len() <= at {
-            self.carried.resize(at + 1, [None; 2]);
-        }
-        carry(&mut self.carried[at], way, now, self.model.time_of(bytes));
-        let mut stamp = [way as u8; STAMP_BYTES];
+    fn sent(&mut self, node: u32, way: usize, form: u8, bytes: usize) -> [u8; STAMP_BYTES] {
+        let now = Instant::now();
+        let going = at(&mut self.going, node);
+        carry(&mut going.carried, way, now, self.model.time_of(bytes));
+        let told = at(&mut self.late, node).inbox.as_mut().map_or(0, Inbox::say);
+        let mut stamp = [0; STAMP_BYTES];
         stamp[..8].copy_from_slice(&clock_ns().to_le_bytes());
+        (stamp[8], stamp[9]) = (way as u8, form);
+        stamp[10..].copy_from_slice(&told.to_le_bytes());
         stamp
+    }
+
+    /// Something between the two ends of this emulation.
+    fn say(&mut self, node: u32, form: u8, body: &[u8]) {
+        let stamp = self.sent(node, SMALL, form, 0);
+        self.below.send(node, FIRST_KIND, &[&stamp, body]);
     }
 }
 
-/// What each frame carries: the clock, and its way.
-const STAMP_BYTES: usize = 9;
+/// The one of this node, made if it is the first time.
+fn at<T: Default>(nodes: &mut Vec<T>, node: u32) -> &mut T {
+    let at = node as usize;
+    if nodes.len() <= at {
+        nodes.resize_with(at + 1, T::default);
+    }
+    &mut nodes[at]
+}
+
+/// What each frame carries: the clock, its way, its form, and how many staged bodies of the other end have been told.
+const STAMP_BYTES: usize = 14;
+
+/// What follows the stamp.
+mod form {
+    pub const BODY: u8 = 0;
+    /// Word of a staged body.
+    pub const STAGED: u8 = 1;
+    /// Where the sender's memory can be opened.
+    pub const OFFER: u8 = 2;
+    /// The memory that was offered has been opened.
+    pub const OPENED: u8 = 3;
+    /// Nothing: it was sent for its stamp.
+    pub const TOLD: u8 = 4;
+}
+
+struct Stamp {
+    clock: u64,
+    way: usize,
+    form: u8,
+    told: u32,
+}
+
+impl Stamp {
+    fn decode(body: &[u8]) -> Option<(Stamp, &[u8])> {
+        let (stamp, body) = body.split_first_chunk::<STAMP_BYTES>()?;
+        let (clock, rest) = stamp.split_first_chunk::<8>()?;
+        let [way, form, told @ ..] = *rest.first_chunk::<6>()?;
+        let (clock, told) = (u64::from_le_bytes(*clock), u32::from_le_bytes(told));
+        Some((Stamp { clock, way: usize::from(way).min(BULK), form, told }, body))
+    }
+}
 
 /// When the link has carried what is sent now; `free`: when it has carried what was sent before.
 fn carry(free: &mut [Option<Instant>; 2], way: usize, now: Instant, time: Duration) -> Instant {
@@ -148,13 +223,24 @@ impl<F: Fabric> Fabric for Emulated<F> {
     }
 
     fn send(&mut self, node: u32, kind: u8, parts: &[&[u8]]) {
-        let stamp = self.sent(node, SMALL, parts.iter().map(|part| part.len()).sum());
+        let stamp = self.sent(node, SMALL, form::BODY, parts.iter().map(|part| part.len()).sum());
         self.below.send(node, kind, &stamped(&stamp, parts));
     }
 
     fn send_bulk(&mut self, node: u32, kind: u8, parts: &[&[u8]]) {
-        let stamp = self.sent(node, BULK, parts.iter().map(|part| part.len()).sum());
+        let stamp = self.sent(node, BULK, form::BODY, parts.iter().map(|part| part.len()).sum());
         self.below.send_bulk(node, kind, &stamped(&stamp, parts));
+    }
+
+    fn stage(&mut self, node: u32, bytes: usize) -> Option<&mut [u8]> {
+        self.going.get_mut(node as usize)?.outbox.as_mut()?.stage(bytes)
+    }
+
+    fn send_staged(&mut self, node: u32, kind: u8) {
+        let Some(outbox) = at(&mut self.going, node).outbox.as_mut() else { return };
+        let (bytes, word) = outbox.send();
+        let stamp = self.sent(node, BULK, form::STAGED, bytes);
+        self.below.send_bulk(node, kind, &[&stamp, &word]);
     }
 
     fn backlog_bytes(&self, node: u32) -> usize {
@@ -183,7 +269,7 @@ impl<F: Fabric> Fabric for Emulated<F> {
 
     fn deadline(&self) -> Option<Instant> {
         // Who waits to send more looks when the buffers are all that is left.
-        let ways = (0..self.carried.len() as u32).flat_map(|node| [(node, SMALL), (node, BULK)]);
+        let ways = (0..self.going.len() as u32).flat_map(|node| [(node, SMALL), (node, BULK)]);
         let room = ways.map(|(node, way)| self.behind(node, way)).filter(|behind| !behind.is_zero()).min();
         let room = room.map(|behind| Instant::now() + behind);
         [self.below.deadline(), self.next_due(), room].into_iter().flatten().min()
@@ -198,37 +284,67 @@ impl<F: Fabric> Emulated<F> {
         fetch: fn(&mut F, Instant, &mut dyn FnMut(Event<'_>)),
         tell: &mut dyn FnMut(Event<'_>),
     ) {
-        let Emulated { below, model, late, lost, spare, .. } = self;
-        let (now_ns, mut up) = (clock_ns(), Vec::new());
+        let Emulated { below, model, late, going, lost, spare } = self;
+        let (now_ns, mut up, mut opened) = (clock_ns(), Vec::new(), Vec::new());
         fetch(below, now, &mut |event| match event {
             Event::Up(node) => up.push(node),
             Event::Lost(node, why) => lost.push((node, why)),
             Event::Frame { node, kind, body } => {
-                let at = node as usize;
-                if late.len() <= at {
-                    late.resize_with(at + 1, Arriving::default);
+                let (arriving, going) = (at(late, node), at(going, node));
+                let mut keep = |body: &[u8]| {
+                    let mut kept = spare.pop().unwrap_or_default();
+                    kept.clear();
+                    kept.extend_from_slice(body);
+                    Body::Here(kept)
+                };
+                match arriving.take(going, body, &mut keep) {
+                    Ok(Taken::Body(stamp, bytes, body)) => {
+                        let age = Duration::from_nanos(now_ns.saturating_sub(stamp.clock));
+                        let sent = now.checked_sub(age).unwrap_or(now);
+                        let end = carry(&mut arriving.free, stamp.way, sent, model.time_of(bytes));
+                        arriving.ways[stamp.way].push_back(Late { due: end + model.latency, kind, body });
+                    }
+                    Ok(Taken::Opened) => opened.push(node),
+                    Ok(Taken::Nothing) => {}
+                    Err(why) => lost.push((node, LinkError::Nonsense { node: node.to_string(), why })),
                 }
-                let Some((stamp, body)) = body.split_first_chunk::<STAMP_BYTES>() else { return };
-                let (clock, way) = stamp.split_first_chunk::<8>().expect("a stamp is longer");
-                let way = usize::from(way[0]).min(BULK);
-                let age = Duration::from_nanos(now_ns.saturating_sub(u64::from_le_bytes(*clock)));
-                let sent = now.checked_sub(age).unwrap_or(now);
-                let end = carry(&mut late[at].free, way, sent, model.time_of(body.len()));
-                let mut kept = spare.pop().unwrap_or_default();
-                kept.clear();
-                kept.extend_from_slice(body);
-                late[at].ways[way].push_back(Late { due: end + model.latency, node, kind, body: kept });
             }
         });
-        up.into_iter().for_each(|node| tell(Event::Up(node)));
-        for late in late.iter_mut().flat_map(|late| &mut late.ways) {
-            while late.front().is_some_and(|late| late.due <= now) {
-                if let Some(Late { node, kind, body, .. }) = late.pop_front() {
-                    tell(Event::Frame { node, kind, body: &body });
-                    if spare.len() < SPARE_BODIES {
-                        spare.push(body);
+        for node in opened {
+            self.say(node, form::OPENED, &[]);
+        }
+        for node in up {
+            // Without memory bodies go over the carrying network.
+            if let Ok(outbox) = Outbox::new() {
+                let offer = outbox.offer();
+                at(&mut self.going, node).outbox = Some(outbox);
+                self.say(node, form::OFFER, &offer);
+            }
+            tell(Event::Up(node));
+        }
+        let Emulated { late, lost, spare, .. } = self;
+        let mut owed = Vec::new();
+        for (node, late) in (0..).zip(late.iter_mut()) {
+            let Arriving { ways, inbox, .. } = late;
+            for late in ways {
+                while let Some(Late { kind, body, .. }) = late.pop_front_if(|late| late.due <= now) {
+                    match (body, &mut *inbox) {
+                        (Body::Here(body), _) => {
+                            tell(Event::Frame { node, kind, body: &body });
+                            if spare.len() < SPARE_BODIES {
+                                spare.push(body);
+                            }
+                        }
+                        (Body::Staged(span), Some(inbox)) => {
+                            tell(Event::Frame { node, kind, body: inbox.body(span) });
+                            inbox.told();
+                        }
+                        (Body::Staged(_), None) => {}
                     }
                 }
+            }
+            if inbox.as_ref().is_some_and(Inbox::must_say) {
+                owed.push(node);
             }
         }
         // What was sent before a link was lost comes first.
@@ -238,6 +354,48 @@ impl<F: Fabric> Emulated<F> {
             } else {
                 tell(Event::Lost(node, why));
             }
+        }
+        for node in owed {
+            self.say(node, form::TOLD, &[]);
+        }
+    }
+}
+
+/// What a frame was.
+enum Taken {
+    /// One to be told when it is due, and how long its body is.
+    Body(Stamp, usize, Body),
+    /// The other end's memory, which this end has opened.
+    Opened,
+    Nothing,
+}
+
+impl Arriving {
+    fn take(
+        &mut self,
+        going: &mut Going,
+        body: &[u8],
+        keep: &mut dyn FnMut(&[u8]) -> Body,
+    ) -> Result<Taken, FrameError> {
+        let (stamp, rest) = Stamp::decode(body).ok_or(FrameError::Cut(body.len()))?;
+        if let Some(outbox) = &mut going.outbox {
+            outbox.returned(stamp.told);
+            if stamp.form == form::OPENED {
+                outbox.mapped();
+            }
+        }
+        match (stamp.form, &mut self.inbox) {
+            (form::BODY, _) => Ok(Taken::Body(stamp, rest.len(), keep(rest))),
+            (form::STAGED, Some(inbox)) => {
+                let span = inbox.word(rest)?;
+                Ok(Taken::Body(stamp, span.bytes, Body::Staged(span)))
+            }
+            (form::OFFER, inbox @ None) => {
+                *inbox = Inbox::open(rest).ok();
+                Ok(if inbox.is_some() { Taken::Opened } else { Taken::Nothing })
+            }
+            (form::OPENED | form::TOLD, _) => Ok(Taken::Nothing),
+            _ => Err(FrameError::Cut(body.len())),
         }
     }
 }

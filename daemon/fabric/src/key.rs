@@ -1,12 +1,22 @@
 //! A job's key: all of its nodes have it, and nobody else.
 
 use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
 
 /// 256 random bits.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key([u8; 32]);
 
 impl Key {
+    /// # Errors
+    /// The system has no random numbers.
+    pub fn random() -> io::Result<Key> {
+        let mut bytes = [0; 32];
+        File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+        Ok(Key(bytes))
+    }
+
     pub fn from_bytes(bytes: [u8; 32]) -> Key {
         Key(bytes)
     }

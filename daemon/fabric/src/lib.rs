@@ -1,10 +1,10 @@
 //! What carries frames between the nodes of one job.
 //!
 //! Reading order: `fabric` (the trait, and what can happen to a link) -> `frame` (bytes to frames and back) -> `key`, `auth` (who may talk at
-//! all) -> `link` (one connection) -> `tcp` (all of a node's links) -> `emulated` (a slower network on top of a faster one) ->
-//! `verbs` (RDMA devices, where there are).
+//! all) -> `link` (one connection) -> `tcp` (all of a node's links) -> `staging` (memory for slots) ->
+//! `emulated` (a slower network on top of a faster one) -> `verbs` (RDMA devices, where there are).
 //!
-//! Nothing here blocks, and nothing knows of MPI: a frame is a kind and bytes. Unsafe code only in `verbs::plugin` and `verbs::staging`.
+//! Nothing here blocks, and nothing knows of MPI: a frame is a kind and bytes. Unsafe code only in `verbs::plugin` and `staging`.
 #![deny(unsafe_code)]
 
 pub mod auth;
@@ -13,6 +13,7 @@ pub mod fabric;
 pub mod frame;
 pub mod key;
 mod link;
+mod staging;
 pub mod tcp;
 pub mod verbs;
 

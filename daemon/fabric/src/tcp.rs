@@ -203,8 +203,7 @@ impl Tcp {
     }
 
     fn greeting(&self, to: u32, lane: u32) -> io::Result<Greeting> {
-        let mut nonce = [0; 32];
-        std::fs::File::open("/dev/urandom")?.read_exact(&mut nonce)?;
+        let nonce = *Key::random()?.bytes();
         Ok(Greeting { nodes: self.nodes.len() as u32, from: self.me, to, lane, nonce })
     }
 

@@ -136,6 +136,40 @@ fn the_emulated_network_is_as_slow_as_stated() {
     }
 }
 
+/// In order, whether staged or not, however many slots there are, and as slow as stated.
+#[test]
+fn staged_bodies_of_the_emulated_network_come_as_they_went() {
+    let nodes = joined(&[key(1), key(1)]);
+    let model = Model::parse("1000:50").unwrap();
+    let mut nodes: Vec<_> = nodes.into_iter().map(|tcp| Emulated::new(tcp, model)).collect();
+    let [a, b] = &mut nodes[..] else { panic!() };
+    until(&mut [a, b], |told| ups(told) == 2);
+    let body = |n: usize| vec![n as u8; 1 + n * 997 % 100_000];
+    let (start, mut came, mut bytes, mut staged) = (Instant::now(), 0, 0, 0);
+    for sent in 0..200 {
+        let goes = body(sent);
+        match a.stage(1, goes.len()) {
+            Some(memory) if sent % 3 != 0 => {
+                memory.copy_from_slice(&goes);
+                a.send_staged(1, 17);
+                staged += 1;
+            }
+            _ => a.send_bulk(1, 17, &[&goes]),
+        }
+        while came <= sent && (sent == 199 || sent - came > 20) {
+            for told in turn(b) {
+                let Told::Frame(0, 17, got) = told else { panic!("{told:?}") };
+                assert!(got == body(came), "{came}");
+                (came, bytes) = (came + 1, bytes + got.len());
+                assert!(start.elapsed().as_secs_f64() >= 0.001 + bytes as f64 / 50e6);
+            }
+            turn(a);
+            std::thread::yield_now();
+        }
+    }
+    assert!(staged > 20, "only {staged} of 200 were staged");
+}
+
 #[test]
 fn small_frames_do_not_wait_behind_large_messages() {
     // Once all that fits into the connection's buffers has been sent.

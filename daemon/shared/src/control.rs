@@ -16,7 +16,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 
 /// Changes whenever a message changes its meaning.
-pub const PROTOCOL: u32 = 6;
+pub const PROTOCOL: u32 = 7;
 /// Longest frame accepted.
 pub const MAX_FRAME_BYTES: u32 = 64 << 20;
 /// Descriptors in one frame (the kernel's SCM_MAX_FD is 253).
@@ -614,6 +614,9 @@ pub struct JobReport {
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct CoreReport {
+    /// Its node, in a job of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
     pub cpu: u32,
     pub ranks: u32,
     pub running: Option<u32>,

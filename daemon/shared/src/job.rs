@@ -373,10 +373,18 @@ impl JobSegment {
         self.header().failures.load(Ordering::SeqCst)
     }
 
-    /// One more rank has failed: its number among those, from 1 on. The daemon calls this, or the carrier for
-    /// one of another node, and then writes it to the rank.
-    pub fn count_failure(&self) -> u32 {
-        self.header().failures.fetch_add(1, Ordering::SeqCst) + 1
+    /// One more rank has failed: `write` its number among those, from 1 on, to the rank. The daemon calls this, or the carrier for one of another
+    /// node. A number is counted when it has been written, so that who sees one sees all below it: programs acknowledge all failures up to a number.
+    /// Who comes second writes once more.
+    pub fn count_failure(&self, write: impl Fn(u32)) {
+        let failures = &self.header().failures;
+        loop {
+            let count = self.failures();
+            write(count + 1);
+            if failures.compare_exchange(count, count + 1, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+                return;
+            }
+        }
     }
 
     /// Entry `index` of the list of revoked contexts, which grows at its end; `None` behind that.

@@ -7,11 +7,11 @@ mod descriptors;
 
 pub use descriptors::{CoreDescriptor, NodeHeader, Post, RankDescriptor};
 
-use crate::clock::Scale;
+use crate::clock::{Moment, Scale};
 use crate::control::{Balance, OnBlock, Policy, Wtime};
 use crate::matching::heap::Heaps;
 use crate::matching::peers::Peers;
-use crate::mem::bell::Bell;
+use crate::mem::bell::{Bell, Chime};
 use crate::mem::segment::{Head, Segment, SegmentError, layout_hash};
 use crate::mem::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::meter::{Event, Meter};
@@ -125,7 +125,7 @@ pub struct NodeSegment {
     /// Calls the daemon.
     bell: Option<Bell>,
     /// Calls the carrier.
-    carrier_bell: Option<Bell>,
+    carrier_bell: Option<Chime>,
     peers: Peers,
     heaps: Heaps,
     /// The rank that this process is; none in the daemon.
@@ -328,12 +328,12 @@ impl NodeSegment {
     }
 
     /// Ring this bell when the carrier sleeps and there is something to take.
-    pub fn set_carrier_bell(&mut self, bell: Bell) {
+    pub fn set_carrier_bell(&mut self, bell: Chime) {
         self.carrier_bell = Some(bell);
     }
 
     /// The bell of a job of several nodes.
-    pub fn carrier_bell(&self) -> Option<&Bell> {
+    pub fn carrier_bell(&self) -> Option<&Chime> {
         self.carrier_bell.as_ref()
     }
 
@@ -472,6 +472,11 @@ impl NodeSegment {
         return crate::mem::sync::ticks();
         #[cfg(not(feature = "model"))]
         Scale { tsc: self.header.tsc != 0, ticks_per_second: self.header.ticks_per_second }.now()
+    }
+
+    /// This moment, by the node's clock and another one.
+    pub fn moment(&self) -> Moment {
+        Scale { tsc: self.header.tsc != 0, ticks_per_second: self.header.ticks_per_second }.moment()
     }
 
     pub fn seconds(&self, ticks: u64) -> f64 {

@@ -24,7 +24,7 @@ use vmpi_fabric::{Key, Node, Tcp};
 use vmpi_shared::control::{Connection, PROTOCOL, Reply, Request, env};
 use vmpi_shared::job::JobSegment;
 use vmpi_shared::matching::courier::Courier;
-use vmpi_shared::mem::bell::Bell;
+use vmpi_shared::mem::bell::Chime;
 use vmpi_shared::node::NodeSegment;
 
 /// Start the carrier of job `id`. It is a child of the daemon, which reaps it.
@@ -86,9 +86,9 @@ fn serve() -> Result<(), StartError> {
     let (Reply::Carrying { nodes }, fds) = ask(&mut daemon, &Request::Carry { job, key })? else {
         return Err(StartError::Answer);
     };
-    let [node, segment, bell]: [OwnedFd; 3] = fds.try_into().map_err(|_| StartError::Answer)?;
+    let [node, segment, bell, timer]: [OwnedFd; 4] = fds.try_into().map_err(|_| StartError::Answer)?;
     let mut node = NodeSegment::map(node)?;
-    node.set_carrier_bell(Bell::from_fd(bell));
+    node.set_carrier_bell(Chime::from_fds(bell, timer));
     let courier = Courier::new(node, JobSegment::map(segment)?);
 
     let mut tcp = Tcp::listen()?;

@@ -296,6 +296,10 @@ impl Post {
                 aside.push(envelope);
                 return true;
             }
+            if envelope.kind == kind::LET_GO {
+                aside.push(envelope);
+                return true;
+            }
             if gone {
                 // Nobody is there any more; the job ends, or the message is one that nobody waits for.
                 if wire::has_payload(&envelope) {
@@ -365,10 +369,10 @@ impl Post {
         }
         refused.iter().for_each(|envelope| self.refuse_for_dead(envelope));
         for envelope in aside {
-            if envelope.kind == kind::ASK {
-                self.asked_here(&envelope);
-            } else {
-                self.answer_remote(to, envelope);
+            match envelope.kind {
+                kind::ASK => self.asked_here(&envelope),
+                kind::LET_GO => self.let_go(envelope),
+                _ => self.answer_remote(to, envelope),
             }
         }
         self.settle();
@@ -399,7 +403,8 @@ impl Post {
             return;
         }
         let payload = &kept.payload[..(envelope.len as usize).min(kept.payload.len())];
-        let placed = self.courier.pid(rank).ok_or(Unreachable::Refused).and_then(|pid| {
+        let pid = self.courier.pid(rank).filter(|_| self.may_copy());
+        let placed = pid.ok_or(Unreachable::Refused).and_then(|pid| {
             let mut to = Cursor::of(pid, envelope.addr(), envelope.blocks(), envelope.len)?;
             to.write(pid, payload)
         });
@@ -445,16 +450,7 @@ impl Post {
             }
             wire::REFUSED => {
                 let [transfer, errno] = wire::words(kind, body)?;
-                let entry = self.incoming.remove(&transfer).ok_or(BodyError::Transfer(transfer))?;
-                if errno != 0 || entry.void {
-                    self.placed(&entry, errno as i32);
-                } else if entry.pull.kind != kind::PULL {
-                    self.placed(&entry, libc::EPERM);
-                } else {
-                    let (bytes, used) = wire::encode(entry.sender, &entry.pull);
-                    self.fabric.send(node, wire::ENVELOPE, &[&bytes[..used]]);
-                    debug!("carrier: rank {} sends request {} itself", entry.sender, entry.sender_request);
-                }
+                self.refused(node, transfer, errno as i32)?;
             }
             wire::BYE => match self.peers[node as usize] {
                 Peer::Up => self.peers[node as usize] = Peer::HalfBye,
@@ -465,12 +461,18 @@ impl Post {
                 _ => {}
             },
             wire::BYE_HEARD => self.bye_heard[node as usize] = true,
-            wire::SENT | wire::DEAD => {
+            wire::SENT | wire::DEAD | wire::KNOWN => {
                 let [number] = wire::words(kind, body)?;
-                if kind == wire::DEAD && self.nodes.of_rank.get(number as usize) != Some(&node) {
+                let lives_on = self.nodes.of_rank.get(number as usize);
+                let sense = match kind {
+                    wire::DEAD => lives_on == Some(&node),
+                    wire::KNOWN => lives_on.is_some_and(|other| *other != node),
+                    _ => true,
+                };
+                if !sense {
                     return Err(BodyError::NotThere(number));
                 }
-                self.deaths.came(kind, number);
+                self.deaths.came(node, kind, number);
             }
             wire::REVOKED => {
                 let [context] = wire::words(kind, body)?;

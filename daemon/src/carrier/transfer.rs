@@ -126,7 +126,7 @@ pub struct Incoming {
     pub answers_sender: bool,
     /// Nothing but the last byte is needed to complete it (`wire::SENT`).
     pub said: bool,
-    /// Its sender has failed: what still comes is thrown away.
+    /// Its sender has failed, or its receiver has given it up: what still comes is thrown away.
     pub void: bool,
 }
 
@@ -163,4 +163,6 @@ pub struct Outgoing {
     pub sent: u64,
     /// It goes into or comes from a window: no rank here is told.
     pub silent: bool,
+    /// errno of a copy that has failed, of which the other carrier has been told.
+    pub failed: i32,
 }

@@ -22,15 +22,18 @@ pub const BYE_HEARD: u8 = FIRST_KIND + 6;
 /// The job ends on this node, and why is told elsewhere.
 pub const QUIT: u8 = FIRST_KIND + 7;
 
-/// The last byte of an announced message has been read out of its sender's memory (in a job that survives deaths, where only this completes it).
+/// Nothing more is read of an announced message out of its sender's memory (in a job that survives deaths, where only this completes it, also one
+/// that has been REFUSED).
 pub const SENT: u8 = FIRST_KIND + 8;
 /// A rank of this node has failed; all that it had sent has gone before.
 pub const DEAD: u8 = FIRST_KIND + 9;
 /// The communicator with this context has been revoked.
 pub const REVOKED: u8 = FIRST_KIND + 10;
+/// Ranks of this node know that a rank of a third one has failed.
+pub const KNOWN: u8 = FIRST_KIND + 11;
 
-/// To, kind, flags, context, from, source, tag, request, len.
-const HEAD_BYTES: usize = 4 + 2 + 4 * 5 + 8;
+/// To, kind, flags, context, from, source, tag, request, len, trace.
+const HEAD_BYTES: usize = 4 + 2 + 4 * 5 + 8 + 2;
 
 /// A body that makes no sense.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -67,6 +70,7 @@ pub fn encode(to: u32, envelope: &Envelope) -> ([u8; HEAD_BYTES + INLINE_BYTES],
     put(&envelope.tag.to_le_bytes());
     put(&envelope.request.to_le_bytes());
     put(&envelope.len.to_le_bytes());
+    put(&envelope.trace.to_le_bytes());
     put(&envelope.body[..envelope.body_len()]);
     (bytes, at)
 }
@@ -86,6 +90,7 @@ pub fn decode(bytes: &[u8]) -> Result<(u32, Envelope, &[u8]), BodyError> {
     (envelope.source, envelope.tag) = (word(14) as i32, word(18) as i32);
     envelope.request = word(22);
     envelope.len = u64::from(word(26)) | u64::from(word(30)) << 32;
+    envelope.trace = u16::from_le_bytes([head[34], head[35]]);
     if !courier::travels(envelope.kind) {
         return Err(BodyError::Envelope(envelope.kind));
     }
@@ -156,7 +161,7 @@ mod tests {
             let mut envelope = Envelope::EMPTY;
             (envelope.kind, envelope.flags, envelope.len) = (kind, 1, len);
             (envelope.context, envelope.from, envelope.source) = (7, 3, -1);
-            (envelope.tag, envelope.request) = (i32::MIN, 99);
+            (envelope.tag, envelope.request, envelope.trace) = (i32::MIN, 99, 65534);
             envelope.body = std::array::from_fn(|at| at as u8 + 1);
             if matches!(kind, kind::PIECE | kind::ASK) && payload == 0 {
                 envelope.set_addr(0);
@@ -167,7 +172,7 @@ mod tests {
             assert_eq!((to, rest.len()), (12, payload));
             assert_eq!((decoded.kind, decoded.flags, decoded.len), (kind, 1, len));
             assert_eq!((decoded.context, decoded.from, decoded.source), (7, 3, -1));
-            assert_eq!((decoded.tag, decoded.request), (i32::MIN, 99));
+            assert_eq!((decoded.tag, decoded.request, decoded.trace), (i32::MIN, 99, 65534));
             let used = envelope.body_len();
             assert_eq!(decoded.body[..used], envelope.body[..used]);
             assert!(decode(&whole[..whole.len() - 1]).is_err() && decode(&[&whole[..], &[0]].concat()).is_err());

@@ -96,6 +96,10 @@ pub trait Abi:
     const MAX_PORT_NAME: usize;
     const BSEND_OVERHEAD: c_int;
     const MAX_STRINGTAG_LEN: usize;
+    /// Are MPI_LAND, MPI_LOR and MPI_LXOR defined on real numbers?
+    const LOGICAL_ON_REALS: bool = false;
+    /// May MPI_DATATYPE_NULL be the type of a message of no elements?
+    const NULL_TYPE_OF_NOTHING: bool = false;
     /// The process sets that a session lists.
     const PSETS: &'static [&'static str] = &["mpi://WORLD", "mpi://SELF"];
 

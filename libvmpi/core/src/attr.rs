@@ -10,7 +10,7 @@ use crate::giant::Giant;
 use crate::handle::{Comm, Handle};
 use crate::process;
 use std::collections::{BTreeMap, HashMap};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 /// The largest tag that a program may use (MPI_TAG_UB); the bit above is for communicator construction.
 pub const TAG_UB_VALUE: i32 = (1 << 30) - 1;
@@ -104,15 +104,33 @@ struct Slot {
 
 struct State {
     keyvals: BTreeMap<i32, Rc<Keyval>>,
+    /// Keys that were freed. A copy of the number stays good for as long as an attribute has the key.
+    freed: BTreeMap<i32, Weak<Keyval>>,
     last_keyval: i32,
     /// The attributes of an object in the order in which they were set.
     of: Option<HashMap<(Kind, u32), Vec<Slot>>>,
 }
 
-static STATE: Giant<State> =
-    Giant::new(State { keyvals: BTreeMap::new(), last_keyval: crate::handle::FIRST_DYNAMIC as i32 - 1, of: None });
+static STATE: Giant<State> = Giant::new(State {
+    keyvals: BTreeMap::new(),
+    freed: BTreeMap::new(),
+    last_keyval: crate::handle::FIRST_DYNAMIC as i32 - 1,
+    of: None,
+});
 
 impl State {
+    fn keyval(&self, keyval: i32) -> Option<Rc<Keyval>> {
+        self.keyvals.get(&keyval).cloned().or_else(|| self.freed.get(&keyval)?.upgrade())
+    }
+
+    /// The key itself, for the caller to drop: what it keeps alive may call back into this module. `None` if it was freed before.
+    fn free(&mut self, keyval: i32) -> Option<Rc<Keyval>> {
+        let freed = self.keyvals.remove(&keyval)?;
+        self.freed.retain(|_, keyval| keyval.strong_count() > 0);
+        self.freed.insert(keyval, Rc::downgrade(&freed));
+        Some(freed)
+    }
+
     fn slots(&mut self, kind: Kind, object: u32) -> &mut Vec<Slot> {
         self.of.get_or_insert_default().entry((kind, object)).or_default()
     }
@@ -164,13 +182,14 @@ pub fn create_keyval(kind: Kind, copy: CopyFn, delete: DeleteFn) -> i32 {
     })
 }
 
-/// Free a key; attributes that have it keep their callbacks.
+/// Free a key; attributes that have it keep their callbacks. Freeing it again, through another copy of its number, is
+/// in order as long as an attribute has it, as in the reference MPIs: a delete callback may do so.
 ///
 /// # Errors
 /// `Class::Keyval` for a predefined key or one that does not exist for `kind`.
 pub fn free_keyval(kind: Kind, keyval: i32) -> Result<()> {
     find(kind, keyval)?;
-    let freed = STATE.with(|state| state.keyvals.remove(&keyval));
+    let freed = STATE.with(|state| state.free(keyval));
     drop(freed);
     Ok(())
 }
@@ -187,7 +206,7 @@ fn find(kind: Kind, keyval: i32) -> Result<Rc<Keyval>> {
     if is_predefined(keyval) {
         return fail(Class::Keyval, "the key is that of a predefined attribute, which cannot be changed");
     }
-    match STATE.with(|state| state.keyvals.get(&keyval).cloned()) {
+    match STATE.with(|state| state.keyval(keyval)) {
         Some(found) if found.kind == kind => Ok(found),
         Some(_) => fail(Class::Keyval, format!("key {keyval} was made for another kind of object")),
         None => fail(Class::Keyval, format!("there is no attribute key {keyval} (freed already?)")),
@@ -359,8 +378,11 @@ mod tests {
         assert_eq!(get(Kind::Type, b, kept).unwrap(), None);
 
         free_keyval(Kind::Type, copied).unwrap();
-        assert_eq!(free_keyval(Kind::Type, copied).unwrap_err().class, Class::Keyval);
+        free_keyval(Kind::Type, copied).unwrap();
+        assert_eq!(get(Kind::Type, b, copied).unwrap(), Some(Value::Integer(0)));
+        drop_all(Kind::Type, b);
         delete_all(Kind::Type, a).unwrap();
+        assert_eq!(free_keyval(Kind::Type, copied).unwrap_err().class, Class::Keyval);
         assert_eq!(*log.borrow(), [7, -1]);
 
         set(Kind::Type, a, kept, Value::Pointer(13)).unwrap();

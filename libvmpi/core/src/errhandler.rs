@@ -54,6 +54,8 @@ enum Handler {
     Fatal,
     Abort,
     Return,
+    /// As `Return`: the language binding above throws.
+    Throw,
     User(UserHandler),
 }
 
@@ -123,6 +125,7 @@ fn resolve(handle: Errhandler) -> Result<Handler> {
         Errhandler::ARE_FATAL => Ok(Handler::Fatal),
         Errhandler::ABORT => Ok(Handler::Abort),
         Errhandler::RETURN => Ok(Handler::Return),
+        Errhandler::THROW => Ok(Handler::Throw),
         Errhandler::NULL => fail(Class::Errhandler, "the error handler is MPI_ERRHANDLER_NULL"),
         _ => match STATE.with(|state| state.created.get(handle).map(|created| created.handler.clone())) {
             Some(handler) => Ok(Handler::User(handler)),
@@ -197,6 +200,7 @@ pub fn handler_of(target: Target) -> Result<Errhandler> {
         Handler::Fatal => Errhandler::ARE_FATAL,
         Handler::Abort => Errhandler::ABORT,
         Handler::Return => Errhandler::RETURN,
+        Handler::Throw => Errhandler::THROW,
         Handler::User(handler) => STATE.with(|state| {
             let known = state.created.iter().find(|(_, created)| Rc::ptr_eq(&created.handler, &handler));
             match known.map(|(handle, _)| handle) {
@@ -217,7 +221,7 @@ pub fn handler_of(target: Target) -> Result<Errhandler> {
 pub fn invoke(function: &str, target: Target, error: Error) -> i32 {
     let target = error.file.map_or(target, Target::File);
     match find(target) {
-        Handler::Return => {}
+        Handler::Return | Handler::Throw => {}
         Handler::User(handler) => {
             SETTLED.with(|settled| *settled = false);
             handler(target, error.code);
@@ -241,7 +245,7 @@ pub fn settle() {
 /// Invoke the handler of `target` for an error of the program's own (MPI_Comm_call_errhandler).
 pub fn call(function: &str, target: Target, code: i32) {
     let message = format!("the program called the error handler with code {code} ({})", codes::error_string(code));
-    invoke(function, target, Error { class: codes::error_class(code), code, message, file: None });
+    invoke(function, target, Error { class: codes::error_class(code), code, message, file: None, received: None });
 }
 
 /// The block that a fatal error prints.
@@ -302,6 +306,9 @@ mod tests {
         free(again).unwrap();
         free(again).unwrap();
         assert!(resolve(again).is_err());
+        set(one, Errhandler::THROW).unwrap();
+        assert_eq!(handler_of(one).unwrap(), Errhandler::THROW);
+        assert_eq!(invoke("MPI_File_read", one, Error::new(Class::Rank, "x")), Class::Rank.0);
         forget(one);
         assert_eq!(handler_of(one).unwrap(), Errhandler::RETURN);
         assert_eq!(handler_of(Target::Win(Win(FIRST))).unwrap(), Errhandler::ARE_FATAL, "there is no such window");

@@ -5,6 +5,7 @@
 //! added where the error handler is invoked (`errhandler`), so a message here says only what is wrong and why.
 
 use crate::handle::File;
+use crate::status::Status;
 
 /// An MPI error class, numbered as in the standard ABI.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -164,17 +165,23 @@ pub struct Error {
     pub message: String,
     /// The file whose error handler gets the error, when that is not the call's own object (MPI_Wait and its kin).
     pub file: Option<File>,
+    /// What has arrived all the same, when the operation was a receive: a message that was too long has a source and a tag.
+    pub received: Option<Status>,
 }
 
 impl Error {
     /// An error of `class` described by `message`.
     pub fn new(class: Class, message: impl Into<String>) -> Error {
-        Error { class, code: class.0, message: message.into(), file: None }
+        Error { class, code: class.0, message: message.into(), file: None, received: None }
     }
     /// A callback of the program returned `code`: pass it on unchanged.
     pub fn user(code: i32) -> Error {
         let message = format!("a callback of the program returned error code {code}");
-        Error { class: Class::Other, code, message, file: None }
+        Error { class: Class::Other, code, message, file: None, received: None }
+    }
+    /// A receive has failed after its message came.
+    pub fn of_receive(self, received: Status) -> Error {
+        Error { received: Some(received), ..self }
     }
     /// An operation on `file` has failed in a call that does not name the file.
     pub fn on_file(self, file: File) -> Error {

@@ -77,4 +77,6 @@ impl Errhandler {
     pub const ARE_FATAL: Errhandler = Errhandler(0x141);
     pub const ABORT: Errhandler = Errhandler(0x142);
     pub const RETURN: Errhandler = Errhandler(0x143);
+    /// Of MPICH's C++ bindings alone, in no other ABI.
+    pub const THROW: Errhandler = Errhandler(0x14f);
 }

@@ -134,12 +134,10 @@ pub fn environment() -> Entries {
     if !argv.is_empty() {
         entries.set(b"argv", &argv.join(&b' '));
     }
-    if process::is_active() {
-        let (_, size) = process::world();
-        entries.set(b"maxprocs", size.to_string().as_bytes());
-        entries.set(b"soft", size.to_string().as_bytes());
-        entries.set(b"host", process::processor_name().as_bytes());
-    }
+    let size = process::size_at_start().to_string();
+    entries.set(b"maxprocs", size.as_bytes());
+    entries.set(b"soft", size.as_bytes());
+    entries.set(b"host", process::processor_name().as_bytes());
     entries.set(b"arch", std::env::consts::ARCH.as_bytes());
     if let Ok(directory) = std::env::current_dir() {
         entries.set(b"wdir", directory.as_os_str().as_bytes());

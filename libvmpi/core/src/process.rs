@@ -13,7 +13,7 @@ use vmpi_shared::control::{self, Connection, NodeMap, Reply, Request};
 use vmpi_shared::dynamic::World;
 use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::matching::tend::Endpoint;
-use vmpi_shared::mem::bell::Bell;
+use vmpi_shared::mem::bell::{Bell, Chime};
 use vmpi_shared::meter;
 use vmpi_shared::node::{NodeConfig, NodeSegment};
 use vmpi_shared::sched::{self, RunState};
@@ -227,8 +227,8 @@ fn attach(socket: &str, face: &str) -> Result<(NodeSegment, JobSegment, u32, Wor
     };
     let mut node = NodeSegment::map(node).map_err(|e| Error::new(Class::Other, e.to_string()))?;
     node.set_bell(Bell::from_fd(bell));
-    if let Some(bell) = fds.next() {
-        node.set_carrier_bell(Bell::from_fd(bell));
+    if let (Some(bell), Some(timer)) = (fds.next(), fds.next()) {
+        node.set_carrier_bell(Chime::from_fds(bell, timer));
     }
     if let Some(nodes) = nodes {
         let _ = NODES.set(nodes);
@@ -308,6 +308,14 @@ pub fn endpoint_rank() -> u32 {
 /// Rank and size of MPI_COMM_WORLD.
 pub fn world() -> (u32, u32) {
     (WORLD_RANK.load(Ordering::Relaxed), WORLD_SIZE.load(Ordering::Relaxed))
+}
+
+/// The size of MPI_COMM_WORLD, also before MPI_Init and after MPI_Finalize.
+pub fn size_at_start() -> u32 {
+    if endpoint_if_any().is_some() {
+        return world().1;
+    }
+    std::env::var(control::env::SIZE).ok().and_then(|size| size.parse().ok()).unwrap_or(1)
 }
 
 /// The ranks of MPI_COMM_WORLD.

@@ -100,12 +100,17 @@ pub fn finalize(session: Session) -> Result<()> {
 pub fn pset(name: &[u8]) -> Result<Members> {
     let me = process::endpoint_rank();
     let world = process::world_members();
-    Ok(match std::str::from_utf8(name) {
-        Ok(WORLD) => Members::list(world),
-        Ok(SELF) => Members::range(me, 1),
-        Ok(SHARED) => Members::list(world.into_iter().filter(|&rank| process::same_node(me, rank)).collect()),
-        _ => return fail(Class::Arg, format!("there is no process set \"{}\"", String::from_utf8_lossy(name))),
-    })
+    // In upper or lower case (MPI 4.1 section 11.3.2).
+    let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+    if is(WORLD) {
+        Ok(Members::list(world))
+    } else if is(SELF) {
+        Ok(Members::range(me, 1))
+    } else if is(SHARED) {
+        Ok(Members::list(world.into_iter().filter(|&rank| process::same_node(me, rank)).collect()))
+    } else {
+        fail(Class::Arg, format!("there is no process set \"{}\"", String::from_utf8_lossy(name)))
+    }
 }
 
 /// MPI_Session_get_pset_info.

@@ -43,6 +43,9 @@ impl Abi for Mpich {
         sentinels::weights(weights)
     }
 
+    const LOGICAL_ON_REALS: bool = true;
+    const NULL_TYPE_OF_NOTHING: bool = true;
+
     const MAX_PROCESSOR_NAME: usize = 128;
     const MAX_ERROR_STRING: usize = 512;
     const MAX_OBJECT_NAME: usize = 128;

@@ -100,6 +100,7 @@ kinds! {
         0x1400_0000 = Errhandler::NULL;
         0x5400_0000 = Errhandler::ARE_FATAL;
         0x5400_0001 = Errhandler::RETURN;
+        0x5400_0002 = Errhandler::THROW;
         0x5400_0003 = Errhandler::ABORT;
     ;
     Request, 0x2c00_0000, 0x3e00_0000:

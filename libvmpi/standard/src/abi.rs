@@ -21,6 +21,7 @@ impl Abi for Standard {
     const ABI_VERSION: (c_int, c_int) = (1, 0);
     type Status = Status;
     const NUMBERS: Tables = numbers::STANDARD;
+    const NULL_TYPE_OF_NOTHING: bool = true; // as in MPICH 5
 
     #[inline]
     fn buf_in(buf: *const c_void) -> *const c_void {

@@ -11,6 +11,7 @@ to where idle and hand-off time point, and stays with what was fastest. What fol
 Exit code: the first failing rank's, 128 + signal; MPI_Abort's code, never 0; 124 timeout; 125 vmpi's own fault;
 126 the program cannot be executed; 127 no such program; 130 and 143 interrupted and terminated; 2 a bad option.
 
+MPIEXEC_TIMEOUT=SECONDS in the environment is as --timeout.
 VMPI_SINGLE_COPY=0 in the ranks' environment: large messages go through shared memory, not from process to process.
 VMPI_HUGE_PAGES=0 there: no huge pages under buffers that large messages use often.
 VMPI_MAP_MEMORY=1 there: memory that large messages use often is laid open to the job's other ranks, who copy without the kernel.

@@ -11,6 +11,7 @@ mod flags;
 mod help;
 mod options;
 mod parse;
+mod timeout;
 
 pub use configfile::split_words;
 pub use ctl::{CtlArgs, CtlCommand, Format, TraceCommand, vmpictl_command};
@@ -20,3 +21,4 @@ pub use options::{
     AppOptions, EnvMode, EnvSetting, Label, MapBy, OnDeadlock, OutputMode, RunOptions, StdinTo, VChoice,
 };
 pub use parse::{Action, Command, parse};
+pub use timeout::timeout_s;

@@ -21,7 +21,7 @@ pub fn trace(target: &str, ask: TraceAsk, file: Option<&str>, as_json: bool) -> 
         (TraceAsk::Export, (Reply::Trace { map }, mut files)) => {
             let path = file.ok_or_else(|| Failure::usage("export needs a file"))?;
             let segment = File::from(files.pop().ok_or_else(odd)?);
-            let saved = trace::save(&Recording { map, segment }, path)?;
+            let saved = trace::save(&Recording { map, segment }.timeline()?, path)?;
             if let Some(gaps) = &saved.gaps {
                 eprintln!("vmpictl: note: {gaps}");
             }

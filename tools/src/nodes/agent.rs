@@ -2,7 +2,7 @@
 //! and passes words and output between the two.
 
 use super::frames::{self, Facts, Frame, FromNode, ToNode};
-use super::{LAUNCHER_PULSES, PULSE, rdma};
+use super::{LAUNCHER_PULSES, PULSE, rdma, records};
 use crate::daemon::{self, VERSION};
 use crate::failure::Failure;
 use crate::{cpus, hosts};
@@ -17,6 +17,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
+use vmpi_shared::clock::boottime_ns;
 use vmpi_shared::control::{Connection, JobSpec, MAX_FDS, PROTOCOL, Reply, Request};
 
 /// How long ranks' output may keep the end of a job waiting: a process that they left may hold a pipe.
@@ -30,6 +31,10 @@ struct Out(Arc<Mutex<File>>);
 impl Out {
     fn say(&self, message: &FromNode) -> io::Result<()> {
         frames::say(&mut *self.0.lock().expect("no thread panics with it"), message)
+    }
+
+    fn recorded(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        frames::recorded(&mut *self.0.lock().expect("no thread panics with it"), at, bytes)
     }
 
     fn pass(&self, stream: u32, bytes: &[u8]) -> io::Result<()> {
@@ -103,7 +108,8 @@ fn serve(exe_dir: &Path) -> io::Result<()> {
     let mut connection = Connection::new(daemon.connection.stream().try_clone()?);
     let replies = std::thread::spawn(move || {
         let (mut job, mut pids) = (0, Vec::new());
-        while let Ok(Some((reply, ends))) = connection.receive::<Reply>() {
+        while let Ok(Some((reply, files))) = connection.receive::<Reply>() {
+            let mut files = files.into_iter();
             let mut streams = Vec::new();
             match &reply {
                 Reply::Submitted { job: id } => job = *id,
@@ -111,7 +117,7 @@ fn serve(exe_dir: &Path) -> io::Result<()> {
                 Reply::Grown { ranks } => {
                     pids.extend(ranks.iter().map(|rank| rank.pid));
                     let numbers = ranks.iter().flat_map(|rank| [2 * rank.stream, 2 * rank.stream + 1]);
-                    streams = numbers.zip(ends).collect();
+                    streams = numbers.zip(&mut files).collect();
                 }
                 _ => {}
             }
@@ -120,6 +126,10 @@ fn serve(exe_dir: &Path) -> io::Result<()> {
                 // No stream comes any more.
                 let _ = more.shutdown(Shutdown::Both);
                 let _ = ended.recv_timeout(LAST_OUTPUT);
+            }
+            if let (Reply::Finished { trace: Some(map), .. }, Some(segment)) = (&reply, files.next()) {
+                // What cannot be passed on is missed there.
+                let _ = records::pass(&File::from(segment), map, |at, bytes| replying.recorded(at, bytes));
             }
             let said = replying.say(&FromNode::Said { reply: Box::new(reply) });
             if last || said.is_err() {
@@ -154,7 +164,10 @@ fn serve(exe_dir: &Path) -> io::Result<()> {
                 }
             }
             Frame::Said(ToNode::StdinEnd) => feed = None,
-            Frame::Said(_) => {}
+            Frame::Said(ToNode::Time { number }) => {
+                let _ = out.say(&FromNode::Time { number, there: boottime_ns() });
+            }
+            Frame::Said(_) | Frame::Recorded(..) => {}
         }
     }
     // The launcher wants no more, or is gone: then the daemon ends what is left of the job.

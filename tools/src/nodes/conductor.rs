@@ -3,14 +3,17 @@
 //! One thread per node reads what its agent says, and writes the ranks' output where the session reads it; one listens to the session; one
 //! draws the conclusions from both (`Conductor`). A node's fault ends the job on all others, and the session hears it with the node's name.
 
+use super::exchange::Exchange;
 use super::frames::{self, Frame, FromNode, ToNode};
 use super::mourners::Mourners;
 use super::nursery::{Nursery, Order};
+use super::records::Arrivals;
 use super::sinks::Sinks;
 use super::start::{self, Agent};
 use super::{PULSE, SILENT_PULSES};
 use crate::daemon::Daemon;
 use crate::failure::code;
+use crate::trace::{NodeRecording, Recording};
 use nix::sys::signal::Signal;
 use std::fs::File;
 use std::io::{self, Read};
@@ -22,14 +25,20 @@ use std::process::{Child, ChildStdin};
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use vmpi_shared::control::{Cause, Connection, JobReport, JobSpec, NewRank, NodePart, Reply, Request, Stdio};
+use vmpi_shared::clock::boottime_ns;
+use vmpi_shared::control::{
+    Cause, Connection, CoreReport, JobReport, JobSpec, NewRank, NodePart, Reply, Request, Stdio,
+};
 use vmpi_shared::monitor::Matrix;
 use vmpi_shared::ports::{self, Ports, Services, Told};
+use vmpi_shared::trace::TraceMap;
 
 /// When a job ends on one node, the others' ranks get so long between TERM and KILL.
 const GRACE_MS: u64 = 100;
 /// A node that has not finished so long after it was told to is given up.
 const LAST_WORDS: Duration = Duration::from_secs(8);
+/// So long all nodes' answers about their clocks are waited for when the job is over.
+const LAST_STAMPS: Duration = Duration::from_secs(1);
 /// The number of the only job that a conductor ever has.
 const JOB: u32 = 1;
 /// Bytes of standard input on their way to rank 0.
@@ -37,6 +46,12 @@ const STDIN_BYTES: u64 = 256 << 10;
 
 enum Event {
     Said(usize, FromNode),
+    /// A node's clock, when it had got question `number`; and this one's when the answer came.
+    Time(usize, u32, u64, u64),
+    /// More of what a node has recorded has come.
+    Recorded(usize),
+    /// All of it that will.
+    Records(usize, io::Result<File>),
     /// Ranks have been spawned on a node: the read ends of their streams.
     Grown(usize, Vec<NewRank>, Vec<OwnedFd>),
     /// An agent's end.
@@ -63,16 +78,22 @@ struct Part {
     /// What its ranks sent, if that was counted.
     matrix: Option<Box<Matrix>>,
     refused: Option<(String, i32)>,
+    /// How its clock stands to this one's.
+    exchange: Exchange,
+    /// What its ranks did and when, if that was recorded: how it is to be read, and when some of it came last.
+    map: Option<Box<TraceMap>>,
+    records: Option<io::Result<File>>,
+    recorded_at: Option<Instant>,
     /// Pulses without a word.
     silent: u32,
 }
 
 /// A daemon for the session, behind which are these nodes' daemons, one per node of `spec.nodes`; and the thread that ends when all of
-/// them have.
+/// them have, with what they have recorded.
 ///
 /// # Errors
 /// No socket can be made.
-pub fn conduct(agents: Vec<Agent>) -> io::Result<(Daemon, JoinHandle<()>)> {
+pub fn conduct(agents: Vec<Agent>) -> io::Result<(Daemon, JoinHandle<Vec<NodeRecording>>)> {
     let (session, ours) = UnixStream::pair()?;
     let thread = std::thread::spawn(move || {
         let mut connection = Connection::new(ours);
@@ -81,6 +102,7 @@ pub fn conduct(agents: Vec<Agent>) -> io::Result<(Daemon, JoinHandle<()>)> {
             Err(_) => {
                 let mut children: Vec<Child> = agents.into_iter().map(|agent| agent.child).collect();
                 start::end(&mut children);
+                Vec::new()
             }
         }
     });
@@ -138,6 +160,7 @@ impl Conductor {
             let Agent { name, facts, child, to, mut from, .. } = agent;
             let (tell, sinks) = (tell.clone(), sinks.clone());
             std::thread::spawn(move || {
+                let mut arrivals = Arrivals::default();
                 let why = loop {
                     match frames::hear::<FromNode>(&mut from) {
                         Ok(Some(Frame::Bytes(stream, bytes))) => {
@@ -152,7 +175,19 @@ impl Conductor {
                                 Err(errno) => break format!("no pipes for the output of its new ranks: {errno}"),
                             }
                         }
+                        Ok(Some(Frame::Recorded(at, bytes))) => {
+                            arrivals.take(at, &bytes);
+                            let _ = tell.send(Event::Recorded(number));
+                        }
+                        Ok(Some(Frame::Said(FromNode::Time { number: asked, there }))) => {
+                            let _ = tell.send(Event::Time(number, asked, there, boottime_ns()));
+                        }
                         Ok(Some(Frame::Said(said))) => {
+                            let is_last =
+                                matches!(&said, FromNode::Said { reply } if matches!(**reply, Reply::Finished { .. }));
+                            if let Some(records) = is_last.then(|| arrivals.end()).flatten() {
+                                let _ = tell.send(Event::Records(number, records));
+                            }
                             if tell.send(Event::Said(number, said)).is_err() {
                                 return;
                             }
@@ -175,6 +210,10 @@ impl Conductor {
                 finished: None,
                 matrix: None,
                 refused: None,
+                exchange: Exchange::default(),
+                map: None,
+                records: None,
+                recorded_at: None,
                 silent: 0,
             });
         }
@@ -232,8 +271,8 @@ impl Conductor {
         let _ = self.session.send(reply, &[]);
     }
 
-    /// Until the session has heard the last word.
-    fn run(mut self) {
+    /// Until the session has heard the last word; what the nodes have recorded.
+    fn run(mut self) -> Vec<NodeRecording> {
         self.reply(&Reply::Submitted { job: JOB });
         let cores = self.parts_of_spec().map(|part| part.v.saturating_mul(cores_of(part)));
         let universe = cores.fold(0, u32::saturating_add).max(self.spec.ranks);
@@ -261,29 +300,56 @@ impl Conductor {
         if let (Some(stdin), Some(part)) = (self.stdin.take(), self.parts.get(first as usize)) {
             feed(stdin, part.to.clone(), self.stdin_window.clone());
         }
+        (0..self.parts.len()).for_each(|number| self.compare_clocks(number));
         let mut pulse = Instant::now() + PULSE;
+        let mut over: Option<Instant> = None;
         loop {
-            match self.events.recv_timeout(pulse.saturating_duration_since(Instant::now())) {
+            let until = over.map_or(pulse, |since| pulse.min(since + LAST_STAMPS));
+            match self.events.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Ok(Event::Said(number, said)) => {
                     self.parts[number].silent = 0;
                     self.on_word(number, said);
                 }
                 Ok(Event::Grown(number, ranks, ends)) => self.on_grown(number, ranks, &ends),
+                Ok(Event::Time(number, asked, there, now)) => {
+                    self.parts[number].silent = 0;
+                    if let Some(next) = self.parts[number].exchange.heard(asked, there, now) {
+                        self.tell(number, &ToNode::Time { number: next });
+                    }
+                }
+                Ok(Event::Recorded(number)) => {
+                    let part = &mut self.parts[number];
+                    (part.silent, part.recorded_at) = (0, Some(Instant::now()));
+                }
+                Ok(Event::Records(number, records)) => self.parts[number].records = Some(records),
                 Ok(Event::Gone(number, why)) => self.on_gone(number, &why),
                 Ok(Event::Asked(request)) => self.on_request(request),
                 Ok(Event::SessionOver) => return self.close(),
                 Err(mpsc::RecvTimeoutError::Disconnected) => return self.close(),
+                Err(mpsc::RecvTimeoutError::Timeout) if Instant::now() < pulse => {}
                 Err(mpsc::RecvTimeoutError::Timeout) => {
                     pulse = Instant::now() + PULSE;
                     self.on_pulse();
                 }
             }
             self.conclude();
-            if self.parts.iter().all(|part| part.finished.is_some()) {
+            if self.parts.iter().any(|part| part.finished.is_none()) {
+                continue;
+            }
+            let since = *over.get_or_insert_with(Instant::now);
+            if self.parts.iter().all(|part| part.exchange.is_quiet()) || since.elapsed() >= LAST_STAMPS {
                 self.sinks.close();
                 self.say_end();
                 return self.close();
             }
+        }
+    }
+
+    /// Begin to compare a node's clock with this one's, if that is of use.
+    fn compare_clocks(&mut self, number: usize) {
+        if self.spec.trace {
+            let first = self.parts[number].exchange.begin();
+            self.tell(number, &ToNode::Time { number: first });
         }
     }
 
@@ -341,7 +407,10 @@ impl Conductor {
             let seconds = PULSE.as_secs() * u64::from(SILENT_PULSES);
             if part.silent > SILENT_PULSES {
                 self.on_gone(number, &format!("nothing has been heard of it for {seconds} s"));
-            } else if self.ending.is_some_and(|since| since.elapsed() > LAST_WORDS) {
+            } else if self
+                .ending
+                .is_some_and(|since| part.recorded_at.map_or(since, |at| at.max(since)).elapsed() > LAST_WORDS)
+            {
                 self.on_gone(number, "it did not end its part of the job");
             }
         }
@@ -363,7 +432,7 @@ impl Conductor {
                 }
                 changed.notify_all();
             }
-            FromNode::Hello { .. } | FromNode::Alive => {}
+            FromNode::Hello { .. } | FromNode::Alive | FromNode::Time { .. } => {}
         }
     }
 
@@ -424,8 +493,10 @@ impl Conductor {
                     false => self.early.push(reply),
                 }
             }
-            Reply::Finished { cause, code, report, matrix, .. } => {
+            Reply::Finished { cause, code, report, matrix, trace } => {
                 self.parts[number].matrix = matrix;
+                self.parts[number].map = trace;
+                self.compare_clocks(number);
                 self.parts[number].finished = Some((cause.clone(), code, report));
                 let goes_on = matches!(cause, Cause::Success)
                     || (!self.spec.kill_on_failure && matches!(cause, Cause::RankFailed { .. }));
@@ -449,6 +520,7 @@ impl Conductor {
 
     /// A node takes no part any more, without having said how its part of the job ended.
     fn on_gone(&mut self, number: usize, why: &str) {
+        self.parts[number].exchange.give_up();
         if self.parts[number].finished.is_some() {
             return;
         }
@@ -519,7 +591,7 @@ impl Conductor {
         for part in &mut self.parts {
             let Some((_, _, its)) = part.finished.take() else { continue };
             let JobReport { cores, rank_list, notes, faces, .. } = *its;
-            report.cores.extend(cores);
+            report.cores.extend(cores.into_iter().map(|core| CoreReport { node: Some(part.name.clone()), ..core }));
             report.rank_list.extend(rank_list);
             report.notes.extend(notes.into_iter().map(|note| format!("node {}: {note}", part.name)));
             report.faces.extend(faces.into_iter().filter(|face| !face.is_empty()));
@@ -528,6 +600,7 @@ impl Conductor {
         report.faces.sort();
         report.faces.dedup();
         (report.ranks, report.v, report.job) = (self.spec.ranks, self.spec.v, JOB);
+        report.counters.clone_from(&self.spec.counters);
         let (cause, code) = self.verdict.take().unwrap_or((Cause::Success, 0));
         let matrix = self.matrix().map(Box::new);
         self.reply(&Reply::Finished { cause, code, report: Box::new(report), matrix, trace: None });
@@ -546,12 +619,23 @@ impl Conductor {
     }
 
     /// Close all agents' standard inputs; they end.
-    fn close(self) {
+    fn close(self) -> Vec<NodeRecording> {
         // The session ends this process when it has heard the last word: it must see the end of the nodes first.
-        let Conductor { parts, session, .. } = self;
-        let mut children: Vec<Child> = parts.into_iter().map(|part| part.child).collect();
+        let Conductor { parts, session, spec, .. } = self;
+        let (mut children, mut recordings) = (Vec::new(), Vec::new());
+        for part in parts {
+            children.push(part.child);
+            let recorded = match (part.map, part.records) {
+                (Some(map), Some(Ok(segment))) => Ok(Recording { map, segment }),
+                (Some(_), Some(Err(error))) => Err(format!("it cannot be kept: {error}")),
+                _ => Err("it went with the node, or its vmpid".to_string()),
+            };
+            recordings.push(NodeRecording { name: part.name, offset: part.exchange.offset(), recorded });
+        }
         start::end(&mut children);
         drop(session);
+        recordings.truncate(if spec.trace { recordings.len() } else { 0 });
+        recordings
     }
 }
 

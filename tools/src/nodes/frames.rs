@@ -14,16 +14,28 @@ pub const MOST_NOISE_BYTES: usize = 64 << 10;
 
 const SAID: u8 = 0;
 const BYTES: u8 = 1;
+const RECORDED: u8 = 2;
 
 /// From the launcher.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
 pub enum ToNode {
-    Hello { version: String, protocol: u32 },
-    Submit { spec: Box<JobSpec> },
-    Ask { request: Request },
+    Hello {
+        version: String,
+        protocol: u32,
+    },
+    Submit {
+        spec: Box<JobSpec>,
+    },
+    Ask {
+        request: Request,
+    },
     StdinEnd,
     Alive,
+    /// What does the node's clock say? Answer: `Time`.
+    Time {
+        number: u32,
+    },
 }
 
 /// From the agent.
@@ -46,6 +58,11 @@ pub enum FromNode {
         bytes: u64,
     },
     Alive,
+    /// CLOCK_BOOTTIME, when question `number` had come.
+    Time {
+        number: u32,
+        there: u64,
+    },
 }
 
 /// What a launcher must know of a node.
@@ -69,6 +86,8 @@ pub enum Frame<T> {
     /// Bytes of a stream: 0 for standard input; else rank * 2, and 1 more for standard error (of a spawned rank: `NewRank::stream` instead of its
     /// number). None from a node: that stream ends.
     Bytes(u32, Vec<u8>),
+    /// What lies at this place of the node's job segment (`records`). Comes before the last word about the job.
+    Recorded(u64, Vec<u8>),
 }
 
 /// # Errors
@@ -82,6 +101,12 @@ pub fn say<T: Serialize>(to: &mut impl Write, message: &T) -> io::Result<()> {
 /// Those of writing.
 pub fn pass(to: &mut impl Write, stream: u32, bytes: &[u8]) -> io::Result<()> {
     put(to, BYTES, &[&stream.to_le_bytes(), bytes])
+}
+
+/// # Errors
+/// Those of writing.
+pub fn recorded(to: &mut impl Write, at: u64, bytes: &[u8]) -> io::Result<()> {
+    put(to, RECORDED, &[&at.to_le_bytes(), bytes])
 }
 
 fn put(to: &mut impl Write, what: u8, parts: &[&[u8]]) -> io::Result<()> {
@@ -128,6 +153,11 @@ pub fn hear<T: for<'de> Deserialize<'de>>(from: &mut impl Read) -> io::Result<Op
             body.drain(..5);
             Ok(Some(Frame::Bytes(stream, body)))
         }
+        (RECORDED, Some(_)) if body.len() >= 9 => {
+            let at = u64::from_le_bytes(body[1..9].try_into().expect("eight bytes"));
+            body.drain(..9);
+            Ok(Some(Frame::Recorded(at, body)))
+        }
         (what, _) => Err(nonsense(format!("a frame of kind {what}"))),
     }
 }
@@ -163,18 +193,30 @@ mod tests {
         say(&mut wire, &FromNode::Alive).unwrap();
         pass(&mut wire, 7, b"text").unwrap();
         pass(&mut wire, 0, b"").unwrap();
+        recorded(&mut wire, 1 << 40, b"events").unwrap();
+        recorded(&mut wire, 7, b"").unwrap();
         let mut from = &wire[..];
         await_preamble(&mut from).unwrap();
         assert!(matches!(hear::<FromNode>(&mut from), Ok(Some(Frame::Said(FromNode::Alive)))));
         assert!(matches!(hear::<FromNode>(&mut from), Ok(Some(Frame::Bytes(7, bytes))) if bytes == b"text"));
         assert!(matches!(hear::<FromNode>(&mut from), Ok(Some(Frame::Bytes(0, bytes))) if bytes.is_empty()));
+        assert!(
+            matches!(hear::<FromNode>(&mut from), Ok(Some(Frame::Recorded(at, bytes))) if at == 1 << 40 && bytes == b"events")
+        );
+        assert!(matches!(hear::<FromNode>(&mut from), Ok(Some(Frame::Recorded(7, bytes))) if bytes.is_empty()));
         assert!(matches!(hear::<FromNode>(&mut from), Ok(None)));
     }
 
     #[test]
     fn nonsense_is_an_error() {
-        for bytes in [&[0, 0, 0, 0][..], &[255, 255, 255, 255, 0], &[1, 0, 0, 0, 9], &[3, 0, 0, 0, 1, 0, 0], &[9, 0, 0]]
-        {
+        for bytes in [
+            &[0, 0, 0, 0][..],
+            &[255, 255, 255, 255, 0],
+            &[1, 0, 0, 0, 9],
+            &[3, 0, 0, 0, 1, 0, 0],
+            &[5, 0, 0, 0, 2, 0, 0, 0, 0],
+            &[9, 0, 0],
+        ] {
             assert!(hear::<FromNode>(&mut &bytes[..]).is_err(), "{bytes:?}");
         }
         assert!(await_preamble(&mut &vec![b'x'; 2 * MOST_NOISE_BYTES][..]).is_err());

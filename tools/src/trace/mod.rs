@@ -1,15 +1,18 @@
 //! What the ranks of a job did and when, for people: a Perfetto trace, a picture, a page.
 //!
-//! Reading order: `timeline` (records become a timeline), `perfetto`, `picture`, `page`.
+//! Reading order: `timeline` (records become a timeline), `timeline::axis` (those of several nodes one), `perfetto`, `picture`, `page`.
 
 mod page;
 mod perfetto;
 mod picture;
 mod timeline;
 
-pub use timeline::{CoreDid, CoreSlice, CoreTrack, Message, Ns, RankDid, RankSlice, RankTrack, Timeline};
+pub use timeline::{
+    CoreDid, CoreSlice, CoreTrack, Message, NodeTrack, Ns, OnNode, RankDid, RankSlice, RankTrack, Timeline,
+};
 
 use crate::failure::Failure;
+use crate::nodes::exchange::Offset;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -29,16 +32,45 @@ impl Recording {
     ///
     /// # Errors
     /// Those of reading, and a map that does not fit.
-    pub fn timeline(&self) -> io::Result<Timeline> {
+    pub fn timeline(&self) -> Result<Timeline, Failure> {
+        let rings = self.rings().map_err(|e| Failure::own(format!("cannot read the trace: {e}")))?;
+        Ok(Timeline::new(&self.map, &rings))
+    }
+
+    fn rings(&self) -> io::Result<Vec<RingReader>> {
         let read = |(rank, stand): (usize, &vmpi_shared::trace::TraceRank)| {
             if !stand.here {
                 return Ok(RingReader::default());
             }
             RingReader::read(&self.segment, &self.map.rings, rank as u32, stand.skip)
         };
-        let rings: Vec<RingReader> = self.map.ranks.iter().enumerate().map(read).collect::<io::Result<_>>()?;
-        Ok(Timeline::new(&self.map, &rings))
+        self.map.ranks.iter().enumerate().map(read).collect()
     }
+}
+
+/// What a node of several has recorded, or why that is not here.
+#[derive(Debug)]
+pub struct NodeRecording {
+    pub name: String,
+    /// Of its clock from the launcher's; `None`: they could not be compared.
+    pub offset: Option<Offset>,
+    pub recorded: Result<Recording, String>,
+}
+
+impl NodeRecording {
+    fn read(&self) -> OnNode<'_> {
+        let recorded = self.recorded.as_ref().map_err(Clone::clone).and_then(|recording| {
+            let rings = recording.rings().map_err(|error| format!("it cannot be read: {error}"))?;
+            Ok((&*recording.map, rings))
+        });
+        OnNode { name: &self.name, offset: self.offset, recorded }
+    }
+}
+
+/// All nodes' recordings on one axis of time; `None`: nothing has come of any.
+pub fn timeline_of_nodes(nodes: &[NodeRecording]) -> Option<Timeline> {
+    let read: Vec<OnNode<'_>> = nodes.iter().map(NodeRecording::read).collect();
+    read.iter().any(|node| node.recorded.is_ok()).then(|| Timeline::of_nodes(read))
 }
 
 /// How a trace is written.
@@ -78,30 +110,28 @@ pub struct Saved {
 /// `vmpirun --report-html FILE`: one page about the run.
 ///
 /// # Errors
-/// The recording cannot be read, or the page not be written.
+/// It cannot be written.
 pub fn save_page(
-    recording: &Recording,
+    timeline: &Timeline,
     matrix: Option<&Matrix>,
     report: Option<&JobReport>,
     path: &str,
 ) -> Result<(), Failure> {
-    let timeline = recording.timeline().map_err(|e| Failure::own(format!("cannot read the trace: {e}")))?;
-    std::fs::write(path, page::page(&timeline, matrix, report))
+    std::fs::write(path, page::page(timeline, matrix, report))
         .map_err(|e| Failure::own(format!("cannot write {path}: {e}")))
 }
 
-/// Write the recording to `path`.
+/// Write the timeline to `path`.
 ///
 /// # Errors
-/// It cannot be read or written, or the picture not be drawn.
-pub fn save(recording: &Recording, path: &str) -> Result<Saved, Failure> {
-    let timeline = recording.timeline().map_err(|e| Failure::own(format!("cannot read the trace: {e}")))?;
+/// It cannot be written, or the picture not be drawn.
+pub fn save(timeline: &Timeline, path: &str) -> Result<Saved, Failure> {
     let failed = |e: picture::PictureError| Failure::own(format!("{path}: {e}"));
     let bytes = match Form::of(path) {
-        Form::Perfetto => perfetto::encode(&timeline),
-        Form::Svg => picture::svg(&timeline).map_err(failed)?.into_bytes(),
-        Form::Png => picture::png(&timeline).map_err(failed)?,
-        Form::Html => page::page(&timeline, None, None).into_bytes(),
+        Form::Perfetto => perfetto::encode(timeline),
+        Form::Svg => picture::svg(timeline).map_err(failed)?.into_bytes(),
+        Form::Png => picture::png(timeline).map_err(failed)?,
+        Form::Html => page::page(timeline, None, None).into_bytes(),
     };
     std::fs::write(Path::new(path), bytes).map_err(|e| Failure::own(format!("cannot write {path}: {e}")))?;
     Ok(Saved {

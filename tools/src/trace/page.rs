@@ -44,7 +44,7 @@ fn data(timeline: &Timeline, matrix: Option<&Matrix>, report: Option<&JobReport>
                 CoreDid::Idle => (3, -1),
                 CoreDid::Elsewhere => (4, -1),
             };
-            let mut value = json!({ "core": core.core, "cpu": core.cpu });
+            let mut value = json!({ "core": core.core, "cpu": core.cpu, "node": timeline.node(core.node) });
             if core.slices.len() > most {
                 coarse = true;
                 let slices = core.slices.iter().map(|slice| (slice.from, slice.until, kind(slice.did).0 as usize));
@@ -67,7 +67,8 @@ fn data(timeline: &Timeline, matrix: Option<&Matrix>, report: Option<&JobReport>
         .iter()
         .map(|rank| {
             let mut value =
-                json!({ "rank": rank.rank, "pid": rank.pid, "dropped": rank.dropped, "known_from": rank.known_from });
+json!({ "rank": rank.rank, "pid": rank.pid, "node": timeline.node(rank.node), "dropped": rank.dropped,
+                "known_from": rank.known_from });
             if rank.slices.len() > most {
                 coarse = true;
                 let slices = rank.slices.iter().map(|slice| (slice.from, slice.until, number(slice.did) as usize));
@@ -103,6 +104,7 @@ fn data(timeline: &Timeline, matrix: Option<&Matrix>, report: Option<&JobReport>
         "length": timeline.length,
         "begun": timeline.realtime / 1_000_000,
         "gaps": timeline.gaps(),
+        "clocks": timeline.clocks(),
         "coarse": coarse,
         "cores": cores,
         "ranks": ranks,

@@ -1,6 +1,6 @@
 //! A timeline in Perfetto's format (perfetto.dev, protos/perfetto/trace): tracks with slices, flows and counters.
 
-use super::timeline::{CoreDid, Ns, RankDid, Timeline};
+use super::timeline::{CoreDid, NodeTrack, Ns, RankDid, Timeline};
 use prost::Message as _;
 use std::collections::HashMap;
 
@@ -156,6 +156,20 @@ const CLOCKS: u64 = GROUPS + 3;
 const CORE_CLOCKS: u64 = GROUPS + 4;
 const RANK_COUNTERS: u64 = GROUPS + 5;
 const CORE_COUNTERS: u64 = GROUPS + 16;
+const NODES: u64 = GROUPS + 32;
+
+/// The number of a core among those of all nodes.
+fn core_number(node: u32, core: u32) -> u32 {
+    node << 16 | core & 0xffff
+}
+
+/// `(CPU 3)`, `(pid 17, node b)`
+fn about(what: &str, number: impl std::fmt::Display, node: Option<&str>) -> String {
+    match node {
+        Some(node) => format!("({what} {number}, node {node})"),
+        None => format!("({what} {number})"),
+    }
+}
 
 impl Writer {
     fn descriptor(&mut self, descriptor: TrackDescriptor) {
@@ -249,10 +263,16 @@ pub fn encode(timeline: &Timeline) -> Vec<u8> {
     let cores = writer.group(0, &format!("{job}: cores"));
     let ranks = writer.group(1, &format!("{job}: ranks"));
     let clocks = writer.group(2, &format!("{job}: clocks"));
+    if !timeline.nodes.is_empty() {
+        let group = writer.group(3, &format!("{job}: nodes"));
+        (0u32..).zip(&timeline.nodes).for_each(|(number, node)| writer.node(group, number, node));
+    }
     for core in &timeline.cores {
-        let (track, clock) = (uuid(CORES, core.core), uuid(CORE_CLOCKS, core.core));
-        writer.track(track, cores, core.core, format!("core {} (CPU {})", core.core, core.cpu), None);
-        writer.track(clock, clocks, core.core, format!("core {}: ranks ran", core.core), Some(UNIT_NS));
+        let (number, node) = (core_number(core.node, core.core), timeline.node(core.node));
+        let (track, clock) = (uuid(CORES, number), uuid(CORE_CLOCKS, number));
+        writer.track(track, cores, number, format!("core {} {}", core.core, about("CPU", core.cpu, node)), None);
+        let of = node.map_or_else(String::new, |node| format!(" of node {node}"));
+        writer.track(clock, clocks, number, format!("core {}{of}: ranks ran", core.core), Some(UNIT_NS));
         let mut ran = 0;
         for slice in &core.slices {
             let (category, name, rank) = match slice.did {
@@ -271,10 +291,18 @@ pub fn encode(timeline: &Timeline) -> Vec<u8> {
             }
         }
     }
+    // Cores are in the order of their numbers, ranks behind them.
+    let behind_cores = timeline.cores.iter().map(|core| core_number(core.node, core.core) + 1).max().unwrap_or(0);
     for rank in &timeline.ranks {
         let (track, clock) = (uuid(RANKS, rank.rank), uuid(CLOCKS, rank.rank));
-        writer.track(track, ranks, rank.rank, format!("rank {} (pid {})", rank.rank, rank.pid), None);
-        let order = timeline.cores.len() as u32 + rank.rank;
+        writer.track(
+            track,
+            ranks,
+            rank.rank,
+            format!("rank {} {}", rank.rank, about("pid", rank.pid, timeline.node(rank.node))),
+            None,
+        );
+        let order = behind_cores + rank.rank;
         writer.track(clock, clocks, order, format!("rank {}: process-POV clock", rank.rank), Some(UNIT_NS));
         if rank.dropped > 0 {
             let lost = [("events", rank.dropped.cast_signed())];
@@ -302,7 +330,8 @@ pub fn encode(timeline: &Timeline) -> Vec<u8> {
             writer.count(*at, clock, *value);
         }
     }
-    counters(&mut writer, timeline, clocks);
+    let behind = behind_cores + timeline.ranks.iter().map(|rank| rank.rank + 1).max().unwrap_or(0);
+    counters(&mut writer, timeline, clocks, behind);
     for (message, flow) in timeline.messages.iter().zip(1u64..) {
         let category = if message.collective { "collective" } else { "point-to-point" };
         let notes = |peer: &'static str, rank: u32| {
@@ -320,25 +349,46 @@ pub fn encode(timeline: &Timeline) -> Vec<u8> {
 }
 
 /// Tracks of performance counters: of each rank, and of each core what all its ranks counted there.
-fn counters(writer: &mut Writer, timeline: &Timeline, group: u64) {
+fn counters(writer: &mut Writer, timeline: &Timeline, group: u64, behind: u32) {
     for ((name, at), groups) in timeline.counters.iter().zip(0usize..).zip(0u64..) {
-        let order = (timeline.cores.len() + timeline.ranks.len()) as u32;
+        let order = behind;
         for core in &timeline.cores {
-            let track = uuid(CORE_COUNTERS + groups, core.core);
-            writer.track(track, group, order + core.core, format!("core {}: {name}", core.core), Some(UNIT_COUNT));
+            let number = core_number(core.node, core.core);
+            let of = timeline.node(core.node).map_or_else(String::new, |node| format!(" of node {node}"));
+            let track = uuid(CORE_COUNTERS + groups, number);
+            writer.track(track, group, order + number, format!("core {}{of}: {name}", core.core), Some(UNIT_COUNT));
         }
         for rank in timeline.ranks.iter().filter(|rank| !rank.counted.is_empty()) {
             let track = uuid(RANK_COUNTERS + groups, rank.rank);
-            writer.track(track, group, 2 * order + rank.rank, format!("rank {}: {name}", rank.rank), Some(UNIT_COUNT));
+            writer.track(
+                track,
+                group,
+                order.saturating_mul(2).saturating_add(rank.rank),
+                format!("rank {}: {name}", rank.rank),
+                Some(UNIT_COUNT),
+            );
             for counted in &rank.counted {
                 writer.count(counted.at, track, counted.values[at]);
-                writer.count(counted.at, uuid(CORE_COUNTERS + groups, counted.core), counted.of_core[at]);
+                let core = core_number(rank.node, counted.core);
+                writer.count(counted.at, uuid(CORE_COUNTERS + groups, core), counted.of_core[at]);
             }
         }
     }
 }
 
 impl Writer {
+    /// A node's track: when it recorded, and how its clock was put on the axis.
+    fn node(&mut self, group: u64, number: u32, node: &NodeTrack) {
+        let track = uuid(NODES, number);
+        self.track(track, group, number, format!("node {}", node.name), None);
+        let offset = [("clock offset (ns)", node.offset_ns), ("uncertainty (ns)", node.within_ns.cast_signed())];
+        let offset = if node.is_compared { &offset[..] } else { &[] };
+        match &node.missing {
+            None => self.slice((node.from, node.until), track, "recorded", "recorded", offset),
+            Some(_) => self.instant(0, track, "lost", "what was recorded here is missing", &[]),
+        }
+    }
+
     fn finish(mut self) -> Vec<u8> {
         // At one time what ends goes before what begins: each track was written in order, and the sort keeps that.
         self.events.sort_by_key(|(at, ..)| *at);

@@ -309,9 +309,19 @@ fn draw(timeline: &Timeline) -> Result<Picture, PictureError> {
     let bottom = ranks_at + ranks as i32 * (row + gap);
     let mut picture = Picture { size: (LEFT + WIDTH + RIGHT, bottom + 40), marks: Vec::new() };
     let program = timeline.program.rsplit('/').next().unwrap_or_default();
-    let title = format!("job {}: {program}, {ranks} ranks on {cores} cores", timeline.job);
+    let on_nodes = match timeline.nodes.len() {
+        0 => String::new(),
+        nodes => format!(" of {nodes} nodes"),
+    };
+    let title = format!("job {}: {program}, {ranks} ranks on {cores} cores{on_nodes}", timeline.job);
+    // As much of a node's name as there is room for.
+    let of_node = |node: u32| {
+        let name = timeline.node(node).map(|name| name.chars().take(6).collect::<String>() + " ");
+        name.unwrap_or_default()
+    };
     picture.text((LEFT, 18), 17, HPos::Left, title);
-    let gaps = timeline.gaps();
+    let notes: Vec<String> = timeline.clocks().into_iter().chain(timeline.gaps()).collect();
+    let gaps = (!notes.is_empty()).then(|| notes.join("; "));
     // From when there is something to see.
     let begin = timeline.ranks.iter().filter_map(|rank| rank.slices.first()).map(|slice| slice.from).min().unwrap_or(0);
     let shown = begin.min(timeline.length.saturating_sub(1))..timeline.length;
@@ -343,7 +353,12 @@ fn draw(timeline: &Timeline) -> Result<Picture, PictureError> {
         let shares = columns(slices, &kinds, &shown, WIDTH as usize);
         picture.row(y, core_row, 1, &shares);
         if at % (16 / core_row).max(1) as usize == 0 {
-            picture.text((LEFT - 8, y + core_row / 2), 13, HPos::Right, format!("CPU {}", core.cpu));
+            picture.text(
+                (LEFT - 8, y + core_row / 2),
+                13,
+                HPos::Right,
+                format!("{}CPU {}", of_node(core.node), core.cpu),
+            );
         }
     }
     picture.text((LEFT - 8, ranks_at - 14), 13, HPos::Right, "ranks");
@@ -371,7 +386,7 @@ fn draw(timeline: &Timeline) -> Result<Picture, PictureError> {
         let shares = columns(slices, &[RUNNING, READY, AWAY, SUSPENDED], &shown, (WIDTH / wide) as usize);
         picture.row(y, row, wide, &shares);
         if at % stride(ranks, row + gap) == 0 {
-            picture.text((LEFT - 8, y + row / 2), 13, HPos::Right, rank.rank.to_string());
+            picture.text((LEFT - 8, y + row / 2), 13, HPos::Right, format!("{}{}", of_node(rank.node), rank.rank));
         }
     }
     let span = shown.end - shown.start;

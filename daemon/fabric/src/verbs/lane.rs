@@ -13,8 +13,8 @@ use std::collections::VecDeque;
 use super::abi::{flag, what};
 use super::hello::Offer;
 use super::nic::{Address, Done, Keys, Nic, NicError, Pair, Work};
-use super::staging::{Span, Staging};
 use crate::frame::{self, FrameError, HEAD_BYTES, MAX_BODY_BYTES};
+use crate::staging::{Span, Staging};
 
 /// Receives for messages with frames.
 pub const RECEIVES: u32 = 64;

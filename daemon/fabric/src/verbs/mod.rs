@@ -1,8 +1,8 @@
 //! RDMA devices: frames by reliable connections, on top of links that have proved to each other that they belong to the job.
 //!
 //! Reading order: `abi` (the table of functions of the plugin, the only thing that knows libibverbs) -> `plugin` (loading it; why not) -> `nic` (the
-//! same, safe, so that tests can have one without a device) -> `hello` (what two ends tell each other over TCP first) -> `staging` (registered
-//! memory) -> `lane` (one connection: slots and credits) -> `fabric` (all of them, and the TCP links below).
+//! same, safe, so that tests can have one without a device) -> `hello` (what two ends tell each other over TCP first) -> `lane` (one
+//! connection: slots of registered memory, and credits) -> `fabric` (all of them, and the TCP links below).
 //!
 //! Small frames are gathered and SENT into receives that the other end has posted; a large one is WRITTEN into a slot of the other end's
 //! registered memory, and announced by the same operation. Both take credits, so no receive is ever missing. The TCP link stays: signs of
@@ -14,7 +14,6 @@ mod hello;
 mod lane;
 pub mod nic;
 pub mod plugin;
-mod staging;
 
 pub use fabric::{Demand, Verbs};
 pub use nic::{Nic, NicError};

@@ -45,6 +45,11 @@ pub enum Element {
 }
 
 impl Element {
+    /// A real floating-point number.
+    pub fn is_real(self) -> bool {
+        matches!(self, Element::F16 | Element::F32 | Element::F64 | Element::F80 | Element::F128)
+    }
+
     /// Bytes of one element.
     pub fn bytes(self) -> usize {
         match self {

@@ -7,6 +7,7 @@ use super::element::Element;
 use super::extended::{self, Extended};
 use super::half::Half;
 use super::quad::Quad;
+use super::truth::Truth;
 use std::ops::{Add, Mul, Sub};
 
 /// `inout[i] = input[i] op inout[i]` for a number of elements, at any alignment.
@@ -129,6 +130,10 @@ macro_rules! real {
             Builtin::Min => kernel!($t, |a, b| if $less(a, b) { a } else { b }),
             Builtin::Sum => kernel!($t, |a, b| $add(a, b)),
             Builtin::Prod => kernel!($t, |a, b| $mul(a, b)),
+            // No operations on these in the standard; MPICH has them, and reads a number as C does.
+            Builtin::Land => kernel!($t, |a, b| <$t>::from_truth(a.truth() && b.truth())),
+            Builtin::Lor => kernel!($t, |a, b| <$t>::from_truth(a.truth() || b.truth())),
+            Builtin::Lxor => kernel!($t, |a, b| <$t>::from_truth(a.truth() != b.truth())),
             _ => None,
         }
     };

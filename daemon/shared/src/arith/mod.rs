@@ -8,6 +8,7 @@ pub mod extended;
 pub mod half;
 mod kernel;
 pub mod quad;
+mod truth;
 
 pub use element::Element;
 pub use kernel::{Kernel, kernel};

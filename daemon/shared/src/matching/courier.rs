@@ -5,8 +5,16 @@
 //! does the same for all ranks, and an answer to a remote one finds its way by itself.
 //!
 //! SYNC N: who pushes for a remote rank marks it in the outbox and then looks whether the carrier sleeps; the carrier says that it sleeps and
-//! then looks at the outbox. Death story: the daemon sees the carrier's end and ends the job; a rank that dies before it rings is the
+//! then looks at the outbox.
+//!
+//! A carrier that is woken takes the CPU from the rank that woke it, so it is not woken for each of the large messages that a rank starts one after
+//! the other: the first announcement, or receive of one, asks its bell to ring in a moment, and who leaves a core before that rings (as an adapter
+//! moderates its interrupts). For small ones the system calls for the timer would cost more than they save.
+//!
+//! Death story: the daemon sees the carrier's end and ends the job; a rank that dies before it rings is the
 //! daemon's, too, and then nothing is to be carried any more.
+
+use std::time::Duration;
 
 use super::envelope::{Envelope, kind};
 use super::inbox::Full;
@@ -32,6 +40,33 @@ pub(super) fn call(node: &NodeSegment, to: u32) {
         bell.ring();
     }
 }
+
+/// As `call`, for something after which more may follow at once.
+#[cold]
+pub(super) fn call_soon(node: &NodeSegment, to: u32) {
+    run_queue::insert(node.outbox(), to);
+    let asleep = &node.post().asleep;
+    // SYNC N
+    let sleep = asleep.load(Ordering::SeqCst);
+    if matches!(sleep, Post::ASLEEP | Post::DOZING)
+        && asleep.compare_exchange(sleep, Post::CALLED, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+        && let Some(bell) = node.carrier_bell()
+    {
+        bell.ring_in(A_MOMENT);
+    }
+}
+
+/// Does a rank that starts or receives a large message often start another at once? Model tests try both answers.
+pub(super) fn more_may_follow(kind: u8) -> bool {
+    #[cfg(feature = "model")]
+    if shuttle::rand::Rng::r#gen(&mut shuttle::rand::thread_rng()) {
+        return true;
+    }
+    matches!(kind, kind::RTS | kind::PULL)
+}
+
+/// Longer than it takes to start one more message, much shorter than a large one takes.
+const A_MOMENT: Duration = Duration::from_micros(40);
 
 /// The carrier's end of the segments. Used by one thread.
 pub struct Courier {
@@ -103,8 +138,8 @@ impl Courier {
     }
 
     /// For how long a rank watches for what it waits for, and so may the carrier.
-    pub fn patience(&self) -> std::time::Duration {
-        std::time::Duration::from_secs_f64(self.node.seconds(self.node.header().spin_ticks))
+    pub fn patience(&self) -> Duration {
+        Duration::from_secs_f64(self.node.seconds(self.node.header().spin_ticks))
     }
 
     /// May the carrier look for something to do on `cpu`, without taking time from a rank that has work?
@@ -114,8 +149,8 @@ impl Courier {
 
     /// Awake: nobody need ring. `rung`: somebody has.
     pub fn get_up(&self, rung: bool) {
-        self.node.post().asleep.store(Post::AWAKE, Ordering::SeqCst);
-        if let Some(bell) = self.node.carrier_bell().filter(|_| rung) {
+        let called = self.node.post().asleep.swap(Post::AWAKE, Ordering::SeqCst) == Post::CALLED;
+        if let Some(bell) = self.node.carrier_bell().filter(|_| rung || called) {
             #[cfg(not(feature = "model"))]
             bell.quiet();
             #[cfg(feature = "model")]

@@ -27,6 +27,9 @@ pub mod kind {
     /// For a carrier: do something in a window (see `ask`). `len` bytes of blocks and data come behind the words of the ask, or lie in the slab
     /// block at `addr`; `peer_request`: the carriers' number for the data that answers it.
     pub const ASK: u8 = 10;
+    /// For the carrier: receive `request` of `from` has been given up, with the outcome `peer_request`; and its answer, the same again: nothing
+    /// more is written into that one's buffer.
+    pub const LET_GO: u8 = 11;
 }
 
 /// The sender waits until the message is matched (synchronous mode, or a receiver with many unexpected messages).
@@ -98,7 +101,7 @@ impl Envelope {
         u64::from_ne_bytes(self.body[at..at + 8].try_into().expect("eight bytes"))
     }
 
-    /// PULL, PIECE: the other side's request. FIN, PLACED: the outcome. HELP: the number of the offer.
+    /// PULL, PIECE: the other side's request. FIN, PLACED, LET_GO: the outcome. HELP: the number of the offer.
     #[inline]
     pub fn peer_request(&self) -> u32 {
         self.number32(PEER_REQUEST_AT)

@@ -53,6 +53,12 @@ const _: () = assert!(size_of::<Ends>() == 256);
 /// Laps are below this: a ring that is filled a million times a second gets there in a year.
 const SIGNED: u64 = 1 << 40;
 
+/// A cell's turn without the sign of who has taken it.
+#[inline]
+fn unsigned(turn: u64) -> u64 {
+    turn % SIGNED
+}
+
 /// A full ring: an ordinary answer.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Full;
@@ -128,7 +134,8 @@ impl Inbox<'_> {
             let position = self.ends.head.load(Ordering::SeqCst);
             let (cell, lap) = self.place(position);
             let turn = cell.turn.load(Ordering::SeqCst); // SYNC C
-            if turn < 2 * lap {
+            // Also if the cell has been taken, a lap ago, and not been filled yet.
+            if unsigned(turn) < 2 * lap {
                 return Err(Full);
             }
             let signed = 2 * lap + SIGNED * (u64::from(from) + 1);
@@ -203,7 +210,7 @@ impl Inbox<'_> {
     /// Is there room for one more? A hint.
     pub fn has_space(&self) -> bool {
         let (cell, lap) = self.place(self.ends.head.load(Ordering::SeqCst));
-        cell.turn.load(Ordering::SeqCst) >= 2 * lap
+        unsigned(cell.turn.load(Ordering::SeqCst)) >= 2 * lap
     }
 
     /// Look at the oldest envelope and, if `take` returns true, remove it. False: nothing there, or `take` declined.
@@ -222,5 +229,31 @@ impl Inbox<'_> {
         cell.turn.store(2 * (lap + 1), Ordering::Release); // SYNC C
         self.ends.tail.store(tail + 1, Ordering::SeqCst);
         true
+    }
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_that_was_taken_a_lap_ago_and_not_filled_is_not_passed_over() {
+        let (ends, cells) = (Ends::default(), [(); 4].map(|()| Cell::default()));
+        let inbox = Inbox { ends: &ends, cells: &cells };
+        // Rank 1 is in the middle of a push, or has died there.
+        cells[0].turn.store(SIGNED * 2, Ordering::SeqCst);
+        ends.head.store(1, Ordering::SeqCst);
+        for _ in 0..3 {
+            inbox.push_signed(&Envelope::EMPTY, 2).unwrap();
+        }
+        assert_eq!((inbox.push_signed(&Envelope::EMPTY, 2), inbox.has_space()), (Err(Full), false));
+        assert!(!inbox.pop_if(|_| true));
+        assert!(inbox.void(1));
+        for _ in 0..4 {
+            assert!(inbox.pop_if(|_| true));
+        }
+        assert!(inbox.has_space() && inbox.is_quiet());
+        inbox.push_signed(&Envelope::EMPTY, 2).unwrap();
+        assert!(inbox.pop_if(|_| true));
     }
 }

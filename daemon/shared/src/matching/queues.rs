@@ -126,7 +126,7 @@ impl Queues<'_> {
         let index = match self.head.slots_free {
             0 => {
                 let index = self.head.slots_used;
-                if index as usize >= self.slots.len() {
+                if index >= self.spare() {
                     return None;
                 }
                 self.head.slots_used += 1;
@@ -137,6 +137,26 @@ impl Queues<'_> {
                 free - 1
             }
         };
+        self.begin_slot(index);
+        Some(index)
+    }
+
+    /// The last slot is for what must go although there is no room: [`Queues::take_slot`] never gives it.
+    fn spare(&self) -> u32 {
+        self.slots.len() as u32 - 1
+    }
+
+    /// The slot for what must go, unless it is in use. Its state must be set at once.
+    pub fn take_spare(&mut self) -> Option<u32> {
+        let index = self.spare();
+        if self.slots[index as usize].state != state::FREE {
+            return None;
+        }
+        self.begin_slot(index);
+        Some(index)
+    }
+
+    fn begin_slot(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         slot.state = state::FREE;
         slot.flags = 0;
@@ -152,14 +172,16 @@ impl Queues<'_> {
         slot.from = NOBODY;
         self.head.slots_live += 1;
         self.head.slots_most = self.head.slots_most.max(self.head.slots_live);
-        Some(index)
     }
 
     pub fn free_slot(&mut self, index: u32) {
+        let spare = self.spare();
         let slot = &mut self.slots[index as usize];
         slot.state = state::FREE;
-        slot.next = self.head.slots_free;
-        self.head.slots_free = index + 1;
+        if index != spare {
+            slot.next = self.head.slots_free;
+            self.head.slots_free = index + 1;
+        }
         self.head.slots_live -= 1;
     }
 
@@ -352,8 +374,22 @@ impl Queues<'_> {
                     && slot.state == state::PULLING
                 {
                     slot.state = state::COMPLETE;
+                    slot.flags |= FLAG_COPIED;
                     slot.outcome = envelope.peer_request();
                     self.completed(envelope.request);
+                }
+                true
+            }
+            kind::LET_GO => {
+                if let Some(slot) = self.slots.get_mut(envelope.request as usize)
+                    && slot.state == state::PULLING
+                {
+                    slot.state = state::COMPLETE;
+                    slot.flags &= !FLAG_KEPT;
+                    slot.outcome = envelope.peer_request();
+                    self.completed(envelope.request);
+                } else {
+                    self.answered_late(envelope.request);
                 }
                 true
             }

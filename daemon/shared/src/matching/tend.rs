@@ -107,7 +107,10 @@ impl Endpoint {
     #[inline]
     fn notify(&mut self, to: u32, kind: u8) {
         if self.node.header().spread != 0 && self.node.is_remote(to) {
-            return courier::call(&self.node, to);
+            return match courier::more_may_follow(kind) {
+                true => courier::call_soon(&self.node, to),
+                false => courier::call(&self.node, to),
+            };
         }
         // SYNC A: the push (sequentially consistent) comes before the look at holder and state.
         let core = self.node.core_of(to);

@@ -1,4 +1,5 @@
-//! A rank's way to call the daemon at once: an eventfd that the daemon's event loop watches (a futex in model tests).
+//! A rank's way to call the daemon at once, or the carrier at once or in a moment: an eventfd, and a timer, that the other's event loop
+//! watches (a futex in model tests).
 //!
 //! One per job, so that no job can read away another's calls. Ringing never blocks: a bell that has been rung and not yet
 //! answered is rung.
@@ -6,7 +7,9 @@
 #[cfg(not(feature = "model"))]
 mod real {
     use nix::sys::eventfd::{EfdFlags, EventFd};
+    use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
     use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+    use std::time::Duration;
 
     /// One end of a bell.
     pub struct Bell(OwnedFd);
@@ -39,6 +42,49 @@ mod real {
             let _ = nix::unistd::read(&self.0, &mut [0; 8]);
         }
     }
+
+    /// A bell that can also be asked to ring in a moment.
+    pub struct Chime {
+        bell: Bell,
+        timer: TimerFd,
+    }
+
+    impl Chime {
+        /// # Errors
+        /// No descriptors are free.
+        pub fn new() -> std::io::Result<Chime> {
+            let flags = TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK;
+            Ok(Chime { bell: Bell::new()?, timer: TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)? })
+        }
+
+        /// The ends that the daemon handed over, in the order of `fds`.
+        pub fn from_fds(bell: OwnedFd, timer: OwnedFd) -> Chime {
+            // SAFETY: whatever descriptor it is, this owns it; setting one that is no timer is an error of the call.
+            Chime { bell: Bell(bell), timer: unsafe { TimerFd::from_owned_fd(timer) } }
+        }
+
+        pub fn fds(&self) -> [BorrowedFd<'_>; 2] {
+            [self.bell.fd(), self.timer.as_fd()]
+        }
+
+        pub fn ring(&self) {
+            self.bell.ring();
+        }
+
+        /// Ring when so much time has passed.
+        pub fn ring_in(&self, time: Duration) {
+            // Refused only if it is no timer, and then at once.
+            if self.timer.set(Expiration::OneShot(time.into()), TimerSetTimeFlags::empty()).is_err() {
+                self.ring();
+            }
+        }
+
+        /// Heard: quiet until the next ring, and not in a moment either.
+        pub fn quiet(&self) {
+            self.bell.quiet();
+            let _ = self.timer.unset();
+        }
+    }
 }
 
 #[cfg(feature = "model")]
@@ -56,6 +102,11 @@ mod model {
             futex_wake(&self.0, 1);
         }
 
+        /// As if no time passed: any other order of events is one that the model tries as well.
+        pub fn ring_in(&self, _time: std::time::Duration) {
+            self.ring();
+        }
+
         /// Sleep until it has been rung since the last time.
         pub fn wait(&self) {
             while self.0.swap(0, Ordering::SeqCst) == 0 {
@@ -66,6 +117,6 @@ mod model {
 }
 
 #[cfg(feature = "model")]
-pub use model::Bell;
+pub use model::{Bell, Bell as Chime};
 #[cfg(not(feature = "model"))]
-pub use real::Bell;
+pub use real::{Bell, Chime};

@@ -188,7 +188,7 @@ pub struct RankDescriptor {
 #[repr(C, align(64))]
 #[derive(Default)]
 pub struct Post {
-    /// Not `AWAKE`: the carrier sleeps, or is about to: ring. Set by it, cleared by whoever rings; SeqCst (SYNC N).
+    /// `ASLEEP`, `DOZING`: the carrier sleeps, or is about to: ring. Set by it, cleared by whoever rings; SeqCst (SYNC N).
     pub asleep: AtomicU32,
     reserved: [u32; 15],
 }
@@ -198,4 +198,6 @@ impl Post {
     pub const ASLEEP: u32 = 1;
     /// It would look on, if only a core waited: whoever begins to watch one rings.
     pub const DOZING: u32 = 2;
+    /// It sleeps, and its bell will ring in a moment: whoever leaves a core rings at once.
+    pub const CALLED: u32 = 3;
 }

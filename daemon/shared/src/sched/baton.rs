@@ -10,7 +10,9 @@
 use super::clocks::{add, end_away, resume_at, settle, settle_on};
 use super::lease::{ALONE, REVOKED, vacate};
 use super::run_state::{CLAIMED, IDLE, OPEN, RunState, SPINNING, WITHHELD, Wait, holder_word};
-use super::watch::{Idle, decline_spin, heir, runs_next_itself, spin, unwatched, wake_all_with_mail, watch_running};
+use super::watch::{
+    Idle, decline_spin, heir, hurry_carrier, runs_next_itself, spin, unwatched, wake_all_with_mail, watch_running,
+};
 use super::{balance, policy, run_queue, steps};
 use crate::mem::sync::{Ordering, fence, futex_wait, futex_wake, may_die, spin_loop, yield_cpu};
 use crate::node::{NodeSegment, RankDescriptor};
@@ -265,6 +267,7 @@ pub fn rank_died(node: &NodeSegment, rank: u32) {
 /// Change a rank's state from RUNNING to `to`. False if it is not RUNNING (the daemon or the rank was faster).
 #[inline]
 pub(super) fn leave_running(node: &NodeSegment, rank: u32, to: RunState) -> bool {
+    hurry_carrier(node);
     node.rank(rank).state.compare_exchange(RunState::Running.word(), to.word(), SEQ, SEQ).is_ok()
 }
 

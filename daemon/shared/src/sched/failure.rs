@@ -17,16 +17,17 @@ pub fn publish(node: &NodeSegment, job: &JobSegment, rank: u32) -> Option<u32> {
         job.inbox(other).void(rank);
     }
     let undone = steps::left_undone(node, rank);
-    node.rank(rank).failed.store(job.count_failure(), Ordering::SeqCst);
-    job.note_change();
-    fence(Ordering::SeqCst); // SYNC A
-    wake_all(node, job);
+    tell(node, job, rank);
     undone
 }
 
 /// `rank`, which lives on another node, has failed, and all that it had sent has been delivered here. The carrier calls this.
 pub fn publish_elsewhere(node: &NodeSegment, job: &JobSegment, rank: u32) {
-    node.rank(rank).failed.store(job.count_failure(), Ordering::SeqCst);
+    tell(node, job, rank);
+}
+
+fn tell(node: &NodeSegment, job: &JobSegment, rank: u32) {
+    job.count_failure(|number| node.rank(rank).failed.store(number, Ordering::SeqCst));
     job.note_change();
     fence(Ordering::SeqCst); // SYNC A
     wake_all(node, job);

@@ -7,8 +7,13 @@ use crate::mem::sync::AtomicU64;
 use crate::mem::sync::Ordering::Relaxed;
 use crate::node::NodeSegment;
 
-/// A core's line.
+/// A core's line, now.
 pub fn core_report(node: &NodeSegment, core: u32) -> CoreReport {
+    core_report_at(node, core, node.now())
+}
+
+/// A core's line. What is under way is counted until `now`: who tells of several cores, or of other things, tells them of one moment.
+pub fn core_report_at(node: &NodeSegment, core: u32, now: u64) -> CoreReport {
     let descriptor = node.core(core);
     let seconds = |ticks: u64| node.seconds(ticks);
     let at = |clock: &AtomicU64| clock.load(Relaxed);
@@ -16,7 +21,7 @@ pub fn core_report(node: &NodeSegment, core: u32) -> CoreReport {
         (at(&descriptor.running_ticks), at(&descriptor.idle_ticks), at(&descriptor.handoff_ticks));
     let mut withheld = at(&descriptor.withheld_ticks);
     // The stretch that it is in right now.
-    let (released, granted, now) = (at(&descriptor.released_at), at(&descriptor.granted_at), node.now());
+    let (released, granted) = (at(&descriptor.released_at), at(&descriptor.granted_at));
     match node.running_on(core) {
         Some(rank) if node.state(rank) == RunState::Running => {
             running = running.wrapping_add(now.saturating_sub(at(&node.rank(rank).t)));
@@ -33,6 +38,7 @@ pub fn core_report(node: &NodeSegment, core: u32) -> CoreReport {
         None => idle = idle.wrapping_add(now.saturating_sub(released)),
     }
     CoreReport {
+        node: None,
         cpu: descriptor.cpu.load(Relaxed),
         ranks: descriptor.ranks.load(Relaxed),
         running: node.running_on(core),
@@ -51,15 +57,20 @@ pub fn core_report(node: &NodeSegment, core: u32) -> CoreReport {
     }
 }
 
-/// A rank's line; `face`, `unexpected`, `rss_bytes` and `warn` are the daemon's to fill.
+/// A rank's line, now; `face`, `unexpected`, `rss_bytes` and `warn` are the daemon's to fill.
 pub fn rank_report(node: &NodeSegment, rank: u32) -> RankReport {
+    rank_report_at(node, rank, node.now())
+}
+
+/// As `rank_report`; what is under way is counted until `now`.
+pub fn rank_report_at(node: &NodeSegment, rank: u32, now: u64) -> RankReport {
     let descriptor = node.rank(rank);
     let seconds = |ticks: u64| node.seconds(ticks);
     let state = node.state(rank);
     let mut rtime = descriptor.r.load(Relaxed);
     let (mut wait, mut ready) = (descriptor.wait_ticks.load(Relaxed), descriptor.ready_ticks.load(Relaxed));
     // The stretch that it is in right now.
-    let since = |start: u64| node.now().saturating_sub(start);
+    let since = |start: u64| now.saturating_sub(start);
     match state {
         RunState::Running => rtime = rtime.wrapping_add(since(descriptor.t.load(Relaxed))),
         RunState::Suspended | RunState::Tended => wait = wait.wrapping_add(since(descriptor.t.load(Relaxed))),

@@ -88,9 +88,22 @@ fn rest(node: &NodeSegment) -> bool {
 
 /// A core of a job of several nodes waits from now on: its carrier may look on, if it sleeps only because none did.
 fn rouse_carrier(node: &NodeSegment) {
+    ring_if(node, |sleep| matches!(sleep, Post::DOZING | Post::CALLED));
+}
+
+/// A rank leaves a core: its carrier, should it have been called, need not wait any longer for more.
+#[inline]
+pub(super) fn hurry_carrier(node: &NodeSegment) {
+    if node.header().spread != 0 {
+        ring_if(node, |sleep| sleep == Post::CALLED);
+    }
+}
+
+fn ring_if(node: &NodeSegment, so: impl Fn(u32) -> bool) {
     let asleep = &node.post().asleep;
-    if asleep.load(RELAXED) == Post::DOZING
-        && asleep.compare_exchange(Post::DOZING, Post::AWAKE, SEQ, SEQ).is_ok()
+    let sleep = asleep.load(RELAXED);
+    if so(sleep)
+        && asleep.compare_exchange(sleep, Post::AWAKE, SEQ, SEQ).is_ok()
         && let Some(bell) = node.carrier_bell()
     {
         bell.ring();

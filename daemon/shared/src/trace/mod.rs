@@ -15,6 +15,7 @@ const RECORD_BYTES: u64 = 8 * RECORD_WORDS as u64;
 
 pub use ring::{CAPACITY_FLOOR, RECORD_WORDS, Ring, RingReader, Rings, bytes_for, capacity_for};
 
+use crate::clock::Moment;
 use crate::node::NodeSegment;
 use crate::sched::lease;
 use serde::{Deserialize, Serialize};
@@ -315,6 +316,9 @@ pub struct TraceMap {
     /// CLOCK_BOOTTIME and CLOCK_REALTIME at `until`, nanoseconds.
     pub boottime_ns: u64,
     pub realtime_ns: u64,
+    /// A moment at the beginning, so that ticks become CLOCK_BOOTTIME by a line; and how far off that may be at either end.
+    pub began: Moment,
+    pub within_ns: u64,
     /// Ranks stay on their cores.
     pub ranks_stay: bool,
     pub cores: Vec<TraceCore>,

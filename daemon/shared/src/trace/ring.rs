@@ -9,6 +9,7 @@ use crate::mem::sync::{AtomicU64, Ordering};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 /// Words of a record: a cache line.
@@ -131,6 +132,37 @@ pub struct Rings {
     pub capacity: u64,
 }
 
+impl Rings {
+    /// Where the ring of `rank` begins in `file`.
+    fn start(&self, file: &File, rank: u32) -> io::Result<u64> {
+        let nonsense = || io::Error::new(io::ErrorKind::InvalidData, "these cannot be the rings of a job");
+        let size = file.metadata()?.len();
+        let start = u64::from(rank)
+            .checked_mul(self.stride)
+            .and_then(|offset| offset.checked_add(self.first))
+            .ok_or_else(nonsense)?;
+        let is_there = self.capacity.is_power_of_two() && self.capacity <= size;
+        let fits = is_there && start.checked_add(bytes_for(self.capacity)).is_some_and(|end| end <= size);
+        if fits { Ok(start) } else { Err(nonsense()) }
+    }
+
+    /// Where in `file` lies what rank `rank` has written; the rank is gone.
+    ///
+    /// # Errors
+    /// Those of reading, and rings that do not fit the file.
+    pub fn used(&self, file: &File, rank: u32) -> io::Result<Range<u64>> {
+        let start = self.start(file, rank)?;
+        let written = word_at(file, start)?;
+        Ok(start..start + HEAD_BYTES + written.min(self.capacity) * RECORD_BYTES)
+    }
+}
+
+fn word_at(file: &File, at: u64) -> io::Result<u64> {
+    let mut word = [0u8; 8];
+    file.read_exact_at(&mut word, at)?;
+    Ok(u64::from_le_bytes(word))
+}
+
 /// What was read of a rank's ring.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RingReader {
@@ -150,22 +182,8 @@ impl RingReader {
     /// # Errors
     /// Those of reading the file.
     pub fn read(file: &File, rings: &Rings, rank: u32, skip: u64) -> io::Result<RingReader> {
-        let nonsense = || io::Error::new(io::ErrorKind::InvalidData, "these cannot be the rings of a job");
-        let size = file.metadata()?.len();
-        let start = u64::from(rank)
-            .checked_mul(rings.stride)
-            .and_then(|offset| offset.checked_add(rings.first))
-            .ok_or_else(nonsense)?;
-        let is_there = rings.capacity.is_power_of_two() && rings.capacity <= size;
-        let fits = is_there && start.checked_add(bytes_for(rings.capacity)).is_some_and(|end| end <= size);
-        if !fits {
-            return Err(nonsense());
-        }
-        let word_at = |at: u64| -> io::Result<u64> {
-            let mut word = [0u8; 8];
-            file.read_exact_at(&mut word, at)?;
-            Ok(u64::from_le_bytes(word))
-        };
+        let start = rings.start(file, rank)?;
+        let word_at = |at: u64| word_at(file, at);
         let written = word_at(start)?; // SYNC T
         let mut read = RingReader::default();
         // The count is the rank's word: what is more than the ring has room for is lost.

@@ -1,6 +1,7 @@
 //! Two nodes: what ranks push for remote ranks is taken there, whoever sleeps when (SYNC M), and full inboxes on the way lose nobody.
 
 use super::world::{World, assert_alone, check_pct, check_random, recv, send};
+use shuttle::sync::atomic::{AtomicBool, Ordering};
 use shuttle::sync::{Arc, Mutex};
 use shuttle::thread::{self, JoinHandle};
 use std::collections::VecDeque;
@@ -106,4 +107,33 @@ fn more_than_fit_into_the_way_out() {
 #[test]
 fn to_ranks_that_watch() {
     exchange(3, 3);
+}
+
+/// The carrier hears of a message although its sender never comes to a scheduling point: if it was asked to come in a moment, it does.
+#[test]
+fn a_sender_that_computes_on() {
+    let scenario = || {
+        let (to_a, to_b) = (Link::default(), Link::default());
+        let (a, b) = (node(0, 0, &to_a), node(1, 0, &to_b));
+        let came = Arc::new(AtomicBool::new(false));
+        let seen = came.clone();
+        let threads = [
+            carrier(&a, 0, to_a.clone(), to_b.clone(), 0, 1),
+            carrier(&b, 0, to_b.clone(), to_a.clone(), 1, 0),
+            a.rank(0, move |endpoint| {
+                send(endpoint, 1, 0);
+                while !seen.load(Ordering::SeqCst) {
+                    thread::yield_now();
+                }
+            }),
+            b.rank(1, move |endpoint| {
+                recv(endpoint, 0, 0);
+                came.store(true, Ordering::SeqCst);
+            }),
+        ];
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_alone(&a.node);
+        assert_alone(&b.node);
+    };
+    check_random(scenario, ROUNDS);
 }

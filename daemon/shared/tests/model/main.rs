@@ -15,6 +15,7 @@ mod heir;
 mod kill;
 mod lease;
 mod lend;
+mod mourning;
 mod policies;
 mod recovery;
 mod space;

@@ -13,16 +13,16 @@ use vmpi_shared::mem::sync::{self, Killed};
 use vmpi_shared::sched::{self, failure, steps};
 
 const ROUNDS: usize = 3000;
-const ALIVE: u32 = 0;
+pub const ALIVE: u32 = 0;
 const FINISHED: u32 = 1;
 const GONE: u32 = 2;
 
 /// How often the victim died at all, and in the middle of steps.
-type Seen = [std::sync::atomic::AtomicU32; 2];
+pub type Seen = [std::sync::atomic::AtomicU32; 2];
 
-/// MPI_Recv from rank 0, as the core does it: false if it has failed, and the message is not there.
-fn recv_or_fail(endpoint: &mut Endpoint, tag: i32) -> bool {
-    let index = irecv(endpoint, 0, tag);
+/// MPI_Recv, as the core does it: false if the source has failed, and the message is not there.
+pub fn recv_or_fail(endpoint: &mut Endpoint, source: u32, tag: i32) -> bool {
+    let index = irecv(endpoint, source as i32, tag);
     let mut known = 0;
     loop {
         let changes = endpoint.job.changes();
@@ -33,15 +33,55 @@ fn recv_or_fail(endpoint: &mut Endpoint, tag: i32) -> bool {
         }
         if changes != known {
             known = changes;
-            if endpoint.node.failure(0).is_some() {
+            if endpoint.node.failure(source).is_some() {
                 return false;
             }
         }
         endpoint.queues().slots[index as usize].flags |= FLAG_AWAITED;
         endpoint.arm(1);
-        endpoint.suspend(1, 0, tag);
+        endpoint.suspend(1, source as i32, tag);
         endpoint.queues().slots[index as usize].flags &= !FLAG_AWAITED;
     }
+}
+
+/// Live until the end or until killed, and say which.
+pub fn live(life: impl FnOnce(), end: &AtomicU32) {
+    let how = match catch_unwind(AssertUnwindSafe(life)) {
+        Ok(()) => FINISHED,
+        Err(payload) if payload.is::<Killed>() => GONE,
+        Err(payload) => resume_unwind(payload),
+    };
+    end.store(how, Ordering::SeqCst);
+}
+
+/// The daemon's part: doom the thread of `victim` after a while, and publish and mend its death. True if it died.
+pub fn bury(
+    daemon: &Endpoint,
+    victim: u32,
+    doomed: thread::ThreadId,
+    latest: u32,
+    end: &AtomicU32,
+    seen: &Seen,
+) -> bool {
+    for _ in 0..thread_rng().gen_range(0..latest) {
+        thread::yield_now();
+    }
+    sync::doom_anywhere(doomed);
+    while end.load(Ordering::SeqCst) == ALIVE {
+        thread::yield_now();
+    }
+    if end.load(Ordering::SeqCst) != GONE {
+        return false;
+    }
+    seen[0].fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    sched::rank_died(&daemon.node, victim);
+    if let Some(core) = failure::publish(&daemon.node, &daemon.job, victim) {
+        seen[1].fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        while !steps::mend(&daemon.node, core) {
+            thread::yield_now();
+        }
+    }
+    true
 }
 
 fn explore(placement: &'static [u32], latest: u32) {
@@ -63,12 +103,7 @@ fn explore(placement: &'static [u32], latest: u32) {
                 }
                 sched::finish(&endpoint.node, 0);
             };
-            let how = match catch_unwind(AssertUnwindSafe(life)) {
-                Ok(()) => FINISHED,
-                Err(payload) if payload.is::<Killed>() => GONE,
-                Err(payload) => resume_unwind(payload),
-            };
-            last.store(how, Ordering::SeqCst);
+            live(life, &last);
         });
         let doomed = victim.thread().id();
         let survivors: Vec<_> = (1..3u32)
@@ -78,7 +113,7 @@ fn explore(placement: &'static [u32], latest: u32) {
                         if me == 2 {
                             send(endpoint, 0, tag);
                         }
-                        recv_or_fail(endpoint, tag);
+                        recv_or_fail(endpoint, 0, tag);
                         send(endpoint, 3 - me, 10 + tag);
                         recv(endpoint, 3 - me, 10 + tag);
                         sched::yield_core(&endpoint.node, me);
@@ -89,23 +124,7 @@ fn explore(placement: &'static [u32], latest: u32) {
         let mut daemon = world.endpoint(0);
         daemon.node = world.node.another_view(0);
         let daemon = thread::spawn(move || {
-            for _ in 0..thread_rng().gen_range(0..latest) {
-                thread::yield_now();
-            }
-            sync::doom_anywhere(doomed);
-            while end.load(Ordering::SeqCst) == ALIVE {
-                thread::yield_now();
-            }
-            if end.load(Ordering::SeqCst) == GONE {
-                seen[0].fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                sched::rank_died(&daemon.node, 0);
-                if let Some(core) = failure::publish(&daemon.node, &daemon.job, 0) {
-                    seen[1].fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                    while !steps::mend(&daemon.node, core) {
-                        thread::yield_now();
-                    }
-                }
-            }
+            bury(&daemon, 0, doomed, latest, &end, seen);
         });
         for thread in survivors.into_iter().chain([victim, daemon]) {
             thread.join().unwrap();

@@ -153,7 +153,7 @@ fn post(endpoint: &mut Endpoint, source: i32, tag: i32, capacity: u64) -> u32 {
     index
 }
 
-fn message(from: u32, kind: u8, tag: i32) -> Envelope {
+pub fn message(from: u32, kind: u8, tag: i32) -> Envelope {
     let mut envelope = Envelope::EMPTY;
     (envelope.kind, envelope.context, envelope.from, envelope.source, envelope.tag) = (kind, 2, from, from as i32, tag);
     envelope

@@ -5,14 +5,17 @@
 //!
 //! - The news of a death goes behind all that lay in the outboxes when it was noticed (`Notice::marks`), and is published on the other node when
 //!   everything before it has been delivered (`Late`).
-//! - The last byte of a large message does not complete it; the frame SENT does, which goes where nothing that has changed before the sender's
-//!   memory was read is still to be told. So a receiver that completes knows what its sender knew.
+//! - The last byte of a large message does not complete it, nor does an error that was met in reading it (the sender may have given it up, and its
+//!   memory with it): the frame SENT does, which goes where nothing that has changed before the sender's memory was read is still to be told. So a receiver
+//!   that completes knows what its sender knew.
+//! - Of a death on a third node the sender may have heard first. So a node that publishes one says so to the others (KNOWN), and what comes from it
+//!   behind that counts when they have published it, too.
 //! - What names a request of a rank whose peer has died is forgotten before that rank hears of it, because it then uses the request again.
 //!
-//! Revocations are found in the list of the job segment, and go into the other nodes' lists. Who publishes wakes the carrier: by its bell, or by marking
+//! Revocations are found in the list of the job segment, and go into the other nodes' lists, from there on to all others. Who publishes wakes the carrier: by its bell, or by marking
 //! the outbox of a member there; the daemon rings for one that has died in between.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use vmpi_shared::ask::Ask;
 use vmpi_shared::matching::envelope::{Envelope, kind};
@@ -33,9 +36,36 @@ struct Notice {
 }
 
 /// What waits until everything that came before it has been delivered.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Late {
     Dead(u32),
     Sent(u32),
+    Known(u32),
+}
+
+/// What has come from other nodes and not been acted on yet.
+#[derive(Default)]
+struct News(BTreeMap<u32, VecDeque<Late>>);
+
+impl News {
+    fn came(&mut self, node: u32, late: Late) {
+        self.0.entry(node).or_default().push_back(late);
+    }
+
+    /// What may be acted on, and whose word it is. Deaths wait for nothing but deliveries: if they waited behind what others know, two nodes
+    /// that knew of each other's dead would wait for each other's news.
+    fn next(&mut self, delivered: bool, has_failed: impl Fn(u32) -> bool) -> Option<(u32, Late)> {
+        self.0.iter_mut().find_map(|(node, late)| {
+            let dead = late.iter().position(|late| delivered && matches!(late, Late::Dead(_)));
+            let first = match late.front()? {
+                Late::Dead(_) => false,
+                Late::Known(rank) => has_failed(*rank),
+                Late::Sent(_) => true,
+            };
+            let at = dead.or(first.then_some(0))?;
+            Some((*node, late.remove(at)?))
+        })
+    }
 }
 
 /// What the carrier knows of deaths and revocations.
@@ -50,8 +80,8 @@ pub(super) struct Deaths {
     /// Ranks of this node that have failed.
     buried: BTreeSet<u32>,
     untold: Vec<Notice>,
-    late: VecDeque<Late>,
-    /// Large messages that have been read whole, and of which that is to be said.
+    late: News,
+    /// Large messages that have been read whole, or cannot be, and of which that is to be said.
     read: Vec<Outgoing>,
 }
 
@@ -61,12 +91,17 @@ impl Deaths {
         self.untold.is_empty() && self.read.is_empty()
     }
 
-    /// A death or a completion has come.
-    pub fn came(&mut self, kind: u8, number: u32) {
-        self.late.push_back(if kind == wire::DEAD { Late::Dead(number) } else { Late::Sent(number) });
+    /// A death, the knowledge of one, or a completion has come from a node.
+    pub fn came(&mut self, node: u32, kind: u8, number: u32) {
+        let late = match kind {
+            wire::DEAD => Late::Dead(number),
+            wire::KNOWN => Late::Known(number),
+            _ => Late::Sent(number),
+        };
+        self.late.came(node, late);
     }
 
-    /// The last byte of a message has been read out of its sender's memory.
+    /// Nothing more is read of a message out of its sender's memory.
     pub fn is_read(&mut self, out: Outgoing) {
         self.read.push(out);
     }
@@ -88,14 +123,20 @@ impl Post {
         if !self.survives() {
             return;
         }
-        self.look_at_changes();
-        self.act_on_late();
-        if !self.stalled.is_empty() {
-            self.collect_all();
+        loop {
+            self.look_at_changes();
+            self.act_on_late();
+            if !self.stalled.is_empty() {
+                self.collect_all();
+            }
+            self.tell_deaths();
+            self.say_read();
+            self.settle();
+            // What has just been published is to be acted on before this process sleeps.
+            if self.courier.job.changes() == self.deaths.seen {
+                return;
+            }
         }
-        self.tell_deaths();
-        self.say_read();
-        self.settle();
     }
 
     fn look_at_changes(&mut self) {
@@ -189,13 +230,14 @@ impl Post {
                 continue;
             }
             self.fabric.send(out.node, wire::SENT, &[&out.transfer.to_le_bytes()]);
-            self.deliver(None, out.rank, answer(kind::FIN, out.request), Vec::new());
+            self.end_outgoing(&out);
         }
     }
 
-    /// Another node says that a communicator has been revoked.
+    /// Another node says that a communicator has been revoked. Ranks of this one may act on that before a third one hears of it.
     pub(super) fn revoked(&mut self, context: u32) {
         if self.deaths.revoked.insert(context) {
+            self.tell_all(wire::REVOKED, context);
             self.courier.job.revoke(context, self.deaths.revocations);
             failure::wake_all(&self.courier.node, &self.courier.job);
         }
@@ -203,18 +245,21 @@ impl Post {
 
     /// Act on what has come, as far as everything before it has been delivered.
     fn act_on_late(&mut self) {
-        while let Some(late) = self.deaths.late.front() {
-            match *late {
-                Late::Dead(_) if !self.pending.is_empty() => return,
+        loop {
+            let (delivered, node) = (self.pending.is_empty(), &self.courier.node);
+            let Some((node, late)) = self.deaths.late.next(delivered, |rank| node.failure(rank).is_some()) else {
+                return;
+            };
+            match late {
                 Late::Dead(rank) => self.died_elsewhere(rank),
+                Late::Known(_) => {}
                 Late::Sent(transfer) => {
-                    if let Some(entry) = self.incoming.get_mut(&transfer) {
+                    if let Some(entry) = self.incoming.get_mut(&transfer).filter(|entry| entry.node == node) {
                         entry.said = true;
                     }
                     self.finish_incoming();
                 }
             }
-            self.deaths.late.pop_front();
         }
     }
 
@@ -236,6 +281,11 @@ impl Post {
             self.deliver(None, rank, refused, Vec::new());
         }
         failure::publish_elsewhere(&self.courier.node, &self.courier.job, dead);
+        // Behind everything that was read before, and before what is read from now on.
+        let home = self.nodes.of_rank.get(dead as usize).copied();
+        for node in (0..self.peers.len() as u32).filter(|node| *node != self.nodes.here && Some(*node) != home) {
+            self.fabric.send(node, wire::KNOWN, &[&dead.to_le_bytes()]);
+        }
         // What lies in its outbox, and who waits for room there.
         self.stalled.insert(dead);
     }
@@ -245,5 +295,48 @@ impl Incoming {
     /// Is it the answer to what a rank here has asked about another's memory?
     fn is_fetched(&self) -> bool {
         self.pull.kind != kind::PULL && !self.answers_sender
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    /// Everything that may be acted on, in that order.
+    fn all(news: &mut News, failed: &RefCell<BTreeSet<u32>>) -> Vec<Late> {
+        let mut all = Vec::new();
+        while let Some((_, late)) = news.next(true, |rank| failed.borrow().contains(&rank)) {
+            if let Late::Dead(rank) = late {
+                failed.borrow_mut().insert(rank);
+            }
+            all.push(late);
+        }
+        all
+    }
+
+    #[test]
+    fn what_presupposes_a_death_waits_for_it() {
+        let (mut news, failed) = (News::default(), RefCell::default());
+        news.came(1, Late::Sent(1));
+        news.came(1, Late::Known(7));
+        news.came(1, Late::Sent(2));
+        assert_eq!(all(&mut news, &failed), [Late::Sent(1)]);
+        news.came(2, Late::Dead(7));
+        news.came(2, Late::Sent(3));
+        assert_eq!(news.next(false, |_| false), None, "what came before has not been delivered");
+        assert_eq!(all(&mut news, &failed), [Late::Dead(7), Late::Known(7), Late::Sent(2), Late::Sent(3)]);
+    }
+
+    #[test]
+    fn nodes_that_know_of_each_others_dead_do_not_wait_for_each_other() {
+        let (mut news, failed) = (News::default(), RefCell::default());
+        for (node, other, own) in [(1, 8, 7), (2, 7, 8)] {
+            news.came(node, Late::Known(other));
+            news.came(node, Late::Sent(node));
+            news.came(node, Late::Dead(own));
+        }
+        assert_eq!(all(&mut news, &failed).len(), 6);
+        assert_eq!(*failed.borrow(), BTreeSet::from([7, 8]));
     }
 }

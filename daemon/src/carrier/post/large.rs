@@ -11,12 +11,18 @@ use vmpi_shared::matching::request::outcome;
 use super::{Peer, Post};
 use crate::carrier::transfer::{Announced, CHUNK_BYTES, Cursor, Incoming, Outgoing, Unreachable};
 use crate::carrier::wire::{self, BodyError};
+use crate::debug;
 
 impl Post {
+    /// May carriers copy from and to the memory of ranks (`VMPI_SINGLE_COPY`)?
+    pub(super) fn may_copy(&self) -> bool {
+        self.courier.job.config().single_copy != 0
+    }
+
     /// Ask the sender's carrier for the data of a receive that has matched. False: only the ranks themselves can move it.
     pub(super) fn begin_incoming(&mut self, sender: u32, node: u32, pull: &Envelope) -> bool {
         let rank = pull.from;
-        if !self.courier.is_local(rank) || pull.offset() != 0 {
+        if !self.may_copy() || !self.courier.is_local(rank) || pull.offset() != 0 {
             return false;
         }
         let Some(pid) = self.courier.pid(rank) else { return false };
@@ -64,6 +70,18 @@ impl Post {
         self.settle();
     }
 
+    /// A rank here has given a receive up: what still comes is thrown away.
+    pub(super) fn let_go(&mut self, envelope: Envelope) {
+        let (rank, request) = (envelope.from, envelope.request);
+        if !self.courier.is_local(rank) {
+            return;
+        }
+        let its =
+            |entry: &&mut Incoming| entry.rank == rank && entry.request == request && entry.pull.kind == kind::PULL;
+        self.incoming.values_mut().filter(its).for_each(|entry| entry.void = true);
+        self.deliver(None, rank, envelope, Vec::new());
+    }
+
     pub(super) fn placed(&mut self, entry: &Incoming, errno: i32) {
         if entry.void {
             return;
@@ -92,26 +110,29 @@ impl Post {
         let Some(pid) = self.courier.pid(rank) else {
             return self.refuse(node, transfer, 0);
         };
+        let len = len.min(total);
+        let mut out = Outgoing {
+            node,
+            transfer,
+            rank,
+            request,
+            pid,
+            to,
+            from: Cursor::over(Vec::new()),
+            len,
+            sent: 0,
+            silent,
+            failed: 0,
+        };
         match Cursor::of(pid, addr, blocks, total) {
             Ok(from) => {
-                let len = len.min(total);
-                self.outgoing.push_back(Outgoing {
-                    node,
-                    transfer,
-                    rank,
-                    request,
-                    pid,
-                    to,
-                    from,
-                    len,
-                    sent: 0,
-                    silent,
-                });
+                out.from = from;
+                self.outgoing.push_back(out);
             }
             Err(Unreachable::Errno(libc::ESRCH)) if self.survives() => {}
             Err(Unreachable::Refused) => self.refuse(node, transfer, 0),
             Err(Unreachable::Errno(errno)) if silent => self.refuse(node, transfer, errno),
-            Err(Unreachable::Errno(errno)) => self.fail_outgoing(node, transfer, rank, request, errno),
+            Err(Unreachable::Errno(errno)) => self.fail_outgoing(out, errno),
         }
     }
 
@@ -125,11 +146,44 @@ impl Post {
     }
 
     /// The send cannot be completed: both sides get the error.
-    fn fail_outgoing(&mut self, node: u32, transfer: u32, rank: u32, request: u32, errno: i32) {
-        self.refuse_behind(node, transfer, errno);
-        let mut fin = answer(kind::FIN, request);
-        fin.set_peer_request(outcome::ERRNO | errno as u32);
-        self.deliver(None, rank, fin, Vec::new());
+    fn fail_outgoing(&mut self, mut out: Outgoing, errno: i32) {
+        self.refuse_behind(out.node, out.transfer, errno);
+        out.failed = errno;
+        match self.survives() {
+            true => self.deaths.is_read(out),
+            false => self.end_outgoing(&out),
+        }
+    }
+
+    /// Tell the sender what has become of its message.
+    pub(super) fn end_outgoing(&mut self, out: &Outgoing) {
+        let mut fin = answer(kind::FIN, out.request);
+        if out.failed != 0 {
+            fin.set_peer_request(outcome::ERRNO | out.failed as u32);
+        }
+        self.deliver(None, out.rank, fin, Vec::new());
+    }
+
+    /// A message that a rank here receives cannot be read, or not by the other carrier (`errno` 0).
+    pub(super) fn refused(&mut self, node: u32, transfer: u32, errno: i32) -> Result<(), BodyError> {
+        let of_node = |entry: &&mut Incoming| entry.node == node;
+        let entry = self.incoming.get_mut(&transfer).filter(of_node).ok_or(BodyError::Transfer(transfer))?;
+        if errno != 0 && !entry.said && !entry.void {
+            // The sender may have given it up, and its memory with it; what it knew comes before SENT.
+            (entry.failed, entry.got) = (errno, entry.len);
+            return Ok(());
+        }
+        let Some(entry) = self.incoming.remove(&transfer) else { return Ok(()) };
+        if errno != 0 || entry.void {
+            self.placed(&entry, errno);
+        } else if entry.pull.kind != kind::PULL {
+            self.placed(&entry, libc::EPERM);
+        } else {
+            let (bytes, used) = wire::encode(entry.sender, &entry.pull);
+            self.fabric.send(node, wire::ENVELOPE, &[&bytes[..used]]);
+            debug!("carrier: rank {} sends request {} itself", entry.sender, entry.sender_request);
+        }
+        Ok(())
     }
 
     /// Send a chunk of a large message to each node whose link takes it: of the oldest one, so that one rank after the other can go on. If all
@@ -156,7 +210,7 @@ impl Post {
                     match out.silent {
                         true => {}
                         false if self.survives() => self.deaths.is_read(out),
-                        false => self.deliver(None, out.rank, answer(kind::FIN, out.request), Vec::new()),
+                        false => self.end_outgoing(&out),
                     }
                 }
                 // Its sender has died, of which the receiver hears.
@@ -166,12 +220,8 @@ impl Post {
                     self.refuse_behind(out.node, out.transfer, errno);
                 }
                 Err(Unreachable::Refused) if out.sent == 0 => self.refuse(out.node, out.transfer, 0),
-                Err(Unreachable::Refused) => {
-                    self.fail_outgoing(out.node, out.transfer, out.rank, out.request, libc::EPERM);
-                }
-                Err(Unreachable::Errno(errno)) => {
-                    self.fail_outgoing(out.node, out.transfer, out.rank, out.request, errno);
-                }
+                Err(Unreachable::Refused) => self.fail_outgoing(out, libc::EPERM),
+                Err(Unreachable::Errno(errno)) => self.fail_outgoing(out, errno),
             }
         }
         self.outgoing = later;

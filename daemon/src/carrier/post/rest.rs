@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use vmpi_shared::control::Reply;
+use vmpi_shared::mem::bell::Chime;
 use vmpi_shared::mem::sync::yield_cpu;
 
 use super::{Peer, Post, QUIT_PATIENCE, RETRY};
@@ -137,9 +138,10 @@ impl Post {
         let bell = self.courier.node.carrier_bell();
         let mut fds = vec![PollFd::new(self.daemon.stream().as_fd(), PollFlags::POLLIN)];
         fds.push(PollFd::new(self.fabric.readable(), PollFlags::POLLIN));
-        fds.extend(bell.map(|bell| PollFd::new(bell.fd(), PollFlags::POLLIN)));
+        fds.extend(bell.into_iter().flat_map(Chime::fds).map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
         let _ = ppoll(&mut fds, timeout, None);
-        let [told, moves, rung] = std::array::from_fn(|at| fds.get(at).and_then(PollFd::any).unwrap_or(false));
+        let [told, moves, rang, chimed] = std::array::from_fn(|at| fds.get(at).and_then(PollFd::any).unwrap_or(false));
+        let rung = rang || chimed;
         if lying {
             self.courier.get_up(rung);
         }

@@ -79,7 +79,10 @@ impl Post {
         let asked = Asked { ask, node, from, to, request, transfer };
         let Some(open) = self.windows.get_mut(&ask.window).filter(|open| open.fits(&asked)) else {
             self.delivered(Some(node), to);
-            self.reply(&asked, refusal(ask.what, libc::EINVAL));
+            // Without a failure nobody is through with a window before all are.
+            let given_up = self.survives() && self.courier.job.failures() > 0;
+            let errno = if given_up { libc::ESRCH } else { libc::EINVAL };
+            self.reply(&asked, refusal(ask.what, errno));
             return Ok(());
         };
         let key = (ask.target, ask.origin);
@@ -179,6 +182,7 @@ impl Post {
                     len: asked.ask.bytes,
                     sent: 0,
                     silent: true,
+                    failed: 0,
                 });
             }
             Answer::Bring(cursor) => {

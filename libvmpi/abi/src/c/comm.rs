@@ -70,7 +70,7 @@ crate::entry_points! {
         not_null(newcomm, "newcomm")?;
         not_null(request, "request")?;
         *newcomm = enc::<A, _>(Comm::NULL);
-        let (handle, started) = comm::idup(&comm, comm.hints())?;
+        let (handle, started) = comm::idup(&comm, Rc::default())?;
         *newcomm = enc::<A, _>(handle);
         *request = enc::<A, _>(started);
     }
@@ -136,6 +136,9 @@ crate::entry_points! {
                 entries.set(b"mpi_hw_resource_type", chosen.as_bytes());
                 Ok(())
             })?;
+        }
+        if let Some(part) = &part {
+            part.add_hints(&hints);
         }
         *newcomm = made::<A>(part);
     }
@@ -211,7 +214,7 @@ crate::entry_points! {
     active fn comm_get_info = "MPI_Comm_get_info"(comm: CComm<A>, info: *mut CInfo<A>) for on_comm::<A>(comm) => {
         let comm = get::<A>(comm)?;
         not_null(info, "info_used")?;
-        *info = enc::<A, _>(info::insert(comm.hints()));
+        *info = enc::<A, _>(info::insert(Rc::new(comm.hints())));
     }
 
     /// `MPI_Comm_get_parent`.

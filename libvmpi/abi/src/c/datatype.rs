@@ -343,6 +343,9 @@ pub unsafe fn type_dup<A: Abi>(oldtype: CDatatype<A>, newtype: *mut CDatatype<A>
     entry::run::<A>("MPI_Type_dup", Target::Process, || {
         let old = dec::<A, Datatype>(oldtype);
         let made = datatype::dup(old)?;
+        // What a failing copy callback leaves.
+        // SAFETY: the caller's promise.
+        unsafe { put(newtype, enc::<A, Datatype>(Datatype::NULL), "newtype") }?;
         if let Err(error) = attr::copy_all(attr::Kind::Type, old.raw(), made.raw()) {
             attr::drop_all(attr::Kind::Type, made.raw());
             datatype::free(made)?;

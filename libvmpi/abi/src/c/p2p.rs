@@ -2,7 +2,7 @@
 
 use super::number::{self, Number, named, names};
 use crate::abi::{Abi, CComm, CDatatype, CMessage, CRequest, dec, enc};
-use crate::c::request::write_status;
+use crate::c::request::{write_outcome, write_status};
 use crate::entry::{self, Target};
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
@@ -33,6 +33,14 @@ pub(super) enum Way {
     Receive,
 }
 
+/// The type of a message of `count` elements.
+fn type_of<A: Abi>(ty: CDatatype<A>, count: u64) -> Result<Rc<Type>> {
+    match dec::<A, Datatype>(ty) {
+        Datatype::NULL if A::NULL_TYPE_OF_NOTHING && count == 0 => datatype::get(consts::dt::BYTE),
+        ty => datatype::get_committed(ty),
+    }
+}
+
 /// Check (communicator, count, datatype, tag, rank, buffer), in the order in which the real libraries do.
 pub(super) fn check<A: Abi>(
     way: Way,
@@ -45,7 +53,7 @@ pub(super) fn check<A: Abi>(
 ) -> Result<Checked> {
     let comm = comm::get(dec::<A, Comm>(comm))?;
     let count = number::count(count)?;
-    let ty = datatype::get_committed(dec::<A, Datatype>(ty))?;
+    let ty = type_of::<A>(ty, count)?;
     fits(count, &ty)?;
     let (tag, peer) = (A::tag_in(tag), A::rank_in(peer));
     let wild = way == Way::Receive && tag == consts::ANY_TAG;
@@ -187,12 +195,12 @@ pub unsafe fn recv<A: Abi>(
         // SAFETY: the program keeps buffer and status until the call returns.
         unsafe {
             let got = match take(&a) {
-                Some(got) => got,
-                None => request::wait_slot(start_recv(&a)?, request::CALL_RECV)?,
+                Some(got) => Ok(got),
+                None => request::wait_slot(start_recv(&a)?, request::CALL_RECV),
             };
-            write_status::<A>(status, &got);
+            write_outcome::<A>(status, &got);
+            got.map(|_| ())
         }
-        Ok(())
     })
 }
 
@@ -263,9 +271,9 @@ unsafe fn exchange<A: Abi>(send: &Checked, receive: &Checked, status: *mut A::St
         };
         let received = request::wait_slot(incoming, request::CALL_RECV);
         wait_sent(sent)?;
-        write_status::<A>(status, &received?);
+        write_outcome::<A>(status, &received);
+        received.map(|_| ())
     }
-    Ok(())
 }
 
 /// MPI 4.1, section 3.10.
@@ -523,7 +531,7 @@ unsafe fn start_mrecv<A: Abi>(
     message: *mut CMessage<A>,
 ) -> Result<Option<Slot>> {
     let count = number::count(count)?;
-    let ty = datatype::get_committed(dec::<A, Datatype>(ty))?;
+    let ty = type_of::<A>(ty, count)?;
     fits(count, &ty)?;
     if message.is_null() {
         return fail(Class::Arg, "the message argument is a null pointer");
@@ -552,12 +560,12 @@ pub unsafe fn mrecv<A: Abi>(
         // SAFETY: the C function's contract.
         unsafe {
             let received = match start_mrecv::<A>(buf, count, ty, message)? {
-                Some(slot) => request::wait_slot(slot, request::CALL_RECV)?,
-                None => vmpi_core::status::Status::PROC_NULL,
+                Some(slot) => request::wait_slot(slot, request::CALL_RECV),
+                None => Ok(vmpi_core::status::Status::PROC_NULL),
             };
-            write_status::<A>(status, &received);
+            write_outcome::<A>(status, &received);
+            received.map(|_| ())
         }
-        Ok(())
     })
 }
 

@@ -20,6 +20,21 @@ pub(crate) unsafe fn write_status<A: Abi>(status: *mut A::Status, value: &Status
     }
 }
 
+/// What became of one operation: the status of a receive whose message was too long, too.
+///
+/// # Safety
+/// As [`write_status`].
+pub(crate) unsafe fn write_outcome<A: Abi>(status: *mut A::Status, outcome: &Result<Status>) {
+    let value = match outcome {
+        Ok(value) => Some(value),
+        Err(error) => error.received.as_ref(),
+    };
+    if let Some(value) = value {
+        // SAFETY: as promised.
+        unsafe { write_status::<A>(status, value) };
+    }
+}
+
 /// One element of a status array, or the sentinel for all.
 ///
 /// # Safety
@@ -55,9 +70,9 @@ unsafe fn finish<A: Abi>(request: Request, req: *mut CRequest<A>, status: *mut A
     // SAFETY: as promised.
     unsafe {
         *req = enc::<A, Request>(handle);
-        write_status::<A>(status, &result?);
+        write_outcome::<A>(status, &result);
     }
-    Ok(())
+    result.map(|_| ())
 }
 
 /// MPI 4.1, section 3.7.3.
@@ -208,10 +223,8 @@ unsafe fn finish_all<A: Abi>(requests: &[Request], array: *mut CRequest<A>, stat
         // SAFETY: as promised.
         unsafe {
             let status = element::<A>(statuses, index);
-            match outcome {
-                Ok(value) => write_status::<A>(status, value),
-                Err(_) => write_status::<A>(status, &Status::EMPTY),
-            }
+            write_status::<A>(status, &Status::EMPTY);
+            write_outcome::<A>(status, outcome);
             if first.is_some() && !A::status_ignored(status) {
                 A::status_set_error(status, A::err_out(outcome.as_ref().err().map_or(0, |e| e.code)));
             }
@@ -300,7 +313,8 @@ unsafe fn finish_some<A: Abi>(
         *outcount = done as c_int;
         for (index, outcome) in outcomes.iter().enumerate() {
             let status = element::<A>(statuses, index);
-            write_status::<A>(status, outcome.as_ref().unwrap_or(&Status::EMPTY));
+            write_status::<A>(status, &Status::EMPTY);
+            write_outcome::<A>(status, outcome);
             if first.is_some() && !A::status_ignored(status) {
                 A::status_set_error(status, A::err_out(outcome.as_ref().err().map_or(0, |e| e.code)));
             }

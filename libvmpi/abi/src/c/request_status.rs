@@ -1,7 +1,7 @@
 //! Looking at several requests without finishing them: MPI 4.1 section 3.7.6.
 
 use super::args::not_null;
-use super::request::{element, handles, in_status, write_status};
+use super::request::{element, handles, in_status, write_outcome, write_status};
 use crate::abi::{Abi, CRequest};
 use crate::entry::Target;
 use std::ffi::c_int;
@@ -26,7 +26,8 @@ unsafe fn write_all<A: Abi>(outcomes: &[Result<Status>], statuses: *mut A::Statu
         // SAFETY: as promised.
         unsafe {
             let status = element::<A>(statuses, index);
-            write_status::<A>(status, outcome.as_ref().unwrap_or(&Status::EMPTY));
+            write_status::<A>(status, &Status::EMPTY);
+            write_outcome::<A>(status, outcome);
             if first.is_some() && !A::status_ignored(status) {
                 A::status_set_error(status, A::err_out(outcome.as_ref().err().map_or(0, |error| error.code)));
             }

@@ -107,6 +107,7 @@ crate::entry_points! {
         let comm = intra::<A>(comm)?;
         let (dims, periods) = shape(ndims, dims, periods)?;
         not_null(newcomm, "comm_cart")?;
+        *newcomm = enc::<A, _>(Comm::NULL); // what a failure leaves
         *newcomm = made::<A>(cart::create(&comm, dims, &periods)?);
     }
 

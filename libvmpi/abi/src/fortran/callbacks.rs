@@ -87,18 +87,20 @@ struct Grequest {
     query: Query,
     free: Free,
     cancel: Cancel,
-    extra_state: isize,
+    /// The program's variable itself, as in Open MPI and MPICH: programs look there for what the procedures have left.
+    extra_state: *mut isize,
 }
 
 /// MPI_GREQUEST_START.
 ///
 /// # Safety
-/// The functions must be null or the Fortran procedures that MPI asks for; `request` must be valid for writes.
+/// The functions must be null or the Fortran procedures that MPI asks for; `extra_state` must be there until the request has ended;
+/// `request` must be valid for writes.
 pub unsafe fn grequest_start<A: Abi>(
     query_fn: *mut c_void,
     free_fn: *mut c_void,
     cancel_fn: *mut c_void,
-    extra_state: isize,
+    extra_state: *mut isize,
     request: *mut CRequest<A>,
 ) -> c_int {
     // SAFETY: addresses of procedures or null; promised by the caller.
@@ -137,8 +139,8 @@ unsafe extern "C" fn grequest_query<A: Abi>(state: *mut c_void, status: *mut A::
     let mut ierror = 0;
     // SAFETY: promised by the caller; the program's procedure, called as MPI 4.1 section 13.2 says.
     unsafe {
-        let state = &mut *state.cast::<Grequest>();
-        (state.query)(&raw mut state.extra_state, status.cast(), &raw mut ierror);
+        let state = &*state.cast::<Grequest>();
+        (state.query)(state.extra_state, status.cast(), &raw mut ierror);
     }
     ierror
 }
@@ -149,8 +151,8 @@ unsafe extern "C" fn grequest_free(state: *mut c_void) -> c_int {
     let mut ierror = 0;
     // SAFETY: promised by the caller; the program's procedure, called as MPI 4.1 section 13.2 says.
     unsafe {
-        let mut state = Box::from_raw(state.cast::<Grequest>());
-        (state.free)(&raw mut state.extra_state, &raw mut ierror);
+        let state = Box::from_raw(state.cast::<Grequest>());
+        (state.free)(state.extra_state, &raw mut ierror);
     }
     ierror
 }
@@ -162,8 +164,8 @@ unsafe extern "C" fn grequest_cancel(state: *mut c_void, complete: c_int) -> c_i
     let mut complete = c_int::from(complete != 0);
     // SAFETY: promised by the caller; the program's procedure, called as MPI 4.1 section 13.2 says.
     unsafe {
-        let state = &mut *state.cast::<Grequest>();
-        (state.cancel)(&raw mut state.extra_state, &raw mut complete, &raw mut ierror);
+        let state = &*state.cast::<Grequest>();
+        (state.cancel)(state.extra_state, &raw mut complete, &raw mut ierror);
     }
     ierror
 }

@@ -82,7 +82,7 @@ macro_rules! f_table_request {
             fn cancel CANCEL = c::cancel(request: InOut<h::Request>);
             fn grequest_complete GREQUEST_COMPLETE = c::grequest_complete(request: In<h::Request>);
             fn grequest_start GREQUEST_START = f::grequest_start(query_fn: Buf, free_fn: Buf, cancel_fn: Buf,
-                extra_state: Aint, request: Out<h::Request>);
+                extra_state: Aints, request: Out<h::Request>);
             fn request_free REQUEST_FREE = c::request_free(request: InOut<h::Request>);
             fn request_get_status REQUEST_GET_STATUS = c::request_get_status(request: In<h::Request>, flag: LogicalOut,
                 status: Status);

@@ -15,12 +15,12 @@ use crate::{coll, request};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// A communicator with the same groups, topology, hints (or the given ones) and attributes (MPI_Comm_dup).
+/// A communicator with the same groups, topology and attributes (MPI_Comm_dup); the hints stay behind (MPI 4.1 section 7.4.2).
 ///
 /// # Errors
 /// What an attribute's copy callback returned; there is no new communicator then.
 pub fn dup(comm: &Rc<Communicator>) -> Result<Comm> {
-    dup_with_info(comm, comm.hints())
+    dup_with_info(comm, Rc::default())
 }
 
 /// As [`dup`], with the given hints (MPI_Comm_dup_with_info).

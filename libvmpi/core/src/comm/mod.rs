@@ -9,8 +9,10 @@
 
 mod agree;
 mod create;
+mod directory;
 mod disconnect;
 mod from_group;
+mod hints;
 mod inter;
 mod split_type;
 
@@ -76,7 +78,7 @@ pub struct Communicator {
     /// Only a view of another one, which its context belongs to.
     borrowed: bool,
     name: RefCell<Vec<u8>>,
-    hints: RefCell<Rc<info::Entries>>,
+    hints: RefCell<hints::Hints>,
     topology: RefCell<Option<Rc<Topology>>>,
 }
 
@@ -117,7 +119,7 @@ impl Communicator {
             health,
             borrowed: false,
             name: RefCell::new(Vec::new()),
-            hints: RefCell::new(Rc::new(info::Entries::default())),
+            hints: RefCell::default(),
             topology: RefCell::new(None),
         }
     }
@@ -181,17 +183,13 @@ impl Communicator {
             roster.rename(name);
         }
     }
-    /// The hints of this communicator.
-    pub fn hints(&self) -> Rc<info::Entries> {
-        self.hints.borrow().clone()
+    /// All hints that there are, as they are set here.
+    pub fn hints(&self) -> info::Entries {
+        self.hints.borrow().entries()
     }
-    /// Add `hints` to this communicator's, replacing those with the same keys.
+    /// Set those of `hints` that are known; the others are ignored.
     pub fn add_hints(&self, hints: &info::Entries) {
-        let mut merged = info::Entries::clone(&self.hints());
-        for (key, value) in hints.iter() {
-            merged.set(key, value);
-        }
-        *self.hints.borrow_mut() = Rc::new(merged);
+        self.hints.borrow_mut().set(hints);
     }
     /// The virtual topology, if any.
     pub fn topology(&self) -> Option<Rc<Topology>> {

@@ -1,6 +1,6 @@
 //! MPI_Comm_split_type: communicators of the ranks that share something (MPI 4.1 section 7.4.2).
 
-use super::{Communicator, split};
+use super::{Communicator, directory, free, split};
 use crate::consts;
 use crate::errors::{Class, Result, fail};
 use crate::hardware::{self, Kind};
@@ -18,19 +18,15 @@ pub type Part = (Option<Rc<Communicator>>, Option<String>);
 /// # Errors
 /// `Class::Arg` for a split type that does not exist.
 pub fn split_type(comm: &Rc<Communicator>, kind: i32, key: i32, hints: &info::Entries) -> Result<Part> {
-    let me = comm.local.world_rank(comm.rank);
+    if kind == consts::COMM_TYPE_RESOURCE_GUIDED && !comm.is_inter() {
+        return Ok((resource_guided(comm, key, hints)?, None));
+    }
     let resource = || hints.get(b"mpi_hw_resource_type").and_then(Kind::named);
     let (color, chosen) = match kind {
         consts::UNDEFINED => (None, None),
         consts::COMM_TYPE_SHARED => (share(comm, Kind::Node), None),
         consts::COMM_TYPE_HW_GUIDED => (resource().and_then(|kind| share(comm, kind)), None),
-        consts::COMM_TYPE_RESOURCE_GUIDED => match hints.get(b"mpi_pset_name") {
-            None => (resource().and_then(|kind| share(comm, kind)), None),
-            Some(name) => {
-                let members = session::pset(name).ok().filter(|members| members.rank_of(me).is_some());
-                (members.and_then(|members| members.iter().min()), None)
-            }
-        },
+        consts::COMM_TYPE_RESOURCE_GUIDED => (resource_color(comm, hints), None),
         consts::COMM_TYPE_HW_UNGUIDED => match dividing(comm) {
             Some(kind) => (share(comm, kind), Some(kind.name())),
             None => (None, None),
@@ -39,6 +35,32 @@ pub fn split_type(comm: &Rc<Communicator>, kind: i32, key: i32, hints: &info::En
     };
     let part = split(comm, color.map_or(consts::UNDEFINED, |color| color as i32), key)?;
     Ok((part, chosen))
+}
+
+/// As the hints say, none for a resource that is not known. In MPICH up to 4.0 the number is that of MPIX_COMM_TYPE_NEIGHBORHOOD, so a
+/// directory may be named, too; whether all have done so they must ask each other, and those who gave MPI_UNDEFINED do not take part in that.
+fn resource_guided(comm: &Rc<Communicator>, key: i32, hints: &info::Entries) -> Result<Option<Rc<Communicator>>> {
+    let all = split(comm, 0, key)?.expect("the color is not UNDEFINED");
+    let color = match directory::shared(&all, hints.get(directory::HINT)) {
+        Ok(true) => Ok(Some(0)),
+        Ok(false) => Ok(resource_color(comm, hints)),
+        Err(error) => Err(error),
+    };
+    let part = color.and_then(|color| split(&all, color.map_or(consts::UNDEFINED, |color| color as i32), key));
+    free(all.handle)?;
+    part
+}
+
+/// The first rank of those that share the process set or the resource that the hints name.
+fn resource_color(comm: &Communicator, hints: &info::Entries) -> Option<u32> {
+    match hints.get(b"mpi_pset_name") {
+        None => hints.get(b"mpi_hw_resource_type").and_then(Kind::named).and_then(|kind| share(comm, kind)),
+        Some(name) => {
+            let me = comm.local.world_rank(comm.rank);
+            let members = session::pset(name).ok().filter(|members| members.rank_of(me).is_some());
+            members.and_then(|members| members.iter().min())
+        }
+    }
 }
 
 /// All ranks of the communicator, of both groups, in an order that is the same on all of them.

@@ -69,7 +69,8 @@ impl Bounds {
 
     fn finish(self, round: bool, placed: Placed, signature: Rc<Signature>, recipe: Recipe) -> Type {
         let lb = self.marked_lb.or(self.lb).or(self.ub.map(|ub| ub.min(0))).unwrap_or(0);
-        let mut ub = self.marked_ub.or(self.ub).unwrap_or(lb);
+        // A lower bound alone, as MPI_LB in an otherwise empty struct: the typemap ends at 0, as in MPICH.
+        let mut ub = self.marked_ub.or(self.ub).unwrap_or(0);
         if self.marked_ub.is_none() && round && self.align > 1 {
             let over = ub.wrapping_sub(lb).rem_euclid(self.align as i64);
             if over != 0 {

@@ -3,12 +3,15 @@
 //! A message that can no longer complete ends with its error. A send that ends so while its receiver lives stays in its slot until the
 //! receiver's answer comes, if it comes: the answer must not be taken for another message's. The receiver may have read a buffer that
 //! its owner already used again; so who has copied from another's memory looks, before it believes the data, whether the sender may have given up.
+//! A receive into which this node's carrier may be writing ends when the carrier says that it does so no more.
 
 use super::health::{Health, error};
 use crate::errors::{Class, Error, Result};
 use crate::p2p::{self, Plane, Slot};
 use crate::process::endpoint;
 use std::rc::Rc;
+use vmpi_shared::matching::envelope::kind;
+use vmpi_shared::matching::queues::answer;
 use vmpi_shared::matching::request::{ANY_SOURCE, FLAG_COPIED, FLAG_IN_DOUBT, FLAG_KEPT, NOBODY, outcome, state};
 
 fn plane_of(context: u32) -> Plane {
@@ -59,10 +62,28 @@ fn examine(slot: Slot) {
     };
     let mut queues = endpoint().queues();
     let peer_lives = peer.is_some_and(|peer| endpoint().node.failure(peer).is_none());
+    if let Some(peer) = peer.filter(|peer| what == state::PULLING && peer_lives && endpoint().node.is_remote(*peer)) {
+        return let_go(slot, peer, outcome_of(class));
+    }
     if what != state::POSTED && peer_lives {
         queues.slots[slot.0 as usize].flags |= FLAG_KEPT;
     }
     queues.fail(slot.0, outcome_of(class));
+}
+
+/// Ask the carrier to write nothing more of what comes from `peer` into the buffer of this receive, which then ends. Death story: the carrier's end is
+/// the job's.
+#[cold]
+fn let_go(slot: Slot, peer: u32, outcome: u32) {
+    let flags = &mut endpoint().queues().slots[slot.0 as usize].flags;
+    // Kept also if it is over before the answer comes.
+    if *flags & FLAG_KEPT == 0 {
+        *flags |= FLAG_KEPT;
+        let mut envelope = answer(kind::LET_GO, slot.0);
+        envelope.from = endpoint().me;
+        envelope.set_peer_request(outcome);
+        endpoint().deliver(peer, &envelope);
+    }
 }
 
 /// A receive has just been posted: is there anybody left to wait for?

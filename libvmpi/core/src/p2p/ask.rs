@@ -11,11 +11,22 @@ use vmpi_shared::matching::request::{FLAG_KEPT, state};
 /// `Class::NoMem` if too many are under way.
 pub(crate) fn open(to: u32, data: bool) -> Result<Slot> {
     let slot = slot::take(Local::default())?;
+    begin(slot, to, data);
+    Ok(slot)
+}
+
+/// As [`open`], for what must be asked although too many are under way; the answer is a word. `None`: such a one is under way, too.
+pub(crate) fn open_spare(to: u32) -> Option<Slot> {
+    let slot = slot::take_spare(Local::default())?;
+    begin(slot, to, false);
+    Some(slot)
+}
+
+fn begin(slot: Slot, to: u32, data: bool) {
     let queues = endpoint().queues();
     let shared = &mut queues.slots[slot.0 as usize];
     shared.state = if data { state::PULLING } else { state::SENT };
     (shared.context, shared.from, shared.source, shared.tag) = (0, to, to as i32, -1);
-    Ok(slot)
 }
 
 /// The outcome if it has been answered; then the request is free.

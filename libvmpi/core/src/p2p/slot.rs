@@ -63,18 +63,30 @@ pub(super) fn block_list(ty: &Type, count: u64, buf: *const c_void, total: u64) 
 /// Take a request slot and remember `local` for it.
 pub(super) fn take(local: Local) -> Result<Slot> {
     let Some(index) = endpoint().queues().take_slot() else {
+        let limit = endpoint().job.config().slots - 1;
         return Err(Error::new(
             Class::NoMem,
-            format!("{} messages are under way already, which is the limit of one rank", endpoint().job.config().slots),
+            format!("{limit} messages are under way already, which is the limit of one rank"),
         ));
     };
+    Ok(remember(index, local))
+}
+
+/// The slot for what must go although there is no other; `None`: it is in use, too.
+pub(super) fn take_spare(local: Local) -> Option<Slot> {
+    let index = endpoint().queues().take_spare()?;
+    Some(remember(index, local))
+}
+
+#[inline]
+fn remember(index: u32, local: Local) -> Slot {
     LOCALS.with(|locals| {
         if locals.len() <= index as usize {
             locals.resize_with(index as usize + 1, Local::default);
         }
         locals[index as usize] = local;
     });
-    Ok(Slot(index))
+    Slot(index)
 }
 
 /// Change what is remembered for a slot.
@@ -153,7 +165,8 @@ pub fn poll(slot: Slot) -> Option<Result<Status>> {
                         "the message from rank {} with tag {} has {len} bytes, the receive buffer has {}",
                         status.source, status.tag, shared.capacity
                     ),
-                ))
+                )
+                .of_receive(status))
             } else {
                 ft::check_received(shared.flags, shared.context, shared.matched_tag, local.health.as_ref())
                     .map(|()| status)

@@ -178,6 +178,10 @@ fn build(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
         .map(|((offer, start), member)| {
             let (base, reach) = match &control {
                 _ if is_far(member as usize) => (offer.base, Reach::Far),
+                // Without memory no address; where all lies in one piece it is that of the member's place.
+                Ok(_) if offer.bytes == 0 && matches!(memory, Memory::Share { apart: true, .. }) => {
+                    (0, Reach::Here { shift: 0 })
+                }
                 Ok(control) if allocates => (control.data(*start) as u64, Reach::Here { shift: 0 }),
                 _ => (offer.base, reach(comm, member, offer.probe)),
             };
@@ -246,6 +250,17 @@ fn build(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
     Ok(window)
 }
 
+/// The hints that a window knows; others are ignored. None of them changes what is done here: they allow, they do not ask.
+const KNOWN_HINTS: &[&[u8]] = &[
+    b"no_locks",
+    b"accumulate_ordering",
+    b"accumulate_ops",
+    b"same_size",
+    b"same_disp_unit",
+    b"alloc_shared_noncontig",
+    b"mpi_accumulate_granularity",
+];
+
 /// The hints that a window has where the program gave no other value.
 const DEFAULT_HINTS: &[(&[u8], &[u8])] = &[
     (b"no_locks", b"false"),
@@ -263,10 +278,15 @@ fn hints(ask: &Ask) -> info::Entries {
     if let Memory::Share { apart, .. } = ask.memory {
         entries.set(b"alloc_shared_noncontig", if apart { b"true" } else { b"false" });
     }
-    for (key, value) in ask.hints.iter() {
+    add_hints(&mut entries, &ask.hints);
+    entries
+}
+
+/// Take those of the `given` hints that a window knows.
+pub(super) fn add_hints(entries: &mut info::Entries, given: &info::Entries) {
+    for (key, value) in given.iter().filter(|(key, _)| KNOWN_HINTS.contains(key)) {
         entries.set(key, value);
     }
-    entries
 }
 
 /// The segment of this node's members: made by the first of them, mapped by the others. The outer result is the communicator's, the inner one this

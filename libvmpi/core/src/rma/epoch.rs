@@ -16,7 +16,7 @@ pub(super) enum Access {
     Started {
         targets: Vec<u32>,
     },
-    /// MPI_Win_lock.
+    /// MPI_Win_lock; a lock on MPI_PROC_NULL is not among them ([`Epoch::null_lock`]).
     Locks(BTreeMap<u32, Held>),
     /// MPI_Win_lock_all.
     All {
@@ -62,6 +62,13 @@ impl Epoch {
             other => fail(Class::RmaSync, format!("{what} while {} is open", other.describe())),
         }
     }
+
+    /// A lock has been given back: with the last one the epoch is over.
+    pub fn close_locks(&mut self) {
+        if matches!(&self.access, Access::Locks(held) if held.is_empty() && !self.null_lock) {
+            self.access = Access::None;
+        }
+    }
 }
 
 impl Access {
@@ -84,7 +91,6 @@ impl Window {
     #[inline]
     pub(super) fn check_access(&self, target: Option<u32>) -> Result<()> {
         let mut epoch = self.epoch.borrow_mut();
-        let null_lock = epoch.null_lock;
         let open = match &mut epoch.access {
             Access::All { .. } => true,
             Access::Fence { used } => {
@@ -93,7 +99,7 @@ impl Window {
             }
             Access::Locks(held) => target.is_none_or(|target| held.contains_key(&target)),
             Access::Started { targets } => target.is_none_or(|target| targets.contains(&target)),
-            Access::None => target.is_none() && null_lock,
+            Access::None => false,
         };
         if open { Ok(()) } else { no_epoch(&epoch.access, target) }
     }
@@ -107,7 +113,7 @@ impl Window {
         let open = match &epoch.access {
             Access::All { .. } => true,
             Access::Locks(held) => target.is_none_or(|target| held.contains_key(&target)),
-            _ => target.is_none() && epoch.null_lock,
+            _ => false,
         };
         if open { Ok(()) } else { no_epoch(&epoch.access, target) }
     }

@@ -110,12 +110,10 @@ impl Window {
     pub fn hints(&self) -> Rc<info::Entries> {
         self.hints.borrow().clone()
     }
-    /// Add `hints` to this window's, replacing those with the same keys.
+    /// Add those of `hints` that a window knows to this window's, replacing those with the same keys.
     pub fn add_hints(&self, hints: &info::Entries) {
         let mut merged = info::Entries::clone(&self.hints());
-        for (key, value) in hints.iter() {
-            merged.set(key, value);
-        }
+        create::add_hints(&mut merged, hints);
         *self.hints.borrow_mut() = Rc::new(merged);
     }
 

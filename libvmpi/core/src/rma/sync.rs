@@ -263,20 +263,17 @@ pub fn lock(window: &Window, kind: LockKind, rank: i32, assert: i32) -> Result<(
             return fail(Class::RmaSync, "MPI_PROC_NULL is locked already");
         }
     }
-    let Some(target) = target else {
-        window.epoch.borrow_mut().null_lock = true;
-        return Ok(());
-    };
     let exclusive = (assert & consts::MODE_NOCHECK == 0).then_some(kind == LockKind::Exclusive);
-    if let Some(exclusive) = exclusive {
+    if let (Some(target), Some(exclusive)) = (target, exclusive) {
         take_lock(window, target, exclusive)?;
     }
     let mut epoch = window.epoch.borrow_mut();
     if !matches!(epoch.access, Access::Locks(_)) {
         epoch.access = Access::Locks(BTreeMap::new());
     }
-    if let Access::Locks(held) = &mut epoch.access {
-        held.insert(target, Held { exclusive });
+    match (target, &mut epoch.access) {
+        (Some(target), Access::Locks(held)) => drop(held.insert(target, Held { exclusive })),
+        _ => epoch.null_lock = true,
     }
     Ok(())
 }
@@ -287,9 +284,11 @@ pub fn lock(window: &Window, kind: LockKind, rank: i32, assert: i32) -> Result<(
 /// `Class::RmaSync` if the target is not locked, `Class::Rank`.
 pub fn unlock(window: &Window, rank: i32) -> Result<()> {
     if rank == consts::PROC_NULL {
-        if !std::mem::replace(&mut window.epoch.borrow_mut().null_lock, false) {
+        let mut epoch = window.epoch.borrow_mut();
+        if !std::mem::replace(&mut epoch.null_lock, false) {
             return fail(Class::RmaSync, "MPI_Win_unlock of MPI_PROC_NULL, which is not locked");
         }
+        epoch.close_locks();
         return Ok(());
     }
     let target = window.check_rank(rank)?;
@@ -302,9 +301,7 @@ pub fn unlock(window: &Window, rank: i32) -> Result<()> {
         let Some(lock) = held.remove(&target) else {
             return fail(Class::RmaSync, format!("rank {target} is not locked"));
         };
-        if held.is_empty() {
-            epoch.access = Access::None;
-        }
+        epoch.close_locks();
         lock
     };
     memory_fence(SEQ);
@@ -322,13 +319,7 @@ pub fn unlock(window: &Window, rank: i32) -> Result<()> {
 /// `Class::RmaSync` if another epoch is open, `Class::Assert`.
 pub fn lock_all(window: &Window, assert: i32) -> Result<()> {
     check_assert(assert, consts::MODE_NOCHECK)?;
-    {
-        let epoch = window.epoch.borrow();
-        epoch.check_closed("MPI_Win_lock_all")?;
-        if epoch.null_lock {
-            return fail(Class::RmaSync, "MPI_Win_lock_all while an epoch of MPI_Win_lock is open");
-        }
-    }
+    window.epoch.borrow().check_closed("MPI_Win_lock_all")?;
     let checked = assert & consts::MODE_NOCHECK == 0;
     if checked {
         take_all(window)?;

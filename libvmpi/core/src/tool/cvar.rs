@@ -111,14 +111,14 @@ pub static ALL: &[Cvar] = &[
     tunable(
         SCHEDULING,
         "vmpi_spin_ns",
-        |e| Value::Count((e.node.seconds(e.node.header().spin_ticks) * 1e9) as u64),
+        |e| Value::Count((e.node.seconds(e.node.header().spin_ticks) * 1e9).round() as u64),
         |e, value| {
             let Value::Count(ns) = value else { return false };
             let ticks = ns as f64 * 1e-9 * e.node.header().ticks_per_second;
             if ns > MOST_SPIN_NS {
                 return false;
             }
-            e.node.header_mut().spin_ticks = ticks as u64;
+            e.node.header_mut().spin_ticks = ticks.round() as u64;
             true
         },
         "Nanoseconds that this rank, the last one to suspend on its core, watches for work before it sleeps (at most a second).",
@@ -129,13 +129,13 @@ pub static ALL: &[Cvar] = &[
         |e| Value::Count(e.node.header().warm_yields.into()),
         |e, value| {
             let Value::Count(yields) = value else { return false };
-            if yields > 1000 {
+            if yields > MOST_YIELDS {
                 return false;
             }
             e.node.header_mut().warm_yields = yields as u32;
             true
         },
-        "sched_yield calls of this rank after it has passed its core on, before it sleeps (at most 1000).",
+        "sched_yield calls of this rank after it has passed its core on, before it sleeps (at most 100000).",
     ),
     tunable(
         MESSAGES,
@@ -209,6 +209,7 @@ pub static ALL: &[Cvar] = &[
 ];
 
 const MOST_SPIN_NS: u64 = 1_000_000_000;
+const MOST_YIELDS: u64 = 100_000;
 /// The largest block of the slab.
 const MOST_EAGER_BYTES: u64 = 65536;
 

@@ -9,9 +9,29 @@ use vmpi_shared::trace::{Call, Record, RingReader, TraceMap, TraceRank, Turn};
 impl Timeline {
     /// Put together what was read of the ring of each rank of `map`.
     pub fn new(map: &TraceMap, rings: &[RingReader]) -> Timeline {
-        let clock = Clock::of(map);
-        let mut builder =
-            Builder { map, clock, pieces: vec![Vec::new(); map.cores.len()], sends: Vec::new(), takes: Vec::new() };
+        let Part { mut timeline, sends, takes } = Part::new(map, rings, Clock::of(map), 0);
+        (timeline.messages, timeline.half_messages) = matched(&sends, &takes, |_, _| 0);
+        timeline
+    }
+}
+
+/// What one node has recorded: a timeline without messages, and their ends.
+pub(super) struct Part {
+    pub(super) timeline: Timeline,
+    pub(super) sends: Vec<End>,
+    pub(super) takes: Vec<End>,
+}
+
+impl Part {
+    pub(super) fn new(map: &TraceMap, rings: &[RingReader], clock: Clock, node: u32) -> Part {
+        let mut builder = Builder {
+            map,
+            clock,
+            node,
+            pieces: vec![Vec::new(); map.cores.len()],
+            sends: Vec::new(),
+            takes: Vec::new(),
+        };
         let mut ranks = Vec::new();
         for (rank, (stand, ring)) in map.ranks.iter().zip(rings).enumerate() {
             if stand.here {
@@ -24,12 +44,11 @@ impl Timeline {
         let cores = cores
             .map(|((pieces, stand), core)| {
                 let withheld = (stand.withheld_at != 0).then(|| clock.ns(stand.withheld_at));
-                CoreTrack { core, cpu: stand.cpu, slices: core_slices(pieces, complete, clock.length, withheld) }
+                CoreTrack { node, core, cpu: stand.cpu, slices: core_slices(pieces, complete, clock.length, withheld) }
             })
             .filter(|track| track.slices.iter().any(|slice| matches!(slice.did, CoreDid::Ran(_))))
             .collect();
-        let (messages, half_messages) = matched(&sends, &takes);
-        Timeline {
+        let timeline = Timeline {
             job: map.job,
             program: map.program.clone(),
             length: clock.length,
@@ -39,25 +58,32 @@ impl Timeline {
             counters: map.counters.iter().take(vmpi_shared::trace::COUNTERS).cloned().collect(),
             cores,
             ranks,
-            messages,
-            half_messages,
-        }
+            ..Timeline::default()
+        };
+        Part { timeline, sends, takes }
     }
 }
 
 /// From ticks to nanoseconds.
 #[derive(Copy, Clone)]
-struct Clock {
+pub(super) struct Clock {
     since: u64,
     ns_per_tick: f64,
     length: Ns,
 }
 
 impl Clock {
-    fn of(map: &TraceMap) -> Clock {
-        let ns_per_tick = if map.ticks_per_second > 0.0 { 1e9 / map.ticks_per_second } else { 0.0 };
+    pub(super) fn of(map: &TraceMap) -> Clock {
+        Clock::at_rate(map, if map.ticks_per_second > 0.0 { 1e9 / map.ticks_per_second } else { 0.0 })
+    }
+
+    pub(super) fn at_rate(map: &TraceMap, ns_per_tick: f64) -> Clock {
         let clock = Clock { since: map.since, ns_per_tick, length: u64::MAX };
         Clock { length: clock.ns(map.until), ..clock }
+    }
+
+    pub(super) fn ns_per_tick(&self) -> f64 {
+        self.ns_per_tick
     }
 
     /// Times outside the recording become its begin or end.
@@ -71,12 +97,11 @@ impl Clock {
 }
 
 /// A message's end: who, with whom, and the rest of what both ends know.
-struct End {
+pub(super) struct End {
     rank: u32,
     peer: u32,
     id: u16,
-    at: u64,
-    ns: Ns,
+    pub(super) ns: Ns,
     bytes: u64,
     context: u32,
     tag: i32,
@@ -85,6 +110,7 @@ struct End {
 struct Builder<'a> {
     map: &'a TraceMap,
     clock: Clock,
+    node: u32,
     pieces: Vec<Vec<CoreSlice>>,
     sends: Vec<End>,
     takes: Vec<End>,
@@ -194,6 +220,7 @@ impl Builder<'_> {
             _ => 0,
         };
         let track = RankTrack {
+            node: self.node,
             rank,
             pid: stand.pid,
             known_from,
@@ -220,7 +247,7 @@ impl Builder<'_> {
                     at = At::Out;
                 }
                 Record::Message { sent, id, at, bytes, peer, context, tag } => {
-                    let end = End { rank, peer, id, at, ns: clock.ns(at), bytes, context, tag };
+                    let end = End { rank, peer, id, ns: clock.ns(at), bytes, context, tag };
                     if sent { self.sends.push(end) } else { self.takes.push(end) }
                 }
                 Record::Counted { at, core, values, of_core } => {
@@ -333,8 +360,8 @@ fn core_slices(mut pieces: Vec<CoreSlice>, complete: Ns, length: Ns, withheld: O
     slices
 }
 
-/// Sends with their receives; and how many ends have no other.
-fn matched(sends: &[End], takes: &[End]) -> (Vec<Message>, u64) {
+/// Sends with their receives; and how many ends have no other. `slack`: so far off may be what the clocks of two ranks say.
+pub(super) fn matched(sends: &[End], takes: &[End], slack: impl Fn(u32, u32) -> Ns) -> (Vec<Message>, u64) {
     // A sender's numbers come round again: the last one before the receiving is meant.
     let mut by_id: HashMap<(u32, u16), Vec<usize>> = HashMap::new();
     for (index, send) in sends.iter().enumerate() {
@@ -344,7 +371,8 @@ fn matched(sends: &[End], takes: &[End]) -> (Vec<Message>, u64) {
     let mut used = vec![false; sends.len()];
     for take in takes {
         let candidates = by_id.get(&(take.peer, take.id)).map_or(&[][..], Vec::as_slice);
-        let last = candidates.partition_point(|index| sends[*index].at <= take.at);
+        let until = take.ns.saturating_add(slack(take.peer, take.rank));
+        let last = candidates.partition_point(|index| sends[*index].ns <= until);
         let Some(index) = last.checked_sub(1).map(|last| candidates[last]) else { continue };
         let send = &sends[index];
         let fits =

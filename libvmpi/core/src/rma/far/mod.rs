@@ -99,7 +99,7 @@ fn check(target: u32, outcome: u32) -> Result<()> {
     let errno = (outcome & 0xffff) as i32;
     let (class, why) = match errno {
         libc::ESRCH if endpoint().node.header().recovery != 0 => {
-            (Class::ProcFailed, "its process has failed".to_string())
+            (Class::ProcFailed, "its process has failed, or has given the window up since another one has".to_string())
         }
         libc::EFAULT => (Class::RmaRange, "bytes outside of its window, or not attached, are accessed".to_string()),
         errno => (Class::Other, std::io::Error::from_raw_os_error(errno).to_string()),
@@ -326,7 +326,25 @@ impl Window {
     /// Give it back; everything before is complete then.
     pub(super) fn begin_far_unlock(&self, target: u32, exclusive: bool) -> Result<Rc<Operation>> {
         self.far().unanswered.borrow_mut()[target as usize] = false;
-        self.begin(&Ask { flag: exclusive, ..self.ask(What::Unlock, target) })
+        let ask = Ask { flag: exclusive, ..self.ask(What::Unlock, target) };
+        let slot = match self.request(target, What::Unlock) {
+            Err(error) if error.class == Class::NoMem => self.spare_request(target).ok_or(error)?,
+            slot => slot?,
+        };
+        self.tell(&ask, Some(slot), &[], &[]);
+        self.launch(&ask, slot, None)
+    }
+
+    /// The request for what must be asked of a target although no other is left: others would wait for its lock for ever.
+    #[cold]
+    fn spare_request(&self, target: u32) -> Option<Slot> {
+        let rank = self.comm.local.world_rank(target);
+        p2p::ask::open_spare(rank).or_else(|| {
+            // The one before has it; what came of it is looked at by who has begun it.
+            let operations = self.far().operations.borrow().clone();
+            drop(self.answers(&operations));
+            p2p::ask::open_spare(rank)
+        })
     }
 
     /// MPI_Win_post, for an origin of another node.

@@ -1,0 +1,211 @@
+//! What an adapter that reads and writes memory by itself spares the processor: large bodies lie where the sender has staged them, in memory
+//! that both ends map, until they are due; only word of them goes over the carrying network.
+//!
+//! A sender's slots are used in turn; the receiver gives back how many it has told, with what it sends next. Both ends must be on one machine, as
+//! for the clock; ends that cannot open each other's memory (another PID namespace, another user) send bodies over the carrying network.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use crate::frame::{FrameError, MAX_BODY_BYTES};
+use crate::key::Key;
+use crate::staging::{Span, Staging};
+
+/// Few, so that the same lines of the cache are used again: more than fit under way at once have no use.
+const SLOTS: u32 = 8;
+const HEAD_BYTES: usize = 4096;
+const BYTES: usize = HEAD_BYTES + SLOTS as usize * MAX_BODY_BYTES;
+const NONCE_BYTES: usize = 32;
+
+/// Process and descriptor under which an end opens the other's memory, and the nonce that it finds there.
+pub const OFFER_BYTES: usize = 8 + NONCE_BYTES;
+/// Length of a staged body, and its slot.
+pub const WORD_BYTES: usize = 8;
+
+fn span(slot: u32, bytes: usize) -> Span {
+    Span { at: HEAD_BYTES + slot as usize * MAX_BODY_BYTES, bytes }
+}
+
+/// Slots for what goes to a node.
+pub struct Outbox {
+    memory: Staging,
+    /// Until the other end has mapped it.
+    fd: Option<OwnedFd>,
+    sent: u32,
+    returned: u32,
+    /// Bytes of what is being filled.
+    staged: usize,
+}
+
+impl Outbox {
+    /// # Errors
+    /// No memory, no random bytes.
+    pub fn new() -> io::Result<Outbox> {
+        let (mut memory, fd) = Staging::shared(BYTES)?;
+        memory.write(Span { at: 0, bytes: NONCE_BYTES }).copy_from_slice(Key::random()?.bytes());
+        Ok(Outbox { memory, fd: Some(fd), sent: 0, returned: 0, staged: 0 })
+    }
+
+    /// For the other end's [`Inbox::open`].
+    pub fn offer(&self) -> [u8; OFFER_BYTES] {
+        let mut offer = [0; OFFER_BYTES];
+        let fd = self.fd.as_ref().map_or(-1, AsRawFd::as_raw_fd);
+        offer[..4].copy_from_slice(&std::process::id().to_le_bytes());
+        offer[4..8].copy_from_slice(&fd.to_le_bytes());
+        offer[8..].copy_from_slice(self.memory.read(Span { at: 0, bytes: NONCE_BYTES }));
+        offer
+    }
+
+    /// The other end has mapped it.
+    pub fn mapped(&mut self) {
+        self.fd = None;
+    }
+
+    pub fn returned(&mut self, told: u32) {
+        // Never more than were sent: a count that is no count must not open slots that are in use.
+        if told.wrapping_sub(self.returned) <= self.sent.wrapping_sub(self.returned) {
+            self.returned = told;
+        }
+    }
+
+    /// The next slot, if it is free.
+    pub fn stage(&mut self, bytes: usize) -> Option<&mut [u8]> {
+        if self.fd.is_some() || bytes > MAX_BODY_BYTES || self.sent.wrapping_sub(self.returned) >= SLOTS {
+            return None;
+        }
+        self.staged = bytes;
+        Some(self.memory.write(span(self.sent % SLOTS, bytes)))
+    }
+
+    /// Word of what was staged.
+    pub fn send(&mut self) -> (usize, [u8; WORD_BYTES]) {
+        let mut word = [0; WORD_BYTES];
+        word[..4].copy_from_slice(&(self.staged as u32).to_le_bytes());
+        word[4..].copy_from_slice(&(self.sent % SLOTS).to_le_bytes());
+        self.sent = self.sent.wrapping_add(1);
+        (self.staged, word)
+    }
+}
+
+/// A node's outbox for this one, mapped.
+pub struct Inbox {
+    memory: Staging,
+    /// Of which word has come, that have been told, and of which the sender knows that.
+    come: u32,
+    told: u32,
+    said: u32,
+}
+
+impl Inbox {
+    /// # Errors
+    /// It cannot be opened, or is something else.
+    pub fn open(offer: &[u8]) -> io::Result<Inbox> {
+        let (numbers, nonce) = offer.split_first_chunk::<8>().ok_or(io::ErrorKind::InvalidData)?;
+        let pid = u32::from_le_bytes([numbers[0], numbers[1], numbers[2], numbers[3]]);
+        let fd = i32::from_le_bytes([numbers[4], numbers[5], numbers[6], numbers[7]]);
+        let file = OpenOptions::new().read(true).write(true).open(format!("/proc/{pid}/fd/{fd}"))?;
+        let memory = Staging::map(file.into(), BYTES)?;
+        if memory.read(Span { at: 0, bytes: NONCE_BYTES }) != nonce {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        Ok(Inbox { memory, come: 0, told: 0, said: 0 })
+    }
+
+    /// Word of a staged body has come: where it lies.
+    ///
+    /// # Errors
+    /// Not the next slot, or too long.
+    pub fn word(&mut self, word: &[u8]) -> Result<Span, FrameError> {
+        let word: &[u8; WORD_BYTES] = word.try_into().map_err(|_| FrameError::Cut(word.len()))?;
+        let bytes = u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
+        let slot = u32::from_le_bytes([word[4], word[5], word[6], word[7]]);
+        if slot != self.come % SLOTS || self.come.wrapping_sub(self.told) >= SLOTS {
+            return Err(FrameError::Slot(slot));
+        }
+        if bytes as usize > MAX_BODY_BYTES {
+            return Err(FrameError::TooLong(bytes));
+        }
+        self.come = self.come.wrapping_add(1);
+        Ok(span(slot, bytes as usize))
+    }
+
+    pub fn body(&self, span: Span) -> &[u8] {
+        self.memory.read(span)
+    }
+
+    /// The oldest has been told: its slot is the sender's again.
+    pub fn told(&mut self) {
+        self.told = self.told.wrapping_add(1);
+    }
+
+    /// For the sender's [`Outbox::returned`].
+    pub fn say(&mut self) -> u32 {
+        self.said = self.told;
+        self.told
+    }
+
+    /// The sender would soon have no slot left if it were not told.
+    pub fn must_say(&self) -> bool {
+        self.told.wrapping_sub(self.said) >= SLOTS / 2
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bodies_lie_where_the_sender_has_put_them() {
+        let mut out = Outbox::new().unwrap();
+        assert!(out.stage(10).is_none(), "nobody has mapped it");
+        let mut inbox = Inbox::open(&out.offer()).unwrap();
+        out.mapped();
+        for n in 0..100u32 {
+            out.stage(1000 + n as usize).unwrap().fill(n as u8);
+            let (bytes, word) = out.send();
+            assert_eq!(bytes, 1000 + n as usize);
+            let at = inbox.word(&word).unwrap();
+            assert!(inbox.body(at).len() == bytes && inbox.body(at).iter().all(|byte| *byte == n as u8));
+            inbox.told();
+            if inbox.must_say() {
+                out.returned(inbox.say());
+            }
+        }
+    }
+
+    #[test]
+    fn slots_in_use_are_not_given_out_and_nonsense_is_refused() {
+        let mut out = Outbox::new().unwrap();
+        let mut inbox = Inbox::open(&out.offer()).unwrap();
+        out.mapped();
+        let mut words = Vec::new();
+        while out.stage(8).is_some() {
+            words.push(out.send().1);
+        }
+        assert_eq!(words.len() as u32, SLOTS);
+        out.returned(u32::MAX);
+        out.returned(SLOTS + 1);
+        assert!(out.stage(8).is_none());
+        assert_eq!(inbox.word(&words[1]), Err(FrameError::Slot(1)));
+        assert_eq!(inbox.word(&[0; 3]), Err(FrameError::Cut(3)));
+        assert_eq!(inbox.word(&[255, 255, 255, 0, 0, 0, 0, 0]), Err(FrameError::TooLong(0xff_ffff)));
+        for word in &words {
+            inbox.word(word).unwrap();
+        }
+        assert_eq!(inbox.word(&words[0]), Err(FrameError::Slot(0)), "one more than there are");
+        inbox.told();
+        out.returned(inbox.say());
+        assert!(out.stage(8).is_some());
+    }
+
+    #[test]
+    fn other_memory_is_not_taken_for_a_nodes() {
+        let out = Outbox::new().unwrap();
+        let mut offer = out.offer();
+        offer[OFFER_BYTES - 1] ^= 1;
+        assert!(Inbox::open(&offer).is_err());
+        offer[4..8].copy_from_slice(&0i32.to_le_bytes());
+        assert!(Inbox::open(&offer).is_err() && Inbox::open(&[0; 5]).is_err());
+    }
+}
