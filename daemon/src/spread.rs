@@ -2,6 +2,9 @@
 //!
 //! Prepare makes an entry for every new rank, here and elsewhere, and lets the carrier know of them, so that when the first of them runs all nodes
 //! know where it is. What has been started is held back, by the answer to its first word, until the launcher says that all have been.
+//!
+//! A node whose part of the job ends does not answer: the launcher hears of the end anyway, and an error given to the rank that asked could
+//! end the job on its node first, and be taken for the cause.
 
 use std::os::fd::OwnedFd;
 
@@ -114,10 +117,11 @@ impl Job {
         let possible = |birth: &Birth| {
             birth.rank < capacity && (birth.node as usize) < names && (birth.app as usize) < growth.apps.len()
         };
-        let ready = self.phase == Phase::Running && self.spread.growing.is_none();
-        if !ready || !growth.births.iter().all(possible) {
-            let reason = if ready { "the new ranks do not fit" } else { "the job is ending" };
-            return self.grew(world, Stage::Prepared, Some(reason.into()));
+        if self.phase != Phase::Running {
+            return;
+        }
+        if self.spread.growing.is_some() || !growth.births.iter().all(possible) {
+            return self.grew(world, Stage::Prepared, Some("the new ranks do not fit".into()));
         }
         let starts = self.enter_world(&growth);
         let first_stream = growth.first_stream;
@@ -219,12 +223,12 @@ impl Job {
     /// Start this node's ranks of a world; returns (pid, rank) of those that have been.
     fn begin_world(&mut self, world: u32) -> Vec<(i32, u32)> {
         let mut started = Vec::new();
+        if self.phase != Phase::Running {
+            return started;
+        }
         let Some(mut growing) = self.spread.growing.take_if(|growing| growing.world == world) else { return started };
-        let mut error = (self.phase != Phase::Running).then(|| "the job is ending".to_string());
+        let mut error = None;
         for start in &growing.starts {
-            if error.is_some() {
-                break;
-            }
             match self.start_one(start) {
                 Ok((pid, ends)) => {
                     started.push((pid, start.rank));
@@ -239,7 +243,10 @@ impl Job {
                         stream: growing.first_stream + start.world_rank,
                     });
                 }
-                Err(reason) => error = Some(reason),
+                Err(reason) => {
+                    error = Some(reason);
+                    break;
+                }
             }
         }
         self.spread.growing = Some(growing);
