@@ -250,9 +250,10 @@ fn wake_on(operation: &dyn Progress) {
 pub fn progress() -> u64 {
     // Before the inbox is emptied: what the dead have sent is there by then.
     let changes = endpoint().job.changes();
-    endpoint().progress();
     if ft::is_news(changes) {
         ft::catch_up(changes);
+    } else {
+        endpoint().progress();
     }
     if collectives_under_way() {
         advance_all();

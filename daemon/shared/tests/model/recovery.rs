@@ -26,16 +26,19 @@ pub fn recv_or_fail(endpoint: &mut Endpoint, source: u32, tag: i32) -> bool {
     let mut known = 0;
     loop {
         let changes = endpoint.job.changes();
-        endpoint.progress();
+        let failed = if changes == known {
+            endpoint.progress();
+            Vec::new()
+        } else {
+            known = changes;
+            endpoint.take_in()
+        };
         if endpoint.queues().is_over(index) {
             endpoint.queues().free_slot(index);
             return true;
         }
-        if changes != known {
-            known = changes;
-            if endpoint.node.failure(source).is_some() {
-                return false;
-            }
+        if failed.contains(&source) {
+            return false;
         }
         endpoint.queues().slots[index as usize].flags |= FLAG_AWAITED;
         endpoint.arm(1);
@@ -89,16 +92,20 @@ fn explore(placement: &'static [u32], latest: u32) {
     let scenario = move || {
         let world = World::recovering(placement, 4);
         let end = Arc::new(AtomicU32::new(ALIVE));
+        // How much the victim has sent to each of the others.
+        let sent: Arc<[AtomicU32; 3]> = Arc::default();
         let mut endpoint = world.endpoint(0);
-        let last = end.clone();
+        let (last, counts) = (end.clone(), sent.clone());
         let victim = thread::spawn(move || {
             let life = || {
                 sched::enter(&endpoint.node, 0);
                 for tag in 0..3 {
                     sync::yield_cpu();
                     send(&mut endpoint, 1, tag);
+                    counts[1].fetch_add(1, Ordering::SeqCst);
                     recv(&mut endpoint, 2, tag);
                     send(&mut endpoint, 2, tag);
+                    counts[2].fetch_add(1, Ordering::SeqCst);
                     sched::yield_core(&endpoint.node, 0);
                 }
                 sched::finish(&endpoint.node, 0);
@@ -108,12 +115,17 @@ fn explore(placement: &'static [u32], latest: u32) {
         let doomed = victim.thread().id();
         let survivors: Vec<_> = (1..3u32)
             .map(|me| {
+                let sent = sent.clone();
                 world.rank(me, move |endpoint| {
                     for tag in 0..3 {
                         if me == 2 {
                             send(endpoint, 0, tag);
                         }
-                        recv_or_fail(endpoint, 0, tag);
+                        let got = recv_or_fail(endpoint, 0, tag);
+                        assert!(
+                            got || sent[me as usize].load(Ordering::SeqCst) <= tag as u32,
+                            "what had been sent came to nothing"
+                        );
                         send(endpoint, 3 - me, 10 + tag);
                         recv(endpoint, 3 - me, 10 + tag);
                         sched::yield_core(&endpoint.node, me);

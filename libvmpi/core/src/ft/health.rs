@@ -129,7 +129,7 @@ impl Health {
     fn check_source_now(&self, source: Option<u32>, from_anybody: Class) -> Result<()> {
         self.check()?;
         match source {
-            Some(rank) if endpoint().node.failure(rank).is_some() => Err(error(Class::ProcFailed, source)),
+            Some(rank) if super::is_silent(rank) => Err(error(Class::ProcFailed, source)),
             None if self.has_unacknowledged() => Err(error(from_anybody, None)),
             _ => Ok(()),
         }
@@ -140,8 +140,8 @@ impl Health {
         if self.revoked.get() {
             return Some(Class::Revoked);
         }
-        let gone = peer.is_some_and(|peer| endpoint().node.failure(peer).is_some());
-        (gone || (self.newest.get() != 0 && self.needs_all(plane, tag))).then_some(Class::ProcFailed)
+        (peer.is_some_and(super::is_silent) || (self.newest.get() != 0 && self.needs_all(plane, tag)))
+            .then_some(Class::ProcFailed)
     }
 
     /// Is such a message a part of an operation of all members?

@@ -7,7 +7,7 @@
 //! The daemon sees every death, publishes it in the node segment and wakes all ranks. A revocation is an entry in a list of the job segment. Over
 //! several nodes the carriers bring both to the others (`daemon/src/carrier/post/deaths.rs`).
 //! Both count in one word (`JobSegment::changes`), at which a rank looks whenever it looks whether a wait is over. A rank that finds
-//! it changed first takes in what has arrived, then ends what can no longer complete. Two rules keep collectives from hanging and from
+//! it changed first takes in what has arrived, then ends what can no longer complete; a message that came before its sender died is received. Two rules keep collectives from hanging and from
 //! wrong results: on a communicator with a failed member none completes for who has learned of the failure, and a rank that gives one up
 //! sends nothing more for it.
 
@@ -24,6 +24,7 @@ pub(crate) use messages::{check_copied, check_posted, check_received, doomed_sen
 pub use revoke::{is_revoked, revoke};
 
 use crate::errors::{Class, Error, Result};
+use crate::giant::Giant;
 use crate::lock;
 use crate::process::{endpoint, endpoint_if_any};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,7 +32,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// `JobSegment::changes` as far as this process has acted on them.
 static KNOWN: AtomicU64 = AtomicU64::new(0);
 
-/// Has something happened that this process has not acted on? `changes` was read before the inbox was emptied.
+/// Has something happened that this process has not acted on?
 #[inline]
 pub(crate) fn is_news(changes: u64) -> bool {
     changes != KNOWN.load(Ordering::Relaxed)
@@ -43,9 +44,19 @@ pub(crate) fn is_quiet() -> bool {
     KNOWN.load(Ordering::Relaxed) == 0
 }
 
-/// Act on the deaths and revocations up to `changes`. What had been sent before them has been taken in.
+/// Ranks that have failed and of which nothing more will come: all that they had sent has been taken in.
+static SILENT: Giant<Vec<u32>> = Giant::new(Vec::new());
+
+/// Will nothing more come from `rank`, since it has failed?
+pub(crate) fn is_silent(rank: u32) -> bool {
+    SILENT.with(|silent| silent.binary_search(&rank).is_ok())
+}
+
+/// Take in what has arrived, and act on the deaths and revocations up to `changes`.
 #[cold]
 pub(crate) fn catch_up(changes: u64) {
+    let silent = endpoint().take_in();
+    SILENT.with(|known| *known = silent);
     health::learn();
     messages::sweep();
     KNOWN.store(changes, Ordering::Relaxed);
