@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
+use vmpi_fabric::Key;
 use vmpi_shared::agreement::Agreements;
 use vmpi_shared::control::{Cause, Ended, JobSpec, RankEnd, Reply, Stdio, env};
 use vmpi_shared::dynamic::{Answer, World};
@@ -220,7 +221,7 @@ impl Job {
             segment.set_node(nodes.here, nodes.names.len() as u32);
         }
         let recording = spec.trace.then(|| Recording::from_the_start(node.header().started_at, node.moment()));
-        let key = random_key().map_err(SubmitError::Random)?;
+        let key = Key::random().map_err(SubmitError::Random)?.hex();
         let null = std::fs::File::options().read(true).write(true).open("/dev/null").map_err(SubmitError::Null)?;
         let identity = Identity { socket: &place.socket, key: &key, job: id };
         let spawner = Spawner::new(&spec, &identity, Inherited::from_launcher(peer.pid))?;
@@ -775,14 +776,6 @@ fn never_zero(code: i32) -> i32 {
     if code & 0xff == 0 { 1 } else { code }
 }
 
-/// 128 random bits in hexadecimal.
-fn random_key() -> std::io::Result<String> {
-    use std::io::Read;
-    let mut bytes = [0u8; 16];
-    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
 fn equal_in_constant_time(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |differences, (x, y)| differences | (x ^ y)) == 0
 }
@@ -798,8 +791,7 @@ mod tests {
 
     #[test]
     fn keys_differ_and_are_compared_whole() {
-        let (a, b) = (random_key().unwrap(), random_key().unwrap());
-        assert_eq!(a.len(), 32);
+        let [a, b] = std::array::from_fn(|_| Key::random().unwrap().hex());
         assert!(a != b && equal_in_constant_time(a.as_bytes(), a.as_bytes()));
         assert!(!equal_in_constant_time(a.as_bytes(), b.as_bytes()));
         assert!(!equal_in_constant_time(a.as_bytes(), &a.as_bytes()[..31]));

@@ -89,6 +89,8 @@ const BULK: usize = 1;
 pub struct Emulated<F> {
     below: F,
     model: Model,
+    /// Of all nodes.
+    names: Vec<String>,
     /// By node.
     late: Vec<Arriving>,
     /// By node.
@@ -106,8 +108,8 @@ const SPARE_BODIES: usize = 16;
 const UNDER_WAY_BYTES: f64 = 64e3;
 
 impl<F: Fabric> Emulated<F> {
-    pub fn new(below: F, model: Model) -> Emulated<F> {
-        Emulated { below, model, late: Vec::new(), going: Vec::new(), lost: Vec::new(), spare: Vec::new() }
+    pub fn new(below: F, model: Model, names: Vec<String>) -> Emulated<F> {
+        Emulated { below, model, names, late: Vec::new(), going: Vec::new(), lost: Vec::new(), spare: Vec::new() }
     }
 
     /// Time until the link to `node` has carried all but what its buffers hold.
@@ -284,7 +286,7 @@ impl<F: Fabric> Emulated<F> {
         fetch: fn(&mut F, Instant, &mut dyn FnMut(Event<'_>)),
         tell: &mut dyn FnMut(Event<'_>),
     ) {
-        let Emulated { below, model, late, going, lost, spare } = self;
+        let Emulated { below, model, names, late, going, lost, spare } = self;
         let (now_ns, mut up, mut opened) = (clock_ns(), Vec::new(), Vec::new());
         fetch(below, now, &mut |event| match event {
             Event::Up(node) => up.push(node),
@@ -306,7 +308,10 @@ impl<F: Fabric> Emulated<F> {
                     }
                     Ok(Taken::Opened) => opened.push(node),
                     Ok(Taken::Nothing) => {}
-                    Err(why) => lost.push((node, LinkError::Nonsense { node: node.to_string(), why })),
+                    Err(why) => {
+                        let name = names.get(node as usize).cloned().unwrap_or_default();
+                        lost.push((node, LinkError::Nonsense { node: name, why }));
+                    }
                 }
             }
         });
@@ -339,6 +344,7 @@ impl<F: Fabric> Emulated<F> {
                             tell(Event::Frame { node, kind, body: inbox.body(span) });
                             inbox.told();
                         }
+                        // A memory that has been opened stays.
                         (Body::Staged(_), None) => {}
                     }
                 }

@@ -111,7 +111,8 @@ fn an_end_and_an_absence_have_their_sentences() {
 fn the_emulated_network_is_as_slow_as_stated() {
     let nodes = joined(&[key(1), key(1)]);
     let model = Model::parse("30000:10").unwrap();
-    let mut nodes: Vec<_> = nodes.into_iter().map(|tcp| Emulated::new(tcp, model)).collect();
+    let mut nodes: Vec<_> =
+        nodes.into_iter().map(|tcp| Emulated::new(tcp, model, vec!["a".into(), "b".into()])).collect();
     assert!(nodes[0].describe().starts_with("emulated (30000 us, 10 MB/s)"), "{}", nodes[0].describe());
     let [a, b] = &mut nodes[..] else { panic!() };
     until(&mut [a, b], |told| ups(told) == 2);
@@ -141,7 +142,8 @@ fn the_emulated_network_is_as_slow_as_stated() {
 fn staged_bodies_of_the_emulated_network_come_as_they_went() {
     let nodes = joined(&[key(1), key(1)]);
     let model = Model::parse("1000:50").unwrap();
-    let mut nodes: Vec<_> = nodes.into_iter().map(|tcp| Emulated::new(tcp, model)).collect();
+    let mut nodes: Vec<_> =
+        nodes.into_iter().map(|tcp| Emulated::new(tcp, model, vec!["a".into(), "b".into()])).collect();
     let [a, b] = &mut nodes[..] else { panic!() };
     until(&mut [a, b], |told| ups(told) == 2);
     let body = |n: usize| vec![n as u8; 1 + n * 997 % 100_000];
@@ -194,7 +196,8 @@ fn small_frames_do_not_wait_behind_large_messages() {
     );
 
     let model = Model::parse("1000:1").unwrap();
-    let mut nodes: Vec<_> = nodes.into_iter().map(|tcp| Emulated::new(tcp, model)).collect();
+    let mut nodes: Vec<_> =
+        nodes.into_iter().map(|tcp| Emulated::new(tcp, model, vec!["a".into(), "b".into()])).collect();
     let [a, b] = &mut nodes[..] else { panic!() };
     let start = Instant::now();
     // 200 ms, and a small frame 1 ms after it was sent.

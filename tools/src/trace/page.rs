@@ -66,9 +66,13 @@ fn data(timeline: &Timeline, matrix: Option<&Matrix>, report: Option<&JobReport>
         .ranks
         .iter()
         .map(|rank| {
-            let mut value =
-json!({ "rank": rank.rank, "pid": rank.pid, "node": timeline.node(rank.node), "dropped": rank.dropped,
-                "known_from": rank.known_from });
+            let mut value = json!({
+                "rank": rank.rank,
+                "pid": rank.pid,
+                "node": timeline.node(rank.node),
+                "dropped": rank.dropped,
+                "known_from": rank.known_from,
+            });
             if rank.slices.len() > most {
                 coarse = true;
                 let slices = rank.slices.iter().map(|slice| (slice.from, slice.until, number(slice.did) as usize));

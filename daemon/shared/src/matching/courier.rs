@@ -11,8 +11,8 @@
 //! the other: the first announcement, or receive of one, asks its bell to ring in a moment, and who leaves a core before that rings (as an adapter
 //! moderates its interrupts). For small ones the system calls for the timer would cost more than they save.
 //!
-//! Death story: the daemon sees the carrier's end and ends the job; a rank that dies before it rings is the
-//! daemon's, too, and then nothing is to be carried any more.
+//! Death story: the daemon sees the carrier's end and ends the job. A rank that dies before it rings, or between saying that the carrier is called and
+//! asking its bell to ring, ends the job, and then nothing is to be carried any more; in a job that survives deaths the daemon rings for it.
 
 use std::time::Duration;
 
