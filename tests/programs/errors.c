@@ -7,6 +7,8 @@ static void handler(MPI_Comm *c, int *code, ...) {
     handled_comm = *c;
     MPI_Error_class(*code, &handled_class);
 }
+static int becomes;
+static void changer(MPI_Comm *c, int *code, ...) { *code = becomes; }
 static int class_of(int code) {
     int class = -1, len;
     char text[MPI_MAX_ERROR_STRING];
@@ -85,6 +87,30 @@ int main(int argc, char **argv) {
         EXPECT(MPI_ERR_COUNT, MPI_Allreduce(&v, &u, -1, MPI_INT, MPI_SUM, w));
     EXPECT(MPI_ERR_ROOT, MPI_Reduce(&v, &u, 1, MPI_INT, MPI_SUM, 99, w));
 
+    PART("one buffer to send from and receive into: MPICH refuses, Open MPI often does it");
+#ifdef OPEN_MPI
+#define SAME MPI_SUCCESS
+#else
+#define SAME MPI_ERR_BUFFER
+#endif
+    MPI_Comm self = MPI_COMM_SELF;
+    int same[4] = {1, 2, 3, 4}, ones[1] = {1}, zeros[1] = {0};
+    EXPECT(MPI_ERR_BUFFER, MPI_Allreduce(same, same, 4, MPI_INT, MPI_SUM, self));
+    EXPECT(SAME, MPI_Scan(same, same, 1, MPI_INT, MPI_SUM, self));
+    EXPECT(SAME, MPI_Reduce_scatter(same, same, ones, MPI_INT, MPI_SUM, self));
+    EXPECT(SAME, MPI_Gather(same, 1, MPI_INT, same, 1, MPI_INT, 0, self));
+    EXPECT(SAME, MPI_Gatherv(same, 1, MPI_INT, same, ones, zeros, MPI_INT, 0, self));
+    EXPECT(SAME, MPI_Scatter(same, 1, MPI_INT, same, 1, MPI_INT, 0, self));
+    EXPECT(SAME, MPI_Allgather(same, 1, MPI_INT, same, 1, MPI_INT, self));
+    EXPECT(SAME, MPI_Alltoall(same, 1, MPI_INT, same, 1, MPI_INT, self));
+    EXPECT(MPI_ERR_BUFFER, MPI_Iallreduce(same, same, 4, MPI_INT, MPI_SUM, self, &q));
+    MPI_Wait(&q, MPI_STATUS_IGNORE);
+    EXPECT(SAME, MPI_Reduce_local(same, same, 4, MPI_INT, MPI_MAX));
+    EXPECT(MPI_SUCCESS, MPI_Allreduce(same, same, 0, MPI_INT, MPI_SUM, self));
+    EXPECT(MPI_SUCCESS, MPI_Allreduce(same, same + 2, 2, MPI_INT, MPI_SUM, self));
+    EXPECT(MPI_SUCCESS, MPI_Allgather(same, 1, MPI_INT, same + 1, 1, MPI_INT, self));
+    OK(same[0] == 1 && same[1] == 1 && same[2] == 1 && same[3] == 2);
+
     PART("communicators, groups, topologies");
     MPI_Group g, h;
     int ranks[2] = {0, t_size + 5};
@@ -133,6 +159,19 @@ int main(int argc, char **argv) {
     code = class_of(MPI_Send(&v, -5, MPI_INT, 0, 0, d));
     RETURNED(code == MPI_ERR_COUNT);
     OK(handled == 3 && handled_comm == d);
+    MPI_Comm_create_errhandler(changer, &e); /* says itself what the call returns */
+    MPI_Comm_set_errhandler(d, e);
+    MPI_Errhandler_free(&e);
+#ifdef OPEN_MPI
+#define MADE(code) MPI_ERR_COUNT
+#else
+#define MADE(code) code
+#endif
+    becomes = MPI_SUCCESS;
+    EXPECT(MADE(MPI_SUCCESS), MPI_Send(&v, -5, MPI_INT, 0, 0, d));
+    becomes = MPI_ERR_OTHER;
+    code = class_of(MPI_Send(&v, -5, MPI_INT, 0, 0, d));
+    RETURNED(code == MADE(MPI_ERR_OTHER));
     MPI_Comm_free(&d), MPI_Comm_free(&c);
 
     PART("added classes and codes");

@@ -6,6 +6,7 @@
 use crate::numbers::Tables;
 use std::ffi::{c_int, c_void};
 use vmpi_core::errors::Class;
+use vmpi_core::face::Face;
 use vmpi_core::handle;
 use vmpi_core::status::Status;
 
@@ -96,8 +97,8 @@ pub trait Abi:
     const MAX_PORT_NAME: usize;
     const BSEND_OVERHEAD: c_int;
     const MAX_STRINGTAG_LEN: usize;
-    /// Are MPI_LAND, MPI_LOR and MPI_LXOR defined on real numbers?
-    const LOGICAL_ON_REALS: bool = false;
+    /// What this library allows where others do not.
+    const FACE: Face = Face { logical_on_reals: false, refuses_aliases: false, handlers_choose: false };
     /// May MPI_DATATYPE_NULL be the type of a message of no elements?
     const NULL_TYPE_OF_NOTHING: bool = false;
     /// The process sets that a session lists.

@@ -7,6 +7,7 @@ pub mod codes;
 
 use crate::comm;
 use crate::errors::{Class, Error, Result, fail};
+use crate::face::face;
 use crate::giant::Giant;
 use crate::handle::{Comm, Errhandler, File, Handle, Session, Win};
 use crate::process;
@@ -46,8 +47,9 @@ impl Target {
     }
 }
 
-/// A user's handler: gets the object and may change nothing but the program's own state; `code` is the core's number.
-pub type UserHandler = Rc<dyn Fn(Target, i32)>;
+/// A user's handler: gets the object and the code of the error, and returns what it makes of the code, both in the core's numbers. Whether the call
+/// returns that the standard leaves open ([`Face::handlers_choose`](crate::face::Face)).
+pub type UserHandler = Rc<dyn Fn(Target, i32) -> i32>;
 
 #[derive(Clone)]
 enum Handler {
@@ -221,25 +223,13 @@ pub fn handler_of(target: Target) -> Result<Errhandler> {
 pub fn invoke(function: &str, target: Target, error: Error) -> i32 {
     let target = error.file.map_or(target, Target::File);
     match find(target) {
-        Handler::Return | Handler::Throw => {}
+        Handler::Return | Handler::Throw => error.code,
         Handler::User(handler) => {
-            SETTLED.with(|settled| *settled = false);
-            handler(target, error.code);
-            if SETTLED.with(std::mem::take) {
-                return 0;
-            }
+            let made = handler(target, error.code);
+            if face().handlers_choose { made } else { error.code }
         }
         Handler::Fatal | Handler::Abort => process::abort(error.code, &report(function, target, &error)),
     }
-    error.code
-}
-
-/// Set by a handler after which the call that failed returns success.
-static SETTLED: Giant<bool> = Giant::new(false);
-
-/// A handler of the program says that the error is settled: the call returns MPI_SUCCESS (MPICH's C++ handlers).
-pub fn settle() {
-    SETTLED.with(|settled| *settled = true);
 }
 
 /// Invoke the handler of `target` for an error of the program's own (MPI_Comm_call_errhandler).
@@ -294,7 +284,7 @@ mod tests {
         assert_eq!(handler_of(one).unwrap(), Errhandler::RETURN);
         let seen = Rc::new(std::cell::Cell::new(0));
         let counter = seen.clone();
-        let handle = create(Rc::new(move |_, code| counter.set(code)));
+        let handle = create(Rc::new(move |_, code| counter.replace(code) + 1));
         set(one, handle).unwrap();
         free(handle).unwrap();
         assert_eq!(free(handle).unwrap_err().class, Class::Errhandler);

@@ -15,6 +15,7 @@ pub mod datatype;
 pub mod dynamic;
 pub mod errhandler;
 pub mod errors;
+pub mod face;
 pub mod ft;
 pub mod giant;
 pub mod group;

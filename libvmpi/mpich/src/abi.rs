@@ -5,6 +5,7 @@ use crate::{Mpich, sentinels};
 use std::ffi::{c_int, c_void};
 use vmpi_abi::abi::{Abi, Weights};
 use vmpi_abi::numbers::{self, LASTCODE, MPICH_DYNAMIC_CODE, Tables};
+use vmpi_core::face::Face;
 
 impl Abi for Mpich {
     const NAME: &'static str = "MPICH";
@@ -43,7 +44,7 @@ impl Abi for Mpich {
         sentinels::weights(weights)
     }
 
-    const LOGICAL_ON_REALS: bool = true;
+    const FACE: Face = Face { logical_on_reals: true, refuses_aliases: true, handlers_choose: true };
     const NULL_TYPE_OF_NOTHING: bool = true;
 
     const MAX_PROCESSOR_NAME: usize = 128;

@@ -69,6 +69,7 @@ pub unsafe extern "C" fn ompi_errhandler_create(kind: c_int, function: usize, _l
             // SAFETY: the arguments live here; the last is the program's C++ function.
             unsafe { dispatch(&raw mut object, &raw mut code, c"".as_ptr(), function) };
         }
+        <OpenMpi as vmpi_abi::abi::Abi>::err_in(code)
     };
     entry::run_any_time::<OpenMpi>("MPI::Create_errhandler", || {
         let made = errhandler::create(Rc::new(call));

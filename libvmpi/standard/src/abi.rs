@@ -6,6 +6,7 @@ use std::ffi::{c_int, c_void};
 use vmpi_abi::abi::{Abi, Weights};
 use vmpi_abi::numbers::{self, Tables};
 use vmpi_core::consts;
+use vmpi_core::face::Face;
 
 /// `MPI_UNWEIGHTED`.
 const UNWEIGHTED: usize = 10;
@@ -21,7 +22,9 @@ impl Abi for Standard {
     const ABI_VERSION: (c_int, c_int) = (1, 0);
     type Status = Status;
     const NUMBERS: Tables = numbers::STANDARD;
-    const NULL_TYPE_OF_NOTHING: bool = true; // as in MPICH 5
+    // As in MPICH 5.
+    const FACE: Face = Face { logical_on_reals: false, refuses_aliases: true, handlers_choose: true };
+    const NULL_TYPE_OF_NOTHING: bool = true;
 
     #[inline]
     fn buf_in(buf: *const c_void) -> *const c_void {

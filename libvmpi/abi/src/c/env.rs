@@ -8,17 +8,10 @@ use std::ffi::{c_char, c_double, c_int, c_longlong, c_void};
 use vmpi_core::errhandler::codes;
 use vmpi_core::errors::{Class, Result, fail};
 use vmpi_core::handle::Comm;
-use vmpi_core::{comm, consts, info, op, process};
+use vmpi_core::{comm, consts, face, info, process};
 
 /// What MPI_Alloc_mem gives at least: a cache line.
 const ALIGNMENT_BYTES: usize = 64;
-
-/// Tell the core what this face's library does where libraries differ.
-pub(super) fn adopt<A: Abi>() {
-    if A::LOGICAL_ON_REALS {
-        op::allow_logical_on_reals();
-    }
-}
 
 /// Start MPI, once.
 fn start<A: Abi>(required: i32) -> Result<i32> {
@@ -28,7 +21,7 @@ fn start<A: Abi>(required: i32) -> Result<i32> {
     if process::is_initialized() {
         return fail(Class::Other, "MPI is initialized already");
     }
-    adopt::<A>();
+    face::adopt(A::FACE);
     process::init(A::NAME, required)
 }
 

@@ -101,6 +101,7 @@ unsafe fn create<A: Abi + Codec<H>, H: Guarded>(function: HandlerFunction<C<A, H
         let mut code = A::err_out(code);
         // SAFETY: the program gave this function for this purpose; both arguments live here.
         unsafe { function(&raw mut object, &raw mut code) };
+        A::err_in(code)
     }));
     cxx::made_errhandler(made, function as usize);
     Ok(made)

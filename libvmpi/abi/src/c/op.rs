@@ -127,6 +127,9 @@ pub unsafe fn reduce_local<A: Abi>(
                 return fail(Class::Buffer, format!("{what} is a null pointer"));
             }
         }
+        if A::FACE.refuses_aliases && count > 0 && !inbuf.is_null() && inbuf == inoutbuf.cast_const() {
+            return fail(Class::Buffer, "inbuf and inoutbuf are the same");
+        }
         if count > 0 {
             // SAFETY: the caller's promise: both hold `count` elements.
             unsafe { operation.apply(inbuf, inoutbuf, count, handle, &ty) };

@@ -29,7 +29,7 @@ crate::entry_points! {
     ) => {
         not_null(session, "session")?;
         let hints = info::hints(dec::<A, _>(info))?;
-        super::env::adopt::<A>();
+        vmpi_core::face::adopt(A::FACE);
         *session = enc::<A, _>(session::init(A::NAME, &hints, dec::<A, _>(errhandler))?);
     }
 

@@ -74,6 +74,7 @@ pub unsafe fn comm_create_errhandler<A: Abi>(function: *mut c_void, errhandler: 
             let mut code = A::err_out(code);
             // SAFETY: the program's procedure, called as MPI 4.1 section 9.3.1 says.
             unsafe { function(&raw mut object, &raw mut code) };
+            A::err_in(code)
         };
         let created = errhandler::create(Rc::new(call));
         // SAFETY: promised by the caller.

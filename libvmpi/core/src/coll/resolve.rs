@@ -12,6 +12,7 @@ use crate::comm::Communicator;
 use crate::consts::{self, PROC_NULL, ROOT};
 use crate::datatype::{self, Type};
 use crate::errors::{Class, Error, Result, fail};
+use crate::face::face;
 use crate::handle::{Datatype, Handle};
 use crate::op;
 use crate::topo;
@@ -54,6 +55,12 @@ fn in_place(addr: *mut c_void) -> bool {
     addr.addr() == consts::IN_PLACE
 }
 
+/// # Errors
+/// Always.
+fn aliased<T>() -> Result<T> {
+    fail(Class::Buffer, "send and receive buffer are the same; MPI_IN_PLACE says that this is meant")
+}
+
 fn describe(ty: &Type, id: usize) -> Elem {
     Elem {
         id: id as u32,
@@ -86,6 +93,7 @@ impl Resolver<'_> {
                     Side::Root => Some(unsafe { self.many(&recv, self.peers(), "receive buffer")? }),
                     _ => None,
                 };
+                self.apart(own, recv.as_ref().map(|recv| self.part(recv)))?;
                 Work::Gather { send: own, recv, root, even }
             }
             Call::Scatter { send, recv, root } => {
@@ -96,7 +104,9 @@ impl Resolver<'_> {
                     Side::Root => Some(unsafe { self.many(&send, self.peers(), "send buffer")? }),
                     _ => None,
                 };
-                Work::Scatter { send: send_regions, recv: self.own(side, &recv, send.addr())?, root, even }
+                let own = self.own(side, &recv, send.addr())?;
+                self.apart(send_regions.as_ref().map(|send| self.part(send)), own)?;
+                Work::Scatter { send: send_regions, recv: own, root, even }
             }
             Call::Allgather { send, recv } => {
                 let even = matches!(recv, Many::Even(_));
@@ -105,7 +115,9 @@ impl Resolver<'_> {
                     false => Some(self.block(&send, "send buffer")?),
                 };
                 // SAFETY: see above.
-                Work::Allgather { send, recv: unsafe { self.many(&recv, self.peers(), "receive buffer")? }, even }
+                let recv = unsafe { self.many(&recv, self.peers(), "receive buffer")? };
+                self.apart(send, Some(self.part(&recv)))?;
+                Work::Allgather { send, recv, even }
             }
             Call::Alltoall { send, recv } => {
                 let even = matches!(recv, Many::Even(_));
@@ -115,10 +127,13 @@ impl Resolver<'_> {
                     false => Some(unsafe { self.many(&send, self.peers(), "send buffer")? }),
                 };
                 // SAFETY: see above.
-                Work::Alltoall { send, recv: unsafe { self.many(&recv, self.peers(), "receive buffer")? }, even }
+                let recv = unsafe { self.many(&recv, self.peers(), "receive buffer")? };
+                self.apart(send.as_ref().map(|send| self.part(send)), Some(self.part(&recv)))?;
+                Work::Alltoall { send, recv, even }
             }
             Call::Reduce { operands, count, root } => self.reduce(&operands, count, root)?,
             Call::Allreduce { operands, count } => {
+                self.check_alias(&operands, count)?;
                 let (send, recv) = self.operands(&operands, count, count)?;
                 Work::Allreduce { send, recv, commutative: self.commutative }
             }
@@ -222,6 +237,21 @@ impl Resolver<'_> {
         self.data(block.addr, block.count, block.ty, what)
     }
 
+    /// This rank's own block among those of an intracommunicator's ranks.
+    fn part(&self, regions: &Regions) -> Data {
+        if self.comm.is_inter() { Data::EMPTY } else { regions.get(self.comm.rank as usize) }
+    }
+
+    /// Nothing may be both sent from and received into, where this face's library looks for that: both are there, of one type and at one address.
+    fn apart(&self, send: Option<Data>, recv: Option<Data>) -> Result<()> {
+        let (Some(send), Some(recv)) = (send, recv) else { return Ok(()) };
+        let both = !send.at.is_null() && send.at == recv.at && send.bytes() > 0 && recv.bytes() > 0;
+        if both && send.elem.id == recv.elem.id && face().refuses_aliases {
+            return aliased();
+        }
+        Ok(())
+    }
+
     /// `n` blocks; where there is none, nobody looks at the buffer.
     fn blocks(&mut self, block: &Block, n: usize, what: &str) -> Result<Data> {
         if n > 0 {
@@ -299,9 +329,19 @@ impl Resolver<'_> {
         let recv = self.data(operands.recv, recv_count, operands.ty, "receive buffer")?;
         let send = match in_place(operands.send) && !self.comm.is_inter() {
             true => Data { at: recv.at, count: self.count(send_count)?, elem: recv.elem },
-            false => self.data(operands.send, send_count, operands.ty, "send buffer")?,
+            false => {
+                let send = self.data(operands.send, send_count, operands.ty, "send buffer")?;
+                self.apart(Some(send), Some(recv))?;
+                send
+            }
         };
         Ok((send, recv))
+    }
+
+    /// What every library looks for where all have both buffers.
+    fn check_alias(&self, operands: &Operands, count: i64) -> Result<()> {
+        let Operands { send, recv, .. } = *operands;
+        if send == recv && count > 0 && !send.is_null() && !in_place(send) { aliased() } else { Ok(()) }
     }
 
     fn reduce(&mut self, operands: &Operands, count: i64, root: i32) -> Result<Work> {
@@ -311,12 +351,7 @@ impl Resolver<'_> {
             return Ok(Work::Reduce { send: Data::EMPTY, recv: None, root, commutative: true });
         }
         if side == Side::Root && !self.comm.is_inter() {
-            if operands.send == operands.recv && count > 0 && !operands.send.is_null() && !in_place(operands.send) {
-                return fail(
-                    Class::Buffer,
-                    "send and receive buffer are the same; MPI_IN_PLACE says that this is meant",
-                );
-            }
+            self.check_alias(operands, count)?;
             let (send, recv) = self.operands(operands, count, count)?;
             return Ok(Work::Reduce { send, recv: Some(recv), root, commutative: commutative(self) });
         }

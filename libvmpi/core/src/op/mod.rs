@@ -11,26 +11,18 @@ mod tests;
 use crate::consts::op;
 use crate::datatype::Type;
 use crate::errors::{Class, Error, Result, fail};
+use crate::face::face;
 use crate::giant::Giant;
 use crate::handle::{Datatype, FIRST_DYNAMIC, Handle, Op};
 use crate::table::Table;
 use std::ffi::c_void;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
 pub use vmpi_shared::arith::Builtin;
 use vmpi_shared::arith::{Element, Kernel, kernel};
 
 /// A user-defined operation: `f(invec, inoutvec, len, datatype)`, made by the ABI layer from the program's function
 /// pointer.
 pub type UserFunction = Rc<dyn Fn(*const c_void, *mut c_void, u64, Datatype)>;
-
-/// Are the logical operations defined on real numbers, as in MPICH and not in the standard or Open MPI?
-static LOGICAL_ON_REALS: AtomicBool = AtomicBool::new(false);
-
-/// Define the logical operations on real numbers, too: for the face of a library that does.
-pub fn allow_logical_on_reals() {
-    LOGICAL_ON_REALS.store(true, Ordering::Relaxed);
-}
 
 const BUILTINS: &[(Op, Builtin, &str)] = &[
     (op::SUM, Builtin::Sum, "MPI_SUM"),
@@ -90,7 +82,7 @@ impl Operation {
         let logical = matches!(builtin, Builtin::Land | Builtin::Lor | Builtin::Lxor);
         let real = element_of(ty).is_some_and(Element::is_real);
         match find_kernel(builtin, ty) {
-            Some(_) if !(logical && real) || LOGICAL_ON_REALS.load(Ordering::Relaxed) => Ok(()),
+            Some(_) if !(logical && real) || face().logical_on_reals => Ok(()),
             _ => {
                 let type_name = crate::datatype::name(datatype).unwrap_or_default();
                 fail(Class::Op, format!("{name} is not defined for {type_name}"))
