@@ -70,6 +70,7 @@ suite! {
     spawn_fortran: Case { program: "spawn_fortran.f90", ranks: &[1, 2], peers: Peers::Recorded, ..Case::DEFAULT };
     legacy_fortran: Case { program: "legacy.f", ranks: &[2, 6], ..Case::DEFAULT };
     files_fortran: Case { program: "io.f90", ranks: &[1, 3], ..Case::DEFAULT };
+    bad_handles_fortran: Case { program: "bad_handles.f90", ranks: &[1, 2], ..Case::DEFAULT };
     grequest_fortran: Case { program: "grequest.f90", ranks: &[1], ..Case::DEFAULT };
     use_mpi: Case { program: "usempi.f90", ranks: &[2, 6], ..Case::DEFAULT };
     // Open MPI's module is a library of its own on top of ours; MPICH's procedures are in our face, and vmpi's own module calls

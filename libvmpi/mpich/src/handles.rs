@@ -25,6 +25,8 @@ fn decode<H: Kind>(c: u32) -> H {
 fn encode<H: Kind>(h: H) -> u32 {
     match h.raw().checked_sub(FIRST_DYNAMIC) {
         Some(index) if index & (CREATED << 30 | H::MASK) == 0 => CREATED << 30 | H::BITS | index,
+        // What names nothing here names nothing there either.
+        Some(_) if h == unknown() => u32::MAX,
         Some(index) => too_many(index),
         None if is_predefined(h.raw()) => BY_ID[h.raw() as usize],
         None => 0,

@@ -63,6 +63,13 @@ impl Slab {
         unsafe { base.add(place * CELL_BYTES) }.cast()
     }
 
+    /// Has the cell with `index` been made? Those of all handles that a program may know have.
+    #[inline]
+    fn has(&self, index: u32) -> bool {
+        let (chunk, ..) = Slab::place(index);
+        self.chunks.get(chunk).is_some_and(|base| !base.load(Ordering::Acquire).is_null()) // SYNC as in `address`
+    }
+
     /// Allocate the chunk whose first cell has index `first`.
     #[cold]
     fn grow(&self, chunk: usize, cells: usize, first: u32) -> *mut u8 {
@@ -151,6 +158,7 @@ impl<H: Kind> Codec<H> for OpenMpi {
     #[inline]
     fn enc(h: H) -> *mut c_void {
         match h.raw().checked_sub(FIRST_DYNAMIC) {
+            Some(_) if h == unknown() => std::ptr::null_mut(),
             Some(index) => H::slab().address(index),
             None if is_predefined(h.raw()) => objects::BY_ID[h.raw() as usize].0.cast_mut(),
             None => std::ptr::null_mut(),
@@ -161,13 +169,22 @@ impl<H: Kind> Codec<H> for OpenMpi {
     fn fdec(f: c_int) -> H {
         match H::numbers().get(f as usize) {
             Some(&id) => H::from_raw(id),
-            None => H::from_raw(f as u32),
+            // A variable that was never set holds any number.
+            None => match (f as u32).checked_sub(FIRST_DYNAMIC) {
+                Some(index) if !H::slab().has(index) => unknown(),
+                _ => H::from_raw(f as u32),
+            },
         }
     }
 
     #[inline]
     fn fenc(h: H) -> c_int {
-        if is_predefined(h.raw()) { objects::NUMBER_BY_ID[h.raw() as usize] } else { h.raw() as c_int }
+        if is_predefined(h.raw()) {
+            return objects::NUMBER_BY_ID[h.raw() as usize];
+        }
+        // The program may hand it back.
+        let _ = <OpenMpi as Codec<H>>::enc(h);
+        h.raw() as c_int
     }
 }
 
@@ -189,6 +206,16 @@ mod tests {
             assert_eq!(dec::<Comm>(c).raw(), u32::MAX, "a request is no communicator");
             assert_eq!(<OpenMpi as Codec<Request>>::fdec(<OpenMpi as Codec<Request>>::fenc(request)), request);
         }
+    }
+
+    #[test]
+    fn numbers_that_nobody_gave_out_are_no_handles() {
+        for number in [-5, FIRST_DYNAMIC as c_int + 3_000_000, 123_456_789, c_int::MAX, c_int::MIN] {
+            let session = <OpenMpi as Codec<Session>>::fdec(number);
+            assert_eq!(session, unknown(), "{number}");
+            assert!(<OpenMpi as Codec<Session>>::enc(session).is_null(), "{number}");
+        }
+        assert!(Session::slab().chunks.iter().skip(1).all(|chunk| chunk.load(Ordering::Relaxed).is_null()));
     }
 
     #[test]

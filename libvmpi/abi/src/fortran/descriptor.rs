@@ -4,6 +4,7 @@
 //! and what the call changed is copied back; a call that goes on in the background cannot have that, and says so.
 
 use super::args::Arg;
+use super::lengths;
 use crate::abi::Abi;
 use crate::entry::{self, Target};
 use std::ffi::{c_int, c_void};
@@ -185,6 +186,15 @@ impl<A: Abi> Arg<A> for Location {
     fn pass(held: &mut *mut c_void) -> *mut c_void {
         *held
     }
+}
+
+/// As [`lengths::types_of_peers`] with a descriptor.
+///
+/// # Safety
+/// As there, and `buf` must be a live descriptor of gfortran.
+pub unsafe fn types_of_peers<A: Abi>(comm: *mut c_void, buf: *mut c_void) -> usize {
+    // SAFETY: promised by the caller.
+    unsafe { lengths::types_of_peers::<A>(comm, (*buf.cast::<Descriptor>()).base.cast()) }
 }
 
 /// A call that goes on in the background was given a section that had to be copied.

@@ -135,7 +135,7 @@ macro_rules! f_with_descriptors {
     (mpich, [$pre:ident $PRE:ident], $low:ident $UP:ident; $A:ty, $func:tt; $($row:tt)*) => {
         const _: () = {
             #[allow(unused_imports)]
-            use $crate::fortran::descriptor::{Buf, Location};
+            use $crate::fortran::descriptor::{Buf, Location, types_of_peers};
             $crate::f_body! { $A, concat!(stringify!($PRE), "_", stringify!($UP)), $func; $($row)* }
             $crate::f_manglings! { descriptors, [$pre $PRE], $low $UP, body }
         };
@@ -150,7 +150,7 @@ macro_rules! f_with_counts {
         $crate::f_with_counts! { [counts] f08, [$pre $PRE], $low $UP; $A, $func; $($row)* }
         const _: () = {
             #[allow(unused_imports)]
-            use $crate::fortran::descriptor::{Buf, Location};
+            use $crate::fortran::descriptor::{Buf, Location, types_of_peers};
             #[allow(unused_imports)]
             use $crate::fortran::large::{ConstNums, Num, Nums, n};
             $crate::f_body! { $A, concat!(stringify!($PRE), "_", stringify!($UP)), $func; $($row)* }
