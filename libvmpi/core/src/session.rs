@@ -10,6 +10,7 @@ use crate::giant::Giant;
 use crate::group::Members;
 use crate::handle::{Errhandler, Handle, Session};
 use crate::info::Entries;
+use crate::lock;
 use crate::p2p::buffered::{self, Owner};
 use crate::process;
 use crate::table::Table;
@@ -31,13 +32,16 @@ const LEVELS: [(i32, &str); 4] = [
     (consts::THREAD_MULTIPLE, "MPI_THREAD_MULTIPLE"),
 ];
 
-/// MPI_Session_init. `hints` may ask for a `thread_level`; all are granted, an unknown one counts as not given.
+/// MPI_Session_init. `hints` may ask for a `thread_level`; all are granted, an unknown one counts as not given. Who does not ask gets what the process
+/// has by now.
 ///
 /// # Errors
 /// As [`process::open`]; `Class::Errhandler` if there is no such handler.
 pub fn init(face: &'static str, hints: &Entries, handler: Errhandler) -> Result<Session> {
     let asked = hints.get(b"thread_level");
-    let (level, name) = *LEVELS.iter().find(|(_, name)| asked == Some(name.as_bytes())).unwrap_or(&LEVELS[0]);
+    let [single, .., multiple] = &LEVELS;
+    let now = if process::is_active() && lock::is_threaded() { multiple } else { single };
+    let (level, name) = *LEVELS.iter().find(|(_, name)| asked == Some(name.as_bytes())).unwrap_or(now);
     process::open(face, level)?;
     let mut entries = Entries::default();
     entries.set(b"thread_level", name.as_bytes());

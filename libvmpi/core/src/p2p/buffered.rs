@@ -197,6 +197,14 @@ impl Progress for Flush {
 /// The buffer that serves a buffered send on `comm`, with room for `bytes` more: the communicator's own, else its
 /// session's, else (for communicators of the world model) the process's.
 pub(super) fn reserve(comm: &Communicator, bytes: u64) -> Result<Owner> {
+    try_reserve(comm, bytes).or_else(|_| {
+        // That receivers have taken messages may lie in the inbox.
+        request::progress();
+        try_reserve(comm, bytes)
+    })
+}
+
+fn try_reserve(comm: &Communicator, bytes: u64) -> Result<Owner> {
     let rest = match comm.session() {
         Session::NULL => Owner::Process,
         session => Owner::Session(session),
