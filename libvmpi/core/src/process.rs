@@ -500,6 +500,11 @@ pub fn same_node(a: u32, b: u32) -> bool {
     node_of(a) == node_of(b)
 }
 
+/// Nodes of the job.
+pub fn nodes() -> usize {
+    NODES.get().map_or(1, |nodes| nodes.names.len())
+}
+
 /// Refuse what works on one node only, if the job runs on several; `what` is the call.
 ///
 /// # Errors
@@ -508,7 +513,7 @@ pub fn one_node_only(what: &str, why: &str) -> Result<()> {
     if !is_spread() {
         return Ok(());
     }
-    let nodes = NODES.get().map_or(0, |nodes| nodes.names.len());
+    let nodes = nodes();
     Err(Error::new(
         Class::UnsupportedOperation,
         format!("{what} is not offered in a job of several nodes (this one has {nodes}): {why}"),

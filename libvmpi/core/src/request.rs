@@ -85,6 +85,42 @@ static REQUESTS: Giant<Table<Request, Entry>> = Giant::new(Table::new());
 static COLLECTIVES: Giant<Vec<Request>> = Giant::new(Vec::new());
 static ORPHANS: Giant<Vec<Request>> = Giant::new(Vec::new());
 
+/// What is to be done when the operation of a request has ended.
+static AFTER: Giant<Vec<(Request, After)>> = Giant::new(Vec::new());
+
+/// Something to be done once.
+type After = Box<dyn FnOnce()>;
+
+/// Do this when the operation of `request`, which has just been started and is not persistent, has ended: before the program hears of it.
+pub fn after(request: Request, then: After) {
+    AFTER.with(|list| list.push((request, then)));
+}
+
+/// The operation of `request` has ended.
+#[inline]
+fn ended(request: Request) {
+    if AFTER.with(|list| !list.is_empty()) {
+        run_after(request);
+    }
+}
+
+#[cold]
+fn run_after(request: Request) {
+    while let Some(then) = AFTER.with(|list| {
+        let index = list.iter().position(|(of, _)| *of == request)?;
+        Some(list.remove(index).1)
+    }) {
+        then();
+    }
+}
+
+/// A request is no more.
+#[inline]
+fn remove(request: Request) {
+    ended(request);
+    REQUESTS.with(|requests| requests.remove(request));
+}
+
 fn unknown(request: Request) -> Error {
     Error::new(
         Class::Request,
@@ -159,7 +195,7 @@ pub fn complete_generalized(request: Request) -> Result<()> {
     })?;
     lock::note_change();
     if let Some(generalized) = freed {
-        REQUESTS.with(|requests| requests.remove(request));
+        remove(request);
         (generalized.free)()?;
     }
     Ok(())
@@ -233,7 +269,7 @@ fn advance(request: Request) -> bool {
         })
     });
     if orphan {
-        REQUESTS.with(|requests| requests.remove(request));
+        remove(request);
     }
     ended
 }
@@ -290,7 +326,7 @@ fn reap_orphans() {
             _ => None,
         });
         if over.is_none_or(|slot| p2p::poll(slot).is_some()) {
-            REQUESTS.with(|requests| requests.remove(request));
+            remove(request);
             ORPHANS.with(|list| list.retain(|r| *r != request));
         }
     }
@@ -361,7 +397,7 @@ pub fn finish(request: Request) -> Result<Option<Completion>> {
         Active::Collective(_) | Active::Running => Ok(Status::EMPTY),
     };
     if handle == NULL {
-        REQUESTS.with(|requests| requests.remove(request));
+        remove(request);
     }
     Ok(Some(Completion { result, handle }))
 }
@@ -411,6 +447,7 @@ pub fn peek(request: Request) -> Result<Option<Status>> {
     {
         REQUESTS.with(|requests| requests.get_mut(request).expect("complete").active = Active::Ended(result));
     }
+    ended(request);
     let generalized = REQUESTS.with(|requests| match &requests.get(request).expect("complete").active {
         Active::Generalized { request, .. } => Some(request.clone()),
         _ => None,
@@ -481,12 +518,12 @@ pub fn free(request: Request) -> Result<()> {
     })?;
     match then {
         Then::Remove => {
-            REQUESTS.with(|requests| requests.remove(request));
+            remove(request);
         }
         Then::Orphan => ORPHANS.with(|list| list.push(request)),
         Then::Wait => {}
         Then::Call(generalized) => {
-            REQUESTS.with(|requests| requests.remove(request));
+            remove(request);
             (generalized.free)()?;
         }
     }

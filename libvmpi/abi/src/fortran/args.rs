@@ -43,6 +43,23 @@ pub trait Arg<A: Abi> {
     fn starts() -> bool {
         false
     }
+
+    /// The request of what the call has started.
+    #[inline]
+    fn started(_held: &Self::Held) -> Option<Request> {
+        None
+    }
+
+    /// As `give`, when `request` has ended.
+    ///
+    /// # Safety
+    /// As `give`, then.
+    #[inline]
+    unsafe fn give_after(held: Self::Held, code: c_int, request: Request) {
+        let _ = request;
+        // SAFETY: as promised.
+        unsafe { Self::give(held, code) };
+    }
 }
 
 /// Counts, which mpi_f08 also has as INTEGERs of MPI_COUNT_KIND (`large`).
@@ -317,6 +334,10 @@ impl<A: Abi + Codec<H>, H: Handle> Arg<A> for Out<H> {
     #[inline]
     fn starts() -> bool {
         std::any::TypeId::of::<H>() == std::any::TypeId::of::<Request>()
+    }
+    #[inline]
+    fn started(held: &Self::Held) -> Option<Request> {
+        <Self as Arg<A>>::starts().then(|| Request::from_raw(<A as Codec<H>>::dec(held.value).raw()))
     }
 }
 

@@ -1,15 +1,17 @@
 //! Choice buffers of mpi_f08: gfortran (from version 9 on) passes TYPE(*), DIMENSION(..) as the address of a descriptor.
 //!
-//! A contiguous buffer is used where it lies. A section that is not (`a(1:10:2)`) is copied together before a blocking call,
-//! and what the call changed is copied back; a call that goes on in the background cannot have that, and says so.
+//! A contiguous buffer is used where it lies. A section that is not (`a(1:10:2)`) is copied together before the call, and what the call, or the operation
+//! that it has started, changed is copied back at its end. A persistent operation cannot have that, nor a one-sided one over several
+//! nodes, and says so.
 
 use super::args::Arg;
 use super::lengths;
 use crate::abi::Abi;
 use crate::entry::{self, Target};
 use std::ffi::{c_int, c_void};
-use vmpi_core::consts;
 use vmpi_core::errors::{Class, fail};
+use vmpi_core::handle::Request;
+use vmpi_core::{consts, process, request};
 
 /// One dimension; the stride counts spans.
 #[derive(Copy, Clone, Debug)]
@@ -135,6 +137,14 @@ impl<A: Abi> Arg<A> for Buf {
     fn is_copy(held: &Held) -> bool {
         held.copy.is_some()
     }
+
+    #[cold]
+    unsafe fn give_after(held: Held, _code: c_int, request: Request) {
+        let Some((section, bytes)) = held.copy else { return };
+        let _entered = process::enter();
+        // SAFETY: as in `take`; the program leaves the section where it is until the operation has ended.
+        request::after(request, Box::new(move || unsafe { scatter(&section, &bytes) }));
+    }
 }
 
 /// # Safety
@@ -197,13 +207,22 @@ pub unsafe fn types_of_peers<A: Abi>(comm: *mut c_void, buf: *mut c_void) -> usi
     unsafe { lengths::types_of_peers::<A>(comm, (*buf.cast::<Descriptor>()).base.cast()) }
 }
 
-/// A call that goes on in the background was given a section that had to be copied.
+/// Is a buffer of this procedure used when the call has returned, until something else than its request says that it is not: each time that a persistent
+/// operation is started; until the next synchronisation, where windows lie on several nodes?
+#[cold]
+pub fn outlives_its_call(procedure: &str) -> bool {
+    const ONE_SIDED: [&str; 6] =
+        ["MPI_ACCUMULATE", "MPI_COMPARE_AND_SWAP", "MPI_FETCH_AND_OP", "MPI_GET", "MPI_GET_ACCUMULATE", "MPI_PUT"];
+    procedure.ends_with("_INIT") || (ONE_SIDED.contains(&procedure) && process::nodes() > 1)
+}
+
+/// Such a procedure was given a section that would have to be copied.
 #[cold]
 pub fn refuse_copy<A: Abi>(function: &'static str) -> c_int {
     entry::run::<A>(function, Target::Process, || {
         fail(
             Class::Buffer,
-            "an array section that is not contiguous was passed to a call that returns before it is done with it; \
+            "an array section that is not contiguous was passed to a persistent operation, or a one-sided one over several nodes; \
              vmpi does not offer this: copy the section, or describe it by a datatype",
         )
     })
