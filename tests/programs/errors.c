@@ -90,12 +90,16 @@ int main(int argc, char **argv) {
     PART("one buffer to send from and receive into: MPICH refuses, Open MPI often does it");
 #ifdef OPEN_MPI
 #define SAME MPI_SUCCESS
+#define AT_ROOT MPI_ERR_ARG
 #else
 #define SAME MPI_ERR_BUFFER
+#define AT_ROOT MPI_ERR_BUFFER
 #endif
     MPI_Comm self = MPI_COMM_SELF;
     int same[4] = {1, 2, 3, 4}, ones[1] = {1}, zeros[1] = {0};
     EXPECT(MPI_ERR_BUFFER, MPI_Allreduce(same, same, 4, MPI_INT, MPI_SUM, self));
+    EXPECT(SAME, MPI_Allreduce(same, same, 1, MPI_INT, MPI_SUM, self));
+    EXPECT(AT_ROOT, MPI_Reduce(same, same, 1, MPI_INT, MPI_SUM, 0, self));
     EXPECT(SAME, MPI_Scan(same, same, 1, MPI_INT, MPI_SUM, self));
     EXPECT(SAME, MPI_Reduce_scatter(same, same, ones, MPI_INT, MPI_SUM, self));
     EXPECT(SAME, MPI_Gather(same, 1, MPI_INT, same, 1, MPI_INT, 0, self));

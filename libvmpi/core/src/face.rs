@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 pub struct Face {
     /// MPI_LAND, MPI_LOR and MPI_LXOR are defined on real numbers, too, where the standard has none.
     pub logical_on_reals: bool,
-    /// What is both sent from and received into in one collective is looked for in all of them. (In MPI_Allreduce and at the root of MPI_Reduce
-    /// every library does.)
+    /// What is both sent from and received into in one collective is looked for in all of them. (At the root of MPI_Reduce every
+    /// library does, and in MPI_Allreduce of more than one element.)
     pub refuses_aliases: bool,
     /// A program's error handler may change what the call returns.
     pub handlers_choose: bool,
