@@ -20,14 +20,18 @@ const ATTEMPTS: u32 = 3;
 /// Seconds of one attempt.
 const PATIENCE: &str = "60";
 
+/// Written when a package is installed or removed.
+const PACKAGES: &str = "/var/lib/dpkg/status";
+
 /// Run `binary` on `ranks` ranks under the real MPI, or recall its answer. Call it in one's turn only.
 ///
 /// # Panics
 /// If the launcher cannot be started, or does not end in time (`timeout` of coreutils) in any of [`ATTEMPTS`].
 pub fn ask(mpi: Mpi, binary: &Path, ranks: u32, args: &[&str], env: &[(&str, &str)], cwd: &Path) -> Answer {
     let mut hasher = DefaultHasher::new();
-    let built = fs::metadata(binary).and_then(|m| m.modified()).ok();
-    (binary, built, ranks, args, env).hash(&mut hasher);
+    let modified = |path: &Path| fs::metadata(path).and_then(|m| m.modified()).ok();
+    // A package that came since then may have brought another BLAS, whose last digits differ.
+    (binary, modified(binary), modified(Path::new(PACKAGES)), ranks, args, env).hash(&mut hasher);
     let name = binary.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let kept = room("oracle").join(format!("{name}-{ranks}-{:016x}.txt", hasher.finish()));
     if let Some(answer) = read(&kept) {
