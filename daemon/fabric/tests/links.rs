@@ -29,6 +29,13 @@ fn joined(keys: &[Key]) -> Vec<Tcp> {
     nodes
 }
 
+/// An emulated network over these links.
+fn slowed(links: Vec<Tcp>, model: &str) -> Vec<Emulated<Tcp>> {
+    let names: Vec<String> = (0..links.len()).map(|node| format!("n{node}")).collect();
+    let model = Model::parse(model).unwrap();
+    links.into_iter().map(|tcp| Emulated::new(tcp, model, names.clone())).collect()
+}
+
 #[test]
 fn three_nodes_talk_in_order() {
     let mut nodes = joined(&[key(1), key(1), key(1)]);
@@ -109,10 +116,7 @@ fn an_end_and_an_absence_have_their_sentences() {
 
 #[test]
 fn the_emulated_network_is_as_slow_as_stated() {
-    let nodes = joined(&[key(1), key(1)]);
-    let model = Model::parse("30000:10").unwrap();
-    let mut nodes: Vec<_> =
-        nodes.into_iter().map(|tcp| Emulated::new(tcp, model, vec!["a".into(), "b".into()])).collect();
+    let mut nodes = slowed(joined(&[key(1), key(1)]), "30000:10");
     assert!(nodes[0].describe().starts_with("emulated (30000 us, 10 MB/s)"), "{}", nodes[0].describe());
     let [a, b] = &mut nodes[..] else { panic!() };
     until(&mut [a, b], |told| ups(told) == 2);
@@ -140,10 +144,7 @@ fn the_emulated_network_is_as_slow_as_stated() {
 /// In order, whether staged or not, however many slots there are, and as slow as stated.
 #[test]
 fn staged_bodies_of_the_emulated_network_come_as_they_went() {
-    let nodes = joined(&[key(1), key(1)]);
-    let model = Model::parse("1000:50").unwrap();
-    let mut nodes: Vec<_> =
-        nodes.into_iter().map(|tcp| Emulated::new(tcp, model, vec!["a".into(), "b".into()])).collect();
+    let mut nodes = slowed(joined(&[key(1), key(1)]), "1000:50");
     let [a, b] = &mut nodes[..] else { panic!() };
     until(&mut [a, b], |told| ups(told) == 2);
     let body = |n: usize| vec![n as u8; 1 + n * 997 % 100_000];
@@ -195,9 +196,7 @@ fn small_frames_do_not_wait_behind_large_messages() {
             || matches!(told, Told::Frame(0, 18, body) if *body == large))
     );
 
-    let model = Model::parse("1000:1").unwrap();
-    let mut nodes: Vec<_> =
-        nodes.into_iter().map(|tcp| Emulated::new(tcp, model, vec!["a".into(), "b".into()])).collect();
+    let mut nodes = slowed(nodes, "1000:1");
     let [a, b] = &mut nodes[..] else { panic!() };
     let start = Instant::now();
     // 200 ms, and a small frame 1 ms after it was sent.

@@ -98,7 +98,7 @@ pub fn after(request: Request, then: After) {
 
 /// The operation of `request` has ended.
 #[inline]
-fn ended(request: Request) {
+fn conclude(request: Request) {
     if AFTER.with(|list| !list.is_empty()) {
         run_after(request);
     }
@@ -117,7 +117,7 @@ fn run_after(request: Request) {
 /// A request is no more.
 #[inline]
 fn remove(request: Request) {
-    ended(request);
+    conclude(request);
     REQUESTS.with(|requests| requests.remove(request));
 }
 
@@ -447,7 +447,7 @@ pub fn peek(request: Request) -> Result<Option<Status>> {
     {
         REQUESTS.with(|requests| requests.get_mut(request).expect("complete").active = Active::Ended(result));
     }
-    ended(request);
+    conclude(request);
     let generalized = REQUESTS.with(|requests| match &requests.get(request).expect("complete").active {
         Active::Generalized { request, .. } => Some(request.clone()),
         _ => None,

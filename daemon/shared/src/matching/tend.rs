@@ -244,7 +244,10 @@ impl Endpoint {
     }
 
     /// As `progress`, in a job that survives deaths: what dead ranks had sent has been taken in then, also where it lies behind an envelope that is
-    /// still being written. Returns those ranks; who fails while this runs is not among them.
+    /// still being written. Returns those ranks; who fails while this runs is not among them. Who failed is looked up before what has come: the dead
+    /// had pushed all that they pushed when their failure was published.
+    ///
+    /// Death story: for a rank that dies while it writes an envelope the daemon publishes an empty one (`Inbox::void`); a carrier's end is the job's.
     #[cold]
     pub fn take_in(&mut self) -> Vec<u32> {
         let failed: Vec<u32> =

@@ -32,33 +32,27 @@ pub trait Arg<A: Abi> {
         let _ = (held, code);
     }
 
-    /// Is it a copy that lives only as long as the call?
+    /// Is it a copy of what the program gave?
     #[inline]
     fn is_copy(_held: &Self::Held) -> bool {
         false
     }
 
-    /// Does the call start something that goes on after it?
-    #[inline]
-    fn starts() -> bool {
-        false
-    }
-
-    /// The request of what the call has started.
+    /// The request of what the call, which has succeeded, has started.
     #[inline]
     fn started(_held: &Self::Held) -> Option<Request> {
         None
     }
 
-    /// As `give`, when `request` has ended.
+    /// As `give` after a success, but a copy only when `request` has ended.
     ///
     /// # Safety
     /// As `give`, then.
     #[inline]
-    unsafe fn give_after(held: Self::Held, code: c_int, request: Request) {
+    unsafe fn give_after(held: Self::Held, request: Request) {
         let _ = request;
         // SAFETY: as promised.
-        unsafe { Self::give(held, code) };
+        unsafe { Self::give(held, 0) };
     }
 }
 
@@ -332,12 +326,9 @@ impl<A: Abi + Codec<H>, H: Handle> Arg<A> for Out<H> {
         }
     }
     #[inline]
-    fn starts() -> bool {
-        std::any::TypeId::of::<H>() == std::any::TypeId::of::<Request>()
-    }
-    #[inline]
     fn started(held: &Self::Held) -> Option<Request> {
-        <Self as Arg<A>>::starts().then(|| Request::from_raw(<A as Codec<H>>::dec(held.value).raw()))
+        let is_request = std::any::TypeId::of::<H>() == std::any::TypeId::of::<Request>();
+        is_request.then(|| Request::from_raw(<A as Codec<H>>::dec(held.value).raw()))
     }
 }
 

@@ -139,7 +139,7 @@ impl<A: Abi> Arg<A> for Buf {
     }
 
     #[cold]
-    unsafe fn give_after(held: Held, _code: c_int, request: Request) {
+    unsafe fn give_after(held: Held, request: Request) {
         let Some((section, bytes)) = held.copy else { return };
         let _entered = process::enter();
         // SAFETY: as in `take`; the program leaves the section where it is until the operation has ended.

@@ -115,19 +115,21 @@ macro_rules! f_body {
             unsafe {
                 let ($(mut $arg,)*) = ($(<$kind as Arg<$A>>::take($arg, $crate::f_len!($($len)?)),)*);
                 let copied = false $(|| <$kind as Arg<$A>>::is_copy(&$arg))*;
-                let starts = copied && (false $(|| <$kind as Arg<$A>>::starts())*);
                 let code = if copied && $crate::fortran::descriptor::outlives_its_call($name) {
                     $crate::fortran::descriptor::refuse_copy::<$A>($name)
                 } else {
                     $($func)::+::<$A>($(<$kind as Arg<$A>>::pass(&mut $arg)),*)
                 };
-                let started = None::<h::Request>;
-                $(let started = if starts { started.or(<$kind as Arg<$A>>::started(&$arg)) } else { started };)*
+                let started = if copied && code == 0 {
+                    None::<h::Request>$(.or(<$kind as Arg<$A>>::started(&$arg)))*
+                } else {
+                    None
+                };
                 match started {
-                    Some(request) if code == 0 => {
-                        $(<$kind as Arg<$A>>::give_after($arg, code, request);)*
+                    Some(request) => {
+                        $(<$kind as Arg<$A>>::give_after($arg, request);)*
                     }
-                    _ => {
+                    None => {
                         $(<$kind as Arg<$A>>::give($arg, code);)*
                     }
                 }
