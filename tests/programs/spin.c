@@ -1,6 +1,7 @@
 /* Waits that never block in MPI: spinning on Iprobe, on Test, on a file, on a pipe between ranks' helpers. They must end
  * under any V, as they do under time-sharing. */
 #include "t.h"
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
 int main(int argc, char **argv) {
@@ -38,6 +39,17 @@ int main(int argc, char **argv) {
     }
     MPI_Barrier(MPI_COMM_WORLD);
     if (t_rank == 0) unlink(path);
+    PART("computing longer than the quantum: the process-POV clock never goes back, whoever has the core");
+    double (*rtime)(void) = (double (*)(void))dlsym(RTLD_DEFAULT, "MPIX_Rtime");
+    double end = MPI_Wtime() + 0.3, clock = 0;
+    while (MPI_Wtime() < end)
+        if (rtime) {
+            double now = rtime();
+            OK(now >= clock);
+            clock = now;
+        }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rtime) OK(rtime() >= clock);
     say("spun");
     return t_end();
 }

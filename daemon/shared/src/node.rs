@@ -474,6 +474,14 @@ impl NodeSegment {
         Scale { tsc: self.header.tsc != 0, ticks_per_second: self.header.ticks_per_second }.now()
     }
 
+    /// As `now`, in its place between what this process does before and after it.
+    pub fn now_in_order(&self) -> u64 {
+        #[cfg(feature = "model")]
+        return crate::mem::sync::ticks();
+        #[cfg(not(feature = "model"))]
+        Scale { tsc: self.header.tsc != 0, ticks_per_second: self.header.ticks_per_second }.now_in_order()
+    }
+
     /// This moment, by the node's clock and another one.
     pub fn moment(&self) -> Moment {
         Scale { tsc: self.header.tsc != 0, ticks_per_second: self.header.ticks_per_second }.moment()

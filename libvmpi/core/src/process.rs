@@ -382,10 +382,7 @@ pub fn wtick() -> f64 {
 /// Process-POV clock, seconds: time this rank has been RUNNING (listing 2 of the EuroMPI'20 paper).
 pub fn rtime() -> f64 {
     let endpoint = endpoint();
-    let node = &endpoint.node;
-    let rank = node.rank(endpoint.me);
-    let since = node.now().saturating_sub(rank.t.load(Ordering::Relaxed));
-    node.seconds(rank.r.load(Ordering::Relaxed) + since)
+    endpoint.node.seconds(sched::own_time(&endpoint.node, endpoint.me))
 }
 
 /// Count what `vmpirun --counters` asks for; it has looked whether that is possible.

@@ -14,6 +14,7 @@ use super::watch::{
     Idle, decline_spin, heir, hurry_carrier, runs_next_itself, spin, unwatched, wake_all_with_mail, watch_running,
 };
 use super::{balance, policy, run_queue, steps};
+use crate::clock;
 use crate::mem::sync::{Ordering, fence, futex_wait, futex_wake, may_die, spin_loop, yield_cpu};
 use crate::node::{NodeSegment, RankDescriptor};
 use crate::trace;
@@ -225,12 +226,16 @@ pub fn make_ready(node: &NodeSegment, rank: u32) {
 
 /// The daemon takes the core from a RUNNING rank (asleep in the kernel, or past its quantum). False if it is not RUNNING.
 pub fn take_core(node: &NodeSegment, rank: u32) -> bool {
+    if node.state(rank) != RunState::Running {
+        return false; // one that is AWAY already counts from when it was taken
+    }
     // Before the state: the rank may see that it is away, and count the time, before this process gets any further.
     node.rank(rank).away_at.store(node.now(), RELAXED);
     let _step = steps::begin(node, node.core_of(rank));
     if !leave_running(node, rank, RunState::Away) {
         return false;
     }
+    clock::wait_for_all_before(); // `settle` must not take a time from before that step
     settle(node, rank);
     let core = node.core_of(rank);
     if node.core(core).holder.compare_exchange(holder_word(rank), CLAIMED, SEQ, SEQ).is_ok() {

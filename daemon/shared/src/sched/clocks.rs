@@ -2,14 +2,16 @@
 //!
 //! A counter has one writer at a time: the rank that holds the core, or whoever has just won its way out of RUNNING.
 
-use super::run_state::RunState;
-use crate::mem::sync::{AtomicU64, Ordering};
+use super::run_state::{RunState, holder_word};
+use crate::mem::sync::{AtomicU64, Ordering, spin_loop};
 use crate::meter;
 use crate::node::NodeSegment;
 use crate::trace::{self, Turn};
 
 const SEQ: Ordering = Ordering::SeqCst;
 const RELAXED: Ordering = Ordering::Relaxed;
+const ACQUIRE: Ordering = Ordering::Acquire;
+const RELEASE: Ordering = Ordering::Release;
 
 /// Account for the time since the core was taken away.
 pub(super) fn end_away(node: &NodeSegment, me: u32) {
@@ -86,8 +88,33 @@ pub(super) fn settle_on(node: &NodeSegment, rank: u32, core: u32) -> (u64, u64) 
         add(&core.ptime, now.saturating_sub(m));
     }
     core.released_at.store(now, RELAXED);
-    descriptor.t.store(now, RELAXED);
+    descriptor.t.store(now, RELEASE); // after R: see `own_time`
     (now, ran)
+}
+
+/// The process-POV clock of a rank, ticks, as others see it: listing 2's R, and the stretch that it runs just now.
+pub fn process_time(node: &NodeSegment, rank: u32, now: u64) -> u64 {
+    let descriptor = node.rank(rank);
+    let running = node.state(rank) == RunState::Running;
+    let stretch = if running { now.saturating_sub(descriptor.t.load(RELAXED)) } else { 0 };
+    descriptor.r.load(RELAXED).wrapping_add(stretch)
+}
+
+/// A rank's own process-POV clock, ticks. It never goes back, and stands still while the rank is AWAY: the core is another's then.
+///
+/// Who takes the core away changes the state, then R, then t, then the holder. So R, t and a time that were read before a RUNNING belong
+/// together; and a rank that finds itself AWAY waits until the core is no longer its own (death story: these are a few instructions of the daemon,
+/// whose end ends the job).
+pub fn own_time(node: &NodeSegment, me: u32) -> u64 {
+    let rank = node.rank(me);
+    let (r, t, now) = (rank.r.load(ACQUIRE), rank.t.load(ACQUIRE), node.now_in_order());
+    if rank.state.load(ACQUIRE) != RunState::Away.word() {
+        return r.wrapping_add(now.saturating_sub(t));
+    }
+    while node.core(node.core_of(me)).holder.load(ACQUIRE) == holder_word(me) {
+        spin_loop();
+    }
+    rank.r.load(RELAXED)
 }
 
 /// The rank has watched since `start` without leaving its core: that was waiting, and the core idle, as if it had left.

@@ -23,5 +23,6 @@ pub mod watch;
 pub use baton::{
     enter, finish, make_ready, rank_died, reacquire, suspend, suspend_tending, take_core, try_tend, wake, yield_core,
 };
+pub use clocks::own_time;
 pub use report::{copies_refused, core_report, core_report_at, rank_report, rank_report_at};
 pub use run_state::{CLAIMED, IDLE, OPEN, RunState, SPINNING, WITHHELD, Wait, holder_rank, holder_word};

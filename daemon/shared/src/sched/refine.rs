@@ -5,7 +5,7 @@
 //! to move. So what an even job does never moves a rank, and each time that ranks have moved the window doubles, up to a second: a
 //! job whose load wanders faster than that is left alone after a few moves.
 
-use super::run_state::RunState;
+use super::clocks::process_time;
 use crate::mem::sync::Ordering;
 use crate::node::NodeSegment;
 
@@ -83,18 +83,10 @@ fn measure(node: &NodeSegment, now: u64) {
 fn begin_window(node: &NodeSegment, now: u64) {
     for rank in 0..node.header().ranks {
         let descriptor = node.rank(rank);
-        descriptor.window_r.store(ran(node, rank, now), RELAXED);
+        descriptor.window_r.store(process_time(node, rank, now), RELAXED);
         descriptor.window_switches.store(descriptor.switches.load(RELAXED), RELAXED);
     }
     node.core(0).window_at.store(now, RELAXED);
-}
-
-/// The process-POV clock of a rank.
-fn ran(node: &NodeSegment, rank: u32, now: u64) -> u64 {
-    let descriptor = node.rank(rank);
-    let running = node.state(rank) == RunState::Running;
-    let stretch = if running { now.saturating_sub(descriptor.t.load(RELAXED)) } else { 0 };
-    descriptor.r.load(RELAXED).saturating_add(stretch)
 }
 
 /// What each rank that may move has run in the window.
@@ -102,7 +94,7 @@ fn loads(node: &NodeSegment, now: u64) -> Vec<Load> {
     let load = |rank: u32| Load {
         rank,
         core: node.core_of(rank),
-        ticks: ran(node, rank, now).saturating_sub(node.rank(rank).window_r.load(RELAXED)),
+        ticks: process_time(node, rank, now).saturating_sub(node.rank(rank).window_r.load(RELAXED)),
         turns: node.switches(rank).saturating_sub(node.rank(rank).window_switches.load(RELAXED)),
     };
     (0..node.header().ranks).map(load).filter(|load| load.core < node.header().own_cores && load.ticks > 0).collect()

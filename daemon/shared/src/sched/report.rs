@@ -1,5 +1,6 @@
 //! What the descriptors say, for `vmpictl` and the end-of-job report.
 
+use super::clocks::process_time;
 use super::lease;
 use super::run_state::RunState;
 use crate::control::{CoreReport, RankReport};
@@ -67,12 +68,10 @@ pub fn rank_report_at(node: &NodeSegment, rank: u32, now: u64) -> RankReport {
     let descriptor = node.rank(rank);
     let seconds = |ticks: u64| node.seconds(ticks);
     let state = node.state(rank);
-    let mut rtime = descriptor.r.load(Relaxed);
     let (mut wait, mut ready) = (descriptor.wait_ticks.load(Relaxed), descriptor.ready_ticks.load(Relaxed));
     // The stretch that it is in right now.
     let since = |start: u64| now.saturating_sub(start);
     match state {
-        RunState::Running => rtime = rtime.wrapping_add(since(descriptor.t.load(Relaxed))),
         RunState::Suspended | RunState::Tended => wait = wait.wrapping_add(since(descriptor.t.load(Relaxed))),
         RunState::Ready => ready = ready.wrapping_add(since(descriptor.ready_at.load(Relaxed))),
         _ => {}
@@ -84,7 +83,7 @@ pub fn rank_report_at(node: &NodeSegment, rank: u32, now: u64) -> RankReport {
         state: state.name().to_string(),
         waiting_on: waiting_on(node, rank, state),
         switches: descriptor.switches.load(Relaxed),
-        rtime_s: seconds(rtime),
+        rtime_s: seconds(process_time(node, rank, now)),
         ready_s: seconds(ready),
         wait_s: seconds(wait),
         away_s: seconds(descriptor.away_ticks.load(Relaxed)),

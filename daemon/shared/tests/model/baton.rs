@@ -191,7 +191,14 @@ fn watchdog_takes_cores() {
                     let (node, mails) = (node.clone(), mails.clone());
                     thread::spawn(move || {
                         sched::enter(&node, me);
+                        let mut clock = 0;
                         for round in 0..2 {
+                            // Computing, it looks at its clock, whoever takes the core meanwhile.
+                            for _ in 0..2 {
+                                let now = sched::own_time(&node, me);
+                                assert!(now >= clock, "the process-POV clock went back from {clock} to {now}");
+                                clock = now;
+                            }
                             if node.state(me) == RunState::Away {
                                 sched::reacquire(&node, me);
                             }
