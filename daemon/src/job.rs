@@ -1,24 +1,19 @@
 //! One job: its ranks from spawn to end, its verdict, its end.
 //!
-//! A job speaks to its launcher by pushing replies into `outbox`; the daemon sends them. Nothing here blocks.
-//!
-//! How a job ends: the first cause decides (`end`). All ranks get the cause's signal (TERM unless the launcher chose
-//! another) and CONT, so that stopped ones act on it; after the grace time KILL, again and again until no process is
-//! left (`reap::sweep` finds the ones that left the process group). Only then `Finished` goes out. A job whose ranks all
-//! ended well goes the same way with no grace: what they left running in the background is killed.
+//! A job speaks to its launcher by pushing replies into `outbox`; the daemon sends them. Nothing here blocks. How it ends: [`end`].
 
 mod again;
 mod carrier;
+mod end;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill, killpg};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use vmpi_fabric::Key;
 use vmpi_shared::agreement::Agreements;
-use vmpi_shared::control::{Cause, Ended, JobSpec, RankEnd, Reply, Stdio, env};
+use vmpi_shared::control::{Cause, JobSpec, Reply, Stdio, env};
 use vmpi_shared::dynamic::{Answer, World};
 use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::matching::queues::LARGE_BYTES;
@@ -31,7 +26,6 @@ use vmpi_shared::trace;
 
 use crate::connection::Peer;
 use crate::deadlock::Detector;
-use crate::debug;
 use crate::grow::{self, Room};
 use crate::integrity::Integrity;
 use crate::limits;
@@ -42,20 +36,13 @@ use crate::spread::Spread;
 use crate::trace::Recording;
 use crate::watchdog::Watchdog;
 pub use carrier::Carrier;
+use end::Ending;
+pub use end::{FAILURE_GRACE, SHUTDOWN_GRACE};
 
 /// Ranks started between two looks at the sockets.
 const SPAWN_SLICE: u32 = 32;
-/// From TERM to KILL when a rank failed or the launcher is gone.
-pub const FAILURE_GRACE: Duration = Duration::from_millis(100);
-/// From TERM to KILL when the daemon shuts down.
-pub const SHUTDOWN_GRACE: Duration = Duration::from_millis(500);
-/// How long a wrapper script may go on after the MPI process below it died.
-const WRAPPER_GRACE: Duration = Duration::from_secs(1);
 /// Time between two attempts to mend a core, or two looks whether the carrier has told of a death.
 const MEND_PAUSE: Duration = Duration::from_millis(1);
-/// First and longest time between two sweeps for survivors.
-const SWEEP_FIRST: Duration = Duration::from_millis(10);
-const SWEEP_LONGEST: Duration = Duration::from_millis(500);
 
 /// Why a job could not begin.
 #[derive(Debug, thiserror::Error)]
@@ -111,12 +98,6 @@ pub enum Phase {
     Running,
     /// The verdict is known; processes are being ended.
     Ending,
-}
-
-struct Ending {
-    at: Instant,
-    pause: Duration,
-    killing: bool,
 }
 
 pub struct Job {
@@ -422,217 +403,6 @@ impl Job {
         planned.unwrap_or(started).max(parents.saturating_add(world.ranks.len() as u32))
     }
 
-    /// The rank has returned from MPI_Finalize.
-    pub fn finalized(&mut self, rank: u32) {
-        self.ranks[rank as usize].finalized = true;
-    }
-
-    /// The rank calls MPI_Abort.
-    pub fn aborted(&mut self, rank: u32, code: i32, reason: String) {
-        let pid = self.ranks[rank as usize].attachment.as_ref().map_or(0, |a| a.pid);
-        self.end_by_failure(Cause::Aborted { rank, pid, code, reason }, never_zero(code));
-    }
-
-    /// A child of the daemon has been reaped: the rank's process, or a grandchild that outlived its parent.
-    pub fn process_ended(&mut self, rank: u32, pid: i32, ended: Ended) {
-        let entry = &mut self.ranks[rank as usize];
-        if let Some(attachment) = &mut entry.attachment
-            && attachment.pid == pid
-        {
-            self.live -= u32::from(attachment.alive && entry.pid != pid);
-            attachment.alive = false;
-            attachment.pidfd = None;
-            attachment.ended = Some(ended);
-        }
-        if entry.pid == pid {
-            self.live -= 1;
-            entry.ended = Some(ended);
-        }
-        self.settle(rank);
-    }
-
-    /// The pidfd of a grandchild says that it is gone; its parent knows how.
-    pub fn attachment_ended(&mut self, rank: u32, pid: i32) {
-        if let Some(attachment) = &mut self.ranks[rank as usize].attachment
-            && attachment.pid == pid
-        {
-            self.live -= u32::from(attachment.alive);
-            attachment.alive = false;
-            attachment.pidfd = None;
-        }
-        self.settle(rank);
-    }
-
-    /// Draw the conclusions from what is known about a rank's processes.
-    pub(crate) fn settle(&mut self, rank: u32) {
-        let state = self.node.state(rank);
-        let entry = &mut self.ranks[rank as usize];
-        if entry.over || entry.held {
-            return;
-        }
-        entry.finalized |= state == RunState::Finalized;
-        let initialized = entry.attachment.is_some();
-        let mpi_gone = entry.attachment.as_ref().is_some_and(|a| !a.alive);
-        let gone = entry.ended.is_some() && (mpi_gone || !initialized);
-        if (mpi_gone || gone) && !entry.died {
-            entry.died = true;
-            sched::rank_died(&self.node, rank);
-            if self.spec.recovery && !entry.finalized && !entry.abandoned {
-                self.undone.extend(sched::failure::publish(&self.node, &self.segment, rank));
-                // Whoever died may have been about to.
-                if let Some(bell) = self.node.carrier_bell() {
-                    bell.ring();
-                }
-            }
-        }
-        let finalized = entry.finalized;
-        let unfinished = mpi_gone && !finalized;
-        // A wrapper's 0 does not hide how the MPI process below it ended.
-        let below = entry.attachment.as_ref().and_then(|a| a.ended).filter(|ended| ended.code() != 0);
-        if entry.abandoned {
-            if gone {
-                entry.over = true;
-                self.remaining -= 1;
-                self.vacate(rank);
-                self.end_if_all_over();
-            }
-            return;
-        }
-        let ended = match entry.ended {
-            Some(Ended::Exited(0)) => Some(below.unwrap_or(Ended::Exited(0))),
-            Some(ended) => Some(ended),
-            None => None,
-        };
-        let pid = entry.attachment.as_ref().map_or(entry.pid, |a| a.pid);
-        match ended {
-            Some(ended) if ended.code() != 0 || (gone && unfinished) => {
-                let code = if ended.code() == 0 { 1 } else { ended.code() };
-                self.fail(Cause::RankFailed { rank, pid, ended, finalized, initialized }, code);
-            }
-            None if unfinished && entry.wrapper_deadline.is_none() => {
-                let at = Instant::now() + WRAPPER_GRACE;
-                entry.wrapper_deadline = Some(at);
-                self.next_wrapper.get_or_insert(at);
-            }
-            _ => {}
-        }
-        if let (true, Some(ended)) = (gone, ended) {
-            self.rank_over(RankEnd { rank, pid, ended, initialized, finalized, rtime_s: 0.0, switches: 0 });
-        }
-    }
-
-    fn rank_over(&mut self, mut end: RankEnd) {
-        if end.initialized {
-            let report = sched::rank_report(&self.node, end.rank);
-            end.rtime_s = report.rtime_s;
-            end.switches = report.switches;
-        }
-        self.ranks[end.rank as usize].over = true;
-        self.ports.forget(end.rank);
-        self.remaining -= 1;
-        if self.refusal.is_some() {
-            return;
-        }
-        let number = end.rank;
-        let reply = (Reply::Ended { rank: end }, Vec::new());
-        match self.phase {
-            Phase::Collecting | Phase::Spawning(_) => self.early.push(reply),
-            Phase::Running | Phase::Ending => self.outbox.push(reply),
-        }
-        self.vacate(number);
-        self.end_if_all_over();
-    }
-
-    /// The job is done when all its processes are, those that others spawned included.
-    pub(crate) fn end_if_all_over(&mut self) {
-        if self.remaining == 0 && self.ending.is_none() {
-            if self.carrier.is_some() && !self.may_conclude() {
-                return;
-            }
-            if let Some(carrier) = self.carrier.as_mut().filter(|carrier| !carrier.drained) {
-                if !std::mem::replace(&mut carrier.asked_to_drain, true) {
-                    self.tell_carrier(Reply::Drain);
-                }
-                return;
-            }
-            let (cause, code) = self.verdict.take().unwrap_or((Cause::Success, 0));
-            self.end(cause, code, Signal::SIGKILL as i32, Duration::ZERO);
-        }
-    }
-
-    /// A rank failed: the first failure is the job's verdict, and its end unless others may go on.
-    fn fail(&mut self, cause: Cause, code: i32) {
-        if self.verdict.is_some() {
-            return;
-        }
-        if self.spec.kill_on_failure {
-            self.end_by_failure(cause, code);
-        } else {
-            self.verdict = Some((cause, code));
-        }
-    }
-
-    fn end_by_failure(&mut self, cause: Cause, code: i32) {
-        self.end(cause, code, Signal::SIGTERM as i32, FAILURE_GRACE);
-    }
-
-    /// Begin the end: the first cause stays; a later call can only make it faster.
-    pub fn end(&mut self, cause: Cause, code: i32, signal: i32, grace: Duration) {
-        let now = Instant::now();
-        debug!("job {}: end, {cause:?}", self.id);
-        if self.ending.is_none() {
-            if let Phase::Spawning(_) | Phase::Collecting = self.phase
-                && self.refusal.is_none()
-            {
-                self.say_started();
-            }
-            self.fds.clear();
-            self.tell_carrier(Reply::Quit);
-            // What ends the job is its cause, not a death that it has survived.
-            self.verdict = Some((cause, code));
-            self.phase = Phase::Ending;
-            let killing = grace.is_zero();
-            self.ending = Some(Ending { at: now + grace, pause: SWEEP_FIRST, killing });
-        }
-        if let Some(ending) = &mut self.ending {
-            ending.at = ending.at.min(now + grace);
-        }
-        self.signal_all(signal);
-        if signal != Signal::SIGKILL as i32 {
-            self.signal_all(Signal::SIGCONT as i32);
-        }
-    }
-
-    /// Pass a signal to all processes of the job's groups.
-    pub fn signal_all(&self, signal: i32) {
-        let alive = self.ranks.iter().filter(|rank| rank.pid != 0 && rank.ended.is_none());
-        let groups: BTreeSet<i32> = alive.map(|rank| rank.group).collect();
-        for group in groups {
-            send(group, signal, true);
-        }
-        // Grandchildren that outlived the spawned process, if it was the last of the group.
-        for attachment in self.ranks.iter().filter(|r| r.ended.is_some()).filter_map(|r| r.attachment.as_ref()) {
-            if attachment.alive {
-                send(attachment.pid, signal, false);
-            }
-        }
-    }
-
-    /// Pass a signal to the processes of one rank; false if it has none.
-    pub fn signal_rank(&self, rank: u32, signal: i32) -> bool {
-        let Some(entry) = self.ranks.get(rank as usize) else { return false };
-        let mut any = false;
-        if entry.pid != 0 && entry.ended.is_none() {
-            send(entry.pid, signal, false);
-            any = true;
-        }
-        if let Some(attachment) = entry.attachment.as_ref().filter(|a| a.alive && a.pid != entry.pid) {
-            send(attachment.pid, signal, false);
-            any = true;
-        }
-        any
-    }
-
     /// When `tick` wants to be called.
     pub fn next_deadline(&self) -> Option<Instant> {
         match self.phase {
@@ -648,38 +418,6 @@ impl Job {
         }
     }
 
-    /// Look now and then whether a rank has scribbled over the shared memory; if so, end the job, which can only hang.
-    pub fn check_integrity(&mut self, now: Instant) {
-        if self.phase == Phase::Running
-            && let Some(damage) = self.integrity.check(&self.node, &self.segment, &self.placement, now)
-        {
-            let reason = format!(
-                "its shared memory has been overwritten ({damage}): one of its ranks writes where it must not (a stray \
-                 pointer, an index out of range)"
-            );
-            self.end_by_failure(Cause::Internal { reason }, 125);
-        }
-    }
-
-    /// A rank whose wrapper still runs a while after its MPI process died without MPI_Finalize.
-    pub fn check_wrappers(&mut self, now: Instant) {
-        if self.next_wrapper.is_none_or(|at| at > now) {
-            return;
-        }
-        let waiting = |r: &&Rank| !r.over && r.ended.is_none();
-        self.next_wrapper =
-            self.ranks.iter().filter(waiting).filter_map(|r| r.wrapper_deadline).filter(|at| *at > now).min();
-        let late = self.ranks.iter().position(|r| waiting(&r) && r.wrapper_deadline.is_some_and(|at| at <= now));
-        let Some(rank) = late else { return };
-        let entry = &mut self.ranks[rank];
-        entry.wrapper_deadline = None;
-        let (parent, pid) = (entry.pid, entry.attachment.as_ref().map_or(0, |a| a.pid));
-        let reason = format!(
-            "rank {rank}'s MPI process {pid} ended without MPI_Finalize, while the process that started it ({parent}) goes on"
-        );
-        self.fail(Cause::Internal { reason }, 1);
-    }
-
     /// Mend what dead ranks have left half-done, as far as nobody is at it right now.
     pub fn mend(&mut self) {
         self.undone.retain(|core| !sched::steps::mend(&self.node, *core));
@@ -693,50 +431,6 @@ impl Job {
     /// Will `rank` take part in nothing any more?
     pub fn is_gone(&self, rank: u32) -> bool {
         self.ranks.get(rank as usize).is_none_or(|entry| entry.over || entry.died || entry.finalized)
-    }
-
-    /// In Ending: is it time to kill and look for survivors?
-    pub fn wants_sweep(&self, now: Instant) -> bool {
-        // Killed before it has said that the job ends here, the carrier would look like the cause from the other nodes.
-        let parted = self.carrier.as_ref().is_none_or(|carrier| carrier.connection.is_none());
-        self.ending.as_ref().is_some_and(|ending| ending.at <= now || (self.all_reaped() && parted))
-    }
-
-    /// Kill what is left; `survivors`: processes found outside the groups and sent KILL. Ends the job if there were none.
-    pub fn swept(&mut self, survivors: usize, now: Instant) {
-        self.signal_all(Signal::SIGKILL as i32);
-        let done = survivors == 0 && self.all_reaped();
-        if let Some(ending) = &mut self.ending {
-            ending.killing = true;
-            ending.at = now + ending.pause;
-            ending.pause = (ending.pause * 2).min(SWEEP_LONGEST);
-        }
-        if done {
-            self.finish();
-        }
-    }
-
-    /// All spawned processes have been reaped and no attached process lives.
-    pub fn all_reaped(&self) -> bool {
-        self.live == 0
-    }
-
-    fn finish(&mut self) {
-        self.finished = true;
-        if let Some(error) = self.refusal.take() {
-            self.outbox.push((Reply::Refused { reason: error.to_string(), code: error.code() }, Vec::new()));
-            return;
-        }
-        // One moment for all, so that clocks and trace tell the same.
-        let end = self.node.moment();
-        let report = Box::new(self.report_at(end.ticks));
-        let (cause, code) = self.verdict.clone().unwrap_or((Cause::Success, 0));
-        let matrix = self.monitored.then(|| Box::new(self.matrix()));
-        let (trace, file) = match (self.trace_map(Some(end)), self.trace_file()) {
-            (Some(map), Ok(file)) => (Some(map), vec![file]),
-            _ => (None, Vec::new()),
-        };
-        self.outbox.push((Reply::Finished { cause, code, report, matrix, trace }, file));
     }
 
     /// The CPUs of the cores that ranks of this job may run on, in the order of the cores.
@@ -765,17 +459,6 @@ pub struct Place {
     pub open_fds: u64,
 }
 
-fn send(pid: i32, signal: i32, group: bool) {
-    let Ok(signal) = Signal::try_from(signal) else { return };
-    let pid = Pid::from_raw(pid);
-    let _ = if group { killpg(pid, signal) } else { kill(pid, signal) };
-}
-
-/// An exit code whose low byte, all that a shell sees, is not 0.
-fn never_zero(code: i32) -> i32 {
-    if code & 0xff == 0 { 1 } else { code }
-}
-
 fn equal_in_constant_time(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |differences, (x, y)| differences | (x ^ y)) == 0
 }
@@ -783,11 +466,6 @@ fn equal_in_constant_time(a: &[u8], b: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_abort_code_never_looks_like_success() {
-        assert_eq!([0, 256, 1, 255, -1, 65536].map(never_zero), [1, 1, 1, 255, -1, 1]);
-    }
 
     #[test]
     fn keys_differ_and_are_compared_whole() {
