@@ -3,6 +3,8 @@
 //! One thread per node reads what its agent says, and writes the ranks' output where the session reads it; one listens to the session; one
 //! draws the conclusions from both (`Conductor`). A node's fault ends the job on all others, and the session hears it with the node's name.
 
+mod end;
+
 use super::exchange::Exchange;
 use super::frames::{self, Frame, FromNode, ToNode};
 use super::mourners::Mourners;
@@ -12,9 +14,8 @@ use super::sinks::Sinks;
 use super::start::{self, Agent};
 use super::{PULSE, SILENT_PULSES};
 use crate::daemon::Daemon;
-use crate::failure::code;
-use crate::trace::{NodeRecording, Recording};
-use nix::sys::signal::Signal;
+use crate::trace::NodeRecording;
+use end::Verdict;
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::SocketAddr;
@@ -26,9 +27,7 @@ use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use vmpi_shared::clock::boottime_ns;
-use vmpi_shared::control::{
-    Cause, Connection, CoreReport, JobReport, JobSpec, NewRank, NodePart, Reply, Request, Stdio,
-};
+use vmpi_shared::control::{Cause, Connection, JobReport, JobSpec, NewRank, NodePart, Reply, Request, Stdio};
 use vmpi_shared::monitor::Matrix;
 use vmpi_shared::ports::{self, Ports, Services, Told};
 use vmpi_shared::trace::TraceMap;
@@ -134,7 +133,7 @@ struct Conductor {
     /// Ends that came before all had started.
     early: Vec<Reply>,
     /// Why the job ends, and since when.
-    verdict: Option<(Cause, i32)>,
+    verdict: Verdict,
     ending: Option<Instant>,
     stdin: Option<File>,
     stdin_window: Arc<(Mutex<u64>, Condvar)>,
@@ -244,7 +243,7 @@ impl Conductor {
             wired: false,
             started: false,
             early: Vec::new(),
-            verdict: None,
+            verdict: Verdict::default(),
             ending: None,
             stdin,
             stdin_window: window,
@@ -518,124 +517,14 @@ impl Conductor {
         Some(nodes.of_rank.iter().map(|node| of_node[*node as usize].next().copied().unwrap_or(0)).collect())
     }
 
-    /// A node takes no part any more, without having said how its part of the job ended.
-    fn on_gone(&mut self, number: usize, why: &str) {
-        self.parts[number].exchange.give_up();
-        if self.parts[number].finished.is_some() {
-            return;
-        }
-        let part = &mut self.parts[number];
-        let reason = format!("node {}: {why}", part.name);
-        let cause = Cause::Internal { reason };
-        part.finished = Some((cause.clone(), code::OWN, Box::default()));
-        self.judge(number, cause, code::OWN, true);
-    }
-
-    /// What a node's part of the job has come to: the most telling cause is the job's.
-    fn judge(&mut self, number: usize, cause: Cause, code: i32, ends: bool) {
-        let name = &self.parts[number].name;
-        let cause = match cause {
-            // It names the other node; this says who noticed.
-            Cause::Internal { reason } if !reason.starts_with("node ") => {
-                Cause::Internal { reason: format!("on node {name}: {reason}") }
-            }
-            Cause::Shutdown => Cause::Internal { reason: format!("node {name}: its vmpid was shut down or has died") },
-            Cause::LauncherDied => Cause::Internal { reason: format!("node {name}: its agent has died") },
-            other => other,
-        };
-        let told = matches!(cause, Cause::Cancelled { .. }) && self.ending.is_some();
-        if !matches!(cause, Cause::Success) && !told {
-            let weight = |cause: &Cause| match cause {
-                Cause::RankFailed { .. } | Cause::Aborted { .. } => 2,
-                Cause::Cancelled { .. } => 3,
-                _ => 1,
-            };
-            if self.verdict.as_ref().is_none_or(|(known, _)| weight(&cause) > weight(known)) {
-                self.verdict = Some((cause, code));
-            }
-        }
-        if ends && self.ending.is_none() {
-            self.ending = Some(Instant::now());
-            let reason = format!("it ended on node {}", self.parts[number].name);
-            let signal = Signal::SIGTERM as i32;
-            self.ask_all(&Request::Cancel { reason, code: code::OWN, signal, grace_ms: GRACE_MS });
-        }
-    }
-
     fn on_request(&mut self, request: Request) {
         if let Request::Cancel { reason, code, .. } = &request {
             self.ending.get_or_insert_with(Instant::now);
-            if self.verdict.is_none() {
-                self.verdict = Some((Cause::Cancelled { reason: reason.clone(), code: *code }, *code));
-            }
+            self.verdict.hear_first(Cause::Cancelled { reason: reason.clone(), code: *code }, *code);
         }
         if matches!(request, Request::Cancel { .. } | Request::Forward { .. }) {
             self.ask_all(&request);
         }
-    }
-
-    /// The last word to the session.
-    fn say_end(&mut self) {
-        let refused = self.parts.iter().find_map(|part| Some((part.name.clone(), part.refused.clone()?)));
-        if let Some((name, (reason, code))) = refused.filter(|_| !self.started) {
-            return self.reply(&Reply::Refused { reason: format!("node {name}: {reason}"), code });
-        }
-        if !self.started {
-            let pids = Vec::new();
-            self.reply(&Reply::Started { pids });
-            for reply in std::mem::take(&mut self.early) {
-                self.reply(&reply);
-            }
-        }
-        let mut report = JobReport::default();
-        for part in &mut self.parts {
-            let Some((_, _, its)) = part.finished.take() else { continue };
-            let JobReport { cores, rank_list, notes, faces, .. } = *its;
-            report.cores.extend(cores.into_iter().map(|core| CoreReport { node: Some(part.name.clone()), ..core }));
-            report.rank_list.extend(rank_list);
-            report.notes.extend(notes.into_iter().map(|note| format!("node {}: {note}", part.name)));
-            report.faces.extend(faces.into_iter().filter(|face| !face.is_empty()));
-        }
-        report.rank_list.sort_by_key(|rank| rank.rank);
-        report.faces.sort();
-        report.faces.dedup();
-        (report.ranks, report.v, report.job) = (self.spec.ranks, self.spec.v, JOB);
-        report.counters.clone_from(&self.spec.counters);
-        let (cause, code) = self.verdict.take().unwrap_or((Cause::Success, 0));
-        let matrix = self.matrix().map(Box::new);
-        self.reply(&Reply::Finished { cause, code, report: Box::new(report), matrix, trace: None });
-    }
-
-    /// What went from rank to rank, if that was counted: each node has counted what its own ranks sent.
-    fn matrix(&mut self) -> Option<Matrix> {
-        let of_rank = self.nursery.of_rank();
-        let counted: Vec<Option<Box<Matrix>>> = self.parts.iter_mut().map(|part| part.matrix.take()).collect();
-        let core = |(rank, node): (usize, &u32)| {
-            counted[*node as usize].as_ref().and_then(|its| its.placement.get(rank)).copied().unwrap_or(0)
-        };
-        let placement = of_rank.iter().enumerate().map(core).collect();
-        let all = counted.into_iter().flatten().map(|its| *its).reduce(Matrix::with)?;
-        Some(Matrix { placement, nodes: of_rank.to_vec(), ..all })
-    }
-
-    /// Close all agents' standard inputs; they end.
-    fn close(self) -> Vec<NodeRecording> {
-        // The session ends this process when it has heard the last word: it must see the end of the nodes first.
-        let Conductor { parts, session, spec, .. } = self;
-        let (mut children, mut recordings) = (Vec::new(), Vec::new());
-        for part in parts {
-            children.push(part.child);
-            let recorded = match (part.map, part.records) {
-                (Some(map), Some(Ok(segment))) => Ok(Recording { map, segment }),
-                (Some(_), Some(Err(error))) => Err(format!("it cannot be kept: {error}")),
-                _ => Err("it went with the node, or its vmpid".to_string()),
-            };
-            recordings.push(NodeRecording { name: part.name, offset: part.exchange.offset(), recorded });
-        }
-        start::end(&mut children);
-        drop(session);
-        recordings.truncate(if spec.trace { recordings.len() } else { 0 });
-        recordings
     }
 }
 
