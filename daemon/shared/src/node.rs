@@ -460,9 +460,11 @@ impl NodeSegment {
     #[inline]
     fn set(&self, index: u32) -> &[AtomicU64] {
         assert!(index <= 2 * self.header.cores);
-        let words = self.header.ready_words as usize;
-        // SAFETY: in range of the array that `view` checked.
-        unsafe { std::slice::from_raw_parts(self.ready.add(index as usize * words), words) }
+        let stride = self.header.ready_words as usize;
+        // Every hand-over looks at all of them: not at the rest of the cache line, too.
+        let words = self.header.ranks.div_ceil(64) as usize;
+        // SAFETY: in range of the array that `view` checked; `ready_words` is not less than that.
+        unsafe { std::slice::from_raw_parts(self.ready.add(index as usize * stride), words) }
     }
 
     /// Now, in ticks of this node's clock.
@@ -579,11 +581,13 @@ impl NodeSegment {
         self.rank(rank).heap_fd.load(Ordering::Acquire).checked_sub(1)
     }
 
+    #[inline]
     pub fn state(&self, rank: u32) -> RunState {
         RunState::from_word(self.rank(rank).state.load(Ordering::SeqCst))
     }
 
     /// The core of a rank. Under `--balance` another one later, unless the rank is this process's and runs.
+    #[inline]
     pub fn core_of(&self, rank: u32) -> u32 {
         self.rank(rank).core.load(Ordering::Relaxed).min(self.header.cores - 1)
     }
@@ -594,6 +598,7 @@ impl NodeSegment {
     }
 
     /// The rank that holds a core.
+    #[inline]
     pub fn running_on(&self, core: u32) -> Option<u32> {
         crate::sched::holder_rank(self.core(core).holder.load(Ordering::SeqCst)).filter(|r| *r < self.header.ranks)
     }

@@ -171,6 +171,7 @@ pub struct Error {
 
 impl Error {
     /// An error of `class` described by `message`.
+    #[cold]
     pub fn new(class: Class, message: impl Into<String>) -> Error {
         Error { class, code: class.0, message: message.into(), file: None, received: None }
     }
@@ -193,6 +194,7 @@ impl Error {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Shorthand: `fail(Class::Rank, format!(...))`.
+#[cold]
 pub fn fail<T>(class: Class, message: impl Into<String>) -> Result<T> {
     Err(Error::new(class, message))
 }

@@ -53,10 +53,11 @@ impl Members {
     }
 
     /// Number of members.
+    #[inline]
     pub fn size(&self) -> u32 {
         match &self.0 {
-            Repr::Range { len, .. } => *len,
             Repr::List { ranks, .. } => ranks.len() as u32,
+            Repr::Range { len, .. } => *len,
         }
     }
 

@@ -172,7 +172,7 @@ impl Inbox<'_> {
     }
 
     /// Is there an envelope to take? For anyone; only a hint unless the caller owns the queues.
-    #[inline]
+    #[inline(always)]
     pub fn has_mail(&self) -> bool {
         let tail = self.ends.tail.load(Ordering::SeqCst);
         let (cell, lap) = self.place(tail);

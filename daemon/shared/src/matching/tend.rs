@@ -9,6 +9,7 @@ use super::queues::{Outgoing, Queues, Verdict};
 use super::request::{self, state};
 use super::transfer::{FLAG_LAST_OF_WINDOW, RankMover, blocks_from, copy_blocks};
 use crate::job::JobSegment;
+use crate::mem::short_copy::short_copy;
 use crate::mem::slab::CLASS_BYTES;
 use crate::mem::sync::{Ordering, fence, yield_cpu};
 use crate::node::NodeSegment;
@@ -78,12 +79,14 @@ impl Endpoint {
     }
 
     /// Deliver the answers that matching has left.
+    #[inline]
     pub(super) fn flush(&mut self) {
         while let Some((to, envelope)) = self.outgoing.pop() {
             self.deliver_one(to, &envelope);
         }
     }
 
+    #[inline]
     fn deliver_one(&mut self, to: u32, envelope: &Envelope) {
         while self.push(to, envelope) == Err(Full) {
             if self.node.failure(to).is_some() {
@@ -146,7 +149,7 @@ impl Endpoint {
         node.rank(self.me).call.store(6, Ordering::Relaxed);
         node.rank(self.me).peer.store(to as i32, Ordering::Relaxed);
         let stuck = self.is_stuck();
-        let over = || {
+        let mut over = || {
             let there = inbox.has_space() || (!stuck && mine.has_mail());
             there || node.state(to) == RunState::Suspended || node.failure(to).is_some()
         };
@@ -156,8 +159,8 @@ impl Endpoint {
             Wait::Space,
             to,
             node.header().spin_ticks,
-            over,
-            spinner(node, &self.job, self.me, &mut self.outgoing),
+            &mut over,
+            &mut spinner(node, &self.job, self.me, &mut self.outgoing),
         );
         if !slept && !self.job.inbox(to).has_space() {
             // Another sender has taken a cell and not filled it yet, so nobody can drain: it may need this CPU.
@@ -207,6 +210,7 @@ impl Endpoint {
     }
 
     /// Suspend; until then tell `vmpictl` what for: (call, peer, tag).
+    #[inline]
     fn sleep(&mut self, wait: Wait, operand: u32, what: (u32, i32, i32), over: impl Fn() -> bool) {
         let (node, job) = (&self.node, &self.job);
         let descriptor = node.rank(self.me);
@@ -215,12 +219,19 @@ impl Endpoint {
         descriptor.tag.store(what.2, Ordering::Relaxed);
         let inbox = job.inbox(self.me);
         let stuck = self.is_stuck();
-        let spinner = spinner(node, job, self.me, &mut self.outgoing);
         let patience = if std::mem::take(&mut self.tired) { 0 } else { node.header().spin_ticks };
         // SYNC P: this rank is SUSPENDED when it looks; a receiver lends first and then looks at the state of who has sent.
         let lent = || self.receivers.iter().any(|to| lend::is_lent(node, *to) && !job.inbox(*to).is_quiet());
-        let over = || over() || (!stuck && inbox.has_mail()) || lent();
-        baton::suspend_tending(node, self.me, wait, operand, patience, over, spinner);
+        let mut over = || over() || (!stuck && inbox.has_mail()) || lent();
+        baton::suspend_tending(
+            node,
+            self.me,
+            wait,
+            operand,
+            patience,
+            &mut over,
+            &mut spinner(node, job, self.me, &mut self.outgoing),
+        );
         self.core = self.node.core_of(self.me);
         self.flush();
     }
@@ -319,6 +330,7 @@ impl Endpoint {
 
     /// Suspend until the message that a receive without a request waits for is the first of the inbox. False if it has come otherwise, or
     /// if something else needs this rank.
+    #[inline]
     fn await_direct(&mut self, want: &Want, capacity: u64) -> bool {
         let head = self.queues().head;
         // Nothing else is under way.
@@ -335,6 +347,7 @@ impl Endpoint {
     ///
     /// # Safety
     /// As `take`.
+    #[inline]
     unsafe fn take_first(&mut self, want: &Want, into: *mut u8, capacity: u64) -> Option<Taken> {
         let (node, job) = (&self.node, &self.job);
         let mut taken = None;
@@ -354,7 +367,7 @@ impl Endpoint {
                 _ => return false,
             };
             // SAFETY: `from` has `len` bytes, which are no more than `into` has room for.
-            unsafe { std::ptr::copy_nonoverlapping(from, into, len as usize) };
+            unsafe { short_copy(from, into, len as usize) };
             if envelope.kind == kind::SLAB {
                 job.slab(envelope.from).give(envelope.addr(), len);
             }
@@ -475,6 +488,7 @@ impl Endpoint {
 
     /// Is there a message in the inbox for which this rank has no room? It can be taken only after a receive that takes one
     /// of the unexpected ones, and so can all that came behind it.
+    #[inline]
     pub fn is_stuck(&self) -> bool {
         self.queues().is_full() && self.job.inbox(self.me).has_mail()
     }
@@ -537,9 +551,17 @@ fn spinner<'a>(node: &'a NodeSegment, job: &'a JobSegment, me: u32, out: &'a mut
 }
 
 /// Room has been made in the inbox of `rank`: wake those who wait for it.
+#[inline]
 pub(super) fn wake_space_waiters(node: &NodeSegment, job: &JobSegment, rank: u32) {
+    if job.inbox(rank).ends.space_wanted.load(Ordering::SeqCst) != 0 {
+        wake_waiters_for_space(node, job, rank);
+    }
+}
+
+#[cold]
+fn wake_waiters_for_space(node: &NodeSegment, job: &JobSegment, rank: u32) {
     let ends = job.inbox(rank).ends;
-    if ends.space_wanted.load(Ordering::SeqCst) == 0 || !job.inbox(rank).has_space() {
+    if !job.inbox(rank).has_space() {
         return;
     }
     ends.space_wanted.store(0, Ordering::SeqCst);

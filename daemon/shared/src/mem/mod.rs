@@ -2,5 +2,6 @@
 
 pub mod bell;
 pub mod segment;
+pub mod short_copy;
 pub mod slab;
 pub mod sync;

@@ -59,8 +59,8 @@ fn ask_for_core(node: &NodeSegment, me: u32) {
 /// Suspend until somebody makes this rank READY and it gets its core. `over` tells whether the wait is over by itself;
 /// it is asked after the rank has become SUSPENDED, which closes the race with deliverers that found it RUNNING.
 /// Returns false if the rank did not have to leave its core.
-pub fn suspend(node: &NodeSegment, me: u32, wait: Wait, operand: u32, over: impl FnMut() -> bool) -> bool {
-    suspend_tending(node, me, wait, operand, node.header().spin_ticks, over, |_| {})
+pub fn suspend(node: &NodeSegment, me: u32, wait: Wait, operand: u32, mut over: impl FnMut() -> bool) -> bool {
+    suspend_tending(node, me, wait, operand, node.header().spin_ticks, &mut over, &mut |_| {})
 }
 
 /// As `suspend`; while this rank spins on its idle core, for `patience` ticks at most, it calls `tend` for ranks of the core that have
@@ -71,15 +71,15 @@ pub fn suspend_tending(
     wait: Wait,
     operand: u32,
     mut patience: u64,
-    mut over: impl FnMut() -> bool,
-    mut tend: impl FnMut(u32),
+    over: &mut dyn FnMut() -> bool,
+    tend: &mut dyn FnMut(u32),
 ) -> bool {
     let rank = node.rank(me);
     if rank.target.load(RELAXED) != 0 {
         balance::move_self(node, me);
     }
     if patience > 0 && runs_next_itself(node, me) {
-        if watch_running(node, me, patience, &mut over) {
+        if watch_running(node, me, patience, over) {
             return false;
         }
         patience = 0;
@@ -111,7 +111,7 @@ pub fn suspend_tending(
             spin_loop();
         }
     }
-    leave_and_wait(node, me, on_core.then_some(core), &mut Idle { over: &mut over, tend: &mut tend, patience });
+    leave_and_wait(node, me, on_core.then_some(core), &mut Idle { over, tend, patience });
     end_wait(rank);
     true
 }
@@ -213,6 +213,7 @@ pub fn ready_if_suspended(node: &NodeSegment, rank: u32) {
 }
 
 /// The wait of a TENDED rank is over: put it in its core's run queue, and give it the core if that is idle.
+#[inline]
 pub fn make_ready(node: &NodeSegment, rank: u32) {
     let _step = steps::begin(node, node.core_of(rank));
     let descriptor = node.rank(rank);
@@ -277,6 +278,7 @@ pub(super) fn leave_running(node: &NodeSegment, rank: u32, to: RunState) -> bool
 }
 
 /// Put a READY rank in its core's queue; give it the core if that is idle.
+#[inline]
 pub(super) fn queue(node: &NodeSegment, rank: u32) {
     let core = node.core_of(rank);
     run_queue::insert(node.ready(core), rank);
@@ -330,10 +332,9 @@ pub(super) fn dispatch(node: &NodeSegment, core: u32) {
 #[inline]
 pub(super) fn take_next(node: &NodeSegment, core: u32) -> Option<u32> {
     let set = node.ready(core);
-    let policy = policy::of(node);
     // A proposal fails only if the daemon revokes that rank just now, or if the set was scribbled over: a bound for that.
     for _ in 0..=64 * set.len() {
-        let Some(next) = policy.next(node, core) else { return balance::steal(node, core) };
+        let Some(next) = policy::next(node, core) else { return balance::steal(node, core) };
         if run_queue::remove(set, next) && next < node.header().ranks {
             node.core(core).last.store(next, RELAXED);
             may_die();
@@ -397,6 +398,7 @@ pub(super) enum Left {
 ///
 /// `core` is the one that it holds, if any. From the moment that it is READY another core may take it over; it gives up its own one
 /// all the same, and a core that it is told to watch is its own one, since nobody takes ranks over from a core that is watched.
+#[inline(always)]
 fn leave_and_wait(node: &NodeSegment, me: u32, core: Option<u32>, idle: &mut Idle<'_>) {
     let rank = node.rank(me);
     let mut how = Left::Alone;
@@ -426,6 +428,7 @@ pub(super) fn run_at(node: &NodeSegment, me: u32, now: u64) {
 }
 
 /// Pass the core, on which this rank ran for `ran` ticks, to the next READY rank (which may be this one), or leave it idle.
+#[inline]
 pub(super) fn release_core(node: &NodeSegment, me: u32, core: u32, ran: u64, idle: &mut Idle<'_>) -> Left {
     let descriptor = node.core(core);
     let holder = &descriptor.holder;
@@ -477,13 +480,12 @@ pub(super) fn release_core(node: &NodeSegment, me: u32, core: u32, ran: u64, idl
 /// they go round without.
 #[inline]
 fn open(node: &NodeSegment, me: u32, core: u32, ran: u64) -> Option<Left> {
-    let policy = policy::of(node);
     if node.header().recovery != 0 {
         return None;
     }
     let ranks = node.header().ranks;
-    let next = policy.next(node, core).filter(|next| *next != me && *next < ranks)?;
-    if !policy.kernel_may_choose(node, next) && run_queue::has_others(node.ready(core), next) {
+    let next = policy::next(node, core).filter(|next| *next != me && *next < ranks)?;
+    if !policy::kernel_may_choose(node, next) && run_queue::has_others(node.ready(core), next) {
         return None;
     }
     let (set, holder, permit) = (node.ready(core), &node.core(core).holder, &node.rank(next).permit);
@@ -512,7 +514,7 @@ fn rouse(node: &NodeSegment, rank: u32) {
 }
 
 /// Take the core, if it is OPEN and this rank READY.
-#[inline]
+#[inline(always)]
 fn take_open(node: &NodeSegment, me: u32) -> bool {
     let core = node.core_of(me);
     let descriptor = node.core(core);
@@ -542,6 +544,7 @@ pub(super) fn await_core(node: &NodeSegment, me: u32) {
 /// Wait for the permit, or for a core that is OPEN. A rank that has just passed its core on stays awake for a few turns of sched_yield,
 /// if that was of use lately or others are READY, too: a yield costs half of a futex hand-off or less. Where the ranks of a core wait for the
 /// same thing (a barrier, neighbours), each is switched in once a round anyway; in a long ring the yields only go to ranks that wait as well.
+#[inline(always)]
 fn await_permit(node: &NodeSegment, me: u32, how: Left) -> Permit {
     let rank = node.rank(me);
     let permit = &rank.permit;

@@ -32,6 +32,7 @@ pub(super) fn resume(node: &NodeSegment, me: u32) {
 }
 
 /// The rank has its core at this time: RUNNING, clocks on.
+#[inline]
 pub(super) fn resume_at(node: &NodeSegment, me: u32, now: u64) {
     let rank = node.rank(me);
     let core = node.core(node.core_of(me));
@@ -72,6 +73,7 @@ pub(super) fn settle(node: &NodeSegment, rank: u32) -> (u64, u64) {
 }
 
 /// As `settle`, for a rank that others may have taken over to another core meanwhile: `core` is the one that it leaves.
+#[inline]
 pub(super) fn settle_on(node: &NodeSegment, rank: u32, core: u32) -> (u64, u64) {
     if let Some(meter) = node.meter() {
         meter::settle(node, meter, rank, core);

@@ -37,7 +37,7 @@ pub trait Policy: Sync {
 struct RoundRobin;
 
 impl Policy for RoundRobin {
-    #[inline]
+    #[inline(always)]
     fn next(&self, node: &NodeSegment, core: u32) -> Option<u32> {
         let last = node.core(core).last.load(Relaxed);
         run_queue::next_from(node.ready(core), last.wrapping_add(1))
@@ -155,8 +155,35 @@ fn is_fair_turn(node: &NodeSegment, core: u32) -> bool {
     turn.is_multiple_of(FAIR)
 }
 
-/// The policy of a node.
+/// The rank to run next on `core`, by the node's policy.
 #[inline]
+pub(super) fn next(node: &NodeSegment, core: u32) -> Option<u32> {
+    if is_round_robin(node) { RoundRobin.next(node, core) } else { next_of_others(node, core) }
+}
+
+/// May the kernel choose instead of `next`?
+#[inline]
+pub(super) fn kernel_may_choose(node: &NodeSegment, next: u32) -> bool {
+    if is_round_robin(node) { RoundRobin.kernel_may_choose(node, next) } else { others_let_choose(node, next) }
+}
+
+#[cold]
+fn next_of_others(node: &NodeSegment, core: u32) -> Option<u32> {
+    of(node).next(node, core)
+}
+
+#[cold]
+fn others_let_choose(node: &NodeSegment, next: u32) -> bool {
+    of(node).kernel_may_choose(node, next)
+}
+
+/// The usual policy, which is asked without a call: every hand-over asks.
+#[inline]
+fn is_round_robin(node: &NodeSegment) -> bool {
+    node.header().policy == control::Policy::Rr as u32
+}
+
+/// The policy of a node.
 pub fn of(node: &NodeSegment) -> &'static dyn Policy {
     const FIFO: u32 = control::Policy::Fifo as u32;
     const LIFO: u32 = control::Policy::Lifo as u32;

@@ -25,13 +25,14 @@ pub(super) struct Step<'a>(Option<&'a RankDescriptor>);
 /// Before the first of several steps on the baton of `core`.
 #[inline]
 pub(super) fn begin(node: &NodeSegment, core: u32) -> Step<'_> {
-    // Nobody mends behind the daemon's back: it is one thread.
-    match node.actor() {
-        Some(me) if node.header().recovery != 0 => begin_marked(node, me, core),
-        _ => Step(None),
+    if node.header().recovery == 0 {
+        return Step(None);
     }
+    // Nobody mends behind the daemon's back: it is one thread.
+    node.actor().map_or(Step(None), |me| begin_marked(node, me, core))
 }
 
+#[cold]
 fn begin_marked(node: &NodeSegment, me: u32, core: u32) -> Step<'_> {
     let rank = node.rank(me);
     loop {

@@ -27,7 +27,7 @@ pub fn watch(node: &NodeSegment, me: u32, mut over: impl FnMut() -> bool) -> Opt
 }
 
 /// Is this rank likely to be the next to run on its core? It is if it is alone there, or was the last time.
-#[inline]
+#[inline(always)]
 pub(super) fn runs_next_itself(node: &NodeSegment, me: u32) -> bool {
     node.rank(me).heir.load(RELAXED) == me + 1 || node.core(node.core_of(me)).ranks.load(RELAXED) == 1
 }

@@ -27,20 +27,18 @@ struct Registry {
 static REGISTRY: Giant<Registry> = Giant::new(Registry { predefined: Vec::new(), made: Table::new() });
 
 impl Registry {
+    #[inline]
     fn entry(&mut self, handle: Datatype) -> Result<&mut Entry> {
-        if handle.raw() >= FIRST_DYNAMIC {
-            let unknown = || Error::new(Class::Type, format!("no datatype has the handle {:#x}", handle.raw()));
-            return self.made.get_mut(handle).ok_or_else(unknown);
-        }
-        if self.predefined.is_empty() {
-            self.fill();
-        }
-        let index = handle.raw().wrapping_sub(Datatype::NULL.raw()) as usize;
-        match self.predefined.get_mut(index).and_then(Option::as_mut) {
-            Some(entry) => Ok(entry),
-            None if handle.is_null() => fail(Class::Type, "the datatype is MPI_DATATYPE_NULL"),
-            None => fail(Class::Type, format!("no datatype has the handle {:#x}", handle.raw())),
-        }
+        let found = if handle.raw() >= FIRST_DYNAMIC {
+            self.made.get_mut(handle)
+        } else {
+            if self.predefined.is_empty() {
+                self.fill();
+            }
+            let index = handle.raw().wrapping_sub(Datatype::NULL.raw()) as usize;
+            self.predefined.get_mut(index).and_then(Option::as_mut)
+        };
+        found.ok_or_else(|| no_such(handle))
     }
 
     #[cold]
@@ -69,19 +67,32 @@ impl Registry {
     }
 }
 
+#[cold]
+fn no_such(handle: Datatype) -> Error {
+    if handle.is_null() {
+        return Error::new(Class::Type, "the datatype is MPI_DATATYPE_NULL");
+    }
+    Error::new(Class::Type, format!("no datatype has the handle {:#x}", handle.raw()))
+}
+
+/// It may not communicate yet.
+#[cold]
+fn not_committed(entry: &Entry) -> Error {
+    let name = entry.name.as_deref().unwrap_or("it");
+    Error::new(Class::Type, format!("the datatype is not committed (call MPI_Type_commit on {name} first)"))
+}
+
 /// The datatype behind a handle; `Class::Type` if there is none.
 pub fn get(handle: Datatype) -> Result<Rc<Type>> {
     REGISTRY.with(|r| r.entry(handle).map(|e| Rc::clone(&e.ty)))
 }
 
 /// As `get`, and it must be committed.
+#[inline]
 pub fn get_committed(handle: Datatype) -> Result<Rc<Type>> {
     REGISTRY.with(|r| match r.entry(handle)? {
         entry if entry.committed => Ok(Rc::clone(&entry.ty)),
-        entry => {
-            let name = entry.name.as_deref().unwrap_or("it");
-            fail(Class::Type, format!("the datatype is not committed (call MPI_Type_commit on {name} first)"))
-        }
+        entry => Err(not_committed(entry)),
     })
 }
 

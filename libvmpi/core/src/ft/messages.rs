@@ -98,10 +98,12 @@ pub(crate) fn check_posted(slot: Slot) {
 #[inline]
 pub(crate) fn doomed_send(health: &Health, plane: Plane, tag: i32, to: u32) -> Result<Option<u32>> {
     super::look();
+    if super::is_quiet() { Ok(None) } else { examine_send(health, plane, tag, to) }
+}
+
+#[cold]
+fn examine_send(health: &Health, plane: Plane, tag: i32, to: u32) -> Result<Option<u32>> {
     health.check()?;
-    if super::is_quiet() {
-        return Ok(None);
-    }
     Ok(health.verdict(plane, tag, Some(to)).map(outcome_of))
 }
 

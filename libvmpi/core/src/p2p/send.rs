@@ -15,6 +15,7 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use vmpi_shared::matching::envelope::{Envelope, FLAG_MAPPED, FLAG_SYNC, INLINE_BYTES, kind};
 use vmpi_shared::matching::request::state;
+use vmpi_shared::mem::short_copy::short_copy;
 
 /// Start a send to `dest` (rank in `comm.peers()`, or PROC_NULL). `None`: already complete.
 ///
@@ -62,21 +63,17 @@ pub unsafe fn start_send(
     envelope.trace = monitor::sent(statistics, comm, plane, tag, to, total);
     event::message(event::SENT, dest, tag, total);
 
-    // A receiver that holds very many unexpected messages makes its senders wait until theirs is matched.
-    let crowded = endpoint.job.inbox(to).ends.unexpected.load(Ordering::Relaxed)
-        >= endpoint.job.config().unexpected_limit
-        && to != endpoint.me;
-    let eager_sync = mode == Mode::Synchronous || (crowded && mode != Mode::Buffered);
     // SAFETY: the caller's buffer, as promised.
     if unsafe { eager(&mut envelope, buf, count, ty, total) } {
-        if !eager_sync {
-            endpoint.deliver(to, &envelope);
-            return Ok(None);
+        // A receiver that holds very many unexpected messages makes its senders wait until theirs is matched.
+        let crowded = endpoint.job.inbox(to).ends.unexpected.load(Ordering::Relaxed)
+            >= endpoint.job.config().unexpected_limit
+            && to != endpoint.me;
+        if mode == Mode::Synchronous || (crowded && mode != Mode::Buffered) {
+            return acknowledged(comm, &mut envelope, to).map(Some);
         }
-        let slot = open(comm, &mut envelope, to, Data::User)?;
-        envelope.flags |= FLAG_SYNC;
         endpoint.deliver(to, &envelope);
-        return Ok(Some(slot));
+        return Ok(None);
     }
     // SAFETY: as above.
     let data = unsafe { announce(&mut envelope, buf, count, ty, total, mode == Mode::Buffered) };
@@ -90,6 +87,15 @@ pub unsafe fn start_send(
         return Ok(None);
     }
     Ok(Some(slot))
+}
+
+/// Deliver a small message whose receiver says when it has taken it.
+#[cold]
+fn acknowledged(comm: &Communicator, envelope: &mut Envelope, to: u32) -> Result<Slot> {
+    let slot = open(comm, envelope, to, Data::User)?;
+    envelope.flags |= FLAG_SYNC;
+    endpoint().deliver(to, envelope);
+    Ok(slot)
 }
 
 /// The request of a send that waits for an answer; the envelope names it.
@@ -113,8 +119,21 @@ pub fn is_eager(total: u64) -> bool {
 ///
 /// # Safety
 /// `buf` holds `count` elements.
-#[inline]
+#[inline(always)]
 unsafe fn eager(envelope: &mut Envelope, buf: *const c_void, count: u64, ty: &Type, total: u64) -> bool {
+    if total > 16 || !ty.is_dense() {
+        // SAFETY: as promised.
+        return unsafe { eager_any(envelope, buf, count, ty, total) };
+    }
+    envelope.kind = kind::INLINE;
+    let from = buf.cast::<u8>().wrapping_offset(ty.true_lb() as isize);
+    // SAFETY: the body has room for so many bytes; the source is the caller's.
+    unsafe { short_copy(from, envelope.body.as_mut_ptr(), total as usize) };
+    true
+}
+
+/// As `eager`, for what is more than a number or two.
+unsafe fn eager_any(envelope: &mut Envelope, buf: *const c_void, count: u64, ty: &Type, total: u64) -> bool {
     let endpoint = endpoint();
     let target = if total <= INLINE_BYTES as u64 {
         envelope.kind = kind::INLINE;
