@@ -37,6 +37,8 @@ suite! {
     traffic: Case { program: "traffic.c", ranks: &[2, 6], args: &["20", "7"], ..Case::DEFAULT };
     traffic_v1: Case { program: "traffic.c", ranks: &[2], v: 1, args: &["30", "11"], ..Case::DEFAULT };
     spin: Case { program: "spin.c", ranks: &[2, 4], flags: &["--quantum", "50"], one_running: false, ..Case::DEFAULT };
+    // Under the others messages of the next round come early by the hundred.
+    nbx: Case { program: "nbx.c", ranks: &[4, 6], peers: Peers::Neither, ..Case::DEFAULT };
     threads: Case { program: "threads.c", ranks: &[2, 3], ..Case::DEFAULT };
     threads_mixed: Case { program: "threads_mixed.c", ranks: &[2, 3], ..Case::DEFAULT };
     pressure_flood: Case { program: "pressure.c", ranks: &[2], args: &["flood"], ..Case::DEFAULT };

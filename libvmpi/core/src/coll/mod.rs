@@ -36,7 +36,9 @@ use crate::consts;
 use crate::errors::Result;
 use crate::ft;
 use crate::handle::Request;
+use crate::process;
 use crate::request::{self, Progress};
+use algo::barrier_linear;
 use plan::{Plan, Ranks, Via};
 use schedule::Schedule;
 use std::rc::Rc;
@@ -58,7 +60,10 @@ fn plan(comm: &Communicator, work: &Work) -> Result<Plan> {
         let on_one = layout.is_none_or(|layout| layout.nodes() == 1);
         let by_core = || cores.is_some_and(|cores| on_one && by_core::build(&mut plan, &cores, work));
         if !by_node && !by_core() {
-            choose::build(&mut plan, main, work);
+            match work {
+                Work::Barrier if process::node().header().v > 1 => barrier_linear::build(&mut plan, main),
+                _ => choose::build(&mut plan, main, work),
+            }
         }
     }
     Ok(plan)

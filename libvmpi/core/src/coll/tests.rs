@@ -85,10 +85,12 @@ pub fn intra<T>(n: usize, op: Op, setup: impl Fn(Ranks, &mut Plan) -> T, check: 
 #[test]
 fn barrier_holds_everyone_back() {
     for n in sizes().filter(|&n| n > 1) {
-        for late in [0, n / 2, n - 1] {
+        for (late, build) in [0, n / 2, n - 1].into_iter().flat_map(|late| {
+            [barrier_dissemination::build as fn(&mut Plan, Ranks), barrier_linear::build].map(|build| (late, build))
+        }) {
             let plans = (0..n).map(|rank| {
                 let mut plan = Plan::default();
-                choose::build(&mut plan, main_ranks(rank, n), &Work::Barrier);
+                build(&mut plan, main_ranks(rank, n));
                 plan
             });
             let early = execute_with(Shape::Intra(n), sum, plans.collect(), 1, true, Some(late));

@@ -51,14 +51,7 @@ pub fn iprobe(comm: &Communicator, source: i32, tag: i32) -> Result<Option<Statu
     if source == consts::PROC_NULL {
         return Ok(Some(Status::PROC_NULL));
     }
-    request::progress();
-    let mut found = find(comm, source, tag);
-    if found.is_none() && request::poll_missed() {
-        found = find(comm, source, tag);
-    }
-    if found.is_none() {
-        comm.health.check_source_now_or_later(source_rank(comm, source))?;
-    }
+    let found = look(comm, source, tag)?;
     Ok(found.map(|index| status_of(&endpoint().queues().unexpected[index as usize].envelope)))
 }
 
@@ -93,6 +86,18 @@ fn wait_for(comm: &Communicator, source: i32, tag: i32) -> Result<u32> {
     }
 }
 
+/// Is there one now? A miss lets others run and stays a miss: what they send meanwhile may belong to what the program does after it has seen other
+/// things that they have done, too (the next round of NBX, after the end of this one's barrier).
+fn look(comm: &Communicator, source: i32, tag: i32) -> Result<Option<u32>> {
+    request::progress();
+    let found = find(comm, source, tag);
+    if found.is_none() {
+        request::poll_missed();
+        comm.health.check_source_now_or_later(source_rank(comm, source))?;
+    }
+    Ok(found)
+}
+
 fn take(comm: &Communicator, index: u32) -> (Message, Status) {
     let envelope = endpoint().queues().take_unexpected(index);
     let status = status_of(&envelope);
@@ -105,14 +110,7 @@ pub fn improbe(comm: &Communicator, source: i32, tag: i32) -> Result<Option<(Mes
     if source == consts::PROC_NULL {
         return Ok(Some((Message::NO_PROC, Status::PROC_NULL)));
     }
-    request::progress();
-    let mut found = find(comm, source, tag);
-    if found.is_none() && request::poll_missed() {
-        found = find(comm, source, tag);
-    }
-    if found.is_none() {
-        comm.health.check_source_now_or_later(source_rank(comm, source))?;
-    }
+    let found = look(comm, source, tag)?;
     Ok(found.map(|index| take(comm, index)))
 }
 

@@ -11,6 +11,7 @@ pub mod allreduce_split;
 pub mod alltoall_bruck;
 pub mod alltoall_spread;
 pub mod barrier_dissemination;
+pub mod barrier_linear;
 pub mod bcast_binomial;
 pub mod bcast_split;
 pub mod gather_binomial;
