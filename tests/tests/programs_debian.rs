@@ -289,6 +289,16 @@ programs! {
         demand: "0.0792967",
         ..DEFAULT
     };
+    // Who sends to whom is found out by probing and a nonblocking barrier, round after round with one tag.
+    #[ignore = "second tier"]
+    dolfinx: Program {
+        path: "/usr/bin/python3",
+        args: &["DATA/refined.py"],
+        compare: Compare::Only("cells"),
+        ranks: &[4, 6],
+        demand: "cells 10368 unknowns 13428",
+        ..DEFAULT
+    };
     // Ranks that look for messages all the time, and work between two looks.
     #[ignore = "second tier"]
     abyss: Program {

@@ -33,5 +33,6 @@ pub mod rma;
 pub mod session;
 pub mod status;
 pub mod table;
+pub mod thread_level;
 pub mod tool;
 pub mod topo;

@@ -1,6 +1,11 @@
 //! The entry lock, and waiting with several threads in MPI.
 //!
-//! Without MPI_THREAD_MULTIPLE the lock is nothing. With it, one thread at a time is inside MPI; a thread that must
+//! Without MPI_THREAD_MULTIPLE the lock is nothing but a look whether this is the thread that has used MPI so far ([`OWNER`]). Should another one come all
+//! the same (with MPI_THREAD_SERIALIZED it may; Debian's PT-Scotch does under MPI_Init), it waits until the owner is outside, and from then on the
+//! lock is taken seriously. SYNC Q: the owner says that it is inside and then looks whether the lock counts; who comes says that it does, has all
+//! threads of the process pass a barrier (membarrier), and then looks whether the owner is inside. Death story: both are threads of one process.
+//!
+//! With MPI_THREAD_MULTIPLE, one thread at a time is inside MPI; a thread that must
 //! wait lets others in. The rank as a whole is suspended by one of the waiting threads, only while no thread is inside
 //! or on its way in and all waiting ones have seen the last change; a thread that wants in then makes the rank READY
 //! again and waits until it runs. A thread that has let others pass several times goes first.
@@ -9,12 +14,17 @@
 
 use crate::process::{self, endpoint};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence};
 use std::sync::{Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 use vmpi_shared::sched;
 
 /// True until the first user of MPI says which threads there are: some calls are allowed before from any of them.
 static THREADED: AtomicBool = AtomicBool::new(true);
+/// The thread that enters without the lock, while there is no other (`this_thread`); 0: none does.
+static OWNER: AtomicUsize = AtomicUsize::new(0);
+/// Its calls inside each other. Changed by it.
+static INSIDE: AtomicU32 = AtomicU32::new(0);
 static STATE: Mutex<State> = Mutex::new(State::new());
 static CHANGED: Condvar = Condvar::new();
 static CHANGES: AtomicU64 = AtomicU64::new(0);
@@ -22,6 +32,9 @@ static CHANGES: AtomicU64 = AtomicU64::new(0);
 static CALLS: AtomicU32 = AtomicU32::new(0);
 /// The queues are lent. Changed by the thread inside.
 static LENT: AtomicBool = AtomicBool::new(false);
+
+/// How long a thread waits for the owner before it says so.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// So many threads may enter before one that is waiting for its turn.
 const MAX_BARGES: u32 = 8;
@@ -92,6 +105,20 @@ thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
+/// A number that each thread of this process has for itself: not 0.
+#[inline]
+fn this_thread() -> usize {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let own: usize;
+        // SAFETY: the first word of a thread's control block is its address (x86-64 psABI); read, nothing else.
+        unsafe { std::arch::asm!("mov {}, fs:0", out(reg) own, options(nostack, preserves_flags, readonly)) };
+        own
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    DEPTH.with(|depth| std::ptr::from_ref(depth) as usize)
+}
+
 /// Held by every entry point while it runs.
 pub struct Entered {
     locked: bool,
@@ -100,7 +127,7 @@ pub struct Entered {
 /// Take the entry lock (free unless the program asked for MPI_THREAD_MULTIPLE). Re-entrant.
 #[inline]
 pub fn enter() -> Entered {
-    let locked = THREADED.load(Ordering::Relaxed);
+    let locked = !enter_alone();
     if locked {
         enter_threaded();
     }
@@ -110,6 +137,61 @@ pub fn enter() -> Entered {
         endpoint().take_back();
     }
     Entered { locked }
+}
+
+/// Enter without the lock, if this is the only thread that uses MPI.
+#[inline]
+fn enter_alone() -> bool {
+    if OWNER.load(Ordering::Relaxed) != this_thread() {
+        return false;
+    }
+    let inside = INSIDE.load(Ordering::Relaxed);
+    INSIDE.store(inside + 1, Ordering::Relaxed);
+    compiler_fence(Ordering::SeqCst); // SYNC Q: the processor's part is the other's membarrier
+    if inside == 0 && THREADED.load(Ordering::Relaxed) {
+        INSIDE.store(0, Ordering::Release);
+        return false;
+    }
+    true
+}
+
+/// Another thread than the one that has used MPI without the lock: from now on the lock counts, once that one is outside.
+#[cold]
+fn end_ownership() {
+    static ENDING: Mutex<()> = Mutex::new(());
+    let _one = ENDING.lock().unwrap();
+    if OWNER.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    THREADED.store(true, Ordering::SeqCst);
+    all_threads_pass_a_barrier();
+    let (begun, mut told) = (Instant::now(), false);
+    while INSIDE.load(Ordering::Acquire) != 0 {
+        std::thread::sleep(Duration::from_micros(100));
+        if !told && begun.elapsed() > PATIENCE {
+            told = true;
+            eprintln!(
+                "vmpi: rank {}: a thread waits to call MPI while another one is inside it. The program has asked for one thread at a time \
+                 (MPI_Init, or less than MPI_THREAD_MULTIPLE); OMPI_MPI_THREAD_LEVEL=3 makes MPI_Init ask for MPI_THREAD_MULTIPLE",
+                process::world().0
+            );
+        }
+    }
+    OWNER.store(0, Ordering::SeqCst);
+}
+
+/// Every other thread of this process that runs has a full memory barrier somewhere between the begin and the end of this.
+fn all_threads_pass_a_barrier() {
+    const GLOBAL: libc::c_int = 1;
+    const PRIVATE_EXPEDITED: libc::c_int = 8;
+    const REGISTER_PRIVATE_EXPEDITED: libc::c_int = 16;
+    // SAFETY: a system call without pointers.
+    let ask = |command: libc::c_int| unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 };
+    let expedited = ask(REGISTER_PRIVATE_EXPEDITED) && ask(PRIVATE_EXPEDITED);
+    if !expedited && !ask(GLOBAL) {
+        // No such call (Linux before 4.14, or forbidden): an instruction is not under way for so long.
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 impl Drop for Entered {
@@ -122,20 +204,28 @@ impl Drop for Entered {
         }
         if self.locked {
             leave_threaded();
+        } else {
+            INSIDE.store(INSIDE.load(Ordering::Relaxed) - 1, Ordering::Release);
         }
     }
 }
 
+/// May several threads use MPI from now on? If not, this one alone does.
 pub(crate) fn set_threaded(threaded: bool) {
-    THREADED.store(threaded, Ordering::Relaxed);
+    OWNER.store(if threaded { OWNER.load(Ordering::Relaxed) } else { this_thread() }, Ordering::Relaxed);
+    THREADED.store(threaded, Ordering::SeqCst);
 }
 
+/// May other threads come in while this one waits? Not while the owner is inside without the lock.
 pub(crate) fn is_threaded() -> bool {
-    THREADED.load(Ordering::Relaxed)
+    THREADED.load(Ordering::Relaxed) && INSIDE.load(Ordering::Relaxed) == 0
 }
 
 #[cold]
 fn enter_threaded() {
+    if OWNER.load(Ordering::Relaxed) != 0 {
+        end_ownership();
+    }
     if DEPTH.get() == 0 {
         drop(come_in(STATE.lock().unwrap()));
     }

@@ -59,6 +59,7 @@ const PROGRAMS: &[&str] = &[
     "gpaw-data",
     "liggghts",
     "abyss",
+    "python3-dolfinx-real",
 ];
 /// Packages from PyPI, pinned.
 const PINS: &[&str] =

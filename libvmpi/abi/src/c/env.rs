@@ -8,7 +8,7 @@ use std::ffi::{c_char, c_double, c_int, c_longlong, c_void};
 use vmpi_core::errhandler::codes;
 use vmpi_core::errors::{Class, Result, fail};
 use vmpi_core::handle::Comm;
-use vmpi_core::{comm, consts, face, info, process};
+use vmpi_core::{comm, consts, face, info, process, thread_level};
 
 /// What MPI_Alloc_mem gives at least: a cache line.
 const ALIGNMENT_BYTES: usize = 64;
@@ -56,9 +56,9 @@ fn known<A: Abi>(code: c_int) -> Result<i32> {
 }
 
 crate::entry_points! {
-    /// `MPI_Init`; the arguments of main are not needed.
+    /// `MPI_Init`; the arguments of main are not needed. The level of threads is the environment's to say, else that of one thread.
     anytime fn init = "MPI_Init"(_argc: *mut c_int, _argv: *mut *mut *mut c_char) => {
-        start::<A>(consts::THREAD_SINGLE)?;
+        start::<A>(thread_level::of_init()?)?;
     }
 
     /// `MPI_Init_thread`.
