@@ -31,6 +31,5 @@ int main(int argc, char **argv) {
         OK(!pthread_join(other, NULL));
         MPI_Comm_free(&copy);
     }
-    say("%d rounds", rounds);
     return t_end();
 }
