@@ -61,7 +61,8 @@ fn plan(comm: &Communicator, work: &Work) -> Result<Plan> {
         let by_core = || cores.is_some_and(|cores| on_one && by_core::build(&mut plan, &cores, work));
         if !by_node && !by_core() {
             match work {
-                Work::Barrier if process::node().header().v > 1 => barrier_linear::build(&mut plan, main),
+                // V is the same at all members only on one node.
+                Work::Barrier if on_one && process::node().header().v > 1 => barrier_linear::build(&mut plan, main),
                 _ => choose::build(&mut plan, main, work),
             }
         }
