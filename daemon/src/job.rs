@@ -166,6 +166,7 @@ impl Job {
         limits::check_spec(&spec, &place.allowed_cpus)?;
         limits::check_machine(&spec, place.open_fds)?;
         let capacity = grow::capacity(spec.ranks, peer.pid);
+        let by_rank = spec.nodes.as_ref().is_some_and(|nodes| nodes.progress_by_rank);
         let mut node = NodeSegment::create(&NodeConfig {
             job: id,
             ranks: capacity,
@@ -180,6 +181,7 @@ impl Job {
             wtime: spec.wtime,
             quantum_ms: spec.quantum_ms,
             recovery: spec.recovery,
+            answers_first: by_rank,
             patience: place.patience,
         })?;
         node.set_monitored(spec.monitor);
@@ -187,7 +189,6 @@ impl Job {
         node.set_bell(Bell::new().map_err(SubmitError::Bell)?);
         let eager_limit_bytes = place.calibration.eager_limit_bytes.clamp(EAGER_MIN_BYTES, EAGER_MAX_BYTES) as u32;
         let refused = |name| spec.apps.iter().any(|app| app.env.iter().any(|(n, v)| n == name && v == "0"));
-        let by_rank = spec.nodes.as_ref().is_some_and(|nodes| nodes.progress_by_rank);
         let config = JobConfig {
             eager_limit_bytes,
             single_copy: u32::from(!refused(env::SINGLE_COPY)),

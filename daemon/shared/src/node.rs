@@ -43,6 +43,8 @@ pub struct NodeConfig {
     pub quantum_ms: u64,
     /// The job goes on when a rank dies.
     pub recovery: bool,
+    /// Ranks that others wait for an answer of go first (`--progress rank`).
+    pub answers_first: bool,
     pub patience: Patience,
 }
 
@@ -79,6 +81,7 @@ impl NodeConfig {
             wtime: Wtime::Wall,
             quantum_ms: 0,
             recovery: false,
+            answers_first: false,
             patience: Patience::default(),
         }
     }
@@ -95,7 +98,7 @@ const _: () = {
     assert!(std::mem::offset_of!(RankDescriptor, call) == 128);
 };
 
-const VERSION: u64 = 9;
+const VERSION: u64 = 10;
 const LAYOUT: u64 = layout_hash(&[
     VERSION,
     size_of::<NodeHeader>() as u64,
@@ -112,6 +115,11 @@ const MOST: u32 = 1 << 24;
 /// Words of a set of ranks: whole cache lines.
 fn ready_words(ranks: u32) -> u32 {
     ranks.div_ceil(512) * 8
+}
+
+/// Sets of ranks: two of each core, and two of the node.
+const fn sets(cores: u32) -> u32 {
+    2 * cores + 2
 }
 
 /// A mapped node segment.
@@ -197,6 +205,7 @@ impl NodeSegment {
             own_cores: config.own_cores.min(config.cpus.len() as u32),
             bind: u32::from(config.bind),
             spread: 0,
+            answers_first: u32::from(config.answers_first),
             started_at: if cfg!(feature = "model") { 0 } else { scale.now() },
         }
     }
@@ -205,20 +214,20 @@ impl NodeSegment {
         let cores = u64::from(header.cores);
         let bytes = CORES_AT
             + cores * size_of::<CoreDescriptor>() as u64
-            + (2 * cores + 1) * u64::from(header.ready_words) * 8
+            + u64::from(sets(header.cores)) * u64::from(header.ready_words) * 8
             + u64::from(header.ranks) * size_of::<RankDescriptor>() as u64;
         bytes.next_multiple_of(4096)
     }
 
     fn view(segment: Segment, header: NodeHeader) -> NodeSegment {
         let cores = header.cores as usize;
-        let words = header.ready_words as usize;
+        let words = (sets(header.cores) * header.ready_words) as usize;
         let ready_at = CORES_AT + (cores * size_of::<CoreDescriptor>()) as u64;
-        let ranks_at = ready_at + (2 * cores as u64 + 1) * words as u64 * 8;
+        let ranks_at = ready_at + words as u64 * 8;
         NodeSegment {
             header,
             cores: segment.at(CORES_AT, cores * size_of::<CoreDescriptor>()).as_ptr().cast(),
-            ready: segment.at(ready_at, (2 * cores + 1) * words * 8).as_ptr().cast(),
+            ready: segment.at(ready_at, words * 8).as_ptr().cast(),
             ranks: segment.at(ranks_at, header.ranks as usize * size_of::<RankDescriptor>()).as_ptr().cast(),
             post: segment.at(POST_AT, size_of::<Post>()).as_ptr().cast(),
             segment: Some(segment),
@@ -347,7 +356,7 @@ impl NodeSegment {
         let node = NodeSegment {
             header,
             cores: leak::<CoreDescriptor>(header.cores as usize),
-            ready: leak::<AtomicU64>(((2 * header.cores + 1) * header.ready_words) as usize),
+            ready: leak::<AtomicU64>((sets(header.cores) * header.ready_words) as usize),
             ranks: leak::<RankDescriptor>(header.ranks as usize),
             post: leak::<Post>(1),
             segment: None,
@@ -451,6 +460,11 @@ impl NodeSegment {
         self.set(2 * self.header.cores)
     }
 
+    /// The ranks that were made READY, under `NodeHeader::answers_first`, only to answer what another node waits for.
+    pub(crate) fn answering(&self) -> &[AtomicU64] {
+        self.set(2 * self.header.cores + 1)
+    }
+
     #[inline]
     pub(crate) fn post(&self) -> &Post {
         // SAFETY: inside the mapping (or leaked); atomics only.
@@ -459,7 +473,7 @@ impl NodeSegment {
 
     #[inline]
     fn set(&self, index: u32) -> &[AtomicU64] {
-        assert!(index <= 2 * self.header.cores);
+        assert!(index < sets(self.header.cores));
         let stride = self.header.ready_words as usize;
         // Every hand-over looks at all of them: not at the rest of the cache line, too.
         let words = self.header.ranks.div_ceil(64) as usize;

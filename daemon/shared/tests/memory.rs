@@ -33,6 +33,7 @@ fn node() -> NodeSegment {
         wtime: Wtime::Wall,
         quantum_ms: 0,
         recovery: false,
+        answers_first: false,
         patience: Patience::default(),
     })
     .unwrap()

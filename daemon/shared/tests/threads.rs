@@ -132,6 +132,7 @@ fn ring(placement: &[u32], laps: i32) {
         wtime: Wtime::Wall,
         quantum_ms: 0,
         recovery: false,
+        answers_first: false,
         patience: Patience::default(),
     })
     .unwrap();

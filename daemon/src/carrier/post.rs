@@ -310,7 +310,7 @@ impl Post {
                 }
                 return true;
             }
-            if matches!(envelope.kind, kind::PULL | kind::FIN) {
+            if matches!(envelope.kind, kind::PULL | kind::FIN | kind::GO) {
                 aside.push(envelope);
                 return true;
             }
@@ -375,6 +375,7 @@ impl Post {
                 _ => self.answer_remote(to, envelope),
             }
         }
+                kind::GO => self.sender_says_go(to, &envelope),
         self.settle();
     }
 
@@ -384,7 +385,7 @@ impl Post {
         if envelope.request & KEPT != 0 {
             return self.give_kept(to, node, &envelope);
         }
-        if envelope.kind == kind::PULL && !self.nodes.progress_by_rank && self.begin_incoming(to, node, &envelope) {
+        if envelope.kind == kind::PULL && self.begin_incoming(to, node, &envelope) {
             return;
         }
         let (bytes, used) = wire::encode(to, &envelope);
@@ -446,7 +447,7 @@ impl Post {
             }
             wire::READY => {
                 let [sender, request, transfer, low, high] = wire::words(kind, body)?;
-                self.begin_outgoing(node, sender, request, transfer, u64::from(low) | u64::from(high) << 32);
+                self.wanted(node, sender, request, transfer, u64::from(low) | u64::from(high) << 32);
             }
             wire::REFUSED => {
                 let [transfer, errno] = wire::words(kind, body)?;

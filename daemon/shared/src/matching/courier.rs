@@ -62,7 +62,7 @@ pub(super) fn more_may_follow(kind: u8) -> bool {
     if shuttle::rand::Rng::r#gen(&mut shuttle::rand::thread_rng()) {
         return true;
     }
-    matches!(kind, kind::RTS | kind::PULL)
+    matches!(kind, kind::RTS | kind::PULL | kind::GO)
 }
 
 /// Longer than it takes to start one more message, much shorter than a large one takes.

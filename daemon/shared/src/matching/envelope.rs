@@ -30,6 +30,9 @@ pub mod kind {
     /// For the carrier: receive `request` of `from` has been given up, with the outcome `peer_request`; and its answer, the same again: nothing
     /// more is written into that one's buffer.
     pub const LET_GO: u8 = 11;
+    /// With progress by ranks: the receive of what request `request` has announced is there, and the carriers are to move it (`peer_request`: their number
+    /// for it, `len` bytes) when the sender itself says so, by sending the same back.
+    pub const GO: u8 = 12;
 }
 
 /// The sender waits until the message is matched (synchronous mode, or a receiver with many unexpected messages).
@@ -101,7 +104,7 @@ impl Envelope {
         u64::from_ne_bytes(self.body[at..at + 8].try_into().expect("eight bytes"))
     }
 
-    /// PULL, PIECE: the other side's request. FIN, PLACED, LET_GO: the outcome. HELP: the number of the offer.
+    /// PULL, PIECE: the other side's request. FIN, PLACED, LET_GO: the outcome. HELP: the number of the offer. GO: the carriers' number.
     #[inline]
     pub fn peer_request(&self) -> u32 {
         self.number32(PEER_REQUEST_AT)

@@ -7,7 +7,8 @@
 use super::envelope::{Envelope, FLAG_SYNC, kind};
 use super::inbox::Inbox;
 use super::request::{
-    self, ANY_SOURCE, ANY_TAG, FLAG_AWAITED, FLAG_COPIED, FLAG_KEPT, FLAG_WAKE, NOBODY, Slot, accepts, outcome, state,
+    self, ANY_SOURCE, ANY_TAG, FLAG_AWAITED, FLAG_CARRIED, FLAG_COPIED, FLAG_KEPT, FLAG_WAKE, NOBODY, Slot, accepts,
+    outcome, state,
 };
 use super::transfer::{Mover, Transfer};
 use crate::mem::sync::Ordering;
@@ -314,6 +315,11 @@ impl Queues<'_> {
         self.head.wake != 0 || (self.head.waiting != 0 && self.head.wait_count == 0)
     }
 
+    /// Is there something for their owner to go on with, and will it wait again after that?
+    pub fn only_answers(&self) -> bool {
+        self.head.service.first != 0 && self.head.waiting != 0 && self.head.wait_count != 0
+    }
+
     /// Handle one envelope; false leaves it in the inbox (no room for it, or only the rank itself can take it).
     fn accept(&mut self, envelope: &Envelope, mover: &mut dyn Mover, out: &mut Outgoing) -> bool {
         match envelope.kind {
@@ -347,7 +353,26 @@ impl Queues<'_> {
                     slot.peer_request = envelope.peer_request();
                     slot.progress = envelope.offset();
                     slot.len = envelope.len;
+                    slot.flags &= !FLAG_CARRIED;
                     self.serve(envelope.request);
+                }
+                true
+            }
+            kind::GO => {
+                if let Some(slot) = self.slots.get_mut(envelope.request as usize)
+                    && slot.state == state::SENT
+                {
+                    slot.state = state::TO_PUSH;
+                    slot.peer_request = envelope.peer_request();
+                    slot.len = envelope.len;
+                    slot.flags |= FLAG_CARRIED;
+                    self.serve(envelope.request);
+                } else {
+                    // Given up here; the receiver, which has not, gets it as it would with progress by the daemon.
+                    out.push((
+                        envelope.from,
+                        go(mover.owner(), envelope.request, envelope.peer_request(), envelope.len),
+                    ));
                 }
                 true
             }
@@ -712,6 +737,14 @@ pub fn answer(kind: u8, request: u32) -> Envelope {
     envelope.kind = kind;
     envelope.request = request;
     envelope
+}
+
+/// The word on which the carriers move what request `request` has announced, and its question: `from` is who says it, `transfer` their number for it.
+pub fn go(from: u32, request: u32, transfer: u32, len: u64) -> Envelope {
+    let mut go = answer(kind::GO, request);
+    (go.from, go.len) = (from, len);
+    go.set_peer_request(transfer);
+    go
 }
 
 /// Ask the sender for the next pieces of the message that receive `index` takes.

@@ -15,7 +15,7 @@ pub mod state {
     pub const PULLING: u32 = 4;
     /// A send that waits for FIN.
     pub const SENT: u32 = 5;
-    /// A send of which the receiver wants pieces; in the service list.
+    /// A send of which the receiver wants pieces, or that only waits for its rank's word (`FLAG_CARRIED`); in the service list.
     pub const TO_PUSH: u32 = 6;
     /// Over; the data of a receive is in place.
     pub const COMPLETE: u32 = 7;
@@ -41,6 +41,8 @@ pub const FLAG_IN_DOUBT: u32 = 8;
 pub const FLAG_KEPT: u32 = 16;
 /// A receive whose buffer lies in its rank's memory file (`heap`).
 pub const FLAG_MAPPED: u32 = 32;
+/// A send whose bytes the carriers move.
+pub const FLAG_CARRIED: u32 = 64;
 
 /// Outcome of the copy, beside truncation (which shows as `len > capacity`).
 pub mod outcome {

@@ -5,15 +5,15 @@ use super::envelope::Envelope;
 use super::envelope::{INLINE_BYTES, PIECE_BYTES, kind};
 use super::inbox::Full;
 use super::lend::{self, tend_lent};
-use super::queues::{Outgoing, Queues, Verdict};
-use super::request::{self, state};
+use super::queues::{Outgoing, Queues, Verdict, go};
+use super::request::{self, FLAG_CARRIED, state};
 use super::transfer::{FLAG_LAST_OF_WINDOW, RankMover, blocks_from, copy_blocks};
 use crate::job::JobSegment;
 use crate::mem::short_copy::short_copy;
 use crate::mem::slab::CLASS_BYTES;
 use crate::mem::sync::{Ordering, fence, yield_cpu};
 use crate::node::NodeSegment;
-use crate::sched::{self, RunState, Wait, baton, watch};
+use crate::sched::{self, RunState, Wait, baton, policy, watch};
 use vmpi_cma::Block;
 
 /// A rank's end of the two segments: what it sends with and receives by. Used by one thread at a time.
@@ -399,6 +399,7 @@ impl Endpoint {
     /// Go on with requests that only this rank can go on with.
     fn serve(&mut self) {
         while let Some(index) = self.queues().next_service() {
+            policy::note_answering(&self.node, self.me, false);
             match self.queues().slots[index as usize].state {
                 state::TO_PULL => {
                     let mut mover = RankMover { node: &self.node, job: &self.job, me: self.me, on: self.me };
@@ -406,14 +407,27 @@ impl Endpoint {
                     let mut queues = unsafe { self.job.queues(self.me) };
                     queues.pull(index, &mut mover, &mut self.outgoing);
                 }
-                state::TO_PUSH => self.push_pieces(index),
+                state::TO_PUSH => self.push_on(index),
                 _ => {}
             }
         }
     }
 
-    /// The receiver cannot read this process: give it the next pieces through the slab.
+    /// A message that this rank has announced is wanted, and it must go on with that itself.
     #[cold]
+    fn push_on(&mut self, index: u32) {
+        let me = self.me;
+        let slot = &mut self.queues().slots[index as usize];
+        if slot.flags & FLAG_CARRIED == 0 {
+            return self.push_pieces(index);
+        }
+        slot.state = state::SENT;
+        slot.flags &= !FLAG_CARRIED;
+        let (to, go) = (slot.from, go(me, index, slot.peer_request, slot.len));
+        self.deliver_one(to, &go);
+    }
+
+    /// The receiver cannot read this process: give it the next pieces through the slab.
     fn push_pieces(&mut self, index: u32) {
         let slot = self.queues().slots[index as usize];
         let blocks = match slot.blocks {
@@ -520,6 +534,7 @@ pub(super) fn tend(node: &NodeSegment, job: &JobSegment, me: u32, rank: u32, out
         let verdict = queues.drain(&mut mover, out);
         wake_space_waiters(node, job, rank);
         if verdict == Verdict::Ready {
+            policy::note_answering(node, rank, queues.only_answers());
             baton::make_ready(node, rank);
             return;
         }

@@ -35,6 +35,8 @@ pub struct NodeHeader {
     pub bind: u32,
     /// Some ranks live on other nodes (`RunState::Remote`).
     pub spread: u32,
+    /// Who has been made READY only to answer goes before others (`NodeSegment::answering`).
+    pub answers_first: u32,
     pub started_at: u64,
 }
 

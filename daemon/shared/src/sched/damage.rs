@@ -58,6 +58,7 @@ mod tests {
             wtime: Wtime::Wall,
             quantum_ms: 0,
             recovery: false,
+            answers_first: false,
             patience: Patience::default(),
         }
     }
@@ -73,7 +74,9 @@ mod tests {
         let mut draw = move || *chance.choice(&words).expect("there are some");
         for (_, policy) in Policy::NAMES {
             let balance = if policy == Policy::Rr { Balance::Steal } else { Balance::None };
-            let node = NodeSegment::create(&NodeConfig { balance, ..config(&placement, policy) }).unwrap();
+            let answers_first = policy == Policy::Fifo;
+            let config = NodeConfig { balance, answers_first, ..config(&placement, policy) };
+            let node = NodeSegment::create(&config).unwrap();
             for _ in 0..20_000 {
                 for core in 0..2 {
                     let descriptor = node.core(core);

@@ -169,18 +169,40 @@ pub(super) fn kernel_may_choose(node: &NodeSegment, next: u32) -> bool {
 
 #[cold]
 fn next_of_others(node: &NodeSegment, core: u32) -> Option<u32> {
-    of(node).next(node, core)
+    answering(node, core).or_else(|| of(node).next(node, core))
 }
 
 #[cold]
 fn others_let_choose(node: &NodeSegment, next: u32) -> bool {
-    of(node).kernel_may_choose(node, next)
+    node.header().answers_first == 0 && of(node).kernel_may_choose(node, next)
+}
+
+/// Under any policy, where ranks take part in handshakes themselves: one that only has to answer and then waits on. In its turn, behind ranks that compute,
+/// its message would not move meanwhile, and there would be nothing to compute when they wait. It has answered before it is made READY for the
+/// next time, so it keeps nobody from running.
+fn answering(node: &NodeSegment, core: u32) -> Option<u32> {
+    if node.header().answers_first == 0 {
+        return None;
+    }
+    run_queue::members(node.ready(core)).find(|rank| run_queue::contains(node.answering(), *rank))
+}
+
+/// This rank is made READY: only to answer?
+#[inline]
+pub(crate) fn note_answering(node: &NodeSegment, rank: u32, only_answers: bool) {
+    if node.header().answers_first != 0 {
+        if only_answers {
+            run_queue::insert(node.answering(), rank);
+        } else {
+            run_queue::remove(node.answering(), rank);
+        }
+    }
 }
 
 /// The usual policy, which is asked without a call: every hand-over asks.
 #[inline]
 fn is_round_robin(node: &NodeSegment) -> bool {
-    node.header().policy == control::Policy::Rr as u32
+    node.header().policy == control::Policy::Rr as u32 && node.header().answers_first == 0
 }
 
 /// The policy of a node.
@@ -247,6 +269,25 @@ mod tests {
             assert_eq!(choose(&node), None, "{policy:?}");
         }
         assert_eq!(P::NAMES.map(|(name, policy)| policy.name() == name), [true; 5]);
+    }
+
+    #[test]
+    fn who_only_answers_goes_first_under_any_policy() {
+        for (_, policy) in control::Policy::NAMES {
+            let first = |answers_first| {
+                let config = NodeConfig { policy, answers_first, ..NodeConfig::on_one_core(0, 5) };
+                let mut node = NodeSegment::create(&config).unwrap();
+                node.set_actor(0);
+                (0..5).for_each(|rank| make_ready(&node, rank, u64::from(rank) + 1));
+                note_answering(&node, 3, true);
+                let first = super::next(&node, 0);
+                note_answering(&node, 3, false);
+                (first, super::next(&node, 0))
+            };
+            let (usual, again) = first(false);
+            assert!(usual == again && usual != Some(3), "{policy:?} {usual:?}");
+            assert_eq!(first(true), (Some(3), usual), "{policy:?}");
+        }
     }
 
     #[test]

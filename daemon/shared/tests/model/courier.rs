@@ -1,13 +1,15 @@
 //! Two nodes: what ranks push for remote ranks is taken there, whoever sleeps when (SYNC M), and full inboxes on the way lose nobody.
 
-use super::world::{World, assert_alone, check_pct, check_random, recv, send};
+use super::world::{World, announce, assert_alone, check_pct, check_random, recv, send, wait};
 use shuttle::sync::atomic::{AtomicBool, Ordering};
 use shuttle::sync::{Arc, Mutex};
 use shuttle::thread::{self, JoinHandle};
 use std::collections::VecDeque;
+use vmpi_shared::control::Policy;
 use vmpi_shared::job::JobSegment;
 use vmpi_shared::matching::courier::Courier;
-use vmpi_shared::matching::envelope::Envelope;
+use vmpi_shared::matching::envelope::{Envelope, kind};
+use vmpi_shared::matching::queues::{answer, go};
 use vmpi_shared::mem::bell::Bell;
 
 const ROUNDS: usize = 400;
@@ -136,4 +138,70 @@ fn a_sender_that_computes_on() {
         assert_alone(&b.node);
     };
     check_random(scenario, ROUNDS);
+}
+
+/// With progress by ranks: two ranks of a core send large messages to a node whose carrier asks each for its word, and ends the send when that has come.
+#[test]
+fn who_is_asked_says_go() {
+    const FAR: u32 = 2;
+    for (policy, spin_ticks) in [(Policy::Rr, 0), (Policy::Rr, 3), (Policy::Lifo, 0)] {
+        let scenario = move || {
+            let bell = Bell::default();
+            let mut world = World::answering(policy, &[0, 0, 0], spin_ticks);
+            world.node.spread(|rank| rank == FAR);
+            world.node.set_carrier_bell(bell.clone());
+            let carrier = asking_carrier(&world, spin_ticks, bell, 4);
+            let ranks: Vec<_> = (0..2)
+                .map(|rank| {
+                    world.rank(rank, |endpoint| {
+                        let sends: Vec<u32> = (0..2).map(|tag| announce(endpoint, FAR, tag)).collect();
+                        for index in sends {
+                            wait(endpoint, index);
+                        }
+                    })
+                })
+                .collect();
+            ranks.into_iter().chain([carrier]).for_each(|thread| thread.join().unwrap());
+            assert_alone(&world.node);
+        };
+        check_random(scenario, ROUNDS);
+        check_pct(scenario, ROUNDS / 2, 3);
+    }
+}
+
+/// Ask for the word of whoever announces something, until so many messages are over.
+fn asking_carrier(world: &World, spin_ticks: u64, bell: Bell, mut messages: u32) -> JoinHandle<()> {
+    let job = JobSegment::map(world.job.fd().try_clone_to_owned().unwrap()).unwrap();
+    let mut courier = Courier::new(world.node.another_view(spin_ticks), job);
+    thread::spawn(move || {
+        let mut due: VecDeque<(u32, Envelope)> = VecDeque::new();
+        while messages > 0 {
+            for far in courier.called() {
+                courier.collect(far, |envelope| {
+                    let (rank, request) = (envelope.from, envelope.request);
+                    due.push_back(match envelope.kind {
+                        kind::RTS => (rank, go(far, request, request + 7, envelope.len)),
+                        kind::GO => {
+                            assert_eq!((envelope.peer_request(), envelope.len), (request + 7, 1));
+                            (rank, answer(kind::FIN, request))
+                        }
+                        other => panic!("an envelope of kind {other}"),
+                    });
+                    true
+                });
+            }
+            while let Some((rank, envelope)) = due.front()
+                && courier.deliver(*rank, envelope).is_ok()
+            {
+                messages -= u32::from(envelope.kind == kind::FIN);
+                due.pop_front();
+            }
+            if messages > 0 && !due.is_empty() {
+                thread::yield_now();
+            } else if messages > 0 && courier.lie_down(false) {
+                bell.wait();
+                courier.get_up(true);
+            }
+        }
+    })
 }

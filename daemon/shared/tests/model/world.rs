@@ -28,24 +28,29 @@ pub fn node(placement: &[u32], policy: Policy) -> NodeSegment {
 
 /// As `node`, with everything that matters to scheduling.
 pub fn node_of(placement: &[u32], policy: Policy, balance: Balance, recovery: bool) -> NodeSegment {
+    NodeSegment::private(&NodeConfig { balance, recovery, ..plain(placement, policy) })
+}
+
+fn plain(placement: &[u32], policy: Policy) -> NodeConfig {
     let ranks = placement.len() as u32;
     let cores = placement.iter().max().unwrap() + 1;
-    NodeSegment::private(&NodeConfig {
+    NodeConfig {
         job: 1,
         ranks,
         v: ranks,
         cpus: (0..cores).collect(),
         placement: placement.to_vec(),
         policy,
-        balance,
+        balance: Balance::None,
         own_cores: cores,
         bind: false,
         on_block: OnBlock::Release,
         wtime: Wtime::Wall,
         quantum_ms: 0,
-        recovery,
+        recovery: false,
+        answers_first: false,
         patience: Patience::default(),
-    })
+    }
 }
 
 /// No core ever had two ranks RUNNING.
@@ -82,6 +87,12 @@ impl World {
             node: node_of(placement, Policy::Rr, Balance::None, true),
             job: Self::job(placement, inbox_cells),
         }
+    }
+
+    /// A job whose ranks take part in handshakes themselves.
+    pub fn answering(policy: Policy, placement: &[u32], spin_ticks: u64) -> World {
+        let node = NodeSegment::private(&NodeConfig { answers_first: true, ..plain(placement, policy) });
+        World { spin_ticks, node, job: Self::job(placement, 2) }
     }
 
     fn job(placement: &[u32], inbox_cells: u32) -> JobSegment {

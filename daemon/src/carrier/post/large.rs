@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use vmpi_fabric::Fabric;
 use vmpi_shared::matching::envelope::{Envelope, kind};
-use vmpi_shared::matching::queues::answer;
+use vmpi_shared::matching::queues::{answer, go};
 use vmpi_shared::matching::request::outcome;
 
 use super::{Peer, Post};
@@ -97,8 +97,23 @@ impl Post {
         self.deliver(None, entry.rank, placed, Vec::new());
     }
 
-    /// A receive on `node` has matched what `rank` has announced.
-    pub(super) fn begin_outgoing(&mut self, node: u32, rank: u32, request: u32, transfer: u32, len: u64) {
+    /// A receive on `node` has matched what `rank` has announced. With progress by ranks that one goes on with it.
+    pub(super) fn wanted(&mut self, node: u32, rank: u32, request: u32, transfer: u32, len: u64) {
+        let announced = self.announced.get(&(rank, request)).filter(|announced| !announced.silent);
+        match announced.filter(|_| self.nodes.progress_by_rank) {
+            Some(announced) => self.deliver(None, rank, go(announced.to, request, transfer, len), Vec::new()),
+            None => self.begin_outgoing(node, rank, request, transfer, len),
+        }
+    }
+
+    /// A rank here has been asked (`wanted`), and says so to the carriers in the inbox of receiver `to`.
+    pub(super) fn sender_says_go(&mut self, to: u32, envelope: &Envelope) {
+        if let Some(&node) = self.nodes.of_rank.get(to as usize).filter(|_| self.courier.is_local(envelope.from)) {
+            self.begin_outgoing(node, envelope.from, envelope.request, envelope.peer_request(), envelope.len);
+        }
+    }
+
+    fn begin_outgoing(&mut self, node: u32, rank: u32, request: u32, transfer: u32, len: u64) {
         if self.has_failed(rank) {
             // The receiver hears of that.
             return;
@@ -201,7 +216,7 @@ impl Post {
             }
             let len = (out.len - out.sent).min(CHUNK_BYTES);
             match send_chunk(&mut *self.fabric, &mut self.chunk, &mut out, len as usize) {
-                Ok(()) => {
+                Ok(how) => {
                     out.sent += len;
                     if out.sent < out.len {
                         later.push_back(out);
