@@ -7,6 +7,7 @@
 //! What vmpid asks for itself is had by all that it starts, jobs of one node included; so it gives it back after the last job of several nodes.
 #![allow(unsafe_code)]
 
+use std::io;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -15,8 +16,8 @@ const SLICE: Duration = Duration::from_micros(100);
 
 /// `struct sched_attr` of sched_setattr(2), as it was first.
 #[repr(C)]
-#[derive(Default)]
-struct SchedAttr {
+#[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
+pub struct SchedAttr {
     size: u32,
     policy: u32,
     flags: u64,
@@ -26,6 +27,14 @@ struct SchedAttr {
     runtime: u64,
     deadline: u64,
     period: u64,
+}
+
+impl SchedAttr {
+    /// Real time of the lowest priority, for this process and not for what it starts.
+    pub fn real_time(self) -> SchedAttr {
+        let flags = self.flags | libc::SCHED_FLAG_RESET_ON_FORK as u64;
+        SchedAttr { policy: libc::SCHED_FIFO as u32, priority: 1, nice: 0, runtime: 0, flags, ..self }
+    }
 }
 
 /// The slice that this process had before, ns.
@@ -38,7 +47,7 @@ pub fn ask_short() {
         && let Some(attributes) = read()
     {
         *before = Some(attributes.runtime);
-        write(&SchedAttr { runtime: SLICE.as_nanos() as u64, ..attributes });
+        let _ = write(&SchedAttr { runtime: SLICE.as_nanos() as u64, ..attributes });
     }
 }
 
@@ -46,21 +55,28 @@ pub fn ask_short() {
 pub fn give_back() {
     let before = BEFORE.lock().expect("nobody panics with it").take();
     if let (Some(runtime), Some(attributes)) = (before, read()) {
-        write(&SchedAttr { runtime, ..attributes });
+        let _ = write(&SchedAttr { runtime, ..attributes });
     }
 }
 
-/// `None`: somebody has chosen another policy for all of it, and knows why.
-fn read() -> Option<SchedAttr> {
+/// How this process is scheduled. `None`: somebody has chosen another policy for all of it, and knows why.
+pub fn read() -> Option<SchedAttr> {
     let mut attributes = SchedAttr { size: size_of::<SchedAttr>() as u32, ..SchedAttr::default() };
     // SAFETY: the kernel writes as many bytes of the struct as that says it has.
     let got = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, attributes.size, 0) };
     (got == 0 && attributes.policy == libc::SCHED_OTHER as u32).then_some(attributes)
 }
 
-fn write(attributes: &SchedAttr) {
+/// Schedule this process so from now on.
+///
+/// # Errors
+/// Those of sched_setattr(2): EPERM, if it may not ask for that.
+pub fn write(attributes: &SchedAttr) -> io::Result<()> {
     // SAFETY: the kernel reads as many bytes of the struct as that says it has.
-    let _ = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, std::ptr::from_ref(attributes), 0) };
+    match unsafe { libc::syscall(libc::SYS_sched_setattr, 0, std::ptr::from_ref(attributes), 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 #[cfg(test)]

@@ -119,6 +119,11 @@ impl<F: Fabric> Emulated<F> {
         left.saturating_sub(Duration::from_secs_f64(UNDER_WAY_BYTES / self.model.bytes_per_second))
     }
 
+    /// The slots for a node that has mapped them. A device takes as many bodies as there are, and carries one after the other.
+    fn slots(&self, node: u32) -> Option<&Outbox> {
+        self.going.get(node as usize)?.outbox.as_ref().filter(|outbox| outbox.is_mapped())
+    }
+
     fn modelled_backlog(&self, node: u32, way: usize) -> usize {
         (self.behind(node, way).as_secs_f64() * self.model.bytes_per_second) as usize
     }
@@ -250,7 +255,8 @@ impl<F: Fabric> Fabric for Emulated<F> {
     }
 
     fn has_room(&self, node: u32) -> bool {
-        self.below.has_room(node) && self.behind(node, BULK).is_zero()
+        self.below.has_room(node)
+            && self.slots(node).map_or_else(|| self.behind(node, BULK).is_zero(), Outbox::has_room)
     }
 
     fn is_flushed(&self) -> bool {
@@ -270,8 +276,9 @@ impl<F: Fabric> Fabric for Emulated<F> {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        // Who waits to send more looks when the buffers are all that is left.
+        // Who waits to send more looks when the buffers are all that is left. Of slots that are free again the other end tells.
         let ways = (0..self.going.len() as u32).flat_map(|node| [(node, SMALL), (node, BULK)]);
+        let ways = ways.filter(|(node, way)| *way == SMALL || self.slots(*node).is_none());
         let room = ways.map(|(node, way)| self.behind(node, way)).filter(|behind| !behind.is_zero()).min();
         let room = room.map(|behind| Instant::now() + behind);
         [self.below.deadline(), self.next_due(), room].into_iter().flatten().min()

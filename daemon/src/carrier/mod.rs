@@ -12,6 +12,7 @@
 mod choice;
 mod post;
 mod transfer;
+mod urgency;
 mod wire;
 
 use std::io;

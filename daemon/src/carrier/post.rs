@@ -26,6 +26,7 @@ use vmpi_shared::matching::queues::answer;
 use vmpi_shared::matching::request::outcome;
 
 use super::transfer::{Announced, CHUNK_BYTES, Cursor, Incoming, Outgoing, Unreachable};
+use super::urgency::Urgency;
 use super::wire::{self, BodyError};
 use crate::debug;
 use rest::Moves;
@@ -95,6 +96,7 @@ pub struct Post {
     drained: bool,
     told_lost: bool,
     rest: rest::Rest,
+    urgency: Urgency,
     deaths: deaths::Deaths,
 }
 
@@ -127,6 +129,7 @@ impl Post {
             said_bye: false,
             drained: false,
             told_lost: false,
+            urgency: Urgency::default(),
             deaths: deaths::Deaths::default(),
         }
     }
@@ -372,10 +375,10 @@ impl Post {
             match envelope.kind {
                 kind::ASK => self.asked_here(&envelope),
                 kind::LET_GO => self.let_go(envelope),
+                kind::GO => self.sender_says_go(to, &envelope),
                 _ => self.answer_remote(to, envelope),
             }
         }
-                kind::GO => self.sender_says_go(to, &envelope),
         self.settle();
     }
 

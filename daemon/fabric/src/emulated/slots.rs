@@ -62,6 +62,15 @@ impl Outbox {
         self.fd = None;
     }
 
+    pub fn is_mapped(&self) -> bool {
+        self.fd.is_none()
+    }
+
+    /// Is a slot free?
+    pub fn has_room(&self) -> bool {
+        self.sent.wrapping_sub(self.returned) < SLOTS
+    }
+
     pub fn returned(&mut self, told: u32) {
         // Never more than were sent: a count that is no count must not open slots that are in use.
         if told.wrapping_sub(self.returned) <= self.sent.wrapping_sub(self.returned) {
@@ -71,7 +80,7 @@ impl Outbox {
 
     /// The next slot, if it is free.
     pub fn stage(&mut self, bytes: usize) -> Option<&mut [u8]> {
-        if self.fd.is_some() || bytes > MAX_BODY_BYTES || self.sent.wrapping_sub(self.returned) >= SLOTS {
+        if !self.is_mapped() || bytes > MAX_BODY_BYTES || !self.has_room() {
             return None;
         }
         self.staged = bytes;
@@ -145,9 +154,9 @@ impl Inbox {
         self.told
     }
 
-    /// The sender would soon have no slot left if it were not told.
+    /// The sender has hardly a slot left, as far as it knows, and would have some. Otherwise it hears of them with what goes its way anyway.
     pub fn must_say(&self) -> bool {
-        self.told.wrapping_sub(self.said) >= SLOTS / 2
+        self.come.wrapping_sub(self.said) > SLOTS / 2 && self.told.wrapping_sub(self.said) >= SLOTS / 2
     }
 }
 

@@ -201,8 +201,8 @@ impl Post {
         Ok(())
     }
 
-    /// Send a chunk of a large message to each node whose link takes it: of the oldest one, so that one rank after the other can go on. If all
-    /// got their share in turn, all would wait for the last byte.
+    /// Send of large messages to each node what its link takes: of the oldest one first, so that one rank after the other can go on. If all
+    /// got their share in turn, all would wait for the last byte. Of what is not staged no more than a chunk, which goes before the next is read.
     pub(super) fn pump(&mut self) {
         let mut later = VecDeque::new();
         let mut served = BTreeSet::new();
@@ -210,7 +210,8 @@ impl Post {
             if self.peers[out.node as usize] == Peer::Gone {
                 continue;
             }
-            if !served.insert(out.node) || !self.fabric.has_room(out.node) {
+            if served.contains(&out.node) || !self.fabric.has_room(out.node) {
+                served.insert(out.node);
                 later.push_back(out);
                 continue;
             }
@@ -218,8 +219,12 @@ impl Post {
             match send_chunk(&mut *self.fabric, &mut self.chunk, &mut out, len as usize) {
                 Ok(how) => {
                     out.sent += len;
+                    if how == Went::Copied {
+                        served.insert(out.node);
+                    }
                     if out.sent < out.len {
-                        later.push_back(out);
+                        // The oldest one still, if the node takes more of it now.
+                        self.outgoing.push_front(out);
                         continue;
                     }
                     match out.silent {
@@ -244,20 +249,27 @@ impl Post {
     }
 }
 
+/// How a chunk has gone.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Went {
+    Staged,
+    Copied,
+}
+
 /// Read the next `len` bytes of a large message out of its rank, if possible straight to where the fabric sends them from.
-fn send_chunk(fabric: &mut dyn Fabric, chunk: &mut [u8], out: &mut Outgoing, len: usize) -> Result<(), Unreachable> {
+fn send_chunk(fabric: &mut dyn Fabric, chunk: &mut [u8], out: &mut Outgoing, len: usize) -> Result<Went, Unreachable> {
     let head = out.transfer.to_le_bytes();
     if let Some(staged) = fabric.stage(out.node, head.len() + len) {
         let (first, rest) = staged.split_at_mut(head.len());
         first.copy_from_slice(&head);
         out.from.read(out.pid, rest)?;
         fabric.send_staged(out.node, wire::DATA);
-        return Ok(());
+        return Ok(Went::Staged);
     }
     let chunk = &mut chunk[..len];
     out.from.read(out.pid, chunk)?;
     fabric.send_bulk(out.node, wire::DATA, &[&head, chunk]);
-    Ok(())
+    Ok(Went::Copied)
 }
 
 /// Bytes of a large message have come: write them where the receive wants them.

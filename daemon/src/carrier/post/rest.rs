@@ -105,6 +105,7 @@ impl Post {
             false => Sleep::Sound,
             true if !cpu().is_some_and(|cpu| self.courier.may_look(cpu)) => Sleep::Dozing,
             true => {
+                self.urgency.be(false);
                 yield_cpu();
                 self.rest.looks += 1;
                 if !self.rest.looks.is_multiple_of(LOOKS) {
@@ -135,6 +136,9 @@ impl Post {
         } else {
             Some(TimeSpec::from(Duration::ZERO))
         };
+        if how != Sleep::Not {
+            self.urgency.be(lying);
+        }
         let bell = self.courier.node.carrier_bell();
         let mut fds = vec![PollFd::new(self.daemon.stream().as_fd(), PollFlags::POLLIN)];
         fds.push(PollFd::new(self.fabric.readable(), PollFlags::POLLIN));
