@@ -142,7 +142,6 @@ impl Endpoint {
         }
         // While this rank waits for others they must be able to finish with it.
         self.drain_own();
-        self.job.inbox(to).ends.space_wanted.store(1, Ordering::SeqCst);
         let node = &self.node;
         let inbox = self.job.inbox(to);
         let mine = self.job.inbox(self.me);
@@ -150,6 +149,9 @@ impl Endpoint {
         node.rank(self.me).peer.store(to as i32, Ordering::Relaxed);
         let stuck = self.is_stuck();
         let mut over = || {
+            // When this rank can be found waiting, and not before: who made room in between would take the wish for one that has been heard, and
+            // others may have filled the room again. The wish before the look, as whoever drains makes room before the look at that.
+            inbox.ends.space_wanted.store(1, Ordering::SeqCst);
             let there = inbox.has_space() || (!stuck && mine.has_mail());
             there || node.state(to) == RunState::Suspended || node.failure(to).is_some()
         };
