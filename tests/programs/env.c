@@ -32,6 +32,13 @@ int main(int argc, char **argv) {
     MPI_Get_library_version(text, &len);
     OK(len > 0 && strlen(text) > 0 && len < MPI_MAX_LIBRARY_VERSION_STRING);
     STRICT(len == (int)strlen(text)); /* Open MPI 4.1.4 counts one more */
+    int parts[2] = {4, -1};
+#ifdef OPEN_MPI
+    EQ(sscanf(text, "Open MPI v%d.%d", &parts[0], &parts[1]), 2);
+#elif defined MPICH_VERSION
+    EQ(sscanf(text, "MPICH Version: %d.%d", &parts[0], &parts[1]), 2);
+#endif
+    EQ(parts[0], 4);
     double t = MPI_Wtime();
     while (MPI_Wtime() == t) {}
     OK(MPI_Wtime() > t && MPI_Wtick() > 0 && MPI_Wtick() < 0.1);

@@ -309,6 +309,16 @@ int main(int argc, char **argv) {
     MPI_Offset shared;
     EQ(MPI_File_get_position_shared(f, &shared), 0);
     EQ(shared, 77);
+    /* Who is ready writes at once: the others began where the file ended before that. */
+    for (int round = 0; round < 30; round++) {
+        EQ(MPI_File_close(&f), 0);
+        MPI_Barrier(W);
+        MPI_Offset before = 77 + round * 1000 * t_size;
+        EQ(MPI_File_open(W, "io_basic.e", MPI_MODE_RDWR | MPI_MODE_APPEND, NUL, &f), 0);
+        MPI_Offset here = position(f);
+        EQ(MPI_File_write_at(f, before + t_rank * 1000, a, 1000, MPI_BYTE, &st), 0);
+        EQ(here, before);
+    }
     EQ(MPI_File_get_atomicity(f, &flag), 0);
     EQ(flag, 0);
     EQ(MPI_File_set_atomicity(f, 1), 0);
@@ -334,7 +344,7 @@ int main(int argc, char **argv) {
     f = make("io_basic.f", MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE);
     EQ(MPI_File_open(MPI_COMM_SELF, "io_basic.e", MPI_MODE_RDONLY, NUL, &g), 0);
     EQ(MPI_File_write_at(f, t_rank, a, 1, MPI_BYTE, &st), 0);
-    EQ(size_of(g), 77);
+    EQ(size_of(g), 77 + 30 * 1000 * t_size);
     EQ(MPI_File_close(&g), 0);
     EQ(MPI_File_close(&f), 0);
     EQ(access("io_basic.f", F_OK), -1);

@@ -57,6 +57,8 @@ pub trait Abi:
 {
     /// "Open MPI", "MPICH".
     const NAME: &'static str;
+    /// What `MPI_Get_library_version` begins with there: programs choose by it what they load (mpi4py's `get_vendor`). Empty for an ABI that is nobody's.
+    const RELEASE: &'static str;
     /// What `MPI_Get_version` reports.
     const VERSION: (c_int, c_int);
     /// What `MPI_Abi_get_version` reports: -1, -1 where the ABI is not the standard's (MPI 5.0 section 20.3).

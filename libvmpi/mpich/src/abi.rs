@@ -9,6 +9,7 @@ use vmpi_core::face::Face;
 
 impl Abi for Mpich {
     const NAME: &'static str = "MPICH";
+    const RELEASE: &'static str = "MPICH Version:\t4.0.2";
     const VERSION: (c_int, c_int) = (4, 0);
     type Status = Status;
 

@@ -8,6 +8,7 @@ use vmpi_abi::numbers::{self, Tables};
 
 impl Abi for OpenMpi {
     const NAME: &'static str = "Open MPI";
+    const RELEASE: &'static str = "Open MPI v4.1.4";
     const VERSION: (c_int, c_int) = (3, 1);
     type Status = Status;
 

@@ -18,6 +18,7 @@ const DISTRIBUTE_DFLT_DARG: c_int = 19;
 
 impl Abi for Standard {
     const NAME: &'static str = "the MPI-5 standard";
+    const RELEASE: &'static str = "";
     const VERSION: (c_int, c_int) = (5, 0);
     const ABI_VERSION: (c_int, c_int) = (1, 0);
     type Status = Status;

@@ -109,7 +109,10 @@ crate::entry_points! {
     anytime fn get_library_version = "MPI_Get_library_version"(version: *mut c_char, length: *mut c_int) => {
         not_null(version, "version")?;
         not_null(length, "resultlen")?;
-        let own = format!("vmpi {} (virtualized MPI, with the ABI of {})", env!("CARGO_PKG_VERSION"), A::NAME);
+        let own = match A::RELEASE {
+            "" => format!("vmpi {} (virtualized MPI, with the ABI of {})", env!("CARGO_PKG_VERSION"), A::NAME),
+            its => format!("{its} (its ABI; this is vmpi {}, a virtualized MPI)", env!("CARGO_PKG_VERSION")),
+        };
         *length = put_text(version, A::MAX_LIBRARY_VERSION_STRING, own.as_bytes());
     }
 

@@ -6,6 +6,7 @@ use super::memory::Memory;
 use super::shared_pointer::SharedPointer;
 use super::view::View;
 use super::{amode, errno, lock, transfer};
+use crate::coll;
 use crate::comm::{self, Communicator};
 use crate::consts::{MODE_APPEND, MODE_CREATE, MODE_DELETE_ON_CLOSE, MODE_EXCL};
 use crate::errhandler;
@@ -138,13 +139,16 @@ pub fn open(group: &Rc<Communicator>, name: &[u8], mode: i32, given: &info::Entr
         buffer: RefCell::new(Vec::new()),
     });
     if mode & MODE_APPEND != 0 {
-        let end = file.size()?;
-        file.position.set(end);
-        // Nobody moves it before all ranks have come here.
+        // As one rank finds it: who has opened the file may write behind its end before another has looked where that is.
+        let mut end = 0;
         at_root(&file.comm, || {
+            end = file.size()?;
             file.shared.set(end as u64);
             Ok(())
         })?;
+        let mut bytes = end.to_ne_bytes();
+        coll::bcast_bytes(&file.comm, &mut bytes, 0)?;
+        file.position.set(i64::from_ne_bytes(bytes));
     }
     let handle = FILES.with(|files| files.insert(file.clone()));
     file.handle.set(handle);
