@@ -568,7 +568,7 @@ impl JobSegment {
         JobSegment { config, areas, ranks_at, base, mapped, segment }
     }
 
-    #[inline]
+    #[inline(always)]
     fn area(&self, rank: u32) -> *mut u8 {
         let base = if rank < self.mapped { self.base } else { self.late_base(rank) };
         // SAFETY: inside the areas, whose end `view`, or the size of the whole, tells.
@@ -589,7 +589,7 @@ impl JobSegment {
     }
 
     /// The inbox of a rank.
-    #[inline]
+    #[inline(always)]
     pub fn inbox(&self, rank: u32) -> Inbox<'_> {
         let area = self.area(rank);
         // SAFETY: the area is mapped whole and laid out by `Areas`; both parts are made for sharing.
@@ -613,7 +613,7 @@ impl JobSegment {
     ///
     /// # Safety
     /// The caller owns them (`sched::RunState`) for as long as it uses the result.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn queues(&self, rank: u32) -> Queues<'_> {
         let area = self.area(rank);
         // SAFETY: all parts are inside the area; exclusive access is the caller's promise.

@@ -428,14 +428,14 @@ impl NodeSegment {
         &mut self.header
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn core(&self, core: u32) -> &CoreDescriptor {
         assert!(core < self.header.cores, "core index {core} out of range: the node segment is damaged");
         // SAFETY: in range of the array that `view` checked; atomics only.
         unsafe { &*self.cores.add(core as usize) }
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn rank(&self, rank: u32) -> &RankDescriptor {
         assert!(rank < self.header.ranks, "rank {rank} out of range: the node segment is damaged");
         // SAFETY: as above.
@@ -443,7 +443,7 @@ impl NodeSegment {
     }
 
     /// A core's set of READY ranks.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn ready(&self, core: u32) -> &[AtomicU64] {
         self.set(2 * core)
     }
@@ -471,7 +471,7 @@ impl NodeSegment {
         unsafe { &*self.post }
     }
 
-    #[inline]
+    #[inline(always)]
     fn set(&self, index: u32) -> &[AtomicU64] {
         assert!(index < sets(self.header.cores));
         let stride = self.header.ready_words as usize;
@@ -482,7 +482,7 @@ impl NodeSegment {
     }
 
     /// Now, in ticks of this node's clock.
-    #[inline]
+    #[inline(always)]
     pub fn now(&self) -> u64 {
         #[cfg(feature = "model")]
         return crate::mem::sync::ticks();
@@ -603,7 +603,13 @@ impl NodeSegment {
     /// The core of a rank. Under `--balance` another one later, unless the rank is this process's and runs.
     #[inline]
     pub fn core_of(&self, rank: u32) -> u32 {
-        self.rank(rank).core.load(Ordering::Relaxed).min(self.header.cores - 1)
+        self.core_in(self.rank(rank))
+    }
+
+    /// The core in a rank's descriptor: `core_of` for those who have that at hand.
+    #[inline(always)]
+    pub(crate) fn core_in(&self, rank: &RankDescriptor) -> u32 {
+        rank.core.load(Ordering::Relaxed).min(self.header.cores - 1)
     }
 
     /// The core on which a rank was placed: the same for all who ask, whatever moves.

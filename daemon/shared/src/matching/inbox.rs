@@ -74,7 +74,7 @@ pub struct Inbox<'a> {
 unsafe impl Sync for Cell {}
 
 impl Inbox<'_> {
-    #[inline]
+    #[inline(always)]
     fn place(&self, position: u64) -> (&Cell, u64) {
         let size = self.cells.len() as u64;
         // A power of two: a shift, where a division would take longer than the rest.
@@ -82,7 +82,7 @@ impl Inbox<'_> {
     }
 
     /// Append an envelope. No syscall, no lock.
-    #[inline]
+    #[inline(always)]
     pub fn push(&self, envelope: &Envelope) -> Result<(), Full> {
         let mut position = self.ends.head.load(Ordering::Relaxed);
         loop {
@@ -129,6 +129,7 @@ impl Inbox<'_> {
 
     /// As `push` by rank `from`, which may die in the middle of it: the cell says whose it is from the moment when it is taken, and the ring's
     /// head is moved on by whoever finds it behind.
+    #[inline(never)]
     pub fn push_signed(&self, envelope: &Envelope, from: u32) -> Result<(), Full> {
         loop {
             let position = self.ends.head.load(Ordering::SeqCst);
@@ -207,28 +208,59 @@ impl Inbox<'_> {
         self.ends.events.store(self.ends.events.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
+    /// Does somebody wait for room?
+    #[inline]
+    pub fn is_room_wanted(&self) -> bool {
+        self.ends.space_wanted.load(Ordering::SeqCst) != 0
+    }
+
     /// Is there room for one more? A hint.
     pub fn has_space(&self) -> bool {
         let (cell, lap) = self.place(self.ends.head.load(Ordering::SeqCst));
         unsigned(cell.turn.load(Ordering::SeqCst)) >= 2 * lap
     }
 
+    /// The oldest envelope, if there is any. Only the owner of the queues calls this.
+    #[inline(always)]
+    pub fn first(&self) -> Option<First<'_>> {
+        let tail = self.ends.tail.load(Ordering::Relaxed);
+        let (cell, lap) = self.place(tail);
+        if cell.turn.load(Ordering::Acquire) != 2 * lap + 1 {
+            return None; // SYNC D
+        }
+        // SAFETY: the turn says full: producers keep off until it changes, and there is one consumer.
+        Some(First { envelope: unsafe { &*cell.envelope.get() }, turn: &cell.turn, ends: self.ends, tail, lap })
+    }
+
     /// Look at the oldest envelope and, if `take` returns true, remove it. False: nothing there, or `take` declined.
     /// Only the owner of the queues calls this.
     #[inline]
     pub fn pop_if(&self, take: impl FnOnce(&Envelope) -> bool) -> bool {
-        let tail = self.ends.tail.load(Ordering::Relaxed);
-        let (cell, lap) = self.place(tail);
-        if cell.turn.load(Ordering::Acquire) != 2 * lap + 1 {
-            return false; // SYNC D
+        match self.first() {
+            Some(first) if take(first.envelope) => {
+                first.remove();
+                true
+            }
+            _ => false,
         }
-        // SAFETY: the turn says full: producers keep off until it changes, and there is one consumer.
-        if !take(unsafe { &*cell.envelope.get() }) {
-            return false;
-        }
-        cell.turn.store(2 * (lap + 1), Ordering::Release); // SYNC C
-        self.ends.tail.store(tail + 1, Ordering::SeqCst);
-        true
+    }
+}
+
+/// The oldest envelope of an inbox.
+pub struct First<'a> {
+    pub envelope: &'a Envelope,
+    turn: &'a AtomicU64,
+    ends: &'a Ends,
+    tail: u64,
+    lap: u64,
+}
+
+impl First<'_> {
+    /// It has been taken: its cell is free.
+    #[inline(always)]
+    pub fn remove(self) {
+        self.turn.store(2 * (self.lap + 1), Ordering::Release); // SYNC C
+        self.ends.tail.store(self.tail + 1, Ordering::SeqCst);
     }
 }
 

@@ -143,7 +143,7 @@ impl Endpoint {
     }
 
     /// It enters MPI again: the queues are its own.
-    #[inline]
+    #[inline(never)]
     pub fn take_back(&self) {
         take_back(&self.node, self.me);
     }

@@ -309,6 +309,12 @@ impl Queues<'_> {
         if self.is_stirred() { Verdict::Ready } else { Verdict::Wait }
     }
 
+    /// Is nothing under way, and no message here?
+    #[inline]
+    pub fn is_idle(head: &QueueHead) -> bool {
+        head.slots_live == 0 && head.unexpected_count == 0
+    }
+
     /// Is the wait of their owner over, or is there something else for it to do?
     #[inline]
     pub fn is_stirred(&self) -> bool {

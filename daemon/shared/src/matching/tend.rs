@@ -3,7 +3,7 @@
 use super::courier;
 use super::envelope::Envelope;
 use super::envelope::{INLINE_BYTES, PIECE_BYTES, kind};
-use super::inbox::Full;
+use super::inbox::{Full, Inbox};
 use super::lend::{self, tend_lent};
 use super::queues::{Outgoing, Queues, Verdict, go};
 use super::request::{self, FLAG_CARRIED, state};
@@ -12,7 +12,7 @@ use crate::job::JobSegment;
 use crate::mem::short_copy::short_copy;
 use crate::mem::slab::CLASS_BYTES;
 use crate::mem::sync::{Ordering, fence, yield_cpu};
-use crate::node::NodeSegment;
+use crate::node::{NodeSegment, RankDescriptor};
 use crate::sched::{self, RunState, Wait, baton, policy, watch};
 use vmpi_cma::Block;
 
@@ -66,7 +66,7 @@ impl Endpoint {
     }
 
     /// This rank's own queues; use one result at a time.
-    #[inline]
+    #[inline(always)]
     pub fn queues(&self) -> Queues<'_> {
         // SAFETY: this rank is RUNNING or AWAY while it executes library code and does not lend them then, so the queues are its own.
         unsafe { self.job.queues(self.me) }
@@ -78,6 +78,21 @@ impl Endpoint {
         self.flush();
     }
 
+    /// Bring `envelope`, an eager message, to rank `to`, unless that holds so many unexpected messages that its senders wait: false.
+    #[inline(always)]
+    pub fn deliver_unless_crowded(&mut self, to: u32, envelope: &Envelope) -> bool {
+        let inbox = self.job.inbox(to);
+        if inbox.ends.unexpected.load(Ordering::Relaxed) >= self.job.config().unexpected_limit && to != self.me {
+            return false;
+        }
+        let pushed = self.push_in(inbox, envelope);
+        self.deliver_rest(to, envelope, pushed);
+        if !self.outgoing.is_empty() {
+            self.flush();
+        }
+        true
+    }
+
     /// Deliver the answers that matching has left.
     #[inline]
     pub(super) fn flush(&mut self) {
@@ -86,44 +101,66 @@ impl Endpoint {
         }
     }
 
-    #[inline]
+    #[inline(never)]
     fn deliver_one(&mut self, to: u32, envelope: &Envelope) {
+        let pushed = self.push(to, envelope);
+        self.deliver_rest(to, envelope, pushed);
+    }
+
+    /// The first try to push has ended so.
+    #[inline(always)]
+    fn deliver_rest(&mut self, to: u32, envelope: &Envelope, pushed: Result<(), Full>) {
+        if pushed == Err(Full) && !self.push_when_possible(to, envelope) {
+            return;
+        }
+        if to != self.me {
+            self.notify(to, envelope);
+        }
+    }
+
+    /// As `push`, as soon as there is room. False if nobody makes room any more, nor misses the message: what this rank waits for from that one
+    /// ends with an error.
+    #[cold]
+    fn push_when_possible(&mut self, to: u32, envelope: &Envelope) -> bool {
         while self.push(to, envelope) == Err(Full) {
             if self.node.failure(to).is_some() {
-                // Nobody makes room any more, nor misses it: what this rank waits for from that one ends with an error.
-                return;
+                return false;
             }
             self.await_space(to);
         }
-        if to != self.me {
-            self.notify(to, envelope.kind);
-        }
+        true
     }
 
-    #[inline]
     fn push(&self, to: u32, envelope: &Envelope) -> Result<(), Full> {
-        let inbox = self.job.inbox(to);
+        self.push_in(self.job.inbox(to), envelope)
+    }
+
+    #[inline(always)]
+    fn push_in(&self, inbox: Inbox<'_>, envelope: &Envelope) -> Result<(), Full> {
         if self.node.header().recovery != 0 { inbox.push_signed(envelope, self.me) } else { inbox.push(envelope) }
     }
 
-    /// `to` has mail: let the spinner of its core know, or match for it here if it is suspended.
-    #[inline]
-    fn notify(&mut self, to: u32, kind: u8) {
-        if self.node.header().spread != 0 && self.node.is_remote(to) {
-            let call = if courier::more_may_follow(kind) { courier::call_soon } else { courier::call };
-            return call(&self.node, to);
+    /// `to` has mail: let the spinner of its core know, or end its wait or match for it here if it is suspended.
+    #[inline(always)]
+    fn notify(&mut self, to: u32, envelope: &Envelope) {
+        let node = &self.node;
+        if node.header().spread != 0 && node.is_remote(to) {
+            let call = if courier::more_may_follow(envelope.kind) { courier::call_soon } else { courier::call };
+            return call(node, to);
         }
         // SYNC A: the push (sequentially consistent) comes before the look at holder and state.
-        let core = self.node.core_of(to);
+        let receiver = node.rank(to);
+        let core = node.core_in(receiver);
         // A sender that has announced a large payload matches itself: it may write straight into the receiver's buffer.
-        if kind != kind::RTS && core != self.core && watch::leave_to_spinner(&self.node, core, to) {
+        if envelope.kind != kind::RTS && core != self.core && watch::leave_to_spinner(node, core, to) {
             return;
         }
-        self.tend(to);
+        if !(waits_for(receiver, envelope) && sched::ready_untended(node, to, receiver)) {
+            self.tend(to);
+        }
     }
 
     /// If `rank` is suspended, match for it; make it READY if that ended its wait.
-    #[inline]
     fn tend(&mut self, rank: u32) {
         tend(&self.node, &self.job, self.me, rank, &mut self.outgoing);
     }
@@ -212,13 +249,9 @@ impl Endpoint {
     }
 
     /// Suspend; until then tell `vmpictl` what for: (call, peer, tag).
-    #[inline]
     fn sleep(&mut self, wait: Wait, operand: u32, what: (u32, i32, i32), over: impl Fn() -> bool) {
         let (node, job) = (&self.node, &self.job);
-        let descriptor = node.rank(self.me);
-        descriptor.call.store(what.0, Ordering::Relaxed);
-        descriptor.peer.store(what.1, Ordering::Relaxed);
-        descriptor.tag.store(what.2, Ordering::Relaxed);
+        tell(node, self.me, what);
         let inbox = job.inbox(self.me);
         let stuck = self.is_stuck();
         let patience = if std::mem::take(&mut self.tired) { 0 } else { node.header().spin_ticks };
@@ -303,43 +336,50 @@ impl Endpoint {
     ///
     /// # Safety
     /// `into` has room for `capacity` bytes.
+    #[inline(always)]
     pub unsafe fn take(&mut self, want: &Want, into: *mut u8, capacity: u64) -> Option<Taken> {
-        if self.node.header().recovery != 0 {
-            // Deaths are to be heard of while it waits.
+        // In a job that survives deaths these are to be heard of while it waits.
+        if self.node.header().recovery != 0 || !Queues::is_idle(self.queues().head) || !self.outgoing.is_empty() {
             return None;
         }
-        let queues = self.queues();
-        if queues.head.slots_live != 0 || queues.head.unexpected_count != 0 || !self.outgoing.is_empty() {
+        if !self.job.inbox(self.me).has_mail() && !self.await_direct(want, capacity) {
             return None;
-        }
-        let inbox = self.job.inbox(self.me);
-        if !inbox.has_mail() {
-            let watched = watch::watch(&self.node, self.me, || inbox.has_mail());
-            if watched != Some(true) {
-                self.tired = watched.is_some();
-                if capacity > u64::from(self.job.config().eager_limit_bytes) {
-                    // A posted receive lets the sender write straight into the buffer.
-                    return None;
-                }
-                if !self.await_direct(want, capacity) {
-                    return None;
-                }
-            }
         }
         // SAFETY: passed on.
         unsafe { self.take_first(want, into, capacity) }
     }
 
-    /// Suspend until the message that a receive without a request waits for is the first of the inbox. False if it has come otherwise, or
-    /// if something else needs this rank.
-    #[inline]
+    /// Wait until the message that a receive without a request waits for is the first of the inbox. False if it has come otherwise, or
+    /// if something else needs this rank, or it is better waited for with a request.
+    #[inline(never)]
     fn await_direct(&mut self, want: &Want, capacity: u64) -> bool {
-        let head = self.queues().head;
+        let Endpoint { node, job, me, outgoing, tired, .. } = self;
+        let (node, job, me) = (&*node, &*job, *me);
+        let inbox = job.inbox(me);
+        let watched = watch::watch(node, me, || inbox.has_mail());
+        if watched == Some(true) {
+            return true;
+        }
+        if capacity > u64::from(job.config().eager_limit_bytes) {
+            // A posted receive lets the sender write straight into the buffer.
+            *tired = watched.is_some();
+            return false;
+        }
+        *tired = false;
+        // SAFETY: as in `queues`.
+        let head = unsafe { job.queues(me) }.head;
         // Nothing else is under way.
         head.wake = 0;
         (head.probe_context, head.probe_source, head.probe_tag) = (want.context, want.source, want.tag);
         head.direct_room = capacity as u32 + 1;
-        self.sleep(Wait::Queues, 0, (want.call, want.source, want.tag), || false);
+        let descriptor = tell(node, me, (want.call, want.source, want.tag));
+        let patience = if watched.is_some() { 0 } else { node.header().spin_ticks };
+        let over = || inbox.has_mail();
+        sched::suspend_for_message(node, me, want.context, patience, over, spinner(node, job, me, outgoing));
+        self.core = node.core_in(descriptor);
+        if !outgoing.is_empty() {
+            self.flush();
+        }
         let head = self.queues().head;
         head.wake = 0;
         std::mem::take(&mut head.direct_room) != 0
@@ -349,38 +389,31 @@ impl Endpoint {
     ///
     /// # Safety
     /// As `take`.
-    #[inline]
+    #[inline(always)]
     unsafe fn take_first(&mut self, want: &Want, into: *mut u8, capacity: u64) -> Option<Taken> {
-        let (node, job) = (&self.node, &self.job);
-        let mut taken = None;
-        job.inbox(self.me).pop_if(|envelope| {
-            let len = envelope.len;
-            let wanted = envelope.context == want.context
-                && request::accepts(want.source, want.tag, envelope.source, envelope.tag);
-            if !wanted || len > capacity || !envelope.is_eager() {
-                return false;
-            }
-            let from = match envelope.kind {
-                kind::INLINE if len <= INLINE_BYTES as u64 => envelope.body.as_ptr(),
-                kind::SLAB => match job.block(envelope.from, envelope.addr(), len) {
-                    Some(block) => block.cast_const(),
-                    None => return false,
-                },
-                _ => return false,
-            };
-            // SAFETY: `from` has `len` bytes, which are no more than `into` has room for.
-            unsafe { short_copy(from, into, len as usize) };
-            if envelope.kind == kind::SLAB {
-                job.slab(envelope.from).give(envelope.addr(), len);
-            }
-            let Envelope { source, tag, from, trace, .. } = *envelope;
-            taken = Some(Taken { source, tag, len, from, trace });
-            true
-        });
-        if taken.is_some() {
-            wake_space_waiters(node, job, self.me);
+        let job = &self.job;
+        let inbox = job.inbox(self.me);
+        let first = inbox.first()?;
+        let Envelope { kind, context, source, tag, from, trace, len, .. } = *first.envelope;
+        let wanted = context == want.context && request::accepts(want.source, want.tag, source, tag);
+        if !wanted || len > capacity || !first.envelope.is_eager() {
+            return None;
         }
-        taken
+        let payload = match kind {
+            kind::INLINE if len <= INLINE_BYTES as u64 => first.envelope.body.as_ptr(),
+            kind::SLAB => job.block(from, first.envelope.addr(), len)?.cast_const(),
+            _ => return None,
+        };
+        // SAFETY: `payload` has `len` bytes, which are no more than `into` has room for.
+        unsafe { short_copy(payload, into, len as usize) };
+        if kind == kind::SLAB {
+            job.slab(from).give(first.envelope.addr(), len);
+        }
+        first.remove();
+        if inbox.is_room_wanted() {
+            wake_waiters_for_space(&self.node, job, self.me);
+        }
+        Some(Taken { source, tag, len, from, trace })
     }
 
     /// A message to `to` is about to be pushed: have its inbox's next cell on the way to this core's cache.
@@ -522,8 +555,33 @@ impl Endpoint {
     }
 }
 
-/// If `rank` is suspended, match for it as rank `me`; make it READY if that ended its wait. Answers go to `out`.
+/// What rank `me` is about to wait for: (call, peer, tag).
 #[inline]
+fn tell(node: &NodeSegment, me: u32, (call, peer, tag): (u32, i32, i32)) -> &RankDescriptor {
+    let descriptor = node.rank(me);
+    descriptor.call.store(call, Ordering::Relaxed);
+    descriptor.peer.store(peer, Ordering::Relaxed);
+    descriptor.tag.store(tag, Ordering::Relaxed);
+    descriptor
+}
+
+/// Does `receiver` wait for this message, which it can take itself, and for nothing else?
+#[inline]
+fn waits_for(receiver: &RankDescriptor, envelope: &Envelope) -> bool {
+    // The state first: it was changed after the rest had been written.
+    receiver.state.load(Ordering::SeqCst) == RunState::Suspended.word()
+        && receiver.wait_kind.load(Ordering::Relaxed) == Wait::Message as u32
+        && receiver.wait_operand.load(Ordering::Relaxed) == envelope.context
+        && envelope.is_eager()
+        && request::accepts(
+            receiver.peer.load(Ordering::Relaxed),
+            receiver.tag.load(Ordering::Relaxed),
+            envelope.source,
+            envelope.tag,
+        )
+}
+
+/// If `rank` is suspended, match for it as rank `me`; make it READY if that ended its wait. Answers go to `out`.
 pub(super) fn tend(node: &NodeSegment, job: &JobSegment, me: u32, rank: u32, out: &mut Outgoing) {
     if node.header().recovery != 0 {
         // A death in the middle of this would damage the queues: their owner matches itself.
@@ -570,7 +628,7 @@ fn spinner<'a>(node: &'a NodeSegment, job: &'a JobSegment, me: u32, out: &'a mut
 /// Room has been made in the inbox of `rank`: wake those who wait for it.
 #[inline]
 pub(super) fn wake_space_waiters(node: &NodeSegment, job: &JobSegment, rank: u32) {
-    if job.inbox(rank).ends.space_wanted.load(Ordering::SeqCst) != 0 {
+    if job.inbox(rank).is_room_wanted() {
         wake_waiters_for_space(node, job, rank);
     }
 }

@@ -7,7 +7,7 @@
 //! a rank that parks is woken by whoever grants its permit or leaves the core OPEN; when that process dies, the daemon sees its pidfd
 //! and ends the job, parked ranks included. A core left OPEN to a rank that then dies is given on by the daemon (`rank_died`).
 
-use super::clocks::{add, end_away, resume_at, settle, settle_on};
+use super::clocks::{add, end_away, resume_at, settle, settle_both, settle_on};
 use super::lease::{ALONE, REVOKED, vacate};
 use super::run_state::{CLAIMED, IDLE, OPEN, RunState, SPINNING, WITHHELD, Wait, holder_word};
 use super::watch::{
@@ -15,8 +15,8 @@ use super::watch::{
 };
 use super::{balance, policy, run_queue, steps};
 use crate::clock;
-use crate::mem::sync::{Ordering, fence, futex_wait, futex_wake, may_die, spin_loop, yield_cpu};
-use crate::node::{NodeSegment, RankDescriptor};
+use crate::mem::sync::{Ordering, fence, fence_behind_step, futex_wait, futex_wake, may_die, spin_loop, yield_cpu};
+use crate::node::{CoreDescriptor, NodeSegment, RankDescriptor};
 use crate::trace;
 
 const SEQ: Ordering = Ordering::SeqCst;
@@ -71,48 +71,88 @@ pub fn suspend_tending(
     wait: Wait,
     operand: u32,
     mut patience: u64,
-    over: &mut dyn FnMut() -> bool,
-    tend: &mut dyn FnMut(u32),
+    mut over: &mut dyn FnMut() -> bool,
+    mut tend: &mut dyn FnMut(u32),
 ) -> bool {
     let rank = node.rank(me);
-    if rank.target.load(RELAXED) != 0 {
-        balance::move_self(node, me);
-    }
+    move_if_told(node, me, rank);
     if patience > 0 && runs_next_itself(node, me) {
         if watch_running(node, me, patience, over) {
             return false;
         }
         patience = 0;
     }
+    leave_until(node, me, rank, (wait, operand), patience, &mut over, &mut tend)
+}
+
+/// Suspend for one message, of a context and of the peer and tag in the descriptor; whoever pushes it makes this rank READY, if need be without
+/// tending. Otherwise as `suspend_tending`, for a rank that has watched already, if it was to. In one piece from here to the kernel and back.
+#[inline(always)]
+pub fn suspend_for_message(
+    node: &NodeSegment,
+    me: u32,
+    context: u32,
+    patience: u64,
+    mut over: impl FnMut() -> bool,
+    mut tend: impl FnMut(u32),
+) {
+    let rank = node.rank(me);
+    move_if_told(node, me, rank);
+    leave_until(node, me, rank, (Wait::Message, context), patience, &mut over, &mut tend);
+}
+
+#[inline]
+fn move_if_told(node: &NodeSegment, me: u32, rank: &RankDescriptor) {
+    if rank.target.load(RELAXED) != 0 {
+        balance::move_self(node, me);
+    }
+}
+
+/// Leave the core until somebody makes this rank READY and it gets a core again. Returns false if it did not have to leave.
+#[inline(always)]
+fn leave_until(
+    node: &NodeSegment,
+    me: u32,
+    rank: &RankDescriptor,
+    (wait, operand): (Wait, u32),
+    patience: u64,
+    over: &mut impl FnMut() -> bool,
+    tend: &mut impl FnMut(u32),
+) -> bool {
     rank.wait_kind.store(wait as u32, RELAXED);
     rank.wait_operand.store(operand, RELAXED);
-    let core = node.core_of(me);
-    let on_core = leave_running(node, me, RunState::Suspended);
+    let core = node.core_in(rank);
+    let on_core = leave_running_of(node, rank, RunState::Suspended);
     if !on_core {
         // The daemon has taken the core away since the last scheduling point.
         end_away(node, me);
         rank.state.store(RunState::Suspended.word(), SEQ);
     }
-    fence(SEQ); // SYNC A: with the fence in try_tend's callers, between their push and their look at the state.
-    if over() || rank.wake.load(SEQ) != 0 {
-        // Take the queues back, unless someone tends: then wait for the outcome, which is near.
-        loop {
-            let back = if on_core { RunState::Running } else { RunState::Away };
-            if rank.state.compare_exchange(RunState::Suspended.word(), back.word(), SEQ, SEQ).is_ok() {
-                if !on_core {
-                    reacquire(node, me);
-                }
-                end_wait(rank);
-                return false;
-            }
-            if rank.state.load(SEQ) != RunState::Tended.word() {
-                break; // READY: we are in the run queue, or have been given the core already.
-            }
-            spin_loop();
-        }
+    fence_behind_step(); // SYNC A: with the fence in try_tend's callers, between their push and their look at the state.
+    if (over() || rank.wake.load(SEQ) != 0) && stay(node, me, on_core) {
+        end_wait(rank);
+        return false;
     }
-    leave_and_wait(node, me, on_core.then_some(core), &mut Idle { over, tend, patience });
+    leave_and_wait(node, me, rank, on_core.then_some(core), &mut Idle { over, tend, patience });
     end_wait(rank);
+    true
+}
+
+/// The wait of a rank that has just become SUSPENDED is over already: take the queues back, unless someone tends; then wait for the
+/// outcome, which is near. False: it is READY, in the run queue or with the core given to it already.
+#[cold]
+fn stay(node: &NodeSegment, me: u32, on_core: bool) -> bool {
+    let rank = node.rank(me);
+    let back = if on_core { RunState::Running } else { RunState::Away };
+    while rank.state.compare_exchange(RunState::Suspended.word(), back.word(), SEQ, SEQ).is_err() {
+        if rank.state.load(SEQ) != RunState::Tended.word() {
+            return false;
+        }
+        spin_loop();
+    }
+    if !on_core {
+        reacquire(node, me);
+    }
     true
 }
 
@@ -143,7 +183,7 @@ pub fn yield_core(node: &NodeSegment, me: u32) -> bool {
         queue(node, me);
         on_core
     };
-    unwatched(|idle| leave_and_wait(node, me, on_core.then_some(core), idle));
+    unwatched(|idle| leave_and_wait(node, me, rank, on_core.then_some(core), idle));
     true
 }
 
@@ -225,6 +265,22 @@ pub fn make_ready(node: &NodeSegment, rank: u32) {
     }
 }
 
+/// The caller has pushed what `rank` waits for with `Wait::Message`, and that rank takes it itself: make it READY without tending. False if it is not
+/// SUSPENDED (any more). Should it wait for something else by now it only looks once in vain, as after `wake`.
+///
+/// Not in a job that survives deaths: there, nobody waits so.
+#[inline(always)]
+pub fn ready_untended(node: &NodeSegment, rank: u32, descriptor: &RankDescriptor) -> bool {
+    if descriptor.state.compare_exchange(RunState::Suspended.word(), RunState::Ready.word(), SEQ, SEQ).is_err() {
+        return false;
+    }
+    // READY and in no set: until it is, nobody gives it a core, and this process has it in hand.
+    descriptor.ready_at.store(node.now(), RELAXED);
+    policy::note_ready(node, rank);
+    queue_of(node, rank, descriptor);
+    true
+}
+
 /// The daemon takes the core from a RUNNING rank (asleep in the kernel, or past its quantum). False if it is not RUNNING.
 pub fn take_core(node: &NodeSegment, rank: u32) -> bool {
     if node.state(rank) != RunState::Running {
@@ -273,16 +329,26 @@ pub fn rank_died(node: &NodeSegment, rank: u32) {
 /// Change a rank's state from RUNNING to `to`. False if it is not RUNNING (the daemon or the rank was faster).
 #[inline]
 pub(super) fn leave_running(node: &NodeSegment, rank: u32, to: RunState) -> bool {
+    leave_running_of(node, node.rank(rank), to)
+}
+
+#[inline]
+fn leave_running_of(node: &NodeSegment, rank: &RankDescriptor, to: RunState) -> bool {
     hurry_carrier(node);
-    node.rank(rank).state.compare_exchange(RunState::Running.word(), to.word(), SEQ, SEQ).is_ok()
+    rank.state.compare_exchange(RunState::Running.word(), to.word(), SEQ, SEQ).is_ok()
 }
 
 /// Put a READY rank in its core's queue; give it the core if that is idle.
 #[inline]
 pub(super) fn queue(node: &NodeSegment, rank: u32) {
-    let core = node.core_of(rank);
+    queue_of(node, rank, node.rank(rank));
+}
+
+#[inline(always)]
+fn queue_of(node: &NodeSegment, rank: u32, descriptor: &RankDescriptor) {
+    let core = node.core_in(descriptor);
     run_queue::insert(node.ready(core), rank);
-    fence(SEQ); // SYNC B: with the fence in dispatch, between its IDLE and its second look at the queue.
+    fence_behind_step(); // SYNC B: with the fence in dispatch, between its IDLE and its second look at the queue.
     let holder = &node.core(core).holder;
     loop {
         match holder.load(SEQ) {
@@ -314,7 +380,7 @@ pub(super) fn dispatch(node: &NodeSegment, core: u32) {
             continue;
         }
         holder.store(IDLE, SEQ);
-        fence(SEQ); // SYNC B, SYNC I
+        fence_behind_step(); // SYNC B, SYNC I
         let contested = lease.load(SEQ) != ALONE;
         if !contested && run_queue::is_empty(node.ready(core))
             || holder.compare_exchange(IDLE, CLAIMED, SEQ, SEQ).is_err()
@@ -399,48 +465,68 @@ pub(super) enum Left {
 /// `core` is the one that it holds, if any. From the moment that it is READY another core may take it over; it gives up its own one
 /// all the same, and a core that it is told to watch is its own one, since nobody takes ranks over from a core that is watched.
 #[inline(always)]
-fn leave_and_wait(node: &NodeSegment, me: u32, core: Option<u32>, idle: &mut Idle<'_>) {
-    let rank = node.rank(me);
+fn leave_and_wait(node: &NodeSegment, me: u32, rank: &RankDescriptor, core: Option<u32>, idle: &mut Idle<'_>) {
     let mut how = Left::Alone;
     let left = if let Some(core) = core {
-        let (left, ran) = settle_on(node, me, core);
-        how = release_core(node, me, core, ran, idle);
+        let descriptor = node.core(core);
+        let (left, ran) = settle_both(node, (me, rank), (core, descriptor));
+        how = release(node, me, (core, descriptor), ran, idle);
         left
     } else {
         node.now()
     };
-    while how != Left::Back && await_permit(node, me, how) == Permit::Spin {
-        how = spin(node, me, node.core_of(me), idle);
+    while how != Left::Back && await_permit(node, me, rank, how) == Permit::Spin {
+        how = spin(node, me, node.core_in(rank), idle);
     }
     let now = node.now();
     let ready_at = rank.ready_at.load(RELAXED).clamp(left, now.max(left));
     add(&rank.wait_ticks, ready_at - left);
-    run_at(node, me, now);
+    run_in(node, me, rank, now);
 }
 
 /// The rank has its core, which may be another one than before.
-#[inline]
 pub(super) fn run_at(node: &NodeSegment, me: u32, now: u64) {
-    resume_at(node, me, now);
+    run_in(node, me, node.rank(me), now);
+}
+
+#[inline(always)]
+fn run_in(node: &NodeSegment, me: u32, rank: &RankDescriptor, now: u64) {
+    resume_at(node, me, rank, now);
     if node.header().balance != 0 {
         balance::settle_in(node, me);
     }
 }
 
 /// Pass the core, on which this rank ran for `ran` ticks, to the next READY rank (which may be this one), or leave it idle.
-#[inline]
 pub(super) fn release_core(node: &NodeSegment, me: u32, core: u32, ran: u64, idle: &mut Idle<'_>) -> Left {
-    let descriptor = node.core(core);
-    let holder = &descriptor.holder;
+    release(node, me, (core, node.core(core)), ran, idle)
+}
+
+/// As `release_core`. What most hand-overs are, leaving the core OPEN, stands where it is needed; all else is a call.
+#[inline(always)]
+fn release(
+    node: &NodeSegment,
+    me: u32,
+    (core, descriptor): (u32, &CoreDescriptor),
+    ran: u64,
+    idle: &mut Idle<'_>,
+) -> Left {
     let step = steps::begin(node, core);
     if descriptor.lease.load(SEQ) == REVOKED {
         vacate(node, core);
         return Left::Alone;
     }
     descriptor.granted_at.store(descriptor.released_at.load(RELAXED), RELAXED);
-    if let Some(left) = open(node, me, core, ran) {
-        return left;
+    match open(node, me, (core, descriptor), ran) {
+        Some(left) => left,
+        None => pass_on(node, me, core, step, idle),
     }
+}
+
+/// Give the core to the next READY rank, or leave it idle, watched or not.
+fn pass_on(node: &NodeSegment, me: u32, core: u32, step: steps::Step<'_>, idle: &mut Idle<'_>) -> Left {
+    let descriptor = node.core(core);
+    let holder = &descriptor.holder;
     while let Some(next) = take_next(node, core) {
         if hand_over(node, core, next) {
             return if next == me { Left::Alone } else { Left::Passed };
@@ -478,65 +564,80 @@ pub(super) fn release_core(node: &NodeSegment, me: u32, core: u32, ran: u64, idl
 ///
 /// After a short turn (`ran` ticks) several READY ranks that have parked are woken together: each must be woken anyway, and from then on
 /// they go round without.
-#[inline]
-fn open(node: &NodeSegment, me: u32, core: u32, ran: u64) -> Option<Left> {
+#[inline(always)]
+fn open(node: &NodeSegment, me: u32, (core, descriptor): (u32, &CoreDescriptor), ran: u64) -> Option<Left> {
     if node.header().recovery != 0 {
         return None;
     }
     let ranks = node.header().ranks;
     let next = policy::next(node, core).filter(|next| *next != me && *next < ranks)?;
-    if !policy::kernel_may_choose(node, next) && run_queue::has_others(node.ready(core), next) {
+    let (set, receiver) = (node.ready(core), node.rank(next));
+    let others = run_queue::has_others(set, next);
+    if others && !policy::kernel_may_choose(node, next) {
         return None;
     }
-    let (set, holder, permit) = (node.ready(core), &node.core(core).holder, &node.rank(next).permit);
-    let among = ran < node.header().brisk_ticks && run_queue::has_others(set, next);
-    if permit.load(SEQ) == PARKED && among {
-        run_queue::members(set).filter(|rank| *rank < ranks).for_each(|rank| rouse(node, rank));
+    let (holder, permit) = (&descriptor.holder, &receiver.permit);
+    let among = others && ran < node.header().brisk_ticks;
+    if among && permit.load(SEQ) == PARKED {
+        rouse_all(node, core);
     }
     if permit.load(SEQ) != NONE {
         return None;
     }
     holder.store(OPEN, SEQ);
-    fence(SEQ); // SYNC M: with the parking in await_permit; SYNC G: with rank_died
-    let takes = permit.load(SEQ) == NONE && node.rank(next).state.load(SEQ) != RunState::Dead.word();
+    fence_behind_step(); // SYNC M: with the parking in await_permit; SYNC G: with rank_died
+    let takes = permit.load(SEQ) == NONE && receiver.state.load(SEQ) != RunState::Dead.word();
     if !takes && holder.compare_exchange(OPEN, CLAIMED, SEQ, SEQ).is_ok() {
         return None;
     }
     Some(if among { Left::Among } else { Left::Passed })
 }
 
-/// Wake `rank`, if it has parked, to look whether the core is OPEN.
-fn rouse(node: &NodeSegment, rank: u32) {
-    let permit = &node.rank(rank).permit;
-    if permit.compare_exchange(PARKED, NONE, SEQ, SEQ).is_ok() {
-        futex_wake(permit, 1);
+/// Wake the READY ranks of a core that have parked, to look whether it is OPEN.
+#[inline(never)]
+fn rouse_all(node: &NodeSegment, core: u32) {
+    for rank in run_queue::members(node.ready(core)).filter(|rank| *rank < node.header().ranks) {
+        let permit = &node.rank(rank).permit;
+        if permit.compare_exchange(PARKED, NONE, SEQ, SEQ).is_ok() {
+            futex_wake(permit, 1);
+        }
     }
 }
 
 /// Take the core, if it is OPEN and this rank READY.
 #[inline(always)]
-fn take_open(node: &NodeSegment, me: u32) -> bool {
-    let core = node.core_of(me);
+fn take_open(node: &NodeSegment, me: u32, rank: &RankDescriptor) -> bool {
+    let core = node.core_in(rank);
     let descriptor = node.core(core);
-    if descriptor.holder.load(SEQ) != OPEN
-        || node.rank(me).state.load(SEQ) != RunState::Ready.word()
-        || descriptor.holder.compare_exchange(OPEN, CLAIMED, SEQ, SEQ).is_err()
+    let holder = &descriptor.holder;
+    // It names itself at once. Until it is RUNNING that says no more than CLAIMED: it has no more than one step to go, or gives the core on.
+    if holder.load(SEQ) != OPEN
+        || rank.state.load(SEQ) != RunState::Ready.word()
+        || holder.compare_exchange(OPEN, holder_word(me), SEQ, SEQ).is_err()
     {
         return false;
     }
     if !run_queue::remove(node.ready(core), me) {
         // About to be put in the queue by who has made it READY.
-        dispatch(node, core);
+        give_on(node, me, core);
         return false;
     }
     descriptor.last.store(me, RELAXED);
-    descriptor.holder.store(holder_word(me), SEQ);
     true
+}
+
+/// The core that this rank has taken is for another one after all.
+#[cold]
+fn give_on(node: &NodeSegment, me: u32, core: u32) {
+    // Unless the daemon has found this process dead, and given the core on.
+    if node.core(core).holder.compare_exchange(holder_word(me), CLAIMED, SEQ, SEQ).is_ok() {
+        dispatch(node, core);
+    }
 }
 
 /// Wait for the core in the run queue.
 pub(super) fn await_core(node: &NodeSegment, me: u32) {
-    while await_permit(node, me, Left::Alone) == Permit::Spin {
+    while await_permit(node, me, node.rank(me), Left::Alone) == Permit::Spin {
         decline_spin(node, me);
     }
 }
@@ -545,8 +646,7 @@ pub(super) fn await_core(node: &NodeSegment, me: u32) {
 /// if that was of use lately or others are READY, too: a yield costs half of a futex hand-off or less. Where the ranks of a core wait for the
 /// same thing (a barrier, neighbours), each is switched in once a round anyway; in a long ring the yields only go to ranks that wait as well.
 #[inline(always)]
-fn await_permit(node: &NodeSegment, me: u32, how: Left) -> Permit {
-    let rank = node.rank(me);
+fn await_permit(node: &NodeSegment, me: u32, rank: &RankDescriptor, how: Left) -> Permit {
     let permit = &rank.permit;
     let told = || matches!(permit.load(SEQ), GRANTED | SPIN);
     let mut awake = match how {
@@ -571,7 +671,7 @@ fn await_permit(node: &NodeSegment, me: u32, how: Left) -> Permit {
                 if told() {
                     break;
                 }
-                if take_open(node, me) {
+                if take_open(node, me, rank) {
                     return Permit::Run;
                 }
             }
@@ -589,14 +689,14 @@ fn await_permit(node: &NodeSegment, me: u32, how: Left) -> Permit {
             Err(SPIN) if permit.compare_exchange(SPIN, NONE, SEQ, SEQ).is_ok() => return Permit::Spin,
             _ => {
                 fence(SEQ); // SYNC M
-                if take_open(node, me) {
+                if take_open(node, me, rank) {
                     // Nobody grants what this rank holds; it may have been told to spin before.
                     let _ = permit.compare_exchange(PARKED, NONE, SEQ, SEQ);
                     return Permit::Run;
                 }
                 futex_wait(permit, PARKED, None);
                 awake = permit.load(SEQ) == NONE;
-                if awake && take_open(node, me) {
+                if awake && take_open(node, me, rank) {
                     return Permit::Run;
                 }
             }

@@ -5,7 +5,7 @@
 use super::run_state::{RunState, holder_word};
 use crate::mem::sync::{AtomicU64, Ordering, spin_loop};
 use crate::meter;
-use crate::node::NodeSegment;
+use crate::node::{CoreDescriptor, NodeSegment, RankDescriptor};
 use crate::trace::{self, Turn};
 
 const SEQ: Ordering = Ordering::SeqCst;
@@ -28,14 +28,13 @@ pub(super) fn end_away(node: &NodeSegment, me: u32) {
 /// The rank has its core: RUNNING, clocks on.
 #[cfg(feature = "measure")]
 pub(super) fn resume(node: &NodeSegment, me: u32) {
-    resume_at(node, me, node.now());
+    resume_at(node, me, node.rank(me), node.now());
 }
 
 /// The rank has its core at this time: RUNNING, clocks on.
 #[inline]
-pub(super) fn resume_at(node: &NodeSegment, me: u32, now: u64) {
-    let rank = node.rank(me);
-    let core = node.core(node.core_of(me));
+pub(super) fn resume_at(node: &NodeSegment, me: u32, rank: &RankDescriptor, now: u64) {
+    let core = node.core(node.core_in(rank));
     let running = core.running.fetch_add(1, SEQ) + 1;
     if running > core.max_running.load(RELAXED) {
         core.max_running.store(running, RELAXED);
@@ -58,7 +57,7 @@ pub(super) fn resume_at(node: &NodeSegment, me: u32, now: u64) {
     add(&core.handoff_ticks, now - granted);
     add(&core.handoffs, 1);
     add(&rank.switches, 1);
-    if trace::is_on(node, me) {
+    if trace::records(rank) {
         let left = left.min(now);
         let (ready, clock, core) = (ready.clamp(left, now), rank.r.load(RELAXED), node.core_of(me) as u16);
         trace::turn(node, me, Turn { core, left, ready, run: now, granted, released, clock, ..Turn::default() });
@@ -73,13 +72,21 @@ pub(super) fn settle(node: &NodeSegment, rank: u32) -> (u64, u64) {
 }
 
 /// As `settle`, for a rank that others may have taken over to another core meanwhile: `core` is the one that it leaves.
-#[inline]
 pub(super) fn settle_on(node: &NodeSegment, rank: u32, core: u32) -> (u64, u64) {
+    settle_both(node, (rank, node.rank(rank)), (core, node.core(core)))
+}
+
+/// As `settle_on`, with both descriptors at hand.
+#[inline(always)]
+pub(super) fn settle_both(
+    node: &NodeSegment,
+    (rank, descriptor): (u32, &RankDescriptor),
+    (core, on): (u32, &CoreDescriptor),
+) -> (u64, u64) {
     if let Some(meter) = node.meter() {
         meter::settle(node, meter, rank, core);
     }
-    let descriptor = node.rank(rank);
-    let core = node.core(core);
+    let core = on;
     core.running.fetch_sub(1, SEQ);
     let now = node.now();
     let ran = now.saturating_sub(descriptor.t.load(RELAXED));

@@ -156,7 +156,7 @@ fn is_fair_turn(node: &NodeSegment, core: u32) -> bool {
 }
 
 /// The rank to run next on `core`, by the node's policy.
-#[inline]
+#[inline(always)]
 pub(super) fn next(node: &NodeSegment, core: u32) -> Option<u32> {
     if is_round_robin(node) { RoundRobin.next(node, core) } else { next_of_others(node, core) }
 }
@@ -221,7 +221,7 @@ pub fn of(node: &NodeSegment) -> &'static dyn Policy {
 }
 
 /// This process makes `rank` READY.
-#[inline]
+#[inline(always)]
 pub(super) fn note_ready(node: &NodeSegment, rank: u32) {
     const WANT: [u32; 2] = [control::Policy::Follow as u32, control::Policy::Rr as u32];
     if WANT.contains(&node.header().policy)

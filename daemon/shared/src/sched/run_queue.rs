@@ -33,9 +33,8 @@ pub fn is_empty(set: &[AtomicU64]) -> bool {
 #[inline]
 pub fn has_others(set: &[AtomicU64], rank: u32) -> bool {
     let (at, own) = ((rank / 64) as usize, 1 << (rank % 64));
-    let (before, rest) = set.split_at(at.min(set.len()));
-    let here = rest.first().is_some_and(|word| word.load(Ordering::SeqCst) & !own != 0);
-    here || !is_empty(before) || rest.get(1..).is_some_and(|after| !is_empty(after))
+    let others = |(index, word): (usize, &AtomicU64)| word.load(Ordering::SeqCst) & if index == at { !own } else { !0 };
+    set.iter().enumerate().map(others).any(|others| others != 0)
 }
 
 /// The first member at or after `from`, going round. Without a division: this is part of every hand-over and of each turn of a

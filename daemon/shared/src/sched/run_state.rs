@@ -68,6 +68,8 @@ pub enum Wait {
     None = 0,
     /// Messages: ended by whoever tends its queues.
     Queues = 1,
+    /// One message, of context `operand`, and of the descriptor's `peer` and `tag`, and nothing else: also ended by whoever has pushed that, without tending.
+    Message = 4,
     /// Room in the inbox of rank `operand`: ended by that rank as it drains.
     Space = 2,
     /// The collective cell `operand`: ended by the rank that completes it.

@@ -99,6 +99,7 @@ pub(super) fn hurry_carrier(node: &NodeSegment) {
     }
 }
 
+#[inline(never)]
 fn ring_if(node: &NodeSegment, so: impl Fn(u32) -> bool) {
     let asleep = &node.post().asleep;
     let sleep = asleep.load(RELAXED);

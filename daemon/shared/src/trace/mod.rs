@@ -16,7 +16,7 @@ const RECORD_BYTES: u64 = 8 * RECORD_WORDS as u64;
 pub use ring::{CAPACITY_FLOOR, RECORD_WORDS, Ring, RingReader, Rings, bytes_for, capacity_for};
 
 use crate::clock::Moment;
-use crate::node::NodeSegment;
+use crate::node::{NodeSegment, RankDescriptor};
 use crate::sched::lease;
 use serde::{Deserialize, Serialize};
 use std::sync::Mutex;
@@ -227,7 +227,13 @@ impl Recorder {
 /// Does rank `me`, which this process is, record?
 #[inline]
 pub fn is_on(node: &NodeSegment, me: u32) -> bool {
-    node.rank(me).monitor.load(Relaxed) & FOR_TRACE != 0
+    records(node.rank(me))
+}
+
+/// Does the rank of this descriptor record?
+#[inline]
+pub(crate) fn records(rank: &RankDescriptor) -> bool {
+    rank.monitor.load(Relaxed) & FOR_TRACE != 0
 }
 
 /// What the rank waits in.
