@@ -22,7 +22,7 @@ impl<T> Giant<T> {
     }
 
     /// Run `f` on the value. Do not call back into the program from inside `f`.
-    #[inline]
+    #[inline(always)]
     pub fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
         assert!(!self.busy.replace(true), "vmpi: core object entered twice");
         // SAFETY: the entry lock excludes other threads, `busy` excludes this one.

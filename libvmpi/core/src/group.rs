@@ -17,18 +17,23 @@ const LINEAR_SEARCH_MAX: usize = 16;
 
 /// An ordered set of processes; immutable. It remembers the session that it comes from.
 #[derive(Debug)]
-pub struct Members(Repr, Session);
+pub struct Members {
+    repr: Repr,
+    /// Beside what differs: each message asks for it.
+    size: u32,
+    session: Session,
+}
 
 #[derive(Debug)]
 enum Repr {
-    Range { first: u32, len: u32 },
+    Range { first: u32 },
     List { ranks: Box<[u32]>, index: OnceCell<HashMap<u32, u32>> },
 }
 
 impl Members {
     /// Ranks `first .. first + len` of the job.
     pub fn range(first: u32, len: u32) -> Members {
-        Members(Repr::Range { first, len }, Session::NULL)
+        Members { repr: Repr::Range { first }, size: len, session: Session::NULL }
     }
 
     /// The given job-wide ranks in this order; they must be distinct.
@@ -39,34 +44,33 @@ impl Members {
         if consecutive {
             return Members::range(first, world_ranks.len() as u32);
         }
-        Members(Repr::List { ranks: world_ranks.into_boxed_slice(), index: OnceCell::new() }, Session::NULL)
+        let size = world_ranks.len() as u32;
+        let repr = Repr::List { ranks: world_ranks.into_boxed_slice(), index: OnceCell::new() };
+        Members { repr, size, session: Session::NULL }
     }
 
     /// The same members, as coming from `session` (`Session::NULL`: the world model).
     pub fn of_session(self, session: Session) -> Members {
-        Members(self.0, session)
+        Members { session, ..self }
     }
 
     /// The session that this group comes from.
     pub fn session(&self) -> Session {
-        self.1
+        self.session
     }
 
     /// Number of members.
     #[inline]
     pub fn size(&self) -> u32 {
-        match &self.0 {
-            Repr::List { ranks, .. } => ranks.len() as u32,
-            Repr::Range { len, .. } => *len,
-        }
+        self.size
     }
 
     /// Job-wide rank of member `rank`, which must be below `size()`.
     #[inline]
     pub fn world_rank(&self, rank: u32) -> u32 {
-        match &self.0 {
-            Repr::Range { first, len } => {
-                assert!(rank < *len, "vmpi: member {rank} of a group of {len}");
+        match &self.repr {
+            Repr::Range { first } => {
+                assert!(rank < self.size, "vmpi: member {rank} of a group of {}", self.size);
                 first + rank
             }
             Repr::List { ranks, .. } => ranks[rank as usize],
@@ -76,8 +80,8 @@ impl Members {
     /// Rank in this group of job-wide rank `world`.
     #[inline]
     pub fn rank_of(&self, world: u32) -> Option<u32> {
-        match &self.0 {
-            Repr::Range { first, len } => world.checked_sub(*first).filter(|rank| rank < len),
+        match &self.repr {
+            Repr::Range { first } => world.checked_sub(*first).filter(|rank| *rank < self.size),
             Repr::List { ranks, .. } if ranks.len() <= LINEAR_SEARCH_MAX => {
                 ranks.iter().position(|&member| member == world).map(|rank| rank as u32)
             }
@@ -98,17 +102,18 @@ impl Members {
 
     /// Members of `self` in order, then those of `other` that are not in `self`.
     pub fn union(&self, other: &Members) -> Members {
-        Members::list(self.iter().chain(other.iter().filter(|&rank| !self.contains(rank))).collect()).of_session(self.1)
+        Members::list(self.iter().chain(other.iter().filter(|&rank| !self.contains(rank))).collect())
+            .of_session(self.session)
     }
 
     /// Members of `self` that are in `other`, in the order of `self`.
     pub fn intersection(&self, other: &Members) -> Members {
-        Members::list(self.iter().filter(|&rank| other.contains(rank)).collect()).of_session(self.1)
+        Members::list(self.iter().filter(|&rank| other.contains(rank)).collect()).of_session(self.session)
     }
 
     /// Members of `self` that are not in `other`, in the order of `self`.
     pub fn difference(&self, other: &Members) -> Members {
-        Members::list(self.iter().filter(|&rank| !other.contains(rank)).collect()).of_session(self.1)
+        Members::list(self.iter().filter(|&rank| !other.contains(rank)).collect()).of_session(self.session)
     }
 
     /// The members with the given ranks, in the given order.
@@ -117,7 +122,7 @@ impl Members {
     /// `Class::Rank` for a rank out of range or given twice.
     pub fn incl(&self, ranks: &[i32]) -> Result<Members> {
         let ranks = self.distinct(ranks)?;
-        Ok(Members::list(ranks.into_iter().map(|rank| self.world_rank(rank)).collect()).of_session(self.1))
+        Ok(Members::list(ranks.into_iter().map(|rank| self.world_rank(rank)).collect()).of_session(self.session))
     }
 
     /// All members but those with the given ranks, in the order of `self`.
@@ -129,7 +134,7 @@ impl Members {
         Ok(Members::list(
             (0..self.size()).filter(|rank| !out.contains(rank)).map(|rank| self.world_rank(rank)).collect(),
         )
-        .of_session(self.1))
+        .of_session(self.session))
     }
 
     /// `incl` of the ranks that (first, last, stride) triplets name.
@@ -263,9 +268,10 @@ mod tests {
 
     #[test]
     fn consecutive_lists_become_ranges() {
-        assert!(matches!(Members::list(vec![4, 5, 6]).0, Repr::Range { first: 4, len: 3 }));
-        assert!(matches!(Members::list(vec![]).0, Repr::Range { len: 0, .. }));
-        assert!(matches!(Members::list(vec![4, 6]).0, Repr::List { .. }));
+        let consecutive = Members::list(vec![4, 5, 6]);
+        assert!(matches!(consecutive, Members { repr: Repr::Range { first: 4 }, size: 3, .. }));
+        assert!(matches!(Members::list(vec![]), Members { repr: Repr::Range { .. }, size: 0, .. }));
+        assert!(matches!(Members::list(vec![4, 6]).repr, Repr::List { .. }));
     }
 
     #[test]

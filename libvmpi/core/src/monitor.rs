@@ -20,7 +20,7 @@ pub(crate) fn sent(own: &RankDescriptor, comm: &Communicator, plane: Plane, tag:
     }
 }
 
-#[inline(never)]
+#[cold]
 fn note_sent(wanted: u32, comm: &Communicator, plane: Plane, tag: i32, to: u32, bytes: u64) -> u16 {
     if wanted & !FOR_TRACE != 0 {
         // Tags with this bit are those of vmpi's own messages among user messages; partitioned ones have the sign bit.

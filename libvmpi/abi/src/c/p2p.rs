@@ -34,6 +34,7 @@ pub(super) enum Way {
 }
 
 /// The type of a message of `count` elements.
+#[inline(always)]
 fn type_of<A: Abi>(ty: CDatatype<A>, count: u64) -> Result<Rc<Type>> {
     match dec::<A, Datatype>(ty) {
         Datatype::NULL if A::NULL_TYPE_OF_NOTHING && count == 0 => datatype::get(consts::dt::BYTE),
@@ -51,42 +52,81 @@ pub(super) fn check<A: Abi>(
     tag: c_int,
     comm: CComm<A>,
 ) -> Result<Checked> {
-    let comm = comm::get(dec::<A, Comm>(comm))?;
+    check_here::<A>(way, buf, count, ty, peer, tag, dec::<A, Comm>(comm))
+}
+
+/// As `check`, without a call, for the blocking functions, which are most of all calls.
+#[inline(always)]
+fn check_here<A: Abi>(
+    way: Way,
+    buf: *const c_void,
+    count: impl Number,
+    ty: CDatatype<A>,
+    peer: c_int,
+    tag: c_int,
+    comm: Comm,
+) -> Result<Checked> {
+    let comm = comm::get(comm)?;
     let count = number::count(count)?;
     let ty = type_of::<A>(ty, count)?;
     fits(count, &ty)?;
     let (tag, peer) = (A::tag_in(tag), A::rank_in(peer));
-    let wild = way == Way::Receive && tag == consts::ANY_TAG;
-    if tag < 0 && !wild {
-        return fail(Class::Tag, format!("the tag is {tag}; tags are 0 to {}", p2p::TAG_UB));
+    if tag < 0 && !(way == Way::Receive && tag == consts::ANY_TAG) {
+        return no_tag(tag);
     }
     let size = comm.peers().size();
-    let special = peer == consts::PROC_NULL || (way == Way::Receive && peer == consts::ANY_SOURCE);
-    if !special && (peer < 0 || peer as u32 >= size) {
-        let role = if way == Way::Send { "destination" } else { "source" };
-        return fail(Class::Rank, format!("{role} {peer} is not a rank of a group of {size}"));
+    if peer as u32 >= size && peer != consts::PROC_NULL && !(way == Way::Receive && peer == consts::ANY_SOURCE) {
+        return no_rank(way, peer, size);
     }
     let raw = buf;
     let buf = A::buf_in(buf);
     if raw.is_null() && count > 0 && ty.size() > 0 && ty.is_dense() && ty.true_lb() == 0 && peer != consts::PROC_NULL {
-        return fail(Class::Buffer, format!("the buffer is a null pointer, but the count is {count}"));
+        return no_buffer(count);
     }
     if buf as usize == consts::IN_PLACE {
-        return fail(Class::Buffer, "MPI_IN_PLACE is not a buffer of a point-to-point call");
+        return not_in_place();
     }
     Ok(Checked { comm, ty, count, peer, tag, buf })
 }
 
+#[cold]
+fn no_tag<T>(tag: i32) -> Result<T> {
+    fail(Class::Tag, format!("the tag is {tag}; tags are 0 to {}", p2p::TAG_UB))
+}
+
+#[cold]
+fn no_rank<T>(way: Way, peer: i32, size: u32) -> Result<T> {
+    let role = if way == Way::Send { "destination" } else { "source" };
+    fail(Class::Rank, format!("{role} {peer} is not a rank of a group of {size}"))
+}
+
+#[cold]
+fn no_buffer<T>(count: u64) -> Result<T> {
+    fail(Class::Buffer, format!("the buffer is a null pointer, but the count is {count}"))
+}
+
+#[cold]
+fn not_in_place<T>() -> Result<T> {
+    fail(Class::Buffer, "MPI_IN_PLACE is not a buffer of a point-to-point call")
+}
+
 /// No message has more bytes than memory can.
+#[inline]
 pub(super) fn fits(count: u64, ty: &Type) -> Result<()> {
     match count.checked_mul(ty.size()) {
         Some(bytes) if i64::try_from(bytes).is_ok() => Ok(()),
-        _ => fail(Class::Count, format!("{count} elements of {} bytes are more than memory can hold", ty.size())),
+        _ => too_many(count, ty),
     }
+}
+
+#[cold]
+fn too_many(count: u64, ty: &Type) -> Result<()> {
+    fail(Class::Count, format!("{count} elements of {} bytes are more than memory can hold", ty.size()))
 }
 
 /// # Safety
 /// The buffer in `a` is the program's to keep.
+#[inline]
 pub(super) unsafe fn start_send(a: &Checked, mode: Mode) -> Result<Option<Slot>> {
     // SAFETY: passed on.
     unsafe { p2p::start_send(&a.comm, Plane::User, a.buf, a.count, &a.ty, a.peer, a.tag, mode) }
@@ -103,11 +143,13 @@ pub(super) unsafe fn start_recv(a: &Checked) -> Result<Slot> {
 ///
 /// # Safety
 /// As above.
+#[inline(always)]
 unsafe fn take(a: &Checked) -> Option<Status> {
     // SAFETY: passed on.
     unsafe { p2p::take(&a.comm, a.buf.cast_mut(), a.count, &a.ty, a.peer, a.tag) }
 }
 
+#[inline]
 fn wait_sent(slot: Option<Slot>) -> Result<()> {
     match slot {
         Some(slot) => request::wait_slot(slot, request::CALL_SEND).map(drop),
@@ -124,8 +166,9 @@ macro_rules! sends {
         pub unsafe fn $blocking<A: Abi>(
             buf: *const c_void, count: impl Number, ty: CDatatype<A>, dest: c_int, tag: c_int, comm: CComm<A>,
         ) -> c_int {
-            entry::run::<A>(named(count, names!($names)), Target::Comm(dec::<A, Comm>(comm)), || {
-                let a = check::<A>(Way::Send, buf, count, ty, dest, tag, comm)?;
+            let comm = dec::<A, Comm>(comm);
+            entry::run::<A>(named(count, names!($names)), Target::Comm(comm), || {
+                let a = check_here::<A>(Way::Send, buf, count, ty, dest, tag, comm)?;
                 // SAFETY: the program keeps the buffer until the call returns.
                 wait_sent(unsafe { start_send(&a, Mode::$mode) }?)
             })
@@ -190,18 +233,34 @@ pub unsafe fn recv<A: Abi>(
     comm: CComm<A>,
     status: *mut A::Status,
 ) -> c_int {
-    entry::run::<A>(named(count, names!("MPI_Recv")), Target::Comm(dec::<A, Comm>(comm)), || {
-        let a = check::<A>(Way::Receive, buf, count, ty, source, tag, comm)?;
+    let comm = dec::<A, Comm>(comm);
+    entry::run::<A>(named(count, names!("MPI_Recv")), Target::Comm(comm), || {
+        let a = check_here::<A>(Way::Receive, buf, count, ty, source, tag, comm)?;
         // SAFETY: the program keeps buffer and status until the call returns.
         unsafe {
-            let got = match take(&a) {
-                Some(got) => Ok(got),
-                None => request::wait_slot(start_recv(&a)?, request::CALL_RECV),
-            };
-            write_outcome::<A>(status, &got);
-            got.map(|_| ())
+            match take(&a) {
+                Some(got) => {
+                    write_status::<A>(status, &got);
+                    Ok(())
+                }
+                None => recv_posted::<A>(&a, status),
+            }
         }
     })
+}
+
+/// The long way of a blocking receive.
+///
+/// # Safety
+/// As `recv`.
+#[inline(never)]
+unsafe fn recv_posted<A: Abi>(a: &Checked, status: *mut A::Status) -> Result<()> {
+    // SAFETY: as promised.
+    unsafe {
+        let got = request::wait_slot(start_recv(a)?, request::CALL_RECV);
+        write_outcome::<A>(status, &got);
+        got.map(|_| ())
+    }
 }
 
 /// MPI 4.1, section 3.7.2.

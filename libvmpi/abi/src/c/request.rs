@@ -13,6 +13,7 @@ use vmpi_core::status::Status;
 ///
 /// # Safety
 /// `status` is valid for writes or an ignore sentinel.
+#[inline]
 pub(crate) unsafe fn write_status<A: Abi>(status: *mut A::Status, value: &Status) {
     if !A::status_ignored(status) {
         // SAFETY: as promised.

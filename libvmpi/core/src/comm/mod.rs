@@ -248,16 +248,24 @@ struct Comms {
     created: Table<Comm, Option<Rc<Communicator>>>,
 }
 
+impl Comms {
+    /// Not in line: most messages go through MPI_COMM_WORLD.
+    #[inline(never)]
+    fn of_program(&self, handle: Comm) -> Option<Rc<Communicator>> {
+        self.created.get(handle).cloned().flatten()
+    }
+}
+
 static COMMS: Giant<Comms> =
     Giant::new(Comms { world: None, own: None, parent: Comm::NULL, retired: Vec::new(), created: Table::new() });
 
 /// The communicator behind a handle; `Class::Comm` if there is none.
-#[inline]
+#[inline(always)]
 pub fn get(handle: Comm) -> Result<Rc<Communicator>> {
     let found = COMMS.with(|comms| match handle {
         Comm::WORLD => comms.world.clone(),
         Comm::SELF => comms.own.clone(),
-        _ => comms.created.get(handle).cloned().flatten(),
+        _ => comms.of_program(handle),
     });
     match found {
         Some(comm) => Ok(comm),

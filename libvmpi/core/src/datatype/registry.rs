@@ -27,10 +27,10 @@ struct Registry {
 static REGISTRY: Giant<Registry> = Giant::new(Registry { predefined: Vec::new(), made: Table::new() });
 
 impl Registry {
-    #[inline]
+    #[inline(always)]
     fn entry(&mut self, handle: Datatype) -> Result<&mut Entry> {
         let found = if handle.raw() >= FIRST_DYNAMIC {
-            self.made.get_mut(handle)
+            self.of_program(handle)
         } else {
             if self.predefined.is_empty() {
                 self.fill();
@@ -39,6 +39,12 @@ impl Registry {
             self.predefined.get_mut(index).and_then(Option::as_mut)
         };
         found.ok_or_else(|| no_such(handle))
+    }
+
+    /// Not in line: most messages are of predefined types.
+    #[inline(never)]
+    fn of_program(&mut self, handle: Datatype) -> Option<&mut Entry> {
+        self.made.get_mut(handle)
     }
 
     #[cold]
@@ -88,7 +94,7 @@ pub fn get(handle: Datatype) -> Result<Rc<Type>> {
 }
 
 /// As `get`, and it must be committed.
-#[inline]
+#[inline(always)]
 pub fn get_committed(handle: Datatype) -> Result<Rc<Type>> {
     REGISTRY.with(|r| match r.entry(handle)? {
         entry if entry.committed => Ok(Rc::clone(&entry.ty)),

@@ -66,7 +66,7 @@ pub unsafe fn start_recv(
 ///
 /// # Safety
 /// As `start_recv`.
-#[inline]
+#[inline(always)]
 pub unsafe fn take(
     comm: &Communicator,
     buf: *mut c_void,

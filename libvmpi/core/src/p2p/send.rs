@@ -12,7 +12,6 @@ use crate::process::endpoint;
 use crate::tool::event;
 use std::ffi::c_void;
 use std::rc::Rc;
-use std::sync::atomic::Ordering;
 use vmpi_shared::matching::envelope::{Envelope, FLAG_MAPPED, FLAG_SYNC, INLINE_BYTES, kind};
 use vmpi_shared::matching::request::state;
 use vmpi_shared::mem::short_copy::short_copy;
@@ -35,14 +34,10 @@ pub unsafe fn start_send(
     tag: i32,
     mode: Mode,
 ) -> Result<Option<Slot>> {
-    if dest == consts::PROC_NULL {
-        ft::look();
-        return comm.health.check().map(|()| None);
-    }
     let endpoint = endpoint();
     let peers = comm.peers();
-    if dest < 0 || dest as u32 >= peers.size() {
-        return fail(Class::Rank, format!("destination {dest} is not a rank of a group of {}", peers.size()));
+    if dest as u32 >= peers.size() {
+        return to_no_rank(comm, dest).map(|()| None);
     }
     let to = peers.world_rank(dest as u32);
     endpoint.expect(to);
@@ -65,28 +60,54 @@ pub unsafe fn start_send(
 
     // SAFETY: the caller's buffer, as promised.
     if unsafe { eager(&mut envelope, buf, count, ty, total) } {
-        // A receiver that holds very many unexpected messages makes its senders wait until theirs is matched.
-        let crowded = endpoint.job.inbox(to).ends.unexpected.load(Ordering::Relaxed)
-            >= endpoint.job.config().unexpected_limit
-            && to != endpoint.me;
-        if mode == Mode::Synchronous || (crowded && mode != Mode::Buffered) {
+        if mode == Mode::Buffered {
+            endpoint.deliver(to, &envelope);
+        } else if mode == Mode::Synchronous || !endpoint.deliver_unless_crowded(to, &envelope) {
+            // A receiver that holds very many unexpected messages makes its senders wait until theirs is matched.
             return acknowledged(comm, &mut envelope, to).map(Some);
         }
-        endpoint.deliver(to, &envelope);
         return Ok(None);
     }
     // SAFETY: as above.
-    let data = unsafe { announce(&mut envelope, buf, count, ty, total, mode == Mode::Buffered) };
-    let slot = open(comm, &mut envelope, to, data)?;
+    unsafe { send_announced(comm, &mut envelope, to, buf, (count, ty, total), buffer) }
+}
+
+/// Send what does not go at once.
+///
+/// # Safety
+/// As `start_send`.
+#[inline(never)]
+unsafe fn send_announced(
+    comm: &Communicator,
+    envelope: &mut Envelope,
+    to: u32,
+    buf: *const c_void,
+    (count, ty, total): (u64, &Type, u64),
+    buffer: Option<buffered::Owner>,
+) -> Result<Option<Slot>> {
+    let endpoint = endpoint();
+    // SAFETY: as promised.
+    let data = unsafe { announce(envelope, buf, count, ty, total, buffer.is_some()) };
+    let slot = open(comm, envelope, to, data)?;
     let queues = endpoint.queues();
     let shared = &mut queues.slots[slot.0 as usize];
     (shared.addr, shared.blocks, shared.capacity) = (envelope.addr(), envelope.blocks(), total);
-    endpoint.deliver(to, &envelope);
+    endpoint.deliver(to, envelope);
     if let Some(owner) = buffer {
         buffered::detach(owner, slot, total);
         return Ok(None);
     }
     Ok(Some(slot))
+}
+
+/// A send to PROC_NULL, or to a rank that there is not.
+#[cold]
+fn to_no_rank(comm: &Communicator, dest: i32) -> Result<()> {
+    if dest == consts::PROC_NULL {
+        ft::look();
+        return comm.health.check();
+    }
+    fail(Class::Rank, format!("destination {dest} is not a rank of a group of {}", comm.peers().size()))
 }
 
 /// Deliver a small message whose receiver says when it has taken it.
@@ -133,6 +154,7 @@ unsafe fn eager(envelope: &mut Envelope, buf: *const c_void, count: u64, ty: &Ty
 }
 
 /// As `eager`, for what is more than a number or two.
+#[inline(never)]
 unsafe fn eager_any(envelope: &mut Envelope, buf: *const c_void, count: u64, ty: &Type, total: u64) -> bool {
     let endpoint = endpoint();
     let target = if total <= INLINE_BYTES as u64 {
