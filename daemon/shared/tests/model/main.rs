@@ -19,4 +19,5 @@ mod mourning;
 mod policies;
 mod recovery;
 mod space;
+mod untended;
 mod world;
