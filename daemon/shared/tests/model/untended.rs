@@ -2,13 +2,13 @@
 
 use super::world::{World, assert_alone, check_pct, check_random, irecv, recv, recv_any, send, wait};
 
-const ROUNDS: usize = 1000;
+const ROUNDS: usize = 3000;
 
 /// Two senders; the receiver waits in turn in ways that are ended without tending and in one that is not, so that who pushes may find it in another
 /// wait than the one at which it looked. One sender's messages come in the wrong order.
 fn receive_in_all_ways(placement: &'static [u32], spin_ticks: u64) {
     let scenario = move || {
-        let world = World::new(placement, 16, spin_ticks);
+        let world = World::new(placement, 4, spin_ticks);
         let ranks = [
             world.rank(0, |endpoint| {
                 for tag in 0..2 {

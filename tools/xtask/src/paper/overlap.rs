@@ -34,7 +34,7 @@ const NETWORKS: &[Network] = &[
         fabric: "emulated:100:16",
         name: "emulated",
         title: "an emulated network of 100 us and 16 MB/s",
-        iterations: 36,
+        iterations: 72,
         bytes: &[320_000, 480_000, 720_000],
         even: 480_000,
     },
@@ -92,7 +92,7 @@ pub fn overlap(bench: &mut Bench, options: &Options, dir: &Path) -> Result<Found
             "Listing 4 (`tests/programs/bench/overlap.c`) on two nodes of one core each (network namespaces): in an iteration each rank computes, \
              then starts four sends and four receives, from and to the other node, and waits for all of them. All ranks of a node together compute \
              {COMPUTE_MS} ms and send so many bytes, whatever V. T_comp and T_comm are the same with one of the two only; T_full is to be the larger \
-             one of them where all that can hides. With `--progress rank` a large message's handshake goes on only while the sender is in MPI, as \
+             one of them where all that can hides. With `--progress rank` a large message's handshake goes on only at scheduling points of its sender, as \
              in the paper; with `--progress daemon` (the default) the carriers of the two nodes do all of it."
         ))
     );
