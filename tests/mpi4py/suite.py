@@ -7,6 +7,8 @@ Each rank writes DIRECTORY/RANK.tsv while it goes, so that a run that hangs tell
     end      0 or 1, seconds, seconds
 """
 
+import importlib.abc
+import importlib.util
 import os
 import runpy
 import sys
@@ -20,6 +22,28 @@ names = ("VMPI_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 rank = next((os.environ[name] for name in names if name in os.environ), "0")
 log = open(os.path.join(directory, f"{rank}.tsv"), "w", buffering=1)
 begin = time.time()
+
+
+class Vendor(importlib.abc.MetaPathFinder):
+    """Says that this is vmpi: MPI_Get_library_version begins as the library's whose ABI it is, and the suite leaves out what fails there."""
+
+    def find_spec(self, name, path, target=None):
+        if name != "mpi4py.MPI":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        load = spec.loader.exec_module
+
+        def exec_module(module):
+            load(module)
+            module.get_vendor = lambda: ("vmpi", (0, 1, 0))
+
+        spec.loader.exec_module = exec_module
+        return spec
+
+
+if "VMPI_RANK" in os.environ:
+    sys.meta_path.insert(0, Vendor())
 
 
 def line(what, test, why):
