@@ -52,6 +52,7 @@ pub(super) fn call_soon(node: &NodeSegment, to: u32) {
         && asleep.compare_exchange(sleep, Post::CALLED, Ordering::SeqCst, Ordering::SeqCst).is_ok()
         && let Some(bell) = node.carrier_bell()
     {
+        node.post().chiming.store(1, Ordering::Relaxed);
         bell.ring_in(A_MOMENT);
     }
 }
@@ -147,15 +148,18 @@ impl Courier {
         watch::is_idle(&self.node, cpu)
     }
 
-    /// Awake: nobody need ring. `rung`: somebody has.
-    pub fn get_up(&self, rung: bool) {
-        let called = self.node.post().asleep.swap(Post::AWAKE, Ordering::SeqCst) == Post::CALLED;
-        if let Some(bell) = self.node.carrier_bell().filter(|_| rung || called) {
-            #[cfg(not(feature = "model"))]
-            bell.quiet();
-            #[cfg(feature = "model")]
-            let _ = bell;
+    /// Awake: nobody need ring. `rang`: somebody has; `chimed`: or has asked for that a moment ago.
+    pub fn get_up(&self, rang: bool, chimed: bool) {
+        let post = self.node.post();
+        post.asleep.store(Post::AWAKE, Ordering::SeqCst);
+        // Who is only about to ask the bell to ring in a moment wakes for nothing then.
+        let chiming = post.chiming.load(Ordering::Relaxed) != 0 && post.chiming.swap(0, Ordering::Relaxed) != 0;
+        #[cfg(not(feature = "model"))]
+        if let Some(bell) = self.node.carrier_bell() {
+            bell.quiet(rang, chimed || chiming);
         }
+        #[cfg(feature = "model")]
+        let _ = (rang, chimed, chiming);
     }
 
     /// Bring `envelope` to a rank of this node, and match for that if it is suspended.

@@ -79,10 +79,14 @@ mod real {
             }
         }
 
-        /// Heard: quiet until the next ring, and not in a moment either.
-        pub fn quiet(&self) {
-            self.bell.quiet();
-            let _ = self.timer.unset();
+        /// Heard: quiet until the next ring, if it `rang`; and not in a moment either, if it has been asked for that.
+        pub fn quiet(&self, rang: bool, asked: bool) {
+            if rang {
+                self.bell.quiet();
+            }
+            if asked {
+                let _ = self.timer.unset();
+            }
         }
     }
 }

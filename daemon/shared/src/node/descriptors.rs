@@ -192,7 +192,9 @@ pub struct RankDescriptor {
 pub struct Post {
     /// `ASLEEP`, `DOZING`: the carrier sleeps, or is about to: ring. Set by it, cleared by whoever rings; SeqCst (SYNC N).
     pub asleep: AtomicU32,
-    reserved: [u32; 15],
+    /// Not 0: its bell may have been asked to ring in a moment. Set by who asks, cleared by the carrier.
+    pub chiming: AtomicU32,
+    reserved: [u32; 14],
 }
 
 impl Post {

@@ -61,7 +61,7 @@ fn carrier(world: &World, spin_ticks: u64, mine: Link, other: Link, mut come: u3
                 thread::yield_now();
             } else if courier.lie_down(spin_ticks > 0 && come.is_multiple_of(2)) {
                 mine.bell.wait();
-                courier.get_up(true);
+                courier.get_up(true, true);
             }
         }
     })
@@ -200,7 +200,7 @@ fn asking_carrier(world: &World, spin_ticks: u64, bell: Bell, mut messages: u32)
                 thread::yield_now();
             } else if messages > 0 && courier.lie_down(false) {
                 bell.wait();
-                courier.get_up(true);
+                courier.get_up(true, true);
             }
         }
     })

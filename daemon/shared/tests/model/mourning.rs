@@ -94,7 +94,7 @@ fn carry(mut courier: Courier, bell: &Bell, mut frames: VecDeque<Frame>) {
             () if !frames.is_empty() => thread::yield_now(),
             () if courier.lie_down(false) => {
                 bell.wait();
-                courier.get_up(true);
+                courier.get_up(true, true);
             }
             () => {}
         }

@@ -2,7 +2,8 @@
 //!
 //! Waking up takes several times as long as a message between two nodes, so it looks as long as a watching rank does before it sleeps; but only on a
 //! CPU whose core waits (`sched::watch::is_idle`), and by sched_yield, as the ranks that watch there do meanwhile: so they take turns. Where a rank
-//! computes the carrier sleeps at once: the kernel lets who wakes up go first, and who has yielded last.
+//! computes the carrier sleeps at once: the kernel lets who wakes up go first, and who has yielded last. Unless the ranks of that core have always been back
+//! soon lately (`Turns`): then it takes turns with them all the same, since to ring it and to wake up cost both several times as much.
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::AsFd;
@@ -20,6 +21,10 @@ use super::{Peer, Post, QUIT_PATIENCE, RETRY};
 const MOST_PATIENCE: u32 = 8;
 /// Looks at the fabric and the outbox between two at everything else.
 const LOOKS: u32 = 256;
+/// A core that somebody runs on is back within this time, if they only pass messages on.
+const SOON: Duration = Duration::from_micros(150);
+/// After how many such times in a row to count on it: the fewest, the most.
+const TURNS: (u32, u32) = (32, 1 << 16);
 
 /// How to wait.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -52,11 +57,14 @@ pub struct Rest {
     /// When there was something to do the last time.
     since: Instant,
     looks: u32,
+    turns: Turns,
+    /// Ranks have called since the fabric was last asked: what answers that may be there before this process can sleep.
+    called: bool,
 }
 
 impl Rest {
     pub fn new(least: Duration) -> Rest {
-        Rest { least, patience: least, since: Instant::now(), looks: 0 }
+        Rest { least, patience: least, since: Instant::now(), looks: 0, turns: Turns::default(), called: false }
     }
 
     /// Something is to be done: what follows from it may be near.
@@ -66,11 +74,61 @@ impl Rest {
         self.since = now;
     }
 
+    /// Ranks have something for the carrier, so they are not computing.
+    fn called(&mut self) {
+        self.stirred();
+        self.turns.saw(true, self.since);
+        self.called = true;
+    }
+
     /// Look once more? `next`: when something is due.
-    fn looks_on(&self, next: Option<Instant>) -> bool {
-        let now = Instant::now();
+    fn looks_on(&self, now: Instant, next: Option<Instant>) -> bool {
         let near = next.is_some_and(|at| at.saturating_duration_since(now) < self.least);
         near || now.duration_since(self.since) < self.patience
+    }
+}
+
+/// Whether who runs on this CPU's core comes back soon, as it did the last times.
+///
+/// If not, a carrier that takes turns gets its next one at the kernel's tick (up to 4 ms), whatever comes meanwhile. So it takes many times in a row to count
+/// on it, and each time that it was wrong twice as many.
+struct Turns {
+    /// When the core was first seen taken since it was last seen waiting.
+    taken: Option<Instant>,
+    soon: u32,
+    wanted: u32,
+}
+
+impl Default for Turns {
+    fn default() -> Turns {
+        Turns { taken: None, soon: 0, wanted: TURNS.0 }
+    }
+}
+
+impl Turns {
+    fn are_short(&self) -> bool {
+        self.soon >= self.wanted
+    }
+
+    /// The core was seen: does it wait, or does somebody run there?
+    fn saw(&mut self, waits: bool, now: Instant) {
+        let long = self.taken.is_some_and(|taken| now.duration_since(taken) > SOON);
+        if long {
+            if self.are_short() {
+                self.wanted = (self.wanted * 2).min(TURNS.1);
+            }
+            self.soon = 0;
+        } else if waits && self.taken.is_some() {
+            self.soon += 1;
+            if self.soon >= self.wanted.saturating_mul(4) && self.wanted > TURNS.0 {
+                (self.soon, self.wanted) = (self.wanted, self.wanted / 2);
+            }
+        }
+        if waits {
+            self.taken = None;
+        } else {
+            self.taken.get_or_insert(now);
+        }
     }
 }
 
@@ -100,10 +158,13 @@ fn cpu() -> Option<u32> {
 impl Post {
     /// Wait for something to do. `None`: the daemon wants no more.
     pub(super) fn rest(&mut self) -> io::Result<Option<Moves>> {
-        let next = self.next();
-        let how = match self.rest.looks_on(next) {
+        let (next, now) = (self.next(), Instant::now());
+        let waits = cpu().is_some_and(|cpu| self.courier.may_look(cpu));
+        self.rest.turns.saw(waits, now);
+        let how = match self.rest.looks_on(now, next) {
+            _ if std::mem::take(&mut self.rest.called) => return Ok(Some(Moves::Perhaps)),
             false => Sleep::Sound,
-            true if !cpu().is_some_and(|cpu| self.courier.may_look(cpu)) => Sleep::Dozing,
+            true if !waits && !self.rest.turns.are_short() => Sleep::Dozing,
             true => {
                 self.urgency.be(false);
                 yield_cpu();
@@ -145,11 +206,10 @@ impl Post {
         fds.extend(bell.into_iter().flat_map(Chime::fds).map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
         let _ = ppoll(&mut fds, timeout, None);
         let [told, moves, rang, chimed] = std::array::from_fn(|at| fds.get(at).and_then(PollFd::any).unwrap_or(false));
-        let rung = rang || chimed;
         if lying {
-            self.courier.get_up(rung);
+            self.courier.get_up(rang, chimed);
         }
-        if rung {
+        if rang || chimed {
             self.rest.stirred();
         }
         if told {
@@ -167,7 +227,7 @@ impl Post {
     pub(super) fn collect_all(&mut self) {
         let called = self.courier.called();
         if !called.is_empty() {
-            self.rest.stirred();
+            self.rest.called();
             self.look_at_windows();
         }
         let again: BTreeSet<u32> = std::mem::take(&mut self.stalled).into_iter().chain(called).collect();
@@ -191,5 +251,46 @@ mod tests {
         assert_eq!(next(240, 400), us(480));
         assert_eq!(next(400, 450), us(480), "the most");
         assert_eq!(next(480, 500), us(60), "in vain");
+    }
+
+    /// `times` times: taken, and back after `us`.
+    fn take(turns: &mut Turns, now: &mut Instant, times: u32, us: u64) {
+        for _ in 0..times {
+            turns.saw(false, *now);
+            *now += Duration::from_micros(us);
+            turns.saw(true, *now);
+        }
+    }
+
+    #[test]
+    fn turns_are_counted_on_after_many_that_were_short() {
+        let (mut turns, mut now) = (Turns::default(), Instant::now());
+        take(&mut turns, &mut now, TURNS.0 - 1, 20);
+        assert!(!turns.are_short());
+        take(&mut turns, &mut now, 1, 20);
+        assert!(turns.are_short());
+        take(&mut turns, &mut now, 1, 3000);
+        assert!(!turns.are_short(), "somebody computed");
+        take(&mut turns, &mut now, TURNS.0, 20);
+        assert!(!turns.are_short(), "twice as many after that");
+        take(&mut turns, &mut now, TURNS.0, 20);
+        assert!(turns.are_short());
+        take(&mut turns, &mut now, 1, 3000);
+        take(&mut turns, &mut now, 1000, 20);
+        take(&mut turns, &mut now, 1, 3000);
+        take(&mut turns, &mut now, TURNS.0 * 2, 20);
+        assert!(turns.are_short(), "forgiven after many");
+    }
+
+    #[test]
+    fn a_core_that_is_seen_taken_for_long_is_so_before_it_waits() {
+        let (mut turns, start) = (Turns::default(), Instant::now());
+        let mut now = start;
+        take(&mut turns, &mut now, TURNS.0, 20);
+        turns.saw(false, now);
+        turns.saw(false, now + SOON / 2);
+        assert!(turns.are_short());
+        turns.saw(false, now + SOON * 2);
+        assert!(!turns.are_short());
     }
 }
