@@ -32,6 +32,12 @@ static void wrong_tag(void) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* The last rank waits for a message that nobody sends; the others are through. */
+static void left_alone(void) {
+    int value;
+    if (rank == size - 1) MPI_Recv(&value, 1, MPI_INT, MPI_ANY_SOURCE, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
 /* All send large messages round a ring before anybody receives. */
 static void ring_of_sends(void) {
     static char big[1 << 20];
@@ -169,6 +175,7 @@ int main(int argc, char **argv) {
     if (!strcmp(what, "two-receives")) two_receives();
     else if (!strcmp(what, "missing")) missing_participant();
     else if (!strcmp(what, "wrong-tag")) wrong_tag();
+    else if (!strcmp(what, "left-alone")) left_alone();
     else if (!strcmp(what, "ring")) ring_of_sends();
     else if (!strcmp(what, "named")) in_a_named_communicator();
     else if (!strcmp(what, "threads-all")) all_threads();

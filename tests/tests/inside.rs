@@ -45,6 +45,14 @@ fn two_receives_are_explained() {
 }
 
 #[test]
+fn a_single_rank_waits_for_nobody() {
+    assert_says(
+        &planted("left-alone", 1, &[], Mpi::Openmpi),
+        &["): its rank waits in MPI, and no message is under way"],
+    );
+}
+
+#[test]
 fn a_missing_participant_is_named() {
     for mpi in [Mpi::Openmpi, Mpi::Mpich] {
         let outcome = planted("missing", 6, &[], mpi);

@@ -413,7 +413,7 @@ impl Session<'_> {
         let text = Why::look(waits).text();
         let _ = write!(io::stderr(), "vmpirun: {text}");
         if self.options.on_deadlock == OnDeadlock::Abort {
-            self.cancel(daemon, "all its ranks wait for each other".into(), code::DEADLOCK, Signal::SIGTERM);
+            self.cancel(daemon, "none of its ranks can go on".into(), code::DEADLOCK, Signal::SIGTERM);
         }
     }
 

@@ -228,10 +228,12 @@ pub fn text(why: &Why) -> String {
     let waiting = why.waits.ranks.iter().filter(|rank| !rank.call.is_empty()).count();
     let alive = why.waits.ranks.iter().filter(|rank| !["ENDED", "REMOTE"].contains(&rank.state.as_str())).count();
     let mut text = if why.waits.deadlock {
-        format!(
-            "deadlock in job {} ({}): all {alive} ranks wait in MPI for each other, and no message is under way\n",
-            why.waits.job, why.waits.program
-        )
+        let who = match alive {
+            1 if why.waits.ranks.len() == 1 => "its rank waits in MPI".to_string(),
+            1 => "the only rank left waits in MPI".to_string(),
+            _ => format!("all {alive} ranks wait in MPI for each other"),
+        };
+        format!("deadlock in job {} ({}): {who}, and no message is under way\n", why.waits.job, why.waits.program)
     } else {
         let of = if elsewhere { "ranks of this node" } else { "ranks" };
         format!("job {} ({}): {waiting} of {alive} {of} wait in MPI\n", why.waits.job, why.waits.program)
