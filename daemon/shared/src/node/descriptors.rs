@@ -147,7 +147,7 @@ pub struct RankDescriptor {
     pub wait_ticks: AtomicU64,
     pub away_ticks: AtomicU64,
     pub switches: AtomicU64,
-    /// Rank + 1 that this one made READY last; written by it, under the policy that asks for it.
+    /// Rank + 1 that this one made READY last in this turn, or 0; written by it, under the policies that ask for it.
     pub follower: AtomicU32,
     /// How often it has moved; written by whoever moves it.
     pub moves: AtomicU32,

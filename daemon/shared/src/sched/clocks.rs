@@ -57,6 +57,10 @@ pub(super) fn resume_at(node: &NodeSegment, me: u32, rank: &RankDescriptor, now:
     add(&core.handoff_ticks, now - granted);
     add(&core.handoffs, 1);
     add(&rank.switches, 1);
+    if rank.follower.load(RELAXED) != 0 {
+        // Of the turn before: nobody has been made READY in this one.
+        rank.follower.store(0, RELAXED);
+    }
     if trace::records(rank) {
         let left = left.min(now);
         let (ready, clock, core) = (ready.clamp(left, now), rank.r.load(RELAXED), node.core_of(me) as u16);

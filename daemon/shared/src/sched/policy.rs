@@ -271,6 +271,17 @@ mod tests {
         assert_eq!(P::NAMES.map(|(name, policy)| policy.name() == name), [true; 5]);
     }
 
+    /// Whom a rank has made READY in an earlier turn says nothing about this one: with a barrier after a ring, every rank woke the next one otherwise.
+    #[test]
+    fn a_receiver_is_followed_in_the_turn_of_its_message() {
+        let node = node(3, control::Policy::Rr);
+        note_ready(&node, 1);
+        assert!(!kernel_may_choose(&node, 1), "it has just been made READY");
+        assert!(kernel_may_choose(&node, 2));
+        super::super::baton::run_at(&node, 0, node.now());
+        assert!(kernel_may_choose(&node, 1), "that was another turn");
+    }
+
     #[test]
     fn who_only_answers_goes_first_under_any_policy() {
         for (_, policy) in control::Policy::NAMES {
