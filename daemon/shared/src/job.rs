@@ -682,8 +682,6 @@ impl JobSegment {
     /// Address of `len` bytes at a slab offset of rank `from`; `None` if it is not inside that rank's slab.
     #[inline]
     pub fn block(&self, from: u32, offset: u64, len: u64) -> Option<*mut u8> {
-        let slab = (from < self.config.ranks).then(|| self.slab(from))?;
-        let inside = offset >= slab.start && offset.checked_add(len)? <= slab.start + slab.bytes;
-        inside.then(|| slab.base.wrapping_add(offset as usize))
+        (from < self.config.ranks).then(|| self.slab(from))?.block(offset, len)
     }
 }

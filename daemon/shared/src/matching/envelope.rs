@@ -201,7 +201,6 @@ impl Envelope {
     /// Copy the head and the used part of the body.
     #[inline]
     pub fn copy_to(&self, to: &mut Envelope) {
-        let len = self.body_len();
         to.kind = self.kind;
         to.flags = self.flags;
         to.trace = self.trace;
@@ -211,13 +210,20 @@ impl Envelope {
         to.tag = self.tag;
         to.request = self.request;
         to.len = self.len;
+        self.copy_body(&mut to.body);
+    }
+
+    /// Copy the used part of the body.
+    #[inline]
+    pub(super) fn copy_body(&self, to: &mut [u8; INLINE_BYTES]) {
+        let len = self.body_len();
         if len <= NUMBERS_BYTES {
             // The common case, and a copy of known length: as words, since the compiler makes one call of two copies of bytes.
             for at in [0, ADDR_AT, OFFSET_AT] {
-                to.body[at..at + 8].copy_from_slice(&self.number64(at).to_ne_bytes());
+                to[at..at + 8].copy_from_slice(&self.number64(at).to_ne_bytes());
             }
         } else {
-            to.body[..len].copy_from_slice(&self.body[..len]);
+            to[..len].copy_from_slice(&self.body[..len]);
         }
     }
 }

@@ -123,6 +123,7 @@ fn bin_of(context: u32, source: i32, tag: i32) -> usize {
 
 impl Queues<'_> {
     /// A fresh request slot; `None` if all are in use.
+    #[inline]
     pub fn take_slot(&mut self) -> Option<u32> {
         let index = match self.head.slots_free {
             0 => {
@@ -143,6 +144,7 @@ impl Queues<'_> {
     }
 
     /// The last slot is for what must go although there is no room: [`Queues::take_slot`] never gives it.
+    #[inline]
     fn spare(&self) -> u32 {
         self.slots.len() as u32 - 1
     }
@@ -157,6 +159,7 @@ impl Queues<'_> {
         Some(index)
     }
 
+    #[inline]
     fn begin_slot(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         slot.state = state::FREE;
@@ -175,6 +178,7 @@ impl Queues<'_> {
         self.head.slots_most = self.head.slots_most.max(self.head.slots_live);
     }
 
+    #[inline]
     pub fn free_slot(&mut self, index: u32) {
         let spare = self.spare();
         let slot = &mut self.slots[index as usize];
@@ -187,22 +191,32 @@ impl Queues<'_> {
     }
 
     /// Post the receive in slot `index` (context, source, tag, buffer filled in): match it or queue it.
+    #[inline]
     pub fn post(&mut self, index: u32, mover: &mut dyn Mover, out: &mut Outgoing) {
-        let (context, source, tag) = {
-            let slot = &mut self.slots[index as usize];
-            slot.order = self.head.order;
-            (slot.context, slot.source, slot.tag)
-        };
+        let slot = &mut self.slots[index as usize];
+        let (context, source, tag) = (slot.context, slot.source, slot.tag);
+        slot.order = self.head.order;
         self.head.order += 1;
-        if let Some(entry) = self.find_unexpected(context, source, tag) {
+        if self.head.unexpected_count != 0
+            && let Some(entry) = self.find_unexpected(context, source, tag)
+        {
             let envelope = self.take_unexpected(entry);
             self.matched(index, &envelope, mover, out);
             return;
         }
-        self.slots[index as usize].state = state::POSTED;
-        let mut list = *self.posted_list(context, source, tag);
-        self.append_posted(&mut list, index);
-        *self.posted_list(context, source, tag) = list;
+        // Behind the others of its list.
+        let slot = &mut self.slots[index as usize];
+        slot.state = state::POSTED;
+        slot.next = 0;
+        self.head.posted_large += u32::from(slot.capacity >= LARGE_BYTES);
+        let list = self.posted_list(context, source, tag);
+        let last = std::mem::replace(&mut list.last, index + 1);
+        if last == 0 {
+            list.first = index + 1;
+        } else {
+            self.slots[last as usize - 1].next = index + 1;
+        }
+        self.slots[index as usize].prev = last;
     }
 
     /// Give slot `index` the message of `envelope` (a matched probe's).
@@ -239,6 +253,7 @@ impl Queues<'_> {
     }
 
     /// The request in slot `index` is finished with.
+    #[inline]
     pub fn release_slot(&mut self, index: u32) {
         if self.slots[index as usize].flags & FLAG_KEPT != 0 {
             self.slots[index as usize].state = state::KEPT;
@@ -478,62 +493,69 @@ impl Queues<'_> {
     }
 
     /// The receive `index` takes the message of `envelope`.
+    #[inline]
     fn matched(&mut self, index: u32, envelope: &Envelope, mover: &mut dyn Mover, out: &mut Outgoing) {
+        if envelope.kind == kind::RTS {
+            self.matched_announced(index, envelope, mover, out);
+        } else {
+            self.matched_eager(index, envelope, out);
+        }
+    }
+
+    /// As `matched`, for a message that comes with its data.
+    #[inline]
+    fn matched_eager(&mut self, index: u32, envelope: &Envelope, out: &mut Outgoing) {
         let slot = &mut self.slots[index as usize];
-        slot.from = envelope.from;
-        slot.matched_source = envelope.source;
-        slot.matched_tag = envelope.tag;
-        slot.len = envelope.len;
-        slot.peer_request = envelope.request;
-        slot.trace = envelope.trace;
-        match envelope.kind {
-            kind::RTS => {
-                slot.remote = envelope.addr();
-                slot.remote_blocks = envelope.blocks();
-                slot.remote_flags = envelope.flags.into();
-                match mover.transfer(envelope, slot) {
-                    Transfer::Done => {
-                        slot.state = state::COMPLETE;
-                        slot.flags |= FLAG_COPIED;
-                        out.push((envelope.from, answer(kind::FIN, envelope.request)));
-                    }
-                    Transfer::Failed(errno) => {
-                        slot.state = state::COMPLETE;
-                        slot.outcome = outcome::ERRNO | errno as u32;
-                        let mut fin = answer(kind::FIN, envelope.request);
-                        fin.set_peer_request(slot.outcome);
-                        out.push((envelope.from, fin));
-                    }
-                    Transfer::Gone => {
-                        // Nothing comes any more; its owner learns so from the daemon, and ends it.
-                        slot.state = state::PULLING;
-                        return;
-                    }
-                    Transfer::Refused => {
-                        slot.state = state::PULLING;
-                        slot.progress = 0;
-                        out.push((envelope.from, pull(mover.owner(), index, slot)));
-                        return;
-                    }
-                    Transfer::LeaveToOwner => {
-                        slot.state = state::TO_PULL;
-                        self.serve(index);
-                        return;
-                    }
-                }
+        slot.describe(envelope);
+        if envelope.kind == kind::SLAB {
+            slot.remote = envelope.addr();
+        } else {
+            envelope.copy_body(&mut slot.inline);
+            slot.remote = 0;
+        }
+        slot.state = state::ARRIVED;
+        if envelope.flags & FLAG_SYNC != 0 {
+            out.push((envelope.from, answer(kind::FIN, envelope.request)));
+        }
+        self.completed(index);
+    }
+
+    /// As `matched`, for an announced message.
+    #[inline(never)]
+    fn matched_announced(&mut self, index: u32, envelope: &Envelope, mover: &mut dyn Mover, out: &mut Outgoing) {
+        let slot = &mut self.slots[index as usize];
+        slot.describe(envelope);
+        slot.remote = envelope.addr();
+        slot.remote_blocks = envelope.blocks();
+        slot.remote_flags = envelope.flags.into();
+        match mover.transfer(envelope, slot) {
+            Transfer::Done => {
+                slot.state = state::COMPLETE;
+                slot.flags |= FLAG_COPIED;
+                out.push((envelope.from, answer(kind::FIN, envelope.request)));
             }
-            _ => {
-                if envelope.kind == kind::SLAB {
-                    slot.remote = envelope.addr();
-                } else {
-                    let len = envelope.body_len();
-                    slot.inline[..len].copy_from_slice(&envelope.body[..len]);
-                    slot.remote = 0;
-                }
-                slot.state = state::ARRIVED;
-                if envelope.flags & FLAG_SYNC != 0 {
-                    out.push((envelope.from, answer(kind::FIN, envelope.request)));
-                }
+            Transfer::Failed(errno) => {
+                slot.state = state::COMPLETE;
+                slot.outcome = outcome::ERRNO | errno as u32;
+                let mut fin = answer(kind::FIN, envelope.request);
+                fin.set_peer_request(slot.outcome);
+                out.push((envelope.from, fin));
+            }
+            Transfer::Gone => {
+                // Nothing comes any more; its owner learns so from the daemon, and ends it.
+                slot.state = state::PULLING;
+                return;
+            }
+            Transfer::Refused => {
+                slot.state = state::PULLING;
+                slot.progress = 0;
+                out.push((envelope.from, pull(mover.owner(), index, slot)));
+                return;
+            }
+            Transfer::LeaveToOwner => {
+                slot.state = state::TO_PULL;
+                self.serve(index);
+                return;
             }
         }
         self.completed(index);
@@ -612,24 +634,13 @@ impl Queues<'_> {
         }
     }
 
+    #[inline]
     fn posted_list(&mut self, context: u32, source: i32, tag: i32) -> &mut List {
         if source == ANY_SOURCE || tag == ANY_TAG {
             &mut self.head.wild
         } else {
             &mut self.bins[bin_of(context, source, tag)].posted
         }
-    }
-
-    fn append_posted(&mut self, list: &mut List, index: u32) {
-        let slot = &mut self.slots[index as usize];
-        self.head.posted_large += u32::from(slot.capacity >= LARGE_BYTES);
-        slot.next = 0;
-        slot.prev = list.last;
-        match list.last {
-            0 => list.first = index + 1,
-            last => self.slots[last as usize - 1].next = index + 1,
-        }
-        list.last = index + 1;
     }
 
     fn unlink_posted(&mut self, list: &mut List, index: u32) {

@@ -1,6 +1,6 @@
 //! Request slots: one message under way, as its rank's queues know it. In shared memory, because deliverers complete them.
 
-use super::envelope::INLINE_BYTES;
+use super::envelope::{Envelope, INLINE_BYTES};
 
 /// Where a request stands. Written by the owner of the queues only.
 pub mod state {
@@ -97,6 +97,19 @@ pub struct Slot {
 }
 
 const _: () = assert!(size_of::<Slot>() == 256);
+
+impl Slot {
+    /// This receive takes the message of `envelope`.
+    #[inline]
+    pub(super) fn describe(&mut self, envelope: &Envelope) {
+        self.from = envelope.from;
+        self.matched_source = envelope.source;
+        self.matched_tag = envelope.tag;
+        self.len = envelope.len;
+        self.peer_request = envelope.request;
+        self.trace = envelope.trace;
+    }
+}
 
 /// Any source, any tag (the standard ABI's numbers).
 pub const ANY_SOURCE: i32 = -1;

@@ -323,12 +323,15 @@ impl Endpoint {
     }
 
     /// Post a receive whose slot has been filled in.
+    #[inline]
     pub fn post(&mut self, slot: u32) {
         let mut mover = RankMover { node: &self.node, job: &self.job, me: self.me, on: self.me };
         // SAFETY: as in `queues`.
         let mut queues = unsafe { self.job.queues(self.me) };
         queues.post(slot, &mut mover, &mut self.outgoing);
-        self.flush();
+        if !self.outgoing.is_empty() {
+            self.flush();
+        }
     }
 
     /// The short way of a blocking receive of at most `capacity` bytes, without a request: nothing else is under way here, and the message

@@ -51,7 +51,15 @@ impl Slab<'_> {
         unsafe { &*self.base.wrapping_add(block as usize).cast::<AtomicU64>() }
     }
 
+    /// Address of `len` bytes at an offset; `None` if it is not inside the region.
+    #[inline]
+    pub fn block(&self, offset: u64, len: u64) -> Option<*mut u8> {
+        let inside = offset >= self.start && offset.checked_add(len)? <= self.start + self.bytes;
+        inside.then(|| self.base.wrapping_add(offset as usize))
+    }
+
     /// Take a block of at least `len` bytes (the owner only); `None` if the region is used up.
+    #[inline]
     pub fn take(&self, len: u64) -> Option<u64> {
         let class = class_of(len)?;
         let free = &self.head.free[class];
@@ -73,6 +81,7 @@ impl Slab<'_> {
     }
 
     /// Give a block of a payload of `len` bytes back (anyone).
+    #[inline]
     pub fn give(&self, block: u64, len: u64) {
         let Some(class) = class_of(len) else { return };
         let returned = &self.head.returned[class];
