@@ -199,8 +199,8 @@ impl Drop for Entered {
     fn drop(&mut self) {
         let calls = CALLS.load(Ordering::Relaxed) - 1;
         CALLS.store(calls, Ordering::Relaxed);
-        if calls == 0 && process::is_active() {
-            LENT.store(endpoint().lend(), Ordering::Relaxed);
+        if calls == 0 && process::is_active() && endpoint().has_to_lend() {
+            lend();
         }
         if self.locked {
             leave_threaded();
@@ -208,6 +208,12 @@ impl Drop for Entered {
             INSIDE.store(INSIDE.load(Ordering::Relaxed) - 1, Ordering::Release);
         }
     }
+}
+
+/// The last call of this rank is left, with receives of large messages posted.
+#[inline(never)]
+fn lend() {
+    LENT.store(endpoint().lend(), Ordering::Relaxed);
 }
 
 /// May several threads use MPI from now on? If not, this one alone does.

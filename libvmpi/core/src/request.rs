@@ -10,7 +10,7 @@ pub use wait::*;
 use crate::errors::{Class, Error, Result, fail};
 use crate::ft;
 use crate::giant::Giant;
-use crate::handle::Request;
+use crate::handle::{Handle, Request};
 use crate::lock;
 use crate::p2p::partitioned::Channel;
 use crate::p2p::{self, Slot};
@@ -18,6 +18,7 @@ use crate::process::endpoint;
 use crate::status::Status;
 use crate::table::Table;
 use std::rc::Rc;
+use vmpi_shared::matching::queues::Queues;
 use vmpi_shared::matching::request::FLAG_WAKE;
 
 /// A nonblocking operation made of several messages (a collective).
@@ -55,8 +56,8 @@ enum Active {
     Collective(Box<dyn Progress>),
     /// A collective that is being advanced right now.
     Running,
-    /// A collective that has ended.
-    Ended(Result<Status>),
+    /// A collective that has ended. Boxed, as partitions are, so that an entry is no larger than a cache line.
+    Ended(Box<Result<Status>>),
     Generalized {
         request: Rc<Generalized>,
         complete: bool,
@@ -68,7 +69,7 @@ enum Kind {
     PersistentMessage(StartMessage),
     PersistentCollective(Rc<std::cell::RefCell<StartCollective>>),
     /// Started as a persistent collective is; its channel knows the partitions.
-    Partitioned(Rc<std::cell::RefCell<StartCollective>>, Channel),
+    Partitioned(Rc<std::cell::RefCell<StartCollective>>, Box<Channel>),
 }
 
 struct Entry {
@@ -79,6 +80,8 @@ struct Entry {
     /// A receive, which MPI_Cancel can take back; a send has left.
     receive: bool,
 }
+
+const _: () = assert!(size_of::<Option<Entry>>() <= 64);
 
 static REQUESTS: Giant<Table<Request, Entry>> = Giant::new(Table::new());
 /// Collectives under way, and messages whose request was freed.
@@ -115,12 +118,12 @@ fn run_after(request: Request) {
 }
 
 /// A request is no more.
-#[inline]
 fn remove(request: Request) {
     conclude(request);
     REQUESTS.with(|requests| requests.remove(request));
 }
 
+#[cold]
 fn unknown(request: Request) -> Error {
     Error::new(
         Class::Request,
@@ -128,11 +131,13 @@ fn unknown(request: Request) -> Error {
     )
 }
 
+#[inline]
 fn insert_entry(kind: Kind, active: Active, receive: bool) -> Request {
     REQUESTS.with(|requests| requests.insert(Entry { kind, active, freed: false, receive }))
 }
 
 /// A request of a message that has been started (`None`: it is complete).
+#[inline]
 pub fn insert_message(slot: Option<Slot>, receive: bool) -> Request {
     let active = slot.map_or(Active::Done(Status::EMPTY), Active::Message);
     insert_entry(Kind::Once, active, receive)
@@ -163,7 +168,7 @@ pub fn insert_persistent(start: StartCollective) -> Request {
 
 /// A partitioned operation: each MPI_Start calls `start`.
 pub fn insert_partitioned(start: StartCollective, channel: Channel) -> Request {
-    insert_entry(Kind::Partitioned(Rc::new(std::cell::RefCell::new(start)), channel), Active::Inactive, false)
+    insert_entry(Kind::Partitioned(Rc::new(std::cell::RefCell::new(start)), Box::new(channel)), Active::Inactive, false)
 }
 
 /// The channel of a partitioned request.
@@ -173,7 +178,7 @@ pub fn insert_partitioned(start: StartCollective, channel: Channel) -> Request {
 pub fn channel(request: Request) -> Result<Channel> {
     REQUESTS.with(|requests| match requests.get(request) {
         None => Err(unknown(request)),
-        Some(Entry { kind: Kind::Partitioned(_, channel), .. }) => Ok(channel.clone()),
+        Some(Entry { kind: Kind::Partitioned(_, channel), .. }) => Ok(Channel::clone(channel)),
         Some(_) => fail(Class::Request, "the request is not a partitioned one"),
     })
 }
@@ -259,8 +264,8 @@ fn advance(request: Request) -> bool {
             wake_on(&*operation);
             (false, Active::Collective(operation))
         }
-        Ok(Some(status)) => (true, Active::Ended(Ok(status))),
-        Err(error) => (true, Active::Ended(Err(error))),
+        Ok(Some(status)) => (true, Active::Ended(Box::new(Ok(status)))),
+        Err(error) => (true, Active::Ended(Box::new(Err(error)))),
     };
     let orphan = REQUESTS.with(|requests| {
         requests.get_mut(request).is_some_and(|entry| {
@@ -332,32 +337,53 @@ fn reap_orphans() {
     }
 }
 
+const NULL: Request = <Request as Handle>::NULL;
+
+/// How a request stands.
+enum Stands {
+    /// Null, or an inactive persistent one: it does not count in MPI_Waitany and friends.
+    Inactive,
+    Complete,
+    /// Its message is under way.
+    Open(Slot),
+    /// A collective that is under way.
+    Advancing,
+    /// A generalized one that the program has not completed, or a collective that is being advanced right now: nothing that comes ends it.
+    Foreign,
+}
+
+/// How does `request` stand?
+#[inline]
+fn stands(requests: &Table<Request, Entry>, queues: &Queues<'_>, request: Request) -> Result<Stands> {
+    let Some(entry) = requests.get(request) else {
+        return if request == NULL { Ok(Stands::Inactive) } else { Err(unknown(request)) };
+    };
+    Ok(match &entry.active {
+        // One that may wait in vain says so each time that it is asked, until the program knows.
+        Active::Message(slot) if queues.is_over(slot.0) || ft::in_doubt(*slot) => Stands::Complete,
+        Active::Message(slot) => Stands::Open(*slot),
+        Active::Done(_) | Active::Ended(_) => Stands::Complete,
+        Active::Inactive => Stands::Inactive,
+        Active::Collective(_) => Stands::Advancing,
+        Active::Generalized { complete: true, .. } => Stands::Complete,
+        Active::Generalized { .. } | Active::Running => Stands::Foreign,
+    })
+}
+
+/// How does `request` stand, by itself?
+fn stands_alone(request: Request) -> Result<Stands> {
+    let queues = endpoint().queues();
+    REQUESTS.with(|requests| stands(requests, &queues, request))
+}
+
 /// Is the request complete (or null, or inactive)?
 pub fn is_complete(request: Request) -> Result<bool> {
-    if request == crate::handle::Handle::NULL {
-        return Ok(true);
-    }
-    REQUESTS.with(|requests| match requests.get(request) {
-        None => Err(unknown(request)),
-        Some(entry) => Ok(match &entry.active {
-            Active::Inactive | Active::Done(_) | Active::Ended(_) => true,
-            // One that may wait in vain says so each time that it is asked, until the program knows.
-            Active::Message(slot) => p2p::is_over(*slot) || ft::in_doubt(*slot),
-            Active::Collective(_) | Active::Running => false,
-            Active::Generalized { complete, .. } => *complete,
-        }),
-    })
+    stands_alone(request).map(|stands| matches!(stands, Stands::Inactive | Stands::Complete))
 }
 
 /// Is it null or an inactive persistent request? Such ones do not count in MPI_Waitany and friends.
 pub fn is_inactive(request: Request) -> Result<bool> {
-    if request == crate::handle::Handle::NULL {
-        return Ok(true);
-    }
-    REQUESTS.with(|requests| match requests.get(request) {
-        None => Err(unknown(request)),
-        Some(entry) => Ok(matches!(entry.active, Active::Inactive)),
-    })
+    stands_alone(request).map(|stands| matches!(stands, Stands::Inactive))
 }
 
 /// How a complete request ended, and whether its handle lives on (persistent).
@@ -366,9 +392,26 @@ pub struct Completion {
     pub handle: Request,
 }
 
+/// Finish a request of one message, and nothing else, that is complete and has ended well, as most do. `None`: see `finish`.
+#[inline]
+pub fn finish_plain(request: Request) -> Option<Status> {
+    if !ft::is_quiet() || AFTER.with(|list| !list.is_empty()) {
+        return None;
+    }
+    REQUESTS.with(|requests| {
+        let status = match requests.get(request)? {
+            Entry { kind: Kind::Once, active: Active::Message(slot), .. } => p2p::poll_eager(*slot)?,
+            Entry { kind: Kind::Once, active: Active::Done(status), .. } => *status,
+            _ => return None,
+        };
+        // Such a one holds nothing that would have to be dropped.
+        std::mem::forget(requests.remove(request));
+        Some(status)
+    })
+}
+
 /// Finish a complete request: free it, or make it inactive if it is persistent. `None`: it is not complete.
 pub fn finish(request: Request) -> Result<Option<Completion>> {
-    const NULL: Request = <Request as crate::handle::Handle>::NULL;
     if request == NULL {
         return Ok(Some(Completion { result: Ok(Status::EMPTY), handle: NULL }));
     }
@@ -388,7 +431,7 @@ pub fn finish(request: Request) -> Result<Option<Completion>> {
     let result = match active {
         Active::Inactive => Ok(Status::EMPTY),
         Active::Done(status) => Ok(status),
-        Active::Ended(result) => result,
+        Active::Ended(result) => *result,
         Active::Message(slot) => p2p::poll(slot).unwrap_or(Ok(Status::EMPTY)),
         Active::Generalized { request: generalized, .. } => {
             let status = (generalized.query)();
@@ -417,7 +460,7 @@ pub fn is_casualty(request: Request) -> bool {
     !ft::is_quiet()
         && REQUESTS.with(|requests| match requests.get(request).map(|entry| &entry.active) {
             Some(Active::Message(slot)) => ft::is_casualty(*slot),
-            Some(Active::Ended(Err(error))) => ft::is_failure(error),
+            Some(Active::Ended(result)) => result.as_ref().as_ref().is_err_and(ft::is_failure),
             _ => false,
         })
 }
@@ -431,7 +474,7 @@ pub fn peek(request: Request) -> Result<Option<Status>> {
             return Ok(None);
         }
     }
-    if request == crate::handle::Handle::NULL {
+    if request == NULL {
         return Ok(Some(Status::EMPTY));
     }
     if is_in_doubt(request) {
@@ -445,7 +488,7 @@ pub fn peek(request: Request) -> Result<Option<Status>> {
     if let Some(slot) = slot
         && let Some(result) = p2p::poll(slot)
     {
-        REQUESTS.with(|requests| requests.get_mut(request).expect("complete").active = Active::Ended(result));
+        REQUESTS.with(|requests| requests.get_mut(request).expect("complete").active = Active::Ended(Box::new(result)));
     }
     conclude(request);
     let generalized = REQUESTS.with(|requests| match &requests.get(request).expect("complete").active {
@@ -457,8 +500,7 @@ pub fn peek(request: Request) -> Result<Option<Status>> {
     }
     REQUESTS.with(|requests| match &requests.get(request).expect("complete").active {
         Active::Done(status) => Ok(Some(*status)),
-        Active::Ended(Ok(status)) => Ok(Some(*status)),
-        Active::Ended(Err(error)) => Err(error.clone()),
+        Active::Ended(result) => Result::clone(result).map(Some),
         _ => Ok(Some(Status::EMPTY)),
     })
 }

@@ -16,29 +16,37 @@ impl<H: Handle, T> Table<H, T> {
     }
 
     /// Store `object` and name it.
+    #[inline]
     pub fn insert(&mut self, object: T) -> H {
-        let index = match self.free.pop() {
+        match self.free.pop() {
             Some(index) => {
-                self.slots[index as usize] = Some(object);
-                index
+                // What is free holds nothing that would have to be dropped.
+                std::mem::forget(self.slots[index as usize].replace(object));
+                H::from_raw(FIRST_DYNAMIC + index)
             }
-            None => {
-                self.slots.push(Some(object));
-                (self.slots.len() - 1) as u32
-            }
-        };
-        H::from_raw(FIRST_DYNAMIC + index)
+            None => self.push(object),
+        }
     }
 
+    /// Not in line: few objects are more than ever before.
+    #[inline(never)]
+    fn push(&mut self, object: T) -> H {
+        self.slots.push(Some(object));
+        H::from_raw(FIRST_DYNAMIC + (self.slots.len() - 1) as u32)
+    }
+
+    #[inline]
     pub fn get(&self, handle: H) -> Option<&T> {
         self.slots.get(handle.dynamic_index()?)?.as_ref()
     }
 
+    #[inline]
     pub fn get_mut(&mut self, handle: H) -> Option<&mut T> {
         self.slots.get_mut(handle.dynamic_index()?)?.as_mut()
     }
 
     /// Forget the handle and return its object.
+    #[inline]
     pub fn remove(&mut self, handle: H) -> Option<T> {
         let index = handle.dynamic_index()?;
         let object = self.slots.get_mut(index)?.take();

@@ -17,10 +17,10 @@ mod send;
 mod slot;
 
 pub(crate) use recv::abandon;
-pub use recv::{cancel, start_recv, take};
+pub use recv::{cancel, start_null_recv, start_recv, take};
 pub use send::{is_eager, start_send};
 pub(crate) use slot::health_of;
-pub use slot::{Slot, is_over, poll, wait_all};
+pub use slot::{Slot, is_over, poll, poll_eager, wait_all};
 
 /// Which matching context of a communicator a message travels in.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

@@ -1,6 +1,6 @@
 //! Posting and cancelling receives.
 
-use super::slot::{self, Data, Local, Slot};
+use super::slot::{self, Data, Local, Receive, Slot};
 use super::{Plane, heap, huge, is_eager};
 use crate::comm::Communicator;
 use crate::consts;
@@ -16,7 +16,7 @@ use crate::tool::event;
 use std::ffi::c_void;
 use std::rc::Rc;
 use vmpi_shared::matching::envelope::Envelope;
-use vmpi_shared::matching::request::FLAG_MAPPED;
+use vmpi_shared::matching::request::{FLAG_MAPPED, NOBODY};
 use vmpi_shared::matching::tend::Want;
 
 /// Start a receive from `source` (rank in `comm.peers()`, ANY_SOURCE or PROC_NULL) with `tag` (or ANY_TAG).
@@ -37,29 +37,47 @@ pub unsafe fn start_recv(
 ) -> Result<Slot> {
     ft::look();
     comm.health.check()?;
-    if source == consts::PROC_NULL {
-        return slot::null_receive();
-    }
     let peers = comm.peers();
-    if source != consts::ANY_SOURCE && (source < 0 || source as u32 >= peers.size()) {
-        return fail(Class::Rank, format!("source {source} is not a rank of a group of {}", peers.size()));
-    }
-    let slot = prepare(comm.health.clone(), buf, count, ty)?;
+    let from = if (source as u32) < peers.size() {
+        peers.world_rank(source as u32)
+    } else if source == consts::ANY_SOURCE {
+        NOBODY
+    } else {
+        return from_no_rank(comm, source);
+    };
+    let slot = prepare(&comm.health, buf, count, ty)?;
     let endpoint = endpoint();
     let queues = endpoint.queues();
     let shared = &mut queues.slots[slot.0 as usize];
     shared.context = comm.context + plane as u32;
     shared.source = source;
     shared.tag = tag;
-    if source != consts::ANY_SOURCE {
-        shared.from = peers.world_rank(source as u32);
-    }
+    shared.from = from;
     if event::is_wanted() {
         note_if_unexpected(comm.context + plane as u32, source, tag);
     }
     endpoint.post(slot.0);
     ft::check_posted(slot);
     Ok(slot)
+}
+
+/// Before a receive from PROC_NULL, which is complete at once.
+///
+/// # Errors
+/// `Class::Revoked`.
+#[inline]
+pub fn start_null_recv(comm: &Communicator) -> Result<()> {
+    ft::look();
+    comm.health.check()
+}
+
+/// A receive from PROC_NULL, or from a rank that there is not.
+#[cold]
+fn from_no_rank(comm: &Communicator, source: i32) -> Result<Slot> {
+    if source == consts::PROC_NULL {
+        return slot::null_receive();
+    }
+    fail(Class::Rank, format!("source {source} is not a rank of a group of {}", comm.peers().size()))
 }
 
 /// The short way of a blocking receive, without a request: see `Endpoint::take`. `None`: use `start_recv`.
@@ -120,7 +138,7 @@ pub(super) unsafe fn start_matched(
     count: u64,
     ty: &Rc<Type>,
 ) -> Result<Slot> {
-    let slot = prepare(health, buf, count, ty)?;
+    let slot = prepare(&health, buf, count, ty)?;
     let queues = endpoint().queues();
     let shared = &mut queues.slots[slot.0 as usize];
     (shared.context, shared.source, shared.tag, shared.from) =
@@ -131,11 +149,38 @@ pub(super) unsafe fn start_matched(
 }
 
 /// A slot with its buffer described.
-fn prepare(health: Rc<Health>, buf: *mut c_void, count: u64, ty: &Rc<Type>) -> Result<Slot> {
+#[inline]
+fn prepare(health: &Rc<Health>, buf: *mut c_void, count: u64, ty: &Rc<Type>) -> Result<Slot> {
     let capacity = count * ty.size();
+    if !ty.is_dense() {
+        return prepare_elements(health, buf, count, ty, capacity);
+    }
+    let addr = (buf as u64).wrapping_add_signed(ty.true_lb());
+    let flags = if is_eager(capacity) { 0 } else { flags_of_large(addr, capacity) };
+    let slot = slot::take_dense(health)?;
+    let queues = endpoint().queues();
+    let shared = &mut queues.slots[slot.0 as usize];
+    shared.flags |= flags;
+    (shared.addr, shared.capacity) = (addr, capacity);
+    Ok(slot)
+}
+
+/// The flags of a receive into one block of memory, for a message that may be announced.
+#[inline(never)]
+fn flags_of_large(addr: u64, capacity: u64) -> u32 {
+    if !heap::is_wanted() {
+        return 0;
+    }
+    huge::catch_up();
+    if heap::holds(addr, capacity) { FLAG_MAPPED } else { 0 }
+}
+
+/// As `prepare`, for a type whose elements are more than one block of memory.
+#[cold]
+fn prepare_elements(health: &Rc<Health>, buf: *mut c_void, count: u64, ty: &Rc<Type>, capacity: u64) -> Result<Slot> {
     let mut data = Data::User;
     let (mut addr, mut blocks) = ((buf as u64).wrapping_add_signed(ty.true_lb()), 0);
-    if !ty.is_dense() && capacity > 0 {
+    if capacity > 0 {
         match slot::block_list(ty, count, buf, capacity) {
             Some(list) => {
                 (addr, blocks) = (list.as_ptr() as u64, list.len() as u32);
@@ -148,18 +193,11 @@ fn prepare(health: Rc<Health>, buf: *mut c_void, count: u64, ty: &Rc<Type>) -> R
             }
         }
     }
-    let mut flags = 0;
-    if heap::is_wanted() && ty.is_dense() && !is_eager(capacity) {
-        huge::catch_up();
-        flags = if heap::holds(addr, capacity) { FLAG_MAPPED } else { 0 };
-    }
-    let slot = slot::take(Local { receive: Some((ty.clone(), count, buf)), data, health: Some(health) })?;
+    let slot =
+        slot::take(Local { receive: Receive::Elements(ty.clone(), count, buf), data, health: Some(health.clone()) })?;
     let queues = endpoint().queues();
     let shared = &mut queues.slots[slot.0 as usize];
-    shared.flags |= flags;
-    shared.addr = addr;
-    shared.blocks = blocks;
-    shared.capacity = capacity;
+    (shared.addr, shared.blocks, shared.capacity) = (addr, blocks, capacity);
     Ok(slot)
 }
 
@@ -174,7 +212,7 @@ pub(crate) fn abandon(slot: Slot) {
 pub fn cancel(slot: Slot) {
     let endpoint = endpoint();
     endpoint.progress();
-    if slot::with_local(slot, |local| local.receive.is_some()) {
+    if slot::with_local(slot, |local| !matches!(local.receive, Receive::No)) {
         endpoint.queues().cancel(slot.0);
     }
 }

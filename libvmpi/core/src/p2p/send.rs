@@ -161,10 +161,11 @@ unsafe fn eager_any(envelope: &mut Envelope, buf: *const c_void, count: u64, ty:
         envelope.kind = kind::INLINE;
         envelope.body.as_mut_ptr()
     } else if is_eager(total) {
-        let Some(block) = endpoint.job.slab(endpoint.me).take(total) else { return false };
+        let slab = endpoint.job.slab(endpoint.me);
+        let Some(block) = slab.take(total) else { return false };
         envelope.kind = kind::SLAB;
         envelope.set_addr(block);
-        endpoint.job.block(endpoint.me, block, total).expect("own block")
+        slab.block(block, total).expect("own block")
     } else {
         return false;
     };

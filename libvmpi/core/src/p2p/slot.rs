@@ -16,6 +16,7 @@ use std::rc::Rc;
 use vmpi_cma::Block;
 use vmpi_shared::matching::envelope::INLINE_BYTES;
 use vmpi_shared::matching::request::{FLAG_MAPPED, outcome, state};
+use vmpi_shared::mem::short_copy::short_copy;
 
 /// One message under way, sent or to be received: a request slot in the job segment, owned by this rank.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -34,10 +35,22 @@ pub(super) enum Data {
     Packed(Vec<u8>),
 }
 
+/// What a slot receives into.
+#[derive(Default)]
+pub(super) enum Receive {
+    /// Nothing: it is no receive.
+    #[default]
+    No,
+    /// One block of memory, where the slot says.
+    Dense,
+    /// Elements of a type.
+    Elements(Rc<Type>, u64, *mut c_void),
+}
+
 /// What only this process knows about a slot.
 #[derive(Default)]
 pub(super) struct Local {
-    pub receive: Option<(Rc<Type>, u64, *mut c_void)>,
+    pub receive: Receive,
     pub data: Data,
     /// Of its communicator.
     pub health: Option<Rc<Health>>,
@@ -61,15 +74,34 @@ pub(super) fn block_list(ty: &Type, count: u64, buf: *const c_void, total: u64) 
 }
 
 /// Take a request slot and remember `local` for it.
+#[inline]
 pub(super) fn take(local: Local) -> Result<Slot> {
-    let Some(index) = endpoint().queues().take_slot() else {
-        let limit = endpoint().job.config().slots - 1;
-        return Err(Error::new(
-            Class::NoMem,
-            format!("{limit} messages are under way already, which is the limit of one rank"),
-        ));
-    };
-    Ok(remember(index, local))
+    match endpoint().queues().take_slot() {
+        Some(index) => Ok(remember(index, local)),
+        None => too_many(),
+    }
+}
+
+#[cold]
+fn too_many<T>() -> Result<T> {
+    let limit = endpoint().job.config().slots - 1;
+    Err(Error::new(Class::NoMem, format!("{limit} messages are under way already, which is the limit of one rank")))
+}
+
+/// Take a request slot for a receive into one block of memory.
+#[inline]
+pub(super) fn take_dense(health: &Rc<Health>) -> Result<Slot> {
+    let Some(index) = endpoint().queues().take_slot() else { return too_many() };
+    LOCALS.with(|locals| {
+        if locals.len() <= index as usize {
+            make_room(locals, index);
+        }
+        // Nothing is left of the message before.
+        let local = &mut locals[index as usize];
+        local.receive = Receive::Dense;
+        local.health = Some(health.clone());
+    });
+    Ok(Slot(index))
 }
 
 /// The slot for what must go although there is no other; `None`: it is in use, too.
@@ -82,11 +114,16 @@ pub(super) fn take_spare(local: Local) -> Option<Slot> {
 fn remember(index: u32, local: Local) -> Slot {
     LOCALS.with(|locals| {
         if locals.len() <= index as usize {
-            locals.resize_with(index as usize + 1, Local::default);
+            make_room(locals, index);
         }
         locals[index as usize] = local;
     });
     Slot(index)
+}
+
+#[cold]
+fn make_room(locals: &mut Vec<Local>, index: u32) {
+    locals.resize_with(index as usize + 1, Local::default);
 }
 
 /// Change what is remembered for a slot.
@@ -115,7 +152,62 @@ pub fn is_over(slot: Slot) -> bool {
 }
 
 /// Completed? Then the slot is freed and the data is in place. An error is the operation's (truncation, ...).
+#[inline]
 pub fn poll(slot: Slot) -> Option<Result<Status>> {
+    match poll_eager(slot) {
+        Some(status) => Some(Ok(status)),
+        None => poll_any(slot),
+    }
+}
+
+/// As `poll`, for most receives: of a message that came with its data and fits into one block of memory. `None`: it is something else.
+#[inline]
+pub fn poll_eager(slot: Slot) -> Option<Status> {
+    let endpoint = endpoint();
+    let mut queues = endpoint.queues();
+    let shared = &queues.slots[slot.0 as usize];
+    let (from, context, bytes, trace) = (shared.from, shared.context, shared.len, shared.trace);
+    let (source, tag) = (shared.matched_source, shared.matched_tag);
+    if shared.state != state::ARRIVED || shared.outcome != outcome::GOOD || bytes > shared.capacity {
+        return None;
+    }
+    let dense = LOCALS.with(|locals| {
+        let local = &mut locals[slot.0 as usize];
+        let dense = matches!(local.receive, Receive::Dense);
+        if dense {
+            // The rest of it is nothing: what is dense needs no list of blocks.
+            local.receive = Receive::No;
+            local.health = None;
+        }
+        dense
+    });
+    if !dense {
+        return None;
+    }
+    let into = shared.addr as *mut u8;
+    match shared.remote {
+        // SAFETY: the slot holds so many bytes, and the receive buffer, which is the user's to keep valid until now, has room for them.
+        0 => unsafe { short_copy(shared.inline.as_ptr(), into, (bytes as usize).min(INLINE_BYTES)) },
+        block => {
+            if let Some(data) = endpoint.job.block(from, block, bytes) {
+                // SAFETY: as above, for a slab block.
+                unsafe { std::ptr::copy_nonoverlapping(data.cast_const(), into, bytes as usize) };
+            }
+            endpoint.job.slab(from).give(block, bytes);
+        }
+    }
+    queues.release_slot(slot.0);
+    let statistics = endpoint.node.rank(endpoint.me);
+    add(&statistics.received_messages, 1);
+    add(&statistics.received_bytes, bytes);
+    monitor::received(statistics, trace, from, context, tag, bytes);
+    event::message(event::RECEIVED, source, tag, bytes);
+    Some(Status { source, tag, error: 0, bytes, cancelled: false })
+}
+
+/// As `poll`, for all others.
+#[inline(never)]
+fn poll_any(slot: Slot) -> Option<Result<Status>> {
     let endpoint = endpoint();
     let queues = endpoint.queues();
     if !queues.is_over(slot.0) {
@@ -125,16 +217,15 @@ pub fn poll(slot: Slot) -> Option<Result<Status>> {
     let (what, outcome) = (shared.state, shared.outcome);
     let local = LOCALS.with(|locals| std::mem::take(&mut locals[slot.0 as usize]));
     let mut result = match (&local.receive, what) {
-        (None, _) if shared.matched_source == consts::PROC_NULL => Ok(Status::PROC_NULL),
-        (None, _) => Ok(Status::EMPTY),
-        (Some(_), state::CANCELLED) => Ok(Status { cancelled: true, ..Status::EMPTY }),
-        (Some((ty, count, buf)), _) => {
+        (Receive::No, _) if shared.matched_source == consts::PROC_NULL => Ok(Status::PROC_NULL),
+        (Receive::No, _) => Ok(Status::EMPTY),
+        (_, state::CANCELLED) => Ok(Status { cancelled: true, ..Status::EMPTY }),
+        (receive, _) => {
             let bytes = shared.len.min(shared.capacity);
             let status =
                 Status { source: shared.matched_source, tag: shared.matched_tag, error: 0, bytes, cancelled: false };
             let (from, block, len) = (shared.from, shared.remote, shared.len);
-            let arrived = what == state::ARRIVED;
-            if arrived {
+            if what == state::ARRIVED {
                 let data = if block == 0 {
                     Some(shared.inline.as_ptr())
                 } else {
@@ -142,16 +233,16 @@ pub fn poll(slot: Slot) -> Option<Result<Status>> {
                 };
                 if let Some(data) = data {
                     // SAFETY: `data` holds the payload; the receive buffer is the user's to keep valid until now.
-                    unsafe { place(ty, *count, *buf, std::slice::from_raw_parts(data, bytes as usize)) };
+                    unsafe { place(receive, shared.addr, std::slice::from_raw_parts(data, bytes as usize)) };
                 }
                 if block != 0 {
                     endpoint.job.slab(from).give(block, len);
                 }
             } else if let Data::Packed(packed) = &local.data {
                 // SAFETY: as above.
-                unsafe { place(ty, *count, *buf, &packed[..bytes as usize]) };
-            } else if ty.is_dense() && shared.flags & FLAG_MAPPED == 0 {
-                huge::note((*buf as u64).wrapping_add_signed(ty.true_lb()), bytes);
+                unsafe { place(receive, shared.addr, &packed[..bytes as usize]) };
+            } else if matches!(receive, Receive::Dense) && shared.flags & FLAG_MAPPED == 0 {
+                huge::note(shared.addr, bytes);
             }
             let statistics = endpoint.node.rank(endpoint.me);
             add(&statistics.received_messages, 1);
@@ -188,27 +279,25 @@ pub fn poll(slot: Slot) -> Option<Result<Status>> {
     Some(result)
 }
 
-/// Put received bytes where they belong.
+/// Put received bytes where they belong; `addr`: where the slot says.
 ///
 /// # Safety
-/// `buf` has room for `count` elements.
-#[inline]
-unsafe fn place(ty: &Type, count: u64, buf: *mut c_void, data: &[u8]) {
-    if ty.is_dense() {
-        // SAFETY: dense means one block from true_lb on; `data` is no longer than the buffer.
-        unsafe {
-            let to = buf.cast::<u8>().offset(ty.true_lb() as isize);
-            std::ptr::copy_nonoverlapping(data.as_ptr(), to, data.len());
-        }
-    } else {
+/// The receive's buffer has room for them.
+unsafe fn place(receive: &Receive, addr: u64, data: &[u8]) {
+    match receive {
+        Receive::No => {}
+        // SAFETY: as promised.
+        Receive::Dense => unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), addr as *mut u8, data.len()) },
         // SAFETY: passed on.
-        unsafe { datatype::unpack(ty, count, buf.cast(), 0, data) };
+        Receive::Elements(ty, count, buf) => unsafe {
+            datatype::unpack(ty, *count, buf.cast(), 0, data);
+        },
     }
 }
 
 /// A receive from MPI_PROC_NULL: complete at once.
 pub(super) fn null_receive() -> Result<Slot> {
-    let slot = take(Local { receive: None, ..Local::default() })?;
+    let slot = take(Local::default())?;
     let queues = endpoint().queues();
     let shared = &mut queues.slots[slot.0 as usize];
     shared.state = state::COMPLETE;

@@ -1,8 +1,9 @@
 //! How a rank waits: look, arm, suspend, look again.
 
-use super::{Active, Entry, ORPHANS, Progress, REQUESTS, is_casualty, is_complete, is_inactive, progress};
+use super::{Active, Entry, ORPHANS, Progress, REQUESTS, Stands, is_casualty, progress, stands};
 use crate::errors::Result;
 use crate::ft;
+use crate::giant::Giant;
 use crate::handle::Request;
 use crate::lock;
 use crate::p2p::{self, Slot};
@@ -87,35 +88,38 @@ pub fn wait_slot(slot: Slot, call: u32) -> Result<Status> {
     }
 }
 
-/// One suspension: until `missing` of the open slots are over, or something else needs this rank.
-fn await_slots(seen: u64, open: &[Slot], missing: u32, call: u32) {
+/// One suspension: until `missing` of the open slots are over, or something else needs this rank. True if all were to be over, and are, and
+/// nothing else needs this rank; otherwise the caller looks.
+fn await_slots(seen: u64, open: &[Slot], missing: u32, call: u32) -> bool {
     let (mut peer, mut tag) = (-1, -1);
-    if let Some(first) = open.first() {
-        let shared = &endpoint().queues().slots[first.0 as usize];
-        // A send has no source; its receiver is told by its number in the job.
-        peer = if shared.state == state::SENT { shared.from as i32 } else { shared.source };
-        tag = shared.tag;
-    }
-    for slot in open {
-        let endpoint = endpoint();
-        let shared = &endpoint.queues().slots[slot.0 as usize];
-        if shared.state == state::SENT {
-            let receiver = shared.from;
-            endpoint.await_receiver(receiver);
-        }
-    }
+    let mut flag = FLAG_AWAITED;
     if lock::is_threaded() {
         // Several threads wait for different things: any completion makes them look.
-        set_flag(open, FLAG_WAKE);
+        flag = FLAG_WAKE;
     } else {
-        set_flag(open, FLAG_AWAITED);
         endpoint().arm(missing.min(open.len() as u32));
+    }
+    let queues = endpoint().queues();
+    for (place, slot) in open.iter().enumerate() {
+        let shared = &mut queues.slots[slot.0 as usize];
+        shared.flags |= flag;
+        let sent = shared.state == state::SENT;
+        if place == 0 {
+            // A send has no source; its receiver is told by its number in the job.
+            peer = if sent { shared.from as i32 } else { shared.source };
+            tag = shared.tag;
+        }
+        if sent {
+            endpoint().await_receiver(shared.from);
+        }
     }
     block(seen, call, peer, tag);
     let queues = endpoint().queues();
     for slot in open {
         queues.slots[slot.0 as usize].flags &= !FLAG_AWAITED;
     }
+    let all = flag == FLAG_AWAITED && !open.is_empty() && missing as usize >= open.len();
+    all && queues.head.wait_count == 0 && queues.head.wake == 0
 }
 
 /// Run an operation to its end: the blocking form of a collective.
@@ -151,38 +155,65 @@ pub enum Need {
     One,
 }
 
+/// How a set of requests stands; the messages under way are told apart.
+#[derive(Default)]
+struct Tally {
+    complete: usize,
+    /// Collectives under way: their slots are flagged WAKE already, by `advance`.
+    advancing: usize,
+    foreign: usize,
+}
+
+impl Tally {
+    #[inline]
+    fn of(requests: &[Request], open: &mut Vec<Slot>) -> Result<Tally> {
+        let mut tally = Tally::default();
+        let queues = endpoint().queues();
+        REQUESTS.with(|table| {
+            for request in requests {
+                match stands(table, &queues, *request)? {
+                    Stands::Inactive => {}
+                    Stands::Complete => tally.complete += 1,
+                    Stands::Open(slot) => open.push(slot),
+                    Stands::Advancing => tally.advancing += 1,
+                    Stands::Foreign => tally.foreign += 1,
+                }
+            }
+            Ok(tally)
+        })
+    }
+
+    /// Are enough of the requests complete?
+    fn is_enough(&self, need: Need, open: &[Slot]) -> bool {
+        (need == Need::One && self.complete > 0) || (open.is_empty() && self.advancing == 0 && self.foreign == 0)
+    }
+}
+
+/// A list for the messages that a call waits for; it goes from call to call.
+static OPEN: Giant<Vec<Slot>> = Giant::new(Vec::new());
+
 /// Suspend until enough of `requests` are complete; finishes none of them.
 ///
 /// # Errors
 /// `Class::Request` for a handle that names no request.
 pub fn wait_for(requests: &[Request], need: Need) -> Result<()> {
+    // Not one list for all: other threads may wait meanwhile.
+    let mut open = OPEN.with(std::mem::take);
+    let result = wait_with(requests, need, &mut open);
+    OPEN.with(|list| *list = open);
+    result
+}
+
+fn wait_with(requests: &[Request], need: Need, open: &mut Vec<Slot>) -> Result<()> {
     loop {
         let seen = progress();
-        let mut open = Vec::new();
-        let (mut complete, mut foreign) = (0, false);
-        for request in requests {
-            if is_complete(*request)? {
-                complete += usize::from(need == Need::One && !is_inactive(*request)?);
-                continue;
-            }
-            REQUESTS.with(|table| match table.get(*request).map(|entry| &entry.active) {
-                Some(Active::Message(slot)) => open.push(*slot),
-                // Its slots are flagged WAKE already, by `advance`.
-                Some(Active::Collective(_)) => {}
-                _ => foreign = true,
-            });
-        }
-        if need == Need::All && requests.iter().any(|request| is_casualty(*request)) {
+        open.clear();
+        let tally = Tally::of(requests, open)?;
+        let casualty = || requests.iter().any(|request| is_casualty(*request));
+        if tally.is_enough(need, open) || (need == Need::All && !ft::is_quiet() && casualty()) {
             return Ok(());
         }
-        let over = match need {
-            Need::All => open.is_empty() && !foreign && all_complete(requests)?,
-            Need::One => complete > 0 || all_inactive(requests)?,
-        };
-        if over {
-            return Ok(());
-        }
-        if foreign && !lock::is_threaded() {
+        if tally.foreign > 0 && !lock::is_threaded() {
             // A generalized request is completed by the program itself, from a thread that may not call MPI at the same
             // time: nothing here can be woken by it, so look again in a moment.
             if !poll_missed() {
@@ -191,43 +222,27 @@ pub fn wait_for(requests: &[Request], need: Need) -> Result<()> {
             continue;
         }
         let missing = if need == Need::All { open.len() as u32 } else { 1 };
-        await_slots(seen, &open, missing, CALL_WAIT);
-    }
-}
-
-fn all_complete(requests: &[Request]) -> Result<bool> {
-    for request in requests {
-        if !is_complete(*request)? {
-            return Ok(false);
+        // What has come besides may lie in the inbox: often messages that no receive has been posted for yet.
+        if await_slots(seen, open, missing, CALL_WAIT) && tally.advancing == 0 && tally.foreign == 0 {
+            return Ok(());
         }
     }
-    Ok(true)
-}
-
-fn all_inactive(requests: &[Request]) -> Result<bool> {
-    for request in requests {
-        if !is_inactive(*request)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }
 
 /// Look once whether enough of `requests` are complete; a miss is a scheduling point.
 pub fn test_for(requests: &[Request], need: Need) -> Result<bool> {
     progress();
+    let mut open = OPEN.with(std::mem::take);
+    let result = test_with(requests, need, &mut open);
+    OPEN.with(|list| *list = open);
+    result
+}
+
+fn test_with(requests: &[Request], need: Need, open: &mut Vec<Slot>) -> Result<bool> {
     for attempt in 0..2 {
-        let satisfied = match need {
-            Need::All => requests.iter().any(|request| is_casualty(*request)) || all_complete(requests)?,
-            Need::One => {
-                let mut any = all_inactive(requests)?;
-                for request in requests {
-                    any |= is_complete(*request)? && !is_inactive(*request)?;
-                }
-                any
-            }
-        };
-        if satisfied {
+        open.clear();
+        let casualty = || requests.iter().any(|request| is_casualty(*request));
+        if (need == Need::All && !ft::is_quiet() && casualty()) || Tally::of(requests, open)?.is_enough(need, open) {
             return Ok(true);
         }
         if attempt == 0 && !poll_missed() {
