@@ -26,6 +26,7 @@ pub mod p2p;
 pub mod partitioned;
 pub mod request;
 pub mod request_status;
+mod requests;
 pub mod rma;
 pub mod session;
 pub mod tool;

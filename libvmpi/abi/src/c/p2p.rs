@@ -55,7 +55,7 @@ pub(super) fn check<A: Abi>(
     check_here::<A>(way, buf, count, ty, peer, tag, dec::<A, Comm>(comm))
 }
 
-/// As `check`, without a call, for the blocking functions, which are most of all calls.
+/// As `check`, without a call, for the functions that are most of all calls.
 #[inline(always)]
 fn check_here<A: Abi>(
     way: Way,
@@ -139,6 +139,17 @@ pub(super) unsafe fn start_recv(a: &Checked) -> Result<Slot> {
     unsafe { p2p::start_recv(&a.comm, Plane::User, a.buf.cast_mut(), a.count, &a.ty, a.peer, a.tag) }
 }
 
+/// # Safety
+/// As above.
+#[inline(always)]
+unsafe fn start_irecv(a: &Checked) -> Result<Request> {
+    if a.peer == consts::PROC_NULL {
+        return p2p::start_null_recv(&a.comm).map(|()| request::insert_done(Status::PROC_NULL));
+    }
+    // SAFETY: passed on.
+    unsafe { start_recv(a) }.map(|slot| request::insert_message(Some(slot), true))
+}
+
 /// The short way of a blocking receive.
 ///
 /// # Safety
@@ -182,8 +193,9 @@ macro_rules! sends {
             buf: *const c_void, count: impl Number, ty: CDatatype<A>, dest: c_int, tag: c_int, comm: CComm<A>,
             req: *mut CRequest<A>,
         ) -> c_int {
-            entry::run::<A>(named(count, names!($inames)), Target::Comm(dec::<A, Comm>(comm)), || {
-                let a = check::<A>(Way::Send, buf, count, ty, dest, tag, comm)?;
+            let comm = dec::<A, Comm>(comm);
+            entry::run::<A>(named(count, names!($inames)), Target::Comm(comm), || {
+                let a = check_here::<A>(Way::Send, buf, count, ty, dest, tag, comm)?;
                 // SAFETY: the program keeps the buffer until the request completes; `req` is its to write.
                 unsafe {
                     let slot = start_send(&a, Mode::$mode)?;
@@ -276,10 +288,11 @@ pub unsafe fn irecv<A: Abi>(
     comm: CComm<A>,
     req: *mut CRequest<A>,
 ) -> c_int {
-    entry::run::<A>(named(count, names!("MPI_Irecv")), Target::Comm(dec::<A, Comm>(comm)), || {
-        let a = check::<A>(Way::Receive, buf, count, ty, source, tag, comm)?;
+    let comm = dec::<A, Comm>(comm);
+    entry::run::<A>(named(count, names!("MPI_Irecv")), Target::Comm(comm), || {
+        let a = check_here::<A>(Way::Receive, buf, count, ty, source, tag, comm)?;
         // SAFETY: the program keeps the buffer until the request completes; `req` is its to write.
-        unsafe { *req = enc::<A, Request>(request::insert_message(Some(start_recv(&a)?), true)) };
+        unsafe { *req = enc::<A, Request>(start_irecv(&a)?) };
         Ok(())
     })
 }

@@ -1,5 +1,6 @@
 //! Requests: the wait and test families, start, cancel, free, generalized requests.
 
+use super::requests::{Failed, element, finish_all, handles};
 use crate::abi::{Abi, CRequest, dec, enc};
 use crate::entry::{self, Target};
 use std::ffi::{c_int, c_void};
@@ -36,35 +37,30 @@ pub(crate) unsafe fn write_outcome<A: Abi>(status: *mut A::Status, outcome: &Res
     }
 }
 
-/// One element of a status array, or the sentinel for all.
-///
-/// # Safety
-/// `statuses` has at least `index + 1` elements or is the sentinel.
-pub(super) unsafe fn element<A: Abi>(statuses: *mut A::Status, index: usize) -> *mut A::Status {
-    // SAFETY: as promised.
-    if A::status_ignored(statuses) { statuses } else { unsafe { statuses.add(index) } }
-}
-
-/// The handles of an array argument.
-///
-/// # Safety
-/// `array` has `count` elements.
-pub(super) unsafe fn handles<A: Abi>(count: c_int, array: *const CRequest<A>) -> Result<Vec<Request>> {
-    if count < 0 {
-        return fail(Class::Count, format!("the number of requests is {count}, which is negative"));
-    }
-    if count > 0 && array.is_null() {
-        return fail(Class::Arg, "the array of requests is a null pointer");
-    }
-    // SAFETY: as promised.
-    Ok((0..count as usize).map(|i| dec::<A, Request>(unsafe { *array.add(i) })).collect())
-}
-
 /// Finish a request that is complete, write handle and status back; the operation's own error is returned.
 ///
 /// # Safety
 /// `req` and `status` are valid.
+#[inline]
 unsafe fn finish<A: Abi>(request: Request, req: *mut CRequest<A>, status: *mut A::Status) -> Result<()> {
+    if let Some(value) = request::finish_plain(request) {
+        // SAFETY: as promised.
+        unsafe {
+            *req = enc::<A, Request>(Request::NULL);
+            write_status::<A>(status, &value);
+        }
+        return Ok(());
+    }
+    // SAFETY: passed on.
+    unsafe { finish_any::<A>(request, req, status) }
+}
+
+/// As `finish`, for all others.
+///
+/// # Safety
+/// As `finish`.
+#[inline(never)]
+unsafe fn finish_any<A: Abi>(request: Request, req: *mut CRequest<A>, status: *mut A::Status) -> Result<()> {
     let Some(Completion { result, handle }) = request::finish(request)? else {
         return fail(Class::Intern, "the request is not complete");
     };
@@ -130,7 +126,7 @@ fn complete_one(requests: &[Request], from: usize) -> Result<Option<usize>> {
 ///
 /// # Safety
 /// As MPI_Waitany's contract.
-unsafe fn finish_any<A: Abi>(
+unsafe fn finish_one_of<A: Abi>(
     requests: &[Request],
     array: *mut CRequest<A>,
     index: *mut c_int,
@@ -167,7 +163,7 @@ pub unsafe fn waitany<A: Abi>(
         unsafe {
             let requests = handles::<A>(count, array)?;
             request::wait_for(&requests, Need::One)?;
-            finish_any::<A>(&requests, array, index, status)
+            finish_one_of::<A>(&requests, array, index, status)
         }
     })
 }
@@ -193,53 +189,9 @@ pub unsafe fn testany<A: Abi>(
                 *index = A::rank_out(consts::UNDEFINED);
                 return Ok(());
             }
-            finish_any::<A>(&requests, array, index, status)
+            finish_one_of::<A>(&requests, array, index, status)
         }
     })
-}
-
-/// Finish every request; statuses carry their errors if any operation failed.
-///
-/// # Safety
-/// As MPI_Waitall's contract.
-unsafe fn finish_all<A: Abi>(requests: &[Request], array: *mut CRequest<A>, statuses: *mut A::Status) -> Result<()> {
-    let mut outcomes = Vec::with_capacity(requests.len());
-    let mut first = None;
-    for (index, request) in requests.iter().enumerate() {
-        // After a failure or a revocation the wait is over although some requests are under way.
-        let Completion { result, handle } = request::finish(*request)?.unwrap_or_else(|| Completion {
-            result: Err(Error::new(Class::Pending, "the operation goes on")),
-            handle: *request,
-        });
-        // SAFETY: as promised.
-        unsafe { *array.add(index) = enc::<A, Request>(handle) };
-        if let Err(error) = result.as_ref().map_err(Error::clone)
-            && error.class != Class::Pending
-        {
-            first.get_or_insert(error);
-        }
-        outcomes.push(result);
-    }
-    for (index, outcome) in outcomes.iter().enumerate() {
-        // SAFETY: as promised.
-        unsafe {
-            let status = element::<A>(statuses, index);
-            write_status::<A>(status, &Status::EMPTY);
-            write_outcome::<A>(status, outcome);
-            if first.is_some() && !A::status_ignored(status) {
-                A::status_set_error(status, A::err_out(outcome.as_ref().err().map_or(0, |e| e.code)));
-            }
-        }
-    }
-    match first {
-        None => Ok(()),
-        Some(error) => Err(in_status(&error)),
-    }
-}
-
-/// The error of a multiple-completion call: the statuses tell which operation failed and how.
-pub(super) fn in_status(error: &Error) -> Error {
-    Error::new(Class::InStatus, format!("at least one operation failed; the first failure: {error}"))
 }
 
 /// MPI 4.1, section 3.7.5.
@@ -299,31 +251,21 @@ unsafe fn finish_some<A: Abi>(
             *outcount = A::rank_out(consts::UNDEFINED);
             return Ok(());
         }
-        let (mut done, mut from, mut outcomes, mut first) = (0usize, 0, Vec::new(), None);
+        let (mut done, mut from, mut failed) = (0usize, 0, Failed::default());
         while let Some(index) = complete_one(requests, from)? {
             let Some(Completion { result, handle }) = request::finish(requests[index])? else { break };
             *array.add(index) = enc::<A, Request>(handle);
             *indices.add(done) = index as c_int;
-            if let Err(error) = &result {
-                first.get_or_insert_with(|| error.clone());
+            let status = element::<A>(statuses, done);
+            match result {
+                Ok(value) => write_status::<A>(status, &value),
+                error => failed.note::<A>(done, status, error),
             }
-            outcomes.push(result);
             done += 1;
             from = index + 1;
         }
         *outcount = done as c_int;
-        for (index, outcome) in outcomes.iter().enumerate() {
-            let status = element::<A>(statuses, index);
-            write_status::<A>(status, &Status::EMPTY);
-            write_outcome::<A>(status, outcome);
-            if first.is_some() && !A::status_ignored(status) {
-                A::status_set_error(status, A::err_out(outcome.as_ref().err().map_or(0, |e| e.code)));
-            }
-        }
-        match first {
-            None => Ok(()),
-            Some(error) => Err(in_status(&error)),
-        }
+        if failed.is_empty() { Ok(()) } else { failed.tell::<A>(done, statuses) }
     }
 }
 
@@ -452,8 +394,8 @@ pub unsafe fn start<A: Abi>(req: *mut CRequest<A>) -> c_int {
 pub unsafe fn startall<A: Abi>(count: c_int, array: *mut CRequest<A>) -> c_int {
     entry::run::<A>("MPI_Startall", Target::Process, || {
         // SAFETY: the array has `count` elements.
-        for request in unsafe { handles::<A>(count, array) }? {
-            request::start(request)?;
+        for request in unsafe { handles::<A>(count, array) }?.iter() {
+            request::start(*request)?;
         }
         Ok(())
     })
