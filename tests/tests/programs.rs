@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 use vmpi_tests::case::first_difference;
 use vmpi_tests::compile::Mpi;
@@ -273,4 +274,22 @@ fn mpi4py_with_the_standard_abi() {
     let outcome = vmpirun("version", 1, 1).arg(dir.join("bin/python")).args(["-c", script]).run();
     succeeded("mpi4py built with vmpicc", &outcome);
     assert_eq!(outcome.stdout, "(5, 0) vmpi\n");
+}
+
+/// `ompi_info` is linked with the library whose place the face takes, and programs start it to ask for CUDA: as a rank, and as a rank's child.
+#[test]
+fn ompi_info_asks_open_mpis_own_library() {
+    let own = Command::new("ompi_info").args(["--parsable", "--all"]).output().expect("openmpi-bin is installed");
+    let wanted = String::from_utf8_lossy(&own.stdout);
+    assert!(wanted.contains("mpi_built_with_cuda_support:value"), "{wanted}");
+    for program in
+        ["ompi_info --parsable --all", "sh -c 'ompi_info --parsable --all; true'", "env ompi_info --parsable --all"]
+    {
+        let outcome = vmpirun("ompi_info", 1, 1).args(["sh", "-c", &format!("exec {program}")]).run();
+        succeeded(program, &outcome);
+        assert_eq!((outcome.stdout.as_str(), outcome.stderr.as_str()), (&*wanted, ""), "{program}");
+    }
+    let outcome = vmpirun("ompi_info", 1, 1).args(["ompi_info", "--parsable", "--all"]).run();
+    succeeded("ompi_info", &outcome);
+    assert_eq!(outcome.stdout, wanted);
 }

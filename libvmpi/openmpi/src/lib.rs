@@ -2,7 +2,8 @@
 //!
 //! Reading order: `handles` and `objects` (what a handle is), `status`,
 //! `sentinels` (addresses with a meaning), `abi` (all of it as the trait that the generic functions want),
-//! `tables` (the generic functions as exported symbols), `unsupported` (what is not offered yet).
+//! `tables` (the generic functions as exported symbols), `unsupported` (what is not offered yet); `cxx` and `ompi_info` (what parts of
+//! Open MPI itself call).
 //!
 //! `unsafe` lives in `handles` and `abi`, where C's pointers are followed, and in the exported symbols.
 
@@ -13,6 +14,7 @@ mod abi;
 mod cxx;
 mod handles;
 mod objects;
+mod ompi_info;
 mod sentinels;
 mod status;
 mod tables;
