@@ -1,13 +1,14 @@
 //! Fast paths through shared memory, for ranks that share a node.
 //!
-//! Barrier, and small broadcasts, reductions and allreductions with predefined operations, go through the communicator's
-//! collective cell (`vmpi_shared::cell`): no message, and every rank is switched in once. All ranks of the communicator
+//! Barrier, small broadcasts, reductions and allreductions with predefined operations, and small blocks of all for all (`cell_blocks`), go
+//! through the communicator's collective cell (`vmpi_shared::cell`): no message, and every rank is switched in once. All ranks of the communicator
 //! decide alike, because they decide by what MPI makes equal on all of them (size, type signature, operation).
 //!
 //! A context names its communicator's cell in a job of one node. Where there are several, each node's members have a cell of their own
 //! beside the context (`draw`); what of an operation crosses between nodes is in `far_cells`.
 
 use super::algo::bcast_binomial;
+use super::cell_blocks;
 use super::layout::Layout;
 use super::plan::{Data, Elem, Plan};
 use super::wire::{self, Kit, Tags};
@@ -171,6 +172,8 @@ pub unsafe fn try_run(comm: &Communicator, work: &Work, kit: &Kit, tags: Tags) -
     match work {
         Work::Bcast { data, .. } if fits_bcast(data.bytes() as usize) => {}
         Work::Allreduce { send, .. } | Work::Reduce { send, .. } if reduces(send, kit, comm.size()) => {}
+        Work::Allgather { recv, even: true, .. } if cell_blocks::fit(recv.get(0).bytes(), comm.size()) => {}
+        Work::Alltoall { recv, even: true, .. } if cell_blocks::fit(recv.bytes(), comm.size()) => {}
         _ => return None,
     }
     let number = number(comm, tags).transpose()?;
@@ -184,6 +187,8 @@ pub unsafe fn try_run(comm: &Communicator, work: &Work, kit: &Kit, tags: Tags) -
             Work::Bcast { data, root } => Some(visit.bcast(data, *root as u32, kit)),
             Work::Allreduce { send, recv, .. } => Some(combine(visit, send, Some(recv), None, kit)),
             Work::Reduce { send, recv, root, .. } => Some(combine(visit, send, recv.as_ref(), Some(*root as u32), kit)),
+            Work::Allgather { send, recv, .. } => Some(cell_blocks::allgather(visit, *send, recv, kit)),
+            Work::Alltoall { send, recv, .. } => Some(cell_blocks::alltoall(visit, send.as_ref(), recv, kit)),
             _ => None,
         }
     }
@@ -259,10 +264,18 @@ impl<'a> Visit<'a> {
         merge: impl FnOnce(&Cell<'_>),
         take: impl FnOnce(),
     ) -> Result<()> {
+        let last = |visit: &Self| {
+            merge(&visit.cell);
+            monitor::in_cell(visit.comm, true, root.map(|root| sharer(visit.comm, root)), bytes);
+        };
+        self.meet(root, last, take)
+    }
+
+    /// All arrive, and the last one does `last`; then everyone (or only the member at place `root`) does `then`.
+    pub fn meet(self, root: Option<u32>, last: impl FnOnce(&Self), then: impl FnOnce()) -> Result<()> {
         let (cell, number) = (self.cell, self.number);
         if cell.arrive(number) {
-            merge(&cell);
-            monitor::in_cell(self.comm, true, root.map(|root| sharer(self.comm, root)), bytes);
+            last(&self);
             cell.post(number);
             match root {
                 Some(root) => self.wake_one(root),
@@ -276,7 +289,7 @@ impl<'a> Visit<'a> {
             }
             self.comm.cell_arrived.set(number + 1);
         }
-        take();
+        then();
         self.leave();
         Ok(())
     }
@@ -304,6 +317,25 @@ impl<'a> Visit<'a> {
         }
         self.leave();
         Ok(())
+    }
+
+    /// This rank's place among those who share the cell, and how many they are.
+    pub fn place(&self) -> u32 {
+        self.members().place
+    }
+
+    pub fn size(&self) -> u32 {
+        self.members().size
+    }
+
+    /// The cell, and the number of this operation in it.
+    pub fn cell(&self) -> (Cell<'a>, u64) {
+        (self.cell, self.number)
+    }
+
+    /// This rank gives each other member so many bytes.
+    pub fn count_given(&self, bytes: usize) {
+        monitor::in_cell(self.comm, false, None, bytes);
     }
 
     fn leave(&self) {
