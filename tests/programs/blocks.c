@@ -44,6 +44,12 @@ static void differ(void) {
     code = MPI_Allgather(out, rank == 1 ? 4 : 8, MPI_CHAR, in, rank == 1 ? 4 : 8, MPI_CHAR, MPI_COMM_WORLD);
     if (code != MPI_SUCCESS) MPI_Error_class(code, &class);
     wrong += class != MPI_ERR_TRUNCATE;
+    /* Rank 1 gives more than all want, itself included. */
+    static char much[1 << 20];
+    class = MPI_SUCCESS;
+    code = MPI_Allgather(much, rank == 1 ? (int)sizeof much : 8, MPI_CHAR, in, 8, MPI_CHAR, MPI_COMM_WORLD);
+    if (code != MPI_SUCCESS) MPI_Error_class(code, &class);
+    wrong += class != MPI_ERR_TRUNCATE;
     free(in);
 }
 

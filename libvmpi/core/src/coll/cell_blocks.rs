@@ -21,72 +21,72 @@ pub(super) fn fit(bytes: u64, members: u32) -> bool {
 }
 
 /// # Safety
-/// `send` and `recv` are the caller's buffers, on all members of the same size, which [`fit`]s.
+/// `send` and `recv` are the caller's buffers; the block of `recv` [`fit`]s.
 pub(super) unsafe fn allgather(visit: Visit<'_>, send: Option<Data>, recv: &Regions, kit: &Kit) -> Result<()> {
-    let own = send.unwrap_or_else(|| recv.get(visit.place() as usize));
+    let block = recv.get(visit.place() as usize);
+    let own = send.unwrap_or(block);
     // SAFETY: the caller's contract.
-    unsafe { exchange(visit, std::iter::once(own), own.bytes() as usize, |_| 0, recv, kit) }
+    unsafe { exchange(visit, std::iter::once(own), (own.bytes(), block.bytes()), 0, recv, kit) }
 }
 
 /// # Safety
-/// As above, for all blocks of a member together.
+/// As above, for all blocks of `recv` together.
 pub(super) unsafe fn alltoall(visit: Visit<'_>, send: Option<&Regions>, recv: &Regions, kit: &Kit) -> Result<()> {
     let (send, me, size) = (send.unwrap_or(recv), visit.place() as usize, visit.size() as usize);
-    let block = send.get(0).bytes() as usize;
+    let mine = me * recv.get(0).bytes() as usize;
+    let blocks = (0..size).map(|to| send.get(to));
     // SAFETY: the caller's contract.
-    unsafe { exchange(visit, (0..size).map(|to| send.get(to)), block * size, |bytes| me * (bytes / size), recv, kit) }
+    unsafe { exchange(visit, blocks, (send.bytes(), recv.bytes()), mine, recv, kit) }
 }
 
-/// Leave `blocks`, `bytes` in all, and take of each member's bytes the block that begins at `mine`.
+/// Leave `blocks`, and take of each member's bytes the block that begins at `mine`. `bytes`: so many are given, and by MPI's rule as many by each other
+/// member.
 ///
 /// # Safety
 /// As above.
 unsafe fn exchange(
     visit: Visit<'_>,
     blocks: impl Iterator<Item = Data>,
-    bytes: usize,
-    mine: impl Fn(usize) -> usize,
+    (given, bytes): (u64, u64),
+    mine: usize,
     recv: &Regions,
     kit: &Kit,
 ) -> Result<()> {
     let (me, size) = (visit.place(), visit.size());
     let (cell, number) = visit.cell();
-    let slot = |place: u32| cell.slot(number, place, HEAD + bytes);
-    // SAFETY: this rank's slot is its own until it arrives, and has room for what fits.
+    let slot = |place: u32| cell.slot(number, place, HEAD + bytes as usize);
+    // SAFETY: this rank's slot is its own until it arrives, and has room for `bytes`.
     unsafe {
         let own = slot(me);
-        own.cast::<u64>().write(bytes as u64);
+        own.cast::<u64>().write(given);
         let mut at = own.add(HEAD);
-        for data in blocks {
+        for data in blocks.filter(|_| given == bytes) {
             at = at.add(leave(&data, at, kit));
         }
     }
     visit.count_given(recv.get(me as usize).bytes() as usize);
     let mut disagreement = None;
-    visit.meet(
-        None,
-        |_| (),
-        || {
-            for place in 0..size {
-                let (from, into) = (slot(place), recv.get(place as usize));
-                // SAFETY: all have arrived and left their bytes; a slot of as many as this rank's is whole.
-                unsafe {
-                    let there = from.cast::<u64>().read();
-                    if there == bytes as u64 {
-                        take(&into, from.add(HEAD + mine(bytes)), kit);
-                    } else {
-                        disagreement.get_or_insert((place, there));
-                    }
+    let take_all = || {
+        for place in 0..size {
+            let (from, into) = (slot(place), recv.get(place as usize));
+            // SAFETY: all have arrived and left their bytes; a slot with as many as are wanted is whole.
+            unsafe {
+                let there = from.cast::<u64>().read();
+                if there == bytes {
+                    take(&into, from.add(HEAD + mine), kit);
+                } else {
+                    disagreement.get_or_insert((place, there));
                 }
             }
-        },
-    )?;
+        }
+    };
+    visit.meet(None, |_| (), take_all)?;
     match disagreement {
         None => Ok(()),
         Some((place, there)) => fail(
             Class::Truncate,
             format!(
-                "rank {place} takes part with another number of bytes ({there}) than this rank ({bytes}); MPI demands the same of all"
+                "rank {place} gives {there} bytes, but this rank wants {bytes} of each; MPI demands the same of all"
             ),
         ),
     }
