@@ -58,13 +58,13 @@ pub struct Rest {
     since: Instant,
     looks: u32,
     turns: Turns,
-    /// Ranks have called since the fabric was last asked: what answers that may be there before this process can sleep.
-    called: bool,
+    /// Rung awake: what answers that for which it was may be there before this process can lie down again.
+    rung: bool,
 }
 
 impl Rest {
     pub fn new(least: Duration) -> Rest {
-        Rest { least, patience: least, since: Instant::now(), looks: 0, turns: Turns::default(), called: false }
+        Rest { least, patience: least, since: Instant::now(), looks: 0, turns: Turns::default(), rung: false }
     }
 
     /// Something is to be done: what follows from it may be near.
@@ -78,7 +78,6 @@ impl Rest {
     fn called(&mut self) {
         self.stirred();
         self.turns.saw(true, self.since);
-        self.called = true;
     }
 
     /// Look once more? `next`: when something is due.
@@ -162,7 +161,7 @@ impl Post {
         let waits = cpu().is_some_and(|cpu| self.courier.may_look(cpu));
         self.rest.turns.saw(waits, now);
         let how = match self.rest.looks_on(now, next) {
-            _ if std::mem::take(&mut self.rest.called) => return Ok(Some(Moves::Perhaps)),
+            _ if std::mem::take(&mut self.rest.rung) => return Ok(Some(Moves::Perhaps)),
             false => Sleep::Sound,
             true if !waits && !self.rest.turns.are_short() => Sleep::Dozing,
             true => {
@@ -208,6 +207,7 @@ impl Post {
         let [told, moves, rang, chimed] = std::array::from_fn(|at| fds.get(at).and_then(PollFd::any).unwrap_or(false));
         if lying {
             self.courier.get_up(rang, chimed);
+            self.rest.rung = rang || chimed;
         }
         if rang || chimed {
             self.rest.stirred();
