@@ -153,7 +153,7 @@ impl Courier {
         let post = self.node.post();
         post.asleep.store(Post::AWAKE, Ordering::SeqCst);
         // Who is only about to ask the bell to ring in a moment wakes for nothing then.
-        let chiming = post.chiming.load(Ordering::Relaxed) != 0 && post.chiming.swap(0, Ordering::Relaxed) != 0;
+        let chiming = post.chiming.swap(0, Ordering::Relaxed) != 0;
         #[cfg(not(feature = "model"))]
         if let Some(bell) = self.node.carrier_bell() {
             bell.quiet(rang, chimed || chiming);

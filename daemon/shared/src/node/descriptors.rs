@@ -192,7 +192,8 @@ pub struct RankDescriptor {
 pub struct Post {
     /// `ASLEEP`, `DOZING`: the carrier sleeps, or is about to: ring. Set by it, cleared by whoever rings; SeqCst (SYNC N).
     pub asleep: AtomicU32,
-    /// Not 0: its bell may have been asked to ring in a moment. Set by who asks, cleared by the carrier.
+    /// Not 0: its bell may have been asked to ring in a moment. Set by who asks, cleared by the carrier; nothing is ordered by it: the bell rings by a timer,
+    /// and if this is seen late, or its writer dies, the carrier wakes once for nothing.
     pub chiming: AtomicU32,
     reserved: [u32; 14],
 }

@@ -96,8 +96,9 @@ pub(super) fn take_dense(health: &Rc<Health>) -> Result<Slot> {
         if locals.len() <= index as usize {
             make_room(locals, index);
         }
-        // Nothing is left of the message before.
+        // Nothing is left of the message before: `poll_any` takes all of it, and before `poll_eager` there was no more than this.
         let local = &mut locals[index as usize];
+        debug_assert!(matches!(local.data, Data::User));
         local.receive = Receive::Dense;
         local.health = Some(health.clone());
     });
