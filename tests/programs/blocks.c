@@ -1,4 +1,5 @@
-/* Allgather and alltoall of small blocks, contiguous, strided and in place, many times over; with "differ", ranks that disagree about the size. */
+/* Small blocks of all for all, from and to a root, and reductions, contiguous, strided and in place, many times over; with "differ", ranks that disagree about
+ * the size. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,21 +37,117 @@ static void exchange(int blocks, int time) {
     free(out), free(in);
 }
 
-/* Each rank must hear of it, and nobody may wait for ever. */
+/* Blocks of different sizes, some empty, with gaps between them. */
+static void uneven(int blocks, int time) {
+    int *counts = malloc(2 * sizeof(int) * size), *places = counts + size, room = 0;
+    for (int from = 0; from < size; from++) counts[from] = (from + time) % 3 * blocks, places[from] = room, room += counts[from] + 1;
+    int count = counts[rank], *out = malloc((count + 1) * sizeof(int)), *in = malloc(room * sizeof(int));
+    for (int i = 0; i < count; i++) out[i] = value(rank, 0, i, time);
+    for (int in_place = 0; in_place < 2; in_place++) {
+        memset(in, 0xff, room * sizeof(int));
+        if (in_place) memcpy(in + places[rank], out, count * sizeof(int));
+        MPI_Allgatherv(in_place ? MPI_IN_PLACE : out, count, MPI_INT, in, counts, places, MPI_INT, MPI_COMM_WORLD);
+        for (int from = 0; from < size; from++) {
+            expect(in + places[from], 1, from, 0, counts[from], time);
+            wrong += in[places[from] + counts[from]] != -1;
+        }
+    }
+    free(counts), free(out), free(in);
+}
+
+/* Many times in a row, so that who need not wait runs ahead. */
+static void rooted(int blocks, int time) {
+    int count = 3 * blocks;
+    size_t bytes = (size_t)size * count * 2 * sizeof(int);
+    int *one = malloc(count * 2 * sizeof(int)), *all = malloc(bytes);
+    for (int root = 0; root < size && root < 12; root += 1 + (time + root) % 3) {
+        for (int i = 0; i < count; i++) one[i] = value(rank, root, i, time);
+        memset(all, 0, bytes);
+        MPI_Gather(one, count, MPI_INT, all, blocks, strided, root, MPI_COMM_WORLD);
+        if (rank == root)
+            for (int from = 0; from < size; from++) expect(all + from * count * 2, 2, from, root, count, time);
+        if (rank == root)
+            for (int i = 0; i < count; i++) all[rank * count + i] = value(rank, root, i, time);
+        MPI_Gather(rank == root ? MPI_IN_PLACE : one, count, MPI_INT, all, count, MPI_INT, root, MPI_COMM_WORLD);
+        if (rank == root)
+            for (int from = 0; from < size; from++) expect(all + from * count, 1, from, root, count, time);
+        for (int to = 0; to < size; to++)
+            for (int i = 0; i < count; i++) all[to * count + i] = value(root, to, i, time);
+        memset(one, 0, count * 2 * sizeof(int));
+        MPI_Scatter(all, count, MPI_INT, one, blocks, strided, root, MPI_COMM_WORLD);
+        expect(one, 2, root, rank, count, time);
+        memset(one, 0, count * sizeof(int));
+        MPI_Scatter(all, count, MPI_INT, rank == root ? MPI_IN_PLACE : one, count, MPI_INT, root, MPI_COMM_WORLD);
+        if (rank != root) expect(one, 1, root, rank, count, time);
+    }
+    free(one), free(all);
+}
+
+/* What ranks 0 to `ranks` - 1 of all have at `i`, added up; not the same at each. */
+static long long sum(int ranks, int i, int time) {
+    return ranks * (ranks - 1LL) / 2 * (i + 1) + (long long)ranks * time;
+}
+
+static void reductions(int count, int time) {
+    long long *mine = malloc(sizeof *mine * count * size), *out = malloc(sizeof *out * count * size);
+    int *counts = malloc(sizeof *counts * size), before = 0;
+    for (int i = 0; i < count * size; i++) mine[i] = (long long)rank * (i + 1) + time;
+    MPI_Scan(mine, out, count, MPI_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
+    for (int i = 0; i < count; i++) wrong += out[i] != sum(rank + 1, i, time);
+    for (int i = 0; i < count; i++) out[i] = -1;
+    MPI_Exscan(mine, out, count, MPI_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
+    for (int i = 0; i < count; i++) wrong += out[i] != (rank == 0 ? -1 : sum(rank, i, time));
+    memcpy(out, mine, sizeof *out * count);
+    MPI_Scan(MPI_IN_PLACE, out, count, MPI_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
+    for (int i = 0; i < count; i++) wrong += out[i] != sum(rank + 1, i, time);
+    memcpy(out, mine, sizeof *out * count);
+    MPI_Exscan(MPI_IN_PLACE, out, count, MPI_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
+    for (int i = 0; i < count; i++) wrong += rank > 0 && out[i] != sum(rank, i, time);
+    MPI_Reduce_scatter_block(mine, out, count, MPI_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
+    for (int i = 0; i < count; i++) wrong += out[i] != sum(size, rank * count + i, time);
+    for (int to = 0; to < size; to++) counts[to] = count - to % 3 % (count + 1);
+    for (int to = 0; to < rank; to++) before += counts[to];
+    memcpy(out, mine, sizeof *out * count * size);
+    MPI_Reduce_scatter(MPI_IN_PLACE, out, counts, MPI_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
+    for (int i = 0; i < counts[rank]; i++) wrong += out[i] != sum(size, before + i, time);
+    for (int root = size - 1; root >= 0 && root > size - 5; root--) {
+        MPI_Reduce(mine, out, count, MPI_LONG_LONG, MPI_SUM, root, MPI_COMM_WORLD);
+        for (int i = 0; rank == root && i < count; i++) wrong += out[i] != sum(size, i, time);
+    }
+    free(mine), free(out), free(counts);
+}
+
+static int class_of(int code) {
+    int class = MPI_SUCCESS;
+    if (code != MPI_SUCCESS) MPI_Error_class(code, &class);
+    return class;
+}
+
+/* As with messages, who is given more than it wants hears of it; less is no error. Nobody waits for ever. */
 static void differ(void) {
-    char out[16] = {0}, *in = malloc(16 * size);
-    int class = MPI_SUCCESS, code;
+    static char out[1 << 20], in[64 * 64];
+    int counts[64], places[64];
+    for (int from = 0; from < size; from++) counts[from] = 8, places[from] = 8 * from;
+    int one = rank == 1;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    code = MPI_Allgather(out, rank == 1 ? 4 : 8, MPI_CHAR, in, rank == 1 ? 4 : 8, MPI_CHAR, MPI_COMM_WORLD);
-    if (code != MPI_SUCCESS) MPI_Error_class(code, &class);
-    wrong += class != MPI_ERR_TRUNCATE;
-    /* Rank 1 gives more than all want, itself included. */
-    static char much[1 << 20];
-    class = MPI_SUCCESS;
-    code = MPI_Allgather(much, rank == 1 ? (int)sizeof much : 8, MPI_CHAR, in, 8, MPI_CHAR, MPI_COMM_WORLD);
-    if (code != MPI_SUCCESS) MPI_Error_class(code, &class);
-    wrong += class != MPI_ERR_TRUNCATE;
-    free(in);
+    memset(in, 'x', sizeof in);
+    wrong += class_of(MPI_Allgather(out, one ? 4 : 8, MPI_CHAR, in, 8, MPI_CHAR, MPI_COMM_WORLD)) != MPI_SUCCESS;
+    wrong += in[8] != 0 || in[11] != 0 || in[12] != 'x' || in[15] != 'x';
+    wrong += class_of(MPI_Allgatherv(out, one ? 4 : 8, MPI_CHAR, in, counts, places, MPI_CHAR, MPI_COMM_WORLD)) != MPI_SUCCESS;
+    wrong += class_of(MPI_Allgather(out, one ? 4 : 8, MPI_CHAR, in, one ? 4 : 8, MPI_CHAR, MPI_COMM_WORLD)) != (one ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
+    /* Rank 1 gives more than all want, itself included; then it thinks that all blocks are larger, which of two ranks it cannot see. */
+    wrong += class_of(MPI_Allgather(out, one ? (int)sizeof out : 8, MPI_CHAR, in, 8, MPI_CHAR, MPI_COMM_WORLD)) != MPI_ERR_TRUNCATE;
+    wrong += class_of(MPI_Allgather(out, one ? 32 : 8, MPI_CHAR, in, one ? 32 : 8, MPI_CHAR, MPI_COMM_WORLD)) != (one && size == 2 ? MPI_SUCCESS : MPI_ERR_TRUNCATE);
+    int given = one ? 4 : 8, all = one ? 4 * size : 8 * size;
+    memset(in, 'x', sizeof in);
+    wrong += class_of(MPI_Alltoall(out, given, MPI_CHAR, in, 8, MPI_CHAR, MPI_COMM_WORLD)) != MPI_SUCCESS;
+    wrong += in[8] != 0 || in[11] != 0 || in[12] != 'x';
+    memset(out, 'y', all);
+    wrong += class_of(MPI_Gather(out, given, MPI_CHAR, in, 8, MPI_CHAR, 0, MPI_COMM_WORLD)) != MPI_SUCCESS;
+    wrong += rank == 0 && (in[8] != 'y' || in[11] != 'y' || in[12] != 'x');
+    wrong += class_of(MPI_Gather(out, one ? 16 : 8, MPI_CHAR, in, 8, MPI_CHAR, 0, MPI_COMM_WORLD)) != (rank == 0 ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
+    wrong += class_of(MPI_Scatter(in, 8, MPI_CHAR, out, given, MPI_CHAR, 0, MPI_COMM_WORLD)) != (one ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
+    wrong += class_of(MPI_Scatter(in, 8, MPI_CHAR, out, one ? 16 : 8, MPI_CHAR, 0, MPI_COMM_WORLD)) != MPI_SUCCESS;
 }
 
 int main(int argc, char **argv) {
@@ -63,7 +160,13 @@ int main(int argc, char **argv) {
     MPI_Type_commit(&strided);
     if (argc > 1 && strcmp(argv[1], "differ") == 0) differ();
     for (int time = 0; time < 20; time++)
-        for (int blocks = 1; blocks < 500; blocks = blocks * 3 + 1) exchange(blocks, time);
+        for (int blocks = 1; blocks < 500; blocks = blocks * 3 + 1) {
+            exchange(blocks, time);
+            uneven(blocks, time);
+            rooted(blocks, time);
+            reductions(blocks, time);
+            rooted(1, time);
+        }
     int all;
     MPI_Reduce(&wrong, &all, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
     if (rank == 0 && all == 0) puts("all checks hold");

@@ -2,7 +2,7 @@
 
 use super::world::{World, assert_alone, check_pct, check_random, recv, send};
 use shuttle::thread;
-use vmpi_shared::cell::Groups;
+use vmpi_shared::cell::{DATA_BYTES, Groups, Turn};
 use vmpi_shared::matching::tend::Endpoint;
 
 const SIZE: u32 = 3;
@@ -12,6 +12,9 @@ const ROUNDS: usize = 500;
 enum Op {
     Barrier,
     Bcast(u32),
+    /// With as much data as a cell has room for.
+    WideBcast(u32),
+    Scan,
     /// To a root; the others go on as soon as they have left their part.
     Reduce(u32),
     Allreduce,
@@ -23,8 +26,8 @@ struct Member<'a> {
     groups: Groups,
     placement: &'static [u32],
     operations: u64,
-    /// All are known to have arrived at those before this one.
-    arrived: u64,
+    /// All are known to have left those before this one.
+    left: u64,
 }
 
 impl Member<'_> {
@@ -46,85 +49,113 @@ impl Member<'_> {
     }
 
     /// `Visit::tell_group`.
-    fn tell_group(&mut self, number: u64) {
+    fn tell_group(&mut self, turn: Turn) {
         let (placement, core) = (self.placement, self.placement[self.endpoint.me as usize]);
-        if self.endpoint.job.cell(0, &self.groups).tells(number) {
+        if self.endpoint.job.cell(0, &self.groups).tells(&turn) {
             self.wake(|rank| placement[rank as usize] == core);
         }
     }
 
     /// `Visit::wake_group_by_group`.
-    fn wake_group_by_group(&mut self, number: u64) {
+    fn wake_group_by_group(&mut self, turn: Turn) {
         let (placement, core) = (self.placement, self.placement[self.endpoint.me as usize]);
         let first =
             |rank: u32| placement.iter().position(|core| *core == placement[rank as usize]) == Some(rank as usize);
         self.wake(|rank| placement[rank as usize] != core && first(rank));
-        self.tell_group(number);
+        self.tell_group(turn);
+    }
+
+    /// `Visit::start`.
+    fn start(&mut self, bytes: usize) -> Turn {
+        let turn = Turn::next(self.operations, bytes);
+        self.operations = turn.after();
+        let groups = self.groups.clone();
+        if !turn.may_start(self.left) && !self.endpoint.job.cell(0, &groups).is_free(&turn) {
+            self.wait(|e| e.job.cell(0, &groups).want(&turn));
+        }
+        turn
     }
 
     fn run(&mut self, op: Op) {
-        let (me, number) = (self.endpoint.me, self.operations);
-        self.operations += 1;
-        let groups = self.groups.clone();
-        if number >= 2 && self.arrived != number {
-            self.wait(|e| {
-                let cell = e.job.cell(0, &groups);
-                cell.is_free(number) || cell.want(number)
-            });
-        }
-        let at = |e: &Endpoint, rank| e.job.cell(0, &groups).slot(number, rank, 8).cast::<u64>();
-        // Reading and writing take time, in which the others go on: that shows a half that is used too early.
-        let write = |e: &Endpoint, rank, value: u64| {
+        let me = self.endpoint.me;
+        let turn = self.start(if matches!(op, Op::WideBcast(_)) { DATA_BYTES } else { 8 });
+        let (number, groups) = (turn.first(), self.groups.clone());
+        // A member's slot is a word, or the operation's data are words.
+        // SAFETY: within the operation's data.
+        let at =
+            |e: &Endpoint, word: u32| unsafe { e.job.cell(0, &groups).data(&turn).cast::<u64>().add(word as usize) };
+        // Reading and writing take time, in which the others go on: that shows a lane that is used too early.
+        let write = |e: &Endpoint, word, value: u64| {
             thread::yield_now();
             // SAFETY: this rank's slot, or the result if it is the one to write that.
-            unsafe { at(e, rank).write(value) };
+            unsafe { at(e, word).write(value) };
         };
-        let read = |e: &Endpoint, rank| {
+        let read = |e: &Endpoint, word| {
             thread::yield_now();
-            // SAFETY: a slot of the half; that it is not being written is what the test is about.
-            unsafe { at(e, rank).read() }
+            // SAFETY: that it is not being written is what the test is about.
+            unsafe { at(e, word).read() }
         };
-        let posted = |e: &Endpoint| e.job.cell(0, &groups).is_posted(number);
-        if let Op::Bcast(root) = op {
-            if me == root {
-                write(self.endpoint, 0, 1000 + number);
-                self.endpoint.job.cell(0, &groups).post(number);
-                self.wake(|_| true);
-            } else {
-                self.wait(posted);
-                assert_eq!(read(self.endpoint, 0), 1000 + number, "rank {me} operation {number}");
-            }
-        } else {
-            let value = |rank: u32| number * 10 + u64::from(rank) + 1;
-            let root = match op {
-                Op::Reduce(root) => Some(root),
-                _ => None,
-            };
-            write(self.endpoint, me, value(me));
-            let last = self.endpoint.job.cell(0, &groups).arrive(number);
-            if last {
-                let sum = (0..SIZE).map(|rank| read(self.endpoint, rank)).sum();
-                write(self.endpoint, SIZE, sum);
-                self.endpoint.job.cell(0, &groups).post(number);
-                match root {
-                    Some(root) => self.wake(|rank| rank == root),
-                    None => self.wake_group_by_group(number),
-                }
-                self.arrived = number + 1;
-            }
-            if root.is_none_or(|root| root == me) {
-                if !last {
+        let posted = |e: &Endpoint| e.job.cell(0, &groups).is_posted(&turn);
+        let value = |rank: u32| number * 10 + u64::from(rank) + 1;
+        match op {
+            Op::Bcast(root) | Op::WideBcast(root) => {
+                // A wide one's data are in four lanes.
+                let end = if matches!(op, Op::WideBcast(_)) { (DATA_BYTES / 8 / 4 * 3) as u32 } else { 0 };
+                if me == root {
+                    [0, end].into_iter().for_each(|word| write(self.endpoint, word, 1000 + number));
+                    self.endpoint.job.cell(0, &groups).post(&turn);
+                    self.wake(|_| true);
+                } else {
                     self.wait(posted);
-                    if root.is_none() {
-                        self.tell_group(number);
+                    for word in [0, end] {
+                        assert_eq!(read(self.endpoint, word), 1000 + number, "rank {me} operation {number}");
                     }
-                    self.arrived = number + 1;
                 }
-                let sum: u64 = (0..SIZE).map(value).sum();
-                assert_eq!(read(self.endpoint, SIZE), sum, "rank {me} operation {number}");
+            }
+            Op::Scan => {
+                write(self.endpoint, me, value(me));
+                if let Some(before) = me.checked_sub(1) {
+                    self.wait(|e| e.job.cell(0, &groups).has_passed(&turn, before));
+                    write(self.endpoint, me, value(me) + read(self.endpoint, before));
+                }
+                let sum: u64 = (0..=me).map(value).sum();
+                assert_eq!(read(self.endpoint, me), sum, "rank {me} operation {number}");
+                if me + 1 < SIZE {
+                    self.endpoint.job.cell(0, &groups).pass(&turn, me);
+                    self.wake(|rank| rank == me + 1);
+                }
+            }
+            Op::Barrier | Op::Reduce(_) | Op::Allreduce => {
+                let root = match op {
+                    Op::Reduce(root) => Some(root),
+                    _ => None,
+                };
+                write(self.endpoint, me, value(me));
+                let last = self.endpoint.job.cell(0, &groups).arrive(&turn);
+                if last {
+                    let sum = (0..SIZE).map(|rank| read(self.endpoint, rank)).sum();
+                    write(self.endpoint, SIZE, sum);
+                    self.endpoint.job.cell(0, &groups).post(&turn);
+                    match root {
+                        Some(root) => self.wake(|rank| rank == root),
+                        None => self.wake_group_by_group(turn),
+                    }
+                    self.left = turn.first();
+                }
+                if root.is_none_or(|root| root == me) {
+                    if !last {
+                        self.wait(posted);
+                        if root.is_none() {
+                            self.tell_group(turn);
+                        }
+                        self.left = turn.first();
+                    }
+                    let sum: u64 = (0..SIZE).map(value).sum();
+                    assert_eq!(read(self.endpoint, SIZE), sum, "rank {me} operation {number}");
+                }
             }
         }
-        if self.endpoint.job.cell(0, &groups).leave(number) {
+        if self.endpoint.job.cell(0, &groups).leave(&turn) {
             self.wake(|_| true);
         }
     }
@@ -139,7 +170,7 @@ fn explore(placement: &'static [u32], ops: &'static [Op], messages: i32, spin_ti
                 world.rank(rank, move |endpoint| {
                     let core = placement[rank as usize];
                     let groups = Groups::new(core, placement[..SIZE as usize].iter().copied());
-                    let mut member = Member { endpoint, groups, placement, operations: 0, arrived: 0 };
+                    let mut member = Member { endpoint, groups, placement, operations: 0, left: 0 };
                     ops.iter().for_each(|op| member.run(*op));
                     if placement.len() > SIZE as usize {
                         (0..messages).for_each(|tag| recv(endpoint, SIZE, tag));
@@ -161,7 +192,7 @@ fn explore(placement: &'static [u32], ops: &'static [Op], messages: i32, spin_ti
     check_pct(scenario, ROUNDS / 2, 3);
 }
 
-use Op::{Allreduce, Barrier, Bcast, Reduce};
+use Op::{Allreduce, Barrier, Bcast, Reduce, Scan, WideBcast};
 
 #[test]
 fn barriers_on_one_core() {
@@ -173,30 +204,46 @@ fn barriers_on_two_cores_with_messages() {
     explore(&[0, 0, 1, 1], &[Barrier, Barrier], 2, 0);
 }
 
-/// The root runs ahead until both halves are taken.
+/// The root runs ahead until all lanes are taken.
 #[test]
 fn fast_bcast_root_on_one_core() {
-    explore(&[0, 0, 0], &[Bcast(0), Bcast(0), Bcast(0), Bcast(0), Bcast(0)], 0, 0);
+    explore(&[0, 0, 0], &[Bcast(0); 10], 0, 0);
 }
 
 #[test]
 fn fast_bcast_root_on_two_cores_with_messages() {
-    explore(&[0, 1, 1, 0], &[Bcast(0), Bcast(0), Bcast(0), Bcast(0)], 1, 0);
+    explore(&[0, 1, 1, 0], &[Bcast(0), Bcast(0), WideBcast(0), WideBcast(0), Bcast(0)], 1, 0);
+}
+
+#[test]
+fn wide_ones_among_others() {
+    explore(&[0, 1, 0], &[Bcast(0), Bcast(0), Bcast(0), Bcast(0), WideBcast(0), WideBcast(0), Reduce(2)], 0, 0);
+    explore(&[0, 1, 0], &[WideBcast(0), Bcast(0), Bcast(1), WideBcast(0), Reduce(0), WideBcast(2)], 0, 0);
 }
 
 #[test]
 fn reduce_to_a_root() {
-    explore(&[0, 1, 1], &[Reduce(0), Reduce(0), Reduce(0), Reduce(1)], 0, 0);
+    explore(&[0, 1, 1], &[WideBcast(0), Reduce(0), Reduce(0), Reduce(0), Reduce(0), Reduce(1)], 0, 0);
+}
+
+#[test]
+fn scans_on_one_core() {
+    explore(&[0, 0, 0, 0], &[Scan, Scan, WideBcast(2), Scan, WideBcast(0), Scan], 1, 0);
+}
+
+#[test]
+fn scans_on_two_cores_with_spinning() {
+    explore(&[0, 1, 0], &[Scan, Barrier, Scan, Scan, WideBcast(0), WideBcast(0), Scan], 0, 2);
 }
 
 #[test]
 fn mixed_on_one_core() {
-    explore(&[0, 0, 0, 0], &[Bcast(0), Reduce(1), Barrier, Bcast(2), Allreduce, Reduce(1)], 1, 0);
+    explore(&[0, 0, 0, 0], &[Bcast(0), Reduce(1), Barrier, Bcast(2), Allreduce, WideBcast(0), Reduce(1)], 1, 0);
 }
 
 #[test]
 fn mixed_on_two_cores_with_spinning() {
-    explore(&[0, 0, 1, 1], &[Allreduce, Bcast(2), Reduce(1), Bcast(0), Barrier], 1, 3);
+    explore(&[0, 0, 1, 1], &[Allreduce, Bcast(2), Reduce(1), WideBcast(0), Barrier], 1, 3);
 }
 
 #[test]

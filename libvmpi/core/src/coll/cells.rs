@@ -1,18 +1,18 @@
 //! Fast paths through shared memory, for ranks that share a node.
 //!
-//! Barrier, small broadcasts, reductions and allreductions with predefined operations, and small blocks of all for all (`cell_blocks`), go
-//! through the communicator's collective cell (`vmpi_shared::cell`): no message, and every rank is switched in once. All ranks of the communicator
-//! decide alike, because they decide by what MPI makes equal on all of them (size, type signature, operation).
+//! Barrier, small broadcasts, reductions and scans with predefined operations (`cell_reduce`), and small blocks from and for each rank (`cell_blocks`), go
+//! through the communicator's collective cell (`vmpi_shared::cell`): no message, and every rank is switched in once, or once for several operations if it need
+//! not wait for the others. All ranks of the communicator decide alike, because they decide by what MPI makes equal on all of them (size, type signature, operation).
 //!
 //! A context names its communicator's cell in a job of one node. Where there are several, each node's members have a cell of their own
 //! beside the context (`draw`); what of an operation crosses between nodes is in `far_cells`.
 
 use super::algo::bcast_binomial;
-use super::cell_blocks;
 use super::layout::Layout;
 use super::plan::{Data, Elem, Plan};
 use super::wire::{self, Kit, Tags};
 use super::work::Work;
+use super::{cell_blocks, cell_reduce};
 use crate::comm::Communicator;
 use crate::datatype;
 use crate::errors::Result;
@@ -22,11 +22,9 @@ use crate::process::{self, endpoint};
 use crate::request;
 use crate::tool::event;
 use std::rc::Rc;
-use vmpi_shared::cell::{Cell, GROUPS, Groups, HALF_BYTES};
+use vmpi_shared::cell::{Cell, DATA_BYTES, GROUPS, Groups, Turn};
 use vmpi_shared::mem::sync::Ordering;
 
-/// Reductions of more bytes than this are faster when all ranks take part in the arithmetic.
-const MAX_REDUCE_BYTES: usize = 4096;
 /// Broadcasts of more bytes than this go by messages (single copy, pipelined).
 const MAX_BCAST_BYTES: usize = 16384;
 
@@ -36,6 +34,8 @@ pub struct Members {
     /// This rank's place among them, and how many they are.
     place: u32,
     size: u32,
+    /// Two or more of them share each core, on average.
+    crowded: bool,
     /// Job ranks of the other members of this rank's group.
     mine: Box<[u32]>,
     /// A job rank of each other group, which wakes the others there.
@@ -58,10 +58,14 @@ impl Members {
             }
         }
         first[own] = None;
+        let mut cores: Vec<u32> = ranks().map(home).collect();
+        cores.sort_unstable();
+        cores.dedup();
         Members {
             groups: Groups::new(home(me), ranks().map(home)),
             place: comm.layout().map_or(comm.rank, Layout::place),
             size: sharing(comm),
+            crowded: sharing(comm) as usize >= 2 * cores.len(),
             mine: mine.into(),
             delegates: first.into_iter().flatten().collect(),
         }
@@ -141,23 +145,46 @@ pub(crate) fn give_back(comm: &Communicator) {
     }
 }
 
+/// How the members that share this communicator's cell are spread.
+fn members(comm: &Communicator) -> &Members {
+    comm.cell_members.get_or_init(|| Members::of(comm))
+}
+
 /// The barrier of a blocking call, where [`serve`] says so. `None`: there is no cell after all.
 pub fn barrier(comm: &Communicator, tags: Tags) -> Option<Result<()>> {
     let number = number(comm, tags).transpose()?;
-    Some(number.and_then(|number| Visit::start(comm, number)?.reduce(None, 0, |_| (), || ())))
+    Some(number.and_then(|number| Visit::start(comm, number, 0)?.reduce(None, 0, |_| (), || ())))
 }
 
 /// May so small a broadcast go through a cell?
 pub(super) fn fits_bcast(bytes: usize) -> bool {
-    bytes <= MAX_BCAST_BYTES.min(HALF_BYTES)
+    bytes <= MAX_BCAST_BYTES.min(DATA_BYTES)
 }
 
-/// Can a cell of this many members reduce `data`?
-pub(super) fn reduces(data: &Data, kit: &Kit, members: u32) -> bool {
-    let ty = &kit.types[data.elem.id as usize];
-    let fits = data.bytes() as usize <= Cell::slot_bytes(members).min(MAX_REDUCE_BYTES);
-    let predefined = || kit.reduction.as_ref().is_some_and(|reduction| reduction.op.builtin().is_some());
-    fits && ty.is_dense() && ty.true_lb() == 0 && predefined()
+/// How much of the communicator's cell `work` takes, if it may go through it; the same at all its ranks.
+fn room(comm: &Communicator, work: &Work, kit: &Kit) -> Option<usize> {
+    let size = comm.size();
+    match work {
+        Work::Bcast { data, .. } => Some(data.bytes() as usize).filter(|bytes| fits_bcast(*bytes)),
+        Work::Allreduce { send, .. } | Work::Reduce { send, .. } | Work::ReduceScatter { send, .. } => {
+            cell_reduce::room(send, kit, size)
+        }
+        // One after the other, which takes longer than by messages where each rank has a core of its own.
+        Work::Scan { send, .. } | Work::Exscan { send, .. } if members(comm).crowded => {
+            cell_reduce::room(send, kit, size)
+        }
+        Work::Gather { send, recv, even: true, .. } => {
+            let block = recv.as_ref().map(|recv| recv.get(0)).or(*send)?;
+            cell_blocks::room(block.bytes(), size)
+        }
+        Work::Scatter { send, recv, even: true, .. } => {
+            let block = send.as_ref().map(|send| send.get(0)).or(*recv)?;
+            cell_blocks::room(block.bytes(), size)
+        }
+        Work::Allgather { recv, .. } => cell_blocks::room_for(recv, size),
+        Work::Alltoall { recv, even: true, .. } => cell_blocks::room(recv.bytes(), size),
+        _ => None,
+    }
 }
 
 /// Do `work` of a blocking call without messages, if this communicator and this work allow it (all ranks of the
@@ -169,67 +196,34 @@ pub unsafe fn try_run(comm: &Communicator, work: &Work, kit: &Kit, tags: Tags) -
     if !serve(comm) {
         return None;
     }
-    match work {
-        Work::Bcast { data, .. } if fits_bcast(data.bytes() as usize) => {}
-        Work::Allreduce { send, .. } | Work::Reduce { send, .. } if reduces(send, kit, comm.size()) => {}
-        Work::Allgather { recv, even: true, .. } if cell_blocks::fit(recv.get(0).bytes(), comm.size()) => {}
-        Work::Alltoall { recv, even: true, .. } if cell_blocks::fit(recv.bytes(), comm.size()) => {}
-        _ => return None,
-    }
+    let bytes = room(comm, work, kit)?;
     let number = number(comm, tags).transpose()?;
-    let visit = match number.and_then(|number| Visit::start(comm, number)) {
+    let visit = match number.and_then(|number| Visit::start(comm, number, bytes)) {
         Ok(visit) => visit,
         Err(error) => return Some(Err(error)),
     };
-    // SAFETY: the caller's contract.
-    unsafe {
+    // SAFETY: the caller's contract; a lane has room for what `room` says.
+    Some(unsafe {
         match work {
-            Work::Bcast { data, root } => Some(visit.bcast(data, *root as u32, kit)),
-            Work::Allreduce { send, recv, .. } => Some(combine(visit, send, Some(recv), None, kit)),
-            Work::Reduce { send, recv, root, .. } => Some(combine(visit, send, recv.as_ref(), Some(*root as u32), kit)),
-            Work::Allgather { send, recv, .. } => Some(cell_blocks::allgather(visit, *send, recv, kit)),
-            Work::Alltoall { send, recv, .. } => Some(cell_blocks::alltoall(visit, send.as_ref(), recv, kit)),
-            _ => None,
-        }
-    }
-}
-
-/// Reduce through the cell, to the member at place `root` or to all.
-///
-/// # Safety
-/// `send` and `recv` are the caller's buffers, dense, of the same size.
-pub(super) unsafe fn combine(
-    visit: Visit<'_>,
-    send: &Data,
-    recv: Option<&Data>,
-    root: Option<u32>,
-    kit: &Kit,
-) -> Result<()> {
-    let (cell, number, bytes) = (visit.cell, visit.number, send.bytes() as usize);
-    let (me, size) = (visit.members().place, visit.members().size);
-    // SAFETY: this rank's slot is its own until it arrives.
-    unsafe { std::ptr::copy_nonoverlapping(send.at.cast_const().cast::<u8>(), cell.slot(number, me, bytes), bytes) };
-    let merge = |cell: &Cell<'_>| {
-        let reduction = kit.reduction.as_ref().expect("checked by try_run");
-        let ty = &kit.types[send.elem.id as usize];
-        let result = cell.slot(number, size, bytes);
-        // In rank order from the last to the first: inout = input op inout.
-        // SAFETY: all have arrived: the slots are the last one's to read and the result its to write.
-        unsafe {
-            std::ptr::copy_nonoverlapping(cell.slot(number, size - 1, bytes), result, bytes);
-            for rank in (0..size - 1).rev() {
-                let input = cell.slot(number, rank, bytes).cast();
-                reduction.op.apply(input, result.cast(), send.count, reduction.datatype, ty);
+            Work::Bcast { data, root } => visit.bcast(data, *root as u32, kit),
+            Work::Allreduce { send, recv, .. } => cell_reduce::combine(visit, send, Some(recv), None, kit),
+            Work::Reduce { send, recv, root, .. } => {
+                cell_reduce::combine(visit, send, recv.as_ref(), Some(*root as u32), kit)
             }
+            Work::ReduceScatter { send, recv, counts, .. } => cell_reduce::parts(visit, send, recv, counts, kit),
+            Work::Scan { send, recv } => cell_reduce::scan(visit, send, recv, true, kit),
+            Work::Exscan { send, recv } => cell_reduce::scan(visit, send, recv, false, kit),
+            Work::Gather { send, recv, root, .. } => {
+                cell_blocks::gather(visit, *send, recv.as_ref(), *root as u32, kit)
+            }
+            Work::Scatter { send, recv, root, .. } => {
+                cell_blocks::scatter(visit, send.as_ref(), *recv, *root as u32, kit)
+            }
+            Work::Allgather { send, recv, .. } => cell_blocks::allgather(visit, *send, recv, kit),
+            Work::Alltoall { send, recv, .. } => cell_blocks::alltoall(visit, send.as_ref(), recv, kit),
+            Work::Barrier | Work::Neighbor { .. } => return None,
         }
-    };
-    let take = || {
-        if let Some(recv) = recv {
-            // SAFETY: the result is posted; `recv` is the caller's buffer of as many bytes.
-            unsafe { std::ptr::copy_nonoverlapping(cell.slot(number, size, bytes), recv.at.cast::<u8>(), bytes) };
-        }
-    };
-    visit.reduce(root, bytes, merge, take)
+    })
 }
 
 /// One operation of one rank in a cell.
@@ -237,23 +231,20 @@ pub(super) struct Visit<'a> {
     comm: &'a Communicator,
     cell: Cell<'a>,
     cell_number: u32,
-    /// Number of the operation.
-    number: u64,
+    turn: Turn,
 }
 
 impl<'a> Visit<'a> {
-    /// The next operation in the communicator's cell of this number; waits until its half is free.
-    pub fn start(comm: &'a Communicator, cell_number: u32) -> Result<Visit<'a>> {
-        let job = &endpoint().job;
-        let cell = job.cell(cell_number, &comm.cell_members.get_or_init(|| Members::of(comm)).groups);
-        let number = comm.cell_operations.get();
-        comm.cell_operations.set(number + 1);
-        let visit = Visit { comm, cell, cell_number, number };
-        // Who has arrived at the last operation has left the one before.
-        if number < 2 || comm.cell_arrived.get() == number {
+    /// The next operation in the communicator's cell of this number, with so many bytes of data in all; waits until there is room for it.
+    pub fn start(comm: &'a Communicator, cell_number: u32, bytes: usize) -> Result<Visit<'a>> {
+        let cell = endpoint().job.cell(cell_number, &members(comm).groups);
+        let turn = Turn::next(comm.cell_operations.get(), bytes);
+        comm.cell_operations.set(turn.after());
+        let visit = Visit { comm, cell, cell_number, turn };
+        if turn.may_start(comm.cell_left.get()) || cell.is_free(&turn) {
             return Ok(visit);
         }
-        visit.wait(|| cell.is_free(number) || cell.want(number)).map(|()| visit)
+        visit.wait(|| cell.want(&turn)).map(|()| visit)
     }
 
     /// All arrive, the last one merges, then everyone (or only the member at place `root`) takes the result.
@@ -273,50 +264,63 @@ impl<'a> Visit<'a> {
 
     /// All arrive, and the last one does `last`; then everyone (or only the member at place `root`) does `then`.
     pub fn meet(self, root: Option<u32>, last: impl FnOnce(&Self), then: impl FnOnce()) -> Result<()> {
-        let (cell, number) = (self.cell, self.number);
-        if cell.arrive(number) {
+        let (cell, turn) = (self.cell, self.turn);
+        if cell.arrive(&turn) {
             last(&self);
-            cell.post(number);
+            cell.post(&turn);
             match root {
                 Some(root) => self.wake_one(root),
                 None => self.wake_group_by_group(),
             }
-            self.comm.cell_arrived.set(number + 1);
+            self.comm.cell_left.set(turn.first());
         } else if root.is_none_or(|root| root == self.members().place) {
-            self.wait(|| cell.is_posted(number))?;
+            self.wait(|| cell.is_posted(&turn))?;
             if root.is_none() {
                 self.tell_group();
             }
-            self.comm.cell_arrived.set(number + 1);
+            self.comm.cell_left.set(turn.first());
         }
         then();
         self.leave();
         Ok(())
     }
 
-    /// The member at place `root` writes, the others wait and read.
+    /// The member at place `root` writes for each other one `bytes` bytes, the others wait and read.
+    pub fn spread(self, root: u32, bytes: usize, write: impl FnOnce(), read: impl FnOnce()) -> Result<()> {
+        let (cell, turn) = (self.cell, self.turn);
+        if self.members().place == root {
+            write();
+            monitor::in_cell(self.comm, false, None, bytes);
+            cell.post(&turn);
+            self.wake_all();
+        } else {
+            self.wait(|| cell.is_posted(&turn))?;
+            read();
+        }
+        self.leave();
+        Ok(())
+    }
+
+    /// [`Self::spread`] the same data to all.
     ///
     /// # Safety
     /// `data` is the caller's buffer.
     pub unsafe fn bcast(self, data: &Data, root: u32, kit: &Kit) -> Result<()> {
-        let (cell, number, bytes) = (self.cell, self.number, data.bytes() as usize);
+        let (lane, bytes) = (self.cell.data(&self.turn), data.bytes() as usize);
         let ty = &kit.types[data.elem.id as usize];
-        // SAFETY: the half is free (root), or posted (others); it has room for `bytes`.
-        unsafe {
-            if self.members().place == root {
-                let into = std::slice::from_raw_parts_mut(cell.half(number), bytes);
-                datatype::pack(ty, data.count, data.at.cast_const().cast(), 0, into);
-                monitor::in_cell(self.comm, false, None, bytes);
-                cell.post(number);
-                self.wake_all();
-            } else {
-                self.wait(|| cell.is_posted(number))?;
-                let from = std::slice::from_raw_parts(cell.half(number), bytes);
-                datatype::unpack(ty, data.count, data.at.cast(), 0, from);
-            }
-        }
-        self.leave();
-        Ok(())
+        let write = || {
+            // SAFETY: the lane is free, and has room for so many.
+            let into = unsafe { std::slice::from_raw_parts_mut(lane, bytes) };
+            // SAFETY: the caller's contract.
+            unsafe { datatype::pack(ty, data.count, data.at.cast_const().cast(), 0, into) };
+        };
+        let read = || {
+            // SAFETY: they have been posted.
+            let from = unsafe { std::slice::from_raw_parts(lane.cast_const(), bytes) };
+            // SAFETY: the caller's contract.
+            unsafe { datatype::unpack(ty, data.count, data.at.cast(), 0, from) };
+        };
+        self.spread(root, bytes, write, read)
     }
 
     /// This rank's place among those who share the cell, and how many they are.
@@ -328,18 +332,23 @@ impl<'a> Visit<'a> {
         self.members().size
     }
 
-    /// The cell, and the number of this operation in it.
-    pub fn cell(&self) -> (Cell<'a>, u64) {
-        (self.cell, self.number)
+    /// The cell, and this operation in it.
+    pub fn cell(&self) -> (Cell<'a>, Turn) {
+        (self.cell, self.turn)
     }
 
-    /// This rank gives each other member so many bytes.
-    pub fn count_given(&self, bytes: usize) {
-        monitor::in_cell(self.comm, false, None, bytes);
+    /// This rank gives each other member, or the one at this place, so many bytes.
+    pub fn count_given(&self, to: Option<u32>, bytes: usize) {
+        monitor::in_cell(self.comm, false, to.map(|place| sharer(self.comm, place)), bytes);
     }
 
-    fn leave(&self) {
-        if self.cell.leave(self.number) {
+    /// This rank takes so many bytes of each other member.
+    pub fn count_taken(&self, bytes: usize) {
+        monitor::in_cell(self.comm, true, Some(self.comm.rank), bytes);
+    }
+
+    pub(super) fn leave(&self) {
+        if self.cell.leave(&self.turn) {
             self.wake_all();
         }
     }
@@ -352,7 +361,7 @@ impl<'a> Visit<'a> {
         endpoint().wake_cell(self.cell_number, ranks);
     }
 
-    fn wake_one(&self, place: u32) {
+    pub(super) fn wake_one(&self, place: u32) {
         self.wake(std::iter::once(self.comm.local.world_rank(sharer(self.comm, place))));
     }
 
@@ -375,13 +384,13 @@ impl<'a> Visit<'a> {
     /// The operation is over: the first of each group to see that wakes the others of it.
     fn tell_group(&self) {
         let mine = &self.members().mine;
-        if !mine.is_empty() && self.cell.tells(self.number) {
+        if !mine.is_empty() && self.cell.tells(&self.turn) {
             self.wake(mine.iter().copied());
         }
     }
 
     /// Suspend until `over`, or until a failure or a revocation makes that impossible; what has come about before counts.
-    fn wait(&self, over: impl Fn() -> bool) -> Result<()> {
+    pub(super) fn wait(&self, over: impl Fn() -> bool) -> Result<()> {
         loop {
             if over() {
                 return Ok(());

@@ -11,6 +11,7 @@
 //! 85 / 134 with cells; reduce 10 / 15 / 21 and 39 / 41 / 75.
 
 use super::by_node;
+use super::cell_reduce;
 use super::cells::{self, Visit};
 use super::layout::Layout;
 use super::plan::{Data, Plan};
@@ -32,11 +33,10 @@ pub unsafe fn try_run(comm: &Communicator, work: &Work, kit: &Rc<Kit>, tags: Tag
     };
     match work {
         Work::Barrier => Some(here()?.and_then(|here| here.barrier())),
-        Work::Allreduce { send, recv, commutative: true }
-            if send.bytes() > 0 && cells::reduces(send, kit, layout.local().len() as u32) =>
-        {
+        Work::Allreduce { send, recv, commutative: true } if send.bytes() > 0 => {
+            let room = cell_reduce::room(send, kit, layout.local().len() as u32)?;
             // SAFETY: the caller's contract.
-            Some(here()?.and_then(|here| unsafe { here.allreduce(send, recv) }))
+            Some(here()?.and_then(|here| unsafe { here.allreduce(send, recv, room) }))
         }
         _ => None,
     }
@@ -54,28 +54,28 @@ struct Here<'a> {
 
 impl Here<'_> {
     fn barrier(&self) -> Result<()> {
-        self.visit()?.reduce(Some(0), 0, |_| (), || ())?;
+        self.visit(0)?.reduce(Some(0), 0, |_| (), || ())?;
         // SAFETY: no data.
         unsafe {
             self.across(|plan| by_node::barrier::across(plan, self.layout))?;
-            self.visit()?.bcast(&Data::EMPTY, 0, self.kit)
+            self.visit(0)?.bcast(&Data::EMPTY, 0, self.kit)
         }
     }
 
     /// # Safety
-    /// `send` and `recv` are the caller's buffers, dense, of the same size.
-    unsafe fn allreduce(&self, send: &Data, recv: &Data) -> Result<()> {
+    /// `send` and `recv` are the caller's buffers, dense, of the same size; `room`: as [`cell_reduce::room`] says for them.
+    unsafe fn allreduce(&self, send: &Data, recv: &Data, room: usize) -> Result<()> {
         let partial = (self.layout.place() == 0).then_some(recv);
         // SAFETY: the caller's contract.
         unsafe {
-            cells::combine(self.visit()?, send, partial, Some(0), self.kit)?;
+            cell_reduce::combine(self.visit(room)?, send, partial, Some(0), self.kit)?;
             self.across(|plan| by_node::allreduce::across(plan, self.layout, *recv))?;
-            self.visit()?.bcast(recv, 0, self.kit)
+            self.visit(recv.bytes() as usize)?.bcast(recv, 0, self.kit)
         }
     }
 
-    fn visit(&self) -> Result<Visit<'_>> {
-        Visit::start(self.comm, self.number)
+    fn visit(&self, bytes: usize) -> Result<Visit<'_>> {
+        Visit::start(self.comm, self.number, bytes)
     }
 
     /// What the first member of a node does with those of others.

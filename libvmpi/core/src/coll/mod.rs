@@ -14,6 +14,7 @@ mod by_core;
 mod by_node;
 pub mod call;
 mod cell_blocks;
+mod cell_reduce;
 pub mod cells;
 mod choose;
 mod far_cells;

@@ -64,10 +64,10 @@ pub struct Communicator {
     collectives: Cell<u32>,
     /// Nonblocking and persistent ones.
     nonblocking: Cell<u32>,
-    /// Operations that have gone through this communicator's collective cell.
+    /// Numbers of operations that this communicator's collective cell has had ([`vmpi_shared::cell::Turn`]).
     pub(crate) cell_operations: Cell<u64>,
-    /// All ranks are known to have arrived at those before this one.
-    pub(crate) cell_arrived: Cell<u64>,
+    /// All members are known to have left those before this one.
+    pub(crate) cell_left: Cell<u64>,
     pub(crate) cell_members: OnceCell<cells::Members>,
     /// In a job of several nodes: the cell of the members on this node, once they have looked for one.
     pub(crate) drawn_cell: OnceCell<Option<u32>>,
@@ -112,7 +112,7 @@ impl Communicator {
             collectives: Cell::new(0),
             nonblocking: Cell::new(0),
             cell_operations: Cell::new(0),
-            cell_arrived: Cell::new(0),
+            cell_left: Cell::new(0),
             cell_members: OnceCell::new(),
             drawn_cell: OnceCell::new(),
             layout: OnceCell::new(),
