@@ -1,14 +1,14 @@
-//! Barrier and small allreduce of communicators whose members live on several nodes: a cell within each node, messages among the members
+//! Barrier and small broadcasts and reductions of communicators whose members live on several nodes: a cell within each node, messages among the members
 //! that speak for their nodes.
 //!
 //! A barrier is two operations in the cell: all report to the first member of the node (who is switched in by the last one), and,
-//! once the first ones have met, it lets them go on. So each of the others is switched in once. Which of a node's members
+//! once the first ones have met, it lets them go on. So each of the others is switched in once. A broadcast is the messages, then an operation in the cell;
+//! a reduction the other way round; the root speaks for its node. Which of a node's members
 //! use the cell is that node's affair: the messages between nodes are those of the plan (`by_node`), which a node
 //! without a cell, or with one member, executes whole.
 //!
-//! Broadcast and reduce stay plans: a root, or a leaf, that need not wait runs ahead with messages, while the two halves of a cell hold
-//! it up. One after the other on two nodes of 2, 4 and 8 ranks (8 bytes, roots in turn, us): broadcast 32 / 53 / 66 by plan, 64 /
-//! 85 / 134 with cells; reduce 10 / 15 / 21 and 39 / 41 / 75.
+//! On two nodes of one core, 8 and 16 ranks, 8 bytes, us, by plan / with cells, one run: broadcasts from rank 0 20 / 12, 26 / 19 (of 1 KiB 28 / 17, 34 / 30), roots in turn 30 / 28, 51 / 48
+//! (1 KiB 47 / 28, 62 / 58); reductions to rank 0 14 / 11, 29 / 21, roots in turn 14 / 14, 24 / 19; of 4 ranks 10 / 8, roots in turn 10 / 14.
 
 use super::by_node;
 use super::cell_reduce;
@@ -38,6 +38,15 @@ pub unsafe fn try_run(comm: &Communicator, work: &Work, kit: &Rc<Kit>, tags: Tag
             // SAFETY: the caller's contract.
             Some(here()?.and_then(|here| unsafe { here.allreduce(send, recv, room) }))
         }
+        Work::Bcast { data, root } if data.bytes() > 0 && cells::fits_bcast(data.bytes() as usize) => {
+            // SAFETY: the caller's contract.
+            Some(here()?.and_then(|here| unsafe { here.bcast(data, *root as u32) }))
+        }
+        Work::Reduce { send, recv, root, commutative: true } if send.bytes() > 0 => {
+            let room = cell_reduce::room(send, kit, layout.local().len() as u32)?;
+            // SAFETY: the caller's contract.
+            Some(here()?.and_then(|here| unsafe { here.reduce(send, *recv, *root as u32, room) }))
+        }
         _ => None,
     }
 }
@@ -57,7 +66,7 @@ impl Here<'_> {
         self.visit(0)?.reduce(Some(0), 0, |_| (), || ())?;
         // SAFETY: no data.
         unsafe {
-            self.across(|plan| by_node::barrier::across(plan, self.layout))?;
+            self.across(self.layout.place() == 0, |plan| by_node::barrier::across(plan, self.layout))?;
             self.visit(0)?.bcast(&Data::EMPTY, 0, self.kit)
         }
     }
@@ -69,8 +78,33 @@ impl Here<'_> {
         // SAFETY: the caller's contract.
         unsafe {
             cell_reduce::combine(self.visit(room)?, send, partial, Some(0), self.kit)?;
-            self.across(|plan| by_node::allreduce::across(plan, self.layout, *recv))?;
+            self.across(self.layout.place() == 0, |plan| by_node::allreduce::across(plan, self.layout, *recv))?;
             self.visit(recv.bytes() as usize)?.bcast(recv, 0, self.kit)
+        }
+    }
+
+    /// # Safety
+    /// `data` is the caller's buffer.
+    unsafe fn bcast(&self, data: &Data, root: u32) -> Result<()> {
+        let leaders = self.layout.leaders(root);
+        // SAFETY: the caller's contract.
+        unsafe {
+            self.across(leaders.leads(self.layout), |plan| by_node::bcast::across(plan, self.layout, &leaders, *data))?;
+            self.visit(data.bytes() as usize)?.bcast(data, leaders.place, self.kit)
+        }
+    }
+
+    /// # Safety
+    /// As [`Self::allreduce`]; `recv` is there at the root.
+    unsafe fn reduce(&self, send: &Data, recv: Option<Data>, root: u32, room: usize) -> Result<()> {
+        let leaders = self.layout.leaders(root);
+        let leads = leaders.leads(self.layout);
+        let mut memory = vec![0u64; if leads && recv.is_none() { (send.bytes() as usize).div_ceil(8) } else { 0 }];
+        let partial = recv.unwrap_or(Data { at: memory.as_mut_ptr().cast(), ..*send });
+        // SAFETY: the caller's contract; the memory outlives the plan.
+        unsafe {
+            cell_reduce::combine(self.visit(room)?, send, leads.then_some(&partial), Some(leaders.place), self.kit)?;
+            self.across(leads, |plan| by_node::reduce::across(plan, self.layout, &leaders, partial, recv))
         }
     }
 
@@ -78,12 +112,12 @@ impl Here<'_> {
         Visit::start(self.comm, self.number, bytes)
     }
 
-    /// What the first member of a node does with those of others.
+    /// What the member that speaks for this node (is it this rank?) does with those of others.
     ///
     /// # Safety
     /// The buffers in what is built must be valid.
-    unsafe fn across(&self, build: impl FnOnce(&mut Plan)) -> Result<()> {
-        if self.layout.place() != 0 {
+    unsafe fn across(&self, leads: bool, build: impl FnOnce(&mut Plan)) -> Result<()> {
+        if !leads {
             return Ok(());
         }
         let mut plan = Plan::default();

@@ -5,7 +5,7 @@
 use super::all_of;
 use crate::coll::algo::reduce_binomial;
 use crate::coll::choose;
-use crate::coll::layout::Layout;
+use crate::coll::layout::{Layout, Leaders};
 use crate::coll::plan::{Data, Plan, Ranks};
 
 /// `send`: this rank's contribution, only written if it is `recv`, which is there at the root only.
@@ -35,6 +35,14 @@ pub fn build(plan: &mut Plan, layout: &Layout, send: Data, recv: Option<Data>, r
         plan.recv(ranks, top, recv);
         plan.fence();
     }
+}
+
+/// The part of those that speak for their nodes, with what each node's members come to, if the operation commutes.
+pub fn across(plan: &mut Plan, layout: &Layout, leaders: &Leaders, partial: Data, recv: Option<Data>) {
+    layout.across(plan, &leaders.ranks, |plan, ranks| {
+        let (parent, children) = reduce_binomial::tree(ranks, leaders.top);
+        reduce_binomial::up(plan, ranks, partial, recv, parent, &children);
+    });
 }
 
 /// Of much data: each node by itself, as `within` does it (`recv` at the root only), then the nodes.
