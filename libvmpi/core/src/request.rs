@@ -3,6 +3,7 @@
 //! A request is a message (a slot), a collective (a [`Progress`]), a generalized request, or a persistent form of the
 //! first two. All blocking in MPI ends up in [`block`] (`wait`).
 
+pub mod copied;
 mod wait;
 
 pub use wait::*;
@@ -88,38 +89,10 @@ static REQUESTS: Giant<Table<Request, Entry>> = Giant::new(Table::new());
 static COLLECTIVES: Giant<Vec<Request>> = Giant::new(Vec::new());
 static ORPHANS: Giant<Vec<Request>> = Giant::new(Vec::new());
 
-/// What is to be done when the operation of a request has ended.
-static AFTER: Giant<Vec<(Request, After)>> = Giant::new(Vec::new());
-
-/// Something to be done once.
-type After = Box<dyn FnOnce()>;
-
-/// Do this when the operation of `request`, which has just been started and is not persistent, has ended: before the program hears of it.
-pub fn after(request: Request, then: After) {
-    AFTER.with(|list| list.push((request, then)));
-}
-
-/// The operation of `request` has ended.
-#[inline]
-fn conclude(request: Request) {
-    if AFTER.with(|list| !list.is_empty()) {
-        run_after(request);
-    }
-}
-
-#[cold]
-fn run_after(request: Request) {
-    while let Some(then) = AFTER.with(|list| {
-        let index = list.iter().position(|(of, _)| *of == request)?;
-        Some(list.remove(index).1)
-    }) {
-        then();
-    }
-}
-
 /// A request is no more.
 fn remove(request: Request) {
-    conclude(request);
+    copied::put_back(request);
+    copied::forget(request);
     REQUESTS.with(|requests| requests.remove(request));
 }
 
@@ -226,6 +199,7 @@ pub fn start(request: Request) -> Result<()> {
             Ok(Starter::Collective(start.clone()))
         }
     })?;
+    copied::take(request);
     let active = match starter {
         Starter::Message(start) => start()?.map_or(Active::Done(Status::EMPTY), Active::Message),
         Starter::Collective(start) => Active::Collective((start.borrow_mut())()?),
@@ -395,7 +369,7 @@ pub struct Completion {
 /// Finish a request of one message, and nothing else, that is complete and has ended well, as most do. `None`: see `finish`.
 #[inline]
 pub fn finish_plain(request: Request) -> Option<Status> {
-    if !ft::is_quiet() || AFTER.with(|list| !list.is_empty()) {
+    if !ft::is_quiet() || copied::any() {
         return None;
     }
     REQUESTS.with(|requests| {
@@ -441,6 +415,8 @@ pub fn finish(request: Request) -> Result<Option<Completion>> {
     };
     if handle == NULL {
         remove(request);
+    } else {
+        copied::put_back(request);
     }
     Ok(Some(Completion { result, handle }))
 }
@@ -490,7 +466,7 @@ pub fn peek(request: Request) -> Result<Option<Status>> {
     {
         REQUESTS.with(|requests| requests.get_mut(request).expect("complete").active = Active::Ended(Box::new(result)));
     }
-    conclude(request);
+    copied::put_back(request);
     let generalized = REQUESTS.with(|requests| match &requests.get(request).expect("complete").active {
         Active::Generalized { request, .. } => Some(request.clone()),
         _ => None,

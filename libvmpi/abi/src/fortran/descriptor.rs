@@ -1,8 +1,8 @@
 //! Choice buffers of mpi_f08: gfortran (from version 9 on) passes TYPE(*), DIMENSION(..) as the address of a descriptor.
 //!
-//! A contiguous buffer is used where it lies. A section that is not (`a(1:10:2)`) is copied together before the call, and what the call, or the operation
-//! that it has started, changed is copied back at its end. A persistent operation cannot have that, nor a one-sided one over several
-//! nodes, and says so.
+//! A contiguous buffer is used where it lies. A section that is not (`a(1:10:2)`) is copied together before the call, or each time that a persistent
+//! operation is started, and what the call, or the operation, changed is copied back at its end. A partitioned operation cannot have that, nor a
+//! one-sided one over several nodes, and says so.
 
 use super::args::Arg;
 use super::lengths;
@@ -11,7 +11,8 @@ use crate::entry::{self, Target};
 use std::ffi::{c_int, c_void};
 use vmpi_core::errors::{Class, fail};
 use vmpi_core::handle::Request;
-use vmpi_core::{consts, process, request};
+use vmpi_core::request::copied::{self, Copied};
+use vmpi_core::{consts, process};
 
 /// One dimension; the stride counts spans.
 #[derive(Copy, Clone, Debug)]
@@ -95,10 +96,65 @@ unsafe fn scattered(descriptor: *const Descriptor) -> Option<Section> {
     if contiguous { None } else { Some(Section { base, element_bytes, dimensions }) }
 }
 
+/// A section's elements, copied together.
+struct Together {
+    section: Section,
+    /// What the operation uses.
+    bytes: Vec<u128>,
+    /// What the section holds.
+    there: Vec<u128>,
+}
+
+impl Together {
+    /// # Safety
+    /// The section's elements must be readable as long as the copy is taken, and those that change writable as long as it is put back.
+    #[cold]
+    unsafe fn new(section: Section) -> Together {
+        let elements: usize = section.dimensions.iter().map(|dimension| dimension.0).product();
+        let bytes = vec![0; (elements * section.element_bytes).div_ceil(size_of::<u128>())];
+        let mut together = Together { section, there: bytes.clone(), bytes };
+        together.take();
+        together
+    }
+}
+
+impl Copied for Together {
+    fn take(&mut self) {
+        let mut to: *mut u8 = self.bytes.as_mut_ptr().cast();
+        self.section.each(|element| {
+            // SAFETY: promised to `new`; `bytes` has room for all elements.
+            unsafe {
+                std::ptr::copy_nonoverlapping(element, to, self.section.element_bytes);
+                to = to.add(self.section.element_bytes);
+            }
+        });
+        self.there.copy_from_slice(&self.bytes);
+    }
+
+    /// A section that is only sent may lie in memory that is only read; and the program may use what of the section the operation does not.
+    fn put_back(&mut self) {
+        if self.bytes == self.there {
+            return;
+        }
+        let (mut from, mut old): (*const u8, *const u8) = (self.bytes.as_ptr().cast(), self.there.as_ptr().cast());
+        let element_bytes = self.section.element_bytes;
+        self.section.each(|element| {
+            // SAFETY: promised to `new`; both hold as many elements.
+            unsafe {
+                if std::slice::from_raw_parts(from, element_bytes) != std::slice::from_raw_parts(old, element_bytes) {
+                    std::ptr::copy_nonoverlapping(from, element, element_bytes);
+                }
+                (from, old) = (from.add(element_bytes), old.add(element_bytes));
+            }
+        });
+        self.there.copy_from_slice(&self.bytes);
+    }
+}
+
 /// A buffer, and its copy if it had to be copied together.
 pub struct Held {
     base: *mut c_void,
-    copy: Option<(Section, Vec<u128>)>,
+    copy: Option<Box<Together>>,
 }
 
 /// A choice buffer.
@@ -112,24 +168,19 @@ impl<A: Abi> Arg<A> for Buf {
         let descriptor: *const Descriptor = arg.cast();
         // SAFETY: gfortran passes a descriptor here.
         let (base, section) = unsafe { ((*descriptor).base.cast(), scattered(descriptor)) };
-        let copy = section.map(|section| {
-            // SAFETY: as above; the elements are where the descriptor says.
-            let bytes = unsafe { gather(&section) };
-            (section, bytes)
-        });
-        Held { base, copy }
+        // SAFETY: the elements are where the descriptor says, and stay there until the operation has ended, or the persistent request is freed.
+        Held { base, copy: section.map(|section| Box::new(unsafe { Together::new(section) })) }
     }
 
     #[inline]
     fn pass(held: &mut Held) -> *mut c_void {
-        held.copy.as_mut().map_or(held.base, |(_, bytes)| bytes.as_mut_ptr().cast())
+        held.copy.as_mut().map_or(held.base, |copy| copy.bytes.as_mut_ptr().cast())
     }
 
     #[inline]
     unsafe fn give(held: Held, _code: c_int) {
-        if let Some((section, bytes)) = held.copy {
-            // SAFETY: as in `take`.
-            unsafe { scatter(&section, &bytes) };
+        if let Some(mut copy) = held.copy {
+            copy.put_back();
         }
     }
 
@@ -140,47 +191,10 @@ impl<A: Abi> Arg<A> for Buf {
 
     #[cold]
     unsafe fn give_after(held: Held, request: Request) {
-        let Some((section, bytes)) = held.copy else { return };
+        let Some(copy) = held.copy else { return };
         let _entered = process::enter();
-        // SAFETY: as in `take`; the program leaves the section where it is until the operation has ended.
-        request::after(request, Box::new(move || unsafe { scatter(&section, &bytes) }));
+        copied::hold(request, copy);
     }
-}
-
-/// # Safety
-/// The section's elements must be readable.
-#[cold]
-unsafe fn gather(section: &Section) -> Vec<u128> {
-    let elements: usize = section.dimensions.iter().map(|dimension| dimension.0).product();
-    let mut bytes = vec![0u128; (elements * section.element_bytes).div_ceil(size_of::<u128>())];
-    let mut to: *mut u8 = bytes.as_mut_ptr().cast();
-    section.each(|element| {
-        // SAFETY: promised by the caller; `bytes` has room for all elements.
-        unsafe {
-            std::ptr::copy_nonoverlapping(element, to, section.element_bytes);
-            to = to.add(section.element_bytes);
-        }
-    });
-    bytes
-}
-
-/// Write back what has changed, and nothing else: a section that is only sent may lie in memory that is only read.
-///
-/// # Safety
-/// The section's elements must be readable, and those that differ from `bytes` writable.
-#[cold]
-unsafe fn scatter(section: &Section, bytes: &[u128]) {
-    let mut from: *const u8 = bytes.as_ptr().cast();
-    section.each(|element| {
-        // SAFETY: promised by the caller; `bytes` holds as many elements.
-        unsafe {
-            let now = std::slice::from_raw_parts(from, section.element_bytes);
-            if std::slice::from_raw_parts(element, section.element_bytes) != now {
-                std::ptr::copy_nonoverlapping(from, element, section.element_bytes);
-            }
-            from = from.add(section.element_bytes);
-        }
-    });
 }
 
 /// MPI_Get_address's location: MPI_BOTTOM's address is 0, not that of the variable; a section's is its first element's.
@@ -207,13 +221,14 @@ pub unsafe fn types_of_peers<A: Abi>(comm: *mut c_void, buf: *mut c_void) -> usi
     unsafe { lengths::types_of_peers::<A>(comm, (*buf.cast::<Descriptor>()).base.cast()) }
 }
 
-/// Is a buffer of this procedure used when the call has returned, until something else than its request says that it is not: each time that a persistent
-/// operation is started; until the next synchronisation, where windows lie on several nodes?
+/// Is a buffer of this procedure used when the call has returned, until something else than its request says that it is not: one partition of it after the
+/// other; until the next synchronisation, where windows lie on several nodes?
 #[cold]
 pub fn outlives_its_call(procedure: &str) -> bool {
     const ONE_SIDED: [&str; 6] =
         ["MPI_ACCUMULATE", "MPI_COMPARE_AND_SWAP", "MPI_FETCH_AND_OP", "MPI_GET", "MPI_GET_ACCUMULATE", "MPI_PUT"];
-    procedure.ends_with("_INIT") || (ONE_SIDED.contains(&procedure) && process::nodes() > 1)
+    ["MPI_PRECV_INIT", "MPI_PSEND_INIT"].contains(&procedure)
+        || (ONE_SIDED.contains(&procedure) && process::nodes() > 1)
 }
 
 /// Such a procedure was given a section that would have to be copied.
@@ -222,7 +237,7 @@ pub fn refuse_copy<A: Abi>(function: &'static str) -> c_int {
     entry::run::<A>(function, Target::Process, || {
         fail(
             Class::Buffer,
-            "an array section that is not contiguous was passed to a persistent operation, or a one-sided one over several nodes; \
+            "an array section that is not contiguous was passed to a partitioned operation, or a one-sided one over several nodes; \
              vmpi does not offer this: copy the section, or describe it by a datatype",
         )
     })
@@ -276,17 +291,23 @@ mod tests {
         let mut a: Vec<i32> = (0..24).collect();
         // a(4,6): a(3:2:-1, 1:6:2)
         let rows = array(a.as_mut_ptr().wrapping_add(2), [(-1, 2), (8, 3)]);
-        let found = section(&rows).unwrap();
         // SAFETY: the section lies in `a`.
-        let mut copy = unsafe { gather(&found) };
-        let elements = copy.as_mut_ptr().cast::<i32>();
-        // SAFETY: six elements were gathered.
-        let elements = unsafe { std::slice::from_raw_parts_mut(elements, 6) };
-        assert_eq!(elements, [2, 1, 10, 9, 18, 17]);
-        elements[3] = 99;
-        // SAFETY: as above.
-        unsafe { scatter(&found, &copy) };
+        let mut copy = unsafe { Together::new(section(&rows).unwrap()) };
+        let elements = |copy: &mut Together| {
+            // SAFETY: there are six elements.
+            unsafe { &mut *copy.bytes.as_mut_ptr().cast::<[i32; 6]>() }
+        };
+        assert_eq!(*elements(&mut copy), [2, 1, 10, 9, 18, 17]);
+        elements(&mut copy)[3] = 99;
+        copy.put_back();
         let changed: Vec<usize> = (0..24).filter(|&i| a[i] != i as i32).collect();
         assert_eq!((changed, a[9]), (vec![9], 99));
+        // What the operation has not changed is the program's, and what has been put back is, too.
+        a[9] = 5;
+        a[18] = 6;
+        copy.put_back();
+        assert_eq!((a[9], a[18]), (5, 6));
+        copy.take();
+        assert_eq!(*elements(&mut copy), [2, 1, 10, 5, 6, 17]);
     }
 }
