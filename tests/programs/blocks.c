@@ -1,5 +1,5 @@
-/* Small blocks of all for all, from and to a root, and reductions, contiguous, strided and in place, many times over; with "differ", ranks that disagree about
- * the size. */
+/* Small blocks of all for all, from and to a root, and reductions, contiguous, strided and in place, many times over; with "differ" or "far", ranks that disagree
+ * about the size. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,6 +150,29 @@ static void differ(void) {
     wrong += class_of(MPI_Scatter(in, 8, MPI_CHAR, out, one ? 16 : 8, MPI_CHAR, 0, MPI_COMM_WORLD)) != MPI_SUCCESS;
 }
 
+static void hears(int code, int whom, const char *what) {
+    int class = class_of(code);
+    if (whom ? class == MPI_ERR_TRUNCATE : class == MPI_SUCCESS || class == MPI_ERR_TRUNCATE) return;
+    fprintf(stderr, "rank %d: %s: class %d\n", rank, what, class);
+    wrong++;
+}
+
+/* As above where blocks pass through other ranks: who is given more than it has room for hears of it, wherever that shows. */
+static void differ_far(void) {
+    int last = size - 1, more = rank == last ? 16 : 8;
+    char *out = calloc(size, 16), *in = calloc(size, 16);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    hears(MPI_Gather(out, more, MPI_CHAR, in, 8, MPI_CHAR, 0, MPI_COMM_WORLD), rank == 0, "MPI_Gather");
+    hears(MPI_Scatter(out, 16, MPI_CHAR, in, rank == 0 ? 16 : 8, MPI_CHAR, 0, MPI_COMM_WORLD), rank > 0, "MPI_Scatter");
+    hears(MPI_Allgather(out, more, MPI_CHAR, in, more, MPI_CHAR, MPI_COMM_WORLD), rank < last, "MPI_Allgather");
+    hears(MPI_Alltoall(out, more, MPI_CHAR, in, more, MPI_CHAR, MPI_COMM_WORLD), rank < last, "MPI_Alltoall");
+    hears(MPI_Reduce(out, in, more, MPI_BYTE, MPI_BOR, 0, MPI_COMM_WORLD), rank == 0, "MPI_Reduce");
+    hears(MPI_Bcast(out, rank == 0 ? 16 : 8, MPI_BYTE, 0, MPI_COMM_WORLD), rank > 0, "MPI_Bcast");
+    more = rank == 0 ? 16 : 8;
+    hears(MPI_Allreduce(out, in, more, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD), 0, "MPI_Allreduce");
+    free(out), free(in);
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -158,7 +181,8 @@ int main(int argc, char **argv) {
     MPI_Type_vector(3, 1, 2, MPI_INT, &vector);
     MPI_Type_create_resized(vector, 0, 6 * sizeof(int), &strided);
     MPI_Type_commit(&strided);
-    if (argc > 1 && strcmp(argv[1], "differ") == 0) differ();
+    if (argc > 1 && strcmp(argv[1], "differ") == 0) differ(), differ_far();
+    if (argc > 1 && strcmp(argv[1], "far") == 0) differ_far();
     for (int time = 0; time < 20; time++)
         for (int blocks = 1; blocks < 500; blocks = blocks * 3 + 1) {
             exchange(blocks, time);

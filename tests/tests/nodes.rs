@@ -92,6 +92,23 @@ fn collectives_answer_wherever_ranks_live() {
     same(&nodes, "coll.c", Mpi::Mpich, 3, &["--map-by", "node"], &["nb"]);
 }
 
+/// Blocks pass through a member of each node: who is given more than it has room for hears of it all the same, and nobody waits for ever.
+#[test]
+fn ranks_that_disagree_about_sizes_hear_of_it() {
+    let nodes = Nodes::new("differ");
+    for (mpi, ranks) in [(Mpi::Openmpi, "12"), (Mpi::Mpich, "13")] {
+        let run = nodes.vmpirun("differ").args(["-n", ranks]).arg(program("blocks.c", mpi)).arg("far");
+        let got = run.deadline(Duration::from_secs(120)).run();
+        assert!(
+            got.code == 0 && got.stdout == "all checks hold\n",
+            "exit code {}\n{}\n{}",
+            got.code,
+            got.stdout,
+            got.stderr
+        );
+    }
+}
+
 #[test]
 fn the_same_with_progress_by_ranks_and_without_single_copy() {
     let nodes = Nodes::new("progress");

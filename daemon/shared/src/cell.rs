@@ -26,6 +26,9 @@ pub(crate) const DATA_AT: usize = size_of::<CellHead>().next_multiple_of(4096);
 /// Bytes of one cell, head included.
 pub const CELL_BYTES: u64 = (DATA_AT + LANES * LANE_BYTES) as u64;
 
+/// There is no result: the members disagree about how much it is, or it could not be had.
+pub const DISAGREED: u64 = u64::MAX;
+
 /// Most groups of a cell; where there are more cores, some share one.
 pub const GROUPS: usize = 16;
 
@@ -51,6 +54,8 @@ pub struct CellHead {
 struct LaneHead {
     /// The number (plus 1) of the operation whose result lies there.
     posted: AtomicU64,
+    /// What the operation's result is said to be, for those who see it posted: bytes, or [`DISAGREED`].
+    said: AtomicU64,
     /// Of a scan: its number, shifted by `MEMBER_BITS`, and how many members have passed their results on. Written by each in turn.
     passed: AtomicU64,
     /// Groups that have arrived; fetch_add by the last of each, reset by the last.
@@ -167,6 +172,7 @@ impl CellHead {
         let zero = |word: &AtomicU64| word.store(0, Ordering::Relaxed);
         for lane in &self.lanes {
             zero(&lane.posted);
+            zero(&lane.said);
             zero(&lane.passed);
             lane.arrived.store(0, Ordering::Relaxed);
         }
@@ -190,21 +196,6 @@ impl CellHead {
 }
 
 impl Cell<'_> {
-    /// Room for `bytes` from each of `size` members and for a result of as many.
-    #[inline]
-    pub fn room(size: u32, bytes: usize) -> usize {
-        (size as usize + 1) * bytes.next_multiple_of(8)
-    }
-
-    /// Address of the contribution of `rank` in operation `turn`, each of `bytes` bytes; the result's is that of rank `size`. The operation has
-    /// [`Cell::room`] for them.
-    #[inline]
-    pub fn slot(&self, turn: &Turn, rank: u32, bytes: usize) -> *mut u8 {
-        debug_assert!(rank <= self.groups.size && Self::room(self.groups.size, bytes) <= DATA_BYTES);
-        // SAFETY: rank <= size, and size + 1 slots are within the operation's data.
-        unsafe { self.data(turn).add(rank as usize * bytes.next_multiple_of(8)) }
-    }
-
     /// The data of operation `turn`.
     #[inline]
     pub fn data(&self, turn: &Turn) -> *mut u8 {
@@ -263,9 +254,10 @@ impl Cell<'_> {
             && (self.groups.is_one() || last_of(&self.lane(turn).arrived, self.groups.used()))
     }
 
-    /// The result of operation `turn` is there. The caller then wakes those who wait.
+    /// The result of operation `turn` is there, of so many bytes as it says. The caller then wakes those who wait.
     #[inline]
-    pub fn post(&self, turn: &Turn) {
+    pub fn post(&self, turn: &Turn, bytes: u64) {
+        self.lane(turn).said.store(bytes, Ordering::Relaxed);
         self.lane(turn).posted.store(turn.number + 1, Ordering::SeqCst);
         fence(Ordering::SeqCst); // SYNC A: before the look at the states
     }
@@ -273,6 +265,12 @@ impl Cell<'_> {
     #[inline]
     pub fn is_posted(&self, turn: &Turn) -> bool {
         self.lane(turn).posted.load(Ordering::SeqCst) == turn.number + 1
+    }
+
+    /// How many bytes the result of operation `turn`, which is posted, has.
+    #[inline]
+    pub fn said(&self, turn: &Turn) -> u64 {
+        self.lane(turn).said.load(Ordering::Relaxed)
     }
 
     /// In operation `turn`, a scan, the member at `place` has left what it and those before it come to. The caller then wakes the next one.

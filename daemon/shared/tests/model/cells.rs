@@ -103,10 +103,11 @@ impl Member<'_> {
                 let end = if matches!(op, Op::WideBcast(_)) { (DATA_BYTES / 8 / 4 * 3) as u32 } else { 0 };
                 if me == root {
                     [0, end].into_iter().for_each(|word| write(self.endpoint, word, 1000 + number));
-                    self.endpoint.job.cell(0, &groups).post(&turn);
+                    self.endpoint.job.cell(0, &groups).post(&turn, number);
                     self.wake(|_| true);
                 } else {
                     self.wait(posted);
+                    assert_eq!(self.endpoint.job.cell(0, &groups).said(&turn), number);
                     for word in [0, end] {
                         assert_eq!(read(self.endpoint, word), 1000 + number, "rank {me} operation {number}");
                     }
@@ -135,7 +136,7 @@ impl Member<'_> {
                 if last {
                     let sum = (0..SIZE).map(|rank| read(self.endpoint, rank)).sum();
                     write(self.endpoint, SIZE, sum);
-                    self.endpoint.job.cell(0, &groups).post(&turn);
+                    self.endpoint.job.cell(0, &groups).post(&turn, number);
                     match root {
                         Some(root) => self.wake(|rank| rank == root),
                         None => self.wake_group_by_group(turn),

@@ -135,7 +135,7 @@ unsafe fn exchange(
         }
     }
     let mut disagreement = None;
-    let take_all = || {
+    let take_all = |_| {
         let Some(recv) = recv else { return };
         let mut before = 0;
         for place in 0..size {
@@ -154,7 +154,7 @@ unsafe fn exchange(
             before += stride(wanted);
         }
     };
-    visit.meet(root, |_| (), take_all)?;
+    visit.meet(root, |_| 0, take_all)?;
     match disagreement {
         None => Ok(()),
         Some((place, there, wanted)) => disagree(place, there, wanted),
@@ -181,30 +181,25 @@ pub(super) unsafe fn scatter(
     let ((cell, turn), place, size) = (visit.cell(), visit.place(), visit.size());
     let data = cell.data(&turn);
     // SAFETY: within the room for so many members.
-    let slot = |place: u32, bytes: u64| unsafe { data.add(HEAD + place as usize * stride(bytes)) };
+    let slot = |place: u32, bytes: u64| unsafe { data.add(place as usize * stride(bytes)) };
     let given = send.map_or(0, |send| send.get(0).bytes());
     let there = Cell::new(given);
-    let take_own = || {
-        // SAFETY: the root has left all, and as much for each as it says.
-        unsafe {
-            there.set(data.cast::<u64>().read());
-            if let Some(recv) = recv.filter(|recv| there.get() <= recv.bytes()) {
-                take(&recv, slot(place, there.get()), there.get() as usize, kit);
-            }
+    let take_own = |said: u64| {
+        there.set(said);
+        if let Some(recv) = recv.filter(|recv| said <= recv.bytes()) {
+            // SAFETY: the root has left all, and as much for each as it says.
+            unsafe { take(&recv, slot(place, said), said as usize, kit) };
         }
     };
     let leave_all = || {
         let send = send.expect("the root has what it sends");
-        // SAFETY: the lane is the root's until it posts it.
-        unsafe {
-            data.cast::<u64>().write(given);
-            for to in 0..size {
-                leave(&send.get(to as usize), slot(to, given), kit);
-            }
+        for to in 0..size {
+            // SAFETY: the lane is the root's until it posts it.
+            unsafe { leave(&send.get(to as usize), slot(to, given), kit) };
         }
-        take_own();
+        take_own(given);
     };
-    visit.spread(root, given as usize, leave_all, take_own)?;
+    visit.spread(root, given, leave_all, take_own)?;
     match recv {
         Some(recv) if there.get() > recv.bytes() => disagree(root, there.get(), recv.bytes()),
         _ => Ok(()),

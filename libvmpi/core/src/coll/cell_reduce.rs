@@ -1,21 +1,55 @@
 //! Reductions through a cell: each rank leaves its contribution there, and the last one to arrive combines them; in a scan each adds its own to
-//! what the rank before it has left.
+//! what the rank before it has left. How many bytes each has lies beside them, so that ranks that disagree hear of it.
 
-use super::cells::Visit;
+use super::cells::{Visit, disagree};
 use super::plan::Data;
 use super::wire::Kit;
 use crate::errors::Result;
-use vmpi_shared::cell::{Cell, DATA_BYTES};
+use vmpi_shared::cell::{DATA_BYTES, DISAGREED};
 
 /// Reductions of more bytes than this are faster when all ranks take part in the arithmetic.
-const MAX_BYTES: usize = 4096;
+const MAX_BYTES: u64 = 4096;
+/// How many bytes a contribution has.
+const HEAD: usize = size_of::<u64>();
 
 /// How much of the cell of so many members a reduction of `data` takes, if it may go through it.
 pub(super) fn room(data: &Data, kit: &Kit, members: u32) -> Option<usize> {
     let (ty, bytes) = (&kit.types[data.elem.id as usize], data.bytes());
     let predefined = || kit.reduction.as_ref().is_some_and(|reduction| reduction.op.builtin().is_some());
-    let fits = bytes <= MAX_BYTES as u64 && Cell::room(members, bytes as usize) <= DATA_BYTES;
-    (fits && ty.is_dense() && ty.true_lb() == 0 && predefined()).then(|| Cell::room(members, bytes as usize))
+    let room = || (members as usize + 1) * (HEAD + stride(bytes));
+    let fits = bytes <= MAX_BYTES && room() <= DATA_BYTES;
+    (fits && ty.is_dense() && ty.true_lb() == 0 && predefined()).then(room)
+}
+
+fn stride(bytes: u64) -> usize {
+    bytes.next_multiple_of(8) as usize
+}
+
+/// The contributions in a lane: how many bytes each has, then they themselves, the result last.
+#[derive(Copy, Clone)]
+struct Slots {
+    data: *mut u8,
+    size: u32,
+    bytes: u64,
+}
+
+impl Slots {
+    fn of(visit: &Visit<'_>, bytes: u64) -> Slots {
+        let (cell, turn) = visit.cell();
+        Slots { data: cell.data(&turn), size: visit.size(), bytes }
+    }
+
+    /// Of the member at `place`; the result's is behind those of all.
+    fn at(&self, place: u32) -> *mut u8 {
+        debug_assert!(place <= self.size);
+        // SAFETY: within the operation's room.
+        unsafe { self.data.add((self.size as usize + 1) * HEAD + place as usize * stride(self.bytes)) }
+    }
+
+    fn head(&self, place: u32) -> *mut u64 {
+        // SAFETY: as above.
+        unsafe { self.data.cast::<u64>().add(place as usize) }
+    }
 }
 
 /// Reduce to the member at place `root`, or to all.
@@ -29,15 +63,20 @@ pub(super) unsafe fn combine(
     root: Option<u32>,
     kit: &Kit,
 ) -> Result<()> {
+    let slots = Slots::of(&visit, send.bytes());
     // SAFETY: the caller's contract.
-    let (merge, result) = unsafe { leave(&visit, send, kit) };
-    let take = || {
-        if let Some(recv) = recv {
+    unsafe { leave(&visit, slots, send) };
+    let mut there = slots.bytes;
+    let take = |said: u64| {
+        there = said;
+        if let Some(recv) = recv.filter(|_| said == slots.bytes) {
             // SAFETY: the result is posted; `recv` is the caller's buffer of as many bytes.
-            unsafe { copy(result, recv.at, send.bytes()) };
+            unsafe { copy(slots.at(slots.size), recv.at, slots.bytes) };
         }
     };
-    visit.reduce(root, send.bytes() as usize, |_| merge(), take)
+    // SAFETY: all have arrived.
+    visit.reduce(root, slots.bytes as usize, || unsafe { merge(slots, send, kit) }, take)?;
+    if there == slots.bytes { Ok(()) } else { disagree(there, slots.bytes) }
 }
 
 /// Reduce, and give each member as many elements of the result as `counts` says.
@@ -45,40 +84,56 @@ pub(super) unsafe fn combine(
 /// # Safety
 /// As [`combine`]; `recv` has this member's part.
 pub(super) unsafe fn parts(visit: Visit<'_>, send: &Data, recv: &Data, counts: &[u64], kit: &Kit) -> Result<()> {
+    let slots = Slots::of(&visit, send.bytes());
     // SAFETY: the caller's contract.
-    let (merge, result) = unsafe { leave(&visit, send, kit) };
+    unsafe { leave(&visit, slots, send) };
     let bytes_of = |counts: &[u64]| counts.iter().sum::<u64>() * send.elem.size;
     let before = bytes_of(&counts[..visit.place() as usize]);
     let last = |visit: &Visit<'_>| {
-        merge();
-        visit.count_taken(send.bytes() as usize);
+        visit.count_taken(slots.bytes as usize);
         (0..visit.size()).zip(counts).for_each(|(to, count)| visit.count_given(Some(to), bytes_of(&[*count]) as usize));
+        // SAFETY: all have arrived.
+        unsafe { merge(slots, send, kit) }
     };
-    // SAFETY: the result is posted, and has this part; `recv` is the caller's buffer for it.
-    visit.meet(None, last, || unsafe { copy(result.add(before as usize), recv.at, recv.bytes()) })
-}
-
-/// Leave `send` in the cell. Returns how to combine what all have left, and where the result will be.
-///
-/// # Safety
-/// As [`combine`].
-unsafe fn leave<'a>(visit: &Visit<'a>, send: &Data, kit: &'a Kit) -> (impl FnOnce() + use<'a>, *mut u8) {
-    let ((cell, turn), size, bytes) = (visit.cell(), visit.size(), send.bytes() as usize);
-    // SAFETY: this rank's slot is its own until it arrives.
-    unsafe { copy(send.at, cell.slot(&turn, visit.place(), bytes), send.bytes()) };
-    let result = cell.slot(&turn, size, bytes);
-    let (count, elem) = (send.count, send.elem.id);
-    let merge = move || {
-        // In rank order from the last to the first: inout = input op inout.
-        // SAFETY: all have arrived: the slots are the last one's to read and the result its to write.
-        unsafe {
-            copy(cell.slot(&turn, size - 1, bytes), result, bytes as u64);
-            for rank in (0..size - 1).rev() {
-                apply(kit, elem, cell.slot(&turn, rank, bytes), result, count);
-            }
+    let mut there = slots.bytes;
+    let take = |said: u64| {
+        there = said;
+        if said == slots.bytes {
+            // SAFETY: the result is posted, and has this part; `recv` is the caller's buffer for it.
+            unsafe { copy(slots.at(slots.size).add(before as usize), recv.at, recv.bytes()) };
         }
     };
-    (merge, result)
+    visit.meet(None, last, take)?;
+    if there == slots.bytes { Ok(()) } else { disagree(there, slots.bytes) }
+}
+
+/// Leave `send` in the cell.
+///
+/// # Safety
+/// As [`combine`]; this rank has not arrived.
+unsafe fn leave(visit: &Visit<'_>, slots: Slots, send: &Data) {
+    // SAFETY: this rank's slot is its own until it arrives.
+    unsafe {
+        slots.head(visit.place()).write(slots.bytes);
+        copy(send.at, slots.at(visit.place()), slots.bytes);
+    }
+}
+
+/// Combine what all have left, in rank order from the last to the first; how many bytes that is, or [`DISAGREED`].
+///
+/// # Safety
+/// All have left theirs, and wait.
+unsafe fn merge(slots: Slots, send: &Data, kit: &Kit) -> u64 {
+    let (result, last) = (slots.at(slots.size), slots.size - 1);
+    // SAFETY: the slots are this rank's to read and the result its to write.
+    unsafe {
+        if (0..=last).any(|place| slots.head(place).read() != slots.bytes) {
+            return DISAGREED;
+        }
+        copy(slots.at(last), result, slots.bytes);
+        (0..last).rev().for_each(|place| apply(kit, send.elem.id, slots.at(place), result, send.count));
+    }
+    slots.bytes
 }
 
 /// Give this member what it and those before it come to, or, if not `inclusive`, those before it (the first one nothing).
@@ -86,22 +141,28 @@ unsafe fn leave<'a>(visit: &Visit<'a>, send: &Data, kit: &'a Kit) -> (impl FnOnc
 /// # Safety
 /// As [`combine`].
 pub(super) unsafe fn scan(visit: Visit<'_>, send: &Data, recv: &Data, inclusive: bool, kit: &Kit) -> Result<()> {
-    let ((cell, turn), place, bytes) = (visit.cell(), visit.place(), send.bytes());
-    let own = cell.slot(&turn, place, bytes as usize);
+    let ((cell, turn), place) = (visit.cell(), visit.place());
+    let slots = Slots::of(&visit, send.bytes());
+    let (own, bytes) = (slots.at(place), slots.bytes);
+    let mut there = bytes;
     // SAFETY: this rank's slot is its own until it passes it on, that of the one before is whole when that one has; the buffers are the caller's.
     unsafe {
         copy(send.at, own, bytes);
         if let Some(before) = place.checked_sub(1) {
             visit.wait(|| cell.has_passed(&turn, before))?;
-            let before = cell.slot(&turn, before, bytes as usize);
-            if !inclusive {
-                copy(before, recv.at, bytes);
+            there = slots.head(before).read();
+            if there == bytes {
+                if !inclusive {
+                    copy(slots.at(before), recv.at, bytes);
+                }
+                apply(kit, send.elem.id, slots.at(before), own, send.count);
             }
-            apply(kit, send.elem.id, before, own, send.count);
         }
-        if inclusive {
+        if inclusive && there == bytes {
             copy(own, recv.at, bytes);
         }
+        // Those behind hear of it, too.
+        slots.head(place).write(if there == bytes { bytes } else { DISAGREED });
     }
     let next = place + 1;
     if next < visit.size() {
@@ -110,7 +171,7 @@ pub(super) unsafe fn scan(visit: Visit<'_>, send: &Data, recv: &Data, inclusive:
         visit.wake_one(next);
     }
     visit.leave();
-    Ok(())
+    if there == bytes { Ok(()) } else { disagree(DISAGREED, bytes) }
 }
 
 /// # Safety

@@ -15,14 +15,14 @@ use super::work::Work;
 use super::{cell_blocks, cell_reduce};
 use crate::comm::Communicator;
 use crate::datatype;
-use crate::errors::Result;
+use crate::errors::{Class, Result, fail};
 use crate::lock;
 use crate::monitor;
 use crate::process::{self, endpoint};
 use crate::request;
 use crate::tool::event;
 use std::rc::Rc;
-use vmpi_shared::cell::{Cell, DATA_BYTES, GROUPS, Groups, Turn};
+use vmpi_shared::cell::{Cell, DATA_BYTES, DISAGREED, GROUPS, Groups, Turn};
 use vmpi_shared::mem::sync::Ordering;
 
 /// Broadcasts of more bytes than this go by messages (single copy, pipelined).
@@ -153,7 +153,7 @@ fn members(comm: &Communicator) -> &Members {
 /// The barrier of a blocking call, where [`serve`] says so. `None`: there is no cell after all.
 pub fn barrier(comm: &Communicator, tags: Tags) -> Option<Result<()>> {
     let number = number(comm, tags).transpose()?;
-    Some(number.and_then(|number| Visit::start(comm, number, 0)?.reduce(None, 0, |_| (), || ())))
+    Some(number.and_then(|number| Visit::start(comm, number, 0)?.reduce(None, 0, || 0, |_| ())))
 }
 
 /// May so small a broadcast go through a cell?
@@ -205,7 +205,7 @@ pub unsafe fn try_run(comm: &Communicator, work: &Work, kit: &Kit, tags: Tags) -
     // SAFETY: the caller's contract; a lane has room for what `room` says.
     Some(unsafe {
         match work {
-            Work::Bcast { data, root } => visit.bcast(data, *root as u32, kit),
+            Work::Bcast { data, root } => visit.bcast(data, *root as u32, false, kit),
             Work::Allreduce { send, recv, .. } => cell_reduce::combine(visit, send, Some(recv), None, kit),
             Work::Reduce { send, recv, root, .. } => {
                 cell_reduce::combine(visit, send, recv.as_ref(), Some(*root as u32), kit)
@@ -224,6 +224,14 @@ pub unsafe fn try_run(comm: &Communicator, work: &Work, kit: &Kit, tags: Tags) -
             Work::Barrier | Work::Neighbor { .. } => return None,
         }
     })
+}
+
+/// This rank has `bytes`, and was told of so many.
+#[cold]
+pub(super) fn disagree(there: u64, bytes: u64) -> Result<()> {
+    let of_others =
+        if there == DISAGREED { "other ranks have another number".into() } else { format!("the root has {there}") };
+    fail(Class::Truncate, format!("this rank has {bytes} bytes of data, {of_others}; MPI demands the same of all"))
 }
 
 /// One operation of one rank in a cell.
@@ -247,80 +255,87 @@ impl<'a> Visit<'a> {
         visit.wait(|| cell.want(&turn)).map(|()| visit)
     }
 
-    /// All arrive, the last one merges, then everyone (or only the member at place `root`) takes the result.
+    /// All arrive, the last one merges and says how many bytes that came to, then everyone (or only the member at place `root`) takes the result.
     pub fn reduce(
         self,
         root: Option<u32>,
         bytes: usize,
-        merge: impl FnOnce(&Cell<'_>),
-        take: impl FnOnce(),
+        merge: impl FnOnce() -> u64,
+        take: impl FnOnce(u64),
     ) -> Result<()> {
         let last = |visit: &Self| {
-            merge(&visit.cell);
+            let said = merge();
             monitor::in_cell(visit.comm, true, root.map(|root| sharer(visit.comm, root)), bytes);
+            said
         };
         self.meet(root, last, take)
     }
 
-    /// All arrive, and the last one does `last`; then everyone (or only the member at place `root`) does `then`.
-    pub fn meet(self, root: Option<u32>, last: impl FnOnce(&Self), then: impl FnOnce()) -> Result<()> {
+    /// All arrive, and the last one does `last`; then everyone (or only the member at place `root`) is told what it said.
+    pub fn meet(self, root: Option<u32>, last: impl FnOnce(&Self) -> u64, then: impl FnOnce(u64)) -> Result<()> {
         let (cell, turn) = (self.cell, self.turn);
+        let waits = root.is_none_or(|root| root == self.members().place);
         if cell.arrive(&turn) {
-            last(&self);
-            cell.post(&turn);
+            let said = last(&self);
+            cell.post(&turn, said);
             match root {
                 Some(root) => self.wake_one(root),
                 None => self.wake_group_by_group(),
             }
             self.comm.cell_left.set(turn.first());
-        } else if root.is_none_or(|root| root == self.members().place) {
+        } else if waits {
             self.wait(|| cell.is_posted(&turn))?;
             if root.is_none() {
                 self.tell_group();
             }
             self.comm.cell_left.set(turn.first());
         }
-        then();
-        self.leave();
-        Ok(())
-    }
-
-    /// The member at place `root` writes for each other one `bytes` bytes, the others wait and read.
-    pub fn spread(self, root: u32, bytes: usize, write: impl FnOnce(), read: impl FnOnce()) -> Result<()> {
-        let (cell, turn) = (self.cell, self.turn);
-        if self.members().place == root {
-            write();
-            monitor::in_cell(self.comm, false, None, bytes);
-            cell.post(&turn);
-            self.wake_all();
-        } else {
-            self.wait(|| cell.is_posted(&turn))?;
-            read();
+        if waits {
+            then(cell.said(&turn));
         }
         self.leave();
         Ok(())
     }
 
-    /// [`Self::spread`] the same data to all.
+    /// The member at place `root` writes for each other one as many bytes as `said`, the others wait, and read as many as they are told.
+    pub fn spread(self, root: u32, said: u64, write: impl FnOnce(), read: impl FnOnce(u64)) -> Result<()> {
+        let (cell, turn) = (self.cell, self.turn);
+        if self.members().place == root {
+            write();
+            monitor::in_cell(self.comm, false, None, said as usize);
+            cell.post(&turn, said);
+            self.wake_all();
+        } else {
+            self.wait(|| cell.is_posted(&turn))?;
+            read(cell.said(&turn));
+        }
+        self.leave();
+        Ok(())
+    }
+
+    /// [`Self::spread`] the same data to all. `spoilt`: the root has none.
     ///
     /// # Safety
     /// `data` is the caller's buffer.
-    pub unsafe fn bcast(self, data: &Data, root: u32, kit: &Kit) -> Result<()> {
-        let (lane, bytes) = (self.cell.data(&self.turn), data.bytes() as usize);
+    pub unsafe fn bcast(self, data: &Data, root: u32, spoilt: bool, kit: &Kit) -> Result<()> {
+        let (lane, bytes) = (self.cell.data(&self.turn), data.bytes());
         let ty = &kit.types[data.elem.id as usize];
         let write = || {
             // SAFETY: the lane is free, and has room for so many.
-            let into = unsafe { std::slice::from_raw_parts_mut(lane, bytes) };
+            let into = unsafe { std::slice::from_raw_parts_mut(lane, bytes as usize) };
             // SAFETY: the caller's contract.
             unsafe { datatype::pack(ty, data.count, data.at.cast_const().cast(), 0, into) };
         };
-        let read = || {
+        let mut there = bytes;
+        let read = |said: u64| {
+            there = said;
             // SAFETY: they have been posted.
-            let from = unsafe { std::slice::from_raw_parts(lane.cast_const(), bytes) };
+            let from = unsafe { std::slice::from_raw_parts(lane.cast_const(), bytes.min(said) as usize) };
             // SAFETY: the caller's contract.
             unsafe { datatype::unpack(ty, data.count, data.at.cast(), 0, from) };
         };
-        self.spread(root, bytes, write, read)
+        self.spread(root, if spoilt { DISAGREED } else { bytes }, write, read)?;
+        if there <= bytes { Ok(()) } else { disagree(there, bytes) }
     }
 
     /// This rank's place among those who share the cell, and how many they are.

@@ -19,6 +19,7 @@ use super::wire::{self, Kit, Tags};
 use super::work::Work;
 use crate::comm::Communicator;
 use crate::errors::Result;
+use crate::ft;
 use std::rc::Rc;
 
 /// Do `work` of a blocking call, if this communicator and this work allow it. `None`: the caller executes the plan.
@@ -63,23 +64,23 @@ struct Here<'a> {
 
 impl Here<'_> {
     fn barrier(&self) -> Result<()> {
-        self.visit(0)?.reduce(Some(0), 0, |_| (), || ())?;
+        self.visit(0)?.reduce(Some(0), 0, || 0, |_| ())?;
         // SAFETY: no data.
         unsafe {
-            self.across(self.layout.place() == 0, |plan| by_node::barrier::across(plan, self.layout))?;
-            self.visit(0)?.bcast(&Data::EMPTY, 0, self.kit)
+            self.across(self.layout.place() == 0, Ok(()), |plan| by_node::barrier::across(plan, self.layout))?;
+            self.visit(0)?.bcast(&Data::EMPTY, 0, false, self.kit)
         }
     }
 
     /// # Safety
     /// `send` and `recv` are the caller's buffers, dense, of the same size; `room`: as [`cell_reduce::room`] says for them.
     unsafe fn allreduce(&self, send: &Data, recv: &Data, room: usize) -> Result<()> {
-        let partial = (self.layout.place() == 0).then_some(recv);
+        let leads = self.layout.place() == 0;
         // SAFETY: the caller's contract.
         unsafe {
-            cell_reduce::combine(self.visit(room)?, send, partial, Some(0), self.kit)?;
-            self.across(self.layout.place() == 0, |plan| by_node::allreduce::across(plan, self.layout, *recv))?;
-            self.visit(recv.bytes() as usize)?.bcast(recv, 0, self.kit)
+            let combined = cell_reduce::combine(self.visit(room)?, send, leads.then_some(recv), Some(0), self.kit);
+            let met = self.across(leads, combined, |plan| by_node::allreduce::across(plan, self.layout, *recv));
+            self.hand_out(recv, 0, met)
         }
     }
 
@@ -87,10 +88,11 @@ impl Here<'_> {
     /// `data` is the caller's buffer.
     unsafe fn bcast(&self, data: &Data, root: u32) -> Result<()> {
         let leaders = self.layout.leaders(root);
+        let leads = leaders.leads(self.layout);
         // SAFETY: the caller's contract.
         unsafe {
-            self.across(leaders.leads(self.layout), |plan| by_node::bcast::across(plan, self.layout, &leaders, *data))?;
-            self.visit(data.bytes() as usize)?.bcast(data, leaders.place, self.kit)
+            let come = self.across(leads, Ok(()), |plan| by_node::bcast::across(plan, self.layout, &leaders, *data));
+            self.hand_out(data, leaders.place, come)
         }
     }
 
@@ -103,26 +105,42 @@ impl Here<'_> {
         let partial = recv.unwrap_or(Data { at: memory.as_mut_ptr().cast(), ..*send });
         // SAFETY: the caller's contract; the memory outlives the plan.
         unsafe {
-            cell_reduce::combine(self.visit(room)?, send, leads.then_some(&partial), Some(leaders.place), self.kit)?;
-            self.across(leads, |plan| by_node::reduce::across(plan, self.layout, &leaders, partial, recv))
+            let to = leads.then_some(&partial);
+            let combined = cell_reduce::combine(self.visit(room)?, send, to, Some(leaders.place), self.kit);
+            self.across(leads, combined, |plan| {
+                by_node::reduce::across(plan, self.layout, &leaders, partial, recv);
+            })
         }
+    }
+
+    /// Give `data`, which the member at place `from` has, to the others of this node; or, after an error that is not a rank's failure, word that there is none.
+    ///
+    /// # Safety
+    /// `data` is the caller's buffer.
+    unsafe fn hand_out(&self, data: &Data, from: u32, had: Result<()>) -> Result<()> {
+        if had.as_ref().is_err_and(ft::is_failure) {
+            return had;
+        }
+        // SAFETY: the caller's contract.
+        let handed = unsafe { self.visit(data.bytes() as usize)?.bcast(data, from, had.is_err(), self.kit) };
+        had.and(handed)
     }
 
     fn visit(&self, bytes: usize) -> Result<Visit<'_>> {
         Visit::start(self.comm, self.number, bytes)
     }
 
-    /// What the member that speaks for this node (is it this rank?) does with those of others.
+    /// What the member that speaks for this node (is it this rank?) does with those of others, who hear of it if what was done `before` has failed.
     ///
     /// # Safety
     /// The buffers in what is built must be valid.
-    unsafe fn across(&self, leads: bool, build: impl FnOnce(&mut Plan)) -> Result<()> {
-        if !leads {
-            return Ok(());
+    unsafe fn across(&self, leads: bool, before: Result<()>, build: impl FnOnce(&mut Plan)) -> Result<()> {
+        if !leads || before.as_ref().is_err_and(ft::is_failure) {
+            return before;
         }
         let mut plan = Plan::default();
         build(&mut plan);
         // SAFETY: the caller's contract.
-        unsafe { wire::execute(self.comm, plan, self.kit.clone(), self.tags) }
+        unsafe { wire::execute_after(before, self.comm, plan, self.kit.clone(), self.tags) }
     }
 }

@@ -1,6 +1,6 @@
 //! The engine: executes a [`Plan`], step by step, as a request's [`Progress`] or to its end.
 
-use super::plan::{Data, Plan, Step, Via};
+use super::plan::{Data, Elem, Plan, Step, Via};
 use crate::errors::{Error, Result};
 use crate::ft;
 use crate::p2p::Slot;
@@ -32,18 +32,26 @@ pub trait Machine {
     /// # Safety
     /// Both must hold `inout.count` elements.
     unsafe fn reduce(&mut self, input: *const u8, inout: &Data) -> Result<()>;
+    /// The packed bytes of `data`.
+    ///
+    /// # Safety
+    /// `data` must be readable.
+    unsafe fn pack(&self, data: &Data) -> Vec<u8>;
 }
 
 /// A plan in execution.
 ///
 /// The first error is what the operation reports at its end. A failed message (truncation) does not stop the plan, so
-/// that this rank's peers are not left waiting; a message that cannot even be started does, once those under way are done.
+/// that this rank's peers are not left waiting; a message that cannot even be started does, once those under way are done. What is sent after a failure
+/// may pass on what did not come, so it is a byte too long: whoever receives it has MPI_ERR_TRUNCATE as well, however many ranks are between.
 pub struct Schedule<M: Machine> {
     plan: Rc<Plan>,
     machine: M,
     next: usize,
     under_way: Vec<Slot>,
     error: Option<Error>,
+    /// What is sent after the failure, a byte too long.
+    too_long: Vec<Vec<u8>>,
 }
 
 impl<M: Machine> Schedule<M> {
@@ -52,7 +60,12 @@ impl<M: Machine> Schedule<M> {
     /// # Safety
     /// The buffers in `plan` must stay valid until the schedule is done, and no other execution of `plan` may be under way.
     pub unsafe fn new(plan: Rc<Plan>, machine: M) -> Schedule<M> {
-        Schedule { plan, machine, next: 0, under_way: Vec::new(), error: None }
+        Schedule { plan, machine, next: 0, under_way: Vec::new(), error: None, too_long: Vec::new() }
+    }
+
+    /// What was done of the operation before: an error is as one of this schedule's.
+    pub fn fail(&mut self, before: Result<()>) {
+        self.error = self.error.take().or(before.err());
     }
 
     /// Forget the messages that have completed.
@@ -82,7 +95,11 @@ impl<M: Machine> Schedule<M> {
             // SAFETY: `new`'s caller vouches for the buffers; a plan's steps stay inside them and its own temporaries.
             unsafe {
                 match step {
-                    Step::Send { data, to, via } => self.under_way.extend(self.machine.send(data, *to, *via)?),
+                    Step::Send { data, to, via } => {
+                        let data =
+                            if self.error.is_none() { *data } else { spoil(&self.machine, &mut self.too_long, data) };
+                        self.under_way.extend(self.machine.send(&data, *to, *via)?);
+                    }
                     Step::Recv { data, from, via } => self.under_way.push(self.machine.recv(data, *from, *via)?),
                     Step::Copy { from, to } => {
                         if let Err(e) = self.machine.copy(from, to) {
@@ -96,6 +113,20 @@ impl<M: Machine> Schedule<M> {
         }
         Ok(())
     }
+}
+
+/// What to send instead of `data` after a failure; it lies in `too_long`.
+///
+/// # Safety
+/// `data` must be readable.
+#[cold]
+unsafe fn spoil(machine: &impl Machine, too_long: &mut Vec<Vec<u8>>, data: &Data) -> Data {
+    // SAFETY: as promised.
+    let mut bytes = unsafe { machine.pack(data) };
+    bytes.push(0);
+    let spoilt = Data { at: bytes.as_mut_ptr(), count: bytes.len() as u64, elem: Elem::BYTE };
+    too_long.push(bytes);
+    spoilt
 }
 
 impl<M: Machine> Progress for Schedule<M> {
@@ -125,10 +156,13 @@ impl<M: Machine> Progress for Schedule<M> {
 
 impl<M: Machine> Drop for Schedule<M> {
     fn drop(&mut self) {
-        if !self.under_way.is_empty() && self.plan.has_temps() {
+        if !self.under_way.is_empty() {
             // Given up in mid-flight (the job is ending, or a request was freed): peers may still read or write the
             // temporaries, so they are left to the end of the process.
-            std::mem::forget(self.plan.clone());
+            if self.plan.has_temps() {
+                std::mem::forget(self.plan.clone());
+            }
+            std::mem::forget(std::mem::take(&mut self.too_long));
         }
     }
 }

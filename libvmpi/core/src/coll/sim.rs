@@ -199,6 +199,10 @@ impl Machine for SimRank {
         unpack(inout, &result);
         Ok(())
     }
+
+    unsafe fn pack(&self, data: &Data) -> Vec<u8> {
+        pack(data)
+    }
 }
 
 /// Which ranks a simulation has.

@@ -43,8 +43,24 @@ impl Kit {
 /// # Safety
 /// The buffers in it must be valid.
 pub unsafe fn execute(comm: &Communicator, plan: Plan, kit: Rc<Kit>, tags: Tags) -> Result<()> {
+    // SAFETY: the caller's contract.
+    unsafe { execute_after(Ok(()), comm, plan, kit, tags) }
+}
+
+/// As [`execute`], for the rest of an operation of which another part is `before`: an error of that is this one's, too, and is passed on.
+///
+/// # Safety
+/// As [`execute`].
+pub unsafe fn execute_after(
+    before: Result<()>,
+    comm: &Communicator,
+    plan: Plan,
+    kit: Rc<Kit>,
+    tags: Tags,
+) -> Result<()> {
     // SAFETY: the caller's buffers stay valid while this call lasts, and the plan is executed once.
     let mut schedule = unsafe { Schedule::new(Rc::new(plan), Wire { comm, kit, tags }) };
+    schedule.fail(before);
     match schedule.advance()? {
         Some(_) => Ok(()),
         None => request::run(&mut schedule).map(drop),
@@ -182,5 +198,12 @@ impl<C: Borrow<Communicator>> Machine for Wire<C> {
         // SAFETY: the caller's contract.
         unsafe { op.apply(input.cast(), inout.at.cast(), inout.count, *datatype, self.ty(inout)) };
         Ok(())
+    }
+
+    unsafe fn pack(&self, data: &Data) -> Vec<u8> {
+        let mut bytes = vec![0; data.bytes() as usize];
+        // SAFETY: as promised.
+        unsafe { datatype::pack(self.ty(data), data.count, data.at, 0, &mut bytes) };
+        bytes
     }
 }
