@@ -39,6 +39,31 @@ int main(int argc, char **argv) {
         if (!error) say("%Lg %Lg %Lg %Lg", m[0], m[1], m[2], m[3]);
     }
 
+    say("characters and bytes as numbers");
+    for (int i = 0; i < 3; i++) {
+        unsigned char in[2] = {0x90, 5}, inout[2] = {0x10, 9};
+        MPI_Datatype type = (MPI_Datatype[]){MPI_CHARACTER, MPI_CHAR, MPI_BYTE}[i];
+        const char *name = (const char *[]){"MPI_CHARACTER", "MPI_CHAR", "MPI_BYTE"}[i];
+        int error = MPI_Reduce_local(in, inout, 2, type, MPI_MAX);
+        say("MPI_MAX on %s: %s, %02x %02x", name, verdict(error), inout[0], inout[1]);
+        error = MPI_Reduce_local(in, inout, 2, type, MPI_SUM);
+        say("MPI_SUM on %s: %s, %02x %02x", name, verdict(error), inout[0], inout[1]);
+        error = MPI_Reduce_local(in, inout, 2, type, MPI_LAND);
+        say("MPI_LAND on %s: %s, %02x %02x", name, verdict(error), inout[0], inout[1]);
+    }
+    if (t_size > 1) { /* Debian's Open MPI makes no windows for one rank. */
+        unsigned char in = 0x90, *memory;
+        MPI_Win window;
+        MPI_Win_allocate(4096, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+        *memory = 0x10;
+        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, t_rank, 0, window);
+        int error = MPI_Accumulate(&in, 1, MPI_BYTE, t_rank, 0, 1, MPI_BYTE, MPI_SUM, window);
+        MPI_Win_unlock(t_rank, window);
+        say("accumulating bytes: %s, %02x", verdict(error), *memory);
+        MPI_Win_free(&window);
+    }
+
     say("no elements of MPI_DATATYPE_NULL");
     say("MPI_Send: %s", verdict(MPI_Send(NULL, 0, MPI_DATATYPE_NULL, MPI_PROC_NULL, 0, MPI_COMM_WORLD)));
     say("MPI_Recv: %s", verdict(MPI_Recv(NULL, 0, MPI_DATATYPE_NULL, MPI_PROC_NULL, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE)));

@@ -6,7 +6,7 @@
 use crate::numbers::Tables;
 use std::ffi::{c_int, c_void};
 use vmpi_core::errors::Class;
-use vmpi_core::face::Face;
+use vmpi_core::face::{Characters, Face};
 use vmpi_core::handle;
 use vmpi_core::status::Status;
 
@@ -100,7 +100,13 @@ pub trait Abi:
     const BSEND_OVERHEAD: c_int;
     const MAX_STRINGTAG_LEN: usize;
     /// What this library allows where others do not.
-    const FACE: Face = Face { logical_on_reals: false, refuses_aliases: false, handlers_choose: false };
+    const FACE: Face = Face {
+        logical_on_reals: false,
+        bytes_are_bits: false,
+        characters: Characters::Unsigned,
+        refuses_aliases: false,
+        handlers_choose: false,
+    };
     /// May MPI_DATATYPE_NULL be the type of a message of no elements?
     const NULL_TYPE_OF_NOTHING: bool = false;
     /// The process sets that a session lists.

@@ -5,7 +5,7 @@ use crate::{Mpich, sentinels};
 use std::ffi::{c_int, c_void};
 use vmpi_abi::abi::{Abi, Weights};
 use vmpi_abi::numbers::{self, LASTCODE, MPICH_DYNAMIC_CODE, Tables};
-use vmpi_core::face::Face;
+use vmpi_core::face::{Characters, Face};
 
 impl Abi for Mpich {
     const NAME: &'static str = "MPICH";
@@ -45,7 +45,13 @@ impl Abi for Mpich {
         sentinels::weights(weights)
     }
 
-    const FACE: Face = Face { logical_on_reals: true, refuses_aliases: true, handlers_choose: true };
+    const FACE: Face = Face {
+        logical_on_reals: true,
+        bytes_are_bits: true,
+        characters: Characters::Signed,
+        refuses_aliases: true,
+        handlers_choose: true,
+    };
     const NULL_TYPE_OF_NOTHING: bool = true;
 
     const MAX_PROCESSOR_NAME: usize = 128;

@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_void};
 use vmpi_abi::abi::{Abi, Weights};
 use vmpi_abi::numbers::{self, Tables};
 use vmpi_core::consts;
-use vmpi_core::face::Face;
+use vmpi_core::face::{Characters, Face};
 
 /// `MPI_UNWEIGHTED`.
 const UNWEIGHTED: usize = 10;
@@ -24,7 +24,13 @@ impl Abi for Standard {
     type Status = Status;
     const NUMBERS: Tables = numbers::STANDARD;
     // As in MPICH 5.
-    const FACE: Face = Face { logical_on_reals: false, refuses_aliases: true, handlers_choose: true };
+    const FACE: Face = Face {
+        logical_on_reals: false,
+        bytes_are_bits: true,
+        characters: Characters::NoNumbers,
+        refuses_aliases: true,
+        handlers_choose: true,
+    };
     const NULL_TYPE_OF_NOTHING: bool = true;
 
     #[inline]

@@ -33,7 +33,6 @@ pub enum Element {
     L32,
     L64,
     L128,
-    Byte,
     FloatInt,
     DoubleInt,
     LongInt,
@@ -53,7 +52,7 @@ impl Element {
     /// Bytes of one element.
     pub fn bytes(self) -> usize {
         match self {
-            Element::I8 | Element::U8 | Element::L8 | Element::Byte => 1,
+            Element::I8 | Element::U8 | Element::L8 => 1,
             Element::I16 | Element::U16 | Element::L16 | Element::F16 => 2,
             Element::I32 | Element::U32 | Element::L32 | Element::F32 | Element::C16 => 4,
             Element::I64 | Element::U64 | Element::L64 | Element::F64 | Element::C32 => 8,

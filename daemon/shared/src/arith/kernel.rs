@@ -195,10 +195,6 @@ pub fn kernel(op: Builtin, element: Element) -> Option<Kernel> {
         Element::L32 => logical!(op, u32),
         Element::L64 => logical!(op, u64),
         Element::L128 => logical!(op, u128),
-        Element::Byte => match op {
-            Builtin::Band | Builtin::Bor | Builtin::Bxor => integer!(op, u8),
-            _ => None,
-        },
         Element::FloatInt => pair!(op, f32, i32, |a, b| a < b),
         Element::DoubleInt => pair!(op, f64, i32, |a, b| a < b),
         Element::LongInt => pair!(op, i64, i32, |a, b| a < b),

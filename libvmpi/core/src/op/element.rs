@@ -1,6 +1,7 @@
 //! What a predefined datatype is to a reduction: its arithmetic (MPI 4.1 section 6.9.2).
 
 use crate::consts::dt;
+use crate::face::{Characters, face};
 use crate::handle::Datatype;
 use vmpi_shared::arith::Element;
 
@@ -14,7 +15,12 @@ pub fn of(datatype: Datatype) -> Option<Element> {
         dt::INT | dt::INT32_T | dt::INTEGER | dt::INTEGER4 => I32,
         dt::LONG | dt::LONG_LONG | dt::INT64_T | dt::INTEGER8 | dt::AINT | dt::OFFSET | dt::COUNT => I64,
         dt::INTEGER16 => I128,
-        dt::UNSIGNED_CHAR | dt::UINT8_T => U8,
+        dt::CHARACTER => match face().characters {
+            Characters::Unsigned => U8,
+            Characters::Signed => I8,
+            Characters::NoNumbers => return None,
+        },
+        dt::UNSIGNED_CHAR | dt::UINT8_T | dt::BYTE => U8,
         dt::UNSIGNED_SHORT | dt::UINT16_T => U16,
         dt::UNSIGNED | dt::UINT32_T => U32,
         dt::UNSIGNED_LONG | dt::UNSIGNED_LONG_LONG | dt::UINT64_T => U64,
@@ -33,7 +39,6 @@ pub fn of(datatype: Datatype) -> Option<Element> {
         dt::LOGICAL | dt::LOGICAL4 => L32,
         dt::LOGICAL8 => L64,
         dt::LOGICAL16 => L128,
-        dt::BYTE => Byte,
         dt::FLOAT_INT => FloatInt,
         dt::DOUBLE_INT => DoubleInt,
         dt::LONG_INT => LongInt,

@@ -8,7 +8,7 @@ mod element;
 #[cfg(test)]
 mod tests;
 
-use crate::consts::op;
+use crate::consts::{dt, op};
 use crate::datatype::Type;
 use crate::errors::{Class, Error, Result, fail};
 use crate::face::face;
@@ -71,6 +71,10 @@ impl Operation {
     /// # Errors
     /// `Class::Op` if not.
     pub fn check(&self, datatype: Datatype, ty: &Type) -> Result<()> {
+        self.check_for(datatype, ty, face().bytes_are_bits)
+    }
+
+    fn check_for(&self, datatype: Datatype, ty: &Type, bytes_are_bits: bool) -> Result<()> {
         let Kind::Builtin(builtin) = self.kind else { return Ok(()) };
         let name = BUILTINS.iter().find(|row| row.1 == builtin).map_or("", |row| row.2);
         if matches!(builtin, Builtin::Replace | Builtin::NoOp) {
@@ -79,10 +83,16 @@ impl Operation {
         if ty.named().is_none() {
             return fail(Class::Op, format!("{name} is not defined for derived datatypes"));
         }
-        let logical = matches!(builtin, Builtin::Land | Builtin::Lor | Builtin::Lxor);
-        let real = element_of(ty).is_some_and(Element::is_real);
+        let allowed = match builtin {
+            Builtin::Band | Builtin::Bor | Builtin::Bxor => true,
+            _ if ty.named() == Some(dt::BYTE) => !bytes_are_bits,
+            Builtin::Land | Builtin::Lor | Builtin::Lxor => {
+                face().logical_on_reals || !element_of(ty).is_some_and(Element::is_real)
+            }
+            _ => true,
+        };
         match find_kernel(builtin, ty) {
-            Some(_) if !(logical && real) || face().logical_on_reals => Ok(()),
+            Some(_) if allowed => Ok(()),
             _ => {
                 let type_name = crate::datatype::name(datatype).unwrap_or_default();
                 fail(Class::Op, format!("{name} is not defined for {type_name}"))
@@ -99,7 +109,7 @@ impl Operation {
         match self.kind {
             Kind::User(_) => fail(Class::Op, "accumulation takes predefined operations only"),
             Kind::Builtin(Builtin::Replace | Builtin::NoOp) => Ok(()),
-            Kind::Builtin(_) => self.check(datatype, ty),
+            Kind::Builtin(_) => self.check_for(datatype, ty, false),
         }
     }
 
