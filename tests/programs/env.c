@@ -1,11 +1,12 @@
-/* The environment: versions, names, times, Initialized, Finalized, thread levels, memory, attributes on SELF at Finalize. */
+/* The environment: versions, names, times, Initialized, Finalized, thread levels, memory, attributes on SELF and WORLD at Finalize. */
 #include "t.h"
 static int deleted(MPI_Comm c, int key, void *value, void *extra) {
-    (void)c, (void)key, (void)extra;
+    (void)key, (void)extra;
     *(int *)value += 1;
-    int up;
+    int up, self;
     MPI_Initialized(&up);
-    if (t_rank == 0) printf("attribute of SELF deleted at Finalize, MPI is %s\n", up ? "up" : "down"), fflush(stdout);
+    MPI_Comm_size(c, &self);
+    if (t_rank == 0) printf("attribute %d deleted at Finalize, of %d ranks, MPI is %s\n", *(int *)value, self, up ? "up" : "down"), fflush(stdout);
     return MPI_SUCCESS;
 }
 int main(int argc, char **argv) {
@@ -64,9 +65,10 @@ int main(int argc, char **argv) {
     MPI_Get_count(&back, MPI_INT, &len);
     OK(back.MPI_TAG == 6 && len == 1);
     MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, deleted, &key, NULL);
+    MPI_Comm_set_attr(MPI_COMM_WORLD, key, &value);
     MPI_Comm_set_attr(MPI_COMM_SELF, key, &value);
     say("environment holds, %d arguments: %s", argc - 1, argc > 1 ? argv[1] : "");
     int code = t_end();
     MPI_Finalized(&flag);
-    return code || !flag || value != 1;
+    return code || !flag || value != 2;
 }

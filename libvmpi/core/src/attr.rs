@@ -332,12 +332,14 @@ pub fn drop_all(kind: Kind, object: u32) {
     drop(dropped);
 }
 
-/// The first thing that MPI_Finalize does: delete MPI_COMM_SELF's attributes (MPI 4.1 section 11.2.4).
+/// The first thing that MPI_Finalize does: delete MPI_COMM_SELF's attributes (MPI 4.1 section 11.2.4), and then MPI_COMM_WORLD's, as Open MPI
+/// and MPICH do.
 ///
 /// # Errors
 /// As [`delete_all`].
-pub fn delete_self_attributes() -> Result<()> {
-    delete_all(Kind::Comm, Comm::SELF.raw())
+pub fn delete_last_attributes() -> Result<()> {
+    delete_all(Kind::Comm, Comm::SELF.raw())?;
+    delete_all(Kind::Comm, Comm::WORLD.raw())
 }
 
 #[cfg(test)]

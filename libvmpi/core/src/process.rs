@@ -253,14 +253,14 @@ fn singleton() -> Result<(NodeSegment, JobSegment, u32, World)> {
 /// MPI_Finalize: all ranks arrive, then the world model ends here; with no session left this rank leaves its core.
 ///
 /// # Errors
-/// What a delete callback of MPI_COMM_SELF's attributes returned; `Class::Other` without MPI_Init.
+/// What a delete callback of MPI_COMM_SELF's or MPI_COMM_WORLD's attributes returned; `Class::Other` without MPI_Init.
 pub fn finalize() -> Result<()> {
     match PHASE.load(Ordering::Acquire) {
         ACTIVE => {}
         BEFORE => return Err(Error::new(Class::Other, "MPI_Init has not been called")),
         _ => return Err(Error::new(Class::Other, "MPI_Finalize has been called before")),
     }
-    attr::delete_self_attributes()?;
+    attr::delete_last_attributes()?;
     request::finish_buffered();
     ft::tolerate(comm::say_all())?;
     // Those who are left need not wait for each other.
