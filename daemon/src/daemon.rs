@@ -39,8 +39,9 @@ const FIRST_TOKEN: u64 = 16;
 const PIDFD_BIT: u64 = 1 << 63;
 const EVENTS: usize = 512;
 
-/// `--one-job`: how long to wait for the launcher.
+/// `--one-job`: how long to wait for the launcher, and how often to look meanwhile whether it lives.
 const LAUNCHER_WAIT: Duration = Duration::from_secs(10);
+const LAUNCHER_LOOK: Duration = Duration::from_millis(100);
 /// How long the last replies may take at the end.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
@@ -111,6 +112,7 @@ impl Daemon {
         limits::raise_open_files();
         reap::become_subreaper();
         let dir = RuntimeDir::open(&options.runtime_dir)?;
+        let launcher_left = options.one_job && dir.is_orphaned();
         dir.clear()?;
         // Before the socket: who can connect also finds the page.
         let status = StatusPage::create(&dir.flink())
@@ -144,7 +146,7 @@ impl Daemon {
             clients: HashMap::new(),
             last_job: 0,
             draining: None,
-            launcher_left: false,
+            launcher_left,
             dir,
             status,
             epoll,
@@ -542,7 +544,7 @@ impl Daemon {
 
     fn next_deadline(&self) -> Option<Instant> {
         let jobs = self.jobs.values().filter_map(Job::next_deadline).min();
-        let launcher = (self.one_job && self.last_job == 0).then(|| self.started + LAUNCHER_WAIT);
+        let launcher = (self.one_job && self.last_job == 0).then(|| Instant::now() + LAUNCHER_LOOK);
         let last_words = self.draining.filter(|_| self.jobs.is_empty()).map(|_| Instant::now() + LAST_WORDS);
         [jobs, launcher, last_words, self.arbiter.next()].into_iter().flatten().min()
     }
@@ -556,8 +558,10 @@ impl Daemon {
             return all_said || now.duration_since(since) > LAST_WORDS;
         }
         if self.one_job {
-            let nobody_came = self.last_job == 0 && now.duration_since(self.started) >= LAUNCHER_WAIT;
-            return nobody_came || self.launcher_left || (self.last_job > 0 && all_said);
+            let nobody_comes = self.last_job == 0
+                && (now.duration_since(self.started) >= LAUNCHER_WAIT
+                    || (self.clients.is_empty() && self.dir.is_orphaned()));
+            return nobody_comes || self.launcher_left || (self.last_job > 0 && all_said);
         }
         false
     }

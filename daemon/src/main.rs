@@ -54,7 +54,7 @@ struct Arguments {
     /// Stay in the foreground
     #[arg(long)]
     foreground: bool,
-    /// Serve one job, then end (implies --foreground); end also if no launcher comes within 10 s
+    /// Serve one job, then end (implies --foreground); end also if its launcher dies, or none comes within 10 s
     #[arg(long)]
     one_job: bool,
     /// Carry one job's messages between nodes (started by vmpid itself)

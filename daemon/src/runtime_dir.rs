@@ -104,6 +104,11 @@ impl RuntimeDir {
         Ok(is_still_named(&opened, &path).then_some(RuntimeDir { path, _lock: lock }))
     }
 
+    /// Did a launcher make this directory that has ended without removing it?
+    pub fn is_orphaned(&self) -> bool {
+        crate::sweep::is_unlocked(&self.path.join(LAUNCHER_LOCK_NAME))
+    }
+
     pub fn socket(&self) -> PathBuf {
         self.path.join(SOCKET_NAME)
     }

@@ -49,6 +49,19 @@ fn launcher_killed(state: &str) {
     assert_eq!(job.finish().code, 128 + 9);
 }
 
+/// kill -9 of vmpirun while it starts: its vmpid, which it may not have greeted yet, does not wait for another launcher.
+#[test]
+fn launcher_killed_while_it_starts() {
+    for delay_ms in [4, 8, 12, 16, 24, 32] {
+        let job = deaths("starting", &["recv", "5"]).start();
+        std::thread::sleep(Duration::from_millis(delay_ms));
+        end(job.pid(), Signal::SIGKILL);
+        let gone = eventually(Duration::from_secs(5), || job.processes().is_empty());
+        assert!(gone, "after {delay_ms} ms: {:?}", job.processes());
+        assert_eq!(job.finish().code, 128 + 9);
+    }
+}
+
 /// kill -9 of vmpid: vmpirun says so, with the exit code for vmpi's own faults.
 fn daemon_killed(state: &str) {
     let mut job = deaths(&format!("daemon-{state}"), &[state, "5"]).start();

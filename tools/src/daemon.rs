@@ -28,6 +28,9 @@ const FALLBACK_DIR: &str = "/tmp";
 /// A daemon must answer in this time.
 const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 10 });
 
+/// What ends by itself has ended in this time.
+const LAST_STEPS: Duration = Duration::from_secs(2);
+
 /// A connection that has said hello.
 pub struct Daemon {
     pub connection: Connection,
@@ -147,6 +150,8 @@ fn start_private(exe_dir: &Path, base: &Path) -> Result<Daemon, Failure> {
         match hello(&socket) {
             Ok((connection, pid)) => return Ok(Daemon { connection, pid, socket, _private: Some(private) }),
             Err(HelloError::Unreachable { .. }) => {}
+            // The keeper of a daemon that died ends a moment after it.
+            Err(HelloError::NotADaemon { .. }) if ends_within(child, LAST_STEPS) => {}
             Err(why) => return Err(Failure::own(why.to_string())),
         }
         if let Ok(Some(status)) = child.try_wait() {
@@ -164,6 +169,26 @@ fn start_private(exe_dir: &Path, base: &Path) -> Result<Daemon, Failure> {
         std::thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(20));
     }
+}
+
+/// Kill the children of a keeper that does not end: a daemon that is stopped or hangs. The keeper cleans up after it.
+fn kill_children(keeper: u32) {
+    let children = fs::read_to_string(format!("/proc/{keeper}/task/{keeper}/children")).unwrap_or_default();
+    for pid in children.split_whitespace().filter_map(|pid| pid.parse().ok()) {
+        let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL);
+    }
+}
+
+/// Does the process end in this time?
+fn ends_within(child: &mut Child, time: Duration) -> bool {
+    let end = Instant::now() + time;
+    while matches!(child.try_wait(), Ok(None)) {
+        if Instant::now() > end {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    true
 }
 
 /// Make the private directory: below the runtime directory, or in /tmp where that is not ours or its path too long.
@@ -186,7 +211,10 @@ fn make_dir(base: &Path) -> Result<Private, Failure> {
     let dir = Path::new(FALLBACK_DIR).join(fallback_name(&name));
     DirBuilder::new().mode(0o700).create(&dir).map_err(|e| {
         let first = last.map_or(String::new(), |e| format!(", nor one in {} ({e})", base.display()));
-        Failure::own(format!("cannot make the runtime directory {}: {e}{first}", dir.display()))
+        Failure::own(format!(
+            "cannot make the runtime directory {}: {e}{first}; name a directory of yours that is writable (VMPI_RUNTIME_DIR)",
+            dir.display()
+        ))
     })?;
     Ok(Private::new(dir, None))
 }
@@ -250,15 +278,13 @@ impl Private {
 
 impl Drop for Private {
     fn drop(&mut self) {
-        if let Some(child) = &mut self.child {
-            let end = Instant::now() + Duration::from_secs(2);
-            while matches!(child.try_wait(), Ok(None)) {
-                if Instant::now() > end {
-                    let _ = child.kill();
-                    let _ = child.wait();
-                    break;
-                }
-                std::thread::sleep(Duration::from_millis(1));
+        if let Some(child) = &mut self.child
+            && !ends_within(child, LAST_STEPS)
+        {
+            kill_children(child.id());
+            if !ends_within(child, LAST_STEPS) {
+                let _ = child.kill();
+                let _ = child.wait();
             }
         }
         remove_dir(&self.dir);
