@@ -109,7 +109,7 @@ impl Daemon {
     pub fn start(options: &Options) -> Result<Daemon, StartError> {
         let watch = |what| move |source: io::Error| StartError::Watch { what, source };
         nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o077));
-        limits::raise_open_files();
+        limits::raise_soft_limits();
         reap::become_subreaper();
         let dir = RuntimeDir::open(&options.runtime_dir)?;
         let launcher_left = options.one_job && dir.is_orphaned();

@@ -29,13 +29,22 @@ const MOST: u32 = 1 << 24;
 /// Pairs of descriptors in one message to the launcher.
 const PAIRS: usize = 100;
 
-/// Ranks that a job's segments get room for. A launcher with a limit on its address space (`ulimit -v`) gets room for fewer.
-pub fn capacity(ranks: u32, launcher: i32) -> u32 {
-    let wanted = ranks.saturating_add(HEADROOM);
+/// Room for the ranks of a job that starts with `ranks`, and for those to come. A launcher with a limit on its address space
+/// (`ulimit -v`, `h_vmem` of batch systems) gets smaller pools and room for fewer more: a quarter of it is for the segment.
+pub fn room_for(ranks: u32, launcher: i32) -> JobConfig {
     let limit = limit_of(launcher, libc::RLIMIT_AS as _).map_or(libc::RLIM_INFINITY, |limit| limit.rlim_cur);
-    let bearable =
-        if limit == libc::RLIM_INFINITY { MOST } else { (limit / 4 / JobConfig::for_ranks(ranks).rank_bytes()) as u32 };
-    wanted.min(bearable).min(MOST).max(ranks)
+    room_within(if limit == libc::RLIM_INFINITY { u64::MAX } else { limit / 4 }, ranks)
+}
+
+fn room_within(addresses: u64, ranks: u32) -> JobConfig {
+    let mut config = JobConfig::for_ranks(ranks);
+    while u64::from(ranks) * config.rank_bytes() > addresses && config.slots > JobConfig::default().slots {
+        config.slots /= 2;
+        config.unexpected /= 2;
+    }
+    let bearable = (addresses / config.rank_bytes()).min(u64::from(MOST)) as u32;
+    config.ranks = ranks.saturating_add(HEADROOM).min(bearable).max(ranks);
+    config
 }
 
 /// The numbers that new ranks may have.
@@ -358,8 +367,19 @@ mod tests {
     #[test]
     fn there_is_room_for_more_ranks_than_start() {
         let me = std::process::id() as i32;
-        assert_eq!(capacity(1, me), 257);
-        assert_eq!(capacity(1000, me), 1256);
-        assert_eq!(capacity(MOST, me), MOST);
+        assert_eq!(room_for(1, me).ranks, 257);
+        assert_eq!(room_for(1000, me).ranks, 1256);
+        assert_eq!(room_for(MOST, me).ranks, MOST);
+    }
+
+    #[test]
+    fn few_addresses_give_smaller_pools_first_and_fewer_ranks_to_come_then() {
+        let whole = JobConfig::for_ranks(4);
+        let tight = room_within(4 * whole.rank_bytes() - 1, 4);
+        assert_eq!((tight.slots, tight.unexpected), (whole.slots / 2, whole.unexpected / 2));
+        let least = room_within(1, 4);
+        assert_eq!((least.slots, least.ranks), (JobConfig::default().slots, 4));
+        let ample = room_within(u64::MAX, 4);
+        assert_eq!((ample.slots, ample.ranks), (whole.slots, 4 + HEADROOM));
     }
 }

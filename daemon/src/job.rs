@@ -165,7 +165,8 @@ impl Job {
     pub fn new(id: u32, spec: JobSpec, peer: Peer, launcher: u64, place: &Place) -> Result<Job, SubmitError> {
         limits::check_spec(&spec, &place.allowed_cpus)?;
         limits::check_machine(&spec, place.open_fds)?;
-        let capacity = grow::capacity(spec.ranks, peer.pid);
+        let room = grow::room_for(spec.ranks, peer.pid);
+        let capacity = room.ranks;
         let by_rank = spec.nodes.as_ref().is_some_and(|nodes| nodes.progress_by_rank);
         let mut node = NodeSegment::create(&NodeConfig {
             job: id,
@@ -193,8 +194,7 @@ impl Job {
             eager_limit_bytes,
             single_copy: u32::from(!refused(env::SINGLE_COPY)),
             lend_queues: u32::from(!refused(env::STRONG_PROGRESS) && !by_rank),
-            ranks: capacity,
-            ..JobConfig::for_ranks(spec.ranks)
+            ..room
         };
         let segment = JobSegment::create_with_room(&config, spec.ranks)?;
         if let Some(nodes) = &spec.nodes {

@@ -36,9 +36,9 @@ pub enum LimitError {
     FdCount { fds: u32, ranks: u32, needed: u64 },
     #[error(
         "{ranks} ranks need {needed} open files in the daemon, but its hard limit is {limit}; raise it (ulimit -Hn) or \
-         use fewer ranks or --output raw"
+         use fewer ranks{}", if *.streams { " or --output raw" } else { "" }
     )]
-    OpenFiles { ranks: u32, needed: u64, limit: u64 },
+    OpenFiles { ranks: u32, needed: u64, limit: u64, streams: bool },
     #[error(
         "{ranks} ranks need as many processes, but the user has {used} of at most {limit} (ulimit -u); use fewer ranks"
     )]
@@ -74,10 +74,13 @@ impl LimitError {
     }
 }
 
-/// Raise the soft limit of open files to the hard one; ranks get their launcher's limits back.
-pub fn raise_open_files() {
-    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+/// Raise the soft limits of open files and of the size of files (segments are sparse files) to the hard ones; ranks get their
+/// launcher's limits back.
+pub fn raise_soft_limits() {
+    for resource in [Resource::RLIMIT_NOFILE, Resource::RLIMIT_FSIZE] {
+        if let Ok((_, hard)) = getrlimit(resource) {
+            let _ = setrlimit(resource, hard, hard);
+        }
     }
 }
 
@@ -139,7 +142,7 @@ pub fn check_machine(spec: &JobSpec, open_fds: u64) -> Result<(), LimitError> {
     let needed = open_fds + stream_count(spec) + 2 * u64::from(ranks) + SPARE_FDS;
     let (_, limit) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((u64::MAX, u64::MAX));
     if needed > limit {
-        return Err(LimitError::OpenFiles { ranks, needed, limit });
+        return Err(LimitError::OpenFiles { ranks, needed, limit, streams: spec.stdio == Stdio::PerRank });
     }
     check_processes(ranks)?;
     check_group(ranks)?;
@@ -162,7 +165,7 @@ pub fn check_growth(more: u32, open_fds: u64) -> Result<(), LimitError> {
     let needed = open_fds + 2 * u64::from(more) + SPARE_FDS;
     let (_, limit) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((u64::MAX, u64::MAX));
     if needed > limit {
-        return Err(LimitError::OpenFiles { ranks: more, needed, limit });
+        return Err(LimitError::OpenFiles { ranks: more, needed, limit, streams: false });
     }
     check_processes(more)?;
     check_group(more)?;

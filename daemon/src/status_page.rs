@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use nix::fcntl::{Flock, FlockArg};
+use nix::sys::resource::{Resource, getrlimit};
 use shared_memory::{Shmem, ShmemConf, ShmemError};
 
 use crate::runtime_dir::is_still_named;
@@ -22,6 +23,9 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"VMPISTAT");
 pub const VERSION: u32 = 1;
 /// Every page's name starts so; nothing else is ever unlinked.
 const OS_ID_PREFIX: &str = "/vmpi-status-";
+
+/// Size of its file.
+const PAGE_BYTES: usize = 4096;
 
 /// The page as it lies in memory; written by the daemon only.
 #[repr(C)]
@@ -46,6 +50,8 @@ const _: () = assert!(size_of::<Layout>() == 64);
 pub enum StatusPageError {
     #[error("/dev/shm is full or missing")]
     Full,
+    #[error("files may have {0} bytes at most (ulimit -f)")]
+    FileSize(u64),
     #[error("other daemons remove it again and again")]
     Swept,
     #[error("cannot lock it: {0}")]
@@ -72,13 +78,23 @@ impl StatusPage {
         if room < 16 {
             return Err(StatusPageError::Full);
         }
+        // And a file beyond the limit a SIGXFSZ.
+        if let Ok((limit, _)) = getrlimit(Resource::RLIMIT_FSIZE)
+            && limit < PAGE_BYTES as u64
+        {
+            return Err(StatusPageError::FileSize(limit));
+        }
         // A sweeper may find the page before it is locked, and remove it: then another one is made.
         let (mut made, mut nonce) = (None, 0);
         for _ in 0..3 {
             nonce = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
             let name = format!("{}{}-{nonce:x}", name_prefix(nix::unistd::geteuid().as_raw()), std::process::id());
-            let memory =
-                ShmemConf::new().os_id(format!("/{name}")).size(4096).flink(flink).force_create_flink().create()?;
+            let memory = ShmemConf::new()
+                .os_id(format!("/{name}"))
+                .size(PAGE_BYTES)
+                .flink(flink)
+                .force_create_flink()
+                .create()?;
             made = lock(&Path::new("/dev/shm").join(name))?.map(|lock| StatusPage { memory, _lock: lock });
             if made.is_some() {
                 break;

@@ -73,6 +73,14 @@ fn await_word(word: &AtomicU32, wanted: u32) -> bool {
     }
 }
 
+/// A thread to measure with; `None` where the user may have no more (ulimit -u, ulimit -d): its partner gives up by itself.
+fn start_thread<'scope, T: Send + 'scope>(
+    scope: &'scope thread::Scope<'scope, '_>,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> Option<thread::ScopedJoinHandle<'scope, T>> {
+    thread::Builder::new().spawn_scoped(scope, work).ok()
+}
+
 fn hand_over(cpu: u32) -> Option<Duration> {
     let turn = AtomicU32::new(0);
     let last = ROUNDS * HAND_OVERS;
@@ -82,14 +90,14 @@ fn hand_over(cpu: u32) -> Option<Duration> {
     };
     // Two threads take turns: one moves the word to each odd number, the other to each even one.
     thread::scope(|scope| {
-        let other = scope.spawn(|| {
+        let other = start_thread(scope, || {
             pin(cpu)?;
             (0..last).step_by(2).try_for_each(|now| {
                 give(now + 1);
                 await_word(&turn, now + 2).then_some(())
             })
-        });
-        let measured = scope.spawn(|| {
+        })?;
+        let measured = start_thread(scope, || {
             pin(cpu)?;
             let mut best: Option<Duration> = None;
             for round in 0..ROUNDS {
@@ -102,7 +110,7 @@ fn hand_over(cpu: u32) -> Option<Duration> {
                 best = Some(best.map_or(each, |best| best.min(each)));
             }
             best
-        });
+        })?;
         let measured = measured.join().ok()?;
         other.join().ok()??;
         measured
@@ -113,15 +121,15 @@ fn wake(waker: u32, sleeper: u32) -> Option<Duration> {
     let (round, start) = (AtomicU32::new(0), Instant::now());
     let woken_ns = AtomicU64::new(0);
     thread::scope(|scope| {
-        let asleep = scope.spawn(|| {
+        let asleep = start_thread(scope, || {
             pin(sleeper)?;
             (1..=WAKES as u32).try_for_each(|number| {
                 await_word(&round, number).then_some(())?;
                 woken_ns.store(start.elapsed().as_nanos() as u64, Ordering::SeqCst);
                 Some(())
             })
-        });
-        let measured = scope.spawn(|| {
+        })?;
+        let measured = start_thread(scope, || {
             pin(waker)?;
             let mut times: Vec<u64> = Vec::new();
             for number in 1..=WAKES as u32 {
@@ -139,7 +147,7 @@ fn wake(waker: u32, sleeper: u32) -> Option<Duration> {
             }
             times.sort_unstable();
             Some(Duration::from_nanos(times[WAKES / 2]))
-        });
+        })?;
         let measured = measured.join().ok()?;
         asleep.join().ok()??;
         measured

@@ -1,6 +1,8 @@
 //! A memfd with magic, version, kind and layout hash first, sealed against resizing; mapping refuses a mismatch.
 
+use nix::errno::Errno;
 use nix::sys::mman::{MRemapFlags, MapFlags, MmapAdvise, ProtFlags, madvise, mmap, mremap, munmap};
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use std::ffi::c_void;
 use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -18,8 +20,17 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"vmpi-seg");
 pub enum SegmentError {
     #[error("cannot create a memory file of {bytes} bytes: {source}")]
     Create { bytes: u64, source: std::io::Error },
+    #[error(
+        "cannot create a memory file of {bytes} bytes: files may have {limit} bytes at most (ulimit -f); raise that limit"
+    )]
+    FileSize { bytes: u64, limit: u64 },
     #[error("cannot map a segment of {bytes} bytes: {errno}")]
-    Map { bytes: u64, errno: nix::errno::Errno },
+    Map { bytes: u64, errno: Errno },
+    #[error(
+        "cannot map a segment of {bytes} bytes: a process may have {limit} bytes of addresses at most (ulimit -v); raise that \
+         limit or use fewer ranks"
+    )]
+    AddressSpace { bytes: u64, limit: u64 },
     #[error(
         "the descriptor is not a vmpi {expected} segment of this version (layout {found:#x}, expected {layout:#x})"
     )]
@@ -28,6 +39,16 @@ pub enum SegmentError {
         "the segment is not sealed against resizing, or its size {found} is not the {expected} bytes its header tells"
     )]
     Size { expected: u64, found: u64 },
+}
+
+/// Why a mapping of `bytes` was refused.
+fn unmapped(bytes: u64, errno: Errno) -> SegmentError {
+    match getrlimit(Resource::RLIMIT_AS) {
+        Ok((limit, _)) if errno == Errno::ENOMEM && limit != RLIM_INFINITY => {
+            SegmentError::AddressSpace { bytes, limit }
+        }
+        _ => SegmentError::Map { bytes, errno },
+    }
 }
 
 /// Head of a segment. Written once by the creator before the descriptor is handed to anyone.
@@ -67,6 +88,12 @@ impl Segment {
 
     /// As `create`, with only the first `mapped` bytes (at least a page) mapped.
     pub fn create_in_part(kind: &'static str, layout: u64, bytes: u64, mapped: u64) -> Result<Segment, SegmentError> {
+        // Beyond the limit the kernel does not refuse, it kills (SIGXFSZ).
+        if let Ok((limit, _)) = getrlimit(Resource::RLIMIT_FSIZE)
+            && limit < bytes
+        {
+            return Err(SegmentError::FileSize { bytes, limit });
+        }
         let make = || -> Result<OwnedFd, memfd::Error> {
             let file = memfd::MemfdOptions::default()
                 .close_on_exec(true)
@@ -119,7 +146,7 @@ impl Segment {
         // SAFETY: a fresh shared mapping at an address that the kernel chooses.
         let base = unsafe {
             mmap(None, length, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_SHARED, &fd, 0)
-                .map_err(|errno| SegmentError::Map { bytes: mapped, errno })?
+                .map_err(|errno| unmapped(mapped, errno))?
         };
         let segment = Segment {
             base: base.cast(),
@@ -168,7 +195,7 @@ impl Segment {
     fn remap(&self, old: usize, bytes: usize) -> Result<NonNull<u8>, SegmentError> {
         // SAFETY: `base` is this segment's own mapping, shared, from offset 0 of a file of `self.bytes`; who extends has it exclusively.
         let base = unsafe { mremap(self.base.cast::<c_void>(), old, bytes, MRemapFlags::MREMAP_MAYMOVE, None) }
-            .map_err(|errno| SegmentError::Map { bytes: bytes as u64, errno })?
+            .map_err(|errno| unmapped(bytes as u64, errno))?
             .cast();
         dont_dump(base, bytes);
         Ok(base)
