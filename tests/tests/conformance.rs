@@ -47,6 +47,8 @@ suite! {
     // Open MPI and MPICH hang in it now and then.
     threads_unasked: Case { program: "threads_unasked.c", ranks: &[2, 5], peers: Peers::Neither, ..Case::DEFAULT };
     threads_mixed: Case { program: "threads_mixed.c", ranks: &[2, 3], ..Case::DEFAULT };
+    // A child that calls MPI_Finalize hangs under Open MPI, and MPICH's children end the job.
+    forked: Case { program: "forked.c", ranks: &[1, 2, 5], peers: Peers::Neither, ..Case::DEFAULT };
     pressure_flood: Case { program: "pressure.c", ranks: &[2], args: &["flood"], ..Case::DEFAULT };
     pressure_isend: Case { program: "pressure.c", ranks: &[2], args: &["isend"], ..Case::DEFAULT };
     pressure_many: Case { program: "pressure.c", ranks: &[6], args: &["many", "5000"], ..Case::DEFAULT };

@@ -33,6 +33,8 @@ static USERS: Mutex<u32> = Mutex::new(0);
 static ACTIVE_NOW: AtomicBool = AtomicBool::new(false);
 static ENDPOINT: AtomicPtr<Endpoint> = AtomicPtr::new(std::ptr::null_mut());
 static THREAD_LEVEL: AtomicI32 = AtomicI32::new(consts::THREAD_SINGLE);
+/// The process that was attached to the job.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
 static MAIN_THREAD: AtomicI32 = AtomicI32::new(0);
 static APPNUM: AtomicI32 = AtomicI32::new(0);
 static UNIVERSE: AtomicU32 = AtomicU32::new(1);
@@ -161,6 +163,7 @@ pub fn open(face: &'static str, required_thread_level: i32) -> Result<i32> {
             WORLD_SIZE.store(world.ranks.len() as u32, Ordering::Relaxed);
             *START.lock().unwrap() = world;
             count_events(&mut node, rank);
+            PROCESS.store(std::process::id(), Ordering::Relaxed);
             ENDPOINT.store(Box::into_raw(Box::new(Endpoint::new(node, job, rank))), Ordering::Release);
         }
         let endpoint = endpoint();
@@ -210,7 +213,9 @@ fn attach(socket: &str, face: &str) -> Result<(NodeSegment, JobSegment, u32, Wor
     let mut ask = |request: &Request| -> Result<(Reply, Vec<std::os::fd::OwnedFd>)> {
         daemon.send(request, &[]).map_err(|e| failed("ask", &e))?;
         match daemon.receive::<Reply>().map_err(|e| failed("hear", &e))? {
-            Some((Reply::Refused { reason, .. }, _)) => Err(failed("attach to", &reason)),
+            Some((Reply::Refused { reason, .. }, _)) => {
+                Err(Error::new(Class::Other, format!("the vmpi daemon at {socket} refuses: {reason}")))
+            }
             Some(answer) => Ok(answer),
             None => Err(failed("hear", &"it closed the connection")),
         }
@@ -255,6 +260,10 @@ fn singleton() -> Result<(NodeSegment, JobSegment, u32, World)> {
 /// # Errors
 /// What a delete callback of MPI_COMM_SELF's or MPI_COMM_WORLD's attributes returned; `Class::Other` without MPI_Init.
 pub fn finalize() -> Result<()> {
+    // A child of a fork that ends by `exit` comes here by the handlers that it has inherited, and must not speak for the rank.
+    if !is_this_process() {
+        return Ok(());
+    }
     match PHASE.load(Ordering::Acquire) {
         ACTIVE => {}
         BEFORE => return Err(Error::new(Class::Other, "MPI_Init has not been called")),
@@ -269,6 +278,12 @@ pub fn finalize() -> Result<()> {
     PHASE.store(AFTER, Ordering::Release);
     close();
     Ok(())
+}
+
+/// Was MPI started by this process, and not by one that it was forked from?
+fn is_this_process() -> bool {
+    let started = PROCESS.load(Ordering::Relaxed);
+    started == 0 || started == std::process::id()
 }
 
 /// End the whole job with `code` (made non-zero); `reason` reaches the user through vmpirun.
