@@ -117,3 +117,10 @@ fn standard_functions() {
 fn standard_soname() {
     check_soname("vmpi-standard", "libmpi_abi.so.1");
 }
+
+/// Programs that load an MPI library at run time ask so whether it is Open MPI's (NEURON's wheels).
+#[test]
+fn open_mpis_face_is_told_from_others() {
+    let has = |package: &str| exported(&library(package)).contains_key("ompi_mpi_init");
+    assert!(has("vmpi-openmpi") && !has("vmpi-mpich"));
+}

@@ -3,7 +3,7 @@
 //! Reading order: `handles` and `objects` (what a handle is), `status`,
 //! `sentinels` (addresses with a meaning), `abi` (all of it as the trait that the generic functions want),
 //! `tables` (the generic functions as exported symbols), `unsupported` (what is not offered yet); `cxx` and `ompi_info` (what parts of
-//! Open MPI itself call).
+//! Open MPI itself call), `run_time` (how Open MPI is told from others at run time).
 //!
 //! `unsafe` lives in `handles` and `abi`, where C's pointers are followed, and in the exported symbols.
 
@@ -15,6 +15,7 @@ mod cxx;
 mod handles;
 mod objects;
 mod ompi_info;
+mod run_time;
 mod sentinels;
 mod status;
 mod tables;
