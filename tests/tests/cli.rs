@@ -29,6 +29,7 @@ fn bad_input_gets_a_sentence_and_the_right_code() {
     says("directory", &["-n", "2", "/tmp"], 126, &["/tmp"]);
     says("interpreter", &["-n", "2", &script], 126, &["/no/such/interpreter"]);
     says("n0", &["-n", "0", "true"], 2, &["-n"]);
+    says("many", &["-n", "99999999", "true"], 2, &["-n", "16777216"]);
     says("v0", &["-V", "0", "true"], 2, &["-V"]);
     says("core", &["-V", "2", "--cores", "4095", "true"], 2, &["4095"]);
     says("flag", &["--no-such-flag", "true"], 2, &["--no-such-flag"]);

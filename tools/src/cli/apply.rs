@@ -7,6 +7,9 @@ use vmpi_shared::control::{Balance, OnBlock, Policy, Wtime};
 
 type Done = Result<(), String>;
 
+/// The segments of a job are made for so many at most.
+const MOST_RANKS: u32 = 1 << 24;
+
 pub fn put<T>(place: &mut T, value: T) -> Done {
     *place = value;
     Ok(())
@@ -25,10 +28,11 @@ pub fn number(word: &str, what: &str) -> Result<u64, String> {
     word.parse().map_err(|_| format!("`{word}` is not a number of {what}"))
 }
 
-/// A number from 1 on.
+/// A number of ranks, from 1 on.
 pub fn count(word: &str, what: &str) -> Result<u32, String> {
     match word.parse::<u32>() {
         Ok(0) => Err(format!("0 {what} cannot run anything; give 1 or more")),
+        Ok(n) if n > MOST_RANKS => Err(format!("{n} {what} are more than the {MOST_RANKS} that a job may have")),
         Ok(n) => Ok(n),
         Err(_) => Err(format!("`{word}` is not a number of {what}")),
     }
