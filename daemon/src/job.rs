@@ -83,6 +83,10 @@ pub enum AttachError {
          at a time, and a process can start MPI once"
     )]
     Taken { job: u32, rank: u32, pid: i32 },
+    #[error(
+        "rank {rank} of job {job} was process {pid}, which has ended without MPI_Finalize; no other can take its place"
+    )]
+    Unfinished { job: u32, rank: u32, pid: i32 },
     #[error("job {job} is ending")]
     Ending { job: u32 },
     #[error("process {pid} cannot be watched: {source}")]
@@ -376,11 +380,16 @@ impl Job {
             let finalized = entry.finalized || self.node.state(rank) == RunState::Finalized;
             // The same process: it has called exec.
             let left = !old.alive || old.pid == pid || old.has_ended();
-            let taken = AttachError::Taken { job: self.id, rank, pid: old.pid };
-            if !finalized || !left {
-                return Err(taken);
+            let pid = old.pid;
+            match (finalized, left) {
+                (true, true) => self.begin_again(rank),
+                // A script's next program.
+                (false, true) if !old.alive || old.has_ended() => {
+                    self.left_unfinished(rank);
+                    return Err(AttachError::Unfinished { job: self.id, rank, pid });
+                }
+                _ => return Err(AttachError::Taken { job: self.id, rank, pid }),
             }
-            self.begin_again(rank);
         }
         let entry = &mut self.ranks[rank as usize];
         let mut pidfd = None;

@@ -157,7 +157,9 @@ fn wrappers_are_seen_through() {
     let hidden = vmpid.run(&below("attach kill=11", "", "; exit 0"));
     assert!(hidden.code != 0, "a wrapper's 0 does not hide a crash: {hidden:?}");
     let lingering = vmpid.run(&below("attach kill=11", "", "; sleep 1000"));
-    assert!(matches!(&lingering.cause, Cause::Internal { reason } if reason.contains("ended without MPI_Finalize")));
+    let is_unfinished =
+        |f: &Finished| matches!(f.cause, Cause::Unfinished { pid, parent, .. } if pid != parent) && f.code == 1;
+    assert!(is_unfinished(&lingering), "{lingering:?}");
     // The shell ends at once, the MPI process goes on: the rank ends when that does.
     let flag = fresh_dir();
     let steps = format!("attach touch={} finalize exit=0", flag.display());

@@ -147,6 +147,21 @@ fn the_exit_code_tells_how_a_rank_ended() {
     }
 }
 
+/// A script goes on after its MPI program has died, with other work or with its next MPI program: that is the rank's fault, not vmpi's.
+#[test]
+fn a_script_that_goes_on_does_not_hide_how_its_program_ended() {
+    let turn = Turn::take();
+    let binary = program("deaths.c", Mpi::Openmpi).display().to_string();
+    drop(turn);
+    for after in ["sleep 1000", &format!("{binary} exit3 9"), &format!("{binary} exit3 9; exit 0")] {
+        let script = format!("{binary} segv 1; {after}");
+        let outcome = Vmpirun::new("script").args(["-n", "4", "-V", "2", "sh", "-c", &script]).run();
+        assert_eq!(outcome.code, 1, "{script}: {outcome:?}");
+        let named = ["rank 1", "ended without calling MPI_Finalize"].iter().all(|words| outcome.stderr.contains(words));
+        assert!(named, "{script}: {outcome:?}");
+    }
+}
+
 #[test]
 fn ctrl_c_and_term_end_the_job() {
     for (signal, code) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143)] {

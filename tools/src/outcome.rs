@@ -9,6 +9,7 @@ pub fn exit_code(cause: &Cause) -> i32 {
     match cause {
         Cause::Success => 0,
         Cause::RankFailed { ended, .. } => not_zero(ended.code()),
+        Cause::Unfinished { .. } => 1,
         Cause::Aborted { code, .. } => not_zero(*code),
         Cause::Cancelled { code, .. } => *code,
         Cause::LauncherDied | Cause::Shutdown | Cause::Internal { .. } => crate::failure::code::OWN,
@@ -57,6 +58,11 @@ pub fn sentence(cause: &Cause, spec: &JobSpec, spawned: &[NewRank], node: &str) 
             let without = if *initialized && !finalized { " without calling MPI_Finalize" } else { "" };
             Some(format!("{} exited with code {code}{without}{rest}", who(*rank, *pid)))
         }
+        Cause::Unfinished { rank, pid, parent } => Some(format!(
+            "{} ended without calling MPI_Finalize (its exit code is known to process {parent} only, which had started it and goes \
+             on){rest}",
+            who(*rank, *pid)
+        )),
         Cause::Aborted { rank, pid, code, reason } => {
             let reason = reason.trim_end();
             let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
@@ -237,6 +243,7 @@ mod tests {
             (failed(Ended::Exited(3)), 3),
             (failed(Ended::Exited(0)), 1),
             (failed(Ended::Signaled(11)), 139),
+            (Cause::Unfinished { rank: 0, pid: 2, parent: 1 }, 1),
             (Cause::Aborted { rank: 0, pid: 1, code: 0, reason: String::new() }, 1),
             (Cause::Aborted { rank: 0, pid: 1, code: 256, reason: String::new() }, 1),
             (Cause::Aborted { rank: 0, pid: 1, code: 42, reason: String::new() }, 42),

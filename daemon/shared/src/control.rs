@@ -17,7 +17,7 @@ mod connection;
 pub use connection::Connection;
 
 /// Changes whenever a message changes its meaning.
-pub const PROTOCOL: u32 = 7;
+pub const PROTOCOL: u32 = 8;
 /// Longest frame accepted.
 pub const MAX_FRAME_BYTES: u32 = 64 << 20;
 /// Descriptors in one frame (the kernel's SCM_MAX_FD is 253).
@@ -300,6 +300,8 @@ pub enum Cause {
     Success,
     /// A rank ended with a non-zero code or by a signal, or without MPI_Finalize; the first one.
     RankFailed { rank: u32, pid: i32, ended: Ended, finalized: bool, initialized: bool },
+    /// A rank's MPI process ended without MPI_Finalize, and the one that had started it (`parent`, a script) went on.
+    Unfinished { rank: u32, pid: i32, parent: i32 },
     /// MPI_Abort, or a fatal MPI error.
     Aborted { rank: u32, pid: i32, code: i32, reason: String },
     /// The launcher asked for it (Ctrl-C, TERM, timeout).

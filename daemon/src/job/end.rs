@@ -267,11 +267,14 @@ impl Job {
         let Some(rank) = late else { return };
         let entry = &mut self.ranks[rank];
         entry.wrapper_deadline = None;
+        self.left_unfinished(rank as u32);
+    }
+
+    /// The MPI process of `rank` has ended without MPI_Finalize, and the one that had started it does not end.
+    pub fn left_unfinished(&mut self, rank: u32) {
+        let entry = &self.ranks[rank as usize];
         let (parent, pid) = (entry.pid, entry.attachment.as_ref().map_or(0, |a| a.pid));
-        let reason = format!(
-            "rank {rank}'s MPI process {pid} ended without MPI_Finalize, while the process that started it ({parent}) goes on"
-        );
-        self.fail(Cause::Internal { reason }, 1);
+        self.fail(Cause::Unfinished { rank, pid, parent }, 1);
     }
 
     /// In Ending: is it time to kill and look for survivors?

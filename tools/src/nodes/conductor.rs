@@ -498,7 +498,8 @@ impl Conductor {
                 self.compare_clocks(number);
                 self.parts[number].finished = Some((cause.clone(), code, report));
                 let goes_on = matches!(cause, Cause::Success)
-                    || (!self.spec.kill_on_failure && matches!(cause, Cause::RankFailed { .. }));
+                    || (!self.spec.kill_on_failure
+                        && matches!(cause, Cause::RankFailed { .. } | Cause::Unfinished { .. }));
                 self.judge(number, cause, code, !goes_on);
             }
             Reply::Refused { reason, code } => {
