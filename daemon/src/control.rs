@@ -120,6 +120,7 @@ impl Daemon {
                 | Request::Wire { .. }
                 | Request::Answered { .. }
                 | Request::Grow { .. }
+                | Request::TracePart { .. }
                 | Request::Conclude,
             ) => {}
             (Role::Tool, Request::Attach { job, rank, key, face }) => {
@@ -155,10 +156,25 @@ impl Daemon {
                 }
                 Reply::Matrix { matrix: Box::new(job.matrix()) }
             }),
-            (Role::Tool, Request::Trace { job, ask }) => {
+            (Role::Launcher(Some(id)), Request::TracePart { number, ask }) => {
+                if let Some(job) = self.jobs.get_mut(&id) {
+                    job.trace_part(number, ask);
+                }
+            }
+            (Role::Launcher(_), Request::TraceTold { tool, reply, files }) => {
+                self.trace_told(token, tool, &reply, files)
+            }
+            (Role::Tool, Request::Trace { job, ask, path }) => {
+                let id = job;
                 let Some(job) = self.jobs.get_mut(&job) else {
                     return self.about_job(token, job, |_| Reply::Done);
                 };
+                if job.spec.nodes.is_some() {
+                    if let Some(client) = self.clients.get_mut(&token) {
+                        client.waits_for = Some(id);
+                    }
+                    return job.ask_all_for_trace(token, ask, path);
+                }
                 let (reply, files) = job.trace(ask);
                 let fds: Vec<BorrowedFd> = files.iter().map(AsFd::as_fd).collect();
                 self.reply(token, &reply, &fds);
@@ -187,6 +203,31 @@ impl Daemon {
             (role, request) => {
                 let reason = format!("a message of type {} makes no sense from {role}", name_of(&request));
                 self.refuse(token, reason, 125);
+            }
+        }
+    }
+
+    /// The launcher of a job of several nodes answers a tool of this node, which may be gone.
+    fn trace_told(&mut self, token: u64, tool: u64, reply: &Reply, files: u32) {
+        let Some(files) = self.clients.get_mut(&token).and_then(|client| client.channel.take_fds(files as usize))
+        else {
+            return self.refuse(token, format!("{files} descriptors were announced but did not come"), 125);
+        };
+        if self.clients.get_mut(&tool).and_then(|client| client.waits_for.take()).is_some() {
+            let fds: Vec<BorrowedFd> = files.iter().map(AsFd::as_fd).collect();
+            self.reply(tool, reply, &fds);
+        }
+    }
+
+    /// Tools that wait for what only the launcher of job `id`, which is over here, could have told.
+    pub(crate) fn let_go_of_tools(&mut self, id: u32) {
+        let waiting = self.clients.iter().filter(|(_, client)| client.waits_for == Some(id));
+        let tokens: Vec<u64> = waiting.map(|(token, _)| *token).collect();
+        for token in tokens {
+            let reason = format!("job {id} has ended meanwhile on this node");
+            self.reply(token, &Reply::Refused { reason, code: 1 }, &[]);
+            if let Some(client) = self.clients.get_mut(&token) {
+                client.waits_for = None;
             }
         }
     }

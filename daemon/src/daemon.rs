@@ -65,6 +65,8 @@ pub struct Client {
     pub role: Role,
     /// Close once everything is sent; nothing more is read.
     pub closing: bool,
+    /// A tool that waits for what the launcher of this job tells.
+    pub waits_for: Option<u32>,
     wants_write: bool,
 }
 
@@ -285,7 +287,8 @@ impl Daemon {
             let token = self.next_token;
             self.next_token += 1;
             if self.epoll.add(channel.stream(), EpollEvent::new(EpollFlags::EPOLLIN, token)).is_ok() {
-                let client = Client { channel, role: Role::Stranger, closing: false, wants_write: false };
+                let client =
+                    Client { channel, role: Role::Stranger, closing: false, waits_for: None, wants_write: false };
                 self.clients.insert(token, client);
             }
         }
@@ -496,6 +499,7 @@ impl Daemon {
             if self.jobs.values().all(|job| job.carrier.is_none()) {
                 crate::slices::give_back();
             }
+            self.let_go_of_tools(id);
             self.services.withdraw(id);
             self.retake_cores();
             self.update_status();

@@ -72,6 +72,22 @@ impl Job {
         }
     }
 
+    /// A tool of this node asks for all nodes: the launcher, who has them all, answers.
+    pub fn ask_all_for_trace(&mut self, tool: u64, ask: TraceAsk, path: String) {
+        self.outbox.push((Reply::TraceAsked { tool, ask, path }, Vec::new()));
+    }
+
+    /// This node's part of such a question.
+    pub fn trace_part(&mut self, number: u64, ask: TraceAsk) {
+        let (reply, files) = self.trace(ask);
+        let (refused, map) = match reply {
+            Reply::Refused { reason, .. } => (Some(reason), None),
+            Reply::Trace { map } => (None, Some(map)),
+            _ => (None, None),
+        };
+        self.outbox.push((Reply::TracePart { number, refused, map }, files));
+    }
+
     /// How the recording is to be read; `None`: there is none. It goes until `end`, if the job is over, or until now.
     pub fn trace_map(&self, end: Option<Moment>) -> Option<Box<TraceMap>> {
         let recording = self.recording.as_ref()?;

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use vmpi_tests::compile::{Mpi, program};
-use vmpi_tests::job::{Outcome, Vmpirun};
+use vmpi_tests::job::{Job, Outcome, Vmpirun};
 use vmpi_tests::leftovers::eventually;
 use vmpi_tests::nodes::{Nodes, find};
-use vmpi_tests::place::{Turn, room, top, venv_perfetto};
+use vmpi_tests::place::{Turn, bin_dir, room, top, venv_perfetto};
 
 fn built(name: &str) -> PathBuf {
     let _turn = Turn::take();
@@ -320,6 +320,119 @@ fn a_node_that_dies_is_missing_by_its_name() {
     let trace = read(&path);
     assert!(trace["flows"].as_u64() > Some(0), "{}", trace["flows"]);
     assert_eq!(trace["nodes"][format!("node {}", nodes.b)], "what was recorded here is missing", "{}", trace["nodes"]);
+}
+
+/// `vmpictl` on a node.
+fn vmpictl_on(nodes: &Nodes, node: &str, runtime_dir: &Path, args: &[&str]) -> Outcome {
+    let mut command = Command::new(nodes.enter());
+    command.arg(node).arg(bin_dir().join("vmpictl")).args(args).env("VMPI_RUNTIME_DIR", runtime_dir);
+    let output = command.output().expect("vmpictl starts");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Outcome { code: output.status.code().unwrap_or(-1), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+}
+
+/// A job on both nodes whose ranks run.
+fn on_both(name: &str, nodes: &Nodes) -> Job {
+    let binary = built("traced.c");
+    let run = nodes.vmpirun(name).args(["-n", "4", "-V", "2"]).arg(&binary).args(["100000000", "200000"]);
+    let job = run.deadline(Duration::from_secs(120)).start();
+    let running = || job.processes().iter().filter(|process| process.name.starts_with("traced")).count() == 4;
+    assert!(eventually(Duration::from_secs(30), running), "{:?}", job.processes());
+    job
+}
+
+/// From either node `vmpictl trace` is about both, while the job goes on.
+#[test]
+fn a_running_job_is_traced_on_all_nodes() {
+    let nodes = Nodes::new("trace-all");
+    let job = on_both("trace-all", &nodes);
+    let path = file("all.pftrace");
+    let name = path.to_str().expect("UTF-8");
+    let ctl = |node: &str, args: &[&str]| vmpictl_on(&nodes, node, &job.runtime_dir, args);
+    let early = ctl(&nodes.b, &["trace", "1", "export", name]);
+    assert!(early.code == 1 && early.stderr.contains("has not been traced"), "{early:?}");
+    for (starts, asks) in [(&nodes.a, &nodes.b), (&nodes.b, &nodes.a)] {
+        let started = ctl(starts, &["trace", "1", "start"]);
+        assert_eq!(started.code, 0, "{started:?}");
+        let twice = ctl(asks, &["trace", "1", "start"]);
+        assert!(twice.code == 1 && twice.stderr.contains("is being traced already"), "{twice:?}");
+        std::thread::sleep(Duration::from_millis(300));
+        // While it goes on, and when it has been stopped.
+        for stop in [false, true] {
+            if stop {
+                let stopped = ctl(asks, &["trace", "1", "stop"]);
+                assert_eq!(stopped.code, 0, "{stopped:?}");
+            }
+            let exported = ctl(asks, &["trace", "1", "export", name, "--json"]);
+            assert!(exported.code == 0 && exported.stderr.is_empty(), "{exported:?}");
+            let told: Value = serde_json::from_str(&exported.stdout).expect("JSON");
+            assert!(told["length_s"].as_f64() >= Some(0.3), "{told}");
+            let trace = read(&path);
+            for node in [&nodes.a, &nodes.b] {
+                let tracks = trace["tracks"].as_object().expect("tracks").keys();
+                let here = tracks.filter(|name| name.ends_with(&format!(", node {node})"))).count();
+                assert_eq!(here, 3, "a core and two ranks: {}", trace["tracks"]);
+                assert!(seconds_on(&trace, "cores", "core 0", &format!(", node {node})"), "running") > 0.01);
+                let within = trace["nodes"][format!("node {node}")]["uncertainty (ns)"].as_i64();
+                assert!(within > Some(0), "{}", trace["nodes"]);
+            }
+            // Of each rank to its right neighbour, two of whom are on the other node.
+            for pair in ["0 1", "1 2", "2 3", "3 0"] {
+                assert!(trace["pairs"][pair].as_u64() > Some(2), "{pair}: {}", trace["pairs"]);
+            }
+        }
+        assert_eq!(ctl(starts, &["trace", "1", "stop"]).code, 1, "it was stopped");
+    }
+    let page = file("all.html");
+    assert_eq!(ctl(&nodes.b, &["trace", "1", "export", page.to_str().expect("UTF-8")]).code, 0);
+    let text = std::fs::read_to_string(&page).expect("it is written");
+    assert!([&nodes.a, &nodes.b].iter().all(|node| text.contains(&format!("\"node\":\"{node}\""))));
+    let _ = std::fs::remove_file(page);
+    assert_eq!(ctl(&nodes.a, &["kill", "1"]).code, 0);
+    assert_ne!(job.finish().code, 0);
+}
+
+/// A node's vmpid says nothing: the trace has what the others recorded, and the silent one is named. Then that node dies while it is asked.
+#[test]
+fn a_node_that_is_silent_is_missing_in_a_running_trace() {
+    let nodes = Nodes::new("trace-late");
+    let job = on_both("trace-late", &nodes);
+    let path = file("late.pftrace");
+    let name = path.to_str().expect("UTF-8");
+    let runtime_dir = job.runtime_dir.clone();
+    let ctl = |args: &[&str]| vmpictl_on(&nodes, &nodes.a, &runtime_dir, args);
+    assert_eq!(ctl(&["trace", "1", "start"]).code, 0);
+    std::thread::sleep(Duration::from_millis(200));
+    let daemons = find(&job.runtime_dir, &nodes.b, "--one-job");
+    let daemon = daemons.iter().find(|daemon| daemons.iter().any(|keeper| keeper.pid == daemon.parent));
+    let vmpid = Pid::from_raw(daemon.expect("daemon and keeper").pid);
+    kill(vmpid, Signal::SIGSTOP).expect("it is there");
+    let exported = ctl(&["trace", "1", "export", name]);
+    kill(vmpid, Signal::SIGCONT).expect("it is there");
+    let told = format!("node {}: nothing of what was recorded there is here: it has not answered", nodes.b);
+    assert!(exported.code == 0 && exported.stderr.contains(&told), "{exported:?}");
+    assert!(read(&path)["flows"].as_u64() > Some(0));
+    // A late answer is not taken for that to the next question.
+    let again = ctl(&["trace", "1", "export", name]);
+    assert!(again.code == 0 && again.stderr.is_empty(), "{again:?}");
+    read(&path);
+    kill(vmpid, Signal::SIGSTOP).expect("it is there");
+    let asked = std::thread::scope(|scope| {
+        let asked = scope.spawn(|| ctl(&["trace", "1", "export", name]));
+        std::thread::sleep(Duration::from_millis(300));
+        kill(Pid::from_raw(find(&job.runtime_dir, &nodes.b, "--bootstrap")[0].pid), Signal::SIGKILL)
+            .expect("it is there");
+        kill(vmpid, Signal::SIGCONT).expect("it is there");
+        asked.join().expect("no panic")
+    });
+    // Either is true: the rest of the job ends at once.
+    let missing = format!("node {}: nothing of what was recorded there is here", nodes.b);
+    assert!(
+        if asked.code == 0 { asked.stderr.contains(&missing) } else { asked.stderr.contains("ended") },
+        "{asked:?}"
+    );
+    let _ = std::fs::remove_file(path);
+    assert_ne!(job.finish().code, 0);
 }
 
 /// Events that the kernel itself counts are there on every machine that permits to count at all.

@@ -453,10 +453,23 @@ pub enum Request {
         job: u32,
         on: Option<bool>,
     },
-    /// Record what ranks do and when, or hand it over. Answer: `Done`, or `Trace` with a descriptor of the job segment.
+    /// Record what ranks do and when, or hand it over. Answer: `Done`, or `Trace` with a descriptor of the job segment; of a job of several
+    /// nodes `Traced` with one of the file, in the form that `path` ends with.
     Trace {
         job: u32,
         ask: TraceAsk,
+        path: String,
+    },
+    /// The launcher of a job of several nodes asks this node's part of that. Answer: `TracePart` with the same number.
+    TracePart {
+        number: u64,
+        ask: TraceAsk,
+    },
+    /// It answers tool `tool`; with the file, if there is one, that comes along.
+    TraceTold {
+        tool: u64,
+        reply: Box<Reply>,
+        files: u32,
     },
     /// A signal to all ranks, or to one of them. Answer: `Done`.
     Signal {
@@ -581,6 +594,25 @@ pub enum Reply {
     },
     Trace {
         map: Box<TraceMap>,
+    },
+    /// To the launcher of a job of several nodes: a tool of this node asks for all of them. Answer: `TraceTold`.
+    TraceAsked {
+        tool: u64,
+        ask: TraceAsk,
+        path: String,
+    },
+    /// Likewise: this node's part. With `map` the descriptor of the job segment comes along.
+    TracePart {
+        number: u64,
+        refused: Option<String>,
+        map: Option<Box<TraceMap>>,
+    },
+    /// All nodes' recordings have been written; the file comes along.
+    Traced {
+        gaps: Option<String>,
+        events: u64,
+        dropped: u64,
+        length_s: f64,
     },
     Done,
     /// To the launcher: all ranks wait for each other.

@@ -65,7 +65,8 @@ pub enum CtlCommand {
         #[command(flatten)]
         format: Format,
     },
-    /// Record what cores and ranks do, and when: `trace 1 start`, `trace 1 stop`, `trace 1 export FILE`.
+    /// Record what cores and ranks do, and when: `trace 1 start`, `trace 1 stop`, `trace 1 export FILE`;
+    /// in a job of several nodes on all of them.
     Trace {
         /// JOB or DAEMON:JOB.
         job: String,

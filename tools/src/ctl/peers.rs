@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::status_page::{self, StatusPage};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 use vmpi_shared::control::{Connection, JobReport, Reply, Request, SOCKET_NAME, STATUS_FLINK_NAME};
 
 /// A runtime directory with a socket, and what its status page says.
@@ -64,6 +65,21 @@ impl Peer {
             Ok(None) => Err(lost("it ended meanwhile".into())),
             Err(e) => Err(lost(e.to_string())),
         }
+    }
+
+    /// As `ask_with_files`, for what others than the daemon have to answer.
+    pub fn ask_within(&mut self, request: &Request, patience: Duration) -> Result<(Reply, Vec<OwnedFd>), Failure> {
+        let stream = self.connection.stream();
+        let set = stream.set_read_timeout(Some(patience));
+        set.map_err(|e| Failure::own(format!("no time can be set: {e}")))?;
+        let begin = Instant::now();
+        self.ask_with_files(request).map_err(|why| match begin.elapsed() < patience {
+            true => why,
+            false => {
+                let seconds = patience.as_secs();
+                Failure::new(1, format!("the job's vmpirun has not answered for {seconds} s: is it stopped?"))
+            }
+        })
     }
 
     pub fn jobs(&mut self) -> Result<Vec<JobReport>, Failure> {

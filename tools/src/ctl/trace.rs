@@ -3,10 +3,15 @@
 use super::Output;
 use super::peers::find_job;
 use crate::failure::Failure;
-use crate::trace::{self, Recording};
-use serde_json::json;
+use crate::trace::{self, Recording, Saved};
+use serde_json::{Value, json};
 use std::fs::File;
+use std::io::{self, Seek};
+use std::time::Duration;
 use vmpi_shared::control::{Reply, Request, TraceAsk};
+
+const SWITCH: Duration = Duration::from_secs(30);
+const EXPORT: Duration = Duration::from_secs(300);
 
 /// Begin or stop recording, or write what was recorded to a file.
 pub fn trace(target: &str, ask: TraceAsk, file: Option<&str>, as_json: bool) -> Result<Output, Failure> {
@@ -17,19 +22,23 @@ pub fn trace(target: &str, ask: TraceAsk, file: Option<&str>, as_json: bool) -> 
     let pid = peer.pid;
     let odd = || Failure::new(1, format!("vmpid (pid {pid}) did not answer about the trace"));
     let mut answer = json!({ "schema_version": 1, "job": job });
-    let text = match (ask, peer.ask_with_files(&Request::Trace { job, ask })?) {
+    let path = file.unwrap_or_default().to_string();
+    // Longer than the launcher of a job of several nodes waits for its nodes.
+    let patience = if ask == TraceAsk::Export { EXPORT } else { SWITCH };
+    let text = match (ask, peer.ask_within(&Request::Trace { job, ask, path }, patience)?) {
         (TraceAsk::Export, (Reply::Trace { map }, mut files)) => {
             let path = file.ok_or_else(|| Failure::usage("export needs a file"))?;
             let segment = File::from(files.pop().ok_or_else(odd)?);
-            let saved = trace::save(&Recording { map, segment }.timeline()?, path)?;
-            if let Some(gaps) = &saved.gaps {
-                eprintln!("vmpictl: note: {gaps}");
-            }
-            answer["file"] = path.into();
-            answer["events"] = saved.events.into();
-            answer["dropped"] = saved.dropped.into();
-            answer["length_s"] = saved.length_s.into();
-            format!("{path}: {:.3} s, {} events\n", saved.length_s, saved.events)
+            say(&trace::save(&Recording { map, segment }.timeline()?, path)?, path, &mut answer)
+        }
+        (TraceAsk::Export, (Reply::Traced { gaps, events, dropped, length_s }, mut files)) => {
+            let path = file.ok_or_else(|| Failure::usage("export needs a file"))?;
+            let mut written = File::from(files.pop().ok_or_else(odd)?);
+            let failed = |e: io::Error| Failure::own(format!("cannot write {path}: {e}"));
+            // Its position is the sender's.
+            written.rewind().map_err(failed)?;
+            io::copy(&mut written, &mut File::create(path).map_err(failed)?).map_err(failed)?;
+            say(&Saved { gaps, events, dropped, length_s }, path, &mut answer)
         }
         (TraceAsk::Start, (Reply::Done, _)) => {
             answer["on"] = true.into();
@@ -44,4 +53,16 @@ pub fn trace(target: &str, ask: TraceAsk, file: Option<&str>, as_json: bool) -> 
         _ => return Err(odd()),
     };
     Ok(Output::from(if as_json { format!("{answer:#}\n") } else { text }))
+}
+
+/// What was written.
+fn say(saved: &Saved, path: &str, answer: &mut Value) -> String {
+    if let Some(gaps) = &saved.gaps {
+        eprintln!("vmpictl: note: {gaps}");
+    }
+    answer["file"] = path.into();
+    answer["events"] = saved.events.into();
+    answer["dropped"] = saved.dropped.into();
+    answer["length_s"] = saved.length_s.into();
+    format!("{path}: {:.3} s, {} events\n", saved.length_s, saved.events)
 }

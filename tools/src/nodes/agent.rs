@@ -2,7 +2,8 @@
 //! and passes words and output between the two.
 
 use super::frames::{self, Facts, Frame, FromNode, ToNode};
-use super::{LAUNCHER_PULSES, PULSE, rdma, records};
+use super::records::{self, Arrivals};
+use super::{LAUNCHER_PULSES, PULSE, rdma};
 use crate::daemon::{self, VERSION};
 use crate::failure::Failure;
 use crate::{cpus, hosts};
@@ -127,7 +128,9 @@ fn serve(exe_dir: &Path) -> io::Result<()> {
                 let _ = more.shutdown(Shutdown::Both);
                 let _ = ended.recv_timeout(LAST_OUTPUT);
             }
-            if let (Reply::Finished { trace: Some(map), .. }, Some(segment)) = (&reply, files.next()) {
+            if let Reply::Finished { trace: Some(map), .. } | Reply::TracePart { map: Some(map), .. } = &reply
+                && let Some(segment) = files.next()
+            {
                 // What cannot be passed on is missed there.
                 let _ = records::pass(&File::from(segment), map, |at, bytes| replying.recorded(at, bytes));
             }
@@ -144,6 +147,8 @@ fn serve(exe_dir: &Path) -> io::Result<()> {
         let _ = replying.say(&FromNode::Failed { reason: "its vmpid has died".into(), code: 125 });
     });
     let mut asks = Connection::new(asking.try_clone()?);
+    // All nodes' trace, on its way to a tool of this node.
+    let mut written = Arrivals::default();
     while let Ok(Some(frame)) = listen(&mut from, &news, &stopped) {
         match frame {
             Frame::Said(ToNode::Ask { request }) => {
@@ -156,7 +161,20 @@ fn serve(exe_dir: &Path) -> io::Result<()> {
                     stopped.store(now, Ordering::Relaxed);
                 }
                 // A daemon that is gone shows to the thread that listens to it.
-                let _ = asks.send(&request, &[]);
+                let written = match &request {
+                    Request::TraceTold { files: 1, .. } => written.end().and_then(Result::ok),
+                    _ => None,
+                };
+                let request = match (request, &written) {
+                    (Request::TraceTold { tool, files: 1, .. }, None) => {
+                        let reason = "the trace cannot be kept on this node: it is out of memory".into();
+                        let reply = Box::new(Reply::Refused { reason, code: 1 });
+                        Request::TraceTold { tool, reply, files: 0 }
+                    }
+                    (request, _) => request,
+                };
+                let files: Vec<i32> = written.iter().map(AsRawFd::as_raw_fd).collect();
+                let _ = asks.send(&request, &files);
             }
             Frame::Bytes(_, bytes) => {
                 if let Some(feed) = &feed {
@@ -167,7 +185,8 @@ fn serve(exe_dir: &Path) -> io::Result<()> {
             Frame::Said(ToNode::Time { number }) => {
                 let _ = out.say(&FromNode::Time { number, there: boottime_ns() });
             }
-            Frame::Said(_) | Frame::Recorded(..) => {}
+            Frame::Recorded(at, bytes) => written.take(at, &bytes),
+            Frame::Said(_) => {}
         }
     }
     // The launcher wants no more, or is gone: then the daemon ends what is left of the job.

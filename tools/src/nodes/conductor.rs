@@ -4,6 +4,7 @@
 //! draws the conclusions from both (`Conductor`). A node's fault ends the job on all others, and the session hears it with the node's name.
 
 mod end;
+mod tracing;
 
 use super::exchange::Exchange;
 use super::frames::{self, Frame, FromNode, ToNode};
@@ -26,6 +27,7 @@ use std::process::{Child, ChildStdin};
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use tracing::Tracing;
 use vmpi_shared::clock::boottime_ns;
 use vmpi_shared::control::{Cause, Connection, JobReport, JobSpec, NewRank, NodePart, Reply, Request, Stdio};
 use vmpi_shared::monitor::Matrix;
@@ -146,6 +148,8 @@ struct Conductor {
     concluded: bool,
     /// What survivors of deaths agree on.
     mourners: Mourners,
+    /// What a tool asks about the recording.
+    tracing: Tracing,
 }
 
 impl Conductor {
@@ -182,8 +186,7 @@ impl Conductor {
                             let _ = tell.send(Event::Time(number, asked, there, boottime_ns()));
                         }
                         Ok(Some(Frame::Said(said))) => {
-                            let is_last =
-                                matches!(&said, FromNode::Said { reply } if matches!(**reply, Reply::Finished { .. }));
+                            let is_last = matches!(&said, FromNode::Said { reply } if matches!(**reply, Reply::Finished { .. } | Reply::TracePart { .. }));
                             if let Some(records) = is_last.then(|| arrivals.end()).flatten() {
                                 let _ = tell.send(Event::Records(number, records));
                             }
@@ -235,6 +238,7 @@ impl Conductor {
             ports: Ports::new(&format!("{identity:016x}"), JOB),
             services: Services::default(),
             mourners: Mourners::default(),
+            tracing: Tracing::default(),
             spec,
             parts,
             session,
@@ -299,11 +303,14 @@ impl Conductor {
         if let (Some(stdin), Some(part)) = (self.stdin.take(), self.parts.get(first as usize)) {
             feed(stdin, part.to.clone(), self.stdin_window.clone());
         }
-        (0..self.parts.len()).for_each(|number| self.compare_clocks(number));
+        if self.spec.trace {
+            (0..self.parts.len()).for_each(|number| self.compare_clocks(number));
+        }
         let mut pulse = Instant::now() + PULSE;
         let mut over: Option<Instant> = None;
         loop {
             let until = over.map_or(pulse, |since| pulse.min(since + LAST_STAMPS));
+            let until = self.tracing_until().map_or(until, |at| until.min(at));
             match self.events.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Ok(Event::Said(number, said)) => {
                     self.parts[number].silent = 0;
@@ -332,6 +339,7 @@ impl Conductor {
                 }
             }
             self.conclude();
+            self.conclude_tracing();
             if self.parts.iter().any(|part| part.finished.is_none()) {
                 continue;
             }
@@ -344,12 +352,10 @@ impl Conductor {
         }
     }
 
-    /// Begin to compare a node's clock with this one's, if that is of use.
+    /// Begin to compare a node's clock with this one's.
     fn compare_clocks(&mut self, number: usize) {
-        if self.spec.trace {
-            let first = self.parts[number].exchange.begin();
-            self.tell(number, &ToNode::Time { number: first });
-        }
+        let first = self.parts[number].exchange.begin();
+        self.tell(number, &ToNode::Time { number: first });
     }
 
     fn parts_of_spec(&self) -> impl Iterator<Item = &NodePart> {
@@ -495,12 +501,20 @@ impl Conductor {
             Reply::Finished { cause, code, report, matrix, trace } => {
                 self.parts[number].matrix = matrix;
                 self.parts[number].map = trace;
-                self.compare_clocks(number);
+                if self.spec.trace {
+                    self.compare_clocks(number);
+                }
+                self.tracing.missed(number, "its part of the job is over");
                 self.parts[number].finished = Some((cause.clone(), code, report));
                 let goes_on = matches!(cause, Cause::Success)
                     || (!self.spec.kill_on_failure
                         && matches!(cause, Cause::RankFailed { .. } | Cause::Unfinished { .. }));
                 self.judge(number, cause, code, !goes_on);
+            }
+            Reply::TraceAsked { tool, ask, path } => self.on_trace_asked(number, tool, ask, path),
+            Reply::TracePart { number: asked, refused, map } => {
+                let records = self.parts[number].records.take();
+                self.tracing.heard(number, asked, refused, map, records);
             }
             Reply::Refused { reason, code } => {
                 self.parts[number].refused = Some((reason.clone(), code));

@@ -86,7 +86,7 @@ pub enum Frame<T> {
     /// Bytes of a stream: 0 for standard input; else rank * 2, and 1 more for standard error (of a spawned rank: `NewRank::stream` instead of its
     /// number). None from a node: that stream ends.
     Bytes(u32, Vec<u8>),
-    /// What lies at this place of the node's job segment (`records`). Comes before the last word about the job.
+    /// What lies at this place of the node's job segment (`records`), before the word that it belongs to; to a node: of the trace for a tool there.
     Recorded(u64, Vec<u8>),
 }
 

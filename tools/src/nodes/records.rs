@@ -4,7 +4,7 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use vmpi_shared::trace::TraceMap;
+use vmpi_shared::trace::{TraceMap, mark_copied};
 
 const CHUNK_BYTES: u64 = 1 << 20;
 
@@ -24,6 +24,8 @@ pub fn pass(segment: &File, map: &TraceMap, mut put: impl FnMut(u64, &[u8]) -> i
             put(at, &bytes)?;
             at += bytes.len() as u64;
         }
+        let (at, word) = mark_copied(segment, &used)?;
+        put(at, &word)?;
     }
     Ok(())
 }
@@ -75,11 +77,16 @@ mod tests {
         })
         .unwrap();
         let empty = rings.used(&segment, 1).unwrap();
-        assert_eq!(count, used.end - used.start + empty.end - empty.start);
+        assert_eq!(count, used.end - used.start + empty.end - empty.start + 16);
         let copy = arrivals.end().expect("something").expect("no error");
         let [mut a, mut b] = [vec![0; 1 << 18], vec![0; 1 << 18]];
         segment.read_exact_at(&mut a, 0).unwrap();
         copy.read_exact_at(&mut b, 0).unwrap();
+        // What a copy says of itself.
+        for copied in [4096 + 16, 4096 + (1 << 16) + 16] {
+            a[copied..copied + 8].fill(0);
+            b[copied..copied + 8].fill(0);
+        }
         assert!(a == b && copy.metadata().unwrap().len() == 1 << 20);
         assert!(arrivals.end().is_none());
         arrivals.take(u64::MAX, &[]);

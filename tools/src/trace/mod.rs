@@ -126,6 +126,16 @@ pub fn save_page(
 /// # Errors
 /// It cannot be written, or the picture not be drawn.
 pub fn save(timeline: &Timeline, path: &str) -> Result<Saved, Failure> {
+    let (saved, bytes) = encode(timeline, path)?;
+    std::fs::write(Path::new(path), bytes).map_err(|e| Failure::own(format!("cannot write {path}: {e}")))?;
+    Ok(saved)
+}
+
+/// What is to be written to `path`.
+///
+/// # Errors
+/// The picture cannot be drawn.
+pub fn encode(timeline: &Timeline, path: &str) -> Result<(Saved, Vec<u8>), Failure> {
     let failed = |e: picture::PictureError| Failure::own(format!("{path}: {e}"));
     let bytes = match Form::of(path) {
         Form::Perfetto => perfetto::encode(timeline),
@@ -133,11 +143,11 @@ pub fn save(timeline: &Timeline, path: &str) -> Result<Saved, Failure> {
         Form::Png => picture::png(timeline).map_err(failed)?,
         Form::Html => page::page(timeline, None, None).into_bytes(),
     };
-    std::fs::write(Path::new(path), bytes).map_err(|e| Failure::own(format!("cannot write {path}: {e}")))?;
-    Ok(Saved {
+    let saved = Saved {
         gaps: timeline.gaps(),
         events: timeline.events(),
         dropped: timeline.dropped(),
         length_s: timeline.length as f64 * 1e-9,
-    })
+    };
+    Ok((saved, bytes))
 }

@@ -25,6 +25,9 @@ const AHEAD: u64 = 4;
 /// A ring has room for so many records at least.
 pub const CAPACITY_FLOOR: u64 = 4096;
 
+/// Where `RingHead::copied` lies.
+const COPIED: u64 = std::mem::offset_of!(RingHead, copied) as u64;
+
 const _: () = assert!(RECORD_BYTES == 64 && HEAD_BYTES.is_multiple_of(64));
 
 /// Head of a ring.
@@ -34,7 +37,9 @@ pub(super) struct RingHead {
     written: AtomicU64,
     /// Names in use; the rank.
     names: AtomicU64,
-    reserved: [AtomicU64; 6],
+    /// In a copy of the ring: what `written` was when all had been copied; who copied.
+    copied: AtomicU64,
+    reserved: [AtomicU64; 5],
 }
 
 /// Records of a ring in a job whose ranks have so many request slots: the more ranks, the fewer (`JobConfig::for_ranks`). 131,072 for up to 64.
@@ -146,7 +151,7 @@ impl Rings {
         if fits { Ok(start) } else { Err(nonsense()) }
     }
 
-    /// Where in `file` lies what rank `rank` has written; the rank is gone.
+    /// Where in `file` lies what rank `rank` has written. One that goes on writing: `mark_copied`.
     ///
     /// # Errors
     /// Those of reading, and rings that do not fit the file.
@@ -155,6 +160,15 @@ impl Rings {
         let written = word_at(file, start)?;
         Ok(start..start + HEAD_BYTES + written.min(self.capacity) * RECORD_BYTES)
     }
+}
+
+/// What a copy of the ring at `ring.start` is to have at the returned place, once everything else has been copied: the reader then sees what was
+/// overwritten meanwhile.
+///
+/// # Errors
+/// Those of reading.
+pub fn mark_copied(file: &File, ring: &Range<u64>) -> io::Result<(u64, [u8; 8])> {
+    Ok((ring.start + COPIED, word_at(file, ring.start)?.to_le_bytes()))
 }
 
 fn word_at(file: &File, at: u64) -> io::Result<u64> {
@@ -197,7 +211,7 @@ impl RingReader {
         file.read_exact_at(head, records_at + first * RECORD_BYTES)?;
         file.read_exact_at(tail, records_at)?;
         // One more than it has counted may be half-written.
-        let since = word_at(start)?.wrapping_sub(written);
+        let since = word_at(start)?.max(word_at(start + COPIED)?).wrapping_sub(written);
         let reach = if since == u64::MAX || kept == 0 { 0 } else { since + 1 };
         let torn = reach.saturating_sub(rings.capacity - kept).min(kept);
         read.dropped = new - kept + torn;

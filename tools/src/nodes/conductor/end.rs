@@ -42,6 +42,7 @@ impl Conductor {
     /// A node takes no part any more, without having said how its part of the job ended.
     pub(super) fn on_gone(&mut self, number: usize, why: &str) {
         self.parts[number].exchange.give_up();
+        self.tracing.missed(number, why);
         if self.parts[number].finished.is_some() {
             return;
         }

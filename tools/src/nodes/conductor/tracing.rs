@@ -1,0 +1,177 @@
+//! What a tool on one of the nodes asks about the recording: all nodes are asked, and their recordings become one file as at the end of a job.
+//!
+//! One question at a time. Death story: a node that dies, ends or does not answer in time is missing by its name; a tool that is gone is no
+//! concern here; if the asking node goes, so does the tool.
+
+use super::Conductor;
+use crate::nodes::frames::{self, ToNode};
+use crate::trace::{self, NodeRecording, Recording};
+use std::fs::File;
+use std::io;
+use std::process::ChildStdin;
+use std::sync::{Mutex, Weak};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use vmpi_shared::control::{Reply, Request, TraceAsk};
+use vmpi_shared::trace::TraceMap;
+
+/// A node that has not answered, nor sent more of what it has recorded, for so long is missing.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// So much of a file goes in a frame.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// A node's answer: why it has none, or what it has recorded.
+type Heard = Result<Option<Recording>, String>;
+
+struct Question {
+    /// The node of the tool, and the tool's number there.
+    by: usize,
+    tool: u64,
+    ask: TraceAsk,
+    path: String,
+    since: Instant,
+    heard: Vec<Option<Heard>>,
+}
+
+#[derive(Default)]
+pub(super) struct Tracing {
+    /// Of the question that is asked, or was last.
+    number: u64,
+    question: Option<Question>,
+    /// A file that is being written.
+    writer: Option<JoinHandle<()>>,
+}
+
+impl Tracing {
+    /// A node has answered question `asked`.
+    pub(super) fn heard(
+        &mut self,
+        node: usize,
+        asked: u64,
+        refused: Option<String>,
+        map: Option<Box<TraceMap>>,
+        records: Option<io::Result<File>>,
+    ) {
+        let heard = match (refused, map, records) {
+            (Some(reason), ..) => Err(reason),
+            (None, None, _) => Ok(None),
+            (None, Some(map), Some(Ok(segment))) => Ok(Some(Recording { map, segment })),
+            (None, Some(_), Some(Err(error))) => Err(format!("it cannot be kept: {error}")),
+            (None, Some(_), None) => Err("it has not come".into()),
+        };
+        if asked == self.number {
+            self.take(node, heard);
+        }
+    }
+
+    /// A node will not answer any more.
+    pub(super) fn missed(&mut self, node: usize, why: &str) {
+        self.take(node, Err(why.into()));
+    }
+
+    fn take(&mut self, node: usize, heard: Heard) {
+        if let Some(place) = self.question.as_mut().and_then(|question| question.heard.get_mut(node)) {
+            place.get_or_insert(heard);
+        }
+    }
+}
+
+impl Conductor {
+    /// A tool of node `by` asks.
+    pub(super) fn on_trace_asked(&mut self, by: usize, tool: u64, ask: TraceAsk, path: String) {
+        let busy = self.tracing.question.is_some() || self.tracing.writer.as_ref().is_some_and(|w| !w.is_finished());
+        if busy {
+            let reason = "somebody else asks about the trace of this job just now; try again".into();
+            return self.tell_tool(by, tool, Reply::Refused { reason, code: 1 });
+        }
+        let heard = self.parts.iter().map(|part| part.finished.is_some().then(|| Err("it is gone".into()))).collect();
+        self.tracing.number += 1;
+        let number = self.tracing.number;
+        self.tracing.question = Some(Question { by, tool, ask, path, since: Instant::now(), heard });
+        self.ask_all(&Request::TracePart { number, ask });
+        if ask != TraceAsk::Stop {
+            let living = (0..self.parts.len()).filter(|number| self.parts[*number].finished.is_none());
+            living.collect::<Vec<_>>().into_iter().for_each(|number| self.compare_clocks(number));
+        }
+    }
+
+    fn tell_tool(&self, node: usize, tool: u64, reply: Reply) {
+        let request = Request::TraceTold { tool, reply: Box::new(reply), files: 0 };
+        self.tell(node, &ToNode::Ask { request });
+    }
+
+    /// So long the nodes' answers are waited for.
+    pub(super) fn tracing_until(&self) -> Option<Instant> {
+        let question = self.tracing.question.as_ref()?;
+        let waited = || self.parts.iter().zip(&question.heard).filter(|(_, heard)| heard.is_none());
+        let last = waited().filter_map(|(part, _)| part.recorded_at).max();
+        Some(last.map_or(question.since, |at| at.max(question.since)) + PATIENCE)
+    }
+
+    /// Answer, if all nodes have, or the rest will not.
+    pub(super) fn conclude_tracing(&mut self) {
+        let Some(until) = self.tracing_until() else { return };
+        let late = until <= Instant::now();
+        let quiet = late || self.parts.iter().all(|part| part.exchange.is_quiet());
+        let all = self.tracing.question.iter().all(|question| question.heard.iter().all(Option::is_some));
+        let Some(question) = self.tracing.question.take_if(|_| late || (all && quiet)) else { return };
+        let (by, tool, ask, path) = (question.by, question.tool, question.ask, question.path);
+        let silent = || format!("it has not answered for {} s", PATIENCE.as_secs());
+        let heard = question.heard.into_iter().map(|heard| heard.unwrap_or_else(|| Err(silent())));
+        let heard: Vec<(String, Heard)> = self.parts.iter().map(|part| part.name.clone()).zip(heard).collect();
+        // What all say is said once.
+        let why = |(name, heard): &(String, Heard)| Some(format!("node {name}: {}", heard.as_ref().err()?));
+        let reasons: Vec<String> = heard.iter().filter_map(why).collect();
+        let refusal = match &heard[by].1 {
+            Err(reason) if reasons.len() == heard.len() => Some(reason.clone()),
+            _ if ask != TraceAsk::Export && !reasons.is_empty() => Some(reasons.join("; ")),
+            _ => None,
+        };
+        if let Some(reason) = refusal {
+            return self.tell_tool(by, tool, Reply::Refused { reason, code: 1 });
+        }
+        if ask != TraceAsk::Export {
+            return self.tell_tool(by, tool, Reply::Done);
+        }
+        let recordings: Vec<NodeRecording> = heard
+            .into_iter()
+            .zip(&self.parts)
+            .map(|((name, heard), part)| {
+                let recorded = heard.and_then(|recording| recording.ok_or_else(|| "it has not come".into()));
+                NodeRecording { name, offset: part.exchange.offset(), recorded }
+            })
+            .collect();
+        // As `feed`: who ends the job closes the agent's standard input.
+        let to = std::sync::Arc::downgrade(&self.parts[by].to);
+        self.tracing.writer = Some(std::thread::spawn(move || write(&recordings, &path, &to, tool)));
+    }
+}
+
+/// Make the file and pass it to the tool's node.
+fn write(recordings: &[NodeRecording], path: &str, to: &Weak<Mutex<ChildStdin>>, tool: u64) {
+    let encoded = trace::timeline_of_nodes(recordings).map(|timeline| trace::encode(&timeline, path));
+    let (reply, bytes) = match encoded {
+        Some(Ok((saved, bytes))) => {
+            let trace::Saved { gaps, events, dropped, length_s } = saved;
+            (Reply::Traced { gaps, events, dropped, length_s }, bytes)
+        }
+        Some(Err(why)) => (Reply::Refused { reason: why.sentence, code: 1 }, Vec::new()),
+        None => (Reply::Refused { reason: "the recordings cannot be read".into(), code: 1 }, Vec::new()),
+    };
+    let files = u32::from(matches!(reply, Reply::Traced { .. }));
+    let told = ToNode::Ask { request: Request::TraceTold { tool, reply: Box::new(reply), files } };
+    let pieces = bytes.chunks(CHUNK_BYTES).zip((0u64..).step_by(CHUNK_BYTES));
+    for (piece, at) in pieces {
+        let Some(to) = to.upgrade() else { return };
+        let Ok(mut to) = to.lock() else { return };
+        if frames::recorded(&mut *to, at, piece).is_err() {
+            return;
+        }
+    }
+    if let Some(to) = to.upgrade()
+        && let Ok(mut to) = to.lock()
+    {
+        // An agent that is gone shows where it is listened to.
+        let _ = frames::say(&mut *to, &told);
+    }
+}
