@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nix::fcntl::{Flock, FlockArg};
-use vmpi_shared::control::{self, Connection, LAUNCHER_LOCK_NAME, Reply, Request, SOCKET_NAME, STATUS_FLINK_NAME};
+use vmpi_shared::control::{
+    self, Connection, LAUNCHER_LOCK_NAME, NEW_LAUNCHER_LOCK_NAME, Reply, Request, SOCKET_NAME, STATUS_FLINK_NAME,
+};
 
 /// Longest path that fits in a Unix socket address.
 const MAX_SOCKET_PATH_BYTES: usize = 107;
@@ -44,6 +46,8 @@ pub enum RuntimeDirError {
 /// A directory that is ours alone, locked while this lives.
 pub struct RuntimeDir {
     path: PathBuf,
+    /// A launcher has made it.
+    launched: bool,
     _lock: Flock<File>,
 }
 
@@ -101,12 +105,14 @@ impl RuntimeDir {
                 });
             }
         };
-        Ok(is_still_named(&opened, &path).then_some(RuntimeDir { path, _lock: lock }))
+        let launched = path.join(LAUNCHER_LOCK_NAME).exists();
+        Ok(is_still_named(&opened, &path).then_some(RuntimeDir { path, launched, _lock: lock }))
     }
 
-    /// Did a launcher make this directory that has ended without removing it?
+    /// Did a launcher make this directory that has ended without removing it? Its lock may be gone by now (`clear`).
     pub fn is_orphaned(&self) -> bool {
-        crate::sweep::is_unlocked(&self.path.join(LAUNCHER_LOCK_NAME))
+        let lock = self.path.join(LAUNCHER_LOCK_NAME);
+        self.launched && (!lock.exists() || crate::sweep::is_unlocked(&lock))
     }
 
     pub fn socket(&self) -> PathBuf {
@@ -174,6 +180,7 @@ pub fn remove_if_empty(dir: &Path) {
 pub fn remove_leftovers(dir: &Path) {
     crate::status_page::unlink_stale(&dir.join(STATUS_FLINK_NAME));
     let _ = fs::remove_file(dir.join(SOCKET_NAME));
+    let _ = fs::remove_file(dir.join(NEW_LAUNCHER_LOCK_NAME));
     if crate::sweep::is_unlocked(&dir.join(LAUNCHER_LOCK_NAME)) {
         let _ = fs::remove_file(dir.join(LAUNCHER_LOCK_NAME));
     }
@@ -241,6 +248,24 @@ mod tests {
         assert!(matches!(RuntimeDir::open(&path), Err(RuntimeDirError::Busy { .. })));
         drop(first);
         drop(RuntimeDir::open(&path).unwrap());
+        fs::remove_dir(&path).unwrap();
+    }
+
+    #[test]
+    fn it_is_orphaned_when_its_launcher_ends_though_its_lock_is_cleared_away() {
+        let path = scratch("orphan");
+        fs::DirBuilder::new().mode(0o700).create(&path).unwrap();
+        assert!(!RuntimeDir::open(&path).unwrap().is_orphaned(), "nobody's");
+        let launcher = File::create(path.join(LAUNCHER_LOCK_NAME)).unwrap();
+        let launcher = Flock::lock(launcher, FlockArg::LockExclusive).unwrap();
+        let dir = RuntimeDir::open(&path).unwrap();
+        dir.clear().unwrap();
+        assert!(!dir.is_orphaned());
+        drop(launcher);
+        assert!(dir.is_orphaned());
+        dir.clear().unwrap();
+        assert!(!path.join(LAUNCHER_LOCK_NAME).exists() && dir.is_orphaned());
+        drop(dir);
         fs::remove_dir(&path).unwrap();
     }
 

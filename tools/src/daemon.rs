@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use vmpi_shared::control::{
-    self, Connection, LAUNCHER_LOCK_NAME, PRIVATE_PREFIX, PROTOCOL, Reply, Request, SOCKET_NAME, STATUS_FLINK_NAME,
+    self, Connection, LAUNCHER_LOCK_NAME, NEW_LAUNCHER_LOCK_NAME, PRIVATE_PREFIX, PROTOCOL, Reply, Request,
+    SOCKET_NAME, STATUS_FLINK_NAME,
 };
 
 /// This build's version; daemon and tools must agree.
@@ -269,9 +270,11 @@ impl Private {
     /// The directory has just been made.
     fn new(dir: PathBuf, base: Option<PathBuf>) -> Private {
         // Without the lock (a full file system) sweepers ask whether this process lives.
-        let lock = File::create(dir.join(LAUNCHER_LOCK_NAME))
+        let new = dir.join(NEW_LAUNCHER_LOCK_NAME);
+        let lock = File::create(&new)
             .ok()
-            .and_then(|file| Flock::lock(file, FlockArg::LockExclusiveNonblock).ok());
+            .and_then(|file| Flock::lock(file, FlockArg::LockExclusiveNonblock).ok())
+            .filter(|_| fs::rename(&new, dir.join(LAUNCHER_LOCK_NAME)).is_ok());
         Private { dir, child: None, _lock: lock, base }
     }
 }

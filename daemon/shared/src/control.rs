@@ -30,6 +30,8 @@ pub const STATUS_FLINK_NAME: &str = "status";
 pub const PRIVATE_PREFIX: &str = "job-";
 /// The file in it on which the launcher holds a lock as long as it lives.
 pub const LAUNCHER_LOCK_NAME: &str = "launcher";
+/// What that file is called until it is locked: whoever finds it unlocked takes its launcher for dead.
+pub const NEW_LAUNCHER_LOCK_NAME: &str = "launcher.new";
 
 /// How the note begins that says by what a node's messages go to others.
 pub const CARRIED: &str = "messages to other nodes go by";
