@@ -7,15 +7,18 @@
 //! A link has two ways, as TCP has two connections. Small frames go between the packets of large messages, as fair queueing of connections
 //! has it, and take their part of the rate from those.
 //!
-//! What it costs the processor is what it costs with an RDMA device: staged bodies are not copied again (`slots`). Where ends cannot open each
-//! other's memory it is what TCP costs.
+//! What it costs the processor is what it costs with an RDMA device: staged bodies are not copied again (`slots`), and who sleeps wakes when a
+//! frame is due (`alarm`). Where ends cannot open each other's memory it is what TCP costs.
 
+mod alarm;
 mod slots;
 
 use std::collections::VecDeque;
-use std::os::fd::BorrowedFd;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::time::{ClockId, clock_gettime};
 
 use crate::fabric::{Event, FIRST_KIND, Fabric, LinkError};
@@ -70,6 +73,8 @@ struct Arriving {
     free: [Option<Instant>; 2],
     /// The other end's memory, if it could be opened.
     inbox: Option<Inbox>,
+    /// Frames that have come.
+    come: u64,
 }
 
 /// What goes to a node.
@@ -88,6 +93,8 @@ const BULK: usize = 1;
 /// A fabric that delays what another one brings.
 pub struct Emulated<F> {
     below: F,
+    /// The carrying network, and timers that other ends set.
+    epoll: Epoll,
     model: Model,
     /// Of all nodes.
     names: Vec<String>,
@@ -102,14 +109,45 @@ pub struct Emulated<F> {
 
 /// Frames that are due together are told late by at most this part of the latency.
 const MODERATION: u32 = 4;
+/// When to look again for what has been sent and has not come.
+const DOUBT: Duration = Duration::from_micros(200);
+/// What is ready: the carrying network, or a timer, whichever.
+const BELOW: u64 = 0;
+const TIMER: u64 = 1;
+const EVENTS: usize = 16;
 /// So many bodies are kept to be used again.
 const SPARE_BODIES: usize = 16;
 /// So much may be under way before `backlog_bytes` counts it: what a link's buffers hold.
 const UNDER_WAY_BYTES: f64 = 64e3;
 
 impl<F: Fabric> Emulated<F> {
-    pub fn new(below: F, model: Model, names: Vec<String>) -> Emulated<F> {
-        Emulated { below, model, names, late: Vec::new(), going: Vec::new(), lost: Vec::new(), spare: Vec::new() }
+    /// # Errors
+    /// Those of epoll.
+    pub fn new(below: F, model: Model, names: Vec<String>) -> io::Result<Emulated<F>> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        epoll.add(below.readable(), EpollEvent::new(EpollFlags::EPOLLIN, BELOW))?;
+        let (late, going, lost, spare) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Ok(Emulated { below, epoll, model, names, late, going, lost, spare })
+    }
+
+    /// Watch the timer of a node whose memory has been opened, instead of the carrying network.
+    fn watch_timer(&mut self, node: u32) {
+        let Some(inbox) = &mut at(&mut self.late, node).inbox else { return };
+        let event = EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, TIMER);
+        let watched = inbox.timer().is_some_and(|timer| self.epoll.add(timer, event).is_ok());
+        if !watched || !self.below.hush(node) {
+            inbox.forget_timer();
+        }
+    }
+
+    /// May there be something on the carrying network? Of nodes that count what they send it takes no call to know.
+    fn may_have_news(&self) -> bool {
+        let inboxes = || self.late.iter().filter_map(|late| late.inbox.as_ref());
+        inboxes().count() + 1 < self.names.len() || inboxes().any(Inbox::may_have_news)
+    }
+
+    fn inboxes(&mut self) -> impl Iterator<Item = &mut Inbox> {
+        self.late.iter_mut().filter_map(|late| late.inbox.as_mut())
     }
 
     /// Time until the link to `node` has carried all but what its buffers hold.
@@ -139,12 +177,16 @@ impl<F: Fabric> Emulated<F> {
 
     /// Count what goes, and stamp it.
     fn sent(&mut self, node: u32, way: usize, form: u8, bytes: usize) -> [u8; STAMP_BYTES] {
-        let now = Instant::now();
+        let (now, clock) = (Instant::now(), clock_ns());
         let going = at(&mut self.going, node);
-        carry(&mut going.carried, way, now, self.model.time_of(bytes));
+        let end = carry(&mut going.carried, way, now, self.model.time_of(bytes));
+        if let Some(outbox) = &mut going.outbox {
+            let due = clock + (end - now + self.model.latency).as_nanos() as u64;
+            outbox.queued(due, (self.model.latency / MODERATION).as_nanos() as u64);
+        }
         let told = at(&mut self.late, node).inbox.as_mut().map_or(0, Inbox::say);
         let mut stamp = [0; STAMP_BYTES];
-        stamp[..8].copy_from_slice(&clock_ns().to_le_bytes());
+        stamp[..8].copy_from_slice(&clock.to_le_bytes());
         (stamp[8], stamp[9]) = (way as u8, form);
         stamp[10..].copy_from_slice(&told.to_le_bytes());
         stamp
@@ -226,7 +268,13 @@ impl<F: Fabric> Fabric for Emulated<F> {
     }
 
     fn readable(&self) -> BorrowedFd<'_> {
-        self.below.readable()
+        self.epoll.0.as_fd()
+    }
+
+    fn lie_down(&mut self) -> bool {
+        let below = self.below.lie_down();
+        // All of them lie down, whatever one finds.
+        self.inboxes().fold(below, |quiet, inbox| inbox.lie_down() && quiet)
     }
 
     fn send(&mut self, node: u32, kind: u8, parts: &[&[u8]]) {
@@ -265,14 +313,29 @@ impl<F: Fabric> Fabric for Emulated<F> {
 
     fn flush(&mut self) {
         self.below.flush();
+        if self.below.is_flushed() {
+            self.going.iter_mut().filter_map(|going| going.outbox.as_mut()).for_each(Outbox::ring);
+        }
     }
 
     fn turn(&mut self, now: Instant, tell: &mut dyn FnMut(Event<'_>)) {
-        self.bring(now, F::turn, tell);
+        // Timers that have gone off count once.
+        let mut events = [EpollEvent::empty(); EVENTS];
+        let count = self.epoll.wait(&mut events, EpollTimeout::ZERO).unwrap_or(EVENTS);
+        let below = events[..count].iter().any(|event| event.data() == BELOW);
+        if below || count == EVENTS || self.below.deadline().is_some_and(|at| at <= now) || self.may_have_news() {
+            self.bring(now, F::turn, tell);
+        } else {
+            self.bring(now, |_, _, _| {}, tell);
+        }
     }
 
     fn look(&mut self, now: Instant, tell: &mut dyn FnMut(Event<'_>)) {
-        self.bring(now, F::look, tell);
+        if self.may_have_news() {
+            self.bring(now, F::look, tell);
+        } else {
+            self.bring(now, |_, _, _| {}, tell);
+        }
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -281,7 +344,9 @@ impl<F: Fabric> Fabric for Emulated<F> {
         let ways = ways.filter(|(node, way)| *way == SMALL || self.slots(*node).is_none());
         let room = ways.map(|(node, way)| self.behind(node, way)).filter(|behind| !behind.is_zero()).min();
         let room = room.map(|behind| Instant::now() + behind);
-        [self.below.deadline(), self.next_due(), room].into_iter().flatten().min()
+        let doubts = self.late.iter().filter_map(|late| late.inbox.as_ref()).any(Inbox::doubts);
+        let again = doubts.then(|| Instant::now() + DOUBT);
+        [self.below.deadline(), self.next_due(), room, again].into_iter().flatten().min()
     }
 }
 
@@ -293,7 +358,8 @@ impl<F: Fabric> Emulated<F> {
         fetch: fn(&mut F, Instant, &mut dyn FnMut(Event<'_>)),
         tell: &mut dyn FnMut(Event<'_>),
     ) {
-        let Emulated { below, model, names, late, going, lost, spare } = self;
+        self.inboxes().for_each(|inbox| inbox.get_up());
+        let Emulated { below, model, names, late, going, lost, spare, .. } = self;
         let (now_ns, mut up, mut opened) = (clock_ns(), Vec::new(), Vec::new());
         fetch(below, now, &mut |event| match event {
             Event::Up(node) => up.push(node),
@@ -323,6 +389,7 @@ impl<F: Fabric> Emulated<F> {
             }
         });
         for node in opened {
+            self.watch_timer(node);
             self.say(node, form::OPENED, &[]);
         }
         for node in up {
@@ -365,6 +432,10 @@ impl<F: Fabric> Emulated<F> {
             if late.get(node as usize).is_some_and(|late| late.ways.iter().any(|way| !way.is_empty())) {
                 lost.push((node, why));
             } else {
+                // What it has counted may never come.
+                if let Some(inbox) = late.get_mut(node as usize).and_then(|late| late.inbox.as_mut()) {
+                    inbox.forget_timer();
+                }
                 tell(Event::Lost(node, why));
             }
         }
@@ -391,6 +462,10 @@ impl Arriving {
         keep: &mut dyn FnMut(&[u8]) -> Body,
     ) -> Result<Taken, FrameError> {
         let (stamp, rest) = Stamp::decode(body).ok_or(FrameError::Cut(body.len()))?;
+        self.come += 1;
+        if let Some(inbox) = &mut self.inbox {
+            inbox.saw(self.come);
+        }
         if let Some(outbox) = &mut going.outbox {
             outbox.returned(stamp.told);
             if stamp.form == form::OPENED {
@@ -405,6 +480,9 @@ impl Arriving {
             }
             (form::OFFER, inbox @ None) => {
                 *inbox = Inbox::open(rest).ok();
+                if let Some(inbox) = inbox {
+                    inbox.saw(self.come);
+                }
                 Ok(if inbox.is_some() { Taken::Opened } else { Taken::Nothing })
             }
             (form::OPENED | form::TOLD, _) => Ok(Taken::Nothing),

@@ -60,6 +60,14 @@ pub trait Fabric {
     fn describe(&self) -> String;
     /// Becomes readable when `turn` has something to do (deadlines apart).
     fn readable(&self) -> BorrowedFd<'_>;
+    /// From now on `readable` need not tell of small frames of this node; `turn` and `look` find them all the same. False: it goes on telling.
+    fn hush(&mut self, _node: u32) -> bool {
+        false
+    }
+    /// About to sleep until `readable` or `deadline`. False: something has come that `readable` does not tell of.
+    fn lie_down(&mut self) -> bool {
+        true
+    }
     /// Queue a frame (its body in parts, of at most `frame::MAX_BODY_BYTES` together) for a node. Lost with the link, if that is gone.
     fn send(&mut self, node: u32, kind: u8, parts: &[&[u8]]);
     /// The same on a way of its own, as far as the network has one, so that nothing else waits behind it: for the bytes of large messages. Frames of

@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use nix::sys::socket::sockopt;
+use nix::{libc, setsockopt_impl, sockopt_impl};
 
 use crate::fabric::{LinkError, PULSE, SILENCE};
 use crate::frame::{self, Decoder};
@@ -17,6 +18,10 @@ const AWAY: Duration = Duration::from_secs(3);
 const FILLS: usize = 4;
 /// What is sent is taken together up to this, larger bodies are written where they lie.
 const TOGETHER_BYTES: usize = 16 << 10;
+
+/// What a hushed link takes before it tells of it: its buffers must not fill up.
+const MUCH_BYTES: usize = 32 << 10;
+sockopt_impl!(ReceiveLowWater, SetOnly, libc::SOL_SOCKET, libc::SO_RCVLOWAT, usize);
 
 /// Congestion control that spreads what it sends over time, by an estimate of the bandwidth; and what takes its place, which every user may choose.
 const PACED: &str = "bbr";
@@ -42,6 +47,8 @@ pub struct Link {
     last_sent: Instant,
     /// The event loop watches for room to write.
     pub watches_room: bool,
+    /// The event loop is not told of what comes until it is much.
+    pub hushed: bool,
     broken: Option<io::Error>,
 }
 
@@ -60,8 +67,15 @@ impl Link {
             last_check: now,
             last_sent: now,
             watches_room: false,
+            hushed: false,
             broken: None,
         }
+    }
+
+    /// The kernel is to tell of what comes only when it is much, or the end.
+    pub fn hush(&mut self) -> bool {
+        self.hushed = nix::sys::socket::setsockopt(&self.stream, ReceiveLowWater, &MUCH_BYTES).is_ok();
+        self.hushed
     }
 
     pub fn backlog_bytes(&self) -> usize {

@@ -6,6 +6,7 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
 
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
@@ -93,6 +94,17 @@ impl Staging {
     pub fn write(&mut self, span: Span) -> &mut [u8] {
         // SAFETY: as in `read`; `self` is borrowed mutably, and the other end or the device reads only slots that were sent and not given back.
         unsafe { std::slice::from_raw_parts_mut(self.check(span), span.bytes) }
+    }
+
+    /// A word that both ends use.
+    ///
+    /// # Panics
+    /// Outside the mapping, or across words.
+    pub fn word(&self, at: usize) -> &AtomicU64 {
+        let word = self.check(Span { at, bytes: size_of::<AtomicU64>() }).cast::<AtomicU64>();
+        assert!(word.is_aligned(), "a word at {at}");
+        // SAFETY: inside the mapping, which lives as long as `self`, and aligned; `read` and `write` are asked for other parts.
+        unsafe { &*word }
     }
 }
 

@@ -400,6 +400,15 @@ impl Tcp {
         }
     }
 
+    fn read(&mut self, seat: u32, now: Instant, tell: &mut dyn FnMut(Event<'_>)) {
+        let node = self.node_of(seat);
+        let Peer::Up(link) = &mut self.peers[seat as usize] else { return };
+        let read = link.read(now, &mut |kind, body| tell(Event::Frame { node, kind, body }));
+        if let Err(why) = read {
+            self.end_lane(seat, why, now);
+        }
+    }
+
     fn check_deadlines(&mut self, now: Instant) {
         self.knocks.retain(|_, knock| knock.shake.until > now);
         for seat in 0..self.peers.len() as u32 {
@@ -441,6 +450,10 @@ impl Fabric for Tcp {
 
     fn readable(&self) -> BorrowedFd<'_> {
         self.epoll.0.as_fd()
+    }
+
+    fn hush(&mut self, node: u32) -> bool {
+        (0..LANES).all(|lane| self.link_mut(node, lane).is_some_and(Link::hush))
     }
 
     fn send(&mut self, node: u32, kind: u8, parts: &[&[u8]]) {
@@ -506,17 +519,15 @@ impl Fabric for Tcp {
                     if dialled && self.dialled_ready(seat, now) {
                         tell(Event::Up(node));
                     }
-                    let may_read = !dialled && event.events() != EpollFlags::EPOLLOUT && self.is_heard(node);
-                    match &mut self.peers[seat as usize] {
-                        Peer::Up(link) if may_read => {
-                            let read = link.read(now, &mut |kind, body| tell(Event::Frame { node, kind, body }));
-                            if let Err(why) = read {
-                                self.end_lane(seat, why, now);
-                            }
-                        }
-                        _ => {}
+                    if !dialled && event.events() != EpollFlags::EPOLLOUT && self.is_heard(node) {
+                        self.read(seat, now, tell);
                     }
                 }
+            }
+        }
+        for seat in 0..self.peers.len() as u32 {
+            if matches!(&self.peers[seat as usize], Peer::Up(link) if link.hushed) {
+                self.read(seat, now, tell);
             }
         }
         self.check_deadlines(now);

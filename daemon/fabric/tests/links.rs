@@ -2,6 +2,7 @@
 
 mod told;
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
@@ -33,7 +34,7 @@ fn joined(keys: &[Key]) -> Vec<Tcp> {
 fn slowed(links: Vec<Tcp>, model: &str) -> Vec<Emulated<Tcp>> {
     let names: Vec<String> = (0..links.len()).map(|node| format!("n{node}")).collect();
     let model = Model::parse(model).unwrap();
-    links.into_iter().map(|tcp| Emulated::new(tcp, model, names.clone())).collect()
+    links.into_iter().map(|tcp| Emulated::new(tcp, model, names.clone()).unwrap()).collect()
 }
 
 #[test]
@@ -139,6 +140,56 @@ fn the_emulated_network_is_as_slow_as_stated() {
     for wrong in ["20", "x:1", "1:0", "-1:5", "1:nan"] {
         assert!(Model::parse(wrong).is_err(), "{wrong}");
     }
+}
+
+/// Does it become readable in this time?
+fn wakes<F: Fabric>(fabric: &F, patience: Duration) -> bool {
+    let mut fds = [PollFd::new(fabric.readable(), PollFlags::POLLIN)];
+    poll(&mut fds, PollTimeout::try_from(patience).unwrap()).unwrap() == 1
+}
+
+/// Who sleeps is woken when a frame is due, and by nothing before.
+#[test]
+fn sleepers_of_the_emulated_network_wake_when_a_frame_is_due() {
+    let mut nodes = slowed(joined(&[key(1), key(1)]), "100000:10");
+    let [a, b] = &mut nodes[..] else { panic!() };
+    until(&mut [a, b], |told| ups(told) == 2);
+    // The ends open each other's memory.
+    let end = Instant::now() + Duration::from_millis(400);
+    while Instant::now() < end {
+        assert!(turn(a).is_empty() && turn(b).is_empty());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    for (round, several) in [(0u8, false), (1, true), (2, false)] {
+        assert!(b.lie_down(), "nothing has been sent");
+        let start = Instant::now();
+        a.send(1, 16, &[&[round]]);
+        a.flush();
+        if several {
+            // Due shortly after the first one, and seen with it.
+            std::thread::sleep(Duration::from_millis(1));
+            a.send(1, 16, &[&[round]]);
+            a.flush();
+        }
+        assert!(!wakes(b, Duration::from_millis(50)), "it is not due");
+        assert!(wakes(b, LIMIT) && start.elapsed() >= Duration::from_millis(100));
+        let mut came = turn(b);
+        while came.len() <= usize::from(several) {
+            std::thread::sleep(b.deadline().unwrap().saturating_duration_since(Instant::now()));
+            came.extend(turn(b));
+            if !several {
+                break;
+            }
+        }
+        assert!(came.iter().all(|told| matches!(told, Told::Frame(0, 16, body) if body[..] == [round])), "{came:?}");
+        assert!(start.elapsed() < Duration::from_millis(900), "{:?}", start.elapsed());
+    }
+    a.send(1, 16, &[&[9]]);
+    a.flush();
+    assert!(!b.lie_down(), "something has been sent that was not looked for");
+    assert!(turn(b).is_empty() && b.lie_down());
+    drop(nodes.remove(0));
+    assert!(wakes(&nodes[0], Duration::from_millis(50)), "an end is told at once");
 }
 
 /// In order, whether staged or not, however many slots there are, and as slow as stated.

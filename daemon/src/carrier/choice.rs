@@ -18,7 +18,8 @@ pub fn choose(tcp: Tcp, nodes: &Nodes) -> Result<Box<dyn Fabric>, String> {
         Some(("verbs", device)) => verbs(tcp, nodes, Some(device), Demand::Must),
         Some(("emulated", model)) => {
             let model = Model::parse(model).map_err(|why| format!("--fabric {why}"))?;
-            Ok(Box::new(Emulated::new(tcp, model, nodes.names.clone())))
+            let emulated = Emulated::new(tcp, model, nodes.names.clone());
+            Ok(Box::new(emulated.map_err(|why| format!("--fabric {}: {why}", nodes.fabric))?))
         }
         _ => Err(format!("--fabric: `{}` is not one of tcp, verbs, emulated:LATENCY_US:MB_PER_S", nodes.fabric)),
     }

@@ -6,8 +6,9 @@
 
 use std::fs::OpenOptions;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
+use super::alarm::{Alarm, Watch};
 use crate::frame::{FrameError, MAX_BODY_BYTES};
 use crate::key::Key;
 use crate::staging::{Span, Staging};
@@ -18,8 +19,9 @@ const HEAD_BYTES: usize = 4096;
 const BYTES: usize = HEAD_BYTES + SLOTS as usize * MAX_BODY_BYTES;
 const NONCE_BYTES: usize = 32;
 
-/// Process and descriptor under which an end opens the other's memory, and the nonce that it finds there.
-pub const OFFER_BYTES: usize = 8 + NONCE_BYTES;
+/// Process and descriptors under which an end opens the other's memory and takes its timer, and the nonce that it finds there.
+pub const OFFER_BYTES: usize = NUMBERS_BYTES + NONCE_BYTES;
+const NUMBERS_BYTES: usize = 12;
 /// Length of a staged body, and its slot.
 pub const WORD_BYTES: usize = 8;
 
@@ -32,6 +34,7 @@ pub struct Outbox {
     memory: Staging,
     /// Until the other end has mapped it.
     fd: Option<OwnedFd>,
+    alarm: Alarm,
     sent: u32,
     returned: u32,
     /// Bytes of what is being filled.
@@ -40,11 +43,11 @@ pub struct Outbox {
 
 impl Outbox {
     /// # Errors
-    /// No memory, no random bytes.
+    /// No memory, no random bytes, no timer.
     pub fn new() -> io::Result<Outbox> {
         let (mut memory, fd) = Staging::shared(BYTES)?;
         memory.write(Span { at: 0, bytes: NONCE_BYTES }).copy_from_slice(Key::random()?.bytes());
-        Ok(Outbox { memory, fd: Some(fd), sent: 0, returned: 0, staged: 0 })
+        Ok(Outbox { memory, fd: Some(fd), alarm: Alarm::new()?, sent: 0, returned: 0, staged: 0 })
     }
 
     /// For the other end's [`Inbox::open`].
@@ -53,8 +56,19 @@ impl Outbox {
         let fd = self.fd.as_ref().map_or(-1, AsRawFd::as_raw_fd);
         offer[..4].copy_from_slice(&std::process::id().to_le_bytes());
         offer[4..8].copy_from_slice(&fd.to_le_bytes());
-        offer[8..].copy_from_slice(self.memory.read(Span { at: 0, bytes: NONCE_BYTES }));
+        offer[8..NUMBERS_BYTES].copy_from_slice(&self.alarm.fd().to_le_bytes());
+        offer[NUMBERS_BYTES..].copy_from_slice(self.memory.read(Span { at: 0, bytes: NONCE_BYTES }));
         offer
+    }
+
+    /// A frame has been queued, due at `due`: [`Alarm::queued`].
+    pub fn queued(&mut self, due: u64, together: u64) {
+        self.alarm.queued(due, together);
+    }
+
+    /// What was queued has gone.
+    pub fn ring(&mut self) {
+        self.alarm.ring(&self.memory);
     }
 
     /// The other end has mapped it.
@@ -100,6 +114,8 @@ impl Outbox {
 /// A node's outbox for this one, mapped.
 pub struct Inbox {
     memory: Staging,
+    /// If this end has the sender's timer, and the carrying network is hushed.
+    watch: Option<Watch>,
     /// Of which word has come, that have been told, and of which the sender knows that.
     come: u32,
     told: u32,
@@ -110,15 +126,52 @@ impl Inbox {
     /// # Errors
     /// It cannot be opened, or is something else.
     pub fn open(offer: &[u8]) -> io::Result<Inbox> {
-        let (numbers, nonce) = offer.split_first_chunk::<8>().ok_or(io::ErrorKind::InvalidData)?;
-        let pid = u32::from_le_bytes([numbers[0], numbers[1], numbers[2], numbers[3]]);
-        let fd = i32::from_le_bytes([numbers[4], numbers[5], numbers[6], numbers[7]]);
+        let (numbers, nonce) = offer.split_first_chunk::<NUMBERS_BYTES>().ok_or(io::ErrorKind::InvalidData)?;
+        let (numbers, _) = numbers.as_chunks::<4>();
+        let [pid, fd, timer] = std::array::from_fn(|at| u32::from_le_bytes(numbers[at]));
         let file = OpenOptions::new().read(true).write(true).open(format!("/proc/{pid}/fd/{fd}"))?;
         let memory = Staging::map(file.into(), BYTES)?;
         if memory.read(Span { at: 0, bytes: NONCE_BYTES }) != nonce {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        Ok(Inbox { memory, come: 0, told: 0, said: 0 })
+        Ok(Inbox { memory, watch: Watch::of(pid, timer as i32).ok(), come: 0, told: 0, said: 0 })
+    }
+
+    /// The timer, if this end has it.
+    pub fn timer(&self) -> Option<BorrowedFd<'_>> {
+        self.watch.as_ref().map(Watch::fd)
+    }
+
+    /// The timer is of no use.
+    pub fn forget_timer(&mut self) {
+        self.watch = None;
+    }
+
+    /// A frame has come, of whatever kind.
+    pub fn saw(&mut self, frames: u64) {
+        if let Some(watch) = &mut self.watch {
+            watch.saw(frames);
+        }
+    }
+
+    /// Is there, or may there be, something on the carrying network?
+    pub fn may_have_news(&self) -> bool {
+        self.watch.as_ref().is_none_or(|watch| watch.has_news(&self.memory))
+    }
+
+    pub fn get_up(&self) {
+        if let Some(watch) = &self.watch {
+            watch.get_up(&self.memory);
+        }
+    }
+
+    /// About to sleep: [`Watch::lie_down`].
+    pub fn lie_down(&mut self) -> bool {
+        self.watch.as_mut().is_none_or(|watch| watch.lie_down(&self.memory))
+    }
+
+    pub fn doubts(&self) -> bool {
+        self.watch.as_ref().is_some_and(Watch::doubts)
     }
 
     /// Word of a staged body has come: where it lies.

@@ -190,7 +190,8 @@ impl Post {
     /// Sleep until there is something to do, or only ask for what `rest` does not look at.
     fn sleep(&mut self, how: Sleep, next: Option<Instant>) -> io::Result<Option<Moves>> {
         let may_send = self.outgoing.iter().any(|out| self.fabric.has_room(out.node));
-        let lying = how != Sleep::Not && !may_send && self.courier.lie_down(how == Sleep::Dozing);
+        let unseen = how != Sleep::Not && !self.fabric.lie_down();
+        let lying = how != Sleep::Not && !may_send && !unseen && self.courier.lie_down(how == Sleep::Dozing);
         let timeout = if lying {
             next.map(|at| TimeSpec::from(at.saturating_duration_since(Instant::now())))
         } else {
@@ -220,7 +221,7 @@ impl Post {
                 Some(_) => {}
             }
         }
-        Ok(Some(if moves { Moves::Yes } else { Moves::None }))
+        Ok(Some(if moves || unseen { Moves::Yes } else { Moves::None }))
     }
 
     /// Take from the ranks here what is new, and what was left for want of credits or room on the way.

@@ -1,0 +1,130 @@
+//! What an adapter spares a processor that sleeps or computes: it is told of a frame when that is there, not when it sets out.
+//!
+//! Words of frames go over the carrying network at once. Who sleeps would wake for that, and again when the frame is due. So the sender's memory has
+//! a timer with it, which the receiver watches instead of the network, and which the sender sets. (Ends that cannot take each other's
+//! descriptors, by pidfd_getfd, wake twice.)
+//!
+//! SYNC: who lies down says so and then looks how many frames have been sent; who has sent counts them and then looks whether the other end lies. So one of
+//! the two sees the other. Death story: a timer that nobody sets any more wakes nobody, but the end of a connection does.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+
+use crate::staging::Staging;
+
+/// Where in the memory that both ends map: when the receiver is to wake, and how many frames have been sent.
+const WAKES_AT: usize = 64;
+const SENT_AT: usize = 128;
+
+/// The receiver is awake, and looks at `SENT_AT` before it sleeps.
+const AWAKE: u64 = 0;
+/// It sleeps, and nothing is to wake it.
+const ASLEEP: u64 = u64::MAX;
+
+fn wakes(memory: &Staging) -> &AtomicU64 {
+    memory.word(WAKES_AT)
+}
+
+/// The sender's end.
+pub struct Alarm {
+    timer: TimerFd,
+    sent: u64,
+    /// Of those sent since the last `ring`: when the first is due, and the last one that is so shortly after it.
+    due: Option<(u64, u64)>,
+}
+
+impl Alarm {
+    /// # Errors
+    /// Those of timerfd_create.
+    pub fn new() -> io::Result<Alarm> {
+        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)?;
+        Ok(Alarm { timer, sent: 0, due: None })
+    }
+
+    pub fn fd(&self) -> i32 {
+        self.timer.as_fd().as_raw_fd()
+    }
+
+    /// A frame has been queued that is due at `due`, by the monotonic clock; those due within `together` after it may wait for each other.
+    pub fn queued(&mut self, due: u64, together: u64) {
+        self.sent += 1;
+        let (first, last) = self.due.unwrap_or((due, due));
+        let earliest = first.min(due);
+        let near = [first, last, due].into_iter().filter(|at| at - earliest <= together);
+        self.due = Some((earliest, near.max().unwrap_or(earliest)));
+    }
+
+    /// What was queued has gone: have the other end woken when it is due, if it sleeps longer.
+    pub fn ring(&mut self, memory: &Staging) {
+        let Some((_, due)) = self.due.take() else { return };
+        memory.word(SENT_AT).store(self.sent, Ordering::SeqCst);
+        fence(Ordering::SeqCst); // SYNC
+        let set = wakes(memory).fetch_update(Ordering::SeqCst, Ordering::SeqCst, |wakes| (due < wakes).then_some(due));
+        if set.is_ok() {
+            let at = Expiration::OneShot(TimeSpec::new((due / 1_000_000_000) as i64, (due % 1_000_000_000) as i64));
+            let _ = self.timer.set(at, TimerSetTimeFlags::TFD_TIMER_ABSTIME);
+        }
+    }
+}
+
+/// The receiver's end.
+pub struct Watch {
+    timer: OwnedFd,
+    /// Frames that have come.
+    come: u64,
+    /// More have been sent than a look has found.
+    doubts: bool,
+}
+
+impl Watch {
+    /// Take the timer of process `pid`.
+    ///
+    /// # Errors
+    /// It cannot be taken.
+    pub fn of(pid: u32, fd: i32) -> io::Result<Watch> {
+        let pid = Pid::from_raw(pid as i32).ok_or(io::ErrorKind::InvalidData)?;
+        let process = pidfd_open(pid, PidfdFlags::empty())?;
+        let timer = pidfd_getfd(process, fd, PidfdGetfdFlags::empty())?;
+        Ok(Watch { timer, come: 0, doubts: false })
+    }
+
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.timer.as_fd()
+    }
+
+    /// Have more been sent than have come?
+    pub fn has_news(&self, memory: &Staging) -> bool {
+        memory.word(SENT_AT).load(Ordering::SeqCst) != self.come
+    }
+
+    /// So many frames have come by now.
+    pub fn saw(&mut self, come: u64) {
+        self.come = come;
+    }
+
+    /// From now on this end looks by itself.
+    pub fn get_up(&self, memory: &Staging) {
+        if wakes(memory).load(Ordering::Relaxed) != AWAKE {
+            wakes(memory).store(AWAKE, Ordering::SeqCst);
+        }
+    }
+
+    /// False: something has been sent that has not been looked for.
+    pub fn lie_down(&mut self, memory: &Staging) -> bool {
+        wakes(memory).store(ASLEEP, Ordering::SeqCst);
+        fence(Ordering::SeqCst); // SYNC
+        let missing = self.has_news(memory);
+        let looked = std::mem::replace(&mut self.doubts, missing);
+        !missing || looked
+    }
+
+    /// What is missing has been looked for in vain: the network has it still, so look again in a while.
+    pub fn doubts(&self) -> bool {
+        self.doubts
+    }
+}
