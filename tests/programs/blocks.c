@@ -1,4 +1,4 @@
-/* Small blocks of all for all, from and to a root, and reductions, contiguous, strided and in place, many times over; with "differ" or "far", ranks that disagree
+/* Small blocks of all for all, from and to a root, and reductions, contiguous, strided and in place, many times over; with "differ", "far" or "much", ranks that disagree
  * about the size. */
 #include <mpi.h>
 #include <stdio.h>
@@ -173,6 +173,37 @@ static void differ_far(void) {
     free(out), free(in);
 }
 
+/* As above, by so much that what the ranks have lies in different places of a cell. Who gives less than is wanted is heard, and all that follows is right. */
+static void differ_much(void) {
+    enum { MANY = 4096, SOME = 2000, FEW = 1000 };
+    int last = size - 1, odd = rank == last;
+    char *out = calloc(size, MANY), *in = calloc(size, MANY);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    for (int time = 0; time < 70; time++) { /* more often than operations may be under way */
+        memset(out, 'a' + (rank + time) % 26, (size_t)size * MANY), memset(in, 'x', (size_t)size * MANY);
+        char mine = 'a' + (rank + time) % 26, of_root = 'a' + time % 26, of_last = 'a' + (last + time) % 26;
+        wrong += MPI_Bcast(rank ? in : out, rank ? MANY : SOME, MPI_CHAR, 0, MPI_COMM_WORLD) != MPI_SUCCESS;
+        wrong += rank && (in[0] != of_root || in[SOME - 1] != of_root || in[SOME] != 'x');
+        wrong += MPI_Bcast(in, 1, MPI_CHAR, 0, MPI_COMM_WORLD) != MPI_SUCCESS || (rank && in[0] != 'x');
+        hears(MPI_Bcast(in, rank ? FEW : MANY, MPI_CHAR, 0, MPI_COMM_WORLD), rank > 0, "MPI_Bcast");
+        wrong += MPI_Scatter(out, FEW, MPI_CHAR, in, SOME, MPI_CHAR, 0, MPI_COMM_WORLD) != MPI_SUCCESS;
+        wrong += in[0] != of_root || in[FEW - 1] != of_root;
+        wrong += MPI_Gather(out, FEW, MPI_CHAR, in, SOME, MPI_CHAR, last, MPI_COMM_WORLD) != MPI_SUCCESS;
+        for (int from = 0; odd && from < size; from++)
+            wrong += in[from * SOME] != 'a' + (from + time) % 26 || in[from * SOME + FEW - 1] != 'a' + (from + time) % 26;
+        hears(MPI_Gather(out, odd ? MANY : 8, MPI_CHAR, in, 8, MPI_CHAR, 0, MPI_COMM_WORLD), rank == 0, "MPI_Gather");
+        hears(MPI_Allgather(out, odd ? SOME : 8, MPI_CHAR, in, odd ? SOME : 8, MPI_CHAR, MPI_COMM_WORLD), !odd, "MPI_Allgather");
+        wrong += odd && (in[0] != of_root || in[last * SOME + SOME - 1] != of_last);
+        hears(MPI_Alltoall(out, odd ? 600 : 8, MPI_CHAR, in, odd ? 600 : 8, MPI_CHAR, MPI_COMM_WORLD), !odd, "MPI_Alltoall");
+        hears(MPI_Reduce(out, in, odd ? MANY : 8, MPI_BYTE, MPI_BOR, 0, MPI_COMM_WORLD), rank == 0, "MPI_Reduce");
+        hears(MPI_Allreduce(out, in, odd ? SOME : 8, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD), 1, "MPI_Allreduce");
+        hears(MPI_Scan(out, in, odd ? SOME : 8, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD), 0, "MPI_Scan");
+        char sum = 0;
+        wrong += MPI_Allreduce(&mine, &sum, 1, MPI_CHAR, MPI_MAX, MPI_COMM_WORLD) != MPI_SUCCESS || sum < mine;
+    }
+    free(out), free(in);
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -183,6 +214,7 @@ int main(int argc, char **argv) {
     MPI_Type_commit(&strided);
     if (argc > 1 && strcmp(argv[1], "differ") == 0) differ();
     if (argc > 1 && strcmp(argv[1], "far") == 0) differ_far();
+    if (argc > 1 && strcmp(argv[1], "much") == 0) differ_much();
     for (int time = 0; time < 20; time++)
         for (int blocks = 1; blocks < 500; blocks = blocks * 3 + 1) {
             exchange(blocks, time);

@@ -23,6 +23,7 @@ suite! {
     blocks: Case { program: "blocks.c", ranks: &[2, 3, 6], ..Case::DEFAULT };
     blocks_of_many: Case { program: "blocks.c", ranks: &[17, 40], peers: Peers::Neither, ..Case::DEFAULT };
     blocks_differ: Case { program: "blocks.c", ranks: &[2, 6], args: &["differ"], peers: Peers::Neither, ..Case::DEFAULT };
+    blocks_differ_much: Case { program: "blocks.c", ranks: &[2, 6], args: &["much"], peers: Peers::Neither, ..Case::DEFAULT };
     blocks_differ_more: Case { program: "blocks.c", ranks: &[2, 6], args: &["far"], peers: Peers::Neither, ..Case::DEFAULT };
     nbc: Case { program: "nbc.c", ranks: &[1, 2, 6], ..Case::DEFAULT };
     types: Case { program: "types.c", ranks: &[1, 2, 3], ..Case::DEFAULT };

@@ -1,9 +1,9 @@
 //! Collective cells: the ranks of a communicator on one node exchange small values in shared memory.
 //!
-//! A cell serves the operations of its communicator in order. Operation `g` uses lane `g % LANES`; a rank that starts it first makes sure that everybody
-//! has left operation `g - LANES`, whose lane it is about to use. So a rank that need not wait for the others (the root of a broadcast, a leaf of a
-//! reduction) runs ahead by so many, and each of the others then does as many when it is switched in. What does not fit into one lane takes
-//! several ([`Turn`]).
+//! A cell serves the operations of its communicator in order. Operation `g` uses lane `g % LANES`, and for its data a slot of the smallest size that is enough
+//! ([`SIZES`]): slot `g % n` of the `n` that there are. A rank that starts it first makes sure that everybody has left operation `g - n`, whose slot it is about to
+//! use. So a rank that need not wait for the others (the root of a broadcast, a leaf of a reduction) runs ahead by so many, and each of the others then
+//! does as many when it is switched in. Nothing but the data's place depends on how much a rank believes it is: ranks that are wrong about that meet all the same.
 //! The last rank to arrive at an operation combines what the others left there, so every rank is switched in once.
 //! The ranks of a core are a group: they count in a line of their own, and only the last one of them in the line of all, so that the
 //! lines do not travel between cores for every rank.
@@ -15,16 +15,34 @@ use crate::mem::sync::{AtomicU32, AtomicU64, Ordering, fence};
 /// So many operations of a cell may be under way. Model tests go round sooner.
 pub const LANES: usize = if cfg!(feature = "model") { 8 } else { 64 };
 
-const LANE_BYTES: usize = 2048;
+/// Slots for the data of an operation: of how many bytes, and how many there are (at most `LANES`).
+pub const SIZES: [(usize, usize); 3] =
+    [(2 << 10, LANES), (16 << 10, if cfg!(feature = "model") { 4 } else { 8 }), (DATA_BYTES, 2)];
 
-/// Most bytes of data of one operation, which takes as many lanes, side by side, as it needs. Two of the largest may be under way.
-pub const DATA_BYTES: usize = LANES / 2 * LANE_BYTES;
+/// Most bytes of data of one operation.
+pub const DATA_BYTES: usize = 64 << 10;
 
 /// Where a cell's data begin.
 pub(crate) const DATA_AT: usize = size_of::<CellHead>().next_multiple_of(4096);
 
 /// Bytes of one cell, head included.
-pub const CELL_BYTES: u64 = (DATA_AT + LANES * LANE_BYTES) as u64;
+pub const CELL_BYTES: u64 = (DATA_AT + slots_before(SIZES.len())) as u64;
+
+/// Bytes of all slots of the first `sizes` sizes.
+const fn slots_before(sizes: usize) -> usize {
+    let (mut at, mut bytes) = (0, 0);
+    while at < sizes {
+        bytes += SIZES[at].0 * SIZES[at].1;
+        at += 1;
+    }
+    bytes
+}
+
+/// Which of [`SIZES`] is the smallest with room for so many bytes (at most [`DATA_BYTES`]).
+#[inline]
+pub fn size_for(bytes: usize) -> usize {
+    SIZES.iter().position(|(room, _)| bytes <= *room).unwrap_or(SIZES.len() - 1)
+}
 
 /// There is no result: the members disagree about how much it is, or it could not be had.
 pub const DISAGREED: u64 = u64::MAX;
@@ -34,6 +52,7 @@ pub const GROUPS: usize = 16;
 
 /// In [`LaneHead::passed`], the bits that count members.
 const MEMBER_BITS: u32 = 24;
+const MEMBERS: u64 = (1 << MEMBER_BITS) - 1;
 
 /// Head of a cell. All-zero is a cell nobody has used.
 #[repr(C, align(64))]
@@ -49,7 +68,7 @@ pub struct CellHead {
 }
 
 /// What all members, or the last one of each group, write for an operation.
-#[repr(C, align(32))]
+#[repr(C, align(64))]
 #[cfg_attr(feature = "model", derive(Default))]
 struct LaneHead {
     /// The number (plus 1) of the operation whose result lies there.
@@ -80,43 +99,35 @@ struct GroupLane {
     arrived: AtomicU32,
 }
 
-/// One operation of a cell: a number for each lane that it uses, a power of two of them, or passes over because they begin at a multiple of that. All
-/// members find the same, from the operations before and the size of the data.
+/// One operation of a cell: its number, and how large a slot this rank takes for its data.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Turn {
-    first: u64,
     number: u64,
-    last: u64,
+    size: usize,
 }
 
 impl Turn {
-    /// The operation after those of the first `before` numbers, with so many bytes of data in all (at most [`DATA_BYTES`]).
+    /// Operation `number`, with so many bytes of data in all (at most [`DATA_BYTES`]).
     #[inline]
-    pub fn next(before: u64, bytes: usize) -> Turn {
-        if bytes <= LANE_BYTES {
-            return Turn { first: before, number: before, last: before };
-        }
-        let lanes = bytes.div_ceil(LANE_BYTES).next_power_of_two() as u64;
-        let number = before.next_multiple_of(lanes);
-        Turn { first: before, number, last: number + lanes - 1 }
+    pub fn new(number: u64, bytes: usize) -> Turn {
+        Turn { number, size: size_for(bytes) }
     }
 
-    /// Its first number: who arrives has left all before.
+    /// Who arrives has left all operations of lower numbers.
     #[inline]
-    pub fn first(&self) -> u64 {
-        self.first
+    pub fn number(&self) -> u64 {
+        self.number
     }
 
-    /// The first number of the operation after it.
-    #[inline]
-    pub fn after(&self) -> u64 {
-        self.last + 1
-    }
-
-    /// All have left the numbers before `left`: are its lanes free then?
+    /// All have left the operations before `left`: is its slot free then?
     #[inline]
     pub fn may_start(&self, left: u64) -> bool {
-        self.last < left + LANES as u64
+        self.number < left + self.slots()
+    }
+
+    #[inline]
+    fn slots(&self) -> u64 {
+        SIZES[self.size].1 as u64
     }
 
     #[inline]
@@ -196,11 +207,13 @@ impl CellHead {
 }
 
 impl Cell<'_> {
-    /// The data of operation `turn`.
+    /// The data of operation `turn`, as they lie if they are so many bytes.
     #[inline]
-    pub fn data(&self, turn: &Turn) -> *mut u8 {
+    pub fn data(&self, turn: &Turn, bytes: usize) -> *mut u8 {
+        let size = size_for(bytes);
+        let (room, slots) = SIZES[size];
         // SAFETY: inside the cell.
-        unsafe { self.data.add(turn.lane() * LANE_BYTES) }
+        unsafe { self.data.add(slots_before(size) + turn.number as usize % slots * room) }
     }
 
     #[inline]
@@ -222,20 +235,22 @@ impl Cell<'_> {
         self.head.groups.iter().zip(&self.groups.members).all(left)
     }
 
-    /// May operation `turn` use its lanes? The last of them is the last to become free.
+    /// May operation `turn` use its slot?
     pub fn is_free(&self, turn: &Turn) -> bool {
-        turn.last.checked_sub(LANES as u64).is_none_or(|number| self.is_left(number))
+        turn.number.checked_sub(turn.slots()).is_none_or(|number| self.is_left(number))
     }
 
-    /// The lanes of operation `turn` were not free. Are now half of them, so that who waits goes on for more than one operation? If not, asks to be woken
+    /// The slot of operation `turn` was not free. Are now half of its size, so that who waits goes on for more than one operation? If not, asks to be woken
     /// when that may have changed.
     #[cold]
     pub fn want(&self, turn: &Turn) -> bool {
-        // What this rank itself has left in any case.
-        let Some(before) = turn.first.checked_sub(1) else { return true };
-        let number = before.min(turn.last - LANES as u64 / 2);
+        let number = turn.number - turn.slots() / 2;
+        let wanted = u64::MAX - number;
         self.is_left(number) || {
-            self.head.wanted.fetch_max(u64::MAX - number, Ordering::SeqCst);
+            // Who waits looks again and again.
+            if self.head.wanted.load(Ordering::SeqCst) < wanted {
+                self.head.wanted.fetch_max(wanted, Ordering::SeqCst);
+            }
             self.is_left(number)
         }
     }
@@ -276,18 +291,17 @@ impl Cell<'_> {
     /// In operation `turn`, a scan, the member at `place` has left what it and those before it come to. The caller then wakes the next one.
     #[inline]
     pub fn pass(&self, turn: &Turn, place: u32) {
-        self.lane(turn).passed.store(Self::passed(turn, place), Ordering::SeqCst);
+        let passed = turn.number << MEMBER_BITS | (u64::from(place) + 1);
+        self.lane(turn).passed.store(passed, Ordering::SeqCst);
         fence(Ordering::SeqCst); // SYNC A: before the look at the state
     }
 
     /// Has the member at `place` done that?
     #[inline]
     pub fn has_passed(&self, turn: &Turn, place: u32) -> bool {
-        self.lane(turn).passed.load(Ordering::SeqCst) >= Self::passed(turn, place)
-    }
-
-    fn passed(turn: &Turn, place: u32) -> u64 {
-        (turn.number << MEMBER_BITS) + u64::from(place) + 1
+        let passed = self.lane(turn).passed.load(Ordering::SeqCst);
+        // The number's upper bits do not fit, and what an operation so long ago has left is never taken for this one's.
+        passed >> MEMBER_BITS == turn.number << MEMBER_BITS >> MEMBER_BITS && passed & MEMBERS > u64::from(place)
     }
 
     /// This rank has seen the end of operation `turn`: is it the one of its group that tells the others?
@@ -300,15 +314,12 @@ impl Cell<'_> {
     /// This rank is done with operation `turn`. True if that may let somebody start one (who then must be woken).
     #[inline]
     pub fn leave(&self, turn: &Turn) -> bool {
-        let group = &self.head.groups[self.groups.mine];
         let members = u64::from(self.groups.members[self.groups.mine]);
-        let mut all = false;
-        for number in turn.first..=turn.last {
-            let left = group.lanes[number as usize % LANES].left.fetch_add(1, Ordering::SeqCst) + 1;
-            all |= left.is_multiple_of(members);
-        }
+        let left = self.own(turn).left.fetch_add(1, Ordering::SeqCst) + 1;
         let wanted = &self.head.wanted;
-        all && wanted.load(Ordering::SeqCst) >= u64::MAX - turn.last && wanted.swap(0, Ordering::SeqCst) != 0
+        left.is_multiple_of(members)
+            && wanted.load(Ordering::SeqCst) >= u64::MAX - turn.number
+            && wanted.swap(0, Ordering::SeqCst) != 0
     }
 }
 
@@ -326,14 +337,46 @@ mod tests {
 
     #[test]
     fn turns() {
-        let narrow = Turn::next(5, LANE_BYTES);
-        assert_eq!(narrow, Turn { first: 5, number: 5, last: 5 });
-        let wider = Turn::next(narrow.after(), 2 * LANE_BYTES + 1);
-        assert_eq!(wider, Turn { first: 6, number: 8, last: 11 });
-        let widest = Turn::next(wider.after(), DATA_BYTES);
-        assert_eq!(widest, Turn { first: 12, number: 32, last: 63 });
-        let again = Turn::next(widest.after(), DATA_BYTES);
-        assert_eq!(again, Turn { first: 64, number: 64, last: 95 });
-        assert!(again.may_start(32) && !again.may_start(31), "those that had its lanes must have been left");
+        let wide = Turn::new(7, DATA_BYTES);
+        assert!(wide.may_start(6) && !wide.may_start(5), "there are two slots for the largest");
+        let narrow = Turn::new(64, SIZES[0].0);
+        assert!(narrow.may_start(1) && !narrow.may_start(0));
+        assert_eq!([0, 2048, 2049, 16384, 16385, DATA_BYTES].map(size_for), [0, 0, 1, 1, 2, 2]);
+    }
+
+    #[test]
+    fn slots_lie_side_by_side() {
+        let groups = Groups::new(0, [0, 0].into_iter());
+        let mut memory = vec![0u8; CELL_BYTES as usize];
+        // SAFETY: the head is atomics, for which zeros do, at an address that is asked for below.
+        let head: Box<CellHead> = unsafe { Box::new(std::mem::zeroed()) };
+        let cell = Cell { head: &head, data: memory.as_mut_ptr(), groups: &groups };
+        let mut ends = Vec::new();
+        for (room, slots) in SIZES {
+            for number in 0..slots as u64 {
+                let at = cell.data(&Turn::new(number, room), room) as usize - memory.as_ptr() as usize;
+                ends.push((at, at + room));
+                let again = cell.data(&Turn::new(number + slots as u64, room), room) as usize;
+                assert_eq!(again - memory.as_ptr() as usize, at);
+            }
+        }
+        assert!(ends[0].0 == 0 && ends.windows(2).all(|pair| pair[0].1 == pair[1].0));
+        assert_eq!(ends.last().unwrap().1 + DATA_AT, CELL_BYTES as usize);
+    }
+
+    #[test]
+    fn a_scan_is_told_from_earlier_ones() {
+        let groups = Groups::new(0, [0, 0].into_iter());
+        // SAFETY: as above.
+        let head: Box<CellHead> = unsafe { Box::new(std::mem::zeroed()) };
+        let cell = Cell { head: &head, data: std::ptr::null_mut(), groups: &groups };
+        for number in [0, 64, 128, (1 << 40) - 64, 1 << 40, (1 << 40) + 64, 1 << 63] {
+            let turn = Turn::new(number, 8);
+            assert!(!cell.has_passed(&turn, 0) && !cell.has_passed(&turn, 1), "{number}");
+            cell.pass(&turn, 0);
+            assert!(cell.has_passed(&turn, 0) && !cell.has_passed(&turn, 1), "{number}");
+            cell.pass(&turn, 1);
+            assert!(cell.has_passed(&turn, 0) && cell.has_passed(&turn, 1));
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::world::{World, assert_alone, check_pct, check_random, recv, send};
 use shuttle::thread;
-use vmpi_shared::cell::{DATA_BYTES, Groups, Turn};
+use vmpi_shared::cell::{DATA_BYTES, Groups, SIZES, Turn};
 use vmpi_shared::matching::tend::Endpoint;
 
 const SIZE: u32 = 3;
@@ -12,8 +12,12 @@ const ROUNDS: usize = 500;
 enum Op {
     Barrier,
     Bcast(u32),
-    /// With as much data as a cell has room for.
+    /// With more data.
+    MiddleBcast(u32),
     WideBcast(u32),
+    /// One rank believes that there are many more data than the others do.
+    OddBcast(u32),
+    OddReduce(u32),
     Scan,
     /// To a root; the others go on as soon as they have left their part.
     Reduce(u32),
@@ -67,8 +71,8 @@ impl Member<'_> {
 
     /// `Visit::start`.
     fn start(&mut self, bytes: usize) -> Turn {
-        let turn = Turn::next(self.operations, bytes);
-        self.operations = turn.after();
+        let turn = Turn::new(self.operations, bytes);
+        self.operations += 1;
         let groups = self.groups.clone();
         if !turn.may_start(self.left) && !self.endpoint.job.cell(0, &groups).is_free(&turn) {
             self.wait(|e| e.job.cell(0, &groups).want(&turn));
@@ -78,12 +82,20 @@ impl Member<'_> {
 
     fn run(&mut self, op: Op) {
         let me = self.endpoint.me;
-        let turn = self.start(if matches!(op, Op::WideBcast(_)) { DATA_BYTES } else { 8 });
-        let (number, groups) = (turn.first(), self.groups.clone());
+        let bytes = match op {
+            Op::WideBcast(_) => DATA_BYTES,
+            Op::MiddleBcast(_) => SIZES[1].0,
+            _ => 8,
+        };
+        let odd = me == 1 && matches!(op, Op::OddBcast(_) | Op::OddReduce(_));
+        let turn = self.start(if odd { DATA_BYTES } else { bytes });
+        let (number, groups) = (turn.number(), self.groups.clone());
         // A member's slot is a word, or the operation's data are words.
-        // SAFETY: within the operation's data.
-        let at =
-            |e: &Endpoint, word: u32| unsafe { e.job.cell(0, &groups).data(&turn).cast::<u64>().add(word as usize) };
+        let at = |e: &Endpoint, word: u32| {
+            let data = e.job.cell(0, &groups).data(&turn, bytes).cast::<u64>();
+            // SAFETY: within the operation's data.
+            unsafe { data.add(word as usize) }
+        };
         // Reading and writing take time, in which the others go on: that shows a lane that is used too early.
         let write = |e: &Endpoint, word, value: u64| {
             thread::yield_now();
@@ -98,9 +110,8 @@ impl Member<'_> {
         let posted = |e: &Endpoint| e.job.cell(0, &groups).is_posted(&turn);
         let value = |rank: u32| number * 10 + u64::from(rank) + 1;
         match op {
-            Op::Bcast(root) | Op::WideBcast(root) => {
-                // A wide one's data are in four lanes.
-                let end = if matches!(op, Op::WideBcast(_)) { (DATA_BYTES / 8 / 4 * 3) as u32 } else { 0 };
+            Op::Bcast(root) | Op::MiddleBcast(root) | Op::WideBcast(root) | Op::OddBcast(root) => {
+                let end = (bytes / 8 - 1) as u32;
                 if me == root {
                     [0, end].into_iter().for_each(|word| write(self.endpoint, word, 1000 + number));
                     self.endpoint.job.cell(0, &groups).post(&turn, number);
@@ -126,9 +137,9 @@ impl Member<'_> {
                     self.wake(|rank| rank == me + 1);
                 }
             }
-            Op::Barrier | Op::Reduce(_) | Op::Allreduce => {
+            Op::Barrier | Op::Reduce(_) | Op::OddReduce(_) | Op::Allreduce => {
                 let root = match op {
-                    Op::Reduce(root) => Some(root),
+                    Op::Reduce(root) | Op::OddReduce(root) => Some(root),
                     _ => None,
                 };
                 write(self.endpoint, me, value(me));
@@ -141,7 +152,7 @@ impl Member<'_> {
                         Some(root) => self.wake(|rank| rank == root),
                         None => self.wake_group_by_group(turn),
                     }
-                    self.left = turn.first();
+                    self.left = turn.number();
                 }
                 if root.is_none_or(|root| root == me) {
                     if !last {
@@ -149,7 +160,7 @@ impl Member<'_> {
                         if root.is_none() {
                             self.tell_group(turn);
                         }
-                        self.left = turn.first();
+                        self.left = turn.number();
                     }
                     let sum: u64 = (0..SIZE).map(value).sum();
                     assert_eq!(read(self.endpoint, SIZE), sum, "rank {me} operation {number}");
@@ -193,7 +204,7 @@ fn explore(placement: &'static [u32], ops: &'static [Op], messages: i32, spin_ti
     check_pct(scenario, ROUNDS / 2, 3);
 }
 
-use Op::{Allreduce, Barrier, Bcast, Reduce, Scan, WideBcast};
+use Op::{Allreduce, Barrier, Bcast, MiddleBcast, OddBcast, OddReduce, Reduce, Scan, WideBcast};
 
 #[test]
 fn barriers_on_one_core() {
@@ -220,6 +231,18 @@ fn fast_bcast_root_on_two_cores_with_messages() {
 fn wide_ones_among_others() {
     explore(&[0, 1, 0], &[Bcast(0), Bcast(0), Bcast(0), Bcast(0), WideBcast(0), WideBcast(0), Reduce(2)], 0, 0);
     explore(&[0, 1, 0], &[WideBcast(0), Bcast(0), Bcast(1), WideBcast(0), Reduce(0), WideBcast(2)], 0, 0);
+}
+
+#[test]
+fn slots_of_all_sizes_run_out() {
+    explore(&[0, 0, 1], &[MiddleBcast(0); 6], 0, 0);
+    explore(&[0, 1, 0], &[MiddleBcast(0), Bcast(0), WideBcast(0), MiddleBcast(0), MiddleBcast(0), WideBcast(1)], 0, 0);
+}
+
+#[test]
+fn ranks_that_are_wrong_about_the_amount_meet_all_the_same() {
+    explore(&[0, 0, 0], &[OddBcast(0), Bcast(0), OddBcast(0), OddBcast(1), OddReduce(1), Bcast(1), Allreduce], 0, 0);
+    explore(&[0, 1, 1, 0], &[OddReduce(0), OddReduce(0), OddReduce(0), WideBcast(1), OddBcast(2), Barrier], 1, 2);
 }
 
 #[test]

@@ -1,33 +1,58 @@
 //! Small blocks from and for each member through a cell. Gather, allgather, alltoall: each leaves what it gives there, and once all have arrived the root, or
 //! each, takes its own; scatter: the root leaves all blocks.
 //!
-//! How many bytes each gives, and where, lies before the blocks. So who gives less than is wanted is heard as with messages, and who gives more, or who thinks that the blocks lie
-//! elsewhere, is told of. (If what the one wants fits into a cell and what the other wants does not, they wait for each other as in a broadcast, which a deadlock's report says.)
+//! Each one's word is how many bytes it gives, and where they lie. So who gives less than is wanted is heard as with messages, and who gives more, or lays
+//! them over another one's, is told of. (If what the one wants fits into a cell and what the other wants does not, they wait for each other as in a broadcast, which a deadlock's
+//! report says.)
 
+use super::cell_slots::{Slots, room as room_in_cell, stride};
 use super::cells::Visit;
 use super::plan::{Data, Regions};
 use super::wire::Kit;
 use crate::datatype;
 use crate::errors::{Class, Result, fail};
 use std::cell::Cell;
-use vmpi_shared::cell::DATA_BYTES;
+use vmpi_shared::cell::{DATA_BYTES, SIZES, size_for};
 
 /// More bytes than this from each member go by messages.
 const MAX_BYTES: u64 = 4096;
 
-/// What a member says of its slot: how many bytes it gives (`u32::MAX`: or more), and how many of others' slots are before it.
-#[derive(Copy, Clone, PartialEq, Eq)]
-struct Head {
-    given: u32,
-    before: u32,
+/// What a member says of what it leaves: so many bytes (as many as the word holds: or more), behind `before` bytes of others', in `all` bytes of data.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+struct Left {
+    given: u64,
+    before: usize,
+    all: usize,
 }
 
-const HEAD: usize = size_of::<Head>();
+/// Bits of `before` and of `all` in a word, which are at most a cell's data.
+const PLACE_BITS: u32 = 20;
+const MOST_GIVEN: u64 = (1 << (u64::BITS - 2 * PLACE_BITS)) - 1;
+
+impl Left {
+    fn word(self) -> u64 {
+        let place = (self.before as u64) << PLACE_BITS | self.all as u64;
+        self.given.min(MOST_GIVEN) << (2 * PLACE_BITS) | place
+    }
+
+    fn of(word: u64) -> Left {
+        let place = |word: u64| (word & ((1 << PLACE_BITS) - 1)) as usize;
+        Left { given: word >> (2 * PLACE_BITS), before: place(word >> PLACE_BITS), all: place(word) }
+    }
+
+    fn end(&self) -> usize {
+        self.before + self.given as usize
+    }
+}
 
 /// How much of a cell `bytes` of each of so many members take, if they may go through it.
 pub(super) fn room(bytes: u64, members: u32) -> Option<usize> {
-    let all = |bytes: u64| members as usize * (HEAD + stride(bytes));
-    (bytes > 0 && bytes <= MAX_BYTES && all(bytes) <= DATA_BYTES).then(|| all(bytes))
+    (bytes > 0 && bytes <= MAX_BYTES).then(|| room_in_cell(members, all_of(members, bytes))).flatten()
+}
+
+/// Data of so many members, if each leaves so many bytes.
+fn all_of(members: u32, bytes: u64) -> usize {
+    members as usize * stride(bytes)
 }
 
 /// As [`room`], for the blocks of an allgather, of which all members know all.
@@ -38,17 +63,13 @@ pub(super) fn room_for(blocks: &Regions, members: u32) -> Option<usize> {
     let (mut all, mut any) = (0, false);
     for place in 0..members {
         let bytes = blocks.get(place as usize).bytes();
-        all += HEAD + stride(bytes);
+        all += stride(bytes);
         any |= bytes > 0;
-        if bytes > MAX_BYTES || all > DATA_BYTES {
+        if bytes > MAX_BYTES {
             return None;
         }
     }
-    any.then_some(all)
-}
-
-fn stride(bytes: u64) -> usize {
-    bytes.next_multiple_of(8) as usize
+    any.then(|| room_in_cell(members, all)).flatten()
 }
 
 /// # Safety
@@ -58,13 +79,13 @@ pub(super) unsafe fn allgather(visit: Visit<'_>, send: Option<Data>, recv: &Regi
     let own = send.unwrap_or_else(|| recv.get(me));
     visit.count_given(None, own.bytes() as usize);
     let wants = |place: u32| recv.get(place as usize).bytes();
-    let before = match recv {
-        Regions::Even { first, .. } => me * stride(first.bytes()),
-        Regions::Listed(list) => list[..me].iter().map(|block| stride(block.bytes())).sum(),
+    let behind = |place: usize| match recv {
+        Regions::Even { first, .. } => place * stride(first.bytes()),
+        Regions::Listed(list) => list[..place].iter().map(|block| stride(block.bytes())).sum(),
     };
-    let given = Given { blocks: std::iter::once(own), bytes: own.bytes(), before };
+    let left = Left { given: own.bytes(), before: behind(me), all: behind(visit.size() as usize) };
     // SAFETY: the caller's contract.
-    unsafe { exchange(visit, None, given, wants, false, Some(recv), kit) }
+    unsafe { exchange(visit, None, (left, std::iter::once(own)), wants, Taken::Whole, Some(recv), kit) }
 }
 
 /// # Safety
@@ -81,9 +102,10 @@ pub(super) unsafe fn gather(
     let own = send.or(block).expect("only the root may leave out what it sends");
     visit.count_given(Some(root), own.bytes() as usize);
     let wanted = block.unwrap_or(own).bytes();
-    let given = Given { blocks: std::iter::once(own), bytes: own.bytes(), before: me * stride(wanted) };
+    // As the others do it, who do not know how much the root wants.
+    let left = Left { given: own.bytes(), before: me * stride(own.bytes()), all: all_of(visit.size(), own.bytes()) };
     // SAFETY: the caller's contract.
-    unsafe { exchange(visit, Some(root), given, |_| wanted, false, recv, kit) }
+    unsafe { exchange(visit, Some(root), (left, std::iter::once(own)), |_| wanted, Taken::Whole, recv, kit) }
 }
 
 /// # Safety
@@ -92,66 +114,65 @@ pub(super) unsafe fn alltoall(visit: Visit<'_>, send: Option<&Regions>, recv: &R
     let (send, me, size) = (send.unwrap_or(recv), visit.place() as usize, visit.size() as usize);
     visit.count_given(None, send.get(0).bytes() as usize);
     let wanted = recv.bytes();
-    let given = Given { blocks: (0..size).map(|to| send.get(to)), bytes: send.bytes(), before: me * stride(wanted) };
+    let left = Left { given: send.bytes(), before: me * stride(wanted), all: all_of(visit.size(), wanted) };
+    let blocks = (0..size).map(|to| send.get(to));
     // SAFETY: the caller's contract.
-    unsafe { exchange(visit, None, given, |_| wanted, true, Some(recv), kit) }
+    unsafe { exchange(visit, None, (left, blocks), |_| wanted, Taken::Divided, Some(recv), kit) }
 }
 
-/// What a member leaves in its slot: so many bytes, behind `before` bytes of others' slots.
-struct Given<I> {
-    blocks: I,
-    bytes: u64,
-    before: usize,
+/// What of a member's bytes another one takes.
+#[derive(Copy, Clone)]
+enum Taken {
+    Whole,
+    /// There is a block for each, of which it takes its own.
+    Divided,
 }
 
-/// Leave what is given; the member at place `root`, or all, take each member's slot, of which they want as many bytes as `wants` says, or of slots that are `divided` into
-/// blocks for all this member's.
+/// Leave blocks as `left` says; the member at place `root`, or all, take what each member has left, of which they want as many bytes as `wants` says.
 ///
 /// # Safety
 /// As above.
 unsafe fn exchange(
     visit: Visit<'_>,
     root: Option<u32>,
-    given: Given<impl Iterator<Item = Data>>,
+    (left, blocks): (Left, impl Iterator<Item = Data>),
     wants: impl Fn(u32) -> u64,
-    divided: bool,
+    taken: Taken,
     recv: Option<&Regions>,
     kit: &Kit,
 ) -> Result<()> {
-    let ((cell, turn), me, size) = (visit.cell(), visit.place(), visit.size());
-    let data = cell.data(&turn);
-    // SAFETY: within the room for so many members.
-    let head = |place: u32| unsafe { data.cast::<Head>().add(place as usize) };
-    // SAFETY: as above.
-    let slots = unsafe { data.add(size as usize * HEAD) };
-    // SAFETY: this rank's head and slot are its own until it arrives; the slot has room for what is wanted of it.
+    let (slots, me, size) = (Slots::of(&visit), visit.place(), visit.size());
+    // SAFETY: this rank's word and bytes are its own until it arrives; there is room for what is wanted of it.
     unsafe {
-        head(me).write(Head { given: u32::try_from(given.bytes).unwrap_or(u32::MAX), before: given.before as u32 });
-        if given.bytes <= wants(me) {
-            let mut at = slots.add(given.before);
-            for data in given.blocks {
-                at = at.add(leave(&data, at, kit));
+        slots.word(me).write(left.word());
+        if left.given <= wants(me) && left.end() <= left.all {
+            let mut at = slots.data(left.all, left.before);
+            for data in blocks {
+                at = at.add(deposit(&data, at, kit));
             }
         }
     }
     let mut disagreement = None;
     let take_all = |_| {
         let Some(recv) = recv else { return };
-        let mut before = 0;
+        // Where the last one's bytes end, by the size of slot in which they lie.
+        let mut ends = [0; SIZES.len()];
         for place in 0..size {
-            let wanted = wants(place);
-            // SAFETY: all have arrived and left their bytes: as many as their heads say, if that is not too much.
-            unsafe {
-                let there = head(place).read();
-                if u64::from(there.given) <= wanted && there.before as usize == before {
-                    let (parts, mine) = if divided { (size, me) } else { (1, 0) };
-                    let bytes = (there.given / parts) as usize;
-                    take(&recv.get(place as usize), slots.add(before + mine as usize * bytes), bytes, kit);
-                } else {
-                    disagreement.get_or_insert((place, there.given.into(), wanted));
-                }
+            // SAFETY: all have arrived.
+            let there = Left::of(unsafe { slots.word(place).read() });
+            let end = &mut ends[size_for(slots.bytes(there.all))];
+            let lies = slots.bytes(there.all) <= DATA_BYTES && there.before >= *end && there.end() <= there.all;
+            if there.given > wants(place) || !lies {
+                disagreement.get_or_insert((place, there.given, wants(place)));
+                continue;
             }
-            before += stride(wanted);
+            *end = there.end();
+            let (bytes, skip) = match taken {
+                Taken::Whole => (there.given as usize, 0),
+                Taken::Divided => (there.given as usize / size as usize, me as usize),
+            };
+            // SAFETY: so many bytes lie there, and nobody else's over them.
+            unsafe { take(&recv.get(place as usize), slots.data(there.all, there.before + skip * bytes), bytes, kit) };
         }
     };
     visit.meet(root, |_| 0, take_all)?;
@@ -163,10 +184,9 @@ unsafe fn exchange(
 
 #[cold]
 fn disagree(place: u32, there: u64, bytes: u64) -> Result<()> {
-    fail(
-        Class::Truncate,
-        format!("rank {place} gives {there} bytes, but this rank wants {bytes} of it; MPI demands the same of both"),
-    )
+    let of_others =
+        if there > bytes { format!("this rank wants {bytes} of it") } else { "others another number".into() };
+    fail(Class::Truncate, format!("rank {place} gives {there} bytes, but {of_others}; MPI demands the same of all"))
 }
 
 /// # Safety
@@ -178,10 +198,8 @@ pub(super) unsafe fn scatter(
     root: u32,
     kit: &Kit,
 ) -> Result<()> {
-    let ((cell, turn), place, size) = (visit.cell(), visit.place(), visit.size());
-    let data = cell.data(&turn);
-    // SAFETY: within the room for so many members.
-    let slot = |place: u32, bytes: u64| unsafe { data.add(place as usize * stride(bytes)) };
+    let (slots, place, size) = (Slots::of(&visit), visit.place(), visit.size());
+    let slot = |place: u32, bytes: u64| slots.data(all_of(size, bytes), place as usize * stride(bytes));
     let given = send.map_or(0, |send| send.get(0).bytes());
     let there = Cell::new(given);
     let take_own = |said: u64| {
@@ -194,12 +212,12 @@ pub(super) unsafe fn scatter(
     let leave_all = || {
         let send = send.expect("the root has what it sends");
         for to in 0..size {
-            // SAFETY: the lane is the root's until it posts it.
-            unsafe { leave(&send.get(to as usize), slot(to, given), kit) };
+            // SAFETY: the slot is the root's until it posts it.
+            unsafe { deposit(&send.get(to as usize), slot(to, given), kit) };
         }
         take_own(given);
     };
-    visit.spread(root, given, leave_all, take_own)?;
+    visit.spread(root, (given, false), leave_all, take_own)?;
     match recv {
         Some(recv) if there.get() > recv.bytes() => disagree(root, there.get(), recv.bytes()),
         _ => Ok(()),
@@ -211,7 +229,7 @@ pub(super) unsafe fn scatter(
 /// # Safety
 /// There is room for them.
 #[inline]
-unsafe fn leave(data: &Data, at: *mut u8, kit: &Kit) -> usize {
+unsafe fn deposit(data: &Data, at: *mut u8, kit: &Kit) -> usize {
     let bytes = data.bytes() as usize;
     // SAFETY: as promised.
     unsafe {
@@ -258,9 +276,20 @@ mod tests {
             let block = |count: &u64| Data { count: *count, ..Data::EMPTY };
             room_for(&Regions::Listed(counts.iter().map(block).collect()), counts.len() as u32)
         };
-        assert_eq!(listed(&[0, 9, 1]), Some(3 * HEAD + 24));
+        assert_eq!(listed(&[0, 9, 1]), Some(3 * 8 + 24));
         assert!(listed(&[0, 0]).is_none() && listed(&[1, MAX_BYTES + 1]).is_none());
         assert!(listed(&[MAX_BYTES; 15]).is_some() && listed(&[MAX_BYTES; 16]).is_none());
         assert!(room(8, 4000).is_some() && room(64, 4000).is_none(), "a cell has room for so much");
+    }
+    #[test]
+    fn words() {
+        for left in [
+            Left { given: 0, before: 0, all: 8 },
+            Left { given: MOST_GIVEN, before: 65536, all: 65536 },
+            Left { given: 4096, before: 8, all: 4104 },
+        ] {
+            assert_eq!(Left::of(left.word()), left);
+        }
+        assert_eq!(Left::of(Left { given: u64::MAX, before: 1, all: 2 }.word()).given, MOST_GIVEN);
     }
 }

@@ -1,54 +1,50 @@
 //! Reductions through a cell: each rank leaves its contribution there, and the last one to arrive combines them; in a scan each adds its own to
-//! what the rank before it has left. How many bytes each has lies beside them, so that ranks that disagree hear of it.
+//! what the rank before it has left. Each one's word is how many bytes it has, so that ranks that disagree hear of it.
 
+use super::cell_slots::{Slots, room as room_for, stride};
 use super::cells::{Visit, disagree};
 use super::plan::Data;
 use super::wire::Kit;
 use crate::errors::Result;
-use vmpi_shared::cell::{DATA_BYTES, DISAGREED};
+use vmpi_shared::cell::DISAGREED;
 
 /// Reductions of more bytes than this are faster when all ranks take part in the arithmetic.
 const MAX_BYTES: u64 = 4096;
-/// How many bytes a contribution has.
-const HEAD: usize = size_of::<u64>();
 
 /// How much of the cell of so many members a reduction of `data` takes, if it may go through it.
 pub(super) fn room(data: &Data, kit: &Kit, members: u32) -> Option<usize> {
     let (ty, bytes) = (&kit.types[data.elem.id as usize], data.bytes());
     let predefined = || kit.reduction.as_ref().is_some_and(|reduction| reduction.op.builtin().is_some());
-    let room = || (members as usize + 1) * (HEAD + stride(bytes));
-    let fits = bytes <= MAX_BYTES && room() <= DATA_BYTES;
-    (fits && ty.is_dense() && ty.true_lb() == 0 && predefined()).then(room)
+    (bytes <= MAX_BYTES && ty.is_dense() && ty.true_lb() == 0 && predefined())
+        .then(|| room_for(members, (members as usize + 1) * stride(bytes)))
+        .flatten()
 }
 
-fn stride(bytes: u64) -> usize {
-    bytes.next_multiple_of(8) as usize
-}
-
-/// The contributions in a lane: how many bytes each has, then they themselves, the result last.
+/// The contributions, the result last.
 #[derive(Copy, Clone)]
-struct Slots {
-    data: *mut u8,
+struct Parts<'a> {
+    slots: Slots<'a>,
     size: u32,
     bytes: u64,
 }
 
-impl Slots {
-    fn of(visit: &Visit<'_>, bytes: u64) -> Slots {
-        let (cell, turn) = visit.cell();
-        Slots { data: cell.data(&turn), size: visit.size(), bytes }
+impl<'a> Parts<'a> {
+    fn of(visit: &Visit<'a>, bytes: u64) -> Parts<'a> {
+        Parts { slots: Slots::of(visit), size: visit.size(), bytes }
     }
 
     /// Of the member at `place`; the result's is behind those of all.
     fn at(&self, place: u32) -> *mut u8 {
-        debug_assert!(place <= self.size);
-        // SAFETY: within the operation's room.
-        unsafe { self.data.add((self.size as usize + 1) * HEAD + place as usize * stride(self.bytes)) }
+        let stride = stride(self.bytes);
+        self.slots.data((self.size as usize + 1) * stride, place as usize * stride)
     }
 
-    fn head(&self, place: u32) -> *mut u64 {
-        // SAFETY: as above.
-        unsafe { self.data.cast::<u64>().add(place as usize) }
+    fn result(&self) -> *mut u8 {
+        self.at(self.size)
+    }
+
+    fn word(&self, place: u32) -> *mut u64 {
+        self.slots.word(place)
     }
 }
 
@@ -63,20 +59,20 @@ pub(super) unsafe fn combine(
     root: Option<u32>,
     kit: &Kit,
 ) -> Result<()> {
-    let slots = Slots::of(&visit, send.bytes());
+    let parts = Parts::of(&visit, send.bytes());
     // SAFETY: the caller's contract.
-    unsafe { leave(&visit, slots, send) };
-    let mut there = slots.bytes;
+    unsafe { deposit(&visit, parts, send) };
+    let mut there = parts.bytes;
     let take = |said: u64| {
         there = said;
-        if let Some(recv) = recv.filter(|_| said == slots.bytes) {
+        if let Some(recv) = recv.filter(|_| said == parts.bytes) {
             // SAFETY: the result is posted; `recv` is the caller's buffer of as many bytes.
-            unsafe { copy(slots.at(slots.size), recv.at, slots.bytes) };
+            unsafe { copy(parts.result(), recv.at, parts.bytes) };
         }
     };
     // SAFETY: all have arrived.
-    visit.reduce(root, slots.bytes as usize, || unsafe { merge(slots, send, kit) }, take)?;
-    if there == slots.bytes { Ok(()) } else { disagree(there, slots.bytes) }
+    visit.reduce(root, parts.bytes as usize, || unsafe { merge(parts, send, kit) }, take)?;
+    if there == parts.bytes { Ok(()) } else { disagree(there, parts.bytes) }
 }
 
 /// Reduce, and give each member as many elements of the result as `counts` says.
@@ -84,38 +80,38 @@ pub(super) unsafe fn combine(
 /// # Safety
 /// As [`combine`]; `recv` has this member's part.
 pub(super) unsafe fn parts(visit: Visit<'_>, send: &Data, recv: &Data, counts: &[u64], kit: &Kit) -> Result<()> {
-    let slots = Slots::of(&visit, send.bytes());
+    let parts = Parts::of(&visit, send.bytes());
     // SAFETY: the caller's contract.
-    unsafe { leave(&visit, slots, send) };
+    unsafe { deposit(&visit, parts, send) };
     let bytes_of = |counts: &[u64]| counts.iter().sum::<u64>() * send.elem.size;
     let before = bytes_of(&counts[..visit.place() as usize]);
     let last = |visit: &Visit<'_>| {
-        visit.count_taken(slots.bytes as usize);
+        visit.count_taken(parts.bytes as usize);
         (0..visit.size()).zip(counts).for_each(|(to, count)| visit.count_given(Some(to), bytes_of(&[*count]) as usize));
         // SAFETY: all have arrived.
-        unsafe { merge(slots, send, kit) }
+        unsafe { merge(parts, send, kit) }
     };
-    let mut there = slots.bytes;
+    let mut there = parts.bytes;
     let take = |said: u64| {
         there = said;
-        if said == slots.bytes {
+        if said == parts.bytes {
             // SAFETY: the result is posted, and has this part; `recv` is the caller's buffer for it.
-            unsafe { copy(slots.at(slots.size).add(before as usize), recv.at, recv.bytes()) };
+            unsafe { copy(parts.result().add(before as usize), recv.at, recv.bytes()) };
         }
     };
     visit.meet(None, last, take)?;
-    if there == slots.bytes { Ok(()) } else { disagree(there, slots.bytes) }
+    if there == parts.bytes { Ok(()) } else { disagree(there, parts.bytes) }
 }
 
 /// Leave `send` in the cell.
 ///
 /// # Safety
 /// As [`combine`]; this rank has not arrived.
-unsafe fn leave(visit: &Visit<'_>, slots: Slots, send: &Data) {
+unsafe fn deposit(visit: &Visit<'_>, parts: Parts<'_>, send: &Data) {
     // SAFETY: this rank's slot is its own until it arrives.
     unsafe {
-        slots.head(visit.place()).write(slots.bytes);
-        copy(send.at, slots.at(visit.place()), slots.bytes);
+        parts.word(visit.place()).write(parts.bytes);
+        copy(send.at, parts.at(visit.place()), parts.bytes);
     }
 }
 
@@ -123,17 +119,17 @@ unsafe fn leave(visit: &Visit<'_>, slots: Slots, send: &Data) {
 ///
 /// # Safety
 /// All have left theirs, and wait.
-unsafe fn merge(slots: Slots, send: &Data, kit: &Kit) -> u64 {
-    let (result, last) = (slots.at(slots.size), slots.size - 1);
+unsafe fn merge(parts: Parts<'_>, send: &Data, kit: &Kit) -> u64 {
+    let (result, last) = (parts.result(), parts.size - 1);
     // SAFETY: the slots are this rank's to read and the result its to write.
     unsafe {
-        if (0..=last).any(|place| slots.head(place).read() != slots.bytes) {
+        if (0..=last).any(|place| parts.word(place).read() != parts.bytes) {
             return DISAGREED;
         }
-        copy(slots.at(last), result, slots.bytes);
-        (0..last).rev().for_each(|place| apply(kit, send.elem.id, slots.at(place), result, send.count));
+        copy(parts.at(last), result, parts.bytes);
+        (0..last).rev().for_each(|place| apply(kit, send.elem.id, parts.at(place), result, send.count));
     }
-    slots.bytes
+    parts.bytes
 }
 
 /// Give this member what it and those before it come to, or, if not `inclusive`, those before it (the first one nothing).
@@ -142,27 +138,27 @@ unsafe fn merge(slots: Slots, send: &Data, kit: &Kit) -> u64 {
 /// As [`combine`].
 pub(super) unsafe fn scan(visit: Visit<'_>, send: &Data, recv: &Data, inclusive: bool, kit: &Kit) -> Result<()> {
     let ((cell, turn), place) = (visit.cell(), visit.place());
-    let slots = Slots::of(&visit, send.bytes());
-    let (own, bytes) = (slots.at(place), slots.bytes);
+    let parts = Parts::of(&visit, send.bytes());
+    let (own, bytes) = (parts.at(place), parts.bytes);
     let mut there = bytes;
     // SAFETY: this rank's slot is its own until it passes it on, that of the one before is whole when that one has; the buffers are the caller's.
     unsafe {
         copy(send.at, own, bytes);
         if let Some(before) = place.checked_sub(1) {
             visit.wait(|| cell.has_passed(&turn, before))?;
-            there = slots.head(before).read();
+            there = parts.word(before).read();
             if there == bytes {
                 if !inclusive {
-                    copy(slots.at(before), recv.at, bytes);
+                    copy(parts.at(before), recv.at, bytes);
                 }
-                apply(kit, send.elem.id, slots.at(before), own, send.count);
+                apply(kit, send.elem.id, parts.at(before), own, send.count);
             }
         }
         if inclusive && there == bytes {
             copy(own, recv.at, bytes);
         }
         // Those behind hear of it, too.
-        slots.head(place).write(if there == bytes { bytes } else { DISAGREED });
+        parts.word(place).write(if there == bytes { bytes } else { DISAGREED });
     }
     let next = place + 1;
     if next < visit.size() {

@@ -246,8 +246,9 @@ impl<'a> Visit<'a> {
     /// The next operation in the communicator's cell of this number, with so many bytes of data in all; waits until there is room for it.
     pub fn start(comm: &'a Communicator, cell_number: u32, bytes: usize) -> Result<Visit<'a>> {
         let cell = endpoint().job.cell(cell_number, &members(comm).groups);
-        let turn = Turn::next(comm.cell_operations.get(), bytes);
-        comm.cell_operations.set(turn.after());
+        let number = comm.cell_operations.get();
+        comm.cell_operations.set(number + 1);
+        let turn = Turn::new(number, bytes);
         let visit = Visit { comm, cell, cell_number, turn };
         if turn.may_start(comm.cell_left.get()) || cell.is_free(&turn) {
             return Ok(visit);
@@ -282,13 +283,13 @@ impl<'a> Visit<'a> {
                 Some(root) => self.wake_one(root),
                 None => self.wake_group_by_group(),
             }
-            self.comm.cell_left.set(turn.first());
+            self.comm.cell_left.set(turn.number());
         } else if waits {
             self.wait(|| cell.is_posted(&turn))?;
             if root.is_none() {
                 self.tell_group();
             }
-            self.comm.cell_left.set(turn.first());
+            self.comm.cell_left.set(turn.number());
         }
         if waits {
             then(cell.said(&turn));
@@ -297,13 +298,22 @@ impl<'a> Visit<'a> {
         Ok(())
     }
 
-    /// The member at place `root` writes for each other one as many bytes as `said`, the others wait, and read as many as they are told.
-    pub fn spread(self, root: u32, said: u64, write: impl FnOnce(), read: impl FnOnce(u64)) -> Result<()> {
+    /// The member at place `root` writes `bytes` for each other one, and says so (or that they are not to be had: `spoilt`); the others wait, and read as
+    /// many as they are told.
+    pub fn spread(
+        self,
+        root: u32,
+        (bytes, spoilt): (u64, bool),
+        write: impl FnOnce(),
+        read: impl FnOnce(u64),
+    ) -> Result<()> {
         let (cell, turn) = (self.cell, self.turn);
         if self.members().place == root {
-            write();
-            monitor::in_cell(self.comm, false, None, said as usize);
-            cell.post(&turn, said);
+            if !spoilt {
+                write();
+                monitor::in_cell(self.comm, false, None, bytes as usize);
+            }
+            cell.post(&turn, if spoilt { DISAGREED } else { bytes });
             self.wake_all();
         } else {
             self.wait(|| cell.is_posted(&turn))?;
@@ -318,23 +328,28 @@ impl<'a> Visit<'a> {
     /// # Safety
     /// `data` is the caller's buffer.
     pub unsafe fn bcast(self, data: &Data, root: u32, spoilt: bool, kit: &Kit) -> Result<()> {
-        let (lane, bytes) = (self.cell.data(&self.turn), data.bytes());
+        let (cell, turn, bytes) = (self.cell, self.turn, data.bytes());
         let ty = &kit.types[data.elem.id as usize];
         let write = || {
-            // SAFETY: the lane is free, and has room for so many.
-            let into = unsafe { std::slice::from_raw_parts_mut(lane, bytes as usize) };
+            // SAFETY: the slot is free, and has room for so many.
+            let into = unsafe { std::slice::from_raw_parts_mut(cell.data(&turn, bytes as usize), bytes as usize) };
             // SAFETY: the caller's contract.
             unsafe { datatype::pack(ty, data.count, data.at.cast_const().cast(), 0, into) };
         };
         let mut there = bytes;
         let read = |said: u64| {
             there = said;
-            // SAFETY: they have been posted.
-            let from = unsafe { std::slice::from_raw_parts(lane.cast_const(), bytes.min(said) as usize) };
+            if said == DISAGREED {
+                return;
+            }
+            // SAFETY: they have been posted, and lie where so many lie.
+            let from = unsafe {
+                std::slice::from_raw_parts(cell.data(&turn, said as usize).cast_const(), bytes.min(said) as usize)
+            };
             // SAFETY: the caller's contract.
             unsafe { datatype::unpack(ty, data.count, data.at.cast(), 0, from) };
         };
-        self.spread(root, if spoilt { DISAGREED } else { bytes }, write, read)?;
+        self.spread(root, (bytes, spoilt), write, read)?;
         if there <= bytes { Ok(()) } else { disagree(there, bytes) }
     }
 

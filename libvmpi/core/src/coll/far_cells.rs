@@ -67,8 +67,9 @@ impl Here<'_> {
         self.visit(0)?.reduce(Some(0), 0, || 0, |_| ())?;
         // SAFETY: no data.
         unsafe {
-            self.across(self.layout.place() == 0, Ok(()), |plan| by_node::barrier::across(plan, self.layout))?;
-            self.visit(0)?.bcast(&Data::EMPTY, 0, false, self.kit)
+            let leads = self.layout.place() == 0;
+            let met = self.across(leads, Ok(()), |plan| by_node::barrier::across(plan, self.layout));
+            self.hand_out(&Data::EMPTY, 0, met)
         }
     }
 

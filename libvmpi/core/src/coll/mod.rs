@@ -15,6 +15,7 @@ mod by_node;
 pub mod call;
 mod cell_blocks;
 mod cell_reduce;
+mod cell_slots;
 pub mod cells;
 mod choose;
 mod far_cells;
