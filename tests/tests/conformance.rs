@@ -20,6 +20,8 @@ suite! {
     waits: Case { program: "waits.c", ranks: &[1, 2, 6], ..Case::DEFAULT };
     coll: Case { program: "coll.c", ranks: &[1, 2, 5, 6], ..Case::DEFAULT };
     coll_nonblocking: Case { program: "coll.c", ranks: &[1, 2, 5, 6], args: &["nb"], ..Case::DEFAULT };
+    coll_random: Case { program: "coll_random.c", ranks: &[1, 2, 5], args: &["1", "250"], ..Case::DEFAULT };
+    coll_random_of_many: Case { program: "coll_random.c", ranks: &[13, 24], args: &["2", "600"], peers: Peers::Neither, ..Case::DEFAULT };
     blocks: Case { program: "blocks.c", ranks: &[2, 3, 6], ..Case::DEFAULT };
     blocks_of_many: Case { program: "blocks.c", ranks: &[17, 40], peers: Peers::Neither, ..Case::DEFAULT };
     blocks_differ: Case { program: "blocks.c", ranks: &[2, 6], args: &["differ"], peers: Peers::Neither, ..Case::DEFAULT };

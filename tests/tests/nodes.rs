@@ -85,6 +85,8 @@ fn collectives_answer_wherever_ranks_live() {
         ("coll.c", 7, &["--map-by", "node"], &[]),
         ("coll.c", 5, &["--host", &uneven], &["nb"]),
         ("coll_order.c", 4, &[], &[]),
+        ("coll_random.c", 7, &["--map-by", "node"], &["3", "150"]),
+        ("coll_random.c", 4, &["-V", "2", "--fabric", "emulated:50:500"], &["4", "150"]),
         ("nbc.c", 5, &["--map-by", "node"], &[]),
     ] {
         same(&nodes, name, Mpi::Openmpi, ranks, flags, args);
