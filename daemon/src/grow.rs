@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use nix::fcntl::OFlag;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use vmpi_shared::control::{NewRank, Reply, Stdio};
+use vmpi_shared::control::{MOST_RANKS, NewRank, Reply, Stdio};
 use vmpi_shared::dynamic::{Answer, Parent, Ranks, SpawnApp, Why, World};
 use vmpi_shared::growth::choose_counts;
 use vmpi_shared::job::JobConfig;
@@ -24,8 +24,6 @@ use crate::spawn::{Start, Streams, limit_of};
 
 /// Ranks that a job may have besides those that it starts with.
 const HEADROOM: u32 = 256;
-/// Most ranks of a node segment.
-const MOST: u32 = 1 << 24;
 /// Pairs of descriptors in one message to the launcher.
 const PAIRS: usize = 100;
 
@@ -42,7 +40,7 @@ fn room_within(addresses: u64, ranks: u32) -> JobConfig {
         config.slots /= 2;
         config.unexpected /= 2;
     }
-    let bearable = (addresses / config.rank_bytes()).min(u64::from(MOST)) as u32;
+    let bearable = (addresses / config.rank_bytes()).min(u64::from(MOST_RANKS)) as u32;
     config.ranks = ranks.saturating_add(HEADROOM).min(bearable).max(ranks);
     config
 }
@@ -369,7 +367,7 @@ mod tests {
         let me = std::process::id() as i32;
         assert_eq!(room_for(1, me).ranks, 257);
         assert_eq!(room_for(1000, me).ranks, 1256);
-        assert_eq!(room_for(MOST, me).ranks, MOST);
+        assert_eq!(room_for(MOST_RANKS, me).ranks, MOST_RANKS);
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub use connection::Connection;
 
 /// Changes whenever a message changes its meaning.
 pub const PROTOCOL: u32 = 8;
+/// Most ranks that a segment is made for, and most of all else that it counts: all sizes computed from these are far from overflow.
+pub const MOST_RANKS: u32 = 1 << 24;
 /// Longest frame accepted.
 pub const MAX_FRAME_BYTES: u32 = 64 << 20;
 /// Descriptors in one frame (the kernel's SCM_MAX_FD is 253).

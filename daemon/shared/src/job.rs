@@ -1,6 +1,7 @@
 //! The job segment: inboxes, queues, requests, slabs, collective cells. It is about messages.
 
 use crate::cell::CELL_BYTES;
+use crate::control::MOST_RANKS;
 use crate::matching::inbox::{Cell, Ends, Inbox};
 use crate::matching::queues::{BINS, Bin, QueueHead, Queues, Unexpected};
 use crate::matching::request::Slot;
@@ -69,9 +70,8 @@ impl JobConfig {
 
     /// Could a segment be made from this? Bounds that keep all sizes computed from it far from overflow.
     fn is_possible(&self) -> bool {
-        const MOST: u32 = 1 << 24;
         let counts = [self.ranks, self.inbox_cells, self.slots, self.unexpected, self.cells];
-        counts.iter().all(|count| (1..=MOST).contains(count))
+        counts.iter().all(|count| (1..=MOST_RANKS).contains(count))
             && self.inbox_cells.is_power_of_two()
             && self.slab_bytes <= 1 << 32
     }

@@ -8,7 +8,7 @@ mod descriptors;
 pub use descriptors::{CoreDescriptor, NodeHeader, Post, RankDescriptor};
 
 use crate::clock::{Moment, Scale};
-use crate::control::{Balance, OnBlock, Policy, Wtime};
+use crate::control::{Balance, MOST_RANKS, OnBlock, Policy, Wtime};
 use crate::matching::heap::Heaps;
 use crate::matching::peers::Peers;
 use crate::mem::bell::{Bell, Chime};
@@ -109,8 +109,6 @@ const HEADER_AT: u64 = size_of::<Head>() as u64;
 const POST_AT: u64 = 2048;
 const CORES_AT: u64 = 4096;
 const HEAD_WORDS: usize = (size_of::<Head>() + size_of::<NodeHeader>()) / 8;
-/// Most ranks or cores of a node: keeps all sizes computed from a header far from overflow.
-const MOST: u32 = 1 << 24;
 /// Turns of sched_yield for which a rank stays awake after it has passed its core on.
 const WARM_YIELDS: u32 = 2;
 /// Of a job of several nodes: the carrier has some of the turns, and an answer from another node takes longer. (Allreduce of 8 bytes, two nodes, 8 ranks: 51 us
@@ -177,7 +175,7 @@ impl NodeSegment {
         let header = unsafe { segment.at(HEADER_AT, size_of::<NodeHeader>()).cast::<NodeHeader>().read() };
         let found = segment.bytes() as u64;
         let counts = [header.cores, header.ranks];
-        if !counts.iter().all(|n| (1..=MOST).contains(n)) || header.ready_words != ready_words(header.ranks) {
+        if !counts.iter().all(|n| (1..=MOST_RANKS).contains(n)) || header.ready_words != ready_words(header.ranks) {
             return Err(SegmentError::Size { expected: 0, found });
         }
         let expected = Self::bytes_for(&header);

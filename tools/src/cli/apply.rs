@@ -3,12 +3,9 @@
 use super::options::{EnvMode, EnvSetting, Label, MapBy, OnDeadlock, OutputMode, StdinTo, VChoice};
 use super::parse::Line;
 use crate::{cpus, hosts};
-use vmpi_shared::control::{Balance, OnBlock, Policy, Wtime};
+use vmpi_shared::control::{Balance, MOST_RANKS, OnBlock, Policy, Wtime};
 
 type Done = Result<(), String>;
-
-/// The segments of a job are made for so many at most.
-const MOST_RANKS: u32 = 1 << 24;
 
 pub fn put<T>(place: &mut T, value: T) -> Done {
     *place = value;

@@ -63,8 +63,8 @@ impl<M: Machine> Schedule<M> {
         Schedule { plan, machine, next: 0, under_way: Vec::new(), error: None, too_long: Vec::new() }
     }
 
-    /// What was done of the operation before: an error is as one of this schedule's.
-    pub fn fail(&mut self, before: Result<()>) {
+    /// What was done of the operation before this: an error of that is as one of this schedule's.
+    pub fn comes_after(&mut self, before: Result<()>) {
         self.error = self.error.take().or(before.err());
     }
 

@@ -60,7 +60,7 @@ pub unsafe fn execute_after(
 ) -> Result<()> {
     // SAFETY: the caller's buffers stay valid while this call lasts, and the plan is executed once.
     let mut schedule = unsafe { Schedule::new(Rc::new(plan), Wire { comm, kit, tags }) };
-    schedule.fail(before);
+    schedule.comes_after(before);
     match schedule.advance()? {
         Some(_) => Ok(()),
         None => request::run(&mut schedule).map(drop),
