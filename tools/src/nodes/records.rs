@@ -4,7 +4,7 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use vmpi_shared::trace::{TraceMap, mark_copied};
+use vmpi_shared::trace::{TraceMap, Used};
 
 const CHUNK_BYTES: u64 = 1 << 20;
 
@@ -14,17 +14,23 @@ const CHUNK_BYTES: u64 = 1 << 20;
 /// Those of reading, a map that does not fit, and those of `put`.
 pub fn pass(segment: &File, map: &TraceMap, mut put: impl FnMut(u64, &[u8]) -> io::Result<()>) -> io::Result<()> {
     put(segment.metadata()?.len(), &[])?;
-    let mut bytes = Vec::new();
     for (rank, _) in (0u32..).zip(&map.ranks).filter(|(_, stand)| stand.here) {
-        let used = map.rings.used(segment, rank)?;
-        let mut at = used.start;
-        while at < used.end {
-            bytes.resize((used.end - at).min(CHUNK_BYTES) as usize, 0);
-            segment.read_exact_at(&mut bytes, at)?;
-            put(at, &bytes)?;
-            at += bytes.len() as u64;
-        }
-        let (at, word) = mark_copied(segment, &used)?;
+        pass_ring(segment, &map.rings.used(segment, rank)?, &mut put)?;
+    }
+    Ok(())
+}
+
+/// A ring's rank may go on writing.
+fn pass_ring(segment: &File, used: &Used, put: &mut impl FnMut(u64, &[u8]) -> io::Result<()>) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    let mut at = used.place.start;
+    while at < used.place.end {
+        bytes.resize((used.place.end - at).min(CHUNK_BYTES) as usize, 0);
+        segment.read_exact_at(&mut bytes, at)?;
+        put(at, &bytes)?;
+        at += bytes.len() as u64;
+    }
+    for (at, word) in used.marks(segment)? {
         put(at, &word)?;
     }
     Ok(())
@@ -55,7 +61,38 @@ impl Arrivals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vmpi_shared::trace::{Rings, TraceRank};
+    use vmpi_shared::trace::{Record, RingReader, Rings, TraceRank, bytes_for};
+
+    /// The ring's rank writes between the look at its count and the copying.
+    #[test]
+    fn what_is_written_while_a_ring_is_copied_is_not_in_the_copy() {
+        let rings = Rings { first: 0, stride: 0, capacity: 16 };
+        let segment = File::from(memfd_create(c"segment", MFdFlags::MFD_CLOEXEC).unwrap());
+        segment.set_len(bytes_for(16)).unwrap();
+        let write = |count: u64| {
+            let words = Record::Ended { at: count }.words();
+            let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            segment.write_all_at(&bytes, bytes_for((count - 1) % 16)).unwrap();
+            segment.write_all_at(&count.to_le_bytes(), 0).unwrap();
+        };
+        // There is room; some is overwritten; all is.
+        for (before, after, first) in [(3, 7, 1), (14, 20, 6), (14, 40, 15)] {
+            (1..=before).for_each(write);
+            let used = rings.used(&segment, 0).unwrap();
+            (before + 1..=after).for_each(write);
+            let mut arrivals = Arrivals::default();
+            arrivals.take(bytes_for(16), &[]);
+            let mut put = |at, bytes: &[u8]| {
+                arrivals.take(at, bytes);
+                Ok(())
+            };
+            pass_ring(&segment, &used, &mut put).unwrap();
+            let copy = arrivals.end().expect("something").expect("no error");
+            let read = RingReader::read(&copy, &rings, 0, 0).unwrap();
+            let kept: Vec<Record> = (first..=before).map(|at| Record::Ended { at }).collect();
+            assert_eq!((read.records, read.dropped, read.damaged), (kept, first - 1, 0), "{before}, {after}");
+        }
+    }
 
     #[test]
     fn pieces_come_to_their_places() {
@@ -67,7 +104,7 @@ mod tests {
         let ranks = [true, true, false].map(|here| TraceRank { here, ..TraceRank::default() }).to_vec();
         let map = TraceMap { rings, ranks, ..TraceMap::default() };
         let used = rings.used(&segment, 0).unwrap();
-        let noise: Vec<u8> = (8..used.end - used.start).map(|at| (at % 251) as u8).collect();
+        let noise: Vec<u8> = (8..used.place.end - used.place.start).map(|at| (at % 251) as u8).collect();
         segment.write_all_at(&noise, 4104).unwrap();
         let (mut arrivals, mut count) = (Arrivals::default(), 0);
         pass(&segment, &map, |at, bytes| {
@@ -77,7 +114,8 @@ mod tests {
         })
         .unwrap();
         let empty = rings.used(&segment, 1).unwrap();
-        assert_eq!(count, used.end - used.start + empty.end - empty.start + 16);
+        let bytes: u64 = [used, empty].iter().map(|used| used.place.end - used.place.start).sum();
+        assert_eq!(count, bytes + 32, "and two marks each");
         let copy = arrivals.end().expect("something").expect("no error");
         let [mut a, mut b] = [vec![0; 1 << 18], vec![0; 1 << 18]];
         segment.read_exact_at(&mut a, 0).unwrap();

@@ -13,7 +13,7 @@ mod ring;
 
 const RECORD_BYTES: u64 = 8 * RECORD_WORDS as u64;
 
-pub use ring::{CAPACITY_FLOOR, RECORD_WORDS, Ring, RingReader, Rings, bytes_for, capacity_for, mark_copied};
+pub use ring::{CAPACITY_FLOOR, RECORD_WORDS, Ring, RingReader, Rings, Used, bytes_for, capacity_for};
 
 use crate::clock::Moment;
 use crate::node::{NodeSegment, RankDescriptor};

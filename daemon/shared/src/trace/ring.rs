@@ -151,24 +151,36 @@ impl Rings {
         if fits { Ok(start) } else { Err(nonsense()) }
     }
 
-    /// Where in `file` lies what rank `rank` has written. One that goes on writing: `mark_copied`.
+    /// What rank `rank` has written in `file`, to be copied.
     ///
     /// # Errors
     /// Those of reading, and rings that do not fit the file.
-    pub fn used(&self, file: &File, rank: u32) -> io::Result<Range<u64>> {
+    pub fn used(&self, file: &File, rank: u32) -> io::Result<Used> {
         let start = self.start(file, rank)?;
-        let written = word_at(file, start)?;
-        Ok(start..start + HEAD_BYTES + written.min(self.capacity) * RECORD_BYTES)
+        let written = word_at(file, start)?; // SYNC T
+        Ok(Used { place: start..start + HEAD_BYTES + written.min(self.capacity) * RECORD_BYTES, written })
     }
 }
 
-/// What a copy of the ring at `ring.start` is to have at the returned place, once everything else has been copied: the reader then sees what was
-/// overwritten meanwhile.
-///
-/// # Errors
-/// Those of reading.
-pub fn mark_copied(file: &File, ring: &Range<u64>) -> io::Result<(u64, [u8; 8])> {
-    Ok((ring.start + COPIED, word_at(file, ring.start)?.to_le_bytes()))
+/// What a rank had written when somebody began to copy its ring.
+#[derive(Clone, Debug)]
+pub struct Used {
+    /// Where it lies in the file.
+    pub place: Range<u64>,
+    /// Records written so far: the copy has no later ones, whatever the head says by the time when that is copied.
+    written: u64,
+}
+
+impl Used {
+    /// What the copy is to have at these places, once everything else has been copied: what it has, and what had been written by now. The reader
+    /// then sees what was overwritten meanwhile.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn marks(&self, file: &File) -> io::Result<[(u64, [u8; 8]); 2]> {
+        let start = self.place.start;
+        Ok([(start, self.written.to_le_bytes()), (start + COPIED, word_at(file, start)?.to_le_bytes())])
+    }
 }
 
 fn word_at(file: &File, at: u64) -> io::Result<u64> {
