@@ -4,6 +4,7 @@
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -433,6 +434,52 @@ fn a_node_that_is_silent_is_missing_in_a_running_trace() {
     );
     let _ = std::fs::remove_file(path);
     assert_ne!(job.finish().code, 0);
+}
+
+/// A launcher that takes 200 kB a second on the way to a node, and says when much of it has gone.
+const SLOW: &str = r#"#!/usr/bin/env python3
+import os, subprocess, sys, time
+child = subprocess.Popen(["ENTER", *sys.argv[1:]], stdin=subprocess.PIPE, bufsize=0)
+gone = 0
+while data := os.read(0, 8192):
+    time.sleep(len(data) / 200e3)
+    try:
+        child.stdin.write(data)
+    except BrokenPipeError:
+        break
+    gone += len(data)
+    if gone > 400e3:
+        open("GONE", "w").close()
+child.stdin.close()
+sys.exit(child.wait())
+"#;
+
+/// The user ends the job while a long trace goes to a tool on a slow way: that comes through before the trace.
+#[test]
+fn a_trace_on_its_way_does_not_hold_up_the_end() {
+    let (binary, nodes) = (built("traced.c"), Nodes::new("trace-slow"));
+    let (gone, script) = (file("gone"), file("slow"));
+    let text = SLOW.replace("ENTER", &nodes.enter().display().to_string());
+    std::fs::write(&script, text.replace("GONE", &gone.display().to_string())).expect("target/ is writable");
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o700)).expect("it is ours");
+    let run = Vmpirun::on_node("trace-slow", &nodes.enter(), &nodes.a);
+    let run = run.args(["--host", &format!("{},{}", nodes.a, nodes.b), "--launcher-exec"]).arg(&script);
+    let run = run.args(["-n", "4", "-V", "2"]).arg(&binary).args(["100000000", "2000"]);
+    let job = run.deadline(Duration::from_secs(120)).start();
+    let running = || job.processes().iter().filter(|process| process.name.starts_with("traced")).count() == 4;
+    assert!(eventually(Duration::from_secs(30), running), "{:?}", job.processes());
+    let ctl = |args: &[&str]| vmpictl_on(&nodes, &nodes.b, &job.runtime_dir, args);
+    assert_eq!(ctl(&["trace", "1", "start"]).code, 0);
+    std::thread::sleep(Duration::from_secs(1));
+    let asked = std::thread::scope(|scope| {
+        let asked = scope.spawn(|| ctl(&["trace", "1", "export", "/dev/null"]));
+        assert!(eventually(Duration::from_secs(30), || gone.exists()), "no trace goes by");
+        kill(Pid::from_raw(job.pid()), Signal::SIGINT).expect("it is there");
+        asked.join().expect("no panic")
+    });
+    assert!(asked.code == 1 && asked.stderr.contains("has ended meanwhile"), "{asked:?}");
+    assert_eq!(job.finish().code, 130);
+    [gone, script].iter().for_each(|path| drop(std::fs::remove_file(path)));
 }
 
 /// Events that the kernel itself counts are there on every machine that permits to count at all.

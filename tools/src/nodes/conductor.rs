@@ -4,6 +4,7 @@
 //! draws the conclusions from both (`Conductor`). A node's fault ends the job on all others, and the session hears it with the node's name.
 
 mod end;
+mod outbox;
 mod tracing;
 
 use super::exchange::Exchange;
@@ -17,13 +18,14 @@ use super::{PULSE, SILENT_PULSES};
 use crate::daemon::Daemon;
 use crate::trace::NodeRecording;
 use end::Verdict;
+use outbox::Outbox;
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin};
+use std::process::Child;
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -66,7 +68,7 @@ enum Event {
 struct Part {
     name: String,
     child: Child,
-    to: Arc<Mutex<ChildStdin>>,
+    to: Outbox,
     addresses: Vec<std::net::IpAddr>,
     port: Option<u16>,
     /// Ranks for which its segments have room.
@@ -203,7 +205,7 @@ impl Conductor {
             parts.push(Part {
                 name,
                 child,
-                to: Arc::new(Mutex::new(to)),
+                to: Outbox::new(to),
                 addresses: facts.addresses,
                 port: None,
                 capacity: 0,
@@ -255,10 +257,7 @@ impl Conductor {
     }
 
     fn tell(&self, number: usize, message: &ToNode) {
-        if let Ok(mut to) = self.parts[number].to.lock() {
-            // An agent that is gone shows where it is listened to.
-            let _ = frames::say(&mut *to, message);
-        }
+        self.parts[number].to.say(message);
     }
 
     fn ask_all(&self, request: &Request) {
@@ -549,8 +548,7 @@ fn cores_of(part: &NodePart) -> u32 {
 }
 
 /// Pass standard input on to rank 0's node, a window at a time.
-fn feed(mut stdin: File, to: Arc<Mutex<ChildStdin>>, window: Arc<(Mutex<u64>, Condvar)>) {
-    let to = Arc::downgrade(&to);
+fn feed(mut stdin: File, to: Outbox, window: Arc<(Mutex<u64>, Condvar)>) {
     std::thread::spawn(move || {
         let mut bytes = vec![0; 32 << 10];
         loop {
@@ -568,16 +566,14 @@ fn feed(mut stdin: File, to: Arc<Mutex<ChildStdin>>, window: Arc<(Mutex<u64>, Co
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                 Err(_) => 0,
             };
-            let Some(to) = to.upgrade() else { return };
-            let Ok(mut to) = to.lock() else { return };
-            if count == 0 {
-                let _ = frames::say(&mut *to, &ToNode::StdinEnd);
+            let mut frame = Vec::new();
+            let made = match count {
+                0 => frames::say(&mut frame, &ToNode::StdinEnd),
+                _ => frames::pass(&mut frame, 0, &bytes[..count]),
+            };
+            if made.is_err() || !to.pass(frame) || count == 0 {
                 return;
             }
-            if frames::pass(&mut *to, 0, &bytes[..count]).is_err() {
-                return;
-            }
-            drop(to);
             if let Ok(mut room) = open.lock() {
                 *room -= count as u64;
             }

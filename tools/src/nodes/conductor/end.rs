@@ -127,6 +127,7 @@ impl Conductor {
         let Conductor { parts, session, spec, .. } = self;
         let (mut children, mut recordings) = (Vec::new(), Vec::new());
         for part in parts {
+            part.to.close();
             children.push(part.child);
             let recorded = match (part.map, part.records) {
                 (Some(map), Some(Ok(segment))) => Ok(Recording { map, segment }),

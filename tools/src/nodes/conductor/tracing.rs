@@ -4,12 +4,11 @@
 //! concern here; if the asking node goes, so does the tool.
 
 use super::Conductor;
+use super::outbox::Outbox;
 use crate::nodes::frames::{self, ToNode};
 use crate::trace::{self, NodeRecording, Recording};
 use std::fs::File;
 use std::io;
-use std::process::ChildStdin;
-use std::sync::{Mutex, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use vmpi_shared::control::{Reply, Request, TraceAsk};
@@ -17,8 +16,8 @@ use vmpi_shared::trace::TraceMap;
 
 /// A node that has not answered, nor sent more of what it has recorded, for so long is missing.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// So much of a file goes in a frame.
-const CHUNK_BYTES: usize = 1 << 20;
+/// So much of a file goes in a frame: words wait for as long.
+const CHUNK_BYTES: usize = 64 << 10;
 
 /// A node's answer: why it has none, or what it has recorded.
 type Heard = Result<Option<Recording>, String>;
@@ -141,14 +140,13 @@ impl Conductor {
                 NodeRecording { name, offset: part.exchange.offset(), recorded }
             })
             .collect();
-        // As `feed`: who ends the job closes the agent's standard input.
-        let to = std::sync::Arc::downgrade(&self.parts[by].to);
+        let to = self.parts[by].to.clone();
         self.tracing.writer = Some(std::thread::spawn(move || write(&recordings, &path, &to, tool)));
     }
 }
 
 /// Make the file and pass it to the tool's node.
-fn write(recordings: &[NodeRecording], path: &str, to: &Weak<Mutex<ChildStdin>>, tool: u64) {
+fn write(recordings: &[NodeRecording], path: &str, to: &Outbox, tool: u64) {
     let encoded = trace::timeline_of_nodes(recordings).map(|timeline| trace::encode(&timeline, path));
     let (reply, bytes) = match encoded {
         Some(Ok((saved, bytes))) => {
@@ -159,19 +157,16 @@ fn write(recordings: &[NodeRecording], path: &str, to: &Weak<Mutex<ChildStdin>>,
         None => (Reply::Refused { reason: "the recordings cannot be read".into(), code: 1 }, Vec::new()),
     };
     let files = u32::from(matches!(reply, Reply::Traced { .. }));
-    let told = ToNode::Ask { request: Request::TraceTold { tool, reply: Box::new(reply), files } };
-    let pieces = bytes.chunks(CHUNK_BYTES).zip((0u64..).step_by(CHUNK_BYTES));
-    for (piece, at) in pieces {
-        let Some(to) = to.upgrade() else { return };
-        let Ok(mut to) = to.lock() else { return };
-        if frames::recorded(&mut *to, at, piece).is_err() {
+    for (piece, at) in bytes.chunks(CHUNK_BYTES).zip((0u64..).step_by(CHUNK_BYTES)) {
+        let mut frame = Vec::new();
+        if frames::recorded(&mut frame, at, piece).is_err() || !to.pass(frame) {
             return;
         }
     }
-    if let Some(to) = to.upgrade()
-        && let Ok(mut to) = to.lock()
-    {
-        // An agent that is gone shows where it is listened to.
-        let _ = frames::say(&mut *to, &told);
+    // Behind them.
+    let told = ToNode::Ask { request: Request::TraceTold { tool, reply: Box::new(reply), files } };
+    let mut frame = Vec::new();
+    if frames::say(&mut frame, &told).is_ok() {
+        to.pass(frame);
     }
 }
