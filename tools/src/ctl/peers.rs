@@ -8,6 +8,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use vmpi_shared::control::{Connection, JobReport, Reply, Request, SOCKET_NAME, STATUS_FLINK_NAME};
 
+/// So long an answer is waited for once more when the daemon turns out to be well.
+const AGAIN: Duration = Duration::from_secs(1);
+
 /// A runtime directory with a socket, and what its status page says.
 pub struct Place {
     pub dir: PathBuf,
@@ -56,29 +59,46 @@ impl Peer {
 
     /// As `ask`, with the descriptors that come along.
     pub fn ask_with_files(&mut self, request: &Request) -> Result<(Reply, Vec<OwnedFd>), Failure> {
-        let place = self.place.dir.display();
-        let lost = |what: String| Failure::new(1, format!("vmpid (pid {}) in {place}: {what}", self.pid));
-        self.connection.send(request, &[]).map_err(|e| lost(e.to_string()))?;
+        self.connection.send(request, &[]).map_err(|e| self.lost(&e.to_string()))?;
+        self.hear()
+    }
+
+    fn lost(&self, what: &str) -> Failure {
+        Failure::new(1, format!("vmpid (pid {}) in {}: {what}", self.pid, self.place.dir.display()))
+    }
+
+    /// The answer to what was asked.
+    fn hear(&mut self) -> Result<(Reply, Vec<OwnedFd>), Failure> {
         match self.connection.receive::<Reply>() {
-            Ok(Some((Reply::Refused { reason, .. }, _))) => Err(lost(reason)),
+            Ok(Some((Reply::Refused { reason, .. }, _))) => Err(self.lost(&reason)),
             Ok(Some((reply, files))) => Ok((reply, files)),
-            Ok(None) => Err(lost("it ended meanwhile".into())),
-            Err(e) => Err(lost(e.to_string())),
+            Ok(None) => Err(self.lost("it ended meanwhile")),
+            Err(e) => Err(self.lost(&e.to_string())),
         }
     }
 
-    /// As `ask_with_files`, for what others than the daemon have to answer.
+    /// As `ask_with_files`, for what others than the daemon may have to answer. Who does not within `patience` is named.
     pub fn ask_within(&mut self, request: &Request, patience: Duration) -> Result<(Reply, Vec<OwnedFd>), Failure> {
-        let stream = self.connection.stream();
-        let set = stream.set_read_timeout(Some(patience));
-        set.map_err(|e| Failure::own(format!("no time can be set: {e}")))?;
+        let wait = |peer: &Peer, time| {
+            let set = peer.connection.stream().set_read_timeout(Some(time));
+            set.map_err(|e| Failure::own(format!("no time can be set: {e}")))
+        };
+        wait(self, patience)?;
         let begin = Instant::now();
-        self.ask_with_files(request).map_err(|why| match begin.elapsed() < patience {
-            true => why,
-            false => {
-                let seconds = patience.as_secs();
-                Failure::new(1, format!("the job's vmpirun has not answered for {seconds} s: is it stopped?"))
-            }
+        match self.ask_with_files(request) {
+            Err(_) if begin.elapsed() >= patience => {}
+            answer => return answer,
+        }
+        if let Err(why) = daemon::hello(&self.place.dir.join(SOCKET_NAME)) {
+            return Err(Failure::new(1, why.to_string()));
+        }
+        // The daemon answers: it may only just have begun to again.
+        wait(self, AGAIN)?;
+        self.hear().map_err(|_| {
+            let (pid, seconds) = (self.pid, patience.as_secs());
+            let reason =
+                "the vmpirun of the job or what leads to it is stopped (kill -CONT), or they are still at work";
+            Failure::new(1, format!("no answer for {seconds} s, though vmpid (pid {pid}) is well: {reason}"))
         })
     }
 
@@ -159,6 +179,50 @@ pub fn no_rank(job: u32, rank: u32, ranks: u32) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::net::UnixListener;
+    use vmpi_shared::control::PROTOCOL;
+
+    /// Whom a question blames that is not answered in time: a daemon that is stopped, or one that is well (and answers late or never).
+    #[test]
+    fn who_does_not_answer_is_named() {
+        let dir = std::env::temp_dir().join(format!("vmpi-peers-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let socket = dir.join(SOCKET_NAME);
+        for (well, late) in [(false, false), (true, false), (true, true)] {
+            let _ = std::fs::remove_file(&socket);
+            let listener = UnixListener::bind(&socket).unwrap();
+            let answering = std::thread::spawn(move || {
+                let greet = || {
+                    let mut connection = Connection::new(listener.accept().unwrap().0);
+                    let _: Option<(Request, _)> = connection.receive().unwrap();
+                    let version = daemon::VERSION.into();
+                    connection.send(&Reply::Hello { version, protocol: PROTOCOL, pid: 5 }, &[]).unwrap();
+                    connection
+                };
+                let mut asked = greet();
+                let _: Option<(Request, _)> = asked.receive().unwrap();
+                let other = well.then(greet);
+                if late {
+                    asked.send(&Reply::Done, &[]).unwrap();
+                }
+                // Until the asker is gone.
+                let _ = asked.receive::<Request>();
+                drop((other, listener));
+            });
+            let (connection, pid) = daemon::hello(&socket).unwrap();
+            let mut peer = Peer { connection, pid, place: Place { dir: dir.clone(), page: None } };
+            let answer = peer.ask_within(&Request::Jobs, Duration::from_millis(50));
+            match (well, late, answer.map_err(|why| why.sentence)) {
+                (false, _, Err(why)) => assert!(why.contains("vmpid at") && why.contains("it is stopped"), "{why}"),
+                (true, false, Err(why)) => assert!(why.contains("(pid 5) is well: the vmpirun of the job"), "{why}"),
+                (true, true, Ok((Reply::Done, _))) => {}
+                (_, _, answer) => panic!("{well} {late}: {answer:?}"),
+            }
+            drop(peer);
+            answering.join().unwrap();
+        }
+        std::fs::remove_dir_all(dir).unwrap();
+    }
 
     #[test]
     fn targets() {
