@@ -85,7 +85,8 @@ impl Job {
             Reply::Trace { map } => (None, Some(map)),
             _ => (None, None),
         };
-        self.outbox.push((Reply::TracePart { number, refused, map }, files));
+        let on = self.recording.as_ref().is_some_and(|recording| recording.stopped.is_none());
+        self.outbox.push((Reply::TracePart { number, on, refused, map }, files));
     }
 
     /// How the recording is to be read; `None`: there is none. It goes until `end`, if the job is over, or until now.

@@ -436,11 +436,44 @@ fn a_node_that_is_silent_is_missing_in_a_running_trace() {
     assert_ne!(job.finish().code, 0);
 }
 
-/// A launcher that takes 200 kB a second on the way to a node, and says when much of it has gone.
+/// A node does not answer: `vmpictl trace` says what holds where, and once it goes on again succeeds.
+#[test]
+fn a_trace_that_one_node_has_not_begun_can_be_begun() {
+    let nodes = Nodes::new("trace-half");
+    let job = on_both("trace-half", &nodes);
+    let ctl = |what: &str| vmpictl_on(&nodes, &nodes.a, &job.runtime_dir, &["trace", "1", what]);
+    let daemons = find(&job.runtime_dir, &nodes.b, "--one-job");
+    let daemon = daemons.iter().find(|daemon| daemons.iter().any(|keeper| keeper.pid == daemon.parent));
+    let vmpid = Pid::from_raw(daemon.expect("daemon and keeper").pid);
+    for (what, state, known) in
+        [("start", "recording on", "being traced already"), ("stop", "not recording on", "any more")]
+    {
+        kill(vmpid, Signal::SIGSTOP).expect("it is there");
+        let half = ctl(what);
+        kill(vmpid, Signal::SIGCONT).expect("it is there");
+        let told = format!(
+            ": {state} {}; not known of node {}: it has not answered for 10 s; `vmpictl trace 1 ",
+            nodes.a, nodes.b
+        );
+        assert!(half.code == 1 && half.stderr.contains(&told), "{half:?}");
+        let again = ctl(what);
+        assert!(again.code == 0 && again.stderr.is_empty(), "{again:?}");
+        let twice = ctl(what);
+        assert!(twice.code == 1 && twice.stderr.contains(known), "{twice:?}");
+    }
+    assert_eq!(vmpictl_on(&nodes, &nodes.a, &job.runtime_dir, &["kill", "1"]).code, 0);
+    assert_ne!(job.finish().code, 0);
+}
+
+/// A launcher that takes 200 kB a second on the way to a node, and says how much has gone, and had when the job's end went by.
 const SLOW: &str = r#"#!/usr/bin/env python3
 import os, subprocess, sys, time
 child = subprocess.Popen(["ENTER", *sys.argv[1:]], stdin=subprocess.PIPE, bufsize=0)
-gone = 0
+gone, last = 0, b""
+def tell(name):
+    with open(name + ".new", "w") as file:
+        file.write(str(gone))
+    os.rename(name + ".new", name)
 while data := os.read(0, 8192):
     time.sleep(len(data) / 200e3)
     try:
@@ -448,8 +481,10 @@ while data := os.read(0, 8192):
     except BrokenPipeError:
         break
     gone += len(data)
-    if gone > 400e3:
-        open("GONE", "w").close()
+    tell("GONE")
+    if b'"type":"cancel"' in last + data:
+        tell("GONE-end")
+    last = data[-20:]
 child.stdin.close()
 sys.exit(child.wait())
 "#;
@@ -471,15 +506,25 @@ fn a_trace_on_its_way_does_not_hold_up_the_end() {
     let ctl = |args: &[&str]| vmpictl_on(&nodes, &nodes.b, &job.runtime_dir, args);
     assert_eq!(ctl(&["trace", "1", "start"]).code, 0);
     std::thread::sleep(Duration::from_secs(1));
+    let count = |path: &Path| std::fs::read_to_string(path).map_or(0, |text| text.parse::<u64>().expect("a number"));
+    let mut before = 0;
     let asked = std::thread::scope(|scope| {
         let asked = scope.spawn(|| ctl(&["trace", "1", "export", "/dev/null"]));
-        assert!(eventually(Duration::from_secs(30), || gone.exists()), "no trace goes by");
+        assert!(eventually(Duration::from_secs(30), || count(&gone) > 400_000), "no trace goes by");
+        before = count(&gone);
         kill(Pid::from_raw(job.pid()), Signal::SIGINT).expect("it is there");
         asked.join().expect("no panic")
     });
     assert!(asked.code == 1 && asked.stderr.contains("has ended meanwhile"), "{asked:?}");
     assert_eq!(job.finish().code, 130);
-    [gone, script].iter().for_each(|path| drop(std::fs::remove_file(path)));
+    let end = gone.with_file_name(format!("{}-end", gone.file_name().and_then(|name| name.to_str()).expect("UTF-8")));
+    // Two pieces of 64 KiB were before it; and what had gone is told late.
+    assert!(
+        (before..before + 400_000).contains(&count(&end)),
+        "the end came behind {} more bytes",
+        count(&end) - before
+    );
+    [gone, end, script].iter().for_each(|path| drop(std::fs::remove_file(path)));
 }
 
 /// Events that the kernel itself counts are there on every machine that permits to count at all.

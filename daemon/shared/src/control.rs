@@ -17,7 +17,7 @@ mod connection;
 pub use connection::Connection;
 
 /// Changes whenever a message changes its meaning.
-pub const PROTOCOL: u32 = 8;
+pub const PROTOCOL: u32 = 9;
 /// Most ranks that a segment is made for, and most of all else that it counts: all sizes computed from these are far from overflow.
 pub const MOST_RANKS: u32 = 1 << 24;
 /// Longest frame accepted.
@@ -605,9 +605,10 @@ pub enum Reply {
         ask: TraceAsk,
         path: String,
     },
-    /// Likewise: this node's part. With `map` the descriptor of the job segment comes along.
+    /// Likewise: this node's part, and whether it records now. With `map` the descriptor of the job segment comes along.
     TracePart {
         number: u64,
+        on: bool,
         refused: Option<String>,
         map: Option<Box<TraceMap>>,
     },

@@ -69,6 +69,8 @@ struct Part {
     name: String,
     child: Child,
     to: Outbox,
+    /// The number of the job there.
+    job: u32,
     addresses: Vec<std::net::IpAddr>,
     port: Option<u16>,
     /// Ranks for which its segments have room.
@@ -206,6 +208,7 @@ impl Conductor {
                 name,
                 child,
                 to: Outbox::new(to),
+                job: JOB,
                 addresses: facts.addresses,
                 port: None,
                 capacity: 0,
@@ -442,6 +445,7 @@ impl Conductor {
 
     fn on_reply(&mut self, number: usize, reply: Reply) {
         match reply {
+            Reply::Submitted { job } => self.parts[number].job = job,
             Reply::Listening { port, capacity } => {
                 self.parts[number].port = Some(port);
                 self.parts[number].capacity = capacity;
@@ -511,9 +515,9 @@ impl Conductor {
                 self.judge(number, cause, code, !goes_on);
             }
             Reply::TraceAsked { tool, ask, path } => self.on_trace_asked(number, tool, ask, path),
-            Reply::TracePart { number: asked, refused, map } => {
+            Reply::TracePart { number: asked, on, refused, map } => {
                 let records = self.parts[number].records.take();
-                self.tracing.heard(number, asked, refused, map, records);
+                self.tracing.heard(number, asked, on, refused, map, records);
             }
             Reply::Refused { reason, code } => {
                 self.parts[number].refused = Some((reason.clone(), code));
