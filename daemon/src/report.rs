@@ -80,9 +80,10 @@ impl Job {
         let us = |ticks: u64| (self.node.seconds(ticks) * 1e6).round();
         let header = self.node.header();
         notes.push(format!(
-            "an idle core is watched for {} us, turns below {} us count as short: by what hand-overs and wake-ups cost when the \
-             daemon started",
+            "an idle core is watched for {} us, or {} us where it lately had work again by then; turns below {} us count as short: by \
+             what hand-overs and wake-ups cost when the daemon started",
             us(header.spin_ticks),
+            us(header.long_ticks),
             us(header.brisk_ticks)
         ));
         let refused = (0..self.ranks.len() as u32)

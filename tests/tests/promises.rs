@@ -28,7 +28,7 @@ fn an_idle_job_sleeps(name: &str, args: &[&str]) {
         .args(args)
         .start();
     let pids = job.ready(RANKS);
-    // What came last before the silence: hand-offs, the end of the spinning (60 us), the watchdog's slowing down.
+    // What came last before the silence: hand-offs, the end of the spinning (1 ms at most), the watchdog's slowing down.
     std::thread::sleep(Duration::from_millis(1500));
     let others: Vec<Process> = job.processes().into_iter().filter(|p| !pids.contains(&p.pid)).collect();
     assert!(others.iter().filter(|p| p.name.starts_with("vmpid")).count() == 2, "keeper and daemon: {others:?}");

@@ -53,6 +53,8 @@ pub struct NodeConfig {
 pub struct Patience {
     /// The last rank of a core to suspend watches so long before it sleeps.
     pub spin: Duration,
+    /// So long where idle times lately were shorter: beside such a time a wake-up matters.
+    pub long: Duration,
     /// Turns on a core shorter than this are short: several waiting ranks are woken together.
     pub brisk: Duration,
 }
@@ -60,7 +62,8 @@ pub struct Patience {
 impl Default for Patience {
     /// The usual: a wake-up across cores takes 35 us, a hand-over 3 us.
     fn default() -> Patience {
-        Patience { spin: Duration::from_micros(60), brisk: Duration::from_micros(20) }
+        let us = Duration::from_micros;
+        Patience { spin: us(60), long: us(1000), brisk: us(20) }
     }
 }
 
@@ -199,6 +202,7 @@ impl NodeSegment {
             ticks_per_second: scale.ticks_per_second,
             // A spinner tends; in a job that survives deaths nobody touches another's queues.
             spin_ticks: if config.recovery { 0 } else { ticks(config.patience.spin) },
+            long_ticks: ticks(config.patience.long),
             // A looked-at clock is a tick in the model: some turns are short there, some are not.
             brisk_ticks: if cfg!(feature = "model") { 8 } else { ticks(config.patience.brisk) },
             warm_yields: WARM_YIELDS,
@@ -384,7 +388,7 @@ impl NodeSegment {
     #[cfg(feature = "model")]
     pub fn another_view(&self, spin_ticks: u64) -> NodeSegment {
         assert!(self.segment.is_none(), "only a private node, which is never unmapped");
-        let header = NodeHeader { spin_ticks, ..self.header };
+        let header = NodeHeader { spin_ticks, long_ticks: 2 * spin_ticks, ..self.header };
         NodeSegment {
             header,
             cores: self.cores,

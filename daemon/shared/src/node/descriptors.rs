@@ -20,6 +20,8 @@ pub struct NodeHeader {
     pub ticks_per_second: f64,
     /// Ticks that the last rank to suspend spins before it parks.
     pub spin_ticks: u64,
+    /// Ticks that it watches on a core whose idle times lately ended sooner than that (`CoreDescriptor::idles`).
+    pub long_ticks: u64,
     /// Turns on a core shorter than this are so short that several waiting ranks are woken together: ticks.
     pub brisk_ticks: u64,
     /// sched_yield calls of a rank that has just passed its core on, before it parks.
@@ -97,7 +99,9 @@ pub struct CoreDescriptor {
     pub proposed_core: AtomicU32,
     /// In a job of several nodes: its holder watches, so that the core does nothing else; written by that rank.
     pub watched: AtomicU32,
-    reserved1: [AtomicU32; 3],
+    /// How the core's idle times have been (`sched::watch`); written by whoever ends one, or ends watching it.
+    pub idles: AtomicU32,
+    reserved1: [AtomicU32; 2],
     // Performance counters (`meter`), written by the rank that leaves the core.
     /// What all ranks counted here, and what they counted in metered sections.
     pub counters: [AtomicU64; COUNTERS],

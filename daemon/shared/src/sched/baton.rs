@@ -11,7 +11,8 @@ use super::clocks::{add, end_away, resume_at, settle, settle_both, settle_on};
 use super::lease::{ALONE, REVOKED, vacate};
 use super::run_state::{CLAIMED, IDLE, OPEN, RunState, SPINNING, WITHHELD, Wait, holder_word};
 use super::watch::{
-    Idle, decline_spin, heir, hurry_carrier, runs_next_itself, spin, unwatched, wake_all_with_mail, watch_running,
+    Idle, decline_spin, heir, hurry_carrier, note_work, runs_next_itself, spin, unwatched, wake_all_with_mail,
+    watch_running,
 };
 use super::{balance, policy, run_queue, steps};
 use crate::clock;
@@ -354,6 +355,7 @@ fn queue_of(node: &NodeSegment, rank: u32, descriptor: &RankDescriptor) {
         match holder.load(SEQ) {
             IDLE if holder.compare_exchange(IDLE, CLAIMED, SEQ, SEQ).is_ok() => {
                 may_die();
+                note_work(node, core);
                 return dispatch(node, core);
             }
             IDLE => {}                      // no more
