@@ -190,8 +190,8 @@ impl Conductor {
                             let _ = tell.send(Event::Time(number, asked, there, boottime_ns()));
                         }
                         Ok(Some(Frame::Said(said))) => {
-                            let is_last = matches!(&said, FromNode::Said { reply } if matches!(**reply, Reply::Finished { .. } | Reply::TracePart { .. }));
-                            if let Some(records) = is_last.then(|| arrivals.end()).flatten() {
+                            let completes = matches!(&said, FromNode::Said { reply } if matches!(**reply, Reply::Finished { .. } | Reply::TracePart { .. }));
+                            if let Some(records) = completes.then(|| arrivals.end()).flatten() {
                                 let _ = tell.send(Event::Records(number, records));
                             }
                             if tell.send(Event::Said(number, said)).is_err() {
