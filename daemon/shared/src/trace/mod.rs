@@ -32,7 +32,7 @@ pub enum Record {
     /// The rank got its core.
     Turn(Turn),
     /// The rank has waited, in its turn, without leaving its core: the core was idle for the clocks.
-    Watched { call: Call, from: u64, until: u64 },
+    Watched { core: u16, call: Call, from: u64, until: u64 },
     /// The core had been taken from the rank (it was outside MPI, asleep in the kernel or past its quantum).
     Away { from: u64, until: u64 },
     /// A message was sent to, or taken by, job rank `peer`.
@@ -104,8 +104,8 @@ impl Record {
             Record::Turn(Turn { core, call, left, ready, run, granted, released, clock }) => {
                 [head(TURN, call.kind, core, call.name), left, ready, run, granted, released, clock, about(&call)]
             }
-            Record::Watched { call, from, until } => {
-                [head(WATCHED, call.kind, 0, call.name), from, until, 0, 0, 0, 0, about(&call)]
+            Record::Watched { core, call, from, until } => {
+                [head(WATCHED, call.kind, core, call.name), from, until, 0, 0, 0, 0, about(&call)]
             }
             Record::Away { from, until } => [AWAY, from, until, 0, 0, 0, 0, 0],
             Record::Message { sent, id, at, bytes, peer, context, tag } => {
@@ -130,7 +130,7 @@ impl Record {
                 let turn = Turn { core, call, left: a, ready: b, run: c, granted: d, released: e, clock: f };
                 (ordered(&[a, b, c]) && ordered(&[e, d, c])).then_some(Record::Turn(turn))?
             }
-            WATCHED => ordered(&[a, b]).then_some(Record::Watched { call, from: a, until: b })?,
+            WATCHED => ordered(&[a, b]).then_some(Record::Watched { core, call, from: a, until: b })?,
             AWAY => ordered(&[a, b]).then_some(Record::Away { from: a, until: b })?,
             SENT | RECEIVED => {
                 let (peer, context) = halves(c);
@@ -257,7 +257,8 @@ pub(crate) fn turn(node: &NodeSegment, me: u32, turn: Turn) {
 /// The rank has watched without leaving its core.
 #[cold]
 pub(crate) fn watched(node: &NodeSegment, me: u32, from: u64, until: u64) {
-    node.recorder().put(&Record::Watched { call: call(node, me), from, until });
+    let core = node.core_of(me) as u16;
+    node.recorder().put(&Record::Watched { core, call: call(node, me), from, until });
 }
 
 /// The rank, from which the core had been taken, wants it back.
@@ -398,7 +399,7 @@ mod tests {
         let turn = Turn { core: 9, call, left: 1, ready: 2, run: 9, granted: 8, released: 6, clock: u64::MAX };
         for record in [
             Record::Turn(turn),
-            Record::Watched { call, from: 1, until: 1 },
+            Record::Watched { core: 65535, call, from: 1, until: 1 },
             Record::Away { from: 1, until: 2 },
             Record::Message { sent: true, id: 65535, at: 5, bytes: 1 << 40, peer: 70000, context: u32::MAX, tag: -2 },
             Record::Message { sent: false, id: 0, at: 0, bytes: 0, peer: 0, context: 0, tag: i32::MAX },

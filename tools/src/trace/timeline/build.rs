@@ -46,7 +46,10 @@ impl Part {
                 let withheld = (stand.withheld_at != 0).then(|| clock.ns(stand.withheld_at));
                 CoreTrack { node, core, cpu: stand.cpu, slices: core_slices(pieces, complete, clock.length, withheld) }
             })
-            .filter(|track| track.slices.iter().any(|slice| matches!(slice.did, CoreDid::Ran(_))))
+            .filter(|track| {
+                let ran = track.slices.iter().any(|slice| matches!(slice.did, CoreDid::Ran(_)));
+                ran || ranks.iter().flat_map(|rank| &rank.counted).any(|counted| counted.core == track.core)
+            })
             .collect();
         let timeline = Timeline {
             job: map.job,
@@ -237,7 +240,17 @@ impl Builder<'_> {
                     self.turn(&mut track, &mut at, &turn, turns == 0 && ring.dropped == 0);
                     turns += 1;
                 }
-                Record::Watched { call, from, until } => track.watches.push((call, from, until)),
+                Record::Watched { core, call, from, until } => {
+                    if at == At::Nowhere {
+                        // Who always watches has no other record that says where it is.
+                        let since = match turns == 0 && ring.dropped == 0 && map.ranks_stay {
+                            true => map.since,
+                            false => from.min(records[0].at()),
+                        };
+                        at = At::Core { core: core.into(), since };
+                    }
+                    track.watches.push((call, from, until));
+                }
                 Record::Away { from, until } => track.aways.push((from, until)),
                 Record::Ended { at: end } => {
                     if let At::Core { core, since } = at {
@@ -473,7 +486,7 @@ mod tests {
         let call = Call { name: 1, ..Call::default() };
         let records = vec![
             turn(1, 0, 1000, 1000, 1000, 1000),
-            Record::Watched { call, from: 1100, until: 1160 },
+            Record::Watched { core: 1, call, from: 1100, until: 1160 },
             Record::Away { from: 1290, until: 1400 },
             turn(1, 1300, 1400, 1420, 1410, 1300),
         ];
@@ -499,6 +512,27 @@ mod tests {
             (900, 1000, Idle),
         ];
         assert_eq!(of_core(&timeline, 0), core);
+    }
+
+    /// What goes before has been overwritten, and the rank has not left its core since.
+    #[test]
+    fn who_only_watches_has_a_core() {
+        let call = Call { name: 1, ..Call::default() };
+        let watched = |from: u64| Record::Watched { core: 1, call, from, until: from + 50 };
+        let counted = Record::Counted { at: 1300, core: 0, values: [0; 3], of_core: [0; 3] };
+        let ring = |dropped: u64| RingReader { dropped, ..ring(vec![watched(1200), counted, watched(1400)]) };
+        let of = |dropped: u64, stays: bool| {
+            let map = TraceMap { ranks_stay: stays, ..map(vec![stand("RUNNING", 1, 900, 0)]) };
+            Timeline::new(&map, &[ring(dropped)])
+        };
+        use {CoreDid::*, RankDid::*};
+        let timeline = of(7, true);
+        let rank = [(250, 400, Running), (400, 450, Suspended), (450, 1000, Running)];
+        assert_eq!(of_rank(&timeline, 0), rank);
+        assert_eq!(of_core(&timeline, 1).last(), Some(&(450, 1000, Ran(0))));
+        assert_eq!(timeline.cores.len(), 2, "something was counted on the other one");
+        assert_eq!(of_rank(&of(0, true), 0)[..2], [(0, 200, Running), (200, 250, Suspended)]);
+        assert_eq!(of_rank(&of(0, false), 0)[..2], [(200, 250, Suspended), (250, 400, Running)]);
     }
 
     /// Who did nothing new while it was recorded was all the time what it is; what is between two ranks' turns and no idle time was another job's.
