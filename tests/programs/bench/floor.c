@@ -5,6 +5,8 @@
  *                                FIGURE_with and FIGURE_against
  *   floor pair FIGURE CPU CPU    two processes, us one way: on one core by futex and by sched_yield, on two by a spun-on cache line
  *   floor copy FIGURE CPU CPU BYTES...  copying what a process of the first CPU has, on the second: from a shared mapping, by process_vm_readv
+ *   floor turns FIGURE CPU SIDE STEPS V...  V processes of one core, each with 1/V of half of SIDE x SIDE points, compute them (as stencil.c does) in turn,
+ *                                once a step, without exchanging anything, ms for all steps: turns by futex and by sched_yield
  *   floor spawn N...             posix_spawn of /bin/true N times, until all have ended, s */
 #define BENCH_WITHOUT_MPI
 #include "bench.h"
@@ -43,6 +45,26 @@ static void wait_spin(int me, int turn) {
 }
 static void give(int to, int turn) { atomic_store(&words[to].turns, turn); }
 
+/* What a process does in its turn: a step of a block of rows x columns points, from one array to the other. */
+static int rows, columns;
+static double *block[2];
+static void compute(void) {
+    if (rows == 0) return;
+    long width = columns + 2;
+    for (int i = 0; i < 2 && !block[i]; i++) {
+        block[i] = malloc((rows + 2) * width * sizeof(double));
+        if (!block[i]) _exit(1);
+        for (long k = 0; k < (rows + 2) * width; k++) block[i][k] = (double)(k * 17 % 1009) / 7;
+    }
+    for (int i = 1; i <= rows; i++) {
+        const double *restrict from = block[0] + i * width;
+        double *restrict to = block[1] + i * width;
+        for (int j = 1; j <= columns; j++) to[j] = 0.5 * from[j] + 0.125 * ((from[j - 1] + from[j + 1]) + (from[j - width] + from[j + width]));
+    }
+    double *other = block[0];
+    block[0] = block[1], block[1] = other;
+}
+
 /* Microseconds a hop of a token round `members` processes, each to the one `step` further; member i runs on cpus[i % 2]. Laps grow until they
  * take long enough. */
 static double ring_by(int step, int members, const int cpus[2], void (*await)(int, int), void (*pass)(int, int)) {
@@ -56,6 +78,7 @@ static double ring_by(int step, int members, const int cpus[2], void (*await)(in
                 pin_to(cpus[me % 2]);
                 for (int turn = 1; turn <= laps; turn++) {
                     await(me, turn);
+                    compute();
                     pass((me + step + members) % members, turn);
                 }
                 _exit(0);
@@ -68,6 +91,7 @@ static double ring_by(int step, int members, const int cpus[2], void (*await)(in
         int warm = laps / 8;
         for (int turn = 1; turn <= laps; turn++) {
             if (turn == warm) start = now_us();
+            compute();
             pass((step + members) % members, turn);
             await(0, turn);
         }
@@ -89,6 +113,15 @@ static void order(int cpu, const char *x, int members, int count, char **figures
         for (int i = 0; i < count; i++)
             printf("@ %s_%s %s %.4f futex\n@ %s_%s %s %.4f yield\n", figures[i], way, x, futex, figures[i], way, x, yield);
     }
+}
+
+static void turns(const char *figure, int cpu, int side, int steps, int v) {
+    const int cpus[2] = {cpu, cpu};
+    if (v < 2 || v > MOST || side / v < 1) return;
+    rows = side / v, columns = side / 2;
+    double futex = ring(v, cpus, wait_futex, give_futex), yield = ring(v, cpus, wait_yield, give);
+    for (int i = 0; i < 2; i++) free(block[i]), block[i] = NULL;
+    printf("@ %s %d %.4f futex\n@ %s %d %.4f yield\n", figure, v, futex * v * steps / 1e3, figure, v, yield * v * steps / 1e3);
 }
 
 static void pair(const char *figure, int a, int b) {
@@ -197,10 +230,12 @@ int main(int argc, char **argv) {
         pair(argv[2], atoi(argv[3]), atoi(argv[4]));
     else if (!strcmp(what, "copy") && argc > 5)
         copy(argv[2], atoi(argv[3]), atoi(argv[4]), argc - 5, argv + 5);
+    else if (!strcmp(what, "turns") && argc > 6)
+        for (int i = 6; i < argc; i++) turns(argv[2], atoi(argv[3]), atoi(argv[4]), atoi(argv[5]), atoi(argv[i])), fflush(stdout);
     else if (!strcmp(what, "spawn"))
         for (int i = 2; i < argc; i++) spawn(atoi(argv[i]));
     else {
-        fprintf(stderr, "floor ring|order|pair|copy|spawn ...\n");
+        fprintf(stderr, "floor ring|order|pair|copy|turns|spawn ...\n");
         return 2;
     }
     return 0;

@@ -20,7 +20,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     about: "A five-point stencil on 512 x 512 doubles, 300 steps, in blocks of two dimensions, halos exchanged by MPI_Isend, MPI_Irecv and MPI_Waitall; \
             V ranks on each of two cores, so that each has 1/(2V) of the work. Uneven: rank 0 computes its part three times in each step. \
             Balanced ideal of that: vmpi's even time at V=1, times (2V + 2)/2V, the work as evenly on both cores as if it were sand; if ranks \
-            stay on their cores: times (V + 2)/V. All runs must give the same checksum.",
+            stay on their cores: times (V + 2)/V. All runs must give the same checksum. Floors: V processes of one core that compute blocks of the same \
+            size in turn, once a step, by futex and by sched_yield, and exchange nothing.",
     variants: &[],
     x: Axis { title: "ranks per core (V)", show: |v| v.to_string(), scale: Scale::Log2 },
     figures: &[time("equal", "stencil, equal work"), time("uneven", "stencil, rank 0 has three times the work")],
@@ -97,7 +98,18 @@ impl Case {
 }
 
 fn runs(scope: &Scope) -> Vec<Run> {
-    cases(scope).into_iter().flat_map(|case| scope.mpis().map(move |system| case.run(scope, system))).collect()
+    let cases = cases(scope);
+    let degrees: Vec<u32> = cases.iter().filter(|case| case.load == 1).map(|case| case.v).collect();
+    let floor = scope.floor().zip(cases.first()).map(|(system, case)| Run {
+        system,
+        program: Program::C("bench/floor"),
+        arguments: [words(["turns", case.figure]), words([scope.cpus[0], SIDE, STEPS]), words(&degrees)].concat(),
+        ranks: 1,
+        pin: false,
+        series: "floor",
+        ..case.run(scope, system)
+    });
+    cases.into_iter().flat_map(|case| scope.mpis().map(move |system| case.run(scope, system))).chain(floor).collect()
 }
 
 /// The ideals of the uneven work, from what the even work took in the same round.
