@@ -172,6 +172,26 @@ fn ctrl_c_and_term_end_the_job() {
     }
 }
 
+/// Whatever ends a rank, and wherever its output goes: the lines that it has printed are shown.
+#[test]
+fn what_a_rank_has_said_is_not_lost() {
+    for mpi in [Mpi::Openmpi, Mpi::Mpich] {
+        let turn = Turn::take();
+        let binary = program("said.c", mpi);
+        drop(turn);
+        for (how, code) in [("abort", 7), ("segv", 139), ("sigabrt", 134), ("_exit", 0), ("close", 0)] {
+            for output in ["lines", "raw"] {
+                let run = Vmpirun::new("said").args(["-n", "4", "-V", "2", "--output", output]).arg(&binary).arg(how);
+                let outcome = run.run();
+                let said = outcome.stdout.lines().filter(|line| line.ends_with("has come to the end")).count();
+                assert_eq!((outcome.code, said), (code, 4), "{how} {output}: {outcome:?}");
+            }
+        }
+        let outcome = Vmpirun::new("said").args(["-n", "2"]).arg(&binary).arg("own").run();
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (0, "its own buffer stays\n"), "{outcome:?}");
+    }
+}
+
 #[test]
 fn a_timeout_ends_the_job_with_124() {
     let turn = Turn::take();

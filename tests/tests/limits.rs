@@ -26,6 +26,7 @@ fn low_limits_are_borne_or_named() {
         ("--fsize=1000000", 125, &["1000000 bytes at most (ulimit -f)"]),
         ("--as=2000000000", 0, &[]),
         ("--as=100000000", 125, &["100000000 bytes of addresses at most (ulimit -v)", "fewer ranks"]),
+        ("--nofile=16", 125, &["at least", "limit is 16", "ulimit -n 30"]),
         ("--nofile=30", 125, &["open files", "limit is 30", "ulimit -Hn"]),
         // Too little for a thread's stack; enough for a shell.
         ("--data=3500000", 0, &[]),

@@ -143,7 +143,13 @@ fn start_private(exe_dir: &Path, base: &Path) -> Result<Daemon, Failure> {
     let setsid = || nix::unistd::setsid().map(drop).map_err(io::Error::from);
     // SAFETY: between fork and exec only setsid is called, which is async-signal-safe and allocates nothing.
     unsafe { command.pre_exec(setsid) };
-    let child = command.spawn().map_err(|e| Failure::own(format!("cannot start {}: {e}", program.display())))?;
+    let child = command.spawn().map_err(|e| {
+        let why = match Path::new("/dev/null").exists() {
+            true => e.to_string(),
+            false => "there is no /dev/null; mount or make /dev in this container or chroot".into(),
+        };
+        Failure::own(format!("cannot start {}: {why}", program.display()))
+    })?;
     let child = private.child.insert(child);
     let start = Instant::now();
     let mut pause = Duration::from_micros(500);

@@ -24,6 +24,8 @@ use vmpi_shared::meter;
 
 /// Descriptors that vmpirun needs besides those of the ranks.
 const OWN_FDS: u64 = 32 + vmpi_shared::control::MAX_FDS as u64;
+/// What signals, and a daemon that is started and greeted, take.
+const LEAST_FDS: u64 = 30;
 
 /// Run vmpirun with these arguments (its own name left out); returns the exit code.
 pub fn main(args: &[String]) -> i32 {
@@ -106,6 +108,13 @@ fn run(options: &RunOptions) -> Result<i32, Failure> {
     }
     let mut job = prepared?;
     say_notes(options, &job);
+    let limit = raise_descriptors(LEAST_FDS);
+    if limit < LEAST_FDS {
+        let cure = format!("raise it (ulimit -n {LEAST_FDS})");
+        return Err(Failure::own(format!(
+            "vmpirun needs {LEAST_FDS} open files at least and the limit is {limit}; {cure}"
+        )));
+    }
     let signals = Signals::register().map_err(|e| Failure::own(format!("cannot handle signals: {e}")))?;
     let (stdio, routes, note) = route(options, job.spec.ranks)?;
     if let Some(note) = note {

@@ -32,6 +32,7 @@ pub mod request;
 pub mod rma;
 pub mod session;
 pub mod status;
+mod stdio;
 pub mod table;
 pub mod thread_level;
 pub mod tool;

@@ -151,7 +151,11 @@ pub fn open(face: &'static str, required_thread_level: i32) -> Result<i32> {
             *FACE.lock().unwrap() = face;
             install_panic_hook();
             let (mut node, job, rank, world) = match std::env::var(control::env::SOCKET) {
-                Ok(socket) => attach(&socket, face)?,
+                Ok(socket) => {
+                    let attached = attach(&socket, face)?;
+                    crate::stdio::by_lines();
+                    attached
+                }
                 Err(_) => singleton()?,
             };
             vmpi_cma::allow_peers();
