@@ -451,6 +451,7 @@ impl Daemon {
             job.check_wrappers(now);
             job.check_integrity(now);
             job.check_deadlock(now);
+            job.check_parting(now);
             if job.phase == job::Phase::Running {
                 job.watchdog.tick(&LiveScene { node: &job.node }, now);
                 balance::assist(&job.node);

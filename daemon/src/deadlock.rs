@@ -71,6 +71,16 @@ impl Job {
         }
     }
 
+    /// When the next look is due.
+    pub fn next_look(&self) -> Instant {
+        self.detector.next
+    }
+
+    /// Have the last two looks found all ranks that live waiting, and none of them has run since?
+    pub fn is_still(&self) -> bool {
+        self.detector.confirmed > 0 && self.still_picture() == self.detector.picture
+    }
+
     /// Has what is there now been found to be a deadlock?
     fn is_deadlocked(&self) -> bool {
         self.detector.confirmed >= CONFIRMATIONS && self.still_picture() == self.detector.picture

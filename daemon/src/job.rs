@@ -152,6 +152,8 @@ pub struct Job {
     pub live: u32,
     /// The earliest wrapper deadline.
     next_wrapper: Option<Instant>,
+    /// A rank has left without MPI_Finalize, and the others have a moment more.
+    parting: Option<end::Parting>,
     verdict: Option<(Cause, i32)>,
     refusal: Option<SpawnError>,
     ending: Option<Ending>,
@@ -255,6 +257,7 @@ impl Job {
             remaining,
             live: 0,
             next_wrapper: None,
+            parting: None,
             verdict: None,
             refusal: None,
             ending: None,
@@ -422,7 +425,7 @@ impl Job {
             Phase::Running => {
                 let waits = !self.undone.is_empty() || !self.early_answers.is_empty();
                 let mend = waits.then(|| Instant::now() + MEND_PAUSE);
-                [self.watchdog.next(), self.next_wrapper, mend].into_iter().flatten().min()
+                [self.watchdog.next(), self.next_wrapper, self.parting_due(), mend].into_iter().flatten().min()
             }
             Phase::Ending => self.ending.as_ref().map(|ending| ending.at),
         }

@@ -1,4 +1,4 @@
-/* Ends after it has printed a line: said abort | segv | sigabrt | _exit | close; "own": with an output buffer of its own. */
+/* Ends after it has printed a line: said abort | segv | sigabrt | _exit | close | leave (without MPI_Finalize); "own": with an output buffer of its own. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdio_ext.h>
@@ -13,6 +13,11 @@ int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (own && !rank) puts(__flbf(stdout) || __fbufsize(stdout) != sizeof mine ? "its own buffer is gone" : "its own buffer stays");
+    if (!strcmp(how, "leave")) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        printf("rank %d has come to the end\n", rank);
+        return 0;
+    }
     if (!own) printf("rank %d has come to the end\n", rank);
     MPI_Barrier(MPI_COMM_WORLD);
     if (!strcmp(how, "abort")) MPI_Abort(MPI_COMM_WORLD, 7);

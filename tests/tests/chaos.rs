@@ -179,7 +179,7 @@ fn what_a_rank_has_said_is_not_lost() {
         let turn = Turn::take();
         let binary = program("said.c", mpi);
         drop(turn);
-        for (how, code) in [("abort", 7), ("segv", 139), ("sigabrt", 134), ("_exit", 0), ("close", 0)] {
+        for (how, code) in [("abort", 7), ("segv", 139), ("sigabrt", 134), ("_exit", 0), ("close", 0), ("leave", 1)] {
             for output in ["lines", "raw"] {
                 let run = Vmpirun::new("said").args(["-n", "4", "-V", "2", "--output", output]).arg(&binary).arg(how);
                 let outcome = run.run();

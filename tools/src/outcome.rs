@@ -56,6 +56,10 @@ pub fn sentence(cause: &Cause, spec: &JobSpec, spawned: &[NewRank], node: &str) 
         }
         Cause::RankFailed { rank, pid, ended: Ended::Exited(code), finalized, initialized } => {
             let without = if *initialized && !finalized { " without calling MPI_Finalize" } else { "" };
+            let rest = match code {
+                0 if !rest.is_empty() => "; the other ranks were ended if they did not end by themselves",
+                _ => rest,
+            };
             Some(format!("{} exited with code {code}{without}{rest}", who(*rank, *pid)))
         }
         Cause::Unfinished { rank, pid, parent } => Some(format!(

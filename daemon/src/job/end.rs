@@ -21,6 +21,8 @@ pub const FAILURE_GRACE: Duration = Duration::from_millis(100);
 pub const SHUTDOWN_GRACE: Duration = Duration::from_millis(500);
 /// How long a wrapper script may go on after the MPI process below it died.
 const WRAPPER_GRACE: Duration = Duration::from_secs(1);
+/// How long the others may go on after a rank has left with 0 and without MPI_Finalize, unless they only wait.
+const PARTING_GRACE: Duration = Duration::from_secs(2);
 /// First and longest time between two sweeps for survivors.
 const SWEEP_FIRST: Duration = Duration::from_millis(10);
 const SWEEP_LONGEST: Duration = Duration::from_millis(500);
@@ -29,6 +31,13 @@ const SWEEP_LONGEST: Duration = Duration::from_millis(500);
 pub(super) struct Ending {
     pub(super) at: Instant,
     pause: Duration,
+}
+
+/// A rank has left with 0 and without MPI_Finalize: that fails the job, but programs in which all do so are common, and what the others still have to
+/// say is not lost.
+pub(super) struct Parting {
+    cause: Cause,
+    at: Instant,
 }
 
 impl Job {
@@ -116,8 +125,11 @@ impl Job {
         let pid = entry.attachment.as_ref().map_or(entry.pid, |a| a.pid);
         match ended {
             Some(ended) if ended.code() != 0 || (gone && unfinished) => {
-                let code = if ended.code() == 0 { 1 } else { ended.code() };
-                self.fail(Cause::RankFailed { rank, pid, ended, finalized, initialized }, code);
+                let cause = Cause::RankFailed { rank, pid, ended, finalized, initialized };
+                match ended.code() {
+                    0 => self.left(cause),
+                    code => self.fail(cause, code),
+                }
             }
             None if unfinished && entry.wrapper_deadline.is_none() => {
                 let at = Instant::now() + WRAPPER_GRACE;
@@ -182,6 +194,31 @@ impl Job {
         }
     }
 
+    /// A rank has left with 0 and without MPI_Finalize.
+    fn left(&mut self, cause: Cause) {
+        // The other nodes' ranks are not seen from here.
+        let alone = self.phase == Phase::Running && self.spec.nodes.is_none();
+        if !alone || !self.spec.kill_on_failure || self.verdict.is_some() {
+            return self.fail(cause, 1);
+        }
+        self.parting.get_or_insert(Parting { cause, at: Instant::now() + PARTING_GRACE });
+    }
+
+    /// When to look whether those that a rank has left behind are to be ended.
+    pub(super) fn parting_due(&self) -> Option<Instant> {
+        self.parting.as_ref().map(|parting| parting.at.min(self.next_look()))
+    }
+
+    /// End those that a rank has left behind, if their time is over or all of them wait.
+    pub fn check_parting(&mut self, now: Instant) {
+        if self.phase == Phase::Running
+            && let Some(parting) = &self.parting
+            && (parting.at <= now || self.is_still())
+        {
+            self.end_by_failure(parting.cause.clone(), 1);
+        }
+    }
+
     pub(super) fn end_by_failure(&mut self, cause: Cause, code: i32) {
         self.end(cause, code, Signal::SIGTERM as i32, FAILURE_GRACE);
     }
@@ -198,8 +235,8 @@ impl Job {
             }
             self.fds.clear();
             self.tell_carrier(Reply::Quit);
-            // What ends the job is its cause, not a death that it has survived.
-            self.verdict = Some((cause, code));
+            // What ends the job is its cause, not a death that it has survived; but the first to leave was the first cause.
+            self.verdict = Some(self.parting.take().map_or((cause, code), |parting| (parting.cause, 1)));
             self.phase = Phase::Ending;
             self.ending = Some(Ending { at: now + grace, pause: SWEEP_FIRST });
         }
