@@ -179,7 +179,9 @@ fn what_a_rank_has_said_is_not_lost() {
         let turn = Turn::take();
         let binary = program("said.c", mpi);
         drop(turn);
-        for (how, code) in [("abort", 7), ("segv", 139), ("sigabrt", 134), ("_exit", 0), ("close", 0), ("leave", 1)] {
+        for (how, code) in
+            [("abort", 7), ("segv", 139), ("sigabrt", 134), ("_exit", 0), ("close", 0), ("leave", 1), ("busy", 1)]
+        {
             for output in ["lines", "raw"] {
                 let run = Vmpirun::new("said").args(["-n", "4", "-V", "2", "--output", output]).arg(&binary).arg(how);
                 let outcome = run.run();
@@ -187,6 +189,13 @@ fn what_a_rank_has_said_is_not_lost() {
                 assert_eq!((outcome.code, said), (code, 4), "{how} {output}: {outcome:?}");
             }
         }
+        // Nobody waits for long for one that has left. (A busy machine may take its time once.)
+        let waited = (0..3).map(|_| {
+            let start = Instant::now();
+            assert_eq!(Vmpirun::new("said").args(["-n", "4", "-V", "2"]).arg(&binary).arg("wait").run().code, 1);
+            start.elapsed()
+        });
+        assert!(waited.min() < Some(Duration::from_millis(1900)), "all waited, and were not ended before their time");
         let outcome = Vmpirun::new("said").args(["-n", "2"]).arg(&binary).arg("own").run();
         assert_eq!((outcome.code, outcome.stdout.as_str()), (0, "its own buffer stays\n"), "{outcome:?}");
     }

@@ -110,9 +110,8 @@ fn run(options: &RunOptions) -> Result<i32, Failure> {
     say_notes(options, &job);
     let limit = raise_descriptors(LEAST_FDS);
     if limit < LEAST_FDS {
-        let cure = format!("raise it (ulimit -n {LEAST_FDS})");
         return Err(Failure::own(format!(
-            "vmpirun needs {LEAST_FDS} open files at least and the limit is {limit}; {cure}"
+            "vmpirun needs {LEAST_FDS} open files at least and the limit is {limit}; raise it (ulimit -n {LEAST_FDS})"
         )));
     }
     let signals = Signals::register().map_err(|e| Failure::own(format!("cannot handle signals: {e}")))?;

@@ -211,11 +211,12 @@ impl Job {
 
     /// End those that a rank has left behind, if their time is over or all of them wait.
     pub fn check_parting(&mut self, now: Instant) {
+        let is_over = self.parting.as_ref().is_some_and(|parting| parting.at <= now || self.is_still());
         if self.phase == Phase::Running
-            && let Some(parting) = &self.parting
-            && (parting.at <= now || self.is_still())
+            && is_over
+            && let Some(parting) = self.parting.take()
         {
-            self.end_by_failure(parting.cause.clone(), 1);
+            self.end_by_failure(parting.cause, 1);
         }
     }
 

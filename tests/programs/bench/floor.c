@@ -5,7 +5,7 @@
  *                                FIGURE_with and FIGURE_against
  *   floor pair FIGURE CPU CPU    two processes, us one way: on one core by futex and by sched_yield, on two by a spun-on cache line
  *   floor copy FIGURE CPU CPU BYTES...  copying what a process of the first CPU has, on the second: from a shared mapping, by process_vm_readv
- *   floor turns FIGURE CPU SIDE STEPS V...  V processes of one core, each with 1/V of half of SIDE x SIDE points, compute them (as stencil.c does) in turn,
+ *   floor turns FIGURE CPU SIDE STEPS V...  V processes of one core, each with 1/V of half of SIDE x SIDE points, compute them as stencil.c does, in turn,
  *                                once a step, without exchanging anything, ms for all steps: turns by futex and by sched_yield
  *   floor spawn N...             posix_spawn of /bin/true N times, until all have ended, s */
 #define BENCH_WITHOUT_MPI
@@ -53,14 +53,10 @@ static void compute(void) {
     long width = columns + 2;
     for (int i = 0; i < 2 && !block[i]; i++) {
         block[i] = malloc((rows + 2) * width * sizeof(double));
-        if (!block[i]) _exit(1);
+        if (!block[i]) perror("memory"), _exit(1);
         for (long k = 0; k < (rows + 2) * width; k++) block[i][k] = (double)(k * 17 % 1009) / 7;
     }
-    for (int i = 1; i <= rows; i++) {
-        const double *restrict from = block[0] + i * width;
-        double *restrict to = block[1] + i * width;
-        for (int j = 1; j <= columns; j++) to[j] = 0.5 * from[j] + 0.125 * ((from[j - 1] + from[j + 1]) + (from[j - width] + from[j + width]));
-    }
+    five_points(block[0], block[1], rows, columns);
     double *other = block[0];
     block[0] = block[1], block[1] = other;
 }

@@ -281,6 +281,7 @@ mod tests {
         assert!(listed(&[MAX_BYTES; 15]).is_some() && listed(&[MAX_BYTES; 16]).is_none());
         assert!(room(8, 4000).is_some() && room(64, 4000).is_none(), "a cell has room for so much");
     }
+
     #[test]
     fn words() {
         for left in [
