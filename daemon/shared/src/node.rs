@@ -1,14 +1,16 @@
 //! The node segment of one job: cores, ranks, run queues and clocks. It is about time.
 //!
 //! One per job and node, so that a rank that scribbles over it can end its own job and no other (promise 5).
-//! Reading order: `descriptors` (what lies there), this file (how it is made, mapped and looked at).
+//! Reading order: `config` (what it is made from), `descriptors` (what lies there), this file (how it is made, mapped and looked at).
 
+mod config;
 mod descriptors;
 
+pub use config::{NodeConfig, Patience};
 pub use descriptors::{CoreDescriptor, NodeHeader, Post, RankDescriptor};
 
 use crate::clock::{Moment, Scale};
-use crate::control::{Balance, MOST_RANKS, OnBlock, Policy, Wtime};
+use crate::control::{MOST_RANKS, OnBlock, Wtime};
 use crate::matching::heap::Heaps;
 use crate::matching::peers::Peers;
 use crate::mem::bell::{Bell, Chime};
@@ -22,74 +24,6 @@ use std::mem::size_of;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// What a node segment is made from.
-#[derive(Clone, Debug)]
-pub struct NodeConfig {
-    pub job: u32,
-    pub ranks: u32,
-    pub v: u32,
-    /// CPU number of each core.
-    pub cpus: Vec<u32>,
-    /// For each rank the index of its core.
-    pub placement: Vec<u32>,
-    pub policy: Policy,
-    pub balance: Balance,
-    /// The first of the cores, between which ranks may move.
-    pub own_cores: u32,
-    /// Each rank is pinned to its core's CPU.
-    pub bind: bool,
-    pub on_block: OnBlock,
-    pub wtime: Wtime,
-    pub quantum_ms: u64,
-    /// The job goes on when a rank dies.
-    pub recovery: bool,
-    /// Ranks that others wait for an answer of go first (`--progress rank`).
-    pub answers_first: bool,
-    pub patience: Patience,
-}
-
-/// For how long things are worth waiting for, by what switching costs on the machine.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Patience {
-    /// The last rank of a core to suspend watches so long before it sleeps.
-    pub spin: Duration,
-    /// So long where idle times lately were shorter: beside such a time a wake-up matters.
-    pub long: Duration,
-    /// Turns on a core shorter than this are short: several waiting ranks are woken together.
-    pub brisk: Duration,
-}
-
-impl Default for Patience {
-    /// The usual: a wake-up across cores takes 35 us, a hand-over 3 us.
-    fn default() -> Patience {
-        let us = Duration::from_micros;
-        Patience { spin: us(60), long: us(1000), brisk: us(20) }
-    }
-}
-
-impl NodeConfig {
-    /// `ranks` ranks on one core, everything else as plain as can be: a world without a daemon, a measurement.
-    pub fn on_one_core(cpu: u32, ranks: u32) -> NodeConfig {
-        NodeConfig {
-            job: 0,
-            ranks,
-            v: ranks,
-            cpus: vec![cpu],
-            placement: vec![0; ranks as usize],
-            policy: Policy::Rr,
-            balance: Balance::None,
-            own_cores: 1,
-            bind: false,
-            on_block: OnBlock::Keep,
-            wtime: Wtime::Wall,
-            quantum_ms: 0,
-            recovery: false,
-            answers_first: false,
-            patience: Patience::default(),
-        }
-    }
-}
-
 #[cfg(not(feature = "model"))]
 const _: () = {
     assert!(size_of::<CoreDescriptor>() == 256);
@@ -101,7 +35,7 @@ const _: () = {
     assert!(std::mem::offset_of!(RankDescriptor, call) == 128);
 };
 
-const VERSION: u64 = 11;
+const VERSION: u64 = 12;
 const LAYOUT: u64 = layout_hash(&[
     VERSION,
     size_of::<NodeHeader>() as u64,
