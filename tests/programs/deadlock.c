@@ -57,6 +57,24 @@ static void in_a_named_communicator(void) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* Rank 0 waits for three messages at once. Two of them come, a small and a large one, when it waits already; rank 2 sends none. */
+static void part_of_a_halo(void) {
+    static char big[1 << 20];
+    int small = 0, never = 0;
+    MPI_Request halo[3];
+    if (rank == 0) {
+        MPI_Irecv(&small, 1, MPI_INT, 1, 31, MPI_COMM_WORLD, &halo[0]);
+        MPI_Irecv(big, sizeof big, MPI_CHAR, 1, 32, MPI_COMM_WORLD, &halo[1]);
+        MPI_Irecv(&never, 1, MPI_INT, 2, 33, MPI_COMM_WORLD, &halo[2]);
+        MPI_Waitall(3, halo, MPI_STATUSES_IGNORE);
+    } else if (rank == 1) {
+        usleep(300000);
+        MPI_Send(&small, 1, MPI_INT, 0, 31, MPI_COMM_WORLD);
+        MPI_Send(big, sizeof big, MPI_CHAR, 0, 32, MPI_COMM_WORLD);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 /* One of two threads waits in MPI, the other sleeps and then sends what the first one waits for. */
 static void *late_send(void *nothing) {
     int value = 1;
@@ -178,6 +196,7 @@ int main(int argc, char **argv) {
     else if (!strcmp(what, "left-alone")) left_alone();
     else if (!strcmp(what, "ring")) ring_of_sends();
     else if (!strcmp(what, "named")) in_a_named_communicator();
+    else if (!strcmp(what, "halo")) part_of_a_halo();
     else if (!strcmp(what, "threads-all")) all_threads();
     else if (!strcmp(what, "thread-elsewhere")) a_thread_elsewhere();
     else if (!strcmp(what, "sleeper")) a_sleeper();

@@ -80,6 +80,22 @@ fn a_wrong_tag_is_found() {
     );
 }
 
+/// What has come of all that a rank waits for is no sign that the rest is under way.
+#[test]
+fn a_wait_that_is_over_in_part_is_one() {
+    for flags in [&[][..], &["--policy", "follow"], &["--enable-recovery"]] {
+        assert_says(
+            &planted("halo", 3, flags, Mpi::Openmpi),
+            &[
+                "rank 0 waits in MPI_Waitall at ",
+                "for a message from rank 2 with tag 33",
+                "ranks 1-2 wait in MPI_Barrier",
+                "Rank 0 is missing in MPI_Barrier",
+            ],
+        );
+    }
+}
+
 #[test]
 fn circles_names_and_threads() {
     let outcome = planted("ring", 4, &[], Mpi::Openmpi);

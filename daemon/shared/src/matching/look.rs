@@ -30,18 +30,13 @@ fn head_of(job: &JobSegment, rank: u32) -> QueueHead {
     unsafe { job.queues_at(rank).head.read_volatile() }
 }
 
-/// Is data on its way to or from `rank`, as far as its queues know? Reads every request in use.
+/// Is data on its way to or from `rank`, or its wait over, as far as its queues know? Reads every request in use. Of several requests that it waits for
+/// some may have been completed: that alone ends no wait.
 pub fn is_moving(job: &JobSegment, rank: u32) -> bool {
     let head = head_of(job, rank);
     head.service.first != 0
-        || head.wake != 0
-        || slots(job, rank, &head)
-            .any(|slot| matches!(slot.state, state::TO_PULL | state::PULLING | state::TO_PUSH) || is_done(&slot))
-}
-
-/// The rank waits for it, and it is over.
-fn is_done(slot: &Slot) -> bool {
-    slot.flags & FLAG_AWAITED != 0 && matches!(slot.state, state::ARRIVED | state::COMPLETE | state::CANCELLED)
+        || head.is_stirred()
+        || slots(job, rank, &head).any(|slot| matches!(slot.state, state::TO_PULL | state::PULLING | state::TO_PUSH))
 }
 
 fn slots(job: &JobSegment, rank: u32, head: &QueueHead) -> impl Iterator<Item = Slot> {

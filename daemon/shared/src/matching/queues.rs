@@ -79,6 +79,14 @@ pub struct QueueHead {
     pub reserved: [u32; 3],
 }
 
+impl QueueHead {
+    /// As [`Queues::is_stirred`].
+    #[inline]
+    pub fn is_stirred(&self) -> bool {
+        self.wake != 0 || (self.waiting != 0 && self.wait_count == 0)
+    }
+}
+
 /// An unexpected message.
 #[repr(C, align(64))]
 #[derive(Copy, Clone)]
@@ -333,7 +341,7 @@ impl Queues<'_> {
     /// Is the wait of their owner over, or is there something else for it to do?
     #[inline]
     pub fn is_stirred(&self) -> bool {
-        self.head.wake != 0 || (self.head.waiting != 0 && self.head.wait_count == 0)
+        self.head.is_stirred()
     }
 
     /// Is there something for their owner to go on with, and will it wait again after that?
