@@ -3,7 +3,7 @@
 //! A job is deadlocked if each of its ranks is SUSPENDED and nothing can end a wait. That is proven by looks that find the same still
 //! picture: a rank that is SUSPENDED twice with the same count of switches has not run in between, so nobody has sent
 //! or changed anything. What else could end a wait must be excluded: a message in an inbox or data on its way; the daemon, which
-//! answers questions (spawn, accept, agreement) and mends; ranks on other nodes; a rank that has not come to MPI_Init yet, or has left MPI and may come back
+//! answers questions (spawn, agreement, names) and mends; ranks on other nodes; a rank that has not come to MPI_Init yet, or has left MPI and may come back
 //! with a session; a thread that is not in MPI. Where one of these cannot be excluded, nothing is reported: `vmpictl why` still tells
 //! what is known.
 
@@ -108,12 +108,12 @@ impl Job {
         // Of other nodes' ranks nothing is known here.
         self.spec.nodes.is_some()
             || !self.agreements.is_empty()
-            || self.ports.has_visitors()
             || !self.undone_is_empty()
             || self.ranks.iter().zip(0..).any(|(entry, rank)| {
                 !entry.over
                     && !entry.died
                     && (DAEMON_CALLS.contains(&self.node.rank(rank).call.load(SeqCst))
+                        && self.ports.visitor(rank).is_none()
                         || look::is_moving(&self.segment, rank)
                         || self.has_thread_elsewhere(entry, rank))
             })
@@ -189,7 +189,12 @@ impl Job {
         contexts.extend(wait.unexpected.iter().map(|message| message.context & !1));
         let plain = |kind, peer, ranks| WaitOn { kind, peer, tag: -2, ranks, ..WaitOn::default() };
         if DAEMON_CALLS.contains(&call) {
-            wait.waits = vec![plain(WaitKind::Daemon, -1, Vec::new())];
+            let kind = match self.ports.visitor(rank) {
+                Some(visitor) if visitor.accepts => WaitKind::Connect,
+                Some(_) => WaitKind::Accept,
+                None => WaitKind::Daemon,
+            };
+            wait.waits = vec![plain(kind, -1, Vec::new())];
         } else if kind == Wait::Cell as u32 {
             wait.waits = vec![self.missing_in_cell(operand)];
         } else if kind == Wait::Space as u32 {
@@ -207,7 +212,10 @@ impl Job {
         }
         let limit = self.ranks.len() as u32;
         wait.waits.iter_mut().for_each(|wait| wait.ranks.retain(|rank| *rank < limit));
-        let message = |wait: &&WaitOn| !matches!(wait.kind, WaitKind::Space | WaitKind::Window | WaitKind::Daemon);
+        let message = |wait: &&WaitOn| {
+            use WaitKind::{Collective, Probe, Receive, Send};
+            matches!(wait.kind, Receive | Send | Probe | Collective)
+        };
         contexts.extend(wait.waits.iter().filter(message).map(|wait| wait.context & !1));
         wait
     }

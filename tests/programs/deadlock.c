@@ -168,6 +168,17 @@ static void late_visitor(void) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* Rank 0 waits at its port, to which nobody connects. */
+static void no_visitor(void) {
+    char port[MPI_MAX_PORT_NAME];
+    MPI_Comm other;
+    if (rank == 0) {
+        MPI_Open_port(MPI_INFO_NULL, port);
+        MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &other);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 /* Messages all the time, much more often than anybody looks. */
 static void traffic(double seconds) {
     char *bytes = calloc(1, 1 << 17);
@@ -204,6 +215,7 @@ int main(int argc, char **argv) {
     else if (!strcmp(what, "lock")) a_lock_holder();
     else if (!strcmp(what, "spawn")) late_children(argv[0]);
     else if (!strcmp(what, "port")) late_visitor();
+    else if (!strcmp(what, "no-visitor")) no_visitor();
     else if (!strcmp(what, "traffic")) traffic(argc > 2 ? atof(argv[2]) : 2);
     else if (!strcmp(what, "child")) {
         MPI_Comm parent;

@@ -97,6 +97,18 @@ fn a_wait_that_is_over_in_part_is_one() {
 }
 
 #[test]
+fn a_port_to_which_nobody_comes() {
+    assert_says(
+        &planted("no-visitor", 3, &[], Mpi::Mpich),
+        &[
+            "rank 0 waits in MPI_Comm_accept at ",
+            "for a group of this job that connects to its port",
+            "Rank 0 is missing in MPI_Barrier",
+        ],
+    );
+}
+
+#[test]
 fn circles_names_and_threads() {
     let outcome = planted("ring", 4, &[], Mpi::Openmpi);
     assert_says(

@@ -17,7 +17,7 @@ mod connection;
 pub use connection::Connection;
 
 /// Changes whenever a message changes its meaning.
-pub const PROTOCOL: u32 = 9;
+pub const PROTOCOL: u32 = 10;
 /// Most ranks that a segment is made for, and most of all else that it counts: all sizes computed from these are far from overflow.
 pub const MOST_RANKS: u32 = 1 << 24;
 /// Longest frame accepted.

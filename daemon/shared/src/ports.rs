@@ -57,9 +57,9 @@ impl Ports {
         Ports { prefix: format!("{SCHEME}{keeper}:{job}:"), opened: 0, open: BTreeMap::new() }
     }
 
-    /// Does a group wait for another one to come?
-    pub fn has_visitors(&self) -> bool {
-        self.open.values().any(|waiting| !waiting.is_empty())
+    /// The group whose root is `rank`, if it waits at a port for another one.
+    pub fn visitor(&self, rank: u32) -> Option<&Visitor> {
+        self.open.values().flatten().find(|visitor| visitor.root == rank)
     }
 
     pub fn open(&mut self) -> String {

@@ -59,8 +59,12 @@ pub enum WaitKind {
     Space,
     /// Another member of a window.
     Window,
-    /// The daemon (MPI_Comm_spawn, accept, connect, agreement).
+    /// The daemon (MPI_Comm_spawn, agreement, questions about ports).
     Daemon,
+    /// A group of this job that connects to the port at which it accepts.
+    Connect,
+    /// A group of this job that accepts at the port to which it connects.
+    Accept,
 }
 
 /// One thing that a rank waits for.

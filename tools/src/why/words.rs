@@ -93,6 +93,8 @@ impl Why {
             WaitKind::Window if wait.peer >= 0 => format!("for its turn with the window of rank {}", wait.peer),
             WaitKind::Window => "for other members of the window".into(),
             WaitKind::Daemon => "for an answer of vmpid".into(),
+            WaitKind::Connect => "for a group of this job that connects to its port".into(),
+            WaitKind::Accept => "for a group of this job that accepts at the port".into(),
         }
     }
 
