@@ -27,12 +27,15 @@ pub fn sends(destinations: &[i32], block: impl Fn(usize) -> Data) -> Vec<(i32, D
     present(destinations.iter().enumerate().map(|(i, &rank)| (rank, block(i))))
 }
 
-fn present(edges: impl Iterator<Item = (i32, Data)>) -> Vec<(i32, Data)> {
-    edges.filter(|(rank, data)| *rank != consts::PROC_NULL && data.bytes() > 0).collect()
+fn present(edges: impl ExactSizeIterator<Item = (i32, Data)>) -> Vec<(i32, Data)> {
+    let mut present = Vec::with_capacity(edges.len());
+    present.extend(edges.filter(|(rank, data)| *rank != consts::PROC_NULL && data.bytes() > 0));
+    present
 }
 
 /// All messages at once.
 pub fn build(plan: &mut Plan, ranks: Ranks, sends: &[(i32, Data)], recvs: &[(i32, Data)]) {
+    plan.steps.reserve(recvs.len() + sends.len() + 1);
     for &(from, data) in recvs {
         plan.recv(ranks, from as u32, data);
     }

@@ -15,7 +15,7 @@ use crate::errors::{Class, Error, Result, fail};
 use crate::face::face;
 use crate::handle::{Datatype, Handle};
 use crate::op;
-use crate::topo;
+use crate::topo::{self, Neighbours};
 use smallvec::smallvec;
 use std::ffi::c_void;
 
@@ -195,7 +195,7 @@ impl Resolver<'_> {
         Ok(())
     }
 
-    fn neighbours(&self) -> Result<(Vec<i32>, Vec<i32>)> {
+    fn neighbours(&self) -> Result<(Neighbours, Neighbours)> {
         self.intra_only("neighbourhood collectives")?;
         topo::neighbours(self.comm)
     }

@@ -6,6 +6,7 @@ use crate::ft;
 use crate::p2p::Slot;
 use crate::request::Progress;
 use crate::status::Status;
+use smallvec::SmallVec;
 use std::rc::Rc;
 
 /// What a plan is executed on: messages and local data. (The wire in real life, a simulator in tests.)
@@ -48,7 +49,7 @@ pub struct Schedule<M: Machine> {
     plan: Rc<Plan>,
     machine: M,
     next: usize,
-    under_way: Vec<Slot>,
+    under_way: SmallVec<[Slot; 8]>,
     error: Option<Error>,
     /// What is sent after the failure, a byte too long.
     too_long: Vec<Vec<u8>>,
@@ -60,7 +61,7 @@ impl<M: Machine> Schedule<M> {
     /// # Safety
     /// The buffers in `plan` must stay valid until the schedule is done, and no other execution of `plan` may be under way.
     pub unsafe fn new(plan: Rc<Plan>, machine: M) -> Schedule<M> {
-        Schedule { plan, machine, next: 0, under_way: Vec::new(), error: None, too_long: Vec::new() }
+        Schedule { plan, machine, next: 0, under_way: SmallVec::new(), error: None, too_long: Vec::new() }
     }
 
     /// What was done of the operation before this: an error of that is as one of this schedule's.

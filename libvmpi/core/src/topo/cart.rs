@@ -1,6 +1,6 @@
 //! Cartesian topologies: grids of ranks in row-major order.
 
-use super::{Topology, with_cart};
+use super::{Neighbours, Topology, with_cart};
 use crate::comm::{self, Communicator};
 use crate::consts;
 use crate::errors::{Class, Result, fail};
@@ -79,9 +79,10 @@ impl Cart {
         let Some(index) = usize::try_from(dimension).ok().filter(|&index| index < self.dims.len()) else {
             return fail(Class::Dims, format!("dimension {dimension} is not in 0 to {}", self.dims.len() as i64 - 1));
         };
-        let coords = self.coords(rank)?;
+        self.check(rank)?;
         let stride: i64 = self.dims[index + 1..].iter().map(|&dim| i64::from(dim)).product();
-        let (dim, coord) = (i64::from(self.dims[index]), i64::from(coords[index]));
+        let dim = i64::from(self.dims[index]);
+        let coord = i64::from(rank) / stride % dim;
         let neighbour = |moved: i64| {
             let target = if self.periodic[index] { moved.rem_euclid(dim) } else { moved };
             if !(0..dim).contains(&target) {
@@ -97,8 +98,8 @@ impl Cart {
     ///
     /// # Errors
     /// `Class::Rank`.
-    pub fn neighbours(&self, rank: i32) -> Result<Vec<i32>> {
-        let mut neighbours = Vec::with_capacity(2 * self.dims.len());
+    pub fn neighbours(&self, rank: i32) -> Result<Neighbours> {
+        let mut neighbours = Neighbours::new();
         for dimension in 0..self.dims.len() as i32 {
             let (below, above) = self.shift(rank, dimension, 1)?;
             neighbours.extend([below, above]);

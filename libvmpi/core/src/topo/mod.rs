@@ -10,6 +10,7 @@ pub mod graph;
 use crate::comm::Communicator;
 use crate::consts;
 use crate::errors::{Class, Result, fail};
+use smallvec::SmallVec;
 
 pub use cart::Cart;
 pub use graph::{Distributed, Graph};
@@ -56,18 +57,23 @@ with_topology! {
     with_distributed: Distributed(Distributed), "distributed graph";
 }
 
+/// Ranks, or MPI_PROC_NULL. Those of a grid of up to four dimensions allocate nothing.
+pub type Neighbours = SmallVec<[i32; 8]>;
+
 /// The neighbours of this rank for neighbourhood collectives, PROC_NULL included: (sources, destinations), in MPI's order.
-pub fn neighbours(comm: &Communicator) -> Result<(Vec<i32>, Vec<i32>)> {
+pub fn neighbours(comm: &Communicator) -> Result<(Neighbours, Neighbours)> {
     match comm.topology().as_deref() {
         Some(Topology::Cart(cart)) => {
             let both = cart.neighbours(comm.rank as i32)?;
             Ok((both.clone(), both))
         }
         Some(Topology::Graph(graph)) => {
-            let both = graph.neighbours(comm.rank as i32)?.to_vec();
+            let both = Neighbours::from_slice(graph.neighbours(comm.rank as i32)?);
             Ok((both.clone(), both))
         }
-        Some(Topology::Distributed(graph)) => Ok((graph.sources.clone(), graph.destinations.clone())),
+        Some(Topology::Distributed(graph)) => {
+            Ok((Neighbours::from_slice(&graph.sources), Neighbours::from_slice(&graph.destinations)))
+        }
         None => fail(Class::Topology, "the communicator has no topology"),
     }
 }
