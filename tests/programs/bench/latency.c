@@ -1,4 +1,4 @@
-/* What a message costs round a ring of all ranks, a barrier, and an allreduce of 8 bytes: microseconds. */
+/* What a message costs round a ring of all ranks, a barrier, an allreduce of 8 bytes, and an exchange of 8 bytes with four neighbours: microseconds. */
 #include "bench.h"
 static int rank, size;
 static void ring(long laps) {
@@ -20,6 +20,26 @@ static void allreduce(long times) {
         MPI_Abort(MPI_COMM_WORLD, 3);
     }
 }
+/* With the next two ranks on either side: what codes on grids do between their steps. */
+static void exchange(long times) {
+    static const int distance[4] = {1, -1, 2, -2};
+    long out[4], in[4];
+    MPI_Request requests[8];
+    for (long i = 0; i < times; i++) {
+        for (int k = 0; k < 4; k++)
+            MPI_Irecv(&in[k], 1, MPI_LONG, (rank - distance[k] + 2 * size) % size, k, MPI_COMM_WORLD, &requests[k]);
+        for (int k = 0; k < 4; k++) {
+            out[k] = 4L * rank + k;
+            MPI_Isend(&out[k], 1, MPI_LONG, (rank + distance[k] + 2 * size) % size, k, MPI_COMM_WORLD, &requests[4 + k]);
+        }
+        MPI_Waitall(8, requests, MPI_STATUSES_IGNORE);
+    }
+    for (int k = 0; times && k < 4; k++)
+        if (in[k] != 4L * ((rank - distance[k] + 2 * size) % size) + k) {
+            fprintf(stderr, "rank %d: message %d brought %ld\n", rank, k, in[k]);
+            MPI_Abort(MPI_COMM_WORLD, 3);
+        }
+}
 static void report(const char *figure, double us) {
     if (rank == 0) printf("@ %s %d %.4f\n", figure, size, us);
     fflush(stdout);
@@ -32,6 +52,7 @@ int main(int argc, char **argv) {
     report("ring", measure(ring) / size);
     report("barrier", measure(barrier));
     report("allreduce", measure(allreduce));
+    report("exchange", measure(exchange));
     MPI_Finalize();
     return 0;
 }

@@ -7,13 +7,18 @@ const RANKS: &[u32] = &[2, 4, 8, 16, 32, 64, 128, 256, 512];
 
 pub const EXPERIMENT: Experiment = Experiment {
     name: "latency",
-    about: "A token of 8 bytes round a ring of all ranks (time per hop), MPI_Barrier, MPI_Allreduce of 8 bytes. n ranks on two cores, \
-            so V = n/2; neighbours share a core under vmpi, peers' ranks go where the kernel puts them. Floors: the same ring among V \
+    about: "A token of 8 bytes round a ring of all ranks (time per hop), MPI_Barrier, MPI_Allreduce of 8 bytes, and an exchange of \
+            8 bytes with four neighbours (MPI_Irecv, MPI_Isend, MPI_Waitall). n ranks on two cores, so V = n/2; neighbours share a core under vmpi, peers' ranks go where the kernel puts them. Floors: the same ring among V \
             processes of one core, by futex and by sched_yield, without any MPI (n = 2: two cores, by a \
             cache line that both spin on); for the collectives, V such hops.",
     variants: &[],
     x: Axis { title: "ranks on two cores", show: |n| n.to_string(), scale: Scale::Log2 },
-    figures: &[figure("ring", "ring hop, 8 B"), figure("barrier", "barrier"), figure("allreduce", "allreduce, 8 B")],
+    figures: &[
+        figure("ring", "ring hop, 8 B"),
+        figure("barrier", "barrier"),
+        figure("allreduce", "allreduce, 8 B"),
+        figure("exchange", "exchange with four neighbours, 8 B"),
+    ],
     judged: VMPI,
     bars: &[
         Bar {
@@ -34,6 +39,15 @@ pub const EXPERIMENT: Experiment = Experiment {
         },
         cell("barrier"),
         cell("allreduce"),
+        // Not the issue's: what codes on grids do most, and no MPI should be slower at.
+        Bar {
+            figure: "exchange",
+            from: 2,
+            to: 512,
+            factor: 1.0,
+            reference: Reference::BestPeer,
+            says: "no slower than the best process-based MPI",
+        },
         against("barrier", 8, 1.0, "no slower than the best process-based MPI"),
         against("allreduce", 8, 1.0, "no slower than the best process-based MPI"),
         against("barrier", 32, 0.5, "half the best process-based MPI"),
@@ -75,7 +89,7 @@ fn runs(scope: &Scope) -> Vec<Run> {
         cpus: scope.cpus.clone(),
         pin: n <= scope.cpus.len() as u32,
         across: false,
-        series: "ring, barrier, allreduce",
+        series: "ring, barrier, allreduce, exchange",
         x: n.into(),
         gives: Gives::Lines,
     };
