@@ -169,6 +169,7 @@ pub fn open(face: &'static str, required_thread_level: i32) -> Result<i32> {
             count_events(&mut node, rank);
             PROCESS.store(std::process::id(), Ordering::Relaxed);
             ENDPOINT.store(Box::into_raw(Box::new(Endpoint::new(node, job, rank))), Ordering::Release);
+            request::set_up();
         }
         let endpoint = endpoint();
         sched::enter(&endpoint.node, endpoint.me);

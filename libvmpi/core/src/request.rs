@@ -11,7 +11,7 @@ pub use wait::*;
 use crate::errors::{Class, Error, Result, fail};
 use crate::ft;
 use crate::giant::Giant;
-use crate::handle::{Handle, Request};
+use crate::handle::{FIRST_DYNAMIC, Handle, Request};
 use crate::lock;
 use crate::p2p::partitioned::Channel;
 use crate::p2p::{self, Slot};
@@ -51,7 +51,7 @@ pub struct Generalized {
 enum Active {
     /// Persistent and not started.
     Inactive,
-    /// Done when it was started (an eager send, a transfer with MPI_PROC_NULL).
+    /// Done when it was started.
     Done(Status),
     Message(Slot),
     Collective(Box<dyn Progress>),
@@ -89,8 +89,21 @@ static REQUESTS: Giant<Table<Request, Entry>> = Giant::new(Table::new());
 static COLLECTIVES: Giant<Vec<Request>> = Giant::new(Vec::new());
 static ORPHANS: Giant<Vec<Request>> = Giant::new(Vec::new());
 
+/// The request of every send that was complete when it was started: most are, and have nothing to remember. (Open MPI and MPICH do so as well.)
+/// The first one of the table, for as long as the process lives.
+const SENT: Request = Request(FIRST_DYNAMIC);
+
+/// Before any other request is made.
+pub(crate) fn set_up() {
+    let first = insert_entry(Kind::Once, Active::Done(Status::EMPTY), false);
+    assert!(first == SENT, "a request was made before MPI was up");
+}
+
 /// A request is no more.
 fn remove(request: Request) {
+    if request == SENT {
+        return;
+    }
     copied::put_back(request);
     copied::forget(request);
     REQUESTS.with(|requests| requests.remove(request));
@@ -109,11 +122,16 @@ fn insert_entry(kind: Kind, active: Active, receive: bool) -> Request {
     REQUESTS.with(|requests| requests.insert(Entry { kind, active, freed: false, receive }))
 }
 
-/// A request of a message that has been started (`None`: it is complete).
+/// A request of a receive that has been started.
 #[inline]
-pub fn insert_message(slot: Option<Slot>, receive: bool) -> Request {
-    let active = slot.map_or(Active::Done(Status::EMPTY), Active::Message);
-    insert_entry(Kind::Once, active, receive)
+pub fn insert_receive(slot: Slot) -> Request {
+    insert_entry(Kind::Once, Active::Message(slot), true)
+}
+
+/// A request of a send that has been started (`None`: it is complete).
+#[inline]
+pub fn insert_send(slot: Option<Slot>) -> Request {
+    slot.map_or(SENT, |slot| insert_entry(Kind::Once, Active::Message(slot), false))
 }
 
 /// A request that is complete with this status.
@@ -329,6 +347,9 @@ enum Stands {
 /// How does `request` stand?
 #[inline]
 fn stands(requests: &Table<Request, Entry>, queues: &Queues<'_>, request: Request) -> Result<Stands> {
+    if request == SENT {
+        return Ok(Stands::Complete);
+    }
     let Some(entry) = requests.get(request) else {
         return if request == NULL { Ok(Stands::Inactive) } else { Err(unknown(request)) };
     };
@@ -372,6 +393,9 @@ pub fn finish_plain(request: Request) -> Option<Status> {
     if !ft::is_quiet() || copied::any() {
         return None;
     }
+    if request == SENT {
+        return Some(Status::EMPTY);
+    }
     REQUESTS.with(|requests| {
         let status = match requests.get(request)? {
             Entry { kind: Kind::Once, active: Active::Message(slot), .. } => p2p::poll_eager(*slot)?,
@@ -386,7 +410,7 @@ pub fn finish_plain(request: Request) -> Option<Status> {
 
 /// Finish a complete request: free it, or make it inactive if it is persistent. `None`: it is not complete.
 pub fn finish(request: Request) -> Result<Option<Completion>> {
-    if request == NULL {
+    if request == NULL || request == SENT {
         return Ok(Some(Completion { result: Ok(Status::EMPTY), handle: NULL }));
     }
     if !is_complete(request)? {
@@ -521,7 +545,7 @@ pub fn free(request: Request) -> Result<()> {
     let then = REQUESTS.with(|requests| match requests.get_mut(request) {
         None => Err(unknown(request)),
         Some(entry) => {
-            entry.freed = true;
+            entry.freed = request != SENT;
             Ok(match &entry.active {
                 Active::Inactive | Active::Done(_) | Active::Ended(_) => Then::Remove,
                 Active::Message(_) => {

@@ -147,7 +147,7 @@ unsafe fn start_irecv(a: &Checked) -> Result<Request> {
         return p2p::start_null_recv(&a.comm).map(|()| request::insert_done(Status::PROC_NULL));
     }
     // SAFETY: passed on.
-    unsafe { start_recv(a) }.map(|slot| request::insert_message(Some(slot), true))
+    unsafe { start_recv(a) }.map(request::insert_receive)
 }
 
 /// The short way of a blocking receive.
@@ -199,7 +199,7 @@ macro_rules! sends {
                 // SAFETY: the program keeps the buffer until the request completes; `req` is its to write.
                 unsafe {
                     let slot = start_send(&a, Mode::$mode)?;
-                    *req = enc::<A, Request>(request::insert_message(slot, false));
+                    *req = enc::<A, Request>(request::insert_send(slot));
                 }
                 Ok(())
             })
@@ -656,7 +656,7 @@ pub unsafe fn imrecv<A: Abi>(
         // SAFETY: the C function's contract.
         unsafe {
             let handle = match start_mrecv::<A>(buf, count, ty, message)? {
-                Some(slot) => request::insert_message(Some(slot), true),
+                Some(slot) => request::insert_receive(slot),
                 None => request::insert_done(vmpi_core::status::Status::PROC_NULL),
             };
             *req = enc::<A, Request>(handle);

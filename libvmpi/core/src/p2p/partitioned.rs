@@ -123,7 +123,7 @@ pub unsafe fn psend_init(arguments: Arguments) -> Result<Request> {
         start_send(&arguments.comm, Plane::Collective, buf, bytes, &byte, arguments.peer, tag, Mode::Standard)?
     };
     if slot.is_some() {
-        request::free(request::insert_message(slot, false))?;
+        request::free(request::insert_send(slot))?;
     }
     let sender = Rc::new(Sender { arguments, channel, messages, run: RefCell::default() });
     let started = sender.clone();

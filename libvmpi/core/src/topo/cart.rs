@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(cart.shift(0, 1, i32::MIN).unwrap(), (consts::PROC_NULL, consts::PROC_NULL));
         assert_eq!(cart.shift(0, 2, 1).unwrap(), (1, 1));
         assert_eq!(cart.shift(0, 3, 1).unwrap_err().class, Class::Dims);
-        assert_eq!(cart.neighbours(0).unwrap(), [16, 8, consts::PROC_NULL, 2, 1, 1]);
+        assert_eq!(cart.neighbours(0).unwrap()[..], [16, 8, consts::PROC_NULL, 2, 1, 1]);
     }
 
     #[test]
