@@ -109,8 +109,8 @@ static void all_threads(void) {
 }
 
 /* The last rank sleeps outside MPI while all others wait for it. */
-static void a_sleeper(void) {
-    if (rank == size - 1) sleep(2);
+static void a_sleeper(int seconds) {
+    if (rank == size - 1) sleep(seconds);
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
@@ -210,7 +210,7 @@ int main(int argc, char **argv) {
     else if (!strcmp(what, "halo")) part_of_a_halo();
     else if (!strcmp(what, "threads-all")) all_threads();
     else if (!strcmp(what, "thread-elsewhere")) a_thread_elsewhere();
-    else if (!strcmp(what, "sleeper")) a_sleeper();
+    else if (!strcmp(what, "sleeper")) a_sleeper(argc > 2 ? atoi(argv[2]) : 2);
     else if (!strcmp(what, "computer")) a_computer();
     else if (!strcmp(what, "lock")) a_lock_holder();
     else if (!strcmp(what, "spawn")) late_children(argv[0]);
