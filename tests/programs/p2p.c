@@ -115,6 +115,33 @@ int main(int argc, char **argv) {
     MPI_Wait(&q, MPI_STATUS_IGNORE);
     EQ(t_wrong(in, 1 << 20, t_rank, 5), -1);
 
+    PART("to oneself: of one tag in their order, whatever their size and mode");
+    {
+        enum { COUNT = 60 };
+        static char out[COUNT][40000], in[40000];
+        MPI_Request sent[COUNT];
+        const int sizes[4] = {8, 40000, 300, 0};
+        for (int turn = 0; turn < 3; turn++) {
+            for (int i = 0; i < COUNT; i++) {
+                memset(out[i], i + turn, sizeof out[i]);
+                int bytes = sizes[i % 4];
+                if (i % 5 == 4) MPI_Issend(out[i], bytes, MPI_CHAR, t_rank, 3, MPI_COMM_WORLD, &sent[i]);
+                else if (i % 5 == 3 && bytes <= 300) MPI_Ibsend(out[i], bytes, MPI_CHAR, t_rank, 3, MPI_COMM_WORLD, &sent[i]);
+                else MPI_Isend(out[i], bytes, MPI_CHAR, t_rank, 3, MPI_COMM_WORLD, &sent[i]);
+            }
+            for (int i = 0; i < COUNT; i++) {
+                MPI_Status status;
+                int bytes;
+                memset(in, 99, sizeof in);
+                MPI_Recv(in, sizeof in, MPI_CHAR, i % 2 ? MPI_ANY_SOURCE : t_rank, i % 3 ? 3 : MPI_ANY_TAG, MPI_COMM_WORLD, &status);
+                MPI_Get_count(&status, MPI_CHAR, &bytes);
+                if (!EQ(bytes, sizes[i % 4]) || !EQ(status.MPI_SOURCE, t_rank)) break;
+                if (bytes && !(EQ(in[0], (char)(i + turn)) && EQ(in[bytes - 1], (char)(i + turn)))) break;
+            }
+            MPI_Waitall(COUNT, sent, MPI_STATUSES_IGNORE);
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
     PART("PROC_NULL");
     MPI_Send(big, 10, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_WORLD);
     MPI_Recv(big, 10, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_WORLD, &st);

@@ -350,7 +350,7 @@ impl Queues<'_> {
     }
 
     /// Handle one envelope; false leaves it in the inbox (no room for it, or only the rank itself can take it).
-    fn accept(&mut self, envelope: &Envelope, mover: &mut dyn Mover, out: &mut Outgoing) -> bool {
+    pub(super) fn accept(&mut self, envelope: &Envelope, mover: &mut dyn Mover, out: &mut Outgoing) -> bool {
         match envelope.kind {
             kind::INLINE | kind::SLAB | kind::RTS if self.head.direct_room != 0 => self.accept_direct(envelope),
             kind::INLINE | kind::SLAB | kind::RTS => match self.find_posted(envelope) {

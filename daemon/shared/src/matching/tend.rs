@@ -26,6 +26,8 @@ pub struct Endpoint {
     pub(super) outgoing: Outgoing,
     /// It has watched for what it waits for already: no more of that before the next message.
     tired: bool,
+    /// A message of this rank to itself had to go through its inbox: so do all from then on, which keeps their order.
+    posts_to_itself: bool,
     /// Do ranks of this job lend their queues?
     pub(super) lends: bool,
     /// Those that what this rank waits for depends on.
@@ -62,7 +64,17 @@ impl Endpoint {
         unsafe { node.set_ring(job.trace(me)) };
         let core = node.core_of(me);
         let lends = job.config().lend_queues != 0 && node.header().recovery == 0;
-        Endpoint { node, job, me, core, outgoing: Outgoing::new(), tired: false, lends, receivers: Vec::new() }
+        Endpoint {
+            node,
+            job,
+            me,
+            core,
+            outgoing: Outgoing::new(),
+            tired: false,
+            posts_to_itself: false,
+            lends,
+            receivers: Vec::new(),
+        }
     }
 
     /// This rank's own queues; use one result at a time.
@@ -81,6 +93,12 @@ impl Endpoint {
     /// Bring `envelope`, an eager message, to rank `to`, unless that holds so many unexpected messages that its senders wait: false.
     #[inline(always)]
     pub fn deliver_unless_crowded(&mut self, to: u32, envelope: &Envelope) -> bool {
+        if to == self.me && self.keep(envelope) {
+            if !self.outgoing.is_empty() {
+                self.flush();
+            }
+            return true;
+        }
         let inbox = self.job.inbox(to);
         if inbox.ends.unexpected.load(Ordering::Relaxed) >= self.job.config().unexpected_limit && to != self.me {
             return false;
@@ -93,6 +111,21 @@ impl Endpoint {
         true
     }
 
+    /// Match a message of this rank to itself, past its inbox, whose lines senders on other cores write, too. False if there is no room for it, or was none for an
+    /// earlier one.
+    #[inline(never)]
+    fn keep(&mut self, envelope: &Envelope) -> bool {
+        if self.posts_to_itself {
+            return false;
+        }
+        let mut mover = RankMover { node: &self.node, job: &self.job, me: self.me, on: self.me };
+        // SAFETY: as in `queues`.
+        let mut queues = unsafe { self.job.queues(self.me) };
+        let kept = queues.accept(envelope, &mut mover, &mut self.outgoing);
+        self.posts_to_itself = !kept;
+        kept
+    }
+
     /// Deliver the answers that matching has left.
     #[inline]
     pub(super) fn flush(&mut self) {
@@ -103,6 +136,9 @@ impl Endpoint {
 
     #[inline(never)]
     fn deliver_one(&mut self, to: u32, envelope: &Envelope) {
+        if to == self.me && self.keep(envelope) {
+            return;
+        }
         let pushed = self.push(to, envelope);
         self.deliver_rest(to, envelope, pushed);
     }
@@ -422,7 +458,9 @@ impl Endpoint {
     /// A message to `to` is about to be pushed: have its inbox's next cell on the way to this core's cache.
     #[inline]
     pub fn expect(&self, to: u32) {
-        self.job.inbox(to).prefetch();
+        if to != self.me {
+            self.job.inbox(to).prefetch();
+        }
     }
 
     /// Let the receive in `slot` take a message that a matched probe took out of the queue.
