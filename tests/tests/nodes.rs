@@ -256,6 +256,21 @@ fn an_abort_and_an_exit_code_come_from_the_other_node() {
     }
 }
 
+/// A rank that leaves with 0 and without MPI_Finalize fails the job, and takes along nothing of what the others still have to say, wherever they are.
+#[test]
+fn who_leaves_early_takes_nobodys_output_along() {
+    let nodes = Nodes::new("leave");
+    let binary = program("said.c", Mpi::Openmpi);
+    for (how, code, rounds) in [("abort", 7, 2), ("leave", 1, 5), ("busy", 1, 1), ("wait", 1, 1)] {
+        for _ in 0..rounds {
+            let got = nodes.vmpirun("leave").args(["-n", "4"]).arg(&binary).arg(how).run();
+            let said = got.stdout.lines().filter(|line| line.ends_with("has come to the end")).count();
+            assert_eq!((got.code, said), (code, 4), "{how}: {got:?}");
+            assert!(how == "abort" || got.stderr.contains("without calling MPI_Finalize"), "{how}: {got:?}");
+        }
+    }
+}
+
 #[test]
 fn a_killed_vmpid_ends_the_job_with_its_nodes_name() {
     let nodes = Nodes::new("daemon");

@@ -196,9 +196,7 @@ impl Job {
 
     /// A rank has left with 0 and without MPI_Finalize.
     fn left(&mut self, cause: Cause) {
-        // The other nodes' ranks are not seen from here.
-        let alone = self.phase == Phase::Running && self.spec.nodes.is_none();
-        if !alone || !self.spec.kill_on_failure || self.verdict.is_some() {
+        if self.phase != Phase::Running || !self.spec.kill_on_failure || self.verdict.is_some() {
             return self.fail(cause, 1);
         }
         self.parting.get_or_insert(Parting { cause, at: Instant::now() + PARTING_GRACE });
@@ -211,7 +209,9 @@ impl Job {
 
     /// End those that a rank has left behind, if their time is over or all of them wait.
     pub fn check_parting(&mut self, now: Instant) {
-        let is_over = self.parting.as_ref().is_some_and(|parting| parting.at <= now || self.is_still());
+        // The other nodes' ranks are not seen from here: they have their time.
+        let all_wait = || self.spec.nodes.is_none() && self.is_still();
+        let is_over = self.parting.as_ref().is_some_and(|parting| parting.at <= now || all_wait());
         if self.phase == Phase::Running
             && is_over
             && let Some(parting) = self.parting.take()
