@@ -33,6 +33,9 @@ const REFINE: u32 = Balance::Refine as u32;
 /// A rank that has been READY for so long is taken over: what moving it costs, with its caches, is about that.
 const STEAL_AFTER_S: f64 = 50e-6;
 
+/// Where others wait, too, as many times that long: who only polls lets them run in turns of some microseconds.
+const MUCH: u64 = 20;
+
 /// Ranks are taken from a core on which ranks ran for this part of a window.
 const BUSY_PERCENT: u64 = 60;
 const WINDOW_S: f64 = 5e-3;
@@ -48,7 +51,35 @@ pub(super) fn steal(node: &NodeSegment, core: u32) -> Option<u32> {
 pub(super) fn could_steal(node: &NodeSegment, core: u32) -> bool {
     node.header().balance == STEAL
         && may_take(node, core)
-        && victims(node, core).any(|from| oldest(node, from).is_some())
+        && victims(node, core).any(|from| oldest(node, from, patience(node)).is_some())
+}
+
+/// The caller, a rank of `core`, has nothing to do and is about to let others run: among them one that waits much longer for another core
+/// than they do for this one.
+#[inline]
+pub(super) fn offer(node: &NodeSegment, core: u32) {
+    if node.header().balance == STEAL {
+        offer_turn(node, core);
+    }
+}
+
+#[inline(never)]
+fn offer_turn(node: &NodeSegment, core: u32) {
+    let (offered_at, now) = (&node.core(core).offered_at, node.now());
+    let patience = patience(node);
+    // Who polls does so all the time, and these looks are at what other cores write.
+    if now.saturating_sub(offered_at.load(RELAXED)) < patience {
+        return;
+    }
+    offered_at.store(now, RELAXED);
+    if !may_take(node, core) {
+        return;
+    }
+    let longest = waiting(node, core).map(|rank| now.saturating_sub(node.rank(rank).ready_at.load(RELAXED))).max();
+    let patience = longest.map_or(patience, |longest| longest.saturating_mul(2).max(MUCH * patience));
+    if let Some(rank) = victims(node, core).find_map(|from| steal_from(node, from, core, patience)) {
+        queue(node, rank);
+    }
 }
 
 /// Have the ranks of this core kept it busy lately? If not, they wait for messages rather than for the core, and taking one away from the
@@ -91,15 +122,23 @@ fn is_busy(node: &NodeSegment, core: u32, but: Option<u32>) -> bool {
     holder.is_some_and(|rank| Some(rank) != but && node.state(rank) == RunState::Running)
 }
 
-/// The rank of a core that has been READY longest, if that is long enough.
-fn oldest(node: &NodeSegment, core: u32) -> Option<u32> {
-    let patience = match cfg!(feature = "model") {
+fn patience(node: &NodeSegment) -> u64 {
+    match cfg!(feature = "model") {
         true => 4, // looks at the clock
         false => (STEAL_AFTER_S * node.header().ticks_per_second) as u64,
-    };
+    }
+}
+
+/// The READY ranks of a core that may move.
+fn waiting(node: &NodeSegment, core: u32) -> impl Iterator<Item = u32> + '_ {
     let known = |rank: &u32| *rank < node.header().ranks && node.rank(*rank).fixed.load(RELAXED) == 0;
+    run_queue::members(node.ready(core)).filter(known)
+}
+
+/// The rank of a core that has been READY longest, if it has for `patience`.
+fn oldest(node: &NodeSegment, core: u32, patience: u64) -> Option<u32> {
     let since = |rank: &u32| node.rank(*rank).ready_at.load(RELAXED);
-    let rank = run_queue::members(node.ready(core)).filter(known).min_by_key(since)?;
+    let rank = waiting(node, core).min_by_key(since)?;
     (node.now().saturating_sub(since(&rank)) >= patience).then_some(rank)
 }
 
@@ -108,11 +147,11 @@ fn steal_from_any(node: &NodeSegment, core: u32) -> Option<u32> {
     if !may_take(node, core) {
         return None;
     }
-    victims(node, core).find_map(|from| steal_from(node, from, core))
+    victims(node, core).find_map(|from| steal_from(node, from, core, patience(node)))
 }
 
-fn steal_from(node: &NodeSegment, from: u32, to: u32) -> Option<u32> {
-    let rank = oldest(node, from)?;
+fn steal_from(node: &NodeSegment, from: u32, to: u32, patience: u64) -> Option<u32> {
+    let rank = oldest(node, from, patience)?;
     if !run_queue::remove(node.ready(from), rank) {
         return None;
     }

@@ -169,6 +169,7 @@ fn end_wait(rank: &RankDescriptor) {
 pub fn yield_core(node: &NodeSegment, me: u32) -> bool {
     let rank = node.rank(me);
     let core = node.core_of(me);
+    balance::offer(node, core);
     if run_queue::is_empty(node.ready(core)) && node.core(core).lease.load(SEQ) != REVOKED {
         return false;
     }
