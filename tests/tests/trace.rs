@@ -102,9 +102,9 @@ fn agrees(flags: &[&str], ranks: u32, rounds: u32, moves: bool) {
 
 #[test]
 fn a_trace_adds_up_to_the_clocks() {
-    agrees(&["-V", "3"], 6, 200, false);
+    agrees(&["-V", "3"], 6, 200, true);
     agrees(&["-V", "1"], 2, 200, false);
-    agrees(&["-V", "2", "--policy", "follow"], 4, 100, false);
+    agrees(&["-V", "2", "--balance", "none", "--policy", "follow"], 4, 100, false);
     agrees(&["-V", "4", "--cores", "0"], 4, 100, false);
     agrees(&["-V", "3", "--enable-recovery"], 5, 60, false);
 }

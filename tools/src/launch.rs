@@ -215,15 +215,15 @@ fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, agents: &mut V
         apps.push(app);
         found.push(looked_up);
     }
-    let balance = match nodes {
-        Some(_) if options.balance != Balance::None => {
-            notes.push(format!(
-                "--balance {} is for one node so far: ranks stay where they are",
-                options.balance.name()
-            ));
+    let balance = match options.balance {
+        Some(wish) if nodes.is_some() && wish != Balance::None => {
+            notes.push(format!("--balance {} is for one node so far: ranks stay where they are", wish.name()));
             Balance::None
         }
-        _ => options.balance,
+        Some(wish) => wish,
+        // Who asks for ranks to be bound wants them where they are put.
+        None if nodes.is_some() || options.bind == Some(true) => Balance::None,
+        None => Balance::Rescue,
     };
     let mut spec = JobSpec {
         apps,

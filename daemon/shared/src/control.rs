@@ -119,12 +119,14 @@ pub enum Balance {
     Steal,
     /// Measured load moves ranks for good.
     Refine,
+    /// As `Steal`, but only a rank that starves behind one that computes.
+    Rescue,
 }
 
 impl Balance {
     /// All of them, by the names that users know.
-    pub const NAMES: [(&'static str, Balance); 3] =
-        [("none", Balance::None), ("steal", Balance::Steal), ("refine", Balance::Refine)];
+    pub const NAMES: [(&'static str, Balance); 4] =
+        [("none", Balance::None), ("rescue", Balance::Rescue), ("steal", Balance::Steal), ("refine", Balance::Refine)];
 
     pub fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(_, balance)| *balance == self).map_or("", |(name, _)| name)

@@ -105,7 +105,8 @@ pub struct RunOptions {
     pub v: Option<VChoice>,
     pub cores: Option<Vec<u32>>,
     pub policy: Policy,
-    pub balance: Balance,
+    /// `None`: what suits the job (`launch::prepare`).
+    pub balance: Option<Balance>,
     /// Milliseconds; 0: never.
     pub quantum_ms: u64,
     pub on_block: OnBlock,
@@ -167,7 +168,7 @@ impl Default for RunOptions {
             v: None,
             cores: None,
             policy: Policy::Rr,
-            balance: Balance::None,
+            balance: None,
             quantum_ms: 5000,
             on_block: OnBlock::Release,
             wtime: Wtime::Wall,

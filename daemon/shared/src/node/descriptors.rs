@@ -106,7 +106,7 @@ pub struct CoreDescriptor {
     /// What all ranks counted here, and what they counted in metered sections.
     pub counters: [AtomicU64; COUNTERS],
     pub metered: [AtomicU64; COUNTERS],
-    /// When a rank of it that had nothing to do last looked for one of another core to let run (`sched::balance`); ticks.
+    /// When it, or a rank of it that had nothing to do, last looked for a rank of another core to let run (`sched::balance`); ticks.
     pub offered_at: AtomicU64,
     reserved2: [AtomicU64; 1],
 }

@@ -1,9 +1,9 @@
-//! Ranks move from core to core of their node: an idle core takes over READY ranks (`steal`), or a rank moves itself when it has been told
-//! to (`refine` decides which).
+//! Ranks move from core to core of their node: an idle core, or a rank that polls in vain, takes over READY ranks (`steal`; `rescue`: only those that
+//! starve), or a rank moves itself when it has been told to (`refine` decides which).
 //!
 //! What makes that safe is who may change `RankDescriptor::core`:
 //! - **a rank itself**, between giving its core up and asking for the other one: READY and in no set, so nobody else has it in hand;
-//! - **who holds or has claimed another core**, for a READY rank that it has taken out of its core's set, and only while *another* rank is
+//! - **who runs on, holds or has claimed another core**, for a READY rank that it has taken out of its core's set, and only while *another* rank is
 //!   RUNNING on that core (looked at after the taking). Such a rank has given its core up and is not about to be told to watch it: those
 //!   who name a watcher, or release a core, hold it and are not RUNNING. If it turns out otherwise the rank goes back into the set,
 //!   like one that has just become READY (SYNC B).
@@ -28,13 +28,17 @@ const SEQ: Ordering = Ordering::SeqCst;
 const RELAXED: Ordering = Ordering::Relaxed;
 
 const STEAL: u32 = Balance::Steal as u32;
+const RESCUE: u32 = Balance::Rescue as u32;
 const REFINE: u32 = Balance::Refine as u32;
 
-/// A rank that has been READY for so long is taken over: what moving it costs, with its caches, is about that.
+/// `steal`: a rank that has been READY for so long is taken over: what moving it costs, with its caches, is about that.
 const STEAL_AFTER_S: f64 = 50e-6;
 
-/// Where others wait, too, as many times that long: who only polls lets them run in turns of some microseconds.
-const MUCH: u64 = 20;
+/// A rank that has been READY for so long starves: ranks that communicate have turns of some microseconds.
+const STARVED_S: f64 = 2e-3;
+
+/// `rescue`: how long a core does not look again. Ranks that poll, under `steal`, too.
+const LOOK_AGAIN_S: f64 = 500e-6;
 
 /// Ranks are taken from a core on which ranks ran for this part of a window.
 const BUSY_PERCENT: u64 = 60;
@@ -43,40 +47,71 @@ const WINDOW_S: f64 = 5e-3;
 /// A READY rank of another core for `core`, which is the caller's to give and has none; it is the caller's now, to hand the core to.
 #[inline]
 pub(super) fn steal(node: &NodeSegment, core: u32) -> Option<u32> {
-    if node.header().balance != STEAL { None } else { steal_from_any(node, core) }
+    match node.header().balance {
+        STEAL => steal_from_any(node, core),
+        // A core that goes idle a million times a second looks at its own clock only.
+        RESCUE if is_time(node, core, node.core(core).released_at.load(RELAXED)) => steal_from_any(node, core),
+        _ => None,
+    }
+}
+
+/// Is it time to look for ranks that starve? Then the next time is a while later.
+#[inline]
+fn is_time(node: &NodeSegment, core: u32, now: u64) -> bool {
+    let offered_at = &node.core(core).offered_at;
+    let due = now.saturating_sub(offered_at.load(RELAXED)) >= ticks(node, LOOK_AGAIN_S);
+    if due {
+        offered_at.store(now, RELAXED);
+    }
+    due
+}
+
+fn ticks(node: &NodeSegment, seconds: f64) -> u64 {
+    match cfg!(feature = "model") {
+        true => 4, // looks at the clock
+        false => (seconds * node.header().ticks_per_second) as u64,
+    }
+}
+
+/// For how long a rank must have been READY to be taken over by a core that has nothing to do.
+fn patience(node: &NodeSegment) -> u64 {
+    ticks(node, if node.header().balance == RESCUE { STARVED_S } else { STEAL_AFTER_S })
 }
 
 /// Is there a rank that `core`, idle now, could take over?
 #[inline]
 pub(super) fn could_steal(node: &NodeSegment, core: u32) -> bool {
-    node.header().balance == STEAL
-        && may_take(node, core)
-        && victims(node, core).any(|from| oldest(node, from, patience(node)).is_some())
+    let due = match node.header().balance {
+        STEAL => true,
+        RESCUE => is_time(node, core, node.now()),
+        _ => false,
+    };
+    let could =
+        due && may_take(node, core) && victims(node, core).any(|from| oldest(node, from, patience(node)).is_some());
+    if could {
+        node.core(core).offered_at.store(0, RELAXED); // `steal` is next, and is to look
+    }
+    could
 }
 
 /// The caller, a rank of `core`, has nothing to do and is about to let others run: among them one that waits much longer for another core
 /// than they do for this one.
 #[inline]
 pub(super) fn offer(node: &NodeSegment, core: u32) {
-    if node.header().balance == STEAL {
+    if matches!(node.header().balance, STEAL | RESCUE) {
         offer_turn(node, core);
     }
 }
 
 #[inline(never)]
 fn offer_turn(node: &NodeSegment, core: u32) {
-    let (offered_at, now) = (&node.core(core).offered_at, node.now());
-    let patience = patience(node);
+    let now = node.now();
     // Who polls does so all the time, and these looks are at what other cores write.
-    if now.saturating_sub(offered_at.load(RELAXED)) < patience {
-        return;
-    }
-    offered_at.store(now, RELAXED);
-    if !may_take(node, core) {
+    if !is_time(node, core, now) || !may_take(node, core) {
         return;
     }
     let longest = waiting(node, core).map(|rank| now.saturating_sub(node.rank(rank).ready_at.load(RELAXED))).max();
-    let patience = longest.map_or(patience, |longest| longest.saturating_mul(2).max(MUCH * patience));
+    let patience = longest.map_or(patience(node), |longest| longest.saturating_mul(2).max(ticks(node, STARVED_S)));
     if let Some(rank) = victims(node, core).find_map(|from| steal_from(node, from, core, patience)) {
         queue(node, rank);
     }
@@ -113,20 +148,25 @@ fn may_take(node: &NodeSegment, core: u32) -> bool {
 /// The cores from which to take ranks, the next one first.
 fn victims(node: &NodeSegment, core: u32) -> impl Iterator<Item = u32> + '_ {
     let own = node.header().own_cores;
-    (core + 1..own).chain(0..core.min(own)).filter(|from| is_loaded(node, *from) && is_busy(node, *from, None))
+    let others = (core + 1..own).chain(0..core.min(own));
+    others.filter(|from| match node.header().balance {
+        RESCUE => computes(node, *from),
+        _ => is_loaded(node, *from) && is_busy(node, *from, None),
+    })
+}
+
+/// Does a rank run on the core that has not come to a scheduling point for long? Where many ranks with short turns share a core, they wait for
+/// each other for long, too, but would gain little elsewhere.
+fn computes(node: &NodeSegment, core: u32) -> bool {
+    let Some(rank) = node.running_on(core).filter(|rank| *rank < node.header().ranks) else { return false };
+    node.state(rank) == RunState::Running
+        && node.now().saturating_sub(node.rank(rank).t.load(RELAXED)) >= ticks(node, STARVED_S / 2.0)
 }
 
 /// Is a rank RUNNING on the core, another one than `but`?
 fn is_busy(node: &NodeSegment, core: u32, but: Option<u32>) -> bool {
     let holder = holder_rank(node.core(core).holder.load(SEQ)).filter(|rank| *rank < node.header().ranks);
     holder.is_some_and(|rank| Some(rank) != but && node.state(rank) == RunState::Running)
-}
-
-fn patience(node: &NodeSegment) -> u64 {
-    match cfg!(feature = "model") {
-        true => 4, // looks at the clock
-        false => (STEAL_AFTER_S * node.header().ticks_per_second) as u64,
-    }
 }
 
 /// The READY ranks of a core that may move.
@@ -217,7 +257,7 @@ pub(super) fn settle_in(node: &NodeSegment, me: u32) {
 
 /// For the daemon: idle cores on which nobody watches any more take over what has been READY for long.
 pub fn assist(node: &NodeSegment) {
-    if node.header().balance != STEAL {
+    if !matches!(node.header().balance, STEAL | RESCUE) {
         return;
     }
     for core in 0..node.header().own_cores {

@@ -93,6 +93,12 @@ fn taken_over_while_cores_are_taken() {
 }
 
 #[test]
+fn one_that_starves_is_taken_over() {
+    assert!(explore(Balance::Rescue, &[0, 0, 0, 1], 0, 2, 0, 0) > 0, "nothing has moved");
+    assert!(explore(Balance::Rescue, &[0, 0, 1, 2], 30, 2, 6, 0) > 0, "nothing has moved");
+}
+
+#[test]
 fn ranks_move_themselves() {
     assert!(explore(Balance::Refine, &[0, 0, 1, 1], 0, 3, 0, 6) > 0, "nothing has moved");
     assert!(explore(Balance::Refine, &[0, 0, 1, 1], 30, 3, 0, 6) > 0, "nothing has moved");
@@ -109,6 +115,7 @@ fn killer_of_ranks_that_are_taken_over() {
     let seen = seen();
     explore_in(|| World::balanced(Balance::Steal, &[0, 0, 1], 0), 0, 120, seen);
     explore_in(|| World::balanced(Balance::Steal, &[0, 0, 1], 30), 30, 300, seen);
+    explore_in(|| World::balanced(Balance::Rescue, &[0, 0, 1], 30), 30, 300, seen);
     assert_tried(seen, &[0, 1, 2]);
 }
 

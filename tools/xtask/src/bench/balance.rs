@@ -8,12 +8,13 @@ use super::system::Kind;
 pub const EXPERIMENT: Experiment = Experiment {
     name: "balance",
     about: "The stencil experiment's work (512 x 512 doubles, 300 steps, V ranks on each of two cores) by vmpirun --balance: ranks stay on their \
-            cores (none), an idle core takes waiting ranks over (steal), measured load moves ranks for good (refine); beside the MPIs that \
+            cores (none), those that wait for long behind one that computes are taken over (rescue, the default), an idle core takes waiting ranks over (steal), measured load moves ranks for good (refine); beside the MPIs that \
             yield, whose ranks the kernel moves. Uneven: rank 0 computes its part three times in each step. The ideals of that are vmpi's least even \
             time of the same round (at any V, however ranks move: a machine that others use, too, is hardest on V=1), times (2V + 2)/2V if \
             the work were spread as sand, times (V + 2)/V if ranks stay. Below: how often ranks moved in a run. All runs must give the same checksum.",
     variants: &[
         Variant { name: "none", title: "vmpi, none", flags: &["--balance", "none", "--json"] },
+        Variant { name: "rescue", title: "vmpi, rescue", flags: &["--balance", "rescue", "--json"] },
         Variant { name: "steal", title: "vmpi, steal", flags: &["--balance", "steal", "--json"] },
         Variant { name: "refine", title: "vmpi, refine", flags: &["--balance", "refine", "--json"] },
     ],
@@ -99,8 +100,8 @@ mod tests {
         let scope = Scope { systems: choose("quick").unwrap(), cpus: vec![0, 1], ranks: Some(vec![4]) };
         let runs = runs(&scope);
         let names: Vec<&str> = runs.iter().map(|run| run.name()).collect();
-        let one = ["none", "steal", "refine", "openmpi4-yield"];
+        let one = ["none", "rescue", "steal", "refine", "openmpi4-yield"];
         assert_eq!(names, [one, one].concat());
-        assert!(runs[..4].iter().all(|run| run.arguments == runs[0].arguments && run.ranks == 4 && run.x == 2));
+        assert!(runs[..5].iter().all(|run| run.arguments == runs[0].arguments && run.ranks == 4 && run.x == 2));
     }
 }

@@ -1,0 +1,27 @@
+//! Which rank gets a core, as programs notice it.
+
+use vmpi_tests::compile::{Mpi, program};
+use vmpi_tests::job::Vmpirun;
+use vmpi_tests::place::Turn;
+
+fn told(flags: &[&str]) -> String {
+    let binary = {
+        let _turn = Turn::take();
+        program("starved.c", Mpi::Openmpi)
+    };
+    let outcome = Vmpirun::new("starved").args(["-n", "4", "-V", "2"]).args(flags).arg(&binary).run();
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    outcome.stdout
+}
+
+/// A rank whose core another one computes on for a second, without MPI, runs on the other core, whose ranks only poll: unless it is told to stay,
+/// or bound.
+#[test]
+fn a_rank_that_starves_goes_where_others_poll() {
+    for flags in [&[][..], &["--balance", "rescue"], &["--balance", "steal"]] {
+        assert_eq!(told(flags), "told in time\n", "{flags:?}");
+    }
+    for flags in [&["--balance", "none"][..], &["--bind-to", "core"]] {
+        assert_eq!(told(flags), "told late\n", "{flags:?}");
+    }
+}
