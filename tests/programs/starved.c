@@ -1,5 +1,5 @@
-/* starved: four ranks, two of a core. Rank 1 computes for a second and calls no MPI meanwhile; what rank 0, of the same core, is to tell ranks 2 and 3
- * comes to them while they poll. Rank 1 then says whether rank 2 heard of it in the first half of that second. */
+/* starved [poll]: four ranks, two of a core. Rank 1 computes for a second and calls no MPI meanwhile; what rank 0, of the same core, is to tell ranks 2 and 3
+ * comes to them while they wait or, with poll, look for it all the time. Rank 1 then says whether rank 2 heard of it in the first half of that second. */
 #include <mpi.h>
 #include <stdio.h>
 int main(int argc, char **argv) {
@@ -20,9 +20,9 @@ int main(int argc, char **argv) {
         MPI_Recv(&told, 1, MPI_DOUBLE, 2, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         printf("told %s\n", told < half ? "in time" : "late");
     } else {
-        while (!seen) MPI_Iprobe(0, 0, MPI_COMM_WORLD, &seen, MPI_STATUS_IGNORE);
-        double now = MPI_Wtime();
+        while (argc > 1 && !seen) MPI_Iprobe(0, 0, MPI_COMM_WORLD, &seen, MPI_STATUS_IGNORE);
         MPI_Recv(&task, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        double now = MPI_Wtime();
         if (rank == 2) MPI_Send(&now, 1, MPI_DOUBLE, 1, 1, MPI_COMM_WORLD);
     }
     MPI_Finalize();

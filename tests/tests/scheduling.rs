@@ -4,24 +4,26 @@ use vmpi_tests::compile::{Mpi, program};
 use vmpi_tests::job::Vmpirun;
 use vmpi_tests::place::Turn;
 
-fn told(flags: &[&str]) -> String {
+fn told(flags: &[&str], how: &[&str]) -> String {
     let binary = {
         let _turn = Turn::take();
         program("starved.c", Mpi::Openmpi)
     };
-    let outcome = Vmpirun::new("starved").args(["-n", "4", "-V", "2"]).args(flags).arg(&binary).run();
+    let outcome = Vmpirun::new("starved").args(["-n", "4", "-V", "2"]).args(flags).arg(&binary).args(how).run();
     assert_eq!(outcome.code, 0, "{outcome:?}");
     outcome.stdout
 }
 
-/// A rank whose core another one computes on for a second, without MPI, runs on the other core, whose ranks only poll: unless it is told to stay,
+/// A rank whose core another one computes on for a second, without MPI, runs on the other core, whose ranks wait or only poll: unless it is told to stay,
 /// or bound.
 #[test]
-fn a_rank_that_starves_goes_where_others_poll() {
-    for flags in [&[][..], &["--balance", "rescue"], &["--balance", "steal"]] {
-        assert_eq!(told(flags), "told in time\n", "{flags:?}");
-    }
-    for flags in [&["--balance", "none"][..], &["--bind-to", "core"]] {
-        assert_eq!(told(flags), "told late\n", "{flags:?}");
+fn a_rank_that_starves_goes_where_others_have_nothing_to_do() {
+    for how in [&[][..], &["poll"]] {
+        for flags in [&[][..], &["--balance", "rescue"], &["--balance", "steal"]] {
+            assert_eq!(told(flags, how), "told in time\n", "{flags:?} {how:?}");
+        }
+        for flags in [&["--balance", "none"][..], &["--bind-to", "core"]] {
+            assert_eq!(told(flags, how), "told late\n", "{flags:?} {how:?}");
+        }
     }
 }
