@@ -18,7 +18,7 @@ use super::clocks::settle_on;
 use super::lease::ALONE;
 use super::refine;
 use super::run_queue;
-use super::run_state::{CLAIMED, IDLE, RunState, holder_rank};
+use super::run_state::{CLAIMED, IDLE, RunState, SPINNING, holder_rank};
 use super::watch::unwatched;
 use crate::control::Balance;
 use crate::mem::sync::{Ordering, may_die};
@@ -208,6 +208,10 @@ fn steal_from(node: &NodeSegment, from: u32, to: u32, patience: u64) -> Option<u
 /// The rank, which the caller has in hand, belongs to another core from now on.
 fn relocate(node: &NodeSegment, rank: u32, from: u32, to: u32) {
     let descriptor = node.rank(rank);
+    if node.header().balance == RESCUE {
+        let home = node.home_of(rank);
+        descriptor.target.store(if to == home { 0 } else { home + 1 }, SEQ);
+    }
     descriptor.core.store(to, SEQ); // before the core is handed to it, and that before the look whether it is dead: SYNC G
     descriptor.moves.fetch_add(1, RELAXED);
     node.core(from).ranks.fetch_sub(1, RELAXED);
@@ -223,10 +227,16 @@ pub(super) fn core_goes_idle(node: &NodeSegment, core: u32) {
     }
 }
 
-/// This rank, RUNNING and in MPI, has been told to move: it leaves its core and asks for the other one.
+/// This rank, RUNNING and in MPI, has been told to move: it leaves its core and asks for the other one. Who was rescued goes home, once that core has
+/// nothing to do: else one move at a bad moment leaves a job, spread evenly before, with five ranks here and three there for good.
 #[cold]
 pub(super) fn move_self(node: &NodeSegment, me: u32) {
     let rank = node.rank(me);
+    let home = node.home_of(me).min(node.header().cores - 1);
+    let idle = || matches!(node.core(home).holder.load(RELAXED), IDLE | SPINNING);
+    if node.header().balance == RESCUE && !(idle() && run_queue::is_empty(node.ready(home))) {
+        return;
+    }
     let Some(to) = rank.target.swap(0, SEQ).checked_sub(1) else { return };
     let from = node.core_of(me);
     let own = node.header().own_cores;
