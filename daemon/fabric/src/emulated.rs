@@ -7,10 +7,12 @@
 //! A link has two ways, as TCP has two connections. Small frames go between the packets of large messages, as fair queueing of connections
 //! has it, and take their part of the rate from those.
 //!
-//! What it costs the processor is what it costs with an RDMA device: staged bodies are not copied again (`slots`), and who sleeps wakes when a
-//! frame is due (`alarm`). Where ends cannot open each other's memory it is what TCP costs.
+//! What it costs the processor is what it costs with an RDMA device: staged bodies are not copied again (`slots`), frames are posted without a system
+//! call (`ring`), and who sleeps wakes when a frame is due (`alarm`). Where ends cannot open each other's memory it is what TCP costs, which
+//! otherwise carries signs of life only, and tells of an end.
 
 mod alarm;
+mod ring;
 mod slots;
 
 use std::collections::VecDeque;
@@ -105,11 +107,13 @@ pub struct Emulated<F> {
     lost: Vec<(u32, LinkError)>,
     /// Bodies told already, to be used again: fresh memory for each large one would cost more than its copy.
     spare: Vec<Vec<u8>>,
+    /// The frame of a ring that is being read.
+    frame: Vec<u8>,
 }
 
 /// Frames that are due together are told late by at most this part of the latency.
 const MODERATION: u32 = 4;
-/// When to look again for what has been sent and has not come.
+/// When to look again for what has been sent and has not come, or whether a full ring has room.
 const DOUBT: Duration = Duration::from_micros(200);
 /// What is ready: the carrying network, or a timer, whichever.
 const BELOW: u64 = 0;
@@ -126,8 +130,8 @@ impl<F: Fabric> Emulated<F> {
     pub fn new(below: F, model: Model, names: Vec<String>) -> io::Result<Emulated<F>> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         epoll.add(below.readable(), EpollEvent::new(EpollFlags::EPOLLIN, BELOW))?;
-        let (late, going, lost, spare) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Ok(Emulated { below, epoll, model, names, late, going, lost, spare })
+        let (late, going, lost, spare, frame) = (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Ok(Emulated { below, epoll, model, names, late, going, lost, spare, frame })
     }
 
     /// Watch the timer of a node whose memory has been opened, instead of the carrying network.
@@ -194,8 +198,32 @@ impl<F: Fabric> Emulated<F> {
 
     /// Something between the two ends of this emulation.
     fn say(&mut self, node: u32, form: u8, body: &[u8]) {
-        let stamp = self.sent(node, SMALL, form, 0);
-        self.below.send(node, FIRST_KIND, &[&stamp, body]);
+        self.pass(node, SMALL, FIRST_KIND, (form, 0), &[body]);
+    }
+
+    /// Send what follows a stamp, by the ring if there is one. `bytes`: what the link is to carry.
+    fn pass(&mut self, node: u32, way: usize, kind: u8, (form, bytes): (u8, usize), parts: &[&[u8]]) {
+        let stamp = self.sent(node, way, form, bytes);
+        let parts = &stamped(&stamp, parts);
+        match at(&mut self.going, node).outbox.as_mut().filter(|outbox| outbox.has_ring()) {
+            Some(outbox) => outbox.push(kind, parts),
+            None if way == BULK => self.below.send_bulk(node, kind, parts),
+            None => self.below.send(node, kind, parts),
+        }
+    }
+
+    /// The other end has mapped this one's memory: by both ways it hears that nothing more comes there.
+    fn begin_ring(&mut self, node: u32) {
+        for way in [SMALL, BULK] {
+            self.pass(node, way, FIRST_KIND, (form::RING, 0), &[]);
+        }
+        if let Some(outbox) = &mut at(&mut self.going, node).outbox {
+            outbox.begin_ring();
+        }
+    }
+
+    fn waiting_bytes(&self, node: u32) -> usize {
+        self.slots(node).map_or(0, Outbox::waiting_bytes)
     }
 }
 
@@ -222,6 +250,8 @@ mod form {
     pub const OPENED: u8 = 3;
     /// Nothing: it was sent for its stamp.
     pub const TOLD: u8 = 4;
+    /// All that follows this by the same way comes through the ring.
+    pub const RING: u8 = 5;
 }
 
 struct Stamp {
@@ -253,6 +283,10 @@ fn carry(free: &mut [Option<Instant>; 2], way: usize, now: Instant, time: Durati
     end
 }
 
+fn length(parts: &[&[u8]]) -> usize {
+    parts.iter().map(|part| part.len()).sum()
+}
+
 fn stamped<'a>(stamp: &'a [u8], parts: &[&'a [u8]]) -> Vec<&'a [u8]> {
     std::iter::once(stamp).chain(parts.iter().copied()).collect()
 }
@@ -273,18 +307,18 @@ impl<F: Fabric> Fabric for Emulated<F> {
 
     fn lie_down(&mut self) -> bool {
         let below = self.below.lie_down();
+        let now = Instant::now();
+        let until = self.next_due().map(|due| clock_ns() + due.saturating_duration_since(now).as_nanos() as u64);
         // All of them lie down, whatever one finds.
-        self.inboxes().fold(below, |quiet, inbox| inbox.lie_down() && quiet)
+        self.inboxes().fold(below, |quiet, inbox| inbox.lie_down(until) && quiet)
     }
 
     fn send(&mut self, node: u32, kind: u8, parts: &[&[u8]]) {
-        let stamp = self.sent(node, SMALL, form::BODY, parts.iter().map(|part| part.len()).sum());
-        self.below.send(node, kind, &stamped(&stamp, parts));
+        self.pass(node, SMALL, kind, (form::BODY, length(parts)), parts);
     }
 
     fn send_bulk(&mut self, node: u32, kind: u8, parts: &[&[u8]]) {
-        let stamp = self.sent(node, BULK, form::BODY, parts.iter().map(|part| part.len()).sum());
-        self.below.send_bulk(node, kind, &stamped(&stamp, parts));
+        self.pass(node, BULK, kind, (form::BODY, length(parts)), parts);
     }
 
     fn stage(&mut self, node: u32, bytes: usize) -> Option<&mut [u8]> {
@@ -294,25 +328,26 @@ impl<F: Fabric> Fabric for Emulated<F> {
     fn send_staged(&mut self, node: u32, kind: u8) {
         let Some(outbox) = at(&mut self.going, node).outbox.as_mut() else { return };
         let (bytes, word) = outbox.send();
-        let stamp = self.sent(node, BULK, form::STAGED, bytes);
-        self.below.send_bulk(node, kind, &[&stamp, &word]);
+        self.pass(node, BULK, kind, (form::STAGED, bytes), &[&word]);
     }
 
     fn backlog_bytes(&self, node: u32) -> usize {
-        self.below.backlog_bytes(node).max(self.modelled_backlog(node, SMALL))
+        self.below.backlog_bytes(node).max(self.modelled_backlog(node, SMALL)).max(self.waiting_bytes(node))
     }
 
     fn has_room(&self, node: u32) -> bool {
         self.below.has_room(node)
+            && self.waiting_bytes(node) == 0
             && self.slots(node).map_or_else(|| self.behind(node, BULK).is_zero(), Outbox::has_room)
     }
 
     fn is_flushed(&self) -> bool {
-        self.below.is_flushed()
+        self.below.is_flushed() && (0..self.going.len() as u32).all(|node| self.waiting_bytes(node) == 0)
     }
 
     fn flush(&mut self) {
         self.below.flush();
+        self.going.iter_mut().filter_map(|going| going.outbox.as_mut()).for_each(Outbox::flush);
         if self.below.is_flushed() {
             self.going.iter_mut().filter_map(|going| going.outbox.as_mut()).for_each(Outbox::ring);
         }
@@ -338,6 +373,11 @@ impl<F: Fabric> Fabric for Emulated<F> {
         }
     }
 
+    fn linger(&mut self, patience: Duration) {
+        self.flush();
+        self.below.linger(patience);
+    }
+
     fn deadline(&self) -> Option<Instant> {
         // Who waits to send more looks when the buffers are all that is left. Of slots that are free again the other end tells.
         let ways = (0..self.going.len() as u32).flat_map(|node| [(node, SMALL), (node, BULK)]);
@@ -345,7 +385,8 @@ impl<F: Fabric> Fabric for Emulated<F> {
         let room = ways.map(|(node, way)| self.behind(node, way)).filter(|behind| !behind.is_zero()).min();
         let room = room.map(|behind| Instant::now() + behind);
         let doubts = self.late.iter().filter_map(|late| late.inbox.as_ref()).any(Inbox::doubts);
-        let again = doubts.then(|| Instant::now() + DOUBT);
+        let full = (0..self.going.len() as u32).any(|node| self.waiting_bytes(node) > 0);
+        let again = (doubts || full).then(|| Instant::now() + DOUBT);
         [self.below.deadline(), self.next_due(), room, again].into_iter().flatten().min()
     }
 }
@@ -359,13 +400,10 @@ impl<F: Fabric> Emulated<F> {
         tell: &mut dyn FnMut(Event<'_>),
     ) {
         self.inboxes().for_each(|inbox| inbox.get_up());
-        let Emulated { below, model, names, late, going, lost, spare, .. } = self;
-        let (now_ns, mut up, mut opened) = (clock_ns(), Vec::new(), Vec::new());
-        fetch(below, now, &mut |event| match event {
-            Event::Up(node) => up.push(node),
-            Event::Lost(node, why) => lost.push((node, why)),
-            Event::Frame { node, kind, body } => {
-                let (arriving, going) = (at(late, node), at(going, node));
+        let Emulated { below, model, names, late, going, lost, spare, frame: ringed, .. } = self;
+        let (now_ns, mut up, mut opened, mut mapped) = (clock_ns(), Vec::new(), Vec::new(), Vec::new());
+        let mut came =
+            |arriving: &mut Arriving, going: &mut Going, lost: &mut Vec<_>, (node, kind): (u32, u8), body: &[u8]| {
                 let mut keep = |body: &[u8]| {
                     let mut kept = spare.pop().unwrap_or_default();
                     kept.clear();
@@ -379,19 +417,35 @@ impl<F: Fabric> Emulated<F> {
                         let end = carry(&mut arriving.free, stamp.way, sent, model.time_of(bytes));
                         arriving.ways[stamp.way].push_back(Late { due: end + model.latency, kind, body });
                     }
-                    Ok(Taken::Opened) => opened.push(node),
+                    Ok(Taken::Offer) => opened.push(node),
+                    Ok(Taken::Opened) => mapped.push(node),
                     Ok(Taken::Nothing) => {}
+                    Err(why) => lost.push((node, nonsense(names, node, why))),
+                }
+            };
+        fetch(below, now, &mut |event| match event {
+            Event::Up(node) => up.push(node),
+            Event::Lost(node, why) => lost.push((node, why)),
+            Event::Frame { node, kind, body } => came(at(late, node), at(going, node), lost, (node, kind), body),
+        });
+        // What an end has put there before it went is there still.
+        for (node, arriving) in (0..).zip(late.iter_mut()) {
+            loop {
+                match arriving.inbox.as_mut().map_or(Ok(None), |inbox| inbox.next(ringed)) {
+                    Ok(Some(kind)) => came(arriving, at(going, node), lost, (node, kind), ringed),
+                    Ok(None) => break,
                     Err(why) => {
-                        let name = names.get(node as usize).cloned().unwrap_or_default();
-                        lost.push((node, LinkError::Nonsense { node: name, why }));
+                        lost.push((node, nonsense(names, node, why)));
+                        break;
                     }
                 }
             }
-        });
+        }
         for node in opened {
             self.watch_timer(node);
             self.say(node, form::OPENED, &[]);
         }
+        mapped.into_iter().for_each(|node| self.begin_ring(node));
         for node in up {
             // Without memory bodies go over the carrying network.
             if let Ok(outbox) = Outbox::new() {
@@ -445,11 +499,17 @@ impl<F: Fabric> Emulated<F> {
     }
 }
 
+fn nonsense(names: &[String], node: u32, why: FrameError) -> LinkError {
+    LinkError::Nonsense { node: names.get(node as usize).cloned().unwrap_or_default(), why }
+}
+
 /// What a frame was.
 enum Taken {
     /// One to be told when it is due, and how long its body is.
     Body(Stamp, usize, Body),
     /// The other end's memory, which this end has opened.
+    Offer,
+    /// Word that the other end has opened this one's.
     Opened,
     Nothing,
 }
@@ -468,8 +528,9 @@ impl Arriving {
         }
         if let Some(outbox) = &mut going.outbox {
             outbox.returned(stamp.told);
-            if stamp.form == form::OPENED {
+            if stamp.form == form::OPENED && !outbox.is_mapped() {
                 outbox.mapped();
+                return Ok(Taken::Opened);
             }
         }
         match (stamp.form, &mut self.inbox) {
@@ -483,7 +544,11 @@ impl Arriving {
                 if let Some(inbox) = inbox {
                     inbox.saw(self.come);
                 }
-                Ok(if inbox.is_some() { Taken::Opened } else { Taken::Nothing })
+                Ok(if inbox.is_some() { Taken::Offer } else { Taken::Nothing })
+            }
+            (form::RING, Some(inbox)) => {
+                inbox.ringed();
+                Ok(Taken::Nothing)
             }
             (form::OPENED | form::TOLD, _) => Ok(Taken::Nothing),
             _ => Err(FrameError::Cut(body.len())),

@@ -23,7 +23,7 @@ const SENT_AT: usize = 128;
 
 /// The receiver is awake, and looks at `SENT_AT` before it sleeps.
 const AWAKE: u64 = 0;
-/// It sleeps, and nothing is to wake it.
+/// It sleeps, and nothing is to wake it. (Any other value: until then.)
 const ASLEEP: u64 = u64::MAX;
 
 fn wakes(memory: &Staging) -> &AtomicU64 {
@@ -114,9 +114,10 @@ impl Watch {
         }
     }
 
-    /// False: something has been sent that has not been looked for.
-    pub fn lie_down(&mut self, memory: &Staging) -> bool {
-        wakes(memory).store(ASLEEP, Ordering::SeqCst);
+    /// Until `until`, by the monotonic clock, when this end wakes by itself: what is due later need not wake it, which saves an interrupt on the
+    /// sender's CPU and one on this one's. False: something has been sent that has not been looked for.
+    pub fn lie_down(&mut self, memory: &Staging, until: Option<u64>) -> bool {
+        wakes(memory).store(until.map_or(ASLEEP, |until| until.max(AWAKE + 1)), Ordering::SeqCst);
         fence(Ordering::SeqCst); // SYNC
         let missing = self.has_news(memory);
         let looked = std::mem::replace(&mut self.doubts, missing);

@@ -1,14 +1,15 @@
 //! What an adapter that reads and writes memory by itself spares the processor: large bodies lie where the sender has staged them, in memory
-//! that both ends map, until they are due; only word of them goes over the carrying network.
+//! that both ends map, until they are due; word of them, and small frames, go through a ring there (`ring`).
 //!
 //! A sender's slots are used in turn; the receiver gives back how many it has told, with what it sends next. Both ends must be on one machine, as
-//! for the clock; ends that cannot open each other's memory (another PID namespace, another user) send bodies over the carrying network.
+//! for the clock; ends that cannot open each other's memory (another PID namespace, another user) send all over the carrying network.
 
 use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use super::alarm::{Alarm, Watch};
+use super::ring::{self, Place, Reader, Writer};
 use crate::frame::{FrameError, MAX_BODY_BYTES};
 use crate::key::Key;
 use crate::staging::{Span, Staging};
@@ -16,7 +17,8 @@ use crate::staging::{Span, Staging};
 /// Few, so that the same lines of the cache are used again: more than fit under way at once have no use.
 const SLOTS: u32 = 8;
 const HEAD_BYTES: usize = 4096;
-const BYTES: usize = HEAD_BYTES + SLOTS as usize * MAX_BODY_BYTES;
+const RING_AT: usize = HEAD_BYTES + SLOTS as usize * MAX_BODY_BYTES;
+const BYTES: usize = RING_AT + ring::BYTES;
 const NONCE_BYTES: usize = 32;
 
 /// Process and descriptors under which an end opens the other's memory and takes its timer, and the nonce that it finds there.
@@ -24,6 +26,11 @@ pub const OFFER_BYTES: usize = NUMBERS_BYTES + NONCE_BYTES;
 const NUMBERS_BYTES: usize = 12;
 /// Length of a staged body, and its slot.
 pub const WORD_BYTES: usize = 8;
+
+/// The ring; behind the alarm's words.
+const fn ring_place() -> Place {
+    Place { written: 256, read: 320, ring: RING_AT }
+}
 
 fn span(slot: u32, bytes: usize) -> Span {
     Span { at: HEAD_BYTES + slot as usize * MAX_BODY_BYTES, bytes }
@@ -35,6 +42,9 @@ pub struct Outbox {
     /// Until the other end has mapped it.
     fd: Option<OwnedFd>,
     alarm: Alarm,
+    ring: Writer,
+    /// The other end has been told that from here on all goes through the ring.
+    ringed: bool,
     sent: u32,
     returned: u32,
     /// Bytes of what is being filled.
@@ -47,7 +57,8 @@ impl Outbox {
     pub fn new() -> io::Result<Outbox> {
         let (mut memory, fd) = Staging::shared(BYTES)?;
         memory.write(Span { at: 0, bytes: NONCE_BYTES }).copy_from_slice(Key::random()?.bytes());
-        Ok(Outbox { memory, fd: Some(fd), alarm: Alarm::new()?, sent: 0, returned: 0, staged: 0 })
+        let (alarm, ring) = (Alarm::new()?, Writer::new(ring_place()));
+        Ok(Outbox { memory, fd: Some(fd), alarm, ring, ringed: false, sent: 0, returned: 0, staged: 0 })
     }
 
     /// For the other end's [`Inbox::open`].
@@ -64,6 +75,30 @@ impl Outbox {
     /// A frame has been queued, due at `due`: [`Alarm::queued`].
     pub fn queued(&mut self, due: u64, together: u64) {
         self.alarm.queued(due, together);
+    }
+
+    /// From now on `push` is the way; the other end has been told so by the old one.
+    pub fn begin_ring(&mut self) {
+        self.ringed = true;
+    }
+
+    pub fn has_ring(&self) -> bool {
+        self.ringed
+    }
+
+    /// Send a frame of these parts.
+    pub fn push(&mut self, kind: u8, parts: &[&[u8]]) {
+        self.ring.push(&mut self.memory, kind, parts);
+    }
+
+    /// Bytes that the ring has no room for yet.
+    pub fn waiting_bytes(&self) -> usize {
+        self.ring.waiting_bytes()
+    }
+
+    /// Let the other end see what has been pushed.
+    pub fn flush(&mut self) {
+        self.ring.flush(&mut self.memory);
     }
 
     /// What was queued has gone.
@@ -116,6 +151,9 @@ pub struct Inbox {
     memory: Staging,
     /// If this end has the sender's timer, and the carrying network is hushed.
     watch: Option<Watch>,
+    ring: Reader,
+    /// Of how many of the two ways the other end has said that all goes through the ring.
+    ringed: u8,
     /// Of which word has come, that have been told, and of which the sender knows that.
     come: u32,
     told: u32,
@@ -134,7 +172,30 @@ impl Inbox {
         if memory.read(Span { at: 0, bytes: NONCE_BYTES }) != nonce {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        Ok(Inbox { memory, watch: Watch::of(pid, timer as i32).ok(), come: 0, told: 0, said: 0 })
+        let (watch, ring) = (Watch::of(pid, timer as i32).ok(), Reader::new(ring_place()));
+        Ok(Inbox { memory, watch, ring, ringed: 0, come: 0, told: 0, said: 0 })
+    }
+
+    /// By one of the two ways nothing more comes but through the ring.
+    pub fn ringed(&mut self) {
+        self.ringed = self.ringed.saturating_add(1);
+    }
+
+    /// Copy the next frame of the ring, if there is one, and all that came the old ways is here; its kind.
+    ///
+    /// # Errors
+    /// What stands there is none.
+    pub fn next(&mut self, frame: &mut Vec<u8>) -> Result<Option<u8>, FrameError> {
+        if self.ringed < 2 {
+            return Ok(None);
+        }
+        // Behind what is none nothing is looked for.
+        let next = self.ring.next(&self.memory).inspect_err(|_| self.ringed = 0);
+        let Some((kind, span)) = next? else { return Ok(None) };
+        frame.clear();
+        frame.extend_from_slice(self.memory.read(span));
+        self.ring.done(&self.memory, span);
+        Ok(Some(kind))
     }
 
     /// The timer, if this end has it.
@@ -166,8 +227,8 @@ impl Inbox {
     }
 
     /// About to sleep: [`Watch::lie_down`].
-    pub fn lie_down(&mut self) -> bool {
-        self.watch.as_mut().is_none_or(|watch| watch.lie_down(&self.memory))
+    pub fn lie_down(&mut self, until: Option<u64>) -> bool {
+        self.watch.as_mut().is_none_or(|watch| watch.lie_down(&self.memory, until))
     }
 
     pub fn doubts(&self) -> bool {
