@@ -121,6 +121,7 @@ impl Daemon {
                 | Request::Answered { .. }
                 | Request::Grow { .. }
                 | Request::TracePart { .. }
+                | Request::WaitsPart { .. }
                 | Request::Conclude,
             ) => {}
             (Role::Tool, Request::Attach { job, rank, key, face }) => {
@@ -149,7 +150,21 @@ impl Daemon {
                     self.reply(token, &reply, &[]);
                 }
             },
-            (_, Request::Why { job }) => self.about_job(token, job, |job| Reply::Why { waits: Box::new(job.waits()) }),
+            (Role::Tool, Request::Why { job, here }) => {
+                let spread = self.jobs.get_mut(&job).filter(|job| !here && job.spec.nodes.is_some());
+                match (spread, self.clients.get_mut(&token)) {
+                    (Some(spread), Some(client)) => {
+                        client.waits_for = Some(job);
+                        spread.ask_all_who_waits(token);
+                    }
+                    _ => self.about_job(token, job, |job| Reply::Why { waits: Box::new(job.waits()) }),
+                }
+            }
+            (Role::Launcher(Some(id)), Request::WaitsPart { number }) => {
+                if let Some(job) = self.jobs.get_mut(&id) {
+                    job.waits_part(number);
+                }
+            }
             (Role::Tool, Request::Matrix { job, on }) => self.about_job(token, job, |job| {
                 if let Some(on) = on {
                     job.set_monitored(on);
@@ -161,9 +176,7 @@ impl Daemon {
                     job.trace_part(number, ask);
                 }
             }
-            (Role::Launcher(_), Request::TraceTold { tool, reply, files }) => {
-                self.trace_told(token, tool, &reply, files)
-            }
+            (Role::Launcher(_), Request::ToolTold { tool, reply, files }) => self.tool_told(token, tool, &reply, files),
             (Role::Tool, Request::Trace { job, ask, path }) => {
                 let id = job;
                 let Some(job) = self.jobs.get_mut(&job) else {
@@ -208,7 +221,7 @@ impl Daemon {
     }
 
     /// The launcher of a job of several nodes answers a tool of this node, which may be gone.
-    fn trace_told(&mut self, token: u64, tool: u64, reply: &Reply, files: u32) {
+    fn tool_told(&mut self, token: u64, tool: u64, reply: &Reply, files: u32) {
         let Some(files) = self.clients.get_mut(&token).and_then(|client| client.channel.take_fds(files as usize))
         else {
             return self.refuse(token, format!("{files} descriptors were announced but did not come"), 125);

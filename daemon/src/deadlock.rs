@@ -3,17 +3,20 @@
 //! A job is deadlocked if each of its ranks is SUSPENDED and nothing can end a wait. That is proven by looks that find the same still
 //! picture: a rank that is SUSPENDED twice with the same count of switches has not run in between, so nobody has sent
 //! or changed anything. What else could end a wait must be excluded: a message in an inbox or data on its way; the daemon, which
-//! answers questions (spawn, agreement, names) and mends; ranks on other nodes; a rank that has not come to MPI_Init yet, or has left MPI and may come back
+//! answers questions (spawn, agreement, names), mends, and ends those whom a rank has left; a rank that has not come to MPI_Init yet, or has left MPI and may come back
 //! with a session; a thread that is not in MPI. Where one of these cannot be excluded, nothing is reported: `vmpictl why` still tells
 //! what is known.
+//!
+//! Of a job of several nodes each daemon sees its own ranks. It tells the launcher when these have been found still, its carrier among them, and what has gone to
+//! other nodes and come from there; the launcher, who hears that of all, asks once more, and draws the conclusion (`tools/src/nodes/conductor/waiting.rs`).
 
 use std::time::{Duration, Instant};
 
 use vmpi_shared::control::Reply;
-use vmpi_shared::matching::look;
+use vmpi_shared::matching::{courier, look};
 use vmpi_shared::mem::sync::Ordering::SeqCst;
 use vmpi_shared::sched::{RunState, Wait, report};
-use vmpi_shared::waits::{CommInfo, JobWaits, RankWait, WaitKind, WaitOn};
+use vmpi_shared::waits::{CommInfo, JobWaits, RankWait, Still, WaitKind, WaitOn};
 
 use crate::job::{Job, Phase};
 use crate::rank::Rank;
@@ -30,9 +33,17 @@ const DAEMON_CALLS: [u32; 3] = [9, 10, 11];
 /// What the last looks have seen.
 pub struct Detector {
     next: Instant,
-    /// The ranks' switches when all of them were suspended.
-    picture: Option<Vec<u64>>,
+    picture: Option<Picture>,
     confirmed: u32,
+}
+
+/// A job, or the part of it on this node, in which all ranks are suspended.
+#[derive(PartialEq, Eq)]
+struct Picture {
+    /// How often each of them has been switched in.
+    switches: Vec<u64>,
+    /// In a job of several nodes: what the carrier has sent and acted on.
+    frames: Option<(u64, u64)>,
 }
 
 impl Detector {
@@ -66,9 +77,37 @@ impl Job {
                 self.detector.confirmed = 0;
                 return;
             }
-            let waits = Box::new(self.waits());
-            self.outbox.push((Reply::Deadlock { waits }, Vec::new()));
+            let reply = match self.still() {
+                Some(still) => Reply::Still { still },
+                None => Reply::Deadlock { waits: Box::new(self.waits()) },
+            };
+            self.outbox.push((reply, Vec::new()));
         }
+    }
+
+    /// In a job of several nodes: this node's part of it, if that has been found still.
+    fn still(&self) -> Option<Still> {
+        let Picture { switches, frames } = self.detector.picture.as_ref()?;
+        let (sent, received) = (*frames)?;
+        let (living, switches) = (switches.len() as u32, switches.iter().sum());
+        let asking = self.living().filter(|rank| self.asks(*rank)).collect();
+        Some(Still { living, switches, sent, received, asking })
+    }
+
+    /// The launcher asks what the ranks here wait for, and whether they have been still since this node has said so.
+    pub fn waits_part(&mut self, number: u64) {
+        let still = self.still().filter(|_| self.is_deadlocked() && !self.is_moved_from_outside());
+        if still.is_none() {
+            // It is told anew when that has become so.
+            self.detector.confirmed = self.detector.confirmed.min(CONFIRMATIONS - 1);
+        }
+        let waits = Box::new(self.waits());
+        self.outbox.push((Reply::WaitsPart { number, still, waits }, Vec::new()));
+    }
+
+    /// A tool of this node asks for all nodes: the launcher, who hears them all, answers.
+    pub fn ask_all_who_waits(&mut self, tool: u64) {
+        self.outbox.push((Reply::WhyAsked { tool }, Vec::new()));
     }
 
     /// When the next look is due.
@@ -81,42 +120,49 @@ impl Job {
         self.detector.confirmed > 0 && self.still_picture() == self.detector.picture
     }
 
-    /// Has what is there now been found to be a deadlock?
+    /// Has what is there now been found to be a deadlock, as far as this node sees?
     fn is_deadlocked(&self) -> bool {
         self.detector.confirmed >= CONFIRMATIONS && self.still_picture() == self.detector.picture
     }
 
-    /// The ranks' switches, if there are ranks and all of them are suspended with nothing in their inboxes.
-    fn still_picture(&self) -> Option<Vec<u64>> {
-        let mut picture = Vec::new();
-        for (entry, rank) in self.ranks.iter().zip(0..) {
-            if entry.over || entry.died {
-                continue;
-            }
-            let suspended = entry.attachment.is_some() && self.node.state(rank) == RunState::Suspended;
-            let descriptor = self.node.rank(rank);
-            if !suspended || descriptor.wake.load(SeqCst) != 0 || !self.segment.inbox(rank).is_quiet() {
-                return None;
-            }
-            picture.push(self.node.switches(rank));
+    /// How things stand, if there are ranks and all of them are suspended with nothing in their inboxes.
+    fn still_picture(&self) -> Option<Picture> {
+        let mut switches = Vec::new();
+        for rank in self.living() {
+            self.ranks[rank as usize].attachment.as_ref()?;
+            switches.push(look::is_suspended(&self.node, &self.segment, rank)?);
         }
-        (!picture.is_empty()).then_some(picture)
+        if self.spec.nodes.is_none() {
+            return (!switches.is_empty()).then_some(Picture { switches, frames: None });
+        }
+        // Those of other nodes may wait for each other when none is left here. The carrier last: what a rank had given it before has been sent by then.
+        let stand = courier::stand(&self.node).filter(|stand| !stand.holds)?;
+        Some(Picture { switches, frames: Some((stand.sent, stand.received)) })
     }
 
     /// Could something end a wait though no rank of the job runs?
     fn is_moved_from_outside(&self) -> bool {
-        // Of other nodes' ranks nothing is known here.
-        self.spec.nodes.is_some()
+        self.is_parting()
             || !self.agreements.is_empty()
             || !self.undone_is_empty()
-            || self.ranks.iter().zip(0..).any(|(entry, rank)| {
-                !entry.over
-                    && !entry.died
-                    && (DAEMON_CALLS.contains(&self.node.rank(rank).call.load(SeqCst))
-                        && self.ports.visitor(rank).is_none()
-                        || look::is_moving(&self.segment, rank)
-                        || self.has_thread_elsewhere(entry, rank))
+            || self.living().any(|rank| {
+                // Of several nodes the launcher knows who waits at a port.
+                let is_answered = || self.spec.nodes.is_none() && self.ports.visitor(rank).is_none();
+                self.asks(rank) && is_answered()
+                    || look::is_moving(&self.segment, rank)
+                    || self.has_thread_elsewhere(&self.ranks[rank as usize], rank)
             })
+    }
+
+    /// The ranks that have not ended, on this node.
+    fn living(&self) -> impl Iterator<Item = u32> {
+        let living = self.ranks.iter().zip(0..).filter(|(entry, _)| !entry.over && !entry.died);
+        living.map(|(_, rank)| rank)
+    }
+
+    /// Has `rank` asked the daemon, or by it the launcher, for something?
+    fn asks(&self, rank: u32) -> bool {
+        DAEMON_CALLS.contains(&self.node.rank(rank).call.load(SeqCst))
     }
 
     /// With MPI_THREAD_MULTIPLE: is there a thread that does not wait in MPI?
@@ -133,23 +179,26 @@ impl Job {
             (0..self.ranks.len() as u32).map(|rank| self.rank_waits(rank, &mut contexts)).collect();
         contexts.sort_unstable();
         contexts.dedup();
-        JobWaits {
+        let mut waits = JobWaits {
             job: self.id,
             program: self.spec.apps.iter().map(|app| app.program.as_str()).collect::<Vec<_>>().join(" : "),
-            deadlock: self.is_deadlocked(),
+            // Of several nodes only their launcher knows.
+            deadlock: self.spec.nodes.is_none() && self.is_deadlocked(),
             ranks,
             comms: contexts.into_iter().map(|context| self.comm_info(context)).collect(),
-        }
+        };
+        waits.name_senders();
+        waits
     }
 
     fn comm_info(&self, context: u32) -> CommInfo {
-        let known = self.segment.roster(context);
+        let known = self.segment.find_roster(context);
         let members = known.as_ref().map_or_else(Vec::new, |roster| roster.members());
         let limit = self.ranks.len() as u32;
         CommInfo {
             context,
             name: known.as_ref().map_or_else(String::new, |roster| roster.name()),
-            members: members.into_iter().flatten().filter(|rank| *rank < limit).collect(),
+            members: members.into_iter().map(|rank| rank.filter(|rank| *rank < limit)).collect(),
         }
     }
 
@@ -188,7 +237,7 @@ impl Job {
         wait.unexpected = seen.unexpected;
         contexts.extend(wait.unexpected.iter().map(|message| message.context & !1));
         let plain = |kind, peer, ranks| WaitOn { kind, peer, tag: -2, ranks, ..WaitOn::default() };
-        if DAEMON_CALLS.contains(&call) {
+        if self.asks(rank) {
             let kind = match self.ports.visitor(rank) {
                 Some(visitor) if visitor.accepts => WaitKind::Connect,
                 Some(_) => WaitKind::Accept,
@@ -200,11 +249,11 @@ impl Job {
         } else if kind == Wait::Space as u32 {
             wait.waits = vec![plain(WaitKind::Space, -1, vec![operand])];
         } else if let Some(probe) = seen.probe {
-            wait.waits = vec![self.with_sender(probe)];
+            wait.waits = vec![probe];
         } else if !seen.awaited.is_empty() {
             wait.more = seen.awaited_count - seen.awaited.len() as u32;
             wait.any = seen.missing > 0 && seen.missing < seen.awaited_count;
-            wait.waits = seen.awaited.into_iter().map(|wait| self.with_sender(wait)).collect();
+            wait.waits = seen.awaited;
         } else if call == 8 {
             wait.waits = vec![plain(WaitKind::Window, descriptor.peer.load(SeqCst), Vec::new())];
         } else if call == 5 {
@@ -220,7 +269,7 @@ impl Job {
         wait
     }
 
-    /// The members of a communicator that do not wait in its collective cell.
+    /// The members of a communicator, of those on this node, that do not wait in its collective cell.
     fn missing_in_cell(&self, cell: u32) -> WaitOn {
         let mut wait = WaitOn { kind: WaitKind::Collective, peer: -1, tag: -2, ..WaitOn::default() };
         let Some(roster) = self.segment.roster_of_cell(cell) else { return wait };
@@ -233,26 +282,8 @@ impl Job {
                 && descriptor.wait_operand.load(SeqCst) == cell
         };
         let members = roster.members().into_iter().flatten();
-        wait.ranks = members.filter(|rank| (*rank as usize) < self.ranks.len() && !is_in(*rank)).collect();
-        wait
-    }
-
-    /// Name the ranks that could send the message that a receive without a request, or one from any source, waits for.
-    fn with_sender(&self, mut wait: WaitOn) -> WaitOn {
-        if !wait.ranks.is_empty() || wait.kind == WaitKind::Send {
-            return wait;
-        }
-        let Some(roster) = self.segment.roster(wait.context) else { return wait };
-        match u32::try_from(wait.peer) {
-            Ok(peer) => wait.ranks.extend(roster.member(peer)),
-            Err(_) => {
-                let members = roster.members();
-                // Members on other nodes are not enrolled here: then who could send is not known.
-                if self.spec.nodes.is_none() || members.iter().all(Option::is_some) {
-                    wait.ranks.extend(members.into_iter().flatten());
-                }
-            }
-        }
+        let is_here = |rank: &u32| (*rank as usize) < self.ranks.len() && self.spec.is_local(*rank);
+        wait.ranks = members.filter(|rank| is_here(rank) && !is_in(*rank)).collect();
         wait
     }
 }

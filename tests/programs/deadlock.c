@@ -179,6 +179,15 @@ static void no_visitor(void) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* A message to and fro: over a slow network both wait for long. */
+static void slow_answer(void) {
+    int value = rank;
+    if (rank == 0) MPI_Send(&value, 1, MPI_INT, size - 1, 6, MPI_COMM_WORLD);
+    if (rank == 0) MPI_Recv(&value, 1, MPI_INT, size - 1, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (rank == size - 1) MPI_Recv(&value, 1, MPI_INT, 0, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (rank == size - 1) MPI_Send(&value, 1, MPI_INT, 0, 6, MPI_COMM_WORLD);
+}
+
 /* Messages all the time, much more often than anybody looks. */
 static void traffic(double seconds) {
     char *bytes = calloc(1, 1 << 17);
@@ -216,6 +225,8 @@ int main(int argc, char **argv) {
     else if (!strcmp(what, "spawn")) late_children(argv[0]);
     else if (!strcmp(what, "port")) late_visitor();
     else if (!strcmp(what, "no-visitor")) no_visitor();
+    else if (!strcmp(what, "leaves")) rank == size - 1 ? exit(0) : (void)MPI_Barrier(MPI_COMM_WORLD);
+    else if (!strcmp(what, "slow")) slow_answer();
     else if (!strcmp(what, "traffic")) traffic(argc > 2 ? atof(argv[2]) : 2);
     else if (!strcmp(what, "child")) {
         MPI_Comm parent;

@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -22,6 +22,13 @@ pub struct Outcome {
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
+}
+
+impl Outcome {
+    /// What a process that has ended has left.
+    pub fn of(output: &Output) -> Outcome {
+        Outcome { code: code(output.status), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+    }
 }
 
 /// A `vmpirun` to be started.
@@ -226,7 +233,7 @@ impl Job {
         let output =
             Command::new(bin_dir().join("vmpictl")).args(args).env("VMPI_RUNTIME_DIR", &self.runtime_dir).output();
         match output {
-            Ok(o) => Outcome { code: code(o.status), stdout: text(&o.stdout), stderr: text(&o.stderr) },
+            Ok(output) => Outcome::of(&output),
             Err(e) => Outcome { code: 127, stdout: String::new(), stderr: e.to_string() },
         }
     }

@@ -2,10 +2,10 @@
 
 use crate::case::first_difference;
 use crate::compile::{Mpi, program};
-use crate::job::{Vmpirun, path_with};
+use crate::job::{Outcome, Vmpirun, path_with};
 use crate::leftovers::{Process, eventually, processes_of};
 use crate::oracle;
-use crate::place::{Turn, room};
+use crate::place::{Turn, bin_dir, room};
 use crate::scratch::Scratch;
 use std::ffi::OsString;
 use std::fs;
@@ -162,6 +162,16 @@ impl Nodes {
             up()
         );
         (Sshd(child), path_with(&dir.join("bin")))
+    }
+
+    /// `vmpictl` on a node, where `runtime_dir` is the job's.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub fn vmpictl(&self, runtime_dir: &Path, node: &str, args: &[&str]) -> Outcome {
+        let mut command = Command::new(self.enter());
+        command.arg(node).arg(bin_dir().join("vmpictl")).args(args).env("VMPI_RUNTIME_DIR", runtime_dir);
+        Outcome::of(&command.output().expect("vmpictl starts"))
     }
 
     /// Pull the cable.

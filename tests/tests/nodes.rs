@@ -3,13 +3,11 @@
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs;
-use std::process::Command;
 use std::time::Duration;
 use vmpi_tests::compile::{Mpi, program};
 use vmpi_tests::job::{Job, Outcome};
-use vmpi_tests::leftovers::eventually;
 use vmpi_tests::nodes::{Nodes, find, same, sorted};
-use vmpi_tests::place::{Turn, bin_dir, room, top};
+use vmpi_tests::place::{Turn, room, top};
 
 const PROGRAMS: &[&str] = &["p2p.c", "coll.c", "far_comms.c", "types.c", "probe.c"];
 
@@ -346,31 +344,6 @@ fn groups_meet_at_ports_whatever_their_nodes() {
             }
         }
     }
-}
-
-/// Each node's daemon knows its own ranks, and says which it does not know.
-#[test]
-fn why_tells_what_one_node_sees() {
-    let nodes = Nodes::new("why");
-    let (job, pids) = waiting(&nodes, "why", "recv");
-    for (node, here, there, other) in [(&nodes.a, "0-1", "2-3", &nodes.b), (&nodes.b, "2-3", "0-1", &nodes.a)] {
-        let told = || {
-            let output = Command::new(nodes.enter())
-                .args([node.as_ref(), bin_dir().join("vmpictl").as_os_str(), "why".as_ref(), "1".as_ref()])
-                .env("VMPI_RUNTIME_DIR", &job.runtime_dir)
-                .output();
-            String::from_utf8_lossy(&output.expect("vmpictl starts").stdout).into_owned()
-        };
-        let all_wait = || told().contains("2 of 2 ranks of this node wait in MPI");
-        assert!(eventually(Duration::from_secs(20), all_wait), "{}", told());
-        let text = told();
-        assert!(text.contains("on MPI_COMM_WORLD, for a message from any rank with tag 99"), "{text}");
-        assert!(!text.contains("for each other"), "ranks {here} may hear from others: {text}");
-        assert!(text.contains(&format!("ranks {there} are on node {other}: only vmpictl there")), "{text}");
-        assert!(text.contains("cannot be seen from one of them") && !text.contains("ended"), "{text}");
-    }
-    kill_now(pids[0]);
-    says(&job.finish(), 137, &["rank 0", &nodes.a]);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use vmpi_tests::compile::{Mpi, program};
 use vmpi_tests::job::{Job, Outcome, Vmpirun};
 use vmpi_tests::leftovers::eventually;
 use vmpi_tests::nodes::{Nodes, find};
-use vmpi_tests::place::{Turn, bin_dir, room, top, venv_perfetto};
+use vmpi_tests::place::{Turn, room, top, venv_perfetto};
 
 fn built(name: &str) -> PathBuf {
     let _turn = Turn::take();
@@ -323,15 +323,6 @@ fn a_node_that_dies_is_missing_by_its_name() {
     assert_eq!(trace["nodes"][format!("node {}", nodes.b)], "what was recorded here is missing", "{}", trace["nodes"]);
 }
 
-/// `vmpictl` on a node.
-fn vmpictl_on(nodes: &Nodes, node: &str, runtime_dir: &Path, args: &[&str]) -> Outcome {
-    let mut command = Command::new(nodes.enter());
-    command.arg(node).arg(bin_dir().join("vmpictl")).args(args).env("VMPI_RUNTIME_DIR", runtime_dir);
-    let output = command.output().expect("vmpictl starts");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Outcome { code: output.status.code().unwrap_or(-1), stdout: text(&output.stdout), stderr: text(&output.stderr) }
-}
-
 /// A job on both nodes whose ranks run.
 fn on_both(name: &str, nodes: &Nodes) -> Job {
     let binary = built("traced.c");
@@ -349,7 +340,7 @@ fn a_running_job_is_traced_on_all_nodes() {
     let job = on_both("trace-all", &nodes);
     let path = file("all.pftrace");
     let name = path.to_str().expect("UTF-8");
-    let ctl = |node: &str, args: &[&str]| vmpictl_on(&nodes, node, &job.runtime_dir, args);
+    let ctl = |node: &str, args: &[&str]| nodes.vmpictl(&job.runtime_dir, node, args);
     let early = ctl(&nodes.b, &["trace", "1", "export", name]);
     assert!(early.code == 1 && early.stderr.contains("has not been traced"), "{early:?}");
     for (starts, asks) in [(&nodes.a, &nodes.b), (&nodes.b, &nodes.a)] {
@@ -401,7 +392,7 @@ fn a_node_that_is_silent_is_missing_in_a_running_trace() {
     let path = file("late.pftrace");
     let name = path.to_str().expect("UTF-8");
     let runtime_dir = job.runtime_dir.clone();
-    let ctl = |args: &[&str]| vmpictl_on(&nodes, &nodes.a, &runtime_dir, args);
+    let ctl = |args: &[&str]| nodes.vmpictl(&runtime_dir, &nodes.a, args);
     assert_eq!(ctl(&["trace", "1", "start"]).code, 0);
     std::thread::sleep(Duration::from_millis(200));
     let daemons = find(&job.runtime_dir, &nodes.b, "--one-job");
@@ -441,7 +432,7 @@ fn a_node_that_is_silent_is_missing_in_a_running_trace() {
 fn a_trace_that_one_node_has_not_begun_can_be_begun() {
     let nodes = Nodes::new("trace-half");
     let job = on_both("trace-half", &nodes);
-    let ctl = |what: &str| vmpictl_on(&nodes, &nodes.a, &job.runtime_dir, &["trace", "1", what]);
+    let ctl = |what: &str| nodes.vmpictl(&job.runtime_dir, &nodes.a, &["trace", "1", what]);
     let daemons = find(&job.runtime_dir, &nodes.b, "--one-job");
     let daemon = daemons.iter().find(|daemon| daemons.iter().any(|keeper| keeper.pid == daemon.parent));
     let vmpid = Pid::from_raw(daemon.expect("daemon and keeper").pid);
@@ -461,7 +452,7 @@ fn a_trace_that_one_node_has_not_begun_can_be_begun() {
         let twice = ctl(what);
         assert!(twice.code == 1 && twice.stderr.contains(known), "{twice:?}");
     }
-    assert_eq!(vmpictl_on(&nodes, &nodes.a, &job.runtime_dir, &["kill", "1"]).code, 0);
+    assert_eq!(nodes.vmpictl(&job.runtime_dir, &nodes.a, &["kill", "1"]).code, 0);
     assert_ne!(job.finish().code, 0);
 }
 
@@ -503,7 +494,7 @@ fn a_trace_on_its_way_does_not_hold_up_the_end() {
     let job = run.deadline(Duration::from_secs(120)).start();
     let running = || job.processes().iter().filter(|process| process.name.starts_with("traced")).count() == 4;
     assert!(eventually(Duration::from_secs(30), running), "{:?}", job.processes());
-    let ctl = |args: &[&str]| vmpictl_on(&nodes, &nodes.b, &job.runtime_dir, args);
+    let ctl = |args: &[&str]| nodes.vmpictl(&job.runtime_dir, &nodes.b, args);
     assert_eq!(ctl(&["trace", "1", "start"]).code, 0);
     std::thread::sleep(Duration::from_secs(1));
     let count = |path: &Path| std::fs::read_to_string(path).map_or(0, |text| text.parse::<u64>().expect("a number"));

@@ -8,7 +8,7 @@ use crate::dynamic::{Answer, Ask, NewContexts, World};
 use crate::growth::{Birth, Stage, Step};
 use crate::monitor::Matrix;
 use crate::trace::TraceMap;
-use crate::waits::JobWaits;
+use crate::waits::{JobWaits, Still};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
@@ -17,7 +17,7 @@ mod connection;
 pub use connection::Connection;
 
 /// Changes whenever a message changes its meaning.
-pub const PROTOCOL: u32 = 10;
+pub const PROTOCOL: u32 = 11;
 /// Most ranks that a segment is made for, and most of all else that it counts: all sizes computed from these are far from overflow.
 pub const MOST_RANKS: u32 = 1 << 24;
 /// Longest frame accepted.
@@ -450,9 +450,14 @@ pub enum Request {
     Show {
         job: u32,
     },
-    /// Who waits for whom.
+    /// Who waits for whom. Of a job of several nodes all are asked, unless only what is known `here` is wanted.
     Why {
         job: u32,
+        here: bool,
+    },
+    /// The launcher of a job of several nodes asks what this node's ranks wait for. Answer: `WaitsPart` with the same number.
+    WaitsPart {
+        number: u64,
     },
     /// What has gone from whom to whom. `on`: begin or stop counting first.
     Matrix {
@@ -472,7 +477,7 @@ pub enum Request {
         ask: TraceAsk,
     },
     /// It answers tool `tool`; with the file, if there is one, that comes along.
-    TraceTold {
+    ToolTold {
         tool: u64,
         reply: Box<Reply>,
         files: u32,
@@ -601,7 +606,7 @@ pub enum Reply {
     Trace {
         map: Box<TraceMap>,
     },
-    /// To the launcher of a job of several nodes: a tool of this node asks for all of them. Answer: `TraceTold`.
+    /// To the launcher of a job of several nodes: a tool of this node asks for all of them. Answer: `ToolTold`.
     TraceAsked {
         tool: u64,
         ask: TraceAsk,
@@ -622,6 +627,20 @@ pub enum Reply {
         length_s: f64,
     },
     Done,
+    /// To the launcher of a job of several nodes: no rank of this node can go on by itself.
+    Still {
+        still: Still,
+    },
+    /// Likewise: a tool of this node asks who waits for whom. Answer: `ToolTold`.
+    WhyAsked {
+        tool: u64,
+    },
+    /// Likewise: what the ranks of this node wait for, and whether it has long been so.
+    WaitsPart {
+        number: u64,
+        still: Option<Still>,
+        waits: Box<JobWaits>,
+    },
     /// To the launcher: all ranks wait for each other.
     Deadlock {
         waits: Box<JobWaits>,

@@ -93,7 +93,7 @@ impl Roster<'_> {
         Roster { context, ..self }
     }
 
-    fn is_current(&self) -> bool {
+    pub(crate) fn is_current(&self) -> bool {
         self.head.context.load(Relaxed) == self.context + 1
     }
 }

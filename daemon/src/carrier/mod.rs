@@ -10,6 +10,7 @@
 //! other nodes that this one quits, and ends.
 
 mod choice;
+mod counted;
 mod post;
 mod transfer;
 mod urgency;

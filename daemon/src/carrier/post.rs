@@ -25,6 +25,7 @@ use vmpi_shared::matching::envelope::{Envelope, FLAG_SYNC, PIECE_BYTES, kind};
 use vmpi_shared::matching::queues::answer;
 use vmpi_shared::matching::request::outcome;
 
+use super::counted::Counted;
 use super::transfer::{Announced, CHUNK_BYTES, Cursor, Incoming, Outgoing, Unreachable};
 use super::urgency::Urgency;
 use super::wire::{self, BodyError};
@@ -67,7 +68,9 @@ struct Kept {
 
 pub struct Post {
     courier: Courier,
-    fabric: Box<dyn Fabric>,
+    fabric: Counted,
+    /// Frames of other nodes that have been acted on.
+    received: u64,
     daemon: Connection,
     nodes: Nodes,
     peers: Vec<Peer>,
@@ -110,7 +113,8 @@ impl Post {
             peers,
             rest: rest::Rest::new(courier.patience()),
             courier,
-            fabric,
+            fabric: Counted::new(fabric),
+            received: 0,
             daemon,
             nodes,
             wired: false,
@@ -171,13 +175,13 @@ impl Post {
         let mut came: Vec<(u32, u8, Vec<u8>)> = Vec::new();
         let mut fates = Vec::new();
         let (incoming, mut failed) = (&mut self.incoming, Vec::new());
-        let mut stirred = false;
+        let (mut stirred, mut received) = (false, 0);
         let mut tell = |event: Event<'_>| match event {
             Event::Up(node) => fates.push((node, None)),
             Event::Lost(node, why) => fates.push((node, Some(why.to_string()))),
             // Straight from the link's buffer into the receive buffer.
             Event::Frame { node, kind: wire::DATA, body } => {
-                stirred = true;
+                (stirred, received) = (true, received + 1);
                 if let Err(error) = large::data(incoming, node, body) {
                     failed.push((node, error));
                 }
@@ -197,12 +201,14 @@ impl Post {
         if stirred || !came.is_empty() {
             self.rest.stirred();
         }
+        received += came.len() as u64;
         for (node, kind, body) in came {
             if let Err(error) = self.frame(node, kind, &body) {
                 failed.push((node, error));
             }
         }
         self.finish_incoming();
+        self.received += received;
         for (node, error) in failed {
             self.lose(node, &format!("node {} sent {error}", self.nodes.names[node as usize]), now);
         }

@@ -202,6 +202,11 @@ impl Job {
         self.parting.get_or_insert(Parting { cause, at: Instant::now() + PARTING_GRACE });
     }
 
+    /// Has a rank left the others behind, who will be ended for that?
+    pub fn is_parting(&self) -> bool {
+        self.parting.is_some()
+    }
+
     /// When to look whether those that a rank has left behind are to be ended.
     pub(super) fn parting_due(&self) -> Option<Instant> {
         self.parting.as_ref().map(|parting| parting.at.min(self.next_look()))

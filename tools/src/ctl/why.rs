@@ -5,7 +5,11 @@ use crate::failure::Failure;
 use crate::stack::{self, Frame, Names};
 use crate::why::Why;
 use serde_json::json;
+use std::time::{Duration, Instant};
 use vmpi_shared::control::{Reply, Request};
+
+/// Longer than the launcher of a job of several nodes waits for its nodes.
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Who waits for whom.
 pub fn why(target: &str, dot: bool, as_json: bool) -> Result<String, Failure> {
@@ -13,7 +17,15 @@ pub fn why(target: &str, dot: bool, as_json: bool) -> Result<String, Failure> {
     if rank.is_some() {
         return Err(Failure::usage(format!("`{target}`: why is about a whole job; leave the rank out")));
     }
-    let Reply::Why { waits } = peer.ask(&Request::Why { job })? else {
+    let begin = Instant::now();
+    let reply = match peer.ask_within(&Request::Why { job, here: false }, PATIENCE) {
+        Err(why) if begin.elapsed() >= PATIENCE => {
+            eprintln!("vmpictl: note: {why}; this is what is known on this node");
+            find_job(target)?.0.ask(&Request::Why { job, here: true })?
+        }
+        reply => reply?.0,
+    };
+    let Reply::Why { waits } = reply else {
         return Err(Failure::new(1, format!("vmpid (pid {}) did not answer who waits for whom", peer.pid)));
     };
     let why = Why::look(*waits);

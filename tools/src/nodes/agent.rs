@@ -6,7 +6,7 @@ use super::records::{self, Arrivals};
 use super::{LAUNCHER_PULSES, PULSE, rdma};
 use crate::daemon::{self, VERSION};
 use crate::failure::Failure;
-use crate::{cpus, hosts};
+use crate::{cpus, hosts, why};
 use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::fs::File;
@@ -109,7 +109,7 @@ fn serve(exe_dir: &Path) -> io::Result<()> {
     let mut connection = Connection::new(daemon.connection.stream().try_clone()?);
     let replies = std::thread::spawn(move || {
         let (mut job, mut pids) = (0, Vec::new());
-        while let Ok(Some((reply, files))) = connection.receive::<Reply>() {
+        while let Ok(Some((mut reply, files))) = connection.receive::<Reply>() {
             let mut files = files.into_iter();
             let mut streams = Vec::new();
             match &reply {
@@ -121,6 +121,9 @@ fn serve(exe_dir: &Path) -> io::Result<()> {
                     streams = numbers.zip(&mut files).collect();
                 }
                 _ => {}
+            }
+            if let Reply::WaitsPart { waits, .. } = &mut reply {
+                why::find_sites(waits);
             }
             let last = matches!(reply, Reply::Finished { .. } | Reply::Refused { .. });
             if last {
@@ -162,14 +165,14 @@ fn serve(exe_dir: &Path) -> io::Result<()> {
                 }
                 // A daemon that is gone shows to the thread that listens to it.
                 let written = match &request {
-                    Request::TraceTold { files: 1, .. } => written.end().and_then(Result::ok),
+                    Request::ToolTold { files: 1, .. } => written.end().and_then(Result::ok),
                     _ => None,
                 };
                 let request = match (request, &written) {
-                    (Request::TraceTold { tool, files: 1, .. }, None) => {
+                    (Request::ToolTold { tool, files: 1, .. }, None) => {
                         let reason = "the trace cannot be kept on this node: it is out of memory".into();
                         let reply = Box::new(Reply::Refused { reason, code: 1 });
-                        Request::TraceTold { tool, reply, files: 0 }
+                        Request::ToolTold { tool, reply, files: 0 }
                     }
                     (request, _) => request,
                 };

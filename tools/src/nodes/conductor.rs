@@ -6,6 +6,7 @@
 mod end;
 mod outbox;
 mod tracing;
+mod waiting;
 
 use super::exchange::Exchange;
 use super::frames::{self, Frame, FromNode, ToNode};
@@ -35,6 +36,7 @@ use vmpi_shared::control::{Cause, Connection, JobReport, JobSpec, NewRank, NodeP
 use vmpi_shared::monitor::Matrix;
 use vmpi_shared::ports::{self, Ports, Services, Told};
 use vmpi_shared::trace::TraceMap;
+use waiting::Waiting;
 
 /// When a job ends on one node, the others' ranks get so long between TERM and KILL.
 const GRACE_MS: u64 = 100;
@@ -154,6 +156,8 @@ struct Conductor {
     mourners: Mourners,
     /// What a tool asks about the recording.
     tracing: Tracing,
+    /// Who waits for whom.
+    waiting: Waiting,
 }
 
 impl Conductor {
@@ -244,6 +248,7 @@ impl Conductor {
             services: Services::default(),
             mourners: Mourners::default(),
             tracing: Tracing::default(),
+            waiting: Waiting::default(),
             spec,
             parts,
             session,
@@ -312,7 +317,7 @@ impl Conductor {
         let mut over: Option<Instant> = None;
         loop {
             let until = over.map_or(pulse, |since| pulse.min(since + LAST_STAMPS));
-            let until = self.tracing_until().map_or(until, |at| until.min(at));
+            let until = [self.tracing_until(), self.waiting_until()].into_iter().flatten().fold(until, Instant::min);
             match self.events.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Ok(Event::Said(number, said)) => {
                     self.parts[number].silent = 0;
@@ -342,6 +347,7 @@ impl Conductor {
             }
             self.conclude();
             self.conclude_tracing();
+            self.conclude_waiting();
             if self.parts.iter().any(|part| part.finished.is_none()) {
                 continue;
             }
@@ -508,12 +514,16 @@ impl Conductor {
                     self.compare_clocks(number);
                 }
                 self.tracing.missed(number, "its part of the job is over");
+                self.waiting.missed(number);
                 self.parts[number].finished = Some((cause.clone(), code, report));
                 let goes_on = matches!(cause, Cause::Success)
                     || (!self.spec.kill_on_failure
                         && matches!(cause, Cause::RankFailed { .. } | Cause::Unfinished { .. }));
                 self.judge(number, cause, code, !goes_on);
             }
+            Reply::Still { still } => self.on_still(number, still),
+            Reply::WhyAsked { tool } => self.on_why_asked(number, tool),
+            Reply::WaitsPart { number: asked, still, waits } => self.waiting.heard(number, asked, still, Some(*waits)),
             Reply::TraceAsked { tool, ask, path } => self.on_trace_asked(number, tool, ask, path),
             Reply::TracePart { number: asked, on, refused, map } => {
                 let records = self.parts[number].records.take();

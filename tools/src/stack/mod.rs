@@ -11,6 +11,7 @@ pub use capture::StackError;
 pub use names::{Frame, Names};
 
 use modules::Modules;
+use vmpi_shared::waits::Site;
 
 /// One thread and its frames, the innermost first.
 #[derive(Clone, Debug)]
@@ -18,17 +19,6 @@ pub struct Thread {
     pub tid: i32,
     pub name: String,
     pub frames: Vec<Frame>,
-}
-
-/// Where a rank has called MPI.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Site {
-    /// The function of MPI; empty: not known.
-    pub function: String,
-    /// The function that called it.
-    pub caller: String,
-    /// `file.c:12`, or `program+0x1234` without debugging information.
-    pub place: String,
 }
 
 /// The stacks of all threads of a process (or of its first one).

@@ -15,8 +15,7 @@ pub fn dot(why: &Why) -> String {
     };
     let mut text = format!("digraph job{} {{\n  node [shape=box];\n", why.waits.job);
     for rank in &why.waits.ranks {
-        let what =
-            why.sites.get(&rank.rank).map_or(String::new(), |site| format!("\\n{} {}", site.function, site.place));
+        let what = rank.site.as_ref().map_or(String::new(), |site| format!("\\n{} {}", site.function, site.place));
         let what = if what.is_empty() && !rank.call.is_empty() { format!("\\n{}", rank.call) } else { what };
         text.push_str(&format!(
             "  r{} [label=\"rank {} {}{}\"];\n",

@@ -70,8 +70,14 @@ fn absences(waits: &JobWaits) -> Vec<Absence> {
             present.entry((wait.context, &wait.ranks)).or_default().push(rank.rank);
         }
     }
-    let absence =
-        |((context, absent), present): ((u32, &[u32]), Vec<u32>)| Absence { context, present, absent: absent.to_vec() };
+    let absence = |((context, absent), mut present): ((u32, &[u32]), Vec<u32>)| {
+        // Over several nodes one member speaks for others, by messages.
+        let spread = waits.ranks.iter().filter(|rank| !rank.node.is_empty() && rank.is_in_collective(context));
+        present.extend(spread.map(|rank| rank.rank).filter(|rank| !absent.contains(rank)));
+        present.sort_unstable();
+        present.dedup();
+        Absence { context, present, absent: absent.to_vec() }
+    };
     present.into_iter().map(absence).collect()
 }
 

@@ -9,38 +9,41 @@ mod words;
 
 pub use graph::{Absence, Edge, Graph, Stray};
 
-use crate::stack::{self, Names, Site};
+use crate::stack::{self, Names};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use vmpi_shared::waits::JobWaits;
 
 /// Stacks are taken of so many ranks at most.
 const MOST_SITES: usize = 256;
 
-/// A job's waits, where they were called, and what follows.
+/// A job's waits, and what follows.
 pub struct Why {
     pub waits: JobWaits,
-    pub sites: BTreeMap<u32, Site>,
     pub graph: Graph,
 }
 
+/// Look where the waiting ranks of this node have called MPI (each is stopped for about a millisecond).
+pub fn find_sites(waits: &mut JobWaits) {
+    let mut names = Names::default();
+    // Those that are told with their node live on another one, or where somebody has looked.
+    let waiting = waits.ranks.iter_mut().filter(|rank| !rank.call.is_empty() && rank.node.is_empty());
+    for rank in waiting.take(MOST_SITES) {
+        let threads = stack::stacks(rank.pid, &mut names, false).unwrap_or_default();
+        rank.site = threads.first().and_then(|thread| stack::site(&thread.frames));
+    }
+}
+
 impl Why {
-    /// Look where the waiting ranks have called MPI (each is stopped for about a millisecond), and draw the conclusions.
-    pub fn look(waits: JobWaits) -> Why {
-        let mut names = Names::default();
-        let waiting = waits.ranks.iter().filter(|rank| !rank.call.is_empty()).take(MOST_SITES);
-        let sites = waiting
-            .filter_map(|rank| {
-                let threads = stack::stacks(rank.pid, &mut names, false).ok()?;
-                Some((rank.rank, stack::site(&threads.first()?.frames)?))
-            })
-            .collect();
-        Why::new(waits, sites)
+    /// Draw the conclusions.
+    pub fn of(waits: JobWaits) -> Why {
+        let graph = Graph::of(&waits);
+        Why { waits, graph }
     }
 
-    pub fn new(waits: JobWaits, sites: BTreeMap<u32, Site>) -> Why {
-        let graph = Graph::of(&waits);
-        Why { waits, sites, graph }
+    /// Look where the ranks of this node have called MPI first.
+    pub fn look(mut waits: JobWaits) -> Why {
+        find_sites(&mut waits);
+        Why::of(waits)
     }
 
     /// For people.
@@ -60,12 +63,11 @@ impl Why {
             "job": self.waits.job,
             "program": self.waits.program,
             "deadlock": self.waits.deadlock,
-            "ranks": self.waits.ranks.iter().map(|rank| {
-                let mut value = json!(rank);
-                value["site"] = json!(self.sites.get(&rank.rank));
-                value
+            "ranks": self.waits.ranks,
+            "communicators": self.waits.comms.iter().map(|comm| {
+                let members: Vec<u32> = comm.members.iter().copied().flatten().collect();
+                json!({ "context": comm.context, "name": comm.name, "members": members })
             }).collect::<Vec<_>>(),
-            "communicators": self.waits.comms,
             "edges": self.graph.edges,
             "cycles": self.graph.cycles,
             "absences": self.graph.absences,

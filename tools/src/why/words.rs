@@ -4,7 +4,7 @@ use super::{Stray, Why};
 use crate::cpus::format_list;
 use crate::table::seconds;
 use std::collections::BTreeMap;
-use vmpi_shared::waits::{CommInfo, RankWait, WaitKind, WaitOn};
+use vmpi_shared::waits::{RankWait, WaitKind, WaitOn};
 
 /// `rank 3`, `ranks 0-4,7`.
 fn ranks(list: &[u32]) -> String {
@@ -20,16 +20,16 @@ fn verb(list: &[u32], word: &str) -> String {
 }
 
 impl Why {
-    fn comm(&self, context: u32) -> Option<&CommInfo> {
-        self.waits.comms.iter().find(|comm| comm.context == context & !1)
-    }
-
     /// `MPI_COMM_WORLD`, `the communicator "rows"`, `a communicator of ranks 0,2`.
     fn comm_name(&self, context: u32) -> String {
-        match self.comm(context) {
+        let comm = self.waits.comm(context);
+        let members: Vec<u32> = comm.iter().flat_map(|comm| comm.members.iter().flatten()).copied().collect();
+        match comm {
             Some(comm) if comm.name.starts_with("MPI_COMM_") => comm.name.clone(),
             Some(comm) if !comm.name.is_empty() => format!("the communicator \"{}\"", comm.name),
-            Some(comm) if !comm.members.is_empty() => format!("a communicator of {}", ranks(&comm.members)),
+            Some(comm) if !members.is_empty() && members.len() == comm.members.len() => {
+                format!("a communicator of {}", ranks(&members))
+            }
             _ if context & !1 == 2 => "MPI_COMM_SELF".into(),
             _ => format!("a communicator (context {:#x})", context & !1),
         }
@@ -48,7 +48,7 @@ impl Why {
 
     /// The call as a noun: `MPI_Recv`, or what is known without its name.
     fn call(&self, rank: &RankWait) -> String {
-        let function = self.sites.get(&rank.rank).map_or("", |site| site.function.as_str());
+        let function = rank.site.as_ref().map_or("", |site| site.function.as_str());
         match function {
             "" if rank.call == "inbox space" => "a send".into(),
             "" if rank.call == "collective" => "a collective call".into(),
@@ -59,8 +59,8 @@ impl Why {
     }
 
     /// ` at pair.c:12 (main)`.
-    fn place(&self, rank: u32) -> String {
-        match self.sites.get(&rank) {
+    fn place(&self, rank: &RankWait) -> String {
+        match &rank.site {
             Some(site) if site.caller.is_empty() => format!(" at {}", site.place),
             Some(site) => format!(" at {} ({})", site.place, site.caller),
             None => String::new(),
@@ -119,7 +119,7 @@ impl Why {
         if more > 0 {
             text.push_str(&format!("{joint}{more} more"));
         }
-        format!("{}{} {text}", self.call(rank), self.place(rank.rank)).trim_end().to_owned()
+        format!("{}{} {text}", self.call(rank), self.place(rank)).trim_end().to_owned()
     }
 }
 
@@ -172,7 +172,7 @@ pub fn sentences(why: &Why) -> Vec<String> {
         {
             text.push_str(&match there.call.is_empty() {
                 true => format!(" Rank {one} {}.", why.doing(there)),
-                false => format!(" Rank {one} is in {}{} instead.", why.call(there), why.place(one)),
+                false => format!(" Rank {one} is in {}{} instead.", why.call(there), why.place(there)),
             });
         }
         sentences.push(text);

@@ -134,6 +134,20 @@ impl JobSegment {
         self.roster_at(self.cell_number(context)?, context)
     }
 
+    /// The roster of the communicator with this context, which may have drawn its cell later. For who looks from outside: takes its time.
+    pub fn find_roster(&self, context: u32) -> Option<Roster<'_>> {
+        let context = context & !1;
+        let drawn = || {
+            let taken = self.header().cells.iter().map(|word| word.load(Ordering::Relaxed));
+            let numbers = taken
+                .zip(0u32..)
+                .flat_map(|(bits, at)| (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| at * 64 + bit));
+            let mut rosters = numbers.filter_map(|number| self.roster_at(number, context));
+            rosters.find(|roster| roster.is_current())
+        };
+        self.roster(context).or_else(drawn)
+    }
+
     /// The roster beside collective cell `number`, for the communicator with this context.
     pub fn roster_at(&self, number: u32, context: u32) -> Option<Roster<'_>> {
         if number >= self.config.cells {
@@ -152,8 +166,7 @@ impl JobSegment {
 
     /// The roster of the communicator that uses a collective cell.
     pub fn roster_of_cell(&self, cell: u32) -> Option<Roster<'_>> {
-        let roster = (cell < self.config.cells).then(|| self.roster(if cell == 0 { 0 } else { (cell + 1) << 1 }))??;
-        Some(roster.written())
+        Some(self.roster_at(cell, 0)?.written())
     }
 
     /// A member frees its communicator of `members` processes; the last one gives the cell back.

@@ -69,6 +69,30 @@ pub(super) fn more_may_follow(kind: u8) -> bool {
 /// Longer than it takes to start one more message, much shorter than a large one takes.
 const A_MOMENT: Duration = Duration::from_micros(40);
 
+/// How much the carrier of a node has to do with other nodes, when it sleeps.
+///
+/// What is on its way between the nodes of a job follows from all of them: if none of them has moved between two looks, and all frames that have been
+/// sent have been acted on, there was a moment between these looks in which nothing was.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stand {
+    /// Something is to be done that neither a frame nor a bell will tell of.
+    pub holds: bool,
+    pub sent: u64,
+    pub received: u64,
+}
+
+/// How the carrier of this node stands, if it sleeps and nothing is to be taken to other nodes. For who looks from outside: what the ranks do must have been looked at
+/// before.
+pub fn stand(node: &NodeSegment) -> Option<Stand> {
+    let post = node.post();
+    let sleeps = matches!(post.asleep.load(Ordering::SeqCst), Post::ASLEEP | Post::DOZING);
+    if !sleeps || !run_queue::is_empty(node.outbox()) {
+        return None;
+    }
+    let [sent, received] = [&post.sent, &post.received].map(|count| count.load(Ordering::SeqCst));
+    Some(Stand { holds: post.holds.load(Ordering::SeqCst) != 0, sent, received })
+}
+
 /// The carrier's end of the segments. Used by one thread.
 pub struct Courier {
     pub node: NodeSegment,
@@ -125,6 +149,14 @@ impl Courier {
     #[cfg(not(feature = "model"))]
     pub fn renew(&self, rank: u32) -> Result<(), nix::errno::Errno> {
         self.job.renew_rank(rank)
+    }
+
+    /// Before sleeping: how things stand, for who looks from outside (`stand`).
+    pub fn note(&self, stand: Stand) {
+        let post = self.node.post();
+        post.holds.store(stand.holds.into(), Ordering::SeqCst);
+        post.sent.store(stand.sent, Ordering::SeqCst);
+        post.received.store(stand.received, Ordering::SeqCst);
     }
 
     /// About to sleep until the bell rings; `dozing`: also when a core begins to wait. False: there is something to take.

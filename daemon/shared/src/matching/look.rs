@@ -6,6 +6,9 @@
 use super::queues::{QueueHead, Unexpected};
 use super::request::{FLAG_AWAITED, FLAG_WAKE, NOBODY, Slot, state};
 use crate::job::JobSegment;
+use crate::mem::sync::Ordering;
+use crate::node::NodeSegment;
+use crate::sched::RunState;
 use crate::waits::{Unasked, WaitKind, WaitOn};
 
 /// What a rank has under way.
@@ -28,6 +31,12 @@ pub struct Seen {
 fn head_of(job: &JobSegment, rank: u32) -> QueueHead {
     // SAFETY: mapped and aligned; plain integers, any value of which is valid.
     unsafe { job.queues_at(rank).head.read_volatile() }
+}
+
+/// How often `rank` has been switched in, if it is suspended with nothing in its inbox. What says so twice, with the same number, has not run in between.
+pub fn is_suspended(node: &NodeSegment, job: &JobSegment, rank: u32) -> Option<u64> {
+    let suspended = node.state(rank) == RunState::Suspended && node.rank(rank).wake.load(Ordering::SeqCst) == 0;
+    (suspended && job.inbox(rank).is_quiet()).then(|| node.switches(rank))
 }
 
 /// Is data on its way to or from `rank`, or its wait over, as far as its queues know? Reads every request in use. Of several requests that it waits for

@@ -170,7 +170,7 @@ pub struct RankDescriptor {
     pub received_bytes: AtomicU64,
     /// Not 0: transfers are counted (`monitor::FOR_JOB`, `FOR_TOOL`), or what the rank does is recorded (`trace::FOR_TRACE`). Written by the daemon and by the rank, atomically.
     pub monitor: AtomicU32,
-    /// Core + 1 to which it is to move when it next suspends (`sched::refine`); cleared by it.
+    /// Core + 1 to which it is to move when it next suspends (`sched::refine`), or home to, once that is idle (`rescue`); written by who moves it, and by itself.
     pub target: AtomicU32,
     /// Single copies that the kernel refused.
     pub copies_refused: AtomicU64,
@@ -201,7 +201,14 @@ pub struct Post {
     /// Not 0: its bell may have been asked to ring in a moment. Set by who asks, cleared by the carrier; nothing is ordered by it: the bell rings by a timer,
     /// and if this is seen late, or its writer dies, the carrier wakes once for nothing.
     pub chiming: AtomicU32,
-    reserved: [u32; 14],
+    /// Not 0: it has something to do that no frame or bell tells of (deliveries to try again, data to send). This and the counts: written by the carrier
+    /// before it sleeps, read by the daemon while it does (`matching::courier::Stand`).
+    pub holds: AtomicU32,
+    reserved: u32,
+    /// Frames that it has sent to other nodes, and acted on from there.
+    pub sent: AtomicU64,
+    pub received: AtomicU64,
+    reserved_too: [u32; 8],
 }
 
 impl Post {

@@ -1,14 +1,16 @@
 //! Two nodes: what ranks push for remote ranks is taken there, whoever sleeps when (SYNC M), and full inboxes on the way lose nobody.
 
-use super::world::{World, announce, assert_alone, check_pct, check_random, recv, send, wait};
-use shuttle::sync::atomic::{AtomicBool, Ordering};
+use super::world::{World, announce, assert_alone, check_pct, check_random, message, recv, send, wait};
+use shuttle::rand::Rng;
+use shuttle::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use shuttle::sync::{Arc, Mutex};
 use shuttle::thread::{self, JoinHandle};
 use std::collections::VecDeque;
 use vmpi_shared::control::Policy;
 use vmpi_shared::job::JobSegment;
-use vmpi_shared::matching::courier::Courier;
+use vmpi_shared::matching::courier::{self, Courier, Stand};
 use vmpi_shared::matching::envelope::{Envelope, kind};
+use vmpi_shared::matching::look;
 use vmpi_shared::matching::queues::{answer, go};
 use vmpi_shared::mem::bell::Bell;
 
@@ -19,6 +21,36 @@ const ROUNDS: usize = 400;
 struct Link {
     queue: Arc<Mutex<VecDeque<(u32, Envelope)>>>,
     bell: Bell,
+    /// It takes its time, and whoever uses it, so that others look meanwhile.
+    slow: bool,
+}
+
+impl Link {
+    fn slow() -> Link {
+        Link { slow: true, ..Link::default() }
+    }
+
+    fn linger(&self) {
+        let turns = if self.slow { shuttle::rand::thread_rng().gen_range(0..60) } else { 0 };
+        (0..turns).for_each(|_| thread::yield_now());
+    }
+}
+
+/// Take `frames` frames from one end of a network to the other.
+fn network(from: Link, to: Link, frames: u32) -> JoinHandle<()> {
+    thread::spawn(move || {
+        let mut left = frames;
+        while left > 0 {
+            let Some(frame) = from.queue.lock().unwrap().pop_front() else {
+                from.bell.wait();
+                continue;
+            };
+            from.linger();
+            to.queue.lock().unwrap().push_back(frame);
+            to.bell.ring();
+            left -= 1;
+        }
+    })
 }
 
 /// One node of two: a world of its own, in which `here` alone runs.
@@ -29,33 +61,41 @@ fn node(here: u32, spin_ticks: u64, link: &Link) -> World {
     world
 }
 
-/// Carry until so many have come and gone.
+/// Carry until so many have come and gone. It says how things stand before it sleeps.
 fn carrier(world: &World, spin_ticks: u64, mine: Link, other: Link, mut come: u32, mut go: u32) -> JoinHandle<()> {
     let job = JobSegment::map(world.job.fd().try_clone_to_owned().unwrap()).unwrap();
     let mut courier = Courier::new(world.node.another_view(spin_ticks), job);
     thread::spawn(move || {
+        let mut stand = Stand::default();
         while come + go > 0 {
             let mut busy = false;
             let first = mine.queue.lock().unwrap().front().copied();
             if let Some((to, envelope)) = first
                 && courier.deliver(to, &envelope).is_ok()
             {
+                mine.linger();
                 mine.queue.lock().unwrap().pop_front();
                 come -= 1;
+                stand.received += 1;
                 busy = true;
             }
             for rank in courier.called() {
+                let mut taken = Vec::new();
                 courier.collect(rank, |envelope| {
-                    other.queue.lock().unwrap().push_back((rank, *envelope));
-                    go -= 1;
+                    taken.push((rank, *envelope));
                     true
                 });
+                other.linger();
+                go -= taken.len() as u32;
+                stand.sent += taken.len() as u64;
+                other.queue.lock().unwrap().extend(taken);
                 other.bell.ring();
                 busy = true;
             }
             if busy || come + go == 0 {
                 continue;
             }
+            courier.note(Stand { holds: first.is_some(), ..stand });
             if first.is_some() {
                 // No room: again later, as the real one does.
                 thread::yield_now();
@@ -204,4 +244,71 @@ fn asking_carrier(world: &World, spin_ticks: u64, bell: Bell, mut messages: u32)
             }
         }
     })
+}
+
+/// As the daemon of a node looks: how often `rank`, who lives there, has been switched in, and how its carrier stands, if both wait.
+fn picture(world: &World, rank: u32) -> Option<(u64, Stand)> {
+    let switches = look::is_suspended(&world.node, &world.job, rank)?;
+    let stand = courier::stand(&world.node).filter(|stand| !stand.holds)?;
+    (!look::is_moving(&world.job, rank)).then_some((switches, stand))
+}
+
+/// Two ranks exchange messages, and then wait for one that nobody sends. Who looks at both nodes twice, as their daemons and the launcher do, finds that out, and
+/// never takes them for deadlocked before: a message may be in a rank's inbox, in an outbox, or on its way.
+fn look_for_a_deadlock(messages: u32, spin_ticks: u64) {
+    let scenario = move || {
+        let (to_a, to_b, from_a, from_b) = (Link::slow(), Link::slow(), Link::slow(), Link::slow());
+        let (a, b) = (node(0, spin_ticks, &to_a), node(1, spin_ticks, &to_b));
+        let waiting = Arc::new(AtomicU32::new(0));
+        let (one, two) = (waiting.clone(), waiting.clone());
+        let threads = [
+            carrier(&a, spin_ticks, to_a.clone(), from_a.clone(), messages + 1, messages + 1),
+            carrier(&b, spin_ticks, to_b.clone(), from_b.clone(), messages + 1, messages),
+            network(from_a, to_b.clone(), messages + 1),
+            network(from_b, to_a.clone(), messages),
+            a.rank(0, move |endpoint| {
+                for tag in 0..messages {
+                    send(endpoint, 1, tag as i32);
+                    recv(endpoint, 1, tag as i32);
+                }
+                one.fetch_add(1, Ordering::SeqCst);
+                recv(endpoint, 1, 100);
+                send(endpoint, 1, 101);
+            }),
+            b.rank(1, move |endpoint| {
+                for tag in 0..messages {
+                    recv(endpoint, 0, tag as i32);
+                    send(endpoint, 0, tag as i32);
+                }
+                two.fetch_add(1, Ordering::SeqCst);
+                recv(endpoint, 0, 101);
+            }),
+        ];
+        loop {
+            let look = || (picture(&a, 0), picture(&b, 1));
+            if let (Some(of_a), Some(of_b)) = look()
+                && of_a.1.sent + of_b.1.sent == of_a.1.received + of_b.1.received
+                && look() == (Some(of_a), Some(of_b))
+            {
+                break;
+            }
+            thread::yield_now();
+        }
+        assert_eq!(waiting.load(Ordering::SeqCst), 2, "a deadlock, while they have something to exchange");
+        // Nobody else will end it.
+        to_a.queue.lock().unwrap().push_back((0, message(1, kind::INLINE, 100)));
+        to_a.bell.ring();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_alone(&a.node);
+        assert_alone(&b.node);
+    };
+    check_random(scenario, ROUNDS);
+    check_pct(scenario, ROUNDS / 2, 3);
+}
+
+#[test]
+fn a_deadlock_over_nodes_is_found_and_nothing_else_is_taken_for_one() {
+    look_for_a_deadlock(1, 0);
+    look_for_a_deadlock(2, 0);
+    look_for_a_deadlock(2, 3);
 }

@@ -91,6 +91,11 @@ impl Deaths {
         self.untold.is_empty() && self.read.is_empty()
     }
 
+    /// Nor anything to be acted on?
+    pub fn are_done(&self) -> bool {
+        self.are_told() && self.late.0.values().all(VecDeque::is_empty)
+    }
+
     /// A death, the knowledge of one, or a completion has come from a node.
     pub fn came(&mut self, node: u32, kind: u8, number: u32) {
         let late = match kind {

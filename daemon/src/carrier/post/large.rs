@@ -3,12 +3,12 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
-use vmpi_fabric::Fabric;
 use vmpi_shared::matching::envelope::{Envelope, kind};
 use vmpi_shared::matching::queues::{answer, go};
 use vmpi_shared::matching::request::outcome;
 
 use super::{Peer, Post};
+use crate::carrier::counted::Counted;
 use crate::carrier::transfer::{Announced, CHUNK_BYTES, Cursor, Incoming, Outgoing, Unreachable};
 use crate::carrier::wire::{self, BodyError};
 use crate::debug;
@@ -216,7 +216,7 @@ impl Post {
                 continue;
             }
             let len = (out.len - out.sent).min(CHUNK_BYTES);
-            match send_chunk(&mut *self.fabric, &mut self.chunk, &mut out, len as usize) {
+            match send_chunk(&mut self.fabric, &mut self.chunk, &mut out, len as usize) {
                 Ok(how) => {
                     out.sent += len;
                     if how == Went::Copied {
@@ -257,7 +257,7 @@ enum Went {
 }
 
 /// Read the next `len` bytes of a large message out of its rank, if possible straight to where the fabric sends them from.
-fn send_chunk(fabric: &mut dyn Fabric, chunk: &mut [u8], out: &mut Outgoing, len: usize) -> Result<Went, Unreachable> {
+fn send_chunk(fabric: &mut Counted, chunk: &mut [u8], out: &mut Outgoing, len: usize) -> Result<Went, Unreachable> {
     let head = out.transfer.to_le_bytes();
     if let Some(staged) = fabric.stage(out.node, head.len() + len) {
         let (first, rest) = staged.split_at_mut(head.len());

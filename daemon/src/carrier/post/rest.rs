@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use vmpi_shared::control::Reply;
+use vmpi_shared::matching::courier::Stand;
 use vmpi_shared::mem::bell::Chime;
 use vmpi_shared::mem::sync::yield_cpu;
 
@@ -177,6 +178,13 @@ impl Post {
         self.sleep(how, next)
     }
 
+    /// What this node has to do with others, as long as nothing comes and nobody calls.
+    fn stand(&self) -> Stand {
+        // What is stalled waits for credits, which come in a frame; a message that is asked for, for its data.
+        let holds = !self.pending.is_empty() || !self.outgoing.is_empty() || !self.deaths.are_done();
+        Stand { holds, sent: self.fabric.sent(), received: self.received }
+    }
+
     /// When something is due without anybody saying so.
     fn next(&self) -> Option<Instant> {
         let retry = (!self.pending.is_empty()).then(|| Instant::now() + RETRY);
@@ -191,6 +199,9 @@ impl Post {
     fn sleep(&mut self, how: Sleep, next: Option<Instant>) -> io::Result<Option<Moves>> {
         let may_send = self.outgoing.iter().any(|out| self.fabric.has_room(out.node));
         let unseen = how != Sleep::Not && !self.fabric.lie_down();
+        if how != Sleep::Not {
+            self.courier.note(self.stand());
+        }
         let lying = how != Sleep::Not && !may_send && !unseen && self.courier.lie_down(how == Sleep::Dozing);
         let timeout = if lying {
             next.map(|at| TimeSpec::from(at.saturating_duration_since(Instant::now())))

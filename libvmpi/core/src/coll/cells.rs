@@ -132,6 +132,14 @@ fn draw(comm: &Communicator, layout: &Layout, tags: Tags) -> Result<Option<u32>>
     let drawn = drawn.filter(|number| job.has_cell(*number));
     if let Some(roster) = drawn.and_then(|number| job.roster_at(number, comm.context)) {
         roster.enroll(comm.rank, comm.size(), process::endpoint_rank());
+        // Who is missing has not enrolled.
+        if layout.place() == 0 {
+            comm.local.iter().zip(0..).for_each(|(member, rank)| roster.enroll(rank, comm.size(), member));
+        }
+        let name = comm.name();
+        if !name.is_empty() {
+            roster.rename(&name);
+        }
     }
     Ok(*comm.drawn_cell.get_or_init(|| drawn))
 }

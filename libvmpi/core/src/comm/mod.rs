@@ -178,9 +178,16 @@ impl Communicator {
     pub fn set_name(&self, name: &[u8]) {
         *self.name.borrow_mut() = name.to_vec();
         if !self.is_inter()
-            && let Some(roster) = process::endpoint_if_any().and_then(|endpoint| endpoint.job.roster(self.context))
+            && let Some(endpoint) = process::endpoint_if_any()
         {
-            roster.rename(name);
+            let drawn = self.drawn_cell.get().copied().flatten();
+            let roster = match drawn {
+                Some(number) => endpoint.job.roster_at(number, self.context),
+                None => endpoint.job.roster(self.context),
+            };
+            if let Some(roster) = roster {
+                roster.rename(name);
+            }
         }
     }
     /// All hints that there are, as they are set here.

@@ -43,6 +43,7 @@ impl Conductor {
     pub(super) fn on_gone(&mut self, number: usize, why: &str) {
         self.parts[number].exchange.give_up();
         self.tracing.missed(number, why);
+        self.waiting.missed(number);
         if self.parts[number].finished.is_some() {
             return;
         }

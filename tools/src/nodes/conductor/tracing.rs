@@ -113,8 +113,8 @@ impl Conductor {
         }
     }
 
-    fn tell_tool(&self, node: usize, tool: u64, reply: Reply) {
-        let request = Request::TraceTold { tool, reply: Box::new(reply), files: 0 };
+    pub(super) fn tell_tool(&self, node: usize, tool: u64, reply: Reply) {
+        let request = Request::ToolTold { tool, reply: Box::new(reply), files: 0 };
         self.tell(node, &ToNode::Ask { request });
     }
 
@@ -208,7 +208,7 @@ fn write(recordings: &[NodeRecording], path: &str, to: &Outbox, tool: u64) {
         }
     }
     // Behind them.
-    let told = ToNode::Ask { request: Request::TraceTold { tool, reply: Box::new(reply), files } };
+    let told = ToNode::Ask { request: Request::ToolTold { tool, reply: Box::new(reply), files } };
     let mut frame = Vec::new();
     if frames::say(&mut frame, &told).is_ok() {
         to.pass(frame);
