@@ -94,6 +94,9 @@ fn deadlocks_over_nodes_are_explained() {
             );
         }
     }
+    let told = planted(&nodes, "two-receives", "2", &["--map-by", "node"], Mpi::Mpich).stderr;
+    let places = format!("Rank 0 is on node {}, rank 1 on node {}.\n", nodes.a, nodes.b);
+    assert!(told.contains(&places), "{told}");
     // All others have ended, on either node.
     let alone = planted(&nodes, "left-alone", "4", &[], Mpi::Openmpi);
     assert_eq!(alone.code, 123, "{alone:?}");

@@ -5,6 +5,7 @@ use std::time::Duration;
 use vmpi_tests::compile::{Mpi, program};
 use vmpi_tests::job::{Job, Outcome, Vmpirun};
 use vmpi_tests::leftovers::eventually;
+use vmpi_tests::nodes::Nodes;
 use vmpi_tests::place::{Turn, top};
 use vmpi_tests::prometheus;
 
@@ -29,38 +30,16 @@ fn good(outcome: &Outcome) -> &str {
     &outcome.stdout
 }
 
-#[test]
-fn every_command_keeps_to_the_schema() {
+/// What these commands print as JSON is what the schema says of it, by its name there.
+fn keep_to_the_schema(vmpictl: &dyn Fn(&[&str]) -> Outcome, cases: &[(&str, &[&str])]) {
     let text = std::fs::read_to_string(top().join("docs/vmpictl.schema.json")).expect("the schema is there");
     let schema: Value = serde_json::from_str(&text).expect("it is JSON");
     let validator = |name: &str| {
         let part = serde_json::json!({ "$defs": schema["$defs"], "$ref": format!("#/$defs/{name}") });
         jsonschema::validator_for(&part).expect("a schema")
     };
-    let job = busy("schema", "60");
-    let cases: &[(&str, &[&str])] = &[
-        ("ps", &["ps"]),
-        ("ps", &["ps", "--ranks"]),
-        ("show", &["show", "1"]),
-        ("show", &["show", "1/3"]),
-        ("why", &["why", "1"]),
-        ("stacks", &["stacks", "1/0", "--threads"]),
-        ("matrix", &["matrix", "1", "--on"]),
-        ("matrix", &["matrix", "1"]),
-        ("trace", &["trace", "1", "start"]),
-        ("trace", &["trace", "1", "export", "/dev/null"]),
-        ("trace", &["trace", "1", "stop"]),
-        ("top", &["top"]),
-        ("doctor", &["doctor"]),
-        ("metrics", &["metrics", "--per-rank"]),
-        ("version", &["version"]),
-        ("done", &["prio", "1/0", "1"]),
-        ("done", &["suspend", "1"]),
-        ("done", &["resume", "1"]),
-        ("done", &["kill", "1"]),
-    ];
     for (name, args) in cases {
-        let outcome = job.vmpictl(&[args, &["--json"][..]].concat());
+        let outcome = vmpictl(&[args, &["--json"][..]].concat());
         let value: Value =
             serde_json::from_str(good(&outcome)).unwrap_or_else(|e| panic!("{args:?}: {e}: {outcome:?}"));
         let wrong: Vec<String> =
@@ -71,9 +50,71 @@ fn every_command_keeps_to_the_schema() {
         other["schema_version"] = 2.into();
         assert!(!validator(name).is_valid(&other), "{args:?}");
     }
+}
+
+#[test]
+fn every_command_keeps_to_the_schema() {
+    let job = busy("schema", "60");
+    keep_to_the_schema(
+        &|args| job.vmpictl(args),
+        &[
+            ("ps", &["ps"]),
+            ("ps", &["ps", "--ranks"]),
+            ("show", &["show", "1"]),
+            ("show", &["show", "1/3"]),
+            ("why", &["why", "1"]),
+            ("stacks", &["stacks", "1/0", "--threads"]),
+            ("matrix", &["matrix", "1", "--on"]),
+            ("matrix", &["matrix", "1"]),
+            ("trace", &["trace", "1", "start"]),
+            ("trace", &["trace", "1", "export", "/dev/null"]),
+            ("trace", &["trace", "1", "stop"]),
+            ("top", &["top"]),
+            ("doctor", &["doctor"]),
+            ("metrics", &["metrics", "--per-rank"]),
+            ("version", &["version"]),
+            ("done", &["prio", "1/0", "1"]),
+            ("done", &["suspend", "1"]),
+            ("done", &["resume", "1"]),
+            ("done", &["kill", "1"]),
+        ],
+    );
     let outcome = job.finish();
     assert_eq!(outcome.code, 143, "{outcome:?}");
     assert!(outcome.stderr.contains("by vmpictl kill"), "{outcome:?}");
+}
+
+/// On a node of a job of two: some ranks live elsewhere.
+#[test]
+fn commands_on_one_of_several_nodes_keep_to_the_schema() {
+    let nodes = Nodes::new("schema");
+    let binary = {
+        let _turn = Turn::take();
+        program("deadlock.c", Mpi::Openmpi)
+    };
+    let run = nodes.vmpirun("schema").args(["-n", "4", "-V", "2", "--on-deadlock", "ignore"]);
+    let job = run.arg(binary).arg("missing").start();
+    let vmpictl = |args: &[&str]| nodes.vmpictl(&job.runtime_dir, &nodes.b, args);
+    let waits = eventually(Duration::from_secs(30), || vmpictl(&["why", "1"]).stdout.contains("deadlock in job"));
+    assert!(waits, "{:?}", vmpictl(&["why", "1"]));
+    keep_to_the_schema(
+        &vmpictl,
+        &[
+            ("ps", &["ps", "--ranks"]),
+            ("show", &["show", "1"]),
+            ("show", &["show", "1/3"]),
+            ("why", &["why", "1"]),
+            ("stacks", &["stacks", "1/3"]),
+            ("matrix", &["matrix", "1", "--on"]),
+            ("trace", &["trace", "1", "start"]),
+            ("trace", &["trace", "1", "export", "/dev/null"]),
+            ("top", &["top"]),
+            ("metrics", &["metrics", "--per-rank"]),
+            ("done", &["kill", "1"]),
+        ],
+    );
+    let outcome = job.finish();
+    assert!(outcome.code == 143 && outcome.stderr.contains("by vmpictl kill"), "{outcome:?}");
 }
 
 #[test]

@@ -6,6 +6,9 @@ use crate::table::seconds;
 use std::collections::BTreeMap;
 use vmpi_shared::waits::{RankWait, WaitKind, WaitOn};
 
+/// So many nodes are named with their ranks.
+const MOST_NODES: usize = 16;
+
 /// `rank 3`, `ranks 0-4,7`.
 fn ranks(list: &[u32]) -> String {
     match list {
@@ -224,6 +227,26 @@ fn stray_sentence(why: &Why, stray: &Stray) -> String {
     }
 }
 
+/// Of a job of several nodes: `ranks 0-2 are on node a, rank 3 on node b.`
+fn whereabouts(why: &Why) -> Option<String> {
+    let mut nodes: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+    for rank in why.waits.ranks.iter().filter(|rank| !rank.node.is_empty() && rank.state != "REMOTE") {
+        nodes.entry(&rank.node).or_default().push(rank.rank);
+    }
+    let mut nodes: Vec<(&str, Vec<u32>)> = nodes.into_iter().collect();
+    nodes.sort_by_key(|(_, list)| list[0]);
+    let (first, rest) = nodes.split_first()?;
+    let (name, list) = first;
+    let mut text = format!("{} {} on node {name}", ranks(list), if list.len() == 1 { "is" } else { "are" });
+    for (name, list) in rest.iter().take(MOST_NODES - 1) {
+        text.push_str(&format!(", {} on node {name}", ranks(list)));
+    }
+    if nodes.len() > MOST_NODES {
+        text.push_str(&format!(", and others on {} more", nodes.len() - MOST_NODES));
+    }
+    Some(text + ".")
+}
+
 /// The whole report.
 pub fn text(why: &Why) -> String {
     let elsewhere = why.waits.ranks.iter().any(|rank| rank.state == "REMOTE");
@@ -243,7 +266,7 @@ pub fn text(why: &Why) -> String {
     for line in lines(why) {
         text.push_str(&format!("  {line}\n"));
     }
-    for sentence in sentences(why) {
+    for sentence in sentences(why).into_iter().chain(whereabouts(why)) {
         text.push_str(&format!("{}{}\n", sentence[..1].to_uppercase(), &sentence[1..]));
     }
     if elsewhere {
