@@ -43,3 +43,12 @@ fn low_limits_are_borne_or_named() {
         }
     }
 }
+
+/// Too little for a thread's stack, of which the launcher of a job of several nodes needs some.
+#[test]
+fn a_launcher_that_can_have_no_thread_says_so() {
+    let run = Vmpirun::wrapped("threads", "prlimit", &["--data=1500000"]);
+    let outcome = run.args(["--host", "a,b", "--launcher-exec", "cat", "-n", "2", "true"]).run();
+    assert_eq!(outcome.code, 125, "{outcome:?}");
+    assert!(outcome.stderr.contains("cannot start a thread") && !outcome.stderr.contains("panicked"), "{outcome:?}");
+}

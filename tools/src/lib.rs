@@ -33,6 +33,7 @@ pub mod session;
 pub mod stack;
 pub mod status_page;
 pub mod table;
+mod threads;
 pub mod trace;
 pub mod why;
 pub mod wrapper;

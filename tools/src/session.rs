@@ -8,6 +8,7 @@ use crate::cli::{OnDeadlock, RunOptions, StdinTo};
 use crate::daemon::{self, Daemon};
 use crate::failure::{Failure, code};
 use crate::output::{Routes, SinkError, Streams};
+use crate::threads;
 use crate::trace::Recording;
 use crate::why::Why;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -203,7 +204,7 @@ fn stdin_for_rank_zero(to: StdinTo) -> io::Result<OwnedFd> {
         return stdin.as_fd().try_clone_to_owned();
     }
     let (read, write) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC)?;
-    std::thread::spawn(move || feed_from_terminal(File::from(write)));
+    threads::spawn(move || feed_from_terminal(File::from(write)));
     Ok(read)
 }
 

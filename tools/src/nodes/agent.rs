@@ -6,7 +6,7 @@ use super::records::{self, Arrivals};
 use super::{LAUNCHER_PULSES, PULSE, rdma};
 use crate::daemon::{self, VERSION};
 use crate::failure::Failure;
-use crate::{cpus, hosts, why};
+use crate::{cpus, hosts, threads, why};
 use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::fs::File;
@@ -74,7 +74,7 @@ fn serve(exe_dir: &Path) -> io::Result<()> {
     let news = Arc::new(AtomicU32::new(0));
     let stopped = Arc::new(AtomicBool::new(false));
     let pulse = out.clone();
-    std::thread::spawn(move || {
+    threads::spawn(move || {
         while pulse.say(&FromNode::Alive).is_ok() {
             std::thread::sleep(PULSE);
         }
@@ -100,14 +100,14 @@ fn serve(exe_dir: &Path) -> io::Result<()> {
     let (mut more, call) = UnixStream::pair()?;
     let (add, added) = mpsc::channel();
     let passing = out.clone();
-    std::thread::spawn(move || {
+    threads::spawn(move || {
         pass_output(outputs, &call, &added, &passing);
         let _ = end.send(());
     });
     let mut feed = feeder(stdin, out.clone());
     let replying = out.clone();
     let mut connection = Connection::new(daemon.connection.stream().try_clone()?);
-    let replies = std::thread::spawn(move || {
+    let replies = threads::spawn(move || {
         let (mut job, mut pids) = (0, Vec::new());
         while let Ok(Some((mut reply, files))) = connection.receive::<Reply>() {
             let mut files = files.into_iter();
@@ -326,7 +326,7 @@ fn pass_output(
 fn feeder(stdin: Option<OwnedFd>, out: Out) -> Option<mpsc::Sender<Vec<u8>>> {
     let mut pipe = File::from(stdin?);
     let (send, receive) = mpsc::channel::<Vec<u8>>();
-    std::thread::spawn(move || {
+    threads::spawn(move || {
         for bytes in receive {
             // A rank that has closed its standard input misses nothing.
             let _ = pipe.write_all(&bytes);

@@ -17,6 +17,7 @@ use super::sinks::Sinks;
 use super::start::{self, Agent};
 use super::{PULSE, SILENT_PULSES};
 use crate::daemon::Daemon;
+use crate::threads;
 use crate::trace::NodeRecording;
 use end::Verdict;
 use outbox::Outbox;
@@ -102,7 +103,7 @@ struct Part {
 /// No socket can be made.
 pub fn conduct(agents: Vec<Agent>) -> io::Result<(Daemon, JoinHandle<Vec<NodeRecording>>)> {
     let (session, ours) = UnixStream::pair()?;
-    let thread = std::thread::spawn(move || {
+    let thread = threads::spawn(move || {
         let mut connection = Connection::new(ours);
         match take_job(&mut connection) {
             Ok((spec, fds)) => Conductor::new(agents, spec, connection, fds).run(),
@@ -170,7 +171,7 @@ impl Conductor {
         for (number, agent) in agents.into_iter().enumerate() {
             let Agent { name, facts, child, to, mut from, .. } = agent;
             let (tell, sinks) = (tell.clone(), sinks.clone());
-            std::thread::spawn(move || {
+            threads::spawn(move || {
                 let mut arrivals = Arrivals::default();
                 let why = loop {
                     match frames::hear::<FromNode>(&mut from) {
@@ -231,7 +232,7 @@ impl Conductor {
         let window = Arc::new((Mutex::new(STDIN_BYTES), Condvar::new()));
         if let Ok(stream) = session.stream().try_clone() {
             let tell = tell.clone();
-            std::thread::spawn(move || {
+            threads::spawn(move || {
                 let mut session = Connection::new(stream);
                 while let Ok(Some((request, _))) = session.receive::<Request>() {
                     let _ = tell.send(Event::Asked(request));
@@ -563,7 +564,7 @@ fn cores_of(part: &NodePart) -> u32 {
 
 /// Pass standard input on to rank 0's node, a window at a time.
 fn feed(mut stdin: File, to: Outbox, window: Arc<(Mutex<u64>, Condvar)>) {
-    std::thread::spawn(move || {
+    threads::spawn(move || {
         let mut bytes = vec![0; 32 << 10];
         loop {
             let (open, changed) = &*window;

@@ -5,6 +5,7 @@ use super::slurm;
 use crate::daemon::VERSION;
 use crate::failure::Failure;
 use crate::hosts::{self, Host};
+use crate::threads;
 use std::io::BufReader;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -56,7 +57,7 @@ pub fn all(hosts: &[Host], way: &Way, exe_dir: &Path) -> Result<Vec<Agent>, Fail
         let (to, from) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
         children.push(child);
         let tell = tell.clone();
-        std::thread::spawn(move || {
+        threads::spawn(move || {
             let mut from = BufReader::new(from);
             let mut to = to;
             let heard = greet(&mut to, &mut from);

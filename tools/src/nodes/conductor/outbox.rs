@@ -6,6 +6,7 @@
 //! then the thread ends, and who waits with bytes hears that there is nobody.
 
 use crate::nodes::frames::{self, ToNode};
+use crate::threads;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::collections::VecDeque;
@@ -41,7 +42,7 @@ impl Outbox {
         let queue = Queue { to: Some(to), words: VecDeque::new(), piece: None, over: false };
         let shared = Arc::new(Shared { queue: Mutex::new(queue), changed: Condvar::new() });
         let its = shared.clone();
-        std::thread::spawn(move || its.write());
+        threads::spawn(move || its.write());
         Outbox(shared)
     }
 

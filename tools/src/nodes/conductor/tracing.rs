@@ -6,6 +6,7 @@
 use super::Conductor;
 use super::outbox::Outbox;
 use crate::nodes::frames::{self, ToNode};
+use crate::threads;
 use crate::trace::{self, NodeRecording, Recording};
 use std::fs::File;
 use std::io;
@@ -166,7 +167,7 @@ impl Conductor {
             })
             .collect();
         let to = self.parts[by].to.clone();
-        self.tracing.writer = Some(std::thread::spawn(move || write(&recordings, &path, &to, tool)));
+        self.tracing.writer = Some(threads::spawn(move || write(&recordings, &path, &to, tool)));
     }
 }
 
