@@ -28,7 +28,7 @@ pub struct RankWait {
     pub world_rank: u32,
     /// As `vmpictl show` names it; `ENDED` if its process is gone, `STARTING` before MPI_Init, `REMOTE` on another node.
     pub state: String,
-    /// That node, of which this one's daemon knows nothing more.
+    /// Its node, in a job of several: told with ranks of other nodes, and by the launcher with all.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub node: String,
     /// One of `sched::CALLS`; empty if it does not wait in MPI.

@@ -106,7 +106,7 @@ impl Why {
         if rank.call.is_empty() {
             return match rank.state.as_str() {
                 "ENDED" => "has ended".into(),
-                "REMOTE" => format!("is on node {}: only vmpictl there sees what it does", rank.node),
+                "REMOTE" => format!("is on node {}, of which nothing is heard", rank.node),
                 "STARTING" => "has not called MPI_Init yet".into(),
                 "FINALIZED" => "has left MPI".into(),
                 "AWAY" => "is outside MPI, asleep or computing, and has given its core up".into(),

@@ -107,6 +107,13 @@ fn carrier(world: &World, spin_ticks: u64, mine: Link, other: Link, mut come: u3
     })
 }
 
+/// All threads come to their end, and no core has ever had two ranks.
+fn all_end<const N: usize>(threads: [JoinHandle<()>; N], a: &World, b: &World) {
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    assert_alone(&a.node);
+    assert_alone(&b.node);
+}
+
 /// Rank 0 sends `count` messages to rank 1, which answers each of the last two.
 fn exchange(count: u32, spin_ticks: u64) {
     let scenario = move || {
@@ -128,9 +135,7 @@ fn exchange(count: u32, spin_ticks: u64) {
                 }
             }),
         ];
-        threads.into_iter().for_each(|thread| thread.join().unwrap());
-        assert_alone(&a.node);
-        assert_alone(&b.node);
+        all_end(threads, &a, &b);
     };
     check_random(scenario, ROUNDS);
     check_pct(scenario, ROUNDS / 2, 3);
@@ -173,9 +178,7 @@ fn a_sender_that_computes_on() {
                 came.store(true, Ordering::SeqCst);
             }),
         ];
-        threads.into_iter().for_each(|thread| thread.join().unwrap());
-        assert_alone(&a.node);
-        assert_alone(&b.node);
+        all_end(threads, &a, &b);
     };
     check_random(scenario, ROUNDS);
 }
@@ -298,9 +301,7 @@ fn look_for_a_deadlock(messages: u32, spin_ticks: u64) {
         // Nobody else will end it.
         to_a.queue.lock().unwrap().push_back((0, message(1, kind::INLINE, 100)));
         to_a.bell.ring();
-        threads.into_iter().for_each(|thread| thread.join().unwrap());
-        assert_alone(&a.node);
-        assert_alone(&b.node);
+        all_end(threads, &a, &b);
     };
     check_random(scenario, ROUNDS);
     check_pct(scenario, ROUNDS / 2, 3);
