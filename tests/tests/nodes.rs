@@ -119,6 +119,23 @@ fn the_same_with_progress_by_ranks_and_without_single_copy() {
     same(&nodes, "p2p.c", Mpi::Openmpi, 5, &["--fabric", "emulated:200:100"], &[]);
 }
 
+/// Messages that are sent without being asked for, and somewhat longer ones, whatever comes first: receive, announcement, data.
+#[test]
+fn what_comes_unasked_is_received_once_whole_and_in_order() {
+    let nodes = Nodes::new("unasked");
+    for (ranks, flags) in [
+        (4, &["-V", "2"][..]),
+        (8, &["-V", "4"]),
+        (4, &["--fabric", "emulated:200:1000"]),
+        (4, &["--progress", "rank"]),
+        (4, &["-x", "VMPI_SINGLE_COPY=0"]),
+        (4, &["--enable-recovery"]),
+    ] {
+        same(&nodes, "unasked.c", Mpi::Openmpi, ranks, flags, &["2"]);
+    }
+    same(&nodes, "unasked.c", Mpi::Mpich, 4, &["-V", "2"], &["2"]);
+}
+
 /// The carriers take large messages to a rank that computes; with progress by ranks, or where no process is to reach into another, nobody does.
 #[test]
 fn large_messages_reach_a_rank_that_computes() {

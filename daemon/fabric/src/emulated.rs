@@ -365,6 +365,10 @@ impl<F: Fabric> Fabric for Emulated<F> {
         }
     }
 
+    fn expect_bulk(&mut self) {
+        self.below.expect_bulk();
+    }
+
     fn look(&mut self, now: Instant, tell: &mut dyn FnMut(Event<'_>)) {
         if self.may_have_news() {
             self.bring(now, F::look, tell);

@@ -102,6 +102,8 @@ pub trait Fabric {
     fn linger(&mut self, _patience: Duration) {
         self.turn(Instant::now(), &mut |_| {});
     }
+    /// Something is about to come by the way of `send_bulk`: `look` is to look there.
+    fn expect_bulk(&mut self) {}
     /// When `turn` wants to be called at the latest.
     fn deadline(&self) -> Option<Instant>;
 }

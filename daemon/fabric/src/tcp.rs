@@ -565,6 +565,10 @@ impl Fabric for Tcp {
         }
     }
 
+    fn expect_bulk(&mut self) {
+        self.keen = KEEN_LOOKS;
+    }
+
     fn deadline(&self) -> Option<Instant> {
         if !self.lost.is_empty() {
             return Some(Instant::now());

@@ -6,7 +6,7 @@ use crate::matching::inbox::{Cell, Ends, Inbox};
 use crate::matching::queues::{BINS, Bin, QueueHead, Queues, Unexpected};
 use crate::matching::request::Slot;
 use crate::mem::segment::{Head, Segment, SegmentError, layout_hash};
-use crate::mem::slab::{Slab, SlabHead};
+use crate::mem::slab::{CLASS_BYTES, Slab, SlabHead};
 use crate::mem::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::monitor::{self, Row};
 use crate::roster;
@@ -22,6 +22,8 @@ pub struct JobConfig {
     pub ranks: u32,
     /// Messages up to this size are copied through the slab.
     pub eager_limit_bytes: u32,
+    /// The same for messages to ranks of other nodes.
+    pub far_eager_limit_bytes: u32,
     /// Cells of an inbox (a power of two).
     pub inbox_cells: u32,
     /// Messages under way (posted receives, pending sends).
@@ -43,6 +45,7 @@ impl Default for JobConfig {
         JobConfig {
             ranks: 1,
             eager_limit_bytes: 16384,
+            far_eager_limit_bytes: CLASS_BYTES[CLASS_BYTES.len() - 1] as u32,
             inbox_cells: 256,
             slots: 65536,
             unexpected: 65536,
@@ -105,6 +108,7 @@ const MAX_CELLS: usize = 1024;
 struct JobConfigWords {
     ranks: u32,
     eager_limit_bytes: u32,
+    far_eager_limit_bytes: u32,
     inbox_cells: u32,
     slots: u32,
     unexpected: u32,
@@ -117,7 +121,7 @@ struct JobConfigWords {
 
 const HEADER_AT: u64 = size_of::<Head>() as u64;
 const LAYOUT: u64 = layout_hash(&[
-    7,
+    8,
     REVOCATIONS as u64,
     size_of::<JobHeader>() as u64,
     size_of::<Ends>() as u64,
@@ -224,6 +228,7 @@ impl JobSegment {
         let words = JobConfigWords {
             ranks: config.ranks,
             eager_limit_bytes: config.eager_limit_bytes,
+            far_eager_limit_bytes: config.far_eager_limit_bytes,
             inbox_cells: config.inbox_cells,
             slots: config.slots,
             unexpected: config.unexpected,
@@ -289,6 +294,7 @@ impl JobSegment {
         let config = JobConfig {
             ranks: words.ranks,
             eager_limit_bytes: words.eager_limit_bytes,
+            far_eager_limit_bytes: words.far_eager_limit_bytes,
             inbox_cells: words.inbox_cells,
             slots: words.slots,
             unexpected: words.unexpected,

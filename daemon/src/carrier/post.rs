@@ -3,10 +3,11 @@
 //! Flow control: an envelope to a rank takes one of its credits, which come back when it has been delivered there. Without credits it stays in
 //! the rank's inbox here, and a full inbox makes its senders wait as on one node. So what a carrier holds back for a rank is bounded, and a
 //! rank that takes nothing stops those alone who send to it. A message for which the sender's slab here has no block is kept by the carrier and
-//! announced to the receiver like a large one.
+//! announced to the receiver like a large one (`kept`).
 
 mod deaths;
 mod enrol;
+mod kept;
 mod large;
 mod rest;
 mod windows;
@@ -21,12 +22,10 @@ use vmpi_fabric::{Event, Fabric};
 use vmpi_shared::ask::{Ask, What};
 use vmpi_shared::control::{Connection, Nodes, Request};
 use vmpi_shared::matching::courier::Courier;
-use vmpi_shared::matching::envelope::{Envelope, FLAG_SYNC, PIECE_BYTES, kind};
-use vmpi_shared::matching::queues::answer;
-use vmpi_shared::matching::request::outcome;
+use vmpi_shared::matching::envelope::{Envelope, kind};
 
 use super::counted::Counted;
-use super::transfer::{Announced, CHUNK_BYTES, Cursor, Incoming, Outgoing, Unreachable};
+use super::transfer::{Announced, CHUNK_BYTES, Cursor, Incoming, Outgoing};
 use super::urgency::Urgency;
 use super::wire::{self, BodyError};
 use crate::debug;
@@ -42,8 +41,6 @@ const RETRY: Duration = Duration::from_millis(1);
 const QUIT_PATIENCE: Duration = Duration::from_secs(5);
 /// How long a node that ends tries to say so.
 const LAST_WORDS: Duration = Duration::from_millis(200);
-/// Requests of messages that the carrier keeps have this bit.
-const KEPT: u32 = 1 << 31;
 
 /// How far another node is.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -59,11 +56,38 @@ enum Peer {
     Gone,
 }
 
-/// A message that the carrier keeps, because its sender's slab here was full.
-struct Kept {
+/// What a node has sent, other than data.
+enum Came {
+    Envelope(Arrived),
+    Frame(u8, Vec<u8>),
+}
+
+/// An envelope for rank `to` of this node.
+struct Arrived {
+    to: u32,
+    envelope: Envelope,
+    /// What has no block.
     payload: Vec<u8>,
-    /// Its sender waits for its match.
-    sync: Option<u32>,
+}
+
+impl Arrived {
+    /// Out of the link's buffer; a payload goes into its sender's slab, if there is a block.
+    fn take_in(courier: &Courier, nodes: &Nodes, node: u32, body: &[u8]) -> Result<Arrived, BodyError> {
+        let (to, mut envelope, payload) = wire::decode(body)?;
+        check_ends(courier, nodes, node, to, (envelope.kind != kind::FIN).then_some(envelope.from))?;
+        let stored =
+            wire::has_payload(&envelope) && envelope.kind != kind::ASK && courier.store(&mut envelope, payload);
+        Ok(Arrived { to, envelope, payload: if stored { Vec::new() } else { payload.to_vec() } })
+    }
+}
+
+/// Something from rank `from` of `node` (who answers need not say who it is) to one of this node?
+fn check_ends(courier: &Courier, nodes: &Nodes, node: u32, to: u32, from: Option<u32>) -> Result<(), BodyError> {
+    match from {
+        _ if !courier.is_local(to) => Err(BodyError::NotHere(to)),
+        Some(from) if nodes.of_rank.get(from as usize) != Some(&node) => Err(BodyError::NotThere(from)),
+        _ => Ok(()),
+    }
 }
 
 pub struct Post {
@@ -85,8 +109,8 @@ pub struct Post {
     pending: BTreeMap<u32, VecDeque<(Option<u32>, Envelope, Vec<u8>)>>,
     /// By rank and request.
     announced: HashMap<(u32, u32), Announced>,
-    kept: HashMap<u32, Kept>,
-    next_kept: u32,
+    ahead: kept::Ahead,
+    kept: kept::Kept,
     incoming: HashMap<u32, Incoming>,
     next_transfer: u32,
     outgoing: VecDeque<Outgoing>,
@@ -122,8 +146,8 @@ impl Post {
             owed: BTreeMap::new(),
             pending: BTreeMap::new(),
             announced: HashMap::new(),
-            kept: HashMap::new(),
-            next_kept: 0,
+            ahead: kept::Ahead::default(),
+            kept: kept::Kept::default(),
             incoming: HashMap::new(),
             next_transfer: 0,
             outgoing: VecDeque::new(),
@@ -157,6 +181,7 @@ impl Post {
             self.pump();
             self.mourn();
             self.say_credits();
+            self.say_taken();
             self.check_progress(now)?;
             // What has just been queued goes before this process sleeps.
             self.fabric.flush();
@@ -172,9 +197,10 @@ impl Post {
 
     /// Let the fabric move, and act on what it brings.
     fn turn(&mut self, now: Instant, moves: Moves) {
-        let mut came: Vec<(u32, u8, Vec<u8>)> = Vec::new();
+        let mut came = Vec::new();
         let mut fates = Vec::new();
-        let (incoming, mut failed) = (&mut self.incoming, Vec::new());
+        let Post { fabric, courier, nodes, incoming, kept, .. } = self;
+        let mut failed = Vec::new();
         let (mut stirred, mut received) = (false, 0);
         let mut tell = |event: Event<'_>| match event {
             Event::Up(node) => fates.push((node, None)),
@@ -182,16 +208,20 @@ impl Post {
             // Straight from the link's buffer into the receive buffer.
             Event::Frame { node, kind: wire::DATA, body } => {
                 (stirred, received) = (true, received + 1);
-                if let Err(error) = large::data(incoming, node, body) {
+                if let Err(error) = large::data(incoming, kept, node, body) {
                     failed.push((node, error));
                 }
             }
-            Event::Frame { node, kind, body } => came.push((node, kind, body.to_vec())),
+            Event::Frame { node, kind: wire::ENVELOPE, body } => match Arrived::take_in(courier, nodes, node, body) {
+                Ok(arrived) => came.push((node, Came::Envelope(arrived))),
+                Err(error) => failed.push((node, error)),
+            },
+            Event::Frame { node, kind, body } => came.push((node, Came::Frame(kind, body.to_vec()))),
         };
         if moves == Moves::Perhaps {
-            self.fabric.look(now, &mut tell);
+            fabric.look(now, &mut tell);
         } else {
-            self.fabric.turn(now, &mut tell);
+            fabric.turn(now, &mut tell);
         }
         // What came before a link was lost counts; a link is up before anything comes.
         let (up, lost): (Vec<_>, Vec<_>) = fates.into_iter().partition(|(_, why)| why.is_none());
@@ -202,8 +232,12 @@ impl Post {
             self.rest.stirred();
         }
         received += came.len() as u64;
-        for (node, kind, body) in came {
-            if let Err(error) = self.frame(node, kind, &body) {
+        for (node, came) in came {
+            let acted = match came {
+                Came::Envelope(arrived) => self.arrived(node, arrived),
+                Came::Frame(kind, body) => self.frame(node, kind, &body),
+            };
+            if let Err(error) = acted {
                 failed.push((node, error));
             }
         }
@@ -296,7 +330,8 @@ impl Post {
     fn collect(&mut self, to: u32) {
         let Some(&node) = self.nodes.of_rank.get(to as usize) else { return };
         let gone = matches!(self.peers[node as usize], Peer::Gone) || self.has_failed(to);
-        let Post { courier, fabric, credits, announced, incoming, next_transfer, .. } = self;
+        let may_follow = self.may_copy() && !self.survives() && !self.nodes.progress_by_rank;
+        let Post { courier, fabric, credits, announced, incoming, next_transfer, outgoing, ahead, .. } = self;
         let (mut aside, mut refused) = (Vec::new(), Vec::new());
         let all = courier.collect(to, |envelope| {
             let mut envelope = *envelope;
@@ -349,7 +384,7 @@ impl Post {
                         void: false,
                     };
                     incoming.insert(*next_transfer, entry);
-                    *next_transfer = next_transfer.wrapping_add(1);
+                    *next_transfer = next_transfer.wrapping_add(1) & !kept::UNASKED;
                 }
                 Some(ask) if ask.what == What::Bring => {
                     let place = Announced { addr: ask.offset, blocks: 0, len: ask.bytes, to, silent: true };
@@ -363,6 +398,12 @@ impl Post {
                 fabric.send(node, wire::ENVELOPE, &[&bytes[..used], payload]);
                 courier.give_back(&envelope);
             } else {
+                let pid = courier.pid(envelope.from).filter(|_| may_follow && envelope.kind == kind::RTS);
+                if let Some(out) = pid.and_then(|pid| ahead.follow(fabric, (node, to), &envelope, pid)) {
+                    outgoing.push_back(out);
+                    credits[to as usize] -= 1;
+                    return true;
+                }
                 if envelope.kind == kind::RTS {
                     let (addr, blocks, len) = (envelope.addr(), envelope.blocks(), envelope.len);
                     let place = Announced { addr, blocks, len, to, silent: false };
@@ -391,8 +432,8 @@ impl Post {
     /// An answer (PULL, FIN) of a rank here, or of matching for it, to remote rank `to`.
     fn answer_remote(&mut self, to: u32, envelope: Envelope) {
         let Some(&node) = self.nodes.of_rank.get(to as usize) else { return };
-        if envelope.request & KEPT != 0 {
-            return self.give_kept(to, node, &envelope);
+        if envelope.request & kept::KEPT != 0 {
+            return self.give_kept(&envelope);
         }
         if envelope.kind == kind::PULL && self.begin_incoming(to, node, &envelope) {
             return;
@@ -401,50 +442,9 @@ impl Post {
         self.fabric.send(node, wire::ENVELOPE, &[&bytes[..used]]);
     }
 
-    /// A receive wants a message that this carrier keeps, or has no use for its bytes (FIN).
-    fn give_kept(&mut self, from: u32, node: u32, envelope: &Envelope) {
-        let Some(kept) = self.kept.remove(&envelope.request) else { return };
-        if let Some(request) = kept.sync {
-            let (bytes, used) = wire::encode(from, &answer(kind::FIN, request));
-            self.fabric.send(node, wire::ENVELOPE, &[&bytes[..used]]);
-        }
-        let (rank, request) = (envelope.from, envelope.peer_request());
-        if envelope.kind != kind::PULL || !self.courier.is_local(rank) {
-            return;
-        }
-        let payload = &kept.payload[..(envelope.len as usize).min(kept.payload.len())];
-        let pid = self.courier.pid(rank).filter(|_| self.may_copy());
-        let placed = pid.ok_or(Unreachable::Refused).and_then(|pid| {
-            let mut to = Cursor::of(pid, envelope.addr(), envelope.blocks(), envelope.len)?;
-            to.write(pid, payload)
-        });
-        let mut done = answer(kind::PLACED, request);
-        match placed {
-            Ok(()) => {}
-            Err(Unreachable::Errno(errno)) => done.set_peer_request(outcome::ERRNO | errno as u32),
-            Err(Unreachable::Refused) => {
-                // The rank copies itself, out of as many envelopes as that takes; its FIN then finds nothing kept.
-                for (number, part) in payload.chunks(PIECE_BYTES).enumerate() {
-                    let mut piece = answer(kind::PIECE, request);
-                    piece.from = from;
-                    piece.len = part.len() as u64;
-                    piece.set_offset((number * PIECE_BYTES) as u64);
-                    piece.piece_mut()[..part.len()].copy_from_slice(part);
-                    self.deliver(None, rank, piece, Vec::new());
-                }
-                return;
-            }
-        }
-        self.deliver(None, rank, done, Vec::new());
-    }
-
-    /// A frame of another node, other than data.
+    /// A frame of another node, other than data and envelopes.
     fn frame(&mut self, node: u32, kind: u8, body: &[u8]) -> Result<(), BodyError> {
         match kind {
-            wire::ENVELOPE => {
-                let (to, envelope, payload) = wire::decode(body)?;
-                self.arrived(node, to, envelope, payload)?;
-            }
             wire::CREDIT => {
                 let [rank, count, unexpected] = wire::words(kind, body)?;
                 if self.nodes.of_rank.get(rank as usize) != Some(&node) {
@@ -460,7 +460,15 @@ impl Post {
             }
             wire::REFUSED => {
                 let [transfer, errno] = wire::words(kind, body)?;
-                self.refused(node, transfer, errno as i32)?;
+                match transfer & kept::UNASKED {
+                    0 => self.refused(node, transfer, errno as i32)?,
+                    _ => self.withheld(node, transfer, errno as i32),
+                }
+            }
+            wire::FOLLOWED => self.followed(node, body)?,
+            wire::TAKEN => {
+                let [bytes] = wire::words(kind, body)?;
+                self.ahead.taken(node, u64::from(bytes));
             }
             wire::BYE => match self.peers[node as usize] {
                 Peer::Up => self.peers[node as usize] = Peer::HalfBye,
@@ -495,52 +503,30 @@ impl Post {
     }
 
     /// An envelope for a rank of this node.
-    fn arrived(&mut self, node: u32, to: u32, mut envelope: Envelope, payload: &[u8]) -> Result<(), BodyError> {
-        if !self.courier.is_local(to) {
-            return Err(BodyError::NotHere(to));
-        }
-        if envelope.kind == kind::FIN {
-            self.announced.remove(&(to, envelope.request));
-        } else if self.nodes.of_rank.get(envelope.from as usize) != Some(&node) {
-            return Err(BodyError::NotThere(envelope.from));
-        }
-        if envelope.kind == kind::ASK {
-            self.asked(
-                node,
-                to,
-                &envelope,
-                if wire::has_payload(&envelope) { payload } else { envelope.ask_payload() },
-            )?;
-            self.settle();
-            return Ok(());
+    fn arrived(&mut self, node: u32, arrived: Arrived) -> Result<(), BodyError> {
+        let Arrived { to, mut envelope, payload } = arrived;
+        match envelope.kind {
+            kind::FIN => {
+                self.announced.remove(&(to, envelope.request));
+            }
+            kind::ASK => {
+                let payload = if wire::has_payload(&envelope) { &payload[..] } else { envelope.ask_payload() };
+                self.asked(node, to, &envelope, payload)?;
+                self.settle();
+                return Ok(());
+            }
+            _ => {}
         }
         // Answers go without credit.
-        let credit = !matches!(envelope.kind, kind::FIN | kind::PULL);
-        let mut held = Vec::new();
-        if wire::has_payload(&envelope) && !self.courier.store(&mut envelope, payload) {
-            if envelope.kind == kind::SLAB {
-                self.keep(&mut envelope, payload);
-            } else {
-                held = payload.to_vec();
-            }
+        let credit = (!matches!(envelope.kind, kind::FIN | kind::PULL)).then_some(node);
+        if envelope.kind == kind::SLAB && !payload.is_empty() {
+            self.keep((node, to), &mut envelope, payload);
+            self.deliver(credit, to, envelope, Vec::new());
+        } else {
+            self.deliver(credit, to, envelope, payload);
         }
-        self.deliver(credit.then_some(node), to, envelope, held);
         self.settle();
         Ok(())
-    }
-
-    /// No block for a message's payload: keep it, and announce it.
-    #[cold]
-    fn keep(&mut self, envelope: &mut Envelope, payload: &[u8]) {
-        let number = KEPT | self.next_kept;
-        self.next_kept = (self.next_kept + 1) & !KEPT;
-        let sync = (envelope.flags & FLAG_SYNC != 0).then_some(envelope.request);
-        self.kept.insert(number, Kept { payload: payload.to_vec(), sync });
-        envelope.kind = kind::RTS;
-        envelope.flags = 0;
-        envelope.request = number;
-        envelope.set_addr(0);
-        envelope.set_blocks(0);
     }
 
     /// Deliver, or keep for later behind what waits for this rank already. `held`: a payload that has no block yet.

@@ -23,6 +23,16 @@ pub enum Unreachable {
     Errno(i32),
 }
 
+impl Unreachable {
+    /// For who can do nothing but say so.
+    pub fn errno(&self) -> i32 {
+        match self {
+            Unreachable::Errno(errno) => *errno,
+            Unreachable::Refused => libc::EPERM,
+        }
+    }
+}
+
 impl From<CopyError> for Unreachable {
     fn from(error: CopyError) -> Unreachable {
         match error {
@@ -143,8 +153,19 @@ pub struct Announced {
     pub len: u64,
     /// For whom.
     pub to: u32,
-    /// As in [`Outgoing`].
+    /// It comes from a window: no rank here is told ([`Fin::Nobody`]).
     pub silent: bool,
+}
+
+/// Who tells the rank whose memory is read that its send is complete.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Fin {
+    /// Its carrier, when all has been read.
+    Carrier,
+    /// The receiver's node, when it has matched.
+    Receiver,
+    /// It goes into or comes from a window.
+    Nobody,
 }
 
 /// A message on its way to another node.
@@ -161,8 +182,7 @@ pub struct Outgoing {
     pub from: Cursor,
     pub len: u64,
     pub sent: u64,
-    /// It goes into or comes from a window: no rank here is told.
-    pub silent: bool,
+    pub fin: Fin,
     /// errno of a copy that has failed, of which the other carrier has been told.
     pub failed: i32,
 }

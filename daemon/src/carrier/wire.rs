@@ -14,7 +14,7 @@ pub const CREDIT: u8 = FIRST_KIND + 1;
 /// The receive of an announced message is there: send its data.
 pub const READY: u8 = FIRST_KIND + 2;
 pub const DATA: u8 = FIRST_KIND + 3;
-/// The data cannot be read: with an errno it never can; 0: only the sender itself can give it.
+/// The data that was asked for, or was to follow, cannot be read: with an errno it never can; 0: only the sender itself can give it.
 pub const REFUSED: u8 = FIRST_KIND + 4;
 /// Nothing more comes from this node; and the answer.
 pub const BYE: u8 = FIRST_KIND + 5;
@@ -31,6 +31,11 @@ pub const DEAD: u8 = FIRST_KIND + 9;
 pub const REVOKED: u8 = FIRST_KIND + 10;
 /// Ranks of this node know that a rank of a third one has failed.
 pub const KNOWN: u8 = FIRST_KIND + 11;
+
+/// A message is announced, and its data follows unasked by this number: number, envelope.
+pub const FOLLOWED: u8 = FIRST_KIND + 12;
+/// So many bytes of what had come unasked have been taken.
+pub const TAKEN: u8 = FIRST_KIND + 13;
 
 /// To, kind, flags, context, from, source, tag, request, len, trace.
 const HEAD_BYTES: usize = 4 + 2 + 4 * 5 + 8 + 2;
@@ -110,6 +115,9 @@ pub fn decode(bytes: &[u8]) -> Result<(u32, Envelope, &[u8]), BodyError> {
         return Err(length());
     }
     let expected = if has_payload(&envelope) { envelope.len } else { 0 };
+    if envelope.kind == kind::SLAB && expected == 0 {
+        return Err(length());
+    }
     if payload.len() as u64 != expected || expected > CLASS_BYTES[CLASS_BYTES.len() - 1] {
         return Err(length());
     }

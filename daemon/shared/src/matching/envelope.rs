@@ -35,7 +35,8 @@ pub mod kind {
     pub const GO: u8 = 12;
 }
 
-/// The sender waits until the message is matched (synchronous mode, or a receiver with many unexpected messages).
+/// The sender waits until the message is matched (synchronous mode, or a receiver with many unexpected messages). An announced message's sender is answered
+/// when its data has been read: where that may be before the match, on other nodes, this says that it must not be.
 pub const FLAG_SYNC: u8 = 1;
 /// RTS: the data lies in the sender's memory file (`heap`). HELP: the buffer lies in the receiver's.
 pub const FLAG_MAPPED: u8 = 4;

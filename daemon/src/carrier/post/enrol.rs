@@ -39,6 +39,7 @@ impl Post {
         }
         self.owed.retain(|(_, to), _| *to != rank);
         self.announced.retain(|(from, _), _| *from != rank);
+        self.kept.forget(rank);
         if self.courier.is_local(rank) {
             return self.courier.renew(rank);
         }

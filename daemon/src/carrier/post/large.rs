@@ -7,9 +7,9 @@ use vmpi_shared::matching::envelope::{Envelope, kind};
 use vmpi_shared::matching::queues::{answer, go};
 use vmpi_shared::matching::request::outcome;
 
-use super::{Peer, Post};
+use super::{Peer, Post, kept};
 use crate::carrier::counted::Counted;
-use crate::carrier::transfer::{Announced, CHUNK_BYTES, Cursor, Incoming, Outgoing, Unreachable};
+use crate::carrier::transfer::{Announced, CHUNK_BYTES, Cursor, Fin, Incoming, Outgoing, Unreachable};
 use crate::carrier::wire::{self, BodyError};
 use crate::debug;
 
@@ -53,10 +53,11 @@ impl Post {
     /// Ask the sender's carrier for the data.
     pub(super) fn begin(&mut self, entry: Incoming) {
         let transfer = self.next_transfer;
-        self.next_transfer = self.next_transfer.wrapping_add(1);
+        self.next_transfer = self.next_transfer.wrapping_add(1) & !kept::UNASKED;
         let Incoming { sender, sender_request, len, node, .. } = entry;
         let body = wire::from_words([sender, sender_request, transfer, len as u32, (len >> 32) as u32]);
         self.fabric.send(node, wire::READY, &[&body]);
+        self.fabric.expect_bulk();
         self.incoming.insert(transfer, entry);
     }
 
@@ -67,6 +68,7 @@ impl Post {
         for entry in done {
             self.placed(&entry, entry.failed);
         }
+        self.finish_kept();
         self.settle();
     }
 
@@ -136,7 +138,7 @@ impl Post {
             from: Cursor::over(Vec::new()),
             len,
             sent: 0,
-            silent,
+            fin: if silent { Fin::Nobody } else { Fin::Carrier },
             failed: 0,
         };
         match Cursor::of(pid, addr, blocks, total) {
@@ -215,6 +217,10 @@ impl Post {
                 later.push_back(out);
                 continue;
             }
+            if out.sent == 0 {
+                // Who hears of a message before its data can match meanwhile.
+                self.fabric.flush();
+            }
             let len = (out.len - out.sent).min(CHUNK_BYTES);
             match send_chunk(&mut self.fabric, &mut self.chunk, &mut out, len as usize) {
                 Ok(how) => {
@@ -227,18 +233,15 @@ impl Post {
                         self.outgoing.push_front(out);
                         continue;
                     }
-                    match out.silent {
-                        true => {}
-                        false if self.survives() => self.deaths.is_read(out),
-                        false => self.end_outgoing(&out),
+                    match out.fin {
+                        Fin::Nobody | Fin::Receiver => {}
+                        Fin::Carrier if self.survives() => self.deaths.is_read(out),
+                        Fin::Carrier => self.end_outgoing(&out),
                     }
                 }
                 // Its sender has died, of which the receiver hears.
                 Err(Unreachable::Errno(libc::ESRCH)) if self.survives() => {}
-                Err(why) if out.silent => {
-                    let errno = if let Unreachable::Errno(errno) = why { errno } else { libc::EPERM };
-                    self.refuse_behind(out.node, out.transfer, errno);
-                }
+                Err(why) if out.fin == Fin::Nobody => self.refuse_behind(out.node, out.transfer, why.errno()),
                 Err(Unreachable::Refused) if out.sent == 0 => self.refuse(out.node, out.transfer, 0),
                 Err(Unreachable::Refused) => self.fail_outgoing(out, libc::EPERM),
                 Err(Unreachable::Errno(errno)) => self.fail_outgoing(out, errno),
@@ -273,10 +276,18 @@ fn send_chunk(fabric: &mut Counted, chunk: &mut [u8], out: &mut Outgoing, len: u
 }
 
 /// Bytes of a large message have come: write them where the receive wants them.
-pub(super) fn data(incoming: &mut HashMap<u32, Incoming>, node: u32, body: &[u8]) -> Result<(), BodyError> {
+pub(super) fn data(
+    incoming: &mut HashMap<u32, Incoming>,
+    kept: &mut kept::Kept,
+    node: u32,
+    body: &[u8],
+) -> Result<(), BodyError> {
     let length = || BodyError::Length { kind: wire::DATA, bytes: body.len() };
     let (transfer, bytes) = body.split_first_chunk::<4>().ok_or_else(length)?;
     let transfer = u32::from_le_bytes(*transfer);
+    if transfer & kept::UNASKED != 0 {
+        return kept.data(node, transfer, bytes);
+    }
     let entry = incoming.get_mut(&transfer).filter(|entry| entry.node == node).ok_or(BodyError::Transfer(transfer))?;
     if bytes.len() as u64 > entry.len - entry.got {
         return Err(length());
@@ -286,10 +297,7 @@ pub(super) fn data(incoming: &mut HashMap<u32, Incoming>, node: u32, body: &[u8]
         && !entry.void
         && let Err(error) = entry.to.write(entry.pid, bytes)
     {
-        entry.failed = match error {
-            Unreachable::Errno(errno) => errno,
-            Unreachable::Refused => libc::EPERM,
-        };
+        entry.failed = error.errno();
     }
     Ok(())
 }

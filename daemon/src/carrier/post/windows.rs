@@ -19,7 +19,7 @@ use vmpi_shared::matching::request::outcome;
 use vmpi_shared::window::{Shape, Window};
 
 use super::Post;
-use crate::carrier::transfer::{Cursor, Incoming, Outgoing};
+use crate::carrier::transfer::{Cursor, Fin, Incoming, Outgoing};
 use crate::carrier::wire::{self, BodyError};
 use crate::debug;
 pub use open::Open;
@@ -181,7 +181,7 @@ impl Post {
                     from: cursor,
                     len: asked.ask.bytes,
                     sent: 0,
-                    silent: true,
+                    fin: Fin::Nobody,
                     failed: 0,
                 });
             }

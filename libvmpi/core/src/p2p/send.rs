@@ -59,7 +59,7 @@ pub unsafe fn start_send(
     event::message(event::SENT, dest, tag, total);
 
     // SAFETY: the caller's buffer, as promised.
-    if unsafe { eager(&mut envelope, buf, count, ty, total) } {
+    if unsafe { eager(&mut envelope, to, buf, (count, ty, total)) } {
         if mode == Mode::Buffered {
             endpoint.deliver(to, &envelope);
         } else if mode == Mode::Synchronous || !endpoint.deliver_unless_crowded(to, &envelope) {
@@ -69,7 +69,7 @@ pub unsafe fn start_send(
         return Ok(None);
     }
     // SAFETY: as above.
-    unsafe { send_announced(comm, &mut envelope, to, buf, (count, ty, total), buffer) }
+    unsafe { send_announced(comm, &mut envelope, to, buf, (count, ty, total), (mode, buffer)) }
 }
 
 /// Send what does not go at once.
@@ -83,11 +83,14 @@ unsafe fn send_announced(
     to: u32,
     buf: *const c_void,
     (count, ty, total): (u64, &Type, u64),
-    buffer: Option<buffered::Owner>,
+    (mode, buffer): (Mode, Option<buffered::Owner>),
 ) -> Result<Option<Slot>> {
     let endpoint = endpoint();
     // SAFETY: as promised.
     let data = unsafe { announce(envelope, buf, count, ty, total, buffer.is_some()) };
+    if mode == Mode::Synchronous {
+        envelope.flags |= FLAG_SYNC;
+    }
     let slot = open(comm, envelope, to, data)?;
     let queues = endpoint.queues();
     let shared = &mut queues.slots[slot.0 as usize];
@@ -136,15 +139,22 @@ pub fn is_eager(total: u64) -> bool {
     total <= u64::from(endpoint().job.config().eager_limit_bytes)
 }
 
+/// As `is_eager`, to a rank of another node: there two more copies take less than asking for the data, and than the kernel's copies at both ends.
+#[inline]
+fn is_eager_far(total: u64, to: u32) -> bool {
+    let endpoint = endpoint();
+    total <= u64::from(endpoint.job.config().far_eager_limit_bytes) && endpoint.node.is_remote(to)
+}
+
 /// Put a small payload into the envelope or a slab block. False if it is too large or there is no block.
 ///
 /// # Safety
 /// `buf` holds `count` elements.
 #[inline(always)]
-unsafe fn eager(envelope: &mut Envelope, buf: *const c_void, count: u64, ty: &Type, total: u64) -> bool {
+unsafe fn eager(envelope: &mut Envelope, to: u32, buf: *const c_void, (count, ty, total): (u64, &Type, u64)) -> bool {
     if total > 16 || !ty.is_dense() {
         // SAFETY: as promised.
-        return unsafe { eager_any(envelope, buf, count, ty, total) };
+        return unsafe { eager_any(envelope, to, buf, (count, ty, total)) };
     }
     envelope.kind = kind::INLINE;
     let from = buf.cast::<u8>().wrapping_offset(ty.true_lb() as isize);
@@ -155,12 +165,17 @@ unsafe fn eager(envelope: &mut Envelope, buf: *const c_void, count: u64, ty: &Ty
 
 /// As `eager`, for what is more than a number or two.
 #[inline(never)]
-unsafe fn eager_any(envelope: &mut Envelope, buf: *const c_void, count: u64, ty: &Type, total: u64) -> bool {
+unsafe fn eager_any(
+    envelope: &mut Envelope,
+    to: u32,
+    buf: *const c_void,
+    (count, ty, total): (u64, &Type, u64),
+) -> bool {
     let endpoint = endpoint();
     let target = if total <= INLINE_BYTES as u64 {
         envelope.kind = kind::INLINE;
         envelope.body.as_mut_ptr()
-    } else if is_eager(total) {
+    } else if is_eager(total) || is_eager_far(total, to) {
         let slab = endpoint.job.slab(endpoint.me);
         let Some(block) = slab.take(total) else { return false };
         envelope.kind = kind::SLAB;

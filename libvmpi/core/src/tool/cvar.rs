@@ -153,6 +153,20 @@ pub static ALL: &[Cvar] = &[
     ),
     tunable(
         MESSAGES,
+        "vmpi_far_eager_limit_bytes",
+        |e| Value::Count(e.job.config().far_eager_limit_bytes.into()),
+        |e, value| {
+            let Value::Count(bytes) = value else { return false };
+            if bytes > MOST_EAGER_BYTES {
+                return false;
+            }
+            e.job.config_mut().far_eager_limit_bytes = bytes as u32;
+            true
+        },
+        "Messages that this rank sends to other nodes of up to so many bytes go without being asked for first (at most 65536).",
+    ),
+    tunable(
+        MESSAGES,
         "vmpi_unexpected_limit",
         |e| Value::Count(e.job.config().unexpected_limit.into()),
         |e, value| {

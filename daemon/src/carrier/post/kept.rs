@@ -1,0 +1,438 @@
+//! Messages of which a carrier holds the payload until a receive wants it: eager ones for which the sender's slab here had no block, and announced
+//! ones whose data has followed unasked.
+//!
+//! To ask for the data of a message takes a round trip between the nodes, and each way may wake a carrier. So up to [`MOST_BYTES`] the sender's carrier
+//! does not wait to be asked: it announces the message (FOLLOWED) by the way that keeps the order, and sends the data behind it, by the way of large
+//! messages. Either may come first. What has come when the receive matches is written there, and what comes later goes straight from the link's buffer. A send is
+//! complete when its data has been read, unless it waits for the match (FLAG_SYNC). From one node to another no more than [`AHEAD_BYTES`] are under way or kept,
+//! and what is beyond that waits to be asked for.
+//!
+//! Not with progress by ranks, where the sender has to agree first, nor in jobs that survive deaths, where a receive that completes must know what its
+//! sender knew (`deaths`).
+
+use std::collections::HashMap;
+
+use vmpi_shared::matching::envelope::{Envelope, FLAG_SYNC, PIECE_BYTES, kind};
+use vmpi_shared::matching::queues::answer;
+use vmpi_shared::matching::request::outcome;
+
+use super::{Post, check_ends};
+use crate::carrier::counted::Counted;
+use crate::carrier::transfer::{Cursor, Fin, Outgoing, Unreachable};
+use crate::carrier::wire::{self, BodyError};
+use crate::debug;
+
+/// Transfers with this bit are numbered by the sender's carrier.
+pub(super) const UNASKED: u32 = 1 << 31;
+/// Requests of messages that are kept here have this bit.
+pub(super) const KEPT: u32 = 1 << 31;
+/// Longest message whose data follows unasked: what takes about as long to send as to ask for, on a fast network.
+const MOST_BYTES: u64 = 256 << 10;
+/// What may be on its way from one node to another, or kept there, without having been asked for.
+const AHEAD_BYTES: u64 = 1 << 20;
+/// So many bodies are kept to be used again: fresh memory for each would cost more than its copy.
+const SPARE_BODIES: usize = (AHEAD_BYTES / MOST_BYTES) as usize;
+/// So much of it is told together to have been taken.
+const TAKEN_STEP: u64 = AHEAD_BYTES / 4;
+
+/// What follows unasked: the sender's side.
+#[derive(Default)]
+pub(super) struct Ahead {
+    /// By node, bytes that have not been taken there.
+    bytes: HashMap<u32, u64>,
+    next: u32,
+}
+
+impl Ahead {
+    /// A number for a message to `node`, if its data may follow at once.
+    fn claim(&mut self, node: u32, len: u64) -> Option<u32> {
+        let bytes = self.bytes.entry(node).or_default();
+        if len == 0 || len > MOST_BYTES || *bytes + len > AHEAD_BYTES {
+            return None;
+        }
+        *bytes += len;
+        let number = UNASKED | self.next;
+        self.next = (self.next + 1) & !UNASKED;
+        Some(number)
+    }
+
+    pub(super) fn taken(&mut self, node: u32, len: u64) {
+        let bytes = self.bytes.entry(node).or_default();
+        *bytes = bytes.saturating_sub(len);
+    }
+
+    /// Announce a message whose data follows, and say what is to be sent then. `None`: it must be asked for.
+    pub(super) fn follow(
+        &mut self,
+        fabric: &mut Counted,
+        (node, to): (u32, u32),
+        envelope: &Envelope,
+        pid: i32,
+    ) -> Option<Outgoing> {
+        let from = Cursor::of(pid, envelope.addr(), envelope.blocks(), envelope.len).ok()?;
+        let transfer = self.claim(node, envelope.len)?;
+        let (bytes, used) = wire::encode(to, envelope);
+        fabric.send(node, wire::FOLLOWED, &[&transfer.to_le_bytes(), &bytes[..used]]);
+        Some(Outgoing {
+            node,
+            transfer,
+            rank: envelope.from,
+            request: envelope.request,
+            pid,
+            to,
+            from,
+            len: envelope.len,
+            sent: 0,
+            fin: if envelope.flags & FLAG_SYNC != 0 { Fin::Receiver } else { Fin::Carrier },
+            failed: 0,
+        })
+    }
+}
+
+/// What a receive has said of a message.
+struct Wanted {
+    /// PULL, or FIN: nobody wants its bytes.
+    said: Envelope,
+    /// The process that receives, and where the next byte goes; `None`: the rank itself must copy.
+    to: Option<(i32, Cursor)>,
+}
+
+struct Message {
+    node: u32,
+    /// Its sender, and that one's request.
+    from: u32,
+    request: u32,
+    /// The sender waits for the match.
+    sync: bool,
+    /// For whom; `None` until its announcement has come.
+    to: Option<u32>,
+    len: u64,
+    /// The number by which its data comes.
+    transfer: Option<u32>,
+    got: u64,
+    /// What has come and is not written yet.
+    body: Vec<u8>,
+    /// errno: it cannot be read, or not be written.
+    failed: i32,
+    /// Only its sender itself can read it: it is asked for as one that nothing has followed.
+    withheld: bool,
+    wanted: Option<Wanted>,
+}
+
+impl Message {
+    fn is_whole(&self) -> bool {
+        self.to.is_some() && (self.got >= self.len || self.withheld)
+    }
+
+    /// Write the next bytes, which come behind `before` others.
+    fn write(&mut self, before: u64, bytes: &[u8]) {
+        let Some(Wanted { said, to: Some((pid, cursor)) }) = &mut self.wanted else { return };
+        let room = said.len.saturating_sub(before).min(bytes.len() as u64);
+        if room > 0
+            && self.failed == 0
+            && let Err(why) = cursor.write(*pid, &bytes[..room as usize])
+        {
+            self.failed = why.errno();
+        }
+    }
+
+    /// More of its data has come; how many bytes are kept more.
+    fn came(&mut self, bytes: &[u8], spare: &mut Vec<Vec<u8>>) -> u64 {
+        let before = self.got;
+        self.got += bytes.len() as u64;
+        match &self.wanted {
+            Some(wanted) if wanted.said.kind != kind::PULL => 0,
+            Some(Wanted { to: Some(_), .. }) => {
+                self.write(before, bytes);
+                0
+            }
+            _ => {
+                if self.body.capacity() == 0 {
+                    self.body = spare.pop().unwrap_or_else(|| Vec::with_capacity(MOST_BYTES as usize));
+                }
+                self.body.extend_from_slice(bytes);
+                bytes.len() as u64
+            }
+        }
+    }
+}
+
+/// The receiver's side.
+#[derive(Default)]
+pub(super) struct Kept {
+    messages: HashMap<u32, Message>,
+    next: u32,
+    /// By node and transfer.
+    coming: HashMap<(u32, u32), u32>,
+    /// By node, bytes kept of what nobody has asked for.
+    bytes: HashMap<u32, u64>,
+    /// By node, bytes that have been taken, of which it has not been told.
+    taken: HashMap<u32, u64>,
+    spare: Vec<Vec<u8>>,
+    /// Messages that a receive has wanted and whose last byte has come since.
+    ready: Vec<u32>,
+}
+
+impl Kept {
+    fn add(&mut self, message: Message) -> u32 {
+        let number = KEPT | self.next;
+        self.next = (self.next + 1) & !KEPT;
+        self.messages.insert(number, message);
+        number
+    }
+
+    /// The message that comes from `node` as `transfer`, whichever part of it is first.
+    fn coming(&mut self, node: u32, transfer: u32) -> u32 {
+        if let Some(number) = self.coming.get(&(node, transfer)) {
+            return *number;
+        }
+        let number = self.add(Message {
+            node,
+            from: 0,
+            request: 0,
+            sync: false,
+            to: None,
+            len: MOST_BYTES,
+            transfer: Some(transfer),
+            got: 0,
+            body: Vec::new(),
+            failed: 0,
+            withheld: false,
+            wanted: None,
+        });
+        self.coming.insert((node, transfer), number);
+        number
+    }
+
+    /// Bytes have come that nobody has asked for.
+    ///
+    /// # Errors
+    /// More than there may be.
+    pub(super) fn data(&mut self, node: u32, transfer: u32, bytes: &[u8]) -> Result<(), BodyError> {
+        let number = self.coming(node, transfer);
+        let (kept, Some(message)) = (self.bytes.entry(node).or_default(), self.messages.get_mut(&number)) else {
+            return Err(BodyError::Transfer(transfer));
+        };
+        let whole = message.len - message.got;
+        if bytes.is_empty() || bytes.len() as u64 > whole || *kept + bytes.len() as u64 > AHEAD_BYTES {
+            return Err(BodyError::Length { kind: wire::DATA, bytes: bytes.len() });
+        }
+        *kept += message.came(bytes, &mut self.spare);
+        if message.is_whole() && message.wanted.is_some() {
+            self.ready.push(number);
+        }
+        Ok(())
+    }
+
+    /// The rank for which messages are kept has ended: nobody will want them.
+    pub(super) fn forget(&mut self, rank: u32) {
+        let mut over = Vec::new();
+        for (number, message) in self.messages.iter_mut().filter(|(_, message)| message.to == Some(rank)) {
+            message.wanted = Some(Wanted { said: answer(kind::FIN, *number), to: None });
+            message.sync = false;
+            if message.is_whole() {
+                over.push(*number);
+            }
+        }
+        self.ready.extend(over);
+    }
+
+    /// A body has been written.
+    fn done_with(&mut self, mut body: Vec<u8>) {
+        if body.capacity() >= MOST_BYTES as usize && self.spare.len() < SPARE_BODIES {
+            body.clear();
+            self.spare.push(body);
+        }
+    }
+
+    fn remove(&mut self, number: u32) -> Option<Message> {
+        let message = self.messages.remove(&number)?;
+        if let Some(transfer) = message.transfer {
+            self.coming.remove(&(message.node, transfer));
+            let kept = self.bytes.entry(message.node).or_default();
+            *kept = kept.saturating_sub(message.body.len() as u64);
+            *self.taken.entry(message.node).or_default() += message.len;
+        }
+        Some(message)
+    }
+}
+
+impl Post {
+    /// No block for an eager message's payload: keep it, and announce it.
+    #[cold]
+    pub(super) fn keep(&mut self, (node, to): (u32, u32), envelope: &mut Envelope, payload: Vec<u8>) {
+        let number = self.kept.add(Message {
+            node,
+            from: envelope.from,
+            request: envelope.request,
+            sync: envelope.flags & FLAG_SYNC != 0,
+            to: Some(to),
+            len: payload.len() as u64,
+            transfer: None,
+            got: payload.len() as u64,
+            body: payload,
+            failed: 0,
+            withheld: false,
+            wanted: None,
+        });
+        announce(envelope, number);
+    }
+
+    /// A message for a rank here has been announced whose data follows, or has come already.
+    pub(super) fn followed(&mut self, node: u32, body: &[u8]) -> Result<(), BodyError> {
+        let length = || BodyError::Length { kind: wire::FOLLOWED, bytes: body.len() };
+        let (transfer, rest) = body.split_first_chunk::<4>().ok_or_else(length)?;
+        let transfer = u32::from_le_bytes(*transfer);
+        let (to, mut envelope, _) = wire::decode(rest)?;
+        if envelope.kind != kind::RTS || transfer & UNASKED == 0 {
+            return Err(BodyError::Envelope(envelope.kind));
+        }
+        check_ends(&self.courier, &self.nodes, node, to, Some(envelope.from))?;
+        let number = self.kept.coming(node, transfer);
+        let message = self.kept.messages.get_mut(&number).ok_or(BodyError::Transfer(transfer))?;
+        if message.to.is_some() || envelope.len == 0 || envelope.len > MOST_BYTES || envelope.len < message.got {
+            return Err(length());
+        }
+        if message.failed != 0 {
+            message.got = envelope.len;
+        }
+        (message.from, message.request) = (envelope.from, envelope.request);
+        (message.to, message.len) = (Some(to), envelope.len);
+        message.sync = envelope.flags & FLAG_SYNC != 0;
+        self.fabric.expect_bulk();
+        announce(&mut envelope, number);
+        self.deliver(Some(node), to, envelope, Vec::new());
+        self.settle();
+        Ok(())
+    }
+
+    /// What was to follow cannot be read, or (`errno` 0) only by its sender.
+    pub(super) fn withheld(&mut self, node: u32, transfer: u32, errno: i32) {
+        let number = self.kept.coming(node, transfer);
+        let Some(message) = self.kept.messages.get_mut(&number) else { return };
+        match errno {
+            0 => message.withheld = true,
+            errno => {
+                // Of which its sender has been told.
+                (message.failed, message.sync) = (errno, false);
+                message.got = message.len;
+            }
+        }
+        if message.is_whole() && message.wanted.is_some() {
+            self.kept.ready.push(number);
+        }
+    }
+
+    /// A receive wants a message that is kept here, or has no use for its bytes (FIN).
+    pub(super) fn give_kept(&mut self, said: &Envelope) {
+        let may_copy = self.may_copy();
+        let (number, rank) = (said.request, said.from);
+        let Some(message) = self.kept.messages.get_mut(&number).filter(|message| message.wanted.is_none()) else {
+            return;
+        };
+        let mut wanted = Wanted { said: *said, to: None };
+        if said.kind == kind::PULL
+            && !message.withheld
+            && let Some(pid) = self.courier.pid(rank).filter(|_| may_copy && self.courier.is_local(rank))
+        {
+            match Cursor::of(pid, said.addr(), said.blocks(), said.len) {
+                Ok(cursor) => wanted.to = Some((pid, cursor)),
+                Err(Unreachable::Refused) => {}
+                Err(Unreachable::Errno(errno)) => message.failed = errno,
+            }
+        }
+        message.wanted = Some(wanted);
+        self.place(number);
+        if self.kept.messages.get(&number).is_some_and(Message::is_whole) {
+            self.finish(number);
+        }
+    }
+
+    /// Write what has come of a message into the receive that it is for. If the kernel does not let this process do that, the rank will copy itself.
+    fn place(&mut self, number: u32) {
+        let Some(message) = self.kept.messages.get_mut(&number) else { return };
+        let body = std::mem::take(&mut message.body);
+        let reached = match &mut message.wanted {
+            Some(Wanted { to: Some((pid, _)), said }) if said.blocks() == 0 => {
+                vmpi_cma::probe(*pid, said.addr()).is_ok()
+            }
+            Some(Wanted { to: None, said }) => said.kind != kind::PULL,
+            _ => true,
+        };
+        if !reached {
+            message.body = body;
+            if let Some(wanted) = &mut message.wanted {
+                wanted.to = None;
+            }
+            return;
+        }
+        message.write(0, &body);
+        if message.transfer.is_some() {
+            let kept = self.kept.bytes.entry(message.node).or_default();
+            *kept = kept.saturating_sub(body.len() as u64);
+        }
+        self.kept.done_with(body);
+    }
+
+    /// Messages that are wanted and have become whole.
+    pub(super) fn finish_kept(&mut self) {
+        for number in std::mem::take(&mut self.kept.ready) {
+            self.finish(number);
+        }
+    }
+
+    /// All of a message has come, or nothing comes, and a receive has said what it wants.
+    fn finish(&mut self, number: u32) {
+        let Some(message) = self.kept.remove(number) else { return };
+        let Some(Wanted { mut said, to }) = message.wanted else { return };
+        if message.withheld {
+            said.request = message.request;
+            let (bytes, used) = wire::encode(message.from, &said);
+            self.fabric.send(message.node, wire::ENVELOPE, &[&bytes[..used]]);
+            debug!("carrier: rank {} sends request {} itself", message.from, message.request);
+            return;
+        }
+        if message.sync {
+            let (bytes, used) = wire::encode(message.from, &answer(kind::FIN, message.request));
+            self.fabric.send(message.node, wire::ENVELOPE, &[&bytes[..used]]);
+        }
+        let (rank, request) = (said.from, said.peer_request());
+        if said.kind != kind::PULL || !self.courier.is_local(rank) {
+            return;
+        }
+        if to.is_some() || message.failed != 0 {
+            let mut done = answer(kind::PLACED, request);
+            if message.failed != 0 {
+                done.set_peer_request(outcome::ERRNO | message.failed as u32);
+            }
+            return self.deliver(None, rank, done, Vec::new());
+        }
+        // The rank copies itself, out of as many envelopes as that takes; its FIN then finds nothing kept.
+        let payload = &message.body[..(said.len as usize).min(message.body.len())];
+        for (number, part) in payload.chunks(PIECE_BYTES).enumerate() {
+            let mut piece = answer(kind::PIECE, request);
+            piece.from = message.from;
+            piece.len = part.len() as u64;
+            piece.set_offset((number * PIECE_BYTES) as u64);
+            piece.piece_mut()[..part.len()].copy_from_slice(part);
+            self.deliver(None, rank, piece, Vec::new());
+        }
+    }
+
+    /// Tell other nodes how much of what they have sent unasked has been taken.
+    pub(super) fn say_taken(&mut self) {
+        let Post { kept, fabric, .. } = self;
+        for (node, bytes) in kept.taken.iter_mut().filter(|(_, bytes)| **bytes >= TAKEN_STEP) {
+            fabric.send(*node, wire::TAKEN, &[&wire::from_words([std::mem::take(bytes) as u32])]);
+        }
+    }
+}
+
+/// As the receiver sees it: a message of which this carrier gives the data.
+fn announce(envelope: &mut Envelope, number: u32) {
+    envelope.kind = kind::RTS;
+    envelope.flags = 0;
+    envelope.request = number;
+    envelope.set_addr(0);
+    envelope.set_blocks(0);
+}
