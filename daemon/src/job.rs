@@ -198,6 +198,8 @@ impl Job {
         let refused = |name| spec.apps.iter().any(|app| app.env.iter().any(|(n, v)| n == name && v == "0"));
         let config = JobConfig {
             eager_limit_bytes,
+            // What takes a handshake takes the sender's part in it.
+            far_eager_limit_bytes: if by_rank { eager_limit_bytes } else { room.far_eager_limit_bytes },
             single_copy: u32::from(!refused(env::SINGLE_COPY)),
             lend_queues: u32::from(!refused(env::STRONG_PROGRESS) && !by_rank),
             ..room

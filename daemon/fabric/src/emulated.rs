@@ -62,8 +62,37 @@ struct Late {
 }
 
 enum Body {
+    /// Behind the stamp.
     Here(Vec<u8>),
     Staged(Span),
+}
+
+/// A frame that has come.
+enum Frame<'a> {
+    Carried(&'a [u8]),
+    /// Copied out of the ring: it need not be copied again.
+    Ringed(&'a mut Vec<u8>),
+}
+
+impl Frame<'_> {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Frame::Carried(bytes) => bytes,
+            Frame::Ringed(bytes) => bytes,
+        }
+    }
+
+    /// To be kept until it is due.
+    fn keep(self, mut fresh: Vec<u8>) -> Vec<u8> {
+        match self {
+            Frame::Carried(bytes) => {
+                fresh.clear();
+                fresh.extend_from_slice(bytes);
+                fresh
+            }
+            Frame::Ringed(bytes) => std::mem::replace(bytes, fresh),
+        }
+    }
 }
 
 /// What comes from a node.
@@ -406,37 +435,40 @@ impl<F: Fabric> Emulated<F> {
         self.inboxes().for_each(|inbox| inbox.get_up());
         let Emulated { below, model, names, late, going, lost, spare, frame: ringed, .. } = self;
         let (now_ns, mut up, mut opened, mut mapped) = (clock_ns(), Vec::new(), Vec::new(), Vec::new());
-        let mut came =
-            |arriving: &mut Arriving, going: &mut Going, lost: &mut Vec<_>, (node, kind): (u32, u8), body: &[u8]| {
-                let mut keep = |body: &[u8]| {
-                    let mut kept = spare.pop().unwrap_or_default();
-                    kept.clear();
-                    kept.extend_from_slice(body);
-                    Body::Here(kept)
-                };
-                match arriving.take(going, body, &mut keep) {
-                    Ok(Taken::Body(stamp, bytes, body)) => {
-                        let age = Duration::from_nanos(now_ns.saturating_sub(stamp.clock));
-                        let sent = now.checked_sub(age).unwrap_or(now);
-                        let end = carry(&mut arriving.free, stamp.way, sent, model.time_of(bytes));
-                        arriving.ways[stamp.way].push_back(Late { due: end + model.latency, kind, body });
-                    }
-                    Ok(Taken::Offer) => opened.push(node),
-                    Ok(Taken::Opened) => mapped.push(node),
-                    Ok(Taken::Nothing) => {}
-                    Err(why) => lost.push((node, nonsense(names, node, why))),
+        let mut came = |arriving: &mut Arriving,
+                        going: &mut Going,
+                        lost: &mut Vec<_>,
+                        (node, kind): (u32, u8),
+                        frame: Frame<'_>| {
+            match arriving.take(going, frame.bytes()) {
+                Ok(Taken::Body(stamp, bytes, staged)) => {
+                    let here = || Body::Here(frame.keep(spare.pop().unwrap_or_default()));
+                    let body = staged.map_or_else(here, Body::Staged);
+                    let age = Duration::from_nanos(now_ns.saturating_sub(stamp.clock));
+                    let sent = now.checked_sub(age).unwrap_or(now);
+                    let end = carry(&mut arriving.free, stamp.way, sent, model.time_of(bytes));
+                    arriving.ways[stamp.way].push_back(Late { due: end + model.latency, kind, body });
                 }
-            };
+                Ok(Taken::Offer) => opened.push(node),
+                Ok(Taken::Opened) => mapped.push(node),
+                Ok(Taken::Nothing) => {}
+                Err(why) => lost.push((node, nonsense(names, node, why))),
+            }
+        };
         fetch(below, now, &mut |event| match event {
             Event::Up(node) => up.push(node),
             Event::Lost(node, why) => lost.push((node, why)),
-            Event::Frame { node, kind, body } => came(at(late, node), at(going, node), lost, (node, kind), body),
+            Event::Frame { node, kind, body } => {
+                came(at(late, node), at(going, node), lost, (node, kind), Frame::Carried(body));
+            }
         });
         // What an end has put there before it went is there still.
         for (node, arriving) in (0..).zip(late.iter_mut()) {
             loop {
                 match arriving.inbox.as_mut().map_or(Ok(None), |inbox| inbox.next(ringed)) {
-                    Ok(Some(kind)) => came(arriving, at(going, node), lost, (node, kind), ringed),
+                    Ok(Some(kind)) => {
+                        came(arriving, at(going, node), lost, (node, kind), Frame::Ringed(ringed));
+                    }
                     Ok(None) => break,
                     Err(why) => {
                         lost.push((node, nonsense(names, node, why)));
@@ -467,7 +499,7 @@ impl<F: Fabric> Emulated<F> {
                 while let Some(Late { kind, body, .. }) = late.pop_front_if(|late| late.due <= now) {
                     match (body, &mut *inbox) {
                         (Body::Here(body), _) => {
-                            tell(Event::Frame { node, kind, body: &body });
+                            tell(Event::Frame { node, kind, body: body.get(STAMP_BYTES..).unwrap_or_default() });
                             if spare.len() < SPARE_BODIES {
                                 spare.push(body);
                             }
@@ -509,8 +541,8 @@ fn nonsense(names: &[String], node: u32, why: FrameError) -> LinkError {
 
 /// What a frame was.
 enum Taken {
-    /// One to be told when it is due, and how long its body is.
-    Body(Stamp, usize, Body),
+    /// One to be told when it is due, how long its body is, and where that lies, if staged.
+    Body(Stamp, usize, Option<Span>),
     /// The other end's memory, which this end has opened.
     Offer,
     /// Word that the other end has opened this one's.
@@ -519,12 +551,7 @@ enum Taken {
 }
 
 impl Arriving {
-    fn take(
-        &mut self,
-        going: &mut Going,
-        body: &[u8],
-        keep: &mut dyn FnMut(&[u8]) -> Body,
-    ) -> Result<Taken, FrameError> {
+    fn take(&mut self, going: &mut Going, body: &[u8]) -> Result<Taken, FrameError> {
         let (stamp, rest) = Stamp::decode(body).ok_or(FrameError::Cut(body.len()))?;
         self.come += 1;
         if let Some(inbox) = &mut self.inbox {
@@ -538,10 +565,10 @@ impl Arriving {
             }
         }
         match (stamp.form, &mut self.inbox) {
-            (form::BODY, _) => Ok(Taken::Body(stamp, rest.len(), keep(rest))),
+            (form::BODY, _) => Ok(Taken::Body(stamp, rest.len(), None)),
             (form::STAGED, Some(inbox)) => {
                 let span = inbox.word(rest)?;
-                Ok(Taken::Body(stamp, span.bytes, Body::Staged(span)))
+                Ok(Taken::Body(stamp, span.bytes, Some(span)))
             }
             (form::OFFER, inbox @ None) => {
                 *inbox = Inbox::open(rest).ok();

@@ -57,15 +57,20 @@ pub(super) fn call_soon(node: &NodeSegment, to: u32) {
     }
 }
 
-/// Does a rank that starts or receives a large message often start another at once? Model tests try both answers.
-pub(super) fn more_may_follow(kind: u8) -> bool {
+/// Does a rank that starts or receives a message like this one often start another at once? Model tests try both answers.
+pub(super) fn more_may_follow(envelope: &Envelope) -> bool {
     #[cfg(feature = "model")]
     if shuttle::rand::Rng::r#gen(&mut shuttle::rand::thread_rng()) {
         return true;
     }
-    matches!(kind, kind::RTS | kind::PULL | kind::GO)
+    match envelope.kind {
+        kind::SLAB => envelope.len > MEDIUM_BYTES,
+        kind => matches!(kind, kind::RTS | kind::PULL | kind::GO),
+    }
 }
 
+/// Messages from here on take longer than a timer and a bell.
+const MEDIUM_BYTES: u64 = 16 << 10;
 /// Longer than it takes to start one more message, much shorter than a large one takes.
 const A_MOMENT: Duration = Duration::from_micros(40);
 

@@ -181,7 +181,7 @@ impl Endpoint {
     fn notify(&mut self, to: u32, envelope: &Envelope) {
         let node = &self.node;
         if node.header().spread != 0 && node.is_remote(to) {
-            let call = if courier::more_may_follow(envelope.kind) { courier::call_soon } else { courier::call };
+            let call = if courier::more_may_follow(envelope) { courier::call_soon } else { courier::call };
             return call(node, to);
         }
         // SYNC A: the push (sequentially consistent) comes before the look at holder and state.
