@@ -150,6 +150,31 @@ static void differ(void) {
     wrong += class_of(MPI_Scatter(in, 8, MPI_CHAR, out, one ? 16 : 8, MPI_CHAR, 0, MPI_COMM_WORLD)) != MPI_SUCCESS;
 }
 
+/* The same where each block has a count of its own: rank 1 gives less than is wanted, a little more, and so much more that it goes by a message; and then all is right. */
+static void differ_listed(void) {
+    static char out[1 << 20], in[64 * 64];
+    int counts[64], places[64], given[64];
+    static const int sizes[] = {4, 16, 100000, 8};
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    for (int time = 0; time < 4; time++) {
+        int more = sizes[time] > 8, one = rank == 1;
+        for (int r = 0; r < size; r++) counts[r] = 8, places[r] = 8 * r, given[r] = one && r != 1 ? sizes[time] : 8;
+        memset(out, 'a' + rank % 26, sizeof out), memset(in, 'x', sizeof in);
+        wrong += class_of(MPI_Gatherv(out, one ? sizes[time] : 8, MPI_CHAR, in, counts, places, MPI_CHAR, 0, MPI_COMM_WORLD)) !=
+                 (rank == 0 && more ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
+        wrong += rank == 0 && size > 2 && (in[16] != 'c' || in[23] != 'c');
+        wrong += rank == 0 && !more && (in[8] != 'b' || (sizes[time] == 4 && in[12] != 'x'));
+        memset(in, 'x', sizeof in);
+        wrong += class_of(MPI_Scatterv(out, given, places, MPI_CHAR, in, 8, MPI_CHAR, 1, MPI_COMM_WORLD)) !=
+                 (!one && more ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
+        wrong += !one && !more && (in[0] != 'b' || in[3] != 'b');
+        memset(in, 'x', sizeof in);
+        wrong += class_of(MPI_Alltoallv(out, given, places, MPI_CHAR, in, counts, places, MPI_CHAR, MPI_COMM_WORLD)) !=
+                 (!one && more ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
+        wrong += in[8 * rank] != 'a' + rank % 26 || (size > 2 && (in[16] != 'c' || in[23] != 'c'));
+    }
+}
+
 static void hears(int code, int whom, const char *what) {
     int class = class_of(code);
     if (whom ? class == MPI_ERR_TRUNCATE : class == MPI_SUCCESS || class == MPI_ERR_TRUNCATE) return;
@@ -212,7 +237,10 @@ int main(int argc, char **argv) {
     MPI_Type_vector(3, 1, 2, MPI_INT, &vector);
     MPI_Type_create_resized(vector, 0, 6 * sizeof(int), &strided);
     MPI_Type_commit(&strided);
-    if (argc > 1 && strcmp(argv[1], "differ") == 0) differ();
+    if (argc > 1 && strcmp(argv[1], "differ") == 0) {
+        differ();
+        differ_listed();
+    }
     if (argc > 1 && strcmp(argv[1], "far") == 0) differ_far();
     if (argc > 1 && strcmp(argv[1], "much") == 0) differ_much();
     for (int time = 0; time < 20; time++)

@@ -7,9 +7,10 @@
 #include <string.h>
 
 enum { COMMS = 4, MOST_RANKS = 256, ROOM = 1 << 20 };
-enum { BARRIER, BCAST, REDUCE, ALLREDUCE, SCAN, EXSCAN, GATHER, SCATTER, ALLGATHER, ALLGATHERV, ALLTOALL, BLOCKS, PARTS, KINDS };
+enum { BARRIER, BCAST, REDUCE, ALLREDUCE, SCAN, EXSCAN, GATHER, SCATTER, ALLGATHER, ALLGATHERV, ALLTOALL, BLOCKS, PARTS, GATHERV, SCATTERV, ALLTOALLV, KINDS };
 static const char *const names[] = {"barrier", "bcast", "reduce", "allreduce", "scan", "exscan", "gather", "scatter",
-                                    "allgather", "allgatherv", "alltoall", "reduce_scatter_block", "reduce_scatter"};
+                                    "allgather", "allgatherv", "alltoall", "reduce_scatter_block", "reduce_scatter",
+                                    "gatherv", "scatterv", "alltoallv"};
 static int out[ROOM], in[ROOM], world_rank, size, rank, count, root, stamp;
 static long wrong;
 
@@ -35,6 +36,9 @@ static int sum(int ranks, int at) {
     for (int from = 0; from < ranks; from++) all += value(from, at);
     return all;
 }
+
+/* What one gives another in an alltoallv: nothing to most, if there are many. */
+static int part(int from, int to) { return size > 8 && (from + to) % 3 ? 0 : (count + 5 * from + 3 * to) % (count + 1); }
 
 static void run(int kind, MPI_Comm comm) {
     int counts[MOST_RANKS], places[MOST_RANKS], all = 0;
@@ -103,6 +107,27 @@ static void run(int kind, MPI_Comm comm) {
         MPI_Reduce_scatter(out, in, counts, MPI_INT, MPI_SUM, comm);
         for (int i = 0; i < counts[rank]; i++) expect(in[i], sum(size, places[rank] + i), kind);
         break;
+    case GATHERV:
+        give(size);
+        MPI_Gatherv(out, counts[rank], MPI_INT, in, counts, places, MPI_INT, root, comm);
+        for (int from = 0; from < size && rank == root; from++)
+            for (int i = 0; i < counts[from]; i++) expect(in[places[from] + i], value(from, i), kind);
+        break;
+    case SCATTERV:
+        give(size);
+        MPI_Scatterv(out, counts, places, MPI_INT, in, counts[rank], MPI_INT, root, comm);
+        for (int i = 0; i < counts[rank]; i++) expect(in[i], value(root, places[rank] + i), kind);
+        break;
+    case ALLTOALLV: {
+        int sends[MOST_RANKS], there[MOST_RANKS], takes[MOST_RANKS], here[MOST_RANKS];
+        give(size);
+        for (int r = 0; r < size; r++) sends[r] = part(rank, r), takes[r] = part(r, rank), there[r] = here[r] = r * count;
+        MPI_Alltoallv(out, sends, there, MPI_INT, in, takes, here, MPI_INT, comm);
+        for (int from = 0; from < size; from++)
+            for (int i = 0; i < count; i++)
+                expect(in[from * count + i], i < takes[from] ? value(from, rank * count + i) : -1, kind);
+        break;
+    }
     }
 }
 

@@ -183,7 +183,7 @@ unsafe fn exchange(
 }
 
 #[cold]
-fn disagree(place: u32, there: u64, bytes: u64) -> Result<()> {
+pub(super) fn disagree(place: u32, there: u64, bytes: u64) -> Result<()> {
     let of_others =
         if there > bytes { format!("this rank wants {bytes} of it") } else { "others another number".into() };
     fail(Class::Truncate, format!("rank {place} gives {there} bytes, but {of_others}; MPI demands the same of all"))
@@ -217,6 +217,9 @@ pub(super) unsafe fn scatter(
         }
         take_own(given);
     };
+    if place == root {
+        visit.count_given(None, given as usize);
+    }
     visit.spread(root, (given, false), leave_all, take_own)?;
     match recv {
         Some(recv) if there.get() > recv.bytes() => disagree(root, there.get(), recv.bytes()),
@@ -229,7 +232,7 @@ pub(super) unsafe fn scatter(
 /// # Safety
 /// There is room for them.
 #[inline]
-unsafe fn deposit(data: &Data, at: *mut u8, kit: &Kit) -> usize {
+pub(super) unsafe fn deposit(data: &Data, at: *mut u8, kit: &Kit) -> usize {
     let bytes = data.bytes() as usize;
     // SAFETY: as promised.
     unsafe {
@@ -249,7 +252,7 @@ unsafe fn deposit(data: &Data, at: *mut u8, kit: &Kit) -> usize {
 /// # Safety
 /// So many lie there, and `into` has room for them.
 #[inline]
-unsafe fn take(into: &Data, at: *const u8, bytes: usize, kit: &Kit) {
+pub(super) unsafe fn take(into: &Data, at: *const u8, bytes: usize, kit: &Kit) {
     // SAFETY: as promised.
     unsafe {
         match into.packed() {

@@ -1,6 +1,7 @@
 //! Fast paths through shared memory, for ranks that share a node.
 //!
-//! Barrier, small broadcasts, reductions and scans with predefined operations (`cell_reduce`), and small blocks from and for each rank (`cell_blocks`), go
+//! Barrier, small broadcasts, reductions and scans with predefined operations (`cell_reduce`), and small blocks from and for each rank (`cell_blocks`; `cell_lists`
+//! where each has a count of its own), go
 //! through the communicator's collective cell (`vmpi_shared::cell`): no message, and every rank is switched in once, or once for several operations if it need
 //! not wait for the others. All ranks of the communicator decide alike, because they decide by what MPI makes equal on all of them (size, type signature, operation).
 //!
@@ -12,7 +13,7 @@ use super::layout::Layout;
 use super::plan::{Data, Elem, Plan};
 use super::wire::{self, Kit, Tags};
 use super::work::Work;
-use super::{cell_blocks, cell_reduce};
+use super::{cell_blocks, cell_lists, cell_reduce};
 use crate::comm::Communicator;
 use crate::datatype;
 use crate::errors::{Class, Result, fail};
@@ -191,16 +192,20 @@ fn room(comm: &Communicator, work: &Work, kit: &Kit) -> Option<usize> {
         }
         Work::Allgather { recv, .. } => cell_blocks::room_for(recv, size),
         Work::Alltoall { recv, even: true, .. } => cell_blocks::room(recv.bytes(), size),
-        _ => None,
+        Work::Gather { even: false, .. } | Work::Scatter { even: false, .. } => cell_lists::room_for_one(size),
+        Work::Alltoall { send: Some(_), even: false, .. } => cell_lists::room_for_all(size),
+        Work::Alltoall { send: None, .. } | Work::Barrier | Work::Neighbor { .. } => None,
+        Work::Scan { .. } | Work::Exscan { .. } => None,
     }
 }
 
 /// Do `work` of a blocking call without messages, if this communicator and this work allow it (all ranks of the
-/// communicator must come to the same answer). `None`: the caller executes a plan.
+/// communicator must come to the same answer), and say what has become of it and what is left to be done with messages. `None`: the caller executes a plan
+/// of all.
 ///
 /// # Safety
 /// The buffers in `work` must be valid.
-pub unsafe fn try_run(comm: &Communicator, work: &Work, kit: &Kit, tags: Tags) -> Option<Result<()>> {
+pub unsafe fn try_run(comm: &Communicator, work: &Work, kit: &Kit, tags: Tags) -> Option<(Result<()>, Plan)> {
     if !serve(comm) {
         return None;
     }
@@ -208,11 +213,20 @@ pub unsafe fn try_run(comm: &Communicator, work: &Work, kit: &Kit, tags: Tags) -
     let number = number(comm, tags).transpose()?;
     let visit = match number.and_then(|number| Visit::start(comm, number, bytes)) {
         Ok(visit) => visit,
-        Err(error) => return Some(Err(error)),
+        Err(error) => return Some((Err(error), Plan::default())),
     };
     // SAFETY: the caller's contract; a lane has room for what `room` says.
-    Some(unsafe {
+    let done = unsafe {
         match work {
+            Work::Gather { send, recv, root, even: false } => {
+                return Some(cell_lists::gather(visit, *send, recv.as_ref(), *root as u32, kit));
+            }
+            Work::Scatter { send, recv, root, even: false } => {
+                return Some(cell_lists::scatter(visit, send.as_ref(), *recv, *root as u32, kit));
+            }
+            Work::Alltoall { send: Some(send), recv, even: false } => {
+                return Some(cell_lists::alltoall(visit, send, recv, kit));
+            }
             Work::Bcast { data, root } => visit.bcast(data, *root as u32, false, kit),
             Work::Allreduce { send, recv, .. } => cell_reduce::combine(visit, send, Some(recv), None, kit),
             Work::Reduce { send, recv, root, .. } => {
@@ -231,7 +245,8 @@ pub unsafe fn try_run(comm: &Communicator, work: &Work, kit: &Kit, tags: Tags) -
             Work::Alltoall { send, recv, .. } => cell_blocks::alltoall(visit, send.as_ref(), recv, kit),
             Work::Barrier | Work::Neighbor { .. } => return None,
         }
-    })
+    };
+    Some((done, Plan::default()))
 }
 
 /// This rank has `bytes`, and was told of so many.
@@ -319,7 +334,6 @@ impl<'a> Visit<'a> {
         if self.members().place == root {
             if !spoilt {
                 write();
-                monitor::in_cell(self.comm, false, None, bytes as usize);
             }
             cell.post(&turn, if spoilt { DISAGREED } else { bytes });
             self.wake_all();
@@ -357,6 +371,9 @@ impl<'a> Visit<'a> {
             // SAFETY: the caller's contract.
             unsafe { datatype::unpack(ty, data.count, data.at.cast(), 0, from) };
         };
+        if self.place() == root && !spoilt {
+            self.count_given(None, bytes as usize);
+        }
         self.spread(root, (bytes, spoilt), write, read)?;
         if there <= bytes { Ok(()) } else { disagree(there, bytes) }
     }

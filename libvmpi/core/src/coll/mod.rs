@@ -14,6 +14,7 @@ mod by_core;
 mod by_node;
 pub mod call;
 mod cell_blocks;
+mod cell_lists;
 mod cell_reduce;
 mod cell_slots;
 pub mod cells;
@@ -94,8 +95,12 @@ pub unsafe fn run(comm: &Communicator, call: &Call) -> Result<()> {
     let (work, kit) = unsafe { resolve::resolve(comm, call)? };
     let tags = begin(comm)?;
     // SAFETY: the caller's contract.
-    if let Some(done) = unsafe { cells::try_run(comm, &work, &kit, tags) } {
-        return done;
+    if let Some((done, rest)) = unsafe { cells::try_run(comm, &work, &kit, tags) } {
+        if rest.steps.is_empty() {
+            return done;
+        }
+        // SAFETY: the caller's contract.
+        return unsafe { wire::execute_after(done, comm, rest, Rc::new(kit), tags) };
     }
     let kit = Rc::new(kit);
     // SAFETY: the caller's contract.
