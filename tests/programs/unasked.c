@@ -1,6 +1,8 @@
 /* Messages of up to a few hundred KB from the lower half of the ranks to the upper half: received before or after they have come, by one block or several, into too
- * little room, taken by a probe, many at a time, and in the synchronous mode, whose sender must wait. unasked [ROUNDS] */
+ * little room, taken by a probe, many at a time, and in the synchronous mode, whose sender must wait. unasked [ROUNDS [unreadable]]: also out of memory that nobody
+ * can read, of which both ends hear under vmpi. */
 #include "t.h"
+#include <sys/mman.h>
 #include <unistd.h>
 static int peer, sends;
 static const int sizes[] = {16385, 40000, 65536, 65537, 100000, 131072, 131073, 200000, 262144, 262145, 400000};
@@ -156,6 +158,30 @@ static void taken(int bytes, int seed) {
         OK(holds(buffer[0], bytes, seed) && holds(buffer[1], bytes, seed + 1));
     }
 }
+static void unreadable(int bytes, int late) {
+    MPI_Status status;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (sends) {
+        /* All of it, or its end. */
+        for (int part = 0; part < 2; part++) {
+            int skip = part ? bytes / 2 / 4096 * 4096 : 0, all = bytes + 8192;
+            unsigned char *gone = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            mprotect(gone + skip, all - skip, PROT_NONE);
+            /* A message that has left already, as far as its sender knows, is an error of the receiver's only. */
+            MPI_Send(gone, bytes, MPI_BYTE, peer, 7, MPI_COMM_WORLD);
+            OK(MPI_Ssend(gone, bytes, MPI_BYTE, peer, 7, MPI_COMM_WORLD) != MPI_SUCCESS);
+            munmap(gone, all);
+        }
+        fill(buffer[0], bytes, 3);
+        MPI_Send(buffer[0], bytes, MPI_BYTE, peer, 7, MPI_COMM_WORLD);
+    } else {
+        if (late) usleep(20000);
+        for (int i = 0; i < 4; i++) OK(MPI_Recv(buffer[0], bytes, MPI_BYTE, peer, 7, MPI_COMM_WORLD, &status) != MPI_SUCCESS);
+        OK(MPI_Recv(buffer[0], bytes, MPI_BYTE, peer, 7, MPI_COMM_WORLD, &status) == MPI_SUCCESS);
+        OK(holds(buffer[0], bytes, 3));
+    }
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
 int main(int argc, char **argv) {
     t_begin(&argc, &argv);
     int rounds = argc > 1 ? atoi(argv[1]) : 1;
@@ -172,6 +198,11 @@ int main(int argc, char **argv) {
             synchronous(sizes[i], seed);
             taken(sizes[i], seed);
         }
+    for (int late = 0; late < 2 && argc > 2; late++) {
+        unreadable(100000, late);
+        unreadable(200000, late);
+        unreadable(400000, late);
+    }
     for (int i = 0; i < MANY; i++) free(buffer[i]);
     return t_end();
 }

@@ -134,6 +134,17 @@ fn what_comes_unasked_is_received_once_whole_and_in_order() {
         same(&nodes, "unasked.c", Mpi::Openmpi, ranks, flags, &["2"]);
     }
     same(&nodes, "unasked.c", Mpi::Mpich, 4, &["-V", "2"], &["2"]);
+    for flags in [&["-V", "2"][..], &["--fabric", "emulated:200:1000"], &["--progress", "rank"]] {
+        let run = nodes.vmpirun("unreadable").args(["-n", "4"]).args(flags);
+        let got = run.arg(program("unasked.c", Mpi::Openmpi)).args(["1", "unreadable"]).run();
+        assert!(
+            got.code == 0 && got.stdout == "all checks hold\n",
+            "{flags:?}: exit code {}\n{}\n{}",
+            got.code,
+            got.stdout,
+            got.stderr
+        );
+    }
 }
 
 /// The carriers take large messages to a rank that computes; with progress by ranks, or where no process is to reach into another, nobody does.

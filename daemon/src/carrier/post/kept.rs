@@ -290,10 +290,12 @@ impl Post {
         check_ends(&self.courier, &self.nodes, node, to, Some(envelope.from))?;
         let number = self.kept.coming(node, transfer);
         let message = self.kept.messages.get_mut(&number).ok_or(BodyError::Transfer(transfer))?;
-        if message.to.is_some() || envelope.len == 0 || envelope.len > MOST_BYTES || envelope.len < message.got {
+        let fits = message.failed != 0 || envelope.len >= message.got;
+        if message.to.is_some() || envelope.len == 0 || envelope.len > MOST_BYTES || !fits {
             return Err(length());
         }
         if message.failed != 0 {
+            // Nothing more comes.
             message.got = envelope.len;
         }
         (message.from, message.request) = (envelope.from, envelope.request);
@@ -435,4 +437,60 @@ fn announce(envelope: &mut Envelope, number: u32) {
     envelope.request = number;
     envelope.set_addr(0);
     envelope.set_blocks(0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_is_ahead_than_may_be() {
+        let mut ahead = Ahead::default();
+        assert!(ahead.claim(1, 0).is_none() && ahead.claim(1, MOST_BYTES + 1).is_none());
+        let numbers: Vec<u32> = (0..AHEAD_BYTES / MOST_BYTES).map_while(|_| ahead.claim(1, MOST_BYTES)).collect();
+        assert!(numbers.len() as u64 == AHEAD_BYTES / MOST_BYTES && numbers.iter().all(|number| number & UNASKED != 0));
+        assert!(ahead.claim(1, 1).is_none(), "node 1 holds as much as it may");
+        assert!(ahead.claim(2, 1).is_some(), "which says nothing of another");
+        ahead.taken(1, MOST_BYTES);
+        assert!(ahead.claim(1, MOST_BYTES).is_some_and(|number| !numbers.contains(&number)));
+    }
+
+    #[test]
+    fn what_comes_is_kept_in_order_and_within_bounds() {
+        let mut kept = Kept::default();
+        let one = [7; 1000];
+        assert!(kept.data(1, UNASKED, &[]).is_err(), "nothing is no data");
+        assert!(kept.data(1, UNASKED, &vec![0; MOST_BYTES as usize + 1]).is_err());
+        assert!(kept.data(1, UNASKED | 1, &one).is_ok() && kept.data(1, UNASKED | 1, &[8; 24]).is_ok());
+        assert!(kept.data(2, UNASKED | 1, &one).is_ok(), "another node's number");
+        let number = kept.coming(1, UNASKED | 1);
+        let message = &kept.messages[&number];
+        assert!(message.got == 1024 && message.body[..1000] == one && message.body[1000..] == [8; 24]);
+        assert!(!message.is_whole(), "it has not been announced");
+        for other in 0..AHEAD_BYTES / MOST_BYTES - 1 {
+            assert!(kept.data(1, UNASKED | (2 + other as u32), &vec![0; MOST_BYTES as usize]).is_ok());
+        }
+        let rest = MOST_BYTES as usize - 1024;
+        assert!(kept.data(1, UNASKED | 99, &vec![0; rest + 1]).is_err(), "more than its sender may send");
+        assert!(kept.data(1, UNASKED | 99, &vec![0; rest]).is_ok());
+        assert!(kept.remove(number).is_some());
+        assert!(kept.bytes[&1] == AHEAD_BYTES - 1024 && kept.coming(1, UNASKED | 1) != number);
+    }
+
+    #[test]
+    fn what_is_for_nobody_is_thrown_away_when_it_has_come() {
+        let mut kept = Kept::default();
+        kept.data(1, UNASKED, &[1; 100]).unwrap();
+        let number = kept.coming(1, UNASKED);
+        let message = kept.messages.get_mut(&number).unwrap();
+        (message.to, message.len) = (Some(3), 200);
+        kept.forget(4);
+        assert!(kept.messages[&number].wanted.is_none());
+        kept.forget(3);
+        assert!(kept.ready.is_empty(), "its second half is on the way");
+        kept.data(1, UNASKED, &[2; 100]).unwrap();
+        assert!(kept.ready == [number] && kept.messages[&number].body.len() == 100, "which is not kept any more");
+        kept.remove(number);
+        assert!(kept.bytes[&1] == 0 && kept.taken[&1] == 200);
+    }
 }
