@@ -8,6 +8,7 @@ use vmpi_tests::case::first_difference;
 use vmpi_tests::compile::Mpi;
 use vmpi_tests::installation::mpi4py_of_our_own;
 use vmpi_tests::job::{Outcome, Vmpirun, path_with};
+use vmpi_tests::nodes::Nodes;
 use vmpi_tests::oracle;
 use vmpi_tests::place::{Turn, room, top, venv};
 
@@ -28,17 +29,14 @@ fn thermo(text: &str) -> String {
     lines.take_while(|l| !l.starts_with("Loop time")).map(|l| format!("{}\n", l.trim())).collect()
 }
 
-fn lammps(ranks: u32) {
+/// `run`: a job of so many ranks, to be made when the oracle's turn is over.
+fn lammps(ranks: u32, run: impl FnOnce() -> Vmpirun) {
     let input = top().join("tests/data/in.melt").display().to_string();
     let args = ["-in", &input, "-log", "none"];
     let turn = Turn::take();
     let wanted = oracle::ask(Mpi::Openmpi, &PathBuf::from("/usr/bin/lmp"), ranks, &args, &[], &room("cwd"));
     drop(turn);
-    let got = vmpirun(&format!("lammps-{ranks}"), ranks, ranks.div_ceil(2))
-        .arg("/usr/bin/lmp")
-        .args(args)
-        .cwd(room("cwd"))
-        .run();
+    let got = run().arg("/usr/bin/lmp").args(args).cwd(room("cwd")).run();
     succeeded("LAMMPS", &got);
     let (got, wanted) = (thermo(&got.stdout), thermo(&wanted.stdout));
     assert_eq!(wanted.lines().count(), 7, "the oracle's output has an unexpected form:\n{wanted}");
@@ -47,23 +45,21 @@ fn lammps(ranks: u32) {
 
 #[test]
 fn lammps_on_4_ranks_computes_what_it_does_under_openmpi() {
-    lammps(4);
+    lammps(4, || vmpirun("lammps-4", 4, 2));
 }
 
 #[test]
 fn lammps_on_6_ranks_computes_what_it_does_under_openmpi() {
-    lammps(6);
+    lammps(6, || vmpirun("lammps-6", 6, 3));
 }
 
-#[test]
-fn hpcc_passes_its_own_checks() {
-    let dir = room("hpcc");
+fn hpcc(name: &str, run: Vmpirun) {
+    let dir = room(name);
     fs::copy(top().join("tests/data/hpccinf.txt"), dir.join("hpccinf.txt")).expect("target/ is writable");
     let result = dir.join("hpccoutf.txt");
     let _ = fs::remove_file(&result);
     // OpenBLAS, if it is installed, would make a thread per core in each rank.
-    let run = vmpirun("hpcc", 6, 3).env("OPENBLAS_NUM_THREADS", "1");
-    let outcome = run.arg("/usr/bin/hpcc").cwd(&dir).run();
+    let outcome = run.env("OPENBLAS_NUM_THREADS", "1").arg("/usr/bin/hpcc").cwd(&dir).run();
     succeeded("HPCC", &outcome);
     let text = fs::read_to_string(&result).expect("HPCC writes hpccoutf.txt");
     assert!(text.contains("Success=1"), "{text}");
@@ -76,13 +72,28 @@ fn hpcc_passes_its_own_checks() {
     assert_eq!(bad, None, "{text}");
 }
 
+#[test]
+fn hpcc_passes_its_own_checks() {
+    hpcc("hpcc", vmpirun("hpcc", 6, 3));
+}
+
+/// Unmodified programs over two nodes, by TCP.
+#[test]
+fn lammps_hpcc_and_imb_on_two_nodes() {
+    let nodes = Nodes::new("programs");
+    let run = |name: &str| nodes.vmpirun(name).args(["-n", "8", "--fabric", "tcp"]).deadline(MINUTES);
+    lammps(8, || run("lammps"));
+    hpcc("hpcc-nodes", run("hpcc"));
+    imb("IMB-MPI1", run("imb"), "8", &["PingPong", "Exchange", "Allreduce", "Allgatherv", "Alltoallv", "Bcast"]);
+}
+
 /// Intel's benchmarks check no results in release builds; that each table comes to its end is what
 /// counts.
-fn imb(program: &str, benchmarks: &[&str]) {
+fn imb(program: &str, run: Vmpirun, ranks: &str, benchmarks: &[&str]) {
     let binary = venv().join("bin").join(program);
-    let outcome = vmpirun(program, 6, 3)
+    let outcome = run
         .arg(&binary)
-        .args(["-iter", "20", "-time", "0.2", "-msglog", "0:18", "-npmin", "6"])
+        .args(["-iter", "20", "-time", "0.2", "-msglog", "0:18", "-npmin", ranks])
         .args(benchmarks)
         .cwd(room("cwd"))
         .run();
@@ -103,6 +114,8 @@ fn imb(program: &str, benchmarks: &[&str]) {
 fn imb_mpi1() {
     imb(
         "IMB-MPI1",
+        vmpirun("IMB-MPI1", 6, 3),
+        "6",
         &[
             "PingPong",
             "PingPing",
@@ -141,6 +154,8 @@ fn imb_p2p() {
 fn imb_nbc() {
     imb(
         "IMB-NBC",
+        vmpirun("IMB-NBC", 6, 3),
+        "6",
         &[
             "Ibcast",
             "Iallgather",
@@ -162,6 +177,8 @@ fn imb_nbc() {
 fn imb_rma() {
     imb(
         "IMB-RMA",
+        vmpirun("IMB-RMA", 6, 3),
+        "6",
         &[
             "Unidir_put",
             "Unidir_get",
