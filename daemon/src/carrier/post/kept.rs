@@ -300,7 +300,8 @@ impl Post {
         }
         (message.from, message.request) = (envelope.from, envelope.request);
         (message.to, message.len) = (Some(to), envelope.len);
-        message.sync = envelope.flags & FLAG_SYNC != 0;
+        // Of what cannot be read its sender has been told.
+        message.sync = envelope.flags & FLAG_SYNC != 0 && message.failed == 0;
         self.fabric.expect_bulk();
         announce(&mut envelope, number);
         self.deliver(Some(node), to, envelope, Vec::new());
