@@ -139,7 +139,7 @@ static void synchronous(int bytes, int seed) {
         OK(holds(buffer[0], bytes, seed));
     }
 }
-/* A message that only a matched probe takes; one that is sent and never taken by name comes last. */
+/* Of two, a matched probe takes the first, which is received last. */
 static void taken(int bytes, int seed) {
     if (sends) {
         fill(buffer[0], bytes, seed);
@@ -158,6 +158,7 @@ static void taken(int bytes, int seed) {
         OK(holds(buffer[0], bytes, seed) && holds(buffer[1], bytes, seed + 1));
     }
 }
+/* Both ends hear of it, and what follows is right. */
 static void unreadable(int bytes, int late) {
     MPI_Status status;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);

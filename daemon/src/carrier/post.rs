@@ -5,6 +5,7 @@
 //! rank that takes nothing stops those alone who send to it. A message for which the sender's slab here has no block is kept by the carrier and
 //! announced to the receiver like a large one (`kept`).
 
+mod arrived;
 mod deaths;
 mod enrol;
 mod kept;
@@ -29,6 +30,7 @@ use super::transfer::{Announced, CHUNK_BYTES, Cursor, Incoming, Outgoing};
 use super::urgency::Urgency;
 use super::wire::{self, BodyError};
 use crate::debug;
+use arrived::{Arrived, check_ends};
 use rest::Moves;
 
 /// Envelopes that may be on their way from one node to one rank.
@@ -60,34 +62,6 @@ enum Peer {
 enum Came {
     Envelope(Arrived),
     Frame(u8, Vec<u8>),
-}
-
-/// An envelope for rank `to` of this node.
-struct Arrived {
-    to: u32,
-    envelope: Envelope,
-    /// What has no block.
-    payload: Vec<u8>,
-}
-
-impl Arrived {
-    /// Out of the link's buffer; a payload goes into its sender's slab, if there is a block.
-    fn take_in(courier: &Courier, nodes: &Nodes, node: u32, body: &[u8]) -> Result<Arrived, BodyError> {
-        let (to, mut envelope, payload) = wire::decode(body)?;
-        check_ends(courier, nodes, node, to, (envelope.kind != kind::FIN).then_some(envelope.from))?;
-        let stored =
-            wire::has_payload(&envelope) && envelope.kind != kind::ASK && courier.store(&mut envelope, payload);
-        Ok(Arrived { to, envelope, payload: if stored { Vec::new() } else { payload.to_vec() } })
-    }
-}
-
-/// Something from rank `from` of `node` (who answers need not say who it is) to one of this node?
-fn check_ends(courier: &Courier, nodes: &Nodes, node: u32, to: u32, from: Option<u32>) -> Result<(), BodyError> {
-    match from {
-        _ if !courier.is_local(to) => Err(BodyError::NotHere(to)),
-        Some(from) if nodes.of_rank.get(from as usize) != Some(&node) => Err(BodyError::NotThere(from)),
-        _ => Ok(()),
-    }
 }
 
 pub struct Post {
@@ -398,13 +372,13 @@ impl Post {
                 fabric.send(node, wire::ENVELOPE, &[&bytes[..used], payload]);
                 courier.give_back(&envelope);
             } else {
-                let pid = courier.pid(envelope.from).filter(|_| may_follow && envelope.kind == kind::RTS);
-                if let Some(out) = pid.and_then(|pid| ahead.follow(fabric, (node, to), &envelope, pid)) {
-                    outgoing.push_back(out);
-                    credits[to as usize] -= 1;
-                    return true;
-                }
                 if envelope.kind == kind::RTS {
+                    let pid = may_follow.then(|| courier.pid(envelope.from)).flatten();
+                    if let Some(out) = pid.and_then(|pid| ahead.follow(fabric, (node, to), &envelope, pid)) {
+                        outgoing.push_back(out);
+                        credits[to as usize] -= 1;
+                        return true;
+                    }
                     let (addr, blocks, len) = (envelope.addr(), envelope.blocks(), envelope.len);
                     let place = Announced { addr, blocks, len, to, silent: false };
                     announced.insert((envelope.from, envelope.request), place);
@@ -438,7 +412,12 @@ impl Post {
         if envelope.kind == kind::PULL && self.begin_incoming(to, node, &envelope) {
             return;
         }
-        let (bytes, used) = wire::encode(to, &envelope);
+        self.answer_far(node, to, &envelope);
+    }
+
+    /// As it is, without credit.
+    fn answer_far(&mut self, node: u32, rank: u32, answer: &Envelope) {
+        let (bytes, used) = wire::encode(rank, answer);
         self.fabric.send(node, wire::ENVELOPE, &[&bytes[..used]]);
     }
 
@@ -499,33 +478,6 @@ impl Post {
             wire::QUIT => self.peers[node as usize] = Peer::Quit(Instant::now()),
             other => return Err(BodyError::Kind(other)),
         }
-        Ok(())
-    }
-
-    /// An envelope for a rank of this node.
-    fn arrived(&mut self, node: u32, arrived: Arrived) -> Result<(), BodyError> {
-        let Arrived { to, mut envelope, payload } = arrived;
-        match envelope.kind {
-            kind::FIN => {
-                self.announced.remove(&(to, envelope.request));
-            }
-            kind::ASK => {
-                let payload = if wire::has_payload(&envelope) { &payload[..] } else { envelope.ask_payload() };
-                self.asked(node, to, &envelope, payload)?;
-                self.settle();
-                return Ok(());
-            }
-            _ => {}
-        }
-        // Answers go without credit.
-        let credit = (!matches!(envelope.kind, kind::FIN | kind::PULL)).then_some(node);
-        if envelope.kind == kind::SLAB && !payload.is_empty() {
-            self.keep((node, to), &mut envelope, payload);
-            self.deliver(credit, to, envelope, Vec::new());
-        } else {
-            self.deliver(credit, to, envelope, payload);
-        }
-        self.settle();
         Ok(())
     }
 

@@ -9,6 +9,10 @@
 //!
 //! Not with progress by ranks, where the sender has to agree first, nor in jobs that survive deaths, where a receive that completes must know what its
 //! sender knew (`deaths`).
+//!
+//! Death story: a rank or carrier that dies ends the job, so nobody waits for what then does not come. A sender that has finished has been told before that its data was
+//! read. A receiver that ends with messages kept for it leaves them here, and their part of [`AHEAD_BYTES`] in use, until its number is used again
+//! ([`Kept::forget`]) or the job ends: what is sent meanwhile waits to be asked for.
 
 use std::collections::HashMap;
 
@@ -97,6 +101,7 @@ struct Wanted {
     to: Option<(i32, Cursor)>,
 }
 
+#[derive(Default)]
 struct Message {
     node: u32,
     /// Its sender, and that one's request.
@@ -120,8 +125,13 @@ struct Message {
 }
 
 impl Message {
+    /// Nothing more comes.
     fn is_whole(&self) -> bool {
         self.to.is_some() && (self.got >= self.len || self.withheld)
+    }
+
+    fn is_ready(&self) -> bool {
+        self.is_whole() && self.wanted.is_some()
     }
 
     /// Write the next bytes, which come behind `before` others.
@@ -186,20 +196,7 @@ impl Kept {
         if let Some(number) = self.coming.get(&(node, transfer)) {
             return *number;
         }
-        let number = self.add(Message {
-            node,
-            from: 0,
-            request: 0,
-            sync: false,
-            to: None,
-            len: MOST_BYTES,
-            transfer: Some(transfer),
-            got: 0,
-            body: Vec::new(),
-            failed: 0,
-            withheld: false,
-            wanted: None,
-        });
+        let number = self.add(Message { node, len: MOST_BYTES, transfer: Some(transfer), ..Message::default() });
         self.coming.insert((node, transfer), number);
         number
     }
@@ -218,7 +215,7 @@ impl Kept {
             return Err(BodyError::Length { kind: wire::DATA, bytes: bytes.len() });
         }
         *kept += message.came(bytes, &mut self.spare);
-        if message.is_whole() && message.wanted.is_some() {
+        if message.is_ready() {
             self.ready.push(number);
         }
         Ok(())
@@ -226,15 +223,14 @@ impl Kept {
 
     /// The rank for which messages are kept has ended: nobody will want them.
     pub(super) fn forget(&mut self, rank: u32) {
-        let mut over = Vec::new();
-        for (number, message) in self.messages.iter_mut().filter(|(_, message)| message.to == Some(rank)) {
+        let Kept { messages, ready, .. } = self;
+        for (number, message) in messages.iter_mut().filter(|(_, message)| message.to == Some(rank)) {
             message.wanted = Some(Wanted { said: answer(kind::FIN, *number), to: None });
             message.sync = false;
-            if message.is_whole() {
-                over.push(*number);
+            if message.is_ready() {
+                ready.push(*number);
             }
         }
-        self.ready.extend(over);
     }
 
     /// A body has been written.
@@ -268,12 +264,9 @@ impl Post {
             sync: envelope.flags & FLAG_SYNC != 0,
             to: Some(to),
             len: payload.len() as u64,
-            transfer: None,
             got: payload.len() as u64,
             body: payload,
-            failed: 0,
-            withheld: false,
-            wanted: None,
+            ..Message::default()
         });
         announce(envelope, number);
     }
@@ -321,7 +314,7 @@ impl Post {
                 message.got = message.len;
             }
         }
-        if message.is_whole() && message.wanted.is_some() {
+        if message.is_ready() {
             self.kept.ready.push(number);
         }
     }
@@ -346,7 +339,7 @@ impl Post {
         }
         message.wanted = Some(wanted);
         self.place(number);
-        if self.kept.messages.get(&number).is_some_and(Message::is_whole) {
+        if self.kept.messages.get(&number).is_some_and(Message::is_ready) {
             self.finish(number);
         }
     }
@@ -390,14 +383,12 @@ impl Post {
         let Some(Wanted { mut said, to }) = message.wanted else { return };
         if message.withheld {
             said.request = message.request;
-            let (bytes, used) = wire::encode(message.from, &said);
-            self.fabric.send(message.node, wire::ENVELOPE, &[&bytes[..used]]);
+            self.answer_far(message.node, message.from, &said);
             debug!("carrier: rank {} sends request {} itself", message.from, message.request);
             return;
         }
         if message.sync {
-            let (bytes, used) = wire::encode(message.from, &answer(kind::FIN, message.request));
-            self.fabric.send(message.node, wire::ENVELOPE, &[&bytes[..used]]);
+            self.answer_far(message.node, message.from, &answer(kind::FIN, message.request));
         }
         let (rank, request) = (said.from, said.peer_request());
         if said.kind != kind::PULL || !self.courier.is_local(rank) {

@@ -196,8 +196,7 @@ impl Post {
         } else if entry.pull.kind != kind::PULL {
             self.placed(&entry, libc::EPERM);
         } else {
-            let (bytes, used) = wire::encode(entry.sender, &entry.pull);
-            self.fabric.send(node, wire::ENVELOPE, &[&bytes[..used]]);
+            self.answer_far(node, entry.sender, &entry.pull);
             debug!("carrier: rank {} sends request {} itself", entry.sender, entry.sender_request);
         }
         Ok(())

@@ -223,9 +223,4 @@ impl Post {
         fin.set_peer_request(outcome);
         self.answer_far(node, rank, &fin);
     }
-
-    fn answer_far(&mut self, node: u32, rank: u32, fin: &Envelope) {
-        let (bytes, used) = wire::encode(rank, fin);
-        self.fabric.send(node, wire::ENVELOPE, &[&bytes[..used]]);
-    }
 }

@@ -84,7 +84,7 @@ impl Row {
         fits || bytes == 0
     }
 
-    /// Take block `number` into `into`, or plan to receive it from the member at place `from`. What it has too much of.
+    /// Take block `number` into `into`, or plan to receive it from its giver, the member at place `from`; or note that this one gives more than is wanted.
     ///
     /// # Safety
     /// Its giver has arrived; `into` is the caller's.
@@ -93,7 +93,7 @@ impl Row {
         let said = Said::of(unsafe { self.base.cast::<u64>().add(number as usize).read() });
         match said.at {
             None if said.bytes == 0 => {}
-            None => rest.receive(from, into),
+            None => rest.plan.recv(rest.ranks, from, into),
             Some(at) if said.bytes <= into.bytes() && at as u64 + said.bytes <= self.bytes as u64 => {
                 // SAFETY: so many bytes lie there.
                 unsafe { take(&into, self.base.add(at), said.bytes as usize, kit) };
@@ -118,10 +118,6 @@ impl Rest {
     fn of(visit: &Visit<'_>) -> Rest {
         let ranks = Ranks { rank: visit.place(), size: visit.size(), via: Via::Main };
         Rest { ranks, plan: Plan::default(), sends: Vec::new(), wrong: None }
-    }
-
-    fn receive(&mut self, from: u32, into: Data) {
-        self.plan.recv(self.ranks, from, into);
     }
 
     /// This rank's own block.
@@ -232,12 +228,11 @@ pub(super) unsafe fn alltoall(visit: Visit<'_>, send: &Regions, recv: &Regions, 
     let (me, size) = (visit.place(), visit.size());
     let room = room_for_all(size).expect("asked before");
     let mut rest = Rest::of(&visit);
-    let rows: Vec<Row> = (0..size).map(|place| Row::of(&visit, room, (place, size), size)).collect();
-    let mut own = Row::of(&visit, room, (me, size), size);
+    let mut rows: Vec<Row> = (0..size).map(|place| Row::of(&visit, room, (place, size), size)).collect();
     for to in (0..size).filter(|to| *to != me) {
         let data = send.get(to as usize);
         // SAFETY: the row is this rank's until it arrives.
-        match unsafe { own.give(to, &data, kit) } {
+        match unsafe { rows[me as usize].give(to, &data, kit) } {
             true => visit.count_given(Some(to), data.bytes() as usize),
             false => rest.sends.push((to, data)),
         }

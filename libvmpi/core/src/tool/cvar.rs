@@ -4,6 +4,7 @@ use super::{Failure, Kind, Result, Value, Verbosity, enumeration};
 use crate::consts;
 use crate::process;
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::Mutex;
 use vmpi_shared::matching::tend::Endpoint;
 
@@ -127,42 +128,21 @@ pub static ALL: &[Cvar] = &[
         SCHEDULING,
         "vmpi_warm_yields",
         |e| Value::Count(e.node.header().warm_yields.into()),
-        |e, value| {
-            let Value::Count(yields) = value else { return false };
-            if yields > MOST_YIELDS {
-                return false;
-            }
-            e.node.header_mut().warm_yields = yields as u32;
-            true
-        },
+        |e, value| set(&mut e.node.header_mut().warm_yields, value, 0..=MOST_YIELDS),
         "sched_yield calls of this rank after it has passed its core on, before it sleeps (at most 100000).",
     ),
     tunable(
         MESSAGES,
         "vmpi_eager_limit_bytes",
         |e| Value::Count(e.job.config().eager_limit_bytes.into()),
-        |e, value| {
-            let Value::Count(bytes) = value else { return false };
-            if bytes > MOST_EAGER_BYTES {
-                return false;
-            }
-            e.job.config_mut().eager_limit_bytes = bytes as u32;
-            true
-        },
+        |e, value| set(&mut e.job.config_mut().eager_limit_bytes, value, 0..=MOST_EAGER_BYTES),
         "Messages that this rank sends of up to so many bytes are copied through shared memory (at most 65536).",
     ),
     tunable(
         MESSAGES,
         "vmpi_far_eager_limit_bytes",
         |e| Value::Count(e.job.config().far_eager_limit_bytes.into()),
-        |e, value| {
-            let Value::Count(bytes) = value else { return false };
-            if bytes > MOST_EAGER_BYTES {
-                return false;
-            }
-            e.job.config_mut().far_eager_limit_bytes = bytes as u32;
-            true
-        },
+        |e, value| set(&mut e.job.config_mut().far_eager_limit_bytes, value, 0..=MOST_EAGER_BYTES),
         "Messages that this rank sends to other nodes of up to so many bytes go without being asked for first (at most 65536).",
     ),
     tunable(
@@ -170,12 +150,8 @@ pub static ALL: &[Cvar] = &[
         "vmpi_unexpected_limit",
         |e| Value::Count(e.job.config().unexpected_limit.into()),
         |e, value| {
-            let Value::Count(limit) = value else { return false };
-            if limit == 0 || limit > u64::from(e.job.config().unexpected) {
-                return false;
-            }
-            e.job.config_mut().unexpected_limit = limit as u32;
-            true
+            let most = e.job.config().unexpected.into();
+            set(&mut e.job.config_mut().unexpected_limit, value, 1..=most)
         },
         "This rank's sends to a receiver that has so many unexpected messages wait until theirs is matched.",
     ),
@@ -226,6 +202,16 @@ const MOST_SPIN_NS: u64 = 1_000_000_000;
 const MOST_YIELDS: u64 = 100_000;
 /// The largest block of the slab.
 const MOST_EAGER_BYTES: u64 = 65536;
+
+/// Set `to`, if the value is a count within these bounds.
+fn set(to: &mut u32, value: Value, bounds: RangeInclusive<u64>) -> bool {
+    let Value::Count(count) = value else { return false };
+    let fits = bounds.contains(&count);
+    if fits {
+        *to = count as u32;
+    }
+    fits
+}
 
 /// The variable with this index.
 ///

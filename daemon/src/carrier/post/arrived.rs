@@ -1,0 +1,74 @@
+//! Envelopes of other nodes: out of the link's buffer, and to the ranks here.
+
+use vmpi_shared::control::Nodes;
+use vmpi_shared::matching::courier::Courier;
+use vmpi_shared::matching::envelope::{Envelope, kind};
+
+use super::Post;
+use crate::carrier::wire::{self, BodyError};
+
+/// An envelope for rank `to` of this node.
+pub(super) struct Arrived {
+    to: u32,
+    envelope: Envelope,
+    /// What has no block.
+    payload: Vec<u8>,
+}
+
+impl Arrived {
+    /// Out of the link's buffer; a payload goes into its sender's slab, if there is a block.
+    ///
+    /// # Errors
+    /// What makes no sense.
+    pub(super) fn take_in(courier: &Courier, nodes: &Nodes, node: u32, body: &[u8]) -> Result<Arrived, BodyError> {
+        let (to, mut envelope, payload) = wire::decode(body)?;
+        check_ends(courier, nodes, node, to, (envelope.kind != kind::FIN).then_some(envelope.from))?;
+        let stored =
+            wire::has_payload(&envelope) && envelope.kind != kind::ASK && courier.store(&mut envelope, payload);
+        Ok(Arrived { to, envelope, payload: if stored { Vec::new() } else { payload.to_vec() } })
+    }
+}
+
+/// Something from rank `from` of `node` (who answers need not say who it is) to one of this node?
+pub(super) fn check_ends(
+    courier: &Courier,
+    nodes: &Nodes,
+    node: u32,
+    to: u32,
+    from: Option<u32>,
+) -> Result<(), BodyError> {
+    match from {
+        _ if !courier.is_local(to) => Err(BodyError::NotHere(to)),
+        Some(from) if nodes.of_rank.get(from as usize) != Some(&node) => Err(BodyError::NotThere(from)),
+        _ => Ok(()),
+    }
+}
+
+impl Post {
+    /// An envelope for a rank of this node.
+    pub(super) fn arrived(&mut self, node: u32, arrived: Arrived) -> Result<(), BodyError> {
+        let Arrived { to, mut envelope, payload } = arrived;
+        match envelope.kind {
+            kind::FIN => {
+                self.announced.remove(&(to, envelope.request));
+            }
+            kind::ASK => {
+                let payload = if wire::has_payload(&envelope) { &payload[..] } else { envelope.ask_payload() };
+                self.asked(node, to, &envelope, payload)?;
+                self.settle();
+                return Ok(());
+            }
+            _ => {}
+        }
+        // Answers go without credit.
+        let credit = (!matches!(envelope.kind, kind::FIN | kind::PULL)).then_some(node);
+        if envelope.kind == kind::SLAB && !payload.is_empty() {
+            self.keep((node, to), &mut envelope, payload);
+            self.deliver(credit, to, envelope, Vec::new());
+        } else {
+            self.deliver(credit, to, envelope, payload);
+        }
+        self.settle();
+        Ok(())
+    }
+}
