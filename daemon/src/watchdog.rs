@@ -13,7 +13,9 @@
 //! will sleep again, and then its core goes on after 1 to 2 ms instead of 5 to 250.
 //!
 //! It looks every 5 ms while some rank waits for a core that another holds, else after 10, 20 ... 250 ms: an idle job
-//! costs four looks a second of a few loads each. A job that waits in MPI alone is never touched.
+//! costs four looks a second of a few loads each. A job that waits in MPI alone is never touched. Where ranks compute, each look takes
+//! some 30 us from one of them (on a virtual machine), so a core on which all were found at work is looked at every 20 ms; who then seems
+//! to have slept for a part of them is looked at again at once.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -26,6 +28,9 @@ use vmpi_shared::sched::{self, lease};
 use crate::debug;
 
 const TICK: Duration = Duration::from_millis(5);
+/// The same for a core on which ranks were always found at work, and so long a rank may hold it before it is looked at as often as any.
+const WORK_TICK: Duration = Duration::from_millis(20);
+const WORK_STRETCH: Duration = Duration::from_millis(10);
 /// The same while a rank that holds a wanted core was found asleep within the last `NAP_MEMORY`.
 const NAP_TICK: Duration = Duration::from_millis(1);
 const NAP_MEMORY: Duration = Duration::from_secs(1);
@@ -36,6 +41,8 @@ const NAP_SAMPLE_GAP: Duration = Duration::from_micros(800);
 /// How long to watch a rank that polls, and the largest part of that time (one in ...) that it may use.
 const POLL_WINDOW: Duration = Duration::from_millis(20);
 const POLL_SHARE: u64 = 4;
+/// Who has used less than this part (in percent) of the time between two looks may be asleep by now.
+const WORK_PERCENT: u64 = 75;
 const SHORTEST_QUANTUM_NS: u64 = 20_000_000;
 
 /// What the watchdog can ask about the job.
@@ -77,6 +84,12 @@ impl Look {
         cpu_time_ns == self.cpu_time_ns
             || (waited >= POLL_WINDOW && used_ns.saturating_mul(POLL_SHARE) <= waited.as_nanos() as u64)
     }
+
+    /// Has the process run for most of the time since this look?
+    fn has_worked(&self, now: Instant, cpu_time_ns: u64) -> bool {
+        let used_ns = cpu_time_ns.saturating_sub(self.cpu_time_ns);
+        used_ns.saturating_mul(100) >= (now.duration_since(self.at).as_nanos() as u64).saturating_mul(WORK_PERCENT)
+    }
 }
 
 struct Quantum {
@@ -87,6 +100,8 @@ struct Quantum {
 /// The watchdog of one job.
 pub struct Watchdog {
     cores: Vec<Option<Look>>,
+    /// For each core the time until the next look, as long as nobody there is found asleep.
+    ticks: Vec<Duration>,
     quanta: Vec<Quantum>,
     /// When each rank was last found asleep outside MPI.
     naps: Vec<Option<Instant>>,
@@ -103,6 +118,7 @@ impl Watchdog {
         let quantum_ns = spec.quantum_ms.saturating_mul(1_000_000);
         Watchdog {
             cores: vec![None; spec.all_cpus().count()],
+            ticks: vec![TICK; spec.all_cpus().count()],
             quanta: (0..spec.ranks).map(|_| Quantum { now_ns: quantum_ns, switches: 0 }).collect(),
             naps: vec![None; spec.ranks as usize],
             last_nap: None,
@@ -141,10 +157,9 @@ impl Watchdog {
         }
         let mut tick: Option<Duration> = None;
         for core in 0..self.cores.len() as u32 {
-            if self.look(core, scene, now) {
-                let naps = scene.running_on(core).is_some_and(|rank| self.naps_often(rank, now));
-                let soon = if naps { NAP_TICK } else { TICK };
-                tick = Some(tick.map_or(soon, |tick| tick.min(soon)));
+            match self.look(core, scene, now) {
+                Some(soon) => tick = Some(tick.map_or(soon, |tick| tick.min(soon))),
+                None => self.ticks[core as usize] = TICK,
             }
         }
         let napping = self.last_nap.is_some_and(|at| now.duration_since(at) < NAP_MEMORY);
@@ -153,23 +168,30 @@ impl Watchdog {
         self.next = Some(now + self.pause);
     }
 
-    /// Look at one core; true if somebody waits for it.
-    fn look(&mut self, core: u32, scene: &dyn Scene, now: Instant) -> bool {
-        let before = self.cores[core as usize].take();
-        let Some(rank) = scene.running_on(core) else { return false };
+    /// Look at one core; when to look again, if somebody waits for it.
+    fn look(&mut self, core: u32, scene: &dyn Scene, now: Instant) -> Option<Duration> {
+        let at = core as usize;
+        let (seen, tick) = (self.cores[at].take(), self.ticks[at]);
+        self.ticks[at] = TICK;
+        let rank = scene.running_on(core)?;
         if !scene.is_wanted(core) {
-            return false;
+            return None;
         }
+        let naps = self.naps_often(rank, now);
+        let soon = if naps { NAP_TICK } else { TICK };
         let switches = scene.switches(rank);
         self.recover(rank, switches);
-        let Some(cpu_time_ns) = scene.cpu_time_ns(rank) else { return true };
-        let before = before.filter(|look| look.rank == rank && look.switches == switches);
+        let Some(cpu_time_ns) = scene.cpu_time_ns(rank) else { return Some(soon) };
+        let before = seen.filter(|look| look.rank == rank && look.switches == switches);
         let mut look = Look { rank, switches, at: now, cpu_time_ns, wanted_since: now, first_cpu_time_ns: cpu_time_ns };
+        // Somebody has come and gone.
+        let mut works = seen.is_some();
         if let Some(before) = before {
             look.wanted_since = before.wanted_since;
             look.first_cpu_time_ns = before.first_cpu_time_ns;
+            works = before.has_worked(now, cpu_time_ns);
             let gap = now.duration_since(before.at);
-            let least = if self.naps_often(rank, now) { NAP_SAMPLE_GAP } else { SAMPLE_GAP };
+            let least = if naps { NAP_SAMPLE_GAP } else { SAMPLE_GAP };
             if gap < least {
                 look = before;
             } else if self.release_on_block && before.is_still(now, cpu_time_ns) && scene.is_asleep(rank) {
@@ -179,12 +201,13 @@ impl Watchdog {
                     self.quanta[rank as usize].switches = switches.saturating_add(1);
                     debug!("rank {rank} sleeps outside MPI; core {core} goes on");
                 }
-                return true;
+                return Some(soon);
             }
         }
         let quantum_ns = self.quanta[rank as usize].now_ns;
         let waited_ns = now.duration_since(look.wanted_since).as_nanos() as u64;
-        if self.quantum_ns != 0 && scene.running_for_ns(core).min(waited_ns) >= quantum_ns {
+        let held_ns = scene.running_for_ns(core).min(waited_ns);
+        if self.quantum_ns != 0 && held_ns >= quantum_ns {
             if scene.take_core(rank) {
                 debug!("rank {rank} held core {core} for {} ms while others were ready", quantum_ns / 1_000_000);
                 let quantum = &mut self.quanta[rank as usize];
@@ -192,10 +215,20 @@ impl Watchdog {
                 // Getting the core back counts as a switch, but not as one that the rank wanted.
                 quantum.switches = switches.saturating_add(1);
             }
-            return true;
+            return Some(soon);
         }
-        self.cores[core as usize] = Some(look);
-        true
+        let first_of_long = before.is_none() && scene.running_for_ns(core) >= WORK_STRETCH.as_nanos() as u64;
+        self.cores[at] = Some(look);
+        if naps || seen.is_none() {
+            return Some(soon);
+        }
+        if !works {
+            return Some(if tick > TICK { SAMPLE_GAP } else { TICK });
+        }
+        self.ticks[at] = (tick * 2).min(WORK_TICK);
+        let next = if first_of_long { TICK } else { self.ticks[at] };
+        let quantum_left = if self.quantum_ns == 0 { Duration::MAX } else { Duration::from_nanos(quantum_ns - held_ns) };
+        Some(next.min(quantum_left.max(TICK)))
     }
 
     fn naps_often(&self, rank: u32, now: Instant) -> bool {
@@ -398,7 +431,31 @@ mod tests {
         run(&mut dog, &stage, start + Duration::from_millis(10_500), 100);
         assert_eq!(dog.pause, NAP_TICK);
         run(&mut dog, &stage, start + Duration::from_secs(20), 100);
-        assert_eq!(dog.pause, TICK);
+        assert_eq!(dog.pause, WORK_TICK);
+    }
+
+    #[test]
+    fn who_works_is_looked_at_less_often_and_loses_its_core_soon_all_the_same() {
+        let (stage, start) = (stage(), Instant::now());
+        let mut dog = Watchdog::new(&spec(0, OnBlock::Release));
+        let mut looks = 0;
+        dog.wake(start);
+        for ms in 0..1000 {
+            // Turns of 10 ms, as those of ranks that compute and communicate.
+            if ms % 10 == 0 && ms < 500 {
+                stage.switches.set(stage.switches.get() + 1);
+                stage.for_ns.set(0);
+            }
+            stage.cpu_ns.set(stage.cpu_ns.get() + 1_000_000);
+            stage.for_ns.set(stage.for_ns.get() + 1_000_000);
+            let at = start + Duration::from_millis(ms);
+            looks += u32::from(dog.next().is_some_and(|next| next <= at));
+            dog.tick(&stage, at);
+        }
+        assert!((50..=70).contains(&looks), "{looks}");
+        stage.asleep.set(true);
+        let at = run(&mut dog, &stage, start + Duration::from_secs(1), 1000);
+        assert!(at.is_some_and(|ms| ms <= 30), "{at:?}");
     }
 
     #[test]
