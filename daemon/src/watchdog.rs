@@ -227,7 +227,8 @@ impl Watchdog {
         }
         self.ticks[at] = (tick * 2).min(WORK_TICK);
         let next = if first_of_long { TICK } else { self.ticks[at] };
-        let quantum_left = if self.quantum_ns == 0 { Duration::MAX } else { Duration::from_nanos(quantum_ns - held_ns) };
+        let quantum_left =
+            if self.quantum_ns == 0 { Duration::MAX } else { Duration::from_nanos(quantum_ns - held_ns) };
         Some(next.min(quantum_left.max(TICK)))
     }
 

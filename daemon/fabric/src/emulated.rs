@@ -138,10 +138,16 @@ pub struct Emulated<F> {
     spare: Vec<Vec<u8>>,
     /// The frame of a ring that is being read.
     frame: Vec<u8>,
+    /// Nobody here could make use of large bodies yet.
+    calm: bool,
 }
 
 /// Frames that are due together are told late by at most this part of the latency.
 const MODERATION: u32 = 4;
+/// Large bodies by at most this, and so many together, while nobody could make use of them ([`Fabric::moderate`]): to wake up for one takes some 30 us
+/// (on a virtual machine) from a rank that computes meanwhile, as long as two copies of 26 kB.
+const CALM_MODERATION: Duration = Duration::from_millis(4);
+const CALM_BODIES: usize = slots::SLOTS as usize / 2;
 /// When to look again for what has been sent and has not come, or whether a full ring has room.
 const DOUBT: Duration = Duration::from_micros(200);
 /// What is ready: the carrying network, or a timer, whichever.
@@ -160,7 +166,7 @@ impl<F: Fabric> Emulated<F> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         epoll.add(below.readable(), EpollEvent::new(EpollFlags::EPOLLIN, BELOW))?;
         let (late, going, lost, spare, frame) = (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Ok(Emulated { below, epoll, model, names, late, going, lost, spare, frame })
+        Ok(Emulated { below, epoll, model, names, late, going, lost, spare, frame, calm: false })
     }
 
     /// Watch the timer of a node whose memory has been opened, instead of the carrying network.
@@ -202,10 +208,17 @@ impl<F: Fabric> Emulated<F> {
     /// When the next frame is due, or the last of some that are due shortly after each other: who sleeps wakes once for all of them, as adapters
     /// moderate their interrupts.
     fn next_due(&self) -> Option<Instant> {
-        let ways = || self.late.iter().flat_map(|late| &late.ways);
-        let first = ways().filter_map(|late| Some(late.front()?.due)).min()?;
-        let until = first + self.model.latency / MODERATION;
-        ways().filter_map(|late| late.iter().map(|late| late.due).take_while(|due| *due <= until).last()).max()
+        let last_of = |way: usize, together: Duration, most: usize| {
+            let ways = || self.late.iter().map(move |late| &late.ways[way]);
+            let until = ways().filter_map(|late| Some(late.front()?.due)).min()? + together;
+            ways()
+                .filter_map(|late| late.iter().take(most).map(|late| late.due).take_while(|due| *due <= until).last())
+                .max()
+        };
+        let together = self.model.latency / MODERATION;
+        let bulk = if self.calm { (together.max(CALM_MODERATION), CALM_BODIES) } else { (together, usize::MAX) };
+        let (small, bulk) = (last_of(SMALL, together, usize::MAX), last_of(BULK, bulk.0, bulk.1));
+        [small, bulk].into_iter().flatten().min()
     }
 
     /// Count what goes, and stamp it.
@@ -215,7 +228,8 @@ impl<F: Fabric> Emulated<F> {
         let end = carry(&mut going.carried, way, now, self.model.time_of(bytes));
         if let Some(outbox) = &mut going.outbox {
             let due = clock + (end - now + self.model.latency).as_nanos() as u64;
-            outbox.queued(due, (self.model.latency / MODERATION).as_nanos() as u64);
+            let together = self.model.latency / MODERATION;
+            outbox.queued(way, due, together.as_nanos() as u64);
         }
         let told = at(&mut self.late, node).inbox.as_mut().map_or(0, Inbox::say);
         let mut stamp = [0; STAMP_BYTES];
@@ -339,7 +353,12 @@ impl<F: Fabric> Fabric for Emulated<F> {
         let now = Instant::now();
         let until = self.next_due().map(|due| clock_ns() + due.saturating_duration_since(now).as_nanos() as u64);
         // All of them lie down, whatever one finds.
-        self.inboxes().fold(below, |quiet, inbox| inbox.lie_down(until) && quiet)
+        let calm = self.calm;
+        self.inboxes().fold(below, |quiet, inbox| inbox.lie_down(until, calm) && quiet)
+    }
+
+    fn moderate(&mut self, idle_hands: bool) {
+        self.calm = idle_hands;
     }
 
     fn send(&mut self, node: u32, kind: u8, parts: &[&[u8]]) {

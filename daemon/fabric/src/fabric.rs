@@ -68,6 +68,9 @@ pub trait Fabric {
     fn lie_down(&mut self) -> bool {
         true
     }
+    /// From now on: who waits for frames of `send_bulk` could make no use of them yet (`idle_hands`), or could. Those that come one shortly after the other
+    /// need not each wake this process then.
+    fn moderate(&mut self, _idle_hands: bool) {}
     /// Queue a frame (its body in parts, of at most `frame::MAX_BODY_BYTES` together) for a node. Lost with the link, if that is gone.
     fn send(&mut self, node: u32, kind: u8, parts: &[&[u8]]);
     /// The same on a way of its own, as far as the network has one, so that nothing else waits behind it: for the bytes of large messages. Frames of

@@ -192,6 +192,56 @@ fn sleepers_of_the_emulated_network_wake_when_a_frame_is_due() {
     assert!(wakes(&nodes[0], Duration::from_millis(50)), "an end is told at once");
 }
 
+/// Large bodies that come one shortly after the other wake a sleeper one by one, or some of them together while nobody could make use of them.
+#[test]
+fn large_bodies_of_the_emulated_network_wake_who_can_use_them() {
+    // A body each 1.5 ms.
+    let mut nodes = slowed(joined(&[key(1), key(1)]), "4000:10");
+    let [a, b] = &mut nodes[..] else { panic!() };
+    until(&mut [a, b], |told| ups(told) == 2);
+    let end = Instant::now() + Duration::from_millis(100);
+    while Instant::now() < end {
+        assert!(turn(a).is_empty() && turn(b).is_empty());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // How many are told at each waking, and how late the last one; who sleeps when they are sent is woken, who has seen them coming wakes by itself.
+    let mut told = |idle_hands: bool, seen: bool| {
+        b.moderate(idle_hands);
+        assert!(b.lie_down());
+        let start = Instant::now();
+        for _ in 0..3 {
+            a.send_bulk(1, 17, &[&[7; 15_000]]);
+        }
+        a.flush();
+        if seen {
+            assert!(turn(b).is_empty());
+            b.lie_down();
+        }
+        let (mut together, mut left) = (Vec::new(), 3);
+        while left > 0 {
+            let due = b.deadline().map_or(LIMIT, |at| at.saturating_duration_since(Instant::now()));
+            // Whole milliseconds.
+            wakes(b, due.min(LIMIT) + Duration::from_millis(1));
+            let came = turn(b).len();
+            left -= came;
+            together.extend((came > 0).then_some(came));
+            b.lie_down();
+        }
+        (together, start.elapsed())
+    };
+    for seen in [false, true] {
+        // This process may itself be late, but not every time.
+        let (mut one_by_one, mut at_once) = (0, 0);
+        for _ in 0..20 {
+            let ((each, late), (all, no_later)) = (told(false, seen), told(true, seen));
+            one_by_one += u32::from(each == [1, 1, 1]);
+            at_once += u32::from(all == [3]);
+            assert!(late.min(no_later) >= Duration::from_micros(8_400), "{late:?} {no_later:?}");
+        }
+        assert!(one_by_one > 0 && at_once > 0, "seen: {seen}, one by one: {one_by_one}, at once: {at_once}");
+    }
+}
+
 /// In order, whether staged or not, however many slots there are, and as slow as stated.
 #[test]
 fn staged_bodies_of_the_emulated_network_come_as_they_went() {

@@ -15,11 +15,14 @@ use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
+use super::{BULK, CALM_BODIES, CALM_MODERATION};
 use crate::staging::Staging;
 
 /// Where in the memory that both ends map: when the receiver is to wake, and how many frames have been sent.
 const WAKES_AT: usize = 64;
 const SENT_AT: usize = 128;
+/// And whether the receiver, when it lay down, could make no use of large bodies.
+const CALM_AT: usize = 192;
 
 /// The receiver is awake, and looks at `SENT_AT` before it sleeps.
 const AWAKE: u64 = 0;
@@ -34,8 +37,16 @@ fn wakes(memory: &Staging) -> &AtomicU64 {
 pub struct Alarm {
     timer: TimerFd,
     sent: u64,
-    /// Of those sent since the last `ring`: when the first is due, and the last one that is so shortly after it.
-    due: Option<(u64, u64)>,
+    /// By way, of those sent since the last `ring`.
+    due: [Option<Due>; 2],
+}
+
+/// Frames that may wait for each other.
+struct Due {
+    /// When the first is due, and the last one that is so shortly after it.
+    first: u64,
+    last: u64,
+    count: usize,
 }
 
 impl Alarm {
@@ -43,7 +54,7 @@ impl Alarm {
     /// Those of timerfd_create.
     pub fn new() -> io::Result<Alarm> {
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)?;
-        Ok(Alarm { timer, sent: 0, due: None })
+        Ok(Alarm { timer, sent: 0, due: [None, None] })
     }
 
     pub fn fd(&self) -> i32 {
@@ -51,17 +62,21 @@ impl Alarm {
     }
 
     /// A frame has been queued that is due at `due`, by the monotonic clock; those due within `together` after it may wait for each other.
-    pub fn queued(&mut self, due: u64, together: u64) {
+    pub fn queued(&mut self, memory: &Staging, way: usize, due: u64, together: u64) {
         self.sent += 1;
-        let (first, last) = self.due.unwrap_or((due, due));
-        let earliest = first.min(due);
-        let near = [first, last, due].into_iter().filter(|at| at - earliest <= together);
-        self.due = Some((earliest, near.max().unwrap_or(earliest)));
+        let calm = way == BULK && memory.word(CALM_AT).load(Ordering::Relaxed) != 0;
+        let (together, most) =
+            if calm { (together.max(CALM_MODERATION.as_nanos() as u64), CALM_BODIES) } else { (together, usize::MAX) };
+        // Within a way they are due in the order in which they go.
+        let all = self.due[way].get_or_insert(Due { first: due, last: due, count: 0 });
+        if all.count < most && due <= all.first + together {
+            (all.last, all.count) = (all.last.max(due), all.count + 1);
+        }
     }
 
     /// What was queued has gone: have the other end woken when it is due, if it sleeps longer.
     pub fn ring(&mut self, memory: &Staging) {
-        let Some((_, due)) = self.due.take() else { return };
+        let Some(due) = self.due.iter_mut().filter_map(|due| Some(due.take()?.last)).min() else { return };
         memory.word(SENT_AT).store(self.sent, Ordering::SeqCst);
         fence(Ordering::SeqCst); // SYNC
         let set = wakes(memory).fetch_update(Ordering::SeqCst, Ordering::SeqCst, |wakes| (due < wakes).then_some(due));
@@ -115,8 +130,10 @@ impl Watch {
     }
 
     /// Until `until`, by the monotonic clock, when this end wakes by itself: what is due later need not wake it, which saves an interrupt on the
-    /// sender's CPU and one on this one's. False: something has been sent that has not been looked for.
-    pub fn lie_down(&mut self, memory: &Staging, until: Option<u64>) -> bool {
+    /// sender's CPU and one on this one's. `calm`: large bodies that come meanwhile may wait for each other. False: something has been sent that has not
+    /// been looked for.
+    pub fn lie_down(&mut self, memory: &Staging, until: Option<u64>, calm: bool) -> bool {
+        memory.word(CALM_AT).store(calm.into(), Ordering::Relaxed);
         wakes(memory).store(until.map_or(ASLEEP, |until| until.max(AWAKE + 1)), Ordering::SeqCst);
         fence(Ordering::SeqCst); // SYNC
         let missing = self.has_news(memory);

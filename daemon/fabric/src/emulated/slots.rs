@@ -15,7 +15,7 @@ use crate::key::Key;
 use crate::staging::{Span, Staging};
 
 /// Few, so that the same lines of the cache are used again: more than fit under way at once have no use.
-const SLOTS: u32 = 8;
+pub const SLOTS: u32 = 8;
 const HEAD_BYTES: usize = 4096;
 const RING_AT: usize = HEAD_BYTES + SLOTS as usize * MAX_BODY_BYTES;
 const BYTES: usize = RING_AT + ring::BYTES;
@@ -73,8 +73,8 @@ impl Outbox {
     }
 
     /// A frame has been queued, due at `due`: [`Alarm::queued`].
-    pub fn queued(&mut self, due: u64, together: u64) {
-        self.alarm.queued(due, together);
+    pub fn queued(&mut self, way: usize, due: u64, together: u64) {
+        self.alarm.queued(&self.memory, way, due, together);
     }
 
     /// From now on `push` is the way; the other end has been told so by the old one.
@@ -227,8 +227,8 @@ impl Inbox {
     }
 
     /// About to sleep: [`Watch::lie_down`].
-    pub fn lie_down(&mut self, until: Option<u64>) -> bool {
-        self.watch.as_mut().is_none_or(|watch| watch.lie_down(&self.memory, until))
+    pub fn lie_down(&mut self, until: Option<u64>, calm: bool) -> bool {
+        self.watch.as_mut().is_none_or(|watch| watch.lie_down(&self.memory, until, calm))
     }
 
     pub fn doubts(&self) -> bool {

@@ -185,6 +185,11 @@ impl Courier {
         watch::is_idle(&self.node, cpu)
     }
 
+    /// Does a rank of this node have to wait for its core, whatever comes for it?
+    pub fn is_kept_waiting(&self, rank: u32) -> bool {
+        watch::is_kept_waiting(&self.node, rank)
+    }
+
     /// Awake: nobody need ring. `rang`: somebody has; `chimed`: or has asked for that a moment ago.
     pub fn get_up(&self, rang: bool, chimed: bool) {
         let post = self.node.post();

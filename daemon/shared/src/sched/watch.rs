@@ -175,6 +175,13 @@ pub fn is_idle(node: &NodeSegment, cpu: u32) -> bool {
     cores.all(|core| matches!(core.holder.load(RELAXED), IDLE | SPINNING) || core.watched.load(RELAXED) != 0)
 }
 
+/// Does another rank run on the core of `rank`, so that what comes for this one is of no use to it yet?
+pub fn is_kept_waiting(node: &NodeSegment, rank: u32) -> bool {
+    let core = node.core(node.core_of(rank));
+    let taken = !matches!(core.holder.load(RELAXED), IDLE | SPINNING) && core.watched.load(RELAXED) == 0;
+    taken && node.state(rank) != RunState::Running
+}
+
 /// What a rank that spins on its idle core looks after.
 pub(super) struct Idle<'a> {
     /// Is its own wait over, or has it got mail?

@@ -184,6 +184,11 @@ pub(super) struct Kept {
 }
 
 impl Kept {
+    /// The ranks that want what has not come yet.
+    pub(super) fn receivers(&self) -> impl Iterator<Item = u32> {
+        self.messages.values().filter(|message| message.wanted.is_some()).filter_map(|message| message.to)
+    }
+
     fn add(&mut self, message: Message) -> u32 {
         let number = KEPT | self.next;
         self.next = (self.next + 1) & !KEPT;

@@ -158,11 +158,16 @@ fn cpu() -> Option<u32> {
 impl Post {
     /// Wait for something to do. `None`: the daemon wants no more.
     pub(super) fn rest(&mut self) -> io::Result<Option<Moves>> {
-        let (next, now) = (self.next(), Instant::now());
+        let now = Instant::now();
         let waits = cpu().is_some_and(|cpu| self.courier.may_look(cpu));
+        let calm = !waits && self.is_data_for_later();
+        self.fabric.moderate(calm);
+        let next = self.next();
         self.rest.turns.saw(waits, now);
         let how = match self.rest.looks_on(now, next) {
             _ if std::mem::take(&mut self.rest.rung) => return Ok(Some(Moves::Perhaps)),
+            // A core that waits could do with it now.
+            false if calm => Sleep::Dozing,
             false => Sleep::Sound,
             true if !waits && !self.rest.turns.are_short() => Sleep::Dozing,
             true => {
@@ -183,6 +188,13 @@ impl Post {
         // What is stalled waits for credits, which come in a frame; a message that is asked for, for its data.
         let holds = !self.pending.is_empty() || !self.outgoing.is_empty() || !self.deaths.are_done();
         Stand { holds, sent: self.fabric.sent(), received: self.received }
+    }
+
+    /// Large messages are coming, and all that they are for have to wait for their cores.
+    fn is_data_for_later(&self) -> bool {
+        let asked = self.incoming.values().map(|entry| entry.rank);
+        let mut receivers = asked.chain(self.kept.receivers()).peekable();
+        receivers.peek().is_some() && receivers.all(|rank| self.courier.is_kept_waiting(rank))
     }
 
     /// When something is due without anybody saying so.
