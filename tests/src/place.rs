@@ -1,8 +1,10 @@
 //! Where things are: the installed tools, the test programs, room for results, and whose turn it is.
 
 use nix::fcntl::{Flock, FlockArg};
+use std::cell::RefCell;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
 
 /// The project's top directory.
 pub fn top() -> PathBuf {
@@ -60,13 +62,27 @@ pub fn venv_perfetto() -> PathBuf {
 /// The right to start processes; given back when dropped.
 pub struct Turn {
     _lock: Flock<File>,
+    _taken: Arc<()>,
+}
+
+thread_local! {
+    /// The turn that this thread took last.
+    static TAKEN: RefCell<Weak<()>> = const { RefCell::new(Weak::new()) };
 }
 
 impl Turn {
     /// Waits for the others.
+    ///
+    /// # Panics
+    /// This thread's last turn has not ended: it would wait for itself.
     pub fn take() -> Turn {
+        let before = TAKEN.with_borrow(Weak::upgrade);
+        assert!(before.is_none(), "this test takes its turn twice: a Vmpirun takes it when it is made");
+        let taken = Arc::new(());
+        TAKEN.set(Arc::downgrade(&taken));
         let path = room("").join("turn.lock");
         let file = File::create(&path).unwrap_or_else(|e| panic!("cannot create {}: {e}", path.display()));
-        Turn { _lock: Flock::lock(file, FlockArg::LockExclusive).expect("flock cannot fail on a fresh file") }
+        let lock = Flock::lock(file, FlockArg::LockExclusive).expect("flock cannot fail on a fresh file");
+        Turn { _lock: lock, _taken: taken }
     }
 }

@@ -26,7 +26,7 @@ use vmpi_shared::matching::courier::Courier;
 use vmpi_shared::matching::envelope::{Envelope, kind};
 
 use super::counted::Counted;
-use super::transfer::{Announced, CHUNK_BYTES, Cursor, Incoming, Outgoing};
+use super::transfer::{Announced, CHUNK_BYTES, Cursor, Fin, Incoming, Outgoing};
 use super::urgency::Urgency;
 use super::wire::{self, BodyError};
 use crate::debug;
@@ -361,7 +361,7 @@ impl Post {
                     *next_transfer = next_transfer.wrapping_add(1) & !kept::UNASKED;
                 }
                 Some(ask) if ask.what == What::Bring => {
-                    let place = Announced { addr: ask.offset, blocks: 0, len: ask.bytes, to, silent: true };
+                    let place = Announced { addr: ask.offset, blocks: 0, len: ask.bytes, to, fin: Fin::Nobody };
                     announced.insert((envelope.from, envelope.request), place);
                 }
                 _ => {}
@@ -380,7 +380,7 @@ impl Post {
                         return true;
                     }
                     let (addr, blocks, len) = (envelope.addr(), envelope.blocks(), envelope.len);
-                    let place = Announced { addr, blocks, len, to, silent: false };
+                    let place = Announced { addr, blocks, len, to, fin: Fin::Carrier };
                     announced.insert((envelope.from, envelope.request), place);
                 }
                 fabric.send(node, wire::ENVELOPE, &[&bytes[..used]]);

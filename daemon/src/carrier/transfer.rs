@@ -153,8 +153,7 @@ pub struct Announced {
     pub len: u64,
     /// For whom.
     pub to: u32,
-    /// It comes from a window: no rank here is told ([`Fin::Nobody`]).
-    pub silent: bool,
+    pub fin: Fin,
 }
 
 /// Who tells the rank whose memory is read that its send is complete.

@@ -117,7 +117,7 @@ pub struct CoreDescriptor {
 pub struct RankDescriptor {
     /// `RunState`; CAS by the rank, deliverers and the daemon, SeqCst. Also the lock on the rank's matching queues.
     pub state: AtomicU32,
-    /// Futex: `baton::NONE`, `GRANTED`, `PARKED` or `SPIN`.
+    /// Futex: `permit::NONE`, `GRANTED`, `PARKED` or `SPIN`.
     pub permit: AtomicU32,
     /// Process that called MPI_Init; written by the daemon.
     pub pid: AtomicI32,

@@ -13,9 +13,10 @@
 //! Death story: in a job that survives deaths no rank moves. In others a death ends the job; who dies with a rank in hand leaves a
 //! READY rank in no set, which is killed with the rest.
 
-use super::baton::{self, await_core, leave_running, queue, release_core, run_at};
+use super::baton::{self, leave_running, queue, release_core, run_at};
 use super::clocks::settle_on;
 use super::lease::ALONE;
+use super::permit::await_core;
 use super::refine;
 use super::run_queue;
 use super::run_state::{CLAIMED, IDLE, RunState, SPINNING, holder_rank};

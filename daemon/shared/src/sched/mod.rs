@@ -12,6 +12,7 @@ pub mod failure;
 pub mod lease;
 #[cfg(feature = "measure")]
 pub mod measure;
+mod permit;
 pub mod policy;
 mod refine;
 pub mod report;

@@ -8,7 +8,8 @@
 //! SYNC K: a rank says that it acts and then looks whether the core is being mended; the daemon says that it mends and then looks who acts.
 //! Death story: a rank waits for the mending, which the daemon ends within a bounded number of looks; the daemon never waits, it comes again.
 
-use super::baton::{dispatch, grant_parked};
+use super::baton::dispatch;
+use super::permit::grant_parked;
 use super::run_queue;
 use super::run_state::{CLAIMED, IDLE, RunState, holder_rank, holder_word};
 use crate::mem::sync::{Ordering, fence, yield_cpu};

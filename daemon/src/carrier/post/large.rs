@@ -101,7 +101,7 @@ impl Post {
 
     /// A receive on `node` has matched what `rank` has announced. With progress by ranks that one goes on with it.
     pub(super) fn wanted(&mut self, node: u32, rank: u32, request: u32, transfer: u32, len: u64) {
-        let announced = self.announced.get(&(rank, request)).filter(|announced| !announced.silent);
+        let announced = self.announced.get(&(rank, request)).filter(|announced| announced.fin != Fin::Nobody);
         match announced.filter(|_| self.nodes.progress_by_rank) {
             Some(announced) => self.deliver(None, rank, go(announced.to, request, transfer, len), Vec::new()),
             None => self.begin_outgoing(node, rank, request, transfer, len),
@@ -123,7 +123,7 @@ impl Post {
         let Some(announced) = self.announced.remove(&(rank, request)) else {
             return self.refuse(node, transfer, libc::ESRCH);
         };
-        let Announced { addr, blocks, len: total, to, silent } = announced;
+        let Announced { addr, blocks, len: total, to, fin } = announced;
         let Some(pid) = self.courier.pid(rank) else {
             return self.refuse(node, transfer, 0);
         };
@@ -138,7 +138,7 @@ impl Post {
             from: Cursor::over(Vec::new()),
             len,
             sent: 0,
-            fin: if silent { Fin::Nobody } else { Fin::Carrier },
+            fin,
             failed: 0,
         };
         match Cursor::of(pid, addr, blocks, total) {
@@ -148,7 +148,7 @@ impl Post {
             }
             Err(Unreachable::Errno(libc::ESRCH)) if self.survives() => {}
             Err(Unreachable::Refused) => self.refuse(node, transfer, 0),
-            Err(Unreachable::Errno(errno)) if silent => self.refuse(node, transfer, errno),
+            Err(Unreachable::Errno(errno)) if fin == Fin::Nobody => self.refuse(node, transfer, errno),
             Err(Unreachable::Errno(errno)) => self.fail_outgoing(out, errno),
         }
     }

@@ -17,7 +17,7 @@ const MOST_V: u32 = 4;
 const PROGRESS: &[&str] = &["rank", "daemon"];
 
 /// What carries the messages: the flag, in words, iterations, and how many bytes a node sends in one. The first rank's computing and the last
-/// one's transfer have nothing to hide behind: two thirds of an iteration at V=3 (half a percent of 144), which many iterations make small.
+/// one's transfer have nothing to hide behind: two thirds of an iteration at V=3 (one percent of 72), which many iterations make small.
 struct Network {
     fabric: &'static str,
     /// Prefix of figures and files.
@@ -34,7 +34,7 @@ const NETWORKS: &[Network] = &[
         fabric: "emulated:100:16",
         name: "emulated",
         title: "an emulated network of 100 us and 16 MB/s",
-        iterations: 144,
+        iterations: 72,
         bytes: &[320_000, 480_000, 720_000],
         even: 480_000,
     },
