@@ -278,9 +278,10 @@ impl Builder<'_> {
         let core = u32::from(turn.core);
         match *at {
             At::Core { core, since } => track.had(core, since, turn.left, &mut self.pieces),
-            // When the recording began it ran, on the same core if ranks do not move.
-            At::Nowhere if first && turn.left > map.since && map.ranks_stay => {
-                track.had(core, map.since, turn.left, &mut self.pieces);
+            // When the recording began it ran: on the same core if ranks do not move, else on one that nothing tells of.
+            At::Nowhere if first && turn.left > map.since => {
+                let pieces = if map.ranks_stay { &mut self.pieces[..] } else { &mut [] };
+                track.had(core, map.since, turn.left, pieces);
             }
             _ => {
                 track.watches.clear();
@@ -533,6 +534,19 @@ mod tests {
         assert_eq!(timeline.cores.len(), 2, "something was counted on the other one");
         assert_eq!(of_rank(&of(0, true), 0)[..2], [(0, 200, Running), (200, 250, Suspended)]);
         assert_eq!(of_rank(&of(0, false), 0)[..2], [(200, 250, Suspended), (250, 400, Running)]);
+    }
+
+    /// Who runs when the recording begins does so until its first record; on which core is known only if ranks do not move.
+    #[test]
+    fn who_runs_at_the_beginning() {
+        use {CoreDid::*, RankDid::*};
+        for stays in [true, false] {
+            let map = TraceMap { ranks_stay: stays, ..map(vec![stand("RUNNING", 0, 900, 0)]) };
+            let timeline = Timeline::new(&map, &[ring(vec![turn(0, 1500, 1600, 1700, 1650, 1600)])]);
+            let rank = [(0, 500, Running), (500, 600, Suspended), (600, 700, Ready), (700, 1000, Running)];
+            assert_eq!(of_rank(&timeline, 0), rank);
+            assert_eq!(of_core(&timeline, 0).contains(&(0, 500, Ran(0))), stays, "{:?}", of_core(&timeline, 0));
+        }
     }
 
     /// Who did nothing new while it was recorded was all the time what it is; what is between two ranks' turns and no idle time was another job's.
