@@ -243,7 +243,7 @@ impl Builder<'_> {
                 Record::Watched { core, call, from, until } => {
                     if at == At::Nowhere {
                         // Who always watches has no other record that says where it is.
-                        let since = match turns == 0 && ring.dropped == 0 && map.ranks_stay {
+                        let since = match turns == 0 && ring.dropped == 0 {
                             true => map.since,
                             false => from.min(records[0].at()),
                         };
@@ -533,7 +533,7 @@ mod tests {
         assert_eq!(of_core(&timeline, 1).last(), Some(&(450, 1000, Ran(0))));
         assert_eq!(timeline.cores.len(), 2, "something was counted on the other one");
         assert_eq!(of_rank(&of(0, true), 0)[..2], [(0, 200, Running), (200, 250, Suspended)]);
-        assert_eq!(of_rank(&of(0, false), 0)[..2], [(200, 250, Suspended), (250, 400, Running)]);
+        assert_eq!(of_rank(&of(0, false), 0)[..2], [(0, 200, Running), (200, 250, Suspended)], "to move takes a turn");
     }
 
     /// Who runs when the recording begins does so until its first record; on which core is known only if ranks do not move.
