@@ -157,9 +157,8 @@ impl Watchdog {
         }
         let mut tick: Option<Duration> = None;
         for core in 0..self.cores.len() as u32 {
-            match self.look(core, scene, now) {
-                Some(soon) => tick = Some(tick.map_or(soon, |tick| tick.min(soon))),
-                None => self.ticks[core as usize] = TICK,
+            if let Some(soon) = self.look(core, scene, now) {
+                tick = Some(tick.map_or(soon, |tick| tick.min(soon)));
             }
         }
         let napping = self.last_nap.is_some_and(|at| now.duration_since(at) < NAP_MEMORY);

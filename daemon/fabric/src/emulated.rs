@@ -148,6 +148,13 @@ const MODERATION: u32 = 4;
 /// (on a virtual machine) from a rank that computes meanwhile, as long as two copies of 26 kB.
 const CALM_MODERATION: Duration = Duration::from_millis(4);
 const CALM_BODIES: usize = slots::SLOTS as usize / 2;
+
+/// How long after the first one frames may be due that are told together with it, and how many.
+fn moderation(way: usize, latency: Duration, calm: bool) -> (Duration, usize) {
+    let together = latency / MODERATION;
+    if calm && way == BULK { (together.max(CALM_MODERATION), CALM_BODIES) } else { (together, usize::MAX) }
+}
+
 /// When to look again for what has been sent and has not come, or whether a full ring has room.
 const DOUBT: Duration = Duration::from_micros(200);
 /// What is ready: the carrying network, or a timer, whichever.
@@ -208,17 +215,15 @@ impl<F: Fabric> Emulated<F> {
     /// When the next frame is due, or the last of some that are due shortly after each other: who sleeps wakes once for all of them, as adapters
     /// moderate their interrupts.
     fn next_due(&self) -> Option<Instant> {
-        let last_of = |way: usize, together: Duration, most: usize| {
+        let last_of = |way: usize| {
+            let (together, most) = moderation(way, self.model.latency, self.calm);
             let ways = || self.late.iter().map(move |late| &late.ways[way]);
             let until = ways().filter_map(|late| Some(late.front()?.due)).min()? + together;
             ways()
                 .filter_map(|late| late.iter().take(most).map(|late| late.due).take_while(|due| *due <= until).last())
                 .max()
         };
-        let together = self.model.latency / MODERATION;
-        let bulk = if self.calm { (together.max(CALM_MODERATION), CALM_BODIES) } else { (together, usize::MAX) };
-        let (small, bulk) = (last_of(SMALL, together, usize::MAX), last_of(BULK, bulk.0, bulk.1));
-        [small, bulk].into_iter().flatten().min()
+        [SMALL, BULK].into_iter().filter_map(last_of).min()
     }
 
     /// Count what goes, and stamp it.
@@ -228,8 +233,7 @@ impl<F: Fabric> Emulated<F> {
         let end = carry(&mut going.carried, way, now, self.model.time_of(bytes));
         if let Some(outbox) = &mut going.outbox {
             let due = clock + (end - now + self.model.latency).as_nanos() as u64;
-            let together = self.model.latency / MODERATION;
-            outbox.queued(way, due, together.as_nanos() as u64);
+            outbox.queued(way, due, self.model.latency);
         }
         let told = at(&mut self.late, node).inbox.as_mut().map_or(0, Inbox::say);
         let mut stamp = [0; STAMP_BYTES];

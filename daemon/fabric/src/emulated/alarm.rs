@@ -10,18 +10,20 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::time::Duration;
 
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
-use super::{BULK, CALM_BODIES, CALM_MODERATION};
+use super::moderation;
 use crate::staging::Staging;
 
 /// Where in the memory that both ends map: when the receiver is to wake, and how many frames have been sent.
 const WAKES_AT: usize = 64;
 const SENT_AT: usize = 128;
-/// And whether the receiver, when it lay down, could make no use of large bodies.
+/// And whether the receiver, when it lay down, could make no use of large bodies. A hint, which orders nothing: who has queued some by an old one wakes a
+/// receiver that has changed its mind late by the moderation, and no later.
 const CALM_AT: usize = 192;
 
 /// The receiver is awake, and looks at `SENT_AT` before it sleeps.
@@ -61,15 +63,14 @@ impl Alarm {
         self.timer.as_fd().as_raw_fd()
     }
 
-    /// A frame has been queued that is due at `due`, by the monotonic clock; those due within `together` after it may wait for each other.
-    pub fn queued(&mut self, memory: &Staging, way: usize, due: u64, together: u64) {
+    /// A frame has been queued that is due at `due`, by the monotonic clock; those due shortly after it may wait for each other ([`moderation`]).
+    pub fn queued(&mut self, memory: &Staging, way: usize, due: u64, latency: Duration) {
         self.sent += 1;
-        let calm = way == BULK && memory.word(CALM_AT).load(Ordering::Relaxed) != 0;
-        let (together, most) =
-            if calm { (together.max(CALM_MODERATION.as_nanos() as u64), CALM_BODIES) } else { (together, usize::MAX) };
+        let calm = memory.word(CALM_AT).load(Ordering::Relaxed) != 0;
+        let (together, most) = moderation(way, latency, calm);
         // Within a way they are due in the order in which they go.
         let all = self.due[way].get_or_insert(Due { first: due, last: due, count: 0 });
-        if all.count < most && due <= all.first + together {
+        if all.count < most && due <= all.first + together.as_nanos() as u64 {
             (all.last, all.count) = (all.last.max(due), all.count + 1);
         }
     }

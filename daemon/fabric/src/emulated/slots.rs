@@ -7,6 +7,7 @@
 use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use super::alarm::{Alarm, Watch};
 use super::ring::{self, Place, Reader, Writer};
@@ -73,8 +74,8 @@ impl Outbox {
     }
 
     /// A frame has been queued, due at `due`: [`Alarm::queued`].
-    pub fn queued(&mut self, way: usize, due: u64, together: u64) {
-        self.alarm.queued(&self.memory, way, due, together);
+    pub fn queued(&mut self, way: usize, due: u64, latency: Duration) {
+        self.alarm.queued(&self.memory, way, due, latency);
     }
 
     /// From now on `push` is the way; the other end has been told so by the old one.

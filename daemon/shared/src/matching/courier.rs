@@ -185,9 +185,9 @@ impl Courier {
         watch::is_idle(&self.node, cpu)
     }
 
-    /// Does a rank of this node have to wait for its core, whatever comes for it?
-    pub fn is_kept_waiting(&self, rank: u32) -> bool {
-        watch::is_kept_waiting(&self.node, rank)
+    /// Would each of these ranks of this node, which wait, have to go on waiting for a core, whatever came for it? No core must wait: some take ranks over.
+    pub fn must_wait(&self, mut ranks: impl Iterator<Item = u32>) -> bool {
+        watch::all_run(&self.node) && ranks.all(|rank| self.node.state(rank) != RunState::Running)
     }
 
     /// Awake: nobody need ring. `rang`: somebody has; `chimed`: or has asked for that a moment ago.

@@ -172,14 +172,17 @@ fn ring_if(node: &NodeSegment, so: impl Fn(u32) -> bool) {
 /// another job's. True for a CPU that is none of the job's.
 pub fn is_idle(node: &NodeSegment, cpu: u32) -> bool {
     let mut cores = (0..node.header().cores).map(|core| node.core(core)).filter(|core| core.cpu.load(RELAXED) == cpu);
-    cores.all(|core| matches!(core.holder.load(RELAXED), IDLE | SPINNING) || core.watched.load(RELAXED) != 0)
+    cores.all(waits)
 }
 
-/// Does another rank run on the core of `rank`, so that what comes for this one is of no use to it yet?
-pub fn is_kept_waiting(node: &NodeSegment, rank: u32) -> bool {
-    let core = node.core(node.core_of(rank));
-    let taken = !matches!(core.holder.load(RELAXED), IDLE | SPINNING) && core.watched.load(RELAXED) == 0;
-    taken && node.state(rank) != RunState::Running
+/// Does somebody run on every core, so that a rank which became READY now would have to wait?
+pub fn all_run(node: &NodeSegment) -> bool {
+    !(0..node.header().cores).map(|core| node.core(core)).any(waits)
+}
+
+/// Does a core have nobody who works, though it may have one who watches?
+fn waits(core: &CoreDescriptor) -> bool {
+    matches!(core.holder.load(RELAXED), IDLE | SPINNING) || core.watched.load(RELAXED) != 0
 }
 
 /// What a rank that spins on its idle core looks after.

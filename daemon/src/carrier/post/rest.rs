@@ -190,11 +190,11 @@ impl Post {
         Stand { holds, sent: self.fabric.sent(), received: self.received }
     }
 
-    /// Large messages are coming, and all that they are for have to wait for their cores.
+    /// Large messages are coming, and all that they are for have to wait for a core.
     fn is_data_for_later(&self) -> bool {
         let asked = self.incoming.values().map(|entry| entry.rank);
         let mut receivers = asked.chain(self.kept.receivers()).peekable();
-        receivers.peek().is_some() && receivers.all(|rank| self.courier.is_kept_waiting(rank))
+        receivers.peek().is_some() && self.courier.must_wait(receivers)
     }
 
     /// When something is due without anybody saying so.

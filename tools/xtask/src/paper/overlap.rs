@@ -17,7 +17,7 @@ const MOST_V: u32 = 4;
 const PROGRESS: &[&str] = &["rank", "daemon"];
 
 /// What carries the messages: the flag, in words, iterations, and how many bytes a node sends in one. The first rank's computing and the last
-/// one's transfer have nothing to hide behind: two thirds of an iteration at V=3 (one percent of 72), which many iterations make small.
+/// one's transfer have nothing to hide behind: half an iteration at V=2, which many iterations make small.
 struct Network {
     fabric: &'static str,
     /// Prefix of figures and files.
