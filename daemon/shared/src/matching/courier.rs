@@ -185,9 +185,12 @@ impl Courier {
         watch::is_idle(&self.node, cpu)
     }
 
-    /// Would each of these ranks of this node, which wait, have to go on waiting for a core, whatever came for it? No core must wait: some take ranks over.
-    pub fn must_wait(&self, mut ranks: impl Iterator<Item = u32>) -> bool {
-        watch::all_run(&self.node) && ranks.all(|rank| self.node.state(rank) != RunState::Running)
+    /// Are there ranks of this node, and would each of them have to go on waiting for a core, whatever came for it? No core must wait: some take ranks over.
+    pub fn must_wait(&self, ranks: impl IntoIterator<Item = u32>) -> bool {
+        let mut ranks = ranks.into_iter().peekable();
+        ranks.peek().is_some()
+            && watch::all_run(&self.node)
+            && ranks.all(|rank| self.node.state(rank) != RunState::Running)
     }
 
     /// Awake: nobody need ring. `rang`: somebody has; `chimed`: or has asked for that a moment ago.
@@ -297,4 +300,25 @@ impl Courier {
 /// May an envelope of this kind go from node to node?
 pub fn travels(kind: u8) -> bool {
     matches!(kind, kind::INLINE | kind::SLAB | kind::RTS | kind::FIN | kind::PULL | kind::PIECE | kind::ASK)
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use super::*;
+    use crate::job::JobConfig;
+    use crate::node::NodeConfig;
+
+    #[test]
+    fn ranks_wait_for_a_core_while_others_have_them_all() {
+        let node = NodeSegment::create(&NodeConfig::on_one_core(0, 3)).unwrap();
+        let courier = Courier::new(node, JobSegment::create(&JobConfig::for_ranks(3)).unwrap());
+        let idle = |ranks: &[u32]| courier.must_wait(ranks.iter().copied());
+        assert!(!idle(&[1]), "its core is free");
+        baton::enter(&courier.node, 0);
+        assert!(idle(&[1]) && idle(&[2, 1]), "rank 0 runs there");
+        assert!(!idle(&[]), "nobody waits");
+        assert!(!idle(&[0]) && !idle(&[1, 0]), "who runs can look for what has come");
+        baton::finish(&courier.node, 0);
+        assert!(!idle(&[1]), "it is free again");
+    }
 }

@@ -483,7 +483,9 @@ mod tests {
         (message.to, message.len) = (Some(3), 200);
         kept.forget(4);
         assert!(kept.messages[&number].wanted.is_none());
+        assert!(kept.receivers().next().is_none(), "no receive waits for it");
         kept.forget(3);
+        assert!(kept.receivers().eq([3]), "as if one did, until its data has come");
         assert!(kept.ready.is_empty(), "its second half is on the way");
         kept.data(1, UNASKED, &[2; 100]).unwrap();
         assert!(kept.ready == [number] && kept.messages[&number].body.len() == 100, "which is not kept any more");

@@ -193,8 +193,7 @@ impl Post {
     /// Large messages are coming, and all that they are for have to wait for a core.
     fn is_data_for_later(&self) -> bool {
         let asked = self.incoming.values().map(|entry| entry.rank);
-        let mut receivers = asked.chain(self.kept.receivers()).peekable();
-        receivers.peek().is_some() && self.courier.must_wait(receivers)
+        self.courier.must_wait(asked.chain(self.kept.receivers()))
     }
 
     /// When something is due without anybody saying so.
