@@ -14,6 +14,7 @@
 mod alarm;
 mod ring;
 mod slots;
+mod stamp;
 
 use std::collections::VecDeque;
 use std::io;
@@ -27,6 +28,7 @@ use crate::fabric::{Event, FIRST_KIND, Fabric, LinkError};
 use crate::frame::FrameError;
 use crate::staging::Span;
 use slots::{Inbox, Outbox};
+use stamp::{STAMP_BYTES, Stamp, form, stamped};
 
 /// What is emulated.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -236,11 +238,7 @@ impl<F: Fabric> Emulated<F> {
             outbox.queued(way, due, self.model.latency);
         }
         let told = at(&mut self.late, node).inbox.as_mut().map_or(0, Inbox::say);
-        let mut stamp = [0; STAMP_BYTES];
-        stamp[..8].copy_from_slice(&clock.to_le_bytes());
-        (stamp[8], stamp[9]) = (way as u8, form);
-        stamp[10..].copy_from_slice(&told.to_le_bytes());
-        stamp
+        Stamp { clock, way, form, told }.encode()
     }
 
     /// Something between the two ends of this emulation.
@@ -283,41 +281,6 @@ fn at<T: Default>(nodes: &mut Vec<T>, node: u32) -> &mut T {
     &mut nodes[at]
 }
 
-/// What each frame carries: the clock, its way, its form, and how many staged bodies of the other end have been told.
-const STAMP_BYTES: usize = 14;
-
-/// What follows the stamp.
-mod form {
-    pub const BODY: u8 = 0;
-    /// Word of a staged body.
-    pub const STAGED: u8 = 1;
-    /// Where the sender's memory can be opened.
-    pub const OFFER: u8 = 2;
-    /// The memory that was offered has been opened.
-    pub const OPENED: u8 = 3;
-    /// Nothing: it was sent for its stamp.
-    pub const TOLD: u8 = 4;
-    /// All that follows this by the same way comes through the ring.
-    pub const RING: u8 = 5;
-}
-
-struct Stamp {
-    clock: u64,
-    way: usize,
-    form: u8,
-    told: u32,
-}
-
-impl Stamp {
-    fn decode(body: &[u8]) -> Option<(Stamp, &[u8])> {
-        let (stamp, body) = body.split_first_chunk::<STAMP_BYTES>()?;
-        let (clock, rest) = stamp.split_first_chunk::<8>()?;
-        let [way, form, told @ ..] = *rest.first_chunk::<6>()?;
-        let (clock, told) = (u64::from_le_bytes(*clock), u32::from_le_bytes(told));
-        Some((Stamp { clock, way: usize::from(way).min(BULK), form, told }, body))
-    }
-}
-
 /// When the link has carried what is sent now; `free`: when it has carried what was sent before.
 fn carry(free: &mut [Option<Instant>; 2], way: usize, now: Instant, time: Duration) -> Instant {
     let end = free[way].map_or(now, |free| free.max(now)) + time;
@@ -332,10 +295,6 @@ fn carry(free: &mut [Option<Instant>; 2], way: usize, now: Instant, time: Durati
 
 fn length(parts: &[&[u8]]) -> usize {
     parts.iter().map(|part| part.len()).sum()
-}
-
-fn stamped<'a>(stamp: &'a [u8], parts: &[&'a [u8]]) -> Vec<&'a [u8]> {
-    std::iter::once(stamp).chain(parts.iter().copied()).collect()
 }
 
 fn clock_ns() -> u64 {

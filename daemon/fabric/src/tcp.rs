@@ -4,20 +4,21 @@
 //! slow network that takes milliseconds: with one connection answers that the other direction waits for stood behind them.
 //! Each connection has a seat: those of the first lane, by node, then those of the second.
 
+mod greet;
+
 use std::collections::{HashMap, VecDeque};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, SockaddrIn6, connect, socket, sockopt};
 
 use crate::auth::{End, GREETING_BYTES, Greeting, PROOF_BYTES, Refusal, check, proof};
 use crate::fabric::{BULK_BYTES, Event, Fabric, LinkError, WIRE_UP};
 use crate::key::Key;
 use crate::link::Link;
+use greet::{Greeted, Knock, begin_connecting, check_answer, read_exactly};
 
 /// Connections per pair of nodes: for `send` and `send_bulk`.
 const LANES: u32 = 2;
@@ -46,15 +47,6 @@ pub struct Node {
     pub addresses: Vec<SocketAddr>,
 }
 
-/// A connection whose other end has not proved yet that it belongs to the job.
-struct Greeted {
-    stream: TcpStream,
-    own: Greeting,
-    got: Vec<u8>,
-    want: usize,
-    until: Instant,
-}
-
 enum Peer {
     /// This node, or one that is not known yet.
     Nobody,
@@ -78,12 +70,6 @@ enum Peer {
     /// Given up by this end: nothing that comes from there counts, but it can still be told why. A link that closes reads as a death.
     Shunned(Box<Link>),
     Gone,
-}
-
-/// Accepted; the greeting of the other end, once it has come.
-struct Knock {
-    shake: Greeted,
-    theirs: Option<Greeting>,
 }
 
 /// The links of one node.
@@ -581,53 +567,4 @@ impl Fabric for Tcp {
         });
         peers.chain(self.knocks.values().map(|knock| knock.shake.until)).min()
     }
-}
-
-fn begin_connecting(at: SocketAddr) -> io::Result<OwnedFd> {
-    let family = if at.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
-    let fd = socket(family, SockType::Stream, SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC, None)?;
-    let _ = nix::sys::socket::setsockopt(&fd, sockopt::KeepAlive, &true);
-    let begun = match at {
-        SocketAddr::V4(at) => connect(fd.as_raw_fd(), &SockaddrIn::from(at)),
-        SocketAddr::V6(at) => connect(fd.as_raw_fd(), &SockaddrIn6::from(at)),
-    };
-    match begun {
-        Ok(()) | Err(Errno::EINPROGRESS) => Ok(fd),
-        Err(e) => Err(e.into()),
-    }
-}
-
-/// Read on, but not beyond what the greeting needs: frames come behind it.
-fn read_exactly(shake: &mut Greeted) -> Result<(), Refusal> {
-    let mut bytes = [0; GREETING_BYTES + PROOF_BYTES];
-    while shake.got.len() < shake.want {
-        let missing = shake.want - shake.got.len();
-        match (&shake.stream).read(&mut bytes[..missing]) {
-            // A greeting alone may still say which version it is.
-            Ok(0) if shake.got.len() >= GREETING_BYTES => return Ok(()),
-            Ok(0) => return Err(Refusal::Closed),
-            Ok(count) => shake.got.extend_from_slice(&bytes[..count]),
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-            Err(_) => return Err(Refusal::Closed),
-        }
-    }
-    Ok(())
-}
-
-/// The answer of node `node` to a greeting; `None` if it has not come whole.
-fn check_answer(key: &Key, shake: &Greeted, node: u32) -> Result<Option<Greeting>, Refusal> {
-    let Some(greeting) = shake.got.first_chunk::<GREETING_BYTES>() else { return Ok(None) };
-    let theirs = Greeting::decode(greeting)?;
-    if (theirs.from, theirs.nodes) != (node, shake.own.nodes) {
-        return Err(Refusal::Confused { from: theirs.from, to: theirs.to, nodes: theirs.nodes });
-    }
-    if shake.got.len() < shake.want {
-        return Ok(None);
-    }
-    if (theirs.to, theirs.lane) != (shake.own.from, shake.own.lane) {
-        return Err(Refusal::Confused { from: theirs.from, to: theirs.to, nodes: theirs.nodes });
-    }
-    check(key, End::Accepting, &shake.own, &theirs, &shake.got[GREETING_BYTES..])?;
-    Ok(Some(theirs))
 }

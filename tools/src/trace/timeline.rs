@@ -5,6 +5,8 @@
 
 mod axis;
 mod build;
+mod messages;
+mod track;
 
 pub use axis::OnNode;
 

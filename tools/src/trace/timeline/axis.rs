@@ -4,7 +4,9 @@
 //! nodes bounds by how much the one's clock can be ahead of the other's. What all bounds together leave open is looked up as in any
 //! system of difference constraints, and its middle is taken.
 
-use super::build::{Clock, End, Part, matched};
+use super::build::Part;
+use super::messages::{End, matched};
+use super::track::Clock;
 use super::{NodeTrack, Ns, Timeline};
 use crate::nodes::exchange::Offset;
 use std::collections::HashMap;

@@ -1,9 +1,8 @@
 //! A timeline put together from what was read of the ranks' rings.
 
-use super::{CoreDid, CoreSlice, CoreTrack, Counted, Message, Ns, RankDid, RankSlice, RankTrack, Timeline};
-use std::collections::HashMap;
-use std::rc::Rc;
-use vmpi_shared::sched::report::CALLS;
+use super::messages::{End, matched};
+use super::track::{Clock, Names, Track};
+use super::{CoreDid, CoreSlice, CoreTrack, Counted, Ns, RankDid, RankTrack, Timeline};
 use vmpi_shared::trace::{Call, Record, RingReader, TraceMap, TraceRank, Turn};
 
 impl Timeline {
@@ -67,49 +66,6 @@ impl Part {
     }
 }
 
-/// From ticks to nanoseconds.
-#[derive(Copy, Clone)]
-pub(super) struct Clock {
-    since: u64,
-    ns_per_tick: f64,
-    length: Ns,
-}
-
-impl Clock {
-    pub(super) fn of(map: &TraceMap) -> Clock {
-        Clock::at_rate(map, if map.ticks_per_second > 0.0 { 1e9 / map.ticks_per_second } else { 0.0 })
-    }
-
-    pub(super) fn at_rate(map: &TraceMap, ns_per_tick: f64) -> Clock {
-        let clock = Clock { since: map.since, ns_per_tick, length: u64::MAX };
-        Clock { length: clock.ns(map.until), ..clock }
-    }
-
-    pub(super) fn ns_per_tick(&self) -> f64 {
-        self.ns_per_tick
-    }
-
-    /// Times outside the recording become its begin or end.
-    fn ns(&self, ticks: u64) -> Ns {
-        (self.span(ticks.saturating_sub(self.since))).min(self.length)
-    }
-
-    fn span(&self, ticks: u64) -> u64 {
-        (ticks as f64 * self.ns_per_tick) as u64
-    }
-}
-
-/// A message's end: who, with whom, and the rest of what both ends know.
-pub(super) struct End {
-    rank: u32,
-    peer: u32,
-    id: u16,
-    pub(super) ns: Ns,
-    bytes: u64,
-    context: u32,
-    tag: i32,
-}
-
 struct Builder<'a> {
     map: &'a TraceMap,
     clock: Clock,
@@ -130,92 +86,10 @@ enum At {
     Out,
 }
 
-/// The track of a rank in the making.
-struct Track<'a> {
-    track: RankTrack,
-    names: &'a Names,
-    clock: Clock,
-    /// Watches and absences since the last turn.
-    watches: Vec<(Call, u64, u64)>,
-    aways: Vec<(u64, u64)>,
-}
-
-/// The names of a ring, shared by all slices.
-struct Names {
-    own: Vec<Rc<str>>,
-    kinds: Vec<Rc<str>>,
-}
-
-impl Names {
-    fn of(&self, call: &Call) -> Rc<str> {
-        let own = usize::from(call.name).checked_sub(1).and_then(|index| self.own.get(index));
-        let name = own.or_else(|| self.kinds.get(usize::from(call.kind)));
-        name.cloned().unwrap_or_else(|| Rc::from(""))
-    }
-}
-
-impl Track<'_> {
-    fn push(&mut self, from: u64, until: u64, did: RankDid, call: Option<&Call>) {
-        let (from, until) = (self.clock.ns(from), self.clock.ns(until));
-        let from = from.max(self.track.known_from).max(self.track.slices.last().map_or(0, |last| last.until));
-        if from < until {
-            let (name, peer, tag) =
-                call.map_or_else(|| (Rc::from(""), -1, -1), |call| (self.names.of(call), call.peer, call.tag));
-            self.track.slices.push(RankSlice { from, until, did, call: name, peer, tag });
-        }
-    }
-
-    /// The rank had `core` from `since` to `left`.
-    fn had(&mut self, core: u32, since: u64, left: u64, pieces: &mut [Vec<CoreSlice>]) {
-        let rank = self.track.rank;
-        let mut at = since;
-        let mut on_core = |from: u64, until: u64, did: CoreDid, clock: Clock| {
-            let (from, until) = (clock.ns(from), clock.ns(until));
-            if let Some(pieces) = pieces.get_mut(core as usize).filter(|_| from < until) {
-                pieces.push(CoreSlice { from, until, did });
-            }
-        };
-        for (call, from, until) in std::mem::take(&mut self.watches) {
-            let (from, until) = (from.clamp(at, left.max(at)), until.clamp(at, left.max(at)));
-            on_core(at, from, CoreDid::Ran(rank), self.clock);
-            on_core(from, until, CoreDid::Watched(rank), self.clock);
-            self.push(at, from, RankDid::Running, None);
-            self.push(from, until, RankDid::Suspended, Some(&call));
-            at = until;
-        }
-        on_core(at, left, CoreDid::Ran(rank), self.clock);
-        self.push(at, left, RankDid::Running, None);
-    }
-
-    /// The clock when the rank has left its core for the last time: as it stood at the last turn, and what the rank ran since.
-    fn close_clock(&mut self) {
-        let Some((from, clock)) = self.track.clock.last().copied() else { return };
-        let ran = self.track.slices.iter().rev().take_while(|slice| slice.from >= from);
-        let ran = ran.filter(|slice| slice.did == RankDid::Running);
-        let (until, ran) =
-            ran.fold((from, 0), |(until, sum), slice| (until.max(slice.until), sum + slice.until - slice.from));
-        self.track.clock.push((until, clock + ran));
-    }
-
-    /// The rank had no core from `left` on: away, then waiting in `call` until `ready`, then READY until `run`.
-    fn waited(&mut self, left: u64, ready: u64, run: u64, call: &Call) {
-        let mut at = left;
-        for (from, until) in std::mem::take(&mut self.aways) {
-            if until > at {
-                self.push(at.max(from.min(at)), until, RankDid::Away, None);
-                at = until;
-            }
-        }
-        self.push(at, ready, RankDid::Suspended, Some(call));
-        self.push(ready.max(at), run, RankDid::Ready, Some(call));
-    }
-}
-
 impl Builder<'_> {
     fn rank(&mut self, rank: u32, stand: &TraceRank, ring: &RingReader) -> RankTrack {
         let (map, clock) = (self.map, self.clock);
-        let kinds = CALLS.iter().map(|kind| Rc::from(*kind)).collect();
-        let names = Names { own: ring.names.iter().map(|name| Rc::from(name.as_str())).collect(), kinds };
+        let names = Names::new(ring);
         let records: Vec<&Record> =
             ring.records.iter().filter(|record| (map.since..=map.until).contains(&record.at())).collect();
         let known_from = match records.first() {
@@ -372,41 +246,6 @@ fn core_slices(mut pieces: Vec<CoreSlice>, complete: Ns, length: Ns, withheld: O
         }
     }
     slices
-}
-
-/// Sends with their receives; and how many ends have no other. `slack`: so far off may be what the clocks of two ranks say.
-pub(super) fn matched(sends: &[End], takes: &[End], slack: impl Fn(u32, u32) -> Ns) -> (Vec<Message>, u64) {
-    // A sender's numbers come round again: the last one before the receiving is meant.
-    let mut by_id: HashMap<(u32, u16), Vec<usize>> = HashMap::new();
-    for (index, send) in sends.iter().enumerate() {
-        by_id.entry((send.rank, send.id)).or_default().push(index);
-    }
-    let mut messages = Vec::with_capacity(takes.len());
-    let mut used = vec![false; sends.len()];
-    for take in takes {
-        let candidates = by_id.get(&(take.peer, take.id)).map_or(&[][..], Vec::as_slice);
-        let until = take.ns.saturating_add(slack(take.peer, take.rank));
-        let last = candidates.partition_point(|index| sends[*index].ns <= until);
-        let Some(index) = last.checked_sub(1).map(|last| candidates[last]) else { continue };
-        let send = &sends[index];
-        let fits =
-            send.peer == take.rank && send.context == take.context && send.tag == take.tag && take.bytes <= send.bytes;
-        if fits && !used[index] {
-            used[index] = true;
-            messages.push(Message {
-                from: send.rank,
-                to: take.rank,
-                sent: send.ns,
-                received: take.ns,
-                bytes: send.bytes,
-                tag: send.tag,
-                collective: send.context & 1 == 1,
-            });
-        }
-    }
-    messages.sort_by_key(|message| (message.sent, message.from));
-    let half = (sends.len() + takes.len() - 2 * messages.len()) as u64;
-    (messages, half)
 }
 
 #[cfg(test)]

@@ -1,0 +1,88 @@
+//! A job, its cores and its ranks as tools are told of them.
+
+use serde::{Deserialize, Serialize};
+/// A job as `vmpictl ps` and `show` print it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct JobReport {
+    pub job: u32,
+    pub program: String,
+    pub ranks: u32,
+    pub v: u32,
+    pub launcher_pid: i32,
+    pub elapsed_s: f64,
+    pub policy: String,
+    #[serde(default)]
+    pub balance: String,
+    pub faces: Vec<String>,
+    pub cores: Vec<CoreReport>,
+    pub rank_list: Vec<RankReport>,
+    /// Facts about transports: what was chosen and why.
+    pub notes: Vec<String>,
+    /// Performance counters that are counted: what the numbers of cores and ranks are.
+    #[serde(default)]
+    pub counters: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct CoreReport {
+    /// Its node, in a job of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    pub cpu: u32,
+    pub ranks: u32,
+    pub running: Option<u32>,
+    pub ready: u32,
+    pub handoffs: u64,
+    pub running_s: f64,
+    pub idle_s: f64,
+    pub handoff_s: f64,
+    /// Time that the core was another job's.
+    pub withheld_s: f64,
+    /// Time since the job's segments were made: what the four add up to.
+    pub wall_s: f64,
+    /// Largest number of ranks ever RUNNING at one time on this core (promise 1: at most 1), and how often it was more than one.
+    pub max_running: u32,
+    pub violations: u64,
+    /// Core-POV timer.
+    pub ptime_s: f64,
+    /// Ranks that have come here from other cores, counted at each move.
+    #[serde(default)]
+    pub moves: u32,
+    /// Performance counters: what ranks counted on this core.
+    #[serde(default)]
+    pub counters: Vec<u64>,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct RankReport {
+    pub rank: u32,
+    pub pid: i32,
+    pub cpu: u32,
+    pub state: String,
+    pub face: String,
+    /// Call, peer and tag that the rank waits for, if SUSPENDED.
+    pub waiting_on: String,
+    pub switches: u64,
+    pub rtime_s: f64,
+    pub ready_s: f64,
+    pub wait_s: f64,
+    pub away_s: f64,
+    pub sent_messages: u64,
+    pub sent_bytes: u64,
+    pub received_messages: u64,
+    pub received_bytes: u64,
+    pub unexpected: u64,
+    pub rss_bytes: u64,
+    pub warn: String,
+    /// Which MPI_COMM_WORLD (`World::number`), and the rank there.
+    #[serde(default)]
+    pub world: u32,
+    #[serde(default)]
+    pub world_rank: u32,
+    /// How often it has moved to another core.
+    #[serde(default)]
+    pub moves: u32,
+    /// Performance counters, as they stood when it last left a core.
+    #[serde(default)]
+    pub counters: Vec<u64>,
+}

@@ -1,0 +1,218 @@
+//! A job as its launcher submits it, and the part of a node in one of several.
+
+use serde::{Deserialize, Serialize};
+/// One program of an MPMD job.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct App {
+    /// Absolute path of the file to execute.
+    pub program: String,
+    /// `argv`, `argv[0]` included.
+    pub argv: Vec<String>,
+    /// The whole environment, except what the daemon adds per rank.
+    pub env: Vec<(String, String)>,
+    pub cwd: String,
+    /// Number of ranks.
+    pub ranks: u32,
+}
+
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Policy {
+    /// Round robin in rank order.
+    Rr,
+    /// Whoever has been READY longest.
+    Fifo,
+    /// Whoever has become READY last.
+    Lifo,
+    /// Whom most suspended ranks wait for.
+    Priority,
+    /// Whom the rank that gives the core up has made READY last: the receiver of its message.
+    Follow,
+}
+
+impl Policy {
+    /// All of them, by the names that users know.
+    pub const NAMES: [(&'static str, Policy); 5] = [
+        ("rr", Policy::Rr),
+        ("fifo", Policy::Fifo),
+        ("lifo", Policy::Lifo),
+        ("priority", Policy::Priority),
+        ("follow", Policy::Follow),
+    ];
+
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, policy)| *policy == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// Whether ranks move from core to core of their node.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Balance {
+    /// Each rank stays where it was placed.
+    #[default]
+    None,
+    /// An idle core takes over READY ranks of a busy one.
+    Steal,
+    /// Measured load moves ranks for good.
+    Refine,
+    /// As `Steal`, but only a rank that starves behind one that computes.
+    Rescue,
+}
+
+impl Balance {
+    /// All of them, by the names that users know.
+    pub const NAMES: [(&'static str, Balance); 4] =
+        [("none", Balance::None), ("rescue", Balance::Rescue), ("steal", Balance::Steal), ("refine", Balance::Refine)];
+
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, balance)| *balance == self).map_or("", |(name, _)| name)
+    }
+}
+
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnBlock {
+    /// A rank asleep in the kernel outside MPI gives up its core.
+    Release,
+    Keep,
+}
+
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Wtime {
+    Wall,
+    Rank,
+}
+
+/// How the ranks' standard streams are connected; the descriptors follow in `Fds` frames, in this order.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stdio {
+    /// Three descriptors: stdin (rank 0 only; others get /dev/null), stdout, stderr, shared by all ranks.
+    Shared,
+    /// `1 + 2 * ranks` descriptors: stdin of rank 0, then stdout and stderr of each rank (of this node).
+    PerRank,
+}
+
+/// What to run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct JobSpec {
+    pub apps: Vec<App>,
+    /// Total number of ranks.
+    pub ranks: u32,
+    /// V, as chosen or asked for: the largest number of ranks on one core.
+    pub v: u32,
+    /// CPU numbers given to the job.
+    pub cpus: Vec<u32>,
+    /// CPUs that none of the ranks is placed on, for ranks that they spawn.
+    #[serde(default)]
+    pub spare_cpus: Vec<u32>,
+    /// For each rank the index in `cpus`.
+    pub placement: Vec<u32>,
+    /// Pin each rank to its core's CPU.
+    pub bind: bool,
+    pub policy: Policy,
+    #[serde(default)]
+    pub balance: Balance,
+    /// A rank that reaches no scheduling point for so long, while others are READY, loses its core; 0: never.
+    pub quantum_ms: u64,
+    pub on_block: OnBlock,
+    pub wtime: Wtime,
+    pub stdio: Stdio,
+    /// Number of descriptors that follow in `Fds` frames.
+    pub fds: u32,
+    /// Ranks that are stopped (SIGSTOP) as soon as their program has been loaded, for a debugger.
+    #[serde(default)]
+    pub stop: Vec<u32>,
+    /// Lines like "rank 3 failed" end the job at once (default); false: the other ranks go on (`--no-kill`-like modes).
+    pub kill_on_failure: bool,
+    /// Fault tolerance: a rank's death is an MPI error for the ranks that need it (and `kill_on_failure` is off).
+    #[serde(default)]
+    pub recovery: bool,
+    /// Each rank has its own random addresses (ASLR). Otherwise all have the same: a processor's branch predictor goes by addresses, and
+    /// serves all ranks of a core then.
+    #[serde(default)]
+    pub randomize: bool,
+    /// Count what goes from rank to rank, from the start.
+    #[serde(default)]
+    pub monitor: bool,
+    /// Record what the ranks do and when, from the start.
+    #[serde(default)]
+    pub trace: bool,
+    /// Performance counters that the ranks count (`env::COUNTERS` tells them).
+    #[serde(default)]
+    pub counters: Vec<String>,
+    /// A job of several nodes, of which this is the part of one.
+    #[serde(default)]
+    pub nodes: Option<Box<Nodes>>,
+}
+
+/// Which rank runs on which node: `JobSpec` counts all ranks of the job, and a daemon starts those of its own node.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Nodes {
+    /// This node.
+    pub here: u32,
+    pub names: Vec<String>,
+    /// For each rank its node.
+    pub of_rank: Vec<u32>,
+    /// What the nodes' carriers prove to each other that they belong to the job (hexadecimal).
+    pub key: String,
+    /// A number that no other job has.
+    pub identity: u64,
+    /// `tcp`, `verbs` or `verbs:DEVICE` (or the job ends), `auto` (verbs where they work), or `emulated:LATENCY_US:MB_PER_S`.
+    pub fabric: String,
+    /// Why that, if the launcher has chosen it.
+    #[serde(default)]
+    pub fabric_why: String,
+    /// A large message moves only once its sender has come to a scheduling point (`--progress rank`).
+    pub progress_by_rank: bool,
+    /// MPI_UNIVERSE_SIZE, which counts the cores of all nodes.
+    #[serde(default)]
+    pub universe: u32,
+    /// For the launcher: what each node's part has of its own. `JobSpec::placement` is an index in the CPUs of the rank's node.
+    #[serde(default)]
+    pub parts: Vec<NodePart>,
+}
+
+/// What differs from node to node in a job's specification.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct NodePart {
+    pub cpus: Vec<u32>,
+    /// Those that none of the ranks is placed on, for ranks that they spawn.
+    #[serde(default)]
+    pub spare_cpus: Vec<u32>,
+    pub v: u32,
+    pub bind: bool,
+}
+
+/// The nodes of a job, as its ranks learn them.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct NodeMap {
+    /// A number that no other job has.
+    pub identity: u64,
+    pub names: Vec<String>,
+    pub of_rank: Vec<u32>,
+}
+
+impl JobSpec {
+    /// Does `rank` run on this node?
+    pub fn is_local(&self, rank: u32) -> bool {
+        self.nodes.as_ref().is_none_or(|nodes| nodes.of_rank.get(rank as usize) == Some(&nodes.here))
+    }
+
+    /// The ranks of this node, in order.
+    pub fn local_ranks(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.ranks).filter(|rank| self.is_local(*rank))
+    }
+
+    /// The name of a rank's node, in a job of several.
+    pub fn node_of(&self, rank: u32) -> Option<&str> {
+        let nodes = self.nodes.as_ref()?;
+        nodes.names.get(*nodes.of_rank.get(rank as usize)? as usize).map(String::as_str)
+    }
+    /// The CPUs of all cores of the job: those with ranks first.
+    pub fn all_cpus(&self) -> impl Iterator<Item = u32> + '_ {
+        self.cpus.iter().chain(&self.spare_cpus).copied()
+    }
+}
