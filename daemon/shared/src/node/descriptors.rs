@@ -94,9 +94,9 @@ pub struct CoreDescriptor {
     pub window_at: AtomicU64,
     /// How long the window is at least.
     pub window_ticks: AtomicU64,
-    /// What the last window would have moved: rank + 1 and to which core.
-    pub proposed_rank: AtomicU32,
-    pub proposed_core: AtomicU32,
+    /// From which core + 1 the last window would have moved ranks, and to which.
+    pub proposed_from: AtomicU32,
+    pub proposed_to: AtomicU32,
     /// In a job of several nodes: its holder watches, so that the core does nothing else; written by that rank.
     pub watched: AtomicU32,
     /// How the core's idle times have been (`sched::watch`); written by whoever ends one, or ends watching it.

@@ -1,9 +1,10 @@
 //! Measured load moves ranks for good: which ranks, and when.
 //!
-//! A core that is about to be left idle looks, if the window is over, how long each rank has run in it (process-POV clock). If one core had
-//! more to do than another, and moving a rank would make the larger of the two smaller by a twentieth, in two windows in a row, the rank is told
-//! to move. So what an even job does never moves a rank, and each time that ranks have moved the window doubles, up to a second: a
-//! job whose load wanders faster than that is left alone after a few moves.
+//! A core that is about to be left idle looks, if it is time to, how long each rank has run in the window (process-POV clock). If one core had
+//! more to do than another, and moving a rank would make the larger of the two smaller by an eighth, in two windows in a row, the rank that the
+//! second one shows is told to move. A window that shows less goes on until it is long enough to show a twentieth. So what an even
+//! job does never moves a rank, a load that is far from even is levelled within some milliseconds, and each time that ranks have moved the least
+//! window doubles, up to a second: a job whose load wanders faster than that is left alone after a few moves.
 
 use super::clocks::process_time;
 use crate::mem::sync::Ordering;
@@ -12,10 +13,14 @@ use crate::node::NodeSegment;
 const RELAXED: Ordering = Ordering::Relaxed;
 const SEQ: Ordering = Ordering::SeqCst;
 
-/// The first window, and the longest.
-const FIRST_S: f64 = 5e-3;
+/// The first window is at least so long, and so much per rank, for each of which a look takes some 100 ns.
+const FIRST_S: f64 = 1e-3;
+const FIRST_PER_RANK_S: f64 = 10e-6;
+/// A window shorter than this one shows chance as well.
+const SHORT_S: f64 = 5e-3;
 const LONGEST_S: f64 = 1.0;
-/// A move is worth it if the larger load falls by one part in so many.
+/// A move is worth it if the larger load falls by one part in so many: in a short window, and in others.
+const GAIN_SHORT: u64 = 8;
 const GAIN: u64 = 20;
 /// The busier core must have been busy for this part of the window, in tenths; if it was not, something else than computing is short.
 const BUSY: u64 = 6;
@@ -48,10 +53,12 @@ pub(super) fn look(node: &NodeSegment, now: u64) {
 #[cold]
 fn measure(node: &NodeSegment, now: u64) {
     let first = node.core(0);
-    let shortest = match cfg!(feature = "model") {
+    let ticks = |seconds: f64| match cfg!(feature = "model") {
         true => 20,
-        false => (FIRST_S * node.header().ticks_per_second) as u64,
+        false => (seconds * node.header().ticks_per_second) as u64,
     };
+    let ranks: u32 = (0..node.header().own_cores).map(|core| node.core(core).ranks.load(RELAXED)).sum();
+    let shortest = ticks(FIRST_S.max(FIRST_PER_RANK_S * f64::from(ranks)));
     let window_ticks = first.window_ticks.load(RELAXED);
     if window_ticks == 0 {
         first.window_ticks.store(shortest, RELAXED);
@@ -59,29 +66,40 @@ fn measure(node: &NodeSegment, now: u64) {
     }
     let elapsed = now.saturating_sub(first.window_at.load(RELAXED));
     let loads = loads(node, now);
+    // What returns before the next window begins makes this one longer.
     if !holds_turns(&loads) {
-        return; // a longer window
+        return;
     }
-    let moves = plan(&loads, node.header().own_cores, elapsed);
-    let Some(&(rank, core)) = moves.first() else {
-        first.proposed_rank.store(0, RELAXED);
+    let short = elapsed < ticks(SHORT_S);
+    let moves = plan(&loads, node.header().own_cores, elapsed, if short { GAIN_SHORT } else { GAIN });
+    let Some(&(rank, to)) = moves.first() else {
+        if short {
+            return;
+        }
+        first.proposed_from.store(0, RELAXED);
         return begin_window(node, now);
     };
-    let again = first.proposed_rank.load(RELAXED) == rank + 1 && first.proposed_core.load(RELAXED) == core;
+    // From and to the same cores again; of ranks that are about as good, chance says which one it is.
+    let from = node.core_of(rank) + 1;
+    let again = first.proposed_from.load(RELAXED) == from && first.proposed_to.load(RELAXED) == to;
     if again {
         for (rank, core) in moves {
             node.rank(rank).target.store(core + 1, SEQ);
         }
-        let longest = (LONGEST_S * node.header().ticks_per_second) as u64;
-        first.window_ticks.store((2 * window_ticks).clamp(shortest, longest.max(shortest)), RELAXED);
+        first.window_ticks.store((2 * window_ticks).clamp(shortest, ticks(LONGEST_S).max(shortest)), RELAXED);
     }
-    first.proposed_rank.store(if again { 0 } else { rank + 1 }, RELAXED);
-    first.proposed_core.store(core, RELAXED);
+    first.proposed_from.store(if again { 0 } else { from }, RELAXED);
+    first.proposed_to.store(to, RELAXED);
     begin_window(node, now);
 }
 
+/// Room for ranks that have not been spawned is most of what a small job has.
+fn those_that_ran(node: &NodeSegment) -> impl Iterator<Item = u32> {
+    (0..node.header().ranks).filter(|rank| node.switches(*rank) != 0)
+}
+
 fn begin_window(node: &NodeSegment, now: u64) {
-    for rank in 0..node.header().ranks {
+    for rank in those_that_ran(node) {
         let descriptor = node.rank(rank);
         descriptor.window_r.store(process_time(node, rank, now), RELAXED);
         descriptor.window_switches.store(descriptor.switches.load(RELAXED), RELAXED);
@@ -97,7 +115,7 @@ fn loads(node: &NodeSegment, now: u64) -> Vec<Load> {
         ticks: process_time(node, rank, now).saturating_sub(node.rank(rank).window_r.load(RELAXED)),
         turns: node.switches(rank).saturating_sub(node.rank(rank).window_switches.load(RELAXED)),
     };
-    (0..node.header().ranks).map(load).filter(|load| load.core < node.header().own_cores && load.ticks > 0).collect()
+    those_that_ran(node).map(load).filter(|load| load.core < node.header().own_cores && load.ticks > 0).collect()
 }
 
 /// Does the window hold whole turns of the program, as far as one can see from those ranks that share the busiest core?
@@ -110,7 +128,7 @@ fn holds_turns(loads: &[Load]) -> bool {
 }
 
 /// Which ranks to move where, the most important one first: as long as a move from the core with most to do to the one with least is worth it.
-fn plan(loads: &[Load], cores: u32, elapsed: u64) -> Vec<(u32, u32)> {
+fn plan(loads: &[Load], cores: u32, elapsed: u64, gain: u64) -> Vec<(u32, u32)> {
     let mut loads = loads.to_vec();
     let mut moves = Vec::new();
     for _ in 0..cores {
@@ -133,7 +151,7 @@ fn plan(loads: &[Load], cores: u32, elapsed: u64) -> Vec<(u32, u32)> {
             .enumerate()
             .filter(|(_, load)| load.core == most && !moves.iter().any(|(rank, _)| *rank == load.rank));
         let best = movable.min_by_key(|(_, load)| (after(load) / grain, u32::MAX - near(load)));
-        let Some((at, best)) = best.filter(|(_, load)| after(load) < high - high / GAIN) else { break };
+        let Some((at, best)) = best.filter(|(_, load)| after(load) < high - high / gain) else { break };
         moves.push((best.rank, least));
         loads[at].core = least;
     }
@@ -152,31 +170,40 @@ mod tests {
     #[test]
     fn the_neighbour_of_the_heavy_rank_moves() {
         // Rank 0 has three times the work: two ranks a core, then four.
-        assert_eq!(plan(&loads(&[(0, 300), (0, 100), (1, 100), (1, 100)]), 2, 400), [(1, 1)]);
+        assert_eq!(plan(&loads(&[(0, 300), (0, 100), (1, 100), (1, 100)]), 2, 400, GAIN), [(1, 1)]);
         let four = [(0, 300), (0, 100), (0, 100), (0, 100), (1, 100), (1, 100), (1, 100), (1, 100)];
-        assert_eq!(plan(&loads(&four), 2, 600), [(3, 1)]);
+        assert_eq!(plan(&loads(&four), 2, 600, GAIN), [(3, 1)]);
         // The other way round the lowest number is nearest.
         let last = [(0, 100), (0, 100), (1, 100), (1, 300)];
-        assert_eq!(plan(&loads(&last), 2, 400), [(2, 0)]);
+        assert_eq!(plan(&loads(&last), 2, 400, GAIN), [(2, 0)]);
     }
 
     #[test]
     fn even_loads_and_lone_ranks_stay() {
-        assert_eq!(plan(&loads(&[(0, 100), (0, 104), (1, 100), (1, 97)]), 2, 204), []);
-        assert_eq!(plan(&loads(&[(0, 300), (1, 100)]), 2, 300), []);
+        assert_eq!(plan(&loads(&[(0, 100), (0, 104), (1, 100), (1, 97)]), 2, 204, GAIN), []);
+        assert_eq!(plan(&loads(&[(0, 300), (1, 100)]), 2, 300, GAIN), []);
         assert_eq!(
-            plan(&loads(&[(0, 300), (0, 290), (1, 300)]), 2, 600),
+            plan(&loads(&[(0, 300), (0, 290), (1, 300)]), 2, 600, GAIN),
             [],
             "one more there is as much as it is here"
         );
-        assert_eq!(plan(&loads(&[(0, 30), (0, 10), (1, 10), (1, 10)]), 2, 400), [], "nobody is short of a core");
-        assert_eq!(plan(&[], 2, 400), []);
+        assert_eq!(plan(&loads(&[(0, 30), (0, 10), (1, 10), (1, 10)]), 2, 400, GAIN), [], "nobody is short of a core");
+        assert_eq!(plan(&[], 2, 400, GAIN), []);
+    }
+
+    #[test]
+    fn a_short_window_asks_for_more() {
+        // The larger of two loads, 203 and 163, would fall by a tenth: enough for a long window only.
+        let slightly = loads(&[(0, 100), (0, 83), (0, 20), (1, 163)]);
+        assert_eq!((plan(&slightly, 2, 203, GAIN), plan(&slightly, 2, 203, GAIN_SHORT)), (vec![(2, 1)], vec![]));
+        let four = [(0, 300), (0, 100), (0, 100), (0, 100), (1, 100), (1, 100), (1, 100), (1, 100)];
+        assert_eq!(plan(&loads(&four), 2, 600, GAIN_SHORT), [(3, 1)]);
     }
 
     #[test]
     fn many_cores_are_levelled_at_once() {
         let of: Vec<(u32, u64)> = (0..32).map(|rank| (rank / 4, if rank < 16 { 100 } else { 50 })).collect();
-        let moves = plan(&loads(&of), 8, 400);
+        let moves = plan(&loads(&of), 8, 400, GAIN);
         assert!(moves.len() >= 4 && moves.iter().all(|(rank, core)| *rank < 16 && *core >= 4), "{moves:?}");
     }
 
@@ -196,7 +223,7 @@ mod tests {
                     .unwrap_or(0)
             };
             let mut after = before.clone();
-            let moves = plan(&before, cores, 0);
+            let moves = plan(&before, cores, 0, GAIN);
             assert!(moves.len() <= cores as usize);
             for (rank, core) in &moves {
                 assert!(

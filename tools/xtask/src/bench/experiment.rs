@@ -102,6 +102,8 @@ pub struct Bar {
 pub enum Reference {
     /// A system, or a floor by the name that its program gives.
     System(&'static str),
+    /// The same, but what counts is the place where vmpi stands best.
+    AtBest(&'static str),
     /// The peer with the least median.
     BestPeer,
     /// vmpi's own value at the least x.

@@ -111,7 +111,7 @@ impl Report<'_> {
     fn reference(&self, bar: &Bar, x: u64, of: &str) -> Option<(String, Rounds)> {
         let rounds = |name: &str, x| Some((name.to_string(), self.samples.rounds(bar.figure, x, name)?.clone()));
         match bar.reference {
-            Reference::System(name) => rounds(name, x),
+            Reference::System(name) | Reference::AtBest(name) => rounds(name, x),
             Reference::BestPeer => rounds(self.best_peer(bar.figure, x)?, x),
             Reference::OwnFirst => rounds(of, *self.samples.places(bar.figure).first()?),
             Reference::Absolute => {
@@ -126,6 +126,7 @@ impl Report<'_> {
         let mut verdicts = Vec::new();
         for bar in self.experiment.bars {
             let within = |x: &u64| (bar.from..=bar.to).contains(x);
+            let before = verdicts.len();
             for x in self.samples.places(bar.figure).into_iter().filter(within) {
                 // The first that has been measured: the faces differ in nothing that a bar is about.
                 for of in self.experiment.judged {
@@ -138,6 +139,10 @@ impl Report<'_> {
                     verdicts.push(Verdict { says, figure, x, of: (*of).into(), against, limit, share });
                     break;
                 }
+            }
+            if let Reference::AtBest(_) = bar.reference {
+                let best = verdicts.drain(before..).min_by(|a: &Verdict, b| a.share.total_cmp(&b.share));
+                verdicts.extend(best);
             }
         }
         verdicts
@@ -342,6 +347,22 @@ mod tests {
     fn tables_are_aligned() {
         let rows = [vec!["a".to_string(), "long head".into()], vec!["wide cell".into(), "b".into()]];
         assert_eq!(aligned(&rows), "| a         | long head |\n| --------- | --------- |\n| wide cell | b         |\n");
+    }
+
+    #[test]
+    fn of_a_bar_at_the_best_place_that_place_is_judged() {
+        let balance = EXPERIMENTS.iter().find(|experiment| experiment.name == "balance").unwrap();
+        let scope = Scope { systems: choose("quick").unwrap(), cpus: vec![0, 1], ranks: None };
+        let mut samples = Samples::default();
+        for (v, steal, ideal) in [(2, 27.6, 26.2), (4, 27.1, 21.8), (8, 31.0, 19.7)] {
+            samples.add(0, "uneven", v, "steal", steal);
+            samples.add(0, "uneven", v, "ideal, balanced", ideal);
+        }
+        let circumstances = circumstances();
+        let report = Report { experiment: balance, samples: &samples, scope: &scope, circumstances: &circumstances };
+        let verdicts = report.verdicts();
+        assert_eq!(verdicts.iter().map(|verdict| (verdict.figure, verdict.x)).collect::<Vec<_>>(), [("uneven", 2)]);
+        assert!((verdicts[0].share - 27.6 / 26.2 / 1.1).abs() < 1e-9);
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             from: 1,
             to: 16,
             factor: 1.1,
-            reference: Reference::System(BALANCED),
+            reference: Reference::AtBest(BALANCED),
             says: "at best V within 1.1 x of the balanced ideal",
         },
     ],
