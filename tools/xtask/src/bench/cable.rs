@@ -9,8 +9,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What else is needed of the systems that run over the cable.
-pub const SYSTEMS: &[&str] = &["vmpi-openmpi", "openmpi4", "vmpi-mpich", "mpich4", "floor"];
+/// The systems that can run over the cable.
+pub const SYSTEMS: &[&str] = &["vmpi-openmpi", "openmpi4-yield", "openmpi4", "vmpi-mpich", "mpich4", "floor"];
 
 /// `enter NODE COMMAND ...`: run it there; what `--launcher-exec` calls.
 const ENTER: &str = r#"#!/bin/sh
