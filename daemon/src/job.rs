@@ -194,12 +194,13 @@ impl Job {
         node.set_monitored(spec.monitor);
         trace::switch(&node, spec.trace);
         node.set_bell(Bell::new().map_err(SubmitError::Bell)?);
-        let eager_limit_bytes = place.calibration.eager_limit_bytes.clamp(EAGER_MIN_BYTES, EAGER_MAX_BYTES) as u32;
+        let limit = |most: u64| place.calibration.eager_limit_bytes.clamp(EAGER_MIN_BYTES, most) as u32;
+        let eager_limit_bytes = limit(EAGER_MAX_BYTES);
         let refused = |name| spec.apps.iter().any(|app| app.env.iter().any(|(n, v)| n == name && v == "0"));
         let config = JobConfig {
             eager_limit_bytes,
-            // What takes a handshake takes the sender's part in it.
-            far_eager_limit_bytes: if by_rank { eager_limit_bytes } else { room.far_eager_limit_bytes },
+            near_eager_limit_bytes: limit(room.near_eager_limit_bytes.into()),
+            far_eager_limit_bytes: if by_rank { limit(FAR_BY_RANK_BYTES) } else { room.far_eager_limit_bytes },
             single_copy: u32::from(!refused(env::SINGLE_COPY)),
             lend_queues: u32::from(!refused(env::STRONG_PROGRESS) && !by_rank),
             ..room
@@ -455,9 +456,11 @@ impl Job {
     }
 }
 
-/// Limits on what calibration may choose: below, the rendezvous costs more than any copy; above, slab blocks are few.
+/// Limits on what calibration may choose: below, the rendezvous costs more than any copy; above, two cores that copy at once are faster.
 const EAGER_MIN_BYTES: u64 = LARGE_BYTES;
-const EAGER_MAX_BYTES: u64 = 16384;
+const EAGER_MAX_BYTES: u64 = 32768;
+/// To other nodes, if ranks make the progress: above, messages take a handshake, in which the sender has a part.
+const FAR_BY_RANK_BYTES: u64 = 16384;
 
 /// What a job needs to know about its daemon.
 pub struct Place {

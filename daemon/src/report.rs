@@ -70,9 +70,11 @@ impl Job {
 
     /// Which way messages of this job go, and why.
     fn notes(&self) -> Vec<String> {
-        let limit = self.segment.config().eager_limit_bytes;
+        let config = self.segment.config();
+        let (limit, near) = (config.eager_limit_bytes, config.near_eager_limit_bytes);
         let mut notes = vec![format!(
-            "messages up to {limit} bytes are copied through shared memory, larger ones once, by process_vm_readv"
+            "messages up to {limit} bytes ({near} between ranks of one core) are copied through shared memory, larger ones once, by \
+             process_vm_readv"
         )];
         if let Some(by) = self.carried_by() {
             notes.push(format!("{} {by}", vmpi_shared::control::CARRIED));

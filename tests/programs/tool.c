@@ -65,28 +65,33 @@ static void cvars(void) {
     EQ(MPI_T_cvar_get_index("no such variable", &index), MPI_T_ERR_INVALID_NAME);
 }
 
-/* The eager limit is in force: with 0, a message to a receiver that does nothing cannot complete; with more, it does. */
+/* The eager limits are in force: with both 0, a message to a receiver of the same core that does nothing cannot complete; with either it does. */
 static void eager(void) {
     PART("eager");
+    static const char *const names[2] = {"vmpi_eager_limit_bytes", "vmpi_near_eager_limit_bytes"};
     int index, count, flag;
-    MPI_T_cvar_handle h;
-    unsigned long long limit, none = 0, before;
+    MPI_T_cvar_handle h[2];
+    unsigned long long none = 0, before[2];
     char message[1000] = {0};
     MPI_Request r;
-    MPI_T_cvar_get_index("vmpi_eager_limit_bytes", &index);
-    MPI_T_cvar_handle_alloc(index, NULL, &h, &count);
-    MPI_T_cvar_read(h, &before);
-    OK(before >= sizeof message);
-    for (int with = 0; with < 2; with++) {
-        if (!with) MPI_T_cvar_write(h, &none);
+    for (int i = 0; i < 2; i++) {
+        MPI_T_cvar_get_index(names[i], &index);
+        MPI_T_cvar_handle_alloc(index, NULL, &h[i], &count);
+        MPI_T_cvar_read(h[i], &before[i]);
+        OK(before[i] >= sizeof message);
+    }
+    for (int with = 0; with < 4; with++) {
+        for (int i = 0; i < 2; i++) MPI_T_cvar_write(h[i], with >> i & 1 ? &before[i] : &none);
         MPI_Isend(message, sizeof message, MPI_CHAR, t_rank, 1, MPI_COMM_WORLD, &r);
         MPI_Test(&r, &flag, MPI_STATUS_IGNORE);
-        EQ(flag, with);
+        EQ(flag, with != 0);
         MPI_Recv(message, sizeof message, MPI_CHAR, t_rank, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         if (!flag) MPI_Wait(&r, MPI_STATUS_IGNORE);
-        MPI_T_cvar_write(h, &before);
     }
-    MPI_T_cvar_handle_free(&h);
+    for (int i = 0; i < 2; i++) {
+        MPI_T_cvar_write(h[i], &before[i]);
+        MPI_T_cvar_handle_free(&h[i]);
+    }
 }
 
 static void pvars(void) {

@@ -56,6 +56,8 @@ suite! {
     pressure_isend: Case { program: "pressure.c", ranks: &[2], args: &["isend"], ..Case::DEFAULT };
     pressure_many: Case { program: "pressure.c", ranks: &[6], args: &["many", "5000"], ..Case::DEFAULT };
     pressure_all: Case { program: "pressure.c", ranks: &[4], args: &["all", "1000"], ..Case::DEFAULT };
+    medium: Case { program: "medium.c", ranks: &[2, 6], ..Case::DEFAULT };
+    medium_of_one_core: Case { program: "medium.c", ranks: &[2, 5], v: 5, ..Case::DEFAULT };
     // What Open MPI leaves behind a truncated message is not within the program's checks.
     large: Case { program: "large.c", ranks: &[2, 3, 6], peers: Peers::Neither, ..Case::DEFAULT };
     large_v1: Case { program: "large.c", ranks: &[2], v: 1, peers: Peers::Neither, ..Case::DEFAULT };

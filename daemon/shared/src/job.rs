@@ -22,6 +22,8 @@ pub struct JobConfig {
     pub ranks: u32,
     /// Messages up to this size are copied through the slab.
     pub eager_limit_bytes: u32,
+    /// The same for messages to ranks of the sender's core, where nobody else could copy meanwhile.
+    pub near_eager_limit_bytes: u32,
     /// The same for messages to ranks of other nodes.
     pub far_eager_limit_bytes: u32,
     /// Cells of an inbox (a power of two).
@@ -45,7 +47,8 @@ impl Default for JobConfig {
         JobConfig {
             ranks: 1,
             eager_limit_bytes: 16384,
-            far_eager_limit_bytes: CLASS_BYTES[CLASS_BYTES.len() - 1] as u32,
+            near_eager_limit_bytes: CLASS_BYTES[CLASS_BYTES.len() - 1] as u32,
+            far_eager_limit_bytes: 65536,
             inbox_cells: 256,
             slots: 65536,
             unexpected: 65536,
@@ -108,6 +111,7 @@ const MAX_CELLS: usize = 1024;
 struct JobConfigWords {
     ranks: u32,
     eager_limit_bytes: u32,
+    near_eager_limit_bytes: u32,
     far_eager_limit_bytes: u32,
     inbox_cells: u32,
     slots: u32,
@@ -228,6 +232,7 @@ impl JobSegment {
         let words = JobConfigWords {
             ranks: config.ranks,
             eager_limit_bytes: config.eager_limit_bytes,
+            near_eager_limit_bytes: config.near_eager_limit_bytes,
             far_eager_limit_bytes: config.far_eager_limit_bytes,
             inbox_cells: config.inbox_cells,
             slots: config.slots,
@@ -294,6 +299,7 @@ impl JobSegment {
         let config = JobConfig {
             ranks: words.ranks,
             eager_limit_bytes: words.eager_limit_bytes,
+            near_eager_limit_bytes: words.near_eager_limit_bytes,
             far_eager_limit_bytes: words.far_eager_limit_bytes,
             inbox_cells: words.inbox_cells,
             slots: words.slots,

@@ -7,7 +7,7 @@
 use crate::mem::sync::{AtomicU64, Ordering};
 
 /// Block sizes.
-pub const CLASS_BYTES: [u64; 5] = [512, 2048, 8192, 16384, 65536];
+pub const CLASS_BYTES: [u64; 6] = [512, 2048, 8192, 16384, 65536, 131072];
 
 /// A region's lists. Offsets count from the start of the job segment; 0 is none.
 #[repr(C, align(64))]
@@ -15,12 +15,12 @@ pub const CLASS_BYTES: [u64; 5] = [512, 2048, 8192, 16384, 65536];
 pub struct SlabHead {
     /// Blocks given back, linked through their first word; pushed by receivers, emptied by the owner.
     pub returned: [AtomicU64; CLASS_BYTES.len()],
-    reserved0: [u64; 3],
+    reserved0: [u64; 2],
     /// Blocks at hand, linked likewise; the owner.
     pub free: [AtomicU64; CLASS_BYTES.len()],
     /// Bytes of the region never used so far; the owner.
     pub untouched: AtomicU64,
-    reserved1: [u64; 2],
+    reserved1: [u64; 1],
 }
 
 /// A sender's region.

@@ -139,6 +139,16 @@ pub fn is_eager(total: u64) -> bool {
     total <= u64::from(endpoint().job.config().eager_limit_bytes)
 }
 
+/// As `is_eager`, to a rank of the same core: two copies, while the data is in its cache, take less than the kernel's one, and two cannot share that.
+#[inline]
+fn is_eager_near(total: u64, to: u32) -> bool {
+    let endpoint = endpoint();
+    let node = &endpoint.node;
+    total <= u64::from(endpoint.job.config().near_eager_limit_bytes)
+        && node.core_of(to) == node.core_of(endpoint.me)
+        && !node.is_remote(to)
+}
+
 /// As `is_eager`, to a rank of another node: there two more copies take less than asking for the data, and than the kernel's copies at both ends.
 #[inline]
 fn is_eager_far(total: u64, to: u32) -> bool {
@@ -175,7 +185,7 @@ unsafe fn eager_any(
     let target = if total <= INLINE_BYTES as u64 {
         envelope.kind = kind::INLINE;
         envelope.body.as_mut_ptr()
-    } else if is_eager(total) || is_eager_far(total, to) {
+    } else if is_eager(total) || is_eager_near(total, to) || is_eager_far(total, to) {
         let slab = endpoint.job.slab(endpoint.me);
         let Some(block) = slab.take(total) else { return false };
         envelope.kind = kind::SLAB;

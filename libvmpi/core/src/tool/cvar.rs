@@ -136,7 +136,14 @@ pub static ALL: &[Cvar] = &[
         "vmpi_eager_limit_bytes",
         |e| Value::Count(e.job.config().eager_limit_bytes.into()),
         |e, value| set(&mut e.job.config_mut().eager_limit_bytes, value, 0..=MOST_EAGER_BYTES),
-        "Messages that this rank sends of up to so many bytes are copied through shared memory (at most 65536).",
+        "Messages that this rank sends to ranks of its node of up to so many bytes are copied through shared memory (at most 65536).",
+    ),
+    tunable(
+        MESSAGES,
+        "vmpi_near_eager_limit_bytes",
+        |e| Value::Count(e.job.config().near_eager_limit_bytes.into()),
+        |e, value| set(&mut e.job.config_mut().near_eager_limit_bytes, value, 0..=MOST_NEAR_EAGER_BYTES),
+        "The same for ranks of its core, where it is more than vmpi_eager_limit_bytes (at most 131072).",
     ),
     tunable(
         MESSAGES,
@@ -200,8 +207,9 @@ pub static ALL: &[Cvar] = &[
 
 const MOST_SPIN_NS: u64 = 1_000_000_000;
 const MOST_YIELDS: u64 = 100_000;
-/// The largest block of the slab.
 const MOST_EAGER_BYTES: u64 = 65536;
+/// The largest block of the slab.
+const MOST_NEAR_EAGER_BYTES: u64 = 131_072;
 
 /// Set `to`, if the value is a count within these bounds.
 fn set(to: &mut u32, value: Value, bounds: RangeInclusive<u64>) -> bool {
