@@ -46,7 +46,7 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let len = prop_oneof![0..600u64, 500..9000u64, 9000..70000u64];
+    let len = prop_oneof![0..600u64, 500..9000u64, 9000..140_000u64];
     prop_oneof![2 => len.prop_map(Step::Take), 1 => any::<prop::sample::Index>().prop_map(Step::Give)]
 }
 
@@ -57,7 +57,7 @@ proptest! {
     /// neither a block of the class has come back nor the untouched rest suffices.
     #[test]
     fn slab_blocks_are_disjoint(steps in prop::collection::vec(step(), 1..150)) {
-        let job = job(2, 256 << 10);
+        let job = job(2, 1 << 20);
         let slab = job.slab(1);
         // Offset -> (length asked for, stamp); blocks at hand by class; bytes touched.
         let mut live: BTreeMap<u64, (u64, u8)> = BTreeMap::new();
@@ -72,7 +72,9 @@ proptest! {
                         continue;
                     };
                     let size = CLASS_BYTES[class];
-                    prop_assert_eq!(taken.is_some(), spare[class] > 0 || touched + size <= slab.bytes);
+                    // The last quarter is for blocks of less than 64 KiB.
+                    let room = if size < 65536 { slab.bytes } else { slab.bytes / 4 * 3 };
+                    prop_assert_eq!(taken.is_some(), spare[class] > 0 || touched + size <= room);
                     let Some(block) = taken else { continue };
                     if spare[class] > 0 { spare[class] -= 1 } else { touched += size }
                     prop_assert!(block >= slab.start && block + size <= slab.start + slab.bytes);

@@ -9,6 +9,10 @@ use crate::mem::sync::{AtomicU64, Ordering};
 /// Block sizes.
 pub const CLASS_BYTES: [u64; 6] = [512, 2048, 8192, 16384, 65536, 131072];
 
+/// Blocks from this size on leave a quarter of the region to smaller ones: a block keeps its size for ever, and without one small messages, too, would
+/// have to be asked for.
+const LARGE_BYTES: u64 = 65536;
+
 /// A region's lists. Offsets count from the start of the job segment; 0 is none.
 #[repr(C, align(64))]
 #[derive(Default)]
@@ -73,7 +77,8 @@ impl Slab<'_> {
         }
         let used = self.head.untouched.load(Ordering::Relaxed);
         let size = CLASS_BYTES[class];
-        if used + size > self.bytes {
+        let room = if size < LARGE_BYTES { self.bytes } else { self.bytes / 4 * 3 };
+        if used + size > room {
             return None;
         }
         self.head.untouched.store(used + size, Ordering::Relaxed);
