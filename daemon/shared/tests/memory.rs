@@ -9,7 +9,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::fd::OwnedFd;
 use vmpi_shared::control::{Balance, OnBlock, Policy, Wtime};
 use vmpi_shared::job::{JobConfig, JobSegment};
-use vmpi_shared::mem::slab::{CLASS_BYTES, class_of};
+use vmpi_shared::mem::slab::{CLASS_BYTES, PART_BYTES, class_of};
 use vmpi_shared::node::{NodeConfig, NodeSegment, Patience};
 
 fn job(ranks: u32, slab_bytes: u64) -> JobSegment {
@@ -73,7 +73,7 @@ proptest! {
                     };
                     let size = CLASS_BYTES[class];
                     // The last quarter is for blocks of less than 64 KiB.
-                    let room = if size < 65536 { slab.bytes } else { slab.bytes / 4 * 3 };
+                    let room = if size < PART_BYTES { slab.bytes } else { slab.bytes / 4 * 3 };
                     prop_assert_eq!(taken.is_some(), spare[class] > 0 || touched + size <= room);
                     let Some(block) = taken else { continue };
                     if spare[class] > 0 { spare[class] -= 1 } else { touched += size }

@@ -3,7 +3,7 @@
 use vmpi_shared::ask::{self, Nonsense};
 use vmpi_shared::matching::courier;
 use vmpi_shared::matching::envelope::{Envelope, INLINE_BYTES, PIECE_BYTES, kind};
-use vmpi_shared::mem::slab::CLASS_BYTES;
+use vmpi_shared::mem::slab::PART_BYTES;
 
 use vmpi_fabric::fabric::FIRST_KIND;
 
@@ -118,7 +118,7 @@ pub fn decode(bytes: &[u8]) -> Result<(u32, Envelope, &[u8]), BodyError> {
     if envelope.kind == kind::SLAB && expected == 0 {
         return Err(length());
     }
-    if payload.len() as u64 != expected || expected > CLASS_BYTES[CLASS_BYTES.len() - 1] {
+    if payload.len() as u64 != expected || expected > PART_BYTES {
         return Err(length());
     }
     Ok((word(0), envelope, payload))

@@ -22,7 +22,7 @@ use super::queues::Outgoing;
 use super::request::NOBODY;
 use super::{lend, tend};
 use crate::job::JobSegment;
-use crate::mem::slab::CLASS_BYTES;
+use crate::mem::slab::PART_BYTES;
 use crate::mem::sync::{Ordering, fence};
 use crate::node::{NodeSegment, Post};
 use crate::sched::{RunState, baton, run_queue, watch};
@@ -256,7 +256,7 @@ impl Courier {
     /// The payload of a SLAB, PIECE or ASK envelope that a rank of this node has pushed; `None` if it makes no sense.
     pub fn payload(&self, envelope: &Envelope) -> Option<&[u8]> {
         let len = envelope.len;
-        if len > CLASS_BYTES[CLASS_BYTES.len() - 1] {
+        if len > PART_BYTES {
             return None;
         }
         let at = self.job.block(envelope.from, envelope.addr(), len)?;

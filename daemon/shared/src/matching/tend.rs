@@ -10,7 +10,7 @@ use super::request::{self, FLAG_CARRIED, state};
 use super::transfer::{FLAG_LAST_OF_WINDOW, RankMover, blocks_from, copy_blocks};
 use crate::job::JobSegment;
 use crate::mem::short_copy::short_copy;
-use crate::mem::slab::CLASS_BYTES;
+use crate::mem::slab::PART_BYTES;
 use crate::mem::sync::{Ordering, fence, yield_cpu};
 use crate::node::{NodeSegment, RankDescriptor};
 use crate::sched::{self, RunState, Wait, baton, policy, watch};
@@ -512,7 +512,7 @@ impl Endpoint {
             n => unsafe { std::slice::from_raw_parts(slot.addr as *const Block, n as usize) }.to_vec(),
         };
         self.queues().slots[index as usize].state = state::SENT;
-        let piece_bytes = CLASS_BYTES[CLASS_BYTES.len() - 1];
+        let piece_bytes = PART_BYTES;
         let mut offset = slot.progress;
         for step in 0..WINDOW_BLOCKS {
             // No more than the receiver has room for: it is done with the message once it has that.

@@ -9,9 +9,9 @@ use crate::mem::sync::{AtomicU64, Ordering};
 /// Block sizes.
 pub const CLASS_BYTES: [u64; 6] = [512, 2048, 8192, 16384, 65536, 131072];
 
-/// Blocks from this size on leave a quarter of the region to smaller ones: a block keeps its size for ever, and without one small messages, too, would
-/// have to be asked for.
-const LARGE_BYTES: u64 = 65536;
+/// The block for what goes in parts (pieces, asks), and the largest payload for another node. From this size on blocks leave a quarter of the region to smaller
+/// ones: a block keeps its size for ever, and without one small messages, too, would have to be asked for.
+pub const PART_BYTES: u64 = 65536;
 
 /// A region's lists. Offsets count from the start of the job segment; 0 is none.
 #[repr(C, align(64))]
@@ -77,7 +77,7 @@ impl Slab<'_> {
         }
         let used = self.head.untouched.load(Ordering::Relaxed);
         let size = CLASS_BYTES[class];
-        let room = if size < LARGE_BYTES { self.bytes } else { self.bytes / 4 * 3 };
+        let room = if size < PART_BYTES { self.bytes } else { self.bytes / 4 * 3 };
         if used + size > room {
             return None;
         }

@@ -31,10 +31,10 @@ use std::rc::Rc;
 use vmpi_cma::Block;
 use vmpi_shared::ask::{self, Ask, BLOCK_BYTES, INLINE_BYTES, Opening, What};
 use vmpi_shared::matching::request::{NOBODY, outcome};
-use vmpi_shared::mem::slab::CLASS_BYTES;
+use vmpi_shared::mem::slab::PART_BYTES;
 
 /// Most bytes of blocks and data of one ask.
-const ROOM: usize = CLASS_BYTES[CLASS_BYTES.len() - 1] as usize;
+const ROOM: usize = PART_BYTES as usize;
 /// Most blocks listed in front of data.
 const MOST_BLOCKS: usize = 1024;
 /// Operations under way that are borne.
