@@ -6,7 +6,7 @@ use crate::matching::inbox::{Cell, Ends, Inbox};
 use crate::matching::queues::{BINS, Bin, QueueHead, Queues, Unexpected};
 use crate::matching::request::Slot;
 use crate::mem::segment::{Head, Segment, SegmentError, layout_hash};
-use crate::mem::slab::{CLASS_BYTES, PART_BYTES, Slab, SlabHead};
+use crate::mem::slab::{LARGEST_BYTES, PART_BYTES, Slab, SlabHead};
 use crate::mem::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::monitor::{self, Row};
 use crate::roster;
@@ -47,7 +47,7 @@ impl Default for JobConfig {
         JobConfig {
             ranks: 1,
             eager_limit_bytes: 16384,
-            near_eager_limit_bytes: CLASS_BYTES[CLASS_BYTES.len() - 1] as u32,
+            near_eager_limit_bytes: LARGEST_BYTES as u32,
             far_eager_limit_bytes: PART_BYTES as u32,
             inbox_cells: 256,
             slots: 65536,

@@ -13,6 +13,9 @@ pub const CLASS_BYTES: [u64; 6] = [512, 2048, 8192, 16384, 65536, 131072];
 /// ones: a block keeps its size for ever, and without one small messages, too, would have to be asked for.
 pub const PART_BYTES: u64 = 65536;
 
+/// The largest block.
+pub const LARGEST_BYTES: u64 = CLASS_BYTES[CLASS_BYTES.len() - 1];
+
 /// A region's lists. Offsets count from the start of the job segment; 0 is none.
 #[repr(C, align(64))]
 #[derive(Default)]

@@ -161,6 +161,8 @@ fn plan(loads: &[Load], cores: u32, elapsed: u64, gain: u64) -> Vec<(u32, u32)> 
 #[cfg(all(test, not(feature = "model")))]
 mod tests {
     use super::*;
+    use crate::control::Balance;
+    use crate::node::NodeConfig;
 
     /// Ranks in order, these ticks each, on these cores.
     fn loads(of: &[(u32, u64)]) -> Vec<Load> {
@@ -234,6 +236,60 @@ mod tests {
             assert!(largest(&after) <= largest(&before));
             assert!(moves.is_empty() || cores > 1);
         }
+    }
+
+    /// Two cores of two ranks; in a window of so many microseconds each has run so much, and had enough turns.
+    fn window(node: &NodeSegment, now: &mut u64, us: u64, ran: [u64; 4]) {
+        let tick = |us: u64| (us as f64 * 1e-6 * node.header().ticks_per_second) as u64;
+        *now += tick(us);
+        for (rank, ran) in (0..).zip(ran) {
+            node.rank(rank).r.fetch_add(tick(ran), SEQ);
+            node.rank(rank).switches.fetch_add(10, SEQ);
+        }
+        measure(node, *now);
+    }
+
+    fn world() -> NodeSegment {
+        NodeSegment::private(&NodeConfig {
+            cpus: vec![0, 1],
+            own_cores: 2,
+            placement: vec![0, 0, 1, 1],
+            balance: Balance::Refine,
+            ..NodeConfig::on_one_core(0, 4)
+        })
+    }
+
+    fn targets(node: &NodeSegment) -> [u32; 4] {
+        std::array::from_fn(|rank| node.rank(rank as u32).target.load(SEQ))
+    }
+
+    #[test]
+    fn two_windows_that_agree_on_the_cores_move_a_rank() {
+        let (node, mut now) = (world(), 1);
+        window(&node, &mut now, 2000, [1000, 1000, 1000, 1000]);
+        window(&node, &mut now, 4000, [3000, 1000, 1000, 1000]);
+        assert_eq!(targets(&node), [0; 4], "one window is chance");
+        // Which rank it is has changed meanwhile.
+        window(&node, &mut now, 4000, [1000, 3000, 1000, 1000]);
+        assert_eq!(targets(&node), [2, 0, 0, 0], "the second window says which");
+        let (node, mut now) = (world(), 1);
+        window(&node, &mut now, 2000, [1000, 1000, 1000, 1000]);
+        window(&node, &mut now, 4000, [3000, 1000, 1000, 1000]);
+        window(&node, &mut now, 4000, [1000, 1000, 3000, 1000]);
+        assert_eq!(targets(&node), [0; 4], "the other way round");
+    }
+
+    #[test]
+    fn a_little_is_seen_once_a_window_is_long() {
+        let (node, mut now) = (world(), 1);
+        window(&node, &mut now, 2000, [1000; 4]);
+        // A tenth is to be gained: nothing after 2 and 4 ms, a proposal after 6, and the same again.
+        for look in 1..=6 {
+            assert_eq!(targets(&node), [0; 4], "look {look}");
+            window(&node, &mut now, 2000, [1800, 200, 800, 800]);
+            assert_eq!(node.core(0).proposed_from.load(SEQ), u32::from((3..6).contains(&look)), "look {look}");
+        }
+        assert_eq!(targets(&node), [0, 2, 0, 0]);
     }
 
     #[test]

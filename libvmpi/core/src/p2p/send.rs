@@ -139,21 +139,19 @@ pub fn is_eager(total: u64) -> bool {
     total <= u64::from(endpoint().job.config().eager_limit_bytes)
 }
 
-/// As `is_eager`, to a rank of the same core: two copies, while the data is in its cache, take less than the kernel's one, and two cannot share that.
+/// As `is_eager`, by where the receiver lives. On another node two more copies take less than asking for the data, and than the kernel's copies at both ends; on
+/// this core two copies, while the data is in its cache, take less than the kernel's one, which two cores could share.
 #[inline]
-fn is_eager_near(total: u64, to: u32) -> bool {
+fn is_eager_to(total: u64, to: u32) -> bool {
     let endpoint = endpoint();
-    let node = &endpoint.node;
-    total <= u64::from(endpoint.job.config().near_eager_limit_bytes)
-        && node.core_of(to) == node.core_of(endpoint.me)
-        && !node.is_remote(to)
-}
-
-/// As `is_eager`, to a rank of another node: there two more copies take less than asking for the data, and than the kernel's copies at both ends.
-#[inline]
-fn is_eager_far(total: u64, to: u32) -> bool {
-    let endpoint = endpoint();
-    total <= u64::from(endpoint.job.config().far_eager_limit_bytes) && endpoint.node.is_remote(to)
+    let (node, config) = (&endpoint.node, endpoint.job.config());
+    is_eager(total)
+        || total
+            <= u64::from(match node.is_remote(to) {
+                true => config.far_eager_limit_bytes,
+                false if node.core_of(to) == node.core_of(endpoint.me) => config.near_eager_limit_bytes,
+                false => 0,
+            })
 }
 
 /// Put a small payload into the envelope or a slab block. False if it is too large or there is no block.
@@ -185,7 +183,7 @@ unsafe fn eager_any(
     let target = if total <= INLINE_BYTES as u64 {
         envelope.kind = kind::INLINE;
         envelope.body.as_mut_ptr()
-    } else if is_eager(total) || is_eager_near(total, to) || is_eager_far(total, to) {
+    } else if is_eager_to(total, to) {
         let slab = endpoint.job.slab(endpoint.me);
         let Some(block) = slab.take(total) else { return false };
         envelope.kind = kind::SLAB;

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Mutex;
 use vmpi_shared::matching::tend::Endpoint;
+use vmpi_shared::mem::slab::{LARGEST_BYTES, PART_BYTES};
 
 /// A control variable.
 pub struct Cvar {
@@ -135,21 +136,21 @@ pub static ALL: &[Cvar] = &[
         MESSAGES,
         "vmpi_eager_limit_bytes",
         |e| Value::Count(e.job.config().eager_limit_bytes.into()),
-        |e, value| set(&mut e.job.config_mut().eager_limit_bytes, value, 0..=MOST_EAGER_BYTES),
+        |e, value| set(&mut e.job.config_mut().eager_limit_bytes, value, 0..=PART_BYTES),
         "Messages that this rank sends to ranks of its node of up to so many bytes are copied through shared memory (at most 65536).",
     ),
     tunable(
         MESSAGES,
         "vmpi_near_eager_limit_bytes",
         |e| Value::Count(e.job.config().near_eager_limit_bytes.into()),
-        |e, value| set(&mut e.job.config_mut().near_eager_limit_bytes, value, 0..=MOST_NEAR_EAGER_BYTES),
+        |e, value| set(&mut e.job.config_mut().near_eager_limit_bytes, value, 0..=LARGEST_BYTES),
         "The same for ranks of its core, where it is more than vmpi_eager_limit_bytes (at most 131072).",
     ),
     tunable(
         MESSAGES,
         "vmpi_far_eager_limit_bytes",
         |e| Value::Count(e.job.config().far_eager_limit_bytes.into()),
-        |e, value| set(&mut e.job.config_mut().far_eager_limit_bytes, value, 0..=MOST_EAGER_BYTES),
+        |e, value| set(&mut e.job.config_mut().far_eager_limit_bytes, value, 0..=PART_BYTES),
         "Messages that this rank sends to other nodes of up to so many bytes go without being asked for first (at most 65536).",
     ),
     tunable(
@@ -207,9 +208,8 @@ pub static ALL: &[Cvar] = &[
 
 const MOST_SPIN_NS: u64 = 1_000_000_000;
 const MOST_YIELDS: u64 = 100_000;
-const MOST_EAGER_BYTES: u64 = 65536;
-/// The largest block of the slab.
-const MOST_NEAR_EAGER_BYTES: u64 = 131_072;
+// Descriptions name these.
+const _: () = assert!(PART_BYTES == 65536 && LARGEST_BYTES == 131_072);
 
 /// Set `to`, if the value is a count within these bounds.
 fn set(to: &mut u32, value: Value, bounds: RangeInclusive<u64>) -> bool {
