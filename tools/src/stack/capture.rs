@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 /// Deepest stack that is followed.
 const MOST_FRAMES: usize = 128;
-/// A thread that does not stop within this time sleeps where the kernel does not let it (state D).
+/// A thread that does not stop within this time sleeps where the kernel does not let it (state D); one that has another tracer for so
+/// long is not only being looked at by another vmpictl or vmpirun, which takes about a millisecond.
 const PATIENCE: Duration = Duration::from_millis(500);
 const PAGE: u64 = 4096;
 
@@ -24,10 +25,12 @@ pub enum StackError {
     #[error("process {pid} is gone")]
     Gone { pid: i32 },
     #[error(
-        "the kernel does not let this process look at process {pid} ({errno}): a debugger may be attached, or ptrace is restricted \
+        "the kernel does not let this process look at process {pid} ({errno}): ptrace is restricted \
          (/proc/sys/kernel/yama/ptrace_scope, a container's seccomp filter)"
     )]
     Refused { pid: i32, errno: Errno },
+    #[error("process {tracer} traces process {pid} (a debugger, or strace?), and only one can: end it, or ask it for the stack")]
+    Traced { pid: i32, tracer: i32 },
     #[error("thread {tid} did not stop: it sleeps in the kernel")]
     Asleep { tid: i32 },
     #[error("the memory map of process {pid} cannot be read: {source}")]
@@ -54,6 +57,12 @@ pub fn threads(pid: i32, all: bool) -> Result<Vec<i32>, StackError> {
     Ok(tids)
 }
 
+/// The process that traces this thread.
+fn tracer(tid: i32) -> Option<i32> {
+    let status = procfs::process::Process::new(tid).and_then(|process| process.status()).ok()?;
+    Some(status.tracerpid).filter(|tracer| *tracer != 0)
+}
+
 /// A thread that is stopped as long as this lives.
 struct Stopped(Pid);
 
@@ -61,7 +70,18 @@ impl Stopped {
     fn stop(tid: i32) -> Result<Stopped, StackError> {
         let thread = Pid::from_raw(tid);
         let fail = |errno| StackError::of(tid, errno);
-        ptrace::seize(thread, ptrace::Options::empty()).map_err(fail)?;
+        let until = Instant::now() + PATIENCE;
+        let mut refusals_untraced = 0;
+        while let Err(errno) = ptrace::seize(thread, ptrace::Options::empty()) {
+            match tracer(tid) {
+                Some(_) if errno == Errno::EPERM && Instant::now() < until => refusals_untraced = 0,
+                Some(tracer) if errno == Errno::EPERM => return Err(StackError::Traced { pid: tid, tracer }),
+                // Its tracer may have gone between the two looks.
+                None if errno == Errno::EPERM && refusals_untraced < 2 => refusals_untraced += 1,
+                _ => return Err(fail(errno)),
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
         let stopped = Stopped(thread);
         ptrace::interrupt(thread).map_err(fail)?;
         let until = Instant::now() + PATIENCE;
@@ -126,4 +146,62 @@ pub fn addresses(tid: i32, modules: &mut Modules) -> Result<Vec<u64>, StackError
         }
     }
     Ok(addresses)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command};
+    use std::sync::mpsc::channel;
+
+    /// A process that sleeps, ended with the test.
+    struct Sleeper(Child);
+
+    impl Sleeper {
+        fn start() -> Sleeper {
+            Sleeper(Command::new("sleep").arg("600").spawn().unwrap())
+        }
+
+        fn pid(&self) -> i32 {
+            self.0.id() as i32
+        }
+    }
+
+    impl Drop for Sleeper {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    /// Hold `pid` for `time` as another process that looks would, and go on as soon as it is held.
+    fn held(pid: i32, time: Duration) -> std::thread::JoinHandle<()> {
+        let (say, held) = channel();
+        let holder = std::thread::spawn(move || {
+            let _stopped = Stopped::stop(pid).unwrap();
+            say.send(()).unwrap();
+            std::thread::sleep(time);
+        });
+        held.recv().unwrap();
+        holder
+    }
+
+    #[test]
+    fn two_may_look_at_one_process() {
+        let sleeper = Sleeper::start();
+        for _ in 0..20 {
+            let holder = held(sleeper.pid(), Duration::from_millis(5));
+            Stopped::stop(sleeper.pid()).unwrap();
+            holder.join().unwrap();
+        }
+    }
+
+    #[test]
+    fn a_debugger_is_named() {
+        let sleeper = Sleeper::start();
+        let holder = held(sleeper.pid(), 4 * PATIENCE);
+        let refused = Stopped::stop(sleeper.pid()).err().unwrap();
+        assert!(matches!(refused, StackError::Traced { pid, tracer } if pid == sleeper.pid() && tracer != 0), "{refused}");
+        holder.join().unwrap();
+    }
 }

@@ -9,12 +9,14 @@ mod words;
 
 pub use graph::{Absence, Edge, Graph, Stray};
 
-use crate::stack::{self, Names};
+use crate::stack::{self, Names, StackError};
 use serde_json::{Value, json};
 use vmpi_shared::waits::JobWaits;
 
 /// Stacks are taken of so many ranks at most.
 const MOST_SITES: usize = 256;
+/// So many ranks may turn out to be under a debugger (each is waited for, in case somebody only looks) before the rest is left alone.
+const MOST_DEBUGGED: usize = 4;
 
 /// A job's waits, and what follows.
 pub struct Why {
@@ -27,8 +29,15 @@ pub fn find_sites(waits: &mut JobWaits) {
     let mut names = Names::default();
     // Those that are told with their node live on another one, or where somebody has looked.
     let waiting = waits.ranks.iter_mut().filter(|rank| !rank.call.is_empty() && rank.node.is_empty());
+    let mut debugged = 0;
     for rank in waiting.take(MOST_SITES) {
-        let threads = stack::stacks(rank.pid, &mut names, false).unwrap_or_default();
+        let threads = stack::stacks(rank.pid, &mut names, false).unwrap_or_else(|error| {
+            debugged += usize::from(matches!(error, StackError::Traced { .. }));
+            Vec::new()
+        });
+        if debugged > MOST_DEBUGGED {
+            break;
+        }
         rank.site = threads.first().and_then(|thread| stack::site(&thread.frames));
     }
 }
