@@ -19,6 +19,7 @@ use crate::mem::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::meter::{Event, Meter};
 use crate::monitor::FOR_JOB;
 use crate::sched::RunState;
+use crate::sched::course::Course;
 use crate::trace::{Recorder, Ring};
 use std::mem::size_of;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -78,6 +79,8 @@ pub struct NodeSegment {
     heaps: Heaps,
     /// The rank that this process is; none in the daemon.
     actor: Option<u32>,
+    /// Which way it sends.
+    course: Course,
     /// Core + 1 to whose CPU this process is pinned as far as it knows.
     pinned: AtomicU32,
     /// Where this process records what it does, while somebody traces.
@@ -177,6 +180,7 @@ impl NodeSegment {
             peers: Peers::default(),
             heaps: Heaps::default(),
             actor: None,
+            course: Course::default(),
             pinned: AtomicU32::new(0),
             recorder: Recorder::default(),
             meter: None,
@@ -228,6 +232,12 @@ impl NodeSegment {
     #[inline]
     pub(crate) fn actor(&self) -> Option<u32> {
         self.actor
+    }
+
+    /// Which way the rank of this process sends.
+    #[inline]
+    pub(crate) fn course(&self) -> &Course {
+        &self.course
     }
 
     /// Has `rank` failed in a job that goes on without it? The number of failures when it did.
@@ -309,6 +319,7 @@ impl NodeSegment {
             peers: Peers::default(),
             heaps: Heaps::default(),
             actor: None,
+            course: Course::default(),
             pinned: AtomicU32::new(0),
             recorder: Recorder::default(),
             meter: None,
@@ -335,6 +346,7 @@ impl NodeSegment {
             peers: Peers::default(),
             heaps: Heaps::default(),
             actor: None,
+            course: Course::default(),
             pinned: AtomicU32::new(0),
             recorder: Recorder::default(),
             meter: None,

@@ -29,7 +29,9 @@ pub enum StackError {
          (/proc/sys/kernel/yama/ptrace_scope, a container's seccomp filter)"
     )]
     Refused { pid: i32, errno: Errno },
-    #[error("process {tracer} traces process {pid} (a debugger, or strace?), and only one can: end it, or ask it for the stack")]
+    #[error(
+        "process {tracer} traces process {pid} (a debugger, or strace?), and only one can: end it, or ask it for the stack"
+    )]
     Traced { pid: i32, tracer: i32 },
     #[error("thread {tid} did not stop: it sleeps in the kernel")]
     Asleep { tid: i32 },
@@ -201,7 +203,10 @@ mod tests {
         let sleeper = Sleeper::start();
         let holder = held(sleeper.pid(), 4 * PATIENCE);
         let refused = Stopped::stop(sleeper.pid()).err().unwrap();
-        assert!(matches!(refused, StackError::Traced { pid, tracer } if pid == sleeper.pid() && tracer != 0), "{refused}");
+        assert!(
+            matches!(refused, StackError::Traced { pid, tracer } if pid == sleeper.pid() && tracer != 0),
+            "{refused}"
+        );
         holder.join().unwrap();
     }
 }

@@ -459,6 +459,7 @@ impl Endpoint {
     #[inline]
     pub fn expect(&self, to: u32) {
         if to != self.me {
+            self.node.course().note_send(to);
             self.job.inbox(to).prefetch();
         }
     }

@@ -7,6 +7,7 @@
 pub mod balance;
 pub mod baton;
 mod clocks;
+pub(crate) mod course;
 pub mod damage;
 pub mod failure;
 pub mod lease;

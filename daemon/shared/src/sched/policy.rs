@@ -43,10 +43,12 @@ impl Policy for RoundRobin {
         run_queue::next_from(node.ready(core), last.wrapping_add(1))
     }
 
-    /// Not if this rank has just made the next one READY: what goes in the order of the ranks gathers on its way.
+    /// Not if this rank has just made the next one READY and sends to nobody else: what goes in the order of the ranks gathers on its way. Where ranks
+    /// exchange with several neighbours nothing gathers, and each hand-over by name costs a wake-up, or a turn of each awake rank that the
+    /// kernel runs first.
     #[inline]
     fn kernel_may_choose(&self, node: &NodeSegment, next: u32) -> bool {
-        node.actor().is_none_or(|me| node.rank(me).follower.load(Relaxed) != next + 1)
+        node.actor().is_none_or(|me| node.rank(me).follower.load(Relaxed) != next + 1 || !node.course().is_one_way())
     }
 }
 
@@ -280,6 +282,19 @@ mod tests {
         assert!(kernel_may_choose(&node, 2));
         super::super::baton::run_at(&node, 0, node.now());
         assert!(kernel_may_choose(&node, 1), "that was another turn");
+    }
+
+    /// Where ranks exchange with neighbours nothing gathers by following one of them.
+    #[test]
+    fn only_who_sends_one_way_is_followed() {
+        let node = node(3, control::Policy::Rr);
+        let follows_after = |sends: &[u32]| {
+            sends.iter().for_each(|to| node.course().note_send(*to));
+            note_ready(&node, 1);
+            !kernel_may_choose(&node, 1)
+        };
+        assert!(follows_after(&[1; 100]));
+        assert!(!follows_after(&[2, 1]));
     }
 
     #[test]
