@@ -293,7 +293,8 @@ impl Daemon {
             return;
         }
         let place = Place {
-            calibration: self.calibration,
+            calibration: self.calibration.clone(),
+            hand_over: self.switching.hand_over,
             patience: self.switching.patience(),
             socket: self.dir.socket().to_string_lossy().into_owned(),
             name: self.name.clone(),

@@ -141,7 +141,7 @@ impl Daemon {
         add(children.as_fd(), CHILDREN)?;
         debug!("listening on {}", dir.socket().display());
         Ok(Daemon {
-            calibration: vmpi_cma::calibrate::calibrate(),
+            calibration: vmpi_cma::calibrate::calibrate(&allowed_cpus()),
             switching: Switching::measure(&allowed_cpus()),
             jobs: BTreeMap::new(),
             services: Services::default(),

@@ -19,6 +19,7 @@ use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::matching::queues::LARGE_BYTES;
 use vmpi_shared::mem::bell::{Bell, Chime};
 use vmpi_shared::mem::segment::SegmentError;
+use vmpi_shared::mem::slab::PART_BYTES;
 use vmpi_shared::node::{NodeConfig, NodeSegment, Patience};
 use vmpi_shared::ports::Ports;
 use vmpi_shared::sched::{self, RunState};
@@ -195,7 +196,14 @@ impl Job {
         trace::switch(&node, spec.trace);
         node.set_bell(Bell::new().map_err(SubmitError::Bell)?);
         let limit = |most: u64| place.calibration.eager_limit_bytes.clamp(EAGER_MIN_BYTES, most) as u32;
-        let eager_limit_bytes = limit(EAGER_MAX_BYTES);
+        let apart_limit = || {
+            // A handshake needs the sender once more: where ranks share cores that is a turn of it.
+            let shared = (0..spec.ranks).filter(|rank| spec.is_local(*rank)).count() > spec.cpus.len();
+            let (turn, most) = if shared { (place.hand_over, PART_BYTES) } else { (None, ALONE_MAX_BYTES) };
+            let limit = place.calibration.apart_limit_bytes(turn.unwrap_or_default())?;
+            Some(limit.clamp(EAGER_MIN_BYTES, most) as u32)
+        };
+        let eager_limit_bytes = apart_limit().unwrap_or_else(|| limit(EAGER_USUAL_BYTES));
         let refused = |name| spec.apps.iter().any(|app| app.env.iter().any(|(n, v)| n == name && v == "0"));
         let config = JobConfig {
             eager_limit_bytes,
@@ -456,9 +464,12 @@ impl Job {
     }
 }
 
-/// Limits on what calibration may choose: below, the rendezvous costs more than any copy; above, two cores that copy at once are faster.
+/// Limits on what calibration may choose: below, the rendezvous costs more than any copy; above, where each rank has a core of its own, a message that
+/// has not been written anew is still in the receiver's cache when it comes once more, and only the kernel's copy leaves it there.
 const EAGER_MIN_BYTES: u64 = LARGE_BYTES;
-const EAGER_MAX_BYTES: u64 = 32768;
+const ALONE_MAX_BYTES: u64 = 32768;
+/// Where calibration has not found out about other cores.
+const EAGER_USUAL_BYTES: u64 = 16384;
 /// To other nodes, if ranks make the progress: above, messages take a handshake, in which the sender has a part.
 const FAR_BY_RANK_BYTES: u64 = 16384;
 
@@ -471,6 +482,8 @@ pub struct Place {
     pub calibration: vmpi_cma::calibrate::Calibration,
     /// What follows from what switching costs, measured then, too.
     pub patience: Patience,
+    /// From one rank of a core to the next.
+    pub hand_over: Option<Duration>,
     /// Cpus that the daemon may use.
     pub allowed_cpus: Vec<u32>,
     /// Descriptors in use for other jobs and connections.

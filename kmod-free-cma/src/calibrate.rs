@@ -1,8 +1,10 @@
-//! Which way to move bytes is cheapest at which size: measured, within about 20 ms, without a second process.
+//! Which way to move bytes is cheapest at which size: measured, within about 15 ms, without a second process.
 //!
 //! `process_vm_readv` on oneself takes the kernel's whole road (look up the task, check access, pin pages, copy), so no fork
 //! is needed to know its cost. The memory read is touched before; the source of each copy is as warm as a message that has
 //! just been written.
+
+mod apart;
 
 use crate::{Block, read};
 use std::time::{Duration, Instant};
@@ -10,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Message sizes measured, bytes.
 pub const SIZES_BYTES: [usize; 8] = [64, 1 << 10, 4 << 10, 16 << 10, 32 << 10, 64 << 10, 256 << 10, 1 << 20];
 /// Time given to each size and way.
-const SLICE: Duration = Duration::from_micros(1100);
+const SLICE: Duration = Duration::from_micros(700);
 /// Bounds of the eager limit, bytes: slab blocks larger than the upper one would waste more memory than they save time.
 const EAGER_MIN_BYTES: u64 = 1 << 10;
 const EAGER_MAX_BYTES: u64 = 128 << 10;
@@ -26,20 +28,38 @@ pub struct Point {
 }
 
 /// What the machine showed.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calibration {
     /// Cost of a `process_vm_readv` of a few bytes; 0 if it is refused.
     pub cma_fixed_ns: u64,
     /// Rate of `process_vm_readv` beyond the fixed cost; 0 if it is refused.
     pub cma_bytes_per_us: u64,
     pub memcpy_bytes_per_us: u64,
-    /// Up to this size two copies through shared memory are cheaper than a single copy by the kernel.
+    /// Up to this size two copies through shared memory are cheaper than a single copy by the kernel, within one core.
     pub eager_limit_bytes: u64,
+    /// The same from one core to another, copied on the way; empty if it could not be measured.
+    pub apart: Vec<Point>,
     pub points: [Point; SIZES_BYTES.len()],
 }
 
-/// Measure; takes about 20 ms of this thread.
-pub fn calibrate() -> Calibration {
+impl Calibration {
+    /// Up to this size two copies are cheaper from one core to another, where the single copy takes `longer`, since it needs the sender once more;
+    /// `None` if it could not be measured.
+    pub fn apart_limit_bytes(&self, longer: Duration) -> Option<u64> {
+        if self.apart.is_empty() {
+            return None;
+        }
+        let with = |point: &Point| match point.cma_ns {
+            0 => *point,
+            cma_ns => Point { cma_ns: cma_ns + longer.as_nanos() as u64, ..*point },
+        };
+        let points: Vec<Point> = self.apart.iter().map(with).collect();
+        Some(crossing_bytes(&points).clamp(EAGER_MIN_BYTES, EAGER_MAX_BYTES))
+    }
+}
+
+/// Measure; takes about 11 ms of this thread, and then 3 ms of two more on the first and the last of these cpus.
+pub fn calibrate(cpus: &[u32]) -> Calibration {
     let largest = SIZES_BYTES[SIZES_BYTES.len() - 1];
     let source = vec![1u8; largest];
     let mut target = vec![2u8; largest];
@@ -52,7 +72,8 @@ pub fn calibrate() -> Calibration {
         let cma_ns = fastest_ns(|| read_self(&source[..bytes], &mut target[..bytes]));
         Point { bytes: bytes as u64, cma_ns: cma_ns.unwrap_or(0), memcpy_ns: memcpy_ns.unwrap_or(1) }
     });
-    summarize(points)
+    let apart = if let [first, .., last] = cpus { apart::measure([*first, *last]) } else { None };
+    Calibration { apart: apart.map_or_else(Vec::new, Vec::from), ..summarize(points) }
 }
 
 #[allow(unsafe_code)]
@@ -89,6 +110,7 @@ fn summarize(points: [Point; SIZES_BYTES.len()]) -> Calibration {
         memcpy_bytes_per_us: rate(last.memcpy_ns.saturating_sub(first.memcpy_ns).max(1)),
         eager_limit_bytes: crossing_bytes(&points).clamp(EAGER_MIN_BYTES, EAGER_MAX_BYTES),
         points,
+        apart: Vec::new(),
     }
 }
 
@@ -117,10 +139,11 @@ mod tests {
 
     /// A machine of plain lines: cost = fixed + bytes / rate.
     fn machine(fixed_ns: u64, cma_bytes_per_us: u64, memcpy_bytes_per_us: u64) -> Calibration {
-        summarize(SIZES_BYTES.map(|bytes| {
+        let points = SIZES_BYTES.map(|bytes| {
             let ns = |rate: u64| bytes as u64 * 1000 / rate;
             Point { bytes: bytes as u64, cma_ns: fixed_ns + ns(cma_bytes_per_us), memcpy_ns: ns(memcpy_bytes_per_us) }
-        }))
+        });
+        Calibration { apart: points.to_vec(), ..summarize(points) }
     }
 
     #[test]
@@ -128,6 +151,10 @@ mod tests {
         // 1000 ns + b/10 = 2 b/10 at b = 10,000 (times in ns, rates in bytes per ns).
         let found = machine(1000, 10_000, 10_000);
         assert!((9_500..10_500).contains(&found.eager_limit_bytes), "{found:?}");
+        assert_eq!(found.apart_limit_bytes(Duration::ZERO), Some(found.eager_limit_bytes));
+        // 2000 ns + b/10 = 2 b/10 at b = 20,000.
+        let later = found.apart_limit_bytes(Duration::from_micros(1)).unwrap();
+        assert!((19_000..21_000).contains(&later), "{later}");
         assert!((9_900..10_100).contains(&found.cma_bytes_per_us), "{found:?}");
         assert!((1000..1010).contains(&found.cma_fixed_ns), "{found:?}");
     }
@@ -140,15 +167,19 @@ mod tests {
 
     #[test]
     fn without_cma_everything_up_to_the_bound_is_eager() {
-        let refused =
-            summarize(SIZES_BYTES.map(|b| Point { bytes: b as u64, cma_ns: 0, memcpy_ns: b as u64 / 10 + 1 }));
+        let points = SIZES_BYTES.map(|b| Point { bytes: b as u64, cma_ns: 0, memcpy_ns: b as u64 / 10 + 1 });
+        let refused = summarize(points);
         assert_eq!((refused.cma_fixed_ns, refused.cma_bytes_per_us), (0, 0));
         assert_eq!(refused.eager_limit_bytes, EAGER_MAX_BYTES);
+        assert_eq!(refused.apart_limit_bytes(Duration::ZERO), None);
+        let refused = Calibration { apart: points.to_vec(), ..refused };
+        assert_eq!(refused.apart_limit_bytes(Duration::ZERO), Some(EAGER_MAX_BYTES));
     }
 
     #[test]
     fn this_machine_has_rates() {
-        let found = calibrate();
+        let found = calibrate(&[]);
+        assert_eq!(found.apart_limit_bytes(Duration::ZERO), None, "there is no second core");
         assert!(found.memcpy_bytes_per_us > 0, "{found:?}");
         println!("{found:#?}");
     }
