@@ -42,7 +42,7 @@ mod tests {
     #[test]
     fn a_course_is_kept_until_the_next_turning() {
         let course = Course::default();
-        let mut one_way_after = |sends: &[u32]| {
+        let one_way_after = |sends: &[u32]| {
             sends.iter().for_each(|to| course.note_send(*to));
             course.is_one_way()
         };
