@@ -15,7 +15,7 @@ pub const SIZES_BYTES: [usize; 8] = [64, 1 << 10, 4 << 10, 16 << 10, 32 << 10, 6
 const SLICE: Duration = Duration::from_micros(700);
 /// Bounds of the eager limit, bytes: slab blocks larger than the upper one would waste more memory than they save time.
 const EAGER_MIN_BYTES: u64 = 1 << 10;
-const EAGER_MAX_BYTES: u64 = 128 << 10;
+const EAGER_MAX_BYTES: u64 = 512 << 10;
 
 /// One size's cost.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]

@@ -7,7 +7,7 @@
 use crate::mem::sync::{AtomicU64, Ordering};
 
 /// Block sizes.
-pub const CLASS_BYTES: [u64; 6] = [512, 2048, 8192, 16384, 65536, 131072];
+pub const CLASS_BYTES: [u64; 8] = [512, 2048, 8192, 16384, 65536, 131072, 262144, 524288];
 
 /// The block for what goes in parts (pieces, asks), and the largest payload for another node. From this size on blocks leave a quarter of the region to smaller
 /// ones: a block keeps its size for ever, and without one small messages, too, would have to be asked for.
@@ -22,12 +22,11 @@ pub const LARGEST_BYTES: u64 = CLASS_BYTES[CLASS_BYTES.len() - 1];
 pub struct SlabHead {
     /// Blocks given back, linked through their first word; pushed by receivers, emptied by the owner.
     pub returned: [AtomicU64; CLASS_BYTES.len()],
-    reserved0: [u64; 2],
     /// Blocks at hand, linked likewise; the owner.
     pub free: [AtomicU64; CLASS_BYTES.len()],
     /// Bytes of the region never used so far; the owner.
     pub untouched: AtomicU64,
-    reserved1: [u64; 1],
+    reserved0: [u64; 7],
 }
 
 /// A sender's region.

@@ -144,7 +144,7 @@ pub static ALL: &[Cvar] = &[
         "vmpi_near_eager_limit_bytes",
         |e| Value::Count(e.job.config().near_eager_limit_bytes.into()),
         |e, value| set(&mut e.job.config_mut().near_eager_limit_bytes, value, 0..=LARGEST_BYTES),
-        "The same for ranks of its core, where it is more than vmpi_eager_limit_bytes (at most 131072).",
+        "The same for ranks of its core, where it is more than vmpi_eager_limit_bytes (at most 524288).",
     ),
     tunable(
         MESSAGES,
@@ -209,7 +209,7 @@ pub static ALL: &[Cvar] = &[
 const MOST_SPIN_NS: u64 = 1_000_000_000;
 const MOST_YIELDS: u64 = 100_000;
 // Descriptions name these.
-const _: () = assert!(PART_BYTES == 65536 && LARGEST_BYTES == 131_072);
+const _: () = assert!(PART_BYTES == 65536 && LARGEST_BYTES == 524_288);
 
 /// Set `to`, if the value is a count within these bounds.
 fn set(to: &mut u32, value: Value, bounds: RangeInclusive<u64>) -> bool {
