@@ -204,10 +204,16 @@ impl Job {
             Some(limit.clamp(EAGER_MIN_BYTES, most) as u32)
         };
         let eager_limit_bytes = apart_limit().unwrap_or_else(|| limit(EAGER_USUAL_BYTES));
-        let refused = |name| spec.apps.iter().any(|app| app.env.iter().any(|(n, v)| n == name && v == "0"));
+        let set = |name, to| spec.apps.iter().any(|app| app.env.iter().any(|(n, v)| n == name && v == to));
+        let refused = |name| set(name, "0");
+        let near_most = match set(env::MAP_MEMORY, "1") {
+            // What is laid open is copied once, and not by the kernel.
+            true => NEAR_LEAST_BYTES,
+            false => near_most_bytes(second_cache_bytes(&spec.cpus), spec.v),
+        };
         let config = JobConfig {
             eager_limit_bytes,
-            near_eager_limit_bytes: limit(near_most_bytes(second_cache_bytes(&spec.cpus), spec.v)),
+            near_eager_limit_bytes: limit(near_most),
             far_eager_limit_bytes: if by_rank { limit(FAR_BY_RANK_BYTES) } else { room.far_eager_limit_bytes },
             single_copy: u32::from(!refused(env::SINGLE_COPY)),
             lend_queues: u32::from(!refused(env::STRONG_PROGRESS) && !by_rank),
