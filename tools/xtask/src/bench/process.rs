@@ -13,7 +13,7 @@ use nix::unistd::{Pid, getpid};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -92,6 +92,10 @@ impl Series {
     /// # Errors
     /// The program cannot be started.
     pub fn run(&self, command: &mut Command, limit: Duration, sit: Option<(Duration, &Path)>) -> Result<Finished> {
+        let backing = Backing::make()?;
+        for name in ["OMPI_MCA_btl_vader_backing_directory", "OMPI_MCA_btl_sm_backing_directory"] {
+            command.env(name, &backing.0);
+        }
         let before = children_cpu_s();
         let start = Instant::now();
         let mut child = command
@@ -211,6 +215,23 @@ fn read(stream: Option<impl Read + Send + 'static>, sender: Sender<Event>, event
         }
         let _ = sender.send(Event::Closed);
     });
+}
+
+/// Where Open MPI's ranks lay their shared memory: gone with the run, also when that is given up and they remove nothing.
+struct Backing(PathBuf);
+
+impl Backing {
+    fn make() -> Result<Backing> {
+        let path = PathBuf::from(format!("/dev/shm/vmpi-bench-{}", std::process::id()));
+        std::fs::create_dir_all(&path).map_err(|e| format!("{} cannot be made: {e}", path.display()))?;
+        Ok(Backing(path))
+    }
+}
+
+impl Drop for Backing {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 /// The rest of a group, and the descendants that have left it: wait a moment, then kill. All are reaped.
