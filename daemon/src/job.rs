@@ -16,10 +16,8 @@ use vmpi_shared::agreement::Agreements;
 use vmpi_shared::control::{Cause, JobSpec, Reply, Stdio, env};
 use vmpi_shared::dynamic::{Answer, World};
 use vmpi_shared::job::{JobConfig, JobSegment};
-use vmpi_shared::matching::queues::LARGE_BYTES;
 use vmpi_shared::mem::bell::{Bell, Chime};
 use vmpi_shared::mem::segment::SegmentError;
-use vmpi_shared::mem::slab::{LARGEST_BYTES, PART_BYTES};
 use vmpi_shared::node::{NodeConfig, NodeSegment, Patience};
 use vmpi_shared::ports::Ports;
 use vmpi_shared::sched::{self, RunState};
@@ -27,6 +25,7 @@ use vmpi_shared::trace;
 
 use crate::connection::Peer;
 use crate::deadlock::Detector;
+use crate::eager::{self, Sharing};
 use crate::grow::{self, Room};
 use crate::integrity::Integrity;
 use crate::limits;
@@ -195,26 +194,20 @@ impl Job {
         node.set_monitored(spec.monitor);
         trace::switch(&node, spec.trace);
         node.set_bell(Bell::new().map_err(SubmitError::Bell)?);
-        let limit = |most: u64| place.calibration.eager_limit_bytes.clamp(EAGER_MIN_BYTES, most) as u32;
-        let apart_limit = || {
-            // A handshake needs the sender once more: where ranks share cores that is a turn of it.
-            let shared = (0..spec.ranks).filter(|rank| spec.is_local(*rank)).count() > spec.cpus.len();
-            let (turn, most) = if shared { (place.hand_over, PART_BYTES) } else { (None, ALONE_MAX_BYTES) };
-            let limit = place.calibration.apart_limit_bytes(turn.unwrap_or_default())?;
-            Some(limit.clamp(EAGER_MIN_BYTES, most) as u32)
-        };
-        let eager_limit_bytes = apart_limit().unwrap_or_else(|| limit(EAGER_USUAL_BYTES));
         let set = |name, to| spec.apps.iter().any(|app| app.env.iter().any(|(n, v)| n == name && v == to));
         let refused = |name| set(name, "0");
-        let near_most = match set(env::MAP_MEMORY, "1") {
-            // What is laid open is copied once, and not by the kernel.
-            true => NEAR_LEAST_BYTES,
-            false => near_most_bytes(second_cache_bytes(&spec.cpus), spec.v),
+        let calibration = &place.calibration;
+        let sharing = Sharing {
+            v: spec.v,
+            shared: (0..spec.ranks).filter(|rank| spec.is_local(*rank)).count() > spec.cpus.len(),
+            cache_bytes: eager::cache_bytes(&spec.cpus),
+            mapped: set(env::MAP_MEMORY, "1"),
         };
+        let far = if by_rank { eager::far_by_rank_bytes(calibration) } else { room.far_eager_limit_bytes };
         let config = JobConfig {
-            eager_limit_bytes,
-            near_eager_limit_bytes: limit(near_most),
-            far_eager_limit_bytes: if by_rank { limit(FAR_BY_RANK_BYTES) } else { room.far_eager_limit_bytes },
+            eager_limit_bytes: eager::apart_bytes(calibration, &sharing, place.hand_over),
+            near_eager_limit_bytes: eager::near_bytes(calibration, &sharing),
+            far_eager_limit_bytes: far,
             single_copy: u32::from(!refused(env::SINGLE_COPY)),
             lend_queues: u32::from(!refused(env::STRONG_PROGRESS) && !by_rank),
             ..room
@@ -470,32 +463,6 @@ impl Job {
     }
 }
 
-/// Limits on what calibration may choose: below, the rendezvous costs more than any copy; above, where each rank has a core of its own, a message that
-/// has not been written anew is still in the receiver's cache when it comes once more, and only the kernel's copy leaves it there.
-const EAGER_MIN_BYTES: u64 = LARGE_BYTES;
-const ALONE_MAX_BYTES: u64 = 32768;
-/// So large messages between ranks of one core may be where many ranks share it.
-const NEAR_LEAST_BYTES: u64 = 131_072;
-/// Where calibration has not found out about other cores.
-const EAGER_USUAL_BYTES: u64 = 16384;
-/// To other nodes, if ranks make the progress: above, messages take a handshake, in which the sender has a part.
-const FAR_BY_RANK_BYTES: u64 = 16384;
-
-/// Messages up to this size are copied twice between ranks of one core, whatever calibration says, which times one message in a cache that it has for itself: where each
-/// rank has one under way, all of them are to find room in the core's cache. Beyond, the second copy comes from farther away than the kernel's only one.
-fn near_most_bytes(cache_bytes: u64, v: u32) -> u64 {
-    (cache_bytes / u64::from(v.max(1))).clamp(NEAR_LEAST_BYTES, LARGEST_BYTES)
-}
-
-/// The smallest second-level cache of these cpus, as the kernel tells it; 1 MiB if it does not.
-fn second_cache_bytes(cpus: &[u32]) -> u64 {
-    let of = |cpu: &u32| {
-        let size = std::fs::read_to_string(format!("/sys/devices/system/cpu/cpu{cpu}/cache/index2/size")).ok()?;
-        size.trim().strip_suffix('K')?.parse::<u64>().ok().map(|kib| kib << 10)
-    };
-    cpus.iter().filter_map(of).min().unwrap_or(1 << 20)
-}
-
 /// What a job needs to know about its daemon.
 pub struct Place {
     pub socket: String,
@@ -520,15 +487,6 @@ fn equal_in_constant_time(a: &[u8], b: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_under_way_on_a_core_fits_its_cache() {
-        let most_kib = |cache_kib: u64, v| near_most_bytes(cache_kib << 10, v) >> 10;
-        assert_eq!([1, 2, 3, 4, 8, 64].map(|v| most_kib(1024, v)), [512, 512, 341, 256, 128, 128]);
-        assert_eq!([0, 1, 2, 4].map(|v| most_kib(256, v)), [256, 256, 128, 128]);
-        assert!(second_cache_bytes(&crate::control::allowed_cpus()) >= 64 << 10);
-        assert_eq!(second_cache_bytes(&[]), 1 << 20);
-    }
 
     #[test]
     fn keys_differ_and_are_compared_whole() {

@@ -15,6 +15,7 @@ mod control;
 mod daemon;
 mod deadlock;
 mod dynamic;
+mod eager;
 mod grow;
 mod integrity;
 mod job;

@@ -14,6 +14,7 @@ pub mod ask;
 pub mod cell;
 pub mod clock;
 pub mod control;
+pub mod cpu_cache;
 pub mod dynamic;
 pub mod growth;
 pub mod job;

@@ -68,17 +68,17 @@ pub type CopyFn = Rc<dyn Fn(u32, i32, Value) -> Result<Option<Value>>>;
 /// Called when an attribute goes: (object's raw handle, keyval, value).
 pub type DeleteFn = Rc<dyn Fn(u32, i32, Value) -> Result<()>>;
 
-/// `MPI_XXX_NULL_COPY_FN`: attributes are not copied.
+/// `MPI_{COMM,TYPE,WIN}_NULL_COPY_FN`: attributes are not copied.
 pub fn null_copy() -> CopyFn {
     Rc::new(|_, _, _| Ok(None))
 }
 
-/// `MPI_XXX_DUP_FN`: the copy has the same value.
+/// `MPI_{COMM,TYPE,WIN}_DUP_FN`: the copy has the same value.
 pub fn dup_copy() -> CopyFn {
     Rc::new(|_, _, value| Ok(Some(value)))
 }
 
-/// `MPI_XXX_NULL_DELETE_FN`: nothing to do.
+/// `MPI_{COMM,TYPE,WIN}_NULL_DELETE_FN`: nothing to do.
 pub fn null_delete() -> DeleteFn {
     Rc::new(|_, _, _| Ok(()))
 }

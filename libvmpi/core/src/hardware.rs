@@ -5,6 +5,7 @@
 use crate::info::Entries;
 use crate::process;
 use std::fs;
+use vmpi_shared::cpu_cache;
 use vmpi_shared::mem::sync::Ordering;
 
 /// Kinds of resources from the outermost to the innermost: the name that hwloc gives them, and other names for them.
@@ -74,12 +75,7 @@ fn identity(kind: Kind, cpu: u32) -> Option<String> {
             let number = name.strip_prefix("node")?;
             number.bytes().all(|c| c.is_ascii_digit()).then(|| number.to_owned())
         }),
-        Kind::Cache(level) => (0..8).find_map(|index| {
-            let cache = format!("{directory}/cache/index{index}");
-            let right =
-                read(format!("{cache}/level"))? == level.to_string() && read(format!("{cache}/type"))? != "Instruction";
-            right.then(|| read(format!("{cache}/shared_cpu_list"))).flatten()
-        }),
+        Kind::Cache(level) => cpu_cache::property(cpu, level, "shared_cpu_list"),
     }
 }
 

@@ -35,10 +35,10 @@ pub fn find_sites(waits: &mut JobWaits) {
             debugged += usize::from(matches!(error, StackError::Traced { .. }));
             Vec::new()
         });
-        if debugged > MOST_DEBUGGED {
+        rank.site = threads.first().and_then(|thread| stack::site(&thread.frames));
+        if debugged == MOST_DEBUGGED {
             break;
         }
-        rank.site = threads.first().and_then(|thread| stack::site(&thread.frames));
     }
 }
 

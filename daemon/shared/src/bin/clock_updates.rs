@@ -5,6 +5,7 @@
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use std::hint::black_box;
+use vmpi_shared::cpu_cache;
 use vmpi_shared::node::{NodeConfig, NodeSegment};
 use vmpi_shared::sched::measure::{Update, updates};
 
@@ -22,7 +23,7 @@ fn main() -> Result<(), String> {
     sched_setaffinity(Pid::from_raw(0), &set).map_err(|e| format!("CPU {cpu}: {e}"))?;
     let node = NodeSegment::create(&NodeConfig::on_one_core(cpu as u32, 2)).map_err(|e| e.to_string())?;
     let ns_per_tick = 1e9 / node.header().ticks_per_second;
-    let mut other = vec![0u8; 2 * l2_bytes()];
+    let mut other = vec![0u8; 2 * cpu_cache::bytes(0, 2).unwrap_or(4 << 20) as usize];
     for (view, metered) in [("process", false), ("core", true)] {
         let mut warm = updates(&node, WARM + WARM / 10, metered, || {});
         report(view, "warm", &warm.split_off(WARM / 10), ns_per_tick);
@@ -50,10 +51,4 @@ fn report(view: &str, kind: &str, found: &[Update], ns_per_tick: f64) {
             println!("@ {view}_{name} {permille} {ns:.1} {kind}");
         }
     }
-}
-
-/// Size of the CPU's second cache, as the kernel tells it; 4 MiB if it does not.
-fn l2_bytes() -> usize {
-    let text = std::fs::read_to_string("/sys/devices/system/cpu/cpu0/cache/index2/size").unwrap_or_default();
-    text.trim().strip_suffix('K').and_then(|kib| kib.parse::<usize>().ok()).map_or(4 << 20, |kib| kib << 10)
 }

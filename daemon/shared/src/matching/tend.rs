@@ -2,19 +2,17 @@
 
 use super::courier;
 use super::envelope::Envelope;
-use super::envelope::{INLINE_BYTES, PIECE_BYTES, kind};
+use super::envelope::{INLINE_BYTES, kind};
 use super::inbox::{Full, Inbox};
 use super::lend::{self, tend_lent};
-use super::queues::{Outgoing, Queues, Verdict, go};
-use super::request::{self, FLAG_CARRIED, state};
-use super::transfer::{FLAG_LAST_OF_WINDOW, RankMover, blocks_from, copy_blocks};
+use super::queues::{Outgoing, Queues, Verdict};
+use super::request::{self, state};
+use super::transfer::RankMover;
 use crate::job::JobSegment;
 use crate::mem::short_copy::short_copy;
-use crate::mem::slab::PART_BYTES;
 use crate::mem::sync::{Ordering, fence, yield_cpu};
 use crate::node::{NodeSegment, RankDescriptor};
 use crate::sched::{self, RunState, Wait, baton, policy, watch};
-use vmpi_cma::Block;
 
 /// A rank's end of the two segments: what it sends with and receives by. Used by one thread at a time.
 pub struct Endpoint {
@@ -53,9 +51,6 @@ pub struct Taken {
     pub from: u32,
     pub trace: u16,
 }
-
-/// Largest number of slab blocks given for one PULL.
-const WINDOW_BLOCKS: u64 = 8;
 
 impl Endpoint {
     pub fn new(mut node: NodeSegment, job: JobSegment, me: u32) -> Endpoint {
@@ -135,7 +130,7 @@ impl Endpoint {
     }
 
     #[inline(never)]
-    fn deliver_one(&mut self, to: u32, envelope: &Envelope) {
+    pub(super) fn deliver_one(&mut self, to: u32, envelope: &Envelope) {
         if to == self.me && self.keep(envelope) {
             return;
         }
@@ -455,7 +450,7 @@ impl Endpoint {
         Some(Taken { source, tag, len, from, trace })
     }
 
-    /// A message to `to` is about to be pushed: have its inbox's next cell on the way to this core's cache.
+    /// A message to `to` is about to be pushed: note which way it goes, and have its inbox's next cell on the way to this core's cache.
     #[inline]
     pub fn expect(&self, to: u32) {
         if to != self.me {
@@ -486,80 +481,6 @@ impl Endpoint {
                 }
                 state::TO_PUSH => self.push_on(index),
                 _ => {}
-            }
-        }
-    }
-
-    /// A message that this rank has announced is wanted, and it must go on with that itself.
-    #[cold]
-    fn push_on(&mut self, index: u32) {
-        let me = self.me;
-        let slot = &mut self.queues().slots[index as usize];
-        if slot.flags & FLAG_CARRIED == 0 {
-            return self.push_pieces(index);
-        }
-        slot.state = state::SENT;
-        slot.flags &= !FLAG_CARRIED;
-        let (to, go) = (slot.from, go(me, index, slot.peer_request, slot.len));
-        self.deliver_one(to, &go);
-    }
-
-    /// The receiver cannot read this process: give it the next pieces through the slab.
-    fn push_pieces(&mut self, index: u32) {
-        let slot = self.queues().slots[index as usize];
-        let blocks = match slot.blocks {
-            0 => vec![Block { addr: slot.addr, len: slot.capacity }],
-            // SAFETY: this process made the list when it started the send and keeps it until the request completes.
-            n => unsafe { std::slice::from_raw_parts(slot.addr as *const Block, n as usize) }.to_vec(),
-        };
-        self.queues().slots[index as usize].state = state::SENT;
-        let piece_bytes = PART_BYTES;
-        let mut offset = slot.progress;
-        for step in 0..WINDOW_BLOCKS {
-            // No more than the receiver has room for: it is done with the message once it has that.
-            let rest = slot.len.min(slot.capacity).saturating_sub(offset);
-            if rest == 0 {
-                return;
-            }
-            let block = self.job.slab(self.me).take(piece_bytes);
-            let len = rest.min(if block.is_some() { piece_bytes } else { PIECE_BYTES as u64 });
-            let mut piece = Envelope::EMPTY;
-            piece.kind = kind::PIECE;
-            piece.from = self.me;
-            piece.request = slot.peer_request;
-            piece.set_offset(offset);
-            let last = step + 1 == WINDOW_BLOCKS || block.is_none();
-            let target = match block {
-                // The class is chosen by length on return, so a short last piece says the block's full length class.
-                Some(block) if crate::mem::slab::class_of(len) == crate::mem::slab::class_of(piece_bytes) => {
-                    piece.set_addr(block);
-                    self.job.block(self.me, block, len).expect("own block")
-                }
-                Some(block) => {
-                    self.job.slab(self.me).give(block, piece_bytes);
-                    match self.job.slab(self.me).take(len) {
-                        Some(small) => {
-                            piece.set_addr(small);
-                            self.job.block(self.me, small, len).expect("own block")
-                        }
-                        None => piece.piece_mut().as_mut_ptr(),
-                    }
-                }
-                None => piece.piece_mut().as_mut_ptr(),
-            };
-            piece.len = if piece.addr() == 0 { len.min(PIECE_BYTES as u64) } else { len };
-            // SAFETY: the blocks are this rank's send buffer; the target has room for `piece.len` bytes.
-            unsafe {
-                copy_blocks(&[Block { addr: target as u64, len: piece.len }], &blocks_from(&blocks, offset));
-            }
-            offset += piece.len;
-            let last = last || piece.addr() == 0;
-            if last {
-                piece.flags |= FLAG_LAST_OF_WINDOW;
-            }
-            self.deliver_one(slot.from, &piece);
-            if last {
-                return;
             }
         }
     }

@@ -344,7 +344,7 @@ macro_rules! c_table_attr_openmpi {
     };
 }
 
-/// The one predefined callback that MPICH exports: its header gives it for every MPI_XXX_DUP_FN, the rest are null.
+/// The one predefined callback that MPICH exports: its header gives it for every MPI_{COMM,TYPE,WIN}_DUP_FN, the rest are null.
 #[macro_export]
 macro_rules! c_table_attr_mpich {
     ($A:ty) => {
