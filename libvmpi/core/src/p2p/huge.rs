@@ -17,11 +17,12 @@ use vmpi_shared::control::env;
 const LEAST_BYTES: u64 = 32 << 10;
 const PAGE_BYTES: u64 = 4 << 10;
 const HUGE_BYTES: u64 = 2 << 20;
-/// Bytes through a region until a huge page has paid for itself, if making one takes `USUAL_SECONDS`: a byte costs 0.1 ns in small pages, half of
-/// that in huge ones. Both measured here; what making one really takes is measured each time.
-const USUAL_BYTES: u64 = 96 << 20;
-const USUAL_SECONDS: f64 = 4.5e-3;
-const MOST_SLOWER: f64 = 16.0;
+/// Bytes through a region until a huge page has paid for itself, if making one takes `USUAL_SECONDS`: a byte costs 0.08 ns in small pages, half of
+/// that in huge ones. Both measured here; what making one really takes is measured each time (ten times as long where the host of a virtual
+/// machine has to find the memory first).
+const USUAL_BYTES: u64 = 10 << 20;
+const USUAL_SECONDS: f64 = 0.45e-3;
+const MOST_SLOWER: f64 = 160.0;
 /// A huge page for memory that is mostly unused would waste it: at least so many pages of a region must be in use.
 const LEAST_PAGES: usize = 128;
 /// After so many refusals in a row the kernel is not asked again.
