@@ -4,7 +4,7 @@
 //! message, in its envelope or its request; a rank that lies can harm its own job only: pids are those of `peers`, and the file cannot shrink.
 
 use crate::node::NodeSegment;
-use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+use nix::sys::mman::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 use std::ffi::c_void;
 use std::fs::File;
 use std::num::NonZeroUsize;
@@ -15,6 +15,8 @@ use std::sync::Mutex;
 const PIECE_BYTES: u64 = 64 << 20;
 /// Pieces mapped at a time: address space, and page tables of what is used.
 const PIECES: usize = 64;
+/// Where the file has huge pages (`vmpi_core::p2p::huge`) they are of use only to a mapping whose addresses differ from the file's by a multiple of this.
+const HUGE_BYTES: usize = 2 << 20;
 
 struct Piece {
     rank: u32,
@@ -78,7 +80,51 @@ fn map(node: &NodeSegment, rank: u32, pid: i32, start: u64, end: u64) -> Option<
         return None;
     }
     let (prot, flags) = (ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_SHARED | MapFlags::MAP_NORESERVE);
-    // SAFETY: a new mapping.
-    let at = unsafe { mmap(None, len, prot, flags, &file, start as libc::off_t) }.ok()?;
+    let room = Room::take(len)?;
+    // SAFETY: a new mapping, inside the room, which nothing else uses.
+    let at = unsafe {
+        mmap(Some(room.aligned()), len, prot, flags | MapFlags::MAP_FIXED, &file, start as libc::off_t).ok()?
+    };
+    room.give_ends_back(len.get());
     Some(Piece { rank, pid, start, len: len.get(), at })
+}
+
+/// Addresses for a mapping at a multiple of `HUGE_BYTES`.
+struct Room {
+    at: NonNull<c_void>,
+    len: NonZeroUsize,
+}
+
+impl Room {
+    fn take(len: NonZeroUsize) -> Option<Room> {
+        let len = len.checked_add(HUGE_BYTES)?;
+        let flags = MapFlags::MAP_PRIVATE | MapFlags::MAP_NORESERVE;
+        // SAFETY: a new mapping.
+        let at = unsafe { mmap_anonymous(None, len, ProtFlags::PROT_NONE, flags) }.ok()?;
+        Some(Room { at, len })
+    }
+
+    fn aligned(&self) -> NonZeroUsize {
+        NonZeroUsize::new(self.at.addr().get().next_multiple_of(HUGE_BYTES)).expect("nothing is mapped at 0")
+    }
+
+    /// What lies before and behind the mapping of `len` bytes.
+    fn give_ends_back(self, len: usize) {
+        let before = self.aligned().get() - self.at.addr().get();
+        let behind = self.len.get() - before - len;
+        let room = std::mem::ManuallyDrop::new(self);
+        for (offset, len) in [(0, before), (before + len, behind)] {
+            if len > 0 {
+                // SAFETY: of the room, and not of the mapping.
+                let _ = unsafe { munmap(room.at.byte_add(offset), len) };
+            }
+        }
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        // SAFETY: as long as it is dropped nothing else has been mapped there.
+        let _ = unsafe { munmap(self.at, self.len.get()) };
+    }
 }

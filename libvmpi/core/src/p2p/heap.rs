@@ -63,7 +63,7 @@ pub(super) fn holds(addr: u64, len: u64) -> bool {
     is_wanted() && len != 0 && HEAP.with(|heap| heap.as_mut().is_some_and(|heap| heap.holds(addr, len)))
 }
 
-/// Move what of `range` can be moved; false if nothing can. `None`: not now, messages are under way. To be called while it is wanted, which it may not
+/// Move what of `range` can be moved; false if nothing of it lies in the file then. `None`: not now, messages are under way. To be called while it is wanted, which it may not
 /// be any more on return.
 #[cold]
 pub(super) fn move_in(range: Range<u64>) -> Option<bool> {
@@ -214,7 +214,7 @@ impl Heap {
 
     fn move_in(&mut self, wanted: Range<u64>) -> procfs::ProcResult<bool> {
         let maps = self.sweep()?;
-        let mut any = false;
+        let mut any = self.ranges.iter().any(|part| overlap(part, &wanted));
         for map in &maps {
             let plain = map.perms == MMPermissions::READ | MMPermissions::WRITE | MMPermissions::PRIVATE
                 && map.inode == 0

@@ -27,16 +27,22 @@ const MOST_SLOWER: f64 = 160.0;
 const LEAST_PAGES: usize = 128;
 /// After so many refusals in a row the kernel is not asked again.
 const MOST_REFUSALS: u32 = 4;
+/// What has been improved is tried again after so many bytes times 2 to this power: the program may have given the memory back and got other there. Asking for
+/// what is huge already costs little.
+const DOUBLINGS: u32 = 3;
+/// Each refusal doubles them, too.
+const MOST_DOUBLINGS: u32 = 10;
 /// Regions that are counted at a time.
-const REGIONS: usize = 64;
+const REGIONS: usize = 1024;
 
 /// 2 MiB of this process's memory, by number; 0: none.
 #[derive(Copy, Clone, Default)]
 struct Region {
     number: u64,
-    /// Bytes of messages since it was first seen, or since the kernel was asked the last time: the program may have given the memory back
-    /// and got other there. Asking for what is huge already costs little.
+    /// Bytes of messages since it was first seen, or tried the last time.
     bytes: u64,
+    /// For the next try, how often what is enough is doubled.
+    doublings: u32,
 }
 
 struct Regions {
@@ -44,15 +50,15 @@ struct Regions {
     /// Bytes after which a region is worth a huge page.
     enough: u64,
     refusals: u32,
-    /// Some could not be laid open when they were worth it.
-    waiting: bool,
+    /// Those that could not be laid open when they were worth it.
+    waiting: Vec<u64>,
 }
 
 static REGIONS_SEEN: Giant<Regions> = Giant::new(Regions {
-    regions: [Region { number: 0, bytes: 0 }; REGIONS],
+    regions: [Region { number: 0, bytes: 0, doublings: 0 }; REGIONS],
     enough: USUAL_BYTES,
     refusals: 0,
-    waiting: false,
+    waiting: Vec::new(),
 });
 
 static WANTED: LazyLock<bool> = LazyLock::new(|| std::env::var_os(env::HUGE_PAGES).is_none_or(|value| value != "0"));
@@ -74,11 +80,20 @@ fn note_large(addr: u64, len: u64) {
             return;
         }
         let end = addr.saturating_add(len);
-        for number in addr / HUGE_BYTES..=(end - 1) / HUGE_BYTES {
+        let numbers = addr / HUGE_BYTES..=(end - 1) / HUGE_BYTES;
+        let mut lay_open = false;
+        for number in numbers.clone() {
             let inside = end.min((number + 1) * HUGE_BYTES) - addr.max(number * HUGE_BYTES);
             if seen.count(number, inside) {
-                seen.improve(number);
+                // Others copy by themselves only what lies open from end to end.
+                match heap::is_wanted() {
+                    true => lay_open = true,
+                    false => seen.improve(number),
+                }
             }
+        }
+        if lay_open {
+            numbers.for_each(|number| seen.improve(number));
         }
     });
 }
@@ -87,12 +102,9 @@ fn note_large(addr: u64, len: u64) {
 #[inline]
 pub(super) fn catch_up() {
     REGIONS_SEEN.with(|seen| {
-        if std::mem::take(&mut seen.waiting) {
-            for at in 0..REGIONS {
-                let region = seen.regions[at];
-                if region.bytes >= seen.enough {
-                    seen.improve(region.number);
-                }
+        if !seen.waiting.is_empty() {
+            for number in std::mem::take(&mut seen.waiting) {
+                seen.improve(number);
             }
         }
     });
@@ -108,47 +120,55 @@ impl Regions {
             if region.bytes != 0 {
                 return false;
             }
-            *region = Region { number, bytes: 0 };
+            *region = Region { number, ..Region::default() };
         }
         region.bytes += bytes;
-        region.bytes >= self.enough
+        region.bytes >= self.enough << region.doublings
     }
 
-    /// The region is worth it: lay it open, if that is wanted, or ask for a huge page.
+    /// The region is worth it: lay it open, if that is wanted, and ask for a huge page.
     #[cold]
     fn improve(&mut self, number: u64) {
+        let mut open = false;
         if heap::is_wanted() {
-            let Some(moved) = heap::move_in(number * HUGE_BYTES..(number + 1) * HUGE_BYTES) else {
-                self.waiting = true;
-                return;
-            };
-            // Else there is no memory file, as has just been found out.
-            if heap::is_wanted() {
-                self.regions[number as usize % REGIONS].bytes = 0;
-                self.refusals = if moved { 0 } else { self.refusals + 1 };
-                return;
+            match heap::move_in(number * HUGE_BYTES..(number + 1) * HUGE_BYTES) {
+                Some(lies_there) => open = lies_there,
+                None => {
+                    if !self.waiting.contains(&number) {
+                        self.waiting.push(number);
+                    }
+                    return;
+                }
             }
         }
-        if *WANTED {
-            self.collapse(number);
+        let huge = *WANTED && self.collapse(number);
+        let region = &mut self.regions[number as usize % REGIONS];
+        let first = region.number != number || region.doublings == 0;
+        if region.number == number {
+            region.bytes = 0;
+            region.doublings = if open || huge { DOUBLINGS } else { MOST_DOUBLINGS.min(region.doublings + 1) };
+        }
+        if open || huge {
+            self.refusals = 0;
+        } else if first {
+            self.refusals += 1;
         }
     }
 
-    #[cold]
-    fn collapse(&mut self, number: u64) {
-        self.regions[number as usize % REGIONS].bytes = 0;
+    /// Have a huge page made, if enough of the memory is there; false if the kernel has refused.
+    fn collapse(&mut self, number: u64) -> bool {
         if pages_in_use(number).is_none_or(|pages| pages < LEAST_PAGES) {
-            return;
+            return true;
         }
         let start = Instant::now();
         let at = (number * HUGE_BYTES) as *mut libc::c_void;
         // SAFETY: changes how the memory is backed, not what it holds; a range that is not wholly mapped is an error.
         let made = unsafe { libc::madvise(at, HUGE_BYTES as usize, libc::MADV_COLLAPSE) } == 0;
         let slower = start.elapsed().as_secs_f64() / USUAL_SECONDS;
-        self.refusals = if made { 0 } else { self.refusals + 1 };
         if made {
             self.enough = (USUAL_BYTES as f64 * slower.clamp(1.0, MOST_SLOWER)) as u64;
         }
+        made
     }
 }
 
@@ -166,7 +186,7 @@ mod tests {
     use super::*;
 
     fn new() -> Regions {
-        Regions { regions: [Region::default(); REGIONS], enough: 10 << 20, refusals: 0, waiting: false }
+        Regions { regions: [Region::default(); REGIONS], enough: 10 << 20, refusals: 0, waiting: Vec::new() }
     }
 
     #[test]
@@ -174,8 +194,9 @@ mod tests {
         let mut seen = new();
         let due: Vec<bool> = (0..12).map(|_| seen.count(7, 1 << 20)).collect();
         assert_eq!(due.iter().position(|due| *due), Some(9));
-        seen.collapse(7);
-        assert!((0..9).all(|_| !seen.count(7, 1 << 20)));
+        seen.improve(7);
+        let due: Vec<bool> = (0..80).map(|_| seen.count(7, 1 << 20)).collect();
+        assert_eq!(due.iter().position(|due| *due), Some(79), "seldom when there is nothing to gain");
     }
 
     #[test]
@@ -201,7 +222,7 @@ mod tests {
         let number = (memory.as_mut_ptr() as u64).div_ceil(HUGE_BYTES);
         assert_eq!(pages_in_use(number), Some((HUGE_BYTES / PAGE_BYTES) as usize));
         let mut seen = new();
-        seen.collapse(number);
+        seen.improve(number);
         assert!(memory.iter().enumerate().all(|(at, byte)| *byte == (at % 251) as u8));
         let smaps = std::fs::read_to_string("/proc/self/smaps").expect("procfs");
         let huge: u64 = smaps
@@ -215,7 +236,7 @@ mod tests {
     fn memory_that_is_not_all_there_is_left_alone() {
         let mut seen = new();
         assert_eq!(pages_in_use(1), None, "nothing is mapped at 2 MiB");
-        seen.collapse(1);
+        seen.improve(1);
         assert_eq!(seen.refusals, 0);
     }
 }
