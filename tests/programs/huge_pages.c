@@ -7,19 +7,19 @@
 
 enum { BYTES = 1 << 20, MESSAGES = 8, ROUNDS = 200 };
 
-/* kB of huge pages in the area that `address` lies in. */
+/* kB of huge pages in the area that `address` lies in, be it the process's own or mapped from a file. */
 static long huge_kb(const void *address)
 {
     FILE *maps = fopen("/proc/self/smaps", "r");
     char line[512];
     int inside = 0;
-    long kb = -1;
+    long kb = 0, more;
     while (fgets(line, sizeof line, maps)) {
         unsigned long from, to;
         if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
             inside = from <= (unsigned long)address && (unsigned long)address < to;
-        else if (inside)
-            sscanf(line, "AnonHugePages: %ld", &kb);
+        else if (inside && (sscanf(line, "AnonHugePages: %ld", &more) == 1 || sscanf(line, "ShmemPmdMapped: %ld", &more) == 1))
+            kb += more;
     }
     fclose(maps);
     return kb;

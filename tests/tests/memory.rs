@@ -64,3 +64,19 @@ fn memory_that_is_not_laid_open_gets_huge_pages() {
     assert_eq!(run("1", "1"), run("0", "1"));
     assert_eq!(run("1", "0"), "rank 0: small pages\nrank 1: small pages\n");
 }
+
+/// ... and what lies open does, too.
+#[test]
+fn memory_that_is_laid_open_gets_huge_pages() {
+    let turn = Turn::take();
+    let binary = program("huge_pages.c", Mpi::Openmpi);
+    drop(turn);
+    let run = |map: &str, huge: &str| {
+        let run = Vmpirun::new("memory").args(["-n", "2", "-V", "2"]).arg(&binary).env("VMPI_MAP_MEMORY", map);
+        let got = run.env("VMPI_HUGE_PAGES", huge).deadline(Duration::from_secs(120)).run();
+        assert_eq!(got.code, 0, "map {map}, huge {huge}: {} {}", got.stdout, got.stderr);
+        got.stdout
+    };
+    assert_eq!(run("1", "1"), run("0", "1"));
+    assert_eq!(run("1", "0"), "rank 0: small pages\nrank 1: small pages\n");
+}

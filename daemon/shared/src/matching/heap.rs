@@ -3,6 +3,7 @@
 //! The file's page at offset A is what its owner has at address A. Whether a buffer lies in the file the owner has said of each
 //! message, in its envelope or its request; a rank that lies can harm its own job only: pids are those of `peers`, and the file cannot shrink.
 
+use crate::mem::HUGE_PAGE_BYTES;
 use crate::node::NodeSegment;
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 use std::ffi::c_void;
@@ -15,24 +16,46 @@ use std::sync::Mutex;
 const PIECE_BYTES: u64 = 64 << 20;
 /// Pieces mapped at a time: address space, and page tables of what is used.
 const PIECES: usize = 64;
-/// Where the file has huge pages (`vmpi_core::p2p::huge`) they are of use only to a mapping whose addresses differ from the file's by a multiple of this.
-const HUGE_BYTES: usize = 2 << 20;
 
 struct Piece {
     rank: u32,
     pid: i32,
     start: u64,
     len: usize,
-    at: NonNull<c_void>,
+    /// The file from `start` on is mapped at its aligned address.
+    room: Room,
 }
 
-// SAFETY: an address of shared memory.
-unsafe impl Send for Piece {}
+/// Addresses of this process with room for a mapping that begins at a multiple of `HUGE_PAGE_BYTES`: huge pages of the file
+/// (`vmpi_core::p2p::huge`) are of use to no other.
+struct Room {
+    at: NonNull<c_void>,
+    len: NonZeroUsize,
+}
 
-impl Drop for Piece {
+// SAFETY: addresses that nothing else uses.
+unsafe impl Send for Room {}
+
+impl Room {
+    fn take(len: NonZeroUsize) -> Option<Room> {
+        let len = len.checked_add(HUGE_PAGE_BYTES as usize)?;
+        let flags = MapFlags::MAP_PRIVATE | MapFlags::MAP_NORESERVE;
+        // SAFETY: a new mapping.
+        let at = unsafe { mmap_anonymous(None, len, ProtFlags::PROT_NONE, flags) }.ok()?;
+        Some(Room { at, len })
+    }
+
+    fn aligned(&self) -> NonNull<c_void> {
+        let before = self.at.addr().get().wrapping_neg() % HUGE_PAGE_BYTES as usize;
+        // SAFETY: less than the room was made larger by.
+        unsafe { self.at.byte_add(before) }
+    }
+}
+
+impl Drop for Room {
     fn drop(&mut self) {
-        // SAFETY: mapped by `Heaps::map` and used nowhere else.
-        let _ = unsafe { munmap(self.at, self.len) };
+        // SAFETY: `Heaps` gives out addresses until its next call only, and drops pieces in such.
+        let _ = unsafe { munmap(self.at, self.len.get()) };
     }
 }
 
@@ -67,7 +90,7 @@ impl Heaps {
         };
         let offset = (addr - start) as usize;
         // SAFETY: inside the piece.
-        Some(unsafe { pieces[place].at.as_ptr().cast::<u8>().add(offset) })
+        Some(unsafe { pieces[place].room.aligned().as_ptr().cast::<u8>().add(offset) })
     }
 }
 
@@ -81,50 +104,26 @@ fn map(node: &NodeSegment, rank: u32, pid: i32, start: u64, end: u64) -> Option<
     }
     let (prot, flags) = (ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_SHARED | MapFlags::MAP_NORESERVE);
     let room = Room::take(len)?;
-    // SAFETY: a new mapping, inside the room, which nothing else uses.
-    let at = unsafe {
-        mmap(Some(room.aligned()), len, prot, flags | MapFlags::MAP_FIXED, &file, start as libc::off_t).ok()?
-    };
-    room.give_ends_back(len.get());
-    Some(Piece { rank, pid, start, len: len.get(), at })
+    // SAFETY: it takes the place of a part of the room, which nothing else uses.
+    unsafe { mmap(Some(room.aligned().addr()), len, prot, flags | MapFlags::MAP_FIXED, &file, start as libc::off_t) }
+        .ok()?;
+    Some(Piece { rank, pid, start, len: len.get(), room })
 }
 
-/// Addresses for a mapping at a multiple of `HUGE_BYTES`.
-struct Room {
-    at: NonNull<c_void>,
-    len: NonZeroUsize,
-}
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use super::*;
 
-impl Room {
-    fn take(len: NonZeroUsize) -> Option<Room> {
-        let len = len.checked_add(HUGE_BYTES)?;
-        let flags = MapFlags::MAP_PRIVATE | MapFlags::MAP_NORESERVE;
-        // SAFETY: a new mapping.
-        let at = unsafe { mmap_anonymous(None, len, ProtFlags::PROT_NONE, flags) }.ok()?;
-        Some(Room { at, len })
-    }
-
-    fn aligned(&self) -> NonZeroUsize {
-        NonZeroUsize::new(self.at.addr().get().next_multiple_of(HUGE_BYTES)).expect("nothing is mapped at 0")
-    }
-
-    /// What lies before and behind the mapping of `len` bytes.
-    fn give_ends_back(self, len: usize) {
-        let before = self.aligned().get() - self.at.addr().get();
-        let behind = self.len.get() - before - len;
-        let room = std::mem::ManuallyDrop::new(self);
-        for (offset, len) in [(0, before), (before + len, behind)] {
-            if len > 0 {
-                // SAFETY: of the room, and not of the mapping.
-                let _ = unsafe { munmap(room.at.byte_add(offset), len) };
-            }
+    #[test]
+    fn there_is_room_at_a_multiple_of_huge_pages() {
+        // The first one moves where the next would lie, if the kernel had aligned it.
+        for pages in 1..4 {
+            let len = NonZeroUsize::new(pages * 4096).unwrap();
+            let room = Room::take(len).unwrap();
+            let (at, end) = (room.aligned().addr().get(), room.at.addr().get() + room.len.get());
+            assert!(at.is_multiple_of(HUGE_PAGE_BYTES as usize) && at >= room.at.addr().get());
+            assert!(at + len.get() <= end);
+            std::mem::forget(room);
         }
-    }
-}
-
-impl Drop for Room {
-    fn drop(&mut self) {
-        // SAFETY: as long as it is dropped nothing else has been mapped there.
-        let _ = unsafe { munmap(self.at, self.len.get()) };
     }
 }

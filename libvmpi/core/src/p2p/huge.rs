@@ -12,17 +12,19 @@ use crate::giant::Giant;
 use std::sync::LazyLock;
 use std::time::Instant;
 use vmpi_shared::control::env;
+use vmpi_shared::mem::HUGE_PAGE_BYTES;
 
 /// Messages that the kernel copies, and that are large enough for the pages to matter.
 const LEAST_BYTES: u64 = 32 << 10;
 const PAGE_BYTES: u64 = 4 << 10;
-const HUGE_BYTES: u64 = 2 << 20;
 /// Bytes through a region until a huge page has paid for itself, if making one takes `USUAL_SECONDS`: a byte costs 0.08 ns in small pages, half of
 /// that in huge ones. Both measured here; what making one really takes is measured each time (ten times as long where the host of a virtual
 /// machine has to find the memory first).
 const USUAL_BYTES: u64 = 10 << 20;
 const USUAL_SECONDS: f64 = 0.45e-3;
 const MOST_SLOWER: f64 = 160.0;
+/// What takes less than this part of that was huge already, and tells nothing.
+const LEAST_SLOWER: f64 = 0.1;
 /// A huge page for memory that is mostly unused would waste it: at least so many pages of a region must be in use.
 const LEAST_PAGES: usize = 128;
 /// After so many refusals in a row the kernel is not asked again.
@@ -80,19 +82,20 @@ fn note_large(addr: u64, len: u64) {
             return;
         }
         let end = addr.saturating_add(len);
-        let numbers = addr / HUGE_BYTES..=(end - 1) / HUGE_BYTES;
-        let mut lay_open = false;
+        let numbers = addr / HUGE_PAGE_BYTES..=(end - 1) / HUGE_PAGE_BYTES;
+        // Others copy by themselves only what lies open from end to end.
+        let together = heap::is_wanted();
+        let mut due = false;
         for number in numbers.clone() {
-            let inside = end.min((number + 1) * HUGE_BYTES) - addr.max(number * HUGE_BYTES);
+            let inside = end.min((number + 1) * HUGE_PAGE_BYTES) - addr.max(number * HUGE_PAGE_BYTES);
             if seen.count(number, inside) {
-                // Others copy by themselves only what lies open from end to end.
-                match heap::is_wanted() {
-                    true => lay_open = true,
-                    false => seen.improve(number),
+                due = true;
+                if !together {
+                    seen.improve(number);
                 }
             }
         }
-        if lay_open {
+        if due && together {
             numbers.for_each(|number| seen.improve(number));
         }
     });
@@ -102,10 +105,8 @@ fn note_large(addr: u64, len: u64) {
 #[inline]
 pub(super) fn catch_up() {
     REGIONS_SEEN.with(|seen| {
-        if !seen.waiting.is_empty() {
-            for number in std::mem::take(&mut seen.waiting) {
-                seen.improve(number);
-            }
+        for number in std::mem::take(&mut seen.waiting) {
+            seen.improve(number);
         }
     });
 }
@@ -129,10 +130,10 @@ impl Regions {
     /// The region is worth it: lay it open, if that is wanted, and ask for a huge page.
     #[cold]
     fn improve(&mut self, number: u64) {
-        let mut open = false;
+        let mut improved = false;
         if heap::is_wanted() {
-            match heap::move_in(number * HUGE_BYTES..(number + 1) * HUGE_BYTES) {
-                Some(lies_there) => open = lies_there,
+            match heap::move_in(number * HUGE_PAGE_BYTES..(number + 1) * HUGE_PAGE_BYTES) {
+                Some(lies_there) => improved = lies_there,
                 None => {
                     if !self.waiting.contains(&number) {
                         self.waiting.push(number);
@@ -141,17 +142,21 @@ impl Regions {
                 }
             }
         }
-        let huge = *WANTED && self.collapse(number);
+        improved |= *WANTED && self.collapse(number);
+        self.conclude(number, improved);
+    }
+
+    /// How that went.
+    fn conclude(&mut self, number: u64, improved: bool) {
         let region = &mut self.regions[number as usize % REGIONS];
-        let first = region.number != number || region.doublings == 0;
+        if improved {
+            self.refusals = 0;
+        } else if region.number == number && region.doublings == 0 {
+            self.refusals += 1;
+        }
         if region.number == number {
             region.bytes = 0;
-            region.doublings = if open || huge { DOUBLINGS } else { MOST_DOUBLINGS.min(region.doublings + 1) };
-        }
-        if open || huge {
-            self.refusals = 0;
-        } else if first {
-            self.refusals += 1;
+            region.doublings = if improved { DOUBLINGS } else { MOST_DOUBLINGS.min(region.doublings + 1) };
         }
     }
 
@@ -161,23 +166,30 @@ impl Regions {
             return true;
         }
         let start = Instant::now();
-        let at = (number * HUGE_BYTES) as *mut libc::c_void;
+        let at = (number * HUGE_PAGE_BYTES) as *mut libc::c_void;
         // SAFETY: changes how the memory is backed, not what it holds; a range that is not wholly mapped is an error.
-        let made = unsafe { libc::madvise(at, HUGE_BYTES as usize, libc::MADV_COLLAPSE) } == 0;
+        let made = unsafe { libc::madvise(at, HUGE_PAGE_BYTES as usize, libc::MADV_COLLAPSE) } == 0;
         let slower = start.elapsed().as_secs_f64() / USUAL_SECONDS;
         if made {
-            self.enough = (USUAL_BYTES as f64 * slower.clamp(1.0, MOST_SLOWER)) as u64;
+            self.learn(slower);
         }
         made
+    }
+
+    /// Making a huge page took so many times as long as usual.
+    fn learn(&mut self, slower: f64) {
+        if slower >= LEAST_SLOWER {
+            self.enough = (USUAL_BYTES as f64 * slower.clamp(1.0, MOST_SLOWER)) as u64;
+        }
     }
 }
 
 /// Pages of a region that are in memory; `None` if it is not wholly mapped.
 fn pages_in_use(number: u64) -> Option<usize> {
-    let mut pages = [0u8; (HUGE_BYTES / PAGE_BYTES) as usize];
-    let at = (number * HUGE_BYTES) as *mut libc::c_void;
+    let mut pages = [0u8; (HUGE_PAGE_BYTES / PAGE_BYTES) as usize];
+    let at = (number * HUGE_PAGE_BYTES) as *mut libc::c_void;
     // SAFETY: the kernel writes a byte for each page of the range into `pages`, which has as many.
-    let known = unsafe { libc::mincore(at, HUGE_BYTES as usize, pages.as_mut_ptr()) } == 0;
+    let known = unsafe { libc::mincore(at, HUGE_PAGE_BYTES as usize, pages.as_mut_ptr()) } == 0;
     known.then(|| pages.iter().filter(|page| **page & 1 != 0).count())
 }
 
@@ -200,6 +212,32 @@ mod tests {
     }
 
     #[test]
+    fn a_price_is_kept_until_the_next_page_is_made() {
+        let mut seen = new();
+        seen.learn(10.0);
+        assert_eq!(seen.enough, 10 * USUAL_BYTES);
+        seen.learn(0.01);
+        assert_eq!(seen.enough, 10 * USUAL_BYTES, "it was huge already");
+        seen.learn(0.8);
+        assert_eq!(seen.enough, USUAL_BYTES);
+    }
+
+    #[test]
+    fn who_refuses_four_regions_is_not_asked_again() {
+        let mut seen = new();
+        for number in 1..=4 {
+            assert!(seen.refusals < MOST_REFUSALS);
+            seen.count(number, 1);
+            // The second time is no news.
+            seen.conclude(number, false);
+            seen.conclude(number, false);
+        }
+        assert_eq!((seen.refusals, seen.regions[4].doublings), (MOST_REFUSALS, 2));
+        seen.conclude(4, true);
+        assert_eq!((seen.refusals, seen.regions[4].doublings), (0, DOUBLINGS));
+    }
+
+    #[test]
     fn the_one_that_is_used_more_stays() {
         let mut seen = new();
         let other = 7 + REGIONS as u64;
@@ -217,10 +255,10 @@ mod tests {
     /// The bytes stay what they are, and the kernel says that the page is huge (where it makes any).
     #[test]
     fn memory_keeps_its_bytes() {
-        let len = 3 * HUGE_BYTES as usize;
+        let len = 3 * HUGE_PAGE_BYTES as usize;
         let mut memory: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
-        let number = (memory.as_mut_ptr() as u64).div_ceil(HUGE_BYTES);
-        assert_eq!(pages_in_use(number), Some((HUGE_BYTES / PAGE_BYTES) as usize));
+        let number = (memory.as_mut_ptr() as u64).div_ceil(HUGE_PAGE_BYTES);
+        assert_eq!(pages_in_use(number), Some((HUGE_PAGE_BYTES / PAGE_BYTES) as usize));
         let mut seen = new();
         seen.improve(number);
         assert!(memory.iter().enumerate().all(|(at, byte)| *byte == (at % 251) as u8));
