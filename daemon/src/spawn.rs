@@ -404,19 +404,30 @@ const LOCAL_SIZE_NAMES: &[&str] = &["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRAN
 
 /// Settings of the GNU C library, `name=value:name=value`.
 const TUNABLES: &str = "GLIBC_TUNABLES";
-/// Whether it registers threads for restartable sequences. Nearly no program uses them (those that do register themselves where it has not), and the kernel has to
-/// bring what is registered up to date whenever it switches to the thread: an eighth of a microsecond a turn.
-const RSEQ: &str = "glibc.pthread.rseq";
+/// What they are for ranks, unless the user has chosen.
+///
+/// Whether threads are registered for restartable sequences: nearly no program uses them (those that do register themselves where the library has not), and
+/// the kernel has to bring what is registered up to date whenever it switches to the thread: an eighth of a microsecond a turn.
+const RSEQ: (&str, &str) = ("glibc.pthread.rseq", "0");
+/// Whether malloc asks for huge pages: blocks of 2 MiB and more then have them from the start, and messages out of them are copied in half the time.
+const HUGE_PAGES: (&str, &str) = ("glibc.malloc.hugetlb", "1");
 
-/// The settings of these variables, without restartable sequences unless the user has chosen.
+/// The settings of these variables, and ours.
 fn tunables(variables: &[(String, String)]) -> String {
-    let set = variables.iter().find(|(name, _)| name == TUNABLES).map_or("", |(_, value)| value);
-    let chosen = set.split(':').any(|one| one.split_once('=').is_some_and(|(name, _)| name == RSEQ));
-    match (set, chosen) {
-        ("", _) => format!("{RSEQ}=0"),
-        (_, false) => format!("{set}:{RSEQ}=0"),
-        (_, true) => set.to_string(),
-    }
+    let of = |wanted: &str| variables.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
+    let set = of(TUNABLES).unwrap_or("");
+    let is_chosen =
+        |name: &str| set.split(':').any(|one| one.split_once('=').is_some_and(|(chosen, _)| chosen == name));
+    let huge = (of(env::HUGE_PAGES) != Some("0")).then_some(HUGE_PAGES);
+    let own = huge.into_iter().chain([RSEQ]).filter(|(name, _)| !is_chosen(name));
+    let settings = own.map(|(name, value)| format!("{name}={value}"));
+    Some(set)
+        .filter(|set| !set.is_empty())
+        .map(str::to_string)
+        .into_iter()
+        .chain(settings)
+        .collect::<Vec<_>>()
+        .join(":")
 }
 
 fn own_names() -> Vec<&'static str> {
@@ -587,12 +598,19 @@ mod tests {
 
     #[test]
     fn the_users_tunables_are_kept() {
-        let of = |value: &str| tunables(&[("HOME".into(), "/root".into()), (TUNABLES.into(), value.into())]);
-        assert_eq!(tunables(&[]), "glibc.pthread.rseq=0");
-        assert_eq!(of(""), "glibc.pthread.rseq=0");
-        assert_eq!(of("glibc.malloc.arena_max=1"), "glibc.malloc.arena_max=1:glibc.pthread.rseq=0");
-        for chosen in ["glibc.pthread.rseq=1", "glibc.malloc.check=1:glibc.pthread.rseq=1"] {
-            assert_eq!(of(chosen), chosen);
+        let of = |name: &str, value: &str| tunables(&[("HOME".into(), "/root".into()), (name.into(), value.into())]);
+        let ours = "glibc.malloc.hugetlb=1:glibc.pthread.rseq=0";
+        assert_eq!(tunables(&[]), ours);
+        for (set, result) in [
+            ("", ours.to_string()),
+            ("glibc.malloc.arena_max=1", format!("glibc.malloc.arena_max=1:{ours}")),
+            ("glibc.pthread.rseq=1", "glibc.pthread.rseq=1:glibc.malloc.hugetlb=1".into()),
+            ("glibc.malloc.hugetlb=2", "glibc.malloc.hugetlb=2:glibc.pthread.rseq=0".into()),
+            ("glibc.malloc.hugetlb=0:glibc.pthread.rseq=1", "glibc.malloc.hugetlb=0:glibc.pthread.rseq=1".into()),
+        ] {
+            assert_eq!(of(TUNABLES, set), result);
         }
+        assert_eq!(of(env::HUGE_PAGES, "0"), "glibc.pthread.rseq=0");
+        assert_eq!(of(env::HUGE_PAGES, "1"), ours);
     }
 }

@@ -101,6 +101,25 @@ fn note_large(addr: u64, len: u64) {
     });
 }
 
+/// Have what the program maps next end where a huge page does: mappings follow each other downwards, and a block of 2 MiB that lies across two huge
+/// pages' places gets none. What lies between is address space, and no memory.
+pub(crate) fn align_mappings() {
+    if !*WANTED {
+        return;
+    }
+    let len = HUGE_PAGE_BYTES + PAGE_BYTES;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: a new mapping where nothing is; only a part of it is unmapped again.
+    unsafe {
+        let at = libc::mmap(std::ptr::null_mut(), len as usize, libc::PROT_NONE, flags, -1, 0);
+        if at == libc::MAP_FAILED {
+            return;
+        }
+        let free = (at as u64 + len) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES - at as u64;
+        libc::munmap(at, free as usize);
+    }
+}
+
 /// No message of this call is under way yet: lay open what has had to wait for that.
 #[inline]
 pub(super) fn catch_up() {
