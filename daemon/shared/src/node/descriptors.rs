@@ -65,8 +65,7 @@ pub struct CoreDescriptor {
     pub withheld_at: AtomicU64,
     /// Time that it was another job's, ticks; written by the daemon.
     pub withheld_ticks: AtomicU64,
-    /// Choices of a policy that needs a bound for waiting (`sched::policy`); written by whoever holds or claims the core.
-    pub choices: AtomicU32,
+    reserved0: AtomicU32,
     /// Ranks that have come here from other cores, counted at each move; by whoever moves.
     pub moves: AtomicU32,
     // What changes with every wait: apart from what deliverers on other cores look at.

@@ -1,6 +1,6 @@
 //! Which READY rank runs next.
 //!
-//! A policy that prefers some ranks to others gives one choice in [`FAIR`] to the rank that has been READY longest. So with k ranks
+//! A policy that prefers some ranks to others gives one turn in [`FAIR`] to the rank that has been READY longest. So with k ranks
 //! READY on a core none waits for more than k times [`FAIR`] hand-overs.
 
 use super::run_queue;
@@ -9,7 +9,7 @@ use crate::control;
 use crate::mem::sync::Ordering::Relaxed;
 use crate::node::NodeSegment;
 
-/// So many choices of a policy that prefers some ranks, one is by age alone.
+/// Of so many turns of a policy that prefers some ranks, one is by age alone.
 const FAIR: u32 = 16;
 
 /// Ranks at which `priority` looks for one choice: what it costs is bounded, also in a job of thousands.
@@ -73,7 +73,9 @@ impl Policy for Lifo {
         if is_fair_turn(node, core) {
             return Fifo.next(node, core);
         }
-        run_queue::members(node.ready(core)).max_by_key(|rank| ready_at(node, *rank).unwrap_or(u64::MAX))
+        // A rank that lets others run has become READY last, but is not who is to run.
+        let age = |rank: &u32| (node.actor() != Some(*rank), ready_at(node, *rank).unwrap_or(u64::MAX));
+        run_queue::members(node.ready(core)).max_by_key(age)
     }
 }
 
@@ -149,12 +151,9 @@ fn ready_at(node: &NodeSegment, rank: u32) -> Option<u64> {
     (rank < node.header().ranks).then(|| node.rank(rank).ready_at.load(Relaxed))
 }
 
-/// Is this choice one that goes by age?
+/// Is the turn that is to be given one that goes by age? However often it is asked, the answer for a turn is the same: a hand-over asks more than once.
 fn is_fair_turn(node: &NodeSegment, core: u32) -> bool {
-    let choices = &node.core(core).choices;
-    let turn = choices.load(Relaxed).wrapping_add(1);
-    choices.store(turn, Relaxed);
-    turn.is_multiple_of(FAIR)
+    node.core(core).handoffs.load(Relaxed).wrapping_add(1).is_multiple_of(u64::from(FAIR))
 }
 
 /// The rank to run next on `core`, by the node's policy.
@@ -298,6 +297,17 @@ mod tests {
     }
 
     #[test]
+    fn who_lets_others_run_is_not_chosen_as_the_last_one() {
+        let node = node(3, control::Policy::Lifo);
+        make_ready(&node, 0, 100);
+        assert_eq!(choose(&node), Some(2));
+        for rank in [1, 2] {
+            run_queue::remove(node.ready(0), rank);
+        }
+        assert_eq!(choose(&node), Some(0), "there is nobody else");
+    }
+
+    #[test]
     fn who_only_answers_goes_first_under_any_policy() {
         for (_, policy) in control::Policy::NAMES {
             let first = |answers_first| {
@@ -350,9 +360,13 @@ mod tests {
             let mut waits = [0u32; 4];
             for step in 0..10_000u64 {
                 node.rank(0).peer.store(1, SeqCst);
+                // As a hand-over does, which first asks whether the kernel may choose.
+                let proposed = choose(&node);
                 let next = choose(&node).expect("somebody is READY");
+                assert_eq!(proposed, Some(next), "{name}");
                 assert!(run_queue::remove(node.ready(0), next));
                 node.core(0).last.store(next, SeqCst);
+                node.core(0).handoffs.fetch_add(1, SeqCst);
                 for (rank, wait) in waits.iter_mut().enumerate() {
                     *wait = if rank as u32 == next { 0 } else { *wait + 1 };
                     assert!(*wait <= 4 * FAIR, "{name}: rank {rank} has waited for {wait} hand-overs");
