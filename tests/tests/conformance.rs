@@ -17,6 +17,9 @@ suite! {
     listing1_sleep: Case { program: "listing1.c", ranks: &[2], v: 2, args: &["sleep", "300"], ..Case::DEFAULT };
     p2p: Case { program: "p2p.c", ranks: &[1, 2, 5, 6], ..Case::DEFAULT };
     probe: Case { program: "probe.c", ranks: &[1, 2, 5], ..Case::DEFAULT };
+    polls: Case { program: "polls.c", ranks: &[1, 2, 6], args: &["400", "1"], ..Case::DEFAULT };
+    polls_v1: Case { program: "polls.c", ranks: &[2], v: 1, args: &["1000", "2"], ..Case::DEFAULT };
+    no_single_copy_polls: Case { program: "polls.c", ranks: &[4], args: &["400", "3"], env: PIECES, ..Case::DEFAULT };
     waits: Case { program: "waits.c", ranks: &[1, 2, 6], ..Case::DEFAULT };
     coll: Case { program: "coll.c", ranks: &[1, 2, 5, 6], ..Case::DEFAULT };
     coll_nonblocking: Case { program: "coll.c", ranks: &[1, 2, 5, 6], args: &["nb"], ..Case::DEFAULT };

@@ -40,6 +40,7 @@ fn rings_and_floods_arrive() {
         ("topo.c", 4, &[]),
         ("ops.c", 5, &[]),
         ("traffic.c", 6, &["20", "7"]),
+        ("polls.c", 6, &["300", "4"]),
         ("backlog.c", 4, &[]),
         ("pressure.c", 2, &["flood"]),
         ("pressure.c", 2, &["isend"]),

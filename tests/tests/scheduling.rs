@@ -27,3 +27,17 @@ fn a_rank_that_starves_goes_where_others_have_nothing_to_do() {
         }
     }
 }
+
+/// Ranks of one core that poll keep it while nothing comes for the others, and pass it on as soon as something has.
+#[test]
+fn who_polls_passes_the_core_on_when_that_is_of_use() {
+    let binary = {
+        let _turn = Turn::take();
+        program("turns.c", Mpi::Openmpi)
+    };
+    for policy in ["rr", "fifo", "lifo", "priority", "follow"] {
+        let outcome = Vmpirun::new("turns").args(["-n", "2", "-V", "2", "--policy", policy]).arg(&binary).run();
+        let told = "turns while nothing comes: few\npolls for a message that comes: few\n";
+        assert_eq!((outcome.code, &*outcome.stdout), (0, told), "{policy}: {}", outcome.stderr);
+    }
+}

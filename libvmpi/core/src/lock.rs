@@ -13,6 +13,7 @@
 //! When the last call of a rank is left, its queues are lent to those who deliver to it (`matching::lend`), and taken back at the next.
 
 use crate::process::{self, endpoint};
+use crate::request;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence};
 use std::sync::{Condvar, Mutex, MutexGuard};
@@ -132,6 +133,7 @@ pub fn enter() -> Entered {
         enter_threaded();
     }
     CALLS.store(CALLS.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    request::forget();
     if LENT.load(Ordering::Relaxed) {
         LENT.store(false, Ordering::Relaxed);
         endpoint().take_back();
@@ -153,6 +155,19 @@ fn enter_alone() -> bool {
         return false;
     }
     true
+}
+
+/// Do something for the thread that uses MPI without the lock, and that is outside. It takes no queues back. False for any other.
+#[inline]
+pub(crate) fn alone(look: impl FnOnce() -> bool) -> bool {
+    if OWNER.load(Ordering::Relaxed) != this_thread() || INSIDE.load(Ordering::Relaxed) != 0 {
+        return false;
+    }
+    INSIDE.store(1, Ordering::Relaxed);
+    compiler_fence(Ordering::SeqCst); // SYNC Q
+    let result = !THREADED.load(Ordering::Relaxed) && look();
+    INSIDE.store(0, Ordering::Release);
+    result
 }
 
 /// Another thread than the one that has used MPI without the lock: from now on the lock counts, once that one is outside.

@@ -1,7 +1,7 @@
 //! Messages between ranks of one node.
 //!
 //! Reading order: `envelope`, `inbox` (how an envelope gets to a rank), `queues` (posted and unexpected, requests),
-//! `peers` (whose memory may be touched), `transfer` (large payloads; `duet`: by both ranks at once; `pieces`: through the slab), `tend` (matching for a suspended rank, and how a message is delivered; `lend`: for one that computes), `courier` (to and from other nodes).
+//! `peers` (whose memory may be touched), `transfer` (large payloads; `duet`: by both ranks at once; `pieces`: through the slab), `tend` (matching for a suspended rank, and how a message is delivered; `lend`: for one that computes; `poll`: for one that polls), `courier` (to and from other nodes).
 
 pub mod courier;
 pub mod duet;
@@ -12,6 +12,7 @@ pub mod lend;
 pub mod look;
 pub mod peers;
 mod pieces;
+mod poll;
 pub mod queues;
 pub mod request;
 pub mod tend;

@@ -5,6 +5,7 @@ use super::envelope::Envelope;
 use super::envelope::{INLINE_BYTES, kind};
 use super::inbox::{Full, Inbox};
 use super::lend::{self, tend_lent};
+use super::poll::Polls;
 use super::queues::{Outgoing, Queues, Verdict};
 use super::request::{self, state};
 use super::transfer::RankMover;
@@ -30,6 +31,7 @@ pub struct Endpoint {
     pub(super) lends: bool,
     /// Those that what this rank waits for depends on.
     pub(super) receivers: Vec<u32>,
+    pub(super) polls: Polls,
 }
 
 /// What a blocking receive without a request waits for, and the number of its call for `vmpictl`.
@@ -69,6 +71,7 @@ impl Endpoint {
             posts_to_itself: false,
             lends,
             receivers: Vec::new(),
+            polls: Polls::default(),
         }
     }
 

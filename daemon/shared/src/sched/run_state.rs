@@ -74,6 +74,8 @@ pub enum Wait {
     Space = 2,
     /// The collective cell `operand`: ended by the rank that completes it.
     Cell = 3,
+    /// Nothing: it has polled for a message in vain, and lets others run.
+    Poll = 5,
 }
 
 /// Holder word: nobody, and nobody watches: whoever makes a rank READY dispatches it.

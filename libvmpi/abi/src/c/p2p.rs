@@ -7,13 +7,14 @@ use crate::entry::{self, Target};
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use vmpi_core::comm::{self, Communicator};
+use vmpi_core::consts;
 use vmpi_core::datatype::{self, Type};
 use vmpi_core::errors::{Class, Result, fail};
 use vmpi_core::handle::{Comm, Datatype, Handle, Message, Request};
 use vmpi_core::p2p::exchange::Exchange;
 use vmpi_core::p2p::{self, Mode, Plane, Slot, probe};
+use vmpi_core::request::{self, Sought};
 use vmpi_core::status::Status;
-use vmpi_core::{consts, request};
 
 /// The arguments of one message, checked.
 pub(super) struct Checked {
@@ -528,9 +529,15 @@ pub unsafe fn iprobe<A: Abi>(
     flag: *mut c_int,
     status: *mut A::Status,
 ) -> c_int {
+    let sought = Sought::new(dec::<A, Comm>(comm), source, tag);
+    if request::message_misses_again(sought) {
+        // SAFETY: `flag` is the program's to write.
+        unsafe { *flag = 0 };
+        return 0;
+    }
     entry::run::<A>("MPI_Iprobe", Target::Comm(dec::<A, Comm>(comm)), || {
         let (comm, source, tag) = probe_args::<A>(source, tag, comm)?;
-        let found = probe::iprobe(&comm, source, tag)?;
+        let found = probe::iprobe(&comm, source, tag, sought)?;
         // SAFETY: `flag` and `status` are the program's to write.
         unsafe {
             *flag = c_int::from(found.is_some());
@@ -577,9 +584,15 @@ pub unsafe fn improbe<A: Abi>(
     message: *mut CMessage<A>,
     status: *mut A::Status,
 ) -> c_int {
+    let sought = Sought::new(dec::<A, Comm>(comm), source, tag);
+    if request::message_misses_again(sought) {
+        // SAFETY: `flag` is the program's to write.
+        unsafe { *flag = 0 };
+        return 0;
+    }
     entry::run::<A>("MPI_Improbe", Target::Comm(dec::<A, Comm>(comm)), || {
         let (comm, source, tag) = probe_args::<A>(source, tag, comm)?;
-        let found = probe::improbe(&comm, source, tag)?;
+        let found = probe::improbe(&comm, source, tag, sought)?;
         // SAFETY: `flag`, `message` and `status` are the program's to write.
         unsafe {
             *flag = c_int::from(found.is_some());

@@ -1,6 +1,6 @@
 //! Requests: the wait and test families, start, cancel, free, generalized requests.
 
-use super::requests::{Failed, element, finish_all, handles};
+use super::requests::{Failed, element, finish_all, handles, requests_miss_again};
 use crate::abi::{Abi, CRequest, dec, enc};
 use crate::entry::{self, Target};
 use std::ffi::{c_int, c_void};
@@ -95,6 +95,13 @@ pub unsafe fn wait<A: Abi>(req: *mut CRequest<A>, status: *mut A::Status) -> c_i
 /// # Safety
 /// As the C function's contract.
 pub unsafe fn test<A: Abi>(req: *mut CRequest<A>, flag: *mut c_int, status: *mut A::Status) -> c_int {
+    // SAFETY: the C function's contract.
+    unsafe {
+        if requests_miss_again::<A>(Need::All, 1, req) {
+            *flag = 0;
+            return 0;
+        }
+    }
     entry::run::<A>("MPI_Test", Target::Process, || {
         if req.is_null() {
             return fail(Class::Request, "the request argument is a null pointer");
@@ -179,6 +186,14 @@ pub unsafe fn testany<A: Abi>(
     flag: *mut c_int,
     status: *mut A::Status,
 ) -> c_int {
+    // SAFETY: the C function's contract.
+    unsafe {
+        if requests_miss_again::<A>(Need::One, count, array) {
+            *flag = 0;
+            *index = A::rank_out(consts::UNDEFINED);
+            return 0;
+        }
+    }
     entry::run::<A>("MPI_Testany", Target::Process, || {
         // SAFETY: the C function's contract.
         unsafe {
@@ -219,6 +234,13 @@ pub unsafe fn testall<A: Abi>(
     flag: *mut c_int,
     statuses: *mut A::Status,
 ) -> c_int {
+    // SAFETY: the C function's contract.
+    unsafe {
+        if requests_miss_again::<A>(Need::All, count, array) {
+            *flag = 0;
+            return 0;
+        }
+    }
     entry::run::<A>("MPI_Testall", Target::Process, || {
         // SAFETY: the C function's contract.
         unsafe {
@@ -301,6 +323,13 @@ pub unsafe fn testsome<A: Abi>(
     indices: *mut c_int,
     statuses: *mut A::Status,
 ) -> c_int {
+    // SAFETY: the C function's contract.
+    unsafe {
+        if requests_miss_again::<A>(Need::One, count, array) {
+            *outcount = 0;
+            return 0;
+        }
+    }
     entry::run::<A>("MPI_Testsome", Target::Process, || {
         // SAFETY: the C function's contract.
         unsafe {

@@ -6,7 +6,7 @@ use std::ffi::c_int;
 use std::ops::Deref;
 use vmpi_core::errors::{Class, Error, Result, fail};
 use vmpi_core::handle::{Handle, Request};
-use vmpi_core::request::{self, Completion};
+use vmpi_core::request::{self, Completion, Need};
 use vmpi_core::status::Status;
 
 /// One element of a status array, or the sentinel for all.
@@ -36,6 +36,17 @@ impl Deref for Handles {
     fn deref(&self) -> &[Request] {
         if self.count <= FEW { &self.few[..self.count] } else { &self.many }
     }
+}
+
+/// Has a test of these requests missed a moment ago, and does it certainly again?
+///
+/// # Safety
+/// `array` has `count` elements, or is null.
+#[inline]
+pub(super) unsafe fn requests_miss_again<A: Abi>(need: Need, count: c_int, array: *const CRequest<A>) -> bool {
+    // SAFETY: as promised.
+    let handle = |i: usize| dec::<A, Request>(unsafe { *array.add(i) });
+    count > 0 && !array.is_null() && request::requests_miss_again(need, count as usize, handle)
 }
 
 /// The handles of an array argument.

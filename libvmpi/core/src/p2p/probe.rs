@@ -10,7 +10,7 @@ use crate::giant::Giant;
 use crate::handle::Message;
 use crate::lock;
 use crate::process::endpoint;
-use crate::request;
+use crate::request::{self, Sought};
 use crate::status::Status;
 use crate::table::Table;
 use std::ffi::c_void;
@@ -46,12 +46,12 @@ fn find(comm: &Communicator, source: i32, tag: i32) -> Option<u32> {
 }
 
 /// MPI_Iprobe: the status of a message that could be received now. A miss is a scheduling point.
-pub fn iprobe(comm: &Communicator, source: i32, tag: i32) -> Result<Option<Status>> {
+pub fn iprobe(comm: &Communicator, source: i32, tag: i32, sought: Sought) -> Result<Option<Status>> {
     check(comm, source)?;
     if source == consts::PROC_NULL {
         return Ok(Some(Status::PROC_NULL));
     }
-    let found = look(comm, source, tag)?;
+    let found = look(comm, source, tag, sought)?;
     Ok(found.map(|index| status_of(&endpoint().queues().unexpected[index as usize].envelope)))
 }
 
@@ -88,11 +88,13 @@ fn wait_for(comm: &Communicator, source: i32, tag: i32) -> Result<u32> {
 
 /// Is there one now? A miss lets others run and stays a miss: what they send meanwhile may belong to what the program does after it has seen other
 /// things that they have done, too (the next round of NBX, after the end of this one's barrier).
-fn look(comm: &Communicator, source: i32, tag: i32) -> Result<Option<u32>> {
+fn look(comm: &Communicator, source: i32, tag: i32, sought: Sought) -> Result<Option<u32>> {
     request::progress();
     let found = find(comm, source, tag);
     if found.is_none() {
-        request::poll_missed();
+        if !request::message_missed() {
+            request::note_message(sought);
+        }
         comm.health.check_source_now_or_later(source_rank(comm, source))?;
     }
     Ok(found)
@@ -105,12 +107,12 @@ fn take(comm: &Communicator, index: u32) -> (Message, Status) {
 }
 
 /// MPI_Improbe.
-pub fn improbe(comm: &Communicator, source: i32, tag: i32) -> Result<Option<(Message, Status)>> {
+pub fn improbe(comm: &Communicator, source: i32, tag: i32, sought: Sought) -> Result<Option<(Message, Status)>> {
     check(comm, source)?;
     if source == consts::PROC_NULL {
         return Ok(Some((Message::NO_PROC, Status::PROC_NULL)));
     }
-    let found = look(comm, source, tag)?;
+    let found = look(comm, source, tag, sought)?;
     Ok(found.map(|index| take(comm, index)))
 }
 

@@ -1,6 +1,7 @@
 //! How a rank waits: look, arm, suspend, look again.
 
-use super::{Active, Entry, ORPHANS, Progress, REQUESTS, Stands, is_casualty, progress, stands};
+use super::missed::note_requests;
+use super::{Active, Entry, ORPHANS, Progress, REQUESTS, Stands, collectives_under_way, is_casualty, progress, stands};
 use crate::errors::Result;
 use crate::ft;
 use crate::giant::Giant;
@@ -23,9 +24,21 @@ pub const CALL_SPAWN: u32 = 9;
 pub const CALL_CONNECT: u32 = 10;
 pub const CALL_AGREE: u32 = 11;
 
-/// A test or probe found nothing: let another rank of this core run, if one is READY. True if one ran.
+/// A test found nothing: let another rank of this core run, if one is READY. True if one ran.
 pub fn poll_missed() -> bool {
     let ran = endpoint().yield_core();
+    if ran {
+        progress();
+    }
+    ran
+}
+
+/// The same of a test or probe for a message, which ends by what comes, and by nothing else: another rank runs if it has a reason.
+pub fn message_missed() -> bool {
+    if collectives_under_way() {
+        return poll_missed();
+    }
+    let ran = endpoint().poll_missed();
     if ran {
         progress();
     }
@@ -242,12 +255,19 @@ fn test_with(requests: &[Request], need: Need, open: &mut Vec<Slot>) -> Result<b
     for attempt in 0..2 {
         open.clear();
         let casualty = || requests.iter().any(|request| is_casualty(*request));
-        if (need == Need::All && !ft::is_quiet() && casualty()) || Tally::of(requests, open)?.is_enough(need, open) {
+        let tally = Tally::of(requests, open)?;
+        if (need == Need::All && !ft::is_quiet() && casualty()) || tally.is_enough(need, open) {
             return Ok(true);
         }
-        if attempt == 0 && !poll_missed() {
-            break;
+        let messages = tally.advancing == 0 && tally.foreign == 0;
+        let missed = if messages { message_missed } else { poll_missed };
+        if attempt == 0 && missed() {
+            continue;
         }
+        if messages {
+            note_requests(need, requests);
+        }
+        break;
     }
     Ok(false)
 }

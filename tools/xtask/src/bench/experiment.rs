@@ -2,7 +2,9 @@
 
 use super::programs::Program;
 use super::system::{Kind, System};
-use super::{balance, clocks, collectives, idle, latency, launch, nodes, pingpong, policies, reductions, stencil};
+use super::{
+    balance, clocks, collectives, idle, latency, launch, nodes, pingpong, policies, polling, reductions, stencil,
+};
 use std::time::Duration;
 
 /// Whom most bars are for.
@@ -19,6 +21,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     clocks::EXPERIMENT,
     idle::EXPERIMENT,
     policies::EXPERIMENT,
+    polling::EXPERIMENT,
     balance::EXPERIMENT,
     nodes::EXPERIMENT,
     collectives::EXPERIMENT,

@@ -18,6 +18,7 @@ mod nodes;
 pub mod picture;
 mod pingpong;
 mod policies;
+mod polling;
 pub mod process;
 pub mod programs;
 mod reductions;

@@ -1,0 +1,198 @@
+//! Polls that find nothing: when they let other ranks run, and when the next one may find nothing at a glance.
+//!
+//! Who polls between pieces of its work (MPI_Test after each update of a table) would pass its core on at each poll, for nothing if the ranks that wait for
+//! it poll, too: HPCC's MPIRandomAccess spent 97 % of its time so. So it keeps the core for a while if all that are READY there have
+//! polled in vain and nothing has come for them since. Whoever became READY by a message, or has got one meanwhile, runs at once.
+//!
+//! Between two such looks ([`LOOK_EVERY`] polls) a poll compares what could have changed, and takes no step of its own.
+
+use super::tend::Endpoint;
+use crate::mem::sync::{AtomicU64, Ordering};
+use crate::sched::{self, RunState, Wait, lease, run_queue};
+
+const RELAXED: Ordering = Ordering::Relaxed;
+
+/// Polls of a turn while others wait: what so many take is about what a hand-over does, which bounds what a rank costs that does nothing else.
+const MOST_POLLS: u32 = 128;
+/// And so long at most: the others may have work of their own between their polls.
+const LONGEST_S: f64 = 50e-6;
+/// Polls from one close look to the next.
+const LOOK_EVERY: u32 = 16;
+
+/// What a rank's polls know of each other.
+#[derive(Default)]
+pub(super) struct Polls {
+    count: u32,
+    /// `count` at the first one of this turn, and which turn (`RankDescriptor::switches`).
+    first: u32,
+    turn: u64,
+    /// The READY ranks of the core when they were looked at: none that needed to run. 0: none at all.
+    ready: u64,
+}
+
+/// All words of a set of ranks in one: 0 only if it is empty (or by an accident that the next look ends).
+#[inline]
+fn fold(set: &[AtomicU64]) -> u64 {
+    match set {
+        [one] => one.load(Ordering::SeqCst),
+        words => words.iter().fold(0, |all, word| all.rotate_left(1) ^ word.load(Ordering::SeqCst)),
+    }
+}
+
+impl Endpoint {
+    /// A poll for a message has found nothing: let the others of this core run, unless they could only poll in vain as well. True if some ran.
+    pub fn poll_missed(&mut self) -> bool {
+        if self.may_stay() {
+            return false;
+        }
+        let rank = self.node.rank(self.me);
+        rank.wait_kind.store(Wait::Poll as u32, RELAXED);
+        let ran = sched::yield_core(&self.node, self.me);
+        rank.wait_kind.store(Wait::None as u32, RELAXED);
+        self.polls.ready = 0;
+        ran
+    }
+
+    /// Do others wait for this core of whom none has a reason to run now, and not for long?
+    fn may_stay(&mut self) -> bool {
+        let (rank, core) = (self.node.rank(self.me), self.node.core_of(self.me));
+        let set = self.node.ready(core);
+        let ready = fold(set);
+        self.polls.count = self.polls.count.wrapping_add(1);
+        if ready == 0 || self.node.header().recovery != 0 || self.is_revoked(core) {
+            return false;
+        }
+        let turn = rank.switches.load(RELAXED);
+        if self.polls.turn != turn {
+            (self.polls.turn, self.polls.first, self.polls.ready) = (turn, self.polls.count, 0);
+        }
+        let polls = self.polls.count.wrapping_sub(self.polls.first);
+        let ran_s = self.node.now().saturating_sub(rank.t.load(RELAXED)) as f64 / self.node.header().ticks_per_second;
+        if polls >= MOST_POLLS || ran_s >= LONGEST_S || run_queue::members(set).any(|other| self.has_reason(other)) {
+            return false;
+        }
+        self.polls.ready = ready;
+        true
+    }
+
+    /// Is another job to have the core?
+    #[inline]
+    fn is_revoked(&self, core: u32) -> bool {
+        self.node.core(core).lease.load(Ordering::SeqCst) == lease::REVOKED
+    }
+
+    /// Has a READY rank anything to do that is known of? Not if it polled, and nothing has come since.
+    fn has_reason(&self, rank: u32) -> bool {
+        rank >= self.node.header().ranks
+            || self.node.rank(rank).wait_kind.load(RELAXED) != Wait::Poll as u32
+            || self.job.inbox(rank).has_mail()
+    }
+
+    /// What `misses_again` compares with: completions and unexpected messages so far. `None` if there is something to do that comes
+    /// from nowhere else.
+    pub fn settled(&self) -> Option<u64> {
+        let idle = self.outgoing.is_empty() && self.queues().head.service.first == 0;
+        idle.then(|| self.job.inbox(self.me).ends.events.load(RELAXED))
+    }
+
+    /// Would a poll that found nothing when `settled` said `events`, and after which this rank has done nothing in MPI, find nothing now?
+    /// Touches no queue: they may be lent.
+    #[inline]
+    pub fn misses_again(&mut self, events: u64) -> bool {
+        let (rank, core) = (self.node.rank(self.me), self.node.core_of(self.me));
+        let inbox = self.job.inbox(self.me);
+        let nothing_new = !inbox.has_mail()
+            && inbox.ends.events.load(RELAXED) == events
+            && fold(self.node.ready(core)) == self.polls.ready
+            && rank.state.load(RELAXED) == RunState::Running.word()
+            && !self.is_revoked(core)
+            && !self.polls.count.wrapping_add(1).is_multiple_of(LOOK_EVERY);
+        // Otherwise the close look counts it.
+        self.polls.count = self.polls.count.wrapping_add(u32::from(nothing_new));
+        nothing_new
+    }
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use super::*;
+    use crate::job::{JobConfig, JobSegment};
+    use crate::matching::envelope::Envelope;
+    use crate::node::{NodeConfig, NodeSegment};
+
+    /// Rank 0 of a core that it shares with three others, and runs on.
+    fn rank_of_four() -> Endpoint {
+        let node = NodeSegment::create(&NodeConfig::on_one_core(0, 4)).unwrap();
+        let endpoint = Endpoint::new(node, JobSegment::create(&JobConfig::for_ranks(4)).unwrap(), 0);
+        sched::enter(&endpoint.node, 0);
+        endpoint
+    }
+
+    fn make_ready(endpoint: &Endpoint, rank: u32, wait: Wait) {
+        endpoint.node.rank(rank).wait_kind.store(wait as u32, RELAXED);
+        run_queue::insert(endpoint.node.ready(0), rank);
+    }
+
+    #[test]
+    fn it_stays_while_the_others_could_only_poll_as_well() {
+        let mut endpoint = rank_of_four();
+        assert!(!endpoint.may_stay(), "nobody waits for the core");
+        make_ready(&endpoint, 1, Wait::Poll);
+        make_ready(&endpoint, 2, Wait::Poll);
+        assert!(endpoint.may_stay());
+        endpoint.job.inbox(2).push(&Envelope::EMPTY).unwrap();
+        assert!(!endpoint.may_stay(), "a message has come for one of them");
+    }
+
+    #[test]
+    fn who_got_ready_by_a_message_runs_at_once() {
+        let mut endpoint = rank_of_four();
+        make_ready(&endpoint, 1, Wait::Poll);
+        make_ready(&endpoint, 3, Wait::None);
+        assert!(!endpoint.may_stay());
+    }
+
+    #[test]
+    fn it_does_not_stay_for_long() {
+        let mut endpoint = rank_of_four();
+        make_ready(&endpoint, 1, Wait::Poll);
+        let polls = (0..10 * MOST_POLLS).take_while(|_| endpoint.may_stay()).count();
+        // Less if this thread was interrupted for that long.
+        assert!(polls <= MOST_POLLS as usize, "{polls} polls");
+        endpoint.node.rank(0).switches.fetch_add(1, RELAXED);
+        endpoint.node.rank(0).t.store(endpoint.node.now().saturating_sub(1 << 40), RELAXED);
+        assert!(!endpoint.may_stay(), "its turn has been long");
+    }
+
+    /// Each of these changes is one.
+    #[test]
+    fn a_poll_looks_closely_when_something_has_changed() {
+        type Change = fn(&Endpoint);
+        let changes: [(&str, Change); 4] = [
+            ("a message", |endpoint| endpoint.job.inbox(0).push(&Envelope::EMPTY).unwrap()),
+            ("an event", |endpoint| endpoint.job.inbox(0).count_event()),
+            ("a READY rank", |endpoint| make_ready(endpoint, 1, Wait::None)),
+            ("a lost core", |endpoint| endpoint.node.rank(0).state.store(RunState::Away.word(), RELAXED)),
+        ];
+        for (what, change) in changes {
+            let mut endpoint = rank_of_four();
+            let events = endpoint.settled().expect("nothing is under way");
+            assert!(endpoint.misses_again(events));
+            change(&endpoint);
+            assert!(!endpoint.misses_again(events), "{what}");
+        }
+    }
+
+    #[test]
+    fn each_sixteenth_poll_looks_closely() {
+        let mut endpoint = rank_of_four();
+        let events = endpoint.settled().unwrap();
+        for _ in 0..3 {
+            let glances = (0..100).take_while(|_| endpoint.misses_again(events)).count();
+            assert!(glances < LOOK_EVERY as usize, "{glances}");
+            assert!(!endpoint.may_stay(), "counts");
+        }
+        let glances = (0..100).take_while(|_| endpoint.misses_again(events)).count();
+        assert_eq!(glances, LOOK_EVERY as usize - 1);
+    }
+}
