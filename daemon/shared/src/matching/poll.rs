@@ -16,6 +16,10 @@ const RELAXED: Ordering = Ordering::Relaxed;
 const MOST_POLLS: u32 = 128;
 /// And so long at most: the others may have work of their own between their polls.
 const LONGEST_S: f64 = 50e-6;
+/// Between two close looks, if the rank has the core: it has worked.
+const WORK_S: f64 = 50e-6;
+/// A rank that has polled for so long, without such work, has nothing to do.
+const IDLE_S: f64 = 200e-6;
 /// Polls from one close look to the next.
 const LOOK_EVERY: u32 = 16;
 
@@ -28,6 +32,9 @@ pub(super) struct Polls {
     turn: u64,
     /// The READY ranks of the core when they were looked at: none that needed to run. 0: none at all.
     ready: u64,
+    /// The last close look, and since when the rank has done nothing but poll: ticks.
+    looked_at: u64,
+    since: u64,
 }
 
 /// All words of a set of ranks in one: 0 only if it is empty (or by an accident that the next look ends).
@@ -45,12 +52,27 @@ impl Endpoint {
         if self.may_stay() {
             return false;
         }
+        let give = if self.only_polls() { sched::yield_core } else { sched::pass_turn };
         let rank = self.node.rank(self.me);
         rank.wait_kind.store(Wait::Poll as u32, RELAXED);
-        let ran = sched::yield_core(&self.node, self.me);
+        let ran = give(&self.node, self.me);
         rank.wait_kind.store(Wait::None as u32, RELAXED);
+        if ran {
+            self.polls.looked_at = self.node.now();
+        }
         self.polls.ready = 0;
         ran
+    }
+
+    /// Has this rank done nothing but poll for a while? Who computes between its polls has no use for more ranks on its core.
+    fn only_polls(&mut self) -> bool {
+        let now = self.node.now();
+        let ticks = |seconds: f64| (seconds * self.node.header().ticks_per_second) as u64;
+        if now.saturating_sub(self.polls.looked_at) > ticks(WORK_S) {
+            self.polls.since = now;
+        }
+        self.polls.looked_at = now;
+        now.saturating_sub(self.polls.since) >= ticks(IDLE_S)
     }
 
     /// Do others wait for this core of whom none has a reason to run now, and not for long?

@@ -87,8 +87,10 @@ pub(super) fn could_steal(node: &NodeSegment, core: u32) -> bool {
         RESCUE => is_time(node, core, node.now()),
         _ => false,
     };
-    let could =
-        due && may_take(node, core) && victims(node, core).any(|from| oldest(node, from, patience(node)).is_some());
+    let could = due
+        && may_take(node, core)
+        && (homecomer(node, core).is_some()
+            || victims(node, core).any(|from| oldest(node, from, patience(node)).is_some()));
     if could {
         node.core(core).offered_at.store(0, RELAXED); // `steal` is next, and is to look
     }
@@ -188,11 +190,30 @@ fn steal_from_any(node: &NodeSegment, core: u32) -> Option<u32> {
     if !may_take(node, core) {
         return None;
     }
-    victims(node, core).find_map(|from| steal_from(node, from, core, patience(node)))
+    homecomer(node, core)
+        .and_then(|(from, rank)| take(node, rank, from, core))
+        .or_else(|| victims(node, core).find_map(|from| steal_from(node, from, core, patience(node))))
+}
+
+/// `rescue`: a rank of this core that waits for the one that has taken it over, though its own could run it.
+fn homecomer(node: &NodeSegment, core: u32) -> Option<(u32, u32)> {
+    if node.header().balance != RESCUE {
+        return None;
+    }
+    let (now, enough) = (node.now(), ticks(node, STEAL_AFTER_S));
+    let waits = |rank: &u32| {
+        node.home_of(*rank) == core && now.saturating_sub(node.rank(*rank).ready_at.load(RELAXED)) >= enough
+    };
+    let mut others = (0..node.header().own_cores).filter(|from| *from != core && is_busy(node, *from, None));
+    others.find_map(|from| Some((from, waiting(node, from).find(waits)?)))
 }
 
 fn steal_from(node: &NodeSegment, from: u32, to: u32, patience: u64) -> Option<u32> {
-    let rank = oldest(node, from, patience)?;
+    oldest(node, from, patience).and_then(|rank| take(node, rank, from, to))
+}
+
+/// Take a READY rank over.
+fn take(node: &NodeSegment, rank: u32, from: u32, to: u32) -> Option<u32> {
     if !run_queue::remove(node.ready(from), rank) {
         return None;
     }

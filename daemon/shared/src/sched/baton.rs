@@ -146,11 +146,17 @@ fn end_wait(rank: &RankDescriptor) {
     }
 }
 
-/// Let the other READY ranks of this core run, or another job that waits for it, and come back in turn. False if there is none.
+/// This rank has nothing to do: let the other READY ranks of this core run, or another job that waits for it, or a rank that starves on another core, and
+/// come back in turn. False if there is none.
 pub fn yield_core(node: &NodeSegment, me: u32) -> bool {
+    balance::offer(node, node.core_of(me));
+    pass_turn(node, me)
+}
+
+/// The same of a rank that has work: no others come to its core.
+pub fn pass_turn(node: &NodeSegment, me: u32) -> bool {
     let rank = node.rank(me);
     let core = node.core_of(me);
-    balance::offer(node, core);
     if run_queue::is_empty(node.ready(core)) && node.core(core).lease.load(SEQ) != REVOKED {
         return false;
     }

@@ -23,8 +23,8 @@ pub mod steps;
 pub mod watch;
 
 pub use baton::{
-    enter, finish, make_ready, rank_died, reacquire, ready_untended, suspend, suspend_for_message, suspend_tending,
-    take_core, try_tend, wake, yield_core,
+    enter, finish, make_ready, pass_turn, rank_died, reacquire, ready_untended, suspend, suspend_for_message,
+    suspend_tending, take_core, try_tend, wake, yield_core,
 };
 pub use clocks::own_time;
 pub use report::{copies_refused, core_report, core_report_at, rank_report, rank_report_at};

@@ -289,6 +289,20 @@ mod tests {
         assert_eq!(huge >= 2048, seen.refusals == 0, "{huge} kB in huge pages, {} refusals", seen.refusals);
     }
 
+    /// What malloc maps for a block of 2 MiB.
+    #[test]
+    fn the_next_large_mapping_ends_where_a_huge_page_does() {
+        let len = HUGE_PAGE_BYTES + PAGE_BYTES;
+        for _ in 0..3 {
+            align_mappings();
+            let (rights, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+            // SAFETY: a new mapping, which is kept.
+            let at = unsafe { libc::mmap(std::ptr::null_mut(), len as usize, rights, flags, -1, 0) };
+            assert_ne!(at, libc::MAP_FAILED);
+            assert_eq!((at as u64 + len) % HUGE_PAGE_BYTES, 0, "{at:?}");
+        }
+    }
+
     #[test]
     fn memory_that_is_not_all_there_is_left_alone() {
         let mut seen = new();
