@@ -83,5 +83,14 @@ __attribute__((unused)) static double measure(void (*work)(long)) {
         if (us >= batch_us()) return us / times;
     }
 }
+
+/* A figure of a job of so many ranks as there are. */
+__attribute__((unused)) static void report(const char *figure, double value) {
+    int rank, size;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (rank == 0) printf("@ %s %d %.4f\n", figure, size, value);
+    fflush(stdout);
+}
 #endif
 #endif

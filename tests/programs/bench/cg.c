@@ -81,7 +81,7 @@ static void waxpby(const double *a, double beta, const double *b, double *w) {
     waxpby_time += MPI_Wtime() - start;
 }
 
-static void report(const char *what, double seconds, double flops) {
+static void report_solver(const char *what, double seconds, double flops) {
     printf("@ %s_time %d %.6f\n@ %s_mflops %d %.1f\n", what, size, seconds, what, size, seconds > 0 ? flops / seconds / 1e6 : 0);
 }
 
@@ -118,10 +118,10 @@ int main(int argc, char **argv) {
     for (long i = 0; i < rows; i++) wrong = fmax(wrong, fabs(x[i] - 1));
     MPI_Reduce(&wrong, &worst, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     if (rank == 0) {
-        report("total", total, ddot_flops + waxpby_flops + spmv_flops);
-        report("ddot", ddot_time, ddot_flops);
-        report("waxpby", waxpby_time, waxpby_flops);
-        report("spmv", spmv_time, spmv_flops);
+        report_solver("total", total, ddot_flops + waxpby_flops + spmv_flops);
+        report_solver("ddot", ddot_time, ddot_flops);
+        report_solver("waxpby", waxpby_time, waxpby_flops);
+        report_solver("spmv", spmv_time, spmv_flops);
         printf("@ exchange_time %d %.6f\n", size, exchange_time);
         printf("= converged %s\n", worst < 1e-6 && rr < 1e-12 * initial ? "yes" : "no");
     }

@@ -33,10 +33,6 @@ static const struct { const char *name; void (*work)(long); int blocks; } kinds[
     {"allreduce", allreduce, 0}, {"reduce", reduce, 0}, {"bcast", bcast, 0}, {"allgather", allgather, 1},
     {"gather", gather, 1}, {"scatter", scatter, 1}, {"alltoall", alltoall, 1},
 };
-static void report(const char *figure, double us) {
-    if (rank == 0) printf("@ %s %d %.4f\n", figure, size, us);
-    fflush(stdout);
-}
 static void run(const char *figure) {
     if (strcmp(figure, "barrier") == 0) {
         report(figure, measure(barrier));

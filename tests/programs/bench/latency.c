@@ -40,10 +40,6 @@ static void exchange(long times) {
             MPI_Abort(MPI_COMM_WORLD, 3);
         }
 }
-static void report(const char *figure, double us) {
-    if (rank == 0) printf("@ %s %d %.4f\n", figure, size, us);
-    fflush(stdout);
-}
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -121,10 +121,6 @@ static void update(long times) {
     if (all[0] != all[1]) fail("updates were lost or came twice", (long)(all[1] - all[0]));
 }
 
-static void report(const char *figure, double us) {
-    if (rank == 0) printf("@ %s %d %.4f\n", figure, size, us);
-    fflush(stdout);
-}
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
