@@ -16,7 +16,7 @@ const RELAXED: Ordering = Ordering::Relaxed;
 const MOST_POLLS: u32 = 128;
 /// And so long at most: the others may have work of their own between their polls.
 const LONGEST_S: f64 = 50e-6;
-/// Between two close looks, if the rank has the core: it has worked.
+/// From one poll to the next, if the rank has the core, in the mean between two close looks: it has worked.
 const WORK_S: f64 = 50e-6;
 /// A rank that has polled for so long, without such work, has nothing to do.
 const IDLE_S: f64 = 200e-6;
@@ -32,9 +32,10 @@ pub(super) struct Polls {
     turn: u64,
     /// The READY ranks of the core when they were looked at: none that needed to run. 0: none at all.
     ready: u64,
-    /// The last close look, and since when the rank has done nothing but poll: ticks.
+    /// When the last close look was, and since when the rank has done nothing but poll (ticks); `count` at that look.
     looked_at: u64,
     since: u64,
+    looked: u32,
 }
 
 /// All words of a set of ranks in one: 0 only if it is empty (or by an accident that the next look ends).
@@ -68,10 +69,11 @@ impl Endpoint {
     fn only_polls(&mut self) -> bool {
         let now = self.node.now();
         let ticks = |seconds: f64| (seconds * self.node.header().ticks_per_second) as u64;
-        if now.saturating_sub(self.polls.looked_at) > ticks(WORK_S) {
+        let polls = u64::from(self.polls.count.wrapping_sub(self.polls.looked));
+        if now.saturating_sub(self.polls.looked_at) > polls.saturating_mul(ticks(WORK_S)) {
             self.polls.since = now;
         }
-        self.polls.looked_at = now;
+        (self.polls.looked_at, self.polls.looked) = (now, self.polls.count);
         now.saturating_sub(self.polls.since) >= ticks(IDLE_S)
     }
 
@@ -184,6 +186,32 @@ mod tests {
         endpoint.node.rank(0).switches.fetch_add(1, RELAXED);
         endpoint.node.rank(0).t.store(endpoint.node.now().saturating_sub(1 << 40), RELAXED);
         assert!(!endpoint.may_stay(), "its turn has been long");
+    }
+
+    /// A clock that goes on by so much from poll to poll, for half a second.
+    fn offers(between_s: f64, polls_a_look: u32) -> bool {
+        let mut endpoint = rank_of_four();
+        let ticks = (between_s * endpoint.node.header().ticks_per_second) as u64;
+        let looks = (0.5 / between_s) as u32 / polls_a_look;
+        endpoint.polls.since = endpoint.node.now();
+        let mut only_polls = endpoint.only_polls();
+        assert!(!only_polls, "it has just begun");
+        for _ in 0..looks {
+            // The clock cannot be set: what is remembered goes back instead.
+            let passed = ticks * u64::from(polls_a_look);
+            endpoint.polls.looked_at = endpoint.node.now().saturating_sub(passed);
+            endpoint.polls.since = endpoint.polls.since.saturating_sub(passed);
+            endpoint.polls.count += polls_a_look;
+            only_polls = endpoint.only_polls();
+        }
+        only_polls
+    }
+
+    #[test]
+    fn only_who_does_not_work_between_polls_takes_others_over() {
+        // A tight loop, an interpreter's, one that computes for a quarter of a millisecond.
+        assert!(offers(20e-9, LOOK_EVERY) && offers(10e-6, LOOK_EVERY) && offers(10e-6, 1));
+        assert!(!offers(250e-6, LOOK_EVERY) && !offers(250e-6, 1));
     }
 
     /// Each of these changes is one.
