@@ -420,14 +420,9 @@ fn tunables(variables: &[(String, String)]) -> String {
         |name: &str| set.split(':').any(|one| one.split_once('=').is_some_and(|(chosen, _)| chosen == name));
     let huge = (of(env::HUGE_PAGES) != Some("0")).then_some(HUGE_PAGES);
     let own = huge.into_iter().chain([RSEQ]).filter(|(name, _)| !is_chosen(name));
-    let settings = own.map(|(name, value)| format!("{name}={value}"));
-    Some(set)
-        .filter(|set| !set.is_empty())
-        .map(str::to_string)
-        .into_iter()
-        .chain(settings)
-        .collect::<Vec<_>>()
-        .join(":")
+    let mut settings = Vec::from_iter((!set.is_empty()).then(|| set.to_string()));
+    settings.extend(own.map(|(name, value)| format!("{name}={value}")));
+    settings.join(":")
 }
 
 fn own_names() -> Vec<&'static str> {

@@ -1,11 +1,10 @@
-/* huge_pages: two ranks send each other large messages out of and into the same memory, often. Each says whether the kernel has made huge pages
- * of it. */
+/* huge_pages ROUNDS: two ranks send each other large messages out of and into the same memory, so often. Each says whether it has huge pages. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { BYTES = 1 << 20, MESSAGES = 8, ROUNDS = 200 };
+enum { BYTES = 1 << 20, MESSAGES = 8 };
 
 /* kB of huge pages in the area that `address` lies in, be it the process's own or mapped from a file. */
 static long huge_kb(const void *address)
@@ -27,12 +26,12 @@ static long huge_kb(const void *address)
 
 int main(int argc, char **argv)
 {
-    int rank;
+    int rank, rounds = argc > 1 ? atoi(argv[1]) : 0;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     char *memory = malloc((size_t)MESSAGES * BYTES);
     memset(memory, rank, (size_t)MESSAGES * BYTES);
-    for (int round = 0; round < ROUNDS; round++)
+    for (int round = 0; round < rounds; round++)
         for (int at = 0; at < MESSAGES; at++)
             if (rank == round % 2)
                 MPI_Send(memory + (size_t)at * BYTES, BYTES, MPI_BYTE, 1 - rank, at, MPI_COMM_WORLD);

@@ -47,31 +47,50 @@ fn why_nothing_is_laid_open_is_said() {
     assert_eq!(got.stderr.matches("VMPI_MAP_MEMORY=1 has no effect on this node: files may have").count(), 1, "{told}");
 }
 
-/// Which pages the memory of two ranks has got, with or without a memory file to be had.
-fn pages(file: bool, map: &str, huge: &str) -> String {
+/// Which pages the memory of two ranks has got after so many rounds of messages, with or without a memory file to be had. `late`: malloc asks for none.
+fn pages(rounds: u32, late: bool, file: bool, map: &str, huge: &str) -> String {
     let turn = Turn::take();
     let binary = program("huge_pages.c", Mpi::Openmpi);
     drop(turn);
-    let shell = if file { "exec $0" } else { "ulimit -f 1000000; exec $0" };
+    let shell = if file { "exec $0 $1" } else { "ulimit -f 1000000; exec $0 $1" };
     let run = Vmpirun::new("memory").args(["-n", "2", "-V", "2", "sh", "-c", shell]).arg(&binary);
+    let run = run.args([&rounds.to_string()]).env("GLIBC_TUNABLES", if late { "glibc.malloc.hugetlb=0" } else { "" });
     let got = run.env("VMPI_MAP_MEMORY", map).env("VMPI_HUGE_PAGES", huge).deadline(Duration::from_secs(120)).run();
-    let told = format!("file {file}, map {map}, huge {huge}: {} {} {}", got.code, got.stdout, got.stderr);
+    let told = format!(
+        "{rounds} rounds, late {late}, file {file}, map {map}, huge {huge}: {} {} {}",
+        got.code, got.stdout, got.stderr
+    );
     assert_eq!((got.code, got.stderr.contains("has no effect")), (0, map == "1" && !file), "{told}");
     got.stdout
 }
 
 const SMALL: &str = "rank 0: small pages\nrank 1: small pages\n";
+const HUGE: &str = "rank 0: huge pages\nrank 1: huge pages\n";
+
+/// What the kernel gives to who asks for huge pages, and to who does not.
+fn offered() -> (&'static str, &'static str) {
+    let enabled = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+    let given = |to: &[&str]| if to.iter().any(|to| enabled.contains(to)) { HUGE } else { SMALL };
+    (given(&["[madvise]", "[always]"]), given(&["[always]"]))
+}
+
+#[test]
+fn large_blocks_have_huge_pages_from_the_start() {
+    assert_eq!(pages(0, false, true, "0", "1"), offered().0);
+    assert_eq!(pages(0, true, true, "0", "1"), offered().1);
+    assert_eq!(pages(0, false, true, "0", "0"), offered().1);
+}
 
 /// ... as without it: what is copied by the kernel then comes out of huge pages, unless these are unwanted, too.
 #[test]
 fn memory_that_is_not_laid_open_gets_huge_pages() {
-    assert_eq!(pages(false, "1", "1"), pages(false, "0", "1"));
-    assert_eq!(pages(false, "1", "0"), SMALL);
+    assert_eq!(pages(200, true, false, "1", "1"), pages(200, true, false, "0", "1"));
+    assert_eq!(pages(200, false, false, "1", "0"), offered().1);
 }
 
 /// ... and what lies open does, too.
 #[test]
 fn memory_that_is_laid_open_gets_huge_pages() {
-    assert_eq!(pages(true, "1", "1"), pages(true, "0", "1"));
-    assert_eq!(pages(true, "1", "0"), SMALL);
+    assert_eq!(pages(200, true, true, "1", "1"), pages(200, true, true, "0", "1"));
+    assert_eq!(pages(200, false, true, "1", "0"), offered().1);
 }

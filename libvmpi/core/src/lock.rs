@@ -160,12 +160,10 @@ fn enter_alone() -> bool {
 /// Do something for the thread that uses MPI without the lock, and that is outside. It takes no queues back. False for any other.
 #[inline]
 pub(crate) fn alone(look: impl FnOnce() -> bool) -> bool {
-    if OWNER.load(Ordering::Relaxed) != this_thread() || INSIDE.load(Ordering::Relaxed) != 0 {
+    if INSIDE.load(Ordering::Relaxed) != 0 || !enter_alone() {
         return false;
     }
-    INSIDE.store(1, Ordering::Relaxed);
-    compiler_fence(Ordering::SeqCst); // SYNC Q
-    let result = !THREADED.load(Ordering::Relaxed) && look();
+    let result = look();
     INSIDE.store(0, Ordering::Release);
     result
 }

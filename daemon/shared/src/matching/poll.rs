@@ -1,7 +1,7 @@
 //! Polls that find nothing: when they let other ranks run, and when the next one may find nothing at a glance.
 //!
 //! Who polls between pieces of its work (MPI_Test after each update of a table) would pass its core on at each poll, for nothing if the ranks that wait for
-//! it poll, too: HPCC's MPIRandomAccess spent 97 % of its time so. So it keeps the core for a while if all that are READY there have
+//! it poll, too: two ranks a core made HPCC's MPIRandomAccess 25 times as slow as it is now. So it keeps the core for a while if all that are READY there have
 //! polled in vain and nothing has come for them since. Whoever became READY by a message, or has got one meanwhile, runs at once.
 //!
 //! Between two such looks ([`LOOK_EVERY`] polls) a poll compares what could have changed, and takes no step of its own.
