@@ -1,10 +1,10 @@
 /* polls MESSAGES SEED: all ranks send each other messages of all sizes and receive them by each kind of poll in turn (MPI_Test, Testany, Testsome, Testall,
- * Iprobe, Improbe), computing a little between the polls or not at all. Every byte is checked. */
+ * Request_get_status, Iprobe, Improbe), computing a little between the polls or not at all. Every byte is checked. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-enum { WINDOW = 6, KINDS = 6, SENDS = 4, MOST = 300000, RANKS = 64 };
+enum { WINDOW = 6, KINDS = 7, SENDS = 4, MOST = 300000, RANKS = 64 };
 static const int sizes[] = {0, 8, 700, 4096, 9000, 70000, MOST};
 static int rank, size;
 static unsigned long long state;
@@ -71,7 +71,11 @@ static void by_requests(int kind, int count) {
                 if (done) index = indices[0], status = statuses[0];
                 break;
             }
-            default: MPI_Testall(1, receives, &flag, statuses), status = statuses[0];
+            case 3: MPI_Testall(1, receives, &flag, statuses), status = statuses[0]; break;
+            default:
+                MPI_Request_get_status(receives[0], &flag, &status);
+                /* Which leaves the request as it was. */
+                if (flag) MPI_Wait(&receives[0], &status);
             }
         }
         if (index != 0 || done > 1) fail("a receive that nothing came for is over", index, done);
@@ -91,12 +95,12 @@ static void by_probes(int kind, int count) {
         MPI_Message message;
         while (!flag) {
             between();
-            if (kind == 4)
+            if (kind == 5)
                 MPI_Iprobe(MPI_ANY_SOURCE, 5, MPI_COMM_WORLD, &flag, &status);
             else
                 MPI_Improbe(MPI_ANY_SOURCE, 5, MPI_COMM_WORLD, &flag, &message, &status);
         }
-        if (kind == 4)
+        if (kind == 5)
             MPI_Recv(incoming[0], MOST, MPI_BYTE, status.MPI_SOURCE, 5, MPI_COMM_WORLD, &status);
         else
             MPI_Mrecv(incoming[0], MOST, MPI_BYTE, &message, &status);
@@ -120,7 +124,7 @@ int main(int argc, char **argv) {
     while (to_receive > 0) {
         int kind = (int)draw(KINDS), count = 1 + (int)draw(8);
         if (count > to_receive) count = to_receive;
-        if (kind < 4)
+        if (kind < 5)
             by_requests(kind, count);
         else
             by_probes(kind, count);

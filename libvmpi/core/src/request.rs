@@ -470,12 +470,8 @@ pub fn is_casualty(request: Request) -> bool {
 
 /// Status of a request without finishing it (MPI_Request_get_status); `None` if it is not complete.
 pub fn peek(request: Request) -> Result<Option<Status>> {
-    progress();
-    if !is_complete(request)? {
-        poll_missed();
-        if !is_complete(request)? {
-            return Ok(None);
-        }
+    if !test_for(&[request], Need::One)? {
+        return Ok(None);
     }
     if request == NULL {
         return Ok(Some(Status::EMPTY));

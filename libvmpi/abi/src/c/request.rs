@@ -345,6 +345,13 @@ pub unsafe fn testsome<A: Abi>(
 /// # Safety
 /// As the C function's contract.
 pub unsafe fn request_get_status<A: Abi>(req: CRequest<A>, flag: *mut c_int, status: *mut A::Status) -> c_int {
+    // SAFETY: one handle; `flag` is the program's to write.
+    unsafe {
+        if requests_miss_again::<A>(Need::One, 1, &raw const req) {
+            *flag = 0;
+            return 0;
+        }
+    }
     entry::run::<A>("MPI_Request_get_status", Target::Process, || {
         let found = request::peek(dec::<A, Request>(req))?;
         // SAFETY: `flag` and `status` are the program's to write.
