@@ -209,11 +209,10 @@ impl Scene for LiveScene<'_> {
     }
 
     fn take(&mut self, job: u32, core: u32) {
-        self.with(job, (), |node| {
-            if let Some(rank) = node.running_on(core) {
-                sched::take_core(node, rank);
-            }
-        });
+        let take = |node: &NodeSegment| node.running_on(core).filter(|rank| sched::take_core(node, *rank));
+        if let (Some(rank), Some(job)) = (self.with(job, None, take), self.jobs.get_mut(&job)) {
+            job.strays.note(rank, Instant::now());
+        }
     }
 
     fn force(&mut self, job: u32, core: u32) {

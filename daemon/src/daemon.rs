@@ -453,8 +453,10 @@ impl Daemon {
             job.check_deadlock(now);
             job.check_parting(now);
             if job.phase == job::Phase::Running {
-                job.watchdog.tick(&LiveScene { node: &job.node }, now);
+                let taken = job.watchdog.tick(&LiveScene { node: &job.node }, now);
+                taken.into_iter().for_each(|rank| job.strays.note(rank, now));
                 balance::assist(&job.node);
+                job.check_strays(now);
             }
             job.mend();
             let wants_sweep = job.wants_sweep(now);

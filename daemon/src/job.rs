@@ -33,6 +33,7 @@ use crate::rank::{Attachment, Rank};
 use crate::reap;
 use crate::spawn::{Identity, Inherited, SpawnError, Spawner, Start, Streams};
 use crate::spread::Spread;
+use crate::strays::Strays;
 use crate::trace::Recording;
 use crate::watchdog::Watchdog;
 pub use carrier::Carrier;
@@ -127,6 +128,7 @@ pub struct Job {
     /// Cores that dead ranks have left in the middle of a step.
     undone: Vec<u32>,
     pub watchdog: Watchdog,
+    pub strays: Strays,
     integrity: Integrity,
     pub detector: Detector,
     /// Transfers are or were counted.
@@ -251,6 +253,7 @@ impl Job {
             early_answers: Vec::new(),
             undone: Vec::new(),
             watchdog: Watchdog::with_room(&spec, capacity),
+            strays: Strays::default(),
             integrity,
             detector: Detector::new(Instant::now()),
             monitored: spec.monitor,
@@ -435,7 +438,10 @@ impl Job {
             Phase::Running => {
                 let waits = !self.undone.is_empty() || !self.early_answers.is_empty();
                 let mend = waits.then(|| Instant::now() + MEND_PAUSE);
-                [self.watchdog.next(), self.next_wrapper, self.parting_due(), mend].into_iter().flatten().min()
+                [self.watchdog.next(), self.strays.next(), self.next_wrapper, self.parting_due(), mend]
+                    .into_iter()
+                    .flatten()
+                    .min()
             }
             Phase::Ending => self.ending.as_ref().map(|ending| ending.at),
         }

@@ -9,6 +9,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use nix::time::{ClockId, clock_gettime};
 use vmpi_shared::clock::Moment;
 use vmpi_shared::control::{Reply, TraceAsk};
+use vmpi_shared::sched::adopt::Given;
 use vmpi_shared::trace::{self, TraceMap};
 
 use crate::job::Job;
@@ -22,12 +23,27 @@ pub struct Recording {
     skip: Vec<u64>,
     /// How everything stood when it ended.
     stopped: Option<Box<TraceMap>>,
+    /// Cores given to ranks outside MPI.
+    given: Vec<(u32, Given)>,
 }
+
+/// So many of them are kept: the newest.
+const MOST_GIVEN: usize = 1 << 16;
 
 impl Recording {
     /// From before the first rank.
     pub fn from_the_start(since: u64, began: Moment) -> Recording {
-        Recording { since, began, skip: Vec::new(), stopped: None }
+        Recording { since, began, skip: Vec::new(), stopped: None, given: Vec::new() }
+    }
+
+    /// The daemon has given a core to `rank`.
+    pub fn note_given(&mut self, rank: u32, given: Given) {
+        if self.stopped.is_none() {
+            if self.given.len() == MOST_GIVEN {
+                self.given.drain(..MOST_GIVEN / 2);
+            }
+            self.given.push((rank, given));
+        }
     }
 }
 
@@ -42,7 +58,7 @@ impl Job {
             (TraceAsk::Start, _) => {
                 let skip = (0..self.ranks.len() as u32).map(|rank| self.segment.trace(rank).written()).collect();
                 let began = self.node.moment();
-                self.recording = Some(Recording { since: began.ticks, began, skip, stopped: None });
+                self.recording = Some(Recording { skip, ..Recording::from_the_start(began.ticks, began) });
                 trace::switch(&self.node, true);
                 return (Reply::Done, Vec::new());
             }
@@ -100,6 +116,7 @@ impl Job {
             let skip = recording.skip.get(rank as usize).copied().unwrap_or(0);
             let mut stand = trace::stand(&self.node, rank, skip);
             let entry = &self.ranks[rank as usize];
+            stand.given = recording.given.iter().filter(|(to, _)| *to == rank).map(|(_, given)| *given).collect();
             stand.pid = entry.attachment.as_ref().map_or(entry.pid, |attachment| attachment.pid);
             stand
         };

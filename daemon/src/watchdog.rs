@@ -106,6 +106,8 @@ pub struct Watchdog {
     /// When each rank was last found asleep outside MPI.
     naps: Vec<Option<Instant>>,
     last_nap: Option<Instant>,
+    /// Who has lost its core in this look.
+    taken: Vec<u32>,
     /// 0: never.
     quantum_ns: u64,
     release_on_block: bool,
@@ -122,6 +124,7 @@ impl Watchdog {
             quanta: (0..spec.ranks).map(|_| Quantum { now_ns: quantum_ns, switches: 0 }).collect(),
             naps: vec![None; spec.ranks as usize],
             last_nap: None,
+            taken: Vec::new(),
             quantum_ns,
             release_on_block: spec.on_block == OnBlock::Release,
             pause: TICK,
@@ -150,10 +153,10 @@ impl Watchdog {
         self.next
     }
 
-    /// Look at all cores, if it is time to.
-    pub fn tick(&mut self, scene: &dyn Scene, now: Instant) {
+    /// Look at all cores, if it is time to. The ranks from which a core was taken.
+    pub fn tick(&mut self, scene: &dyn Scene, now: Instant) -> Vec<u32> {
         if self.next.is_none_or(|next| next > now) {
-            return;
+            return Vec::new();
         }
         let mut tick: Option<Duration> = None;
         for core in 0..self.cores.len() as u32 {
@@ -165,6 +168,12 @@ impl Watchdog {
         let longest = if napping { TICK } else { LONGEST_TICK };
         self.pause = tick.unwrap_or((self.pause * 2).clamp(TICK, longest));
         self.next = Some(now + self.pause);
+        std::mem::take(&mut self.taken)
+    }
+
+    /// A core was given to a rank outside MPI: a switch, but not one that the rank wanted.
+    pub fn note_given(&mut self, rank: u32, switches: u64) {
+        self.quanta[rank as usize].switches = switches;
     }
 
     /// Look at one core; when to look again, if somebody waits for it.
@@ -195,6 +204,7 @@ impl Watchdog {
                 look = before;
             } else if self.release_on_block && before.is_still(now, cpu_time_ns) && scene.is_asleep(rank) {
                 if scene.take_core(rank) {
+                    self.taken.push(rank);
                     self.naps[rank as usize] = Some(now);
                     self.last_nap = Some(now);
                     self.quanta[rank as usize].switches = switches.saturating_add(1);
@@ -208,6 +218,7 @@ impl Watchdog {
         let held_ns = scene.running_for_ns(core).min(waited_ns);
         if self.quantum_ns != 0 && held_ns >= quantum_ns {
             if scene.take_core(rank) {
+                self.taken.push(rank);
                 debug!("rank {rank} held core {core} for {} ms while others were ready", quantum_ns / 1_000_000);
                 let quantum = &mut self.quanta[rank as usize];
                 quantum.now_ns = (quantum_ns / 10).max(SHORTEST_QUANTUM_NS.min(self.quantum_ns));
@@ -282,7 +293,7 @@ impl Scene for LiveScene<'_> {
 
 /// CPU time of all threads of a process, by its clock: one system call, exact to the nanosecond.
 #[allow(unsafe_code)]
-fn process_cpu_time_ns(pid: i32) -> Option<u64> {
+pub fn process_cpu_time_ns(pid: i32) -> Option<u64> {
     if pid <= 0 {
         return None;
     }

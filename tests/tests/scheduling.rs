@@ -28,6 +28,27 @@ fn a_rank_that_starves_goes_where_others_have_nothing_to_do() {
     }
 }
 
+/// A rank that lost its core while it computed, since it had it for long, gets one that has nothing to do before it calls MPI again: its own, or another one if
+/// ranks may move.
+#[test]
+fn who_computes_without_a_core_gets_an_idle_one() {
+    let binary = {
+        let _turn = Turn::take();
+        program("strays.c", Mpi::Openmpi)
+    };
+    let cases: [(&[&str], &str); 4] = [
+        (&["-n", "3", "-V", "2"], "alone, clock ran\n"),
+        (&["-n", "3", "-V", "2", "--balance", "steal"], "alone, clock ran\n"),
+        (&["-n", "3", "-V", "2", "--balance", "none"], "beside others, clock stood\n"),
+        // The CPU is its own again after a while.
+        (&["-n", "2", "-V", "2", "--balance", "none"], "alone, clock ran\n"),
+    ];
+    for (flags, told) in cases {
+        let outcome = Vmpirun::new("strays").args(["--quantum", "50"]).args(flags).arg(&binary).run();
+        assert_eq!((outcome.code, &*outcome.stdout), (0, told), "{flags:?}: {}", outcome.stderr);
+    }
+}
+
 /// Ranks of one core that poll keep it while nothing comes for the others, and pass it on as soon as something has.
 #[test]
 fn who_polls_passes_the_core_on_when_that_is_of_use() {

@@ -61,23 +61,28 @@ fn near(what: &str, trace: f64, clock: f64) {
     assert!((trace - clock).abs() < 0.002 + 0.01 * clock, "{what}: {trace} s in the trace, {clock} s by the clock");
 }
 
-fn agrees(flags: &[&str], ranks: u32, rounds: u32, moves: bool) {
-    let binary = built("traced.c");
+/// A program's trace and report, and what it wrote to stderr.
+fn traced(name: &str, ranks: u32, flags: &[&str], args: &[String]) -> (Value, Value, String) {
+    let binary = built(name);
     let path = file("whole.pftrace");
     let run = Vmpirun::new("trace").args(["-n", &ranks.to_string(), "--json", "--trace"]).arg(&path).args(flags);
-    let outcome = run.arg(binary).args([rounds.to_string(), "20000".into()]).run();
-    assert!(outcome.code == 0 && outcome.stderr.is_empty(), "{flags:?}: {outcome:?}");
-    let (trace, report) = (read(&path), report(&outcome));
+    let outcome = run.arg(binary).args(args).run();
+    assert_eq!(outcome.code, 0, "{flags:?}: {outcome:?}");
+    (read(&path), report(&outcome), outcome.stderr)
+}
+
+/// What a trace says of how long cores and ranks did what is what their clocks say.
+fn adds_up(flags: &[&str], trace: &Value, report: &Value) {
     let number = |value: &Value| value.as_f64().expect("a number");
     for core in report["cores"].as_array().expect("cores").iter().enumerate() {
         let (at, core) = core;
-        let of = |category: &str| seconds(&trace, "cores", &format!("core {at}"), category);
+        let of = |category: &str| seconds(trace, "cores", &format!("core {at}"), category);
         near(&format!("{flags:?}: core {at} ran"), of("running"), number(&core["running_s"]));
         near(&format!("{flags:?}: core {at} handed over"), of("hand-off"), number(&core["handoff_s"]));
         near(&format!("{flags:?}: core {at} was idle"), of("idle"), number(&core["idle_s"]));
     }
     for (at, rank) in report["rank_list"].as_array().expect("ranks").iter().enumerate() {
-        let of = |category: &str| seconds(&trace, "ranks", &format!("rank {at}"), category);
+        let of = |category: &str| seconds(trace, "ranks", &format!("rank {at}"), category);
         near(&format!("{flags:?}: rank {at} ran"), of("RUNNING"), number(&rank["rtime_s"]));
         near(&format!("{flags:?}: rank {at} was ready"), of("READY"), number(&rank["ready_s"]));
         near(&format!("{flags:?}: rank {at} waited"), of("SUSPENDED"), number(&rank["wait_s"]));
@@ -88,6 +93,12 @@ fn agrees(flags: &[&str], ranks: u32, rounds: u32, moves: bool) {
         let clock = clock.filter(|(name, _)| name.starts_with(&own)).map(|(_, ends)| number(&ends[1]) * 1e-9).next();
         near(&format!("{flags:?}: rank {at}'s clock"), clock.expect("a counter track"), number(&rank["rtime_s"]));
     }
+}
+
+fn agrees(flags: &[&str], ranks: u32, rounds: u32, moves: bool) {
+    let (trace, report, stderr) = traced("traced.c", ranks, flags, &[rounds.to_string(), "20000".into()]);
+    assert!(stderr.is_empty(), "{flags:?}: {stderr}");
+    adds_up(flags, &trace, &report);
     // Every message of the program, with both ends.
     for rank in 0..ranks {
         let pair = format!("{rank} {}", (rank + 1) % ranks);
@@ -107,6 +118,19 @@ fn a_trace_adds_up_to_the_clocks() {
     agrees(&["-V", "2", "--balance", "none", "--policy", "follow"], 4, 100, false);
     agrees(&["-V", "4", "--cores", "0"], 4, 100, false);
     agrees(&["-V", "3", "--enable-recovery"], 5, 60, false);
+}
+
+/// One loses its core, computes beside another one, and is given a core while it does (`strays.c` says of which it ran longer).
+#[test]
+fn cores_given_outside_mpi_are_told() {
+    for (ranks, balance) in [(3, "rescue"), (2, "none")] {
+        let flags = ["-V", "2", "--quantum", "50", "--balance", balance];
+        let (trace, report, _) = traced("strays.c", ranks, &flags, &[]);
+        adds_up(&flags, &trace, &report);
+        let ranks = report["rank_list"].as_array().expect("ranks").iter();
+        let away = ranks.map(|rank| rank["away_s"].as_f64().expect("a time")).fold(0.0, f64::max);
+        assert!((0.05..0.6).contains(&away), "{flags:?}: no rank was away for longer than {away} s");
+    }
 }
 
 #[test]

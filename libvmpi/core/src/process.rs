@@ -16,7 +16,7 @@ use vmpi_shared::matching::tend::Endpoint;
 use vmpi_shared::mem::bell::{Bell, Chime};
 use vmpi_shared::meter;
 use vmpi_shared::node::{NodeConfig, NodeSegment};
-use vmpi_shared::sched::{self, RunState};
+use vmpi_shared::sched;
 
 pub use crate::lock::{Entered, enter};
 pub use vmpi_shared::trace::calling;
@@ -90,9 +90,7 @@ pub fn is_finalized() -> bool {
 #[inline]
 pub fn scheduling_point() {
     let endpoint = endpoint();
-    if endpoint.node.rank(endpoint.me).state.load(Ordering::Relaxed) == RunState::Away.word() {
-        sched::reacquire(&endpoint.node, endpoint.me);
-    }
+    sched::scheduling_point(&endpoint.node, endpoint.me);
 }
 
 /// Do something that may keep this rank asleep in the kernel for long (no MPI call in it): another rank gets the core

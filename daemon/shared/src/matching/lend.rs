@@ -58,7 +58,8 @@ fn take_back(node: &NodeSegment, rank: u32) {
 /// May a deliverer take the queues of `rank`?
 #[inline]
 pub fn is_lent(node: &NodeSegment, rank: u32) -> bool {
-    node.rank(rank).lent.load(SEQ) == LENT && matches!(node.state(rank), RunState::Running | RunState::Away)
+    let computes = matches!(node.state(rank), RunState::Running | RunState::Away | RunState::Adopted);
+    node.rank(rank).lent.load(SEQ) == LENT && computes
 }
 
 /// As a deliverer: take the queues of `rank` if it lends them (SYNC P).

@@ -6,13 +6,15 @@
 //! - **who runs on, holds or has claimed another core**, for a READY rank that it has taken out of its core's set, and only while *another* rank is
 //!   RUNNING on that core (looked at after the taking). Such a rank has given its core up and is not about to be told to watch it: those
 //!   who name a watcher, or release a core, hold it and are not RUNNING. If it turns out otherwise the rank goes back into the set,
-//!   like one that has just become READY (SYNC B).
+//!   like one that has just become READY (SYNC B);
+//! - **the daemon**, which has claimed another core, for a rank that is outside MPI without one, while it is ADOPTED (`adopt`).
 //!
 //! Everybody else reads the core of a rank that is not RUNNING on this process's behalf as a place to put it or to look at, and each of these
 //! steps begins with taking the rank (from SUSPENDED or RUNNING) in a way in which only one can succeed; while it is in hand its core stays.
 //! Death story: in a job that survives deaths no rank moves. In others a death ends the job; who dies with a rank in hand leaves a
 //! READY rank in no set, which is killed with the rest.
 
+use super::affinity;
 use super::baton::{self, leave_running, queue, release_core, run_at};
 use super::clocks::settle_on;
 use super::lease::ALONE;
@@ -144,7 +146,7 @@ fn is_loaded(node: &NodeSegment, core: u32) -> bool {
 }
 
 /// May ranks come to this core? Not if another job waits for it.
-fn may_take(node: &NodeSegment, core: u32) -> bool {
+pub(super) fn may_take(node: &NodeSegment, core: u32) -> bool {
     core < node.header().own_cores && node.core(core).lease.load(SEQ) == ALONE
 }
 
@@ -228,7 +230,7 @@ fn take(node: &NodeSegment, rank: u32, from: u32, to: u32) -> Option<u32> {
 }
 
 /// The rank, which the caller has in hand, belongs to another core from now on.
-fn relocate(node: &NodeSegment, rank: u32, from: u32, to: u32) {
+pub(super) fn relocate(node: &NodeSegment, rank: u32, from: u32, to: u32) {
     let descriptor = node.rank(rank);
     if node.header().balance == RESCUE {
         let home = node.home_of(rank);
@@ -268,6 +270,11 @@ pub(super) fn move_self(node: &NodeSegment, me: u32) {
     if !leave_running(node, me, RunState::Ready) {
         return; // taken from its core just now
     }
+    if node.core_of(me) != from {
+        // Taken just now, and given another one: nobody has this rank in hand, which runs on there.
+        let _ = node.rank(me).state.compare_exchange(RunState::Ready.word(), RunState::Running.word(), SEQ, SEQ);
+        return;
+    }
     let (_, ran) = settle_on(node, me, from);
     unwatched(|idle| release_core(node, me, from, ran, idle));
     relocate(node, me, from, to);
@@ -300,86 +307,5 @@ pub fn assist(node: &NodeSegment) {
         {
             baton::dispatch(node, core);
         }
-    }
-}
-
-/// Processes pinned to the CPUs of cores.
-#[cfg(not(feature = "model"))]
-mod affinity {
-    use super::RELAXED;
-    use crate::node::NodeSegment;
-    use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
-    use nix::unistd::Pid;
-
-    /// The set of a core's CPU alone.
-    fn cpu_of(node: &NodeSegment, core: u32) -> Option<CpuSet> {
-        let mut set = CpuSet::new();
-        set.set(node.core(core).cpu.load(RELAXED) as usize).ok()?;
-        Some(set)
-    }
-
-    /// Is this thread pinned as vmpi pins? Programs that choose their CPUs themselves are left where they are.
-    fn is_pinned_to(node: &NodeSegment, thread: i32, core: u32) -> bool {
-        let found = sched_getaffinity(Pid::from_raw(thread)).ok();
-        found.is_some() && found == cpu_of(node, core)
-    }
-
-    fn pin(node: &NodeSegment, thread: i32, core: u32) -> bool {
-        cpu_of(node, core).is_some_and(|set| sched_setaffinity(Pid::from_raw(thread), &set).is_ok())
-    }
-
-    /// `rank`, which sleeps, moves: its process is to wake up on the other CPU. False if it must stay where it is.
-    pub fn follow(node: &NodeSegment, rank: u32, from: u32, to: u32) -> bool {
-        // The daemon takes no pid from shared memory: there the rank changes the CPU itself when it runs (`settle`).
-        if node.header().bind == 0 || node.actor().is_none() {
-            return true;
-        }
-        let Some(pid) = node.peer_pid(rank) else { return false };
-        let moved = is_pinned_to(node, pid, from) && pin(node, pid, to);
-        if !moved {
-            node.rank(rank).fixed.store(1, RELAXED);
-        }
-        moved
-    }
-
-    /// May this process change its own CPU?
-    pub fn is_ours(node: &NodeSegment, me: u32, core: u32) -> bool {
-        let ours = node.header().bind == 0 || is_pinned_to(node, 0, core);
-        if !ours {
-            node.rank(me).fixed.store(1, RELAXED);
-        }
-        ours
-    }
-
-    /// All threads of this process go to the CPU of `core`, but those that chose another one themselves.
-    #[cold]
-    pub fn settle(node: &NodeSegment, core: u32) {
-        let before = node.pinned();
-        node.set_pinned(core);
-        let Some(before) = before.filter(|_| node.header().bind != 0) else { return };
-        pin(node, 0, core);
-        let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-        let threads = threads.filter_map(|thread| thread.file_name().to_str()?.parse::<i32>().ok());
-        for thread in threads.filter(|thread| is_pinned_to(node, *thread, before)).collect::<Vec<_>>() {
-            pin(node, thread, core);
-        }
-    }
-}
-
-/// In the model there are no CPUs.
-#[cfg(feature = "model")]
-mod affinity {
-    use crate::node::NodeSegment;
-
-    pub fn follow(_: &NodeSegment, _: u32, _: u32, _: u32) -> bool {
-        true
-    }
-
-    pub fn is_ours(_: &NodeSegment, _: u32, _: u32) -> bool {
-        true
-    }
-
-    pub fn settle(node: &NodeSegment, core: u32) {
-        node.set_pinned(core);
     }
 }

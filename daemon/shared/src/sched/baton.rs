@@ -3,7 +3,7 @@
 //! Orderings: every step on `state`, `holder` and the run queue is sequentially consistent, and each "publish, then look"
 //! has a fence between the two; partners are named SYNC A (suspend against tend), SYNC B (release of a core against
 //! make_ready), SYNC F (a wake-up against the end of tending), SYNC G (a core handed to a rank as it dies); SYNC H is explained in `watch`,
-//! SYNC I and J in `lease`, SYNC K in `steps`, SYNC M in `permit`, where ranks wait for their cores.
+//! SYNC I and J in `lease`, SYNC K in `steps`, SYNC M in `permit`, where ranks wait for their cores, SYNC S in `adopt`.
 
 use super::clocks::{add, end_away, resume_at, settle, settle_both, settle_on};
 use super::lease::{ALONE, REVOKED, vacate};
@@ -14,7 +14,7 @@ use super::watch::{
 };
 use super::{balance, policy, run_queue, steps};
 use crate::clock;
-use crate::mem::sync::{Ordering, fence, fence_behind_step, may_die, spin_loop};
+use crate::mem::sync::{Ordering, fence, fence_behind_step, may_die, spin_loop, yield_cpu};
 use crate::node::{CoreDescriptor, NodeSegment, RankDescriptor};
 use crate::trace;
 
@@ -23,19 +23,19 @@ const RELAXED: Ordering = Ordering::Relaxed;
 
 /// The end of MPI_Init: ask for the core, wait for it.
 pub fn enter(node: &NodeSegment, me: u32) {
-    ask_for_core(node, me);
-    await_core(node, me);
-    run_at(node, me, node.now());
+    let step = steps::begin(node, node.core_of(me));
+    node.rank(me).state.store(RunState::Ready.word(), SEQ);
+    ask_for_core(node, me, step);
 }
 
-/// From a state in which this rank has no core: READY, in the run queue.
-fn ask_for_core(node: &NodeSegment, me: u32) {
-    let _step = steps::begin(node, node.core_of(me));
-    let rank = node.rank(me);
-    rank.state.store(RunState::Ready.word(), SEQ);
-    rank.ready_at.store(node.now(), RELAXED);
+/// READY, in no queue, and without a core: get one.
+fn ask_for_core(node: &NodeSegment, me: u32, step: steps::Step<'_>) {
+    node.rank(me).ready_at.store(node.now(), RELAXED);
     may_die();
     queue(node, me);
+    drop(step);
+    await_core(node, me);
+    run_at(node, me, node.now());
 }
 
 /// Suspend until somebody makes this rank READY and it gets its core. `over` tells whether the wait is over by itself;
@@ -103,13 +103,8 @@ fn leave_until(
 ) -> bool {
     rank.wait_kind.store(wait as u32, RELAXED);
     rank.wait_operand.store(operand, RELAXED);
+    let on_core = leave(node, me, rank, RunState::Suspended);
     let core = node.core_in(rank);
-    let on_core = leave_running_of(node, rank, RunState::Suspended);
-    if !on_core {
-        // The daemon has taken the core away since the last scheduling point.
-        end_away(node, me);
-        rank.state.store(RunState::Suspended.word(), SEQ);
-    }
     fence_behind_step(); // SYNC A: with the fence in try_tend's callers, between their push and their look at the state.
     if (over() || rank.wake.load(SEQ) != 0) && stay(node, me, on_core) {
         end_wait(rank);
@@ -160,41 +155,45 @@ pub fn pass_turn(node: &NodeSegment, me: u32) -> bool {
     if run_queue::is_empty(node.ready(core)) && node.core(core).lease.load(SEQ) != REVOKED {
         return false;
     }
-    let on_core = {
+    let (core, on_core) = {
         let _step = steps::begin(node, core);
-        let on_core = leave_running(node, me, RunState::Ready);
-        if !on_core {
-            end_away(node, me);
-            rank.state.store(RunState::Ready.word(), SEQ);
-        }
+        let on_core = leave(node, me, rank, RunState::Ready);
+        let core = node.core_of(me);
         rank.ready_at.store(node.now(), RELAXED);
         may_die();
         queue(node, me);
-        on_core
+        (core, on_core)
     };
     unwatched(|idle| leave_and_wait(node, me, rank, on_core.then_some(core), idle));
     true
 }
 
-/// The core was given away while this rank was outside MPI: wait for it.
+/// This rank comes into MPI. If its core was given away while it was outside, it waits for it.
+#[inline]
+pub fn scheduling_point(node: &NodeSegment, me: u32) {
+    let state = node.rank(me).state.load(RELAXED);
+    if state != RunState::Running.word() && matches!(RunState::from_word(state), RunState::Away | RunState::Adopted) {
+        reacquire(node, me);
+    }
+}
+
+/// The core was given away: wait for one.
 #[cold]
-pub fn reacquire(node: &NodeSegment, me: u32) {
-    end_away(node, me);
-    ask_for_core(node, me);
-    await_core(node, me);
-    run_at(node, me, node.now());
+fn reacquire(node: &NodeSegment, me: u32) {
+    let step = steps::begin(node, node.core_of(me));
+    if leave_away(node, me, RunState::Ready) {
+        ask_for_core(node, me, step);
+    }
 }
 
 /// The end of MPI_Finalize: leave the core for good.
 pub fn finish(node: &NodeSegment, me: u32) {
-    if leave_running(node, me, RunState::Finalized) {
+    if leave(node, me, node.rank(me), RunState::Finalized) {
         let (now, _) = settle(node, me);
         if trace::is_on(node, me) {
             trace::ended(node, now);
         }
         unwatched(|idle| release_core(node, me, node.core_of(me), u64::MAX, idle));
-    } else {
-        node.rank(me).state.store(RunState::Finalized.word(), SEQ);
     }
 }
 
@@ -325,6 +324,39 @@ pub(super) fn leave_running(node: &NodeSegment, rank: u32, to: RunState) -> bool
 fn leave_running_of(node: &NodeSegment, rank: &RankDescriptor, to: RunState) -> bool {
     hurry_carrier(node);
     rank.state.compare_exchange(RunState::Running.word(), to.word(), SEQ, SEQ).is_ok()
+}
+
+/// Change this rank's state, in MPI, to `to`. False if it has no core to leave: the daemon has taken it since the last scheduling point.
+#[inline]
+fn leave(node: &NodeSegment, me: u32, rank: &RankDescriptor, to: RunState) -> bool {
+    loop {
+        if leave_running_of(node, rank, to) {
+            return true;
+        }
+        if leave_away(node, me, to) {
+            return false;
+        }
+    }
+}
+
+/// The same of a rank that has found itself without a core. False if it has one after all: the daemon has just given it one (`adopt`).
+#[cold]
+fn leave_away(node: &NodeSegment, me: u32, to: RunState) -> bool {
+    const RUNNING: u32 = RunState::Running as u32;
+    const ADOPTED: u32 = RunState::Adopted as u32;
+    let state = &node.rank(me).state;
+    loop {
+        match state.load(SEQ) {
+            RUNNING => return false,
+            ADOPTED => yield_cpu(), // SYNC S
+            before => {
+                if state.compare_exchange(before, to.word(), SEQ, SEQ).is_ok() {
+                    end_away(node, me);
+                    return true;
+                }
+            }
+        }
+    }
 }
 
 /// Put a READY rank in its core's queue; give it the core if that is idle.

@@ -35,6 +35,27 @@ pub(super) fn resume(node: &NodeSegment, me: u32) {
 #[inline]
 pub(super) fn resume_at(node: &NodeSegment, me: u32, rank: &RankDescriptor, now: u64) {
     let core = node.core(node.core_in(rank));
+    count_in(core);
+    // Only READY becomes RUNNING: a rank declared dead stays so.
+    let _ = rank.state.compare_exchange(RunState::Ready.word(), RunState::Running.word(), SEQ, SEQ);
+    let ready = rank.ready_at.load(RELAXED);
+    add(&rank.ready_ticks, now.saturating_sub(ready));
+    let left = rank.t.load(RELAXED);
+    let (granted, released) = start(core, rank, now);
+    if rank.follower.load(RELAXED) != 0 {
+        // Of the turn before: nobody has been made READY in this one.
+        rank.follower.store(0, RELAXED);
+    }
+    if trace::records(rank) {
+        let left = left.min(now);
+        let (ready, clock, core) = (ready.clamp(left, now), rank.r.load(RELAXED), node.core_of(me) as u16);
+        trace::turn(node, me, Turn { core, left, ready, run: now, granted, released, clock, ..Turn::default() });
+    }
+}
+
+/// One more runs on the core: the only one.
+#[inline(always)]
+pub(super) fn count_in(core: &CoreDescriptor) {
     let running = core.running.fetch_add(1, SEQ) + 1;
     if running > core.max_running.load(RELAXED) {
         core.max_running.store(running, RELAXED);
@@ -42,11 +63,11 @@ pub(super) fn resume_at(node: &NodeSegment, me: u32, rank: &RankDescriptor, now:
     if running > 1 {
         core.violations.fetch_add(1, RELAXED);
     }
-    // Only READY becomes RUNNING: a rank declared dead stays so.
-    let _ = rank.state.compare_exchange(RunState::Ready.word(), RunState::Running.word(), SEQ, SEQ);
-    let ready = rank.ready_at.load(RELAXED);
-    add(&rank.ready_ticks, now.saturating_sub(ready));
-    let left = rank.t.load(RELAXED);
+}
+
+/// A turn of the rank on the core begins: its clocks go on, and the core's time until now is accounted for. When the core was granted and released.
+#[inline(always)]
+pub(super) fn start(core: &CoreDescriptor, rank: &RankDescriptor, now: u64) -> (u64, u64) {
     rank.t.store(now, RELAXED);
     if rank.m.load(RELAXED) != 0 {
         rank.m.store(now, RELAXED);
@@ -57,15 +78,7 @@ pub(super) fn resume_at(node: &NodeSegment, me: u32, rank: &RankDescriptor, now:
     add(&core.handoff_ticks, now - granted);
     add(&core.handoffs, 1);
     add(&rank.switches, 1);
-    if rank.follower.load(RELAXED) != 0 {
-        // Of the turn before: nobody has been made READY in this one.
-        rank.follower.store(0, RELAXED);
-    }
-    if trace::records(rank) {
-        let left = left.min(now);
-        let (ready, clock, core) = (ready.clamp(left, now), rank.r.load(RELAXED), node.core_of(me) as u16);
-        trace::turn(node, me, Turn { core, left, ready, run: now, granted, released, clock, ..Turn::default() });
-    }
+    (granted, released)
 }
 
 /// Count the rank out of its core; listings 2 and 3, on suspend: advance R, and C if the rank is in a metered section.
@@ -115,19 +128,24 @@ pub fn process_time(node: &NodeSegment, rank: u32, now: u64) -> u64 {
 
 /// A rank's own process-POV clock, ticks. It never goes back, and stands still while the rank is AWAY: the core is another's then.
 ///
-/// Who takes the core away changes the state, then R, then t, then the holder. So R, t and a time that were read before a RUNNING belong
+/// Who takes the core away changes the state, then R, then t, then the holder; who gives one back, outside MPI (`adopt`), t, then the holder, then the
+/// state. So R, t and a time that were read before a RUNNING, and with no other t after it, belong
 /// together; and a rank that finds itself AWAY waits until the core is no longer its own (death story: these are a few instructions of the daemon,
 /// whose end ends the job).
 pub fn own_time(node: &NodeSegment, me: u32) -> u64 {
+    const AWAY: u32 = RunState::Away as u32;
+    const ADOPTED: u32 = RunState::Adopted as u32;
     let rank = node.rank(me);
-    let (r, t, now) = (rank.r.load(ACQUIRE), rank.t.load(ACQUIRE), node.now_in_order());
-    if rank.state.load(ACQUIRE) != RunState::Away.word() {
-        return r.wrapping_add(now.saturating_sub(t));
-    }
-    while node.core(node.core_of(me)).holder.load(ACQUIRE) == holder_word(me) {
+    loop {
+        let (r, t, now) = (rank.r.load(ACQUIRE), rank.t.load(ACQUIRE), node.now_in_order());
+        match rank.state.load(ACQUIRE) {
+            AWAY if node.core(node.core_of(me)).holder.load(ACQUIRE) != holder_word(me) => return rank.r.load(RELAXED),
+            AWAY | ADOPTED => {}
+            _ if rank.t.load(ACQUIRE) == t => return r.wrapping_add(now.saturating_sub(t)),
+            _ => {}
+        }
         spin_loop();
     }
-    rank.r.load(RELAXED)
 }
 
 /// The rank has watched since `start` without leaving its core: that was waiting, and the core idle, as if it had left.

@@ -11,7 +11,8 @@ pub fn find(node: &NodeSegment, placement: &[u32]) -> Option<String> {
     for (rank, core) in placement.iter().enumerate() {
         let descriptor = node.rank(rank as u32);
         let state = descriptor.state.load(Relaxed);
-        if RunState::from_word(state) == RunState::Damaged {
+        // Only the daemon makes a rank ADOPTED, and not while it is here.
+        if matches!(RunState::from_word(state), RunState::Damaged | RunState::Adopted) {
             return Some(format!("the state of rank {rank} is {state:#x}"));
         }
         let found = descriptor.home.load(Relaxed);

@@ -4,6 +4,8 @@
 //! it suspends (`baton`). Whoever completes what a rank waits for makes it READY; a READY rank of an idle core is
 //! given the core at once. What must stay true is model-checked in `tests/model/`.
 
+pub mod adopt;
+mod affinity;
 pub mod balance;
 pub mod baton;
 mod clocks;
@@ -23,7 +25,7 @@ pub mod steps;
 pub mod watch;
 
 pub use baton::{
-    enter, finish, make_ready, pass_turn, rank_died, reacquire, ready_untended, suspend, suspend_for_message,
+    enter, finish, make_ready, pass_turn, rank_died, ready_untended, scheduling_point, suspend, suspend_for_message,
     suspend_tending, take_core, try_tend, wake, yield_core,
 };
 pub use clocks::own_time;

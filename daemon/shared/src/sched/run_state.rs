@@ -2,7 +2,7 @@
 
 /// State of a rank (EuroMPI'20 paper, figure 1, with SUSPENDED split by who owns its queues and whether its wait is over).
 ///
-/// It is also the lock on the rank's matching queues: RUNNING and AWAY, the rank itself; TENDED, the deliverer that put it
+/// It is also the lock on the rank's matching queues: RUNNING, AWAY and ADOPTED, the rank itself; TENDED, the deliverer that put it
 /// there; SUSPENDED, nobody; READY, nobody until it runs (deliverers only push).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 #[repr(u32)]
@@ -21,6 +21,8 @@ pub enum RunState {
     Dead = 7,
     /// Its descriptor holds a value that is no state: the segment was scribbled over.
     Damaged = 8,
+    /// AWAY, and the daemon is giving it an idle core (`adopt`).
+    Adopted = 9,
     /// It lives on another node: what is pushed into its inbox here is for this node's carrier to take there.
     Remote = 32,
 }
@@ -36,6 +38,7 @@ impl RunState {
             5 => RunState::Away,
             6 => RunState::Finalized,
             7 => RunState::Dead,
+            9 => RunState::Adopted,
             32 => RunState::Remote,
             _ => RunState::Damaged,
         }
@@ -52,7 +55,7 @@ impl RunState {
             RunState::Suspended => "SUSPENDED",
             RunState::Tended => "TENDED",
             RunState::Ready => "READY",
-            RunState::Away => "AWAY",
+            RunState::Away | RunState::Adopted => "AWAY",
             RunState::Finalized => "FINALIZED",
             RunState::Dead => "DEAD",
             RunState::Damaged => "DAMAGED",

@@ -17,6 +17,7 @@ pub use ring::{CAPACITY_FLOOR, RECORD_WORDS, Ring, RingReader, Rings, Used, byte
 
 use crate::clock::Moment;
 use crate::node::{NodeSegment, RankDescriptor};
+use crate::sched::adopt::Given;
 use crate::sched::lease;
 use serde::{Deserialize, Serialize};
 use std::sync::Mutex;
@@ -363,6 +364,8 @@ pub struct TraceRank {
     pub call: u32,
     pub peer: i32,
     pub tag: i32,
+    /// Cores that it was given while it was outside MPI, of which its ring does not tell.
+    pub given: Vec<Given>,
 }
 
 /// How core `core` stands now.
@@ -386,6 +389,7 @@ pub fn stand(node: &NodeSegment, rank: u32, skip: u64) -> TraceRank {
         call: descriptor.call.load(Relaxed),
         peer: descriptor.peer.load(Relaxed),
         tag: descriptor.tag.load(Relaxed),
+        given: Vec::new(),
     }
 }
 

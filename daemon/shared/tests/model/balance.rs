@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use vmpi_shared::control::Balance;
 use vmpi_shared::mem::sync;
 use vmpi_shared::node::NodeSegment;
-use vmpi_shared::sched::{self, RunState, balance};
+use vmpi_shared::sched::{self, adopt, balance};
 
 const ROUNDS: usize = 1000;
 
@@ -24,10 +24,21 @@ fn assert_settled(node: &NodeSegment) -> u32 {
     (0..ranks).map(|rank| node.rank(rank).moves.load(Ordering::SeqCst)).sum()
 }
 
-/// Tokens go round in both directions while a daemon takes cores from ranks (`takes` times), tells ranks to move (`tells` times) and helps
-/// idle cores. Returns how many ranks have moved in all executions.
-fn explore(how: Balance, placement: &'static [u32], spin_ticks: u64, laps: i32, takes: u32, tells: u32) -> u32 {
+/// What the daemon does meanwhile: it helps idle cores, and so often
+#[derive(Copy, Clone, Default)]
+struct Daemon {
+    /// it takes the core from a rank,
+    takes: u32,
+    /// it tells a rank to move,
+    tells: u32,
+    /// and it gives a core, that may be idle, to a rank, that may have lost its own.
+    gives: u32,
+}
+
+/// Tokens go round in both directions. Returns how many ranks have moved, and how many were given a core outside MPI, in all executions.
+fn explore(how: Balance, placement: &'static [u32], spin_ticks: u64, laps: i32, daemon: Daemon) -> (u32, u32) {
     let moved: &'static AtomicU32 = Box::leak(Box::default());
+    let given: &'static AtomicU32 = Box::leak(Box::default());
     let scenario = move || {
         let world = World::balanced(how, placement, spin_ticks);
         let n = placement.len() as u32;
@@ -35,13 +46,16 @@ fn explore(how: Balance, placement: &'static [u32], spin_ticks: u64, laps: i32, 
             world.rank(me, move |endpoint| {
                 let (before, after) = ((me + n - 1) % n, (me + 1) % n);
                 for lap in 0..laps {
-                    if endpoint.node.state(me) == RunState::Away {
-                        sched::reacquire(&endpoint.node, me);
-                    }
+                    sched::scheduling_point(&endpoint.node, me);
                     send(endpoint, after, 2 * lap);
                     send(endpoint, before, 2 * lap + 1);
+                    if daemon.gives > 0 && thread_rng().gen_bool(0.5) {
+                        // Does something that may take long: as if the daemon had taken its core.
+                        sched::take_core(&endpoint.node, me);
+                    }
                     // Computes, so that others wait for its core.
                     (0..thread_rng().gen_range(0..8)).for_each(|_| sync::yield_cpu());
+                    sched::scheduling_point(&endpoint.node, me);
                     recv(endpoint, before, 2 * lap);
                     sched::yield_core(&endpoint.node, me);
                     recv(endpoint, after, 2 * lap + 1);
@@ -52,16 +66,24 @@ fn explore(how: Balance, placement: &'static [u32], spin_ticks: u64, laps: i32, 
         let node = world.node.another_view(spin_ticks);
         threads.push(thread::spawn(move || {
             let cores = node.header().cores;
-            for turn in 0..takes.max(tells) {
+            for turn in 0..daemon.takes.max(daemon.tells).max(daemon.gives) {
                 (0..thread_rng().gen_range(0..40)).for_each(|_| thread::yield_now());
-                if turn < tells {
+                if turn < daemon.tells {
                     let (rank, core) = (thread_rng().gen_range(0..n), thread_rng().gen_range(0..cores));
                     node.rank(rank).target.store(core + 1, Ordering::SeqCst);
                 }
-                if turn < takes
+                if turn < daemon.takes
                     && let Some(rank) = node.running_on(thread_rng().gen_range(0..cores))
                 {
                     sched::take_core(&node, rank);
+                }
+                if turn < daemon.gives {
+                    (0..thread_rng().gen_range(0..20)).for_each(|_| thread::yield_now());
+                    let given_now = (0..n).filter(|rank| {
+                        let core = adopt::core_for(&node, *rank, 0);
+                        core.is_some_and(|core| adopt::adopt(&node, (*rank, 0), core).is_some())
+                    });
+                    given.fetch_add(given_now.count() as u32, Ordering::Relaxed);
                 }
                 balance::assist(&node);
             }
@@ -73,40 +95,69 @@ fn explore(how: Balance, placement: &'static [u32], spin_ticks: u64, laps: i32, 
     };
     check_random(scenario, ROUNDS);
     check_pct(scenario, ROUNDS, 3);
-    moved.load(Ordering::Relaxed)
+    (moved.load(Ordering::Relaxed), given.load(Ordering::Relaxed))
 }
 
 #[test]
 fn an_idle_core_takes_over() {
-    assert!(explore(Balance::Steal, &[0, 0, 0, 1], 0, 2, 0, 0) > 0, "nothing has moved");
+    assert!(explore(Balance::Steal, &[0, 0, 0, 1], 0, 2, Daemon::default()).0 > 0, "nothing has moved");
 }
 
 #[test]
 fn a_watching_core_takes_over() {
-    assert!(explore(Balance::Steal, &[0, 0, 0, 1], 40, 2, 0, 0) > 0, "nothing has moved");
+    assert!(explore(Balance::Steal, &[0, 0, 0, 1], 40, 2, Daemon::default()).0 > 0, "nothing has moved");
 }
 
 #[test]
 fn taken_over_while_cores_are_taken() {
-    assert!(explore(Balance::Steal, &[0, 0, 0, 1], 30, 2, 6, 0) > 0, "nothing has moved");
-    assert!(explore(Balance::Steal, &[0, 0, 1, 2], 30, 2, 6, 0) > 0, "nothing has moved");
+    assert!(
+        explore(Balance::Steal, &[0, 0, 0, 1], 30, 2, Daemon { takes: 6, ..Daemon::default() }).0 > 0,
+        "nothing has moved"
+    );
+    assert!(
+        explore(Balance::Steal, &[0, 0, 1, 2], 30, 2, Daemon { takes: 6, ..Daemon::default() }).0 > 0,
+        "nothing has moved"
+    );
 }
 
 #[test]
 fn one_that_starves_is_taken_over() {
-    assert!(explore(Balance::Rescue, &[0, 0, 0, 1], 0, 2, 0, 0) > 0, "nothing has moved");
-    assert!(explore(Balance::Rescue, &[0, 0, 1, 2], 30, 2, 6, 0) > 0, "nothing has moved");
+    assert!(explore(Balance::Rescue, &[0, 0, 0, 1], 0, 2, Daemon::default()).0 > 0, "nothing has moved");
+    assert!(
+        explore(Balance::Rescue, &[0, 0, 1, 2], 30, 2, Daemon { takes: 6, ..Daemon::default() }).0 > 0,
+        "nothing has moved"
+    );
 }
 
 #[test]
 fn ranks_move_themselves() {
-    assert!(explore(Balance::Refine, &[0, 0, 1, 1], 0, 3, 0, 6) > 0, "nothing has moved");
-    assert!(explore(Balance::Refine, &[0, 0, 1, 1], 30, 3, 0, 6) > 0, "nothing has moved");
+    assert!(
+        explore(Balance::Refine, &[0, 0, 1, 1], 0, 3, Daemon { tells: 6, ..Daemon::default() }).0 > 0,
+        "nothing has moved"
+    );
+    assert!(
+        explore(Balance::Refine, &[0, 0, 1, 1], 30, 3, Daemon { tells: 6, ..Daemon::default() }).0 > 0,
+        "nothing has moved"
+    );
 }
 
 #[test]
 fn ranks_move_themselves_while_cores_are_taken() {
-    assert!(explore(Balance::Refine, &[0, 0, 0, 1], 30, 3, 6, 6) > 0, "nothing has moved");
+    assert!(
+        explore(Balance::Refine, &[0, 0, 0, 1], 30, 3, Daemon { takes: 6, tells: 6, ..Daemon::default() }).0 > 0,
+        "nothing has moved"
+    );
+}
+
+/// On its own core, on another one, just as it comes into MPI, and with others that take it over.
+#[test]
+fn cores_are_given_to_ranks_outside_mpi() {
+    let daemon = Daemon { takes: 8, gives: 8, ..Daemon::default() };
+    assert!(explore(Balance::None, &[0, 0, 0], 0, 2, daemon).1 > 0, "no core was given");
+    let (moved, given) = explore(Balance::Steal, &[0, 0, 1], 0, 2, daemon);
+    assert!(moved > 0 && given > 0, "{moved} moves, {given} cores given");
+    let (moved, given) = explore(Balance::Rescue, &[0, 0, 1, 1], 30, 2, daemon);
+    assert!(moved > 0 && given > 0, "{moved} moves, {given} cores given");
 }
 
 /// Who dies may be in hand, on its way, or just have got another core.

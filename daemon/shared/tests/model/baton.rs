@@ -9,7 +9,7 @@ use vmpi_shared::matching::envelope::{Envelope, kind};
 use vmpi_shared::matching::inbox::{Cell, Ends, Inbox};
 use vmpi_shared::mem::sync;
 use vmpi_shared::node::NodeSegment;
-use vmpi_shared::sched::{self, RunState, Wait, baton};
+use vmpi_shared::sched::{self, Wait, baton};
 
 const ROUNDS: usize = 1000;
 
@@ -199,9 +199,7 @@ fn watchdog_takes_cores() {
                                 assert!(now >= clock, "the process-POV clock went back from {clock} to {now}");
                                 clock = now;
                             }
-                            if node.state(me) == RunState::Away {
-                                sched::reacquire(&node, me);
-                            }
+                            sched::scheduling_point(&node, me);
                             let to = (me + 1) % 3;
                             deliver(&node, &mails[to as usize], to, round, round + 1);
                             receive(&node, &mails[me as usize], me, round + 1);

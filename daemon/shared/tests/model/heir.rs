@@ -5,7 +5,7 @@ use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
 use std::sync::atomic::{AtomicU32, Ordering};
 use vmpi_shared::mem::sync;
-use vmpi_shared::sched::{self, RunState};
+use vmpi_shared::sched::{self};
 
 const ROUNDS: usize = 1000;
 
@@ -21,9 +21,7 @@ fn ring(placement: &'static [u32], laps: i32, spin_ticks: u64, takes: u32) -> u3
             .map(|me| {
                 world.rank(me, move |endpoint| {
                     for lap in 0..laps {
-                        if endpoint.node.state(me) == RunState::Away {
-                            sched::reacquire(&endpoint.node, me);
-                        }
+                        sched::scheduling_point(&endpoint.node, me);
                         if me == 0 {
                             send(endpoint, 1, lap);
                         }

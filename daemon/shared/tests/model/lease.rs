@@ -9,7 +9,7 @@ use shuttle::thread;
 use vmpi_shared::control::{Balance, Policy};
 use vmpi_shared::mem::bell::Bell;
 use vmpi_shared::node::NodeSegment;
-use vmpi_shared::sched::{self, RunState, lease};
+use vmpi_shared::sched::{self, lease};
 
 const ROUNDS: usize = 2000;
 const LAPS: u32 = 2;
@@ -75,9 +75,7 @@ fn explore_on(placement: [&'static [u32]; 2], balance: Balance, spin_ticks: u64,
                     let node = &nodes[job];
                     sched::enter(node, me);
                     for lap in 0..LAPS {
-                        if node.state(me) == RunState::Away {
-                            sched::reacquire(node, me);
-                        }
+                        sched::scheduling_point(node, me);
                         assert_only(&nodes);
                         deliver(node, &mails[((me + 1) % n) as usize], (me + 1) % n, lap, lap + 1);
                         receive(node, &mails[me as usize], me, lap + 1);

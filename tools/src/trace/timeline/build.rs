@@ -3,6 +3,7 @@
 use super::messages::{End, matched};
 use super::track::{Clock, Names, Track};
 use super::{CoreDid, CoreSlice, CoreTrack, Counted, Ns, RankDid, RankTrack, Timeline};
+use vmpi_shared::sched::adopt::Given;
 use vmpi_shared::trace::{Call, Record, RingReader, TraceMap, TraceRank, Turn};
 
 impl Timeline {
@@ -90,8 +91,16 @@ impl Builder<'_> {
     fn rank(&mut self, rank: u32, stand: &TraceRank, ring: &RingReader) -> RankTrack {
         let (map, clock) = (self.map, self.clock);
         let names = Names::new(ring);
-        let records: Vec<&Record> =
-            ring.records.iter().filter(|record| (map.since..=map.until).contains(&record.at())).collect();
+        let given = stand.given.iter().flat_map(given_records);
+        let mut records: Vec<Record> = ring.records.iter().copied().chain(given).collect();
+        records.retain(|record| (map.since..=map.until).contains(&record.at()));
+        if !stand.given.is_empty() {
+            records.sort_by_key(Record::at);
+        }
+        if let (1.., Some(first)) = (ring.dropped, ring.records.first()) {
+            // What was given before the oldest record says nothing any more.
+            records.retain(|record| record.at() >= first.at());
+        }
         let known_from = match records.first() {
             Some(first) if ring.dropped > 0 => clock.ns(first.at()),
             _ => 0,
@@ -109,7 +118,7 @@ impl Builder<'_> {
         let mut at = At::Nowhere;
         let mut turns = 0;
         for record in &records {
-            match **record {
+            match *record {
                 Record::Turn(turn) => {
                     self.turn(&mut track, &mut at, &turn, turns == 0 && ring.dropped == 0);
                     turns += 1;
@@ -222,6 +231,14 @@ impl Builder<'_> {
             track.close_clock();
         }
     }
+}
+
+/// What the ring of a rank would say of a core that it was given outside MPI.
+fn given_records(given: &Given) -> [Record; 2] {
+    let Given { core, taken, at, released, clock } = *given;
+    let turn =
+        Turn { core: core as u16, left: taken, ready: at, run: at, granted: at, released, clock, ..Turn::default() };
+    [Record::Away { from: taken, until: at }, Record::Turn(turn)]
 }
 
 /// A core's track: its pieces in order, and what lies between them from `complete` on, when everything is known.

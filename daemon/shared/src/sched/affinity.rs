@@ -1,0 +1,108 @@
+//! Processes pinned to the CPUs of cores.
+
+#[cfg(not(feature = "model"))]
+mod real {
+    use crate::mem::sync::Ordering;
+    use crate::node::NodeSegment;
+    use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+    use nix::unistd::Pid;
+
+    const RELAXED: Ordering = Ordering::Relaxed;
+
+    /// The set of a core's CPU alone.
+    fn cpu_of(node: &NodeSegment, core: u32) -> Option<CpuSet> {
+        let mut set = CpuSet::new();
+        set.set(node.core(core).cpu.load(RELAXED) as usize).ok()?;
+        Some(set)
+    }
+
+    /// Is this thread pinned as vmpi pins? Programs that choose their CPUs themselves are left where they are.
+    fn is_pinned_to(node: &NodeSegment, thread: i32, core: u32) -> bool {
+        let found = sched_getaffinity(Pid::from_raw(thread)).ok();
+        found.is_some() && found == cpu_of(node, core)
+    }
+
+    fn pin(node: &NodeSegment, thread: i32, core: u32) -> bool {
+        cpu_of(node, core).is_some_and(|set| sched_setaffinity(Pid::from_raw(thread), &set).is_ok())
+    }
+
+    /// The threads of a process (`self`, or its number) that are pinned to the CPU of `from` go to that of `to`.
+    fn pin_threads(node: &NodeSegment, process: &str, from: u32, to: u32) {
+        let threads = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+        let threads = threads.filter_map(|thread| thread.file_name().to_str()?.parse::<i32>().ok());
+        for thread in threads.filter(|thread| is_pinned_to(node, *thread, from)).collect::<Vec<_>>() {
+            pin(node, thread, to);
+        }
+    }
+
+    /// `rank`, which sleeps, moves: its process is to wake up on the other CPU. False if it must stay where it is.
+    pub fn follow(node: &NodeSegment, rank: u32, from: u32, to: u32) -> bool {
+        // The daemon takes no pid from shared memory: there the rank changes the CPU itself when it runs (`settle`).
+        if node.header().bind == 0 || node.actor().is_none() {
+            return true;
+        }
+        let Some(pid) = node.peer_pid(rank) else { return false };
+        let moved = is_pinned_to(node, pid, from) && pin(node, pid, to);
+        if !moved {
+            node.rank(rank).fixed.store(1, RELAXED);
+        }
+        moved
+    }
+
+    /// As `follow` for the daemon, which knows the process, and all its threads.
+    pub fn bring(node: &NodeSegment, (rank, pid): (u32, i32), from: u32, to: u32) -> bool {
+        if node.header().bind == 0 {
+            return true;
+        }
+        let moved = is_pinned_to(node, pid, from) && pin(node, pid, to);
+        if moved {
+            pin_threads(node, &pid.to_string(), from, to);
+        } else {
+            node.rank(rank).fixed.store(1, RELAXED);
+        }
+        moved
+    }
+
+    /// May this process change its own CPU?
+    pub fn is_ours(node: &NodeSegment, me: u32, core: u32) -> bool {
+        let ours = node.header().bind == 0 || is_pinned_to(node, 0, core);
+        if !ours {
+            node.rank(me).fixed.store(1, RELAXED);
+        }
+        ours
+    }
+
+    /// All threads of this process go to the CPU of `core`, but those that chose another one themselves.
+    #[cold]
+    pub fn settle(node: &NodeSegment, core: u32) {
+        let before = node.pinned();
+        node.set_pinned(core);
+        let Some(before) = before.filter(|_| node.header().bind != 0) else { return };
+        pin(node, 0, core);
+        pin_threads(node, "self", before, core);
+    }
+}
+
+/// In the model there are no CPUs.
+#[cfg(feature = "model")]
+mod real {
+    use crate::node::NodeSegment;
+
+    pub fn follow(_: &NodeSegment, _: u32, _: u32, _: u32) -> bool {
+        true
+    }
+
+    pub fn bring(_: &NodeSegment, _: (u32, i32), _: u32, _: u32) -> bool {
+        true
+    }
+
+    pub fn is_ours(_: &NodeSegment, _: u32, _: u32) -> bool {
+        true
+    }
+
+    pub fn settle(node: &NodeSegment, core: u32) {
+        node.set_pinned(core);
+    }
+}
+
+pub(super) use real::*;

@@ -1,0 +1,34 @@
+/* strays: all ranks compute without MPI, the last one much shorter than the others, for whom it then waits. Rank 0 says whether each of those computed most
+ * of the time with a CPU to itself, and whether each one's process-POV clock counts most of it: they may have lost their cores meanwhile. */
+#define _GNU_SOURCE
+#include <mpi.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <time.h>
+static double seconds(clockid_t clock) {
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return now.tv_sec + now.tv_nsec * 1e-9;
+}
+int main(int argc, char **argv) {
+    int rank, size;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    double (*rtime)(void) = (double (*)(void))dlsym(RTLD_DEFAULT, "MPIX_Rtime");
+    double cpu = rank == size - 1 ? 0.16 : 0.8, ran = rtime();
+    double begin = seconds(CLOCK_MONOTONIC), end = seconds(CLOCK_THREAD_CPUTIME_ID) + cpu;
+    while (seconds(CLOCK_THREAD_CPUTIME_ID) < end) {}
+    double took = seconds(CLOCK_MONOTONIC) - begin;
+    MPI_Barrier(MPI_COMM_WORLD);
+    ran = rtime() - ran;
+    double longest, least, counted = rank == size - 1 ? 1e9 : ran;
+    MPI_Reduce(&took, &longest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    MPI_Reduce(&counted, &least, 1, MPI_DOUBLE, MPI_MIN, 0, MPI_COMM_WORLD);
+    if (rank == 0) {
+        fprintf(stderr, "%.3f s of CPU took at most %.3f s, and at least %.3f s were with a core\n", cpu, longest, least);
+        printf("%s, clock %s\n", longest < 1.5 * cpu ? "alone" : "beside others", least > 0.7 * cpu ? "ran" : "stood");
+    }
+    MPI_Finalize();
+    return 0;
+}
