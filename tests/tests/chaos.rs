@@ -15,7 +15,9 @@ fn deaths(name: &str, args: &[&str]) -> Vmpirun {
     let turn = Turn::take();
     let binary = program("deaths.c", Mpi::Openmpi);
     drop(turn);
-    Vmpirun::new(name).args(["-n", &RANKS.to_string(), "-V", "3"]).arg(binary).args(args)
+    // Where all compute, the last one begins after two turns.
+    let flags = ["-n", &RANKS.to_string(), "-V", "3", "--quantum", "100"];
+    Vmpirun::new(name).args(flags).arg(binary).args(args)
 }
 
 fn end(pid: i32, signal: Signal) {

@@ -15,7 +15,8 @@ fn job(name: &str, source: &str, mpi: Mpi, args: &[&str]) -> Vmpirun {
     let turn = Turn::take();
     let binary = program(source, mpi);
     drop(turn);
-    Vmpirun::new(name).args(["-n", &STARTED.to_string()]).arg(binary).args(args)
+    // Where all compute, the last one begins after two turns.
+    Vmpirun::new(name).args(["-n", &STARTED.to_string(), "--quantum", "100"]).arg(binary).args(args)
 }
 
 fn deaths(how: &str) -> Vmpirun {
