@@ -117,7 +117,8 @@ fn offer_turn(node: &NodeSegment, core: u32) {
     }
     let longest = waiting(node, core).map(|rank| now.saturating_sub(node.rank(rank).ready_at.load(RELAXED))).max();
     let patience = longest.map_or(patience(node), |longest| longest.saturating_mul(2).max(ticks(node, STARVED_S)));
-    if let Some(rank) = victims(node, core).find_map(|from| steal_from(node, from, core, patience)) {
+    let starved = || victims(node, core).find_map(|from| steal_from(node, from, core, patience));
+    if let Some(rank) = fetch_home(node, core).or_else(starved) {
         queue(node, rank);
     }
 }
@@ -192,9 +193,11 @@ fn steal_from_any(node: &NodeSegment, core: u32) -> Option<u32> {
     if !may_take(node, core) {
         return None;
     }
-    homecomer(node, core)
-        .and_then(|(from, rank)| take(node, rank, from, core))
-        .or_else(|| victims(node, core).find_map(|from| steal_from(node, from, core, patience(node))))
+    fetch_home(node, core).or_else(|| victims(node, core).find_map(|from| steal_from(node, from, core, patience(node))))
+}
+
+fn fetch_home(node: &NodeSegment, core: u32) -> Option<u32> {
+    homecomer(node, core).and_then(|(from, rank)| take(node, rank, from, core))
 }
 
 /// `rescue`: a rank of this core that waits for the one that has taken it over, though its own could run it.
