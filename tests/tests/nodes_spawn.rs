@@ -178,7 +178,8 @@ fn a_program_that_a_node_does_not_have_is_an_error_that_names_it() {
 
 /// Two ranks have spawned three; all of them wait as told.
 fn grown(nodes: &Nodes, how: &str) -> (Job, Vec<i32>) {
-    let mut job = run(nodes, &["-n", "2"], "spawn_deaths.c", Mpi::Openmpi, &[how]).start();
+    // Where all compute, the last one begins after a turn.
+    let mut job = run(nodes, &["-n", "2", "--quantum", "100"], "spawn_deaths.c", Mpi::Openmpi, &[how]).start();
     let pids = job.ready(if how == "loop" { 2 } else { 5 });
     std::thread::sleep(Duration::from_millis(100));
     (job, pids)
