@@ -6,10 +6,9 @@
 
 use std::time::{Duration, Instant};
 
-use vmpi_shared::mem::sync::Ordering;
 use vmpi_shared::node::NodeSegment;
 use vmpi_shared::sched::adopt::{self, Given};
-use vmpi_shared::sched::{self, RunState};
+use vmpi_shared::sched::{self, RunState, lease};
 
 use crate::debug;
 use crate::job::Job;
@@ -163,8 +162,7 @@ impl Scene for LiveScene<'_> {
     }
 
     fn is_wanted(&self, core: u32) -> bool {
-        let lease = self.node.core(core).lease.load(Ordering::Relaxed);
-        self.node.ready_count(core) > 0 || lease != sched::lease::ALONE
+        lease::is_awaited(self.node, core)
     }
 
     fn give(&mut self, rank: u32, core: u32) -> bool {

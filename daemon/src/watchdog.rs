@@ -21,7 +21,6 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use vmpi_shared::control::{JobSpec, OnBlock};
-use vmpi_shared::mem::sync::Ordering;
 use vmpi_shared::node::NodeSegment;
 use vmpi_shared::sched::{self, lease};
 
@@ -266,8 +265,7 @@ impl Scene for LiveScene<'_> {
     }
 
     fn is_wanted(&self, core: u32) -> bool {
-        // By a rank of this job or by another job.
-        self.node.ready_count(core) > 0 || self.node.core(core).lease.load(Ordering::Relaxed) != lease::ALONE
+        lease::is_awaited(self.node, core)
     }
 
     fn running_for_ns(&self, core: u32) -> u64 {

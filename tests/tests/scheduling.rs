@@ -37,11 +37,11 @@ fn who_computes_without_a_core_gets_an_idle_one() {
         program("strays.c", Mpi::Openmpi)
     };
     let cases: [(&[&str], &str); 4] = [
-        (&["-n", "3", "-V", "2"], "alone, clock ran\n"),
-        (&["-n", "3", "-V", "2", "--balance", "steal"], "alone, clock ran\n"),
-        (&["-n", "3", "-V", "2", "--balance", "none"], "beside others, clock stood\n"),
+        (&["-n", "3", "-V", "2"], "alone, clock ran, threads together\n"),
+        (&["-n", "3", "-V", "2", "--balance", "steal"], "alone, clock ran, threads together\n"),
+        (&["-n", "3", "-V", "2", "--balance", "none"], "beside others, clock stood, threads together\n"),
         // The CPU is its own again after a while.
-        (&["-n", "2", "-V", "2", "--balance", "none"], "alone, clock ran\n"),
+        (&["-n", "2", "-V", "2", "--balance", "none"], "alone, clock ran, threads together\n"),
     ];
     for (flags, told) in cases {
         let outcome = Vmpirun::new("strays").args(["--quantum", "50"]).args(flags).arg(&binary).run();

@@ -81,8 +81,8 @@ pub struct NodeSegment {
     actor: Option<u32>,
     /// Which way it sends.
     course: Course,
-    /// Core + 1 to whose CPU this process is pinned as far as it knows.
-    pinned: AtomicU32,
+    /// How often the rank of this process had moved when it last looked on which CPU it is.
+    moves_seen: AtomicU32,
     /// Where this process records what it does, while somebody traces.
     recorder: Recorder,
     /// What this process counts, if somebody asked for that.
@@ -181,7 +181,7 @@ impl NodeSegment {
             heaps: Heaps::default(),
             actor: None,
             course: Course::default(),
-            pinned: AtomicU32::new(0),
+            moves_seen: AtomicU32::new(0),
             recorder: Recorder::default(),
             meter: None,
         }
@@ -190,7 +190,9 @@ impl NodeSegment {
     /// This process is `rank`.
     pub(crate) fn set_actor(&mut self, rank: u32) {
         self.actor = Some(rank);
-        self.set_pinned(self.core_of(rank));
+        let descriptor = self.rank(rank);
+        descriptor.pinned.store(self.core_of(rank) + 1, Ordering::Relaxed);
+        self.moves_seen.store(descriptor.moves.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
     /// # Safety
@@ -219,14 +221,15 @@ impl NodeSegment {
         &self.recorder
     }
 
-    /// The core to whose CPU this process is pinned, if pinning is wanted.
+    /// Has the rank of this process moved since this was asked last?
     #[inline]
-    pub(crate) fn pinned(&self) -> Option<u32> {
-        self.pinned.load(Ordering::Relaxed).checked_sub(1)
-    }
-
-    pub(crate) fn set_pinned(&self, core: u32) {
-        self.pinned.store(core + 1, Ordering::Relaxed);
+    pub(crate) fn has_moved(&self, rank: &RankDescriptor) -> bool {
+        let moves = rank.moves.load(Ordering::Relaxed);
+        let moved = moves != self.moves_seen.load(Ordering::Relaxed);
+        if moved {
+            self.moves_seen.store(moves, Ordering::Relaxed);
+        }
+        moved
     }
 
     #[inline]
@@ -320,7 +323,7 @@ impl NodeSegment {
             heaps: Heaps::default(),
             actor: None,
             course: Course::default(),
-            pinned: AtomicU32::new(0),
+            moves_seen: AtomicU32::new(0),
             recorder: Recorder::default(),
             meter: None,
         };
@@ -347,7 +350,7 @@ impl NodeSegment {
             heaps: Heaps::default(),
             actor: None,
             course: Course::default(),
-            pinned: AtomicU32::new(0),
+            moves_seen: AtomicU32::new(0),
             recorder: Recorder::default(),
             meter: None,
         }

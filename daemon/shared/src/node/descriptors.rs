@@ -2,7 +2,7 @@
 //!
 //! Every field says who writes it. All-zero is a valid start.
 
-use crate::mem::sync::{AtomicI32, AtomicU32, AtomicU64};
+use crate::mem::sync::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use crate::trace::COUNTERS;
 
 /// Facts fixed at creation; written by the daemon before any rank starts.
@@ -175,8 +175,9 @@ pub struct RankDescriptor {
     pub copies_refused: AtomicU64,
     /// `r` at the begin of the window of `sched::refine`.
     pub window_r: AtomicU64,
-    /// It has chosen its CPUs itself, so it does not move; written by who found that out.
-    pub fixed: AtomicU32,
+    /// Core + 1 to whose CPU all its threads were pinned last; written by it, and by the daemon while it is ADOPTED. `STAYS`: it has chosen its CPUs
+    /// itself, so it does not move; written by who found that out.
+    pub pinned: AtomicU32,
     /// Index of the core where it was first placed: alike for all who look, whatever moves (collective cells, MPI-IO); written by the daemon, once.
     pub home: AtomicU32,
     /// `switches` at the begin of that window.
@@ -189,6 +190,14 @@ pub struct RankDescriptor {
     pub away_at: AtomicU64,
     /// Performance counters as they stood when it last left a core (`meter`); written by it.
     pub counters: [AtomicU64; COUNTERS],
+}
+
+impl RankDescriptor {
+    pub const STAYS: u32 = u32::MAX;
+
+    pub fn may_move(&self) -> bool {
+        self.pinned.load(Ordering::Relaxed) != RankDescriptor::STAYS
+    }
 }
 
 /// Where this node's carrier is called, who takes to other nodes what ranks push for remote ones.

@@ -42,7 +42,7 @@ const MOVERS: [u32; 2] = [Balance::Steal as u32, Balance::Rescue as u32];
 /// A core for `rank`, which has none, that has been idle for `idle` ticks: its own one, if possible.
 pub fn core_for(node: &NodeSegment, rank: u32, idle: u64) -> Option<u32> {
     let own = node.core_of(rank);
-    let others = MOVERS.contains(&node.header().balance) && node.rank(rank).fixed.load(RELAXED) == 0;
+    let others = MOVERS.contains(&node.header().balance) && node.rank(rank).may_move();
     let others = (0..if others { node.header().own_cores } else { 0 }).filter(|core| *core != own);
     let now = node.now();
     std::iter::once(own).chain(others).find(|core| {
@@ -58,21 +58,9 @@ pub fn core_for(node: &NodeSegment, rank: u32, idle: u64) -> Option<u32> {
 pub fn adopt(node: &NodeSegment, (rank, pid): (u32, i32), core: u32) -> Option<Given> {
     let (descriptor, target) = (node.rank(rank), node.core(core));
     target.holder.compare_exchange(IDLE, CLAIMED, SEQ, SEQ).ok()?;
-    let change =
-        |from: RunState, to: RunState| descriptor.state.compare_exchange(from.word(), to.word(), SEQ, SEQ).is_ok();
-    if !change(RunState::Away, RunState::Adopted) {
+    if !take_in_hand(node, (rank, pid), core) {
         dispatch(node, core);
         return None;
-    }
-    let from = node.core_of(rank);
-    let lost = node.core(from).holder.load(SEQ) != holder_word(rank); // SYNC S
-    if !lost || (from != core && !affinity::bring(node, (rank, pid), from, core)) {
-        change(RunState::Adopted, RunState::Away);
-        dispatch(node, core);
-        return None;
-    }
-    if from != core {
-        relocate(node, rank, from, core);
     }
     note_work(node, core);
     let now = node.now();
@@ -83,7 +71,27 @@ pub fn adopt(node: &NodeSegment, (rank, pid): (u32, i32), core: u32) -> Option<G
     count_in(target);
     let (_, released) = start(target, descriptor, now);
     target.holder.store(holder_word(rank), SEQ);
-    // If not, it has been scribbled over; whoever it was that has the core gives it on.
-    change(RunState::Adopted, RunState::Running);
+    // Nobody else changes ADOPTED but by scribbling, which the daemon finds later and ends the job for.
+    change(node, rank, RunState::Adopted, RunState::Running);
     Some(Given { core, taken: taken.min(now), at: now, released, clock: descriptor.r.load(RELAXED) })
+}
+
+/// The rank, if it is AWAY, is ADOPTED and belongs to `core`, where its process runs.
+fn take_in_hand(node: &NodeSegment, (rank, pid): (u32, i32), core: u32) -> bool {
+    if !change(node, rank, RunState::Away, RunState::Adopted) {
+        return false;
+    }
+    let from = node.core_of(rank);
+    let lost = node.core(from).holder.load(SEQ) != holder_word(rank); // SYNC S
+    let comes = lost && (from == core || affinity::bring(node, (rank, pid), from, core));
+    if !comes {
+        change(node, rank, RunState::Adopted, RunState::Away);
+    } else if from != core {
+        relocate(node, rank, from, core);
+    }
+    comes
+}
+
+fn change(node: &NodeSegment, rank: u32, from: RunState, to: RunState) -> bool {
+    node.rank(rank).state.compare_exchange(from.word(), to.word(), SEQ, SEQ).is_ok()
 }

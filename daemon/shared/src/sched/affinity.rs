@@ -3,7 +3,7 @@
 #[cfg(not(feature = "model"))]
 mod real {
     use crate::mem::sync::Ordering;
-    use crate::node::NodeSegment;
+    use crate::node::{NodeSegment, RankDescriptor};
     use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
     use nix::unistd::Pid;
 
@@ -26,13 +26,27 @@ mod real {
         cpu_of(node, core).is_some_and(|set| sched_setaffinity(Pid::from_raw(thread), &set).is_ok())
     }
 
-    /// The threads of a process (`self`, or its number) that are pinned to the CPU of `from` go to that of `to`.
-    fn pin_threads(node: &NodeSegment, process: &str, from: u32, to: u32) {
+    /// All threads of a process (`self`, or its number), which is `rank`, go to the CPU of `core`, but those that chose another one themselves.
+    fn pin_threads(node: &NodeSegment, rank: u32, process: &str, core: u32) {
+        let pinned = &node.rank(rank).pinned;
+        let before = pinned.load(RELAXED).wrapping_sub(1);
+        if before == core || before >= node.header().cores {
+            return;
+        }
+        pinned.store(core + 1, RELAXED);
         let threads = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
         let threads = threads.filter_map(|thread| thread.file_name().to_str()?.parse::<i32>().ok());
-        for thread in threads.filter(|thread| is_pinned_to(node, *thread, from)).collect::<Vec<_>>() {
-            pin(node, thread, to);
+        for thread in threads.filter(|thread| is_pinned_to(node, *thread, before)).collect::<Vec<_>>() {
+            pin(node, thread, core);
         }
+    }
+
+    /// A process may move if `so`; if not, it stays for good.
+    fn or_stays(node: &NodeSegment, rank: u32, so: bool) -> bool {
+        if !so {
+            node.rank(rank).pinned.store(RankDescriptor::STAYS, RELAXED);
+        }
+        so
     }
 
     /// `rank`, which sleeps, moves: its process is to wake up on the other CPU. False if it must stay where it is.
@@ -42,44 +56,34 @@ mod real {
             return true;
         }
         let Some(pid) = node.peer_pid(rank) else { return false };
-        let moved = is_pinned_to(node, pid, from) && pin(node, pid, to);
-        if !moved {
-            node.rank(rank).fixed.store(1, RELAXED);
-        }
-        moved
+        or_stays(node, rank, is_pinned_to(node, pid, from) && pin(node, pid, to))
     }
 
-    /// As `follow` for the daemon, which knows the process, and all its threads.
+    /// As `follow` for the daemon, which knows the process, of one that runs: with all its threads.
     pub fn bring(node: &NodeSegment, (rank, pid): (u32, i32), from: u32, to: u32) -> bool {
         if node.header().bind == 0 {
             return true;
         }
-        let moved = is_pinned_to(node, pid, from) && pin(node, pid, to);
+        let moved = or_stays(node, rank, is_pinned_to(node, pid, from) && pin(node, pid, to));
         if moved {
-            pin_threads(node, &pid.to_string(), from, to);
-        } else {
-            node.rank(rank).fixed.store(1, RELAXED);
+            pin_threads(node, rank, &pid.to_string(), to);
         }
         moved
     }
 
     /// May this process change its own CPU?
     pub fn is_ours(node: &NodeSegment, me: u32, core: u32) -> bool {
-        let ours = node.header().bind == 0 || is_pinned_to(node, 0, core);
-        if !ours {
-            node.rank(me).fixed.store(1, RELAXED);
-        }
-        ours
+        or_stays(node, me, node.header().bind == 0 || is_pinned_to(node, 0, core))
     }
 
-    /// All threads of this process go to the CPU of `core`, but those that chose another one themselves.
+    /// This process, `me`, has moved: all its threads go along.
     #[cold]
-    pub fn settle(node: &NodeSegment, core: u32) {
-        let before = node.pinned();
-        node.set_pinned(core);
-        let Some(before) = before.filter(|_| node.header().bind != 0) else { return };
-        pin(node, 0, core);
-        pin_threads(node, "self", before, core);
+    pub fn settle(node: &NodeSegment, me: u32) {
+        if node.header().bind != 0 {
+            let core = node.core_of(me);
+            pin(node, 0, core);
+            pin_threads(node, me, "self", core);
+        }
     }
 }
 
@@ -100,9 +104,7 @@ mod real {
         true
     }
 
-    pub fn settle(node: &NodeSegment, core: u32) {
-        node.set_pinned(core);
-    }
+    pub fn settle(_: &NodeSegment, _: u32) {}
 }
 
 pub(super) use real::*;

@@ -177,7 +177,7 @@ fn is_busy(node: &NodeSegment, core: u32, but: Option<u32>) -> bool {
 
 /// The READY ranks of a core that may move.
 fn waiting(node: &NodeSegment, core: u32) -> impl Iterator<Item = u32> + '_ {
-    let known = |rank: &u32| *rank < node.header().ranks && node.rank(*rank).fixed.load(RELAXED) == 0;
+    let known = |rank: &u32| *rank < node.header().ranks && node.rank(*rank).may_move();
     run_queue::members(node.ready(core)).filter(known)
 }
 
@@ -281,7 +281,7 @@ pub(super) fn move_self(node: &NodeSegment, me: u32) {
     let (_, ran) = settle_on(node, me, from);
     unwatched(|idle| release_core(node, me, from, ran, idle));
     relocate(node, me, from, to);
-    affinity::settle(node, to);
+    affinity::settle(node, me);
     rank.ready_at.store(node.now(), RELAXED);
     queue(node, me);
     await_core(node, me);
@@ -291,9 +291,8 @@ pub(super) fn move_self(node: &NodeSegment, me: u32) {
 /// This rank has a core: is it the one on whose CPU the process is?
 #[inline]
 pub(super) fn settle_in(node: &NodeSegment, me: u32) {
-    let core = node.core_of(me);
-    if node.pinned().is_some_and(|pinned| pinned != core) {
-        affinity::settle(node, core);
+    if node.has_moved(node.rank(me)) {
+        affinity::settle(node, me);
     }
 }
 

@@ -171,8 +171,7 @@ pub fn pass_turn(node: &NodeSegment, me: u32) -> bool {
 /// This rank comes into MPI. If its core was given away while it was outside, it waits for it.
 #[inline]
 pub fn scheduling_point(node: &NodeSegment, me: u32) {
-    let state = node.rank(me).state.load(RELAXED);
-    if state != RunState::Running.word() && matches!(RunState::from_word(state), RunState::Away | RunState::Adopted) {
+    if matches!(node.state(me), RunState::Away | RunState::Adopted) {
         reacquire(node, me);
     }
 }

@@ -3,7 +3,7 @@
 //! A counter has one writer at a time: the rank that holds the core, or whoever has just won its way out of RUNNING.
 
 use super::run_state::{RunState, holder_word};
-use crate::mem::sync::{AtomicU64, Ordering, spin_loop};
+use crate::mem::sync::{AtomicU64, Ordering, spin_loop, yield_cpu};
 use crate::meter;
 use crate::node::{CoreDescriptor, NodeSegment, RankDescriptor};
 use crate::trace::{self, Turn};
@@ -130,7 +130,7 @@ pub fn process_time(node: &NodeSegment, rank: u32, now: u64) -> u64 {
 ///
 /// Who takes the core away changes the state, then R, then t, then the holder; who gives one back, outside MPI (`adopt`), t, then the holder, then the
 /// state. So R, t and a time that were read before a RUNNING, and with no other t after it, belong
-/// together; and a rank that finds itself AWAY waits until the core is no longer its own (death story: these are a few instructions of the daemon,
+/// together; and a rank that finds itself AWAY waits until the core is no longer its own (death story: these are a few steps of the daemon,
 /// whose end ends the job).
 pub fn own_time(node: &NodeSegment, me: u32) -> u64 {
     const AWAY: u32 = RunState::Away as u32;
@@ -140,11 +140,11 @@ pub fn own_time(node: &NodeSegment, me: u32) -> u64 {
         let (r, t, now) = (rank.r.load(ACQUIRE), rank.t.load(ACQUIRE), node.now_in_order());
         match rank.state.load(ACQUIRE) {
             AWAY if node.core(node.core_of(me)).holder.load(ACQUIRE) != holder_word(me) => return rank.r.load(RELAXED),
-            AWAY | ADOPTED => {}
+            AWAY => spin_loop(),
+            ADOPTED => yield_cpu(), // SYNC S
             _ if rank.t.load(ACQUIRE) == t => return r.wrapping_add(now.saturating_sub(t)),
             _ => {}
         }
-        spin_loop();
     }
 }
 

@@ -37,6 +37,11 @@ pub fn is_wanted(node: &NodeSegment, core: u32) -> bool {
     !run_queue::is_empty(node.ready(core)) || holder == SPINNING || holder == CLAIMED || holder_rank(holder).is_some()
 }
 
+/// Does somebody wait for the core whom whoever has it keeps from it: a READY rank, or another job?
+pub fn is_awaited(node: &NodeSegment, core: u32) -> bool {
+    !run_queue::is_empty(node.ready(core)) || node.core(core).lease.load(RELAXED) != ALONE
+}
+
 /// Before any rank runs: the core is another job's.
 pub fn begin_withheld(node: &NodeSegment, core: u32) {
     let descriptor = node.core(core);
