@@ -127,9 +127,15 @@ fn cores_given_outside_mpi_are_told() {
         let flags = ["-V", "2", "--quantum", "50", "--balance", balance];
         let (trace, report, _) = traced("strays.c", ranks, &flags, &[]);
         adds_up(&flags, &trace, &report);
-        let ranks = report["rank_list"].as_array().expect("ranks").iter();
-        let away = ranks.map(|rank| rank["away_s"].as_f64().expect("a time")).fold(0.0, f64::max);
-        assert!((0.05..0.6).contains(&away), "{flags:?}: no rank was away for longer than {away} s");
+        let list = report["rank_list"].as_array().expect("ranks");
+        let seconds = |rank: &Value, what: &str| rank[what].as_f64().expect("a time");
+        let away = list.iter().map(|rank| seconds(rank, "away_s")).fold(0.0, f64::max);
+        assert!(away >= 0.05, "{flags:?}: no rank was away for longer than {away} s");
+        // All but the last compute for long: with a core for most of the time, however busy the machine is.
+        for rank in &list[..list.len() - 1] {
+            let (away, ran) = (seconds(rank, "away_s"), seconds(rank, "rtime_s"));
+            assert!(away < ran, "{flags:?}: rank {} was away for {away} s and ran for {ran} s", rank["rank"]);
+        }
     }
 }
 

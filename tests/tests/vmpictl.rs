@@ -25,8 +25,10 @@ fn busy(name: &str, seconds: &str) -> Job {
     job
 }
 
+/// What it printed, since it worked. A trace of ranks that send all the time says what was lost when the machine is busy.
 fn good(outcome: &Outcome) -> &str {
-    assert!(outcome.code == 0 && outcome.stderr.is_empty(), "{outcome:?}");
+    let lost = |line: &str| line.starts_with("vmpictl: note:") && line.contains(" of the oldest events of ");
+    assert!(outcome.code == 0 && outcome.stderr.lines().all(lost), "{outcome:?}");
     &outcome.stdout
 }
 
