@@ -6,13 +6,15 @@
 //! shares the machine by session, so a session per rank would upset it) and share one process group.
 #![allow(unsafe_code)]
 
+mod environment;
+
 use std::ffi::{CStr, CString, NulError};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::ptr;
 
 use libc::{c_char, c_int, c_uint, c_void};
-use vmpi_shared::control::{JobSpec, env};
+use vmpi_shared::control::JobSpec;
 
 /// Stack of the child before exec.
 const STACK_BYTES: usize = 64 << 10;
@@ -204,15 +206,9 @@ impl Spawner {
     /// # Errors
     /// A string with a NUL byte inside.
     pub fn new(spec: &JobSpec, identity: &Identity, inherited: Inherited) -> Result<Spawner, NulError> {
-        let common = vec![
-            format!("{}={}", env::SOCKET, identity.socket),
-            format!("{}={}", env::KEY, identity.key),
-            format!("{}={}", env::JOBID, identity.job),
-            format!("{}={}", env::V, spec.v),
-        ];
         let mut spawner = Spawner {
             programs: Vec::with_capacity(spec.apps.len()),
-            common: common.into_iter().map(CString::new).collect::<Result<_, _>>()?,
+            common: environment::common(spec, identity)?,
             cpus: spec.all_cpus().collect(),
             own_cores: spec.cpus.len(),
             bind: spec.bind,
@@ -249,18 +245,11 @@ impl Spawner {
         if let Some(known) = self.programs.iter().zip(&self.names).position(|(program, name)| same(program, name)) {
             return Ok(known);
         }
-        let own = own_names();
         let program = Program {
             path: CString::new(path)?,
             cwd: CString::new(cwd)?,
             argv: argv.iter().map(|arg| CString::new(arg.as_str())).collect::<Result<_, _>>()?,
-            env: variables
-                .iter()
-                .filter(|(name, _)| !own.contains(&name.as_str()) && name != TUNABLES)
-                .map(|(name, value)| format!("{name}={value}"))
-                .chain([format!("{TUNABLES}={}", tunables(&variables))])
-                .map(CString::new)
-                .collect::<Result<_, _>>()?,
+            env: environment::of_program(&variables)?,
             variables,
         };
         self.programs.push(program);
@@ -290,18 +279,7 @@ impl Spawner {
     pub fn spawn(&mut self, start: &Start, group: i32, streams: Streams) -> Result<Spawned, SpawnError> {
         let rank = start.rank;
         let program = &self.programs[start.program];
-        let numbers = [
-            (RANK_NAMES, start.world_rank),
-            (SIZE_NAMES, start.world_size),
-            (LOCAL_RANK_NAMES, start.local_rank),
-            (LOCAL_SIZE_NAMES, start.local_size),
-            (&[env::JOB_RANK], rank),
-        ];
-        let own: Vec<CString> = numbers
-            .iter()
-            .flat_map(|(names, number)| names.iter().map(move |name| format!("{name}={number}")))
-            .map(|variable| CString::new(variable).expect("names and digits hold no NUL"))
-            .collect();
+        let own = environment::of_rank(start);
         let envp = pointers(program.env.iter().chain(&self.common).chain(&own));
         let argv = pointers(&program.argv);
         let mut shell_argv = vec![c"/bin/sh".as_ptr(), program.path.as_ptr()];
@@ -389,49 +367,6 @@ impl Spawner {
         }
         set
     }
-}
-
-/// Variables whose value is the rank: ours, and those by which scripts know Open MPI, Hydra and MVAPICH.
-const RANK_NAMES: &[&str] = &[env::RANK, "OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK"];
-/// The same among the ranks of the node.
-const LOCAL_RANK_NAMES: &[&str] =
-    &["OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_NODE_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK"];
-/// Variables whose value is the number of ranks.
-const SIZE_NAMES: &[&str] =
-    &[env::SIZE, "OMPI_COMM_WORLD_SIZE", "OMPI_UNIVERSE_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE"];
-/// The same of the node.
-const LOCAL_SIZE_NAMES: &[&str] = &["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_LOCAL_SIZE"];
-
-/// Settings of the GNU C library, `name=value:name=value`.
-const TUNABLES: &str = "GLIBC_TUNABLES";
-/// What they are for ranks, unless the user has chosen.
-///
-/// Whether threads are registered for restartable sequences: nearly no program uses them (those that do register themselves where the library has not), and
-/// the kernel has to bring what is registered up to date whenever it switches to the thread: an eighth of a microsecond a turn.
-const RSEQ: (&str, &str) = ("glibc.pthread.rseq", "0");
-/// Whether malloc asks for huge pages: blocks of 2 MiB and more then have them from the start, and messages out of them are copied in half the time.
-const HUGE_PAGES: (&str, &str) = ("glibc.malloc.hugetlb", "1");
-
-/// The settings of these variables, and ours.
-fn tunables(variables: &[(String, String)]) -> String {
-    let of = |wanted: &str| variables.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
-    let set = of(TUNABLES).unwrap_or("");
-    let is_chosen =
-        |name: &str| set.split(':').any(|one| one.split_once('=').is_some_and(|(chosen, _)| chosen == name));
-    let huge = (of(env::HUGE_PAGES) != Some("0")).then_some(HUGE_PAGES);
-    let own = huge.into_iter().chain([RSEQ]).filter(|(name, _)| !is_chosen(name));
-    let mut settings = Vec::from_iter((!set.is_empty()).then(|| set.to_string()));
-    settings.extend(own.map(|(name, value)| format!("{name}={value}")));
-    settings.join(":")
-}
-
-fn own_names() -> Vec<&'static str> {
-    let mut names = vec![env::SOCKET, env::KEY, env::JOBID, env::V, env::JOB_RANK];
-    names.extend(RANK_NAMES);
-    names.extend(SIZE_NAMES);
-    names.extend(LOCAL_RANK_NAMES);
-    names.extend(LOCAL_SIZE_NAMES);
-    names
 }
 
 /// Where the streams of the next child lie, below what the daemon opens for its ranks: the child needs no descriptor beyond. Without it
@@ -584,28 +519,5 @@ fn fail(a: &mut ChildArguments, step: Step) -> c_int {
     unsafe {
         a.failed_errno = *libc::__errno_location();
         libc::_exit(127)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_users_tunables_are_kept() {
-        let of = |name: &str, value: &str| tunables(&[("HOME".into(), "/root".into()), (name.into(), value.into())]);
-        let ours = "glibc.malloc.hugetlb=1:glibc.pthread.rseq=0";
-        assert_eq!(tunables(&[]), ours);
-        for (set, result) in [
-            ("", ours.to_string()),
-            ("glibc.malloc.arena_max=1", format!("glibc.malloc.arena_max=1:{ours}")),
-            ("glibc.pthread.rseq=1", "glibc.pthread.rseq=1:glibc.malloc.hugetlb=1".into()),
-            ("glibc.malloc.hugetlb=2", "glibc.malloc.hugetlb=2:glibc.pthread.rseq=0".into()),
-            ("glibc.malloc.hugetlb=0:glibc.pthread.rseq=1", "glibc.malloc.hugetlb=0:glibc.pthread.rseq=1".into()),
-        ] {
-            assert_eq!(of(TUNABLES, set), result);
-        }
-        assert_eq!(of(env::HUGE_PAGES, "0"), "glibc.pthread.rseq=0");
-        assert_eq!(of(env::HUGE_PAGES, "1"), ours);
     }
 }

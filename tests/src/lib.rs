@@ -22,3 +22,4 @@ pub mod prometheus;
 pub mod report;
 pub mod scratch;
 pub mod slurm;
+pub mod traces;

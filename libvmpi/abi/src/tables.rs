@@ -22,6 +22,7 @@ macro_rules! c_tables {
         $crate::c_table_neighbor_init!($A);
         $crate::c_table_op!($A);
         $crate::c_table_p2p!($A);
+        $crate::c_table_probe!($A);
         $crate::c_table_partitioned!($A);
         $crate::c_table_request!($A);
         $crate::c_table_rma!($A);
@@ -48,6 +49,7 @@ macro_rules! c_tables_mpi5 {
         $crate::c_table_neighbor_c!($A);
         $crate::c_table_op_c!($A);
         $crate::c_table_p2p_c!($A);
+        $crate::c_table_probe_c!($A);
         $crate::c_table_request_status!($A);
         $crate::c_table_rma_c!($A);
         $crate::c_table_tool_events!($A);

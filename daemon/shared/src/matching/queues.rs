@@ -4,14 +4,18 @@
 //! a wildcard hang in a list of their own, and posting order decides between the two. Unexpected messages hang in a
 //! second list in order of arrival for wildcard receives and probes. So hundreds of either cost nothing extra.
 
+mod slots;
+mod unexpected;
+
+pub use unexpected::Unexpected;
+
 use super::envelope::{Envelope, FLAG_SYNC, kind};
 use super::inbox::Inbox;
 use super::request::{
-    self, ANY_SOURCE, ANY_TAG, FLAG_AWAITED, FLAG_CARRIED, FLAG_COPIED, FLAG_KEPT, FLAG_WAKE, NOBODY, Slot, accepts,
-    outcome, state,
+    self, ANY_SOURCE, ANY_TAG, FLAG_AWAITED, FLAG_CARRIED, FLAG_COPIED, FLAG_KEPT, FLAG_WAKE, Slot, accepts, outcome,
+    state,
 };
 use super::transfer::{Mover, Transfer};
-use crate::mem::sync::Ordering;
 
 /// Number of bins (a power of two).
 pub const BINS: usize = 256;
@@ -87,21 +91,6 @@ impl QueueHead {
     }
 }
 
-/// An unexpected message.
-#[repr(C, align(64))]
-#[derive(Copy, Clone)]
-pub struct Unexpected {
-    pub envelope: Envelope,
-    /// Links in its bin (or the free list).
-    pub next: u32,
-    pub prev: u32,
-    /// Links in the list of arrival order.
-    pub next_arrived: u32,
-    pub prev_arrived: u32,
-}
-
-const _: () = assert!(size_of::<Unexpected>() == 192);
-
 /// What tending or draining found out.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
@@ -130,74 +119,6 @@ fn bin_of(context: u32, source: i32, tag: i32) -> usize {
 }
 
 impl Queues<'_> {
-    /// A fresh request slot; `None` if all are in use.
-    #[inline]
-    pub fn take_slot(&mut self) -> Option<u32> {
-        let index = match self.head.slots_free {
-            0 => {
-                let index = self.head.slots_used;
-                if index >= self.spare() {
-                    return None;
-                }
-                self.head.slots_used += 1;
-                index
-            }
-            free => {
-                self.head.slots_free = self.slots[free as usize - 1].next;
-                free - 1
-            }
-        };
-        self.begin_slot(index);
-        Some(index)
-    }
-
-    /// The last slot is for what must go although there is no room: [`Queues::take_slot`] never gives it.
-    #[inline]
-    fn spare(&self) -> u32 {
-        self.slots.len() as u32 - 1
-    }
-
-    /// The slot for what must go, unless it is in use. Its state must be set at once.
-    pub fn take_spare(&mut self) -> Option<u32> {
-        let index = self.spare();
-        if self.slots[index as usize].state != state::FREE {
-            return None;
-        }
-        self.begin_slot(index);
-        Some(index)
-    }
-
-    #[inline]
-    fn begin_slot(&mut self, index: u32) {
-        let slot = &mut self.slots[index as usize];
-        slot.state = state::FREE;
-        slot.flags = 0;
-        slot.next = 0;
-        slot.prev = 0;
-        slot.next_service = 0;
-        slot.outcome = outcome::GOOD;
-        slot.blocks = 0;
-        slot.progress = 0;
-        slot.remote = 0;
-        slot.len = 0;
-        slot.matched_source = ANY_SOURCE;
-        slot.from = NOBODY;
-        self.head.slots_live += 1;
-        self.head.slots_most = self.head.slots_most.max(self.head.slots_live);
-    }
-
-    #[inline]
-    pub fn free_slot(&mut self, index: u32) {
-        let spare = self.spare();
-        let slot = &mut self.slots[index as usize];
-        slot.state = state::FREE;
-        if index != spare {
-            slot.next = self.head.slots_free;
-            self.head.slots_free = index + 1;
-        }
-        self.head.slots_live -= 1;
-    }
-
     /// Post the receive in slot `index` (context, source, tag, buffer filled in): match it or queue it.
     #[inline]
     pub fn post(&mut self, index: u32, mover: &mut dyn Mover, out: &mut Outgoing) {
@@ -258,71 +179,6 @@ impl Queues<'_> {
         slot.state = state::COMPLETE;
         slot.outcome = outcome;
         self.completed(index);
-    }
-
-    /// The request in slot `index` is finished with.
-    #[inline]
-    pub fn release_slot(&mut self, index: u32) {
-        if self.slots[index as usize].flags & FLAG_KEPT != 0 {
-            self.slots[index as usize].state = state::KEPT;
-        } else {
-            self.free_slot(index);
-        }
-    }
-
-    /// The oldest unexpected message that a receive for (context, source, tag) would take; index.
-    pub fn find_unexpected(&self, context: u32, source: i32, tag: i32) -> Option<u32> {
-        if source != ANY_SOURCE && tag != ANY_TAG {
-            let mut at = self.bins[bin_of(context, source, tag)].unexpected.first;
-            while at != 0 {
-                let entry = &self.unexpected[at as usize - 1];
-                let e = &entry.envelope;
-                if e.context == context && e.source == source && e.tag == tag {
-                    return Some(at - 1);
-                }
-                at = entry.next;
-            }
-            return None;
-        }
-        let mut at = self.head.arrived.first;
-        while at != 0 {
-            let entry = &self.unexpected[at as usize - 1];
-            let e = &entry.envelope;
-            if e.context == context && accepts(source, tag, e.source, e.tag) {
-                return Some(at - 1);
-            }
-            at = entry.next_arrived;
-        }
-        None
-    }
-
-    /// Remove an unexpected message.
-    pub fn take_unexpected(&mut self, index: u32) -> Envelope {
-        let entry = self.unexpected[index as usize];
-        let e = entry.envelope;
-        let bin = bin_of(e.context, e.source, e.tag);
-        match entry.prev {
-            0 => self.bins[bin].unexpected.first = entry.next,
-            prev => self.unexpected[prev as usize - 1].next = entry.next,
-        }
-        match entry.next {
-            0 => self.bins[bin].unexpected.last = entry.prev,
-            next => self.unexpected[next as usize - 1].prev = entry.prev,
-        }
-        let (next, prev) = (entry.next_arrived, entry.prev_arrived);
-        match prev {
-            0 => self.head.arrived.first = next,
-            prev => self.unexpected[prev as usize - 1].next_arrived = next,
-        }
-        match next {
-            0 => self.head.arrived.last = prev,
-            next => self.unexpected[next as usize - 1].prev_arrived = prev,
-        }
-        self.unexpected[index as usize].next = self.head.unexpected_free;
-        self.head.unexpected_free = index + 1;
-        self.head.unexpected_count -= 1;
-        self.inbox.ends.unexpected.store(self.head.unexpected_count, Ordering::Relaxed);
-        e
     }
 
     /// Take everything out of the inbox: match, queue, complete. `out` collects answers for other ranks.
@@ -694,60 +550,6 @@ impl Queues<'_> {
             self.bins[bin].posted = list;
         }
         Some(index)
-    }
-
-    /// Has the pool of unexpected messages no room for one more?
-    pub fn is_full(&self) -> bool {
-        self.head.unexpected_free == 0 && self.head.unexpected_used as usize >= self.unexpected.len()
-    }
-
-    fn queue_unexpected(&mut self, envelope: &Envelope) -> bool {
-        let index = match self.head.unexpected_free {
-            0 => {
-                let index = self.head.unexpected_used;
-                if index as usize >= self.unexpected.len() {
-                    // The rank must take some first.
-                    self.head.wake = 1;
-                    return false;
-                }
-                self.head.unexpected_used += 1;
-                index
-            }
-            free => {
-                self.head.unexpected_free = self.unexpected[free as usize - 1].next;
-                free - 1
-            }
-        };
-        let bin = bin_of(envelope.context, envelope.source, envelope.tag);
-        let arrived_last = self.head.arrived.last;
-        let bin_last = self.bins[bin].unexpected.last;
-        let entry = &mut self.unexpected[index as usize];
-        envelope.copy_to(&mut entry.envelope);
-        entry.next = 0;
-        entry.prev = bin_last;
-        entry.next_arrived = 0;
-        entry.prev_arrived = arrived_last;
-        match bin_last {
-            0 => self.bins[bin].unexpected.first = index + 1,
-            last => self.unexpected[last as usize - 1].next = index + 1,
-        }
-        self.bins[bin].unexpected.last = index + 1;
-        match arrived_last {
-            0 => self.head.arrived.first = index + 1,
-            last => self.unexpected[last as usize - 1].next_arrived = index + 1,
-        }
-        self.head.arrived.last = index + 1;
-        self.head.unexpected_count += 1;
-        self.head.unexpected_most = self.head.unexpected_most.max(self.head.unexpected_count);
-        self.inbox.ends.unexpected.store(self.head.unexpected_count, Ordering::Relaxed);
-        let head = &mut *self.head;
-        let probed = head.probe_context == envelope.context
-            && accepts(head.probe_source, head.probe_tag, envelope.source, envelope.tag);
-        if head.probe_active >= PROBE_ANY || (head.probe_active != 0 && probed) {
-            head.wake = 1;
-        }
-        self.inbox.count_event();
-        true
     }
 
     /// Is the request over (or arrived, to be copied out)?

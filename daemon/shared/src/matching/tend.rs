@@ -1,10 +1,10 @@
-//! Delivering a message, and matching for the rank that gets it if that rank is suspended.
+//! A rank's end of the two segments: it receives, waits, and matches for ranks that are suspended.
 
 use super::courier;
 use super::envelope::Envelope;
 use super::envelope::{INLINE_BYTES, kind};
-use super::inbox::{Full, Inbox};
-use super::lend::{self, tend_lent};
+use super::inbox::Full;
+use super::lend;
 use super::poll::Polls;
 use super::queues::{Outgoing, Queues, Verdict};
 use super::request::{self, state};
@@ -13,7 +13,7 @@ use crate::job::JobSegment;
 use crate::mem::short_copy::short_copy;
 use crate::mem::sync::{Ordering, fence, yield_cpu};
 use crate::node::{NodeSegment, RankDescriptor};
-use crate::sched::{self, RunState, Wait, baton, policy, watch};
+use crate::sched::{self, Wait, baton, policy, watch};
 
 /// A rank's end of the two segments: what it sends with and receives by. Used by one thread at a time.
 pub struct Endpoint {
@@ -21,12 +21,12 @@ pub struct Endpoint {
     pub job: JobSegment,
     pub me: u32,
     /// Index of this rank's core when it last suspended: a guess if ranks move.
-    core: u32,
+    pub(super) core: u32,
     pub(super) outgoing: Outgoing,
     /// It has watched for what it waits for already: no more of that before the next message.
     tired: bool,
     /// A message of this rank to itself had to go through its inbox: so do all from then on, which keeps their order.
-    posts_to_itself: bool,
+    pub(super) posts_to_itself: bool,
     /// Do ranks of this job lend their queues?
     pub(super) lends: bool,
     /// Those that what this rank waits for depends on.
@@ -80,201 +80,6 @@ impl Endpoint {
     pub fn queues(&self) -> Queues<'_> {
         // SAFETY: this rank is RUNNING or AWAY while it executes library code and does not lend them then, so the queues are its own.
         unsafe { self.job.queues(self.me) }
-    }
-
-    /// Bring `envelope` to rank `to`; suspends while its inbox is full. Answers that this causes are delivered too.
-    pub fn deliver(&mut self, to: u32, envelope: &Envelope) {
-        self.deliver_one(to, envelope);
-        self.flush();
-    }
-
-    /// Bring `envelope`, an eager message, to rank `to`, unless that holds so many unexpected messages that its senders wait: false.
-    #[inline(always)]
-    pub fn deliver_unless_crowded(&mut self, to: u32, envelope: &Envelope) -> bool {
-        if to == self.me && self.keep(envelope) {
-            if !self.outgoing.is_empty() {
-                self.flush();
-            }
-            return true;
-        }
-        let inbox = self.job.inbox(to);
-        if inbox.ends.unexpected.load(Ordering::Relaxed) >= self.job.config().unexpected_limit && to != self.me {
-            return false;
-        }
-        let pushed = self.push_in(inbox, envelope);
-        self.deliver_rest(to, envelope, pushed);
-        if !self.outgoing.is_empty() {
-            self.flush();
-        }
-        true
-    }
-
-    /// Match a message of this rank to itself, past its inbox, whose lines senders on other cores write, too. False if there is no room for it, or was none for an
-    /// earlier one.
-    #[inline(never)]
-    fn keep(&mut self, envelope: &Envelope) -> bool {
-        if self.posts_to_itself {
-            return false;
-        }
-        let mut mover = RankMover { node: &self.node, job: &self.job, me: self.me, on: self.me };
-        // SAFETY: as in `queues`.
-        let mut queues = unsafe { self.job.queues(self.me) };
-        let kept = queues.accept(envelope, &mut mover, &mut self.outgoing);
-        self.posts_to_itself = !kept;
-        kept
-    }
-
-    /// Deliver the answers that matching has left.
-    #[inline]
-    pub(super) fn flush(&mut self) {
-        while let Some((to, envelope)) = self.outgoing.pop() {
-            self.deliver_one(to, &envelope);
-        }
-    }
-
-    #[inline(never)]
-    pub(super) fn deliver_one(&mut self, to: u32, envelope: &Envelope) {
-        if to == self.me && self.keep(envelope) {
-            return;
-        }
-        let pushed = self.push(to, envelope);
-        self.deliver_rest(to, envelope, pushed);
-    }
-
-    /// The first try to push has ended so.
-    #[inline(always)]
-    fn deliver_rest(&mut self, to: u32, envelope: &Envelope, pushed: Result<(), Full>) {
-        if pushed == Err(Full) && !self.push_when_possible(to, envelope) {
-            return;
-        }
-        if to != self.me {
-            self.notify(to, envelope);
-        }
-    }
-
-    /// As `push`, as soon as there is room. False if nobody makes room any more, nor misses the message: what this rank waits for from that one
-    /// ends with an error.
-    #[cold]
-    fn push_when_possible(&mut self, to: u32, envelope: &Envelope) -> bool {
-        while self.push(to, envelope) == Err(Full) {
-            if self.node.failure(to).is_some() {
-                return false;
-            }
-            self.await_space(to);
-        }
-        true
-    }
-
-    fn push(&self, to: u32, envelope: &Envelope) -> Result<(), Full> {
-        self.push_in(self.job.inbox(to), envelope)
-    }
-
-    #[inline(always)]
-    fn push_in(&self, inbox: Inbox<'_>, envelope: &Envelope) -> Result<(), Full> {
-        if self.node.header().recovery != 0 { inbox.push_signed(envelope, self.me) } else { inbox.push(envelope) }
-    }
-
-    /// `to` has mail: let the spinner of its core know, or end its wait or match for it here if it is suspended.
-    #[inline(always)]
-    fn notify(&mut self, to: u32, envelope: &Envelope) {
-        let node = &self.node;
-        if node.header().spread != 0 && node.is_remote(to) {
-            let call = if courier::more_may_follow(envelope) { courier::call_soon } else { courier::call };
-            return call(node, to);
-        }
-        // SYNC A: the push (sequentially consistent) comes before the look at holder and state.
-        let receiver = node.rank(to);
-        let core = node.core_in(receiver);
-        // A sender that has announced a large payload matches itself: it may write straight into the receiver's buffer.
-        if envelope.kind != kind::RTS && core != self.core && watch::leave_to_spinner(node, core, to) {
-            return;
-        }
-        if !(waits_for(receiver, envelope) && sched::ready_untended(node, to, receiver)) {
-            self.tend(to);
-        }
-    }
-
-    /// If `rank` is suspended, match for it; make it READY if that ended its wait.
-    fn tend(&mut self, rank: u32) {
-        tend(&self.node, &self.job, self.me, rank, &mut self.outgoing);
-    }
-
-    /// Wait until the inbox of `to` has room: match for it if it is suspended, else suspend until it has drained.
-    #[cold]
-    fn await_space(&mut self, to: u32) {
-        if to == self.me {
-            self.drain_own();
-            return;
-        }
-        self.tend(to);
-        tend_lent(&self.node, &self.job, self.me, to, &mut self.outgoing);
-        if self.job.inbox(to).has_space() {
-            return;
-        }
-        // While this rank waits for others they must be able to finish with it.
-        self.drain_own();
-        let node = &self.node;
-        let inbox = self.job.inbox(to);
-        let mine = self.job.inbox(self.me);
-        node.rank(self.me).call.store(6, Ordering::Relaxed);
-        node.rank(self.me).peer.store(to as i32, Ordering::Relaxed);
-        let stuck = self.is_stuck();
-        let mut over = || {
-            // When this rank can be found waiting, and not before: who made room in between would take the wish for one that has been heard, and
-            // others may have filled the room again. The wish before the look, as whoever drains makes room before the look at that.
-            inbox.ends.space_wanted.store(1, Ordering::SeqCst);
-            let there = inbox.has_space() || (!stuck && mine.has_mail());
-            there || node.state(to) == RunState::Suspended || node.failure(to).is_some()
-        };
-        let slept = baton::suspend_tending(
-            node,
-            self.me,
-            Wait::Space,
-            to,
-            node.header().spin_ticks,
-            &mut over,
-            &mut spinner(node, &self.job, self.me, &mut self.outgoing),
-        );
-        if !slept && !self.job.inbox(to).has_space() {
-            // Another sender has taken a cell and not filled it yet, so nobody can drain: it may need this CPU.
-            yield_cpu();
-        }
-    }
-
-    /// Collective cell `cell` has changed: wake those of `members` that wait for it. The caller has fenced (SYNC A).
-    pub fn wake_cell(&mut self, cell: u32, members: impl Iterator<Item = u32>) {
-        for member in members {
-            if member == self.me {
-                continue;
-            }
-            wake_waiter(&self.node, member, Wait::Cell, cell);
-            if self.node.rank(member).cell_threads.load(Ordering::SeqCst) != 0 {
-                // Several threads wait for different things there: a message wakes them all.
-                let mut wake = Envelope::EMPTY;
-                wake.kind = kind::WAKE;
-                self.deliver_one(member, &wake);
-            }
-        }
-        self.flush();
-    }
-
-    /// What `rank` waits for in memory that it shares with this rank may have come about. The caller has fenced.
-    pub fn wake_rank(&mut self, rank: u32) {
-        if rank == self.me {
-            return;
-        }
-        if self.node.is_remote(rank) {
-            // In a window's segment here its carrier waits in its name.
-            return courier::call(&self.node, rank);
-        }
-        baton::wake(&self.node, rank);
-        if self.node.rank(rank).cell_threads.load(Ordering::SeqCst) != 0 {
-            // Several threads wait for different things there: a message wakes them all.
-            let mut wake = Envelope::EMPTY;
-            wake.kind = kind::WAKE;
-            self.deliver_one(rank, &wake);
-            self.flush();
-        }
     }
 
     /// Suspend until somebody changes collective cell `cell` (or mail comes, or `over` says so).
@@ -531,22 +336,6 @@ fn tell(node: &NodeSegment, me: u32, (call, peer, tag): (u32, i32, i32)) -> &Ran
     descriptor
 }
 
-/// Does `receiver` wait for this message, which it can take itself, and for nothing else?
-#[inline]
-fn waits_for(receiver: &RankDescriptor, envelope: &Envelope) -> bool {
-    // The state first: it was changed after the rest had been written.
-    receiver.state.load(Ordering::SeqCst) == RunState::Suspended.word()
-        && receiver.wait_kind.load(Ordering::Relaxed) == Wait::Message as u32
-        && receiver.wait_operand.load(Ordering::Relaxed) == envelope.context
-        && envelope.is_eager()
-        && request::accepts(
-            receiver.peer.load(Ordering::Relaxed),
-            receiver.tag.load(Ordering::Relaxed),
-            envelope.source,
-            envelope.tag,
-        )
-}
-
 /// If `rank` is suspended, match for it as rank `me`; make it READY if that ended its wait. Answers go to `out`.
 pub(super) fn tend(node: &NodeSegment, job: &JobSegment, me: u32, rank: u32, out: &mut Outgoing) {
     if node.header().recovery != 0 {
@@ -572,7 +361,12 @@ pub(super) fn tend(node: &NodeSegment, job: &JobSegment, me: u32, rank: u32, out
 
 /// What a rank that spins on its idle core does for the others of that core: tend, and pass the answers on. It cannot
 /// wait for room in an inbox there: answers that find none are left in `out`, and the rank is woken to deliver them.
-fn spinner<'a>(node: &'a NodeSegment, job: &'a JobSegment, me: u32, out: &'a mut Outgoing) -> impl FnMut(u32) + 'a {
+pub(super) fn spinner<'a>(
+    node: &'a NodeSegment,
+    job: &'a JobSegment,
+    me: u32,
+    out: &'a mut Outgoing,
+) -> impl FnMut(u32) + 'a {
     move |rank| {
         tend(node, job, me, rank, out);
         while let Some((to, envelope)) = out.last() {
@@ -616,7 +410,7 @@ fn wake_waiters_for_space(node: &NodeSegment, job: &JobSegment, rank: u32) {
 
 /// Wake `waiter` if this is what it waits for.
 #[inline]
-fn wake_waiter(node: &NodeSegment, waiter: u32, wait: Wait, operand: u32) {
+pub(super) fn wake_waiter(node: &NodeSegment, waiter: u32, wait: Wait, operand: u32) {
     let descriptor = node.rank(waiter);
     if descriptor.wait_kind.load(Ordering::SeqCst) == wait as u32
         && descriptor.wait_operand.load(Ordering::SeqCst) == operand

@@ -24,6 +24,7 @@ pub mod number;
 pub mod op;
 pub mod p2p;
 pub mod partitioned;
+pub mod probe;
 pub mod request;
 pub mod request_status;
 mod requests;

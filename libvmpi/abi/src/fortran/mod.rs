@@ -80,6 +80,7 @@ pub mod c {
     pub use crate::c::op::*;
     pub use crate::c::p2p::*;
     pub use crate::c::partitioned::*;
+    pub use crate::c::probe::*;
     pub use crate::c::request::*;
     pub use crate::c::request_status::*;
     pub use crate::c::rma::*;
