@@ -7,6 +7,7 @@
 #![allow(unsafe_code)]
 
 mod environment;
+mod string_moves;
 
 use std::ffi::{CStr, CString, NulError};
 use std::io;

@@ -6,6 +6,7 @@
 //! pin the page of each single block, so larger windows on the heap would gain nothing worth an allocation.
 
 use crate::Block;
+use crate::detour;
 use crate::error::{CopyError, Side};
 use crate::iovec::{Cursor, total_bytes};
 use nix::errno::Errno;
@@ -57,7 +58,7 @@ unsafe fn transfer(direction: Direction, pid: i32, local: &[Block], remote: &[Bl
     while copied < total {
         let max = (total - copied).min(WINDOW_BYTES);
         // SAFETY: the caller's promise about `local`.
-        match unsafe { one_call(direction, pid, &here, &there, max) } {
+        match unsafe { best_way(direction, pid, &here, &there, max) } {
             Ok(bytes) if bytes > 0 => {
                 here.advance(bytes);
                 there.advance(bytes);
@@ -70,6 +71,38 @@ unsafe fn transfer(direction: Direction, pid: i32, local: &[Block], remote: &[Bl
         }
     }
     Ok(total)
+}
+
+/// One system call, straight or by a detour.
+///
+/// # Safety
+/// As [`transfer`].
+unsafe fn best_way(
+    direction: Direction,
+    pid: i32,
+    local: &Cursor,
+    remote: &Cursor,
+    max_bytes: u64,
+) -> Result<u64, Errno> {
+    let (here, there) = (local.here(), remote.here());
+    let detour = match direction {
+        Direction::Read => detour::needed(there, here, max_bytes),
+        Direction::Write => detour::needed(here, there, max_bytes),
+    };
+    // SAFETY: the caller's promise; the detour's block is its own.
+    unsafe {
+        let (Some(len), Some(here), Some(there)) = (detour, here, there) else {
+            return one_call(direction, pid, local, remote, max_bytes);
+        };
+        let call = |block: Block| {
+            let there = [Block { addr: there.addr, len }];
+            one_call(direction, pid, &Cursor::new(&[block]), &Cursor::new(&there), len)
+        };
+        match direction {
+            Direction::Read => detour::read(there.addr, here.addr, len, call),
+            Direction::Write => detour::write(here.addr, len, call),
+        }
+    }
 }
 
 /// One system call for at most `max_bytes` and a window of blocks.

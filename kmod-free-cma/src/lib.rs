@@ -1,16 +1,17 @@
 //! Single copy between processes without a kernel module.
 //!
 //! Reading order: [`iovec`] (pure arithmetic on lists of blocks), [`copy`](mod@copy) (the loop over `process_vm_readv` and
-//! `process_vm_writev`), [`probe`](mod@probe) (may I copy from this peer, and if not, which limit refused), [`calibrate`](mod@calibrate) (which
+//! `process_vm_writev`; `detour`: where the processor would make them slowly), [`probe`](mod@probe) (may I copy from this peer, and if not, which limit refused), [`calibrate`](mod@calibrate) (which
 //! way is cheapest at which size, measured), [`error`].
 //!
-//! Unsafe lives in `copy.rs` (the two system calls) and `calibrate.rs` (timed copies between buffers of its own), and `probe.rs` (one prctl).
-//! Nothing here allocates on the road of a copy, and nothing reads /proc unless a copy was refused.
+//! Unsafe lives in `copy.rs` (the two system calls), `detour.rs` (a second copy) and `calibrate.rs` (timed copies between buffers of its own), and `probe.rs` (one prctl).
+//! Nothing here allocates on the road of a copy (but once, on the detour), and nothing reads /proc unless a copy was refused.
 #![deny(unsafe_code)]
 
 pub mod calibrate;
 #[allow(unsafe_code)]
 pub mod copy;
+mod detour;
 pub mod error;
 pub mod iovec;
 pub mod probe;

@@ -1,6 +1,6 @@
 //! The environment of a rank: the program's, what all ranks of the job share, and what only this one has.
 
-use super::{Identity, Start};
+use super::{Identity, Start, string_moves};
 use std::ffi::{CString, NulError};
 use vmpi_shared::control::{JobSpec, env};
 
@@ -22,7 +22,7 @@ pub(super) fn of_program(variables: &[(String, String)]) -> Result<Vec<CString>,
         .iter()
         .filter(|(name, _)| !own.contains(&name.as_str()) && name != TUNABLES)
         .map(|(name, value)| format!("{name}={value}"))
-        .chain([format!("{TUNABLES}={}", tunables(variables))])
+        .chain([format!("{TUNABLES}={}", tunables(variables, string_moves::are_slow()))])
         .map(CString::new)
         .collect()
 }
@@ -63,15 +63,18 @@ const TUNABLES: &str = "GLIBC_TUNABLES";
 const RSEQ: (&str, &str) = ("glibc.pthread.rseq", "0");
 /// Whether malloc asks for huge pages: blocks of 2 MiB and more then have them from the start, and messages out of them are copied in half the time.
 const HUGE_PAGES: (&str, &str) = ("glibc.malloc.hugetlb", "1");
+/// From how many bytes on memcpy moves them by one instruction: never, where that one is slow (`string_moves`).
+const STRING_MOVES: (&str, &str) = ("glibc.cpu.x86_rep_movsb_threshold", "0x10000000");
 
 /// The settings of these variables, and ours.
-fn tunables(variables: &[(String, String)]) -> String {
+fn tunables(variables: &[(String, String)], string_moves_are_slow: bool) -> String {
     let of = |wanted: &str| variables.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
     let set = of(TUNABLES).unwrap_or("");
     let is_chosen =
         |name: &str| set.split(':').any(|one| one.split_once('=').is_some_and(|(chosen, _)| chosen == name));
     let huge = (of(env::HUGE_PAGES) != Some("0")).then_some(HUGE_PAGES);
-    let own = huge.into_iter().chain([RSEQ]).filter(|(name, _)| !is_chosen(name));
+    let moves = string_moves_are_slow.then_some(STRING_MOVES);
+    let own = huge.into_iter().chain([RSEQ]).chain(moves).filter(|(name, _)| !is_chosen(name));
     let mut settings = Vec::from_iter((!set.is_empty()).then(|| set.to_string()));
     settings.extend(own.map(|(name, value)| format!("{name}={value}")));
     settings.join(":")
@@ -93,9 +96,13 @@ mod tests {
 
     #[test]
     fn the_users_tunables_are_kept() {
-        let of = |name: &str, value: &str| tunables(&[("HOME".into(), "/root".into()), (name.into(), value.into())]);
+        let variable = |name: &str, value: &str| [("HOME".into(), "/root".into()), (name.into(), value.into())];
+        let of = |name: &str, value: &str| tunables(&variable(name, value), false);
         let ours = "glibc.malloc.hugetlb=1:glibc.pthread.rseq=0";
-        assert_eq!(tunables(&[]), ours);
+        assert_eq!(tunables(&[], false), ours);
+        let moves = "glibc.cpu.x86_rep_movsb_threshold";
+        assert_eq!(tunables(&[], true), format!("{ours}:{moves}=0x10000000"));
+        assert_eq!(tunables(&variable(TUNABLES, &format!("{moves}=4096")), true), format!("{moves}=4096:{ours}"));
         for (set, result) in [
             ("", ours.to_string()),
             ("glibc.malloc.arena_max=1", format!("glibc.malloc.arena_max=1:{ours}")),
