@@ -61,6 +61,10 @@ suite! {
     pressure_all: Case { program: "pressure.c", ranks: &[4], args: &["all", "1000"], ..Case::DEFAULT };
     medium: Case { program: "medium.c", ranks: &[2, 6], ..Case::DEFAULT };
     medium_of_one_core: Case { program: "medium.c", ranks: &[2, 5], v: 5, ..Case::DEFAULT };
+    scattered: Case { program: "scattered.c", ranks: &[1, 2, 6], ..Case::DEFAULT };
+    scattered_v1: Case { program: "scattered.c", ranks: &[2], v: 1, ..Case::DEFAULT };
+    no_single_copy_scattered: Case { program: "scattered.c", ranks: &[3], env: PIECES, ..Case::DEFAULT };
+    laid_open_scattered: Case { program: "scattered.c", ranks: &[3], env: &[("VMPI_MAP_MEMORY", "1")], ..Case::DEFAULT };
     // What Open MPI leaves behind a truncated message is not within the program's checks.
     large: Case { program: "large.c", ranks: &[2, 3, 6], peers: Peers::Neither, ..Case::DEFAULT };
     large_v1: Case { program: "large.c", ranks: &[2], v: 1, peers: Peers::Neither, ..Case::DEFAULT };

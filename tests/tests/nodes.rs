@@ -42,6 +42,7 @@ fn rings_and_floods_arrive() {
         ("traffic.c", 6, &["20", "7"]),
         ("polls.c", 6, &["300", "4"]),
         ("backlog.c", 4, &[]),
+        ("scattered.c", 5, &[]),
         ("pressure.c", 2, &["flood"]),
         ("pressure.c", 2, &["isend"]),
         ("pressure.c", 4, &["all", "1000"]),

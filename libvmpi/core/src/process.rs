@@ -12,6 +12,7 @@ use std::sync::{LazyLock, Mutex, OnceLock};
 use vmpi_shared::control::{self, Connection, NodeMap, Reply, Request};
 use vmpi_shared::dynamic::World;
 use vmpi_shared::job::{JobConfig, JobSegment};
+use vmpi_shared::matching::elements;
 use vmpi_shared::matching::tend::Endpoint;
 use vmpi_shared::mem::bell::{Bell, Chime};
 use vmpi_shared::meter;
@@ -169,6 +170,7 @@ pub fn open(face: &'static str, required_thread_level: i32) -> Result<i32> {
             ENDPOINT.store(Box::into_raw(Box::new(Endpoint::new(node, job, rank))), Ordering::Release);
             request::set_up();
             crate::p2p::align_mappings();
+            elements::set_reach(crate::p2p::REACH);
         }
         let endpoint = endpoint();
         sched::enter(&endpoint.node, endpoint.me);

@@ -40,6 +40,8 @@ pub mod kind {
 pub const FLAG_SYNC: u8 = 1;
 /// RTS: the data lies in the sender's memory file (`heap`). HELP: the buffer lies in the receiver's.
 pub const FLAG_MAPPED: u8 = 4;
+/// RTS: only the sender can reach the data (`elements`).
+pub const FLAG_ELEMENTS: u8 = 8;
 
 /// A message's head, and a payload or where it lies. Fixed-width integers only; all-zero is no message.
 ///

@@ -1,9 +1,10 @@
 //! What a sender does for a message that it has announced, where the receiver cannot read its memory: piece by piece through its slab, a window of them for each
 //! time that the receiver asks.
 
+use super::elements;
 use super::envelope::{Envelope, PIECE_BYTES, kind};
 use super::queues::go;
-use super::request::{FLAG_CARRIED, state};
+use super::request::{FLAG_CARRIED, FLAG_ELEMENTS, state};
 use super::tend::Endpoint;
 use super::transfer::{FLAG_LAST_OF_WINDOW, blocks_from, copy_blocks};
 use crate::mem::slab::PART_BYTES;
@@ -71,9 +72,13 @@ impl Endpoint {
                 None => piece.piece_mut().as_mut_ptr(),
             };
             piece.len = if piece.addr() == 0 { len.min(PIECE_BYTES as u64) } else { len };
-            // SAFETY: the blocks are this rank's send buffer; the target has room for `piece.len` bytes.
+            // SAFETY: the blocks, or elements, are this rank's send buffer; the target has room for `piece.len` bytes.
             unsafe {
-                copy_blocks(&[Block { addr: target as u64, len: piece.len }], &blocks_from(&blocks, offset));
+                if slot.flags & FLAG_ELEMENTS != 0 {
+                    elements::pack(index, offset, target, piece.len as usize);
+                } else {
+                    copy_blocks(&[Block { addr: target as u64, len: piece.len }], &blocks_from(&blocks, offset));
+                }
             }
             offset += piece.len;
             let last = last || piece.addr() == 0;

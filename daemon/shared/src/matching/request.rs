@@ -43,6 +43,8 @@ pub const FLAG_KEPT: u32 = 16;
 pub const FLAG_MAPPED: u32 = 32;
 /// A send whose bytes the carriers move.
 pub const FLAG_CARRIED: u32 = 64;
+/// Only its own process can reach the data (`elements`).
+pub const FLAG_ELEMENTS: u32 = 128;
 
 /// Outcome of the copy, beside truncation (which shows as `len > capacity`).
 pub mod outcome {

@@ -1,15 +1,20 @@
 //! Moving a large payload between two ranks' memories.
 
 use super::duet::{self, Pieces};
+use super::elements;
 use super::envelope::{self, Envelope, kind};
 use super::request::{self, Slot};
 use crate::job::JobSegment;
+use crate::mem::slab::PART_BYTES;
 use crate::node::NodeSegment;
 use crate::sched::RunState;
 use vmpi_cma::{Block, CopyError};
 
 /// The last piece that the sender gives without being asked again.
 pub const FLAG_LAST_OF_WINDOW: u8 = 2;
+
+/// The kernel takes half a microsecond to find a block in another process: smaller ones are found by their own process.
+const LEAST_FOREIGN_BLOCK_BYTES: u64 = 8 << 10;
 
 /// What became of an attempt to move a payload.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -110,6 +115,50 @@ impl RankMover<'_> {
         good && helped
     }
 
+    /// A message of this rank to itself, of which one end or both are elements: part by part.
+    #[cold]
+    fn to_itself(&self, envelope: &Envelope, slot: &Slot, len: u64) -> Transfer {
+        let mut part = vec![0u8; len.min(PART_BYTES) as usize];
+        let Ok(from) = self.blocks(0, envelope.addr(), envelope.blocks(), envelope.len) else {
+            return Transfer::Failed(libc::EFAULT);
+        };
+        let mut at = 0;
+        while at < len {
+            let bytes = PART_BYTES.min(len - at);
+            // SAFETY: both ends are this rank's buffers of this message; the part has room for so many bytes.
+            unsafe {
+                if envelope.flags & envelope::FLAG_ELEMENTS != 0 {
+                    elements::pack(envelope.request, at, part.as_mut_ptr(), bytes as usize);
+                } else {
+                    let into = Block { addr: part.as_mut_ptr() as u64, len: bytes };
+                    copy_blocks(&[into], &blocks_from(&from, at));
+                }
+                let index = if slot.flags & request::FLAG_ELEMENTS != 0 { slot.addr as u32 } else { u32::MAX };
+                self.put(index, slot, at, part.as_ptr(), bytes);
+            }
+            at += bytes;
+        }
+        Transfer::Done
+    }
+
+    /// Put `len` bytes where those from byte `at` on of this rank's receive belong; `index`: its number.
+    ///
+    /// # Safety
+    /// `from` holds so many; the buffer of the receive has room for them.
+    unsafe fn put(&self, index: u32, slot: &Slot, at: u64, from: *const u8, len: u64) {
+        let are_elements = slot.flags & request::FLAG_ELEMENTS != 0;
+        // SAFETY: passed on.
+        unsafe {
+            let unpacked = (are_elements || slot.blocks != 0) && elements::unpack(index, at, from, len as usize);
+            if unpacked || are_elements {
+                return;
+            }
+            if let Ok(to) = self.blocks(0, slot.addr, slot.blocks, slot.capacity) {
+                copy_blocks(&blocks_from(&to, at), &[Block { addr: from as u64, len }]);
+            }
+        }
+    }
+
     /// The block list of one end: (address, number) as an envelope or slot tells it; `pid` 0 means this process.
     fn blocks(&self, pid: i32, addr: u64, number: u32, len: u64) -> Result<Vec<Block>, CopyError> {
         if number == 0 {
@@ -200,6 +249,13 @@ impl Mover for RankMover<'_> {
         if !pull && envelope.from != self.me {
             return Transfer::LeaveToOwner;
         }
+        if elements::are_elements(envelope, slot) {
+            return match (pull, same) {
+                (true, true) => self.to_itself(envelope, slot, len),
+                (true, false) => Transfer::Refused,
+                _ => Transfer::LeaveToOwner,
+            };
+        }
         if self.job.config().single_copy == 0 && !same {
             return if pull { Transfer::Refused } else { Transfer::LeaveToOwner };
         }
@@ -212,6 +268,9 @@ impl Mover for RankMover<'_> {
         let (Some(sender), Some(receiver)) = (sender, receiver) else {
             return self.refused(pull);
         };
+        if !pull && slot.blocks != 0 && len / u64::from(slot.blocks) < LEAST_FOREIGN_BLOCK_BYTES {
+            return Transfer::LeaveToOwner;
+        }
         let mapped = if pull { self.mapped_source(envelope) } else { None };
         if pull && self.together(envelope, slot, len, sender, mapped) {
             return Transfer::Done;
@@ -286,11 +345,9 @@ impl Mover for RankMover<'_> {
             envelope.piece().as_ptr()
         };
         let room = slot.capacity.saturating_sub(envelope.offset());
-        let from = [Block { addr: source as u64, len: envelope.len.min(room) }];
-        if let Ok(to) = self.blocks(0, slot.addr, slot.blocks, slot.capacity) {
-            // SAFETY: the slot's blocks are this rank's receive buffer.
-            unsafe { copy_blocks(&blocks_from(&to, envelope.offset()), &from) };
-        }
+        let len = envelope.len.min(room);
+        // SAFETY: the slot's elements, or blocks, are this rank's receive buffer, and the piece holds so many bytes.
+        unsafe { self.put(envelope.request, slot, envelope.offset(), source, len) };
         if slab {
             self.job.slab(envelope.from).give(envelope.addr(), envelope.len);
         }

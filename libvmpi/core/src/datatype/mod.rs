@@ -19,7 +19,7 @@ pub mod signature;
 mod tests;
 
 pub use build::Rules;
-pub use pack::{pack, unpack};
+pub use pack::{pack, pack_to, unpack};
 pub use recipe::{Item, Recipe};
 pub use registry::{commit, contents, create, dup, free, get, get_committed, handle_of, insert, name, set_name};
 

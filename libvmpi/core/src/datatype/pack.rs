@@ -103,8 +103,17 @@ fn clip(ty: &Type, count: u64, skip: u64, room: usize) -> u64 {
 /// # Safety
 /// `buf` must hold `count` elements, none of them in `out`.
 pub unsafe fn pack(ty: &Type, count: u64, buf: *const u8, skip: u64, out: &mut [u8]) -> usize {
-    let bytes = clip(ty, count, skip, out.len());
-    ty.walk(count, skip, skip.saturating_add(bytes), &mut Packer { user: buf, packed: out.as_mut_ptr() });
+    // SAFETY: passed on.
+    unsafe { pack_to(ty, count, buf, skip, out.as_mut_ptr(), out.len()) }
+}
+
+/// As `pack`, to `room` bytes that may hold nothing yet.
+///
+/// # Safety
+/// As there; `out` is valid for so many.
+pub unsafe fn pack_to(ty: &Type, count: u64, buf: *const u8, skip: u64, out: *mut u8, room: usize) -> usize {
+    let bytes = clip(ty, count, skip, room);
+    ty.walk(count, skip, skip.saturating_add(bytes), &mut Packer { user: buf, packed: out });
     bytes as usize
 }
 

@@ -20,6 +20,7 @@ pub(crate) use huge::align_mappings;
 pub(crate) use recv::abandon;
 pub use recv::{cancel, start_null_recv, start_recv, take};
 pub use send::{is_eager, start_send};
+pub(crate) use slot::REACH;
 pub(crate) use slot::health_of;
 pub use slot::{Slot, is_over, poll, poll_eager, wait_all};
 

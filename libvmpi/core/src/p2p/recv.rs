@@ -16,7 +16,7 @@ use crate::tool::event;
 use std::ffi::c_void;
 use std::rc::Rc;
 use vmpi_shared::matching::envelope::Envelope;
-use vmpi_shared::matching::request::{FLAG_MAPPED, NOBODY};
+use vmpi_shared::matching::request::{FLAG_ELEMENTS, FLAG_MAPPED, NOBODY};
 use vmpi_shared::matching::tend::Want;
 
 /// Start a receive from `source` (rank in `comm.peers()`, ANY_SOURCE or PROC_NULL) with `tag` (or ANY_TAG).
@@ -179,15 +179,16 @@ fn flags_of_large(addr: u64, capacity: u64) -> u32 {
 #[cold]
 fn prepare_elements(health: &Rc<Health>, buf: *mut c_void, count: u64, ty: &Rc<Type>, capacity: u64) -> Result<Slot> {
     let mut data = Data::User;
-    let (mut addr, mut blocks) = ((buf as u64).wrapping_add_signed(ty.true_lb()), 0);
+    let (mut addr, mut blocks, mut flags) = ((buf as u64).wrapping_add_signed(ty.true_lb()), 0, 0);
     if capacity > 0 {
-        match slot::block_list(ty, count, buf, capacity) {
+        match slot::blocks_to_fill(ty, count, buf, capacity) {
             Some(list) => {
                 (addr, blocks) = (list.as_ptr() as u64, list.len() as u32);
                 data = Data::Blocks(list);
             }
+            None if slot::goes_by_elements() && endpoint().node.header().spread == 0 => flags = FLAG_ELEMENTS,
             None => {
-                let packed = vec![0u8; capacity as usize];
+                let packed = Box::new_uninit_slice(capacity as usize);
                 addr = packed.as_ptr() as u64;
                 data = Data::Packed(packed);
             }
@@ -197,6 +198,10 @@ fn prepare_elements(health: &Rc<Health>, buf: *mut c_void, count: u64, ty: &Rc<T
         slot::take(Local { receive: Receive::Elements(ty.clone(), count, buf), data, health: Some(health.clone()) })?;
     let queues = endpoint().queues();
     let shared = &mut queues.slots[slot.0 as usize];
+    if flags != 0 {
+        addr = slot.0.into();
+    }
+    shared.flags |= flags;
     (shared.addr, shared.blocks, shared.capacity) = (addr, blocks, capacity);
     Ok(slot)
 }

@@ -12,9 +12,10 @@ use crate::process::endpoint;
 use crate::tool::event;
 use std::ffi::c_void;
 use std::rc::Rc;
-use vmpi_shared::matching::envelope::{Envelope, FLAG_MAPPED, FLAG_SYNC, INLINE_BYTES, kind};
-use vmpi_shared::matching::request::state;
+use vmpi_shared::matching::envelope::{Envelope, FLAG_ELEMENTS, FLAG_MAPPED, FLAG_SYNC, INLINE_BYTES, kind};
+use vmpi_shared::matching::request::{self, state};
 use vmpi_shared::mem::short_copy::short_copy;
+use vmpi_shared::mem::slab::LARGEST_BYTES;
 
 /// Start a send to `dest` (rank in `comm.peers()`, or PROC_NULL). `None`: already complete.
 ///
@@ -82,12 +83,12 @@ unsafe fn send_announced(
     envelope: &mut Envelope,
     to: u32,
     buf: *const c_void,
-    (count, ty, total): (u64, &Type, u64),
+    (count, ty, total): (u64, &Rc<Type>, u64),
     (mode, buffer): (Mode, Option<buffered::Owner>),
 ) -> Result<Option<Slot>> {
     let endpoint = endpoint();
     // SAFETY: as promised.
-    let data = unsafe { announce(envelope, buf, count, ty, total, buffer.is_some()) };
+    let data = unsafe { announce(envelope, to, buf, (count, ty, total), buffer.is_some()) };
     if mode == Mode::Synchronous {
         envelope.flags |= FLAG_SYNC;
     }
@@ -95,6 +96,9 @@ unsafe fn send_announced(
     let queues = endpoint.queues();
     let shared = &mut queues.slots[slot.0 as usize];
     (shared.addr, shared.blocks, shared.capacity) = (envelope.addr(), envelope.blocks(), total);
+    if envelope.flags & FLAG_ELEMENTS != 0 {
+        shared.flags |= request::FLAG_ELEMENTS;
+    }
     endpoint.deliver(to, envelope);
     if let Some(owner) = buffer {
         buffered::detach(owner, slot, total);
@@ -154,6 +158,12 @@ fn is_eager_to(total: u64, to: u32) -> bool {
             })
 }
 
+/// Is it packed and unpacked whichever way it goes on this node? A slab block then saves the copy between the two, and the handshake.
+#[cold]
+fn is_packed_anyway(to: u32, count: u64, ty: &Type, total: u64) -> bool {
+    !endpoint().node.is_remote(to) && slot::is_scattered(ty, count, total)
+}
+
 /// Put a small payload into the envelope or a slab block. False if it is too large or there is no block.
 ///
 /// # Safety
@@ -183,7 +193,7 @@ unsafe fn eager_any(
     let target = if total <= INLINE_BYTES as u64 {
         envelope.kind = kind::INLINE;
         envelope.body.as_mut_ptr()
-    } else if is_eager_to(total, to) {
+    } else if is_eager_to(total, to) || (total <= LARGEST_BYTES && is_packed_anyway(to, count, ty, total)) {
         let slab = endpoint.job.slab(endpoint.me);
         let Some(block) = slab.take(total) else { return false };
         envelope.kind = kind::SLAB;
@@ -207,16 +217,15 @@ unsafe fn eager_any(
     true
 }
 
-/// Describe where a large payload lies, packing it first if it is scattered into small pieces (or `must_copy`).
+/// Describe where a large payload lies; if it is scattered into small pieces, only this rank knows that, or it is packed first. `must_copy`: the buffer is not kept.
 ///
 /// # Safety
 /// `buf` holds `count` elements.
 unsafe fn announce(
     envelope: &mut Envelope,
+    to: u32,
     buf: *const c_void,
-    count: u64,
-    ty: &Type,
-    total: u64,
+    (count, ty, total): (u64, &Rc<Type>, u64),
     must_copy: bool,
 ) -> Data {
     envelope.kind = kind::RTS;
@@ -230,15 +239,19 @@ unsafe fn announce(
             }
             return Data::User;
         }
-        if let Some(blocks) = slot::block_list(ty, count, buf, total) {
+        if let Some(blocks) = slot::blocks_to_send(ty, count, buf, total) {
             envelope.set_addr(blocks.as_ptr() as u64);
             envelope.set_blocks(blocks.len() as u32);
             return Data::Blocks(blocks);
         }
+        if slot::goes_by_elements() && !endpoint().node.is_remote(to) {
+            envelope.flags |= FLAG_ELEMENTS;
+            return Data::Elements(ty.clone(), count, buf);
+        }
     }
-    let mut packed = vec![0u8; total as usize];
+    let mut packed = Box::new_uninit_slice(total as usize);
     // SAFETY: the caller's buffer, as promised.
-    unsafe { datatype::pack(ty, count, buf.cast(), 0, &mut packed) };
+    unsafe { datatype::pack_to(ty, count, buf.cast(), 0, packed.as_mut_ptr().cast(), packed.len()) };
     envelope.set_addr(packed.as_ptr() as u64);
     Data::Packed(packed)
 }

@@ -12,8 +12,10 @@ use crate::request;
 use crate::status::Status;
 use crate::tool::event;
 use std::ffi::c_void;
+use std::mem::MaybeUninit;
 use std::rc::Rc;
 use vmpi_cma::Block;
+use vmpi_shared::matching::elements::Reach;
 use vmpi_shared::matching::envelope::INLINE_BYTES;
 use vmpi_shared::matching::request::{FLAG_MAPPED, outcome, state};
 use vmpi_shared::mem::short_copy::short_copy;
@@ -31,8 +33,10 @@ pub(super) enum Data {
     /// In the user's buffer, in these blocks; the slot points to the list.
     #[expect(dead_code, reason = "held for its address, which the slot or the envelope names")]
     Blocks(Box<[Block]>),
-    /// Packed here.
-    Packed(Vec<u8>),
+    /// In the user's buffer, scattered: packed part by part as they go (`elements`).
+    Elements(Rc<Type>, u64, *const c_void),
+    /// Packed here, or to be packed here by who brings it.
+    Packed(Box<[MaybeUninit<u8>]>),
 }
 
 /// What a slot receives into.
@@ -59,18 +63,42 @@ pub(super) struct Local {
 /// By slot index.
 static LOCALS: Giant<Vec<Local>> = Giant::new(Vec::new());
 
-/// Messages with more blocks than this, or smaller ones on average, are packed instead.
-const MAX_BLOCKS: usize = 4096;
-const MIN_BLOCK_BYTES: u64 = 256;
+/// So many bytes a block pay for the kernel's look at where it lies in the other process: half a microsecond, in which 8 KiB can be packed and unpacked.
+const LEAST_BLOCK_BYTES: u64 = 16 << 10;
+/// Within this process the kernel finds the blocks of a receive by itself, but a list costs something, too.
+const LEAST_OWN_BLOCK_BYTES: u64 = 256;
+/// The longest list.
+const MAX_BLOCKS: u64 = 4096;
 
-/// The largest block list worth publishing for single copy, or none.
-pub(super) fn block_list(ty: &Type, count: u64, buf: *const c_void, total: u64) -> Option<Box<[Block]>> {
+/// Do elements lie in pieces so small that they are to be packed, whoever copies them then?
+#[inline]
+pub(super) fn is_scattered(ty: &Type, count: u64, total: u64) -> bool {
+    !ty.is_dense() && blocks_of(ty, count, 0, total / LEAST_BLOCK_BYTES).is_none()
+}
+
+/// May messages go part by part, with a word from both ends? In a job that survives deaths they are packed first.
+pub(super) fn goes_by_elements() -> bool {
+    endpoint().node.header().recovery == 0
+}
+
+/// Where the data of a send lies, for others to copy; `None`: it is to be packed.
+pub(super) fn blocks_to_send(ty: &Type, count: u64, buf: *const c_void, total: u64) -> Option<Box<[Block]>> {
+    blocks_of(ty, count, buf as u64, MAX_BLOCKS.min(total / LEAST_BLOCK_BYTES))
+}
+
+/// Where the data of a receive is to go; `None`: it comes packed, and is unpacked then.
+pub(super) fn blocks_to_fill(ty: &Type, count: u64, buf: *const c_void, total: u64) -> Option<Box<[Block]>> {
+    blocks_of(ty, count, buf as u64, MAX_BLOCKS.min(total / LEAST_OWN_BLOCK_BYTES))
+}
+
+/// The blocks of the elements at `at`, if they are no more than `most`.
+fn blocks_of(ty: &Type, count: u64, at: u64, most: u64) -> Option<Box<[Block]>> {
     let mut blocks = Vec::new();
     ty.blocks(count, &mut |offset, len| {
-        blocks.push(Block { addr: (buf as u64).wrapping_add_signed(offset), len });
-        blocks.len() <= MAX_BLOCKS
+        blocks.push(Block { addr: at.wrapping_add_signed(offset), len });
+        blocks.len() as u64 <= most
     });
-    (blocks.len() <= MAX_BLOCKS && blocks.len() as u64 * MIN_BLOCK_BYTES <= total).then(|| blocks.into_boxed_slice())
+    (blocks.len() as u64 <= most).then(|| blocks.into_boxed_slice())
 }
 
 /// Take a request slot and remember `local` for it.
@@ -125,6 +153,35 @@ fn remember(index: u32, local: Local) -> Slot {
 #[cold]
 fn make_room(locals: &mut Vec<Local>, index: u32) {
     locals.resize_with(index as usize + 1, Local::default);
+}
+
+/// How the queues reach elements of this process.
+pub(crate) const REACH: Reach = Reach { pack: pack_part, unpack: unpack_part };
+
+/// # Safety
+/// `to` has room for `room` bytes.
+unsafe fn pack_part(slot: u32, from: u64, to: *mut u8, room: usize) -> bool {
+    let sent = LOCALS.with(|locals| match &locals.get(slot as usize)?.data {
+        Data::Elements(ty, count, buf) => Some((ty.clone(), *count, *buf)),
+        _ => None,
+    });
+    let Some((ty, count, buf)) = sent else { return false };
+    // SAFETY: the send's buffer, which stays until it is complete; the rest is passed on.
+    unsafe { datatype::pack_to(&ty, count, buf.cast(), from, to, room) };
+    true
+}
+
+/// # Safety
+/// `from` holds `len` bytes.
+unsafe fn unpack_part(slot: u32, at: u64, from: *const u8, len: usize) -> bool {
+    let received = LOCALS.with(|locals| match &locals.get(slot as usize)?.receive {
+        Receive::Elements(ty, count, buf) => Some((ty.clone(), *count, *buf)),
+        _ => None,
+    });
+    let Some((ty, count, buf)) = received else { return false };
+    // SAFETY: the receive's buffer, which stays until it is complete; the rest is passed on.
+    unsafe { datatype::unpack(&ty, count, buf.cast(), at, std::slice::from_raw_parts(from, len)) };
+    true
 }
 
 /// Change what is remembered for a slot.
@@ -239,9 +296,11 @@ fn poll_any(slot: Slot) -> Option<Result<Status>> {
                 if block != 0 {
                     endpoint.job.slab(from).give(block, len);
                 }
-            } else if let Data::Packed(packed) = &local.data {
-                // SAFETY: as above.
-                unsafe { place(receive, shared.addr, &packed[..bytes as usize]) };
+            } else if let Data::Packed(packed) = &local.data
+                && outcome == outcome::GOOD
+            {
+                // SAFETY: as above; so many bytes have been brought.
+                unsafe { place(receive, shared.addr, packed[..bytes as usize].assume_init_ref()) };
             } else if matches!(receive, Receive::Dense) && shared.flags & FLAG_MAPPED == 0 {
                 huge::note(shared.addr, bytes);
             }

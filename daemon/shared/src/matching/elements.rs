@@ -1,0 +1,48 @@
+//! Messages of elements that lie in small pieces of their rank's memory: only that rank knows where, so it packs what it sends, and unpacks what it gets,
+//! part by part (`pieces`), in the cache. Nobody else could do it as fast: the kernel takes half a microsecond to find a piece in another process.
+//!
+//! Such a slot, and the announcement of such a message, have `FLAG_ELEMENTS`; the slot's `addr` is its own number.
+
+use super::envelope::{self, Envelope};
+use super::request::{self, Slot};
+use std::sync::OnceLock;
+
+/// How a process reaches the elements of its own messages, by the number of their slot. Each function answers whether it knows that message.
+#[derive(Copy, Clone)]
+pub struct Reach {
+    /// Pack what lies from byte `from` on to `room` bytes at `to`.
+    pub pack: unsafe fn(slot: u32, from: u64, to: *mut u8, room: usize) -> bool,
+    /// Unpack `len` bytes at `from` to where those from byte `at` on belong.
+    pub unpack: unsafe fn(slot: u32, at: u64, from: *const u8, len: usize) -> bool,
+}
+
+static REACH: OnceLock<Reach> = OnceLock::new();
+
+/// Said once, before the first message.
+pub fn set_reach(reach: Reach) {
+    let _ = REACH.set(reach);
+}
+
+/// Pack a part of what this process's slot sends.
+///
+/// # Safety
+/// `to` has room for so many bytes.
+pub(super) unsafe fn pack(slot: u32, from: u64, to: *mut u8, room: usize) -> bool {
+    // SAFETY: passed on.
+    REACH.get().is_some_and(|reach| unsafe { (reach.pack)(slot, from, to, room) })
+}
+
+/// Unpack a part of what this process's slot receives.
+///
+/// # Safety
+/// `from` holds so many bytes.
+pub(super) unsafe fn unpack(slot: u32, at: u64, from: *const u8, len: usize) -> bool {
+    // SAFETY: passed on.
+    REACH.get().is_some_and(|reach| unsafe { (reach.unpack)(slot, at, from, len) })
+}
+
+/// Can only its sender pack this message, or only its receiver unpack it?
+#[inline]
+pub(super) fn are_elements(envelope: &Envelope, slot: &Slot) -> bool {
+    envelope.flags & envelope::FLAG_ELEMENTS != 0 || slot.flags & request::FLAG_ELEMENTS != 0
+}
