@@ -10,6 +10,8 @@ use super::transfer::{FLAG_LAST_OF_WINDOW, blocks_from, copy_blocks};
 use crate::mem::slab::PART_BYTES;
 use vmpi_cma::Block;
 
+/// What a piece has, as long as there is a block for it: where other messages have all of one size, a smaller one, and in the end what fits into an envelope.
+const SIZES_BYTES: [u64; 4] = [PART_BYTES, 16384, 8192, 2048];
 /// Largest number of slab blocks given for one PULL.
 const WINDOW_BLOCKS: u64 = 8;
 
@@ -37,7 +39,6 @@ impl Endpoint {
             n => unsafe { std::slice::from_raw_parts(slot.addr as *const Block, n as usize) }.to_vec(),
         };
         self.queues().slots[index as usize].state = state::SENT;
-        let piece_bytes = PART_BYTES;
         let mut offset = slot.progress;
         for step in 0..WINDOW_BLOCKS {
             // No more than the receiver has room for: it is done with the message once it has that.
@@ -45,33 +46,24 @@ impl Endpoint {
             if rest == 0 {
                 return;
             }
-            let block = self.job.slab(self.me).take(piece_bytes);
-            let len = rest.min(if block.is_some() { piece_bytes } else { PIECE_BYTES as u64 });
+            let slab = self.job.slab(self.me);
+            let block = SIZES_BYTES.iter().map(|most| rest.min(*most)).find_map(|len| Some((slab.take(len)?, len)));
             let mut piece = Envelope::EMPTY;
             piece.kind = kind::PIECE;
             piece.from = self.me;
             piece.request = slot.peer_request;
             piece.set_offset(offset);
-            let last = step + 1 == WINDOW_BLOCKS || block.is_none();
             let target = match block {
-                // The class is chosen by length on return, so a short last piece says the block's full length class.
-                Some(block) if crate::mem::slab::class_of(len) == crate::mem::slab::class_of(piece_bytes) => {
+                Some((block, len)) => {
+                    piece.len = len;
                     piece.set_addr(block);
                     self.job.block(self.me, block, len).expect("own block")
                 }
-                Some(block) => {
-                    self.job.slab(self.me).give(block, piece_bytes);
-                    match self.job.slab(self.me).take(len) {
-                        Some(small) => {
-                            piece.set_addr(small);
-                            self.job.block(self.me, small, len).expect("own block")
-                        }
-                        None => piece.piece_mut().as_mut_ptr(),
-                    }
+                None => {
+                    piece.len = rest.min(PIECE_BYTES as u64);
+                    piece.piece_mut().as_mut_ptr()
                 }
-                None => piece.piece_mut().as_mut_ptr(),
             };
-            piece.len = if piece.addr() == 0 { len.min(PIECE_BYTES as u64) } else { len };
             // SAFETY: the blocks, or elements, are this rank's send buffer; the target has room for `piece.len` bytes.
             unsafe {
                 if slot.flags & FLAG_ELEMENTS != 0 {
@@ -81,7 +73,7 @@ impl Endpoint {
                 }
             }
             offset += piece.len;
-            let last = last || piece.addr() == 0;
+            let last = step + 1 == WINDOW_BLOCKS || block.is_none();
             if last {
                 piece.flags |= FLAG_LAST_OF_WINDOW;
             }
