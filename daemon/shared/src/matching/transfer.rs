@@ -268,7 +268,9 @@ impl Mover for RankMover<'_> {
         let (Some(sender), Some(receiver)) = (sender, receiver) else {
             return self.refused(pull);
         };
-        if !pull && slot.blocks != 0 && len / u64::from(slot.blocks) < LEAST_FOREIGN_BLOCK_BYTES {
+        // Who waits does better by itself. Who computes has lent its queues, so that it need not.
+        let small = slot.blocks != 0 && len / u64::from(slot.blocks) < LEAST_FOREIGN_BLOCK_BYTES;
+        if !pull && small && self.node.state(self.on) == RunState::Tended {
             return Transfer::LeaveToOwner;
         }
         let mapped = if pull { self.mapped_source(envelope) } else { None };
