@@ -54,12 +54,13 @@ thread_local! {
 
 /// Let `f` use a place for `MOST_BYTES` that lies well behind `source`.
 fn with_place<R>(source: u64, f: impl FnOnce(*mut u8) -> R) -> R {
-    let mut memory = BUFFER.take();
+    // A thread that is ending has none any more.
+    let mut memory = BUFFER.try_with(Cell::take).unwrap_or_default();
     memory.reserve((MOST_BYTES + PAGE_BYTES) as usize);
     let start = memory.as_mut_ptr();
     let at = source.wrapping_add(BEHIND_BYTES).wrapping_sub(start as u64) % PAGE_BYTES;
     let result = f(start.wrapping_add(at as usize));
-    BUFFER.set(memory);
+    let _ = BUFFER.try_with(|buffer| buffer.set(memory));
     result
 }
 

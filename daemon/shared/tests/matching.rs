@@ -174,7 +174,7 @@ impl Mover for NoCopies {
     fn is_owner(&self) -> bool {
         true
     }
-    fn transfer(&mut self, _: &Envelope, _: &Slot) -> Transfer {
+    fn transfer(&mut self, _: &Envelope, _: u32, _: &Slot) -> Transfer {
         unreachable!("only small messages here")
     }
     fn piece(&mut self, _: &Envelope, _: &Slot) {

@@ -392,7 +392,7 @@ impl Queues<'_> {
         slot.remote = envelope.addr();
         slot.remote_blocks = envelope.blocks();
         slot.remote_flags = envelope.flags.into();
-        match mover.transfer(envelope, slot) {
+        match mover.transfer(envelope, index, slot) {
             Transfer::Done => {
                 slot.state = state::COMPLETE;
                 slot.flags |= FLAG_COPIED;

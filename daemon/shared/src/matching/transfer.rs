@@ -13,9 +13,6 @@ use vmpi_cma::{Block, CopyError};
 /// The last piece that the sender gives without being asked again.
 pub const FLAG_LAST_OF_WINDOW: u8 = 2;
 
-/// The kernel takes half a microsecond to find a block in another process: smaller ones are found by their own process.
-const LEAST_FOREIGN_BLOCK_BYTES: u64 = 8 << 10;
-
 /// What became of an attempt to move a payload.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Transfer {
@@ -37,8 +34,8 @@ pub trait Mover {
     fn owner(&self) -> u32;
     /// Is it the rank whose queues these are?
     fn is_owner(&self) -> bool;
-    /// Move the payload of a ready-to-send to where the receive `slot` wants it.
-    fn transfer(&mut self, envelope: &Envelope, slot: &Slot) -> Transfer;
+    /// Move the payload of a ready-to-send to where the receive `slot`, number `index`, wants it.
+    fn transfer(&mut self, envelope: &Envelope, index: u32, slot: &Slot) -> Transfer;
     /// Copy a piece into the receive `slot` (owner only) and give its block back.
     fn piece(&mut self, envelope: &Envelope, slot: &Slot);
     /// Copy what is left of the send `slot` (owner only) together with its receiver, who has offered that.
@@ -117,7 +114,7 @@ impl RankMover<'_> {
 
     /// A message of this rank to itself, of which one end or both are elements: part by part.
     #[cold]
-    fn to_itself(&self, envelope: &Envelope, slot: &Slot, len: u64) -> Transfer {
+    fn to_itself(&self, envelope: &Envelope, index: u32, slot: &Slot, len: u64) -> Transfer {
         let mut part = vec![0u8; len.min(PART_BYTES) as usize];
         let Ok(from) = self.blocks(0, envelope.addr(), envelope.blocks(), envelope.len) else {
             return Transfer::Failed(libc::EFAULT);
@@ -133,7 +130,6 @@ impl RankMover<'_> {
                     let into = Block { addr: part.as_mut_ptr() as u64, len: bytes };
                     copy_blocks(&[into], &blocks_from(&from, at));
                 }
-                let index = if slot.flags & request::FLAG_ELEMENTS != 0 { slot.addr as u32 } else { u32::MAX };
                 self.put(index, slot, at, part.as_ptr(), bytes);
             }
             at += bytes;
@@ -146,14 +142,12 @@ impl RankMover<'_> {
     /// # Safety
     /// `from` holds so many; the buffer of the receive has room for them.
     unsafe fn put(&self, index: u32, slot: &Slot, at: u64, from: *const u8, len: u64) {
-        let are_elements = slot.flags & request::FLAG_ELEMENTS != 0;
+        let are_elements = slot.flags & request::FLAG_ELEMENTS != 0 || slot.blocks != 0;
         // SAFETY: passed on.
         unsafe {
-            let unpacked = (are_elements || slot.blocks != 0) && elements::unpack(index, at, from, len as usize);
-            if unpacked || are_elements {
-                return;
-            }
-            if let Ok(to) = self.blocks(0, slot.addr, slot.blocks, slot.capacity) {
+            if are_elements {
+                elements::unpack(index, at, from, len as usize);
+            } else if let Ok(to) = self.blocks(0, slot.addr, slot.blocks, slot.capacity) {
                 copy_blocks(&blocks_from(&to, at), &[Block { addr: from as u64, len }]);
             }
         }
@@ -236,7 +230,7 @@ impl Mover for RankMover<'_> {
         self.me == self.on
     }
 
-    fn transfer(&mut self, envelope: &Envelope, slot: &Slot) -> Transfer {
+    fn transfer(&mut self, envelope: &Envelope, index: u32, slot: &Slot) -> Transfer {
         let len = envelope.len.min(slot.capacity);
         if len == 0 {
             return Transfer::Done;
@@ -251,7 +245,7 @@ impl Mover for RankMover<'_> {
         }
         if elements::are_elements(envelope, slot) {
             return match (pull, same) {
-                (true, true) => self.to_itself(envelope, slot, len),
+                (true, true) => self.to_itself(envelope, index, slot, len),
                 (true, false) => Transfer::Refused,
                 _ => Transfer::LeaveToOwner,
             };
@@ -269,7 +263,7 @@ impl Mover for RankMover<'_> {
             return self.refused(pull);
         };
         // Who waits does better by itself. Who computes has lent its queues, so that it need not.
-        let small = slot.blocks != 0 && len / u64::from(slot.blocks) < LEAST_FOREIGN_BLOCK_BYTES;
+        let small = slot.blocks != 0 && len / u64::from(slot.blocks) < elements::LEAST_BLOCK_BYTES;
         if !pull && small && self.node.state(self.on) == RunState::Tended {
             return Transfer::LeaveToOwner;
         }

@@ -198,9 +198,6 @@ fn prepare_elements(health: &Rc<Health>, buf: *mut c_void, count: u64, ty: &Rc<T
         slot::take(Local { receive: Receive::Elements(ty.clone(), count, buf), data, health: Some(health.clone()) })?;
     let queues = endpoint().queues();
     let shared = &mut queues.slots[slot.0 as usize];
-    if flags != 0 {
-        addr = slot.0.into();
-    }
     shared.flags |= flags;
     (shared.addr, shared.blocks, shared.capacity) = (addr, blocks, capacity);
     Ok(slot)

@@ -15,7 +15,7 @@ use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::rc::Rc;
 use vmpi_cma::Block;
-use vmpi_shared::matching::elements::Reach;
+use vmpi_shared::matching::elements::{LEAST_BLOCK_BYTES, Reach};
 use vmpi_shared::matching::envelope::INLINE_BYTES;
 use vmpi_shared::matching::request::{FLAG_MAPPED, outcome, state};
 use vmpi_shared::mem::short_copy::short_copy;
@@ -63,8 +63,6 @@ pub(super) struct Local {
 /// By slot index.
 static LOCALS: Giant<Vec<Local>> = Giant::new(Vec::new());
 
-/// So many bytes a block pay for the kernel's look at where it lies in the other process: half a microsecond; 32 MiB in blocks of 8 KiB take 7 ms so, and 4 packed and unpacked.
-const LEAST_BLOCK_BYTES: u64 = 16 << 10;
 /// Within this process the kernel finds the blocks of a receive by itself, but a list costs something, too.
 const LEAST_OWN_BLOCK_BYTES: u64 = 256;
 /// The longest list.
