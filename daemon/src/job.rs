@@ -196,19 +196,18 @@ impl Job {
         node.set_monitored(spec.monitor);
         trace::switch(&node, spec.trace);
         node.set_bell(Bell::new().map_err(SubmitError::Bell)?);
-        let set = |name, to| spec.apps.iter().any(|app| app.env.iter().any(|(n, v)| n == name && v == to));
-        let refused = |name| set(name, "0");
+        let refused = |name| spec.apps.iter().any(|app| app.env.iter().any(|(n, v)| n == name && v == "0"));
         let calibration = &place.calibration;
         let sharing = Sharing {
             v: spec.v,
             shared: (0..spec.ranks).filter(|rank| spec.is_local(*rank)).count() > spec.cpus.len(),
             cache_bytes: eager::cache_bytes(&spec.cpus),
-            mapped: set(env::MAP_MEMORY, "1"),
         };
         let far = if by_rank { eager::far_by_rank_bytes(calibration) } else { room.far_eager_limit_bytes };
         let config = JobConfig {
             eager_limit_bytes: eager::apart_bytes(calibration, &sharing, place.hand_over),
             near_eager_limit_bytes: eager::near_bytes(calibration, &sharing),
+            open_eager_limit_bytes: eager::open_bytes(&sharing),
             far_eager_limit_bytes: far,
             single_copy: u32::from(!refused(env::SINGLE_COPY)),
             lend_queues: u32::from(!refused(env::STRONG_PROGRESS) && !by_rank),

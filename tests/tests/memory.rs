@@ -1,36 +1,67 @@
-//! Memory that is laid open to the other ranks (`VMPI_MAP_MEMORY=1`): the same bytes, whatever the program does with its memory.
+//! Memory that is laid open to the other ranks (`VMPI_MAP_MEMORY`): the same bytes, whatever the program does with its memory.
 
 use std::time::Duration;
 use vmpi_tests::compile::{Mpi, program};
 use vmpi_tests::job::Vmpirun;
 use vmpi_tests::place::Turn;
 
-fn run(ranks: u32, v: u32, mpi: Mpi, wanted: &str) {
+/// open_memory.c on so many ranks, under a shell's command; the first word of what it says about its memory.
+fn run(ranks: u32, v: u32, mpi: Mpi, how: &str, wanted: Option<&str>, shell: &str) -> String {
     let turn = Turn::take();
     let binary = program("open_memory.c", mpi);
     drop(turn);
-    let run = Vmpirun::new("memory").args(["-n", &ranks.to_string(), "-V", &v.to_string()]).arg(binary);
-    let got = run.env("VMPI_MAP_MEMORY", wanted).deadline(Duration::from_secs(120)).run();
-    let lies = if wanted == "1" { "all memory lies in files\n" } else { "" };
-    let told = format!("{ranks} ranks, V = {v}, {} VMPI_MAP_MEMORY={wanted}: {} {}", mpi.name(), got.code, got.stderr);
-    assert_eq!((got.code, got.stdout.trim()), (0, format!("{lies}all bytes are right").as_str()), "{told}");
+    let run = Vmpirun::new("memory").args(["-n", &ranks.to_string(), "-V", &v.to_string(), "sh", "-c", shell]);
+    let run = run.arg(binary).args([how]).deadline(Duration::from_secs(120));
+    let got = if let Some(wanted) = wanted { run.env("VMPI_MAP_MEMORY", wanted) } else { run }.run();
+    let told =
+        format!("{ranks} ranks, V = {v}, {} {wanted:?} {how}: {} {} {}", mpi.name(), got.code, got.stdout, got.stderr);
+    let (first, last) = got.stdout.trim().split_once('\n').expect(&told);
+    assert_eq!((got.code, last), (0, "all bytes are right"), "{told}");
+    first.strip_suffix(" memory lies in files").expect(&told).to_string()
 }
+
+const PLAIN: &str = "exec $0 $1";
 
 #[test]
 fn what_is_laid_open_is_what_it_was() {
     for (ranks, v) in [(2, 1), (2, 2), (3, 2), (4, 2), (6, 3)] {
-        run(ranks, v, Mpi::Openmpi, "1");
+        assert_eq!(run(ranks, v, Mpi::Openmpi, "plain", Some("1"), PLAIN), "all");
+        assert_eq!(run(ranks, v, Mpi::Openmpi, "plain", None, PLAIN), "all");
+    }
+}
+
+/// Then a child of fork gets copies.
+#[test]
+fn fork_while_messages_are_under_way_or_beside_a_thread() {
+    for how in ["pending", "thread"] {
+        assert_eq!(run(4, 2, Mpi::Openmpi, how, Some("1"), PLAIN), "all");
+        assert_eq!(run(4, 2, Mpi::Openmpi, how, None, PLAIN), "all");
     }
 }
 
 #[test]
 fn under_the_other_interface_too() {
-    run(4, 2, Mpi::Mpich, "1");
+    assert_eq!(run(4, 2, Mpi::Mpich, "plain", Some("1"), PLAIN), "all");
+    assert_eq!(run(4, 2, Mpi::Mpich, "plain", None, PLAIN), "all");
 }
 
 #[test]
-fn nothing_is_laid_open_unasked() {
-    run(3, 2, Mpi::Openmpi, "0");
+fn nothing_is_laid_open_where_that_is_unwanted() {
+    assert_eq!(run(3, 2, Mpi::Openmpi, "plain", Some("0"), PLAIN), "no");
+}
+
+/// Others' memory would take address space that the program may want later.
+#[test]
+fn nothing_is_laid_open_unasked_where_address_space_is_limited() {
+    assert_eq!(run(3, 2, Mpi::Openmpi, "plain", None, "ulimit -v 8000000; exec $0 $1"), "no");
+    assert_eq!(run(3, 2, Mpi::Openmpi, "plain", Some("1"), "ulimit -v 8000000; exec $0 $1"), "all");
+}
+
+/// A device may have pages of who has opened it.
+#[test]
+fn nothing_is_laid_open_unasked_where_a_device_is_open() {
+    assert_eq!(run(3, 2, Mpi::Openmpi, "plain", None, "exec $0 $1 9</dev/kmsg"), "no");
+    assert_eq!(run(3, 2, Mpi::Openmpi, "plain", None, "exec $0 $1 9</dev/urandom"), "all");
 }
 
 /// The user has asked for it: where it cannot be, that is said, once, and the job goes on without it.
@@ -43,7 +74,7 @@ fn why_nothing_is_laid_open_is_said() {
     let run = Vmpirun::new("memory").args(limited).arg(binary).env("VMPI_MAP_MEMORY", "1");
     let got = run.deadline(Duration::from_secs(120)).run();
     let told = format!("{} {} {}", got.code, got.stdout, got.stderr);
-    assert_eq!((got.code, got.stdout.trim()), (0, "some memory does not lie in a file\nall bytes are right"), "{told}");
+    assert_eq!((got.code, got.stdout.trim()), (0, "no memory lies in files\nall bytes are right"), "{told}");
     assert_eq!(got.stderr.matches("VMPI_MAP_MEMORY=1 has no effect on this node: files may have").count(), 1, "{told}");
 }
 

@@ -24,6 +24,8 @@ pub struct JobConfig {
     pub eager_limit_bytes: u32,
     /// The same for messages to ranks of the sender's core, where nobody else could copy meanwhile.
     pub near_eager_limit_bytes: u32,
+    /// The same for messages out of memory that is laid open, where it is less.
+    pub open_eager_limit_bytes: u32,
     /// The same for messages to ranks of other nodes.
     pub far_eager_limit_bytes: u32,
     /// Cells of an inbox (a power of two).
@@ -48,6 +50,7 @@ impl Default for JobConfig {
             ranks: 1,
             eager_limit_bytes: 16384,
             near_eager_limit_bytes: LARGEST_BYTES as u32,
+            open_eager_limit_bytes: PART_BYTES as u32,
             far_eager_limit_bytes: PART_BYTES as u32,
             inbox_cells: 256,
             slots: 65536,
@@ -121,6 +124,7 @@ struct JobConfigWords {
     unexpected_limit: u32,
     single_copy: u32,
     lend_queues: u32,
+    open_eager_limit_bytes: u32,
 }
 
 const HEADER_AT: u64 = size_of::<Head>() as u64;
@@ -233,6 +237,7 @@ impl JobSegment {
             ranks: config.ranks,
             eager_limit_bytes: config.eager_limit_bytes,
             near_eager_limit_bytes: config.near_eager_limit_bytes,
+            open_eager_limit_bytes: config.open_eager_limit_bytes,
             far_eager_limit_bytes: config.far_eager_limit_bytes,
             inbox_cells: config.inbox_cells,
             slots: config.slots,
@@ -300,6 +305,7 @@ impl JobSegment {
             ranks: words.ranks,
             eager_limit_bytes: words.eager_limit_bytes,
             near_eager_limit_bytes: words.near_eager_limit_bytes,
+            open_eager_limit_bytes: words.open_eager_limit_bytes,
             far_eager_limit_bytes: words.far_eager_limit_bytes,
             inbox_cells: words.inbox_cells,
             slots: words.slots,

@@ -169,7 +169,7 @@ pub fn open(face: &'static str, required_thread_level: i32) -> Result<i32> {
             PROCESS.store(std::process::id(), Ordering::Relaxed);
             ENDPOINT.store(Box::into_raw(Box::new(Endpoint::new(node, job, rank))), Ordering::Release);
             request::set_up();
-            crate::p2p::align_mappings();
+            crate::p2p::prepare();
             elements::set_reach(crate::p2p::REACH);
         }
         let endpoint = endpoint();

@@ -12,6 +12,7 @@ use super::transfer::RankMover;
 use crate::job::JobSegment;
 use crate::mem::short_copy::short_copy;
 use crate::mem::sync::{Ordering, fence, yield_cpu};
+use crate::mem::warmth::Warmth;
 use crate::node::{NodeSegment, RankDescriptor};
 use crate::sched::{self, Wait, baton, policy, watch};
 
@@ -32,6 +33,7 @@ pub struct Endpoint {
     /// Those that what this rank waits for depends on.
     pub(super) receivers: Vec<u32>,
     pub(super) polls: Polls,
+    pub warmth: Warmth,
 }
 
 /// What a blocking receive without a request waits for, and the number of its call for `vmpictl`.
@@ -72,6 +74,7 @@ impl Endpoint {
             lends,
             receivers: Vec::new(),
             polls: Polls::default(),
+            warmth: Warmth::default(),
         }
     }
 
@@ -89,14 +92,20 @@ impl Endpoint {
 
     /// Suspend; until then tell `vmpictl` what for: (call, peer, tag).
     fn sleep(&mut self, wait: Wait, operand: u32, what: (u32, i32, i32), over: impl Fn() -> bool) {
-        let (node, job) = (&self.node, &self.job);
+        let stuck = self.is_stuck();
+        let (node, job, warmth) = (&self.node, &self.job, &mut self.warmth);
         tell(node, self.me, what);
         let inbox = job.inbox(self.me);
-        let stuck = self.is_stuck();
         let patience = if std::mem::take(&mut self.tired) { 0 } else { node.header().spin_ticks };
         // SYNC P: this rank is SUSPENDED when it looks; a receiver lends first and then looks at the state of who has sent.
         let lent = || self.receivers.iter().any(|to| lend::is_lent(node, *to) && !job.inbox(*to).is_quiet());
-        let mut over = || over() || (!stuck && inbox.has_mail()) || lent();
+        let slab = job.slab(self.me);
+        let mut over = || {
+            over() || (!stuck && inbox.has_mail()) || lent() || {
+                warmth.step(&slab);
+                false
+            }
+        };
         baton::suspend_tending(
             node,
             self.me,
@@ -195,10 +204,16 @@ impl Endpoint {
     /// if something else needs this rank, or it is better waited for with a request.
     #[inline(never)]
     fn await_direct(&mut self, want: &Want, capacity: u64) -> bool {
-        let Endpoint { node, job, me, outgoing, tired, .. } = self;
+        let Endpoint { node, job, me, outgoing, tired, warmth, .. } = self;
         let (node, job, me) = (&*node, &*job, *me);
         let inbox = job.inbox(me);
-        let watched = watch::watch(node, me, || inbox.has_mail());
+        let slab = job.slab(me);
+        let watched = watch::watch(node, me, || {
+            inbox.has_mail() || {
+                warmth.step(&slab);
+                false
+            }
+        });
         if watched == Some(true) {
             return true;
         }

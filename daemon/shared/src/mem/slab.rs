@@ -87,6 +87,14 @@ impl Slab<'_> {
         Some(self.start + used)
     }
 
+    /// The block that the next payload of `len` bytes will most likely lie in, if it is at hand (the owner only).
+    #[inline]
+    pub(super) fn next(&self, len: u64) -> Option<u64> {
+        let class = class_of(len)?;
+        let at_hand = |list: &AtomicU64| Some(list.load(Ordering::Relaxed)).filter(|block| *block != 0);
+        at_hand(&self.head.free[class]).or_else(|| at_hand(&self.head.returned[class]))
+    }
+
     /// Give a block of a payload of `len` bytes back (anyone).
     #[inline]
     pub fn give(&self, block: u64, len: u64) {

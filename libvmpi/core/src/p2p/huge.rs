@@ -53,7 +53,16 @@ struct Regions {
     enough: u64,
     refusals: u32,
     /// Those that could not be laid open when they were worth it.
-    waiting: Vec<u64>,
+    waiting: Vec<(u64, Means)>,
+}
+
+/// What a region is to get.
+#[derive(Copy, Clone, PartialEq, Eq)]
+struct Means {
+    /// Lie open to other ranks, if that is wanted.
+    open: bool,
+    /// A huge page even if it does not lie open.
+    huge: bool,
 }
 
 static REGIONS_SEEN: Giant<Regions> = Giant::new(Regions {
@@ -68,15 +77,20 @@ static WANTED: LazyLock<bool> = LazyLock::new(|| std::env::var_os(env::HUGE_PAGE
 /// A message of `len` bytes goes out of, or has come into, this memory of the process by a copy of the kernel's.
 #[inline]
 pub(super) fn note(addr: u64, len: u64) {
-    if len >= LEAST_BYTES {
-        note_large(addr, len);
+    if len >= LEAST_BYTES && (*WANTED || heap::is_wanted_for(len)) {
+        note_large(addr, len, true);
     }
 }
 
-fn note_large(addr: u64, len: u64) {
-    if !*WANTED && !heap::is_wanted() {
-        return;
+/// As `note`, by two copies of the ranks' own, where one would be better: huge pages gain nothing, laying it open does.
+#[inline]
+pub(super) fn note_copied(addr: u64, len: u64) {
+    if len != 0 && heap::is_wanted_for(len) {
+        note_large(addr, len, false);
     }
+}
+
+fn note_large(addr: u64, len: u64, by_kernel: bool) {
     REGIONS_SEEN.with(|seen| {
         if seen.refusals >= MOST_REFUSALS {
             return;
@@ -84,26 +98,32 @@ fn note_large(addr: u64, len: u64) {
         let end = addr.saturating_add(len);
         let numbers = addr / HUGE_PAGE_BYTES..=(end - 1) / HUGE_PAGE_BYTES;
         // Others copy by themselves only what lies open from end to end.
-        let together = heap::is_wanted();
+        let together = heap::is_wanted_for(len);
         let mut due = false;
         for number in numbers.clone() {
             let inside = end.min((number + 1) * HUGE_PAGE_BYTES) - addr.max(number * HUGE_PAGE_BYTES);
             if seen.count(number, inside) {
                 due = true;
                 if !together {
-                    seen.improve(number);
+                    seen.improve(number, Means { open: false, huge: by_kernel });
                 }
             }
         }
         if due && together {
-            numbers.for_each(|number| seen.improve(number));
+            numbers.for_each(|number| seen.improve(number, Means { open: true, huge: by_kernel }));
         }
     });
 }
 
+/// To be called when MPI begins.
+pub(crate) fn prepare() {
+    heap::prepare();
+    align_mappings();
+}
+
 /// Have what the program maps next end where a huge page does: mappings follow each other downwards, and a block of 2 MiB that lies across two huge
 /// pages' places gets none. What lies between is address space, and no memory.
-pub(crate) fn align_mappings() {
+fn align_mappings() {
     if !*WANTED {
         return;
     }
@@ -124,8 +144,8 @@ pub(crate) fn align_mappings() {
 #[inline]
 pub(super) fn catch_up() {
     REGIONS_SEEN.with(|seen| {
-        for number in std::mem::take(&mut seen.waiting) {
-            seen.improve(number);
+        for (number, means) in std::mem::take(&mut seen.waiting) {
+            seen.improve(number, means);
         }
     });
 }
@@ -146,33 +166,41 @@ impl Regions {
         region.bytes >= self.enough << region.doublings
     }
 
-    /// The region is worth it: lay it open, if that is wanted, and ask for a huge page.
+    /// The region is worth it.
     #[cold]
-    fn improve(&mut self, number: u64) {
-        let mut improved = false;
-        if heap::is_wanted() {
+    fn improve(&mut self, number: u64, means: Means) {
+        let mut open = false;
+        if means.open && heap::is_wanted() {
             match heap::move_in(number * HUGE_PAGE_BYTES..(number + 1) * HUGE_PAGE_BYTES) {
-                Some(lies_there) => improved = lies_there,
+                Some(lies_there) => open = lies_there,
                 None => {
-                    if !self.waiting.contains(&number) {
-                        self.waiting.push(number);
+                    if self.waiting.iter().all(|(other, _)| *other != number) {
+                        self.waiting.push((number, means));
                     }
                     return;
                 }
             }
         }
-        improved |= *WANTED && self.collapse(number);
-        self.conclude(number, improved);
+        let huge = (open || means.huge) && *WANTED && self.collapse(number);
+        if means.huge {
+            self.count_refusal(number, open || huge);
+        }
+        self.conclude(number, open || huge);
     }
 
-    /// How that went.
-    fn conclude(&mut self, number: u64, improved: bool) {
-        let region = &mut self.regions[number as usize % REGIONS];
+    /// After several the kernel is not asked again.
+    fn count_refusal(&mut self, number: u64, improved: bool) {
+        let region = &self.regions[number as usize % REGIONS];
         if improved {
             self.refusals = 0;
         } else if region.number == number && region.doublings == 0 {
             self.refusals += 1;
         }
+    }
+
+    /// How that went.
+    fn conclude(&mut self, number: u64, improved: bool) {
+        let region = &mut self.regions[number as usize % REGIONS];
         if region.number == number {
             region.bytes = 0;
             region.doublings = if improved { DOUBLINGS } else { MOST_DOUBLINGS.min(region.doublings + 1) };
@@ -216,6 +244,8 @@ fn pages_in_use(number: u64) -> Option<usize> {
 mod tests {
     use super::*;
 
+    const HUGE: Means = Means { open: false, huge: true };
+
     fn new() -> Regions {
         Regions { regions: [Region::default(); REGIONS], enough: 10 << 20, refusals: 0, waiting: Vec::new() }
     }
@@ -225,7 +255,7 @@ mod tests {
         let mut seen = new();
         let due: Vec<bool> = (0..12).map(|_| seen.count(7, 1 << 20)).collect();
         assert_eq!(due.iter().position(|due| *due), Some(9));
-        seen.improve(7);
+        seen.improve(7, HUGE);
         let due: Vec<bool> = (0..80).map(|_| seen.count(7, 1 << 20)).collect();
         assert_eq!(due.iter().position(|due| *due), Some(79), "seldom when there is nothing to gain");
     }
@@ -248,10 +278,13 @@ mod tests {
             assert!(seen.refusals < MOST_REFUSALS);
             seen.count(number, 1);
             // The second time is no news.
-            seen.conclude(number, false);
-            seen.conclude(number, false);
+            for _ in 0..2 {
+                seen.count_refusal(number, false);
+                seen.conclude(number, false);
+            }
         }
         assert_eq!((seen.refusals, seen.regions[4].doublings), (MOST_REFUSALS, 2));
+        seen.count_refusal(4, true);
         seen.conclude(4, true);
         assert_eq!((seen.refusals, seen.regions[4].doublings), (0, DOUBLINGS));
     }
@@ -279,7 +312,7 @@ mod tests {
         let number = (memory.as_mut_ptr() as u64).div_ceil(HUGE_PAGE_BYTES);
         assert_eq!(pages_in_use(number), Some((HUGE_PAGE_BYTES / PAGE_BYTES) as usize));
         let mut seen = new();
-        seen.improve(number);
+        seen.improve(number, HUGE);
         assert!(memory.iter().enumerate().all(|(at, byte)| *byte == (at % 251) as u8));
         let smaps = std::fs::read_to_string("/proc/self/smaps").expect("procfs");
         let huge: u64 = smaps
@@ -307,7 +340,7 @@ mod tests {
     fn memory_that_is_not_all_there_is_left_alone() {
         let mut seen = new();
         assert_eq!(pages_in_use(1), None, "nothing is mapped at 2 MiB");
-        seen.improve(1);
+        seen.improve(1, HUGE);
         assert_eq!(seen.refusals, 0);
     }
 }

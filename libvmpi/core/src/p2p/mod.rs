@@ -16,7 +16,7 @@ mod recv;
 mod send;
 mod slot;
 
-pub(crate) use huge::align_mappings;
+pub(crate) use huge::prepare;
 pub(crate) use recv::abandon;
 pub use recv::{cancel, start_null_recv, start_recv, take};
 pub use send::{is_eager, start_send};

@@ -1,7 +1,8 @@
 //! Posting and cancelling receives.
 
+use super::send::may_be_announced;
 use super::slot::{self, Data, Local, Receive, Slot};
-use super::{Plane, heap, huge, is_eager};
+use super::{Plane, heap, huge};
 use crate::comm::Communicator;
 use crate::consts;
 use crate::datatype::Type;
@@ -15,6 +16,7 @@ use crate::status::Status;
 use crate::tool::event;
 use std::ffi::c_void;
 use std::rc::Rc;
+use vmpi_shared::matching::duet;
 use vmpi_shared::matching::envelope::Envelope;
 use vmpi_shared::matching::request::{FLAG_ELEMENTS, FLAG_MAPPED, NOBODY};
 use vmpi_shared::matching::tend::Want;
@@ -156,7 +158,7 @@ fn prepare(health: &Rc<Health>, buf: *mut c_void, count: u64, ty: &Rc<Type>) -> 
         return prepare_elements(health, buf, count, ty, capacity);
     }
     let addr = (buf as u64).wrapping_add_signed(ty.true_lb());
-    let flags = if is_eager(capacity) { 0 } else { flags_of_large(addr, capacity) };
+    let flags = if may_be_announced(capacity) { flags_of_large(addr, capacity) } else { 0 };
     let slot = slot::take_dense(health)?;
     let queues = endpoint().queues();
     let shared = &mut queues.slots[slot.0 as usize];
@@ -172,6 +174,10 @@ fn flags_of_large(addr: u64, capacity: u64) -> u32 {
         return 0;
     }
     huge::catch_up();
+    // This rank fetches by itself what has come, and has help with large ones only.
+    if capacity < duet::LEAST_BYTES && endpoint().job.inbox(endpoint().me).has_mail() {
+        return 0;
+    }
     if heap::holds(addr, capacity) { FLAG_MAPPED } else { 0 }
 }
 

@@ -60,7 +60,7 @@ pub unsafe fn start_send(
     event::message(event::SENT, dest, tag, total);
 
     // SAFETY: the caller's buffer, as promised.
-    if unsafe { eager(&mut envelope, to, buf, (count, ty, total)) } {
+    if unsafe { eager(&mut envelope, to, buf, (count, ty, total), mode != Mode::Buffered) } {
         if mode == Mode::Buffered {
             endpoint.deliver(to, &envelope);
         } else if mode == Mode::Synchronous || !endpoint.deliver_unless_crowded(to, &envelope) {
@@ -143,6 +143,32 @@ pub fn is_eager(total: u64) -> bool {
     total <= u64::from(endpoint().job.config().eager_limit_bytes)
 }
 
+/// May a message of so many bytes be announced to a rank of this node?
+#[inline]
+pub(super) fn may_be_announced(total: u64) -> bool {
+    !is_eager(total) || total > open_limit()
+}
+
+#[inline]
+fn open_limit() -> u64 {
+    endpoint().job.config().open_eager_limit_bytes.into()
+}
+
+/// Is it copied once all the same, because the others reach the buffer by themselves? It is noted where that would pay.
+#[inline]
+fn is_open(envelope: &mut Envelope, to: u32, buf: *const c_void, (ty, total): (&Type, u64)) -> bool {
+    if total <= open_limit() || !ty.is_dense() || endpoint().node.is_remote(to) {
+        return false;
+    }
+    let addr = (buf as u64).wrapping_add_signed(ty.true_lb());
+    if heap::holds(addr, total) {
+        envelope.flags |= FLAG_MAPPED;
+        return true;
+    }
+    huge::note_copied(addr, total);
+    false
+}
+
 /// As `is_eager`, by where the receiver lives. On another node two more copies take less than asking for the data, and than the kernel's copies at both ends; on
 /// this core two copies, while the data is in its cache, take less than the kernel's one, which two cores could share.
 #[inline]
@@ -164,15 +190,21 @@ fn is_packed_anyway(to: u32, count: u64, ty: &Type, total: u64) -> bool {
     !endpoint().node.is_remote(to) && slot::is_scattered(ty, count, total)
 }
 
-/// Put a small payload into the envelope or a slab block. False if it is too large or there is no block.
+/// Put a small payload into the envelope or a slab block. False if it is too large or there is no block. `may_stay`: the buffer is kept until the message is complete.
 ///
 /// # Safety
 /// `buf` holds `count` elements.
 #[inline(always)]
-unsafe fn eager(envelope: &mut Envelope, to: u32, buf: *const c_void, (count, ty, total): (u64, &Type, u64)) -> bool {
+unsafe fn eager(
+    envelope: &mut Envelope,
+    to: u32,
+    buf: *const c_void,
+    (count, ty, total): (u64, &Type, u64),
+    may_stay: bool,
+) -> bool {
     if total > 16 || !ty.is_dense() {
         // SAFETY: as promised.
-        return unsafe { eager_any(envelope, to, buf, (count, ty, total)) };
+        return unsafe { eager_any(envelope, to, buf, (count, ty, total), may_stay) };
     }
     envelope.kind = kind::INLINE;
     let from = buf.cast::<u8>().wrapping_offset(ty.true_lb() as isize);
@@ -188,16 +220,20 @@ unsafe fn eager_any(
     to: u32,
     buf: *const c_void,
     (count, ty, total): (u64, &Type, u64),
+    may_stay: bool,
 ) -> bool {
     let endpoint = endpoint();
     let target = if total <= INLINE_BYTES as u64 {
         envelope.kind = kind::INLINE;
         envelope.body.as_mut_ptr()
-    } else if is_eager_to(total, to) || (total <= LARGEST_BYTES && is_packed_anyway(to, count, ty, total)) {
+    } else if is_eager_to(total, to) && !(may_stay && is_open(envelope, to, buf, (ty, total)))
+        || (total <= LARGEST_BYTES && is_packed_anyway(to, count, ty, total))
+    {
         let slab = endpoint.job.slab(endpoint.me);
         let Some(block) = slab.take(total) else { return false };
         envelope.kind = kind::SLAB;
         envelope.set_addr(block);
+        endpoint.warmth.written(total);
         slab.block(block, total).expect("own block")
     } else {
         return false;
@@ -232,10 +268,12 @@ unsafe fn announce(
     if !must_copy {
         if ty.is_dense() {
             envelope.set_addr((buf as u64).wrapping_add_signed(ty.true_lb()));
-            if heap::holds(envelope.addr(), total) {
-                envelope.flags |= FLAG_MAPPED;
-            } else {
-                huge::note(envelope.addr(), total);
+            if envelope.flags & FLAG_MAPPED == 0 {
+                if heap::holds(envelope.addr(), total) {
+                    envelope.flags |= FLAG_MAPPED;
+                } else {
+                    huge::note(envelope.addr(), total);
+                }
             }
             return Data::User;
         }

@@ -1,6 +1,7 @@
 //! A message under way: the request slot in the job segment, and what this process alone knows about it.
 
 use super::huge;
+use super::send::may_be_announced;
 use crate::consts;
 use crate::datatype::{self, Type};
 use crate::errors::{Class, Error, Result};
@@ -290,6 +291,9 @@ fn poll_any(slot: Slot) -> Option<Result<Status>> {
                 if let Some(data) = data {
                     // SAFETY: `data` holds the payload; the receive buffer is the user's to keep valid until now.
                     unsafe { place(receive, shared.addr, std::slice::from_raw_parts(data, bytes as usize)) };
+                    if matches!(receive, Receive::Dense) && shared.flags & FLAG_MAPPED == 0 && may_be_announced(bytes) {
+                        huge::note_copied(shared.addr, bytes);
+                    }
                 }
                 if block != 0 {
                     endpoint.job.slab(from).give(block, len);

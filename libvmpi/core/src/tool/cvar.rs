@@ -148,6 +148,13 @@ pub static ALL: &[Cvar] = &[
     ),
     tunable(
         MESSAGES,
+        "vmpi_open_eager_limit_bytes",
+        |e| Value::Count(e.job.config().open_eager_limit_bytes.into()),
+        |e, value| set(&mut e.job.config_mut().open_eager_limit_bytes, value, 0..=LARGEST_BYTES),
+        "The same for messages out of memory that is laid open, where it is less (VMPI_MAP_MEMORY; at most 524288).",
+    ),
+    tunable(
+        MESSAGES,
         "vmpi_far_eager_limit_bytes",
         |e| Value::Count(e.job.config().far_eager_limit_bytes.into()),
         |e, value| set(&mut e.job.config_mut().far_eager_limit_bytes, value, 0..=PART_BYTES),

@@ -1,0 +1,120 @@
+//! What fork needs of memory that lies in the file: the child has to have its own.
+//!
+//! - If nobody else may write to it meanwhile, all of it is this process's own again before fork. What was laid open unasked stays so: a program that
+//!   forks is none for this.
+//! - If messages are under way, or there are other threads, the child gets a copy before fork returns in it, or is ended; the parent waits for that.
+//! - What starts a program at once (posix_spawn, system, popen, vfork) is none of this: it does not return into this program.
+//! - A process made by the bare system call has no memory there, and ends by a signal if it uses it.
+
+use super::file::{Area, MemoryFile};
+use super::{FILE, HEAP, Heap, OPEN, REFUSED, WANTED, Wanted, is_alone, is_quiet};
+use crate::lock;
+use nix::fcntl::OFlag;
+use std::cell::Cell;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::sync::atomic::Ordering;
+
+/// From before fork until the child has its memory: nothing may be allocated or given back then, because both may have the same heap.
+struct Forking {
+    /// `None`: it could not be had, so no child may go on.
+    ready: Option<Ready>,
+}
+
+struct Ready {
+    file: &'static MemoryFile,
+    areas: Vec<Area>,
+    /// Ends when nobody holds the other end any more.
+    end: File,
+    begin: File,
+}
+
+thread_local! {
+    static FORKING: Cell<Option<Forking>> = const { Cell::new(None) };
+}
+
+fn take() -> Option<Forking> {
+    FORKING.try_with(Cell::take).ok().flatten()
+}
+
+/// To be called before memory is moved.
+pub(super) fn prepare() -> std::io::Result<()> {
+    // SAFETY: the handlers are functions of this library, which is never unloaded.
+    match unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) } {
+        0 => Ok(()),
+        _ => Err(ErrorKind::OutOfMemory.into()),
+    }
+}
+
+impl Ready {
+    fn new(file: &'static MemoryFile, areas: Vec<Area>) -> Option<Ready> {
+        let (end, begin) = nix::unistd::pipe2(OFlag::O_CLOEXEC).ok()?;
+        areas.iter().try_for_each(|area| area.pass_on(true)).ok()?;
+        Some(Ready { file, areas, end: end.into(), begin: begin.into() })
+    }
+}
+
+impl Heap {
+    fn take_all_back(&mut self) {
+        for area in self.file.areas().unwrap_or_default() {
+            // What cannot be is copied by the child.
+            let _ = self.file.take_back(&area);
+        }
+        // What is wrong with it shows in the question for what is left.
+        let _ = self.sweep();
+    }
+}
+
+extern "C" fn before() {
+    let Some(file) = FILE.get().filter(|_| OPEN.load(Ordering::Relaxed)) else { return };
+    if *WANTED == Wanted::Blocks {
+        REFUSED.store(true, Ordering::Relaxed);
+    }
+    // Else another thread may be inside MPI, for long.
+    if is_alone() {
+        let _entered = lock::enter();
+        if is_quiet() {
+            HEAP.with(|heap| heap.as_mut().map(Heap::take_all_back));
+        }
+    }
+    let ready = match file.areas() {
+        Ok(areas) if areas.is_empty() => return,
+        Ok(areas) => Ready::new(file, areas),
+        Err(_) => None,
+    };
+    FORKING.set(Some(Forking { ready }));
+}
+
+/// The child has its own copies, or is gone, when nobody writes to the pipe any more.
+extern "C" fn in_parent() {
+    let Some(Forking { ready: Some(Ready { areas, mut end, begin, .. }) }) = take() else { return };
+    drop(begin);
+    while end.read(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::Interrupted) {}
+    for area in &areas {
+        // It was possible before; else a bare child would share it.
+        let _ = area.pass_on(false);
+    }
+}
+
+extern "C" fn in_child() {
+    let Some(Forking { ready }) = take() else { return };
+    let Some(Ready { file, areas, end, begin }) = ready else { end_child() };
+    if areas.iter().any(|area| file.take_back(area).is_err()) {
+        end_child();
+    }
+    // This process is no rank, and has nothing to share.
+    REFUSED.store(true, Ordering::Relaxed);
+    OPEN.store(false, Ordering::Relaxed);
+    drop((areas, end, begin));
+}
+
+/// Going on would be writing into the parent's memory, or having none of it; so would be formatting a sentence.
+fn end_child() -> ! {
+    const WHY: &[u8] = b"vmpi: a child of fork ends with 125, because it cannot have its own copy of the memory that is laid open to other ranks \
+(VMPI_MAP_MEMORY): too many open files, or too little memory.\n";
+    // SAFETY: writes constant bytes, and ends the process at once.
+    unsafe {
+        libc::write(libc::STDERR_FILENO, WHY.as_ptr().cast(), WHY.len());
+        libc::_exit(125)
+    }
+}
