@@ -74,7 +74,7 @@ impl Job {
         let (limit, near) = (config.eager_limit_bytes, config.near_eager_limit_bytes);
         let mut notes = vec![format!(
             "messages up to {limit} bytes ({near} between ranks of one core) are copied through shared memory, larger ones once, by \
-             process_vm_readv"
+             process_vm_readv or out of memory that is laid open"
         )];
         if let Some(by) = self.carried_by() {
             notes.push(format!("{} {by}", vmpi_shared::control::CARRIED));

@@ -58,7 +58,7 @@ pub mod env {
     pub const COUNTERS: &str = "VMPI_COUNTERS";
     /// `0` in the job's environment: no huge pages under buffers that are used often.
     pub const HUGE_PAGES: &str = "VMPI_HUGE_PAGES";
-    /// `1` in the job's environment: memory that large messages use often is laid open to the other ranks.
+    /// `0` in the job's environment: memory that large messages use often is not laid open to the other ranks; `1`: also what is not malloc's.
     pub const MAP_MEMORY: &str = "VMPI_MAP_MEMORY";
     /// `0` in the job's environment: nobody matches messages for a rank that computes.
     pub const STRONG_PROGRESS: &str = "VMPI_STRONG_PROGRESS";

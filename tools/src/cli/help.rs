@@ -15,7 +15,8 @@ MPIEXEC_TIMEOUT=SECONDS in the environment is as --timeout.
 OMPI_MPI_THREAD_LEVEL=0..3 (MPIR_CVAR_DEFAULT_THREAD_LEVEL=NAME) in the ranks' environment: the level of threads that MPI_Init asks for.
 VMPI_SINGLE_COPY=0 there: large messages go through shared memory, not from process to process.
 VMPI_HUGE_PAGES=0 there: no huge pages under large blocks of memory, nor under buffers that large messages use often.
-VMPI_MAP_MEMORY=1 there: memory that large messages use often is laid open to the job's other ranks, who copy without the kernel.
+VMPI_MAP_MEMORY=0 there: memory that messages use often is not laid open to the job's other ranks, who would copy without the kernel;
+  =1: also memory that is not malloc's.
 VMPI_STRONG_PROGRESS=0 there: a rank that computes takes its messages only at its next MPI call; nobody matches for it before.";
 
 /// The text of `vmpirun --help`.

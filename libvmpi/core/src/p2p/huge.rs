@@ -1,4 +1,4 @@
-//! Huge pages under buffers that large messages use often.
+//! Huge pages under buffers that large messages use often, and which of those are laid open to other ranks (`heap`).
 //!
 //! The kernel copies from process to process slower than memcpy where the other process's memory lies in small pages, because it looks
 //! up and pins each of them; huge pages spare it that (ping-pong on one core here, half a round trip: 128 KiB 11.6 -> 8.6 us, 2 MiB
@@ -22,6 +22,9 @@ const PAGE_BYTES: u64 = 4 << 10;
 /// machine has to find the memory first).
 const USUAL_BYTES: u64 = 10 << 20;
 const USUAL_SECONDS: f64 = 0.45e-3;
+/// The same for laying a region open, huge page included: what the kernel's copy takes longer than one between mappings, 0.03 ns a byte.
+const OPEN_BYTES: u64 = 40 << 20;
+const OPEN_SECONDS: f64 = 1.2e-3;
 const MOST_SLOWER: f64 = 160.0;
 /// What takes less than this part of that was huge already, and tells nothing.
 const LEAST_SLOWER: f64 = 0.1;
@@ -41,10 +44,32 @@ const REGIONS: usize = 1024;
 #[derive(Copy, Clone, Default)]
 struct Region {
     number: u64,
-    /// Bytes of messages since it was first seen, or tried the last time.
+    /// Towards a huge page.
+    huge: Count,
+    /// Towards its lying open to other ranks.
+    open: Count,
+}
+
+#[derive(Copy, Clone, Default)]
+struct Count {
+    /// Bytes of messages since the region was first seen, or tried the last time.
     bytes: u64,
     /// For the next try, how often what is enough is doubled.
     doublings: u32,
+}
+
+impl Count {
+    const NONE: Count = Count { bytes: 0, doublings: 0 };
+
+    fn add(&mut self, bytes: u64, enough: u64) -> bool {
+        self.bytes += bytes;
+        self.bytes >= enough << self.doublings
+    }
+
+    fn begin_again(&mut self, improved: bool) {
+        let doublings = if improved { DOUBLINGS } else { MOST_DOUBLINGS.min(self.doublings + 1) };
+        *self = Count { bytes: 0, doublings };
+    }
 }
 
 struct Regions {
@@ -52,23 +77,17 @@ struct Regions {
     /// Bytes after which a region is worth a huge page.
     enough: u64,
     refusals: u32,
+    /// Bytes after which it is worth being laid open.
+    open_enough: u64,
     /// Those that could not be laid open when they were worth it.
-    waiting: Vec<(u64, Means)>,
-}
-
-/// What a region is to get.
-#[derive(Copy, Clone, PartialEq, Eq)]
-struct Means {
-    /// Lie open to other ranks, if that is wanted.
-    open: bool,
-    /// A huge page even if it does not lie open.
-    huge: bool,
+    waiting: Vec<u64>,
 }
 
 static REGIONS_SEEN: Giant<Regions> = Giant::new(Regions {
-    regions: [Region { number: 0, bytes: 0, doublings: 0 }; REGIONS],
+    regions: [Region { number: 0, huge: Count::NONE, open: Count::NONE }; REGIONS],
     enough: USUAL_BYTES,
     refusals: 0,
+    open_enough: OPEN_BYTES,
     waiting: Vec::new(),
 });
 
@@ -92,25 +111,23 @@ pub(super) fn note_copied(addr: u64, len: u64) {
 
 fn note_large(addr: u64, len: u64, by_kernel: bool) {
     REGIONS_SEEN.with(|seen| {
-        if seen.refusals >= MOST_REFUSALS {
-            return;
-        }
         let end = addr.saturating_add(len);
         let numbers = addr / HUGE_PAGE_BYTES..=(end - 1) / HUGE_PAGE_BYTES;
-        // Others copy by themselves only what lies open from end to end.
-        let together = heap::is_wanted_for(len);
-        let mut due = false;
+        let (huge, open) = (by_kernel && *WANTED && seen.refusals < MOST_REFUSALS, heap::is_wanted_for(len));
+        let (enough, open_enough, mut any_open) = (seen.enough, seen.open_enough, false);
         for number in numbers.clone() {
             let inside = end.min((number + 1) * HUGE_PAGE_BYTES) - addr.max(number * HUGE_PAGE_BYTES);
-            if seen.count(number, inside) {
-                due = true;
-                if !together {
-                    seen.improve(number, Means { open: false, huge: by_kernel });
-                }
+            let Some(region) = seen.region(number, inside) else { continue };
+            let huge_due = huge && region.huge.add(inside, enough);
+            let open_due = open && region.open.add(inside, open_enough);
+            any_open |= open_due;
+            if huge_due && !open_due {
+                seen.make_huge(number);
             }
         }
-        if due && together {
-            numbers.for_each(|number| seen.improve(number, Means { open: true, huge: by_kernel }));
+        // Others copy by themselves only what lies open from end to end.
+        if any_open {
+            numbers.for_each(|number| seen.lay_open(number));
         }
     });
 }
@@ -144,66 +161,83 @@ fn align_mappings() {
 #[inline]
 pub(super) fn catch_up() {
     REGIONS_SEEN.with(|seen| {
-        for (number, means) in std::mem::take(&mut seen.waiting) {
-            seen.improve(number, means);
+        for number in std::mem::take(&mut seen.waiting) {
+            seen.lay_open(number);
         }
     });
 }
 
 impl Regions {
-    /// So many bytes more went through a region: is it worth a huge page now?
-    fn count(&mut self, number: u64, bytes: u64) -> bool {
+    /// The counts of a region through which so many bytes more have gone; `None`: those of one that is used more are in its place.
+    fn region(&mut self, number: u64, bytes: u64) -> Option<&mut Region> {
         let region = &mut self.regions[number as usize % REGIONS];
         if region.number != number {
             // One that is used less gives way, a little with each try.
-            region.bytes = region.bytes.saturating_sub(bytes);
-            if region.bytes != 0 {
-                return false;
+            for count in [&mut region.huge, &mut region.open] {
+                count.bytes = count.bytes.saturating_sub(bytes);
+            }
+            if region.huge.bytes != 0 || region.open.bytes != 0 {
+                return None;
             }
             *region = Region { number, ..Region::default() };
         }
-        region.bytes += bytes;
-        region.bytes >= self.enough << region.doublings
+        Some(region)
     }
 
-    /// The region is worth it.
+    /// The same, as it is.
+    fn known(&mut self, number: u64) -> Option<&mut Region> {
+        Some(&mut self.regions[number as usize % REGIONS]).filter(|region| region.number == number)
+    }
+
+    /// The region is worth a huge page.
     #[cold]
-    fn improve(&mut self, number: u64, means: Means) {
-        let mut open = false;
-        if means.open && heap::is_wanted() {
-            match heap::move_in(number * HUGE_PAGE_BYTES..(number + 1) * HUGE_PAGE_BYTES) {
-                Some(lies_there) => open = lies_there,
-                None => {
-                    if self.waiting.iter().all(|(other, _)| *other != number) {
-                        self.waiting.push((number, means));
-                    }
-                    return;
-                }
-            }
-        }
-        let huge = (open || means.huge) && *WANTED && self.collapse(number);
-        if means.huge {
-            self.count_refusal(number, open || huge);
-        }
-        self.conclude(number, open || huge);
+    fn make_huge(&mut self, number: u64) {
+        let made = self.collapse(number);
+        self.conclude(number, made);
     }
 
-    /// After several the kernel is not asked again.
-    fn count_refusal(&mut self, number: u64, improved: bool) {
-        let region = &self.regions[number as usize % REGIONS];
-        if improved {
+    /// How that went. After several refusals the kernel is not asked again.
+    fn conclude(&mut self, number: u64, made: bool) {
+        let first = self.known(number).is_some_and(|region| region.huge.doublings == 0);
+        if made {
             self.refusals = 0;
-        } else if region.number == number && region.doublings == 0 {
+        } else if first {
             self.refusals += 1;
         }
+        if let Some(region) = self.known(number) {
+            region.huge.begin_again(made);
+        }
     }
 
-    /// How that went.
-    fn conclude(&mut self, number: u64, improved: bool) {
-        let region = &mut self.regions[number as usize % REGIONS];
-        if region.number == number {
-            region.bytes = 0;
-            region.doublings = if improved { DOUBLINGS } else { MOST_DOUBLINGS.min(region.doublings + 1) };
+    /// The region is worth being laid open to other ranks; then it gets a huge page, too.
+    #[cold]
+    fn lay_open(&mut self, number: u64) {
+        if !heap::is_wanted() {
+            return;
+        }
+        let start = Instant::now();
+        match heap::move_in(number * HUGE_PAGE_BYTES..(number + 1) * HUGE_PAGE_BYTES) {
+            Some(open) => {
+                if open && *WANTED && self.refusals < MOST_REFUSALS {
+                    self.make_huge(number);
+                }
+                if let Some(region) = self.known(number) {
+                    region.open.begin_again(open);
+                }
+                if open {
+                    self.learn_of_opening(start.elapsed().as_secs_f64());
+                }
+            }
+            None if self.waiting.contains(&number) => {}
+            None => self.waiting.push(number),
+        }
+    }
+
+    /// What lies open already took less, and tells nothing.
+    fn learn_of_opening(&mut self, seconds: f64) {
+        let slower = seconds / OPEN_SECONDS;
+        if slower >= LEAST_SLOWER {
+            self.open_enough = (OPEN_BYTES as f64 * slower.clamp(1.0, MOST_SLOWER)) as u64;
         }
     }
 
@@ -244,20 +278,41 @@ fn pages_in_use(number: u64) -> Option<usize> {
 mod tests {
     use super::*;
 
-    const HUGE: Means = Means { open: false, huge: true };
-
     fn new() -> Regions {
-        Regions { regions: [Region::default(); REGIONS], enough: 10 << 20, refusals: 0, waiting: Vec::new() }
+        Regions {
+            regions: [Region::default(); REGIONS],
+            enough: 10 << 20,
+            refusals: 0,
+            open_enough: OPEN_BYTES,
+            waiting: Vec::new(),
+        }
+    }
+
+    /// So many bytes more go through a region by copies of the kernel's: is it worth a huge page?
+    fn count(seen: &mut Regions, number: u64, bytes: u64) -> bool {
+        let enough = seen.enough;
+        seen.region(number, bytes).is_some_and(|region| region.huge.add(bytes, enough))
     }
 
     #[test]
     fn a_region_is_worth_it_after_many_bytes() {
         let mut seen = new();
-        let due: Vec<bool> = (0..12).map(|_| seen.count(7, 1 << 20)).collect();
+        let due: Vec<bool> = (0..12).map(|_| count(&mut seen, 7, 1 << 20)).collect();
         assert_eq!(due.iter().position(|due| *due), Some(9));
-        seen.improve(7, HUGE);
-        let due: Vec<bool> = (0..80).map(|_| seen.count(7, 1 << 20)).collect();
+        seen.make_huge(7);
+        let due: Vec<bool> = (0..80).map(|_| count(&mut seen, 7, 1 << 20)).collect();
         assert_eq!(due.iter().position(|due| *due), Some(79), "seldom when there is nothing to gain");
+    }
+
+    #[test]
+    fn what_laying_open_takes_longer_has_to_be_saved_first() {
+        let mut seen = new();
+        seen.learn_of_opening(OPEN_SECONDS / 3.0);
+        assert_eq!(seen.open_enough, OPEN_BYTES, "never less");
+        seen.learn_of_opening(OPEN_SECONDS * 5.0);
+        assert_eq!(seen.open_enough, 5 * OPEN_BYTES);
+        seen.learn_of_opening(OPEN_SECONDS / 100.0);
+        assert_eq!(seen.open_enough, 5 * OPEN_BYTES, "it lay open already");
     }
 
     #[test]
@@ -276,17 +331,14 @@ mod tests {
         let mut seen = new();
         for number in 1..=4 {
             assert!(seen.refusals < MOST_REFUSALS);
-            seen.count(number, 1);
+            count(&mut seen, number, 1);
             // The second time is no news.
-            for _ in 0..2 {
-                seen.count_refusal(number, false);
-                seen.conclude(number, false);
-            }
+            seen.conclude(number, false);
+            seen.conclude(number, false);
         }
-        assert_eq!((seen.refusals, seen.regions[4].doublings), (MOST_REFUSALS, 2));
-        seen.count_refusal(4, true);
+        assert_eq!((seen.refusals, seen.regions[4].huge.doublings), (MOST_REFUSALS, 2));
         seen.conclude(4, true);
-        assert_eq!((seen.refusals, seen.regions[4].doublings), (0, DOUBLINGS));
+        assert_eq!((seen.refusals, seen.regions[4].huge.doublings), (0, DOUBLINGS));
     }
 
     #[test]
@@ -294,12 +346,12 @@ mod tests {
         let mut seen = new();
         let other = 7 + REGIONS as u64;
         for _ in 0..5 {
-            assert!(!seen.count(7, 1 << 20));
+            assert!(!count(&mut seen, 7, 1 << 20));
         }
-        assert!(!seen.count(other, 1 << 20));
-        assert_eq!((seen.regions[7].number, seen.regions[7].bytes), (7, 4 << 20));
+        assert!(!count(&mut seen, other, 1 << 20));
+        assert_eq!((seen.regions[7].number, seen.regions[7].huge.bytes), (7, 4 << 20));
         for _ in 0..4 {
-            seen.count(other, 1 << 20);
+            count(&mut seen, other, 1 << 20);
         }
         assert_eq!(seen.regions[7].number, other);
     }
@@ -312,7 +364,7 @@ mod tests {
         let number = (memory.as_mut_ptr() as u64).div_ceil(HUGE_PAGE_BYTES);
         assert_eq!(pages_in_use(number), Some((HUGE_PAGE_BYTES / PAGE_BYTES) as usize));
         let mut seen = new();
-        seen.improve(number, HUGE);
+        seen.make_huge(number);
         assert!(memory.iter().enumerate().all(|(at, byte)| *byte == (at % 251) as u8));
         let smaps = std::fs::read_to_string("/proc/self/smaps").expect("procfs");
         let huge: u64 = smaps
@@ -340,7 +392,7 @@ mod tests {
     fn memory_that_is_not_all_there_is_left_alone() {
         let mut seen = new();
         assert_eq!(pages_in_use(1), None, "nothing is mapped at 2 MiB");
-        seen.improve(1, HUGE);
+        seen.make_huge(1);
         assert_eq!(seen.refusals, 0);
     }
 }

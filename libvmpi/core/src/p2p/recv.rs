@@ -47,7 +47,7 @@ pub unsafe fn start_recv(
     } else {
         return from_no_rank(comm, source);
     };
-    let slot = prepare(&comm.health, buf, count, ty)?;
+    let slot = prepare(&comm.health, buf, count, ty, from)?;
     let endpoint = endpoint();
     let queues = endpoint.queues();
     let shared = &mut queues.slots[slot.0 as usize];
@@ -140,7 +140,7 @@ pub(super) unsafe fn start_matched(
     count: u64,
     ty: &Rc<Type>,
 ) -> Result<Slot> {
-    let slot = prepare(&health, buf, count, ty)?;
+    let slot = prepare(&health, buf, count, ty, envelope.from)?;
     let queues = endpoint().queues();
     let shared = &mut queues.slots[slot.0 as usize];
     (shared.context, shared.source, shared.tag, shared.from) =
@@ -150,15 +150,15 @@ pub(super) unsafe fn start_matched(
     Ok(slot)
 }
 
-/// A slot with its buffer described.
+/// A slot with its buffer described, for a message of `from`, if that is known.
 #[inline]
-fn prepare(health: &Rc<Health>, buf: *mut c_void, count: u64, ty: &Rc<Type>) -> Result<Slot> {
+fn prepare(health: &Rc<Health>, buf: *mut c_void, count: u64, ty: &Rc<Type>, from: u32) -> Result<Slot> {
     let capacity = count * ty.size();
     if !ty.is_dense() {
         return prepare_elements(health, buf, count, ty, capacity);
     }
     let addr = (buf as u64).wrapping_add_signed(ty.true_lb());
-    let flags = if may_be_announced(capacity) { flags_of_large(addr, capacity) } else { 0 };
+    let flags = if may_be_announced(capacity, from) { flags_of_large(addr, capacity) } else { 0 };
     let slot = slot::take_dense(health)?;
     let queues = endpoint().queues();
     let shared = &mut queues.slots[slot.0 as usize];

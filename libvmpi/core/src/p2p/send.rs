@@ -13,7 +13,7 @@ use crate::tool::event;
 use std::ffi::c_void;
 use std::rc::Rc;
 use vmpi_shared::matching::envelope::{Envelope, FLAG_ELEMENTS, FLAG_MAPPED, FLAG_SYNC, INLINE_BYTES, kind};
-use vmpi_shared::matching::request::{self, state};
+use vmpi_shared::matching::request::{self, NOBODY, state};
 use vmpi_shared::mem::short_copy::short_copy;
 use vmpi_shared::mem::slab::LARGEST_BYTES;
 
@@ -143,21 +143,23 @@ pub fn is_eager(total: u64) -> bool {
     total <= u64::from(endpoint().job.config().eager_limit_bytes)
 }
 
-/// May a message of so many bytes be announced to a rank of this node?
+/// May a message of up to so many bytes be announced by `from`, if that is known?
 #[inline]
-pub(super) fn may_be_announced(total: u64) -> bool {
-    !is_eager(total) || total > open_limit()
+pub(super) fn may_be_announced(total: u64, from: u32) -> bool {
+    let known = from != NOBODY && !endpoint().node.is_remote(from);
+    !(if known { is_eager_to(total, from) } else { is_eager(total) }) || gains_by_being_open(total)
 }
 
+/// Is one copy of a message of so many bytes better than two, where ranks need not ask the kernel for it?
 #[inline]
-fn open_limit() -> u64 {
-    endpoint().job.config().open_eager_limit_bytes.into()
+pub(super) fn gains_by_being_open(total: u64) -> bool {
+    total > endpoint().job.config().open_eager_limit_bytes.into()
 }
 
 /// Is it copied once all the same, because the others reach the buffer by themselves? It is noted where that would pay.
 #[inline]
 fn is_open(envelope: &mut Envelope, to: u32, buf: *const c_void, (ty, total): (&Type, u64)) -> bool {
-    if total <= open_limit() || !ty.is_dense() || endpoint().node.is_remote(to) {
+    if !gains_by_being_open(total) || !ty.is_dense() || endpoint().node.is_remote(to) {
         return false;
     }
     let addr = (buf as u64).wrapping_add_signed(ty.true_lb());

@@ -1,7 +1,7 @@
 //! A message under way: the request slot in the job segment, and what this process alone knows about it.
 
 use super::huge;
-use super::send::may_be_announced;
+use super::send::gains_by_being_open;
 use crate::consts;
 use crate::datatype::{self, Type};
 use crate::errors::{Class, Error, Result};
@@ -291,7 +291,10 @@ fn poll_any(slot: Slot) -> Option<Result<Status>> {
                 if let Some(data) = data {
                     // SAFETY: `data` holds the payload; the receive buffer is the user's to keep valid until now.
                     unsafe { place(receive, shared.addr, std::slice::from_raw_parts(data, bytes as usize)) };
-                    if matches!(receive, Receive::Dense) && shared.flags & FLAG_MAPPED == 0 && may_be_announced(bytes) {
+                    if matches!(receive, Receive::Dense)
+                        && shared.flags & FLAG_MAPPED == 0
+                        && gains_by_being_open(bytes)
+                    {
                         huge::note_copied(shared.addr, bytes);
                     }
                 }

@@ -213,7 +213,7 @@ impl Heap {
 
     fn holds(&mut self, addr: u64, len: u64) -> bool {
         let Some(end) = addr.checked_add(len) else { return false };
-        if !self.ranges.iter().any(|range| range.contains(&addr)) {
+        if !covers(&self.ranges, addr..end) {
             return false;
         }
         let mut at = addr;
@@ -271,6 +271,16 @@ impl Heap {
     }
 }
 
+/// Is each byte of `wanted` in one of the ranges?
+fn covers(ranges: &[Range<u64>], wanted: Range<u64>) -> bool {
+    let mut at = wanted.start;
+    while at < wanted.end {
+        let Some(range) = ranges.iter().find(|range| range.contains(&at)) else { return false };
+        at = range.end;
+    }
+    true
+}
+
 fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
     one.start < other.end && other.start < one.end
 }
@@ -307,6 +317,16 @@ mod tests {
             for page in 0..130 {
                 prop_assert_eq!(has(&gaps, page), has(&ranges, page) && !has(&parts, page), "page {}", page);
             }
+        }
+    }
+
+    #[test]
+    fn a_message_is_covered_from_end_to_end_or_not_at_all() {
+        let ranges = [20..30, 0..10, 10..18];
+        for (wanted, is) in
+            [(0..18, true), (3..15, true), (25..30, true), (0..19, false), (15..25, false), (40..41, false)]
+        {
+            assert_eq!(covers(&ranges, wanted.clone()), is, "{wanted:?}");
         }
     }
 
