@@ -154,6 +154,11 @@ int main(int argc, char **argv)
     check(wanted && *wanted == '0' ? !open : open || !all, "what lay in a file does no longer");
     pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
     if (child == 0) {
+        /* Its child must not take the memory back that this one has not got. */
+        pid_t grandchild = fork();
+        if (grandchild == 0)
+            syscall(SYS_exit_group, 0);
+        waitpid(grandchild, NULL, 0);
         memset(far_out + LARGE / 2, 205, 1000);
         syscall(SYS_exit_group, 0);
     }

@@ -287,7 +287,7 @@ pub fn finalize() -> Result<()> {
 }
 
 /// Was MPI started by this process, and not by one that it was forked from?
-fn is_this_process() -> bool {
+pub(crate) fn is_this_process() -> bool {
     let started = PROCESS.load(Ordering::Relaxed);
     started == 0 || started == std::process::id()
 }

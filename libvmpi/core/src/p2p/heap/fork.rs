@@ -8,7 +8,7 @@
 
 use super::file::{Area, MemoryFile};
 use super::{FILE, HEAP, Heap, OPEN, REFUSED, WANTED, Wanted, is_alone, is_quiet};
-use crate::lock;
+use crate::{lock, process};
 use nix::fcntl::OFlag;
 use std::cell::Cell;
 use std::fs::File;
@@ -66,7 +66,8 @@ impl Heap {
 }
 
 extern "C" fn before() {
-    let Some(file) = FILE.get().filter(|_| OPEN.load(Ordering::Relaxed)) else { return };
+    // A bare child has nothing there, and what its parent has is none of its business.
+    let Some(file) = FILE.get().filter(|_| OPEN.load(Ordering::Relaxed) && process::is_this_process()) else { return };
     if *WANTED == Wanted::Blocks {
         REFUSED.store(true, Ordering::Relaxed);
     }

@@ -18,7 +18,7 @@ mod file;
 mod fork;
 
 use crate::giant::Giant;
-use crate::process::endpoint;
+use crate::process::{self, endpoint};
 use file::{ADDRESSES, Area, MemoryFile};
 use procfs::process::{MemoryMap, Process};
 use std::fs::File;
@@ -237,6 +237,10 @@ impl Heap {
 
     /// Give memory back that nothing maps any more.
     fn sweep(&mut self) -> procfs::ProcResult<()> {
+        if !process::is_this_process() {
+            // It is the parent that maps it.
+            return Ok(());
+        }
         let mut mapped: Vec<Range<u64>> = self.file.areas()?.iter().map(Area::part).collect();
         mapped.sort_unstable_by_key(|part| part.start);
         for gap in gaps(&std::mem::take(&mut self.ranges), &mapped) {
