@@ -78,7 +78,7 @@ fn why_nothing_is_laid_open_is_said() {
     assert_eq!(got.stderr.matches("VMPI_MAP_MEMORY=1 has no effect on this node: files may have").count(), 1, "{told}");
 }
 
-/// Which pages the memory of two ranks has got after so many rounds of messages, with or without a memory file to be had. `late`: malloc asks for none.
+/// Which pages the memory of two ranks (one's holds zeros) has got after so many rounds of messages, enough for where making huge pages takes long, with or without a memory file to be had. `late`: malloc asks for none.
 fn pages(rounds: u32, late: bool, file: bool, map: &str, huge: &str) -> String {
     let turn = Turn::take();
     let binary = program("huge_pages.c", Mpi::Openmpi);
@@ -115,13 +115,13 @@ fn large_blocks_have_huge_pages_from_the_start() {
 /// ... as without it: what is copied by the kernel then comes out of huge pages, unless these are unwanted, too.
 #[test]
 fn memory_that_is_not_laid_open_gets_huge_pages() {
-    assert_eq!(pages(200, true, false, "1", "1"), pages(200, true, false, "0", "1"));
-    assert_eq!(pages(200, false, false, "1", "0"), offered().1);
+    assert_eq!(pages(1000, true, false, "1", "1"), pages(1000, true, false, "0", "1"));
+    assert_eq!(pages(1000, false, false, "1", "0"), offered().1);
 }
 
 /// ... and what lies open does, too.
 #[test]
 fn memory_that_is_laid_open_gets_huge_pages() {
-    assert_eq!(pages(200, true, true, "1", "1"), pages(200, true, true, "0", "1"));
-    assert_eq!(pages(200, false, true, "1", "0"), offered().1);
+    assert_eq!(pages(1000, true, true, "1", "1"), pages(1000, true, true, "0", "1"));
+    assert_eq!(pages(1000, false, true, "1", "0"), offered().1);
 }

@@ -216,7 +216,8 @@ impl Regions {
             return;
         }
         let start = Instant::now();
-        match heap::move_in(number * HUGE_PAGE_BYTES..(number + 1) * HUGE_PAGE_BYTES) {
+        let in_use = pages_in_use(number).is_some_and(|pages| pages >= LEAST_PAGES);
+        match heap::move_in(number * HUGE_PAGE_BYTES..(number + 1) * HUGE_PAGE_BYTES, in_use) {
             Some(open) => {
                 if open && *WANTED && self.refusals < MOST_REFUSALS {
                     self.make_huge(number);

@@ -76,17 +76,17 @@ impl MemoryFile {
         unsafe { libc::fallocate(self.fd(), mode, at, len) == 0 }
     }
 
-    /// Put the file's pages, which hold nothing yet, where the process's own were.
+    /// Put the file's pages, which hold nothing yet, where the process's own were; `zeros`: also those that hold zeros.
     ///
     /// # Safety
     /// They are mapped and readable, and nobody writes to them meanwhile but signal handlers.
-    pub(super) unsafe fn give(&self, range: &Range<u64>) -> nix::Result<()> {
+    pub(super) unsafe fn give(&self, range: &Range<u64>, zeros: bool) -> nix::Result<()> {
         let len = length(range.end - range.start);
         without_signals(|| {
             let open = self.map(range.start, len)?;
             pass_on(open, len, false).inspect_err(|_| unmap(open, len))?;
             // SAFETY: as promised; the target is a new mapping.
-            unsafe { copy_pages(range.start as *const u8, open.as_ptr().cast::<u8>(), len.get()) };
+            unsafe { copy_pages(range.start as *const u8, open.as_ptr().cast::<u8>(), len.get(), zeros) };
             replace(open, len, range.start)
         })
     }
@@ -100,7 +100,7 @@ impl MemoryFile {
             // SAFETY: a new mapping.
             let taken = unsafe { mmap_anonymous(None, len, prot, flags) }.and_then(|own| {
                 // SAFETY: both are new mappings of that length; the second is zero.
-                unsafe { copy_pages(open.as_ptr().cast::<u8>(), own.as_ptr().cast::<u8>(), len.get()) };
+                unsafe { copy_pages(open.as_ptr().cast::<u8>(), own.as_ptr().cast::<u8>(), len.get(), false) };
                 replace(own, len, area.at)
             });
             unmap(open, len);
@@ -161,17 +161,17 @@ fn replace(from: NonNull<c_void>, len: NonZeroUsize, to: u64) -> nix::Result<()>
     }
 }
 
-/// Copy `len` bytes, whole pages, to where all is zero: pages that are zero are left alone, so that they take no memory.
+/// Copy `len` bytes, whole pages, to where all is zero. Unless `zeros` are wanted, pages that hold them are left alone, so that they take no memory.
 ///
 /// # Safety
 /// Both are aligned to pages, valid for `len` bytes, and used by nobody else.
-unsafe fn copy_pages(from: *const u8, to: *mut u8, len: usize) {
+unsafe fn copy_pages(from: *const u8, to: *mut u8, len: usize, zeros: bool) {
     const WORDS: usize = PAGE_BYTES / size_of::<u64>();
     for at in (0..len).step_by(PAGE_BYTES) {
         // SAFETY: inside both.
         unsafe {
             let (from, to) = (from.add(at).cast::<[u64; WORDS]>(), to.add(at).cast::<[u64; WORDS]>());
-            if (*from).iter().any(|word| *word != 0) {
+            if zeros || (*from).iter().any(|word| *word != 0) {
                 *to = *from;
             }
         }

@@ -7,7 +7,7 @@
 //! What makes it safe, and what it costs:
 //! - Memory is moved while no message is under way and no window exists, so nobody else writes to it, by the only thread, with signals blocked.
 //! - Unasked, only malloc's large blocks are moved, of processes whose memory nothing else uses (`blocks`), and `MOST_BYTES` of them at most. With
-//!   `VMPI_MAP_MEMORY=1` it is all private, anonymous, writable memory without a name, and the heap. Pages that hold zeros take no memory in the file.
+//!   `VMPI_MAP_MEMORY=1` it is all private, anonymous, writable memory without a name, and the heap. Pages that hold zeros take no memory in the file, unless the region is in use.
 //! - Before each message the kernel is asked (PROCMAP_QUERY, Linux 6.11) whether the buffer's addresses still mean the file: a program
 //!   frees memory and gets other at the same address. What nothing maps any more is punched out of the file when that is found, or when
 //!   more memory is moved; till then it stays used. What could not be punched out is not used again.
@@ -98,19 +98,19 @@ pub(super) fn holds(addr: u64, len: u64) -> bool {
 }
 
 /// Move what of `range` can be moved; false if nothing of it lies in the file then. `None`: not now, messages are under way. To be called while it is wanted, which it may not
-/// be any more on return.
+/// be any more on return. `in_use`: most of it is in memory, and is to be so in the file, or it would get no huge page.
 #[cold]
-pub(super) fn move_in(range: Range<u64>) -> Option<bool> {
+pub(super) fn move_in(range: Range<u64>, in_use: bool) -> Option<bool> {
     if endpoint().queues().head.slots_live != 0 {
         return None;
     }
     if !is_quiet() {
         return Some(false);
     }
-    Some(try_to_move_in(range).unwrap_or(false))
+    Some(try_to_move_in(range, in_use).unwrap_or(false))
 }
 
-fn try_to_move_in(wanted: Range<u64>) -> procfs::ProcResult<bool> {
+fn try_to_move_in(wanted: Range<u64>, in_use: bool) -> procfs::ProcResult<bool> {
     let process = Process::myself()?;
     let maps: Vec<MemoryMap> = process.maps()?.into_iter().collect();
     let parts = if *WANTED == Wanted::All {
@@ -128,7 +128,7 @@ fn try_to_move_in(wanted: Range<u64>) -> procfs::ProcResult<bool> {
         if heap.is_none() && !parts.is_empty() {
             *heap = Heap::new().inspect_err(refuse).ok();
         }
-        heap.as_mut().map_or(Ok(false), |heap| heap.move_in(&parts, &wanted))
+        heap.as_mut().map_or(Ok(false), |heap| heap.move_in(&parts, &wanted, in_use))
     })
 }
 
@@ -254,7 +254,7 @@ impl Heap {
     }
 
     /// Move these parts of `wanted`, of which nothing else can be moved; false if nothing of it lies here then.
-    fn move_in(&mut self, parts: &[Range<u64>], wanted: &Range<u64>) -> procfs::ProcResult<bool> {
+    fn move_in(&mut self, parts: &[Range<u64>], wanted: &Range<u64>, in_use: bool) -> procfs::ProcResult<bool> {
         self.sweep()?;
         let mut any = self.ranges.iter().any(|part| overlap(part, wanted));
         for part in parts {
@@ -265,7 +265,7 @@ impl Heap {
             if room && holds_nothing {
                 OPEN.store(true, Ordering::Relaxed);
                 // SAFETY: the caller has looked; this is the only thread.
-                if unsafe { self.file.give(part) }.is_ok() {
+                if unsafe { self.file.give(part, in_use) }.is_ok() {
                     self.ranges.push(part.clone());
                     any = true;
                 }
