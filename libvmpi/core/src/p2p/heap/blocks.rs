@@ -98,6 +98,13 @@ fn block_bytes(before: u64, size: u64, room: u64) -> Option<u64> {
         .then_some(bytes)
 }
 
+/// As `are_its_own`, of this process now.
+pub(super) fn may_be_moved() -> bool {
+    Process::myself().is_ok_and(|process| {
+        process.maps().is_ok_and(|maps| are_its_own(&process, &maps.into_iter().collect::<Vec<MemoryMap>>()))
+    })
+}
+
 /// Does nothing but this process use its memory, as far as can be seen? Not so where a device is open that could have its pages (a graphics card, an RDMA adapter), where the kernel reads and writes
 /// for it in the background (io_uring, aio), or where memory must stay in place (mlock).
 pub(super) fn are_its_own(process: &Process, maps: &[MemoryMap]) -> bool {

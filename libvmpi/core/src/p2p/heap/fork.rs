@@ -1,11 +1,12 @@
 //! What fork needs of memory that lies in the file: the child has to have its own.
 //!
-//! - If nobody else may write to it meanwhile, all of it is this process's own again before fork. What was laid open unasked stays so: a program that
+//! - If nobody else may write to it meanwhile, and no device has been opened since that may have its pages, all of it is this process's own again before fork. What was laid open unasked stays so: a program that
 //!   forks is none for this.
-//! - If messages are under way, or there are other threads, the child gets a copy before fork returns in it, or is ended; the parent waits for that.
+//! - Otherwise the child gets a copy before fork returns in it, or is ended; the parent waits for that.
 //! - What starts a program at once (posix_spawn, system, popen, vfork) is none of this: it does not return into this program.
 //! - A process made by the bare system call has no memory there, and ends by a signal if it uses it.
 
+use super::blocks;
 use super::file::{Area, MemoryFile};
 use super::{FILE, HEAP, Heap, OPEN, REFUSED, WANTED, Wanted, is_alone, is_quiet};
 use crate::{lock, process};
@@ -74,7 +75,7 @@ extern "C" fn before() {
     // Else another thread may be inside MPI, for long.
     if is_alone() {
         let _entered = lock::enter();
-        if is_quiet() {
+        if is_quiet() && blocks::may_be_moved() {
             HEAP.with(|heap| heap.as_mut().map(Heap::take_all_back));
         }
     }
