@@ -1,10 +1,11 @@
 //! The node segment of one job: cores, ranks, run queues and clocks. It is about time.
 //!
 //! One per job and node, so that a rank that scribbles over it can end its own job and no other (promise 5).
-//! Reading order: `config` (what it is made from), `descriptors` (what lies there), this file (how it is made, mapped and looked at).
+//! Reading order: `config` (what it is made from), `descriptors` (what lies there), this file (how it is made, mapped and looked at), `placement` (which ranks live where).
 
 mod config;
 mod descriptors;
+mod placement;
 
 pub use config::{NodeConfig, Patience};
 pub use descriptors::{CoreDescriptor, NodeHeader, Post, RankDescriptor};
@@ -475,56 +476,6 @@ impl NodeSegment {
         self.rank(rank).pid.load(Ordering::Acquire)
     }
 
-    /// The daemon places a process as `rank`, whose last one is gone (or never was).
-    #[cfg(not(feature = "model"))]
-    pub fn place(&self, rank: u32, core: u32) {
-        self.renew(rank, core);
-        self.core(core).ranks.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// A process is to be started as `rank` on another node, `number`; that number never lives anywhere else.
-    #[cfg(not(feature = "model"))]
-    pub fn place_far(&self, rank: u32, number: u32) {
-        let descriptor = self.rank(rank);
-        descriptor.node.store(number, Ordering::SeqCst);
-        descriptor.state.store(RunState::Remote.word(), Ordering::SeqCst);
-    }
-
-    /// `rank` lives on node `number`, which is this one, in a job of several.
-    #[cfg(not(feature = "model"))]
-    pub fn place_here(&self, rank: u32, number: u32, core: u32) {
-        self.place(rank, core);
-        self.rank(rank).node.store(number, Ordering::SeqCst);
-    }
-
-    /// The node on which a rank lives that was spawned in a job of several: as its descriptor says.
-    pub fn node_of(&self, rank: u32) -> u32 {
-        if rank < self.header.ranks { self.rank(rank).node.load(Ordering::Relaxed) } else { 0 }
-    }
-
-    /// Another process becomes `rank`, on the core where it is placed: a descriptor as new.
-    #[cfg(not(feature = "model"))]
-    pub fn renew(&self, rank: u32, core: u32) {
-        let descriptor = self.rank(rank);
-        if descriptor.moves.load(Ordering::SeqCst) != 0 {
-            self.core(self.core_of(rank)).ranks.fetch_sub(1, Ordering::Relaxed);
-            self.core(core).ranks.fetch_add(1, Ordering::Relaxed);
-        }
-        let monitor = descriptor.monitor.load(Ordering::Relaxed) & (FOR_JOB | crate::trace::FOR_TRACE);
-        let number = descriptor.node.load(Ordering::Relaxed);
-        // SAFETY: all fields are atomics of these sizes, no process is behind the rank, and nobody else writes them but by mistake.
-        unsafe {
-            let words = std::ptr::from_ref(descriptor).cast::<AtomicU32>();
-            for at in 0..size_of::<RankDescriptor>() / size_of::<AtomicU32>() {
-                (*words.add(at)).store(0, Ordering::SeqCst);
-            }
-        }
-        descriptor.monitor.store(monitor, Ordering::Relaxed);
-        descriptor.node.store(number, Ordering::Relaxed);
-        descriptor.home.store(core, Ordering::SeqCst);
-        descriptor.core.store(core, Ordering::SeqCst);
-    }
-
     /// Count transfers for the job from now on, or no more; of ranks to come, too.
     pub fn set_monitored(&self, on: bool) {
         for rank in 0..self.header.ranks {
@@ -557,23 +508,6 @@ impl NodeSegment {
     #[inline]
     pub fn state(&self, rank: u32) -> RunState {
         RunState::from_word(self.rank(rank).state.load(Ordering::SeqCst))
-    }
-
-    /// The core of a rank. Under `--balance` another one later, unless the rank is this process's and runs.
-    #[inline]
-    pub fn core_of(&self, rank: u32) -> u32 {
-        self.core_in(self.rank(rank))
-    }
-
-    /// The core in a rank's descriptor: `core_of` for those who have that at hand.
-    #[inline(always)]
-    pub(crate) fn core_in(&self, rank: &RankDescriptor) -> u32 {
-        rank.core.load(Ordering::Relaxed).min(self.header.cores - 1)
-    }
-
-    /// The core on which a rank was placed: the same for all who ask, whatever moves.
-    pub fn home_of(&self, rank: u32) -> u32 {
-        self.rank(rank).home.load(Ordering::Relaxed).min(self.header.cores - 1)
     }
 
     /// The rank that holds a core.

@@ -157,6 +157,11 @@ fn enter_alone() -> bool {
     true
 }
 
+/// Is no thread inside MPI, nor waits in it?
+pub(crate) fn is_outside() -> bool {
+    CALLS.load(Ordering::Relaxed) == 0
+}
+
 /// Do something for the thread that uses MPI without the lock, and that is outside. It takes no queues back. False for any other.
 #[inline]
 pub(crate) fn alone(look: impl FnOnce() -> bool) -> bool {

@@ -17,16 +17,12 @@ use vmpi_shared::mem::HUGE_PAGE_BYTES;
 /// Messages that the kernel copies, and that are large enough for the pages to matter.
 const LEAST_BYTES: u64 = 32 << 10;
 const PAGE_BYTES: u64 = 4 << 10;
-/// Bytes through a region until a huge page has paid for itself, if making one takes `USUAL_SECONDS`: a byte costs 0.08 ns in small pages, half of
-/// that in huge ones. Both measured here; what making one really takes is measured each time (ten times as long where the host of a virtual
-/// machine has to find the memory first).
-const USUAL_BYTES: u64 = 10 << 20;
-const USUAL_SECONDS: f64 = 0.45e-3;
-/// The same for laying a region open, huge page included: what the kernel's copy takes longer than one between mappings, 0.03 ns a byte.
-const OPEN_BYTES: u64 = 40 << 20;
-const OPEN_SECONDS: f64 = 1.2e-3;
+/// Until a huge page has paid for itself: a byte costs 0.08 ns in small pages, half of that in huge ones. Both measured here.
+const HUGE: Price = Price { usual_bytes: 10 << 20, usual_seconds: 0.45e-3, bytes: 10 << 20 };
+/// Until laying a region open has, huge page included: the kernel's copy takes 0.03 ns a byte longer than one between mappings.
+const OPEN: Price = Price { usual_bytes: 40 << 20, usual_seconds: 1.2e-3, bytes: 40 << 20 };
 const MOST_SLOWER: f64 = 160.0;
-/// What takes less than this part of that was huge already, and tells nothing.
+/// What takes less than this part of the usual time had been done already, and tells nothing.
 const LEAST_SLOWER: f64 = 0.1;
 /// A huge page for memory that is mostly unused would waste it: at least so many pages of a region must be in use.
 const LEAST_PAGES: usize = 128;
@@ -72,22 +68,37 @@ impl Count {
     }
 }
 
+/// Bytes that go through a region before something done to it is worth its time, which is measured each time (ten times as long where the host of a virtual
+/// machine has to find the memory first).
+struct Price {
+    usual_bytes: u64,
+    usual_seconds: f64,
+    bytes: u64,
+}
+
+impl Price {
+    fn learn(&mut self, seconds: f64) {
+        let slower = seconds / self.usual_seconds;
+        if slower >= LEAST_SLOWER {
+            self.bytes = (self.usual_bytes as f64 * slower.clamp(1.0, MOST_SLOWER)) as u64;
+        }
+    }
+}
+
 struct Regions {
     regions: [Region; REGIONS],
-    /// Bytes after which a region is worth a huge page.
-    enough: u64,
+    huge: Price,
+    open: Price,
     refusals: u32,
-    /// Bytes after which it is worth being laid open.
-    open_enough: u64,
     /// Those that could not be laid open when they were worth it.
     waiting: Vec<u64>,
 }
 
 static REGIONS_SEEN: Giant<Regions> = Giant::new(Regions {
     regions: [Region { number: 0, huge: Count::NONE, open: Count::NONE }; REGIONS],
-    enough: USUAL_BYTES,
+    huge: HUGE,
+    open: OPEN,
     refusals: 0,
-    open_enough: OPEN_BYTES,
     waiting: Vec::new(),
 });
 
@@ -114,12 +125,12 @@ fn note_large(addr: u64, len: u64, by_kernel: bool) {
         let end = addr.saturating_add(len);
         let numbers = addr / HUGE_PAGE_BYTES..=(end - 1) / HUGE_PAGE_BYTES;
         let (huge, open) = (by_kernel && *WANTED && seen.refusals < MOST_REFUSALS, heap::is_wanted_for(len));
-        let (enough, open_enough, mut any_open) = (seen.enough, seen.open_enough, false);
+        let (huge_bytes, open_bytes, mut any_open) = (seen.huge.bytes, seen.open.bytes, false);
         for number in numbers.clone() {
             let inside = end.min((number + 1) * HUGE_PAGE_BYTES) - addr.max(number * HUGE_PAGE_BYTES);
             let Some(region) = seen.region(number, inside) else { continue };
-            let huge_due = huge && region.huge.add(inside, enough);
-            let open_due = open && region.open.add(inside, open_enough);
+            let huge_due = huge && region.huge.add(inside, huge_bytes);
+            let open_due = open && region.open.add(inside, open_bytes);
             any_open |= open_due;
             if huge_due && !open_due {
                 seen.make_huge(number);
@@ -219,26 +230,20 @@ impl Regions {
         let in_use = pages_in_use(number).is_some_and(|pages| pages >= LEAST_PAGES);
         match heap::move_in(number * HUGE_PAGE_BYTES..(number + 1) * HUGE_PAGE_BYTES, in_use) {
             Some(open) => {
-                if open && *WANTED && self.refusals < MOST_REFUSALS {
-                    self.make_huge(number);
-                }
+                // A refusal is the file's, and says nothing about other memory.
+                let huge = open && *WANTED && self.collapse(number);
                 if let Some(region) = self.known(number) {
                     region.open.begin_again(open);
+                    if open {
+                        region.huge.begin_again(huge);
+                    }
                 }
                 if open {
-                    self.learn_of_opening(start.elapsed().as_secs_f64());
+                    self.open.learn(start.elapsed().as_secs_f64());
                 }
             }
             None if self.waiting.contains(&number) => {}
             None => self.waiting.push(number),
-        }
-    }
-
-    /// What lies open already took less, and tells nothing.
-    fn learn_of_opening(&mut self, seconds: f64) {
-        let slower = seconds / OPEN_SECONDS;
-        if slower >= LEAST_SLOWER {
-            self.open_enough = (OPEN_BYTES as f64 * slower.clamp(1.0, MOST_SLOWER)) as u64;
         }
     }
 
@@ -251,18 +256,10 @@ impl Regions {
         let at = (number * HUGE_PAGE_BYTES) as *mut libc::c_void;
         // SAFETY: changes how the memory is backed, not what it holds; a range that is not wholly mapped is an error.
         let made = unsafe { libc::madvise(at, HUGE_PAGE_BYTES as usize, libc::MADV_COLLAPSE) } == 0;
-        let slower = start.elapsed().as_secs_f64() / USUAL_SECONDS;
         if made {
-            self.learn(slower);
+            self.huge.learn(start.elapsed().as_secs_f64());
         }
         made
-    }
-
-    /// Making a huge page took so many times as long as usual.
-    fn learn(&mut self, slower: f64) {
-        if slower >= LEAST_SLOWER {
-            self.enough = (USUAL_BYTES as f64 * slower.clamp(1.0, MOST_SLOWER)) as u64;
-        }
     }
 }
 
@@ -280,18 +277,12 @@ mod tests {
     use super::*;
 
     fn new() -> Regions {
-        Regions {
-            regions: [Region::default(); REGIONS],
-            enough: 10 << 20,
-            refusals: 0,
-            open_enough: OPEN_BYTES,
-            waiting: Vec::new(),
-        }
+        Regions { regions: [Region::default(); REGIONS], huge: HUGE, open: OPEN, refusals: 0, waiting: Vec::new() }
     }
 
     /// So many bytes more go through a region by copies of the kernel's: is it worth a huge page?
     fn count(seen: &mut Regions, number: u64, bytes: u64) -> bool {
-        let enough = seen.enough;
+        let enough = seen.huge.bytes;
         seen.region(number, bytes).is_some_and(|region| region.huge.add(bytes, enough))
     }
 
@@ -306,25 +297,14 @@ mod tests {
     }
 
     #[test]
-    fn what_laying_open_takes_longer_has_to_be_saved_first() {
-        let mut seen = new();
-        seen.learn_of_opening(OPEN_SECONDS / 3.0);
-        assert_eq!(seen.open_enough, OPEN_BYTES, "never less");
-        seen.learn_of_opening(OPEN_SECONDS * 5.0);
-        assert_eq!(seen.open_enough, 5 * OPEN_BYTES);
-        seen.learn_of_opening(OPEN_SECONDS / 100.0);
-        assert_eq!(seen.open_enough, 5 * OPEN_BYTES, "it lay open already");
-    }
-
-    #[test]
-    fn a_price_is_kept_until_the_next_page_is_made() {
-        let mut seen = new();
-        seen.learn(10.0);
-        assert_eq!(seen.enough, 10 * USUAL_BYTES);
-        seen.learn(0.01);
-        assert_eq!(seen.enough, 10 * USUAL_BYTES, "it was huge already");
-        seen.learn(0.8);
-        assert_eq!(seen.enough, USUAL_BYTES);
+    fn what_takes_longer_has_to_be_saved_first() {
+        for mut price in [HUGE, OPEN] {
+            let (bytes, seconds) = (price.usual_bytes, price.usual_seconds);
+            for (times, becomes) in [(10.0, 10), (0.01, 10), (0.8, 1), (1000.0, 160)] {
+                price.learn(seconds * times);
+                assert_eq!(price.bytes, becomes * bytes, "{times}: less than a tenth says that it had been done");
+            }
+        }
     }
 
     #[test]

@@ -147,7 +147,8 @@ pub fn is_eager(total: u64) -> bool {
 #[inline]
 pub(super) fn may_be_announced(total: u64, from: u32) -> bool {
     let known = from != NOBODY && !endpoint().node.is_remote(from);
-    !(if known { is_eager_to(total, from) } else { is_eager(total) }) || gains_by_being_open(total)
+    let eager = if known { is_eager_to(total, from) } else { is_eager(total) };
+    !eager || gains_by_being_open(total)
 }
 
 /// Is one copy of a message of so many bytes better than two, where ranks need not ask the kernel for it?

@@ -33,6 +33,12 @@ impl Area {
     pub(super) fn part(&self) -> Range<u64> {
         self.offset..self.offset + self.len
     }
+
+    /// Is a child to have it?
+    pub(super) fn pass_on(&self, wanted: bool) -> nix::Result<()> {
+        let at = NonNull::new(self.at as *mut c_void).ok_or(nix::Error::EFAULT)?;
+        pass_on(at, length(self.len), wanted)
+    }
 }
 
 impl MemoryFile {
@@ -114,14 +120,6 @@ impl MemoryFile {
             (ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_SHARED | MapFlags::MAP_NORESERVE);
         // SAFETY: a new mapping, of a file that cannot shrink.
         unsafe { mmap(None, len, prot, flags, &self.file, offset as libc::off_t) }
-    }
-}
-
-impl Area {
-    /// Is a child to have it?
-    pub(super) fn pass_on(&self, wanted: bool) -> nix::Result<()> {
-        let at = NonNull::new(self.at as *mut c_void).ok_or(nix::Error::EFAULT)?;
-        pass_on(at, length(self.len), wanted)
     }
 }
 

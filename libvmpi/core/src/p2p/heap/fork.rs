@@ -1,6 +1,6 @@
 //! What fork needs of memory that lies in the file: the child has to have its own.
 //!
-//! - If nobody else may write to it meanwhile, and no device has been opened since that may have its pages, all of it is this process's own again before fork. What was laid open unasked stays so: a program that
+//! - If nobody else may write to it meanwhile, and no device has been opened since that may have its pages, and fork is not called from inside MPI, all of it is this process's own again before fork. What was laid open unasked stays so: a program that
 //!   forks is none for this.
 //! - Otherwise the child gets a copy before fork returns in it, or is ended; the parent waits for that.
 //! - What starts a program at once (posix_spawn, system, popen, vfork) is none of this: it does not return into this program.
@@ -15,9 +15,12 @@ use std::cell::Cell;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// From before fork until the child has its memory: nothing may be allocated or given back then, because both may have the same heap.
 struct Forking {
+    /// One thread at a time: a child of another's fork would hold this one's pipe for as long as it lives.
+    _one: MutexGuard<'static, ()>,
     /// `None`: it could not be had, so no child may go on.
     ready: Option<Ready>,
 }
@@ -29,6 +32,8 @@ struct Ready {
     end: File,
     begin: File,
 }
+
+static ONE: Mutex<()> = Mutex::new(());
 
 thread_local! {
     static FORKING: Cell<Option<Forking>> = const { Cell::new(None) };
@@ -69,11 +74,12 @@ impl Heap {
 extern "C" fn before() {
     // A bare child has nothing there, and what its parent has is none of its business.
     let Some(file) = FILE.get().filter(|_| OPEN.load(Ordering::Relaxed) && process::is_this_process()) else { return };
-    if *WANTED == Wanted::Blocks {
+    if *WANTED == Wanted::Mallocs {
         REFUSED.store(true, Ordering::Relaxed);
     }
-    // Else another thread may be inside MPI, for long.
-    if is_alone() {
+    let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    // Else another thread may be inside MPI for long, or a signal's handler has come in between.
+    if is_alone() && lock::is_outside() {
         let _entered = lock::enter();
         if is_quiet() && blocks::may_be_moved() {
             HEAP.with(|heap| heap.as_mut().map(Heap::take_all_back));
@@ -84,12 +90,12 @@ extern "C" fn before() {
         Ok(areas) => Ready::new(file, areas),
         Err(_) => None,
     };
-    FORKING.set(Some(Forking { ready }));
+    FORKING.set(Some(Forking { _one: one, ready }));
 }
 
 /// The child has its own copies, or is gone, when nobody writes to the pipe any more.
 extern "C" fn in_parent() {
-    let Some(Forking { ready: Some(Ready { areas, mut end, begin, .. }) }) = take() else { return };
+    let Some(Forking { _one, ready: Some(Ready { areas, mut end, begin, .. }) }) = take() else { return };
     drop(begin);
     while end.read(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::Interrupted) {}
     for area in &areas {
@@ -99,7 +105,7 @@ extern "C" fn in_parent() {
 }
 
 extern "C" fn in_child() {
-    let Some(Forking { ready }) = take() else { return };
+    let Some(Forking { _one, ready }) = take() else { return };
     let Some(Ready { file, areas, end, begin }) = ready else { end_child() };
     if areas.iter().any(|area| file.take_back(area).is_err()) {
         end_child();

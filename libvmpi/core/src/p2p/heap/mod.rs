@@ -6,7 +6,7 @@
 //!
 //! What makes it safe, and what it costs:
 //! - Memory is moved while no message is under way and no window exists, so nobody else writes to it, by the only thread, with signals blocked.
-//! - Unasked, only malloc's large blocks are moved, of processes whose memory nothing else uses (`blocks`), and `MOST_BYTES` of them at most. With
+//! - Unasked, only malloc's memory is moved, of processes whose memory nothing else uses (`blocks`), and `MOST_BYTES` of them at most. With
 //!   `VMPI_MAP_MEMORY=1` it is all private, anonymous, writable memory without a name, and the heap. Pages that hold zeros take no memory in the file, unless the region is in use.
 //! - Before each message the kernel is asked (PROCMAP_QUERY, Linux 6.11) whether the buffer's addresses still mean the file: a program
 //!   frees memory and gets other at the same address. What nothing maps any more is punched out of the file when that is found, or when
@@ -36,8 +36,8 @@ const MOST_BYTES: u64 = 64 << 20;
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Wanted {
     Nothing,
-    /// malloc's large blocks, if there is no reason against it.
-    Blocks,
+    /// malloc's memory, if there is no reason against it.
+    Mallocs,
     /// Whatever messages use: the user has asked for it.
     All,
 }
@@ -46,7 +46,7 @@ static WANTED: LazyLock<Wanted> = LazyLock::new(|| match std::env::var_os(env::M
     Some(value) if value == "0" => Wanted::Nothing,
     Some(value) if value == "1" => Wanted::All,
     _ if endpoint().job.config().single_copy == 0 || is_limited() => Wanted::Nothing,
-    _ => Wanted::Blocks,
+    _ => Wanted::Mallocs,
 });
 static HEAP: Giant<Option<Heap>> = Giant::new(None);
 static FILE: OnceLock<MemoryFile> = OnceLock::new();
@@ -110,11 +110,13 @@ pub(super) fn move_in(range: Range<u64>, in_use: bool) -> Option<bool> {
     Some(try_to_move_in(range, in_use).unwrap_or(false))
 }
 
-fn try_to_move_in(wanted: Range<u64>, in_use: bool) -> procfs::ProcResult<bool> {
+fn try_to_move_in(range: Range<u64>, in_use: bool) -> procfs::ProcResult<bool> {
+    let wanted = range.start..range.end.min(ADDRESSES);
     let process = Process::myself()?;
     let maps: Vec<MemoryMap> = process.maps()?.into_iter().collect();
     let parts = if *WANTED == Wanted::All {
-        plain_parts(&maps, &wanted)
+        let plain = maps.iter().filter(|map| blocks::is_plain(map));
+        blocks::clipped(plain.map(|map| map.address.0..map.address.1).collect(), &wanted)
     } else {
         let is_moved = |map: &MemoryMap| FILE.get().is_some_and(|file| file.is_behind(map));
         let parts = blocks::in_maps(&maps, &wanted, is_moved);
@@ -130,12 +132,6 @@ fn try_to_move_in(wanted: Range<u64>, in_use: bool) -> procfs::ProcResult<bool> 
         }
         heap.as_mut().map_or(Ok(false), |heap| heap.move_in(&parts, &wanted, in_use))
     })
-}
-
-/// What of `wanted` could hold anything.
-fn plain_parts(maps: &[MemoryMap], wanted: &Range<u64>) -> Vec<Range<u64>> {
-    let parts = maps.iter().filter(|map| blocks::is_plain(map)).map(|map| map.address.0..map.address.1).collect();
-    blocks::clipped(parts, &(wanted.start..wanted.end.min(ADDRESSES)))
 }
 
 /// Nobody else writes to this process's memory: it has no window and no message under way, and no other thread.
