@@ -24,7 +24,8 @@ export VMPI_TEST_BASE="$BASE" VMPI_RUNTIME_DIR="$BASE/$node"
 # An RDMA device for each node, where there are (`verbs_vm.rs`).
 case $node in *b) end=1; named=$BASE/device-b;; *) end=0; named=$BASE/device-a;; esac
 if [ -e /sys/class/infiniband/rxe$end ]; then VMPI_VERBS_DEVICE=rxe$end; [ ! -f "$named" ] || VMPI_VERBS_DEVICE=$(cat "$named"); export VMPI_VERBS_DEVICE; fi
-case $node in *b) cpu=$((($(nproc) - 1) < 1 ? ($(nproc) - 1) : 1));; *) cpu=0;; esac
+# Of all CPUs: who starts the second node is bound to that of the first.
+case $node in *b) [ "$(nproc --all)" -eq 1 ] && cpu=0 || cpu=1;; *) cpu=0;; esac
 exec nsenter --net="/run/netns/$node" unshare --uts --mount sh -c '
     node=$1; cpu=$2; shift 2
     hostname "$node"

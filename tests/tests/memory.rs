@@ -3,6 +3,8 @@
 use std::time::Duration;
 use vmpi_tests::compile::{Mpi, program};
 use vmpi_tests::job::Vmpirun;
+use vmpi_tests::leftovers::{Process, eventually};
+use vmpi_tests::nodes::Nodes;
 use vmpi_tests::place::Turn;
 
 /// open_memory.c on so many ranks, under a shell's command; the first word of what it says about its memory.
@@ -43,6 +45,30 @@ fn fork_while_messages_are_under_way_or_beside_a_thread() {
 fn under_the_other_interface_too() {
     assert_eq!(run(4, 2, Mpi::Mpich, "plain", Some("1"), PLAIN), "all");
     assert_eq!(run(4, 2, Mpi::Mpich, "plain", None, PLAIN), "all");
+}
+
+/// The carriers of two nodes read and write it where it lies.
+#[test]
+fn over_nodes_too() {
+    let nodes = Nodes::new("memory");
+    let turn = Turn::take();
+    let binary = program("open_memory.c", Mpi::Openmpi);
+    drop(turn);
+    for (ranks, how, fabric) in [("2", "plain", "tcp"), ("4", "pending", "tcp"), ("3", "plain", "emulated:20:1000")] {
+        let run = nodes.vmpirun("memory").args(["--fabric", fabric, "--map-by", "node", "-n", ranks, "-V", "2"]);
+        let job = run.arg(&binary).arg(how).deadline(Duration::from_secs(120)).start();
+        let is_mapped = |process: &Process| {
+            let maps = std::fs::read_to_string(format!("/proc/{}/maps", process.pid)).unwrap_or_default();
+            process.command.contains("--carry") && maps.contains("vmpi-heap")
+        };
+        let both = || job.processes().iter().filter(|process| is_mapped(process)).count() == 2;
+        let seen = eventually(Duration::from_secs(60), both);
+        let told = format!("{:?}", job.processes());
+        let got = job.finish();
+        let told = format!("{ranks} ranks, {how}, {fabric}: {} {} {} {told}", got.code, got.stdout, got.stderr);
+        assert_eq!((got.code, got.stdout.trim()), (0, "all memory lies in files\nall bytes are right"), "{told}");
+        assert!(seen, "a carrier does not map it: {told}");
+    }
 }
 
 #[test]

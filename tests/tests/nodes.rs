@@ -11,6 +11,18 @@ use vmpi_tests::place::{Turn, room, top};
 
 const PROGRAMS: &[&str] = &["p2p.c", "coll.c", "far_comms.c", "types.c", "probe.c"];
 
+/// What all tests of two nodes go by: these run at the same time.
+#[test]
+fn each_node_has_a_cpu_of_its_own() {
+    let nodes = Nodes::new("cpus");
+    let seen = ["grep", "Cpus_allowed_list", "/proc/self/status"];
+    let got = nodes.vmpirun("cpus").args(["-n", "2", "--map-by", "node"]).args(seen).run();
+    let mut cpus: Vec<&str> = got.stdout.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
+    cpus.sort_unstable();
+    let all = std::fs::read_dir("/sys/bus/cpu/devices").map_or(1, Iterator::count);
+    assert_eq!(cpus, if all == 1 { ["0", "0"] } else { ["0", "1"] }, "{got:?}");
+}
+
 #[test]
 fn programs_answer_as_under_openmpi() {
     let nodes = Nodes::new("openmpi");

@@ -23,10 +23,10 @@ use vmpi_fabric::{Event, Fabric};
 use vmpi_shared::ask::{Ask, What};
 use vmpi_shared::control::{Connection, Nodes, Request};
 use vmpi_shared::matching::courier::Courier;
-use vmpi_shared::matching::envelope::{Envelope, kind};
+use vmpi_shared::matching::envelope::{Envelope, FLAG_MAPPED, kind};
 
 use super::counted::Counted;
-use super::transfer::{Announced, CHUNK_BYTES, Cursor, Fin, Incoming, Outgoing};
+use super::transfer::{Announced, CHUNK_BYTES, Cursor, Fin, Incoming, Memory, Outgoing};
 use super::urgency::Urgency;
 use super::wire::{self, BodyError};
 use crate::debug;
@@ -182,7 +182,7 @@ impl Post {
             // Straight from the link's buffer into the receive buffer.
             Event::Frame { node, kind: wire::DATA, body } => {
                 (stirred, received) = (true, received + 1);
-                if let Err(error) = large::data(incoming, kept, node, body) {
+                if let Err(error) = large::data(&courier.node, incoming, kept, node, body) {
                     failed.push((node, error));
                 }
             }
@@ -341,14 +341,14 @@ impl Post {
             match ask {
                 Some(ask) if ask.what.fetches() => {
                     envelope.set_peer_request(*next_transfer);
+                    let memory = Memory::of(courier, envelope.from, false).unwrap_or(Memory::GONE);
                     let entry = Incoming {
                         rank: envelope.from,
                         request: envelope.request,
-                        pid: courier.pid(envelope.from).unwrap_or_default(),
                         node,
                         sender: to,
                         sender_request: 0,
-                        to: Cursor::over(vec![Block { addr: ask.offset, len: ask.bytes }]),
+                        to: Cursor::over(memory, vec![Block { addr: ask.offset, len: ask.bytes }]),
                         len: ask.bytes,
                         got: 0,
                         failed: 0,
@@ -361,11 +361,15 @@ impl Post {
                     *next_transfer = next_transfer.wrapping_add(1) & !kept::UNASKED;
                 }
                 Some(ask) if ask.what == What::Bring => {
-                    let place = Announced { addr: ask.offset, blocks: 0, len: ask.bytes, to, fin: Fin::Nobody };
+                    let (addr, len) = (ask.offset, ask.bytes);
+                    let place = Announced { addr, open: false, blocks: 0, len, to, fin: Fin::Nobody };
                     announced.insert((envelope.from, envelope.request), place);
                 }
                 _ => {}
             }
+            // Which means something on this node only.
+            let open = envelope.kind == kind::RTS && envelope.flags & FLAG_MAPPED != 0;
+            envelope.flags &= !FLAG_MAPPED;
             let (bytes, used) = wire::encode(to, &envelope);
             if wire::has_payload(&envelope) {
                 let Some(payload) = courier.payload(&envelope) else { return true };
@@ -373,14 +377,14 @@ impl Post {
                 courier.give_back(&envelope);
             } else {
                 if envelope.kind == kind::RTS {
-                    let pid = may_follow.then(|| courier.pid(envelope.from)).flatten();
-                    if let Some(out) = pid.and_then(|pid| ahead.follow(fabric, (node, to), &envelope, pid)) {
+                    let memory = may_follow.then(|| Memory::of(courier, envelope.from, open)).flatten();
+                    if let Some(out) = memory.and_then(|it| ahead.follow(fabric, (node, to), &envelope, it)) {
                         outgoing.push_back(out);
                         credits[to as usize] -= 1;
                         return true;
                     }
                     let (addr, blocks, len) = (envelope.addr(), envelope.blocks(), envelope.len);
-                    let place = Announced { addr, blocks, len, to, fin: Fin::Carrier };
+                    let place = Announced { addr, open, blocks, len, to, fin: Fin::Carrier };
                     announced.insert((envelope.from, envelope.request), place);
                 }
                 fabric.send(node, wire::ENVELOPE, &[&bytes[..used]]);

@@ -2,14 +2,46 @@
 #![allow(unsafe_code)]
 
 use vmpi_cma::{Block, CopyError};
+use vmpi_shared::matching::courier::Courier;
+use vmpi_shared::node::NodeSegment;
 
 /// Bytes of one DATA frame: long enough that a system call does not count, short enough that sending and copying overlap.
 pub const CHUNK_BYTES: u64 = 128 << 10;
 /// Most blocks of a list; more are a damaged word.
 const MOST_BLOCKS: u32 = 1 << 26;
 
-/// Blocks of a process's memory, taken from the front.
+/// The memory of a rank of this node.
+#[derive(Copy, Clone)]
+pub struct Memory {
+    rank: u32,
+    pid: i32,
+    /// The rank has said that what the message concerns lies in its memory file, which is mapped here (`vmpi_shared::matching::heap`):
+    /// the kernel's copy from process to process takes longer than all else that becomes of the bytes here.
+    open: bool,
+}
+
+impl Memory {
+    /// Of a rank that is no more: nothing can be read or written there.
+    pub const GONE: Memory = Memory { rank: u32::MAX, pid: 0, open: false };
+
+    /// `None`: the rank is no more.
+    pub fn of(courier: &Courier, rank: u32, open: bool) -> Option<Memory> {
+        Some(Memory { rank, pid: courier.pid(rank)?, open })
+    }
+
+    /// Where a block of it is in this process; good until the next call.
+    fn reach(&self, node: &NodeSegment, blocks: &[Block]) -> Option<*mut u8> {
+        match blocks {
+            [block] if self.open => node.heaps().reach(node, self.rank, block.addr, block.len),
+            _ => None,
+        }
+    }
+}
+
+/// Blocks of a rank's memory, taken from the front.
+#[derive(Clone)]
 pub struct Cursor {
+    memory: Memory,
     blocks: Vec<Block>,
     index: usize,
     at: u64,
@@ -45,15 +77,17 @@ impl From<CopyError> for Unreachable {
 }
 
 impl Cursor {
-    pub fn over(blocks: Vec<Block>) -> Cursor {
-        Cursor { blocks, index: 0, at: 0 }
+    pub fn over(memory: Memory, blocks: Vec<Block>) -> Cursor {
+        Cursor { memory, blocks, index: 0, at: 0 }
     }
 
-    /// The `count` blocks listed at `addr` of process `pid`, or for 0 the one of `len` bytes there.
+    /// The `count` blocks listed at `addr`, or for 0 the one of `len` bytes there.
     ///
     /// # Errors
     /// The list cannot be read.
-    pub fn of(pid: i32, addr: u64, count: u32, len: u64) -> Result<Cursor, Unreachable> {
+    pub fn of(memory: Memory, addr: u64, count: u32, len: u64) -> Result<Cursor, Unreachable> {
+        // Of many blocks the rank says nothing.
+        let memory = Memory { open: memory.open && count == 0, ..memory };
         let blocks = match count {
             0 => vec![Block { addr, len }],
             count if count > MOST_BLOCKS => return Err(Unreachable::Errno(libc::EFAULT)),
@@ -61,7 +95,7 @@ impl Cursor {
                 let mut list = vec![Block { addr: 0, len: 0 }; count as usize];
                 let bytes = u64::from(count) * size_of::<Block>() as u64;
                 // SAFETY: the list just allocated is written, with plain integers.
-                let got = unsafe { vmpi_cma::read(pid, &[Block::of(&list)], &[Block { addr, len: bytes }])? };
+                let got = unsafe { vmpi_cma::read(memory.pid, &[Block::of(&list)], &[Block { addr, len: bytes }])? };
                 if got != bytes {
                     return Err(Unreachable::Errno(libc::EFAULT));
                 }
@@ -69,7 +103,13 @@ impl Cursor {
                 list
             }
         };
-        Ok(Cursor { blocks, index: 0, at: 0 })
+        Ok(Cursor::over(memory, blocks))
+    }
+
+    /// Can this process read and write its first block?
+    pub fn is_reached(&self, node: &NodeSegment) -> bool {
+        let Some(Block { addr, .. }) = self.blocks.first().copied() else { return true };
+        self.memory.reach(node, &[Block { addr, len: 1 }]).is_some() || vmpi_cma::probe(self.memory.pid, addr).is_ok()
     }
 
     /// The next `len` bytes, or as many as there are.
@@ -88,27 +128,47 @@ impl Cursor {
         taken
     }
 
-    /// Read the next bytes of process `pid` into `buffer`.
+    /// The next `len` bytes where they lie, if this process sees them; else nothing has been taken. They may change at any time if the program breaks MPI's rules.
+    pub fn see(&mut self, node: &NodeSegment, len: usize) -> Option<&[u8]> {
+        let block = self.blocks.get(self.index).filter(|block| block.len - self.at >= len as u64)?;
+        let here = [Block { addr: block.addr.wrapping_add(self.at), len: len as u64 }];
+        let at = self.memory.reach(node, &here)?;
+        self.take(len as u64);
+        // SAFETY: so many bytes are mapped there, until the next block is reached for, which takes this cursor or another one's: the caller is done with them before.
+        Some(unsafe { std::slice::from_raw_parts(at, len) })
+    }
+
+    /// Read the next bytes into `buffer`.
     ///
     /// # Errors
     /// They cannot all be read.
-    pub fn read(&mut self, pid: i32, buffer: &mut [u8]) -> Result<(), Unreachable> {
+    pub fn read(&mut self, node: &NodeSegment, buffer: &mut [u8]) -> Result<(), Unreachable> {
         let from = self.take(buffer.len() as u64);
+        if let Some(at) = self.memory.reach(node, &from).filter(|_| from[0].len == buffer.len() as u64) {
+            // SAFETY: so many bytes are mapped there; the buffer is this process's own.
+            unsafe { std::ptr::copy_nonoverlapping(at, buffer.as_mut_ptr(), buffer.len()) };
+            return Ok(());
+        }
         // SAFETY: the buffer is this process's own, and written with plain bytes.
-        match unsafe { vmpi_cma::read(pid, &[Block::of(buffer)], &from)? } {
+        match unsafe { vmpi_cma::read(self.memory.pid, &[Block::of(buffer)], &from)? } {
             count if count == buffer.len() as u64 => Ok(()),
             _ => Err(Unreachable::Errno(libc::EFAULT)),
         }
     }
 
-    /// Write `bytes` to where the cursor stands in process `pid`.
+    /// Write `bytes` to where the cursor stands.
     ///
     /// # Errors
     /// They cannot all be written.
-    pub fn write(&mut self, pid: i32, bytes: &[u8]) -> Result<(), Unreachable> {
+    pub fn write(&mut self, node: &NodeSegment, bytes: &[u8]) -> Result<(), Unreachable> {
         let to = self.take(bytes.len() as u64);
+        if let Some(at) = self.memory.reach(node, &to).filter(|_| to[0].len == bytes.len() as u64) {
+            // SAFETY: so many bytes are mapped there, of the buffer that the receiver has published for this message.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), at, bytes.len()) };
+            return Ok(());
+        }
         // SAFETY: the receiver has published these blocks of its own memory for this message, and waits until it is told.
-        match unsafe { vmpi_cma::write(pid, &[Block::of(bytes)], &to)? } {
+        match unsafe { vmpi_cma::write(self.memory.pid, &[Block::of(bytes)], &to)? } {
             count if count == bytes.len() as u64 => Ok(()),
             _ => Err(Unreachable::Errno(libc::EFAULT)),
         }
@@ -117,10 +177,9 @@ impl Cursor {
 
 /// A receive that has matched a remote announcement: the data is asked for, or coming.
 pub struct Incoming {
-    /// Rank here, its request and process.
+    /// Rank here, and its request.
     pub rank: u32,
     pub request: u32,
-    pub pid: i32,
     /// Where it comes from.
     pub node: u32,
     pub sender: u32,
@@ -149,6 +208,8 @@ impl Incoming {
 /// A message that a rank here has announced: where it lies, how long it is.
 pub struct Announced {
     pub addr: u64,
+    /// As in `Memory`.
+    pub open: bool,
     pub blocks: u32,
     pub len: u64,
     /// For whom.
@@ -172,10 +233,9 @@ pub struct Outgoing {
     pub node: u32,
     /// The other carrier's number for it.
     pub transfer: u32,
-    /// Rank here, its request and process.
+    /// Rank here, and its request.
     pub rank: u32,
     pub request: u32,
-    pub pid: i32,
     /// The rank there.
     pub to: u32,
     pub from: Cursor,
@@ -184,4 +244,60 @@ pub struct Outgoing {
     pub fin: Fin,
     /// errno of a copy that has failed, of which the other carrier has been told.
     pub failed: i32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::memfd::{MFdFlags, memfd_create};
+    use std::fs::File;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::FileExt;
+    use vmpi_shared::job::{JobConfig, JobSegment};
+    use vmpi_shared::mem::sync::Ordering;
+    use vmpi_shared::node::NodeConfig;
+
+    /// Rank 0 is this process, and says that its memory file is one that differs from its memory, which tells by which way bytes have gone.
+    #[test]
+    fn what_lies_open_is_reached_through_the_file_and_all_else_by_the_kernel() {
+        let node = NodeSegment::create(&NodeConfig::on_one_core(0, 1)).unwrap();
+        node.set_pid(0, std::process::id() as i32);
+        let job = JobSegment::create(&JobConfig { cells: 1, ..JobConfig::for_ranks(1) }).unwrap();
+        let courier = Courier::new(node, job);
+        let node = &courier.node;
+        let mut private = [1u8; 32];
+        let addr = private.as_mut_ptr() as u64;
+        let file = File::from(memfd_create("vmpi-test", MFdFlags::MFD_CLOEXEC).unwrap());
+        file.set_len(1 << 47).unwrap();
+        file.write_all_at(&[2; 32], addr).unwrap();
+        node.rank(0).heap_fd.store(file.as_raw_fd() as u32 + 1, Ordering::Release);
+
+        let memory = |open| Memory::of(&courier, 0, open).unwrap();
+        let mut got = [0; 8];
+        let mut closed = Cursor::of(memory(false), addr, 0, 32).unwrap();
+        assert!(closed.is_reached(node) && closed.see(node, 8).is_none());
+        closed.read(node, &mut got).unwrap();
+        assert_eq!(got, [1; 8]);
+
+        let mut open = Cursor::of(memory(true), addr, 0, 32).unwrap();
+        assert!(open.is_reached(node));
+        assert_eq!(open.see(node, 8), Some(&[2; 8][..]));
+        open.read(node, &mut got).unwrap();
+        assert_eq!(got, [2; 8]);
+        open.write(node, &[3; 8]).unwrap();
+        assert!(open.see(node, 9).is_none(), "there are 8 left");
+        assert!(open.see(node, 8).is_some() && open.see(node, 1).is_none());
+        let mut filed = [0; 32];
+        file.read_exact_at(&mut filed, addr).unwrap();
+        assert_eq!(filed[8..], [[2; 8], [3; 8], [2; 8]].concat());
+
+        // Where many blocks are the rank does not say: one list of its own memory.
+        let list = [Block { addr, len: 4 }, Block { addr: addr + 8, len: 4 }];
+        let mut blocks = Cursor::of(memory(true), list.as_ptr() as u64, 2, 8).unwrap();
+        assert!(blocks.see(node, 4).is_none());
+        blocks.write(node, &[4; 8]).unwrap();
+        // SAFETY: the test's own memory, written by a system call.
+        let now = unsafe { std::ptr::read_volatile(&raw const private) };
+        assert_eq!(now[..16], [[4, 4, 4, 4, 1, 1, 1, 1]; 2].concat());
+    }
 }

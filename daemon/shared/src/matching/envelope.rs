@@ -38,7 +38,7 @@ pub mod kind {
 /// The sender waits until the message is matched (synchronous mode, or a receiver with many unexpected messages). An announced message's sender is answered
 /// when its data has been read: where that may be before the match, on other nodes, this says that it must not be.
 pub const FLAG_SYNC: u8 = 1;
-/// RTS: the data lies in the sender's memory file (`heap`). HELP: the buffer lies in the receiver's.
+/// RTS: the data lies in the sender's memory file (`heap`). HELP, PULL: the buffer lies in the receiver's.
 pub const FLAG_MAPPED: u8 = 4;
 /// RTS: only the sender can reach the data (`elements`).
 pub const FLAG_ELEMENTS: u8 = 8;

@@ -6,6 +6,7 @@
 use crate::mem::HUGE_PAGE_BYTES;
 use crate::node::NodeSegment;
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use std::collections::HashMap;
 use std::ffi::c_void;
 use std::fs::File;
 use std::num::NonZeroUsize;
@@ -14,14 +15,15 @@ use std::sync::Mutex;
 
 /// Pieces begin at multiples of this and are as long, or as long as a message needs.
 const PIECE_BYTES: u64 = 64 << 20;
-/// Pieces mapped at a time: address space, and page tables of what is used.
-const PIECES: usize = 64;
+/// Pieces mapped at a time: address space, and page tables of what is used. A rank has its heap in one and its large blocks in another; a carrier reaches all
+/// ranks of its node.
+const PIECES: usize = 256;
 
 struct Piece {
-    rank: u32,
     pid: i32,
-    start: u64,
     len: usize,
+    /// When it was used last.
+    used: u64,
     /// The file from `start` on is mapped at its aligned address.
     room: Room,
 }
@@ -59,10 +61,17 @@ impl Drop for Room {
     }
 }
 
+/// By rank and start, and how often one has been used.
+#[derive(Default)]
+struct Pieces {
+    mapped: HashMap<(u32, u64), Piece>,
+    uses: u64,
+}
+
 /// Private to this process.
 #[derive(Default)]
 pub struct Heaps {
-    pieces: Mutex<Vec<Piece>>,
+    pieces: Mutex<Pieces>,
 }
 
 impl Heaps {
@@ -72,25 +81,24 @@ impl Heaps {
         let start = addr / PIECE_BYTES * PIECE_BYTES;
         let end = addr.checked_add(len)?;
         let mut pieces = self.pieces.lock().unwrap();
-        let known = |piece: &Piece| {
-            (piece.rank, piece.pid, piece.start) == (rank, pid, start) && end <= start + piece.len as u64
-        };
-        let place = match pieces.iter().position(known) {
-            Some(place) => place,
-            None => {
-                let piece = map(node, rank, pid, start, end)?;
-                pieces.retain(|other| (other.rank, other.start) != (rank, start));
-                if pieces.len() >= PIECES {
-                    // The one that was mapped first.
-                    pieces.remove(0);
-                }
-                pieces.push(piece);
-                pieces.len() - 1
+        let Pieces { mapped, uses } = &mut *pieces;
+        *uses += 1;
+        let good = |piece: &&mut Piece| piece.pid == pid && end <= start + piece.len as u64;
+        if mapped.get_mut(&(rank, start)).filter(good).is_none() {
+            let piece = map(node, rank, pid, start, end)?;
+            mapped.remove(&(rank, start));
+            if mapped.len() >= PIECES
+                && let Some(oldest) = mapped.iter().min_by_key(|(_, piece)| piece.used).map(|(key, _)| *key)
+            {
+                mapped.remove(&oldest);
             }
-        };
+            mapped.insert((rank, start), piece);
+        }
+        let piece = mapped.get_mut(&(rank, start))?;
+        piece.used = *uses;
         let offset = (addr - start) as usize;
         // SAFETY: inside the piece.
-        Some(unsafe { pieces[place].room.aligned().as_ptr().cast::<u8>().add(offset) })
+        Some(unsafe { piece.room.aligned().as_ptr().cast::<u8>().add(offset) })
     }
 }
 
@@ -107,12 +115,39 @@ fn map(node: &NodeSegment, rank: u32, pid: i32, start: u64, end: u64) -> Option<
     // SAFETY: it takes the place of a part of the room, which nothing else uses.
     unsafe { mmap(Some(room.aligned().addr()), len, prot, flags | MapFlags::MAP_FIXED, &file, start as libc::off_t) }
         .ok()?;
-    Some(Piece { rank, pid, start, len: len.get(), room })
+    Some(Piece { pid, len: len.get(), used: 0, room })
 }
 
 #[cfg(all(test, not(feature = "model")))]
 mod tests {
     use super::*;
+    use crate::mem::sync::Ordering;
+    use crate::node::NodeConfig;
+    use nix::sys::memfd::{MFdFlags, memfd_create};
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::FileExt;
+
+    #[test]
+    fn what_is_used_stays_mapped_and_what_is_not_comes_back() {
+        let node = NodeSegment::create(&NodeConfig::on_one_core(0, 1)).unwrap();
+        node.set_pid(0, std::process::id() as i32);
+        let file = File::from(memfd_create("test", MFdFlags::MFD_CLOEXEC).unwrap());
+        file.set_len(1 << 40).unwrap();
+        node.rank(0).heap_fd.store(file.as_raw_fd() as u32 + 1, Ordering::Release);
+        let heaps = Heaps::default();
+        let at = |piece: u64| heaps.reach(&node, 0, piece * PIECE_BYTES + 8, 8).unwrap();
+        let first = at(0);
+        for piece in 1..=PIECES as u64 + 1 {
+            file.write_all_at(&piece.to_ne_bytes(), piece * PIECE_BYTES + 8).unwrap();
+            // SAFETY: eight bytes are mapped there.
+            assert_eq!(unsafe { at(piece).cast::<u64>().read_unaligned() }, piece);
+            assert_eq!(at(0), first, "used all the time");
+        }
+        assert_eq!(heaps.pieces.lock().unwrap().mapped.len(), PIECES);
+        // SAFETY: as above.
+        assert_eq!(unsafe { at(1).cast::<u64>().read_unaligned() }, 1);
+        assert!(heaps.reach(&node, 0, (1 << 40) - 4, 8).is_none(), "the file ends there");
+    }
 
     #[test]
     fn there_is_room_at_a_multiple_of_huge_pages() {

@@ -9,7 +9,7 @@ mod unexpected;
 
 pub use unexpected::Unexpected;
 
-use super::envelope::{Envelope, FLAG_SYNC, kind};
+use super::envelope::{self, Envelope, FLAG_SYNC, kind};
 use super::inbox::Inbox;
 use super::request::{
     self, ANY_SOURCE, ANY_TAG, FLAG_AWAITED, FLAG_CARRIED, FLAG_COPIED, FLAG_KEPT, FLAG_WAKE, Slot, accepts, outcome,
@@ -583,6 +583,9 @@ fn pull(me: u32, index: u32, slot: &Slot) -> Envelope {
     pull.set_addr(slot.addr);
     pull.set_blocks(slot.blocks);
     pull.len = slot.len.min(slot.capacity);
+    if slot.flags & request::FLAG_MAPPED != 0 {
+        pull.flags |= envelope::FLAG_MAPPED;
+    }
     pull
 }
 

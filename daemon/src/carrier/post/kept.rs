@@ -16,13 +16,14 @@
 
 use std::collections::HashMap;
 
-use vmpi_shared::matching::envelope::{Envelope, FLAG_SYNC, PIECE_BYTES, kind};
+use vmpi_shared::matching::envelope::{Envelope, FLAG_MAPPED, FLAG_SYNC, PIECE_BYTES, kind};
 use vmpi_shared::matching::queues::answer;
 use vmpi_shared::matching::request::outcome;
+use vmpi_shared::node::NodeSegment;
 
 use super::{Post, check_ends};
 use crate::carrier::counted::Counted;
-use crate::carrier::transfer::{Cursor, Fin, Outgoing, Unreachable};
+use crate::carrier::transfer::{Cursor, Fin, Memory, Outgoing, Unreachable};
 use crate::carrier::wire::{self, BodyError};
 use crate::debug;
 
@@ -31,9 +32,9 @@ pub(super) const UNASKED: u32 = 1 << 31;
 /// Requests of messages that are kept here have this bit.
 pub(super) const KEPT: u32 = 1 << 31;
 /// Longest message whose data follows unasked: what takes about as long to send as to ask for, on a fast network.
-const MOST_BYTES: u64 = 256 << 10;
+const MOST_BYTES: u64 = 512 << 10;
 /// What may be on its way from one node to another, or kept there, without having been asked for.
-const AHEAD_BYTES: u64 = 1 << 20;
+const AHEAD_BYTES: u64 = 2 << 20;
 /// So many bodies are kept to be used again: fresh memory for each would cost more than its copy.
 const SPARE_BODIES: usize = (AHEAD_BYTES / MOST_BYTES) as usize;
 /// So much of it is told together to have been taken.
@@ -71,9 +72,9 @@ impl Ahead {
         fabric: &mut Counted,
         (node, to): (u32, u32),
         envelope: &Envelope,
-        pid: i32,
+        memory: Memory,
     ) -> Option<Outgoing> {
-        let from = Cursor::of(pid, envelope.addr(), envelope.blocks(), envelope.len).ok()?;
+        let from = Cursor::of(memory, envelope.addr(), envelope.blocks(), envelope.len).ok()?;
         let transfer = self.claim(node, envelope.len)?;
         let (bytes, used) = wire::encode(to, envelope);
         fabric.send(node, wire::FOLLOWED, &[&transfer.to_le_bytes(), &bytes[..used]]);
@@ -82,7 +83,6 @@ impl Ahead {
             transfer,
             rank: envelope.from,
             request: envelope.request,
-            pid,
             to,
             from,
             len: envelope.len,
@@ -97,8 +97,8 @@ impl Ahead {
 struct Wanted {
     /// PULL, or FIN: nobody wants its bytes.
     said: Envelope,
-    /// The process that receives, and where the next byte goes; `None`: the rank itself must copy.
-    to: Option<(i32, Cursor)>,
+    /// Where the next byte goes; `None`: the rank itself must copy.
+    to: Option<Cursor>,
 }
 
 #[derive(Default)]
@@ -135,25 +135,25 @@ impl Message {
     }
 
     /// Write the next bytes, which come behind `before` others.
-    fn write(&mut self, before: u64, bytes: &[u8]) {
-        let Some(Wanted { said, to: Some((pid, cursor)) }) = &mut self.wanted else { return };
+    fn write(&mut self, segment: &NodeSegment, before: u64, bytes: &[u8]) {
+        let Some(Wanted { said, to: Some(cursor) }) = &mut self.wanted else { return };
         let room = said.len.saturating_sub(before).min(bytes.len() as u64);
         if room > 0
             && self.failed == 0
-            && let Err(why) = cursor.write(*pid, &bytes[..room as usize])
+            && let Err(why) = cursor.write(segment, &bytes[..room as usize])
         {
             self.failed = why.errno();
         }
     }
 
     /// More of its data has come; how many bytes are kept more.
-    fn came(&mut self, bytes: &[u8], spare: &mut Vec<Vec<u8>>) -> u64 {
+    fn came(&mut self, segment: &NodeSegment, bytes: &[u8], spare: &mut Vec<Vec<u8>>) -> u64 {
         let before = self.got;
         self.got += bytes.len() as u64;
         match &self.wanted {
             Some(wanted) if wanted.said.kind != kind::PULL => 0,
             Some(Wanted { to: Some(_), .. }) => {
-                self.write(before, bytes);
+                self.write(segment, before, bytes);
                 0
             }
             _ => {
@@ -210,7 +210,13 @@ impl Kept {
     ///
     /// # Errors
     /// More than there may be.
-    pub(super) fn data(&mut self, node: u32, transfer: u32, bytes: &[u8]) -> Result<(), BodyError> {
+    pub(super) fn data(
+        &mut self,
+        segment: &NodeSegment,
+        node: u32,
+        transfer: u32,
+        bytes: &[u8],
+    ) -> Result<(), BodyError> {
         let number = self.coming(node, transfer);
         let (kept, Some(message)) = (self.bytes.entry(node).or_default(), self.messages.get_mut(&number)) else {
             return Err(BodyError::Transfer(transfer));
@@ -219,7 +225,7 @@ impl Kept {
         if bytes.is_empty() || bytes.len() as u64 > whole || *kept + bytes.len() as u64 > AHEAD_BYTES {
             return Err(BodyError::Length { kind: wire::DATA, bytes: bytes.len() });
         }
-        *kept += message.came(bytes, &mut self.spare);
+        *kept += message.came(segment, bytes, &mut self.spare);
         if message.is_ready() {
             self.ready.push(number);
         }
@@ -334,10 +340,12 @@ impl Post {
         let mut wanted = Wanted { said: *said, to: None };
         if said.kind == kind::PULL
             && !message.withheld
-            && let Some(pid) = self.courier.pid(rank).filter(|_| may_copy && self.courier.is_local(rank))
+            && may_copy
+            && self.courier.is_local(rank)
+            && let Some(memory) = Memory::of(&self.courier, rank, said.flags & FLAG_MAPPED != 0)
         {
-            match Cursor::of(pid, said.addr(), said.blocks(), said.len) {
-                Ok(cursor) => wanted.to = Some((pid, cursor)),
+            match Cursor::of(memory, said.addr(), said.blocks(), said.len) {
+                Ok(cursor) => wanted.to = Some(cursor),
                 Err(Unreachable::Refused) => {}
                 Err(Unreachable::Errno(errno)) => message.failed = errno,
             }
@@ -354,9 +362,7 @@ impl Post {
         let Some(message) = self.kept.messages.get_mut(&number) else { return };
         let body = std::mem::take(&mut message.body);
         let reached = match &mut message.wanted {
-            Some(Wanted { to: Some((pid, _)), said }) if said.blocks() == 0 => {
-                vmpi_cma::probe(*pid, said.addr()).is_ok()
-            }
+            Some(Wanted { to: Some(cursor), .. }) => cursor.is_reached(&self.courier.node),
             Some(Wanted { to: None, said }) => said.kind != kind::PULL,
             _ => true,
         };
@@ -367,7 +373,7 @@ impl Post {
             }
             return;
         }
-        message.write(0, &body);
+        message.write(&self.courier.node, 0, &body);
         if message.transfer.is_some() {
             let kept = self.kept.bytes.entry(message.node).or_default();
             *kept = kept.saturating_sub(body.len() as u64);
@@ -439,6 +445,11 @@ fn announce(envelope: &mut Envelope, number: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use vmpi_shared::node::NodeConfig;
+
+    fn segment() -> NodeSegment {
+        NodeSegment::create(&NodeConfig::on_one_core(0, 4)).unwrap()
+    }
 
     #[test]
     fn no_more_is_ahead_than_may_be() {
@@ -454,30 +465,30 @@ mod tests {
 
     #[test]
     fn what_comes_is_kept_in_order_and_within_bounds() {
-        let mut kept = Kept::default();
+        let (node, mut kept) = (&segment(), Kept::default());
         let one = [7; 1000];
-        assert!(kept.data(1, UNASKED, &[]).is_err(), "nothing is no data");
-        assert!(kept.data(1, UNASKED, &vec![0; MOST_BYTES as usize + 1]).is_err());
-        assert!(kept.data(1, UNASKED | 1, &one).is_ok() && kept.data(1, UNASKED | 1, &[8; 24]).is_ok());
-        assert!(kept.data(2, UNASKED | 1, &one).is_ok(), "another node's number");
+        assert!(kept.data(node, 1, UNASKED, &[]).is_err(), "nothing is no data");
+        assert!(kept.data(node, 1, UNASKED, &vec![0; MOST_BYTES as usize + 1]).is_err());
+        assert!(kept.data(node, 1, UNASKED | 1, &one).is_ok() && kept.data(node, 1, UNASKED | 1, &[8; 24]).is_ok());
+        assert!(kept.data(node, 2, UNASKED | 1, &one).is_ok(), "another node's number");
         let number = kept.coming(1, UNASKED | 1);
         let message = &kept.messages[&number];
         assert!(message.got == 1024 && message.body[..1000] == one && message.body[1000..] == [8; 24]);
         assert!(!message.is_whole(), "it has not been announced");
         for other in 0..AHEAD_BYTES / MOST_BYTES - 1 {
-            assert!(kept.data(1, UNASKED | (2 + other as u32), &vec![0; MOST_BYTES as usize]).is_ok());
+            assert!(kept.data(node, 1, UNASKED | (2 + other as u32), &vec![0; MOST_BYTES as usize]).is_ok());
         }
         let rest = MOST_BYTES as usize - 1024;
-        assert!(kept.data(1, UNASKED | 99, &vec![0; rest + 1]).is_err(), "more than its sender may send");
-        assert!(kept.data(1, UNASKED | 99, &vec![0; rest]).is_ok());
+        assert!(kept.data(node, 1, UNASKED | 99, &vec![0; rest + 1]).is_err(), "more than its sender may send");
+        assert!(kept.data(node, 1, UNASKED | 99, &vec![0; rest]).is_ok());
         assert!(kept.remove(number).is_some());
         assert!(kept.bytes[&1] == AHEAD_BYTES - 1024 && kept.coming(1, UNASKED | 1) != number);
     }
 
     #[test]
     fn what_is_for_nobody_is_thrown_away_when_it_has_come() {
-        let mut kept = Kept::default();
-        kept.data(1, UNASKED, &[1; 100]).unwrap();
+        let (node, mut kept) = (&segment(), Kept::default());
+        kept.data(node, 1, UNASKED, &[1; 100]).unwrap();
         let number = kept.coming(1, UNASKED);
         let message = kept.messages.get_mut(&number).unwrap();
         (message.to, message.len) = (Some(3), 200);
@@ -487,7 +498,7 @@ mod tests {
         kept.forget(3);
         assert!(kept.receivers().eq([3]), "as if one did, until its data has come");
         assert!(kept.ready.is_empty(), "its second half is on the way");
-        kept.data(1, UNASKED, &[2; 100]).unwrap();
+        kept.data(node, 1, UNASKED, &[2; 100]).unwrap();
         assert!(kept.ready == [number] && kept.messages[&number].body.len() == 100, "which is not kept any more");
         kept.remove(number);
         assert!(kept.bytes[&1] == 0 && kept.taken[&1] == 200);

@@ -3,13 +3,14 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
-use vmpi_shared::matching::envelope::{Envelope, kind};
+use vmpi_shared::matching::envelope::{Envelope, FLAG_MAPPED, kind};
 use vmpi_shared::matching::queues::{answer, go};
 use vmpi_shared::matching::request::outcome;
+use vmpi_shared::node::NodeSegment;
 
 use super::{Peer, Post, kept};
 use crate::carrier::counted::Counted;
-use crate::carrier::transfer::{Announced, CHUNK_BYTES, Cursor, Fin, Incoming, Outgoing, Unreachable};
+use crate::carrier::transfer::{Announced, CHUNK_BYTES, Cursor, Fin, Incoming, Memory, Outgoing, Unreachable};
 use crate::carrier::wire::{self, BodyError};
 use crate::debug;
 
@@ -25,16 +26,15 @@ impl Post {
         if !self.may_copy() || !self.courier.is_local(rank) || pull.offset() != 0 {
             return false;
         }
-        let Some(pid) = self.courier.pid(rank) else { return false };
-        if pull.blocks() == 0 && vmpi_cma::probe(pid, pull.addr()).is_err() {
+        let Some(memory) = Memory::of(&self.courier, rank, pull.flags & FLAG_MAPPED != 0) else { return false };
+        let Ok(to) = Cursor::of(memory, pull.addr(), pull.blocks(), pull.len) else { return false };
+        if !to.is_reached(&self.courier.node) {
             return false;
         }
-        let Ok(to) = Cursor::of(pid, pull.addr(), pull.blocks(), pull.len) else { return false };
         let (request, sender_request, len) = (pull.peer_request(), pull.request, pull.len);
         self.begin(Incoming {
             rank,
             request,
-            pid,
             node,
             sender,
             sender_request,
@@ -123,8 +123,8 @@ impl Post {
         let Some(announced) = self.announced.remove(&(rank, request)) else {
             return self.refuse(node, transfer, libc::ESRCH);
         };
-        let Announced { addr, blocks, len: total, to, fin } = announced;
-        let Some(pid) = self.courier.pid(rank) else {
+        let Announced { addr, open, blocks, len: total, to, fin } = announced;
+        let Some(memory) = Memory::of(&self.courier, rank, open) else {
             return self.refuse(node, transfer, 0);
         };
         let len = len.min(total);
@@ -133,15 +133,14 @@ impl Post {
             transfer,
             rank,
             request,
-            pid,
             to,
-            from: Cursor::over(Vec::new()),
+            from: Cursor::over(memory, Vec::new()),
             len,
             sent: 0,
             fin,
             failed: 0,
         };
-        match Cursor::of(pid, addr, blocks, total) {
+        match Cursor::of(memory, addr, blocks, total) {
             Ok(from) => {
                 out.from = from;
                 self.outgoing.push_back(out);
@@ -221,7 +220,7 @@ impl Post {
                 self.fabric.flush();
             }
             let len = (out.len - out.sent).min(CHUNK_BYTES);
-            match send_chunk(&mut self.fabric, &mut self.chunk, &mut out, len as usize) {
+            match send_chunk(&mut self.fabric, &self.courier.node, &mut self.chunk, &mut out, len as usize) {
                 Ok(how) => {
                     out.sent += len;
                     if how == Went::Copied {
@@ -258,24 +257,35 @@ enum Went {
     Copied,
 }
 
-/// Read the next `len` bytes of a large message out of its rank, if possible straight to where the fabric sends them from.
-fn send_chunk(fabric: &mut Counted, chunk: &mut [u8], out: &mut Outgoing, len: usize) -> Result<Went, Unreachable> {
+/// Send the next `len` bytes of a large message: out of its rank's memory where that lies open, else read them, if possible straight to where the fabric sends them from.
+fn send_chunk(
+    fabric: &mut Counted,
+    node: &NodeSegment,
+    chunk: &mut [u8],
+    out: &mut Outgoing,
+    len: usize,
+) -> Result<Went, Unreachable> {
     let head = out.transfer.to_le_bytes();
     if let Some(staged) = fabric.stage(out.node, head.len() + len) {
         let (first, rest) = staged.split_at_mut(head.len());
         first.copy_from_slice(&head);
-        out.from.read(out.pid, rest)?;
+        out.from.read(node, rest)?;
         fabric.send_staged(out.node, wire::DATA);
         return Ok(Went::Staged);
     }
+    if let Some(bytes) = out.from.see(node, len) {
+        fabric.send_bulk(out.node, wire::DATA, &[&head, bytes]);
+        return Ok(Went::Copied);
+    }
     let chunk = &mut chunk[..len];
-    out.from.read(out.pid, chunk)?;
+    out.from.read(node, chunk)?;
     fabric.send_bulk(out.node, wire::DATA, &[&head, chunk]);
     Ok(Went::Copied)
 }
 
 /// Bytes of a large message have come: write them where the receive wants them.
 pub(super) fn data(
+    segment: &NodeSegment,
     incoming: &mut HashMap<u32, Incoming>,
     kept: &mut kept::Kept,
     node: u32,
@@ -285,7 +295,7 @@ pub(super) fn data(
     let (transfer, bytes) = body.split_first_chunk::<4>().ok_or_else(length)?;
     let transfer = u32::from_le_bytes(*transfer);
     if transfer & kept::UNASKED != 0 {
-        return kept.data(node, transfer, bytes);
+        return kept.data(segment, node, transfer, bytes);
     }
     let entry = incoming.get_mut(&transfer).filter(|entry| entry.node == node).ok_or(BodyError::Transfer(transfer))?;
     if bytes.len() as u64 > entry.len - entry.got {
@@ -294,7 +304,7 @@ pub(super) fn data(
     entry.got += bytes.len() as u64;
     if entry.failed == 0
         && !entry.void
-        && let Err(error) = entry.to.write(entry.pid, bytes)
+        && let Err(error) = entry.to.write(segment, bytes)
     {
         entry.failed = error.errno();
     }

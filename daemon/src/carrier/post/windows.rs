@@ -12,6 +12,7 @@ mod open;
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 
+use vmpi_cma::Block;
 use vmpi_shared::ask::{Ask, Nonsense, Opening, What};
 use vmpi_shared::matching::envelope::{Envelope, kind};
 use vmpi_shared::matching::queues::answer;
@@ -19,7 +20,7 @@ use vmpi_shared::matching::request::outcome;
 use vmpi_shared::window::{Shape, Window};
 
 use super::Post;
-use crate::carrier::transfer::{Cursor, Fin, Incoming, Outgoing};
+use crate::carrier::transfer::{Cursor, Fin, Incoming, Memory, Outgoing};
 use crate::carrier::wire::{self, BodyError};
 use crate::debug;
 pub use open::Open;
@@ -36,7 +37,9 @@ impl Post {
         let outcome = match ask.what {
             What::Open => self.open(rank, &ask, envelope),
             What::Attend => {
-                let reachable = self.courier.pid(rank).is_some_and(|pid| vmpi_cma::probe(pid, ask.offset).is_ok());
+                let first = Block { addr: ask.offset, len: 1 };
+                let reachable = Memory::of(&self.courier, rank, false)
+                    .is_some_and(|memory| Cursor::over(memory, vec![first]).is_reached(&self.courier.node));
                 if reachable { Ok(()) } else { Err(libc::EPERM) }
             }
             _ => {
@@ -170,13 +173,11 @@ impl Post {
             Answer::Refused(errno) => self.refuse(node, transfer, errno),
             Answer::Data(bytes) => self.fabric.send(node, wire::DATA, &[&transfer.to_le_bytes(), &bytes]),
             Answer::Stream(cursor) => {
-                let Some(pid) = self.courier.pid(to) else { return self.refuse(node, transfer, libc::ESRCH) };
                 self.outgoing.push_back(Outgoing {
                     node,
                     transfer,
                     rank: to,
                     request: 0,
-                    pid,
                     to: from,
                     from: cursor,
                     len: asked.ask.bytes,
@@ -185,23 +186,17 @@ impl Post {
                     failed: 0,
                 });
             }
-            Answer::Bring(cursor) => {
-                let Some(pid) = self.courier.pid(to) else {
-                    return self.finish_far(node, from, request, failure(libc::ESRCH));
-                };
-                self.bring(asked, pid, cursor);
-            }
+            Answer::Bring(cursor) => self.bring(asked, cursor),
         }
     }
 
     /// Have the origin's carrier send what is to be written.
-    fn bring(&mut self, asked: &Asked, pid: i32, to: Cursor) {
+    fn bring(&mut self, asked: &Asked, to: Cursor) {
         let Asked { node, from, request, .. } = *asked;
         let len = asked.ask.bytes;
         let entry = Incoming {
             rank: asked.to,
             request: 0,
-            pid,
             node,
             sender: from,
             sender_request: request,

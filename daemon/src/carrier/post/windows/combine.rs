@@ -1,9 +1,9 @@
 //! Accumulations: what the blocks hold is read, computed with and written back.
 #![allow(unsafe_code)]
 
-use vmpi_cma::Block;
 use vmpi_shared::arith::{Builtin, Element, kernel};
 use vmpi_shared::ask::{Ask, What};
+use vmpi_shared::node::NodeSegment;
 
 use super::open::Answer;
 use crate::carrier::transfer::{Cursor, Unreachable};
@@ -12,19 +12,19 @@ use crate::carrier::transfer::{Cursor, Unreachable};
 const MOST_COMBINED: u64 = 64 << 10;
 
 /// Read, compute and write back. The lock for moments is held.
-pub fn combine(ask: &Ask, pid: i32, blocks: &[Block], data: &[u8]) -> Result<Answer, Unreachable> {
+pub fn combine(ask: &Ask, node: &NodeSegment, mut from: Cursor, data: &[u8]) -> Result<Answer, Unreachable> {
     let invalid = Unreachable::Errno(libc::EINVAL);
     if ask.bytes > MOST_COMBINED {
         return Err(invalid);
     }
     let bytes = ask.bytes as usize;
     let mut memory = vec![0; bytes];
-    let (mut from, mut to) = (Cursor::over(blocks.to_vec()), Cursor::over(blocks.to_vec()));
+    let mut to = from.clone();
     if ask.what == What::Swap {
         let (new, old) = data.split_at(bytes);
-        from.read(pid, &mut memory)?;
+        from.read(node, &mut memory)?;
         if memory == old {
-            to.write(pid, new)?;
+            to.write(node, new)?;
         }
         return Ok(Answer::Data(memory));
     }
@@ -34,18 +34,18 @@ pub fn combine(ask: &Ask, pid: i32, blocks: &[Block], data: &[u8]) -> Result<Ans
         return Err(invalid);
     }
     if fetches || op != Builtin::Replace {
-        from.read(pid, &mut memory)?;
+        from.read(node, &mut memory)?;
     }
     let old = if fetches { memory.clone() } else { Vec::new() };
     match op {
         Builtin::NoOp => {}
-        Builtin::Replace => to.write(pid, data)?,
+        Builtin::Replace => to.write(node, data)?,
         op => {
             let element = Element::try_from(ask.element).ok().filter(|element| bytes.is_multiple_of(element.bytes()));
             let (kernel, element) = element.and_then(|element| Some((kernel(op, element)?, element))).ok_or(invalid)?;
             // SAFETY: both have `bytes` bytes, which are whole elements.
             unsafe { kernel(data.as_ptr(), memory.as_mut_ptr(), bytes / element.bytes()) };
-            to.write(pid, &memory)?;
+            to.write(node, &memory)?;
         }
     }
     Ok(if fetches { Answer::Data(old) } else { Answer::Nothing })

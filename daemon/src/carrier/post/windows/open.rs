@@ -10,7 +10,7 @@ use vmpi_shared::mem::sync::{Ordering, fence};
 use vmpi_shared::window::{Ticket, Window};
 
 use super::combine::combine;
-use crate::carrier::transfer::{Cursor, Unreachable};
+use crate::carrier::transfer::{Cursor, Memory, Unreachable};
 
 /// Up to here what is read goes in one frame, before large messages that are under way.
 const SMALL_BYTES: u64 = 64 << 10;
@@ -170,21 +170,21 @@ impl Open {
         if !self.holds(target, &blocks) {
             return refuse(self, libc::EFAULT);
         }
-        let Some(pid) = courier.pid(asked.to) else { return refuse(self, libc::ESRCH) };
-        let mut cursor = Cursor::over(blocks.clone());
+        let Some(memory) = Memory::of(courier, asked.to, false) else { return refuse(self, libc::ESRCH) };
+        let mut cursor = Cursor::over(memory, blocks);
         let done = match ask.what {
-            What::Write => cursor.write(pid, data).map(|()| Answer::Nothing),
+            What::Write => cursor.write(&courier.node, data).map(|()| Answer::Nothing),
             What::Read if ask.bytes > SMALL_BYTES => Ok(Answer::Stream(cursor)),
             What::Read => {
                 let mut read = vec![0; ask.bytes as usize];
-                cursor.read(pid, &mut read).map(|()| Answer::Data(read))
+                cursor.read(&courier.node, &mut read).map(|()| Answer::Data(read))
             }
             What::Bring => Ok(Answer::Bring(cursor)),
             _ => {
                 if !self.control.member(target).moment.take(origin) {
                     return None;
                 }
-                let combined = combine(ask, pid, &blocks, data);
+                let combined = combine(ask, &courier.node, cursor, data);
                 self.give(target);
                 combined
             }
