@@ -8,14 +8,45 @@ mod real {
     pub use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering, fence};
     use std::time::Duration;
 
+    /// A system call whose result is of no interest. Without libc where that is possible: another process has run when it returns, so that each page of code
+    /// between here and the program has to be found again (0.3 us and more where many ranks take turns), and each frame costs 10 ns, since
+    /// that process leaves nothing of this one's call stack in the processor's predictor. errno stays the program's.
+    ///
+    /// # Safety
+    /// As the call itself.
+    #[inline(always)]
+    unsafe fn system_call(number: libc::c_long, a: usize, b: usize, c: usize, d: usize) {
+        // SAFETY: passed on; the kernel keeps all registers but these three.
+        #[cfg(target_arch = "x86_64")]
+        unsafe {
+            std::arch::asm!(
+                "syscall",
+                inlateout("rax") number => _,
+                in("rdi") a,
+                in("rsi") b,
+                in("rdx") c,
+                in("r10") d,
+                lateout("rcx") _,
+                lateout("r11") _,
+                options(nostack)
+            );
+        }
+        // SAFETY: passed on.
+        #[cfg(not(target_arch = "x86_64"))]
+        unsafe {
+            libc::syscall(number, a, b, c, d);
+        }
+    }
+
     /// Sleep until woken, while `word` holds `expected`. Returns at once if it does not; may return early for no reason.
     /// Death story: whoever changes the word wakes; if that process dies, the daemon kills the job and this process.
     pub fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) {
         let time = timeout.map(|t| libc::timespec { tv_sec: t.as_secs() as i64, tv_nsec: i64::from(t.subsec_nanos()) });
         let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-        // SAFETY: the word is valid for the call; the shared (not private) futex works across processes.
+        // SAFETY: word and time are valid for the call; the shared (not private) futex works across processes.
         unsafe {
-            libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, expected, time, 0, 0);
+            let wait = libc::FUTEX_WAIT as usize;
+            system_call(libc::SYS_futex, word.as_ptr() as usize, wait, expected as usize, time as usize);
         }
     }
 
@@ -23,7 +54,7 @@ mod real {
     pub fn futex_wake(word: &AtomicU32, count: i32) {
         // SAFETY: the word is valid for the call.
         unsafe {
-            libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, count, 0, 0, 0);
+            system_call(libc::SYS_futex, word.as_ptr() as usize, libc::FUTEX_WAKE as usize, count as usize, 0);
         }
     }
 
@@ -31,26 +62,11 @@ mod real {
     #[inline]
     pub fn may_die() {}
 
-    /// Let another process of this CPU run, if the kernel has one. Without libc where that is possible: the other process leaves nothing of
-    /// this one's call stack in the processor's predictor, so each frame between here and the program costs 10 ns.
+    /// Let another process of this CPU run, if the kernel has one.
     #[inline(always)]
     pub fn yield_cpu() {
-        // SAFETY: no arguments, no memory; the kernel keeps all registers but these three.
-        #[cfg(target_arch = "x86_64")]
-        unsafe {
-            std::arch::asm!(
-                "syscall",
-                inlateout("rax") libc::SYS_sched_yield => _,
-                lateout("rcx") _,
-                lateout("r11") _,
-                options(nostack)
-            );
-        }
-        // SAFETY: as above.
-        #[cfg(not(target_arch = "x86_64"))]
-        unsafe {
-            libc::sched_yield();
-        }
+        // SAFETY: no arguments, no memory.
+        unsafe { system_call(libc::SYS_sched_yield, 0, 0, 0, 0) };
     }
 
     /// `fence(SeqCst)` directly behind a sequentially consistent store or read-modify-write of the same thread. On x86-64 those are locked
