@@ -16,9 +16,8 @@ const ALONE_MAX_BYTES: u64 = 32768;
 const USUAL_BYTES: u64 = 16384;
 /// Within a core, also where many ranks share it.
 const NEAR_LEAST_BYTES: u64 = 131_072;
-/// Out of memory that is laid open: between two cores one copy of 32 KiB takes 1.7 us and two 5, on one core 4.5 and 3.5, of 64 KiB 5.0 and 4.9.
-const OPEN_ALONE_BYTES: u32 = 8192;
-const OPEN_SHARED_BYTES: u32 = PART_BYTES as u32;
+/// Out of memory that is laid open, to another core, where calibration has not found out what that costs.
+const USUAL_OPEN_BYTES: u64 = 8192;
 /// To other nodes, if ranks make the progress: above, messages take a handshake, in which the sender has a part.
 const FAR_BY_RANK_BYTES: u64 = 16384;
 
@@ -57,10 +56,12 @@ pub fn apart_bytes(calibration: &Calibration, sharing: &Sharing, hand_over: Opti
     }
 }
 
-/// Out of memory that is laid open: up to there two copies, while the data is in a cache, take no longer than one and asking the kernel at both ends whether the memory is
-/// still the same. Where ranks share cores, the sender's turn comes to it.
-pub fn open_bytes(sharing: &Sharing) -> u32 {
-    if sharing.shared { OPEN_SHARED_BYTES } else { OPEN_ALONE_BYTES }
+/// Out of memory that is laid open. Where ranks share cores the sender, too, has to say when it has been read: a turn of it.
+pub fn open_bytes(calibration: &Calibration, sharing: &Sharing, hand_over: Option<Duration>) -> u32 {
+    let (turn, most) = if sharing.shared { (hand_over, PART_BYTES) } else { (None, ALONE_MAX_BYTES) };
+    let limit = calibration.open_limit_bytes(!sharing.shared, turn.unwrap_or_default());
+    let usual = if sharing.shared { most } else { USUAL_OPEN_BYTES };
+    limit.unwrap_or(usual).clamp(LEAST_BYTES, most) as u32
 }
 
 /// To ranks of other nodes, where ranks make the progress.
@@ -94,6 +95,18 @@ mod tests {
         let slow_copies = Calibration { eager_limit_bytes: 20_000, ..calibration() };
         assert_eq!(near_bytes(&slow_copies, &sharing(2)), 20_000);
         assert_eq!(cache_bytes(&[]), 1 << 20);
+    }
+
+    #[test]
+    fn what_lies_open_is_copied_once_from_where_the_questions_pay() {
+        let open = |v, question_ns, us| {
+            let calibration = Calibration { question_ns, ..calibration() };
+            open_bytes(&calibration, &sharing(v), Some(Duration::from_micros(us)))
+        };
+        assert!((9_500..10_500).contains(&open(1, 1000, 9)), "nobody takes turns: {}", open(1, 1000, 9));
+        assert_eq!(open(1, 0, 0), USUAL_OPEN_BYTES as u32);
+        assert_eq!((open(1, 10, 0), open(1, 90_000, 0)), (LEAST_BYTES as u32, ALONE_MAX_BYTES as u32));
+        assert_eq!((open(2, 0, 2), open(2, 500, 1000)), (PART_BYTES as u32, PART_BYTES as u32));
     }
 
     #[test]

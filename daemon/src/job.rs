@@ -207,7 +207,7 @@ impl Job {
         let config = JobConfig {
             eager_limit_bytes: eager::apart_bytes(calibration, &sharing, place.hand_over),
             near_eager_limit_bytes: eager::near_bytes(calibration, &sharing),
-            open_eager_limit_bytes: eager::open_bytes(&sharing),
+            open_eager_limit_bytes: eager::open_bytes(calibration, &sharing, place.hand_over),
             far_eager_limit_bytes: far,
             single_copy: u32::from(!refused(env::SINGLE_COPY)),
             lend_queues: u32::from(!refused(env::STRONG_PROGRESS) && !by_rank),

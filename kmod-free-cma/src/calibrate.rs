@@ -6,7 +6,7 @@
 
 mod apart;
 
-use crate::{Block, read};
+use crate::{Areas, Block, read};
 use std::time::{Duration, Instant};
 
 /// Message sizes measured, bytes.
@@ -37,6 +37,8 @@ pub struct Calibration {
     pub memcpy_bytes_per_us: u64,
     /// Up to this size two copies through shared memory are cheaper than a single copy by the kernel, within one core.
     pub eager_limit_bytes: u64,
+    /// To ask the kernel what lies at an address; 0 if it does not tell.
+    pub question_ns: u64,
     /// The same from one core to another, copied on the way; empty if it could not be measured.
     pub apart: Vec<Point>,
     pub points: [Point; SIZES_BYTES.len()],
@@ -56,9 +58,22 @@ impl Calibration {
         let points: Vec<Point> = self.apart.iter().map(with).collect();
         Some(crossing_bytes(&points).clamp(EAGER_MIN_BYTES, EAGER_MAX_BYTES))
     }
+
+    /// Up to this size two copies are cheaper than one between mappings, for which both ends ask the kernel whether their buffer is what it was, and which takes `longer`;
+    /// within a core or from one core to another, where the receiver asks while the message is on its way. `None` if it could not be measured.
+    pub fn open_limit_bytes(&self, apart: bool, longer: Duration) -> Option<u64> {
+        let points = if apart { &self.apart[..] } else { &self.points[..] };
+        if points.is_empty() || self.question_ns == 0 {
+            return None;
+        }
+        let questions = if apart { 1 } else { 2 };
+        let more = questions * self.question_ns + longer.as_nanos() as u64;
+        let points: Vec<Point> = points.iter().map(|p| Point { cma_ns: p.memcpy_ns + more, ..*p }).collect();
+        Some(crossing_bytes(&points).clamp(EAGER_MIN_BYTES, EAGER_MAX_BYTES))
+    }
 }
 
-/// Measure; takes about 11 ms of this thread, and then 3 ms of two more on the first and the last of these cpus.
+/// Measure; takes about 12 ms of this thread, and then 3 ms of two more on the first and the last of these cpus.
 pub fn calibrate(cpus: &[u32]) -> Calibration {
     let largest = SIZES_BYTES[SIZES_BYTES.len() - 1];
     let source = vec![1u8; largest];
@@ -73,7 +88,10 @@ pub fn calibrate(cpus: &[u32]) -> Calibration {
         Point { bytes: bytes as u64, cma_ns: cma_ns.unwrap_or(0), memcpy_ns: memcpy_ns.unwrap_or(1) }
     });
     let apart = if let [first, .., last] = cpus { apart::measure([*first, *last]) } else { None };
-    Calibration { apart: apart.map_or_else(Vec::new, Vec::from), ..summarize(points) }
+    let areas = Areas::open().ok();
+    let question_ns = areas.and_then(|areas| fastest_ns(|| areas.at(source.as_ptr() as u64).is_ok()));
+    let apart = apart.map_or_else(Vec::new, Vec::from);
+    Calibration { apart, question_ns: question_ns.unwrap_or(0), ..summarize(points) }
 }
 
 #[allow(unsafe_code)]
@@ -110,6 +128,7 @@ fn summarize(points: [Point; SIZES_BYTES.len()]) -> Calibration {
         memcpy_bytes_per_us: rate(last.memcpy_ns.saturating_sub(first.memcpy_ns).max(1)),
         eager_limit_bytes: crossing_bytes(&points).clamp(EAGER_MIN_BYTES, EAGER_MAX_BYTES),
         points,
+        question_ns: 0,
         apart: Vec::new(),
     }
 }
@@ -157,6 +176,19 @@ mod tests {
         assert!((19_000..21_000).contains(&later), "{later}");
         assert!((9_900..10_100).contains(&found.cma_bytes_per_us), "{found:?}");
         assert!((1000..1010).contains(&found.cma_fixed_ns), "{found:?}");
+    }
+
+    #[test]
+    fn one_copy_between_mappings_pays_for_its_questions() {
+        let asks = |question_ns| Calibration { question_ns, ..machine(1000, 10_000, 10_000) };
+        assert_eq!(asks(0).open_limit_bytes(false, Duration::ZERO), None, "the kernel does not tell");
+        // b/10 + 1000 = 2 b/10 at b = 10,000; with one question less, and 2 us more, at 25,000.
+        for (apart, us, least, most) in [(false, 0, 9_900, 10_100), (true, 2, 24_500, 25_500)] {
+            let found = asks(500).open_limit_bytes(apart, Duration::from_micros(us)).unwrap();
+            assert!((least..most).contains(&found), "{apart} {us} {found}");
+        }
+        let unknown = Calibration { apart: Vec::new(), ..asks(500) };
+        assert_eq!(unknown.open_limit_bytes(true, Duration::ZERO), None);
     }
 
     #[test]

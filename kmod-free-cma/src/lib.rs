@@ -2,12 +2,13 @@
 //!
 //! Reading order: [`iovec`] (pure arithmetic on lists of blocks), [`copy`](mod@copy) (the loop over `process_vm_readv` and
 //! `process_vm_writev`; `detour`: where the processor would make them slowly), [`probe`](mod@probe) (may I copy from this peer, and if not, which limit refused), [`calibrate`](mod@calibrate) (which
-//! way is cheapest at which size, measured), [`error`].
+//! way is cheapest at which size, measured), [`areas`] (what lies at an address of this process), [`error`].
 //!
-//! Unsafe lives in `copy.rs` (the two system calls), `detour.rs` (a second copy) and `calibrate.rs` (timed copies between buffers of its own), and `probe.rs` (one prctl).
+//! Unsafe lives in `copy.rs` (the two system calls), `detour.rs` (a second copy) and `calibrate.rs` (timed copies between buffers of its own), `probe.rs` (one prctl) and `areas.rs` (one ioctl).
 //! Nothing here allocates on the road of a copy (but once, on the detour), and nothing reads /proc unless a copy was refused.
 #![deny(unsafe_code)]
 
+pub mod areas;
 pub mod calibrate;
 #[allow(unsafe_code)]
 pub mod copy;
@@ -16,6 +17,7 @@ pub mod error;
 pub mod iovec;
 pub mod probe;
 
+pub use areas::{Area, Areas};
 pub use calibrate::{Calibration, calibrate};
 pub use copy::{read, write};
 pub use error::{CopyError, Side};

@@ -21,11 +21,10 @@ use crate::giant::Giant;
 use crate::process::{self, endpoint};
 use file::{ADDRESSES, Area, MemoryFile};
 use procfs::process::{MemoryMap, Process};
-use std::fs::File;
 use std::ops::Range;
-use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{LazyLock, OnceLock};
+use vmpi_cma::Areas;
 use vmpi_shared::control::env;
 
 /// Messages of up to so many bytes gain by it: larger ones come from memory, not from a cache, and the kernel's copy out of huge pages is as fast.
@@ -58,8 +57,7 @@ static REFUSED: AtomicBool = AtomicBool::new(false);
 /// What has been moved into the file.
 struct Heap {
     file: &'static MemoryFile,
-    /// This process's memory map, to be asked about.
-    maps: File,
+    areas: Areas,
     /// Parts of the file that may hold something.
     ranges: Vec<Range<u64>>,
 }
@@ -156,29 +154,6 @@ fn is_alone() -> bool {
     std::fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.count() == 1)
 }
 
-/// The kernel's `struct procmap_query`.
-#[repr(C)]
-#[derive(Default)]
-struct Query {
-    size: u64,
-    query_flags: u64,
-    query_addr: u64,
-    vma_start: u64,
-    vma_end: u64,
-    vma_flags: u64,
-    vma_page_size: u64,
-    vma_offset: u64,
-    inode: u64,
-    dev_major: u32,
-    dev_minor: u32,
-    vma_name_size: u32,
-    build_id_size: u32,
-    vma_name_addr: u64,
-    build_id_addr: u64,
-}
-
-nix::ioctl_readwrite!(procmap_query, b'f', 17, Query);
-
 impl Heap {
     fn new() -> std::io::Result<Heap> {
         let file = match FILE.get() {
@@ -188,23 +163,10 @@ impl Heap {
                 FILE.get_or_init(|| file)
             }
         };
-        let mut heap = Heap { file, maps: File::open("/proc/self/maps")?, ranges: Vec::new() };
-        // Asks about this function's own code: an old kernel does not know the question.
-        heap.query(Heap::new as *const () as u64).map_err(|errno| {
-            std::io::Error::other(format!(
-                "the kernel does not tell what lies at an address (PROCMAP_QUERY, Linux 6.11: {errno})"
-            ))
-        })?;
+        let heap = Heap { file, areas: Areas::open()?, ranges: Vec::new() };
         let endpoint = endpoint();
         endpoint.node.rank(endpoint.me).heap_fd.store(file.fd() as u32 + 1, Ordering::Release);
         Ok(heap)
-    }
-
-    fn query(&mut self, addr: u64) -> nix::Result<Query> {
-        let mut query = Query { size: size_of::<Query>() as u64, query_addr: addr, ..Query::default() };
-        // SAFETY: the descriptor is that of a memory map, and the kernel writes into `query` only.
-        unsafe { procmap_query(self.maps.as_raw_fd(), &raw mut query)? };
-        Ok(query)
     }
 
     fn holds(&mut self, addr: u64, len: u64) -> bool {
@@ -214,10 +176,10 @@ impl Heap {
         }
         let mut at = addr;
         while at < end {
-            match self.query(at) {
+            match self.areas.at(at) {
                 // Offset and address are the same: nobody has moved it.
-                Ok(area) if area.inode == self.file.inode && area.vma_offset == area.vma_start && area.vma_end > at => {
-                    at = area.vma_end
+                Ok(area) if area.inode == self.file.inode && area.offset == area.start && area.end > at => {
+                    at = area.end
                 }
                 _ => {
                     if at == addr {
