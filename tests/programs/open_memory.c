@@ -1,5 +1,5 @@
-/* open_memory [pending|thread]: large messages out of and into memory of every kind, often, with all that a program does to its memory in between:
- * free, malloc again, realloc, fork (parent and child must not see each other's writes; while a receive is pending, or with another thread), a bare
+/* open_memory [pending|thread|forks]: large messages out of and into memory of every kind, often, with all that a program does to its memory in between:
+ * free, malloc again, realloc, fork (parent and child must not see each other's writes; while a receive is pending, with another thread, or in several threads at once), a bare
  * clone, system. Rank 0 also says whether the ranks' memory lies in memory files. */
 #define _GNU_SOURCE
 #include <malloc.h>
@@ -89,8 +89,32 @@ static void *sleeper(void *unused)
     return unused;
 }
 
+/* Each child has what its parent had at its fork, and writes to its own. */
+static unsigned char *shared;
+static _Atomic int wrong;
+static void *forker(void *unused)
+{
+    for (int times = 0; times < 40; times++) {
+        int status;
+        pid_t child = fork();
+        if (child == 0) {
+            int good = 1;
+            for (int i = 0; i < BYTES; i += 1024)
+                good &= shared[i] == at(rank, 9, i);
+            memset(shared, 206, BYTES);
+            for (int i = 0; i < BYTES; i += 1024)
+                good &= shared[i] == 206;
+            _exit(!good);
+        }
+        if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+            wrong++;
+    }
+    return unused;
+}
+
 int main(int argc, char **argv)
 {
+    int forks = argc > 1 && strcmp(argv[1], "forks") == 0;
     int pending = argc > 1 && strcmp(argv[1], "pending") == 0, thread = argc > 1 && strcmp(argv[1], "thread") == 0;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -166,6 +190,18 @@ int main(int argc, char **argv)
     check(open ? WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV : WIFEXITED(status), "what became of a bare child");
     verify(far_out, LARGE, rank, 2, "a bare child wrote to its parent's memory");
 
+    if (forks) {
+        pthread_t forkers[3];
+        shared = out;
+        fill(out, BYTES, rank, 9);
+        for (int i = 0; i < 3; i++)
+            check(pthread_create(&forkers[i], NULL, forker, NULL) == 0, "pthread_create");
+        for (int i = 0; i < 3; i++)
+            check(pthread_join(forkers[i], NULL) == 0, "pthread_join");
+        check(!wrong, "children of threads that fork at once");
+        verify(out, BYTES, rank, 9, "children wrote to their parent's memory");
+        fill(out, BYTES, rank, 1);
+    }
     MPI_Request request = MPI_REQUEST_NULL;
     pthread_t other_thread;
     if (pending)

@@ -34,8 +34,8 @@ fn what_is_laid_open_is_what_it_was() {
 
 /// Then a child of fork gets copies.
 #[test]
-fn fork_while_messages_are_under_way_or_beside_a_thread() {
-    for how in ["pending", "thread"] {
+fn fork_while_messages_are_under_way_or_beside_threads() {
+    for how in ["pending", "thread", "forks"] {
         assert_eq!(run(4, 2, Mpi::Openmpi, how, Some("1"), PLAIN), "all");
         assert_eq!(run(4, 2, Mpi::Openmpi, how, None, PLAIN), "all");
     }

@@ -367,9 +367,6 @@ impl Post {
                 }
                 _ => {}
             }
-            // Which means something on this node only.
-            let open = envelope.kind == kind::RTS && envelope.flags & FLAG_MAPPED != 0;
-            envelope.flags &= !FLAG_MAPPED;
             let (bytes, used) = wire::encode(to, &envelope);
             if wire::has_payload(&envelope) {
                 let Some(payload) = courier.payload(&envelope) else { return true };
@@ -377,6 +374,7 @@ impl Post {
                 courier.give_back(&envelope);
             } else {
                 if envelope.kind == kind::RTS {
+                    let open = envelope.flags & FLAG_MAPPED != 0;
                     let memory = may_follow.then(|| Memory::of(courier, envelope.from, open)).flatten();
                     if let Some(out) = memory.and_then(|it| ahead.follow(fabric, (node, to), &envelope, it)) {
                         outgoing.push_back(out);

@@ -29,10 +29,12 @@ impl Memory {
         Some(Memory { rank, pid: courier.pid(rank)?, open })
     }
 
-    /// Where a block of it is in this process; good until the next call.
-    fn reach(&self, node: &NodeSegment, blocks: &[Block]) -> Option<*mut u8> {
+    /// Where these blocks are in this process, if they are one of `len` bytes; good until the next call.
+    fn reach(&self, node: &NodeSegment, blocks: &[Block], len: usize) -> Option<*mut u8> {
         match blocks {
-            [block] if self.open => node.heaps().reach(node, self.rank, block.addr, block.len),
+            [block] if self.open && block.len == len as u64 => {
+                node.heaps().reach(node, self.rank, block.addr, block.len)
+            }
             _ => None,
         }
     }
@@ -109,7 +111,8 @@ impl Cursor {
     /// Can this process read and write its first block?
     pub fn is_reached(&self, node: &NodeSegment) -> bool {
         let Some(Block { addr, .. }) = self.blocks.first().copied() else { return true };
-        self.memory.reach(node, &[Block { addr, len: 1 }]).is_some() || vmpi_cma::probe(self.memory.pid, addr).is_ok()
+        self.memory.reach(node, &[Block { addr, len: 1 }], 1).is_some()
+            || vmpi_cma::probe(self.memory.pid, addr).is_ok()
     }
 
     /// The next `len` bytes, or as many as there are.
@@ -132,7 +135,7 @@ impl Cursor {
     pub fn see(&mut self, node: &NodeSegment, len: usize) -> Option<&[u8]> {
         let block = self.blocks.get(self.index).filter(|block| block.len - self.at >= len as u64)?;
         let here = [Block { addr: block.addr.wrapping_add(self.at), len: len as u64 }];
-        let at = self.memory.reach(node, &here)?;
+        let at = self.memory.reach(node, &here, len)?;
         self.take(len as u64);
         // SAFETY: so many bytes are mapped there, until the next block is reached for, which takes this cursor or another one's: the caller is done with them before.
         Some(unsafe { std::slice::from_raw_parts(at, len) })
@@ -144,7 +147,7 @@ impl Cursor {
     /// They cannot all be read.
     pub fn read(&mut self, node: &NodeSegment, buffer: &mut [u8]) -> Result<(), Unreachable> {
         let from = self.take(buffer.len() as u64);
-        if let Some(at) = self.memory.reach(node, &from).filter(|_| from[0].len == buffer.len() as u64) {
+        if let Some(at) = self.memory.reach(node, &from, buffer.len()) {
             // SAFETY: so many bytes are mapped there; the buffer is this process's own.
             unsafe { std::ptr::copy_nonoverlapping(at, buffer.as_mut_ptr(), buffer.len()) };
             return Ok(());
@@ -162,7 +165,7 @@ impl Cursor {
     /// They cannot all be written.
     pub fn write(&mut self, node: &NodeSegment, bytes: &[u8]) -> Result<(), Unreachable> {
         let to = self.take(bytes.len() as u64);
-        if let Some(at) = self.memory.reach(node, &to).filter(|_| to[0].len == bytes.len() as u64) {
+        if let Some(at) = self.memory.reach(node, &to, bytes.len()) {
             // SAFETY: so many bytes are mapped there, of the buffer that the receiver has published for this message.
             unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), at, bytes.len()) };
             return Ok(());

@@ -2,7 +2,7 @@
 
 use vmpi_shared::ask::{self, Nonsense};
 use vmpi_shared::matching::courier;
-use vmpi_shared::matching::envelope::{Envelope, INLINE_BYTES, PIECE_BYTES, kind};
+use vmpi_shared::matching::envelope::{Envelope, FLAG_MAPPED, INLINE_BYTES, PIECE_BYTES, kind};
 use vmpi_shared::mem::slab::PART_BYTES;
 
 use vmpi_fabric::fabric::FIRST_KIND;
@@ -68,7 +68,8 @@ pub fn encode(to: u32, envelope: &Envelope) -> ([u8; HEAD_BYTES + INLINE_BYTES],
         at += word.len();
     };
     put(&to.to_le_bytes());
-    put(&[envelope.kind, envelope.flags]);
+    // Where memory lies open says something on its own node only.
+    put(&[envelope.kind, envelope.flags & !FLAG_MAPPED]);
     put(&envelope.context.to_le_bytes());
     put(&envelope.from.to_le_bytes());
     put(&envelope.source.to_le_bytes());
@@ -167,7 +168,7 @@ mod tests {
             (kind::ASK, 65536, 65536),
         ] {
             let mut envelope = Envelope::EMPTY;
-            (envelope.kind, envelope.flags, envelope.len) = (kind, 1, len);
+            (envelope.kind, envelope.flags, envelope.len) = (kind, 1 | FLAG_MAPPED, len);
             (envelope.context, envelope.from, envelope.source) = (7, 3, -1);
             (envelope.tag, envelope.request, envelope.trace) = (i32::MIN, 99, 65534);
             envelope.body = std::array::from_fn(|at| at as u8 + 1);
