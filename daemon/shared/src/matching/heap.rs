@@ -100,6 +100,11 @@ impl Heaps {
         // SAFETY: inside the piece.
         Some(unsafe { piece.room.aligned().as_ptr().cast::<u8>().add(offset) })
     }
+
+    /// Of a rank that has ended, whose memory would stay as long as it is mapped.
+    pub fn forget(&self, rank: u32) {
+        self.pieces.lock().unwrap().mapped.retain(|(owner, _), _| *owner != rank);
+    }
 }
 
 #[cold]
@@ -147,6 +152,10 @@ mod tests {
         // SAFETY: as above.
         assert_eq!(unsafe { at(1).cast::<u64>().read_unaligned() }, 1);
         assert!(heaps.reach(&node, 0, (1 << 40) - 4, 8).is_none(), "the file ends there");
+        heaps.forget(1);
+        assert_eq!(heaps.pieces.lock().unwrap().mapped.len(), PIECES);
+        heaps.forget(0);
+        assert!(heaps.pieces.lock().unwrap().mapped.is_empty());
     }
 
     #[test]

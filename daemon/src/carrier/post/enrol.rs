@@ -41,6 +41,7 @@ impl Post {
         self.announced.retain(|(from, _), _| *from != rank);
         self.kept.forget(rank);
         if self.courier.is_local(rank) {
+            self.courier.node.heaps().forget(rank);
             return self.courier.renew(rank);
         }
         let courier = &self.courier;
