@@ -31,6 +31,13 @@ pub struct Sharing {
     pub cache_bytes: u64,
 }
 
+impl Sharing {
+    /// What it takes longer that the sender is needed once more, and what is copied twice at most.
+    fn turn(&self, hand_over: Option<Duration>) -> (Duration, u64) {
+        if self.shared { (hand_over.unwrap_or_default(), PART_BYTES) } else { (Duration::ZERO, ALONE_MAX_BYTES) }
+    }
+}
+
 /// The second-level caches of these cpus, the smallest one; 1 MiB if the kernel does not tell.
 pub fn cache_bytes(cpus: &[u32]) -> u64 {
     cpus.iter().filter_map(|cpu| cpu_cache::bytes(*cpu, 2)).min().unwrap_or(1 << 20)
@@ -49,8 +56,8 @@ pub fn near_bytes(calibration: &Calibration, sharing: &Sharing) -> u32 {
 
 /// To ranks of another core. A handshake needs the sender once more: where ranks share cores that is a turn of it.
 pub fn apart_bytes(calibration: &Calibration, sharing: &Sharing, hand_over: Option<Duration>) -> u32 {
-    let (turn, most) = if sharing.shared { (hand_over, PART_BYTES) } else { (None, ALONE_MAX_BYTES) };
-    match calibration.apart_limit_bytes(turn.unwrap_or_default()) {
+    let (turn, most) = sharing.turn(hand_over);
+    match calibration.apart_limit_bytes(turn) {
         Some(limit) => limit.clamp(LEAST_BYTES, most) as u32,
         None => within_core(calibration, USUAL_BYTES),
     }
@@ -58,8 +65,8 @@ pub fn apart_bytes(calibration: &Calibration, sharing: &Sharing, hand_over: Opti
 
 /// Out of memory that is laid open. Where ranks share cores the sender, too, has to say when it has been read: a turn of it.
 pub fn open_bytes(calibration: &Calibration, sharing: &Sharing, hand_over: Option<Duration>) -> u32 {
-    let (turn, most) = if sharing.shared { (hand_over, PART_BYTES) } else { (None, ALONE_MAX_BYTES) };
-    let limit = calibration.open_limit_bytes(!sharing.shared, turn.unwrap_or_default());
+    let (turn, most) = sharing.turn(hand_over);
+    let limit = calibration.open_limit_bytes(!sharing.shared, turn);
     let usual = if sharing.shared { most } else { USUAL_OPEN_BYTES };
     limit.unwrap_or(usual).clamp(LEAST_BYTES, most) as u32
 }

@@ -35,10 +35,10 @@ pub struct Calibration {
     /// Rate of `process_vm_readv` beyond the fixed cost; 0 if it is refused.
     pub cma_bytes_per_us: u64,
     pub memcpy_bytes_per_us: u64,
-    /// Up to this size two copies through shared memory are cheaper than a single copy by the kernel, within one core.
-    pub eager_limit_bytes: u64,
     /// To ask the kernel what lies at an address; 0 if it does not tell.
     pub question_ns: u64,
+    /// Up to this size two copies through shared memory are cheaper than a single copy by the kernel, within one core.
+    pub eager_limit_bytes: u64,
     /// The same from one core to another, copied on the way; empty if it could not be measured.
     pub apart: Vec<Point>,
     pub points: [Point; SIZES_BYTES.len()],
@@ -48,29 +48,25 @@ impl Calibration {
     /// Up to this size two copies are cheaper from one core to another, where the single copy takes `longer`, since it needs the sender once more;
     /// `None` if it could not be measured.
     pub fn apart_limit_bytes(&self, longer: Duration) -> Option<u64> {
-        if self.apart.is_empty() {
-            return None;
-        }
-        let with = |point: &Point| match point.cma_ns {
-            0 => *point,
-            cma_ns => Point { cma_ns: cma_ns + longer.as_nanos() as u64, ..*point },
-        };
-        let points: Vec<Point> = self.apart.iter().map(with).collect();
-        Some(crossing_bytes(&points).clamp(EAGER_MIN_BYTES, EAGER_MAX_BYTES))
+        limit_bytes(&self.apart, |point| match point.cma_ns {
+            0 => 0,
+            cma_ns => cma_ns + longer.as_nanos() as u64,
+        })
     }
 
     /// Up to this size two copies are cheaper than one between mappings, for which both ends ask the kernel whether their buffer is what it was, and which takes `longer`;
     /// within a core or from one core to another, where the receiver asks while the message is on its way. `None` if it could not be measured.
     pub fn open_limit_bytes(&self, apart: bool, longer: Duration) -> Option<u64> {
-        let points = if apart { &self.apart[..] } else { &self.points[..] };
-        if points.is_empty() || self.question_ns == 0 {
-            return None;
-        }
-        let questions = if apart { 1 } else { 2 };
+        let (points, questions) = if apart { (&self.apart[..], 1) } else { (&self.points[..], 2) };
         let more = questions * self.question_ns + longer.as_nanos() as u64;
-        let points: Vec<Point> = points.iter().map(|p| Point { cma_ns: p.memcpy_ns + more, ..*p }).collect();
-        Some(crossing_bytes(&points).clamp(EAGER_MIN_BYTES, EAGER_MAX_BYTES))
+        if self.question_ns == 0 { None } else { limit_bytes(points, |point| point.memcpy_ns + more) }
     }
+}
+
+/// Where two copies begin to cost more than one that takes `single_ns` (0: there is none), within bounds; `None` if nothing has been measured.
+fn limit_bytes(points: &[Point], single_ns: impl Fn(&Point) -> u64) -> Option<u64> {
+    let points: Vec<Point> = points.iter().map(|point| Point { cma_ns: single_ns(point), ..*point }).collect();
+    (!points.is_empty()).then(|| crossing_bytes(&points).clamp(EAGER_MIN_BYTES, EAGER_MAX_BYTES))
 }
 
 /// Measure; takes about 12 ms of this thread, and then 3 ms of two more on the first and the last of these cpus.

@@ -192,6 +192,7 @@ int main(int argc, char **argv)
 
     if (forks) {
         pthread_t forkers[3];
+        check(lies_in_a_file(out + BYTES / 2), "there is nothing that their children could share");
         shared = out;
         fill(out, BYTES, rank, 9);
         for (int i = 0; i < 3; i++)

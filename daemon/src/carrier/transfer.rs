@@ -16,7 +16,8 @@ pub struct Memory {
     rank: u32,
     pid: i32,
     /// The rank has said that what the message concerns lies in its memory file, which is mapped here (`vmpi_shared::matching::heap`):
-    /// the kernel's copy from process to process takes longer than all else that becomes of the bytes here.
+    /// the kernel's copy from process to process takes longer than all else that becomes of the bytes here. Death story: the file stays while it is mapped, so a rank
+    /// that dies leaves bytes that nobody asks for; a file that gets no page (no memory is left) ends this process by SIGBUS, and so the job.
     open: bool,
 }
 
@@ -131,14 +132,18 @@ impl Cursor {
         taken
     }
 
-    /// The next `len` bytes where they lie, if this process sees them; else nothing has been taken. They may change at any time if the program breaks MPI's rules.
-    pub fn see(&mut self, node: &NodeSegment, len: usize) -> Option<&[u8]> {
-        let block = self.blocks.get(self.index).filter(|block| block.len - self.at >= len as u64)?;
+    /// Show `to` the next `len` bytes where they lie. False if this process does not see them: then nothing has been taken.
+    pub fn show(&mut self, node: &NodeSegment, len: usize, to: impl FnOnce(&[u8])) -> bool {
+        let Some(block) = self.blocks.get(self.index).filter(|block| block.len - self.at >= len as u64) else {
+            return false;
+        };
         let here = [Block { addr: block.addr.wrapping_add(self.at), len: len as u64 }];
-        let at = self.memory.reach(node, &here, len)?;
+        let Some(at) = self.memory.reach(node, &here, len) else { return false };
         self.take(len as u64);
-        // SAFETY: so many bytes are mapped there, until the next block is reached for, which takes this cursor or another one's: the caller is done with them before.
-        Some(unsafe { std::slice::from_raw_parts(at, len) })
+        // SAFETY: so many bytes are mapped there until another block is reached for, and `to` cannot keep them. The program must not write to what it sends: if it does
+        // all the same, it sends other bytes, on whose values nothing here depends.
+        to(unsafe { std::slice::from_raw_parts(at, len) });
+        true
     }
 
     /// Read the next bytes into `buffer`.
@@ -278,18 +283,18 @@ mod tests {
         let memory = |open| Memory::of(&courier, 0, open).unwrap();
         let mut got = [0; 8];
         let mut closed = Cursor::of(memory(false), addr, 0, 32).unwrap();
-        assert!(closed.is_reached(node) && closed.see(node, 8).is_none());
+        assert!(closed.is_reached(node) && !closed.show(node, 8, |_| panic!("it is not mapped")));
         closed.read(node, &mut got).unwrap();
         assert_eq!(got, [1; 8]);
 
         let mut open = Cursor::of(memory(true), addr, 0, 32).unwrap();
         assert!(open.is_reached(node));
-        assert_eq!(open.see(node, 8), Some(&[2; 8][..]));
+        assert!(open.show(node, 8, |bytes| assert_eq!(bytes, [2; 8])));
         open.read(node, &mut got).unwrap();
         assert_eq!(got, [2; 8]);
         open.write(node, &[3; 8]).unwrap();
-        assert!(open.see(node, 9).is_none(), "there are 8 left");
-        assert!(open.see(node, 8).is_some() && open.see(node, 1).is_none());
+        assert!(!open.show(node, 9, |_| panic!("there are 8 left")));
+        assert!(open.show(node, 8, |_| ()) && !open.show(node, 1, |_| panic!("there is none left")));
         let mut filed = [0; 32];
         file.read_exact_at(&mut filed, addr).unwrap();
         assert_eq!(filed[8..], [[2; 8], [3; 8], [2; 8]].concat());
@@ -297,7 +302,7 @@ mod tests {
         // Where many blocks are the rank does not say: one list of its own memory.
         let list = [Block { addr, len: 4 }, Block { addr: addr + 8, len: 4 }];
         let mut blocks = Cursor::of(memory(true), list.as_ptr() as u64, 2, 8).unwrap();
-        assert!(blocks.see(node, 4).is_none());
+        assert!(!blocks.show(node, 4, |_| panic!("the rank does not say")));
         blocks.write(node, &[4; 8]).unwrap();
         // SAFETY: the test's own memory, written by a system call.
         let now = unsafe { std::ptr::read_volatile(&raw const private) };

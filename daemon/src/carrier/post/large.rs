@@ -273,8 +273,7 @@ fn send_chunk(
         fabric.send_staged(out.node, wire::DATA);
         return Ok(Went::Staged);
     }
-    if let Some(bytes) = out.from.see(node, len) {
-        fabric.send_bulk(out.node, wire::DATA, &[&head, bytes]);
+    if out.from.show(node, len, |bytes| fabric.send_bulk(out.node, wire::DATA, &[&head, bytes])) {
         return Ok(Went::Copied);
     }
     let chunk = &mut chunk[..len];
