@@ -1,6 +1,7 @@
 //! A job as `vmpictl` and `vmpirun --report` print it.
 
 use vmpi_shared::control::{JobReport, RankReport};
+use vmpi_shared::matching::look;
 use vmpi_shared::mem::sync::Ordering::Relaxed;
 use vmpi_shared::monitor::{FOR_JOB, Matrix};
 use vmpi_shared::sched;
@@ -105,7 +106,7 @@ impl Job {
         let mut report = sched::rank_report_at(&self.node, rank, now);
         let world = &self.worlds[entry.world];
         (report.world, report.world_rank) = (world.number, entry.world_rank);
-        report.unexpected = self.segment.unexpected_messages(rank).into();
+        report.unexpected = look::unexpected(&self.segment, rank).into();
         report.pid = entry.attachment.as_ref().map_or(entry.pid, |a| a.pid);
         report.face = entry.attachment.as_ref().map_or_else(String::new, |a| a.face.clone());
         if entry.over {

@@ -13,8 +13,47 @@ use crate::roster;
 use crate::trace::{self, Ring, Rings};
 use std::mem::size_of;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
 
 mod contexts;
+
+/// Where a rank's inbox and queues lie. Valid while the `JobSegment` that it comes from is.
+#[derive(Copy, Clone)]
+pub(crate) struct Parts {
+    inbox: Inbox<'static>,
+    head: *mut QueueHead,
+    bins: *mut [Bin; BINS],
+    slots: *mut [Slot],
+    unexpected: *mut [Unexpected],
+}
+
+// SAFETY: addresses of shared memory, which is the same for all threads; who may use what lies there is said by `queues`.
+unsafe impl Send for Parts {}
+
+impl Parts {
+    /// # Safety
+    /// The segment lives as long as the result.
+    #[inline(always)]
+    pub(crate) unsafe fn inbox<'a>(&self) -> Inbox<'a> {
+        self.inbox
+    }
+
+    /// # Safety
+    /// As `JobSegment::queues`, and as `inbox`.
+    #[inline(always)]
+    pub(crate) unsafe fn queues<'a>(&self) -> Queues<'a> {
+        // SAFETY: exclusive access is the caller's promise.
+        unsafe {
+            Queues {
+                inbox: self.inbox,
+                head: &mut *self.head,
+                bins: &mut *self.bins,
+                slots: &mut *self.slots,
+                unexpected: &mut *self.unexpected,
+            }
+        }
+    }
+}
 
 /// What a job segment is made from. Counts per rank; memory is used as it is touched.
 #[derive(Copy, Clone, Debug)]
@@ -194,6 +233,7 @@ pub struct JobSegment {
     config: JobConfig,
     areas: Areas,
     ranks_at: u64,
+    header: NonNull<JobHeader>,
     /// Address of the first rank's area.
     base: *mut u8,
     /// Ranks whose areas are mapped there.
@@ -201,7 +241,7 @@ pub struct JobSegment {
     segment: Segment,
 }
 
-// SAFETY: `base` points into the segment, which is Send and Sync itself.
+// SAFETY: `base` and `header` point into the segment, which is Send and Sync itself.
 unsafe impl Send for JobSegment {}
 // SAFETY: as above.
 unsafe impl Sync for JobSegment {}
@@ -350,9 +390,10 @@ impl JobSegment {
         self.segment.words((size_of::<Head>() + size_of::<JobConfigWords>()) / 8)
     }
 
+    #[inline(always)]
     fn header(&self) -> &JobHeader {
         // SAFETY: inside the mapping, aligned; what changes in it is atomic.
-        unsafe { self.segment.at(HEADER_AT, size_of::<JobHeader>()).cast::<JobHeader>().as_ref() }
+        unsafe { self.header.as_ref() }
     }
 
     /// Ranks from 0 on that are or were in use. The segment may have room for more, which may be spawned.
@@ -422,7 +463,8 @@ impl JobSegment {
 
     fn view(config: JobConfig, areas: Areas, ranks_at: u64, mapped: u32, segment: Segment) -> JobSegment {
         let base = segment.at(ranks_at, areas.stride as usize * mapped as usize).as_ptr();
-        JobSegment { config, areas, ranks_at, base, mapped, segment }
+        let header = segment.at(HEADER_AT, size_of::<JobHeader>()).cast::<JobHeader>();
+        JobSegment { config, areas, ranks_at, header, base, mapped, segment }
     }
 
     #[inline(always)]
@@ -448,7 +490,14 @@ impl JobSegment {
     /// The inbox of a rank.
     #[inline(always)]
     pub fn inbox(&self, rank: u32) -> Inbox<'_> {
-        let area = self.area(rank);
+        // SAFETY: this segment outlives the result.
+        unsafe { self.inbox_at(self.area(rank)) }
+    }
+
+    /// # Safety
+    /// `area` is a rank's, and mapped for as long as the result is used.
+    #[inline(always)]
+    unsafe fn inbox_at<'a>(&self, area: *mut u8) -> Inbox<'a> {
         // SAFETY: the area is mapped whole and laid out by `Areas`; both parts are made for sharing.
         unsafe {
             Inbox {
@@ -461,30 +510,32 @@ impl JobSegment {
         }
     }
 
-    /// Unexpected messages that a rank holds now.
-    pub fn unexpected_messages(&self, rank: u32) -> u32 {
-        self.inbox(rank).ends.unexpected.load(Ordering::Relaxed)
-    }
-
     /// The matching queues of a rank.
     ///
     /// # Safety
     /// The caller owns them (`sched::RunState`) for as long as it uses the result.
     #[inline(always)]
     pub unsafe fn queues(&self, rank: u32) -> Queues<'_> {
+        // SAFETY: passed on; this segment outlives the result.
+        unsafe { self.parts(rank).queues() }
+    }
+
+    /// Where a rank's inbox and queues lie, for who needs that often.
+    #[inline(always)]
+    pub(crate) fn parts(&self, rank: u32) -> Parts {
         let area = self.area(rank);
-        // SAFETY: all parts are inside the area; exclusive access is the caller's promise.
+        // SAFETY: all parts are inside the area.
         unsafe {
-            Queues {
-                inbox: self.inbox(rank),
-                head: &mut *area.add(self.areas.queue_head as usize).cast::<QueueHead>(),
-                bins: &mut *area.add(self.areas.bins as usize).cast::<[Bin; BINS]>(),
-                slots: std::slice::from_raw_parts_mut(
-                    area.add(self.areas.slots as usize).cast::<Slot>(),
+            Parts {
+                inbox: self.inbox_at(area),
+                head: area.add(self.areas.queue_head as usize).cast(),
+                bins: area.add(self.areas.bins as usize).cast(),
+                slots: std::ptr::slice_from_raw_parts_mut(
+                    area.add(self.areas.slots as usize).cast(),
                     self.config.slots as usize,
                 ),
-                unexpected: std::slice::from_raw_parts_mut(
-                    area.add(self.areas.unexpected as usize).cast::<Unexpected>(),
+                unexpected: std::ptr::slice_from_raw_parts_mut(
+                    area.add(self.areas.unexpected as usize).cast(),
                     self.config.unexpected as usize,
                 ),
             }

@@ -213,23 +213,32 @@ fn all_threads_pass_a_barrier() {
 }
 
 impl Drop for Entered {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
         let calls = CALLS.load(Ordering::Relaxed) - 1;
+        if self.locked || (calls == 0 && process::is_active() && endpoint().has_to_lend()) {
+            return leave(self.locked, calls);
+        }
         CALLS.store(calls, Ordering::Relaxed);
-        if calls == 0 && process::is_active() && endpoint().has_to_lend() {
-            lend();
-        }
-        if self.locked {
-            leave_threaded();
-        } else {
-            INSIDE.store(INSIDE.load(Ordering::Relaxed) - 1, Ordering::Release);
-        }
+        INSIDE.store(INSIDE.load(Ordering::Relaxed) - 1, Ordering::Release);
+    }
+}
+
+/// Leave a call inside `calls` others, with the lock, or with queues to lend.
+#[inline(never)]
+fn leave(locked: bool, calls: u32) {
+    CALLS.store(calls, Ordering::Relaxed);
+    if calls == 0 && process::is_active() && endpoint().has_to_lend() {
+        lend();
+    }
+    if locked {
+        leave_threaded();
+    } else {
+        INSIDE.store(INSIDE.load(Ordering::Relaxed) - 1, Ordering::Release);
     }
 }
 
 /// The last call of this rank is left, with receives of large messages posted.
-#[inline(never)]
 fn lend() {
     LENT.store(endpoint().lend(), Ordering::Relaxed);
 }
@@ -273,7 +282,7 @@ pub(crate) fn changes() -> u64 {
     }
     let endpoint = endpoint();
     // What deliverers and other threads of this rank did to its queues counts wherever it was taken in.
-    let events = endpoint.job.inbox(endpoint.me).ends.events.load(Ordering::Relaxed);
+    let events = endpoint.inbox().ends.events.load(Ordering::Relaxed);
     CHANGES.load(Ordering::Relaxed).wrapping_add(events).wrapping_add(endpoint.job.changes())
 }
 

@@ -391,14 +391,17 @@ pub struct Completion {
 }
 
 /// Finish a request of one message, and nothing else, that is complete and has ended well, as most do. `None`: see `finish`.
-#[inline]
+#[inline(always)]
 pub fn finish_plain(request: Request) -> Option<Status> {
     if !ft::is_quiet() || copied::any() {
         return None;
     }
-    if request == SENT {
-        return Some(Status::EMPTY);
-    }
+    if request == SENT { Some(Status::EMPTY) } else { finish_message(request) }
+}
+
+/// As `finish_plain`, of one that has an entry of its own.
+#[inline(never)]
+fn finish_message(request: Request) -> Option<Status> {
     REQUESTS.with(|requests| {
         let status = match requests.get(request)? {
             Entry { kind: Kind::Once, active: Active::Message(slot), .. } => p2p::poll_eager(*slot)?,

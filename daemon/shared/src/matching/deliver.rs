@@ -48,7 +48,7 @@ impl Endpoint {
         }
         let mut mover = RankMover { node: &self.node, job: &self.job, me: self.me, on: self.me };
         // SAFETY: as in `queues`.
-        let mut queues = unsafe { self.job.queues(self.me) };
+        let mut queues = unsafe { self.own.queues() };
         let kept = queues.accept(envelope, &mut mover, &mut self.outgoing);
         self.posts_to_itself = !kept;
         kept
@@ -145,7 +145,8 @@ impl Endpoint {
         self.drain_own();
         let node = &self.node;
         let inbox = self.job.inbox(to);
-        let mine = self.job.inbox(self.me);
+        // SAFETY: this endpoint outlives it.
+        let mine = unsafe { self.own.inbox() };
         node.rank(self.me).call.store(6, Ordering::Relaxed);
         node.rank(self.me).peer.store(to as i32, Ordering::Relaxed);
         let stuck = self.is_stuck();

@@ -6,6 +6,7 @@
 
 use super::duet::Duet;
 use super::envelope::Envelope;
+use crate::mem::prefetch;
 use crate::mem::sync::{AtomicU32, AtomicU64, Ordering, may_die};
 use std::cell::UnsafeCell;
 
@@ -25,7 +26,8 @@ pub struct Ends {
     // What senders look at each time, and what changes seldom: a cache line of their own.
     /// A producer waits for room; set by producers, taken by the consumer after it has made room.
     pub space_wanted: AtomicU32,
-    /// Unexpected messages that the rank holds; the consumer. A hint for senders, who then wait until they are matched.
+    /// Unexpected messages that the rank holds, if they are many (`queues::LEAST_LIMIT`); the consumer. A hint for senders, who then wait until theirs are
+    /// matched.
     pub unexpected: AtomicU32,
     reserved2: [u64; 7],
     pub duet: Duet,
@@ -114,17 +116,13 @@ impl Inbox<'_> {
         self.ends.head.load(Ordering::SeqCst) == self.ends.tail.load(Ordering::SeqCst)
     }
 
-    /// Fetch the next free cell for writing: it was last touched by the consumer, perhaps on another core.
+    /// Fetch the next free cell for writing: it was last touched by the consumer, perhaps on another core; and the word that says which one it is, which
+    /// other producers write, too.
     #[inline]
     pub fn prefetch(&self) {
+        prefetch::for_writing(&self.ends.head);
         let (cell, _) = self.place(self.ends.head.load(Ordering::Relaxed));
-        #[cfg(all(target_arch = "x86_64", not(feature = "model")))]
-        // SAFETY: a prefetch has no effect but on caches; the cell is inside the ring.
-        unsafe {
-            use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_ET0>(std::ptr::from_ref(cell).cast());
-        }
-        let _ = cell;
+        prefetch::for_writing(cell);
     }
 
     /// As `push` by rank `from`, which may die in the middle of it: the cell says whose it is from the moment when it is taken, and the ring's

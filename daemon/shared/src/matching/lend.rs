@@ -100,7 +100,7 @@ impl Endpoint {
         let mut left = Left::Unknown;
         loop {
             lend(&self.node, self.me);
-            let inbox = self.job.inbox(self.me);
+            let inbox = self.inbox();
             let more = match &left {
                 Left::Unknown => !inbox.is_quiet(),
                 Left::Stuck => false,
@@ -120,7 +120,7 @@ impl Endpoint {
     /// better made when both are in MPI.
     #[cold]
     fn drain_for_waiting(&mut self) -> Left {
-        let inbox = self.job.inbox(self.me);
+        let inbox = self.inbox();
         let come = inbox.come();
         let mut senders = Vec::new();
         inbox.look(|envelope| {
@@ -138,7 +138,7 @@ impl Endpoint {
         }
         let tail = inbox.ends.tail.load(Ordering::Relaxed);
         self.drain_own();
-        let stuck = self.job.inbox(self.me).ends.tail.load(Ordering::Relaxed) == tail;
+        let stuck = self.inbox().ends.tail.load(Ordering::Relaxed) == tail;
         self.flush();
         if stuck { Left::Stuck } else { Left::Unknown }
     }

@@ -33,6 +33,11 @@ fn head_of(job: &JobSegment, rank: u32) -> QueueHead {
     unsafe { job.queues_at(rank).head.read_volatile() }
 }
 
+/// Unexpected messages that `rank` holds.
+pub fn unexpected(job: &JobSegment, rank: u32) -> u32 {
+    head_of(job, rank).unexpected_count
+}
+
 /// How often `rank` has been switched in, if it is suspended with nothing in its inbox. What says so twice, with the same number, has not run in between.
 pub fn is_suspended(node: &NodeSegment, job: &JobSegment, rank: u32) -> Option<u64> {
     let suspended = node.state(rank) == RunState::Suspended && node.rank(rank).wake.load(Ordering::SeqCst) == 0;

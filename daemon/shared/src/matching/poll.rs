@@ -116,7 +116,7 @@ impl Endpoint {
     /// from nowhere else.
     pub fn settled(&self) -> Option<u64> {
         let idle = self.outgoing.is_empty() && self.queues().head.service.first == 0;
-        idle.then(|| self.job.inbox(self.me).ends.events.load(RELAXED))
+        idle.then(|| self.inbox().ends.events.load(RELAXED))
     }
 
     /// Would a poll that found nothing when `settled` said `events`, and after which this rank has done nothing in MPI, find nothing now?
@@ -124,7 +124,7 @@ impl Endpoint {
     #[inline]
     pub fn misses_again(&mut self, events: u64) -> bool {
         let (rank, core) = (self.node.rank(self.me), self.node.core_of(self.me));
-        let inbox = self.job.inbox(self.me);
+        let inbox = self.inbox();
         let nothing_new = !inbox.has_mail()
             && inbox.ends.events.load(RELAXED) == events
             && fold(self.node.ready(core)) == self.polls.ready

@@ -3,13 +3,13 @@
 use super::courier;
 use super::envelope::Envelope;
 use super::envelope::{INLINE_BYTES, kind};
-use super::inbox::Full;
+use super::inbox::{Full, Inbox};
 use super::lend;
 use super::poll::Polls;
 use super::queues::{Outgoing, Queues, Verdict};
 use super::request::{self, state};
 use super::transfer::RankMover;
-use crate::job::JobSegment;
+use crate::job::{JobSegment, Parts};
 use crate::mem::short_copy::short_copy;
 use crate::mem::sync::{Ordering, fence, yield_cpu};
 use crate::mem::warmth::Warmth;
@@ -21,6 +21,8 @@ pub struct Endpoint {
     pub node: NodeSegment,
     pub job: JobSegment,
     pub me: u32,
+    /// Of this rank, in `job`.
+    pub(super) own: Parts,
     /// Index of this rank's core when it last suspended: a guess if ranks move.
     pub(super) core: u32,
     pub(super) outgoing: Outgoing,
@@ -63,10 +65,12 @@ impl Endpoint {
         unsafe { node.set_ring(job.trace(me)) };
         let core = node.core_of(me);
         let lends = job.config().lend_queues != 0 && node.header().recovery == 0;
+        let own = job.parts(me);
         Endpoint {
             node,
             job,
             me,
+            own,
             core,
             outgoing: Outgoing::new(),
             tired: false,
@@ -82,7 +86,14 @@ impl Endpoint {
     #[inline(always)]
     pub fn queues(&self) -> Queues<'_> {
         // SAFETY: this rank is RUNNING or AWAY while it executes library code and does not lend them then, so the queues are its own.
-        unsafe { self.job.queues(self.me) }
+        unsafe { self.own.queues() }
+    }
+
+    /// This rank's own inbox.
+    #[inline(always)]
+    pub fn inbox(&self) -> Inbox<'_> {
+        // SAFETY: the result does not outlive the segment.
+        unsafe { self.own.inbox() }
     }
 
     /// Suspend until somebody changes collective cell `cell` (or mail comes, or `over` says so).
@@ -95,7 +106,8 @@ impl Endpoint {
         let stuck = self.is_stuck();
         let (node, job, warmth) = (&self.node, &self.job, &mut self.warmth);
         tell(node, self.me, what);
-        let inbox = job.inbox(self.me);
+        // SAFETY: `job` is borrowed for as long.
+        let inbox = unsafe { self.own.inbox() };
         let patience = if std::mem::take(&mut self.tired) { 0 } else { node.header().spin_ticks };
         // SYNC P: this rank is SUSPENDED when it looks; a receiver lends first and then looks at the state of who has sent.
         let lent = || self.receivers.iter().any(|to| lend::is_lent(node, *to) && !job.inbox(*to).is_quiet());
@@ -127,7 +139,7 @@ impl Endpoint {
     #[inline]
     pub fn progress(&mut self) -> bool {
         self.queues().head.wake = 0;
-        if !self.job.inbox(self.me).has_mail() && self.outgoing.is_empty() && self.queues().head.service.first == 0 {
+        if !self.inbox().has_mail() && self.outgoing.is_empty() && self.queues().head.service.first == 0 {
             return false;
         }
         self.drain_own();
@@ -146,12 +158,12 @@ impl Endpoint {
     pub fn take_in(&mut self) -> Vec<u32> {
         let failed: Vec<u32> =
             (0..self.node.header().ranks).filter(|rank| self.node.failure(*rank).is_some()).collect();
-        let due = self.job.inbox(self.me).come();
+        let due = self.inbox().come();
         loop {
-            let inbox = self.job.inbox(self.me);
+            let inbox = self.inbox();
             let (gone, mail) = (inbox.gone(), inbox.has_mail());
             self.progress();
-            let now = self.job.inbox(self.me).gone();
+            let now = self.inbox().gone();
             // What stays although it is there finds no room.
             if now >= due || (mail && now == gone) {
                 return failed;
@@ -165,7 +177,7 @@ impl Endpoint {
     pub(super) fn drain_own(&mut self) {
         let mut mover = RankMover { node: &self.node, job: &self.job, me: self.me, on: self.me };
         // SAFETY: as in `queues`.
-        let mut queues = unsafe { self.job.queues(self.me) };
+        let mut queues = unsafe { self.own.queues() };
         queues.drain(&mut mover, &mut self.outgoing);
         wake_space_waiters(&self.node, &self.job, self.me);
     }
@@ -175,7 +187,7 @@ impl Endpoint {
     pub fn post(&mut self, slot: u32) {
         let mut mover = RankMover { node: &self.node, job: &self.job, me: self.me, on: self.me };
         // SAFETY: as in `queues`.
-        let mut queues = unsafe { self.job.queues(self.me) };
+        let mut queues = unsafe { self.own.queues() };
         queues.post(slot, &mut mover, &mut self.outgoing);
         if !self.outgoing.is_empty() {
             self.flush();
@@ -193,7 +205,7 @@ impl Endpoint {
         if self.node.header().recovery != 0 || !Queues::is_idle(self.queues().head) || !self.outgoing.is_empty() {
             return None;
         }
-        if !self.job.inbox(self.me).has_mail() && !self.await_direct(want, capacity) {
+        if !self.inbox().has_mail() && !self.await_direct(want, capacity) {
             return None;
         }
         // SAFETY: passed on.
@@ -249,7 +261,7 @@ impl Endpoint {
     #[inline(always)]
     unsafe fn take_first(&mut self, want: &Want, into: *mut u8, capacity: u64) -> Option<Taken> {
         let job = &self.job;
-        let inbox = job.inbox(self.me);
+        let inbox = self.inbox();
         let first = inbox.first()?;
         let Envelope { kind, context, source, tag, from, trace, len, .. } = *first.envelope;
         let wanted = context == want.context && request::accepts(want.source, want.tag, source, tag);
@@ -286,7 +298,7 @@ impl Endpoint {
     pub fn assign(&mut self, slot: u32, envelope: &Envelope) {
         let mut mover = RankMover { node: &self.node, job: &self.job, me: self.me, on: self.me };
         // SAFETY: as in `queues`.
-        let mut queues = unsafe { self.job.queues(self.me) };
+        let mut queues = unsafe { self.own.queues() };
         queues.assign(slot, envelope, &mut mover, &mut self.outgoing);
         self.flush();
     }
@@ -299,7 +311,7 @@ impl Endpoint {
                 state::TO_PULL => {
                     let mut mover = RankMover { node: &self.node, job: &self.job, me: self.me, on: self.me };
                     // SAFETY: as in `queues`.
-                    let mut queues = unsafe { self.job.queues(self.me) };
+                    let mut queues = unsafe { self.own.queues() };
                     queues.pull(index, &mut mover, &mut self.outgoing);
                 }
                 state::TO_PUSH => self.push_on(index),
@@ -325,7 +337,7 @@ impl Endpoint {
     /// of the unexpected ones, and so can all that came behind it.
     #[inline]
     pub fn is_stuck(&self) -> bool {
-        self.queues().is_full() && self.job.inbox(self.me).has_mail()
+        self.queues().is_full() && self.inbox().has_mail()
     }
 
     /// Prepare to wait for `missing` completions of requests flagged AWAITED.

@@ -5,6 +5,7 @@
 //! hole that nobody has touched stays one. Death story: nobody waits here.
 
 use super::{RECORD_BYTES, Record};
+use crate::mem::prefetch;
 use crate::mem::sync::{AtomicU64, Ordering};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -82,7 +83,7 @@ impl<'a> Ring<'a> {
         let at = |count: u64| &self.records[count as usize & (self.records.len() - 1)];
         let record = at(count);
         // A ring is larger than caches: have the line on its way that is due in a while.
-        prefetch(at(count.wrapping_add(AHEAD)));
+        prefetch::for_writing(at(count.wrapping_add(AHEAD)));
         for (to, word) in record.iter().zip(words) {
             to.store(*word, Ordering::Relaxed);
         }
@@ -113,18 +114,6 @@ impl<'a> Ring<'a> {
     pub fn written(&self) -> u64 {
         self.head.written.load(Ordering::Acquire)
     }
-}
-
-/// Fetch a record for writing.
-#[inline]
-fn prefetch(record: &[AtomicU64; RECORD_WORDS]) {
-    #[cfg(all(target_arch = "x86_64", not(feature = "model")))]
-    // SAFETY: a prefetch has no effect but on caches; the record is inside the ring.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_ET0>(std::ptr::from_ref(record).cast());
-    }
-    let _ = record;
 }
 
 /// Where the rings of a job lie in the file of its segment.

@@ -53,12 +53,13 @@ pub(super) fn check<A: Abi>(
     tag: c_int,
     comm: CComm<A>,
 ) -> Result<Checked> {
-    check_here::<A>(way, buf, count, ty, peer, tag, dec::<A, Comm>(comm))
+    check_here::<A, _>(way, buf, count, ty, peer, tag, dec::<A, Comm>(comm), Ok)
 }
 
-/// As `check`, without a call, for the functions that are most of all calls.
+/// As `check`, in line, for the functions that are most of all calls: `then` gets the arguments where they are, and not in a `Result` that is copied.
 #[inline(always)]
-fn check_here<A: Abi>(
+#[allow(clippy::too_many_arguments)]
+fn check_here<A: Abi, R>(
     way: Way,
     buf: *const c_void,
     count: impl Number,
@@ -66,7 +67,8 @@ fn check_here<A: Abi>(
     peer: c_int,
     tag: c_int,
     comm: Comm,
-) -> Result<Checked> {
+    then: impl FnOnce(Checked) -> Result<R>,
+) -> Result<R> {
     let comm = comm::get(comm)?;
     let count = number::count(count)?;
     let ty = type_of::<A>(ty, count)?;
@@ -87,7 +89,7 @@ fn check_here<A: Abi>(
     if buf as usize == consts::IN_PLACE {
         return not_in_place();
     }
-    Ok(Checked { comm, ty, count, peer, tag, buf })
+    then(Checked { comm, ty, count, peer, tag, buf })
 }
 
 #[cold]
@@ -180,9 +182,10 @@ macro_rules! sends {
         ) -> c_int {
             let comm = dec::<A, Comm>(comm);
             entry::run::<A>(named(count, names!($names)), Target::Comm(comm), || {
-                let a = check_here::<A>(Way::Send, buf, count, ty, dest, tag, comm)?;
-                // SAFETY: the program keeps the buffer until the call returns.
-                wait_sent(unsafe { start_send(&a, Mode::$mode) }?)
+                check_here::<A, _>(Way::Send, buf, count, ty, dest, tag, comm, |a| {
+                    // SAFETY: the program keeps the buffer until the call returns.
+                    wait_sent(unsafe { start_send(&a, Mode::$mode) }?)
+                })
             })
         }
 
@@ -196,13 +199,14 @@ macro_rules! sends {
         ) -> c_int {
             let comm = dec::<A, Comm>(comm);
             entry::run::<A>(named(count, names!($inames)), Target::Comm(comm), || {
-                let a = check_here::<A>(Way::Send, buf, count, ty, dest, tag, comm)?;
-                // SAFETY: the program keeps the buffer until the request completes; `req` is its to write.
-                unsafe {
-                    let slot = start_send(&a, Mode::$mode)?;
-                    *req = enc::<A, Request>(request::insert_send(slot));
-                }
-                Ok(())
+                check_here::<A, _>(Way::Send, buf, count, ty, dest, tag, comm, |a| {
+                    // SAFETY: the program keeps the buffer until the request completes; `req` is its to write.
+                    unsafe {
+                        let slot = start_send(&a, Mode::$mode)?;
+                        *req = enc::<A, Request>(request::insert_send(slot));
+                    }
+                    Ok(())
+                })
             })
         }
 
@@ -248,17 +252,18 @@ pub unsafe fn recv<A: Abi>(
 ) -> c_int {
     let comm = dec::<A, Comm>(comm);
     entry::run::<A>(named(count, names!("MPI_Recv")), Target::Comm(comm), || {
-        let a = check_here::<A>(Way::Receive, buf, count, ty, source, tag, comm)?;
-        // SAFETY: the program keeps buffer and status until the call returns.
-        unsafe {
-            match take(&a) {
-                Some(got) => {
-                    write_status::<A>(status, &got);
-                    Ok(())
+        check_here::<A, _>(Way::Receive, buf, count, ty, source, tag, comm, |a| {
+            // SAFETY: the program keeps buffer and status until the call returns.
+            unsafe {
+                match take(&a) {
+                    Some(got) => {
+                        write_status::<A>(status, &got);
+                        Ok(())
+                    }
+                    None => recv_posted::<A>(&a, status),
                 }
-                None => recv_posted::<A>(&a, status),
             }
-        }
+        })
     })
 }
 
@@ -291,10 +296,11 @@ pub unsafe fn irecv<A: Abi>(
 ) -> c_int {
     let comm = dec::<A, Comm>(comm);
     entry::run::<A>(named(count, names!("MPI_Irecv")), Target::Comm(comm), || {
-        let a = check_here::<A>(Way::Receive, buf, count, ty, source, tag, comm)?;
-        // SAFETY: the program keeps the buffer until the request completes; `req` is its to write.
-        unsafe { *req = enc::<A, Request>(start_irecv(&a)?) };
-        Ok(())
+        check_here::<A, _>(Way::Receive, buf, count, ty, source, tag, comm, |a| {
+            // SAFETY: the program keeps the buffer until the request completes; `req` is its to write.
+            unsafe { *req = enc::<A, Request>(start_irecv(&a)?) };
+            Ok(())
+        })
     })
 }
 

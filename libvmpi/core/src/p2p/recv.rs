@@ -151,7 +151,7 @@ pub(super) unsafe fn start_matched(
 }
 
 /// A slot with its buffer described, for a message of `from`, if that is known.
-#[inline]
+#[inline(always)]
 fn prepare(health: &Rc<Health>, buf: *mut c_void, count: u64, ty: &Rc<Type>, from: u32) -> Result<Slot> {
     let capacity = count * ty.size();
     if !ty.is_dense() {
@@ -175,7 +175,7 @@ fn flags_of_large(addr: u64, capacity: u64) -> u32 {
     }
     huge::catch_up();
     // This rank fetches by itself what has come, and has help with large ones only.
-    if capacity < duet::LEAST_BYTES && endpoint().job.inbox(endpoint().me).has_mail() {
+    if capacity < duet::LEAST_BYTES && endpoint().inbox().has_mail() {
         return 0;
     }
     if heap::holds(addr, capacity) { FLAG_MAPPED } else { 0 }

@@ -257,7 +257,7 @@ pub static ALL: &[Pvar] = &[
         "vmpi_unexpected_messages",
         consts::T_PVAR_CLASS_LEVEL,
         Kind::Count,
-        |e| Value::Count(e.job.inbox(e.me).ends.unexpected.load(Relaxed).into()),
+        |e| Value::Count(e.queues().head.unexpected_count.into()),
         "Messages here that no receive has asked for.",
     ),
     pvar(

@@ -4,6 +4,9 @@ use super::{Envelope, PROBE_ANY, Queues, bin_of};
 use crate::matching::request::{ANY_SOURCE, ANY_TAG, accepts};
 use crate::mem::sync::Ordering;
 
+/// A receiver may not be counted as crowded with fewer unexpected messages.
+pub const LEAST_LIMIT: u32 = 64;
+
 /// An unexpected message.
 #[repr(C, align(64))]
 #[derive(Copy, Clone)]
@@ -71,8 +74,19 @@ impl Queues<'_> {
         self.unexpected[index as usize].next = self.head.unexpected_free;
         self.head.unexpected_free = index + 1;
         self.head.unexpected_count -= 1;
-        self.inbox.ends.unexpected.store(self.head.unexpected_count, Ordering::Relaxed);
+        self.tell_unexpected();
         e
+    }
+
+    /// Let senders know how many there are, if they are many: a few come and go all the time, and each change costs every sender on another core a cache
+    /// line.
+    #[inline]
+    fn tell_unexpected(&self) {
+        let count = if self.head.unexpected_count < LEAST_LIMIT { 0 } else { self.head.unexpected_count };
+        let told = &self.inbox.ends.unexpected;
+        if told.load(Ordering::Relaxed) != count {
+            told.store(count, Ordering::Relaxed);
+        }
     }
 
     /// Has the pool of unexpected messages no room for one more?
@@ -119,7 +133,7 @@ impl Queues<'_> {
         self.head.arrived.last = index + 1;
         self.head.unexpected_count += 1;
         self.head.unexpected_most = self.head.unexpected_most.max(self.head.unexpected_count);
-        self.inbox.ends.unexpected.store(self.head.unexpected_count, Ordering::Relaxed);
+        self.tell_unexpected();
         let head = &mut *self.head;
         let probed = head.probe_context == envelope.context
             && accepts(head.probe_source, head.probe_tag, envelope.source, envelope.tag);
