@@ -3,8 +3,9 @@
 use crate::compile::{Mpi, program};
 use crate::job::Vmpirun;
 use crate::oracle;
-use crate::place::{Turn, room};
+use crate::place::Turn;
 use crate::report;
+use crate::scratch::Scratch;
 use std::time::Duration;
 
 /// Which of the installed MPIs offer what a program calls; where none does, the program's own checks decide.
@@ -85,11 +86,14 @@ impl Case {
     /// # Panics
     /// If they differ, and as [`Vmpirun::run`].
     pub fn check(&self, mpi: Mpi) {
+        Turn::beside_others();
+        // Of its own: others may write files of the same names.
+        let scratch = Scratch::new("cwd");
+        let cwd = scratch.path();
         for &ranks in self.ranks {
             let turn = Turn::take();
             let binary = program(self.program, mpi);
-            let cwd = room("cwd");
-            let wanted = self.oracle(mpi, ranks, &cwd);
+            let wanted = self.oracle(mpi, ranks, cwd);
             drop(turn);
             let mut run = Vmpirun::new(&format!("{}-{}-{ranks}", self.program, mpi.name()));
             run = run
@@ -99,7 +103,7 @@ impl Case {
             for (key, value) in self.env {
                 run = run.env(key, value);
             }
-            let got = run.args(self.args).cwd(&cwd).deadline(Duration::from_secs(self.deadline_s)).run();
+            let got = run.args(self.args).cwd(cwd).deadline(Duration::from_secs(self.deadline_s)).run();
             let told =
                 format!("{} {:?}, {} ranks, V {}, built for {}", self.program, self.args, ranks, self.v, mpi.name());
             if (got.code, &got.stdout) != (wanted.code, &wanted.stdout) {

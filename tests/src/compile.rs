@@ -1,7 +1,7 @@
 //! Test programs, compiled by the compiler wrappers of the real MPIs, and by vmpi's own.
 
 use crate::installation::prefix;
-use crate::place::{room, top};
+use crate::place::{making, room, top};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -38,7 +38,12 @@ pub fn program(name: &str, mpi: Mpi) -> PathBuf {
     if mpi == Mpi::Standard {
         sources.push(top().join("libvmpi/include/mpi.h"));
     }
-    if sources.iter().all(|source| newer(&binary) > newer(source)) {
+    let is_made = || sources.iter().all(|source| newer(&binary) > newer(source));
+    if is_made() {
+        return binary;
+    }
+    let _making = making();
+    if is_made() {
         return binary;
     }
     let fortran = !name.ends_with(".c") && !name.ends_with(".cc");
@@ -52,7 +57,9 @@ pub fn program(name: &str, mpi: Mpi) -> PathBuf {
         _ => format!("{theirs}.{}", mpi.name()),
     };
     let mut command = Command::new(&wrapper);
-    command.args(["-g", "-O1", "-o"]).arg(&binary).arg(&source).args(["-ldl", "-lm", "-pthread"]);
+    // Renamed when it is whole: another test may look at it meanwhile.
+    let unfinished = binary.with_extension(format!("{}.unfinished", mpi.name()));
+    command.args(["-g", "-O1", "-o"]).arg(&unfinished).arg(&source).args(["-ldl", "-lm", "-pthread"]);
     let module_of_its_own = room("modules").join(format!("{name}.{}", mpi.name()));
     if fortran {
         fs::create_dir_all(&module_of_its_own).expect("target/ is writable");
@@ -64,5 +71,6 @@ pub fn program(name: &str, mpi: Mpi) -> PathBuf {
     }
     let output = command.output().unwrap_or_else(|e| panic!("{wrapper}: {e}; run `cargo xtask setup` first"));
     assert!(output.status.success(), "{wrapper} {name} failed:\n{}", String::from_utf8_lossy(&output.stderr));
+    fs::rename(&unfinished, &binary).expect("it was just made");
     binary
 }

@@ -17,7 +17,7 @@ const NAMES: &[(&str, &str)] = &[
     ("mpiexec", "vmpirun"),
 ];
 
-/// The installation's prefix, laid out as `cargo xtask install` does. Call it in one's turn only.
+/// The installation's prefix, laid out as `cargo xtask install` does. Call it in a turn of one's own, or while `making`.
 pub fn prefix() -> &'static Path {
     static PREFIX: OnceLock<PathBuf> = OnceLock::new();
     PREFIX.get_or_init(|| {

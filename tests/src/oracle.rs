@@ -80,7 +80,10 @@ fn read(file: &Path) -> Option<Answer> {
 }
 
 fn write(file: &Path, answer: &Answer) {
-    fs::write(file, format!("{}\n{}", answer.code, answer.stdout))
+    // Renamed when it is whole: another test may look for it meanwhile.
+    let unfinished = file.with_extension(format!("{}.unfinished", std::process::id()));
+    fs::write(&unfinished, format!("{}\n{}", answer.code, answer.stdout))
+        .and_then(|()| fs::rename(&unfinished, file))
         .unwrap_or_else(|e| panic!("cannot write {}: {e}", file.display()));
 }
 

@@ -4,6 +4,7 @@ use nix::fcntl::{Flock, FlockArg};
 use std::cell::RefCell;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 /// The project's top directory.
@@ -59,11 +60,14 @@ pub fn venv_perfetto() -> PathBuf {
     dir
 }
 
-/// The right to start processes; given back when dropped.
+/// The right to start processes; given back when dropped. One test has it at a time, or several that do not mind each other (`Turn::beside_others`).
 pub struct Turn {
     _lock: Flock<File>,
     _taken: Arc<()>,
 }
+
+/// Tests of this process do not mind others of their kind beside them.
+static BESIDE_OTHERS: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     /// The turn that this thread took last.
@@ -71,6 +75,12 @@ thread_local! {
 }
 
 impl Turn {
+    /// From now on turns of this process may be shared: for tests that wait for most of their time, or of which only the answers count. Not for what
+    /// measures times, looks at all of the machine, or changes files that other tests use.
+    pub fn beside_others() {
+        BESIDE_OTHERS.store(true, Ordering::Relaxed);
+    }
+
     /// Waits for the others.
     ///
     /// # Panics
@@ -80,9 +90,19 @@ impl Turn {
         assert!(before.is_none(), "this test takes its turn twice: a Vmpirun takes it when it is made");
         let taken = Arc::new(());
         TAKEN.set(Arc::downgrade(&taken));
-        let path = room("").join("turn.lock");
-        let file = File::create(&path).unwrap_or_else(|e| panic!("cannot create {}: {e}", path.display()));
-        let lock = Flock::lock(file, FlockArg::LockExclusive).expect("flock cannot fail on a fresh file");
-        Turn { _lock: lock, _taken: taken }
+        let shared = BESIDE_OTHERS.load(Ordering::Relaxed);
+        let how = if shared { FlockArg::LockShared } else { FlockArg::LockExclusive };
+        Turn { _lock: lock("turn", how), _taken: taken }
     }
+}
+
+/// The right to make what several tests use (programs, the small installation), for those whose turn is shared; given back when dropped.
+pub fn making() -> Flock<File> {
+    lock("making", FlockArg::LockExclusive)
+}
+
+fn lock(name: &str, how: FlockArg) -> Flock<File> {
+    let path = room("").join(format!("{name}.lock"));
+    let file = File::create(&path).unwrap_or_else(|e| panic!("cannot create {}: {e}", path.display()));
+    Flock::lock(file, how).expect("flock cannot fail on a fresh file")
 }

@@ -11,6 +11,7 @@ use vmpi_tests::leftovers::eventually;
 use vmpi_tests::place::Turn;
 
 fn built(name: &str, mpi: Mpi) -> PathBuf {
+    Turn::beside_others();
     let _turn = Turn::take();
     program(name, mpi)
 }

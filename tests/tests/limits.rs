@@ -7,6 +7,7 @@ use vmpi_tests::place::Turn;
 /// More requests and more unexpected messages than the 65,536 that every rank of the largest job has room for.
 #[test]
 fn very_many_messages_are_under_way_at_once() {
+    Turn::beside_others();
     let turn = Turn::take();
     let binary = program("outstanding.c", Mpi::Mpich);
     drop(turn);
@@ -17,6 +18,7 @@ fn very_many_messages_are_under_way_at_once() {
 /// Limits of a shell (`ulimit`) or a batch system, set for vmpirun and all that it starts: the job runs, or a sentence names the limit.
 #[test]
 fn low_limits_are_borne_or_named() {
+    Turn::beside_others();
     let turn = Turn::take();
     let binary = program("barrier_allreduce.c", Mpi::Openmpi);
     drop(turn);

@@ -11,6 +11,7 @@ use vmpi_tests::nodes::Nodes;
 use vmpi_tests::place::Turn;
 
 fn run(nodes: &Nodes, what: &[&str], ranks: &str, flags: &[&str], mpi: Mpi) -> Vmpirun {
+    Turn::beside_others();
     let turn = Turn::take();
     let binary = program("deadlock.c", mpi);
     drop(turn);
