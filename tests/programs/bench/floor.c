@@ -1,6 +1,7 @@
 /* The physical floor, without any MPI: what the machine and the kernel take for the same.
  *   floor ring CPU CPU N...      a token round V = N/2 processes of one core, by futex and by sched_yield, us a hop; and V hops; for N = 2
- *                                between the two cores, by a spun-on cache line
+ *                                between the two cores, by a spun-on cache line; and by futex where each process touches in its turn as much memory
+ *                                of its own as a rank does
  *   floor order CPU X N FIGURE...  a token round N processes of one core, in the order in which they were made and against it, us a hop:
  *                                FIGURE_with and FIGURE_against
  *   floor pair FIGURE CPU CPU    two processes, us one way: on one core by futex and by sched_yield, on two by a spun-on cache line
@@ -45,10 +46,28 @@ static void wait_spin(int me, int turn) {
 }
 static void give(int to, int turn) { atomic_store(&words[to].turns, turn); }
 
+/* How many pages of its own a process touches in its turn, LINES cache lines in each; none, or as many as a rank's turn does round a ring of 64: 93 lines of data
+ * in 23 pages (single-stepped). Each page has a cache line of the page table for itself, as most of a rank's have. */
+#define PAGES 23
+#define LINES 4
+#define STRIDE (128 << 10)
+static int touched;
+static void touch(void) {
+    static volatile char *own;
+    if (!own) {
+        char *memory = mmap(NULL, (long)PAGES * STRIDE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (memory == MAP_FAILED) perror("memory"), _exit(1);
+        own = memory;
+    }
+    for (long page = 0; page < touched; page++)
+        for (long line = 0; line < LINES; line++) own[page * STRIDE + line * 64]++;
+}
+
 /* What a process does in its turn: a step of a block of rows x columns points, from one array to the other. */
 static int rows, columns;
 static double *block[2];
 static void compute(void) {
+    if (touched) touch();
     if (rows == 0) return;
     long width = columns + 2;
     for (int i = 0; i < 2 && !block[i]; i++) {
@@ -135,7 +154,10 @@ static void rings(int cpu, int other, int n) {
     if (n == 2 && cpu != other) printf("@ ring 2 %.4f spin\n", ring(2, both, wait_spin, give));
     if (v < 2 || v > MOST) return;
     double futex = ring(v, cpus, wait_futex, give_futex), yield = ring(v, cpus, wait_yield, give);
-    printf("@ ring %d %.4f futex\n@ ring %d %.4f yield\n", n, futex, n, yield);
+    touched = PAGES;
+    double touching = ring(v, cpus, wait_futex, give_futex);
+    touched = 0;
+    printf("@ ring %d %.4f futex\n@ ring %d %.4f yield\n@ ring %d %.4f touching\n", n, futex, n, yield, n, touching);
     for (int i = 0; i < 2; i++)
         printf("@ %s %d %.4f futex\n@ %s %d %.4f yield\n", i ? "barrier" : "allreduce", n, futex * v, i ? "barrier" : "allreduce", n, yield * v);
 }

@@ -10,7 +10,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     about: "A token of 8 bytes round a ring of all ranks (time per hop), MPI_Barrier, MPI_Allreduce of 8 bytes, and an exchange of \
             8 bytes with four neighbours (MPI_Irecv, MPI_Isend, MPI_Waitall). n ranks on two cores, so V = n/2; neighbours share a core under vmpi, peers' ranks go where the kernel puts them. Floors: the same ring among V \
             processes of one core, by futex and by sched_yield, without any MPI (n = 2: two cores, by a \
-            cache line that both spin on); for the collectives, V such hops.",
+            cache line that both spin on); by futex where each process touches 92 cache lines of its own in 23 pages in its turn, about as many as a \
+            rank does (touching); for the collectives, V hops by futex and by sched_yield.",
     variants: &[],
     x: Axis { title: "ranks on two cores", show: |n| n.to_string(), scale: Scale::Log2 },
     figures: &[
