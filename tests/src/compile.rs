@@ -1,7 +1,7 @@
 //! Test programs, compiled by the compiler wrappers of the real MPIs, and by vmpi's own.
 
 use crate::installation::prefix;
-use crate::place::{making, room, top};
+use crate::place::{making, put_whole, room, top};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -57,9 +57,7 @@ pub fn program(name: &str, mpi: Mpi) -> PathBuf {
         _ => format!("{theirs}.{}", mpi.name()),
     };
     let mut command = Command::new(&wrapper);
-    // Renamed when it is whole: another test may look at it meanwhile.
-    let unfinished = binary.with_extension(format!("{}.unfinished", mpi.name()));
-    command.args(["-g", "-O1", "-o"]).arg(&unfinished).arg(&source).args(["-ldl", "-lm", "-pthread"]);
+    command.args(["-g", "-O1"]).arg(&source).args(["-ldl", "-lm", "-pthread"]);
     let module_of_its_own = room("modules").join(format!("{name}.{}", mpi.name()));
     if fortran {
         fs::create_dir_all(&module_of_its_own).expect("target/ is writable");
@@ -69,8 +67,10 @@ pub fn program(name: &str, mpi: Mpi) -> PathBuf {
     } else {
         command.arg("-w");
     }
-    let output = command.output().unwrap_or_else(|e| panic!("{wrapper}: {e}; run `cargo xtask setup` first"));
-    assert!(output.status.success(), "{wrapper} {name} failed:\n{}", String::from_utf8_lossy(&output.stderr));
-    fs::rename(&unfinished, &binary).expect("it was just made");
+    put_whole(&binary, |unfinished| {
+        let output = command.arg("-o").arg(unfinished).output();
+        let output = output.unwrap_or_else(|e| panic!("{wrapper}: {e}; run `cargo xtask setup` first"));
+        assert!(output.status.success(), "{wrapper} {name} failed:\n{}", String::from_utf8_lossy(&output.stderr));
+    });
     binary
 }

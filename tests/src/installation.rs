@@ -1,6 +1,6 @@
 //! A small installation of what compiles programs: the wrappers, headers, modules and the standard ABI's library.
 
-use crate::place::{bin_dir, room, top};
+use crate::place::{bin_dir, put_whole, room, top};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -25,9 +25,9 @@ pub fn prefix() -> &'static Path {
         let libraries = room("prefix/lib/vmpi/standard");
         for program in ["vmpicc", "vmpicxx", "vmpifort", "vmpirun"] {
             // A copy, because the wrapper looks around where it really is.
-            let copy = room("prefix/bin").join(program);
-            let _ = fs::remove_file(&copy);
-            fs::copy(bin_dir().join(program), &copy).unwrap_or_else(|e| panic!("no {program}: {e}"));
+            put_whole(&room("prefix/bin").join(program), |copy| {
+                fs::copy(bin_dir().join(program), copy).unwrap_or_else(|e| panic!("no {program}: {e}"));
+            });
         }
         for (name, program) in NAMES {
             link(&Path::new("../../../bin").join(program), &room("prefix/lib/vmpi/bin").join(name));
@@ -56,8 +56,7 @@ fn modules(prefix: &Path) {
 }
 
 fn link(from: &Path, to: &Path) {
-    let _ = fs::remove_file(to);
-    symlink(from, to).unwrap_or_else(|e| panic!("cannot link {}: {e}", to.display()));
+    put_whole(to, |link| symlink(from, link).unwrap_or_else(|e| panic!("cannot link {}: {e}", link.display())));
 }
 
 /// A virtual environment with mpi4py built by vmpicc from its source on PyPI. Call it in one's turn only.

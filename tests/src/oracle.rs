@@ -2,7 +2,7 @@
 //! every time, what it answered when it did (tests/data/answers).
 
 use crate::compile::Mpi;
-use crate::place::{room, top, venv_mpich};
+use crate::place::{put_whole, room, top, venv_mpich};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
@@ -80,11 +80,10 @@ fn read(file: &Path) -> Option<Answer> {
 }
 
 fn write(file: &Path, answer: &Answer) {
-    // Renamed when it is whole: another test may look for it meanwhile.
-    let unfinished = file.with_extension(format!("{}.unfinished", std::process::id()));
-    fs::write(&unfinished, format!("{}\n{}", answer.code, answer.stdout))
-        .and_then(|()| fs::rename(&unfinished, file))
-        .unwrap_or_else(|e| panic!("cannot write {}: {e}", file.display()));
+    put_whole(file, |unfinished| {
+        fs::write(unfinished, format!("{}\n{}", answer.code, answer.stdout))
+            .unwrap_or_else(|e| panic!("cannot write {}: {e}", unfinished.display()));
+    });
 }
 
 /// The real MPI's launcher, ready for the program's name.

@@ -1,10 +1,9 @@
 //! Where things are: the installed tools, the test programs, room for results, and whose turn it is.
 
 use nix::fcntl::{Flock, FlockArg};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 /// The project's top directory.
@@ -66,19 +65,18 @@ pub struct Turn {
     _taken: Arc<()>,
 }
 
-/// Tests of this process do not mind others of their kind beside them.
-static BESIDE_OTHERS: AtomicBool = AtomicBool::new(false);
-
 thread_local! {
+    /// The test that runs on this thread does not mind others of its kind beside it.
+    static BESIDE_OTHERS: Cell<bool> = const { Cell::new(false) };
     /// The turn that this thread took last.
     static TAKEN: RefCell<Weak<()>> = const { RefCell::new(Weak::new()) };
 }
 
 impl Turn {
-    /// From now on turns of this process may be shared: for tests that wait for most of their time, or of which only the answers count. Not for what
+    /// From now on turns of this thread may be shared: for tests that wait for most of their time, or of which only the answers count. Not for what
     /// measures times, looks at all of the machine, or changes files that other tests use.
     pub fn beside_others() {
-        BESIDE_OTHERS.store(true, Ordering::Relaxed);
+        BESIDE_OTHERS.set(true);
     }
 
     /// Waits for the others.
@@ -90,8 +88,7 @@ impl Turn {
         assert!(before.is_none(), "this test takes its turn twice: a Vmpirun takes it when it is made");
         let taken = Arc::new(());
         TAKEN.set(Arc::downgrade(&taken));
-        let shared = BESIDE_OTHERS.load(Ordering::Relaxed);
-        let how = if shared { FlockArg::LockShared } else { FlockArg::LockExclusive };
+        let how = if BESIDE_OTHERS.get() { FlockArg::LockShared } else { FlockArg::LockExclusive };
         Turn { _lock: lock("turn", how), _taken: taken }
     }
 }
@@ -105,4 +102,13 @@ fn lock(name: &str, how: FlockArg) -> Flock<File> {
     let path = room("").join(format!("{name}.lock"));
     let file = File::create(&path).unwrap_or_else(|e| panic!("cannot create {}: {e}", path.display()));
     Flock::lock(file, how).expect("flock cannot fail on a fresh file")
+}
+
+/// Have `make` make a file, or whatever it is, somewhere beside `path`, and put it there when it is whole: another test may look for it meanwhile.
+pub fn put_whole(path: &Path, make: impl FnOnce(&Path)) {
+    let name = path.file_name().expect("it has a name").to_string_lossy();
+    let unfinished = path.with_file_name(format!("{name}.{}.unfinished", std::process::id()));
+    let _ = fs::remove_file(&unfinished);
+    make(&unfinished);
+    fs::rename(&unfinished, path).unwrap_or_else(|e| panic!("cannot make {}: {e}", path.display()));
 }

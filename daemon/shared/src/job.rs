@@ -17,14 +17,15 @@ use std::ptr::NonNull;
 
 mod contexts;
 
-/// Where a rank's inbox and queues lie. Valid while the `JobSegment` that it comes from is.
+/// Where a rank's inbox and queues lie: for their owner, who needs that often, and for one who does not own them and only looks (`matching::look`). Valid while
+/// the `JobSegment` is that it comes from.
 #[derive(Copy, Clone)]
 pub(crate) struct Parts {
     inbox: Inbox<'static>,
-    head: *mut QueueHead,
+    pub(crate) head: *mut QueueHead,
     bins: *mut [Bin; BINS],
-    slots: *mut [Slot],
-    unexpected: *mut [Unexpected],
+    pub(crate) slots: *mut [Slot],
+    pub(crate) unexpected: *mut [Unexpected],
 }
 
 // SAFETY: addresses of shared memory, which is the same for all threads; who may use what lies there is said by `queues`.
@@ -32,7 +33,7 @@ unsafe impl Send for Parts {}
 
 impl Parts {
     /// # Safety
-    /// The segment lives as long as the result.
+    /// The segment outlives the result.
     #[inline(always)]
     pub(crate) unsafe fn inbox<'a>(&self) -> Inbox<'a> {
         self.inbox
@@ -180,13 +181,6 @@ const LAYOUT: u64 = layout_hash(&[
     CELL_BYTES,
     BINS as u64,
 ]);
-
-/// Addresses of the parts of a rank's queues.
-pub(crate) struct QueuesAt {
-    pub head: *const QueueHead,
-    pub slots: *const Slot,
-    pub unexpected: *const Unexpected,
-}
 
 /// Where a rank's parts begin, relative to its area.
 #[derive(Copy, Clone)]
@@ -520,7 +514,7 @@ impl JobSegment {
         unsafe { self.parts(rank).queues() }
     }
 
-    /// Where a rank's inbox and queues lie, for who needs that often.
+    /// Where a rank's inbox and queues lie.
     #[inline(always)]
     pub(crate) fn parts(&self, rank: u32) -> Parts {
         let area = self.area(rank);
@@ -538,19 +532,6 @@ impl JobSegment {
                     area.add(self.areas.unexpected as usize).cast(),
                     self.config.unexpected as usize,
                 ),
-            }
-        }
-    }
-
-    /// Where a rank's queues lie, for one who does not own them and only looks (`matching::look`).
-    pub(crate) fn queues_at(&self, rank: u32) -> QueuesAt {
-        let area = self.area(rank);
-        // SAFETY: all parts are inside the area.
-        unsafe {
-            QueuesAt {
-                head: area.add(self.areas.queue_head as usize).cast(),
-                slots: area.add(self.areas.slots as usize).cast(),
-                unexpected: area.add(self.areas.unexpected as usize).cast(),
             }
         }
     }

@@ -216,31 +216,32 @@ impl Drop for Entered {
     #[inline(always)]
     fn drop(&mut self) {
         let calls = CALLS.load(Ordering::Relaxed) - 1;
-        if self.locked || (calls == 0 && process::is_active() && endpoint().has_to_lend()) {
-            return leave(self.locked, calls);
-        }
         CALLS.store(calls, Ordering::Relaxed);
-        INSIDE.store(INSIDE.load(Ordering::Relaxed) - 1, Ordering::Release);
+        let lends = calls == 0 && process::is_active() && endpoint().has_to_lend();
+        if self.locked || lends {
+            leave(self.locked, lends);
+        } else {
+            leave_alone();
+        }
     }
 }
 
-/// Leave a call inside `calls` others, with the lock, or with queues to lend.
+/// What few calls end with. Apart, so that the others need to keep nothing for it.
 #[inline(never)]
-fn leave(locked: bool, calls: u32) {
-    CALLS.store(calls, Ordering::Relaxed);
-    if calls == 0 && process::is_active() && endpoint().has_to_lend() {
-        lend();
+fn leave(locked: bool, lends: bool) {
+    if lends {
+        LENT.store(endpoint().lend(), Ordering::Relaxed);
     }
     if locked {
         leave_threaded();
     } else {
-        INSIDE.store(INSIDE.load(Ordering::Relaxed) - 1, Ordering::Release);
+        leave_alone();
     }
 }
 
-/// The last call of this rank is left, with receives of large messages posted.
-fn lend() {
-    LENT.store(endpoint().lend(), Ordering::Relaxed);
+#[inline(always)]
+fn leave_alone() {
+    INSIDE.store(INSIDE.load(Ordering::Relaxed) - 1, Ordering::Release);
 }
 
 /// May several threads use MPI from now on? If not, this one alone does.

@@ -46,12 +46,11 @@ static void wait_spin(int me, int turn) {
 }
 static void give(int to, int turn) { atomic_store(&words[to].turns, turn); }
 
-/* How many pages of its own a process touches in its turn, LINES cache lines in each; none, or as many as a rank's turn does round a ring of 64: 93 lines of data
- * in 23 pages (single-stepped). Each page has a cache line of the page table for itself, as most of a rank's have. */
+/* Whether a process touches memory of its own in its turn: as much as a rank does round a ring of 64, whose turn is 93 lines of data in 23 pages (single-stepped). Each page has a cache line of the page table for itself, as most of a rank's have. */
 #define PAGES 23
 #define LINES 4
 #define STRIDE (128 << 10)
-static int touched;
+static int touches;
 static void touch(void) {
     static volatile char *own;
     if (!own) {
@@ -59,7 +58,7 @@ static void touch(void) {
         if (memory == MAP_FAILED) perror("memory"), _exit(1);
         own = memory;
     }
-    for (long page = 0; page < touched; page++)
+    for (long page = 0; page < PAGES; page++)
         for (long line = 0; line < LINES; line++) own[page * STRIDE + line * 64]++;
 }
 
@@ -67,7 +66,7 @@ static void touch(void) {
 static int rows, columns;
 static double *block[2];
 static void compute(void) {
-    if (touched) touch();
+    if (touches) touch();
     if (rows == 0) return;
     long width = columns + 2;
     for (int i = 0; i < 2 && !block[i]; i++) {
@@ -154,9 +153,9 @@ static void rings(int cpu, int other, int n) {
     if (n == 2 && cpu != other) printf("@ ring 2 %.4f spin\n", ring(2, both, wait_spin, give));
     if (v < 2 || v > MOST) return;
     double futex = ring(v, cpus, wait_futex, give_futex), yield = ring(v, cpus, wait_yield, give);
-    touched = PAGES;
+    touches = 1;
     double touching = ring(v, cpus, wait_futex, give_futex);
-    touched = 0;
+    touches = 0;
     printf("@ ring %d %.4f futex\n@ ring %d %.4f yield\n@ ring %d %.4f touching\n", n, futex, n, yield, n, touching);
     for (int i = 0; i < 2; i++)
         printf("@ %s %d %.4f futex\n@ %s %d %.4f yield\n", i ? "barrier" : "allreduce", n, futex * v, i ? "barrier" : "allreduce", n, yield * v);

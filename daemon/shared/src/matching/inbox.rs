@@ -26,7 +26,7 @@ pub struct Ends {
     // What senders look at each time, and what changes seldom: a cache line of their own.
     /// A producer waits for room; set by producers, taken by the consumer after it has made room.
     pub space_wanted: AtomicU32,
-    /// Unexpected messages that the rank holds, if they are many (`queues::LEAST_LIMIT`); the consumer. A hint for senders, who then wait until theirs are
+    /// Unexpected messages that the rank holds, if they are many (`queues::LEAST_UNEXPECTED_LIMIT`); the consumer. A hint for senders, who then wait until theirs are
     /// matched.
     pub unexpected: AtomicU32,
     reserved2: [u64; 7],

@@ -30,7 +30,7 @@ pub struct Seen {
 
 fn head_of(job: &JobSegment, rank: u32) -> QueueHead {
     // SAFETY: mapped and aligned; plain integers, any value of which is valid.
-    unsafe { job.queues_at(rank).head.read_volatile() }
+    unsafe { job.parts(rank).head.read_volatile() }
 }
 
 /// Unexpected messages that `rank` holds.
@@ -54,7 +54,7 @@ pub fn is_moving(job: &JobSegment, rank: u32) -> bool {
 }
 
 fn slots(job: &JobSegment, rank: u32, head: &QueueHead) -> impl Iterator<Item = Slot> {
-    let at = job.queues_at(rank).slots;
+    let at = job.parts(rank).slots.cast::<Slot>();
     let used = head.slots_used.min(job.config().slots);
     // SAFETY: inside the rank's array of slots, which is mapped; plain integers.
     (0..used).map(move |index| unsafe { at.add(index as usize).read_volatile() })
@@ -81,7 +81,7 @@ pub fn look(job: &JobSegment, rank: u32, most: usize) -> Seen {
         seen.probe = Some(WaitOn { kind, context, peer, tag, bytes, ranks: Vec::new() });
     }
     seen.unexpected_count = head.unexpected_count;
-    let at = job.queues_at(rank).unexpected;
+    let at = job.parts(rank).unexpected.cast::<Unexpected>();
     let mut next = head.arrived.first;
     while next != 0 && next <= job.config().unexpected && seen.unexpected.len() < most {
         // SAFETY: inside the rank's array, which is mapped; plain integers.

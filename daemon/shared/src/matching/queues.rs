@@ -7,7 +7,7 @@
 mod slots;
 mod unexpected;
 
-pub use unexpected::{LEAST_LIMIT, Unexpected};
+pub use unexpected::{LEAST_UNEXPECTED_LIMIT, Unexpected};
 
 use super::envelope::{self, Envelope, FLAG_SYNC, kind};
 use super::inbox::Inbox;

@@ -216,9 +216,10 @@ impl Endpoint {
     /// if something else needs this rank, or it is better waited for with a request.
     #[inline(never)]
     fn await_direct(&mut self, want: &Want, capacity: u64) -> bool {
-        let Endpoint { node, job, me, outgoing, tired, warmth, .. } = self;
+        let Endpoint { node, job, me, own, outgoing, tired, warmth, .. } = self;
         let (node, job, me) = (&*node, &*job, *me);
-        let inbox = job.inbox(me);
+        // SAFETY: `job` is borrowed for as long.
+        let inbox = unsafe { own.inbox() };
         let slab = job.slab(me);
         let watched = watch::watch(node, me, || {
             inbox.has_mail() || {
@@ -236,7 +237,7 @@ impl Endpoint {
         }
         *tired = false;
         // SAFETY: as in `queues`.
-        let head = unsafe { job.queues(me) }.head;
+        let head = unsafe { own.queues() }.head;
         // Nothing else is under way.
         head.wake = 0;
         (head.probe_context, head.probe_source, head.probe_tag) = (want.context, want.source, want.tag);

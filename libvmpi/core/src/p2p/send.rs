@@ -146,14 +146,13 @@ pub fn is_eager(total: u64) -> bool {
 /// May a message of up to so many bytes be announced by `from`, if that is known?
 #[inline(always)]
 pub(super) fn may_be_announced(total: u64, from: u32) -> bool {
-    (!is_eager(total) || gains_by_being_open(total)) && may_be_announced_by(total, from)
+    gains_by_being_open(total) || !(is_eager(total) || is_eager_from(total, from))
 }
 
+/// Does it go without its receiver by where `from` lives, if that is known, and on this node?
 #[inline(never)]
-fn may_be_announced_by(total: u64, from: u32) -> bool {
-    let known = from != NOBODY && !endpoint().node.is_remote(from);
-    let eager = if known { is_eager_to(total, from) } else { is_eager(total) };
-    !eager || gains_by_being_open(total)
+fn is_eager_from(total: u64, from: u32) -> bool {
+    from != NOBODY && !endpoint().node.is_remote(from) && is_eager_to(total, from)
 }
 
 /// Is one copy of a message of so many bytes better than two, where ranks need not ask the kernel for it?

@@ -6,7 +6,7 @@ use crate::process;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Mutex;
-use vmpi_shared::matching::queues::LEAST_LIMIT;
+use vmpi_shared::matching::queues::LEAST_UNEXPECTED_LIMIT;
 use vmpi_shared::matching::tend::Endpoint;
 use vmpi_shared::mem::slab::{LARGEST_BYTES, PART_BYTES};
 
@@ -167,7 +167,8 @@ pub static ALL: &[Cvar] = &[
         |e| Value::Count(e.job.config().unexpected_limit.into()),
         |e, value| {
             let most = e.job.config().unexpected.into();
-            set(&mut e.job.config_mut().unexpected_limit, value, LEAST_LIMIT.into()..=most)
+            const { assert!(LEAST_UNEXPECTED_LIMIT == 64, "the description says so") };
+            set(&mut e.job.config_mut().unexpected_limit, value, LEAST_UNEXPECTED_LIMIT.into()..=most)
         },
         "This rank's sends to a receiver that has so many unexpected messages (at least 64) wait until theirs is matched.",
     ),

@@ -4,8 +4,8 @@ use super::{Envelope, PROBE_ANY, Queues, bin_of};
 use crate::matching::request::{ANY_SOURCE, ANY_TAG, accepts};
 use crate::mem::sync::Ordering;
 
-/// A receiver may not be counted as crowded with fewer unexpected messages.
-pub const LEAST_LIMIT: u32 = 64;
+/// Senders hear of a receiver's unexpected messages from so many on, so none can wait for fewer to be matched.
+pub const LEAST_UNEXPECTED_LIMIT: u32 = 64;
 
 /// An unexpected message.
 #[repr(C, align(64))]
@@ -82,7 +82,7 @@ impl Queues<'_> {
     /// line.
     #[inline]
     fn tell_unexpected(&self) {
-        let count = if self.head.unexpected_count < LEAST_LIMIT { 0 } else { self.head.unexpected_count };
+        let count = if self.head.unexpected_count < LEAST_UNEXPECTED_LIMIT { 0 } else { self.head.unexpected_count };
         let told = &self.inbox.ends.unexpected;
         if told.load(Ordering::Relaxed) != count {
             told.store(count, Ordering::Relaxed);
@@ -142,5 +142,34 @@ impl Queues<'_> {
         }
         self.inbox.count_event();
         true
+    }
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use super::*;
+    use crate::job::{JobConfig, JobSegment};
+    use crate::matching::envelope::kind;
+    use crate::matching::look;
+
+    #[test]
+    fn senders_hear_of_many_only_and_whoever_looks_of_each() {
+        let job = JobSegment::create(&JobConfig { cells: 1, ..JobConfig::for_ranks(1) }).unwrap();
+        // SAFETY: nobody else uses them.
+        let mut queues = unsafe { job.queues(0) };
+        let told = |job: &JobSegment| job.inbox(0).ends.unexpected.load(Ordering::Relaxed);
+        let mut envelope = Envelope::EMPTY;
+        envelope.kind = kind::INLINE;
+        for count in 1..=LEAST_UNEXPECTED_LIMIT + 1 {
+            assert!(queues.queue_unexpected(&envelope));
+            assert_eq!(told(&job), if count < LEAST_UNEXPECTED_LIMIT { 0 } else { count });
+            assert_eq!(look::unexpected(&job, 0), count);
+        }
+        for left in [LEAST_UNEXPECTED_LIMIT, LEAST_UNEXPECTED_LIMIT - 1] {
+            let oldest = queues.find_unexpected(0, ANY_SOURCE, ANY_TAG).unwrap();
+            queues.take_unexpected(oldest);
+            assert_eq!(told(&job), if left < LEAST_UNEXPECTED_LIMIT { 0 } else { left });
+            assert_eq!(look::unexpected(&job, 0), left);
+        }
     }
 }
