@@ -1,8 +1,9 @@
 //! The call stacks of a process: stop it for a moment, read its registers and stack, find names for the addresses.
 //!
-//! [`capture`] stops and reads (ptrace), [`modules`] knows the files that are mapped, [`names`] finds function, file and line.
+//! [`capture`] stops and reads (ptrace), [`modules`] knows the files that are mapped ([`bytes`]: what is in them), [`names`] finds function, file and line.
 //! A stopped rank is stopped for about a millisecond; a rank that waits goes on waiting afterwards.
 
+mod bytes;
 mod capture;
 mod modules;
 mod names;
@@ -45,15 +46,22 @@ pub fn stacks(pid: i32, names: &mut Names, all_threads: bool) -> Result<Vec<Thre
     Ok(threads)
 }
 
-/// Where MPI was called, from a stack that ends in MPI; `None` if it does not.
-pub fn site(frames: &[Frame]) -> Option<Site> {
-    let first = frames.iter().position(|frame| frame.in_vmpi)?;
-    let inside = frames[first..].iter().take_while(|frame| frame.in_vmpi).count();
-    let entry = &frames[first + inside - 1];
-    let caller = frames.get(first + inside)?;
-    Some(Site {
-        function: entry.exported.clone().unwrap_or_default(),
-        caller: caller.function.clone().unwrap_or_default(),
-        place: caller.place(),
-    })
+/// Where a process's first thread has called MPI; `None` if it is not in MPI.
+///
+/// # Errors
+/// The process is gone, or the kernel does not let this one look at it.
+pub fn site(pid: i32, names: &mut Names) -> Result<Option<Site>, StackError> {
+    let mut modules = Modules::of(pid)?;
+    let addresses = capture::addresses(pid, &mut modules)?;
+    let mut in_vmpi = |at: usize| names.in_vmpi(&modules, *addresses.get(at)?, at > 0).map(str::to_owned);
+    // The outermost of the first frames in MPI, and who has called it.
+    let Some(first) = (0..addresses.len()).find(|at| in_vmpi(*at).is_some()) else { return Ok(None) };
+    let Some(caller) = (first..addresses.len()).find(|at| in_vmpi(*at).is_none()) else { return Ok(None) };
+    let function = in_vmpi(caller - 1).unwrap_or_default();
+    let frames = names.frames(&modules, addresses[caller], true);
+    Ok(frames.first().map(|frame| Site {
+        function,
+        caller: frame.function.clone().unwrap_or_default(),
+        place: frame.place(),
+    }))
 }

@@ -1,5 +1,6 @@
 //! The ELF files that a process has mapped, and how to unwind through them.
 
+use super::bytes;
 use super::capture::StackError;
 use framehop::x86_64::UnwinderX86_64;
 use framehop::{ExplicitModuleSectionInfo, Module, Unwinder};
@@ -35,8 +36,8 @@ fn sections_of(path: &Path) -> Option<Arc<Sections>> {
 }
 
 fn read_sections(path: &Path) -> Option<Sections> {
-    let cache = object::ReadCache::new(std::fs::File::open(path).ok()?);
-    let file = object::File::parse(&cache).ok()?;
+    let bytes = bytes::of(path)?;
+    let file = object::File::parse(&*bytes).ok()?;
     let with_data = |name: &str| {
         let section = file.section_by_name(name)?;
         let range = section.address()..section.address() + section.size();

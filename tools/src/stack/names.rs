@@ -1,8 +1,10 @@
 //! Names for addresses: function, file and line.
 
-use super::modules::Modules;
+use super::bytes;
+use super::modules::{Mapped, Modules};
 use addr2line::Loader;
 use object::{Object, ObjectSection, ObjectSymbol, SectionKind};
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
@@ -16,12 +18,6 @@ pub struct Frame {
     pub function: Option<String>,
     pub file: Option<String>,
     pub line: Option<u32>,
-    /// Inside vmpi's MPI library.
-    #[serde(skip)]
-    pub in_vmpi: bool,
-    /// The symbol of the library's interface, as it is linked.
-    #[serde(skip)]
-    pub exported: Option<String>,
 }
 
 impl Frame {
@@ -37,7 +33,9 @@ impl Frame {
 }
 
 struct Image {
-    debug: Option<Loader>,
+    path: PathBuf,
+    /// Symbols and debug information, read when they are first asked for: those of vmpi's own library are large.
+    debug: OnceCell<Option<Loader>>,
     /// Exported functions by address, and their sizes (0: not known).
     exports: BTreeMap<u64, (String, u64)>,
     in_vmpi: bool,
@@ -55,23 +53,15 @@ impl Names {
         let Some(mapped) = modules.find(address) else { return vec![Frame { address, ..Frame::default() }] };
         let offset = address.wrapping_sub(mapped.bias);
         let probe = offset - u64::from(returns);
-        let image = self.images.entry(mapped.path.clone()).or_insert_with(|| Image::load(&mapped.path));
-        let symbol = image.debug.as_ref().and_then(|debug| debug.find_symbol_info(probe));
+        let image = self.image(mapped);
+        let debug = image.debug();
+        let symbol = debug.and_then(|debug| debug.find_symbol_info(probe));
         let at = symbol.as_ref().map_or(probe, |symbol| symbol.address());
         let symbol = symbol.map(|symbol| addr2line::demangle_auto(symbol.name().into(), None).into_owned());
-        let nearest = image.exports.range(..=at).next_back();
-        let exported = nearest.filter(|(start, (_, size))| *size == 0 || probe - *start < *size);
-        let exported = exported.map(|(_, (name, _))| name.clone());
-        let plain = Frame {
-            address,
-            module: mapped.path.to_string_lossy().into_owned(),
-            offset,
-            in_vmpi: image.in_vmpi,
-            exported: exported.clone(),
-            ..Frame::default()
-        };
+        let exported = image.exported(at, probe).map(str::to_owned);
+        let plain = Frame { address, module: mapped.path.to_string_lossy().into_owned(), offset, ..Frame::default() };
         let mut frames = Vec::new();
-        if let Some(debug) = &image.debug
+        if let Some(debug) = debug
             && let Ok(mut found) = debug.find_frames(probe)
         {
             while let Ok(Some(frame)) = found.next() {
@@ -91,23 +81,46 @@ impl Names {
         }
         frames
     }
+
+    /// The function of vmpi's MPI library that the code at `address` belongs to (empty: none that is exported); `None`: it lies in
+    /// another file. Right for what a program has called: the functions within have no names here.
+    pub fn in_vmpi(&mut self, modules: &Modules, address: u64, returns: bool) -> Option<&str> {
+        let mapped = modules.find(address)?;
+        let probe = address.wrapping_sub(mapped.bias) - u64::from(returns);
+        let image = self.image(mapped);
+        image.in_vmpi.then(|| image.exported(probe, probe).unwrap_or_default())
+    }
+
+    fn image(&mut self, mapped: &Mapped) -> &Image {
+        self.images.entry(mapped.path.clone()).or_insert_with(|| Image::load(&mapped.path))
+    }
 }
 
 impl Image {
     fn load(path: &Path) -> Image {
-        let mut image = Image { debug: Loader::new(path).ok(), exports: BTreeMap::new(), in_vmpi: false };
-        if let Ok(file) = std::fs::File::open(path) {
-            let cache = object::ReadCache::new(file);
-            if let Ok(file) = object::File::parse(&cache) {
-                image.read_exports(&file);
-            }
+        let mut image =
+            Image { path: path.to_owned(), debug: OnceCell::new(), exports: BTreeMap::new(), in_vmpi: false };
+        if let Some(bytes) = bytes::of(path)
+            && let Ok(file) = object::File::parse(&*bytes)
+        {
+            image.read_exports(&file);
         }
         image
     }
 
+    fn debug(&self) -> Option<&Loader> {
+        self.debug.get_or_init(|| Loader::new(&self.path).ok()).as_ref()
+    }
+
+    /// The exported function whose code `probe` lies in, where that of the function around it starts at or before `at`.
+    fn exported(&self, at: u64, probe: u64) -> Option<&str> {
+        let (start, (name, size)) = self.exports.range(..=at).next_back()?;
+        (*size == 0 || probe - *start < *size).then_some(name)
+    }
+
     /// Take note of the exported functions. One that is but a jump to another place gives its name to that place, since only that is
     /// ever on a stack.
-    fn read_exports<'a>(&mut self, file: &object::File<'a, &'a object::ReadCache<std::fs::File>>) {
+    fn read_exports(&mut self, file: &object::File) {
         let code: Vec<(u64, &[u8])> = file
             .sections()
             .filter(|section| section.kind() == SectionKind::Text)
@@ -162,7 +175,7 @@ mod tests {
         assert_eq!(jump_target(&[(0x1000, &code)], 0x1001), Some(0x1011));
         assert_eq!(jump_target(&[(0x1000, &code)], 0x1000), None);
         assert_eq!(jump_target(&[(0x1000, &code)], 0x1006), None);
-        let mut image = Image { debug: None, exports: BTreeMap::new(), in_vmpi: false };
+        let mut image = Image::load(Path::new("/nowhere"));
         for name in ["pmpi_recv_", "PMPI_Recv", "MPI_Recv", "mpi_recv_"] {
             image.prefer(8, name, 0);
         }

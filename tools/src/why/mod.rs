@@ -31,11 +31,10 @@ pub fn find_sites(waits: &mut JobWaits) {
     let waiting = waits.ranks.iter_mut().filter(|rank| !rank.call.is_empty() && rank.node.is_empty());
     let mut debugged = 0;
     for rank in waiting.take(MOST_SITES) {
-        let threads = stack::stacks(rank.pid, &mut names, false).unwrap_or_else(|error| {
+        rank.site = stack::site(rank.pid, &mut names).unwrap_or_else(|error| {
             debugged += usize::from(matches!(error, StackError::Traced { .. }));
-            Vec::new()
+            None
         });
-        rank.site = threads.first().and_then(|thread| stack::site(&thread.frames));
         if debugged == MOST_DEBUGGED {
             break;
         }
