@@ -5,7 +5,7 @@ use crate::compile::{Mpi, program};
 use crate::job::{Outcome, Vmpirun, path_with};
 use crate::leftovers::{Process, eventually, processes_of};
 use crate::oracle;
-use crate::place::{Turn, bin_dir, room};
+use crate::place::{Turn, bin_dir};
 use crate::scratch::Scratch;
 use std::ffi::OsString;
 use std::fs;
@@ -72,6 +72,15 @@ impl Nodes {
             ip(&format!("-n {node} link set cable up"));
         }
         nodes
+    }
+
+    /// As `new`, for tests whose turn may be shared ([`Turn::beside_others`]).
+    ///
+    /// # Panics
+    /// If this machine does not allow it.
+    pub fn beside_others(name: &str) -> Nodes {
+        Turn::beside_others();
+        Nodes::new(name)
     }
 
     /// As `new`, with a third node: all are connected to a switch.
@@ -238,12 +247,14 @@ pub fn sorted(text: &str) -> String {
 /// # Panics
 /// If it does not.
 pub fn same(nodes: &Nodes, name: &str, mpi: Mpi, ranks: u32, flags: &[&str], args: &[&str]) {
+    // Of its own: others may write files of the same names.
+    let cwd = Scratch::new("same");
     let turn = Turn::take();
     let binary = program(name, mpi);
-    let wanted = oracle::ask(mpi, &binary, ranks, args, &[], &room("cwd"));
+    let wanted = oracle::ask(mpi, &binary, ranks, args, &[], cwd.path());
     drop(turn);
     let run = nodes.vmpirun(name).args(["-n", &ranks.to_string(), "-V", "3"]).args(flags).arg(&binary).args(args);
-    let got = run.cwd(room("cwd")).deadline(Duration::from_secs(120)).run();
+    let got = run.cwd(cwd.path()).deadline(Duration::from_secs(120)).run();
     let told = format!("{name} {args:?} on {ranks} ranks of two nodes {flags:?}, built for {}", mpi.name());
     let (have, want) = (sorted(&got.stdout), sorted(&wanted.stdout));
     assert!(

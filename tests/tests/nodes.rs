@@ -14,7 +14,7 @@ const PROGRAMS: &[&str] = &["p2p.c", "coll.c", "far_comms.c", "types.c", "probe.
 /// What all tests of two nodes go by: these run at the same time.
 #[test]
 fn each_node_has_a_cpu_of_its_own() {
-    let nodes = Nodes::new("cpus");
+    let nodes = Nodes::beside_others("cpus");
     let seen = ["grep", "Cpus_allowed_list", "/proc/self/status"];
     let got = nodes.vmpirun("cpus").args(["-n", "2", "--map-by", "node"]).args(seen).run();
     let mut cpus: Vec<&str> = got.stdout.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
@@ -25,7 +25,7 @@ fn each_node_has_a_cpu_of_its_own() {
 
 #[test]
 fn programs_answer_as_under_openmpi() {
-    let nodes = Nodes::new("openmpi");
+    let nodes = Nodes::beside_others("openmpi");
     for name in PROGRAMS {
         same(&nodes, name, Mpi::Openmpi, 5, &[], &[]);
     }
@@ -33,7 +33,7 @@ fn programs_answer_as_under_openmpi() {
 
 #[test]
 fn programs_answer_as_under_mpich() {
-    let nodes = Nodes::new("mpich");
+    let nodes = Nodes::beside_others("mpich");
     for name in ["p2p.c", "coll.c", "waits.c"] {
         same(&nodes, name, Mpi::Mpich, 2, &[], &[]);
     }
@@ -44,7 +44,7 @@ fn programs_answer_as_under_mpich() {
 
 #[test]
 fn rings_and_floods_arrive() {
-    let nodes = Nodes::new("floods");
+    let nodes = Nodes::beside_others("floods");
     for (name, ranks, args) in [
         ("ring.c", 6, &["100", "8"][..]),
         ("ring.c", 6, &["20", "300000"]),
@@ -66,7 +66,7 @@ fn rings_and_floods_arrive() {
 /// Each program of a script has an MPI_COMM_WORLD that all nodes know by the same context.
 #[test]
 fn a_script_runs_one_program_after_another() {
-    let nodes = Nodes::new("script");
+    let nodes = Nodes::beside_others("script");
     let turn = Turn::take();
     let binary = program("coll.c", Mpi::Openmpi);
     drop(turn);
@@ -84,7 +84,7 @@ fn a_script_runs_one_program_after_another() {
 /// Collectives go node by node, whatever ranks live where: in blocks, round the nodes, four here and one there.
 #[test]
 fn collectives_answer_wherever_ranks_live() {
-    let nodes = Nodes::new("placed");
+    let nodes = Nodes::beside_others("placed");
     // Three slots more than the one that it has anyway.
     let uneven = format!("{}:3", nodes.a);
     for (name, ranks, flags, args) in [
@@ -109,7 +109,7 @@ fn collectives_answer_wherever_ranks_live() {
 /// Blocks pass through a member of each node: who is given more than it has room for hears of it all the same, and nobody waits for ever.
 #[test]
 fn ranks_that_disagree_about_sizes_hear_of_it() {
-    let nodes = Nodes::new("differ");
+    let nodes = Nodes::beside_others("differ");
     for (mpi, ranks) in [(Mpi::Openmpi, "12"), (Mpi::Mpich, "13")] {
         let run = nodes.vmpirun("differ").args(["-n", ranks]).arg(program("blocks.c", mpi)).arg("far");
         let got = run.deadline(Duration::from_secs(120)).run();
@@ -125,7 +125,7 @@ fn ranks_that_disagree_about_sizes_hear_of_it() {
 
 #[test]
 fn the_same_with_progress_by_ranks_and_without_single_copy() {
-    let nodes = Nodes::new("progress");
+    let nodes = Nodes::beside_others("progress");
     for name in ["p2p.c", "types.c"] {
         same(&nodes, name, Mpi::Openmpi, 5, &["--progress", "rank"], &[]);
     }
@@ -136,7 +136,7 @@ fn the_same_with_progress_by_ranks_and_without_single_copy() {
 /// Messages that are sent without being asked for, and somewhat longer ones, whatever comes first: receive, announcement, data.
 #[test]
 fn what_comes_unasked_is_received_once_whole_and_in_order() {
-    let nodes = Nodes::new("unasked");
+    let nodes = Nodes::beside_others("unasked");
     for (ranks, flags) in [
         (4, &["-V", "2"][..]),
         (8, &["-V", "4"]),
@@ -181,7 +181,7 @@ fn large_messages_reach_a_rank_that_computes() {
 /// A rank for each function of a program (FG-MPI's benchmark): many more ranks than cores, all messages large.
 #[test]
 fn a_rank_for_each_function() {
-    let nodes = Nodes::new("functions");
+    let nodes = Nodes::beside_others("functions");
     let binary = program("functions.c", Mpi::Openmpi);
     for (kind, ranks) in [("coarse", 9), ("fine", 90)] {
         let run = nodes.vmpirun("functions").args(["-n", &ranks.to_string()]).arg(&binary);
@@ -193,7 +193,7 @@ fn a_rank_for_each_function() {
 
 #[test]
 fn hosts_slots_and_names_are_kept() {
-    let nodes = Nodes::new("hosts");
+    let nodes = Nodes::beside_others("hosts");
     let file = room("cwd").join(format!("hosts-{}", std::process::id()));
     fs::write(&file, format!("# two nodes\n{} slots=1\n{}:2\n", nodes.a, nodes.b)).expect("target/ is writable");
     let run = |name: &str| {
@@ -218,7 +218,7 @@ fn hosts_slots_and_names_are_kept() {
 
 #[test]
 fn ranks_sit_where_they_are_mapped() {
-    let nodes = Nodes::new("mapped");
+    let nodes = Nodes::beside_others("mapped");
     let file = room("cwd").join(format!("mapped-{}.csv", std::process::id()));
     let pairs = "point_to_point,0,3,9,900\npoint_to_point,2,1,9,900\npoint_to_point,0,1,1,5\n";
     fs::write(&file, format!("kind,from,to,messages,bytes\n{pairs}")).expect("target/ is writable");
@@ -240,7 +240,7 @@ fn ranks_sit_where_they_are_mapped() {
 
 #[test]
 fn a_real_sshd_starts_the_other_node() {
-    let nodes = Nodes::new("ssh");
+    let nodes = Nodes::beside_others("ssh");
     let hosts = format!("{},{}", nodes.a, nodes.b);
     let run = || vmpi_tests::job::Vmpirun::on_node("ssh", &nodes.enter(), &nodes.a).args(["--host", &hosts]);
     let first = run();
@@ -278,7 +278,7 @@ fn kill_now(pid: i32) {
 
 #[test]
 fn a_killed_rank_ends_the_job_with_its_nodes_name() {
-    let nodes = Nodes::new("rank");
+    let nodes = Nodes::beside_others("rank");
     for how in ["recv", "compute"] {
         let (job, pids) = waiting(&nodes, "rank", how);
         kill_now(pids[3]);
@@ -288,7 +288,7 @@ fn a_killed_rank_ends_the_job_with_its_nodes_name() {
 
 #[test]
 fn an_abort_and_an_exit_code_come_from_the_other_node() {
-    let nodes = Nodes::new("abort");
+    let nodes = Nodes::beside_others("abort");
     let binary = program("deaths.c", Mpi::Openmpi);
     for (how, code) in [("abort7", 7), ("exit3", 3)] {
         let got = nodes.vmpirun(how).args(["-n", "4"]).arg(&binary).args([how, "2"]).run();
@@ -299,7 +299,7 @@ fn an_abort_and_an_exit_code_come_from_the_other_node() {
 /// A rank that leaves with 0 and without MPI_Finalize fails the job, and takes along nothing of what the others still have to say, wherever they are.
 #[test]
 fn who_leaves_early_takes_nobodys_output_along() {
-    let nodes = Nodes::new("leave");
+    let nodes = Nodes::beside_others("leave");
     let binary = program("said.c", Mpi::Openmpi);
     for (how, code, rounds) in [("abort", 7, 2), ("leave", 1, 5), ("busy", 1, 1), ("wait", 1, 1)] {
         for _ in 0..rounds {
@@ -313,7 +313,7 @@ fn who_leaves_early_takes_nobodys_output_along() {
 
 #[test]
 fn a_killed_vmpid_ends_the_job_with_its_nodes_name() {
-    let nodes = Nodes::new("daemon");
+    let nodes = Nodes::beside_others("daemon");
     for keeper in [false, true] {
         let (job, _) = waiting(&nodes, "daemon", "recv");
         let daemons = find(&job.runtime_dir, &nodes.b, "--one-job");
@@ -327,7 +327,7 @@ fn a_killed_vmpid_ends_the_job_with_its_nodes_name() {
 
 #[test]
 fn a_killed_carrier_or_agent_ends_the_job_with_its_nodes_name() {
-    let nodes = Nodes::new("carrier");
+    let nodes = Nodes::beside_others("carrier");
     for what in ["--carry", "--bootstrap"] {
         let (job, _) = waiting(&nodes, "carrier", "recv");
         kill_now(find(&job.runtime_dir, &nodes.b, what)[0].pid);
@@ -337,7 +337,7 @@ fn a_killed_carrier_or_agent_ends_the_job_with_its_nodes_name() {
 
 #[test]
 fn a_killed_launcher_leaves_nothing_on_any_node() {
-    let nodes = Nodes::new("launcher");
+    let nodes = Nodes::beside_others("launcher");
     let (job, _) = waiting(&nodes, "launcher", "recv");
     kill_now(job.pid());
     assert_eq!(job.finish().code, 137);
@@ -353,7 +353,7 @@ fn a_cut_cable_ends_the_job_in_bounded_time() {
 
 #[test]
 fn a_node_without_the_program_is_named() {
-    let nodes = Nodes::new("missing");
+    let nodes = Nodes::beside_others("missing");
     let dir = room("cwd").join(format!("only-a-{}", std::process::id()));
     fs::create_dir_all(&dir).expect("target/ is writable");
     fs::copy(program("ring.c", Mpi::Openmpi), dir.join("ring")).expect("target/ is writable");
@@ -368,7 +368,7 @@ fn a_node_without_the_program_is_named() {
 /// Open MPI hangs in this now and then: its answer for two ranks is recorded, others are those of one node.
 #[test]
 fn groups_meet_at_ports_whatever_their_nodes() {
-    let nodes = Nodes::new("ports");
+    let nodes = Nodes::beside_others("ports");
     for mpi in [Mpi::Openmpi, Mpi::Mpich] {
         let binary = program("spawn_ports.c", mpi);
         for ranks in ["2", "4", "5"] {
@@ -390,7 +390,7 @@ fn groups_meet_at_ports_whatever_their_nodes() {
 
 #[test]
 fn what_needs_one_node_says_so() {
-    let nodes = Nodes::new("refused");
+    let nodes = Nodes::beside_others("refused");
     let binary = program("far.c", Mpi::Openmpi);
     let got = nodes.vmpirun("refused").args(["-n", "4"]).arg(&binary).run();
     assert_eq!((got.code, got.stdout.as_str()), (0, "all refused\n"), "{}", got.stderr);

@@ -91,7 +91,7 @@ fn says(got: &Outcome, parts: &[&str]) {
 
 #[test]
 fn an_unknown_host_is_named() {
-    let nodes = Nodes::new("unknown");
+    let nodes = Nodes::beside_others("unknown");
     let hosts = format!("{},nowhere.invalid", nodes.a);
     for launcher in [None, Some(nodes.enter())] {
         let mut run = Vmpirun::on_node("unknown", &nodes.enter(), &nodes.a).args(["--host", &hosts]);
@@ -105,7 +105,7 @@ fn an_unknown_host_is_named() {
 
 #[test]
 fn another_version_is_named() {
-    let nodes = Nodes::new("version");
+    let nodes = Nodes::beside_others("version");
     let version = env!("CARGO_PKG_VERSION");
     let other = "9".repeat(version.len());
     let change = format!(r#"data.replace(b'"version":"{version}"', b'"version":"{other}"')"#);
@@ -115,7 +115,7 @@ fn another_version_is_named() {
 
 #[test]
 fn a_wrong_key_is_named() {
-    let nodes = Nodes::new("key");
+    let nodes = Nodes::beside_others("key");
     let change = r#"re.sub(rb'"key":"([0-9a-f]{64})"', lambda m: b'"key":"' + m[1][::-1] + b'"', data)"#;
     let got = tampered(&nodes, "key", change);
     says(&got, &["it does not have this job's key", "node vmpit"]);
@@ -124,7 +124,7 @@ fn a_wrong_key_is_named() {
 /// Who holds the key can still not say what it likes.
 #[test]
 fn frames_that_cannot_be_end_the_job_with_their_nodes_name() {
-    let nodes = Nodes::new("frames");
+    let nodes = Nodes::beside_others("frames");
     let of = |kind: u8, body: &[u8]| [&head(kind, body.len()), body].concat::<u8>();
     let long = (MAX_BODY_BYTES as u32 + 1).to_le_bytes();
     let nowhere = [&[255; 4][..], &[1, 0], &[0; 30]].concat();
@@ -149,7 +149,7 @@ fn frames_that_cannot_be_end_the_job_with_their_nodes_name() {
 
 #[test]
 fn demanded_verbs_without_a_device_name_the_node() {
-    let nodes = Nodes::new("noverbs");
+    let nodes = Nodes::beside_others("noverbs");
     let got = nodes.vmpirun("noverbs").args(["--fabric", "verbs:none7", "-n", "2", "true"]).run();
     says(&got, &["on node vmpit", "--fabric verbs:none7: "]);
     let got = nodes.vmpirun("badfabric").args(["--fabric", "carrier-pigeon", "-n", "2", "true"]).run();
@@ -159,7 +159,7 @@ fn demanded_verbs_without_a_device_name_the_node() {
 /// The Kubernetes MPI operator tells Open MPI's launcher by variables where the workers are and how they are reached.
 #[test]
 fn the_operators_variables_lead_to_the_workers() {
-    let nodes = Nodes::new("operator");
+    let nodes = Nodes::beside_others("operator");
     let file = room("cwd").join(format!("operator-{}", std::process::id()));
     fs::write(&file, format!("{} slots=1\n{} slots=2\n", nodes.a, nodes.b)).expect("target/ is writable");
     for (hosts, agent) in [

@@ -5,7 +5,7 @@ use vmpi_tests::nodes::{Nodes, same};
 
 #[test]
 fn the_shared_pointer_is_one_wherever_ranks_live() {
-    let nodes = Nodes::new("files-shared");
+    let nodes = Nodes::beside_others("files-shared");
     for (ranks, flags) in [
         (2, &[][..]),
         (5, &[]),
@@ -21,7 +21,7 @@ fn the_shared_pointer_is_one_wherever_ranks_live() {
 
 #[test]
 fn programs_answer_as_under_the_real_mpis() {
-    let nodes = Nodes::new("files");
+    let nodes = Nodes::beside_others("files");
     for (name, ranks) in [("io_basic.c", 3), ("io_coll.c", 4), ("io_datarep.c", 5), ("io_errors.c", 3), ("io.f90", 4)] {
         same(&nodes, name, Mpi::Openmpi, ranks, &[], &[]);
         same(&nodes, name, Mpi::Mpich, ranks, &["--map-by", "node"], &[]);

@@ -28,7 +28,7 @@ fn holds(nodes: &Nodes, flags: &[&str], source: &str, mpi: Mpi, args: &[&str]) {
 
 #[test]
 fn parents_and_children_talk_over_two_nodes() {
-    let nodes = Nodes::new("spawn");
+    let nodes = Nodes::beside_others("spawn");
     for (mpi, flags) in [
         (Mpi::Openmpi, &["-n", "2", "-V", "2"][..]),
         (Mpi::Mpich, &["-n", "3"]),
@@ -41,6 +41,7 @@ fn parents_and_children_talk_over_two_nodes() {
 
 #[test]
 fn parents_and_children_talk_over_three_nodes() {
+    Turn::beside_others();
     let nodes = Nodes::three("spawn-three");
     for (mpi, flags) in [(Mpi::Openmpi, &["-n", "3"][..]), (Mpi::Mpich, &["-n", "5", "-V", "2", "--map-by", "node"])] {
         holds(&nodes, flags, "spawn_far.c", mpi, &["3"]);
@@ -50,7 +51,7 @@ fn parents_and_children_talk_over_three_nodes() {
 /// The programs of one node, which print the same there. What children's directories and arguments are does not depend on where they live.
 #[test]
 fn programs_answer_as_on_one_node() {
-    let nodes = Nodes::new("spawn-same");
+    let nodes = Nodes::beside_others("spawn-same");
     for (source, mpi) in [
         ("spawn_basic.c", Mpi::Openmpi),
         ("spawn_basic.c", Mpi::Mpich),
@@ -74,7 +75,7 @@ fn programs_answer_as_on_one_node() {
 
 #[test]
 fn failed_spawns_leave_the_parents_alive_and_numbers_are_used_again() {
-    let nodes = Nodes::new("spawn-errors");
+    let nodes = Nodes::beside_others("spawn-errors");
     holds(&nodes, &["-n", "2"], "spawn_errors.c", Mpi::Openmpi, &[]);
     holds(&nodes, &["-n", "3", "--map-by", "node"], "spawn_errors.c", Mpi::Mpich, &[]);
     holds(&nodes, &["-n", "2"], "spawn_where.c", Mpi::Openmpi, &["again", "30", "30"]);
@@ -93,7 +94,7 @@ fn places(nodes: &Nodes, got: &Outcome) -> String {
 
 #[test]
 fn children_go_where_there_is_room_and_where_they_are_sent() {
-    let nodes = Nodes::new("spawn-where");
+    let nodes = Nodes::beside_others("spawn-where");
     let where_to = |flags: &[&str], args: &[&str]| {
         let got = run(&nodes, flags, "spawn_where.c", Mpi::Openmpi, args).run();
         assert_eq!(got.code, 0, "{got:?}");
@@ -125,7 +126,7 @@ fn children_go_where_there_is_room_and_where_they_are_sent() {
 /// One rank starts workers on a node that had none.
 #[test]
 fn spare_nodes_are_for_those_who_are_spawned() {
-    let nodes = Nodes::new("spawn-spare");
+    let nodes = Nodes::beside_others("spawn-spare");
     let got = run(&nodes, &["-n", "1", "--spare-nodes"], "spawn_where.c", Mpi::Mpich, &["spread", "4"]).run();
     assert!(got.code == 0 && places(&nodes, &got) == "aabb", "{got:?}");
     holds(&nodes, &["-n", "1", "--spare-nodes"], "spawn_far.c", Mpi::Openmpi, &["2"]);
@@ -151,7 +152,7 @@ fn only_on_a(nodes: &Nodes, test: impl FnOnce(&Path, &dyn Fn(&[&str]) -> Outcome
 
 #[test]
 fn a_program_that_a_node_does_not_have_is_an_error_that_names_it() {
-    let nodes = Nodes::new("spawn-missing");
+    let nodes = Nodes::beside_others("spawn-missing");
     let got = run(&nodes, &["-n", "2"], "spawn_where.c", Mpi::Mpich, &["here", "no-such-program", "3"]).run();
     let told = got.stdout.matches("class spawn").count() == 3;
     assert!(got.code == 0 && told && got.stdout.contains("all checks hold"), "{got:?}");
@@ -192,7 +193,7 @@ fn kill_now(pid: i32) {
 
 #[test]
 fn deaths_in_a_grown_job_end_it_by_name() {
-    let nodes = Nodes::new("spawn-deaths");
+    let nodes = Nodes::beside_others("spawn-deaths");
     for how in ["recv", "compute", "accept"] {
         // The ranks of world 2 are 2, 3 and 4, on the nodes a, a and b, because the root is on a.
         for victim in [1, 2, 4] {
@@ -216,7 +217,7 @@ fn deaths_in_a_grown_job_end_it_by_name() {
 /// Whatever the step at which a node, its vmpid or its carrier goes: an end within bounded time, with its name, and nothing left.
 #[test]
 fn deaths_while_a_job_grows_end_it_by_name() {
-    let nodes = Nodes::new("spawn-dying");
+    let nodes = Nodes::beside_others("spawn-dying");
     for round in 0..6u64 {
         for what in ["--carry", "--bootstrap", "--one-job"] {
             let (job, _) = grown(&nodes, "loop");

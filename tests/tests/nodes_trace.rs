@@ -187,7 +187,7 @@ fn a_running_job_is_traced_on_all_nodes() {
 /// A node's vmpid says nothing: the trace has what the others recorded, and the silent one is named. Then that node dies while it is asked.
 #[test]
 fn a_node_that_is_silent_is_missing_in_a_running_trace() {
-    let nodes = Nodes::new("trace-late");
+    let nodes = Nodes::beside_others("trace-late");
     let job = on_both("trace-late", &nodes);
     let path = file("late.pftrace");
     let name = path.to_str().expect("UTF-8");
@@ -230,7 +230,7 @@ fn a_node_that_is_silent_is_missing_in_a_running_trace() {
 /// A node does not answer: `vmpictl trace` says what holds where, and once it goes on again succeeds.
 #[test]
 fn a_trace_that_one_node_has_not_begun_can_be_begun() {
-    let nodes = Nodes::new("trace-half");
+    let nodes = Nodes::beside_others("trace-half");
     let job = on_both("trace-half", &nodes);
     let ctl = |what: &str| nodes.vmpictl(&job.runtime_dir, &nodes.a, &["trace", "1", what]);
     let daemons = find(&job.runtime_dir, &nodes.b, "--one-job");

@@ -32,7 +32,7 @@ fn stories(name: &str, mpi: Mpi, stories: &[&[&str]]) {
         (7, &["-V", "4", "--map-by", "node"]),
         (8, &["-V", "4"]),
     ];
-    stories_of(&Nodes::new(name), mpi, stories, shapes);
+    stories_of(&Nodes::beside_others(name), mpi, stories, shapes);
 }
 
 fn stories_of(nodes: &Nodes, mpi: Mpi, stories: &[&[&str]], shapes: &[Shape]) {
@@ -85,7 +85,7 @@ fn what_has_been_given_up_is_written_no_more() {
         (4, &["-V", "2", "--map-by", "node", "--fabric", "emulated:1000:16", "--progress", "rank"]),
         (4, &["-V", "2", "--map-by", "node"]),
     ];
-    stories_of(&Nodes::new("ulfm-kept"), Mpi::Openmpi, &[&["kept"]], shapes);
+    stories_of(&Nodes::beside_others("ulfm-kept"), Mpi::Openmpi, &[&["kept"]], shapes);
 }
 
 /// A survivor may hear of the death from its own node, from the victim's, or from what a third one does because of it.
@@ -104,6 +104,7 @@ fn survivors_of_three_nodes() {
         &["storm", "5000", "300000"],
     ];
     let shapes: &[Shape] = &[(6, &["-V", "2"]), (7, &["-V", "3", "--map-by", "node"])];
+    Turn::beside_others();
     let nodes = Nodes::three("ulfm-three");
     stories_of(&nodes, Mpi::Openmpi, all, shapes);
     let outcome = run(&nodes, "ulfm_loop.c", Mpi::Openmpi, 8, &["-V", "3", "--map-by", "node"], &["3", "400000"]);
@@ -119,7 +120,7 @@ fn survivors_beside_other_ways_of_messages() {
         (4, &["-V", "2", "--map-by", "node", "--progress", "rank"]),
         (4, &["-V", "2", "--map-by", "node", "--fabric", "emulated:200:200"]),
     ];
-    stories_of(&Nodes::new("ulfm-ways"), Mpi::Openmpi, all, shapes);
+    stories_of(&Nodes::beside_others("ulfm-ways"), Mpi::Openmpi, all, shapes);
 }
 
 /// A spawned rank dies, on whichever node: parents and children go on with those who are left.
@@ -136,14 +137,14 @@ fn a_spawned_rank_dies() {
         }
     };
     let shapes: &[Shape] = &[(1, &["-V", "2"]), (2, &["-V", "2", "--map-by", "node"]), (4, &["-V", "2"])];
-    spawn(Nodes::new("ulfm-spawn"), shapes);
+    spawn(Nodes::beside_others("ulfm-spawn"), shapes);
     spawn(Nodes::three("ulfm-spawn3"), &[(3, &["-V", "2", "--map-by", "node"])]);
 }
 
 /// The classic loop comes to the right answer whoever dies, also two at once, and all of a node.
 #[test]
 fn fail_revoke_shrink_go_on() {
-    let nodes = Nodes::new("ulfm-loop");
+    let nodes = Nodes::beside_others("ulfm-loop");
     for (ranks, victims, bytes, flags) in [
         (2, 1, 8, &[][..]),
         (4, 2, 8, &["-V", "2"]),
@@ -165,7 +166,7 @@ fn fail_revoke_shrink_go_on() {
 fn a_node_that_dies_ends_the_job_by_its_name() {
     use nix::sys::signal::{Signal, kill};
     use nix::unistd::Pid;
-    let nodes = Nodes::new("ulfm-node");
+    let nodes = Nodes::beside_others("ulfm-node");
     let turn = Turn::take();
     let binary = program("deaths.c", Mpi::Openmpi);
     drop(turn);

@@ -23,7 +23,7 @@ const PROGRAMS: &[(&str, &[&str])] = &[
 
 #[test]
 fn programs_answer_as_under_openmpi() {
-    let nodes = Nodes::new("windows");
+    let nodes = Nodes::beside_others("windows");
     for (name, args) in PROGRAMS {
         same(&nodes, name, Mpi::Openmpi, 5, &[], args);
         same(&nodes, name, Mpi::Openmpi, 4, &["-V", "2", "--map-by", "node"], args);
@@ -33,14 +33,14 @@ fn programs_answer_as_under_openmpi() {
 /// Debian's own MPICH gets many windows at once wrong (rma_move.c, rma_far.c) and hangs in rma_sync.c, with more ranks than cores.
 #[test]
 fn a_program_answers_as_under_mpich() {
-    let nodes = Nodes::new("windows-mpich");
+    let nodes = Nodes::beside_others("windows-mpich");
     same(&nodes, "rma_accumulate.c", Mpi::Mpich, 4, &["--map-by", "node"], &[]);
 }
 
 /// Where the carriers may not copy, the targets themselves do what is asked, whenever they are in MPI.
 #[test]
 fn the_same_without_single_copy() {
-    let nodes = Nodes::new("windows-pieces");
+    let nodes = Nodes::beside_others("windows-pieces");
     for (name, args) in PROGRAMS {
         let flags = ["-x", "VMPI_SINGLE_COPY=0", "-V", "3"];
         same(&nodes, name, Mpi::Openmpi, 5, &flags, args);
@@ -50,7 +50,7 @@ fn the_same_without_single_copy() {
 
 #[test]
 fn the_same_with_progress_by_ranks_and_over_a_slow_network() {
-    let nodes = Nodes::new("windows-ways");
+    let nodes = Nodes::beside_others("windows-ways");
     for name in ["rma_move.c", "rma_accumulate.c"] {
         same(&nodes, name, Mpi::Openmpi, 4, &["--progress", "rank"], &["apart"]);
     }
@@ -60,7 +60,7 @@ fn the_same_with_progress_by_ranks_and_over_a_slow_network() {
 /// The program checks itself: some of what it does the peers do wrong, or not without their targets.
 #[test]
 fn targets_compute_and_all_work_in_each_others_memory() {
-    let nodes = Nodes::new("windows-far");
+    let nodes = Nodes::beside_others("windows-far");
     for (mpi, flags) in
         [(Mpi::Openmpi, &["-V", "3"][..]), (Mpi::Mpich, &["-V", "2"]), (Mpi::Openmpi, &["-V", "3", "--map-by", "node"])]
     {
@@ -74,7 +74,7 @@ fn targets_compute_and_all_work_in_each_others_memory() {
 /// Who cannot lock everybody's memory locks nobody's.
 #[test]
 fn locks_that_cannot_all_be_had_are_given_back() {
-    let nodes = Nodes::new("windows-full");
+    let nodes = Nodes::beside_others("windows-full");
     let run = nodes.vmpirun("full").args(["-n", "5", "-V", "3"]).arg(program("rma_lock_full.c", Mpi::Openmpi));
     let got = run.deadline(Duration::from_secs(120)).run();
     assert!(got.code == 0 && got.stdout == "all checks hold\n", "{} {} {}", got.code, got.stdout, got.stderr);
@@ -83,7 +83,7 @@ fn locks_that_cannot_all_be_had_are_given_back() {
 /// Memory that is shared by loads and stores is one node's.
 #[test]
 fn shared_memory_over_nodes_is_refused() {
-    let nodes = Nodes::new("windows-shared");
+    let nodes = Nodes::beside_others("windows-shared");
     let got = nodes.vmpirun("shared").args(["-n", "4"]).arg(program("rma_spin.c", Mpi::Openmpi)).run();
     assert!(got.code != 0 && got.stderr.contains("MPI_ERR_RMA_SHARED"), "{got:?}");
     assert!(got.stderr.contains("is on another node"), "{got:?}");
@@ -92,7 +92,7 @@ fn shared_memory_over_nodes_is_refused() {
 /// Who holds the lock on another node's memory dies, or the carrier of that node does.
 #[test]
 fn deaths_end_the_waits_for_locks() {
-    let nodes = Nodes::new("windows-deaths");
+    let nodes = Nodes::beside_others("windows-deaths");
     for how in ["lock", "accumulate"] {
         let start = || {
             let run = nodes.vmpirun(how).args(["-n", "4"]).arg(program("deaths.c", Mpi::Openmpi)).arg(how);
@@ -113,7 +113,7 @@ fn deaths_end_the_waits_for_locks() {
 
 #[test]
 fn imb_rma_over_two_nodes() {
-    let nodes = Nodes::new("windows-imb");
+    let nodes = Nodes::beside_others("windows-imb");
     let names = "Unidir_put,Unidir_get,Bidir_put,One_put_all,All_get_all,Put_local,Exchange_put,Accumulate,Get_accumulate,\
                  Fetch_and_op,Compare_and_swap,Truly_passive_put";
     for flags in [&[][..], &["--map-by", "node"]] {
