@@ -23,11 +23,12 @@ pub fn prefix() -> &'static Path {
     PREFIX.get_or_init(|| {
         let prefix = room("prefix");
         let libraries = room("prefix/lib/vmpi/standard");
-        for program in ["vmpicc", "vmpicxx", "vmpifort", "vmpirun"] {
-            // A copy, because the wrapper looks around where it really is.
-            put_whole(&room("prefix/bin").join(program), |copy| {
-                fs::copy(bin_dir().join(program), copy).unwrap_or_else(|e| panic!("no {program}: {e}"));
-            });
+        // A copy, because the wrapper looks around where it really is.
+        put_whole(&room("prefix/bin").join("vmpirun"), |copy| {
+            fs::copy(bin_dir().join("vmpirun"), copy).unwrap_or_else(|e| panic!("no vmpirun: {e}"));
+        });
+        for name in ["vmpicc", "vmpicxx", "vmpifort"] {
+            link(Path::new("vmpirun"), &room("prefix/bin").join(name));
         }
         for (name, program) in NAMES {
             link(&Path::new("../../../bin").join(program), &room("prefix/lib/vmpi/bin").join(name));

@@ -12,7 +12,7 @@ pub use layout::Layout;
 
 use crate::failure::Failure;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
 /// What a wrapper compiles.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -51,13 +51,13 @@ impl Language {
 }
 
 /// Run a wrapper with the arguments of this process.
-pub fn main(language: Language) -> ExitCode {
+pub fn main(language: Language) -> i32 {
     let args: Vec<String> = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
     match run(language, &args) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(failure) => {
             eprintln!("{}: {}", language.wrapper(), failure.sentence);
-            ExitCode::from(u8::try_from(failure.code).unwrap_or(1))
+            failure.code
         }
     }
 }

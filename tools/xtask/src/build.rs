@@ -47,7 +47,10 @@ pub const FAMILIES: &[Family] = &[
 ];
 
 /// Programs that belong beside each other.
-pub const PROGRAMS: &[&str] = &["vmpirun", "vmpictl", "vmpid", "vmpicc", "vmpicxx", "vmpifort"];
+pub const PROGRAMS: &[&str] = &["vmpirun", "vmpid"];
+
+/// Other names of vmpirun, by which it is something else.
+pub const NAMES: &[&str] = &["vmpictl", "vmpicc", "vmpicxx", "vmpifort"];
 
 /// In libvmpi/include.
 pub const HEADERS: &[&str] = &["mpi.h", "vmpi.h"];
@@ -69,6 +72,7 @@ pub fn build() -> Result<()> {
             return Err(format!("cargo built no {program}"));
         }
     }
+    NAMES.iter().try_for_each(|name| link(Path::new("vmpirun"), &release().join(name)))?;
     let include = release().join("vmpi/include");
     create_dir(&include)?;
     HEADERS.iter().try_for_each(|name| copy(&top().join("libvmpi/include").join(name), &include.join(name)))?;

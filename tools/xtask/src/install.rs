@@ -1,13 +1,13 @@
 //! Copy what `build` made below a prefix.
 
 use crate::Result;
-use crate::build::{FAMILIES, HEADERS, PROGRAMS, VERBS, build};
+use crate::build::{FAMILIES, HEADERS, NAMES, PROGRAMS, VERBS, build};
 use crate::place::{release, top};
 use crate::shell::{cargo, copy, create_dir, link, run, write};
 use std::path::Path;
 
-/// Other names of vmpi's programs.
-const NAMES: &[(&str, &str)] = &[
+/// The names that scripts and CMake expect.
+const USUAL_NAMES: &[(&str, &str)] = &[
     ("mpirun", "vmpirun"),
     ("mpiexec", "vmpirun"),
     ("mpicc", "vmpicc"),
@@ -25,6 +25,7 @@ pub fn install(prefix: &Path) -> Result<()> {
     for program in PROGRAMS {
         copy(&release().join(program), &bin.join(program))?;
     }
+    NAMES.iter().try_for_each(|name| link(Path::new("vmpirun"), &bin.join(name)))?;
     for family in FAMILIES {
         let dir = prefix.join("lib/vmpi").join(family.directory);
         create_dir(&dir)?;
@@ -47,10 +48,10 @@ pub fn install(prefix: &Path) -> Result<()> {
             copy(&modules.join(name), &installed.join(name))?;
         }
     }
-    // The names that scripts and CMake expect, in a directory of their own: on PATH only by the user's choice.
+    // In a directory of their own: on PATH only by the user's choice.
     let names = prefix.join("lib/vmpi/bin");
     create_dir(&names)?;
-    for (name, program) in NAMES {
+    for (name, program) in USUAL_NAMES {
         link(&Path::new("../../../bin").join(program), &names.join(name))?;
     }
     pkg_config(prefix)?;

@@ -1,0 +1,84 @@
+//! One program under several names: linking it once for each would take a minute and 30 MB each.
+
+use crate::failure::code;
+use crate::wrapper::Language;
+use std::ffi::OsStr;
+use std::path::Path;
+
+/// What this program is when it is called by a name.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Called {
+    Vmpirun,
+    Vmpictl,
+    Wrapper(Language),
+}
+
+/// How names end: `vmpicc`, `mpicc` and `mpicc.vmpi` are one.
+const ENDINGS: &[(&str, Called)] = &[
+    ("ctl", Called::Vmpictl),
+    ("cc", Called::Wrapper(Language::C)),
+    ("cxx", Called::Wrapper(Language::Cxx)),
+    ("c++", Called::Wrapper(Language::Cxx)),
+    ("CC", Called::Wrapper(Language::Cxx)),
+    ("fort", Called::Wrapper(Language::Fortran)),
+    ("f90", Called::Wrapper(Language::Fortran)),
+    ("f77", Called::Wrapper(Language::Fortran)),
+];
+
+impl Called {
+    fn by(name: &OsStr) -> Called {
+        let name = Path::new(name).file_name().unwrap_or_default().to_string_lossy();
+        let stem = name.split('.').next().unwrap_or_default();
+        ENDINGS.iter().find(|(ending, _)| stem.ends_with(ending)).map_or(Called::Vmpirun, |(_, called)| *called)
+    }
+}
+
+/// Be what the name says; the exit code.
+pub fn main() -> i32 {
+    match Called::by(&std::env::args_os().next().unwrap_or_default()) {
+        Called::Vmpirun => vmpirun(),
+        Called::Vmpictl => crate::ctl::main(),
+        Called::Wrapper(language) => crate::wrapper::main(language),
+    }
+}
+
+fn vmpirun() -> i32 {
+    let mut args = Vec::new();
+    for arg in std::env::args_os().skip(1) {
+        match arg.into_string() {
+            Ok(arg) => args.push(arg),
+            Err(arg) => {
+                eprintln!("vmpirun: the argument {} is not UTF-8, which vmpid cannot be told", arg.to_string_lossy());
+                return code::USAGE;
+            }
+        }
+    }
+    if args == ["--bootstrap"] {
+        // By vmpid on a node of a job of several.
+        return crate::launch::exe_dir().map_or(125, |dir| crate::nodes::agent::main(&dir));
+    }
+    crate::launch::main(&args)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_to_what_they_say() {
+        let called = |name: &str| Called::by(OsStr::new(name));
+        for name in ["vmpirun", "mpirun", "/usr/bin/mpiexec", "mpirun.vmpi", "", "vmpirun-0.2"] {
+            assert_eq!(called(name), Called::Vmpirun, "{name}");
+        }
+        assert_eq!(called("/opt/vmpi/bin/vmpictl"), Called::Vmpictl);
+        for (names, language) in [
+            (&["vmpicc", "mpicc", "../mpicc", "mpicc.vmpi"][..], Language::C),
+            (&["vmpicxx", "mpicxx", "mpic++", "mpiCC"], Language::Cxx),
+            (&["vmpifort", "mpifort", "mpif90", "mpif77"], Language::Fortran),
+        ] {
+            for name in names {
+                assert_eq!(called(name), Called::Wrapper(language), "{name}");
+            }
+        }
+    }
+}
