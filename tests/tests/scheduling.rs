@@ -14,11 +14,11 @@ fn told(flags: &[&str], how: &[&str]) -> String {
     outcome.stdout
 }
 
-/// A rank whose core another one computes on for a second, without MPI, runs on the other core, whose ranks wait or only poll: unless it is told to stay,
+/// A rank whose core another one computes on for a second, without MPI, runs on the other core, whose ranks wait, or only poll or sleep: unless it is told to stay,
 /// or bound.
 #[test]
 fn a_rank_that_starves_goes_where_others_have_nothing_to_do() {
-    for how in [&[][..], &["poll"]] {
+    for how in [&[][..], &["poll"], &["nap"]] {
         for flags in [&[][..], &["--balance", "rescue"], &["--balance", "steal"]] {
             assert_eq!(told(flags, how), "told in time\n", "{flags:?} {how:?}");
         }

@@ -9,6 +9,8 @@
 use super::tend::Endpoint;
 use crate::mem::sync::{AtomicU64, Ordering};
 use crate::sched::{self, RunState, Wait, lease, run_queue};
+use nix::time::{ClockId, clock_gettime};
+use std::time::Duration;
 
 const RELAXED: Ordering = Ordering::Relaxed;
 
@@ -36,6 +38,14 @@ pub(super) struct Polls {
     looked_at: u64,
     since: u64,
     looked: u32,
+    /// The CPU time that the rank had used when it last seemed to have worked, and `count` then.
+    used: Duration,
+    counted: u32,
+}
+
+/// CPU time of this thread.
+fn cpu_time() -> Duration {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::MAX, Duration::from)
 }
 
 /// All words of a set of ranks in one: 0 only if it is empty (or by an accident that the next look ends).
@@ -53,7 +63,7 @@ impl Endpoint {
         if self.may_stay() {
             return false;
         }
-        let give = if self.only_polls() { sched::yield_core } else { sched::pass_turn };
+        let give = if self.only_polls(cpu_time) { sched::yield_core } else { sched::pass_turn };
         let rank = self.node.rank(self.me);
         rank.wait_kind.store(Wait::Poll as u32, RELAXED);
         let ran = give(&self.node, self.me);
@@ -65,13 +75,18 @@ impl Endpoint {
         ran
     }
 
-    /// Has this rank done nothing but poll for a while? Who computes between its polls has no use for more ranks on its core.
-    fn only_polls(&mut self) -> bool {
+    /// Has this rank done nothing but poll for a while? Who computes between its polls has no use for more ranks on its core; who sleeps between them has
+    /// (HyPhy's master), and uses little of the CPU.
+    fn only_polls(&mut self, cpu_time: impl FnOnce() -> Duration) -> bool {
         let now = self.node.now();
         let ticks = |seconds: f64| (seconds * self.node.header().ticks_per_second) as u64;
         let polls = u64::from(self.polls.count.wrapping_sub(self.polls.looked));
         if now.saturating_sub(self.polls.looked_at) > polls.saturating_mul(ticks(WORK_S)) {
-            self.polls.since = now;
+            let (used, polls) = (cpu_time(), self.polls.count.wrapping_sub(self.polls.counted));
+            if used.saturating_sub(self.polls.used).as_secs_f64() > f64::from(polls) * WORK_S {
+                self.polls.since = now;
+            }
+            (self.polls.used, self.polls.counted) = (used, self.polls.count);
         }
         (self.polls.looked_at, self.polls.looked) = (now, self.polls.count);
         now.saturating_sub(self.polls.since) >= ticks(IDLE_S)
@@ -188,13 +203,14 @@ mod tests {
         assert!(!endpoint.may_stay(), "its turn has been long");
     }
 
-    /// A clock that goes on by so much from poll to poll, for half a second.
-    fn offers(between_s: f64, polls_a_look: u32) -> bool {
+    /// Clocks that go on by so much from poll to poll, for half a second: that of the wall, and that of the CPU.
+    fn offers(between_s: f64, worked_s: f64, polls_a_look: u32) -> bool {
         let mut endpoint = rank_of_four();
         let ticks = (between_s * endpoint.node.header().ticks_per_second) as u64;
         let looks = (0.5 / between_s) as u32 / polls_a_look;
         endpoint.polls.since = endpoint.node.now();
-        let mut only_polls = endpoint.only_polls();
+        let mut used = Duration::from_secs(1);
+        let mut only_polls = endpoint.only_polls(|| used);
         assert!(!only_polls, "it has just begun");
         for _ in 0..looks {
             // The clock cannot be set: what is remembered goes back instead.
@@ -202,7 +218,8 @@ mod tests {
             endpoint.polls.looked_at = endpoint.node.now().saturating_sub(passed);
             endpoint.polls.since = endpoint.polls.since.saturating_sub(passed);
             endpoint.polls.count += polls_a_look;
-            only_polls = endpoint.only_polls();
+            used += Duration::from_secs_f64(worked_s * f64::from(polls_a_look));
+            only_polls = endpoint.only_polls(|| used);
         }
         only_polls
     }
@@ -210,8 +227,11 @@ mod tests {
     #[test]
     fn only_who_does_not_work_between_polls_takes_others_over() {
         // A tight loop, an interpreter's, one that computes for a quarter of a millisecond.
-        assert!(offers(20e-9, LOOK_EVERY) && offers(10e-6, LOOK_EVERY) && offers(10e-6, 1));
-        assert!(!offers(250e-6, LOOK_EVERY) && !offers(250e-6, 1));
+        let works = |between_s: f64, polls_a_look| !offers(between_s, between_s, polls_a_look);
+        assert!(!works(20e-9, LOOK_EVERY) && !works(10e-6, LOOK_EVERY) && !works(10e-6, 1));
+        assert!(works(250e-6, LOOK_EVERY) && works(250e-6, 1));
+        // usleep(100) of an interpreter.
+        assert!(offers(170e-6, 20e-6, LOOK_EVERY) && offers(170e-6, 20e-6, 1));
     }
 
     /// Each of these changes is one.
