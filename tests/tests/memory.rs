@@ -9,7 +9,6 @@ use vmpi_tests::place::Turn;
 
 /// open_memory.c on so many ranks, under a shell's command; the first word of what it says about its memory.
 fn run(ranks: u32, v: u32, mpi: Mpi, how: &str, wanted: Option<&str>, shell: &str) -> String {
-    Turn::beside_others();
     let turn = Turn::take();
     let binary = program("open_memory.c", mpi);
     drop(turn);
@@ -51,7 +50,7 @@ fn under_the_other_interface_too() {
 /// The carriers of two nodes read and write it where it lies.
 #[test]
 fn over_nodes_too() {
-    let nodes = Nodes::beside_others("memory");
+    let nodes = Nodes::new("memory");
     let turn = Turn::take();
     let binary = program("open_memory.c", Mpi::Openmpi);
     drop(turn);
