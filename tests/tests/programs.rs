@@ -15,7 +15,6 @@ use vmpi_tests::place::{Turn, room, top, venv};
 const MINUTES: Duration = Duration::from_secs(300);
 
 fn vmpirun(name: &str, ranks: u32, v: u32) -> Vmpirun {
-    Turn::beside_others();
     let (ranks, v) = (ranks.to_string(), v.to_string());
     Vmpirun::new(name).args(["-n", &ranks, "-V", &v]).deadline(MINUTES)
 }
@@ -34,7 +33,6 @@ fn thermo(text: &str) -> String {
 fn lammps(ranks: u32, run: impl FnOnce() -> Vmpirun) {
     let input = top().join("tests/data/in.melt").display().to_string();
     let args = ["-in", &input, "-log", "none"];
-    Turn::beside_others();
     let turn = Turn::take();
     let wanted = oracle::ask(Mpi::Openmpi, &PathBuf::from("/usr/bin/lmp"), ranks, &args, &[], &room("cwd"));
     drop(turn);
@@ -82,7 +80,7 @@ fn hpcc_passes_its_own_checks() {
 /// Unmodified programs over two nodes, by TCP.
 #[test]
 fn lammps_hpcc_and_imb_on_two_nodes() {
-    let nodes = Nodes::beside_others("programs");
+    let nodes = Nodes::new("programs");
     let run = |name: &str| nodes.vmpirun(name).args(["-n", "8", "--fabric", "tcp"]).deadline(MINUTES);
     lammps(8, || run("lammps"));
     hpcc("hpcc-nodes", run("hpcc"));
@@ -285,7 +283,6 @@ fn mpi4py_with_the_abi_of_mpich() {
 /// Built from source with vmpicc, for libmpi_abi.so.1 (once: it takes minutes).
 #[test]
 fn mpi4py_with_the_standard_abi() {
-    Turn::beside_others();
     let turn = Turn::take();
     let dir = mpi4py_of_our_own();
     drop(turn);

@@ -81,7 +81,6 @@ impl Program {
         for path in [Some(self.path), self.asked].into_iter().flatten() {
             assert!(Path::new(path).exists(), "no {path}: run `cargo xtask setup` first");
         }
-        Turn::beside_others();
         let data = top().join("tests/data").display().to_string();
         let args: Vec<String> = self.args.iter().map(|a| a.replace("DATA", &data)).collect();
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
@@ -314,7 +313,6 @@ programs! {
 /// FFTW's library for MPI, called by a program of ours: Debian ships none.
 #[test]
 fn fftw() {
-    Turn::beside_others();
     let turn = Turn::take();
     let binary = room("bin").join("fft.openmpi");
     let mut compile = Command::new("mpicc.openmpi");
