@@ -1,4 +1,4 @@
-//! One program under several names: linking it once for each would take a minute and 30 MB each.
+//! One program under several names: to link vmpictl by itself took 50 s and 30 MB more, and each compiler wrapper 10 s.
 
 use crate::failure::code;
 use crate::wrapper::Language;

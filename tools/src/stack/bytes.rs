@@ -9,7 +9,7 @@ use std::path::Path;
 /// The file's bytes, mapped.
 pub fn of(path: &Path) -> Option<Mmap> {
     let file = File::open(path).ok()?;
-    // SAFETY: nothing here writes to it. It is a program or library that a rank has mapped: who overwrites or cuts short such a file
-    // in place ends its processes too.
+    // SAFETY: nothing here writes to it. It is code that a rank has mapped (`Modules::of` takes no other files): who overwrites or
+    // cuts short such a file in place ends the rank as well, and so the job.
     unsafe { Mmap::map(&file) }.ok()
 }

@@ -59,7 +59,19 @@ pub struct Mapped {
     pub path: PathBuf,
     pub range: Range<u64>,
     /// To be added to the file's addresses.
-    pub bias: u64,
+    bias: u64,
+}
+
+impl Mapped {
+    /// Where in the file this address lies.
+    pub fn offset(&self, address: u64) -> u64 {
+        address.wrapping_sub(self.bias)
+    }
+
+    /// An address in the code that is being executed: where a call returns to, that lies before.
+    pub fn probe(&self, address: u64, returns: bool) -> u64 {
+        self.offset(address).wrapping_sub(returns.into())
+    }
 }
 
 /// All of them.
@@ -79,15 +91,16 @@ impl Modules {
             _ => StackError::Maps { pid, source },
         })?;
         let mut modules = Modules { mapped: Vec::new(), unwinder: UnwinderX86_64::new() };
-        let mut parts: BTreeMap<PathBuf, Vec<(Range<u64>, u64)>> = BTreeMap::new();
-        for (range, offset, path) in maps.lines().filter_map(parse_line) {
-            parts.entry(path).or_default().push((range, offset));
+        let mut files: BTreeMap<PathBuf, Parts> = BTreeMap::new();
+        for (path, part) in maps.lines().filter_map(parse_line) {
+            files.entry(path).or_default().push(part);
         }
-        for (path, parts) in parts {
+        // Code only: what else a rank has mapped, a program may write to and cut short meanwhile, or it is a device.
+        for (path, parts) in files.into_iter().filter(|(_, parts)| parts.iter().any(|part| part.code)) {
             let Some(sections) = sections_of(&path) else { continue };
             let Some(bias) = bias(&sections.segments, &parts) else { continue };
-            let start = parts.iter().map(|(range, _)| range.start).min().unwrap_or(0);
-            let end = parts.iter().map(|(range, _)| range.end).max().unwrap_or(0);
+            let start = parts.iter().map(|part| part.range.start).min().unwrap_or(0);
+            let end = parts.iter().map(|part| part.range.end).max().unwrap_or(0);
             let info = ExplicitModuleSectionInfo {
                 base_svma: 0,
                 text_svma: sections.text.clone(),
@@ -114,19 +127,30 @@ impl Modules {
     }
 }
 
-/// A line of proc_pid_maps(5) that maps a file: addresses, offset, path.
-fn parse_line(line: &str) -> Option<(Range<u64>, u64, PathBuf)> {
+/// A mapped part of a file: its addresses, its place there, whether it may be executed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Part {
+    range: Range<u64>,
+    offset: u64,
+    code: bool,
+}
+
+type Parts = Vec<Part>;
+
+/// A line of proc_pid_maps(5) that maps a file.
+fn parse_line(line: &str) -> Option<(PathBuf, Part)> {
     let mut words = line.split_ascii_whitespace();
     let (start, end) = words.next()?.split_once('-')?;
-    let offset = words.nth(1)?;
+    let code = words.next()?.contains('x');
+    let offset = words.next()?;
     let path = line.find('/').map(|at| PathBuf::from(&line[at..]))?;
     let number = |text: &str| u64::from_str_radix(text, 16).ok();
-    Some((number(start)?..number(end)?, number(offset)?, path))
+    Some((path, Part { range: number(start)?..number(end)?, offset: number(offset)?, code }))
 }
 
 /// Where the file's address 0 lies, from any mapped part of it.
-fn bias(segments: &[(u64, u64, u64)], parts: &[(Range<u64>, u64)]) -> Option<u64> {
-    parts.iter().find_map(|(range, offset)| {
+fn bias(segments: &[(u64, u64, u64)], parts: &[Part]) -> Option<u64> {
+    parts.iter().find_map(|Part { range, offset, .. }| {
         let inside = |(start, size, _): &&(u64, u64, u64)| (*start & !4095..start + size).contains(offset);
         let (start, _, address) = segments.iter().find(inside)?;
         Some(range.start.wrapping_sub(address.wrapping_add(offset.wrapping_sub(*start))))
@@ -140,17 +164,19 @@ mod tests {
     #[test]
     fn a_line_of_maps() {
         let line = "7f0000001000-7f0000002000 r-xp 00001000 fe:00 17   /usr/lib/lib x.so";
-        let (range, offset, path) = parse_line(line).unwrap();
-        assert_eq!((range.start, range.end, offset), (0x7f00_0000_1000, 0x7f00_0000_2000, 0x1000));
-        assert_eq!(path, PathBuf::from("/usr/lib/lib x.so"));
+        let part = Part { range: 0x7f00_0000_1000..0x7f00_0000_2000, offset: 0x1000, code: true };
+        assert_eq!(parse_line(line), Some((PathBuf::from("/usr/lib/lib x.so"), part.clone())));
+        let data = line.replace("r-xp", "rw-s");
+        assert_eq!(parse_line(&data).map(|(_, part)| part), Some(Part { code: false, ..part }));
         assert!(parse_line("7f0000001000-7f0000002000 rw-p 00000000 00:00 0 [heap]").is_none());
     }
 
     #[test]
     fn the_bias_follows_from_any_part() {
         let segments = [(0, 0x800, 0), (0x1010, 0x500, 0x2010)];
-        assert_eq!(bias(&segments, &[(0x10000..0x11000, 0)]), Some(0x10000));
-        assert_eq!(bias(&segments, &[(0x12000..0x13000, 0x1000)]), Some(0x10000));
-        assert_eq!(bias(&segments, &[(0x12000..0x13000, 0x9000)]), None);
+        let bias = |range, offset| bias(&segments, &[Part { range, offset, code: true }]);
+        assert_eq!(bias(0x10000..0x11000, 0), Some(0x10000));
+        assert_eq!(bias(0x12000..0x13000, 0x1000), Some(0x10000));
+        assert_eq!(bias(0x12000..0x13000, 0x9000), None);
     }
 }

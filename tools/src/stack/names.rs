@@ -51,8 +51,7 @@ impl Names {
     /// The frames at `address`; `returns`: it is where a call returns to, so the call lies before it.
     pub fn frames(&mut self, modules: &Modules, address: u64, returns: bool) -> Vec<Frame> {
         let Some(mapped) = modules.find(address) else { return vec![Frame { address, ..Frame::default() }] };
-        let offset = address.wrapping_sub(mapped.bias);
-        let probe = offset - u64::from(returns);
+        let (offset, probe) = (mapped.offset(address), mapped.probe(address, returns));
         let image = self.image(mapped);
         let debug = image.debug();
         let symbol = debug.and_then(|debug| debug.find_symbol_info(probe));
@@ -86,7 +85,7 @@ impl Names {
     /// another file. Right for what a program has called: the functions within have no names here.
     pub fn in_vmpi(&mut self, modules: &Modules, address: u64, returns: bool) -> Option<&str> {
         let mapped = modules.find(address)?;
-        let probe = address.wrapping_sub(mapped.bias) - u64::from(returns);
+        let probe = mapped.probe(address, returns);
         let image = self.image(mapped);
         image.in_vmpi.then(|| image.exported(probe, probe).unwrap_or_default())
     }

@@ -43,9 +43,9 @@ pub(super) struct Polls {
     counted: u32,
 }
 
-/// CPU time of this thread.
+/// CPU time of this process: its other threads may work while this one sleeps between its polls.
 fn cpu_time() -> Duration {
-    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::MAX, Duration::from)
+    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(Duration::MAX, Duration::from)
 }
 
 /// All words of a set of ranks in one: 0 only if it is empty (or by an accident that the next look ends).

@@ -330,8 +330,8 @@ fn cpus() -> Result<Vec<u32>> {
     Ok(all.filter(|cpu| set.is_set(*cpu).unwrap_or(false)).map(|cpu| cpu as u32).collect())
 }
 
-/// Those that stand beside each other and have the same x in an order of chance: what runs after an MPI that spins is up to 1.4 times as slow as after others, and
-/// would always be the same one.
+/// Those that stand beside each other and have the same x in an order of chance. What ran after Open MPI was up to 1.4 times as slow as after others (HPL, PTRANS; why
+/// is not known), and would always be the same one.
 fn in_some_order(runs: &[Run]) -> Vec<&Run> {
     let beside = runs.chunk_by(|a, b| (a.x, a.series) == (b.x, b.series));
     beside
