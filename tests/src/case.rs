@@ -1,6 +1,6 @@
 //! One row of a suite.
 
-use crate::compile::{Mpi, program};
+use crate::compile::{Mpi, made};
 use crate::job::Vmpirun;
 use crate::oracle;
 use crate::place::Turn;
@@ -37,6 +37,8 @@ pub struct Case {
     /// At most one rank was RUNNING on each core at every scheduling point (promise 1); not demanded of programs that spin
     /// outside MPI, where the watchdog lets another rank run.
     pub one_running: bool,
+    /// No other test beside it: the program counts what a disturbed machine does to it.
+    pub alone: bool,
     pub peers: Peers,
 }
 
@@ -51,6 +53,7 @@ impl Case {
         flags: &[],
         deadline_s: 120,
         one_running: true,
+        alone: false,
         peers: Peers::Both,
     };
 
@@ -74,7 +77,7 @@ impl Case {
             Mpi::Standard if foreign => Mpi::Mpich,
             mpi => mpi,
         };
-        let binary = program(self.program, judge);
+        let binary = made(self.program, judge);
         if self.peers == Peers::Recorded {
             return oracle::recall(judge, self.program, &binary, ranks, cwd);
         }
@@ -86,15 +89,15 @@ impl Case {
     /// # Panics
     /// If they differ, and as [`Vmpirun::run`].
     pub fn check(&self, mpi: Mpi) {
-        Turn::beside_others();
+        if !self.alone {
+            Turn::beside_others();
+        }
         // Of its own: others may write files of the same names.
         let scratch = Scratch::new("cwd");
         let cwd = scratch.path();
         for &ranks in self.ranks {
-            let turn = Turn::take();
-            let binary = program(self.program, mpi);
+            let binary = made(self.program, mpi);
             let wanted = self.oracle(mpi, ranks, cwd);
-            drop(turn);
             let mut run = Vmpirun::new(&format!("{}-{}-{ranks}", self.program, mpi.name()));
             run = run
                 .args(["-n", &ranks.to_string(), "-V", &self.v.to_string(), "--report"])

@@ -1,7 +1,7 @@
 //! Test programs, compiled by the compiler wrappers of the real MPIs, and by vmpi's own.
 
 use crate::installation::prefix;
-use crate::place::{making, put_whole, room, top};
+use crate::place::{Turn, making, put_whole, room, top};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -73,4 +73,13 @@ pub fn program(name: &str, mpi: Mpi) -> PathBuf {
         assert!(output.status.success(), "{wrapper} {name} failed:\n{}", String::from_utf8_lossy(&output.stderr));
     });
     binary
+}
+
+/// As [`program`], with a turn of its own.
+///
+/// # Panics
+/// As [`program`].
+pub fn made(name: &str, mpi: Mpi) -> PathBuf {
+    let _turn = Turn::take();
+    program(name, mpi)
 }

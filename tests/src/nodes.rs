@@ -1,7 +1,7 @@
 //! Two nodes (or three) on one machine: network namespaces with a cable between them (or a switch), each with a host name, a runtime directory and a CPU of its own.
 
 use crate::case::first_difference;
-use crate::compile::{Mpi, program};
+use crate::compile::{Mpi, made};
 use crate::job::{Outcome, Vmpirun, path_with};
 use crate::leftovers::{Process, eventually, processes_of};
 use crate::oracle;
@@ -249,10 +249,8 @@ pub fn sorted(text: &str) -> String {
 pub fn same(nodes: &Nodes, name: &str, mpi: Mpi, ranks: u32, flags: &[&str], args: &[&str]) {
     // Of its own: others may write files of the same names.
     let cwd = Scratch::new("same");
-    let turn = Turn::take();
-    let binary = program(name, mpi);
+    let binary = made(name, mpi);
     let wanted = oracle::ask(mpi, &binary, ranks, args, &[], cwd.path());
-    drop(turn);
     let run = nodes.vmpirun(name).args(["-n", &ranks.to_string(), "-V", "3"]).args(flags).arg(&binary).args(args);
     let got = run.cwd(cwd.path()).deadline(Duration::from_secs(120)).run();
     let told = format!("{name} {args:?} on {ranks} ranks of two nodes {flags:?}, built for {}", mpi.name());

@@ -89,17 +89,23 @@ impl Turn {
         let taken = Arc::new(());
         TAKEN.set(Arc::downgrade(&taken));
         let how = if BESIDE_OTHERS.get() { FlockArg::LockShared } else { FlockArg::LockExclusive };
-        Turn { _lock: lock("turn", how), _taken: taken }
+        Turn { _lock: lock("", "turn", how), _taken: taken }
     }
 }
 
 /// The right to make what several tests use (programs, the small installation), for those whose turn is shared; given back when dropped.
 pub fn making() -> Flock<File> {
-    lock("making", FlockArg::LockExclusive)
+    lock("", "making", FlockArg::LockExclusive)
 }
 
-fn lock(name: &str, how: FlockArg) -> Flock<File> {
-    let path = room("").join(format!("{name}.lock"));
+/// The right to make this one file; given back when dropped.
+pub fn making_one(file: &Path) -> Flock<File> {
+    let name = file.file_name().expect("it has a name").to_string_lossy();
+    lock("making", &name, FlockArg::LockExclusive)
+}
+
+fn lock(within: &str, name: &str, how: FlockArg) -> Flock<File> {
+    let path = room(within).join(format!("{name}.lock"));
     let file = File::create(&path).unwrap_or_else(|e| panic!("cannot create {}: {e}", path.display()));
     Flock::lock(file, how).expect("flock cannot fail on a fresh file")
 }

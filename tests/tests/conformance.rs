@@ -48,7 +48,7 @@ suite! {
     traffic_v1: Case { program: "traffic.c", ranks: &[2], v: 1, args: &["30", "11"], ..Case::DEFAULT };
     spin: Case { program: "spin.c", ranks: &[2, 4], flags: &["--quantum", "50"], one_running: false, ..Case::DEFAULT };
     // Under the others messages of the next round come early by the hundred.
-    nbx: Case { program: "nbx.c", ranks: &[4, 6], peers: Peers::Neither, ..Case::DEFAULT };
+    nbx: Case { program: "nbx.c", ranks: &[4, 6], alone: true, peers: Peers::Neither, ..Case::DEFAULT };
     threads: Case { program: "threads.c", ranks: &[2, 3], ..Case::DEFAULT };
     // Open MPI and MPICH hang in it now and then.
     threads_unasked: Case { program: "threads_unasked.c", ranks: &[2, 5], peers: Peers::Neither, ..Case::DEFAULT };

@@ -33,9 +33,7 @@ fn thermo(text: &str) -> String {
 fn lammps(ranks: u32, run: impl FnOnce() -> Vmpirun) {
     let input = top().join("tests/data/in.melt").display().to_string();
     let args = ["-in", &input, "-log", "none"];
-    let turn = Turn::take();
     let wanted = oracle::ask(Mpi::Openmpi, &PathBuf::from("/usr/bin/lmp"), ranks, &args, &[], &room("cwd"));
-    drop(turn);
     let got = run().arg("/usr/bin/lmp").args(args).cwd(room("cwd")).run();
     succeeded("LAMMPS", &got);
     let (got, wanted) = (thermo(&got.stdout), thermo(&wanted.stdout));

@@ -94,10 +94,8 @@ impl Program {
             assert!(output.status.success(), "{script}\n{}", String::from_utf8_lossy(&output.stderr));
         }
         for &ranks in self.ranks {
-            let turn = Turn::take();
             let asked = Path::new(self.asked.unwrap_or(self.path));
             let wanted = oracle::ask(Mpi::Openmpi, asked, ranks, &args, &env, directory);
-            drop(turn);
             assert_eq!(wanted.code, 0, "{name} fails under Open MPI itself\n{}", wanted.stdout);
             let numbers = ["-n".to_owned(), ranks.to_string(), "-V".to_owned(), ranks.div_ceil(2).to_string()];
             let mut run = Vmpirun::new(&format!("{name}-{ranks}")).args(numbers).arg(self.path).args(&args);
