@@ -241,6 +241,41 @@ fn of_device(device: &rdma::Device, plugin: Option<&Plugin>) -> Finding {
     }
 }
 
+/// Where a virtual machine's devices are, and what a memory balloon is among them: VIRTIO_ID_BALLOON, and the bit of the feature that
+/// tells the host of free pages (VIRTIO_BALLOON_F_REPORTING).
+const VIRTIO_DEVICES: &str = "/sys/bus/virtio/devices";
+const BALLOON: &str = "0x0005";
+const REPORTING: usize = 5;
+
+/// Does this virtual machine give free memory back to its host as it goes?
+fn reports_free_pages(devices: &Path) -> bool {
+    std::fs::read_dir(devices).into_iter().flatten().flatten().any(|device| {
+        let file = |name: &str| std::fs::read_to_string(device.path().join(name)).unwrap_or_default();
+        file("device").trim() == BALLOON && file("features").as_bytes().get(REPORTING) == Some(&b'1')
+    })
+}
+
+fn huge_pages(offered: Option<&str>, reported: bool) -> Finding {
+    const SUBJECT: &str = "huge pages";
+    match offered {
+        Some(choice) if !choice.contains("[never]") && reported => finding(
+            SUBJECT,
+            Mark::Warning,
+            "this virtual machine gives free memory back to its host: the first use of a huge page may take milliseconds",
+            "a program that touches much memory and ends soon may be faster with VMPI_HUGE_PAGES=0; try both",
+        ),
+        Some(choice) if !choice.contains("[never]") => {
+            finding(SUBJECT, Mark::Good, "large blocks of memory get them", "")
+        }
+        _ => finding(
+            SUBJECT,
+            Mark::Warning,
+            "the kernel gives none",
+            "large messages are copied at about half the speed; echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
+        ),
+    }
+}
+
 fn others() -> Vec<Finding> {
     let paranoid = read("/proc/sys/kernel/perf_event_paranoid").unwrap_or_else(|| "?".into());
     let faults = read("/proc/sys/vm/unprivileged_userfaultfd").unwrap_or_else(|| "not offered".into());
@@ -261,6 +296,8 @@ pub fn doctor(program: Option<&str>, as_json: bool) -> Result<Output, Failure> {
     findings.push(limit("locked memory", Resource::RLIMIT_MEMLOCK, 64 << 10, "bytes", memory));
     findings.extend(cores());
     findings.push(clock());
+    let offered = read("/sys/kernel/mm/transparent_hugepage/enabled");
+    findings.push(huge_pages(offered.as_deref(), reports_free_pages(Path::new(VIRTIO_DEVICES))));
     findings.extend(network());
     findings.extend(others());
     findings.extend(faces()?);
@@ -315,6 +352,31 @@ mod tests {
         let found = network();
         assert!(found.iter().any(|finding| finding.subject == "RDMA" && !finding.fact.is_empty()), "{found:?}");
         assert!(found.iter().any(|finding| finding.subject == "verbs" && !finding.fact.is_empty()), "{found:?}");
+    }
+
+    #[test]
+    fn a_balloon_that_reports_is_told_from_others() {
+        let dir = std::env::temp_dir().join(format!("vmpi-doctor-{}", std::process::id()));
+        let device = |name: &str, kind: &str, features: &str| {
+            std::fs::create_dir_all(dir.join(name)).unwrap();
+            std::fs::write(dir.join(name).join("device"), format!("{kind}\n")).unwrap();
+            std::fs::write(dir.join(name).join("features"), format!("{features}\n")).unwrap();
+        };
+        assert!(!reports_free_pages(&dir), "there is no such directory");
+        device("virtio0", "0x0002", "0010011001");
+        device("virtio1", "0x0005", "0110000100");
+        assert!(!reports_free_pages(&dir), "a disk, and a balloon that does not report");
+        device("virtio2", "0x0005", "0110010100");
+        assert!(reports_free_pages(&dir));
+        std::fs::remove_dir_all(&dir).unwrap();
+        let marks = [
+            (Some("always [madvise] never"), false),
+            (Some("[always] madvise never"), true),
+            (Some("always madvise [never]"), true),
+            (None, false),
+        ]
+        .map(|(offered, reported)| huge_pages(offered, reported).mark);
+        assert_eq!(marks, [Mark::Good, Mark::Warning, Mark::Warning, Mark::Warning]);
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use super::programs::Program;
 use super::system::{Kind, System};
 use super::{
-    balance, clocks, collectives, idle, latency, launch, nodes, pingpong, policies, polling, reductions, stencil,
+    applications, balance, clocks, collectives, idle, latency, launch, nodes, pingpong, policies, polling, reductions,
+    stencil,
 };
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     nodes::EXPERIMENT,
     collectives::EXPERIMENT,
     reductions::EXPERIMENT,
+    applications::EXPERIMENT,
 ];
 
 pub struct Experiment {
@@ -150,6 +152,8 @@ pub enum Gives {
     LinesAndMoves(&'static str),
     /// Its wall time and CPU time: `wall`, `cpu`.
     Times,
+    /// Its wall time: a figure.
+    Time(&'static str),
     /// What it uses while all ranks wait: `waiting`, `pss`.
     Sitting(Duration),
 }

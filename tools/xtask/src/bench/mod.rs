@@ -6,6 +6,7 @@
 //! series. No time is a pass or a fail; but what must be the same in all runs (a checksum) is, and that vmpi's own runs
 //! come to their end.
 
+mod applications;
 mod balance;
 pub mod cable;
 mod clocks;
@@ -155,8 +156,15 @@ impl Bench {
     pub fn measure(&mut self, experiment: &Experiment, rounds: usize) -> Result<(Samples, Circumstances)> {
         let load_before = load();
         self.batch_ms.get_or_insert(if rounds == 1 { BATCH_MS.1 } else { BATCH_MS.0 });
-        let runs = (experiment.runs)(&self.scope);
         let mut samples = Samples::default();
+        let mut runs = (experiment.runs)(&self.scope);
+        runs.retain(|run| match run.program.absent() {
+            Some(why) => {
+                samples.missing.insert(run.series.into(), why);
+                false
+            }
+            None => true,
+        });
         let mut given_up = GivenUp::default();
         for round in 0..rounds {
             eprintln!("{}: round {} of {rounds}, {} runs, load {}", experiment.name, round + 1, runs.len(), load());
@@ -226,6 +234,7 @@ impl Bench {
                 samples.add(round, "wall", run.x, run.name(), finished.wall_s);
                 samples.add(round, "cpu", run.x, run.name(), finished.cpu_s);
             }
+            Gives::Time(figure) => samples.add(round, figure, run.x, run.name(), finished.wall_s),
             Gives::Sitting(_) => {
                 let sitting = finished.sitting.ok_or_else(|| missing("its ranks never waited".into()))?;
                 samples.add(round, "waiting", run.x, run.name(), sitting.cpu_s);
@@ -268,7 +277,10 @@ impl Bench {
     }
 
     fn run(&self, mut job: std::process::Command, sit: Option<(Duration, &Path)>) -> Result<Finished> {
-        job.env("VMPI_RUNTIME_DIR", &self.runtime.0)
+        job.current_dir(self.runtime.empty()?)
+            .env("VMPI_RUNTIME_DIR", &self.runtime.0)
+            .env("OMP_NUM_THREADS", "1")
+            .env("OPENBLAS_NUM_THREADS", "1")
             .env("BENCH_BATCH_MS", self.batch_ms.unwrap_or(BATCH_MS.0).to_string());
         self.series.run(&mut job, self.limit, sit)
     }
@@ -304,7 +316,7 @@ impl GivenUp {
     }
 }
 
-/// Where our jobs keep their sockets: apart from a daemon that the user may have. Removed in the end.
+/// Where our jobs keep their sockets, apart from a daemon that the user may have, and where programs leave their files. Removed in the end.
 struct RuntimeDir(PathBuf);
 
 impl RuntimeDir {
@@ -313,6 +325,15 @@ impl RuntimeDir {
         let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
         made.map_err(|e| format!("cannot create {}: {e}", path.display()))?;
         Ok(RuntimeDir(path))
+    }
+
+    /// A directory in which nothing is yet.
+    fn empty(&self) -> Result<PathBuf> {
+        let path = self.0.join("work");
+        let _ = std::fs::remove_dir_all(&path);
+        let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
+        made.map_err(|e| format!("cannot create {}: {e}", path.display()))?;
+        Ok(path)
     }
 }
 

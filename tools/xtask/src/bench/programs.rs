@@ -5,13 +5,15 @@ use crate::Result;
 use crate::place::{target, top, venv_mpich};
 use crate::shell::{cargo, command, create_dir, output};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Program {
     /// A C file of tests/programs, without its ending.
     C(&'static str),
+    /// A file of a Debian package.
+    Installed(&'static str),
     /// The scheduler's own clock updates: a binary of vmpi-shared that no installation has.
     ClockUpdates,
 }
@@ -20,6 +22,14 @@ pub enum Program {
 #[derive(Default)]
 pub struct Programs {
     built: BTreeMap<(Program, Abi), Result<PathBuf>>,
+}
+
+impl Program {
+    /// Why it cannot be run on this machine, if it cannot.
+    pub fn absent(self) -> Option<String> {
+        let Program::Installed(path) = self else { return None };
+        (!Path::new(path).exists()).then(|| format!("{path} is not installed"))
+    }
 }
 
 impl Programs {
@@ -35,6 +45,7 @@ impl Programs {
 fn build(program: Program, abi: Abi) -> Result<PathBuf> {
     match program {
         Program::C(name) => compile(name, abi),
+        Program::Installed(path) => Ok(path.into()),
         Program::ClockUpdates => {
             let binary = ["--package", "vmpi-shared", "--features", "measure", "--bin", "clock_updates"];
             output(cargo().args(["build", "--quiet", "--release"]).args(binary))?;
