@@ -159,7 +159,8 @@ impl Report<'_> {
             ),
         }
         .as_str();
-        for figure in self.experiment.figures {
+        // What was not had is said below.
+        for figure in self.experiment.figures.iter().filter(|figure| !self.rows(figure).is_empty()) {
             text += &format!("\n## {}, {}\n\n{}", figure.title, figure.unit, aligned(&self.table(figure)));
         }
         let verdicts = self.verdicts();
@@ -388,6 +389,10 @@ mod tests {
         assert!((shares[1].2 - 1.0).abs() < 1e-9);
         let text = report.markdown();
         assert!(text.contains("missed") && text.contains("met") && text.contains("0.667x"), "{text}");
+        assert!(
+            text.contains("## ring hop") && !text.contains("## barrier"),
+            "figures without values have no table\n{text}"
+        );
         let json = report.json();
         assert_eq!(json["bars"][0]["met"], false);
         assert_eq!(json["figures"][0]["rows"].as_array().unwrap().len(), 5);
