@@ -241,10 +241,11 @@ fn of_device(device: &rdma::Device, plugin: Option<&Plugin>) -> Finding {
     }
 }
 
-/// Where a virtual machine's devices are, and what a memory balloon is among them: VIRTIO_ID_BALLOON, and the bit of the feature that
-/// tells the host of free pages (VIRTIO_BALLOON_F_REPORTING).
+/// The devices of a virtual machine.
 const VIRTIO_DEVICES: &str = "/sys/bus/virtio/devices";
+/// VIRTIO_ID_BALLOON.
 const BALLOON: &str = "0x0005";
+/// VIRTIO_BALLOON_F_REPORTING: it tells the host which pages are free. A bit of the features, the first one first.
 const REPORTING: usize = 5;
 
 /// Does this virtual machine give free memory back to its host as it goes?
@@ -255,25 +256,20 @@ fn reports_free_pages(devices: &Path) -> bool {
     })
 }
 
+/// Of transparent huge pages: what the kernel offers (/sys/kernel/mm/transparent_hugepage/enabled), and what the first use of one costs.
 fn huge_pages(offered: Option<&str>, reported: bool) -> Finding {
     const SUBJECT: &str = "huge pages";
-    match offered {
-        Some(choice) if !choice.contains("[never]") && reported => finding(
-            SUBJECT,
-            Mark::Warning,
-            "this virtual machine gives free memory back to its host: the first use of a huge page may take milliseconds",
-            "a program that touches much memory and ends soon may be faster with VMPI_HUGE_PAGES=0; try both",
-        ),
-        Some(choice) if !choice.contains("[never]") => {
-            finding(SUBJECT, Mark::Good, "large blocks of memory get them", "")
-        }
-        _ => finding(
-            SUBJECT,
-            Mark::Warning,
-            "the kernel gives none",
-            "large messages are copied at about half the speed; echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
-        ),
+    if offered.is_none_or(|choice| choice.contains("[never]")) {
+        let advice = "large messages are copied at about half the speed; echo madvise > /sys/kernel/mm/transparent_hugepage/enabled";
+        return finding(SUBJECT, Mark::Warning, "the kernel gives none", advice);
     }
+    if reported {
+        let fact =
+            "this virtual machine gives free memory back to its host: the first use of one may take milliseconds";
+        let advice = "a program that touches much memory and ends soon may be faster with VMPI_HUGE_PAGES=0; try both";
+        return finding(SUBJECT, Mark::Warning, fact, advice);
+    }
+    finding(SUBJECT, Mark::Good, "large blocks of memory get them", "")
 }
 
 fn others() -> Vec<Finding> {

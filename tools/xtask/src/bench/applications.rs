@@ -1,6 +1,6 @@
 //! Ready-made programs, as Debian ships them for Open MPI, from the launcher's start to its end.
 
-use super::experiment::{Axis, Bar, Experiment, Figure, Gives, Picture, Reference, Run, Scale, Scope};
+use super::experiment::{Axis, Bar, Experiment, Figure, Gives, Picture, Run, Scale, Scope};
 use super::programs::Program;
 use super::system::Abi;
 use crate::place::top;
@@ -11,35 +11,49 @@ const RANKS: &[u32] = &[2, 4, 6, 8];
 struct Application {
     /// Of its figure, too.
     name: &'static str,
+    title: &'static str,
     path: &'static str,
-    /// DATA is tests/data.
-    arguments: &'static [&'static str],
+    /// In words; DATA is tests/data.
+    arguments: &'static str,
 }
 
-const APPLICATIONS: &[Application] = &[
-    Application { name: "lammps", path: "/usr/bin/lmp", arguments: &["-in", "DATA/in.melt", "-log", "none"] },
-    Application { name: "nwchem", path: "/usr/bin/nwchem.openmpi", arguments: &["DATA/h2o.nw"] },
+const APPLICATIONS: [Application; 6] = [
+    Application {
+        name: "lammps",
+        title: "LAMMPS, melt of 32,000 atoms, 100 steps",
+        path: "/usr/bin/lmp",
+        arguments: "-in DATA/in.melt -log none",
+    },
+    Application {
+        name: "nwchem",
+        title: "NWChem, SCF energy of water",
+        path: "/usr/bin/nwchem.openmpi",
+        arguments: "DATA/h2o.nw",
+    },
     Application {
         name: "iqtree",
+        title: "IQ-TREE, tree of 17 species",
         path: "/usr/bin/iqtree2-mpi",
-        arguments: &[
-            "-s",
-            "/usr/share/doc/iqtree/examples/example.phy",
-            "-m",
-            "HKY",
-            "-seed",
-            "1",
-            "-nt",
-            "1",
-            "-n",
-            "4",
-            "-pre",
-            "iqtree",
-        ],
+        arguments: "-s /usr/share/doc/iqtree/examples/example.phy -m HKY -seed 1 -nt 1 -n 4 -pre iqtree",
     },
-    Application { name: "cp2k", path: "/usr/bin/cp2k.psmp", arguments: &["-i", "DATA/h2o.cp2k"] },
-    Application { name: "gpaw", path: "/usr/bin/gpaw", arguments: &["python", "DATA/hydrogen.py"] },
-    Application { name: "liggghts", path: "/usr/bin/liggghts", arguments: &["-in", "DATA/pack.liggghts"] },
+    Application {
+        name: "cp2k",
+        title: "CP2K, DFT energy of water",
+        path: "/usr/bin/cp2k.psmp",
+        arguments: "-i DATA/h2o.cp2k",
+    },
+    Application {
+        name: "gpaw",
+        title: "GPAW, hydrogen molecule",
+        path: "/usr/bin/gpaw",
+        arguments: "python DATA/hydrogen.py",
+    },
+    Application {
+        name: "liggghts",
+        title: "LIGGGHTS, packing of grains",
+        path: "/usr/bin/liggghts",
+        arguments: "-in DATA/pack.liggghts",
+    },
 ];
 
 pub const EXPERIMENT: Experiment = Experiment {
@@ -48,26 +62,19 @@ pub const EXPERIMENT: Experiment = Experiment {
             with what starting costs (experiment launch). One thread a rank. Programs that are not installed are left out (cargo xtask guest installs all of them).",
     variants: &[],
     x: Axis { title: "ranks on two cores", show: |n| n.to_string(), scale: Scale::Linear },
-    figures: &[
-        time("lammps", "LAMMPS, melt of 32,000 atoms, 100 steps"),
-        time("nwchem", "NWChem, SCF energy of water"),
-        time("iqtree", "IQ-TREE, tree of 17 species"),
-        time("cp2k", "CP2K, DFT energy of water"),
-        time("gpaw", "GPAW, hydrogen molecule"),
-        time("liggghts", "LIGGGHTS, packing of grains"),
-    ],
+    figures: &[time(0), time(1), time(2), time(3), time(4), time(5)],
     judged: &["vmpi-openmpi"],
-    bars: &[ahead("lammps"), ahead("nwchem"), ahead("iqtree"), ahead("cp2k"), ahead("gpaw"), ahead("liggghts")],
+    bars: &[ahead(0), ahead(1), ahead(2), ahead(3), ahead(4), ahead(5)],
     runs,
 };
 
-const fn time(name: &'static str, title: &'static str) -> Figure {
+const fn time(number: usize) -> Figure {
+    let Application { name, title, .. } = APPLICATIONS[number];
     Figure { name, title, unit: "s", scale: Scale::Linear, rows: None, picture: Picture::Lines }
 }
 
-const fn ahead(figure: &'static str) -> Bar {
-    let says = "no slower than the best process-based MPI";
-    Bar { figure, from: 0, to: u64::MAX, factor: 1.0, reference: Reference::BestPeer, says }
+const fn ahead(number: usize) -> Bar {
+    Bar::no_slower(APPLICATIONS[number].name, 0, u64::MAX)
 }
 
 fn runs(scope: &Scope) -> Vec<Run> {
@@ -76,7 +83,7 @@ fn runs(scope: &Scope) -> Vec<Run> {
         system,
         variant: None,
         program: Program::Installed(application.path),
-        arguments: application.arguments.iter().map(|word| word.replace("DATA", &data)).collect(),
+        arguments: application.arguments.split(' ').map(|word| word.replace("DATA", &data)).collect(),
         ranks: n,
         cpus: scope.cpus.clone(),
         pin: false,
@@ -86,7 +93,7 @@ fn runs(scope: &Scope) -> Vec<Run> {
         gives: Gives::Time(application.name),
     };
     let mut runs = Vec::new();
-    for application in APPLICATIONS {
+    for application in &APPLICATIONS {
         for n in scope.ranks_or(RANKS) {
             runs.extend(
                 scope.mpis().filter(|system| system.abi == Abi::OpenMpi).map(|system| run(application, n, system)),
@@ -102,10 +109,11 @@ mod tests {
     use crate::bench::system::choose;
 
     #[test]
-    fn every_program_has_a_figure_and_its_input() {
+    fn every_program_has_a_figure_a_bar_and_its_input() {
         let figures: Vec<&str> = EXPERIMENT.figures.iter().map(|figure| figure.name).collect();
         let names: Vec<&str> = APPLICATIONS.iter().map(|application| application.name).collect();
-        assert_eq!(figures, names);
+        let bars: Vec<&str> = EXPERIMENT.bars.iter().map(|bar| bar.figure).collect();
+        assert_eq!((&figures, &bars), (&names, &names));
         let scope = Scope { systems: choose("quick").unwrap(), cpus: vec![0, 1], ranks: Some(vec![4]) };
         let runs = runs(&scope);
         assert_eq!(runs.len(), 2 * APPLICATIONS.len(), "of the two that have the ABI");

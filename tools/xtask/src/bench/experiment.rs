@@ -104,6 +104,14 @@ pub struct Bar {
     pub says: &'static str,
 }
 
+impl Bar {
+    /// No slower than the best peer, from here to there.
+    pub const fn no_slower(figure: &'static str, from: u64, to: u64) -> Bar {
+        let says = "no slower than the best process-based MPI";
+        Bar { figure, from, to, factor: 1.0, reference: Reference::BestPeer, says }
+    }
+}
+
 pub enum Reference {
     /// A system, or a floor by the name that its program gives.
     System(&'static str),

@@ -1,6 +1,6 @@
 //! Ranks that look for messages between pieces of their work, or do nothing but look.
 
-use super::experiment::{Axis, Bar, Experiment, Figure, Gives, Picture, Reference, Run, Scale, Scope, VMPI};
+use super::experiment::{Axis, Bar, Experiment, Figure, Gives, Picture, Run, Scale, Scope, VMPI};
 use super::programs::Program;
 
 const RANKS: &[u32] = &[2, 4, 6, 16];
@@ -22,17 +22,18 @@ pub const EXPERIMENT: Experiment = Experiment {
     ],
     judged: VMPI,
     // Not the issue's. A look that finds nothing is cheapest under an MPI that lets nobody else run: where cores are shared it is what the others pay for.
-    bars: &[bar("test_one", 2), bar("test_many", 2), bar("probe", 2), bar("polled", 16), bar("update", 16)],
+    bars: &[
+        Bar::no_slower("test_one", 2, 2),
+        Bar::no_slower("test_many", 2, 2),
+        Bar::no_slower("probe", 2, 2),
+        Bar::no_slower("polled", 2, 16),
+        Bar::no_slower("update", 2, 16),
+    ],
     runs,
 };
 
 const fn figure(name: &'static str, title: &'static str, unit: &'static str) -> Figure {
     Figure { name, title, unit, scale: Scale::Log10, rows: None, picture: Picture::Lines }
-}
-
-const fn bar(figure: &'static str, to: u64) -> Bar {
-    let says = "no slower than the best process-based MPI";
-    Bar { figure, from: 2, to, factor: 1.0, reference: Reference::BestPeer, says }
 }
 
 fn runs(scope: &Scope) -> Vec<Run> {

@@ -1,6 +1,6 @@
 //! Large reductions of n ranks on one core and on two.
 
-use super::experiment::{Axis, Bar, Experiment, Figure, Gives, Picture, Reference, Run, Scale, Scope, VMPI, words};
+use super::experiment::{Axis, Bar, Experiment, Figure, Gives, Picture, Run, Scale, Scope, VMPI, words};
 use super::programs::Program;
 use super::system::System;
 
@@ -23,21 +23,16 @@ pub const EXPERIMENT: Experiment = Experiment {
     ],
     judged: VMPI,
     bars: &[
-        bar("core.reduce_1048576"),
-        bar("core.allreduce_1048576"),
-        bar("cores.reduce_1048576"),
-        bar("cores.allreduce_1048576"),
+        Bar::no_slower("core.reduce_1048576", 2, 8),
+        Bar::no_slower("core.allreduce_1048576", 2, 8),
+        Bar::no_slower("cores.reduce_1048576", 2, 8),
+        Bar::no_slower("cores.allreduce_1048576", 2, 8),
     ],
     runs,
 };
 
 const fn figure(name: &'static str, title: &'static str) -> Figure {
     Figure { name, title, unit: "us", scale: Scale::Log10, rows: None, picture: Picture::Lines }
-}
-
-const fn bar(figure: &'static str) -> Bar {
-    let says = "no slower than the best process-based MPI";
-    Bar { figure, from: 2, to: 8, factor: 1.0, reference: Reference::BestPeer, says }
 }
 
 fn runs(scope: &Scope) -> Vec<Run> {
