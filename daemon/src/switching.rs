@@ -46,8 +46,8 @@ impl Switching {
         Patience {
             // Watching for as long as a wake-up takes costs at most twice the least possible; a little more forgives noise.
             spin: self.wake.map_or(usual.spin, |wake| within(wake * 3 / 2, 20, 150)),
-            // A wake-up is a thirtieth of that.
-            long: self.wake.map_or(usual.long, |wake| within(wake * 30, 400, 1000)),
+            // A wake-up is little beside that; but a core that halts also loses its caches, where its ranks' memory is (ring of 256 ranks: 0.8 ms).
+            long: self.wake.map_or(usual.long, |wake| within(wake * 150, 400, 5000)),
             // Beside a turn of several times its length a hand-over hardly matters.
             brisk: self.hand_over.map_or(usual.brisk, |hand_over| within(hand_over * 7, 10, 60)),
         }
@@ -177,8 +177,9 @@ mod tests {
         let us = Duration::from_micros;
         let of = |hand_over, wake| Switching { hand_over, wake }.patience();
         assert_eq!(of(None, None), Patience::default());
-        assert_eq!(of(Some(us(3)), Some(us(40))), Patience { spin: us(60), long: us(1000), brisk: us(21) });
-        assert_eq!(of(Some(us(500)), Some(us(5000))), Patience { spin: us(150), long: us(1000), brisk: us(60) });
+        assert_eq!(of(Some(us(3)), Some(us(40))), Patience { spin: us(60), long: us(5000), brisk: us(21) });
+        assert_eq!(of(Some(us(500)), Some(us(5000))), Patience { spin: us(150), long: us(5000), brisk: us(60) });
+        assert_eq!(of(Some(us(3)), Some(us(20))), Patience { spin: us(30), long: us(3000), brisk: us(21) });
         assert_eq!(of(Some(us(0)), Some(us(1))), Patience { spin: us(20), long: us(400), brisk: us(10) });
     }
 }

@@ -1,7 +1,8 @@
 /* The physical floor, without any MPI: what the machine and the kernel take for the same.
  *   floor ring CPU CPU N...      a token round V = N/2 processes of one core, by futex and by sched_yield, us a hop; and V hops; for N = 2
- *                                between the two cores, by a spun-on cache line; and by futex where each process touches in its turn as much memory
- *                                of its own as a rank does
+ *                                between the two cores, by a spun-on cache line; by futex where each process touches in its turn as much memory
+ *                                of its own as a rank does, and where N processes are on both cores, V on each; for the collectives V hops, and V switches by sched_yield in whatever order the kernel has, with and
+ *                                without touching memory
  *   floor order CPU X N FIGURE...  a token round N processes of one core, in the order in which they were made and against it, us a hop:
  *                                FIGURE_with and FIGURE_against
  *   floor pair FIGURE CPU CPU    two processes, us one way: on one core by futex and by sched_yield, on two by a spun-on cache line
@@ -79,7 +80,7 @@ static void compute(void) {
     block[0] = block[1], block[1] = other;
 }
 
-/* Microseconds a hop of a token round `members` processes, each to the one `step` further; member i runs on cpus[i % 2]. Laps grow until they
+/* Microseconds a hop of a token round `members` processes, each to the one `step` further; the first half of them on cpus[0], the others on cpus[1]. Laps grow until they
  * take long enough. */
 static double ring_by(int step, int members, const int cpus[2], void (*await)(int, int), void (*pass)(int, int)) {
     for (int laps = 16;; laps *= 4) {
@@ -89,7 +90,7 @@ static double ring_by(int step, int members, const int cpus[2], void (*await)(in
         for (int me = 1; me < members; me++)
             if ((children[me] = fork()) == 0) {
                 prctl(PR_SET_PDEATHSIG, SIGKILL);
-                pin_to(cpus[me % 2]);
+                pin_to(cpus[me * 2 / members]);
                 for (int turn = 1; turn <= laps; turn++) {
                     await(me, turn);
                     compute();
@@ -117,6 +118,45 @@ static double ring_by(int step, int members, const int cpus[2], void (*await)(in
 
 static double ring(int members, const int cpus[2], void (*await)(int, int), void (*pass)(int, int)) {
     return ring_by(1, members, cpus, await, pass);
+}
+
+static long turns_of(int members) {
+    long sum = 0;
+    for (int i = 0; i < members; i++) sum += atomic_load(&words[i].turns);
+    return sum;
+}
+
+/* Microseconds from process to process where `members` of one core do nothing but yield: in no order, and nobody waits for anybody. */
+static double switches(int members, int cpu) {
+    pid_t children[MOST];
+    fflush(stdout);
+    for (int me = 0; me < members; me++) {
+        atomic_store(&words[me].turns, 0);
+        if ((children[me] = fork()) == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            pin_to(cpu);
+            for (int turn = 1;; turn++) {
+                compute();
+                give(me, turn);
+                sched_yield();
+            }
+        } else if (children[me] < 0) {
+            perror("fork");
+            exit(1);
+        }
+    }
+    pin_to(cpu);
+    double start, us;
+    long before, turns;
+    /* The first time is the warm-up. */
+    for (int i = 0; i < 2; i++) {
+        start = now_us(), before = turns_of(members);
+        usleep(batch_us());
+        turns = turns_of(members) - before, us = now_us() - start;
+    }
+    for (int i = 0; i < members; i++) kill(children[i], SIGKILL);
+    for (int i = 0; i < members; i++) waitpid(children[i], NULL, 0);
+    return us / turns;
 }
 
 static void order(int cpu, const char *x, int members, int count, char **figures) {
@@ -153,12 +193,15 @@ static void rings(int cpu, int other, int n) {
     if (n == 2 && cpu != other) printf("@ ring 2 %.4f spin\n", ring(2, both, wait_spin, give));
     if (v < 2 || v > MOST) return;
     double futex = ring(v, cpus, wait_futex, give_futex), yield = ring(v, cpus, wait_yield, give);
+    double plain = switches(v, cpu);
     touches = 1;
-    double touching = ring(v, cpus, wait_futex, give_futex);
+    double touching = ring(v, cpus, wait_futex, give_futex), touched = switches(v, cpu);
     touches = 0;
     printf("@ ring %d %.4f futex\n@ ring %d %.4f yield\n@ ring %d %.4f touching\n", n, futex, n, yield, n, touching);
-    for (int i = 0; i < 2; i++)
-        printf("@ %s %d %.4f futex\n@ %s %d %.4f yield\n", i ? "barrier" : "allreduce", n, futex * v, i ? "barrier" : "allreduce", n, yield * v);
+    if (cpu != other && n <= MOST) printf("@ ring %d %.4f spread\n", n, ring(n, both, wait_futex, give_futex));
+    const struct { const char *name; double us; } ways[] = {{"futex", futex}, {"yield", yield}, {"switch", plain}, {"touching", touched}};
+    for (size_t i = 0; i < 2 * sizeof ways / sizeof *ways; i++)
+        printf("@ %s %d %.4f %s\n", i % 2 ? "barrier" : "allreduce", n, ways[i / 2].us * v, ways[i / 2].name);
 }
 
 static void copy(const char *figure, int owner_cpu, int reader_cpu, int count, char **sizes) {

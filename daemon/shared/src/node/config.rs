@@ -34,7 +34,7 @@ pub struct NodeConfig {
 pub struct Patience {
     /// The last rank of a core to suspend watches so long before it sleeps.
     pub spin: Duration,
-    /// So long where idle times lately were shorter: beside such a time a wake-up matters.
+    /// So long where idle times lately were shorter: beside such a time a wake-up matters, and so do the caches, which a core that halts may lose.
     pub long: Duration,
     /// Turns on a core shorter than this are short: several waiting ranks are woken together.
     pub brisk: Duration,

@@ -11,7 +11,9 @@ pub const EXPERIMENT: Experiment = Experiment {
             8 bytes with four neighbours (MPI_Irecv, MPI_Isend, MPI_Waitall). n ranks on two cores, so V = n/2; neighbours share a core under vmpi, peers' ranks go where the kernel puts them. Floors: the same ring among V \
             processes of one core, by futex and by sched_yield, without any MPI (n = 2: two cores, by a \
             cache line that both spin on); by futex where each process touches 92 cache lines of its own in 23 pages in its turn, about as many as a \
-            rank does (touching); for the collectives, V hops by futex and by sched_yield.",
+            rank does (touching); by futex round n processes of two cores, V on each (spread): each core then sleeps while the token is on the other, and \
+            what that costs is in no other floor; for the collectives, V hops by futex and by sched_yield, and V switches by sched_yield in the kernel's order, \
+            where nobody waits for anybody (switch; touching: as much memory in each turn).",
     variants: &[],
     x: Axis { title: "ranks on two cores", show: |n| n.to_string(), scale: Scale::Log2 },
     figures: &[
