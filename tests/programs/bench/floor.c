@@ -1,8 +1,8 @@
 /* The physical floor, without any MPI: what the machine and the kernel take for the same.
  *   floor ring CPU CPU N...      a token round V = N/2 processes of one core, by futex and by sched_yield, us a hop; and V hops; for N = 2
  *                                between the two cores, by a spun-on cache line; by futex where each process touches in its turn as much memory
- *                                of its own as a rank does, and where N processes are on both cores, V on each; for the collectives V hops, and V switches by sched_yield in whatever order the kernel has, with and
- *                                without touching memory
+ *                                of its own as a rank does, and where N processes are on both cores, V on each; for the collectives V hops, and
+ *                                V switches by sched_yield in whatever order the kernel has, with and without touching memory
  *   floor order CPU X N FIGURE...  a token round N processes of one core, in the order in which they were made and against it, us a hop:
  *                                FIGURE_with and FIGURE_against
  *   floor pair FIGURE CPU CPU    two processes, us one way: on one core by futex and by sched_yield, on two by a spun-on cache line
@@ -80,26 +80,35 @@ static void compute(void) {
     block[0] = block[1], block[1] = other;
 }
 
-/* Microseconds a hop of a token round `members` processes, each to the one `step` further; the first half of them on cpus[0], the others on cpus[1]. Laps grow until they
- * take long enough. */
+/* As fork; the child is on `cpu`, and ends with its parent. */
+static pid_t process_on(int cpu) {
+    pid_t child = fork();
+    if (child < 0) {
+        perror("fork");
+        exit(1);
+    }
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        pin_to(cpu);
+    }
+    return child;
+}
+
+/* Microseconds a hop of a token round `members` processes, each to the one `step` further; the first half of them on cpus[0], the others on
+ * cpus[1]. Laps grow until they take long enough. */
 static double ring_by(int step, int members, const int cpus[2], void (*await)(int, int), void (*pass)(int, int)) {
     for (int laps = 16;; laps *= 4) {
         pid_t children[MOST];
         for (int i = 0; i < members; i++) atomic_store(&words[i].turns, 0);
         fflush(stdout);
         for (int me = 1; me < members; me++)
-            if ((children[me] = fork()) == 0) {
-                prctl(PR_SET_PDEATHSIG, SIGKILL);
-                pin_to(cpus[me * 2 / members]);
+            if ((children[me] = process_on(cpus[me * 2 / members])) == 0) {
                 for (int turn = 1; turn <= laps; turn++) {
                     await(me, turn);
                     compute();
                     pass((me + step + members) % members, turn);
                 }
                 _exit(0);
-            } else if (children[me] < 0) {
-                perror("fork");
-                exit(1);
             }
         pin_to(cpus[0]);
         double start = 0;
@@ -120,40 +129,42 @@ static double ring(int members, const int cpus[2], void (*await)(int, int), void
     return ring_by(1, members, cpus, await, pass);
 }
 
+/* Turns of all members; 0 as long as one of them has had none. */
 static long turns_of(int members) {
     long sum = 0;
-    for (int i = 0; i < members; i++) sum += atomic_load(&words[i].turns);
+    for (int i = 0; i < members; i++) {
+        int turns = atomic_load(&words[i].turns);
+        if (turns == 0) return 0;
+        sum += turns;
+    }
     return sum;
 }
 
-/* Microseconds from process to process where `members` of one core do nothing but yield: in no order, and nobody waits for anybody. */
+/* Microseconds from turn to turn where `members` of one core do nothing but yield: in no order, and nobody waits for anybody. */
 static double switches(int members, int cpu) {
     pid_t children[MOST];
     fflush(stdout);
-    for (int me = 0; me < members; me++) {
-        atomic_store(&words[me].turns, 0);
-        if ((children[me] = fork()) == 0) {
-            prctl(PR_SET_PDEATHSIG, SIGKILL);
-            pin_to(cpu);
+    for (int i = 0; i < members; i++) atomic_store(&words[i].turns, 0);
+    for (int me = 0; me < members; me++)
+        if ((children[me] = process_on(cpu)) == 0)
             for (int turn = 1;; turn++) {
                 compute();
                 give(me, turn);
                 sched_yield();
             }
-        } else if (children[me] < 0) {
-            perror("fork");
+    pin_to(cpu);
+    while (turns_of(members) == 0) {
+        if (waitpid(-1, NULL, WNOHANG) != 0) {
+            fprintf(stderr, "a process that was to yield has ended\n");
             exit(1);
         }
+        usleep(1000);
     }
-    pin_to(cpu);
-    double start, us;
-    long before, turns;
-    /* The first time is the warm-up. */
-    for (int i = 0; i < 2; i++) {
-        start = now_us(), before = turns_of(members);
-        usleep(batch_us());
-        turns = turns_of(members) - before, us = now_us() - start;
-    }
+    double start = now_us();
+    long before = turns_of(members);
+    usleep(batch_us());
+    double us = now_us() - start;
+    long turns = turns_of(members) - before;
     for (int i = 0; i < members; i++) kill(children[i], SIGKILL);
     for (int i = 0; i < members; i++) waitpid(children[i], NULL, 0);
     return us / turns;
@@ -215,10 +226,8 @@ static void copy(const char *figure, int owner_cpu, int reader_cpu, int count, c
     }
     memset(heap, 1, most), memset(to, 2, most);
     atomic_store(&words[0].turns, 0);
-    pid_t owner = fork();
+    pid_t owner = process_on(owner_cpu);
     if (owner == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        pin_to(owner_cpu);
         memset(shared, 3, most), memset(heap, 3, most);
         give_futex(0, 1);
         pause();

@@ -41,7 +41,8 @@ pub struct Patience {
 }
 
 impl Default for Patience {
-    /// The usual: a wake-up across cores takes 35 us, a hand-over 3 us.
+    /// The usual: a wake-up across cores takes 35 us, a hand-over 3 us. `long` is shorter than follows from that elsewhere: where no wake-up can be measured
+    /// there is one core, and longer watching was not tried.
     fn default() -> Patience {
         let us = Duration::from_micros;
         Patience { spin: us(60), long: us(1000), brisk: us(20) }
