@@ -89,9 +89,13 @@ fn verbs_missing() -> Option<&'static str> {
     if !library("librdmacm") {
         return Some("there is no librdmacm-dev");
     }
-    let clang =
-        Path::new("/usr/lib/x86_64-linux-gnu/libclang-14.so.1").exists() || Path::new("/usr/lib/llvm-14").exists();
-    (!clang).then_some("there is no libclang1-14")
+    let names = |dir: &str| std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let clang = names("/usr/lib/x86_64-linux-gnu").any(|name| {
+        name.to_string_lossy()
+            .strip_prefix("libclang-")
+            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    }) || names("/usr/lib").any(|name| name.to_string_lossy().starts_with("llvm-"));
+    (!clang).then_some("there is no libclang")
 }
 
 /// mpif.h and the modules, in the form of this machine's gfortran.

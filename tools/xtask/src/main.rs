@@ -10,6 +10,7 @@ mod install;
 #[cfg(feature = "manual")]
 mod manual;
 mod mpich_suite;
+mod needs;
 mod paper;
 mod place;
 mod setup;
@@ -34,15 +35,19 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Install what tests and benchmarks need: the real MPIs, LAMMPS, HPCC, a virtual environment, tools. Does nothing twice.
+    /// Install what tests and benchmarks need: the real MPIs, LAMMPS, HPCC, a virtual environment, tools. Says what and how
+    /// much before it does; leaves no service enabled; does nothing twice.
     Setup,
     /// Build everything and lay out target/release as an installation.
     Build,
-    /// Run Debian's LAMMPS, unmodified, on three ranks per core, and show what vmpi did.
+    /// Run a program with one and with three ranks on each core, beside the MPIs that are here. Installs nothing.
     Demo {
-        /// Time steps of the simulation.
+        /// Time steps of LAMMPS.
         #[arg(long, default_value_t = 400)]
         steps: u32,
+        /// Install Debian's LAMMPS, if it is not there, and show it, too.
+        #[arg(long)]
+        with_lammps: bool,
     },
     /// Format, lints, licences, unit tests, and the suites of real processes.
     Test {
@@ -120,7 +125,7 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Setup => setup::setup(),
         Command::Build => build::build(),
-        Command::Demo { steps } => demo::demo(steps),
+        Command::Demo { steps, with_lammps } => demo::demo(steps, with_lammps),
         Command::Test { repeat: Some(times), filter, .. } => test::repeat(times, filter.as_deref()),
         Command::Test { tier: 2, filter, .. } => test::second_tier(filter.as_deref()),
         Command::Test { quick, filter, .. } => test::test(quick, filter.as_deref()),

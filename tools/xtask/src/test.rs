@@ -2,6 +2,7 @@
 
 use crate::Result;
 use crate::build;
+use crate::needs;
 use crate::setup::{self, setup, tool};
 use crate::shell::{cargo, command, run};
 
@@ -22,9 +23,21 @@ pub fn test(quick: bool, filter: Option<&str>) -> Result<()> {
     nextest(&["-p", "vmpi-shared", "--features", "model", "--test", "model"], filter)?;
     if !quick {
         build::build()?;
-        nextest(&["-p", "vmpi-tests"], filter)?;
+        processes(&["-p", "vmpi-tests"], filter)?;
     }
     Ok(())
+}
+
+/// The suites of real processes, as far as this machine can run them; what it cannot is told of at the end, too.
+fn processes(which: &[&str], filter: Option<&str>) -> Result<()> {
+    let (possible, left_out) = needs::possible();
+    let tell = || left_out.iter().for_each(|sentence| eprintln!("test: {sentence}"));
+    tell();
+    let mut which = which.to_vec();
+    which.extend(possible.iter().flat_map(|possible| ["-E", possible]));
+    let done = nextest(&which, filter);
+    tell();
+    done
 }
 
 /// The suites that take many minutes: tests that are marked with `#[ignore]`.
@@ -35,7 +48,7 @@ pub fn second_tier(filter: Option<&str>) -> Result<()> {
         setup::second_tier()?;
     }
     build::build()?;
-    nextest(&["-p", "vmpi-tests", "--run-ignored", "only"], filter)
+    processes(&["-p", "vmpi-tests", "--run-ignored", "only"], filter)
 }
 
 /// Every test that starts processes, `times` times, whatever happens: nextest counts at the end.

@@ -1,13 +1,18 @@
-//! What tests, benchmarks and the demo need, installed once.
+//! What tests and benchmarks need, installed once, and said before it comes. [`debian`] has the packages' side, [`services`]
+//! what they may not leave behind.
+
+mod debian;
+mod services;
 
 use crate::Result;
 use crate::guest;
 use crate::mpich_suite;
 use crate::place;
-use crate::shell::{command, output, run, which, write};
+use crate::shell::{command, run, which, write};
 use std::path::{Path, PathBuf};
 
-/// Debian packages: the real MPIs, programs built with them, and what the build of verbs support needs.
+/// Debian packages: the real MPIs, programs built with them, and what the build of verbs support needs. Where releases
+/// differ the names stand side by side.
 const PACKAGES: &[&str] = &[
     "openmpi-bin",
     "libopenmpi-dev",
@@ -21,8 +26,8 @@ const PACKAGES: &[&str] = &[
     "pnetcdf-bin",
     "scalapack-mpi-test",
     "mumps-test",
-    "python3-petsc4py-real3.18",
-    "python3-slepc4py-real3.18",
+    "python3-petsc4py-real",
+    "python3-slepc4py-real",
     "nwchem-openmpi",
     "nwchem-mpich",
     "iqtree",
@@ -32,18 +37,21 @@ const PACKAGES: &[&str] = &[
     "libfftw3-mpi-dev",
     "libibverbs-dev",
     "librdmacm-dev",
-    "libclang1-14",
-    "libclang-common-14-dev",
+    "libclang1",
+    "libclang-common-14-dev|libclang-common-19-dev|libclang-common-18-dev",
     "pkg-config",
     "cmake",
     "g++",
     "python3-venv",
+    "python3-dev",
     "procps",
     "iproute2",
     "iperf3",
-    "openssh-server",
     "openssh-client",
+    "libwrap0",
 ];
+/// Its sshd is run by a test, with a configuration of its own; installed, it would be enabled for the whole machine.
+const SSHD: &str = "openssh-server";
 /// Only the second tier needs these: a guest with an RDMA device, and a small Slurm.
 const SECOND_TIER: &[&str] =
     &["qemu-system-x86", "ibverbs-providers", "xz-utils", "make", "slurm-wlm", "slurm-client", "munge", "util-linux"];
@@ -84,7 +92,8 @@ const CARGO_TOOLS: &[(&str, &str)] = &[
 ];
 
 pub fn setup() -> Result<()> {
-    packages(PACKAGES)?;
+    debian::packages(PACKAGES)?;
+    debian::unpacked(SSHD)?;
     virtual_environment(&place::venv(), PINS)?;
     virtual_environment(&place::venv_mpich(), MPICH_PINS)?;
     virtual_environment(&place::venv_perfetto(), PERFETTO_PINS)?;
@@ -99,11 +108,16 @@ pub fn setup() -> Result<()> {
 
 /// What the second tier needs besides.
 pub fn second_tier() -> Result<()> {
-    packages(SECOND_TIER)?;
-    packages(PROGRAMS)?;
-    packages(BROWSER)?;
+    debian::packages(SECOND_TIER)?;
+    debian::packages(PROGRAMS)?;
+    debian::packages(BROWSER)?;
     mpich_suite::prepare()?;
     guest::prepare()
+}
+
+/// LAMMPS alone, for the demo that was asked for it.
+pub fn lammps() -> Result<()> {
+    debian::packages(&["lammps"]).map(drop)
 }
 
 /// Open MPI 5: only the benchmarks want it by itself, and only when asked for.
@@ -115,23 +129,6 @@ pub fn openmpi5() -> Result<()> {
 pub fn tool(name: &str) -> Option<PathBuf> {
     let own = place::venv().join("bin").join(name);
     which(name).or_else(|| own.is_file().then_some(own))
-}
-
-fn packages(wanted: &[&str]) -> Result<()> {
-    let installed = |package: &&&str| {
-        output(command("dpkg-query").args(["-W", "-f=${db:Status-Status}", package])).is_ok_and(|s| s == "installed")
-    };
-    let missing: Vec<&str> = wanted.iter().filter(|package| !installed(package)).copied().collect();
-    if missing.is_empty() {
-        return Ok(());
-    }
-    if !nix::unistd::geteuid().is_root() {
-        return Err(format!("Debian packages are missing; run: sudo apt-get install {}", missing.join(" ")));
-    }
-    run(command("apt-get").arg("update"))?;
-    let mut install = command("apt-get");
-    install.env("DEBIAN_FRONTEND", "noninteractive").args(["install", "-y", "--no-install-recommends"]);
-    run(install.args(missing))
 }
 
 fn virtual_environment(dir: &Path, pins: &[&str]) -> Result<()> {
@@ -147,6 +144,7 @@ fn virtual_environment(dir: &Path, pins: &[&str]) -> Result<()> {
 
 /// Into the virtual environment `dir`.
 fn install_from_pypi(dir: &Path, pins: &[&str]) -> Result<()> {
+    eprintln!("setup: fetches {} from PyPI into {}", pins.join(", "), dir.display());
     run(command(dir.join("bin/pip")).args(["install", "--quiet", "--disable-pip-version-check"]).args(pins))
 }
 
