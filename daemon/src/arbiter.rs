@@ -163,7 +163,7 @@ impl Arbiter {
             scene.take(job, core);
         }
         if age >= PATIENCE && scene.is_held(job, core) {
-            debug!("job {job} does not give up core {core}; counted as given up");
+            debug!("job {job}: it does not give up core {core}; counted as given up");
             scene.force(job, core);
         }
         let free = !scene.is_held(job, core);

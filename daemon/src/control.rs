@@ -90,6 +90,9 @@ impl Daemon {
                     job.conclude_spread();
                 }
             }
+            (Role::Tool, Request::Logs { job }) => {
+                self.reply(token, &Reply::Logs { lines: crate::log::kept(job) }, &[])
+            }
             (Role::Tool, Request::Carry { job, key }) => self.carry(token, job, &key),
             (
                 Role::Carrier(id),
@@ -125,7 +128,7 @@ impl Daemon {
                 | Request::Conclude,
             ) => {}
             (Role::Tool, Request::Attach { job, rank, key, face }) => {
-                debug!("process {} attaches as rank {rank} of job {job}", peer.pid);
+                debug!("job {job}: process {} attaches as rank {rank}", peer.pid);
                 self.attach(token, job, rank, &key, face, peer.pid);
             }
             (Role::Rank(id, rank), Request::Finalized) => {
@@ -305,6 +308,10 @@ impl Daemon {
         match Job::new(id, spec, peer, token, &place) {
             Ok(mut job) => {
                 self.last_job = id;
+                debug!(
+                    "job {id}: {} ranks of {} for vmpirun (pid {})",
+                    job.spec.ranks, job.spec.apps[0].program, peer.pid
+                );
                 if job.carrier.is_some() {
                     crate::slices::ask_short();
                 }

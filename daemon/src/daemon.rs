@@ -93,6 +93,8 @@ pub struct Daemon {
     /// Job, rank and process.
     pidfds: HashMap<u64, (u32, u32, i32)>,
     pub(crate) has_children: bool,
+    /// What jobs have left running.
+    left: reap::Left,
     one_job: bool,
     started: Instant,
     /// A word that no other daemon has, for names of ports.
@@ -160,6 +162,7 @@ impl Daemon {
             processes: HashMap::new(),
             pidfds: HashMap::new(),
             has_children: false,
+            left: reap::Left::new(),
             one_job: options.one_job,
             started: Instant::now(),
             name: format!("{}.{:x}", std::process::id(), vmpi_shared::clock::monotonic_ns()),
@@ -470,14 +473,23 @@ impl Daemon {
 
     fn sweep(&mut self, id: u32, only: bool, now: Instant) {
         self.reap();
-        let survivors = if self.has_children {
-            reap::kill_leftovers(id, only, |pid| self.processes.get(&pid).map(|(job, _)| *job))
+        let mut found = if self.has_children {
+            reap::leftovers(id, only, |pid| self.processes.get(&pid).map(|(job, _)| *job), &self.left)
         } else {
-            0
+            Vec::new()
         };
-        if let Some(job) = self.jobs.get_mut(&id) {
-            job.swept(survivors, now);
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        if job.leaves_helpers() {
+            reap::forget_ended(&mut self.left);
+            let own = found.extract_if(.., |process| reap::is_own(process)).collect();
+            let stay = std::mem::replace(&mut found, own);
+            self.left.extend(stay.iter().map(|process| (process.pid, process.began)));
+            job.note_helpers(&stay);
+        } else {
+            job.note_helpers(&found);
         }
+        reap::kill_each(&found);
+        job.swept(found.len(), now);
     }
 
     /// Pass a job's replies to its launcher; forget the job when the last has been passed.
@@ -576,7 +588,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        reap::kill_all_descendants();
+        reap::kill_all_descendants(&self.left);
     }
 }
 

@@ -273,7 +273,7 @@ impl Job {
         let mut ends = Vec::new();
         let process = match self.spec.stdio {
             Stdio::Shared => {
-                let [_, out, err] = &self.fds[..] else { return Err("the launcher's streams are closed".into()) };
+                let [.., out, err] = &self.fds[..] else { return Err("the launcher's streams are closed".into()) };
                 let streams = Streams { stdin: null, stdout: out.as_fd(), stderr: err.as_fd() };
                 self.spawner.spawn(start, group, streams)
             }

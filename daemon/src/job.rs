@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use vmpi_fabric::Key;
 use vmpi_shared::agreement::Agreements;
-use vmpi_shared::control::{Cause, JobSpec, Reply, Stdio, env};
+use vmpi_shared::control::{Cause, Helper, JobSpec, Reply, Stdio, env};
 use vmpi_shared::dynamic::{Answer, World};
 use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::mem::bell::{Bell, Chime};
@@ -158,6 +158,8 @@ pub struct Job {
     parting: Option<end::Parting>,
     verdict: Option<(Cause, i32)>,
     refusal: Option<SpawnError>,
+    /// Processes that ranks have started, as far as the end has found them.
+    helpers: Vec<Helper>,
     ending: Option<Ending>,
     /// Who carries messages to other nodes, in a job of several.
     pub carrier: Option<Carrier>,
@@ -273,6 +275,7 @@ impl Job {
             verdict: None,
             refusal: None,
             ending: None,
+            helpers: Vec::new(),
             carrier,
             spread: Spread::default(),
             spec,
@@ -328,15 +331,19 @@ impl Job {
 
     fn spawn_one(&mut self, rank: u32) -> Result<i32, SpawnError> {
         let null = self.null.as_fd();
-        let stdin = if rank == 0 { self.fds[0].as_fd() } else { null };
+        let stdin = match self.spec.local_readers().position(|reader| reader == rank) {
+            Some(number) => self.fds[number].as_fd(),
+            None => null,
+        };
         let local = |ranks: u32| (0..ranks).filter(|rank| self.spec.is_local(*rank)).count();
         let (local_rank, local_size) = match self.spec.nodes {
             Some(_) => (local(rank), local(self.spec.ranks)),
             None => (rank as usize, self.spec.ranks as usize),
         };
+        let outputs = self.spec.stdin_count();
         let (out, err) = match self.spec.stdio {
-            Stdio::Shared => (1, 2),
-            Stdio::PerRank => (1 + 2 * local_rank, 2 + 2 * local_rank),
+            Stdio::Shared => (outputs, outputs + 1),
+            Stdio::PerRank => (outputs + 2 * local_rank, outputs + 1 + 2 * local_rank),
         };
         let streams = Streams { stdin, stdout: self.fds[out].as_fd(), stderr: self.fds[err].as_fd() };
         // A group exists as long as a member is not reaped; its number may then belong to strangers.
@@ -364,8 +371,9 @@ impl Job {
     /// Give up the launcher's pipes, so that it sees the end of the ranks' output (what all ranks share is kept for those
     /// to come); then tell it the pids.
     fn say_started(&mut self) {
-        if self.spec.stdio == Stdio::PerRank {
-            self.fds.clear();
+        match self.spec.stdio {
+            Stdio::PerRank => self.fds.clear(),
+            Stdio::Shared => drop(self.fds.drain(..self.spec.stdin_count().min(self.fds.len()))),
         }
         let pids = self.ranks.iter().map(|rank| rank.pid).filter(|pid| *pid != 0).collect();
         self.outbox.push((Reply::Started { pids }, Vec::new()));
@@ -419,13 +427,13 @@ impl Job {
         Ok(())
     }
 
-    /// MPI_UNIVERSE_SIZE in `world`: the ranks that the job's cores hold with V ranks each, spare cores included; not fewer than started,
-    /// and in a world that was spawned not fewer than those who spawned it and its own.
+    /// MPI_UNIVERSE_SIZE in `world`: in one that was spawned not fewer than those who spawned it and its own; 0: the attribute is not set.
     pub fn universe(&self, world: &World) -> u32 {
-        let started = self.spec.ranks.max(self.spec.v.saturating_mul(self.spec.all_cpus().count() as u32));
-        let planned = self.spec.nodes.as_ref().map(|nodes| nodes.universe).filter(|&universe| universe > 0);
-        let parents = world.parent.as_ref().map_or(0, |parent| parent.ranks.len() as u32);
-        planned.unwrap_or(started).max(parents.saturating_add(world.ranks.len() as u32))
+        match (self.spec.universe_size(), &world.parent) {
+            (0, _) => 0,
+            (size, None) => size,
+            (size, Some(parent)) => size.max((parent.ranks.len() + world.ranks.len()) as u32),
+        }
     }
 
     /// When `tick` wants to be called.

@@ -143,7 +143,10 @@ fn keep(daemon: Pid, signals: &SigSet, dir: &Path, start: Start) -> ! {
             }
         }
     };
-    reap::kill_all_descendants();
+    // A daemon that ends in order leaves only what is to stay.
+    if !matches!(status, Some(WaitStatus::Exited(_, 0))) {
+        reap::kill_all_descendants(&reap::Left::new());
+    }
     match status {
         Some(WaitStatus::Exited(_, code)) => std::process::exit(code),
         Some(WaitStatus::Signaled(_, signal, _)) => {

@@ -4,14 +4,12 @@ use std::fs;
 use std::path::PathBuf;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use vmpi_shared::control::{JobSpec, Stdio};
+use vmpi_shared::control::{DAEMON_FDS, JobSpec, Stdio};
 
 /// Private memory that a small MPI process needs at least, stack and libraries' data included.
 const RANK_BYTES: u64 = 3 << 20;
 /// Shared memory of one rank in the segments (eager slab, inbox, requests), as a rule.
 const RANK_SEGMENT_BYTES: u64 = 1 << 20;
-/// Descriptors that the daemon needs besides those of a job.
-const SPARE_FDS: u64 = 64;
 /// Nodes of a job: contexts are numbered apart on each.
 const MOST_NODES: usize = 4096;
 
@@ -87,8 +85,8 @@ pub fn raise_soft_limits() {
 /// Descriptors that a job's standard streams need.
 pub fn stream_count(spec: &JobSpec) -> u64 {
     match spec.stdio {
-        Stdio::Shared => 3,
-        Stdio::PerRank => 1 + 2 * spec.local_ranks().count() as u64,
+        Stdio::Shared => spec.stdin_count() as u64 + 2,
+        Stdio::PerRank => spec.stdin_count() as u64 + 2 * spec.local_ranks().count() as u64,
     }
 }
 
@@ -139,7 +137,7 @@ pub fn check_spec(spec: &JobSpec, allowed: &[u32]) -> Result<(), LimitError> {
 pub fn check_machine(spec: &JobSpec, open_fds: u64) -> Result<(), LimitError> {
     let ranks = spec.local_ranks().count() as u32;
     // Per rank one connection and, if its MPI process is a grandchild, one pidfd.
-    let needed = open_fds + stream_count(spec) + 2 * u64::from(ranks) + SPARE_FDS;
+    let needed = open_fds + stream_count(spec) + 2 * u64::from(ranks) + DAEMON_FDS;
     let (_, limit) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((u64::MAX, u64::MAX));
     if needed > limit {
         return Err(LimitError::OpenFiles { ranks, needed, limit, streams: spec.stdio == Stdio::PerRank });
@@ -162,7 +160,7 @@ fn check_memory(ranks: u32) -> Result<(), LimitError> {
 /// # Errors
 /// The first limit that it would break.
 pub fn check_growth(more: u32, open_fds: u64) -> Result<(), LimitError> {
-    let needed = open_fds + 2 * u64::from(more) + SPARE_FDS;
+    let needed = open_fds + 2 * u64::from(more) + DAEMON_FDS;
     let (_, limit) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((u64::MAX, u64::MAX));
     if needed > limit {
         return Err(LimitError::OpenFiles { ranks: more, needed, limit, streams: false });
@@ -252,6 +250,8 @@ mod tests {
             on_block: OnBlock::Release,
             wtime: Wtime::Wall,
             stdio: Stdio::Shared,
+            stdin: vec![],
+            universe: None,
             fds: 3,
             stop: vec![],
             kill_on_failure: true,

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
@@ -61,55 +62,88 @@ pub fn pidfd_open(pid: i32) -> io::Result<OwnedFd> {
 
 /// A process below this one.
 #[derive(Clone, Debug)]
-struct Descendant {
-    pid: i32,
+pub struct Descendant {
+    pub pid: i32,
     parent: i32,
+    /// When it began, in ticks since the system did: with the pid it names the process for ever.
+    pub began: u64,
+    pub name: String,
 }
+
+/// Processes that jobs have left running after a good end, by pid, with when they began: nobody ends them.
+pub type Left = HashMap<i32, u64>;
 
 /// All processes below this one that have not ended, parents before their children.
 fn descendants() -> Vec<Descendant> {
-    let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
+    let mut children: HashMap<i32, Vec<Descendant>> = HashMap::new();
     for process in procfs::process::all_processes().into_iter().flatten().flatten() {
         if let Ok(stat) = process.stat()
             && !matches!(stat.state, 'Z' | 'X')
         {
-            children.entry(stat.ppid).or_default().push(stat.pid);
+            let (pid, parent, began) = (stat.pid, stat.ppid, stat.starttime);
+            children.entry(parent).or_default().push(Descendant { pid, parent, began, name: stat.comm });
         }
     }
     let mut found = Vec::new();
     let mut parents = vec![std::process::id() as i32];
     while let Some(parent) = parents.pop() {
-        for pid in children.remove(&parent).unwrap_or_default() {
-            found.push(Descendant { pid, parent });
-            parents.push(pid);
+        for child in children.remove(&parent).unwrap_or_default() {
+            parents.push(child.pid);
+            found.push(child);
         }
     }
     found
 }
 
-/// Kill what a job left behind, wherever it moved; returns how many processes were found.
+/// What a job has left behind, wherever it moved.
 ///
 /// A descendant belongs to the job that its nearest known ancestor belongs to (`job_of`: the job of a rank's process), else
-/// to the one that its environment names, else to any job that ends while no other runs (`is_only_job`).
-pub fn kill_leftovers(job: u32, is_only_job: bool, job_of: impl Fn(i32) -> Option<u32>) -> usize {
-    let mut owner: HashMap<i32, u32> = HashMap::new();
-    let mut count = 0;
+/// to the one that its environment names, else to any job that ends while no other runs (`is_only_job`). What is `left` by a
+/// job that is over belongs to none.
+pub fn leftovers(job: u32, is_only_job: bool, job_of: impl Fn(i32) -> Option<u32>, left: &Left) -> Vec<Descendant> {
+    // `None`: nobody.
+    let mut owner: HashMap<i32, Option<u32>> = HashMap::new();
+    let mut found = Vec::new();
     for process in descendants() {
-        let inherited = || owner.get(&process.parent).copied();
-        let Some(its_job) = job_of(process.pid)
-            .or_else(inherited)
-            .or_else(|| job_in_environment(process.pid))
-            .or(is_only_job.then_some(job))
-        else {
-            continue;
+        let inherited = owner.get(&process.parent).copied();
+        let its_job = match (left.get(&process.pid) == Some(&process.began), inherited) {
+            (true, _) | (_, Some(None)) => None,
+            (false, inherited) => {
+                let its_job = job_of(process.pid)
+                    .or(inherited.flatten())
+                    .or_else(|| job_in_environment(process.pid))
+                    .or(is_only_job.then_some(job));
+                if its_job.is_none() {
+                    continue;
+                }
+                its_job
+            }
         };
         owner.insert(process.pid, its_job);
-        if its_job == job {
-            count += 1;
-            let _ = kill(Pid::from_raw(process.pid), Signal::SIGKILL);
+        if its_job == Some(job) {
+            found.push(process);
         }
     }
-    count
+    found
+}
+
+/// Kill processes.
+pub fn kill_each<'a>(processes: impl IntoIterator<Item = &'a Descendant>) {
+    for process in processes {
+        let _ = kill(Pid::from_raw(process.pid), Signal::SIGKILL);
+    }
+}
+
+/// Is it one of vmpi's own, a carrier?
+pub fn is_own(process: &Descendant) -> bool {
+    let file = |name: &str| std::fs::metadata(format!("/proc/{name}/exe")).ok().map(|meta| (meta.dev(), meta.ino()));
+    file(&process.pid.to_string()).is_some_and(|exe| file("self") == Some(exe))
+}
+
+/// Forget what is not there any more.
+pub fn forget_ended(left: &mut Left) {
+    let began = |pid: i32| procfs::process::Process::new(pid).ok()?.stat().ok().map(|stat| stat.starttime);
+    left.retain(|pid, since| began(*pid) == Some(*since));
 }
 
 /// The job that a process was started for, by its environment.
@@ -118,16 +152,17 @@ fn job_in_environment(pid: i32) -> Option<u32> {
     environment.get(OsStr::new(env::JOBID))?.to_str()?.parse().ok()
 }
 
-/// Kill everything below this process and wait until nothing is left; blocks.
-pub fn kill_all_descendants() {
+/// Kill everything below this process, but what is `left` and what that has started, and wait until nothing else is there; blocks.
+pub fn kill_all_descendants(left: &Left) {
     let mut pause_ms = 1;
     loop {
-        for process in descendants() {
-            let _ = kill(Pid::from_raw(process.pid), Signal::SIGKILL);
-        }
+        // No job has the number 0: what is nobody's is its.
+        let found = leftovers(0, true, |_| Some(0), left);
+        kill_each(&found);
         loop {
             match reap_one() {
                 Reaped::Child(..) => {}
+                Reaped::NoneEnded if found.is_empty() => return,
                 Reaped::NoneEnded => break,
                 Reaped::NoChildren => return,
             }

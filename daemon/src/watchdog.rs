@@ -339,6 +339,8 @@ mod tests {
             on_block,
             wtime: Wtime::Wall,
             stdio: Stdio::Shared,
+            stdin: vec![],
+            universe: None,
             fds: 3,
             stop: vec![],
             kill_on_failure: true,

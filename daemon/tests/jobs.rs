@@ -338,24 +338,50 @@ fn signals_are_forwarded_and_term_may_be_handled() {
 }
 
 #[test]
-fn nothing_survives_its_job() {
+fn nothing_survives_its_job_but_what_a_good_end_leaves_running() {
     let vmpid = Vmpid::start(&[]);
     let marks = |vmpid: &Vmpid| format!("VMPI_SOCKET={}", vmpid.socket().canonicalize().unwrap().display());
     let other = vmpid.launch(&shell("exec sleep 1000", 1));
-    // Background processes: in the group; in a session of their own; without our environment.
-    for command in ["sleep 1000 &", "setsid sleep 1000 &", "setsid setsid sh -c 'sleep 1000; true' & sleep 0.1"] {
-        assert_eq!(vmpid.run(&shell(command, 2)).cause, Cause::Success);
+    // Background processes: in the group; in a session of their own; whose parents have gone; without our environment.
+    let mark = fresh_dir().into_os_string().into_string().unwrap();
+    let commands = ["sleep 1000 &", "setsid sleep 1000 &", "setsid setsid sh -c 'sleep 1000; true' & sleep 0.1"];
+    let scrubbed = "setsid env -i MARK=$MARK sleep 1000 & sleep 0.1";
+    let run = |command: &str| {
+        let mut spec = shell(command, 2);
+        spec.apps[0].env.push(("MARK".into(), mark.clone()));
+        vmpid.run(&spec)
+    };
+    let named = |finished: &Finished| finished.report.helpers.iter().filter(|its| its.name == "sleep").count();
+    for command in commands {
+        let finished = run(&format!("{command}; exit 3"));
+        assert_eq!((finished.code, named(&finished)), (3, 2), "{command}: {:?}", finished.report.helpers);
         assert_eq!(processes_with(&marks(&vmpid)), other.pids, "{command}");
     }
+    let mut left = Vec::new();
+    for command in commands {
+        let finished = run(command);
+        assert_eq!((finished.cause.clone(), named(&finished)), (Cause::Success, 2), "{command}");
+        left.extend(finished.report.helpers.iter().map(|its| its.pid));
+    }
     drop(other);
-    wait_for("the launcher's death to be noticed", || processes_with(&marks(&vmpid)).is_empty());
-    let scrubbed = "setsid env -i MARK=$MARK sleep 1000 & sleep 0.1; exit 3";
-    let mark = fresh_dir().into_os_string().into_string().unwrap();
-    let mut spec = shell(scrubbed, 2);
-    spec.apps[0].env.push(("MARK".into(), mark.clone()));
-    assert_eq!(vmpid.run(&spec).code, 3);
-    assert!(processes_with(&format!("MARK={mark}")).is_empty());
-    vmpid.stop();
+    let alive = |left: &[i32]| left.iter().filter(|pid| fs::exists(format!("/proc/{pid}/exe")).unwrap_or(false)).count();
+    wait_for("the launcher's death to be noticed", || {
+        processes_with(&marks(&vmpid)).iter().all(|pid| left.contains(pid))
+    });
+    assert_eq!(run(&format!("{scrubbed}; exit 3")).code, 3);
+    assert!(processes_with(&format!("MARK={mark}")).iter().all(|pid| left.contains(pid)));
+    left.extend(run(scrubbed).report.helpers.iter().map(|its| its.pid));
+    // Later jobs' ends are not theirs, nor the daemon's.
+    assert_eq!(run("exit 3").report.helpers, []);
+    assert_eq!(alive(&left), left.len());
+    let page = vmpid.status_page();
+    signal(vmpid.keeper.id() as i32, libc::SIGTERM);
+    let mut vmpid = vmpid;
+    assert_eq!(vmpid.keeper.wait().unwrap().code(), Some(0));
+    assert_eq!(alive(&left), left.len());
+    left.iter().for_each(|pid| signal(*pid, libc::SIGKILL));
+    wait_for("what was left to be gone", || alive(&left) == 0);
+    vmpid.assert_nothing_left(page);
 }
 
 #[test]

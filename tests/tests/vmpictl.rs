@@ -71,6 +71,8 @@ fn every_command_keeps_to_the_schema() {
             ("trace", &["trace", "1", "start"]),
             ("trace", &["trace", "1", "export", "/dev/null"]),
             ("trace", &["trace", "1", "stop"]),
+            ("logs", &["logs"]),
+            ("logs", &["logs", "1"]),
             ("top", &["top"]),
             ("doctor", &["doctor"]),
             ("metrics", &["metrics", "--per-rank"]),

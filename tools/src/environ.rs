@@ -13,6 +13,9 @@ pub type Env = BTreeMap<String, String>;
 
 const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
 const PRELOAD: &str = "LD_PRELOAD";
+/// Auditors of ld.so, and vmpi's (`libvmpi/audit`), which lies beside the faces' directories.
+const AUDIT: &str = "LD_AUDIT";
+const AUDITOR: &str = "libvmpi_audit.so";
 /// Which extension module mpi4py's wheels load; mpi4py reads it before anything else.
 const MPI4PY_ABI: &str = "MPI4PY_MPIABI";
 /// The library that mpi4py opens to find out, if it is not told.
@@ -76,13 +79,15 @@ pub fn compose(
 pub struct FaceDirs {
     found: Vec<(Face, PathBuf)>,
     looked: Vec<PathBuf>,
+    auditor: Option<PathBuf>,
 }
 
 impl FaceDirs {
     /// Beside the executable: `vmpi/NAME`, or in the installation's `lib/vmpi/NAME`.
     pub fn beside(exe_dir: &Path) -> FaceDirs {
         let bases = [exe_dir.join("vmpi"), exe_dir.join("../lib/vmpi")];
-        let mut dirs = FaceDirs { found: Vec::new(), looked: bases.to_vec() };
+        let auditor = bases.iter().find_map(|base| std::fs::canonicalize(base.join(AUDITOR)).ok());
+        let mut dirs = FaceDirs { found: Vec::new(), looked: bases.to_vec(), auditor };
         for face in Face::ALL {
             let dir = bases.iter().map(|base| base.join(face.name())).find(|dir| dir.is_dir());
             if let Some(dir) = dir.and_then(|dir| std::fs::canonicalize(dir).ok()) {
@@ -152,6 +157,10 @@ fn without_mpi(program: &Program, dirs: &FaceDirs, env: &mut Env) -> Choice {
     if !both.is_empty() {
         prepend(env, LIBRARY_PATH, &both);
         crate::r_project::tell(&program.path, &both, env);
+        if let Some(auditor) = &dirs.auditor {
+            // Who opens an MPI library by its path never looks there.
+            prepend(env, AUDIT, &[auditor.display().to_string()]);
+        }
     }
     let python = tell_mpi4py(dirs, beside_python(program), env);
     let what = match &program.kind {

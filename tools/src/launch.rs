@@ -1,7 +1,7 @@
 //! vmpirun from its command line to its exit code.
 
 use crate::auto::{self, Auto};
-use crate::cli::{self, Action, AppOptions, OutputMode, RunOptions, VChoice};
+use crate::cli::{self, Action, AppOptions, OutputMode, RunOptions, StdinTo, Universe, VChoice};
 use crate::daemon::{self, VERSION};
 use crate::elf::Search;
 use crate::environ::{self, Choice, Env, FaceDirs};
@@ -15,22 +15,27 @@ use crate::plan::{self, Plan, Wish};
 use crate::program::{self, Program};
 use crate::session::{self, Finished, Signals};
 use crate::trace::NodeRecording;
-use crate::{cpus, hosts, matrix, outcome, trace};
+use crate::{cpus, hosts, matrix, mpir, outcome, outputs, trace};
 use serde_json::json;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use vmpi_shared::control::{self, App, Balance, Cause, JobSpec, Stdio};
+use vmpi_shared::control::{self, App, Balance, Cause, DAEMON_FDS, JobSpec, Stdio};
 use vmpi_shared::meter;
 
 /// Descriptors that vmpirun needs besides those of the ranks.
-const OWN_FDS: u64 = 32 + vmpi_shared::control::MAX_FDS as u64;
+const OWN_FDS: u64 = 32;
+/// With room for what a frame may bring when ranks are spawned.
+const WANTED_FDS: u64 = OWN_FDS + control::MAX_FDS as u64;
 /// What signals, and a daemon that is started and greeted, take.
 const LEAST_FDS: u64 = 30;
 
 /// Run vmpirun with these arguments (its own name left out); returns the exit code.
 pub fn main(args: &[String]) -> i32 {
-    match cli::parse(args).and_then(|command| match command {
+    let variables: Vec<(String, String)> = environ::own().0.into_iter().collect();
+    let parsed = cli::Defaults::find(&variables).and_then(|defaults| cli::parse_with(args, &defaults));
+    match parsed.and_then(|command| match command {
         cli::Command::Do(action) => print(action),
+        cli::Command::Show(text) => out(&text),
         cli::Command::Run(mut options) => {
             options.timeout_s = cli::timeout_s(options.timeout_s, |name| std::env::var(name).ok())?;
             run(&options)
@@ -61,6 +66,7 @@ fn out(text: &str) -> Result<i32, Failure> {
 fn print(action: Action) -> Result<i32, Failure> {
     match action {
         Action::Help => out(&cli::help_text()),
+        Action::ShowConfig => Ok(0),
         Action::Version => out(&format!("vmpirun (vmpi) {VERSION}\n")),
     }
 }
@@ -82,6 +88,7 @@ struct Job {
 }
 
 fn run(options: &RunOptions) -> Result<i32, Failure> {
+    outputs::check(options)?;
     let exe_dir = exe_dir()?;
     let asked = Asked {
         hosts: &options.hosts,
@@ -115,12 +122,14 @@ fn run(options: &RunOptions) -> Result<i32, Failure> {
         )));
     }
     let signals = Signals::register().map_err(|e| Failure::own(format!("cannot handle signals: {e}")))?;
-    let (stdio, routes, note) = route(options, job.spec.ranks)?;
+    // With several nodes standard input goes through one descriptor, and is dealt out there.
+    let inputs = if agents.is_empty() { job.spec.stdin_count() as u32 } else { 1 };
+    let (stdio, routes, note) = route(options, job.spec.ranks, inputs)?;
     if let Some(note) = note {
         complain(&note);
     }
     job.spec.stdio = stdio;
-    job.spec.fds = if stdio == Stdio::PerRank { 1 + 2 * job.spec.ranks } else { 3 };
+    job.spec.fds = inputs + if stdio == Stdio::PerRank { 2 * job.spec.ranks } else { 2 };
     let (mut daemon, conductor) = match agents.is_empty() {
         true => (daemon::connect(&exe_dir)?, None),
         false => {
@@ -153,6 +162,12 @@ fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, agents: &mut V
     if let Some(rank) = options.gdb.iter().find(|rank| ranks.is_some_and(|ranks| **rank >= ranks)) {
         return Err(Failure::usage(format!("--gdb: there is no rank {rank} of {}", ranks.unwrap_or(0))));
     }
+    let stdin = match (&options.stdin, ranks) {
+        (StdinTo::Ranks(readers), Some(ranks)) if readers.last().is_some_and(|last| *last >= ranks) => {
+            return Err(Failure::usage(format!("--stdin: there is no rank {} of {ranks}", readers[readers.len() - 1])));
+        }
+        (to, _) => to,
+    };
     let counters = meter::parse(options.counters.as_deref().unwrap_or_default())
         .and_then(|events| meter::check(&events).map(|()| events))
         .map_err(|e| Failure::usage(format!("--counters: {e}")))?;
@@ -164,6 +179,11 @@ fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, agents: &mut V
         }
         false => Vec::new(),
     };
+    let cores_of = |name: &str| match agents.iter().find(|agent| agent.name == name) {
+        Some(agent) => agent.facts.cpus.len() as u32,
+        None => cpus.len() as u32,
+    };
+    let rooms: Vec<(Option<u32>, u32)> = hosts.iter().map(|host| (host.slots, cores_of(&host.name))).collect();
     let (own, odd) = environ::own();
     let dirs = FaceDirs::beside(exe_dir);
     let auto = match (options.v, options.apps.as_slice()) {
@@ -239,8 +259,13 @@ fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, agents: &mut V
         on_block: options.on_block,
         wtime: options.wtime,
         stdio: Stdio::PerRank,
+        stdin: match stdin {
+            StdinTo::All => (0..plan.ranks).collect(),
+            StdinTo::Ranks(readers) => readers.clone(),
+        },
         fds: 0,
-        stop: options.gdb.clone(),
+        // A debugger lets them go when it has seen them (`mpir`).
+        stop: if mpir::is_debugged() { (0..plan.ranks).collect() } else { options.gdb.clone() },
         kill_on_failure: options.kill_on_failure && !options.recovery,
         recovery: options.recovery,
         randomize: options.randomize,
@@ -248,12 +273,35 @@ fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, agents: &mut V
         monitor: options.matrix.is_some() || options.profile.is_some() || options.report_html.is_some(),
         trace: options.trace.is_some() || options.report_html.is_some(),
         counters: counters.iter().map(|event| event.name.to_owned()).collect(),
+        universe: universe(options, &plan, &rooms),
     };
     if spec.nodes.is_some() {
         // Each rank's core on its own node.
         spec.placement = place::cores_on_nodes(&plan, &spec);
     }
     Ok(Job { spec, plan, found, notes, auto })
+}
+
+/// MPI_UNIVERSE_SIZE, if the user has said something about it: `-usize`, slots of hosts, or V ranks on each core. `rooms`: each host's slots
+/// and cores, none if no host was named.
+fn universe(options: &RunOptions, plan: &Plan, rooms: &[(Option<u32>, u32)]) -> Option<u32> {
+    let v = match options.v {
+        Some(VChoice::Exactly(v)) => Some(v.max(plan.v)),
+        _ => None,
+    };
+    match options.universe {
+        Some(Universe::Exactly(size)) => return Some(size),
+        Some(Universe::Unbounded) => return Some(0),
+        None => {}
+    }
+    let cores = (plan.cpus.len() + plan.spare.len()) as u32;
+    let slots = rooms.iter().any(|(slots, _)| slots.is_some()).then(|| {
+        let of = |(slots, cores): &(Option<u32>, u32)| slots.unwrap_or(cores.saturating_mul(v.unwrap_or(1)));
+        rooms.iter().map(of).fold(0, u32::saturating_add)
+    });
+    let by_v = v.filter(|_| plan.nodes.is_empty()).map(|v| v.saturating_mul(cores));
+    let by_v = by_v.or_else(|| v.map(|v| v.saturating_mul(rooms.iter().map(|(_, cores)| *cores).sum())));
+    slots.or(by_v).map(|size| size.max(plan.ranks))
 }
 
 /// The number of ranks that `-n` fixes.
@@ -298,18 +346,20 @@ fn look_up(app: &AppOptions, ranks: u32, own: &Env, mut env: Env, dirs: &FaceDir
     Ok((job_app, Found { program, choice }))
 }
 
-/// How the ranks' streams are connected, and what must be said about it.
-fn route(options: &RunOptions, ranks: u32) -> Result<(Stdio, Option<Routes>, Option<String>), Failure> {
+/// How the ranks' streams are connected, and what must be said about it; `inputs`: descriptors for standard input.
+fn route(options: &RunOptions, ranks: u32, inputs: u32) -> Result<(Stdio, Option<Routes>, Option<String>), Failure> {
     let patterns = options.outfile_pattern.is_some() || options.errfile_pattern.is_some();
     let raw = options.output == OutputMode::Raw && !patterns;
     let files = patterns || matches!(options.output, OutputMode::Directory(_));
     if raw {
         return Ok((Stdio::Shared, None, None));
     }
-    let pipes = 2 * u64::from(ranks) + OWN_FDS;
-    // Two files per rank at most.
-    let need = if files { pipes + 2 * u64::from(ranks) } else { pipes };
-    let limit = raise_descriptors(need);
+    // Both ends of each pipe until the daemon has taken its own; two files per rank at most.
+    let (ranks, inputs) = (u64::from(ranks), u64::from(inputs));
+    let streams = 2 * inputs + if files { 6 * ranks } else { 4 * ranks };
+    // A daemon of this job alone has the same limit.
+    let need = (OWN_FDS + streams).max(DAEMON_FDS + inputs + 4 * ranks);
+    let limit = raise_descriptors(WANTED_FDS + streams);
     if limit < need {
         if files {
             return Err(Failure::own(format!(
@@ -321,7 +371,7 @@ fn route(options: &RunOptions, ranks: u32) -> Result<(Stdio, Option<Routes>, Opt
         );
         return Ok((Stdio::Shared, None, Some(note)));
     }
-    Ok((Stdio::PerRank, Some(Routes::open(options, ranks)?), None))
+    Ok((Stdio::PerRank, Some(Routes::open(options, ranks as u32)?), None))
 }
 
 /// Raise RLIMIT_NOFILE to what is needed as far as the hard limit allows; returns the limit then.
@@ -456,6 +506,7 @@ fn conclude(
     };
     if let Some(cause) = cause {
         complain(&cause);
+        mpir::tell_failure(&cause);
     }
     if finished.own.is_some() && finished.cause.is_none() {
         complain(&format!("vmpid (pid {daemon_pid}) did not end the job; its ranks were killed from here"));
@@ -470,6 +521,12 @@ fn conclude(
                 complain(&format!("note: {note}"));
             }
         }
+    }
+    let helpers = finished.report.as_ref().map_or(&[][..], |report| &report.helpers);
+    if !helpers.is_empty() && !matches!(finished.cause, Some(Cause::Success)) {
+        complain(&format!("what its ranks had started was ended, too: {}", outcome::processes(helpers)));
+    } else if !helpers.is_empty() && options.verbose {
+        complain(&format!("note: what its ranks have started goes on: {}", outcome::processes(helpers)));
     }
     let learnt = match finished.own {
         None => job.auto.as_ref().and_then(|auto| auto.learn(finished.cause.as_ref(), &ends, finished.report.as_ref())),
@@ -559,6 +616,8 @@ pub fn test_spec(apps: Vec<App>) -> JobSpec {
         on_block: OnBlock::Release,
         wtime: Wtime::Wall,
         stdio: Stdio::Shared,
+        stdin: vec![],
+        universe: None,
         fds: 3,
         stop: vec![],
         kill_on_failure: true,

@@ -5,7 +5,7 @@
 //! [`daemon`] (a connection to vmpid) -> [`session`] (the job runs; [`output`] carries its lines) -> [`outcome`] (exit
 //! code and sentence). [`called`] decides by the name of the program; [`launch`] calls the rest in this order; with several nodes [`nodes`] stands between session and daemons. vmpictl is [`ctl`] ([`why`]: who waits for whom, [`stack`]: where), vmpicc and its kin are [`wrapper`].
 //!
-//! Unsafe code lives in `daemon` (setsid between fork and exec), `output::label` (localtime_r), `stack::bytes` (a mapped file) and `status_page`
+//! Unsafe code lives in `daemon` (setsid between fork and exec), `mpir` (what a debugger reads), `output::label` (localtime_r), `stack::bytes` (a mapped file) and `status_page`
 //! (reading a shared page) only.
 #![deny(unsafe_code)]
 
@@ -22,9 +22,11 @@ mod font;
 pub mod hosts;
 pub mod launch;
 pub mod matrix;
+pub mod mpir;
 pub mod nodes;
 pub mod outcome;
 pub mod output;
+mod outputs;
 pub mod place;
 pub mod plan;
 pub mod program;
@@ -33,6 +35,7 @@ pub mod rdma;
 pub mod session;
 pub mod stack;
 pub mod status_page;
+mod stdin;
 pub mod table;
 mod threads;
 pub mod trace;

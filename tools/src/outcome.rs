@@ -2,7 +2,7 @@
 
 use crate::table::{Table, bytes, percent, seconds};
 use serde_json::{Value, json};
-use vmpi_shared::control::{App, Cause, CoreReport, Ended, JobReport, JobSpec, NewRank, RankEnd, RankReport};
+use vmpi_shared::control::{App, Cause, CoreReport, Ended, Helper, JobReport, JobSpec, NewRank, RankEnd, RankReport};
 
 /// The exit code of vmpirun for a cause.
 pub fn exit_code(cause: &Cause) -> i32 {
@@ -209,6 +209,19 @@ pub fn as_json(
         "rank_ends": ends,
         "report": report,
     })
+}
+
+/// Processes in a sentence: `sleep (pid 7), sh (pid 9, node b) and 3 more`.
+pub fn processes(helpers: &[Helper]) -> String {
+    const MOST: usize = 8;
+    let one = |helper: &Helper| match &helper.node {
+        Some(node) => format!("{} (pid {}, node {node})", helper.name, helper.pid),
+        None => format!("{} (pid {})", helper.name, helper.pid),
+    };
+    let named: Vec<String> = helpers.iter().take(MOST).map(one).collect();
+    let more = helpers.len().saturating_sub(MOST);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    format!("{}{more}", named.join(", "))
 }
 
 /// What to say when no rank called MPI_Init; `None`: nothing is odd about it.

@@ -4,13 +4,15 @@
 //! of the connection, and this loop then kills what is left of the job; this process's death shows to the daemon the
 //! same way. Nothing here blocks: sinks are written only as far as they take it, so a signal is seen at once.
 
-use crate::cli::{OnDeadlock, RunOptions, StdinTo};
+use crate::cli::{OnDeadlock, RunOptions};
 use crate::daemon::{self, Daemon};
 use crate::failure::{Failure, code};
+use crate::mpir;
 use crate::output::{Routes, SinkError, Streams};
-use crate::threads;
+use crate::stdin;
 use crate::trace::Recording;
 use crate::why::Why;
+use crate::{hosts, outcome};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
 use std::fs::File;
@@ -18,7 +20,9 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
-use vmpi_shared::control::{self, Cause, Connection, JobReport, JobSpec, NewRank, RankEnd, Reply, Request, Stdio};
+use vmpi_shared::control::{
+    self, Cause, Connection, Helper, JobReport, JobSpec, NewRank, RankEnd, Reply, Request, Stdio,
+};
 use vmpi_shared::monitor::Matrix;
 use vmpi_shared::waits::JobWaits;
 
@@ -26,6 +30,8 @@ use vmpi_shared::waits::JobWaits;
 const GRACE_MS: u64 = 2000;
 /// The daemon gets so long to end a job after the grace before this process does it.
 const BACKSTOP: Duration = Duration::from_secs(10);
+/// After how long it is said that vmpirun waits for what ranks have left running.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Signals that this process handles, each with its own socket that becomes readable.
 pub struct Signals {
@@ -109,14 +115,16 @@ pub fn run(
     options: &RunOptions,
     signals: Signals,
 ) -> Result<Finished, Failure> {
-    let streams = submit(daemon, spec, routes, options)?;
+    let streams = submit(daemon, spec, routes)?;
     let mut session = Session {
         streams,
+        spec,
         signals,
         options,
         deadline: options.timeout_s.map(|s| Instant::now() + Duration::from_secs(s)),
         job: 0,
         pids: Vec::new(),
+        first: Vec::new(),
         cancels: 0,
         give_up: None,
         ends: Vec::new(),
@@ -136,6 +144,11 @@ pub fn run(
         }
         Last::Refused(why) => return Err(why),
     };
+    if let (Some(Cause::Success), Some(report)) = (&cause, &report)
+        && !report.helpers.is_empty()
+    {
+        session.hear_out(daemon, &report.helpers);
+    }
     session.drain();
     let Session { job, ends, spawned, own, quiet, .. } = session;
     Ok(Finished { job, cause, report, matrix, trace, ends, spawned, own, quiet })
@@ -153,14 +166,11 @@ fn lost(connection: &mut Connection, error: &io::Error) -> Failure {
 }
 
 /// Send the job and the descriptors that it asks for.
-fn submit(
-    daemon: &mut Daemon,
-    spec: &JobSpec,
-    routes: Option<Routes>,
-    options: &RunOptions,
-) -> Result<Streams, Failure> {
-    let stdin =
-        stdin_for_rank_zero(options.stdin).map_err(|e| Failure::own(format!("cannot pass standard input on: {e}")))?;
+fn submit(daemon: &mut Daemon, spec: &JobSpec, routes: Option<Routes>) -> Result<Streams, Failure> {
+    // With several nodes one descriptor: the conductor deals out what comes.
+    let several = daemon.is_of_several_nodes();
+    let readers = if several { spec.stdin.len().min(1) } else { spec.stdin.len() };
+    let stdin = stdin::connect(readers).map_err(|e| Failure::own(format!("cannot pass standard input on: {e}")))?;
     let connection = &mut daemon.connection;
     hand_over(connection, spec, routes, &stdin).map_err(|error| lost(connection, &error))
 }
@@ -169,7 +179,7 @@ fn hand_over(
     connection: &mut Connection,
     spec: &JobSpec,
     routes: Option<Routes>,
-    stdin: &OwnedFd,
+    stdin: &[OwnedFd],
 ) -> io::Result<Streams> {
     connection.send(&Request::Submit { spec: Box::new(spec.clone()) }, &[])?;
     let mut give = |fds: &[i32]| -> io::Result<()> {
@@ -181,65 +191,30 @@ fn hand_over(
             }
         }
     };
+    for inputs in stdin.chunks(control::MAX_FDS) {
+        give(&inputs.iter().map(AsRawFd::as_raw_fd).collect::<Vec<_>>())?;
+    }
     match (spec.stdio, routes) {
         (Stdio::PerRank, Some(routes)) => {
-            give(&[stdin.as_raw_fd()])?;
             routes.connect(control::MAX_FDS, |ends| give(&ends.iter().map(AsRawFd::as_raw_fd).collect::<Vec<_>>()))
         }
         _ => {
-            give(&[stdin.as_raw_fd(), libc::STDOUT_FILENO, libc::STDERR_FILENO])?;
+            give(&[libc::STDOUT_FILENO, libc::STDERR_FILENO])?;
             Streams::none()
-        }
-    }
-}
-
-/// Descriptor 0 itself, or for a terminal a pipe fed from it: the ranks are in another session, where job control
-/// could not stop them from reading in the background.
-fn stdin_for_rank_zero(to: StdinTo) -> io::Result<OwnedFd> {
-    let stdin = io::stdin();
-    if to == StdinTo::Nobody {
-        return Ok(File::open("/dev/null")?.into());
-    }
-    if !nix::unistd::isatty(stdin.as_fd()).unwrap_or(false) {
-        return stdin.as_fd().try_clone_to_owned();
-    }
-    let (read, write) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC)?;
-    threads::spawn(move || feed_from_terminal(File::from(write)));
-    Ok(read)
-}
-
-/// Copy the terminal to `pipe` while this process is in its foreground; ends with the process.
-fn feed_from_terminal(mut pipe: File) {
-    let stdin = io::stdin();
-    let mut bytes = [0u8; 4096];
-    loop {
-        if nix::unistd::tcgetpgrp(stdin.as_fd()).is_ok_and(|group| group != nix::unistd::getpgrp()) {
-            std::thread::sleep(Duration::from_millis(300));
-            continue;
-        }
-        let mut fds = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
-        if poll(&mut fds, PollTimeout::from(300u16)).unwrap_or(0) == 0 {
-            continue;
-        }
-        match nix::unistd::read(stdin.as_fd(), &mut bytes) {
-            Ok(n) if n > 0 => {
-                if pipe.write_all(&bytes[..n]).is_err() {
-                    return;
-                }
-            }
-            Err(nix::errno::Errno::EINTR) => {}
-            _ => return,
         }
     }
 }
 
 struct Session<'a> {
     streams: Streams,
+    spec: &'a JobSpec,
     signals: Signals,
     options: &'a RunOptions,
     deadline: Option<Instant>,
     job: u32,
     pids: Vec<i32>,
+    /// Those of the ranks that this process started, in order.
+    first: Vec<i32>,
     cancels: u32,
     /// When this process stops waiting for the daemon to end the job.
     give_up: Option<Instant>,
@@ -384,13 +359,14 @@ impl Session<'_> {
         match daemon.connection.receive::<Reply>() {
             Ok(Some((reply, fds))) => match reply {
                 Reply::Submitted { job } => self.job = job,
-                Reply::Started { pids } => self.started(pids),
+                Reply::Started { pids } => self.started(daemon, pids),
                 Reply::Grown { ranks } => {
                     self.pids.extend(ranks.iter().map(|rank| rank.pid));
                     if let Err(why) = self.streams.add(&ranks, fds, self.options) {
                         self.cancel(daemon, why.sentence, code::OWN, Signal::SIGTERM);
                     }
                     self.spawned.extend(ranks);
+                    self.tell_debugger();
                 }
                 Reply::Ended { rank } => self.ends.push(rank),
                 Reply::Deadlock { waits } => self.on_deadlock(daemon, *waits),
@@ -418,7 +394,7 @@ impl Session<'_> {
         }
     }
 
-    fn started(&mut self, pids: Vec<i32>) {
+    fn started(&mut self, daemon: &mut Daemon, pids: Vec<i32>) {
         for &rank in &self.options.gdb {
             if let Some(&pid) = pids.get(rank as usize) {
                 eprintln!(
@@ -426,8 +402,84 @@ impl Session<'_> {
                 );
             }
         }
+        self.first = pids.clone();
         // Ranks spawned meanwhile may have been told before.
         self.pids.extend(pids);
+        self.tell_debugger();
+        if !self.spec.stop.is_empty() && self.options.gdb.is_empty() {
+            // They were stopped for the debugger, which has seen them now.
+            self.forward(daemon, Signal::SIGCONT);
+        }
+    }
+
+    /// Fill the table in which debuggers find the ranks.
+    fn tell_debugger(&self) {
+        let own = hosts::own_name();
+        let started = (0..).zip(&self.first).map(|(rank, pid)| mpir::Process {
+            host: self.spec.node_of(rank).unwrap_or(&own).into(),
+            executable: outcome::app_of(self.spec, rank).map_or_else(String::new, |app| app.program.clone()),
+            pid: *pid,
+        });
+        let spawned = self.spawned.iter().map(|rank| mpir::Process {
+            host: rank.node.clone().unwrap_or_else(|| own.clone()),
+            executable: rank.program.clone(),
+            pid: rank.pid,
+        });
+        mpir::tell(&started.chain(spawned).collect::<Vec<_>>());
+    }
+
+    /// The job has ended well, and processes that its ranks have started go on: pass on what they write, as long as they hold the ranks' output
+    /// open. A signal that ends vmpirun ends them.
+    fn hear_out(&mut self, daemon: &Daemon, helpers: &[Helper]) {
+        let mut note = (!self.options.quiet).then(|| Instant::now() + PATIENCE);
+        while self.streams.are_open() {
+            let until = [note, self.deadline, self.streams.next_prompt()].into_iter().flatten().min();
+            let ready = self.wait(None, until);
+            let now = Instant::now();
+            if ready.output {
+                self.streams.read_some(now);
+            }
+            self.streams.flush_partial(Some(now));
+            match self.streams.write_some() {
+                Ok(()) => {}
+                Err(SinkError::Closed(_)) => self.quiet = true,
+                Err(why) => drop(self.own.get_or_insert_with(|| Failure::own(why.to_string()))),
+            }
+            let signal =
+                self.signals.take().into_iter().find(|signal| {
+                    matches!(signal, Signal::SIGINT | Signal::SIGTERM | Signal::SIGHUP | Signal::SIGQUIT)
+                });
+            let why = match signal {
+                Some(Signal::SIGINT) => Some(("interrupted (Ctrl-C)".to_string(), 128 + Signal::SIGINT as i32)),
+                Some(signal) => Some((format!("vmpirun got {}", signal.as_str()), 128 + signal as i32)),
+                None if self.deadline.is_some_and(|at| at <= now) => Some((
+                    format!("longer than the --timeout of {} s", self.options.timeout_s.unwrap_or(0)),
+                    code::TIMEOUT,
+                )),
+                None => None,
+            };
+            if let Some((why, code)) = why {
+                let names = outcome::processes(helpers);
+                let fate = match daemon.is_of_several_nodes() {
+                    true => "goes on without anybody who reads its output",
+                    false => "was ended",
+                };
+                daemon::kill_job(&daemon.socket, self.job, &[]);
+                let sentence = format!("{why}: all ranks had ended well; what they had left running {fate}: {names}");
+                self.own = Some(Failure::new(code, sentence));
+                return;
+            }
+            if self.quiet || self.own.is_some() {
+                return;
+            }
+            if note.is_some_and(|at| at <= now) {
+                note = None;
+                eprintln!(
+                    "vmpirun: note: all ranks have ended; what they left running still holds their output: {}",
+                    outcome::processes(helpers)
+                );
+            }
+        }
     }
 
     /// Every process is gone: read what the pipes still hold, and write all of it. Only signals cut this short.

@@ -17,7 +17,7 @@ mod report;
 mod spec;
 
 pub use connection::Connection;
-pub use report::{CoreReport, JobReport, RankReport};
+pub use report::{CoreReport, Helper, JobReport, RankReport};
 pub use spec::{App, Balance, JobSpec, NodeMap, NodePart, Nodes, OnBlock, Policy, Stdio, Wtime};
 
 /// Changes whenever a message changes its meaning.
@@ -28,6 +28,8 @@ pub const MOST_RANKS: u32 = 1 << 24;
 pub const MAX_FRAME_BYTES: u32 = 64 << 20;
 /// Descriptors in one frame (the kernel's SCM_MAX_FD is 253).
 pub const MAX_FDS: usize = 250;
+/// Descriptors that a daemon needs for itself and a first job besides those of the job's ranks.
+pub const DAEMON_FDS: u64 = 28;
 /// The daemon's socket inside the runtime directory.
 pub const SOCKET_NAME: &str = "vmpid.sock";
 /// The status page's flink inside the runtime directory.
@@ -125,6 +127,16 @@ pub struct NewRank {
     pub stream: u32,
 }
 
+/// What the daemon has noted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LogLine {
+    /// Seconds since 1970.
+    pub at_s: f64,
+    /// Which job it is about, if one.
+    pub job: Option<u32>,
+    pub text: String,
+}
+
 /// One rank's end.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RankEnd {
@@ -182,6 +194,10 @@ pub enum Request {
     },
     /// A rank has returned from MPI_Finalize.
     Finalized,
+    /// What the daemon has noted lately, about a job or at all. Answer: `Logs`.
+    Logs {
+        job: Option<u32>,
+    },
     /// A rank asks for something that concerns dynamic processes. Answer: `Answer` with the same number.
     Ask {
         number: u64,
@@ -310,7 +326,10 @@ pub enum Reply {
     Ended {
         rank: RankEnd,
     },
-    /// The job is over and every process of it is gone.
+    Logs {
+        lines: Vec<LogLine>,
+    },
+    /// The job is over and every process of it is gone, but what ranks have left running after a good end (`JobReport::helpers`).
     Finished {
         cause: Cause,
         code: i32,

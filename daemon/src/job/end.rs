@@ -1,19 +1,20 @@
 //! How a job ends: the first cause decides (`Job::end`). All ranks get the cause's signal (TERM unless the launcher chose
 //! another) and CONT, so that stopped ones act on it; after the grace time KILL, again and again until no process is
-//! left (`reap::sweep` finds the ones that left the process group). Only then `Finished` goes out. A job whose ranks all
-//! ended well goes the same way with no grace: what they left running in the background is killed.
+//! left (`reap::leftovers` finds the ones that left the process group). Only then `Finished` goes out, which names what the ranks had started.
+//! A job whose ranks all ended well goes the same way with no grace, but what they left running in the background stays.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
-use vmpi_shared::control::{Cause, Ended, RankEnd, Reply};
+use vmpi_shared::control::{Cause, Ended, Helper, JobReport, RankEnd, Reply};
 use vmpi_shared::sched::{self, RunState};
 
 use super::{Job, Phase};
 use crate::debug;
 use crate::rank::Rank;
+use crate::reap::{self, Descendant};
 
 /// From TERM to KILL when a rank failed or the launcher is gone.
 pub const FAILURE_GRACE: Duration = Duration::from_millis(100);
@@ -156,6 +157,7 @@ impl Job {
             return;
         }
         let number = end.rank;
+        debug!("job {}: rank {number} (pid {}) has ended: {:?}", self.id, end.pid, end.ended);
         let reply = (Reply::Ended { rank: end }, Vec::new());
         match self.phase {
             Phase::Collecting | Phase::Spawning(_) => self.early.push(reply),
@@ -240,6 +242,12 @@ impl Job {
                 self.say_started();
             }
             self.fds.clear();
+            if !matches!(cause, Cause::Success) && self.refusal.is_none() {
+                // Before a signal ends them.
+                let of_rank = |pid: i32| self.ranks.iter().any(|rank| rank.pid == pid).then_some(self.id);
+                let found = reap::leftovers(self.id, false, of_rank, &reap::Left::new());
+                self.note_helpers(&found);
+            }
             self.tell_carrier(Reply::Quit);
             // What ends the job is its cause, not a death that it has survived; but the first to leave was the first cause.
             self.verdict = Some(self.parting.take().map_or((cause, code), |parting| (parting.cause, 1)));
@@ -340,6 +348,25 @@ impl Job {
         }
     }
 
+    /// Has the job ended well? Then what its ranks have left running stays.
+    pub fn leaves_helpers(&self) -> bool {
+        matches!(self.verdict, Some((Cause::Success, _)))
+    }
+
+    /// Processes of the job: those that are no ranks, and not vmpi's own, were started by ranks.
+    pub fn note_helpers(&mut self, found: &[Descendant]) {
+        let is_rank = |pid: i32| {
+            self.ranks.iter().any(|rank| rank.pid == pid || rank.attachment.as_ref().is_some_and(|a| a.pid == pid))
+        };
+        let new: Vec<Helper> = found
+            .iter()
+            .filter(|process| !is_rank(process.pid) && !reap::is_own(process))
+            .filter(|process| self.helpers.iter().all(|known| known.pid != process.pid))
+            .map(|process| Helper { node: None, pid: process.pid, name: process.name.clone() })
+            .collect();
+        self.helpers.extend(new);
+    }
+
     /// All spawned processes have been reaped and no attached process lives.
     pub fn all_reaped(&self) -> bool {
         self.live == 0
@@ -353,7 +380,9 @@ impl Job {
         }
         // One moment for all, so that clocks and trace tell the same.
         let end = self.node.moment();
-        let report = Box::new(self.report_at(end.ticks));
+        debug!("job {}: over", self.id);
+        let helpers = std::mem::take(&mut self.helpers);
+        let report = Box::new(JobReport { helpers, ..self.report_at(end.ticks) });
         let (cause, code) = self.verdict.clone().unwrap_or((Cause::Success, 0));
         let matrix = self.monitored.then(|| Box::new(self.matrix()));
         let (trace, file) = match (self.trace_map(Some(end)), self.trace_file()) {

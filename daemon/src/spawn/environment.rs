@@ -11,6 +11,7 @@ pub(super) fn common(spec: &JobSpec, identity: &Identity) -> Result<Vec<CString>
         format!("{}={}", env::KEY, identity.key),
         format!("{}={}", env::JOBID, identity.job),
         format!("{}={}", env::V, spec.v),
+        format!("{UNIVERSE_NAME}={}", spec.universe_size()),
     ];
     variables.into_iter().map(CString::new).collect()
 }
@@ -49,8 +50,9 @@ const RANK_NAMES: &[&str] = &[env::RANK, "OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV
 const LOCAL_RANK_NAMES: &[&str] =
     &["OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_NODE_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK"];
 /// Variables whose value is the number of ranks.
-const SIZE_NAMES: &[&str] =
-    &[env::SIZE, "OMPI_COMM_WORLD_SIZE", "OMPI_UNIVERSE_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE"];
+const SIZE_NAMES: &[&str] = &[env::SIZE, "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE"];
+/// MPI_UNIVERSE_SIZE.
+const UNIVERSE_NAME: &str = "OMPI_UNIVERSE_SIZE";
 /// The same of the node.
 const LOCAL_SIZE_NAMES: &[&str] = &["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_LOCAL_SIZE"];
 
@@ -83,6 +85,7 @@ fn tunables(variables: &[(String, String)], string_moves_are_slow: bool) -> Stri
 /// What only vmpi says, whatever stood in the launcher's environment.
 fn own_names() -> Vec<&'static str> {
     let mut names = vec![env::SOCKET, env::KEY, env::JOBID, env::V, env::JOB_RANK];
+    names.push(UNIVERSE_NAME);
     names.extend(RANK_NAMES);
     names.extend(SIZE_NAMES);
     names.extend(LOCAL_RANK_NAMES);

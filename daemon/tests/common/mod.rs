@@ -189,6 +189,8 @@ pub fn job(program: &str, argv: &[&str], ranks: u32) -> JobSpec {
         on_block: OnBlock::Release,
         wtime: Wtime::Wall,
         stdio: Stdio::Shared,
+        stdin: vec![],
+        universe: None,
         fds: 3,
         stop: vec![],
         kill_on_failure: true,

@@ -6,6 +6,7 @@
 use crate::errors::{Class, Error, Result};
 use crate::{attr, coll, comm, consts, ft, request};
 use std::ffi::c_int;
+use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{LazyLock, Mutex, OnceLock};
@@ -112,9 +113,7 @@ pub fn yield_core() {
 /// A call came before MPI_Init or after MPI_Finalize: say so and end the process.
 pub fn fatal_outside_mpi(function: &str) -> ! {
     let when = if is_finalized() { "after MPI_Finalize" } else { "before MPI_Init" };
-    let reason = format!("{function} was called {when}, where MPI does not allow it");
-    eprintln!("vmpi: {reason}");
-    end_job(1, &reason)
+    end_job(1, &format!("{function} was called {when}, where MPI does not allow it"))
 }
 
 /// Start MPI; returns the granted thread level (`consts::THREAD_*`). `face` is the ABI's name.
@@ -305,9 +304,8 @@ fn end_job(code: i32, reason: &str) -> ! {
         // The daemon kills every rank, this one included; the sleep ends only if it died meanwhile.
         std::thread::sleep(std::time::Duration::from_secs(10));
     }
-    if DAEMON.try_lock().is_ok_and(|daemon| daemon.is_none()) {
-        eprintln!("vmpi: {reason}");
-    }
+    // Nobody else says it. In one piece: the first rank to end may be the others' end.
+    let _ = std::io::stderr().write_all(format!("vmpi: {reason}\n").as_bytes());
     // SAFETY: ends the process without running handlers that could call MPI again.
     unsafe { libc::_exit(code & 0xff) }
 }

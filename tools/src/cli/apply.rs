@@ -1,8 +1,8 @@
 //! From a flag's words to its value: what each flag of the table accepts.
 
-use super::options::{EnvMode, EnvSetting, Label, MapBy, OnDeadlock, OutputMode, StdinTo, VChoice};
+use super::options::{EnvMode, EnvSetting, Label, MapBy, OnDeadlock, OutputMode, StdinTo, Universe, VChoice};
 use super::parse::Line;
-use crate::{cpus, hosts};
+use crate::{cpus, hosts, matrix, trace};
 use vmpi_shared::control::{Balance, MOST_RANKS, OnBlock, Policy, Wtime};
 
 type Done = Result<(), String>;
@@ -208,9 +208,27 @@ pub fn map_by(line: &mut Line, word: &str) -> Done {
 
 pub fn stdin(line: &mut Line, word: &str) -> Done {
     line.job.stdin = match word {
-        "0" => StdinTo::RankZero,
-        "none" => StdinTo::Nobody,
-        _ => return Err(format!("`{word}`: standard input goes to rank 0 (`0`) or nobody (`none`)")),
+        "all" => StdinTo::All,
+        "none" => StdinTo::Ranks(Vec::new()),
+        list => {
+            let mut readers = ranks(list).map_err(|why| format!("{why}; say all, none, or ranks as 1 or 0,2-4"))?;
+            readers.sort_unstable();
+            readers.dedup();
+            StdinTo::Ranks(readers)
+        }
+    };
+    Ok(())
+}
+
+/// Hydra's `-usize`: `SYSTEM` is what vmpirun finds out itself.
+pub fn universe(line: &mut Line, word: &str) -> Done {
+    line.job.universe = match word {
+        "SYSTEM" => None,
+        "INFINITE" => Some(Universe::Unbounded),
+        _ => match count(word, "ranks") {
+            Ok(size) => Some(Universe::Exactly(size)),
+            Err(why) => return Err(format!("{why}; say a number, SYSTEM or INFINITE")),
+        },
     };
     Ok(())
 }
@@ -251,9 +269,22 @@ pub fn with_ft(line: &mut Line, word: &str) -> Done {
 }
 
 /// A file whose ending says in which form a matrix is written.
-pub fn picture_file(word: &str) -> Result<String, String> {
-    let known = [".csv", ".json", ".svg", ".png"].iter().any(|ending| word.ends_with(ending));
-    if known { Ok(word.into()) } else { Err(format!("`{word}` does not end in .csv, .json, .svg or .png")) }
+pub fn matrix_file(word: &str) -> Result<String, String> {
+    match matrix::Form::of(word) {
+        Some(_) => Ok(word.into()),
+        None => Err(format!("`{word}` does not end in .csv, .json, .svg or .png")),
+    }
+}
+
+/// A file whose ending says in which form a trace is written.
+pub fn trace_file(word: &str) -> Result<String, String> {
+    trace::Form::of(word).map(|_| word.into())
+}
+
+/// A file that is a page.
+pub fn page_file(word: &str) -> Result<String, String> {
+    let known = [".html", ".htm"].iter().any(|ending| word.ends_with(ending));
+    if known { Ok(word.into()) } else { Err(format!("`{word}` does not end in .html or .htm: it would be a page")) }
 }
 
 pub fn not_offered(what: &str) -> Done {

@@ -1,6 +1,6 @@
 //! vmpictl's command line.
 
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 
 /// Show what the vmpi daemons of this node are doing.
 #[derive(Debug, Parser)]
@@ -60,7 +60,7 @@ pub enum CtlCommand {
         #[arg(long, conflicts_with_all = ["csv", "svg", "png", "json"])]
         place: bool,
         /// Write to this file instead of standard output.
-        #[arg(long, short, value_name = "FILE")]
+        #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
         output: Option<String>,
         #[command(flatten)]
         format: Format,
@@ -118,6 +118,7 @@ pub enum CtlCommand {
     /// Look whether this machine (and PROGRAM) lets vmpi do its best; exit code 1 if something does not work.
     Doctor {
         /// A program whose MPI is looked up.
+        #[arg(value_hint = ValueHint::CommandName)]
         program: Option<String>,
         #[command(flatten)]
         format: Format,
@@ -140,6 +141,13 @@ pub enum CtlCommand {
         #[command(flatten)]
         format: Format,
     },
+    /// Print what the daemons of this node have noted lately, or only what is about one job, which may be over.
+    Logs {
+        /// JOB or DAEMON:JOB.
+        job: Option<String>,
+        #[command(flatten)]
+        format: Format,
+    },
     /// Print the versions of vmpictl and of the daemons that run.
     Version {
         #[command(flatten)]
@@ -159,8 +167,9 @@ pub enum TraceCommand {
         #[command(flatten)]
         format: Format,
     },
-    /// Write what has been recorded so far; FILE's ending says how: .svg, .png, .html, else Perfetto's format (ui.perfetto.dev).
+    /// Write what has been recorded so far; FILE's ending says how: .svg, .png, .html, or .pftrace and kin for ui.perfetto.dev.
     Export {
+        #[arg(value_hint = ValueHint::FilePath)]
         file: String,
         #[command(flatten)]
         format: Format,

@@ -11,6 +11,9 @@ to where idle and hand-off time point, and stays with what was fastest. What fol
 Exit code: the first failing rank's, 128 + signal; MPI_Abort's code, never 0; 124 timeout; 125 vmpi's own fault;
 126 the program cannot be executed; 127 no such program; 130 and 143 interrupted and terminated; 2 a bad option.
 
+~/.config/vmpi/config.toml (or what VMPI_CONFIG names; empty: none) holds values of options for all runs, by their names: output = \"raw\",
+quiet = true. VMPIRUN_ON_DEADLOCK=abort in the environment is as --on-deadlock abort, and wins over the file; the command line wins over both.
+
 MPIEXEC_TIMEOUT=SECONDS in the environment is as --timeout.
 OMPI_MPI_THREAD_LEVEL=0..3 (MPIR_CVAR_DEFAULT_THREAD_LEVEL=NAME) in the ranks' environment: the level of threads that MPI_Init asks for.
 VMPI_SINGLE_COPY=0 there: large messages go through shared memory, not from process to process.
@@ -85,12 +88,28 @@ pub fn vmpirun_command() -> clap::Command {
         }
         arg = match flag.takes {
             Takes::Nothing => arg.action(clap::ArgAction::SetTrue),
-            Takes::One(what) => arg.value_name(what).num_args(1),
+            Takes::One(what) => complete(arg.value_name(what).num_args(1), what),
             Takes::Maybe(what) => arg.value_name(what).num_args(0..=1).require_equals(true),
             Takes::Two(one, two) => arg.value_names([one, two]).num_args(2),
             Takes::NameValue => arg.value_names(["NAME", "VALUE"]).num_args(2),
         };
         command = command.arg(arg);
     }
-    command.arg(clap::Arg::new("PROGRAM").help("the program and its arguments").num_args(1..).trailing_var_arg(true))
+    let program = clap::Arg::new("PROGRAM").help("the program and its arguments").num_args(1..).trailing_var_arg(true);
+    command.arg(program.value_hint(clap::ValueHint::CommandWithArguments))
+}
+
+/// Tell shells what may stand for `what`.
+fn complete(arg: clap::Arg, what: &'static str) -> clap::Arg {
+    let words: Vec<&'static str> = what.split('|').collect();
+    let literal = |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+    match what {
+        "FILE" => arg.value_hint(clap::ValueHint::FilePath),
+        "DIR" => arg.value_hint(clap::ValueHint::DirPath),
+        "CMD" => arg.value_hint(clap::ValueHint::CommandName),
+        _ if words.len() > 1 && words.iter().all(literal) => {
+            arg.value_parser(clap::builder::PossibleValuesParser::new(words))
+        }
+        _ => arg,
+    }
 }

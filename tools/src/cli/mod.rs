@@ -7,6 +7,7 @@
 mod apply;
 mod configfile;
 mod ctl;
+mod defaults;
 mod flags;
 mod help;
 mod options;
@@ -15,10 +16,11 @@ mod timeout;
 
 pub use configfile::split_words;
 pub use ctl::{CtlArgs, CtlCommand, Format, TraceCommand, vmpictl_command};
+pub use defaults::Defaults;
 pub use flags::{FLAGS, Flag, Group, Takes};
 pub use help::{help_text, vmpirun_command};
 pub use options::{
-    AppOptions, EnvMode, EnvSetting, Label, MapBy, OnDeadlock, OutputMode, RunOptions, StdinTo, VChoice,
+    AppOptions, EnvMode, EnvSetting, Label, MapBy, OnDeadlock, OutputMode, RunOptions, StdinTo, Universe, VChoice,
 };
-pub use parse::{Action, Command, parse};
+pub use parse::{Action, Command, parse, parse_with};
 pub use timeout::timeout_s;

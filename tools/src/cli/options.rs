@@ -51,11 +51,25 @@ pub enum OutputMode {
 }
 
 /// Who reads vmpirun's standard input.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StdinTo {
-    #[default]
-    RankZero,
-    Nobody,
+    All,
+    /// In order; none: nobody.
+    Ranks(Vec<u32>),
+}
+
+impl Default for StdinTo {
+    fn default() -> StdinTo {
+        StdinTo::Ranks(vec![0])
+    }
+}
+
+/// MPI_UNIVERSE_SIZE, as Hydra's `-usize` says it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Universe {
+    Exactly(u32),
+    /// The attribute is not set.
+    Unbounded,
 }
 
 /// What happens when all ranks wait for each other.
@@ -133,6 +147,8 @@ pub struct RunOptions {
     pub outfile_pattern: Option<String>,
     pub errfile_pattern: Option<String>,
     pub stdin: StdinTo,
+    /// `None`: what the cores or the slots hold.
+    pub universe: Option<Universe>,
     pub timeout_s: Option<u64>,
     pub kill_on_failure: bool,
     pub recovery: bool,
@@ -190,7 +206,8 @@ impl Default for RunOptions {
             merge_stderr: false,
             outfile_pattern: None,
             errfile_pattern: None,
-            stdin: StdinTo::RankZero,
+            stdin: StdinTo::default(),
+            universe: None,
             timeout_s: None,
             kill_on_failure: true,
             recovery: false,

@@ -1,5 +1,6 @@
 //! Walks a command line by the table of flags.
 
+use super::defaults::{self, Defaults, Origin};
 use super::flags::{self, Flag, Takes};
 use super::{AppOptions, RunOptions, configfile};
 use crate::failure::Failure;
@@ -10,6 +11,8 @@ pub struct Line {
     pub job: RunOptions,
     pub app: AppOptions,
     pub action: Option<Action>,
+    /// Each flag that was given, its words, and where.
+    pub origins: Vec<(&'static str, String, Origin)>,
 }
 
 /// Things that a flag may ask for instead of a job.
@@ -17,6 +20,8 @@ pub struct Line {
 pub enum Action {
     Help,
     Version,
+    /// Say where each value comes from.
+    ShowConfig,
 }
 
 /// What a command line means.
@@ -24,6 +29,8 @@ pub enum Action {
 pub enum Command {
     Run(Box<RunOptions>),
     Do(Action),
+    /// What is asked for, in text.
+    Show(String),
 }
 
 /// Parse a command line without the program's own name.
@@ -31,15 +38,37 @@ pub enum Command {
 /// # Errors
 /// Exit code 2 and a sentence that names the flag and the value.
 pub fn parse(args: &[String]) -> Result<Command, Failure> {
+    parse_with(args, &Defaults::default())
+}
+
+/// As `parse`, on top of what is said elsewhere.
+///
+/// # Errors
+/// As `parse`, and those of the defaults.
+pub fn parse_with(args: &[String], defaults: &Defaults) -> Result<Command, Failure> {
+    // Once to see which flags are there: the others' defaults come before all of them.
+    let used = match read(args, Line::default()) {
+        Ok((_, line)) => {
+            line.origins.iter().filter_map(|(name, ..)| flags::named(name)).map(defaults::subject).collect()
+        }
+        Err(why) => return Err(why),
+    };
     let mut line = Line::default();
+    defaults.apply(&mut line, &used)?;
+    read(args, line).map(|(command, _)| command)
+}
+
+fn read(args: &[String], mut line: Line) -> Result<(Command, Line), Failure> {
     let mut sections: Vec<Vec<String>> = args.split(|word| word == ":").map(<[String]>::to_vec).collect();
     let mut read_files = 0;
     let mut next = 0;
     let typed = sections.len();
     while next < sections.len() {
         let found = section(&mut line, &sections[next])?;
-        if let Some(action) = line.action {
-            return Ok(Command::Do(action));
+        match line.action {
+            Some(Action::ShowConfig) => return Ok((Command::Show(defaults::show(&line)), line)),
+            Some(action) => return Ok((Command::Do(action), line)),
+            None => {}
         }
         while read_files < line.job.configfiles.len() {
             let file = line.job.configfiles[read_files].clone();
@@ -64,7 +93,7 @@ pub fn parse(args: &[String]) -> Result<Command, Failure> {
     if line.job.apps.is_empty() {
         return Err(Failure::usage(format!("no program in {}", line.job.configfiles.join(", "))));
     }
-    Ok(Command::Run(Box::new(line.job)))
+    Ok((Command::Run(Box::new(line.job.clone())), line))
 }
 
 /// Read one section; `false`: it held options only.
@@ -80,7 +109,7 @@ fn section(line: &mut Line, words: &[String]) -> Result<bool, Failure> {
             break;
         }
         at = flag(line, words, at)?;
-        if line.action.is_some() {
+        if line.action.is_some_and(|action| action != Action::ShowConfig) {
             return Ok(true);
         }
     }
@@ -122,6 +151,7 @@ fn flag(line: &mut Line, words: &[String], at: usize) -> Result<usize, Failure> 
         next += 1;
     }
     (flag.apply)(line, &values).map_err(|why| Failure::usage(format!("{word}: {why}")))?;
+    line.origins.push((flag.names[0], values.join(" "), Origin::CommandLine));
     Ok(next)
 }
 
@@ -145,16 +175,21 @@ fn find(word: &str) -> Option<(&'static Flag, Option<String>)> {
 fn unknown(word: &str) -> Failure {
     let name = word.trim_start_matches('-');
     let name = name.split('=').next().unwrap_or(name);
+    let hint = nearest(name).map_or(String::new(), |known| format!(" Did you mean {known}?"));
+    Failure::usage(format!(
+        "unknown option {word}.{hint} `vmpirun --help` lists all options; a program's own options follow its name"
+    ))
+}
+
+/// The flag whose name is most like this one, as it is best typed.
+pub fn nearest(name: &str) -> Option<String> {
     let near = flags::FLAGS
         .iter()
         .flat_map(|flag| flag.names)
         .map(|known| (distance(name, known), known))
         .filter(|(far, known)| *far <= 2 && *far < known.len())
         .min();
-    let hint = near.map_or(String::new(), |(_, known)| format!(" Did you mean {}?", flags::dashed(known)));
-    Failure::usage(format!(
-        "unknown option {word}.{hint} `vmpirun --help` lists all options; a program's own options follow its name"
-    ))
+    near.map(|(_, known)| flags::dashed(known))
 }
 
 /// Levenshtein's distance.

@@ -4,6 +4,7 @@
 
 mod act;
 mod doctor;
+mod logs;
 mod matrix;
 mod metrics;
 mod peers;
@@ -56,6 +57,7 @@ pub fn main() -> i32 {
         CtlCommand::Metrics { per_rank, format } => metrics::metrics(*per_rank, format.json).map(Output::from),
         CtlCommand::Why { job, dot, format } => why::why(job, *dot, format.json).map(Output::from),
         CtlCommand::Stacks { job, threads, format } => why::stacks(job, *threads, format.json).map(Output::from),
+        CtlCommand::Logs { job, format } => logs::logs(job.as_deref(), format.json).map(Output::from),
         CtlCommand::Version { format } => show::version(format.json).map(Output::from),
     };
     match done.and_then(|output| print(&output.bytes).map(|()| output.code)) {

@@ -3,10 +3,12 @@
 use super::Output;
 use super::peers::find_job;
 use crate::failure::Failure;
+use crate::outputs;
 use crate::trace::{self, Recording, Saved};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{self, Seek};
+use std::path::Path;
 use std::time::Duration;
 use vmpi_shared::control::{Reply, Request, TraceAsk};
 
@@ -18,6 +20,10 @@ pub fn trace(target: &str, ask: TraceAsk, file: Option<&str>, as_json: bool) -> 
     let (mut peer, job, rank) = find_job(target)?;
     if rank.is_some() {
         return Err(Failure::usage(format!("`{target}`: a trace is that of a whole job; leave the rank out")));
+    }
+    if let Some(path) = file {
+        trace::Form::of(path).map_err(Failure::usage)?;
+        outputs::try_file(Path::new(path)).map_err(|e| Failure::own(format!("cannot write {path}: {e}")))?;
     }
     let pid = peer.pid;
     let odd = || Failure::new(1, format!("vmpid (pid {pid}) did not answer about the trace"));

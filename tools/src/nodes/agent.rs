@@ -6,7 +6,7 @@ use super::records::{self, Arrivals};
 use super::{LAUNCHER_PULSES, PULSE, rdma};
 use crate::daemon::{self, VERSION};
 use crate::failure::Failure;
-use crate::{cpus, hosts, threads, why};
+use crate::{cpus, hosts, stdin, threads, why};
 use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::fs::File;
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 use vmpi_shared::clock::boottime_ns;
-use vmpi_shared::control::{Connection, JobSpec, MAX_FDS, PROTOCOL, Reply, Request};
+use vmpi_shared::control::{Cause, Connection, JobSpec, MAX_FDS, PROTOCOL, Reply, Request};
 
 /// How long ranks' output may keep the end of a job waiting: a process that they left may hold a pipe.
 const LAST_OUTPUT: Duration = Duration::from_secs(2);
@@ -129,7 +129,11 @@ fn serve(exe_dir: &Path) -> io::Result<()> {
             if last {
                 // No stream comes any more.
                 let _ = more.shutdown(Shutdown::Both);
-                let _ = ended.recv_timeout(LAST_OUTPUT);
+                // What ranks have left running after a good end is heard as long as the launcher listens.
+                let goes_on = matches!(&reply, Reply::Finished { cause: Cause::Success, report, .. } if !report.helpers.is_empty());
+                if !goes_on {
+                    let _ = ended.recv_timeout(LAST_OUTPUT);
+                }
             }
             if let Reply::Finished { trace: Some(map), .. } | Reply::TracePart { map: Some(map), .. } = &reply
                 && let Some(segment) = files.next()
@@ -250,17 +254,21 @@ fn addresses() -> Vec<IpAddr> {
 
 type Submitted = (Option<OwnedFd>, Vec<(u32, OwnedFd)>);
 
-/// Hand the job over to the daemon; returns the write end of rank 0's standard input, and the read ends of the ranks' streams.
+/// Hand the job over to the daemon; returns the write end of what this node's ranks have as standard input, and the read ends of the ranks' streams.
 fn submit(connection: &mut Connection, spec: &JobSpec) -> io::Result<Submitted> {
     connection.send(&Request::Submit { spec: Box::new(spec.clone()) }, &[])?;
     let mut ends = Vec::new();
     let mut stdin = None;
-    if spec.is_local(0) {
-        let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
-        ends.push(read);
-        stdin = Some(write);
-    } else {
-        ends.push(File::open("/dev/null")?.into());
+    match spec.local_readers().count() {
+        0 => ends.push(File::open("/dev/null")?.into()),
+        readers => {
+            let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
+            match readers {
+                1 => ends.push(read),
+                _ => ends = stdin::distribute(read, false, readers)?,
+            }
+            stdin = Some(write);
+        }
     }
     let mut outputs = Vec::new();
     for rank in spec.local_ranks() {
@@ -322,13 +330,13 @@ fn pass_output(
     }
 }
 
-/// A thread that writes to rank 0's standard input, and says how much it has written.
+/// A thread that writes to the standard input of this node's ranks, and says how much it has written.
 fn feeder(stdin: Option<OwnedFd>, out: Out) -> Option<mpsc::Sender<Vec<u8>>> {
     let mut pipe = File::from(stdin?);
     let (send, receive) = mpsc::channel::<Vec<u8>>();
     threads::spawn(move || {
         for bytes in receive {
-            // A rank that has closed its standard input misses nothing.
+            // Ranks that have closed their standard input miss nothing.
             let _ = pipe.write_all(&bytes);
             if out.say(&FromNode::StdinTaken { bytes: bytes.len() as u64 }).is_err() {
                 return;

@@ -21,6 +21,7 @@ use crate::threads;
 use crate::trace::NodeRecording;
 use end::Verdict;
 use outbox::Outbox;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::SocketAddr;
@@ -145,7 +146,8 @@ struct Conductor {
     verdict: Verdict,
     ending: Option<Instant>,
     stdin: Option<File>,
-    stdin_window: Arc<(Mutex<u64>, Condvar)>,
+    /// For each node how much it still takes.
+    stdin_window: Arc<(Mutex<Vec<u64>>, Condvar)>,
     /// Where groups of ranks meet, whatever their nodes.
     ports: Ports,
     services: Services,
@@ -153,6 +155,8 @@ struct Conductor {
     nursery: Nursery,
     /// The nodes have been told that no rank will come any more.
     concluded: bool,
+    /// The session has had the last word.
+    is_over: bool,
     /// What survivors of deaths agree on.
     mourners: Mourners,
     /// What a tool asks about the recording.
@@ -229,7 +233,7 @@ impl Conductor {
                 silent: 0,
             });
         }
-        let window = Arc::new((Mutex::new(STDIN_BYTES), Condvar::new()));
+        let window = Arc::new((Mutex::new(vec![STDIN_BYTES; parts.len()]), Condvar::new()));
         if let Ok(stream) = session.stream().try_clone() {
             let tell = tell.clone();
             threads::spawn(move || {
@@ -245,6 +249,7 @@ impl Conductor {
         Conductor {
             nursery: Nursery::new(names, of_rank),
             concluded: false,
+            is_over: false,
             ports: Ports::new(&format!("{identity:016x}"), JOB),
             services: Services::default(),
             mourners: Mourners::default(),
@@ -303,13 +308,17 @@ impl Conductor {
                 }
             }
             spec.stdio = Stdio::PerRank;
-            spec.fds = 1 + 2 * spec.local_ranks().count() as u32;
+            spec.fds = (spec.stdin_count() + 2 * spec.local_ranks().count()) as u32;
             self.tell(number, &ToNode::Submit { spec: Box::new(spec) });
         }
         // Behind the job: an agent passes nothing on before it has that.
-        let first = self.spec.nodes.as_ref().and_then(|nodes| nodes.of_rank.first()).copied().unwrap_or(0);
-        if let (Some(stdin), Some(part)) = (self.stdin.take(), self.parts.get(first as usize)) {
-            feed(stdin, part.to.clone(), self.stdin_window.clone());
+        let readers = if self.spec.stdin.is_empty() { &[0][..] } else { &self.spec.stdin[..] };
+        let of_rank = self.spec.nodes.as_ref().map_or(&[][..], |nodes| &nodes.of_rank[..]);
+        let nodes: BTreeSet<usize> =
+            readers.iter().filter_map(|rank| of_rank.get(*rank as usize)).map(|node| *node as usize).collect();
+        let to = nodes.into_iter().filter_map(|node| Some((node, self.parts.get(node)?.to.clone()))).collect();
+        if let Some(stdin) = self.stdin.take() {
+            feed(stdin, to, self.stdin_window.clone());
         }
         if self.spec.trace {
             (0..self.parts.len()).for_each(|number| self.compare_clocks(number));
@@ -354,9 +363,25 @@ impl Conductor {
             }
             let since = *over.get_or_insert_with(Instant::now);
             if self.parts.iter().all(|part| part.exchange.is_quiet()) || since.elapsed() >= LAST_STAMPS {
-                self.sinks.close();
-                self.say_end();
-                return self.close();
+                // What ranks have left running may still write, as long as the session listens.
+                if !self.say_end() {
+                    self.sinks.close();
+                    return self.close();
+                }
+                return self.pass_on();
+            }
+        }
+    }
+
+    /// The job has ended well: pass on what its ranks have left running writes.
+    fn pass_on(mut self) -> Vec<NodeRecording> {
+        loop {
+            match self.events.recv_timeout(PULSE) {
+                Ok(Event::SessionOver) | Err(mpsc::RecvTimeoutError::Disconnected) => return self.close(),
+                // The end of all streams is not told of any more.
+                Ok(Event::Gone(..)) => self.sinks.close(),
+                Ok(_) => {}
+                Err(mpsc::RecvTimeoutError::Timeout) => self.on_pulse(),
             }
         }
     }
@@ -415,7 +440,7 @@ impl Conductor {
             self.tell(number, &ToNode::Alive);
             let part = &mut self.parts[number];
             part.silent += 1;
-            if part.finished.is_some() {
+            if part.finished.is_some() || self.is_over {
                 continue;
             }
             let seconds = PULSE.as_secs() * u64::from(SILENT_PULSES);
@@ -442,7 +467,7 @@ impl Conductor {
             FromNode::StdinTaken { bytes } => {
                 let (window, changed) = &*self.stdin_window;
                 if let Ok(mut window) = window.lock() {
-                    *window += bytes;
+                    window[number] += bytes;
                 }
                 changed.notify_all();
             }
@@ -562,14 +587,14 @@ fn cores_of(part: &NodePart) -> u32 {
     (part.cpus.len() + part.spare_cpus.len()) as u32
 }
 
-/// Pass standard input on to rank 0's node, a window at a time.
-fn feed(mut stdin: File, to: Outbox, window: Arc<(Mutex<u64>, Condvar)>) {
+/// Pass standard input on to the nodes of those who read it, a window at a time.
+fn feed(mut stdin: File, to: Vec<(usize, Outbox)>, window: Arc<(Mutex<Vec<u64>>, Condvar)>) {
     threads::spawn(move || {
         let mut bytes = vec![0; 32 << 10];
         loop {
             let (open, changed) = &*window;
             let Ok(mut room) = open.lock() else { return };
-            while *room < bytes.len() as u64 {
+            while to.iter().any(|(node, _)| room[*node] < bytes.len() as u64) {
                 room = match changed.wait(room) {
                     Ok(room) => room,
                     Err(_) => return,
@@ -586,11 +611,12 @@ fn feed(mut stdin: File, to: Outbox, window: Arc<(Mutex<u64>, Condvar)>) {
                 0 => frames::say(&mut frame, &ToNode::StdinEnd),
                 _ => frames::pass(&mut frame, 0, &bytes[..count]),
             };
-            if made.is_err() || !to.pass(frame) || count == 0 {
+            let passed = to.iter().filter(|(_, to)| to.pass(frame.clone())).count();
+            if made.is_err() || passed == 0 || count == 0 {
                 return;
             }
             if let Ok(mut room) = open.lock() {
-                *room -= count as u64;
+                to.iter().for_each(|(node, _)| room[*node] -= count as u64);
             }
         }
     });

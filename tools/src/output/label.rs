@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::cli::Label;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How lines are marked.
 #[derive(Copy, Clone, Debug, Default)]
@@ -21,7 +21,11 @@ impl Labels {
     /// The text before a line of the stdout (`error`: stderr) of this rank of this world (1: those that vmpirun started).
     pub fn prefix(&self, world: u32, rank: u32, error: bool) -> String {
         let stream = if error { "stderr" } else { "stdout" };
-        let time = if self.timestamp { local_time() } else { String::new() };
+        let time = if self.timestamp {
+            local_time(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+        } else {
+            String::new()
+        };
         match self.label {
             None if self.timestamp => format!("{time} "),
             None => String::new(),
@@ -37,9 +41,8 @@ impl Labels {
     }
 }
 
-/// `2026-11-21T13:22:10.123`, local time.
-fn local_time() -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+/// `2026-11-21T13:22:10.123`, local time; `now`: since 1970.
+pub fn local_time(now: Duration) -> String {
     let seconds = now.as_secs() as libc::time_t;
     // SAFETY: tm is plain data, for which all zeros is a valid value.
     let mut tm: libc::tm = unsafe { std::mem::zeroed() };

@@ -8,7 +8,7 @@ mod lines;
 mod sink;
 mod streams;
 
-pub use label::Labels;
+pub use label::{Labels, local_time};
 pub use lines::Lines;
 pub use sink::{Sink, SinkError, Target, Where};
 pub use streams::{Routes, Streams};

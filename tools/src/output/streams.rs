@@ -203,6 +203,11 @@ impl Streams {
         Ok(())
     }
 
+    /// Does anybody hold a rank's output open?
+    pub fn are_open(&self) -> bool {
+        self.streams.iter().any(|stream| stream.pipe.is_some())
+    }
+
     /// Polls as readable when some rank has written.
     pub fn readable(&self) -> BorrowedFd<'_> {
         self.epoll.0.as_fd()

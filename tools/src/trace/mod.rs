@@ -86,15 +86,28 @@ pub enum Form {
 
 impl Form {
     /// By the ending of a file's name.
-    pub fn of(path: &str) -> Form {
-        match path.rsplit('.').next() {
-            Some("svg") => Form::Svg,
-            Some("png") => Form::Png,
-            Some("html") => Form::Html,
-            _ => Form::Perfetto,
+    ///
+    /// # Errors
+    /// The ending means nothing; all that mean something are named.
+    pub fn of(path: &str) -> Result<Form, String> {
+        let name = Path::new(path);
+        match name.extension().and_then(|ending| ending.to_str()) {
+            Some("svg") => Ok(Form::Svg),
+            Some("png") => Ok(Form::Png),
+            Some("html" | "htm") => Ok(Form::Html),
+            Some(ending) if PERFETTO.contains(&ending) => Ok(Form::Perfetto),
+            // A device, or a pipe.
+            _ if std::fs::metadata(name).is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) => Ok(Form::Perfetto),
+            _ => Err(format!(
+                "`{path}` does not end in .svg or .png (a picture), .html (a page), or .{} (for ui.perfetto.dev)",
+                PERFETTO.join(", .")
+            )),
         }
     }
 }
+
+/// What Perfetto's own tools and others call its files.
+const PERFETTO: [&str; 6] = ["pftrace", "perfetto-trace", "perfetto", "pb", "proto", "trace"];
 
 /// What was written.
 #[derive(Debug, Default)]
@@ -137,7 +150,7 @@ pub fn save(timeline: &Timeline, path: &str) -> Result<Saved, Failure> {
 /// The picture cannot be drawn.
 pub fn encode(timeline: &Timeline, path: &str) -> Result<(Saved, Vec<u8>), Failure> {
     let failed = |e: picture::PictureError| Failure::own(format!("{path}: {e}"));
-    let bytes = match Form::of(path) {
+    let bytes = match Form::of(path).map_err(Failure::usage)? {
         Form::Perfetto => perfetto::encode(timeline),
         Form::Svg => picture::svg(timeline).map_err(failed)?.into_bytes(),
         Form::Png => picture::png(timeline).map_err(failed)?,

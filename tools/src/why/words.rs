@@ -1,5 +1,6 @@
 //! A job's waits in sentences.
 
+use super::graph::USER_TAG_BIT;
 use super::{Stray, Why};
 use crate::cpus::format_list;
 use crate::table::seconds;
@@ -209,6 +210,19 @@ fn format_sorted(list: &[u32]) -> String {
 
 fn stray_sentence(why: &Why, stray: &Stray) -> String {
     let (message, wanted) = (&stray.message, &stray.wanted);
+    if message.context & 1 == 1 {
+        // A communicator is being made: the tags are the program's, the messages are not.
+        let call = why.waits.ranks.iter().find(|rank| rank.rank == stray.rank).map(|rank| why.call(rank));
+        return format!(
+            "rank {} has given {} the tag {} on {}, and rank {} the tag {}: is one of the two tags wrong?",
+            stray.rank,
+            call.unwrap_or_default(),
+            wanted.tag & !USER_TAG_BIT,
+            why.comm_name(message.context),
+            message.from,
+            message.tag & !USER_TAG_BIT
+        );
+    }
     let here = format!(
         "rank {} holds a message from rank {} with tag {} ({} bytes) on {} that no receive has asked for, and waits for one",
         stray.rank,

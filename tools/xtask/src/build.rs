@@ -55,6 +55,9 @@ pub const NAMES: &[&str] = &["vmpictl", "vmpicc", "vmpicxx", "vmpifort"];
 /// In libvmpi/include.
 pub const HEADERS: &[&str] = &["mpi.h", "vmpi.h"];
 
+/// The auditor of ld.so, which finds the faces beside itself.
+pub const AUDITOR: &str = "libvmpi_audit.so";
+
 /// What vmpid loads where there are RDMA devices; beside it, or in the installation's lib/vmpi.
 pub const VERBS: &str = "libvmpi_verbs.so";
 
@@ -77,6 +80,7 @@ pub fn build() -> Result<()> {
     create_dir(&include)?;
     HEADERS.iter().try_for_each(|name| copy(&top().join("libvmpi/include").join(name), &include.join(name)))?;
     FAMILIES.iter().try_for_each(|family| lay_out(family, &release().join("vmpi").join(family.directory)))?;
+    copy(&release().join(AUDITOR), &release().join("vmpi").join(AUDITOR))?;
     fortran_modules()
 }
 

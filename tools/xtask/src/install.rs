@@ -1,7 +1,7 @@
 //! Copy what `build` made below a prefix.
 
 use crate::Result;
-use crate::build::{FAMILIES, HEADERS, NAMES, PROGRAMS, VERBS, build};
+use crate::build::{AUDITOR, FAMILIES, HEADERS, NAMES, PROGRAMS, VERBS, build};
 use crate::place::{release, top};
 use crate::shell::{cargo, copy, create_dir, link, run, write};
 use std::path::Path;
@@ -34,6 +34,7 @@ pub fn install(prefix: &Path) -> Result<()> {
         }
         family.links.iter().try_for_each(|(name, file)| link(Path::new(file), &dir.join(name)))?;
     }
+    copy(&release().join(AUDITOR), &prefix.join("lib/vmpi").join(AUDITOR))?;
     copy(&release().join(VERBS), &prefix.join("lib/vmpi").join(VERBS))?;
     let include = prefix.join("include/vmpi");
     create_dir(&include)?;

@@ -21,6 +21,19 @@ pub struct JobReport {
     /// Performance counters that are counted: what the numbers of cores and ranks are.
     #[serde(default)]
     pub counters: Vec<String>,
+    /// Of a job that has ended: what its ranks had started and not waited for. A good end leaves it running, any other ends it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub helpers: Vec<Helper>,
+}
+
+/// A process that a rank has started.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Helper {
+    /// Its node, in a job of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    pub pid: i32,
+    pub name: String,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -89,9 +89,9 @@ pub enum Wtime {
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stdio {
-    /// Three descriptors: stdin (rank 0 only; others get /dev/null), stdout, stderr, shared by all ranks.
+    /// The standard inputs (`JobSpec::stdin_count`; ranks without one get /dev/null), then stdout and stderr, shared by all ranks.
     Shared,
-    /// `1 + 2 * ranks` descriptors: stdin of rank 0, then stdout and stderr of each rank (of this node).
+    /// The standard inputs, then stdout and stderr of each rank (of this node).
     PerRank,
 }
 
@@ -120,6 +120,9 @@ pub struct JobSpec {
     pub on_block: OnBlock,
     pub wtime: Wtime,
     pub stdio: Stdio,
+    /// The ranks that have a standard input, in order, each its own; none named: rank 0.
+    #[serde(default)]
+    pub stdin: Vec<u32>,
     /// Number of descriptors that follow in `Fds` frames.
     pub fds: u32,
     /// Ranks that are stopped (SIGSTOP) as soon as their program has been loaded, for a debugger.
@@ -143,6 +146,9 @@ pub struct JobSpec {
     /// Performance counters that the ranks count (`env::COUNTERS` tells them).
     #[serde(default)]
     pub counters: Vec<String>,
+    /// MPI_UNIVERSE_SIZE, if the user has said it (0: the attribute is not set); else it follows from V and the cores.
+    #[serde(default)]
+    pub universe: Option<u32>,
     /// A job of several nodes, of which this is the part of one.
     #[serde(default)]
     pub nodes: Option<Box<Nodes>>,
@@ -211,6 +217,26 @@ impl JobSpec {
         let nodes = self.nodes.as_ref()?;
         nodes.names.get(*nodes.of_rank.get(rank as usize)? as usize).map(String::as_str)
     }
+
+    /// MPI_UNIVERSE_SIZE of the ranks that the launcher starts: what the user has said, else V ranks on each core, spare ones included,
+    /// and no fewer than are started.
+    pub fn universe_size(&self) -> u32 {
+        let planned = self.nodes.as_ref().map(|nodes| nodes.universe).filter(|&universe| universe > 0);
+        let here = || self.ranks.max(self.v.saturating_mul(self.all_cpus().count() as u32));
+        self.universe.or(planned).unwrap_or_else(here)
+    }
+
+    /// The ranks of this node that have a standard input, in order.
+    pub fn local_readers(&self) -> impl Iterator<Item = u32> + '_ {
+        let readers = if self.stdin.is_empty() { &[0][..] } else { &self.stdin[..] };
+        readers.iter().copied().filter(|rank| self.is_local(*rank))
+    }
+
+    /// Descriptors for standard input; one at least, which nobody may read.
+    pub fn stdin_count(&self) -> usize {
+        self.local_readers().count().max(1)
+    }
+
     /// The CPUs of all cores of the job: those with ranks first.
     pub fn all_cpus(&self) -> impl Iterator<Item = u32> + '_ {
         self.cpus.iter().chain(&self.spare_cpus).copied()

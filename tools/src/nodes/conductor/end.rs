@@ -6,7 +6,7 @@ use crate::nodes::start;
 use crate::trace::{NodeRecording, Recording};
 use nix::sys::signal::Signal;
 use std::time::Instant;
-use vmpi_shared::control::{Cause, CoreReport, JobReport, Reply, Request};
+use vmpi_shared::control::{Cause, CoreReport, Helper, JobReport, Reply, Request};
 use vmpi_shared::monitor::Matrix;
 
 /// Why the job ends: what has weighed most of what was heard; success, if nothing was.
@@ -78,11 +78,13 @@ impl Conductor {
         }
     }
 
-    /// The last word to the session.
-    pub(super) fn say_end(&mut self) {
+    /// The last word to the session; true: processes that ranks have started stay.
+    pub(super) fn say_end(&mut self) -> bool {
+        self.is_over = true;
         let refused = self.parts.iter().find_map(|part| Some((part.name.clone(), part.refused.clone()?)));
         if let Some((name, (reason, code))) = refused.filter(|_| !self.started) {
-            return self.reply(&Reply::Refused { reason: format!("node {name}: {reason}"), code });
+            self.reply(&Reply::Refused { reason: format!("node {name}: {reason}"), code });
+            return false;
         }
         if !self.started {
             let pids = Vec::new();
@@ -94,7 +96,8 @@ impl Conductor {
         let mut report = JobReport::default();
         for part in &mut self.parts {
             let Some((_, _, its)) = part.finished.take() else { continue };
-            let JobReport { cores, rank_list, notes, faces, .. } = *its;
+            let JobReport { cores, rank_list, notes, faces, helpers, .. } = *its;
+            report.helpers.extend(helpers.into_iter().map(|its| Helper { node: Some(part.name.clone()), ..its }));
             report.cores.extend(cores.into_iter().map(|core| CoreReport { node: Some(part.name.clone()), ..core }));
             report.rank_list.extend(rank_list);
             report.notes.extend(notes.into_iter().map(|note| format!("node {}: {note}", part.name)));
@@ -107,7 +110,9 @@ impl Conductor {
         report.counters.clone_from(&self.spec.counters);
         let (cause, code) = self.verdict.take();
         let matrix = self.matrix().map(Box::new);
+        let stays = matches!(cause, Cause::Success) && !report.helpers.is_empty();
         self.reply(&Reply::Finished { cause, code, report: Box::new(report), matrix, trace: None });
+        stays
     }
 
     /// What went from rank to rank, if that was counted: each node has counted what its own ranks sent.
