@@ -235,6 +235,7 @@ impl Job {
         let seen = look::look(&self.segment, rank, MOST);
         wait.unexpected_count = seen.unexpected_count;
         wait.unexpected = seen.unexpected;
+        wait.crowd = seen.crowd;
         contexts.extend(wait.unexpected.iter().map(|message| message.context & !1));
         let plain = |kind, peer, ranks| WaitOn { kind, peer, tag: -2, ranks, ..WaitOn::default() };
         if self.asks(rank) {

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
 
 use nix::fcntl::OFlag;
+use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use vmpi_shared::control::{MOST_RANKS, NewRank, Reply, Stdio};
@@ -28,17 +29,22 @@ const HEADROOM: u32 = 256;
 const PAIRS: usize = 100;
 
 /// Room for the ranks of a job that starts with `ranks`, and for those to come. A launcher with a limit on its address space
-/// (`ulimit -v`, `h_vmem` of batch systems) gets smaller pools and room for fewer more: a quarter of it is for the segment.
-pub fn room_for(ranks: u32, launcher: i32) -> JobConfig {
+/// (`ulimit -v`, `h_vmem` of batch systems) gets smaller pools and room for fewer more: a quarter of it is for the segment, and an eighth for `unexpected_bytes` of memory
+/// for unexpected messages.
+pub fn room_for(ranks: u32, launcher: i32, unexpected_bytes: u64) -> JobConfig {
     let limit = limit_of(launcher, libc::RLIMIT_AS as _).map_or(libc::RLIM_INFINITY, |limit| limit.rlim_cur);
-    room_within(if limit == libc::RLIM_INFINITY { u64::MAX } else { limit / 4 }, ranks)
+    // The whole lies in one sparse file.
+    let file = getrlimit(Resource::RLIMIT_FSIZE).map_or(libc::RLIM_INFINITY, |(soft, _)| soft);
+    let most = [(limit, 8), (file, 2)]
+        .map(|(limit, share)| if limit == libc::RLIM_INFINITY { u64::MAX } else { limit / share });
+    let config = room_within(if limit == libc::RLIM_INFINITY { u64::MAX } else { limit / 4 }, ranks);
+    config.with_memory(unexpected_bytes.min(most[0]).min(most[1]))
 }
 
 fn room_within(addresses: u64, ranks: u32) -> JobConfig {
     let mut config = JobConfig::for_ranks(ranks);
     while u64::from(ranks) * config.rank_bytes() > addresses && config.slots > JobConfig::default().slots {
         config.slots /= 2;
-        config.unexpected /= 2;
     }
     let bearable = (addresses / config.rank_bytes()).min(u64::from(MOST_RANKS)) as u32;
     config.ranks = ranks.saturating_add(HEADROOM).min(bearable).max(ranks);
@@ -365,16 +371,16 @@ mod tests {
     #[test]
     fn there_is_room_for_more_ranks_than_start() {
         let me = std::process::id() as i32;
-        assert_eq!(room_for(1, me).ranks, 257);
-        assert_eq!(room_for(1000, me).ranks, 1256);
-        assert_eq!(room_for(MOST_RANKS, me).ranks, MOST_RANKS);
+        assert_eq!(room_for(1, me, 0).ranks, 257);
+        assert_eq!(room_for(1000, me, 0).ranks, 1256);
+        assert_eq!(room_for(MOST_RANKS, me, 0).ranks, MOST_RANKS);
     }
 
     #[test]
     fn few_addresses_give_smaller_pools_first_and_fewer_ranks_to_come_then() {
         let whole = JobConfig::for_ranks(4);
         let tight = room_within(4 * whole.rank_bytes() - 1, 4);
-        assert_eq!((tight.slots, tight.unexpected), (whole.slots / 2, whole.unexpected / 2));
+        assert_eq!(tight.slots, whole.slots / 2);
         let least = room_within(1, 4);
         assert_eq!((least.slots, least.ranks), (JobConfig::default().slots, 4));
         let ample = room_within(u64::MAX, 4);

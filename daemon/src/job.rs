@@ -175,7 +175,8 @@ impl Job {
     pub fn new(id: u32, spec: JobSpec, peer: Peer, launcher: u64, place: &Place) -> Result<Job, SubmitError> {
         limits::check_spec(&spec, &place.allowed_cpus)?;
         limits::check_machine(&spec, place.open_fds)?;
-        let room = grow::room_for(spec.ranks, peer.pid);
+        let said = |name| spec.apps.iter().flat_map(|app| &app.env).find(|(n, _)| n == name).map(|(_, v)| v.as_str());
+        let room = grow::room_for(spec.ranks, peer.pid, limits::unexpected_bytes(said(env::UNEXPECTED_BYTES))?);
         let capacity = room.ranks;
         let by_rank = spec.nodes.as_ref().is_some_and(|nodes| nodes.progress_by_rank);
         let mut node = NodeSegment::create(&NodeConfig {

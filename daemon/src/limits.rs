@@ -1,7 +1,7 @@
 //! Would a job break a limit of this machine? Asked before the first rank is spawned, answered with a sentence.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use vmpi_shared::control::{DAEMON_FDS, JobSpec, Stdio};
@@ -50,6 +50,11 @@ pub enum LimitError {
         .needed >> 20, .available >> 20
     )]
     Memory { ranks: u32, needed: u64, available: u64 },
+    #[error(
+        "VMPI_UNEXPECTED_BYTES={said} is no number of bytes: give the memory that the job may use for messages that no receive has asked for, as in \
+         500000000, 512M or 4G"
+    )]
+    Unexpected { said: String },
 }
 
 impl LimitError {
@@ -62,6 +67,7 @@ impl LimitError {
             | LimitError::NoSuchCore { .. }
             | LimitError::NoCores
             | LimitError::Nodes { .. }
+            | LimitError::Unexpected { .. }
             | LimitError::ForbiddenCpu { .. }
             | LimitError::FdCount { .. } => 2,
             LimitError::OpenFiles { .. }
@@ -211,22 +217,70 @@ fn check_group(ranks: u32) -> Result<(), LimitError> {
     Ok(())
 }
 
-/// MemAvailable, or what the control group leaves if that is less.
+/// Of the memory that is available the part that a job may use for messages that no receive has asked for.
+const UNEXPECTED_SHARE: u64 = 2;
+/// If nobody knows how much there is.
+const UNEXPECTED_UNKNOWN_BYTES: u64 = 1 << 30;
+
+/// Memory for unexpected messages of a job: what its environment says (a number of bytes, or with k, m or g behind it), or half of what is available now.
+///
+/// # Errors
+/// What is no such number.
+pub fn unexpected_bytes(said: Option<&str>) -> Result<u64, LimitError> {
+    let Some(said) = said.map(str::trim).filter(|said| !said.is_empty()) else {
+        return Ok(available_memory().map_or(UNEXPECTED_UNKNOWN_BYTES, |bytes| bytes / UNEXPECTED_SHARE));
+    };
+    let digits = said.trim_end_matches(|last: char| last.is_ascii_alphabetic());
+    let shift = match said[digits.len()..].to_ascii_lowercase().as_str() {
+        "" => Some(0),
+        "k" | "kb" | "kib" => Some(10),
+        "m" | "mb" | "mib" => Some(20),
+        "g" | "gb" | "gib" => Some(30),
+        _ => None,
+    };
+    let bytes = digits.parse::<u64>().ok().zip(shift).and_then(|(number, shift)| number.checked_mul(1 << shift));
+    bytes.ok_or_else(|| LimitError::Unexpected { said: said.into() })
+}
+
+/// MemAvailable, or what the control groups leave if that is less.
 fn available_memory() -> Option<u64> {
     use procfs::Current;
     let system = procfs::Meminfo::current().ok()?.mem_available?;
-    let group = control_group().and_then(|group| {
-        let read = |name: &str| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
-        Some(read("memory.max")?.saturating_sub(read("memory.current")?))
-    });
-    Some(group.map_or(system, |group| group.min(system)))
+    Some(group_memory().map_or(system, |group| group.min(system)))
 }
+
+/// What this process's control groups leave: each of those above, too, has its limit.
+fn group_memory() -> Option<u64> {
+    let left = |group: &Path, limit: &str, used: &str| {
+        let read = |name: &str| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
+        Some(read(limit)?.saturating_sub(read(used)?))
+    };
+    let unified = control_group().into_iter().flat_map(|group| {
+        let above: Vec<PathBuf> =
+            group.ancestors().take_while(|at| at.starts_with(UNIFIED)).map(Path::to_path_buf).collect();
+        above.into_iter().filter_map(|at| left(&at, "memory.max", "memory.current"))
+    });
+    // Of version 1; in a container its own is at the root of what is mounted.
+    let first = [memory_group(), Some(PathBuf::from(FIRST))].into_iter().flatten();
+    let first = first.filter_map(|at| left(&at, "memory.limit_in_bytes", "memory.usage_in_bytes"));
+    unified.chain(first).min()
+}
+
+const UNIFIED: &str = "/sys/fs/cgroup";
+const FIRST: &str = "/sys/fs/cgroup/memory";
 
 /// The directory of this process's control group (version 2).
 fn control_group() -> Option<PathBuf> {
     let text = fs::read_to_string("/proc/self/cgroup").ok()?;
     let path = text.lines().find_map(|line| line.strip_prefix("0::/"))?;
-    Some(PathBuf::from("/sys/fs/cgroup").join(path))
+    Some(PathBuf::from(UNIFIED).join(path))
+}
+
+/// The same of version 1, of its memory.
+fn memory_group() -> Option<PathBuf> {
+    let text = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let path = text.lines().find_map(|line| line.split_once(":memory:/"))?.1;
+    Some(PathBuf::from(FIRST).join(path))
 }
 
 #[cfg(test)]
@@ -299,6 +353,16 @@ mod tests {
         assert_eq!(error.code(), 125);
         let error = check_machine(&spec(1), u64::MAX / 2).unwrap_err();
         assert!(matches!(error, LimitError::OpenFiles { ranks: 1, .. }));
+    }
+
+    #[test]
+    fn memory_for_messages_is_what_is_said_or_a_part_of_what_is_there() {
+        let said = |text| unexpected_bytes(Some(text)).ok();
+        assert_eq!([said("1000"), said(" 3k"), said("2MiB"), said("1G")], [1000, 3 << 10, 2 << 20, 1 << 30].map(Some));
+        assert_eq!([said("much"), said("-1"), said("1T"), said("99999999999G")], [None; 4]);
+        let [unsaid, empty] = [None, Some("")].map(|said| unexpected_bytes(said).unwrap());
+        let available = available_memory().unwrap();
+        assert!(unsaid > available / 8 && empty <= available * 4, "{unsaid} of {available}");
     }
 
     #[test]

@@ -59,6 +59,9 @@ suite! {
     pressure_isend: Case { program: "pressure.c", ranks: &[2], args: &["isend"], ..Case::DEFAULT };
     pressure_many: Case { program: "pressure.c", ranks: &[6], args: &["many", "5000"], ..Case::DEFAULT };
     pressure_all: Case { program: "pressure.c", ranks: &[4], args: &["all", "1000"], ..Case::DEFAULT };
+    floods: Case { program: "floods.c", ranks: &[2, 5], args: &["tswpb", "8000"], peers: Peers::Neither, ..Case::DEFAULT };
+    floods_v1: Case { program: "floods.c", ranks: &[2], v: 1, args: &["tswpb", "30000"], peers: Peers::Neither, ..Case::DEFAULT };
+    floods_survive: Case { program: "floods.c", ranks: &[3], args: &["tswpb", "8000"], flags: &["--enable-recovery"], peers: Peers::Neither, ..Case::DEFAULT };
     medium: Case { program: "medium.c", ranks: &[2, 6], ..Case::DEFAULT };
     medium_of_one_core: Case { program: "medium.c", ranks: &[2, 5], v: 5, ..Case::DEFAULT };
     scattered: Case { program: "scattered.c", ranks: &[1, 2, 6], ..Case::DEFAULT };

@@ -1,10 +1,12 @@
 //! How much of everything a job may have. (No oracle: Open MPI 4.1.4 takes a minute for these, and mixes messages up.)
 
+use std::time::Duration;
 use vmpi_tests::compile::{Mpi, program};
-use vmpi_tests::job::Vmpirun;
+use vmpi_tests::job::{Outcome, Vmpirun};
+use vmpi_tests::nodes::Nodes;
 use vmpi_tests::place::Turn;
 
-/// More requests and more unexpected messages than the 65,536 that every rank of the largest job has room for.
+/// More requests than the 65,536 that every rank of the largest job has room for, and as many unexpected messages.
 #[test]
 fn very_many_messages_are_under_way_at_once() {
     Turn::beside_others();
@@ -13,6 +15,61 @@ fn very_many_messages_are_under_way_at_once() {
     drop(turn);
     let outcome = Vmpirun::new("outstanding").args(["-n", "2", "-V", "2"]).arg(binary).arg("100000").run();
     assert!(outcome.code == 0 && outcome.stdout.ends_with("all checks hold\n"), "{outcome:?}");
+}
+
+/// Where memory for messages that nobody asks for ends, a sentence says so and who holds them; that is no deadlock, and no job hangs.
+#[test]
+fn the_end_of_memory_for_messages_is_named() {
+    Turn::beside_others();
+    let turn = Turn::take();
+    let binaries = [program("floods.c", Mpi::Openmpi), program("floods.c", Mpi::Mpich)];
+    drop(turn);
+    let cases: &[(&str, &str, &[&str])] = &[
+        ("l", "8", &["-V", "1"]),
+        ("l", "8", &["-V", "2"]),
+        ("l", "2000", &["-V", "2"]),
+        ("lr", "8", &["-V", "1"]),
+        ("i", "8", &["-V", "1"]),
+        ("i", "100", &["-V", "2"]),
+        ("ir", "8", &["-V", "2"]),
+        ("l", "8", &["-V", "2", "--enable-recovery"]),
+        ("ir", "8", &["-V", "1", "--enable-recovery"]),
+        ("l", "8", &["-V", "2", "--on-deadlock", "abort"]),
+    ];
+    for ((parts, bytes, flags), binary) in cases.iter().zip(binaries.iter().cycle()) {
+        let run = Vmpirun::new("memory").args(["-n", "2", "-x", "VMPI_UNEXPECTED_BYTES=3M"]).args(*flags);
+        let outcome = run.arg(binary).args([parts, "0", bytes]).deadline(Duration::from_secs(60)).run();
+        assert_says_who_holds(&outcome, "3145728 bytes on this node");
+    }
+}
+
+fn assert_says_who_holds(outcome: &Outcome, limit: &str) {
+    assert!(outcome.code == 125 && !outcome.stderr.contains("deadlock"), "{outcome:?}");
+    for word in ["rank 0 holds ", "that no receive has asked for", "from rank 1", limit, "VMPI_UNEXPECTED_BYTES"] {
+        assert!(outcome.stderr.contains(word), "no {word:?} in {outcome:?}");
+    }
+}
+
+/// The same over two nodes.
+#[test]
+fn the_end_of_memory_for_messages_is_named_over_nodes() {
+    let nodes = Nodes::beside_others("memory");
+    let turn = Turn::take();
+    let binary = program("floods.c", Mpi::Openmpi);
+    drop(turn);
+    for (parts, bytes) in [("l", "8"), ("l", "2000"), ("ir", "8")] {
+        let run = nodes.vmpirun("memory").args(["-n", "2", "--map-by", "node", "-x", "VMPI_UNEXPECTED_BYTES=3M"]);
+        let outcome = run.arg(&binary).args([parts, "0", bytes]).deadline(Duration::from_secs(60)).run();
+        assert_says_who_holds(&outcome, "3145728 bytes on this node");
+    }
+}
+
+/// What has been allowed must be a number.
+#[test]
+fn memory_for_messages_must_be_a_number() {
+    let run = Vmpirun::new("number").args(["-n", "1", "-x", "VMPI_UNEXPECTED_BYTES=much", "true"]);
+    let outcome = run.run();
+    assert!(outcome.code == 2 && outcome.stderr.contains("VMPI_UNEXPECTED_BYTES=much is no number"), "{outcome:?}");
 }
 
 /// Limits of a shell (`ulimit`) or a batch system, set for vmpirun and all that it starts: the job runs, or a sentence names the limit.

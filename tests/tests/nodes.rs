@@ -56,6 +56,7 @@ fn rings_and_floods_arrive() {
         ("backlog.c", 4, &[]),
         ("scattered.c", 5, &[]),
         ("pressure.c", 2, &["flood"]),
+        ("floods.c", 4, &["tswpb", "8000"]),
         ("pressure.c", 2, &["isend"]),
         ("pressure.c", 4, &["all", "1000"]),
     ] {

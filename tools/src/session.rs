@@ -387,9 +387,12 @@ impl Session<'_> {
         if self.options.on_deadlock == OnDeadlock::Ignore {
             return;
         }
+        let limited = waits.limit().is_some();
         let text = Why::look(waits).text();
         let _ = write!(io::stderr(), "vmpirun: {text}");
-        if self.options.on_deadlock == OnDeadlock::Abort {
+        if limited {
+            self.cancel(daemon, "memory for messages has ended".into(), code::OWN, Signal::SIGTERM);
+        } else if self.options.on_deadlock == OnDeadlock::Abort {
             self.cancel(daemon, "none of its ranks can go on".into(), code::DEADLOCK, Signal::SIGTERM);
         }
     }

@@ -64,6 +64,8 @@ pub mod env {
     pub const MAP_MEMORY: &str = "VMPI_MAP_MEMORY";
     /// `0` in the job's environment: nobody matches messages for a rank that computes.
     pub const STRONG_PROGRESS: &str = "VMPI_STRONG_PROGRESS";
+    /// Bytes, in the job's environment: memory for messages of the job that no receive has asked for, on each node.
+    pub const UNEXPECTED_BYTES: &str = "VMPI_UNEXPECTED_BYTES";
     /// Directory that holds the runtime directory (tests and users override it).
     pub const RUNTIME_DIR: &str = "VMPI_RUNTIME_DIR";
     /// The RDMA device that a node's vmpid is to use, where there are several.

@@ -3,10 +3,11 @@
 use crate::cell::CELL_BYTES;
 use crate::control::MOST_RANKS;
 use crate::matching::inbox::{Cell, Ends, Inbox};
-use crate::matching::queues::{BINS, Bin, QueueHead, Queues, Unexpected};
+use crate::matching::queues::{BINS, Bin, QueueHead, Queues, Reserve, Store, Unexpected};
 use crate::matching::request::Slot;
+use crate::mem::chunks::{self, CHUNK_BYTES, ChunkHead, Chunks, MOST_CHUNKS};
 use crate::mem::segment::{Head, Segment, SegmentError, layout_hash};
-use crate::mem::slab::{LARGEST_BYTES, PART_BYTES, Slab, SlabHead};
+use crate::mem::slab::{LARGEST_BYTES, PART_BYTES, Regions, Slab, SlabHead};
 use crate::mem::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::monitor::{self, Row};
 use crate::roster;
@@ -25,7 +26,8 @@ pub(crate) struct Parts {
     pub(crate) head: *mut QueueHead,
     bins: *mut [Bin; BINS],
     pub(crate) slots: *mut [Slot],
-    pub(crate) unexpected: *mut [Unexpected],
+    unexpected: *mut Unexpected,
+    reserve: *const Reserve,
 }
 
 // SAFETY: addresses of shared memory, which is the same for all threads; who may use what lies there is said by `queues`.
@@ -50,9 +52,17 @@ impl Parts {
                 head: &mut *self.head,
                 bins: &mut *self.bins,
                 slots: &mut *self.slots,
-                unexpected: &mut *self.unexpected,
+                unexpected: self.store(),
             }
         }
+    }
+
+    /// # Safety
+    /// As `queues`; who only looks reads volatile.
+    #[inline(always)]
+    pub(crate) unsafe fn store<'a>(&self) -> Store<'a> {
+        // SAFETY: the array is as long as the reserve says; the caller's promises.
+        unsafe { Store::new(self.unexpected, &*self.reserve) }
     }
 }
 
@@ -72,12 +82,15 @@ pub struct JobConfig {
     pub inbox_cells: u32,
     /// Messages under way (posted receives, pending sends).
     pub slots: u32,
+    /// Unexpected messages for which each rank has room of its own; more go into the job's chunks.
     pub unexpected: u32,
     pub slab_bytes: u64,
     /// Collective cells of the job.
     pub cells: u32,
-    /// A receiver with so many unexpected messages makes its senders wait until they are matched.
+    /// A receiver with so many unexpected messages makes its senders wait until they are matched; [`CROWDED`]: only where memory ends.
     pub unexpected_limit: u32,
+    /// Memory for what is more than the ranks have room for, of the whole job (`mem::chunks`).
+    pub chunks: u32,
     /// 0: never read another rank's memory, as where the kernel refuses it (`VMPI_SINGLE_COPY=0`).
     pub single_copy: u32,
     /// Ranks let others match for them while they compute (`matching::lend`; `VMPI_STRONG_PROGRESS=0`: not).
@@ -94,10 +107,11 @@ impl Default for JobConfig {
             far_eager_limit_bytes: PART_BYTES as u32,
             inbox_cells: 256,
             slots: 65536,
-            unexpected: 65536,
+            unexpected: 1024,
             slab_bytes: 8 << 20,
             cells: 1024,
-            unexpected_limit: 4096,
+            unexpected_limit: CROWDED,
+            chunks: 16,
             single_copy: 1,
             lend_queues: 1,
         }
@@ -105,11 +119,21 @@ impl Default for JobConfig {
 }
 
 impl JobConfig {
-    /// The pools of a job of `ranks`: the fewer ranks, the larger, so that their part of the segment stays some 30 GB of addresses.
+    /// The requests of a job of `ranks`: the fewer ranks, the more, so that their part of the segment stays some 20 GB of addresses.
     pub fn for_ranks(ranks: u32) -> JobConfig {
         let most = (1 << 26) / ranks.max(1);
         let slots = most.clamp(1 << 16, 1 << 20);
-        JobConfig { ranks, slots, unexpected: slots, ..JobConfig::default() }
+        JobConfig { ranks, slots, ..JobConfig::default() }
+    }
+
+    /// With `bytes` of memory for unexpected messages beyond what each rank has room for, rounded up to chunks: at least a few.
+    pub fn with_memory(self, bytes: u64) -> JobConfig {
+        let chunks = bytes.div_ceil(CHUNK_BYTES).clamp(LEAST_CHUNKS.into(), MOST_CHUNKS.into()) as u32;
+        JobConfig { chunks, ..self }
+    }
+
+    fn chunks_bytes(&self) -> u64 {
+        u64::from(self.chunks) * CHUNK_BYTES
     }
 
     /// Address space that each rank takes.
@@ -123,6 +147,7 @@ impl JobConfig {
         counts.iter().all(|count| (1..=MOST_RANKS).contains(count))
             && self.inbox_cells.is_power_of_two()
             && self.slab_bytes <= 1 << 32
+            && self.chunks <= MOST_CHUNKS
     }
 }
 
@@ -146,6 +171,12 @@ struct JobHeader {
 /// Contexts that can be revoked in a job's life.
 pub const REVOCATIONS: usize = if cfg!(feature = "model") { 16 } else { 1 << 20 };
 
+/// Told instead of their number of a rank's unexpected messages when memory for them ends: no `unexpected_limit` is higher.
+pub const CROWDED: u32 = u32::MAX;
+
+/// With fewer chunks senders would not be asked to wait before they are used up.
+const LEAST_CHUNKS: u32 = 8;
+
 /// Most collective cells of a job.
 const MAX_CELLS: usize = 1024;
 
@@ -165,11 +196,13 @@ struct JobConfigWords {
     single_copy: u32,
     lend_queues: u32,
     open_eager_limit_bytes: u32,
+    chunks: u32,
+    reserved: u32,
 }
 
 const HEADER_AT: u64 = size_of::<Head>() as u64;
 const LAYOUT: u64 = layout_hash(&[
-    9,
+    10,
     REVOCATIONS as u64,
     size_of::<JobHeader>() as u64,
     size_of::<Ends>() as u64,
@@ -178,6 +211,8 @@ const LAYOUT: u64 = layout_hash(&[
     size_of::<Slot>() as u64,
     size_of::<Unexpected>() as u64,
     size_of::<SlabHead>() as u64,
+    size_of::<ChunkHead>() as u64,
+    CHUNK_BYTES,
     CELL_BYTES,
     BINS as u64,
 ]);
@@ -233,6 +268,8 @@ pub struct JobSegment {
     /// Ranks whose areas are mapped there.
     mapped: u32,
     segment: Segment,
+    /// In a place of its own: `Parts` name it.
+    reserve: Box<Reserve>,
 }
 
 // SAFETY: `base` and `header` point into the segment, which is Send and Sync itself.
@@ -250,9 +287,14 @@ fn rosters_at(config: &JobConfig) -> u64 {
     (revocations_at(config) + (REVOCATIONS * size_of::<AtomicU32>()) as u64).next_multiple_of(4096)
 }
 
-/// Where the ranks' areas begin.
-fn ranks_at(config: &JobConfig) -> u64 {
+/// Where the heads of the chunks begin.
+fn chunk_heads_at(config: &JobConfig) -> u64 {
     (rosters_at(config) + u64::from(config.cells) * roster::bytes_for(config.ranks)).next_multiple_of(4096)
+}
+
+/// Where the ranks' areas begin. Behind them, at the end of the segment, lie the chunks.
+fn ranks_at(config: &JobConfig) -> u64 {
+    (chunk_heads_at(config) + chunks::heads_bytes(config.chunks)).next_multiple_of(4096)
 }
 
 impl JobSegment {
@@ -266,7 +308,8 @@ impl JobSegment {
         let areas = Areas::of(config);
         let ranks_at = ranks_at(config);
         let upto = |ranks: u32| ranks_at + areas.stride * u64::from(ranks);
-        let segment = Segment::create_in_part("job", LAYOUT, upto(config.ranks), upto(in_use))?;
+        let bytes = upto(config.ranks) + config.chunks_bytes();
+        let segment = Segment::create_in_part("job", LAYOUT, bytes, upto(in_use))?;
         let words = JobConfigWords {
             ranks: config.ranks,
             eager_limit_bytes: config.eager_limit_bytes,
@@ -281,6 +324,8 @@ impl JobSegment {
             unexpected_limit: config.unexpected_limit,
             single_copy: config.single_copy,
             lend_queues: config.lend_queues,
+            chunks: config.chunks,
+            reserved: 0,
         };
         let header = segment.at(HEADER_AT, size_of::<JobHeader>()).cast::<JobHeader>();
         let cells = [const { AtomicU64::new(0) }; MAX_CELLS / 64];
@@ -297,7 +342,7 @@ impl JobSegment {
                 cells,
             });
         }
-        let job = Self::view(*config, areas, ranks_at, in_use, segment);
+        let job = Self::view(*config, areas, ranks_at, in_use, segment)?;
         #[cfg(feature = "model")]
         job.fill_model();
         Ok(job)
@@ -312,6 +357,7 @@ impl JobSegment {
             // SAFETY: inside the fresh mapping, aligned, not yet shared.
             unsafe { at.cast::<CellHead>().write(CellHead::default()) };
         }
+        self.reserve.regions.chunks.fill_model();
         let log = self.segment.at(revocations_at(&self.config), REVOCATIONS * size_of::<AtomicU32>());
         for at in 0..REVOCATIONS {
             // SAFETY: as above.
@@ -349,6 +395,7 @@ impl JobSegment {
             unexpected_limit: words.unexpected_limit,
             single_copy: words.single_copy,
             lend_queues: words.lend_queues,
+            chunks: words.chunks,
         };
         let found = segment.bytes() as u64;
         if !config.is_possible() {
@@ -356,13 +403,13 @@ impl JobSegment {
         }
         let areas = Areas::of(&config);
         let ranks_at = ranks_at(&config);
-        let expected = ranks_at + areas.stride * u64::from(config.ranks);
+        let expected = ranks_at + areas.stride * u64::from(config.ranks) + config.chunks_bytes();
         if found != expected {
             return Err(SegmentError::Size { expected, found });
         }
         let in_use = in_use.min(config.ranks);
         segment.extend((ranks_at + areas.stride * u64::from(in_use)) as usize)?;
-        Ok(Self::view(config, areas, ranks_at, in_use, segment))
+        Self::view(config, areas, ranks_at, in_use, segment)
     }
 
     pub fn fd(&self) -> BorrowedFd<'_> {
@@ -438,6 +485,13 @@ impl JobSegment {
         }
     }
 
+    /// The process of `rank` has ended, in a job in which nobody else matches in its queues: what it held is nobody's, and the memory that this took others may use.
+    pub fn bury(&self, rank: u32) {
+        // SAFETY: there is no owner any more.
+        unsafe { self.queues(rank) }.head.unexpected_count = 0;
+        self.reserve.regions.chunks.forget(rank);
+    }
+
     /// The process of `rank` has ended: make its queues as new for another one, and give their memory back.
     ///
     /// Its slab stays as it is: blocks may still be on their way to receivers, and a new process can go on with the lists.
@@ -452,13 +506,32 @@ impl JobSegment {
             let mode = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
             fallocate(self.segment.fd(), mode, (start + from) as i64, (to - from) as i64)?;
         }
+        self.reserve.regions.chunks.forget(rank);
         Ok(())
     }
 
-    fn view(config: JobConfig, areas: Areas, ranks_at: u64, mapped: u32, segment: Segment) -> JobSegment {
+    fn view(
+        config: JobConfig,
+        areas: Areas,
+        ranks_at: u64,
+        mapped: u32,
+        mut segment: Segment,
+    ) -> Result<JobSegment, SegmentError> {
+        let chunks_at = ranks_at + areas.stride * u64::from(config.ranks);
+        let memory = segment.apart(chunks_at)?;
+        let heads = segment.at(chunk_heads_at(&config), chunks::heads_bytes(config.chunks) as usize);
+        // SAFETY: `Segment` keeps this mapping.
+        let chunks = unsafe { Chunks::new(heads, config.chunks, memory, chunks_at) };
+        let regions = Regions { bytes: config.slab_bytes, chunks };
+        let reserve = Box::new(Reserve { regions, own: config.unexpected as usize });
         let base = segment.at(ranks_at, areas.stride as usize * mapped as usize).as_ptr();
         let header = segment.at(HEADER_AT, size_of::<JobHeader>()).cast::<JobHeader>();
-        JobSegment { config, areas, ranks_at, header, base, mapped, segment }
+        Ok(JobSegment { config, areas, ranks_at, header, base, mapped, segment, reserve })
+    }
+
+    /// Memory for what is more than ranks have room for.
+    pub fn chunks(&self) -> &Chunks {
+        &self.reserve.regions.chunks
     }
 
     #[inline(always)]
@@ -528,10 +601,8 @@ impl JobSegment {
                     area.add(self.areas.slots as usize).cast(),
                     self.config.slots as usize,
                 ),
-                unexpected: std::ptr::slice_from_raw_parts_mut(
-                    area.add(self.areas.unexpected as usize).cast(),
-                    self.config.unexpected as usize,
-                ),
+                unexpected: area.add(self.areas.unexpected as usize).cast(),
+                reserve: &raw const *self.reserve,
             }
         }
     }
@@ -564,7 +635,7 @@ impl JobSegment {
             head: unsafe { &*area.add(self.areas.slab_head as usize).cast::<SlabHead>() },
             base: area.wrapping_sub(before as usize),
             start: before + self.areas.slab,
-            bytes: self.config.slab_bytes,
+            of_job: &self.reserve.regions,
         }
     }
 

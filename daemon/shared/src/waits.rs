@@ -44,6 +44,9 @@ pub struct RankWait {
     pub unexpected: Vec<Unasked>,
     /// How many there are in all.
     pub unexpected_count: u32,
+    /// More about them, if they are many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crowd: Option<Crowd>,
     /// Where it has called MPI, if somebody has looked.
     #[serde(default)]
     pub site: Option<Site>,
@@ -111,6 +114,51 @@ pub struct WaitOn {
     pub bytes: u64,
     /// The ranks of the job that could end it; empty: not known.
     pub ranks: Vec<u32>,
+    /// A send that waits only because its receiver, or the job, holds so many messages that no receive has asked for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub crowded: bool,
+}
+
+/// The messages that a rank holds without having asked for them, if they are many.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Crowd {
+    /// Whose.
+    pub rank: u32,
+    pub messages: u32,
+    /// Of their payloads.
+    pub bytes: u64,
+    /// Who has sent most of them, and how many.
+    pub mostly: u32,
+    pub of_these: u32,
+    /// Memory that the job uses for such messages on this node, beyond what each rank has room for, and the most that it may.
+    pub used_bytes: u64,
+    pub limit_bytes: u64,
+    /// There is no room for the next one.
+    pub stuck: bool,
+}
+
+impl Crowd {
+    /// Is it memory that ends, or does a rank's own limit make its sends wait?
+    pub fn is_limit_of_memory(&self) -> bool {
+        self.stuck || self.used_bytes >= self.limit_bytes / 8 * 7
+    }
+
+    /// What has come to its end, and what can be done, as a sentence without its beginning and end.
+    pub fn sentence(&self) -> String {
+        let Crowd { rank, messages, bytes, mostly, of_these, used_bytes, limit_bytes, .. } = self;
+        let held = format!(
+            "rank {rank} holds {messages} messages of {bytes} bytes in all that no receive has asked for, {of_these} of them from rank {mostly}"
+        );
+        match self.is_limit_of_memory() {
+            true => format!(
+                "{held}, and the job's memory for such messages is used up ({used_bytes} of {limit_bytes} bytes on this node): post receives earlier, \
+                 let the senders wait (MPI_Ssend, or a barrier now and then), or allow more (-x VMPI_UNEXPECTED_BYTES=...)"
+            ),
+            false => format!(
+                "{held}, and its senders wait then, as MPI_T's variable vmpi_unexpected_limit says: post receives earlier, or set it higher"
+            ),
+        }
+    }
 }
 
 /// A message that no receive has asked for.
@@ -145,6 +193,19 @@ impl RankWait {
 }
 
 impl JobWaits {
+    /// The messages without which somebody who waits would not: then it is a limit that all wait at, whatever else they wait for.
+    pub fn limit(&self) -> Option<&Crowd> {
+        let held = |rank: u32| self.ranks.iter().find(|one| one.rank == rank)?.crowd.as_ref();
+        let largest = || self.ranks.iter().filter_map(|rank| rank.crowd.as_ref()).max_by_key(|crowd| crowd.messages);
+        let stuck = self.ranks.iter().filter_map(|rank| rank.crowd.as_ref()).find(|crowd| crowd.stuck);
+        let mut crowded = self.ranks.iter().flat_map(|rank| &rank.waits).filter(|wait| wait.crowded);
+        match crowded.next() {
+            _ if stuck.is_some() => largest(),
+            Some(wait) => wait.ranks.first().and_then(|to| held(*to)).or_else(largest),
+            None => None,
+        }
+    }
+
     pub fn comm(&self, context: u32) -> Option<&CommInfo> {
         self.comms.iter().find(|comm| comm.context == context & !1)
     }

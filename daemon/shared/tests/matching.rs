@@ -12,7 +12,6 @@ use vmpi_shared::matching::request::{ANY_SOURCE, ANY_TAG, FLAG_AWAITED, FLAG_WAK
 use vmpi_shared::matching::transfer::{Mover, Transfer};
 
 const SLOTS: u32 = 12;
-const UNEXPECTED: u32 = 8;
 const CELLS: u32 = 4;
 const SENDER: u32 = 1;
 
@@ -107,6 +106,8 @@ struct Naive {
     receives: Vec<(u32, Key, u32, Receive)>,
     inbox: VecDeque<Message>,
     unexpected: Vec<Message>,
+    /// Most of them.
+    room: usize,
     missing: u32,
     waiting: bool,
     wake: bool,
@@ -150,7 +151,7 @@ impl Naive {
                 self.receives.iter().position(|(_, key, _, fate)| *fate == Receive::Posted && fits(*key, message.key));
             match taker {
                 Some(at) => self.give(at, &message),
-                None if self.unexpected.len() == UNEXPECTED as usize => {
+                None if self.unexpected.len() == self.room => {
                     self.wake = true;
                     break;
                 }
@@ -217,12 +218,14 @@ fn compare(queues: &Queues<'_>, naive: &Naive) {
     assert_eq!(queues.head.slots_live as usize, naive.receives.len());
 }
 
-fn run(steps: Vec<Step>) {
+/// A rank with room for `own` unexpected messages, in a job with so many chunks for more.
+fn run(steps: Vec<Step>, own: u32, chunks: u32) {
     let job = JobSegment::create(&JobConfig {
         ranks: 2,
         inbox_cells: CELLS,
         slots: SLOTS,
-        unexpected: UNEXPECTED,
+        unexpected: own,
+        chunks,
         slab_bytes: 4096,
         cells: 1,
         ..JobConfig::default()
@@ -230,7 +233,7 @@ fn run(steps: Vec<Step>) {
     .unwrap();
     // SAFETY: nobody else has this segment.
     let mut queues = unsafe { job.queues(0) };
-    let mut naive = Naive::default();
+    let mut naive = Naive { room: if chunks == 0 { own as usize } else { usize::MAX }, ..Naive::default() };
     let mut out = Outgoing::new();
     let mut next_serial = 0;
     for step in steps {
@@ -309,6 +312,9 @@ fn run(steps: Vec<Step>) {
             }
         }
         compare(&queues, &naive);
+        assert!(naive.unexpected.len() <= own as usize || queues.head.chunks != 0 || chunks == 0);
+        assert!(naive.unexpected.len() <= (own + own / 4) as usize || queues.head.index != 0 || chunks == 0);
+        assert!(!naive.unexpected.is_empty() || queues.head.chunks == 0, "all is given back");
     }
     assert!(out.iter().all(|(to, e)| (*to, e.kind) == (SENDER, kind::FIN)));
     assert_eq!(out.iter().map(|(_, e)| e.request).collect::<Vec<_>>(), naive.told, "answers to synchronous senders");
@@ -319,6 +325,13 @@ proptest! {
 
     #[test]
     fn matching_is_a_scan_in_order(steps in prop::collection::vec(step(), 1..200)) {
-        run(steps);
+        run(steps, 8, 0);
+    }
+
+    /// The same with messages in chunks, and tables to find them by.
+    #[test]
+    fn so_it_is_of_very_many(steps in prop::collection::vec(step(), 1..200)) {
+        run(steps.clone(), 1, 4);
+        run(steps, 5, 4);
     }
 }

@@ -9,12 +9,21 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::fd::OwnedFd;
 use vmpi_shared::control::{Balance, OnBlock, Policy, Wtime};
 use vmpi_shared::job::{JobConfig, JobSegment};
+use vmpi_shared::mem::chunks::CHUNK_BYTES;
 use vmpi_shared::mem::slab::{CLASS_BYTES, PART_BYTES, class_of};
 use vmpi_shared::node::{NodeConfig, NodeSegment, Patience};
 
 fn job(ranks: u32, slab_bytes: u64) -> JobSegment {
-    let small =
-        JobConfig { ranks, inbox_cells: 4, slots: 4, unexpected: 4, slab_bytes, cells: 1, ..JobConfig::default() };
+    let small = JobConfig {
+        ranks,
+        inbox_cells: 4,
+        slots: 4,
+        unexpected: 4,
+        slab_bytes,
+        cells: 1,
+        chunks: 1,
+        ..JobConfig::default()
+    };
     JobSegment::create(&small).unwrap()
 }
 
@@ -73,11 +82,11 @@ proptest! {
                     };
                     let size = CLASS_BYTES[class];
                     // The last quarter is for blocks of less than 64 KiB.
-                    let room = if size < PART_BYTES { slab.bytes } else { slab.bytes / 4 * 3 };
+                    let room = if size < PART_BYTES { slab.bytes() } else { slab.bytes() / 4 * 3 };
                     prop_assert_eq!(taken.is_some(), spare[class] > 0 || touched + size <= room);
                     let Some(block) = taken else { continue };
                     if spare[class] > 0 { spare[class] -= 1 } else { touched += size }
-                    prop_assert!(block >= slab.start && block + size <= slab.start + slab.bytes);
+                    prop_assert!(block >= slab.start && block + size <= slab.start + slab.bytes());
                     if let Some((before, (len, _))) = live.range(..=block).next_back() {
                         prop_assert!(before + CLASS_BYTES[class_of(*len).unwrap()] <= block, "overlap");
                     }
@@ -153,6 +162,51 @@ fn file(bytes: &[u8], sealed: bool) -> OwnedFd {
         memfd.add_seals(&[FileSeal::SealShrink, FileSeal::SealGrow]).unwrap();
     }
     memfd.into_file().into()
+}
+
+/// Payloads for which the region has no block, in chunks.
+#[test]
+fn payloads_beyond_the_region_lie_apart_and_their_memory_is_given_back() {
+    const LEN: u64 = 2000;
+    let config = JobConfig {
+        ranks: 2,
+        inbox_cells: 4,
+        slots: 4,
+        slab_bytes: 8192,
+        cells: 1,
+        chunks: 64,
+        ..JobConfig::default()
+    };
+    let job = JobSegment::create(&config).unwrap();
+    let kept = || nix::sys::stat::fstat(job.fd()).unwrap().st_blocks * 512;
+    let (slab, before) = (job.slab(1), kept());
+    let mut taken: Vec<u64> = std::iter::from_fn(|| slab.take_or_put(1, LEN)).collect();
+    let in_region = taken.iter().filter(|offset| (slab.start..slab.start + slab.bytes()).contains(offset)).count();
+    // The last chunks are for messages themselves.
+    let (used, limit) = job.chunks().used_bytes();
+    assert!(in_region == 4 && used * 8 >= limit * 7 && used < limit, "{in_region}, {used} of {limit}");
+    assert_eq!((slab.take_or_put(1, LEN), slab.take_or_put(1, PART_BYTES + 1)), (None, None));
+    for (stamp, offset) in taken.iter().enumerate() {
+        // SAFETY: so many bytes, which are nobody else's.
+        unsafe { job.block(1, *offset, LEN).unwrap().write_bytes(stamp as u8, LEN as usize) };
+    }
+    assert!(kept() - before > (used / 2) as i64);
+    fastrand::shuffle(&mut taken[in_region..]);
+    let stamps: BTreeMap<u64, u8> = {
+        let mut sorted = taken[in_region..].to_vec();
+        sorted.sort_unstable();
+        sorted.into_iter().zip(in_region..).map(|(offset, stamp)| (offset, stamp as u8)).collect()
+    };
+    for (offset, stamp) in &stamps {
+        let at = job.block(1, *offset, LEN).unwrap();
+        // SAFETY: as above.
+        assert!(unsafe { std::slice::from_raw_parts(at, LEN as usize) }.iter().all(|byte| byte == stamp), "{offset}");
+    }
+    taken.iter().for_each(|offset| slab.give(*offset, LEN));
+    assert!(job.chunks().used_bytes().0 <= CHUNK_BYTES, "what the sender fills stays its own");
+    assert!(kept() - before <= 20 * CHUNK_BYTES as i64, "{} of {used}", kept() - before);
+    let outside = slab.start + slab.bytes();
+    assert!(job.block(1, outside, 1).is_none() && job.block(1, u64::MAX - 3, 8).is_none());
 }
 
 #[test]

@@ -70,7 +70,8 @@ impl Why {
             "schema_version": 1,
             "job": self.waits.job,
             "program": self.waits.program,
-            "deadlock": self.waits.deadlock,
+            "deadlock": self.waits.deadlock && self.waits.limit().is_none(),
+            "limit": self.waits.limit(),
             "ranks": self.waits.ranks,
             "communicators": self.waits.comms.iter().map(|comm| {
                 let members: Vec<u32> = comm.members.iter().copied().flatten().collect();

@@ -86,9 +86,10 @@ impl Why {
             }
             WaitKind::Send => {
                 format!(
-                    "on {on}, until {} receives its message of {} bytes with {tag}",
+                    "on {on}, until {} receives its message of {} bytes with {tag}{}",
                     self.member(wait.context, wait.peer, one),
-                    wait.bytes
+                    wait.bytes,
+                    if wait.crowded { ", since that one holds so many" } else { "" }
                 )
             }
             WaitKind::Collective if wait.ranks.is_empty() => "for the other members".into(),
@@ -199,6 +200,8 @@ pub fn sentences(why: &Why) -> Vec<String> {
         }
     }
     sentences.extend(why.graph.strays.iter().take(16).map(|stray| stray_sentence(why, stray)));
+    // Of many messages alike once.
+    sentences.dedup();
     sentences
 }
 
@@ -266,7 +269,9 @@ pub fn text(why: &Why) -> String {
     let elsewhere = why.waits.ranks.iter().any(|rank| rank.state == "REMOTE");
     let waiting = why.waits.ranks.iter().filter(|rank| !rank.call.is_empty()).count();
     let alive = why.waits.ranks.iter().filter(|rank| !["ENDED", "REMOTE"].contains(&rank.state.as_str())).count();
-    let mut text = if why.waits.deadlock {
+    let mut text = if let Some(limit) = why.waits.limit().filter(|_| why.waits.deadlock) {
+        format!("job {} ({}) cannot go on: {}\n", why.waits.job, why.waits.program, limit.sentence())
+    } else if why.waits.deadlock {
         let who = match alive {
             1 if why.waits.ranks.len() == 1 => "its rank waits in MPI".to_string(),
             1 => "the only rank left waits in MPI".to_string(),

@@ -273,7 +273,7 @@ impl Courier {
     /// Put the payload of a message from remote rank `envelope.from` into that one's slab here, and name it in the envelope. False: no block.
     pub fn store(&self, envelope: &mut Envelope, payload: &[u8]) -> bool {
         let from = envelope.from;
-        let Some(block) = self.job.slab(from).take(payload.len() as u64) else { return false };
+        let Some(block) = self.job.slab(from).take_or_put(from, payload.len() as u64) else { return false };
         let Some(at) = self.job.block(from, block, payload.len() as u64) else { return false };
         // SAFETY: a fresh block of this length, nobody else's yet.
         unsafe { std::ptr::copy_nonoverlapping(payload.as_ptr(), at, payload.len()) };

@@ -3,13 +3,14 @@
 //! Nothing read here is trusted: numbers are bounds-checked, loops are bounded, and what a rank that runs meanwhile changes may be
 //! mixed. It is exact for a rank that stays SUSPENDED while it is read.
 
-use super::queues::{QueueHead, Unexpected};
-use super::request::{FLAG_AWAITED, FLAG_WAKE, NOBODY, Slot, state};
+use super::queues::{LEAST_UNEXPECTED_LIMIT, QueueHead, Unexpected, each_unexpected};
+use super::request::{FLAG_AWAITED, FLAG_CROWDED, FLAG_WAKE, NOBODY, Slot, state};
 use crate::job::JobSegment;
 use crate::mem::sync::Ordering;
 use crate::node::NodeSegment;
 use crate::sched::RunState;
-use crate::waits::{Unasked, WaitKind, WaitOn};
+use crate::waits::{Crowd, Unasked, WaitKind, WaitOn};
+use std::collections::BTreeMap;
 
 /// What a rank has under way.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +27,7 @@ pub struct Seen {
     pub moving: bool,
     pub unexpected: Vec<Unasked>,
     pub unexpected_count: u32,
+    pub crowd: Option<Crowd>,
 }
 
 fn head_of(job: &JobSegment, rank: u32) -> QueueHead {
@@ -38,10 +40,44 @@ pub fn unexpected(job: &JobSegment, rank: u32) -> u32 {
     head_of(job, rank).unexpected_count
 }
 
-/// How often `rank` has been switched in, if it is suspended with nothing in its inbox. What says so twice, with the same number, has not run in between.
+/// What `rank` holds, and the memory for that, if it holds many messages. Reads each of them.
+pub fn crowd(job: &JobSegment, rank: u32) -> Option<Crowd> {
+    let head = head_of(job, rank);
+    if head.unexpected_count < LEAST_UNEXPECTED_LIMIT {
+        return None;
+    }
+    // SAFETY: the segment outlives it, and it is only looked at.
+    let store = unsafe { job.parts(rank).store() };
+    let mut senders: BTreeMap<u32, u32> = BTreeMap::new();
+    let mut bytes = 0u64;
+    each_unexpected(&head, &store, |Unexpected { envelope, .. }| {
+        *senders.entry(envelope.from).or_default() += 1;
+        bytes = bytes.saturating_add(envelope.len);
+        true
+    });
+    let (mostly, of_these) = senders.into_iter().max_by_key(|(_, count)| *count)?;
+    let (used_bytes, limit_bytes) = job.chunks().used_bytes();
+    let messages = head.unexpected_count;
+    Some(Crowd { rank, messages, bytes, mostly, of_these, used_bytes, limit_bytes, stuck: is_stuck(job, rank, &head) })
+}
+
+/// The crowd of the rank that holds most messages.
+pub fn largest_crowd(job: &JobSegment) -> Option<Crowd> {
+    crowd(job, (0..job.ranks_in_use()).max_by_key(|rank| head_of(job, *rank).unexpected_count)?)
+}
+
+/// Is the next message for `rank` one for which memory has ended?
+fn is_stuck(job: &JobSegment, rank: u32, head: &QueueHead) -> bool {
+    let inbox = job.inbox(rank);
+    let same = head.declined != 0 && head.declined_at == inbox.gone() as u32;
+    same && inbox.has_mail() && head.roomy == 0 && job.chunks().is_exhausted()
+}
+
+/// How often `rank` has been switched in, if it is suspended with nothing in its inbox, or nothing that it can take. What says so twice, with the same number, has not run in between.
 pub fn is_suspended(node: &NodeSegment, job: &JobSegment, rank: u32) -> Option<u64> {
     let suspended = node.state(rank) == RunState::Suspended && node.rank(rank).wake.load(Ordering::SeqCst) == 0;
-    (suspended && job.inbox(rank).is_quiet()).then(|| node.switches(rank))
+    let quiet = || job.inbox(rank).is_quiet() || is_stuck(job, rank, &head_of(job, rank));
+    (suspended && quiet()).then(|| node.switches(rank))
 }
 
 /// Is data on its way to or from `rank`, or its wait over, as far as its queues know? Reads every request in use. Of several requests that it waits for
@@ -78,15 +114,12 @@ pub fn look(job: &JobSegment, rank: u32, most: usize) -> Seen {
         let kind = if head.direct_room != 0 { WaitKind::Receive } else { WaitKind::Probe };
         let (context, peer, tag) = (head.probe_context, head.probe_source, head.probe_tag);
         let bytes = u64::from(head.direct_room.saturating_sub(1));
-        seen.probe = Some(WaitOn { kind, context, peer, tag, bytes, ranks: Vec::new() });
+        seen.probe = Some(WaitOn { kind, context, peer, tag, bytes, ..WaitOn::default() });
     }
     seen.unexpected_count = head.unexpected_count;
-    let at = job.parts(rank).unexpected.cast::<Unexpected>();
-    let mut next = head.arrived.first;
-    while next != 0 && next <= job.config().unexpected && seen.unexpected.len() < most {
-        // SAFETY: inside the rank's array, which is mapped; plain integers.
-        let entry: Unexpected = unsafe { at.add(next as usize - 1).read_volatile() };
-        let envelope = &entry.envelope;
+    // SAFETY: the segment outlives it, and it is only looked at.
+    let store = unsafe { job.parts(rank).store() };
+    each_unexpected(&head, &store, |Unexpected { envelope, .. }| {
         seen.unexpected.push(Unasked {
             context: envelope.context,
             source: envelope.source,
@@ -94,8 +127,9 @@ pub fn look(job: &JobSegment, rank: u32, most: usize) -> Seen {
             tag: envelope.tag,
             bytes: envelope.len,
         });
-        next = entry.next_arrived;
-    }
+        seen.unexpected.len() < most
+    });
+    seen.crowd = crowd(job, rank);
     seen
 }
 
@@ -107,6 +141,7 @@ fn wait_of(slot: &Slot) -> WaitOn {
         peer: if receive { slot.source } else { -1 },
         tag: slot.tag,
         bytes: slot.capacity,
+        crowded: !receive && slot.flags & FLAG_CROWDED != 0,
         ranks: Some(slot.from).filter(|from| *from != NOBODY).into_iter().collect(),
     }
 }

@@ -2,11 +2,16 @@
 //!
 //! Receives that name source and tag, and all unexpected messages, hang in bins by (context, source, tag); receives with
 //! a wildcard hang in a list of their own, and posting order decides between the two. Unexpected messages hang in a
-//! second list in order of arrival for wildcard receives and probes. So hundreds of either cost nothing extra.
+//! second list in order of arrival for wildcard receives and probes. So hundreds of either cost nothing extra. Unexpected messages beyond the rank's own
+//! room lie in chunks of the job (`store`), and while there are so many they hang in bins of another size, for each kind of wildcard, too (`index`).
 
+mod index;
 mod slots;
+mod store;
 mod unexpected;
 
+pub(crate) use index::each_unexpected;
+pub use store::{Reserve, Store};
 pub use unexpected::{LEAST_UNEXPECTED_LIMIT, Unexpected};
 
 use super::envelope::{self, Envelope, FLAG_SYNC, kind};
@@ -80,7 +85,16 @@ pub struct QueueHead {
     pub direct_room: u32,
     /// Posted receives with room for messages that are announced and then moved as a whole.
     pub posted_large: u32,
-    pub reserved: [u32; 3],
+    /// The rank; its owner, before anybody matches here.
+    pub rank: u32,
+    /// Chunks of unexpected messages (`store`), the first one that has room, and the one that holds their index; index + 1.
+    pub chunks: u32,
+    pub roomy: u32,
+    pub index: u32,
+    /// A message was left in the inbox for want of room, and how many had been taken out of there by then.
+    pub declined: u32,
+    pub declined_at: u32,
+    pub reserved: u32,
 }
 
 impl QueueHead {
@@ -109,7 +123,7 @@ pub struct Queues<'a> {
     pub head: &'a mut QueueHead,
     pub bins: &'a mut [Bin; BINS],
     pub slots: &'a mut [Slot],
-    pub unexpected: &'a mut [Unexpected],
+    pub unexpected: Store<'a>,
 }
 
 #[inline]
@@ -198,6 +212,12 @@ impl Queues<'_> {
     #[inline]
     pub fn is_stirred(&self) -> bool {
         self.head.is_stirred()
+    }
+
+    /// Is the first message of the inbox one that there was no room for, and is there none now?
+    pub fn is_stuck(&self) -> bool {
+        let same = self.head.declined != 0 && self.head.declined_at == self.inbox.gone() as u32;
+        same && self.inbox.has_mail() && self.is_full()
     }
 
     /// Is there something for their owner to go on with, and will it wait again after that?

@@ -45,6 +45,8 @@ pub const FLAG_MAPPED: u32 = 32;
 pub const FLAG_CARRIED: u32 = 64;
 /// Only its own process can reach the data (`elements`).
 pub const FLAG_ELEMENTS: u32 = 128;
+/// A send that waits only because its receiver holds so many messages, or memory for payloads ends.
+pub const FLAG_CROWDED: u32 = 256;
 
 /// Outcome of the copy, beside truncation (which shows as `len > capacity`).
 pub mod outcome {

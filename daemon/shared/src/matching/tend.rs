@@ -66,6 +66,8 @@ impl Endpoint {
         let core = node.core_of(me);
         let lends = job.config().lend_queues != 0 && node.header().recovery == 0;
         let own = job.parts(me);
+        // SAFETY: this rank's own queues, in which nobody matches before it has entered.
+        unsafe { own.queues() }.head.rank = me;
         Endpoint {
             node,
             job,
@@ -338,7 +340,15 @@ impl Endpoint {
     /// of the unexpected ones, and so can all that came behind it.
     #[inline]
     pub fn is_stuck(&self) -> bool {
-        self.queues().is_full() && self.inbox().has_mail()
+        self.queues().head.declined != 0 && self.is_stuck_now()
+    }
+
+    #[cold]
+    fn is_stuck_now(&self) -> bool {
+        let queues = self.queues();
+        let stuck = queues.is_stuck();
+        queues.head.declined = stuck.into();
+        stuck
     }
 
     /// Prepare to wait for `missing` completions of requests flagged AWAITED.

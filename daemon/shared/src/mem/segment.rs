@@ -70,6 +70,8 @@ pub struct Segment {
     mapped: usize,
     /// Bytes of the file.
     bytes: usize,
+    /// Bytes of it that `whole` maps: not what is mapped apart.
+    wanted: usize,
     whole: OnceLock<NonNull<u8>>,
     /// `None`: given up, the mapping is all that is needed.
     fd: Option<OwnedFd>,
@@ -152,6 +154,7 @@ impl Segment {
             base: base.cast(),
             mapped: mapped as usize,
             bytes: bytes as usize,
+            wanted: bytes as usize,
             whole: OnceLock::new(),
             fd: Some(fd),
         };
@@ -170,25 +173,34 @@ impl Segment {
         Ok(())
     }
 
-    /// Address of the segment mapped whole: where it is, or a second mapping if only its first part is mapped there.
+    /// Address of the segment mapped whole, but for what is mapped apart: where it is, or a second mapping if only its first part is mapped there.
     ///
     /// # Errors
     /// Those of mremap, which fails where the process may not have so many addresses.
     pub fn whole(&self) -> Result<NonNull<u8>, SegmentError> {
-        if self.mapped == self.bytes {
+        if self.mapped >= self.wanted {
             return Ok(self.base);
         }
-        if let Some(there) = self.whole.get() {
-            return Ok(*there);
+        mapped_once(&self.whole, self.wanted, || self.remap(0, self.wanted))
+    }
+
+    /// What lies from `from` to the end of the file, as a mapping of its own. It needs the descriptor.
+    ///
+    /// # Errors
+    /// Those of mmap, for one page.
+    pub fn apart(&mut self, from: u64) -> Result<Apart, SegmentError> {
+        self.wanted = from as usize;
+        let bytes = self.bytes - self.wanted;
+        if bytes == 0 {
+            return Ok(Apart { first: None, bytes, whole: OnceLock::new() });
         }
-        let made = self.remap(0, self.bytes)?;
-        let kept = *self.whole.get_or_init(|| made);
-        if kept != made {
-            // Another thread was faster.
-            // SAFETY: the mapping that was just made, which nobody has seen.
-            let _ = unsafe { munmap(made.cast::<c_void>(), self.bytes) };
-        }
-        Ok(kept)
+        // SAFETY: a fresh shared mapping at an address that the kernel chooses.
+        let first = unsafe {
+            let page = NonZeroUsize::new_unchecked(HEAD_BYTES as usize);
+            mmap(None, page, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_SHARED, self.fd(), from as i64)
+                .map_err(|errno| unmapped(HEAD_BYTES, errno))?
+        };
+        Ok(Apart { first: Some(first.cast()), bytes, whole: OnceLock::new() })
     }
 
     /// Map `bytes` of the file anew, instead of `old` bytes of the mapping at `base` (0: that stays). It needs no descriptor.
@@ -252,9 +264,65 @@ impl Drop for Segment {
         let _ = unsafe { munmap(self.base.cast::<c_void>(), self.mapped) };
         if let Some(whole) = self.whole.get() {
             // SAFETY: likewise, by `whole`.
-            let _ = unsafe { munmap(whole.cast::<c_void>(), self.bytes) };
+            let _ = unsafe { munmap(whole.cast::<c_void>(), self.wanted) };
         }
     }
+}
+
+/// The last part of a segment, which is mapped when it is needed: it is much, and most processes never need it.
+pub struct Apart {
+    /// Its first page, from which the rest is mapped: the descriptor will have been given up then.
+    first: Option<NonNull<u8>>,
+    bytes: usize,
+    whole: OnceLock<NonNull<u8>>,
+}
+
+impl Apart {
+    /// Its address.
+    ///
+    /// # Errors
+    /// Those of mremap, which fails where the process may not have so many addresses.
+    pub fn base(&self) -> Result<NonNull<u8>, SegmentError> {
+        let (Some(first), bytes) = (self.first, self.bytes) else { return Ok(NonNull::dangling()) };
+        mapped_once(&self.whole, bytes, || {
+            // SAFETY: a second mapping of the file that `first` maps, shared, from where that begins.
+            let base = unsafe { mremap(first.cast::<c_void>(), 0, bytes, MRemapFlags::MREMAP_MAYMOVE, None) };
+            let base = base.map_err(|errno| unmapped(bytes as u64, errno))?.cast();
+            dont_dump(base, bytes);
+            Ok(base)
+        })
+    }
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        let parts = [(self.first, HEAD_BYTES as usize), (self.whole.get().copied(), self.bytes)];
+        for (base, bytes) in parts {
+            if let Some(base) = base {
+                // SAFETY: mapped by `Segment::apart` and `base` with these lengths.
+                let _ = unsafe { munmap(base.cast::<c_void>(), bytes) };
+            }
+        }
+    }
+}
+
+/// The address in `known`, or of what `map` maps, `bytes` long.
+fn mapped_once(
+    known: &OnceLock<NonNull<u8>>,
+    bytes: usize,
+    map: impl FnOnce() -> Result<NonNull<u8>, SegmentError>,
+) -> Result<NonNull<u8>, SegmentError> {
+    if let Some(there) = known.get() {
+        return Ok(*there);
+    }
+    let made = map()?;
+    let kept = *known.get_or_init(|| made);
+    if kept != made {
+        // Another thread was faster.
+        // SAFETY: the mapping that was just made, which nobody has seen.
+        let _ = unsafe { munmap(made.cast::<c_void>(), bytes) };
+    }
+    Ok(kept)
 }
 
 /// Mostly holes, which a core dump would walk through page by page. An old kernel may say no: no harm.

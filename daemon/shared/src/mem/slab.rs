@@ -1,9 +1,10 @@
 //! Blocks for eager payloads: each sender owns a region, takes blocks from it and gets them back from receivers.
 //!
 //! Only the owner takes (its process, under its entry lock); anyone gives back, by pushing on a list that the owner
-//! empties whole (no ABA problem). An exhausted region is an ordinary answer: the sender then lets the receiver come
-//! for the data, so nothing grows and nothing fails.
+//! empties whole (no ABA problem). An exhausted region is an ordinary answer: the sender then puts a small payload into a chunk of the
+//! job's (`chunks`), or lets the receiver come for the data.
 
+use super::chunks::{Chunks, Filling};
 use crate::mem::sync::{AtomicU64, Ordering};
 
 /// Block sizes.
@@ -26,7 +27,9 @@ pub struct SlabHead {
     pub free: [AtomicU64; CLASS_BYTES.len()],
     /// Bytes of the region never used so far; the owner.
     pub untouched: AtomicU64,
-    reserved0: [u64; 7],
+    /// Where payloads go for which no block is left; the owner.
+    filling: Filling,
+    reserved0: [u64; 6],
 }
 
 /// A sender's region.
@@ -35,9 +38,17 @@ pub struct Slab<'a> {
     pub head: &'a SlabHead,
     /// Where the job segment's start lies, seen from this region.
     pub base: *mut u8,
-    /// The region: offset and length.
+    /// Offset of the region.
     pub start: u64,
+    pub of_job: &'a Regions,
+}
+
+/// What is the same for all regions of a job.
+pub struct Regions {
+    /// Length of each.
     pub bytes: u64,
+    /// For what has no room there.
+    pub chunks: Chunks,
 }
 
 /// The class of a payload of `len` bytes; `None` if it fits no block.
@@ -47,21 +58,36 @@ pub fn class_of(len: u64) -> Option<usize> {
 }
 
 impl Slab<'_> {
+    /// Length of the region.
+    #[inline]
+    pub fn bytes(&self) -> u64 {
+        self.of_job.bytes
+    }
+
     #[inline]
     fn link(&self, block: u64) -> &AtomicU64 {
         assert!(
-            block >= self.start && block + 8 <= self.start + self.bytes && block.is_multiple_of(64),
+            block >= self.start && block + 8 <= self.start + self.bytes() && block.is_multiple_of(64),
             "slab offset {block} is damaged"
         );
         // SAFETY: inside the region, aligned; a free block's first word is its link.
         unsafe { &*self.base.wrapping_add(block as usize).cast::<AtomicU64>() }
     }
 
-    /// Address of `len` bytes at an offset; `None` if it is not inside the region.
+    /// Address of `len` bytes at an offset; `None` if it is neither inside the region nor a payload's outside.
     #[inline]
     pub fn block(&self, offset: u64, len: u64) -> Option<*mut u8> {
-        let inside = offset >= self.start && offset.checked_add(len)? <= self.start + self.bytes;
-        inside.then(|| self.base.wrapping_add(offset as usize))
+        let inside = offset >= self.start && offset.checked_add(len)? <= self.start + self.bytes();
+        if inside { Some(self.base.wrapping_add(offset as usize)) } else { self.of_job.chunks.payload(offset, len) }
+    }
+
+    /// As `take` for rank `owner`, whose region this is, and where that is used up out of the job's chunks, up to [`PART_BYTES`].
+    #[inline]
+    pub fn take_or_put(&self, owner: u32, len: u64) -> Option<u64> {
+        match self.take(len) {
+            None if len <= PART_BYTES => self.of_job.chunks.put(owner, &self.head.filling, len),
+            taken => taken,
+        }
     }
 
     /// Take a block of at least `len` bytes (the owner only); `None` if the region is used up.
@@ -79,7 +105,7 @@ impl Slab<'_> {
         }
         let used = self.head.untouched.load(Ordering::Relaxed);
         let size = CLASS_BYTES[class];
-        let room = if size < PART_BYTES { self.bytes } else { self.bytes / 4 * 3 };
+        let room = if size < PART_BYTES { self.bytes() } else { self.bytes() / 4 * 3 };
         if used + size > room {
             return None;
         }
@@ -98,6 +124,9 @@ impl Slab<'_> {
     /// Give a block of a payload of `len` bytes back (anyone).
     #[inline]
     pub fn give(&self, block: u64, len: u64) {
+        if block.wrapping_sub(self.start) >= self.bytes() {
+            return self.of_job.chunks.received(block);
+        }
         let Some(class) = class_of(len) else { return };
         let returned = &self.head.returned[class];
         let mut first = returned.load(Ordering::Relaxed);

@@ -50,14 +50,13 @@ impl Warmth {
 
 #[cfg(all(test, not(feature = "model")))]
 mod tests {
-    use super::super::slab::SlabHead;
     use super::*;
+    use crate::job::{JobConfig, JobSegment};
 
     #[test]
     fn the_next_block_is_asked_for_once() {
-        let mut memory = vec![0u64; 1 << 17];
-        let head = SlabHead::default();
-        let slab = Slab { head: &head, base: memory.as_mut_ptr().cast(), start: 64, bytes: 1 << 19 };
+        let job = JobSegment::create(&JobConfig { cells: 1, ..JobConfig::for_ranks(1) }).unwrap();
+        let slab = job.slab(0);
         let mut warmth = Warmth::default();
         warmth.step(&slab);
         assert_eq!(warmth.block, None, "nothing has been written yet");

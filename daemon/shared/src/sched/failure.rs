@@ -16,6 +16,7 @@ pub fn publish(node: &NodeSegment, job: &JobSegment, rank: u32) -> Option<u32> {
     for other in 0..job.ranks_in_use().min(node.header().ranks) {
         job.inbox(other).void(rank);
     }
+    job.bury(rank);
     let undone = steps::left_undone(node, rank);
     tell(node, job, rank);
     undone

@@ -10,6 +10,7 @@
 mod balance;
 mod baton;
 mod cells;
+mod chunks;
 mod courier;
 mod heir;
 mod kill;

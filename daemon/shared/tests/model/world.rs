@@ -8,8 +8,9 @@ use vmpi_shared::control::{Balance, OnBlock, Policy, Wtime};
 use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::matching::envelope::{Envelope, kind};
 use vmpi_shared::matching::queues::LARGE_BYTES;
-use vmpi_shared::matching::request::{ANY_SOURCE, FLAG_AWAITED, state};
+use vmpi_shared::matching::request::{ANY_SOURCE, FLAG_AWAITED, Slot, state};
 use vmpi_shared::matching::tend::{Endpoint, Want};
+use vmpi_shared::matching::transfer::{Mover, Transfer};
 use vmpi_shared::mem::sync;
 use vmpi_shared::node::{NodeConfig, NodeSegment, Patience};
 use vmpi_shared::sched;
@@ -95,14 +96,25 @@ impl World {
         World { spin_ticks, node, job: Self::job(placement, 2) }
     }
 
+    /// A job whose ranks have room for one unexpected message each: more lie in chunks.
+    pub fn tight(placement: &[u32], recovery: bool) -> World {
+        let node = node_of(placement, Policy::Rr, Balance::None, recovery);
+        World { spin_ticks: 0, node, job: Self::job_with(placement, 2, 1) }
+    }
+
     fn job(placement: &[u32], inbox_cells: u32) -> JobSegment {
+        Self::job_with(placement, inbox_cells, 16)
+    }
+
+    fn job_with(placement: &[u32], inbox_cells: u32, unexpected: u32) -> JobSegment {
         let job = JobSegment::create(&JobConfig {
             ranks: placement.len() as u32,
             inbox_cells,
             slots: 16,
-            unexpected: 16,
+            unexpected,
             slab_bytes: 4096,
             cells: 1,
+            chunks: 4,
             ..JobConfig::default()
         });
         job.unwrap()
@@ -121,6 +133,27 @@ impl World {
             body(&mut endpoint);
             sched::finish(&endpoint.node, rank);
         })
+    }
+}
+
+/// Who matches small messages only.
+pub struct Nobody;
+
+impl Mover for Nobody {
+    fn owner(&self) -> u32 {
+        unreachable!("nothing is announced")
+    }
+    fn is_owner(&self) -> bool {
+        true
+    }
+    fn transfer(&mut self, _: &Envelope, _: u32, _: &Slot) -> Transfer {
+        unreachable!("nothing is announced")
+    }
+    fn piece(&mut self, _: &Envelope, _: &Slot) {
+        unreachable!("nothing is announced")
+    }
+    fn help(&mut self, _: &Envelope, _: &Slot) {
+        unreachable!("nothing is announced")
     }
 }
 

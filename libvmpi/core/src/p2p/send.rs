@@ -15,7 +15,7 @@ use std::rc::Rc;
 use vmpi_shared::matching::envelope::{Envelope, FLAG_ELEMENTS, FLAG_MAPPED, FLAG_SYNC, INLINE_BYTES, kind};
 use vmpi_shared::matching::request::{self, NOBODY, state};
 use vmpi_shared::mem::short_copy::short_copy;
-use vmpi_shared::mem::slab::LARGEST_BYTES;
+use vmpi_shared::mem::slab::{LARGEST_BYTES, PART_BYTES};
 
 /// Start a send to `dest` (rank in `comm.peers()`, or PROC_NULL). `None`: already complete.
 ///
@@ -64,8 +64,8 @@ pub unsafe fn start_send(
         if mode == Mode::Buffered {
             endpoint.deliver(to, &envelope);
         } else if mode == Mode::Synchronous || !endpoint.deliver_unless_crowded(to, &envelope) {
-            // A receiver that holds very many unexpected messages makes its senders wait until theirs is matched.
-            return acknowledged(comm, &mut envelope, to).map(Some);
+            // Where memory for unexpected messages ends a receiver makes its senders wait until theirs is matched.
+            return acknowledged(comm, &mut envelope, to, mode).map(Some);
         }
         return Ok(None);
     }
@@ -99,6 +99,10 @@ unsafe fn send_announced(
     if envelope.flags & FLAG_ELEMENTS != 0 {
         shared.flags |= request::FLAG_ELEMENTS;
     }
+    if total <= PART_BYTES && mode != Mode::Synchronous && endpoint.job.chunks().is_scarce() && is_eager_to(total, to) {
+        // No memory was left to copy it to.
+        shared.flags |= request::FLAG_CROWDED;
+    }
     endpoint.deliver(to, envelope);
     if let Some(owner) = buffer {
         buffered::detach(owner, slot, total);
@@ -119,8 +123,14 @@ fn to_no_rank(comm: &Communicator, dest: i32) -> Result<()> {
 
 /// Deliver a small message whose receiver says when it has taken it.
 #[cold]
-fn acknowledged(comm: &Communicator, envelope: &mut Envelope, to: u32) -> Result<Slot> {
+fn acknowledged(comm: &Communicator, envelope: &mut Envelope, to: u32, mode: Mode) -> Result<Slot> {
     let slot = open(comm, envelope, to, Data::User)?;
+    let shared = &mut endpoint().queues().slots[slot.0 as usize];
+    // For who asks what it waits for.
+    shared.capacity = envelope.len;
+    if mode != Mode::Synchronous {
+        shared.flags |= request::FLAG_CROWDED;
+    }
     envelope.flags |= FLAG_SYNC;
     endpoint().deliver(to, envelope);
     Ok(slot)
@@ -137,7 +147,7 @@ fn open(comm: &Communicator, envelope: &mut Envelope, to: u32, data: Data) -> Re
     Ok(slot)
 }
 
-/// Does a message of so many bytes go without its receiver (unless there is no slab block, or that one has very many unexpected ones)?
+/// Does a message of so many bytes go without its receiver (unless there is no memory for it, or for more unexpected ones)?
 #[inline]
 pub fn is_eager(total: u64) -> bool {
     total <= u64::from(endpoint().job.config().eager_limit_bytes)
@@ -237,7 +247,7 @@ unsafe fn eager_any(
         || (total <= LARGEST_BYTES && is_packed_anyway(to, count, ty, total))
     {
         let slab = endpoint.job.slab(endpoint.me);
-        let Some(block) = slab.take(total) else { return false };
+        let Some(block) = slab.take_or_put(endpoint.me, total) else { return false };
         envelope.kind = kind::SLAB;
         envelope.set_addr(block);
         endpoint.warmth.written(total);

@@ -11,6 +11,7 @@ use crate::p2p::{self, Slot};
 use crate::process::endpoint;
 use crate::status::Status;
 use crate::tool::event;
+use vmpi_shared::matching::look;
 use vmpi_shared::matching::request::{FLAG_AWAITED, FLAG_WAKE, state};
 
 /// What a rank waits in, for `vmpictl` (indices of `vmpi_shared::sched::report::CALLS`).
@@ -58,13 +59,11 @@ pub fn block(seen: u64, call: u32, peer: i32, tag: i32) {
 /// What would end the wait can only come behind a message for which there is no room.
 #[cold]
 fn drowned() -> ! {
-    let most = endpoint().job.config().unexpected;
+    let job = &endpoint().job;
+    let why = look::largest_crowd(job).map_or_else(String::new, |crowd| format!(": {}", crowd.sentence()));
     crate::process::abort(
         125,
-        &format!(
-            "this rank has {most} messages that no receive was posted for, which is the limit, and waits for another one: \
-             post receives earlier, or let senders wait (MPI_Ssend)"
-        ),
+        &format!("no memory is left for the messages that this rank must take before the one that it waits for{why}"),
     )
 }
 

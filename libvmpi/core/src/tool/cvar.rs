@@ -6,8 +6,10 @@ use crate::process;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Mutex;
+use vmpi_shared::job::CROWDED;
 use vmpi_shared::matching::queues::LEAST_UNEXPECTED_LIMIT;
 use vmpi_shared::matching::tend::Endpoint;
+use vmpi_shared::mem::chunks::CHUNK_BYTES;
 use vmpi_shared::mem::slab::{LARGEST_BYTES, PART_BYTES};
 
 /// A control variable.
@@ -166,11 +168,18 @@ pub static ALL: &[Cvar] = &[
         "vmpi_unexpected_limit",
         |e| Value::Count(e.job.config().unexpected_limit.into()),
         |e, value| {
-            let most = e.job.config().unexpected.into();
-            const { assert!(LEAST_UNEXPECTED_LIMIT == 64, "the description says so") };
-            set(&mut e.job.config_mut().unexpected_limit, value, LEAST_UNEXPECTED_LIMIT.into()..=most)
+            const { assert!(LEAST_UNEXPECTED_LIMIT == 64 && CROWDED == 4_294_967_295, "the description says so") };
+            set(&mut e.job.config_mut().unexpected_limit, value, LEAST_UNEXPECTED_LIMIT.into()..=CROWDED.into())
         },
-        "This rank's sends to a receiver that has so many unexpected messages (at least 64) wait until theirs is matched.",
+        "This rank's sends to a receiver that has so many unexpected messages (at least 64) wait until theirs is matched; 4294967295: only where memory ends.",
+    ),
+    fixed(
+        MESSAGES,
+        "vmpi_unexpected_bytes",
+        Kind::Count,
+        None,
+        |e| Value::Count(u64::from(e.job.config().chunks) * CHUNK_BYTES),
+        "Memory for unexpected messages of the job on this node, beyond 1024 of each rank (VMPI_UNEXPECTED_BYTES).",
     ),
     fixed(
         MESSAGES,

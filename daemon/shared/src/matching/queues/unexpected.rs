@@ -1,6 +1,7 @@
 //! Messages that nobody has asked for yet: in a bin by (context, source, tag), and in the order in which they arrived.
 
 use super::{Envelope, PROBE_ANY, Queues, bin_of};
+use crate::job::CROWDED;
 use crate::matching::request::{ANY_SOURCE, ANY_TAG, accepts};
 use crate::mem::sync::Ordering;
 
@@ -12,19 +13,33 @@ pub const LEAST_UNEXPECTED_LIMIT: u32 = 64;
 #[derive(Copy, Clone)]
 pub struct Unexpected {
     pub envelope: Envelope,
-    /// Links in its bin (or the free list).
+    /// By what it can be found: in its bin (or the free list) and in the list of arrivals, or in the four tables of `index`.
+    pub(super) links: [Link; TABLES],
+}
+
+/// Neighbours in a list; index + 1.
+#[repr(C)]
+#[derive(Copy, Clone, Default)]
+pub(super) struct Link {
     pub next: u32,
     pub prev: u32,
-    /// Links in the list of arrival order.
-    pub next_arrived: u32,
-    pub prev_arrived: u32,
 }
+
+/// Numbers of the tables.
+pub(super) const TABLES: usize = 4;
+pub(super) const EXACT: usize = 0;
+pub(super) const TAG: usize = 1;
+pub(super) const SOURCE: usize = 2;
+pub(super) const CONTEXT: usize = 3;
 
 const _: () = assert!(size_of::<Unexpected>() == 192);
 
 impl Queues<'_> {
     /// The oldest unexpected message that a receive for (context, source, tag) would take; index.
     pub fn find_unexpected(&self, context: u32, source: i32, tag: i32) -> Option<u32> {
+        if self.head.index != 0 {
+            return self.find_indexed(context, source, tag);
+        }
         if source != ANY_SOURCE && tag != ANY_TAG {
             let mut at = self.bins[bin_of(context, source, tag)].unexpected.first;
             while at != 0 {
@@ -33,7 +48,7 @@ impl Queues<'_> {
                 if e.context == context && e.source == source && e.tag == tag {
                     return Some(at - 1);
                 }
-                at = entry.next;
+                at = entry.links[EXACT].next;
             }
             return None;
         }
@@ -44,93 +59,97 @@ impl Queues<'_> {
             if e.context == context && accepts(source, tag, e.source, e.tag) {
                 return Some(at - 1);
             }
-            at = entry.next_arrived;
+            at = entry.links[CONTEXT].next;
         }
         None
     }
 
     /// Remove an unexpected message.
     pub fn take_unexpected(&mut self, index: u32) -> Envelope {
-        let entry = self.unexpected[index as usize];
-        let e = entry.envelope;
-        let bin = bin_of(e.context, e.source, e.tag);
-        match entry.prev {
-            0 => self.bins[bin].unexpected.first = entry.next,
-            prev => self.unexpected[prev as usize - 1].next = entry.next,
+        let envelope = self.unexpected[index as usize].envelope;
+        if self.head.index == 0 {
+            self.unlink_plain(index);
+        } else {
+            self.unlink_indexed(index);
         }
-        match entry.next {
-            0 => self.bins[bin].unexpected.last = entry.prev,
-            next => self.unexpected[next as usize - 1].prev = entry.prev,
-        }
-        let (next, prev) = (entry.next_arrived, entry.prev_arrived);
-        match prev {
-            0 => self.head.arrived.first = next,
-            prev => self.unexpected[prev as usize - 1].next_arrived = next,
-        }
-        match next {
-            0 => self.head.arrived.last = prev,
-            next => self.unexpected[next as usize - 1].prev_arrived = prev,
-        }
-        self.unexpected[index as usize].next = self.head.unexpected_free;
-        self.head.unexpected_free = index + 1;
+        self.free_place(index);
         self.head.unexpected_count -= 1;
         self.tell_unexpected();
-        e
+        envelope
+    }
+
+    #[inline]
+    fn unlink_plain(&mut self, index: u32) {
+        let entry = &self.unexpected[index as usize];
+        let e = &entry.envelope;
+        let bin = bin_of(e.context, e.source, e.tag);
+        let Link { next, prev } = entry.links[EXACT];
+        let Link { next: next_arrived, prev: prev_arrived } = entry.links[CONTEXT];
+        match prev {
+            0 => self.bins[bin].unexpected.first = next,
+            prev => self.unexpected[prev as usize - 1].links[EXACT].next = next,
+        }
+        match next {
+            0 => self.bins[bin].unexpected.last = prev,
+            next => self.unexpected[next as usize - 1].links[EXACT].prev = prev,
+        }
+        match prev_arrived {
+            0 => self.head.arrived.first = next_arrived,
+            prev => self.unexpected[prev as usize - 1].links[CONTEXT].next = next_arrived,
+        }
+        match next_arrived {
+            0 => self.head.arrived.last = prev_arrived,
+            next => self.unexpected[next as usize - 1].links[CONTEXT].prev = prev_arrived,
+        }
+    }
+
+    /// Behind the others of its bin, and as the last that has arrived.
+    #[inline]
+    pub(super) fn link_plain(&mut self, index: u32) {
+        let arrived_last = self.head.arrived.last;
+        let entry = &mut self.unexpected[index as usize];
+        let e = &entry.envelope;
+        let bin = bin_of(e.context, e.source, e.tag);
+        let bin_last = self.bins[bin].unexpected.last;
+        entry.links[EXACT] = Link { next: 0, prev: bin_last };
+        entry.links[CONTEXT] = Link { next: 0, prev: arrived_last };
+        match bin_last {
+            0 => self.bins[bin].unexpected.first = index + 1,
+            last => self.unexpected[last as usize - 1].links[EXACT].next = index + 1,
+        }
+        self.bins[bin].unexpected.last = index + 1;
+        match arrived_last {
+            0 => self.head.arrived.first = index + 1,
+            last => self.unexpected[last as usize - 1].links[CONTEXT].next = index + 1,
+        }
+        self.head.arrived.last = index + 1;
     }
 
     /// Let senders know how many there are, if they are many: a few come and go all the time, and each change costs every sender on another core a cache
     /// line.
     #[inline]
     fn tell_unexpected(&self) {
-        let count = if self.head.unexpected_count < LEAST_UNEXPECTED_LIMIT { 0 } else { self.head.unexpected_count };
+        let count = match self.head.unexpected_count {
+            few if few < LEAST_UNEXPECTED_LIMIT => 0,
+            // Who holds none of the memory that ends is not whom senders have to wait for.
+            _ if self.head.chunks != 0 && self.unexpected.chunks().is_scarce() => CROWDED,
+            many => many,
+        };
         let told = &self.inbox.ends.unexpected;
         if told.load(Ordering::Relaxed) != count {
             told.store(count, Ordering::Relaxed);
         }
     }
 
-    /// Has the pool of unexpected messages no room for one more?
-    pub fn is_full(&self) -> bool {
-        self.head.unexpected_free == 0 && self.head.unexpected_used as usize >= self.unexpected.len()
-    }
-
     /// Behind those that wait; false if there is no room.
     pub(super) fn queue_unexpected(&mut self, envelope: &Envelope) -> bool {
-        let index = match self.head.unexpected_free {
-            0 => {
-                let index = self.head.unexpected_used;
-                if index as usize >= self.unexpected.len() {
-                    // The rank must take some first.
-                    self.head.wake = 1;
-                    return false;
-                }
-                self.head.unexpected_used += 1;
-                index
-            }
-            free => {
-                self.head.unexpected_free = self.unexpected[free as usize - 1].next;
-                free - 1
-            }
-        };
-        let bin = bin_of(envelope.context, envelope.source, envelope.tag);
-        let arrived_last = self.head.arrived.last;
-        let bin_last = self.bins[bin].unexpected.last;
-        let entry = &mut self.unexpected[index as usize];
-        envelope.copy_to(&mut entry.envelope);
-        entry.next = 0;
-        entry.prev = bin_last;
-        entry.next_arrived = 0;
-        entry.prev_arrived = arrived_last;
-        match bin_last {
-            0 => self.bins[bin].unexpected.first = index + 1,
-            last => self.unexpected[last as usize - 1].next = index + 1,
+        let Some(index) = self.take_place() else { return false };
+        envelope.copy_to(&mut self.unexpected[index as usize].envelope);
+        if self.head.index == 0 {
+            self.link_plain(index);
+        } else {
+            self.link_indexed(index);
         }
-        self.bins[bin].unexpected.last = index + 1;
-        match arrived_last {
-            0 => self.head.arrived.first = index + 1,
-            last => self.unexpected[last as usize - 1].next_arrived = index + 1,
-        }
-        self.head.arrived.last = index + 1;
         self.head.unexpected_count += 1;
         self.head.unexpected_most = self.head.unexpected_most.max(self.head.unexpected_count);
         self.tell_unexpected();
