@@ -75,6 +75,20 @@ static void buffers(void) {
     EQ(MPI_Session_flush_buffer(s), MPI_SUCCESS);
     EQ(MPI_Session_detach_buffer(s, &addr, &size), MPI_SUCCESS);
     OK(addr == room);
+    /* Where the session has none, that of the process serves; where both have one, the session's. */
+    EQ(MPI_Buffer_attach(room, 2 * N), MPI_SUCCESS);
+    t_fill(big, N, t_rank, 4);
+    EQ(MPI_Bsend(big, N, MPI_CHAR, next, 1, sc), MPI_SUCCESS);
+    MPI_Recv(in, N, MPI_CHAR, last, 1, sc, MPI_STATUS_IGNORE);
+    EQ(t_wrong(in, N, last, 4), -1);
+    char little[10];
+    EQ(MPI_Session_attach_buffer(s, little, sizeof little), MPI_SUCCESS);
+    MPI_Error_class(MPI_Bsend(big, N, MPI_CHAR, next, 1, sc), &class);
+    EQ(class, MPI_ERR_BUFFER);
+    EQ(MPI_Session_detach_buffer(s, &addr, &size), MPI_SUCCESS);
+    OK(addr == little);
+    EQ(MPI_Buffer_detach(&addr, &size), MPI_SUCCESS);
+    OK(addr == room);
     MPI_Comm_free(&sc);
     MPI_Session_finalize(&s);
     OK(s == MPI_SESSION_NULL);

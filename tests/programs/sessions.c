@@ -24,6 +24,22 @@ static void handler(MPI_Session *s, int *code, ...) {
     called = class;
 }
 
+/* Round the ring with buffered sends: MPI_Buffer_attach serves communicators of sessions, too (MPI 4.0 has no other buffer). */
+static void buffered(MPI_Comm c) {
+    PART("buffered");
+    int rank, size, got = -1, bytes = 100 * sizeof(int) + MPI_BSEND_OVERHEAD;
+    void *room = malloc(bytes), *again;
+    MPI_Comm_rank(c, &rank);
+    MPI_Comm_size(c, &size);
+    MPI_Buffer_attach(room, bytes);
+    EQ(MPI_Bsend(&rank, 1, MPI_INT, (rank + 1) % size, 3, c), MPI_SUCCESS);
+    MPI_Recv(&got, 1, MPI_INT, (rank + size - 1) % size, 3, c, MPI_STATUS_IGNORE);
+    EQ(got, (rank + size - 1) % size);
+    MPI_Buffer_detach(&again, &bytes);
+    OK(again == room);
+    free(room);
+}
+
 static void psets(MPI_Session s) {
     PART("psets");
     int n, len, flag, size, rank, result;
@@ -199,6 +215,7 @@ int main(int argc, char **argv) {
         MPI_Comm_size(c, &size);
         EQ(sum_over(c), size);
         MPI_Barrier(c);
+        buffered(c);
         MPI_Comm_free(&c);
         MPI_Session_finalize(&s);
         OK(s == MPI_SESSION_NULL);

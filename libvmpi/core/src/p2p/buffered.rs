@@ -195,7 +195,7 @@ impl Progress for Flush {
 }
 
 /// The buffer that serves a buffered send on `comm`, with room for `bytes` more: the communicator's own, else its
-/// session's, else (for communicators of the world model) the process's.
+/// session's, else the process's.
 pub(super) fn reserve(comm: &Communicator, bytes: u64) -> Result<Owner> {
     try_reserve(comm, bytes).or_else(|_| {
         // That receivers have taken messages may lie in the inbox.
@@ -205,20 +205,16 @@ pub(super) fn reserve(comm: &Communicator, bytes: u64) -> Result<Owner> {
 }
 
 fn try_reserve(comm: &Communicator, bytes: u64) -> Result<Owner> {
-    let rest = match comm.session() {
-        Session::NULL => Owner::Process,
-        session => Owner::Session(session),
-    };
     STATE.with(|state| {
-        let own = Owner::Comm(comm.handle);
-        let owner = if state.of(own).is_some() { own } else { rest };
+        let owner = owner_for(state, comm);
         let Some(buffer) = state.of(owner) else {
+            let places = match comm.session() {
+                Session::NULL => "the communicator or the process",
+                _ => "the communicator, its session or the process",
+            };
             return Err(Error::new(
                 Class::Buffer,
-                format!(
-                    "a buffered send of {bytes} bytes needs a buffer, and none is attached to {}",
-                    owner.describe()
-                ),
+                format!("a buffered send of {bytes} bytes needs a buffer, and none is attached to {places}"),
             ));
         };
         if buffer.given.automatic {
@@ -238,6 +234,20 @@ fn try_reserve(comm: &Communicator, bytes: u64) -> Result<Owner> {
         }
         Ok(owner)
     })
+}
+
+/// Whose buffer a send on `comm` uses. That of MPI_Buffer_attach serves communicators of sessions, too, whose session
+/// has none.
+fn owner_for(state: &mut State, comm: &Communicator) -> Owner {
+    let own = Owner::Comm(comm.handle);
+    if state.of(own).is_some() {
+        return own;
+    }
+    match comm.session() {
+        Session::NULL => Owner::Process,
+        session if state.of(Owner::Session(session)).is_some() => Owner::Session(session),
+        _ => Owner::Process,
+    }
 }
 
 /// A buffered send is under way.
