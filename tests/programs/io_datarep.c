@@ -79,6 +79,24 @@ int main(int argc, char **argv) {
         EQ(MPI_File_write_at(f, t_rank, &d, 1, MPI_DOUBLE, &st), 0);
         EQ(MPI_File_read_at(f, t_rank, &e, 1, MPI_DOUBLE, &st), 0);
         OK(d == e);
+        /* A C long has four bytes there. */
+        long longs[2] = {-t_rank - 1, 40000 + t_rank}, again[2] = {0};
+        MPI_Aint four;
+        EQ(MPI_File_set_view(f, 1000, MPI_LONG, MPI_LONG, "external32", NUL), 0);
+        EQ(MPI_File_get_type_extent(f, MPI_LONG, &four), 0);
+        EQ(four, 4);
+        EQ(MPI_File_write_at_all(f, 2 * t_rank, longs, 2, MPI_LONG, &st), 0);
+        MPI_Get_count(&st, MPI_LONG, &n);
+        EQ(n, 2);
+        EQ(MPI_File_read_at_all(f, 2 * t_rank, again, 2, MPI_LONG, &st), 0);
+        EQ(memcmp(longs, again, sizeof longs), 0);
+        MPI_Barrier(MPI_COMM_WORLD);
+        EQ(slurp("io_datarep.a"), 1000 + 8 * t_size);
+        EQ(raw[1000 + 8 * t_rank + 3], 255 & longs[0]);
+        EQ(raw[1000 + 8 * t_rank + 7], 255 & longs[1]);
+        MPI_Barrier(MPI_COMM_WORLD);
+        EQ(MPI_File_set_view(f, 1000, MPI_DOUBLE, MPI_DOUBLE, "external32", NUL), 0);
+        EQ(MPI_File_write_at(f, t_rank, &d, 1, MPI_DOUBLE, &st), 0);
         /* A part of an element at the end of the file is no element. */
         MPI_Barrier(MPI_COMM_WORLD);
         EQ(MPI_File_set_size(f, 1000 + 8 * t_size - 3), 0);

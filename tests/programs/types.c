@@ -228,6 +228,30 @@ int main(int argc, char **argv) {
     position = 0;
     MPI_Unpack_external("external32", wire, 64, &position, &back, 1, MPI_DOUBLE);
     OK(back == 1.5);
+    /* Integers at the standard's sizes: a long has four bytes in every ABI, with its sign; an unsigned one has none. Open MPI
+     * says that it needs eight for each, and writes four. */
+    struct {
+        MPI_Datatype type;
+        int bytes;
+        long value;
+    } integers[] = {{MPI_LONG, 4, -2}, {MPI_UNSIGNED_LONG, 4, 4000000000}, {MPI_LONG_LONG, 8, -2}, {MPI_AINT, 8, -2},
+        {MPI_OFFSET, 8, 1L << 40}, {MPI_COUNT, 8, 1L << 40}, {MPI_UNSIGNED_LONG_LONG, 8, 4000000000}, {MPI_INT64_T, 8, -2}};
+    for (unsigned i = 0; i < sizeof integers / sizeof *integers; i++) {
+        long in[3] = {integers[i].value, 1, 127}, out[3] = {77, 77, 77};
+        position = 0;
+        MPI_Pack_external("external32", in, 3, integers[i].type, wire, 64, &position);
+        EQ(position, 3 * integers[i].bytes);
+        MPI_Pack_external_size("external32", 3, integers[i].type, &ext);
+        STRICT(ext == position);
+        EQ(wire[position - 1], 127);
+        EQ(wire[integers[i].bytes - 1], in[0] & 255);
+        position = 0;
+        MPI_Unpack_external("external32", wire, 64, &position, out, 3, integers[i].type);
+        EQ(position, 3 * integers[i].bytes);
+        EQ(memcmp(in, out, sizeof in), 0);
+    }
+    MPI_Pack_external_size("external32", 1, MPI_LONG_DOUBLE, &ext), EQ(ext, 16);
+    MPI_Pack_external_size("external32", 1, MPI_C_BOOL, &ext), EQ(ext, 1);
     if (t_rank) t_used = 0; /* the types are the same everywhere: rank 0's report is enough */
     return t_end();
 }

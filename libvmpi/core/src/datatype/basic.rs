@@ -12,9 +12,11 @@ pub enum Form {
     /// Characters, bytes: no byte order.
     Raw,
     Integer,
-    /// C `long`: eight bytes here, four in the standard's external32.
+    /// C `long`: eight bytes here, four in external32.
     Long,
-    /// `wchar_t`: four bytes here, two in external32.
+    /// C `unsigned long`, the same without a sign.
+    UnsignedLong,
+    /// `wchar_t`: four bytes here, two in the standard's external32.
     Wide,
     Float,
     /// x87 extended precision in sixteen bytes; IEEE quadruple in external32.
@@ -62,6 +64,7 @@ const fn complex(bytes: u8) -> Unit {
     Unit { form: Form::Float, bytes, parts: 2 }
 }
 const LONG: Unit = unit(Form::Long, 8);
+const UNSIGNED_LONG: Unit = unit(Form::UnsignedLong, 8);
 const WIDE: Unit = unit(Form::Wide, 4);
 const EXTENDED: Unit = unit(Form::Extended, 16);
 const EXTENDED_COMPLEX: Unit = Unit { form: Form::Extended, bytes: 16, parts: 2 };
@@ -88,7 +91,7 @@ table! {
     LONG_LONG "MPI_LONG_LONG_INT" int(8);
     UNSIGNED_SHORT "MPI_UNSIGNED_SHORT" int(2);
     UNSIGNED "MPI_UNSIGNED" int(4);
-    UNSIGNED_LONG "MPI_UNSIGNED_LONG" LONG;
+    UNSIGNED_LONG "MPI_UNSIGNED_LONG" UNSIGNED_LONG;
     UNSIGNED_LONG_LONG "MPI_UNSIGNED_LONG_LONG" int(8);
     FLOAT "MPI_FLOAT" float(4);
     C_FLOAT_COMPLEX "MPI_C_COMPLEX" complex(4);

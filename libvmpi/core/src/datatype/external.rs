@@ -9,8 +9,8 @@ use crate::errors::{Class, Result, fail};
 /// Bytes of one part of `unit` in external32.
 fn part_bytes(unit: Unit, rules: Rules) -> usize {
     match unit.form {
-        // Open MPI writes both at their size in memory.
-        Form::Long if rules != Rules::OpenMpi => 4,
+        Form::Long | Form::UnsignedLong => 4,
+        // Open MPI writes it at its size in memory; MPICH ends the program.
         Form::Wide if rules != Rules::OpenMpi => 2,
         _ => unit.bytes.into(),
     }
@@ -25,7 +25,7 @@ pub fn size(ty: &Type, count: u64, rules: Rules) -> u64 {
 /// Append `count` elements at `buf` to `out`.
 ///
 /// # Errors
-/// `Class::Conversion` for a C long that needs more than external32's four bytes.
+/// `Class::Conversion` for a C long or wide character that needs more bytes than external32 has for it.
 ///
 /// # Safety
 /// `buf` must hold `count` elements.
@@ -92,9 +92,9 @@ fn encode(value: &[u8], form: Form, width: usize, out: &mut Vec<u8>) -> Result<(
         Form::Extended => out.extend_from_slice(&extended_to_quad(value).to_be_bytes()),
         _ => {
             let (kept, cut) = value.split_at(width);
-            let sign = if kept[width - 1] & 0x80 != 0 { 0xff } else { 0 };
-            // A cut value must be the sign extension of what is kept, or (unsigned) zero.
-            if !(cut.iter().all(|&b| b == sign) || cut.iter().all(|&b| b == 0)) {
+            // What is cut off must be what reading puts there again.
+            let above = extension(form, kept[width - 1]);
+            if cut.iter().any(|&byte| byte != above) {
                 return fail(Class::Conversion, format!("an integer does not fit the {width} bytes of external32"));
             }
             out.extend(kept.iter().rev());
@@ -113,10 +113,14 @@ fn decode(value: &[u8], unit: Unit, native: &mut Vec<u8>) {
         }
         _ => {
             native.extend(value.iter().rev());
-            let sign = if unit.form == Form::Long && value[0] & 0x80 != 0 { 0xff } else { 0 };
-            native.extend(std::iter::repeat_n(sign, usize::from(unit.bytes) - value.len()));
+            native.extend(std::iter::repeat_n(extension(unit.form, value[0]), usize::from(unit.bytes) - value.len()));
         }
     }
+}
+
+/// The bytes above a number whose highest byte is `top`.
+fn extension(form: Form, top: u8) -> u8 {
+    if form == Form::Long && top & 0x80 != 0 { 0xff } else { 0 }
 }
 
 /// x87 extended precision (10 bytes) to IEEE quadruple bits; exact.

@@ -301,11 +301,13 @@ proptest! {
             }
         }
 
-        // external32 and back.
+        // external32: a long of these bytes may need more than it has.
         let mut external = Vec::new();
         // SAFETY: as above.
-        unsafe { external::pack_external(&ty, count, user, Rules::OpenMpi, &mut external) }.unwrap();
-        prop_assert_eq!(external.len() as u64, external::size(&ty, count, Rules::OpenMpi));
+        match unsafe { external::pack_external(&ty, count, user, Rules::OpenMpi, &mut external) } {
+            Ok(()) => prop_assert_eq!(external.len() as u64, external::size(&ty, count, Rules::OpenMpi)),
+            Err(error) => prop_assert_eq!(error.class, Class::Conversion),
+        }
     }
 
     #[test]
@@ -459,17 +461,25 @@ fn external32_is_big_endian() {
     let n = unsafe { external::unpack_external(&ty, 2, back.as_mut_ptr().cast(), Rules::Standard, &out).unwrap() };
     assert_eq!((n, back), (32, values));
 
-    let long = -5i64;
-    out.clear();
-    // SAFETY: one element.
-    unsafe {
-        external::pack_external(&basic(dt::LONG), 1, (&raw const long).cast(), Rules::Standard, &mut out).unwrap()
+    // A long and an unsigned one have four bytes in every ABI: what they can hold comes back, what not is refused.
+    let long = |handle, value: i64, rules| {
+        let (ty, mut out, mut back) = (basic(handle), Vec::new(), 0x5555i64);
+        // SAFETY: one element each.
+        unsafe {
+            external::pack_external(&ty, 1, (&raw const value).cast(), rules, &mut out).ok()?;
+            external::unpack_external(&ty, 1, (&raw mut back).cast(), rules, &out).unwrap();
+        }
+        assert_eq!(external::size(&ty, 1, rules), out.len() as u64);
+        Some((out, back))
     };
-    assert_eq!(out, [0xff, 0xff, 0xff, 0xfb]);
-    let too_long = 1i64 << 40;
-    // SAFETY: one element.
-    let refused = unsafe {
-        external::pack_external(&basic(dt::LONG), 1, (&raw const too_long).cast(), Rules::Standard, &mut out)
-    };
-    assert!(refused.is_err());
+    for rules in [Rules::Standard, Rules::OpenMpi, Rules::Mpich] {
+        assert_eq!(long(dt::LONG, -5, rules), Some((vec![0xff, 0xff, 0xff, 0xfb], -5)));
+        assert_eq!(long(dt::UNSIGNED_LONG, 4_000_000_000, rules), Some((vec![0xee, 0x6b, 0x28, 0], 4_000_000_000)));
+        for outside in [1 << 40, 1 << 31, -(1 << 31) - 1] {
+            assert_eq!(long(dt::LONG, outside, rules), None, "{outside}");
+        }
+        for outside in [1 << 32, -1] {
+            assert_eq!(long(dt::UNSIGNED_LONG, outside, rules), None, "{outside}");
+        }
+    }
 }
