@@ -107,6 +107,7 @@ suite! {
     rma_accumulate: Case { program: "rma_accumulate.c", ranks: &[3, 6], ..Case::DEFAULT };
     rma_sync: Case { program: "rma_sync.c", ranks: &[3, 6], ..Case::DEFAULT };
     rma_win: Case { program: "rma_win.c", ranks: &[2, 5], ..Case::DEFAULT };
+    rma_query: Case { program: "rma_query.c", ranks: &[1, 2, 5], peers: Peers::Neither, ..Case::DEFAULT };
     rma_errors: Case { program: "rma_errors.c", ranks: &[2, 3], ..Case::DEFAULT };
     rma_spin_load: Case { program: "rma_spin.c", ranks: &[4], args: &["load", "3"], flags: &["--quantum", "50"],
         one_running: false, ..Case::DEFAULT };

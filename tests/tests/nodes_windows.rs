@@ -71,6 +71,20 @@ fn targets_compute_and_all_work_in_each_others_memory() {
     }
 }
 
+/// Memory of another node's rank is nothing that can be loaded: asking for it is no error.
+#[test]
+fn memory_is_shared_within_a_node_only() {
+    let nodes = Nodes::beside_others("windows-query");
+    for mpi in [Mpi::Openmpi, Mpi::Mpich, Mpi::Standard] {
+        for flags in [&["-V", "3"][..], &["-V", "2", "--map-by", "node"]] {
+            let run = nodes.vmpirun("query").args(["-n", "4"]).args(flags).arg(program("rma_query.c", mpi));
+            let got = run.deadline(Duration::from_secs(60)).run();
+            let right = got.code == 0 && got.stdout == "all checks hold\n";
+            assert!(right, "{flags:?}, {}: {} {} {}", mpi.name(), got.code, got.stdout, got.stderr);
+        }
+    }
+}
+
 /// Who cannot lock everybody's memory locks nobody's.
 #[test]
 fn locks_that_cannot_all_be_had_are_given_back() {

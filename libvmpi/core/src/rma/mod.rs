@@ -134,32 +134,33 @@ impl Window {
     }
 
     /// Size, displacement unit and local address of a member's memory (MPI_Win_shared_query); `PROC_NULL`: of the first
-    /// member that has any. Of memory that the program brought (MPI_Win_create) each rank sees its own; the others' has
-    /// size 0 (MPI 4.1 section 12.2.3; before it, asking was an error).
+    /// member that has any which this process can reach. What is not mapped here, of another node's rank or of memory that
+    /// another has brought (MPI_Win_create), is nothing: all three are 0 (MPI 4.1 section 12.2.3; MPICH 5 gives the same).
     ///
     /// # Errors
     /// `Class::RmaFlavor` for a dynamic window, `Class::Rank` for a rank that does not exist.
     pub fn shared_query(&self, rank: i32) -> Result<(u64, i64, usize)> {
-        match self.flavor {
-            consts::WIN_FLAVOR_SHARED | consts::WIN_FLAVOR_ALLOCATE => {}
-            consts::WIN_FLAVOR_CREATE if rank == consts::PROC_NULL => return Ok((0, 0, 0)),
-            consts::WIN_FLAVOR_CREATE => {
-                let member = self.check_rank(rank)?;
-                let part = &self.parts[member as usize];
-                let own = member == self.rank();
-                return Ok(if own { (part.bytes, part.unit, part.base as usize) } else { (0, 0, 0) });
+        let brought = self.flavor == consts::WIN_FLAVOR_CREATE;
+        let here = |member: usize| {
+            let part = &self.parts[member];
+            match part.reach {
+                _ if brought => (member == self.rank() as usize).then_some(part.base as usize),
+                Reach::Here { shift } => Some(part.base.wrapping_add(shift) as usize),
+                _ => None,
             }
-            _ => return fail(Class::RmaFlavor, "the window is dynamic: it has no memory of its own"),
-        }
+        };
         let member = match rank {
-            consts::PROC_NULL => self.parts.iter().position(|part| part.bytes > 0),
+            _ if self.is_dynamic() => {
+                return fail(Class::RmaFlavor, "the window is dynamic: it has no memory of its own");
+            }
+            consts::PROC_NULL if brought => None,
+            consts::PROC_NULL => {
+                (0..self.parts.len()).find(|&member| self.parts[member].bytes > 0 && here(member).is_some())
+            }
             rank => Some(self.check_rank(rank)? as usize),
         };
-        let Some(part) = member.map(|member| &self.parts[member]) else { return Ok((0, 1, 0)) };
-        match part.reach {
-            Reach::Here { shift } => Ok((part.bytes, part.unit, part.base.wrapping_add(shift) as usize)),
-            _ => fail(Class::RmaShared, format!("the memory of rank {rank} is not mapped in this process")),
-        }
+        let found = member.and_then(|member| Some((&self.parts[member], here(member)?)));
+        Ok(found.map_or((0, 0, 0), |(part, address)| (part.bytes, part.unit, address)))
     }
 
     /// Attach memory of this process to a dynamic window.
