@@ -90,6 +90,39 @@ fn every_function_of_the_standards_header_is_declared_the_same() {
     compile("redeclared.c", &source, &["-c"], "redeclared.o").unwrap_or_else(|e| panic!("prototypes differ:\n{e}"));
 }
 
+/// A program may name the structures behind the handles, and C++ has them in the names of its functions: MPI 5.0 section
+/// 20.3.2, with its erratum of 2025 for those of the tool interface (mpi-forum issue 1001), which MPICH 5.0.2 lacks.
+#[test]
+fn handles_point_to_the_structures_that_the_standard_names() {
+    let objects = [
+        "Op",
+        "Comm",
+        "Group",
+        "Win",
+        "File",
+        "Session",
+        "Message",
+        "Info",
+        "Errhandler",
+        "Request",
+        "Datatype",
+        "T_enum",
+        "T_cvar_handle",
+        "T_pvar_handle",
+        "T_pvar_session",
+        "T_event_registration",
+        "T_event_instance",
+    ];
+    let mut source = String::from("#include <mpi.h>\n");
+    for object in objects {
+        // Declared once more, which only the same type may be.
+        source.push_str(&format!("typedef struct MPI_ABI_{object} *MPI_{object};\n"));
+    }
+    for (flags, output) in [(["-xc", "-std=c11", "-c"], "handles.o"), (["-xc++", "-std=c++11", "-c"], "handles++.o")] {
+        compile("handles.c", &source, &flags, output).unwrap_or_else(|e| panic!("{flags:?}:\n{e}"));
+    }
+}
+
 /// The external names that a Fortran module's interfaces and variables refer to.
 fn fortran_names(module: &Path) -> BTreeSet<String> {
     let text = fs::read_to_string(module).unwrap_or_else(|e| panic!("{}: {e}", module.display()));
