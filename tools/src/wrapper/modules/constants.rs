@@ -3,12 +3,22 @@
 use super::header;
 use super::procedure::HANDLES;
 
-/// A parameter: its name, the handle type in mpi_f08 (else INTEGER), its value.
+/// A parameter.
 #[derive(Clone, Debug)]
 pub struct Constant {
     pub name: String,
-    pub handle: Option<&'static str>,
+    pub ty: Type,
     pub value: i64,
+}
+
+/// What a parameter is.
+#[derive(Copy, Clone, Debug)]
+pub enum Type {
+    Integer,
+    /// INTEGER(KIND=MPI_OFFSET_KIND).
+    Offset,
+    /// A handle of this type in mpi_f08, else INTEGER.
+    Handle(&'static str),
 }
 
 /// What mpi.h does not say or says otherwise.
@@ -24,11 +34,12 @@ const FORTRAN: &[(&str, i64)] = &[
 ];
 
 pub fn all(mpi_h: &str) -> Vec<Constant> {
-    let own = FORTRAN.iter().map(|&(name, value)| Constant { name: name.into(), handle: None, value });
+    let own = FORTRAN.iter().map(|&(name, value)| Constant { name: name.into(), ty: Type::Integer, value });
     let theirs = header::constants(mpi_h).into_iter().filter_map(|(name, ty, value)| {
-        let handle = match ty {
-            None => None,
-            Some(ty) => Some(*HANDLES.iter().find(|known| **known == ty)?),
+        let ty = match ty.as_deref() {
+            None => Type::Integer,
+            Some("MPI_Offset") => Type::Offset,
+            Some(ty) => Type::Handle(HANDLES.iter().find(|known| **known == ty)?),
         };
         // The tool interface is C's only; the Fortran form of a status is C's business.
         if name.starts_with("MPI_T_") || name.starts_with("MPI_F_") {
@@ -36,7 +47,7 @@ pub fn all(mpi_h: &str) -> Vec<Constant> {
         }
         // Fortran's strings have no NUL.
         let longest = name.starts_with("MPI_MAX_");
-        Some(Constant { name, handle, value: value - i64::from(longest) })
+        Some(Constant { name, ty, value: value - i64::from(longest) })
     });
     own.chain(theirs).collect()
 }

@@ -2,7 +2,7 @@
 //!
 //! The modules hold declarations only: procedures are the library's, and so is what stands behind MPI_IN_PLACE and the like.
 
-use super::constants::Constant;
+use super::constants::{Constant, Type};
 use super::procedure::{Dummy, HANDLES, Kind, Procedure, Shape, large};
 use std::fmt::Write;
 
@@ -36,8 +36,9 @@ const CALLBACKS: [&str; 13] = [
 /// Parameters and common blocks, in lines that are right in fixed and in free form.
 fn declarations(constants: &[Constant]) -> String {
     let mut text = String::new();
-    for Constant { name, value, .. } in constants {
-        let _ = writeln!(text, "      INTEGER {name}\n      PARAMETER ({name}={value})");
+    for Constant { name, ty, value } in constants {
+        let ty = if matches!(ty, Type::Offset) { "INTEGER*8" } else { "INTEGER" };
+        let _ = writeln!(text, "      {ty} {name}\n      PARAMETER ({name}={value})");
     }
     text.push_str(
         "      LOGICAL MPI_SUBARRAYS_SUPPORTED
@@ -74,9 +75,19 @@ pub fn mpif_h(constants: &[Constant]) -> String {
     format!("{WRITTEN}{}", declarations(constants))
 }
 
-/// The module mpi: what mpif.h has, and an interface for each procedure.
+/// The types of mpi_f08, which the module mpi has, too (MPI 4.1 section 19.1.3): with BIND they are the same in both.
+fn types() -> String {
+    let mut text = String::new();
+    for handle in HANDLES {
+        let _ = writeln!(text, "type, bind(C) :: {handle}\n  integer :: MPI_VAL\nend type");
+    }
+    text.push_str(STATUS);
+    text
+}
+
+/// The module mpi: what mpif.h has, the types of mpi_f08, and an interface for each procedure.
 pub fn module_mpi(constants: &[Constant], procedures: &[Procedure]) -> String {
-    let mut text = format!("{WRITTEN}module mpi\nimplicit none\n{}", declarations(constants));
+    let mut text = format!("{WRITTEN}module mpi\nimplicit none\n{}{}", types(), declarations(constants));
     for procedure in procedures {
         for prefix in ["MPI_", "PMPI_"] {
             let name = format!("{prefix}{}", procedure.name);
@@ -93,14 +104,13 @@ pub fn module_mpi(constants: &[Constant], procedures: &[Procedure]) -> String {
 /// The module mpi_f08.
 pub fn module_f08(mpi_h: &str, constants: &[Constant], procedures: &[Procedure]) -> String {
     let mut text = format!("{WRITTEN}module mpi_f08\nuse, intrinsic :: iso_c_binding, only: c_ptr\nimplicit none\n");
-    for handle in HANDLES {
-        let _ = writeln!(text, "type, bind(C) :: {handle}\n  integer :: MPI_VAL\nend type");
-    }
-    text.push_str(F08_TYPES);
-    for Constant { name, handle, value } in constants {
-        let _ = match handle {
-            None => writeln!(text, "integer, parameter :: {name} = {value}"),
-            Some(ty) => writeln!(text, "type({ty}), parameter :: {name} = {ty}({value})"),
+    text.push_str(&types());
+    text.push_str(F08_LOGICALS);
+    for Constant { name, ty, value } in constants {
+        let _ = match ty {
+            Type::Integer => writeln!(text, "integer, parameter :: {name} = {value}"),
+            Type::Offset => writeln!(text, "integer(MPI_OFFSET_KIND), parameter :: {name} = {value}"),
+            Type::Handle(ty) => writeln!(text, "type({ty}), parameter :: {name} = {ty}({value})"),
         };
     }
     text.push_str(F08_VARIABLES);
@@ -186,13 +196,15 @@ fn attributes(dummy: &Dummy, goes_on: bool, f08: bool) -> String {
     format!("{ty}{shape}{intent}{asynchronous}")
 }
 
-const F08_TYPES: &str = "type, bind(C) :: MPI_Status
+const STATUS: &str = "type, bind(C) :: MPI_Status
   integer :: MPI_SOURCE
   integer :: MPI_TAG
   integer :: MPI_ERROR
   integer, private :: internal(5)
 end type
-logical, parameter :: MPI_SUBARRAYS_SUPPORTED = .false.
+";
+
+const F08_LOGICALS: &str = "logical, parameter :: MPI_SUBARRAYS_SUPPORTED = .false.
 logical, parameter :: MPI_ASYNC_PROTECTS_NONBLOCKING = .false.
 ";
 
