@@ -192,6 +192,15 @@ int main(int argc, char **argv) {
     MPI_Comm_get_attr(w, MPI_LASTUSEDCODE, &last, &flag);
     OK(flag && *last >= class);
 
+    PART("numbers that are no codes");
+    /* Up to the last predefined one they may be asked about, and have some class and text. */
+    for (int i = 0; i <= MPI_ERR_LASTCODE && i < 1100; i++) {
+        EQ(MPI_Error_class(i, &n), MPI_SUCCESS);
+        len = -1;
+        EQ(MPI_Error_string(i, text, &len), MPI_SUCCESS);
+        OK(len > 0 && len < MPI_MAX_ERROR_STRING);
+    }
+
     PART("still whole after all this");
     int sum = 0;
     MPI_Allreduce(&t_rank, &sum, 1, MPI_INT, MPI_SUM, w);

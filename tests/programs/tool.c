@@ -4,6 +4,32 @@
 
 static char name[1000], desc[2000];
 
+/* Codes of the tool interface are error codes as others: a tool shows them as it shows those. */
+static void codes(void) {
+    PART("codes");
+    static const struct {
+        int code;
+        const char *name;
+    } all[] = {
+#define CODE(name) {MPI_T_ERR_##name, "MPI_T_ERR_" #name ":"}
+        CODE(MEMORY), CODE(NOT_INITIALIZED), CODE(CANNOT_INIT), CODE(INVALID_INDEX), CODE(INVALID_ITEM), CODE(INVALID_HANDLE),
+        CODE(OUT_OF_HANDLES), CODE(OUT_OF_SESSIONS), CODE(INVALID_SESSION), CODE(CVAR_SET_NOT_NOW), CODE(CVAR_SET_NEVER),
+        CODE(PVAR_NO_STARTSTOP), CODE(PVAR_NO_WRITE), CODE(PVAR_NO_ATOMIC), CODE(INVALID_NAME), CODE(INVALID),
+#ifdef MPI_T_ERR_NOT_SUPPORTED
+        CODE(NOT_SUPPORTED),
+#endif
+    };
+    for (unsigned i = 0; i < sizeof all / sizeof *all; i++) {
+        char text[MPI_MAX_ERROR_STRING] = "";
+        int class = -1, length = -1;
+        EQ(MPI_Error_class(all[i].code, &class), MPI_SUCCESS);
+        STRICT(class == all[i].code);
+        EQ(MPI_Error_string(all[i].code, text, &length), MPI_SUCCESS);
+        EQ(strlen(text), length);
+        STRICT(!strncmp(text, all[i].name, strlen(all[i].name)) && length > (int)strlen(all[i].name) + 5);
+    }
+}
+
 static void cvars(void) {
     PART("cvars");
     int n, index, verbosity, bind, scope, nlen, dlen, count, class;
@@ -223,6 +249,7 @@ int main(int argc, char **argv) {
     EQ(MPI_T_cvar_get_num(&n), MPI_SUCCESS);
     t_begin(&argc, &argv);
     EQ(MPI_T_finalize(), MPI_SUCCESS);
+    codes();
     cvars();
     if (getenv("VMPI_JOBID")) eager();
     pvars();

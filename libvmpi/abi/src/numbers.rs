@@ -222,7 +222,7 @@ tables! {
         WIN_CREATE_FLAVOR => NONE, 0x66000008;
         WIN_MODEL => NONE, 0x6600000a;
     }
-    /// Error classes; for those that Open MPI lacks, at the end, the nearest that it has.
+    /// Error classes, and codes of the tool interface; for those that Open MPI lacks, at the end, the nearest that it has.
     errors {
         Class::Success.0 => 0, 0;
         Class::Buffer.0 => 1, 1;
@@ -290,6 +290,24 @@ tables! {
         Class::ProcFailed.0 => 75, 101;
         Class::ProcFailedPending.0 => 76, 102;
         Class::Revoked.0 => 77, 103;
+        T_ERR_MEMORY => 54, 59;
+        T_ERR_NOT_INITIALIZED => 55, 60;
+        T_ERR_CANNOT_INIT => 56, 61;
+        T_ERR_INVALID_INDEX => 57, 62;
+        T_ERR_INVALID_ITEM => 58, 63;
+        T_ERR_INVALID_HANDLE => 59, 64;
+        T_ERR_OUT_OF_HANDLES => 60, 65;
+        T_ERR_OUT_OF_SESSIONS => 61, 66;
+        T_ERR_INVALID_SESSION => 62, 67;
+        T_ERR_CVAR_SET_NOT_NOW => 63, 68;
+        T_ERR_CVAR_SET_NEVER => 64, 69;
+        T_ERR_PVAR_NO_STARTSTOP => 65, 70;
+        T_ERR_PVAR_NO_WRITE => 66, 71;
+        T_ERR_PVAR_NO_ATOMIC => 67, 72;
+        T_ERR_INVALID_NAME => 73, 73;
+        T_ERR_INVALID => 72, 74;
+        T_ERR_NOT_SUPPORTED => 72, 78;
+        T_ERR_NOT_ACCESSIBLE => 72, 79;
         LASTCODE => 92, MPICH_DYNAMIC_CODE - 1;
     }
     /// Bits of the access modes of files (both ABIs have ROMIO's numbers).
@@ -313,25 +331,6 @@ tables! {
     /// Special displacements.
     displacements {
         DISPLACEMENT_CURRENT as i32 => -54_278_278, -54_278_278;
-    }
-    /// Error codes of the tool interface.
-    tool_errors {
-        T_ERR_MEMORY => 54, 59;
-        T_ERR_NOT_INITIALIZED => 55, 60;
-        T_ERR_CANNOT_INIT => 56, 61;
-        T_ERR_INVALID_INDEX => 57, 62;
-        T_ERR_INVALID_ITEM => 58, 63;
-        T_ERR_INVALID_HANDLE => 59, 64;
-        T_ERR_OUT_OF_HANDLES => 60, 65;
-        T_ERR_OUT_OF_SESSIONS => 61, 66;
-        T_ERR_INVALID_SESSION => 62, 67;
-        T_ERR_CVAR_SET_NOT_NOW => 63, 68;
-        T_ERR_CVAR_SET_NEVER => 64, 69;
-        T_ERR_PVAR_NO_STARTSTOP => 65, 70;
-        T_ERR_PVAR_NO_WRITE => 66, 71;
-        T_ERR_PVAR_NO_ATOMIC => 67, 72;
-        T_ERR_INVALID_NAME => 73, 73;
-        T_ERR_INVALID => 72, 74;
     }
     /// Classes of performance variables.
     tool_classes {

@@ -4,6 +4,7 @@
 //! renumber it) and a sentence about the offending value. The function's name, the communicator and the rank are
 //! added where the error handler is invoked (`errhandler`), so a message here says only what is wrong and why.
 
+use crate::consts;
 use crate::handle::File;
 use crate::status::Status;
 
@@ -77,6 +78,25 @@ impl Class {
     pub const Session: Class = Class(60);
     pub const Errhandler: Class = Class(61);
     pub const Abi: Class = Class(62);
+    // Codes of the tool interface, which are classes, too; its functions have them from `consts`.
+    pub const ToolCannotInit: Class = Class(consts::T_ERR_CANNOT_INIT);
+    pub const ToolNotAccessible: Class = Class(consts::T_ERR_NOT_ACCESSIBLE);
+    pub const ToolNotInitialized: Class = Class(consts::T_ERR_NOT_INITIALIZED);
+    pub const ToolNotSupported: Class = Class(consts::T_ERR_NOT_SUPPORTED);
+    pub const ToolMemory: Class = Class(consts::T_ERR_MEMORY);
+    pub const ToolInvalid: Class = Class(consts::T_ERR_INVALID);
+    pub const ToolInvalidIndex: Class = Class(consts::T_ERR_INVALID_INDEX);
+    pub const ToolInvalidItem: Class = Class(consts::T_ERR_INVALID_ITEM);
+    pub const ToolInvalidSession: Class = Class(consts::T_ERR_INVALID_SESSION);
+    pub const ToolInvalidHandle: Class = Class(consts::T_ERR_INVALID_HANDLE);
+    pub const ToolInvalidName: Class = Class(consts::T_ERR_INVALID_NAME);
+    pub const ToolOutOfHandles: Class = Class(consts::T_ERR_OUT_OF_HANDLES);
+    pub const ToolOutOfSessions: Class = Class(consts::T_ERR_OUT_OF_SESSIONS);
+    pub const ToolCvarSetNotNow: Class = Class(consts::T_ERR_CVAR_SET_NOT_NOW);
+    pub const ToolCvarSetNever: Class = Class(consts::T_ERR_CVAR_SET_NEVER);
+    pub const ToolPvarNoWrite: Class = Class(consts::T_ERR_PVAR_NO_WRITE);
+    pub const ToolPvarNoStartstop: Class = Class(consts::T_ERR_PVAR_NO_STARTSTOP);
+    pub const ToolPvarNoAtomic: Class = Class(consts::T_ERR_PVAR_NO_ATOMIC);
     // Of fault tolerance (ULFM), which the standard's ABI does not number.
     pub const ProcFailed: Class = Class(0x3f01);
     pub const ProcFailedPending: Class = Class(0x3f02);
@@ -148,6 +168,24 @@ pub const CLASSES: &[(Class, &str)] = &[
     (Class::Session, "MPI_ERR_SESSION"),
     (Class::Errhandler, "MPI_ERR_ERRHANDLER"),
     (Class::Abi, "MPI_ERR_ABI"),
+    (Class::ToolCannotInit, "MPI_T_ERR_CANNOT_INIT"),
+    (Class::ToolNotAccessible, "MPI_T_ERR_NOT_ACCESSIBLE"),
+    (Class::ToolNotInitialized, "MPI_T_ERR_NOT_INITIALIZED"),
+    (Class::ToolNotSupported, "MPI_T_ERR_NOT_SUPPORTED"),
+    (Class::ToolMemory, "MPI_T_ERR_MEMORY"),
+    (Class::ToolInvalid, "MPI_T_ERR_INVALID"),
+    (Class::ToolInvalidIndex, "MPI_T_ERR_INVALID_INDEX"),
+    (Class::ToolInvalidItem, "MPI_T_ERR_INVALID_ITEM"),
+    (Class::ToolInvalidSession, "MPI_T_ERR_INVALID_SESSION"),
+    (Class::ToolInvalidHandle, "MPI_T_ERR_INVALID_HANDLE"),
+    (Class::ToolInvalidName, "MPI_T_ERR_INVALID_NAME"),
+    (Class::ToolOutOfHandles, "MPI_T_ERR_OUT_OF_HANDLES"),
+    (Class::ToolOutOfSessions, "MPI_T_ERR_OUT_OF_SESSIONS"),
+    (Class::ToolCvarSetNotNow, "MPI_T_ERR_CVAR_SET_NOT_NOW"),
+    (Class::ToolCvarSetNever, "MPI_T_ERR_CVAR_SET_NEVER"),
+    (Class::ToolPvarNoWrite, "MPI_T_ERR_PVAR_NO_WRITE"),
+    (Class::ToolPvarNoStartstop, "MPI_T_ERR_PVAR_NO_STARTSTOP"),
+    (Class::ToolPvarNoAtomic, "MPI_T_ERR_PVAR_NO_ATOMIC"),
     (Class::ProcFailed, "MPIX_ERR_PROC_FAILED"),
     (Class::ProcFailedPending, "MPIX_ERR_PROC_FAILED_PENDING"),
     (Class::Revoked, "MPIX_ERR_REVOKED"),

@@ -4,6 +4,7 @@
 use super::args::{not_null, put_text, text};
 use crate::abi::{Abi, CComm, CInfo, dec};
 use crate::entry::Target;
+use crate::numbers::LASTCODE;
 use std::ffi::{c_char, c_double, c_int, c_longlong, c_void};
 use vmpi_core::errhandler::codes;
 use vmpi_core::errors::{Class, Result, fail};
@@ -47,12 +48,17 @@ fn end_job(comm: Comm, code: c_int) -> Result<()> {
     process::abort(code, &format!("{who} called MPI_Abort with error code {code} (communicator: {communicator})"))
 }
 
-/// A code that the program gave must be one that exists.
-fn known<A: Abi>(code: c_int) -> Result<i32> {
-    match A::err_in(code) {
-        known if codes::is_known(known) => Ok(known),
-        _ => fail(Class::Arg, format!("{code} is not an error code")),
+/// A code that the program asks about, in the core's numbers, if it is one. Tools show what they get, so a number up to
+/// MPI_ERR_LASTCODE that is none may be asked about, too.
+fn code<A: Abi>(asked: c_int) -> Result<Option<i32>> {
+    let code = A::err_in(asked);
+    if codes::is_known(code) {
+        return Ok(Some(code));
     }
+    if (0..=A::err_out(LASTCODE)).contains(&asked) {
+        return Ok(None);
+    }
+    fail(Class::Arg, format!("{asked} is not an error code"))
 }
 
 crate::entry_points! {
@@ -140,14 +146,15 @@ crate::entry_points! {
     /// `MPI_Error_class`.
     anytime fn error_class = "MPI_Error_class"(errorcode: c_int, errorclass: *mut c_int) => {
         not_null(errorclass, "errorclass")?;
-        *errorclass = A::err_out(codes::error_class(known::<A>(errorcode)?).0);
+        *errorclass = A::err_out(code::<A>(errorcode)?.map_or(Class::Unknown, codes::error_class).0);
     }
 
     /// `MPI_Error_string`.
     anytime fn error_string = "MPI_Error_string"(errorcode: c_int, string: *mut c_char, length: *mut c_int) => {
         not_null(string, "string")?;
         not_null(length, "resultlen")?;
-        let meaning = codes::error_string(known::<A>(errorcode)?);
+        let meaning = code::<A>(errorcode)?
+            .map_or_else(|| format!("{errorcode} is not an MPI error code"), codes::error_string);
         *length = put_text(string, A::MAX_ERROR_STRING, meaning.as_bytes());
     }
 

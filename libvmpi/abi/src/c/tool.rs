@@ -22,7 +22,7 @@ pub(super) const INVALID: Failure = Failure(consts::T_ERR_INVALID);
 pub(super) fn run<A: Abi>(body: impl FnOnce() -> Result<()>) -> c_int {
     match tool::check().and_then(|()| body()) {
         Ok(()) => 0,
-        Err(Failure(code)) => A::NUMBERS.tool_errors.to_face(code),
+        Err(Failure(code)) => A::err_out(code),
     }
 }
 
@@ -194,7 +194,7 @@ macro_rules! tool_functions {
 /// `provided` is null or valid for writes.
 pub unsafe fn t_init_thread<A: Abi>(required: c_int, provided: *mut c_int) -> c_int {
     if provided.is_null() {
-        return A::NUMBERS.tool_errors.to_face(consts::T_ERR_INVALID);
+        return A::err_out(consts::T_ERR_INVALID);
     }
     tool::init();
     // SAFETY: not null, and the caller's promise.
