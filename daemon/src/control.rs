@@ -123,6 +123,7 @@ impl Daemon {
                 | Request::Wire { .. }
                 | Request::Answered { .. }
                 | Request::Grow { .. }
+                | Request::EndGroup { .. }
                 | Request::TracePart { .. }
                 | Request::WaitsPart { .. }
                 | Request::Conclude,
@@ -136,9 +137,14 @@ impl Daemon {
                     job.finalized(rank);
                 }
             }
-            (Role::Rank(id, rank), Request::Abort { code, reason }) => {
+            (Role::Rank(id, rank), Request::Abort { code, reason, group }) => {
                 if let Some(job) = self.jobs.get_mut(&id) {
-                    job.aborted(rank, code, reason);
+                    job.aborted(rank, code, reason, group);
+                }
+            }
+            (Role::Launcher(Some(id)), Request::EndGroup { group, cause, code }) => {
+                if let Some(job) = self.jobs.get_mut(&id) {
+                    job.end_group(&group, cause, code);
                 }
             }
             (Role::Rank(id, rank), Request::Ask { number, ask }) => self.ask(token, id, rank, number, ask),

@@ -2,6 +2,7 @@
 //! it is checked that all of them get there, that the exit code and a sentence still name the dead rank, and that nothing is left.
 
 use std::time::Duration;
+use vmpi_tests::aborts;
 use vmpi_tests::compile::{Mpi, program};
 use vmpi_tests::job::Outcome;
 use vmpi_tests::nodes::Nodes;
@@ -139,6 +140,23 @@ fn a_spawned_rank_dies() {
     let shapes: &[Shape] = &[(1, &["-V", "2"]), (2, &["-V", "2", "--map-by", "node"]), (4, &["-V", "2"])];
     spawn(Nodes::beside_others("ulfm-spawn"), shapes);
     spawn(Nodes::three("ulfm-spawn3"), &[(3, &["-V", "2", "--map-by", "node"])]);
+}
+
+/// MPI_Abort ends the ranks of its communicator, on whichever node they live, and the others go on.
+#[test]
+fn an_abort_ends_the_ranks_of_its_communicator() {
+    let shapes: &[Shape] =
+        &[(4, &["-V", "2"]), (5, &["-V", "3", "--map-by", "node"]), (7, &["-V", "4", "--map-by", "node"])];
+    let nodes = Nodes::beside_others("ulfm-abort");
+    for story in aborts::STORIES {
+        for &(ranks, flags) in shapes {
+            for _ in 0..rounds() {
+                aborts::check(story, ranks, &run(&nodes, "ulfm_abort.c", Mpi::Openmpi, ranks, flags, &[story]));
+            }
+        }
+    }
+    let outcome = run(&nodes, "ulfm_abort.c", Mpi::Openmpi, 4, &["-V", "2", "--map-by", "node"], &["all"]);
+    assert!(outcome.code == 8 && !outcome.stdout.contains("goes on"), "{outcome:?}");
 }
 
 /// The classic loop comes to the right answer whoever dies, also two at once, and all of a node.

@@ -2,6 +2,7 @@
 //! it is checked that every survivor gets there, that the exit code and a sentence still name the dead rank, and that nothing is left.
 
 use std::time::Duration;
+use vmpi_tests::aborts;
 use vmpi_tests::compile::{Mpi, program};
 use vmpi_tests::job::{Outcome, Vmpirun};
 use vmpi_tests::place::Turn;
@@ -96,6 +97,36 @@ fn a_spawned_rank_dies() {
                 "{mpi:?}: {outcome:?}"
             );
         }
+    }
+}
+
+/// MPI_Abort ends the ranks of its communicator, MPI_ERRORS_ABORT too, and the others go on.
+#[test]
+fn an_abort_ends_the_ranks_of_its_communicator() {
+    for mpi in [Mpi::Openmpi, Mpi::Mpich, Mpi::Standard] {
+        let error: &[&str] = if mpi == Mpi::Openmpi { &[] } else { &["error"] };
+        for story in aborts::STORIES.iter().chain(error) {
+            for (ranks, v) in [(4, 2), (5, 5), (7, 4)] {
+                let (n, per_core) = (ranks.to_string(), v.to_string());
+                let flags = ["--enable-recovery", "-n", &n, "-V", &per_core];
+                aborts::check(story, ranks, &run("ulfm_abort.c", mpi, &flags, &[story]));
+            }
+        }
+    }
+}
+
+/// Of all that live, or without the option, it is the job's end.
+#[test]
+fn an_abort_of_all_ends_the_job() {
+    for (flags, story) in [
+        (&["--enable-recovery", "-n", "4"][..], "all"),
+        (&["-n", "4"], "all"),
+        (&["-n", "5"], "odd"),
+        (&["-n", "3"], "self"),
+    ] {
+        let outcome = run("ulfm_abort.c", Mpi::Openmpi, flags, &[story]);
+        let said = outcome.stderr.contains("aborted the job with code 8");
+        assert!(outcome.code == 8 && said && !outcome.stdout.contains("goes on"), "{flags:?} {story}: {outcome:?}");
     }
 }
 

@@ -591,7 +591,10 @@ fn save_trace(options: &RunOptions, finished: &Finished, on_nodes: &[NodeRecordi
 /// The node on which the rank that is the cause ran.
 fn node_of(cause: &Cause, spec: &JobSpec) -> String {
     let rank = match cause {
-        Cause::RankFailed { rank, .. } | Cause::Unfinished { rank, .. } | Cause::Aborted { rank, .. } => Some(*rank),
+        Cause::RankFailed { rank, .. }
+        | Cause::Unfinished { rank, .. }
+        | Cause::Aborted { rank, .. }
+        | Cause::GroupAborted { rank, .. } => Some(*rank),
         _ => None,
     };
     rank.and_then(|rank| spec.node_of(rank)).map_or_else(hosts::own_name, str::to_string)

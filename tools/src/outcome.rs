@@ -10,7 +10,7 @@ pub fn exit_code(cause: &Cause) -> i32 {
         Cause::Success => 0,
         Cause::RankFailed { ended, .. } => not_zero(ended.code()),
         Cause::Unfinished { .. } => 1,
-        Cause::Aborted { code, .. } => not_zero(*code),
+        Cause::Aborted { code, .. } | Cause::GroupAborted { code, .. } => not_zero(*code),
         Cause::Cancelled { code, .. } => *code,
         Cause::LauncherDied | Cause::Shutdown | Cause::Internal { .. } => crate::failure::code::OWN,
     }
@@ -68,15 +68,30 @@ pub fn sentence(cause: &Cause, spec: &JobSpec, spawned: &[NewRank], node: &str) 
             who(*rank, *pid)
         )),
         Cause::Aborted { rank, pid, code, reason } => {
-            let reason = reason.trim_end();
-            let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-            Some(format!("{} aborted the job with code {code}{reason}", who(*rank, *pid)))
+            Some(format!("{} aborted the job with code {code}{}", who(*rank, *pid), because(reason)))
+        }
+        Cause::GroupAborted { rank, pid, code, reason, ranks } => {
+            let what = match ranks {
+                1 => "itself".into(),
+                ranks => format!("the {ranks} ranks of a communicator"),
+            };
+            Some(format!(
+                "{} aborted {what} with code {code}, and the others were not ended{}",
+                who(*rank, *pid),
+                because(reason)
+            ))
         }
         Cause::Cancelled { reason, .. } => Some(format!("the job was ended: {reason}")),
         Cause::LauncherDied => Some("the job was ended: its launcher died".into()),
         Cause::Shutdown => Some("the job was ended: vmpid was shut down".into()),
         Cause::Internal { reason } => Some(format!("vmpid could not go on with the job: {reason}")),
     }
+}
+
+/// What a rank said when it ended the job.
+fn because(reason: &str) -> String {
+    let reason = reason.trim_end();
+    if reason.is_empty() { String::new() } else { format!(": {reason}") }
 }
 
 /// `11 (SIGSEGV, invalid memory reference)`.
@@ -265,6 +280,7 @@ mod tests {
             (Cause::Aborted { rank: 0, pid: 1, code: 256, reason: String::new() }, 1),
             (Cause::Aborted { rank: 0, pid: 1, code: 42, reason: String::new() }, 42),
             (Cause::Aborted { rank: 0, pid: 1, code: -1, reason: String::new() }, 255),
+            (Cause::GroupAborted { rank: 0, pid: 1, code: 256, reason: String::new(), ranks: 2 }, 1),
             (Cause::Cancelled { reason: String::new(), code: 124 }, 124),
             (Cause::Shutdown, 125),
             (Cause::Internal { reason: String::new() }, 125),

@@ -4,7 +4,7 @@
 //! byte (SCM_RIGHTS, at most [`MAX_FDS`] a frame). The first message on every connection is [`Request::Hello`]; the daemon answers
 //! [`Reply::Hello`] or [`Reply::Refused`]. Then the connection is a tool's, a launcher's (after `Submit`) or a rank's (after `Attach`).
 
-use crate::dynamic::{Answer, Ask, NewContexts, World};
+use crate::dynamic::{Answer, Ask, NewContexts, Ranks, World};
 use crate::growth::{Birth, Stage, Step};
 use crate::monitor::Matrix;
 use crate::trace::TraceMap;
@@ -21,7 +21,7 @@ pub use report::{CoreReport, Helper, JobReport, RankReport};
 pub use spec::{App, Balance, JobSpec, NodeMap, NodePart, Nodes, OnBlock, Policy, Stdio, Wtime};
 
 /// Changes whenever a message changes its meaning.
-pub const PROTOCOL: u32 = 11;
+pub const PROTOCOL: u32 = 12;
 /// Most ranks that a segment is made for, and most of all else that it counts: all sizes computed from these are far from overflow.
 pub const MOST_RANKS: u32 = 1 << 24;
 /// Longest frame accepted.
@@ -102,6 +102,8 @@ pub enum Cause {
     Unfinished { rank: u32, pid: i32, parent: i32 },
     /// MPI_Abort, or a fatal MPI error.
     Aborted { rank: u32, pid: i32, code: i32, reason: String },
+    /// The same with `--enable-recovery`: the `ranks` ranks of a communicator were ended, and the others were not.
+    GroupAborted { rank: u32, pid: i32, code: i32, reason: String, ranks: u32 },
     /// The launcher asked for it (Ctrl-C, TERM, timeout).
     Cancelled { reason: String, code: i32 },
     /// The launcher's connection broke.
@@ -205,10 +207,18 @@ pub enum Request {
         number: u64,
         ask: Ask,
     },
-    /// A rank ends the job. No answer: the rank is killed.
+    /// A rank ends the job, or with fault tolerance only `group`, which it belongs to. No answer: the rank is killed.
     Abort {
         code: i32,
         reason: String,
+        #[serde(default)]
+        group: Option<Ranks>,
+    },
+    /// The launcher of a job of several nodes: a rank of another node has ended `group`, for `cause`.
+    EndGroup {
+        group: Ranks,
+        cause: Cause,
+        code: i32,
     },
     /// The launcher of a job of several nodes: where each node's carrier listens. Answer: `Started`, when all are connected.
     Wire {
@@ -330,6 +340,12 @@ pub enum Reply {
     },
     Logs {
         lines: Vec<LogLine>,
+    },
+    /// In a job of several nodes: a rank here has ended `group`, for `cause`; its ranks elsewhere are still to be told.
+    GroupEnded {
+        group: Ranks,
+        cause: Cause,
+        code: i32,
     },
     /// The job is over and every process of it is gone, but what ranks have left running after a good end (`JobReport::helpers`).
     Finished {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use vmpi_shared::control::{Cause, Ended, Helper, JobReport, RankEnd, Reply};
+use vmpi_shared::dynamic::Ranks;
 use vmpi_shared::sched::{self, RunState};
 
 use super::{Job, Phase};
@@ -47,10 +48,38 @@ impl Job {
         self.ranks[rank as usize].finalized = true;
     }
 
-    /// The rank calls MPI_Abort.
-    pub fn aborted(&mut self, rank: u32, code: i32, reason: String) {
+    /// The rank calls MPI_Abort. With fault tolerance the others of its communicator die with it, and the rest goes on.
+    pub fn aborted(&mut self, rank: u32, code: i32, reason: String, group: Option<Ranks>) {
         let pid = self.ranks[rank as usize].attachment.as_ref().map_or(0, |a| a.pid);
-        self.end_by_failure(Cause::Aborted { rank, pid, code, reason }, never_zero(code));
+        let exit = never_zero(code);
+        match group.filter(|group| self.spec.recovery && self.spares_somebody(rank, group)) {
+            None => self.end_by_failure(Cause::Aborted { rank, pid, code, reason }, exit),
+            Some(group) => {
+                let cause = Cause::GroupAborted { rank, pid, code, reason, ranks: group.len() as u32 };
+                if self.spec.nodes.is_some() {
+                    let told = Reply::GroupEnded { group: group.clone(), cause: cause.clone(), code: exit };
+                    self.outbox.push((told, Vec::new()));
+                }
+                self.end_group(&group, cause, exit);
+            }
+        }
+    }
+
+    /// Does `group`, which `rank` wants to end, make sense, and does somebody live outside of it? Who lives on other nodes is not known here.
+    fn spares_somebody(&self, rank: u32, group: &Ranks) -> bool {
+        let ranks = self.ranks.len() as u32;
+        let members: BTreeSet<u32> = if group.fit(ranks) { group.iter().collect() } else { BTreeSet::new() };
+        let may_live = |other: u32| !self.spec.is_local(other) || !self.is_gone(other);
+        members.contains(&rank) && (0..ranks).any(|other| !members.contains(&other) && may_live(other))
+    }
+
+    /// End the ranks of `group` that are here; their deaths are then told of as any others.
+    pub fn end_group(&mut self, group: &Ranks, cause: Cause, code: i32) {
+        debug!("job {}: end of {group:?}, {cause:?}", self.id);
+        self.verdict.get_or_insert((cause, code));
+        for rank in group.iter().filter(|&rank| !self.is_gone(rank)) {
+            self.signal_rank(rank, Signal::SIGKILL as i32);
+        }
     }
 
     /// A child of the daemon has been reaped: the rank's process, or a grandchild that outlived its parent.

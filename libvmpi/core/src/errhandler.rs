@@ -10,6 +10,7 @@ use crate::errors::{Class, Error, Result, fail};
 use crate::face::face;
 use crate::giant::Giant;
 use crate::handle::{Comm, Errhandler, File, Handle, Session, Win};
+use crate::io;
 use crate::process;
 use crate::rma;
 use crate::session;
@@ -17,6 +18,7 @@ use crate::table::Table;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::rc::Rc;
+use vmpi_shared::dynamic::Ranks;
 
 /// The object whose error handler an error goes to.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -228,7 +230,11 @@ pub fn invoke(function: &str, target: Target, error: Error) -> i32 {
             let made = handler(target, error.code);
             if face().handlers_choose { made } else { error.code }
         }
-        Handler::Fatal | Handler::Abort => process::abort(error.code, &report(function, target, &error)),
+        Handler::Fatal => process::abort(error.code, &report(function, target, &error, FATAL)),
+        Handler::Abort => {
+            let why = if process::survives_deaths() { ABORT } else { FATAL };
+            process::abort_group(error.code, &report(function, target, &error, why), group_of(target))
+        }
     }
 }
 
@@ -238,8 +244,24 @@ pub fn call(function: &str, target: Target, code: i32) {
     invoke(function, target, Error { class: codes::error_class(code), code, message, file: None, received: None });
 }
 
-/// The block that a fatal error prints.
-fn report(function: &str, target: Target, error: &Error) -> String {
+/// Why an error ends the job.
+const FATAL: &str = "The job ends, because the error handler in force is MPI_ERRORS_ARE_FATAL or MPI_ERRORS_ABORT.";
+/// Why it ends some of its ranks.
+const ABORT: &str = "The ranks that this concerns end, because the error handler in force is MPI_ERRORS_ABORT.";
+
+/// The job's ranks that MPI_ERRORS_ABORT ends: those of the communicator, window or file, else this one (MPI 4.1 section 9.3).
+fn group_of(target: Target) -> Ranks {
+    let members = match target {
+        Target::Comm(handle) => comm::get(handle).ok().map(|comm| comm.job_ranks()),
+        Target::Win(handle) => rma::get_window(handle).ok().map(|window| window.comm.job_ranks()),
+        Target::File(handle) => io::get(handle).ok().map(|file| file.comm.job_ranks()),
+        Target::Process | Target::Session(_) => None,
+    };
+    members.unwrap_or_else(|| process::endpoint_if_any().map(|endpoint| endpoint.me).into_iter().collect())
+}
+
+/// The block that a fatal error prints; `why` it is one.
+fn report(function: &str, target: Target, error: &Error, why: &str) -> String {
     let mut text = String::new();
     // Writing to a String does not fail.
     let _ = write!(text, "{function} failed");
@@ -267,8 +289,7 @@ fn report(function: &str, target: Target, error: &Error) -> String {
     };
     let _ = write!(
         text,
-        "  The job ends, because the error handler in force is MPI_ERRORS_ARE_FATAL or MPI_ERRORS_ABORT. Correct the \
-         call, or let the program handle the error itself ({setter} with MPI_ERRORS_RETURN)."
+        "  {why} Correct the call, or let the program handle the error itself ({setter} with MPI_ERRORS_RETURN)."
     );
     text
 }

@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{LazyLock, Mutex, OnceLock};
 use vmpi_shared::control::{self, Connection, NodeMap, Reply, Request};
-use vmpi_shared::dynamic::World;
+use vmpi_shared::dynamic::{Ranks, World};
 use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::matching::elements;
 use vmpi_shared::matching::tend::Endpoint;
@@ -113,7 +113,7 @@ pub fn yield_core() {
 /// A call came before MPI_Init or after MPI_Finalize: say so and end the process.
 pub fn fatal_outside_mpi(function: &str) -> ! {
     let when = if is_finalized() { "after MPI_Finalize" } else { "before MPI_Init" };
-    end_job(1, &format!("{function} was called {when}, where MPI does not allow it"))
+    end_job(1, &format!("{function} was called {when}, where MPI does not allow it"), None)
 }
 
 /// Start MPI; returns the granted thread level (`consts::THREAD_*`). `face` is the ABI's name.
@@ -293,15 +293,26 @@ pub(crate) fn is_this_process() -> bool {
 
 /// End the whole job with `code` (made non-zero); `reason` reaches the user through vmpirun.
 pub fn abort(code: i32, reason: &str) -> ! {
-    end_job(if code == 0 { 1 } else { code }, reason)
+    end_job(if code == 0 { 1 } else { code }, reason, None)
 }
 
-fn end_job(code: i32, reason: &str) -> ! {
+/// The same where a job goes on without ranks that die: only those of `group` end, which are the job's ranks of a
+/// communicator, this one among them.
+pub fn abort_group(code: i32, reason: &str, group: Ranks) -> ! {
+    end_job(if code == 0 { 1 } else { code }, reason, Some(group).filter(|_| survives_deaths()))
+}
+
+/// Does this job go on when ranks die (`--enable-recovery`)?
+pub fn survives_deaths() -> bool {
+    endpoint_if_any().is_some_and(|endpoint| endpoint.node.header().recovery != 0)
+}
+
+fn end_job(code: i32, reason: &str, group: Option<Ranks>) -> ! {
     if let Ok(mut daemon) = DAEMON.try_lock()
         && let Some(daemon) = daemon.as_mut()
-        && daemon.send(&Request::Abort { code, reason: reason.into() }, &[]).is_ok()
+        && daemon.send(&Request::Abort { code, reason: reason.into(), group }, &[]).is_ok()
     {
-        // The daemon kills every rank, this one included; the sleep ends only if it died meanwhile.
+        // The daemon kills this rank, too; the sleep ends only if it died meanwhile.
         std::thread::sleep(std::time::Duration::from_secs(10));
     }
     // Nobody else says it. In one piece: the first rank to end may be the others' end.
@@ -314,7 +325,7 @@ fn install_panic_hook() {
     let previous = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         previous(info);
-        end_job(125, &format!("vmpi's own fault: {info}; please report it with the command that led here"));
+        end_job(125, &format!("vmpi's own fault: {info}; please report it with the command that led here"), None);
     }));
 }
 

@@ -56,7 +56,10 @@ impl Auto {
         let outcome = match cause? {
             Cause::Success if ends.iter().all(|end| end.initialized) => Some(measured(report?)?),
             // With this number of ranks it may not work at all.
-            Cause::RankFailed { .. } | Cause::Unfinished { .. } | Cause::Aborted { .. } => None,
+            Cause::RankFailed { .. }
+            | Cause::Unfinished { .. }
+            | Cause::Aborted { .. }
+            | Cause::GroupAborted { .. } => None,
             _ => return None,
         };
         let kept = memory.record(identity, self.v, outcome);

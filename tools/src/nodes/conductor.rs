@@ -544,8 +544,17 @@ impl Conductor {
                 self.parts[number].finished = Some((cause.clone(), code, report));
                 let goes_on = matches!(cause, Cause::Success)
                     || (!self.spec.kill_on_failure
-                        && matches!(cause, Cause::RankFailed { .. } | Cause::Unfinished { .. }));
+                        && matches!(
+                            cause,
+                            Cause::RankFailed { .. } | Cause::Unfinished { .. } | Cause::GroupAborted { .. }
+                        ));
                 self.judge(number, cause, code, !goes_on);
+            }
+            Reply::GroupEnded { group, cause, code } => {
+                for other in (0..self.parts.len()).filter(|other| *other != number) {
+                    let (group, cause) = (group.clone(), cause.clone());
+                    self.tell(other, &ToNode::Ask { request: Request::EndGroup { group, cause, code } });
+                }
             }
             Reply::Still { still } => self.on_still(number, still),
             Reply::WhyAsked { tool } => self.on_why_asked(number, tool),

@@ -35,7 +35,7 @@ fn alignment(hints: &info::Entries) -> usize {
         .map_or(ALIGNMENT_BYTES, |bytes| bytes.max(ALIGNMENT_BYTES))
 }
 
-/// MPI_Abort: say who called it, and end the job.
+/// MPI_Abort: say who called it, and end the job, or what the communicator has of it.
 fn end_job(comm: Comm, code: c_int) -> Result<()> {
     let pid = std::process::id();
     let who = if process::is_active() {
@@ -44,8 +44,12 @@ fn end_job(comm: Comm, code: c_int) -> Result<()> {
     } else {
         format!("process {pid}, outside MPI_Init and MPI_Finalize,")
     };
-    let communicator = comm::get(comm).map_or_else(|error| error.message, |comm| comm.describe());
-    process::abort(code, &format!("{who} called MPI_Abort with error code {code} (communicator: {communicator})"))
+    let said =
+        |communicator: &str| format!("{who} called MPI_Abort with error code {code} (communicator: {communicator})");
+    match comm::get(comm) {
+        Ok(comm) => process::abort_group(code, &said(&comm.describe()), comm.job_ranks()),
+        Err(error) => process::abort(code, &said(&error.message)),
+    }
 }
 
 /// A code that the program asks about, in the core's numbers, if it is one. Tools show what they get, so a number up to
@@ -99,7 +103,7 @@ crate::entry_points! {
         *flag = c_int::from(process::is_finalized());
     }
 
-    /// `MPI_Abort`: ends the whole job, whatever the communicator.
+    /// `MPI_Abort`: ends the whole job, whatever the communicator, unless the job survives deaths (`--enable-recovery`).
     anytime fn abort = "MPI_Abort"(comm: CComm<A>, errorcode: c_int) => {
         end_job(dec::<A, _>(comm), errorcode)?;
     }

@@ -38,7 +38,7 @@ use crate::table::Table;
 use crate::topo::Topology;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
-use vmpi_shared::dynamic::World;
+use vmpi_shared::dynamic::{Ranks, World};
 
 /// Tags of collectives count from 0 below this; user tags of communicator construction have the next bit set.
 const COLLECTIVE_TAG_MASK: u32 = 0x0FFF_FFFF;
@@ -154,6 +154,10 @@ impl Communicator {
     /// The session that this communicator was derived from (`Session::NULL`: the world model).
     pub fn session(&self) -> Session {
         self.local.session()
+    }
+    /// The job's ranks in it, both groups' of an intercommunicator.
+    pub fn job_ranks(&self) -> Ranks {
+        self.health.members().collect()
     }
     pub fn is_inter(&self) -> bool {
         self.remote.is_some()

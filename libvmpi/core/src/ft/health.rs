@@ -67,7 +67,7 @@ impl Health {
     }
 
     /// Job ranks of all members.
-    pub(super) fn members(&self) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn members(&self) -> impl Iterator<Item = u32> + '_ {
         self.groups.iter().flat_map(|group| group.iter())
     }
 

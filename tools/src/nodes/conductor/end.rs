@@ -19,7 +19,10 @@ impl Verdict {
     fn hear(&mut self, cause: Cause, code: i32) {
         let weight = |cause: &Cause| match cause {
             Cause::Success => 0,
-            Cause::RankFailed { .. } | Cause::Unfinished { .. } | Cause::Aborted { .. } => 2,
+            Cause::RankFailed { .. }
+            | Cause::Unfinished { .. }
+            | Cause::Aborted { .. }
+            | Cause::GroupAborted { .. } => 2,
             Cause::Cancelled { .. } => 3,
             _ => 1,
         };
