@@ -154,6 +154,12 @@ fn f08_of_mpi_4_1() {
     Case { program: "f08_mpi41.f90", ranks: &[1, 2], peers: Peers::Neither, ..Case::DEFAULT }.check(Mpi::Standard);
 }
 
+/// What MPICH 4.1 to 5 has beyond Debian's. The oracle of MPICH's ABI is older.
+#[test]
+fn mpich_of_later_years() {
+    Case { program: "mpich_later.c", ranks: &[1, 2, 5], peers: Peers::Neither, ..Case::DEFAULT }.check(Mpi::Mpich);
+}
+
 /// The C++ bindings of Open MPI and MPICH are libraries on top of ours; MPI 3 removed them, and the standard ABI has none.
 #[test]
 fn cxx_bindings() {

@@ -1,11 +1,12 @@
 //! Do the faces export every symbol that programs built with the real libraries may name?
 //!
-//! The lists in `data/` are names only: the functions that Debian's Open MPI 4.1.4 and MPICH 4.0.2, Open MPI 5.0.11 and
+//! Intel MPI is asked itself, where `cargo xtask setup` has put it. The lists in `data/` are names only: the functions that Debian's Open MPI 4.1.4 and MPICH 4.0.2, Open MPI 5.0.11 and
 //! MPICH 5 export (`nm -D`), those of the MPI-5 standard ABI, and data objects with the sizes that programs copy.
 
 use std::collections::HashMap;
 use std::path::Path;
 use vmpi_tests::functions::{library, output_of};
+use vmpi_tests::place::venv;
 
 /// An exported symbol: its type as `nm` prints it, and its size in bytes.
 struct Symbol {
@@ -123,4 +124,73 @@ fn standard_soname() {
 fn open_mpis_face_is_told_from_others() {
     let has = |package: &str| exported(&library(package)).contains_key("ompi_mpi_init");
     assert!(has("vmpi-openmpi") && !has("vmpi-mpich"));
+}
+
+/// Names that programs of Intel MPI may have from its libraries. The rest are its own: other parts of MPICH, the run-time library of Fortran,
+/// names of modules (`mpi_f08._`) and procedures that only its own procedures call.
+fn names_for_programs(library: &str) -> Vec<String> {
+    let own = |name: &str| {
+        name.ends_with("._")
+            || name.ends_with("_cdesc")
+            || name.contains("_proxy")
+            || ["mpi_c_interface", "mpirinit", "MPIR_F_", "MPIR_C_", "MPIR_F08_get"]
+                .iter()
+                .any(|prefix| name.starts_with(prefix))
+    };
+    let program_may = |name: &str| {
+        let public = ["MPI_", "PMPI_", "MPIX_", "PMPIX_", "MPIR_F08_", "mpi_", "pmpi_", "pmpir_", "mpix_", "pmpix_"];
+        let common = ["mpipriv", "mpifcmb"];
+        public.iter().chain(&common).any(|prefix| name.starts_with(prefix)) && !own(name)
+    };
+    let mut names: Vec<String> = exported(&venv().join("lib").join(library)).into_keys().collect();
+    names.retain(|name| program_may(name));
+    assert!(names.len() > 900, "{library} has lost its symbols: {}", names.len());
+    names
+}
+
+fn check_intel(package: &str, libraries: [&str; 2], refused: fn(&str) -> bool) {
+    let symbols = exported(&library(package));
+    let names = libraries.iter().flat_map(|library| names_for_programs(library));
+    let mut missing: Vec<String> = names.filter(|name| !symbols.contains_key(name) && !refused(name)).collect();
+    missing.sort();
+    assert!(missing.is_empty(), "{package} does not export {} names: {}", missing.len(), missing.join(" "));
+}
+
+#[test]
+fn intels_names_in_the_face_of_mpich() {
+    check_intel("vmpi-mpich", ["libmpi.so.12", "libmpifort.so.12"], |_| false);
+}
+
+/// What Intel's mpi_f08 for the standard ABI has from its modules is not there, so that a program of it ends when it is loaded: its handles are pointers.
+#[test]
+fn intels_names_in_the_face_of_the_standard() {
+    check_intel("vmpi-standard", ["libmpi_abi.so.1", "libmpifort_abi.so.1"], |name| name.contains("_mp_"));
+}
+
+/// Objects that programs copy, or whose size the linker compares.
+#[test]
+fn intels_objects() {
+    for (package, libraries) in [
+        ("vmpi-mpich", ["libmpi.so.12", "libmpifort.so.12"]),
+        ("vmpi-standard", ["libmpi_abi.so.1", "libmpifort_abi.so.1"]),
+    ] {
+        let ours = exported(&library(package));
+        for library in libraries {
+            for (name, theirs) in exported(&venv().join("lib").join(library)) {
+                let is_data = |symbol: &Symbol| ['B', 'D', 'R', 'V'].contains(&symbol.kind);
+                let Some(own) = ours.get(&name).filter(|_| name.starts_with("MPI_") || name.contains("_constants_mp_"))
+                else {
+                    continue;
+                };
+                if is_data(&theirs) {
+                    assert!(
+                        is_data(own) && own.bytes >= theirs.bytes,
+                        "{package}: {name} has {} bytes, not {}",
+                        own.bytes,
+                        theirs.bytes
+                    );
+                }
+            }
+        }
+    }
 }

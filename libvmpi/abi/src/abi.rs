@@ -72,6 +72,12 @@ pub trait Abi:
     fn buf_in(buf: *const c_void) -> *const c_void;
     /// `MPI_UNWEIGHTED`, `MPI_WEIGHTS_EMPTY`: `Weights::*`.
     fn weights_in(weights: *const c_int) -> Weights;
+    /// What C calls `MPI_IN_PLACE`, `MPI_STATUS_IGNORE` and `MPI_STATUSES_IGNORE` (`MPI_BOTTOM` is 0 everywhere).
+    const IN_PLACE: usize;
+    const STATUS_IGNORE: usize;
+    /// C's `MPI_UNWEIGHTED` and `MPI_WEIGHTS_EMPTY`.
+    fn unweighted() -> *const c_int;
+    fn weights_empty() -> *const c_int;
     /// Is this `MPI_STATUS_IGNORE` or `MPI_STATUSES_IGNORE` (also Fortran's sentinel addresses)?
     fn status_ignored(status: *const Self::Status) -> bool;
 
@@ -117,7 +123,10 @@ pub trait Abi:
         handle as isize == -1
     }
 
-    /// Is this `MPI_BUFFER_AUTOMATIC`?
+    /// What C calls it.
+    const BUFFER_AUTOMATIC: usize = vmpi_core::consts::BUFFER_AUTOMATIC;
+
+    /// Is this `MPI_BUFFER_AUTOMATIC` (also Fortran's)?
     fn is_buffer_automatic(_buf: *const c_void) -> bool {
         false
     }

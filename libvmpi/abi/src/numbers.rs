@@ -144,7 +144,8 @@ tables! {
         COMM_TYPE_SHARED => 9, NONE; // Open MPI's own finer types: a host is what shares memory
         COMM_TYPE_HW_UNGUIDED => 12, 3; // Open MPI 5
         COMM_TYPE_HW_GUIDED => 13, 2;
-        COMM_TYPE_RESOURCE_GUIDED => NONE, 4; // MPICH 5
+        COMM_TYPE_RESOURCE_GUIDED => NONE, 4; // MPICH from 4.1 on; MPIX_COMM_TYPE_NEIGHBORHOOD before
+        COMM_TYPE_RESOURCE_GUIDED => NONE, 5; // MPIX_COMM_TYPE_NEIGHBORHOOD of those: the core takes its directory, too
     }
     /// How a datatype was made.
     combiners {

@@ -48,6 +48,8 @@ pub struct Generalized {
     pub query: Box<dyn Fn() -> Result<Status>>,
     pub free: Box<dyn Fn() -> Result<()>>,
     pub cancel: Box<dyn Fn(bool) -> Result<()>>,
+    /// What the library calls whenever it waits for the request or tests it, to have it completed (MPICH's MPIX_Grequest_start).
+    pub poll: Option<Box<dyn Fn() -> Result<()>>>,
 }
 
 /// What is under way for a request.
@@ -180,6 +182,26 @@ pub fn channel(request: Request) -> Result<Channel> {
 /// MPI_Grequest_start.
 pub fn insert_generalized(request: Generalized) -> Request {
     insert_entry(Kind::Once, Active::Generalized { request: Rc::new(request), complete: false }, false)
+}
+
+/// Let the program look after those of its own requests that have a function for that. Were there any?
+///
+/// # Errors
+/// What the function returns.
+fn poll_generalized(requests: &[Request]) -> Result<bool> {
+    let mut any = false;
+    for &request in requests {
+        let asked = REQUESTS.with(|requests| match &requests.get(request)?.active {
+            Active::Generalized { request, complete: false } => request.poll.is_some().then(|| request.clone()),
+            _ => None,
+        });
+        // The function may call MPI.
+        if let Some(poll) = asked.as_ref().and_then(|generalized| generalized.poll.as_ref()) {
+            poll()?;
+            any = true;
+        }
+    }
+    Ok(any)
 }
 
 /// MPI_Grequest_complete.

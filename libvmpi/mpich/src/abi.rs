@@ -7,10 +7,14 @@ use vmpi_abi::abi::{Abi, Weights};
 use vmpi_abi::numbers::{self, LASTCODE, MPICH_DYNAMIC_CODE, Tables};
 use vmpi_core::face::{Characters, Face};
 
+/// `MPI_BUFFER_AUTOMATIC` in C.
+const BUFFER_AUTOMATIC: usize = usize::MAX - 1;
+
 impl Abi for Mpich {
     const NAME: &'static str = "MPICH";
     const RELEASE: &'static str = "MPICH Version:\t4.0.2";
-    const VERSION: (c_int, c_int) = (4, 0);
+    // As MPICH 5, whose library serves programs of 4.0, too: never less than the header that a program was compiled with.
+    const VERSION: (c_int, c_int) = (5, 0);
     type Status = Status;
 
     const NUMBERS: Tables = numbers::MPICH;
@@ -41,6 +45,17 @@ impl Abi for Mpich {
         crate::commons::is_errcodes_ignore(address)
     }
 
+    const IN_PLACE: usize = sentinels::IN_PLACE;
+    const STATUS_IGNORE: usize = sentinels::STATUS_IGNORE;
+
+    fn unweighted() -> *const c_int {
+        sentinels::unweighted()
+    }
+
+    fn weights_empty() -> *const c_int {
+        sentinels::weights_empty()
+    }
+
     fn weights_in(weights: *const c_int) -> Weights {
         sentinels::weights(weights)
     }
@@ -64,12 +79,14 @@ impl Abi for Mpich {
     const BSEND_OVERHEAD: c_int = 96;
     const MAX_STRINGTAG_LEN: usize = 256;
 
+    const BUFFER_AUTOMATIC: usize = BUFFER_AUTOMATIC;
+
     fn is_all_handles(handle: *const c_void) -> bool {
         sentinels::is_all_handles(handle)
     }
 
     fn is_buffer_automatic(buf: *const c_void) -> bool {
-        buf as isize == -2
+        buf as isize == BUFFER_AUTOMATIC as isize || crate::commons::is_buffer_automatic(buf)
     }
 
     #[inline]

@@ -2,7 +2,7 @@
 //!
 //! Reading order: `handles` and `predefined` (what a handle is), `status`,
 //! `sentinels` (addresses with a meaning), `abi` (all of it as the trait that the generic functions want),
-//! `tables` (the generic functions as exported symbols), `unsupported` (what is not offered yet).
+//! `tables` (the generic functions as exported symbols), `intel` (more of Intel MPI's), `unsupported` (what is not offered yet).
 //!
 //! `unsafe` lives in `handles` and `abi`, where C's pointers are followed, and in the exported symbols.
 
@@ -12,6 +12,7 @@
 mod abi;
 mod cxx;
 mod handles;
+mod intel;
 mod predefined;
 mod sentinels;
 mod status;

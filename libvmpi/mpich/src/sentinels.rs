@@ -15,9 +15,11 @@ pub struct Address(*const c_void);
 unsafe impl Sync for Address {}
 
 /// `MPI_IN_PLACE` in C.
-const IN_PLACE: usize = usize::MAX;
+pub const IN_PLACE: usize = usize::MAX;
 /// `MPI_STATUS_IGNORE` and `MPI_STATUSES_IGNORE` in C.
-const STATUS_IGNORE: usize = 1;
+pub const STATUS_IGNORE: usize = 1;
+/// INTEGERs of a Fortran status.
+const F_STATUS_SIZE: usize = size_of::<Status>() / size_of::<c_int>();
 
 macro_rules! addresses {
     ($($(#[$doc:meta])* $name:ident = $address:expr;)*) => {$(
@@ -47,10 +49,24 @@ addresses! {
     MPI_F_STATUS_IGNORE = (&raw const commons::mpipriv1_).cast::<c_int>().wrapping_add(2);
     /// What Fortran's MPI_STATUSES_IGNORE is to C.
     MPI_F_STATUSES_IGNORE = &raw const commons::mpipriv2_;
+    /// What Fortran's MPI_ERRCODES_IGNORE is to C, in Intel's library.
+    MPI_F_ERRCODES_IGNORE = (&raw const commons::mpipriv2_).cast::<c_int>().wrapping_add(F_STATUS_SIZE);
+    /// What Fortran's MPI_ARGVS_NULL is to C, there.
+    MPI_F_ARGVS_NULL = &raw const commons::mpiprivc_;
     /// What mpi_f08's MPI_STATUS_IGNORE is to C.
     MPI_F08_STATUS_IGNORE = &raw const commons::MPIR_F08_MPI_STATUS_IGNORE_OBJ;
     /// What mpi_f08's MPI_STATUSES_IGNORE is to C.
     MPI_F08_STATUSES_IGNORE = &raw const commons::MPIR_F08_MPI_STATUSES_IGNORE_OBJ;
+}
+
+/// C's `MPI_UNWEIGHTED`.
+pub fn unweighted() -> *const c_int {
+    &raw const UNWEIGHTED
+}
+
+/// C's `MPI_WEIGHTS_EMPTY`.
+pub fn weights_empty() -> *const c_int {
+    &raw const WEIGHTS_EMPTY
 }
 
 /// Is it `MPI_T_PVAR_ALL_HANDLES`?

@@ -24,8 +24,47 @@ vmpi_abi::export_unsupported! { Mpich, "an extension of MPICH 4.3 and later";
     MPIX_Win_get_notify_request
     MPIX_Win_set_notify
 }
-vmpi_abi::export_unsupported! { Mpich, "an extension of MPICH for ROMIO, which vmpi does not use";
-    MPIX_Grequest_class_allocate
-    MPIX_Grequest_class_create
-    MPIX_Grequest_start
+vmpi_abi::export_unsupported! { Mpich, "an extension of MPICH 4.1 and later";
+    MPIX_Allreduce_enqueue
+    MPIX_Allreduce_enqueue_c
+    MPIX_Async_get_state
+    MPIX_Async_spawn
+    MPIX_Async_start
+    MPIX_Comm_create_errhandler_x
+    MPIX_Comm_get_stream
+    MPIX_File_create_errhandler_x
+    MPIX_Info_set_hex
+    MPIX_Irecv_enqueue
+    MPIX_Irecv_enqueue_c
+    MPIX_Isend_enqueue
+    MPIX_Isend_enqueue_c
+    MPIX_Op_create_x
+    MPIX_Recv_enqueue
+    MPIX_Recv_enqueue_c
+    MPIX_Request_is_complete
+    MPIX_Send_enqueue
+    MPIX_Send_enqueue_c
+    MPIX_Session_create_errhandler_x
+    MPIX_Start_progress_thread
+    MPIX_Stop_progress_thread
+    MPIX_Stream_comm_create
+    MPIX_Stream_comm_create_multiplex
+    MPIX_Stream_create
+    MPIX_Stream_free
+    MPIX_Stream_irecv
+    MPIX_Stream_irecv_c
+    MPIX_Stream_isend
+    MPIX_Stream_isend_c
+    MPIX_Stream_progress
+    MPIX_Stream_recv
+    MPIX_Stream_recv_c
+    MPIX_Stream_send
+    MPIX_Stream_send_c
+    MPIX_Threadcomm_finish
+    MPIX_Threadcomm_free
+    MPIX_Threadcomm_init
+    MPIX_Threadcomm_start
+    MPIX_Wait_enqueue
+    MPIX_Waitall_enqueue
+    MPIX_Win_create_errhandler_x
 }

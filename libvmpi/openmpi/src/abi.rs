@@ -31,6 +31,17 @@ impl Abi for OpenMpi {
         crate::commons::is_errcodes_ignore(address)
     }
 
+    const IN_PLACE: usize = sentinels::IN_PLACE;
+    const STATUS_IGNORE: usize = 0;
+
+    fn unweighted() -> *const c_int {
+        sentinels::UNWEIGHTED as *const c_int
+    }
+
+    fn weights_empty() -> *const c_int {
+        sentinels::WEIGHTS_EMPTY as *const c_int
+    }
+
     fn weights_in(weights: *const c_int) -> Weights {
         sentinels::weights(weights)
     }

@@ -6,9 +6,9 @@ use std::ffi::{c_int, c_void};
 use vmpi_abi::abi::Weights;
 use vmpi_core::consts;
 
-const IN_PLACE: usize = 1;
-const UNWEIGHTED: usize = 2;
-const WEIGHTS_EMPTY: usize = 3;
+pub const IN_PLACE: usize = 1;
+pub const UNWEIGHTED: usize = 2;
+pub const WEIGHTS_EMPTY: usize = 3;
 
 /// `MPI_F_STATUS_IGNORE`: what Fortran's MPI_STATUS_IGNORE is to C.
 #[unsafe(no_mangle)]

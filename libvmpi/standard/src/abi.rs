@@ -57,6 +57,17 @@ impl Abi for Standard {
         commons::is_errcodes_ignore(address)
     }
 
+    const IN_PLACE: usize = consts::IN_PLACE;
+    const STATUS_IGNORE: usize = 0;
+
+    fn unweighted() -> *const c_int {
+        UNWEIGHTED as *const c_int
+    }
+
+    fn weights_empty() -> *const c_int {
+        WEIGHTS_EMPTY as *const c_int
+    }
+
     fn weights_in(weights: *const c_int) -> Weights {
         if weights as usize == UNWEIGHTED || commons::is_unweighted(weights) {
             Weights::Unweighted
@@ -96,6 +107,6 @@ impl Abi for Standard {
     }
 
     fn is_buffer_automatic(buf: *const c_void) -> bool {
-        buf as usize == consts::BUFFER_AUTOMATIC
+        buf as usize == consts::BUFFER_AUTOMATIC || commons::is_buffer_automatic(buf)
     }
 }

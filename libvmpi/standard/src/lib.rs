@@ -11,8 +11,10 @@
 
 mod abi;
 mod handles;
+mod sentinels;
 mod status;
 mod tables;
+mod unsupported;
 
 vmpi_abi::f_commons_mpich!(commons, 8);
 

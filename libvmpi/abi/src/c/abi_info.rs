@@ -50,7 +50,7 @@ fn object(pairs: &[(&str, &str)]) -> vmpi_core::handle::Info {
 fn logical_bytes(size: c_int) -> Result<usize> {
     match size {
         1 | 2 | 4 | 8 | 16 => Ok(size as usize),
-        _ => fail(Class::Arg, format!("logical_size is {size}; gfortran has LOGICALs of 1, 2, 4, 8 and 16 bytes")),
+        _ => fail(Class::Abi, format!("logical_size is {size}; gfortran has LOGICALs of 1, 2, 4, 8 and 16 bytes")),
     }
 }
 
@@ -133,7 +133,7 @@ mod tests {
     fn widths_of_a_logical() {
         assert_eq!(logical_bytes(16).unwrap(), 16);
         for wrong in [0, 3, -4, 32] {
-            assert_eq!(logical_bytes(wrong).unwrap_err().class, Class::Arg);
+            assert_eq!(logical_bytes(wrong).unwrap_err().class, Class::Abi);
         }
     }
 }

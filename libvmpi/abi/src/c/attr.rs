@@ -6,6 +6,8 @@ use super::args::not_null;
 use super::cxx;
 use crate::abi::{Abi, C, CComm, CDatatype, CWin, Codec, dec, enc};
 use crate::entry::Target;
+use crate::fortran::attributes;
+use crate::fortran::through::Procedures;
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -79,6 +81,10 @@ unsafe fn create<A: Abi + Codec<H>, H: Carrier>(
     delete: DeleteFunction<C<A, H>>,
     extra: *mut c_void,
 ) -> i32 {
+    // SAFETY: the addresses of Fortran procedures, promised by the caller.
+    if let Some(created) = unsafe { create_from_fortran::<A, H>(copy, delete, extra) } {
+        return created;
+    }
     let extra = extra as usize;
     let callbacks = cxx::Callbacks {
         copy: copy.map_or(0, |copy| copy as usize),
@@ -125,6 +131,21 @@ unsafe fn create<A: Abi + Codec<H>, H: Carrier>(
     let made = attr::create_keyval(H::KIND, copy, delete);
     cxx::made_keyval(made, callbacks);
     made
+}
+
+/// The same, if a profiling tool hands on Fortran procedures.
+///
+/// # Safety
+/// As `create`.
+unsafe fn create_from_fortran<A: Abi + Codec<H>, H: Carrier>(
+    copy: CopyFunction<C<A, H>>,
+    delete: DeleteFunction<C<A, H>>,
+    extra: *mut c_void,
+) -> Option<i32> {
+    let (copy, delete) = (copy.map_or(0, |copy| copy as usize), delete.map_or(0, |delete| delete as usize));
+    let procedures = Procedures::from_fortran([copy, delete])?;
+    // SAFETY: promised by the caller.
+    Some(unsafe { attributes::create::<A, H>(copy, delete, extra as isize, procedures.integers) })
 }
 
 /// The value of an attribute for Fortran: predefined ones in this face's numbers.

@@ -4,6 +4,8 @@ use super::args::{handle_at, not_null};
 use super::cxx;
 use crate::abi::{Abi, C, CComm, CErrhandler, CFile, CSession, CWin, Codec, dec, enc};
 use crate::entry::Target;
+use crate::fortran::callbacks;
+use crate::fortran::through::Procedures;
 use std::ffi::c_int;
 use std::rc::Rc;
 use vmpi_core::errhandler as core_errhandler;
@@ -96,6 +98,10 @@ unsafe fn create<A: Abi + Codec<H>, H: Guarded>(function: HandlerFunction<C<A, H
     let Some(function) = function else {
         return fail(Class::Arg, "the error handler function is a null pointer");
     };
+    if Procedures::from_fortran([function as usize]).is_some() {
+        // SAFETY: the address of a Fortran procedure, which a profiling tool handed on.
+        return Ok(core_errhandler::create(unsafe { callbacks::handler::<A>(function as usize) }));
+    }
     let made = core_errhandler::create(Rc::new(move |target, code| {
         let mut object = enc::<A, H>(H::of(target));
         let mut code = A::err_out(code);

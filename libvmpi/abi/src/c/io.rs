@@ -5,6 +5,8 @@ use super::datatype::rules;
 use super::number::put;
 use crate::abi::{Abi, CComm, CDatatype, CFile, CGroup, CInfo, dec, enc};
 use crate::entry::Target;
+use crate::fortran::datarep;
+use crate::fortran::through::Procedures;
 use std::ffi::{c_char, c_int, c_void};
 use std::rc::Rc;
 use vmpi_core::errors::{Class, Error, Result, fail};
@@ -261,6 +263,13 @@ unsafe fn register<A: Abi, N: TryFrom<u64> + 'static>(
     let Some(extent) = extent else {
         return fail(Class::Arg, "the extent function is a null pointer");
     };
+    let functions = [read, write].map(|function| function.map_or(0, |function| function as usize));
+    let procedures = [functions[0], functions[1], extent as usize];
+    if Procedures::from_fortran(procedures).is_some() {
+        let [read, write, extent] = procedures.map(|procedure| procedure as *mut c_void);
+        // SAFETY: the addresses of Fortran procedures, which a profiling tool handed on.
+        return unsafe { datarep::registered::<A>(name, read, write, extent, extra_state as isize) };
+    }
     let (read, write) = (converter::<A, N>(&name, read, extra_state), converter::<A, N>(&name, write, extra_state));
     let whose = name.clone();
     let extent = Box::new(move |handle: Datatype| {

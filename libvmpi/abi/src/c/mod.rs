@@ -19,6 +19,7 @@ pub mod info;
 pub mod io;
 pub mod io_data;
 pub mod mpi41;
+pub mod mpich;
 pub mod neighbor;
 pub mod number;
 pub mod op;

@@ -6,6 +6,8 @@ use super::cxx;
 use super::number::{self, Number, named, names, put, take};
 use crate::abi::{Abi, CDatatype, COp, dec, enc};
 use crate::entry::{self, Target};
+use crate::fortran::callbacks;
+use crate::fortran::through::Procedures;
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use vmpi_core::consts::IN_PLACE;
@@ -29,6 +31,10 @@ impl Most for i64 {
 
 /// Make an operation that calls the program's function with this face's datatype handles.
 fn create<A: Abi, N: Number + Most>(function: CUserFunction<A, N>, commute: c_int) -> Op {
+    if Procedures::from_fortran([function as usize]).is_some() {
+        // SAFETY: the address of a Fortran procedure, which a profiling tool handed on.
+        return op::create(unsafe { callbacks::reduction::<A>(function as usize) }, commute != 0);
+    }
     let call = move |input: *const c_void, inout: *mut c_void, len: u64, handle: Datatype| {
         let extent = datatype::get(handle).map_or(0, |ty| ty.extent());
         let mut done = 0u64;

@@ -3,6 +3,8 @@
 use super::requests::{Failed, element, finish_all, handles, requests_miss_again};
 use crate::abi::{Abi, CRequest, dec, enc};
 use crate::entry::{self, Target};
+use crate::fortran::callbacks::generalized as fortran_generalized;
+use crate::fortran::through::Procedures;
 use std::ffi::{c_int, c_void};
 use vmpi_core::consts;
 use vmpi_core::errors::{Class, Error, Result, fail};
@@ -442,7 +444,7 @@ pub type QueryFunction<A> = unsafe extern "C" fn(*mut c_void, *mut <A as Abi>::S
 pub type FreeFunction = unsafe extern "C" fn(*mut c_void) -> c_int;
 pub type CancelFunction = unsafe extern "C" fn(*mut c_void, c_int) -> c_int;
 
-fn outcome<A: Abi>(code: c_int) -> Result<()> {
+pub(super) fn outcome<A: Abi>(code: c_int) -> Result<()> {
     if code == 0 { Ok(()) } else { Err(Error::user(A::err_in(code))) }
 }
 
@@ -457,31 +459,56 @@ pub unsafe fn grequest_start<A: Abi>(
     extra: *mut c_void,
     req: *mut CRequest<A>,
 ) -> c_int {
+    let addresses = [
+        query.map_or(0, |query| query as usize),
+        free.map_or(0, |free| free as usize),
+        cancel.map_or(0, |cancel| cancel as usize),
+    ];
+    if Procedures::from_fortran(addresses).is_some() {
+        let [query, free, cancel] = addresses.map(|address| address as *mut c_void);
+        // SAFETY: the addresses of Fortran procedures, which a profiling tool handed on; the rest is the caller's promise.
+        return unsafe { fortran_generalized::start::<A>(query, free, cancel, extra.cast(), req) };
+    }
     entry::run::<A>("MPI_Grequest_start", Target::Process, || {
-        let query_status = move || {
-            let mut status = std::mem::MaybeUninit::<A::Status>::zeroed();
-            // SAFETY: the callback is the program's, called with what it was registered with.
-            unsafe {
-                A::status_write(status.as_mut_ptr(), &Status::EMPTY);
-                if let Some(query) = query {
-                    outcome::<A>(query(extra, status.as_mut_ptr()))?;
-                }
-                Ok(A::status_read(status.as_ptr()))
-            }
-        };
-        let generalized = Generalized {
-            query: Box::new(query_status),
-            // SAFETY: as above.
-            free: Box::new(move || free.map_or(Ok(()), |free| outcome::<A>(unsafe { free(extra) }))),
-            cancel: Box::new(move |complete| {
-                // SAFETY: as above.
-                cancel.map_or(Ok(()), |cancel| outcome::<A>(unsafe { cancel(extra, c_int::from(complete)) }))
-            }),
-        };
+        // SAFETY: the caller's promise.
+        let request = unsafe { generalized::<A>(query, free, cancel, extra) };
         // SAFETY: `req` is the program's to write.
-        unsafe { *req = enc::<A, Request>(request::insert_generalized(generalized)) };
+        unsafe { *req = enc::<A, Request>(request::insert_generalized(request)) };
         Ok(())
     })
+}
+
+/// A generalized request of the program's functions; null ones do nothing.
+///
+/// # Safety
+/// The functions must be such as their types say, for `extra`, until the request has ended.
+pub(super) unsafe fn generalized<A: Abi>(
+    query: Option<QueryFunction<A>>,
+    free: Option<FreeFunction>,
+    cancel: Option<CancelFunction>,
+    extra: *mut c_void,
+) -> Generalized {
+    let query_status = move || {
+        let mut status = std::mem::MaybeUninit::<A::Status>::zeroed();
+        // SAFETY: the callback is the program's, called with what it was registered with.
+        unsafe {
+            A::status_write(status.as_mut_ptr(), &Status::EMPTY);
+            if let Some(query) = query {
+                outcome::<A>(query(extra, status.as_mut_ptr()))?;
+            }
+            Ok(A::status_read(status.as_ptr()))
+        }
+    };
+    Generalized {
+        query: Box::new(query_status),
+        // SAFETY: as above.
+        free: Box::new(move || free.map_or(Ok(()), |free| outcome::<A>(unsafe { free(extra) }))),
+        cancel: Box::new(move |complete| {
+            // SAFETY: as above.
+            cancel.map_or(Ok(()), |cancel| outcome::<A>(unsafe { cancel(extra, c_int::from(complete)) }))
+        }),
+        poll: None,
+    }
 }
 
 /// MPI 4.1, section 13.2.

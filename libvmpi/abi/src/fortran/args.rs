@@ -3,7 +3,7 @@
 //! Every Fortran argument arrives as an address; a CHARACTER argument also has a hidden length (a `size_t` by value at
 //! the end of the argument list, in order). The kinds here are names used in the tables; none is ever constructed.
 
-use crate::abi::{Abi, C, Codec};
+use crate::abi::{self, Abi, C, Codec};
 use std::ffi::{c_char, c_int, c_void};
 use std::marker::PhantomData;
 use vmpi_core::consts;
@@ -23,6 +23,12 @@ pub trait Arg<A: Abi> {
     unsafe fn take(arg: *mut c_void, len: usize) -> Self::Held;
 
     fn pass(held: &mut Self::Held) -> Self::Passed;
+
+    /// The same for a C function that may be a tool's: addresses with a meaning are C's (MPI_IN_PLACE, not the common block's member).
+    #[inline]
+    fn pass_to_tool(held: &mut Self::Held) -> Self::Passed {
+        Self::pass(held)
+    }
 
     /// Write results back to Fortran; `code` is what the C-level function returned.
     ///
@@ -83,8 +89,6 @@ macro_rules! by_pointer {
     )*};
 }
 by_pointer! {
-    /// A choice buffer; the face's `buf_in` knows the addresses of Fortran's MPI_BOTTOM and MPI_IN_PLACE.
-    Buf: c_void;
     /// INTEGER by reference, scalar or array, in or out, when C takes a pointer too. LOGICAL arrays that only go in
     /// are INTEGERs as well: C takes any nonzero value as true.
     Ints: c_int;
@@ -151,6 +155,49 @@ by_value! {
     Count: i64 => i64, |v| v;
     /// A default INTEGER where C takes an MPI_Aint by value (MPI-1 procedures).
     IntAsAint: c_int => CAint, |v| v as CAint;
+}
+
+/// A choice buffer; the face's `buf_in` knows the addresses of Fortran's MPI_BOTTOM and MPI_IN_PLACE.
+pub enum Buf {}
+impl<A: Abi> Arg<A> for Buf {
+    type Held = *mut c_void;
+    type Passed = *mut c_void;
+    #[inline]
+    unsafe fn take(arg: *mut c_void, _len: usize) -> *mut c_void {
+        arg
+    }
+    #[inline]
+    fn pass(held: &mut *mut c_void) -> *mut c_void {
+        *held
+    }
+    fn pass_to_tool(held: &mut *mut c_void) -> *mut c_void {
+        match A::buf_in(*held) as usize {
+            consts::BOTTOM => std::ptr::null_mut(),
+            consts::IN_PLACE => A::IN_PLACE as *mut c_void,
+            _ if A::is_buffer_automatic(*held) => A::BUFFER_AUTOMATIC as *mut c_void,
+            _ => *held,
+        }
+    }
+}
+
+/// The weights of edges: an INTEGER array, MPI_UNWEIGHTED or MPI_WEIGHTS_EMPTY.
+pub enum Weights {}
+impl<A: Abi> Arg<A> for Weights {
+    type Held = *mut c_int;
+    type Passed = *mut c_int;
+    unsafe fn take(arg: *mut c_void, _len: usize) -> *mut c_int {
+        arg.cast()
+    }
+    fn pass(held: &mut *mut c_int) -> *mut c_int {
+        *held
+    }
+    fn pass_to_tool(held: &mut *mut c_int) -> *mut c_int {
+        match A::weights_in(*held) {
+            abi::Weights::Unweighted => A::unweighted().cast_mut(),
+            abi::Weights::Empty => A::weights_empty().cast_mut(),
+            abi::Weights::Array(_) => *held,
+        }
+    }
 }
 
 /// MPI_Get_address's location: MPI_BOTTOM's address is 0, not that of the common block.
@@ -442,6 +489,9 @@ impl<A: Abi> Arg<A> for Statuses {
     fn pass(held: &mut Self::Held) -> Self::Passed {
         if held.copies.is_empty() { held.arg } else { held.copies.as_mut_ptr() }
     }
+    fn pass_to_tool(held: &mut Self::Held) -> Self::Passed {
+        if A::status_ignored(held.arg) { A::STATUS_IGNORE as *mut A::Status } else { <Self as Arg<A>>::pass(held) }
+    }
     #[inline]
     unsafe fn give(held: Self::Held, _code: c_int) {
         for (i, copy) in held.copies.into_iter().enumerate() {
@@ -464,6 +514,9 @@ impl<A: Abi> Arg<A> for Status {
     #[inline]
     fn pass(held: &mut Self::Held) -> Self::Passed {
         <Statuses as Arg<A>>::pass(held)
+    }
+    fn pass_to_tool(held: &mut Self::Held) -> Self::Passed {
+        <Statuses as Arg<A>>::pass_to_tool(held)
     }
     #[inline]
     unsafe fn give(held: Self::Held, code: c_int) {

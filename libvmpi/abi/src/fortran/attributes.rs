@@ -4,6 +4,8 @@
 use crate::abi::{Abi, C, Codec, dec};
 use crate::c::attr::{Carrier, get_value};
 use crate::entry::{self, Target};
+use crate::f_through;
+use crate::fortran::through::{Procedures, Through};
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use vmpi_core::attr::{self, Value};
@@ -60,62 +62,113 @@ fn is_predefined(keyval: i32) -> bool {
     (TAG_UB..=UNIVERSE_SIZE).contains(&keyval) || (WIN_BASE..=WIN_MODEL).contains(&keyval)
 }
 
+/// Make a key from the program's procedures, which take INTEGERs (MPI-1) or address-sized integers.
+///
 /// # Safety
-/// The functions must be null or Fortran procedures that take `W` words; `keyval` must be valid for writes.
-unsafe fn create_keyval<A: Abi + Codec<H>, H: Carrier, W: Word>(
-    function: &'static str,
-    copy_fn: *mut c_void,
-    delete_fn: *mut c_void,
-    keyval: *mut c_int,
-    extra_state: W,
-) -> c_int {
+/// The addresses must be 0 or those of Fortran procedures that take such words, for as long as the key or an attribute with it exists.
+pub unsafe fn create<A: Abi + Codec<H>, H: Carrier>(copy: usize, delete: usize, extra: isize, integers: bool) -> i32 {
+    // SAFETY: promised by the caller.
+    unsafe {
+        if integers {
+            create_of_words::<A, H, c_int>(copy, delete, extra as c_int)
+        } else {
+            create_of_words::<A, H, isize>(copy, delete, extra)
+        }
+    }
+}
+
+/// # Safety
+/// The addresses must be 0 or those of Fortran procedures that take `W` words.
+unsafe fn create_of_words<A: Abi + Codec<H>, H: Carrier, W: Word>(copy_fn: usize, delete_fn: usize, extra: W) -> i32 {
     // SAFETY: addresses of procedures or null; promised by the caller.
     let (copy_fn, delete_fn) = unsafe {
         (
-            std::mem::transmute::<*mut c_void, Option<CopyFunction<W>>>(copy_fn),
-            std::mem::transmute::<*mut c_void, Option<DeleteFunction<W>>>(delete_fn),
+            std::mem::transmute::<usize, Option<CopyFunction<W>>>(copy_fn),
+            std::mem::transmute::<usize, Option<DeleteFunction<W>>>(delete_fn),
         )
     };
-    entry::run::<A>(function, Target::Process, || {
-        let copy = move |object: u32, keyval: i32, value: Value| -> Result<Option<Value>> {
-            let Some(copy_fn) = copy_fn else { return Ok(None) };
-            let mut object = A::fenc(H::from_raw(object));
-            let mut keyval = A::keyval_out(keyval);
-            let mut extra_state = extra_state;
-            let (mut value_in, mut value_out) = (W::from_value(value), W::default());
-            let (mut flag, mut ierror) = (0, 0);
-            // SAFETY: the program's procedure, called as MPI 4.1 section 7.7.2 says.
-            unsafe {
-                copy_fn(
-                    &raw mut object,
-                    &raw mut keyval,
-                    &raw mut extra_state,
-                    &raw mut value_in,
-                    &raw mut value_out,
-                    &raw mut flag,
-                    &raw mut ierror,
-                );
+    let copy = move |object: u32, keyval: i32, value: Value| -> Result<Option<Value>> {
+        let Some(copy_fn) = copy_fn else { return Ok(None) };
+        let mut object = A::fenc(H::from_raw(object));
+        let mut keyval = A::keyval_out(keyval);
+        let mut extra_state = extra;
+        let (mut value_in, mut value_out) = (W::from_value(value), W::default());
+        let (mut flag, mut ierror) = (0, 0);
+        // SAFETY: the program's procedure, called as MPI 4.1 section 7.7.2 says.
+        unsafe {
+            copy_fn(
+                &raw mut object,
+                &raw mut keyval,
+                &raw mut extra_state,
+                &raw mut value_in,
+                &raw mut value_out,
+                &raw mut flag,
+                &raw mut ierror,
+            );
+        }
+        callback_result::<A>(ierror)?;
+        Ok((flag != 0).then(|| value_out.to_value()))
+    };
+    let delete = move |object: u32, keyval: i32, value: Value| -> Result<()> {
+        let Some(delete_fn) = delete_fn else { return Ok(()) };
+        let mut object = A::fenc(H::from_raw(object));
+        let mut keyval = A::keyval_out(keyval);
+        let (mut value, mut extra_state) = (W::from_value(value), extra);
+        let mut ierror = 0;
+        // SAFETY: the program's procedure, called as MPI 4.1 section 7.7.2 says.
+        unsafe {
+            delete_fn(&raw mut object, &raw mut keyval, &raw mut value, &raw mut extra_state, &raw mut ierror);
+        }
+        callback_result::<A>(ierror)
+    };
+    attr::create_keyval(H::KIND, Rc::new(copy), Rc::new(delete))
+}
+
+/// The procedures that make keys, as the tables call them, and what they are without a detour.
+macro_rules! create_procedures {
+    ($($H:ty, $word:ty, $integers:literal: $create:ident $name:literal;)*) => {
+        $(
+            #[doc = concat!("`", $name, "`.")]
+            ///
+            /// # Safety
+            /// The functions must be null or the Fortran procedures that MPI asks for; `keyval` must be valid for writes.
+            pub unsafe fn $create<A: Abi>(
+                through: Through, copy: *mut c_void, delete: *mut c_void, keyval: *mut c_int, extra: $word,
+            ) -> c_int {
+                // C's extra state is a pointer.
+                let extra = extra as isize;
+                Procedures::of_words([copy, delete], $integers).announced(|| {
+                    // SAFETY: promised by the caller.
+                    unsafe {
+                        f_through!(through, own::$create::<A>(
+                            copy: *mut c_void, delete: *mut c_void, keyval: *mut c_int, extra: isize
+                        ) -> c_int)
+                    }
+                })
             }
-            callback_result::<A>(ierror)?;
-            Ok((flag != 0).then(|| value_out.to_value()))
-        };
-        let delete = move |object: u32, keyval: i32, value: Value| -> Result<()> {
-            let Some(delete_fn) = delete_fn else { return Ok(()) };
-            let mut object = A::fenc(H::from_raw(object));
-            let mut keyval = A::keyval_out(keyval);
-            let (mut value, mut extra_state) = (W::from_value(value), extra_state);
-            let mut ierror = 0;
-            // SAFETY: the program's procedure, called as MPI 4.1 section 7.7.2 says.
-            unsafe {
-                delete_fn(&raw mut object, &raw mut keyval, &raw mut value, &raw mut extra_state, &raw mut ierror);
-            }
-            callback_result::<A>(ierror)
-        };
-        let created = attr::create_keyval(H::KIND, Rc::new(copy), Rc::new(delete));
-        // SAFETY: promised by the caller.
-        unsafe { keyval.write_unaligned(A::keyval_out(created)) };
-        Ok(())
-    })
+        )*
+        mod own {
+            use super::*;
+            $(pub unsafe fn $create<A: Abi>(
+                copy: *mut c_void, delete: *mut c_void, keyval: *mut c_int, extra: isize,
+            ) -> c_int {
+                entry::run::<A>($name, Target::Process, || {
+                    // SAFETY: promised by the caller.
+                    unsafe {
+                        let created = create::<A, $H>(copy as usize, delete as usize, extra, $integers);
+                        keyval.write_unaligned(A::keyval_out(created));
+                    }
+                    Ok(())
+                })
+            })*
+        }
+    };
+}
+create_procedures! {
+    Comm, isize, false: comm_create_keyval "MPI_Comm_create_keyval";
+    Datatype, isize, false: type_create_keyval "MPI_Type_create_keyval";
+    Win, isize, false: win_create_keyval "MPI_Win_create_keyval";
+    Comm, c_int, true: keyval_create "MPI_Keyval_create";
 }
 
 /// # Safety
@@ -149,22 +202,8 @@ fn set<A: Abi, H: Carrier>(function: &'static str, object: H, keyval: c_int, val
 
 macro_rules! attribute_procedures {
     ($($H:ty, $word:ty:
-        $create:ident $create_name:literal, $get:ident $get_name:literal, $set:ident $set_name:literal;
+        $get:ident $get_name:literal, $set:ident $set_name:literal;
     )*) => {$(
-        #[doc = concat!("`", $create_name, "`.")]
-        ///
-        /// # Safety
-        /// The functions must be null or the Fortran procedures that MPI asks for; `keyval` must be valid for writes.
-        pub unsafe fn $create<A: Abi>(
-            copy_fn: *mut c_void,
-            delete_fn: *mut c_void,
-            keyval: *mut c_int,
-            extra_state: $word,
-        ) -> c_int {
-            // SAFETY: promised by the caller.
-            unsafe { create_keyval::<A, $H, $word>($create_name, copy_fn, delete_fn, keyval, extra_state) }
-        }
-
         #[doc = concat!("`", $get_name, "`.")]
         ///
         /// # Safety
@@ -184,11 +223,11 @@ macro_rules! attribute_procedures {
     )*};
 }
 attribute_procedures! {
-    Comm, isize: comm_create_keyval "MPI_Comm_create_keyval", comm_get_attr "MPI_Comm_get_attr",
+    Comm, isize: comm_get_attr "MPI_Comm_get_attr",
         comm_set_attr "MPI_Comm_set_attr";
-    Datatype, isize: type_create_keyval "MPI_Type_create_keyval", type_get_attr "MPI_Type_get_attr",
+    Datatype, isize: type_get_attr "MPI_Type_get_attr",
         type_set_attr "MPI_Type_set_attr";
-    Win, isize: win_create_keyval "MPI_Win_create_keyval", win_get_attr "MPI_Win_get_attr",
+    Win, isize: win_get_attr "MPI_Win_get_attr",
         win_set_attr "MPI_Win_set_attr";
-    Comm, c_int: keyval_create "MPI_Keyval_create", attr_get "MPI_Attr_get", attr_put "MPI_Attr_put";
+    Comm, c_int: attr_get "MPI_Attr_get", attr_put "MPI_Attr_put";
 }

@@ -2,7 +2,9 @@
 
 use crate::abi::{Abi, CErrhandler, COp, CRequest, Codec};
 use crate::entry::{self, Target};
+use crate::f_through;
 use crate::fortran::c;
+use crate::fortran::through::{Procedures, Through};
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use vmpi_core::errors::{Class, fail};
@@ -27,59 +29,102 @@ const LONGEST: u64 = c_int::MAX as u64;
 ///
 /// # Safety
 /// `function` must be null or the Fortran procedure that MPI asks for; `op` must be valid for writes.
-pub unsafe fn op_create<A: Abi>(function: *mut c_void, commute: c_int, op: *mut COp<A>) -> c_int {
-    entry::run::<A>("MPI_Op_create", Target::Process, || {
-        // SAFETY: an address of a procedure or null; promised by the caller.
-        let Some(function) = (unsafe { std::mem::transmute::<*mut c_void, Option<Reduction>>(function) }) else {
-            return fail(Class::Arg, "the user function is a null pointer");
-        };
-        let call = move |input: *const c_void, inout: *mut c_void, count: u64, handle: Datatype| {
-            let fortran_type = <A as Codec<Datatype>>::fenc(handle);
-            let extent = datatype::get(handle).map_or(0, |ty| ty.extent());
-            let mut done = 0;
-            while done < count {
-                let len = (count - done).min(LONGEST) as c_int;
-                let offset = (done as i64).wrapping_mul(extent) as isize;
-                let (input, inout) = (input.wrapping_byte_offset(offset), inout.wrapping_byte_offset(offset));
-                // SAFETY: the program's procedure, called as MPI 4.1 section 6.9.5 says.
-                unsafe { function(input, inout, &raw const len, &raw const fortran_type) };
-                done += len as u64;
-            }
-        };
-        let created = op::create(Rc::new(call), commute != 0);
+pub unsafe fn op_create<A: Abi>(through: Through, function: *mut c_void, commute: c_int, op: *mut COp<A>) -> c_int {
+    Procedures::new([function]).announced(|| {
         // SAFETY: promised by the caller.
-        unsafe { op.write(A::enc(created)) };
-        Ok(())
+        unsafe {
+            f_through!(through, own::op_create::<A>(function: *mut c_void, commute: c_int, op: *mut COp<A>) -> c_int)
+        }
     })
 }
 
-/// MPI_COMM_CREATE_ERRHANDLER and MPI_ERRHANDLER_CREATE.
+/// MPI_COMM_CREATE_ERRHANDLER and the same for other objects, and MPI_ERRHANDLER_CREATE.
 ///
 /// # Safety
 /// `function` must be null or the Fortran procedure that MPI asks for; `errhandler` must be valid for writes.
-pub unsafe fn comm_create_errhandler<A: Abi>(function: *mut c_void, errhandler: *mut CErrhandler<A>) -> c_int {
-    entry::run::<A>("MPI_Comm_create_errhandler", Target::Process, || {
-        // SAFETY: an address of a procedure or null; promised by the caller.
-        let Some(function) = (unsafe { std::mem::transmute::<*mut c_void, Option<ErrorHandler>>(function) }) else {
-            return fail(Class::Arg, "the error handler function is a null pointer");
-        };
-        let call = move |target: Target, code: i32| {
-            let mut object = match target {
-                Target::Process => <A as Codec<Comm>>::fenc(Comm::SELF),
-                Target::Comm(comm) => <A as Codec<Comm>>::fenc(comm),
-                Target::Win(win) => <A as Codec<Win>>::fenc(win),
-                Target::File(file) => <A as Codec<File>>::fenc(file),
-                Target::Session(session) => <A as Codec<Session>>::fenc(session),
-            };
-            let mut code = A::err_out(code);
-            // SAFETY: the program's procedure, called as MPI 4.1 section 9.3.1 says.
-            unsafe { function(&raw mut object, &raw mut code) };
-            A::err_in(code)
-        };
-        let created = errhandler::create(Rc::new(call));
+pub unsafe fn comm_create_errhandler<A: Abi>(
+    through: Through,
+    function: *mut c_void,
+    errhandler: *mut CErrhandler<A>,
+) -> c_int {
+    Procedures::new([function]).announced(|| {
         // SAFETY: promised by the caller.
-        unsafe { errhandler.write(A::enc(created)) };
-        Ok(())
+        unsafe {
+            f_through!(through, own::create_errhandler::<A>(
+                function: *mut c_void, errhandler: *mut CErrhandler<A>
+            ) -> c_int)
+        }
+    })
+}
+
+/// The same without a detour.
+mod own {
+    use super::{Abi, CErrhandler, COp, Class, Target, c_int, c_void, entry, fail, handler, op, reduction};
+
+    pub unsafe fn op_create<A: Abi>(function: *mut c_void, commute: c_int, created: *mut COp<A>) -> c_int {
+        entry::run::<A>("MPI_Op_create", Target::Process, || {
+            if function.is_null() {
+                return fail(Class::Arg, "the user function is a null pointer");
+            }
+            // SAFETY: promised by the caller.
+            unsafe { created.write(A::enc(op::create(reduction::<A>(function as usize), commute != 0))) };
+            Ok(())
+        })
+    }
+
+    pub unsafe fn create_errhandler<A: Abi>(function: *mut c_void, errhandler: *mut CErrhandler<A>) -> c_int {
+        entry::run::<A>("MPI_Comm_create_errhandler", Target::Process, || {
+            if function.is_null() {
+                return fail(Class::Arg, "the error handler function is a null pointer");
+            }
+            // SAFETY: promised by the caller.
+            unsafe { errhandler.write(A::enc(super::errhandler::create(handler::<A>(function as usize)))) };
+            Ok(())
+        })
+    }
+}
+
+/// A reduction by the program's procedure at this address, which is not 0.
+///
+/// # Safety
+/// It must be a procedure as MPI_OP_CREATE asks for, as long as the operation is there.
+pub unsafe fn reduction<A: Abi>(function: usize) -> op::UserFunction {
+    // SAFETY: promised by the caller.
+    let function = unsafe { std::mem::transmute::<usize, Reduction>(function) };
+    Rc::new(move |input: *const c_void, inout: *mut c_void, count: u64, handle: Datatype| {
+        let fortran_type = <A as Codec<Datatype>>::fenc(handle);
+        let extent = datatype::get(handle).map_or(0, |ty| ty.extent());
+        let mut done = 0;
+        while done < count {
+            let len = (count - done).min(LONGEST) as c_int;
+            let offset = (done as i64).wrapping_mul(extent) as isize;
+            let (input, inout) = (input.wrapping_byte_offset(offset), inout.wrapping_byte_offset(offset));
+            // SAFETY: the program's procedure, called as MPI 4.1 section 6.9.5 says.
+            unsafe { function(input, inout, &raw const len, &raw const fortran_type) };
+            done += len as u64;
+        }
+    })
+}
+
+/// An error handler by the program's procedure at this address, which is not 0.
+///
+/// # Safety
+/// It must be a procedure as MPI_COMM_CREATE_ERRHANDLER asks for, as long as the error handler is there.
+pub unsafe fn handler<A: Abi>(function: usize) -> errhandler::UserHandler {
+    // SAFETY: promised by the caller.
+    let function = unsafe { std::mem::transmute::<usize, ErrorHandler>(function) };
+    Rc::new(move |target: Target, code: i32| {
+        let mut object = match target {
+            Target::Process => <A as Codec<Comm>>::fenc(Comm::SELF),
+            Target::Comm(comm) => <A as Codec<Comm>>::fenc(comm),
+            Target::Win(win) => <A as Codec<Win>>::fenc(win),
+            Target::File(file) => <A as Codec<File>>::fenc(file),
+            Target::Session(session) => <A as Codec<Session>>::fenc(session),
+        };
+        let mut code = A::err_out(code);
+        // SAFETY: the program's procedure, called as MPI 4.1 section 9.3.1 says.
+        unsafe { function(&raw mut object, &raw mut code) };
+        A::err_in(code)
     })
 }
 
@@ -98,39 +143,63 @@ struct Grequest {
 /// The functions must be null or the Fortran procedures that MPI asks for; `extra_state` must be there until the request has ended;
 /// `request` must be valid for writes.
 pub unsafe fn grequest_start<A: Abi>(
-    query_fn: *mut c_void,
-    free_fn: *mut c_void,
-    cancel_fn: *mut c_void,
+    through: Through,
+    query: *mut c_void,
+    free: *mut c_void,
+    cancel: *mut c_void,
     extra_state: *mut isize,
     request: *mut CRequest<A>,
 ) -> c_int {
-    // SAFETY: addresses of procedures or null; promised by the caller.
-    let functions = unsafe {
-        (
-            std::mem::transmute::<*mut c_void, Option<Query>>(query_fn),
-            std::mem::transmute::<*mut c_void, Option<Free>>(free_fn),
-            std::mem::transmute::<*mut c_void, Option<Cancel>>(cancel_fn),
-        )
-    };
-    let (Some(query), Some(free), Some(cancel)) = functions else {
-        return entry::run::<A>("MPI_Grequest_start", Target::Process, || {
-            fail(Class::Arg, "one of the three functions is a null pointer")
-        });
-    };
-    let state = Box::into_raw(Box::new(Grequest { query, free, cancel, extra_state }));
-    // SAFETY: the functions fit the state, which lives until `grequest_free` is called, or not at all if the call fails.
-    unsafe {
-        let code = c::grequest_start::<A>(
-            Some(grequest_query::<A>),
-            Some(grequest_free),
-            Some(grequest_cancel),
-            state.cast(),
-            request,
-        );
-        if code != 0 {
-            drop(Box::from_raw(state));
+    Procedures::new([query, free, cancel]).announced(|| {
+        // SAFETY: promised by the caller.
+        unsafe {
+            f_through!(through, generalized::start::<A>(
+                query: *mut c_void, free: *mut c_void, cancel: *mut c_void, extra_state: *mut isize,
+                request: *mut CRequest<A>
+            ) -> c_int)
         }
-        code
+    })
+}
+
+/// Generalized requests of Fortran procedures.
+pub mod generalized {
+    use super::*;
+
+    /// MPI_GREQUEST_START itself.
+    ///
+    /// # Safety
+    /// As there.
+    pub unsafe fn start<A: Abi>(
+        query: *mut c_void,
+        free: *mut c_void,
+        cancel: *mut c_void,
+        extra_state: *mut isize,
+        request: *mut CRequest<A>,
+    ) -> c_int {
+        // SAFETY: addresses of procedures or null; promised by the caller.
+        let functions = unsafe {
+            (
+                std::mem::transmute::<*mut c_void, Option<Query>>(query),
+                std::mem::transmute::<*mut c_void, Option<Free>>(free),
+                std::mem::transmute::<*mut c_void, Option<Cancel>>(cancel),
+            )
+        };
+        let (Some(query), Some(free), Some(cancel)) = functions else {
+            return entry::run::<A>("MPI_Grequest_start", Target::Process, || {
+                fail(Class::Arg, "one of the three functions is a null pointer")
+            });
+        };
+        let state = Box::into_raw(Box::new(Grequest { query, free, cancel, extra_state }));
+        // SAFETY: the functions fit the state, which lives until `grequest_free` is called, or not at all if the call fails.
+        unsafe {
+            let (query, free, cancel) =
+                (Some(grequest_query::<A> as _), Some(grequest_free as _), Some(grequest_cancel as _));
+            let code = c::grequest_start::<A>(query, free, cancel, state.cast(), request);
+            if code != 0 {
+                drop(Box::from_raw(state));
+            }
+            code
+        }
     }
 }
 

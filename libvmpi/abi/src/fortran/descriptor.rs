@@ -1,10 +1,11 @@
-//! Choice buffers of mpi_f08: gfortran (from version 9 on) passes TYPE(*), DIMENSION(..) as the address of a descriptor.
+//! Choice buffers of mpi_f08: a compiler passes TYPE(*), DIMENSION(..) as the address of a descriptor of its own: gfortran (from version 9 on) and Intel's, whose
+//! programs call procedures of the same names.
 //!
 //! A contiguous buffer is used where it lies. A section that is not (`a(1:10:2)`) is copied together before the call, or each time that a persistent
 //! operation is started, and what the call, or the operation, changed is copied back at its end. A partitioned operation cannot have that, nor a
 //! one-sided one over several nodes, and says so.
 
-use super::args::Arg;
+use super::args::{self, Arg};
 use super::lengths;
 use crate::abi::Abi;
 use crate::entry::{self, Target};
@@ -41,6 +42,38 @@ struct Descriptor {
 
 const _: () = assert!(size_of::<Descriptor>() == 40 && size_of::<Dimension>() == 24);
 
+/// What ifx and ifort pass (Intel's "Handle Fortran Array Descriptors"); the dimensions follow.
+#[derive(Copy, Clone, Debug)]
+#[repr(C)]
+struct IntelDescriptor {
+    base: *mut u8,
+    element_bytes: usize,
+    reserved: usize,
+    /// Of an array that is there, the lowest bit is set.
+    flags: usize,
+    rank: usize,
+    reserved_too: usize,
+}
+
+/// One dimension of that; the stride counts bytes.
+#[derive(Copy, Clone, Debug)]
+#[repr(C)]
+struct IntelDimension {
+    extent: isize,
+    stride: isize,
+    lower: isize,
+}
+
+const _: () = assert!(size_of::<IntelDescriptor>() == 48 && size_of::<IntelDimension>() == 24);
+
+impl Descriptor {
+    /// Intel's flags lie where gfortran has its version, which is 0 (1 from `bind(C)`), and, in the upper half, rank and type, which is never 0.
+    #[inline]
+    fn is_intels(&self) -> bool {
+        self.version & 1 != 0 && (self.rank, self.kind, self.attribute) == (0, 0, 0)
+    }
+}
+
 /// The most dimensions that an array may have.
 const MOST_DIMENSIONS: i8 = 15;
 
@@ -71,20 +104,44 @@ impl Section {
 /// The section, if it is not contiguous.
 ///
 /// # Safety
-/// `descriptor` must be a live descriptor of gfortran.
+/// `descriptor` must be a live descriptor of gfortran or of Intel's compilers.
 unsafe fn scattered(descriptor: *const Descriptor) -> Option<Section> {
+    // SAFETY: promised by the caller.
+    if unsafe { (*descriptor).is_intels() } {
+        // SAFETY: as above.
+        return unsafe { scattered_of_intel(descriptor.cast()) };
+    }
     // SAFETY: promised by the caller.
     let Descriptor { base, element_bytes, rank, span, .. } = unsafe { *descriptor };
     let rank = rank.clamp(0, MOST_DIMENSIONS) as usize;
     // SAFETY: the dimensions follow the descriptor.
     let given = unsafe { std::slice::from_raw_parts(descriptor.add(1).cast::<Dimension>(), rank) };
     let unit = if span == 0 { element_bytes as isize } else { span };
+    let extents = given.iter().map(|dimension| (dimension.upper - dimension.lower + 1, dimension.stride * unit));
+    section(base, element_bytes, extents)
+}
+
+/// The same of Intel's compilers.
+///
+/// # Safety
+/// `descriptor` must be a live descriptor of theirs.
+#[cold]
+unsafe fn scattered_of_intel(descriptor: *const IntelDescriptor) -> Option<Section> {
+    // SAFETY: promised by the caller.
+    let IntelDescriptor { base, element_bytes, rank, .. } = unsafe { *descriptor };
+    let rank = rank.min(MOST_DIMENSIONS as usize);
+    // SAFETY: the dimensions follow the descriptor.
+    let given = unsafe { std::slice::from_raw_parts(descriptor.add(1).cast::<IntelDimension>(), rank) };
+    section(base, element_bytes, given.iter().map(|dimension| (dimension.extent, dimension.stride)))
+}
+
+/// The section of elements with these extents and distances in bytes, if it is not contiguous.
+#[inline]
+fn section(base: *mut u8, element_bytes: usize, extents: impl Iterator<Item = (isize, isize)>) -> Option<Section> {
     let mut dimensions = Vec::new();
     let mut next = element_bytes as isize;
     let mut contiguous = true;
-    for dimension in given {
-        let extent = dimension.upper - dimension.lower + 1;
-        let bytes = dimension.stride * unit;
+    for (extent, bytes) in extents {
         contiguous &= extent == 1 || bytes == next;
         // Negative: the last dimension of an assumed-size array, whose end nobody knows. Zero: nothing to copy.
         if extent <= 0 {
@@ -166,7 +223,7 @@ impl<A: Abi> Arg<A> for Buf {
     #[inline]
     unsafe fn take(arg: *mut c_void, _len: usize) -> Held {
         let descriptor: *const Descriptor = arg.cast();
-        // SAFETY: gfortran passes a descriptor here.
+        // SAFETY: the compiler passes a descriptor here; each has the address first.
         let (base, section) = unsafe { ((*descriptor).base.cast(), scattered(descriptor)) };
         // SAFETY: the elements are where the descriptor says, and stay there until the operation has ended, or the persistent request is freed.
         Held { base, copy: section.map(|section| Box::new(unsafe { Together::new(section) })) }
@@ -175,6 +232,11 @@ impl<A: Abi> Arg<A> for Buf {
     #[inline]
     fn pass(held: &mut Held) -> *mut c_void {
         held.copy.as_mut().map_or(held.base, |copy| copy.bytes.as_mut_ptr().cast())
+    }
+
+    fn pass_to_tool(held: &mut Held) -> *mut c_void {
+        let mut buffer = <Buf as Arg<A>>::pass(held);
+        <args::Buf as Arg<A>>::pass_to_tool(&mut buffer)
     }
 
     #[inline]
@@ -203,7 +265,7 @@ impl<A: Abi> Arg<A> for Location {
     type Held = *mut c_void;
     type Passed = *mut c_void;
     unsafe fn take(arg: *mut c_void, _len: usize) -> *mut c_void {
-        // SAFETY: gfortran passes a descriptor here.
+        // SAFETY: as in `Buf`.
         let base: *mut c_void = unsafe { (*arg.cast::<Descriptor>()).base }.cast();
         if A::buf_in(base) as usize == consts::BOTTOM { std::ptr::null_mut() } else { base }
     }
@@ -215,7 +277,7 @@ impl<A: Abi> Arg<A> for Location {
 /// As [`lengths::types_of_peers`] with a descriptor.
 ///
 /// # Safety
-/// As there, and `buf` must be a live descriptor of gfortran.
+/// As there, and `buf` must be a live descriptor.
 pub unsafe fn types_of_peers<A: Abi>(comm: *mut c_void, buf: *mut c_void) -> usize {
     // SAFETY: promised by the caller.
     unsafe { lengths::types_of_peers::<A>(comm, (*buf.cast::<Descriptor>()).base.cast()) }
@@ -267,7 +329,7 @@ mod tests {
         Array { head, dimensions: dims.map(|(stride, upper)| Dimension { stride, lower: 1, upper }) }
     }
 
-    fn section<const RANK: usize>(array: &Array<RANK>) -> Option<Section> {
+    fn scattered_section<const RANK: usize>(array: &Array<RANK>) -> Option<Section> {
         // SAFETY: an array is a descriptor with its dimensions behind it.
         unsafe { scattered((&raw const *array).cast()) }
     }
@@ -276,14 +338,46 @@ mod tests {
     fn what_is_contiguous() {
         let mut a = [0; 24];
         let base = a.as_mut_ptr();
-        assert!(section(&array(base, [])).is_none(), "a scalar");
-        assert!(section(&array(base, [(1, 24)])).is_none());
-        assert!(section(&array(base, [(1, 4), (4, 6)])).is_none());
-        assert!(section(&array(base, [(1, 4), (4, -1)])).is_none(), "assumed size");
-        assert!(section(&array(base, [(2, 0)])).is_none(), "empty");
-        assert!(section(&array(base, [(7, 1)])).is_none(), "one element");
-        assert!(section(&array(base, [(2, 12)])).is_some());
-        assert!(section(&array(base, [(1, 2), (4, 6)])).is_some());
+        assert!(scattered_section(&array(base, [])).is_none(), "a scalar");
+        assert!(scattered_section(&array(base, [(1, 24)])).is_none());
+        assert!(scattered_section(&array(base, [(1, 4), (4, 6)])).is_none());
+        assert!(scattered_section(&array(base, [(1, 4), (4, -1)])).is_none(), "assumed size");
+        assert!(scattered_section(&array(base, [(2, 0)])).is_none(), "empty");
+        assert!(scattered_section(&array(base, [(7, 1)])).is_none(), "one element");
+        assert!(scattered_section(&array(base, [(2, 12)])).is_some());
+        assert!(scattered_section(&array(base, [(1, 2), (4, 6)])).is_some());
+    }
+
+    /// What ifx passes for `a(1:10:2, 1:3)` of an `a(10, 3)`, and for all of it.
+    #[test]
+    fn descriptors_of_intel() {
+        #[repr(C)]
+        struct Array {
+            head: IntelDescriptor,
+            dimensions: [IntelDimension; 2],
+        }
+        let mut a: Vec<i32> = (0..30).collect();
+        let mut array = Array {
+            head: IntelDescriptor {
+                base: a.as_mut_ptr().cast(),
+                element_bytes: 4,
+                reserved: 0,
+                flags: 1,
+                rank: 2,
+                reserved_too: 0,
+            },
+            dimensions: [(5, 8), (3, 40)].map(|(extent, stride)| IntelDimension { extent, stride, lower: 1 }),
+        };
+        let look = |array: &Array| {
+            // SAFETY: an array is a descriptor with its dimensions behind it.
+            unsafe { scattered((&raw const *array).cast()) }
+        };
+        let mut seen = Vec::new();
+        // SAFETY: the section lies in `a`.
+        look(&array).unwrap().each(|element| seen.push(unsafe { element.cast::<i32>().read() }));
+        assert_eq!(seen, [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28]);
+        array.dimensions[0] = IntelDimension { extent: 10, stride: 4, lower: 1 };
+        assert!(look(&array).is_none());
     }
 
     #[test]
@@ -292,7 +386,7 @@ mod tests {
         // a(4,6): a(3:2:-1, 1:6:2)
         let rows = array(a.as_mut_ptr().wrapping_add(2), [(-1, 2), (8, 3)]);
         // SAFETY: the section lies in `a`.
-        let mut copy = unsafe { Together::new(section(&rows).unwrap()) };
+        let mut copy = unsafe { Together::new(scattered_section(&rows).unwrap()) };
         let elements = |copy: &mut Together| {
             // SAFETY: there are six elements.
             unsafe { &mut *copy.bytes.as_mut_ptr().cast::<[i32; 6]>() }

@@ -1,6 +1,6 @@
 //! The Fortran bindings (mpif.h and `use mpi`), written once and generic over the face.
 //!
-//! Reading order: `args` (what each kind of Fortran argument becomes in C), `export` (the macros that make symbols),
+//! Reading order: `args` (what each kind of Fortran argument becomes in C), `export` (the macros that make symbols), `through` (how a profiling tool gets to see what Fortran calls),
 //! the tables (`table_*`: one row per Fortran procedure, calling the generic C function of the same name), then what
 //! is not a plain row: `descriptor`, `large` and `table_f08` (MPICH's mpi_f08), `attributes`, `callbacks`, `special`, `sizeof`, `commons_*` (the named constants that Fortran
 //! passes by address), `unsupported`.
@@ -56,6 +56,7 @@ pub mod datarep;
 pub mod descriptor;
 pub mod lengths;
 pub mod special;
+pub mod through;
 
 /// Every generic C function, by the name that the tables use, whatever chapter it is in.
 pub mod c {
@@ -91,10 +92,16 @@ pub mod c {
     pub use crate::codec::*;
 }
 
-/// What the tables call that is not a C function: Fortran's own versions.
+/// What the tables call that is not a C function: Fortran's own versions, which say through what they reach C's.
 pub mod f {
-    pub use super::attributes::*;
+    pub use super::attributes::{comm_create_keyval, keyval_create, type_create_keyval, win_create_keyval};
     pub use super::callbacks::*;
     pub use super::datarep::*;
     pub use super::special::*;
+}
+
+/// The same for what reaches no public C function, as in MPICH.
+pub mod internal {
+    pub use super::attributes::{attr_get, attr_put, comm_get_attr, comm_set_attr};
+    pub use super::attributes::{type_get_attr, type_set_attr, win_get_attr, win_set_attr};
 }

@@ -1,37 +1,49 @@
 //! Procedures whose Fortran form differs from the C one by more than the kinds of arguments.
 
 use crate::abi::{Abi, CComm, CInfo, CRequest, CSession};
+use crate::f_through;
 use crate::fortran::args::index_out;
 use crate::fortran::c;
+use crate::fortran::through::Through;
 use std::ffi::{c_char, c_int, c_void};
 use vmpi_core::{consts, process};
+
+/// C's argument vector.
+type Argv = *mut *mut *mut c_char;
 
 /// MPI_INIT: Fortran has no argument vector.
 ///
 /// # Safety
 /// MPI's contract.
-pub unsafe fn init<A: Abi>() -> c_int {
+pub unsafe fn init<A: Abi>(through: Through) -> c_int {
+    let (argc, argv) = (std::ptr::null_mut(), std::ptr::null_mut());
     // SAFETY: MPI allows null pointers here.
-    unsafe { c::init::<A>(std::ptr::null_mut(), std::ptr::null_mut()) }
+    unsafe { f_through!(through, c::init::<A>(argc: *mut c_int, argv: Argv) -> c_int) }
 }
 
 /// MPI_INIT_THREAD: Fortran has no argument vector.
 ///
 /// # Safety
 /// `provided` must be valid for writes.
-pub unsafe fn init_thread<A: Abi>(required: c_int, provided: *mut c_int) -> c_int {
+pub unsafe fn init_thread<A: Abi>(through: Through, required: c_int, provided: *mut c_int) -> c_int {
+    let (argc, argv) = (std::ptr::null_mut(), std::ptr::null_mut());
     // SAFETY: MPI allows null pointers here; the rest is the caller's promise.
-    unsafe { c::init_thread::<A>(std::ptr::null_mut(), std::ptr::null_mut(), required, provided) }
+    unsafe {
+        f_through!(through, c::init_thread::<A>(
+            argc: *mut c_int, argv: Argv, required: c_int, provided: *mut c_int
+        ) -> c_int)
+    }
 }
 
 /// MPI_BUFFER_DETACH: the buffer's address is not returned in mpif.h and `use mpi` (MPI 4.1, section 3.6.1).
 ///
 /// # Safety
 /// `size` must be valid for writes.
-pub unsafe fn buffer_detach<A: Abi>(_buffer: *mut c_void, size: *mut c_int) -> c_int {
+pub unsafe fn buffer_detach<A: Abi>(through: Through, _buffer: *mut c_void, size: *mut c_int) -> c_int {
     let mut address: *mut c_void = std::ptr::null_mut();
+    let address = (&raw mut address).cast();
     // SAFETY: C's MPI_Buffer_detach writes a pointer through its first argument; the rest is the caller's promise.
-    unsafe { c::buffer_detach::<A>((&raw mut address).cast(), size) }
+    unsafe { f_through!(through, c::buffer_detach::<A>(address: *mut c_void, size: *mut c_int) -> c_int) }
 }
 
 /// MPI_COMM_DETACH_BUFFER and MPI_SESSION_DETACH_BUFFER, the same.
@@ -41,10 +53,18 @@ macro_rules! detach {
         ///
         /// # Safety
         /// `size` must be valid for writes.
-        pub unsafe fn $func<A: Abi>(object: $Object<A>, _buffer: *mut c_void, size: *mut c_int) -> c_int {
+        pub unsafe fn $func<A: Abi>(
+            through: Through,
+            object: $Object<A>,
+            _buffer: *mut c_void,
+            size: *mut c_int,
+        ) -> c_int {
             let mut address: *mut c_void = std::ptr::null_mut();
+            let address = (&raw mut address).cast();
             // SAFETY: as in `buffer_detach`.
-            unsafe { c::$func::<A>(object, (&raw mut address).cast(), size) }
+            unsafe {
+                f_through!(through, c::$func::<A>(object: $Object<A>, address: *mut c_void, size: *mut c_int) -> c_int)
+            }
         }
     )*};
 }
@@ -54,9 +74,14 @@ detach! { comm_detach_buffer of CComm, session_detach_buffer of CSession }
 ///
 /// # Safety
 /// `info` must be valid for writes.
-pub unsafe fn info_create_env<A: Abi>(info: *mut CInfo<A>) -> c_int {
+pub unsafe fn info_create_env<A: Abi>(through: Through, info: *mut CInfo<A>) -> c_int {
+    let (argc, argv) = (0, std::ptr::null_mut());
     // SAFETY: MPI allows no arguments; the rest is the caller's promise.
-    unsafe { c::info_create_env::<A>(0, std::ptr::null_mut(), info) }
+    unsafe {
+        f_through!(through, c::info_create_env::<A>(
+            argc: c_int, argv: *mut *mut c_char, info: *mut CInfo<A>
+        ) -> c_int)
+    }
 }
 
 /// MPI_INFO_GET_STRING: the length does not count C's final NUL.
@@ -64,6 +89,7 @@ pub unsafe fn info_create_env<A: Abi>(info: *mut CInfo<A>) -> c_int {
 /// # Safety
 /// MPI's contract.
 pub unsafe fn info_get_string<A: Abi>(
+    through: Through,
     info: CInfo<A>,
     key: *const c_char,
     buflen: *mut c_int,
@@ -74,7 +100,10 @@ pub unsafe fn info_get_string<A: Abi>(
     unsafe {
         let asked = buflen.read_unaligned();
         let mut with_nul = if asked > 0 { asked.saturating_add(1) } else { 0 };
-        let code = c::info_get_string::<A>(info, key, &raw mut with_nul, value, flag);
+        let length = &raw mut with_nul;
+        let code = f_through!(through, c::info_get_string::<A>(
+            info: CInfo<A>, key: *const c_char, length: *mut c_int, value: *mut c_char, flag: *mut c_int
+        ) -> c_int);
         if code == 0 && *flag != 0 {
             buflen.write_unaligned((with_nul - 1).max(0));
         }
@@ -87,6 +116,7 @@ pub unsafe fn info_get_string<A: Abi>(
 /// # Safety
 /// MPI's contract.
 pub unsafe fn session_get_nth_pset<A: Abi>(
+    through: Through,
     session: CSession<A>,
     info: CInfo<A>,
     n: c_int,
@@ -97,7 +127,10 @@ pub unsafe fn session_get_nth_pset<A: Abi>(
     unsafe {
         let asked = pset_len.read_unaligned();
         let mut with_nul = if asked > 0 { asked.saturating_add(1) } else { asked };
-        let code = c::session_get_nth_pset::<A>(session, info, n, &raw mut with_nul, name);
+        let length = &raw mut with_nul;
+        let code = f_through!(through, c::session_get_nth_pset::<A>(
+            session: CSession<A>, info: CInfo<A>, n: c_int, length: *mut c_int, name: *mut c_char
+        ) -> c_int);
         if code == 0 {
             pset_len.write_unaligned(with_nul - 1);
         }
@@ -112,6 +145,7 @@ macro_rules! some {
         /// # Safety
         /// MPI's contract.
         pub unsafe fn $name<A: Abi>(
+            through: Through,
             incount: c_int,
             requests: $requests,
             outcount: *mut c_int,
@@ -121,7 +155,10 @@ macro_rules! some {
             // SAFETY: promised by the caller; the first `done` indices have been written if the call says so.
             unsafe {
                 outcount.write_unaligned(0);
-                let code = c::$name::<A>(incount, requests, outcount, indices, statuses);
+                let code = f_through!(through, c::$name::<A>(
+                    incount: c_int, requests: $requests, outcount: *mut c_int, indices: *mut c_int,
+                    statuses: *mut A::Status
+                ) -> c_int);
                 let done = outcount.read_unaligned();
                 if A::rank_in(done) != consts::UNDEFINED {
                     for i in 0..usize::try_from(done).unwrap_or(0) {
@@ -151,45 +188,77 @@ some! {
 ///
 /// # Safety
 /// None beyond MPI's.
-pub unsafe fn wtime<A: Abi>() -> f64 {
-    let _entered = process::enter();
-    process::wtime()
+pub unsafe fn wtime<A: Abi>(through: Through) -> f64 {
+    // SAFETY: the function has no arguments.
+    unsafe { f_through!(through, own::wtime::<A>() -> f64) }
 }
 
 /// MPI_WTICK.
 ///
 /// # Safety
 /// None beyond MPI's.
-pub unsafe fn wtick<A: Abi>() -> f64 {
-    let _entered = process::enter();
-    process::wtick()
+pub unsafe fn wtick<A: Abi>(through: Through) -> f64 {
+    // SAFETY: the function has no arguments.
+    unsafe { f_through!(through, own::wtick::<A>() -> f64) }
 }
 
 /// MPI_AINT_ADD.
 ///
 /// # Safety
 /// Both must be ADDRESS_KIND integers.
-pub unsafe fn aint_add<A: Abi>(base: *const i64, disp: *const i64) -> i64 {
+pub unsafe fn aint_add<A: Abi>(through: Through, base: *const i64, disp: *const i64) -> i64 {
     // SAFETY: promised by the caller.
-    unsafe { base.read_unaligned().wrapping_add(disp.read_unaligned()) }
+    unsafe {
+        let (base, disp) = (base.read_unaligned(), disp.read_unaligned());
+        f_through!(through, own::aint_add::<A>(base: i64, disp: i64) -> i64)
+    }
 }
 
 /// MPI_AINT_DIFF.
 ///
 /// # Safety
 /// Both must be ADDRESS_KIND integers.
-pub unsafe fn aint_diff<A: Abi>(addr1: *const i64, addr2: *const i64) -> i64 {
+pub unsafe fn aint_diff<A: Abi>(through: Through, addr1: *const i64, addr2: *const i64) -> i64 {
     // SAFETY: promised by the caller.
-    unsafe { addr1.read_unaligned().wrapping_sub(addr2.read_unaligned()) }
+    unsafe {
+        let (addr1, addr2) = (addr1.read_unaligned(), addr2.read_unaligned());
+        f_through!(through, own::aint_diff::<A>(addr1: i64, addr2: i64) -> i64)
+    }
 }
 
 /// MPI_PCONTROL, which has no IERROR.
 ///
 /// # Safety
 /// `level` must be an INTEGER.
-pub unsafe fn pcontrol<A: Abi>(level: *const c_int) {
+pub unsafe fn pcontrol<A: Abi>(through: Through, level: *const c_int) {
     // SAFETY: promised by the caller.
-    unsafe { c::pcontrol::<A>(level.read_unaligned()) };
+    unsafe {
+        let level = level.read_unaligned();
+        f_through!(through, c::pcontrol::<A>(level: c_int) -> c_int);
+    }
+}
+
+/// What the values above are in vmpi itself.
+mod own {
+    use super::{Abi, process};
+
+    pub fn wtime<A: Abi>() -> f64 {
+        let _entered = process::enter();
+        process::wtime()
+    }
+
+    pub fn wtick<A: Abi>() -> f64 {
+        let _entered = process::enter();
+        process::wtick()
+    }
+
+    pub fn aint_add<A: Abi>(base: i64, disp: i64) -> i64 {
+        base.wrapping_add(disp)
+    }
+
+    pub fn aint_diff<A: Abi>(addr1: i64, addr2: i64) -> i64 {
+        addr1.wrapping_sub(addr2)
+    }
 }
 
 /// MPI_F_SYNC_REG: that it is called is all it does.
@@ -257,12 +326,14 @@ pub unsafe fn null_delete_fn<A: Abi>(
 #[macro_export]
 macro_rules! f_table_plain {
     ($A:ty, $face:ident) => {
-        $crate::export_f_plain! { $A, $face;
+        $crate::export_f_values! { $A, $face;
             fn wtime WTIME = wtime() -> f64;
             fn wtick WTICK = wtick() -> f64;
             fn aint_add AINT_ADD = aint_add(base: *const i64, disp: *const i64) -> i64;
             fn aint_diff AINT_DIFF = aint_diff(addr1: *const i64, addr2: *const i64) -> i64;
             fn pcontrol PCONTROL = pcontrol(level: *const i32);
+        }
+        $crate::export_f_plain! { $A, $face;
             fn f_sync_reg F_SYNC_REG = f_sync_reg(buf: *mut std::ffi::c_void);
             fn dup_fn DUP_FN = dup_fn(object: *const i32, keyval: *const i32, extra_state: *const i32,
                 value_in: *const i32, value_out: *mut i32, flag: *mut i32, ierror: *mut i32);

@@ -72,15 +72,15 @@ macro_rules! f_table_attr {
     ($A:ty, $face:ident) => {
         $crate::export_f! { $A, $face, [mpi MPI];
             fn attr_delete ATTR_DELETE = c::attr_delete(comm: In<h::Comm>, keyval: Int);
-            fn attr_get ATTR_GET = f::attr_get(comm: In<h::Comm>, keyval: Int, value: Ints, flag: LogicalOut);
-            fn attr_put ATTR_PUT = f::attr_put(comm: In<h::Comm>, keyval: Int, value: Int);
+            fn attr_get ATTR_GET = internal::attr_get(comm: In<h::Comm>, keyval: Int, value: Ints, flag: LogicalOut);
+            fn attr_put ATTR_PUT = internal::attr_put(comm: In<h::Comm>, keyval: Int, value: Int);
             fn comm_create_keyval COMM_CREATE_KEYVAL = f::comm_create_keyval(copy_fn: Buf, delete_fn: Buf, keyval: Ints,
                 extra_state: Aint);
             fn comm_delete_attr COMM_DELETE_ATTR = c::comm_delete_attr(comm: In<h::Comm>, keyval: Int);
             fn comm_free_keyval COMM_FREE_KEYVAL = c::comm_free_keyval(comm_keyval: Ints);
-            fn comm_get_attr COMM_GET_ATTR = f::comm_get_attr(comm: In<h::Comm>, keyval: Int, value: Aints,
+            fn comm_get_attr COMM_GET_ATTR = internal::comm_get_attr(comm: In<h::Comm>, keyval: Int, value: Aints,
                 flag: LogicalOut);
-            fn comm_set_attr COMM_SET_ATTR = f::comm_set_attr(comm: In<h::Comm>, keyval: Int, value: Aint);
+            fn comm_set_attr COMM_SET_ATTR = internal::comm_set_attr(comm: In<h::Comm>, keyval: Int, value: Aint);
             fn keyval_create KEYVAL_CREATE = f::keyval_create(copy_fn: Buf, delete_fn: Buf, keyval: Ints,
                 extra_state: Int);
             fn keyval_free KEYVAL_FREE = c::keyval_free(keyval: Ints);
@@ -88,16 +88,16 @@ macro_rules! f_table_attr {
                 extra_state: Aint);
             fn type_delete_attr TYPE_DELETE_ATTR = c::type_delete_attr(ty: In<h::Datatype>, keyval: Int);
             fn type_free_keyval TYPE_FREE_KEYVAL = c::type_free_keyval(type_keyval: Ints);
-            fn type_get_attr TYPE_GET_ATTR = f::type_get_attr(ty: In<h::Datatype>, keyval: Int, value: Aints,
+            fn type_get_attr TYPE_GET_ATTR = internal::type_get_attr(ty: In<h::Datatype>, keyval: Int, value: Aints,
                 flag: LogicalOut);
-            fn type_set_attr TYPE_SET_ATTR = f::type_set_attr(ty: In<h::Datatype>, keyval: Int, value: Aint);
+            fn type_set_attr TYPE_SET_ATTR = internal::type_set_attr(ty: In<h::Datatype>, keyval: Int, value: Aint);
             fn win_create_keyval WIN_CREATE_KEYVAL = f::win_create_keyval(copy_fn: Buf, delete_fn: Buf, keyval: Ints,
                 extra_state: Aint);
             fn win_delete_attr WIN_DELETE_ATTR = c::win_delete_attr(win: In<h::Win>, keyval: Int);
             fn win_free_keyval WIN_FREE_KEYVAL = c::win_free_keyval(win_keyval: Ints);
-            fn win_get_attr WIN_GET_ATTR = f::win_get_attr(win: In<h::Win>, keyval: Int, value: Aints,
+            fn win_get_attr WIN_GET_ATTR = internal::win_get_attr(win: In<h::Win>, keyval: Int, value: Aints,
                 flag: LogicalOut);
-            fn win_set_attr WIN_SET_ATTR = f::win_set_attr(win: In<h::Win>, keyval: Int, value: Aint);
+            fn win_set_attr WIN_SET_ATTR = internal::win_set_attr(win: In<h::Win>, keyval: Int, value: Aint);
         }
     };
 }
@@ -141,14 +141,14 @@ macro_rules! f_table_topo {
             fn cartdim_get CARTDIM_GET = c::cartdim_get(comm: In<h::Comm>, ndims: Ints);
             fn dims_create DIMS_CREATE = c::dims_create(nnodes: Int, ndims: Int, dims: Ints);
             fn dist_graph_create DIST_GRAPH_CREATE = c::dist_graph_create(comm_old: In<h::Comm>, n: Int, sources: Ints,
-                degrees: Ints, destinations: Ints, weights: Ints, info: In<h::Info>, reorder: LogicalIn,
+                degrees: Ints, destinations: Ints, weights: Weights, info: In<h::Info>, reorder: LogicalIn,
                 comm_dist_graph: Out<h::Comm>);
             fn dist_graph_create_adjacent DIST_GRAPH_CREATE_ADJACENT = c::dist_graph_create_adjacent(
-                comm_old: In<h::Comm>, indegree: Int, sources: Ints, sourceweights: Ints, outdegree: Int,
-                destinations: Ints, destweights: Ints, info: In<h::Info>, reorder: LogicalIn,
+                comm_old: In<h::Comm>, indegree: Int, sources: Ints, sourceweights: Weights, outdegree: Int,
+                destinations: Ints, destweights: Weights, info: In<h::Info>, reorder: LogicalIn,
                 comm_dist_graph: Out<h::Comm>);
             fn dist_graph_neighbors DIST_GRAPH_NEIGHBORS = c::dist_graph_neighbors(comm: In<h::Comm>, maxindegree: Int,
-                sources: Ints, sourceweights: Ints, maxoutdegree: Int, destinations: Ints, destweights: Ints);
+                sources: Ints, sourceweights: Weights, maxoutdegree: Int, destinations: Ints, destweights: Weights);
             fn dist_graph_neighbors_count DIST_GRAPH_NEIGHBORS_COUNT = c::dist_graph_neighbors_count(comm: In<h::Comm>,
                 indegree: Ints, outdegree: Ints, weighted: LogicalOut);
             fn graph_create GRAPH_CREATE = c::graph_create(comm_old: In<h::Comm>, nnodes: Int, indx: Ints, edges: Ints,

@@ -12,3 +12,18 @@ macro_rules! f_table_unsupported_mpich {
         }
     };
 }
+
+/// Not offered, and only in Intel's mpi_f08.
+#[macro_export]
+macro_rules! f_table_unsupported_intel {
+    ($A:ty) => {
+        const _: () = {
+            $crate::f_unsupported_body! { $A, intel, "MPI_OP_CREATE_C", (function commute op) }
+            $crate::f08_names! { f_alias, [mpi MPI], op_create, "_c_f08_", body }
+        };
+        const _: () = {
+            $crate::f_unsupported_body! { $A, intel, "MPI_REGISTER_DATAREP_C", (datarep read write extent extra) }
+            $crate::f08_names! { f_alias, [mpi MPI], register_datarep, "_c_f08_", body }
+        };
+    };
+}

@@ -5,8 +5,13 @@
 use crate::info::Entries;
 
 /// MPI's assertions. MPI_Comm_get_info tells all of them, and no key that is not known, as MPICH and Open MPI.
-const KNOWN: [&str; 4] =
-    ["mpi_assert_no_any_tag", "mpi_assert_no_any_source", "mpi_assert_exact_length", "mpi_assert_allow_overtaking"];
+const KNOWN: [&str; 5] = [
+    "mpi_assert_no_any_tag",
+    "mpi_assert_no_any_source",
+    "mpi_assert_exact_length",
+    "mpi_assert_allow_overtaking",
+    "mpi_assert_strict_persistent_collective_ordering",
+];
 
 /// What is set of each.
 #[derive(Clone, Default)]
@@ -46,14 +51,16 @@ mod tests {
             ("mpi_assert_no_any_tag", "true"),
             ("mpi_assert_exact_length", "perhaps"),
             ("mpi_assert_allow_overtaking", "1"),
+            ("mpi_assert_strict_persistent_collective_ordering", "true"),
             ("tooth_fairy", "true"),
         ] {
             asked.set(key.as_bytes(), value.as_bytes());
         }
         hints.set(&asked);
         let told = hints.entries();
-        assert_eq!(told.len(), 4);
+        assert_eq!(told.len(), KNOWN.len());
         assert_eq!(told.get(b"mpi_assert_no_any_tag"), Some(&b"true"[..]));
+        assert_eq!(told.get(b"mpi_assert_strict_persistent_collective_ordering"), Some(&b"true"[..]));
         assert_eq!(told.get(b"mpi_assert_no_any_source"), Some(&b"false"[..]));
         assert_eq!(told.get(b"mpi_assert_exact_length"), Some(&b"false"[..]));
         asked.set(b"mpi_assert_no_any_tag", b"false");

@@ -1,7 +1,8 @@
 //! How a rank waits: look, arm, suspend, look again.
 
 use super::missed::note_requests;
-use super::{Active, Entry, ORPHANS, Progress, REQUESTS, Stands, collectives_under_way, is_casualty, progress, stands};
+use super::{Active, Entry, ORPHANS, Progress, REQUESTS, Stands};
+use super::{collectives_under_way, is_casualty, poll_generalized, progress, stands};
 use crate::errors::Result;
 use crate::ft;
 use crate::giant::Giant;
@@ -225,7 +226,12 @@ fn wait_with(requests: &[Request], need: Need, open: &mut Vec<Slot>) -> Result<(
         if tally.is_enough(need, open) || (need == Need::All && !ft::is_quiet() && casualty()) {
             return Ok(());
         }
-        if tally.foreign > 0 && !lock::is_threaded() {
+        let polled = tally.foreign > 0 && poll_generalized(requests)?;
+        if polled || (tally.foreign > 0 && !lock::is_threaded()) {
+            // What the program has just been asked to do may be done.
+            if polled && Tally::of(requests, open)?.is_enough(need, open) {
+                return Ok(());
+            }
             // A generalized request is completed by the program itself, from a thread that may not call MPI at the same
             // time: nothing here can be woken by it, so look again in a moment.
             if !poll_missed() {
@@ -254,7 +260,11 @@ fn test_with(requests: &[Request], need: Need, open: &mut Vec<Slot>) -> Result<b
     for attempt in 0..2 {
         open.clear();
         let casualty = || requests.iter().any(|request| is_casualty(*request));
-        let tally = Tally::of(requests, open)?;
+        let mut tally = Tally::of(requests, open)?;
+        if tally.foreign > 0 && poll_generalized(requests)? {
+            open.clear();
+            tally = Tally::of(requests, open)?;
+        }
         if (need == Need::All && !ft::is_quiet() && casualty()) || tally.is_enough(need, open) {
             return Ok(true);
         }
