@@ -47,6 +47,9 @@ pub struct RankWait {
     /// More about them, if they are many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crowd: Option<Crowd>,
+    /// Of a rank that does not wait in MPI: has it used the CPU lately? If somebody has looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_busy: Option<bool>,
     /// Where it has called MPI, if somebody has looked.
     #[serde(default)]
     pub site: Option<Site>,

@@ -556,6 +556,10 @@ impl Conductor {
                     self.tell(other, &ToNode::Ask { request: Request::EndGroup { group, cause, code } });
                 }
             }
+            Reply::Crashed { mut crash } => {
+                crash.node = self.parts[number].name.clone();
+                self.reply(&Reply::Crashed { crash });
+            }
             Reply::Still { still } => self.on_still(number, still),
             Reply::WhyAsked { tool } => self.on_why_asked(number, tool),
             Reply::WaitsPart { number: asked, still, waits } => self.waiting.heard(number, asked, still, Some(*waits)),
