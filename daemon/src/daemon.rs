@@ -463,6 +463,7 @@ impl Daemon {
                 taken.into_iter().for_each(|rank| job.strays.note(rank, now));
                 balance::assist(&job.node);
                 job.check_strays(now);
+                job.look(now);
             }
             job.mend();
             let wants_sweep = job.wants_sweep(now);

@@ -32,6 +32,7 @@ use crate::grow::{self, Room};
 use crate::hang::HangWatch;
 use crate::integrity::Integrity;
 use crate::limits;
+use crate::looks::Looks;
 use crate::oom::Kills;
 use crate::rank::{Attachment, Rank};
 use crate::reap;
@@ -133,6 +134,7 @@ pub struct Job {
     /// Cores that dead ranks have left in the middle of a step.
     undone: Vec<u32>,
     pub watchdog: Watchdog,
+    pub looks: Looks,
     pub strays: Strays,
     integrity: Integrity,
     pub detector: Detector,
@@ -172,6 +174,8 @@ pub struct Job {
     /// Processes that ranks have started, as far as the end has found them.
     helpers: Vec<Helper>,
     ending: Option<Ending>,
+    /// When its end began, by its clocks.
+    pub ends: Option<end::Ends>,
     /// Who carries messages to other nodes, in a job of several.
     pub carrier: Option<Carrier>,
     /// How it grows, in a job of several.
@@ -267,6 +271,7 @@ impl Job {
             early_answers: Vec::new(),
             undone: Vec::new(),
             watchdog: Watchdog::with_room(&spec, capacity),
+            looks: Looks::default(),
             strays: Strays::default(),
             integrity,
             detector: Detector::new(Instant::now()),
@@ -293,6 +298,7 @@ impl Job {
             refusal: None,
             ending: None,
             helpers: Vec::new(),
+            ends: None,
             carrier,
             spread: Spread::default(),
             spec,
@@ -474,6 +480,12 @@ impl Job {
     /// Mend what dead ranks have left half-done, as far as nobody is at it right now.
     pub fn mend(&mut self) {
         self.undone.retain(|core| !sched::steps::mend(&self.node, *core));
+    }
+
+    /// See what the ranks wait for.
+    pub fn look(&mut self, now: Instant) {
+        let here = (0..self.ranks.len() as u32).filter(|rank| !self.ranks[*rank as usize].over);
+        self.looks.look(&self.node, here, now);
     }
 
     /// Is there nothing to mend?

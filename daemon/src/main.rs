@@ -23,6 +23,7 @@ mod job;
 mod keeper;
 mod limits;
 mod log;
+mod looks;
 mod oom;
 mod rank;
 mod reap;

@@ -1,6 +1,6 @@
 //! A job as `vmpictl` and `vmpirun --report` print it.
 
-use vmpi_shared::control::{JobReport, RankReport};
+use vmpi_shared::control::{CoreReport, JobReport, RankReport};
 use vmpi_shared::matching::look;
 use vmpi_shared::mem::sync::Ordering::Relaxed;
 use vmpi_shared::monitor::{FOR_JOB, Matrix};
@@ -31,7 +31,7 @@ impl Job {
             policy: self.spec.policy.name().into(),
             balance: self.spec.balance.name().into(),
             faces,
-            cores: self.cores_in_use().map(|core| sched::core_report_at(&self.node, core, now)).collect(),
+            cores: self.cores_in_use().map(|core| self.core_report(core, now)).collect(),
             // Those of other nodes are reported there.
             rank_list: (0..self.ranks.len() as u32)
                 .filter(|rank| self.spec.is_local(*rank))
@@ -39,12 +39,18 @@ impl Job {
                 .collect(),
             notes: self.notes(),
             counters: self.spec.counters.clone(),
+            waits: self.looks.shares(),
         };
         // As many as are counted.
         let counted = report.counters.len();
         report.cores.iter_mut().for_each(|core| core.counters.truncate(counted));
         report.rank_list.iter_mut().for_each(|rank| rank.counters.truncate(counted));
         report
+    }
+
+    fn core_report(&self, core: u32, now: u64) -> CoreReport {
+        let ends = self.ends.as_ref().and_then(|ends| ends.idle.get(core as usize)).copied();
+        sched::core_report_of(&self.node, core, now, ends)
     }
 
     /// What has been counted of its transfers.

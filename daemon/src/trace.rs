@@ -133,6 +133,7 @@ impl Job {
             since: recording.since,
             ticks_per_second: header.ticks_per_second,
             ranks_stay: header.balance == 0,
+            ends_at: self.ends.as_ref().map_or(0, |ends| ends.at),
             cores,
             counters: self.spec.counters.clone(),
             rings: self.segment.rings(),

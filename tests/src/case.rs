@@ -100,7 +100,7 @@ impl Case {
             let wanted = self.oracle(mpi, ranks, cwd);
             let mut run = Vmpirun::new(&format!("{}-{}-{ranks}", self.program, mpi.name()));
             run = run
-                .args(["-n", &ranks.to_string(), "-V", &self.v.to_string(), "--report"])
+                .args(["-n", &ranks.to_string(), "-V", &self.v.to_string(), "--report=full"])
                 .args(self.flags)
                 .arg(&binary);
             for (key, value) in self.env {
@@ -119,7 +119,7 @@ impl Case {
                 );
             }
             let cores = report::cores(&got.stderr);
-            assert!(!cores.is_empty(), "{told}: vmpirun --report printed no table of cores\n{}", got.stderr);
+            assert!(!cores.is_empty(), "{told}: vmpirun --report=full printed no table of cores\n{}", got.stderr);
             if self.one_running {
                 let good = cores.iter().all(|core| core.max_running <= 1 && core.violations == 0);
                 assert!(good, "{told}: more than one rank was RUNNING on a core: {cores:?}");

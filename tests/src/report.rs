@@ -1,4 +1,4 @@
-//! The table of cores that `vmpirun --report` prints on stderr.
+//! The table of cores that `vmpirun --report=full` prints on stderr.
 
 /// What matters of one core.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

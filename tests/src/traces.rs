@@ -75,6 +75,8 @@ pub fn adds_up(flags: &[&str], trace: &Value, report: &Value) {
         near(&format!("{flags:?}: core {at} ran"), of("running"), number(&core["running_s"]));
         near(&format!("{flags:?}: core {at} handed over"), of("hand-off"), number(&core["handoff_s"]));
         near(&format!("{flags:?}: core {at} was idle"), of("idle"), number(&core["idle_s"]));
+        near(&format!("{flags:?}: core {at} waited for starts"), of("starting"), number(&core["starting_s"]));
+        near(&format!("{flags:?}: core {at} waited for ends"), of("ending"), number(&core["ending_s"]));
     }
     for (at, rank) in report["rank_list"].as_array().expect("ranks").iter().enumerate() {
         let of = |category: &str| seconds(trace, "ranks", &format!("rank {at}"), category);
@@ -82,6 +84,8 @@ pub fn adds_up(flags: &[&str], trace: &Value, report: &Value) {
         near(&format!("{flags:?}: rank {at} was ready"), of("READY"), number(&rank["ready_s"]));
         near(&format!("{flags:?}: rank {at} waited"), of("SUSPENDED"), number(&rank["wait_s"]));
         near(&format!("{flags:?}: rank {at} was away"), of("AWAY"), number(&rank["away_s"]));
+        near(&format!("{flags:?}: rank {at} started"), of("STARTING"), number(&rank["starting_s"]));
+        near(&format!("{flags:?}: rank {at} ended"), of("ENDING"), number(&rank["ending_s"]));
         // The clock is told as it stood when the rank got its core, so its last value lacks nothing that the slices have.
         let clock = trace["counters"].as_object().expect("counters").iter();
         let own = format!("clocks: rank {at}: process-POV");

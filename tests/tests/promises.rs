@@ -127,8 +127,7 @@ fn clocks_add_up() {
         let (cores, list) = (&json["report"]["cores"], &json["report"]["rank_list"]);
         for core in cores.as_array().expect("cores") {
             let wall = seconds(core, "wall_s");
-            let sum = ["running_s", "idle_s", "handoff_s"].iter().map(|name| seconds(core, name)).sum::<f64>()
-                + core["withheld_s"].as_f64().unwrap_or(0.0);
+            let sum: f64 = OF_CORES.iter().map(|name| seconds(core, name)).sum();
             // All of them are differences of the same time stamps: what is left is rounding of floating-point numbers.
             assert!((sum - wall).abs() < 1e-6, "core: {sum} s of {wall} s in {core}");
             let on_it = list.as_array().expect("ranks").iter().filter(|rank| rank["cpu"] == core["cpu"]);
@@ -140,9 +139,79 @@ fn clocks_add_up() {
                 // MPI_Init and MPI_Finalize are part of a rank's life, but not of what it measured; the rate of the
                 // node's clock is known to a part in 1,000 (it is measured over 5 ms).
                 assert!(sum > inside * 0.999 && sum < wall * 1.001, "{inside} s inside, {wall} s whole: {rank}");
+                let (sum, life) =
+                    (OF_RANKS.iter().map(|name| seconds(rank, name)).sum::<f64>(), seconds(rank, "wall_s"));
+                assert!((sum - life).abs() < 0.001 * life && life <= wall, "{sum} s of {life} s: {rank}");
             }
         }
     }
+}
+
+/// What cores' and ranks' time is told as: it adds up to `wall_s`.
+const OF_CORES: [&str; 6] = ["running_s", "idle_s", "handoff_s", "withheld_s", "starting_s", "ending_s"];
+const OF_RANKS: [&str; 6] = ["rtime_s", "ready_s", "wait_s", "away_s", "starting_s", "ending_s"];
+
+fn json_of(outcome: &Outcome) -> Value {
+    let json = outcome.stdout.lines().find(|line| line.starts_with('{')).expect("vmpirun --json prints a line");
+    serde_json::from_str(json).expect("it is JSON")
+}
+
+/// All that must hold of every report: cores and ranks add up.
+fn adds_up(told: &str, report: &Value) {
+    let number = |value: &Value, name: &str| value[name].as_f64().unwrap_or_else(|| panic!("no {name} in {value}"));
+    for (list, names) in [("cores", OF_CORES), ("rank_list", OF_RANKS)] {
+        for one in report[list].as_array().expect("a list") {
+            let (sum, wall) = (names.iter().map(|name| number(one, name)).sum::<f64>(), number(one, "wall_s"));
+            assert!((sum - wall).abs() < 1e-5 + 0.001 * wall, "{told}: {sum} s of {wall} s: {one}");
+        }
+    }
+}
+
+/// A wait that the end of the job cuts off is one, however it ends; and what comes after is told as the end.
+#[test]
+fn a_wait_that_is_cut_off_counts_as_one() {
+    let binary = built("edges.c");
+    for (how, flags, code) in
+        [("kill", &[][..], 137), ("abort", &[], 3), ("exit", &[], 3), ("stay", &["--timeout", "1"], 124)]
+    {
+        let run = Vmpirun::new("cut").args(["-n", "6", "-V", "3", "--json"]).args(flags);
+        let outcome = run.arg(&binary).args(["1000", how]).run();
+        assert_eq!(outcome.code, code, "{how}: {outcome:?}");
+        let report = &json_of(&outcome)["report"];
+        adds_up(how, report);
+        for rank in report["rank_list"].as_array().expect("ranks").iter().skip(1) {
+            let (waited, ran) = (rank["wait_s"].as_f64().expect("s"), rank["rtime_s"].as_f64().expect("s"));
+            assert!(waited > 0.5 && waited > 9.0 * ran, "{how}: it waited {waited} s, and ran {ran} s: {rank}");
+        }
+    }
+}
+
+/// What lies before MPI_Init and after MPI_Finalize is no idle time.
+#[test]
+fn start_and_end_are_told_apart_from_idle_time() {
+    let binary = built("edges.c");
+    let run = Vmpirun::new("edges").args(["-n", "6", "-V", "3", "--report", "--json"]);
+    let outcome = run.arg(&binary).arg("600").run();
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    let report = &json_of(&outcome)["report"];
+    adds_up("edges", report);
+    for one in report["cores"].as_array().expect("cores").iter().chain(report["rank_list"].as_array().expect("ranks")) {
+        for edge in ["starting_s", "ending_s"] {
+            assert!(one[edge].as_f64().expect("s") >= 0.6, "{edge}: {one}");
+        }
+        // A core is idle for less than all of it but these two.
+        assert!(one["wall_s"].as_f64().expect("s") >= 1.2, "{one}");
+    }
+    let busy = outcome.stderr.lines().next().expect("a verdict");
+    assert!(busy.starts_with("The 2 cores ran ranks for ") && busy.contains(" Start-up and end took "), "{busy}");
+    // A program without MPI is never anything but starting.
+    let outcome = Vmpirun::new("edges").args(["-n", "2", "--report", "--json", "-q", "sleep", "0.3"]).run();
+    let report = &json_of(&outcome)["report"];
+    adds_up("sleep", report);
+    for rank in report["rank_list"].as_array().expect("ranks") {
+        assert!(rank["starting_s"].as_f64() >= Some(0.3) && rank["ending_s"].as_f64() == Some(0.0), "{rank}");
+    }
+    assert!(outcome.stderr.contains("No rank came to the end of MPI_Init"), "{outcome:?}");
 }
 
 /// Promise 6 where ranks move: a core's clocks count what ran there, whoever it was; a rank's go along with it; and the core-POV timers hold
@@ -170,7 +239,7 @@ fn run_of_moving_ranks(binary: &std::path::Path, ranks: usize, v: u32, how: &str
     let number = |value: &Value, name: &str| value[name].as_f64().unwrap_or_else(|| panic!("no {name} in {value}"));
     let total = |values: &[Value], name: &str| values.iter().map(|value| number(value, name)).sum::<f64>();
     for core in &cores {
-        let sum: f64 = ["running_s", "idle_s", "handoff_s", "withheld_s"].iter().map(|name| number(core, name)).sum();
+        let sum: f64 = OF_CORES.iter().map(|name| number(core, name)).sum();
         assert!((sum - number(core, "wall_s")).abs() < 1e-6, "{how}: {sum} s in {core}");
         assert!(number(core, "violations") == 0.0 && number(core, "max_running") <= 1.0, "{how}: {core}");
         let there = rank_list.iter().filter(|rank| rank["cpu"] == core["cpu"]).count();
@@ -181,6 +250,9 @@ fn run_of_moving_ranks(binary: &std::path::Path, ranks: usize, v: u32, how: &str
     for rank in &rank_list {
         let sum: f64 = ["rtime_s", "ready_s", "wait_s", "away_s"].iter().map(|name| number(rank, name)).sum();
         assert!(sum <= number(&cores[0], "wall_s") * 1.001, "{how}: {sum} s in {rank}");
+        let (sum, life) = (OF_RANKS.iter().map(|name| number(rank, name)).sum::<f64>(), number(rank, "wall_s"));
+        // Who loses its CPU between two looks at the clock is off by that.
+        assert!((sum - life).abs() < 0.02 + 0.001 * life, "{how}: {sum} s of {life} s: {rank}");
     }
     // What the ranks say themselves: R, metered and the core's timer.
     let said: Vec<(u64, f64, f64)> = outcome

@@ -37,7 +37,7 @@ impl Daemon {
             .args(["-k", "5", "120"])
             .arg(bin_dir().join("vmpirun"))
             .args(args)
-            .arg("--report")
+            .arg("--report=full")
             .arg(binary)
             .args(of_program)
             .env("VMPI_RUNTIME_DIR", &self.dir)

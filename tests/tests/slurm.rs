@@ -19,7 +19,7 @@ fn an_allocation_is_used() {
     let slurm = Slurm::start();
     assert!(bin_dir().join("vmpid").exists());
     let names = &["sh", "-c", "echo $VMPI_RANK $OMPI_COMM_WORLD_LOCAL_RANK"];
-    let got = allocated(&slurm, "names", &[], &[&["-V", "2", "--report", "-l"], &names[..]].concat());
+    let got = allocated(&slurm, "names", &[], &[&["-V", "2", "--report=full", "-l"], &names[..]].concat());
     let mut lines: Vec<&str> = got.stdout.lines().collect();
     lines.sort_unstable();
     assert!(got.code == 0 && lines == ["0: 0 0", "1: 1 1", "2: 2 0", "3: 3 1"], "{got:?}\n{}", slurm.logs());

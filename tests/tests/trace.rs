@@ -194,6 +194,22 @@ fn counters_are_of_rank_and_core() {
     assert_eq!(last("clocks: core 0: page-faults"), Some(cores[0]), "{}", trace["counters"]);
 }
 
+/// What a rank was in the middle of when the job ended is in the trace as it is in the clocks.
+#[test]
+fn a_wait_that_is_cut_off_is_in_the_trace() {
+    let binary = built("edges.c");
+    let path = file("cut.pftrace");
+    let run = Vmpirun::new("cut").args(["-n", "4", "-V", "2", "--json", "--timeout", "1", "--trace"]).arg(&path);
+    let outcome = run.arg(binary).args(["1000", "stay"]).run();
+    assert_eq!(outcome.code, 124, "{outcome:?}");
+    let (trace, report) = (read(&path), report(&outcome));
+    for rank in 1..4 {
+        let of = |category: &str| seconds(&trace, "ranks", &format!("rank {rank}"), category);
+        assert!(of("SUSPENDED") > 0.5 && of("SUSPENDED") > 9.0 * of("RUNNING"), "rank {rank}: {trace}");
+    }
+    adds_up(&["cut"], &trace, &report);
+}
+
 /// The page in a browser: without an error, and with all of its parts. Of the second tier: Chromium takes 350 MB.
 #[test]
 #[ignore = "second tier: needs Chromium"]
@@ -207,26 +223,42 @@ fn a_browser_shows_the_page() {
     for elsewhere in ["http://", "https://", "src=", "@import", "url("] {
         assert!(!page.contains(elsewhere), "the page needs a network: {elsewhere}");
     }
-    let dom = |page: &Path| {
+    let dom_of = |page: &Path, width: u32| {
         let profile = room("trace").join(format!("{}-chromium", std::process::id()));
         let mut browser = Command::new("timeout");
         browser.args(["60", "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]);
+        browser.arg(format!("--window-size={width},900")).arg("--hide-scrollbars");
         browser.arg(format!("--user-data-dir={}", profile.display())).arg(format!("file://{}", page.display()));
         let output = browser.output().expect("timeout is there");
         let _ = std::fs::remove_dir_all(profile);
         assert!(output.status.success(), "is chromium installed? {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
+    let dom = |page: &Path| dom_of(page, 1280);
     let shown = dom(&path);
     let body = shown.lines().find(|line| line.contains("<body")).expect("a body");
     assert!(body.contains("data-ready=\"8\"") && !body.contains("data-error"), "2 cores and 6 ranks: {body}");
     assert!(!body.contains("data-drawn=\"0\""), "{body}");
-    for part in ["MPI_Recv", "MPI_Barrier", "<canvas id=\"timeline\"", "<canvas id=\"matrix\"", ", 6 ranks</title>"] {
+    for part in ["MPI_Recv", "MPI_Barrier", "<canvas id=\"timeline\"", "<canvas id=\"matrix\"", ", 6 ranks</title>"]
+        .into_iter()
+        .chain([
+            "ran ranks for",
+            "Ranks waited in MPI for",
+            " 100 5000",
+            "V</a> = 3",
+            "MPI_Isend",
+            "id=\"glossary-ready\"",
+        ])
+    {
         assert!(shown.contains(part), "{part} is missing");
     }
     // Six ranks' lines and the head in the table of clocks.
     let clocks = shown.split("<table id=\"clocks\">").nth(1).and_then(|rest| rest.split("</table>").next());
     assert_eq!(clocks.expect("a table of clocks").matches("<tr>").count(), 7);
+    // Nothing sticks out of a narrow screen.
+    let narrow = dom_of(&path, 420);
+    let wider = narrow.split("data-wider=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("it says");
+    assert!(wider.parse::<i32>().is_ok_and(|pixels| pixels <= 0), "{wider} pixels stick out");
     // It does notice errors.
     let broken = path.with_extension("broken.html");
     std::fs::write(&broken, page.replace("\"length\":", "\"lenght\":").replace("data.calls[", "nothing["))

@@ -93,7 +93,7 @@ fn says(got: &Outcome, code: i32, parts: &[&str]) {
 }
 
 fn messages_arrive(nodes: &Nodes) {
-    let got = job(nodes, "p2p", "verbs").args(["--report", "-n", "2"]).arg(program("p2p.c", Mpi::Openmpi)).run();
+    let got = job(nodes, "p2p", "verbs").args(["--report=full", "-n", "2"]).arg(program("p2p.c", Mpi::Openmpi)).run();
     good(&got, &["all checks hold"]);
     for (node, device) in [(&nodes.a, "rxe0"), (&nodes.b, "rxe1")] {
         let told = format!("node {node}: messages to other nodes go by verbs ({device} port 1)");
@@ -188,8 +188,9 @@ fn a_device_that_is_down_is_seen(nodes: &Nodes) {
 
 fn devices_are_chosen(nodes: &Nodes) {
     let binary = program("ring.c", Mpi::Openmpi);
-    let ring =
-        |name: &str, fabric: &str| job(nodes, name, fabric).args(["--report", "-n", "2"]).arg(&binary).args(["3", "9"]);
+    let ring = |name: &str, fabric: &str| {
+        job(nodes, name, fabric).args(["--report=full", "-n", "2"]).arg(&binary).args(["3", "9"])
+    };
     let got = ring("auto", "auto").run();
     good(&got, &["all checks hold"]);
     assert!(got.stderr.contains("by verbs (rxe0 port 1) (all nodes have an active RDMA device)"), "{}", got.stderr);

@@ -192,16 +192,22 @@ fn top_and_doctor_are_plain_text_without_a_terminal() {
     assert_eq!(job.finish().code, 143);
 }
 
-/// `--report` says where the time went: of each core and of each rank it adds up.
+/// `--report` begins with two lines in words; `=full` says of each core and rank where its time went, and it adds up.
 #[test]
 fn the_report_adds_up() {
     let binary = {
         let _turn = Turn::take();
         program("deadlock.c", Mpi::Mpich)
     };
-    let outcome =
-        Vmpirun::new("report").args(["-n", "4", "-V", "2", "--report", "--json"]).arg(binary).arg("traffic").run();
-    assert_eq!(outcome.code, 0, "{outcome:?}");
+    let run = |form: &str| {
+        let run = Vmpirun::new("report").args(["-n", "4", "-V", "2", form, "--json"]);
+        let outcome = run.arg(&binary).arg("traffic").run();
+        assert_eq!(outcome.code, 0, "{outcome:?}");
+        let json = outcome.stdout.lines().find(|line| line.starts_with('{')).expect("--json").to_owned();
+        let json: Value = serde_json::from_str(&json).expect("JSON");
+        (outcome, json)
+    };
+    let (outcome, json) = run("--report=full");
     let lines: Vec<Vec<&str>> = outcome.stderr.lines().map(|line| line.split_whitespace().collect()).collect();
     let table = |head: &str| {
         lines
@@ -211,18 +217,28 @@ fn the_report_adds_up() {
             .collect::<Vec<_>>()
     };
     let seconds = |word: &str| word.trim_end_matches('s').parse::<f64>().expect("seconds");
-    let json = outcome.stdout.lines().find(|line| line.starts_with('{')).expect("--json");
-    let json: Value = serde_json::from_str(json).expect("JSON");
     assert_eq!((table("CPU").len(), table("RANK").len()), (3, 5), "{}", outcome.stderr);
     for (line, core) in table("CPU").into_iter().skip(1).zip(json["report"]["cores"].as_array().expect("cores")) {
-        let sum: f64 = line[3..7].iter().map(|word| seconds(word)).sum();
+        let sum: f64 = line[3..9].iter().map(|word| seconds(word)).sum();
         let wall = core["wall_s"].as_f64().expect("seconds");
         assert!((sum - wall).abs() < 0.01, "{sum} s of {wall} s: {line:?}");
     }
     for (line, rank) in table("RANK").into_iter().skip(1).zip(json["report"]["rank_list"].as_array().expect("ranks")) {
-        let sum: f64 = line[2..6].iter().map(|word| seconds(word)).sum();
-        let parts = ["rtime_s", "ready_s", "wait_s", "away_s"];
-        let whole: f64 = parts.iter().map(|part| rank[part].as_f64().expect("seconds")).sum();
-        assert!((sum - whole).abs() < 0.01 && whole > 1.0, "{line:?}: {rank}");
+        let sum: f64 = line[2..8].iter().map(|word| seconds(word)).sum();
+        let wall = rank["wall_s"].as_f64().expect("seconds");
+        assert!((sum - wall).abs() < 0.01 && wall > 1.0, "{line:?}: {rank}");
     }
+    let (outcome, json) = run("--report");
+    let lines: Vec<&str> = outcome.stderr.lines().collect();
+    assert!(
+        lines[0].starts_with("The 2 cores ran ranks for ") && lines[1].starts_with("Ranks waited in MPI for "),
+        "{lines:?}"
+    );
+    assert_eq!(json["verdict"]["busy"], lines[0]);
+    for row in ["min ", "mean ", "max "] {
+        assert_eq!(lines.iter().filter(|line| line.starts_with(row)).count(), 2, "{lines:?}");
+    }
+    assert!(!outcome.stderr.contains("VIOLATIONS"), "{}", outcome.stderr);
+    let refused = Vmpirun::new("report").args(["--report=long", "true"]).run();
+    assert!(refused.code == 2 && refused.stderr.contains("`long` is not one of summary, full"), "{refused:?}");
 }

@@ -1,7 +1,7 @@
 //! vmpirun from its command line to its exit code.
 
 use crate::auto::{self, Auto};
-use crate::cli::{self, Action, AppOptions, OutputMode, RunOptions, StdinTo, Universe, VChoice};
+use crate::cli::{self, Action, AppOptions, OutputMode, ReportForm, RunOptions, StdinTo, Universe, VChoice};
 use crate::daemon::{self, VERSION};
 use crate::elf::Search;
 use crate::environ::{self, Choice, Env, FaceDirs};
@@ -13,6 +13,7 @@ use crate::output::Routes;
 use crate::place::{Seat, rearrange};
 use crate::plan::{self, Plan, Wish};
 use crate::program::{self, Program};
+use crate::report::{self, Verdict};
 use crate::session::{self, Finished, Signals};
 use crate::trace::NodeRecording;
 use crate::{cpus, hosts, matrix, mpir, outcome, outputs, trace};
@@ -546,15 +547,16 @@ fn conclude(
     if options.print_exit_codes {
         let _ = write!(std::io::stderr(), "{}", outcome::exit_table(&ends));
     }
-    if let Some(report) = finished.report.as_ref().filter(|_| options.report) {
-        let (cores, ranks) = (
-            outcome::core_table(&report.cores, &report.counters),
-            outcome::rank_table(&report.rank_list, &report.counters),
-        );
+    if let (Some(report), Some(form)) = (&finished.report, options.report) {
+        let verdict = Verdict::of(report, spec);
+        let tables = match form {
+            ReportForm::Summary => report::summary(report),
+            ReportForm::Full => format!("{}\n{}", report::summary(report), report::full(report)),
+        };
         let carried: Vec<&String> =
             report.notes.iter().filter(|note| note.contains(vmpi_shared::control::CARRIED)).collect();
         let carried: String = carried.into_iter().map(|note| format!("{note}\n")).collect();
-        let _ = write!(std::io::stderr(), "{}\n{carried}{cores}\n{ranks}", job.plan.sentence());
+        let _ = write!(std::io::stderr(), "{verdict}{}\n{carried}\n{tables}", job.plan.sentence());
     }
     if let Some(matrix) = &finished.matrix {
         if let Some(path) = &options.matrix {
@@ -565,7 +567,7 @@ fn conclude(
         }
     }
     if options.trace.is_some() || options.report_html.is_some() {
-        save_trace(options, finished, on_nodes)?;
+        save_trace(options, job, finished, on_nodes)?;
     }
     if options.json {
         let (cause, report) = (finished.cause.as_ref(), finished.report.as_ref());
@@ -576,7 +578,7 @@ fn conclude(
 }
 
 /// `--trace` and `--report-html`.
-fn save_trace(options: &RunOptions, finished: &Finished, on_nodes: &[NodeRecording]) -> Result<(), Failure> {
+fn save_trace(options: &RunOptions, job: &Job, finished: &Finished, on_nodes: &[NodeRecording]) -> Result<(), Failure> {
     let timeline = match &finished.trace {
         Some(recording) => Some(recording.timeline()?),
         None => trace::timeline_of_nodes(on_nodes),
@@ -585,16 +587,36 @@ fn save_trace(options: &RunOptions, finished: &Finished, on_nodes: &[NodeRecordi
         complain("there is no trace: what was recorded went with vmpid");
         return Ok(());
     };
+    let report = finished.report.as_ref();
+    let about = trace::About {
+        command: Some(command_line(&options.apps)),
+        host: job.spec.nodes.as_ref().map_or_else(hosts::own_name, |nodes| nodes.names.join(", ")),
+        matrix: finished.matrix.as_ref(),
+        report,
+        verdict: report.map(|report| Verdict::of(report, &job.spec)),
+    };
     if let Some(path) = &options.trace {
-        let saved = trace::save(&timeline, path)?;
+        let saved = trace::save(&timeline, &about, path)?;
         if let Some(gaps) = saved.gaps {
             complain(&format!("note: the trace in {path}: {gaps}"));
         }
     }
     if let Some(path) = &options.report_html {
-        trace::save_page(&timeline, finished.matrix.as_ref(), finished.report.as_ref(), path)?;
+        trace::save_page(&timeline, &about, path)?;
     }
     Ok(())
+}
+
+/// The programs with their arguments, as a shell would take them.
+fn command_line(apps: &[AppOptions]) -> String {
+    let quoted = |word: &String| {
+        let plain = !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "-_=+:,./@%^".contains(c));
+        if plain { word.clone() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    };
+    let line = |app: &AppOptions| -> String {
+        std::iter::once(&app.program).chain(&app.args).map(quoted).collect::<Vec<_>>().join(" ")
+    };
+    apps.iter().map(line).collect::<Vec<_>>().join(" : ")
 }
 
 /// The node on which the rank that is the cause ran.

@@ -33,6 +33,7 @@ pub mod plan;
 pub mod program;
 pub mod r_project;
 pub mod rdma;
+pub mod report;
 pub mod session;
 pub mod stack;
 pub mod status_page;

@@ -1,9 +1,10 @@
-//! How a job ended: exit code, sentence, tables.
+//! How a job ended: exit code, sentence, JSON.
 
 use crate::crash;
-use crate::table::{Table, bytes, percent, seconds};
+use crate::report::Verdict;
+use crate::table::Table;
 use serde_json::{Value, json};
-use vmpi_shared::control::{App, Cause, CoreReport, Ended, Helper, JobReport, JobSpec, NewRank, RankEnd, RankReport};
+use vmpi_shared::control::{App, Cause, Ended, Helper, JobReport, JobSpec, NewRank, RankEnd};
 use vmpi_shared::crash::{Crash, OnCrash};
 
 /// The exit code of vmpirun for a cause.
@@ -174,81 +175,6 @@ pub fn exit_table(ends: &[RankEnd]) -> Table {
     table
 }
 
-/// The cores of a finished job, as `--report` shows them.
-pub fn core_table(cores: &[CoreReport], counters: &[String]) -> Table {
-    let head = [
-        "CPU",
-        "RANKS",
-        "HAND-OFFS",
-        "RUNNING",
-        "IDLE",
-        "HAND-OFF",
-        "OTHER-JOBS",
-        "MOVED-IN",
-        "RUNNING%",
-        "HAND-OFF%",
-        "IDLE%",
-        "MAX-RUNNING",
-        "VIOLATIONS",
-    ];
-    let mut table = Table::new(&with_counters(&head, counters));
-    for core in cores {
-        let whole = core.running_s + core.idle_s + core.handoff_s + core.withheld_s;
-        let mut row = vec![
-            core.cpu.to_string(),
-            core.ranks.to_string(),
-            core.handoffs.to_string(),
-            seconds(core.running_s),
-            seconds(core.idle_s),
-            seconds(core.handoff_s),
-            seconds(core.withheld_s),
-            core.moves.to_string(),
-            percent(core.running_s, whole),
-            percent(core.handoff_s, whole),
-            percent(core.idle_s, whole),
-            core.max_running.to_string(),
-            core.violations.to_string(),
-        ];
-        row.extend(core.counters.iter().map(u64::to_string));
-        table.row(row);
-    }
-    table
-}
-
-/// A column more for each performance counter.
-fn with_counters<'a>(head: &[&'a str], counters: &'a [String]) -> Vec<&'a str> {
-    head.iter().copied().chain(counters.iter().map(String::as_str)).collect()
-}
-
-/// Where the ranks' time went, as `--report` shows it: each line adds up to the rank's life in MPI.
-pub fn rank_table(ranks: &[RankReport], counters: &[String]) -> Table {
-    let head = [
-        "RANK", "CPU", "RUNNING", "READY", "WAITING", "AWAY", "RUNNING%", "READY%", "WAITING%", "SWITCHES", "SENT",
-        "RECEIVED",
-    ];
-    let mut table = Table::new(&with_counters(&head, counters));
-    for rank in ranks {
-        let whole = rank.rtime_s + rank.ready_s + rank.wait_s + rank.away_s;
-        let mut row = vec![
-            rank.rank.to_string(),
-            rank.cpu.to_string(),
-            seconds(rank.rtime_s),
-            seconds(rank.ready_s),
-            seconds(rank.wait_s),
-            seconds(rank.away_s),
-            percent(rank.rtime_s, whole),
-            percent(rank.ready_s, whole),
-            percent(rank.wait_s, whole),
-            rank.switches.to_string(),
-            bytes(rank.sent_bytes),
-            bytes(rank.received_bytes),
-        ];
-        row.extend(rank.counters.iter().map(u64::to_string));
-        table.row(row);
-    }
-    table
-}
-
 /// The job's end as JSON (`--json`).
 pub fn as_json(
     cause: Option<&Cause>,
@@ -258,6 +184,10 @@ pub fn as_json(
     spec: &JobSpec,
     crashes: &[Crash],
 ) -> Value {
+    let verdict = report.map(|report| Verdict::of(report, spec)).map(|verdict| {
+        let tries: Vec<String> = verdict.tries.iter().map(ToString::to_string).collect();
+        json!({ "busy": verdict.busy, "waits": verdict.waits, "try": tries })
+    });
     json!({
         "schema_version": 1,
         "code": code,
@@ -269,6 +199,7 @@ pub fn as_json(
         "rank_ends": ends,
         "crashes": crash::json(crashes),
         "report": report,
+        "verdict": verdict,
     })
 }
 

@@ -18,7 +18,7 @@ mod report;
 mod spec;
 
 pub use connection::Connection;
-pub use report::{CoreReport, Helper, JobReport, RankReport};
+pub use report::{CoreReport, Helper, JobReport, RankReport, WaitShare};
 pub use spec::{App, Balance, JobSpec, NodeMap, NodePart, Nodes, OnBlock, Policy, Stdio, Wtime};
 
 /// Changes whenever a message changes its meaning.

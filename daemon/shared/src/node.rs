@@ -8,7 +8,7 @@ mod descriptors;
 mod placement;
 
 pub use config::{NodeConfig, Patience};
-pub use descriptors::{CoreDescriptor, NodeHeader, Post, RankDescriptor};
+pub use descriptors::{CoreDescriptor, Life, Mark, NodeHeader, Post, RankDescriptor};
 
 use crate::clock::{Moment, Scale};
 use crate::control::{MOST_RANKS, OnBlock, Wtime};
@@ -31,6 +31,7 @@ use std::time::Duration;
 const _: () = {
     assert!(size_of::<CoreDescriptor>() == 256);
     assert!(size_of::<Post>() == 64);
+    assert!(size_of::<Life>() == 128);
     assert!(POST_AT >= HEADER_AT + size_of::<NodeHeader>() as u64 && POST_AT + 64 <= CORES_AT);
     assert!(std::mem::offset_of!(CoreDescriptor, running) == 64);
     assert!(size_of::<RankDescriptor>() == 256);
@@ -45,6 +46,7 @@ const LAYOUT: u64 = layout_hash(&[
     size_of::<CoreDescriptor>() as u64,
     size_of::<RankDescriptor>() as u64,
     size_of::<LastWords>() as u64,
+    size_of::<Life>() as u64,
 ]);
 const HEADER_AT: u64 = size_of::<Head>() as u64;
 const POST_AT: u64 = 2048;
@@ -73,6 +75,7 @@ pub struct NodeSegment {
     ready: *const AtomicU64,
     ranks: *const RankDescriptor,
     last_words: *const LastWords,
+    lives: *const Life,
     post: *const Post,
     segment: Option<Segment>,
     /// Calls the daemon.
@@ -164,7 +167,8 @@ impl NodeSegment {
         let bytes = CORES_AT
             + cores * size_of::<CoreDescriptor>() as u64
             + u64::from(sets(header.cores)) * u64::from(header.ready_words) * 8
-            + u64::from(header.ranks) * (size_of::<RankDescriptor>() + size_of::<LastWords>()) as u64;
+            + u64::from(header.ranks)
+                * (size_of::<RankDescriptor>() + size_of::<LastWords>() + size_of::<Life>()) as u64;
         bytes.next_multiple_of(4096)
     }
 
@@ -175,12 +179,14 @@ impl NodeSegment {
         let ranks_at = ready_at + words as u64 * 8;
         let rank_bytes = header.ranks as usize * size_of::<RankDescriptor>();
         let words_at = ranks_at + rank_bytes as u64;
+        let lives_at = words_at + u64::from(header.ranks) * size_of::<LastWords>() as u64;
         NodeSegment {
             header,
             cores: segment.at(CORES_AT, cores * size_of::<CoreDescriptor>()).as_ptr().cast(),
             ready: segment.at(ready_at, words * 8).as_ptr().cast(),
             ranks: segment.at(ranks_at, rank_bytes).as_ptr().cast(),
             last_words: segment.at(words_at, header.ranks as usize * size_of::<LastWords>()).as_ptr().cast(),
+            lives: segment.at(lives_at, header.ranks as usize * size_of::<Life>()).as_ptr().cast(),
             post: segment.at(POST_AT, size_of::<Post>()).as_ptr().cast(),
             segment: Some(segment),
             bell: None,
@@ -289,6 +295,7 @@ impl NodeSegment {
         for rank in (0..self.header.ranks).filter(|rank| is_remote(*rank)) {
             self.core(self.core_of(rank)).ranks.fetch_sub(1, Ordering::Relaxed);
             self.rank(rank).state.store(RunState::Remote.word(), Ordering::SeqCst);
+            self.life(rank).born.clear();
         }
     }
 
@@ -334,6 +341,7 @@ impl NodeSegment {
             ready: leak::<AtomicU64>((sets(header.cores) * header.ready_words) as usize),
             ranks: leak::<RankDescriptor>(header.ranks as usize),
             last_words: leak::<LastWords>(header.ranks as usize),
+            lives: leak::<Life>(header.ranks as usize),
             post: leak::<Post>(1),
             segment: None,
             bell: None,
@@ -362,6 +370,7 @@ impl NodeSegment {
             ready: self.ready,
             ranks: self.ranks,
             last_words: self.last_words,
+            lives: self.lives,
             post: self.post,
             segment: None,
             bell: self.bell.clone(),
@@ -386,6 +395,10 @@ impl NodeSegment {
             self.rank(rank as u32).core.store(*core, Ordering::Relaxed);
             self.rank(rank as u32).home.store(*core, Ordering::Relaxed);
             self.core(*core).ranks.fetch_add(1, Ordering::Relaxed);
+            // What the job's start takes is theirs, too: nothing was idle before.
+            let born = &self.life(rank as u32).born;
+            born.at.store(self.header.started_at, Ordering::Relaxed);
+            born.core.store(*core + 1, Ordering::Relaxed);
         }
     }
 
@@ -419,6 +432,12 @@ impl NodeSegment {
         assert!(rank < self.header.ranks, "rank {rank} out of range: the node segment is damaged");
         // SAFETY: as above.
         unsafe { &*self.ranks.add(rank as usize) }
+    }
+
+    pub(crate) fn life(&self, rank: u32) -> &Life {
+        assert!(rank < self.header.ranks, "rank {rank} out of range: the node segment is damaged");
+        // SAFETY: as above.
+        unsafe { &*self.lives.add(rank as usize) }
     }
 
     /// A core's set of READY ranks.

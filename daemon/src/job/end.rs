@@ -35,6 +35,12 @@ pub(super) struct Ending {
     pause: Duration,
 }
 
+/// When a job's end began: ticks, and how long each core had been idle by then.
+pub struct Ends {
+    pub at: u64,
+    pub idle: Vec<u64>,
+}
+
 /// A rank has left with 0 and without MPI_Finalize: that fails the job, but programs in which all do so are common, and what the others still have to
 /// say is not lost.
 pub(super) struct Parting {
@@ -133,6 +139,9 @@ impl Job {
                     bell.ring();
                 }
             }
+        }
+        if gone {
+            sched::outside::over(&self.node, rank);
         }
         let finalized = entry.finalized;
         let unfinished = mpi_gone && !finalized;
@@ -288,6 +297,8 @@ impl Job {
             // What ends the job is its cause, not a death that it has survived; but the first to leave was the first cause.
             self.verdict = Some(self.parting.take().map_or((cause, code), |parting| (parting.cause, 1)));
             self.phase = Phase::Ending;
+            let idle = (0..self.node.header().cores).map(|core| sched::outside::idle_of(&self.node, core)).collect();
+            self.ends = Some(Ends { at: self.node.now(), idle });
             self.ending = Some(Ending { at: now + grace, pause: SWEEP_FIRST });
         }
         if let Some(ending) = &mut self.ending {

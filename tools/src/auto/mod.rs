@@ -70,7 +70,8 @@ impl Auto {
 /// The figures of a run; none if the cores were never the job's.
 fn measured(report: &JobReport) -> Option<Run> {
     let sum = |of: fn(&vmpi_shared::control::CoreReport) -> f64| report.cores.iter().map(of).sum::<f64>();
-    let whole = sum(|core| core.wall_s - core.withheld_s);
+    // More ranks on a core do not fill what start-up and end leave idle.
+    let whole = sum(|core| core.wall_s - core.withheld_s - core.starting_s - core.ending_s);
     (whole > 0.0).then(|| Run {
         elapsed_s: report.elapsed_s,
         idle: sum(|core| core.idle_s) / whole,

@@ -1,6 +1,8 @@
 //! From a flag's words to its value: what each flag of the table accepts.
 
-use super::options::{EnvMode, EnvSetting, Label, MapBy, OnDeadlock, OutputMode, StdinTo, Universe, VChoice};
+use super::options::{
+    EnvMode, EnvSetting, Label, MapBy, OnDeadlock, OutputMode, ReportForm, StdinTo, Universe, VChoice,
+};
 use super::parse::Line;
 use crate::{cpus, hosts, matrix, trace};
 use vmpi_shared::control::{Balance, MOST_RANKS, OnBlock, Policy, Wtime};
@@ -79,6 +81,13 @@ pub fn on_hang(word: &str) -> Result<u64, String> {
         0 => Err("0 seconds without progress are no hang; give 1 or more".into()),
         seconds => Ok(seconds),
     }
+}
+
+/// `--report` alone is the summary.
+pub fn report_form(word: Option<&String>) -> Result<ReportForm, String> {
+    word.map_or(Ok(ReportForm::Summary), |word| {
+        one_of(word, &[("summary", ReportForm::Summary), ("full", ReportForm::Full)])
+    })
 }
 
 pub fn wtime(word: &str) -> Result<Wtime, String> {

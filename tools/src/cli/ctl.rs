@@ -112,6 +112,12 @@ pub enum CtlCommand {
         /// Seconds between two looks.
         #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
         interval: f64,
+        /// Put the ranks in the order of this column.
+        #[arg(long, value_name = "COLUMN")]
+        sort: Option<String>,
+        /// Only ranks whose row has all of these words.
+        #[arg(long, value_name = "WORDS")]
+        filter: Option<String>,
         #[command(flatten)]
         format: Format,
     },

@@ -20,7 +20,8 @@ pub use defaults::Defaults;
 pub use flags::{FLAGS, Flag, Group, Takes};
 pub use help::{help_text, vmpirun_command};
 pub use options::{
-    AppOptions, EnvMode, EnvSetting, Label, MapBy, OnDeadlock, OutputMode, RunOptions, StdinTo, Universe, VChoice,
+    AppOptions, EnvMode, EnvSetting, Label, MapBy, OnDeadlock, OutputMode, ReportForm, RunOptions, StdinTo, Universe,
+    VChoice,
 };
 pub use parse::{Action, Command, parse, parse_with};
 pub use timeout::timeout_s;

@@ -85,6 +85,15 @@ pub enum OnDeadlock {
     Ignore,
 }
 
+/// How much `--report` says.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum ReportForm {
+    /// A verdict, and least, mean and most.
+    Summary,
+    /// Also each core and rank.
+    Full,
+}
+
 /// Which variables of vmpirun's environment the ranks inherit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EnvMode {
@@ -159,7 +168,7 @@ pub struct RunOptions {
     pub on_hang_s: u64,
     pub randomize: bool,
     pub print_exit_codes: bool,
-    pub report: bool,
+    pub report: Option<ReportForm>,
     /// Performance counters, with commas between them.
     pub counters: Option<String>,
     /// Where the matrix of all transfers goes.
@@ -220,7 +229,7 @@ impl Default for RunOptions {
             on_hang_s: 0,
             randomize: false,
             print_exit_codes: false,
-            report: false,
+            report: None,
             counters: None,
             matrix: None,
             trace: None,

@@ -94,16 +94,26 @@ fn escaped(value: &str) -> String {
 
 use Kind::{Counter, Gauge};
 
-const RANK_SECONDS: (&str, Kind, &str) =
-    ("vmpi_rank_seconds_total", Counter, "Time of the ranks: running, ready (another had the core), waiting, away.");
+const RANK_SECONDS: (&str, Kind, &str) = (
+    "vmpi_rank_seconds_total",
+    Counter,
+    "Time of the ranks: starting, running, ready (another had the core), waiting, away, ending.",
+);
 const RANK_SENT: (&str, Kind, &str) = ("vmpi_rank_sent_bytes_total", Counter, "Bytes that the rank has sent.");
 const RANK_RECEIVED: (&str, Kind, &str) =
     ("vmpi_rank_received_bytes_total", Counter, "Bytes that the rank has received.");
 const RANK_SWITCHES: (&str, Kind, &str) =
     ("vmpi_rank_switches_total", Counter, "Times that the rank was given its core.");
 
-fn seconds_of(rank: &RankReport) -> [(&'static str, f64); 4] {
-    [("running", rank.rtime_s), ("ready", rank.ready_s), ("waiting", rank.wait_s), ("away", rank.away_s)]
+fn seconds_of(rank: &RankReport) -> [(&'static str, f64); 6] {
+    [
+        ("starting", rank.starting_s),
+        ("running", rank.rtime_s),
+        ("ready", rank.ready_s),
+        ("waiting", rank.wait_s),
+        ("away", rank.away_s),
+        ("ending", rank.ending_s),
+    ]
 }
 
 fn of_job(metrics: &mut Metrics, daemon: i32, job: &JobReport, per_rank: bool) {
@@ -120,10 +130,11 @@ fn of_job(metrics: &mut Metrics, daemon: i32, job: &JobReport, per_rank: bool) {
         let labels = with(&[("state", state.to_lowercase())]);
         metrics.add(("vmpi_job_rank_states", Gauge, "Ranks in each state."), &labels, count.into());
     }
-    for at in 0..4 {
+    for at in 0..seconds_of(&RankReport::default()).len() {
         let total: f64 = job.rank_list.iter().map(|rank| seconds_of(rank)[at].1).sum();
         let labels = with(&[("state", seconds_of(&RankReport::default())[at].0.into())]);
-        let help = "Time of all ranks together: running, ready (another had the core), waiting, away.";
+        let help =
+            "Time of all ranks together: starting, running, ready (another had the core), waiting, away, ending.";
         metrics.add(("vmpi_job_rank_seconds_total", Counter, help), &labels, total);
     }
     let name =
@@ -149,10 +160,12 @@ fn of_job(metrics: &mut Metrics, daemon: i32, job: &JobReport, per_rank: bool) {
             ("idle", core.idle_s),
             ("handoff", core.handoff_s),
             ("withheld", core.withheld_s),
+            ("starting", core.starting_s),
+            ("ending", core.ending_s),
         ];
         for (state, value) in times {
             let labels = with(&[cpu.clone(), ("state", state.into())]);
-            let help = "Time of a core of the job: running, idle, in hand-offs, another job's.";
+            let help = "Time of a core of the job: running, idle, in hand-offs, another job's; while its ranks start, and end.";
             metrics.add(("vmpi_core_seconds_total", Counter, help), &labels, value);
         }
         let labels = with(std::slice::from_ref(&cpu));

@@ -52,7 +52,9 @@ pub fn main() -> i32 {
         CtlCommand::Resume { job, format } => act::signal(job, libc::SIGCONT, "resumed", format.json).map(Output::from),
         CtlCommand::Kill { job, format } => act::kill(job, format.json).map(Output::from),
         CtlCommand::Prio { job, nice, format } => act::prio(job, *nice, format.json).map(Output::from),
-        CtlCommand::Top { once, interval, format } => top::top(*once, *interval, format.json).map(Output::from),
+        CtlCommand::Top { once, interval, sort, filter, format } => {
+            top::top(*once, *interval, (sort.as_deref(), filter.as_deref()), format.json).map(Output::from)
+        }
         CtlCommand::Doctor { program, format } => doctor::doctor(program.as_deref(), format.json),
         CtlCommand::Metrics { per_rank, format } => metrics::metrics(*per_rank, format.json).map(Output::from),
         CtlCommand::Why { job, dot, format } => why::why(job.as_deref(), *dot, format.json).map(Output::from),

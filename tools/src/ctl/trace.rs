@@ -3,8 +3,10 @@
 use super::Output;
 use super::peers::find_job;
 use crate::failure::Failure;
+use crate::hosts;
 use crate::outputs;
-use crate::trace::{self, Recording, Saved};
+use crate::report::{Setup, Verdict};
+use crate::trace::{self, About, Recording, Saved};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{self, Seek};
@@ -35,7 +37,14 @@ pub fn trace(target: &str, ask: TraceAsk, file: Option<&str>, as_json: bool) -> 
         (TraceAsk::Export, (Reply::Trace { map }, mut files)) => {
             let path = file.ok_or_else(|| Failure::usage("export needs a file"))?;
             let segment = File::from(files.pop().ok_or_else(odd)?);
-            say(&trace::save(&Recording { map, segment }.timeline()?, path)?, path, &mut answer)
+            let recording = Recording { map, segment };
+            // A job that has ended meanwhile has no clocks to tell of.
+            let report = peer.job(job).ok();
+            let verdict = report
+                .as_ref()
+                .map(|report| Verdict::new(report, &Setup { v: report.v, balance: &report.balance, nodes: 1 }));
+            let about = About { host: hosts::own_name(), report: report.as_ref(), verdict, ..About::default() };
+            say(&trace::save(&recording.timeline()?, &about, path)?, path, &mut answer)
         }
         (TraceAsk::Export, (Reply::Traced { gaps, events, dropped, length_s }, mut files)) => {
             let path = file.ok_or_else(|| Failure::usage("export needs a file"))?;

@@ -1,9 +1,8 @@
 //! The heat map of a matrix: senders downwards, receivers to the right, the darker the more bytes (logarithmic).
 
-use crate::font::{FONT, FontError, encode_png, register};
+use crate::font::{Align, FONT, Face, FontError, Text, encode_png};
 use plotters::coord::Shift;
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::collections::HashMap;
 use vmpi_shared::monitor::Matrix;
 
@@ -13,6 +12,7 @@ const LEFT: i32 = 70;
 const TOP: i32 = 70;
 const RIGHT: i32 = 130;
 const BOTTOM: i32 = 40;
+const INK: (u8, u8, u8) = (40, 40, 40);
 /// Above this a cell would have less than a pixel.
 pub const MOST_RANKS: u32 = 4096;
 
@@ -56,25 +56,40 @@ fn check(matrix: &Matrix) -> Result<(), HeatError> {
 /// As SVG; needs no font.
 pub fn svg(matrix: &Matrix) -> Result<String, HeatError> {
     check(matrix)?;
-    let mut text = String::new();
+    let (mut svg, texts) = (String::new(), texts(matrix));
     {
-        let area = SVGBackend::with_string(&mut text, size(matrix.ranks)).into_drawing_area();
+        let area = SVGBackend::with_string(&mut svg, size(matrix.ranks)).into_drawing_area();
         draw(matrix, &area)?;
         area.present().map_err(drawn)?;
     }
-    Ok(text)
+    let Some(end) = svg.rfind("</svg>") else { return Err(HeatError::Draw("the SVG has no end".into())) };
+    let lines = texts.iter().map(|text| {
+        format!(
+            "<text x=\"{}\" y=\"{}\" font-family=\"{FONT}\" font-size=\"{}\" text-anchor=\"{}\" fill=\"#282828\">{}</text>\n",
+            text.at.0,
+            text.baseline(),
+            text.size,
+            text.align.anchor(),
+            text.text
+        )
+    });
+    svg.insert_str(end, &lines.collect::<String>());
+    Ok(svg)
 }
 
 /// As PNG.
 pub fn png(matrix: &Matrix) -> Result<Vec<u8>, HeatError> {
     check(matrix)?;
-    register()?;
+    let face = Face::load()?;
     let (width, height) = size(matrix.ranks);
     let mut pixels = vec![255u8; 3 * width as usize * height as usize];
     {
         let area = BitMapBackend::with_buffer(&mut pixels, (width, height)).into_drawing_area();
         draw(matrix, &area)?;
         area.present().map_err(drawn)?;
+    }
+    for text in texts(matrix) {
+        face.draw(&mut pixels, (width as i32, height as i32), &text, INK);
     }
     encode_png(&pixels, width, height).map_err(|e| HeatError::Draw(e.to_string()))
 }
@@ -94,33 +109,72 @@ fn stride(ranks: u32) -> u32 {
     [1, 2, 4, 8, 16, 32, 64, 128, 256].into_iter().find(|step| ranks / step <= 16).unwrap_or(512)
 }
 
+/// The least and the most that went between two ranks, and what that is for each pair.
+struct Scale {
+    pairs: HashMap<(u32, u32), u64>,
+    low: f64,
+    high: f64,
+}
+
+impl Scale {
+    fn of(matrix: &Matrix) -> Scale {
+        let mut pairs: HashMap<(u32, u32), u64> = HashMap::new();
+        for entry in &matrix.entries {
+            *pairs.entry((entry.from, entry.to)).or_default() += entry.counts.bytes;
+        }
+        let sums = pairs.values().copied().filter(|sum| *sum > 0);
+        let (least, most) = (sums.clone().min().unwrap_or(1), sums.max().unwrap_or(1));
+        Scale { low: (least as f64).ln(), high: (most as f64).ln(), pairs }
+    }
+
+    fn share(&self, bytes: u64) -> f64 {
+        let Scale { low, high, .. } = *self;
+        if high > low { 0.1 + 0.9 * ((bytes as f64).ln() - low) / (high - low) } else { 1.0 }
+    }
+
+    fn height(side: i32) -> i32 {
+        side.clamp(60, 240)
+    }
+}
+
+/// All words of the picture.
+fn texts(matrix: &Matrix) -> Vec<Text> {
+    let (ranks, cell) = (matrix.ranks, cell(matrix.ranks) as i32);
+    let (side, scale) = (cell * ranks as i32, Scale::of(matrix));
+    let put = |at: (i32, i32), size: i32, align: Align, text: String| Text { at, size, align, text };
+    let title = format!("job {}: bytes from rank (down) to rank (right)", matrix.job);
+    // Where the map is narrow the title begins further left.
+    let mut texts = vec![put((LEFT.min(16), 20), 15, Align::Left, title)];
+    for rank in (0..ranks).step_by(stride(ranks) as usize) {
+        let middle = rank as i32 * cell + cell / 2;
+        texts.push(put((LEFT - 6, TOP + middle), 13, Align::Right, rank.to_string()));
+        texts.push(put((LEFT + middle, TOP - 11), 13, Align::Centre, rank.to_string()));
+    }
+    let (x, height, marks) = (LEFT + side + 46, Scale::height(side), if scale.high > scale.low { 4 } else { 0 });
+    for mark in 0..=marks {
+        let at = f64::from(mark) / f64::from(marks.max(1));
+        let value = (scale.low + (scale.high - scale.low) * at).exp().round() as u64;
+        // What is all there is is the darkest.
+        let y = if marks == 0 { TOP } else { TOP + ((1.0 - at) * f64::from(height)) as i32 };
+        texts.push(put((x, y), 12, Align::Left, format!("{} B", crate::table::bytes(value))));
+    }
+    texts
+}
+
 fn draw<B: DrawingBackend>(matrix: &Matrix, area: &DrawingArea<B, Shift>) -> Result<(), HeatError>
 where
     B::ErrorType: 'static,
 {
     let (ranks, cell) = (matrix.ranks, cell(matrix.ranks) as i32);
-    let side = cell * ranks as i32;
+    let (side, scale) = (cell * ranks as i32, Scale::of(matrix));
     area.fill(&WHITE).map_err(drawn)?;
-    let mut pairs: HashMap<(u32, u32), u64> = HashMap::new();
-    for entry in &matrix.entries {
-        *pairs.entry((entry.from, entry.to)).or_default() += entry.counts.bytes;
-    }
-    let sums = pairs.values().copied().filter(|sum| *sum > 0);
-    let (least, most) = (sums.clone().min().unwrap_or(1), sums.max().unwrap_or(1));
-    let (low, high) = ((least as f64).ln(), (most as f64).ln());
-    let share = |bytes: u64| if high > low { 0.1 + 0.9 * ((bytes as f64).ln() - low) / (high - low) } else { 1.0 };
-    let style = |size: i32| TextStyle::from((FONT, size).into_font()).color(&RGBColor(40, 40, 40));
-    let right = Pos::new(HPos::Right, VPos::Center);
-    let centre = Pos::new(HPos::Center, VPos::Bottom);
-    let put = |text: &str, at: (i32, i32), style: &TextStyle| area.draw_text(text, style, at).map_err(drawn);
-    put(&format!("job {}: bytes from rank (down) to rank (right)", matrix.job), (LEFT, 14), &style(17))?;
     area.draw(&Rectangle::new([(LEFT, TOP), (LEFT + side, TOP + side)], RGBColor(246, 246, 246).filled()))
         .map_err(drawn)?;
     // A pair between which messages without data went is told apart from one without messages.
     let silent = RGBColor(232, 226, 210);
-    for ((from, to), sum) in &pairs {
+    for ((from, to), sum) in &scale.pairs {
         let at = (LEFT + *to as i32 * cell, TOP + *from as i32 * cell);
-        let fill = if *sum == 0 { silent } else { colour(share(*sum)) };
+        let fill = if *sum == 0 { silent } else { colour(scale.share(*sum)) };
         // Cells that have room for it are set apart by a thin line.
         let line = i32::from(cell >= 8);
         let end = (at.0 + cell - line, at.1 + cell - line);
@@ -135,24 +189,10 @@ where
         RGBColor(120, 120, 120).stroke_width(1),
     ))
     .map_err(drawn)?;
-    for rank in (0..ranks).step_by(stride(ranks) as usize) {
-        let middle = rank as i32 * cell + cell / 2;
-        put(&rank.to_string(), (LEFT - 6, TOP + middle), &style(13).pos(right))?;
-        put(&rank.to_string(), (LEFT + middle, TOP - 5), &style(13).pos(centre))?;
-    }
-    // The scale.
-    let (x, height) = (LEFT + side + 24, side.clamp(60, 240));
+    let (x, height) = (LEFT + side + 24, Scale::height(side));
     for y in 0..height {
         let fill = colour(0.1 + 0.9 * (1.0 - f64::from(y) / f64::from(height)));
         area.draw(&Rectangle::new([(x, TOP + y), (x + 16, TOP + y + 1)], fill.filled())).map_err(drawn)?;
-    }
-    let marks = if high > low { 4 } else { 1 };
-    for mark in 0..=marks {
-        let at = f64::from(mark) / f64::from(marks);
-        let value = (low + (high - low) * at).exp().round() as u64;
-        let y = TOP + ((1.0 - at) * f64::from(height)) as i32;
-        let text = if mark > 0 && high <= low { continue } else { format!("{} B", crate::table::bytes(value)) };
-        put(&text, (x + 22, y), &style(12).pos(Pos::new(HPos::Left, VPos::Center)))?;
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ mod perfetto;
 mod picture;
 mod timeline;
 
+pub use page::About;
 pub use timeline::{
     CoreDid, CoreSlice, CoreTrack, Message, NodeTrack, Ns, OnNode, RankDid, RankSlice, RankTrack, Timeline,
 };
@@ -16,8 +17,6 @@ use crate::nodes::exchange::Offset;
 use std::fs::File;
 use std::io;
 use std::path::Path;
-use vmpi_shared::control::JobReport;
-use vmpi_shared::monitor::Matrix;
 use vmpi_shared::trace::{RingReader, TraceMap};
 
 /// A recording: how it is to be read, and where.
@@ -80,7 +79,7 @@ pub enum Form {
     Perfetto,
     Svg,
     Png,
-    /// A page (without the matrix and the clocks, which are not in a recording).
+    /// A page (without the matrix, if nobody has counted).
     Html,
 }
 
@@ -124,22 +123,16 @@ pub struct Saved {
 ///
 /// # Errors
 /// It cannot be written.
-pub fn save_page(
-    timeline: &Timeline,
-    matrix: Option<&Matrix>,
-    report: Option<&JobReport>,
-    path: &str,
-) -> Result<(), Failure> {
-    std::fs::write(path, page::page(timeline, matrix, report))
-        .map_err(|e| Failure::own(format!("cannot write {path}: {e}")))
+pub fn save_page(timeline: &Timeline, about: &About<'_>, path: &str) -> Result<(), Failure> {
+    std::fs::write(path, page::page(timeline, about)).map_err(|e| Failure::own(format!("cannot write {path}: {e}")))
 }
 
 /// Write the timeline to `path`.
 ///
 /// # Errors
 /// It cannot be written, or the picture not be drawn.
-pub fn save(timeline: &Timeline, path: &str) -> Result<Saved, Failure> {
-    let (saved, bytes) = encode(timeline, path)?;
+pub fn save(timeline: &Timeline, about: &About<'_>, path: &str) -> Result<Saved, Failure> {
+    let (saved, bytes) = encode(timeline, about, path)?;
     std::fs::write(Path::new(path), bytes).map_err(|e| Failure::own(format!("cannot write {path}: {e}")))?;
     Ok(saved)
 }
@@ -148,13 +141,13 @@ pub fn save(timeline: &Timeline, path: &str) -> Result<Saved, Failure> {
 ///
 /// # Errors
 /// The picture cannot be drawn.
-pub fn encode(timeline: &Timeline, path: &str) -> Result<(Saved, Vec<u8>), Failure> {
+pub fn encode(timeline: &Timeline, about: &About<'_>, path: &str) -> Result<(Saved, Vec<u8>), Failure> {
     let failed = |e: picture::PictureError| Failure::own(format!("{path}: {e}"));
     let bytes = match Form::of(path).map_err(Failure::usage)? {
         Form::Perfetto => perfetto::encode(timeline),
         Form::Svg => picture::svg(timeline).map_err(failed)?.into_bytes(),
         Form::Png => picture::png(timeline).map_err(failed)?,
-        Form::Html => page::page(timeline, None, None).into_bytes(),
+        Form::Html => page::page(timeline, about).into_bytes(),
     };
     let saved = Saved {
         gaps: timeline.gaps(),

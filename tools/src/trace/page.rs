@@ -1,31 +1,49 @@
 //! One page about a run that opens without a network: timeline, clocks, waits, matrix. The data goes into `page.html`.
 
 use super::timeline::{CoreDid, Ns, RankDid, Timeline};
+use crate::daemon::VERSION;
+use crate::report::Verdict;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use vmpi_shared::control::JobReport;
-use vmpi_shared::monitor::Matrix;
+use vmpi_shared::monitor::{Matrix, bucket};
 
 /// The page: what draws, with places for title and data.
 const PAGE: &str = include_str!("page.html");
 /// Stretches that a page holds one by one; beyond that a track's time is told in cells.
 const MOST_SLICES: usize = 300_000;
 const CELLS: usize = 4000;
+/// What cores and ranks can have done.
+const CORE_KINDS: usize = 7;
+const RANK_KINDS: usize = 6;
 /// Messages that a page holds.
 const MOST_MESSAGES: usize = 40_000;
 
+/// What a page is about, besides what was recorded.
+#[derive(Debug, Default)]
+pub struct About<'a> {
+    /// The command line, if it is known.
+    pub command: Option<String>,
+    /// Where it ran.
+    pub host: String,
+    pub matrix: Option<&'a Matrix>,
+    pub report: Option<&'a JobReport>,
+    pub verdict: Option<Verdict>,
+}
+
 /// The page about a run.
-pub fn page(timeline: &Timeline, matrix: Option<&Matrix>, report: Option<&JobReport>) -> String {
+pub fn page(timeline: &Timeline, about: &About<'_>) -> String {
     let program = timeline.program.rsplit('/').next().unwrap_or_default();
     let title = format!("vmpi job {}: {program}, {} ranks", timeline.job, timeline.ranks.len());
     // Nothing in it can end the script that holds it.
-    let data = data(timeline, matrix, report, &title).to_string().replace('<', "\\u003c");
+    let data = data(timeline, about, &title).to_string().replace('<', "\\u003c");
     let title = title.replace('&', "&amp;").replace('<', "&lt;");
     PAGE.replace("{{title}}", &title).replace("{{data}}", &data)
 }
 
-fn data(timeline: &Timeline, matrix: Option<&Matrix>, report: Option<&JobReport>, title: &str) -> Value {
+fn data(timeline: &Timeline, about: &About<'_>, title: &str) -> Value {
+    let (matrix, report) = (about.matrix, about.report);
     let cores = timeline.cores.iter().map(|core| core.slices.len());
     let ranks = timeline.ranks.iter().map(|rank| rank.slices.len());
     let all: usize = cores.chain(ranks).sum();
@@ -43,12 +61,14 @@ fn data(timeline: &Timeline, matrix: Option<&Matrix>, report: Option<&JobReport>
                 CoreDid::HandOff(rank) => (2, i64::from(rank)),
                 CoreDid::Idle => (3, -1),
                 CoreDid::Elsewhere => (4, -1),
+                CoreDid::Starting => (5, -1),
+                CoreDid::Ending => (6, -1),
             };
             let mut value = json!({ "core": core.core, "cpu": core.cpu, "node": timeline.node(core.node) });
             if core.slices.len() > most {
                 coarse = true;
                 let slices = core.slices.iter().map(|slice| (slice.from, slice.until, kind(slice.did).0 as usize));
-                value["cells"] = cells(slices, 5, timeline.length);
+                value["cells"] = cells(slices, CORE_KINDS, timeline.length);
             } else {
                 let mut at = 0;
                 let slices = core.slices.iter().flat_map(|slice| {
@@ -76,7 +96,7 @@ fn data(timeline: &Timeline, matrix: Option<&Matrix>, report: Option<&JobReport>
             if rank.slices.len() > most {
                 coarse = true;
                 let slices = rank.slices.iter().map(|slice| (slice.from, slice.until, number(slice.did) as usize));
-                value["cells"] = cells(slices, 4, timeline.length);
+                value["cells"] = cells(slices, RANK_KINDS, timeline.length);
             } else {
                 let mut at = 0;
                 let mut flat: Vec<i64> = Vec::with_capacity(6 * rank.slices.len());
@@ -116,6 +136,11 @@ fn data(timeline: &Timeline, matrix: Option<&Matrix>, report: Option<&JobReport>
         "messages": messages,
         "messages_left_out": if few { 0 } else { timeline.messages.len() },
         "waits": waits(timeline),
+        "sizes": sizes(timeline),
+        "about": { "command": about.command, "host": about.host, "version": VERSION },
+        "verdict": about.verdict.as_ref().map(|verdict| {
+            json!({ "busy": verdict.busy, "waits": verdict.waits, "advice": verdict.advice() })
+        }),
         "matrix": matrix.map(pairs),
         "report": report.map(|report| json!({ "cores": report.cores, "ranks": report.rank_list, "notes": report.notes, "v": report.v,
             "policy": report.policy, "balance": report.balance })),
@@ -128,6 +153,8 @@ fn number(did: RankDid) -> i64 {
         RankDid::Ready => 1,
         RankDid::Suspended => 2,
         RankDid::Away => 3,
+        RankDid::Starting => 4,
+        RankDid::Ending => 5,
     }
 }
 
@@ -188,6 +215,24 @@ fn waits(timeline: &Timeline) -> Value {
         .collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row["ns"].as_u64()));
     rows.into()
+}
+
+/// How many messages of which size each call became: by ranges of `monitor::bucket`.
+fn sizes(timeline: &Timeline) -> Value {
+    let mut sums: BTreeMap<Rc<str>, (u64, u64, BTreeMap<usize, u64>)> = BTreeMap::new();
+    for message in &timeline.messages {
+        let (messages, bytes, ranges) = sums.entry(message.call.clone()).or_default();
+        (*messages, *bytes) = (*messages + 1, *bytes + message.bytes);
+        *ranges.entry(bucket(message.bytes)).or_default() += 1;
+    }
+    let mut rows: Vec<(Rc<str>, (u64, u64, BTreeMap<usize, u64>))> = sums.into_iter().collect();
+    rows.sort_by_key(|(_, (messages, ..))| std::cmp::Reverse(*messages));
+    rows.into_iter()
+        .map(|(call, (messages, bytes, ranges))| {
+            let ranges: Vec<(usize, u64)> = ranges.into_iter().collect();
+            json!({ "call": &*call, "messages": messages, "bytes": bytes, "ranges": ranges })
+        })
+        .collect()
 }
 
 /// Messages and bytes of all kinds by pair.

@@ -281,6 +281,8 @@ pub fn encode(timeline: &Timeline) -> Vec<u8> {
                 CoreDid::HandOff(rank) => ("hand-off", "hand-off".into(), Some(rank)),
                 CoreDid::Idle => ("idle", "idle".into(), None),
                 CoreDid::Elsewhere => ("elsewhere", "another job".into(), None),
+                CoreDid::Starting => ("starting", "starting".into(), None),
+                CoreDid::Ending => ("ending", "ending".into(), None),
             };
             let note = rank.map(|rank| ("rank", i64::from(rank)));
             writer.slice((slice.from, slice.until), track, category, &name, note.as_slice());
@@ -437,7 +439,8 @@ mod tests {
         };
         let slices = vec![slice(5, 9, RankDid::Running, ""), slice(9, 20, RankDid::Suspended, "MPI_Recv")];
         let track = RankTrack { rank: 0, slices, dropped: 3, known_from: 5, ..RankTrack::default() };
-        let message = Message { from: 0, to: 0, sent: 6, received: 20, bytes: 8, tag: 7, collective: false };
+        let (call, collective) = ("MPI_Send".into(), false);
+        let message = Message { from: 0, to: 0, sent: 6, received: 20, bytes: 8, tag: 7, call, collective };
         let timeline =
             Timeline { boottime: 1000, length: 30, ranks: vec![track], messages: vec![message], ..Timeline::default() };
         let trace = Trace::decode(encode(&timeline).as_slice()).expect("a trace");

@@ -4,9 +4,8 @@
 //! high enough, mixed into one colour where it is not.
 
 use super::timeline::{CoreDid, CoreSlice, Ns, RankDid, RankSlice, Timeline};
-use crate::font::{FONT, FontError, register};
+use crate::font::{Align, FONT, Face, FontError, Text};
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::ops::Range;
@@ -32,23 +31,12 @@ const HAND_OFF: Colour = (30, 30, 30);
 const IDLE: Colour = (232, 232, 232);
 const ELSEWHERE: Colour = (150, 150, 150);
 const INK: Colour = (40, 40, 40);
+const STARTING: Colour = (176, 214, 170);
+const ENDING: Colour = (104, 166, 136);
 const UNKNOWN: Colour = (255, 255, 255);
 
-/// Ranks on a core's row are told apart by these, in turn.
-const RANKS: [Colour; 12] = [
-    (31, 119, 180),
-    (255, 152, 56),
-    (44, 160, 84),
-    (204, 80, 98),
-    (148, 103, 189),
-    (140, 100, 80),
-    (227, 140, 200),
-    (180, 178, 60),
-    (23, 170, 190),
-    (120, 150, 220),
-    (250, 200, 110),
-    (130, 200, 140),
-];
+/// Blue is running; ranks on a core's row are told apart by its shades, in turn.
+const RANKS: [Colour; 4] = [RUNNING, (120, 174, 222), (23, 74, 116), (72, 142, 206)];
 
 /// Why there is no picture.
 #[derive(Debug, thiserror::Error)]
@@ -69,7 +57,7 @@ pub enum PictureError {
 enum Mark {
     Box { x: i32, y: i32, width: i32, height: i32, colour: Colour },
     Line { from: (i32, i32), to: (i32, i32), colour: Colour },
-    Text { at: (i32, i32), size: i32, align: HPos, text: String },
+    Text(Text),
 }
 
 struct Picture {
@@ -125,8 +113,8 @@ fn mix(shares: &Shares) -> Colour {
 }
 
 impl Picture {
-    fn text(&mut self, at: (i32, i32), size: i32, align: HPos, text: impl Into<String>) {
-        self.marks.push(Mark::Text { at, size, align, text: text.into() });
+    fn text(&mut self, at: (i32, i32), size: i32, align: Align, text: impl Into<String>) {
+        self.marks.push(Mark::Text(Text { at, size, align, text: text.into() }));
     }
 
     fn fill(&mut self, x: i32, y: i32, width: i32, height: i32, colour: Colour) {
@@ -174,8 +162,8 @@ impl Picture {
     fn legend(&mut self, mut x: i32, y: i32, entries: &[(&str, Colour)]) {
         for (name, colour) in entries {
             self.fill(x, y - 6, 12, 12, *colour);
-            self.text((x + 17, y), 13, HPos::Left, *name);
-            x += 17 + 8 * name.len() as i32 + 14;
+            self.text((x + 17, y), 13, Align::Left, *name);
+            x += 17 + words_width(name, 13) + 18;
         }
     }
 
@@ -208,18 +196,15 @@ impl Picture {
                     to.0,
                     to.1
                 ),
-                Mark::Text { at, size, align, text: words } => {
-                    let anchor = match align {
-                        HPos::Left => "start",
-                        HPos::Center => "middle",
-                        HPos::Right => "end",
-                    };
-                    let words = words.replace('&', "&amp;").replace('<', "&lt;");
+                Mark::Text(line) => {
+                    let words = line.text.replace('&', "&amp;").replace('<', "&lt;");
                     writeln!(
                         text,
-                        "<text x=\"{}\" y=\"{}\" font-family=\"{FONT}\" font-size=\"{size}\" text-anchor=\"{anchor}\" fill=\"{}\">{words}</text>",
-                        at.0,
-                        at.1 + size * 35 / 100,
+                        "<text x=\"{}\" y=\"{}\" font-family=\"{FONT}\" font-size=\"{}\" text-anchor=\"{}\" fill=\"{}\">{words}</text>",
+                        line.at.0,
+                        line.baseline(),
+                        line.size,
+                        line.align.anchor(),
                         hex(INK)
                     )
                 }
@@ -230,7 +215,7 @@ impl Picture {
     }
 
     fn png(&self) -> Result<Vec<u8>, PictureError> {
-        register()?;
+        let face = Face::load()?;
         let (width, height) = (self.size.0 as u32, self.size.1 as u32);
         let mut pixels = vec![255u8; 3 * width as usize * height as usize];
         let rgb = |(r, g, b): Colour| RGBColor(r, g, b);
@@ -249,23 +234,33 @@ impl Picture {
             let failed = |e: &dyn std::error::Error| PictureError::Draw(e.to_string());
             for mark in &self.marks {
                 match mark {
-                    Mark::Box { .. } => {}
                     Mark::Line { from, to, colour } => {
                         let line = PathElement::new([*from, *to], rgb(*colour));
                         area.draw(&line).map_err(|e| failed(&e))?;
                     }
-                    Mark::Text { at, size, align, text } => {
-                        let place = Pos::new(*align, VPos::Center);
-                        let ink = rgb(INK);
-                        let style = TextStyle::from((FONT, *size).into_font()).color(&ink).pos(place);
-                        area.draw_text(text, &style, *at).map_err(|e| failed(&e))?;
-                    }
+                    Mark::Box { .. } | Mark::Text(_) => {}
                 }
             }
             area.present().map_err(|e| failed(&e))?;
         }
+        for mark in &self.marks {
+            if let Mark::Text(text) = mark {
+                face.draw(&mut pixels, self.size, text, INK);
+            }
+        }
         crate::font::encode_png(&pixels, width, height).map_err(|e| PictureError::Draw(e.to_string()))
     }
+}
+
+/// Pixels of a line in a plain sans-serif font, about: who shows an SVG chooses which.
+fn words_width(words: &str, size: i32) -> i32 {
+    let ems = |letter: char| match letter {
+        'i' | 'j' | 'l' | 'I' | '.' | ',' | '\'' | '(' | ')' | 'f' | 't' | 'r' | ' ' => 0.36,
+        'm' | 'w' | 'M' | 'W' => 0.92,
+        'A'..='Z' => 0.70,
+        _ => 0.61,
+    };
+    (words.chars().map(ems).sum::<f64>() * f64::from(size)).ceil() as i32
 }
 
 /// A round number of nanoseconds between two marks of the time axis.
@@ -319,33 +314,34 @@ fn draw(timeline: &Timeline) -> Result<Picture, PictureError> {
         let name = timeline.node(node).map(|name| name.chars().take(6).collect::<String>() + " ");
         name.unwrap_or_default()
     };
-    picture.text((LEFT, 18), 17, HPos::Left, title);
+    picture.text((LEFT, 18), 17, Align::Left, title);
     let notes: Vec<String> = timeline.clocks().into_iter().chain(timeline.gaps()).collect();
     let gaps = (!notes.is_empty()).then(|| notes.join("; "));
     // From when there is something to see.
     let begin = timeline.ranks.iter().filter_map(|rank| rank.slices.first()).map(|slice| slice.from).min().unwrap_or(0);
     let shown = begin.min(timeline.length.saturating_sub(1))..timeline.length;
     if let Some(gaps) = &gaps {
-        picture.text((LEFT, 36), 12, HPos::Left, gaps.as_str());
+        picture.text((LEFT, 36), 12, Align::Left, gaps.as_str());
     }
-    picture.text((LEFT - 8, TOP - 16), 13, HPos::Right, "cores");
-    picture.legend(LEFT, TOP - 16, &[("idle", IDLE), ("hand-off", HAND_OFF), ("another job", ELSEWHERE)]);
-    picture.text((LEFT + 320, TOP - 16), 13, HPos::Left, "which rank ran:");
-    for (rank, colour) in RANKS.into_iter().enumerate().take(ranks) {
-        let x = LEFT + 430 + 44 * rank as i32;
-        picture.fill(x, TOP - 22, 12, 12, colour);
-        picture.text((x + 16, TOP - 16), 13, HPos::Left, rank.to_string());
-    }
-    if ranks > RANKS.len() {
-        picture.text((LEFT + 430 + 44 * RANKS.len() as i32, TOP - 16), 13, HPos::Left, "and again");
-    }
+    picture.text((LEFT - 8, TOP - 16), 13, Align::Right, "cores");
+    let legend = [
+        ("a rank runs (shades tell ranks apart)", RUNNING),
+        ("hand-off", HAND_OFF),
+        ("idle", IDLE),
+        ("another job's", ELSEWHERE),
+        ("ranks start", STARTING),
+        ("ranks end", ENDING),
+    ];
+    picture.legend(LEFT, TOP - 16, &legend);
     let mut kinds: Vec<Colour> = RANKS.to_vec();
-    kinds.extend([HAND_OFF, IDLE, ELSEWHERE]);
+    kinds.extend([HAND_OFF, IDLE, ELSEWHERE, STARTING, ENDING]);
     let kind = |slice: &CoreSlice| match slice.did {
         CoreDid::Ran(rank) => rank as usize % RANKS.len(),
         CoreDid::HandOff(_) => RANKS.len(),
         CoreDid::Idle | CoreDid::Watched(_) => RANKS.len() + 1,
         CoreDid::Elsewhere => RANKS.len() + 2,
+        CoreDid::Starting => RANKS.len() + 3,
+        CoreDid::Ending => RANKS.len() + 4,
     };
     for (at, core) in timeline.cores.iter().enumerate() {
         let y = TOP + at as i32 * (core_row + 4);
@@ -356,17 +352,19 @@ fn draw(timeline: &Timeline) -> Result<Picture, PictureError> {
             picture.text(
                 (LEFT - 8, y + core_row / 2),
                 13,
-                HPos::Right,
+                Align::Right,
                 format!("{}CPU {}", of_node(core.node), core.cpu),
             );
         }
     }
-    picture.text((LEFT - 8, ranks_at - 14), 13, HPos::Right, "ranks");
+    picture.text((LEFT - 8, ranks_at - 14), 13, Align::Right, "ranks");
     let legend = [
         ("running", RUNNING),
         ("ready, waits for its core", READY),
         ("waits in MPI", SUSPENDED),
         ("away (outside MPI, without its core)", AWAY),
+        ("starts (before MPI_Init's end)", STARTING),
+        ("ends (after MPI_Finalize)", ENDING),
     ];
     picture.legend(LEFT, ranks_at - 14, &legend);
     let kind = |slice: &RankSlice| match slice.did {
@@ -374,6 +372,8 @@ fn draw(timeline: &Timeline) -> Result<Picture, PictureError> {
         RankDid::Ready => 1,
         RankDid::Away => 2,
         RankDid::Suspended => 3,
+        RankDid::Starting => 4,
+        RankDid::Ending => 5,
     };
     let wide = if ranks > 64 { 2 } else { 1 };
     let middle = |rank: u32| {
@@ -383,10 +383,11 @@ fn draw(timeline: &Timeline) -> Result<Picture, PictureError> {
     for (at, rank) in timeline.ranks.iter().enumerate() {
         let y = ranks_at + at as i32 * (row + gap);
         let slices = rank.slices.iter().map(|slice| (slice.from, slice.until, kind(slice)));
-        let shares = columns(slices, &[RUNNING, READY, AWAY, SUSPENDED], &shown, (WIDTH / wide) as usize);
+        let shares =
+            columns(slices, &[RUNNING, READY, AWAY, SUSPENDED, STARTING, ENDING], &shown, (WIDTH / wide) as usize);
         picture.row(y, row, wide, &shares);
         if at % stride(ranks, row + gap) == 0 {
-            picture.text((LEFT - 8, y + row / 2), 13, HPos::Right, format!("{}{}", of_node(rank.node), rank.rank));
+            picture.text((LEFT - 8, y + row / 2), 13, Align::Right, format!("{}{}", of_node(rank.node), rank.rank));
         }
     }
     let span = shown.end - shown.start;
@@ -402,7 +403,7 @@ fn draw(timeline: &Timeline) -> Result<Picture, PictureError> {
     let step = step(span);
     for at in (shown.start.next_multiple_of(step)..=shown.end).step_by(step as usize) {
         picture.fill(x(at), bottom + 4, 1, 6, INK);
-        picture.text((x(at), bottom + 20), 13, HPos::Center, time(at, step));
+        picture.text((x(at), bottom + 20), 13, Align::Centre, time(at, step));
     }
     picture.fill(LEFT, bottom + 4, WIDTH, 1, INK);
     Ok(picture)
@@ -419,6 +420,19 @@ mod tests {
         assert_eq!(found, [vec![(RUNNING, 0.5), (READY, 0.25)], vec![(RUNNING, 0.5)]]);
         assert_eq!(mix(&vec![]), UNKNOWN);
         assert_eq!(mix(&vec![(IDLE, 1.0)]), IDLE);
+    }
+
+    /// Entries of a legend do not run into each other, nor lie far apart.
+    #[test]
+    fn widths_are_those_of_the_font() {
+        let Ok(face) = Face::load() else { return };
+        for words in
+            ["a rank runs (shades tell ranks apart)", "waits in MPI", "away (outside MPI, without its core)", "idle"]
+        {
+            let text = Text { at: (0, 0), size: 13, align: Align::Left, text: words.into() };
+            let (real, about) = (face.width(&text), words_width(words, 13) as f32);
+            assert!((about - real).abs() < 6.0 + 0.05 * real, "{words}: {about} for {real}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 mod axis;
 mod build;
 mod messages;
+mod outside;
 mod track;
 
 pub use axis::OnNode;
@@ -27,6 +28,9 @@ pub enum CoreDid {
     Idle,
     /// It was another job's.
     Elsewhere,
+    /// Nobody ran, while a rank of it had not come to the end of MPI_Init; while one had left MPI, or the job was ended.
+    Starting,
+    Ending,
 }
 
 /// What a rank did.
@@ -39,6 +43,9 @@ pub enum RankDid {
     Ready,
     /// Outside MPI, without its core.
     Away,
+    /// Before the end of MPI_Init; after MPI_Finalize, or its death there.
+    Starting,
+    Ending,
 }
 
 impl RankDid {
@@ -48,6 +55,8 @@ impl RankDid {
             RankDid::Suspended => "SUSPENDED",
             RankDid::Ready => "READY",
             RankDid::Away => "AWAY",
+            RankDid::Starting => "STARTING",
+            RankDid::Ending => "ENDING",
         }
     }
 }
@@ -125,7 +134,7 @@ pub struct Counted {
 }
 
 /// A message whose sending and receiving are both known.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     pub from: u32,
     pub to: u32,
@@ -134,6 +143,8 @@ pub struct Message {
     /// As many as the sender sent.
     pub bytes: u64,
     pub tag: i32,
+    /// The function that sent it; empty: not known.
+    pub call: Rc<str>,
     /// Of a collective call.
     pub collective: bool,
 }

@@ -21,6 +21,9 @@ pub struct JobReport {
     /// Performance counters that are counted: what the numbers of cores and ranks are.
     #[serde(default)]
     pub counters: Vec<String>,
+    /// What its ranks were seen waiting for, the most first.
+    #[serde(default)]
+    pub waits: Vec<WaitShare>,
     /// Of a job that has ended: what its ranks had started and not waited for. A good end leaves it running, any other ends it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub helpers: Vec<Helper>,
@@ -34,6 +37,13 @@ pub struct Helper {
     pub node: Option<String>,
     pub pid: i32,
     pub name: String,
+}
+
+/// For how long ranks, all together, were seen waiting for something (`sched::report::CALLS`), by looks now and then.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WaitShare {
+    pub call: String,
+    pub seen_s: f64,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -51,7 +61,13 @@ pub struct CoreReport {
     pub handoff_s: f64,
     /// Time that the core was another job's.
     pub withheld_s: f64,
-    /// Time since the job's segments were made: what the four add up to.
+    /// Time in which none of its ranks ran, while one of them had not come to the end of MPI_Init yet; while one had left MPI_Finalize, or the
+    /// job was ended (`sched::outside`).
+    #[serde(default)]
+    pub starting_s: f64,
+    #[serde(default)]
+    pub ending_s: f64,
+    /// Time since the job's segments were made: what the six add up to.
     pub wall_s: f64,
     /// Largest number of ranks ever RUNNING at one time on this core (promise 1: at most 1), and how often it was more than one.
     pub max_running: u32,
@@ -80,6 +96,14 @@ pub struct RankReport {
     pub ready_s: f64,
     pub wait_s: f64,
     pub away_s: f64,
+    /// Before the end of MPI_Init, and after MPI_Finalize (or its death there) until its processes had ended.
+    #[serde(default)]
+    pub starting_s: f64,
+    #[serde(default)]
+    pub ending_s: f64,
+    /// From its start to its end: what the six add up to.
+    #[serde(default)]
+    pub wall_s: f64,
     pub sent_messages: u64,
     pub sent_bytes: u64,
     pub received_messages: u64,

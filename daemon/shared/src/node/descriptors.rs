@@ -102,14 +102,15 @@ pub struct CoreDescriptor {
     pub watched: AtomicU32,
     /// How the core's idle times have been (`sched::watch`); written by whoever ends one, or ends watching it.
     pub idles: AtomicU32,
-    reserved1: [AtomicU32; 2],
+    /// What ranks whose numbers others have now were outside MPI while it was idle (`sched::outside`), ticks, signed; written by the daemon.
+    pub past_starting: AtomicU64,
     // Performance counters (`meter`), written by the rank that leaves the core.
     /// What all ranks counted here, and what they counted in metered sections.
     pub counters: [AtomicU64; COUNTERS],
     pub metered: [AtomicU64; COUNTERS],
     /// When it, or a rank of it that had nothing to do, last looked for a rank of another core to let run (`sched::balance`); ticks.
     pub offered_at: AtomicU64,
-    reserved2: [AtomicU64; 1],
+    pub past_ending: AtomicU64,
 }
 
 /// One rank of the job.
@@ -200,6 +201,35 @@ impl RankDescriptor {
     pub fn may_move(&self) -> bool {
         self.pinned.load(Ordering::Relaxed) != RankDescriptor::STAYS
     }
+}
+
+/// A moment of a rank's life.
+#[repr(C)]
+#[derive(Default)]
+pub struct Mark {
+    /// Ticks.
+    pub at: AtomicU64,
+    /// Idle time of the core until then, ticks.
+    pub idle: AtomicU64,
+    /// The core + 1; 0: not yet. Written last; who reads it too early misses a mark that is being made.
+    pub core: AtomicU32,
+    reserved: AtomicU32,
+}
+
+/// A rank's way into MPI and out of it (`sched::outside`): written once each, before and after it takes part in the baton.
+#[repr(C, align(64))]
+#[derive(Default)]
+pub struct Life {
+    /// Its process was to be started; written by the daemon.
+    pub born: Mark,
+    /// The ends of MPI_Init and MPI_Finalize, by the rank; the latter by the daemon if it died before.
+    pub entered: Mark,
+    pub left: Mark,
+    /// Its processes are gone; written by the daemon.
+    pub over: Mark,
+    /// `RunState` in which it died + 1, or 0; written by the daemon.
+    pub died_as: AtomicU32,
+    reserved: [AtomicU32; 7],
 }
 
 /// Where this node's carrier is called, who takes to other nodes what ranks push for remote ones.

@@ -56,6 +56,7 @@ impl NodeSegment {
         descriptor.node.store(number, Ordering::Relaxed);
         descriptor.home.store(core, Ordering::SeqCst);
         descriptor.core.store(core, Ordering::SeqCst);
+        crate::sched::outside::begin(self, rank, core);
     }
 
     /// The core of a rank. Under `--balance` another one later, unless the rank is this process's and runs.

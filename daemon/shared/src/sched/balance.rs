@@ -278,11 +278,12 @@ pub(super) fn move_self(node: &NodeSegment, me: u32) {
         let _ = node.rank(me).state.compare_exchange(RunState::Ready.word(), RunState::Running.word(), SEQ, SEQ);
         return;
     }
-    let (_, ran) = settle_on(node, me, from);
+    let (left, ran) = settle_on(node, me, from);
     unwatched(|idle| release_core(node, me, from, ran, idle));
     relocate(node, me, from, to);
     affinity::settle(node, me);
-    rank.ready_at.store(node.now(), RELAXED);
+    // It could run all the time.
+    rank.ready_at.store(left, RELAXED);
     queue(node, me);
     await_core(node, me);
     run_at(node, me, node.now());

@@ -5,14 +5,14 @@
 //! make_ready), SYNC F (a wake-up against the end of tending), SYNC G (a core handed to a rank as it dies); SYNC H is explained in `watch`,
 //! SYNC I and J in `lease`, SYNC K in `steps`, SYNC M in `permit`, where ranks wait for their cores, SYNC S in `adopt`.
 
-use super::clocks::{add, end_away, resume_at, settle, settle_both, settle_on};
+use super::clocks::{add, end_away, resume_at, settle, settle_both};
 use super::lease::{ALONE, REVOKED, vacate};
 use super::permit::{Permit, await_core, await_permit, grant, open, tell_to_watch};
 use super::run_state::{CLAIMED, IDLE, OPEN, RunState, SPINNING, WITHHELD, Wait, holder_word};
 use super::watch::{
     Idle, heir, hurry_carrier, note_work, runs_next_itself, spin, unwatched, wake_all_with_mail, watch_running,
 };
-use super::{balance, policy, run_queue, steps};
+use super::{balance, outside, policy, progress, run_queue, steps};
 use crate::clock;
 use crate::mem::sync::{Ordering, fence, fence_behind_step, may_die, spin_loop, yield_cpu};
 use crate::node::{CoreDescriptor, NodeSegment, RankDescriptor};
@@ -24,13 +24,15 @@ const RELAXED: Ordering = Ordering::Relaxed;
 /// The end of MPI_Init: ask for the core, wait for it.
 pub fn enter(node: &NodeSegment, me: u32) {
     let step = steps::begin(node, node.core_of(me));
+    let now = node.now();
+    outside::entered(node, me, now);
     node.rank(me).state.store(RunState::Ready.word(), SEQ);
-    ask_for_core(node, me, step);
+    ask_for_core(node, me, step, now);
 }
 
-/// READY, in no queue, and without a core: get one.
-fn ask_for_core(node: &NodeSegment, me: u32, step: steps::Step<'_>) {
-    node.rank(me).ready_at.store(node.now(), RELAXED);
+/// READY since then, in no queue, and without a core: get one.
+fn ask_for_core(node: &NodeSegment, me: u32, step: steps::Step<'_>, since: u64) {
+    node.rank(me).ready_at.store(since, RELAXED);
     may_die();
     queue(node, me);
     drop(step);
@@ -181,14 +183,17 @@ pub fn scheduling_point(node: &NodeSegment, me: u32) {
 fn reacquire(node: &NodeSegment, me: u32) {
     let step = steps::begin(node, node.core_of(me));
     if leave_away(node, me, RunState::Ready) {
-        ask_for_core(node, me, step);
+        // Until then it was away.
+        ask_for_core(node, me, step, node.rank(me).away_at.load(RELAXED));
     }
 }
 
 /// The end of MPI_Finalize: leave the core for good.
 pub fn finish(node: &NodeSegment, me: u32) {
-    if leave(node, me, node.rank(me), RunState::Finalized) {
-        let (now, _) = settle(node, me);
+    let on_core = leave(node, me, node.rank(me), RunState::Finalized);
+    let now = if on_core { settle(node, me).0 } else { node.rank(me).away_at.load(RELAXED) };
+    outside::left(node, me, now);
+    if on_core {
         if trace::is_on(node, me) {
             trace::ended(node, now);
         }
@@ -294,9 +299,8 @@ pub fn rank_died(node: &NodeSegment, rank: u32) {
     let before = RunState::from_word(descriptor.state.swap(RunState::Dead.word(), SEQ)); // SYNC G
     // Who moves a rank changes its core and then looks whether it is dead.
     let core = descriptor.core.load(SEQ).min(node.header().cores - 1);
-    if before == RunState::Running {
-        settle_on(node, rank, core);
-    }
+    progress::settle_dead(node, rank, before, core);
+    outside::died(node, rank, before);
     run_queue::remove(node.ready(core), rank);
     let holder = &node.core(core).holder;
     // Whoever was to spin: the dead rank may have been about to tell another that it should.
@@ -472,7 +476,7 @@ fn leave_and_wait(node: &NodeSegment, me: u32, rank: &RankDescriptor, core: Opti
         how = release(node, me, (core, descriptor), ran, idle);
         left
     } else {
-        node.now()
+        rank.away_at.load(RELAXED) // until then it was away
     };
     while how != Left::Back && await_permit(node, me, rank, how) == Permit::Spin {
         how = spin(node, me, node.core_in(rank), idle);

@@ -1,4 +1,4 @@
-//! Who runs: run state, run queue, policy, baton; who watches an idle core (`watch`), which job has it (`lease`).
+//! Who runs: run state, run queue, policy, baton; who watches an idle core (`watch`), which job has it (`lease`); what all that took (`clocks`, `progress`, `outside`, `report`).
 //!
 //! A rank holds its core while `CoreDescriptor::holder` is its number + 1 and it is RUNNING. It passes the core on when
 //! it suspends (`baton`). Whoever completes what a rank waits for makes it READY; a READY rank of an idle core is
@@ -15,8 +15,10 @@ pub mod failure;
 pub mod lease;
 #[cfg(feature = "measure")]
 pub mod measure;
+pub mod outside;
 mod permit;
 pub mod policy;
+pub mod progress;
 mod refine;
 pub mod report;
 pub mod run_queue;
@@ -29,5 +31,5 @@ pub use baton::{
     suspend_tending, take_core, try_tend, wake, yield_core,
 };
 pub use clocks::own_time;
-pub use report::{copies_refused, core_report, core_report_at, rank_report, rank_report_at};
+pub use report::{copies_refused, core_report, core_report_at, core_report_of, rank_report, rank_report_at};
 pub use run_state::{CLAIMED, IDLE, OPEN, RunState, SPINNING, WITHHELD, Wait, holder_rank, holder_word};

@@ -1,10 +1,9 @@
 //! What the descriptors say, for `vmpictl` and the end-of-job report.
 
-use super::clocks::process_time;
-use super::lease;
+use super::outside::{self, Outside, Span};
+use super::progress;
 use super::run_state::RunState;
 use crate::control::{CoreReport, RankReport};
-use crate::mem::sync::AtomicU64;
 use crate::mem::sync::Ordering::Relaxed;
 use crate::node::NodeSegment;
 
@@ -15,29 +14,15 @@ pub fn core_report(node: &NodeSegment, core: u32) -> CoreReport {
 
 /// A core's line. What is under way is counted until `now`: who tells of several cores, or of other things, tells them of one moment.
 pub fn core_report_at(node: &NodeSegment, core: u32, now: u64) -> CoreReport {
+    core_report_of(node, core, now, None)
+}
+
+/// As `core_report_at`; `ends`: the core's idle time when the end of the job began (`outside::idle_of`).
+pub fn core_report_of(node: &NodeSegment, core: u32, now: u64, ends: Option<u64>) -> CoreReport {
     let descriptor = node.core(core);
     let seconds = |ticks: u64| node.seconds(ticks);
-    let at = |clock: &AtomicU64| clock.load(Relaxed);
-    let (mut running, mut idle, mut handoff) =
-        (at(&descriptor.running_ticks), at(&descriptor.idle_ticks), at(&descriptor.handoff_ticks));
-    let mut withheld = at(&descriptor.withheld_ticks);
-    // The stretch that it is in right now.
-    let (released, granted) = (at(&descriptor.released_at), at(&descriptor.granted_at));
-    match node.running_on(core) {
-        Some(rank) if node.state(rank) == RunState::Running => {
-            running = running.wrapping_add(now.saturating_sub(at(&node.rank(rank).t)));
-        }
-        Some(_) => {
-            idle = idle.wrapping_add(granted.saturating_sub(released));
-            handoff = handoff.wrapping_add(now.saturating_sub(granted.max(released)));
-        }
-        None if !lease::is_held(node, core) => {
-            let since = at(&descriptor.withheld_at);
-            idle = idle.wrapping_add(since.saturating_sub(released));
-            withheld = withheld.wrapping_add(now.saturating_sub(since.max(released)));
-        }
-        None => idle = idle.wrapping_add(now.saturating_sub(released)),
-    }
+    let clocks = progress::of_core(node, core, now);
+    let Outside { starting, ending } = outside::of_core(node, core, now, ends);
     CoreReport {
         node: None,
         cpu: descriptor.cpu.load(Relaxed),
@@ -45,16 +30,18 @@ pub fn core_report_at(node: &NodeSegment, core: u32, now: u64) -> CoreReport {
         running: node.running_on(core),
         ready: node.ready_count(core),
         handoffs: descriptor.handoffs.load(Relaxed),
-        running_s: seconds(running),
-        idle_s: seconds(idle),
-        handoff_s: seconds(handoff),
-        withheld_s: seconds(withheld),
+        running_s: seconds(clocks.running),
+        idle_s: seconds(clocks.idle.saturating_sub(starting.wrapping_add(ending))),
+        handoff_s: seconds(clocks.handoff),
+        withheld_s: seconds(clocks.withheld),
+        starting_s: seconds(starting),
+        ending_s: seconds(ending),
         wall_s: seconds(now.saturating_sub(node.header().started_at)),
         max_running: descriptor.max_running.load(Relaxed),
         violations: descriptor.violations.load(Relaxed),
         ptime_s: seconds(descriptor.ptime.load(Relaxed)),
         moves: descriptor.moves.load(Relaxed),
-        counters: descriptor.counters.iter().map(at).collect(),
+        counters: descriptor.counters.iter().map(|count| count.load(Relaxed)).collect(),
     }
 }
 
@@ -68,14 +55,8 @@ pub fn rank_report_at(node: &NodeSegment, rank: u32, now: u64) -> RankReport {
     let descriptor = node.rank(rank);
     let seconds = |ticks: u64| node.seconds(ticks);
     let state = node.state(rank);
-    let (mut wait, mut ready) = (descriptor.wait_ticks.load(Relaxed), descriptor.ready_ticks.load(Relaxed));
-    // The stretch that it is in right now.
-    let since = |start: u64| now.saturating_sub(start);
-    match state {
-        RunState::Suspended | RunState::Tended => wait = wait.wrapping_add(since(descriptor.t.load(Relaxed))),
-        RunState::Ready => ready = ready.wrapping_add(since(descriptor.ready_at.load(Relaxed))),
-        _ => {}
-    }
+    let clocks = progress::of_rank(node, rank, now);
+    let (starting, ending, whole) = Span::of(node, rank).map_or((0, 0, 0), |span| span.times(now));
     RankReport {
         rank,
         pid: node.pid(rank),
@@ -83,10 +64,13 @@ pub fn rank_report_at(node: &NodeSegment, rank: u32, now: u64) -> RankReport {
         state: state.name().to_string(),
         waiting_on: waiting_on(node, rank, state),
         switches: descriptor.switches.load(Relaxed),
-        rtime_s: seconds(process_time(node, rank, now)),
-        ready_s: seconds(ready),
-        wait_s: seconds(wait),
-        away_s: seconds(descriptor.away_ticks.load(Relaxed)),
+        rtime_s: seconds(clocks.running),
+        ready_s: seconds(clocks.ready),
+        wait_s: seconds(clocks.wait),
+        away_s: seconds(clocks.away),
+        starting_s: seconds(starting),
+        ending_s: seconds(ending),
+        wall_s: seconds(whole),
         sent_messages: descriptor.sent_messages.load(Relaxed),
         sent_bytes: descriptor.sent_bytes.load(Relaxed),
         received_messages: descriptor.received_messages.load(Relaxed),

@@ -19,6 +19,7 @@ use crate::clock::Moment;
 use crate::node::{NodeSegment, RankDescriptor};
 use crate::sched::adopt::Given;
 use crate::sched::lease;
+use crate::sched::outside::{self, Span};
 use serde::{Deserialize, Serialize};
 use std::sync::Mutex;
 // Words of this process alone: no model looks at them.
@@ -37,7 +38,9 @@ pub enum Record {
     /// The core had been taken from the rank (it was outside MPI, asleep in the kernel or past its quantum).
     Away { from: u64, until: u64 },
     /// A message was sent to, or taken by, job rank `peer`.
-    Message { sent: bool, id: u16, at: u64, bytes: u64, peer: u32, context: u32, tag: i32 },
+    ///
+    /// `call`: index + 1 of the name of the function that sent it, as in `Call`; 0: not known.
+    Message { sent: bool, call: u16, id: u16, at: u64, bytes: u64, peer: u32, context: u32, tag: i32 },
     /// The rank has left MPI.
     Ended { at: u64 },
     /// Performance counters of the rank, and of its core, as they stood then (`Counted`).
@@ -109,9 +112,9 @@ impl Record {
                 [head(WATCHED, call.kind, core, call.name), from, until, 0, 0, 0, 0, about(&call)]
             }
             Record::Away { from, until } => [AWAY, from, until, 0, 0, 0, 0, 0],
-            Record::Message { sent, id, at, bytes, peer, context, tag } => {
+            Record::Message { sent, call, id, at, bytes, peer, context, tag } => {
                 let kind = if sent { SENT } else { RECEIVED };
-                [head(kind, 0, 0, id), at, bytes, two(peer, context), 0, 0, 0, two(0, tag as u32)]
+                [head(kind, 0, call, id), at, bytes, two(peer, context), 0, 0, 0, two(0, tag as u32)]
             }
             Record::Ended { at } => [ENDED, at, 0, 0, 0, 0, 0, 0],
             Record::Counted { at, core, values: [a, b, c], of_core: [d, e, f] } => {
@@ -135,7 +138,8 @@ impl Record {
             AWAY => ordered(&[a, b]).then_some(Record::Away { from: a, until: b })?,
             SENT | RECEIVED => {
                 let (peer, context) = halves(c);
-                Record::Message { sent: kind == SENT, id: name, at: a, bytes: b, peer, context, tag: tag as i32 }
+                let (sent, call, id) = (kind == SENT, core, name);
+                Record::Message { sent, call, id, at: a, bytes: b, peer, context, tag: tag as i32 }
             }
             ENDED => Record::Ended { at: a },
             COUNTED => Record::Counted { at: a, core, values: [b, c, d], of_core: [e, f, g] },
@@ -282,14 +286,15 @@ pub fn sent(node: &NodeSegment, peer: u32, context: u32, tag: i32, bytes: u64) -
     recorder.messages.store(count, Relaxed);
     // Never 0, which means that its sender does not record.
     let id = (count % u64::from(u16::MAX)) as u16 + 1;
-    recorder.put(&Record::Message { sent: true, id, at: node.now(), bytes, peer, context, tag });
+    let call = recorder.name();
+    recorder.put(&Record::Message { sent: true, call, id, at: node.now(), bytes, peer, context, tag });
     id
 }
 
 /// A message of job rank `peer` has been received.
 #[cold]
 pub fn received(node: &NodeSegment, id: u16, peer: u32, context: u32, tag: i32, bytes: u64) {
-    node.recorder().put(&Record::Message { sent: false, id, at: node.now(), bytes, peer, context, tag });
+    node.recorder().put(&Record::Message { sent: false, call: 0, id, at: node.now(), bytes, peer, context, tag });
 }
 
 /// The rank leaves `core`; its performance counters, and that core's.
@@ -329,6 +334,9 @@ pub struct TraceMap {
     pub within_ns: u64,
     /// Ranks stay on their cores.
     pub ranks_stay: bool,
+    /// When the end of the job began, ticks; 0: it has not.
+    #[serde(default)]
+    pub ends_at: u64,
     pub cores: Vec<TraceCore>,
     /// Names of the performance counters.
     pub counters: Vec<String>,
@@ -354,8 +362,13 @@ pub struct TraceRank {
     pub here: bool,
     /// Records in its ring before the recording began.
     pub skip: u64,
-    /// As `vmpictl show` names it.
+    /// As `vmpictl show` names it; of a dead one the state in which it died.
     pub state: String,
+    #[serde(default)]
+    pub is_dead: bool,
+    /// When it came and went.
+    #[serde(default)]
+    pub life: Option<Span>,
     pub core: u32,
     /// The last change of who runs, when it became READY: ticks.
     pub t: u64,
@@ -377,12 +390,14 @@ pub fn stand_of_core(node: &NodeSegment, core: u32) -> TraceCore {
 
 /// How rank `rank` stands now.
 pub fn stand(node: &NodeSegment, rank: u32, skip: u64) -> TraceRank {
-    let descriptor = node.rank(rank);
+    let (descriptor, died) = (node.rank(rank), outside::died_as(node, rank));
     TraceRank {
         pid: node.pid(rank),
         here: !node.is_remote(rank),
         skip,
-        state: node.state(rank).name().to_owned(),
+        state: died.unwrap_or_else(|| node.state(rank)).name().to_owned(),
+        is_dead: died.is_some(),
+        life: Span::of(node, rank),
         core: node.core_of(rank),
         t: descriptor.t.load(Relaxed),
         ready_at: descriptor.ready_at.load(Relaxed),
@@ -405,8 +420,17 @@ mod tests {
             Record::Turn(turn),
             Record::Watched { core: 65535, call, from: 1, until: 1 },
             Record::Away { from: 1, until: 2 },
-            Record::Message { sent: true, id: 65535, at: 5, bytes: 1 << 40, peer: 70000, context: u32::MAX, tag: -2 },
-            Record::Message { sent: false, id: 0, at: 0, bytes: 0, peer: 0, context: 0, tag: i32::MAX },
+            Record::Message {
+                sent: true,
+                call: 3,
+                id: 65535,
+                at: 5,
+                bytes: 1 << 40,
+                peer: 70000,
+                context: u32::MAX,
+                tag: -2,
+            },
+            Record::Message { sent: false, call: 0, id: 0, at: 0, bytes: 0, peer: 0, context: 0, tag: i32::MAX },
             Record::Ended { at: 3 },
             Record::Counted { at: 3, core: 1, values: [1, 2, 3], of_core: [4, 5, u64::MAX] },
         ] {

@@ -99,7 +99,14 @@ impl Conductor {
         let mut report = JobReport::default();
         for part in &mut self.parts {
             let Some((_, _, its)) = part.finished.take() else { continue };
-            let JobReport { cores, rank_list, notes, faces, helpers, .. } = *its;
+            let JobReport { cores, rank_list, notes, faces, helpers, waits, elapsed_s, .. } = *its;
+            report.elapsed_s = report.elapsed_s.max(elapsed_s);
+            for share in waits {
+                match report.waits.iter_mut().find(|known| known.call == share.call) {
+                    Some(known) => known.seen_s += share.seen_s,
+                    None => report.waits.push(share),
+                }
+            }
             report.helpers.extend(helpers.into_iter().map(|its| Helper { node: Some(part.name.clone()), ..its }));
             report.cores.extend(cores.into_iter().map(|core| CoreReport { node: Some(part.name.clone()), ..core }));
             report.rank_list.extend(rank_list);
@@ -107,10 +114,12 @@ impl Conductor {
             report.faces.extend(faces.into_iter().filter(|face| !face.is_empty()));
         }
         report.rank_list.sort_by_key(|rank| rank.rank);
+        report.waits.sort_by(|a, b| b.seen_s.total_cmp(&a.seen_s));
         report.faces.sort();
         report.faces.dedup();
         (report.ranks, report.v, report.job) = (self.spec.ranks, self.spec.v, JOB);
         report.counters.clone_from(&self.spec.counters);
+        (report.policy, report.balance) = (self.spec.policy.name().into(), self.spec.balance.name().into());
         let (cause, code) = self.verdict.take();
         let matrix = self.matrix().map(Box::new);
         let stays = matches!(cause, Cause::Success) && !report.helpers.is_empty();

@@ -192,7 +192,9 @@ fn missing(heard: &[(String, Heard)], wish: bool, job: u32) -> Option<String> {
 
 /// Make the file and pass it to the tool's node.
 fn write(recordings: &[NodeRecording], path: &str, to: &Outbox, tool: u64) {
-    let encoded = trace::timeline_of_nodes(recordings).map(|timeline| trace::encode(&timeline, path));
+    let host = recordings.iter().map(|node| node.name.as_str()).collect::<Vec<_>>().join(", ");
+    let about = trace::About { host, ..trace::About::default() };
+    let encoded = trace::timeline_of_nodes(recordings).map(|timeline| trace::encode(&timeline, &about, path));
     let (reply, bytes) = match encoded {
         Some(Ok((saved, bytes))) => {
             let trace::Saved { gaps, events, dropped, length_s } = saved;

@@ -214,7 +214,7 @@ mod tests {
     }
 
     fn message(sent: bool, peer: u32, id: u16, at: i64) -> Record {
-        Record::Message { sent, id, at: at as u64, bytes: 8, peer, context: 4, tag: 3 }
+        Record::Message { sent, call: 0, id, at: at as u64, bytes: 8, peer, context: 4, tag: 3 }
     }
 
     fn offset(says: i64, within: u64) -> Offset {

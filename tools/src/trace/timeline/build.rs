@@ -1,9 +1,11 @@
 //! A timeline put together from what was read of the ranks' rings.
 
 use super::messages::{End, matched};
+use super::outside::Outside;
 use super::track::{Clock, Names, Track};
 use super::{CoreDid, CoreSlice, CoreTrack, Counted, Ns, RankDid, RankTrack, Timeline};
 use vmpi_shared::sched::adopt::Given;
+use vmpi_shared::sched::outside::Span;
 use vmpi_shared::trace::{Call, Record, RingReader, TraceMap, TraceRank, Turn};
 
 impl Timeline {
@@ -44,7 +46,9 @@ impl Part {
         let cores = cores
             .map(|((pieces, stand), core)| {
                 let withheld = (stand.withheld_at != 0).then(|| clock.ns(stand.withheld_at));
-                CoreTrack { node, core, cpu: stand.cpu, slices: core_slices(pieces, complete, clock.length, withheld) }
+                let slices = core_slices(pieces, complete, clock.length, withheld);
+                let outside = Outside::new(map, &clock, core);
+                CoreTrack { node, core, cpu: stand.cpu, slices: outside.told(slices) }
             })
             .filter(|track| {
                 let ran = track.slices.iter().any(|slice| matches!(slice.did, CoreDid::Ran(_)));
@@ -115,6 +119,10 @@ impl Builder<'_> {
             ..RankTrack::default()
         };
         let mut track = Track { track, names: &names, clock, watches: Vec::new(), aways: Vec::new() };
+        let edges = stand.life.map(|life| (life, life.edges(map.until)));
+        if let Some((life, (entered, ..))) = edges {
+            track.push(life.born, entered, RankDid::Starting, None);
+        }
         let mut at = At::Nowhere;
         let mut turns = 0;
         for record in &records {
@@ -142,8 +150,9 @@ impl Builder<'_> {
                     }
                     at = At::Out;
                 }
-                Record::Message { sent, id, at, bytes, peer, context, tag } => {
-                    let end = End { rank, peer, id, ns: clock.ns(at), bytes, context, tag };
+                Record::Message { sent, call, id, at, bytes, peer, context, tag } => {
+                    let call = names.of(&Call { name: call, ..Call::default() });
+                    let end = End { rank, peer, id, ns: clock.ns(at), bytes, context, tag, call };
                     if sent { self.sends.push(end) } else { self.takes.push(end) }
                 }
                 Record::Counted { at, core, values, of_core } => {
@@ -152,6 +161,9 @@ impl Builder<'_> {
             }
         }
         self.tail(&mut track, at, stand, turns == 0 && ring.dropped == 0);
+        if let Some((_, (_, left, over))) = edges {
+            track.push(left, over, RankDid::Ending, None);
+        }
         track.track
     }
 
@@ -203,10 +215,18 @@ impl Builder<'_> {
         let (core, since) = match at {
             At::Core { core, since } => (core, since),
             // Nothing happened: it ran, or waited, all the time.
-            At::Nowhere if nothing && stand.pid != 0 && stand.t != 0 && stand.t <= map.until => (stand.core, map.since),
+            At::Nowhere
+                if nothing && stand.state != "INIT" && stand.pid != 0 && stand.t != 0 && stand.t <= map.until =>
+            {
+                (stand.core, map.since)
+            }
             _ => return,
         };
-        let end = map.until;
+        // What a dead one was in the middle of ended with it.
+        let end = match stand.life {
+            Some(Span { left: Some(left), .. }) if stand.is_dead => left.clamp(since, map.until),
+            _ => map.until,
+        };
         let left = stand.t.clamp(since, end);
         let ready = stand.ready_at.clamp(left, end);
         // What was read of a rank that went on meanwhile may be from two moments: then it ran until the end, nearly.
@@ -224,6 +244,7 @@ impl Builder<'_> {
                 track.had(core, since, left, &mut self.pieces);
                 track.push(left, end, RankDid::Away, None);
             }
+            "RUNNING" if stand.is_dead => track.had(core, since, left, &mut self.pieces),
             "DEAD" | "FINALIZED" | "DAMAGED" => track.had(core, since, left, &mut self.pieces),
             _ => track.had(core, since, end, &mut self.pieces),
         }
@@ -432,6 +453,7 @@ mod tests {
     fn messages_find_their_other_ends() {
         let end = |sent: bool, id: u16, at: u64, bytes: u64, peer: u32| Record::Message {
             sent,
+            call: u16::from(sent),
             id,
             at,
             bytes,
@@ -457,6 +479,7 @@ mod tests {
         let found: Vec<(Ns, Ns, u64)> = timeline.messages.iter().map(|m| (m.sent, m.received, m.bytes)).collect();
         assert_eq!(found, [(10, 40, 8), (20, 30, 16), (50, 60, 24)]);
         assert_eq!(timeline.half_messages, 2);
+        assert!(timeline.messages.iter().all(|message| &*message.call == "MPI_Recv"), "the sender's function");
     }
 
     #[test]

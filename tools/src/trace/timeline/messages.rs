@@ -2,6 +2,7 @@
 
 use super::{Message, Ns};
 use std::collections::HashMap;
+use std::rc::Rc;
 
 /// A message's end: who, with whom, and the rest of what both ends know.
 pub(super) struct End {
@@ -12,6 +13,8 @@ pub(super) struct End {
     pub(super) bytes: u64,
     pub(super) context: u32,
     pub(super) tag: i32,
+    /// The function that the sender called.
+    pub(super) call: Rc<str>,
 }
 
 /// Sends with their receives; and how many ends have no other. `slack`: so far off may be what the clocks of two ranks say.
@@ -40,6 +43,7 @@ pub(super) fn matched(sends: &[End], takes: &[End], slack: impl Fn(u32, u32) -> 
                 received: take.ns,
                 bytes: send.bytes,
                 tag: send.tag,
+                call: send.call.clone(),
                 collective: send.context & 1 == 1,
             });
         }

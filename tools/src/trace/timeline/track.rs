@@ -59,7 +59,7 @@ impl Names {
         Names { own, kinds: CALLS.iter().map(|kind| Rc::from(*kind)).collect() }
     }
 
-    fn of(&self, call: &Call) -> Rc<str> {
+    pub(super) fn of(&self, call: &Call) -> Rc<str> {
         let own = usize::from(call.name).checked_sub(1).and_then(|index| self.own.get(index));
         let name = own.or_else(|| self.kinds.get(usize::from(call.kind)));
         name.cloned().unwrap_or_else(|| Rc::from(""))

@@ -1,0 +1,7 @@
+//! What a run's clocks say, for people: two lines in words (`verdict`), then columns (`tables`).
+
+mod tables;
+mod verdict;
+
+pub use tables::{full, summary};
+pub use verdict::{Setup, Try, Verdict};

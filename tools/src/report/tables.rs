@@ -1,0 +1,183 @@
+//! Columns: the least, the mean and the most over cores and ranks; and, for those who ask, each of them.
+
+use super::verdict::{inside_core, inside_rank};
+use crate::table::{Table, bytes, seconds};
+use vmpi_shared::control::{CoreReport, JobReport, RankReport};
+
+/// A column: its name, its value in one, and how that is written.
+type Column<T> = (&'static str, fn(&T) -> f64, fn(f64) -> String);
+
+fn share(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { 100.0 * part / whole } else { f64::NAN }
+}
+
+/// A whole number of percents; `-` where there was no whole.
+fn percents(value: f64) -> String {
+    if value.is_nan() { "-".into() } else { format!("{value:.0}") }
+}
+
+fn size(value: f64) -> String {
+    bytes(value.round() as u64)
+}
+
+fn count(value: f64) -> String {
+    format!("{value:.0}")
+}
+
+/// Shares are those of the time between start-up and end.
+const CORES: &[Column<CoreReport>] = &[
+    ("RUNNING", |core| core.running_s, seconds),
+    ("HAND-OFF", |core| core.handoff_s, seconds),
+    ("IDLE", |core| core.idle_s, seconds),
+    ("OTHER-JOBS", |core| core.withheld_s, seconds),
+    ("STARTING", |core| core.starting_s, seconds),
+    ("ENDING", |core| core.ending_s, seconds),
+    ("RUNNING%", |core| share(core.running_s, inside_core(core)), percents),
+    ("HAND-OFF%", |core| share(core.handoff_s, inside_core(core)), percents),
+    ("IDLE%", |core| share(core.idle_s, inside_core(core)), percents),
+];
+
+const RANKS: &[Column<RankReport>] = &[
+    ("RUNNING", |rank| rank.rtime_s, seconds),
+    ("READY", |rank| rank.ready_s, seconds),
+    ("WAITING", |rank| rank.wait_s, seconds),
+    ("AWAY", |rank| rank.away_s, seconds),
+    ("STARTING", |rank| rank.starting_s, seconds),
+    ("ENDING", |rank| rank.ending_s, seconds),
+    ("RUNNING%", |rank| share(rank.rtime_s, inside_rank(rank)), percents),
+    ("READY%", |rank| share(rank.ready_s, inside_rank(rank)), percents),
+    ("WAITING%", |rank| share(rank.wait_s, inside_rank(rank)), percents),
+    ("SENT", |rank| rank.sent_bytes as f64, size),
+    ("RECEIVED", |rank| rank.received_bytes as f64, size),
+];
+
+/// Three rows: least, mean, most of each column by itself.
+fn spread<T>(head: &str, list: &[T], columns: &[Column<T>], counters: &[String], of: fn(&T) -> &[u64]) -> Table {
+    let names = columns.iter().map(|(name, ..)| *name).chain(counters.iter().map(String::as_str));
+    let mut table = Table::new(&std::iter::once(head).chain(names).collect::<Vec<_>>());
+    let values = |value: &dyn Fn(&T) -> f64| -> Option<[f64; 3]> {
+        let known: Vec<f64> = list.iter().map(value).filter(|value| !value.is_nan()).collect();
+        if known.is_empty() {
+            return None;
+        }
+        let mean = known.iter().sum::<f64>() / known.len() as f64;
+        let fold = |of: fn(f64, f64) -> f64| known.iter().copied().fold(f64::NAN, of);
+        Some([fold(f64::min), mean, fold(f64::max)])
+    };
+    let counted = counters.iter().enumerate().map(|(at, _)| {
+        values(&|item: &T| of(item).get(at).map_or(f64::NAN, |count| *count as f64)).map(|all| all.map(count))
+    });
+    let cells: Vec<[String; 3]> = columns
+        .iter()
+        .map(|(_, value, show)| values(value).map(|all| all.map(show)))
+        .chain(counted)
+        .map(|cells| cells.unwrap_or_else(|| ["-", "-", "-"].map(str::to_owned)))
+        .collect();
+    for (at, name) in ["min", "mean", "max"].into_iter().enumerate() {
+        table.row(std::iter::once(name.to_owned()).chain(cells.iter().map(|column| column[at].clone())).collect());
+    }
+    table
+}
+
+/// Least, mean and most over cores, and over ranks.
+pub fn summary(report: &JobReport) -> String {
+    let cores = spread("CORES", &report.cores, CORES, &report.counters, |core| &core.counters);
+    let ranks = spread("RANKS", &report.rank_list, RANKS, &report.counters, |rank| &rank.counters);
+    let broken: u64 = report.cores.iter().map(|core| core.violations).sum();
+    let broken = match broken {
+        0 => String::new(),
+        times => {
+            format!("{times} times more than one rank was RUNNING on a core, which must not be: please report it\n")
+        }
+    };
+    format!("{broken}{cores}\n{ranks}")
+}
+
+/// Each core and rank, with what those who work on vmpi want to know, too.
+pub fn full(report: &JobReport) -> String {
+    format!("{}\n{}", core_table(&report.cores, &report.counters), rank_table(&report.rank_list, &report.counters))
+}
+
+/// A column more for each performance counter.
+fn with_counters<'a>(head: &[&'a str], counters: &'a [String]) -> Vec<&'a str> {
+    head.iter().copied().chain(counters.iter().map(String::as_str)).collect()
+}
+
+fn core_table(cores: &[CoreReport], counters: &[String]) -> Table {
+    let first = ["CPU", "RANKS", "HAND-OFFS"];
+    let last = ["MOVED-IN", "MAX-RUNNING", "VIOLATIONS"];
+    let head: Vec<&str> = first.into_iter().chain(CORES.iter().map(|(name, ..)| *name)).chain(last).collect();
+    let mut table = Table::new(&with_counters(&head, counters));
+    for core in cores {
+        let mut row = vec![core.cpu.to_string(), core.ranks.to_string(), core.handoffs.to_string()];
+        row.extend(CORES.iter().map(|(_, value, show)| show(value(core))));
+        row.extend([core.moves.to_string(), core.max_running.to_string(), core.violations.to_string()]);
+        row.extend(core.counters.iter().map(u64::to_string));
+        table.row(row);
+    }
+    table
+}
+
+/// Each line adds up to the rank's life.
+fn rank_table(ranks: &[RankReport], counters: &[String]) -> Table {
+    let head: Vec<&str> =
+        ["RANK", "CPU"].into_iter().chain(RANKS.iter().map(|(name, ..)| *name)).chain(["SWITCHES", "MOVES"]).collect();
+    let mut table = Table::new(&with_counters(&head, counters));
+    for rank in ranks {
+        let mut row = vec![rank.rank.to_string(), rank.cpu.to_string()];
+        row.extend(RANKS.iter().map(|(_, value, show)| show(value(rank))));
+        row.extend([rank.switches.to_string(), rank.moves.to_string()]);
+        row.extend(rank.counters.iter().map(u64::to_string));
+        table.row(row);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn least_mean_and_most_of_each_column() {
+        let rank = |number: u32, rtime_s: f64, wait_s: f64, sent_bytes: u64| RankReport {
+            rank: number,
+            rtime_s,
+            wait_s,
+            sent_bytes,
+            counters: vec![u64::from(number)],
+            ..RankReport::default()
+        };
+        let core = CoreReport { cpu: 3, running_s: 1.0, idle_s: 1.0, starting_s: 8.0, ..CoreReport::default() };
+        let report = JobReport {
+            cores: vec![core],
+            // The third never was in MPI: it has no shares.
+            rank_list: vec![rank(0, 1.0, 3.0, 1024), rank(1, 3.0, 1.0, 3072), rank(2, 0.0, 0.0, 0)],
+            counters: vec!["page-faults".into()],
+            ..JobReport::default()
+        };
+        let text = summary(&report);
+        let cells = |start: &str, nth: usize| -> Vec<String> {
+            let line = text.lines().filter(|line| line.starts_with(start)).nth(nth).expect("a line");
+            line.split_whitespace().map(str::to_owned).collect()
+        };
+        assert_eq!(
+            cells("mean", 0)[1..=9],
+            ["1.000s", "0.000s", "1.000s", "0.000s", "8.000s", "0.000s", "50", "0", "50"]
+        );
+        let of = |name: &str, row: &str| {
+            let at = cells("RANKS", 0).iter().position(|head| head == name).expect("a column");
+            cells(row, 1)[at].clone()
+        };
+        let rows = ["min", "mean", "max"];
+        assert_eq!(rows.map(|row| of("RUNNING", row)), ["0.000s", "1.333s", "3.000s"]);
+        assert_eq!(rows.map(|row| of("WAITING%", row)), ["25", "50", "75"]);
+        assert_eq!(rows.map(|row| of("SENT", row)), ["0", "1.3K", "3.0K"]);
+        assert_eq!(rows.map(|row| of("page-faults", row)), ["0", "1", "2"]);
+        assert!(!text.contains("VIOLATIONS") && full(&report).contains("VIOLATIONS"));
+        assert!(full(&report).lines().any(|line| line.starts_with("2 ") && line.contains('-')), "{}", full(&report));
+        let mut broken = report;
+        broken.cores[0].violations = 2;
+        assert!(summary(&broken).starts_with("2 times more than one rank was RUNNING"));
+        assert!(!summary(&JobReport::default()).contains("NaN"), "{}", summary(&JobReport::default()));
+    }
+}
