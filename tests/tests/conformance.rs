@@ -21,6 +21,9 @@ suite! {
     polls_v1: Case { program: "polls.c", ranks: &[2], v: 1, args: &["1000", "2"], ..Case::DEFAULT };
     no_single_copy_polls: Case { program: "polls.c", ranks: &[4], args: &["400", "3"], env: PIECES, ..Case::DEFAULT };
     waits: Case { program: "waits.c", ranks: &[1, 2, 6], ..Case::DEFAULT };
+    // The others take the one that comes first in the list.
+    first: Case { program: "first.c", ranks: &[2, 3, 6], peers: Peers::Neither, ..Case::DEFAULT };
+    first_v1: Case { program: "first.c", ranks: &[2], v: 1, peers: Peers::Neither, ..Case::DEFAULT };
     coll: Case { program: "coll.c", ranks: &[1, 2, 5, 6], ..Case::DEFAULT };
     coll_nonblocking: Case { program: "coll.c", ranks: &[1, 2, 5, 6], args: &["nb"], ..Case::DEFAULT };
     coll_random: Case { program: "coll_random.c", ranks: &[1, 2, 5], args: &["1", "250"], ..Case::DEFAULT };

@@ -223,6 +223,25 @@ pub trait Abi:
         let raw = unsafe { (*status).get() };
         Status { source: Self::rank_in(raw.source), tag: Self::tag_in(raw.tag), error: Self::err_in(raw.error), ..raw }
     }
+    /// As `status_read`, in the face's own numbers: a field that the program never set, as `MPI_ERROR` mostly, is not looked at, which a checker of memory
+    /// would object to.
+    ///
+    /// # Safety
+    /// As `status_read`.
+    #[inline]
+    unsafe fn status_raw(status: *const Self::Status) -> Status {
+        // SAFETY: promised by the caller.
+        unsafe { (*status).get() }
+    }
+    /// Write what `status_raw` has read, changed.
+    ///
+    /// # Safety
+    /// As `status_write`.
+    #[inline]
+    unsafe fn status_set_raw(status: *mut Self::Status, raw: &Status) {
+        // SAFETY: promised by the caller.
+        unsafe { (*status).set(raw.source, raw.tag, raw.bytes, raw.cancelled) };
+    }
     /// Length of a Fortran status in INTEGERs: in every face it has the same bytes as the C one.
     const F_STATUS_SIZE: usize = size_of::<Self::Status>() / size_of::<c_int>();
 

@@ -82,7 +82,7 @@ pub unsafe fn status_copy<A: Abi>(from: *const c_void, to: *mut c_void) -> c_int
 }
 
 macro_rules! status_fields {
-    ($($get:ident $set:ident $name:literal $field:ident $out:ident $in:ident;)*) => {$(
+    ($($get:ident $set:ident $name:literal $field:ident;)*) => {$(
         #[doc = concat!("`MPI_Status_get_", $name, "` (MPI 4.1 section 3.2.5).")]
         ///
         /// # Safety
@@ -93,7 +93,7 @@ macro_rules! status_fields {
                     return Err(Error::new(Class::Arg, "the status or the place for its field is null or ignored"));
                 }
                 // SAFETY: the caller vouches for both; neither is null or a sentinel.
-                unsafe { *value = A::$out(A::status_read(status).$field) };
+                unsafe { *value = A::status_raw(status).$field };
                 Ok(())
             })
         }
@@ -108,10 +108,10 @@ macro_rules! status_fields {
                 }
                 // SAFETY: the caller vouches for `status`; it is neither null nor a sentinel.
                 unsafe {
-                    let mut all = A::status_read(status);
-                    all.$field = A::$in(value);
-                    A::status_write(status, &all);
-                    A::status_set_error(status, A::err_out(all.error));
+                    let mut all = A::status_raw(status);
+                    all.$field = value;
+                    A::status_set_raw(status, &all);
+                    A::status_set_error(status, all.error);
                 }
                 Ok(())
             })
@@ -120,9 +120,9 @@ macro_rules! status_fields {
 }
 
 status_fields! {
-    status_get_source status_set_source "source" source rank_out rank_in;
-    status_get_tag status_set_tag "tag" tag tag_out tag_in;
-    status_get_error status_set_error "error" error err_out err_in;
+    status_get_source status_set_source "source" source;
+    status_get_tag status_set_tag "tag" tag;
+    status_get_error status_set_error "error" error;
 }
 
 /// Handle conversions that are functions in every face.

@@ -361,6 +361,8 @@ enum Stands {
     /// Null, or an inactive persistent one: it does not count in MPI_Waitany and friends.
     Inactive,
     Complete,
+    /// Its message is over.
+    Over(Slot),
     /// Its message is under way.
     Open(Slot),
     /// A collective that is under way.
@@ -380,7 +382,7 @@ fn stands(requests: &Table<Request, Entry>, queues: &Queues<'_>, request: Reques
     };
     Ok(match &entry.active {
         // One that may wait in vain says so each time that it is asked, until the program knows.
-        Active::Message(slot) if queues.is_over(slot.0) || ft::in_doubt(*slot) => Stands::Complete,
+        Active::Message(slot) if queues.is_over(slot.0) || ft::in_doubt(*slot) => Stands::Over(*slot),
         Active::Message(slot) => Stands::Open(*slot),
         Active::Done(_) | Active::Ended(_) => Stands::Complete,
         Active::Inactive => Stands::Inactive,
@@ -398,7 +400,7 @@ fn stands_alone(request: Request) -> Result<Stands> {
 
 /// Is the request complete (or null, or inactive)?
 pub fn is_complete(request: Request) -> Result<bool> {
-    stands_alone(request).map(|stands| matches!(stands, Stands::Inactive | Stands::Complete))
+    stands_alone(request).map(|stands| matches!(stands, Stands::Inactive | Stands::Complete | Stands::Over(_)))
 }
 
 /// Is it null or an inactive persistent request? Such ones do not count in MPI_Waitany and friends.
@@ -495,7 +497,7 @@ pub fn is_casualty(request: Request) -> bool {
 
 /// Status of a request without finishing it (MPI_Request_get_status); `None` if it is not complete.
 pub fn peek(request: Request) -> Result<Option<Status>> {
-    if !test_for(&[request], Need::One)? {
+    if test_for_one(&[request])?.is_none() {
         return Ok(None);
     }
     if request == NULL {

@@ -315,7 +315,7 @@ macro_rules! status_count {
                 }
                 let ty = get::<A>(datatype)?;
                 // SAFETY: the caller's promise.
-                let bytes = unsafe { A::status_read(status) }.bytes;
+                let bytes = unsafe { A::status_raw(status) }.bytes;
                 // SAFETY: the caller's promise.
                 unsafe { put(count, or_undefined(ty.$method(bytes)), "count") }
             })
@@ -345,9 +345,9 @@ unsafe fn update_status<A: Abi>(
     }
     // SAFETY: the caller's promise.
     unsafe {
-        let mut value = A::status_read(status);
+        let mut value = A::status_raw(status);
         change(&mut value);
-        A::status_write(status, &value);
+        A::status_set_raw(status, &value);
     }
     Ok(())
 }

@@ -86,7 +86,7 @@ pub unsafe fn wait<A: Abi>(req: *mut CRequest<A>, status: *mut A::Status) -> c_i
         // SAFETY: the C function's contract.
         unsafe {
             let request = dec::<A, Request>(*req);
-            request::wait_for(&[request], Need::All)?;
+            request::wait_for_all(&[request])?;
             finish::<A>(request, req, status)
         }
     })
@@ -112,7 +112,7 @@ pub unsafe fn test<A: Abi>(req: *mut CRequest<A>, flag: *mut c_int, status: *mut
         unsafe {
             let request = dec::<A, Request>(*req);
             *flag = 0;
-            if request::test_for(&[request], Need::All)? {
+            if request::test_for_all(&[request])? {
                 *flag = 1;
                 finish::<A>(request, req, status)?;
             }
@@ -131,19 +131,20 @@ fn complete_one(requests: &[Request], from: usize) -> Result<Option<usize>> {
     Ok(None)
 }
 
-/// Finish one of the complete requests; index MPI_UNDEFINED and the empty status if none is active.
+/// Finish the request with this index; index MPI_UNDEFINED and the empty status if there is none.
 ///
 /// # Safety
 /// As MPI_Waitany's contract.
 unsafe fn finish_one_of<A: Abi>(
     requests: &[Request],
+    found: Option<usize>,
     array: *mut CRequest<A>,
     index: *mut c_int,
     status: *mut A::Status,
 ) -> Result<()> {
     // SAFETY: as promised.
     unsafe {
-        match complete_one(requests, 0)? {
+        match found {
             Some(i) => {
                 *index = i as c_int;
                 finish::<A>(requests[i], array.add(i), status)
@@ -171,8 +172,8 @@ pub unsafe fn waitany<A: Abi>(
         // SAFETY: the C function's contract.
         unsafe {
             let requests = handles::<A>(count, array)?;
-            request::wait_for(&requests, Need::One)?;
-            finish_one_of::<A>(&requests, array, index, status)
+            let found = request::wait_for_one(&requests)?;
+            finish_one_of::<A>(&requests, found, array, index, status)
         }
     })
 }
@@ -200,13 +201,13 @@ pub unsafe fn testany<A: Abi>(
         // SAFETY: the C function's contract.
         unsafe {
             let requests = handles::<A>(count, array)?;
-            let found = request::test_for(&requests, Need::One)?;
-            *flag = c_int::from(found);
-            if !found {
+            let found = request::test_for_one(&requests)?;
+            *flag = c_int::from(found.is_some());
+            let Some(found) = found else {
                 *index = A::rank_out(consts::UNDEFINED);
                 return Ok(());
-            }
-            finish_one_of::<A>(&requests, array, index, status)
+            };
+            finish_one_of::<A>(&requests, found, array, index, status)
         }
     })
 }
@@ -220,7 +221,7 @@ pub unsafe fn waitall<A: Abi>(count: c_int, array: *mut CRequest<A>, statuses: *
         // SAFETY: the C function's contract.
         unsafe {
             let requests = handles::<A>(count, array)?;
-            request::wait_for(&requests, Need::All)?;
+            request::wait_for_all(&requests)?;
             finish_all::<A>(&requests, array, statuses)
         }
     })
@@ -247,14 +248,14 @@ pub unsafe fn testall<A: Abi>(
         // SAFETY: the C function's contract.
         unsafe {
             let requests = handles::<A>(count, array)?;
-            let all = request::test_for(&requests, Need::All)?;
+            let all = request::test_for_all(&requests)?;
             *flag = c_int::from(all);
             if all { finish_all::<A>(&requests, array, statuses) } else { Ok(()) }
         }
     })
 }
 
-/// Finish every complete request; `outcount` MPI_UNDEFINED if none is active.
+/// Finish every complete request, in the order of the list, as the other libraries do; `outcount` MPI_UNDEFINED if none is active.
 ///
 /// # Safety
 /// As MPI_Waitsome's contract.
@@ -308,7 +309,7 @@ pub unsafe fn waitsome<A: Abi>(
         // SAFETY: the C function's contract.
         unsafe {
             let requests = handles::<A>(count, array)?;
-            request::wait_for(&requests, Need::One)?;
+            request::wait_for_one(&requests)?;
             finish_some::<A>(&requests, array, outcount, indices, statuses)
         }
     })
@@ -336,7 +337,7 @@ pub unsafe fn testsome<A: Abi>(
         // SAFETY: the C function's contract.
         unsafe {
             let requests = handles::<A>(count, array)?;
-            request::test_for(&requests, Need::One)?;
+            request::test_for_one(&requests)?;
             finish_some::<A>(&requests, array, outcount, indices, statuses)
         }
     })
@@ -406,7 +407,7 @@ pub unsafe fn cancel<A: Abi>(req: *mut CRequest<A>) -> c_int {
 pub unsafe fn test_cancelled<A: Abi>(status: *const A::Status, flag: *mut c_int) -> c_int {
     entry::run::<A>("MPI_Test_cancelled", Target::Process, || {
         // SAFETY: both are valid.
-        unsafe { *flag = c_int::from(A::status_read(status).cancelled) };
+        unsafe { *flag = c_int::from(A::status_raw(status).cancelled) };
         Ok(())
     })
 }

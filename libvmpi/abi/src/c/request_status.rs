@@ -9,7 +9,7 @@ use std::ffi::c_int;
 use vmpi_core::consts;
 use vmpi_core::errors::{Error, Result};
 use vmpi_core::handle::Request;
-use vmpi_core::request::{self, Need};
+use vmpi_core::request;
 use vmpi_core::status::Status;
 
 /// The outcomes of complete requests, which stay as they are.
@@ -60,18 +60,18 @@ crate::entry_points! {
         let requests = handles::<A>(count, array)?;
         not_null(index, "index")?;
         not_null(flag, "flag")?;
-        let any = request::test_for(&requests, Need::One)?;
-        *flag = c_int::from(any);
+        let any = request::test_for_one(&requests)?;
+        *flag = c_int::from(any.is_some());
         *index = A::rank_out(consts::UNDEFINED);
-        if any {
-            match complete(&requests)?.first() {
+        if let Some(first) = any {
+            match first {
                 None => {
                     write_status::<A>(status, &Status::EMPTY);
                     if !A::status_ignored(status) {
                         A::status_set_error(status, 0); // as the empty status has it
                     }
                 }
-                Some(&found) => {
+                Some(found) => {
                     *index = found as c_int;
                     write_status::<A>(status, &request::peek(requests[found])?.unwrap_or(Status::EMPTY));
                 }
@@ -85,7 +85,7 @@ crate::entry_points! {
     ) for Target::Process => {
         let requests = handles::<A>(count, array)?;
         not_null(flag, "flag")?;
-        let all = request::test_for(&requests, Need::All)?;
+        let all = request::test_for_all(&requests)?;
         *flag = c_int::from(all);
         if all {
             write_all::<A>(&outcomes(&requests), statuses)?;
@@ -98,7 +98,7 @@ crate::entry_points! {
     ) for Target::Process => {
         let requests = handles::<A>(incount, array)?;
         not_null(outcount, "outcount")?;
-        request::test_for(&requests, Need::One)?;
+        request::test_for_one(&requests)?;
         if none_active(&requests)? {
             *outcount = A::rank_out(consts::UNDEFINED);
             return Ok(());

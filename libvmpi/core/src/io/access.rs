@@ -12,7 +12,7 @@ use crate::coll;
 use crate::consts::MODE_SEQUENTIAL;
 use crate::errors::{Class, Result, fail};
 use crate::handle::Request;
-use crate::request::{self, Need};
+use crate::request;
 use crate::status::Status;
 use std::rc::Rc;
 
@@ -208,7 +208,7 @@ pub fn end(file: &Rc<file::File>, kind: &'static str) -> Result<Status> {
         }
         None => return fail(Class::Io, format!("no MPI_File_{kind}_begin is active")),
     };
-    request::wait_for(&[split], Need::All)?;
+    request::wait_for_all(&[split])?;
     *file.split.borrow_mut() = None;
     match request::finish(split)? {
         Some(completion) => completion.result,

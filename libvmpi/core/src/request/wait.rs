@@ -175,21 +175,60 @@ struct Tally {
     /// Collectives under way: their slots are flagged WAKE already, by `advance`.
     advancing: usize,
     foreign: usize,
+    first: First,
+}
+
+/// The complete request that a call takes which takes one.
+///
+/// Of receives it is the one that was posted first, for that took the message that came first, if both would have taken it. A program with several receives
+/// alike then sees what one sender has sent in the order in which it was sent. The standard lets the call choose; HPCC's MPIRandomAccess ends when the last sender's
+/// last word has been seen, and cancels the others, whatever they hold: with the lowest index it lost messages in half of its runs.
+#[derive(Default)]
+struct First {
+    index: Option<usize>,
+    /// If that is a receive: when it was posted.
+    posted: Option<u64>,
+}
+
+impl First {
+    #[inline]
+    fn note(&mut self, index: usize, posted: Option<u64>) {
+        let before = |first| posted.is_some_and(|posted| posted < first);
+        if self.index.is_none() || self.posted.is_some_and(before) {
+            *self = First { index: Some(index), posted };
+        }
+    }
 }
 
 impl Tally {
+    /// `ONE`: note the first one, too.
     #[inline]
-    fn of(requests: &[Request], open: &mut Vec<Slot>) -> Result<Tally> {
+    fn of<const ONE: bool>(requests: &[Request], open: &mut Vec<Slot>) -> Result<Tally> {
         let mut tally = Tally::default();
         let queues = endpoint().queues();
         REQUESTS.with(|table| {
-            for request in requests {
-                match stands(table, &queues, *request)? {
-                    Stands::Inactive => {}
-                    Stands::Complete => tally.complete += 1,
-                    Stands::Open(slot) => open.push(slot),
-                    Stands::Advancing => tally.advancing += 1,
-                    Stands::Foreign => tally.foreign += 1,
+            for (index, request) in requests.iter().enumerate() {
+                let over = match stands(table, &queues, *request)? {
+                    Stands::Inactive => continue,
+                    Stands::Complete => None,
+                    Stands::Over(slot) => Some(slot),
+                    Stands::Open(slot) => {
+                        open.push(slot);
+                        continue;
+                    }
+                    Stands::Advancing => {
+                        tally.advancing += 1;
+                        continue;
+                    }
+                    Stands::Foreign => {
+                        tally.foreign += 1;
+                        continue;
+                    }
+                };
+                tally.complete += 1;
+                if ONE {
+                    let received = over.filter(|_| table.get(*request).is_some_and(|entry| entry.receive));
+                    tally.first.note(index, received.map(|slot| queues.slots[slot.0 as usize].order));
                 }
             }
             Ok(tally)
@@ -197,40 +236,57 @@ impl Tally {
     }
 
     /// Are enough of the requests complete?
-    fn is_enough(&self, need: Need, open: &[Slot]) -> bool {
-        (need == Need::One && self.complete > 0) || (open.is_empty() && self.advancing == 0 && self.foreign == 0)
+    fn is_enough<const ONE: bool>(&self, open: &[Slot]) -> bool {
+        (ONE && self.complete > 0) || (open.is_empty() && self.advancing == 0 && self.foreign == 0)
     }
 }
 
 /// A list for the messages that a call waits for; it goes from call to call.
 static OPEN: Giant<Vec<Slot>> = Giant::new(Vec::new());
 
-/// Suspend until enough of `requests` are complete; finishes none of them.
+/// Suspend until all of `requests` are complete; finishes none of them.
 ///
 /// # Errors
 /// `Class::Request` for a handle that names no request.
-pub fn wait_for(requests: &[Request], need: Need) -> Result<()> {
-    // Not one list for all: other threads may wait meanwhile.
+pub fn wait_for_all(requests: &[Request]) -> Result<()> {
+    with_list(|open| wait_with::<false>(requests, open)).map(drop)
+}
+
+/// Suspend until one of `requests` is complete, and say which to take; `None`: all are null or inactive. Finishes none of them.
+///
+/// # Errors
+/// As [`wait_for_all`].
+pub fn wait_for_one(requests: &[Request]) -> Result<Option<usize>> {
+    with_list(|open| wait_with::<true>(requests, open))
+}
+
+/// Not one list for all: other threads may wait meanwhile.
+#[inline(always)]
+fn with_list<R>(work: impl FnOnce(&mut Vec<Slot>) -> R) -> R {
     let mut open = OPEN.with(std::mem::take);
-    let result = wait_with(requests, need, &mut open);
+    let result = work(&mut open);
     OPEN.with(|list| *list = open);
     result
 }
 
-fn wait_with(requests: &[Request], need: Need, open: &mut Vec<Slot>) -> Result<()> {
+fn wait_with<const ONE: bool>(requests: &[Request], open: &mut Vec<Slot>) -> Result<Option<usize>> {
     loop {
         let seen = progress();
         open.clear();
-        let tally = Tally::of(requests, open)?;
+        let tally = Tally::of::<ONE>(requests, open)?;
         let casualty = || requests.iter().any(|request| is_casualty(*request));
-        if tally.is_enough(need, open) || (need == Need::All && !ft::is_quiet() && casualty()) {
-            return Ok(());
+        if tally.is_enough::<ONE>(open) || (!ONE && !ft::is_quiet() && casualty()) {
+            return Ok(tally.first.index);
         }
         let polled = tally.foreign > 0 && poll_generalized(requests)?;
         if polled || (tally.foreign > 0 && !lock::is_threaded()) {
             // What the program has just been asked to do may be done.
-            if polled && Tally::of(requests, open)?.is_enough(need, open) {
-                return Ok(());
+            if polled {
+                open.clear();
+                let now = Tally::of::<ONE>(requests, open)?;
+                if now.is_enough::<ONE>(open) {
+                    return Ok(now.first.index);
+                }
             }
             // A generalized request is completed by the program itself, from a thread that may not call MPI at the same
             // time: nothing here can be woken by it, so look again in a moment.
@@ -239,34 +295,43 @@ fn wait_with(requests: &[Request], need: Need, open: &mut Vec<Slot>) -> Result<(
             }
             continue;
         }
-        let missing = if need == Need::All { open.len() as u32 } else { 1 };
+        let missing = if ONE { 1 } else { open.len() as u32 };
         // What has come besides may lie in the inbox: often messages that no receive has been posted for yet.
         if await_slots(seen, open, missing, CALL_WAIT) && tally.advancing == 0 && tally.foreign == 0 {
-            return Ok(());
+            return if ONE { Ok(Tally::of::<ONE>(requests, open)?.first.index) } else { Ok(None) };
         }
     }
 }
 
-/// Look once whether enough of `requests` are complete; a miss is a scheduling point.
-pub fn test_for(requests: &[Request], need: Need) -> Result<bool> {
+/// Look once whether all of `requests` are complete; a miss is a scheduling point.
+///
+/// # Errors
+/// As [`wait_for_all`].
+pub fn test_for_all(requests: &[Request]) -> Result<bool> {
     progress();
-    let mut open = OPEN.with(std::mem::take);
-    let result = test_with(requests, need, &mut open);
-    OPEN.with(|list| *list = open);
-    result
+    with_list(|open| test_with::<false>(requests, open)).map(|found| found.is_some())
 }
 
-fn test_with(requests: &[Request], need: Need, open: &mut Vec<Slot>) -> Result<bool> {
+/// Look once whether one of `requests` is complete, and which to take; `Some(None)`: all are null or inactive. A miss is a scheduling point.
+///
+/// # Errors
+/// As [`wait_for_all`].
+pub fn test_for_one(requests: &[Request]) -> Result<Option<Option<usize>>> {
+    progress();
+    with_list(|open| test_with::<true>(requests, open))
+}
+
+fn test_with<const ONE: bool>(requests: &[Request], open: &mut Vec<Slot>) -> Result<Option<Option<usize>>> {
     for attempt in 0..2 {
         open.clear();
         let casualty = || requests.iter().any(|request| is_casualty(*request));
-        let mut tally = Tally::of(requests, open)?;
+        let mut tally = Tally::of::<ONE>(requests, open)?;
         if tally.foreign > 0 && poll_generalized(requests)? {
             open.clear();
-            tally = Tally::of(requests, open)?;
+            tally = Tally::of::<ONE>(requests, open)?;
         }
-        if (need == Need::All && !ft::is_quiet() && casualty()) || tally.is_enough(need, open) {
-            return Ok(true);
+        if (!ONE && !ft::is_quiet() && casualty()) || tally.is_enough::<ONE>(open) {
+            return Ok(Some(tally.first.index));
         }
         let messages = tally.advancing == 0 && tally.foreign == 0;
         let missed = if messages { message_missed } else { poll_missed };
@@ -274,11 +339,11 @@ fn test_with(requests: &[Request], need: Need, open: &mut Vec<Slot>) -> Result<b
             continue;
         }
         if messages {
-            note_requests(need, requests);
+            note_requests(if ONE { Need::One } else { Need::All }, requests);
         }
         break;
     }
-    Ok(false)
+    Ok(None)
 }
 
 /// MPI_Comm_disconnect: let messages on the communicator with this context complete; receives that nothing has matched do not
