@@ -26,13 +26,31 @@ impl Mpi {
     }
 }
 
+/// How a program is compiled, apart from what all are.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct Flavour<'a> {
+    /// Behind the binary's name; empty: the usual one.
+    pub name: &'a str,
+    /// Instead of the compiler that Debian's wrapper takes.
+    pub compiler: Option<&'a str>,
+    pub options: &'a [&'a str],
+}
+
 /// The binary of `programs/NAME` for `mpi`, compiled if it is older than its sources. Call it in one's turn only.
 ///
 /// # Panics
 /// If the program does not compile.
 pub fn program(name: &str, mpi: Mpi) -> PathBuf {
+    flavoured(name, mpi, Flavour::default())
+}
+
+/// As [`program`], compiled otherwise.
+///
+/// # Panics
+/// As [`program`].
+pub fn flavoured(name: &str, mpi: Mpi, flavour: Flavour) -> PathBuf {
     let source = top().join("tests/programs").join(name);
-    let binary = room("bin").join(format!("{}.{}", name, mpi.name()));
+    let binary = room("bin").join(format!("{name}.{}{}", mpi.name(), flavour.name));
     let newer = |path: &Path| fs::metadata(path).and_then(|m| m.modified()).ok();
     let mut sources = vec![source.clone(), top().join("tests/programs/t.h")];
     if mpi == Mpi::Standard {
@@ -57,8 +75,12 @@ pub fn program(name: &str, mpi: Mpi) -> PathBuf {
         _ => format!("{theirs}.{}", mpi.name()),
     };
     let mut command = Command::new(&wrapper);
-    command.args(["-g", "-O1"]).arg(&source).args(["-ldl", "-lm", "-pthread"]);
-    let module_of_its_own = room("modules").join(format!("{name}.{}", mpi.name()));
+    if let Some(compiler) = flavour.compiler {
+        let variables = ["OMPI_CC", "OMPI_CXX", "OMPI_FC", "MPICH_CC", "MPICH_CXX", "MPICH_FC"];
+        command.envs(variables.map(|variable| (variable, compiler)));
+    }
+    command.args(["-g", "-O1"]).args(flavour.options).arg(&source).args(["-ldl", "-lm", "-pthread"]);
+    let module_of_its_own = room("modules").join(format!("{name}.{}{}", mpi.name(), flavour.name));
     if fortran {
         fs::create_dir_all(&module_of_its_own).expect("target/ is writable");
         command

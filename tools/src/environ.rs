@@ -145,11 +145,20 @@ pub fn choose_face(program: &Program, dirs: &FaceDirs, env: &mut Env) -> Result<
     if let Some(library) = elsewhere.first().filter(|_| !preload.is_empty()) {
         let file = library.file.as_deref().unwrap_or(Path::new("?"));
         why.push_str(&format!("; preloaded, since its DT_RPATH would find {}", file.display()));
-        let files: Vec<String> = preload.iter().map(|file| file.display().to_string()).collect();
+        let given = env.get(PRELOAD).map_or("", String::as_str).split([':', ' ']);
+        let first = found.image.needed.iter().map(String::as_str).chain(given).filter(|name| must_be_first(name));
+        let files: Vec<String> =
+            first.map(str::to_owned).chain(preload.iter().map(|file| file.display().to_string())).collect();
         prepend(env, PRELOAD, &files);
     }
     tell_mpi4py(dirs, Some(face), env);
     Ok(Choice { face: Some(face), why, preload })
+}
+
+/// AddressSanitizer's run-time library ends a program in which another one comes before it, however it has got there.
+fn must_be_first(library: &str) -> bool {
+    let name = library.rsplit('/').next().unwrap_or(library);
+    name.starts_with("libasan.so") || name.starts_with("libclang_rt.asan")
 }
 
 fn without_mpi(program: &Program, dirs: &FaceDirs, env: &mut Env) -> Choice {
@@ -232,6 +241,20 @@ mod tests {
 
     fn set(name: &str, value: &str) -> EnvSetting {
         EnvSetting::Set(name.into(), value.into())
+    }
+
+    #[test]
+    fn what_must_be_first_is_known() {
+        for (name, must) in [
+            ("libasan.so.8", true),
+            ("/usr/lib/x86_64-linux-gnu/libasan.so.8", true),
+            ("/opt/llvm/libclang_rt.asan-x86_64.so", true),
+            ("libubsan.so.1", false),
+            ("libmpi.so.40", false),
+            ("", false),
+        ] {
+            assert_eq!(must_be_first(name), must, "{name}");
+        }
     }
 
     #[test]

@@ -517,6 +517,7 @@ impl JobSegment {
         mapped: u32,
         mut segment: Segment,
     ) -> Result<JobSegment, SegmentError> {
+        segment.conceal();
         let chunks_at = ranks_at + areas.stride * u64::from(config.ranks);
         let memory = segment.apart(chunks_at)?;
         let heads = segment.at(chunk_heads_at(&config), chunks::heads_bytes(config.chunks) as usize);

@@ -384,6 +384,15 @@ impl Window {
         }
     }
 
+    /// What `member` has attached: address and bytes.
+    pub fn attachments(&self, member: u32) -> impl Iterator<Item = (u64, u64)> {
+        let used = if self.shape.dynamic { self.member(member).attachments.load(SEQ).min(ATTACHED_SLOTS) } else { 0 };
+        (0..used).map(move |slot| {
+            let attached = self.attached(member, slot);
+            (attached.base.load(SEQ), attached.bytes.load(SEQ))
+        })
+    }
+
     /// May all of `[from, to)` be accessed in the memory of `member`?
     pub fn holds(&self, member: u32, from: u64, to: u64) -> bool {
         if self.shape.dynamic {

@@ -9,14 +9,14 @@ use crate::errors::{Class, Result, fail};
 use crate::giant::Giant;
 use crate::handle::{Comm, Handle};
 use crate::process;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 
 /// The largest tag that a program may use (MPI_TAG_UB); the bit above is for communicator construction.
 pub const TAG_UB_VALUE: i32 = (1 << 30) - 1;
 
 /// What kind of object carries the attribute.
-#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Kind {
     Comm,
     Type,
@@ -107,15 +107,16 @@ struct State {
     /// Keys that were freed. A copy of the number stays good for as long as an attribute has the key.
     freed: BTreeMap<i32, Weak<Keyval>>,
     last_keyval: i32,
-    /// The attributes of an object in the order in which they were set.
-    of: Option<HashMap<(Kind, u32), Vec<Slot>>>,
+    /// The attributes of an object in the order in which they were set. No hash table, of which memcheck says at the end that it may be lost: what points to one
+    /// points into it.
+    of: BTreeMap<(Kind, u32), Vec<Slot>>,
 }
 
 static STATE: Giant<State> = Giant::new(State {
     keyvals: BTreeMap::new(),
     freed: BTreeMap::new(),
     last_keyval: crate::handle::FIRST_DYNAMIC as i32 - 1,
-    of: None,
+    of: BTreeMap::new(),
 });
 
 impl State {
@@ -132,20 +133,20 @@ impl State {
     }
 
     fn slots(&mut self, kind: Kind, object: u32) -> &mut Vec<Slot> {
-        self.of.get_or_insert_default().entry((kind, object)).or_default()
+        self.of.entry((kind, object)).or_default()
     }
 
     fn slot(&mut self, kind: Kind, object: u32, keyval: i32) -> Option<&mut Slot> {
-        let slots = self.of.as_mut()?.get_mut(&(kind, object))?;
+        let slots = self.of.get_mut(&(kind, object))?;
         slots.iter_mut().find(|slot| slot.attribute.keyval.id == keyval)
     }
 
     fn last(&mut self, kind: Kind, object: u32) -> Option<Attribute> {
-        Some(self.of.as_mut()?.get(&(kind, object))?.last()?.attribute.clone())
+        Some(self.of.get(&(kind, object))?.last()?.attribute.clone())
     }
 
     fn take(&mut self, kind: Kind, object: u32, keyval: i32) -> Option<Slot> {
-        let slots = self.of.as_mut()?.get_mut(&(kind, object))?;
+        let slots = self.of.get_mut(&(kind, object))?;
         let index = slots.iter().position(|slot| slot.attribute.keyval.id == keyval)?;
         Some(slots.remove(index))
     }
@@ -302,7 +303,7 @@ fn remove(kind: Kind, object: u32, attribute: Attribute) -> Result<()> {
 /// # Errors
 /// What a copy callback returned; attributes copied before stay on `to`.
 pub fn copy_all(kind: Kind, from: u32, to: u32) -> Result<()> {
-    let attributes: Vec<Attribute> = STATE.with(|state| match state.of.as_ref().and_then(|of| of.get(&(kind, from))) {
+    let attributes: Vec<Attribute> = STATE.with(|state| match state.of.get(&(kind, from)) {
         Some(slots) => slots.iter().map(|slot| slot.attribute.clone()).collect(),
         None => Vec::new(),
     });
@@ -328,7 +329,7 @@ pub fn delete_all(kind: Kind, object: u32) -> Result<()> {
 
 /// Forget all attributes of an object without calling anybody.
 pub fn drop_all(kind: Kind, object: u32) {
-    let dropped = STATE.with(|state| state.of.as_mut().and_then(|of| of.remove(&(kind, object))));
+    let dropped = STATE.with(|state| state.of.remove(&(kind, object)));
     drop(dropped);
 }
 

@@ -1,7 +1,7 @@
 //! Groups: ordered sets of the job's ranks (MPI 4.1 section 7.3).
 //!
 //! [`Members`] is immutable and compact: a run of consecutive ranks costs two words however long it is, anything else
-//! is a list, with a hash index made the first time that a long list is searched.
+//! is a list, with a sorted index made the first time that a long list is searched.
 
 use crate::consts;
 use crate::errors::{Class, Result, fail};
@@ -9,10 +9,10 @@ use crate::giant::Giant;
 use crate::handle::{Group, Handle, Session};
 use crate::table::Table;
 use std::cell::OnceCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::rc::Rc;
 
-/// Lists up to this length are searched one by one; longer ones through a hash index.
+/// Lists up to this length are searched one by one; longer ones through a sorted index (a hash table that is never freed would be lost to memcheck).
 const LINEAR_SEARCH_MAX: usize = 16;
 
 /// An ordered set of processes; immutable. It remembers the session that it comes from.
@@ -27,7 +27,7 @@ pub struct Members {
 #[derive(Debug)]
 enum Repr {
     Range { first: u32 },
-    List { ranks: Box<[u32]>, index: OnceCell<HashMap<u32, u32>> },
+    List { ranks: Box<[u32]>, index: OnceCell<Box<[(u32, u32)]>> },
 }
 
 impl Members {
@@ -86,7 +86,14 @@ impl Members {
                 ranks.iter().position(|&member| member == world).map(|rank| rank as u32)
             }
             Repr::List { ranks, index } => {
-                index.get_or_init(|| ranks.iter().copied().zip(0..).collect()).get(&world).copied()
+                let sorted = || {
+                    let mut index: Box<[(u32, u32)]> = ranks.iter().copied().zip(0..).collect();
+                    index.sort_unstable();
+                    index
+                };
+                let index = index.get_or_init(sorted);
+                let place = index.binary_search_by_key(&world, |(world, _)| *world).ok()?;
+                Some(index[place].1)
             }
         }
     }

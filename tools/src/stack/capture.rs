@@ -16,9 +16,13 @@ use vmpi_shared::crash::Registers;
 
 /// Deepest stack that is followed.
 pub const MOST_FRAMES: usize = 128;
-/// A thread that does not stop within this time sleeps where the kernel does not let it (state D); one that has another tracer for so
+/// A thread that has slept for so long where the kernel does not let it stop (state D) will not; one that has another tracer for so
 /// long is not only being looked at by another vmpictl or vmpirun, which takes about a millisecond.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// A thread stops when it gets a CPU, which takes as long as others have it; and so does another that looks at it.
+const MOST_PATIENCE: Duration = Duration::from_secs(10);
+/// Most have stopped by then.
+const LONG_STOP: Duration = Duration::from_millis(10);
 const PAGE: u64 = 4096;
 
 /// Why there is no stack.
@@ -67,6 +71,21 @@ fn tracer(tid: i32) -> Option<i32> {
     Some(status.tracerpid).filter(|tracer| *tracer != 0)
 }
 
+fn patience_with(tracer: i32) -> Duration {
+    if only_looks(tracer) { MOST_PATIENCE } else { PATIENCE }
+}
+
+/// Does this thread sleep where no signal reaches it?
+fn is_unreachable(tid: i32) -> bool {
+    procfs::process::Process::new(tid).and_then(|process| process.stat()).is_ok_and(|stat| stat.state == 'D')
+}
+
+/// Is this another process that looks where a rank is, and not a debugger?
+fn only_looks(tracer: i32) -> bool {
+    let name = procfs::process::Process::new(tracer).and_then(|process| process.stat()).map(|stat| stat.comm);
+    name.is_ok_and(|name| name == "vmpirun" || name == "vmpictl")
+}
+
 /// A thread that is stopped as long as this lives.
 struct Stopped(Pid);
 
@@ -74,11 +93,13 @@ impl Stopped {
     fn stop(tid: i32) -> Result<Stopped, StackError> {
         let thread = Pid::from_raw(tid);
         let fail = |errno| StackError::of(tid, errno);
-        let until = Instant::now() + PATIENCE;
+        let begun = Instant::now();
         let mut refusals_untraced = 0;
         while let Err(errno) = ptrace::seize(thread, ptrace::Options::empty()) {
             match tracer(tid) {
-                Some(_) if errno == Errno::EPERM && Instant::now() < until => refusals_untraced = 0,
+                Some(tracer) if errno == Errno::EPERM && begun.elapsed() < patience_with(tracer) => {
+                    refusals_untraced = 0
+                }
                 Some(tracer) if errno == Errno::EPERM => return Err(StackError::Traced { pid: tid, tracer }),
                 // Its tracer may have gone between the two looks.
                 None if errno == Errno::EPERM && refusals_untraced < 2 => refusals_untraced += 1,
@@ -88,11 +109,23 @@ impl Stopped {
         }
         let stopped = Stopped(thread);
         ptrace::interrupt(thread).map_err(fail)?;
-        let until = Instant::now() + PATIENCE;
+        let begun = Instant::now();
+        // Since when it has not been seen anywhere else.
+        let mut unreachable = begun;
         loop {
             match waitpid(thread, Some(WaitPidFlag::__WALL | WaitPidFlag::WNOHANG)) {
-                Ok(WaitStatus::StillAlive) if Instant::now() > until => return Err(StackError::Asleep { tid }),
-                Ok(WaitStatus::StillAlive) => std::thread::sleep(Duration::from_micros(50)),
+                Ok(WaitStatus::StillAlive) if begun.elapsed() < LONG_STOP => {
+                    std::thread::sleep(Duration::from_micros(50));
+                }
+                Ok(WaitStatus::StillAlive) => {
+                    if !is_unreachable(tid) {
+                        unreachable = Instant::now();
+                    }
+                    if unreachable.elapsed() > PATIENCE || begun.elapsed() > MOST_PATIENCE {
+                        return Err(StackError::Asleep { tid });
+                    }
+                    std::thread::sleep(Duration::from_millis(1));
+                }
                 Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..)) => return Err(StackError::Gone { pid: tid }),
                 Ok(_) => return Ok(stopped),
                 Err(Errno::EINTR) => {}

@@ -15,7 +15,7 @@ use vmpi_shared::waits::{JobWaits, Site};
 
 /// Stacks are taken of so many ranks at most.
 const MOST_SITES: usize = 256;
-/// So many ranks may turn out to be under a debugger (each is waited for, in case somebody only looks) before the rest is left alone.
+/// So many ranks may turn out to be under a debugger (each is waited for, in case somebody only looks), or not to stop, before the rest is left alone.
 const MOST_DEBUGGED: usize = 4;
 
 /// A job's waits, and what follows.
@@ -50,7 +50,7 @@ pub fn find_sites(waits: &mut JobWaits) {
     let mut debugged = 0;
     for rank in waiting.take(MOST_SITES) {
         rank.site = stack::site(rank.pid, &mut names).unwrap_or_else(|error| {
-            debugged += usize::from(matches!(error, StackError::Traced { .. }));
+            debugged += usize::from(matches!(error, StackError::Traced { .. } | StackError::Asleep { .. }));
             None
         });
         if debugged == MOST_DEBUGGED {

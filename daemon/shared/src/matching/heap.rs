@@ -4,6 +4,7 @@
 //! message, in its envelope or its request; a rank that lies can harm its own job only: pids are those of `peers`, and the file cannot shrink.
 
 use crate::mem::HUGE_PAGE_BYTES;
+use crate::mem::checker::Shared;
 use crate::node::NodeSegment;
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 use std::collections::HashMap;
@@ -26,6 +27,7 @@ struct Piece {
     used: u64,
     /// The file from `start` on is mapped at its aligned address.
     room: Room,
+    _shared: Shared,
 }
 
 /// Addresses of this process with room for a mapping that begins at a multiple of `HUGE_PAGE_BYTES`: huge pages of the file
@@ -120,7 +122,8 @@ fn map(node: &NodeSegment, rank: u32, pid: i32, start: u64, end: u64) -> Option<
     // SAFETY: it takes the place of a part of the room, which nothing else uses.
     unsafe { mmap(Some(room.aligned().addr()), len, prot, flags | MapFlags::MAP_FIXED, &file, start as libc::off_t) }
         .ok()?;
-    Some(Piece { pid, len: len.get(), used: 0, room })
+    let _shared = Shared::new(room.aligned().as_ptr().cast(), len.get());
+    Some(Piece { pid, len: len.get(), used: 0, room, _shared })
 }
 
 #[cfg(all(test, not(feature = "model")))]

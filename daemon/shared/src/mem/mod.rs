@@ -1,6 +1,7 @@
 //! Memory shared between processes.
 
 pub mod bell;
+pub mod checker;
 pub mod chunks;
 pub mod prefetch;
 pub mod segment;

@@ -1,5 +1,6 @@
 //! A memfd with magic, version, kind and layout hash first, sealed against resizing; mapping refuses a mismatch.
 
+use super::checker::Shared;
 use nix::errno::Errno;
 use nix::sys::mman::{MRemapFlags, MapFlags, MmapAdvise, ProtFlags, madvise, mmap, mremap, munmap};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
@@ -72,7 +73,9 @@ pub struct Segment {
     bytes: usize,
     /// Bytes of it that `whole` maps: not what is mapped apart.
     wanted: usize,
-    whole: OnceLock<NonNull<u8>>,
+    /// What checkers of memory know of the mapping at `base`.
+    shared: Shared,
+    whole: OnceLock<(NonNull<u8>, Shared)>,
     /// `None`: given up, the mapping is all that is needed.
     fd: Option<OwnedFd>,
 }
@@ -155,6 +158,7 @@ impl Segment {
             mapped: mapped as usize,
             bytes: bytes as usize,
             wanted: bytes as usize,
+            shared: Shared::default(),
             whole: OnceLock::new(),
             fd: Some(fd),
         };
@@ -181,7 +185,7 @@ impl Segment {
         if self.mapped >= self.wanted {
             return Ok(self.base);
         }
-        mapped_once(&self.whole, self.wanted, || self.remap(0, self.wanted))
+        mapped_once(&self.whole, self.wanted, self.shared.is_known(), || self.remap(0, self.wanted))
     }
 
     /// What lies from `from` to the end of the file, as a mapping of its own. It needs the descriptor.
@@ -190,9 +194,9 @@ impl Segment {
     /// Those of mmap, for one page.
     pub fn apart(&mut self, from: u64) -> Result<Apart, SegmentError> {
         self.wanted = from as usize;
-        let bytes = self.bytes - self.wanted;
+        let (bytes, concealed) = (self.bytes - self.wanted, self.shared.is_known());
         if bytes == 0 {
-            return Ok(Apart { first: None, bytes, whole: OnceLock::new() });
+            return Ok(Apart { first: None, bytes, concealed, whole: OnceLock::new() });
         }
         // SAFETY: a fresh shared mapping at an address that the kernel chooses.
         let first = unsafe {
@@ -200,7 +204,7 @@ impl Segment {
             mmap(None, page, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_SHARED, self.fd(), from as i64)
                 .map_err(|errno| unmapped(HEAD_BYTES, errno))?
         };
-        Ok(Apart { first: Some(first.cast()), bytes, whole: OnceLock::new() })
+        Ok(Apart { first: Some(first.cast()), bytes, concealed, whole: OnceLock::new() })
     }
 
     /// Map `bytes` of the file anew, instead of `old` bytes of the mapping at `base` (0: that stays). It needs no descriptor.
@@ -211,6 +215,11 @@ impl Segment {
             .cast();
         dont_dump(base, bytes);
         Ok(base)
+    }
+
+    /// Keep checkers of memory out of it. Nobody sleeps on words of it (futex): memcheck would object to that.
+    pub fn conceal(&mut self) {
+        self.shared = Shared::new(self.base.as_ptr(), self.mapped);
     }
 
     /// The descriptor to hand to other processes.
@@ -262,7 +271,7 @@ impl Drop for Segment {
     fn drop(&mut self) {
         // SAFETY: mapped by map_raw with this length; references handed out do not outlive `self`.
         let _ = unsafe { munmap(self.base.cast::<c_void>(), self.mapped) };
-        if let Some(whole) = self.whole.get() {
+        if let Some((whole, _)) = self.whole.get() {
             // SAFETY: likewise, by `whole`.
             let _ = unsafe { munmap(whole.cast::<c_void>(), self.wanted) };
         }
@@ -274,7 +283,9 @@ pub struct Apart {
     /// Its first page, from which the rest is mapped: the descriptor will have been given up then.
     first: Option<NonNull<u8>>,
     bytes: usize,
-    whole: OnceLock<NonNull<u8>>,
+    /// As the rest of the segment is ([`Segment::conceal`]).
+    concealed: bool,
+    whole: OnceLock<(NonNull<u8>, Shared)>,
 }
 
 impl Apart {
@@ -284,7 +295,7 @@ impl Apart {
     /// Those of mremap, which fails where the process may not have so many addresses.
     pub fn base(&self) -> Result<NonNull<u8>, SegmentError> {
         let (Some(first), bytes) = (self.first, self.bytes) else { return Ok(NonNull::dangling()) };
-        mapped_once(&self.whole, bytes, || {
+        mapped_once(&self.whole, bytes, self.concealed, || {
             // SAFETY: a second mapping of the file that `first` maps, shared, from where that begins.
             let base = unsafe { mremap(first.cast::<c_void>(), 0, bytes, MRemapFlags::MREMAP_MAYMOVE, None) };
             let base = base.map_err(|errno| unmapped(bytes as u64, errno))?.cast();
@@ -296,7 +307,7 @@ impl Apart {
 
 impl Drop for Apart {
     fn drop(&mut self) {
-        let parts = [(self.first, HEAD_BYTES as usize), (self.whole.get().copied(), self.bytes)];
+        let parts = [(self.first, HEAD_BYTES as usize), (self.whole.get().map(|(base, _)| *base), self.bytes)];
         for (base, bytes) in parts {
             if let Some(base) = base {
                 // SAFETY: mapped by `Segment::apart` and `base` with these lengths.
@@ -306,17 +317,19 @@ impl Drop for Apart {
     }
 }
 
-/// The address in `known`, or of what `map` maps, `bytes` long.
+/// The address in `known`, or of what `map` maps, `bytes` long; `concealed` from checkers of memory.
 fn mapped_once(
-    known: &OnceLock<NonNull<u8>>,
+    known: &OnceLock<(NonNull<u8>, Shared)>,
     bytes: usize,
+    concealed: bool,
     map: impl FnOnce() -> Result<NonNull<u8>, SegmentError>,
 ) -> Result<NonNull<u8>, SegmentError> {
-    if let Some(there) = known.get() {
+    if let Some((there, _)) = known.get() {
         return Ok(*there);
     }
     let made = map()?;
-    let kept = *known.get_or_init(|| made);
+    let shared = || if concealed { Shared::new(made.as_ptr(), bytes) } else { Shared::default() };
+    let kept = known.get_or_init(|| (made, shared())).0;
     if kept != made {
         // Another thread was faster.
         // SAFETY: the mapping that was just made, which nobody has seen.

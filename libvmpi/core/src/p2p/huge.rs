@@ -9,8 +9,9 @@
 
 use super::heap;
 use crate::giant::Giant;
+use nix::time::{ClockId, clock_gettime};
 use std::sync::LazyLock;
-use std::time::Instant;
+use std::time::Duration;
 use vmpi_shared::control::env;
 use vmpi_shared::mem::HUGE_PAGE_BYTES;
 
@@ -226,7 +227,7 @@ impl Regions {
         if !heap::is_wanted() {
             return;
         }
-        let start = Instant::now();
+        let start = used();
         let in_use = pages_in_use(number).is_some_and(|pages| pages >= LEAST_PAGES);
         match heap::move_in(number * HUGE_PAGE_BYTES..(number + 1) * HUGE_PAGE_BYTES, in_use) {
             Some(open) => {
@@ -239,7 +240,7 @@ impl Regions {
                     }
                 }
                 if open {
-                    self.open.learn(start.elapsed().as_secs_f64());
+                    self.open.learn(since(start));
                 }
             }
             None if self.waiting.contains(&number) => {}
@@ -252,15 +253,24 @@ impl Regions {
         if pages_in_use(number).is_none_or(|pages| pages < LEAST_PAGES) {
             return true;
         }
-        let start = Instant::now();
+        let start = used();
         let at = (number * HUGE_PAGE_BYTES) as *mut libc::c_void;
         // SAFETY: changes how the memory is backed, not what it holds; a range that is not wholly mapped is an error.
         let made = unsafe { libc::madvise(at, HUGE_PAGE_BYTES as usize, libc::MADV_COLLAPSE) } == 0;
         if made {
-            self.huge.learn(start.elapsed().as_secs_f64());
+            self.huge.learn(since(start));
         }
         made
     }
+}
+
+/// What this thread has had of its CPU. Not the time that passes: other processes' turns say nothing about what something costs.
+fn used() -> Duration {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
+}
+
+fn since(start: Duration) -> f64 {
+    used().saturating_sub(start).as_secs_f64()
 }
 
 /// Pages of a region that are in memory; `None` if it is not wholly mapped.

@@ -19,6 +19,7 @@ use vmpi_cma::Block;
 use vmpi_shared::matching::elements::{LEAST_BLOCK_BYTES, Reach};
 use vmpi_shared::matching::envelope::INLINE_BYTES;
 use vmpi_shared::matching::request::{FLAG_MAPPED, outcome, state};
+use vmpi_shared::mem::checker;
 use vmpi_shared::mem::short_copy::short_copy;
 
 /// One message under way, sent or to be received: a request slot in the job segment, owned by this rank.
@@ -31,8 +32,7 @@ pub(super) enum Data {
     /// In the user's buffer, in one block.
     #[default]
     User,
-    /// In the user's buffer, in these blocks; the slot points to the list.
-    #[expect(dead_code, reason = "held for its address, which the slot or the envelope names")]
+    /// In the user's buffer, in these blocks; the slot or the envelope points to the list.
     Blocks(Box<[Block]>),
     /// In the user's buffer, scattered: packed part by part as they go (`elements`).
     Elements(Rc<Type>, u64, *const c_void),
@@ -304,9 +304,13 @@ fn poll_any(slot: Slot) -> Option<Result<Status>> {
             } else if let Data::Packed(packed) = &local.data
                 && outcome == outcome::GOOD
             {
+                checker::written(packed.as_ptr() as u64, bytes);
                 // SAFETY: as above; so many bytes have been brought.
                 unsafe { place(receive, shared.addr, packed[..bytes as usize].assume_init_ref()) };
-            } else if matches!(receive, Receive::Dense) && shared.flags & FLAG_MAPPED == 0 {
+            } else if outcome == outcome::GOOD {
+                brought(receive, &local.data, shared.addr, bytes);
+            }
+            if what != state::ARRIVED && matches!(receive, Receive::Dense) && shared.flags & FLAG_MAPPED == 0 {
                 huge::note(shared.addr, bytes);
             }
             let statistics = endpoint.node.rank(endpoint.me);
@@ -342,6 +346,22 @@ fn poll_any(slot: Slot) -> Option<Result<Status>> {
     }
     endpoint.queues().release_slot(slot.0);
     Some(result)
+}
+
+/// Tell that so many bytes are in the program's buffer now, whoever has written them.
+fn brought(receive: &Receive, data: &Data, addr: u64, bytes: u64) {
+    match (receive, data) {
+        (Receive::Dense, _) => checker::written(addr, bytes),
+        (_, Data::Blocks(blocks)) => {
+            let mut left = bytes;
+            for block in blocks {
+                checker::written(block.addr, block.len.min(left));
+                left = left.saturating_sub(block.len);
+            }
+        }
+        // This rank has unpacked them.
+        _ => {}
+    }
 }
 
 /// Put received bytes where they belong; `addr`: where the slot says.

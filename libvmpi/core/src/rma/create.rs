@@ -247,6 +247,7 @@ fn build(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
     }
     let handle = WINDOWS.with(|windows| windows.insert(window.clone()));
     window.handle.set(handle);
+    window.note_written();
     Ok(window)
 }
 

@@ -43,6 +43,7 @@ use crate::table::Table;
 use epoch::Epoch;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
+use vmpi_shared::mem::checker;
 use vmpi_shared::window::Window as Control;
 
 /// How a member's memory is reached from this process.
@@ -117,6 +118,22 @@ impl Window {
         *self.hints.borrow_mut() = Rc::new(merged);
     }
 
+    /// Others may have written to this member's memory, and to what is mapped here of theirs: that is so from the beginning, and again at each synchronisation, because the
+    /// program may have left bytes without a value there.
+    #[inline]
+    fn note_written(&self) {
+        if checker::is_watched() {
+            for part in &self.parts {
+                if let Reach::Here { shift } = part.reach {
+                    checker::exposed(part.base.wrapping_add(shift), part.bytes);
+                }
+            }
+            for (base, bytes) in self.control.attachments(self.rank()) {
+                checker::exposed(base, bytes);
+            }
+        }
+    }
+
     fn is_dynamic(&self) -> bool {
         self.flavor == consts::WIN_FLAVOR_DYNAMIC
     }
@@ -170,6 +187,7 @@ impl Window {
     pub fn attach(&self, base: usize, bytes: u64) -> Result<()> {
         self.check_dynamic()?;
         if bytes > 0 {
+            checker::exposed(base as u64, bytes);
             self.control.attach(self.rank(), base as u64, bytes);
         }
         Ok(())

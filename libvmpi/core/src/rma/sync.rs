@@ -43,6 +43,7 @@ pub fn fence(window: &Window, assert: i32) -> Result<()> {
     coll::barrier(&window.comm)?;
     let next = if assert & consts::MODE_NOSUCCEED != 0 { Access::None } else { Access::Fence { used: false } };
     window.epoch.borrow_mut().access = next;
+    window.note_written();
     settled
 }
 
@@ -157,6 +158,7 @@ fn exposed_until(window: &Window, what: &str) -> Result<u64> {
 }
 
 fn end_exposure(window: &Window, until: u64) {
+    window.note_written();
     let mut epoch = window.epoch.borrow_mut();
     epoch.completed = until;
     epoch.exposure = None;
@@ -275,6 +277,7 @@ pub fn lock(window: &Window, kind: LockKind, rank: i32, assert: i32) -> Result<(
         (Some(target), Access::Locks(held)) => drop(held.insert(target, Held { exclusive })),
         _ => epoch.null_lock = true,
     }
+    window.note_written();
     Ok(())
 }
 
@@ -325,6 +328,7 @@ pub fn lock_all(window: &Window, assert: i32) -> Result<()> {
         take_all(window)?;
     }
     window.epoch.borrow_mut().access = Access::All { checked };
+    window.note_written();
     Ok(())
 }
 
@@ -447,12 +451,14 @@ fn flushing(window: &Window, rank: Option<i32>) -> Result<Option<u32>> {
     };
     window.check_passive(target)?;
     memory_fence(SEQ);
+    window.note_written();
     polled(1);
     Ok(target)
 }
 
 /// MPI_Win_sync: the public and the private copy are the same memory.
-pub fn sync(_window: &Window) {
+pub fn sync(window: &Window) {
     memory_fence(SEQ);
+    window.note_written();
     polled(4);
 }

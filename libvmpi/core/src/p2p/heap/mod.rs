@@ -27,6 +27,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{LazyLock, OnceLock};
 use vmpi_cma::Areas;
 use vmpi_shared::control::env;
+use vmpi_shared::mem::checker;
 
 /// Messages of up to so many bytes gain by it: larger ones come from memory, not from a cache, and the kernel's copy out of huge pages is as fast.
 const MOST_MESSAGE_BYTES: u64 = 4 << 20;
@@ -45,7 +46,8 @@ enum Wanted {
 static WANTED: LazyLock<Wanted> = LazyLock::new(|| match std::env::var_os(env::MAP_MEMORY) {
     Some(value) if value == "0" => Wanted::Nothing,
     Some(value) if value == "1" => Wanted::All,
-    _ if endpoint().job.config().single_copy == 0 || is_limited() => Wanted::Nothing,
+    // Under valgrind malloc is not the library's, though its name still means that.
+    _ if endpoint().job.config().single_copy == 0 || is_limited() || checker::is_valgrind() => Wanted::Nothing,
     _ => Wanted::Mallocs,
 });
 static HEAP: Giant<Option<Heap>> = Giant::new(None);

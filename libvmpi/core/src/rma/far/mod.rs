@@ -31,6 +31,7 @@ use std::rc::Rc;
 use vmpi_cma::Block;
 use vmpi_shared::ask::{self, Ask, BLOCK_BYTES, INLINE_BYTES, Opening, What};
 use vmpi_shared::matching::request::{NOBODY, outcome};
+use vmpi_shared::mem::checker;
 use vmpi_shared::mem::slab::PART_BYTES;
 
 /// Most bytes of blocks and data of one ask.
@@ -453,6 +454,10 @@ impl Window {
         data: &[&[u8]],
         keep: Option<Rc<Vec<u8>>>,
     ) -> Result<Option<Rc<Operation>>> {
+        if matches!(ask.what, What::Read | What::Fetch | What::Swap) {
+            // The carrier writes the answer there.
+            checker::written(ask.offset, ask.bytes);
+        }
         let slot = self.request(ask.target, ask.what)?;
         if !self.send(ask, Some(slot), blocks, data) {
             p2p::ask::give_up(slot);
