@@ -172,10 +172,6 @@ impl Shared {
             ask(memcheck::DISABLE_ADDR_ERROR_REPORTING_IN_RANGE, shared.at, len);
             ask(memcheck::MAKE_MEM_NOACCESS, shared.at, len);
             let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
-            if all.is_empty() {
-                // SAFETY: the handler is a function of this library, which is never unloaded.
-                unsafe { libc::atexit(judge_all) };
-            }
             all.push((shared.at, len));
         }
         shared
@@ -198,7 +194,13 @@ impl Drop for Shared {
     }
 }
 
-/// The process ends, and nobody uses that memory any more.
+/// The library's last moment: objects of the program that call MPI_Finalize when they are destroyed have done so.
+#[used]
+// SAFETY: what the linker gathers there are functions without arguments.
+#[unsafe(link_section = ".fini_array")]
+static AT_THE_END: extern "C" fn() = judge_all;
+
+/// Nobody uses that memory any more.
 extern "C" fn judge_all() {
     for (at, len) in ALL.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
         ask(memcheck::ENABLE_ADDR_ERROR_REPORTING_IN_RANGE, at, len);
