@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use vmpi_shared::control::Reply;
 use vmpi_shared::matching::{courier, look};
 use vmpi_shared::mem::sync::Ordering::SeqCst;
+use vmpi_shared::proc;
 use vmpi_shared::sched::{RunState, Wait, report};
 use vmpi_shared::waits::{CommInfo, JobWaits, RankWait, Still, WaitKind, WaitOn};
 
@@ -28,7 +29,7 @@ const CONFIRMATIONS: u32 = 2;
 /// Waits and messages listed per rank.
 const MOST: usize = 32;
 /// Calls that end by an answer of the daemon (`sched::report::CALLS`).
-const DAEMON_CALLS: [u32; 3] = [9, 10, 11];
+const DAEMON_CALLS: [u32; 4] = [9, 10, 11, 12];
 
 /// What the last looks have seen.
 pub struct Detector {
@@ -54,7 +55,7 @@ impl Detector {
 
 /// Threads of a process.
 fn threads_of(pid: i32) -> Option<usize> {
-    std::fs::read_dir(format!("/proc/{pid}/task")).ok().map(Iterator::count)
+    std::fs::read_dir(proc::directory(pid)?.join("task")).ok().map(Iterator::count)
 }
 
 impl Job {

@@ -14,6 +14,7 @@ use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use vmpi_shared::control::{Ended, env};
+use vmpi_shared::proc;
 
 /// Make this process the parent of its descendants' orphans.
 pub fn become_subreaper() {
@@ -64,6 +65,8 @@ pub fn pidfd_open(pid: i32) -> io::Result<OwnedFd> {
 #[derive(Clone, Debug)]
 pub struct Descendant {
     pub pid: i32,
+    /// Its number under /proc, and its parent's (`vmpi_shared::proc`).
+    seen: i32,
     parent: i32,
     /// When it began, in ticks since the system did: with the pid it names the process for ever.
     pub began: u64,
@@ -80,16 +83,20 @@ fn descendants() -> Vec<Descendant> {
         if let Ok(stat) = process.stat()
             && !matches!(stat.state, 'Z' | 'X')
         {
-            let (pid, parent, began) = (stat.pid, stat.ppid, stat.starttime);
-            children.entry(parent).or_default().push(Descendant { pid, parent, began, name: stat.comm });
+            let (seen, parent, began) = (stat.pid, stat.ppid, stat.starttime);
+            let process = Descendant { pid: seen, seen, parent, began, name: stat.comm };
+            children.entry(parent).or_default().push(process);
         }
     }
     let mut found = Vec::new();
-    let mut parents = vec![std::process::id() as i32];
+    let mut parents: Vec<i32> = proc::seen_as(std::process::id() as i32).into_iter().collect();
     while let Some(parent) = parents.pop() {
-        for child in children.remove(&parent).unwrap_or_default() {
-            parents.push(child.pid);
-            found.push(child);
+        for mut child in children.remove(&parent).unwrap_or_default() {
+            parents.push(child.seen);
+            if let Some(pid) = proc::pid_of(&child.seen.to_string()) {
+                child.pid = pid;
+                found.push(child);
+            }
         }
     }
     found
@@ -111,7 +118,7 @@ pub fn leftovers(job: u32, is_only_job: bool, job_of: impl Fn(i32) -> Option<u32
             (false, inherited) => {
                 let its_job = job_of(process.pid)
                     .or(inherited.flatten())
-                    .or_else(|| job_in_environment(process.pid))
+                    .or_else(|| job_in_environment(process.seen))
                     .or(is_only_job.then_some(job));
                 if its_job.is_none() {
                     continue;
@@ -119,7 +126,7 @@ pub fn leftovers(job: u32, is_only_job: bool, job_of: impl Fn(i32) -> Option<u32
                 its_job
             }
         };
-        owner.insert(process.pid, its_job);
+        owner.insert(process.seen, its_job);
         if its_job == Some(job) {
             found.push(process);
         }
@@ -137,18 +144,19 @@ pub fn kill_each<'a>(processes: impl IntoIterator<Item = &'a Descendant>) {
 /// Is it one of vmpi's own, a carrier?
 pub fn is_own(process: &Descendant) -> bool {
     let file = |name: &str| std::fs::metadata(format!("/proc/{name}/exe")).ok().map(|meta| (meta.dev(), meta.ino()));
-    file(&process.pid.to_string()).is_some_and(|exe| file("self") == Some(exe))
+    file(&process.seen.to_string()).is_some_and(|exe| file("self") == Some(exe))
 }
 
 /// Forget what is not there any more.
 pub fn forget_ended(left: &mut Left) {
-    let began = |pid: i32| procfs::process::Process::new(pid).ok()?.stat().ok().map(|stat| stat.starttime);
+    let process = |pid: i32| procfs::process::Process::new(proc::seen_as(pid)?).ok();
+    let began = |pid: i32| process(pid)?.stat().ok().map(|stat| stat.starttime);
     left.retain(|pid, since| began(*pid) == Some(*since));
 }
 
-/// The job that a process was started for, by its environment.
-fn job_in_environment(pid: i32) -> Option<u32> {
-    let environment = procfs::process::Process::new(pid).ok()?.environ().ok()?;
+/// The job that the process with this number under /proc was started for, by its environment.
+fn job_in_environment(seen: i32) -> Option<u32> {
+    let environment = procfs::process::Process::new(seen).ok()?.environ().ok()?;
     environment.get(OsStr::new(env::JOBID))?.to_str()?.parse().ok()
 }
 

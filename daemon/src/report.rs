@@ -4,7 +4,7 @@ use vmpi_shared::control::{CoreReport, JobReport, RankReport};
 use vmpi_shared::matching::look;
 use vmpi_shared::mem::sync::Ordering::Relaxed;
 use vmpi_shared::monitor::{FOR_JOB, Matrix};
-use vmpi_shared::sched;
+use vmpi_shared::{proc, sched};
 
 use crate::job::Job;
 
@@ -101,8 +101,8 @@ impl Job {
             .fold(0, u64::saturating_add);
         if refused > 0 {
             notes.push(format!(
-                "{refused} single copies were refused by the kernel (ptrace scope, user namespaces or seccomp); those \
-                 messages were copied twice instead"
+                "{refused} single copies were refused by the kernel (ptrace scope, ranks in namespaces of their own, or seccomp); \
+                 those messages were copied twice instead"
             ));
         }
         notes
@@ -119,8 +119,8 @@ impl Job {
         if entry.over {
             report.state = "ENDED".into();
         } else if report.pid != 0 {
-            let stat = procfs::process::Process::new(report.pid).and_then(|process| process.stat());
-            if let Ok(stat) = stat {
+            let process = proc::seen_as(report.pid).and_then(|seen| procfs::process::Process::new(seen).ok());
+            if let Some(Ok(stat)) = process.map(|process| process.stat()) {
                 report.rss_bytes = stat.rss * procfs::page_size();
                 if matches!(stat.state, 'T' | 't') {
                     report.warn = "stopped".into();

@@ -16,6 +16,7 @@ use std::ptr;
 
 use libc::{c_char, c_int, c_uint, c_void};
 use vmpi_shared::control::JobSpec;
+use vmpi_shared::proc;
 
 /// Stack of the child before exec.
 const STACK_BYTES: usize = 64 << 10;
@@ -68,7 +69,8 @@ pub struct Inherited {
 impl Inherited {
     /// Read umask and limits of the launcher's process; what cannot be read stays as the daemon has it.
     pub fn from_launcher(pid: i32) -> Inherited {
-        let umask = procfs::process::Process::new(pid).ok().and_then(|p| p.status().ok()).and_then(|s| s.umask);
+        let process = proc::seen_as(pid).and_then(|seen| procfs::process::Process::new(seen).ok());
+        let umask = process.and_then(|process| process.status().ok()).and_then(|status| status.umask);
         let limits = (0..16)
             .filter_map(|resource| {
                 let theirs = limit_of(pid, resource)?;

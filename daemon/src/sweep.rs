@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use nix::fcntl::{Flock, FlockArg};
 use vmpi_shared::control::{LAUNCHER_LOCK_NAME, PRIVATE_PREFIX};
+use vmpi_shared::proc;
 
 use crate::{debug, runtime_dir, status_page};
 
@@ -67,7 +68,8 @@ fn is_launcher_dead(dir: &Path, pid: i32, user: u32) -> bool {
     match fs::symlink_metadata(&file) {
         Ok(_) => lock_dead(&file, user).is_some(),
         // Just made, or without the file: then there is only the pid to ask.
-        Err(_) => !Path::new(&format!("/proc/{pid}")).exists(),
+        // A lookup of a pid that is not there fails, also where /proc shows another namespace.
+        Err(_) => !proc::directory(pid).is_some_and(|process| process.exists()),
     }
 }
 
@@ -98,7 +100,8 @@ pub fn is_unlocked(path: &Path) -> bool {
 }
 
 fn is_vmpid(pid: i32) -> bool {
-    fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim_end() == "vmpid")
+    let name = proc::directory(pid).and_then(|process| fs::read_to_string(process.join("comm")).ok());
+    name.is_some_and(|name| name.trim_end() == "vmpid")
 }
 
 fn names(dir: &Path) -> impl Iterator<Item = String> {

@@ -17,11 +17,11 @@
 //! some 30 us from one of them (on a virtual machine), so a core on which all were found at work is looked at every 20 ms; who then seems
 //! to have slept for a part of them is looked at again at once.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use vmpi_shared::control::{JobSpec, OnBlock};
 use vmpi_shared::node::NodeSegment;
+use vmpi_shared::proc;
 use vmpi_shared::sched::{self, lease};
 
 use crate::debug;
@@ -304,7 +304,8 @@ pub fn process_cpu_time_ns(pid: i32) -> Option<u64> {
 
 /// No thread of the process is running or waiting for a cpu. False if that cannot be read.
 fn all_threads_asleep(pid: i32) -> bool {
-    let Ok(threads) = std::fs::read_dir(Path::new("/proc").join(pid.to_string()).join("task")) else { return false };
+    let threads = proc::directory(pid).and_then(|directory| std::fs::read_dir(directory.join("task")).ok());
+    let Some(threads) = threads else { return false };
     let mut seen = false;
     for thread in threads.flatten() {
         // A thread that ended meanwhile does not run.

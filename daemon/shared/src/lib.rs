@@ -25,6 +25,7 @@ pub mod meter;
 pub mod monitor;
 pub mod node;
 pub mod ports;
+pub mod proc;
 pub mod roster;
 pub mod sched;
 pub mod trace;

@@ -4,6 +4,7 @@
 mod real {
     use crate::mem::sync::Ordering;
     use crate::node::{NodeSegment, RankDescriptor};
+    use crate::proc;
     use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
     use nix::unistd::Pid;
 
@@ -26,16 +27,18 @@ mod real {
         cpu_of(node, core).is_some_and(|set| sched_setaffinity(Pid::from_raw(thread), &set).is_ok())
     }
 
-    /// All threads of a process (`self`, or its number), which is `rank`, go to the CPU of `core`, but those that chose another one themselves.
-    fn pin_threads(node: &NodeSegment, rank: u32, process: &str, core: u32) {
+    /// All threads of process `pid`, which is `rank`, go to the CPU of `core`, but those that chose another one themselves.
+    fn pin_threads(node: &NodeSegment, rank: u32, pid: i32, core: u32) {
         let pinned = &node.rank(rank).pinned;
         let before = pinned.load(RELAXED).wrapping_sub(1);
         if before == core || before >= node.header().cores {
             return;
         }
         pinned.store(core + 1, RELAXED);
-        let threads = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
-        let threads = threads.filter_map(|thread| thread.file_name().to_str()?.parse::<i32>().ok());
+        let Some(seen) = proc::seen_as(pid) else { return };
+        let threads = std::fs::read_dir(format!("/proc/{seen}/task")).into_iter().flatten().flatten();
+        let threads =
+            threads.filter_map(|thread| proc::pid_of(&format!("{seen}/task/{}", thread.file_name().to_str()?)));
         for thread in threads.filter(|thread| is_pinned_to(node, *thread, before)).collect::<Vec<_>>() {
             pin(node, thread, core);
         }
@@ -66,7 +69,7 @@ mod real {
         }
         let moved = or_stays(node, rank, is_pinned_to(node, pid, from) && pin(node, pid, to));
         if moved {
-            pin_threads(node, rank, &pid.to_string(), to);
+            pin_threads(node, rank, pid, to);
         }
         moved
     }
@@ -82,7 +85,7 @@ mod real {
         if node.header().bind != 0 {
             let core = node.core_of(me);
             pin(node, 0, core);
-            pin_threads(node, me, "self", core);
+            pin_threads(node, me, std::process::id() as i32, core);
         }
     }
 }

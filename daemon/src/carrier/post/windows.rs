@@ -17,6 +17,7 @@ use vmpi_shared::ask::{Ask, Nonsense, Opening, What};
 use vmpi_shared::matching::envelope::{Envelope, kind};
 use vmpi_shared::matching::queues::answer;
 use vmpi_shared::matching::request::outcome;
+use vmpi_shared::proc;
 use vmpi_shared::window::{Shape, Window};
 
 use super::Post;
@@ -59,7 +60,7 @@ impl Post {
         if opening.members > self.courier.node.header().ranks {
             return Err(libc::EINVAL);
         }
-        let path = format!("/proc/{pid}/fd/{}", opening.fd);
+        let path = proc::directory(pid).ok_or(libc::ESRCH)?.join(format!("fd/{}", opening.fd));
         let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(&path);
         let file = file.map_err(|e| e.raw_os_error().unwrap_or(libc::EIO))?;
         let shape = Shape { members: opening.members, dynamic: opening.dynamic, data_bytes: opening.data_bytes };

@@ -1,0 +1,72 @@
+//! Processes under /proc, which may show another PID namespace than this process's: a container that was given the host's has pids of its own, and under /proc the same
+//! numbers mean other processes.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+/// If /proc shows an outer namespace: which of the numbers in a process's NSpid line, from there inwards, is the one in this process's namespace.
+static DEPTH: LazyLock<Option<usize>> = LazyLock::new(|| {
+    let own = fs::read_link("/proc/self").ok()?;
+    let foreign = own.to_str() != Some(&std::process::id().to_string());
+    if foreign { Some(numbers("/proc/self/status").len().saturating_sub(1)) } else { None }
+});
+
+/// The directory of process `pid` under /proc; `None` if it is not seen there.
+pub fn directory(pid: i32) -> Option<PathBuf> {
+    seen_as(pid).map(|seen| PathBuf::from(format!("/proc/{seen}")))
+}
+
+/// The number of process `pid` under /proc.
+pub fn seen_as(pid: i32) -> Option<i32> {
+    match *DEPTH {
+        None => Some(pid),
+        Some(_) if pid == std::process::id() as i32 => fs::read_link("/proc/self").ok()?.to_str()?.parse().ok(),
+        Some(_) => look_up(pid),
+    }
+}
+
+/// The pid of the process or thread that is `seen` under /proc (`N`, `N/task/T`); `None` if it has none in this namespace.
+pub fn pid_of(seen: &str) -> Option<i32> {
+    match *DEPTH {
+        None => seen.rsplit('/').next()?.parse().ok(),
+        Some(depth) => numbers(&format!("/proc/{seen}/status")).get(depth).copied(),
+    }
+}
+
+/// A descriptor of the process tells how /proc calls it (pidfd_open(2)).
+#[cold]
+fn look_up(pid: i32) -> Option<i32> {
+    use std::os::fd::{FromRawFd, OwnedFd};
+    // SAFETY: a system call on plain values; nobody else owns the new descriptor.
+    let (number, _process) = unsafe {
+        let number = libc::syscall(libc::SYS_pidfd_open, pid, 0) as i32;
+        (number, (number >= 0).then(|| OwnedFd::from_raw_fd(number))?)
+    };
+    let told = fs::read_to_string(format!("/proc/self/fdinfo/{number}")).ok()?;
+    let seen = told.lines().find_map(|line| line.strip_prefix("Pid:"))?.trim().parse().ok()?;
+    (seen > 0).then_some(seen)
+}
+
+/// The numbers of a process in the namespace that /proc shows, and from there inwards.
+fn numbers(status: &str) -> Vec<i32> {
+    let status = fs::read_to_string(status).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or_default();
+    line.split_whitespace().filter_map(|number| number.parse().ok()).collect()
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_is_seen() {
+        let me = std::process::id() as i32;
+        assert_eq!(directory(me).map(|directory| directory.join("stat").exists()), Some(true));
+        assert_eq!(pid_of("self"), DEPTH.map(|_| me), "a name, not a number");
+        assert_eq!(pid_of(&seen_as(me).unwrap().to_string()), Some(me));
+        assert_eq!(look_up(me), seen_as(me));
+        assert_eq!(look_up(i32::MAX / 4), None);
+        assert!(numbers("/proc/self/status").contains(&me));
+    }
+}
