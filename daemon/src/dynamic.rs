@@ -1,8 +1,10 @@
-//! The daemon answers what ranks ask for dynamic processes: spawn, ports, service names.
+//! The daemon answers what ranks ask for dynamic processes: spawn, ports, service names; and passes descriptors on.
 //!
 //! In a job of several nodes the launcher answers, which sees them all (`tools/src/nodes/conductor.rs`): questions go there, answers come back.
 //! The rank that asked waits suspended; whoever answers also wakes it, after the answer is on its way. Death story: a rank that
 //! dies while it waits is forgotten when its job learns of it (`Ports::forget`); the job's end ends all waits.
+
+use std::os::fd::{AsFd, BorrowedFd};
 
 use vmpi_shared::agreement::{Contribution, Key};
 use vmpi_shared::control::Reply;
@@ -68,6 +70,20 @@ impl Daemon {
         let makes_sense =
             |ranks: &Ranks| ranks.fit(job.ranks.len() as u32) && ranks.iter().any(|member| member == rank);
         let answer = match ask {
+            Ask::Pass { takers } => {
+                let passed = self.clients.get_mut(&token).and_then(|client| client.channel.take_fds(1)?.pop());
+                match passed {
+                    Some(passed) => {
+                        job.passed.put((rank, number), passed, takers);
+                        Answer::Done
+                    }
+                    None => denied(Why::Descriptor, "no descriptor came along"),
+                }
+            }
+            Ask::Take { from, number: passed } => match job.passed.take((from, passed)) {
+                Ok(passed) => return self.answer_with(token, id, rank, (number, Answer::Done), &[passed.as_fd()]),
+                Err(error) => denied(Why::Descriptor, error),
+            },
             Ask::Spawn { parent, .. } if job.spec.nodes.is_some() && !makes_sense(&parent) => {
                 denied(Why::Spawn, "the group that spawns makes no sense")
             }
@@ -162,7 +178,18 @@ impl Daemon {
     }
 
     fn answer(&mut self, token: u64, id: u32, rank: u32, number: u64, answer: Answer) {
-        self.reply(token, &Reply::Answer { number, answer }, &[]);
+        self.answer_with(token, id, rank, (number, answer), &[]);
+    }
+
+    fn answer_with(
+        &mut self,
+        token: u64,
+        id: u32,
+        rank: u32,
+        (number, answer): (u64, Answer),
+        files: &[BorrowedFd<'_>],
+    ) {
+        self.reply(token, &Reply::Answer { number, answer }, files);
         if let Some(job) = self.jobs.get(&id) {
             sched::wake(&job.node, rank);
         }

@@ -34,6 +34,7 @@ use crate::integrity::Integrity;
 use crate::limits;
 use crate::looks::Looks;
 use crate::oom::Kills;
+use crate::passed::Passed;
 use crate::rank::{Attachment, Rank};
 use crate::reap;
 use crate::spawn::{Identity, Inherited, SpawnError, Spawner, Start, Streams};
@@ -131,6 +132,8 @@ pub struct Job {
     pub agreements: Agreements,
     /// What the launcher has answered to ranks here, as long as a death of which it tells is not known on this node: rank, number, answer.
     pub early_answers: Vec<(u32, u64, Answer)>,
+    /// Descriptors on their way from rank to rank.
+    pub passed: Passed,
     /// Cores that dead ranks have left in the middle of a step.
     undone: Vec<u32>,
     pub watchdog: Watchdog,
@@ -269,6 +272,7 @@ impl Job {
             ports: Ports::new(&place.name, id),
             agreements: Agreements::default(),
             early_answers: Vec::new(),
+            passed: Passed::default(),
             undone: Vec::new(),
             watchdog: Watchdog::with_room(&spec, capacity),
             looks: Looks::default(),

@@ -25,6 +25,7 @@ mod limits;
 mod log;
 mod looks;
 mod oom;
+mod passed;
 mod rank;
 mod reap;
 mod report;

@@ -206,7 +206,7 @@ pub enum Request {
     Logs {
         job: Option<u32>,
     },
-    /// A rank asks for something that concerns dynamic processes. Answer: `Answer` with the same number.
+    /// A rank asks for something that concerns dynamic processes, or another rank's descriptor. Answer: `Answer` with the same number.
     Ask {
         number: u64,
         ask: Ask,

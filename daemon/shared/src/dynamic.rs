@@ -141,6 +141,15 @@ pub enum Ask {
     Lookup {
         service: String,
     },
+    /// A descriptor, which comes along, for so many other ranks of this node, who cannot open it themselves.
+    Pass {
+        takers: u32,
+    },
+    /// The descriptor that `from` has passed with question `number`. It comes along with the answer.
+    Take {
+        from: u32,
+        number: u64,
+    },
     /// MPIX_Comm_agree, MPIX_Comm_shrink: answered when all of both groups have asked, or are gone. All ask with the same first three.
     Agree {
         context: u32,
@@ -172,6 +181,7 @@ pub enum Why {
     Port,
     Name,
     Service,
+    Descriptor,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

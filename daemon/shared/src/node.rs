@@ -1,20 +1,23 @@
 //! The node segment of one job: cores, ranks, run queues and clocks. It is about time.
 //!
 //! One per job and node, so that a rank that scribbles over it can end its own job and no other (promise 5).
-//! Reading order: `config` (what it is made from), `descriptors` (what lies there), this file (how it is made, mapped and looked at), `placement` (which ranks live where).
+//! Reading order: `config` (what it is made from), `descriptors` (what lies there), this file (how it is made, mapped and looked at), `placement` (which ranks live where),
+//! `whereabouts` (how their processes are found).
 
 mod config;
 mod descriptors;
 mod placement;
+mod whereabouts;
 
 pub use config::{NodeConfig, Patience};
 pub use descriptors::{CoreDescriptor, Life, Mark, NodeHeader, Post, RankDescriptor};
+pub use whereabouts::{Whereabouts, mark_of};
 
 use crate::clock::{Moment, Scale};
 use crate::control::{MOST_RANKS, OnBlock, Wtime};
 use crate::crash::{LastWords, OnCrash};
 use crate::matching::heap::Heaps;
-use crate::matching::peers::Peers;
+use crate::matching::peers::{Peer, Peers};
 use crate::mem::bell::{Bell, Chime};
 use crate::mem::segment::{Head, Segment, SegmentError, layout_hash};
 use crate::mem::sync::{AtomicU32, AtomicU64, Ordering};
@@ -35,6 +38,7 @@ const _: () = {
     assert!(POST_AT >= HEADER_AT + size_of::<NodeHeader>() as u64 && POST_AT + 64 <= CORES_AT);
     assert!(std::mem::offset_of!(CoreDescriptor, running) == 64);
     assert!(size_of::<RankDescriptor>() == 256);
+    assert!(size_of::<Whereabouts>() == 64);
     assert!(std::mem::offset_of!(RankDescriptor, r) == 64);
     assert!(std::mem::offset_of!(RankDescriptor, call) == 128);
 };
@@ -76,6 +80,7 @@ pub struct NodeSegment {
     ranks: *const RankDescriptor,
     last_words: *const LastWords,
     lives: *const Life,
+    whereabouts: *const Whereabouts,
     post: *const Post,
     segment: Option<Segment>,
     /// Calls the daemon.
@@ -162,13 +167,16 @@ impl NodeSegment {
         }
     }
 
+    /// All that the segment has of a rank.
+    const RANK_BYTES: u64 =
+        (size_of::<RankDescriptor>() + size_of::<LastWords>() + size_of::<Life>() + size_of::<Whereabouts>()) as u64;
+
     fn bytes_for(header: &NodeHeader) -> u64 {
         let cores = u64::from(header.cores);
         let bytes = CORES_AT
             + cores * size_of::<CoreDescriptor>() as u64
             + u64::from(sets(header.cores)) * u64::from(header.ready_words) * 8
-            + u64::from(header.ranks)
-                * (size_of::<RankDescriptor>() + size_of::<LastWords>() + size_of::<Life>()) as u64;
+            + u64::from(header.ranks) * Self::RANK_BYTES;
         bytes.next_multiple_of(4096)
     }
 
@@ -180,6 +188,7 @@ impl NodeSegment {
         let rank_bytes = header.ranks as usize * size_of::<RankDescriptor>();
         let words_at = ranks_at + rank_bytes as u64;
         let lives_at = words_at + u64::from(header.ranks) * size_of::<LastWords>() as u64;
+        let whereabouts_at = lives_at + u64::from(header.ranks) * size_of::<Life>() as u64;
         NodeSegment {
             header,
             cores: segment.at(CORES_AT, cores * size_of::<CoreDescriptor>()).as_ptr().cast(),
@@ -187,6 +196,7 @@ impl NodeSegment {
             ranks: segment.at(ranks_at, rank_bytes).as_ptr().cast(),
             last_words: segment.at(words_at, header.ranks as usize * size_of::<LastWords>()).as_ptr().cast(),
             lives: segment.at(lives_at, header.ranks as usize * size_of::<Life>()).as_ptr().cast(),
+            whereabouts: segment.at(whereabouts_at, header.ranks as usize * size_of::<Whereabouts>()).as_ptr().cast(),
             post: segment.at(POST_AT, size_of::<Post>()).as_ptr().cast(),
             segment: Some(segment),
             bell: None,
@@ -342,6 +352,7 @@ impl NodeSegment {
             ranks: leak::<RankDescriptor>(header.ranks as usize),
             last_words: leak::<LastWords>(header.ranks as usize),
             lives: leak::<Life>(header.ranks as usize),
+            whereabouts: leak::<Whereabouts>(header.ranks as usize),
             post: leak::<Post>(1),
             segment: None,
             bell: None,
@@ -371,6 +382,7 @@ impl NodeSegment {
             ranks: self.ranks,
             last_words: self.last_words,
             lives: self.lives,
+            whereabouts: self.whereabouts,
             post: self.post,
             segment: None,
             bell: self.bell.clone(),
@@ -438,6 +450,13 @@ impl NodeSegment {
         assert!(rank < self.header.ranks, "rank {rank} out of range: the node segment is damaged");
         // SAFETY: as above.
         unsafe { &*self.lives.add(rank as usize) }
+    }
+
+    /// How the process of a rank of this node is found.
+    pub fn whereabouts(&self, rank: u32) -> &Whereabouts {
+        assert!(rank < self.header.ranks, "rank {rank} out of range: the node segment is damaged");
+        // SAFETY: in range of the array that `view` checked; atomics only.
+        unsafe { &*self.whereabouts.add(rank as usize) }
     }
 
     /// A core's set of READY ranks.
@@ -511,7 +530,9 @@ impl NodeSegment {
         ticks as f64 / self.header.ticks_per_second
     }
 
+    /// Process `pid` becomes `rank`, and has yet to say how it is found.
     pub fn set_pid(&self, rank: u32, pid: i32) {
+        self.whereabouts(rank).clear();
         self.rank(rank).pid.store(pid, Ordering::Release);
     }
 
@@ -532,11 +553,29 @@ impl NodeSegment {
         }
     }
 
-    /// The process behind another rank, to copy from and to; `None` if the word in shared memory names no process of this job.
+    /// The process behind another rank, as far as this one sees it.
+    #[inline]
+    pub fn peer(&self, rank: u32) -> Peer {
+        let pid = if self.failure(rank).is_some() { 0 } else { self.pid(rank) };
+        self.peers.find(rank, pid, self.whereabouts(rank))
+    }
+
+    /// The process behind another rank; `None` if this one sees none that is surely it.
     #[inline]
     pub fn peer_pid(&self, rank: u32) -> Option<i32> {
-        let pid = if self.failure(rank).is_some() { 0 } else { self.pid(rank) };
-        self.peers.is_one(rank, pid).then_some(pid)
+        match self.peer(rank) {
+            Peer::Known(pid) | Peer::Reached(pid) => Some(pid),
+            Peer::Unseen => None,
+        }
+    }
+
+    /// The process behind another rank, to copy from and to; `None` if its memory is out of reach.
+    #[inline]
+    pub fn copy_pid(&self, rank: u32) -> Option<i32> {
+        match self.peer(rank) {
+            Peer::Reached(pid) => Some(pid),
+            _ => None,
+        }
     }
 
     /// The other ranks' memory that is mapped here.

@@ -10,7 +10,7 @@
 use crate::mem::segment::{Segment, SegmentError, layout_hash};
 use crate::mem::sync::{AtomicU32, AtomicU64, Ordering, fence};
 use std::mem::size_of;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 const SEQ: Ordering = Ordering::SeqCst;
 const RELAXED: Ordering = Ordering::Relaxed;
@@ -285,6 +285,10 @@ impl Window {
 
     pub fn raw_fd(&self) -> i32 {
         self.segment.raw_fd()
+    }
+
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.segment.fd()
     }
 
     pub fn members(&self) -> u32 {

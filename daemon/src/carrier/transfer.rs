@@ -259,10 +259,8 @@ mod tests {
     use super::*;
     use nix::sys::memfd::{MFdFlags, memfd_create};
     use std::fs::File;
-    use std::os::fd::AsRawFd;
     use std::os::unix::fs::FileExt;
     use vmpi_shared::job::{JobConfig, JobSegment};
-    use vmpi_shared::mem::sync::Ordering;
     use vmpi_shared::node::NodeConfig;
 
     /// Rank 0 is this process, and says that its memory file is one that differs from its memory, which tells by which way bytes have gone.
@@ -270,6 +268,7 @@ mod tests {
     fn what_lies_open_is_reached_through_the_file_and_all_else_by_the_kernel() {
         let node = NodeSegment::create(&NodeConfig::on_one_core(0, 1)).unwrap();
         node.set_pid(0, std::process::id() as i32);
+        node.introduce(0);
         let job = JobSegment::create(&JobConfig { cells: 1, ..JobConfig::for_ranks(1) }).unwrap();
         let courier = Courier::new(node, job);
         let node = &courier.node;
@@ -278,7 +277,7 @@ mod tests {
         let file = File::from(memfd_create("vmpi-test", MFdFlags::MFD_CLOEXEC).unwrap());
         file.set_len(1 << 47).unwrap();
         file.write_all_at(&[2; 32], addr).unwrap();
-        node.rank(0).heap_fd.store(file.as_raw_fd() as u32 + 1, Ordering::Release);
+        node.lay_open(0, &file).unwrap();
 
         let memory = |open| Memory::of(&courier, 0, open).unwrap();
         let mut got = [0; 8];

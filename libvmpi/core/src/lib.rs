@@ -28,6 +28,7 @@ mod lock;
 mod monitor;
 pub mod op;
 pub mod p2p;
+mod passing;
 pub mod process;
 pub mod request;
 pub mod rma;

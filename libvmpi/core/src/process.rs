@@ -6,8 +6,9 @@
 use crate::errors::{Class, Error, Result};
 use crate::{attr, coll, comm, consts, crash, ft, request};
 use std::ffi::c_int;
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{LazyLock, Mutex, OnceLock};
 use vmpi_shared::control::{self, Connection, NodeMap, Reply, Request};
@@ -158,6 +159,7 @@ pub fn open(face: &'static str, required_thread_level: i32) -> Result<i32> {
                 Err(_) => singleton()?,
             };
             vmpi_cma::allow_peers();
+            node.introduce(rank);
             let found = world.ranks.iter().position(|member| member == rank);
             let Some(world_rank) = found.filter(|_| world.ranks.fit(node.header().ranks)) else {
                 return Err(Error::new(Class::Other, "the daemon sent a world without this rank"));
@@ -215,7 +217,10 @@ fn attach(socket: &str, face: &str) -> Result<(NodeSegment, JobSegment, u32, Wor
     };
     let job = number(control::env::JOBID)?;
     let rank = number(control::env::JOB_RANK).or_else(|_| number(control::env::RANK))?;
-    let stream = UnixStream::connect(socket).map_err(|e| failed("reach", &e))?;
+    let stream = UnixStream::connect(socket).map_err(|error| match Path::new(socket).parent() {
+        Some(directory) if error.kind() == io::ErrorKind::NotFound => unseen(socket, directory),
+        _ => failed("reach", &error),
+    })?;
     let mut daemon = Connection::new(stream);
     let mut ask = |request: &Request| -> Result<(Reply, Vec<std::os::fd::OwnedFd>)> {
         daemon.send(request, &[]).map_err(|e| failed("ask", &e))?;
@@ -250,6 +255,21 @@ fn attach(socket: &str, face: &str) -> Result<(NodeSegment, JobSegment, u32, Wor
     UNIVERSE.store(universe, Ordering::Relaxed);
     *DAEMON.lock().unwrap() = Some(daemon);
     Ok((node, jobs, rank, world))
+}
+
+/// The daemon's socket is not there. `directory` is where it should be: a job's own, in the runtime directory, or that.
+fn unseen(socket: &str, directory: &Path) -> Error {
+    let own = directory.file_name().is_some_and(|name| name.to_string_lossy().contains(control::PRIVATE_PREFIX));
+    let directory = directory.parent().filter(|_| own).unwrap_or(directory);
+    let (directory, variable) = (directory.display(), control::env::RUNTIME_DIR);
+    Error::new(
+        Class::Other,
+        format!(
+            "cannot reach the vmpi daemon at {socket}: there is no such file here. Either the daemon has ended, or this process has a file system of \
+             its own (a container, a private /tmp): it must see the runtime directory. Bind {directory} into it, or set {variable} for vmpirun to a \
+             directory that it sees under the same name"
+        ),
+    )
 }
 
 /// A world of one rank, with segments of its own.

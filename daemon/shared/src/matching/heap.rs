@@ -1,16 +1,19 @@
 //! Other ranks' memory that lies in a memory file (`VMPI_MAP_MEMORY`; `vmpi_core::p2p::heap` is the owner's side): mapped here, a piece at a time.
 //!
 //! The file's page at offset A is what its owner has at address A. Whether a buffer lies in the file the owner has said of each
-//! message, in its envelope or its request; a rank that lies can harm its own job only: pids are those of `peers`, and the file cannot shrink.
+//! message, in its envelope or its request; a rank that lies can harm its own job only: pids are those of `peers`, the file is the one with the mark that its owner
+//! has told (a pid may be another process's under the /proc that this one sees), and it cannot shrink.
 
 use crate::mem::HUGE_PAGE_BYTES;
 use crate::mem::checker::Shared;
-use crate::node::NodeSegment;
+use crate::mem::sync::Ordering;
+use crate::node::{NodeSegment, mark_of};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::fs::File;
 use std::num::NonZeroUsize;
+use std::os::unix::fs::OpenOptionsExt;
 use std::ptr::NonNull;
 use std::sync::Mutex;
 
@@ -112,7 +115,13 @@ impl Heaps {
 #[cold]
 fn map(node: &NodeSegment, rank: u32, pid: i32, start: u64, end: u64) -> Option<Piece> {
     let fd = node.heap_fd(rank)?;
-    let file = File::options().read(true).write(true).open(format!("/proc/{pid}/fd/{fd}")).ok()?;
+    // O_NONBLOCK: it may be any file until the mark has been seen.
+    let mut options = File::options();
+    let file =
+        options.read(true).write(true).custom_flags(libc::O_NONBLOCK).open(format!("/proc/{pid}/fd/{fd}")).ok()?;
+    if mark_of(&file).ok()? != node.whereabouts(rank).heap_file.load(Ordering::Relaxed) {
+        return None;
+    }
     let len = NonZeroUsize::new((end - start).next_multiple_of(PIECE_BYTES) as usize)?;
     if file.metadata().ok()?.len() < start + len.get() as u64 {
         return None;
@@ -129,19 +138,18 @@ fn map(node: &NodeSegment, rank: u32, pid: i32, start: u64, end: u64) -> Option<
 #[cfg(all(test, not(feature = "model")))]
 mod tests {
     use super::*;
-    use crate::mem::sync::Ordering;
     use crate::node::NodeConfig;
     use nix::sys::memfd::{MFdFlags, memfd_create};
-    use std::os::fd::AsRawFd;
     use std::os::unix::fs::FileExt;
 
     #[test]
     fn what_is_used_stays_mapped_and_what_is_not_comes_back() {
         let node = NodeSegment::create(&NodeConfig::on_one_core(0, 1)).unwrap();
         node.set_pid(0, std::process::id() as i32);
+        node.introduce(0);
         let file = File::from(memfd_create("test", MFdFlags::MFD_CLOEXEC).unwrap());
         file.set_len(1 << 40).unwrap();
-        node.rank(0).heap_fd.store(file.as_raw_fd() as u32 + 1, Ordering::Release);
+        node.lay_open(0, &file).unwrap();
         let heaps = Heaps::default();
         let at = |piece: u64| heaps.reach(&node, 0, piece * PIECE_BYTES + 8, 8).unwrap();
         let first = at(0);
@@ -155,6 +163,9 @@ mod tests {
         // SAFETY: as above.
         assert_eq!(unsafe { at(1).cast::<u64>().read_unaligned() }, 1);
         assert!(heaps.reach(&node, 0, (1 << 40) - 4, 8).is_none(), "the file ends there");
+        let other = memfd_create("other", MFdFlags::MFD_CLOEXEC).unwrap();
+        node.whereabouts(0).heap_file.store(mark_of(&other).unwrap(), Ordering::Relaxed);
+        assert!(Heaps::default().reach(&node, 0, 8, 8).is_none(), "it is another file");
         heaps.forget(1);
         assert_eq!(heaps.pieces.lock().unwrap().mapped.len(), PIECES);
         heaps.forget(0);

@@ -1,17 +1,41 @@
-//! Which process is behind a rank: the pid from shared memory, believed only of a process of this job.
+//! Which process is behind a rank: found by what it shows, not believed by its number.
 //!
-//! Copies go straight into and out of another process's memory. A pid that was scribbled over may be that of a rank of
-//! another job, which must not come to harm (promise 5). So a pid is checked before its first use: the process is in this
-//! process's group, as all ranks are that did not move, or was started with this job's key.
+//! Copies go straight into and out of another process's memory. The pids in shared memory are the daemon's; in a PID namespace of a rank's own they are nobody's,
+//! or somebody else's. And a pid that was scribbled over may be that of a rank of another job, which must not come to harm (promise 5). So a process is
+//! tried before its first use: it is the rank if the rank's number is read in its memory, where the rank says that it shows it
+//! (`node::Whereabouts`), and then it can be copied from and to.
+//! Where the kernel allows nobody to read, a process of this one's group, or with this job's key, may still be moved to another CPU.
 
 use crate::control::env;
 use crate::mem::sync::{AtomicU64, Ordering};
+use crate::node::Whereabouts;
 use std::fs;
+use vmpi_cma::{Block, CopyError};
 
 /// Peers remembered; a power of two.
-const KNOWN: usize = 64;
+const KNOWN: usize = 256;
+/// Pids have fewer bits (PID_MAX_LIMIT is 2^22): above them, in a word, is how a process stands.
+const PID_BITS: u32 = 30;
+const STANDING: u64 = 3 << PID_BITS;
 
-/// (rank, pid) of peers that have been checked; private to this process.
+/// How a peer's process stands to this one.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Peer {
+    /// No process that this one sees, or one that cannot be told from others.
+    Unseen,
+    /// It is of this job, and its memory is out of reach.
+    Known(i32),
+    /// Its memory can be copied from and to.
+    Reached(i32),
+}
+
+const UNSEEN: u64 = 0;
+const KNOWN_ONLY: u64 = 1;
+/// By the daemon's pid, or by its own.
+const REACHED: u64 = 2;
+const REACHED_BY_OWN: u64 = 3;
+
+/// How the peers that have been tried stand: rank, standing and the daemon's pid; private to this process.
 pub struct Peers {
     known: [AtomicU64; KNOWN],
 }
@@ -23,27 +47,60 @@ impl Default for Peers {
 }
 
 impl Peers {
-    /// Is process `pid` one of this job's, so that it can be `rank`?
+    /// The process of `rank`, which is `pid` to the daemon.
     #[inline]
-    pub fn is_one(&self, rank: u32, pid: i32) -> bool {
-        let word = u64::from(rank) << 32 | u64::from(pid as u32);
+    pub fn find(&self, rank: u32, pid: i32, whereabouts: &Whereabouts) -> Peer {
+        if pid <= 0 || pid >> PID_BITS != 0 {
+            return Peer::Unseen;
+        }
         let known = &self.known[rank as usize % KNOWN];
-        if known.load(Ordering::Relaxed) == word && pid > 0 {
-            return true;
+        let (key, word) = (u64::from(rank) << 32 | u64::from(pid as u32), known.load(Ordering::Relaxed));
+        let standing = if word & !STANDING == key {
+            (word & STANDING) >> PID_BITS
+        } else {
+            let Some(found) = try_process(pid, whereabouts) else { return Peer::Unseen };
+            known.store(key | found << PID_BITS, Ordering::Relaxed);
+            found
+        };
+        match standing {
+            UNSEEN => Peer::Unseen,
+            KNOWN_ONLY => Peer::Known(pid),
+            REACHED => Peer::Reached(pid),
+            _ => Peer::Reached(whereabouts.own_pid.load(Ordering::Relaxed)),
         }
-        let good = pid > 0 && belongs(pid);
-        if good {
-            known.store(word, Ordering::Relaxed);
-        }
-        good
     }
+}
+
+/// How the process stands; `None` if it has not said yet what it shows.
+#[cold]
+fn try_process(pid: i32, whereabouts: &Whereabouts) -> Option<u64> {
+    let word = Some(whereabouts.word.load(Ordering::Acquire)).filter(|word| *word != 0)?;
+    let (at, own) = (whereabouts.at.load(Ordering::Relaxed), whereabouts.own_pid.load(Ordering::Relaxed));
+    let seen = shown(pid, at);
+    Some(match seen {
+        Ok(seen) if seen == word => REACHED,
+        // Ranks of one container may see each other by other numbers than the daemon.
+        _ if own > 0 && own != pid && shown(own, at) == Ok(word) => REACHED_BY_OWN,
+        Err(CopyError::Refused { .. } | CopyError::Unsupported) if belongs(pid) => KNOWN_ONLY,
+        _ => UNSEEN,
+    })
+}
+
+/// What process `pid` has at `addr`.
+fn shown(pid: i32, addr: u64) -> Result<u64, CopyError> {
+    let mut word = 0u64;
+    let into = Block { addr: &raw mut word as u64, len: size_of::<u64>() as u64 };
+    // SAFETY: eight bytes of this function's own are written, with plain bytes.
+    unsafe { vmpi_cma::read(pid, &[into], &[Block { addr, ..into }])? };
+    Ok(word)
 }
 
 #[cold]
 fn belongs(pid: i32) -> bool {
     // SAFETY: system calls on plain values.
-    let same_group = unsafe { libc::getpgid(pid) == libc::getpgrp() };
-    same_group || key_of("self").is_some_and(|key| key_of(&pid.to_string()) == Some(key))
+    let (its_group, group) = unsafe { (libc::getpgid(pid), libc::getpgrp()) };
+    // 0: led by a process outside this PID namespace, as may be others'.
+    its_group == group && group != 0 || key_of("self").is_some_and(|key| key_of(&pid.to_string()) == Some(key))
 }
 
 /// The entry of a process's first environment that holds its job's key.
@@ -56,21 +113,46 @@ fn key_of(process: &str) -> Option<Vec<u8>> {
 #[cfg(all(test, not(feature = "model")))]
 mod tests {
     use super::*;
-    use std::os::unix::process::CommandExt;
+    use crate::node::{NodeConfig, NodeSegment};
     use std::process::Command;
 
+    /// A rank that is this process, and what is found of it under these pids: the daemon's, and its own.
+    fn found(pid: i32, own: i32) -> (Peer, NodeSegment) {
+        let node = NodeSegment::create(&NodeConfig::on_one_core(0, 1)).unwrap();
+        node.set_pid(0, pid);
+        assert_eq!(node.peer(0), Peer::Unseen, "it has said nothing yet");
+        node.introduce(0);
+        node.whereabouts(0).own_pid.store(own, Ordering::Relaxed);
+        (node.peer(0), node)
+    }
+
     #[test]
-    fn only_processes_of_the_job_are_believed() {
-        let peers = Peers::default();
-        let mut friend = Command::new("/bin/sleep").arg("100").spawn().unwrap();
-        let mut stranger = Command::new("/bin/sleep").arg("100").process_group(0).spawn().unwrap();
-        let (friendly, strange) = (friend.id() as i32, stranger.id() as i32);
-        assert!(peers.is_one(3, friendly) && peers.is_one(3, friendly));
-        assert!(!peers.is_one(3, strange) && !peers.is_one(4, 1) && !peers.is_one(0, 0) && !peers.is_one(0, -1));
-        assert!(peers.is_one(3, friendly), "a wrong pid does not stick");
-        for child in [&mut friend, &mut stranger] {
-            child.kill().unwrap();
-            child.wait().unwrap();
+    fn a_process_is_known_by_what_it_shows() {
+        let me = std::process::id() as i32;
+        assert_eq!(found(me, 0).0, Peer::Reached(me));
+        assert_eq!(found(me, me).0, Peer::Reached(me));
+        let (peer, node) = found(i32::MAX / 4, me);
+        assert_eq!(peer, Peer::Reached(me), "the daemon's pid means nothing here");
+        assert_eq!(node.peer(0), peer, "and that is remembered");
+        for nobody in [0, -1, i32::MAX, i32::MAX / 4] {
+            assert_eq!(found(nobody, nobody).0, Peer::Unseen);
         }
+    }
+
+    /// Of this process's group, with the job's key, and all the same not the rank.
+    #[test]
+    fn another_process_under_the_same_number_is_not_taken_for_it() {
+        let mut other = Command::new("/bin/sleep").arg("100").spawn().unwrap();
+        let (pid, me) = (other.id() as i32, std::process::id() as i32);
+        let (peer, node) = found(pid, pid);
+        assert_eq!(peer, Peer::Unseen);
+        assert_eq!((node.peer_pid(0), node.copy_pid(0)), (None, None));
+        node.whereabouts(0).own_pid.store(me, Ordering::Relaxed);
+        assert_eq!(node.peer(0), Peer::Unseen, "it was tried once");
+        node.set_pid(0, me);
+        node.introduce(0);
+        assert_eq!((node.peer_pid(0), node.copy_pid(0)), (Some(me), Some(me)), "another process is tried anew");
+        other.kill().unwrap();
+        other.wait().unwrap();
     }
 }

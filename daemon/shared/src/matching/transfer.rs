@@ -257,8 +257,8 @@ impl Mover for RankMover<'_> {
             return Transfer::Gone;
         }
         // Pids are those of the two ends; 0 stands for this process.
-        let sender = if envelope.from == self.me { Some(0) } else { self.node.peer_pid(envelope.from) };
-        let receiver = if pull { Some(0) } else { self.node.peer_pid(self.on) };
+        let sender = if envelope.from == self.me { Some(0) } else { self.node.copy_pid(envelope.from) };
+        let receiver = if pull { Some(0) } else { self.node.copy_pid(self.on) };
         let (Some(sender), Some(receiver)) = (sender, receiver) else {
             return self.refused(pull);
         };
@@ -310,7 +310,7 @@ impl Mover for RankMover<'_> {
             return;
         }
         let duet = &self.job.inbox(offer.from).ends.duet;
-        let Some(receiver) = self.node.peer_pid(offer.from) else { return };
+        let Some(receiver) = self.node.copy_pid(offer.from) else { return };
         let open = offer.flags & envelope::FLAG_MAPPED != 0;
         let mapped = open.then(|| self.node.heaps().reach(self.node, offer.from, offer.addr(), offer.len)).flatten();
         while let Some(piece) = duet.claim(offer.peer_request(), pieces.count()) {

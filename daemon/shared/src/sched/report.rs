@@ -100,6 +100,7 @@ pub const CALLS: &[&str] = &[
     "spawn",
     "accept or connect",
     "agreement",
+    "descriptor",
 ];
 
 fn waiting_on(node: &NodeSegment, rank: u32, state: RunState) -> String {

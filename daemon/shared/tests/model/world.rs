@@ -71,7 +71,10 @@ impl World {
 
     pub fn under(policy: Policy, placement: &[u32], inbox_cells: u32, spin_ticks: u64) -> World {
         let node = node(placement, policy);
-        (0..placement.len() as u32).for_each(|rank| node.set_pid(rank, std::process::id() as i32));
+        for rank in 0..placement.len() as u32 {
+            node.set_pid(rank, std::process::id() as i32);
+            node.introduce(rank);
+        }
         World { spin_ticks, node, job: Self::job(placement, inbox_cells) }
     }
 

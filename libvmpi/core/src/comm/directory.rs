@@ -7,7 +7,7 @@ use crate::coll;
 use crate::errors::Result;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -30,13 +30,14 @@ pub fn shared(comm: &Communicator, name: Option<&[u8]>) -> Result<bool> {
     let all = gather_choices(comm, hash as i32, (hash >> 32) as i32)?;
     let (Some(name), true) = (name, all.iter().all(|other| *other == all[0])) else { return Ok(false) };
     let directory = Path::new(OsStr::from_bytes(name));
-    let file = |pid: u32, number: u32| directory.join(format!(".vmpi-{pid}-{number}"));
+    let file = |nonce: u32, number: u32| directory.join(format!(".vmpi-{nonce:08x}-{number}"));
     let mut mine: Option<PathBuf> = None;
     let mut sign = vec![0; 3];
     if comm.rank == 0 {
-        let (pid, number) = (std::process::id(), FILES.fetch_add(1, Ordering::Relaxed));
-        mine = Some(file(pid, number)).filter(|path| File::create_new(path).is_ok());
-        sign = vec![u32::from(mine.is_some()), pid, number];
+        // Not the pid, which processes of several PID namespaces may share.
+        let (nonce, number) = (RandomState::new().hash_one(directory) as u32, FILES.fetch_add(1, Ordering::Relaxed));
+        mine = Some(file(nonce, number)).filter(|path| File::create_new(path).is_ok());
+        sign = vec![u32::from(mine.is_some()), nonce, number];
     }
     let sign = share_contexts(comm, sign)?;
     let seen = sign[0] == 1 && file(sign[1], sign[2]).exists();

@@ -19,17 +19,18 @@ pub use spawn::{Spawned, spawn};
 use crate::comm::{self, Communicator};
 use crate::errors::{Class, Error, Result, fail};
 use crate::giant::Giant;
+use crate::request::CALL_DESCRIPTOR;
 use crate::{process, request};
 use std::collections::BTreeMap;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::rc::Rc;
 use vmpi_shared::control::{Reply, Request};
 use vmpi_shared::dynamic::{Answer, Ask, InterContexts, Why};
 
 struct Questions {
     asked: u64,
-    /// Answers that another thread has read, until the one that asked takes them.
-    answers: BTreeMap<u64, Answer>,
+    /// Answers, and descriptors that came along, that another thread has read, until the one that asked takes them.
+    answers: BTreeMap<u64, (Answer, Vec<OwnedFd>)>,
 }
 
 static QUESTIONS: Giant<Questions> = Giant::new(Questions { asked: 0, answers: BTreeMap::new() });
@@ -44,11 +45,16 @@ pub(crate) struct Question {
 impl Question {
     /// Ask the daemon, which wakes this rank after it has sent the answer. Death story: if the daemon dies, the kernel ends this process.
     pub(crate) fn put(question: Ask, otherwise: Class) -> Result<Question> {
+        Self::put_with(question, &[], otherwise)
+    }
+
+    /// As `put`, with descriptors that go along.
+    fn put_with(question: Ask, files: &[RawFd], otherwise: Class) -> Result<Question> {
         let number = QUESTIONS.with(|questions| {
             questions.asked += 1;
             questions.asked
         });
-        let sent = process::with_daemon(|daemon| daemon.send(&Request::Ask { number, ask: question }, &[]));
+        let sent = process::with_daemon(|daemon| daemon.send(&Request::Ask { number, ask: question }, files));
         match sent {
             Some(Ok(())) => Ok(Question { number, otherwise }),
             Some(Err(error)) => fail(otherwise, format!("the vmpi daemon cannot be asked: {error}")),
@@ -61,23 +67,45 @@ impl Question {
 
     /// The answer, if it has come. Does not wait.
     pub(crate) fn answer(&self) -> Result<Option<Answer>> {
+        Ok(self.answer_with()?.map(|(answer, _)| answer))
+    }
+
+    /// As `answer`, with the descriptors that came along.
+    fn answer_with(&self) -> Result<Option<(Answer, Vec<OwnedFd>)>> {
         match take_answer(self.number, self.otherwise)? {
-            Some(Answer::Denied { why, reason }) => fail(class_of(why), reason),
+            Some((Answer::Denied { why, reason }, _)) => fail(class_of(why), reason),
             answer => Ok(answer),
+        }
+    }
+
+    /// Wait for the answer, suspended: messages to this rank are matched meanwhile, and others have its core.
+    fn wait(&self, call: u32) -> Result<(Answer, Vec<OwnedFd>)> {
+        loop {
+            let seen = request::progress();
+            if let Some(answer) = self.answer_with()? {
+                return Ok(answer);
+            }
+            request::block(seen, call, -1, -1);
         }
     }
 }
 
-/// Ask the daemon and wait for the answer, suspended: messages to this rank are matched meanwhile, and others have its core.
+/// Ask the daemon and wait for the answer.
 fn ask(question: Ask, call: u32, otherwise: Class) -> Result<Answer> {
-    let question = Question::put(question, otherwise)?;
-    loop {
-        let seen = request::progress();
-        if let Some(answer) = question.answer()? {
-            return Ok(answer);
-        }
-        request::block(seen, call, -1, -1);
-    }
+    Ok(Question::put(question, otherwise)?.wait(call)?.0)
+}
+
+/// Pass a descriptor on to so many ranks of this node, who take it by the number that this returns.
+pub(crate) fn pass_descriptor(file: RawFd, takers: u32, otherwise: Class) -> Result<u64> {
+    let question = Question::put_with(Ask::Pass { takers }, &[file], otherwise)?;
+    question.wait(CALL_DESCRIPTOR)?;
+    Ok(question.number)
+}
+
+/// The descriptor that rank `from` has passed on so.
+pub(crate) fn take_descriptor(from: u32, number: u64, otherwise: Class) -> Result<OwnedFd> {
+    let (_, files) = Question::put(Ask::Take { from, number }, otherwise)?.wait(CALL_DESCRIPTOR)?;
+    files.into_iter().next().map_or_else(|| strange(otherwise), Ok)
 }
 
 fn class_of(why: Why) -> Class {
@@ -86,11 +114,12 @@ fn class_of(why: Why) -> Class {
         Why::Port => Class::Port,
         Why::Name => Class::Name,
         Why::Service => Class::Service,
+        Why::Descriptor => Class::Other,
     }
 }
 
 /// Read what the daemon has sent; the answer to question `number` if it has come. Does not wait.
-fn take_answer(number: u64, otherwise: Class) -> Result<Option<Answer>> {
+fn take_answer(number: u64, otherwise: Class) -> Result<Option<(Answer, Vec<OwnedFd>)>> {
     loop {
         if let Some(answer) = QUESTIONS.with(|questions| questions.answers.remove(&number)) {
             return Ok(Some(answer));
@@ -104,8 +133,8 @@ fn take_answer(number: u64, otherwise: Class) -> Result<Option<Answer>> {
         });
         match read.flatten() {
             None => return Ok(None),
-            Some(Ok(Some((Reply::Answer { number, answer }, _)))) => {
-                QUESTIONS.with(|questions| questions.answers.insert(number, answer));
+            Some(Ok(Some((Reply::Answer { number, answer }, files)))) => {
+                QUESTIONS.with(|questions| questions.answers.insert(number, (answer, files)));
                 // It may be for another thread.
                 crate::lock::note_change();
             }

@@ -1,6 +1,6 @@
 //! The shared file pointer: one number that all ranks of the opening communicator reach.
 //!
-//! On one node it lies in a memory file: rank 0 makes it; the others open it through /proc/PID/fd. Nothing has a name, so nothing is left behind
+//! On one node it lies in a memory file: rank 0 makes it; the others open it (`passing`). Nothing has a name, so nothing is left behind
 //! whoever dies when; and a step of the pointer is one fetch_add, which nobody waits for. Over several nodes it is an [`rma::Counter`], which lies
 //! on rank 0's node and which that node's carrier steps for the ranks of other nodes.
 
@@ -10,11 +10,10 @@ use super::agree::agree;
 use crate::coll;
 use crate::comm::Communicator;
 use crate::errors::{Class, Error, Result, fail};
-use crate::process::{self, endpoint};
+use crate::passing::Told;
+use crate::process;
 use crate::rma::Counter;
 use std::cell::Cell;
-use std::fs::OpenOptions;
-use std::os::fd::OwnedFd;
 use vmpi_shared::mem::segment::Segment;
 use vmpi_shared::mem::sync::{AtomicU64, Ordering};
 
@@ -51,19 +50,23 @@ impl SharedPointer {
 
     fn open_on_node(comm: &Communicator) -> Result<SharedPointer> {
         let made = if comm.rank == 0 { Some(Segment::create("filepointer", LAYOUT, BYTES)) } else { None };
-        let mut fd = (-1i32).to_ne_bytes();
-        if let Some(Ok(segment)) = &made {
-            fd = segment.raw_fd().to_ne_bytes();
-        }
-        coll::bcast_bytes(comm, &mut fd, 0)?;
-        let fd = i32::from_ne_bytes(fd);
+        let made = made.map(|made| {
+            let segment = made.map_err(|error| error.to_string())?;
+            let told = Told::of(comm, segment.fd()).map_err(|error| error.message)?;
+            Ok((segment, told))
+        });
+        let mut told = match &made {
+            Some(Ok((_, told))) => told.encode(),
+            _ => Told::NOTHING.encode(),
+        };
+        coll::bcast_bytes(comm, &mut told, 0)?;
+        let told = Told::decode(told);
         let mapped = match made {
-            Some(made) => made.map_err(|e| e.to_string()),
-            None if fd < 0 => Err("rank 0 could not make it".into()),
-            None => match endpoint().node.peer_pid(comm.local.world_rank(0)) {
-                Some(pid) => map(&format!("/proc/{pid}/fd/{fd}")),
-                None => Err("the process of rank 0 is not known".into()),
-            },
+            Some(made) => made.map(|(segment, _)| segment),
+            None if told.is_nothing() => Err("rank 0 could not make it".into()),
+            None => told
+                .open(comm.local.world_rank(0))
+                .and_then(|file| Segment::map("filepointer", LAYOUT, file).map_err(|error| error.to_string())),
         };
         // All have opened it, or know that somebody could not, before rank 0 may close its descriptor.
         let agreed = agree_on(comm, &mapped);
@@ -151,9 +154,4 @@ impl SharedPointer {
 fn agree_on<T>(comm: &Communicator, mine: &std::result::Result<T, String>) -> Result<()> {
     let outcome = mine.as_ref().map(drop).map_err(|why| Error::new(Class::UnsupportedOperation, why.clone()));
     agree(comm, outcome, 0)
-}
-
-fn map(path: &str) -> Result<Segment, String> {
-    let file = OpenOptions::new().read(true).write(true).open(path).map_err(|e| format!("cannot open {path}: {e}"))?;
-    Segment::map("filepointer", LAYOUT, OwnedFd::from(file)).map_err(|e| e.to_string())
 }

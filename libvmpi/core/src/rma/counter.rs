@@ -11,6 +11,7 @@ use crate::comm::Communicator;
 use crate::errors::{Class, Error, Result, fail};
 use crate::ft;
 use crate::p2p;
+use crate::passing::{TOLD_BYTES, Told};
 use crate::process::{self, endpoint};
 use crate::request::{CALL_WINDOW, progress, wait_more};
 use vmpi_shared::ask::{Ask, Opening, What};
@@ -36,28 +37,30 @@ impl Counter {
         let members: Vec<bool> = comm.local.iter().map(|rank| !process::same_node(endpoint().me, rank)).collect();
         let shape = Shape { members: comm.size(), dynamic: false, data_bytes: size_of::<u64>() as u64 };
         let is_here = !members[0];
-        let (mut serial, mut fd) = (0, -1);
+        let (mut serial, mut told) = (0, Told::NOTHING);
         let mut made = Ok(None);
         let mut far = Far::new((first as i32, 0), members);
         if comm.rank == 0 {
             serial = next_serial();
             far.name.1 = serial;
-            made = make(comm, shape, &far).map(Some);
-            fd = made.as_ref().map_or(-1, |control| control.as_ref().map_or(-1, Control::raw_fd));
+            made = make(comm, shape, &far).and_then(|control| {
+                told = Told::of(comm, control.fd())?;
+                Ok(Some(control))
+            });
         }
-        let mut told = [0; 8];
-        told[..4].copy_from_slice(&serial.to_ne_bytes());
-        told[4..].copy_from_slice(&fd.to_ne_bytes());
-        coll::bcast_bytes(comm, &mut told, 0)?;
-        let word = |at: usize| <[u8; 4]>::try_from(&told[at..at + 4]).expect("four bytes");
-        far.name.1 = u32::from_ne_bytes(word(0));
-        let fd = i32::from_ne_bytes(word(4));
+        let mut said = [0; 4 + TOLD_BYTES];
+        said[..4].copy_from_slice(&serial.to_ne_bytes());
+        said[4..].copy_from_slice(&told.encode());
+        coll::bcast_bytes(comm, &mut said, 0)?;
+        let (number, told) = said.split_first_chunk().expect("four bytes");
+        far.name.1 = u32::from_ne_bytes(*number);
+        let told = Told::decode(told.try_into().expect("what is left"));
         let control = match made {
-            Ok(None) if fd < 0 => {
+            Ok(None) if told.is_nothing() => {
                 let why = "rank 0 of its group, which makes it, has failed";
                 fail(Class::RmaShared, format!("the counter's segment cannot be made: {why}"))
             }
-            Ok(None) if is_here => open_segment(comm, shape, 0, fd).map(Some),
+            Ok(None) if is_here => open_segment(comm, shape, 0, told).map(Some),
             made => made,
         };
         Ok(control.map(|control| Counter { far, control }))

@@ -1,7 +1,7 @@
 //! Making and freeing windows (MPI 4.1 section 12.2).
 //!
 //! All members tell each other what they bring. The first one of each node makes the segment with the control block (and
-//! the memory that MPI allocates there), and the others open its descriptor under /proc; nothing has a name. If there are several nodes, their
+//! the memory that MPI allocates there), and the others open its descriptor (`passing`). If there are several nodes, their
 //! carriers map it, too.
 
 use super::epoch::{Access, Epoch};
@@ -12,13 +12,12 @@ use crate::comm::{self, Communicator};
 use crate::consts;
 use crate::errors::{Class, Error, Result, fail};
 use crate::ft;
-use crate::giant::Giant;
 use crate::handle::{Handle, Win};
 use crate::info;
+use crate::passing::{TOLD_BYTES, Told};
 use crate::process::{self, endpoint};
 use crate::{attr, errhandler};
 use std::cell::{Cell, OnceCell, RefCell};
-use std::fs::OpenOptions;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use vmpi_shared::ask::Opening;
@@ -80,7 +79,7 @@ struct Offer {
     base: u64,
     bytes: u64,
     unit: i64,
-    /// Address of a byte that may be read, to see whether single copy works.
+    /// Address of a byte that a carrier may read, to see whether single copy works.
     probe: u64,
     /// See [`next_serial`].
     serial: u32,
@@ -111,7 +110,7 @@ pub(super) fn next_serial() -> u32 {
     SERIAL.fetch_add(1, Ordering::Relaxed)
 }
 
-/// A byte that others may try to read.
+/// A byte that a carrier may try to read.
 static PROBE: u8 = 0;
 
 /// How a member got on with the segment, as all are told.
@@ -183,7 +182,7 @@ fn build(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
                     (0, Reach::Here { shift: 0 })
                 }
                 Ok(control) if allocates => (control.data(*start) as u64, Reach::Here { shift: 0 }),
-                _ => (offer.base, reach(comm, member, offer.probe)),
+                _ => (offer.base, reach(comm, member)),
             };
             Part { base, bytes: offer.bytes, unit: offer.unit, reach }
         })
@@ -298,47 +297,39 @@ fn share(comm: &Rc<Communicator>, shape: Shape, far: Option<&Far>) -> Result<Res
     };
     let maker = far.map_or(0, leader);
     let made = (comm.rank == maker).then(|| Control::create(shape));
-    let fd = match &made {
-        Some(Ok(control)) => control.raw_fd(),
-        _ => -1,
+    // It cannot be passed on: the others hear so, and this member fails.
+    let known = match &made {
+        Some(Ok(control)) => Told::of(comm, control.fd()),
+        _ => Ok(Told::NOTHING),
     };
-    let fd = tell_fd(comm, fd, maker, far.is_some())?;
+    let told = tell(comm, *known.as_ref().unwrap_or(&Told::NOTHING), maker, far.is_some())?;
     if let Some(made) = made {
-        return Ok(made.map_err(|error| no_memory(&error)));
+        return Ok(made.map_err(|error| no_memory(&error)).and_then(|control| known.map(|_| control)));
     }
-    if fd < 0 {
+    if told.is_nothing() {
         return Ok(Err(no_memory(&format!("rank {maker} of its group, which makes it, has failed"))));
     }
-    Ok(open_segment(comm, shape, maker, fd))
+    Ok(open_segment(comm, shape, maker, told))
 }
 
-/// The descriptor of `maker`. `apart`: the members have several makers, one for each node.
-fn tell_fd(comm: &Communicator, fd: i32, maker: u32, apart: bool) -> Result<i32> {
-    let mut told = fd.to_ne_bytes();
+/// What `maker` tells of its descriptor. `apart`: the members have several makers, one for each node.
+fn tell(comm: &Communicator, told: Told, maker: u32, apart: bool) -> Result<Told> {
+    let mut told = told.encode();
     if apart {
         let mut all = vec![0; told.len() * comm.size() as usize];
         coll::allgather_bytes(comm, &told, &mut all)?;
-        told = *all.as_chunks().0.get(maker as usize).expect("it is a member");
+        told = *all.as_chunks::<TOLD_BYTES>().0.get(maker as usize).expect("it is a member");
     } else {
         coll::bcast_bytes(comm, &mut told, maker)?;
     }
-    Ok(i32::from_ne_bytes(told))
+    Ok(Told::decode(told))
 }
 
 /// Map the segment that member `maker` has made.
-pub(super) fn open_segment(comm: &Communicator, shape: Shape, maker: u32, fd: i32) -> Result<Control> {
-    let failed = |why: String| Error::new(Class::RmaShared, format!("the window's segment cannot be mapped: {why}"));
-    let Some(pid) = endpoint().node.peer_pid(comm.local.world_rank(maker)) else {
-        return Err(failed(format!("the process of rank {maker} of its group, which makes it, is not known")));
-    };
-    let path = format!("/proc/{pid}/fd/{fd}");
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(&path)
-        .map_err(|error| format!("{path}: {error}"))
-        .and_then(|file| Control::map(shape, file.into()).map_err(|error| error.to_string()))
-        .map_err(failed)
+pub(super) fn open_segment(comm: &Communicator, shape: Shape, maker: u32, told: Told) -> Result<Control> {
+    told.open(comm.local.world_rank(maker))
+        .and_then(|file| Control::map(shape, file).map_err(|error| error.to_string()))
+        .map_err(|why| Error::new(Class::RmaShared, format!("the window's segment cannot be mapped: {why}")))
 }
 
 /// The first member on this node.
@@ -391,11 +382,8 @@ fn decode_outcome(bytes: &[u8]) -> (u8, bool, u64) {
     (bytes[0], bytes[1] != 0, u64::from_ne_bytes(bytes[8..16].try_into().expect("eight bytes")))
 }
 
-/// Whether single copy works with each rank of the job, as far as it is known.
-static COPIES: Giant<Vec<Option<bool>>> = Giant::new(Vec::new());
-
 /// How the own memory of a member is reached.
-fn reach(comm: &Communicator, member: u32, probe: u64) -> Reach {
+fn reach(comm: &Communicator, member: u32) -> Reach {
     let world = comm.local.world_rank(member);
     let endpoint = endpoint();
     if world == endpoint.me {
@@ -404,19 +392,7 @@ fn reach(comm: &Communicator, member: u32, probe: u64) -> Reach {
     if endpoint.job.config().single_copy == 0 {
         return Reach::Ask;
     }
-    let Some(pid) = endpoint.node.peer_pid(world) else { return Reach::Ask };
-    let known = COPIES.with(|copies| copies.get(world as usize).copied().flatten());
-    let works = known.unwrap_or_else(|| {
-        let works = vmpi_cma::probe(pid, probe).is_ok();
-        COPIES.with(|copies| {
-            if copies.len() <= world as usize {
-                copies.resize(world as usize + 1, None);
-            }
-            copies[world as usize] = Some(works);
-        });
-        works
-    });
-    if works { Reach::Copy { pid } } else { Reach::Ask }
+    endpoint.node.copy_pid(world).map_or(Reach::Ask, |pid| Reach::Copy { pid })
 }
 
 /// Free a window; collective. The delete callbacks of its attributes are called first.

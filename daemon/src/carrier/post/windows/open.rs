@@ -310,7 +310,10 @@ mod tests {
 
     fn courier() -> Courier {
         let node = NodeSegment::create(&NodeConfig::on_one_core(0, 4)).unwrap();
-        (0..4).for_each(|rank| node.set_pid(rank, std::process::id() as i32));
+        for rank in 0..4 {
+            node.set_pid(rank, std::process::id() as i32);
+            node.introduce(rank);
+        }
         Courier::new(node, JobSegment::create(&JobConfig { cells: 1, ..JobConfig::for_ranks(4) }).unwrap())
     }
 

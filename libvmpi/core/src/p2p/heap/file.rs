@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
 use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::ptr::NonNull;
 
@@ -41,6 +41,12 @@ impl Area {
     }
 }
 
+impl AsFd for MemoryFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
 impl MemoryFile {
     pub(super) fn new() -> Result<MemoryFile> {
         let other = |error: memfd::Error| Error::other(error);
@@ -59,7 +65,7 @@ impl MemoryFile {
         Ok(MemoryFile { file, inode })
     }
 
-    pub(super) fn fd(&self) -> i32 {
+    fn fd(&self) -> i32 {
         self.file.as_raw_fd()
     }
 

@@ -168,7 +168,7 @@ impl Heap {
         };
         let heap = Heap { file, areas: Areas::open()?, ranges: Vec::new() };
         let endpoint = endpoint();
-        endpoint.node.rank(endpoint.me).heap_fd.store(file.fd() as u32 + 1, Ordering::Release);
+        endpoint.node.lay_open(endpoint.me, file)?;
         Ok(heap)
     }
 
