@@ -364,7 +364,8 @@ fn nothing_survives_its_job_but_what_a_good_end_leaves_running() {
         left.extend(finished.report.helpers.iter().map(|its| its.pid));
     }
     drop(other);
-    let alive = |left: &[i32]| left.iter().filter(|pid| fs::exists(format!("/proc/{pid}/exe")).unwrap_or(false)).count();
+    let alive =
+        |left: &[i32]| left.iter().filter(|pid| fs::exists(format!("/proc/{pid}/exe")).unwrap_or(false)).count();
     wait_for("the launcher's death to be noticed", || {
         processes_with(&marks(&vmpid)).iter().all(|pid| left.contains(pid))
     });
