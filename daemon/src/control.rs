@@ -125,6 +125,7 @@ impl Daemon {
                 | Request::Grow { .. }
                 | Request::TracePart { .. }
                 | Request::WaitsPart { .. }
+                | Request::Heard { .. }
                 | Request::Conclude,
             ) => {}
             (Role::Tool, Request::Attach { job, rank, key, face }) => {
@@ -161,6 +162,11 @@ impl Daemon {
                         spread.ask_all_who_waits(token);
                     }
                     _ => self.about_job(token, job, |job| Reply::Why { waits: Box::new(job.waits()) }),
+                }
+            }
+            (Role::Launcher(Some(id)), Request::Heard { ranks }) => {
+                if let Some(job) = self.jobs.get_mut(&id) {
+                    job.dying_heard(&ranks);
                 }
             }
             (Role::Launcher(Some(id)), Request::WaitsPart { number }) => {

@@ -215,10 +215,11 @@ impl Daemon {
     }
 
     fn bells_rung(&mut self) {
-        for job in self.jobs.values() {
+        for job in self.jobs.values_mut() {
             if let Some(bell) = job.node.bell() {
                 bell.quiet();
             }
+            job.listen_to_dying();
         }
         self.decide(Instant::now());
     }
@@ -454,7 +455,9 @@ impl Daemon {
             job.check_wrappers(now);
             job.check_integrity(now);
             job.check_deadlock(now);
+            job.check_hang(now);
             job.check_parting(now);
+            job.let_die(now);
             if job.phase == job::Phase::Running {
                 let taken = job.watchdog.tick(&LiveScene { node: &job.node }, now);
                 taken.into_iter().for_each(|rank| job.strays.note(rank, now));

@@ -125,6 +125,11 @@ impl Job {
         self.detector.confirmed >= CONFIRMATIONS && self.still_picture() == self.detector.picture
     }
 
+    /// Is what is there now told as a deadlock?
+    pub fn is_told_as_deadlock(&self) -> bool {
+        self.spec.nodes.is_none() && self.is_deadlocked()
+    }
+
     /// How things stand, if there are ranks and all of them are suspended with nothing in their inboxes.
     fn still_picture(&self) -> Option<Picture> {
         let mut switches = Vec::new();
@@ -143,6 +148,7 @@ impl Job {
     /// Could something end a wait though no rank of the job runs?
     fn is_moved_from_outside(&self) -> bool {
         self.is_parting()
+            || self.has_dying()
             || !self.agreements.is_empty()
             || !self.undone_is_empty()
             || self.living().any(|rank| {
@@ -183,7 +189,7 @@ impl Job {
             job: self.id,
             program: self.spec.apps.iter().map(|app| app.program.as_str()).collect::<Vec<_>>().join(" : "),
             // Of several nodes only their launcher knows.
-            deadlock: self.spec.nodes.is_none() && self.is_deadlocked(),
+            deadlock: self.is_told_as_deadlock(),
             ranks,
             comms: contexts.into_iter().map(|context| self.comm_info(context)).collect(),
         };

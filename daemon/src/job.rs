@@ -5,6 +5,7 @@
 mod again;
 mod carrier;
 mod end;
+mod last_words;
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,6 +15,7 @@ use nix::sys::signal::Signal;
 use vmpi_fabric::Key;
 use vmpi_shared::agreement::Agreements;
 use vmpi_shared::control::{Cause, Helper, JobSpec, Reply, Stdio, env};
+use vmpi_shared::crash;
 use vmpi_shared::dynamic::{Answer, World};
 use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::mem::bell::{Bell, Chime};
@@ -27,8 +29,10 @@ use crate::connection::Peer;
 use crate::deadlock::Detector;
 use crate::eager::{self, Sharing};
 use crate::grow::{self, Room};
+use crate::hang::HangWatch;
 use crate::integrity::Integrity;
 use crate::limits;
+use crate::oom::Kills;
 use crate::rank::{Attachment, Rank};
 use crate::reap;
 use crate::spawn::{Identity, Inherited, SpawnError, Spawner, Start, Streams};
@@ -39,6 +43,7 @@ use crate::watchdog::Watchdog;
 pub use carrier::Carrier;
 use end::Ending;
 pub use end::{FAILURE_GRACE, SHUTDOWN_GRACE};
+use last_words::Deathbeds;
 
 /// Ranks started between two looks at the sockets.
 const SPAWN_SLICE: u32 = 32;
@@ -131,6 +136,7 @@ pub struct Job {
     pub strays: Strays,
     integrity: Integrity,
     pub detector: Detector,
+    pub hang: HangWatch,
     /// Transfers are or were counted.
     pub monitored: bool,
     pub recording: Option<Recording>,
@@ -156,6 +162,11 @@ pub struct Job {
     next_wrapper: Option<Instant>,
     /// A rank has left without MPI_Finalize, and the others have a moment more.
     parting: Option<end::Parting>,
+    deathbeds: Deathbeds,
+    /// Whom the kernel had ended for want of memory when it began.
+    kills: Kills,
+    /// It has been sent SIGKILL from here.
+    killing: bool,
     verdict: Option<(Cause, i32)>,
     refusal: Option<SpawnError>,
     /// Processes that ranks have started, as far as the end has found them.
@@ -195,6 +206,7 @@ impl Job {
             answers_first: by_rank,
             patience: place.patience,
         })?;
+        node.set_on_crash(spec.on_crash);
         node.set_monitored(spec.monitor);
         trace::switch(&node, spec.trace);
         node.set_bell(Bell::new().map_err(SubmitError::Bell)?);
@@ -257,6 +269,7 @@ impl Job {
             strays: Strays::default(),
             integrity,
             detector: Detector::new(Instant::now()),
+            hang: HangWatch::new(Instant::now()),
             monitored: spec.monitor,
             recording,
             placement: spec.placement.clone(),
@@ -272,6 +285,9 @@ impl Job {
             live: 0,
             next_wrapper: None,
             parting: None,
+            deathbeds: Deathbeds::default(),
+            kills: Kills::now(),
+            killing: false,
             verdict: None,
             refusal: None,
             ending: None,
@@ -421,6 +437,7 @@ impl Job {
             self.live += 1;
         }
         self.node.set_pid(rank, pid);
+        crash::begin(&self.node, rank);
         self.watchdog.wake(Instant::now());
         entry.attachment =
             Some(Attachment { pid, connection: Some(connection), face, alive: true, ended: None, pidfd });
@@ -445,12 +462,11 @@ impl Job {
             Phase::Running => {
                 let waits = !self.undone.is_empty() || !self.early_answers.is_empty();
                 let mend = waits.then(|| Instant::now() + MEND_PAUSE);
-                [self.watchdog.next(), self.strays.next(), self.next_wrapper, self.parting_due(), mend]
-                    .into_iter()
-                    .flatten()
-                    .min()
+                let looks = [self.watchdog.next(), self.strays.next(), self.next_wrapper, self.next_hang_look()];
+                let ends = [self.parting_due(), self.deaths_due(), mend];
+                looks.into_iter().chain(ends).flatten().min()
             }
-            Phase::Ending => self.ending.as_ref().map(|ending| ending.at),
+            Phase::Ending => self.ending.as_ref().map(|ending| ending.at).into_iter().chain(self.deaths_due()).min(),
         }
     }
 

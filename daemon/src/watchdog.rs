@@ -345,6 +345,8 @@ mod tests {
             stop: vec![],
             kill_on_failure: true,
             recovery: false,
+            on_crash: Default::default(),
+            hang_s: 0,
             randomize: false,
             nodes: None,
             monitor: false,

@@ -177,10 +177,23 @@ fn vmpictl_explains_a_job_that_hangs() {
     assert!(dot.stdout.starts_with("digraph") && dot.stdout.contains("r3 -> r0 [color=red"), "{dot:?}");
     let stacks = job.vmpictl(&["stacks", "1/3"]);
     assert!(stacks.code == 0 && stacks.stdout.contains("missing_participant at deadlock.c:"), "{stacks:?}");
+    assert!(!stacks.stdout.contains("vmpi_core") && stacks.stdout.contains("  #0  MPI_Recv in vmpi\n"), "{stacks:?}");
+    let merged = job.vmpictl(&["stacks"]);
+    assert!(merged.code == 0 && merged.stdout.starts_with("3 ranks: 0-2\n  #0  MPI_Barrier in vmpi\n"), "{merged:?}");
+    assert!(merged.stdout.contains("\nrank 3, pid "), "{merged:?}");
+    let all = job.vmpictl(&["stacks", "--all-frames"]);
+    assert!(
+        all.stdout.contains("__libc_start_main") && all.stdout.matches("missing_participant").count() == 4,
+        "{all:?}"
+    );
     assert_eq!(job.vmpictl(&["stacks", "1/4"]).code, 1, "there is no rank 4");
     assert_eq!(job.vmpictl(&["why", "7"]).code, 1, "there is no job 7");
     let outcome = end(job);
     assert!(outcome.stderr.contains("deadlock in job 1"), "{outcome:?}");
+    assert!(
+        outcome.stderr.contains("look at all call stacks: vmpictl stacks 1, one of them closely: gdb -p "),
+        "{outcome:?}"
+    );
     assert_eq!(outcome.stderr.matches("deadlock in job").count(), 1, "said once: {outcome:?}");
     assert_eq!(outcome.code, 143, "{outcome:?}");
 }
@@ -198,4 +211,34 @@ fn why_tells_of_a_job_that_is_no_deadlock() {
     assert!(text.contains("Rank 3 is missing in MPI_Barrier") && !text.contains("deadlock in job"), "{text}");
     let outcome = end(job);
     assert!(outcome.code == 143 && !outcome.stderr.contains("deadlock"), "{outcome:?}");
+}
+
+/// A rank that computes, one that sleeps and two that wait: nothing is proven, and all of it is told, once.
+#[test]
+fn a_job_without_progress_is_told_of() {
+    let binary = built("stuck.c", Mpi::Mpich);
+    let run = Vmpirun::new("hang").args(["-n", "5", "-V", "3", "--on-hang", "2", "--timeout", "12"]);
+    let outcome = run.arg(binary).run();
+    assert_eq!(outcome.code, 124, "{outcome:?}");
+    for sentence in [
+        "no progress in job 1 (",
+        "for 2 s: no message has gone or come, and no wait in MPI has ended; 2 of 5 ranks wait in MPI",
+        "ranks 0-1 wait in MPI_Barrier at stuck.c:",
+        "rank 2 computes at stuck.c:",
+        "rank 3 sleeps outside MPI at stuck.c:",
+        "rank 4 asks again and again by MPI_Iprobe at stuck.c:",
+        "To go on: look at all call stacks",
+    ] {
+        assert!(outcome.stderr.contains(sentence), "\"{sentence}\" is missing in {}", outcome.stderr);
+    }
+    assert_eq!(outcome.stderr.matches("no progress in job").count(), 1, "said once: {}", outcome.stderr);
+}
+
+/// Work, though it takes long, is progress as long as messages go.
+#[test]
+fn a_job_with_progress_is_not_told_of() {
+    let binary = built("stuck.c", Mpi::Mpich);
+    let run = Vmpirun::new("no-hang").args(["-n", "5", "-V", "3", "--on-hang", "2"]);
+    let outcome = run.arg(binary).arg("slow").run();
+    assert!(outcome.code == 0 && !outcome.stderr.contains("no progress"), "{outcome:?}");
 }

@@ -166,3 +166,21 @@ fn vmpictl_on_any_node_explains_all() {
     assert_eq!(outcome.stderr.matches("deadlock in job").count(), 1, "said once: {outcome:?}");
     assert_eq!(outcome.code, 143, "{outcome:?}");
 }
+
+/// Ranks of both nodes that crash in the same place: one stack, and each of them named.
+#[test]
+fn crashes_on_both_nodes_are_told() {
+    let nodes = Nodes::new("crash");
+    Turn::beside_others();
+    let turn = Turn::take();
+    let binary = program("crash.c", Mpi::Openmpi);
+    drop(turn);
+    let run = |which: &str| nodes.vmpirun("crash").args(["-n", "4", "-V", "2"]).arg(&binary).args(["null", which]);
+    let outcome = run("3").run();
+    let node = format!(", node {}", nodes.b);
+    for part in ["vmpirun: rank 3 (pid ", &node, "null_pointer at crash.c:", "was killed by signal 11"] {
+        assert!(outcome.code == 139 && outcome.stderr.contains(part), "{part}: {outcome:?}");
+    }
+    let outcome = run("all").run();
+    assert!(outcome.code == 139 && outcome.stderr.contains("null_pointer at crash.c:"), "{outcome:?}");
+}

@@ -245,6 +245,9 @@ fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, agents: &mut V
         None if nodes.is_some() || options.bind == Some(true) => Balance::None,
         None => Balance::Rescue,
     };
+    if options.on_hang_s > 0 && nodes.is_some() {
+        notes.push("--on-hang is for one node so far: a deadlock is told of, a job without progress is not".into());
+    }
     let mut spec = JobSpec {
         apps,
         ranks: plan.ranks,
@@ -268,6 +271,8 @@ fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, agents: &mut V
         stop: if mpir::is_debugged() { (0..plan.ranks).collect() } else { options.gdb.clone() },
         kill_on_failure: options.kill_on_failure && !options.recovery,
         recovery: options.recovery,
+        on_crash: options.on_crash,
+        hang_s: options.on_hang_s,
         randomize: options.randomize,
         nodes,
         monitor: options.matrix.is_some() || options.profile.is_some() || options.report_html.is_some(),
@@ -501,7 +506,10 @@ fn conclude(
     }
     let cause = match (&finished.own, &finished.cause) {
         (Some(own), _) => Some(own.sentence.clone()),
-        (None, Some(cause)) => outcome::sentence(cause, spec, &finished.spawned, &node_of(cause, spec)),
+        (None, Some(cause)) => {
+            let known = outcome::Known { spawned: &finished.spawned, ends: &ends, crashes: &finished.crashes };
+            outcome::sentence(cause, spec, known, &node_of(cause, spec))
+        }
         (None, None) => Some(format!("vmpid (pid {daemon_pid}) died; the ranks of its job were killed")),
     };
     if let Some(cause) = cause {
@@ -560,7 +568,8 @@ fn conclude(
         save_trace(options, finished, on_nodes)?;
     }
     if options.json {
-        let document = outcome::as_json(finished.cause.as_ref(), code, &ends, finished.report.as_ref(), spec);
+        let (cause, report) = (finished.cause.as_ref(), finished.report.as_ref());
+        let document = outcome::as_json(cause, code, &ends, report, spec, &finished.crashes);
         out(&format!("{document}\n"))?;
     }
     Ok(code)
@@ -622,6 +631,8 @@ pub fn test_spec(apps: Vec<App>) -> JobSpec {
         stop: vec![],
         kill_on_failure: true,
         recovery: false,
+        on_crash: vmpi_shared::crash::OnCrash::default(),
+        hang_s: 0,
         randomize: false,
         nodes: None,
         monitor: false,

@@ -13,6 +13,7 @@ pub mod auto;
 pub mod called;
 pub mod cli;
 pub mod cpus;
+pub mod crash;
 pub mod ctl;
 pub mod daemon;
 pub mod elf;

@@ -1,8 +1,10 @@
 //! How a job ended: exit code, sentence, tables.
 
+use crate::crash;
 use crate::table::{Table, bytes, percent, seconds};
 use serde_json::{Value, json};
 use vmpi_shared::control::{App, Cause, CoreReport, Ended, Helper, JobReport, JobSpec, NewRank, RankEnd, RankReport};
+use vmpi_shared::crash::{Crash, OnCrash};
 
 /// The exit code of vmpirun for a cause.
 pub fn exit_code(cause: &Cause) -> i32 {
@@ -33,8 +35,47 @@ pub fn app_of(spec: &JobSpec, rank: u32) -> Option<&App> {
     })
 }
 
+/// What is known of ranks besides the cause.
+#[derive(Copy, Clone, Default)]
+pub struct Known<'a> {
+    pub spawned: &'a [NewRank],
+    pub ends: &'a [RankEnd],
+    pub crashes: &'a [Crash],
+}
+
+impl Known<'_> {
+    /// Where the rank was when it ended.
+    fn place(&self, rank: u32, pid: i32) -> Option<String> {
+        let crash = self.crashes.iter().find(|crash| crash.rank == rank && crash.pid == pid)?;
+        crash::place_of(crash)
+    }
+
+    /// `11 (SIGSEGV, invalid memory reference) at a.c:7 (crunch)`.
+    fn killed_by(&self, rank: u32, pid: i32, signal: i32, initialized: bool, spec: &JobSpec) -> String {
+        let end = self.ends.iter().rfind(|end| end.rank == rank && end.pid == pid);
+        let why = end.map_or("", |end| &end.why_killed);
+        if signal == libc::SIGKILL && !why.is_empty() {
+            return format!("{signal} (SIGKILL): {why}");
+        }
+        let name = signal_name(signal);
+        match self.place(rank, pid) {
+            Some(place) => format!("{name} {place}"),
+            // Somebody else may have sent any signal; one of these was its own.
+            None if initialized && spec.on_crash != OnCrash::None && CAUGHT.contains(&signal) => format!(
+                "{name}, and left no call stack (it handles this signal itself, or a thread other than its first used up its stack)"
+            ),
+            None => name,
+        }
+    }
+}
+
+/// Signals before which a rank tells of itself.
+const CAUGHT: [i32; 7] =
+    [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGABRT, libc::SIGTRAP, libc::SIGSYS];
+
 /// Why the job failed, in a sentence; `None`: it did not.
-pub fn sentence(cause: &Cause, spec: &JobSpec, spawned: &[NewRank], node: &str) -> Option<String> {
+pub fn sentence(cause: &Cause, spec: &JobSpec, known: Known<'_>, node: &str) -> Option<String> {
+    let Known { spawned, .. } = known;
     let who = |rank: u32, pid: i32| {
         // The last process with that number.
         if let Some(new) = spawned.iter().rfind(|new| new.rank == rank) {
@@ -51,8 +92,9 @@ pub fn sentence(cause: &Cause, spec: &JobSpec, spawned: &[NewRank], node: &str) 
     let rest = if spec.kill_on_failure && others { "; the other ranks were ended" } else { "" };
     match cause {
         Cause::Success => None,
-        Cause::RankFailed { rank, pid, ended: Ended::Signaled(signal), .. } => {
-            Some(format!("{} was killed by signal {}{rest}", who(*rank, *pid), signal_name(*signal)))
+        Cause::RankFailed { rank, pid, ended: Ended::Signaled(signal), initialized, .. } => {
+            let signal = known.killed_by(*rank, *pid, *signal, *initialized, spec);
+            Some(format!("{} was killed by signal {signal}{rest}", who(*rank, *pid)))
         }
         Cause::RankFailed { rank, pid, ended: Ended::Exited(code), finalized, initialized } => {
             let without = if *initialized && !finalized { " without calling MPI_Finalize" } else { "" };
@@ -60,7 +102,8 @@ pub fn sentence(cause: &Cause, spec: &JobSpec, spawned: &[NewRank], node: &str) 
                 0 if !rest.is_empty() => "; the other ranks were ended if they did not end by themselves",
                 _ => rest,
             };
-            Some(format!("{} exited with code {code}{without}{rest}", who(*rank, *pid)))
+            let place = known.place(*rank, *pid).map_or(String::new(), |place| format!(", {place}"));
+            Some(format!("{} exited with code {code}{without}{place}{rest}", who(*rank, *pid)))
         }
         Cause::Unfinished { rank, pid, parent } => Some(format!(
             "{} ended without calling MPI_Finalize (its exit code is known to process {parent} only, which had started it and goes \
@@ -70,7 +113,8 @@ pub fn sentence(cause: &Cause, spec: &JobSpec, spawned: &[NewRank], node: &str) 
         Cause::Aborted { rank, pid, code, reason } => {
             let reason = reason.trim_end();
             let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-            Some(format!("{} aborted the job with code {code}{reason}", who(*rank, *pid)))
+            let place = known.place(*rank, *pid).map_or(String::new(), |place| format!(", {place}"));
+            Some(format!("{} aborted the job with code {code}{place}{reason}", who(*rank, *pid)))
         }
         Cause::Cancelled { reason, .. } => Some(format!("the job was ended: {reason}")),
         Cause::LauncherDied => Some("the job was ended: its launcher died".into()),
@@ -197,6 +241,7 @@ pub fn as_json(
     ends: &[RankEnd],
     report: Option<&JobReport>,
     spec: &JobSpec,
+    crashes: &[Crash],
 ) -> Value {
     json!({
         "schema_version": 1,
@@ -207,6 +252,7 @@ pub fn as_json(
         "cpus": spec.cpus,
         "placement": spec.placement,
         "rank_ends": ends,
+        "crashes": crash::json(crashes),
         "report": report,
     })
 }
@@ -278,15 +324,16 @@ mod tests {
         let app =
             |program: &str, ranks| App { program: program.into(), argv: vec![], env: vec![], cwd: "/".into(), ranks };
         let spec = crate::launch::test_spec(vec![app("/a", 2), app("/b", 2)]);
-        let text = sentence(&failed(Ended::Signaled(11)), &spec, &[], "n1").unwrap();
+        let text = sentence(&failed(Ended::Signaled(11)), &spec, Known::default(), "n1").unwrap();
         for part in ["rank 3", "pid 7", "node n1", "/b", "SIGSEGV"] {
             assert!(text.contains(part), "{text}");
         }
-        let text = sentence(&failed(Ended::Exited(0)), &spec, &[], "n1").unwrap();
+        let text = sentence(&failed(Ended::Exited(0)), &spec, Known::default(), "n1").unwrap();
         assert!(text.contains("without calling MPI_Finalize"), "{text}");
-        assert_eq!(sentence(&Cause::Success, &spec, &[], "n1"), None);
+        assert_eq!(sentence(&Cause::Success, &spec, Known::default(), "n1"), None);
         let new = NewRank { rank: 3, pid: 7, world: 2, world_rank: 1, program: "/w".into(), node: None, stream: 0 };
-        let text = sentence(&failed(Ended::Signaled(9)), &spec, &[new], "n1").unwrap();
+        let text =
+            sentence(&failed(Ended::Signaled(9)), &spec, Known { spawned: &[new], ..Known::default() }, "n1").unwrap();
         assert!(text.starts_with("spawned rank 3 (rank 1 of world 2, pid 7, node n1, program /w)"), "{text}");
         assert_eq!(app_of(&spec, 1).unwrap().program, "/a");
         assert!(app_of(&spec, 4).is_none());

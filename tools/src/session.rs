@@ -5,6 +5,7 @@
 //! same way. Nothing here blocks: sinks are written only as far as they take it, so a signal is seen at once.
 
 use crate::cli::{OnDeadlock, RunOptions};
+use crate::crash::{self, Crashes};
 use crate::daemon::{self, Daemon};
 use crate::failure::{Failure, code};
 use crate::mpir;
@@ -23,6 +24,7 @@ use std::time::{Duration, Instant};
 use vmpi_shared::control::{
     self, Cause, Connection, Helper, JobReport, JobSpec, NewRank, RankEnd, Reply, Request, Stdio,
 };
+use vmpi_shared::crash::{Crash, OnCrash};
 use vmpi_shared::monitor::Matrix;
 use vmpi_shared::waits::JobWaits;
 
@@ -98,6 +100,8 @@ pub struct Finished {
     pub ends: Vec<RankEnd>,
     /// Ranks that others spawned.
     pub spawned: Vec<NewRank>,
+    /// Ranks that have ended badly, with their call stacks.
+    pub crashes: Vec<Crash>,
     /// vmpirun's own reason to end the job, which stands before the cause.
     pub own: Option<Failure>,
     /// Nothing more is to be said: the reader of the output has gone.
@@ -129,6 +133,7 @@ pub fn run(
         give_up: None,
         ends: Vec::new(),
         spawned: Vec::new(),
+        crashes: Crashes::default(),
         own: None,
         quiet: false,
     };
@@ -150,8 +155,10 @@ pub fn run(
         session.hear_out(daemon, &report.helpers);
     }
     session.drain();
-    let Session { job, ends, spawned, own, quiet, .. } = session;
-    Ok(Finished { job, cause, report, matrix, trace, ends, spawned, own, quiet })
+    session.tell_crashes(Instant::now(), true);
+    let Session { job, ends, spawned, crashes, own, quiet, .. } = session;
+    let crashes = crashes.into_list();
+    Ok(Finished { job, cause, report, matrix, trace, ends, spawned, crashes, own, quiet })
 }
 
 /// Why the job could not be handed over: what the daemon said last, if it said something.
@@ -220,6 +227,7 @@ struct Session<'a> {
     give_up: Option<Instant>,
     ends: Vec<RankEnd>,
     spawned: Vec<NewRank>,
+    crashes: Crashes,
     own: Option<Failure>,
     quiet: bool,
 }
@@ -251,6 +259,7 @@ impl Session<'_> {
             if let Err(why) = self.streams.write_some() {
                 self.on_sink_error(daemon, &why);
             }
+            self.tell_crashes(now, false);
             if self.deadline.is_some_and(|at| at <= now) {
                 self.deadline = None;
                 let seconds = self.options.timeout_s.unwrap_or(0);
@@ -273,7 +282,7 @@ impl Session<'_> {
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        [self.deadline, self.give_up, self.streams.next_prompt()].into_iter().flatten().min()
+        [self.deadline, self.give_up, self.streams.next_prompt(), self.crashes.due()].into_iter().flatten().min()
     }
 
     /// Sleep until something can be done.
@@ -370,6 +379,14 @@ impl Session<'_> {
                 }
                 Reply::Ended { rank } => self.ends.push(rank),
                 Reply::Deadlock { waits } => self.on_deadlock(daemon, *waits),
+                Reply::Hang { waits, seconds } => self.on_hang(*waits, seconds),
+                Reply::Dying { dying } => {
+                    let (ranks, seen) = (vec![dying.rank], crash::look(dying));
+                    // Names can be found when it is gone, too.
+                    let _ = daemon.connection.send(&Request::Heard { ranks }, &[]);
+                    self.crashes.seen(seen, self.ends_by_crash());
+                }
+                Reply::Crashed { crash } => self.crashes.add(*crash, self.ends_by_crash()),
                 Reply::Finished { cause, report, matrix, trace, .. } => {
                     let segment = fds.into_iter().next().map(File::from);
                     let trace = trace.zip(segment).map(|(map, segment)| Recording { map, segment });
@@ -387,10 +404,35 @@ impl Session<'_> {
         if self.options.on_deadlock == OnDeadlock::Ignore {
             return;
         }
-        let text = Why::look(waits).text();
-        let _ = write!(io::stderr(), "vmpirun: {text}");
+        let why = Why::look(waits);
+        let next = if self.options.on_deadlock == OnDeadlock::Abort { String::new() } else { why.next_steps() };
+        let _ = write!(io::stderr(), "vmpirun: {}{next}", why.text());
         if self.options.on_deadlock == OnDeadlock::Abort {
             self.cancel(daemon, "none of its ranks can go on".into(), code::DEADLOCK, Signal::SIGTERM);
+        }
+    }
+
+    fn on_hang(&mut self, waits: JobWaits, seconds: u64) {
+        let why = Why::look(waits);
+        let _ = write!(io::stderr(), "vmpirun: {}{}", why.hang_text(seconds), why.next_steps());
+    }
+
+    /// Does the job end if a rank does?
+    fn ends_by_crash(&self) -> bool {
+        let options = self.options;
+        options.kill_on_failure && !options.recovery && options.on_crash != OnCrash::Gdb
+    }
+
+    /// Tell of ranks that have ended badly, behind what they have written.
+    fn tell_crashes(&mut self, now: Instant, last: bool) {
+        let Some(text) = self.crashes.news(now, last, self.options.on_crash) else { return };
+        if !last {
+            self.streams.read_some(now);
+            self.streams.flush_partial(None);
+            let _ = self.streams.write_some();
+        }
+        if !self.quiet {
+            let _ = write!(io::stderr(), "{text}");
         }
     }
 

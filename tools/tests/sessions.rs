@@ -109,8 +109,16 @@ fn finish(connection: &mut Connection, spec: &JobSpec, mut children: Vec<Child>)
                 ended[rank] = Some(how);
                 let pid = child.id() as i32;
                 let rank = rank as u32;
-                let end =
-                    RankEnd { rank, pid, ended: how, initialized: false, finalized: false, rtime_s: 0.0, switches: 0 };
+                let end = RankEnd {
+                    rank,
+                    pid,
+                    ended: how,
+                    initialized: false,
+                    finalized: false,
+                    rtime_s: 0.0,
+                    switches: 0,
+                    why_killed: String::new(),
+                };
                 connection.send(&Reply::Ended { rank: end }, &[]).unwrap();
             }
         }

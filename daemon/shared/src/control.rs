@@ -4,6 +4,7 @@
 //! byte (SCM_RIGHTS, at most [`MAX_FDS`] a frame). The first message on every connection is [`Request::Hello`]; the daemon answers
 //! [`Reply::Hello`] or [`Reply::Refused`]. Then the connection is a tool's, a launcher's (after `Submit`) or a rank's (after `Attach`).
 
+use crate::crash::{Crash, Dying};
 use crate::dynamic::{Answer, Ask, NewContexts, World};
 use crate::growth::{Birth, Stage, Step};
 use crate::monitor::Matrix;
@@ -21,7 +22,7 @@ pub use report::{CoreReport, Helper, JobReport, RankReport};
 pub use spec::{App, Balance, JobSpec, NodeMap, NodePart, Nodes, OnBlock, Policy, Stdio, Wtime};
 
 /// Changes whenever a message changes its meaning.
-pub const PROTOCOL: u32 = 11;
+pub const PROTOCOL: u32 = 12;
 /// Most ranks that a segment is made for, and most of all else that it counts: all sizes computed from these are far from overflow.
 pub const MOST_RANKS: u32 = 1 << 24;
 /// Longest frame accepted.
@@ -149,6 +150,9 @@ pub struct RankEnd {
     /// Process-POV clock at the end, seconds; 0 if MPI was never initialized.
     pub rtime_s: f64,
     pub switches: u64,
+    /// What is known of a SIGKILL that vmpi has not sent.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why_killed: String,
 }
 
 /// What is asked about the recording of a job.
@@ -211,6 +215,10 @@ pub enum Request {
     /// The launcher of a job of several nodes: where each node's carrier listens. Answer: `Started`, when all are connected.
     Wire {
         table: Vec<Vec<SocketAddr>>,
+    },
+    /// The launcher has looked at these ranks, which had told of their end (`Reply::Dying`): they may go on to it.
+    Heard {
+        ranks: Vec<u32>,
     },
     /// The launcher of a job of several nodes answers what `Asked` has told it.
     Answered {
@@ -448,9 +456,22 @@ pub enum Reply {
         still: Option<Still>,
         waits: Box<JobWaits>,
     },
+    /// To the launcher on the rank's node: a rank is about to end badly, and waits to be looked at. Answer: `Heard`.
+    Dying {
+        dying: Dying,
+    },
+    /// To the launcher of a job of several nodes: what has been seen then.
+    Crashed {
+        crash: Box<Crash>,
+    },
     /// To the launcher: all ranks wait for each other.
     Deadlock {
         waits: Box<JobWaits>,
+    },
+    /// To the launcher: nothing has come about in this job for so long (`JobSpec::hang_s`).
+    Hang {
+        waits: Box<JobWaits>,
+        seconds: u64,
     },
     Show {
         job: Box<JobReport>,

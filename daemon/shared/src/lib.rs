@@ -15,6 +15,7 @@ pub mod cell;
 pub mod clock;
 pub mod control;
 pub mod cpu_cache;
+pub mod crash;
 pub mod dynamic;
 pub mod growth;
 pub mod job;

@@ -12,6 +12,7 @@ pub use descriptors::{CoreDescriptor, NodeHeader, Post, RankDescriptor};
 
 use crate::clock::{Moment, Scale};
 use crate::control::{MOST_RANKS, OnBlock, Wtime};
+use crate::crash::{LastWords, OnCrash};
 use crate::matching::heap::Heaps;
 use crate::matching::peers::Peers;
 use crate::mem::bell::{Bell, Chime};
@@ -37,12 +38,13 @@ const _: () = {
     assert!(std::mem::offset_of!(RankDescriptor, call) == 128);
 };
 
-const VERSION: u64 = 13;
+const VERSION: u64 = 14;
 const LAYOUT: u64 = layout_hash(&[
     VERSION,
     size_of::<NodeHeader>() as u64,
     size_of::<CoreDescriptor>() as u64,
     size_of::<RankDescriptor>() as u64,
+    size_of::<LastWords>() as u64,
 ]);
 const HEADER_AT: u64 = size_of::<Head>() as u64;
 const POST_AT: u64 = 2048;
@@ -70,6 +72,7 @@ pub struct NodeSegment {
     cores: *const CoreDescriptor,
     ready: *const AtomicU64,
     ranks: *const RankDescriptor,
+    last_words: *const LastWords,
     post: *const Post,
     segment: Option<Segment>,
     /// Calls the daemon.
@@ -151,6 +154,7 @@ impl NodeSegment {
             bind: u32::from(config.bind),
             spread: 0,
             answers_first: u32::from(config.answers_first),
+            on_crash: OnCrash::None.word(),
             started_at: if cfg!(feature = "model") { 0 } else { scale.now() },
         }
     }
@@ -160,7 +164,7 @@ impl NodeSegment {
         let bytes = CORES_AT
             + cores * size_of::<CoreDescriptor>() as u64
             + u64::from(sets(header.cores)) * u64::from(header.ready_words) * 8
-            + u64::from(header.ranks) * size_of::<RankDescriptor>() as u64;
+            + u64::from(header.ranks) * (size_of::<RankDescriptor>() + size_of::<LastWords>()) as u64;
         bytes.next_multiple_of(4096)
     }
 
@@ -169,11 +173,14 @@ impl NodeSegment {
         let words = (sets(header.cores) * header.ready_words) as usize;
         let ready_at = CORES_AT + (cores * size_of::<CoreDescriptor>()) as u64;
         let ranks_at = ready_at + words as u64 * 8;
+        let rank_bytes = header.ranks as usize * size_of::<RankDescriptor>();
+        let words_at = ranks_at + rank_bytes as u64;
         NodeSegment {
             header,
             cores: segment.at(CORES_AT, cores * size_of::<CoreDescriptor>()).as_ptr().cast(),
             ready: segment.at(ready_at, words * 8).as_ptr().cast(),
-            ranks: segment.at(ranks_at, header.ranks as usize * size_of::<RankDescriptor>()).as_ptr().cast(),
+            ranks: segment.at(ranks_at, rank_bytes).as_ptr().cast(),
+            last_words: segment.at(words_at, header.ranks as usize * size_of::<LastWords>()).as_ptr().cast(),
             post: segment.at(POST_AT, size_of::<Post>()).as_ptr().cast(),
             segment: Some(segment),
             bell: None,
@@ -278,13 +285,23 @@ impl NodeSegment {
         if !cfg!(feature = "model") {
             self.header.warm_yields = WARM_YIELDS_BESIDE_CARRIER;
         }
-        if let Some(segment) = &self.segment {
-            // SAFETY: inside the mapping, aligned, not yet shared.
-            unsafe { segment.at(HEADER_AT, size_of::<NodeHeader>()).cast::<NodeHeader>().write(self.header) };
-        }
+        self.write_header();
         for rank in (0..self.header.ranks).filter(|rank| is_remote(*rank)) {
             self.core(self.core_of(rank)).ranks.fetch_sub(1, Ordering::Relaxed);
             self.rank(rank).state.store(RunState::Remote.word(), Ordering::SeqCst);
+        }
+    }
+
+    /// What ranks are to do that are about to end badly. Before anybody else has the segment.
+    pub fn set_on_crash(&mut self, choice: OnCrash) {
+        self.header.on_crash = choice.word();
+        self.write_header();
+    }
+
+    fn write_header(&self) {
+        if let Some(segment) = &self.segment {
+            // SAFETY: inside the mapping, aligned, not yet shared.
+            unsafe { segment.at(HEADER_AT, size_of::<NodeHeader>()).cast::<NodeHeader>().write(self.header) };
         }
     }
 
@@ -316,6 +333,7 @@ impl NodeSegment {
             cores: leak::<CoreDescriptor>(header.cores as usize),
             ready: leak::<AtomicU64>((sets(header.cores) * header.ready_words) as usize),
             ranks: leak::<RankDescriptor>(header.ranks as usize),
+            last_words: leak::<LastWords>(header.ranks as usize),
             post: leak::<Post>(1),
             segment: None,
             bell: None,
@@ -343,6 +361,7 @@ impl NodeSegment {
             cores: self.cores,
             ready: self.ready,
             ranks: self.ranks,
+            last_words: self.last_words,
             post: self.post,
             segment: None,
             bell: self.bell.clone(),
@@ -429,6 +448,12 @@ impl NodeSegment {
     pub(crate) fn post(&self) -> &Post {
         // SAFETY: inside the mapping (or leaked); atomics only.
         unsafe { &*self.post }
+    }
+
+    pub(crate) fn last_words(&self, rank: u32) -> &LastWords {
+        assert!(rank < self.header.ranks, "rank {rank} out of range: the node segment is damaged");
+        // SAFETY: in range of the array that `view` checked; atomics only.
+        unsafe { &*self.last_words.add(rank as usize) }
     }
 
     #[inline(always)]

@@ -44,6 +44,9 @@ pub struct RankWait {
     pub unexpected: Vec<Unasked>,
     /// How many there are in all.
     pub unexpected_count: u32,
+    /// Of a rank that does not wait in MPI: has it used the CPU lately? If somebody has looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_busy: Option<bool>,
     /// Where it has called MPI, if somebody has looked.
     #[serde(default)]
     pub site: Option<Site>,

@@ -140,8 +140,15 @@ impl Job {
             _ => {}
         }
         if let (true, Some(ended)) = (gone, ended) {
-            self.rank_over(RankEnd { rank, pid, ended, initialized, finalized, rtime_s: 0.0, switches: 0 });
+            let why_killed = self.why_killed(ended);
+            self.rank_over(RankEnd { rank, pid, ended, initialized, finalized, rtime_s: 0.0, switches: 0, why_killed });
         }
+    }
+
+    /// What is known of the signal that has ended a rank, if it was SIGKILL and not from here.
+    fn why_killed(&self, ended: Ended) -> String {
+        let killed = ended == Ended::Signaled(Signal::SIGKILL as i32);
+        if killed && !self.killing { self.kills.of_killed() } else { String::new() }
     }
 
     fn rank_over(&mut self, mut end: RankEnd) {
@@ -257,6 +264,7 @@ impl Job {
         if let Some(ending) = &mut self.ending {
             ending.at = ending.at.min(now + grace);
         }
+        self.killing |= signal == Signal::SIGKILL as i32;
         self.signal_all(signal);
         if signal != Signal::SIGKILL as i32 {
             self.signal_all(Signal::SIGCONT as i32);
@@ -337,6 +345,7 @@ impl Job {
 
     /// Kill what is left; `survivors`: processes found outside the groups and sent KILL. Ends the job if there were none.
     pub fn swept(&mut self, survivors: usize, now: Instant) {
+        self.killing = true;
         self.signal_all(Signal::SIGKILL as i32);
         let done = survivors == 0 && self.all_reaped();
         if let Some(ending) = &mut self.ending {

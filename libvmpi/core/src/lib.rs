@@ -11,6 +11,7 @@ pub mod attr;
 pub mod coll;
 pub mod comm;
 pub mod consts;
+mod crash;
 pub mod datatype;
 pub mod dynamic;
 pub mod errhandler;

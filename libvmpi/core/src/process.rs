@@ -4,13 +4,14 @@
 //! started by itself is a world of one rank with segments of its own.
 
 use crate::errors::{Class, Error, Result};
-use crate::{attr, coll, comm, consts, ft, request};
+use crate::{attr, coll, comm, consts, crash, ft, request};
 use std::ffi::c_int;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{LazyLock, Mutex, OnceLock};
 use vmpi_shared::control::{self, Connection, NodeMap, Reply, Request};
+use vmpi_shared::crash::Way;
 use vmpi_shared::dynamic::World;
 use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::matching::elements;
@@ -167,6 +168,7 @@ pub fn open(face: &'static str, required_thread_level: i32) -> Result<i32> {
             count_events(&mut node, rank);
             PROCESS.store(std::process::id(), Ordering::Relaxed);
             ENDPOINT.store(Box::into_raw(Box::new(Endpoint::new(node, job, rank))), Ordering::Release);
+            crash::prepare();
             request::set_up();
             crate::p2p::prepare();
             elements::set_reach(crate::p2p::REACH);
@@ -297,6 +299,8 @@ pub fn abort(code: i32, reason: &str) -> ! {
 }
 
 fn end_job(code: i32, reason: &str) -> ! {
+    // Here it can be seen where the program has made the call.
+    crash::tell(Way::Abort { code });
     if let Ok(mut daemon) = DAEMON.try_lock()
         && let Some(daemon) = daemon.as_mut()
         && daemon.send(&Request::Abort { code, reason: reason.into() }, &[]).is_ok()

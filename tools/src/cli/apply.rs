@@ -4,6 +4,7 @@ use super::options::{EnvMode, EnvSetting, Label, MapBy, OnDeadlock, OutputMode, 
 use super::parse::Line;
 use crate::{cpus, hosts, matrix, trace};
 use vmpi_shared::control::{Balance, MOST_RANKS, OnBlock, Policy, Wtime};
+use vmpi_shared::crash::OnCrash;
 
 type Done = Result<(), String>;
 
@@ -66,6 +67,18 @@ pub fn on_block(word: &str) -> Result<OnBlock, String> {
 
 pub fn on_deadlock(word: &str) -> Result<OnDeadlock, String> {
     one_of(word, &[("report", OnDeadlock::Report), ("abort", OnDeadlock::Abort), ("ignore", OnDeadlock::Ignore)])
+}
+
+pub fn on_crash(word: &str) -> Result<OnCrash, String> {
+    one_of(word, &OnCrash::NAMES)
+}
+
+/// Seconds without progress, from 1 on.
+pub fn on_hang(word: &str) -> Result<u64, String> {
+    match number(word, "seconds")? {
+        0 => Err("0 seconds without progress are no hang; give 1 or more".into()),
+        seconds => Ok(seconds),
+    }
 }
 
 pub fn wtime(word: &str) -> Result<Wtime, String> {

@@ -22,15 +22,15 @@ pub enum CtlCommand {
     },
     /// Show one job, or one rank of it: `show 1`, `show 1/3`, `show 4711:1` (job 1 of the daemon with pid 4711).
     Show {
-        /// JOB, JOB/RANK, DAEMON:JOB or DAEMON:JOB/RANK.
-        job: String,
+        /// JOB, JOB/RANK, DAEMON:JOB or DAEMON:JOB/RANK; the only job may be left out.
+        job: Option<String>,
         #[command(flatten)]
         format: Format,
     },
     /// Explain who waits for whom: circles, who is missing in a collective, messages that nobody asks for.
     Why {
-        /// JOB or DAEMON:JOB.
-        job: String,
+        /// JOB or DAEMON:JOB; the only job may be left out.
+        job: Option<String>,
         /// A graph for Graphviz instead of sentences.
         #[arg(long, conflicts_with = "json")]
         dot: bool,
@@ -39,8 +39,8 @@ pub enum CtlCommand {
     },
     /// What has gone from rank to rank: messages, bytes and sizes, for point-to-point, collectives after decomposition, and one-sided.
     Matrix {
-        /// JOB or DAEMON:JOB.
-        job: String,
+        /// JOB or DAEMON:JOB; the only job may be left out.
+        job: Option<String>,
         /// Begin to count.
         #[arg(long, conflicts_with = "off")]
         on: bool,
@@ -131,13 +131,16 @@ pub enum CtlCommand {
         #[command(flatten)]
         format: Format,
     },
-    /// Print the call stacks of a job's ranks; each is stopped for about a millisecond.
+    /// Print the call stacks of a job's ranks, equal ones once; each rank is stopped for about a millisecond.
     Stacks {
-        /// JOB, JOB/RANK, DAEMON:JOB or DAEMON:JOB/RANK.
-        job: String,
+        /// JOB, JOB/RANK, DAEMON:JOB or DAEMON:JOB/RANK; the only job may be left out.
+        job: Option<String>,
         /// All threads, not only the first one of each rank.
         #[arg(long)]
         threads: bool,
+        /// Each rank by itself, with the frames of vmpi and of what starts a program.
+        #[arg(long)]
+        all_frames: bool,
         #[command(flatten)]
         format: Format,
     },

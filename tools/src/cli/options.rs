@@ -2,6 +2,7 @@
 
 use crate::hosts::Host;
 use vmpi_shared::control::{Balance, OnBlock, Policy, Wtime};
+use vmpi_shared::crash::OnCrash;
 
 /// Ranks per core, as asked for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -153,6 +154,9 @@ pub struct RunOptions {
     pub kill_on_failure: bool,
     pub recovery: bool,
     pub on_deadlock: OnDeadlock,
+    pub on_crash: OnCrash,
+    /// Seconds; 0: never.
+    pub on_hang_s: u64,
     pub randomize: bool,
     pub print_exit_codes: bool,
     pub report: bool,
@@ -212,6 +216,8 @@ impl Default for RunOptions {
             kill_on_failure: true,
             recovery: false,
             on_deadlock: OnDeadlock::Report,
+            on_crash: OnCrash::Stack,
+            on_hang_s: 0,
             randomize: false,
             print_exit_codes: false,
             report: false,

@@ -27,14 +27,14 @@ fn expect_done(peer: &mut Peer, request: &Request) -> Result<(), Failure> {
 
 /// Send a signal to all ranks of a job, or to one.
 pub fn signal(target: &str, signal: i32, done: &str, as_json: bool) -> Result<String, Failure> {
-    let (mut peer, job, rank) = find_job(target)?;
+    let (mut peer, job, rank) = find_job(Some(target))?;
     expect_done(&mut peer, &Request::Signal { job, rank, signal })?;
     Ok(said(job, rank, done, as_json))
 }
 
 /// End a job, or ask one rank to end.
 pub fn kill(target: &str, as_json: bool) -> Result<String, Failure> {
-    let (mut peer, job, rank) = find_job(target)?;
+    let (mut peer, job, rank) = find_job(Some(target))?;
     match rank {
         None => expect_done(&mut peer, &Request::Kill { job })?,
         Some(_) => expect_done(&mut peer, &Request::Signal { job, rank, signal: libc::SIGTERM })?,
@@ -44,7 +44,7 @@ pub fn kill(target: &str, as_json: bool) -> Result<String, Failure> {
 
 /// Set the nice value of the ranks' threads.
 pub fn prio(target: &str, nice: i32, as_json: bool) -> Result<String, Failure> {
-    let (mut peer, number, wanted) = find_job(target)?;
+    let (mut peer, number, wanted) = find_job(Some(target))?;
     let job = peer.job(number)?;
     let chosen = |rank: &&RankReport| wanted.is_none_or(|wanted| wanted == rank.rank) && rank.pid != 0;
     let ranks: Vec<_> = job.rank_list.iter().filter(chosen).collect();

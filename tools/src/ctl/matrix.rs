@@ -9,8 +9,8 @@ use std::path::Path;
 use vmpi_shared::control::{Reply, Request};
 
 /// `--place`: where the ranks of a job, or of a run that a file is of, would better sit.
-pub fn place(target: &str, output: Option<&str>) -> Result<Output, Failure> {
-    let found = if Path::new(target).is_file() {
+pub fn place(target: Option<&str>, output: Option<&str>) -> Result<Output, Failure> {
+    let found = if let Some(target) = target.filter(|target| Path::new(target).is_file()) {
         let text = std::fs::read_to_string(target).map_err(|e| Failure::usage(format!("{target}: {e}")))?;
         serde_json::from_str(&text)
             .map_err(|e| Failure::usage(format!("{target} is no matrix of vmpirun --matrix FILE.json: {e}")))?
@@ -36,9 +36,14 @@ pub fn place(target: &str, output: Option<&str>) -> Result<Output, Failure> {
 }
 
 /// What has gone from rank to rank; `switch`: begin or stop counting first.
-pub fn matrix(target: &str, switch: Option<bool>, form: Option<Form>, output: Option<&str>) -> Result<Output, Failure> {
+pub fn matrix(
+    target: Option<&str>,
+    switch: Option<bool>,
+    form: Option<Form>,
+    output: Option<&str>,
+) -> Result<Output, Failure> {
     let (mut peer, job, rank) = find_job(target)?;
-    if rank.is_some() {
+    if let (Some(_), Some(target)) = (rank, target) {
         return Err(Failure::usage(format!("`{target}`: the matrix is that of a whole job; leave the rank out")));
     }
     let Reply::Matrix { matrix: found } = peer.ask(&Request::Matrix { job, on: switch })? else {

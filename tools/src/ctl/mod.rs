@@ -25,8 +25,8 @@ pub fn main() -> i32 {
     let args = CtlArgs::parse();
     let done: Result<Output, Failure> = match &args.command {
         CtlCommand::Ps { ranks, format } => show::ps(*ranks, format.json).map(Output::from),
-        CtlCommand::Show { job, format } => show::show(job, format.json).map(Output::from),
-        CtlCommand::Matrix { job, place: true, output, .. } => matrix::place(job, output.as_deref()),
+        CtlCommand::Show { job, format } => show::show(job.as_deref(), format.json).map(Output::from),
+        CtlCommand::Matrix { job, place: true, output, .. } => matrix::place(job.as_deref(), output.as_deref()),
         CtlCommand::Matrix { job, on, off, csv, svg, png, output, format, .. } => {
             let form = match (csv, svg, png, format.json) {
                 (true, ..) => Some(Form::Csv),
@@ -36,7 +36,7 @@ pub fn main() -> i32 {
                 _ => None,
             };
             let switch = on.then_some(true).or(off.then_some(false));
-            matrix::matrix(job, switch, form, output.as_deref())
+            matrix::matrix(job.as_deref(), switch, form, output.as_deref())
         }
         CtlCommand::Trace { job, what } => {
             let (ask, file, format) = match what {
@@ -55,8 +55,10 @@ pub fn main() -> i32 {
         CtlCommand::Top { once, interval, format } => top::top(*once, *interval, format.json).map(Output::from),
         CtlCommand::Doctor { program, format } => doctor::doctor(program.as_deref(), format.json),
         CtlCommand::Metrics { per_rank, format } => metrics::metrics(*per_rank, format.json).map(Output::from),
-        CtlCommand::Why { job, dot, format } => why::why(job, *dot, format.json).map(Output::from),
-        CtlCommand::Stacks { job, threads, format } => why::stacks(job, *threads, format.json).map(Output::from),
+        CtlCommand::Why { job, dot, format } => why::why(job.as_deref(), *dot, format.json).map(Output::from),
+        CtlCommand::Stacks { job, threads, all_frames, format } => {
+            why::stacks(job.as_deref(), *threads, *all_frames, format.json).map(Output::from)
+        }
         CtlCommand::Logs { job, format } => logs::logs(job.as_deref(), format.json).map(Output::from),
         CtlCommand::Version { format } => show::version(format.json).map(Output::from),
     };

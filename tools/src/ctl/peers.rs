@@ -148,11 +148,36 @@ pub fn parse_target(text: &str) -> Result<(Option<i32>, u32, Option<u32>), Failu
     Ok((daemon, job.parse().map_err(|_| bad())?, rank))
 }
 
-/// The daemon and the number of the job that a target names, and the rank if it names one.
+/// The only job that runs on this node.
+fn only_job() -> Result<(Peer, u32, Option<u32>), Failure> {
+    let mut found = Vec::new();
+    for mut peer in peers() {
+        let Ok(jobs) = peer.jobs() else { continue };
+        found.extend(jobs.into_iter().map(|job| (peer.pid, job)));
+    }
+    let one = match &found[..] {
+        [(pid, job)] => peers().into_iter().find(|peer| peer.pid == *pid).map(|peer| (peer, job.job, None)),
+        [] => None,
+        many => {
+            let names: Vec<String> = many
+                .iter()
+                .map(|(pid, job)| format!("{pid}:{} ({}, {} ranks)", job.job, job.program, job.ranks))
+                .collect();
+            return Err(Failure::new(
+                1,
+                format!("{} jobs run on this node; say which: {}", many.len(), names.join(", ")),
+            ));
+        }
+    };
+    one.ok_or_else(|| Failure::new(1, "no job runs on this node (of this user, in this VMPI_RUNTIME_DIR)"))
+}
+
+/// The daemon and the number of the job that a target names, and the rank if it names one; without a target the only job.
 ///
 /// # Errors
 /// There is no such job, or several daemons have one of that number.
-pub fn find_job(target: &str) -> Result<(Peer, u32, Option<u32>), Failure> {
+pub fn find_job(target: Option<&str>) -> Result<(Peer, u32, Option<u32>), Failure> {
+    let Some(target) = target else { return only_job() };
     let (daemon, number, rank) = parse_target(target)?;
     let mut found = Vec::new();
     for mut peer in peers() {

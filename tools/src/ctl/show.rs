@@ -99,7 +99,7 @@ fn rank_row(job: u32, rank: &RankReport) -> Vec<String> {
 }
 
 /// One job, or one rank of it.
-pub fn show(target: &str, as_json: bool) -> Result<String, Failure> {
+pub fn show(target: Option<&str>, as_json: bool) -> Result<String, Failure> {
     let (mut peer, number, rank) = find_job(target)?;
     let (pid, mut job) = (peer.pid, peer.job(number)?);
     if let Some(rank) = rank {

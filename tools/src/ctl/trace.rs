@@ -17,7 +17,7 @@ const EXPORT: Duration = Duration::from_secs(300);
 
 /// Begin or stop recording, or write what was recorded to a file.
 pub fn trace(target: &str, ask: TraceAsk, file: Option<&str>, as_json: bool) -> Result<Output, Failure> {
-    let (mut peer, job, rank) = find_job(target)?;
+    let (mut peer, job, rank) = find_job(Some(target))?;
     if rank.is_some() {
         return Err(Failure::usage(format!("`{target}`: a trace is that of a whole job; leave the rank out")));
     }

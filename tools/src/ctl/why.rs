@@ -1,6 +1,7 @@
 //! `vmpictl why` and `stacks`.
 
 use super::peers::{self, find_job};
+use crate::cpus::format_list;
 use crate::failure::Failure;
 use crate::stack::{self, Frame, Names};
 use crate::why::Why;
@@ -12,9 +13,9 @@ use vmpi_shared::control::{Reply, Request};
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Who waits for whom.
-pub fn why(target: &str, dot: bool, as_json: bool) -> Result<String, Failure> {
+pub fn why(target: Option<&str>, dot: bool, as_json: bool) -> Result<String, Failure> {
     let (mut peer, job, rank) = find_job(target)?;
-    if rank.is_some() {
+    if let (Some(_), Some(target)) = (rank, target) {
         return Err(Failure::usage(format!("`{target}`: why is about a whole job; leave the rank out")));
     }
     let begin = Instant::now();
@@ -36,51 +37,75 @@ pub fn why(target: &str, dot: bool, as_json: bool) -> Result<String, Failure> {
     })
 }
 
-fn line(number: usize, frame: &Frame) -> String {
-    let function = frame.function.as_deref().unwrap_or("?");
-    format!("  #{number:<3}{function} at {}\n", frame.place())
-}
-
-/// The ranks' call stacks.
-pub fn stacks(target: &str, all_threads: bool, as_json: bool) -> Result<String, Failure> {
+/// The ranks' call stacks: equal ones once, the program's own frames; or of each rank all of them.
+pub fn stacks(target: Option<&str>, all_threads: bool, all_frames: bool, as_json: bool) -> Result<String, Failure> {
     let (mut peer, number, wanted) = find_job(target)?;
     let job = peer.job(number)?;
     let ranks: Vec<_> = job.rank_list.iter().filter(|rank| wanted.is_none_or(|wanted| wanted == rank.rank)).collect();
     if let (true, Some(rank)) = (ranks.is_empty(), wanted) {
         return Err(peers::no_rank(number, rank, job.ranks));
     }
-    let (mut names, mut text, mut list, mut taken) = (Names::default(), String::new(), Vec::new(), 0);
+    let (mut names, mut list, mut taken, mut failed) = (Names::default(), Vec::new(), Vec::new(), String::new());
     for rank in ranks {
         match stack::stacks(rank.pid, &mut names, all_threads) {
             Ok(threads) => {
-                taken += 1;
-                for thread in &threads {
-                    text.push_str(&format!(
-                        "rank {}, pid {}, thread {} ({})\n",
-                        rank.rank, rank.pid, thread.tid, thread.name
-                    ));
-                    thread.frames.iter().enumerate().for_each(|(number, frame)| text.push_str(&line(number, frame)));
-                }
-                let threads: Vec<_> = threads
+                let (tids, frames): (Vec<_>, Vec<_>) =
+                    threads.iter().map(|thread| ((thread.tid, &thread.name), &thread.frames)).unzip();
+                let threads_json: Vec<_> = tids
                     .iter()
-                    .map(|thread| json!({ "tid": thread.tid, "name": thread.name, "frames": thread.frames }))
+                    .zip(frames)
+                    .map(|((tid, name), frames)| json!({ "tid": tid, "name": name, "frames": frames }))
                     .collect();
-                list.push(json!({ "rank": rank.rank, "pid": rank.pid, "state": rank.state, "threads": threads }));
+                list.push(json!({ "rank": rank.rank, "pid": rank.pid, "state": rank.state, "threads": threads_json }));
+                taken.push((rank, threads));
             }
             Err(error) => {
-                text.push_str(&format!("rank {}, pid {}: {error}\n", rank.rank, rank.pid));
+                failed.push_str(&format!("rank {}, pid {}: {error}\n", rank.rank, rank.pid));
                 list.push(
                     json!({ "rank": rank.rank, "pid": rank.pid, "state": rank.state, "error": error.to_string() }),
                 );
             }
         }
     }
-    if taken == 0 {
-        return Err(Failure::new(1, format!("no stack could be taken\n{}", text.trim_end())));
+    if taken.is_empty() {
+        return Err(Failure::new(1, format!("no stack could be taken\n{}", failed.trim_end())));
     }
-    Ok(if as_json {
-        format!("{:#}\n", json!({ "schema_version": 1, "job": number, "daemon_pid": peer.pid, "ranks": list }))
+    let merged = stack::group(taken.iter().flat_map(|(rank, threads)| {
+        threads.iter().map(|thread| {
+            let name = if thread.tid == rank.pid { String::new() } else { thread.name.clone() };
+            (rank.rank, name, thread.folded.clone())
+        })
+    }));
+    if as_json {
+        let document = json!({
+            "schema_version": 1, "job": number, "daemon_pid": peer.pid, "ranks": list, "groups": merged,
+        });
+        return Ok(format!("{document:#}\n"));
+    }
+    let mut text = String::new();
+    if all_frames {
+        for (rank, threads) in &taken {
+            for thread in threads {
+                let (rank, pid) = (rank.rank, rank.pid);
+                text.push_str(&format!("rank {rank}, pid {pid}, thread {} ({})\n", thread.tid, thread.name));
+                thread.frames.iter().enumerate().for_each(|(number, frame)| text.push_str(&line(number, frame)));
+            }
+        }
     } else {
-        text
-    })
+        let pid = |rank: u32| job.rank_list.iter().find(|report| report.rank == rank).map_or(0, |report| report.pid);
+        for group in &merged {
+            let who = match group.ranks[..] {
+                [rank] => format!("rank {rank}, pid {}", pid(rank)),
+                _ => format!("{} ranks: {}", group.ranks.len(), format_list(&group.ranks)),
+            };
+            let thread = if group.thread.is_empty() { String::new() } else { format!(", thread {}", group.thread) };
+            text.push_str(&format!("{who}{thread}\n{}", stack::lines(&group.frames)));
+        }
+    }
+    Ok(text + &failed)
+}
+
+fn line(number: usize, frame: &Frame) -> String {
+    let function = frame.function.as_deref().unwrap_or("?");
+    format!("  #{number:<3}{function} at {}\n", frame.place())
 }

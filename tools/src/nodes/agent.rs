@@ -6,7 +6,8 @@ use super::records::{self, Arrivals};
 use super::{LAUNCHER_PULSES, PULSE, rdma};
 use crate::daemon::{self, VERSION};
 use crate::failure::Failure;
-use crate::{cpus, hosts, stdin, threads, why};
+use crate::stack::Names;
+use crate::{cpus, crash, hosts, stdin, threads, why};
 use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::fs::File;
@@ -107,7 +108,10 @@ fn serve(exe_dir: &Path) -> io::Result<()> {
     let mut feed = feeder(stdin, out.clone());
     let replying = out.clone();
     let mut connection = Connection::new(daemon.connection.stream().try_clone()?);
+    let asks = Arc::new(Mutex::new(Connection::new(asking.try_clone()?)));
+    let hearing = asks.clone();
     let replies = threads::spawn(move || {
+        let mut names = Names::default();
         let (mut job, mut pids) = (0, Vec::new());
         while let Ok(Some((mut reply, files))) = connection.receive::<Reply>() {
             let mut files = files.into_iter();
@@ -121,6 +125,12 @@ fn serve(exe_dir: &Path) -> io::Result<()> {
                     streams = numbers.zip(&mut files).collect();
                 }
                 _ => {}
+            }
+            if let Reply::Dying { dying } = reply {
+                let (ranks, seen) = (vec![dying.rank], crash::look(dying));
+                // Names can be found when it is gone, too.
+                let _ = hearing.lock().expect("no thread panics with it").send(&Request::Heard { ranks }, &[]);
+                reply = Reply::Crashed { crash: Box::new(seen.crash(&mut names)) };
             }
             if let Reply::WaitsPart { waits, .. } = &mut reply {
                 why::find_sites(waits);
@@ -153,7 +163,6 @@ fn serve(exe_dir: &Path) -> io::Result<()> {
         daemon::kill_job(&socket, job, &pids);
         let _ = replying.say(&FromNode::Failed { reason: "its vmpid has died".into(), code: 125 });
     });
-    let mut asks = Connection::new(asking.try_clone()?);
     // All nodes' trace, on its way to a tool of this node.
     let mut written = Arrivals::default();
     while let Ok(Some(frame)) = listen(&mut from, &news, &stopped) {
@@ -181,7 +190,7 @@ fn serve(exe_dir: &Path) -> io::Result<()> {
                     (request, _) => request,
                 };
                 let files: Vec<i32> = written.iter().map(AsRawFd::as_raw_fd).collect();
-                let _ = asks.send(&request, &files);
+                let _ = asks.lock().expect("no thread panics with it").send(&request, &files);
             }
             Frame::Bytes(_, bytes) => {
                 if let Some(feed) = &feed {

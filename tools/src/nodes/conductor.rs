@@ -547,6 +547,10 @@ impl Conductor {
                         && matches!(cause, Cause::RankFailed { .. } | Cause::Unfinished { .. }));
                 self.judge(number, cause, code, !goes_on);
             }
+            Reply::Crashed { mut crash } => {
+                crash.node = self.parts[number].name.clone();
+                self.reply(&Reply::Crashed { crash });
+            }
             Reply::Still { still } => self.on_still(number, still),
             Reply::WhyAsked { tool } => self.on_why_asked(number, tool),
             Reply::WaitsPart { number: asked, still, waits } => self.waiting.heard(number, asked, still, Some(*waits)),

@@ -62,6 +62,7 @@ mod tests {
             finalized,
             rtime_s: 0.0,
             switches: 0,
+            why_killed: String::new(),
         };
         let ask = |shrink: bool| Ask::Agree {
             context: 4,

@@ -10,10 +10,12 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use std::collections::BTreeMap;
 use std::io::IoSliceMut;
+use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
+use vmpi_shared::crash::Registers;
 
 /// Deepest stack that is followed.
-const MOST_FRAMES: usize = 128;
+pub const MOST_FRAMES: usize = 128;
 /// A thread that does not stop within this time sleeps where the kernel does not let it (state D); one that has another tracer for so
 /// long is not only being looked at by another vmpictl or vmpirun, which takes about a millisecond.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -110,20 +112,28 @@ impl Drop for Stopped {
 struct Memory {
     pid: Pid,
     pages: BTreeMap<u64, Option<Box<[u8; PAGE as usize]>>>,
+    /// /proc/PID/mem, for where process_vm_readv is refused (seccomp).
+    file: Option<std::fs::File>,
 }
 
 impl Memory {
+    fn of(pid: Pid) -> Memory {
+        Memory { pid, pages: BTreeMap::new(), file: std::fs::File::open(format!("/proc/{pid}/mem")).ok() }
+    }
+
     fn word(&mut self, at: u64) -> Result<u64, ()> {
         let (page, offset) = (at & !(PAGE - 1), (at % PAGE) as usize);
         if offset > PAGE as usize - 8 {
             return Err(());
         }
-        let pid = self.pid;
+        let (pid, file) = (self.pid, &self.file);
         let bytes = self.pages.entry(page).or_insert_with(|| {
             let mut bytes = Box::new([0u8; PAGE as usize]);
             let remote = [RemoteIoVec { base: page as usize, len: PAGE as usize }];
             let read = process_vm_readv(pid, &mut [IoSliceMut::new(&mut bytes[..])], &remote);
-            (read == Ok(PAGE as usize)).then_some(bytes)
+            let is_read = read == Ok(PAGE as usize)
+                || file.as_ref().is_some_and(|file| file.read_exact_at(&mut bytes[..], page).is_ok());
+            is_read.then_some(bytes)
         });
         let bytes = bytes.as_ref().ok_or(())?;
         Ok(u64::from_ne_bytes(bytes[offset..offset + 8].try_into().map_err(drop)?))
@@ -131,23 +141,50 @@ impl Memory {
 }
 
 /// The addresses on a thread's stack: where it is, then where each frame returns to.
-pub fn addresses(tid: i32, modules: &mut Modules) -> Result<Vec<u64>, StackError> {
+///
+/// By a thread of its own: what that still traces when it ends, the kernel lets go. One that has not stopped in time cannot be let go otherwise; it would
+/// stop later, and if killed then be a zombie of which its parent hears nothing.
+pub fn addresses(tid: i32, modules: &Modules) -> Result<Vec<u64>, StackError> {
+    let taken = std::thread::scope(|scope| scope.spawn(|| stopped_addresses(tid, modules)).join());
+    taken.unwrap_or(Err(StackError::Gone { pid: tid }))
+}
+
+fn stopped_addresses(tid: i32, modules: &Modules) -> Result<Vec<u64>, StackError> {
     let stopped = Stopped::stop(tid)?;
     let registers = ptrace::getregs(stopped.0).map_err(|errno| StackError::of(tid, errno))?;
-    let mut memory = Memory { pid: stopped.0, pages: BTreeMap::new() };
+    let registers = Registers { ip: registers.rip, sp: registers.rsp, bp: registers.rbp };
+    Ok(walk(stopped.0, registers, modules))
+}
+
+/// The same of a thread that waits, with these registers, in a process that does not change meanwhile.
+pub fn addresses_at(pid: i32, registers: Registers, modules: &Modules) -> Vec<u64> {
+    walk(Pid::from_raw(pid), registers, modules)
+}
+
+fn walk(pid: Pid, mut registers: Registers, modules: &Modules) -> Vec<u64> {
+    let mut memory = Memory::of(pid);
+    let mut addresses = Vec::new();
+    if modules.find(registers.ip).is_none() {
+        // No code: something has called an address that is none. Where it would return to, lies on top of the stack.
+        addresses.push(registers.ip);
+        match memory.word(registers.sp) {
+            Ok(caller) if modules.find(caller).is_some() => registers.ip = caller,
+            _ => return addresses,
+        }
+        registers.sp += 8;
+    }
     let mut read = |at: u64| memory.word(at);
-    let start = UnwindRegsX86_64::new(registers.rip, registers.rsp, registers.rbp);
+    let start = UnwindRegsX86_64::new(registers.ip, registers.sp, registers.bp);
     let mut cache = CacheX86_64::new();
     let unwinder = modules.unwinder();
-    let mut frames = unwinder.iter_frames(registers.rip, start, &mut cache, &mut read);
-    let mut addresses = Vec::new();
+    let mut frames = unwinder.iter_frames(registers.ip, start, &mut cache, &mut read);
     while addresses.len() < MOST_FRAMES {
         match frames.next() {
             Ok(Some(frame)) => addresses.push(frame.address()),
             Ok(None) | Err(_) => break,
         }
     }
-    Ok(addresses)
+    addresses
 }
 
 #[cfg(test)]

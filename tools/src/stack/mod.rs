@@ -1,17 +1,22 @@
 //! The call stacks of a process: stop it for a moment, read its registers and stack, find names for the addresses.
 //!
-//! [`capture`] stops and reads (ptrace), [`modules`] knows the files that are mapped ([`bytes`]: what is in them), [`names`] finds function, file and line.
+//! [`capture`] stops and reads (ptrace), [`modules`] knows the files that are mapped ([`bytes`]: what is in them), [`names`] finds function, file and line,
+//! [`fold`] leaves out what is not the program's, [`group`] puts equal ones together.
 //! A stopped rank is stopped for about a millisecond; a rank that waits goes on waiting afterwards.
 
 mod bytes;
 mod capture;
+mod fold;
+mod group;
 mod modules;
 mod names;
 
-pub use capture::StackError;
+pub use capture::{MOST_FRAMES, StackError};
+pub use group::{Group, group, lines};
 pub use names::{Frame, Names};
 
 use modules::Modules;
+use vmpi_shared::crash::{Place, Registers};
 use vmpi_shared::waits::Site;
 
 /// One thread and its frames, the innermost first.
@@ -20,6 +25,8 @@ pub struct Thread {
     pub tid: i32,
     pub name: String,
     pub frames: Vec<Frame>,
+    /// The program's own, and what it has called.
+    pub folded: Vec<Place>,
 }
 
 /// The stacks of all threads of a process (or of its first one).
@@ -27,15 +34,16 @@ pub struct Thread {
 /// # Errors
 /// The process is gone, or the kernel does not let this one look at it.
 pub fn stacks(pid: i32, names: &mut Names, all_threads: bool) -> Result<Vec<Thread>, StackError> {
-    let mut modules = Modules::of(pid)?;
+    let modules = Modules::of(pid)?;
     let mut threads = Vec::new();
     for tid in capture::threads(pid, all_threads)? {
-        match capture::addresses(tid, &mut modules) {
+        match capture::addresses(tid, &modules) {
             Ok(addresses) => threads.push(Thread {
                 tid,
                 name: std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm"))
                     .map(|name| name.trim_end().to_owned())
                     .unwrap_or_default(),
+                folded: fold::places(&addresses, &modules, names),
                 frames: addresses.iter().enumerate().flat_map(|(at, ip)| names.frames(&modules, *ip, at > 0)).collect(),
             }),
             // It has ended meanwhile.
@@ -46,13 +54,36 @@ pub fn stacks(pid: i32, names: &mut Names, all_threads: bool) -> Result<Vec<Thre
     Ok(threads)
 }
 
+/// A stack that has been taken of a process which may be gone by now.
+pub struct Taken {
+    modules: Modules,
+    addresses: Vec<u64>,
+}
+
+impl Taken {
+    /// Of the thread with these registers, in a process that waits.
+    ///
+    /// # Errors
+    /// The process is gone, or the kernel does not let this one look at it.
+    pub fn at(pid: i32, registers: Registers) -> Result<Taken, StackError> {
+        let modules = Modules::of(pid)?;
+        let addresses = capture::addresses_at(pid, registers, &modules);
+        Ok(Taken { modules, addresses })
+    }
+
+    /// Its frames: the program's own, and what it has called.
+    pub fn places(&self, names: &mut Names) -> Vec<Place> {
+        fold::places(&self.addresses, &self.modules, names)
+    }
+}
+
 /// Where a process's first thread has called MPI; `None` if it is not in MPI.
 ///
 /// # Errors
 /// The process is gone, or the kernel does not let this one look at it.
 pub fn site(pid: i32, names: &mut Names) -> Result<Option<Site>, StackError> {
-    let mut modules = Modules::of(pid)?;
-    let addresses = capture::addresses(pid, &mut modules)?;
+    let modules = Modules::of(pid)?;
+    let addresses = capture::addresses(pid, &modules)?;
     let mut in_vmpi = |at: usize| names.in_vmpi(&modules, *addresses.get(at)?, at > 0).map(str::to_owned);
     // The outermost of the first frames in MPI, and who has called it.
     let Some(first) = (0..addresses.len()).find(|at| in_vmpi(*at).is_some()) else { return Ok(None) };

@@ -4,7 +4,7 @@ use super::bytes;
 use super::capture::StackError;
 use framehop::x86_64::UnwinderX86_64;
 use framehop::{ExplicitModuleSectionInfo, Module, Unwinder};
-use object::{Object, ObjectSection, ObjectSegment};
+use object::{Object, ObjectSection, ObjectSegment, SegmentFlags};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -12,14 +12,31 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 type Bytes = Arc<[u8]>;
 
+/// A part of a file that is loaded: its place there, and where it is to lie.
+#[derive(Clone, Debug)]
+struct Segment {
+    offset: u64,
+    size: u64,
+    address: u64,
+    code: bool,
+}
+
 /// What unwinding needs of a file.
 #[derive(Clone, Default)]
 struct Sections {
     text: Option<Range<u64>>,
     eh_frame: Option<(Range<u64>, Bytes)>,
     eh_frame_hdr: Option<(Range<u64>, Bytes)>,
-    /// Loaded parts: offset in the file, size, address.
-    segments: Vec<(u64, u64, u64)>,
+    segments: Vec<Segment>,
+}
+
+impl Sections {
+    /// The file's addresses, whole pages.
+    fn extent(&self) -> Range<u64> {
+        let start = self.segments.iter().map(|segment| segment.address & !4095).min().unwrap_or(0);
+        let end = self.segments.iter().map(|segment| (segment.address + segment.size).next_multiple_of(4096)).max();
+        start..end.unwrap_or(start)
+    }
 }
 
 /// Of files seen so far: ranks of a job map the same ones.
@@ -47,11 +64,14 @@ fn read_sections(path: &Path) -> Option<Sections> {
         text: file.section_by_name(".text").map(|section| section.address()..section.address() + section.size()),
         eh_frame: with_data(".eh_frame"),
         eh_frame_hdr: with_data(".eh_frame_hdr"),
-        segments: file
-            .segments()
-            .map(|segment| (segment.file_range().0, segment.file_range().1, segment.address()))
-            .collect(),
+        segments: file.segments().map(|segment| segment_of(&segment)).collect(),
     })
+}
+
+fn segment_of<'a>(segment: &impl ObjectSegment<'a>) -> Segment {
+    let (offset, size) = segment.file_range();
+    let code = matches!(segment.flags(), SegmentFlags::Elf { p_flags, .. } if (p_flags & object::elf::PF_X).0 != 0);
+    Segment { offset, size, address: segment.address(), code }
 }
 
 /// A file in the process's memory.
@@ -99,8 +119,9 @@ impl Modules {
         for (path, parts) in files.into_iter().filter(|(_, parts)| parts.iter().any(|part| part.code)) {
             let Some(sections) = sections_of(&path) else { continue };
             let Some(bias) = bias(&sections.segments, &parts) else { continue };
-            let start = parts.iter().map(|part| part.range.start).min().unwrap_or(0);
-            let end = parts.iter().map(|part| part.range.end).max().unwrap_or(0);
+            // What the loader has mapped; the program may have mapped the file elsewhere once more, to read it.
+            let Range { start, end } = sections.extent();
+            let (start, end) = (bias.wrapping_add(start), bias.wrapping_add(end));
             let info = ExplicitModuleSectionInfo {
                 base_svma: 0,
                 text_svma: sections.text.clone(),
@@ -148,12 +169,15 @@ fn parse_line(line: &str) -> Option<(PathBuf, Part)> {
     Some((path, Part { range: number(start)?..number(end)?, offset: number(offset)?, code }))
 }
 
-/// Where the file's address 0 lies, from any mapped part of it.
-fn bias(segments: &[(u64, u64, u64)], parts: &[Part]) -> Option<u64> {
-    parts.iter().find_map(|Part { range, offset, .. }| {
-        let inside = |(start, size, _): &&(u64, u64, u64)| (*start & !4095..start + size).contains(offset);
-        let (start, _, address) = segments.iter().find(inside)?;
-        Some(range.start.wrapping_sub(address.wrapping_add(offset.wrapping_sub(*start))))
+/// Where the file's address 0 lies, from any part of it that is mapped as code. (Others may be mapped once more elsewhere, and the last page of one
+/// segment is often the first of the next.)
+fn bias(segments: &[Segment], parts: &[Part]) -> Option<u64> {
+    parts.iter().filter(|part| part.code).find_map(|Part { range, offset, .. }| {
+        let inside = |segment: &&Segment| {
+            segment.code && (segment.offset & !4095..segment.offset + segment.size).contains(offset)
+        };
+        let segment = segments.iter().find(inside)?;
+        Some(range.start.wrapping_sub(segment.address.wrapping_add(offset.wrapping_sub(segment.offset))))
     })
 }
 
@@ -172,11 +196,14 @@ mod tests {
     }
 
     #[test]
-    fn the_bias_follows_from_any_part() {
-        let segments = [(0, 0x800, 0), (0x1010, 0x500, 0x2010)];
-        let bias = |range, offset| bias(&segments, &[Part { range, offset, code: true }]);
-        assert_eq!(bias(0x10000..0x11000, 0), Some(0x10000));
-        assert_eq!(bias(0x12000..0x13000, 0x1000), Some(0x10000));
-        assert_eq!(bias(0x12000..0x13000, 0x9000), None);
+    fn the_bias_follows_from_code() {
+        let segment = |offset, size, address, code| Segment { offset, size, address, code };
+        let segments = [segment(0, 0x1010, 0, false), segment(0x1010, 0x500, 0x2010, true)];
+        let bias = |range, offset, code| bias(&segments, &[Part { range, offset, code }]);
+        assert_eq!(bias(0x70000..0x71000, 0, false), None);
+        assert_eq!(bias(0x12000..0x13000, 0x1000, true), Some(0x10000));
+        assert_eq!(bias(0x12000..0x13000, 0x9000, true), None);
+        let sections = Sections { segments: segments.to_vec(), ..Sections::default() };
+        assert_eq!(sections.extent(), 0..0x3000);
     }
 }

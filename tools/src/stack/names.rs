@@ -18,6 +18,8 @@ pub struct Frame {
     pub function: Option<String>,
     pub file: Option<String>,
     pub line: Option<u32>,
+    /// In vmpi's MPI library.
+    pub in_vmpi: bool,
 }
 
 impl Frame {
@@ -55,10 +57,18 @@ impl Names {
         let image = self.image(mapped);
         let debug = image.debug();
         let symbol = debug.and_then(|debug| debug.find_symbol_info(probe));
+        // Of a stripped file it is the one before, however far.
+        let symbol = symbol.filter(|symbol| image.may_reach(symbol.address(), probe));
         let at = symbol.as_ref().map_or(probe, |symbol| symbol.address());
         let symbol = symbol.map(|symbol| addr2line::demangle_auto(symbol.name().into(), None).into_owned());
         let exported = image.exported(at, probe).map(str::to_owned);
-        let plain = Frame { address, module: mapped.path.to_string_lossy().into_owned(), offset, ..Frame::default() };
+        let plain = Frame {
+            address,
+            module: mapped.path.to_string_lossy().into_owned(),
+            offset,
+            in_vmpi: image.in_vmpi,
+            ..Frame::default()
+        };
         let mut frames = Vec::new();
         if let Some(debug) = debug
             && let Ok(mut found) = debug.find_frames(probe)
@@ -115,6 +125,11 @@ impl Image {
     fn exported(&self, at: u64, probe: u64) -> Option<&str> {
         let (start, (name, size)) = self.exports.range(..=at).next_back()?;
         (*size == 0 || probe - *start < *size).then_some(name)
+    }
+
+    /// Is the function that begins at `address` not known to end before `probe`?
+    fn may_reach(&self, address: u64, probe: u64) -> bool {
+        self.exports.get(&address).is_none_or(|(_, size)| *size == 0 || probe.wrapping_sub(address) < *size)
     }
 
     /// Take note of the exported functions. One that is but a jump to another place gives its name to that place, since only that is

@@ -11,7 +11,7 @@ pub use graph::{Absence, Edge, Graph, Stray};
 
 use crate::stack::{self, Names, StackError};
 use serde_json::{Value, json};
-use vmpi_shared::waits::JobWaits;
+use vmpi_shared::waits::{JobWaits, Site};
 
 /// Stacks are taken of so many ranks at most.
 const MOST_SITES: usize = 256;
@@ -22,6 +22,24 @@ const MOST_DEBUGGED: usize = 4;
 pub struct Why {
     pub waits: JobWaits,
     pub graph: Graph,
+}
+
+/// Look where those ranks of this node are that do not wait in MPI.
+fn find_places(waits: &mut JobWaits) {
+    let mut names = Names::default();
+    for rank in waits.ranks.iter_mut().filter(|rank| rank.is_busy.is_some()).take(MOST_SITES) {
+        let threads = stack::stacks(rank.pid, &mut names, false).unwrap_or_default();
+        let Some(thread) = threads.first() else { continue };
+        let frames = &thread.folded;
+        let call = frames.iter().rfind(|frame| frame.in_vmpi);
+        let own = frames.iter().find(|frame| frame.in_source);
+        let own = own.or(frames.iter().find(|frame| !frame.in_vmpi));
+        rank.site = own.map(|own| Site {
+            function: call.map_or_else(String::new, |call| call.function.clone()),
+            caller: own.function.clone(),
+            place: own.at.clone(),
+        });
+    }
 }
 
 /// Look where the waiting ranks of this node have called MPI (each is stopped for about a millisecond).
@@ -51,12 +69,23 @@ impl Why {
     /// Look where the ranks of this node have called MPI first.
     pub fn look(mut waits: JobWaits) -> Why {
         find_sites(&mut waits);
+        find_places(&mut waits);
         Why::of(waits)
     }
 
     /// For people.
     pub fn text(&self) -> String {
         words::text(self)
+    }
+
+    /// For people, of a job in which nothing has come about for so long.
+    pub fn hang_text(&self, seconds: u64) -> String {
+        words::hang_text(self, seconds)
+    }
+
+    /// What can be done now.
+    pub fn next_steps(&self) -> String {
+        words::next_steps(self)
     }
 
     /// For Graphviz.

@@ -104,6 +104,14 @@ impl Why {
 
     /// What a rank does, without its number.
     fn doing(&self, rank: &RankWait) -> String {
+        if let Some(busy) = rank.is_busy.filter(|_| rank.call.is_empty() && rank.state != "ENDED") {
+            let call = rank.site.as_ref().map_or("", |site| site.function.as_str()).trim_start_matches('P');
+            return match (busy, call) {
+                (true, "") => format!("computes{}", self.place(rank)),
+                (true, call) => format!("asks again and again by {call}{}", self.place(rank)),
+                (false, _) => format!("sleeps outside MPI{}", self.place(rank)),
+            };
+        }
         if rank.call.is_empty() {
             return match rank.state.as_str() {
                 "ENDED" => "has ended".into(),
@@ -143,8 +151,16 @@ fn lines(why: &Why) -> Vec<String> {
     let line = |(doing, waits, list, since): (String, bool, Vec<u32>, f64)| match waits {
         true => format!("{} {} in {doing}, since {}", ranks(&list), verb(&list, "wait"), seconds(since)),
         false if list.len() > 1 => {
-            let plural =
-                [("has ", "have "), ("is ", "are "), ("runs", "run"), ("waits", "wait"), ("its core", "their cores")];
+            let plural = [
+                ("computes", "compute"),
+                ("asks", "ask"),
+                ("sleeps", "sleep"),
+                ("has ", "have "),
+                ("is ", "are "),
+                ("runs", "run"),
+                ("waits", "wait"),
+                ("its core", "their cores"),
+            ];
             let doing = plural.iter().fold(doing, |text, (one, many)| text.replacen(one, many, 1));
             format!("{} {doing}", ranks(&list))
         }
@@ -261,6 +277,43 @@ fn whereabouts(why: &Why) -> Option<String> {
     Some(text + ".")
 }
 
+/// What can be done about a job that does not go on.
+pub fn next_steps(why: &Why) -> String {
+    let job = why.waits.job;
+    let at = why.waits.ranks.iter().find(|rank| rank.pid != 0 && !["ENDED", "REMOTE"].contains(&rank.state.as_str()));
+    let attach = at.map_or(String::new(), |rank| {
+        let node = if rank.node.is_empty() { String::new() } else { format!(" on node {}", rank.node) };
+        format!(", one of them closely: gdb -p {}{node} (rank {})", rank.pid, rank.rank)
+    });
+    let by_itself = match why.waits.deadlock {
+        true => "next time, --on-deadlock abort ends such a job by itself (exit code 123)",
+        false => "next time, --timeout SECONDS ends a job that takes too long (exit code 124)",
+    };
+    format!(
+        "To go on: look at all call stacks: vmpictl stacks {job}{attach}; end the job: Ctrl-C, or vmpictl kill {job}; {by_itself}\n"
+    )
+}
+
+/// The report about a job in which nothing has come about for so long.
+pub fn hang_text(why: &Why, seconds: u64) -> String {
+    let waiting = why.waits.ranks.iter().filter(|rank| !rank.call.is_empty()).count();
+    let alive = why.waits.ranks.iter().filter(|rank| rank.state != "ENDED").count();
+    let mut text = format!(
+        "no progress in job {} ({}) for {seconds} s: no message has gone or come, and no wait in MPI has ended; \
+         {waiting} of {alive} ranks wait in MPI\n",
+        why.waits.job, why.waits.program
+    );
+    for line in lines(why).into_iter().map(|line| format!("  {line}")).chain(sentences(why).iter().map(|s| capital(s)))
+    {
+        text.push_str(&format!("{line}\n"));
+    }
+    text
+}
+
+fn capital(sentence: &str) -> String {
+    format!("{}{}", sentence[..1].to_uppercase(), &sentence[1..])
+}
+
 /// The whole report.
 pub fn text(why: &Why) -> String {
     let elsewhere = why.waits.ranks.iter().any(|rank| rank.state == "REMOTE");
@@ -281,7 +334,7 @@ pub fn text(why: &Why) -> String {
         text.push_str(&format!("  {line}\n"));
     }
     for sentence in sentences(why).into_iter().chain(whereabouts(why)) {
-        text.push_str(&format!("{}{}\n", sentence[..1].to_uppercase(), &sentence[1..]));
+        text.push_str(&format!("{}\n", capital(&sentence)));
     }
     if elsewhere {
         text.push_str("A circle of waits that leads over several nodes, and so a deadlock of the whole job, cannot be seen from one of them\n");

@@ -1,5 +1,6 @@
 //! A job as its launcher submits it, and the part of a node in one of several.
 
+use crate::crash::OnCrash;
 use serde::{Deserialize, Serialize};
 /// One program of an MPMD job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -133,6 +134,12 @@ pub struct JobSpec {
     /// Fault tolerance: a rank's death is an MPI error for the ranks that need it (and `kill_on_failure` is off).
     #[serde(default)]
     pub recovery: bool,
+    /// What is done about ranks that end badly.
+    #[serde(default)]
+    pub on_crash: OnCrash,
+    /// A job in which nothing has come about for so many seconds is told of; 0: never.
+    #[serde(default)]
+    pub hang_s: u64,
     /// Each rank has its own random addresses (ASLR). Otherwise all have the same: a processor's branch predictor goes by addresses, and
     /// serves all ranks of a core then.
     #[serde(default)]

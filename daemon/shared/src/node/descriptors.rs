@@ -39,6 +39,8 @@ pub struct NodeHeader {
     pub spread: u32,
     /// Who has been made READY only to answer goes before others (`NodeSegment::answering`).
     pub answers_first: u32,
+    /// `crash::OnCrash`.
+    pub on_crash: u32,
     pub started_at: u64,
 }
 
@@ -216,7 +218,9 @@ pub struct Post {
     /// Frames that it has sent to other nodes, and acted on from there.
     pub sent: AtomicU64,
     pub received: AtomicU64,
-    reserved_too: [u32; 8],
+    /// Not 0: a rank has said its last words (`crash`). Set by it, cleared by the daemon.
+    pub last_words: AtomicU32,
+    reserved_too: [u32; 7],
 }
 
 impl Post {
