@@ -117,7 +117,8 @@ fn feed(source: &OwnedFd, terminal: bool, mut pipes: Vec<Pipe>) {
                 Err(_) => open = false,
             }
         }
-        pipes.retain_mut(Pipe::write_some);
+        // Who has got all sees the end, however far behind the others are.
+        pipes.retain_mut(|pipe| pipe.write_some() && (open || pipe.bytes > 0));
     }
 }
 

@@ -13,7 +13,6 @@ mod builtins;
 mod system;
 
 use core::ffi::{CStr, c_char, c_uint};
-use core::ptr::null;
 use system::{Text, is_there, real_path};
 
 /// The name as the program gave it (link.h).
@@ -54,7 +53,7 @@ pub extern "C" fn la_version(version: c_uint) -> c_uint {
 /// ld.so calls it, holding its lock, with a string; what is returned must stay until the next call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn la_objsearch(name: *const c_char, _cookie: *mut usize, flag: c_uint) -> *const c_char {
-    if flag != LA_SER_ORIG || name == null() {
+    if flag != LA_SER_ORIG || name.is_null() {
         return name;
     }
     // SAFETY: ld.so gives a string.
@@ -73,8 +72,9 @@ fn ours(asked: &[u8]) -> Option<*const c_char> {
     }
     static mut REAL: Text = Text::EMPTY;
     static mut PATH: Text = Text::EMPTY;
+    let (real, path) = (&raw mut REAL, &raw mut PATH);
     // SAFETY: ld.so's lock: no two calls at a time, and what the last one returned has been used.
-    let (real, path) = unsafe { (&mut *(&raw mut REAL), &mut *(&raw mut PATH)) };
+    let (real, path) = unsafe { (&mut *real, &mut *path) };
     let file = match of_soname(base) {
         Some(file) => file,
         // `libmpi.so` is a link to the library whose ABI it is.
