@@ -49,7 +49,7 @@ fn strangers_are_refused() {
     let (mut connection, _) = vmpid.greet();
     connection.send(&Request::Show { job: 5 }, &[]).unwrap();
     assert!(matches!(expect_reply(&mut connection), Reply::Refused { code: 2, .. }));
-    connection.send(&Request::Abort { code: 1, reason: String::new() }, &[]).unwrap();
+    connection.send(&Request::Abort { code: 1, reason: String::new(), group: None }, &[]).unwrap();
     assert!(matches!(expect_reply(&mut connection), Reply::Refused { code: 125, .. }));
     let connection = vmpid.connect();
     std::io::Write::write_all(&mut connection.stream(), &[0xff; 64]).unwrap();

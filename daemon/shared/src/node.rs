@@ -322,19 +322,6 @@ impl NodeSegment {
         }
     }
 
-    /// What ranks are to do that are about to end badly. Before anybody else has the segment.
-    pub fn set_on_crash(&mut self, choice: OnCrash) {
-        self.header.on_crash = choice.word();
-        self.write_header();
-    }
-
-    fn write_header(&self) {
-        if let Some(segment) = &self.segment {
-            // SAFETY: inside the mapping, aligned, not yet shared.
-            unsafe { segment.at(HEADER_AT, size_of::<NodeHeader>()).cast::<NodeHeader>().write(self.header) };
-        }
-    }
-
     /// Does `rank` live on another node?
     #[inline]
     pub fn is_remote(&self, rank: u32) -> bool {

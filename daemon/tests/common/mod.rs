@@ -259,7 +259,11 @@ pub fn rank_program() {
             "finalize" => connection.as_mut().unwrap().send(&Request::Finalized, &[]).unwrap(),
             "abort" => {
                 let code = argument.parse().unwrap();
-                connection.as_mut().unwrap().send(&Request::Abort { code, reason: "asked to".into() }, &[]).unwrap();
+                connection
+                    .as_mut()
+                    .unwrap()
+                    .send(&Request::Abort { code, reason: "asked to".into(), group: None }, &[])
+                    .unwrap();
             }
             "enter" => vmpi_shared::sched::enter(segment.as_ref().unwrap(), rank),
             "leave" => vmpi_shared::sched::finish(segment.as_ref().unwrap(), rank),

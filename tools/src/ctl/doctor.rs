@@ -324,7 +324,11 @@ mod tests {
         let over = AtomicBool::new(false);
         let found = std::thread::scope(|scope| {
             for _ in 0..8 {
-                scope.spawn(|| while !over.load(Relaxed) {});
+                scope.spawn(|| {
+                    while !over.load(Relaxed) {
+                        std::hint::spin_loop();
+                    }
+                });
             }
             let found: Vec<String> = (0..100).map(|_| single_copy().fact).collect();
             over.store(true, Relaxed);

@@ -381,7 +381,7 @@ mod tests {
         ranks[3].rtime_s = 0.5;
         let uneven = job([(0.9, 0.1, 0.0), (0.3, 0.7, 0.0)], ranks);
         let spread = Try::Spread { cpu: 0, longest_s: 0.9, mean_s: 0.6, rank: 3 };
-        assert_eq!(tried(&uneven, 2, "refine", 1), [spread.clone()]);
+        assert_eq!(tried(&uneven, 2, "refine", 1), std::slice::from_ref(&spread));
         assert_eq!(
             tried(&uneven, 2, "none", 2),
             [spread, Try::Placement { nodes: 2 }],

@@ -45,6 +45,7 @@ impl Mark {
 }
 
 /// `rank` is to be a process on `core` from now on, in place of the one that it was, if it was any: what that one was outside MPI is kept for its core.
+#[cfg(not(feature = "model"))]
 pub(crate) fn begin(node: &NodeSegment, rank: u32, core: u32) {
     let (life, now) = (node.life(rank), node.now());
     let before: Option<(u32, Outside)> = life.born.get().map(|born| (born.core, of_core(node, born.core, now, None)));
@@ -59,6 +60,7 @@ pub(crate) fn begin(node: &NodeSegment, rank: u32, core: u32) {
     life.born.put(node, core, now);
 }
 
+#[cfg(not(feature = "model"))]
 fn keep(past: &AtomicU64, more: u64) {
     past.store(past.load(Relaxed).wrapping_add(more), Relaxed);
 }

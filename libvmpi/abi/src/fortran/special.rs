@@ -238,7 +238,8 @@ pub unsafe fn pcontrol<A: Abi>(through: Through, level: *const c_int) {
     }
 }
 
-/// What the values above are in vmpi itself.
+/// What the values above are in vmpi itself. Generic over the face as the C functions are in whose place they stand.
+#[allow(clippy::extra_unused_type_parameters)]
 mod own {
     use super::{Abi, process};
 

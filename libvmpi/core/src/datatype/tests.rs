@@ -5,6 +5,7 @@
 use super::basic::{BASICS, Unit};
 use super::*;
 use crate::consts::{self, dt};
+use crate::errors::Class;
 use proptest::prelude::*;
 
 fn basic(handle: Datatype) -> Rc<Type> {
