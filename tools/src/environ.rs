@@ -166,7 +166,8 @@ fn without_mpi(program: &Program, dirs: &FaceDirs, env: &mut Env) -> Choice {
     if !both.is_empty() {
         prepend(env, LIBRARY_PATH, &both);
         crate::r_project::tell(&program.path, &both, env);
-        if let Some(auditor) = &dirs.auditor {
+        // (Under an auditor glibc's end of a program frees what the loader itself has allocated, and memcheck calls that invalid.)
+        if let Some(auditor) = dirs.auditor.as_ref().filter(|_| program.name() != "valgrind") {
             // Who opens an MPI library by its path never looks there.
             prepend(env, AUDIT, &[auditor.display().to_string()]);
         }
