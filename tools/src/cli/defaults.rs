@@ -60,7 +60,8 @@ impl Defaults {
         let mut all = match path {
             Some(path) => match std::fs::read_to_string(&path) {
                 Ok(text) => file(&path, &text)?,
-                Err(e) if e.kind() == std::io::ErrorKind::NotFound && !named => Vec::new(),
+                // Not there, or in a home that is not this user's (su, setpriv) or is none (/dev/null).
+                Err(_) if !named && std::fs::metadata(&path).is_err() => Vec::new(),
                 Err(e) => return Err(Failure::usage(format!("cannot read the defaults in {}: {e}", path.display()))),
             },
             None => Vec::new(),
@@ -239,6 +240,16 @@ mod tests {
         let options = run(text, &[], &["--host", "b", "x"]).unwrap();
         assert_eq!((options.hosts.len(), options.hosts[0].name.as_str(), options.quantum_ms), (1, "b", 7));
         assert!(run(text, &[], &["-f", "/nonexist", "x"]).unwrap().hosts.is_empty(), "a host file is about hosts, too");
+    }
+
+    #[test]
+    fn a_home_that_cannot_be_entered_has_no_defaults_and_a_named_file_that_cannot_is_an_error() {
+        let at = |name: &str, value: &str| Defaults::find(&[(name.to_owned(), value.to_owned())]);
+        for home in ["/dev/null", "/nonexist"] {
+            assert!(at("HOME", home).unwrap().0.is_empty(), "{home}");
+        }
+        let why = at(FILE_VARIABLE, "/dev/null/c.toml").unwrap_err();
+        assert!(why.code == 2 && why.sentence.contains("/dev/null/c.toml"), "{why}");
     }
 
     #[test]
