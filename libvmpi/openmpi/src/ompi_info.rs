@@ -34,10 +34,10 @@ fn start_again() -> ! {
     let own = own_directory();
     let mut changed = false;
     let mut again = Command::new("/proc/self/exe");
-    for name in ["LD_LIBRARY_PATH", "LD_PRELOAD"] {
+    for name in ["LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT"] {
         let Some(old) = std::env::var_os(name) else { continue };
         let rest: Vec<PathBuf> = std::env::split_paths(&old)
-            .filter(|entry| !own.as_deref().is_some_and(|own| lies_in(entry, own)))
+            .filter(|entry| !(is_auditor(entry) || own.as_deref().is_some_and(|own| lies_in(entry, own))))
             .collect();
         let rest = std::env::join_paths(rest).unwrap_or_default();
         changed |= rest != old;
@@ -53,10 +53,15 @@ fn start_again() -> ! {
             line.split_inclusive(|&byte| byte == 0).map(|word| OsString::from_vec(word[..word.len() - 1].to_vec()));
         again.arg0(words.next().unwrap_or_default()).args(words).exec().to_string()
     } else {
-        "neither LD_LIBRARY_PATH nor LD_PRELOAD says how it came to have vmpi's".to_owned()
+        "neither LD_LIBRARY_PATH, LD_PRELOAD nor LD_AUDIT says how it came to have vmpi's".to_owned()
     };
     eprintln!("vmpi: this program of Open MPI needs Open MPI's own libmpi.so.40: {failure}");
     exit(127)
+}
+
+/// vmpi's, which leads whoever asks for an MPI library to this one (`libvmpi/audit`).
+fn is_auditor(entry: &Path) -> bool {
+    entry.file_name().is_some_and(|name| name == "libvmpi_audit.so")
 }
 
 /// `entry` is the directory `own`, or a file in it.
