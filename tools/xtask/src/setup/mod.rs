@@ -47,6 +47,7 @@ const PACKAGES: &[&str] = &[
     "procps",
     "iproute2",
     "iperf3",
+    "gdb",
     "valgrind",
     "clang-14|clang-19|clang-18",
     "libclang-rt-14-dev|libclang-rt-19-dev|libclang-rt-18-dev",
