@@ -166,8 +166,10 @@ fn without_mpi(program: &Program, dirs: &FaceDirs, env: &mut Env) -> Choice {
     if !both.is_empty() {
         prepend(env, LIBRARY_PATH, &both);
         crate::r_project::tell(&program.path, &both, env);
-        // (Under an auditor glibc's end of a program frees what the loader itself has allocated, and memcheck calls that invalid.)
-        if let Some(auditor) = dirs.auditor.as_ref().filter(|_| program.name() != "valgrind") {
+        // Not more widely than it is needed: under an auditor glibc's end of a program frees what the loader has allocated, which memcheck
+        // calls invalid, and glibc 2.36's malloc compares a string without its end (malloc-hugepages.c), so what lies on the stack decides
+        // whether `glibc.malloc.hugetlb=1` has an effect.
+        if let Some(auditor) = dirs.auditor.as_ref().filter(|_| program.opens_libraries()) {
             // Who opens an MPI library by its path never looks there.
             prepend(env, AUDIT, &[auditor.display().to_string()]);
         }

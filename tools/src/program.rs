@@ -66,6 +66,10 @@ const LAUNCHERS: [&str; 40] = [
     "catchsegv",
 ];
 
+/// Of the launchers, those whose own process may open an MPI library.
+const INTERPRETERS: [&str; 11] =
+    ["python", "pypy", "perl", "ruby", "julia", "R", "node", "lua", "java", "octave", "tclsh"];
+
 impl Program {
     /// The last part of the path.
     pub fn name(&self) -> String {
@@ -79,6 +83,17 @@ impl Program {
         let name = self.name();
         let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
         matches!(self.kind, Kind::Script { .. }) || LAUNCHERS.contains(&stem) || LAUNCHERS.contains(&name.as_str())
+    }
+
+    /// An interpreter, or a script for one, of a language whose programs open libraries by a path. (Not a shell: what it starts is another program.)
+    pub fn opens_libraries(&self) -> bool {
+        let by = match &self.kind {
+            Kind::Script { interpreter } => interpreter,
+            Kind::Elf(_) => &self.path,
+        };
+        let name = by.file_name().unwrap_or_default().to_string_lossy();
+        let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
+        INTERPRETERS.contains(&stem)
     }
 
     /// The MPI libraries are visible in the ELF file.
