@@ -108,7 +108,7 @@ fn containers_of_an_ordinary_user() {
         return;
     }
     for name in ["large.c", "rma_win.c", "io_shared.c"] {
-        let (binary, scratch) = (binary(name), Scratch::new("apart-user"));
+        let (binary, scratch) = (binary(name), Scratch::new("apart-user-home"));
         std::os::unix::fs::chown(scratch.path(), Some(65534), Some(65534)).expect("root may");
         let words: Vec<&str> = wrapper.split_whitespace().skip(1).collect();
         let run = Vmpirun::wrapped("apart-user", "setpriv", &words).env("VMPI_RUNTIME_DIR", scratch.path());
