@@ -85,15 +85,17 @@ impl Program {
         matches!(self.kind, Kind::Script { .. }) || LAUNCHERS.contains(&stem) || LAUNCHERS.contains(&name.as_str())
     }
 
-    /// An interpreter, or a script for one, of a language whose programs open libraries by a path. (Not a shell: what it starts is another program.)
+    /// An interpreter of a language whose programs open libraries by a path, a script for one, or a script in its place (pyenv's `python3`).
+    /// Not a shell: what it starts is another program.
     pub fn opens_libraries(&self) -> bool {
-        let by = match &self.kind {
-            Kind::Script { interpreter } => interpreter,
-            Kind::Elf(_) => &self.path,
+        let interpreter = match &self.kind {
+            Kind::Script { interpreter } => Some(interpreter),
+            Kind::Elf(_) => None,
         };
-        let name = by.file_name().unwrap_or_default().to_string_lossy();
-        let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
-        INTERPRETERS.contains(&stem)
+        std::iter::once(&self.path).chain(interpreter).any(|file| {
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            INTERPRETERS.contains(&name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-'))
+        })
     }
 
     /// The MPI libraries are visible in the ELF file.
@@ -332,5 +334,17 @@ mod tests {
             Program { path: "/opt/bin/python3.11".into(), kind: Kind::Script { interpreter: "/bin/sh".into() } };
         assert!(python.is_launcher());
         assert!(!resolve_in(Path::new("/"), "true").unwrap().is_launcher());
+    }
+
+    #[test]
+    fn languages_that_open_libraries_are_known_by_their_own_name_or_their_interpreters() {
+        let script = |path: &str, interpreter: &str| Program {
+            path: path.into(),
+            kind: Kind::Script { interpreter: interpreter.into() },
+        };
+        assert!(script("/x/run.py", "/usr/bin/python3.11").opens_libraries());
+        assert!(script("/root/.pyenv/shims/python3", "/bin/bash").opens_libraries());
+        assert!(!script("/x/run.sh", "/bin/sh").opens_libraries());
+        assert!(!script("/usr/bin/valgrind", "/bin/sh").opens_libraries());
     }
 }
