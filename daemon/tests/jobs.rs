@@ -344,10 +344,11 @@ fn nothing_survives_its_job_but_what_a_good_end_leaves_running() {
     let other = vmpid.launch(&shell("exec sleep 1000", 1));
     // Background processes: in the group; in a session of their own; whose parents have gone; without our environment.
     let mark = fresh_dir().into_os_string().into_string().unwrap();
-    let commands = ["sleep 1000 &", "setsid sleep 1000 &", "setsid setsid sh -c 'sleep 1000; true' & sleep 0.5"];
-    let scrubbed = "setsid env -i MARK=$MARK sleep 1000 & sleep 0.5";
+    let commands = ["sleep 1000 &", "setsid sleep 1000 &", "setsid setsid sh -c 'sleep 1000; true' &"];
+    let scrubbed = "setsid env -i MARK=$MARK sleep 1000 &";
     let run_on = |command: &str, ranks: u32| {
-        let mut spec = shell(command, ranks);
+        // Time for what has been started to become what it is.
+        let mut spec = shell(&command.replacen(" &", " &\nsleep 0.5", 1), ranks);
         spec.apps[0].env.push(("MARK".into(), mark.clone()));
         vmpid.run(&spec)
     };
