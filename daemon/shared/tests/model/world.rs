@@ -269,6 +269,7 @@ pub fn check_pct(scenario: impl Fn() + Send + Sync + 'static, rounds: usize, dep
 
 fn config() -> Config {
     let mut config = Config::new();
-    config.stack_size = 256 * 1024;
+    // A node's and a job's views lie on a test's stack; without room they end by SIGSEGV.
+    config.stack_size = 1024 * 1024;
     config
 }
