@@ -139,6 +139,8 @@ impl Daemon {
                 }
             }
             (Role::Rank(id, rank), Request::Abort { code, reason, group }) => {
+                // It may fail over the death of another, which counts as the cause.
+                self.reap();
                 if let Some(job) = self.jobs.get_mut(&id) {
                     job.aborted(rank, code, reason, group);
                 }
@@ -327,10 +329,8 @@ impl Daemon {
                 if job.carrier.is_some() {
                     crate::slices::ask_short();
                 }
-                if job.carrier.is_some()
-                    && let Err(error) = crate::carrier::start(&place.socket, &job.key, id)
-                {
-                    job.carrier_lost(Some(format!("cannot start the process that carries messages: {error}")));
+                if job.carrier.is_some() {
+                    job.carrier_started(crate::carrier::start(&place.socket, &job.key, id));
                 }
                 self.has_children |= job.carrier.is_some();
                 self.add_job(id, job);

@@ -93,6 +93,8 @@ pub struct Daemon {
     /// Job, rank and process.
     pidfds: HashMap<u64, (u32, u32, i32)>,
     pub(crate) has_children: bool,
+    /// Conclusions are being drawn from what has ended.
+    reaping: bool,
     /// What jobs have left running.
     left: reap::Left,
     one_job: bool,
@@ -162,6 +164,7 @@ impl Daemon {
             processes: HashMap::new(),
             pidfds: HashMap::new(),
             has_children: false,
+            reaping: false,
             left: reap::Left::new(),
             one_job: options.one_job,
             started: Instant::now(),
@@ -418,25 +421,34 @@ impl Daemon {
         }
     }
 
-    /// Collect all children that have ended.
-    fn reap(&mut self) {
+    /// Collect all children that have ended, and draw the conclusions: first from those that something from outside has ended, since the others may have
+    /// failed over their deaths.
+    pub(crate) fn reap(&mut self) {
+        // What a rank has said before its end may lead here again.
+        if std::mem::replace(&mut self.reaping, true) {
+            return;
+        }
+        let mut ended = Vec::new();
         loop {
             match reap::reap_one() {
-                Reaped::Child(pid, ended) => {
-                    debug!("process {pid} ended: {ended:?}");
-                    let Some((id, rank)) = self.processes.remove(&pid) else { continue };
-                    self.hear_last_words(id, rank);
-                    if let Some(job) = self.jobs.get_mut(&id) {
-                        job.process_ended(rank, pid, ended);
-                    }
-                }
-                Reaped::NoneEnded => return,
+                Reaped::Child(pid, how) => ended.push((pid, how)),
+                Reaped::NoneEnded => break,
                 Reaped::NoChildren => {
                     self.has_children = false;
-                    return;
+                    break;
                 }
             }
         }
+        ended.sort_by_key(|(_, how)| !reap::is_from_outside(*how));
+        for (pid, how) in ended {
+            debug!("process {pid} ended: {how:?}");
+            let Some((id, rank)) = self.processes.remove(&pid) else { continue };
+            self.hear_last_words(id, rank);
+            if let Some(job) = self.jobs.get_mut(&id) {
+                job.process_ended(rank, pid, how);
+            }
+        }
+        self.reaping = false;
     }
 
     /// Whatever is due by now, in all jobs: spawning, watchdog, sweeps, replies.
@@ -455,6 +467,7 @@ impl Daemon {
             job.check_wrappers(now);
             job.check_integrity(now);
             job.check_deadlock(now);
+            job.check_stalls(now);
             job.check_hang(now);
             job.check_parting(now);
             job.let_die(now);

@@ -162,7 +162,7 @@ impl Job {
     }
 
     /// The ranks that have not ended, on this node.
-    fn living(&self) -> impl Iterator<Item = u32> {
+    pub(crate) fn living(&self) -> impl Iterator<Item = u32> {
         let living = self.ranks.iter().zip(0..).filter(|(entry, _)| !entry.over && !entry.died);
         living.map(|(_, rank)| rank)
     }

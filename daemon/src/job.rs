@@ -39,6 +39,7 @@ use crate::rank::{Attachment, Rank};
 use crate::reap;
 use crate::spawn::{Identity, Inherited, SpawnError, Spawner, Start, Streams};
 use crate::spread::Spread;
+use crate::stalled::Stalls;
 use crate::strays::Strays;
 use crate::trace::Recording;
 use crate::watchdog::Watchdog;
@@ -142,6 +143,7 @@ pub struct Job {
     integrity: Integrity,
     pub detector: Detector,
     pub hang: HangWatch,
+    pub stalls: Stalls,
     /// Transfers are or were counted.
     pub monitored: bool,
     pub recording: Option<Recording>,
@@ -280,6 +282,7 @@ impl Job {
             integrity,
             detector: Detector::new(Instant::now()),
             hang: HangWatch::new(Instant::now()),
+            stalls: Stalls::new(Instant::now()),
             monitored: spec.monitor,
             recording,
             placement: spec.placement.clone(),

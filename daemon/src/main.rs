@@ -33,6 +33,7 @@ mod runtime_dir;
 mod slices;
 mod spawn;
 mod spread;
+mod stalled;
 mod status_page;
 mod strays;
 mod sweep;

@@ -49,6 +49,12 @@ pub fn reap_one() -> Reaped {
     }
 }
 
+/// Has a signal ended the process that nothing in vmpi or in an MPI program raises over the death of another?
+pub fn is_from_outside(ended: Ended) -> bool {
+    const SIGNALS: [Signal; 5] = [Signal::SIGKILL, Signal::SIGSEGV, Signal::SIGBUS, Signal::SIGILL, Signal::SIGFPE];
+    SIGNALS.iter().any(|signal| ended == Ended::Signaled(*signal as i32))
+}
+
 /// A descriptor that becomes readable when the process ends, child or not.
 ///
 /// # Errors

@@ -303,7 +303,7 @@ pub fn process_cpu_time_ns(pid: i32) -> Option<u64> {
 }
 
 /// No thread of the process is running or waiting for a cpu. False if that cannot be read.
-fn all_threads_asleep(pid: i32) -> bool {
+pub fn all_threads_asleep(pid: i32) -> bool {
     let threads = proc::directory(pid).and_then(|directory| std::fs::read_dir(directory.join("task")).ok());
     let Some(threads) = threads else { return false };
     let mut seen = false;

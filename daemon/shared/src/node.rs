@@ -54,7 +54,8 @@ const LAYOUT: u64 = layout_hash(&[
 ]);
 const HEADER_AT: u64 = size_of::<Head>() as u64;
 const POST_AT: u64 = 2048;
-const CORES_AT: u64 = 4096;
+/// Where the cores are described in the segment, one `CoreDescriptor` after the other.
+pub const CORES_AT: u64 = 4096;
 const HEAD_WORDS: usize = (size_of::<Head>() + size_of::<NodeHeader>()) / 8;
 /// Turns of sched_yield for which a rank stays awake after it has passed its core on.
 const WARM_YIELDS: u32 = 2;

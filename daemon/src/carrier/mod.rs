@@ -29,11 +29,11 @@ use vmpi_shared::matching::courier::Courier;
 use vmpi_shared::mem::bell::Chime;
 use vmpi_shared::node::NodeSegment;
 
-/// Start the carrier of job `id`. It is a child of the daemon, which reaps it.
+/// Start the carrier of job `id`: its pid. It is a child of the daemon, which reaps it.
 ///
 /// # Errors
 /// Those of fork and exec.
-pub fn start(socket: &str, key: &str, id: u32) -> io::Result<()> {
+pub fn start(socket: &str, key: &str, id: u32) -> io::Result<i32> {
     // Not by its path: the file may have been replaced since.
     Command::new("/proc/self/exe")
         .arg("--carry")
@@ -48,7 +48,7 @@ pub fn start(socket: &str, key: &str, id: u32) -> io::Result<()> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .spawn()
-        .map(drop)
+        .map(|child| child.id() as i32)
 }
 
 /// Why a carrier could not begin.

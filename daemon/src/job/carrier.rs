@@ -6,6 +6,8 @@ use vmpi_shared::control::{Cause, Reply};
 /// What a job knows of its carrier.
 #[derive(Default)]
 pub struct Carrier {
+    /// 0: it could not be started.
+    pub pid: i32,
     pub connection: Option<u64>,
     /// Replies to it, in order.
     pub outbox: Vec<Reply>,
@@ -18,6 +20,16 @@ pub struct Carrier {
 }
 
 impl Job {
+    pub fn carrier_started(&mut self, started: std::io::Result<i32>) {
+        match (started, &mut self.carrier) {
+            (Ok(pid), Some(carrier)) => carrier.pid = pid,
+            (Ok(_), None) => {}
+            (Err(error), _) => {
+                self.carrier_lost(Some(format!("cannot start the process that carries messages: {error}")));
+            }
+        }
+    }
+
     /// The carrier is connected to those of the other nodes.
     pub fn carrier_wired(&mut self, by: String) {
         if let Some(carrier) = &mut self.carrier {

@@ -346,12 +346,17 @@ impl Job {
         if self.phase == Phase::Running
             && let Some(damage) = self.integrity.check(&self.node, &self.segment, &self.placement, now)
         {
-            let reason = format!(
-                "its shared memory has been overwritten ({damage}): one of its ranks writes where it must not (a stray \
-                 pointer, an index out of range)"
-            );
-            self.end_by_failure(Cause::Internal { reason }, 125);
+            self.end_damaged(&damage);
         }
+    }
+
+    /// What is seen in the shared memory, which nothing in vmpi leaves there.
+    pub(crate) fn end_damaged(&mut self, damage: &str) {
+        let reason = format!(
+            "its shared memory has been overwritten ({damage}): one of its ranks writes where it must not (a stray \
+             pointer, an index out of range)"
+        );
+        self.end_by_failure(Cause::Internal { reason }, 125);
     }
 
     /// A rank whose wrapper still runs a while after its MPI process died without MPI_Finalize.

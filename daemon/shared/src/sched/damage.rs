@@ -25,6 +25,10 @@ pub fn find(node: &NodeSegment, placement: &[u32]) -> Option<String> {
             return Some(format!("the core of rank {rank} is {found:#x}, not {core}"));
         }
     }
+    // The daemon sets this and takes it back before it looks here.
+    if let Some(core) = (0..node.header().cores).find(|core| node.core(*core).mending.load(Relaxed) != 0) {
+        return Some(format!("core {core} is said to be mended"));
+    }
     (0..node.header().cores).find_map(|core| {
         let holder = holder_rank(node.core(core).holder.load(Relaxed))?;
         let home = placement.get(holder as usize);

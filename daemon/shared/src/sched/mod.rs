@@ -31,5 +31,6 @@ pub use baton::{
     suspend_tending, take_core, try_tend, wake, yield_core,
 };
 pub use clocks::own_time;
+pub use permit::rouse;
 pub use report::{copies_refused, core_report, core_report_at, core_report_of, rank_report, rank_report_at};
 pub use run_state::{CLAIMED, IDLE, OPEN, RunState, SPINNING, WITHHELD, Wait, holder_rank, holder_word};

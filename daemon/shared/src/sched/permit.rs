@@ -53,6 +53,11 @@ pub(super) fn grant_parked(node: &NodeSegment, rank: u32) -> bool {
     told
 }
 
+/// Wake `rank`, if it has parked, to look again whether it has its core: nothing is lost if it has not.
+pub fn rouse(node: &NodeSegment, rank: u32) {
+    futex_wake(&node.rank(rank).permit, 1);
+}
+
 /// Have `rank` watch its idle core; wake it if it has parked.
 #[inline]
 pub(super) fn tell_to_watch(node: &NodeSegment, rank: u32) {

@@ -34,6 +34,15 @@ pub(crate) fn error_of(outcome: u32, peer: u32) -> Option<Error> {
     }
 }
 
+/// The error number in the outcome of something that failed otherwise.
+pub(crate) fn errno_of(outcome: u32) -> i32 {
+    let errno = (outcome & 0xffff) as i32;
+    if errno == libc::ESRCH {
+        super::await_verdict();
+    }
+    errno
+}
+
 /// End all messages that can no longer complete.
 pub(super) fn sweep() {
     let used = endpoint().queues().head.slots_used;

@@ -20,7 +20,9 @@ mod revoke;
 pub use agree::{agree, iagree, ishrink, shrink};
 pub use health::Health;
 pub use known::{ack_failed, failure_ack, failure_get_acked, get_failed};
-pub(crate) use messages::{check_copied, check_posted, check_received, doomed_send, error_of, in_doubt, is_casualty};
+pub(crate) use messages::{
+    check_copied, check_posted, check_received, doomed_send, errno_of, error_of, in_doubt, is_casualty,
+};
 pub use revoke::{is_revoked, revoke};
 
 use crate::errors::{Class, Error, Result};
@@ -28,6 +30,7 @@ use crate::giant::Giant;
 use crate::lock;
 use crate::process::{endpoint, endpoint_if_any};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// `JobSegment::changes` as far as this process has acted on them.
 static KNOWN: AtomicU64 = AtomicU64::new(0);
@@ -50,6 +53,18 @@ static SILENT: Giant<Vec<u32>> = Giant::new(Vec::new());
 /// Will nothing more come from `rank`, since it has failed?
 pub(crate) fn is_silent(rank: u32) -> bool {
     SILENT.with(|silent| silent.binary_search(&rank).is_ok())
+}
+
+/// How long the daemon may take to end a job after a death; longer than it takes on a machine that is loaded fifty times over.
+const DAEMON_PATIENCE: Duration = Duration::from_secs(5);
+
+/// A copy from or to another rank's memory has found its process gone. Where that ends the job, the daemon does so in a moment, with the death as the cause:
+/// what this rank has met is not to be told before. Returns if nothing comes of it.
+#[cold]
+pub(crate) fn await_verdict() {
+    if endpoint().node.header().recovery == 0 {
+        std::thread::sleep(DAEMON_PATIENCE);
+    }
 }
 
 /// Take in what has arrived, and act on the deaths and revocations up to `changes`.

@@ -341,7 +341,7 @@ fn poll_any(slot: Slot) -> Option<Result<Status>> {
             endpoint.queues().release_slot(slot.0);
             return Some(Err(error));
         }
-        let errno = std::io::Error::from_raw_os_error((outcome & 0xffff) as i32);
+        let errno = std::io::Error::from_raw_os_error(ft::errno_of(outcome));
         result = Err(Error::new(Class::Other, format!("the data could not be copied between the two ranks: {errno}")));
     }
     endpoint.queues().release_slot(slot.0);

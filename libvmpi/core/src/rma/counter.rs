@@ -113,7 +113,7 @@ impl Counter {
 
 #[cold]
 fn refused(first: u32, outcome: u32) -> Error {
-    let why = std::io::Error::from_raw_os_error((outcome & 0xffff) as i32);
+    let why = std::io::Error::from_raw_os_error(ft::errno_of(outcome));
     let node = process::node_name_of(first);
     Error::new(Class::Other, format!("the carrier of node {node} cannot step a counter: {why}"))
 }

@@ -97,8 +97,7 @@ fn check(target: u32, outcome: u32) -> Result<()> {
     if let Some(error) = ft::error_of(outcome, NOBODY) {
         return Err(error);
     }
-    let errno = (outcome & 0xffff) as i32;
-    let (class, why) = match errno {
+    let (class, why) = match ft::errno_of(outcome) {
         libc::ESRCH if endpoint().node.header().recovery != 0 => {
             (Class::ProcFailed, "its process has failed, or has given the window up since another one has".to_string())
         }
@@ -161,7 +160,7 @@ impl Far {
         if outcome == outcome::GOOD {
             return Ok(());
         }
-        let why = std::io::Error::from_raw_os_error((outcome & 0xffff) as i32);
+        let why = std::io::Error::from_raw_os_error(ft::errno_of(outcome));
         fail(Class::RmaShared, format!("this node's carrier cannot map the window's segment: {why}"))
     }
 

@@ -1,0 +1,56 @@
+//! Words of the scheduler that a rank writes over with values that could be there: the job ends with a sentence or with its answers, never in silence.
+
+use std::mem::offset_of;
+use std::time::Duration;
+
+use vmpi_shared::node::{CORES_AT, CoreDescriptor};
+use vmpi_shared::sched::{CLAIMED, IDLE, OPEN, SPINNING};
+use vmpi_tests::compile::{Mpi, program};
+use vmpi_tests::job::Vmpirun;
+use vmpi_tests::place::Turn;
+
+/// The sentence with which it ended, or "done".
+fn ends(name: &str, flags: &[&str], offset: usize, values: &[u32]) -> String {
+    let turn = Turn::take();
+    let binary = program("overwritten.c", Mpi::Openmpi);
+    drop(turn);
+    let run = Vmpirun::new(name).args(["-n", "4"]).args(flags).arg(binary);
+    let run = run.args([offset.to_string(), "400".into()]).args(values.iter().map(u32::to_string));
+    let outcome = run.deadline(Duration::from_secs(40)).run();
+    assert!(outcome.stdout.contains("found\n") && !outcome.stdout.contains("not found"), "{outcome:?}");
+    assert!(!outcome.stdout.contains("wrong"), "{outcome:?}");
+    if outcome.code == 0 {
+        assert!(outcome.stdout.ends_with("done\n"), "{outcome:?}");
+        return "done".into();
+    }
+    assert!(outcome.stderr.contains("has been overwritten"), "{outcome:?}");
+    assert_eq!(outcome.code, 125, "{outcome:?}");
+    outcome.stderr
+}
+
+/// Every word of the first core that says who runs: on one core, on two (where ranks watch), and in a job that survives deaths (where steps are marked).
+#[test]
+fn a_word_of_the_scheduler_that_could_be_there() {
+    let at = |field: usize| CORES_AT as usize + field;
+    let (holder, spinner) = (at(offset_of!(CoreDescriptor, holder)), at(offset_of!(CoreDescriptor, spinner)));
+    let words: [(&str, usize, &[u32]); 8] = [
+        ("spinner", spinner, &[0, 1, 2, 3]),
+        ("spinner-one", spinner, &[1]),
+        ("claimed", holder, &[CLAIMED]),
+        ("spinning", holder, &[SPINNING]),
+        ("open", holder, &[OPEN]),
+        ("idle", holder, &[IDLE]),
+        ("mixed", holder, &[CLAIMED, SPINNING, OPEN, IDLE]),
+        ("mending", at(offset_of!(CoreDescriptor, mending)), &[1]),
+    ];
+    let mut stalled = 0;
+    for flags in [&["-V", "4"][..], &["-V", "2"], &["-V", "2", "--enable-recovery"]] {
+        for (word, offset, values) in words {
+            let name = format!("{word}{}", flags.concat());
+            let told = ends(&name, flags, offset, values);
+            println!("{name}: {told}");
+            stalled += u32::from(told.contains("goes to nobody"));
+        }
+    }
+    assert!(stalled > 0, "no case has left a core to nobody: the test has lost its aim");
+}
