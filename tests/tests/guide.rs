@@ -118,7 +118,8 @@ fn mistakes(block: &Block, dir: &Path, runtime_dir: &Path) -> Vec<String> {
     let steps = steps(block);
     let output = dir.join("output-of-the-block");
     let file = fs::File::create(&output).expect("the scratch directory is writable");
-    let own = [bin_dir(), venv().join("bin")];
+    // The wrappers of the virtual environment's MPIs are others than those that the guide means.
+    let own = [bin_dir(), dir.join("names"), venv().join("bin")];
     let usual = std::env::var_os("PATH").unwrap_or_default();
     let path = std::env::join_paths(own.into_iter().chain(std::env::split_paths(&usual))).expect("no colon in it");
     let mut shell = Command::new("sh");
@@ -165,12 +166,12 @@ fn mistakes(block: &Block, dir: &Path, runtime_dir: &Path) -> Vec<String> {
     wrong
 }
 
-/// `PREFIX/lib/vmpi/bin` as an installation has it; what the names lead to is the build.
-fn usual_names(dir: &Path) {
+/// Links to programs by other names; in `PREFIX/lib/vmpi/bin` as an installation has them.
+fn usual_names(dir: &Path, names: &[(&str, PathBuf)]) {
     fs::create_dir_all(dir).expect("the scratch directory is writable");
-    for (name, program) in [("mpicc", "vmpicc"), ("mpirun", "vmpirun"), ("mpiexec", "vmpirun")] {
-        symlink(bin_dir().join(program), dir.join(name)).expect("the scratch directory is writable");
-    }
+    names
+        .iter()
+        .for_each(|(name, program)| symlink(program, dir.join(name)).expect("the scratch directory is writable"));
 }
 
 fn page(name: &str) {
@@ -183,7 +184,12 @@ fn page(name: &str) {
     let examples = fs::read_dir(top().join("examples")).expect("they are there").flatten();
     examples.for_each(|file| copy(&file.path(), &file.file_name()));
     copy(&top().join("tests/data/in.melt"), OsStr::new("in.melt"));
-    usual_names(&scratch.path().join("prefix/lib/vmpi/bin"));
+    let names = [("mpicc", "vmpicc"), ("mpirun", "vmpirun"), ("mpiexec", "vmpirun")];
+    usual_names(
+        &scratch.path().join("prefix/lib/vmpi/bin"),
+        &names.map(|(name, program)| (name, bin_dir().join(program))),
+    );
+    usual_names(&scratch.path().join("names"), &[("mpicc", "/usr/bin/mpicc.openmpi".into())]);
     let shared_memory = shared_memory_files();
     let mut wrong = Vec::new();
     for block in blocks(&text) {
