@@ -10,8 +10,8 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     double wall = MPI_Wtime(), own = MPIX_Rtime();
-    for (int part = 0; part < 20; part++) {
-        for (int i = 0; i < 1000000; i++)
+    for (int part = 0; part < 10; part++) {
+        for (int i = 0; i < 500000; i++)
             x = x * 0.999 + 1;
         MPI_Barrier(MPI_COMM_WORLD);
     }
