@@ -222,6 +222,9 @@ impl<'ast> Visit<'ast> for Paths {
         syn::visit::visit_item(self, item);
     }
 
+    /// No import.
+    fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
+
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
         self.tree(&mut Vec::new(), &item.tree);
     }
