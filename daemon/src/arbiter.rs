@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use vmpi_shared::node::NodeSegment;
-use vmpi_shared::sched::{self, lease};
+use vmpi_shared::sched::{self, lease, supervise};
 
 use crate::debug;
 use crate::job::Job;
@@ -205,7 +205,7 @@ impl Scene for LiveScene<'_> {
     }
 
     fn give(&mut self, job: u32, core: u32, lease: u32) {
-        self.with(job, (), |node| lease::give(node, core, lease));
+        self.with(job, (), |node| supervise::give(node, core, lease));
     }
 
     fn take(&mut self, job: u32, core: u32) {

@@ -16,7 +16,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use nix::sys::signal::Signal;
 use vmpi_shared::control::Cause;
 use vmpi_shared::ports::Services;
-use vmpi_shared::sched::{balance, lease};
+use vmpi_shared::sched::{lease, supervise};
 
 use crate::arbiter::{self, Arbiter};
 use crate::connection::{Channel, Incoming, Scratch};
@@ -474,7 +474,7 @@ impl Daemon {
             if job.phase == job::Phase::Running {
                 let taken = job.watchdog.tick(&LiveScene { node: &job.node }, now);
                 taken.into_iter().for_each(|rank| job.strays.note(rank, now));
-                balance::assist(&job.node);
+                supervise::assist(&job.node);
                 job.check_strays(now);
                 job.look(now);
             }

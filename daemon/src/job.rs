@@ -486,7 +486,7 @@ impl Job {
 
     /// Mend what dead ranks have left half-done, as far as nobody is at it right now.
     pub fn mend(&mut self) {
-        self.undone.retain(|core| !sched::steps::mend(&self.node, *core));
+        self.undone.retain(|core| !sched::recover::mend(&self.node, *core));
     }
 
     /// See what the ranks wait for.

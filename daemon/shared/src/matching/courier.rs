@@ -25,7 +25,7 @@ use crate::job::JobSegment;
 use crate::mem::slab::PART_BYTES;
 use crate::mem::sync::{Ordering, fence};
 use crate::node::{NodeSegment, Post};
-use crate::sched::{RunState, baton, run_queue, watch};
+use crate::sched::{self, RunState, run_queue};
 
 /// There is something to take to `to`: let the carrier know.
 #[cold]
@@ -182,14 +182,14 @@ impl Courier {
 
     /// May the carrier look for something to do on `cpu`, without taking time from a rank that has work?
     pub fn may_look(&self, cpu: u32) -> bool {
-        watch::is_idle(&self.node, cpu)
+        sched::is_idle(&self.node, cpu)
     }
 
     /// Are there ranks of this node, and would each of them have to go on waiting for a core, whatever came for it? No core must wait: some take ranks over.
     pub fn must_wait(&self, ranks: impl IntoIterator<Item = u32>) -> bool {
         let mut ranks = ranks.into_iter().peekable();
         ranks.peek().is_some()
-            && watch::all_run(&self.node)
+            && sched::all_run(&self.node)
             && ranks.all(|rank| self.node.state(rank) != RunState::Running)
     }
 
@@ -245,7 +245,7 @@ impl Courier {
 
     /// Let a rank of this node look whether what it waits for in a window has come about. The caller has fenced.
     pub fn wake(&mut self, rank: u32) {
-        baton::wake(&self.node, rank);
+        sched::wake(&self.node, rank);
     }
 
     /// Do several threads of that rank wait for different things, so that it takes a message to wake them all?
@@ -314,11 +314,11 @@ mod tests {
         let courier = Courier::new(node, JobSegment::create(&JobConfig::for_ranks(3)).unwrap());
         let idle = |ranks: &[u32]| courier.must_wait(ranks.iter().copied());
         assert!(!idle(&[1]), "its core is free");
-        baton::enter(&courier.node, 0);
+        sched::enter(&courier.node, 0);
         assert!(idle(&[1]) && idle(&[2, 1]), "rank 0 runs there");
         assert!(!idle(&[]), "nobody waits");
         assert!(!idle(&[0]) && !idle(&[1, 0]), "who runs can look for what has come");
-        baton::finish(&courier.node, 0);
+        sched::finish(&courier.node, 0);
         assert!(!idle(&[1]), "it is free again");
     }
 }

@@ -9,7 +9,7 @@ use super::tend::{Endpoint, spinner, tend, wake_waiter};
 use super::transfer::RankMover;
 use crate::mem::sync::{Ordering, yield_cpu};
 use crate::node::RankDescriptor;
-use crate::sched::{self, RunState, Wait, baton, watch};
+use crate::sched::{self, RunState, Wait, watch};
 
 impl Endpoint {
     /// Bring `envelope` to rank `to`; suspends while its inbox is full. Answers that this causes are delivered too.
@@ -157,7 +157,7 @@ impl Endpoint {
             let there = inbox.has_space() || (!stuck && mine.has_mail());
             there || node.state(to) == RunState::Suspended || node.failure(to).is_some()
         };
-        let slept = baton::suspend_tending(
+        let slept = sched::suspend_tending(
             node,
             self.me,
             Wait::Space,
@@ -198,7 +198,7 @@ impl Endpoint {
             // In a window's segment here its carrier waits in its name.
             return courier::call(&self.node, rank);
         }
-        baton::wake(&self.node, rank);
+        sched::wake(&self.node, rank);
         if self.node.rank(rank).cell_threads.load(Ordering::SeqCst) != 0 {
             // Several threads wait for different things there: a message wakes them all.
             let mut wake = Envelope::EMPTY;

@@ -16,7 +16,7 @@ use super::transfer::RankMover;
 use crate::job::JobSegment;
 use crate::mem::sync::{Ordering, spin_loop, yield_cpu};
 use crate::node::NodeSegment;
-use crate::sched::{RunState, baton};
+use crate::sched::{self, RunState};
 
 const SEQ: Ordering = Ordering::SeqCst;
 
@@ -191,7 +191,7 @@ pub(super) fn tend_lent(node: &NodeSegment, job: &JobSegment, me: u32, rank: u32
             others
                 .into_iter()
                 .filter(|sender| *sender < node.header().ranks)
-                .for_each(|sender| baton::wake(node, sender));
+                .for_each(|sender| sched::wake(node, sender));
         } else if any {
             return false;
         }

@@ -14,7 +14,7 @@ use crate::mem::short_copy::short_copy;
 use crate::mem::sync::{Ordering, fence, yield_cpu};
 use crate::mem::warmth::Warmth;
 use crate::node::{NodeSegment, RankDescriptor};
-use crate::sched::{self, Wait, baton, policy, watch};
+use crate::sched::{self, Wait, policy, wake, watch};
 
 /// A rank's end of the two segments: what it sends with and receives by. Used by one thread at a time.
 pub struct Endpoint {
@@ -120,7 +120,7 @@ impl Endpoint {
                 false
             }
         };
-        baton::suspend_tending(
+        sched::suspend_tending(
             node,
             self.me,
             wait,
@@ -378,9 +378,9 @@ fn tell(node: &NodeSegment, me: u32, (call, peer, tag): (u32, i32, i32)) -> &Ran
 pub(super) fn tend(node: &NodeSegment, job: &JobSegment, me: u32, rank: u32, out: &mut Outgoing) {
     if node.header().recovery != 0 {
         // A death in the middle of this would damage the queues: their owner matches itself.
-        return baton::ready_if_suspended(node, rank);
+        return wake::ready_if_suspended(node, rank);
     }
-    while baton::try_tend(node, rank) {
+    while sched::try_tend(node, rank) {
         let mut mover = RankMover { node, job, me, on: rank };
         // SAFETY: TENDED by this process.
         let mut queues = unsafe { job.queues(rank) };
@@ -388,10 +388,10 @@ pub(super) fn tend(node: &NodeSegment, job: &JobSegment, me: u32, rank: u32, out
         wake_space_waiters(node, job, rank);
         if verdict == Verdict::Ready {
             policy::note_answering(node, rank, queues.only_answers());
-            baton::make_ready(node, rank);
+            sched::make_ready(node, rank);
             return;
         }
-        if baton::end_tend(node, rank) || !job.inbox(rank).has_mail() {
+        if wake::end_tend(node, rank) || !job.inbox(rank).has_mail() {
             return;
         }
     }
@@ -410,7 +410,7 @@ pub(super) fn spinner<'a>(
         while let Some((to, envelope)) = out.last() {
             let to = *to;
             if job.inbox(to).push(envelope) == Err(Full) {
-                baton::wake(node, me);
+                sched::wake(node, me);
                 return;
             }
             out.pop();
@@ -453,7 +453,7 @@ pub(super) fn wake_waiter(node: &NodeSegment, waiter: u32, wait: Wait, operand: 
     if descriptor.wait_kind.load(Ordering::SeqCst) == wait as u32
         && descriptor.wait_operand.load(Ordering::SeqCst) == operand
     {
-        baton::wake(node, waiter);
+        sched::wake(node, waiter);
     }
 }
 

@@ -4,17 +4,17 @@
 //! until the rank's next call of MPI, which may be far. So the daemon gives it the core where it is: the rank need not know.
 //!
 //! SYNC S: the daemon makes the rank ADOPTED, does all that is to be done, and makes it RUNNING; a rank that comes into MPI meanwhile waits for that
-//! (`baton::leave_away`). The daemon then looks whether the rank's last core is no longer its own, since who takes a core from a rank
+//! (`release::leave_away`). The daemon then looks whether the rank's last core is no longer its own, since who takes a core from a rank
 //! changes the holder after the state, and reads before which core it is. Death story: if the daemon dies, so does the job; a rank that dies
 //! meanwhile is found dead later, with a core.
 
 use super::affinity;
 use super::balance::{may_take, relocate};
-use super::baton::dispatch;
 use super::clocks::{add, count_in, start};
+use super::dispatch::dispatch;
+use super::idle_time::note_work;
 use super::run_queue;
 use super::run_state::{CLAIMED, IDLE, RunState, holder_word};
-use super::watch::note_work;
 use crate::control::Balance;
 use crate::mem::sync::Ordering;
 use crate::node::NodeSegment;

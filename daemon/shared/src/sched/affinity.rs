@@ -1,5 +1,7 @@
 //! Processes pinned to the CPUs of cores.
 
+use crate::node::NodeSegment;
+
 #[cfg(not(feature = "model"))]
 mod real {
     use crate::mem::sync::Ordering;
@@ -111,3 +113,11 @@ mod real {
 }
 
 pub(super) use real::*;
+
+/// This rank has a core: is it the one on whose CPU the process is?
+#[inline]
+pub(super) fn settle_in(node: &NodeSegment, me: u32) {
+    if node.has_moved(node.rank(me)) {
+        settle(node, me);
+    }
+}

@@ -14,31 +14,25 @@
 //! Death story: in a job that survives deaths no rank moves. In others a death ends the job; who dies with a rank in hand leaves a
 //! READY rank in no set, which is killed with the rest.
 
-use super::affinity;
-use super::baton::{self, leave_running, queue, release_core, run_at};
-use super::clocks::settle_on;
 use super::lease::ALONE;
-use super::permit::await_core;
 use super::refine;
 use super::run_queue;
-use super::run_state::{CLAIMED, IDLE, RunState, SPINNING, holder_rank};
-use super::watch::unwatched;
+use super::run_state::{RunState, holder_rank};
 use crate::control::Balance;
-use crate::mem::sync::{Ordering, may_die};
+use crate::mem::sync::Ordering;
 use crate::node::NodeSegment;
 
 const SEQ: Ordering = Ordering::SeqCst;
 const RELAXED: Ordering = Ordering::Relaxed;
-
-const STEAL: u32 = Balance::Steal as u32;
-const RESCUE: u32 = Balance::Rescue as u32;
+pub(super) const STEAL: u32 = Balance::Steal as u32;
+pub(super) const RESCUE: u32 = Balance::Rescue as u32;
 const REFINE: u32 = Balance::Refine as u32;
 
 /// `steal`: a rank that has been READY for so long is taken over: what moving it costs, with its caches, is about that.
 const STEAL_AFTER_S: f64 = 50e-6;
 
 /// A rank that has been READY for so long starves: ranks that communicate have turns of some microseconds.
-const STARVED_S: f64 = 2e-3;
+pub(super) const STARVED_S: f64 = 2e-3;
 
 /// `rescue`: how long a core does not look again. Ranks that poll, under `steal`, too.
 const LOOK_AGAIN_S: f64 = 500e-6;
@@ -47,20 +41,9 @@ const LOOK_AGAIN_S: f64 = 500e-6;
 const BUSY_PERCENT: u64 = 60;
 const WINDOW_S: f64 = 5e-3;
 
-/// A READY rank of another core for `core`, which is the caller's to give and has none; it is the caller's now, to hand the core to.
-#[inline]
-pub(super) fn steal(node: &NodeSegment, core: u32) -> Option<u32> {
-    match node.header().balance {
-        STEAL => steal_from_any(node, core),
-        // A core that goes idle a million times a second looks at its own clock only.
-        RESCUE if is_time(node, core, node.core(core).released_at.load(RELAXED)) => steal_from_any(node, core),
-        _ => None,
-    }
-}
-
 /// Is it time to look for ranks that starve? Then the next time is a while later.
 #[inline]
-fn is_time(node: &NodeSegment, core: u32, now: u64) -> bool {
+pub(super) fn is_time(node: &NodeSegment, core: u32, now: u64) -> bool {
     let offered_at = &node.core(core).offered_at;
     let due = now.saturating_sub(offered_at.load(RELAXED)) >= ticks(node, LOOK_AGAIN_S);
     if due {
@@ -69,7 +52,7 @@ fn is_time(node: &NodeSegment, core: u32, now: u64) -> bool {
     due
 }
 
-fn ticks(node: &NodeSegment, seconds: f64) -> u64 {
+pub(super) fn ticks(node: &NodeSegment, seconds: f64) -> u64 {
     match cfg!(feature = "model") {
         true => 4, // looks at the clock
         false => (seconds * node.header().ticks_per_second) as u64,
@@ -77,7 +60,7 @@ fn ticks(node: &NodeSegment, seconds: f64) -> u64 {
 }
 
 /// For how long a rank must have been READY to be taken over by a core that has nothing to do.
-fn patience(node: &NodeSegment) -> u64 {
+pub(super) fn patience(node: &NodeSegment) -> u64 {
     ticks(node, if node.header().balance == RESCUE { STARVED_S } else { STEAL_AFTER_S })
 }
 
@@ -97,30 +80,6 @@ pub(super) fn could_steal(node: &NodeSegment, core: u32) -> bool {
         node.core(core).offered_at.store(0, RELAXED); // `steal` is next, and is to look
     }
     could
-}
-
-/// The caller, a rank of `core`, has nothing to do and is about to let others run: among them one that waits much longer for another core
-/// than they do for this one.
-#[inline]
-pub(super) fn offer(node: &NodeSegment, core: u32) {
-    if matches!(node.header().balance, STEAL | RESCUE) {
-        offer_turn(node, core);
-    }
-}
-
-#[inline(never)]
-fn offer_turn(node: &NodeSegment, core: u32) {
-    let now = node.now();
-    // Who polls does so all the time, and these looks are at what other cores write.
-    if !is_time(node, core, now) || !may_take(node, core) {
-        return;
-    }
-    let longest = waiting(node, core).map(|rank| now.saturating_sub(node.rank(rank).ready_at.load(RELAXED))).max();
-    let patience = longest.map_or(patience(node), |longest| longest.saturating_mul(2).max(ticks(node, STARVED_S)));
-    let starved = || victims(node, core).find_map(|from| steal_from(node, from, core, patience));
-    if let Some(rank) = fetch_home(node, core).or_else(starved) {
-        queue(node, rank);
-    }
 }
 
 /// Have the ranks of this core kept it busy lately? If not, they wait for messages rather than for the core, and taking one away from the
@@ -152,7 +111,7 @@ pub(super) fn may_take(node: &NodeSegment, core: u32) -> bool {
 }
 
 /// The cores from which to take ranks, the next one first.
-fn victims(node: &NodeSegment, core: u32) -> impl Iterator<Item = u32> + '_ {
+pub(super) fn victims(node: &NodeSegment, core: u32) -> impl Iterator<Item = u32> + '_ {
     let own = node.header().own_cores;
     let others = (core + 1..own).chain(0..core.min(own));
     others.filter(|from| match node.header().balance {
@@ -170,38 +129,26 @@ fn computes(node: &NodeSegment, core: u32) -> bool {
 }
 
 /// Is a rank RUNNING on the core, another one than `but`?
-fn is_busy(node: &NodeSegment, core: u32, but: Option<u32>) -> bool {
+pub(super) fn is_busy(node: &NodeSegment, core: u32, but: Option<u32>) -> bool {
     let holder = holder_rank(node.core(core).holder.load(SEQ)).filter(|rank| *rank < node.header().ranks);
     holder.is_some_and(|rank| Some(rank) != but && node.state(rank) == RunState::Running)
 }
 
 /// The READY ranks of a core that may move.
-fn waiting(node: &NodeSegment, core: u32) -> impl Iterator<Item = u32> + '_ {
+pub(super) fn waiting(node: &NodeSegment, core: u32) -> impl Iterator<Item = u32> + '_ {
     let known = |rank: &u32| *rank < node.header().ranks && node.rank(*rank).may_move();
     run_queue::members(node.ready(core)).filter(known)
 }
 
 /// The rank of a core that has been READY longest, if it has for `patience`.
-fn oldest(node: &NodeSegment, core: u32, patience: u64) -> Option<u32> {
+pub(super) fn oldest(node: &NodeSegment, core: u32, patience: u64) -> Option<u32> {
     let since = |rank: &u32| node.rank(*rank).ready_at.load(RELAXED);
     let rank = waiting(node, core).min_by_key(since)?;
     (node.now().saturating_sub(since(&rank)) >= patience).then_some(rank)
 }
 
-#[cold]
-fn steal_from_any(node: &NodeSegment, core: u32) -> Option<u32> {
-    if !may_take(node, core) {
-        return None;
-    }
-    fetch_home(node, core).or_else(|| victims(node, core).find_map(|from| steal_from(node, from, core, patience(node))))
-}
-
-fn fetch_home(node: &NodeSegment, core: u32) -> Option<u32> {
-    homecomer(node, core).and_then(|(from, rank)| take(node, rank, from, core))
-}
-
 /// `rescue`: a rank of this core that waits for the one that has taken it over, though its own could run it.
-fn homecomer(node: &NodeSegment, core: u32) -> Option<(u32, u32)> {
+pub(super) fn homecomer(node: &NodeSegment, core: u32) -> Option<(u32, u32)> {
     if node.header().balance != RESCUE {
         return None;
     }
@@ -211,25 +158,6 @@ fn homecomer(node: &NodeSegment, core: u32) -> Option<(u32, u32)> {
     };
     let mut others = (0..node.header().own_cores).filter(|from| *from != core && is_busy(node, *from, None));
     others.find_map(|from| Some((from, waiting(node, from).find(waits)?)))
-}
-
-fn steal_from(node: &NodeSegment, from: u32, to: u32, patience: u64) -> Option<u32> {
-    oldest(node, from, patience).and_then(|rank| take(node, rank, from, to))
-}
-
-/// Take a READY rank over.
-fn take(node: &NodeSegment, rank: u32, from: u32, to: u32) -> Option<u32> {
-    if !run_queue::remove(node.ready(from), rank) {
-        return None;
-    }
-    may_die();
-    // In hand: nobody else gives it a core. But it may not have left its own one, or that one may be looking for a watcher.
-    if node.core_of(rank) != from || !is_busy(node, from, Some(rank)) || !affinity::follow(node, rank, from, to) {
-        queue(node, rank);
-        return None;
-    }
-    relocate(node, rank, from, to);
-    Some(rank)
 }
 
 /// The rank, which the caller has in hand, belongs to another core from now on.
@@ -251,64 +179,5 @@ pub(super) fn relocate(node: &NodeSegment, rank: u32, from: u32, to: u32) {
 pub(super) fn core_goes_idle(node: &NodeSegment, core: u32) {
     if node.header().balance == REFINE && core < node.header().own_cores {
         refine::look(node, node.core(core).released_at.load(RELAXED));
-    }
-}
-
-/// This rank, RUNNING and in MPI, has been told to move: it leaves its core and asks for the other one. Who was rescued goes home, once that core has
-/// nothing to do: else one move at a bad moment leaves a job, spread evenly before, with five ranks here and three there for good.
-#[cold]
-pub(super) fn move_self(node: &NodeSegment, me: u32) {
-    let rank = node.rank(me);
-    let home = node.home_of(me).min(node.header().cores - 1);
-    let idle = || matches!(node.core(home).holder.load(RELAXED), IDLE | SPINNING);
-    if node.header().balance == RESCUE && !(idle() && run_queue::is_empty(node.ready(home))) {
-        return;
-    }
-    let Some(to) = rank.target.swap(0, SEQ).checked_sub(1) else { return };
-    let from = node.core_of(me);
-    let own = node.header().own_cores;
-    if to == from || to >= own || from >= own || !affinity::is_ours(node, me, from) {
-        return;
-    }
-    if !leave_running(node, me, RunState::Ready) {
-        return; // taken from its core just now
-    }
-    if node.core_of(me) != from {
-        // Taken just now, and given another one: nobody has this rank in hand, which runs on there.
-        let _ = node.rank(me).state.compare_exchange(RunState::Ready.word(), RunState::Running.word(), SEQ, SEQ);
-        return;
-    }
-    let (left, ran) = settle_on(node, me, from);
-    unwatched(|idle| release_core(node, me, from, ran, idle));
-    relocate(node, me, from, to);
-    affinity::settle(node, me);
-    // It could run all the time.
-    rank.ready_at.store(left, RELAXED);
-    queue(node, me);
-    await_core(node, me);
-    run_at(node, me, node.now());
-}
-
-/// This rank has a core: is it the one on whose CPU the process is?
-#[inline]
-pub(super) fn settle_in(node: &NodeSegment, me: u32) {
-    if node.has_moved(node.rank(me)) {
-        affinity::settle(node, me);
-    }
-}
-
-/// For the daemon: idle cores on which nobody watches any more take over what has been READY for long.
-pub fn assist(node: &NodeSegment) {
-    if !matches!(node.header().balance, STEAL | RESCUE) {
-        return;
-    }
-    for core in 0..node.header().own_cores {
-        let holder = &node.core(core).holder;
-        if holder.load(SEQ) == IDLE
-            && could_steal(node, core)
-            && holder.compare_exchange(IDLE, CLAIMED, SEQ, SEQ).is_ok()
-        {
-            baton::dispatch(node, core);
-        }
     }
 }

@@ -71,7 +71,7 @@ mod tests {
     /// What the daemon does to a segment must come to an end, whatever is in it.
     #[test]
     fn the_daemons_part_of_the_baton_bears_any_words() {
-        use super::super::{CLAIMED, IDLE, OPEN, SPINNING, core_report, rank_died, rank_report, take_core};
+        use super::super::{CLAIMED, IDLE, OPEN, SPINNING, core_report, rank_died, rank_report, supervise, take_core};
         use crate::mem::sync::Ordering::SeqCst;
         let placement = [0, 1, 0, 1, 0];
         let words = [0, 1, 2, 3, 4, 5, 6, 7, 8, 64, 511, u32::MAX - 1, u32::MAX];
@@ -109,7 +109,7 @@ mod tests {
                 } else {
                     rank_died(&node, victim);
                 }
-                super::super::balance::assist(&node);
+                supervise::assist(&node);
                 core_report(&node, draw() % 2);
                 rank_report(&node, victim);
                 find(&node, &placement);

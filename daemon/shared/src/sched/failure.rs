@@ -5,7 +5,7 @@
 //! By then everything that the dead one had sent is in the inboxes: it is gone, and what it was in the middle of has been published. Of a job on
 //! several nodes each node's daemon publishes its own, and the carriers bring the news to the others, behind what the dead one had sent there.
 
-use super::{baton, steps};
+use super::{recover, wake};
 use crate::job::JobSegment;
 use crate::mem::sync::{Ordering, fence};
 use crate::node::NodeSegment;
@@ -17,7 +17,7 @@ pub fn publish(node: &NodeSegment, job: &JobSegment, rank: u32) -> Option<u32> {
         job.inbox(other).void(rank);
     }
     job.bury(rank);
-    let undone = steps::left_undone(node, rank);
+    let undone = recover::left_undone(node, rank);
     tell(node, job, rank);
     undone
 }
@@ -37,6 +37,6 @@ fn tell(node: &NodeSegment, job: &JobSegment, rank: u32) {
 /// Everybody who waits looks again.
 pub fn wake_all(node: &NodeSegment, job: &JobSegment) {
     for rank in 0..job.ranks_in_use().min(node.header().ranks) {
-        baton::wake(node, rank);
+        wake::wake(node, rank);
     }
 }

@@ -10,7 +10,6 @@
 //! the daemon looks at the READY ranks after each ring. Death story: a rank that dies between its step and its ring is reaped, and the
 //! daemon looks at all leases after each death.
 
-use super::baton::dispatch;
 use super::run_queue;
 use super::run_state::{CLAIMED, IDLE, SPINNING, WITHHELD, holder_rank};
 use crate::mem::sync::{Ordering, fence};
@@ -21,8 +20,10 @@ const RELAXED: Ordering = Ordering::Relaxed;
 
 /// Lease: no other job wants the core.
 pub const ALONE: u32 = 0;
+
 /// Lease: another job wants the core when this one has no use for it.
 pub const CONTESTED: u32 = 1;
+
 /// Lease: another job is to have the core; give it up at the next scheduling point.
 pub const REVOKED: u32 = 2;
 
@@ -59,20 +60,6 @@ pub fn set(node: &NodeSegment, core: u32, lease: u32) -> bool {
     }
     descriptor.withheld_at.store(node.now(), RELAXED);
     true
-}
-
-/// Give a WITHHELD core back to the job; its next READY rank runs.
-pub fn give(node: &NodeSegment, core: u32, lease: u32) {
-    let descriptor = node.core(core);
-    descriptor.lease.store(lease, SEQ);
-    if descriptor.holder.compare_exchange(WITHHELD, CLAIMED, SEQ, SEQ).is_err() {
-        return;
-    }
-    // What was idle time for the core's clocks was the other job's.
-    let away = node.now().saturating_sub(descriptor.withheld_at.load(RELAXED));
-    descriptor.withheld_ticks.store(descriptor.withheld_ticks.load(RELAXED).wrapping_add(away), RELAXED);
-    descriptor.released_at.store(descriptor.released_at.load(RELAXED).saturating_add(away), RELAXED);
-    dispatch(node, core);
 }
 
 /// The job did not give the core up, though it no longer runs there as far as one can tell: its segment is damaged, or a process of

@@ -279,7 +279,7 @@ mod tests {
         note_ready(&node, 1);
         assert!(!kernel_may_choose(&node, 1), "it has just been made READY");
         assert!(kernel_may_choose(&node, 2));
-        super::super::baton::run_at(&node, 0, node.now());
+        super::super::release::run_at(&node, 0, node.now());
         assert!(kernel_may_choose(&node, 1), "that was another turn");
     }
 

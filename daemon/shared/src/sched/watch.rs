@@ -8,73 +8,20 @@
 //! that dies, and a rank that dies between naming an heir and telling it, are the daemon's: `rank_died` ends the spinning, and wakes all
 //! who had left it something to do.
 
-use super::baton::{Left, dispatch, hand_over, take_next, wake};
+use super::carrier_bell::rouse_carrier;
 use super::clocks::watched;
+use super::dispatch::{dispatch, hand_over, take_next};
+use super::idle_time::Watch;
 use super::lease::REVOKED;
-use super::run_state::{CLAIMED, IDLE, RunState, SPINNING, holder_word};
+use super::permit::Left;
+use super::run_state::{CLAIMED, RunState, SPINNING, holder_word};
+use super::wake::wake;
 use super::{balance, policy, run_queue};
-use crate::mem::sync::{AtomicU64, Ordering, spin_loop, yield_cpu};
-use crate::node::{CoreDescriptor, NodeSegment, Post};
+use crate::mem::sync::{AtomicU64, Ordering};
+use crate::node::NodeSegment;
 
 const SEQ: Ordering = Ordering::SeqCst;
 const RELAXED: Ordering = Ordering::Relaxed;
-
-/// Values of `CoreDescriptor::idles`: the last idle time that nobody watched to its end was long, or not known; it was short enough to be
-/// watched; it was too long although those before were short.
-const LONG: u32 = 0;
-const SHORT: u32 = 1;
-const MISJUDGED: u32 = 2;
-
-/// How long to watch a core: for its patience; if its idle times lately were short, for `long_ticks`. A wake-up costs 10 to 30 times as much
-/// as a hand-over, and the longer a CPU has slept the more. So in a ring of 32 ranks on two cores, each of which is idle for 80 us of each
-/// round, a hop took 6.4 us when cores were watched for 60 us, and takes 4.5.
-struct Watch<'a> {
-    node: &'a NodeSegment,
-    core: &'a CoreDescriptor,
-    start: u64,
-    patience: u64,
-    long: bool,
-}
-
-impl<'a> Watch<'a> {
-    fn new(node: &'a NodeSegment, core: &'a CoreDescriptor, patience: u64) -> Self {
-        Watch { node, core, start: node.now(), patience, long: false }
-    }
-
-    /// Between two looks. True if that took long.
-    #[inline]
-    fn rest(&self) -> bool {
-        if self.long {
-            // Threads and programs that want this CPU, too, do not wait for a time slice.
-            yield_cpu();
-            return true;
-        }
-        rest(self.node)
-    }
-
-    fn is_over(&mut self) -> bool {
-        if self.node.now().saturating_sub(self.start) < self.patience {
-            return false;
-        }
-        let idles = &self.core.idles;
-        if self.long {
-            idles.store(MISJUDGED, RELAXED);
-        } else if self.patience > 0 && idles.load(RELAXED) == SHORT {
-            (self.long, self.patience) = (true, self.node.header().long_ticks.max(self.patience));
-            return false;
-        }
-        true
-    }
-}
-
-/// A core that nobody watches gets work.
-#[cold]
-pub(super) fn note_work(node: &NodeSegment, core: u32) {
-    let descriptor = node.core(core);
-    let idle = node.now().saturating_sub(descriptor.released_at.load(RELAXED));
-    let short = idle < node.header().long_ticks && descriptor.idles.load(RELAXED) != MISJUDGED;
-    descriptor.idles.store(if short { SHORT } else { LONG }, RELAXED);
-}
 
 /// Watch for the end of a wait that has not been published, so that nobody else can end it: without leaving the core, and only if this
 /// rank would run next on it anyway (`None` otherwise). True if the wait is over; false: suspend, without watching again.
@@ -129,60 +76,6 @@ pub(super) fn watch_running(node: &NodeSegment, me: u32, patience: u64, over: &m
     }
     watched(node, me, time.start);
     ended
-}
-
-/// Between two looks. True if that took long: in a job of several nodes the carrier, which brings what is waited for, may need this CPU.
-#[inline]
-fn rest(node: &NodeSegment) -> bool {
-    let carried = node.header().spread != 0 && node.post().asleep.load(RELAXED) == Post::AWAKE;
-    if carried {
-        yield_cpu();
-    } else {
-        spin_loop();
-    }
-    carried
-}
-
-/// A core of a job of several nodes waits from now on: its carrier may look on, if it sleeps only because none did.
-fn rouse_carrier(node: &NodeSegment) {
-    ring_if(node, |sleep| matches!(sleep, Post::DOZING | Post::CALLED));
-}
-
-/// A rank leaves a core: its carrier, should it have been called, need not wait any longer for more.
-#[inline]
-pub(super) fn hurry_carrier(node: &NodeSegment) {
-    if node.header().spread != 0 {
-        ring_if(node, |sleep| sleep == Post::CALLED);
-    }
-}
-
-#[inline(never)]
-fn ring_if(node: &NodeSegment, so: impl Fn(u32) -> bool) {
-    let asleep = &node.post().asleep;
-    let sleep = asleep.load(RELAXED);
-    if so(sleep)
-        && asleep.compare_exchange(sleep, Post::AWAKE, SEQ, SEQ).is_ok()
-        && let Some(bell) = node.carrier_bell()
-    {
-        bell.ring();
-    }
-}
-
-/// Does nobody run on the core of `cpu`? Whoever takes that CPU then takes it from no rank that has work; false also for one that is
-/// another job's. True for a CPU that is none of the job's.
-pub fn is_idle(node: &NodeSegment, cpu: u32) -> bool {
-    let mut cores = (0..node.header().cores).map(|core| node.core(core)).filter(|core| core.cpu.load(RELAXED) == cpu);
-    cores.all(waits)
-}
-
-/// Does somebody run on every core, so that a rank which became READY now would have to wait?
-pub fn all_run(node: &NodeSegment) -> bool {
-    !(0..node.header().cores).map(|core| node.core(core)).any(waits)
-}
-
-/// Does a core have nobody who works, though it may have one who watches?
-fn waits(core: &CoreDescriptor) -> bool {
-    matches!(core.holder.load(RELAXED), IDLE | SPINNING) || core.watched.load(RELAXED) != 0
 }
 
 /// What a rank that spins on its idle core looks after.
@@ -346,61 +239,4 @@ fn end_idle(node: &NodeSegment, me: u32, core: u32) -> Left {
     }
     dispatch(node, core);
     Left::Alone
-}
-
-/// A rank that has been told to spin where it cannot (it was taken from its core, and waits to get it back): the core goes to
-/// whoever is READY.
-#[cold]
-pub(super) fn decline_spin(node: &NodeSegment, me: u32) {
-    let core = node.core_of(me);
-    let descriptor = node.core(core);
-    if descriptor.spinner.load(SEQ) == me && descriptor.holder.compare_exchange(SPINNING, CLAIMED, SEQ, SEQ).is_ok() {
-        wake_all_with_mail(node, core); // SYNC H
-        dispatch(node, core);
-    }
-}
-
-/// Nobody tends for the ranks that have got mail: let them look for themselves.
-pub(super) fn wake_all_with_mail(node: &NodeSegment, core: u32) {
-    let mail = node.mail(core);
-    while let Some(rank) = run_queue::next_from(mail, 0) {
-        if run_queue::remove(mail, rank) && rank < node.header().ranks {
-            wake(node, rank);
-        }
-    }
-}
-
-#[cfg(all(test, not(feature = "model")))]
-mod tests {
-    use super::*;
-    use crate::node::NodeConfig;
-
-    #[test]
-    fn short_idle_times_are_watched_to_their_end() {
-        let node = NodeSegment::private(&NodeConfig::on_one_core(0, 2));
-        let (core, long) = (node.core(0), node.header().long_ticks);
-        let idle_for = |ticks: u64| {
-            core.released_at.store(node.now() - ticks, RELAXED);
-            note_work(&node, 0);
-            core.idles.load(RELAXED)
-        };
-        let watched_for = |patience: u64| {
-            let mut watch = Watch::new(&node, core, patience);
-            while !watch.is_over() {
-                watch.rest();
-            }
-            node.now() - watch.start
-        };
-        // Another program may take the CPU meanwhile.
-        let quickest = |patience: u64| (0..20).map(|_| watched_for(patience)).min();
-        assert_eq!(idle_for(2 * long), LONG);
-        assert!(quickest(1000) < Some(long));
-        assert_eq!(idle_for(long / 2), SHORT);
-        assert!(quickest(0) < Some(long), "who has watched already does not do so again");
-        assert!(watched_for(1000) >= long);
-        // That was in vain: the time ends soon after, and would not have been short.
-        assert_eq!(idle_for(long / 2), LONG);
-        assert!(quickest(1000) < Some(long));
-        assert_eq!(idle_for(long / 2), SHORT);
-    }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use vmpi_shared::control::Balance;
 use vmpi_shared::mem::sync;
 use vmpi_shared::node::NodeSegment;
-use vmpi_shared::sched::{self, adopt, balance};
+use vmpi_shared::sched::{self, adopt, supervise};
 
 const ROUNDS: usize = 1000;
 
@@ -85,7 +85,7 @@ fn explore(how: Balance, placement: &'static [u32], spin_ticks: u64, laps: i32, 
                     });
                     given.fetch_add(given_now.count() as u32, Ordering::Relaxed);
                 }
-                balance::assist(&node);
+                supervise::assist(&node);
             }
         }));
         for thread in threads {

@@ -9,7 +9,7 @@ use vmpi_shared::matching::envelope::{Envelope, kind};
 use vmpi_shared::matching::inbox::{Cell, Ends, Inbox};
 use vmpi_shared::mem::sync;
 use vmpi_shared::node::NodeSegment;
-use vmpi_shared::sched::{self, Wait, baton};
+use vmpi_shared::sched::{self, Wait, wake};
 
 const ROUNDS: usize = 1000;
 
@@ -56,7 +56,7 @@ pub fn deliver(node: &NodeSegment, mail: &Mail, to: u32, tag: u32, wanted: u32) 
             sched::make_ready(node, to);
             return;
         }
-        baton::end_tend(node, to);
+        wake::end_tend(node, to);
         if !mail.inbox().has_mail() {
             return;
         }
@@ -160,7 +160,7 @@ fn many_to_one() {
                                 sched::make_ready(&node, 0);
                                 break;
                             }
-                            baton::end_tend(&node, 0);
+                            wake::end_tend(&node, 0);
                             if !mail.inbox().has_mail() {
                                 break;
                             }

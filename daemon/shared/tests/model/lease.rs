@@ -9,7 +9,7 @@ use shuttle::thread;
 use vmpi_shared::control::{Balance, Policy};
 use vmpi_shared::mem::bell::Bell;
 use vmpi_shared::node::NodeSegment;
-use vmpi_shared::sched::{self, lease};
+use vmpi_shared::sched::{self, lease, supervise};
 
 const ROUNDS: usize = 2000;
 const LAPS: u32 = 2;
@@ -44,7 +44,7 @@ fn decide(nodes: &[NodeSegment; 2], first: usize, take: bool) {
         }
     }
     if !lease::is_held(&nodes[owner], 0) || lease::set(&nodes[owner], 0, lease) {
-        lease::give(&nodes[owner], 0, lease);
+        supervise::give(&nodes[owner], 0, lease);
     }
 }
 

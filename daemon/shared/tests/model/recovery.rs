@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use vmpi_shared::matching::request::FLAG_AWAITED;
 use vmpi_shared::matching::tend::Endpoint;
 use vmpi_shared::mem::sync::{self, Killed};
-use vmpi_shared::sched::{self, failure, steps};
+use vmpi_shared::sched::{self, failure, recover};
 
 const ROUNDS: usize = 3000;
 pub const ALIVE: u32 = 0;
@@ -80,7 +80,7 @@ pub fn bury(
     sched::rank_died(&daemon.node, victim);
     if let Some(core) = failure::publish(&daemon.node, &daemon.job, victim) {
         seen[1].fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        while !steps::mend(&daemon.node, core) {
+        while !recover::mend(&daemon.node, core) {
             thread::yield_now();
         }
     }

@@ -1,7 +1,7 @@
 //! What the carrier does when nothing is to be done: look on for a while, then sleep.
 //!
 //! Waking up takes several times as long as a message between two nodes, so it looks as long as a watching rank does before it sleeps; but only on a
-//! CPU whose core waits (`sched::watch::is_idle`), and by sched_yield, as the ranks that watch there do meanwhile: so they take turns. Where a rank
+//! CPU whose core waits (`sched::is_idle`), and by sched_yield, as the ranks that watch there do meanwhile: so they take turns. Where a rank
 //! computes the carrier sleeps at once: the kernel lets who wakes up go first, and who has yielded last. Unless the ranks of that core have always been back
 //! soon lately (`Turns`): then it takes turns with them all the same, since to ring it and to wake up cost both several times as much.
 use std::collections::BTreeSet;
