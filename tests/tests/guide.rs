@@ -223,6 +223,7 @@ pages! {
     hybrids "hybrids.md"
     containers "containers.md"
     tracing "tracing.md"
+    vmpictl "vmpictl.md"
     deadlocks "deadlocks.md"
     clocks "clocks.md"
     flags "flags.md"

@@ -32,9 +32,10 @@ const VMPIRUN: &[Section] = &[
 
 /// Behind vmpictl's commands.
 const VMPICTL: &[Section] = &[
+    ("COMMANDS IN SHORT", "vmpictl.md", "Looking into jobs that run: vmpictl"),
     ("COLUMNS", "glossary.md", "Columns of `vmpictl ps --ranks`, `show` and `top`"),
     ("STATES", "glossary.md", "States of a rank"),
-    ("EXAMPLES", "tracing.md", "While it runs"),
+    ("EXAMPLES", "vmpictl.md", "While it runs"),
     ("WHAT A JOB WAITS FOR", "deadlocks.md", "A job that does not get on"),
     ("ENVIRONMENT", "tuning.md", "Variables for vmpirun, vmpictl and vmpid"),
     ("FILES", "tuning.md", "Files"),
