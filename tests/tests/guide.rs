@@ -175,6 +175,7 @@ fn usual_names(dir: &Path, names: &[(&str, PathBuf)]) {
 }
 
 fn page(name: &str) {
+    Turn::beside_others();
     let _turn = Turn::take();
     let text = fs::read_to_string(guide().join(name)).expect("the page is there");
     let (scratch, runtime_dir) = (Scratch::new("guide"), Scratch::new("guide-run"));

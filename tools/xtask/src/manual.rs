@@ -12,7 +12,6 @@ mod with_flags {
     use crate::Result;
     use crate::place::top;
     use crate::shell::create_dir;
-    use clap::builder::Resettable;
     use clap_complete::{Shell, generate_to};
     use std::fs;
     use std::path::Path;
@@ -34,11 +33,16 @@ mod with_flags {
         for command in [vmpi_tools::cli::vmpirun_command(), vmpi_tools::cli::vmpictl_command()] {
             let name = command.get_name().to_string();
             let cannot = |e: std::io::Error| format!("cannot write {name}'s manual: {e}");
-            // With those of its subcommands; the page itself once more, with what the guide says in place of the help's last words.
+            // With those of its subcommands; the page itself once more, with the guide in place of the help's last words.
             clap_mangen::generate_to(command.clone(), man("1")).map_err(cannot)?;
-            let mut page = Vec::new();
-            let plain = command.clone().after_help(Resettable::Reset);
-            clap_mangen::Man::new(plain).render(&mut page).map_err(cannot)?;
+            let (mut page, made) = (Vec::new(), clap_mangen::Man::new(command.clone()));
+            made.render_title(&mut page).map_err(cannot)?;
+            made.render_name_section(&mut page).map_err(cannot)?;
+            page.extend(pages::synopsis(&name).into_bytes());
+            made.render_options_section(&mut page).map_err(cannot)?;
+            if command.has_subcommands() {
+                made.render_subcommands_section(&mut page).map_err(cannot)?;
+            }
             page.extend(pages::sections(&top(), &name)?.into_bytes());
             put(&format!("{name}.1"), &page)?;
             for (shell, dir) in &shells {

@@ -92,6 +92,16 @@ pub const OF_THE_GUIDE: &[Page] = &[
 /// Names of one page.
 pub const SAME: &[(&str, &str)] = &[("vmpicxx.1", "vmpicc.1"), ("vmpifort.1", "vmpicc.1")];
 
+/// How `command` is called: all flags would be a page by themselves.
+#[cfg(feature = "manual")]
+pub fn synopsis(command: &str) -> String {
+    let called = match command {
+        "vmpirun" => "vmpirun [options] PROGRAM [arguments] [: [options] PROGRAM [arguments]]...",
+        _ => "vmpictl COMMAND [options] [JOB]",
+    };
+    roff::section("SYNOPSIS", &format!("```\n{called}\n```"))
+}
+
 /// What stands behind the flags of `command`.
 ///
 /// # Errors
