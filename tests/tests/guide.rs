@@ -178,7 +178,8 @@ fn page(name: &str) {
     Turn::beside_others();
     let _turn = Turn::take();
     let text = fs::read_to_string(guide().join(name)).expect("the page is there");
-    let (scratch, runtime_dir) = (Scratch::new("guide"), Scratch::new("guide-run"));
+    let stem = name.trim_end_matches(".md");
+    let (scratch, runtime_dir) = (Scratch::new(stem), Scratch::new(&format!("{stem}-run")));
     let copy = |from: &Path, name: &OsStr| {
         fs::copy(from, scratch.path().join(name)).expect("the scratch directory is writable");
     };
