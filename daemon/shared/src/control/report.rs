@@ -69,7 +69,7 @@ pub struct CoreReport {
     pub ending_s: f64,
     /// Time since the job's segments were made: what the six add up to.
     pub wall_s: f64,
-    /// Largest number of ranks ever RUNNING at one time on this core (promise 1: at most 1), and how often it was more than one.
+    /// Largest number of ranks ever RUNNING at one time on this core (SPECIFICATION 2.1: at most 1), and how often it was more than one.
     pub max_running: u32,
     pub violations: u64,
     /// Core-POV timer.
