@@ -129,6 +129,8 @@ pub static FLAGS: &[Flag] = &[
         |l, _| a::put(&mut l.job.json, true)),
     flag(Own, &["report"], Maybe("full"), "after the job print to stderr how busy the cores were, what ranks waited for and what to try, and the least, mean and most of each kind of time; --report=full: also those of each core and rank",
         |l, v| a::put(&mut l.job.report, Some(a::report_form(v.first())?))),
+    flag(Own, &["pcontrol"], One("levels|regions"), "what MPI_Pcontrol means: its level alone (default: 0 stops recording, 1 lets it go on, 5 and more begin the region of that number and -5 and less end it), or, as IPM has it, MPI_Pcontrol(1, \"name\") begins a region and MPI_Pcontrol(-1, \"name\") ends it",
+        |l, v| a::put(&mut l.job.pcontrol_names, a::pcontrol(&v[0])?)),
     flag(Own, &["counters"], One("LIST"), "count up to three events (page-faults, instructions, ...) for each rank and core; --report and --trace show them, MPIX_Rcounter and MPIX_Pcounter tell them",
         |l, v| a::set(&mut l.job.counters, v[0].clone())),
     flag(Own, &["gdb"], One("RANKS"), "stop these ranks right after their start and print the command that attaches gdb",

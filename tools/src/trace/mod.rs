@@ -9,7 +9,8 @@ mod timeline;
 
 pub use page::About;
 pub use timeline::{
-    CoreDid, CoreSlice, CoreTrack, Message, NodeTrack, Ns, OnNode, RankDid, RankSlice, RankTrack, Timeline,
+    CollectiveCall, CoreDid, CoreSlice, CoreTrack, Message, NodeTrack, Ns, OnNode, RankDid, RankSlice, RankTrack,
+    RegionSpan, Timeline,
 };
 
 use crate::failure::Failure;

@@ -24,6 +24,9 @@ pub struct JobReport {
     /// What its ranks were seen waiting for, the most first.
     #[serde(default)]
     pub waits: Vec<WaitShare>,
+    /// The program's own regions, those first in which ranks were longest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub regions: Vec<RegionReport>,
     /// Of a job that has ended: what its ranks had started and not waited for. A good end leaves it running, any other ends it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub helpers: Vec<Helper>,
@@ -44,6 +47,58 @@ pub struct Helper {
 pub struct WaitShare {
     pub call: String,
     pub seen_s: f64,
+}
+
+/// A region that the program has named (MPIX_Region_begin), over all ranks that were in it. Times of one that is open end with its last end.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RegionReport {
+    pub name: String,
+    /// Ranks that were in it, and how often all together.
+    pub ranks: u32,
+    pub entered: u64,
+    /// How long a rank was in it: the least, all together, the most, and whose that is.
+    pub min_s: f64,
+    pub sum_s: f64,
+    pub max_s: f64,
+    pub max_rank: u32,
+    /// Of it, all together, waiting in MPI, and for a core.
+    pub wait_s: f64,
+    pub ready_s: f64,
+    /// Ranks that have begun it and not ended it; ends without a begin.
+    pub open: u32,
+    pub strays: u64,
+}
+
+impl RegionReport {
+    pub fn mean_s(&self) -> f64 {
+        self.sum_s / f64::from(self.ranks.max(1))
+    }
+
+    /// What one more rank, or another node, tells of regions.
+    pub fn add(all: &mut Vec<RegionReport>, more: RegionReport) {
+        let Some(known) = all.iter_mut().find(|known| known.name == more.name) else { return all.push(more) };
+        if more.max_s > known.max_s {
+            known.max_rank = more.max_rank;
+        }
+        known.min_s = match (known.ranks, more.ranks) {
+            (0, _) => more.min_s,
+            (_, 0) => known.min_s,
+            _ => known.min_s.min(more.min_s),
+        };
+        known.ranks += more.ranks;
+        known.entered = known.entered.saturating_add(more.entered);
+        known.sum_s += more.sum_s;
+        known.max_s = known.max_s.max(more.max_s);
+        known.wait_s += more.wait_s;
+        known.ready_s += more.ready_s;
+        known.open += more.open;
+        known.strays = known.strays.saturating_add(more.strays);
+    }
+
+    /// As they are told.
+    pub fn sort(all: &mut [RegionReport]) {
+        all.sort_by(|a, b| b.sum_s.total_cmp(&a.sum_s).then_with(|| a.name.cmp(&b.name)));
+    }
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

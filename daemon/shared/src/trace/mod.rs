@@ -1,6 +1,6 @@
 //! What the ranks of a job did and when: a ring of records per rank, for timelines.
 //!
-//! Reading order: this file (what is recorded, and how a rank does it), `ring` (where it lies, and how it is read).
+//! Reading order: this file (what is recorded, and how a rank does it), `ring` (where it lies, and how it is read), `regions`.
 //!
 //! A rank writes its own ring, in its area of the job segment, and only while `RankDescriptor::monitor` has [`FOR_TRACE`]: memory is used
 //! once somebody traces, and off, this is a branch on a word that lies on a line which the rank touches anyway. One record is written for
@@ -9,6 +9,7 @@
 //!
 //! With MPI_THREAD_MULTIPLE one thread at a time is in MPI, and so in here.
 
+pub mod regions;
 mod ring;
 
 const RECORD_BYTES: u64 = 8 * RECORD_WORDS as u64;
@@ -23,7 +24,7 @@ use crate::sched::outside::{self, Span};
 use serde::{Deserialize, Serialize};
 use std::sync::Mutex;
 // Words of this process alone: no model looks at them.
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// `RankDescriptor::monitor`: the rank records what it does.
 pub const FOR_TRACE: u32 = 2;
@@ -34,21 +35,80 @@ pub enum Record {
     /// The rank got its core.
     Turn(Turn),
     /// The rank has waited, in its turn, without leaving its core: the core was idle for the clocks.
-    Watched { core: u16, call: Call, from: u64, until: u64 },
+    Watched {
+        core: u16,
+        call: Call,
+        from: u64,
+        until: u64,
+    },
     /// The core had been taken from the rank (it was outside MPI, asleep in the kernel or past its quantum).
-    Away { from: u64, until: u64 },
+    Away {
+        from: u64,
+        until: u64,
+    },
     /// A message was sent to, or taken by, job rank `peer`.
     ///
-    /// `call`: index + 1 of the name of the function that sent it, as in `Call`; 0: not known.
-    Message { sent: bool, call: u16, id: u16, at: u64, bytes: u64, peer: u32, context: u32, tag: i32 },
+    /// `call`: index + 1 of the name of the function that sent it, as in `Call`; 0: not known. `within`: of who sent it only.
+    Message {
+        sent: bool,
+        call: u16,
+        id: u16,
+        at: u64,
+        bytes: u64,
+        peer: u32,
+        context: u32,
+        tag: i32,
+        within: Within,
+    },
+    /// A blocking collective call of the program. `call`: as of a message; `root` as the program gave it.
+    Collective {
+        call: u16,
+        from: u64,
+        until: u64,
+        context: u32,
+        root: i32,
+        sent: u64,
+        received: u64,
+        within: Within,
+    },
+    /// The program has begun or ended a region, of `regions`.
+    Region {
+        begins: bool,
+        region: u16,
+        at: u64,
+    },
+    /// The program wants nothing recorded from now on (MPI_Pcontrol), or wants it again; its core.
+    Paused {
+        core: u16,
+        at: u64,
+    },
+    Resumed {
+        core: u16,
+        at: u64,
+    },
     /// The rank has left MPI.
-    Ended { at: u64 },
+    Ended {
+        at: u64,
+    },
     /// Performance counters of the rank, and of its core, as they stood then (`Counted`).
-    Counted { at: u64, core: u16, values: [u64; COUNTERS], of_core: [u64; COUNTERS] },
+    Counted {
+        at: u64,
+        core: u16,
+        values: [u64; COUNTERS],
+        of_core: [u64; COUNTERS],
+    },
 }
 
 /// Performance counters of a record.
 pub const COUNTERS: usize = 3;
+
+/// Who is who in a communicator: this rank, how many there are (of its own group), and who is at the other end; size 0: not known.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Within {
+    pub rank: u32,
+    pub size: u32,
+    pub peer: u32,
+}
 
 /// A rank got its core.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -87,6 +147,10 @@ const SENT: u64 = 4;
 const RECEIVED: u64 = 5;
 const ENDED: u64 = 6;
 const COUNTED: u64 = 7;
+const REGION: u64 = 8;
+const PAUSED: u64 = 9;
+const RESUMED: u64 = 10;
+const COLLECTIVE: u64 = 11;
 
 fn two(high: u32, low: u32) -> u64 {
     u64::from(high) << 32 | u64::from(low)
@@ -112,10 +176,18 @@ impl Record {
                 [head(WATCHED, call.kind, core, call.name), from, until, 0, 0, 0, 0, about(&call)]
             }
             Record::Away { from, until } => [AWAY, from, until, 0, 0, 0, 0, 0],
-            Record::Message { sent, call, id, at, bytes, peer, context, tag } => {
+            Record::Message { sent, call, id, at, bytes, peer, context, tag, within } => {
                 let kind = if sent { SENT } else { RECEIVED };
-                [head(kind, 0, call, id), at, bytes, two(peer, context), 0, 0, 0, two(0, tag as u32)]
+                let (own, other) = (two(within.rank, within.size), two(0, within.peer));
+                [head(kind, 0, call, id), at, bytes, two(peer, context), own, other, 0, two(0, tag as u32)]
             }
+            Record::Collective { call, from, until, context, root, sent, received, within } => {
+                let (who, own) = (two(root as u32, context), two(within.rank, within.size));
+                [head(COLLECTIVE, 0, call, 0), from, until, sent, received, who, own, two(0, within.peer)]
+            }
+            Record::Region { begins, region, at } => [head(REGION, begins.into(), 0, region), at, 0, 0, 0, 0, 0, 0],
+            Record::Paused { core, at } => [head(PAUSED, 0, core, 0), at, 0, 0, 0, 0, 0, 0],
+            Record::Resumed { core, at } => [head(RESUMED, 0, core, 0), at, 0, 0, 0, 0, 0, 0],
             Record::Ended { at } => [ENDED, at, 0, 0, 0, 0, 0, 0],
             Record::Counted { at, core, values: [a, b, c], of_core: [d, e, f] } => {
                 [head(COUNTED, 0, core, 0), at, a, b, c, d, e, f]
@@ -139,8 +211,28 @@ impl Record {
             SENT | RECEIVED => {
                 let (peer, context) = halves(c);
                 let (sent, call, id) = (kind == SENT, core, name);
-                Record::Message { sent, call, id, at: a, bytes: b, peer, context, tag: tag as i32 }
+                let ((rank, size), (_, other)) = (halves(d), halves(e));
+                let within = Within { rank, size, peer: other };
+                Record::Message { sent, call, id, at: a, bytes: b, peer, context, tag: tag as i32, within }
             }
+            COLLECTIVE => {
+                let ((root, context), (rank, size), (_, other)) = (halves(e), halves(f), halves(g));
+                let within = Within { rank, size, peer: other };
+                let (root, sent, received) = (root as i32, c, d);
+                ordered(&[a, b]).then_some(Record::Collective {
+                    call: core,
+                    from: a,
+                    until: b,
+                    context,
+                    root,
+                    sent,
+                    received,
+                    within,
+                })?
+            }
+            REGION => Record::Region { begins: call.kind != 0, region: name, at: a },
+            PAUSED => Record::Paused { core, at: a },
+            RESUMED => Record::Resumed { core, at: a },
             ENDED => Record::Ended { at: a },
             COUNTED => Record::Counted { at: a, core, values: [b, c, d], of_core: [e, f, g] },
             _ => return None,
@@ -152,8 +244,9 @@ impl Record {
     pub fn at(&self) -> u64 {
         match self {
             Record::Turn(turn) => turn.run,
-            Record::Watched { until, .. } | Record::Away { until, .. } => *until,
+            Record::Watched { until, .. } | Record::Away { until, .. } | Record::Collective { until, .. } => *until,
             Record::Message { at, .. } | Record::Ended { at } | Record::Counted { at, .. } => *at,
+            Record::Region { at, .. } | Record::Paused { at, .. } | Record::Resumed { at, .. } => *at,
         }
     }
 }
@@ -189,6 +282,8 @@ pub(crate) struct Recorder {
     known: Mutex<Vec<(u64, u16)>>,
     /// Messages sent while recording.
     messages: AtomicU64,
+    /// The program wants nothing recorded (`pause`).
+    paused: AtomicBool,
 }
 
 impl Recorder {
@@ -202,6 +297,12 @@ impl Recorder {
 
     #[inline]
     fn put(&self, record: &Record) {
+        if !self.paused.load(Relaxed) {
+            self.put_always(record);
+        }
+    }
+
+    fn put_always(&self, record: &Record) {
         if let Some(ring) = &self.ring {
             ring.put(&record.words());
         }
@@ -275,26 +376,66 @@ pub(crate) fn away(node: &NodeSegment, from: u64, until: u64) {
 /// The rank has left MPI.
 #[cold]
 pub(crate) fn ended(node: &NodeSegment, at: u64) {
-    node.recorder().put(&Record::Ended { at });
+    node.recorder().put_always(&Record::Ended { at });
 }
 
 /// A message is sent to job rank `peer`; what the receiver is to tell it by (`Envelope::trace`).
 #[cold]
-pub fn sent(node: &NodeSegment, peer: u32, context: u32, tag: i32, bytes: u64) -> u16 {
+pub fn sent(node: &NodeSegment, peer: u32, context: u32, tag: i32, bytes: u64, within: Within) -> u16 {
     let recorder = node.recorder();
+    if recorder.paused.load(Relaxed) {
+        return 0;
+    }
     let count = recorder.messages.load(Relaxed).wrapping_add(1);
     recorder.messages.store(count, Relaxed);
     // Never 0, which means that its sender does not record.
     let id = (count % u64::from(u16::MAX)) as u16 + 1;
     let call = recorder.name();
-    recorder.put(&Record::Message { sent: true, call, id, at: node.now(), bytes, peer, context, tag });
+    recorder.put(&Record::Message { sent: true, call, id, at: node.now(), bytes, peer, context, tag, within });
     id
 }
 
 /// A message of job rank `peer` has been received.
 #[cold]
 pub fn received(node: &NodeSegment, id: u16, peer: u32, context: u32, tag: i32, bytes: u64) {
-    node.recorder().put(&Record::Message { sent: false, call: 0, id, at: node.now(), bytes, peer, context, tag });
+    let (at, within) = (node.now(), Within::default());
+    node.recorder().put(&Record::Message { sent: false, call: 0, id, at, bytes, peer, context, tag, within });
+}
+
+/// What a collective call of the program was about.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct Collective {
+    pub context: u32,
+    /// Negative: it has none.
+    pub root: i32,
+    pub sent: u64,
+    pub received: u64,
+    pub within: Within,
+}
+
+/// A blocking collective call, which began at `from`, is over.
+#[cold]
+pub fn collective(node: &NodeSegment, from: u64, about: Collective) {
+    let (recorder, until) = (node.recorder(), node.now());
+    let Collective { context, root, sent, received, within } = about;
+    let call = recorder.name();
+    recorder.put(&Record::Collective { call, from: from.min(until), until, context, root, sent, received, within });
+}
+
+/// The program begins or ends a region; that is told while it wants nothing else recorded, too: what it began before would not end.
+#[cold]
+pub fn region(node: &NodeSegment, region: usize, begins: bool, at: u64) {
+    node.recorder().put_always(&Record::Region { begins, region: region as u16, at });
+}
+
+/// The program wants nothing recorded, or wants it again; whoever begins to trace meanwhile is told of nothing until then.
+#[cold]
+pub fn pause(node: &NodeSegment, me: u32, paused: bool) {
+    let recorder = node.recorder();
+    if recorder.paused.swap(paused, Relaxed) != paused && is_on(node, me) {
+        let (core, at) = (node.core_of(me) as u16, node.now());
+        recorder.put_always(&if paused { Record::Paused { core, at } } else { Record::Resumed { core, at } });
+    }
 }
 
 /// The rank leaves `core`; its performance counters, and that core's.
@@ -429,8 +570,33 @@ mod tests {
                 peer: 70000,
                 context: u32::MAX,
                 tag: -2,
+                within: Within { rank: 3, size: 70000, peer: 69999 },
             },
-            Record::Message { sent: false, call: 0, id: 0, at: 0, bytes: 0, peer: 0, context: 0, tag: i32::MAX },
+            Record::Message {
+                sent: false,
+                call: 0,
+                id: 0,
+                at: 0,
+                bytes: 0,
+                peer: 0,
+                context: 0,
+                tag: i32::MAX,
+                within: Within::default(),
+            },
+            Record::Collective {
+                call: 2,
+                from: 5,
+                until: 6,
+                context: 8,
+                root: -1,
+                sent: 1 << 50,
+                received: 7,
+                within: Within { rank: 1, size: 2, peer: 0 },
+            },
+            Record::Region { begins: true, region: 127, at: 9 },
+            Record::Region { begins: false, region: 0, at: 9 },
+            Record::Paused { core: 3, at: 4 },
+            Record::Resumed { core: 65535, at: 4 },
             Record::Ended { at: 3 },
             Record::Counted { at: 3, core: 1, values: [1, 2, 3], of_core: [4, 5, u64::MAX] },
         ] {

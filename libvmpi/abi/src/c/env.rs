@@ -9,7 +9,7 @@ use std::ffi::{c_char, c_double, c_int, c_longlong, c_void};
 use vmpi_core::errhandler::codes;
 use vmpi_core::errors::{Class, Result, fail};
 use vmpi_core::handle::Comm;
-use vmpi_core::{comm, consts, face, info, process, thread_level};
+use vmpi_core::{comm, consts, face, info, process, regions, thread_level};
 
 /// What MPI_Alloc_mem gives at least: a cache line.
 const ALIGNMENT_BYTES: usize = 64;
@@ -182,9 +182,21 @@ crate::entry_points! {
         codes::add_error_string(A::err_in(errorcode), &String::from_utf8_lossy(string))?;
     }
 
-    /// `MPI_Pcontrol`: there is no profiler to control, which MPI 4.1 section 15.2.4 says is no error. It is variadic in
-    /// C; on this machine a function with its fixed argument only may be called so.
-    anytime fn pcontrol = "MPI_Pcontrol"(_level: c_int) => {}
+    /// `MPI_Pcontrol` (MPI 4.1 section 15.2.4). It is variadic in C; on this machine a function with its fixed argument and one more may be
+    /// called so: `label` is what lies where that is passed, and means nothing unless the user says so.
+    anytime fn pcontrol = "MPI_Pcontrol"(level: c_int, label: *const c_char) => {
+        regions::control(level, label);
+    }
+
+    /// `MPIX_Region_begin`, when somebody wants to know.
+    anytime fn region_begins = "MPIX_Region_begin"(name: *const c_char) => {
+        regions::begin(text(name, "name")?);
+    }
+
+    /// `MPIX_Region_end`, likewise.
+    anytime fn region_ends = "MPIX_Region_end"(name: *const c_char) => {
+        regions::end(text(name, "name")?);
+    }
 
     /// `MPI_Alloc_mem`; `baseptr` points to where the address goes.
     active fn alloc_mem = "MPI_Alloc_mem"(size: isize, info: CInfo<A>, baseptr: *mut c_void) for Target::Process => {
@@ -234,6 +246,24 @@ crate::entry_points! {
     }
 }
 
+/// `MPIX_Region_begin`: a part of the program begins that it names itself. Works at any time.
+///
+/// # Safety
+/// `name` must be a string.
+pub unsafe fn region_begin<A: Abi>(name: *const c_char) -> c_int {
+    // SAFETY: the caller's promise.
+    if regions::are_wanted() { unsafe { region_begins::<A>(name) } } else { 0 }
+}
+
+/// `MPIX_Region_end`: and ends.
+///
+/// # Safety
+/// `name` must be a string.
+pub unsafe fn region_end<A: Abi>(name: *const c_char) -> c_int {
+    // SAFETY: the caller's promise.
+    if regions::are_wanted() { unsafe { region_ends::<A>(name) } } else { 0 }
+}
+
 macro_rules! clocks {
     ($($(#[$doc:meta])* $func:ident;)*) => {$(
         $(#[$doc])*
@@ -278,7 +308,7 @@ macro_rules! c_table_env {
             fn MPI_Add_error_class = add_error_class(errorclass: *mut c_int) -> c_int;
             fn MPI_Add_error_code = add_error_code(errorclass: c_int, errorcode: *mut c_int) -> c_int;
             fn MPI_Add_error_string = add_error_string(errorcode: c_int, string: *const c_char) -> c_int;
-            fn MPI_Pcontrol = pcontrol(level: c_int) -> c_int;
+            fn MPI_Pcontrol = pcontrol(level: c_int, label: *const c_char) -> c_int;
             fn MPI_Alloc_mem = alloc_mem(size: isize, info: $crate::abi::CInfo<$A>, baseptr: *mut c_void) -> c_int;
             fn MPI_Free_mem = free_mem(base: *mut c_void) -> c_int;
             fn MPI_Wtime = wtime() -> c_double;
@@ -289,6 +319,8 @@ macro_rules! c_table_env {
             fn MPIX_Stop_processor_timer = stop_processor_timer() -> c_int;
             fn MPIX_Rcounter = rcounter(event: *const c_char, count: *mut std::ffi::c_longlong) -> c_int;
             fn MPIX_Pcounter = pcounter(event: *const c_char, count: *mut std::ffi::c_longlong) -> c_int;
+            fn MPIX_Region_begin = region_begin(name: *const c_char) -> c_int;
+            fn MPIX_Region_end = region_end(name: *const c_char) -> c_int;
             fn MPIX_Yield = mpix_yield() -> c_int;
         }
     };

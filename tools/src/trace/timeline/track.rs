@@ -99,6 +99,16 @@ impl Track<'_> {
         self.push(at, left, RankDid::Running, None);
     }
 
+    /// The program wanted nothing recorded.
+    pub(super) fn paused(&mut self, since: u64, until: u64) {
+        self.watches.clear();
+        self.aways.clear();
+        let (since, until) = (self.clock.ns(since), self.clock.ns(until));
+        if since < until {
+            self.track.paused.push((since, until));
+        }
+    }
+
     /// The clock when the rank has left its core for the last time: as it stood at the last turn, and what the rank ran since.
     pub(super) fn close_clock(&mut self) {
         let Some((from, clock)) = self.track.clock.last().copied() else { return };
