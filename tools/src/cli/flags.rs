@@ -135,7 +135,7 @@ pub static FLAGS: &[Flag] = &[
         |l, v| a::set(&mut l.job.counters, v[0].clone())),
     flag(Own, &["gdb"], One("RANKS"), "stop these ranks right after their start and print the command that attaches gdb",
         |l, v| a::put(&mut l.job.gdb, a::ranks(&v[0])?)),
-    flag(Own, &["trace"], One("FILE"), "record what cores and ranks do, and when, and write it to FILE at the end; its ending says how: .svg, .png, .html, or .pftrace and kin for ui.perfetto.dev",
+    flag(Own, &["trace"], One("FILE"), "record what cores and ranks do, and when, and write it to FILE at the end; its ending says how: .svg, .png, .html, .otf2 (an archive, by libotf2), or .pftrace and kin for ui.perfetto.dev",
         |l, v| a::set(&mut l.job.trace, a::trace_file(&v[0])?)),
     flag(Own, &["matrix"], One("FILE"), "count what goes from rank to rank, and write it to FILE at the end; its ending says how: .csv, .json, .svg or .png",
         |l, v| a::set(&mut l.job.matrix, a::matrix_file(&v[0])?)),

@@ -6,7 +6,6 @@ use std::collections::HashMap;
 
 // The messages and fields used here, by their numbers there.
 
-#[cfg(test)]
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Trace {
     #[prost(message, repeated, tag = "1")]
@@ -100,10 +99,10 @@ pub struct Interned {
     pub name: Option<String>,
 }
 
-const SLICE_BEGIN: i32 = 1;
-const SLICE_END: i32 = 2;
-const INSTANT: i32 = 3;
-const COUNTER: i32 = 4;
+pub(super) const SLICE_BEGIN: i32 = 1;
+pub(super) const SLICE_END: i32 = 2;
+pub(super) const INSTANT: i32 = 3;
+pub(super) const COUNTER: i32 = 4;
 const CLEARED: u32 = 1;
 const NEEDS: u32 = 2;
 const EXPLICIT_ORDER: i32 = 3;
