@@ -12,7 +12,7 @@ with otf2.reader.open(sys.argv[1]) as trace:
     assert clock.timer_resolution == 10**9, clock
     result["length_s"] = clock.trace_length / clock.timer_resolution
     result["nodes"] = sorted(node.name for node in trace.definitions.system_tree_nodes if node.class_name == "node")
-    for comm in trace.definitions.communicators:
+    for comm in trace.definitions.comms:
         result["communicators"].append(comm.name)
     sends, receives, stacks, last, pending = {}, {}, {}, {}, {}
     for location, event in trace.events:

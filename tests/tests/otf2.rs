@@ -19,7 +19,8 @@ fn read(path: &Path) -> Value {
 /// Is everything there that `otf2.c` does?
 fn is_whole(archive: &Value, ranks: u32) {
     let names = archive["communicators"].as_array().expect("communicators");
-    let back = names.iter().filter_map(Value::as_str).find(|name| name.starts_with("communicator ")).expect("the other one");
+    let back =
+        names.iter().filter_map(Value::as_str).find(|name| name.starts_with("communicator ")).expect("the other one");
     assert!(!back.contains("by ranks of the job"), "all its members are known: {names:?}");
     for rank in 0..ranks {
         let own = &archive["ranks"][format!("MPI Rank {rank}")];
@@ -67,8 +68,9 @@ fn an_archive_has_what_the_program_did() {
     let _ = std::fs::remove_file(&path);
     for (ranks, v) in [(4, "2"), (3, "3")] {
         // The second one replaces the first.
+        let binary = built("otf2.c");
         let run = Vmpirun::new("otf2").args(["-n", &ranks.to_string(), "-V", v, "--trace"]).arg(&path);
-        let outcome = run.arg(built("otf2.c")).run();
+        let outcome = run.arg(binary).run();
         assert!(outcome.code == 0 && outcome.stderr.is_empty(), "{outcome:?}");
         let archive = read(&path);
         is_whole(&archive, ranks);
@@ -90,7 +92,8 @@ fn nothing_else_is_overwritten() {
     let path = dir.join("run.otf2");
     std::fs::create_dir_all(dir.join("run")).expect("target/ is writable");
     std::fs::write(dir.join("run/mine.txt"), "kept").expect("target/ is writable");
-    let run = Vmpirun::new("otf2-kept").args(["-n", "2", "--trace"]).arg(&path).arg(built("otf2.c"));
+    let binary = built("otf2.c");
+    let run = Vmpirun::new("otf2-kept").args(["-n", "2", "--trace"]).arg(&path).arg(binary);
     let outcome = run.run();
     assert!(outcome.stderr.contains("cannot write") && outcome.stderr.contains("run.otf2"), "{outcome:?}");
     assert_eq!(std::fs::read_to_string(dir.join("run/mine.txt")).expect("it is there"), "kept");
@@ -101,7 +104,8 @@ fn nothing_else_is_overwritten() {
 fn a_pause_and_a_running_job_are_told() {
     let dir = room("otf2-pause");
     let path = dir.join("pause.otf2");
-    let run = Vmpirun::new("otf2-pause").args(["-n", "2", "--trace"]).arg(&path).arg(built("regions.c")).arg("levels");
+    let binary = built("regions.c");
+    let run = Vmpirun::new("otf2-pause").args(["-n", "2", "--trace"]).arg(&path).arg(binary).arg("levels");
     assert_eq!(run.run().code, 0);
     let archive = read(&path);
     for rank in ["MPI Rank 0", "MPI Rank 1"] {
@@ -112,10 +116,11 @@ fn a_pause_and_a_running_job_are_told() {
 
 #[test]
 fn several_nodes_are_in_one_archive() {
+    let binary = built("otf2.c");
     let nodes = Nodes::new("otf2");
     let dir = room("otf2-nodes");
     let path = dir.join("nodes.otf2");
-    let run = nodes.vmpirun("otf2-nodes").args(["-n", "4", "-V", "2", "--trace"]).arg(&path).arg(built("otf2.c"));
+    let run = nodes.vmpirun("otf2-nodes").args(["-n", "4", "-V", "2", "--trace"]).arg(&path).arg(binary);
     let outcome = run.run();
     assert_eq!(outcome.code, 0, "{outcome:?}");
     let archive = read(&path);

@@ -7,8 +7,9 @@ use vmpi_tests::place::Turn;
 use vmpi_tests::traces::{built, file, read, report};
 
 fn run(mode: &str, flags: &[&str]) -> Outcome {
+    let binary = built("regions.c");
     let run = Vmpirun::new("regions").args(["-n", "4", "-V", "2"]).args(flags);
-    let outcome = run.arg(built("regions.c")).arg(mode).run();
+    let outcome = run.arg(binary).arg(mode).run();
     assert!(outcome.code == 0 && outcome.stdout.contains("regions done"), "{mode} {flags:?}: {outcome:?}");
     outcome
 }
@@ -156,7 +157,8 @@ fn names_of_pcontrol_are_asked_for() {
     assert_eq!(names, ["named"]);
     assert_eq!(number(region(&with, "named"), "entered"), 4.0);
     assert!(report(&run("named", &["--json"]))["regions"].is_null());
-    let refused = Vmpirun::new("regions-refused").args(["-n", "1", "--pcontrol", "ipm"]).arg(built("regions.c")).run();
+    let binary = built("regions.c");
+    let refused = Vmpirun::new("regions-refused").args(["-n", "1", "--pcontrol", "ipm"]).arg(binary).run();
     assert!(
         refused.code == 2 && refused.stderr.contains("levels") && refused.stderr.contains("regions"),
         "{refused:?}"

@@ -67,7 +67,8 @@ impl<'a> Comparison<'a> {
         rows.retain(|row| a.kind == b.kind || (row.a.is_some() && row.b.is_some()));
         rows.sort_by(|x, y| {
             let size = |row: &Row| row.difference().abs();
-            x.unit.cmp(&y.unit).then_with(|| size(y).total_cmp(&size(x))).then_with(|| x.name.cmp(&y.name))
+            let larger = x.unit.cmp(&y.unit).then_with(|| size(y).total_cmp(&size(x)));
+            larger.then_with(|| (x.group, &x.name).cmp(&(y.group, &y.name)))
         });
         Ok(Comparison { a, b, rows })
     }

@@ -69,7 +69,7 @@ fn what_cannot_be_compared_is_refused_in_words() {
         ("text\n", "no JSON"),
         ("{\"report\": null}", "no report"),
         ("{\"a\": 1}", "neither report nor matrix"),
-        ("{\"rank_list\": 3}", "missing field"),
+        ("{\"rank_list\": 3}", "invalid type"),
         ("[1, 2]", "neither"),
         ("{\"report\": {\"rank_list\": []", "no JSON"),
     ] {
