@@ -1,7 +1,8 @@
 /* The program's own regions: regions MODE. plain: "set up" once, and ten rounds of "solve" with "exchange" inside it, in which rank 0 works longer than the others
  * and they wait for it; then MPI_Pcontrol(7), (-7) around a barrier. odd: everything that is no good use: before MPI_Init and after MPI_Finalize, without begin
  * or end, deep, crossing, from threads, with names that are long, odd or a thousand. levels: 40 messages to the right neighbour while MPI_Pcontrol(0) holds, 10 after
- * MPI_Pcontrol(1). named: MPI_Pcontrol(1, "named") and MPI_Pcontrol(-1, "named") around a barrier, and calls with nothing behind the level. none: no call of these.
+ * MPI_Pcontrol(1). named: MPI_Pcontrol(1, "named") and MPI_Pcontrol(-1, "named") around a barrier, and calls with nothing behind the level. funneled: while a
+ * rank waits in MPI_Recv, another thread of it, which may not call MPI, begins and ends regions. none: no call of these.
  * The functions are looked up, so that it runs with every MPI. Prints "regions done" at the end. */
 #include <dlfcn.h>
 #include <mpi.h>
@@ -46,6 +47,21 @@ static void *thread(void *number) {
     return NULL;
 }
 
+/* While the thread that may call MPI waits in it for more than two seconds. */
+static void funneled(int rank, int size) {
+    pthread_t other;
+    pthread_create(&other, NULL, thread, (void *)0);
+    if (rank == 0) {
+        work(2500);
+        for (int to = 1; to < size; to++) MPI_Send(&rank, 1, MPI_INT, to, 3, MPI_COMM_WORLD);
+    } else {
+        begin("main");
+        MPI_Recv(&size, 1, MPI_INT, 0, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        end("main");
+    }
+    pthread_join(other, NULL);
+}
+
 static void odd(int rank, int threads) {
     static char names[2][5001];
     memset(names, 'n', sizeof names);
@@ -86,7 +102,7 @@ int main(int argc, char **argv) {
     end_ = (int (*)(const char *))dlsym(RTLD_DEFAULT, "MPIX_Region_end");
     begin("early");
     end("early");
-    MPI_Init_thread(&argc, &argv, strcmp(mode, "odd") ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE, &given);
+    MPI_Init_thread(&argc, &argv, strcmp(mode, "odd") ? MPI_THREAD_FUNNELED : MPI_THREAD_MULTIPLE, &given);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (!strcmp(mode, "plain")) {
@@ -106,6 +122,8 @@ int main(int argc, char **argv) {
         MPI_Pcontrol(-7);
     } else if (!strcmp(mode, "odd")) {
         odd(rank, given == MPI_THREAD_MULTIPLE);
+    } else if (!strcmp(mode, "funneled")) {
+        funneled(rank, size);
     } else if (!strcmp(mode, "levels")) {
         begin("around");
         MPI_Pcontrol(0);

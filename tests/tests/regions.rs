@@ -104,6 +104,20 @@ fn bad_use_harms_nobody() {
     assert!(trace["lost"].as_object().is_some_and(serde_json::Map::is_empty), "{}", trace["lost"]);
 }
 
+/// A thread that may not call MPI has its regions, and waits for nobody who is inside it.
+#[test]
+fn threads_that_may_not_call_mpi_have_regions() {
+    let path = file("funneled.pftrace");
+    let outcome = run("funneled", &["--json", "--trace", path.to_str().expect("UTF-8")]);
+    assert!(outcome.stderr.is_empty(), "{outcome:?}");
+    let report = report(&outcome);
+    for name in ["thread 0", "shared"] {
+        assert_eq!(number(region(&report, name), "entered"), 2000.0, "{name}");
+    }
+    let trace = read(&path);
+    assert_eq!(trace["regions"]["rank 2"]["main"][0].as_u64(), Some(1), "{}", trace["regions"]);
+}
+
 #[test]
 fn a_trace_has_rows_of_regions() {
     let path = file("regions.pftrace");

@@ -2,11 +2,15 @@
 //!
 //! What is told of regions lies in the job segment (`vmpi_shared::trace::regions`), for a report at the job's end, and in the trace, if there is one. Where
 //! nobody asks for either a call costs the test of a flag.
+//!
+//! Any thread may call these, whatever it may call of MPI otherwise (MPI_THREAD_FUNNELED), and none waits for another one that is inside MPI: sums are
+//! kept under a lock of their own. Records are put into the trace inside MPI only; what a thread does that may not be there is in the sums alone.
 
-use crate::giant::Giant;
+use crate::lock;
 use crate::process::{endpoint, is_active, is_this_process};
 use std::ffi::{c_char, c_void};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 use vmpi_shared::control::env;
 use vmpi_shared::trace;
 use vmpi_shared::trace::regions::{Clocks, REGIONS, Table, hash};
@@ -16,7 +20,7 @@ static REPORTED: AtomicBool = AtomicBool::new(false);
 /// `vmpirun --pcontrol regions`: what MPI_Pcontrol is given behind its level is the name of a region.
 static NAMED: AtomicBool = AtomicBool::new(false);
 /// The names of this process's regions, each as a number, and their places in the table: a process before it may have had the rank.
-static KNOWN: Giant<(Vec<u64>, Vec<usize>)> = Giant::new((Vec::new(), Vec::new()));
+static KNOWN: Mutex<(Vec<u64>, Vec<usize>)> = Mutex::new((Vec::new(), Vec::new()));
 /// From this level on MPI_Pcontrol begins the region of that number, and its negative ends it, as Intel's tools have it.
 const FIRST_NUMBER: i32 = 5;
 /// Of a name that somebody may not have given, so much is looked at.
@@ -54,45 +58,40 @@ fn table() -> Table<'static> {
 }
 
 /// The region's place in the table; what finds no room shares the last one.
-fn place(name: &[u8]) -> usize {
-    KNOWN.with(|(known, places)| {
-        let number = hash(name);
-        if let Some(at) = known.iter().position(|known| *known == number) {
-            return places[at];
-        }
-        let Some(place) = table().new_region(name) else { return REGIONS - 1 };
-        known.push(number);
-        places.push(place);
-        place
-    })
+fn place((known, places): &mut (Vec<u64>, Vec<usize>), name: &[u8]) -> usize {
+    let number = hash(name);
+    if let Some(at) = known.iter().position(|known| *known == number) {
+        return places[at];
+    }
+    let Some(place) = table().new_region(name) else { return REGIONS - 1 };
+    known.push(number);
+    places.push(place);
+    place
 }
 
-/// The program begins a region. The entry lock is held.
-#[cold]
+/// The program begins a region.
 pub fn begin(name: &[u8]) {
+    note(name, true);
+}
+
+/// And ends it.
+pub fn end(name: &[u8]) {
+    note(name, false);
+}
+
+#[cold]
+fn note(name: &[u8], begins: bool) {
     // The child of a fork would write in its parent's place.
     if !are_wanted() || !is_this_process() {
         return;
     }
-    let (place, clocks) = (place(name), clocks());
-    table().begin(place, clocks);
-    tell(place, true, clocks);
-}
-
-/// And ends it.
-#[cold]
-pub fn end(name: &[u8]) {
-    if !are_wanted() || !is_this_process() {
-        return;
-    }
-    let (place, clocks) = (place(name), clocks());
-    if table().end(place, clocks) {
-        tell(place, false, clocks);
-    }
-}
-
-fn tell(place: usize, begins: bool, clocks: Clocks) {
-    if is_traced() {
+    // Before the other lock: who is inside MPI may be in here, too.
+    let inside = lock::is_open_to_this_thread().then(lock::enter);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let place = place(&mut known, name);
+    let clocks = clocks();
+    let told = if begins { table().begin(place, clocks) } else { table().end(place, clocks) };
+    if told && inside.is_some() && is_traced() {
         trace::region(&endpoint().node, place, begins, clocks.now);
     }
 }
@@ -100,6 +99,7 @@ fn tell(place: usize, begins: bool, clocks: Clocks) {
 /// The rank leaves MPI.
 pub(crate) fn finish() {
     if REPORTED.load(Relaxed) || is_traced() {
+        let _alone = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         table().finish(clocks());
     }
 }
@@ -126,9 +126,12 @@ pub fn control(level: i32, label: *const c_char) {
     }
 }
 
+/// Of a thread that may not be in MPI now it is no word of the rank's.
 fn pause(paused: bool) {
-    let endpoint = endpoint();
-    trace::pause(&endpoint.node, endpoint.me, paused);
+    if lock::is_open_to_this_thread() {
+        let (_inside, endpoint) = (lock::enter(), endpoint());
+        trace::pause(&endpoint.node, endpoint.me, paused);
+    }
 }
 
 /// A text that may not be there: what lies at an address up to a zero byte, read by the kernel, page by page.

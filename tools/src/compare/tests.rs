@@ -33,9 +33,9 @@ fn the_largest_differences_come_first_and_are_told() {
         [
             ("ranks", "waiting in MPI"),
             ("waits", "receive"),
+            ("run", "wall time"),
             ("cores", "idle"),
-            ("regions", "solve"),
-            ("run", "wall time")
+            ("regions", "solve")
         ]
     );
     assert!(comparison.rows.is_sorted_by_key(|row| row.unit), "times, then bytes, then counts");

@@ -1,6 +1,6 @@
 //! One page about a run that opens without a network: timeline, clocks, waits, matrix. The data goes into `page.html`.
 
-use super::timeline::{CoreDid, Ns, RankDid, Timeline};
+use super::timeline::{CoreDid, Ns, RankDid, RankTrack, Timeline};
 use crate::daemon::VERSION;
 use crate::report::{Verdict, unbalanced};
 use serde_json::{Value, json};
@@ -99,14 +99,8 @@ fn data(timeline: &Timeline, about: &About<'_>, title: &str) -> Value {
                 "dropped": rank.dropped,
                 "known_from": rank.known_from,
             });
-            let shown = rank.regions.iter().filter(|span| regions_fit && span.row < REGION_ROWS);
-            let regions: Vec<u64> = shown
-                .flat_map(|span| {
-                    let name = region_names.number(&span.name) as u64;
-                    [span.from, span.until - span.from, name, span.row.into()]
-                })
-                .collect();
-            if !regions.is_empty() {
+            let regions = shown_regions(rank, &mut region_names);
+            if regions_fit && !regions.is_empty() {
                 value["regions"] = regions.into();
             }
             if rank.slices.len() > most {
@@ -163,6 +157,14 @@ fn data(timeline: &Timeline, about: &About<'_>, title: &str) -> Value {
         "report": report.map(|report| json!({ "cores": report.cores, "ranks": report.rank_list, "notes": report.notes, "v": report.v,
             "policy": report.policy, "balance": report.balance, "regions": report.regions, "unbalanced": unbalanced(&report.regions) })),
     })
+}
+
+/// The regions of a rank for which there are rows: begin, length, name and row, one after the other.
+fn shown_regions(rank: &RankTrack, names: &mut Calls) -> Vec<u64> {
+    let shown = rank.regions.iter().filter(|span| span.row < REGION_ROWS);
+    shown
+        .flat_map(|span| [span.from, span.until - span.from, names.number(&span.name) as u64, span.row.into()])
+        .collect()
 }
 
 fn number(did: RankDid) -> i64 {

@@ -89,8 +89,8 @@ impl<'a> Table<'a> {
         Some(count)
     }
 
-    /// The region begins.
-    pub fn begin(&self, region: usize, clocks: Clocks) {
+    /// The region begins, or once more while it is open: always true.
+    pub fn begin(&self, region: usize, clocks: Clocks) -> bool {
         let region = &self.regions[region];
         let open = region.open.load(RELAXED);
         region.open.store(open.wrapping_add(1), RELAXED);
@@ -100,6 +100,7 @@ impl<'a> Table<'a> {
             region.waited_then.store(clocks.waited, RELAXED);
             region.ready_then.store(clocks.ready, RELAXED);
         }
+        true
     }
 
     /// The region ends. Had it begun?
@@ -288,7 +289,11 @@ mod tests {
             (regions.len(), regions[REGIONS - 1].name.as_str(), regions[REGIONS - 1].ticks),
             (REGIONS, OTHERS, 20)
         );
-        let full = told(|table| (0..300).for_each(|n| drop(table.new_region(&[n as u8, (n >> 8) as u8, 1]))));
+        let full = told(|table| {
+            (0..300u16).for_each(|n| {
+                let _ = table.new_region(&n.to_be_bytes().map(|byte| byte | 1 << 7));
+            });
+        });
         assert_eq!(full.len(), REGIONS - 1, "nothing was in the last one");
         assert_eq!(told(|_| ()), []);
     }

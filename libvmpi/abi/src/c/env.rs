@@ -3,7 +3,7 @@
 
 use super::args::{not_null, put_text, text};
 use crate::abi::{Abi, CComm, CInfo, dec};
-use crate::entry::Target;
+use crate::entry::{self, Target};
 use crate::numbers::LASTCODE;
 use std::ffi::{c_char, c_double, c_int, c_longlong, c_void};
 use vmpi_core::errhandler::codes;
@@ -182,22 +182,6 @@ crate::entry_points! {
         codes::add_error_string(A::err_in(errorcode), &String::from_utf8_lossy(string))?;
     }
 
-    /// `MPI_Pcontrol` (MPI 4.1 section 15.2.4). It is variadic in C; on this machine a function with its fixed argument and one more may be
-    /// called so: `label` is what lies where that is passed, and means nothing unless the user says so.
-    anytime fn pcontrol = "MPI_Pcontrol"(level: c_int, label: *const c_char) => {
-        regions::control(level, label);
-    }
-
-    /// `MPIX_Region_begin`, when somebody wants to know.
-    anytime fn region_begins = "MPIX_Region_begin"(name: *const c_char) => {
-        regions::begin(text(name, "name")?);
-    }
-
-    /// `MPIX_Region_end`, likewise.
-    anytime fn region_ends = "MPIX_Region_end"(name: *const c_char) => {
-        regions::end(text(name, "name")?);
-    }
-
     /// `MPI_Alloc_mem`; `baseptr` points to where the address goes.
     active fn alloc_mem = "MPI_Alloc_mem"(size: isize, info: CInfo<A>, baseptr: *mut c_void) for Target::Process => {
         let Ok(bytes) = usize::try_from(size) else {
@@ -246,13 +230,41 @@ crate::entry_points! {
     }
 }
 
+/// `MPI_Pcontrol` (MPI 4.1 section 15.2.4). It is variadic in C; on this machine a function with its fixed argument and one more may be called so: `label`
+/// is what lies where that is passed, and means nothing unless the user says so. Works at any time.
+///
+/// # Safety
+/// None is needed; entry points have this form.
+pub unsafe fn pcontrol<A: Abi>(level: c_int, label: *const c_char) -> c_int {
+    regions::control(level, label);
+    0
+}
+
+/// The name of a region goes to `note`, if somebody wants to know.
+///
+/// # Safety
+/// `name` must be a string, or null, which is refused.
+unsafe fn region<A: Abi>(function: &'static str, name: *const c_char, note: fn(&[u8])) -> c_int {
+    if !regions::are_wanted() {
+        return 0;
+    }
+    // SAFETY: the caller's promise.
+    match unsafe { text(name, "name") } {
+        Ok(name) => {
+            note(name);
+            0
+        }
+        Err(error) => entry::run_any_time::<A>(function, || Err(error)),
+    }
+}
+
 /// `MPIX_Region_begin`: a part of the program begins that it names itself. Works at any time.
 ///
 /// # Safety
 /// `name` must be a string.
 pub unsafe fn region_begin<A: Abi>(name: *const c_char) -> c_int {
     // SAFETY: the caller's promise.
-    if regions::are_wanted() { unsafe { region_begins::<A>(name) } } else { 0 }
+    unsafe { region::<A>("MPIX_Region_begin", name, regions::begin) }
 }
 
 /// `MPIX_Region_end`: and ends.
@@ -261,7 +273,7 @@ pub unsafe fn region_begin<A: Abi>(name: *const c_char) -> c_int {
 /// `name` must be a string.
 pub unsafe fn region_end<A: Abi>(name: *const c_char) -> c_int {
     // SAFETY: the caller's promise.
-    if regions::are_wanted() { unsafe { region_ends::<A>(name) } } else { 0 }
+    unsafe { region::<A>("MPIX_Region_end", name, regions::end) }
 }
 
 macro_rules! clocks {

@@ -4,7 +4,7 @@ use super::messages::{End, matched};
 use super::outside::Outside;
 use super::regions::Regions;
 use super::track::{Clock, Names, Track};
-use super::{CollectiveCall, CoreDid, CoreSlice, CoreTrack, Counted, Ns, RankDid, RankTrack, Timeline};
+use super::{CoreDid, CoreSlice, CoreTrack, Counted, Ns, RankDid, RankTrack, Timeline};
 use vmpi_shared::sched::adopt::Given;
 use vmpi_shared::sched::outside::{Span, joined};
 use vmpi_shared::trace::{Call, Record, RingReader, TraceMap, TraceRank, Turn};
@@ -100,16 +100,7 @@ impl Builder<'_> {
     fn rank(&mut self, rank: u32, stand: &TraceRank, ring: &RingReader) -> RankTrack {
         let (map, clock) = (self.map, self.clock);
         let names = Names::new(ring);
-        let given = stand.given.iter().flat_map(given_records);
-        let mut records: Vec<Record> = ring.records.iter().copied().chain(given).collect();
-        records.retain(|record| (map.since..=map.until).contains(&record.at()));
-        if !stand.given.is_empty() {
-            records.sort_by_key(Record::at);
-        }
-        if let (1.., Some(first)) = (ring.dropped, ring.records.first()) {
-            // What was given before the oldest record says nothing any more.
-            records.retain(|record| record.at() >= first.at());
-        }
+        let records = records(map, stand, ring);
         let known_from = match records.first() {
             Some(first) if ring.dropped > 0 => clock.ns(first.at()),
             _ => 0,
@@ -180,20 +171,7 @@ impl Builder<'_> {
                     (at, turns) = (At::Core { core: core.into(), since: now }, turns + 1);
                 }
                 Record::Region { begins, region, at } => regions.note(begins, region, clock.ns(at)),
-                Record::Collective { call, from, until, context, root, sent, received, within } => {
-                    let call = names.of(&Call { name: call, ..Call::default() });
-                    let (from, until, root) = (clock.ns(from), clock.ns(until), u32::try_from(root).ok());
-                    track.track.collectives.push(CollectiveCall {
-                        from,
-                        until,
-                        call,
-                        context,
-                        root,
-                        sent,
-                        received,
-                        within,
-                    });
-                }
+                Record::Collective { .. } => track.collective(record),
                 Record::Message { sent, call, id, at, bytes, peer, context, tag, within } => {
                     let call = names.of(&Call { name: call, ..Call::default() });
                     let end = End { rank, peer, id, ns: clock.ns(at), bytes, context, tag, call, within };
@@ -298,6 +276,21 @@ impl Builder<'_> {
             track.close_clock();
         }
     }
+}
+
+/// What a rank has recorded, and the daemon for it, in order of time.
+fn records(map: &TraceMap, stand: &TraceRank, ring: &RingReader) -> Vec<Record> {
+    let given = stand.given.iter().flat_map(given_records);
+    let mut records: Vec<Record> = ring.records.iter().copied().chain(given).collect();
+    records.retain(|record| (map.since..=map.until).contains(&record.at()));
+    if !stand.given.is_empty() {
+        records.sort_by_key(Record::at);
+    }
+    if let (1.., Some(first)) = (ring.dropped, ring.records.first()) {
+        // What was given before the oldest record says nothing any more.
+        records.retain(|record| record.at() >= first.at());
+    }
+    records
 }
 
 /// What the ring of a rank would say of a core that it was given outside MPI.
