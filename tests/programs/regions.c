@@ -2,7 +2,7 @@
  * and they wait for it; then MPI_Pcontrol(7), (-7) around a barrier. odd: everything that is no good use: before MPI_Init and after MPI_Finalize, without begin
  * or end, deep, crossing, from threads, with names that are long, odd or a thousand. levels: 40 messages to the right neighbour while MPI_Pcontrol(0) holds, 10 after
  * MPI_Pcontrol(1). named: MPI_Pcontrol(1, "named") and MPI_Pcontrol(-1, "named") around a barrier, and calls with nothing behind the level. funneled: while a
- * rank waits in MPI_Recv, another thread of it, which may not call MPI, begins and ends regions. none: no call of these.
+ * rank waits in MPI_Recv, another thread of it, which may not call MPI, begins and ends regions. none: no call of these. forever: in "outer", again and again in "inner".
  * The functions are looked up, so that it runs with every MPI. Prints "regions done" at the end. */
 #include <dlfcn.h>
 #include <mpi.h>
@@ -122,6 +122,14 @@ int main(int argc, char **argv) {
         MPI_Pcontrol(-7);
     } else if (!strcmp(mode, "odd")) {
         odd(rank, given == MPI_THREAD_MULTIPLE);
+    } else if (!strcmp(mode, "forever")) {
+        begin("outer");
+        for (;;) {
+            begin("inner");
+            work(2);
+            MPI_Barrier(MPI_COMM_WORLD);
+            end("inner");
+        }
     } else if (!strcmp(mode, "funneled")) {
         funneled(rank, size);
     } else if (!strcmp(mode, "levels")) {

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 use vmpi_tests::job::Vmpirun;
+use vmpi_tests::leftovers::eventually;
 use vmpi_tests::nodes::Nodes;
 use vmpi_tests::place::{room, top, venv_otf2};
 use vmpi_tests::traces::built;
@@ -101,7 +103,28 @@ fn nothing_else_is_overwritten() {
 }
 
 #[test]
-fn a_pause_and_a_running_job_are_told() {
+fn a_running_job_is_told_of() {
+    let dir = room("otf2-running");
+    let path = dir.join("running.otf2");
+    let binary = built("regions.c");
+    let run = Vmpirun::new("otf2-running").args(["-n", "2", "-V", "2"]).arg(binary).arg("forever");
+    let job = run.deadline(Duration::from_secs(120)).start();
+    let started = eventually(Duration::from_secs(60), || job.vmpictl(&["trace", "1", "start"]).code == 0);
+    assert!(started, "{:?}", job.vmpictl(&["ps"]));
+    std::thread::sleep(Duration::from_millis(500));
+    let exported = job.vmpictl(&["trace", "1", "export", path.to_str().expect("UTF-8")]);
+    assert_eq!(exported.code, 0, "{exported:?}");
+    let archive = read(&path);
+    assert!(archive["regions"]["inner"].as_u64() >= Some(2), "{archive}");
+    let barriers = archive["ranks"]["MPI Rank 1"]["collectives"]["MPI_COMM_WORLD barrier - 0 0"].as_u64();
+    assert!(barriers >= Some(2), "{archive}");
+    assert_eq!(job.vmpictl(&["kill", "1"]).code, 0);
+    assert_eq!(job.finish().code, 143);
+    let _ = std::fs::remove_dir_all(dir);
+}
+
+#[test]
+fn a_pause_is_told() {
     let dir = room("otf2-pause");
     let path = dir.join("pause.otf2");
     let binary = built("regions.c");

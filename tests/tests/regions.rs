@@ -1,8 +1,11 @@
 //! The program's own regions (MPIX_Region_begin, MPI_Pcontrol): what --report, --json, --trace and the page tell of them.
 
 use serde_json::Value;
+use std::time::Duration;
 use vmpi_tests::compile::{Mpi, program};
 use vmpi_tests::job::{Outcome, Vmpirun};
+use vmpi_tests::leftovers::eventually;
+use vmpi_tests::nodes::Nodes;
 use vmpi_tests::place::Turn;
 use vmpi_tests::traces::{built, file, read, report};
 
@@ -177,6 +180,55 @@ fn names_of_pcontrol_are_asked_for() {
         refused.code == 2 && refused.stderr.contains("levels") && refused.stderr.contains("regions"),
         "{refused:?}"
     );
+}
+
+/// Regions of all nodes are told together, and those that a node has recorded are in the trace.
+#[test]
+fn several_nodes_tell_of_their_regions() {
+    let binary = built("regions.c");
+    let nodes = Nodes::new("regions");
+    let path = file("regions-nodes.pftrace");
+    let run = nodes.vmpirun("regions-nodes").args(["-n", "4", "-V", "2", "--json", "--trace"]).arg(&path);
+    let outcome = run.arg(binary).arg("plain").run();
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    let report = report(&outcome);
+    for (name, entered) in [("set up", 4.0), ("solve", 40.0), ("exchange", 40.0), ("region 7", 4.0)] {
+        let told = region(&report, name);
+        assert_eq!((number(told, "ranks"), number(told, "entered")), (4.0, entered), "{told}");
+        assert!(
+            number(told, "min_s") <= number(told, "sum_s") / 4.0
+                && number(told, "max_s") >= number(told, "sum_s") / 4.0
+        );
+    }
+    let trace = read(&path);
+    for rank in 0..4 {
+        assert_eq!(trace["regions"][format!("rank {rank}")]["solve"][0].as_u64(), Some(10), "{}", trace["regions"]);
+    }
+}
+
+/// A job that runs shows its regions, and what is recorded of it for a while begins and ends in the middle of some.
+#[test]
+fn a_running_job_is_looked_at() {
+    let binary = built("regions.c");
+    let run = Vmpirun::new("regions-running").args(["-n", "2", "-V", "2", "--report"]).arg(binary).arg("forever");
+    let job = run.deadline(Duration::from_secs(120)).start();
+    let shown = || serde_json::from_str::<Value>(&job.vmpictl(&["show", "1", "--json"]).stdout).unwrap_or_default();
+    let up = eventually(Duration::from_secs(60), || shown()["regions"].as_array().is_some_and(|all| all.len() == 2));
+    assert!(up, "{}", shown());
+    let (outer, inner) = (shown(), shown());
+    assert_eq!((number(region(&outer, "outer"), "open"), number(region(&outer, "outer"), "entered")), (2.0, 2.0));
+    assert!(number(region(&inner, "inner"), "entered") >= 2.0, "{inner}");
+    let path = file("running.pftrace");
+    let name = path.to_str().expect("UTF-8");
+    assert_eq!(job.vmpictl(&["trace", "1", "start"]).code, 0);
+    std::thread::sleep(Duration::from_millis(300));
+    let exported = job.vmpictl(&["trace", "1", "export", name]);
+    assert!(exported.code == 0 && exported.stderr.is_empty(), "what goes on is no mistake: {exported:?}");
+    let trace = read(&path);
+    let own = &trace["regions"]["rank 1"];
+    assert!(own["outer"][0] == 1 && own["inner"][0].as_u64() >= Some(2), "the outer one began before: {own}");
+    assert_eq!(job.vmpictl(&["kill", "1"]).code, 0);
+    assert_eq!(job.finish().code, 143);
 }
 
 /// Fortran's names are as long as they are written, without the blanks behind them.

@@ -167,6 +167,8 @@ pub struct RegionRead {
     pub ready: u64,
     /// It has begun, and not ended.
     pub open: bool,
+    /// When it was opened last.
+    pub since: u64,
 }
 
 /// The regions of rank `rank` in the file of its job's segment, by their places; those that were never used are left out at the end.
@@ -210,6 +212,7 @@ fn region_of(bytes: &[u8; BYTES]) -> RegionRead {
         waited: word(4),
         ready: word(5),
         open: word(1) > 0,
+        since: word(6),
     }
 }
 
@@ -251,7 +254,7 @@ mod tests {
             table.finish(at(300, 40));
             table.finish(at(900, 90));
         });
-        let of = |name: &str, entered, strays, ticks, waited, ready, open| RegionRead {
+        let of = |name: &str, entered, strays, ticks, waited, ready, (open, since)| RegionRead {
             name: name.into(),
             entered,
             strays,
@@ -259,8 +262,9 @@ mod tests {
             waited,
             ready,
             open,
+            since,
         };
-        assert_eq!(regions, [of("a", 3, 1, 65, 14, 7, false), of("b", 1, 0, 180, 36, 18, true)]);
+        assert_eq!(regions, [of("a", 3, 1, 65, 14, 7, (false, 200)), of("b", 1, 0, 180, 36, 18, (true, 120))]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! they find and look at the count again: what may have been overwritten meanwhile is not believed. Readers read the file, not a mapping: a
 //! hole that nobody has touched stays one. Death story: nobody waits here.
 
-use super::regions::{self, TABLE_BYTES, Table};
+use super::regions::{self, RegionRead, TABLE_BYTES, Table};
 use super::{RECORD_BYTES, Record};
 use crate::mem::prefetch;
 use crate::mem::sync::{AtomicU64, Ordering};
@@ -200,7 +200,7 @@ pub struct RingReader {
     /// Names of MPI functions; `Call::name` is an index + 1.
     pub names: Vec<String>,
     /// The program's own regions; `Record::Region` has an index.
-    pub regions: Vec<String>,
+    pub regions: Vec<RegionRead>,
     /// Records that were overwritten, by the rank's count.
     pub dropped: u64,
     /// Words that are no record: the rank's memory was damaged.
@@ -252,7 +252,7 @@ impl RingReader {
             printable.map(|byte| char::from(*byte)).collect()
         };
         read.names = bytes.chunks(NAME_BYTES).map(text).collect();
-        read.regions = regions::read(file, rings, rank)?.into_iter().map(|region| region.name).collect();
+        read.regions = regions::read(file, rings, rank)?;
         Ok(read)
     }
 }

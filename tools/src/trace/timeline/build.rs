@@ -183,7 +183,9 @@ impl Builder<'_> {
             }
         }
         self.tail(&mut track, at, stand, turns == 0 && ring.dropped == 0);
-        track.track.regions = regions.spans(&ring.regions, known_from, over.unwrap_or(clock.length));
+        // Of what was before that no record is left.
+        let since = records.first().filter(|_| ring.dropped > 0).map_or(map.since, Record::at);
+        track.track.regions = regions.spans(&ring.regions, since, known_from, over.unwrap_or(clock.length));
         if let Some((_, (_, left, over))) = edges {
             track.push(left, over, RankDid::Ending, None);
         }
@@ -468,6 +470,32 @@ mod tests {
         assert_eq!(timeline.cores.len(), 2, "something was counted on the other one");
         assert_eq!(of_rank(&of(0, true), 0)[..2], [(0, 200, Running), (200, 250, Suspended)]);
         assert_eq!(of_rank(&of(0, false), 0)[..2], [(0, 200, Running), (200, 250, Suspended)], "to move takes a turn");
+    }
+
+    /// While a rank wants nothing recorded nothing is told, of its core neither, unless others recorded something there.
+    #[test]
+    fn a_pause_is_no_time_of_anything() {
+        let of = |records: Vec<Record>, ranks_stay: bool| {
+            let map = TraceMap { ranks_stay, ..map(vec![stand("RUNNING", 0, 1600, 0)]) };
+            Timeline::new(&map, &[ring(records)])
+        };
+        use {CoreDid::*, RankDid::*};
+        let (paused, resumed) = (Record::Paused { core: 0, at: 1300 }, Record::Resumed { core: 0, at: 1500 });
+        let timeline =
+            of(vec![turn(0, 0, 1050, 1100, 1100, 1050), paused, resumed, turn(0, 1600, 1650, 1650, 1640, 1600)], true);
+        let rank =
+            [(50, 100, Ready), (100, 300, Running), (500, 600, Running), (600, 650, Suspended), (650, 1000, Running)];
+        assert_eq!(of_rank(&timeline, 0), rank);
+        let core =
+            [(100, 300, Ran(0)), (500, 600, Ran(0)), (600, 640, Idle), (640, 650, HandOff(0)), (650, 1000, Ran(0))];
+        assert_eq!(of_core(&timeline, 0)[2..], core, "{:?}", of_core(&timeline, 0));
+        assert_eq!(timeline.ranks[0].paused, [(300, 500)]);
+        assert!(timeline.gaps().is_some_and(|text| text.contains("1 ranks wanted nothing recorded")));
+        // It ran when the recording began, on the core that it says; it began while it was paused; it never went on.
+        assert_eq!(of_rank(&of(vec![paused, resumed], false), 0), [(0, 300, Running), (500, 1000, Running)]);
+        assert_eq!(of_rank(&of(vec![resumed], false), 0), [(500, 1000, Running)]);
+        let never = of(vec![paused], false);
+        assert_eq!((of_rank(&never, 0), of_core(&never, 0)), (vec![(0, 300, Running)], vec![(0, 300, Ran(0))]));
     }
 
     /// Who runs when the recording begins does so until its first record; on which core is known only if ranks do not move.

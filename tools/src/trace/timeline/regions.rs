@@ -3,6 +3,7 @@
 use super::{Ns, RegionSpan};
 use std::collections::HashMap;
 use std::rc::Rc;
+use vmpi_shared::trace::regions::RegionRead;
 
 /// Those of a rank in the making. A region that begins again while it is open (recursion, threads) is one span, until the end that matches.
 #[derive(Default)]
@@ -29,18 +30,23 @@ impl Regions {
         }
     }
 
-    /// All of them, by the names of the ring. What began before `known_from` is told from then, what did not end until `until`.
-    pub(super) fn spans(self, names: &[String], known_from: Ns, until: Ns) -> Vec<RegionSpan> {
-        let names: Vec<Rc<str>> = names.iter().map(|name| Rc::from(name.as_str())).collect();
+    /// All of them, by what the ring's table says of them. What began before `known_from` is told from then, what did not end until `until`; so is what
+    /// was open when the recording began (`since`, ticks) and of which nothing was noted.
+    pub(super) fn spans(self, table: &[RegionRead], since: u64, known_from: Ns, until: Ns) -> Vec<RegionSpan> {
+        let names: Vec<Rc<str>> = table.iter().map(|region| Rc::from(region.name.as_str())).collect();
         let name = |region: u16| names.get(usize::from(region)).cloned().unwrap_or_else(|| Rc::from("(unknown)"));
         let span = |region: u16, begun: Option<Ns>, ended: Option<Ns>| {
             let from = begun.unwrap_or(known_from);
             let until = ended.unwrap_or(until).max(from);
             RegionSpan { from, until, name: name(region), row: 0, begun: begun.is_some(), ended: ended.is_some() }
         };
-        let done = self.done.into_iter().map(|(region, begun, ended)| span(region, begun, Some(ended)));
-        let open = self.open.into_iter().map(|(region, (_, begun))| span(region, Some(begun), None));
-        let mut spans: Vec<RegionSpan> = done.chain(open).collect();
+        let noted = |region: u16| self.open.contains_key(&region) || self.done.iter().any(|(done, ..)| *done == region);
+        let before = (0..).zip(table).filter(|(_, told)| told.open && told.since < since).map(|(region, _)| region);
+        let before: Vec<u16> = before.filter(|region| !noted(*region)).collect();
+        let done = self.done.iter().map(|(region, begun, ended)| span(*region, *begun, Some(*ended)));
+        let open = self.open.iter().map(|(region, (_, begun))| span(*region, Some(*begun), None));
+        let before = before.iter().map(|region| span(*region, None, None));
+        let mut spans: Vec<RegionSpan> = done.chain(open).chain(before).collect();
         // What is around others comes before them, and so above.
         spans.sort_by(|a, b| (a.from, b.until, &a.name).cmp(&(b.from, a.until, &b.name)));
         let mut rows: Vec<Ns> = Vec::new();
@@ -61,12 +67,20 @@ impl Regions {
 mod tests {
     use super::*;
 
-    fn spans(notes: &[(bool, u16, Ns)]) -> Vec<(Ns, Ns, String, u32, bool, bool)> {
+    type Told = (Ns, Ns, String, u32, bool, bool);
+
+    fn spans(notes: &[(bool, u16, Ns)]) -> Vec<Told> {
+        of_table(notes, 3)
+    }
+
+    fn of_table(notes: &[(bool, u16, Ns)], number: usize) -> Vec<Told> {
         let mut regions = Regions::default();
         notes.iter().for_each(|(begins, region, at)| regions.note(*begins, *region, *at));
-        let names = ["a", "b", "c"].map(String::from);
+        // `b` was open when the recording began, and `c` began afterwards.
+        let read = |name: &str, open, since| RegionRead { name: name.into(), open, since, ..RegionRead::default() };
+        let table = [read("a", true, 1), read("b", false, 1), read("c", true, 9), read("d", true, 3)];
         let told = |span: RegionSpan| (span.from, span.until, span.name.to_string(), span.row, span.begun, span.ended);
-        regions.spans(&names, 5, 100).into_iter().map(told).collect()
+        regions.spans(&table[..number], 5, 5, 100).into_iter().map(told).collect()
     }
 
     #[test]
@@ -85,6 +99,12 @@ mod tests {
             spans(&[(true, 0, 10), (true, 1, 20), (false, 0, 30), (true, 2, 31), (false, 1, 40), (false, 2, 41)]);
         let rows: Vec<(String, u32)> = crossing.into_iter().map(|span| (span.2, span.3)).collect();
         assert_eq!(rows, [("a".into(), 0), ("b".into(), 1), ("c".into(), 0)]);
+    }
+
+    #[test]
+    fn what_was_open_all_the_time_is_told() {
+        let told = of_table(&[(true, 0, 10), (false, 0, 20)], 4);
+        assert_eq!(told, [(5, 100, "d".into(), 0, false, false), (10, 20, "a".into(), 1, true, true)]);
     }
 
     #[test]
