@@ -87,18 +87,29 @@ fn an_archive_has_what_the_program_did() {
     let _ = std::fs::remove_dir_all(dir);
 }
 
-/// What the directory has besides an archive's files stays, and that is said.
+/// What is there and no archive's stays, and that is said before the job starts.
 #[test]
 fn nothing_else_is_overwritten() {
     let dir = room("otf2-kept");
     let path = dir.join("run.otf2");
-    std::fs::create_dir_all(dir.join("run")).expect("target/ is writable");
-    std::fs::write(dir.join("run/mine.txt"), "kept").expect("target/ is writable");
     let binary = built("otf2.c");
-    let run = Vmpirun::new("otf2-kept").args(["-n", "2", "--trace"]).arg(&path).arg(binary);
-    let outcome = run.run();
-    assert!(outcome.stderr.contains("cannot write") && outcome.stderr.contains("run.otf2"), "{outcome:?}");
-    assert_eq!(std::fs::read_to_string(dir.join("run/mine.txt")).expect("it is there"), "kept");
+    std::fs::create_dir_all(dir.join("run")).expect("target/ is writable");
+    for (strange, anchor) in [("run/mine.txt", false), ("run/mine.txt", true), ("run.def", false)] {
+        let strange = dir.join(strange);
+        std::fs::write(&strange, "kept").expect("target/ is writable");
+        if anchor {
+            std::fs::write(&path, "an anchor").expect("target/ is writable");
+        }
+        let run = Vmpirun::new("otf2-kept").args(["-n", "2", "--trace"]).arg(&path).arg(&binary);
+        let outcome = run.run();
+        assert!(outcome.code == 2 && outcome.stdout.is_empty(), "{outcome:?}");
+        assert!(outcome.stderr.contains("no part of an OTF2 archive"), "{outcome:?}");
+        assert_eq!(std::fs::read_to_string(&strange).expect("it is there"), "kept");
+        std::fs::remove_file(strange).expect("it is there");
+        let _ = std::fs::remove_file(&path);
+        let _ = std::fs::remove_dir(dir.join("run"));
+        std::fs::create_dir_all(if anchor { dir.clone() } else { dir.join("run") }).expect("target/ is writable");
+    }
     let _ = std::fs::remove_dir_all(dir);
 }
 

@@ -116,10 +116,13 @@ impl Form {
 /// Can a trace be written in the form that the file's name says?
 ///
 /// # Errors
-/// What that needs is not installed.
+/// What that needs is not installed, or something is in the way.
 pub fn check(path: &str) -> Result<(), Failure> {
     match Form::of(path).map_err(Failure::usage)? {
-        Form::Otf2 => otf2::check().map_err(Failure::usage),
+        Form::Otf2 => {
+            let failed = |why: String| Failure::usage(format!("{path} could not be written: {why}"));
+            otf2::check(Path::new(path)).map_err(failed)
+        }
         _ => Ok(()),
     }
 }

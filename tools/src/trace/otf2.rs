@@ -8,8 +8,7 @@ mod communicators;
 mod library;
 mod write;
 
-pub use library::check;
-pub use write::write;
+pub use write::{check, write};
 
 use super::timeline::{CollectiveCall, Ns, RankDid, RankTrack, Timeline};
 use communicators::{Communicator, Communicators};

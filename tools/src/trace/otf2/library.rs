@@ -102,11 +102,3 @@ impl Functions {
         }
     }
 }
-
-/// Can archives be written here?
-///
-/// # Errors
-/// There is no libotf2, and what has it.
-pub fn check() -> Result<(), String> {
-    Functions::load().map(drop)
-}

@@ -33,6 +33,9 @@ const UNDEFINED: u32 = u32::MAX;
 const EVENT_CHUNK: u64 = 1 << 20;
 const DEFINITION_CHUNK: u64 = 4 << 20;
 const NS_PER_SECOND: u64 = 1_000_000_000;
+/// What an archive is called before it is in its place.
+const NAME: &str = "trace";
+const ANCHOR: &str = "trace.otf2";
 const NULL: Handle = std::ptr::null_mut();
 
 /// Write the timeline as the archive whose anchor file is `path` (NAME.otf2, beside which come NAME.def and the directory NAME).
@@ -42,44 +45,62 @@ const NULL: Handle = std::ptr::null_mut();
 pub fn write(timeline: &Timeline, host: &str, path: &Path) -> Result<(), String> {
     let functions = Functions::load()?;
     let archive = Archive::of(timeline, host);
-    let (Some(stem), Some(file)) = (path.file_stem(), path.file_name()) else {
-        return Err("it needs a name before .otf2".into());
-    };
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let fresh = dir.join(format!(".{}-{}", file.to_string_lossy(), std::process::id()));
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    let fresh = path.with_file_name(format!(".{file}-{}", std::process::id()));
     fs::create_dir(&fresh).map_err(|e| format!("{}: {e}", fresh.display()))?;
-    let name = OsStr::from_bytes(b"trace");
-    let done = Writer::open(&functions, &fresh, name)
+    let done = Writer::open(&functions, &fresh)
         .and_then(|writer| writer.all(&archive))
-        .and_then(|()| replace(&fresh, name, dir, stem).map_err(|e| e.to_string()));
+        .and_then(|()| replace(&fresh, path).map_err(|e| e.to_string()));
     let _ = fs::remove_dir_all(&fresh);
     done
 }
 
-/// Put the archive `name` of the directory `fresh` in the place of `stem` in `dir`.
-fn replace(fresh: &Path, name: &OsStr, dir: &Path, stem: &OsStr) -> io::Result<()> {
-    let with = |at: &Path, name: &OsStr, ending: &str| -> PathBuf {
-        let mut name = name.to_owned();
-        name.push(ending);
-        at.join(name)
-    };
-    let old = dir.join(stem);
-    // Of what lies there only an archive's own files go; a directory that has others stays, and the archive is refused.
-    if old.is_dir() {
-        for entry in fs::read_dir(&old)? {
-            let path = entry?.path();
-            if path.extension().is_some_and(|ending| ending == "evt" || ending == "def") {
-                fs::remove_file(path)?;
-            }
+/// Can the archive be written: is libotf2 there, and its place free, or an archive's?
+///
+/// # Errors
+/// What is missing, or in the way.
+pub fn check(path: &Path) -> Result<(), String> {
+    Functions::load()?;
+    in_the_way(path).map_or(Ok(()), Err)
+}
+
+/// What lies beside the anchor file in an archive: the definitions, and the directory of events.
+fn parts(path: &Path) -> [PathBuf; 2] {
+    [path.with_extension("def"), path.with_extension("")]
+}
+
+/// What is there and belongs to no archive.
+fn in_the_way(path: &Path) -> Option<String> {
+    let own = |entry: &Path| entry.extension().is_some_and(|ending| ending == "evt" || ending == "def");
+    for part in parts(path) {
+        let strange = match fs::read_dir(&part) {
+            _ if !path.exists() => part.exists().then_some(part),
+            Ok(list) => list.filter_map(Result::ok).map(|entry| entry.path()).find(|entry| !own(entry)),
+            Err(_) => None,
+        };
+        if let Some(strange) = strange {
+            return Some(format!("{} is there, and is no part of an OTF2 archive", strange.display()));
         }
-        fs::remove_dir(&old).map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", old.display())))?;
     }
-    fs::rename(fresh.join(name), &old)?;
+    None
+}
+
+/// Put the archive that is in `fresh` in the place of what `path` is the anchor file of.
+fn replace(fresh: &Path, path: &Path) -> io::Result<()> {
+    if let Some(strange) = in_the_way(path) {
+        return Err(io::Error::other(strange));
+    }
+    let ([definitions, events], [new_definitions, new_events]) = (parts(path), parts(&fresh.join(ANCHOR)));
+    if let Ok(list) = fs::read_dir(&events) {
+        for entry in list {
+            fs::remove_file(entry?.path())?;
+        }
+        fs::remove_dir(&events)?;
+    }
+    fs::rename(new_events, events)?;
+    fs::rename(new_definitions, definitions)?;
     // The anchor last: it says that the rest is there.
-    for ending in [".def", ".otf2"] {
-        fs::rename(with(fresh, name, ending), with(dir, stem, ending))?;
-    }
-    Ok(())
+    fs::rename(fresh.join(ANCHOR), path)
 }
 
 unsafe extern "C" fn flush(_: *mut c_void, _: u8, _: u64, _: *mut c_void, _: bool) -> u8 {
@@ -100,9 +121,10 @@ struct Strings {
 }
 
 impl<'a> Writer<'a> {
-    fn open(otf2: &'a Functions, dir: &Path, name: &OsStr) -> Result<Writer<'a>, String> {
+    fn open(otf2: &'a Functions, dir: &Path) -> Result<Writer<'a>, String> {
         let text = |text: &OsStr| CString::new(text.as_bytes()).map_err(|e| e.to_string());
-        let (dir, name, creator) = (text(dir.as_os_str())?, text(name)?, text(OsStr::new(&format!("vmpi {VERSION}")))?);
+        let (dir, name, creator) =
+            (text(dir.as_os_str())?, text(OsStr::new(NAME))?, text(OsStr::new(&format!("vmpi {VERSION}")))?);
         // SAFETY: strings that outlive the call; the numbers are the format's.
         let archive = unsafe {
             (otf2.open)(dir.as_ptr(), name.as_ptr(), WRITE, EVENT_CHUNK, DEFINITION_CHUNK, POSIX, NOT_COMPRESSED)
