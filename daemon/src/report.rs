@@ -73,11 +73,10 @@ impl Job {
                     open: region.open.into(),
                     strays: region.strays,
                 };
-                RegionReport::add(&mut all, report);
+                all.push(report);
             }
         }
-        RegionReport::sort(&mut all);
-        all
+        RegionReport::together(all)
     }
 
     fn core_report(&self, core: u32, now: u64) -> CoreReport {

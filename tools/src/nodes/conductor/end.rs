@@ -107,7 +107,7 @@ impl Conductor {
                     None => report.waits.push(share),
                 }
             }
-            regions.into_iter().for_each(|region| RegionReport::add(&mut report.regions, region));
+            report.regions.extend(regions);
             report.helpers.extend(helpers.into_iter().map(|its| Helper { node: Some(part.name.clone()), ..its }));
             report.cores.extend(cores.into_iter().map(|core| CoreReport { node: Some(part.name.clone()), ..core }));
             report.rank_list.extend(rank_list);
@@ -115,7 +115,7 @@ impl Conductor {
             report.faces.extend(faces.into_iter().filter(|face| !face.is_empty()));
         }
         report.rank_list.sort_by_key(|rank| rank.rank);
-        RegionReport::sort(&mut report.regions);
+        report.regions = RegionReport::together(std::mem::take(&mut report.regions));
         report.waits.sort_by(|a, b| b.seen_s.total_cmp(&a.seen_s));
         report.faces.sort();
         report.faces.dedup();

@@ -70,10 +70,14 @@ functions! {
 impl Functions {
     /// The library, or what to do.
     pub(super) fn load() -> Result<Functions, String> {
+        Functions::load_one(&NAMES)
+    }
+
+    fn load_one(names: &[&str]) -> Result<Functions, String> {
         let mut why = String::new();
-        for name in NAMES {
+        for name in names {
             // SAFETY: its initializers are those of any C library.
-            match unsafe { Library::open(Some(name), RTLD_NOW | RTLD_LOCAL) }.and_then(Functions::of) {
+            match unsafe { Library::open(Some(*name), RTLD_NOW | RTLD_LOCAL) }.and_then(Functions::of) {
                 Ok(functions) => return Ok(functions),
                 Err(error) => {
                     use std::error::Error;
@@ -94,11 +98,24 @@ impl Functions {
     pub(super) fn words(&self, code: c_int) -> String {
         // SAFETY: it takes any number, and returns a static string or null.
         let text = unsafe { (self.describe)(code) };
-        // SAFETY: as above.
         if text.is_null() {
-            format!("error {code}")
-        } else {
-            unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+            return format!("error {code}");
         }
+        // SAFETY: as above.
+        unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let missing = Functions::load_one(&["libotf2.so.none", "libotf2.so.neither"]).err().expect("there is none");
+        assert!(missing.contains("libotf2.so.n") && missing.contains("libopen-trace-format2-10"), "{missing}");
+        // A library that has none of its functions is none; why says more than that another is not there.
+        let strange = Functions::load_one(&["libc.so.6", "libotf2.so.none"]).err().expect("that is another one");
+        assert!(strange.contains("OTF2_") && !strange.contains("libotf2.so.none"), "{strange}");
     }
 }

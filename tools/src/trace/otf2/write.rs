@@ -156,7 +156,7 @@ impl<'a> Writer<'a> {
 
     fn events(&self, archive: &Archive) -> Result<(), String> {
         let otf2 = self.otf2;
-        // SAFETY (all): the archive is open, handles are those that it gave and are closed once.
+        // SAFETY: for all of it: the archive is open, handles are those that it gave and are closed once.
         unsafe {
             self.good((otf2.open_events)(self.archive))?;
             for ((_, events), rank) in archive.locations.iter().zip(0u64..) {
@@ -205,7 +205,7 @@ impl<'a> Writer<'a> {
     /// Every reference is defined before it is used: some readers want it so.
     fn definitions(&self, archive: &Archive) -> Result<(), String> {
         let otf2 = self.otf2;
-        // SAFETY (all): the archive is open; the writer is its own.
+        // SAFETY: for all of it: the archive is open; the writer is its own.
         unsafe {
             let to = (otf2.definitions)(self.archive);
             if to.is_null() {
