@@ -92,7 +92,7 @@ impl<'a> Comparison<'a> {
         if let (Some(a), Some(b)) = (a.wall_s, b.wall_s) {
             told.push(wall(a, b));
         }
-        told.extend(self.most(|row| row.group == Group::Ranks, "All ranks together"));
+        told.extend(self.most(|row| row.group == Group::Ranks, "Of all ranks' time"));
         told.extend(self.most(|row| row.group == Group::Waits, "Of what ranks wait in"));
         told.extend(self.most(|row| row.group == Group::Regions, "Of the program's own regions"));
         told.extend(self.traffic());
@@ -112,7 +112,7 @@ impl<'a> Comparison<'a> {
             Group::Regions => format!("`{}`", row.name),
             _ => row.name.clone(),
         };
-        Some(format!("{head} {name} changed most: {b} instead of {a}, {} {way}.", seconds(row.difference().abs())))
+        Some(format!("{head}, {name} changed most: {b} instead of {a}, {} {way}.", seconds(row.difference().abs())))
     }
 
     fn traffic(&self) -> Option<String> {

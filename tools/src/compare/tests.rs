@@ -43,9 +43,9 @@ fn the_largest_differences_come_first_and_are_told() {
         comparison.sentences(),
         [
             "The second run took 3.000s instead of 4.000s: 25 % less.",
-            "All ranks together waiting in MPI changed most: 0.500s instead of 2.000s, 1.500s less.",
-            "Of what ranks wait in receive changed most: 0.500s instead of 2.000s, 1.500s less.",
-            "Of the program's own regions `solve` changed most: 2.000s instead of 3.000s, 1.000s less."
+            "Of all ranks' time, waiting in MPI changed most: 0.500s instead of 2.000s, 1.500s less.",
+            "Of what ranks wait in, receive changed most: 0.500s instead of 2.000s, 1.500s less.",
+            "Of the program's own regions, `solve` changed most: 2.000s instead of 3.000s, 1.000s less."
         ]
     );
     let text = comparison.text();
