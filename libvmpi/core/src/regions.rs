@@ -86,12 +86,12 @@ fn note(name: &[u8], begins: bool) {
         return;
     }
     // Before the other lock: who is inside MPI may be in here, too.
-    let inside = lock::is_open_to_this_thread().then(lock::enter);
+    let inside = (is_traced() && lock::is_open_to_this_thread()).then(lock::enter);
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let place = place(&mut known, name);
     let clocks = clocks();
     let told = if begins { table().begin(place, clocks) } else { table().end(place, clocks) };
-    if told && inside.is_some() && is_traced() {
+    if told && inside.is_some() {
         trace::region(&endpoint().node, place, begins, clocks.now);
     }
 }
