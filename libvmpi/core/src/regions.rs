@@ -152,6 +152,7 @@ fn text_at(address: *const c_char) -> Option<Vec<u8>> {
         }
         text.extend(&piece[..read]);
     }
+    text.truncate(LONGEST);
     Some(text)
 }
 
