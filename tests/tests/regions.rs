@@ -147,7 +147,7 @@ fn a_trace_has_rows_of_regions() {
 fn the_program_stops_the_recording_and_lets_it_go_on() {
     let path = file("levels.pftrace");
     let outcome = run("levels", &["--json", "--trace", path.to_str().expect("UTF-8")]);
-    assert!(outcome.stderr.contains("4 ranks wanted nothing recorded (MPI_Pcontrol) for up to 0."), "{outcome:?}");
+    assert!(outcome.stderr.contains("4 ranks wanted nothing recorded (MPI_Pcontrol) for up to "), "{outcome:?}");
     // What ended while nothing was recorded did end.
     assert!(!outcome.stderr.contains("did not end"), "{outcome:?}");
     let (trace, report) = (read(&path), report(&outcome));
