@@ -1,4 +1,4 @@
-//! Is a job's shared memory still what vmpi makes of it? (Promise 5: who scribbles ends its own job, with a sentence.)
+//! Is a job's shared memory still what vmpi makes of it? (SPECIFICATION 4.1: who scribbles ends its own job, with a sentence.)
 
 use std::time::{Duration, Instant};
 

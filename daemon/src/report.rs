@@ -1,9 +1,11 @@
 //! A job as `vmpictl` and `vmpirun --report` print it.
 
-use vmpi_shared::control::{CoreReport, JobReport, RankReport};
+use std::fs::File;
+use vmpi_shared::control::{CoreReport, JobReport, RankReport, RegionReport};
 use vmpi_shared::matching::look;
 use vmpi_shared::mem::sync::Ordering::Relaxed;
 use vmpi_shared::monitor::{FOR_JOB, Matrix};
+use vmpi_shared::trace::regions;
 use vmpi_shared::{proc, sched};
 
 use crate::job::Job;
@@ -40,12 +42,41 @@ impl Job {
             notes: self.notes(),
             counters: self.spec.counters.clone(),
             waits: self.looks.shares(),
+            regions: self.regions(),
         };
         // As many as are counted.
         let counted = report.counters.len();
         report.cores.iter_mut().for_each(|core| core.counters.truncate(counted));
         report.rank_list.iter_mut().for_each(|rank| rank.counters.truncate(counted));
         report
+    }
+
+    /// What ranks of this node tell of the program's regions.
+    fn regions(&self) -> Vec<RegionReport> {
+        let Ok(file) = self.segment.fd().try_clone_to_owned().map(File::from) else { return Vec::new() };
+        let rings = self.segment.rings();
+        let mut all = Vec::new();
+        for rank in (0..self.ranks.len() as u32).filter(|rank| !self.node.is_remote(*rank)) {
+            for region in regions::read(&file, &rings, rank).unwrap_or_default() {
+                let [time_s, wait_s, ready_s] =
+                    [region.ticks, region.waited, region.ready].map(|ticks| self.node.seconds(ticks));
+                let report = RegionReport {
+                    name: region.name,
+                    ranks: u32::from(region.entered > 0),
+                    entered: region.entered,
+                    min_s: time_s,
+                    sum_s: time_s,
+                    max_s: time_s,
+                    max_rank: rank,
+                    wait_s: wait_s.min(time_s),
+                    ready_s: ready_s.min(time_s),
+                    open: region.open.into(),
+                    strays: region.strays,
+                };
+                all.push(report);
+            }
+        }
+        RegionReport::together(all)
     }
 
     fn core_report(&self, core: u32, now: u64) -> CoreReport {

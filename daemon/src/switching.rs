@@ -46,7 +46,7 @@ impl Switching {
         Patience {
             // Watching for as long as a wake-up takes costs at most twice the least possible; a little more forgives noise.
             spin: self.wake.map_or(usual.spin, |wake| within(wake * 3 / 2, 20, 150)),
-            // A wake-up is little beside that; but a core that halts may lose what its ranks have in its caches, too (ARCHITECTURE.md: a ring of 256 ranks).
+            // A wake-up is little beside that; but a core that halts may lose what its ranks have in its caches, too (docs/notebook/rings.md: a ring of 256 ranks).
             long: self.wake.map_or(usual.long, |wake| within(wake * 150, 400, 5000)),
             // Beside a turn of several times its length a hand-over hardly matters.
             brisk: self.hand_over.map_or(usual.brisk, |hand_over| within(hand_over * 7, 10, 60)),

@@ -21,6 +21,16 @@ int MPIX_Rcounter(const char *event, long long *count);
 int MPIX_Pcounter(const char *event, long long *count);
 /* Let the next ready rank of this core run; returns when it is this rank's turn again. */
 int MPIX_Yield(void);
+/* A part of the program that it names itself begins, and ends: `vmpirun --report` says how long ranks were in each, --trace and --report-html show when. They
+   may nest, overlap, and begin again while they are open; of long names the first 79 bytes are kept, and of more than 127 the others are told together. They
+   work at any time, and cost the test of a flag where nobody asks. A program that shall run with other MPIs, too, finds them if they are there:
+       int MPIX_Region_begin(const char *) __attribute__((weak));
+       if (MPIX_Region_begin) MPIX_Region_begin("solve");
+   (or by dlsym(RTLD_DEFAULT, "MPIX_Region_begin")). In Fortran: CALL MPIX_REGION_BEGIN('solve', ierror).
+   MPI_Pcontrol does the same without them: MPI_Pcontrol(5) and up begins the region of that number, MPI_Pcontrol(-5) ends it, 0 stops recording and 1 lets it
+   go on; with `vmpirun --pcontrol regions` MPI_Pcontrol(1, "solve") and MPI_Pcontrol(-1, "solve") are begin and end, as with IPM. */
+int MPIX_Region_begin(const char *name);
+int MPIX_Region_end(const char *name);
 
 double PMPIX_Rtime(void);
 double PMPIX_Ptime(void);
@@ -29,6 +39,8 @@ int PMPIX_Stop_processor_timer(void);
 int PMPIX_Rcounter(const char *event, long long *count);
 int PMPIX_Pcounter(const char *event, long long *count);
 int PMPIX_Yield(void);
+int PMPIX_Region_begin(const char *name);
+int PMPIX_Region_end(const char *name);
 
 /* Fault tolerance (ULFM): what these mean, Open MPI 5 and MPICH document. `vmpirun --enable-recovery` starts jobs that survive deaths. */
 #define MPIX_ERR_PROC_FAILED 0x3f01

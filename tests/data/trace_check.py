@@ -30,7 +30,7 @@ for number, packet in enumerate(trace.packet):
     if packet.HasField("track_event"):
         events.setdefault(packet.track_event.track_uuid, []).append((packet.timestamp, packet.track_event))
 
-result = {"tracks": {}, "counters": {}, "lost": {}, "names": sorted(names.values()), "slices": 0, "nodes": {}}
+result = {"tracks": {}, "counters": {}, "lost": {}, "names": sorted(names.values()), "slices": 0, "nodes": {}, "regions": {}}
 begins, ends = {}, {}
 for uuid, on_track in events.items():
     track = tracks[uuid]
@@ -50,6 +50,9 @@ for uuid, on_track in events.items():
         elif event.type == END:
             assert current is not None, f"{label}: something ends that did not begin"
             sums[current[2]] = sums.get(current[2], 0) + at - current[0]
+            if group == "regions":  # by rank and name: how many, how long
+                told = result["regions"].setdefault(track.name.split(",")[0], {}).setdefault(current[1], [0, 0])
+                told[:] = [told[0] + 1, told[1] + at - current[0]]
             current = None
         elif event.type == INSTANT:
             about = {notes[note.name_iid]: note.int_value for note in event.debug_annotations}

@@ -34,7 +34,7 @@ pub struct Case {
     /// More flags for vmpirun.
     pub flags: &'static [&'static str],
     pub deadline_s: u64,
-    /// At most one rank was RUNNING on each core at every scheduling point (promise 1); not demanded of programs that spin
+    /// At most one rank was RUNNING on each core at every scheduling point (SPECIFICATION 2.1); not demanded of programs that spin
     /// outside MPI, where the watchdog lets another rank run.
     pub one_running: bool,
     /// No other test beside it: the program counts what a disturbed machine does to it.

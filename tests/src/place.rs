@@ -59,6 +59,14 @@ pub fn venv_perfetto() -> PathBuf {
     dir
 }
 
+/// The reader of OTF2 archives by the format's makers, from PyPI: `VMPI_TEST_VENV_OTF2`, else target/venv-otf2.
+pub fn venv_otf2() -> PathBuf {
+    let own = top().join("target/venv-otf2");
+    let dir = std::env::var_os("VMPI_TEST_VENV_OTF2").map_or(own, PathBuf::from);
+    assert!(dir.join("bin/python").exists(), "no reader in {}: run `cargo xtask setup` first", dir.display());
+    dir
+}
+
 /// The right to start processes; given back when dropped. One test has it at a time, or several that do not mind each other (`Turn::beside_others`).
 pub struct Turn {
     _lock: Flock<File>,

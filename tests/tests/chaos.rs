@@ -215,7 +215,7 @@ fn a_timeout_ends_the_job_with_124() {
     assert_eq!(outcome.code, 124, "{outcome:?}");
 }
 
-/// Promise 3: ranks blocked in MPI_Recv or MPI_Win_lock use no CPU. (The bound is generous: a tenth of one core for six ranks.)
+/// SPECIFICATION 2.3: ranks blocked in MPI_Recv or MPI_Win_lock use no CPU. (The bound is generous: a tenth of one core for six ranks.)
 #[test]
 fn blocked_ranks_sleep() {
     ["recv", "lock"].iter().for_each(|state| asleep(state));

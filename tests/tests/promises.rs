@@ -1,4 +1,4 @@
-//! ARCHITECTURE.md's promises 3, 5 and 6, with real processes.
+//! Promises 2.3, 2.4, 2.9 and 4.1 of docs/SPECIFICATION.md, with real processes.
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -15,7 +15,7 @@ fn built(name: &str) -> std::path::PathBuf {
     program(name, Mpi::Openmpi)
 }
 
-/// Promise 3: a rank that waits uses no CPU, in whichever way it waits; nor do the daemon and the launcher of an idle job.
+/// SPECIFICATION 2.3: a rank that waits uses no CPU, in whichever way it waits; nor do the daemon and the launcher of an idle job.
 ///
 /// No load of the machine makes a process that is not woken run, so the bounds are tight: a rank may have no more than a
 /// millisecond of CPU time in two seconds, and daemon and launcher may not wake oftener than their timers say.
@@ -62,7 +62,7 @@ fn nor_does_one_with_a_rank_that_sleeps_outside_mpi() {
     an_idle_job_sleeps("idle-outside", &["outside"]);
 }
 
-/// Promise 5: whatever a rank writes into the memory that it shares with its job, the daemon goes on, and another job of that
+/// SPECIFICATION 4.1: whatever a rank writes into the memory that it shares with its job, the daemon goes on, and another job of that
 /// daemon gets its answers.
 #[test]
 fn a_rank_that_scribbles_ends_its_own_job_only() {
@@ -105,7 +105,7 @@ fn a_rank_that_scribbles_ends_its_own_job_only() {
     daemon.stop();
 }
 
-/// Promise 6: the clocks of all ranks of a core, its idle time and its hand-offs add up to wall time; so do running,
+/// SPECIFICATION 2.4: the clocks of all ranks of a core, its idle time and its hand-offs add up to wall time; so do running,
 /// waiting and being READY or away for a rank.
 #[test]
 fn clocks_add_up() {
@@ -214,7 +214,7 @@ fn start_and_end_are_told_apart_from_idle_time() {
     assert!(outcome.stderr.contains("No rank came to the end of MPI_Init"), "{outcome:?}");
 }
 
-/// Promise 6 where ranks move: a core's clocks count what ran there, whoever it was; a rank's go along with it; and the core-POV timers hold
+/// SPECIFICATION 2.4 where ranks move: a core's clocks count what ran there, whoever it was; a rank's go along with it; and the core-POV timers hold
 /// what the ranks' own clocks say together, but not what one would get by adding those of the ranks that are there in the end.
 #[test]
 fn clocks_stay_right_when_ranks_move() {

@@ -1,13 +1,15 @@
 //! vmpictl's commands on a job that runs: what they print, and that it is what the schema in docs/ says.
 
 use serde_json::Value;
+use std::process::Command;
 use std::time::Duration;
 use vmpi_tests::compile::{Mpi, program};
 use vmpi_tests::job::{Job, Outcome, Vmpirun};
 use vmpi_tests::leftovers::eventually;
 use vmpi_tests::nodes::Nodes;
-use vmpi_tests::place::{Turn, top};
+use vmpi_tests::place::{Turn, bin_dir, room, top};
 use vmpi_tests::prometheus;
+use vmpi_tests::traces::built;
 
 /// A job of four ranks that send all the time.
 fn busy(name: &str, seconds: &str) -> Job {
@@ -241,4 +243,46 @@ fn the_report_adds_up() {
     assert!(!outcome.stderr.contains("VIOLATIONS"), "{}", outcome.stderr);
     let refused = Vmpirun::new("report").args(["--report=long", "true"]).run();
     assert!(refused.code == 2 && refused.stderr.contains("`long` is not one of summary, full"), "{refused:?}");
+}
+
+/// Two runs side by side: what `vmpirun --json` printed, behind the program's output, and traces; of one kind, and what is no run.
+#[test]
+fn runs_are_compared() {
+    let binary = built("traced.c");
+    let dir = room("compare");
+    let at = |name: &str| dir.join(name).to_str().expect("UTF-8").to_owned();
+    for (name, rounds) in [("few", "50"), ("many", "200")] {
+        let trace = at(&format!("{name}.pftrace"));
+        let run = Vmpirun::new("compare").args(["-n", "4", "-V", "2", "--json", "--trace", &trace]).arg(&binary);
+        let outcome = run.args([rounds, "1000"]).run();
+        assert!(outcome.code == 0 && outcome.stdout.starts_with("traced\n"), "{outcome:?}");
+        std::fs::write(at(&format!("{name}.json")), outcome.stdout).expect("target/ is writable");
+    }
+    let vmpictl = |args: &[&str]| {
+        let output = Command::new(bin_dir().join("vmpictl")).args(args).output().expect("vmpictl runs");
+        Outcome::of(&output)
+    };
+    let (few, many) = (at("few.json"), at("many.json"));
+    keep_to_the_schema(
+        &vmpictl,
+        &[("compare", &["compare", &few, &many]), ("compare", &["compare", &at("few.pftrace"), &at("many.pftrace")])],
+    );
+    let json: Value = serde_json::from_str(good(&vmpictl(&["compare", &few, &many, "--json"]))).expect("JSON");
+    let sent = json["figures"].as_array().expect("figures").iter().find(|row| row["name"] == "messages sent");
+    let (a, b) = (sent.and_then(|row| row["a"].as_f64()), sent.and_then(|row| row["b"].as_f64()));
+    assert!(a >= Some(200.0) && b >= Some(800.0) && b < Some(1600.0), "{sent:?}");
+    let text = vmpictl(&["compare", &at("few.pftrace"), &at("many.pftrace")]);
+    let line = good(&text).lines().find(|line| line.starts_with("point-to-point: messages")).expect("a line");
+    assert_eq!(line.split_whitespace().skip(2).collect::<Vec<_>>(), ["200", "800", "+600", "4.00"], "{line}");
+    assert!(text.stdout.contains("B: ") && text.stdout.contains("waited: MPI_Recv"), "{}", text.stdout);
+    for (a, b, why) in [
+        (at("few.pftrace"), at("none.json"), "No such file"),
+        (few.clone(), binary.display().to_string(), "nothing that can be compared"),
+        (few, at("few.pftrace/x"), "Not a directory"),
+    ] {
+        let refused = vmpictl(&["compare", &a, &b]);
+        assert!(refused.code == 2 && refused.stderr.contains(why), "{a} {b}: {refused:?}");
+        assert_eq!(refused.stderr.lines().count(), 1, "a sentence: {refused:?}");
+    }
+    let _ = std::fs::remove_dir_all(dir);
 }

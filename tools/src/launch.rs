@@ -233,6 +233,12 @@ fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, agents: &mut V
             let names: Vec<&str> = counters.iter().map(|event| event.name).collect();
             app.env.push((control::env::COUNTERS.into(), names.join(",")));
         }
+        if options.report.is_some() || options.report_html.is_some() || options.json {
+            app.env.push((control::env::REGIONS.into(), "1".into()));
+        }
+        if options.pcontrol_names {
+            app.env.push((control::env::PCONTROL.into(), "regions".into()));
+        }
         apps.push(app);
         found.push(looked_up);
     }

@@ -5,13 +5,14 @@
 //! [`daemon`] (a connection to vmpid) -> [`session`] (the job runs; [`output`] carries its lines) -> [`outcome`] (exit
 //! code and sentence). [`called`] decides by the name of the program; [`launch`] calls the rest in this order; with several nodes [`nodes`] stands between session and daemons. vmpictl is [`ctl`] ([`why`]: who waits for whom, [`stack`]: where), vmpicc and its kin are [`wrapper`].
 //!
-//! Unsafe code lives in `daemon` (setsid between fork and exec), `ctl::doctor::twin` (fork), `mpir` (what a debugger reads), `output::label` (localtime_r), `stack::bytes` (a mapped file) and `status_page`
+//! Unsafe code lives in `daemon` (setsid between fork and exec), `ctl::doctor::twin` (fork), `mpir` (what a debugger reads), `output::label` (localtime_r), `stack::bytes` (a mapped file), `trace::otf2` (libotf2) and `status_page`
 //! (reading a shared page) only.
 #![deny(unsafe_code)]
 
 pub mod auto;
 pub mod called;
 pub mod cli;
+pub mod compare;
 pub mod cpus;
 pub mod crash;
 pub mod ctl;

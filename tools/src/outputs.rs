@@ -17,6 +17,9 @@ pub fn check(options: &RunOptions) -> Result<(), Failure> {
             try_file(Path::new(file)).map_err(|e| refused(flag, file, &e))?;
         }
     }
+    if let Some(path) = &options.trace {
+        crate::trace::check(path)?;
+    }
     if let Some(dir) = &options.profile {
         try_dir(Path::new(dir)).map_err(|e| refused("--profile", dir, &e))?;
     }

@@ -18,7 +18,7 @@ mod report;
 mod spec;
 
 pub use connection::Connection;
-pub use report::{CoreReport, Helper, JobReport, RankReport, WaitShare};
+pub use report::{CoreReport, Helper, JobReport, RankReport, RegionReport, WaitShare};
 pub use spec::{App, Balance, JobSpec, NodeMap, NodePart, Nodes, OnBlock, Policy, Stdio, Wtime};
 
 /// Changes whenever a message changes its meaning.
@@ -59,6 +59,10 @@ pub mod env {
     pub const SINGLE_COPY: &str = "VMPI_SINGLE_COPY";
     /// Performance counters, with commas between them (`vmpirun --counters`).
     pub const COUNTERS: &str = "VMPI_COUNTERS";
+    /// Set: a report will tell of the program's regions.
+    pub const REGIONS: &str = "VMPI_REGIONS";
+    /// `regions`: MPI_Pcontrol is given names of regions (`vmpirun --pcontrol`).
+    pub const PCONTROL: &str = "VMPI_PCONTROL";
     /// `0` in the job's environment: no huge pages under buffers that are used often.
     pub const HUGE_PAGES: &str = "VMPI_HUGE_PAGES";
     /// `0` in the job's environment: memory that large messages use often is not laid open to the other ranks; `1`: also what is not malloc's.

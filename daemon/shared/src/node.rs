@@ -1,6 +1,6 @@
 //! The node segment of one job: cores, ranks, run queues and clocks. It is about time.
 //!
-//! One per job and node, so that a rank that scribbles over it can end its own job and no other (promise 5).
+//! One per job and node, so that a rank that scribbles over it can end its own job and no other (SPECIFICATION 4.1).
 //! Reading order: `config` (what it is made from), `descriptors` (what lies there), this file (how it is made, mapped and looked at), `placement` (which ranks live where),
 //! `whereabouts` (how their processes are found).
 

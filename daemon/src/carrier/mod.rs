@@ -1,7 +1,7 @@
 //! The carrier: one process per job and node, which takes messages for remote ranks to their nodes and delivers what comes from there.
 //!
 //! Not the daemon itself, because it matches for ranks in their job's memory: what a rank scribbles there can then end the carrier, and
-//! with it that job, but never the daemon or another job (promise 5). It has the same part as a peer rank: it pushes, tends and makes
+//! with it that job, but never the daemon or another job (SPECIFICATION 4.1). It has the same part as a peer rank: it pushes, tends and makes
 //! READY (`vmpi_shared::matching::courier`).
 //!
 //! Reading order: `start` and `main` (how it begins) -> `choice` (which network) -> `post` (the loop) -> `wire` (frames) -> `transfer` (large messages).

@@ -30,6 +30,7 @@ pub mod op;
 pub mod p2p;
 mod passing;
 pub mod process;
+pub mod regions;
 pub mod request;
 pub mod rma;
 pub mod session;

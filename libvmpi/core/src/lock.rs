@@ -157,6 +157,12 @@ fn enter_alone() -> bool {
     true
 }
 
+/// Would this thread get the lock without ending another one's use of MPI without it? Who only annotates what it does must not wait for that.
+pub(crate) fn is_open_to_this_thread() -> bool {
+    let owner = OWNER.load(Ordering::Relaxed);
+    owner == 0 || owner == this_thread()
+}
+
 /// Is no thread inside MPI, nor waits in it?
 pub(crate) fn is_outside() -> bool {
     CALLS.load(Ordering::Relaxed) == 0

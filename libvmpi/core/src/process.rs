@@ -171,6 +171,7 @@ pub fn open(face: &'static str, required_thread_level: i32) -> Result<i32> {
             PROCESS.store(std::process::id(), Ordering::Relaxed);
             ENDPOINT.store(Box::into_raw(Box::new(Endpoint::new(node, job, rank))), Ordering::Release);
             crash::prepare();
+            crate::regions::prepare();
             request::set_up();
             crate::p2p::prepare();
             elements::set_reach(crate::p2p::REACH);
@@ -191,6 +192,7 @@ pub fn close() {
     let mut users = USERS.lock().unwrap();
     if *users == 1 {
         request::finish_buffered();
+        crate::regions::finish();
         ACTIVE_NOW.store(false, Ordering::Release);
         if let Some(daemon) = DAEMON.lock().unwrap().as_mut() {
             // If the daemon is gone, the kernel is about to end this process anyway.

@@ -90,6 +90,11 @@ pub fn report_form(word: Option<&String>) -> Result<ReportForm, String> {
     })
 }
 
+/// Does MPI_Pcontrol get names behind its level?
+pub fn pcontrol(word: &str) -> Result<bool, String> {
+    one_of(word, &[("levels", false), ("regions", true)])
+}
+
 pub fn wtime(word: &str) -> Result<Wtime, String> {
     one_of(word, &[("wall", Wtime::Wall), ("rank", Wtime::Rank)])
 }

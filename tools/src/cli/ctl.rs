@@ -150,6 +150,16 @@ pub enum CtlCommand {
         #[command(flatten)]
         format: Format,
     },
+    /// Put two runs side by side, the largest differences first: A and B are what `vmpirun --json` or `vmpictl show --json` printed (a program's
+    /// output may stand before it), traces (FILE.pftrace), or matrices (FILE.json).
+    Compare {
+        #[arg(value_hint = ValueHint::FilePath)]
+        a: String,
+        #[arg(value_hint = ValueHint::FilePath)]
+        b: String,
+        #[command(flatten)]
+        format: Format,
+    },
     /// Print what the daemons of this node have noted lately, or only what is about one job, which may be over.
     Logs {
         /// JOB or DAEMON:JOB.
@@ -176,7 +186,7 @@ pub enum TraceCommand {
         #[command(flatten)]
         format: Format,
     },
-    /// Write what has been recorded so far; FILE's ending says how: .svg, .png, .html, or .pftrace and kin for ui.perfetto.dev.
+    /// Write what has been recorded so far; FILE's ending says how: .svg, .png, .html, .otf2, or .pftrace and kin for ui.perfetto.dev.
     Export {
         #[arg(value_hint = ValueHint::FilePath)]
         file: String,

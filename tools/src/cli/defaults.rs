@@ -201,6 +201,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("on-block", "release"),
     ("on-deadlock", "report"),
     ("wtime", "wall"),
+    ("pcontrol", "levels"),
     ("progress", "daemon"),
     ("fabric", "auto"),
     ("output", "lines"),

@@ -169,6 +169,8 @@ pub struct RunOptions {
     pub randomize: bool,
     pub print_exit_codes: bool,
     pub report: Option<ReportForm>,
+    /// `--pcontrol regions`: MPI_Pcontrol is given names.
+    pub pcontrol_names: bool,
     /// Performance counters, with commas between them.
     pub counters: Option<String>,
     /// Where the matrix of all transfers goes.
@@ -230,6 +232,7 @@ impl Default for RunOptions {
             randomize: false,
             print_exit_codes: false,
             report: None,
+            pcontrol_names: false,
             counters: None,
             matrix: None,
             trace: None,

@@ -3,6 +3,7 @@
 //! [`peers`] finds the daemons and the job that a command is about; each other file is a command or two.
 
 mod act;
+mod compare;
 mod doctor;
 mod logs;
 mod matrix;
@@ -61,6 +62,7 @@ pub fn main() -> i32 {
         CtlCommand::Stacks { job, threads, all_frames, format } => {
             why::stacks(job.as_deref(), *threads, *all_frames, format.json).map(Output::from)
         }
+        CtlCommand::Compare { a, b, format } => compare::compare(a, b, format.json),
         CtlCommand::Logs { job, format } => logs::logs(job.as_deref(), format.json).map(Output::from),
         CtlCommand::Version { format } => show::version(format.json).map(Output::from),
     };

@@ -24,7 +24,7 @@ pub fn trace(target: &str, ask: TraceAsk, file: Option<&str>, as_json: bool) -> 
         return Err(Failure::usage(format!("`{target}`: a trace is that of a whole job; leave the rank out")));
     }
     if let Some(path) = file {
-        trace::Form::of(path).map_err(Failure::usage)?;
+        trace::check(path)?;
         outputs::try_file(Path::new(path)).map_err(|e| Failure::own(format!("cannot write {path}: {e}")))?;
     }
     let pid = peer.pid;

@@ -42,8 +42,14 @@ fn cell(ranks: u32) -> u32 {
 
 fn size(ranks: u32) -> (u32, u32) {
     let map = cell(ranks) * ranks;
-    (map.max(260) + (LEFT + RIGHT) as u32, map + (TOP + BOTTOM) as u32)
+    let legend = (Scale::height(map as i32) + LEGEND * (LEGENDS.len() as i32 + 1)) as u32;
+    (map.max(260) + (LEFT + RIGHT) as u32, map.max(legend) + (TOP + BOTTOM) as u32)
 }
+
+/// Below the scale: a pair between which messages without data went is told apart from one without messages.
+const LEGENDS: [(RGBColor, &str); 2] = [(RGBColor(232, 226, 210), "no data"), (RGBColor(246, 246, 246), "no messages")];
+/// Pixels from one to the next.
+const LEGEND: i32 = 20;
 
 fn check(matrix: &Matrix) -> Result<(), HeatError> {
     match matrix.ranks {
@@ -158,6 +164,9 @@ fn texts(matrix: &Matrix) -> Vec<Text> {
         let y = if marks == 0 { TOP } else { TOP + ((1.0 - at) * f64::from(height)) as i32 };
         texts.push(put((x, y), 12, Align::Left, format!("{} B", crate::table::bytes(value))));
     }
+    for ((_, name), number) in LEGENDS.iter().zip(1..) {
+        texts.push(put((x, TOP + height + LEGEND * number), 12, Align::Left, (*name).into()));
+    }
     texts
 }
 
@@ -168,10 +177,8 @@ where
     let (ranks, cell) = (matrix.ranks, cell(matrix.ranks) as i32);
     let (side, scale) = (cell * ranks as i32, Scale::of(matrix));
     area.fill(&WHITE).map_err(drawn)?;
-    area.draw(&Rectangle::new([(LEFT, TOP), (LEFT + side, TOP + side)], RGBColor(246, 246, 246).filled()))
-        .map_err(drawn)?;
-    // A pair between which messages without data went is told apart from one without messages.
-    let silent = RGBColor(232, 226, 210);
+    let [(silent, _), (nothing, _)] = LEGENDS;
+    area.draw(&Rectangle::new([(LEFT, TOP), (LEFT + side, TOP + side)], nothing.filled())).map_err(drawn)?;
     for ((from, to), sum) in &scale.pairs {
         let at = (LEFT + *to as i32 * cell, TOP + *from as i32 * cell);
         let fill = if *sum == 0 { silent } else { colour(scale.share(*sum)) };
@@ -194,6 +201,12 @@ where
         let fill = colour(0.1 + 0.9 * (1.0 - f64::from(y) / f64::from(height)));
         area.draw(&Rectangle::new([(x, TOP + y), (x + 16, TOP + y + 1)], fill.filled())).map_err(drawn)?;
     }
+    for ((fill, _), number) in LEGENDS.iter().zip(1..) {
+        let y = TOP + height + LEGEND * number;
+        let place = [(x, y - 6), (x + 16, y + 6)];
+        area.draw(&Rectangle::new(place, fill.filled())).map_err(drawn)?;
+        area.draw(&Rectangle::new(place, RGBColor(120, 120, 120).stroke_width(1))).map_err(drawn)?;
+    }
     Ok(())
 }
 
@@ -212,6 +225,12 @@ mod tests {
             assert!(width < 1000 && height < 1000, "{ranks}: {width} x {height}");
             let cells = text.matches("<rect").count();
             assert!(cells >= ranks as usize, "{ranks}: {cells} rectangles");
+            // The legend is inside the picture.
+            for (_, name) in LEGENDS {
+                let line = text.lines().find(|line| line.ends_with(&format!(">{name}</text>"))).expect("a legend");
+                let y = line.split("y=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a place");
+                assert!(y.parse::<u32>().is_ok_and(|y| y + 4 < height), "{ranks}: {line}, of {height}");
+            }
         }
         assert!(matches!(svg(&Matrix::default()), Err(HeatError::Empty)));
         let many = Matrix { ranks: MOST_RANKS + 1, ..Matrix::default() };

@@ -2,7 +2,7 @@
 
 use super::verdict::{inside_core, inside_rank};
 use crate::table::{Table, bytes, seconds};
-use vmpi_shared::control::{CoreReport, JobReport, RankReport};
+use vmpi_shared::control::{CoreReport, JobReport, RankReport, RegionReport};
 
 /// A column: its name, its value in one, and how that is written.
 type Column<T> = (&'static str, fn(&T) -> f64, fn(f64) -> String);
@@ -90,7 +90,61 @@ pub fn summary(report: &JobReport) -> String {
             format!("{times} times more than one rank was RUNNING on a core, which must not be: please report it\n")
         }
     };
-    format!("{broken}{cores}\n{ranks}")
+    format!("{broken}{cores}\n{ranks}{}", regions(&report.regions))
+}
+
+/// So many regions are told one by one.
+const MOST_REGIONS: usize = 40;
+
+/// The program's own regions; nothing if it named none. Of each: the least, mean and most of its ranks' times, and how much of that was waiting.
+pub fn regions(regions: &[RegionReport]) -> String {
+    if regions.is_empty() {
+        return String::new();
+    }
+    let head = ["REGION", "RANKS", "TIMES", "MIN", "MEAN", "MAX", "MAX-RANK", "IN-MPI%", "READY%"];
+    let mut table = Table::new(&head);
+    for region in regions.iter().take(MOST_REGIONS) {
+        let part = |part: f64| percents(share(part, region.sum_s));
+        table.row(vec![
+            region.name.clone(),
+            region.ranks.to_string(),
+            region.entered.to_string(),
+            seconds(region.min_s),
+            seconds(region.mean_s()),
+            seconds(region.max_s),
+            region.max_rank.to_string(),
+            part(region.wait_s),
+            part(region.ready_s),
+        ]);
+    }
+    let left_out = match regions.len().saturating_sub(MOST_REGIONS) {
+        0 => String::new(),
+        more => format!("{more} more regions, in which ranks were shorter, are in the report of --json\n"),
+    };
+    format!("\n{table}{left_out}{}", unbalanced(regions).map_or(String::new(), |text| format!("{text}\n")))
+}
+
+/// So many are named.
+const MOST_NAMED: usize = 5;
+
+/// Regions whose begins and ends do not match, in a sentence.
+pub fn unbalanced(regions: &[RegionReport]) -> Option<String> {
+    let named = |which: fn(&RegionReport) -> u64, what: &str, unit: &str| {
+        let wrong: Vec<(&RegionReport, u64)> =
+            regions.iter().map(|region| (region, which(region))).filter(|(_, count)| *count > 0).collect();
+        let names = wrong.iter().take(MOST_NAMED).map(|(region, count)| format!("`{}` ({count} {unit})", region.name));
+        let names = names.collect::<Vec<_>>().join(", ");
+        let more = match wrong.len().saturating_sub(MOST_NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        (!wrong.is_empty()).then(|| format!("{what}: {names}{more}"))
+    };
+    let open =
+        named(|region| region.open.into(), "regions that began and never ended, told until MPI_Finalize", "ranks");
+    let strays = named(|region| region.strays, "ends of regions that had not begun, which were left out", "times");
+    let told: Vec<String> = [open, strays].into_iter().flatten().collect();
+    (!told.is_empty()).then(|| told.join("; "))
 }
 
 /// Each core and rank, with what those who work on vmpi want to know, too.
@@ -136,6 +190,33 @@ fn rank_table(ranks: &[RankReport], counters: &[String]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn regions_are_told_and_what_does_not_match() {
+        let region = |name: &str, open: u32, strays: u64| RegionReport {
+            name: name.into(),
+            ranks: 4,
+            entered: 40,
+            min_s: 0.5,
+            sum_s: 4.0,
+            max_s: 2.0,
+            max_rank: 3,
+            wait_s: 1.0,
+            ready_s: 0.4,
+            open,
+            strays,
+        };
+        let report = |regions: Vec<RegionReport>| JobReport { regions, ..JobReport::default() };
+        let text = summary(&report(vec![region("solve", 0, 0), region("set up", 0, 0)]));
+        let line = text.lines().find(|line| line.starts_with("solve")).expect("a line");
+        let cells: Vec<&str> = line.split_whitespace().collect();
+        assert_eq!(cells, ["solve", "4", "40", "0.500s", "1.000s", "2.000s", "3", "25", "10"]);
+        assert!(!text.contains("never ended") && !text.contains("had not begun"), "{text}");
+        let text = summary(&report((0..50).map(|n| region(&format!("r{n}"), n, u64::from(n == 7))).collect()));
+        assert!(text.contains("10 more regions") && text.contains("`r1` (1 ranks)") && text.contains(" and 44 more; "));
+        assert!(text.ends_with("which were left out: `r7` (1 times)\n"), "{text}");
+        assert!(!summary(&report(Vec::new())).contains("REGION"));
+    }
 
     #[test]
     fn least_mean_and_most_of_each_column() {

@@ -1,16 +1,21 @@
-//! What the ranks of a job did and when, for people: a Perfetto trace, a picture, a page.
+//! What the ranks of a job did and when, for people: a Perfetto trace, an OTF2 archive, a picture, a page.
 //!
-//! Reading order: `timeline` (records become a timeline), `timeline::axis` (those of several nodes one), `perfetto`, `picture`, `page`.
+//! Reading order: `timeline` (records become a timeline), `timeline::axis` (those of several nodes one), `perfetto`, `otf2`, `picture`, `page`.
 
+mod otf2;
 mod page;
 mod perfetto;
 mod picture;
 mod timeline;
+mod totals;
 
 pub use page::About;
 pub use timeline::{
-    CoreDid, CoreSlice, CoreTrack, Message, NodeTrack, Ns, OnNode, RankDid, RankSlice, RankTrack, Timeline,
+    CollectiveCall, CoreDid, CoreSlice, CoreTrack, Message, NodeTrack, Ns, OnNode, RankDid, RankSlice, RankTrack,
+    RegionSpan, Timeline,
 };
+
+pub use totals::Totals;
 
 use crate::failure::Failure;
 use crate::nodes::exchange::Offset;
@@ -77,6 +82,8 @@ pub fn timeline_of_nodes(nodes: &[NodeRecording]) -> Option<Timeline> {
 pub enum Form {
     /// For ui.perfetto.dev and trace_processor.
     Perfetto,
+    /// An archive of several files, for Vampir, Scalasca and ViTE.
+    Otf2,
     Svg,
     Png,
     /// A page (without the matrix, if nobody has counted).
@@ -94,19 +101,34 @@ impl Form {
             Some("svg") => Ok(Form::Svg),
             Some("png") => Ok(Form::Png),
             Some("html" | "htm") => Ok(Form::Html),
+            Some("otf2") => Ok(Form::Otf2),
             Some(ending) if PERFETTO.contains(&ending) => Ok(Form::Perfetto),
             // A device, or a pipe.
             _ if std::fs::metadata(name).is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) => Ok(Form::Perfetto),
             _ => Err(format!(
-                "`{path}` does not end in .svg or .png (a picture), .html (a page), or .{} (for ui.perfetto.dev)",
+                "`{path}` does not end in .svg or .png (a picture), .html (a page), .otf2 (an archive), or .{} (for ui.perfetto.dev)",
                 PERFETTO.join(", .")
             )),
         }
     }
 }
 
+/// Can a trace be written in the form that the file's name says?
+///
+/// # Errors
+/// What that needs is not installed, or something is in the way.
+pub fn check(path: &str) -> Result<(), Failure> {
+    match Form::of(path).map_err(Failure::usage)? {
+        Form::Otf2 => {
+            let failed = |why: String| Failure::usage(format!("{path} could not be written: {why}"));
+            otf2::check(Path::new(path)).map_err(failed)
+        }
+        _ => Ok(()),
+    }
+}
+
 /// What Perfetto's own tools and others call its files.
-const PERFETTO: [&str; 6] = ["pftrace", "perfetto-trace", "perfetto", "pb", "proto", "trace"];
+pub(crate) const PERFETTO: [&str; 6] = ["pftrace", "perfetto-trace", "perfetto", "pb", "proto", "trace"];
 
 /// What was written.
 #[derive(Debug, Default)]
@@ -132,28 +154,44 @@ pub fn save_page(timeline: &Timeline, about: &About<'_>, path: &str) -> Result<(
 /// # Errors
 /// It cannot be written, or the picture not be drawn.
 pub fn save(timeline: &Timeline, about: &About<'_>, path: &str) -> Result<Saved, Failure> {
+    if Form::of(path) == Ok(Form::Otf2) {
+        let failed = |why: String| Failure::own(format!("cannot write {path}: {why}"));
+        otf2::write(timeline, &about.host, Path::new(path)).map_err(failed)?;
+        return Ok(Saved::of(timeline));
+    }
     let (saved, bytes) = encode(timeline, about, path)?;
     std::fs::write(Path::new(path), bytes).map_err(|e| Failure::own(format!("cannot write {path}: {e}")))?;
     Ok(saved)
 }
 
+impl Saved {
+    fn of(timeline: &Timeline) -> Saved {
+        Saved {
+            gaps: timeline.gaps(),
+            events: timeline.events(),
+            dropped: timeline.dropped(),
+            length_s: timeline.length as f64 * 1e-9,
+        }
+    }
+}
+
 /// What is to be written to `path`.
 ///
 /// # Errors
-/// The picture cannot be drawn.
+/// The picture cannot be drawn, or it would be more than one file.
 pub fn encode(timeline: &Timeline, about: &About<'_>, path: &str) -> Result<(Saved, Vec<u8>), Failure> {
     let failed = |e: picture::PictureError| Failure::own(format!("{path}: {e}"));
     let bytes = match Form::of(path).map_err(Failure::usage)? {
         Form::Perfetto => perfetto::encode(timeline),
+        Form::Otf2 => {
+            let why = "an OTF2 archive is several files, which do not come from another node";
+            return Err(Failure::usage(format!(
+                "{path}: {why}; `vmpirun --trace FILE.otf2` writes one, and FILE.pftrace is one file"
+            )));
+        }
         Form::Svg => picture::svg(timeline).map_err(failed)?.into_bytes(),
         Form::Png => picture::png(timeline).map_err(failed)?,
         Form::Html => page::page(timeline, about).into_bytes(),
     };
-    let saved = Saved {
-        gaps: timeline.gaps(),
-        events: timeline.events(),
-        dropped: timeline.dropped(),
-        length_s: timeline.length as f64 * 1e-9,
-    };
-    Ok((saved, bytes))
+    Ok((Saved::of(timeline), bytes))
 }

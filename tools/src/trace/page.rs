@@ -1,8 +1,8 @@
 //! One page about a run that opens without a network: timeline, clocks, waits, matrix. The data goes into `page.html`.
 
-use super::timeline::{CoreDid, Ns, RankDid, Timeline};
+use super::timeline::{CoreDid, Ns, RankDid, RankTrack, Timeline};
 use crate::daemon::VERSION;
-use crate::report::Verdict;
+use crate::report::{Verdict, unbalanced};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -19,6 +19,9 @@ const CORE_KINDS: usize = 7;
 const RANK_KINDS: usize = 6;
 /// Messages that a page holds.
 const MOST_MESSAGES: usize = 40_000;
+/// Stretches in regions that a page holds, and rows of them below a rank's own.
+const MOST_REGIONS: usize = 40_000;
+const REGION_ROWS: u32 = 4;
 
 /// What a page is about, besides what was recorded.
 #[derive(Debug, Default)]
@@ -50,6 +53,9 @@ fn data(timeline: &Timeline, about: &About<'_>, title: &str) -> Value {
     let tracks = timeline.cores.len() + timeline.ranks.len();
     let most = if all <= MOST_SLICES { all } else { (MOST_SLICES / tracks.max(1)).max(CELLS / 2) };
     let mut calls = Calls::default();
+    let mut region_names = Calls::default();
+    let spans: usize = timeline.ranks.iter().map(|rank| rank.regions.len()).sum();
+    let regions_fit = spans <= MOST_REGIONS;
     let mut coarse = false;
     let cores: Vec<Value> = timeline
         .cores
@@ -93,6 +99,10 @@ fn data(timeline: &Timeline, about: &About<'_>, title: &str) -> Value {
                 "dropped": rank.dropped,
                 "known_from": rank.known_from,
             });
+            let regions = shown_regions(rank, &mut region_names);
+            if regions_fit && !regions.is_empty() {
+                value["regions"] = regions.into();
+            }
             if rank.slices.len() > most {
                 coarse = true;
                 let slices = rank.slices.iter().map(|slice| (slice.from, slice.until, number(slice.did) as usize));
@@ -133,6 +143,8 @@ fn data(timeline: &Timeline, about: &About<'_>, title: &str) -> Value {
         "cores": cores,
         "ranks": ranks,
         "calls": calls.names,
+        "region_names": region_names.names,
+        "regions_left_out": if regions_fit { 0 } else { spans },
         "messages": messages,
         "messages_left_out": if few { 0 } else { timeline.messages.len() },
         "waits": waits(timeline),
@@ -143,8 +155,16 @@ fn data(timeline: &Timeline, about: &About<'_>, title: &str) -> Value {
         }),
         "matrix": matrix.map(pairs),
         "report": report.map(|report| json!({ "cores": report.cores, "ranks": report.rank_list, "notes": report.notes, "v": report.v,
-            "policy": report.policy, "balance": report.balance })),
+            "policy": report.policy, "balance": report.balance, "regions": report.regions, "unbalanced": unbalanced(&report.regions) })),
     })
+}
+
+/// The regions of a rank for which there are rows: begin, length, name and row, one after the other.
+fn shown_regions(rank: &RankTrack, names: &mut Calls) -> Vec<u64> {
+    let shown = rank.regions.iter().filter(|span| span.row < REGION_ROWS);
+    shown
+        .flat_map(|span| [span.from, span.until - span.from, names.number(&span.name) as u64, span.row.into()])
+        .collect()
 }
 
 fn number(did: RankDid) -> i64 {

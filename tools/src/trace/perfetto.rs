@@ -6,7 +6,6 @@ use std::collections::HashMap;
 
 // The messages and fields used here, by their numbers there.
 
-#[cfg(test)]
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Trace {
     #[prost(message, repeated, tag = "1")]
@@ -100,10 +99,10 @@ pub struct Interned {
     pub name: Option<String>,
 }
 
-const SLICE_BEGIN: i32 = 1;
-const SLICE_END: i32 = 2;
-const INSTANT: i32 = 3;
-const COUNTER: i32 = 4;
+pub(super) const SLICE_BEGIN: i32 = 1;
+pub(super) const SLICE_END: i32 = 2;
+pub(super) const INSTANT: i32 = 3;
+pub(super) const COUNTER: i32 = 4;
 const CLEARED: u32 = 1;
 const NEEDS: u32 = 2;
 const EXPLICIT_ORDER: i32 = 3;
@@ -157,6 +156,8 @@ const CORE_CLOCKS: u64 = GROUPS + 4;
 const RANK_COUNTERS: u64 = GROUPS + 5;
 const CORE_COUNTERS: u64 = GROUPS + 16;
 const NODES: u64 = GROUPS + 32;
+/// One group of tracks for each row of regions.
+const REGIONS: u64 = GROUPS + 64;
 
 /// The number of a core among those of all nodes.
 fn core_number(node: u32, core: u32) -> u32 {
@@ -328,12 +329,17 @@ pub fn encode(timeline: &Timeline) -> Vec<u8> {
                 did => writer.slice(span, track, did.name(), did.name(), &[]),
             }
         }
+        for (from, until) in &rank.paused {
+            let length = [("for (ns)", (until - from).cast_signed())];
+            writer.instant(*from, track, "paused", "the program wants nothing recorded (MPI_Pcontrol)", &length);
+        }
         for (at, value) in &rank.clock {
             writer.count(*at, clock, *value);
         }
     }
     let behind = behind_cores + timeline.ranks.iter().map(|rank| rank.rank + 1).max().unwrap_or(0);
     counters(&mut writer, timeline, clocks, behind);
+    regions(&mut writer, timeline, &job);
     for (message, flow) in timeline.messages.iter().zip(1u64..) {
         let category = if message.collective { "collective" } else { "point-to-point" };
         let notes = |peer: &'static str, rank: u32| {
@@ -348,6 +354,31 @@ pub fn encode(timeline: &Timeline) -> Vec<u8> {
         writer.put(message.received, event);
     }
     writer.finish()
+}
+
+/// Tracks of the program's own regions, below each other where they overlap.
+fn regions(writer: &mut Writer, timeline: &Timeline, job: &str) {
+    if timeline.ranks.iter().all(|rank| rank.regions.is_empty()) {
+        return;
+    }
+    let group = writer.group(4, &format!("{job}: regions"));
+    let mut order = 0;
+    for rank in &timeline.ranks {
+        let rows = rank.regions.iter().map(|span| span.row + 1).max().unwrap_or(0);
+        for row in 0..rows {
+            let name = match row {
+                0 => format!("rank {}", rank.rank),
+                _ => format!("rank {}, row {}", rank.rank, row + 1),
+            };
+            writer.track(uuid(REGIONS + u64::from(row), rank.rank), group, order, name, None);
+            order += 1;
+        }
+        for span in &rank.regions {
+            let track = uuid(REGIONS + u64::from(span.row), rank.rank);
+            let ended = [("ended", i64::from(span.ended))];
+            writer.slice((span.from, span.until), track, "region", &span.name, &ended);
+        }
+    }
 }
 
 /// Tracks of performance counters: of each rank, and of each core what all its ranks counted there.
@@ -440,7 +471,9 @@ mod tests {
         let slices = vec![slice(5, 9, RankDid::Running, ""), slice(9, 20, RankDid::Suspended, "MPI_Recv")];
         let track = RankTrack { rank: 0, slices, dropped: 3, known_from: 5, ..RankTrack::default() };
         let (call, collective) = ("MPI_Send".into(), false);
-        let message = Message { from: 0, to: 0, sent: 6, received: 20, bytes: 8, tag: 7, call, collective };
+        let (context, within) = (0, vmpi_shared::trace::Within::default());
+        let message =
+            Message { from: 0, to: 0, sent: 6, received: 20, bytes: 8, tag: 7, call, collective, context, within };
         let timeline =
             Timeline { boottime: 1000, length: 30, ranks: vec![track], messages: vec![message], ..Timeline::default() };
         let trace = Trace::decode(encode(&timeline).as_slice()).expect("a trace");

@@ -7,11 +7,13 @@ mod axis;
 mod build;
 mod messages;
 mod outside;
+mod regions;
 mod track;
 
 pub use axis::OnNode;
 
 use std::rc::Rc;
+use vmpi_shared::trace::Within;
 
 /// Nanoseconds since the recording began.
 pub type Ns = u64;
@@ -117,11 +119,45 @@ pub struct RankTrack {
     pub clock: Vec<(Ns, u64)>,
     /// Performance counters of the rank, and of its core, at times.
     pub counted: Vec<Counted>,
+    /// The program's own regions, in order of their beginnings.
+    pub regions: Vec<RegionSpan>,
+    /// Blocking collective calls, in order.
+    pub collectives: Vec<CollectiveCall>,
+    /// When the program wanted nothing recorded.
+    pub paused: Vec<(Ns, Ns)>,
     /// From when on everything is known.
     pub known_from: Ns,
     /// Records that were lost, because the ring holds only the newest; and those that were damaged.
     pub dropped: u64,
     pub damaged: u64,
+}
+
+/// A stretch in which a rank was in a region.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegionSpan {
+    pub from: Ns,
+    pub until: Ns,
+    pub name: Rc<str>,
+    /// The first row that has room for it, if those of one row are not to overlap.
+    pub row: u32,
+    /// Its beginning, and its end, were recorded.
+    pub begun: bool,
+    pub ended: bool,
+}
+
+/// A blocking collective call of a rank.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CollectiveCall {
+    pub from: Ns,
+    pub until: Ns,
+    /// The MPI function.
+    pub call: Rc<str>,
+    pub context: u32,
+    pub root: Option<u32>,
+    /// What it had to send and to receive, bytes.
+    pub sent: u64,
+    pub received: u64,
+    pub within: Within,
 }
 
 /// Performance counters at a time.
@@ -147,6 +183,9 @@ pub struct Message {
     pub call: Rc<str>,
     /// Of a collective call.
     pub collective: bool,
+    /// Its communicator, and who is who there: the sender's view.
+    pub context: u32,
+    pub within: Within,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -222,7 +261,28 @@ impl Timeline {
                 self.backwards_by as f64 * 1e-3
             ));
         }
+        let paused = || self.ranks.iter().filter(|rank| !rank.paused.is_empty());
+        if paused().next().is_some() {
+            let longest = paused().map(|rank| rank.paused.iter().map(|(from, until)| until - from).sum::<Ns>()).max();
+            told.push(format!(
+                "{} ranks wanted nothing recorded (MPI_Pcontrol) for up to {:.3} s",
+                paused().count(),
+                longest.unwrap_or(0) as f64 * 1e-9
+            ));
+        }
+        told.extend(self.unbalanced());
         (!told.is_empty()).then(|| told.join("; "))
+    }
+
+    /// Regions that began and did not end, in words.
+    fn unbalanced(&self) -> Option<String> {
+        let open = || self.ranks.iter().filter(|rank| rank.regions.iter().any(|region| !region.ended));
+        let first = open().flat_map(|rank| &rank.regions).find(|region| !region.ended).filter(|_| !self.on)?;
+        let name = &first.name;
+        Some(format!(
+            "regions of {} ranks began and did not end (`{name}` is one), and are told until the end",
+            open().count()
+        ))
     }
 
     /// What is missing of a node's ranks.

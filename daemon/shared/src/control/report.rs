@@ -1,6 +1,9 @@
 //! A job, its cores and its ranks as tools are told of them.
 
+use crate::trace::regions::OTHERS;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
 /// A job as `vmpictl ps` and `show` print it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct JobReport {
@@ -24,6 +27,9 @@ pub struct JobReport {
     /// What its ranks were seen waiting for, the most first.
     #[serde(default)]
     pub waits: Vec<WaitShare>,
+    /// The program's own regions, those first in which ranks were longest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub regions: Vec<RegionReport>,
     /// Of a job that has ended: what its ranks had started and not waited for. A good end leaves it running, any other ends it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub helpers: Vec<Helper>,
@@ -45,6 +51,81 @@ pub struct WaitShare {
     pub call: String,
     pub seen_s: f64,
 }
+
+/// A region that the program has named (MPIX_Region_begin), over all ranks that were in it. Times of one that is open end with its last end.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RegionReport {
+    pub name: String,
+    /// Ranks that were in it, and how often all together.
+    pub ranks: u32,
+    pub entered: u64,
+    /// How long a rank was in it: the least, all together, the most, and whose that is.
+    pub min_s: f64,
+    pub sum_s: f64,
+    pub max_s: f64,
+    pub max_rank: u32,
+    /// Of it, all together, waiting in MPI, and for a core.
+    pub wait_s: f64,
+    pub ready_s: f64,
+    /// Ranks that have begun it and not ended it; ends without a begin.
+    pub open: u32,
+    pub strays: u64,
+}
+
+impl RegionReport {
+    pub fn mean_s(&self) -> f64 {
+        self.sum_s / f64::from(self.ranks.max(1))
+    }
+
+    /// What several ranks, or nodes, tell of regions: each once, those first in which ranks were longest. Where each rank has names of its own the shortest ones
+    /// are told together.
+    pub fn together(told: impl IntoIterator<Item = RegionReport>) -> Vec<RegionReport> {
+        let mut known: BTreeMap<String, RegionReport> = BTreeMap::new();
+        for region in told {
+            match known.get_mut(&region.name) {
+                Some(all) => all.add(region),
+                None => drop(known.insert(region.name.clone(), region)),
+            }
+        }
+        let mut all: Vec<RegionReport> = known.into_values().collect();
+        let sort = |all: &mut Vec<RegionReport>| {
+            all.sort_by(|a, b| b.sum_s.total_cmp(&a.sum_s).then_with(|| a.name.cmp(&b.name)));
+        };
+        sort(&mut all);
+        if all.len() > MOST_REGIONS {
+            let mut others = RegionReport { name: OTHERS.into(), ..RegionReport::default() };
+            all.split_off(MOST_REGIONS - 1).into_iter().for_each(|region| others.add(region));
+            match all.iter_mut().find(|region| region.name == OTHERS) {
+                Some(known) => known.add(others),
+                None => all.push(others),
+            }
+            sort(&mut all);
+        }
+        all
+    }
+
+    fn add(&mut self, more: RegionReport) {
+        if more.max_s > self.max_s {
+            self.max_rank = more.max_rank;
+        }
+        self.min_s = match (self.ranks, more.ranks) {
+            (0, _) => more.min_s,
+            (_, 0) => self.min_s,
+            _ => self.min_s.min(more.min_s),
+        };
+        self.ranks = self.ranks.saturating_add(more.ranks);
+        self.entered = self.entered.saturating_add(more.entered);
+        self.sum_s += more.sum_s;
+        self.max_s = self.max_s.max(more.max_s);
+        self.wait_s += more.wait_s;
+        self.ready_s += more.ready_s;
+        self.open = self.open.saturating_add(more.open);
+        self.strays = self.strays.saturating_add(more.strays);
+    }
+}
+
+/// Regions of a report.
+const MOST_REGIONS: usize = 512;
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct CoreReport {
@@ -69,7 +150,7 @@ pub struct CoreReport {
     pub ending_s: f64,
     /// Time since the job's segments were made: what the six add up to.
     pub wall_s: f64,
-    /// Largest number of ranks ever RUNNING at one time on this core (promise 1: at most 1), and how often it was more than one.
+    /// Largest number of ranks ever RUNNING at one time on this core (SPECIFICATION 2.1: at most 1), and how often it was more than one.
     pub max_running: u32,
     pub violations: u64,
     /// Core-POV timer.
@@ -122,4 +203,55 @@ pub struct RankReport {
     /// Performance counters, as they stood when it last left a core.
     #[serde(default)]
     pub counters: Vec<u64>,
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use super::*;
+
+    fn region(name: &str, rank: u32, time_s: f64) -> RegionReport {
+        let (sum_s, min_s, max_s, wait_s) = (time_s, time_s, time_s, time_s / 2.0);
+        let name = name.to_owned();
+        RegionReport {
+            name,
+            ranks: 1,
+            entered: 2,
+            min_s,
+            sum_s,
+            max_s,
+            max_rank: rank,
+            wait_s,
+            ..RegionReport::default()
+        }
+    }
+
+    #[test]
+    fn regions_of_ranks_are_told_together() {
+        let stray = RegionReport { name: "a".into(), strays: 3, ..RegionReport::default() };
+        let all = RegionReport::together([stray, region("a", 4, 1.0), region("b", 0, 9.0), region("a", 5, 3.0)]);
+        assert_eq!(all.iter().map(|region| region.name.as_str()).collect::<Vec<_>>(), ["b", "a"]);
+        let expected = RegionReport {
+            ranks: 2,
+            entered: 4,
+            min_s: 1.0,
+            sum_s: 4.0,
+            wait_s: 2.0,
+            strays: 3,
+            ..region("a", 5, 3.0)
+        };
+        assert_eq!(all[1], expected);
+        assert_eq!(all[1].mean_s(), 2.0);
+    }
+
+    #[test]
+    fn names_without_end_end() {
+        let all = RegionReport::together((0..5000).map(|n| region(&format!("rank {n}"), n, f64::from(n))));
+        assert_eq!(all.len(), MOST_REGIONS);
+        let others = all.iter().find(|region| region.name == OTHERS).expect("the rest");
+        assert_eq!((others.ranks, others.entered), (5000 - 511, 2 * (5000 - 511)));
+        let whole: f64 = all.iter().map(|region| region.sum_s).sum();
+        assert_eq!(whole, f64::from(5000 * 4999 / 2));
+        // What is told of nodes that have such each is no more.
+        assert_eq!(RegionReport::together(all.iter().cloned().chain(all.iter().cloned())).len(), MOST_REGIONS);
+    }
 }

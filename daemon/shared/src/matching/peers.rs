@@ -1,7 +1,7 @@
 //! Which process is behind a rank: found by what it shows, not believed by its number.
 //!
 //! Copies go straight into and out of another process's memory. The pids in shared memory are the daemon's; in a PID namespace of a rank's own they are nobody's,
-//! or somebody else's. And a pid that was scribbled over may be that of a rank of another job, which must not come to harm (promise 5). So a process is
+//! or somebody else's. And a pid that was scribbled over may be that of a rank of another job, which must not come to harm (SPECIFICATION 4.1). So a process is
 //! tried before its first use: it is the rank if the rank's number is read in its memory, where the rank says that it shows it
 //! (`node::Whereabouts`), and then it can be copied from and to.
 //! Where the kernel allows nobody to read, a process of this one's group, or with this job's key, may still be moved to another CPU.

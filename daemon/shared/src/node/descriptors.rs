@@ -71,7 +71,7 @@ pub struct CoreDescriptor {
     /// Ranks that have come here from other cores, counted at each move; by whoever moves.
     pub moves: AtomicU32,
     // What changes with every wait: apart from what deliverers on other cores look at.
-    /// Ranks that are RUNNING on this core right now (promise 1: 0 or 1), counted at every change.
+    /// Ranks that are RUNNING on this core right now (SPECIFICATION 2.1: 0 or 1), counted at every change.
     pub running: AtomicU32,
     pub max_running: AtomicU32,
     /// Written by the rank that leaves the core (or the daemon for it): ticks.

@@ -45,7 +45,7 @@ pub(super) fn queue_of(node: &NodeSegment, rank: u32, descriptor: &RankDescripto
 pub(super) fn dispatch(node: &NodeSegment, core: u32) {
     let (holder, lease) = (&node.core(core).holder, &node.core(core).lease);
     // Each turn but the last takes out a rank that died, and those stay out. The bound is for a segment that is being
-    // scribbled over: the daemon calls this too, and must come back (promise 5).
+    // scribbled over: the daemon calls this too, and must come back (SPECIFICATION 4.1).
     for _ in 0..=2 * u64::from(node.header().ranks) {
         if lease.load(SEQ) == REVOKED {
             return vacate(node, core);

@@ -1,6 +1,6 @@
 //! What the ranks of a job did and when: a ring of records per rank, for timelines.
 //!
-//! Reading order: this file (what is recorded, and how a rank does it), `ring` (where it lies, and how it is read).
+//! Reading order: `record` (what is recorded), this file (how a rank does it), `ring` (where it lies, and how it is read), `regions`.
 //!
 //! A rank writes its own ring, in its area of the job segment, and only while `RankDescriptor::monitor` has [`FOR_TRACE`]: memory is used
 //! once somebody traces, and off, this is a branch on a word that lies on a line which the rank touches anyway. One record is written for
@@ -9,10 +9,13 @@
 //!
 //! With MPI_THREAD_MULTIPLE one thread at a time is in MPI, and so in here.
 
+mod record;
+pub mod regions;
 mod ring;
 
 const RECORD_BYTES: u64 = 8 * RECORD_WORDS as u64;
 
+pub use record::{COUNTERS, Call, Record, Turn, Within};
 pub use ring::{CAPACITY_FLOOR, RECORD_WORDS, Ring, RingReader, Rings, Used, bytes_for, capacity_for};
 
 use crate::clock::Moment;
@@ -23,140 +26,10 @@ use crate::sched::outside::{self, Span};
 use serde::{Deserialize, Serialize};
 use std::sync::Mutex;
 // Words of this process alone: no model looks at them.
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// `RankDescriptor::monitor`: the rank records what it does.
 pub const FOR_TRACE: u32 = 2;
-
-/// One event. Times are ticks of the node's clock.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Record {
-    /// The rank got its core.
-    Turn(Turn),
-    /// The rank has waited, in its turn, without leaving its core: the core was idle for the clocks.
-    Watched { core: u16, call: Call, from: u64, until: u64 },
-    /// The core had been taken from the rank (it was outside MPI, asleep in the kernel or past its quantum).
-    Away { from: u64, until: u64 },
-    /// A message was sent to, or taken by, job rank `peer`.
-    ///
-    /// `call`: index + 1 of the name of the function that sent it, as in `Call`; 0: not known.
-    Message { sent: bool, call: u16, id: u16, at: u64, bytes: u64, peer: u32, context: u32, tag: i32 },
-    /// The rank has left MPI.
-    Ended { at: u64 },
-    /// Performance counters of the rank, and of its core, as they stood then (`Counted`).
-    Counted { at: u64, core: u16, values: [u64; COUNTERS], of_core: [u64; COUNTERS] },
-}
-
-/// Performance counters of a record.
-pub const COUNTERS: usize = 3;
-
-/// A rank got its core.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Turn {
-    pub core: u16,
-    /// What it had waited in.
-    pub call: Call,
-    /// When it had left its core; 0: it had none before.
-    pub left: u64,
-    /// When its wait was over.
-    pub ready: u64,
-    pub run: u64,
-    /// When the core was given to it, and when the one before it had left it.
-    pub granted: u64,
-    pub released: u64,
-    /// Its process-POV clock at `run`.
-    pub clock: u64,
-}
-
-/// In which MPI call a rank waits, and for whom.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Call {
-    /// Index in the ring's names + 1; 0: not known.
-    pub name: u16,
-    /// Index in `sched::report::CALLS`.
-    pub kind: u8,
-    /// Rank in the communicator, and tag; negative: any, or none.
-    pub peer: i32,
-    pub tag: i32,
-}
-
-const TURN: u64 = 1;
-const WATCHED: u64 = 2;
-const AWAY: u64 = 3;
-const SENT: u64 = 4;
-const RECEIVED: u64 = 5;
-const ENDED: u64 = 6;
-const COUNTED: u64 = 7;
-
-fn two(high: u32, low: u32) -> u64 {
-    u64::from(high) << 32 | u64::from(low)
-}
-
-fn halves(word: u64) -> (u32, u32) {
-    ((word >> 32) as u32, word as u32)
-}
-
-impl Record {
-    /// As it lies in the ring.
-    #[inline]
-    pub fn words(&self) -> [u64; RECORD_WORDS] {
-        let head = |kind: u64, call: u8, core: u16, name: u16| {
-            kind | u64::from(call) << 8 | u64::from(core) << 16 | u64::from(name) << 32
-        };
-        let about = |call: &Call| two(call.peer as u32, call.tag as u32);
-        match *self {
-            Record::Turn(Turn { core, call, left, ready, run, granted, released, clock }) => {
-                [head(TURN, call.kind, core, call.name), left, ready, run, granted, released, clock, about(&call)]
-            }
-            Record::Watched { core, call, from, until } => {
-                [head(WATCHED, call.kind, core, call.name), from, until, 0, 0, 0, 0, about(&call)]
-            }
-            Record::Away { from, until } => [AWAY, from, until, 0, 0, 0, 0, 0],
-            Record::Message { sent, call, id, at, bytes, peer, context, tag } => {
-                let kind = if sent { SENT } else { RECEIVED };
-                [head(kind, 0, call, id), at, bytes, two(peer, context), 0, 0, 0, two(0, tag as u32)]
-            }
-            Record::Ended { at } => [ENDED, at, 0, 0, 0, 0, 0, 0],
-            Record::Counted { at, core, values: [a, b, c], of_core: [d, e, f] } => {
-                [head(COUNTED, 0, core, 0), at, a, b, c, d, e, f]
-            }
-        }
-    }
-
-    /// What the words of a ring say; `None`: nothing that a rank writes.
-    pub fn of_words(words: &[u64; RECORD_WORDS]) -> Option<Record> {
-        let [head, a, b, c, d, e, f, g] = *words;
-        let (kind, call, core, name) = (head & 0xff, (head >> 8) as u8, (head >> 16) as u16, (head >> 32) as u16);
-        let ((peer, tag), ordered) = (halves(g), |times: &[u64]| times.is_sorted());
-        let call = Call { name, kind: call, peer: peer as i32, tag: tag as i32 };
-        let record = match kind {
-            TURN => {
-                let turn = Turn { core, call, left: a, ready: b, run: c, granted: d, released: e, clock: f };
-                (ordered(&[a, b, c]) && ordered(&[e, d, c])).then_some(Record::Turn(turn))?
-            }
-            WATCHED => ordered(&[a, b]).then_some(Record::Watched { core, call, from: a, until: b })?,
-            AWAY => ordered(&[a, b]).then_some(Record::Away { from: a, until: b })?,
-            SENT | RECEIVED => {
-                let (peer, context) = halves(c);
-                let (sent, call, id) = (kind == SENT, core, name);
-                Record::Message { sent, call, id, at: a, bytes: b, peer, context, tag: tag as i32 }
-            }
-            ENDED => Record::Ended { at: a },
-            COUNTED => Record::Counted { at: a, core, values: [b, c, d], of_core: [e, f, g] },
-            _ => return None,
-        };
-        Some(record)
-    }
-
-    /// When it was written, nearly: records of a ring are in this order.
-    pub fn at(&self) -> u64 {
-        match self {
-            Record::Turn(turn) => turn.run,
-            Record::Watched { until, .. } | Record::Away { until, .. } => *until,
-            Record::Message { at, .. } | Record::Ended { at } | Record::Counted { at, .. } => *at,
-        }
-    }
-}
 
 /// The MPI function that this process entered last: where its name lies, and its length in the lowest byte, in one word.
 static CALLING: AtomicU64 = AtomicU64::new(0);
@@ -189,6 +62,8 @@ pub(crate) struct Recorder {
     known: Mutex<Vec<(u64, u16)>>,
     /// Messages sent while recording.
     messages: AtomicU64,
+    /// The program wants nothing recorded (`pause`).
+    paused: AtomicBool,
 }
 
 impl Recorder {
@@ -202,6 +77,12 @@ impl Recorder {
 
     #[inline]
     fn put(&self, record: &Record) {
+        if !self.paused.load(Relaxed) {
+            self.put_always(record);
+        }
+    }
+
+    fn put_always(&self, record: &Record) {
         if let Some(ring) = &self.ring {
             ring.put(&record.words());
         }
@@ -275,26 +156,66 @@ pub(crate) fn away(node: &NodeSegment, from: u64, until: u64) {
 /// The rank has left MPI.
 #[cold]
 pub(crate) fn ended(node: &NodeSegment, at: u64) {
-    node.recorder().put(&Record::Ended { at });
+    node.recorder().put_always(&Record::Ended { at });
 }
 
 /// A message is sent to job rank `peer`; what the receiver is to tell it by (`Envelope::trace`).
 #[cold]
-pub fn sent(node: &NodeSegment, peer: u32, context: u32, tag: i32, bytes: u64) -> u16 {
+pub fn sent(node: &NodeSegment, peer: u32, context: u32, tag: i32, bytes: u64, within: Within) -> u16 {
     let recorder = node.recorder();
+    if recorder.paused.load(Relaxed) {
+        return 0;
+    }
     let count = recorder.messages.load(Relaxed).wrapping_add(1);
     recorder.messages.store(count, Relaxed);
     // Never 0, which means that its sender does not record.
     let id = (count % u64::from(u16::MAX)) as u16 + 1;
     let call = recorder.name();
-    recorder.put(&Record::Message { sent: true, call, id, at: node.now(), bytes, peer, context, tag });
+    recorder.put(&Record::Message { sent: true, call, id, at: node.now(), bytes, peer, context, tag, within });
     id
 }
 
 /// A message of job rank `peer` has been received.
 #[cold]
 pub fn received(node: &NodeSegment, id: u16, peer: u32, context: u32, tag: i32, bytes: u64) {
-    node.recorder().put(&Record::Message { sent: false, call: 0, id, at: node.now(), bytes, peer, context, tag });
+    let (at, within) = (node.now(), Within::default());
+    node.recorder().put(&Record::Message { sent: false, call: 0, id, at, bytes, peer, context, tag, within });
+}
+
+/// What a collective call of the program was about.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct Collective {
+    pub context: u32,
+    /// Negative: it has none.
+    pub root: i32,
+    pub sent: u64,
+    pub received: u64,
+    pub within: Within,
+}
+
+/// A blocking collective call, which began at `from`, is over.
+#[cold]
+pub fn collective(node: &NodeSegment, from: u64, about: Collective) {
+    let (recorder, until) = (node.recorder(), node.now());
+    let Collective { context, root, sent, received, within } = about;
+    let call = recorder.name();
+    recorder.put(&Record::Collective { call, from: from.min(until), until, context, root, sent, received, within });
+}
+
+/// The program begins or ends a region; that is told while it wants nothing else recorded, too: what it began before would not end.
+#[cold]
+pub fn region(node: &NodeSegment, region: usize, begins: bool, at: u64) {
+    node.recorder().put_always(&Record::Region { begins, region: region as u16, at });
+}
+
+/// The program wants nothing recorded, or wants it again; whoever begins to trace meanwhile is told of nothing until then.
+#[cold]
+pub fn pause(node: &NodeSegment, me: u32, paused: bool) {
+    let recorder = node.recorder();
+    if recorder.paused.swap(paused, Relaxed) != paused && is_on(node, me) {
+        let (core, at) = (node.core_of(me) as u16, node.now());
+        recorder.put_always(&if paused { Record::Paused { core, at } } else { Record::Resumed { core, at } });
+    }
 }
 
 /// The rank leaves `core`; its performance counters, and that core's.
@@ -405,44 +326,5 @@ pub fn stand(node: &NodeSegment, rank: u32, skip: u64) -> TraceRank {
         peer: descriptor.peer.load(Relaxed),
         tag: descriptor.tag.load(Relaxed),
         given: Vec::new(),
-    }
-}
-
-#[cfg(all(test, not(feature = "model")))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn records_come_back_as_they_went() {
-        let call = Call { name: 7, kind: 3, peer: -1, tag: -2 };
-        let turn = Turn { core: 9, call, left: 1, ready: 2, run: 9, granted: 8, released: 6, clock: u64::MAX };
-        for record in [
-            Record::Turn(turn),
-            Record::Watched { core: 65535, call, from: 1, until: 1 },
-            Record::Away { from: 1, until: 2 },
-            Record::Message {
-                sent: true,
-                call: 3,
-                id: 65535,
-                at: 5,
-                bytes: 1 << 40,
-                peer: 70000,
-                context: u32::MAX,
-                tag: -2,
-            },
-            Record::Message { sent: false, call: 0, id: 0, at: 0, bytes: 0, peer: 0, context: 0, tag: i32::MAX },
-            Record::Ended { at: 3 },
-            Record::Counted { at: 3, core: 1, values: [1, 2, 3], of_core: [4, 5, u64::MAX] },
-        ] {
-            assert_eq!(Record::of_words(&record.words()), Some(record));
-        }
-    }
-
-    #[test]
-    fn nonsense_is_no_record() {
-        assert_eq!(Record::of_words(&[0; RECORD_WORDS]), None);
-        assert_eq!(Record::of_words(&[u64::MAX; RECORD_WORDS]), None);
-        let backwards = Record::Turn(Turn { left: 5, ready: 4, run: 9, ..Turn::default() });
-        assert_eq!(Record::of_words(&backwards.words()), None);
     }
 }

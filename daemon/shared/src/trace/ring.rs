@@ -4,6 +4,7 @@
 //! they find and look at the count again: what may have been overwritten meanwhile is not believed. Readers read the file, not a mapping: a
 //! hole that nobody has touched stays one. Death story: nobody waits here.
 
+use super::regions::{self, RegionRead, TABLE_BYTES, Table};
 use super::{RECORD_BYTES, Record};
 use crate::mem::prefetch;
 use crate::mem::sync::{AtomicU64, Ordering};
@@ -19,8 +20,9 @@ pub const RECORD_WORDS: usize = 8;
 const NAMES: usize = 192;
 const NAME_BYTES: usize = 32;
 const NAME_WORDS: usize = NAME_BYTES / 8;
-/// Head and names.
-const HEAD_BYTES: u64 = 64 + (NAMES * NAME_BYTES) as u64;
+/// Where the regions lie: behind head and names.
+const REGIONS_AT: u64 = 64 + (NAMES * NAME_BYTES) as u64;
+const HEAD_BYTES: u64 = REGIONS_AT + TABLE_BYTES;
 /// So many records on, a line is fetched.
 const AHEAD: u64 = 4;
 /// A ring has room for so many records at least.
@@ -29,7 +31,7 @@ pub const CAPACITY_FLOOR: u64 = 4096;
 /// Where `RingHead::copied` lies.
 const COPIED: u64 = std::mem::offset_of!(RingHead, copied) as u64;
 
-const _: () = assert!(RECORD_BYTES == 64 && HEAD_BYTES.is_multiple_of(64));
+const _: () = assert!(RECORD_BYTES == 64 && REGIONS_AT.is_multiple_of(64) && HEAD_BYTES.is_multiple_of(64));
 
 /// Head of a ring.
 #[repr(C, align(64))]
@@ -58,6 +60,7 @@ pub fn bytes_for(capacity: u64) -> u64 {
 pub struct Ring<'a> {
     head: &'a RingHead,
     names: &'a [[AtomicU64; NAME_WORDS]],
+    regions: Table<'a>,
     /// A power of two.
     records: &'a [[AtomicU64; RECORD_WORDS]],
 }
@@ -72,6 +75,7 @@ impl<'a> Ring<'a> {
             Ring {
                 head: &*at.cast(),
                 names: std::slice::from_raw_parts(at.add(size_of::<RingHead>()).cast(), NAMES),
+                regions: Table::at(at.add(REGIONS_AT as usize)),
                 records: std::slice::from_raw_parts(at.add(HEAD_BYTES as usize).cast(), capacity as usize),
             }
         }
@@ -110,6 +114,11 @@ impl<'a> Ring<'a> {
         count as u16 + 1
     }
 
+    /// The program's own regions.
+    pub fn regions(&self) -> Table<'a> {
+        self.regions
+    }
+
     /// Records written so far.
     pub fn written(&self) -> u64 {
         self.head.written.load(Ordering::Acquire)
@@ -138,6 +147,11 @@ impl Rings {
         let is_there = self.capacity.is_power_of_two() && self.capacity <= size;
         let fits = is_there && start.checked_add(bytes_for(self.capacity)).is_some_and(|end| end <= size);
         if fits { Ok(start) } else { Err(nonsense()) }
+    }
+
+    /// Where the table of regions of `rank` begins in `file`.
+    pub(super) fn regions_at(&self, file: &File, rank: u32) -> io::Result<u64> {
+        Ok(self.start(file, rank)? + REGIONS_AT)
     }
 
     /// What rank `rank` has written in `file`, to be copied.
@@ -185,6 +199,8 @@ pub struct RingReader {
     pub records: Vec<Record>,
     /// Names of MPI functions; `Call::name` is an index + 1.
     pub names: Vec<String>,
+    /// The program's own regions; `Record::Region` has an index.
+    pub regions: Vec<RegionRead>,
     /// Records that were overwritten, by the rank's count.
     pub dropped: u64,
     /// Words that are no record: the rank's memory was damaged.
@@ -236,6 +252,7 @@ impl RingReader {
             printable.map(|byte| char::from(*byte)).collect()
         };
         read.names = bytes.chunks(NAME_BYTES).map(text).collect();
+        read.regions = regions::read(file, rings, rank)?;
         Ok(read)
     }
 }

@@ -3,13 +3,13 @@
 
 use super::args::{not_null, put_text, text};
 use crate::abi::{Abi, CComm, CInfo, dec};
-use crate::entry::Target;
+use crate::entry::{self, Target};
 use crate::numbers::LASTCODE;
 use std::ffi::{c_char, c_double, c_int, c_longlong, c_void};
 use vmpi_core::errhandler::codes;
 use vmpi_core::errors::{Class, Result, fail};
 use vmpi_core::handle::Comm;
-use vmpi_core::{comm, consts, face, info, process, thread_level};
+use vmpi_core::{comm, consts, face, info, process, regions, thread_level};
 
 /// What MPI_Alloc_mem gives at least: a cache line.
 const ALIGNMENT_BYTES: usize = 64;
@@ -182,10 +182,6 @@ crate::entry_points! {
         codes::add_error_string(A::err_in(errorcode), &String::from_utf8_lossy(string))?;
     }
 
-    /// `MPI_Pcontrol`: there is no profiler to control, which MPI 4.1 section 15.2.4 says is no error. It is variadic in
-    /// C; on this machine a function with its fixed argument only may be called so.
-    anytime fn pcontrol = "MPI_Pcontrol"(_level: c_int) => {}
-
     /// `MPI_Alloc_mem`; `baseptr` points to where the address goes.
     active fn alloc_mem = "MPI_Alloc_mem"(size: isize, info: CInfo<A>, baseptr: *mut c_void) for Target::Process => {
         let Ok(bytes) = usize::try_from(size) else {
@@ -234,6 +230,52 @@ crate::entry_points! {
     }
 }
 
+/// `MPI_Pcontrol` (MPI 4.1 section 15.2.4). It is variadic in C; on this machine a function with its fixed argument and one more may be called so: `label`
+/// is what lies where that is passed, and means nothing unless the user says so. Works at any time.
+///
+/// # Safety
+/// None is needed; entry points have this form.
+pub unsafe fn pcontrol<A: Abi>(level: c_int, label: *const c_char) -> c_int {
+    regions::control(level, label);
+    0
+}
+
+/// The name of a region goes to `note`, if somebody wants to know.
+///
+/// # Safety
+/// `name` must be a string, or null, which is refused.
+unsafe fn region<A: Abi>(function: &'static str, name: *const c_char, note: fn(&[u8])) -> c_int {
+    if !regions::are_wanted() {
+        return 0;
+    }
+    // SAFETY: the caller's promise.
+    match unsafe { text(name, "name") } {
+        Ok(name) => {
+            note(name);
+            0
+        }
+        Err(error) => entry::run_any_time::<A>(function, || Err(error)),
+    }
+}
+
+/// `MPIX_Region_begin`: a part of the program begins that it names itself. Works at any time.
+///
+/// # Safety
+/// `name` must be a string.
+pub unsafe fn region_begin<A: Abi>(name: *const c_char) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { region::<A>("MPIX_Region_begin", name, regions::begin) }
+}
+
+/// `MPIX_Region_end`: and ends.
+///
+/// # Safety
+/// `name` must be a string.
+pub unsafe fn region_end<A: Abi>(name: *const c_char) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { region::<A>("MPIX_Region_end", name, regions::end) }
+}
+
 macro_rules! clocks {
     ($($(#[$doc:meta])* $func:ident;)*) => {$(
         $(#[$doc])*
@@ -278,7 +320,7 @@ macro_rules! c_table_env {
             fn MPI_Add_error_class = add_error_class(errorclass: *mut c_int) -> c_int;
             fn MPI_Add_error_code = add_error_code(errorclass: c_int, errorcode: *mut c_int) -> c_int;
             fn MPI_Add_error_string = add_error_string(errorcode: c_int, string: *const c_char) -> c_int;
-            fn MPI_Pcontrol = pcontrol(level: c_int) -> c_int;
+            fn MPI_Pcontrol = pcontrol(level: c_int, label: *const c_char) -> c_int;
             fn MPI_Alloc_mem = alloc_mem(size: isize, info: $crate::abi::CInfo<$A>, baseptr: *mut c_void) -> c_int;
             fn MPI_Free_mem = free_mem(base: *mut c_void) -> c_int;
             fn MPI_Wtime = wtime() -> c_double;
@@ -289,6 +331,8 @@ macro_rules! c_table_env {
             fn MPIX_Stop_processor_timer = stop_processor_timer() -> c_int;
             fn MPIX_Rcounter = rcounter(event: *const c_char, count: *mut std::ffi::c_longlong) -> c_int;
             fn MPIX_Pcounter = pcounter(event: *const c_char, count: *mut std::ffi::c_longlong) -> c_int;
+            fn MPIX_Region_begin = region_begin(name: *const c_char) -> c_int;
+            fn MPIX_Region_end = region_end(name: *const c_char) -> c_int;
             fn MPIX_Yield = mpix_yield() -> c_int;
         }
     };

@@ -513,6 +513,7 @@ macro_rules! f_tables {
         $crate::f_table_win! { $A, $face }
         $crate::f_table_io! { $A, $face }
         $crate::f_table_ft! { $A, $face }
+        $crate::f_table_regions! { $A, $face }
         $crate::export_f_conversion_null! { $face }
         $crate::f_table_plain! { $A, $face }
     };

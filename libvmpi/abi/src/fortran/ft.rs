@@ -1,4 +1,4 @@
-//! Fault tolerance, as Fortran calls it. The flag of an agreement is its bits, whatever type the program gives it.
+//! vmpi's regions, and fault tolerance, as Fortran calls them. The flag of an agreement is its bits, whatever type the program gives it.
 
 /// What MPICH has.
 #[macro_export]
@@ -24,6 +24,17 @@ macro_rules! f_table_ft_openmpi {
             fn comm_get_failed COMM_GET_FAILED = c::comm_get_failed(comm: In<h::Comm>, failedgrp: Out<h::Group>);
             fn comm_iagree COMM_IAGREE = c::comm_iagree(comm: In<h::Comm>, flag: Ints, request: Out<h::Request>);
             fn comm_is_revoked COMM_IS_REVOKED = c::comm_is_revoked(comm: In<h::Comm>, flag: LogicalOut);
+        }
+    };
+}
+
+/// Regions, which no other MPI has.
+#[macro_export]
+macro_rules! f_table_regions {
+    ($A:ty, $face:ident) => {
+        $crate::export_f! { $A, $face, [mpix MPIX];
+            fn region_begin REGION_BEGIN = c::region_begin(name: StrIn[name_len]; name_len);
+            fn region_end REGION_END = c::region_end(name: StrIn[name_len]; name_len);
         }
     };
 }

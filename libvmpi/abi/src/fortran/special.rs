@@ -226,15 +226,15 @@ pub unsafe fn aint_diff<A: Abi>(through: Through, addr1: *const i64, addr2: *con
     }
 }
 
-/// MPI_PCONTROL, which has no IERROR.
+/// MPI_PCONTROL, which has no IERROR. `label`: what may be behind the level, as in C.
 ///
 /// # Safety
 /// `level` must be an INTEGER.
-pub unsafe fn pcontrol<A: Abi>(through: Through, level: *const c_int) {
+pub unsafe fn pcontrol<A: Abi>(through: Through, level: *const c_int, label: *const c_char) {
     // SAFETY: promised by the caller.
     unsafe {
         let level = level.read_unaligned();
-        f_through!(through, c::pcontrol::<A>(level: c_int) -> c_int);
+        f_through!(through, c::pcontrol::<A>(level: c_int, label: *const c_char) -> c_int);
     }
 }
 
@@ -332,7 +332,7 @@ macro_rules! f_table_plain {
             fn wtick WTICK = wtick() -> f64;
             fn aint_add AINT_ADD = aint_add(base: *const i64, disp: *const i64) -> i64;
             fn aint_diff AINT_DIFF = aint_diff(addr1: *const i64, addr2: *const i64) -> i64;
-            fn pcontrol PCONTROL = pcontrol(level: *const i32);
+            fn pcontrol PCONTROL = pcontrol(level: *const i32, label: *const std::ffi::c_char);
         }
         $crate::export_f_plain! { $A, $face;
             fn f_sync_reg F_SYNC_REG = f_sync_reg(buf: *mut std::ffi::c_void);

@@ -40,6 +40,7 @@ use crate::consts;
 use crate::errors::Result;
 use crate::ft;
 use crate::handle::Request;
+use crate::monitor;
 use crate::process;
 use crate::request::{self, Progress};
 use algo::barrier_linear;
@@ -72,6 +73,29 @@ fn plan(comm: &Communicator, work: &Work) -> Result<Plan> {
         }
     }
     Ok(plan)
+}
+
+/// As [`run`], of the program itself, which a trace tells of.
+///
+/// # Errors
+/// As [`run`].
+///
+/// # Safety
+/// As [`run`].
+pub unsafe fn program_call(comm: &Communicator, call: &Call) -> Result<()> {
+    let Some(from) = monitor::collective_begins() else {
+        // SAFETY: the caller's contract.
+        return unsafe { run(comm, call) };
+    };
+    // SAFETY: the caller's contract; looked up before anything is changed.
+    let (root, bytes) = unsafe { resolve::resolve(comm, call) }.map_or((None, (0, 0)), |(work, _)| {
+        let root = work.root().and_then(|root| u32::try_from(root).ok()).filter(|root| *root < comm.peers().size());
+        (root, work.bytes(comm.rank))
+    });
+    // SAFETY: the caller's contract.
+    let done = unsafe { run(comm, call) };
+    monitor::collective_ended(from, comm, root, bytes);
+    done
 }
 
 /// Do a collective and wait for it. Suspends this rank while it waits; may call the program's reduction function.

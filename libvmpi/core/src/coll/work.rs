@@ -69,3 +69,38 @@ pub enum Work {
         recvs: Vec<(i32, Data)>,
     },
 }
+
+impl Work {
+    /// As the call had it.
+    pub fn root(&self) -> Option<i32> {
+        match self {
+            Work::Bcast { root, .. }
+            | Work::Gather { root, .. }
+            | Work::Scatter { root, .. }
+            | Work::Reduce { root, .. } => Some(*root),
+            _ => None,
+        }
+    }
+
+    /// What this rank, which is `rank` of its communicator, has to send and to receive, bytes: what is in its buffers.
+    pub fn bytes(&self, rank: u32) -> (u64, u64) {
+        let one = |data: &Option<Data>| data.as_ref().map_or(0, Data::bytes);
+        let all = |regions: &Option<Regions>| regions.as_ref().map_or(0, Regions::bytes);
+        let of = |list: &[(i32, Data)]| list.iter().map(|(_, data)| data.bytes()).sum();
+        match self {
+            Work::Barrier => (0, 0),
+            Work::Bcast { data, root } if *root == rank as i32 => (data.bytes(), 0),
+            Work::Bcast { data, .. } => (0, data.bytes()),
+            Work::Gather { send, recv, .. } => (one(send), all(recv)),
+            Work::Scatter { send, recv, .. } => (all(send), one(recv)),
+            Work::Allgather { send, recv, .. } => (one(send), recv.bytes()),
+            Work::Alltoall { send, recv, .. } => (all(send), recv.bytes()),
+            Work::Reduce { send, recv, .. } => (send.bytes(), one(recv)),
+            Work::Allreduce { send, recv, .. }
+            | Work::ReduceScatter { send, recv, .. }
+            | Work::Scan { send, recv }
+            | Work::Exscan { send, recv } => (send.bytes(), recv.bytes()),
+            Work::Neighbor { sends, recvs } => (of(sends), of(recvs)),
+        }
+    }
+}

@@ -2,6 +2,7 @@
 
 use super::{Failure, Result};
 use crate::consts;
+use vmpi_shared::control::Policy;
 use vmpi_shared::sched::RunState;
 
 /// A list of values with names.
@@ -16,10 +17,22 @@ pub const ON_BLOCK: usize = 2;
 pub const WTIME: usize = 3;
 pub const RUN_STATE: usize = 4;
 
+const fn policies() -> [(i32, &'static str); Policy::NAMES.len()] {
+    let mut items = [(0, ""); Policy::NAMES.len()];
+    let mut at = 0;
+    while at < items.len() {
+        items[at] = (Policy::NAMES[at].1 as i32, Policy::NAMES[at].0);
+        at += 1;
+    }
+    items
+}
+
+static POLICIES: [(i32, &str); Policy::NAMES.len()] = policies();
+
 /// All of them, by index.
 pub static ALL: &[Enumeration] = &[
     Enumeration { name: "switch", items: &[(0, "off"), (1, "on")] },
-    Enumeration { name: "policy", items: &[(0, "rr"), (1, "fifo")] },
+    Enumeration { name: "policy", items: &POLICIES },
     Enumeration { name: "on_block", items: &[(0, "release"), (1, "keep")] },
     Enumeration { name: "wtime", items: &[(0, "wall"), (1, "rank")] },
     Enumeration {
@@ -33,6 +46,7 @@ pub static ALL: &[Enumeration] = &[
             (RunState::Away as i32, "AWAY"),
             (RunState::Finalized as i32, "FINALIZED"),
             (RunState::Dead as i32, "DEAD"),
+            (RunState::Adopted as i32, "ADOPTED"),
         ],
     },
 ];

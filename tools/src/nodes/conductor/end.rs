@@ -6,7 +6,7 @@ use crate::nodes::start;
 use crate::trace::{NodeRecording, Recording};
 use nix::sys::signal::Signal;
 use std::time::Instant;
-use vmpi_shared::control::{Cause, CoreReport, Helper, JobReport, Reply, Request};
+use vmpi_shared::control::{Cause, CoreReport, Helper, JobReport, RegionReport, Reply, Request};
 use vmpi_shared::monitor::Matrix;
 
 /// Why the job ends: what has weighed most of what was heard; success, if nothing was.
@@ -99,7 +99,7 @@ impl Conductor {
         let mut report = JobReport::default();
         for part in &mut self.parts {
             let Some((_, _, its)) = part.finished.take() else { continue };
-            let JobReport { cores, rank_list, notes, faces, helpers, waits, elapsed_s, .. } = *its;
+            let JobReport { cores, rank_list, notes, faces, helpers, waits, regions, elapsed_s, .. } = *its;
             report.elapsed_s = report.elapsed_s.max(elapsed_s);
             for share in waits {
                 match report.waits.iter_mut().find(|known| known.call == share.call) {
@@ -107,6 +107,7 @@ impl Conductor {
                     None => report.waits.push(share),
                 }
             }
+            report.regions.extend(regions);
             report.helpers.extend(helpers.into_iter().map(|its| Helper { node: Some(part.name.clone()), ..its }));
             report.cores.extend(cores.into_iter().map(|core| CoreReport { node: Some(part.name.clone()), ..core }));
             report.rank_list.extend(rank_list);
@@ -114,6 +115,7 @@ impl Conductor {
             report.faces.extend(faces.into_iter().filter(|face| !face.is_empty()));
         }
         report.rank_list.sort_by_key(|rank| rank.rank);
+        report.regions = RegionReport::together(std::mem::take(&mut report.regions));
         report.waits.sort_by(|a, b| b.seen_s.total_cmp(&a.seen_s));
         report.faces.sort();
         report.faces.dedup();

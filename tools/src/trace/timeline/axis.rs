@@ -131,6 +131,11 @@ impl Timeline {
             rank.slices.iter_mut().for_each(|slice| (slice.from, slice.until) = (slice.from + by, slice.until + by));
             rank.clock.iter_mut().for_each(|(at, _)| *at += by);
             rank.counted.iter_mut().for_each(|counted| counted.at += by);
+            rank.regions
+                .iter_mut()
+                .for_each(|region| (region.from, region.until) = (region.from + by, region.until + by));
+            rank.collectives.iter_mut().for_each(|call| (call.from, call.until) = (call.from + by, call.until + by));
+            rank.paused.iter_mut().for_each(|(from, until)| (*from, *until) = (*from + by, *until + by));
             rank.known_from += by;
         }
     }
@@ -214,7 +219,17 @@ mod tests {
     }
 
     fn message(sent: bool, peer: u32, id: u16, at: i64) -> Record {
-        Record::Message { sent, call: 0, id, at: at as u64, bytes: 8, peer, context: 4, tag: 3 }
+        Record::Message {
+            sent,
+            call: 0,
+            id,
+            at: at as u64,
+            bytes: 8,
+            peer,
+            context: 4,
+            tag: 3,
+            within: Default::default(),
+        }
     }
 
     fn offset(says: i64, within: u64) -> Offset {

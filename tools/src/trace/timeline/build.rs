@@ -2,10 +2,11 @@
 
 use super::messages::{End, matched};
 use super::outside::Outside;
+use super::regions::Regions;
 use super::track::{Clock, Names, Track};
 use super::{CoreDid, CoreSlice, CoreTrack, Counted, Ns, RankDid, RankTrack, Timeline};
 use vmpi_shared::sched::adopt::Given;
-use vmpi_shared::sched::outside::Span;
+use vmpi_shared::sched::outside::{Span, joined};
 use vmpi_shared::trace::{Call, Record, RingReader, TraceMap, TraceRank, Turn};
 
 impl Timeline {
@@ -40,13 +41,15 @@ impl Part {
                 ranks.push(builder.rank(rank as u32, stand, ring));
             }
         }
+        // What nobody recorded while a rank wanted that is not another job's.
+        let paused = joined(ranks.iter().flat_map(|rank: &RankTrack| rank.paused.iter().copied()).collect());
         let complete = ranks.iter().map(|rank| rank.known_from).max().unwrap_or(0);
         let Builder { pieces, sends, takes, .. } = builder;
         let cores = pieces.into_iter().zip(&map.cores).zip(0..);
         let cores = cores
             .map(|((pieces, stand), core)| {
                 let withheld = (stand.withheld_at != 0).then(|| clock.ns(stand.withheld_at));
-                let slices = core_slices(pieces, complete, clock.length, withheld);
+                let slices = core_slices(pieces, complete, clock.length, withheld, &paused);
                 let outside = Outside::new(map, &clock, core);
                 CoreTrack { node, core, cpu: stand.cpu, slices: outside.told(slices) }
             })
@@ -89,22 +92,15 @@ enum At {
     Core { core: u32, since: u64 },
     /// It has left MPI.
     Out,
+    /// It has wanted nothing recorded since then.
+    Paused { since: u64 },
 }
 
 impl Builder<'_> {
     fn rank(&mut self, rank: u32, stand: &TraceRank, ring: &RingReader) -> RankTrack {
         let (map, clock) = (self.map, self.clock);
         let names = Names::new(ring);
-        let given = stand.given.iter().flat_map(given_records);
-        let mut records: Vec<Record> = ring.records.iter().copied().chain(given).collect();
-        records.retain(|record| (map.since..=map.until).contains(&record.at()));
-        if !stand.given.is_empty() {
-            records.sort_by_key(Record::at);
-        }
-        if let (1.., Some(first)) = (ring.dropped, ring.records.first()) {
-            // What was given before the oldest record says nothing any more.
-            records.retain(|record| record.at() >= first.at());
-        }
+        let records = records(map, stand, ring);
         let known_from = match records.first() {
             Some(first) if ring.dropped > 0 => clock.ns(first.at()),
             _ => 0,
@@ -125,6 +121,8 @@ impl Builder<'_> {
         }
         let mut at = At::Nowhere;
         let mut turns = 0;
+        let mut over = None;
+        let mut regions = Regions::default();
         for record in &records {
             match *record {
                 Record::Turn(turn) => {
@@ -148,11 +146,35 @@ impl Builder<'_> {
                         track.had(core, since, end, &mut self.pieces);
                         track.close_clock();
                     }
+                    if let At::Paused { since } = at {
+                        track.paused(since, end);
+                    }
+                    over = Some(clock.ns(end));
                     at = At::Out;
                 }
-                Record::Message { sent, call, id, at, bytes, peer, context, tag } => {
+                Record::Paused { core, at: now } => {
+                    let since = match at {
+                        At::Core { since, .. } => Some(since),
+                        // It has run since the recording began.
+                        At::Nowhere if turns == 0 && ring.dropped == 0 => Some(map.since),
+                        _ => None,
+                    };
+                    if let Some(since) = since {
+                        track.had(core.into(), since, now, &mut self.pieces);
+                        track.close_clock();
+                    }
+                    at = At::Paused { since: now };
+                }
+                Record::Resumed { core, at: now } => {
+                    let since = if let At::Paused { since } = at { since } else { map.since };
+                    track.paused(since, now);
+                    (at, turns) = (At::Core { core: core.into(), since: now }, turns + 1);
+                }
+                Record::Region { begins, region, at } => regions.note(begins, region, clock.ns(at)),
+                Record::Collective { .. } => track.collective(record),
+                Record::Message { sent, call, id, at, bytes, peer, context, tag, within } => {
                     let call = names.of(&Call { name: call, ..Call::default() });
-                    let end = End { rank, peer, id, ns: clock.ns(at), bytes, context, tag, call };
+                    let end = End { rank, peer, id, ns: clock.ns(at), bytes, context, tag, call, within };
                     if sent { self.sends.push(end) } else { self.takes.push(end) }
                 }
                 Record::Counted { at, core, values, of_core } => {
@@ -161,6 +183,9 @@ impl Builder<'_> {
             }
         }
         self.tail(&mut track, at, stand, turns == 0 && ring.dropped == 0);
+        // Of what was before that no record is left.
+        let since = records.first().filter(|_| ring.dropped > 0).map_or(map.since, Record::at);
+        track.track.regions = regions.spans(&ring.regions, since, known_from, over.unwrap_or(clock.length));
         if let Some((_, (_, left, over))) = edges {
             track.push(left, over, RankDid::Ending, None);
         }
@@ -214,6 +239,7 @@ impl Builder<'_> {
         let call = Call { name: 0, kind: stand.call as u8, peer: stand.peer, tag: stand.tag };
         let (core, since) = match at {
             At::Core { core, since } => (core, since),
+            At::Paused { since } => return track.paused(since, map.until),
             // Nothing happened: it ran, or waited, all the time.
             At::Nowhere
                 if nothing && stand.state != "INIT" && stand.pid != 0 && stand.t != 0 && stand.t <= map.until =>
@@ -254,6 +280,21 @@ impl Builder<'_> {
     }
 }
 
+/// What a rank has recorded, and the daemon for it, in order of time.
+fn records(map: &TraceMap, stand: &TraceRank, ring: &RingReader) -> Vec<Record> {
+    let given = stand.given.iter().flat_map(given_records);
+    let mut records: Vec<Record> = ring.records.iter().copied().chain(given).collect();
+    records.retain(|record| (map.since..=map.until).contains(&record.at()));
+    if !stand.given.is_empty() {
+        records.sort_by_key(Record::at);
+    }
+    if let (1.., Some(first)) = (ring.dropped, ring.records.first()) {
+        // What was given before the oldest record says nothing any more.
+        records.retain(|record| record.at() >= first.at());
+    }
+    records
+}
+
 /// What the ring of a rank would say of a core that it was given outside MPI.
 fn given_records(given: &Given) -> [Record; 2] {
     let Given { core, taken, at, released, clock } = *given;
@@ -263,33 +304,51 @@ fn given_records(given: &Given) -> [Record; 2] {
 }
 
 /// A core's track: its pieces in order, and what lies between them from `complete` on, when everything is known.
-fn core_slices(mut pieces: Vec<CoreSlice>, complete: Ns, length: Ns, withheld: Option<Ns>) -> Vec<CoreSlice> {
+/// Nothing is told of what is in none of them while a rank was `paused`.
+fn core_slices(
+    mut pieces: Vec<CoreSlice>,
+    complete: Ns,
+    length: Ns,
+    withheld: Option<Ns>,
+    paused: &[(Ns, Ns)],
+) -> Vec<CoreSlice> {
     pieces.sort_by_key(|piece| (piece.from, piece.until));
     let mut slices: Vec<CoreSlice> = Vec::with_capacity(pieces.len());
     let mut at = complete;
     for piece in pieces {
         // Ticks were rounded down alike, so pieces that met still do.
-        if piece.from > at {
-            slices.push(CoreSlice { from: at, until: piece.from, did: CoreDid::Elsewhere });
-        }
+        slices.extend(outside(paused, at, piece.from, CoreDid::Elsewhere));
         at = at.max(piece.until);
         slices.push(piece);
     }
     if at < length {
         let idle_until = withheld.unwrap_or(length).clamp(at, length);
         for (from, until, did) in [(at, idle_until, CoreDid::Idle), (idle_until, length, CoreDid::Elsewhere)] {
-            if from < until {
-                slices.push(CoreSlice { from, until, did });
-            }
+            slices.extend(outside(paused, from, until, did));
         }
     }
     slices
 }
 
+/// What is left of a stretch without the spans, which are in order.
+fn outside(spans: &[(Ns, Ns)], mut from: Ns, until: Ns, did: CoreDid) -> Vec<CoreSlice> {
+    let mut parts = Vec::new();
+    for (begin, end) in spans.iter().filter(|(begin, end)| *end > from && *begin < until).copied().collect::<Vec<_>>() {
+        if from < begin {
+            parts.push(CoreSlice { from, until: begin, did });
+        }
+        from = from.max(end);
+    }
+    if from < until {
+        parts.push(CoreSlice { from, until, did });
+    }
+    parts
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vmpi_shared::trace::TraceCore;
+    use vmpi_shared::trace::{TraceCore, Within};
 
     /// A tick is a nanosecond; the recording goes from 1000 to 2000.
     fn map(ranks: Vec<TraceRank>) -> TraceMap {
@@ -413,6 +472,32 @@ mod tests {
         assert_eq!(of_rank(&of(0, false), 0)[..2], [(0, 200, Running), (200, 250, Suspended)], "to move takes a turn");
     }
 
+    /// While a rank wants nothing recorded nothing is told, of its core neither, unless others recorded something there.
+    #[test]
+    fn a_pause_is_no_time_of_anything() {
+        let of = |records: Vec<Record>, ranks_stay: bool| {
+            let map = TraceMap { ranks_stay, ..map(vec![stand("RUNNING", 0, 1600, 0)]) };
+            Timeline::new(&map, &[ring(records)])
+        };
+        use {CoreDid::*, RankDid::*};
+        let (paused, resumed) = (Record::Paused { core: 0, at: 1300 }, Record::Resumed { core: 0, at: 1500 });
+        let timeline =
+            of(vec![turn(0, 0, 1050, 1100, 1100, 1050), paused, resumed, turn(0, 1600, 1650, 1650, 1640, 1600)], true);
+        let rank =
+            [(50, 100, Ready), (100, 300, Running), (500, 600, Running), (600, 650, Suspended), (650, 1000, Running)];
+        assert_eq!(of_rank(&timeline, 0), rank);
+        let core =
+            [(100, 300, Ran(0)), (500, 600, Ran(0)), (600, 640, Idle), (640, 650, HandOff(0)), (650, 1000, Ran(0))];
+        assert_eq!(of_core(&timeline, 0)[2..], core, "{:?}", of_core(&timeline, 0));
+        assert_eq!(timeline.ranks[0].paused, [(300, 500)]);
+        assert!(timeline.gaps().is_some_and(|text| text.contains("1 ranks wanted nothing recorded")));
+        // It ran when the recording began, on the core that it says; it began while it was paused; it never went on.
+        assert_eq!(of_rank(&of(vec![paused, resumed], false), 0), [(0, 300, Running), (500, 1000, Running)]);
+        assert_eq!(of_rank(&of(vec![resumed], false), 0), [(500, 1000, Running)]);
+        let never = of(vec![paused], false);
+        assert_eq!((of_rank(&never, 0), of_core(&never, 0)), (vec![(0, 300, Running)], vec![(0, 300, Ran(0))]));
+    }
+
     /// Who runs when the recording begins does so until its first record; on which core is known only if ranks do not move.
     #[test]
     fn who_runs_at_the_beginning() {
@@ -460,6 +545,7 @@ mod tests {
             peer,
             context: 4,
             tag: 3,
+            within: Within::default(),
         };
         // The second receive takes what was sent first under the same number again; the third has no sender; a fourth message is under way.
         let sends = ring(vec![

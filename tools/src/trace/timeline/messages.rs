@@ -3,6 +3,7 @@
 use super::{Message, Ns};
 use std::collections::HashMap;
 use std::rc::Rc;
+use vmpi_shared::trace::Within;
 
 /// A message's end: who, with whom, and the rest of what both ends know.
 pub(super) struct End {
@@ -15,6 +16,7 @@ pub(super) struct End {
     pub(super) tag: i32,
     /// The function that the sender called.
     pub(super) call: Rc<str>,
+    pub(super) within: Within,
 }
 
 /// Sends with their receives; and how many ends have no other. `slack`: so far off may be what the clocks of two ranks say.
@@ -45,6 +47,8 @@ pub(super) fn matched(sends: &[End], takes: &[End], slack: impl Fn(u32, u32) -> 
                 tag: send.tag,
                 call: send.call.clone(),
                 collective: send.context & 1 == 1,
+                context: send.context & !1,
+                within: send.within,
             });
         }
     }

@@ -1,9 +1,9 @@
 //! What a rank did, put together record by record; and times in nanoseconds.
 
-use super::{CoreDid, CoreSlice, Ns, RankDid, RankSlice, RankTrack};
+use super::{CollectiveCall, CoreDid, CoreSlice, Ns, RankDid, RankSlice, RankTrack};
 use std::rc::Rc;
 use vmpi_shared::sched::report::CALLS;
-use vmpi_shared::trace::{Call, RingReader, TraceMap};
+use vmpi_shared::trace::{Call, Record, RingReader, TraceMap};
 
 /// From ticks to nanoseconds.
 #[derive(Copy, Clone)]
@@ -97,6 +97,24 @@ impl Track<'_> {
         }
         on_core(at, left, CoreDid::Ran(rank), self.clock);
         self.push(at, left, RankDid::Running, None);
+    }
+
+    /// The rank has made a collective call.
+    pub(super) fn collective(&mut self, record: &Record) {
+        let Record::Collective { call, from, until, context, root, sent, received, within } = *record else { return };
+        let call = self.names.of(&Call { name: call, ..Call::default() });
+        let (from, until, root) = (self.clock.ns(from), self.clock.ns(until), u32::try_from(root).ok());
+        self.track.collectives.push(CollectiveCall { from, until, call, context, root, sent, received, within });
+    }
+
+    /// The program wanted nothing recorded.
+    pub(super) fn paused(&mut self, since: u64, until: u64) {
+        self.watches.clear();
+        self.aways.clear();
+        let (since, until) = (self.clock.ns(since), self.clock.ns(until));
+        if since < until {
+            self.track.paused.push((since, until));
+        }
     }
 
     /// The clock when the rank has left its core for the last time: as it stood at the last turn, and what the rank ran since.

