@@ -1,4 +1,4 @@
-/* Parts of a program by name, for reports and traces. Weak, so that it runs with other MPIs, too, which do not have the functions. */
+/* Parts of a program by name, for reports and traces. Weak, so that it runs with MPIs, too, that do not have them. */
 #include <mpi.h>
 #include <stdio.h>
 
