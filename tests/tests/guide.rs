@@ -11,7 +11,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use vmpi_tests::job::{kill_all, remaining};
+use vmpi_tests::job::{Vmpirun, kill_all, remaining};
 use vmpi_tests::leftovers::shared_memory_files;
 use vmpi_tests::place::{Turn, bin_dir, top, venv};
 use vmpi_tests::scratch::Scratch;
@@ -363,6 +363,33 @@ fn the_tables_have_every_flag_and_variable() {
     assert!(missing.is_empty(), "docs/guide/src/tuning.md and flags.md lack {missing:?}");
     let readme = fs::read_to_string(top().join("README.md")).expect("it is there");
     assert!(readme.lines().count() <= 120, "README.md has {} lines", readme.lines().count());
+}
+
+/// Every column that vmpictl and the report print stands in the glossary.
+#[test]
+fn the_glossary_has_every_column() {
+    Turn::beside_others();
+    let run = Vmpirun::new("columns").args(["-n", "2", "-V", "2", "--report=full", "sleep", "0"]);
+    let runtime_dir = run.runtime_dir().to_owned();
+    let mut said = run.run().stderr;
+    for command in [&["ps"][..], &["ps", "--ranks"], &["top", "--once"]] {
+        let vmpictl =
+            Command::new(bin_dir().join("vmpictl")).args(command).env("VMPI_RUNTIME_DIR", &runtime_dir).output();
+        said.push_str(&String::from_utf8_lossy(&vmpictl.expect("vmpictl starts").stdout));
+    }
+    let is_column = |word: &str| word.chars().all(|c| c.is_ascii_uppercase() || "-%/".contains(c));
+    let heads =
+        said.lines().filter(|line| line.split_whitespace().count() > 2 && line.split_whitespace().all(is_column));
+    let columns: BTreeSet<&str> = heads.flat_map(str::split_whitespace).collect();
+    assert!(
+        ["HAND-OFFS/S", "UNEXP", "FACE", "VIOLATIONS", "AWAY"].iter().all(|known| columns.contains(known)),
+        "{said}"
+    );
+    let glossary = fs::read_to_string(guide().join("glossary.md")).expect("it is there");
+    let words: BTreeSet<&str> = glossary.split(|c: char| !(c.is_alphanumeric() || "-%/".contains(c))).collect();
+    let missing = columns.iter().filter(|name| !words.contains(**name) && !words.contains(name.trim_end_matches('%')));
+    let missing: Vec<&&str> = missing.collect();
+    assert!(missing.is_empty(), "docs/guide/src/glossary.md lacks {missing:?}");
 }
 
 #[test]
