@@ -232,6 +232,7 @@ pages! {
     lammps "lammps.md"
     mpi4py "mpi4py.md"
     cmake "cmake.md"
+    fault_tolerance "fault-tolerance.md"
     faq "faq.md"
 }
 
