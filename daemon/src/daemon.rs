@@ -115,7 +115,7 @@ impl Daemon {
         nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o077));
         limits::raise_soft_limits();
         reap::become_subreaper();
-        let dir = RuntimeDir::open(&options.runtime_dir)?;
+        let mut dir = RuntimeDir::open(&options.runtime_dir)?;
         let launcher_left = options.one_job && dir.is_orphaned();
         dir.clear()?;
         // Before the socket: who can connect also finds the page.

@@ -140,11 +140,10 @@ fn run(options: &RunOptions) -> Result<i32, Failure> {
         }
     };
     let finished = session::run(&mut daemon, &job.spec, routes, options, signals);
-    let daemon_pid = daemon.pid;
     // The private daemon ends and its directory goes before the last word is said; likewise those of all nodes.
     drop(daemon);
     let on_nodes = conductor.and_then(|conductor| conductor.join().ok()).unwrap_or_default();
-    conclude(options, &job, &finished?, &on_nodes, daemon_pid)
+    conclude(options, &job, &finished?, &on_nodes)
 }
 
 /// The directory of this executable, links resolved.
@@ -491,7 +490,6 @@ fn conclude(
     job: &Job,
     finished: &Finished,
     on_nodes: &[NodeRecording],
-    daemon_pid: i32,
 ) -> Result<i32, Failure> {
     let spec = &job.spec;
     let mut ends = finished.ends.clone();
@@ -511,14 +509,14 @@ fn conclude(
             let known = outcome::Known { spawned: &finished.spawned, ends: &ends, crashes: &finished.crashes };
             outcome::sentence(cause, spec, known, &node_of(cause, spec))
         }
-        (None, None) => Some(format!("vmpid (pid {daemon_pid}) died; the ranks of its job were killed")),
+        (None, None) => finished.lost.clone(),
     };
     if let Some(cause) = cause {
         complain(&cause);
         mpir::tell_failure(&cause);
     }
-    if finished.own.is_some() && finished.cause.is_none() {
-        complain(&format!("vmpid (pid {daemon_pid}) did not end the job; its ranks were killed from here"));
+    if let (Some(_), Some(lost)) = (&finished.own, &finished.lost) {
+        complain(lost);
     }
     if !options.quiet && finished.own.is_none() && code == 0 {
         let mut first = 0;

@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use vmpi_shared::control::{Connection, JobReport, Reply, Request, SOCKET_NAME, STATUS_FLINK_NAME};
+use vmpi_shared::runtime_dir;
 
 /// So long an answer is waited for once more when the daemon turns out to be well.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -26,12 +27,15 @@ pub struct Peer {
 
 /// The user's runtime directory, the private ones below it, and those in /tmp for which there was no room there.
 pub fn places() -> Vec<Place> {
-    let base = daemon::runtime_dir();
-    let below = std::fs::read_dir(&base).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut dirs: Vec<PathBuf> = below.filter(|dir| dir.is_dir()).collect();
+    let base = runtime_dir::default_path();
+    let own = daemon::is_own_dir(&base).inspect_err(|why| eprintln!("vmpictl: note: {why}")).unwrap_or(false);
+    let below = own.then(|| std::fs::read_dir(&base).ok()).flatten().into_iter().flatten().flatten();
+    let mut dirs: Vec<PathBuf> = below.map(|entry| entry.path()).filter(|dir| runtime_dir::is_private(dir)).collect();
     dirs.extend(daemon::fallback_dirs());
     dirs.sort();
-    dirs.insert(0, base);
+    if own {
+        dirs.insert(0, base);
+    }
     dirs.into_iter()
         .filter(|dir| dir.join(SOCKET_NAME).exists())
         .map(|dir| Place { page: status_page::read(&dir.join(STATUS_FLINK_NAME)), dir })
