@@ -46,11 +46,13 @@ pub enum RuntimeDirError {
     ForeignParent { path: PathBuf, parent: PathBuf, owner: u32 },
     #[error("the socket's path {path} is longer than {MAX_SOCKET_PATH_BYTES} bytes; choose a shorter --runtime-dir")]
     TooLong { path: PathBuf },
-    #[error("a vmpid (pid {pid}) already serves {path}; use it, or end it with: vmpictl shutdown")]
+    #[error("a vmpid (pid {pid}) already serves {path}; use it, or end it with: kill {pid}")]
     Alive { path: PathBuf, pid: i32 },
     #[error("another vmpid is starting or ending in {path}; try again in a moment")]
     Busy { path: PathBuf },
-    #[error("{path} is in the way: it is nothing that vmpid has left; move it, or choose another directory with --runtime-dir or VMPI_RUNTIME_DIR")]
+    #[error(
+        "{path} is in the way: it is nothing that vmpid has left; move it, or choose another directory with --runtime-dir or VMPI_RUNTIME_DIR"
+    )]
     InTheWay { path: PathBuf },
 }
 

@@ -48,7 +48,8 @@ fn tell(base: &Path, swept: &[String]) {
 }
 
 fn sweep_pages(shm: &Path, user: u32) {
-    let names = fs::read_dir(shm).into_iter().flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let names =
+        fs::read_dir(shm).into_iter().flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok());
     for name in names.filter(|name| name.starts_with(&leftovers::page_prefix(user))) {
         // A daemon older than the lock may still live.
         if !leftovers::page_owner(&name).is_some_and(is_vmpid) && leftovers::remove_page(&shm.join(&name)) {
@@ -90,7 +91,8 @@ mod tests {
         let page = |rest: &str| shm.join(format!("{prefix}{rest}"));
         let (dead, locked) = (page("999999999-a"), page("999999998-b"));
         let (foreign, other, text) = (shm.join("other"), page("999999999-results"), page("999999999-c"));
-        for (file, content) in [(&dead, ""), (&locked, "VMPISTAT"), (&foreign, ""), (&other, ""), (&text, "my results")] {
+        for (file, content) in [(&dead, ""), (&locked, "VMPISTAT"), (&foreign, ""), (&other, ""), (&text, "my results")]
+        {
             fs::write(file, content).unwrap();
         }
         let lock = Flock::lock(File::open(&locked).unwrap(), FlockArg::LockExclusive).unwrap();

@@ -60,7 +60,7 @@ pub enum HelloError {
     OtherVersion { socket: PathBuf, pid: i32, theirs: String, protocol: u32 },
     #[error("vmpid at {socket} refuses: {reason}")]
     Refused { socket: PathBuf, reason: String },
-    #[error("vmpid (pid {pid}) at {socket} does not answer: {why}")]
+    #[error("vmpid (pid {pid}) at {socket} does not answer, though it has had {} s for that: {why}", PATIENCE.as_secs())]
     Silent { socket: PathBuf, pid: i32, why: String },
     #[error(
         "{path} belongs to user {owner}, not to user {}: it is not this user's vmpid, and nothing was asked; name another directory (VMPI_RUNTIME_DIR)",
@@ -69,6 +69,8 @@ pub enum HelloError {
     Stranger { path: PathBuf, owner: u32 },
     #[error("what answers at {socket} is no vmpid: {error}")]
     NotADaemon { socket: PathBuf, error: String },
+    #[error("{path} is in the way: it is no socket; move it, or name another runtime directory (VMPI_RUNTIME_DIR)")]
+    InTheWay { path: PathBuf },
 }
 
 /// Is it this user's runtime directory? `Ok(false)`: there is none.
@@ -94,7 +96,7 @@ pub fn hello(socket: &Path) -> Result<(Connection, i32), HelloError> {
         return Err(stranger(meta.uid()));
     }
     if !meta.file_type().is_socket() {
-        return Err(not_a_daemon("it is no socket".into()));
+        return Err(HelloError::InTheWay { path: socket.into() });
     }
     let stream = UnixStream::connect(socket).map_err(unreachable)?;
     let peer = nix::sys::socket::getsockopt(&stream, nix::sys::socket::sockopt::PeerCredentials)
@@ -271,7 +273,7 @@ mod tests {
         assert!(matches!(hello(&socket), Err(HelloError::Unreachable { .. })));
         fs::remove_file(&socket).unwrap();
         fs::write(&socket, "").unwrap();
-        assert!(matches!(hello(&socket), Err(HelloError::NotADaemon { .. })), "no socket");
+        assert!(matches!(hello(&socket), Err(HelloError::InTheWay { .. })));
         fs::remove_file(socket).unwrap();
     }
 }

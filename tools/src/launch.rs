@@ -485,12 +485,7 @@ fn dry_run(options: &RunOptions, job: &Job) -> Result<i32, Failure> {
     out(&text)
 }
 
-fn conclude(
-    options: &RunOptions,
-    job: &Job,
-    finished: &Finished,
-    on_nodes: &[NodeRecording],
-) -> Result<i32, Failure> {
+fn conclude(options: &RunOptions, job: &Job, finished: &Finished, on_nodes: &[NodeRecording]) -> Result<i32, Failure> {
     let spec = &job.spec;
     let mut ends = finished.ends.clone();
     ends.sort_by_key(|end| end.rank);

@@ -201,7 +201,9 @@ mod tests {
     fn names_of_pages() {
         let name = |rest: &str| format!("{}{rest}", page_prefix(user()));
         assert_eq!(page_owner(&name("4711-18af")), Some(4711));
-        for other in ["4711", "4711-", "-18af", "4711-18af.txt", "results-18af", "4711-1/../2", "+1-18af", "99999999999-1"] {
+        for other in
+            ["4711", "4711-", "-18af", "4711-18af.txt", "results-18af", "4711-1/../2", "+1-18af", "99999999999-1"]
+        {
             assert_eq!(page_owner(&name(other)), None, "{other}");
         }
         assert_eq!(page_owner(&format!("{}4711-18af", page_prefix(user() + 1))), None, "another user's");

@@ -242,7 +242,7 @@ mod tests {
             let mut peer = Peer { connection, pid, place: Place { dir: dir.clone(), page: None } };
             let answer = peer.ask_within(&Request::Jobs, Duration::from_millis(50));
             match (well, late, answer.map_err(|why| why.sentence)) {
-                (false, _, Err(why)) => assert!(why.contains("vmpid at") && why.contains("it is stopped"), "{why}"),
+                (false, _, Err(why)) => assert!(why.contains("does not answer") && why.contains("peers"), "{why}"),
                 (true, false, Err(why)) => assert!(why.contains("(pid 5) is well: the vmpirun of the job"), "{why}"),
                 (true, true, Ok((Reply::Done, _))) => {}
                 (_, _, answer) => panic!("{well} {late}: {answer:?}"),

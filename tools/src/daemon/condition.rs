@@ -28,9 +28,14 @@ impl fmt::Display for Condition {
             Condition::Frozen { state, group } => write!(f, "it is in state {state}, frozen with its cgroup {group}"),
             Condition::Uninterruptible { wchan } => {
                 let at = wchan.as_ref().map_or(String::new(), |name| format!(", in {name}"));
-                write!(f, "it is in state D: it waits in the kernel{at}, for a file system or a device, and no signal reaches it")
+                write!(
+                    f,
+                    "it is in state D: it waits in the kernel{at}, for a file system or a device, and no signal reaches it"
+                )
             }
-            Condition::NoDescriptors { limit } => write!(f, "it has all {limit} descriptors open that it may have (ulimit -n)"),
+            Condition::NoDescriptors { limit } => {
+                write!(f, "it has all {limit} descriptors open that it may have (ulimit -n)")
+            }
             Condition::Other { state } => write!(f, "it is in state {state}"),
         }
     }
@@ -74,7 +79,9 @@ fn frozen(process: &Path) -> Option<String> {
             fs::read_to_string(PathBuf::from(format!("/sys/fs/cgroup/{mount}{group}")).join(file)).unwrap_or_default()
         };
         let is_frozen = match controllers {
-            "" => ["", "unified"].iter().any(|mount| inside(mount, "cgroup.events").lines().any(|line| line == "frozen 1")),
+            "" => ["", "unified"]
+                .iter()
+                .any(|mount| inside(mount, "cgroup.events").lines().any(|line| line == "frozen 1")),
             _ if controllers.split(',').any(|name| name == "freezer") => {
                 matches!(inside(controllers, "freezer.state").trim_end(), "FROZEN" | "FREEZING")
             }

@@ -1,8 +1,8 @@
 //! The end of a connection to a daemon whose job has not ended: what is left of the job is killed from here, and it is said what has become of the
 //! daemon. One that lives goes on, with its socket and all its other jobs: nothing of it is removed.
 
-use super::condition::{self, Condition};
 use super::LAST_STEPS;
+use super::condition::{self, Condition};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -49,7 +49,9 @@ pub fn end_job(socket: &Path, pid: i32, loss: &Loss, orphans: &Orphans) -> Strin
     let killed = kill_job(socket, orphans.job, &ranks);
     let Some(dir) = socket.parent().filter(|dir| !dir.as_os_str().is_empty()) else {
         return match loss {
-            Loss::Silent => "the daemons of its nodes have not ended the job; `vmpictl ps` there shows what is left of it".into(),
+            Loss::Silent => {
+                "the daemons of its nodes have not ended the job; `vmpictl ps` there shows what is left of it".into()
+            }
             Loss::Closed => "the connection to the daemons of its nodes broke".into(),
             Loss::Broken(error) => format!("the connection to the daemons of its nodes broke: {error}"),
         };
@@ -169,7 +171,10 @@ mod tests {
         let frozen = Condition::Frozen { state: 'D', group: "/jobs".into() };
         let stuck = [(7, frozen), (8, Condition::Uninterruptible { wchan: None })];
         let text = named(&stuck, &Orphans { job: 1, ranks: &[(0, 6), (1, 7)] });
-        assert!(text.starts_with("rank 1 (pid 7): it is in state D, frozen with its cgroup /jobs; process 8: it is in"), "{text}");
+        assert!(
+            text.starts_with("rank 1 (pid 7): it is in state D, frozen with its cgroup /jobs; process 8: it is in"),
+            "{text}"
+        );
         let many = vec![stuck[0].clone(); 9];
         assert!(named(&many, &Orphans { job: 1, ranks: &[] }).ends_with("; 5 more"));
     }

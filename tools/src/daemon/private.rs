@@ -30,7 +30,8 @@ pub fn make_dir(base: &Path) -> Result<Private, Failure> {
     let mut made = is_named_by_vmpi(base);
     // Another vmpirun may remove an empty runtime directory just now: try again.
     for _ in 0..if fits { 3 } else { 0 } {
-        let parents = base.parent().map_or(Ok(()), |parent| DirBuilder::new().mode(0o700).recursive(true).create(parent));
+        let parents =
+            base.parent().map_or(Ok(()), |parent| DirBuilder::new().mode(0o700).recursive(true).create(parent));
         made |= parents.is_ok() && DirBuilder::new().mode(0o700).create(base).is_ok();
         if !is_private(base) {
             break;
