@@ -21,7 +21,7 @@ use serde_json::json;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use vmpi_shared::control::{self, App, Balance, Cause, DAEMON_FDS, JobSpec, Stdio};
-use vmpi_shared::meter;
+use vmpi_shared::{escape, meter};
 
 /// Descriptors that vmpirun needs besides those of the ranks.
 const OWN_FDS: u64 = 32;
@@ -52,11 +52,11 @@ pub fn main(args: &[String]) -> i32 {
 
 /// A sentence on standard error; a closed standard error is nobody's problem.
 fn complain(sentence: &str) {
-    let _ = writeln!(std::io::stderr(), "vmpirun: {sentence}");
+    let _ = writeln!(std::io::stderr(), "vmpirun: {}", escape::lines(sentence));
 }
 
 fn out(text: &str) -> Result<i32, Failure> {
-    match std::io::stdout().write_all(text.as_bytes()) {
+    match std::io::stdout().write_all(escape::lines(text).as_bytes()) {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Failure::own(format!("cannot write to standard output: {e}")))
         }
@@ -548,8 +548,9 @@ fn conclude(options: &RunOptions, job: &Job, finished: &Finished, on_nodes: &[No
         };
         let carried: Vec<&String> =
             report.notes.iter().filter(|note| note.contains(vmpi_shared::control::CARRIED)).collect();
-        let carried: String = carried.into_iter().map(|note| format!("{note}\n")).collect();
-        let _ = write!(std::io::stderr(), "{verdict}{}\n{carried}\n{tables}", job.plan.sentence());
+        let carried: String = carried.into_iter().map(|note| format!("{}\n", escape::indented(note))).collect();
+        let text = format!("{verdict}{}\n{carried}\n{tables}", job.plan.sentence());
+        let _ = write!(std::io::stderr(), "{}", escape::lines(&text));
     }
     if let Some(matrix) = &finished.matrix {
         if let Some(path) = &options.matrix {

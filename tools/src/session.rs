@@ -25,6 +25,7 @@ use vmpi_shared::control::{
     self, Cause, Connection, Helper, JobReport, JobSpec, NewRank, RankEnd, Reply, Request, Stdio,
 };
 use vmpi_shared::crash::{Crash, OnCrash};
+use vmpi_shared::escape;
 use vmpi_shared::monitor::Matrix;
 use vmpi_shared::waits::JobWaits;
 
@@ -417,7 +418,7 @@ impl Session<'_> {
         let limited = why.waits.limit().is_some();
         let ends = limited || self.options.on_deadlock == OnDeadlock::Abort;
         let next = if ends { String::new() } else { why.next_steps() };
-        let _ = write!(io::stderr(), "vmpirun: {}{next}", why.text());
+        let _ = write!(io::stderr(), "vmpirun: {}{next}", escape::lines(&why.text()));
         if limited {
             self.cancel(daemon, "memory for messages has ended".into(), code::OWN, Signal::SIGTERM);
         } else if self.options.on_deadlock == OnDeadlock::Abort {
@@ -427,7 +428,7 @@ impl Session<'_> {
 
     fn on_hang(&mut self, waits: JobWaits, seconds: u64) {
         let why = Why::look(waits);
-        let _ = write!(io::stderr(), "vmpirun: {}{}", why.hang_text(seconds), why.next_steps());
+        let _ = write!(io::stderr(), "vmpirun: {}{}", escape::lines(&why.hang_text(seconds)), why.next_steps());
     }
 
     /// Does the job end if a rank does?
@@ -445,7 +446,7 @@ impl Session<'_> {
             let _ = self.streams.write_some();
         }
         if !self.quiet {
-            let _ = write!(io::stderr(), "{text}");
+            let _ = write!(io::stderr(), "{}", escape::lines(&text));
         }
     }
 

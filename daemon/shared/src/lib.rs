@@ -17,6 +17,7 @@ pub mod control;
 pub mod cpu_cache;
 pub mod crash;
 pub mod dynamic;
+pub mod escape;
 pub mod growth;
 pub mod job;
 pub mod leftovers;

@@ -1,5 +1,6 @@
 //! `vmpictl why` and `stacks`.
 
+use super::complain;
 use super::peers::{self, find_job};
 use crate::cpus::format_list;
 use crate::failure::Failure;
@@ -21,7 +22,7 @@ pub fn why(target: Option<&str>, dot: bool, as_json: bool) -> Result<String, Fai
     let begin = Instant::now();
     let reply = match peer.ask_within(&Request::Why { job, here: false }, PATIENCE) {
         Err(why) if begin.elapsed() >= PATIENCE => {
-            eprintln!("vmpictl: note: {why}; this is what is known on this node");
+            complain(&format!("note: {why}; this is what is known on this node"));
             find_job(target)?.0.ask(&Request::Why { job, here: true })?
         }
         reply => reply?.0,

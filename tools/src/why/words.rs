@@ -5,6 +5,7 @@ use super::{Stray, Why};
 use crate::cpus::format_list;
 use crate::table::seconds;
 use std::collections::BTreeMap;
+use vmpi_shared::escape;
 use vmpi_shared::waits::{RankWait, WaitKind, WaitOn};
 
 /// So many nodes are named with their ranks.
@@ -116,7 +117,7 @@ impl Why {
         if rank.call.is_empty() {
             return match rank.state.as_str() {
                 "ENDED" => "has ended".into(),
-                "REMOTE" => format!("is on node {}, of which nothing is heard", rank.node),
+                "REMOTE" => format!("is on node {}, of which nothing is heard", escape::word(&rank.node)),
                 "STARTING" => "has not called MPI_Init yet".into(),
                 "FINALIZED" => "has left MPI".into(),
                 "AWAY" => "is outside MPI, asleep or computing, and has given its core up".into(),
@@ -270,9 +271,10 @@ fn whereabouts(why: &Why) -> Option<String> {
     nodes.sort_by_key(|(_, list)| list[0]);
     let (first, rest) = nodes.split_first()?;
     let (name, list) = first;
-    let mut text = format!("{} {} on node {name}", ranks(list), if list.len() == 1 { "is" } else { "are" });
+    let mut text =
+        format!("{} {} on node {}", ranks(list), if list.len() == 1 { "is" } else { "are" }, escape::word(name));
     for (name, list) in rest.iter().take(MOST_NODES - 1) {
-        text.push_str(&format!(", {} on node {name}", ranks(list)));
+        text.push_str(&format!(", {} on node {}", ranks(list), escape::word(name)));
     }
     if nodes.len() > MOST_NODES {
         text.push_str(&format!(", and others on {} more", nodes.len() - MOST_NODES));
@@ -285,7 +287,7 @@ pub fn next_steps(why: &Why) -> String {
     let job = why.waits.job;
     let at = why.waits.ranks.iter().find(|rank| rank.pid != 0 && !["ENDED", "REMOTE"].contains(&rank.state.as_str()));
     let attach = at.map_or(String::new(), |rank| {
-        let node = if rank.node.is_empty() { String::new() } else { format!(" on node {}", rank.node) };
+        let node = if rank.node.is_empty() { String::new() } else { format!(" on node {}", escape::word(&rank.node)) };
         format!(", one of them closely: gdb -p {}{node} (rank {})", rank.pid, rank.rank)
     });
     let by_itself = match why.waits.deadlock {

@@ -2,8 +2,19 @@
 
 use crate::crash::OnCrash;
 use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Environment variables as logs show them: their names. Values may be secrets.
+pub struct Names<'a>(pub &'a [(String, String)]);
+
+impl fmt::Debug for Names<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
+    }
+}
+
 /// One program of an MPMD job.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub struct App {
     /// Absolute path of the file to execute.
     pub program: String,
@@ -14,6 +25,15 @@ pub struct App {
     pub cwd: String,
     /// Number of ranks.
     pub ranks: u32,
+}
+
+impl fmt::Debug for App {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let App { program, argv, env, cwd, ranks } = self;
+        let mut told = f.debug_struct("App");
+        told.field("program", program).field("argv", argv).field("env", &Names(env));
+        told.field("cwd", cwd).field("ranks", ranks).finish()
+    }
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
