@@ -8,6 +8,8 @@
 
 mod environment;
 mod string_moves;
+#[cfg(test)]
+mod tests;
 
 use std::ffi::{CStr, CString, NulError};
 use std::io;

@@ -269,3 +269,35 @@ impl JobSpec {
         self.cpus.iter().chain(&self.spare_cpus).copied()
     }
 }
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use super::*;
+    use crate::dynamic::{SpawnApp, World};
+    use crate::growth::Growth;
+
+    #[test]
+    fn values_of_variables_are_not_shown() {
+        let env = vec![("API_TOKEN".to_string(), "hunter2".to_string())];
+        let (program, argv, cwd) = ("/bin/true".to_string(), vec!["true".to_string()], "/".to_string());
+        let spawned = SpawnApp {
+            candidates: vec![program.clone()],
+            argv: argv.clone(),
+            cwd: cwd.clone(),
+            nodes: vec![],
+            env: env.clone(),
+            counts: vec![1],
+        };
+        let growth = Growth {
+            world: World::default(),
+            apps: vec![spawned.clone()],
+            variables: env.clone(),
+            births: vec![],
+            first_stream: 0,
+        };
+        let app = App { program, argv, env, cwd, ranks: 1 };
+        for shown in [format!("{app:?}"), format!("{spawned:?}"), format!("{growth:#?}")] {
+            assert!(shown.contains("API_TOKEN") && !shown.contains("hunter2"), "{shown}");
+        }
+    }
+}
