@@ -132,11 +132,12 @@ fn an_empty_runtime_directory_of_the_users_stays() {
     }
 }
 
-fn waiting(daemon: &Daemon, name: &str) -> Job {
+/// A job that waits for good, and its ranks' processes.
+fn waiting(daemon: &Daemon, name: &str) -> (Job, Vec<i32>) {
     let binary = program("deaths.c", Mpi::Openmpi);
     let mut job = daemon.vmpirun(name).args(["-n", "2"]).arg(binary).arg("recv").start();
-    job.ready(2);
-    job
+    let ranks = job.ready(2);
+    (job, ranks)
 }
 
 fn interrupt(job: &Job) {
@@ -148,7 +149,7 @@ fn interrupt(job: &Job) {
 #[test]
 fn a_daemon_that_does_not_answer_keeps_its_files() {
     let daemon = Daemon::start("own-stopped");
-    let (mut other, mut job) = (waiting(&daemon, "own-other"), waiting(&daemon, "own-job"));
+    let ((mut other, _), (mut job, _)) = (waiting(&daemon, "own-other"), waiting(&daemon, "own-job"));
     let serves = Pid::from_raw(daemon.pid());
     kill(serves, Signal::SIGSTOP).expect("it lives");
     // The third time nobody waits for the daemon.
@@ -178,21 +179,36 @@ fn a_daemon_that_does_not_answer_keeps_its_files() {
     daemon.stop();
 }
 
+/// A freezer of control groups of version 1, where what is frozen does not even die; thawed and removed when dropped.
+struct Freezer(PathBuf);
+
+impl Freezer {
+    fn with(pid: i32) -> Option<Freezer> {
+        let group = PathBuf::from(format!("/sys/fs/cgroup/freezer/vmpi-test-{}", std::process::id()));
+        fs::create_dir(&group).ok()?;
+        let freezer = Freezer(group);
+        fs::write(freezer.0.join("cgroup.procs"), pid.to_string()).ok()?;
+        fs::write(freezer.0.join("freezer.state"), "FROZEN").ok()?;
+        Some(freezer)
+    }
+}
+
+impl Drop for Freezer {
+    fn drop(&mut self) {
+        let _ = fs::write(self.0.join("freezer.state"), "THAWED");
+        eventually(Duration::from_secs(20), || fs::remove_dir(&self.0).is_ok());
+    }
+}
+
 /// A rank that no signal reaches, as one that waits for a dead file system.
 #[test]
 fn a_rank_that_does_not_end_is_named_and_the_daemon_keeps_its_files() {
-    let group = PathBuf::from(format!("/sys/fs/cgroup/freezer/vmpi-test-{}", std::process::id()));
-    if fs::create_dir(&group).is_err() {
-        return eprintln!("skipped: no freezer of control groups (version 1) that this user may use");
-    }
-    let set = |state: &str| fs::write(group.join("freezer.state"), state).expect("it is root's");
     let daemon = Daemon::start("own-frozen");
-    let mut job = waiting(&daemon, "own-frozen-job");
-    let rank =
-        job.processes().into_iter().filter(|process| process.name == "deaths.c-openmpi").map(|process| process.pid);
-    let rank = rank.max().unwrap_or_else(|| panic!("no rank: {:?}", job.processes()));
-    fs::write(group.join("cgroup.procs"), rank.to_string()).expect("it is root's");
-    set("FROZEN");
+    let (mut job, ranks) = waiting(&daemon, "own-frozen-job");
+    let Some(freezer) = Freezer::with(ranks[1]) else {
+        return eprintln!("skipped: no freezer of control groups (version 1) that this user may use");
+    };
+    // The third time nobody waits for the daemon.
     let ended = eventually(Duration::from_secs(60), || {
         let over = job.has_ended();
         if !over {
@@ -203,16 +219,12 @@ fn a_rank_that_does_not_end_is_named_and_the_daemon_keeps_its_files() {
     });
     let listed = vmpictl(daemon.dir(), &["ps"]);
     let kept = ["status", "vmpid.sock"].iter().all(|name| daemon.dir().join(name).exists());
-    set("THAWED");
-    assert!(eventually(Duration::from_secs(20), || describe(rank).is_none()), "it ends when it can");
-    let _ = fs::remove_dir(&group);
+    drop(freezer);
+    assert!(eventually(Duration::from_secs(20), || describe(ranks[1]).is_none()), "it ends when it can");
     let outcome = job.finish();
     assert!(ended && outcome.code == 130 && kept, "{outcome:?}");
-    let stderr = &outcome.stderr;
-    assert!(
-        stderr.contains(&format!("(pid {rank}): it is in state D, frozen with its cgroup /vmpi-test-")),
-        "{stderr}"
-    );
+    let named = format!("rank 1 (pid {}): it is in state D, frozen with its cgroup /vmpi-test-", ranks[1]);
+    assert!(outcome.stderr.contains(&named), "{outcome:?}");
     assert!(listed.stdout.lines().count() == 2, "its job is listed as long as the rank is there: {listed:?}");
     daemon.stop();
 }
@@ -290,7 +302,7 @@ fn control_characters_are_shown_and_not_sent() {
     let binary = daemon.dir().join(name);
     fs::copy(program("deaths.c", Mpi::Openmpi), &binary).expect("it can be copied");
     let mut job = daemon.vmpirun("own-escape-job").args(["-n", "2"]).arg(&binary).args(["recv"]).start();
-    job.ready(2);
+    let ranks = job.ready(2);
     let is_plain = |text: &str| !text.chars().any(|c| c.is_control() && c != '\n') && !text.contains("\nvmpirun: all");
     for command in [&["ps"][..], &["show"], &["top", "--once"], &["why"], &["logs"], &["stacks"], &["matrix"]] {
         let told = vmpictl(daemon.dir(), command);
@@ -301,17 +313,7 @@ fn control_characters_are_shown_and_not_sent() {
     let json = vmpictl(daemon.dir(), &["ps", "--json"]).stdout;
     let document: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
     assert_eq!(document["jobs"][0]["program"], binary.to_str().expect("it is UTF-8"));
-    kill(
-        Pid::from_raw(
-            job.processes()
-                .iter()
-                .find(|p| p.command.contains("recv") && p.parent == daemon.pid())
-                .expect("a rank")
-                .pid,
-        ),
-        Signal::SIGKILL,
-    )
-    .expect("it lives");
+    kill(Pid::from_raw(ranks[1]), Signal::SIGKILL).expect("it lives");
     let outcome = job.finish();
     assert!(outcome.code == 137 && is_plain(&outcome.stderr), "{outcome:?}");
     fs::remove_file(binary).expect("it is there");

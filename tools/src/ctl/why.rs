@@ -9,6 +9,7 @@ use crate::why::Why;
 use serde_json::json;
 use std::time::{Duration, Instant};
 use vmpi_shared::control::{Reply, Request};
+use vmpi_shared::escape;
 
 /// Longer than the launcher of a job of several nodes waits for its nodes.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -88,7 +89,11 @@ pub fn stacks(target: Option<&str>, all_threads: bool, all_frames: bool, as_json
         for (rank, threads) in &taken {
             for thread in threads {
                 let (rank, pid) = (rank.rank, rank.pid);
-                text.push_str(&format!("rank {rank}, pid {pid}, thread {} ({})\n", thread.tid, thread.name));
+                text.push_str(&format!(
+                    "rank {rank}, pid {pid}, thread {} ({})\n",
+                    thread.tid,
+                    escape::word(&thread.name)
+                ));
                 thread.frames.iter().enumerate().for_each(|(number, frame)| text.push_str(&line(number, frame)));
             }
         }
@@ -99,7 +104,11 @@ pub fn stacks(target: Option<&str>, all_threads: bool, all_frames: bool, as_json
                 [rank] => format!("rank {rank}, pid {}", pid(rank)),
                 _ => format!("{} ranks: {}", group.ranks.len(), format_list(&group.ranks)),
             };
-            let thread = if group.thread.is_empty() { String::new() } else { format!(", thread {}", group.thread) };
+            let thread = if group.thread.is_empty() {
+                String::new()
+            } else {
+                format!(", thread {}", escape::word(&group.thread))
+            };
             text.push_str(&format!("{who}{thread}\n{}", stack::lines(&group.frames)));
         }
     }

@@ -306,7 +306,8 @@ pub fn hang_text(why: &Why, seconds: u64) -> String {
     let mut text = format!(
         "no progress in job {} ({}) for {seconds} s: no message has gone or come, and no wait in MPI has ended; \
          {waiting} of {alive} ranks wait in MPI\n",
-        why.waits.job, why.waits.program
+        why.waits.job,
+        escape::word(&why.waits.program)
     );
     for line in lines(why).into_iter().map(|line| format!("  {line}")).chain(sentences(why).iter().map(|s| capital(s)))
     {
@@ -325,17 +326,21 @@ pub fn text(why: &Why) -> String {
     let waiting = why.waits.ranks.iter().filter(|rank| !rank.call.is_empty()).count();
     let alive = why.waits.ranks.iter().filter(|rank| !["ENDED", "REMOTE"].contains(&rank.state.as_str())).count();
     let mut text = if let Some(limit) = why.waits.limit().filter(|_| why.waits.deadlock) {
-        format!("job {} ({}) cannot go on: {}\n", why.waits.job, why.waits.program, limit.sentence())
+        format!("job {} ({}) cannot go on: {}\n", why.waits.job, escape::word(&why.waits.program), limit.sentence())
     } else if why.waits.deadlock {
         let who = match alive {
             1 if why.waits.ranks.len() == 1 => "its rank waits in MPI".to_string(),
             1 => "the only rank left waits in MPI".to_string(),
             _ => format!("all {alive} ranks wait in MPI for each other"),
         };
-        format!("deadlock in job {} ({}): {who}, and no message is under way\n", why.waits.job, why.waits.program)
+        format!(
+            "deadlock in job {} ({}): {who}, and no message is under way\n",
+            why.waits.job,
+            escape::word(&why.waits.program)
+        )
     } else {
         let of = if elsewhere { "ranks of this node" } else { "ranks" };
-        format!("job {} ({}): {waiting} of {alive} {of} wait in MPI\n", why.waits.job, why.waits.program)
+        format!("job {} ({}): {waiting} of {alive} {of} wait in MPI\n", why.waits.job, escape::word(&why.waits.program))
     };
     for line in lines(why) {
         text.push_str(&format!("  {line}\n"));
