@@ -581,8 +581,9 @@ impl Daemon {
             return all_said || now.duration_since(since) > LAST_WORDS;
         }
         if self.one_job {
+            // A launcher that lives comes, however much this machine has to do.
             let nobody_comes = self.last_job == 0
-                && (now.duration_since(self.started) >= LAUNCHER_WAIT
+                && ((now.duration_since(self.started) >= LAUNCHER_WAIT && !self.dir.has_launcher())
                     || (self.clients.is_empty() && self.dir.is_orphaned()));
             return nobody_comes || self.launcher_left || (self.last_job > 0 && all_said);
         }

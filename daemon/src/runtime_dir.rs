@@ -127,6 +127,11 @@ impl RuntimeDir {
         Ok(leftovers::is_still_named(&opened, &path).then_some(RuntimeDir { path, launched, bound: None, lock }))
     }
 
+    /// Did a launcher make this directory that lives?
+    pub fn has_launcher(&self) -> bool {
+        self.launched && !self.is_orphaned()
+    }
+
     /// Did a launcher make this directory that has ended without removing it?
     pub fn is_orphaned(&self) -> bool {
         let lock = self.path.join(LAUNCHER_LOCK_NAME);

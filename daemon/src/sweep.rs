@@ -9,11 +9,18 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
-use vmpi_shared::control::PRIVATE_PREFIX;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use vmpi_shared::control::{PRIVATE_PREFIX, SOCKET_NAME, env};
 use vmpi_shared::{leftovers, proc, runtime_dir};
 
 use crate::debug;
+
+/// So often a swept job's processes are looked for, and so long apart: they may start others meanwhile.
+const ROUNDS: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Where private directories lie for which there is no room below the runtime directory.
 const FALLBACK_DIR: &str = "/tmp";
@@ -28,10 +35,10 @@ pub fn sweep(own: &Path, default: &Path) {
     bases.dedup();
     // Nobody makes private directories where others can look in, or in a directory of somebody else's.
     for base in bases.into_iter().filter(|base| runtime_dir::is_private(base)) {
-        tell(base, &leftovers::remove_dead_below(base, Some(own)));
+        bury(base, &leftovers::remove_dead_below(base, Some(own)));
     }
     let fallback = Path::new(FALLBACK_DIR);
-    tell(fallback, &leftovers::remove_dead(fallback, &format!("vmpi-{user}-{PRIVATE_PREFIX}"), Some(own)));
+    bury(fallback, &leftovers::remove_dead(fallback, &format!("vmpi-{user}-{PRIVATE_PREFIX}"), Some(own)));
     // The directory itself stays: it may be one that the user made and works in.
     if default != own
         && runtime_dir::is_private(default)
@@ -41,10 +48,38 @@ pub fn sweep(own: &Path, default: &Path) {
     }
 }
 
-fn tell(base: &Path, swept: &[String]) {
+/// Directories of jobs whose launcher, keeper and daemon were all killed have been swept: what their ranks have started in sessions of
+/// its own may have survived, since no signal of the parent's death goes there.
+fn bury(base: &Path, swept: &[String]) {
+    let base = fs::canonicalize(base).unwrap_or_else(|_| base.to_owned());
     for name in swept {
-        debug!("swept {}", base.join(name).display());
+        let dir = base.join(name);
+        debug!("swept {}", dir.display());
+        for _ in 0..ROUNDS {
+            let left = processes_of(&dir.join(SOCKET_NAME));
+            if left.is_empty() {
+                break;
+            }
+            for pid in left {
+                debug!("killing process {pid}, which a job has left whose vmpid was in {}", dir.display());
+                let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+            }
+            std::thread::sleep(PAUSE);
+        }
     }
+}
+
+/// Those that have this daemon's socket in their environment. Its directory was one job's, with a name that there is only once.
+fn processes_of(socket: &Path) -> Vec<i32> {
+    let mark = format!("{}={}", env::SOCKET, socket.display()).into_bytes();
+    let running = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let running = running.filter_map(|entry| entry.file_name().into_string().ok());
+    let of_job = running.filter(|seen| {
+        seen.bytes().all(|byte| byte.is_ascii_digit())
+            && fs::read(format!("/proc/{seen}/environ"))
+                .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|word| word == mark))
+    });
+    of_job.filter_map(|seen| proc::pid_of(&seen)).filter(|pid| *pid != std::process::id() as i32).collect()
 }
 
 fn sweep_pages(shm: &Path, user: u32) {

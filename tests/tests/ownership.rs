@@ -319,3 +319,24 @@ fn control_characters_are_shown_and_not_sent() {
     fs::remove_file(binary).expect("it is there");
     daemon.stop();
 }
+
+/// Launcher, keeper and daemon killed at once: what ranks have started in sessions of its own survives, until the next daemon starts.
+#[test]
+fn what_ranks_had_started_ends_with_the_next_daemon() {
+    let shell = "setsid sleep 1000 & echo ready $VMPI_RANK $!; wait";
+    let mut job = Vmpirun::new("own-all").args(["-n", "2", "sh", "-c", shell]).start();
+    let started = job.ready(2);
+    let (daemon, keeper) = job.daemon_pids();
+    let base = job.runtime_dir.clone();
+    let all: Vec<i32> = keeper.into_iter().chain([job.pid(), daemon]).collect();
+    let send = |signal| all.iter().for_each(|pid| kill(Pid::from_raw(*pid), signal).expect("it lives"));
+    // None of them must see the others die.
+    send(Signal::SIGSTOP);
+    send(Signal::SIGKILL);
+    assert!(eventually(Duration::from_secs(10), || all.iter().all(|pid| describe(*pid).is_none())));
+    assert!(started.iter().all(|pid| describe(*pid).is_some()), "they survive");
+    let next = Vmpirun::under(&base, "own-next").args(["-n", "2", "sleep", "0.5"]).run();
+    assert_eq!(next.code, 0, "{next:?}");
+    assert!(eventually(Duration::from_secs(10), || started.iter().all(|pid| describe(*pid).is_none())));
+    assert_eq!(job.finish().code, 128 + 9);
+}

@@ -23,7 +23,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use vmpi_shared::control::{Connection, PROTOCOL, Reply, Request, SOCKET_NAME};
 use vmpi_shared::runtime_dir;
 
@@ -36,7 +36,7 @@ const FALLBACK_DIR: &str = "/tmp";
 /// A daemon must answer in this time, less that in which others had the CPUs.
 const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 10 });
 
-/// What ends by itself has ended in this time.
+/// What ends by itself has ended in this time, less that in which others had the CPUs.
 const LAST_STEPS: Duration = Duration::from_secs(2);
 
 /// A connection that has said hello.
@@ -204,7 +204,7 @@ fn start_private(exe_dir: &Path, base: &Path) -> Result<Daemon, Failure> {
             }
             Err(HelloError::Unreachable { .. }) => {}
             // The keeper of a daemon that died ends a moment after it.
-            Err(HelloError::NotADaemon { .. }) if ends_within(child, LAST_STEPS) => {}
+            Err(HelloError::NotADaemon { .. }) if ends_soon(child) => {}
             Err(why) => return Err(Failure::own(why.to_string())),
         }
         if let Ok(Some(status)) = child.try_wait() {
@@ -224,14 +224,16 @@ fn start_private(exe_dir: &Path, base: &Path) -> Result<Daemon, Failure> {
     }
 }
 
-/// Does the process end in this time?
-fn ends_within(child: &mut Child, time: Duration) -> bool {
-    let end = Instant::now() + time;
+/// Does a process that is about to end do so, and its children? It has the time that it needs as long as it gets on.
+fn ends_soon(child: &mut Child) -> bool {
+    let mut patience = Patience::with_children(child.id() as i32, LAST_STEPS);
+    let mut pause = Duration::from_micros(500);
     while matches!(child.try_wait(), Ok(None)) {
-        if Instant::now() > end {
+        if patience.is_over() {
             return false;
         }
-        std::thread::sleep(Duration::from_millis(1));
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(20));
     }
     true
 }

@@ -97,7 +97,8 @@ fn who(group: &Alike) -> String {
     match &group.all[..] {
         [one] => {
             let node = if one.node.is_empty() { String::new() } else { format!(", node {}", one.node) };
-            let thread = one.thread.as_ref().map_or(String::new(), |thread| format!(", thread {}", escape::word(thread)));
+            let thread =
+                one.thread.as_ref().map_or(String::new(), |thread| format!(", thread {}", escape::word(thread)));
             format!("rank {} (pid {}{node}{thread})", one.rank, one.pid)
         }
         many => {

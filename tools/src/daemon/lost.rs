@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use vmpi_shared::control::env;
 use vmpi_shared::leftovers;
 
-/// Killed processes are gone after so long, unless no signal reaches them.
+/// Killed processes are gone after so long, unless no signal reaches them; or after so long on a machine that has too much to do.
 const DEATH: Duration = Duration::from_secs(1);
+const SLOW_DEATH: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(2);
 /// So many are named that do not end.
 const MOST_NAMED: usize = 4;
@@ -121,7 +122,8 @@ fn outlive(killed: &[i32]) -> Vec<(i32, Condition)> {
     loop {
         let left: Vec<(i32, Condition)> =
             killed.iter().filter_map(|pid| condition::of(*pid).map(|seen| (*pid, seen))).collect();
-        if left.is_empty() || begin.elapsed() > DEATH {
+        let hopeless = left.iter().all(|(_, seen)| !matches!(seen, Condition::Other { .. }));
+        if begin.elapsed() > if hopeless { DEATH } else { SLOW_DEATH } || left.is_empty() {
             return left;
         }
         std::thread::sleep(PAUSE);

@@ -1,6 +1,6 @@
 //! A daemon of this job alone: its directory and its process, which end with the job.
 
-use super::{FALLBACK_DIR, LAST_STEPS, MAX_SOCKET_PATH_BYTES, ends_within};
+use super::{FALLBACK_DIR, MAX_SOCKET_PATH_BYTES, ends_soon};
 use crate::failure::Failure;
 use nix::fcntl::{Flock, FlockArg};
 use std::fs::{self, DirBuilder, File};
@@ -89,10 +89,10 @@ impl Private {
 impl Drop for Private {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child
-            && !ends_within(child, LAST_STEPS)
+            && !ends_soon(child)
         {
             kill_children(child.id());
-            if !ends_within(child, LAST_STEPS) {
+            if !ends_soon(child) {
                 let _ = child.kill();
                 let _ = child.wait();
             }
