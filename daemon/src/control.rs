@@ -288,7 +288,7 @@ impl Daemon {
         if protocol != PROTOCOL {
             let reason = format!(
                 "this vmpid (pid {}) is version {} with protocol {PROTOCOL}, but you are version {version} with protocol \
-                 {protocol}; end it (vmpictl shutdown, or kill {0}) and try again",
+                 {protocol}; end it (kill {0}) and try again",
                 std::process::id(),
                 env!("CARGO_PKG_VERSION"),
             );

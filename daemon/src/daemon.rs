@@ -117,7 +117,7 @@ impl Daemon {
         nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o077));
         limits::raise_soft_limits();
         reap::become_subreaper();
-        let dir = RuntimeDir::open(&options.runtime_dir)?;
+        let mut dir = RuntimeDir::open(&options.runtime_dir)?;
         let launcher_left = options.one_job && dir.is_orphaned();
         dir.clear()?;
         // Before the socket: who can connect also finds the page.
@@ -594,8 +594,9 @@ impl Daemon {
             return all_said || now.duration_since(since) > LAST_WORDS;
         }
         if self.one_job {
+            // A launcher that lives comes, however much this machine has to do.
             let nobody_comes = self.last_job == 0
-                && (now.duration_since(self.started) >= LAUNCHER_WAIT
+                && ((now.duration_since(self.started) >= LAUNCHER_WAIT && !self.dir.has_launcher())
                     || (self.clients.is_empty() && self.dir.is_orphaned()));
             return nobody_comes || self.launcher_left || (self.last_job > 0 && all_said);
         }

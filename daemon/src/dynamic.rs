@@ -7,7 +7,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 
 use vmpi_shared::agreement::{Contribution, Key};
-use vmpi_shared::control::Reply;
+use vmpi_shared::control::{Names, Reply};
 use vmpi_shared::dynamic::{Answer, Ask, InterContexts, NewContexts, Ranks, Why};
 use vmpi_shared::ports::{self, Told};
 use vmpi_shared::sched;
@@ -60,7 +60,12 @@ impl Job {
 impl Daemon {
     /// Serve question `number` of `rank`.
     pub(crate) fn ask(&mut self, token: u64, id: u32, rank: u32, number: u64, ask: Ask) {
-        debug!("job {id}: rank {rank} asks {ask:?}");
+        match &ask {
+            Ask::Spawn { apps, variables, .. } => {
+                debug!("job {id}: rank {rank} asks to spawn {apps:?} on top of {:?}", Names(variables));
+            }
+            ask => debug!("job {id}: rank {rank} asks {ask:?}"),
+        }
         let open_fds = self.open_fds();
         let spread = self.jobs.get(&id).is_some_and(|job| job.spec.nodes.is_some());
         if matches!(ask, Ask::Spawn { .. }) && !spread {

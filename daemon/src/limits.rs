@@ -284,11 +284,11 @@ fn memory_group() -> Option<PathBuf> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use vmpi_shared::control::{App, Balance, OnBlock, Policy, Wtime};
 
-    fn spec(ranks: u32) -> JobSpec {
+    pub(crate) fn spec(ranks: u32) -> JobSpec {
         let app = App { program: "/bin/true".into(), argv: vec![], env: vec![], cwd: "/".into(), ranks };
         JobSpec {
             apps: vec![app],

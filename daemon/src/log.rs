@@ -41,7 +41,7 @@ pub fn line(text: &str) {
 
 fn print(text: &str) {
     use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "vmpid: {text}");
+    let _ = writeln!(std::io::stderr(), "vmpid: {}", vmpi_shared::escape::indented(text));
 }
 
 fn keep(text: &str) {

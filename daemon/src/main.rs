@@ -80,8 +80,10 @@ fn main() {
     if arguments.bootstrap {
         std::process::exit(bootstrap());
     }
-    let path = arguments.runtime_dir.unwrap_or_else(runtime_dir::default_path);
-    let path = std::path::absolute(&path).unwrap_or(path);
+    // The daemon leaves the directory that it was started in.
+    let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+    let default = absolute(vmpi_shared::runtime_dir::default_path());
+    let path = arguments.runtime_dir.map_or_else(|| default.clone(), absolute);
     keeper::secure_standard_streams();
     let start = match (arguments.one_job, arguments.foreground) {
         (true, _) => Start::ByLauncher,
@@ -93,10 +95,10 @@ fn main() {
     let code = match daemon::Daemon::start(&options) {
         Ok(daemon) => {
             readiness.tell();
-            sweep::sweep(&options.runtime_dir);
+            sweep::sweep(&options.runtime_dir, &default);
             let code = daemon.run();
             if options.one_job {
-                runtime_dir::remove_private(&options.runtime_dir);
+                runtime_dir::remove_launched(&options.runtime_dir);
             }
             code
         }

@@ -6,8 +6,9 @@
 //! or the next daemon, unlinks it (measured: shared_memory has no other way).
 #![allow(unsafe_code)]
 
-use std::fs::{self, File};
-use std::path::Path;
+use std::fs::{self, File, Metadata};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -15,15 +16,11 @@ use nix::fcntl::{Flock, FlockArg};
 use nix::sys::resource::{Resource, getrlimit};
 use shared_memory::{Shmem, ShmemConf, ShmemError};
 
-use crate::runtime_dir::is_still_named;
+use vmpi_shared::control::NEW_FLINK_NAME;
+use vmpi_shared::leftovers::{self, is_still_named};
 
-/// "VMPISTAT" in ASCII.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"VMPISTAT");
 /// Changes with the layout.
 pub const VERSION: u32 = 1;
-/// Every page's name starts so; nothing else is ever unlinked.
-const OS_ID_PREFIX: &str = "/vmpi-status-";
-
 /// Size of its file.
 const PAGE_BYTES: usize = 4096;
 
@@ -56,6 +53,10 @@ pub enum StatusPageError {
     Swept,
     #[error("cannot lock it: {0}")]
     Lock(std::io::Error),
+    #[error("{0} is in the way: it is nothing that vmpid has left; move it")]
+    InTheWay(PathBuf),
+    #[error("cannot write {path}: {source}")]
+    Flink { path: PathBuf, source: std::io::Error },
     #[error(transparent)]
     Shmem(#[from] ShmemError),
 }
@@ -63,8 +64,44 @@ pub enum StatusPageError {
 /// The daemon's end of the page; dropping it removes page and flink.
 pub struct StatusPage {
     memory: Shmem,
+    _flink: Flink,
     /// Tells sweepers that the owner lives (`sweep`).
     _lock: Flock<File>,
+}
+
+/// The file that names the page; removed when dropped, unless another has taken its place.
+struct Flink {
+    path: PathBuf,
+    made: Metadata,
+}
+
+impl Flink {
+    /// Written under another name, so that nobody ever finds it empty; never in the place of anything else.
+    fn make(path: &Path, name: &str) -> Result<Flink, StatusPageError> {
+        let error = |source| StatusPageError::Flink { path: path.to_owned(), source };
+        let new = path.with_file_name(NEW_FLINK_NAME);
+        let made = File::create_new(&new).and_then(|mut file| file.write_all(name.as_bytes()).and(file.metadata()));
+        let linked = made.and_then(|made| match fs::hard_link(&new, path) {
+            Ok(()) => Ok(made),
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => Err(e),
+            // A file system without hard links.
+            Err(_) => File::create_new(path).and_then(|mut file| file.write_all(name.as_bytes()).and(file.metadata())),
+        });
+        let _ = fs::remove_file(&new);
+        match linked {
+            Ok(made) => Ok(Flink { path: path.to_owned(), made }),
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => Err(StatusPageError::InTheWay(path.to_owned())),
+            Err(e) => Err(error(e)),
+        }
+    }
+}
+
+impl Drop for Flink {
+    fn drop(&mut self) {
+        if leftovers::is_still_named(&self.made, &self.path) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
 }
 
 impl StatusPage {
@@ -88,19 +125,16 @@ impl StatusPage {
         let (mut made, mut nonce) = (None, 0);
         for _ in 0..3 {
             nonce = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
-            let name = format!("{}{}-{nonce:x}", name_prefix(nix::unistd::geteuid().as_raw()), std::process::id());
-            let memory = ShmemConf::new()
-                .os_id(format!("/{name}"))
-                .size(PAGE_BYTES)
-                .flink(flink)
-                .force_create_flink()
-                .create()?;
-            made = lock(&Path::new("/dev/shm").join(name))?.map(|lock| StatusPage { memory, _lock: lock });
+            let name =
+                format!("{}{}-{nonce:x}", leftovers::page_prefix(nix::unistd::geteuid().as_raw()), std::process::id());
+            let memory = ShmemConf::new().os_id(format!("/{name}")).size(PAGE_BYTES).create()?;
+            made = lock(&Path::new(leftovers::SHM_DIR).join(name))?.map(|lock| (memory, lock));
             if made.is_some() {
                 break;
             }
         }
-        let page = made.ok_or(StatusPageError::Swept)?;
+        let (memory, lock) = made.ok_or(StatusPageError::Swept)?;
+        let page = StatusPage { _flink: Flink::make(flink, memory.get_os_id())?, memory, _lock: lock };
         let version = env!("CARGO_PKG_VERSION").as_bytes();
         let length = version.len().min(23);
         let at = page.memory.as_ptr().cast::<Layout>();
@@ -110,7 +144,7 @@ impl StatusPage {
         layout.version.store(VERSION, Ordering::Relaxed);
         layout.pid.store(std::process::id(), Ordering::Relaxed);
         layout.start_s.store(nonce / 1_000_000_000, Ordering::Relaxed);
-        layout.magic.store(MAGIC, Ordering::Release);
+        layout.magic.store(leftovers::PAGE_MAGIC, Ordering::Release);
         Ok(page)
     }
 
@@ -139,26 +173,6 @@ fn lock(path: &Path) -> Result<Option<Flock<File>>, StatusPageError> {
     Ok(is_still_named(&opened, path).then_some(lock))
 }
 
-/// What the names of a user's pages in /dev/shm begin with; the daemon's pid follows.
-pub fn name_prefix(user: u32) -> String {
-    format!("{}{user}-", &OS_ID_PREFIX[1..])
-}
-
-/// The pid in a page's name.
-pub fn owner_in_name(name: &str) -> Option<i32> {
-    name.strip_prefix(&OS_ID_PREFIX[1..])?.split('-').nth(1)?.parse().ok()
-}
-
-/// Unlink the page that `flink` names, and the flink; a flink with a name that is not ours is only removed.
-pub fn unlink_stale(flink: &Path) {
-    if let Ok(name) = fs::read_to_string(flink) {
-        if name.starts_with(OS_ID_PREFIX) && !name[1..].contains('/') {
-            let _ = nix::sys::mman::shm_unlink(name.as_str());
-        }
-        let _ = fs::remove_file(flink);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,13 +194,46 @@ mod tests {
         assert!(!Path::new(&file).exists() && !flink.exists());
     }
 
+    /// A room with a runtime directory's lock.
+    fn room(name: &str) -> (PathBuf, Flock<File>) {
+        let room = std::env::temp_dir().join(format!("vmpid-{name}-{}", std::process::id()));
+        fs::create_dir(&room).unwrap();
+        let lock = leftovers::lock_of_dead(&room).unwrap();
+        (room, lock)
+    }
+
     #[test]
     fn a_dead_daemons_page_is_unlinked() {
-        let flink = std::env::temp_dir().join(format!("vmpid-stale-{}", std::process::id()));
-        let page = StatusPage::create(&flink).unwrap();
-        let file = format!("/dev/shm{}", page.memory.get_os_id());
-        std::mem::forget(page);
-        unlink_stale(&flink);
+        let (room, lock) = room("stale");
+        let flink = room.join("status");
+        let StatusPage { memory, _flink, _lock } = StatusPage::create(&flink).unwrap();
+        let file = format!("/dev/shm{}", memory.get_os_id());
+        std::mem::forget((memory, _flink));
+        drop(_lock);
+        leftovers::remove_daemon(&room, &lock);
         assert!(!Path::new(&file).exists() && !flink.exists());
+        fs::remove_dir(room).unwrap();
+    }
+
+    #[test]
+    fn a_file_of_the_users_is_in_the_way_and_stays() {
+        let (room, lock) = room("mine");
+        let (flink, other) = (room.join("status"), room.join("other"));
+        fs::write(&flink, "my results").unwrap();
+        leftovers::remove_daemon(&room, &lock);
+        assert!(matches!(StatusPage::create(&flink), Err(StatusPageError::InTheWay(_))));
+        assert_eq!(fs::read_to_string(&flink).unwrap(), "my results");
+        // Also one that takes the place of the flink later, though it holds a living daemon's page.
+        let page = StatusPage::create(&other).unwrap();
+        fs::copy(&other, &flink).unwrap();
+        fs::rename(&flink, &other).unwrap();
+        let file = format!("/dev/shm{}", page.memory.get_os_id());
+        drop(leftovers::page_of(&other).unwrap());
+        leftovers::remove_daemon(&room, &lock);
+        assert!(Path::new(&file).exists(), "its daemon lives");
+        drop(page);
+        assert!(!Path::new(&file).exists() && other.exists(), "another file by then");
+        assert_eq!(fs::read_dir(&room).unwrap().count(), 1);
+        fs::remove_dir_all(room).unwrap();
     }
 }

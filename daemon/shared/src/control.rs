@@ -19,7 +19,7 @@ mod spec;
 
 pub use connection::Connection;
 pub use report::{CoreReport, Helper, JobReport, RankReport, RegionReport, WaitShare};
-pub use spec::{App, Balance, JobSpec, NodeMap, NodePart, Nodes, OnBlock, Policy, Stdio, Wtime};
+pub use spec::{App, Balance, JobSpec, Names, NodeMap, NodePart, Nodes, OnBlock, Policy, Stdio, Wtime};
 
 /// Changes whenever a message changes its meaning.
 pub const PROTOCOL: u32 = 12;
@@ -35,12 +35,14 @@ pub const DAEMON_FDS: u64 = 28;
 pub const SOCKET_NAME: &str = "vmpid.sock";
 /// The status page's flink inside the runtime directory.
 pub const STATUS_FLINK_NAME: &str = "status";
+/// What it is called until it is written.
+pub const NEW_FLINK_NAME: &str = ".vmpi-status.new";
 /// A private daemon's directory is called so, its launcher's pid behind.
 pub const PRIVATE_PREFIX: &str = "job-";
-/// The file in it on which the launcher holds a lock as long as it lives.
-pub const LAUNCHER_LOCK_NAME: &str = "launcher";
+/// The file in it on which the launcher holds a lock as long as it lives. Its name marks the directory as vmpi's (`leftovers`).
+pub const LAUNCHER_LOCK_NAME: &str = ".vmpi-launcher";
 /// What that file is called until it is locked: whoever finds it unlocked takes its launcher for dead.
-pub const NEW_LAUNCHER_LOCK_NAME: &str = "launcher.new";
+pub const NEW_LAUNCHER_LOCK_NAME: &str = ".vmpi-launcher.new";
 
 /// How the note begins that says by what a node's messages go to others.
 pub const CARRIED: &str = "messages to other nodes go by";

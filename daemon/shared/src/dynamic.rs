@@ -3,7 +3,9 @@
 //! A rank numbers its questions (`Request::Ask`); the daemon answers each once (`Reply::Answer`), in any order, and then wakes the
 //! rank, which waits suspended like for a message. Ranks are told by their number in the job, in order of their group.
 
+use crate::control::Names;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -72,7 +74,7 @@ pub struct Parent {
 }
 
 /// One program of MPI_Comm_spawn(_multiple).
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub struct SpawnApp {
     /// Absolute paths: the first that can be executed where it is to start is the program.
     pub candidates: Vec<String>,
@@ -86,6 +88,15 @@ pub struct SpawnApp {
     pub env: Vec<(String, String)>,
     /// The numbers of processes that will do, the best first.
     pub counts: Vec<u32>,
+}
+
+impl fmt::Debug for SpawnApp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SpawnApp { candidates, argv, cwd, nodes, env, counts } = self;
+        let mut told = f.debug_struct("SpawnApp");
+        told.field("candidates", candidates).field("argv", argv).field("cwd", cwd).field("nodes", nodes);
+        told.field("env", &Names(env)).field("counts", counts).finish()
+    }
 }
 
 impl SpawnApp {

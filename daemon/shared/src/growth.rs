@@ -6,8 +6,11 @@
 //!
 //! Death story: a node that ends, or is silent, ends the job, and with it this.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
+use crate::control::Names;
 use crate::dynamic::{SpawnApp, World};
 
 /// A rank that is to be started.
@@ -22,7 +25,7 @@ pub struct Birth {
 }
 
 /// A spawn, as it has been dealt out.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub struct Growth {
     pub world: World,
     pub apps: Vec<SpawnApp>,
@@ -32,6 +35,15 @@ pub struct Growth {
     pub births: Vec<Birth>,
     /// `NewRank::stream` of the first.
     pub first_stream: u32,
+}
+
+impl fmt::Debug for Growth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Growth { world, apps, variables, births, first_stream } = self;
+        let mut told = f.debug_struct("Growth");
+        told.field("world", world).field("apps", apps).field("variables", &Names(variables));
+        told.field("births", births).field("first_stream", first_stream).finish()
+    }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -449,6 +449,10 @@ impl Job {
 
 fn send(pid: i32, signal: i32, group: bool) {
     let Ok(signal) = Signal::try_from(signal) else { return };
+    // 0 is the daemon's own group, -1 everybody.
+    if pid <= 0 {
+        return;
+    }
     let pid = Pid::from_raw(pid);
     let _ = if group { killpg(pid, signal) } else { kill(pid, signal) };
 }
