@@ -219,7 +219,9 @@ impl Post {
         // What came before a link was lost counts; a link is up before anything comes.
         let (up, lost): (Vec<_>, Vec<_>) = fates.into_iter().partition(|(_, why)| why.is_none());
         for (node, _) in up {
-            self.peers[node as usize] = Peer::Up;
+            if self.peers[node as usize] == Peer::Coming {
+                self.peers[node as usize] = Peer::Up;
+            }
         }
         if stirred || !came.is_empty() {
             self.rest.stirred();
