@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 use told::{LIMIT, Told, frames, losses, turn, until, ups};
-use vmpi_fabric::auth::{End, GREETING_BYTES, Greeting, PROOF_BYTES, proof};
+use vmpi_fabric::auth::{End, GREETING_BYTES, Greeting, PROOF_BYTES, check, proof};
 use vmpi_fabric::frame::{MAX_BODY_BYTES, VERSION, head};
 use vmpi_fabric::{Emulated, Fabric, Key, Model, Node, Tcp};
 
@@ -108,7 +108,7 @@ fn an_end_and_an_absence_have_their_sentences() {
 
     // Nobody listens there.
     let mut alone = Tcp::listen().unwrap();
-    let mut table = table(&[a]);
+    let mut table = table(&[Tcp::listen().unwrap()]);
     table.push(Node { name: "n1".into(), addresses: vec![] });
     alone.join(1, table, key(1), Instant::now()).unwrap();
     let told = until(&mut [&mut alone], |told| !losses(told).is_empty());
@@ -320,28 +320,34 @@ fn small_frames_do_not_wait_behind_large_messages() {
 }
 
 /// One of the two connections of node 1 to node 0, which has the key.
-fn connect_as_node_1(to: &mut Tcp, lane: u32) -> TcpStream {
+fn connect_as_node_1(to: &mut Tcp, lane: u32, told: &mut Vec<Told>) -> TcpStream {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, to.port().unwrap())).unwrap();
-    let own = Greeting { nodes: 2, from: 1, to: 0, lane, nonce: [5; 32] };
+    let own = Greeting { nodes: 2, from: 1, to: 0, lane, sealed: false, nonce: [5; 32] };
     stream.write_all(&own.encode()).unwrap();
     stream.set_nonblocking(true).unwrap();
-    let (start, mut answer) = (Instant::now(), Vec::new());
-    while answer.len() < GREETING_BYTES + PROOF_BYTES {
-        assert!(start.elapsed() < LIMIT);
-        turn(to);
-        let mut more = [0; 256];
-        if let Ok(count) = stream.read(&mut more) {
-            answer.extend_from_slice(&more[..count]);
+    let mut hear = |stream: &mut TcpStream, bytes: usize| {
+        let (start, mut answer) = (Instant::now(), Vec::new());
+        while answer.len() < bytes {
+            assert!(start.elapsed() < LIMIT);
+            told.extend(turn(to));
+            let mut more = vec![0; bytes - answer.len()];
+            if let Ok(count) = stream.read(&mut more) {
+                answer.extend_from_slice(&more[..count]);
+            }
         }
-    }
+        answer
+    };
+    let answer = hear(&mut stream, GREETING_BYTES + PROOF_BYTES);
     let theirs = Greeting::decode(answer.first_chunk().unwrap()).unwrap();
     stream.write_all(&proof(&key(1), End::Connecting, &own, &theirs)).unwrap();
+    let welcome = hear(&mut stream, PROOF_BYTES);
+    check(&key(1), End::Welcome, &own, &theirs, &welcome).unwrap();
     stream
 }
 
 /// Connects to node 0 of two as node 1, has the key, and then sends these bytes by lane `lane`.
 fn send_as_node_1(to: &mut Tcp, lane: usize, bytes: &[u8]) -> ([TcpStream; 2], Vec<(usize, Told)>) {
-    let mut streams = [0, 1].map(|lane| connect_as_node_1(to, lane));
+    let mut streams = [0, 1].map(|lane| connect_as_node_1(to, lane, &mut Vec::new()));
     streams[lane].write_all(bytes).unwrap();
     let told = until(&mut [to], |told| !losses(told).is_empty());
     (streams, told)
@@ -384,8 +390,9 @@ fn the_last_words_of_one_lane_count_when_the_other_has_been_closed() {
         let mut table = table(&[Tcp::listen().unwrap()]);
         table.push(Node { name: "n1".into(), addresses: vec![] });
         a.join(0, table, key(1), Instant::now()).unwrap();
-        let [mut small, bulk] = [0, 1].map(|lane| connect_as_node_1(&mut a, lane));
-        until(&mut [&mut a], |told| told.iter().any(|(_, told)| matches!(told, Told::Up(1))));
+        let mut told = Vec::new();
+        let [mut small, bulk] = [0, 1].map(|lane| connect_as_node_1(&mut a, lane, &mut told));
+        assert!(matches!(told[..], [Told::Up(1)]), "{told:?}");
         drop(bulk);
         let start = Instant::now();
         while start.elapsed() < Duration::from_millis(100) {
