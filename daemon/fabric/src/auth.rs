@@ -103,7 +103,8 @@ impl Greeting {
         let text = &bytes[24..LANE_AT];
         let text = &text[..text.iter().position(|byte| *byte == 0).unwrap_or(VERSION_BYTES)];
         let own = env!("CARGO_PKG_VERSION").as_bytes();
-        if text != &own[..own.len().min(VERSION_BYTES)] || word(0) != u32::from(frame::VERSION) {
+        let padded: [u8; VERSION_BYTES] = std::array::from_fn(|at| own.get(at).copied().unwrap_or(0));
+        if bytes[24..LANE_AT] != padded || word(0) != u32::from(frame::VERSION) {
             let theirs = text.iter().map(|b| if b.is_ascii_graphic() { *b as char } else { '?' }).collect::<String>();
             return Err(Refusal::Version { theirs: format!("{theirs} (frames {})", word(0)) });
         }

@@ -382,7 +382,11 @@ mod tests {
                 bytes.resize(bytes.len().max(HEAD_BYTES), 0);
                 bytes[26..34].copy_from_slice(&[len, 0, 0, 0, 0, 0, 0, 0]);
             }
-            good += usize::from(decode(&bytes).is_ok());
+            if let Ok((to, envelope, payload)) = decode(&bytes) {
+                let (again, used) = encode(to, &envelope);
+                assert_eq!([&again[..used], payload].concat(), bytes, "it is written as it was read");
+                good += 1;
+            }
         }
         assert!(good > 100, "{good}");
         assert_eq!(words::<2>(CREDIT, &[0; 7]), Err(BodyError::Length { kind: CREDIT, bytes: 7 }));
