@@ -4,24 +4,26 @@
 //! slow network that takes milliseconds: with one connection answers that the other direction waits for stood behind them.
 //! Each connection has a seat: those of the first lane, by node, then those of the second.
 
+mod dial;
 mod door;
 mod greet;
+mod welcome;
 
 use std::collections::VecDeque;
-use std::io::{self, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 
-use crate::auth::{End, GREETING_BYTES, Greeting, PROOF_BYTES, Refusal, check, is_no_room, proof};
+use crate::auth::{Greeting, Refusal};
 use crate::fabric::{BULK_BYTES, Event, Fabric, LinkError, WIRE_UP};
 use crate::key::Key;
 use crate::link::Link;
-use crate::seal;
+use dial::{PAUSE, Tries};
 use door::{Door, FIRST_KNOCK};
-use greet::{Greeted, Knock, Stage, Trouble, begin_connecting, check_answer, read_exactly};
+use greet::{Greeted, Stage};
 
 /// Connections per pair of nodes: for `send` and `send_bulk`.
 const LANES: u32 = 2;
@@ -34,11 +36,6 @@ const LISTENER: u64 = u64::MAX;
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// How long one address may take to answer, and a greeting to be finished.
 const PATIENCE: Duration = Duration::from_secs(4);
-/// Between two tries of all addresses, at first and at most.
-const PAUSE: Duration = Duration::from_millis(20);
-const LONG_PAUSE: Duration = Duration::from_millis(500);
-/// Where all of them say that nobody listens there it is tried for so long: a vmpid listens before others hear of it.
-const NOBODY_THERE: Duration = Duration::from_secs(2);
 const EVENTS: usize = 64;
 /// With more links than these asking the kernel which of them to read takes less than trying all.
 const FEW_LINKS: usize = 3;
@@ -80,29 +77,6 @@ enum Peer {
     /// Given up by this end: nothing that comes from there counts, but it can still be told why. A link that closes reads as a death.
     Shunned(Box<Link>),
     Gone,
-}
-
-/// How the tries to connect to a node have gone.
-#[derive(Default)]
-struct Tries {
-    /// Of the last one that failed.
-    why: Option<Trouble>,
-    /// Not all addresses said at once that nobody listens there.
-    hopeful: bool,
-    pause: Duration,
-}
-
-impl Tries {
-    fn failed(&mut self, at: SocketAddr, why: &io::Error) {
-        use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
-        self.hopeful |= !matches!(why.kind(), ConnectionRefused | HostUnreachable | NetworkUnreachable);
-        self.why = Some(Trouble::Unreachable(format!("{at}: {why}")));
-    }
-
-    fn refused(&mut self, why: Refusal) {
-        self.hopeful = true;
-        self.why = Some(Trouble::Refused(why));
-    }
 }
 
 /// The links of one node.
@@ -221,85 +195,6 @@ impl Tcp {
         Ok(Greeting { nodes: self.nodes.len() as u32, from: self.me, to, lane, sealed: self.sealed, nonce })
     }
 
-    /// Begin to connect to a node, by whichever of its addresses.
-    fn dial_all(&mut self, seat: u32, now: Instant, tries: Tries) {
-        let later = self.nodes[self.node_of(seat) as usize].addresses.iter().copied().collect();
-        self.dial(seat, later, now, tries);
-    }
-
-    /// Begin to connect to the first of these addresses that allows it.
-    fn dial(&mut self, seat: u32, mut later: VecDeque<SocketAddr>, now: Instant, mut tries: Tries) {
-        while let Some(at) = later.pop_front() {
-            let begun =
-                self.greeting(self.node_of(seat), self.lane_of(seat)).and_then(|own| Ok((own, begin_connecting(at)?)));
-            match begun {
-                Ok((own, fd)) => {
-                    let stream = TcpStream::from(fd);
-                    let interest = EpollFlags::EPOLLOUT;
-                    if let Err(e) = self.epoll.add(&stream, EpollEvent::new(interest, u64::from(seat))) {
-                        tries.failed(at, &e.into());
-                        continue;
-                    }
-                    let want = GREETING_BYTES + PROOF_BYTES;
-                    let until = (now + PATIENCE).min(self.until);
-                    let shake = Greeted { stream, own, got: Vec::new(), want, until };
-                    self.peers[seat as usize] = Peer::Dialled { at, later, stage: Stage::Connecting, shake, tries };
-                    return;
-                }
-                Err(e) => tries.failed(at, &e),
-            }
-        }
-        self.dial_later(seat, now, tries);
-    }
-
-    /// No address has led to the node: again after a while, if that is of any use.
-    fn dial_later(&mut self, seat: u32, now: Instant, mut tries: Tries) {
-        let end = if tries.hopeful { self.until } else { self.until - WIRE_UP + NOBODY_THERE };
-        let none = self.nodes[self.node_of(seat) as usize].addresses.is_empty();
-        if !none && now + tries.pause < end && !tries.why.as_ref().is_some_and(Trouble::is_final) {
-            let until = now + tries.pause;
-            tries.pause = (2 * tries.pause).min(LONG_PAUSE);
-            tries.hopeful = false;
-            self.peers[seat as usize] = Peer::Resting { until, tries };
-            return;
-        }
-        let node = self.name(seat);
-        let why = match tries.why {
-            Some(Trouble::Refused(why)) => LinkError::Refused { node, why },
-            other => {
-                let addresses = &self.nodes[self.node_of(seat) as usize].addresses;
-                let tried: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
-                let tried = if none { "any address (it has none)".into() } else { tried.join(", ") };
-                let why = match other {
-                    Some(Trouble::Unreachable(why)) => why,
-                    _ => "there is nothing to try".into(),
-                };
-                LinkError::Unreachable { node, tried, why }
-            }
-        };
-        self.give_up(seat, why);
-    }
-
-    /// The connection that is being made to `seat` has come to nothing.
-    fn dial_failed(&mut self, seat: u32, now: Instant, note: impl FnOnce(&mut Tries, SocketAddr)) {
-        if let Peer::Dialled { at, later, mut tries, .. } =
-            std::mem::replace(&mut self.peers[seat as usize], Peer::Nobody)
-        {
-            note(&mut tries, at);
-            match tries.why.as_ref().is_some_and(Trouble::is_final) {
-                true => self.dial_later(seat, now, tries),
-                false => self.dial(seat, later, now, tries),
-            }
-        }
-    }
-
-    /// Nobody connects to this node any more.
-    fn close_door(&mut self) {
-        if self.door.listener().is_some() && !self.peers.iter().any(|peer| matches!(peer, Peer::Expected { .. })) {
-            self.door.close();
-        }
-    }
-
     /// A lane is of no more use. If the other end has closed it, the other lane may still hold the reason: the node is lost when that ends, too, or
     /// says nothing for a while.
     fn end_lane(&mut self, seat: u32, why: LinkError, now: Instant) {
@@ -334,177 +229,6 @@ impl Tcp {
             };
         }
         self.lost.push((node, why));
-    }
-
-    /// The connection of `seat` can go on with its greeting. True: the node is up with that.
-    fn dialled_ready(&mut self, seat: u32, now: Instant) -> bool {
-        let Peer::Dialled { stage, .. } = &self.peers[seat as usize] else { return false };
-        let done = match *stage {
-            Stage::Connecting => return self.connected(seat, now),
-            Stage::Greeted => self.answered(seat).map(|()| false),
-            Stage::Proved(theirs) => self.acknowledged(seat, &theirs),
-        };
-        match done {
-            Ok(true) => self.up(seat, now),
-            Ok(false) => false,
-            Err(why) => {
-                self.dial_failed(seat, now, |tries, _| tries.refused(why));
-                false
-            }
-        }
-    }
-
-    /// It is connected, or cannot be.
-    fn connected(&mut self, seat: u32, now: Instant) -> bool {
-        let Peer::Dialled { stage, shake, .. } = &mut self.peers[seat as usize] else { return false };
-        let failed = match shake.stream.take_error() {
-            Ok(None) => match (&shake.stream).write(&shake.own.encode()) {
-                // So few bytes always fit into a fresh connection.
-                Ok(GREETING_BYTES) => None,
-                Ok(_) => Some(io::Error::other("it took only a part of the greeting")),
-                Err(e) => Some(e),
-            },
-            Ok(Some(e)) | Err(e) => Some(e),
-        };
-        match failed {
-            None => {
-                *stage = Stage::Greeted;
-                let _ = self.epoll.modify(&shake.stream, &mut EpollEvent::new(EpollFlags::EPOLLIN, u64::from(seat)));
-            }
-            Some(why) => self.dial_failed(seat, now, |tries, at| tries.failed(at, &why)),
-        }
-        false
-    }
-
-    /// More of its answer has come: once it is whole and good, prove who this is.
-    fn answered(&mut self, seat: u32) -> Result<(), Refusal> {
-        let node = self.node_of(seat);
-        let Peer::Dialled { stage, shake, .. } = &mut self.peers[seat as usize] else { return Ok(()) };
-        read_exactly(shake)?;
-        let Some(theirs) = check_answer(&self.key, shake, node)? else { return Ok(()) };
-        let mine = proof(&self.key, End::Connecting, &shake.own, &theirs);
-        if !matches!((&shake.stream).write(&mine), Ok(PROOF_BYTES)) {
-            return Err(Refusal::Closed);
-        }
-        (shake.got, shake.want, *stage) = (Vec::new(), PROOF_BYTES, Stage::Proved(theirs));
-        Ok(())
-    }
-
-    /// Has it taken this end's proof?
-    fn acknowledged(&mut self, seat: u32, theirs: &Greeting) -> Result<bool, Refusal> {
-        let Peer::Dialled { shake, .. } = &mut self.peers[seat as usize] else { return Ok(false) };
-        read_exactly(shake)?;
-        if shake.got.len() < shake.want {
-            return Ok(false);
-        }
-        if is_no_room(&shake.got) {
-            return Err(Refusal::NoRoom);
-        }
-        check(&self.key, End::Welcome, &shake.own, theirs, &shake.got).map(|()| true)
-    }
-
-    /// The other end has proved who it is, and knows who this is. True: the node is up with that.
-    fn up(&mut self, seat: u32, now: Instant) -> bool {
-        match std::mem::replace(&mut self.peers[seat as usize], Peer::Gone) {
-            Peer::Dialled { shake, stage: Stage::Proved(theirs), .. } => {
-                let seals = self.sealed.then(|| seal::both(&self.key, End::Connecting, &shake.own, &theirs));
-                let link = Link::new(shake.stream, self.name(seat), seals, now);
-                self.peers[seat as usize] = Peer::Up(Box::new(link));
-                self.is_up(self.node_of(seat))
-            }
-            other => {
-                self.peers[seat as usize] = other;
-                false
-            }
-        }
-    }
-
-    /// Let in who knocks; the nodes that are up with that.
-    fn accept(&mut self, now: Instant) -> Vec<u32> {
-        let mut up = Vec::new();
-        for _ in 0..EVENTS {
-            let Some((stream, from)) = self.door.accept() else { break };
-            let Ok(own) = self.greeting(u32::MAX, u32::MAX) else { continue };
-            let token = self.door.next_token();
-            let watched = stream.set_nonblocking(true).is_ok()
-                && self.epoll.add(&stream, EpollEvent::new(EpollFlags::EPOLLIN, token)).is_ok();
-            if watched {
-                let shake = Greeted { stream, own, got: Vec::new(), want: GREETING_BYTES, until: now + PATIENCE };
-                // Who comes from where a node is, is heard before others are let in.
-                if self.door.let_wait(token, Knock { shake, from, home: false, theirs: None }) {
-                    up.extend(self.knock_ready(token, now));
-                }
-            }
-        }
-        up
-    }
-
-    /// Somebody who has connected says more; the node, if it is up with that.
-    fn knock_ready(&mut self, token: u64, now: Instant) -> Option<u32> {
-        let knock = self.door.get_mut(token)?;
-        let good = read_exactly(&mut knock.shake).is_ok();
-        if good && knock.shake.got.len() < knock.shake.want {
-            return None;
-        }
-        if good && knock.theirs.is_none() && self.answer(token).is_some() {
-            return None;
-        }
-        let node = if good { self.let_in(token, now) } else { None };
-        self.door.turned_away(token);
-        self.close_door();
-        node.filter(|node| self.is_up(*node))
-    }
-
-    /// A greeting has come: answer it, if it is one that is expected.
-    fn answer(&mut self, token: u64) -> Option<()> {
-        let knock = self.door.get_mut(token)?;
-        let greeting: &[u8; GREETING_BYTES] = knock.shake.got.first_chunk()?;
-        let theirs = match Greeting::decode(greeting) {
-            Ok(theirs) => theirs,
-            Err(Refusal::Version { .. }) => {
-                // So that it can say why.
-                let _ = (&knock.shake.stream).write(&knock.shake.own.encode());
-                return None;
-            }
-            Err(_) => return None,
-        };
-        let expected = theirs.to == self.me
-            && theirs.nodes == self.nodes.len() as u32
-            && theirs.from < theirs.nodes
-            && theirs.lane < LANES
-            && matches!(self.peers[self.seat(theirs.from, theirs.lane)], Peer::Expected { .. });
-        if !expected {
-            return None;
-        }
-        let knock = self.door.get_mut(token)?;
-        (knock.shake.own.to, knock.shake.own.lane) = (theirs.from, theirs.lane);
-        let mine = proof(&self.key, End::Accepting, &theirs, &knock.shake.own);
-        let answer = [&knock.shake.own.encode()[..], &mine[..]].concat();
-        if !matches!((&knock.shake.stream).write(&answer), Ok(n) if n == answer.len()) || theirs.sealed != self.sealed {
-            return None;
-        }
-        (knock.shake.got, knock.shake.want, knock.theirs) = (Vec::new(), PROOF_BYTES, Some(theirs));
-        Some(())
-    }
-
-    /// Who has greeted says that it has the key: the node that it is.
-    fn let_in(&mut self, token: u64, now: Instant) -> Option<u32> {
-        let knock = self.door.get_mut(token)?;
-        let theirs = knock.theirs?;
-        check(&self.key, End::Connecting, &theirs, &knock.shake.own, &knock.shake.got).ok()?;
-        let seat = self.seat(theirs.from, theirs.lane);
-        if !matches!(self.peers[seat], Peer::Expected { .. }) {
-            return None;
-        }
-        let Greeted { stream, own, .. } = self.door.come_in(token)?.shake;
-        let welcome = proof(&self.key, End::Welcome, &theirs, &own);
-        if !matches!((&stream).write(&welcome), Ok(PROOF_BYTES)) {
-            return None;
-        }
-        self.epoll.modify(&stream, &mut EpollEvent::new(EpollFlags::EPOLLIN, seat as u64)).ok()?;
-        let seals = self.sealed.then(|| seal::both(&self.key, End::Accepting, &theirs, &own));
-        self.peers[seat] = Peer::Up(Box::new(Link::new(stream, self.name(seat as u32), seals, now)));
-        Some(theirs.from)
     }
 
     fn read(&mut self, seat: u32, now: Instant, tell: &mut dyn FnMut(Event<'_>)) {
