@@ -107,6 +107,9 @@ fn serve() -> Result<(), StartError> {
     if all.len() != nodes.names.len() {
         return Err(StartError::Answer);
     }
+    if choice::is_sealed(&nodes) {
+        tcp.seal();
+    }
     tcp.join(nodes.here, all, Key::from_hex(&nodes.key).ok_or(StartError::Key)?, Instant::now())?;
     let fabric = match choice::choose(tcp, &nodes) {
         Ok(fabric) => fabric,

@@ -193,7 +193,7 @@ pub struct Nodes {
     pub key: String,
     /// A number that no other job has.
     pub identity: u64,
-    /// `tcp`, `verbs` or `verbs:DEVICE` (or the job ends), `auto` (verbs where they work), or `emulated:LATENCY_US:MB_PER_S`.
+    /// `tcp`, `tcp,seal`, `verbs` or `verbs:DEVICE` (or the job ends), `auto` (verbs where they work), or `emulated:LATENCY_US:MB_PER_S`.
     pub fabric: String,
     /// Why that, if the launcher has chosen it.
     #[serde(default)]
