@@ -82,7 +82,7 @@ impl Daemon {
                 }
             }
             (Role::Launcher(Some(id)), Request::Answered { rank, number, answer }) => {
-                self.answered(id, rank, number, answer);
+                self.answered(token, id, rank, number, answer);
             }
             (Role::Launcher(Some(id)), Request::Grow { world, step }) => self.grow_spread(id, world, step),
             (Role::Launcher(Some(id)), Request::Conclude) => {
@@ -389,6 +389,7 @@ impl Daemon {
         let Some((job, client)) = self.jobs.get(&id).zip(self.clients.get_mut(&token)) else { return };
         let mut fds = vec![job.node.fd(), job.segment.fd()];
         fds.extend(job.node.bell().map(Bell::fd));
+        fds.extend(job.node.pids_fd());
         fds.extend(job.node.carrier_bell().into_iter().flat_map(Chime::fds));
         let sent = client.channel.send(&reply, &fds);
         self.sent(token, sent);
@@ -405,10 +406,14 @@ impl Daemon {
         else {
             return self.refuse(token, format!("job {id} has one node only"), 125);
         };
+        if carrier.connection.is_some() {
+            return self.refuse(token, format!("job {id} has its carrier already"), 125);
+        }
         carrier.connection = Some(token);
         client.role = Role::Carrier(id);
         let [bell, timer] = bell.fds();
-        let fds = [job.node.fd(), job.segment.fd(), bell, timer];
+        let fds: Vec<BorrowedFd> =
+            [job.node.fd(), job.segment.fd()].into_iter().chain(job.node.pids_fd()).chain([bell, timer]).collect();
         let sent = client.channel.send(&Reply::Carrying { nodes }, &fds);
         self.sent(token, sent);
     }

@@ -16,6 +16,9 @@ use crate::daemon::Daemon;
 use crate::debug;
 use crate::job::Job;
 
+/// Answers for each rank that may wait here for a death to be known: a rank has as many as it has threads.
+const EARLY_ANSWERS: usize = 64;
+
 fn denied(why: Why, reason: impl ToString) -> Answer {
     Answer::Denied { why, reason: reason.to_string() }
 }
@@ -170,8 +173,19 @@ impl Daemon {
     }
 
     /// The launcher answers what a rank has asked. What it says of deaths is to be known here before the rank hears it.
-    pub(crate) fn answered(&mut self, id: u32, rank: u32, number: u64, answer: Answer) {
-        if let Some(job) = self.jobs.get_mut(&id).filter(|job| !job.knows(&answer)) {
+    pub(crate) fn answered(&mut self, token: u64, id: u32, rank: u32, number: u64, answer: Answer) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let capacity = job.node.header().ranks;
+        if job.member(rank).is_none() || !answer.fits(capacity) {
+            let reason =
+                format!("an answer to rank {rank} names ranks that job {id} cannot have (it has room for {capacity})");
+            return self.refuse(token, reason, 125);
+        }
+        if !job.knows(&answer) {
+            if job.early_answers.len() >= job.ranks.len() * EARLY_ANSWERS {
+                let reason = format!("too many answers for job {id} tell of deaths that are not known here");
+                return self.refuse(token, reason, 125);
+            }
             return job.early_answers.push((rank, number, answer));
         }
         self.answer_rank(id, rank, number, answer);

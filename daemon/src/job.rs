@@ -20,7 +20,7 @@ use vmpi_shared::dynamic::{Answer, World};
 use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::mem::bell::{Bell, Chime};
 use vmpi_shared::mem::segment::SegmentError;
-use vmpi_shared::node::{NodeConfig, NodeSegment, Patience};
+use vmpi_shared::node::{NodeConfig, NodeSegment, Patience, Pids};
 use vmpi_shared::ports::Ports;
 use vmpi_shared::sched::{self, RunState};
 use vmpi_shared::trace;
@@ -35,7 +35,7 @@ use crate::limits;
 use crate::looks::Looks;
 use crate::oom::Kills;
 use crate::passed::Passed;
-use crate::rank::{Attachment, Rank};
+use crate::rank::{Attachment, Member, Rank};
 use crate::reap;
 use crate::spawn::{Identity, Inherited, SpawnError, Spawner, Start, Streams};
 use crate::spread::Spread;
@@ -214,6 +214,7 @@ impl Job {
             answers_first: by_rank,
             patience: place.patience,
         })?;
+        node.set_pids(Pids::create(capacity)?);
         node.set_on_crash(spec.on_crash);
         node.set_monitored(spec.monitor);
         trace::switch(&node, spec.trace);
@@ -412,6 +413,11 @@ impl Job {
         equal_in_constant_time(key.as_bytes(), self.key.as_bytes())
     }
 
+    /// `rank`, which a client has named, if the job has one of this number.
+    pub fn member(&self, rank: u32) -> Option<Member> {
+        Member::check(rank, self.ranks.len(), self.node.header().ranks)
+    }
+
     /// May this process be `rank`? Remember it if so, and watch it if it is not the spawned one.
     ///
     /// # Errors
@@ -420,9 +426,10 @@ impl Job {
         if !self.has_key(key) {
             return Err(AttachError::WrongKey { job: self.id });
         }
-        let Some(entry) = self.ranks.get_mut(rank as usize) else {
+        let Some(member) = self.member(rank) else {
             return Err(AttachError::NoSuchRank { job: self.id, rank, ranks: self.ranks.len() as u32 });
         };
+        let entry = &mut self.ranks[member.index()];
         if self.phase == Phase::Ending || entry.over || entry.abandoned || entry.held {
             return Err(AttachError::Ending { job: self.id });
         }

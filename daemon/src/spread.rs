@@ -11,13 +11,13 @@ use std::os::fd::OwnedFd;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use vmpi_shared::control::{NewRank, Reply};
-use vmpi_shared::growth::{Birth, Growth, Stage, Step};
+use vmpi_shared::growth::{Birth, Growth, Misfit, Stage, Step};
 
 use crate::daemon::Daemon;
 use crate::debug;
 use crate::job::{Job, Phase};
 use crate::limits;
-use crate::rank::Rank;
+use crate::rank::{Member, Rank};
 use crate::spawn::Start;
 
 /// A process that has asked to be a rank before it may be.
@@ -113,15 +113,19 @@ impl Job {
 
     fn prepare(&mut self, world: u32, growth: Growth, open_fds: u64) {
         self.spread.world = world;
-        let (capacity, names) = (self.node.header().ranks, self.spec.nodes.as_ref().map_or(0, |n| n.names.len()));
-        let possible = |birth: &Birth| {
-            birth.rank < capacity && (birth.node as usize) < names && (birth.app as usize) < growth.apps.len()
-        };
         if self.phase != Phase::Running {
             return;
         }
-        if self.spread.growing.is_some() || !growth.births.iter().all(possible) {
-            return self.grew(world, Stage::Prepared, Some("the new ranks do not fit".into()));
+        let room = (self.node.header().ranks, self.spec.nodes.as_ref().map_or(0, |nodes| nodes.names.len()));
+        // Those of other nodes are over for this one, whether they live or not.
+        let runs_here = |rank: u32| self.ranks.get(rank as usize).is_some_and(|entry| !entry.over);
+        let known = self.worlds.iter().any(|known| known.number == world);
+        let misfit = growth.check(world, room, runs_here).err().or(known.then_some(Misfit::Known(world)));
+        if let Some(misfit) = misfit {
+            return self.grew(world, Stage::Prepared, Some(misfit.to_string()));
+        }
+        if self.spread.growing.is_some() {
+            return self.grew(world, Stage::Prepared, Some("another spawn is under way".into()));
         }
         let starts = self.enter_world(&growth);
         let first_stream = growth.first_stream;
@@ -240,7 +244,7 @@ impl Job {
                         world_rank: start.world_rank,
                         program: self.spawner.path_of(start.program).to_string(),
                         node: None,
-                        stream: growing.first_stream + start.world_rank,
+                        stream: growing.first_stream.wrapping_add(start.world_rank),
                     });
                 }
                 Err(reason) => {
@@ -266,10 +270,10 @@ impl Job {
 
     fn settle_world(&mut self, world: u32) {
         let Some(index) = self.worlds.iter().rposition(|known| known.number == world) else { return };
-        let ranks: Vec<u32> = self.worlds[index].ranks.iter().collect();
-        for rank in ranks {
-            if self.ranks[rank as usize].world == index {
-                self.settle(rank);
+        let members: Vec<Member> = self.worlds[index].ranks.iter().filter_map(|rank| self.member(rank)).collect();
+        for member in members {
+            if self.ranks[member.index()].world == index {
+                self.settle(member.number());
             }
         }
         self.end_if_all_over();

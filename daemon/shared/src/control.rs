@@ -22,7 +22,7 @@ pub use report::{CoreReport, Helper, JobReport, RankReport, WaitShare};
 pub use spec::{App, Balance, JobSpec, NodeMap, NodePart, Nodes, OnBlock, Policy, Stdio, Wtime};
 
 /// Changes whenever a message changes its meaning.
-pub const PROTOCOL: u32 = 12;
+pub const PROTOCOL: u32 = 13;
 /// Most ranks that a segment is made for, and most of all else that it counts: all sizes computed from these are far from overflow.
 pub const MOST_RANKS: u32 = 1 << 24;
 /// Longest frame accepted.
@@ -193,7 +193,8 @@ pub enum Request {
     Forward {
         signal: i32,
     },
-    /// A rank in MPI_Init. Answer: `Attached` with three descriptors (node segment, job segment, bell).
+    /// A rank in MPI_Init. Answer: `Attached` with four descriptors (node segment, job segment, bell, pids), and in a job of several nodes
+    /// those of the carrier's bell.
     Attach {
         job: u32,
         rank: u32,
@@ -245,7 +246,7 @@ pub enum Request {
     },
     /// The launcher of a job of several nodes: all of them are `Idle`, and nobody spawns any more.
     Conclude,
-    /// The carrier of a job. Answer: `Carrying` with three descriptors (node segment, job segment, its bell).
+    /// The carrier of a job. Answer: `Carrying` with five descriptors (node segment, job segment, pids, and two of its bell).
     Carry {
         job: u32,
         key: String,

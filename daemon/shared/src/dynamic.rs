@@ -218,9 +218,33 @@ pub enum Answer {
     },
 }
 
+impl Answer {
+    /// Are all ranks that it names among the first `limit`?
+    pub fn fits(&self, limit: u32) -> bool {
+        match self {
+            Answer::Spawned { ranks, .. } | Answer::Met { ranks, .. } | Answer::Agreed { failed: ranks, .. } => {
+                ranks.fit(limit)
+            }
+            Answer::Port { .. } | Answer::Done | Answer::Denied { .. } => true,
+        }
+    }
+}
+
 #[cfg(all(test, not(feature = "model")))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_names_ranks_of_the_job() {
+        let ranks = |text: &str| serde_json::from_str::<Ranks>(text).unwrap();
+        let agreed = |failed| Answer::Agreed { flags: [0; 2], failed, news: true, contexts: [0; 3] };
+        assert!(agreed(ranks("[[3,1],[0,2]]")).fits(4));
+        assert!(!agreed(ranks("[[1000000,1]]")).fits(4));
+        assert!(!agreed(ranks("[[0,1],[0,1],[0,1],[0,1],[0,1]]")).fits(4), "more than there are");
+        assert!(!Answer::Met { ranks: ranks("[[4294967295,4294967295]]"), contexts: [0; 3] }.fits(4));
+        assert!(!Answer::Spawned { ranks: ranks("[[4,1]]"), contexts: [0; 3], counts: vec![1] }.fits(4));
+        assert!(Answer::Done.fits(0));
+    }
 
     #[test]
     fn ranks_keep_their_order() {

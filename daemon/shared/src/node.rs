@@ -2,15 +2,17 @@
 //!
 //! One per job and node, so that a rank that scribbles over it can end its own job and no other (promise 5).
 //! Reading order: `config` (what it is made from), `descriptors` (what lies there), this file (how it is made, mapped and looked at), `placement` (which ranks live where),
-//! `whereabouts` (how their processes are found).
+//! `pids` (which processes they are), `whereabouts` (how those are found).
 
 mod config;
 mod descriptors;
+mod pids;
 mod placement;
 mod whereabouts;
 
 pub use config::{NodeConfig, Patience};
 pub use descriptors::{CoreDescriptor, Life, Mark, NodeHeader, Post, RankDescriptor};
+pub use pids::Pids;
 pub use whereabouts::{Whereabouts, mark_of};
 
 use crate::clock::{Moment, Scale};
@@ -87,7 +89,9 @@ pub struct NodeSegment {
     bell: Option<Bell>,
     /// Calls the carrier.
     carrier_bell: Option<Chime>,
-    peers: Peers,
+    pub(crate) peers: Peers,
+    /// Which processes the ranks are, by the daemon's word; none in a world without one.
+    pids: Option<Pids>,
     heaps: Heaps,
     /// The rank that this process is; none in the daemon.
     actor: Option<u32>,
@@ -182,7 +186,7 @@ impl NodeSegment {
 
     fn view(segment: Segment, header: NodeHeader) -> NodeSegment {
         let cores = header.cores as usize;
-        let words = (sets(header.cores) * header.ready_words) as usize;
+        let words = sets(header.cores) as usize * header.ready_words as usize;
         let ready_at = CORES_AT + (cores * size_of::<CoreDescriptor>()) as u64;
         let ranks_at = ready_at + words as u64 * 8;
         let rank_bytes = header.ranks as usize * size_of::<RankDescriptor>();
@@ -202,6 +206,7 @@ impl NodeSegment {
             bell: None,
             carrier_bell: None,
             peers: Peers::default(),
+            pids: None,
             heaps: Heaps::default(),
             actor: None,
             course: Course::default(),
@@ -348,7 +353,7 @@ impl NodeSegment {
         let node = NodeSegment {
             header,
             cores: leak::<CoreDescriptor>(header.cores as usize),
-            ready: leak::<AtomicU64>((sets(header.cores) * header.ready_words) as usize),
+            ready: leak::<AtomicU64>(sets(header.cores) as usize * header.ready_words as usize),
             ranks: leak::<RankDescriptor>(header.ranks as usize),
             last_words: leak::<LastWords>(header.ranks as usize),
             lives: leak::<Life>(header.ranks as usize),
@@ -358,6 +363,7 @@ impl NodeSegment {
             bell: None,
             carrier_bell: None,
             peers: Peers::default(),
+            pids: None,
             heaps: Heaps::default(),
             actor: None,
             course: Course::default(),
@@ -388,6 +394,7 @@ impl NodeSegment {
             bell: self.bell.clone(),
             carrier_bell: self.carrier_bell.clone(),
             peers: Peers::default(),
+            pids: None,
             heaps: Heaps::default(),
             actor: None,
             course: Course::default(),
@@ -530,15 +537,46 @@ impl NodeSegment {
         ticks as f64 / self.header.ticks_per_second
     }
 
+    /// Go by these pids from now on, and not by those that ranks can write.
+    pub fn set_pids(&mut self, pids: Pids) {
+        self.pids = Some(pids);
+    }
+
+    /// The descriptor of the pids, to hand to ranks; only the daemon has it.
+    pub fn pids_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.pids.as_ref().and_then(Pids::fd)
+    }
+
     /// Process `pid` becomes `rank`, and has yet to say how it is found.
     pub fn set_pid(&self, rank: u32, pid: i32) {
         self.whereabouts(rank).clear();
         self.rank(rank).pid.store(pid, Ordering::Release);
+        if let Some(pids) = &self.pids {
+            pids.set(rank, pid);
+        }
     }
 
-    /// The process behind a rank; 0 before MPI_Init.
+    /// The process that was `rank` has ended: nobody is to take another one of its number for it.
+    pub fn end_pid(&self, rank: u32) {
+        if let Some(pids) = &self.pids {
+            pids.end(rank);
+        }
+    }
+
+    /// The process behind a rank, which may have ended; 0 before MPI_Init.
     pub fn pid(&self, rank: u32) -> i32 {
-        self.rank(rank).pid.load(Ordering::Acquire)
+        match &self.pids {
+            Some(pids) => pids.get(rank),
+            None => self.rank(rank).pid.load(Ordering::Acquire),
+        }
+    }
+
+    /// The process behind a rank, if it lives.
+    fn live_pid(&self, rank: u32) -> i32 {
+        match &self.pids {
+            Some(pids) => pids.live(rank).unwrap_or(0),
+            None => self.rank(rank).pid.load(Ordering::Acquire),
+        }
     }
 
     /// Count transfers for the job from now on, or no more; of ranks to come, too.
@@ -556,8 +594,13 @@ impl NodeSegment {
     /// The process behind another rank, as far as this one sees it.
     #[inline]
     pub fn peer(&self, rank: u32) -> Peer {
-        let pid = if self.failure(rank).is_some() { 0 } else { self.pid(rank) };
+        let pid = if self.failure(rank).is_some() { 0 } else { self.live_pid(rank) };
         self.peers.find(rank, pid, self.whereabouts(rank))
+    }
+
+    /// Go by the pids that the daemon has told alone: this process is its child, and they mean the same here.
+    pub(crate) fn find_by_told_pids(&mut self) {
+        self.peers.trust_told_pids();
     }
 
     /// The process behind another rank; `None` if this one sees none that is surely it.

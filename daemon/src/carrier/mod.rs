@@ -19,6 +19,7 @@ mod wire;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -27,7 +28,7 @@ use vmpi_shared::control::{Connection, PROTOCOL, Reply, Request, env};
 use vmpi_shared::job::JobSegment;
 use vmpi_shared::matching::courier::Courier;
 use vmpi_shared::mem::bell::Chime;
-use vmpi_shared::node::NodeSegment;
+use vmpi_shared::node::{NodeSegment, Pids};
 
 /// Start the carrier of job `id`. It is a child of the daemon, which reaps it.
 ///
@@ -47,6 +48,8 @@ pub fn start(socket: &str, key: &str, id: u32) -> io::Result<()> {
         .env(env::JOBID, id.to_string())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
+        // What it tells of a process by its group, it does not tell of the daemon.
+        .process_group(0)
         .spawn()
         .map(drop)
 }
@@ -88,8 +91,9 @@ fn serve() -> Result<(), StartError> {
     let (Reply::Carrying { nodes }, fds) = ask(&mut daemon, &Request::Carry { job, key })? else {
         return Err(StartError::Answer);
     };
-    let [node, segment, bell, timer]: [OwnedFd; 4] = fds.try_into().map_err(|_| StartError::Answer)?;
+    let [node, segment, pids, bell, timer]: [OwnedFd; 5] = fds.try_into().map_err(|_| StartError::Answer)?;
     let mut node = NodeSegment::map(node)?;
+    node.set_pids(Pids::map(pids, node.header().ranks)?);
     node.set_carrier_bell(Chime::from_fds(bell, timer));
     let courier = Courier::new(node, JobSegment::map(segment)?);
 

@@ -83,7 +83,8 @@ impl Job {
     pub fn end_group(&mut self, group: &Ranks, cause: Cause, code: i32) {
         debug!("job {}: end of {group:?}, {cause:?}", self.id);
         self.verdict.get_or_insert((cause, code));
-        for rank in group.iter().filter(|&rank| !self.is_gone(rank)) {
+        // No more than there are: a few bytes can name four thousand million of them.
+        for rank in group.iter().take(self.ranks.len()).filter(|&rank| !self.is_gone(rank)) {
             self.signal_rank(rank, Signal::SIGKILL as i32);
         }
     }
@@ -131,6 +132,7 @@ impl Job {
         let gone = entry.ended.is_some() && (mpi_gone || !initialized);
         if (mpi_gone || gone) && !entry.died {
             entry.died = true;
+            self.node.end_pid(rank);
             sched::rank_died(&self.node, rank);
             if self.spec.recovery && !entry.finalized && !entry.abandoned {
                 self.undone.extend(sched::failure::publish(&self.node, &self.segment, rank));
@@ -328,7 +330,7 @@ impl Job {
 
     /// Pass a signal to the processes of one rank; false if it has none.
     pub fn signal_rank(&self, rank: u32, signal: i32) -> bool {
-        let Some(entry) = self.ranks.get(rank as usize) else { return false };
+        let Some(entry) = self.member(rank).map(|member| &self.ranks[member.index()]) else { return false };
         let mut any = false;
         if entry.pid != 0 && entry.ended.is_none() {
             send(entry.pid, signal, false);

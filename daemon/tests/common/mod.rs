@@ -245,7 +245,7 @@ pub fn rank_program() {
                 match reply {
                     Reply::Attached { ranks, .. } => {
                         assert_eq!(ranks.to_string(), variable("VMPI_SIZE"));
-                        let [node, job, bell] = <[OwnedFd; 3]>::try_from(fds).unwrap();
+                        let [node, job, bell, _pids] = <[OwnedFd; 4]>::try_from(fds).unwrap();
                         let mut node = vmpi_shared::node::NodeSegment::map(node).unwrap();
                         node.set_bell(vmpi_shared::mem::bell::Bell::from_fd(bell));
                         segment = Some(node);
