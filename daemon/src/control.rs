@@ -7,9 +7,10 @@ use std::time::Duration;
 use vmpi_shared::control::{Cause, JobSpec, NodeMap, PROTOCOL, Reply, Request};
 use vmpi_shared::mem::bell::{Bell, Chime};
 
+use crate::connection::SendError;
 use crate::daemon::Daemon;
-use crate::debug;
 use crate::job::{self, Job, Place};
+use crate::{debug, log};
 
 /// What a connection is for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -302,6 +303,7 @@ impl Daemon {
         let Some(client) = self.clients.get_mut(&token) else { return };
         let peer = client.channel.peer();
         client.role = Role::Launcher(None);
+        self.turns.no_guest(token);
         if self.draining.is_some() {
             let reply = Reply::Refused { reason: "this vmpid is shutting down; try again".into(), code: 125 };
             self.reply(token, &reply, &[]);
@@ -349,7 +351,14 @@ impl Daemon {
     fn descriptors(&mut self, token: u64, id: u32, count: u32) {
         let fds = self.clients.get_mut(&token).and_then(|client| client.channel.take_fds(count as usize));
         match (fds, self.jobs.get_mut(&id)) {
-            (Some(fds), Some(job)) => job.add_fds(fds),
+            (Some(fds), Some(job)) => {
+                let (come, announced) = (job.fds.len() + fds.len(), job.spec.fds);
+                if job.phase == job::Phase::Collecting && come > announced as usize {
+                    let reason = format!("{come} descriptors came for a job that has announced {announced}");
+                    return self.refuse(token, reason, 125);
+                }
+                job.add_fds(fds);
+            }
             (None, _) => self.refuse(token, format!("{count} descriptors were announced but did not come"), 125),
             (Some(_), None) => {}
         }
@@ -384,6 +393,7 @@ impl Daemon {
         };
         if let Some(client) = self.clients.get_mut(&token) {
             client.role = Role::Rank(id, rank);
+            self.turns.no_guest(token);
         }
         self.watch_attached(id, rank);
         let Some((job, client)) = self.jobs.get(&id).zip(self.clients.get_mut(&token)) else { return };
@@ -411,9 +421,9 @@ impl Daemon {
         }
         carrier.connection = Some(token);
         client.role = Role::Carrier(id);
-        let [bell, timer] = bell.fds();
-        let fds: Vec<BorrowedFd> =
-            [job.node.fd(), job.segment.fd()].into_iter().chain(job.node.pids_fd()).chain([bell, timer]).collect();
+        self.turns.no_guest(token);
+        let segments = [job.node.fd(), job.segment.fd()].into_iter().chain(job.node.pids_fd());
+        let fds: Vec<BorrowedFd> = segments.chain(bell.fds()).chain(bell.own_fd()).collect();
         let sent = client.channel.send(&Reply::Carrying { nodes }, &fds);
         self.sent(token, sent);
     }
@@ -434,11 +444,17 @@ impl Daemon {
         self.sent(token, sent);
     }
 
-    fn sent(&mut self, token: u64, sent: std::io::Result<()>) {
+    fn sent(&mut self, token: u64, sent: Result<(), SendError>) {
         match sent {
             Ok(()) => self.flush(token),
             Err(error) => {
-                debug!("connection {token}: {error}");
+                match (&error, self.clients.get(&token)) {
+                    (SendError::Unread(_), Some(client)) => {
+                        let (role, pid) = (client.role, client.channel.peer().pid);
+                        log::line(&format!("the connection of {role} (pid {pid}) is closed: {error}"));
+                    }
+                    _ => debug!("connection {token}: {error}"),
+                }
                 self.close(token);
             }
         }

@@ -19,6 +19,9 @@ use crate::job::Job;
 /// Answers for each rank that may wait here for a death to be known: a rank has as many as it has threads.
 const EARLY_ANSWERS: usize = 64;
 
+/// Agreements for each rank of a job that may be under way at a time.
+const AGREEMENTS: usize = 64;
+
 fn denied(why: Why, reason: impl ToString) -> Answer {
     Answer::Denied { why, reason: reason.to_string() }
 }
@@ -76,6 +79,10 @@ impl Daemon {
             Ask::Pass { takers } => {
                 let passed = self.clients.get_mut(&token).and_then(|client| client.channel.take_fds(1)?.pop());
                 match passed {
+                    Some(_) if job.passed.is_full() => {
+                        let most = crate::passed::Passed::MOST;
+                        denied(Why::Descriptor, format!("{most} descriptors of this job wait to be taken already"))
+                    }
                     Some(passed) => {
                         job.passed.put((rank, number), passed, takers);
                         Answer::Done
@@ -110,6 +117,16 @@ impl Daemon {
                         let ask =
                             Ask::Agree { context, number: agreement, groups, shrink, flag, acknowledged: 0, known };
                         return self.ask_launcher(id, rank, number, ask);
+                    }
+                    // Each of its threads waits for one.
+                    if job.agreements.len() >= job.ranks.len() * AGREEMENTS {
+                        return self.answer(
+                            token,
+                            id,
+                            rank,
+                            number,
+                            denied(Why::Port, "too many agreements are under way"),
+                        );
                     }
                     let key = Key { context, number: agreement, shrink };
                     let contribution = Contribution { number, flag, known, contexts: InterContexts::default() };

@@ -17,7 +17,7 @@ mod connection;
 mod report;
 mod spec;
 
-pub use connection::Connection;
+pub use connection::{Connection, Control, Received, receive_some};
 pub use report::{CoreReport, Helper, JobReport, RankReport, WaitShare};
 pub use spec::{App, Balance, JobSpec, NodeMap, NodePart, Nodes, OnBlock, Policy, Stdio, Wtime};
 
@@ -30,7 +30,7 @@ pub const MAX_FRAME_BYTES: u32 = 64 << 20;
 /// Descriptors in one frame (the kernel's SCM_MAX_FD is 253).
 pub const MAX_FDS: usize = 250;
 /// Descriptors that a daemon needs for itself and a first job besides those of the job's ranks.
-pub const DAEMON_FDS: u64 = 28;
+pub const DAEMON_FDS: u64 = 32;
 /// The daemon's socket inside the runtime directory.
 pub const SOCKET_NAME: &str = "vmpid.sock";
 /// The status page's flink inside the runtime directory.
@@ -246,7 +246,7 @@ pub enum Request {
     },
     /// The launcher of a job of several nodes: all of them are `Idle`, and nobody spawns any more.
     Conclude,
-    /// The carrier of a job. Answer: `Carrying` with five descriptors (node segment, job segment, pids, and two of its bell).
+    /// The carrier of a job. Answer: `Carrying` with six descriptors (node segment, job segment, pids, and three of its bell).
     Carry {
         job: u32,
         key: String,

@@ -91,10 +91,10 @@ fn serve() -> Result<(), StartError> {
     let (Reply::Carrying { nodes }, fds) = ask(&mut daemon, &Request::Carry { job, key })? else {
         return Err(StartError::Answer);
     };
-    let [node, segment, pids, bell, timer]: [OwnedFd; 5] = fds.try_into().map_err(|_| StartError::Answer)?;
+    let [node, segment, pids, bell, timer, own]: [OwnedFd; 6] = fds.try_into().map_err(|_| StartError::Answer)?;
     let mut node = NodeSegment::map(node)?;
     node.set_pids(Pids::map(pids, node.header().ranks)?);
-    node.set_carrier_bell(Chime::from_fds(bell, timer));
+    node.set_carrier_bell(Chime::of_carrier(bell, timer, own));
     let courier = Courier::new(node, JobSegment::map(segment)?);
 
     let mut tcp = Tcp::listen()?;
