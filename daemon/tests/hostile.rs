@@ -136,3 +136,96 @@ fn a_launcher_that_names_ranks_that_no_job_has_harms_its_own_job_only() {
     assert_eq!(canary.finish().code, 0);
     vmpid.stop();
 }
+
+#[path = "../../fuzz/src/frames.rs"]
+mod frames;
+
+/// Of each type of message that the protocol has there is one to begin with, and it is understood as it is.
+#[test]
+fn the_frames_that_are_spoilt_are_of_all_types() {
+    let source = include_str!("../shared/src/control.rs");
+    let requests = source.split_once("pub enum Request {").unwrap().1.split_once("\n}\n").unwrap().0;
+    let names = requests
+        .lines()
+        .filter_map(|line| line.strip_prefix("    "))
+        .filter(|line| line.starts_with(char::is_uppercase));
+    let mut wanted: Vec<String> = names
+        .map(|line| {
+            let name = line.trim_end_matches([' ', '{', ',']);
+            let mut snake = String::new();
+            for (at, letter) in name.chars().enumerate() {
+                if letter.is_uppercase() && at > 0 {
+                    snake.push('_');
+                }
+                snake.extend(letter.to_lowercase());
+            }
+            snake
+        })
+        .collect();
+    wanted.sort();
+    let messages = frames::messages();
+    let mut found: Vec<String> = messages.iter().map(|message| message["type"].as_str().unwrap().into()).collect();
+    found.sort();
+    found.dedup();
+    assert_eq!(found, wanted);
+    for message in messages {
+        serde_json::from_value::<Request>(message.clone()).unwrap_or_else(|error| panic!("{message}: {error}"));
+    }
+}
+
+/// How many frames, and from which seed; for longer runs than a test's.
+fn from_environment(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(otherwise)
+}
+
+#[test]
+fn thousands_of_frames_that_nobody_sends_harm_no_other_job() {
+    let seed = from_environment("VMPI_TEST_SEED", 40);
+    let rounds = from_environment("VMPI_TEST_ROUNDS", 400);
+    let vmpid = Vmpid::start(&[]);
+    let (_, daemon) = vmpid.greet();
+    let mut canary = vmpid.launch(&job("/bin/sleep", &["1000"], 2));
+    let mut messages = frames::messages();
+    // What a tool may do to the canary is not what this is about.
+    messages.retain(|message| !matches!(message["type"].as_str(), Some("kill" | "shutdown" | "signal")));
+    for round in 0..rounds {
+        let mut dice = frames::Dice(seed.wrapping_add(round << 32));
+        // As a stranger, a tool, or the launcher of a job of one node or several.
+        let role = dice.one_of(4);
+        let mut frames: Vec<u8> = (0..50).flat_map(|_| frames::frame(&mut dice, &messages)).collect();
+        let connection = match role {
+            0 => vmpid.connect(),
+            1 => vmpid.greet().0,
+            2 => vmpid.launch(&job("/bin/sleep", &["1000"], 2)).connection,
+            _ => {
+                let mut spec = spread("/bin/sleep", &["1000"]);
+                spec.recovery = dice.one_in(2);
+                launch_spread(&vmpid, &spec).connection
+            }
+        };
+        if role > 1 {
+            // A frame that is none ends the connection: then what comes behind it is never looked at.
+            frames = (0..50)
+                .flat_map(|_| {
+                    let body = frames::body(&mut dice, &messages);
+                    [&(body.len() as u32).to_le_bytes()[..], &body].concat()
+                })
+                .collect();
+        }
+        connection.stream().set_write_timeout(Some(std::time::Duration::from_secs(2))).unwrap();
+        // It may have been refused, or not be read because it does not read.
+        let _ = connection.stream().write_all(&frames);
+        if round % 8 == 0 {
+            is_well(&vmpid);
+        }
+    }
+    is_well(&vmpid);
+    canary
+        .connection
+        .send(&Request::Cancel { reason: "it is enough".into(), code: 3, signal: 15, grace_ms: 10 }, &[])
+        .unwrap();
+    assert_eq!(canary.finish().code, 3, "seed {seed}");
+    let rss = resident_kb(daemon);
+    assert!(rss < 800_000, "{rss} kB; seed {seed}");
+    vmpid.stop();
+}
