@@ -39,7 +39,7 @@ impl fmt::Display for Role {
     }
 }
 
-/// The message's type as it is written on the wire; what it carries (a key, an environment) is not for messages.
+/// The message's type as it is written on the wire; what it carries (an environment) is not for messages.
 fn name_of(request: &Request) -> String {
     let value = serde_json::to_value(request).unwrap_or_default();
     value.get("type").and_then(|name| name.as_str()).unwrap_or("?").to_owned()
@@ -94,7 +94,7 @@ impl Daemon {
             (Role::Tool, Request::Logs { job }) => {
                 self.reply(token, &Reply::Logs { lines: crate::log::kept(job) }, &[])
             }
-            (Role::Tool, Request::Carry { job, key }) => self.carry(token, job, &key),
+            (Role::Tool, Request::Carry { job }) => self.carry(token, job, peer.pid),
             (
                 Role::Carrier(id),
                 request @ (Request::Listening { .. }
@@ -130,9 +130,9 @@ impl Daemon {
                 | Request::Heard { .. }
                 | Request::Conclude,
             ) => {}
-            (Role::Tool, Request::Attach { job, rank, key, face }) => {
+            (Role::Tool, Request::Attach { job, rank, word, face }) => {
                 debug!("job {job}: process {} attaches as rank {rank}", peer.pid);
-                self.attach(token, job, rank, &key, face, peer.pid);
+                self.attach(token, job, rank, &word, face, peer.pid);
             }
             (Role::Rank(id, rank), Request::Finalized) => {
                 if let Some(job) = self.jobs.get_mut(&id) {
@@ -329,10 +329,13 @@ impl Daemon {
                 if job.carrier.is_some() {
                     crate::slices::ask_short();
                 }
-                if job.carrier.is_some()
-                    && let Err(error) = crate::carrier::start(&place.socket, &job.key, id)
-                {
-                    job.carrier_lost(Some(format!("cannot start the process that carries messages: {error}")));
+                if job.carrier.is_some() {
+                    match crate::carrier::start(&place.socket, id) {
+                        Ok(pid) => job.carrier_started(pid),
+                        Err(error) => {
+                            job.carrier_lost(Some(format!("cannot start the process that carries messages: {error}")));
+                        }
+                    }
                 }
                 self.has_children |= job.carrier.is_some();
                 self.add_job(id, job);
@@ -364,15 +367,23 @@ impl Daemon {
         }
     }
 
-    pub(crate) fn attach(&mut self, token: u64, id: u32, rank: u32, key: &str, face: String, pid: i32) {
+    pub(crate) fn attach(&mut self, token: u64, id: u32, rank: u32, word: &str, face: String, pid: i32) {
+        // What a process says it is must not be what it cannot be.
+        let above = self.rank_above(pid).filter(|above| *above != (id, rank));
+        if let Some((its_job, its_rank)) = above {
+            let reason = format!(
+                "process {pid} was started by rank {its_rank} of job {its_job}, and cannot be rank {rank} of job {id}"
+            );
+            return self.refuse(token, reason, 125);
+        }
         let Some(job) = self.jobs.get_mut(&id) else {
             self.refuse(token, format!("there is no job {id} (it may have ended)"), 125);
             return;
         };
-        if job.keep_waiting(token, rank, key, &face, pid) {
+        if job.keep_waiting(token, rank, word, &face, pid) {
             return;
         }
-        if let Err(error) = job.attach(rank, key, face, pid, token) {
+        if let Err(error) = job.attach(rank, word, face, pid, token) {
             self.refuse(token, error.to_string(), 125);
             return;
         }
@@ -406,10 +417,10 @@ impl Daemon {
     }
 
     /// The carrier of a job presents itself.
-    fn carry(&mut self, token: u64, id: u32, key: &str) {
-        let known = self.jobs.get_mut(&id).filter(|job| job.has_key(key));
+    fn carry(&mut self, token: u64, id: u32, pid: i32) {
+        let known = self.jobs.get_mut(&id).filter(|job| job.is_carried_by(pid));
         let Some((job, client)) = known.zip(self.clients.get_mut(&token)) else {
-            return self.refuse(token, format!("there is no job {id} of this key"), 125);
+            return self.refuse(token, format!("process {pid} carries nothing for job {id}"), 125);
         };
         let (Some(nodes), Some(carrier), Some(bell)) =
             (job.spec.nodes.clone(), &mut job.carrier, job.node.carrier_bell())

@@ -355,6 +355,12 @@ impl Daemon {
         }
     }
 
+    /// The job and rank to which a process belongs by its descent, if it shows: the nearest of its ancestors that is one.
+    pub(crate) fn rank_above(&self, pid: i32) -> Option<(u32, u32)> {
+        let known = |pid: i32| self.processes.get(&pid).copied();
+        known(pid).or_else(|| reap::ancestors(pid).find_map(known))
+    }
+
     fn attached_process_ended(&mut self, token: u64) {
         // Its last words, and its status if it is our child by now.
         let Some((id, rank, pid)) = self.pidfds.remove(&token) else { return };

@@ -5,7 +5,7 @@
 //! `spawn`, `reap` -> `carrier` (messages between nodes) -> `grow`, `dynamic` (what ranks ask for: spawn, accept, connect) -> `watchdog` (cores that must go on), `strays` (ranks that compute without one).
 //! One thread; nothing blocks but epoll.
 //!
-//! `unsafe` lives in `carrier::post::windows::combine`, `keeper`, `reap`, `slices`, `spawn` and `status_page`, and in single functions of `watchdog`.
+//! `unsafe` lives in `carrier::post::windows::combine`, `keeper`, `reap`, `slices` and `spawn`, and in single functions of `watchdog`.
 #![deny(unsafe_code)]
 
 mod arbiter;

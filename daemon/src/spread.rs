@@ -24,7 +24,7 @@ use crate::spawn::Start;
 struct Waiting {
     token: u64,
     rank: u32,
-    key: String,
+    word: String,
     face: String,
     pid: i32,
 }
@@ -87,9 +87,9 @@ impl Daemon {
                 self.watch_spawned(id, &started);
             }
             Step::Commit => {
-                for Waiting { token, rank, key, face, pid } in job.commit(world) {
+                for Waiting { token, rank, word, face, pid } in job.commit(world) {
                     if self.clients.contains_key(&token) {
-                        self.attach(token, id, rank, &key, face, pid);
+                        self.attach(token, id, rank, &word, face, pid);
                     }
                 }
                 // Some may have ended meanwhile.
@@ -300,10 +300,10 @@ impl Job {
     }
 
     /// A process wants to be `rank` before it is known whether there will be such a one: it is answered when that is known.
-    pub fn keep_waiting(&mut self, token: u64, rank: u32, key: &str, face: &str, pid: i32) -> bool {
-        let held = self.ranks.get(rank as usize).is_some_and(|entry| entry.held) && self.has_key(key);
+    pub fn keep_waiting(&mut self, token: u64, rank: u32, word: &str, face: &str, pid: i32) -> bool {
+        let held = self.ranks.get(rank as usize).is_some_and(|entry| entry.held) && self.word == word;
         if let Some(growing) = self.spread.growing.as_mut().filter(|_| held && self.phase == Phase::Running) {
-            growing.waiting.push(Waiting { token, rank, key: key.to_string(), face: face.to_string(), pid });
+            growing.waiting.push(Waiting { token, rank, word: word.to_string(), face: face.to_string(), pid });
             return true;
         }
         false

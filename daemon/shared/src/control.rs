@@ -48,7 +48,8 @@ pub const CARRIED: &str = "messages to other nodes go by";
 /// Environment of a rank: where its daemon listens, who it is.
 pub mod env {
     pub const SOCKET: &str = "VMPI_SOCKET";
-    pub const KEY: &str = "VMPI_KEY";
+    /// A word that no other job has, whichever daemon's: not a secret (programs print their environment), but who has another one has lost its way.
+    pub const JOB: &str = "VMPI_JOB";
     pub const JOBID: &str = "VMPI_JOBID";
     pub const RANK: &str = "VMPI_RANK";
     /// Number of a rank in its job: its rank in MPI_COMM_WORLD, unless it was spawned by MPI_Comm_spawn.
@@ -198,7 +199,8 @@ pub enum Request {
     Attach {
         job: u32,
         rank: u32,
-        key: String,
+        /// As in the environment (`env::JOB`).
+        word: String,
         face: String,
     },
     /// A rank has returned from MPI_Finalize.
@@ -246,10 +248,9 @@ pub enum Request {
     },
     /// The launcher of a job of several nodes: all of them are `Idle`, and nobody spawns any more.
     Conclude,
-    /// The carrier of a job. Answer: `Carrying` with six descriptors (node segment, job segment, pids, and three of its bell).
+    /// The carrier of a job, which is known by its pid. Answer: `Carrying` with six descriptors (node segment, job segment, pids, and three of its bell).
     Carry {
         job: u32,
-        key: String,
     },
     /// The carrier listens on this port.
     Listening {

@@ -30,11 +30,11 @@ use vmpi_shared::matching::courier::Courier;
 use vmpi_shared::mem::bell::Chime;
 use vmpi_shared::node::{NodeSegment, Pids};
 
-/// Start the carrier of job `id`. It is a child of the daemon, which reaps it.
+/// Start the carrier of job `id`; returns its pid. It is a child of the daemon, which reaps it.
 ///
 /// # Errors
 /// Those of fork and exec.
-pub fn start(socket: &str, key: &str, id: u32) -> io::Result<()> {
+pub fn start(socket: &str, id: u32) -> io::Result<i32> {
     // Not by its path: the file may have been replaced since.
     Command::new("/proc/self/exe")
         .arg("--carry")
@@ -44,14 +44,13 @@ pub fn start(socket: &str, key: &str, id: u32) -> io::Result<()> {
                 .filter(|(name, _)| name == "VMPI_LOG" || name == env::RUNTIME_DIR || name == env::VERBS_DEVICE),
         )
         .env(env::SOCKET, socket)
-        .env(env::KEY, key)
         .env(env::JOBID, id.to_string())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         // What it tells of a process by its group, it does not tell of the daemon.
         .process_group(0)
         .spawn()
-        .map(drop)
+        .map(|child| child.id() as i32)
 }
 
 /// Why a carrier could not begin.
@@ -84,11 +83,11 @@ pub fn main() -> i32 {
 
 fn serve() -> Result<(), StartError> {
     let variable = |name: &'static str| std::env::var(name).map_err(|_| StartError::Environment(name));
-    let (socket, key) = (variable(env::SOCKET)?, variable(env::KEY)?);
+    let socket = variable(env::SOCKET)?;
     let job = variable(env::JOBID)?.parse().map_err(|_| StartError::Environment(env::JOBID))?;
     let mut daemon = Connection::new(UnixStream::connect(socket)?);
     ask(&mut daemon, &Request::Hello { version: env!("CARGO_PKG_VERSION").into(), protocol: PROTOCOL })?;
-    let (Reply::Carrying { nodes }, fds) = ask(&mut daemon, &Request::Carry { job, key })? else {
+    let (Reply::Carrying { nodes }, fds) = ask(&mut daemon, &Request::Carry { job })? else {
         return Err(StartError::Answer);
     };
     let [node, segment, pids, bell, timer, own]: [OwnedFd; 6] = fds.try_into().map_err(|_| StartError::Answer)?;

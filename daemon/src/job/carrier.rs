@@ -6,6 +6,8 @@ use vmpi_shared::control::{Cause, Reply};
 /// What a job knows of its carrier.
 #[derive(Default)]
 pub struct Carrier {
+    /// Its process, a child of this one; 0: not started yet.
+    pid: i32,
     pub connection: Option<u64>,
     /// Replies to it, in order.
     pub outbox: Vec<Reply>,
@@ -18,6 +20,18 @@ pub struct Carrier {
 }
 
 impl Job {
+    /// The carrier has been started.
+    pub fn carrier_started(&mut self, pid: i32) {
+        if let Some(carrier) = &mut self.carrier {
+            carrier.pid = pid;
+        }
+    }
+
+    /// Is this process the carrier?
+    pub fn is_carried_by(&self, pid: i32) -> bool {
+        self.carrier.as_ref().is_some_and(|carrier| carrier.pid == pid && pid > 0)
+    }
+
     /// The carrier is connected to those of the other nodes.
     pub fn carrier_wired(&mut self, by: String) {
         if let Some(carrier) = &mut self.carrier {

@@ -233,7 +233,7 @@ fn attach(socket: &str, face: &str) -> Result<(NodeSegment, JobSegment, u32, Wor
         }
     };
     ask(&Request::Hello { version: env!("CARGO_PKG_VERSION").into(), protocol: control::PROTOCOL })?;
-    let request = Request::Attach { job, rank, key: variable(control::env::KEY), face: face.into() };
+    let request = Request::Attach { job, rank, word: variable(control::env::JOB), face: face.into() };
     let (answer, fds) = ask(&request)?;
     let Reply::Attached { appnum, world, universe, nodes, .. } = answer else {
         return Err(failed("attach to", &"it gave an unknown answer"));

@@ -5,7 +5,7 @@
 //! of another job, which must not come to harm (promise 5). So a process is
 //! tried before its first use: it is the rank if the rank's number is read in its memory, where the rank says that it shows it
 //! (`node::Whereabouts`), and then it can be copied from and to.
-//! Where the kernel allows nobody to read, a process of this one's group, or with this job's key, may still be moved to another CPU.
+//! Where the kernel allows nobody to read, a process of this one's group, or that was started for this job, may still be moved to another CPU.
 
 use crate::control::env;
 use crate::mem::sync::{AtomicU64, Ordering};
@@ -121,13 +121,13 @@ fn belongs(pid: i32) -> bool {
     // SAFETY: system calls on plain values.
     let (its_group, group) = unsafe { (libc::getpgid(pid), libc::getpgrp()) };
     // 0: led by a process outside this PID namespace, as may be others'.
-    its_group == group && group != 0 || key_of("self").is_some_and(|key| key_of(&pid.to_string()) == Some(key))
+    its_group == group && group != 0 || job_of("self").is_some_and(|job| job_of(&pid.to_string()) == Some(job))
 }
 
-/// The entry of a process's first environment that holds its job's key.
-fn key_of(process: &str) -> Option<Vec<u8>> {
+/// The entry of a process's first environment that says which job it was started for.
+fn job_of(process: &str) -> Option<Vec<u8>> {
     let environment = fs::read(format!("/proc/{process}/environ")).ok()?;
-    let name = [env::KEY.as_bytes(), b"="].concat();
+    let name = [env::JOB.as_bytes(), b"="].concat();
     environment.split(|byte| *byte == 0).find(|entry| entry.starts_with(&name)).map(<[u8]>::to_vec)
 }
 
@@ -201,7 +201,7 @@ mod tests {
         }
     }
 
-    /// Of this process's group, with the job's key, and all the same not the rank.
+    /// Of this process's group, started for the same job, and all the same not the rank.
     #[test]
     fn another_process_under_the_same_number_is_not_taken_for_it() {
         let mut other = Command::new("/bin/sleep").arg("100").spawn().unwrap();
