@@ -12,6 +12,9 @@ use crate::daemon::Daemon;
 use crate::job::{self, Job, Place};
 use crate::{debug, log};
 
+/// A day: nobody waits longer for ranks to end that have been told to.
+const MOST_GRACE_MS: u64 = 24 * 3600 * 1000;
+
 /// What a connection is for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -39,6 +42,15 @@ impl fmt::Display for Role {
     }
 }
 
+/// The longest sentence of a client's that anybody reads.
+const MOST_TEXT_BYTES: usize = 64 << 10;
+
+/// What a client says in words: as much as is read of it.
+fn clip(mut text: String) -> String {
+    text.truncate(text.floor_char_boundary(MOST_TEXT_BYTES));
+    text
+}
+
 /// The message's type as it is written on the wire; what it carries (an environment) is not for messages.
 fn name_of(request: &Request) -> String {
     let value = serde_json::to_value(request).unwrap_or_default();
@@ -57,7 +69,7 @@ impl Daemon {
             return;
         }
         match (role, request) {
-            (Role::Stranger, Request::Hello { version, protocol }) => self.hello(token, &version, protocol),
+            (Role::Stranger, Request::Hello { version, protocol }) => self.hello(token, &clip(version), protocol),
             (Role::Stranger, _) => self.refuse(token, "the first message must be hello".into(), 125),
             (Role::Tool | Role::Launcher(None), Request::Submit { spec }) => self.submit(token, *spec),
             (Role::Launcher(Some(id)), Request::Fds { count }) => self.descriptors(token, id, count),
@@ -69,7 +81,8 @@ impl Daemon {
             }
             (Role::Launcher(Some(id)), Request::Cancel { reason, code, signal, grace_ms }) => {
                 if let Some(job) = self.jobs.get_mut(&id) {
-                    job.end(Cause::Cancelled { reason, code }, code, signal, Duration::from_millis(grace_ms));
+                    let cause = Cause::Cancelled { reason: clip(reason), code };
+                    job.end(cause, code, signal, Duration::from_millis(grace_ms.min(MOST_GRACE_MS)));
                 }
             }
             (Role::Launcher(Some(id)), Request::Forward { signal }) => {
@@ -110,8 +123,8 @@ impl Daemon {
                             job.outbox.push((Reply::Listening { port, capacity }, Vec::new()));
                         }
                         Request::Enrolled { world, error } => job.enrolled(world, error),
-                        Request::Wired { by } => job.carrier_wired(by),
-                        Request::Lost { reason } => job.carrier_lost(Some(reason)),
+                        Request::Wired { by } => job.carrier_wired(clip(by)),
+                        Request::Lost { reason } => job.carrier_lost(Some(clip(reason))),
                         _ => job.carrier_drained(),
                     }
                 }
@@ -132,7 +145,7 @@ impl Daemon {
             ) => {}
             (Role::Tool, Request::Attach { job, rank, word, face }) => {
                 debug!("job {job}: process {} attaches as rank {rank}", peer.pid);
-                self.attach(token, job, rank, &word, face, peer.pid);
+                self.attach(token, job, rank, &word, clip(face), peer.pid);
             }
             (Role::Rank(id, rank), Request::Finalized) => {
                 if let Some(job) = self.jobs.get_mut(&id) {
@@ -141,7 +154,7 @@ impl Daemon {
             }
             (Role::Rank(id, rank), Request::Abort { code, reason, group }) => {
                 if let Some(job) = self.jobs.get_mut(&id) {
-                    job.aborted(rank, code, reason, group);
+                    job.aborted(rank, code, clip(reason), group);
                 }
             }
             (Role::Launcher(Some(id)), Request::EndGroup { group, cause, code }) => {

@@ -3,15 +3,50 @@
 mod common;
 use common::*;
 
-use std::io::Write;
+use std::io::{IoSlice, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 
 use serde_json::{Value, json};
-use vmpi_shared::control::{JobSpec, Nodes, Reply, Request};
+use vmpi_shared::control::{Connection, JobSpec, Nodes, PROTOCOL, Reply, Request};
 
 #[test]
 #[ignore = "the program of ranks, not a test"]
 fn rank_program() {
-    common::rank_program();
+    match std::env::var(SCRIPT).ok().and_then(|script| script.strip_prefix(FRAMES)?.parse().ok()) {
+        Some(seed) => speak_as_rank(seed),
+        None => common::rank_program(),
+    }
+}
+
+/// The script of a rank that attaches and then sends frames by this seed.
+const FRAMES: &str = "frames=";
+
+fn speak_as_rank(seed: u64) {
+    let variable = |name: &str| std::env::var(name).unwrap();
+    let mut connection = Connection::new(UnixStream::connect(variable("VMPI_SOCKET")).unwrap());
+    connection.send(&hello(PROTOCOL), &[]).unwrap();
+    assert!(matches!(expect_reply(&mut connection), Reply::Hello { .. }));
+    let (job, rank) = (variable("VMPI_JOBID").parse().unwrap(), variable("VMPI_RANK").parse().unwrap());
+    connection.send(&Request::Attach { job, rank, word: variable("VMPI_JOB"), face: "test".into() }, &[]).unwrap();
+    assert!(matches!(expect_reply(&mut connection), Reply::Attached { .. }));
+    let mut dice = frames::Dice(seed);
+    let mut messages = frames::messages();
+    messages
+        .retain(|message| matches!(message["type"].as_str(), Some("ask" | "finalized" | "abort" | "show" | "jobs")));
+    // Most end the job: after the others.
+    messages.sort_by_key(|message| message["type"] == "abort");
+    for round in 0..200 {
+        let some = if round < 190 { &messages[..messages.len() - 1] } else { &messages[..] };
+        let body = frames::body(&mut dice, some);
+        let frame = [&(body.len() as u32).to_le_bytes()[..], &body].concat();
+        if connection.stream().write_all(&frame).is_err() {
+            break;
+        }
+    }
 }
 
 /// A job of several nodes, all of whose ranks are on this one of them.
@@ -191,12 +226,13 @@ fn thousands_of_frames_that_nobody_sends_harm_no_other_job() {
     for round in 0..rounds {
         let mut dice = frames::Dice(seed.wrapping_add(round << 32));
         // As a stranger, a tool, or the launcher of a job of one node or several.
-        let role = dice.one_of(4);
+        let role = dice.one_of(5);
         let mut frames: Vec<u8> = (0..50).flat_map(|_| frames::frame(&mut dice, &messages)).collect();
         let connection = match role {
             0 => vmpid.connect(),
             1 => vmpid.greet().0,
             2 => vmpid.launch(&job("/bin/sleep", &["1000"], 2)).connection,
+            3 => vmpid.launch(&script(&format!("{FRAMES}{}", dice.roll()), 2)).connection,
             _ => {
                 let mut spec = spread("/bin/sleep", &["1000"]);
                 spec.recovery = dice.one_in(2);
@@ -212,7 +248,7 @@ fn thousands_of_frames_that_nobody_sends_harm_no_other_job() {
                 })
                 .collect();
         }
-        connection.stream().set_write_timeout(Some(std::time::Duration::from_secs(2))).unwrap();
+        connection.stream().set_write_timeout(Some(Duration::from_secs(2))).unwrap();
         // It may have been refused, or not be read because it does not read.
         let _ = connection.stream().write_all(&frames);
         if round % 8 == 0 {
@@ -227,5 +263,120 @@ fn thousands_of_frames_that_nobody_sends_harm_no_other_job() {
     assert_eq!(canary.finish().code, 3, "seed {seed}");
     let rss = resident_kb(daemon);
     assert!(rss < 800_000, "{rss} kB; seed {seed}");
+    vmpid.stop();
+}
+
+/// What one client may cost: each of these went on for seconds, or for ever, and took gigabytes.
+#[test]
+fn one_client_does_not_keep_the_others_waiting() {
+    let vmpid = Vmpid::start(&[]);
+    let (_, daemon) = vmpid.greet();
+    let jobs = frame(&json!({"type": "jobs"}));
+    let open_files = || std::fs::read_dir(format!("/proc/{daemon}/fd")).unwrap().count();
+    let before = open_files();
+    let null = std::fs::File::open("/dev/null").unwrap();
+
+    // Small frames without end, whose answers nobody reads.
+    let (flood, _) = vmpid.greet();
+    let stream = flood.stream().try_clone().unwrap();
+    let writer = std::thread::spawn(move || {
+        stream.set_write_timeout(Some(Duration::from_secs(3))).unwrap();
+        let many = jobs.repeat(200_000);
+        let _ = (&stream).write_all(&many);
+    });
+    for _ in 0..20 {
+        let since = Instant::now();
+        is_well(&vmpid);
+        assert!(since.elapsed() < Duration::from_secs(5), "another client waited {:?}", since.elapsed());
+    }
+    writer.join().unwrap();
+    drop(flood);
+
+    // A frame that never ends, from somebody who has not said hello; and one from each of many tools.
+    let stranger = vmpid.connect();
+    let long = [&(64u32 << 20).to_le_bytes()[..], &vec![b'x'; 1 << 20]].concat();
+    assert!((0..4).any(|_| stranger.stream().write_all(&long).is_err()), "it is not read for ever");
+    let tools: Vec<Connection> = (0..12).map(|_| vmpid.greet().0).collect();
+    for tool in &tools {
+        tool.stream().set_write_timeout(Some(Duration::from_secs(5))).unwrap();
+        let _ = tool.stream().write_all(&long);
+    }
+    let part = vec![b'x'; 1 << 20];
+    for _ in 0..40 {
+        tools.iter().for_each(|tool| drop(tool.stream().write_all(&part)));
+    }
+    is_well(&vmpid);
+    drop(tools);
+
+    // Descriptors that no message takes: more than one message brings, and again and again.
+    for count in [253, 250, 1] {
+        for _ in 0..40 {
+            let connection = if count == 1 { vmpid.greet().0 } else { vmpid.connect() };
+            let fds = vec![null.as_raw_fd(); count];
+            let rights = [ControlMessage::ScmRights(&fds)];
+            let raw = connection.stream().as_raw_fd();
+            let _ = sendmsg::<()>(raw, &[IoSlice::new(b"x")], &rights, MsgFlags::MSG_NOSIGNAL, None);
+        }
+    }
+    wait_for("what was sent along to be closed", || open_files() <= before + 2);
+
+    // Connections that say nothing.
+    let idle: Vec<UnixStream> = (0..1500).filter_map(|_| UnixStream::connect(vmpid.socket()).ok()).collect();
+    is_well(&vmpid);
+    assert!(open_files() < 1200, "{}", open_files());
+    drop(idle);
+    assert!(resident_kb(daemon) < 700_000, "{} kB", resident_kb(daemon));
+    assert_eq!(vmpid.run(&job("/bin/true", &[], 2)).code, 0);
+    vmpid.stop();
+}
+
+/// A launcher that does not read what it is told, and descriptors beyond those that its job has announced.
+#[test]
+fn a_launcher_gives_no_more_descriptors_than_it_has_announced() {
+    let vmpid = Vmpid::start(&[]);
+    let null = std::fs::File::open("/dev/null").unwrap();
+    let mut spec = spread("/bin/true", &[]);
+    // It is not wired, and so waits.
+    spec.fds = 3;
+    let mut launcher = vmpid.submit(&spec);
+    launcher.connection.send(&Request::Fds { count: 1 }, &[null.as_raw_fd()]).unwrap();
+    let refused = loop {
+        match expect_reply(&mut launcher.connection) {
+            Reply::Refused { reason, .. } => break reason,
+            Reply::Listening { .. } => {}
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(refused.contains("4 descriptors came for a job that has announced 3"), "{refused}");
+    is_well(&vmpid);
+    vmpid.stop();
+}
+
+/// By a cleaner that is too eager, or a rank.
+#[test]
+fn who_cuts_the_status_page_does_not_end_the_daemon() {
+    let vmpid = Vmpid::start(&[]);
+    let canary = vmpid.launch(&job("/bin/sleep", &["3"], 2));
+    std::fs::File::options().write(true).open(vmpid.status_page()).unwrap().set_len(0).unwrap();
+    assert_eq!(vmpid.run(&job("/bin/true", &[], 2)).code, 0);
+    assert_eq!(std::fs::metadata(vmpid.status_page()).unwrap().len(), 4096, "it is whole again");
+    assert_eq!(canary.finish().code, 0);
+    vmpid.stop();
+}
+
+/// A job's own word is in its environment, and nothing that is a secret.
+#[test]
+fn who_was_started_for_another_job_or_by_another_rank_is_no_rank_of_this_one() {
+    let vmpid = Vmpid::start(&[]);
+    let first = vmpid.launch(&job("/bin/sleep", &["1000"], 2));
+    let environ = |pid: i32| std::fs::read_to_string(format!("/proc/{pid}/environ")).unwrap();
+    let of_first = environ(first.pids[0]);
+    assert!(!of_first.contains("KEY="), "{of_first}");
+    let word = of_first.split('\0').find_map(|entry| entry.strip_prefix("VMPI_JOB=")).unwrap().to_owned();
+    let second = script(&format!("word={word} attach exit=0"), 1);
+    assert_eq!(vmpid.run(&second).code, 99, "of another job");
+    let mut third = script(&format!("word={word} attach exit=0"), 1);
+    third.apps[0].env.push(("VMPI_TEST_JOB".into(), first.job.to_string()));
+    assert_eq!(vmpid.run(&third).code, 99, "by another job's rank");
     vmpid.stop();
 }

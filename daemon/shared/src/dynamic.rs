@@ -38,10 +38,11 @@ impl Ranks {
         self.len() == 0
     }
 
-    /// Are all of them among the first `limit` ranks, and no more than that many?
+    /// Are all of them among the first `limit` ranks, and no more than that many, in no more runs?
     pub fn fit(&self, limit: u32) -> bool {
         self.0.iter().all(|[first, count]| u64::from(*first) + u64::from(*count) <= u64::from(limit))
             && self.len() <= limit as usize
+            && self.0.len() <= limit as usize
     }
 }
 
@@ -257,5 +258,6 @@ mod tests {
         assert_eq!(serde_json::to_string(&ranks).unwrap(), "[[4,4]]");
         assert!(ranks.fit(8) && !ranks.fit(7));
         assert!(!Ranks(vec![[0, u32::MAX], [0, u32::MAX]]).fit(u32::MAX));
+        assert!(!Ranks(vec![[0, 0]; 9]).fit(8), "nothing, at length");
     }
 }
