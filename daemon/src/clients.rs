@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use nix::sys::epoll::{EpollEvent, EpollFlags};
 use vmpi_shared::control::MAX_FRAME_BYTES;
 
-use crate::connection::{Channel, Incoming};
+use crate::connection::{Channel, Incoming, ReadError};
 use crate::control::Role;
 use crate::daemon::{Client, Daemon, LISTENER};
 use crate::{debug, log};
@@ -122,7 +122,7 @@ impl Daemon {
         while self.turns.guests.len() > MOST_GUESTS
             && let Some(oldest) = self.turns.guests.pop_first()
         {
-            log::line(&format!("more than {MOST_GUESTS} tools are connected: the oldest connection is closed"));
+            debug!("more than {MOST_GUESTS} tools are connected: the oldest connection is closed");
             self.close(oldest);
         }
     }
@@ -201,7 +201,12 @@ impl Daemon {
             }
             Ok(Incoming::Open) => {}
             Ok(Incoming::Closed) => client.ended = true,
-            Err(error) => self.turn_out(token, error.to_string()),
+            // It is gone; what it has said before counts.
+            Err(ReadError::Socket(error)) => {
+                debug!("connection {token}: {error}");
+                client.ended = true;
+            }
+            Err(error @ ReadError::Cut) => self.turn_out(token, error.to_string()),
         }
     }
 

@@ -55,8 +55,8 @@ pub enum StatusPageError {
 ///
 /// It is written as a file: any process of the user can cut it, and whoever touches a mapping of what is no more gets a SIGBUS.
 pub struct StatusPage {
-    /// Not looked at.
-    memory: Shmem,
+    /// Its file and flink go with it; what it maps is not looked at.
+    _memory: Shmem,
     start_s: u64,
     /// Tells sweepers that the owner lives (`sweep`).
     file: Flock<File>,
@@ -80,9 +80,9 @@ impl StatusPage {
             return Err(StatusPageError::FileSize(limit));
         }
         // A sweeper may find the page before it is locked, and remove it: then another one is made.
-        let (mut made, mut nonce) = (None, 0);
+        let mut made = None;
         for _ in 0..3 {
-            nonce = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
+            let nonce = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
             let name = format!("{}{}-{nonce:x}", name_prefix(nix::unistd::geteuid().as_raw()), std::process::id());
             let memory = ShmemConf::new()
                 .os_id(format!("/{name}"))
@@ -91,7 +91,7 @@ impl StatusPage {
                 .force_create_flink()
                 .create()?;
             let start_s = nonce / 1_000_000_000;
-            made = lock(&Path::new("/dev/shm").join(name))?.map(|file| StatusPage { memory, start_s, file });
+            made = lock(&Path::new("/dev/shm").join(name))?.map(|file| StatusPage { _memory: memory, start_s, file });
             if made.is_some() {
                 break;
             }
@@ -186,13 +186,13 @@ mod tests {
     fn who_cuts_the_page_ends_nobody_and_it_is_whole_again_with_the_next_job() {
         let flink = std::env::temp_dir().join(format!("vmpid-cut-{}", std::process::id()));
         let page = StatusPage::create(&flink).unwrap();
-        let file = File::options().write(true).open(format!("/dev/shm{}", page.memory.get_os_id())).unwrap();
+        let file = File::options().write(true).open(format!("/dev/shm{}", page._memory.get_os_id())).unwrap();
         for bytes in [0, 20] {
             file.set_len(bytes).unwrap();
             page.set_jobs(2, 9);
             assert_eq!(file.metadata().unwrap().len(), PAGE_BYTES as u64);
             let mut fields = [0; FIELDS_BYTES];
-            File::open(format!("/dev/shm{}", page.memory.get_os_id())).unwrap().read_exact_at(&mut fields, 0).unwrap();
+            File::open(format!("/dev/shm{}", page._memory.get_os_id())).unwrap().read_exact_at(&mut fields, 0).unwrap();
             assert_eq!((&fields[..8], fields[JOBS_AT], fields[STARTED_JOBS_AT]), (&b"VMPISTAT"[..], 2, 9));
             assert_eq!(fields[12..16], std::process::id().to_le_bytes());
         }
@@ -202,7 +202,7 @@ mod tests {
     fn a_dead_daemons_page_is_unlinked() {
         let flink = std::env::temp_dir().join(format!("vmpid-stale-{}", std::process::id()));
         let page = StatusPage::create(&flink).unwrap();
-        let file = format!("/dev/shm{}", page.memory.get_os_id());
+        let file = format!("/dev/shm{}", page._memory.get_os_id());
         std::mem::forget(page);
         unlink_stale(&flink);
         assert!(!Path::new(&file).exists() && !flink.exists());
