@@ -27,7 +27,7 @@ const LAST_TIME: Duration = Duration::from_millis(100);
 const ACCEPTS: usize = 64;
 /// After this time is looked again whether descriptors are free.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Connections of tools, and of those who have not said who they are: beyond it the oldest goes.
+/// Connections of tools, and of those who have not said who they are, besides those of ranks to come: beyond it the oldest goes.
 const MOST_GUESTS: usize = 1024;
 /// Bytes that have been read of all connections and make no whole message yet; who adds to more, and has more than a message's usual bytes, is closed.
 const MOST_HELD_BYTES: usize = 256 << 20;
@@ -119,10 +119,12 @@ impl Daemon {
                 self.turns.guests.insert(token);
             }
         }
-        while self.turns.guests.len() > MOST_GUESTS
+        // Each rank is one until it has attached.
+        let most = MOST_GUESTS + self.jobs.values().map(|job| job.ranks.len()).sum::<usize>();
+        while self.turns.guests.len() > most
             && let Some(oldest) = self.turns.guests.pop_first()
         {
-            debug!("more than {MOST_GUESTS} tools are connected: the oldest connection is closed");
+            debug!("more than {most} tools are connected: the oldest connection is closed");
             self.close(oldest);
         }
     }
@@ -149,7 +151,7 @@ impl Daemon {
     /// A turn of a connection that has something to say; it is closed at its end.
     fn read_client(&mut self, token: u64) {
         let Some(client) = self.clients.get(&token) else { return };
-        let waits = client.closing || client.channel.is_paused() || client.channel.has_next(most_bytes(client.role));
+        let waits = client.closing || client.is_paused() || client.channel.has_next(most_bytes(client.role));
         // What has been read comes first.
         if !waits {
             self.read_some(token);
@@ -215,7 +217,7 @@ impl Daemon {
         let until = Instant::now() + time;
         for _ in 0..most {
             let Some(client) = self.clients.get_mut(&token) else { return };
-            if client.closing || client.channel.is_paused() {
+            if client.closing || client.is_paused() {
                 return;
             }
             match client.channel.next(most_bytes(client.role)) {
@@ -243,7 +245,7 @@ impl Daemon {
             }
             return;
         }
-        if more && !client.channel.is_paused() {
+        if more && !client.is_paused() {
             if !std::mem::replace(&mut client.in_backlog, true) {
                 self.turns.backlog.push(token);
             }
@@ -287,7 +289,7 @@ impl Daemon {
             self.close(token);
             return;
         }
-        let listens = !client.closing && !client.channel.is_paused();
+        let listens = !client.closing && !client.is_paused();
         if (wants_write, listens) == (client.wants_write, client.listens) {
             return;
         }

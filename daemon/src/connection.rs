@@ -286,7 +286,9 @@ mod tests {
         peer.send(&Request::Fds { count: 1 }, &[a.as_raw_fd()]).unwrap();
         peer.send(&Request::Fds { count: 1 }, &[b.as_raw_fd()]).unwrap();
         let mut scratch = Scratch::new();
-        (0..3).for_each(|_| drop(channel.read(&mut scratch).unwrap()));
+        for _ in 0..3 {
+            channel.read(&mut scratch).unwrap();
+        }
         assert!(matches!(channel.next(MOST), Ok(Some(Request::Jobs))));
         for expected in [b"a", b"b"] {
             assert!(matches!(channel.next(MOST), Ok(Some(Request::Fds { count: 1 }))));

@@ -1,4 +1,30 @@
 //! The server's side of the control protocol: who may ask what, and the answers.
+//!
+//! What clients say is checked before it is used; a client may be anything. By message, what is bounded, and where that is looked at (frames by role, descriptors, turns
+//! and what is not read: `clients`; `daemon/tests/hostile.rs` and `fuzz/` send what breaks the bounds):
+//!
+//! | message | field: bound | where |
+//! |---|---|---|
+//! | `hello` | frame: 4 KiB; `protocol`: this one | `clients::most_bytes`, `hello` |
+//! | `submit` | `ranks`, `apps`, `cpus`, `placement`, `stdin`, `stop`, `fds`, `nodes`: each other, `MOST_*`; memory, files and processes: the machine | `limits::check_spec`, `check_machine` |
+//! | `fds` | `count`: those that have come; in all: `spec.fds` | `Channel::take_fds`, `descriptors` |
+//! | `cancel`, `forward`, `signal` | `signal`: one of the system's; `grace_ms`: a day; `rank`: `Job::member` | `serve`, `job::end::send`, `signal_rank` |
+//! | `attach` | `rank`: `Job::member`; `word`: the job's; the process: no other rank's, by its descent | `attach`, `Job::attach` |
+//! | `abort`, `end_group` | `group`: ranks of the job, no more than there are; `reason`: 64 KiB | `spares_somebody`, `end_group`, `clip` |
+//! | `ask` spawn | `parent`: ranks of the job, the asking one among them; `apps`, `candidates`, `counts`: 4096; ranks: the room left | `try_to_grow`, `choose_counts` |
+//! | `ask` agree | `groups`: as `parent`; under way: 64 for each rank | `ask` |
+//! | `ask` meet, ports, names | `ranks`: as `parent`; ports, visitors, names: 65536; a name: 4 KiB | `ask`, `ports` |
+//! | `ask` pass, take | kept: 1024; `from`, `number`: looked up | `passed` |
+//! | `answered` | `rank`: `Job::member`; ranks of `answer`: the job's room; kept: 64 for each rank | `answered`, `Answer::fits` |
+//! | `grow` prepare | `world`, its ranks, `births`: each other, the room, the nodes, the programs, nobody who runs | `Growth::check` |
+//! | `grow` begin, commit, abandon; `enrolled` | `world`: the one under way | `spread` |
+//! | `wire` | `table`: a row for each node | `carrier::serve` |
+//! | `heard` | `ranks`: `Job::member`, no more than there are | `dying_heard` |
+//! | `carry` | the process: the one that was started for that; one at a time | `carry` |
+//! | `listening`, `wired`, `lost`, `drained` | text: 64 KiB | `serve`, `clip` |
+//! | `logs`, `show`, `why`, `matrix`, `trace`, `kill` | `job`: looked up | `serve`, `about_job` |
+//! | `waits_part`, `trace_part`, `tool_told` | `number`, `tool`: given back, looked up; `files`: as `fds` | `serve`, `tool_told` |
+//! | `finalized`, `conclude`, `jobs`, `shutdown` | nothing | |
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -61,7 +87,7 @@ impl Daemon {
     /// Answer one request of connection `token`.
     pub(crate) fn serve(&mut self, token: u64, request: Request) {
         let Some(client) = self.clients.get(&token) else { return };
-        let (role, peer) = (client.role, client.channel.peer());
+        let (role, peer, waits) = (client.role, client.channel.peer(), client.waits_for.is_some());
         if let Role::Rank(id, rank) = role
             && !self.speaks_for(token, id, rank)
         {
@@ -174,6 +200,10 @@ impl Daemon {
                     self.reply(token, &reply, &[]);
                 }
             },
+            // What it asks goes to a job's launcher, which must not be kept busy with it.
+            (Role::Tool, Request::Why { .. } | Request::Trace { .. }) if waits => {
+                self.refuse(token, "the question before is not answered yet".into(), 125);
+            }
             (Role::Tool, Request::Why { job, here }) => {
                 let spread = self.jobs.get_mut(&job).filter(|job| !here && job.spec.nodes.is_some());
                 match (spread, self.clients.get_mut(&token)) {

@@ -96,6 +96,11 @@ impl Client {
             in_backlog: false,
         }
     }
+
+    /// Is nothing more to be read of it until it has read what it was told? Launchers and carriers wait for what they write to be read, and are held to what may be unread.
+    pub(crate) fn is_paused(&self) -> bool {
+        matches!(self.role, Role::Stranger | Role::Tool | Role::Rank(..)) && self.channel.is_paused()
+    }
 }
 
 pub struct Daemon {

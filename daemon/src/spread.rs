@@ -11,6 +11,7 @@ use std::os::fd::OwnedFd;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use vmpi_shared::control::{NewRank, Reply};
+use vmpi_shared::dynamic::SpawnApp;
 use vmpi_shared::growth::{Birth, Growth, Misfit, Stage, Step};
 
 use crate::daemon::Daemon;
@@ -123,6 +124,9 @@ impl Job {
         let misfit = growth.check(world, room, runs_here).err().or(known.then_some(Misfit::Known(world)));
         if let Some(misfit) = misfit {
             return self.grew(world, Stage::Prepared, Some(misfit.to_string()));
+        }
+        if growth.apps.len() > SpawnApp::MOST || !growth.apps.iter().all(SpawnApp::is_bearable) {
+            return self.grew(world, Stage::Prepared, Some("it names too many programs, or files for one".into()));
         }
         if self.spread.growing.is_some() {
             return self.grew(world, Stage::Prepared, Some("another spawn is under way".into()));
@@ -303,6 +307,8 @@ impl Job {
     pub fn keep_waiting(&mut self, token: u64, rank: u32, word: &str, face: &str, pid: i32) -> bool {
         let held = self.ranks.get(rank as usize).is_some_and(|entry| entry.held) && self.word == word;
         if let Some(growing) = self.spread.growing.as_mut().filter(|_| held && self.phase == Phase::Running) {
+            // Who asks again is not to be answered twice.
+            growing.waiting.retain(|waiting| waiting.token != token);
             growing.waiting.push(Waiting { token, rank, word: word.to_string(), face: face.to_string(), pid });
             return true;
         }

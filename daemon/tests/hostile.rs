@@ -380,3 +380,26 @@ fn who_was_started_for_another_job_or_by_another_rank_is_no_rank_of_this_one() {
     assert_eq!(vmpid.run(&third).code, 99, "by another job's rank");
     vmpid.stop();
 }
+
+/// What it is told waits for it, up to a limit; its job ends as if it had died.
+#[test]
+fn a_launcher_that_does_not_read_is_closed_with_a_sentence() {
+    let vmpid = Vmpid::start(&[]);
+    let (_, daemon) = vmpid.greet();
+    let launcher = vmpid.launch(&job("/bin/sleep", &["1000"], 50));
+    let stream = launcher.connection.stream();
+    stream.set_write_timeout(Some(DEADLINE)).unwrap();
+    let many = frame(&json!({"type": "jobs"})).repeat(1000);
+    let refused = (0..1000).any(|_| (&*stream).write_all(&many).is_err());
+    assert!(refused, "it was served for ever");
+    let (mut tool, _) = vmpid.greet();
+    tool.send(&Request::Logs { job: None }, &[]).unwrap();
+    let Reply::Logs { lines } = expect_reply(&mut tool) else { panic!("no log") };
+    let told = |line: &vmpi_shared::control::LogLine| {
+        line.text.contains(&format!("the launcher of job {}", launcher.job))
+            && line.text.contains("does not read what it is told")
+    };
+    assert!(lines.iter().any(told), "{lines:?}");
+    assert!(resident_kb(daemon) < 200_000, "{} kB", resident_kb(daemon));
+    vmpid.stop();
+}

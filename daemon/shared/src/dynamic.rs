@@ -90,6 +90,13 @@ pub struct SpawnApp {
 }
 
 impl SpawnApp {
+    /// Most programs of a call, and most files and numbers for one: each is tried.
+    pub const MOST: usize = 4096;
+
+    pub fn is_bearable(&self) -> bool {
+        self.candidates.len().max(self.counts.len()) <= SpawnApp::MOST
+    }
+
     /// The file to execute, on this node.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ use crate::clock::{Moment, Scale};
 use crate::control::{MOST_RANKS, OnBlock, Wtime};
 use crate::crash::{LastWords, OnCrash};
 use crate::matching::heap::Heaps;
-use crate::matching::peers::{Peer, Peers};
+use crate::matching::peers::Peers;
 use crate::mem::bell::{Bell, Chime};
 use crate::mem::segment::{Head, Segment, SegmentError, layout_hash};
 use crate::mem::sync::{AtomicU32, AtomicU64, Ordering};
@@ -537,48 +537,6 @@ impl NodeSegment {
         ticks as f64 / self.header.ticks_per_second
     }
 
-    /// Go by these pids from now on, and not by those that ranks can write.
-    pub fn set_pids(&mut self, pids: Pids) {
-        self.pids = Some(pids);
-    }
-
-    /// The descriptor of the pids, to hand to ranks; only the daemon has it.
-    pub fn pids_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.pids.as_ref().and_then(Pids::fd)
-    }
-
-    /// Process `pid` becomes `rank`, and has yet to say how it is found.
-    pub fn set_pid(&self, rank: u32, pid: i32) {
-        self.whereabouts(rank).clear();
-        self.rank(rank).pid.store(pid, Ordering::Release);
-        if let Some(pids) = &self.pids {
-            pids.set(rank, pid);
-        }
-    }
-
-    /// The process that was `rank` has ended: nobody is to take another one of its number for it.
-    pub fn end_pid(&self, rank: u32) {
-        if let Some(pids) = &self.pids {
-            pids.end(rank);
-        }
-    }
-
-    /// The process behind a rank, which may have ended; 0 before MPI_Init.
-    pub fn pid(&self, rank: u32) -> i32 {
-        match &self.pids {
-            Some(pids) => pids.get(rank),
-            None => self.rank(rank).pid.load(Ordering::Acquire),
-        }
-    }
-
-    /// The process behind a rank, if it lives.
-    fn live_pid(&self, rank: u32) -> i32 {
-        match &self.pids {
-            Some(pids) => pids.live(rank).unwrap_or(0),
-            None => self.rank(rank).pid.load(Ordering::Acquire),
-        }
-    }
-
     /// Count transfers for the job from now on, or no more; of ranks to come, too.
     pub fn set_monitored(&self, on: bool) {
         for rank in 0..self.header.ranks {
@@ -588,36 +546,6 @@ impl NodeSegment {
             } else {
                 word.fetch_and(!FOR_JOB, Ordering::Relaxed);
             }
-        }
-    }
-
-    /// The process behind another rank, as far as this one sees it.
-    #[inline]
-    pub fn peer(&self, rank: u32) -> Peer {
-        let pid = if self.failure(rank).is_some() { 0 } else { self.live_pid(rank) };
-        self.peers.find(rank, pid, self.whereabouts(rank))
-    }
-
-    /// Go by the pids that the daemon has told alone: this process is its child, and they mean the same here.
-    pub(crate) fn find_by_told_pids(&mut self) {
-        self.peers.trust_told_pids();
-    }
-
-    /// The process behind another rank; `None` if this one sees none that is surely it.
-    #[inline]
-    pub fn peer_pid(&self, rank: u32) -> Option<i32> {
-        match self.peer(rank) {
-            Peer::Known(pid) | Peer::Reached(pid) => Some(pid),
-            Peer::Unseen => None,
-        }
-    }
-
-    /// The process behind another rank, to copy from and to; `None` if its memory is out of reach.
-    #[inline]
-    pub fn copy_pid(&self, rank: u32) -> Option<i32> {
-        match self.peer(rank) {
-            Peer::Reached(pid) => Some(pid),
-            _ => None,
         }
     }
 

@@ -100,7 +100,7 @@ impl Peers {
             Ok(seen) if seen == word => REACHED,
             // Ranks of one container may see each other by other numbers than the daemon.
             _ if may_say && shown(own, at) == Ok(word) => REACHED_BY_OWN,
-            Err(CopyError::Refused { .. } | CopyError::Unsupported) if belongs(pid) => KNOWN_ONLY,
+            Err(CopyError::Refused { .. } | CopyError::Unsupported) if self.by_told_pids || belongs(pid) => KNOWN_ONLY,
             _ => UNSEEN,
         };
         Some((standing, own))

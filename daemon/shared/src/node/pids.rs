@@ -6,6 +6,8 @@
 //! The file cannot shrink, and once the daemon has mapped it nobody else can map it to write (F_SEAL_FUTURE_WRITE, Linux 5.1; before that only the descriptor that
 //! is handed out does not allow it).
 
+use super::NodeSegment;
+use crate::matching::peers::Peer;
 use crate::mem::segment::SegmentError;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, SealFlag, fcntl, open};
@@ -125,6 +127,88 @@ fn map(fd: impl AsFd, bytes: NonZeroUsize, access: ProtFlags) -> Result<NonNull<
     at.map(NonNull::cast).map_err(|errno| SegmentError::Map { bytes: bytes.get() as u64, errno })
 }
 
+impl NodeSegment {
+    /// Go by these pids from now on, and not by those that ranks can write.
+    pub fn set_pids(&mut self, pids: Pids) {
+        self.pids = Some(pids);
+    }
+
+    /// The descriptor of the pids, to hand to ranks; only the daemon has it.
+    pub fn pids_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.pids.as_ref().and_then(Pids::fd)
+    }
+
+    /// Process `pid` becomes `rank`, and has yet to say how it is found.
+    pub fn set_pid(&self, rank: u32, pid: i32) {
+        self.whereabouts(rank).clear();
+        self.rank(rank).pid.store(pid, Ordering::Release);
+        if let Some(pids) = &self.pids {
+            pids.set(rank, pid);
+        }
+    }
+
+    /// A process is to be started as `rank`: it is none yet.
+    #[cfg(not(feature = "model"))]
+    pub(super) fn clear_pid(&self, rank: u32) {
+        if let Some(pids) = &self.pids {
+            pids.set(rank, 0);
+        }
+    }
+
+    /// The process that was `rank` has ended: nobody is to take another one of its number for it.
+    pub fn end_pid(&self, rank: u32) {
+        if let Some(pids) = &self.pids {
+            pids.end(rank);
+        }
+    }
+
+    /// The process behind a rank, which may have ended; 0 before MPI_Init.
+    pub fn pid(&self, rank: u32) -> i32 {
+        match &self.pids {
+            Some(pids) => pids.get(rank),
+            None => self.rank(rank).pid.load(Ordering::Acquire),
+        }
+    }
+
+    /// The process behind a rank, if it lives.
+    fn live_pid(&self, rank: u32) -> i32 {
+        match &self.pids {
+            Some(pids) => pids.live(rank).unwrap_or(0),
+            None => self.rank(rank).pid.load(Ordering::Acquire),
+        }
+    }
+
+    /// The process behind another rank, as far as this one sees it.
+    #[inline]
+    pub fn peer(&self, rank: u32) -> Peer {
+        let pid = if self.failure(rank).is_some() { 0 } else { self.live_pid(rank) };
+        self.peers.find(rank, pid, self.whereabouts(rank))
+    }
+
+    /// Go by the pids that the daemon has told alone: this process is its child, and they mean the same here.
+    pub(crate) fn find_by_told_pids(&mut self) {
+        self.peers.trust_told_pids();
+    }
+
+    /// The process behind another rank; `None` if this one sees none that is surely it.
+    #[inline]
+    pub fn peer_pid(&self, rank: u32) -> Option<i32> {
+        match self.peer(rank) {
+            Peer::Known(pid) | Peer::Reached(pid) => Some(pid),
+            Peer::Unseen => None,
+        }
+    }
+
+    /// The process behind another rank, to copy from and to; `None` if its memory is out of reach.
+    #[inline]
+    pub fn copy_pid(&self, rank: u32) -> Option<i32> {
+        match self.peer(rank) {
+            Peer::Reached(pid) => Some(pid),
+            _ => None,
+        }
+    }
+}
+
 #[cfg(all(test, not(feature = "model")))]
 mod tests {
     use super::*;
@@ -140,6 +224,8 @@ mod tests {
         assert_eq!(ours.get(1024), 77, "who cannot write does not try to");
         ours.end(1024);
         assert_eq!((theirs.get(1024), theirs.live(1024)), (77, None));
+        ours.set(1024, 0);
+        assert_eq!((theirs.get(1024), theirs.live(1024)), (0, None));
         ours.set(5000, 1);
         assert!(Pids::map(&fd, 4000).is_err(), "another size");
     }
