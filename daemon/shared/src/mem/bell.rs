@@ -30,8 +30,8 @@ mod real {
         let part = libc::iovec { iov_base: count.as_mut_ptr().cast(), iov_len: count.len() };
         // SAFETY: one part of eight bytes, which outlives the call. -1: where the file stands, which it does not.
         let read = unsafe { libc::preadv2(fd.as_raw_fd(), &part, 1, -1, libc::RWF_NOWAIT) };
-        if read < 0 && matches!(Errno::last(), Errno::EOPNOTSUPP | Errno::ENOSYS | Errno::EINVAL) {
-            // Before Linux 5.8. Who rings and takes it back in between, on purpose, can make this wait; nothing else can.
+        if read < 0 && !matches!(Errno::last(), Errno::EAGAIN | Errno::EINTR) {
+            // Before Linux 5.8, or where a filter of system calls does not know it. Who rings and takes it back in between, on purpose, can make this wait; nothing else can.
             let mut fds = [PollFd::new(fd.as_fd(), PollFlags::POLLIN)];
             if poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0) {
                 let _ = nix::unistd::read(fd, &mut count);
