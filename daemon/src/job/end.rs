@@ -132,7 +132,6 @@ impl Job {
         let gone = entry.ended.is_some() && (mpi_gone || !initialized);
         if (mpi_gone || gone) && !entry.died {
             entry.died = true;
-            self.node.end_pid(rank);
             sched::rank_died(&self.node, rank);
             if self.spec.recovery && !entry.finalized && !entry.abandoned {
                 self.undone.extend(sched::failure::publish(&self.node, &self.segment, rank));
@@ -141,6 +140,8 @@ impl Job {
                     bell.ring();
                 }
             }
+            // Once it counts as failed, where it does: until then who copies is told that there is no such process.
+            self.node.end_pid(rank);
         }
         if gone {
             sched::outside::over(&self.node, rank);
