@@ -1,15 +1,16 @@
 //! vmpid, the daemon of one user on one node: spawns ranks, watches them, reaps them.
 //!
 //! Reading order: `main` (arguments) -> `keeper` (who cleans up after the daemon) -> `runtime_dir`, `status_page` (how it is
-//! found), `sweep` -> `daemon` (the event loop) -> `connection`, `control` (who asks what) -> `job` (one job's life), `integrity` -> `limits`,
+//! found), `sweep` -> `daemon` (the event loop) -> `clients` (whose turn it is), `connection`, `control` (who asks what) -> `job` (one job's life), `integrity` -> `limits`,
 //! `spawn`, `reap` -> `carrier` (messages between nodes) -> `grow`, `dynamic` (what ranks ask for: spawn, accept, connect) -> `watchdog` (cores that must go on), `strays` (ranks that compute without one).
 //! One thread; nothing blocks but epoll.
 //!
-//! `unsafe` lives in `carrier::post::windows::combine`, `keeper`, `reap`, `slices`, `spawn` and `status_page`, and in single functions of `connection` and `watchdog`.
+//! `unsafe` lives in `carrier::post::windows::combine`, `keeper`, `reap`, `slices` and `spawn`, and in single functions of `watchdog`.
 #![deny(unsafe_code)]
 
 mod arbiter;
 mod carrier;
+mod clients;
 mod connection;
 mod control;
 mod daemon;

@@ -163,7 +163,7 @@ pub struct Streams<'a> {
 /// Where and as whom ranks attach.
 pub struct Identity<'a> {
     pub socket: &'a str,
-    pub key: &'a str,
+    pub word: &'a str,
     pub job: u32,
 }
 

@@ -281,6 +281,7 @@ pub struct Outgoing {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nix::fcntl::{FcntlArg, SealFlag, fcntl};
     use nix::sys::memfd::{MFdFlags, memfd_create};
     use std::fs::File;
     use std::os::unix::fs::FileExt;
@@ -298,8 +299,9 @@ mod tests {
         let node = &courier.node;
         let mut private = [1u8; 32];
         let addr = private.as_mut_ptr() as u64;
-        let file = File::from(memfd_create("vmpi-test", MFdFlags::MFD_CLOEXEC).unwrap());
+        let file = File::from(memfd_create("vmpi-test", MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING).unwrap());
         file.set_len(1 << 47).unwrap();
+        fcntl(&file, FcntlArg::F_ADD_SEALS(SealFlag::F_SEAL_SHRINK)).unwrap();
         file.write_all_at(&[2; 32], addr).unwrap();
         node.lay_open(0, &file).unwrap();
 
