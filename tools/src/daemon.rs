@@ -87,10 +87,6 @@ pub fn is_own_dir(dir: &Path) -> Result<bool, HelloError> {
 
 /// Connect to a socket of this user's and exchange hellos; whoever listens there is one of this user's processes.
 pub fn hello(socket: &Path) -> Result<(Connection, i32), HelloError> {
-    greet(socket, |pid| Patience::new(pid, PATIENCE))
-}
-
-fn greet(socket: &Path, patience: impl Fn(i32) -> Patience) -> Result<(Connection, i32), HelloError> {
     let unreachable = |error| HelloError::Unreachable { socket: socket.into(), error };
     let not_a_daemon = |error: String| HelloError::NotADaemon { socket: socket.into(), error };
     let user = nix::unistd::geteuid().as_raw();
@@ -108,7 +104,7 @@ fn greet(socket: &Path, patience: impl Fn(i32) -> Patience) -> Result<(Connectio
     if peer.uid() != user {
         return Err(stranger(peer.uid()));
     }
-    let mut patience = patience(peer.pid());
+    let mut patience = Patience::new(peer.pid(), PATIENCE);
     let mut connection = Connection::new(stream);
     connection
         .send(&Request::Hello { version: VERSION.into(), protocol: PROTOCOL }, &[])
@@ -202,8 +198,7 @@ fn start_private(exe_dir: &Path, base: &Path) -> Result<Daemon, Failure> {
     let mut patience = Patience::with_children(child.id() as i32, PATIENCE);
     let mut pause = Duration::from_micros(500);
     loop {
-        // It measures the machine first, with the help of children.
-        match greet(&socket, |pid| Patience::with_children(pid, PATIENCE)) {
+        match hello(&socket) {
             Ok((connection, pid)) => {
                 return Ok(Daemon { connection, pid, socket: real(socket), _private: Some(private) });
             }
