@@ -110,21 +110,37 @@ struct Progress {
     is_runnable: bool,
 }
 
+impl Progress {
+    fn add(&mut self, more: Progress) {
+        self.cpu += more.cpu;
+        self.delayed += more.delayed;
+        self.slices += more.slices;
+        self.is_runnable |= more.is_runnable;
+    }
+}
+
 fn progress(pid: i32, with_children: bool) -> Option<Progress> {
     let process = proc::directory(pid)?;
     let mut sum = progress_of(&process)?;
     let children = fs::read_to_string(process.join(format!("task/{}/children", process.file_name()?.to_str()?)));
     for child in children.unwrap_or_default().split_whitespace().filter(|_| with_children) {
-        let more = progress_of(&Path::new("/proc").join(child)).unwrap_or_default();
-        sum.cpu += more.cpu;
-        sum.delayed += more.delayed;
-        sum.slices += more.slices;
-        sum.is_runnable |= more.is_runnable;
+        sum.add(progress_of(&Path::new("/proc").join(child)).unwrap_or_default());
     }
     Some(sum)
 }
 
+/// That of all its threads.
 fn progress_of(process: &Path) -> Option<Progress> {
+    let mut sum = None;
+    for thread in fs::read_dir(process.join("task")).ok()?.flatten() {
+        let Some(more) = progress_of_thread(&thread.path()) else { continue };
+        let sum: &mut Progress = sum.get_or_insert_default();
+        sum.add(more);
+    }
+    sum
+}
+
+fn progress_of_thread(process: &Path) -> Option<Progress> {
     let text = fs::read_to_string(process.join("schedstat")).ok()?;
     let mut numbers = text.split_whitespace().map(|number| number.parse().unwrap_or(0));
     let mut next = || numbers.next().unwrap_or(0);
