@@ -184,8 +184,8 @@ mod tests {
         let page = StatusPage::create(&flink).unwrap();
         page.set_jobs(3, 7);
         let seen = ShmemConf::new().flink(&flink).open().unwrap();
-        // SAFETY: the page is at least 64 bytes and nobody writes it now.
-        let bytes = unsafe { std::slice::from_raw_parts(seen.as_ptr(), 64) };
+        let mut bytes = [0; FIELDS_BYTES];
+        File::open(format!("/dev/shm{}", seen.get_os_id())).unwrap().read_exact_at(&mut bytes, 0).unwrap();
         assert_eq!(&bytes[..8], b"VMPISTAT");
         assert_eq!(bytes[12..16], std::process::id().to_le_bytes());
         assert_eq!((bytes[16], bytes[32]), (3, 7));

@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 use vmpi_shared::control::{Balance, OnBlock, Policy, Wtime};
 use vmpi_shared::node::{NodeConfig, NodeSegment, Patience, Pids};
-use vmpi_shared::sched::{self, balance, damage, lease, outside, report, steps, watch};
+use vmpi_shared::sched::{self, damage, lease, outside, recover, report, supervise};
 use vmpi_shared::{crash, trace};
 
 const RANKS: u32 = 5;
@@ -61,20 +61,20 @@ fn look_after(node: &NodeSegment, dice: &mut fastrand::Rng) {
     for _ in 0..12 {
         let (rank, core) = (dice.u32(..RANKS), dice.u32(..CORES));
         match dice.usize(..17) {
-            0 => balance::assist(node),
+            0 => supervise::assist(node),
             1 => drop(damage::find(node, &[0, 0, 0, 1, 1])),
             2 => drop(crash::listen(node, |_| 0)),
             3 => crash::heard(node, rank, dice.bool()),
             4 => crash::begin(node, rank),
             5 => drop(sched::take_core(node, rank)),
             6 => sched::wake(node, rank),
-            7 => drop(steps::mend(node, core)),
+            7 => drop(recover::mend(node, core)),
             8 => outside::over(node, rank),
             9 => drop((outside::idle_of(node, core), report::core_report(node, core))),
             10 => drop((sched::rank_report(node, rank), node.peer(rank), node.pid(rank))),
             11 => drop((trace::stand_of_core(node, core), trace::stand(node, rank, 0))),
             12 => drop((lease::is_awaited(node, core), lease::is_held(node, core), lease::is_wanted(node, core))),
-            13 => drop((watch::all_run(node), watch::is_idle(node, 0), node.running_on(core), node.state(rank))),
+            13 => drop((sched::all_run(node), sched::is_idle(node, 0), node.running_on(core), node.state(rank))),
             14 => drop((node.ready_count(core), node.running_for_ns(core), node.heap_fd(rank), node.node_of(rank))),
             15 => sched::rank_died(node, rank),
             _ => {

@@ -24,7 +24,7 @@ fn a_rank_that_dies_before_exec_has_a_group() {
     let env = vec![("PATH".into(), "/usr/bin:/bin".into())];
     let app = App { program: "/bin/true".into(), argv: vec!["true".into()], env, cwd: "/".into(), ranks: 1 };
     let spec = JobSpec { apps: vec![app], ..crate::limits::tests::spec(1) };
-    let identity = Identity { socket: "/nowhere", key: "", job: 1 };
+    let identity = Identity { socket: "/nowhere", word: "", job: 1 };
     let mut spawner = Spawner::new(&spec, &identity, Inherited::default()).unwrap();
     let null = std::fs::File::options().read(true).write(true).open("/dev/null").unwrap();
     // Above the standard streams, as the daemon's are.
