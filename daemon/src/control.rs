@@ -1,4 +1,30 @@
 //! The server's side of the control protocol: who may ask what, and the answers.
+//!
+//! What clients say is checked before it is used; a client may be anything. By message, what is bounded, and where that is looked at (frames by role, descriptors, turns
+//! and what is not read: `clients`; `daemon/tests/hostile.rs` and `fuzz/` send what breaks the bounds):
+//!
+//! | message | field: bound | where |
+//! |---|---|---|
+//! | `hello` | frame: 4 KiB; `protocol`: this one | `clients::most_bytes`, `hello` |
+//! | `submit` | `ranks`, `apps`, `cpus`, `placement`, `stdin`, `stop`, `fds`, `nodes`: each other, `MOST_*`; memory, files and processes: the machine | `limits::check_spec`, `check_machine` |
+//! | `fds` | `count`: those that have come; in all: `spec.fds` | `Channel::take_fds`, `descriptors` |
+//! | `cancel`, `forward`, `signal` | `signal`: one of the system's; `grace_ms`: a day; `rank`: `Job::member` | `serve`, `job::end::send`, `signal_rank` |
+//! | `attach` | `rank`: `Job::member`; `word`: the job's; the process: no other rank's, by its descent | `attach`, `Job::attach` |
+//! | `abort`, `end_group` | `group`: ranks of the job, no more than there are; `reason`: 64 KiB | `spares_somebody`, `end_group`, `clip` |
+//! | `ask` spawn | `parent`: ranks of the job, the asking one among them; `apps`, `candidates`, `counts`: 4096; ranks: the room left | `try_to_grow`, `choose_counts` |
+//! | `ask` agree | `groups`: as `parent`; under way: 64 for each rank | `ask` |
+//! | `ask` meet, ports, names | `ranks`: as `parent`; ports, visitors, names: 65536; a name: 4 KiB | `ask`, `ports` |
+//! | `ask` pass, take | kept: 1024; `from`, `number`: looked up | `passed` |
+//! | `answered` | `rank`: `Job::member`; ranks of `answer`: the job's room; kept: 64 for each rank | `answered`, `Answer::fits` |
+//! | `grow` prepare | `world`, its ranks, `births`: each other, the room, the nodes, the programs, nobody who runs | `Growth::check` |
+//! | `grow` begin, commit, abandon; `enrolled` | `world`: the one under way | `spread` |
+//! | `wire` | `table`: a row for each node | `carrier::serve` |
+//! | `heard` | `ranks`: `Job::member`, no more than there are | `dying_heard` |
+//! | `carry` | the process: the one that was started for that; one at a time | `carry` |
+//! | `listening`, `wired`, `lost`, `drained` | text: 64 KiB | `serve`, `clip` |
+//! | `logs`, `show`, `why`, `matrix`, `trace`, `kill` | `job`: looked up | `serve`, `about_job` |
+//! | `waits_part`, `trace_part`, `tool_told` | `number`, `tool`: given back, looked up; `files`: as `fds` | `serve`, `tool_told` |
+//! | `finalized`, `conclude`, `jobs`, `shutdown` | nothing | |
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -7,9 +33,13 @@ use std::time::Duration;
 use vmpi_shared::control::{Cause, JobSpec, NodeMap, PROTOCOL, Reply, Request};
 use vmpi_shared::mem::bell::{Bell, Chime};
 
+use crate::connection::SendError;
 use crate::daemon::Daemon;
-use crate::debug;
 use crate::job::{self, Job, Place};
+use crate::{debug, log};
+
+/// A day: nobody waits longer for ranks to end that have been told to.
+const MOST_GRACE_MS: u64 = 24 * 3600 * 1000;
 
 /// What a connection is for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -38,7 +68,16 @@ impl fmt::Display for Role {
     }
 }
 
-/// The message's type as it is written on the wire; what it carries (a key, an environment) is not for messages.
+/// The longest sentence of a client's that anybody reads.
+const MOST_TEXT_BYTES: usize = 64 << 10;
+
+/// What a client says in words: as much as is read of it.
+fn clip(mut text: String) -> String {
+    text.truncate(text.floor_char_boundary(MOST_TEXT_BYTES));
+    text
+}
+
+/// The message's type as it is written on the wire; what it carries (an environment) is not for messages.
 fn name_of(request: &Request) -> String {
     let value = serde_json::to_value(request).unwrap_or_default();
     value.get("type").and_then(|name| name.as_str()).unwrap_or("?").to_owned()
@@ -48,7 +87,7 @@ impl Daemon {
     /// Answer one request of connection `token`.
     pub(crate) fn serve(&mut self, token: u64, request: Request) {
         let Some(client) = self.clients.get(&token) else { return };
-        let (role, peer) = (client.role, client.channel.peer());
+        let (role, peer, waits) = (client.role, client.channel.peer(), client.waits_for.is_some());
         if let Role::Rank(id, rank) = role
             && !self.speaks_for(token, id, rank)
         {
@@ -56,7 +95,7 @@ impl Daemon {
             return;
         }
         match (role, request) {
-            (Role::Stranger, Request::Hello { version, protocol }) => self.hello(token, &version, protocol),
+            (Role::Stranger, Request::Hello { version, protocol }) => self.hello(token, &clip(version), protocol),
             (Role::Stranger, _) => self.refuse(token, "the first message must be hello".into(), 125),
             (Role::Tool | Role::Launcher(None), Request::Submit { spec }) => self.submit(token, *spec),
             (Role::Launcher(Some(id)), Request::Fds { count }) => self.descriptors(token, id, count),
@@ -68,7 +107,8 @@ impl Daemon {
             }
             (Role::Launcher(Some(id)), Request::Cancel { reason, code, signal, grace_ms }) => {
                 if let Some(job) = self.jobs.get_mut(&id) {
-                    job.end(Cause::Cancelled { reason, code }, code, signal, Duration::from_millis(grace_ms));
+                    let cause = Cause::Cancelled { reason: clip(reason), code };
+                    job.end(cause, code, signal, Duration::from_millis(grace_ms.min(MOST_GRACE_MS)));
                 }
             }
             (Role::Launcher(Some(id)), Request::Forward { signal }) => {
@@ -82,7 +122,7 @@ impl Daemon {
                 }
             }
             (Role::Launcher(Some(id)), Request::Answered { rank, number, answer }) => {
-                self.answered(id, rank, number, answer);
+                self.answered(token, id, rank, number, answer);
             }
             (Role::Launcher(Some(id)), Request::Grow { world, step }) => self.grow_spread(id, world, step),
             (Role::Launcher(Some(id)), Request::Conclude) => {
@@ -93,7 +133,7 @@ impl Daemon {
             (Role::Tool, Request::Logs { job }) => {
                 self.reply(token, &Reply::Logs { lines: crate::log::kept(job) }, &[])
             }
-            (Role::Tool, Request::Carry { job, key }) => self.carry(token, job, &key),
+            (Role::Tool, Request::Carry { job }) => self.carry(token, job, peer.pid),
             (
                 Role::Carrier(id),
                 request @ (Request::Listening { .. }
@@ -109,8 +149,8 @@ impl Daemon {
                             job.outbox.push((Reply::Listening { port, capacity }, Vec::new()));
                         }
                         Request::Enrolled { world, error } => job.enrolled(world, error),
-                        Request::Wired { by } => job.carrier_wired(by),
-                        Request::Lost { reason } => job.carrier_lost(Some(reason)),
+                        Request::Wired { by } => job.carrier_wired(clip(by)),
+                        Request::Lost { reason } => job.carrier_lost(Some(clip(reason))),
                         _ => job.carrier_drained(),
                     }
                 }
@@ -129,9 +169,9 @@ impl Daemon {
                 | Request::Heard { .. }
                 | Request::Conclude,
             ) => {}
-            (Role::Tool, Request::Attach { job, rank, key, face }) => {
+            (Role::Tool, Request::Attach { job, rank, word, face }) => {
                 debug!("job {job}: process {} attaches as rank {rank}", peer.pid);
-                self.attach(token, job, rank, &key, face, peer.pid);
+                self.attach(token, job, rank, &word, clip(face), peer.pid);
             }
             (Role::Rank(id, rank), Request::Finalized) => {
                 if let Some(job) = self.jobs.get_mut(&id) {
@@ -142,7 +182,7 @@ impl Daemon {
                 // It may fail over the death of another, which counts as the cause.
                 self.reap();
                 if let Some(job) = self.jobs.get_mut(&id) {
-                    job.aborted(rank, code, reason, group);
+                    job.aborted(rank, code, clip(reason), group);
                 }
             }
             (Role::Launcher(Some(id)), Request::EndGroup { group, cause, code }) => {
@@ -162,6 +202,10 @@ impl Daemon {
                     self.reply(token, &reply, &[]);
                 }
             },
+            // What it asks goes to a job's launcher, which must not be kept busy with it.
+            (Role::Tool, Request::Why { .. } | Request::Trace { .. }) if waits => {
+                self.refuse(token, "the question before is not answered yet".into(), 125);
+            }
             (Role::Tool, Request::Why { job, here }) => {
                 let spread = self.jobs.get_mut(&job).filter(|job| !here && job.spec.nodes.is_some());
                 match (spread, self.clients.get_mut(&token)) {
@@ -304,6 +348,7 @@ impl Daemon {
         let Some(client) = self.clients.get_mut(&token) else { return };
         let peer = client.channel.peer();
         client.role = Role::Launcher(None);
+        self.turns.no_guest(token);
         if self.draining.is_some() {
             let reply = Reply::Refused { reason: "this vmpid is shutting down; try again".into(), code: 125 };
             self.reply(token, &reply, &[]);
@@ -330,7 +375,7 @@ impl Daemon {
                     crate::slices::ask_short();
                 }
                 if job.carrier.is_some() {
-                    job.carrier_started(crate::carrier::start(&place.socket, &job.key, id));
+                    job.carrier_started(crate::carrier::start(&place.socket, id));
                 }
                 self.has_children |= job.carrier.is_some();
                 self.add_job(id, job);
@@ -349,21 +394,36 @@ impl Daemon {
     fn descriptors(&mut self, token: u64, id: u32, count: u32) {
         let fds = self.clients.get_mut(&token).and_then(|client| client.channel.take_fds(count as usize));
         match (fds, self.jobs.get_mut(&id)) {
-            (Some(fds), Some(job)) => job.add_fds(fds),
+            (Some(fds), Some(job)) => {
+                let (come, announced) = (job.fds.len() + fds.len(), job.spec.fds);
+                if job.phase == job::Phase::Collecting && come > announced as usize {
+                    let reason = format!("{come} descriptors came for a job that has announced {announced}");
+                    return self.refuse(token, reason, 125);
+                }
+                job.add_fds(fds);
+            }
             (None, _) => self.refuse(token, format!("{count} descriptors were announced but did not come"), 125),
             (Some(_), None) => {}
         }
     }
 
-    pub(crate) fn attach(&mut self, token: u64, id: u32, rank: u32, key: &str, face: String, pid: i32) {
+    pub(crate) fn attach(&mut self, token: u64, id: u32, rank: u32, word: &str, face: String, pid: i32) {
+        // What a process says it is must not be what it cannot be.
+        let above = self.rank_above(pid).filter(|above| *above != (id, rank));
+        if let Some((its_job, its_rank)) = above {
+            let reason = format!(
+                "process {pid} was started by rank {its_rank} of job {its_job}, and cannot be rank {rank} of job {id}"
+            );
+            return self.refuse(token, reason, 125);
+        }
         let Some(job) = self.jobs.get_mut(&id) else {
             self.refuse(token, format!("there is no job {id} (it may have ended)"), 125);
             return;
         };
-        if job.keep_waiting(token, rank, key, &face, pid) {
+        if job.keep_waiting(token, rank, word, &face, pid) {
             return;
         }
-        if let Err(error) = job.attach(rank, key, face, pid, token) {
+        if let Err(error) = job.attach(rank, word, face, pid, token) {
             self.refuse(token, error.to_string(), 125);
             return;
         }
@@ -384,31 +444,37 @@ impl Daemon {
         };
         if let Some(client) = self.clients.get_mut(&token) {
             client.role = Role::Rank(id, rank);
+            self.turns.no_guest(token);
         }
         self.watch_attached(id, rank);
         let Some((job, client)) = self.jobs.get(&id).zip(self.clients.get_mut(&token)) else { return };
         let mut fds = vec![job.node.fd(), job.segment.fd()];
         fds.extend(job.node.bell().map(Bell::fd));
+        fds.extend(job.node.pids_fd());
         fds.extend(job.node.carrier_bell().into_iter().flat_map(Chime::fds));
         let sent = client.channel.send(&reply, &fds);
         self.sent(token, sent);
     }
 
     /// The carrier of a job presents itself.
-    fn carry(&mut self, token: u64, id: u32, key: &str) {
-        let known = self.jobs.get_mut(&id).filter(|job| job.has_key(key));
+    fn carry(&mut self, token: u64, id: u32, pid: i32) {
+        let known = self.jobs.get_mut(&id).filter(|job| job.is_carried_by(pid));
         let Some((job, client)) = known.zip(self.clients.get_mut(&token)) else {
-            return self.refuse(token, format!("there is no job {id} of this key"), 125);
+            return self.refuse(token, format!("process {pid} carries nothing for job {id}"), 125);
         };
         let (Some(nodes), Some(carrier), Some(bell)) =
             (job.spec.nodes.clone(), &mut job.carrier, job.node.carrier_bell())
         else {
             return self.refuse(token, format!("job {id} has one node only"), 125);
         };
+        if carrier.connection.is_some() {
+            return self.refuse(token, format!("job {id} has its carrier already"), 125);
+        }
         carrier.connection = Some(token);
         client.role = Role::Carrier(id);
-        let [bell, timer] = bell.fds();
-        let fds = [job.node.fd(), job.segment.fd(), bell, timer];
+        self.turns.no_guest(token);
+        let segments = [job.node.fd(), job.segment.fd()].into_iter().chain(job.node.pids_fd());
+        let fds: Vec<BorrowedFd> = segments.chain(bell.fds()).chain(bell.own_fd()).collect();
         let sent = client.channel.send(&Reply::Carrying { nodes }, &fds);
         self.sent(token, sent);
     }
@@ -429,11 +495,17 @@ impl Daemon {
         self.sent(token, sent);
     }
 
-    fn sent(&mut self, token: u64, sent: std::io::Result<()>) {
+    fn sent(&mut self, token: u64, sent: Result<(), SendError>) {
         match sent {
             Ok(()) => self.flush(token),
             Err(error) => {
-                debug!("connection {token}: {error}");
+                match (&error, self.clients.get(&token)) {
+                    (SendError::Unread(_), Some(client)) => {
+                        let (role, pid) = (client.role, client.channel.peer().pid);
+                        log::line(&format!("the connection of {role} (pid {pid}) is closed: {error}"));
+                    }
+                    _ => debug!("connection {token}: {error}"),
+                }
                 self.close(token);
             }
         }

@@ -15,11 +15,13 @@ use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::signal::Signal;
 use vmpi_shared::control::Cause;
+use vmpi_shared::mem::bell::Bell;
 use vmpi_shared::ports::Services;
 use vmpi_shared::sched::{lease, supervise};
 
 use crate::arbiter::{self, Arbiter};
-use crate::connection::{Channel, Incoming, Scratch};
+use crate::clients::Turns;
+use crate::connection::{Channel, Scratch};
 use crate::control::{Role, allowed_cpus};
 use crate::job::{self, Job};
 use crate::reap::{self, Reaped};
@@ -29,7 +31,7 @@ use crate::switching::Switching;
 use crate::watchdog::LiveScene;
 use crate::{debug, limits, log};
 
-const LISTENER: u64 = 0;
+pub(crate) const LISTENER: u64 = 0;
 const TERMINATION: u64 = 1;
 const CHILDREN: u64 = 2;
 /// The bells of all jobs.
@@ -38,6 +40,8 @@ const BELLS: u64 = 3;
 const FIRST_TOKEN: u64 = 16;
 const PIDFD_BIT: u64 = 1 << 63;
 const EVENTS: usize = 512;
+/// Descriptors of a job besides those of its ranks: segments, pids, bells, /dev/null and where streams are laid out.
+const JOB_FDS: u64 = 16;
 
 /// `--one-job`: how long to wait for the launcher, and how often to look meanwhile whether it lives.
 const LAUNCHER_WAIT: Duration = Duration::from_secs(10);
@@ -67,7 +71,36 @@ pub struct Client {
     pub closing: bool,
     /// A tool that waits for what the launcher of this job tells.
     pub waits_for: Option<u32>,
-    wants_write: bool,
+    /// What epoll is asked: for room to write, and for what there is to read.
+    pub(crate) wants_write: bool,
+    pub(crate) listens: bool,
+    /// What it holds, as far as that has been counted.
+    pub(crate) holds: (usize, usize),
+    /// It has closed its end.
+    pub(crate) ended: bool,
+    /// It has a turn to come (`clients`).
+    pub(crate) in_backlog: bool,
+}
+
+impl Client {
+    pub fn new(channel: Channel) -> Client {
+        Client {
+            channel,
+            role: Role::Stranger,
+            closing: false,
+            waits_for: None,
+            wants_write: false,
+            listens: true,
+            holds: (0, 0),
+            ended: false,
+            in_backlog: false,
+        }
+    }
+
+    /// Is nothing more to be read of it until it has read what it was told? Launchers and carriers wait for what they write to be read, and are held to what may be unread.
+    pub(crate) fn is_paused(&self) -> bool {
+        matches!(self.role, Role::Stranger | Role::Tool | Role::Rank(..)) && self.channel.is_paused()
+    }
 }
 
 pub struct Daemon {
@@ -82,11 +115,12 @@ pub struct Daemon {
     pub(crate) launcher_left: bool,
     pub(crate) dir: RuntimeDir,
     status: Option<StatusPage>,
-    epoll: Epoll,
-    listener: UnixListener,
+    pub(crate) epoll: Epoll,
+    pub(crate) listener: UnixListener,
     termination: UnixStream,
     children: UnixStream,
-    scratch: Scratch,
+    pub(crate) scratch: Scratch,
+    pub(crate) turns: Turns,
     next_token: u64,
     /// Spawned and attached processes: job and rank.
     processes: HashMap<i32, (u32, u32)>,
@@ -117,7 +151,7 @@ impl Daemon {
         nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o077));
         limits::raise_soft_limits();
         reap::become_subreaper();
-        let dir = RuntimeDir::open(&options.runtime_dir)?;
+        let mut dir = RuntimeDir::open(&options.runtime_dir)?;
         let launcher_left = options.one_job && dir.is_orphaned();
         dir.clear()?;
         // Before the socket: who can connect also finds the page.
@@ -160,6 +194,7 @@ impl Daemon {
             termination,
             children,
             scratch: Scratch::new(),
+            turns: Turns::default(),
             next_token: FIRST_TOKEN,
             processes: HashMap::new(),
             pidfds: HashMap::new(),
@@ -182,7 +217,8 @@ impl Daemon {
             if self.is_done(now) {
                 return 0;
             }
-            let timeout = timeout_until(self.next_deadline(), now);
+            let due = if self.turns.are_due() { Some(now) } else { self.next_deadline() };
+            let timeout = timeout_until(due, now);
             let count = match self.epoll.wait(&mut events, timeout) {
                 Ok(count) => count,
                 Err(Errno::EINTR) => 0,
@@ -209,6 +245,7 @@ impl Daemon {
                     token => self.client_ready(token, event.events()),
                 }
             }
+            self.serve_backlog();
             if reap {
                 self.reap();
                 // A rank that died may have had no time to ring.
@@ -241,11 +278,11 @@ impl Daemon {
 
     /// Take a job in; it gets the cores that no other job has.
     pub(crate) fn add_job(&mut self, id: u32, job: Job) {
-        if let Some(bell) = job.node.bell()
-            && let Err(errno) = self.epoll.add(bell.fd(), EpollEvent::new(EpollFlags::EPOLLIN, BELLS))
-        {
-            // It then gets its cores when the slots change.
-            log::line(&format!("cannot listen to the bell of job {id}: {errno}"));
+        for fd in job.node.bell().into_iter().flat_map(Bell::heard_by) {
+            if let Err(errno) = self.epoll.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, BELLS)) {
+                // It then gets its cores when the slots change.
+                log::line(&format!("cannot listen to the bell of job {id}: {errno}"));
+            }
         }
         for (core, cpu) in job.spec.cpus.iter().enumerate() {
             if self.jobs.values().any(|other| other.cpus_in_use().contains(cpu)) {
@@ -273,93 +310,16 @@ impl Daemon {
         self.retake_cores();
     }
 
-    fn accept(&mut self) {
-        // A bounded number, so that ranks that connect do not starve the others.
-        for _ in 0..64 {
-            let stream = match self.listener.accept() {
-                Ok((stream, _)) => stream,
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
-                Err(e) => {
-                    debug!("accept: {e}");
-                    return;
-                }
-            };
-            let channel = match Channel::new(stream) {
-                Ok(channel) => channel,
-                Err(e) => {
-                    debug!("a connection without credentials: {e}");
-                    continue;
-                }
-            };
-            let token = self.next_token;
-            self.next_token += 1;
-            if self.epoll.add(channel.stream(), EpollEvent::new(EpollFlags::EPOLLIN, token)).is_ok() {
-                let client =
-                    Client { channel, role: Role::Stranger, closing: false, waits_for: None, wants_write: false };
-                self.clients.insert(token, client);
-            }
-        }
-    }
-
-    fn client_ready(&mut self, token: u64, events: EpollFlags) {
-        if events.contains(EpollFlags::EPOLLOUT) {
-            self.flush(token);
-        }
-        if events.intersects(EpollFlags::EPOLLIN | EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR) {
-            self.read_client(token);
-        }
-    }
-
-    /// Read and serve what a connection has sent; close it at its end.
-    fn read_client(&mut self, token: u64) {
-        let Some(client) = self.clients.get_mut(&token) else { return };
-        let incoming = client.channel.read(&mut self.scratch);
-        loop {
-            let Some(client) = self.clients.get_mut(&token) else { return };
-            if client.closing {
-                break;
-            }
-            match client.channel.next() {
-                Ok(Some(request)) => self.serve(token, request),
-                Ok(None) => break,
-                Err(error) => {
-                    debug!("connection {token}: {error}");
-                    self.refuse(token, error.to_string(), 125);
-                    break;
-                }
-            }
-        }
-        match incoming {
-            Ok(Incoming::Open) => {}
-            Ok(Incoming::Closed) | Err(_) => self.close(token),
-        }
-    }
-
-    /// Send what is queued; watch for room if the socket is full, close if the peer is gone or all is said.
-    pub(crate) fn flush(&mut self, token: u64) {
-        let Some(client) = self.clients.get_mut(&token) else { return };
-        if let Err(error) = client.channel.flush() {
-            debug!("connection {token}: {error}");
-            self.close(token);
-            return;
-        }
-        let wants_write = client.channel.is_backed_up();
-        if client.closing && !wants_write {
-            self.close(token);
-            return;
-        }
-        if wants_write != client.wants_write {
-            client.wants_write = wants_write;
-            let mut interest = EpollFlags::EPOLLIN;
-            interest.set(EpollFlags::EPOLLOUT, wants_write);
-            let _ = self.epoll.modify(client.channel.stream(), &mut EpollEvent::new(interest, token));
-        }
+    pub(crate) fn new_token(&mut self) -> u64 {
+        self.next_token += 1;
+        self.next_token - 1
     }
 
     /// Drop a connection and draw the consequences.
     pub(crate) fn close(&mut self, token: u64) {
-        let Some(client) = self.clients.remove(&token) else { return };
+        let Some(mut client) = self.clients.remove(&token) else { return };
         let _ = self.epoll.delete(client.channel.stream());
+        self.gone(token, &mut client);
         match client.role {
             Role::Launcher(id) => {
                 self.launcher_left = true;
@@ -372,7 +332,7 @@ impl Daemon {
             }
             Role::Rank(id, rank) => {
                 if let Some(attachment) =
-                    self.jobs.get_mut(&id).and_then(|job| job.ranks[rank as usize].attachment.as_mut())
+                    self.jobs.get_mut(&id).and_then(|job| job.ranks.get_mut(rank as usize)?.attachment.as_mut())
                     && attachment.connection == Some(token)
                 {
                     attachment.connection = None;
@@ -389,7 +349,8 @@ impl Daemon {
 
     /// Remember an MPI process, and watch it if it is not a child of ours.
     pub(crate) fn watch_attached(&mut self, id: u32, rank: u32) {
-        let Some(attachment) = self.jobs.get(&id).and_then(|job| job.ranks[rank as usize].attachment.as_ref()) else {
+        let Some(attachment) = self.jobs.get(&id).and_then(|job| job.ranks.get(rank as usize)?.attachment.as_ref())
+        else {
             return;
         };
         if let Some(pidfd) = &attachment.pidfd {
@@ -400,6 +361,12 @@ impl Daemon {
             }
             self.processes.insert(attachment.pid, (id, rank));
         }
+    }
+
+    /// The job and rank to which a process belongs by its descent, if it shows: the nearest of its ancestors that is one.
+    pub(crate) fn rank_above(&self, pid: i32) -> Option<(u32, u32)> {
+        let known = |pid: i32| self.processes.get(&pid).copied();
+        known(pid).or_else(|| reap::ancestors(pid).find_map(known))
     }
 
     fn attached_process_ended(&mut self, token: u64) {
@@ -415,9 +382,10 @@ impl Daemon {
 
     fn hear_last_words(&mut self, id: u32, rank: u32) {
         let job = self.jobs.get(&id);
-        let connection = job.and_then(|job| job.ranks[rank as usize].attachment.as_ref()).and_then(|a| a.connection);
+        let connection =
+            job.and_then(|job| job.ranks.get(rank as usize)?.attachment.as_ref()).and_then(|a| a.connection);
         if let Some(connection) = connection {
-            self.read_client(connection);
+            self.hear_out(connection);
         }
     }
 
@@ -456,6 +424,7 @@ impl Daemon {
         if self.arbiter.next().is_some_and(|at| at <= now) {
             self.decide(now);
         }
+        self.listen_again(now);
         let ids: Vec<u32> = self.jobs.keys().copied().collect();
         let only = ids.len() == 1;
         for id in ids {
@@ -519,6 +488,10 @@ impl Daemon {
             Some((connection, std::mem::take(&mut carrier.outbox)))
         });
         if finished && let Some(job) = self.jobs.remove(&id) {
+            // What ranks have left running may hold the open file, which else would be watched on.
+            for fd in job.node.bell().into_iter().flat_map(Bell::heard_by) {
+                let _ = self.epoll.delete(fd);
+            }
             for rank in &job.ranks {
                 self.processes.remove(&rank.pid);
                 if let Some(connection) = rank.attachment.as_ref().and_then(|a| a.connection) {
@@ -558,7 +531,7 @@ impl Daemon {
 
     /// Descriptors in use for all jobs and connections, as an estimate.
     pub(crate) fn open_fds(&self) -> u64 {
-        self.clients.len() as u64 + self.jobs.values().map(|job| job.ranks.len() as u64 + 8).sum::<u64>()
+        self.clients.len() as u64 + self.jobs.values().map(|job| job.ranks.len() as u64 + JOB_FDS).sum::<u64>()
     }
 
     pub(crate) fn update_status(&self) {
@@ -582,7 +555,7 @@ impl Daemon {
         let jobs = self.jobs.values().filter_map(Job::next_deadline).min();
         let launcher = (self.one_job && self.last_job == 0).then(|| Instant::now() + LAUNCHER_LOOK);
         let last_words = self.draining.filter(|_| self.jobs.is_empty()).map(|_| Instant::now() + LAST_WORDS);
-        [jobs, launcher, last_words, self.arbiter.next()].into_iter().flatten().min()
+        [jobs, launcher, last_words, self.arbiter.next(), self.turns.next()].into_iter().flatten().min()
     }
 
     fn is_done(&self, now: Instant) -> bool {
@@ -594,8 +567,9 @@ impl Daemon {
             return all_said || now.duration_since(since) > LAST_WORDS;
         }
         if self.one_job {
+            // A launcher that lives comes, however much this machine has to do.
             let nobody_comes = self.last_job == 0
-                && (now.duration_since(self.started) >= LAUNCHER_WAIT
+                && ((now.duration_since(self.started) >= LAUNCHER_WAIT && !self.dir.has_launcher())
                     || (self.clients.is_empty() && self.dir.is_orphaned()));
             return nobody_comes || self.launcher_left || (self.last_job > 0 && all_said);
         }

@@ -7,7 +7,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 
 use vmpi_shared::agreement::{Contribution, Key};
-use vmpi_shared::control::Reply;
+use vmpi_shared::control::{Names, Reply};
 use vmpi_shared::dynamic::{Answer, Ask, InterContexts, NewContexts, Ranks, Why};
 use vmpi_shared::ports::{self, Told};
 use vmpi_shared::sched;
@@ -15,6 +15,12 @@ use vmpi_shared::sched;
 use crate::daemon::Daemon;
 use crate::debug;
 use crate::job::Job;
+
+/// Answers for each rank that may wait here for a death to be known: a rank has as many as it has threads.
+const EARLY_ANSWERS: usize = 64;
+
+/// Agreements for each rank of a job that may be under way at a time.
+const AGREEMENTS: usize = 64;
 
 fn denied(why: Why, reason: impl ToString) -> Answer {
     Answer::Denied { why, reason: reason.to_string() }
@@ -60,7 +66,12 @@ impl Job {
 impl Daemon {
     /// Serve question `number` of `rank`.
     pub(crate) fn ask(&mut self, token: u64, id: u32, rank: u32, number: u64, ask: Ask) {
-        debug!("job {id}: rank {rank} asks {ask:?}");
+        match &ask {
+            Ask::Spawn { apps, variables, .. } => {
+                debug!("job {id}: rank {rank} asks to spawn {apps:?} on top of {:?}", Names(variables));
+            }
+            ask => debug!("job {id}: rank {rank} asks {ask:?}"),
+        }
         let open_fds = self.open_fds();
         let spread = self.jobs.get(&id).is_some_and(|job| job.spec.nodes.is_some());
         if matches!(ask, Ask::Spawn { .. }) && !spread {
@@ -73,6 +84,10 @@ impl Daemon {
             Ask::Pass { takers } => {
                 let passed = self.clients.get_mut(&token).and_then(|client| client.channel.take_fds(1)?.pop());
                 match passed {
+                    Some(_) if job.passed.is_full() => {
+                        let most = crate::passed::Passed::MOST;
+                        denied(Why::Descriptor, format!("{most} descriptors of this job wait to be taken already"))
+                    }
                     Some(passed) => {
                         job.passed.put((rank, number), passed, takers);
                         Answer::Done
@@ -107,6 +122,16 @@ impl Daemon {
                         let ask =
                             Ask::Agree { context, number: agreement, groups, shrink, flag, acknowledged: 0, known };
                         return self.ask_launcher(id, rank, number, ask);
+                    }
+                    // Each of its threads waits for one.
+                    if job.agreements.len() >= job.ranks.len() * AGREEMENTS {
+                        return self.answer(
+                            token,
+                            id,
+                            rank,
+                            number,
+                            denied(Why::Port, "too many agreements are under way"),
+                        );
                     }
                     let key = Key { context, number: agreement, shrink };
                     let contribution = Contribution { number, flag, known, contexts: InterContexts::default() };
@@ -170,8 +195,19 @@ impl Daemon {
     }
 
     /// The launcher answers what a rank has asked. What it says of deaths is to be known here before the rank hears it.
-    pub(crate) fn answered(&mut self, id: u32, rank: u32, number: u64, answer: Answer) {
-        if let Some(job) = self.jobs.get_mut(&id).filter(|job| !job.knows(&answer)) {
+    pub(crate) fn answered(&mut self, token: u64, id: u32, rank: u32, number: u64, answer: Answer) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let capacity = job.node.header().ranks;
+        if job.member(rank).is_none() || !answer.fits(capacity) {
+            let reason =
+                format!("an answer to rank {rank} names ranks that job {id} cannot have (it has room for {capacity})");
+            return self.refuse(token, reason, 125);
+        }
+        if !job.knows(&answer) {
+            if job.early_answers.len() >= job.ranks.len() * EARLY_ANSWERS {
+                let reason = format!("too many answers for job {id} tell of deaths that are not known here");
+                return self.refuse(token, reason, 125);
+            }
             return job.early_answers.push((rank, number, answer));
         }
         self.answer_rank(id, rank, number, answer);

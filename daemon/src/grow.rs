@@ -5,7 +5,7 @@
 //! have ended, the longest ended first; a number that is used again gets queues as new (`JobSegment::renew_rank`).
 //! A spawn succeeds for all of its processes or for none: if one cannot be executed, those started before it are killed.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};
 
 use nix::fcntl::OFlag;
@@ -49,6 +49,14 @@ fn room_within(addresses: u64, ranks: u32) -> JobConfig {
     let bearable = (addresses / config.rank_bytes()).min(u64::from(MOST_RANKS)) as u32;
     config.ranks = ranks.saturating_add(HEADROOM).min(bearable).max(ranks);
     config
+}
+
+/// Variables, and those on top of them: of each name the last one counts. In one go, however many a program says there are.
+fn with(variables: &[(String, String)], more: &[(String, String)]) -> Vec<(String, String)> {
+    let mut seen = HashSet::new();
+    let last = more.iter().rev().filter(|(name, _)| seen.insert(name.as_str())).collect::<Vec<_>>();
+    let kept = variables.iter().filter(|(name, _)| !seen.contains(name.as_str()));
+    kept.chain(last.iter().rev().copied()).cloned().collect()
 }
 
 /// The numbers that new ranks may have.
@@ -126,6 +134,9 @@ impl Job {
         if !parent.fit(self.ranks.len() as u32) || !parent.iter().any(|rank| rank == asker) {
             return Err("the group that spawns makes no sense".into());
         }
+        if !apps.iter().all(SpawnApp::is_bearable) || apps.len() > SpawnApp::MOST {
+            return Err(format!("it names more than {} programs, or files or numbers for one of them", SpawnApp::MOST));
+        }
         let left = self.room.left();
         let counts = choose_counts(apps, left).ok_or_else(|| {
             let wanted: u64 = apps.iter().filter_map(|app| app.counts.first()).map(|n| u64::from(*n)).sum();
@@ -199,13 +210,8 @@ impl Job {
 
     /// A program that a rank wants started on this node, on top of these variables: its index among the spawner's.
     pub(crate) fn add_program(&mut self, app: &SpawnApp, variables: &[(String, String)]) -> Result<usize, String> {
-        let mut variables = variables.to_vec();
-        for (name, value) in &app.env {
-            variables.retain(|(known, _)| known != name);
-            variables.push((name.clone(), value.clone()));
-        }
         self.spawner
-            .add_program(app.program()?, &app.argv, variables, &app.cwd)
+            .add_program(app.program()?, &app.argv, with(variables, &app.env), &app.cwd)
             .map_err(|error| format!("an argument or a variable holds a NUL byte: {error}"))
     }
 
@@ -354,6 +360,18 @@ impl Job {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_variable_of_a_name_counts() {
+        let list = |text: &str| -> Vec<(String, String)> {
+            text.split_whitespace().filter_map(|one| one.split_once('=')).map(|(n, v)| (n.into(), v.into())).collect()
+        };
+        assert_eq!(with(&list("A=1 B=2 C=3"), &list("B=4 D=5 B=6")), list("A=1 C=3 D=5 B=6"));
+        assert_eq!(with(&list("A=1"), &[]), list("A=1"));
+        // What took hours, of the daemon of all jobs.
+        let many: Vec<_> = (0..300_000).map(|n| (format!("V{n}"), String::new())).collect();
+        assert_eq!(with(&many, &many).len(), many.len());
+    }
 
     #[test]
     fn numbers_never_used_come_first_then_the_longest_vacant() {

@@ -12,7 +12,6 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
-use vmpi_fabric::Key;
 use vmpi_shared::agreement::Agreements;
 use vmpi_shared::control::{Cause, Helper, JobSpec, Reply, Stdio, env};
 use vmpi_shared::crash;
@@ -20,7 +19,7 @@ use vmpi_shared::dynamic::{Answer, World};
 use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::mem::bell::{Bell, Chime};
 use vmpi_shared::mem::segment::SegmentError;
-use vmpi_shared::node::{NodeConfig, NodeSegment, Patience};
+use vmpi_shared::node::{NodeConfig, NodeSegment, Patience, Pids};
 use vmpi_shared::ports::Ports;
 use vmpi_shared::sched::{self, RunState};
 use vmpi_shared::trace;
@@ -35,7 +34,7 @@ use crate::limits;
 use crate::looks::Looks;
 use crate::oom::Kills;
 use crate::passed::Passed;
-use crate::rank::{Attachment, Rank};
+use crate::rank::{Attachment, Member, Rank};
 use crate::reap;
 use crate::spawn::{Identity, Inherited, SpawnError, Spawner, Start, Streams};
 use crate::spread::Spread;
@@ -62,8 +61,6 @@ pub enum SubmitError {
     Segment(#[from] SegmentError),
     #[error("an argument or a variable of the job holds a NUL byte: {0}")]
     Nul(#[from] std::ffi::NulError),
-    #[error("the system has no random numbers for the job's key: {0}")]
-    Random(std::io::Error),
     #[error("cannot make the bell with which ranks call the daemon: {0}")]
     Bell(std::io::Error),
     #[error("cannot open /dev/null: {0}")]
@@ -75,7 +72,7 @@ impl SubmitError {
         match self {
             SubmitError::Limit(error) => error.code(),
             SubmitError::Nul(_) => 2,
-            SubmitError::Segment(_) | SubmitError::Random(_) | SubmitError::Bell(_) | SubmitError::Null(_) => 125,
+            SubmitError::Segment(_) | SubmitError::Bell(_) | SubmitError::Null(_) => 125,
         }
     }
 }
@@ -85,8 +82,11 @@ impl SubmitError {
 pub enum AttachError {
     #[error("job {job} has no rank {rank}: it has {ranks} ranks")]
     NoSuchRank { job: u32, rank: u32, ranks: u32 },
-    #[error("the key is not the one of job {job}")]
-    WrongKey { job: u32 },
+    #[error(
+        "the process was started for another job than job {job} of this vmpid ({} says which); has its vmpid been started anew meanwhile?",
+        env::JOB
+    )]
+    OtherJob { job: u32 },
     #[error(
         "rank {rank} of job {job} is process {pid} already, which has not called MPI_Finalize and ended; one rank is one MPI process \
          at a time, and a process can start MPI once"
@@ -116,7 +116,8 @@ pub enum Phase {
 pub struct Job {
     pub id: u32,
     pub spec: JobSpec,
-    pub key: String,
+    /// In the environment of its ranks.
+    pub word: String,
     pub node: NodeSegment,
     pub segment: JobSegment,
     pub launcher: Option<u64>,
@@ -216,6 +217,7 @@ impl Job {
             answers_first: by_rank,
             patience: place.patience,
         })?;
+        node.set_pids(Pids::create(capacity)?);
         node.set_on_crash(spec.on_crash);
         node.set_monitored(spec.monitor);
         trace::switch(&node, spec.trace);
@@ -244,9 +246,9 @@ impl Job {
             segment.set_node(nodes.here, nodes.names.len() as u32);
         }
         let recording = spec.trace.then(|| Recording::from_the_start(node.header().started_at, node.moment()));
-        let key = Key::random().map_err(SubmitError::Random)?.hex();
+        let word = format!("{}.{id}", place.name);
         let null = std::fs::File::options().read(true).write(true).open("/dev/null").map_err(SubmitError::Null)?;
-        let identity = Identity { socket: &place.socket, key: &key, job: id };
+        let identity = Identity { socket: &place.socket, word: &word, job: id };
         let spawner = Spawner::new(&spec, &identity, Inherited::from_launcher(peer.pid))?;
         let integrity = Integrity::of(&node, &segment);
         let programs = spec.apps.iter().zip(0u32..).flat_map(|(app, n)| (0..app.ranks).map(move |_| n));
@@ -261,7 +263,7 @@ impl Job {
         let world = World { number: 1, ranks: (0..spec.ranks).collect(), ..World::default() };
         Ok(Job {
             id,
-            key,
+            word,
             node,
             segment,
             launcher: Some(launcher),
@@ -410,22 +412,30 @@ impl Job {
         self.outbox.append(&mut self.early);
     }
 
-    /// Is this the key of the job?
-    pub fn has_key(&self, key: &str) -> bool {
-        equal_in_constant_time(key.as_bytes(), self.key.as_bytes())
+    /// `rank`, which a client has named, if the job has one of this number.
+    pub fn member(&self, rank: u32) -> Option<Member> {
+        Member::check(rank, self.ranks.len(), self.node.header().ranks)
     }
 
     /// May this process be `rank`? Remember it if so, and watch it if it is not the spawned one.
     ///
     /// # Errors
-    /// A wrong key or rank, or a second process for one rank.
-    pub fn attach(&mut self, rank: u32, key: &str, face: String, pid: i32, connection: u64) -> Result<(), AttachError> {
-        if !self.has_key(key) {
-            return Err(AttachError::WrongKey { job: self.id });
+    /// Another job's word, no such rank, or a second process for one rank.
+    pub fn attach(
+        &mut self,
+        rank: u32,
+        word: &str,
+        face: String,
+        pid: i32,
+        connection: u64,
+    ) -> Result<(), AttachError> {
+        if word != self.word {
+            return Err(AttachError::OtherJob { job: self.id });
         }
-        let Some(entry) = self.ranks.get_mut(rank as usize) else {
+        let Some(member) = self.member(rank) else {
             return Err(AttachError::NoSuchRank { job: self.id, rank, ranks: self.ranks.len() as u32 });
         };
+        let entry = &mut self.ranks[member.index()];
         if self.phase == Phase::Ending || entry.over || entry.abandoned || entry.held {
             return Err(AttachError::Ending { job: self.id });
         }
@@ -527,21 +537,4 @@ pub struct Place {
     pub allowed_cpus: Vec<u32>,
     /// Descriptors in use for other jobs and connections.
     pub open_fds: u64,
-}
-
-fn equal_in_constant_time(a: &[u8], b: &[u8]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).fold(0, |differences, (x, y)| differences | (x ^ y)) == 0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keys_differ_and_are_compared_whole() {
-        let [a, b] = std::array::from_fn(|_| Key::random().unwrap().hex());
-        assert!(a != b && equal_in_constant_time(a.as_bytes(), a.as_bytes()));
-        assert!(!equal_in_constant_time(a.as_bytes(), b.as_bytes()));
-        assert!(!equal_in_constant_time(a.as_bytes(), &a.as_bytes()[..31]));
-    }
 }

@@ -14,8 +14,9 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, pipe, setsid};
 
-use crate::runtime_dir::{self, RuntimeDir};
-use crate::{log, reap};
+use vmpi_shared::leftovers;
+
+use crate::{log, reap, runtime_dir};
 
 /// Told to whoever started a background daemon: it listens, or it failed with an exit code.
 pub struct Readiness(Option<OwnedFd>);
@@ -151,11 +152,11 @@ fn keep(daemon: Pid, signals: &SigSet, dir: &Path, start: Start) -> ! {
         Some(WaitStatus::Exited(_, code)) => std::process::exit(code),
         Some(WaitStatus::Signaled(_, signal, _)) => {
             // Only after a violent end: an orderly daemon removes its files. A new daemon would hold the lock by now.
-            if let Ok(_lock) = RuntimeDir::open(dir) {
-                runtime_dir::remove_leftovers(dir);
-                if start == Start::ByLauncher {
-                    runtime_dir::remove_private(dir);
-                }
+            if start == Start::ByLauncher {
+                runtime_dir::remove_launched(dir);
+            }
+            if let Some(lock) = leftovers::lock_of_dead(dir) {
+                leftovers::remove_daemon(dir, &lock);
             }
             log::line(&format!(
                 "the daemon (pid {daemon}) was ended by {signal}; its ranks were killed and its files removed"

@@ -4,12 +4,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use vmpi_shared::control::{DAEMON_FDS, JobSpec, Stdio};
+use vmpi_shared::control::{DAEMON_FDS, JobSpec, MOST_RANKS, Stdio};
 
 /// Private memory that a small MPI process needs at least, stack and libraries' data included.
 const RANK_BYTES: u64 = 3 << 20;
 /// Shared memory of one rank in the segments (eager slab, inbox, requests), as a rule.
 const RANK_SEGMENT_BYTES: u64 = 1 << 20;
+/// What a rank of another node takes here: its entries in the tables and in the segments.
+const FAR_RANK_BYTES: u64 = 2 << 10;
+/// Cores of a job on one node, each with sets of all its ranks.
+const MOST_CORES: usize = 4096;
 /// Nodes of a job: contexts are numbered apart on each.
 const MOST_NODES: usize = 4096;
 
@@ -18,6 +22,14 @@ const MOST_NODES: usize = 4096;
 pub enum LimitError {
     #[error("the job has no ranks")]
     NoRanks,
+    #[error("the job has {ranks} ranks, and at most {MOST_RANKS} are possible")]
+    TooManyRanks { ranks: u32 },
+    #[error("the job has {cores} cores on this node, and at most {MOST_CORES} are possible")]
+    TooManyCores { cores: usize },
+    #[error("the job's list of {list} names {named} ranks, but it has {ranks}")]
+    Named { list: &'static str, named: usize, ranks: u32 },
+    #[error("program {app} of the job has no ranks")]
+    IdleProgram { app: usize },
     #[error("the programs ask for {apps} ranks, the job for {ranks}")]
     RankCount { apps: u64, ranks: u32 },
     #[error("the job has {ranks} ranks but {placed} places")]
@@ -62,6 +74,10 @@ impl LimitError {
     pub fn code(&self) -> i32 {
         match self {
             LimitError::NoRanks
+            | LimitError::TooManyRanks { .. }
+            | LimitError::TooManyCores { .. }
+            | LimitError::Named { .. }
+            | LimitError::IdleProgram { .. }
             | LimitError::RankCount { .. }
             | LimitError::Placement { .. }
             | LimitError::NoSuchCore { .. }
@@ -105,14 +121,30 @@ pub fn check_spec(spec: &JobSpec, allowed: &[u32]) -> Result<(), LimitError> {
     if spec.ranks == 0 {
         return Err(LimitError::NoRanks);
     }
+    if spec.ranks > MOST_RANKS {
+        return Err(LimitError::TooManyRanks { ranks: spec.ranks });
+    }
     if apps != u64::from(spec.ranks) {
         return Err(LimitError::RankCount { apps, ranks: spec.ranks });
+    }
+    if let Some(app) = spec.apps.iter().position(|app| app.ranks == 0) {
+        return Err(LimitError::IdleProgram { app });
+    }
+    // Each of these lists is looked through for each rank.
+    for (list, named) in [("standard inputs", spec.stdin.len()), ("stopped ranks", spec.stop.len())] {
+        if named > spec.ranks as usize {
+            return Err(LimitError::Named { list, named, ranks: spec.ranks });
+        }
     }
     if spec.cpus.is_empty() {
         return Err(LimitError::NoCores);
     }
     if spec.placement.len() != spec.ranks as usize {
         return Err(LimitError::Placement { ranks: spec.ranks, placed: spec.placement.len() });
+    }
+    let all = spec.cpus.len() + spec.spare_cpus.len();
+    if all > MOST_CORES {
+        return Err(LimitError::TooManyCores { cores: all });
     }
     let cores = spec.cpus.len();
     if let Some((rank, &core)) = spec.placement.iter().enumerate().find(|(_, core)| **core as usize >= cores) {
@@ -150,11 +182,11 @@ pub fn check_machine(spec: &JobSpec, open_fds: u64) -> Result<(), LimitError> {
     }
     check_processes(ranks)?;
     check_group(ranks)?;
-    check_memory(ranks)
+    check_memory(ranks, spec.ranks - ranks)
 }
 
-fn check_memory(ranks: u32) -> Result<(), LimitError> {
-    let needed = u64::from(ranks) * (RANK_BYTES + RANK_SEGMENT_BYTES);
+fn check_memory(ranks: u32, far: u32) -> Result<(), LimitError> {
+    let needed = u64::from(ranks) * (RANK_BYTES + RANK_SEGMENT_BYTES) + u64::from(far) * FAR_RANK_BYTES;
     match available_memory() {
         Some(available) if needed > available => Err(LimitError::Memory { ranks, needed, available }),
         _ => Ok(()),
@@ -173,7 +205,7 @@ pub fn check_growth(more: u32, open_fds: u64) -> Result<(), LimitError> {
     }
     check_processes(more)?;
     check_group(more)?;
-    check_memory(more)
+    check_memory(more, 0)
 }
 
 /// RLIMIT_NPROC counts all threads of the real user; root is exempt.
@@ -284,11 +316,11 @@ fn memory_group() -> Option<PathBuf> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use vmpi_shared::control::{App, Balance, OnBlock, Policy, Wtime};
 
-    fn spec(ranks: u32) -> JobSpec {
+    pub(crate) fn spec(ranks: u32) -> JobSpec {
         let app = App { program: "/bin/true".into(), argv: vec![], env: vec![], cwd: "/".into(), ranks };
         JobSpec {
             apps: vec![app],
@@ -337,6 +369,11 @@ mod tests {
             (|s| s.cpus[0] = 77, "cpu 77 is not among"),
             (|s| s.placement.truncate(2), "4 ranks but 2 places"),
             (|s| s.placement[3] = 1, "rank 3 is placed on core 1"),
+            (|s| s.ranks = MOST_RANKS + 1, "at most 16777216 are possible"),
+            (|s| s.cpus = vec![0; MOST_CORES + 1], "4097 cores"),
+            (|s| s.stop = vec![0; 5], "list of stopped ranks names 5 ranks, but it has 4"),
+            (|s| s.stdin = vec![0; 5], "list of standard inputs names 5"),
+            (|s| s.apps.push(App { ranks: 0, ..s.apps[0].clone() }), "program 1 of the job has no ranks"),
             (|s| s.fds = 2, "2 descriptors were announced"),
             (|s| s.stdio = Stdio::PerRank, "need 9"),
         ];
@@ -353,6 +390,8 @@ mod tests {
     fn a_job_too_large_for_the_machine_is_refused() {
         let error = check_machine(&spec(100_000_000), 0).unwrap_err();
         assert_eq!(error.code(), 125);
+        let error = check_memory(0, u32::MAX).unwrap_err();
+        assert!(matches!(error, LimitError::Memory { .. }), "ranks of other nodes take memory here, too: {error}");
         let error = check_machine(&spec(1), u64::MAX / 2).unwrap_err();
         assert!(matches!(error, LimitError::OpenFiles { ranks: 1, .. }));
     }

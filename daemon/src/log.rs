@@ -8,6 +8,8 @@ use vmpi_shared::control::LogLine;
 
 /// So many lines are kept.
 const MOST_LINES: usize = 2048;
+/// And so much of each.
+const MOST_BYTES: usize = 4096;
 
 static KEPT: Mutex<VecDeque<LogLine>> = Mutex::new(VecDeque::new());
 
@@ -41,7 +43,7 @@ pub fn line(text: &str) {
 
 fn print(text: &str) {
     use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "vmpid: {text}");
+    let _ = writeln!(std::io::stderr(), "vmpid: {}", vmpi_shared::escape::indented(text));
 }
 
 fn keep(text: &str) {
@@ -50,6 +52,8 @@ fn keep(text: &str) {
     if kept.len() == MOST_LINES {
         kept.pop_front();
     }
+    // It may hold what a client has said.
+    let text = &text[..text.floor_char_boundary(MOST_BYTES)];
     kept.push_back(LogLine { at_s, job: job_of(text), text: text.into() });
 }
 

@@ -1,15 +1,16 @@
 //! vmpid, the daemon of one user on one node: spawns ranks, watches them, reaps them.
 //!
 //! Reading order: `main` (arguments) -> `keeper` (who cleans up after the daemon) -> `runtime_dir`, `status_page` (how it is
-//! found), `sweep` -> `daemon` (the event loop) -> `connection`, `control` (who asks what) -> `job` (one job's life), `integrity` -> `limits`,
+//! found), `sweep` -> `daemon` (the event loop) -> `clients` (whose turn it is), `connection`, `control` (who asks what) -> `job` (one job's life), `integrity` -> `limits`,
 //! `spawn`, `reap` -> `carrier` (messages between nodes) -> `grow`, `dynamic` (what ranks ask for: spawn, accept, connect) -> `watchdog` (cores that must go on), `strays` (ranks that compute without one).
 //! One thread; nothing blocks but epoll.
 //!
-//! `unsafe` lives in `carrier::post::windows::combine`, `keeper`, `reap`, `slices`, `spawn` and `status_page`, and in single functions of `connection` and `watchdog`.
+//! `unsafe` lives in `carrier::post::windows::combine`, `keeper`, `reap`, `slices` and `spawn`, and in single functions of `watchdog`.
 #![deny(unsafe_code)]
 
 mod arbiter;
 mod carrier;
+mod clients;
 mod connection;
 mod control;
 mod daemon;
@@ -80,8 +81,10 @@ fn main() {
     if arguments.bootstrap {
         std::process::exit(bootstrap());
     }
-    let path = arguments.runtime_dir.unwrap_or_else(runtime_dir::default_path);
-    let path = std::path::absolute(&path).unwrap_or(path);
+    // The daemon leaves the directory that it was started in.
+    let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+    let default = absolute(vmpi_shared::runtime_dir::default_path());
+    let path = arguments.runtime_dir.map_or_else(|| default.clone(), absolute);
     keeper::secure_standard_streams();
     let start = match (arguments.one_job, arguments.foreground) {
         (true, _) => Start::ByLauncher,
@@ -93,10 +96,10 @@ fn main() {
     let code = match daemon::Daemon::start(&options) {
         Ok(daemon) => {
             readiness.tell();
-            sweep::sweep(&options.runtime_dir);
+            sweep::sweep(&options.runtime_dir, &default);
             let code = daemon.run();
             if options.one_job {
-                runtime_dir::remove_private(&options.runtime_dir);
+                runtime_dir::remove_launched(&options.runtime_dir);
             }
             code
         }

@@ -27,6 +27,13 @@ pub enum TakeError {
 }
 
 impl Passed {
+    /// So many are kept at a time: each is an open file of the daemon of all jobs.
+    pub const MOST: usize = 1024;
+
+    pub fn is_full(&self) -> bool {
+        self.0.len() >= Passed::MOST
+    }
+
     pub fn put(&mut self, key: (u32, u64), file: OwnedFd, takers: u32) {
         if takers > 0 {
             self.0.insert(key, Kept { file, takers });

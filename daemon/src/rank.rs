@@ -5,6 +5,26 @@ use std::time::Instant;
 
 use vmpi_shared::control::Ended;
 
+/// The number of a rank that its job has an entry for, in its tables and in its segments. What a client says is a number like any other: only
+/// `Job::member` makes one of these of it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Member(u32);
+
+impl Member {
+    /// `rank` of a job that has `entries`, with room in its segments for `capacity` ranks.
+    pub fn check(rank: u32, entries: usize, capacity: u32) -> Option<Member> {
+        (rank < capacity && (rank as usize) < entries).then_some(Member(rank))
+    }
+
+    pub fn number(self) -> u32 {
+        self.0
+    }
+
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// The MPI process of a rank: the spawned one, or a descendant of it (sh -c, python).
 pub struct Attachment {
     pub pid: i32,

@@ -67,6 +67,17 @@ pub fn pidfd_open(pid: i32) -> io::Result<OwnedFd> {
     }
 }
 
+/// The parent of a process, its parent, and so on, as far as they are seen and are not this one.
+pub fn ancestors(pid: i32) -> impl Iterator<Item = i32> {
+    const MOST: usize = 256;
+    let parent = |pid: &i32| {
+        let seen = proc::seen_as(*pid)?;
+        let stat = procfs::process::Process::new(seen).ok()?.stat().ok()?;
+        proc::pid_of(&stat.ppid.to_string()).filter(|parent| *parent > 1 && *parent != std::process::id() as i32)
+    };
+    std::iter::successors(parent(&pid), parent).take(MOST)
+}
+
 /// A process below this one.
 #[derive(Clone, Debug)]
 pub struct Descendant {

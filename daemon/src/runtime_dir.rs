@@ -3,20 +3,24 @@
 //! The daemon holds a `flock` on the directory itself, so that two daemons that start at one time cannot both replace a
 //! stale socket, and so that a lock needs no file of its own to be left behind.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, Metadata};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nix::fcntl::{Flock, FlockArg};
-use vmpi_shared::control::{
-    self, Connection, LAUNCHER_LOCK_NAME, NEW_LAUNCHER_LOCK_NAME, Reply, Request, SOCKET_NAME, STATUS_FLINK_NAME,
-};
+use vmpi_shared::control::{self, Connection, LAUNCHER_LOCK_NAME, Reply, Request, SOCKET_NAME, STATUS_FLINK_NAME};
+use vmpi_shared::leftovers;
+use vmpi_shared::runtime_dir::foreign_parent;
 
 /// Longest path that fits in a Unix socket address.
 const MAX_SOCKET_PATH_BYTES: usize = 107;
+
+/// So often the lock is tried before whoever holds it is taken for a daemon, and so long apart.
+const LOOKS: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Why a runtime directory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -35,12 +39,21 @@ pub enum RuntimeDirError {
         "the runtime directory {path} has mode {mode:04o}, so others could reach the daemon; run: chmod 700 {path}"
     )]
     WrongMode { path: PathBuf, mode: u32 },
+    #[error(
+        "the runtime directory {path} lies in {parent}, which belongs to user {owner}, who could put another in its place; choose one in a \
+         directory of root's with --runtime-dir or VMPI_RUNTIME_DIR"
+    )]
+    ForeignParent { path: PathBuf, parent: PathBuf, owner: u32 },
     #[error("the socket's path {path} is longer than {MAX_SOCKET_PATH_BYTES} bytes; choose a shorter --runtime-dir")]
     TooLong { path: PathBuf },
     #[error("a vmpid (pid {pid}) already serves {path}; use it, or end it with: kill {pid}")]
     Alive { path: PathBuf, pid: i32 },
     #[error("another vmpid is starting or ending in {path}; try again in a moment")]
     Busy { path: PathBuf },
+    #[error(
+        "{path} is in the way: it is nothing that vmpid has left; move it, or choose another directory with --runtime-dir or VMPI_RUNTIME_DIR"
+    )]
+    InTheWay { path: PathBuf },
 }
 
 /// A directory that is ours alone, locked while this lives.
@@ -48,7 +61,9 @@ pub struct RuntimeDir {
     path: PathBuf,
     /// A launcher has made it.
     launched: bool,
-    _lock: Flock<File>,
+    /// The socket, when it listens.
+    bound: Option<Metadata>,
+    lock: Flock<File>,
 }
 
 impl RuntimeDir {
@@ -71,6 +86,9 @@ impl RuntimeDir {
         let io_error = |source| RuntimeDirError::Io { path: path.to_owned(), source };
         if path.join(SOCKET_NAME).as_os_str().len() > MAX_SOCKET_PATH_BYTES {
             return Err(RuntimeDirError::TooLong { path: path.join(SOCKET_NAME) });
+        }
+        if let Some((parent, owner)) = foreign_parent(path) {
+            return Err(RuntimeDirError::ForeignParent { path: path.to_owned(), parent, owner });
         }
         match DirBuilder::new().mode(0o700).recursive(true).create(path) {
             Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(io_error(e)),
@@ -96,7 +114,7 @@ impl RuntimeDir {
             dir => dir.map_err(io_error)?,
         };
         let opened = dir.metadata().map_err(io_error)?;
-        let lock = match Flock::lock(dir, FlockArg::LockExclusiveNonblock) {
+        let lock = match lock_soon(dir) {
             Ok(lock) => lock,
             Err(_) => {
                 return Err(match live_daemon(&path.join(SOCKET_NAME)) {
@@ -105,14 +123,19 @@ impl RuntimeDir {
                 });
             }
         };
-        let launched = path.join(LAUNCHER_LOCK_NAME).exists();
-        Ok(is_still_named(&opened, &path).then_some(RuntimeDir { path, launched, _lock: lock }))
+        let launched = leftovers::is_marked(&path);
+        Ok(leftovers::is_still_named(&opened, &path).then_some(RuntimeDir { path, launched, bound: None, lock }))
     }
 
-    /// Did a launcher make this directory that has ended without removing it? Its lock may be gone by now (`clear`).
+    /// Did a launcher make this directory that lives?
+    pub fn has_launcher(&self) -> bool {
+        self.launched && !self.is_orphaned()
+    }
+
+    /// Did a launcher make this directory that has ended without removing it?
     pub fn is_orphaned(&self) -> bool {
         let lock = self.path.join(LAUNCHER_LOCK_NAME);
-        self.launched && (!lock.exists() || crate::sweep::is_unlocked(&lock))
+        self.launched && (!lock.exists() || leftovers::lock_of_dead(&lock).is_some())
     }
 
     pub fn socket(&self) -> PathBuf {
@@ -126,25 +149,29 @@ impl RuntimeDir {
     /// Remove what a dead daemon left here.
     ///
     /// # Errors
-    /// Something alive listens on the socket.
+    /// Something alive listens on the socket, or there is something else of that name.
     pub fn clear(&self) -> Result<(), RuntimeDirError> {
         let socket = self.socket();
-        if UnixStream::connect(&socket).is_ok() {
-            let pid = live_daemon(&socket).unwrap_or(0);
-            return Err(RuntimeDirError::Alive { path: self.path.clone(), pid });
+        leftovers::remove_daemon(&self.path, &self.lock);
+        match fs::symlink_metadata(&socket) {
+            Err(_) => Ok(()),
+            Ok(meta) if meta.file_type().is_socket() && leftovers::is_listening(&socket) => {
+                let pid = live_daemon(&socket).unwrap_or(0);
+                Err(RuntimeDirError::Alive { path: self.path.clone(), pid })
+            }
+            Ok(_) => Err(RuntimeDirError::InTheWay { path: socket }),
         }
-        remove_leftovers(&self.path);
-        Ok(())
     }
 
     /// Listen on the socket (mode 0600).
     ///
     /// # Errors
     /// The file cannot be made.
-    pub fn listen(&self) -> Result<UnixListener, RuntimeDirError> {
+    pub fn listen(&mut self) -> Result<UnixListener, RuntimeDirError> {
         let socket = self.socket();
         let io_error = |source| RuntimeDirError::Io { path: socket.clone(), source };
         let listener = UnixListener::bind(&socket).map_err(io_error)?;
+        self.bound = fs::symlink_metadata(&socket).ok();
         // Nobody else can reach into the directory meanwhile.
         fs::set_permissions(&socket, fs::Permissions::from_mode(0o600)).map_err(io_error)?;
         // std listens with a backlog of 128 (or -1); ranks of a large job connect all at once.
@@ -156,45 +183,32 @@ impl RuntimeDir {
 
 impl Drop for RuntimeDir {
     fn drop(&mut self) {
-        let _ = fs::remove_file(self.socket());
+        if let Some(bound) = &self.bound
+            && leftovers::is_still_named(bound, &self.socket())
+        {
+            let _ = fs::remove_file(self.socket());
+        }
     }
 }
 
-/// Is the file that was opened still the one of this name?
-pub fn is_still_named(opened: &fs::Metadata, path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|now| (now.dev(), now.ino()) == (opened.dev(), opened.ino()))
-}
-
-/// Remove a one-job daemon's directory, which its launcher made for it alone and may have died without removing.
-pub fn remove_private(dir: &Path) {
-    let _ = fs::remove_file(dir.join(LAUNCHER_LOCK_NAME));
-    remove_if_empty(dir);
-}
-
-/// Remove a directory, but never one that still holds something.
-pub fn remove_if_empty(dir: &Path) {
-    let _ = fs::remove_dir(dir);
-}
-
-/// Remove what a daemon that died in `dir` left: its socket, its status page and the page's flink, its launcher's lock.
-pub fn remove_leftovers(dir: &Path) {
-    crate::status_page::unlink_stale(&dir.join(STATUS_FLINK_NAME));
-    let _ = fs::remove_file(dir.join(SOCKET_NAME));
-    let _ = fs::remove_file(dir.join(NEW_LAUNCHER_LOCK_NAME));
-    if crate::sweep::is_unlocked(&dir.join(LAUNCHER_LOCK_NAME)) {
-        let _ = fs::remove_file(dir.join(LAUNCHER_LOCK_NAME));
+/// A sweeper holds the lock for a moment only.
+fn lock_soon(mut dir: File) -> Result<Flock<File>, File> {
+    for _ in 0..LOOKS {
+        match Flock::lock(dir, FlockArg::LockExclusiveNonblock) {
+            Ok(lock) => return Ok(lock),
+            Err((back, _)) => dir = back,
+        }
+        std::thread::sleep(PAUSE);
     }
+    Err(dir)
 }
 
-/// Where the daemon lives unless told: $VMPI_RUNTIME_DIR, else $XDG_RUNTIME_DIR/vmpi, else /tmp/vmpi-UID.
-pub fn default_path() -> PathBuf {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    if let Some(path) = set(control::env::RUNTIME_DIR) {
-        return path;
-    }
-    match set("XDG_RUNTIME_DIR") {
-        Some(base) => base.join("vmpi"),
-        None => PathBuf::from(format!("/tmp/vmpi-{}", nix::unistd::geteuid())),
+/// Remove a one-job daemon's directory, if its launcher made it, for that alone; the launcher may have died without removing it.
+pub fn remove_launched(dir: &Path) {
+    if leftovers::is_marked(dir)
+        && let Some(lock) = leftovers::lock_of_dead(dir)
+    {
+        leftovers::remove_private_dir(dir, &lock);
     }
 }
 
@@ -252,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_orphaned_when_its_launcher_ends_though_its_lock_is_cleared_away() {
+    fn it_is_orphaned_when_its_launcher_ends() {
         let path = scratch("orphan");
         fs::DirBuilder::new().mode(0o700).create(&path).unwrap();
         assert!(!RuntimeDir::open(&path).unwrap().is_orphaned(), "nobody's");
@@ -263,8 +277,28 @@ mod tests {
         assert!(!dir.is_orphaned());
         drop(launcher);
         assert!(dir.is_orphaned());
-        dir.clear().unwrap();
-        assert!(!path.join(LAUNCHER_LOCK_NAME).exists() && dir.is_orphaned());
+        fs::remove_file(path.join(LAUNCHER_LOCK_NAME)).unwrap();
+        assert!(dir.is_orphaned());
+        drop(dir);
+        fs::remove_dir(&path).unwrap();
+    }
+
+    /// A file of the user's that is called as the socket is.
+    #[test]
+    fn what_is_no_socket_is_in_the_way_and_stays() {
+        let path = scratch("way");
+        fs::DirBuilder::new().mode(0o700).create(&path).unwrap();
+        let file = path.join(SOCKET_NAME);
+        fs::write(&file, "mine").unwrap();
+        let mut dir = RuntimeDir::open(&path).unwrap();
+        assert!(matches!(dir.clear(), Err(RuntimeDirError::InTheWay { .. })));
+        drop(dir);
+        assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+        fs::remove_file(&file).unwrap();
+        dir = RuntimeDir::open(&path).unwrap();
+        drop(dir.listen().unwrap());
+        assert!(dir.clear().is_ok(), "a dead daemon's");
+        drop(dir.listen().unwrap());
         drop(dir);
         fs::remove_dir(&path).unwrap();
     }

@@ -8,6 +8,8 @@
 
 mod environment;
 mod string_moves;
+#[cfg(test)]
+mod tests;
 
 use std::ffi::{CStr, CString, NulError};
 use std::io;
@@ -161,7 +163,7 @@ pub struct Streams<'a> {
 /// Where and as whom ranks attach.
 pub struct Identity<'a> {
     pub socket: &'a str,
-    pub key: &'a str,
+    pub word: &'a str,
     pub job: u32,
 }
 
@@ -327,7 +329,9 @@ impl Spawner {
             if arguments.traced != 0 {
                 leave_stopped(pid);
             }
-            return Ok(Spawned { pid, group: arguments.new_group });
+            // One that was killed before it had a group says 0, which to whoever signals a group means the daemon's own.
+            let group = [arguments.new_group, group].into_iter().find(|group| *group > 0).unwrap_or(pid);
+            return Ok(Spawned { pid, group });
         }
         // The child is a zombie of ours: collect it before anybody can take it for a rank that ended.
         while let Err(nix::errno::Errno::EINTR) = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(pid), None) {}

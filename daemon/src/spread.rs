@@ -11,20 +11,21 @@ use std::os::fd::OwnedFd;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use vmpi_shared::control::{NewRank, Reply};
-use vmpi_shared::growth::{Birth, Growth, Stage, Step};
+use vmpi_shared::dynamic::SpawnApp;
+use vmpi_shared::growth::{Birth, Growth, Misfit, Stage, Step};
 
 use crate::daemon::Daemon;
 use crate::debug;
 use crate::job::{Job, Phase};
 use crate::limits;
-use crate::rank::Rank;
+use crate::rank::{Member, Rank};
 use crate::spawn::Start;
 
 /// A process that has asked to be a rank before it may be.
 struct Waiting {
     token: u64,
     rank: u32,
-    key: String,
+    word: String,
     face: String,
     pid: i32,
 }
@@ -87,9 +88,9 @@ impl Daemon {
                 self.watch_spawned(id, &started);
             }
             Step::Commit => {
-                for Waiting { token, rank, key, face, pid } in job.commit(world) {
+                for Waiting { token, rank, word, face, pid } in job.commit(world) {
                     if self.clients.contains_key(&token) {
-                        self.attach(token, id, rank, &key, face, pid);
+                        self.attach(token, id, rank, &word, face, pid);
                     }
                 }
                 // Some may have ended meanwhile.
@@ -113,15 +114,22 @@ impl Job {
 
     fn prepare(&mut self, world: u32, growth: Growth, open_fds: u64) {
         self.spread.world = world;
-        let (capacity, names) = (self.node.header().ranks, self.spec.nodes.as_ref().map_or(0, |n| n.names.len()));
-        let possible = |birth: &Birth| {
-            birth.rank < capacity && (birth.node as usize) < names && (birth.app as usize) < growth.apps.len()
-        };
         if self.phase != Phase::Running {
             return;
         }
-        if self.spread.growing.is_some() || !growth.births.iter().all(possible) {
-            return self.grew(world, Stage::Prepared, Some("the new ranks do not fit".into()));
+        let room = (self.node.header().ranks, self.spec.nodes.as_ref().map_or(0, |nodes| nodes.names.len()));
+        // Those of other nodes are over for this one, whether they live or not.
+        let runs_here = |rank: u32| self.ranks.get(rank as usize).is_some_and(|entry| !entry.over);
+        let known = self.worlds.iter().any(|known| known.number == world);
+        let misfit = growth.check(world, room, runs_here).err().or(known.then_some(Misfit::Known(world)));
+        if let Some(misfit) = misfit {
+            return self.grew(world, Stage::Prepared, Some(misfit.to_string()));
+        }
+        if growth.apps.len() > SpawnApp::MOST || !growth.apps.iter().all(SpawnApp::is_bearable) {
+            return self.grew(world, Stage::Prepared, Some("it names too many programs, or files for one".into()));
+        }
+        if self.spread.growing.is_some() {
+            return self.grew(world, Stage::Prepared, Some("another spawn is under way".into()));
         }
         let starts = self.enter_world(&growth);
         let first_stream = growth.first_stream;
@@ -240,7 +248,7 @@ impl Job {
                         world_rank: start.world_rank,
                         program: self.spawner.path_of(start.program).to_string(),
                         node: None,
-                        stream: growing.first_stream + start.world_rank,
+                        stream: growing.first_stream.wrapping_add(start.world_rank),
                     });
                 }
                 Err(reason) => {
@@ -266,10 +274,10 @@ impl Job {
 
     fn settle_world(&mut self, world: u32) {
         let Some(index) = self.worlds.iter().rposition(|known| known.number == world) else { return };
-        let ranks: Vec<u32> = self.worlds[index].ranks.iter().collect();
-        for rank in ranks {
-            if self.ranks[rank as usize].world == index {
-                self.settle(rank);
+        let members: Vec<Member> = self.worlds[index].ranks.iter().filter_map(|rank| self.member(rank)).collect();
+        for member in members {
+            if self.ranks[member.index()].world == index {
+                self.settle(member.number());
             }
         }
         self.end_if_all_over();
@@ -296,10 +304,12 @@ impl Job {
     }
 
     /// A process wants to be `rank` before it is known whether there will be such a one: it is answered when that is known.
-    pub fn keep_waiting(&mut self, token: u64, rank: u32, key: &str, face: &str, pid: i32) -> bool {
-        let held = self.ranks.get(rank as usize).is_some_and(|entry| entry.held) && self.has_key(key);
+    pub fn keep_waiting(&mut self, token: u64, rank: u32, word: &str, face: &str, pid: i32) -> bool {
+        let held = self.ranks.get(rank as usize).is_some_and(|entry| entry.held) && self.word == word;
         if let Some(growing) = self.spread.growing.as_mut().filter(|_| held && self.phase == Phase::Running) {
-            growing.waiting.push(Waiting { token, rank, key: key.to_string(), face: face.to_string(), pid });
+            // Who asks again is not to be answered twice.
+            growing.waiting.retain(|waiting| waiting.token != token);
+            growing.waiting.push(Waiting { token, rank, word: word.to_string(), face: face.to_string(), pid });
             return true;
         }
         false

@@ -4,46 +4,31 @@
 //! Layout, little-endian: magic u64, layout version u32, daemon pid i32, jobs u32, zero u32, start time u64 (Unix
 //! seconds), number of jobs ever started u64, vmpi version as NUL-padded ASCII in 24 bytes. The file's name outlives a killed daemon; its keeper,
 //! or the next daemon, unlinks it (measured: shared_memory has no other way).
-#![allow(unsafe_code)]
 
-use std::fs::{self, File};
-use std::path::Path;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::fs::{self, File, Metadata};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::resource::{Resource, getrlimit};
 use shared_memory::{Shmem, ShmemConf, ShmemError};
 
-use crate::runtime_dir::is_still_named;
+use vmpi_shared::control::NEW_FLINK_NAME;
+use vmpi_shared::leftovers::{self, is_still_named};
 
-/// "VMPISTAT" in ASCII.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"VMPISTAT");
 /// Changes with the layout.
 pub const VERSION: u32 = 1;
-/// Every page's name starts so; nothing else is ever unlinked.
-const OS_ID_PREFIX: &str = "/vmpi-status-";
-
 /// Size of its file.
 const PAGE_BYTES: usize = 4096;
 
-/// The page as it lies in memory; written by the daemon only.
-#[repr(C)]
-struct Layout {
-    /// Written last at creation (Release), read first (Acquire).
-    magic: AtomicU64,
-    version: AtomicU32,
-    pid: AtomicU32,
-    /// Jobs alive now.
-    jobs: AtomicU32,
-    _zero: u32,
-    /// Unix time, seconds.
-    start_s: AtomicU64,
-    /// Jobs ever started.
-    started_jobs: AtomicU64,
-    vmpi_version: [u8; 24],
-}
-const _: () = assert!(size_of::<Layout>() == 64);
+/// Where the fields lie; written by the daemon only.
+const JOBS_AT: usize = 16;
+const START_AT: usize = 24;
+const STARTED_JOBS_AT: usize = 32;
+const VMPI_VERSION_AT: usize = 40;
+const FIELDS_BYTES: usize = 64;
 
 /// Why there is no status page; the daemon goes on without.
 #[derive(Debug, thiserror::Error)]
@@ -55,16 +40,62 @@ pub enum StatusPageError {
     #[error("other daemons remove it again and again")]
     Swept,
     #[error("cannot lock it: {0}")]
-    Lock(std::io::Error),
+    Lock(io::Error),
+    #[error("cannot write it: {0}")]
+    Write(io::Error),
+    #[error("{0} is in the way: it is nothing that vmpid has left; move it")]
+    InTheWay(PathBuf),
+    #[error("cannot write {path}: {source}")]
+    Flink { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Shmem(#[from] ShmemError),
 }
 
 /// The daemon's end of the page; dropping it removes page and flink.
+///
+/// It is written as a file: any process of the user can cut it, and whoever touches a mapping of what is no more gets a SIGBUS.
 pub struct StatusPage {
+    /// Its file goes with it; what it maps is not looked at.
     memory: Shmem,
+    _flink: Option<Flink>,
+    start_s: u64,
     /// Tells sweepers that the owner lives (`sweep`).
-    _lock: Flock<File>,
+    file: Flock<File>,
+}
+
+/// The file that names the page; removed when dropped, unless another has taken its place.
+struct Flink {
+    path: PathBuf,
+    made: Metadata,
+}
+
+impl Flink {
+    /// Written under another name, so that nobody ever finds it empty; never in the place of anything else.
+    fn make(path: &Path, name: &str) -> Result<Flink, StatusPageError> {
+        let error = |source| StatusPageError::Flink { path: path.to_owned(), source };
+        let new = path.with_file_name(NEW_FLINK_NAME);
+        let made = File::create_new(&new).and_then(|mut file| file.write_all(name.as_bytes()).and(file.metadata()));
+        let linked = made.and_then(|made| match fs::hard_link(&new, path) {
+            Ok(()) => Ok(made),
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => Err(e),
+            // A file system without hard links.
+            Err(_) => File::create_new(path).and_then(|mut file| file.write_all(name.as_bytes()).and(file.metadata())),
+        });
+        let _ = fs::remove_file(&new);
+        match linked {
+            Ok(made) => Ok(Flink { path: path.to_owned(), made }),
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => Err(StatusPageError::InTheWay(path.to_owned())),
+            Err(e) => Err(error(e)),
+        }
+    }
+}
+
+impl Drop for Flink {
+    fn drop(&mut self) {
+        if leftovers::is_still_named(&self.made, &self.path) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
 }
 
 impl StatusPage {
@@ -85,78 +116,62 @@ impl StatusPage {
             return Err(StatusPageError::FileSize(limit));
         }
         // A sweeper may find the page before it is locked, and remove it: then another one is made.
-        let (mut made, mut nonce) = (None, 0);
+        let mut made = None;
         for _ in 0..3 {
-            nonce = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
-            let name = format!("{}{}-{nonce:x}", name_prefix(nix::unistd::geteuid().as_raw()), std::process::id());
-            let memory = ShmemConf::new()
-                .os_id(format!("/{name}"))
-                .size(PAGE_BYTES)
-                .flink(flink)
-                .force_create_flink()
-                .create()?;
-            made = lock(&Path::new("/dev/shm").join(name))?.map(|lock| StatusPage { memory, _lock: lock });
+            let nonce = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
+            let name =
+                format!("{}{}-{nonce:x}", leftovers::page_prefix(nix::unistd::geteuid().as_raw()), std::process::id());
+            let memory = ShmemConf::new().os_id(format!("/{name}")).size(PAGE_BYTES).create()?;
+            let start_s = nonce / 1_000_000_000;
+            let file = lock(&Path::new(leftovers::SHM_DIR).join(name))?;
+            made = file.map(|file| StatusPage { memory, _flink: None, start_s, file });
             if made.is_some() {
                 break;
             }
         }
-        let page = made.ok_or(StatusPageError::Swept)?;
-        let version = env!("CARGO_PKG_VERSION").as_bytes();
-        let length = version.len().min(23);
-        let at = page.memory.as_ptr().cast::<Layout>();
-        // SAFETY: the mapping is 4096 zeroed bytes, page-aligned; no reader looks past the magic, which is still zero.
-        unsafe { (&raw mut (*at).vmpi_version).cast::<u8>().copy_from_nonoverlapping(version.as_ptr(), length) };
-        let layout = page.layout();
-        layout.version.store(VERSION, Ordering::Relaxed);
-        layout.pid.store(std::process::id(), Ordering::Relaxed);
-        layout.start_s.store(nonce / 1_000_000_000, Ordering::Relaxed);
-        layout.magic.store(MAGIC, Ordering::Release);
+        let mut page = made.ok_or(StatusPageError::Swept)?;
+        page.write(0, 0).map_err(StatusPageError::Write)?;
+        page._flink = Some(Flink::make(flink, page.memory.get_os_id())?);
         Ok(page)
     }
 
     /// Tell how many jobs live now, and how many ever started.
     pub fn set_jobs(&self, jobs: u32, started_jobs: u64) {
-        self.layout().jobs.store(jobs, Ordering::Relaxed);
-        self.layout().started_jobs.store(started_jobs, Ordering::Relaxed);
+        if let Err(error) = self.write(jobs, started_jobs) {
+            crate::debug!("the status page cannot be written: {error}");
+        }
     }
 
-    fn layout(&self) -> &Layout {
-        // SAFETY: the mapping is 4096 bytes, page-aligned, lives as long as self; all fields that change are atomics,
-        // and every bit pattern of them is valid.
-        unsafe { &*self.memory.as_ptr().cast::<Layout>() }
+    fn write(&self, jobs: u32, started_jobs: u64) -> io::Result<()> {
+        if self.file.metadata()?.len() < PAGE_BYTES as u64 {
+            // Somebody has cut it.
+            self.file.set_len(PAGE_BYTES as u64)?;
+        }
+        let version = env!("CARGO_PKG_VERSION").as_bytes();
+        let length = version.len().min(23);
+        let mut fields = [0; FIELDS_BYTES];
+        fields[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        fields[12..16].copy_from_slice(&std::process::id().to_le_bytes());
+        fields[JOBS_AT..JOBS_AT + 4].copy_from_slice(&jobs.to_le_bytes());
+        fields[START_AT..START_AT + 8].copy_from_slice(&self.start_s.to_le_bytes());
+        fields[STARTED_JOBS_AT..STARTED_JOBS_AT + 8].copy_from_slice(&started_jobs.to_le_bytes());
+        fields[VMPI_VERSION_AT..VMPI_VERSION_AT + length].copy_from_slice(&version[..length]);
+        self.file.write_all_at(&fields[8..], 8)?;
+        // Last: who reads looks at it first.
+        self.file.write_all_at(&leftovers::PAGE_MAGIC.to_le_bytes(), 0)
     }
 }
 
 /// Lock a page; `None`: it has been removed meanwhile.
 fn lock(path: &Path) -> Result<Option<Flock<File>>, StatusPageError> {
-    let file = match File::open(path) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+    let file = match File::options().read(true).write(true).open(path) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
         file => file.map_err(StatusPageError::Lock)?,
     };
     let opened = file.metadata().map_err(StatusPageError::Lock)?;
     // Sweepers hold it for a moment only.
     let lock = Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, e)| StatusPageError::Lock(e.into()))?;
     Ok(is_still_named(&opened, path).then_some(lock))
-}
-
-/// What the names of a user's pages in /dev/shm begin with; the daemon's pid follows.
-pub fn name_prefix(user: u32) -> String {
-    format!("{}{user}-", &OS_ID_PREFIX[1..])
-}
-
-/// The pid in a page's name.
-pub fn owner_in_name(name: &str) -> Option<i32> {
-    name.strip_prefix(&OS_ID_PREFIX[1..])?.split('-').nth(1)?.parse().ok()
-}
-
-/// Unlink the page that `flink` names, and the flink; a flink with a name that is not ours is only removed.
-pub fn unlink_stale(flink: &Path) {
-    if let Ok(name) = fs::read_to_string(flink) {
-        if name.starts_with(OS_ID_PREFIX) && !name[1..].contains('/') {
-            let _ = nix::sys::mman::shm_unlink(name.as_str());
-        }
-        let _ = fs::remove_file(flink);
-    }
 }
 
 #[cfg(test)]
@@ -169,8 +184,8 @@ mod tests {
         let page = StatusPage::create(&flink).unwrap();
         page.set_jobs(3, 7);
         let seen = ShmemConf::new().flink(&flink).open().unwrap();
-        // SAFETY: the page is at least 64 bytes and nobody writes it now.
-        let bytes = unsafe { std::slice::from_raw_parts(seen.as_ptr(), 64) };
+        let mut bytes = [0; FIELDS_BYTES];
+        File::open(format!("/dev/shm{}", seen.get_os_id())).unwrap().read_exact_at(&mut bytes, 0).unwrap();
         assert_eq!(&bytes[..8], b"VMPISTAT");
         assert_eq!(bytes[12..16], std::process::id().to_le_bytes());
         assert_eq!((bytes[16], bytes[32]), (3, 7));
@@ -180,13 +195,63 @@ mod tests {
         assert!(!Path::new(&file).exists() && !flink.exists());
     }
 
+    /// By a careless cleaner, or a rank.
+    #[test]
+    fn who_cuts_the_page_ends_nobody_and_it_is_whole_again_with_the_next_job() {
+        let flink = std::env::temp_dir().join(format!("vmpid-cut-{}", std::process::id()));
+        let page = StatusPage::create(&flink).unwrap();
+        let file = File::options().write(true).open(format!("/dev/shm{}", page.memory.get_os_id())).unwrap();
+        for bytes in [0, 20] {
+            file.set_len(bytes).unwrap();
+            page.set_jobs(2, 9);
+            assert_eq!(file.metadata().unwrap().len(), PAGE_BYTES as u64);
+            let mut fields = [0; FIELDS_BYTES];
+            File::open(format!("/dev/shm{}", page.memory.get_os_id())).unwrap().read_exact_at(&mut fields, 0).unwrap();
+            assert_eq!((&fields[..8], fields[JOBS_AT], fields[STARTED_JOBS_AT]), (&b"VMPISTAT"[..], 2, 9));
+            assert_eq!(fields[12..16], std::process::id().to_le_bytes());
+        }
+    }
+
+    /// A room with a runtime directory's lock.
+    fn room(name: &str) -> (PathBuf, Flock<File>) {
+        let room = std::env::temp_dir().join(format!("vmpid-{name}-{}", std::process::id()));
+        fs::create_dir(&room).unwrap();
+        let lock = leftovers::lock_of_dead(&room).unwrap();
+        (room, lock)
+    }
+
     #[test]
     fn a_dead_daemons_page_is_unlinked() {
-        let flink = std::env::temp_dir().join(format!("vmpid-stale-{}", std::process::id()));
-        let page = StatusPage::create(&flink).unwrap();
-        let file = format!("/dev/shm{}", page.memory.get_os_id());
-        std::mem::forget(page);
-        unlink_stale(&flink);
+        let (room, lock) = room("stale");
+        let flink = room.join("status");
+        let StatusPage { memory, _flink, file: page, .. } = StatusPage::create(&flink).unwrap();
+        let file = format!("/dev/shm{}", memory.get_os_id());
+        std::mem::forget((memory, _flink));
+        drop(page);
+        leftovers::remove_daemon(&room, &lock);
         assert!(!Path::new(&file).exists() && !flink.exists());
+        fs::remove_dir(room).unwrap();
+    }
+
+    #[test]
+    fn a_file_of_the_users_is_in_the_way_and_stays() {
+        let (room, lock) = room("mine");
+        let (flink, other) = (room.join("status"), room.join("other"));
+        fs::write(&flink, "my results").unwrap();
+        leftovers::remove_daemon(&room, &lock);
+        assert!(matches!(StatusPage::create(&flink), Err(StatusPageError::InTheWay(_))));
+        assert_eq!(fs::read_to_string(&flink).unwrap(), "my results");
+        // Also one that takes the place of the flink later, though it holds a living daemon's page.
+        let page = StatusPage::create(&other).unwrap();
+        fs::copy(&other, &flink).unwrap();
+        fs::rename(&flink, &other).unwrap();
+        let file = format!("/dev/shm{}", page.memory.get_os_id());
+        drop(leftovers::page_of(&other).unwrap());
+        leftovers::remove_daemon(&room, &lock);
+        assert!(Path::new(&file).exists(), "its daemon lives");
+        drop(page);
+        assert!(!Path::new(&file).exists() && other.exists(), "another file by then");
+        assert_eq!(fs::read_dir(&room).unwrap().count(), 1);
+        fs::remove_dir_all(room).unwrap();
     }
 }

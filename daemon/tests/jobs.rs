@@ -107,8 +107,8 @@ fn ranks_end_in_every_way() {
             code: 0,
         },
         Case {
-            name: "wrong key",
-            spec: script("key=0123456789abcdef0123456789abcdef attach exit=0", 1),
+            name: "another job's word",
+            spec: script("word=1.2.3 attach exit=0", 1),
             check: |f| failed(f, Ended::Exited(99), false, false),
             code: 99,
         },

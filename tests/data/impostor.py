@@ -6,8 +6,8 @@ ENTER: what enters a node. TO: the node that gets BYTES."""
 import hashlib, hmac, json, os, re, socket, struct, subprocess, sys, threading, time
 
 ENTER, GO, TO, BYTES = "@ENTER@", "@GO@", @TO@, bytes.fromhex("@BYTES@")
-# Of a greeting: its length, where the lane and behind it the nonce is.
-GREETING, LANE, NONCE, PROOF = 76, 40, 44, 32
+# Of a greeting: its length, where the lane, whether frames are sealed, and the nonce are.
+GREETING, LANE, SEALED, NONCE, PROOF = 80, 40, 44, 48, 32
 LANES = 2
 HEAD = struct.Struct("<IBBH")
 
@@ -35,7 +35,7 @@ def proof(key, word, connecting, accepting):
     return hmac.new(key, word + connecting + accepting, hashlib.sha256).digest()
 
 
-CONNECTING, ACCEPTING = b"vmpi connecting end", b"vmpi accepting end."
+CONNECTING, ACCEPTING, WELCOME = b"vmpi connecting end", b"vmpi accepting end.", b"vmpi welcomes end.."
 
 
 def greet_both(key, listener, address):
@@ -45,6 +45,7 @@ def greet_both(key, listener, address):
     mine = greeting(theirs, 0, 1)
     upper.sendall(mine + proof(key, ACCEPTING, theirs, mine))
     assert exactly(upper.recv, PROOF) == proof(key, CONNECTING, theirs, mine), "node 1 does not have the key"
+    upper.sendall(proof(key, WELCOME, theirs, mine))
 
     lower = socket.create_connection(address)
     mine = greeting(theirs, 1, 0)
@@ -52,7 +53,8 @@ def greet_both(key, listener, address):
     theirs = exactly(lower.recv, GREETING)
     assert exactly(lower.recv, PROOF) == proof(key, ACCEPTING, mine, theirs), "node 0 does not have the key"
     lower.sendall(proof(key, CONNECTING, mine, theirs))
-    return theirs[LANE:NONCE], (lower, upper)
+    assert exactly(lower.recv, PROOF) == proof(key, WELCOME, mine, theirs), "node 0 does not welcome node 1"
+    return theirs[LANE:SEALED], (lower, upper)
 
 
 def carry(source, sink, lock):

@@ -33,6 +33,9 @@ sys.exit(child.wait())
 /// A launcher that has the job's key and stands between the two carriers.
 const IMPOSTOR: &str = include_str!("../data/impostor.py");
 
+/// A launcher that lets a crowd of strangers connect to the first node before the second one does.
+const STRANGERS: &str = include_str!("../data/strangers.py");
+
 /// This process's own launcher, removed when dropped.
 struct Launcher(PathBuf);
 
@@ -147,13 +150,27 @@ fn frames_that_cannot_be_end_the_job_with_their_nodes_name() {
     }
 }
 
+/// Far more connections that say nothing than there is room for, before the nodes of a job find each other.
+#[test]
+fn strangers_keep_no_node_out() {
+    let nodes = Nodes::beside_others("strangers");
+    let script = STRANGERS.replace("@ENTER@", &nodes.enter().display().to_string()).replace("@COUNT@", "600");
+    let launcher = Launcher::new("strangers", &script);
+    let run = launcher.vmpirun(&nodes, "strangers").args(["--fabric", "tcp", "-n", "4"]);
+    let got = run.arg(program("ring.c", Mpi::Openmpi)).args(["20", "8"]).deadline(Duration::from_secs(60)).run();
+    assert!(got.code == 0, "{got:?}");
+}
+
 #[test]
 fn demanded_verbs_without_a_device_name_the_node() {
     let nodes = Nodes::beside_others("noverbs");
     let got = nodes.vmpirun("noverbs").args(["--fabric", "verbs:none7", "-n", "2", "true"]).run();
     says(&got, &["on node vmpit", "--fabric verbs:none7: "]);
     let got = nodes.vmpirun("badfabric").args(["--fabric", "carrier-pigeon", "-n", "2", "true"]).run();
-    assert!(got.code == 2 && got.stderr.contains("`carrier-pigeon` is not one of auto, tcp, verbs"), "{got:?}");
+    assert!(
+        got.code == 2 && got.stderr.contains("`carrier-pigeon` is not one of auto, tcp, tcp,seal, verbs"),
+        "{got:?}"
+    );
 }
 
 /// The Kubernetes MPI operator tells Open MPI's launcher by variables where the workers are and how they are reached.

@@ -48,7 +48,10 @@ fn vmpirun() -> i32 {
         match arg.into_string() {
             Ok(arg) => args.push(arg),
             Err(arg) => {
-                eprintln!("vmpirun: the argument {} is not UTF-8, which vmpid cannot be told", arg.to_string_lossy());
+                eprintln!(
+                    "vmpirun: the argument {} is not UTF-8, which vmpid cannot be told",
+                    vmpi_shared::escape::lines(&arg.to_string_lossy())
+                );
                 return code::USAGE;
             }
         }

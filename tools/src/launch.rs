@@ -21,7 +21,7 @@ use serde_json::json;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use vmpi_shared::control::{self, App, Balance, Cause, DAEMON_FDS, JobSpec, Stdio};
-use vmpi_shared::meter;
+use vmpi_shared::{escape, meter};
 
 /// Descriptors that vmpirun needs besides those of the ranks.
 const OWN_FDS: u64 = 32;
@@ -52,11 +52,11 @@ pub fn main(args: &[String]) -> i32 {
 
 /// A sentence on standard error; a closed standard error is nobody's problem.
 fn complain(sentence: &str) {
-    let _ = writeln!(std::io::stderr(), "vmpirun: {sentence}");
+    let _ = writeln!(std::io::stderr(), "vmpirun: {}", escape::lines(sentence));
 }
 
 fn out(text: &str) -> Result<i32, Failure> {
-    match std::io::stdout().write_all(text.as_bytes()) {
+    match std::io::stdout().write_all(escape::lines(text).as_bytes()) {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Failure::own(format!("cannot write to standard output: {e}")))
         }
@@ -140,11 +140,10 @@ fn run(options: &RunOptions) -> Result<i32, Failure> {
         }
     };
     let finished = session::run(&mut daemon, &job.spec, routes, options, signals);
-    let daemon_pid = daemon.pid;
     // The private daemon ends and its directory goes before the last word is said; likewise those of all nodes.
     drop(daemon);
     let on_nodes = conductor.and_then(|conductor| conductor.join().ok()).unwrap_or_default();
-    conclude(options, &job, &finished?, &on_nodes, daemon_pid)
+    conclude(options, &job, &finished?, &on_nodes)
 }
 
 /// The directory of this executable, links resolved.
@@ -492,13 +491,7 @@ fn dry_run(options: &RunOptions, job: &Job) -> Result<i32, Failure> {
     out(&text)
 }
 
-fn conclude(
-    options: &RunOptions,
-    job: &Job,
-    finished: &Finished,
-    on_nodes: &[NodeRecording],
-    daemon_pid: i32,
-) -> Result<i32, Failure> {
+fn conclude(options: &RunOptions, job: &Job, finished: &Finished, on_nodes: &[NodeRecording]) -> Result<i32, Failure> {
     let spec = &job.spec;
     let mut ends = finished.ends.clone();
     ends.sort_by_key(|end| end.rank);
@@ -517,14 +510,14 @@ fn conclude(
             let known = outcome::Known { spawned: &finished.spawned, ends: &ends, crashes: &finished.crashes };
             outcome::sentence(cause, spec, known, &node_of(cause, spec))
         }
-        (None, None) => Some(format!("vmpid (pid {daemon_pid}) died; the ranks of its job were killed")),
+        (None, None) => finished.lost.clone(),
     };
     if let Some(cause) = cause {
         complain(&cause);
         mpir::tell_failure(&cause);
     }
-    if finished.own.is_some() && finished.cause.is_none() {
-        complain(&format!("vmpid (pid {daemon_pid}) did not end the job; its ranks were killed from here"));
+    if let (Some(_), Some(lost)) = (&finished.own, &finished.lost) {
+        complain(lost);
     }
     if !options.quiet && finished.own.is_none() && code == 0 {
         let mut first = 0;
@@ -561,8 +554,9 @@ fn conclude(
         };
         let carried: Vec<&String> =
             report.notes.iter().filter(|note| note.contains(vmpi_shared::control::CARRIED)).collect();
-        let carried: String = carried.into_iter().map(|note| format!("{note}\n")).collect();
-        let _ = write!(std::io::stderr(), "{verdict}{}\n{carried}\n{tables}", job.plan.sentence());
+        let carried: String = carried.into_iter().map(|note| format!("{}\n", escape::indented(note))).collect();
+        let text = format!("{verdict}{}\n{carried}\n{tables}", job.plan.sentence());
+        let _ = write!(std::io::stderr(), "{}", escape::lines(&text));
     }
     if let Some(matrix) = &finished.matrix {
         if let Some(path) = &options.matrix {

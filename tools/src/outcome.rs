@@ -6,6 +6,7 @@ use crate::table::Table;
 use serde_json::{Value, json};
 use vmpi_shared::control::{App, Cause, Ended, Helper, JobReport, JobSpec, NewRank, RankEnd};
 use vmpi_shared::crash::{Crash, OnCrash};
+use vmpi_shared::escape;
 
 /// The exit code of vmpirun for a cause.
 pub fn exit_code(cause: &Cause) -> i32 {
@@ -81,12 +82,13 @@ pub fn sentence(cause: &Cause, spec: &JobSpec, known: Known<'_>, node: &str) -> 
         // The last process with that number.
         if let Some(new) = spawned.iter().rfind(|new| new.rank == rank) {
             let NewRank { world_rank, world, program, .. } = new;
-            let node = new.node.as_deref().unwrap_or(node);
+            let (node, program) = (escape::word(new.node.as_deref().unwrap_or(node)), escape::word(program));
             return format!(
                 "spawned rank {rank} (rank {world_rank} of world {world}, pid {pid}, node {node}, program {program})"
             );
         }
-        let program = app_of(spec, rank).map_or("?", |app| app.program.as_str());
+        let program = escape::word(app_of(spec, rank).map_or("?", |app| app.program.as_str()));
+        let node = escape::word(node);
         format!("rank {rank} (pid {pid}, node {node}, program {program})")
     };
     let others = spec.ranks > 1 || !spawned.is_empty();
@@ -126,16 +128,16 @@ pub fn sentence(cause: &Cause, spec: &JobSpec, known: Known<'_>, node: &str) -> 
                 because(reason)
             ))
         }
-        Cause::Cancelled { reason, .. } => Some(format!("the job was ended: {reason}")),
+        Cause::Cancelled { reason, .. } => Some(format!("the job was ended: {}", escape::indented(reason))),
         Cause::LauncherDied => Some("the job was ended: its launcher died".into()),
         Cause::Shutdown => Some("the job was ended: vmpid was shut down".into()),
-        Cause::Internal { reason } => Some(format!("vmpid could not go on with the job: {reason}")),
+        Cause::Internal { reason } => Some(format!("vmpid could not go on with the job: {}", escape::indented(reason))),
     }
 }
 
 /// What a rank said when it ended the job.
 fn because(reason: &str) -> String {
-    let reason = reason.trim_end();
+    let reason = escape::indented(reason.trim_end());
     if reason.is_empty() { String::new() } else { format!(": {reason}") }
 }
 
@@ -207,8 +209,8 @@ pub fn as_json(
 pub fn processes(helpers: &[Helper]) -> String {
     const MOST: usize = 8;
     let one = |helper: &Helper| match &helper.node {
-        Some(node) => format!("{} (pid {}, node {node})", helper.name, helper.pid),
-        None => format!("{} (pid {})", helper.name, helper.pid),
+        Some(node) => format!("{} (pid {}, node {})", escape::word(&helper.name), helper.pid, escape::word(node)),
+        None => format!("{} (pid {})", escape::word(&helper.name), helper.pid),
     };
     let named: Vec<String> = helpers.iter().take(MOST).map(one).collect();
     let more = helpers.len().saturating_sub(MOST);

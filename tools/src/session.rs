@@ -1,12 +1,12 @@
 //! A job under way: one loop over signals, the daemon, the ranks' output, and the clock.
 //!
 //! Death stories: a rank's death is the daemon's to notice (`Ended`, `Finished`); the daemon's death shows as the end
-//! of the connection, and this loop then kills what is left of the job; this process's death shows to the daemon the
-//! same way. Nothing here blocks: sinks are written only as far as they take it, so a signal is seen at once.
+//! of the connection, and this process then kills what is left of the job, as if the daemon had not ended it long after it
+//! was told to; this process's death shows to the daemon the same way. Nothing here blocks: sinks are written only as far as they take it, so a signal is seen at once.
 
 use crate::cli::{OnDeadlock, RunOptions};
 use crate::crash::{self, Crashes};
-use crate::daemon::{self, Daemon};
+use crate::daemon::{self, Daemon, Loss, Orphans};
 use crate::failure::{Failure, code};
 use crate::mpir;
 use crate::output::{Routes, SinkError, Streams};
@@ -25,6 +25,7 @@ use vmpi_shared::control::{
     self, Cause, Connection, Helper, JobReport, JobSpec, NewRank, RankEnd, Reply, Request, Stdio,
 };
 use vmpi_shared::crash::{Crash, OnCrash};
+use vmpi_shared::escape;
 use vmpi_shared::monitor::Matrix;
 use vmpi_shared::waits::JobWaits;
 
@@ -90,8 +91,10 @@ fn is_ignored(signal: Signal) -> bool {
 #[derive(Debug)]
 pub struct Finished {
     pub job: u32,
-    /// `None`: the daemon died.
+    /// `None`: the daemon has not told the end.
     pub cause: Option<Cause>,
+    /// Then what has become of it, and of the ranks.
+    pub lost: Option<String>,
     pub report: Option<JobReport>,
     /// If transfers were counted.
     pub matrix: Option<Matrix>,
@@ -127,7 +130,6 @@ pub fn run(
         options,
         deadline: options.timeout_s.map(|s| Instant::now() + Duration::from_secs(s)),
         job: 0,
-        pids: Vec::new(),
         first: Vec::new(),
         cancels: 0,
         give_up: None,
@@ -138,13 +140,13 @@ pub fn run(
         quiet: false,
     };
     let last = session.until_end(daemon);
+    let mut lost = None;
     let (cause, report, matrix, trace) = match last {
         Last::Finished(cause, report, matrix, trace) => {
             (Some(cause), Some(*report), matrix.map(|matrix| *matrix), trace)
         }
-        Last::DaemonDied => {
-            daemon::kill_job(&daemon.socket, session.job, &session.pids);
-            daemon.remove_leftovers();
+        Last::Lost(loss) => {
+            lost = Some(session.end_from_here(daemon, &loss));
             (None, None, None, None)
         }
         Last::Refused(why) => return Err(why),
@@ -158,7 +160,7 @@ pub fn run(
     session.tell_crashes(Instant::now(), true);
     let Session { job, ends, spawned, crashes, own, quiet, .. } = session;
     let crashes = crashes.into_list();
-    Ok(Finished { job, cause, report, matrix, trace, ends, spawned, crashes, own, quiet })
+    Ok(Finished { job, cause, lost, report, matrix, trace, ends, spawned, crashes, own, quiet })
 }
 
 /// Why the job could not be handed over: what the daemon said last, if it said something.
@@ -219,8 +221,7 @@ struct Session<'a> {
     options: &'a RunOptions,
     deadline: Option<Instant>,
     job: u32,
-    pids: Vec<i32>,
-    /// Those of the ranks that this process started, in order.
+    /// The processes of the ranks that this process started, in order.
     first: Vec<i32>,
     cancels: u32,
     /// When this process stops waiting for the daemon to end the job.
@@ -234,7 +235,8 @@ struct Session<'a> {
 
 enum Last {
     Finished(Cause, Box<JobReport>, Option<Box<Matrix>>, Option<Recording>),
-    DaemonDied,
+    /// The daemon does not see to the job any more.
+    Lost(Loss),
     Refused(Failure),
 }
 
@@ -271,7 +273,7 @@ impl Session<'_> {
                 );
             }
             if self.give_up.is_some_and(|at| at <= now) {
-                return Last::DaemonDied;
+                return Last::Lost(Loss::Silent);
             }
             if ready.daemon
                 && let Some(last) = self.on_reply(daemon)
@@ -331,6 +333,14 @@ impl Session<'_> {
         }
     }
 
+    /// Kill what is left of the job, and say why the daemon did not.
+    fn end_from_here(&self, daemon: &Daemon, loss: &Loss) -> String {
+        let first = (0..).zip(self.first.iter().copied());
+        let ranks: Vec<(u32, i32)> =
+            first.chain(self.spawned.iter().map(|spawned| (spawned.rank, spawned.pid))).collect();
+        daemon::end_job(&daemon.socket, daemon.pid, loss, &Orphans { job: self.job, ranks: &ranks })
+    }
+
     fn forward(&mut self, daemon: &mut Daemon, signal: Signal) {
         // A broken connection shows when it is read.
         let _ = daemon.connection.send(&Request::Forward { signal: signal as i32 }, &[]);
@@ -370,7 +380,6 @@ impl Session<'_> {
                 Reply::Submitted { job } => self.job = job,
                 Reply::Started { pids } => self.started(daemon, pids),
                 Reply::Grown { ranks } => {
-                    self.pids.extend(ranks.iter().map(|rank| rank.pid));
                     if let Err(why) = self.streams.add(&ranks, fds, self.options) {
                         self.cancel(daemon, why.sentence, code::OWN, Signal::SIGTERM);
                     }
@@ -395,7 +404,8 @@ impl Session<'_> {
                 Reply::Refused { reason, code } => return Some(Last::Refused(Failure::new(code, reason))),
                 _ => {}
             },
-            Ok(None) | Err(_) => return Some(Last::DaemonDied),
+            Ok(None) => return Some(Last::Lost(Loss::Closed)),
+            Err(error) => return Some(Last::Lost(Loss::of(error))),
         }
         None
     }
@@ -408,7 +418,7 @@ impl Session<'_> {
         let limited = why.waits.limit().is_some();
         let ends = limited || self.options.on_deadlock == OnDeadlock::Abort;
         let next = if ends { String::new() } else { why.next_steps() };
-        let _ = write!(io::stderr(), "vmpirun: {}{next}", why.text());
+        let _ = write!(io::stderr(), "vmpirun: {}{next}", escape::lines(&why.text()));
         if limited {
             self.cancel(daemon, "memory for messages has ended".into(), code::OWN, Signal::SIGTERM);
         } else if self.options.on_deadlock == OnDeadlock::Abort {
@@ -418,7 +428,7 @@ impl Session<'_> {
 
     fn on_hang(&mut self, waits: JobWaits, seconds: u64) {
         let why = Why::look(waits);
-        let _ = write!(io::stderr(), "vmpirun: {}{}", why.hang_text(seconds), why.next_steps());
+        let _ = write!(io::stderr(), "vmpirun: {}{}", escape::lines(&why.hang_text(seconds)), why.next_steps());
     }
 
     /// Does the job end if a rank does?
@@ -436,7 +446,7 @@ impl Session<'_> {
             let _ = self.streams.write_some();
         }
         if !self.quiet {
-            let _ = write!(io::stderr(), "{text}");
+            let _ = write!(io::stderr(), "{}", escape::lines(&text));
         }
     }
 
@@ -448,9 +458,7 @@ impl Session<'_> {
                 );
             }
         }
-        self.first = pids.clone();
-        // Ranks spawned meanwhile may have been told before.
-        self.pids.extend(pids);
+        self.first = pids;
         self.tell_debugger();
         if !self.spec.stop.is_empty() && self.options.gdb.is_empty() {
             // They were stopped for the debugger, which has seen them now.

@@ -1,5 +1,7 @@
 //! Plain columns for people, and figures with units.
 
+use vmpi_shared::escape;
+
 /// Columns padded to their widest cell, the last one not.
 #[derive(Debug)]
 pub struct Table {
@@ -23,11 +25,13 @@ impl Table {
 impl std::fmt::Display for Table {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let rows: Vec<Vec<_>> =
+            self.rows.iter().map(|row| row.iter().map(|cell| escape::word(cell)).collect()).collect();
         let width = |column: usize| {
-            self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+            rows.iter().filter_map(|row: &Vec<_>| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
         };
         let widths: Vec<usize> = (0..columns).map(width).collect();
-        for row in &self.rows {
+        for row in &rows {
             let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
             writeln!(f, "{}", cells.join("  ").trim_end())?;
         }
@@ -83,5 +87,7 @@ mod tests {
         let mut table = Table::new(&["JOB", "NAME"]);
         table.row(vec!["1".into(), "x".into()]);
         assert_eq!(table.to_string(), "JOB  NAME\n1    x\n");
+        table.row(vec!["\x1b".into(), "a\nb".into()]);
+        assert_eq!(table.to_string(), "JOB     NAME\n1       x\n\\u001b  a\\u000ab\n");
     }
 }

@@ -1,7 +1,8 @@
 //! Who may talk: each end proves that it has the job's key before the other parses a frame.
 //!
-//! The connecting end sends its greeting; the other answers with its own and a proof over both; the first checks it and sends its proof. A
-//! proof is HMAC-SHA256 with the job's key over a word for the direction and both greetings, each with a fresh nonce; compared in
+//! The connecting end sends its greeting; the other answers with its own and a proof over both; the first checks it and sends its proof, which the other
+//! acknowledges: until then each side may give the connection up, and the connecting one tries again. A
+//! proof is HMAC-SHA256 with the job's key over a word for what it is and both greetings, each with a fresh nonce; compared in
 //! constant time. All messages have fixed sizes. Versions are told before proofs, so that a wrong one has its own sentence.
 
 use crate::frame;
@@ -10,11 +11,14 @@ use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
 const MAGIC: [u8; 8] = *b"vmpifab1";
+/// In place of an answer: [`no_room`].
+const NO_ROOM: [u8; 8] = *b"vmpifull";
 const VERSION_BYTES: usize = 16;
-/// Magic, frame version, nodes, from, to, vmpi's version, lane, nonce.
-pub const GREETING_BYTES: usize = LANE_AT + 4 + 32;
+/// Magic, frame version, nodes, from, to, vmpi's version, lane, sealed, nonce.
+pub const GREETING_BYTES: usize = NONCE_AT + 32;
 const LANE_AT: usize = 24 + VERSION_BYTES;
-const NONCE_AT: usize = LANE_AT + 4;
+const SEALED_AT: usize = LANE_AT + 4;
+const NONCE_AT: usize = SEALED_AT + 4;
 pub const PROOF_BYTES: usize = 32;
 
 /// Why an end does not talk to the other.
@@ -28,6 +32,13 @@ pub enum Refusal {
     Confused { from: u32, to: u32, nodes: u32 },
     #[error("it does not have this job's key")]
     WrongKey,
+    #[error(
+        "its frames are {}sealed and this node's are {}: --fabric must say the same on all nodes of a job",
+        if *theirs { "" } else { "not " }, if *theirs { "not" } else { "" }
+    )]
+    Sealed { theirs: bool },
+    #[error("its port has no room left: more connections come to it from others than it can hear at a time")]
+    NoRoom,
     #[error("it ended the greeting: it does not believe this node, or has died")]
     Closed,
     #[error("it did not finish the greeting in time")]
@@ -43,7 +54,21 @@ pub struct Greeting {
     pub to: u32,
     /// Which connection of these two this is.
     pub lane: u32,
+    /// What follows is sealed (`seal`).
+    pub sealed: bool,
     pub nonce: [u8; 32],
+}
+
+/// What an end says instead of a greeting that gives up a connection for others.
+pub fn no_room() -> [u8; GREETING_BYTES] {
+    let mut bytes = [0; GREETING_BYTES];
+    bytes[..8].copy_from_slice(&NO_ROOM);
+    bytes
+}
+
+/// Is that what these bytes begin to say?
+pub(crate) fn is_no_room(bytes: &[u8]) -> bool {
+    bytes.starts_with(&NO_ROOM)
 }
 
 impl Greeting {
@@ -59,7 +84,8 @@ impl Greeting {
         }
         let text = &version.as_bytes()[..version.len().min(VERSION_BYTES)];
         bytes[24..24 + text.len()].copy_from_slice(text);
-        bytes[LANE_AT..NONCE_AT].copy_from_slice(&self.lane.to_le_bytes());
+        bytes[LANE_AT..SEALED_AT].copy_from_slice(&self.lane.to_le_bytes());
+        bytes[SEALED_AT] = u8::from(self.sealed);
         bytes[NONCE_AT..].copy_from_slice(&self.nonce);
         bytes
     }
@@ -67,6 +93,9 @@ impl Greeting {
     /// # Errors
     /// It is no greeting, or one of another version.
     pub fn decode(bytes: &[u8; GREETING_BYTES]) -> Result<Greeting, Refusal> {
+        if is_no_room(bytes) {
+            return Err(Refusal::NoRoom);
+        }
         if bytes[..8] != MAGIC {
             return Err(Refusal::Stranger);
         }
@@ -74,13 +103,19 @@ impl Greeting {
         let text = &bytes[24..LANE_AT];
         let text = &text[..text.iter().position(|byte| *byte == 0).unwrap_or(VERSION_BYTES)];
         let own = env!("CARGO_PKG_VERSION").as_bytes();
-        if text != &own[..own.len().min(VERSION_BYTES)] || word(0) != u32::from(frame::VERSION) {
+        let padded: [u8; VERSION_BYTES] = std::array::from_fn(|at| own.get(at).copied().unwrap_or(0));
+        if bytes[24..LANE_AT] != padded || word(0) != u32::from(frame::VERSION) {
             let theirs = text.iter().map(|b| if b.is_ascii_graphic() { *b as char } else { '?' }).collect::<String>();
             return Err(Refusal::Version { theirs: format!("{theirs} (frames {})", word(0)) });
         }
-        let lane = u32::from_le_bytes(bytes[LANE_AT..NONCE_AT].try_into().expect("four bytes"));
+        let lane = u32::from_le_bytes(bytes[LANE_AT..SEALED_AT].try_into().expect("four bytes"));
         let nonce = bytes[NONCE_AT..].try_into().expect("the rest is the nonce");
-        Ok(Greeting { nodes: word(1), from: word(2), to: word(3), lane, nonce })
+        let sealed = match bytes[SEALED_AT..NONCE_AT] {
+            [0, 0, 0, 0] => false,
+            [1, 0, 0, 0] => true,
+            _ => return Err(Refusal::Stranger),
+        };
+        Ok(Greeting { nodes: word(1), from: word(2), to: word(3), lane, sealed, nonce })
     }
 }
 
@@ -89,6 +124,20 @@ impl Greeting {
 pub enum End {
     Connecting,
     Accepting,
+    /// The accepting one's acknowledgement.
+    Welcome,
+}
+
+/// The key by which end `of` seals what it sends on this connection. Both nonces are fresh for each connection, and so is the key.
+pub(crate) fn sealing_key(key: &Key, of: End, connecting: &Greeting, accepting: &Greeting) -> [u8; 32] {
+    let mut mac = <Hmac<Sha256> as Mac>::new_from_slice(key.bytes()).expect("HMAC takes keys of any length");
+    mac.update(match of {
+        End::Connecting => b"vmpi seals connect.",
+        End::Accepting | End::Welcome => b"vmpi seals accept..",
+    });
+    mac.update(&connecting.encode());
+    mac.update(&accepting.encode());
+    mac.finalize().into_bytes().into()
 }
 
 fn mac(key: &Key, of: End, connecting: &Greeting, accepting: &Greeting) -> Hmac<Sha256> {
@@ -96,6 +145,7 @@ fn mac(key: &Key, of: End, connecting: &Greeting, accepting: &Greeting) -> Hmac<
     mac.update(match of {
         End::Connecting => b"vmpi connecting end",
         End::Accepting => b"vmpi accepting end.",
+        End::Welcome => b"vmpi welcomes end..",
     });
     mac.update(&connecting.encode());
     mac.update(&accepting.encode());
@@ -117,8 +167,8 @@ mod tests {
     use super::*;
 
     fn greetings() -> (Greeting, Greeting) {
-        let a = Greeting { nodes: 3, from: 1, to: 0, lane: 1, nonce: [7; 32] };
-        (a, Greeting { nodes: 3, from: 0, to: 1, lane: 1, nonce: [9; 32] })
+        let a = Greeting { nodes: 3, from: 1, to: 0, lane: 1, sealed: false, nonce: [7; 32] };
+        (a, Greeting { nodes: 3, from: 0, to: 1, lane: 1, sealed: false, nonce: [9; 32] })
     }
 
     #[test]

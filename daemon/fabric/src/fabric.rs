@@ -1,5 +1,7 @@
 //! The trait, and what can happen to a link.
 
+use std::fmt;
+use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
@@ -20,13 +22,34 @@ pub const BACKLOG_BYTES: usize = 1 << 20;
 /// Nor more of large messages, beyond this: memory.
 pub const BULK_BYTES: usize = 256 << 10;
 
+/// Who else has come to a node's port.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Others {
+    pub count: u64,
+    /// The last of them.
+    pub from: Option<IpAddr>,
+}
+
+impl fmt::Display for Others {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let Others { count, from: Some(from) } = self else {
+            return f.write_str(": is there a firewall between the nodes?");
+        };
+        let connections = if *count == 1 { "connection that was" } else { "connections that were" };
+        write!(
+            f,
+            ", while {count} {connections} not of this job came to this node's port, the last from {from}: is it being scanned?"
+        )
+    }
+}
+
 /// Why a link is of no use any more; the sentence names the other node.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
     #[error("node {node} cannot be reached at {tried}: {why}")]
     Unreachable { node: String, tried: String, why: String },
-    #[error("node {node} has not connected within {} s: is there a firewall between the nodes?", WIRE_UP.as_secs())]
-    NeverCame { node: String },
+    #[error("node {node} has not connected within {} s{others}", WIRE_UP.as_secs())]
+    NeverCame { node: String, others: Others },
     #[error("node {node}: {why}")]
     Refused { node: String, why: Refusal },
     #[error("node {node} has closed its connection: its vmpid has died or was killed")]

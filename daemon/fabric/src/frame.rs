@@ -3,13 +3,17 @@
 //! The decoder believes nothing: a length beyond the cap, another version or a head that is not zero where it must be ends the link, and its
 //! buffer never grows beyond one largest frame.
 
+use crate::seal::{Opener, TAG_BYTES};
+
 /// Changes whenever a frame changes its meaning.
-pub const VERSION: u8 = 7;
+pub const VERSION: u8 = 8;
 /// Longest body.
 pub const MAX_BODY_BYTES: usize = 256 << 10;
 pub const HEAD_BYTES: usize = 8;
 /// Room of a decoder: a whole largest frame, and as much again to read ahead.
-const BUFFER_BYTES: usize = 2 * (HEAD_BYTES + MAX_BODY_BYTES);
+const BUFFER_BYTES: usize = 2 * MOST_BYTES;
+/// Of a frame, sealed or not.
+const MOST_BYTES: usize = HEAD_BYTES + MAX_BODY_BYTES + TAG_BYTES;
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
@@ -23,6 +27,8 @@ pub enum FrameError {
     Cut(usize),
     #[error("slot {0}, whose turn it is not")]
     Slot(u32),
+    #[error("a frame whose seal is broken: it was changed on its way")]
+    Seal,
 }
 
 /// The head of a frame.
@@ -72,7 +78,7 @@ impl Decoder {
     pub fn room(&mut self) -> &mut [u8] {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
-        } else if self.buffer.len() - self.end < HEAD_BYTES + MAX_BODY_BYTES {
+        } else if self.buffer.len() - self.end < MOST_BYTES {
             self.buffer.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
         }
@@ -88,15 +94,32 @@ impl Decoder {
     /// # Errors
     /// Bytes that are no frame; the decoder is of no more use.
     pub fn next_frame(&mut self) -> Result<Option<(u8, &[u8])>, FrameError> {
+        self.next_with(None)
+    }
+
+    /// The same of sealed frames.
+    ///
+    /// # Errors
+    /// As `next_frame`.
+    pub fn next_sealed(&mut self, opener: &mut Opener) -> Result<Option<(u8, &[u8])>, FrameError> {
+        self.next_with(Some(opener))
+    }
+
+    fn next_with(&mut self, opener: Option<&mut Opener>) -> Result<Option<(u8, &[u8])>, FrameError> {
         let have = &self.buffer[self.start..self.end];
         let Some(head) = have.first_chunk::<HEAD_BYTES>() else { return Ok(None) };
         let (kind, length) = read_head(head)?;
         let from = self.start + HEAD_BYTES;
         let to = from + length;
-        if to > self.end {
+        let whole = if opener.is_some() { to + TAG_BYTES } else { to };
+        if whole > self.end {
             return Ok(None);
         }
-        self.start = to;
+        self.start = whole;
+        if let Some(opener) = opener {
+            let head = *head;
+            opener.open(&head, &mut self.buffer[from..whole])?;
+        }
         Ok(Some((kind, &self.buffer[from..to])))
     }
 }

@@ -1,7 +1,7 @@
 //! What carries frames between the nodes of one job.
 //!
 //! Reading order: `fabric` (the trait, and what can happen to a link) -> `frame` (bytes to frames and back) -> `key`, `auth` (who may talk at
-//! all) -> `link` (one connection) -> `tcp` (all of a node's links) -> `staging` (memory for slots) ->
+//! all) -> `seal` -> `link` (one connection) -> `tcp` (all of a node's links) -> `staging` (memory for slots) ->
 //! `emulated` (a slower network on top of a faster one) -> `verbs` (RDMA devices, where there are).
 //!
 //! Nothing here blocks, and nothing knows of MPI: a frame is a kind and bytes. Unsafe code only in `verbs::plugin` and `staging`.
@@ -13,6 +13,7 @@ pub mod fabric;
 pub mod frame;
 pub mod key;
 mod link;
+pub mod seal;
 mod staging;
 pub mod tcp;
 pub mod verbs;

@@ -9,6 +9,7 @@ use nix::{libc, setsockopt_impl, sockopt_impl};
 
 use crate::fabric::{LinkError, PULSE, SILENCE};
 use crate::frame::{self, Decoder};
+use crate::seal::{Opener, Sealer};
 
 /// A sign of life, without a body.
 pub const PULSE_KIND: u8 = 1;
@@ -40,6 +41,8 @@ pub struct Link {
     pub stream: TcpStream,
     node: String,
     decoder: Decoder,
+    /// Of a link whose frames are sealed.
+    seals: Option<Box<(Sealer, Opener)>>,
     out: Vec<u8>,
     sent: usize,
     last_heard: Instant,
@@ -53,7 +56,7 @@ pub struct Link {
 }
 
 impl Link {
-    pub fn new(stream: TcpStream, node: String, now: Instant) -> Link {
+    pub fn new(stream: TcpStream, node: String, seals: Option<(Sealer, Opener)>, now: Instant) -> Link {
         // It only costs time if these fail.
         let _ = stream.set_nodelay(true);
         unpace(&stream);
@@ -61,6 +64,7 @@ impl Link {
             stream,
             node,
             decoder: Decoder::default(),
+            seals: seals.map(Box::new),
             out: Vec::new(),
             sent: 0,
             last_heard: now,
@@ -84,7 +88,20 @@ impl Link {
 
     pub fn send(&mut self, kind: u8, parts: &[&[u8]]) {
         let bytes: usize = parts.iter().map(|part| part.len()).sum();
-        self.out.extend_from_slice(&frame::head(kind, bytes));
+        let head = frame::head(kind, bytes);
+        self.out.extend_from_slice(&head);
+        if let Some(seals) = &mut self.seals {
+            let at = self.out.len();
+            parts.iter().for_each(|part| self.out.extend_from_slice(part));
+            match seals.0.seal(&head, &mut self.out[at..]) {
+                Some(tag) => self.out.extend_from_slice(&tag),
+                None => self.broken = Some(io::Error::other("it has carried as many frames as its key may seal")),
+            }
+            if bytes >= TOGETHER_BYTES {
+                self.write();
+            }
+            return;
+        }
         // What the socket takes of a large body need not be copied.
         let mut taken = if bytes >= TOGETHER_BYTES { self.write_with(parts) } else { 0 };
         for part in parts {
@@ -173,7 +190,11 @@ impl Link {
                     self.last_heard = now;
                     self.decoder.filled(count);
                     loop {
-                        match self.decoder.next_frame() {
+                        let next = match &mut self.seals {
+                            None => self.decoder.next_frame(),
+                            Some(seals) => self.decoder.next_sealed(&mut seals.1),
+                        };
+                        match next {
                             Ok(None) => break,
                             Ok(Some((PULSE_KIND, _))) => {}
                             Ok(Some((kind, body))) => tell(kind, body),
@@ -237,7 +258,7 @@ mod tests {
     fn silence_is_judged_by_the_time_in_which_this_end_was_there() {
         let (here, there) = std::os::unix::net::UnixStream::pair().map(|(a, b)| (OwnedFd::from(a), b)).unwrap();
         let start = Instant::now();
-        let mut link = Link::new(TcpStream::from(here), "b".into(), start);
+        let mut link = Link::new(TcpStream::from(here), "b".into(), None, start);
         let at = |seconds: u64| start + Duration::from_secs(seconds);
         for second in 1..8 {
             assert!(link.check(at(second)).is_ok() && link.deadline() <= at(second + 1));

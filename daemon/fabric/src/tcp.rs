@@ -4,21 +4,26 @@
 //! slow network that takes milliseconds: with one connection answers that the other direction waits for stood behind them.
 //! Each connection has a seat: those of the first lane, by node, then those of the second.
 
+mod dial;
+mod door;
 mod greet;
+mod welcome;
 
-use std::collections::{HashMap, VecDeque};
-use std::io::{self, Write};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 
-use crate::auth::{End, GREETING_BYTES, Greeting, PROOF_BYTES, Refusal, check, proof};
+use crate::auth::{Greeting, Refusal};
 use crate::fabric::{BULK_BYTES, Event, Fabric, LinkError, WIRE_UP};
 use crate::key::Key;
 use crate::link::Link;
-use greet::{Greeted, Knock, begin_connecting, check_answer, read_exactly};
+use dial::{PAUSE, Tries};
+use door::{Door, FIRST_KNOCK};
+use greet::{Greeted, Stage};
 
 /// Connections per pair of nodes: for `send` and `send_bulk`.
 const LANES: u32 = 2;
@@ -27,10 +32,6 @@ const BULK: u32 = 1;
 const KEEN_LOOKS: u32 = 1000;
 const RARELY: u32 = 8;
 const LISTENER: u64 = u64::MAX;
-/// Tokens from here on are connections of which nobody knows yet whose they are.
-const FIRST_KNOCK: u64 = 1 << 32;
-/// So many of those at a time; more are closed.
-const MOST_KNOCKS: usize = 256;
 /// How long the other lane is listened to when one has been closed.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// How long one address may take to answer, and a greeting to be finished.
@@ -58,8 +59,14 @@ enum Peer {
     Dialled {
         at: SocketAddr,
         later: VecDeque<SocketAddr>,
-        connected: bool,
+        stage: Stage,
         shake: Greeted,
+        tries: Tries,
+    },
+    /// None of its addresses has led to it; they are tried again.
+    Resting {
+        until: Instant,
+        tries: Tries,
     },
     Up(Box<Link>),
     /// Closed by the other end, whose other lane may say why.
@@ -75,7 +82,10 @@ enum Peer {
 /// The links of one node.
 pub struct Tcp {
     epoll: Epoll,
-    listener: TcpListener,
+    door: Door,
+    /// All are to be there by then.
+    until: Instant,
+    sealed: bool,
     me: u32,
     key: Key,
     nodes: Vec<Node>,
@@ -84,8 +94,6 @@ pub struct Tcp {
     /// Looks that are still due to bulk lanes, and those since the last one at them.
     keen: u32,
     skipped: u32,
-    knocks: HashMap<u64, Knock>,
-    next_knock: u64,
     /// Found while connecting, to be told at the next turn.
     lost: Vec<(u32, LinkError)>,
 }
@@ -96,25 +104,15 @@ impl Tcp {
     /// # Errors
     /// No socket can be made.
     pub fn listen() -> io::Result<Tcp> {
-        let any = [SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)), SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))];
-        let listener = TcpListener::bind(&any[..])?;
-        listener.set_nonblocking(true)?;
-        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-        let (nodes, peers, key) = (Vec::new(), Vec::new(), Key::from_bytes([0; 32]));
-        let (knocks, lost) = (HashMap::new(), Vec::new());
-        Ok(Tcp {
-            epoll,
-            listener,
-            me: 0,
-            key,
-            nodes,
-            peers,
-            keen: 0,
-            skipped: 0,
-            knocks,
-            next_knock: FIRST_KNOCK,
-            lost,
-        })
+        let (door, epoll) = (Door::open()?, Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?);
+        let (nodes, peers, lost, key) = (Vec::new(), Vec::new(), Vec::new(), Key::from_bytes([0; 32]));
+        let until = Instant::now();
+        Ok(Tcp { epoll, door, until, sealed: false, me: 0, key, nodes, peers, keen: 0, skipped: 0, lost })
+    }
+
+    /// Seal what goes over the links (`seal`). Before `join`, and on all nodes.
+    pub fn seal(&mut self) {
+        self.sealed = true;
     }
 
     /// The port on which this node listens.
@@ -122,7 +120,8 @@ impl Tcp {
     /// # Errors
     /// Those of getsockname.
     pub fn port(&self) -> io::Result<u16> {
-        Ok(self.listener.local_addr()?.port())
+        let listener = self.door.listener().ok_or(io::ErrorKind::NotConnected)?;
+        Ok(listener.local_addr()?.port())
     }
 
     /// This is node `me` of `nodes`: connect to the lower ones, expect the higher ones.
@@ -130,9 +129,12 @@ impl Tcp {
     /// # Errors
     /// The listener cannot be watched.
     pub fn join(&mut self, me: u32, nodes: Vec<Node>, key: Key, now: Instant) -> io::Result<()> {
-        self.epoll.add(&self.listener, EpollEvent::new(EpollFlags::EPOLLIN, LISTENER))?;
+        let listener = self.door.listener().ok_or(io::ErrorKind::NotConnected)?;
+        self.epoll.add(listener, EpollEvent::new(EpollFlags::EPOLLIN, LISTENER))?;
         (self.me, self.nodes, self.key) = (me, nodes, key);
         let until = now + WIRE_UP;
+        self.until = until;
+        self.door.expect(self.nodes.iter().map(|node| &node.addresses[..]));
         let seats = self.nodes.len() as u32 * LANES;
         self.peers = (0..seats)
             .map(|seat| if self.node_of(seat) > me { Peer::Expected { until } } else { Peer::Nobody })
@@ -140,10 +142,10 @@ impl Tcp {
         for seat in 0..seats {
             let node = self.node_of(seat);
             if node < me {
-                let later = self.nodes[node as usize].addresses.iter().copied().collect();
-                self.dial(seat, later, now, None);
+                self.dial_all(seat, now, Tries { pause: PAUSE, ..Tries::default() });
             }
         }
+        self.close_door();
         Ok(())
     }
 
@@ -190,35 +192,7 @@ impl Tcp {
 
     fn greeting(&self, to: u32, lane: u32) -> io::Result<Greeting> {
         let nonce = *Key::random()?.bytes();
-        Ok(Greeting { nodes: self.nodes.len() as u32, from: self.me, to, lane, nonce })
-    }
-
-    /// Begin to connect to the first of these addresses that allows it.
-    fn dial(&mut self, seat: u32, mut later: VecDeque<SocketAddr>, now: Instant, mut why: Option<String>) {
-        while let Some(at) = later.pop_front() {
-            let begun =
-                self.greeting(self.node_of(seat), self.lane_of(seat)).and_then(|own| Ok((own, begin_connecting(at)?)));
-            match begun {
-                Ok((own, fd)) => {
-                    let stream = TcpStream::from(fd);
-                    let interest = EpollFlags::EPOLLOUT;
-                    if let Err(e) = self.epoll.add(&stream, EpollEvent::new(interest, u64::from(seat))) {
-                        why = Some(e.to_string());
-                        continue;
-                    }
-                    let want = GREETING_BYTES + PROOF_BYTES;
-                    let shake = Greeted { stream, own, got: Vec::new(), want, until: now + PATIENCE };
-                    self.peers[seat as usize] = Peer::Dialled { at, later, connected: false, shake };
-                    return;
-                }
-                Err(e) => why = Some(e.to_string()),
-            }
-        }
-        let tried: Vec<String> =
-            self.nodes[self.node_of(seat) as usize].addresses.iter().map(SocketAddr::to_string).collect();
-        let tried = if tried.is_empty() { "any address (it has none)".into() } else { tried.join(", ") };
-        let why = why.unwrap_or_else(|| "there is nothing to try".into());
-        self.give_up(seat, LinkError::Unreachable { node: self.name(seat), tried, why });
+        Ok(Greeting { nodes: self.nodes.len() as u32, from: self.me, to, lane, sealed: self.sealed, nonce })
     }
 
     /// A lane is of no more use. If the other end has closed it, the other lane may still hold the reason: the node is lost when that ends, too, or
@@ -257,135 +231,6 @@ impl Tcp {
         self.lost.push((node, why));
     }
 
-    /// The connection of `seat` can go on with its greeting.
-    fn dialled_ready(&mut self, seat: u32, now: Instant) -> bool {
-        let node = self.node_of(seat);
-        let Peer::Dialled { at, later, connected, shake } = &mut self.peers[seat as usize] else { return false };
-        if !*connected {
-            let failed = match shake.stream.take_error() {
-                Ok(None) => match (&shake.stream).write(&shake.own.encode()) {
-                    // So few bytes always fit into a fresh connection.
-                    Ok(GREETING_BYTES) => None,
-                    Ok(_) => Some("it took only a part of the greeting".to_string()),
-                    Err(e) => Some(e.to_string()),
-                },
-                Ok(Some(e)) | Err(e) => Some(e.to_string()),
-            };
-            if let Some(why) = failed {
-                let (why, later) = (format!("{at}: {why}"), std::mem::take(later));
-                self.dial(seat, later, now, Some(why));
-                return false;
-            }
-            *connected = true;
-            let _ = self.epoll.modify(&shake.stream, &mut EpollEvent::new(EpollFlags::EPOLLIN, u64::from(seat)));
-            return false;
-        }
-        let refusal = match read_exactly(shake) {
-            Ok(()) => match check_answer(&self.key, shake, node) {
-                Ok(None) => return false,
-                Ok(Some(theirs)) => {
-                    let mine = proof(&self.key, End::Connecting, &shake.own, &theirs);
-                    match (&shake.stream).write(&mine) {
-                        Ok(PROOF_BYTES) => None,
-                        _ => Some(Refusal::Closed),
-                    }
-                }
-                Err(refusal) => Some(refusal),
-            },
-            Err(refusal) => Some(refusal),
-        };
-        match refusal {
-            Some(why) => {
-                let name = self.name(seat);
-                self.give_up(seat, LinkError::Refused { node: name, why });
-                false
-            }
-            None => self.up(seat, now),
-        }
-    }
-
-    /// The other end has proved who it is. True: the node is up with that.
-    fn up(&mut self, seat: u32, now: Instant) -> bool {
-        match std::mem::replace(&mut self.peers[seat as usize], Peer::Gone) {
-            Peer::Dialled { shake, .. } => {
-                self.peers[seat as usize] = Peer::Up(Box::new(Link::new(shake.stream, self.name(seat), now)));
-                self.is_up(self.node_of(seat))
-            }
-            other => {
-                self.peers[seat as usize] = other;
-                false
-            }
-        }
-    }
-
-    fn accept(&mut self, now: Instant) {
-        for _ in 0..EVENTS {
-            let Ok((stream, _)) = self.listener.accept() else { return };
-            if self.knocks.len() >= MOST_KNOCKS || stream.set_nonblocking(true).is_err() {
-                continue;
-            }
-            let Ok(own) = self.greeting(u32::MAX, u32::MAX) else { continue };
-            let token = self.next_knock;
-            self.next_knock += 1;
-            if self.epoll.add(&stream, EpollEvent::new(EpollFlags::EPOLLIN, token)).is_ok() {
-                let shake = Greeted { stream, own, got: Vec::new(), want: GREETING_BYTES, until: now + PATIENCE };
-                self.knocks.insert(token, Knock { shake, theirs: None });
-            }
-        }
-    }
-
-    /// Somebody who has connected says more; the node, if it is up with that.
-    fn knock_ready(&mut self, token: u64, now: Instant) -> Option<u32> {
-        let knock = self.knocks.get_mut(&token)?;
-        let good = read_exactly(&mut knock.shake).is_ok();
-        if good && knock.shake.got.len() < knock.shake.want {
-            return None;
-        }
-        let mut knock = self.knocks.remove(&token)?;
-        if !good {
-            return None;
-        }
-        match knock.theirs {
-            None => {
-                let greeting: &[u8; GREETING_BYTES] = knock.shake.got.first_chunk()?;
-                let theirs = match Greeting::decode(greeting) {
-                    Ok(theirs) => theirs,
-                    Err(Refusal::Version { .. }) => {
-                        // So that it can say why.
-                        let _ = (&knock.shake.stream).write(&knock.shake.own.encode());
-                        return None;
-                    }
-                    Err(_) => return None,
-                };
-                let expected = theirs.to == self.me
-                    && theirs.nodes == self.nodes.len() as u32
-                    && theirs.from < theirs.nodes
-                    && theirs.lane < LANES
-                    && matches!(self.peers[self.seat(theirs.from, theirs.lane)], Peer::Expected { .. });
-                (knock.shake.own.to, knock.shake.own.lane) = (theirs.from, theirs.lane);
-                let mine = proof(&self.key, End::Accepting, &theirs, &knock.shake.own);
-                let answer = [&knock.shake.own.encode()[..], &mine[..]].concat();
-                if !expected || !matches!((&knock.shake.stream).write(&answer), Ok(n) if n == answer.len()) {
-                    return None;
-                }
-                (knock.shake.got, knock.shake.want, knock.theirs) = (Vec::new(), PROOF_BYTES, Some(theirs));
-                self.knocks.insert(token, knock);
-                None
-            }
-            Some(theirs) => {
-                let (node, seat) = (theirs.from, self.seat(theirs.from, theirs.lane));
-                check(&self.key, End::Connecting, &theirs, &knock.shake.own, &knock.shake.got).ok()?;
-                if !matches!(self.peers[seat], Peer::Expected { .. }) {
-                    return None;
-                }
-                let stream = knock.shake.stream;
-                self.epoll.modify(&stream, &mut EpollEvent::new(EpollFlags::EPOLLIN, seat as u64)).ok()?;
-                self.peers[seat] = Peer::Up(Box::new(Link::new(stream, self.name(seat as u32), now)));
-                self.is_up(node).then_some(node)
-            }
-        }
-    }
-
     fn read(&mut self, seat: u32, now: Instant, tell: &mut dyn FnMut(Event<'_>)) {
         let node = self.node_of(seat);
         let Peer::Up(link) = &mut self.peers[seat as usize] else { return };
@@ -396,21 +241,35 @@ impl Tcp {
     }
 
     fn check_deadlines(&mut self, now: Instant) {
-        self.knocks.retain(|_, knock| knock.shake.until > now);
+        self.door.check_deadlines(now);
         for seat in 0..self.peers.len() as u32 {
             match &mut self.peers[seat as usize] {
                 Peer::Expected { until } if *until <= now => {
-                    let why = LinkError::NeverCame { node: self.name(seat) };
+                    let why = LinkError::NeverCame { node: self.name(seat), others: self.door.others() };
                     self.give_up(seat, why);
                 }
-                Peer::Dialled { at, later, connected, shake } if shake.until <= now => {
-                    if *connected {
-                        let why = LinkError::Refused { node: self.name(seat), why: Refusal::Slow };
-                        self.give_up(seat, why);
+                Peer::Resting { until, tries } if *until <= now => {
+                    let tries = std::mem::take(tries);
+                    match now < self.until {
+                        true => self.dial_all(seat, now, tries),
+                        false => self.dial_later(seat, now, tries),
+                    }
+                }
+                Peer::Dialled { shake, stage, tries, .. } if shake.until <= now => {
+                    let connecting = *stage == Stage::Connecting;
+                    // What was cut short at the end says less than what went before.
+                    if now < self.until || tries.why.is_none() {
+                        let slow = io::Error::new(
+                            io::ErrorKind::TimedOut,
+                            format!("no answer within {} s", PATIENCE.as_secs()),
+                        );
+                        self.dial_failed(seat, now, |tries, at| match connecting {
+                            true => tries.failed(at, &slow),
+                            false => tries.refused(Refusal::Slow),
+                        });
                     } else {
-                        let why = format!("{at}: no answer within {} s", PATIENCE.as_secs());
-                        let later = std::mem::take(later);
-                        self.dial(seat, later, now, Some(why));
+                        let tries = std::mem::take(tries);
+                        self.dial_later(seat, now, tries);
                     }
                 }
                 Peer::Ended { until, .. } if *until <= now => {
@@ -431,7 +290,7 @@ impl Tcp {
 
 impl Fabric for Tcp {
     fn describe(&self) -> String {
-        "tcp".into()
+        if self.sealed { "tcp, sealed".into() } else { "tcp".into() }
     }
 
     fn readable(&self) -> BorrowedFd<'_> {
@@ -490,10 +349,12 @@ impl Fabric for Tcp {
         self.flush();
         let mut events = [EpollEvent::empty(); EVENTS];
         let count = self.epoll.wait(&mut events, EpollTimeout::ZERO).unwrap_or(0);
+        let mut knocked = false;
         for event in &events[..count] {
             let token = event.data();
             match token {
-                LISTENER => self.accept(now),
+                // Those that are here already are heard first.
+                LISTENER => knocked = true,
                 token if token >= FIRST_KNOCK => {
                     if let Some(node) = self.knock_ready(token, now) {
                         tell(Event::Up(node));
@@ -511,6 +372,8 @@ impl Fabric for Tcp {
                 }
             }
         }
+        let up = if knocked { self.accept(now) } else { Vec::new() };
+        up.into_iter().for_each(|node| tell(Event::Up(node)));
         for seat in 0..self.peers.len() as u32 {
             if matches!(&self.peers[seat as usize], Peer::Up(link) if link.hushed) {
                 self.read(seat, now, tell);
@@ -561,10 +424,10 @@ impl Fabric for Tcp {
         }
         let peers = self.peers.iter().filter_map(|peer| match peer {
             Peer::Nobody | Peer::Shunned(_) | Peer::Gone => None,
-            Peer::Expected { until } | Peer::Ended { until, .. } => Some(*until),
+            Peer::Expected { until } | Peer::Ended { until, .. } | Peer::Resting { until, .. } => Some(*until),
             Peer::Dialled { shake, .. } => Some(shake.until),
             Peer::Up(link) => Some(link.deadline()),
         });
-        peers.chain(self.knocks.values().map(|knock| knock.shake.until)).min()
+        peers.chain(self.door.deadline()).min()
     }
 }

@@ -1,14 +1,17 @@
 //! Any bytes in any portions: frames or an error, never a panic, never more memory than one largest frame takes.
 
 use proptest::prelude::*;
+use std::time::Instant;
+use vmpi_fabric::auth::{GREETING_BYTES, Greeting};
 use vmpi_fabric::frame::{Decoder, FrameError, HEAD_BYTES, MAX_BODY_BYTES, head};
+use vmpi_fabric::seal::TAG_BYTES;
 
 /// Feed `bytes` in portions of `portion`; all frames, and the error if there was one.
 fn decode(bytes: &[u8], portion: usize) -> (Vec<(u8, Vec<u8>)>, Option<FrameError>) {
     let (mut decoder, mut frames, mut rest) = (Decoder::default(), Vec::new(), bytes);
     while !rest.is_empty() {
         let room = decoder.room();
-        assert!(!room.is_empty() && room.len() <= 2 * (HEAD_BYTES + MAX_BODY_BYTES));
+        assert!(!room.is_empty() && room.len() <= 2 * (HEAD_BYTES + MAX_BODY_BYTES + TAG_BYTES));
         let count = portion.min(rest.len()).min(room.len());
         room[..count].copy_from_slice(&rest[..count]);
         decoder.filled(count);
@@ -74,4 +77,31 @@ fn each_wrong_head_has_its_error() {
 fn the_largest_frames_pass() {
     let frames = vec![(16, vec![1; MAX_BODY_BYTES]), (17, vec![]), (18, vec![2; MAX_BODY_BYTES - 1]), (19, vec![3])];
     assert_eq!(decode(&encode(&frames), 65536), (frames, None));
+}
+
+/// The same bytes each time, of the kind that `fuzz/fuzz_targets/wire_frames.rs` begins with: frames of which bits were changed, and greetings.
+#[test]
+fn seeded_noise_is_frames_or_an_error() {
+    let (start, mut inputs, mut whole, mut wrong) = (Instant::now(), 0, 0, 0);
+    for seed in 0..1000 {
+        let mut chance = fastrand::Rng::with_seed(seed);
+        let frames: Vec<(u8, Vec<u8>)> =
+            (0..chance.usize(1..8)).map(|_| (chance.u8(..40), vec![chance.u8(..); chance.usize(..400)])).collect();
+        let mut bytes = encode(&frames);
+        for _ in 0..chance.usize(..3) {
+            let at = chance.usize(..bytes.len());
+            bytes[at] ^= 1 << chance.u8(..8);
+        }
+        let (got, error) = decode(&bytes, chance.usize(1..700));
+        assert!(got.iter().map(|(_, body)| HEAD_BYTES + body.len()).sum::<usize>() <= bytes.len());
+        (inputs, whole, wrong) = (inputs + 1, whole + got.len(), wrong + usize::from(error.is_some()));
+        let own = Greeting { nodes: 2, from: 1, to: 0, lane: 0, sealed: false, nonce: [chance.u8(..); 32] };
+        let mut greeting: [u8; GREETING_BYTES] = own.encode();
+        greeting[chance.usize(..GREETING_BYTES)] ^= 1 << chance.u8(..8);
+        if let Ok(other) = Greeting::decode(&greeting) {
+            assert!(other != own && other.encode() == greeting);
+        }
+    }
+    println!("{:.0} inputs a second", f64::from(inputs) / start.elapsed().as_secs_f64());
+    assert!(whole > 2000 && wrong > 10, "{whole} frames, {wrong} errors");
 }

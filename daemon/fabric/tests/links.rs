@@ -4,10 +4,11 @@ mod told;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use told::{LIMIT, Told, frames, losses, turn, until, ups};
-use vmpi_fabric::auth::{End, GREETING_BYTES, Greeting, PROOF_BYTES, proof};
+use vmpi_fabric::auth::{End, GREETING_BYTES, Greeting, PROOF_BYTES, check, proof};
 use vmpi_fabric::frame::{MAX_BODY_BYTES, VERSION, head};
 use vmpi_fabric::{Emulated, Fabric, Key, Model, Node, Tcp};
 
@@ -30,6 +31,17 @@ fn joined(keys: &[Key]) -> Vec<Tcp> {
     nodes
 }
 
+/// The same, with sealed frames.
+fn sealed(count: usize) -> Vec<Tcp> {
+    let mut nodes: Vec<Tcp> = (0..count).map(|_| Tcp::listen().unwrap()).collect();
+    let table = table(&nodes);
+    for (me, node) in nodes.iter_mut().enumerate() {
+        node.seal();
+        node.join(me as u32, table.clone(), key(1), Instant::now()).unwrap();
+    }
+    nodes
+}
+
 /// An emulated network over these links.
 fn slowed(links: Vec<Tcp>, model: &str) -> Vec<Emulated<Tcp>> {
     let names: Vec<String> = (0..links.len()).map(|node| format!("n{node}")).collect();
@@ -39,7 +51,17 @@ fn slowed(links: Vec<Tcp>, model: &str) -> Vec<Emulated<Tcp>> {
 
 #[test]
 fn three_nodes_talk_in_order() {
-    let mut nodes = joined(&[key(1), key(1), key(1)]);
+    talk(joined(&[key(1), key(1), key(1)]));
+}
+
+#[test]
+fn three_nodes_talk_in_order_under_seal() {
+    let nodes = sealed(3);
+    assert_eq!(nodes[0].describe(), "tcp, sealed");
+    talk(nodes);
+}
+
+fn talk(mut nodes: Vec<Tcp>) {
     let [a, b, c] = &mut nodes[..] else { panic!() };
     until(&mut [a, b, c], |told| ups(told) == 6);
     let large: Vec<u8> = (0..MAX_BODY_BYTES).map(|at| (at * 7) as u8).collect();
@@ -78,6 +100,72 @@ fn a_wrong_key_gets_nobody_in() {
 }
 
 #[test]
+fn nodes_of_which_one_seals_its_frames_say_so() {
+    let mut nodes = [Tcp::listen().unwrap(), Tcp::listen().unwrap()];
+    let table = table(&nodes);
+    nodes[0].seal();
+    for (me, node) in nodes.iter_mut().enumerate() {
+        node.join(me as u32, table.clone(), key(1), Instant::now()).unwrap();
+    }
+    let [a, b] = &mut nodes;
+    let told = until(&mut [a, b], |told| !losses(told).is_empty());
+    let why =
+        "node n0: its frames are sealed and this node's are not: --fabric must say the same on all nodes of a job";
+    assert_eq!(losses(&told), [(1, 0, why.to_string())]);
+}
+
+/// Pass on what goes through, both ways; from `change` on, with a bit of what goes to the door changed.
+fn stand_between(door: &TcpListener, to: u16, change: &'static AtomicBool) {
+    for _ in 0..2 {
+        let (upper, _) = door.accept().unwrap();
+        let lower = TcpStream::connect((Ipv4Addr::LOCALHOST, to)).unwrap();
+        for (mut from, mut to, changes) in [
+            (upper.try_clone().unwrap(), lower.try_clone().unwrap(), true),
+            (lower.try_clone().unwrap(), upper.try_clone().unwrap(), false),
+        ] {
+            std::thread::spawn(move || {
+                let mut bytes = [0; 4096];
+                while let Ok(count @ 1..) = from.read(&mut bytes) {
+                    if changes && change.load(Ordering::SeqCst) {
+                        bytes[count - 1] ^= 1;
+                    }
+                    if to.write_all(&bytes[..count]).is_err() {
+                        break;
+                    }
+                }
+                let _ = to.shutdown(std::net::Shutdown::Both);
+            });
+        }
+    }
+}
+
+#[test]
+fn what_is_changed_on_its_way_is_not_believed() {
+    static CHANGE: AtomicBool = AtomicBool::new(false);
+    let mut nodes = [Tcp::listen().unwrap(), Tcp::listen().unwrap()];
+    let mut table = table(&nodes);
+    let door = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = nodes[0].port().unwrap();
+    table[0].addresses = vec![door.local_addr().unwrap()];
+    let between = std::thread::spawn(move || stand_between(&door, port, &CHANGE));
+    for (me, node) in nodes.iter_mut().enumerate() {
+        node.seal();
+        node.join(me as u32, table.clone(), key(1), Instant::now()).unwrap();
+    }
+    let [a, b] = &mut nodes;
+    until(&mut [&mut *a, &mut *b], |told| ups(told) == 2);
+    between.join().unwrap();
+    b.send(0, 16, &[b"right"]);
+    let told = until(&mut [&mut *a, &mut *b], |told| !told.is_empty());
+    assert!(matches!(&told[0], (0, Told::Frame(1, 16, body)) if body == b"right"), "{told:?}");
+    CHANGE.store(true, Ordering::SeqCst);
+    b.send(0, 16, &[b"changed"]);
+    let told = until(&mut [a, b], |told| !told.is_empty());
+    let why = "node n1 sent what is no frame: a frame whose seal is broken: it was changed on its way";
+    assert_eq!(losses(&told), [(0, 1, why.to_string())]);
+}
+
+#[test]
 fn strangers_are_shown_the_door_and_do_no_harm() {
     let mut nodes = joined(&[key(1), key(1)]);
     let port = nodes[0].port().unwrap();
@@ -108,7 +196,7 @@ fn an_end_and_an_absence_have_their_sentences() {
 
     // Nobody listens there.
     let mut alone = Tcp::listen().unwrap();
-    let mut table = table(&[a]);
+    let mut table = table(&[Tcp::listen().unwrap()]);
     table.push(Node { name: "n1".into(), addresses: vec![] });
     alone.join(1, table, key(1), Instant::now()).unwrap();
     let told = until(&mut [&mut alone], |told| !losses(told).is_empty());
@@ -320,28 +408,34 @@ fn small_frames_do_not_wait_behind_large_messages() {
 }
 
 /// One of the two connections of node 1 to node 0, which has the key.
-fn connect_as_node_1(to: &mut Tcp, lane: u32) -> TcpStream {
+fn connect_as_node_1(to: &mut Tcp, lane: u32, told: &mut Vec<Told>) -> TcpStream {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, to.port().unwrap())).unwrap();
-    let own = Greeting { nodes: 2, from: 1, to: 0, lane, nonce: [5; 32] };
+    let own = Greeting { nodes: 2, from: 1, to: 0, lane, sealed: false, nonce: [5; 32] };
     stream.write_all(&own.encode()).unwrap();
     stream.set_nonblocking(true).unwrap();
-    let (start, mut answer) = (Instant::now(), Vec::new());
-    while answer.len() < GREETING_BYTES + PROOF_BYTES {
-        assert!(start.elapsed() < LIMIT);
-        turn(to);
-        let mut more = [0; 256];
-        if let Ok(count) = stream.read(&mut more) {
-            answer.extend_from_slice(&more[..count]);
+    let mut hear = |stream: &mut TcpStream, bytes: usize| {
+        let (start, mut answer) = (Instant::now(), Vec::new());
+        while answer.len() < bytes {
+            assert!(start.elapsed() < LIMIT);
+            told.extend(turn(to));
+            let mut more = vec![0; bytes - answer.len()];
+            if let Ok(count) = stream.read(&mut more) {
+                answer.extend_from_slice(&more[..count]);
+            }
         }
-    }
+        answer
+    };
+    let answer = hear(&mut stream, GREETING_BYTES + PROOF_BYTES);
     let theirs = Greeting::decode(answer.first_chunk().unwrap()).unwrap();
     stream.write_all(&proof(&key(1), End::Connecting, &own, &theirs)).unwrap();
+    let welcome = hear(&mut stream, PROOF_BYTES);
+    check(&key(1), End::Welcome, &own, &theirs, &welcome).unwrap();
     stream
 }
 
 /// Connects to node 0 of two as node 1, has the key, and then sends these bytes by lane `lane`.
 fn send_as_node_1(to: &mut Tcp, lane: usize, bytes: &[u8]) -> ([TcpStream; 2], Vec<(usize, Told)>) {
-    let mut streams = [0, 1].map(|lane| connect_as_node_1(to, lane));
+    let mut streams = [0, 1].map(|lane| connect_as_node_1(to, lane, &mut Vec::new()));
     streams[lane].write_all(bytes).unwrap();
     let told = until(&mut [to], |told| !losses(told).is_empty());
     (streams, told)
@@ -384,8 +478,9 @@ fn the_last_words_of_one_lane_count_when_the_other_has_been_closed() {
         let mut table = table(&[Tcp::listen().unwrap()]);
         table.push(Node { name: "n1".into(), addresses: vec![] });
         a.join(0, table, key(1), Instant::now()).unwrap();
-        let [mut small, bulk] = [0, 1].map(|lane| connect_as_node_1(&mut a, lane));
-        until(&mut [&mut a], |told| told.iter().any(|(_, told)| matches!(told, Told::Up(1))));
+        let mut told = Vec::new();
+        let [mut small, bulk] = [0, 1].map(|lane| connect_as_node_1(&mut a, lane, &mut told));
+        assert!(matches!(told[..], [Told::Up(1)]), "{told:?}");
         drop(bulk);
         let start = Instant::now();
         while start.elapsed() < Duration::from_millis(100) {

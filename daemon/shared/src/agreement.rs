@@ -59,6 +59,10 @@ impl Agreements {
         self.0.is_empty()
     }
 
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// `rank` contributes; the first to come says who the members are.
     pub fn add(&mut self, key: Key, groups: [Ranks; 2], rank: u32, contribution: Contribution) {
         let agreement = self.0.entry(key).or_insert_with(|| Agreement { groups, given: BTreeMap::new() });

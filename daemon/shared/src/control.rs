@@ -17,12 +17,12 @@ mod connection;
 mod report;
 mod spec;
 
-pub use connection::Connection;
+pub use connection::{Connection, Control, Received, receive_some};
 pub use report::{CoreReport, Helper, JobReport, RankReport, RegionReport, WaitShare};
-pub use spec::{App, Balance, JobSpec, NodeMap, NodePart, Nodes, OnBlock, Policy, Stdio, Wtime};
+pub use spec::{App, Balance, JobSpec, Names, NodeMap, NodePart, Nodes, OnBlock, Policy, Stdio, Wtime};
 
 /// Changes whenever a message changes its meaning.
-pub const PROTOCOL: u32 = 12;
+pub const PROTOCOL: u32 = 13;
 /// Most ranks that a segment is made for, and most of all else that it counts: all sizes computed from these are far from overflow.
 pub const MOST_RANKS: u32 = 1 << 24;
 /// Longest frame accepted.
@@ -30,17 +30,19 @@ pub const MAX_FRAME_BYTES: u32 = 64 << 20;
 /// Descriptors in one frame (the kernel's SCM_MAX_FD is 253).
 pub const MAX_FDS: usize = 250;
 /// Descriptors that a daemon needs for itself and a first job besides those of the job's ranks.
-pub const DAEMON_FDS: u64 = 28;
+pub const DAEMON_FDS: u64 = 32;
 /// The daemon's socket inside the runtime directory.
 pub const SOCKET_NAME: &str = "vmpid.sock";
 /// The status page's flink inside the runtime directory.
 pub const STATUS_FLINK_NAME: &str = "status";
+/// What it is called until it is written.
+pub const NEW_FLINK_NAME: &str = ".vmpi-status.new";
 /// A private daemon's directory is called so, its launcher's pid behind.
 pub const PRIVATE_PREFIX: &str = "job-";
-/// The file in it on which the launcher holds a lock as long as it lives.
-pub const LAUNCHER_LOCK_NAME: &str = "launcher";
+/// The file in it on which the launcher holds a lock as long as it lives. Its name marks the directory as vmpi's (`leftovers`).
+pub const LAUNCHER_LOCK_NAME: &str = ".vmpi-launcher";
 /// What that file is called until it is locked: whoever finds it unlocked takes its launcher for dead.
-pub const NEW_LAUNCHER_LOCK_NAME: &str = "launcher.new";
+pub const NEW_LAUNCHER_LOCK_NAME: &str = ".vmpi-launcher.new";
 
 /// How the note begins that says by what a node's messages go to others.
 pub const CARRIED: &str = "messages to other nodes go by";
@@ -48,7 +50,8 @@ pub const CARRIED: &str = "messages to other nodes go by";
 /// Environment of a rank: where its daemon listens, who it is.
 pub mod env {
     pub const SOCKET: &str = "VMPI_SOCKET";
-    pub const KEY: &str = "VMPI_KEY";
+    /// A word that no other job has, whichever daemon's: not a secret (programs print their environment), but who has another one has lost its way.
+    pub const JOB: &str = "VMPI_JOB";
     pub const JOBID: &str = "VMPI_JOBID";
     pub const RANK: &str = "VMPI_RANK";
     /// Number of a rank in its job: its rank in MPI_COMM_WORLD, unless it was spawned by MPI_Comm_spawn.
@@ -197,11 +200,13 @@ pub enum Request {
     Forward {
         signal: i32,
     },
-    /// A rank in MPI_Init. Answer: `Attached` with three descriptors (node segment, job segment, bell).
+    /// A rank in MPI_Init. Answer: `Attached` with four descriptors (node segment, job segment, bell, pids), and in a job of several nodes
+    /// those of the carrier's bell.
     Attach {
         job: u32,
         rank: u32,
-        key: String,
+        /// As in the environment (`env::JOB`).
+        word: String,
         face: String,
     },
     /// A rank has returned from MPI_Finalize.
@@ -249,10 +254,9 @@ pub enum Request {
     },
     /// The launcher of a job of several nodes: all of them are `Idle`, and nobody spawns any more.
     Conclude,
-    /// The carrier of a job. Answer: `Carrying` with three descriptors (node segment, job segment, its bell).
+    /// The carrier of a job, which is known by its pid. Answer: `Carrying` with six descriptors (node segment, job segment, pids, and three of its bell).
     Carry {
         job: u32,
-        key: String,
     },
     /// The carrier listens on this port.
     Listening {

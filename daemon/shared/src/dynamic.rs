@@ -3,7 +3,9 @@
 //! A rank numbers its questions (`Request::Ask`); the daemon answers each once (`Reply::Answer`), in any order, and then wakes the
 //! rank, which waits suspended like for a message. Ranks are told by their number in the job, in order of their group.
 
+use crate::control::Names;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -38,10 +40,11 @@ impl Ranks {
         self.len() == 0
     }
 
-    /// Are all of them among the first `limit` ranks, and no more than that many?
+    /// Are all of them among the first `limit` ranks, and no more than that many, in no more runs?
     pub fn fit(&self, limit: u32) -> bool {
         self.0.iter().all(|[first, count]| u64::from(*first) + u64::from(*count) <= u64::from(limit))
             && self.len() <= limit as usize
+            && self.0.len() <= limit as usize
     }
 }
 
@@ -72,7 +75,7 @@ pub struct Parent {
 }
 
 /// One program of MPI_Comm_spawn(_multiple).
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub struct SpawnApp {
     /// Absolute paths: the first that can be executed where it is to start is the program.
     pub candidates: Vec<String>,
@@ -88,7 +91,23 @@ pub struct SpawnApp {
     pub counts: Vec<u32>,
 }
 
+impl fmt::Debug for SpawnApp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SpawnApp { candidates, argv, cwd, nodes, env, counts } = self;
+        let mut told = f.debug_struct("SpawnApp");
+        told.field("candidates", candidates).field("argv", argv).field("cwd", cwd).field("nodes", nodes);
+        told.field("env", &Names(env)).field("counts", counts).finish()
+    }
+}
+
 impl SpawnApp {
+    /// Most programs of a call, and most files and numbers for one: each is tried.
+    pub const MOST: usize = 4096;
+
+    pub fn is_bearable(&self) -> bool {
+        self.candidates.len().max(self.counts.len()) <= SpawnApp::MOST
+    }
+
     /// The file to execute, on this node.
     ///
     /// # Errors
@@ -218,9 +237,33 @@ pub enum Answer {
     },
 }
 
+impl Answer {
+    /// Are all ranks that it names among the first `limit`?
+    pub fn fits(&self, limit: u32) -> bool {
+        match self {
+            Answer::Spawned { ranks, .. } | Answer::Met { ranks, .. } | Answer::Agreed { failed: ranks, .. } => {
+                ranks.fit(limit)
+            }
+            Answer::Port { .. } | Answer::Done | Answer::Denied { .. } => true,
+        }
+    }
+}
+
 #[cfg(all(test, not(feature = "model")))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_names_ranks_of_the_job() {
+        let ranks = |text: &str| serde_json::from_str::<Ranks>(text).unwrap();
+        let agreed = |failed| Answer::Agreed { flags: [0; 2], failed, news: true, contexts: [0; 3] };
+        assert!(agreed(ranks("[[3,1],[0,2]]")).fits(4));
+        assert!(!agreed(ranks("[[1000000,1]]")).fits(4));
+        assert!(!agreed(ranks("[[0,1],[0,1],[0,1],[0,1],[0,1]]")).fits(4), "more than there are");
+        assert!(!Answer::Met { ranks: ranks("[[4294967295,4294967295]]"), contexts: [0; 3] }.fits(4));
+        assert!(!Answer::Spawned { ranks: ranks("[[4,1]]"), contexts: [0; 3], counts: vec![1] }.fits(4));
+        assert!(Answer::Done.fits(0));
+    }
 
     #[test]
     fn ranks_keep_their_order() {
@@ -233,5 +276,6 @@ mod tests {
         assert_eq!(serde_json::to_string(&ranks).unwrap(), "[[4,4]]");
         assert!(ranks.fit(8) && !ranks.fit(7));
         assert!(!Ranks(vec![[0, u32::MAX], [0, u32::MAX]]).fit(u32::MAX));
+        assert!(!Ranks(vec![[0, 0]; 9]).fit(8), "nothing, at length");
     }
 }

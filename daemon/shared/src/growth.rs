@@ -6,8 +6,12 @@
 //!
 //! Death story: a node that ends, or is silent, ends the job, and with it this.
 
+use std::collections::BTreeSet;
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
+use crate::control::Names;
 use crate::dynamic::{SpawnApp, World};
 
 /// A rank that is to be started.
@@ -22,7 +26,7 @@ pub struct Birth {
 }
 
 /// A spawn, as it has been dealt out.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub struct Growth {
     pub world: World,
     pub apps: Vec<SpawnApp>,
@@ -32,6 +36,75 @@ pub struct Growth {
     pub births: Vec<Birth>,
     /// `NewRank::stream` of the first.
     pub first_stream: u32,
+}
+
+impl fmt::Debug for Growth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Growth { world, apps, variables, births, first_stream } = self;
+        let mut told = f.debug_struct("Growth");
+        told.field("world", world).field("apps", apps).field("variables", &Names(variables));
+        told.field("births", births).field("first_stream", first_stream).finish()
+    }
+}
+
+/// What makes a spawn, as it has been told, one that this node's part of the job cannot be of.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Misfit {
+    #[error("its world is number {told}, not {expected}")]
+    Number { told: u32, expected: u32 },
+    #[error("world {0} is there already")]
+    Known(u32),
+    #[error("{births} new ranks do not fit into a job of at most {capacity}")]
+    TooMany { births: usize, capacity: u32 },
+    #[error("its world is not made of its new ranks")]
+    OtherRanks,
+    #[error("those who spawn are no ranks of the job")]
+    Parent,
+    #[error("rank {0} cannot be one: there is no room for it, or no such node or program")]
+    NoPlace(u32),
+    #[error("rank {0} is another one's that runs, or is named twice")]
+    Taken(u32),
+}
+
+impl Growth {
+    /// Can it be a spawn of world `expected` in a job with room for `capacity` ranks on `nodes` nodes, of which those run that `is_taken` says? All numbers in it are
+    /// good then.
+    ///
+    /// # Errors
+    /// The first thing that does not fit.
+    pub fn check(
+        &self,
+        expected: u32,
+        (capacity, nodes): (u32, usize),
+        is_taken: impl Fn(u32) -> bool,
+    ) -> Result<(), Misfit> {
+        let births = self.births.len();
+        if self.world.number != expected || expected <= 1 {
+            return Err(Misfit::Number { told: self.world.number, expected });
+        }
+        if births > capacity as usize {
+            return Err(Misfit::TooMany { births, capacity });
+        }
+        // The lengths first: a few bytes can name four thousand million ranks.
+        let same = || self.world.ranks.iter().eq(self.births.iter().map(|birth| birth.rank));
+        if self.world.ranks.len() != births || !same() {
+            return Err(Misfit::OtherRanks);
+        }
+        if self.world.parent.as_ref().is_some_and(|parent| !parent.ranks.fit(capacity)) {
+            return Err(Misfit::Parent);
+        }
+        let mut seen = BTreeSet::new();
+        for birth in &self.births {
+            let has_place = birth.rank < capacity && (birth.node as usize) < nodes;
+            if !has_place || (birth.app as usize) >= self.apps.len() {
+                return Err(Misfit::NoPlace(birth.rank));
+            }
+            if !seen.insert(birth.rank) || is_taken(birth.rank) {
+                return Err(Misfit::Taken(birth.rank));
+            }
+        }
+        Ok(())
+    }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -74,6 +147,7 @@ pub fn choose_counts(apps: &[SpawnApp], left: u32) -> Option<Vec<u32>> {
 #[cfg(all(test, not(feature = "model")))]
 mod tests {
     use super::*;
+    use crate::dynamic::{Parent, Ranks};
 
     fn app(counts: &[u32]) -> SpawnApp {
         SpawnApp {
@@ -84,6 +158,46 @@ mod tests {
             env: vec![],
             counts: counts.to_vec(),
         }
+    }
+
+    #[test]
+    fn a_spawn_is_checked_before_any_number_of_it_is_used() {
+        let birth = |rank: u32| Birth { rank, node: 0, app: 0, again: false };
+        let good = || Growth {
+            world: World { number: 2, ranks: (4..6).collect(), ..World::default() },
+            apps: vec![app(&[2])],
+            variables: vec![],
+            births: vec![birth(4), birth(5)],
+            first_stream: 0,
+        };
+        let check = |growth: &Growth| growth.check(2, (8, 2), |rank| rank < 4);
+        assert_eq!(check(&good()), Ok(()));
+        let ranks = |text: &str| serde_json::from_str::<Ranks>(text).unwrap();
+        let parent = |ranks: Ranks| Some(Parent { ranks, contexts: [0; 3] });
+        type Spoil<'a> = &'a dyn Fn(&mut Growth);
+        let table: &[(Spoil, Misfit)] = &[
+            (&|g| g.world.number = 3, Misfit::Number { told: 3, expected: 2 }),
+            (&|g| g.world.ranks = ranks("[[1000000,1]]"), Misfit::OtherRanks),
+            (&|g| g.world.ranks = ranks("[[0,4294967295],[0,4294967295]]"), Misfit::OtherRanks),
+            (&|g| g.world.ranks = ranks("[[5,1],[4,1]]"), Misfit::OtherRanks),
+            (&|g| g.world.parent = parent(ranks("[[0,4294967295]]")), Misfit::Parent),
+            (&|g| g.births[1].node = 2, Misfit::NoPlace(5)),
+            (&|g| g.births[0].app = 1, Misfit::NoPlace(4)),
+            (&|g| g.births = vec![birth(4); 9], Misfit::TooMany { births: 9, capacity: 8 }),
+            (&|g| (g.births, g.world.ranks) = (vec![birth(8)], ranks("[[8,1]]")), Misfit::NoPlace(8)),
+            (
+                &|g| (g.births, g.world.ranks) = (vec![birth(u32::MAX)], ranks("[[4294967295,1]]")),
+                Misfit::NoPlace(u32::MAX),
+            ),
+            (&|g| (g.births, g.world.ranks) = (vec![birth(3)], ranks("[[3,1]]")), Misfit::Taken(3)),
+            (&|g| (g.births, g.world.ranks) = (vec![birth(4), birth(4)], ranks("[[4,1],[4,1]]")), Misfit::Taken(4)),
+        ];
+        for (spoil, misfit) in table {
+            let mut growth = good();
+            spoil(&mut growth);
+            assert_eq!(check(&growth), Err(*misfit));
+        }
+        assert_eq!(good().check(1, (8, 2), |_| false), Err(Misfit::Number { told: 2, expected: 1 }));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! state, run queue, baton), `job` (the segment about messages), `matching` (envelope, inbox, queues, tend), `cell`
 //! (collectives in shared memory), `window` (one-sided communication), `ask` and `arith` (the same, over nodes), `control` (messages over the
 //! socket), `dynamic` (those for dynamic processes), `growth` (spawning over several nodes), `ports` (where groups meet), `agreement` (of those who survive a death), `roster` and `waits` (who waits for whom, seen from outside), `monitor` (what went from whom to whom), `trace` (what happened when),
-//! `meter` (performance counters).
+//! `meter` (performance counters), `runtime_dir` and `leftovers` (what lies in the file system).
 //!
 //! `unsafe` lives in `arith`, `mem`, `node`, `job`, `matching::queues`, `cell`, `window`, `trace` and `meter`, where shared memory, or the kernel, is reached.
 
@@ -17,8 +17,10 @@ pub mod control;
 pub mod cpu_cache;
 pub mod crash;
 pub mod dynamic;
+pub mod escape;
 pub mod growth;
 pub mod job;
+pub mod leftovers;
 pub mod matching;
 pub mod mem;
 pub mod meter;
@@ -27,6 +29,7 @@ pub mod node;
 pub mod ports;
 pub mod proc;
 pub mod roster;
+pub mod runtime_dir;
 pub mod sched;
 pub mod trace;
 pub mod waits;

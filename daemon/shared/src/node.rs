@@ -2,22 +2,24 @@
 //!
 //! One per job and node, so that a rank that scribbles over it can end its own job and no other (SPECIFICATION 4.1).
 //! Reading order: `config` (what it is made from), `descriptors` (what lies there), this file (how it is made, mapped and looked at), `placement` (which ranks live where),
-//! `whereabouts` (how their processes are found).
+//! `pids` (which processes they are), `whereabouts` (how those are found).
 
 mod config;
 mod descriptors;
+mod pids;
 mod placement;
 mod whereabouts;
 
 pub use config::{NodeConfig, Patience};
 pub use descriptors::{CoreDescriptor, Life, Mark, NodeHeader, Post, RankDescriptor};
+pub use pids::Pids;
 pub use whereabouts::{Whereabouts, mark_of};
 
 use crate::clock::{Moment, Scale};
 use crate::control::{MOST_RANKS, OnBlock, Wtime};
 use crate::crash::{LastWords, OnCrash};
 use crate::matching::heap::Heaps;
-use crate::matching::peers::{Peer, Peers};
+use crate::matching::peers::Peers;
 use crate::mem::bell::{Bell, Chime};
 use crate::mem::segment::{Head, Segment, SegmentError, layout_hash};
 use crate::mem::sync::{AtomicU32, AtomicU64, Ordering};
@@ -88,7 +90,9 @@ pub struct NodeSegment {
     bell: Option<Bell>,
     /// Calls the carrier.
     carrier_bell: Option<Chime>,
-    peers: Peers,
+    pub(crate) peers: Peers,
+    /// Which processes the ranks are, by the daemon's word; none in a world without one.
+    pids: Option<Pids>,
     heaps: Heaps,
     /// The rank that this process is; none in the daemon.
     actor: Option<u32>,
@@ -183,7 +187,7 @@ impl NodeSegment {
 
     fn view(segment: Segment, header: NodeHeader) -> NodeSegment {
         let cores = header.cores as usize;
-        let words = (sets(header.cores) * header.ready_words) as usize;
+        let words = sets(header.cores) as usize * header.ready_words as usize;
         let ready_at = CORES_AT + (cores * size_of::<CoreDescriptor>()) as u64;
         let ranks_at = ready_at + words as u64 * 8;
         let rank_bytes = header.ranks as usize * size_of::<RankDescriptor>();
@@ -203,6 +207,7 @@ impl NodeSegment {
             bell: None,
             carrier_bell: None,
             peers: Peers::default(),
+            pids: None,
             heaps: Heaps::default(),
             actor: None,
             course: Course::default(),
@@ -349,7 +354,7 @@ impl NodeSegment {
         let node = NodeSegment {
             header,
             cores: leak::<CoreDescriptor>(header.cores as usize),
-            ready: leak::<AtomicU64>((sets(header.cores) * header.ready_words) as usize),
+            ready: leak::<AtomicU64>(sets(header.cores) as usize * header.ready_words as usize),
             ranks: leak::<RankDescriptor>(header.ranks as usize),
             last_words: leak::<LastWords>(header.ranks as usize),
             lives: leak::<Life>(header.ranks as usize),
@@ -359,6 +364,7 @@ impl NodeSegment {
             bell: None,
             carrier_bell: None,
             peers: Peers::default(),
+            pids: None,
             heaps: Heaps::default(),
             actor: None,
             course: Course::default(),
@@ -389,6 +395,7 @@ impl NodeSegment {
             bell: self.bell.clone(),
             carrier_bell: self.carrier_bell.clone(),
             peers: Peers::default(),
+            pids: None,
             heaps: Heaps::default(),
             actor: None,
             course: Course::default(),
@@ -531,17 +538,6 @@ impl NodeSegment {
         ticks as f64 / self.header.ticks_per_second
     }
 
-    /// Process `pid` becomes `rank`, and has yet to say how it is found.
-    pub fn set_pid(&self, rank: u32, pid: i32) {
-        self.whereabouts(rank).clear();
-        self.rank(rank).pid.store(pid, Ordering::Release);
-    }
-
-    /// The process behind a rank; 0 before MPI_Init.
-    pub fn pid(&self, rank: u32) -> i32 {
-        self.rank(rank).pid.load(Ordering::Acquire)
-    }
-
     /// Count transfers for the job from now on, or no more; of ranks to come, too.
     pub fn set_monitored(&self, on: bool) {
         for rank in 0..self.header.ranks {
@@ -551,31 +547,6 @@ impl NodeSegment {
             } else {
                 word.fetch_and(!FOR_JOB, Ordering::Relaxed);
             }
-        }
-    }
-
-    /// The process behind another rank, as far as this one sees it.
-    #[inline]
-    pub fn peer(&self, rank: u32) -> Peer {
-        let pid = if self.failure(rank).is_some() { 0 } else { self.pid(rank) };
-        self.peers.find(rank, pid, self.whereabouts(rank))
-    }
-
-    /// The process behind another rank; `None` if this one sees none that is surely it.
-    #[inline]
-    pub fn peer_pid(&self, rank: u32) -> Option<i32> {
-        match self.peer(rank) {
-            Peer::Known(pid) | Peer::Reached(pid) => Some(pid),
-            Peer::Unseen => None,
-        }
-    }
-
-    /// The process behind another rank, to copy from and to; `None` if its memory is out of reach.
-    #[inline]
-    pub fn copy_pid(&self, rank: u32) -> Option<i32> {
-        match self.peer(rank) {
-            Peer::Reached(pid) => Some(pid),
-            _ => None,
         }
     }
 

@@ -39,6 +39,8 @@ pub enum PortError {
     NotOpen,
     #[error("rank {0} of the job is in both groups that meet at the port")]
     Overlap(u32),
+    #[error("{MOST} {0} already")]
+    Full(&'static str),
 }
 
 /// The open ports of a job.
@@ -50,6 +52,10 @@ pub struct Ports {
 }
 
 const SCHEME: &str = "vmpi-port:";
+/// Ports of a job that may be open, groups that may wait at one, and names that may be published.
+const MOST: usize = 1 << 16;
+/// The longest name; MPI's own limits (MPI_MAX_PORT_NAME) are shorter.
+const MOST_NAME_BYTES: usize = 4096;
 
 impl Ports {
     /// `keeper` must be a word that nobody else has who keeps ports.
@@ -62,10 +68,15 @@ impl Ports {
         self.open.values().flatten().find(|visitor| visitor.root == rank)
     }
 
-    pub fn open(&mut self) -> String {
+    /// # Errors
+    /// Too many are open.
+    pub fn open(&mut self) -> Result<String, PortError> {
+        if self.open.len() >= MOST {
+            return Err(PortError::Full("ports are open"));
+        }
         self.opened += 1;
         self.open.insert(self.opened, Vec::new());
-        format!("{}{}", self.prefix, self.opened)
+        Ok(format!("{}{}", self.prefix, self.opened))
     }
 
     fn number(&self, name: &str) -> Result<u64, PortError> {
@@ -94,6 +105,9 @@ impl Ports {
         let number = self.number(name)?;
         let waiting = self.open.get_mut(&number).ok_or(PortError::NotOpen)?;
         let Some(at) = waiting.iter().position(|other| other.accepts != visitor.accepts) else {
+            if waiting.len() >= MOST {
+                return Err(PortError::Full("groups wait at the port"));
+            }
             waiting.push(visitor.clone());
             return Ok(None);
         };
@@ -135,6 +149,12 @@ impl From<PortError> for Answer {
 
 impl Services {
     fn publish(&mut self, job: u32, service: String, port: String) -> Answer {
+        if service.len().max(port.len()) > MOST_NAME_BYTES || self.0.len() >= MOST {
+            return denied(
+                Why::Service,
+                format!("a name has more than {MOST_NAME_BYTES} bytes, or {MOST} are published already"),
+            );
+        }
         if self.0.contains_key(&service) {
             return denied(Why::Service, format!("\"{service}\" is published already"));
         }
@@ -183,7 +203,10 @@ pub fn serve(
 ) -> Result<Vec<Told>, Ask> {
     let mut told = Vec::new();
     let answer = match ask {
-        Ask::OpenPort => Answer::Port { port: ports.open() },
+        Ask::OpenPort => match ports.open() {
+            Ok(port) => Answer::Port { port },
+            Err(error) => error.into(),
+        },
         Ask::ClosePort { port } => match ports.close(&port) {
             Ok(waiting) => {
                 let refused = |visitor: Visitor| Told {
@@ -230,7 +253,7 @@ mod tests {
     #[test]
     fn groups_meet_in_the_order_of_their_coming() {
         let mut ports = Ports::new("d", 7);
-        let name = ports.open();
+        let name = ports.open().unwrap();
         let (a, b, c) = (visitor(false, 0..2), visitor(false, 2..3), visitor(true, 5..9));
         assert_eq!(ports.meet(&name, &a), Ok(None));
         assert_eq!(ports.meet(&name, &b), Ok(None));
@@ -245,9 +268,9 @@ mod tests {
     #[test]
     fn a_name_from_elsewhere_is_told() {
         let (mut ports, mut others) = (Ports::new("d", 7), Ports::new("d", 8));
-        assert_eq!(ports.number(&others.open()), Err(PortError::OtherJob));
+        assert_eq!(ports.number(&others.open().unwrap()), Err(PortError::OtherJob));
         assert_eq!(ports.number("tcp:x"), Err(PortError::NoName("tcp:x".into())));
-        let name = ports.open();
+        let name = ports.open().unwrap();
         assert_eq!(ports.number(&name), Ok(1));
         assert_eq!(ports.number(&format!("{name}x")), Err(PortError::NoName(format!("{name}x"))));
         assert!(name.len() < 250);

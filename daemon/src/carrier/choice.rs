@@ -6,13 +6,18 @@ use vmpi_fabric::verbs::{Demand, Nic, Plugin, PluginError, plugin};
 use vmpi_fabric::{Emulated, Fabric, Model, Tcp, Verbs};
 use vmpi_shared::control::{Nodes, env};
 
+/// Are the links of `tcp` to be sealed?
+pub fn is_sealed(nodes: &Nodes) -> bool {
+    nodes.fabric == "tcp,seal"
+}
+
 /// What the launcher has written in `Nodes::fabric`, over the links of `tcp`.
 ///
 /// # Errors
 /// In words, what was demanded and cannot be.
 pub fn choose(tcp: Tcp, nodes: &Nodes) -> Result<Box<dyn Fabric>, String> {
     match nodes.fabric.split_once(':') {
-        None if nodes.fabric == "tcp" => Ok(Box::new(tcp)),
+        None if nodes.fabric == "tcp" || is_sealed(nodes) => Ok(Box::new(tcp)),
         None if nodes.fabric == "auto" => verbs(tcp, nodes, None, Demand::May),
         None if nodes.fabric == "verbs" => verbs(tcp, nodes, None, Demand::Must),
         Some(("verbs", device)) => verbs(tcp, nodes, Some(device), Demand::Must),
@@ -21,7 +26,10 @@ pub fn choose(tcp: Tcp, nodes: &Nodes) -> Result<Box<dyn Fabric>, String> {
             let emulated = Emulated::new(tcp, model, nodes.names.clone());
             Ok(Box::new(emulated.map_err(|why| format!("--fabric {}: {why}", nodes.fabric))?))
         }
-        _ => Err(format!("--fabric: `{}` is not one of tcp, verbs, emulated:LATENCY_US:MB_PER_S", nodes.fabric)),
+        _ => Err(format!(
+            "--fabric: `{}` is not one of tcp, tcp,seal, verbs, emulated:LATENCY_US:MB_PER_S",
+            nodes.fabric
+        )),
     }
 }
 

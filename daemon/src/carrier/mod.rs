@@ -19,6 +19,7 @@ mod wire;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -27,13 +28,13 @@ use vmpi_shared::control::{Connection, PROTOCOL, Reply, Request, env};
 use vmpi_shared::job::JobSegment;
 use vmpi_shared::matching::courier::Courier;
 use vmpi_shared::mem::bell::Chime;
-use vmpi_shared::node::NodeSegment;
+use vmpi_shared::node::{NodeSegment, Pids};
 
-/// Start the carrier of job `id`: its pid. It is a child of the daemon, which reaps it.
+/// Start the carrier of job `id`; returns its pid. It is a child of the daemon, which reaps it.
 ///
 /// # Errors
 /// Those of fork and exec.
-pub fn start(socket: &str, key: &str, id: u32) -> io::Result<i32> {
+pub fn start(socket: &str, id: u32) -> io::Result<i32> {
     // Not by its path: the file may have been replaced since.
     Command::new("/proc/self/exe")
         .arg("--carry")
@@ -43,10 +44,11 @@ pub fn start(socket: &str, key: &str, id: u32) -> io::Result<i32> {
                 .filter(|(name, _)| name == "VMPI_LOG" || name == env::RUNTIME_DIR || name == env::VERBS_DEVICE),
         )
         .env(env::SOCKET, socket)
-        .env(env::KEY, key)
         .env(env::JOBID, id.to_string())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
+        // What it tells of a process by its group, it does not tell of the daemon.
+        .process_group(0)
         .spawn()
         .map(|child| child.id() as i32)
 }
@@ -81,16 +83,17 @@ pub fn main() -> i32 {
 
 fn serve() -> Result<(), StartError> {
     let variable = |name: &'static str| std::env::var(name).map_err(|_| StartError::Environment(name));
-    let (socket, key) = (variable(env::SOCKET)?, variable(env::KEY)?);
+    let socket = variable(env::SOCKET)?;
     let job = variable(env::JOBID)?.parse().map_err(|_| StartError::Environment(env::JOBID))?;
     let mut daemon = Connection::new(UnixStream::connect(socket)?);
     ask(&mut daemon, &Request::Hello { version: env!("CARGO_PKG_VERSION").into(), protocol: PROTOCOL })?;
-    let (Reply::Carrying { nodes }, fds) = ask(&mut daemon, &Request::Carry { job, key })? else {
+    let (Reply::Carrying { nodes }, fds) = ask(&mut daemon, &Request::Carry { job })? else {
         return Err(StartError::Answer);
     };
-    let [node, segment, bell, timer]: [OwnedFd; 4] = fds.try_into().map_err(|_| StartError::Answer)?;
+    let [node, segment, pids, bell, timer, own]: [OwnedFd; 6] = fds.try_into().map_err(|_| StartError::Answer)?;
     let mut node = NodeSegment::map(node)?;
-    node.set_carrier_bell(Chime::from_fds(bell, timer));
+    node.set_pids(Pids::map(pids, node.header().ranks)?);
+    node.set_carrier_bell(Chime::of_carrier(bell, timer, own));
     let courier = Courier::new(node, JobSegment::map(segment)?);
 
     let mut tcp = Tcp::listen()?;
@@ -106,6 +109,9 @@ fn serve() -> Result<(), StartError> {
     let all: Vec<Node> = named.map(|(name, addresses)| Node { name, addresses }).collect();
     if all.len() != nodes.names.len() {
         return Err(StartError::Answer);
+    }
+    if choice::is_sealed(&nodes) {
+        tcp.seal();
     }
     tcp.join(nodes.here, all, Key::from_hex(&nodes.key).ok_or(StartError::Key)?, Instant::now())?;
     let fabric = match choice::choose(tcp, &nodes) {

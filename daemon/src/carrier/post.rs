@@ -7,7 +7,10 @@
 
 mod arrived;
 mod deaths;
+mod deliver;
 mod enrol;
+#[cfg(test)]
+mod hostile;
 mod kept;
 mod large;
 mod rest;
@@ -28,15 +31,12 @@ use vmpi_shared::matching::envelope::{Envelope, FLAG_MAPPED, kind};
 use super::counted::Counted;
 use super::transfer::{Announced, CHUNK_BYTES, Cursor, Fin, Incoming, Memory, Outgoing};
 use super::urgency::Urgency;
-use super::wire::{self, BodyError};
+use super::wire::{self, BodyError, CREDITS, Frame, Said};
 use crate::debug;
 use arrived::{Arrived, check_ends};
+use deliver::{Line, Owed};
 use rest::Moves;
 
-/// Envelopes that may be on their way from one node to one rank.
-const CREDITS: u32 = 64;
-/// So many delivered ones are told together.
-const CREDIT_STEP: u32 = CREDITS / 4;
 /// Time between two attempts to deliver to a rank that had no room.
 const RETRY: Duration = Duration::from_millis(1);
 /// After a node has said that the job ends there, for so long nobody asks why its link is gone: its vmpid tells the launcher.
@@ -61,7 +61,7 @@ enum Peer {
 /// What a node has sent, other than data.
 enum Came {
     Envelope(Arrived),
-    Frame(u8, Vec<u8>),
+    Said(u8, Said),
 }
 
 pub struct Post {
@@ -77,10 +77,12 @@ pub struct Post {
     credits: Vec<u32>,
     /// Remote ranks of whose inboxes here something was left.
     stalled: BTreeSet<u32>,
-    /// Delivered, but not told yet: by node and rank.
-    owed: BTreeMap<(u32, u32), u32>,
-    /// What could not be delivered at once, by rank; whose credit it holds.
-    pending: BTreeMap<u32, VecDeque<(Option<u32>, Envelope, Vec<u8>)>>,
+    /// By node and rank.
+    owed: BTreeMap<(u32, u32), Owed>,
+    /// Ranks whose number had another process before, for which something may still be under way.
+    reborn: BTreeSet<u32>,
+    /// What could not be delivered at once, by rank.
+    pending: BTreeMap<u32, Line>,
     /// By rank and request.
     announced: HashMap<(u32, u32), Announced>,
     ahead: kept::Ahead,
@@ -118,6 +120,7 @@ impl Post {
             wired: false,
             stalled: BTreeSet::new(),
             owed: BTreeMap::new(),
+            reborn: BTreeSet::new(),
             pending: BTreeMap::new(),
             announced: HashMap::new(),
             ahead: kept::Ahead::default(),
@@ -145,20 +148,7 @@ impl Post {
         rest::be_exact();
         loop {
             let now = Instant::now();
-            if moves == Moves::Yes || self.fabric.deadline().is_some_and(|at| at <= now) {
-                self.turn(now, Moves::Yes);
-            } else if moves == Moves::Perhaps {
-                self.turn(now, moves);
-            }
-            self.retry();
-            self.collect_all();
-            self.pump();
-            self.mourn();
-            self.say_credits();
-            self.say_taken();
-            self.check_progress(now)?;
-            // What has just been queued goes before this process sleeps.
-            self.fabric.flush();
+            self.step(now, moves)?;
             match self.rest()? {
                 Some(ready) => moves = ready,
                 None => {
@@ -169,28 +159,57 @@ impl Post {
         }
     }
 
+    /// Everything that can be done now.
+    fn step(&mut self, now: Instant, moves: Moves) -> io::Result<()> {
+        if moves == Moves::Yes || self.fabric.deadline().is_some_and(|at| at <= now) {
+            self.turn(now, Moves::Yes);
+        } else if moves == Moves::Perhaps {
+            self.turn(now, moves);
+        }
+        self.retry();
+        self.collect_all();
+        self.pump();
+        self.mourn();
+        self.say_credits();
+        self.say_taken();
+        self.check_progress(now)?;
+        // What has just been queued goes before this process sleeps.
+        self.fabric.flush();
+        Ok(())
+    }
+
     /// Let the fabric move, and act on what it brings.
     fn turn(&mut self, now: Instant, moves: Moves) {
         let mut came = Vec::new();
         let mut fates = Vec::new();
-        let Post { fabric, courier, nodes, incoming, kept, .. } = self;
-        let mut failed = Vec::new();
+        let Post { fabric, courier, nodes, incoming, kept, peers, .. } = self;
+        let mut failed: Vec<(u32, BodyError)> = Vec::new();
         let (mut stirred, mut received) = (false, 0);
         let mut tell = |event: Event<'_>| match event {
             Event::Up(node) => fates.push((node, None)),
             Event::Lost(node, why) => fates.push((node, Some(why.to_string()))),
-            // Straight from the link's buffer into the receive buffer.
-            Event::Frame { node, kind: wire::DATA, body } => {
-                (stirred, received) = (true, received + 1);
-                if let Err(error) = large::data(&courier.node, incoming, kept, node, body) {
-                    failed.push((node, error));
-                }
+            // Nothing counts that comes from a node which is lost.
+            Event::Frame { node, .. } if peers[node as usize] == Peer::Gone || failed.iter().any(|it| it.0 == node) => {
             }
-            Event::Frame { node, kind: wire::ENVELOPE, body } => match Arrived::take_in(courier, nodes, node, body) {
-                Ok(arrived) => came.push((node, Came::Envelope(arrived))),
-                Err(error) => failed.push((node, error)),
-            },
-            Event::Frame { node, kind, body } => came.push((node, Came::Frame(kind, body.to_vec()))),
+            Event::Frame { node, kind, body } => {
+                let acted = wire::read(kind, body).and_then(|frame| match frame {
+                    // Straight from the link's buffer into the receive buffer.
+                    Frame::Data { transfer, bytes } => {
+                        (stirred, received) = (true, received + 1);
+                        large::data(&courier.node, incoming, kept, (node, transfer), bytes)
+                    }
+                    Frame::Envelope { to, envelope, payload } => {
+                        let arrived = Arrived::take_in(courier, nodes, node, (to, envelope, payload))?;
+                        came.push((node, Came::Envelope(arrived)));
+                        Ok(())
+                    }
+                    Frame::Said(said) => {
+                        came.push((node, Came::Said(kind, said)));
+                        Ok(())
+                    }
+                });
+                failed.extend(acted.err().map(|error| (node, error)));
+            }
         };
         if moves == Moves::Perhaps {
             fabric.look(now, &mut tell);
@@ -200,7 +219,9 @@ impl Post {
         // What came before a link was lost counts; a link is up before anything comes.
         let (up, lost): (Vec<_>, Vec<_>) = fates.into_iter().partition(|(_, why)| why.is_none());
         for (node, _) in up {
-            self.peers[node as usize] = Peer::Up;
+            if self.peers[node as usize] == Peer::Coming {
+                self.peers[node as usize] = Peer::Up;
+            }
         }
         if stirred || !came.is_empty() {
             self.rest.stirred();
@@ -209,11 +230,9 @@ impl Post {
         for (node, came) in came {
             let acted = match came {
                 Came::Envelope(arrived) => self.arrived(node, arrived),
-                Came::Frame(kind, body) => self.frame(node, kind, &body),
+                Came::Said(kind, said) => self.said(node, kind, said),
             };
-            if let Err(error) = acted {
-                failed.push((node, error));
-            }
+            failed.extend(acted.err().map(|error| (node, error)));
         }
         self.finish_incoming();
         self.received += received;
@@ -304,7 +323,7 @@ impl Post {
     fn collect(&mut self, to: u32) {
         let Some(&node) = self.nodes.of_rank.get(to as usize) else { return };
         let gone = matches!(self.peers[node as usize], Peer::Gone) || self.has_failed(to);
-        let may_follow = self.may_copy() && !self.survives() && !self.nodes.progress_by_rank;
+        let may_follow = self.may_copy() && self.may_follow();
         let Post { courier, fabric, credits, announced, incoming, next_transfer, outgoing, ahead, .. } = self;
         let (mut aside, mut refused) = (Vec::new(), Vec::new());
         let all = courier.collect(to, |envelope| {
@@ -355,14 +374,16 @@ impl Post {
                         pull: Envelope::EMPTY,
                         answers_sender: false,
                         said: true,
+                        told: false,
                         void: false,
+                        credit: false,
                     };
                     incoming.insert(*next_transfer, entry);
-                    *next_transfer = next_transfer.wrapping_add(1) & !kept::UNASKED;
+                    *next_transfer = next_transfer.wrapping_add(1) & !wire::UNASKED;
                 }
                 Some(ask) if ask.what == What::Bring => {
                     let (addr, len) = (ask.offset, ask.bytes);
-                    let place = Announced { addr, open: false, blocks: 0, len, to, fin: Fin::Nobody };
+                    let place = Announced { addr, open: false, blocks: 0, len, to, fin: Fin::Nobody, wanted: false };
                     announced.insert((envelope.from, envelope.request), place);
                 }
                 _ => {}
@@ -382,7 +403,7 @@ impl Post {
                         return true;
                     }
                     let (addr, blocks, len) = (envelope.addr(), envelope.blocks(), envelope.len);
-                    let place = Announced { addr, open, blocks, len, to, fin: Fin::Carrier };
+                    let place = Announced { addr, open, blocks, len, to, fin: Fin::Carrier, wanted: false };
                     announced.insert((envelope.from, envelope.request), place);
                 }
                 fabric.send(node, wire::ENVELOPE, &[&bytes[..used]]);
@@ -423,35 +444,27 @@ impl Post {
         self.fabric.send(node, wire::ENVELOPE, &[&bytes[..used]]);
     }
 
-    /// A frame of another node, other than data and envelopes.
-    fn frame(&mut self, node: u32, kind: u8, body: &[u8]) -> Result<(), BodyError> {
-        match kind {
-            wire::CREDIT => {
-                let [rank, count, unexpected] = wire::words(kind, body)?;
+    /// What another node says.
+    fn said(&mut self, node: u32, kind: u8, said: Said) -> Result<(), BodyError> {
+        match said {
+            Said::Credit { rank, count, unexpected } => {
                 if self.nodes.of_rank.get(rank as usize) != Some(&node) {
                     return Err(BodyError::NotThere(rank));
                 }
                 let credits = &mut self.credits[rank as usize];
+                // More than there can be: for envelopes to who had this number before.
                 *credits = credits.saturating_add(count).min(CREDITS);
                 self.courier.note_unexpected(rank, unexpected);
             }
-            wire::READY => {
-                let [sender, request, transfer, low, high] = wire::words(kind, body)?;
-                self.wanted(node, sender, request, transfer, u64::from(low) | u64::from(high) << 32);
-            }
-            wire::REFUSED => {
-                let [transfer, errno] = wire::words(kind, body)?;
-                match transfer & kept::UNASKED {
-                    0 => self.refused(node, transfer, errno as i32)?,
-                    _ => self.withheld(node, transfer, errno as i32),
-                }
-            }
-            wire::FOLLOWED => self.followed(node, body)?,
-            wire::TAKEN => {
-                let [bytes] = wire::words(kind, body)?;
-                self.ahead.taken(node, u64::from(bytes));
-            }
-            wire::BYE => match self.peers[node as usize] {
+            Said::Ready { sender, request, transfer, len } => self.wanted(node, (sender, request), transfer, len)?,
+            Said::Refused { transfer, errno } => match transfer & wire::UNASKED {
+                0 => self.refused(node, transfer, errno)?,
+                _ => self.withheld(node, transfer, errno)?,
+            },
+            Said::Followed { .. } if !self.may_follow() => return Err(BodyError::Misplaced(kind)),
+            Said::Followed { transfer, to, envelope } => self.followed(node, transfer, to, envelope)?,
+            Said::Taken { bytes } => self.ahead.taken(node, u64::from(bytes)),
+            Said::Bye => match self.peers[node as usize] {
                 Peer::Up => self.peers[node as usize] = Peer::HalfBye,
                 Peer::HalfBye => {
                     self.peers[node as usize] = Peer::Bye;
@@ -459,100 +472,21 @@ impl Post {
                 }
                 _ => {}
             },
-            wire::BYE_HEARD => self.bye_heard[node as usize] = true,
-            wire::SENT | wire::DEAD | wire::KNOWN => {
-                let [number] = wire::words(kind, body)?;
-                let lives_on = self.nodes.of_rank.get(number as usize);
-                let sense = match kind {
-                    wire::DEAD => lives_on == Some(&node),
-                    wire::KNOWN => lives_on.is_some_and(|other| *other != node),
-                    _ => true,
-                };
-                if !sense {
-                    return Err(BodyError::NotThere(number));
-                }
-                self.deaths.came(node, kind, number);
+            Said::ByeHeard if !self.said_bye => return Err(BodyError::Misplaced(kind)),
+            Said::ByeHeard => self.bye_heard[node as usize] = true,
+            Said::Quit => match self.peers[node as usize] {
+                // Who says it again gets no more time.
+                Peer::Quit(_) | Peer::Gone => {}
+                _ => self.peers[node as usize] = Peer::Quit(Instant::now()),
+            },
+            Said::Sent { .. } | Said::Dead { .. } | Said::Known { .. } | Said::Revoked { .. } if !self.survives() => {
+                return Err(BodyError::Misplaced(kind));
             }
-            wire::REVOKED => {
-                let [context] = wire::words(kind, body)?;
-                self.revoked(context);
-            }
-            wire::QUIT => self.peers[node as usize] = Peer::Quit(Instant::now()),
-            other => return Err(BodyError::Kind(other)),
+            Said::Sent { transfer } => self.heard_sent(node, transfer),
+            Said::Dead { rank } => self.heard_of_death(node, rank, false)?,
+            Said::Known { rank } => self.heard_of_death(node, rank, true)?,
+            Said::Revoked { context } => self.revoked(context)?,
         }
         Ok(())
-    }
-
-    /// Deliver, or keep for later behind what waits for this rank already. `held`: a payload that has no block yet.
-    fn deliver(&mut self, credit: Option<u32>, to: u32, envelope: Envelope, held: Vec<u8>) {
-        if self.has_failed(to) {
-            return self.drop_for_dead(credit, to, &envelope, held.is_empty());
-        }
-        let waiting = self.pending.contains_key(&to);
-        if !waiting && held.is_empty() && self.courier.deliver(to, &envelope).is_ok() {
-            return self.delivered(credit, to);
-        }
-        self.pending.entry(to).or_default().push_back((credit, envelope, held));
-    }
-
-    fn delivered(&mut self, credit: Option<u32>, to: u32) {
-        if let Some(node) = credit {
-            *self.owed.entry((node, to)).or_default() += 1;
-        }
-    }
-
-    /// Try again what could not be delivered.
-    fn retry(&mut self) {
-        if self.pending.is_empty() {
-            return;
-        }
-        let ranks: Vec<u32> = self.pending.keys().copied().collect();
-        for rank in ranks {
-            while let Some((credit, mut envelope, held)) =
-                self.pending.get_mut(&rank).and_then(|queue| queue.pop_front())
-            {
-                let stored = held.is_empty() || self.courier.store(&mut envelope, &held);
-                if stored && self.courier.deliver(rank, &envelope).is_ok() {
-                    self.delivered(credit, rank);
-                    continue;
-                }
-                let held = if stored { Vec::new() } else { held };
-                if let Some(queue) = self.pending.get_mut(&rank) {
-                    queue.push_front((credit, envelope, held));
-                }
-                break;
-            }
-            if self.pending.get(&rank).is_some_and(VecDeque::is_empty) {
-                self.pending.remove(&rank);
-            }
-        }
-        self.settle();
-    }
-
-    /// Deliver the answers that matching has caused, until there are none.
-    fn settle(&mut self) {
-        loop {
-            let answers = self.courier.answers();
-            if answers.is_empty() {
-                return;
-            }
-            for (to, envelope) in answers {
-                if self.courier.is_local(to) {
-                    self.deliver(None, to, envelope, Vec::new());
-                } else {
-                    self.answer_remote(to, envelope);
-                }
-            }
-        }
-    }
-
-    fn say_credits(&mut self) {
-        let due: Vec<((u32, u32), u32)> =
-            self.owed.iter().filter(|(_, count)| **count >= CREDIT_STEP).map(|(key, count)| (*key, *count)).collect();
-        for ((node, rank), count) in due {
-            let body = wire::from_words([rank, count, self.courier.unexpected(rank)]);
-            self.fabric.send(node, wire::CREDIT, &[&body]);
-            self.owed.remove(&(node, rank));
-        }
     }
 }

@@ -9,6 +9,8 @@ use vmpi_shared::node::NodeSegment;
 pub const CHUNK_BYTES: u64 = 128 << 10;
 /// Most blocks of a list; more are a damaged word.
 const MOST_BLOCKS: u32 = 1 << 26;
+/// So many are read at a time: memory is taken for those alone that are there.
+const BLOCKS_AT_ONCE: u32 = 4096;
 
 /// The memory of a rank of this node.
 #[derive(Copy, Clone)]
@@ -94,17 +96,7 @@ impl Cursor {
         let blocks = match count {
             0 => vec![Block { addr, len }],
             count if count > MOST_BLOCKS => return Err(Unreachable::Errno(libc::EFAULT)),
-            count => {
-                let mut list = vec![Block { addr: 0, len: 0 }; count as usize];
-                let bytes = u64::from(count) * size_of::<Block>() as u64;
-                // SAFETY: the list just allocated is written, with plain integers.
-                let got = unsafe { vmpi_cma::read(memory.pid, &[Block::of(&list)], &[Block { addr, len: bytes }])? };
-                if got != bytes {
-                    return Err(Unreachable::Errno(libc::EFAULT));
-                }
-                list.retain(|block| block.len > 0);
-                list
-            }
+            count => read_list(memory.pid, addr, count, len)?,
         };
         Ok(Cursor::over(memory, blocks))
     }
@@ -183,6 +175,30 @@ impl Cursor {
     }
 }
 
+/// Of the `count` blocks that process `pid` lists at `addr`, those that hold the first `len` bytes.
+fn read_list(pid: i32, addr: u64, count: u32, len: u64) -> Result<Vec<Block>, Unreachable> {
+    let fault = Unreachable::Errno(libc::EFAULT);
+    let (mut list, mut covered) = (Vec::new(), 0u64);
+    let mut part = vec![Block { addr: 0, len: 0 }; count.min(BLOCKS_AT_ONCE) as usize];
+    let mut at = 0;
+    while at < count && covered < len {
+        let part = &mut part[..(count - at).min(BLOCKS_AT_ONCE) as usize];
+        let bytes = size_of_val(part) as u64;
+        let Some(from) = addr.checked_add(u64::from(at) * size_of::<Block>() as u64) else { return Err(fault) };
+        // SAFETY: this function's own list is written, with plain integers.
+        let got = unsafe { vmpi_cma::read(pid, &[Block::of(part)], &[Block { addr: from, len: bytes }])? };
+        if got != bytes {
+            return Err(fault);
+        }
+        for block in part.iter().filter(|block| block.len > 0) {
+            covered = covered.saturating_add(block.len);
+            list.push(*block);
+        }
+        at += part.len() as u32;
+    }
+    Ok(list)
+}
+
 /// A receive that has matched a remote announcement: the data is asked for, or coming.
 pub struct Incoming {
     /// Rank here, and its request.
@@ -203,8 +219,12 @@ pub struct Incoming {
     pub answers_sender: bool,
     /// Nothing but the last byte is needed to complete it (`wire::SENT`).
     pub said: bool,
+    /// Its sender's node has said so, which counts when all before it has been delivered (`wire::SENT`).
+    pub told: bool,
     /// Its sender has failed, or its receiver has given it up: what still comes is thrown away.
     pub void: bool,
+    /// What has asked for it holds its node's credit for `rank`.
+    pub credit: bool,
 }
 
 impl Incoming {
@@ -223,6 +243,8 @@ pub struct Announced {
     /// For whom.
     pub to: u32,
     pub fin: Fin,
+    /// The receiver's node has asked for it.
+    pub wanted: bool,
 }
 
 /// Who tells the rank whose memory is read that its send is complete.
@@ -252,11 +274,14 @@ pub struct Outgoing {
     pub fin: Fin,
     /// errno of a copy that has failed, of which the other carrier has been told.
     pub failed: i32,
+    /// What has asked for it holds its node's credit for `rank`.
+    pub credit: bool,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nix::fcntl::{FcntlArg, SealFlag, fcntl};
     use nix::sys::memfd::{MFdFlags, memfd_create};
     use std::fs::File;
     use std::os::unix::fs::FileExt;
@@ -274,8 +299,9 @@ mod tests {
         let node = &courier.node;
         let mut private = [1u8; 32];
         let addr = private.as_mut_ptr() as u64;
-        let file = File::from(memfd_create("vmpi-test", MFdFlags::MFD_CLOEXEC).unwrap());
+        let file = File::from(memfd_create("vmpi-test", MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING).unwrap());
         file.set_len(1 << 47).unwrap();
+        fcntl(&file, FcntlArg::F_ADD_SEALS(SealFlag::F_SEAL_SHRINK)).unwrap();
         file.write_all_at(&[2; 32], addr).unwrap();
         node.lay_open(0, &file).unwrap();
 

@@ -6,7 +6,7 @@ use vmpi_shared::control::{Cause, Reply};
 /// What a job knows of its carrier.
 #[derive(Default)]
 pub struct Carrier {
-    /// 0: it could not be started.
+    /// Its process, a child of this one; 0: it could not be started.
     pub pid: i32,
     pub connection: Option<u64>,
     /// Replies to it, in order.
@@ -28,6 +28,11 @@ impl Job {
                 self.carrier_lost(Some(format!("cannot start the process that carries messages: {error}")));
             }
         }
+    }
+
+    /// Is this process the carrier?
+    pub fn is_carried_by(&self, pid: i32) -> bool {
+        self.carrier.as_ref().is_some_and(|carrier| carrier.pid == pid && pid > 0)
     }
 
     /// The carrier is connected to those of the other nodes.

@@ -83,7 +83,8 @@ impl Job {
     pub fn end_group(&mut self, group: &Ranks, cause: Cause, code: i32) {
         debug!("job {}: end of {group:?}, {cause:?}", self.id);
         self.verdict.get_or_insert((cause, code));
-        for rank in group.iter().filter(|&rank| !self.is_gone(rank)) {
+        // No more than there are: a few bytes can name four thousand million of them.
+        for rank in group.iter().take(self.ranks.len()).filter(|&rank| !self.is_gone(rank)) {
             self.signal_rank(rank, Signal::SIGKILL as i32);
         }
     }
@@ -139,6 +140,8 @@ impl Job {
                     bell.ring();
                 }
             }
+            // Once it counts as failed, where it does: until then who copies is told that there is no such process.
+            self.node.end_pid(rank);
         }
         if gone {
             sched::outside::over(&self.node, rank);
@@ -328,7 +331,7 @@ impl Job {
 
     /// Pass a signal to the processes of one rank; false if it has none.
     pub fn signal_rank(&self, rank: u32, signal: i32) -> bool {
-        let Some(entry) = self.ranks.get(rank as usize) else { return false };
+        let Some(entry) = self.member(rank).map(|member| &self.ranks[member.index()]) else { return false };
         let mut any = false;
         if entry.pid != 0 && entry.ended.is_none() {
             send(entry.pid, signal, false);
@@ -449,6 +452,10 @@ impl Job {
 
 fn send(pid: i32, signal: i32, group: bool) {
     let Ok(signal) = Signal::try_from(signal) else { return };
+    // 0 is the daemon's own group, -1 everybody.
+    if pid <= 0 {
+        return;
+    }
     let pid = Pid::from_raw(pid);
     let _ = if group { killpg(pid, signal) } else { kill(pid, signal) };
 }

@@ -7,6 +7,7 @@ use vmpi_shared::crash::{self, OnCrash, Way};
 use vmpi_shared::sched;
 
 use super::{Job, Phase};
+use crate::rank::Member;
 
 /// Ranks of one program often fail in the same place: the first death, which ends the job, waits until no more have come for so long...
 const QUIET: Duration = Duration::from_millis(50);
@@ -48,7 +49,10 @@ impl Job {
     /// The launcher has looked at them.
     pub fn dying_heard(&mut self, ranks: &[u32]) {
         let now = Instant::now();
-        for &rank in ranks.iter().filter(|rank| (**rank as usize) < self.ranks.len()) {
+        let known = ranks.iter().filter_map(|rank| self.member(*rank)).map(Member::number);
+        // No more than there are, however often they are named.
+        let known: Vec<u32> = known.take(self.ranks.len()).collect();
+        for rank in known {
             if self.spec.on_crash == OnCrash::Gdb {
                 self.deathbeds.held = true;
                 crash::heard(&self.node, rank, true);

@@ -8,7 +8,7 @@ use vmpi_shared::control::{JobSpec, env};
 pub(super) fn common(spec: &JobSpec, identity: &Identity) -> Result<Vec<CString>, NulError> {
     let variables = [
         format!("{}={}", env::SOCKET, identity.socket),
-        format!("{}={}", env::KEY, identity.key),
+        format!("{}={}", env::JOB, identity.word),
         format!("{}={}", env::JOBID, identity.job),
         format!("{}={}", env::V, spec.v),
         format!("{UNIVERSE_NAME}={}", spec.universe_size()),
@@ -84,7 +84,7 @@ fn tunables(variables: &[(String, String)], string_moves_are_slow: bool) -> Stri
 
 /// What only vmpi says, whatever stood in the launcher's environment.
 fn own_names() -> Vec<&'static str> {
-    let mut names = vec![env::SOCKET, env::KEY, env::JOBID, env::V, env::JOB_RANK];
+    let mut names = vec![env::SOCKET, env::JOB, env::JOBID, env::V, env::JOB_RANK];
     names.push(UNIVERSE_NAME);
     names.extend(RANK_NAMES);
     names.extend(SIZE_NAMES);

@@ -221,31 +221,31 @@ pub fn script(script: &str, ranks: u32) -> JobSpec {
 pub const RANK_ARGUMENTS: [&str; 5] = ["--ignored", "--exact", "rank_program", "--nocapture", "--test-threads=1"];
 
 /// The body of the ignored test `rank_program`: attach, finalize, abort=CODE, exit=CODE, kill=SIGNAL, sleep,
-/// enter and leave (the core), await=FILE (asleep) and spin=FILE (busy), forget (close the socket), touch=FILE, key=KEY and rank=N (for the next attach).
+/// enter and leave (the core), await=FILE (asleep) and spin=FILE (busy), forget (close the socket), touch=FILE, word=WORD and rank=N (for the next attach).
 pub fn rank_program() {
     let Ok(steps) = std::env::var(SCRIPT) else { return };
     let variable = |name: &str| std::env::var(name).unwrap();
     let mut connection = None;
     let mut segment = None;
-    let mut key = variable("VMPI_KEY");
+    let mut word = variable("VMPI_JOB");
     let mut rank = variable("VMPI_RANK").parse().unwrap();
     for step in steps.split_whitespace() {
         let (verb, argument) = step.split_once('=').unwrap_or((step, ""));
         match verb {
-            "key" => key = argument.into(),
+            "word" => word = argument.into(),
             "rank" => rank = argument.parse().unwrap(),
             "attach" => {
                 let mut c = Connection::new(UnixStream::connect(variable("VMPI_SOCKET")).unwrap());
                 c.send(&hello(PROTOCOL), &[]).unwrap();
                 assert!(matches!(expect_reply(&mut c), Reply::Hello { .. }));
-                let job = variable("VMPI_JOBID").parse().unwrap();
-                let attach = Request::Attach { job, rank, key: key.clone(), face: "test".into() };
+                let job = std::env::var("VMPI_TEST_JOB").unwrap_or_else(|_| variable("VMPI_JOBID")).parse().unwrap();
+                let attach = Request::Attach { job, rank, word: word.clone(), face: "test".into() };
                 c.send(&attach, &[]).unwrap();
                 let (reply, fds) = c.receive::<Reply>().unwrap().unwrap();
                 match reply {
                     Reply::Attached { ranks, .. } => {
                         assert_eq!(ranks.to_string(), variable("VMPI_SIZE"));
-                        let [node, job, bell] = <[OwnedFd; 3]>::try_from(fds).unwrap();
+                        let [node, job, bell, _pids] = <[OwnedFd; 4]>::try_from(fds).unwrap();
                         let mut node = vmpi_shared::node::NodeSegment::map(node).unwrap();
                         node.set_bell(vmpi_shared::mem::bell::Bell::from_fd(bell));
                         segment = Some(node);

@@ -19,7 +19,7 @@ use vmpi_shared::matching::elements;
 use vmpi_shared::matching::tend::Endpoint;
 use vmpi_shared::mem::bell::{Bell, Chime};
 use vmpi_shared::meter;
-use vmpi_shared::node::{NodeConfig, NodeSegment};
+use vmpi_shared::node::{NodeConfig, NodeSegment, Pids};
 use vmpi_shared::sched;
 
 pub use crate::lock::{Entered, enter};
@@ -235,24 +235,26 @@ fn attach(socket: &str, face: &str) -> Result<(NodeSegment, JobSegment, u32, Wor
         }
     };
     ask(&Request::Hello { version: env!("CARGO_PKG_VERSION").into(), protocol: control::PROTOCOL })?;
-    let request = Request::Attach { job, rank, key: variable(control::env::KEY), face: face.into() };
+    let request = Request::Attach { job, rank, word: variable(control::env::JOB), face: face.into() };
     let (answer, fds) = ask(&request)?;
     let Reply::Attached { appnum, world, universe, nodes, .. } = answer else {
         return Err(failed("attach to", &"it gave an unknown answer"));
     };
     let mut fds = fds.into_iter();
-    let (Some(node), Some(jobs), Some(bell)) = (fds.next(), fds.next(), fds.next()) else {
-        return Err(failed("attach to", &"it did not hand over two segments and a bell"));
+    let (Some(node), Some(jobs), Some(bell), Some(pids)) = (fds.next(), fds.next(), fds.next(), fds.next()) else {
+        return Err(failed("attach to", &"it did not hand over two segments, a bell and the ranks' pids"));
     };
-    let mut node = NodeSegment::map(node).map_err(|e| Error::new(Class::Other, e.to_string()))?;
+    let unmapped = |e: vmpi_shared::mem::segment::SegmentError| Error::new(Class::Other, e.to_string());
+    let mut node = NodeSegment::map(node).map_err(unmapped)?;
     node.set_bell(Bell::from_fd(bell));
+    node.set_pids(Pids::map(pids, node.header().ranks).map_err(unmapped)?);
     if let (Some(bell), Some(timer)) = (fds.next(), fds.next()) {
         node.set_carrier_bell(Chime::from_fds(bell, timer));
     }
     if let Some(nodes) = nodes {
         let _ = NODES.set(nodes);
     }
-    let jobs = JobSegment::map(jobs).map_err(|e| Error::new(Class::Other, e.to_string()))?;
+    let jobs = JobSegment::map(jobs).map_err(unmapped)?;
     APPNUM.store(appnum as i32, Ordering::Relaxed);
     UNIVERSE.store(universe, Ordering::Relaxed);
     *DAEMON.lock().unwrap() = Some(daemon);

@@ -9,7 +9,7 @@ use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -139,7 +139,8 @@ impl Memory {
     /// What earlier runs of this program took.
     pub fn recall(&self, identity: &Identity) -> Recall {
         let mut text = String::new();
-        let read = File::open(&self.path).and_then(|file| file.take(MOST_BYTES).read_to_string(&mut text));
+        let open = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(&self.path);
+        let read = open.and_then(|file| file.take(MOST_BYTES).read_to_string(&mut text));
         match read {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Recall::Nothing,
             Err(e) => return Recall::Damaged(e.to_string()),
@@ -201,7 +202,13 @@ impl Memory {
 
 /// Wait for the others, but not for long: they only write a small file.
 fn lock(path: &Path) -> Result<Flock<File>, MemoryError> {
-    let mut file = File::options().create(true).truncate(false).write(true).open(path).map_err(of_file(path))?;
+    let mut file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)
+        .map_err(of_file(path))?;
     for _ in 0..LOOKS {
         match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             Ok(lock) => return Ok(lock),
@@ -213,10 +220,17 @@ fn lock(path: &Path) -> Result<Flock<File>, MemoryError> {
     Err(MemoryError::Locked { path: path.into() })
 }
 
+/// Is it called as a memory is (`Memory::open_in`)? The user may keep other files there.
+fn is_memory(path: &Path) -> bool {
+    let number = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".json"));
+    number.is_some_and(|number| number.len() == 16 && number.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
 /// Keep the newest files only.
 fn forget(dir: &Path) {
-    let files = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
-    let files: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|kind| kind == "json")).collect();
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let entries = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
+    let files: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| is_memory(path)).collect();
     if files.len() <= MOST_FILES {
         return;
     }
@@ -349,5 +363,21 @@ mod tests {
         let locked = File::options().create(true).truncate(false).write(true).open(room.0.join("lock")).unwrap();
         let _held = Flock::lock(locked, FlockArg::LockExclusive).unwrap();
         assert!(matches!(lock(&room.0.join("lock")), Err(MemoryError::Locked { .. })));
+    }
+    #[test]
+    fn only_memories_are_forgotten() {
+        let room = Room::new("forget");
+        let own = ["my results.json", "0123456789abcdef.json.bak", "notes.json"].map(|name| room.0.join(name));
+        own.iter().for_each(|path| fs::write(path, "mine").unwrap());
+        for number in 0..MOST_FILES + 3 {
+            fs::write(room.0.join(format!("{number:016x}.json")), "{}").unwrap();
+        }
+        let before = fs::read_dir(&room.0).unwrap().count();
+        forget(&room.0);
+        assert_eq!(fs::read_dir(&room.0).unwrap().count(), before - 3);
+        assert!(own.iter().all(|path| path.exists()));
+        let pipe = room.0.join("lock");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert!(lock(&pipe).is_err(), "nobody waits for its reader");
     }
 }

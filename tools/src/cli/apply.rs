@@ -103,15 +103,17 @@ pub fn progress(word: &str) -> Result<bool, String> {
     one_of(word, &[("daemon", false), ("rank", true)])
 }
 
-/// `auto`, `tcp`, `verbs`, `verbs:DEVICE` or `emulated:LATENCY_US:MB_PER_S`; the numbers are checked by who uses them.
+/// `auto`, `tcp`, `tcp,seal`, `verbs`, `verbs:DEVICE` or `emulated:LATENCY_US:MB_PER_S`; the numbers are checked by who uses them.
 pub fn fabric(word: &str) -> Result<String, String> {
     match word.split_once(':') {
-        None if ["auto", "tcp", "verbs"].contains(&word) => Ok(word.into()),
+        None if ["auto", "tcp", "tcp,seal", "verbs"].contains(&word) => Ok(word.into()),
         Some(("verbs", device)) if !device.is_empty() && !device.contains('/') => Ok(word.into()),
         Some(("emulated", model)) if model.split(':').filter(|part| part.parse::<f64>().is_ok()).count() == 2 => {
             Ok(word.into())
         }
-        _ => Err(format!("`{word}` is not one of auto, tcp, verbs, verbs:DEVICE, emulated:LATENCY_US:MB_PER_S")),
+        _ => Err(format!(
+            "`{word}` is not one of auto, tcp, tcp,seal, verbs, verbs:DEVICE, emulated:LATENCY_US:MB_PER_S"
+        )),
     }
 }
 

@@ -119,7 +119,7 @@ pub static FLAGS: &[Flag] = &[
         |l, v| a::put(&mut l.job.progress_by_rank, a::progress(&v[0])?)),
     flag(Own, &["spare-nodes"], Nothing, "nodes on which no rank starts are kept, for ranks that MPI_Comm_spawn starts (vmpirun -n 1 --host a,b --spare-nodes ./manager)",
         |l, _| a::put(&mut l.job.spare_nodes, true)),
-    flag(Own, &["fabric"], One("auto|tcp|verbs[:DEV]|emulated:US:MBS"), "what carries messages between nodes: RDMA devices if all nodes have one, else TCP (auto); emulated: a stated latency and bandwidth, for experiments on one machine",
+    flag(Own, &["fabric"], One("auto|tcp[,seal]|verbs[:DEV]|emulated:US:MBS"), "what carries messages between nodes: RDMA devices if all nodes have one, else TCP (auto); tcp,seal: encrypted and authenticated; emulated: a stated latency and bandwidth, for experiments on one machine",
         |l, v| a::put(&mut l.job.fabric, a::fabric(&v[0])?)),
     flag(Own, &["output"], One("lines|raw|dir=DIR[,tag]"), "whole lines (default), the ranks' own writes, or DIR/rank.N/stdout and stderr",
         |l, v| a::output(l, &v[0])),

@@ -6,6 +6,7 @@ use crate::outcome::signal_name;
 use crate::stack::{self, MOST_FRAMES};
 use std::collections::HashMap;
 use vmpi_shared::crash::{Crash, OnCrash, Place, Way};
+use vmpi_shared::escape;
 
 /// A fault so near to the stack's end is one of the stack.
 const NEAR_STACK: u64 = 64 << 10;
@@ -96,7 +97,8 @@ fn who(group: &Alike) -> String {
     match &group.all[..] {
         [one] => {
             let node = if one.node.is_empty() { String::new() } else { format!(", node {}", one.node) };
-            let thread = one.thread.as_ref().map_or(String::new(), |thread| format!(", thread {thread}"));
+            let thread =
+                one.thread.as_ref().map_or(String::new(), |thread| format!(", thread {}", escape::word(thread)));
             format!("rank {} (pid {}{node}{thread})", one.rank, one.pid)
         }
         many => {

@@ -4,6 +4,7 @@ use super::peers::{parse_target, peers};
 use crate::failure::Failure;
 use serde_json::{Value, json};
 use vmpi_shared::control::{LogLine, Reply, Request};
+use vmpi_shared::escape;
 
 /// The lines of all daemons, or about one job, which may be over.
 pub fn logs(target: Option<&str>, as_json: bool) -> Result<String, Failure> {
@@ -38,7 +39,10 @@ pub fn logs(target: Option<&str>, as_json: bool) -> Result<String, Failure> {
         let document = json!({ "schema_version": 1, "lines": lines.iter().map(line).collect::<Vec<Value>>() });
         return Ok(format!("{document:#}\n"));
     }
-    Ok(lines.iter().map(|(daemon, line)| format!("{} vmpid {daemon}: {}\n", time(line.at_s), line.text)).collect())
+    Ok(lines
+        .iter()
+        .map(|(daemon, line)| format!("{} vmpid {daemon}: {}\n", time(line.at_s), escape::indented(&line.text)))
+        .collect())
 }
 
 /// The local time, with milliseconds.

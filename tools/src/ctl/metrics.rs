@@ -89,7 +89,7 @@ impl Metrics {
 
 /// A label's value as the format wants it.
 fn escaped(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    vmpi_shared::escape::lines(value).replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 use Kind::{Counter, Gauge};
@@ -210,12 +210,12 @@ mod tests {
     #[test]
     fn labels_are_escaped_and_families_stay_together() {
         let mut metrics = Metrics::default();
-        metrics.add(("vmpi_a", Gauge, "A."), &[("program", "x\"\\\n".into())], 1.0);
+        metrics.add(("vmpi_a", Gauge, "A."), &[("program", "x\"\\\n\x1b".into())], 1.0);
         metrics.add(("vmpi_b_total", Counter, "B."), &[], 0.5);
         metrics.add(("vmpi_a", Gauge, "A."), &[("program", "y".into())], 2.0);
         assert_eq!(
             metrics.text(),
-            "# HELP vmpi_a A.\n# TYPE vmpi_a gauge\nvmpi_a{program=\"x\\\"\\\\\\n\"} 1\nvmpi_a{program=\"y\"} 2\n\
+            "# HELP vmpi_a A.\n# TYPE vmpi_a gauge\nvmpi_a{program=\"x\\\"\\\\\\n\\\\u001b\"} 1\nvmpi_a{program=\"y\"} 2\n\
              # HELP vmpi_b_total B.\n# TYPE vmpi_b_total counter\nvmpi_b_total 0.5\n"
         );
     }

@@ -20,6 +20,7 @@ use crate::matrix::Form;
 use clap::Parser;
 use std::io::Write;
 use vmpi_shared::control::TraceAsk;
+use vmpi_shared::escape;
 
 /// Run vmpictl; returns the exit code.
 pub fn main() -> i32 {
@@ -69,10 +70,14 @@ pub fn main() -> i32 {
     match done.and_then(|output| print(&output.bytes).map(|()| output.code)) {
         Ok(code) => code,
         Err(why) => {
-            eprintln!("vmpictl: {why}");
+            complain(&why.sentence);
             why.code
         }
     }
+}
+
+fn complain(sentence: &str) {
+    let _ = writeln!(std::io::stderr(), "vmpictl: {}", escape::lines(sentence));
 }
 
 /// What a command prints, and its exit code.
@@ -88,7 +93,9 @@ impl From<String> for Output {
 }
 
 fn print(bytes: &[u8]) -> Result<(), Failure> {
-    match std::io::stdout().write_all(bytes) {
+    // A picture is no text.
+    let text = std::str::from_utf8(bytes).map(escape::lines);
+    match std::io::stdout().write_all(text.as_ref().map_or(bytes, |text| text.as_bytes())) {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Failure::new(1, format!("cannot write to standard output: {e}")))
         }

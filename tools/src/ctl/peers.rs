@@ -1,5 +1,6 @@
 //! The daemons of this user on this node, and the jobs that a command is about.
 
+use super::complain;
 use crate::daemon::{self, HelloError};
 use crate::failure::Failure;
 use crate::status_page::{self, StatusPage};
@@ -7,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use vmpi_shared::control::{Connection, JobReport, Reply, Request, SOCKET_NAME, STATUS_FLINK_NAME};
+use vmpi_shared::{escape, runtime_dir};
 
 /// So long an answer is waited for once more when the daemon turns out to be well.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -26,12 +28,15 @@ pub struct Peer {
 
 /// The user's runtime directory, the private ones below it, and those in /tmp for which there was no room there.
 pub fn places() -> Vec<Place> {
-    let base = daemon::runtime_dir();
-    let below = std::fs::read_dir(&base).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut dirs: Vec<PathBuf> = below.filter(|dir| dir.is_dir()).collect();
+    let base = runtime_dir::default_path();
+    let own = daemon::is_own_dir(&base).inspect_err(|why| complain(&format!("note: {why}"))).unwrap_or(false);
+    let below = own.then(|| std::fs::read_dir(&base).ok()).flatten().into_iter().flatten().flatten();
+    let mut dirs: Vec<PathBuf> = below.map(|entry| entry.path()).filter(|dir| runtime_dir::is_private(dir)).collect();
     dirs.extend(daemon::fallback_dirs());
     dirs.sort();
-    dirs.insert(0, base);
+    if own {
+        dirs.insert(0, base);
+    }
     dirs.into_iter()
         .filter(|dir| dir.join(SOCKET_NAME).exists())
         .map(|dir| Place { page: status_page::read(&dir.join(STATUS_FLINK_NAME)), dir })
@@ -45,7 +50,7 @@ pub fn peers() -> Vec<Peer> {
         match daemon::hello(&place.dir.join(SOCKET_NAME)) {
             Ok((connection, pid)) => peers.push(Peer { connection, pid, place }),
             Err(HelloError::Unreachable { .. }) => {}
-            Err(why) => eprintln!("vmpictl: note: {why}"),
+            Err(why) => complain(&format!("note: {why}")),
         }
     }
     peers
@@ -64,7 +69,7 @@ impl Peer {
     }
 
     fn lost(&self, what: &str) -> Failure {
-        Failure::new(1, format!("vmpid (pid {}) in {}: {what}", self.pid, self.place.dir.display()))
+        Failure::new(1, format!("vmpid (pid {}) in {}: {}", self.pid, self.place.dir.display(), escape::indented(what)))
     }
 
     /// The answer to what was asked.
@@ -161,7 +166,7 @@ fn only_job() -> Result<(Peer, u32, Option<u32>), Failure> {
         many => {
             let names: Vec<String> = many
                 .iter()
-                .map(|(pid, job)| format!("{pid}:{} ({}, {} ranks)", job.job, job.program, job.ranks))
+                .map(|(pid, job)| format!("{pid}:{} ({}, {} ranks)", job.job, escape::word(&job.program), job.ranks))
                 .collect();
             return Err(Failure::new(
                 1,
@@ -238,7 +243,7 @@ mod tests {
             let mut peer = Peer { connection, pid, place: Place { dir: dir.clone(), page: None } };
             let answer = peer.ask_within(&Request::Jobs, Duration::from_millis(50));
             match (well, late, answer.map_err(|why| why.sentence)) {
-                (false, _, Err(why)) => assert!(why.contains("vmpid at") && why.contains("it is stopped"), "{why}"),
+                (false, _, Err(why)) => assert!(why.contains("does not answer") && why.contains("peers"), "{why}"),
                 (true, false, Err(why)) => assert!(why.contains("(pid 5) is well: the vmpirun of the job"), "{why}"),
                 (true, true, Ok((Reply::Done, _))) => {}
                 (_, _, answer) => panic!("{well} {late}: {answer:?}"),

@@ -8,6 +8,7 @@ use crate::table::{Table, bytes, percent, seconds};
 use serde_json::{Value, json};
 use std::path::Path;
 use vmpi_shared::control::{JobReport, PROTOCOL, RankReport};
+use vmpi_shared::escape;
 
 pub(super) fn with_daemon(daemon: i32, job: &JobReport) -> Value {
     let mut value = json!(job);
@@ -120,7 +121,7 @@ fn describe(pid: i32, job: &JobReport, one_rank: bool) -> String {
     let mut text = format!(
         "job {} of vmpid {pid}: {}\n{} ranks, V = {}, policy {}, balance {}, face {}, {} since its start, launcher {}\n",
         job.job,
-        job.program,
+        escape::word(&job.program),
         job.ranks,
         job.v,
         job.policy,
@@ -130,7 +131,7 @@ fn describe(pid: i32, job: &JobReport, one_rank: bool) -> String {
         job.launcher_pid
     );
     for note in &job.notes {
-        text.push_str(&format!("{note}\n"));
+        text.push_str(&format!("{}\n", escape::indented(note)));
     }
     if !one_rank && !job.cores.is_empty() {
         let mut table = Table::new(&[

@@ -73,7 +73,7 @@ pub fn trace(target: &str, ask: TraceAsk, file: Option<&str>, as_json: bool) -> 
 /// What was written.
 fn say(saved: &Saved, path: &str, answer: &mut Value) -> String {
     if let Some(gaps) = &saved.gaps {
-        eprintln!("vmpictl: note: {gaps}");
+        super::complain(&format!("note: {gaps}"));
     }
     answer["file"] = path.into();
     answer["events"] = saved.events.into();

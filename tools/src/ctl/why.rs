@@ -1,5 +1,6 @@
 //! `vmpictl why` and `stacks`.
 
+use super::complain;
 use super::peers::{self, find_job};
 use crate::cpus::format_list;
 use crate::failure::Failure;
@@ -8,6 +9,7 @@ use crate::why::Why;
 use serde_json::json;
 use std::time::{Duration, Instant};
 use vmpi_shared::control::{Reply, Request};
+use vmpi_shared::escape;
 
 /// Longer than the launcher of a job of several nodes waits for its nodes.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -21,7 +23,7 @@ pub fn why(target: Option<&str>, dot: bool, as_json: bool) -> Result<String, Fai
     let begin = Instant::now();
     let reply = match peer.ask_within(&Request::Why { job, here: false }, PATIENCE) {
         Err(why) if begin.elapsed() >= PATIENCE => {
-            eprintln!("vmpictl: note: {why}; this is what is known on this node");
+            complain(&format!("note: {why}; this is what is known on this node"));
             find_job(target)?.0.ask(&Request::Why { job, here: true })?
         }
         reply => reply?.0,
@@ -87,7 +89,11 @@ pub fn stacks(target: Option<&str>, all_threads: bool, all_frames: bool, as_json
         for (rank, threads) in &taken {
             for thread in threads {
                 let (rank, pid) = (rank.rank, rank.pid);
-                text.push_str(&format!("rank {rank}, pid {pid}, thread {} ({})\n", thread.tid, thread.name));
+                text.push_str(&format!(
+                    "rank {rank}, pid {pid}, thread {} ({})\n",
+                    thread.tid,
+                    escape::word(&thread.name)
+                ));
                 thread.frames.iter().enumerate().for_each(|(number, frame)| text.push_str(&line(number, frame)));
             }
         }
@@ -98,7 +104,11 @@ pub fn stacks(target: Option<&str>, all_threads: bool, all_frames: bool, as_json
                 [rank] => format!("rank {rank}, pid {}", pid(rank)),
                 _ => format!("{} ranks: {}", group.ranks.len(), format_list(&group.ranks)),
             };
-            let thread = if group.thread.is_empty() { String::new() } else { format!(", thread {}", group.thread) };
+            let thread = if group.thread.is_empty() {
+                String::new()
+            } else {
+                format!(", thread {}", escape::word(&group.thread))
+            };
             text.push_str(&format!("{who}{thread}\n{}", stack::lines(&group.frames)));
         }
     }

@@ -4,7 +4,7 @@
 use super::frames::{self, Facts, Frame, FromNode, ToNode};
 use super::records::{self, Arrivals};
 use super::{LAUNCHER_PULSES, PULSE, rdma};
-use crate::daemon::{self, VERSION};
+use crate::daemon::{self, Loss, Orphans, VERSION};
 use crate::failure::Failure;
 use crate::stack::Names;
 use crate::{cpus, crash, hosts, stdin, threads, why};
@@ -94,7 +94,8 @@ fn serve(exe_dir: &Path) -> io::Result<()> {
             return Ok(());
         }
     };
-    let socket = daemon.socket.clone();
+    let (socket, pid) = (daemon.socket.clone(), daemon.pid);
+    let here: Vec<u32> = spec.local_ranks().collect();
     let asking = daemon.connection.stream().try_clone()?;
     let (stdin, outputs) = submit(&mut daemon.connection, &spec)?;
     let (end, ended) = mpsc::channel();
@@ -112,16 +113,21 @@ fn serve(exe_dir: &Path) -> io::Result<()> {
     let hearing = asks.clone();
     let replies = threads::spawn(move || {
         let mut names = Names::default();
-        let (mut job, mut pids) = (0, Vec::new());
-        while let Ok(Some((mut reply, files))) = connection.receive::<Reply>() {
+        let (mut job, mut ranks) = (0, Vec::new());
+        let loss = loop {
+            let (mut reply, files) = match connection.receive::<Reply>() {
+                Ok(Some(heard)) => heard,
+                Ok(None) => break Loss::Closed,
+                Err(error) => break Loss::of(error),
+            };
             let mut files = files.into_iter();
             let mut streams = Vec::new();
             match &reply {
                 Reply::Submitted { job: id } => job = *id,
-                Reply::Started { pids: all } => pids.extend(all),
-                Reply::Grown { ranks } => {
-                    pids.extend(ranks.iter().map(|rank| rank.pid));
-                    let numbers = ranks.iter().flat_map(|rank| [2 * rank.stream, 2 * rank.stream + 1]);
+                Reply::Started { pids } => ranks.extend(here.iter().copied().zip(pids.iter().copied())),
+                Reply::Grown { ranks: new } => {
+                    ranks.extend(new.iter().map(|rank| (rank.rank, rank.pid)));
+                    let numbers = new.iter().flat_map(|rank| [2 * rank.stream, 2 * rank.stream + 1]);
                     streams = numbers.zip(&mut files).collect();
                 }
                 _ => {}
@@ -159,9 +165,9 @@ fn serve(exe_dir: &Path) -> io::Result<()> {
             if !streams.is_empty() && add.send(streams).is_ok() {
                 let _ = more.write_all(&[0]);
             }
-        }
-        daemon::kill_job(&socket, job, &pids);
-        let _ = replying.say(&FromNode::Failed { reason: "its vmpid has died".into(), code: 125 });
+        };
+        let reason = daemon::end_job(&socket, pid, &loss, &Orphans { job, ranks: &ranks });
+        let _ = replying.say(&FromNode::Failed { reason, code: 125 });
     });
     // All nodes' trace, on its way to a tool of this node.
     let mut written = Arrivals::default();

@@ -5,6 +5,7 @@ use super::{Stray, Why};
 use crate::cpus::format_list;
 use crate::table::seconds;
 use std::collections::BTreeMap;
+use vmpi_shared::escape;
 use vmpi_shared::waits::{RankWait, WaitKind, WaitOn};
 
 /// So many nodes are named with their ranks.
@@ -116,7 +117,7 @@ impl Why {
         if rank.call.is_empty() {
             return match rank.state.as_str() {
                 "ENDED" => "has ended".into(),
-                "REMOTE" => format!("is on node {}, of which nothing is heard", rank.node),
+                "REMOTE" => format!("is on node {}, of which nothing is heard", escape::word(&rank.node)),
                 "STARTING" => "has not called MPI_Init yet".into(),
                 "FINALIZED" => "has left MPI".into(),
                 "AWAY" => "is outside MPI, asleep or computing, and has given its core up".into(),
@@ -270,9 +271,10 @@ fn whereabouts(why: &Why) -> Option<String> {
     nodes.sort_by_key(|(_, list)| list[0]);
     let (first, rest) = nodes.split_first()?;
     let (name, list) = first;
-    let mut text = format!("{} {} on node {name}", ranks(list), if list.len() == 1 { "is" } else { "are" });
+    let mut text =
+        format!("{} {} on node {}", ranks(list), if list.len() == 1 { "is" } else { "are" }, escape::word(name));
     for (name, list) in rest.iter().take(MOST_NODES - 1) {
-        text.push_str(&format!(", {} on node {name}", ranks(list)));
+        text.push_str(&format!(", {} on node {}", ranks(list), escape::word(name)));
     }
     if nodes.len() > MOST_NODES {
         text.push_str(&format!(", and others on {} more", nodes.len() - MOST_NODES));
@@ -285,7 +287,7 @@ pub fn next_steps(why: &Why) -> String {
     let job = why.waits.job;
     let at = why.waits.ranks.iter().find(|rank| rank.pid != 0 && !["ENDED", "REMOTE"].contains(&rank.state.as_str()));
     let attach = at.map_or(String::new(), |rank| {
-        let node = if rank.node.is_empty() { String::new() } else { format!(" on node {}", rank.node) };
+        let node = if rank.node.is_empty() { String::new() } else { format!(" on node {}", escape::word(&rank.node)) };
         format!(", one of them closely: gdb -p {}{node} (rank {})", rank.pid, rank.rank)
     });
     let by_itself = match why.waits.deadlock {
@@ -304,7 +306,8 @@ pub fn hang_text(why: &Why, seconds: u64) -> String {
     let mut text = format!(
         "no progress in job {} ({}) for {seconds} s: no message has gone or come, and no wait in MPI has ended; \
          {waiting} of {alive} ranks wait in MPI\n",
-        why.waits.job, why.waits.program
+        why.waits.job,
+        escape::word(&why.waits.program)
     );
     for line in lines(why).into_iter().map(|line| format!("  {line}")).chain(sentences(why).iter().map(|s| capital(s)))
     {
@@ -323,17 +326,21 @@ pub fn text(why: &Why) -> String {
     let waiting = why.waits.ranks.iter().filter(|rank| !rank.call.is_empty()).count();
     let alive = why.waits.ranks.iter().filter(|rank| !["ENDED", "REMOTE"].contains(&rank.state.as_str())).count();
     let mut text = if let Some(limit) = why.waits.limit().filter(|_| why.waits.deadlock) {
-        format!("job {} ({}) cannot go on: {}\n", why.waits.job, why.waits.program, limit.sentence())
+        format!("job {} ({}) cannot go on: {}\n", why.waits.job, escape::word(&why.waits.program), limit.sentence())
     } else if why.waits.deadlock {
         let who = match alive {
             1 if why.waits.ranks.len() == 1 => "its rank waits in MPI".to_string(),
             1 => "the only rank left waits in MPI".to_string(),
             _ => format!("all {alive} ranks wait in MPI for each other"),
         };
-        format!("deadlock in job {} ({}): {who}, and no message is under way\n", why.waits.job, why.waits.program)
+        format!(
+            "deadlock in job {} ({}): {who}, and no message is under way\n",
+            why.waits.job,
+            escape::word(&why.waits.program)
+        )
     } else {
         let of = if elsewhere { "ranks of this node" } else { "ranks" };
-        format!("job {} ({}): {waiting} of {alive} {of} wait in MPI\n", why.waits.job, why.waits.program)
+        format!("job {} ({}): {waiting} of {alive} {of} wait in MPI\n", why.waits.job, escape::word(&why.waits.program))
     };
     for line in lines(why) {
         text.push_str(&format!("  {line}\n"));

@@ -1,7 +1,7 @@
 //! Connections whose ends have not proved yet that they belong to the job.
 
 use std::io::{self, Read};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Instant;
 
@@ -23,6 +23,9 @@ pub(super) struct Greeted {
 /// Accepted; the greeting of the other end, once it has come.
 pub(super) struct Knock {
     pub(super) shake: Greeted,
+    pub(super) from: IpAddr,
+    /// Nodes of the job are there.
+    pub(super) home: bool,
     pub(super) theirs: Option<Greeting>,
 }
 
@@ -62,6 +65,9 @@ pub(super) fn read_exactly(shake: &mut Greeted) -> Result<(), Refusal> {
 pub(super) fn check_answer(key: &Key, shake: &Greeted, node: u32) -> Result<Option<Greeting>, Refusal> {
     let Some(greeting) = shake.got.first_chunk::<GREETING_BYTES>() else { return Ok(None) };
     let theirs = Greeting::decode(greeting)?;
+    if theirs.sealed != shake.own.sealed {
+        return Err(Refusal::Sealed { theirs: theirs.sealed });
+    }
     if (theirs.from, theirs.nodes) != (node, shake.own.nodes) {
         return Err(Refusal::Confused { from: theirs.from, to: theirs.to, nodes: theirs.nodes });
     }
@@ -73,4 +79,30 @@ pub(super) fn check_answer(key: &Key, shake: &Greeted, node: u32) -> Result<Opti
     }
     check(key, End::Accepting, &shake.own, &theirs, &shake.got[GREETING_BYTES..])?;
     Ok(Some(theirs))
+}
+
+/// Why a node has not been reached yet.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// By none of its addresses: in words.
+    Unreachable(String),
+    Refused(Refusal),
+}
+
+impl Trouble {
+    /// Would it be the same the next time?
+    pub(super) fn is_final(&self) -> bool {
+        use Refusal::{Closed, NoRoom, Slow};
+        matches!(self, Trouble::Refused(why) if !matches!(why, Closed | NoRoom | Slow))
+    }
+}
+
+/// How far the connecting end is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    Connecting,
+    /// It has greeted.
+    Greeted,
+    /// It has proved who it is, and waits for the acknowledgement.
+    Proved(Greeting),
 }

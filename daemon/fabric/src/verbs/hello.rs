@@ -6,6 +6,8 @@ use super::abi::Address;
 pub const KIND: u8 = 2;
 /// Changes with the slots' layout or their protocol.
 const VERSION: u8 = 1;
+/// Of what the other end gives as its reason no more is passed on, and nothing that a terminal would take for a command.
+const MOST_REASON: usize = 400;
 const OFFER_BYTES: usize = 3 + 28 + 8 + 4 * 5;
 
 /// One end of a connection, as the other must know it.
@@ -85,7 +87,10 @@ impl Step {
             }
             2 if rest.is_empty() => Some(Step::Ready),
             3 if rest.is_empty() => Some(Step::Works),
-            4 => Some(Step::Without(String::from_utf8_lossy(rest).into_owned())),
+            4 => {
+                let why = String::from_utf8_lossy(&rest[..rest.len().min(MOST_REASON)]);
+                Some(Step::Without(why.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()))
+            }
             _ => None,
         }
     }
@@ -120,6 +125,11 @@ mod tests {
             let longer = [&bytes[..], &[0]].concat();
             assert!(matches!(step, Step::Without(_)) || Step::decode(&longer).is_none());
         }
+        let Some(Step::Without(why)) = Step::decode(&[&[VERSION, 4], &b"\x1b[2J\n\xff"[..], &[b'x'; 100_000]].concat())
+        else {
+            panic!("a reason is one, whatever it is")
+        };
+        assert!(why.starts_with(" [2J ") && why.len() < 2 * MOST_REASON && !why.chars().any(char::is_control));
         assert_eq!(Step::decode(&[]), None);
         assert_eq!(Step::decode(&[2, 2]), None);
     }

@@ -8,6 +8,7 @@ pub const LIMIT: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub enum Told {
     Up(u32),
+    #[allow(dead_code)] // not each test file looks into them
     Frame(u32, u8, Vec<u8>),
     Lost(u32, LinkError),
 }
@@ -47,6 +48,7 @@ pub fn ups(told: &[(usize, Told)]) -> usize {
     told.iter().filter(|(me, told)| matches!(told, Told::Up(node) if *node as usize != *me)).count()
 }
 
+#[allow(dead_code)] // not each test file counts them
 pub fn frames(told: &[(usize, Told)]) -> usize {
     told.iter().filter(|(_, told)| matches!(told, Told::Frame(..))).count()
 }

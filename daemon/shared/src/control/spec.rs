@@ -2,8 +2,19 @@
 
 use crate::crash::OnCrash;
 use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Environment variables as logs show them: their names. Values may be secrets.
+pub struct Names<'a>(pub &'a [(String, String)]);
+
+impl fmt::Debug for Names<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
+    }
+}
+
 /// One program of an MPMD job.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub struct App {
     /// Absolute path of the file to execute.
     pub program: String,
@@ -14,6 +25,15 @@ pub struct App {
     pub cwd: String,
     /// Number of ranks.
     pub ranks: u32,
+}
+
+impl fmt::Debug for App {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let App { program, argv, env, cwd, ranks } = self;
+        let mut told = f.debug_struct("App");
+        told.field("program", program).field("argv", argv).field("env", &Names(env));
+        told.field("cwd", cwd).field("ranks", ranks).finish()
+    }
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -173,7 +193,7 @@ pub struct Nodes {
     pub key: String,
     /// A number that no other job has.
     pub identity: u64,
-    /// `tcp`, `verbs` or `verbs:DEVICE` (or the job ends), `auto` (verbs where they work), or `emulated:LATENCY_US:MB_PER_S`.
+    /// `tcp`, `tcp,seal`, `verbs` or `verbs:DEVICE` (or the job ends), `auto` (verbs where they work), or `emulated:LATENCY_US:MB_PER_S`.
     pub fabric: String,
     /// Why that, if the launcher has chosen it.
     #[serde(default)]
@@ -247,5 +267,37 @@ impl JobSpec {
     /// The CPUs of all cores of the job: those with ranks first.
     pub fn all_cpus(&self) -> impl Iterator<Item = u32> + '_ {
         self.cpus.iter().chain(&self.spare_cpus).copied()
+    }
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use super::*;
+    use crate::dynamic::{SpawnApp, World};
+    use crate::growth::Growth;
+
+    #[test]
+    fn values_of_variables_are_not_shown() {
+        let env = vec![("API_TOKEN".to_string(), "hunter2".to_string())];
+        let (program, argv, cwd) = ("/bin/true".to_string(), vec!["true".to_string()], "/".to_string());
+        let spawned = SpawnApp {
+            candidates: vec![program.clone()],
+            argv: argv.clone(),
+            cwd: cwd.clone(),
+            nodes: vec![],
+            env: env.clone(),
+            counts: vec![1],
+        };
+        let growth = Growth {
+            world: World::default(),
+            apps: vec![spawned.clone()],
+            variables: env.clone(),
+            births: vec![],
+            first_stream: 0,
+        };
+        let app = App { program, argv, env, cwd, ranks: 1 };
+        for shown in [format!("{app:?}"), format!("{spawned:?}"), format!("{growth:#?}")] {
+            assert!(shown.contains("API_TOKEN") && !shown.contains("hunter2"), "{shown}");
+        }
     }
 }

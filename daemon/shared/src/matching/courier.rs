@@ -109,6 +109,7 @@ pub struct Courier {
 
 impl Courier {
     pub fn new(mut node: NodeSegment, job: JobSegment) -> Courier {
+        node.find_by_told_pids();
         let survives = node.header().recovery != 0;
         let actor = (0..node.header().ranks).find(|rank| survives && node.is_remote(*rank));
         if let Some(actor) = actor {

@@ -2,12 +2,13 @@
 //!
 //! The file's page at offset A is what its owner has at address A. Whether a buffer lies in the file the owner has said of each
 //! message, in its envelope or its request; a rank that lies can harm its own job only: pids are those of `peers`, the file is the one with the mark that its owner
-//! has told (a pid may be another process's under the /proc that this one sees), and it cannot shrink.
+//! has told (a pid may be another process's under the /proc that this one sees), and it is sealed against shrinking.
 
 use crate::mem::HUGE_PAGE_BYTES;
 use crate::mem::checker::Shared;
 use crate::mem::sync::Ordering;
 use crate::node::{NodeSegment, mark_of};
+use nix::fcntl::{FcntlArg, fcntl};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -122,8 +123,13 @@ fn map(node: &NodeSegment, rank: u32, pid: i32, start: u64, end: u64) -> Option<
     if mark_of(&file).ok()? != node.whereabouts(rank).heap_file.load(Ordering::Relaxed) {
         return None;
     }
-    let len = NonZeroUsize::new((end - start).next_multiple_of(PIECE_BYTES) as usize)?;
-    if file.metadata().ok()?.len() < start + len.get() as u64 {
+    // A memory file that nobody can cut: who touched what is no more would get a SIGBUS.
+    let seals = fcntl(&file, FcntlArg::F_GET_SEALS).unwrap_or(0);
+    if seals & libc::F_SEAL_SHRINK == 0 {
+        return None;
+    }
+    let len = NonZeroUsize::new((end - start).checked_next_multiple_of(PIECE_BYTES)? as usize)?;
+    if file.metadata().ok()?.len() < start.checked_add(len.get() as u64)? {
         return None;
     }
     let (prot, flags) = (ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_SHARED | MapFlags::MAP_NORESERVE);
@@ -139,16 +145,41 @@ fn map(node: &NodeSegment, rank: u32, pid: i32, start: u64, end: u64) -> Option<
 mod tests {
     use super::*;
     use crate::node::NodeConfig;
+    use nix::fcntl::SealFlag;
     use nix::sys::memfd::{MFdFlags, memfd_create};
     use std::os::unix::fs::FileExt;
+
+    fn file() -> File {
+        File::from(memfd_create("test", MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING).unwrap())
+    }
+
+    #[test]
+    fn a_file_that_can_be_cut_is_not_mapped() {
+        let node = NodeSegment::create(&NodeConfig::on_one_core(0, 1)).unwrap();
+        node.set_pid(0, std::process::id() as i32);
+        node.introduce(0);
+        let named = std::env::temp_dir().join(format!("vmpi-heap-{}", std::process::id()));
+        let cut = File::options().create(true).truncate(true).read(true).write(true).open(&named).unwrap();
+        std::fs::remove_file(named).unwrap();
+        for (file, good) in [(cut, false), (file(), false), (file(), true)] {
+            file.set_len(1 << 40).unwrap();
+            if good {
+                fcntl(&file, FcntlArg::F_ADD_SEALS(SealFlag::F_SEAL_SHRINK)).unwrap();
+            }
+            node.lay_open(0, &file).unwrap();
+            assert_eq!(Heaps::default().reach(&node, 0, 8, 8).is_some(), good);
+            assert!(Heaps::default().reach(&node, 0, u64::MAX - 8, 8).is_none(), "no file is so long");
+        }
+    }
 
     #[test]
     fn what_is_used_stays_mapped_and_what_is_not_comes_back() {
         let node = NodeSegment::create(&NodeConfig::on_one_core(0, 1)).unwrap();
         node.set_pid(0, std::process::id() as i32);
         node.introduce(0);
-        let file = File::from(memfd_create("test", MFdFlags::MFD_CLOEXEC).unwrap());
+        let file = file();
         file.set_len(1 << 40).unwrap();
+        fcntl(&file, FcntlArg::F_ADD_SEALS(SealFlag::F_SEAL_SHRINK)).unwrap();
         node.lay_open(0, &file).unwrap();
         let heaps = Heaps::default();
         let at = |piece: u64| heaps.reach(&node, 0, piece * PIECE_BYTES + 8, 8).unwrap();

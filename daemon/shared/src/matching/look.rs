@@ -40,6 +40,11 @@ pub fn unexpected(job: &JobSegment, rank: u32) -> u32 {
     head_of(job, rank).unexpected_count
 }
 
+/// Requests that `rank` has in use.
+pub fn requests(job: &JobSegment, rank: u32) -> u32 {
+    head_of(job, rank).slots_live.min(job.config().slots)
+}
+
 /// What `rank` holds, and the memory for that, if it holds many messages. Reads each of them.
 pub fn crowd(job: &JobSegment, rank: u32) -> Option<Crowd> {
     let head = head_of(job, rank);

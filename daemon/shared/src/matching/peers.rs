@@ -1,10 +1,11 @@
 //! Which process is behind a rank: found by what it shows, not believed by its number.
 //!
-//! Copies go straight into and out of another process's memory. The pids in shared memory are the daemon's; in a PID namespace of a rank's own they are nobody's,
-//! or somebody else's. And a pid that was scribbled over may be that of a rank of another job, which must not come to harm (SPECIFICATION 4.1). So a process is
+//! Copies go straight into and out of another process's memory. The pids are the daemon's (`node::Pids`), which no rank can write; in a PID namespace of a rank's own
+//! they are nobody's, or somebody else's, and there each rank says by which number it is seen. That may have been scribbled over, and be the number of a rank
+//! of another job, which must not come to harm (SPECIFICATION 4.1). So a process is
 //! tried before its first use: it is the rank if the rank's number is read in its memory, where the rank says that it shows it
 //! (`node::Whereabouts`), and then it can be copied from and to.
-//! Where the kernel allows nobody to read, a process of this one's group, or with this job's key, may still be moved to another CPU.
+//! Where the kernel allows nobody to read, a process of this one's group, or that was started for this job, may still be moved to another CPU.
 
 use crate::control::env;
 use crate::mem::sync::{AtomicU64, Ordering};
@@ -38,15 +39,25 @@ const REACHED_BY_OWN: u64 = 3;
 /// How the peers that have been tried stand: rank, standing and the daemon's pid; private to this process.
 pub struct Peers {
     known: [AtomicU64; KNOWN],
+    /// Of those that are reached by a pid of their own: rank, and that. As it was when it was tried, whatever is written over it later.
+    own: [AtomicU64; KNOWN],
+    /// The daemon's pids mean the same here: who says another number is not believed.
+    by_told_pids: bool,
 }
 
 impl Default for Peers {
     fn default() -> Peers {
-        Peers { known: std::array::from_fn(|_| AtomicU64::new(0)) }
+        let words = || std::array::from_fn(|_| AtomicU64::new(0));
+        Peers { known: words(), own: words(), by_told_pids: false }
     }
 }
 
 impl Peers {
+    /// Believe no rank that says by which number it is seen.
+    pub fn trust_told_pids(&mut self) {
+        self.by_told_pids = true;
+    }
+
     /// The process of `rank`, which is `pid` to the daemon.
     #[inline]
     pub fn find(&self, rank: u32, pid: i32, whereabouts: &Whereabouts) -> Peer {
@@ -58,32 +69,42 @@ impl Peers {
         let standing = if word & !STANDING == key {
             (word & STANDING) >> PID_BITS
         } else {
-            let Some(found) = try_process(pid, whereabouts) else { return Peer::Unseen };
-            known.store(key | found << PID_BITS, Ordering::Relaxed);
+            let Some((found, own)) = self.try_process(pid, whereabouts) else { return Peer::Unseen };
+            self.own[rank as usize % KNOWN].store(u64::from(rank) << 32 | u64::from(own as u32), Ordering::Relaxed);
+            known.store(key | found << PID_BITS, Ordering::Release);
             found
         };
         match standing {
             UNSEEN => Peer::Unseen,
             KNOWN_ONLY => Peer::Known(pid),
             REACHED => Peer::Reached(pid),
-            _ => Peer::Reached(whereabouts.own_pid.load(Ordering::Relaxed)),
+            _ => match self.own[rank as usize % KNOWN].load(Ordering::Relaxed) {
+                own if own >> 32 == u64::from(rank) => Peer::Reached(own as u32 as i32),
+                _ => {
+                    // Another thread has just tried another rank: this one is tried again the next time.
+                    known.store(0, Ordering::Relaxed);
+                    Peer::Unseen
+                }
+            },
         }
     }
-}
 
-/// How the process stands; `None` if it has not said yet what it shows.
-#[cold]
-fn try_process(pid: i32, whereabouts: &Whereabouts) -> Option<u64> {
-    let word = Some(whereabouts.word.load(Ordering::Acquire)).filter(|word| *word != 0)?;
-    let (at, own) = (whereabouts.at.load(Ordering::Relaxed), whereabouts.own_pid.load(Ordering::Relaxed));
-    let seen = shown(pid, at);
-    Some(match seen {
-        Ok(seen) if seen == word => REACHED,
-        // Ranks of one container may see each other by other numbers than the daemon.
-        _ if own > 0 && own != pid && shown(own, at) == Ok(word) => REACHED_BY_OWN,
-        Err(CopyError::Refused { .. } | CopyError::Unsupported) if belongs(pid) => KNOWN_ONLY,
-        _ => UNSEEN,
-    })
+    /// How the process stands, and its own pid; `None` if it has not said yet what it shows.
+    #[cold]
+    fn try_process(&self, pid: i32, whereabouts: &Whereabouts) -> Option<(u64, i32)> {
+        let word = Some(whereabouts.word.load(Ordering::Acquire)).filter(|word| *word != 0)?;
+        let (at, own) = (whereabouts.at.load(Ordering::Relaxed), whereabouts.own_pid.load(Ordering::Relaxed));
+        let seen = shown(pid, at);
+        let may_say = !self.by_told_pids && own > 0 && own != pid;
+        let standing = match seen {
+            Ok(seen) if seen == word => REACHED,
+            // Ranks of one container may see each other by other numbers than the daemon.
+            _ if may_say && shown(own, at) == Ok(word) => REACHED_BY_OWN,
+            Err(CopyError::Refused { .. } | CopyError::Unsupported) if self.by_told_pids || belongs(pid) => KNOWN_ONLY,
+            _ => UNSEEN,
+        };
+        Some((standing, own))
+    }
 }
 
 /// What process `pid` has at `addr`.
@@ -100,13 +121,13 @@ fn belongs(pid: i32) -> bool {
     // SAFETY: system calls on plain values.
     let (its_group, group) = unsafe { (libc::getpgid(pid), libc::getpgrp()) };
     // 0: led by a process outside this PID namespace, as may be others'.
-    its_group == group && group != 0 || key_of("self").is_some_and(|key| key_of(&pid.to_string()) == Some(key))
+    its_group == group && group != 0 || job_of("self").is_some_and(|job| job_of(&pid.to_string()) == Some(job))
 }
 
-/// The entry of a process's first environment that holds its job's key.
-fn key_of(process: &str) -> Option<Vec<u8>> {
+/// The entry of a process's first environment that says which job it was started for.
+fn job_of(process: &str) -> Option<Vec<u8>> {
     let environment = fs::read(format!("/proc/{process}/environ")).ok()?;
-    let name = [env::KEY.as_bytes(), b"="].concat();
+    let name = [env::JOB.as_bytes(), b"="].concat();
     environment.split(|byte| *byte == 0).find(|entry| entry.starts_with(&name)).map(<[u8]>::to_vec)
 }
 
@@ -126,6 +147,47 @@ mod tests {
         (node.peer(0), node)
     }
 
+    /// A rank of another job, or vmpid itself: what a rank that scribbles may name, before it has been tried or after.
+    #[test]
+    fn who_names_another_process_is_not_believed() {
+        let mut other = Command::new("/bin/sleep").arg("100").spawn().unwrap();
+        let (pid, me) = (other.id() as i32, std::process::id() as i32);
+        let mut node = NodeSegment::create(&NodeConfig::on_one_core(0, 2)).unwrap();
+        node.set_pids(crate::node::Pids::create(2).unwrap());
+        for rank in 0..2 {
+            node.set_pid(rank, me);
+            node.introduce(rank);
+        }
+        assert_eq!(node.copy_pid(0), Some(me));
+        for rank in 0..2 {
+            node.rank(rank).pid.store(pid, Ordering::SeqCst);
+            node.whereabouts(rank).own_pid.store(pid, Ordering::SeqCst);
+            assert_eq!((node.copy_pid(rank), node.pid(rank)), (Some(me), me), "by the daemon's word");
+        }
+        node.end_pid(0);
+        assert_eq!((node.copy_pid(0), node.pid(0)), (None, me), "its number may be another one's now");
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
+
+    #[test]
+    fn a_number_of_its_own_is_good_as_it_was_tried() {
+        let mut other = Command::new("/bin/sleep").arg("100").spawn().unwrap();
+        let (pid, me) = (other.id() as i32, std::process::id() as i32);
+        let (peer, mut node) = found(i32::MAX / 4, me);
+        assert_eq!(peer, Peer::Reached(me));
+        node.whereabouts(0).own_pid.store(pid, Ordering::SeqCst);
+        assert_eq!(node.peer(0), Peer::Reached(me), "not as it is written over");
+        node.peers = Peers::default();
+        assert_eq!(node.peer(0), Peer::Unseen);
+        node.whereabouts(0).own_pid.store(me, Ordering::SeqCst);
+        node.peers = Peers::default();
+        node.find_by_told_pids();
+        assert_eq!(node.peer(0), Peer::Unseen, "whose child one is, of that one the pids are good here");
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
+
     #[test]
     fn a_process_is_known_by_what_it_shows() {
         let me = std::process::id() as i32;
@@ -139,7 +201,7 @@ mod tests {
         }
     }
 
-    /// Of this process's group, with the job's key, and all the same not the rank.
+    /// Of this process's group, started for the same job, and all the same not the rank.
     #[test]
     fn another_process_under_the_same_number_is_not_taken_for_it() {
         let mut other = Command::new("/bin/sleep").arg("100").spawn().unwrap();

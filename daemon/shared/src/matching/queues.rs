@@ -365,7 +365,7 @@ impl Queues<'_> {
         let index = envelope.request;
         let Some(slot) = self.slots.get_mut(index as usize).filter(|s| s.state == state::PULLING) else { return };
         mover.piece(envelope, slot);
-        slot.progress = envelope.offset() + envelope.len;
+        slot.progress = envelope.offset().saturating_add(envelope.len);
         let wanted = slot.len.min(slot.capacity);
         if slot.progress >= wanted {
             slot.state = state::COMPLETE;

@@ -121,7 +121,7 @@ pub struct RankDescriptor {
     pub state: AtomicU32,
     /// Futex: `permit::NONE`, `GRANTED`, `PARKED` or `SPIN`.
     pub permit: AtomicU32,
-    /// Process that called MPI_Init; written by the daemon.
+    /// Process that called MPI_Init, in a world without a daemon; else `Pids` tells, which no rank can write.
     pub pid: AtomicI32,
     /// Index of its core.
     pub core: AtomicU32,

@@ -52,6 +52,7 @@ impl NodeSegment {
                 (*words.add(at)).store(0, Ordering::SeqCst);
             }
         }
+        self.clear_pid(rank);
         descriptor.monitor.store(monitor, Ordering::Relaxed);
         descriptor.node.store(number, Ordering::Relaxed);
         descriptor.home.store(core, Ordering::SeqCst);

@@ -48,7 +48,8 @@ impl Mark {
 #[cfg(not(feature = "model"))]
 pub(crate) fn begin(node: &NodeSegment, rank: u32, core: u32) {
     let (life, now) = (node.life(rank), node.now());
-    let before: Option<(u32, Outside)> = life.born.get().map(|born| (born.core, of_core(node, born.core, now, None)));
+    let born = life.born.get().filter(|born| born.core < node.header().cores);
+    let before: Option<(u32, Outside)> = born.map(|born| (born.core, of_core(node, born.core, now, None)));
     [&life.born, &life.entered, &life.left, &life.over].into_iter().for_each(Mark::clear);
     life.died_as.store(0, Relaxed);
     if let Some((core, before)) = before {
@@ -123,7 +124,8 @@ impl Span {
     pub fn of(node: &NodeSegment, rank: u32) -> Option<Span> {
         let Life { born, entered, left, over, .. } = node.life(rank);
         let born = born.get()?;
-        Some(Span { born: born.at, core: born.core, entered: entered.when(), left: left.when(), over: over.when() })
+        let core = born.core.min(node.header().cores - 1);
+        Some(Span { born: born.at, core, entered: entered.when(), left: left.when(), over: over.when() })
     }
 
     /// Until when it was STARTING, and since when it is or was ENDING, of a life that goes until `now` if it is not over; and when that ends.
@@ -162,13 +164,16 @@ pub fn of_core(node: &NodeSegment, core: u32, now: u64, ends: Option<u64>) -> Ou
         ending.extend(on(&life.left).filter(|_| life.entered.get().is_some()).map(|left| (left, over)));
     }
     ending.extend(ends.map(|since| (since, idle)));
-    let measure = |spans: Vec<(u64, u64)>| joined(spans).iter().map(|(from, until)| until - from).sum::<u64>();
+    let measure = |spans: Vec<(u64, u64)>| {
+        let lengths = joined(spans).into_iter().map(|(from, until)| until - from);
+        lengths.fold(0, u64::saturating_add)
+    };
     let first = measure(starting.clone());
     let both = measure([starting, ending].concat());
     let descriptor = node.core(core);
     let with = |past: &AtomicU64, more: u64| past.load(Relaxed).wrapping_add(more).cast_signed().max(0).cast_unsigned();
     let starting = with(&descriptor.past_starting, first).min(idle);
-    let ending = with(&descriptor.past_ending, both - first).min(idle - starting);
+    let ending = with(&descriptor.past_ending, both.saturating_sub(first)).min(idle - starting);
     Outside { starting, ending }
 }
 

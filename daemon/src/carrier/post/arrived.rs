@@ -20,13 +20,26 @@ impl Arrived {
     ///
     /// # Errors
     /// What makes no sense.
-    pub(super) fn take_in(courier: &Courier, nodes: &Nodes, node: u32, body: &[u8]) -> Result<Arrived, BodyError> {
-        let (to, mut envelope, payload) = wire::decode(body)?;
+    pub(super) fn take_in(
+        courier: &Courier,
+        nodes: &Nodes,
+        node: u32,
+        (to, mut envelope, payload): (u32, Envelope, &[u8]),
+    ) -> Result<Arrived, BodyError> {
         check_ends(courier, nodes, node, to, (envelope.kind != kind::FIN).then_some(envelope.from))?;
+        if is_answer(envelope.kind) && envelope.request >= courier.job.config().slots {
+            let (what, number) = ("request", envelope.request.into());
+            return Err(BodyError::Number { kind: wire::ENVELOPE, what, number });
+        }
         let stored =
             wire::has_payload(&envelope) && envelope.kind != kind::ASK && courier.store(&mut envelope, payload);
         Ok(Arrived { to, envelope, payload: if stored { Vec::new() } else { payload.to_vec() } })
     }
+}
+
+/// Answers go without credit.
+fn is_answer(kind: u8) -> bool {
+    matches!(kind, kind::FIN | kind::PULL)
 }
 
 /// Something from rank `from` of `node` (who answers need not say who it is) to one of this node?
@@ -48,21 +61,23 @@ impl Post {
     /// An envelope for a rank of this node.
     pub(super) fn arrived(&mut self, node: u32, arrived: Arrived) -> Result<(), BodyError> {
         let Arrived { to, mut envelope, payload } = arrived;
-        match envelope.kind {
-            kind::FIN => {
+        if is_answer(envelope.kind) {
+            if envelope.kind == kind::FIN {
                 self.announced.remove(&(to, envelope.request));
             }
-            kind::ASK => {
-                let payload = if wire::has_payload(&envelope) { &payload[..] } else { envelope.ask_payload() };
-                self.asked(node, to, &envelope, payload)?;
-                self.settle();
-                return Ok(());
-            }
-            _ => {}
+            self.deliver_answer(to, envelope)?;
+            self.settle();
+            return Ok(());
         }
-        // Answers go without credit.
-        let credit = (!matches!(envelope.kind, kind::FIN | kind::PULL)).then_some(node);
-        if envelope.kind == kind::SLAB && !payload.is_empty() {
+        self.take_credit(node, to)?;
+        if envelope.kind == kind::ASK {
+            let payload = if wire::has_payload(&envelope) { &payload[..] } else { envelope.ask_payload() };
+            self.asked(node, to, &envelope, payload)?;
+            self.settle();
+            return Ok(());
+        }
+        let credit = Some(node);
+        if envelope.kind == kind::SLAB && !payload.is_empty() && self.may_keep(payload.len()) {
             self.keep((node, to), &mut envelope, payload);
             self.deliver(credit, to, envelope, Vec::new());
         } else {

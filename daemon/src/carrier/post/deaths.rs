@@ -18,14 +18,16 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use vmpi_shared::ask::Ask;
+use vmpi_shared::job::REVOCATIONS;
 use vmpi_shared::matching::envelope::{Envelope, kind};
 use vmpi_shared::matching::queues::answer;
 use vmpi_shared::matching::request::outcome;
 use vmpi_shared::sched::failure;
 
+use super::deliver::Held;
 use super::{Peer, Post};
 use crate::carrier::transfer::{Incoming, Outgoing};
-use crate::carrier::wire;
+use crate::carrier::wire::{self, BodyError};
 
 /// A death of which a node is to be told.
 struct Notice {
@@ -48,8 +50,12 @@ enum Late {
 struct News(BTreeMap<u32, VecDeque<Late>>);
 
 impl News {
+    /// Who says of a rank the same again says nothing; of a transfer it is heard once (`Incoming::told`).
     fn came(&mut self, node: u32, late: Late) {
-        self.0.entry(node).or_default().push_back(late);
+        let queue = self.0.entry(node).or_default();
+        if matches!(late, Late::Sent(_)) || !queue.contains(&late) {
+            queue.push_back(late);
+        }
     }
 
     /// What may be acted on, and whose word it is. Deaths wait for nothing but deliveries: if they waited behind what others know, two nodes
@@ -96,14 +102,11 @@ impl Deaths {
         self.are_told() && self.late.0.values().all(VecDeque::is_empty)
     }
 
-    /// A death, the knowledge of one, or a completion has come from a node.
-    pub fn came(&mut self, node: u32, kind: u8, number: u32) {
-        let late = match kind {
-            wire::DEAD => Late::Dead(number),
-            wire::KNOWN => Late::Known(number),
-            _ => Late::Sent(number),
-        };
-        self.late.came(node, late);
+    /// Bytes, about.
+    #[cfg(test)]
+    pub fn held_bytes(&self) -> usize {
+        let late = self.late.0.values().map(|late| late.capacity() * size_of::<Late>());
+        late.sum::<usize>() + self.revoked.len() * 8 + (self.untold.len() + self.read.len()) * 256
     }
 
     /// Nothing more is read of a message out of its sender's memory.
@@ -174,8 +177,8 @@ impl Post {
         self.announced.retain(|(rank, _), _| *rank != dead);
         self.outgoing.retain(|out| out.rank != dead);
         self.deaths.read.retain(|out| out.rank != dead);
-        for (credit, envelope, held) in self.pending.remove(&dead).into_iter().flatten() {
-            self.drop_for_dead(credit, dead, &envelope, held.is_empty());
+        for Held { credit, envelope, payload, .. } in self.pending.remove(&dead).into_iter().flatten() {
+            self.drop_for_dead(credit, dead, &envelope, payload.is_empty());
         }
         let elsewhere: Vec<u32> =
             (0..self.nodes.of_rank.len() as u32).filter(|rank| self.courier.node.is_remote(*rank)).collect();
@@ -239,13 +242,45 @@ impl Post {
         }
     }
 
-    /// Another node says that a communicator has been revoked. Ranks of this one may act on that before a third one hears of it.
-    pub(super) fn revoked(&mut self, context: u32) {
-        if self.deaths.revoked.insert(context) {
-            self.tell_all(wire::REVOKED, context);
-            self.courier.job.revoke(context, self.deaths.revocations);
-            failure::wake_all(&self.courier.node, &self.courier.job);
+    /// A rank of `node` has failed, or (`known`) ranks there know of one of a third node.
+    ///
+    /// # Errors
+    /// That one lives elsewhere.
+    pub(super) fn heard_of_death(&mut self, node: u32, rank: u32, known: bool) -> Result<(), BodyError> {
+        let home = self.nodes.of_rank.get(rank as usize).copied().ok_or(BodyError::NotThere(rank))?;
+        let fits = if known { home != node && home != self.nodes.here } else { home == node };
+        if !fits {
+            return Err(BodyError::NotThere(rank));
         }
+        self.deaths.late.came(node, if known { Late::Known(rank) } else { Late::Dead(rank) });
+        Ok(())
+    }
+
+    /// Nothing more is read of what `node` sends as `transfer`. Of one that is void nothing may be left here.
+    pub(super) fn heard_sent(&mut self, node: u32, transfer: u32) {
+        let entry = self.incoming.get_mut(&transfer).filter(|entry| entry.node == node && !entry.told);
+        if let Some(entry) = entry {
+            entry.told = true;
+            self.deaths.late.came(node, Late::Sent(transfer));
+        }
+    }
+
+    /// Another node says that a communicator has been revoked. Ranks of this one may act on that before a third one hears of it.
+    ///
+    /// # Errors
+    /// More than there can be.
+    pub(super) fn revoked(&mut self, context: u32) -> Result<(), BodyError> {
+        if self.deaths.revoked.contains(&context) {
+            return Ok(());
+        }
+        if self.deaths.revoked.len() >= REVOCATIONS {
+            return Err(BodyError::Number { kind: wire::REVOKED, what: "context", number: context.into() });
+        }
+        self.deaths.revoked.insert(context);
+        self.tell_all(wire::REVOKED, context);
+        self.courier.job.revoke(context, self.deaths.revocations);
+        failure::wake_all(&self.courier.node, &self.courier.job);
+        Ok(())
     }
 
     /// Act on what has come, as far as everything before it has been delivered.
@@ -271,15 +306,25 @@ impl Post {
     /// A rank of another node has failed, and all that it had sent has been delivered.
     fn died_elsewhere(&mut self, dead: u32) {
         self.announced.retain(|_, announced| announced.to != dead);
-        self.outgoing.retain(|out| out.to != dead);
+        let mut credits = Vec::new();
+        self.outgoing.retain(|out| {
+            if out.to == dead && out.credit {
+                credits.push((out.node, out.rank));
+            }
+            out.to != dead
+        });
         self.deaths.read.retain(|out| out.to != dead);
         let mut unanswered = Vec::new();
         for entry in self.incoming.values_mut().filter(|entry| entry.sender == dead && !entry.void) {
             entry.void = true;
+            if std::mem::take(&mut entry.credit) {
+                credits.push((entry.node, entry.rank));
+            }
             if entry.is_fetched() {
                 unanswered.push((entry.rank, entry.request));
             }
         }
+        credits.into_iter().for_each(|(node, rank)| self.delivered(Some(node), rank));
         for (rank, request) in unanswered {
             let mut refused = answer(kind::PLACED, request);
             refused.set_peer_request(outcome::PEER_FAILED);

@@ -5,8 +5,9 @@ use std::io;
 use vmpi_shared::control::Request;
 use vmpi_shared::growth::Birth;
 
-use super::{CREDITS, Post};
-use crate::carrier::wire;
+use super::Post;
+use super::deliver::Held;
+use crate::carrier::wire::{self, CREDITS};
 
 impl Post {
     /// # Errors
@@ -32,12 +33,13 @@ impl Post {
     fn forget(&mut self, rank: u32) -> Result<(), nix::errno::Errno> {
         self.credits[rank as usize] = CREDITS;
         self.stalled.remove(&rank);
-        for (_, envelope, held) in self.pending.remove(&rank).into_iter().flatten() {
-            if wire::has_payload(&envelope) && held.is_empty() {
+        for Held { envelope, payload, .. } in self.pending.remove(&rank).into_iter().flatten() {
+            if wire::has_payload(&envelope) && payload.is_empty() {
                 self.courier.give_back(&envelope);
             }
         }
         self.owed.retain(|(_, to), _| *to != rank);
+        self.reborn.insert(rank);
         self.announced.retain(|(from, _), _| *from != rank);
         self.kept.forget(rank);
         if self.courier.is_local(rank) {

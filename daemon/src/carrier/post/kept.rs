@@ -19,27 +19,34 @@ use std::collections::HashMap;
 use vmpi_shared::matching::envelope::{Envelope, FLAG_MAPPED, FLAG_SYNC, PIECE_BYTES, kind};
 use vmpi_shared::matching::queues::answer;
 use vmpi_shared::matching::request::outcome;
+use vmpi_shared::mem::chunks::CHUNK_BYTES;
 use vmpi_shared::node::NodeSegment;
 
 use super::{Post, check_ends};
 use crate::carrier::counted::Counted;
 use crate::carrier::transfer::{Cursor, Fin, Memory, Outgoing, Unreachable};
-use crate::carrier::wire::{self, BodyError};
+use crate::carrier::wire::{self, BodyError, UNASKED};
 use crate::debug;
 
-/// Transfers with this bit are numbered by the sender's carrier.
-pub(super) const UNASKED: u32 = 1 << 31;
-/// Requests of messages that are kept here have this bit.
-pub(super) const KEPT: u32 = 1 << 31;
+/// Requests of messages that are kept here have this bit, which no other node's has.
+pub(super) const KEPT: u32 = wire::MOST_REQUESTS;
 /// Longest message whose data follows unasked. To ask takes 50 us of the 200 that 512 KiB take; of 1 MiB, which then often come before a receive wants them and are copied once
 /// more, the asking is cheaper.
 const MOST_BYTES: u64 = 512 << 10;
 /// What may be on its way from one node to another, or kept there, without having been asked for.
 const AHEAD_BYTES: u64 = 2 << 20;
+/// A message counts as at least so much of that, so that their number is bounded, too.
+const LEAST_BYTES: u64 = 4 << 10;
+const MOST_MESSAGES: u32 = (AHEAD_BYTES / LEAST_BYTES) as u32;
 /// So many bodies are kept to be used again: fresh memory for each would cost more than its copy.
 const SPARE_BODIES: usize = (AHEAD_BYTES / MOST_BYTES) as usize;
 /// So much of it is told together to have been taken.
 const TAKEN_STEP: u64 = AHEAD_BYTES / 4;
+
+/// What a message takes of [`AHEAD_BYTES`].
+fn charge(len: u64) -> u64 {
+    len.max(LEAST_BYTES)
+}
 
 /// What follows unasked: the sender's side.
 #[derive(Default)]
@@ -53,10 +60,10 @@ impl Ahead {
     /// A number for a message to `node`, if its data may follow at once.
     fn claim(&mut self, node: u32, len: u64) -> Option<u32> {
         let bytes = self.bytes.entry(node).or_default();
-        if len == 0 || len > MOST_BYTES || *bytes + len > AHEAD_BYTES {
+        if len == 0 || len > MOST_BYTES || *bytes + charge(len) > AHEAD_BYTES {
             return None;
         }
-        *bytes += len;
+        *bytes += charge(len);
         let number = UNASKED | self.next;
         self.next = (self.next + 1) & !UNASKED;
         Some(number)
@@ -90,6 +97,7 @@ impl Ahead {
             sent: 0,
             fin: if envelope.flags & FLAG_SYNC != 0 { Fin::Receiver } else { Fin::Carrier },
             failed: 0,
+            credit: false,
         })
     }
 }
@@ -177,6 +185,8 @@ pub(super) struct Kept {
     coming: HashMap<(u32, u32), u32>,
     /// By node, bytes kept of what nobody has asked for.
     bytes: HashMap<u32, u64>,
+    /// Bytes kept of messages whose senders' slabs here had no block.
+    eager_bytes: u64,
     /// By node, bytes that have been taken, of which it has not been told.
     taken: HashMap<u32, u64>,
     spare: Vec<Vec<u8>>,
@@ -190,6 +200,12 @@ impl Kept {
         self.messages.values().filter(|message| message.wanted.is_some()).filter_map(|message| message.to)
     }
 
+    /// Bytes, about.
+    #[cfg(test)]
+    pub(super) fn held_bytes(&self) -> usize {
+        self.messages.values().map(|message| size_of::<Message>() + message.body.len()).sum()
+    }
+
     fn add(&mut self, message: Message) -> u32 {
         let number = KEPT | self.next;
         self.next = (self.next + 1) & !KEPT;
@@ -198,13 +214,19 @@ impl Kept {
     }
 
     /// The message that comes from `node` as `transfer`, whichever part of it is first.
-    fn coming(&mut self, node: u32, transfer: u32) -> u32 {
+    ///
+    /// # Errors
+    /// There are as many already as there may be.
+    fn coming(&mut self, node: u32, transfer: u32) -> Result<u32, BodyError> {
         if let Some(number) = self.coming.get(&(node, transfer)) {
-            return *number;
+            return Ok(*number);
+        }
+        if self.coming.keys().filter(|(from, _)| *from == node).count() >= MOST_MESSAGES as usize {
+            return Err(BodyError::Ahead);
         }
         let number = self.add(Message { node, len: MOST_BYTES, transfer: Some(transfer), ..Message::default() });
         self.coming.insert((node, transfer), number);
-        number
+        Ok(number)
     }
 
     /// Bytes have come that nobody has asked for.
@@ -218,13 +240,16 @@ impl Kept {
         transfer: u32,
         bytes: &[u8],
     ) -> Result<(), BodyError> {
-        let number = self.coming(node, transfer);
+        let number = self.coming(node, transfer)?;
         let (kept, Some(message)) = (self.bytes.entry(node).or_default(), self.messages.get_mut(&number)) else {
             return Err(BodyError::Transfer(transfer));
         };
-        let whole = message.len - message.got;
-        if bytes.is_empty() || bytes.len() as u64 > whole || *kept + bytes.len() as u64 > AHEAD_BYTES {
+        let missing = message.len.saturating_sub(message.got);
+        if bytes.is_empty() || bytes.len() as u64 > missing {
             return Err(BodyError::Length { kind: wire::DATA, bytes: bytes.len() });
+        }
+        if *kept + bytes.len() as u64 > AHEAD_BYTES {
+            return Err(BodyError::Ahead);
         }
         *kept += message.came(segment, bytes, &mut self.spare);
         if message.is_ready() {
@@ -259,16 +284,31 @@ impl Kept {
             self.coming.remove(&(message.node, transfer));
             let kept = self.bytes.entry(message.node).or_default();
             *kept = kept.saturating_sub(message.body.len() as u64);
-            *self.taken.entry(message.node).or_default() += message.len;
+            *self.taken.entry(message.node).or_default() += charge(message.len);
+        } else {
+            self.eager_bytes = self.eager_bytes.saturating_sub(message.len);
         }
         Some(message)
     }
 }
 
 impl Post {
+    /// May so much of an eager message be kept that has no block? Up to what a job may hold of messages that nobody has received; what is more waits for a block
+    /// with its credit.
+    pub(super) fn may_keep(&self, bytes: usize) -> bool {
+        let most = u64::from(self.courier.job.config().chunks) * CHUNK_BYTES;
+        self.kept.eager_bytes + bytes as u64 <= most
+    }
+
+    /// May data follow what announces it in this job?
+    pub(super) fn may_follow(&self) -> bool {
+        !self.survives() && !self.nodes.progress_by_rank
+    }
+
     /// No block for an eager message's payload: keep it, and announce it.
     #[cold]
     pub(super) fn keep(&mut self, (node, to): (u32, u32), envelope: &mut Envelope, payload: Vec<u8>) {
+        self.kept.eager_bytes += payload.len() as u64;
         let number = self.kept.add(Message {
             node,
             from: envelope.from,
@@ -284,20 +324,23 @@ impl Post {
     }
 
     /// A message for a rank here has been announced whose data follows, or has come already.
-    pub(super) fn followed(&mut self, node: u32, body: &[u8]) -> Result<(), BodyError> {
-        let length = || BodyError::Length { kind: wire::FOLLOWED, bytes: body.len() };
-        let (transfer, rest) = body.split_first_chunk::<4>().ok_or_else(length)?;
-        let transfer = u32::from_le_bytes(*transfer);
-        let (to, mut envelope, _) = wire::decode(rest)?;
-        if envelope.kind != kind::RTS || transfer & UNASKED == 0 {
-            return Err(BodyError::Envelope(envelope.kind));
-        }
+    pub(super) fn followed(
+        &mut self,
+        node: u32,
+        transfer: u32,
+        to: u32,
+        mut envelope: Envelope,
+    ) -> Result<(), BodyError> {
         check_ends(&self.courier, &self.nodes, node, to, Some(envelope.from))?;
-        let number = self.kept.coming(node, transfer);
+        self.take_credit(node, to)?;
+        let number = self.kept.coming(node, transfer)?;
         let message = self.kept.messages.get_mut(&number).ok_or(BodyError::Transfer(transfer))?;
         let fits = message.failed != 0 || envelope.len >= message.got;
-        if message.to.is_some() || envelope.len == 0 || envelope.len > MOST_BYTES || !fits {
-            return Err(length());
+        if message.to.is_some() {
+            return Err(BodyError::Transfer(transfer));
+        }
+        if envelope.len == 0 || envelope.len > MOST_BYTES || !fits {
+            return Err(BodyError::Number { kind: wire::FOLLOWED, what: "length", number: envelope.len });
         }
         if message.failed != 0 {
             // Nothing more comes.
@@ -315,9 +358,15 @@ impl Post {
     }
 
     /// What was to follow cannot be read, or (`errno` 0) only by its sender.
-    pub(super) fn withheld(&mut self, node: u32, transfer: u32, errno: i32) {
-        let number = self.kept.coming(node, transfer);
-        let Some(message) = self.kept.messages.get_mut(&number) else { return };
+    ///
+    /// # Errors
+    /// There is too much of that.
+    pub(super) fn withheld(&mut self, node: u32, transfer: u32, errno: i32) -> Result<(), BodyError> {
+        if !self.may_follow() {
+            return Err(BodyError::Misplaced(wire::REFUSED));
+        }
+        let number = self.kept.coming(node, transfer)?;
+        let Some(message) = self.kept.messages.get_mut(&number) else { return Ok(()) };
         match errno {
             0 => message.withheld = true,
             errno => {
@@ -329,6 +378,7 @@ impl Post {
         if message.is_ready() {
             self.kept.ready.push(number);
         }
+        Ok(())
     }
 
     /// A receive wants a message that is kept here, or has no use for its bytes (FIN).
@@ -472,7 +522,7 @@ mod tests {
         assert!(kept.data(node, 1, UNASKED, &vec![0; MOST_BYTES as usize + 1]).is_err());
         assert!(kept.data(node, 1, UNASKED | 1, &one).is_ok() && kept.data(node, 1, UNASKED | 1, &[8; 24]).is_ok());
         assert!(kept.data(node, 2, UNASKED | 1, &one).is_ok(), "another node's number");
-        let number = kept.coming(1, UNASKED | 1);
+        let number = kept.coming(1, UNASKED | 1).unwrap();
         let message = &kept.messages[&number];
         assert!(message.got == 1024 && message.body[..1000] == one && message.body[1000..] == [8; 24]);
         assert!(!message.is_whole(), "it has not been announced");
@@ -483,14 +533,14 @@ mod tests {
         assert!(kept.data(node, 1, UNASKED | 99, &vec![0; rest + 1]).is_err(), "more than its sender may send");
         assert!(kept.data(node, 1, UNASKED | 99, &vec![0; rest]).is_ok());
         assert!(kept.remove(number).is_some());
-        assert!(kept.bytes[&1] == AHEAD_BYTES - 1024 && kept.coming(1, UNASKED | 1) != number);
+        assert!(kept.bytes[&1] == AHEAD_BYTES - 1024 && kept.coming(1, UNASKED | 1).unwrap() != number);
     }
 
     #[test]
     fn what_is_for_nobody_is_thrown_away_when_it_has_come() {
         let (node, mut kept) = (&segment(), Kept::default());
         kept.data(node, 1, UNASKED, &[1; 100]).unwrap();
-        let number = kept.coming(1, UNASKED);
+        let number = kept.coming(1, UNASKED).unwrap();
         let message = kept.messages.get_mut(&number).unwrap();
         (message.to, message.len) = (Some(3), 200);
         kept.forget(4);
@@ -502,6 +552,6 @@ mod tests {
         kept.data(node, 1, UNASKED, &[2; 100]).unwrap();
         assert!(kept.ready == [number] && kept.messages[&number].body.len() == 100, "which is not kept any more");
         kept.remove(number);
-        assert!(kept.bytes[&1] == 0 && kept.taken[&1] == 200);
+        assert!(kept.bytes[&1] == 0 && kept.taken[&1] == LEAST_BYTES);
     }
 }

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
+use vmpi_fabric::fabric::BACKLOG_BYTES;
 use vmpi_shared::matching::envelope::{Envelope, FLAG_MAPPED, kind};
 use vmpi_shared::matching::queues::{answer, go};
 use vmpi_shared::matching::request::outcome;
@@ -45,7 +46,9 @@ impl Post {
             pull: *pull,
             answers_sender: false,
             said: !self.survives(),
+            told: false,
             void: false,
+            credit: false,
         });
         true
     }
@@ -53,7 +56,7 @@ impl Post {
     /// Ask the sender's carrier for the data.
     pub(super) fn begin(&mut self, entry: Incoming) {
         let transfer = self.next_transfer;
-        self.next_transfer = self.next_transfer.wrapping_add(1) & !kept::UNASKED;
+        self.next_transfer = self.next_transfer.wrapping_add(1) & !wire::UNASKED;
         let Incoming { sender, sender_request, len, node, .. } = entry;
         let body = wire::from_words([sender, sender_request, transfer, len as u32, (len >> 32) as u32]);
         self.fabric.send(node, wire::READY, &[&body]);
@@ -66,7 +69,7 @@ impl Post {
         let done: Vec<Incoming> =
             self.incoming.extract_if(|_, entry| entry.is_whole()).map(|(_, entry)| entry).collect();
         for entry in done {
-            self.placed(&entry, entry.failed);
+            self.end_incoming(&entry, entry.failed);
         }
         self.finish_kept();
         self.settle();
@@ -84,7 +87,9 @@ impl Post {
         self.deliver(None, rank, envelope, Vec::new());
     }
 
-    pub(super) fn placed(&mut self, entry: &Incoming, errno: i32) {
+    /// Nothing more comes of it.
+    fn end_incoming(&mut self, entry: &Incoming, errno: i32) {
+        self.delivered(entry.credit.then_some(entry.node), entry.rank);
         if entry.void {
             return;
         }
@@ -100,12 +105,40 @@ impl Post {
     }
 
     /// A receive on `node` has matched what `rank` has announced. With progress by ranks that one goes on with it.
-    pub(super) fn wanted(&mut self, node: u32, rank: u32, request: u32, transfer: u32, len: u64) {
-        let announced = self.announced.get(&(rank, request)).filter(|announced| announced.fin != Fin::Nobody);
-        match announced.filter(|_| self.nodes.progress_by_rank) {
-            Some(announced) => self.deliver(None, rank, go(announced.to, request, transfer, len), Vec::new()),
-            None => self.begin_outgoing(node, rank, request, transfer, len),
+    ///
+    /// # Errors
+    /// It is not that node's to ask for.
+    pub(super) fn wanted(
+        &mut self,
+        node: u32,
+        (rank, request): (u32, u32),
+        transfer: u32,
+        len: u64,
+    ) -> Result<(), BodyError> {
+        if !self.courier.is_local(rank) {
+            return Err(BodyError::NotHere(rank));
         }
+        let Some(announced) = self.announced.get_mut(&(rank, request)) else {
+            // It may have ended meanwhile, with its rank or the receiver. Who only asks is not answered without end.
+            if self.fabric.backlog_bytes(node) > BACKLOG_BYTES {
+                return Err(BodyError::Unread);
+            }
+            self.begin_outgoing(node, rank, request, transfer, len);
+            return Ok(());
+        };
+        let to = announced.to;
+        if self.nodes.of_rank.get(to as usize) != Some(&node) {
+            return Err(BodyError::NotThere(to));
+        }
+        if std::mem::replace(&mut announced.wanted, true) {
+            return Err(BodyError::Transfer(transfer));
+        }
+        if announced.fin != Fin::Nobody && self.nodes.progress_by_rank {
+            self.deliver(None, rank, go(to, request, transfer, len), Vec::new());
+        } else {
+            self.begin_outgoing(node, rank, request, transfer, len);
+        }
+        Ok(())
     }
 
     /// A rank here has been asked (`wanted`), and says so to the carriers in the inbox of receiver `to`.
@@ -123,7 +156,7 @@ impl Post {
         let Some(announced) = self.announced.remove(&(rank, request)) else {
             return self.refuse(node, transfer, libc::ESRCH);
         };
-        let Announced { addr, open, blocks, len: total, to, fin } = announced;
+        let Announced { addr, open, blocks, len: total, to, fin, .. } = announced;
         let Some(memory) = Memory::of(&self.courier, rank, open) else {
             return self.refuse(node, transfer, 0);
         };
@@ -139,6 +172,7 @@ impl Post {
             sent: 0,
             fin,
             failed: 0,
+            credit: false,
         };
         match Cursor::of(memory, addr, blocks, total) {
             Ok(from) => {
@@ -191,9 +225,9 @@ impl Post {
         }
         let Some(entry) = self.incoming.remove(&transfer) else { return Ok(()) };
         if errno != 0 || entry.void {
-            self.placed(&entry, errno);
+            self.end_incoming(&entry, errno);
         } else if entry.pull.kind != kind::PULL {
-            self.placed(&entry, libc::EPERM);
+            self.end_incoming(&entry, libc::EPERM);
         } else {
             self.answer_far(node, entry.sender, &entry.pull);
             debug!("carrier: rank {} sends request {} itself", entry.sender, entry.sender_request);
@@ -231,6 +265,7 @@ impl Post {
                         self.outgoing.push_front(out);
                         continue;
                     }
+                    self.delivered(out.credit.then_some(out.node), out.rank);
                     match out.fin {
                         Fin::Nobody | Fin::Receiver => {}
                         Fin::Carrier if self.survives() => self.deaths.is_read(out),
@@ -239,7 +274,10 @@ impl Post {
                 }
                 // Its sender has died, of which the receiver hears.
                 Err(Unreachable::Errno(libc::ESRCH)) if self.survives() => {}
-                Err(why) if out.fin == Fin::Nobody => self.refuse_behind(out.node, out.transfer, why.errno()),
+                Err(why) if out.fin == Fin::Nobody => {
+                    self.delivered(out.credit.then_some(out.node), out.rank);
+                    self.refuse_behind(out.node, out.transfer, why.errno());
+                }
                 Err(Unreachable::Refused) if out.sent == 0 => self.refuse(out.node, out.transfer, 0),
                 Err(Unreachable::Refused) => self.fail_outgoing(out, libc::EPERM),
                 Err(Unreachable::Errno(errno)) => self.fail_outgoing(out, errno),
@@ -287,18 +325,15 @@ pub(super) fn data(
     segment: &NodeSegment,
     incoming: &mut HashMap<u32, Incoming>,
     kept: &mut kept::Kept,
-    node: u32,
-    body: &[u8],
+    (node, transfer): (u32, u32),
+    bytes: &[u8],
 ) -> Result<(), BodyError> {
-    let length = || BodyError::Length { kind: wire::DATA, bytes: body.len() };
-    let (transfer, bytes) = body.split_first_chunk::<4>().ok_or_else(length)?;
-    let transfer = u32::from_le_bytes(*transfer);
-    if transfer & kept::UNASKED != 0 {
+    if transfer & wire::UNASKED != 0 {
         return kept.data(segment, node, transfer, bytes);
     }
     let entry = incoming.get_mut(&transfer).filter(|entry| entry.node == node).ok_or(BodyError::Transfer(transfer))?;
-    if bytes.len() as u64 > entry.len - entry.got {
-        return Err(length());
+    if bytes.len() as u64 > entry.len.saturating_sub(entry.got) {
+        return Err(BodyError::Length { kind: wire::DATA, bytes: bytes.len() });
     }
     entry.got += bytes.len() as u64;
     if entry.failed == 0

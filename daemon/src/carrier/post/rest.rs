@@ -226,13 +226,18 @@ impl Post {
         let mut fds = vec![PollFd::new(self.daemon.stream().as_fd(), PollFlags::POLLIN)];
         fds.push(PollFd::new(self.fabric.readable(), PollFlags::POLLIN));
         fds.extend(bell.into_iter().flat_map(Chime::fds).map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
+        fds.extend(bell.and_then(Chime::own_fd).map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
         let _ = ppoll(&mut fds, timeout, None);
-        let [told, moves, rang, chimed] = std::array::from_fn(|at| fds.get(at).and_then(PollFd::any).unwrap_or(false));
+        let [told, moves, rang, chimed, called] =
+            std::array::from_fn(|at| fds.get(at).and_then(PollFd::any).unwrap_or(false));
+        if called && let Some(bell) = bell {
+            bell.quiet_own();
+        }
         if lying {
             self.courier.get_up(rang, chimed);
-            self.rest.rung = rang || chimed;
+            self.rest.rung = rang || chimed || called;
         }
-        if rang || chimed {
+        if rang || chimed || called {
             self.rest.stirred();
         }
         if told {

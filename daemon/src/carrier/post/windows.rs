@@ -44,7 +44,10 @@ impl Post {
                 if reachable { Ok(()) } else { Err(libc::EPERM) }
             }
             _ => {
-                self.windows.remove(&ask.window);
+                let waiting = self.windows.remove(&ask.window).into_iter().flat_map(Open::into_waiting);
+                for asked in waiting.collect::<Vec<_>>() {
+                    self.delivered(Some(asked.node), asked.to);
+                }
                 return;
             }
         };
@@ -109,7 +112,9 @@ impl Post {
                 }
             }
         };
-        self.delivered(Some(node), to);
+        if !done.as_ref().is_some_and(|(_, answer)| answer.goes_on()) {
+            self.delivered(Some(node), to);
+        }
         if let Some((asked, answer)) = done {
             self.reply(&asked, answer);
         }
@@ -144,7 +149,7 @@ impl Post {
     fn advance(&mut self, window: (i32, u32)) {
         let Some(open) = self.windows.get_mut(&window) else { return };
         for (asked, answer, credit) in open.advance(&self.courier) {
-            if credit {
+            if credit && !answer.goes_on() {
                 self.delivered(Some(asked.node), asked.to);
             }
             self.reply(&asked, answer);
@@ -185,6 +190,7 @@ impl Post {
                     sent: 0,
                     fin: Fin::Nobody,
                     failed: 0,
+                    credit: true,
                 });
             }
             Answer::Bring(cursor) => self.bring(asked, cursor),
@@ -208,7 +214,9 @@ impl Post {
             pull: Envelope::EMPTY,
             answers_sender: true,
             said: true,
+            told: false,
             void: false,
+            credit: true,
         };
         self.begin(entry);
     }

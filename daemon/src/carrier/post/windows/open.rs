@@ -49,6 +49,13 @@ pub enum Answer {
     Bring(Cursor),
 }
 
+impl Answer {
+    /// Is the ask not done with that? It holds its credit until it is.
+    pub fn goes_on(&self) -> bool {
+        matches!(self, Answer::Stream(_) | Answer::Bring(_))
+    }
+}
+
 /// A window of which members are here.
 pub struct Open {
     pub control: Window,
@@ -103,6 +110,18 @@ impl Open {
             stirred: Vec::new(),
             again: false,
         }
+    }
+
+    /// Bytes, about, of what waits here.
+    #[cfg(test)]
+    pub fn held_bytes(&self) -> usize {
+        let lines = self.lines.values().flatten().map(|(_, payload)| size_of::<Asked>() + payload.capacity());
+        lines.sum::<usize>() + self.turns.len() * size_of::<Turn>()
+    }
+
+    /// The window is no more: the asks that wait there with a credit.
+    pub fn into_waiting(self) -> impl Iterator<Item = Asked> {
+        self.lines.into_values().flatten().map(|(asked, _)| asked)
     }
 
     /// Is it one of member `target`, rank `to`, by member `origin`, rank `from`?
@@ -278,6 +297,11 @@ impl Open {
     /// Get in line for the lock of a member.
     pub fn queue_up(&mut self, asked: Asked) -> Option<(Asked, Answer)> {
         let ask = &asked.ask;
+        let same = |turn: &Turn| (turn.asked.ask.target, turn.asked.ask.origin) == (ask.target, ask.origin);
+        if self.turns.iter().any(same) {
+            // Nobody gets in line twice for the same lock (MPI 4.1, 12.5.3): what waits here is bounded by the members.
+            return Some((asked, Answer::Word(failure(libc::EINVAL))));
+        }
         let lock = &self.control.member(ask.target).lock;
         let ticket = lock.draw(ask.flag);
         if lock.is_called(ticket) {
@@ -448,14 +472,16 @@ mod tests {
         let memory = [0u8; 8];
         let courier = courier();
         let mut window = open(&memory);
-        let lock = |flag| {
-            let mut lock = asked(What::Lock, 1, 0, 0);
+        let lock = |origin, flag| {
+            let mut lock = asked(What::Lock, origin, 0, 0);
             lock.ask.flag = flag;
             lock
         };
         let here = window.control.member(0).lock.draw(true);
         assert!(window.control.member(0).lock.is_called(here));
-        assert!(window.queue_up(lock(false)).is_none() && window.queue_up(lock(true)).is_none());
+        assert!(window.queue_up(lock(1, false)).is_none() && window.queue_up(lock(2, true)).is_none());
+        let twice = window.queue_up(lock(1, false));
+        assert!(matches!(twice, Some((_, Answer::Word(word))) if word == failure(libc::EINVAL)), "in line already");
         assert!(window.advance(&courier).is_empty());
         assert!(window.control.member(0).lock.leave(true), "somebody waits");
         assert_eq!(window.advance(&courier).len(), 1, "the one that shares");
