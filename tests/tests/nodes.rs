@@ -218,7 +218,7 @@ fn hosts_slots_and_names_are_kept() {
     let want = format!("0: {} 0 of 1\n1: {b} 0 of 2\n2: {b} 1 of 2", nodes.a, b = nodes.b);
     assert_eq!((got.code, sorted(&got.stdout)), (0, want), "{}", got.stderr);
     // Standard input is rank 0's, whole.
-    let input = top().join("README.md");
+    let input = top().join("docs/functions.md");
     let text = fs::read_to_string(&input).expect("it is there");
     let got = run("stdin").stdin(fs::File::open(&input).expect("it is there")).args(["-n", "2", "cat"]).run();
     assert!(got.code == 0 && got.stdout == text, "{}", got.stderr);

@@ -4,6 +4,7 @@ use crate::Result;
 use crate::build::{AUDITOR, FAMILIES, HEADERS, NAMES, PROGRAMS, VERBS, build};
 use crate::place::{release, top};
 use crate::shell::{cargo, copy, create_dir, link, run, write};
+use std::fs;
 use std::path::Path;
 
 /// The names that scripts and CMake expect.
@@ -61,6 +62,12 @@ pub fn install(prefix: &Path) -> Result<()> {
     create_dir(&doc)?;
     for name in ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"] {
         copy(&top().join(name), &doc.join(name))?;
+    }
+    for dir in ["docs", "docs/guide/src", "examples"] {
+        create_dir(&doc.join(dir))?;
+        let entries = fs::read_dir(top().join(dir)).map_err(|e| format!("{dir}: {e}"))?;
+        let mut files = entries.flatten().filter(|entry| entry.path().is_file());
+        files.try_for_each(|file| copy(&file.path(), &doc.join(dir).join(file.file_name())))?;
     }
     // A run of its own, because only these pages need the tools' tables compiled into xtask.
     run(cargo().args(["run", "--quiet", "--package", "xtask", "--features", "manual", "--", "manual"]).arg(&share))?;

@@ -7,7 +7,7 @@ mod build;
 mod demo;
 mod guest;
 mod install;
-#[cfg(feature = "manual")]
+#[cfg(any(test, feature = "manual"))]
 mod manual;
 mod mpich_suite;
 mod needs;
