@@ -4,11 +4,12 @@ mod common;
 use common::*;
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::net::UnixListener;
 use std::process::Command;
 
-use vmpi_shared::control::{Cause, PROTOCOL, Reply, Request};
+use nix::fcntl::{Flock, FlockArg};
+use vmpi_shared::control::{Cause, LAUNCHER_LOCK_NAME, PROTOCOL, Reply, Request};
 
 #[test]
 #[ignore = "the program of ranks, not a test"]
@@ -200,12 +201,22 @@ fn when_both_are_killed_the_next_daemon_cleans_up() {
 
 #[test]
 fn one_job_then_the_end() {
-    let mut vmpid = Vmpid::start(&["--one-job"]);
-    let page = vmpid.status_page();
-    assert_eq!(vmpid.run(&job("/bin/true", &[], 2)).cause, Cause::Success);
-    assert_eq!(vmpid.keeper.wait().unwrap().code(), Some(0));
-    assert!(!vmpid.dir.exists(), "a one-job daemon removes its directory");
-    vmpid.assert_nothing_left(page);
+    for launched in [true, false] {
+        let dir = fresh_dir();
+        let marker = dir.join(LAUNCHER_LOCK_NAME);
+        let launcher = launched.then(|| {
+            fs::DirBuilder::new().mode(0o700).create(&dir).unwrap();
+            Flock::lock(fs::File::create(&marker).unwrap(), FlockArg::LockExclusive).unwrap()
+        });
+        let mut vmpid = Vmpid::start_in(dir, &["--one-job"]);
+        wait_for("the socket", || std::os::unix::net::UnixStream::connect(vmpid.socket()).is_ok());
+        let page = vmpid.status_page();
+        assert_eq!(vmpid.run(&job("/bin/true", &[], 2)).cause, Cause::Success);
+        assert_eq!(vmpid.keeper.wait().unwrap().code(), Some(0));
+        assert_eq!(vmpid.dir.exists(), !launched, "a one-job daemon removes the directory that its launcher made");
+        drop(launcher);
+        vmpid.assert_nothing_left(page);
+    }
 
     let mut vmpid = Vmpid::start(&["--one-job"]);
     drop(vmpid.launch(&shell("sleep 1000", 2)));
