@@ -19,10 +19,9 @@ use vmpi_shared::dynamic::{Answer, World};
 use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::mem::bell::{Bell, Chime};
 use vmpi_shared::mem::segment::SegmentError;
-use vmpi_shared::node::{NodeConfig, NodeSegment, Patience, Pids};
+use vmpi_shared::node::{NodeConfig, NodeSegment, Patience, Pids, recording};
 use vmpi_shared::ports::Ports;
 use vmpi_shared::sched::{self, RunState};
-use vmpi_shared::trace;
 
 use crate::connection::Peer;
 use crate::deadlock::Detector;
@@ -220,7 +219,7 @@ impl Job {
         node.set_pids(Pids::create(capacity)?);
         node.set_on_crash(spec.on_crash);
         node.set_monitored(spec.monitor);
-        trace::switch(&node, spec.trace);
+        recording::switch(&node, spec.trace);
         node.set_bell(Bell::new().map_err(SubmitError::Bell)?);
         let refused = |name| spec.apps.iter().any(|app| app.env.iter().any(|(n, v)| n == name && v == "0"));
         let calibration = &place.calibration;

@@ -7,8 +7,9 @@
 use std::time::{Duration, Instant};
 
 use vmpi_shared::node::NodeSegment;
-use vmpi_shared::sched::adopt::{self, Given};
+use vmpi_shared::sched::adopt;
 use vmpi_shared::sched::{self, RunState, lease};
+use vmpi_shared::trace::Given;
 
 use crate::debug;
 use crate::job::Job;

@@ -9,8 +9,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use nix::time::{ClockId, clock_gettime};
 use vmpi_shared::clock::Moment;
 use vmpi_shared::control::{Reply, TraceAsk};
-use vmpi_shared::sched::adopt::Given;
-use vmpi_shared::trace::{self, TraceMap};
+use vmpi_shared::node::recording;
+use vmpi_shared::sched::report;
+use vmpi_shared::trace::{Given, TraceMap};
 
 use crate::job::Job;
 
@@ -59,7 +60,7 @@ impl Job {
                 let skip = (0..self.ranks.len() as u32).map(|rank| self.segment.trace(rank).written()).collect();
                 let began = self.node.moment();
                 self.recording = Some(Recording { skip, ..Recording::from_the_start(began.ticks, began) });
-                trace::switch(&self.node, true);
+                recording::switch(&self.node, true);
                 return (Reply::Done, Vec::new());
             }
             (_, None) => {
@@ -73,7 +74,7 @@ impl Job {
             }
             (TraceAsk::Stop, _) => {
                 let map = self.trace_map(None).map(|map| Box::new(TraceMap { on: false, ..*map }));
-                trace::switch(&self.node, false);
+                recording::switch(&self.node, false);
                 if let Some(recording) = &mut self.recording {
                     recording.stopped = map;
                 }
@@ -114,7 +115,7 @@ impl Job {
         let ns = |clock| clock_gettime(clock).map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64);
         let rank = |rank: u32| {
             let skip = recording.skip.get(rank as usize).copied().unwrap_or(0);
-            let mut stand = trace::stand(&self.node, rank, skip);
+            let mut stand = report::stand(&self.node, rank, skip);
             let entry = &self.ranks[rank as usize];
             stand.given = recording.given.iter().filter(|(to, _)| *to == rank).map(|(_, given)| *given).collect();
             stand.pid = entry.attachment.as_ref().map_or(entry.pid, |attachment| attachment.pid);
@@ -122,7 +123,7 @@ impl Job {
         };
         let header = self.node.header();
         let ranks = (0..self.ranks.len() as u32).map(rank).collect();
-        let cores = (0..header.cores).map(|core| trace::stand_of_core(&self.node, core)).collect();
+        let cores = (0..header.cores).map(|core| report::stand_of_core(&self.node, core)).collect();
         // After the look at ranks that live.
         let end = end.unwrap_or_else(|| self.node.moment());
         let since_then = ns(ClockId::CLOCK_BOOTTIME).saturating_sub(end.boottime_ns);

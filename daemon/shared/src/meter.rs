@@ -5,9 +5,7 @@
 //! (MPIX_Start_processor_timer). Up to [`COUNTERS`] events a job; each costs a system call at every hand-off, so only what was asked for is counted.
 //! A rank that loses its core outside MPI counts for the core that it next leaves.
 
-use crate::mem::sync::Ordering::Relaxed;
-use crate::node::NodeSegment;
-use crate::trace::{self, COUNTERS};
+use crate::trace::COUNTERS;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -164,15 +162,15 @@ pub(crate) struct Meter {
     inner: Mutex<Inner>,
 }
 
-struct Inner {
+pub(crate) struct Inner {
     files: Vec<File>,
     /// As they stood when they were last added to the core's, and to its metered ones.
-    last: [u64; COUNTERS],
-    metered: [u64; COUNTERS],
+    pub(crate) last: [u64; COUNTERS],
+    pub(crate) metered: [u64; COUNTERS],
 }
 
 impl Inner {
-    fn read(&mut self) -> [u64; COUNTERS] {
+    pub(crate) fn read(&mut self) -> [u64; COUNTERS] {
         let mut values = self.last;
         for (value, file) in values.iter_mut().zip(&mut self.files) {
             let mut word = [0; 8];
@@ -195,55 +193,9 @@ impl Meter {
         Ok(Meter { inner: Mutex::new(Inner { files, last: [0; COUNTERS], metered: [0; COUNTERS] }) })
     }
 
-    fn inner(&self) -> std::sync::MutexGuard<'_, Inner> {
+    pub(crate) fn inner(&self) -> std::sync::MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
-}
-
-/// This rank leaves `core`: what it has counted since the last time was counted there. Only the rank itself can tell.
-#[cold]
-pub(crate) fn settle(node: &NodeSegment, meter: &Meter, rank: u32, core: u32) {
-    if node.actor() != Some(rank) {
-        return;
-    }
-    let mut inner = meter.inner();
-    let values = inner.read();
-    let (descriptor, of_core) = (node.rank(rank), node.core(core));
-    let in_section = descriptor.m.load(Relaxed) != 0;
-    for (at, value) in values.into_iter().enumerate() {
-        descriptor.counters[at].store(value, Relaxed);
-        of_core.counters[at].fetch_add(value.wrapping_sub(inner.last[at]), Relaxed);
-        if in_section {
-            of_core.metered[at].fetch_add(value.wrapping_sub(inner.metered[at]), Relaxed);
-        }
-    }
-    (inner.last, inner.metered) = (values, values);
-    if trace::is_on(node, rank) {
-        trace::counted(node, core as u16, values, std::array::from_fn(|at| of_core.counters[at].load(Relaxed)));
-    }
-}
-
-/// This process's counters now: process-POV.
-pub fn of_rank(node: &NodeSegment) -> Option<[u64; COUNTERS]> {
-    node.meter().map(|meter| meter.inner().read())
-}
-
-/// What the ranks of `core` have counted in metered sections: core-POV.
-pub fn of_core(node: &NodeSegment, core: u32) -> [u64; COUNTERS] {
-    std::array::from_fn(|at| node.core(core).metered[at].load(Relaxed))
-}
-
-/// A metered section begins (`true`) or ends.
-pub fn section(node: &NodeSegment, core: u32, begins: bool) {
-    let Some(meter) = node.meter() else { return };
-    let mut inner = meter.inner();
-    let values = inner.read();
-    if !begins {
-        for (at, value) in values.into_iter().enumerate() {
-            node.core(core).metered[at].fetch_add(value.wrapping_sub(inner.metered[at]), Relaxed);
-        }
-    }
-    inner.metered = values;
 }
 
 #[cfg(all(test, not(feature = "model")))]

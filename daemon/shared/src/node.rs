@@ -5,15 +5,22 @@
 //! `pids` (which processes they are), `whereabouts` (how those are found).
 
 mod config;
+pub mod counting;
+pub(crate) mod course;
 mod descriptors;
 mod pids;
 mod placement;
+pub mod recording;
+pub(crate) mod run_state;
 mod whereabouts;
 
 pub use config::{NodeConfig, Patience};
 pub use descriptors::{CoreDescriptor, Life, Mark, NodeHeader, Post, RankDescriptor};
 pub use pids::Pids;
+pub use run_state::RunState;
 pub use whereabouts::{Whereabouts, mark_of};
+
+use course::Course;
 
 use crate::clock::{Moment, Scale};
 use crate::control::{MOST_RANKS, OnBlock, Wtime};
@@ -25,8 +32,6 @@ use crate::mem::segment::{Head, Segment, SegmentError, layout_hash};
 use crate::mem::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::meter::{Event, Meter};
 use crate::monitor::FOR_JOB;
-use crate::sched::RunState;
-use crate::sched::course::Course;
 use crate::trace::{Recorder, Ring};
 use std::mem::size_of;
 use std::os::fd::{BorrowedFd, OwnedFd};

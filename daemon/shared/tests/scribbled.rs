@@ -7,9 +7,9 @@ use std::num::NonZeroUsize;
 use std::sync::mpsc;
 use std::time::Duration;
 use vmpi_shared::control::{Balance, OnBlock, Policy, Wtime};
+use vmpi_shared::crash;
 use vmpi_shared::node::{NodeConfig, NodeSegment, Patience, Pids};
 use vmpi_shared::sched::{self, damage, lease, outside, recover, report, supervise};
-use vmpi_shared::{crash, trace};
 
 const RANKS: u32 = 5;
 const CORES: u32 = 2;
@@ -72,7 +72,7 @@ fn look_after(node: &NodeSegment, dice: &mut fastrand::Rng) {
             8 => outside::over(node, rank),
             9 => drop((outside::idle_of(node, core), report::core_report(node, core))),
             10 => drop((sched::rank_report(node, rank), node.peer(rank), node.pid(rank))),
-            11 => drop((trace::stand_of_core(node, core), trace::stand(node, rank, 0))),
+            11 => drop((report::stand_of_core(node, core), report::stand(node, rank, 0))),
             12 => drop((lease::is_awaited(node, core), lease::is_held(node, core), lease::is_wanted(node, core))),
             13 => drop((sched::all_run(node), sched::is_idle(node, 0), node.running_on(core), node.state(rank))),
             14 => drop((node.ready_count(core), node.running_for_ns(core), node.heap_fd(rank), node.node_of(rank))),

@@ -8,7 +8,8 @@ use std::sync::OnceLock;
 use vmpi_shared::mem::sync::Ordering::Relaxed;
 use vmpi_shared::monitor::{Flow, Row};
 use vmpi_shared::node::RankDescriptor;
-use vmpi_shared::trace::{self, Collective, FOR_TRACE, Within};
+use vmpi_shared::node::recording::{self, Collective};
+use vmpi_shared::trace::{FOR_TRACE, Within};
 
 /// A message is sent to job rank `to`. `own`: this rank's descriptor, whose counters of messages are on the same cache line.
 /// What its receiver is to know it by (`Envelope::trace`).
@@ -31,7 +32,7 @@ fn note_sent(wanted: u32, comm: &Communicator, plane: Plane, tag: i32, to: u32, 
         return 0;
     }
     let peer = comm.peers().rank_of(to).unwrap_or(0);
-    trace::sent(&endpoint().node, to, comm.context + plane as u32, tag, bytes, Within { peer, ..within(comm) })
+    recording::sent(&endpoint().node, to, comm.context + plane as u32, tag, bytes, Within { peer, ..within(comm) })
 }
 
 /// This rank's place in a communicator; of one between two groups nothing.
@@ -44,7 +45,7 @@ fn within(comm: &Communicator) -> Within {
 #[inline]
 pub(crate) fn collective_begins() -> Option<u64> {
     let endpoint = endpoint();
-    trace::is_on(&endpoint.node, endpoint.me).then(|| endpoint.node.now())
+    recording::is_on(&endpoint.node, endpoint.me).then(|| endpoint.node.now())
 }
 
 /// It is over; it had so much to send and to receive.
@@ -52,14 +53,14 @@ pub(crate) fn collective_begins() -> Option<u64> {
 pub(crate) fn collective_ended(from: u64, comm: &Communicator, root: Option<u32>, (sent, received): (u64, u64)) {
     let root = root.map_or(-1, |root| root as i32);
     let about = Collective { context: comm.context, root, sent, received, within: within(comm) };
-    trace::collective(&endpoint().node, from, about);
+    recording::collective(&endpoint().node, from, about);
 }
 
 /// A message has been received from job rank `from`, which sent it as `id`.
 #[inline]
 pub(crate) fn received(own: &RankDescriptor, id: u16, from: u32, context: u32, tag: i32, bytes: u64) {
     if own.monitor.load(Relaxed) & FOR_TRACE != 0 {
-        trace::received(&endpoint().node, id, from, context, tag, bytes);
+        recording::received(&endpoint().node, id, from, context, tag, bytes);
     }
 }
 

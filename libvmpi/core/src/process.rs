@@ -19,6 +19,7 @@ use vmpi_shared::matching::elements;
 use vmpi_shared::matching::tend::Endpoint;
 use vmpi_shared::mem::bell::{Bell, Chime};
 use vmpi_shared::meter;
+use vmpi_shared::node::counting;
 use vmpi_shared::node::{NodeConfig, NodeSegment, Pids};
 use vmpi_shared::sched;
 
@@ -456,7 +457,7 @@ fn count_events(node: &mut NodeSegment, rank: u32) {
 /// The place of an event among those that are counted.
 fn counter(event: &str) -> Result<usize> {
     let list = std::env::var(control::env::COUNTERS).unwrap_or_default();
-    let place = list.split(',').position(|name| name.trim() == event).filter(|_| meter::of_rank(node()).is_some());
+    let place = list.split(',').position(|name| name.trim() == event).filter(|_| counting::of_rank(node()).is_some());
     place.ok_or_else(|| {
         let counted = if list.is_empty() { "nothing is".to_owned() } else { format!("only {list}") };
         let what = format!("`{event}` is not counted ({counted}); vmpirun --counters says what is");
@@ -470,7 +471,7 @@ fn counter(event: &str) -> Result<usize> {
 /// `Class::Arg`: it is not counted.
 pub fn rcounter(event: &str) -> Result<u64> {
     let at = counter(event)?;
-    Ok(meter::of_rank(node()).map_or(0, |values| values[at]))
+    Ok(counting::of_rank(node()).map_or(0, |values| values[at]))
 }
 
 /// What ranks have counted of an event on this rank's core in metered sections: core-POV.
@@ -480,7 +481,7 @@ pub fn rcounter(event: &str) -> Result<u64> {
 pub fn pcounter(event: &str) -> Result<u64> {
     let at = counter(event)?;
     let endpoint = endpoint();
-    Ok(meter::of_core(&endpoint.node, endpoint.node.core_of(endpoint.me))[at])
+    Ok(counting::of_core(&endpoint.node, endpoint.node.core_of(endpoint.me))[at])
 }
 
 /// Core-POV timer of this rank's core, seconds (listing 3).
@@ -493,7 +494,7 @@ pub fn ptime() -> f64 {
 /// This rank enters the metered section of the core-POV timer.
 pub fn start_processor_timer() {
     let endpoint = endpoint();
-    meter::section(&endpoint.node, endpoint.node.core_of(endpoint.me), true);
+    counting::section(&endpoint.node, endpoint.node.core_of(endpoint.me), true);
     endpoint.node.rank(endpoint.me).m.store(endpoint.node.now(), Ordering::Relaxed);
 }
 
@@ -505,7 +506,7 @@ pub fn stop_processor_timer() {
     let m = rank.m.swap(0, Ordering::Relaxed);
     if m != 0 {
         node.core(node.core_of(endpoint.me)).ptime.fetch_add(node.now().saturating_sub(m), Ordering::Relaxed);
-        meter::section(node, node.core_of(endpoint.me), false);
+        counting::section(node, node.core_of(endpoint.me), false);
     }
 }
 

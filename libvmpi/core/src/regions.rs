@@ -12,7 +12,7 @@ use std::ffi::{c_char, c_void};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use vmpi_shared::control::env;
-use vmpi_shared::trace;
+use vmpi_shared::node::recording;
 use vmpi_shared::trace::regions::{Clocks, REGIONS, Table, hash};
 
 /// A report will tell of regions (`vmpirun --report`, `--json`).
@@ -41,7 +41,7 @@ pub fn are_wanted() -> bool {
 #[inline]
 fn is_traced() -> bool {
     let endpoint = endpoint();
-    trace::is_on(&endpoint.node, endpoint.me)
+    recording::is_on(&endpoint.node, endpoint.me)
 }
 
 fn clocks() -> Clocks {
@@ -92,7 +92,7 @@ fn note(name: &[u8], begins: bool) {
     let clocks = clocks();
     let told = if begins { table().begin(place, clocks) } else { table().end(place, clocks) };
     if told && inside.is_some() {
-        trace::region(&endpoint().node, place, begins, clocks.now);
+        recording::region(&endpoint().node, place, begins, clocks.now);
     }
 }
 
@@ -130,7 +130,7 @@ pub fn control(level: i32, label: *const c_char) {
 fn pause(paused: bool) {
     if lock::is_open_to_this_thread() {
         let (_inside, endpoint) = (lock::enter(), endpoint());
-        trace::pause(&endpoint.node, endpoint.me, paused);
+        recording::pause(&endpoint.node, endpoint.me, paused);
     }
 }
 

@@ -1,9 +1,10 @@
 //! Which node and core a rank lives on, and how a process becomes a rank there.
 
+#[cfg(not(feature = "model"))]
+use super::RunState;
 use super::{NodeSegment, RankDescriptor};
 use crate::mem::sync::Ordering;
-#[cfg(not(feature = "model"))]
-use crate::{mem::sync::AtomicU32, monitor::FOR_JOB, sched::RunState};
+use crate::{mem::sync::AtomicU32, monitor::FOR_JOB};
 #[cfg(not(feature = "model"))]
 use std::mem::size_of;
 

@@ -14,27 +14,14 @@ use super::clocks::{add, count_in, start};
 use super::dispatch::dispatch;
 use super::idle_time::note_work;
 use super::run_queue;
-use super::run_state::{CLAIMED, IDLE, RunState, holder_word};
 use crate::control::Balance;
 use crate::mem::sync::Ordering;
 use crate::node::NodeSegment;
-use serde::{Deserialize, Serialize};
+use crate::node::run_state::{CLAIMED, IDLE, RunState, holder_word};
+use crate::trace::Given;
 
 const SEQ: Ordering = Ordering::SeqCst;
 const RELAXED: Ordering = Ordering::Relaxed;
-
-/// A core was given to a rank outside MPI. Ticks.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Given {
-    pub core: u32,
-    /// When its last one had been taken from it.
-    pub taken: u64,
-    pub at: u64,
-    /// Since when the core was idle.
-    pub released: u64,
-    /// The rank's process-POV clock.
-    pub clock: u64,
-}
 
 /// Who moves from core to core outside MPI.
 const MOVERS: [u32; 2] = [Balance::Steal as u32, Balance::Rescue as u32];

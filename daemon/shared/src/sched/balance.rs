@@ -17,10 +17,10 @@
 use super::lease::ALONE;
 use super::refine;
 use super::run_queue;
-use super::run_state::{RunState, holder_rank};
 use crate::control::Balance;
 use crate::mem::sync::Ordering;
 use crate::node::NodeSegment;
+use crate::node::run_state::{RunState, holder_rank};
 
 const SEQ: Ordering = Ordering::SeqCst;
 const RELAXED: Ordering = Ordering::Relaxed;

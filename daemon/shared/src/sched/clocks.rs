@@ -2,11 +2,10 @@
 //!
 //! A counter has one writer at a time: the rank that holds the core, or whoever has just won its way out of RUNNING.
 
-use super::run_state::{RunState, holder_word};
 use crate::mem::sync::{AtomicU64, Ordering, spin_loop, yield_cpu};
-use crate::meter;
-use crate::node::{CoreDescriptor, NodeSegment, RankDescriptor};
-use crate::trace::{self, Turn};
+use crate::node::run_state::{RunState, holder_word};
+use crate::node::{CoreDescriptor, NodeSegment, RankDescriptor, counting, recording};
+use crate::trace::Turn;
 
 const SEQ: Ordering = Ordering::SeqCst;
 const RELAXED: Ordering = Ordering::Relaxed;
@@ -20,8 +19,8 @@ pub(super) fn end_away(node: &NodeSegment, me: u32) {
     let taken = rank.away_at.load(RELAXED);
     add(&rank.away_ticks, now.saturating_sub(taken));
     rank.away_at.store(now, RELAXED);
-    if trace::is_on(node, me) {
-        trace::away(node, taken, now);
+    if recording::is_on(node, me) {
+        recording::away(node, taken, now);
     }
 }
 
@@ -46,10 +45,10 @@ pub(super) fn resume_at(node: &NodeSegment, me: u32, rank: &RankDescriptor, now:
         // Of the turn before: nobody has been made READY in this one.
         rank.follower.store(0, RELAXED);
     }
-    if trace::records(rank) {
+    if recording::records(rank) {
         let left = left.min(now);
         let (ready, clock, core) = (ready.clamp(left, now), rank.r.load(RELAXED), node.core_of(me) as u16);
-        trace::turn(node, me, Turn { core, left, ready, run: now, granted, released, clock, ..Turn::default() });
+        recording::turn(node, me, Turn { core, left, ready, run: now, granted, released, clock, ..Turn::default() });
     }
 }
 
@@ -101,7 +100,7 @@ pub(super) fn settle_both(
     (core, on): (u32, &CoreDescriptor),
 ) -> (u64, u64) {
     if let Some(meter) = node.meter() {
-        meter::settle(node, meter, rank, core);
+        counting::settle(node, meter, rank, core);
     }
     let core = on;
     core.running.fetch_sub(1, SEQ);
@@ -164,8 +163,8 @@ pub(super) fn watched(node: &NodeSegment, me: u32, start: u64) {
         if rank.m.load(RELAXED) != 0 {
             add(&rank.m, watched);
         }
-        if trace::is_on(node, me) {
-            trace::watched(node, me, start, now);
+        if recording::is_on(node, me) {
+            recording::watched(node, me, start, now);
         }
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! Finding nothing proves nothing; what is found is certain, because vmpi never writes such words.
 
-use super::run_state::{RunState, holder_rank};
 use crate::mem::sync::Ordering::Relaxed;
 use crate::node::NodeSegment;
+use crate::node::run_state::{RunState, holder_rank};
 
 /// A word that cannot be there, in words; `placement` is the core of each rank as the job began.
 pub fn find(node: &NodeSegment, placement: &[u32]) -> Option<String> {

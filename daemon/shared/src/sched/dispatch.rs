@@ -7,9 +7,9 @@ use super::balance::{RESCUE, STEAL, homecomer, is_busy, is_time, may_take, oldes
 use super::idle_time::note_work;
 use super::lease::{ALONE, REVOKED, vacate};
 use super::permit::grant;
-use super::run_state::{CLAIMED, IDLE, RunState, WITHHELD, holder_word};
 use super::{affinity, policy, run_queue};
 use crate::mem::sync::{Ordering, fence_behind_step, may_die};
+use crate::node::run_state::{CLAIMED, IDLE, RunState, WITHHELD, holder_word};
 use crate::node::{NodeSegment, RankDescriptor};
 
 const SEQ: Ordering = Ordering::SeqCst;

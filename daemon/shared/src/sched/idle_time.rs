@@ -1,8 +1,8 @@
 //! How long a core has been idle, and for how long it is worth watching.
 
 use super::carrier_bell::rest;
-use super::run_state::{IDLE, SPINNING};
 use crate::mem::sync::{Ordering, yield_cpu};
+use crate::node::run_state::{IDLE, SPINNING};
 use crate::node::{CoreDescriptor, NodeSegment};
 
 const RELAXED: Ordering = Ordering::Relaxed;

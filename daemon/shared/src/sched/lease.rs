@@ -11,9 +11,9 @@
 //! daemon looks at all leases after each death.
 
 use super::run_queue;
-use super::run_state::{CLAIMED, IDLE, SPINNING, WITHHELD, holder_rank};
 use crate::mem::sync::{Ordering, fence};
 use crate::node::NodeSegment;
+use crate::node::run_state::{CLAIMED, IDLE, SPINNING, WITHHELD, holder_rank};
 
 const SEQ: Ordering = Ordering::SeqCst;
 const RELAXED: Ordering = Ordering::Relaxed;

@@ -1,9 +1,9 @@
 //! What the clock updates cost, for `cargo xtask bench clocks`: the functions of `clocks` themselves, one call at a time.
 
 use super::clocks::{resume, settle};
-use super::run_state::RunState;
 use crate::mem::sync::Ordering;
 use crate::node::NodeSegment;
+use crate::node::run_state::RunState;
 
 const RELAXED: Ordering = Ordering::Relaxed;
 

@@ -7,10 +7,10 @@ use super::dispatch::{fetch_home, queue, steal_from};
 use super::park::await_core;
 use super::release::{leave_running, release_core, run_at};
 use super::run_queue;
-use super::run_state::{IDLE, RunState, SPINNING};
 use super::watch::unwatched;
 use crate::mem::sync::Ordering;
 use crate::node::NodeSegment;
+use crate::node::run_state::{IDLE, RunState, SPINNING};
 
 const SEQ: Ordering = Ordering::SeqCst;
 const RELAXED: Ordering = Ordering::Relaxed;

@@ -11,7 +11,6 @@ mod affinity;
 pub mod balance;
 mod carrier_bell;
 mod clocks;
-pub(crate) mod course;
 pub mod damage;
 mod dispatch;
 pub mod failure;
@@ -30,18 +29,17 @@ mod refine;
 mod release;
 pub mod report;
 pub mod run_queue;
-mod run_state;
 mod steps;
 pub mod supervise;
 pub mod suspend;
 pub mod wake;
 pub mod watch;
 
+pub use crate::node::run_state::{CLAIMED, IDLE, OPEN, RunState, SPINNING, WITHHELD, Wait, holder_rank, holder_word};
 pub use clocks::own_time;
 pub use idle_time::{all_run, is_idle};
 pub use permit::rouse;
 pub use report::{copies_refused, core_report, core_report_at, core_report_of, rank_report, rank_report_at};
-pub use run_state::{CLAIMED, IDLE, OPEN, RunState, SPINNING, WITHHELD, Wait, holder_rank, holder_word};
 pub use supervise::{rank_died, take_core};
 pub use suspend::{
     enter, finish, pass_turn, scheduling_point, suspend, suspend_for_message, suspend_tending, yield_core,

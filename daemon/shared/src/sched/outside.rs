@@ -5,11 +5,11 @@
 //! goes, and how much idle time its core had by then; on that axis the times of a core's ranks are joined, so that nothing counts twice.
 
 use super::progress;
-use super::run_state::RunState;
 use crate::mem::sync::AtomicU64;
 use crate::mem::sync::Ordering::Relaxed;
+use crate::node::run_state::RunState;
 use crate::node::{Life, Mark, NodeSegment};
-use serde::{Deserialize, Serialize};
+use crate::trace::Span;
 
 /// A mark as it was read.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -107,41 +107,12 @@ pub fn idle_of(node: &NodeSegment, core: u32) -> u64 {
     progress::of_core(node, core, node.now()).idle
 }
 
-/// A rank's life: begin, MPI, end. Ticks.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Span {
-    /// When its process was to start.
-    pub born: u64,
-    /// Its core then.
-    pub core: u32,
-    /// It was in MPI from then until then; not yet: `None`.
-    pub entered: Option<u64>,
-    pub left: Option<u64>,
-    pub over: Option<u64>,
-}
-
-impl Span {
-    pub fn of(node: &NodeSegment, rank: u32) -> Option<Span> {
-        let Life { born, entered, left, over, .. } = node.life(rank);
-        let born = born.get()?;
-        let core = born.core.min(node.header().cores - 1);
-        Some(Span { born: born.at, core, entered: entered.when(), left: left.when(), over: over.when() })
-    }
-
-    /// Until when it was STARTING, and since when it is or was ENDING, of a life that goes until `now` if it is not over; and when that ends.
-    pub fn edges(&self, now: u64) -> (u64, u64, u64) {
-        let end = self.over.unwrap_or(now).max(self.born);
-        let entered = self.entered.unwrap_or(end).clamp(self.born, end);
-        // Who never was in MPI did not leave it either.
-        let left = self.left.filter(|_| self.entered.is_some()).unwrap_or(end).clamp(entered, end);
-        (entered, left, end)
-    }
-
-    /// How long it was STARTING and ENDING until `now`, and how long its life was: ticks.
-    pub fn times(&self, now: u64) -> (u64, u64, u64) {
-        let (entered, left, end) = self.edges(now);
-        (entered - self.born, end - left, end - self.born)
-    }
+/// How the life of the rank's process has gone so far.
+pub fn span_of(node: &NodeSegment, rank: u32) -> Option<Span> {
+    let Life { born, entered, left, over, .. } = node.life(rank);
+    let born = born.get()?;
+    let core = born.core.min(node.header().cores - 1);
+    Some(Span { born: born.at, core, entered: entered.when(), left: left.when(), over: over.when() })
 }
 
 /// The part of a core's idle time in which ranks of it were outside MPI, ticks.

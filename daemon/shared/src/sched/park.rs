@@ -6,10 +6,10 @@
 
 use super::dispatch::dispatch;
 use super::permit::{GRANTED, Left, NONE, PARKED, Permit, SPIN};
-use super::run_state::{CLAIMED, OPEN, RunState, holder_word};
 use super::wake::decline_spin;
 use super::{policy, run_queue};
 use crate::mem::sync::{Ordering, fence, fence_behind_step, futex_wait, futex_wake, yield_cpu};
+use crate::node::run_state::{CLAIMED, OPEN, RunState, holder_word};
 use crate::node::{CoreDescriptor, NodeSegment, RankDescriptor};
 
 const SEQ: Ordering = Ordering::SeqCst;

@@ -4,10 +4,10 @@
 //! READY on a core none waits for more than k times [`FAIR`] hand-overs.
 
 use super::run_queue;
-use super::run_state::{RunState, Wait};
 use crate::control;
 use crate::mem::sync::Ordering::Relaxed;
 use crate::node::NodeSegment;
+use crate::node::run_state::{RunState, Wait};
 
 /// Of so many turns of a policy that prefers some ranks, one is by age alone.
 const FAIR: u32 = 16;

@@ -5,9 +5,9 @@
 
 use super::clocks::{add, settle_on};
 use super::lease;
-use super::run_state::RunState;
 use crate::mem::sync::AtomicU64;
 use crate::mem::sync::Ordering::{Relaxed, SeqCst};
+use crate::node::run_state::RunState;
 use crate::node::{CoreDescriptor, NodeSegment};
 
 /// Looks at a core that goes on meanwhile, until two agree.

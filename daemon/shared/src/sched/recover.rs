@@ -3,9 +3,9 @@
 use super::dispatch::dispatch;
 use super::permit::grant_parked;
 use super::run_queue;
-use super::run_state::{CLAIMED, IDLE, RunState, holder_rank, holder_word};
 use crate::mem::sync::{Ordering, fence, yield_cpu};
 use crate::node::NodeSegment;
+use crate::node::run_state::{CLAIMED, IDLE, RunState, holder_rank, holder_word};
 
 const SEQ: Ordering = Ordering::SeqCst;
 

@@ -8,10 +8,10 @@ use super::dispatch::{dispatch, hand_over, take_next};
 use super::lease::{REVOKED, vacate};
 use super::park::{await_permit, open};
 use super::permit::{Left, Permit, tell_to_watch};
-use super::run_state::{CLAIMED, RunState, SPINNING};
 use super::watch::{Idle, heir, spin};
 use super::{affinity, balance, steps};
 use crate::mem::sync::{Ordering, may_die, yield_cpu};
+use crate::node::run_state::{CLAIMED, RunState, SPINNING};
 use crate::node::{CoreDescriptor, NodeSegment, RankDescriptor};
 
 const SEQ: Ordering = Ordering::SeqCst;

@@ -1,11 +1,13 @@
 //! What the descriptors say, for `vmpictl` and the end-of-job report.
 
-use super::outside::{self, Outside, Span};
+use super::lease;
+use super::outside::{self, Outside};
 use super::progress;
-use super::run_state::RunState;
 use crate::control::{CoreReport, RankReport};
 use crate::mem::sync::Ordering::Relaxed;
 use crate::node::NodeSegment;
+use crate::node::run_state::RunState;
+use crate::trace::{TraceCore, TraceRank};
 
 /// A core's line, now.
 pub fn core_report(node: &NodeSegment, core: u32) -> CoreReport {
@@ -56,7 +58,7 @@ pub fn rank_report_at(node: &NodeSegment, rank: u32, now: u64) -> RankReport {
     let seconds = |ticks: u64| node.seconds(ticks);
     let state = node.state(rank);
     let clocks = progress::of_rank(node, rank, now);
-    let (starting, ending, whole) = Span::of(node, rank).map_or((0, 0, 0), |span| span.times(now));
+    let (starting, ending, whole) = outside::span_of(node, rank).map_or((0, 0, 0), |span| span.times(now));
     RankReport {
         rank,
         pid: node.pid(rank),
@@ -115,5 +117,32 @@ fn waiting_on(node: &NodeSegment, rank: u32, state: RunState) -> String {
             format!("{call} peer={} tag={}", show(descriptor.peer.load(Relaxed)), show(descriptor.tag.load(Relaxed)))
         }
         call => call.to_string(),
+    }
+}
+
+/// How core `core` stands now.
+pub fn stand_of_core(node: &NodeSegment, core: u32) -> TraceCore {
+    let descriptor = node.core(core);
+    let withheld_at = if lease::is_held(node, core) { 0 } else { descriptor.withheld_at.load(Relaxed).max(1) };
+    TraceCore { cpu: descriptor.cpu.load(Relaxed), withheld_at }
+}
+
+/// How rank `rank` stands now.
+pub fn stand(node: &NodeSegment, rank: u32, skip: u64) -> TraceRank {
+    let (descriptor, died) = (node.rank(rank), outside::died_as(node, rank));
+    TraceRank {
+        pid: node.pid(rank),
+        here: !node.is_remote(rank),
+        skip,
+        state: died.unwrap_or_else(|| node.state(rank)).name().to_owned(),
+        is_dead: died.is_some(),
+        life: outside::span_of(node, rank),
+        core: node.core_of(rank),
+        t: descriptor.t.load(Relaxed),
+        ready_at: descriptor.ready_at.load(Relaxed),
+        call: descriptor.call.load(Relaxed),
+        peer: descriptor.peer.load(Relaxed),
+        tag: descriptor.tag.load(Relaxed),
+        given: Vec::new(),
     }
 }

@@ -5,12 +5,12 @@ use super::balance::{RESCUE, STEAL, could_steal};
 use super::clocks::settle;
 use super::dispatch::dispatch;
 use super::release::leave_running;
-use super::run_state::{CLAIMED, IDLE, OPEN, RunState, SPINNING, WITHHELD, holder_word};
 use super::wake::{wake, wake_all_with_mail};
 use super::{outside, progress, run_queue, steps};
 use crate::clock;
 use crate::mem::sync::Ordering;
 use crate::node::NodeSegment;
+use crate::node::run_state::{CLAIMED, IDLE, OPEN, RunState, SPINNING, WITHHELD, holder_word};
 
 const SEQ: Ordering = Ordering::SeqCst;
 const RELAXED: Ordering = Ordering::Relaxed;

@@ -11,12 +11,11 @@ use super::lease::REVOKED;
 use super::migrate::{move_self, offer};
 use super::park::await_core;
 use super::release::{leave, leave_and_wait, leave_away, release_core, run_at};
-use super::run_state::{RunState, Wait};
 use super::watch::{Idle, runs_next_itself, unwatched, watch_running};
 use super::{outside, run_queue, steps};
 use crate::mem::sync::{Ordering, fence_behind_step, may_die, spin_loop};
-use crate::node::{NodeSegment, RankDescriptor};
-use crate::trace;
+use crate::node::run_state::{RunState, Wait};
+use crate::node::{NodeSegment, RankDescriptor, recording};
 
 const SEQ: Ordering = Ordering::SeqCst;
 const RELAXED: Ordering = Ordering::Relaxed;
@@ -194,8 +193,8 @@ pub fn finish(node: &NodeSegment, me: u32) {
     let now = if on_core { settle(node, me).0 } else { node.rank(me).away_at.load(RELAXED) };
     outside::left(node, me, now);
     if on_core {
-        if trace::is_on(node, me) {
-            trace::ended(node, now);
+        if recording::is_on(node, me) {
+            recording::ended(node, now);
         }
         unwatched(|idle| release_core(node, me, node.core_of(me), u64::MAX, idle));
     }

@@ -3,9 +3,9 @@
 //! SYNC A: suspend against tend; SYNC F: a wake-up against the end of tending; SYNC H: see `watch`.
 
 use super::dispatch::{dispatch, queue, queue_of};
-use super::run_state::{CLAIMED, RunState, SPINNING};
 use super::{policy, run_queue, steps};
 use crate::mem::sync::{Ordering, fence, may_die};
+use crate::node::run_state::{CLAIMED, RunState, SPINNING};
 use crate::node::{NodeSegment, RankDescriptor};
 
 const SEQ: Ordering = Ordering::SeqCst;

@@ -14,11 +14,11 @@ use super::dispatch::{dispatch, hand_over, take_next};
 use super::idle_time::Watch;
 use super::lease::REVOKED;
 use super::permit::Left;
-use super::run_state::{CLAIMED, RunState, SPINNING, holder_word};
 use super::wake::wake;
 use super::{balance, policy, run_queue};
 use crate::mem::sync::{AtomicU64, Ordering};
 use crate::node::NodeSegment;
+use crate::node::run_state::{CLAIMED, RunState, SPINNING, holder_word};
 
 const SEQ: Ordering = Ordering::SeqCst;
 const RELAXED: Ordering = Ordering::Relaxed;

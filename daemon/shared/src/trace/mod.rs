@@ -1,6 +1,7 @@
 //! What the ranks of a job did and when: a ring of records per rank, for timelines.
 //!
-//! Reading order: `record` (what is recorded), this file (how a rank does it), `ring` (where it lies, and how it is read), `regions`.
+//! Reading order: `record` (what is recorded), this file (a process's end of its ring, and what goes with the rings to who reads them), `ring` (where it lies, and how it is
+//! read), `regions`; `node::recording` has what a rank records when.
 //!
 //! A rank writes its own ring, in its area of the job segment, and only while `RankDescriptor::monitor` has [`FOR_TRACE`]: memory is used
 //! once somebody traces, and off, this is a branch on a word that lies on a line which the rank touches anyway. One record is written for
@@ -19,10 +20,6 @@ pub use record::{COUNTERS, Call, Record, Turn, Within};
 pub use ring::{CAPACITY_FLOOR, RECORD_WORDS, Ring, RingReader, Rings, Used, bytes_for, capacity_for};
 
 use crate::clock::Moment;
-use crate::node::{NodeSegment, RankDescriptor};
-use crate::sched::adopt::Given;
-use crate::sched::lease;
-use crate::sched::outside::{self, Span};
 use serde::{Deserialize, Serialize};
 use std::sync::Mutex;
 // Words of this process alone: no model looks at them.
@@ -61,9 +58,9 @@ pub(crate) struct Recorder {
     last_index: AtomicU64,
     known: Mutex<Vec<(u64, u16)>>,
     /// Messages sent while recording.
-    messages: AtomicU64,
-    /// The program wants nothing recorded (`pause`).
-    paused: AtomicBool,
+    pub(crate) messages: AtomicU64,
+    /// The program wants nothing recorded (`node::recording::pause`).
+    pub(crate) paused: AtomicBool,
 }
 
 impl Recorder {
@@ -76,20 +73,20 @@ impl Recorder {
     }
 
     #[inline]
-    fn put(&self, record: &Record) {
+    pub(crate) fn put(&self, record: &Record) {
         if !self.paused.load(Relaxed) {
             self.put_always(record);
         }
     }
 
-    fn put_always(&self, record: &Record) {
+    pub(crate) fn put_always(&self, record: &Record) {
         if let Some(ring) = &self.ring {
             ring.put(&record.words());
         }
     }
 
     /// The index + 1 of the name of the call that this process is in; 0: none, or no room for more names.
-    fn name(&self) -> u16 {
+    pub(crate) fn name(&self) -> u16 {
         let (word, name) = called();
         if word == self.last.load(Relaxed) {
             return self.last_index.load(Relaxed) as u16;
@@ -107,132 +104,6 @@ impl Recorder {
         self.last.store(word, Relaxed);
         self.last_index.store(index.into(), Relaxed);
         index
-    }
-}
-
-/// Does rank `me`, which this process is, record?
-#[inline]
-pub fn is_on(node: &NodeSegment, me: u32) -> bool {
-    records(node.rank(me))
-}
-
-/// Does the rank of this descriptor record?
-#[inline]
-pub(crate) fn records(rank: &RankDescriptor) -> bool {
-    rank.monitor.load(Relaxed) & FOR_TRACE != 0
-}
-
-/// What the rank waits in.
-fn call(node: &NodeSegment, me: u32) -> Call {
-    let rank = node.rank(me);
-    Call {
-        name: node.recorder().name(),
-        kind: rank.call.load(Relaxed) as u8,
-        peer: rank.peer.load(Relaxed),
-        tag: rank.tag.load(Relaxed),
-    }
-}
-
-/// The rank has got its core.
-#[cold]
-pub(crate) fn turn(node: &NodeSegment, me: u32, turn: Turn) {
-    let call = if turn.left == 0 { Call::default() } else { call(node, me) };
-    node.recorder().put(&Record::Turn(Turn { call, ..turn }));
-}
-
-/// The rank has watched without leaving its core.
-#[cold]
-pub(crate) fn watched(node: &NodeSegment, me: u32, from: u64, until: u64) {
-    let core = node.core_of(me) as u16;
-    node.recorder().put(&Record::Watched { core, call: call(node, me), from, until });
-}
-
-/// The rank, from which the core had been taken, wants it back.
-#[cold]
-pub(crate) fn away(node: &NodeSegment, from: u64, until: u64) {
-    node.recorder().put(&Record::Away { from: from.min(until), until });
-}
-
-/// The rank has left MPI.
-#[cold]
-pub(crate) fn ended(node: &NodeSegment, at: u64) {
-    node.recorder().put_always(&Record::Ended { at });
-}
-
-/// A message is sent to job rank `peer`; what the receiver is to tell it by (`Envelope::trace`).
-#[cold]
-pub fn sent(node: &NodeSegment, peer: u32, context: u32, tag: i32, bytes: u64, within: Within) -> u16 {
-    let recorder = node.recorder();
-    if recorder.paused.load(Relaxed) {
-        return 0;
-    }
-    let count = recorder.messages.load(Relaxed).wrapping_add(1);
-    recorder.messages.store(count, Relaxed);
-    // Never 0, which means that its sender does not record.
-    let id = (count % u64::from(u16::MAX)) as u16 + 1;
-    let call = recorder.name();
-    recorder.put(&Record::Message { sent: true, call, id, at: node.now(), bytes, peer, context, tag, within });
-    id
-}
-
-/// A message of job rank `peer` has been received.
-#[cold]
-pub fn received(node: &NodeSegment, id: u16, peer: u32, context: u32, tag: i32, bytes: u64) {
-    let (at, within) = (node.now(), Within::default());
-    node.recorder().put(&Record::Message { sent: false, call: 0, id, at, bytes, peer, context, tag, within });
-}
-
-/// What a collective call of the program was about.
-#[derive(Copy, Clone, Debug, Default)]
-pub struct Collective {
-    pub context: u32,
-    /// Negative: it has none.
-    pub root: i32,
-    pub sent: u64,
-    pub received: u64,
-    pub within: Within,
-}
-
-/// A blocking collective call, which began at `from`, is over.
-#[cold]
-pub fn collective(node: &NodeSegment, from: u64, about: Collective) {
-    let (recorder, until) = (node.recorder(), node.now());
-    let Collective { context, root, sent, received, within } = about;
-    let call = recorder.name();
-    recorder.put(&Record::Collective { call, from: from.min(until), until, context, root, sent, received, within });
-}
-
-/// The program begins or ends a region; that is told while it wants nothing else recorded, too: what it began before would not end.
-#[cold]
-pub fn region(node: &NodeSegment, region: usize, begins: bool, at: u64) {
-    node.recorder().put_always(&Record::Region { begins, region: region as u16, at });
-}
-
-/// The program wants nothing recorded, or wants it again; whoever begins to trace meanwhile is told of nothing until then.
-#[cold]
-pub fn pause(node: &NodeSegment, me: u32, paused: bool) {
-    let recorder = node.recorder();
-    if recorder.paused.swap(paused, Relaxed) != paused && is_on(node, me) {
-        let (core, at) = (node.core_of(me) as u16, node.now());
-        recorder.put_always(&if paused { Record::Paused { core, at } } else { Record::Resumed { core, at } });
-    }
-}
-
-/// The rank leaves `core`; its performance counters, and that core's.
-#[cold]
-pub(crate) fn counted(node: &NodeSegment, core: u16, values: [u64; COUNTERS], of_core: [u64; COUNTERS]) {
-    node.recorder().put(&Record::Counted { at: node.now(), core, values, of_core });
-}
-
-/// Record from now on, or no more; ranks to come, too.
-pub fn switch(node: &NodeSegment, on: bool) {
-    for rank in 0..node.header().ranks {
-        let word = &node.rank(rank).monitor;
-        if on {
-            word.fetch_or(FOR_TRACE, Relaxed);
-        } else {
-            word.fetch_and(!FOR_TRACE, Relaxed);
-        }
     }
 }
 
@@ -302,29 +173,45 @@ pub struct TraceRank {
     pub given: Vec<Given>,
 }
 
-/// How core `core` stands now.
-pub fn stand_of_core(node: &NodeSegment, core: u32) -> TraceCore {
-    let descriptor = node.core(core);
-    let withheld_at = if lease::is_held(node, core) { 0 } else { descriptor.withheld_at.load(Relaxed).max(1) };
-    TraceCore { cpu: descriptor.cpu.load(Relaxed), withheld_at }
+/// A rank's life: begin, MPI, end. Ticks.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    /// When its process was to start.
+    pub born: u64,
+    /// Its core then.
+    pub core: u32,
+    /// It was in MPI from then until then; not yet: `None`.
+    pub entered: Option<u64>,
+    pub left: Option<u64>,
+    pub over: Option<u64>,
 }
 
-/// How rank `rank` stands now.
-pub fn stand(node: &NodeSegment, rank: u32, skip: u64) -> TraceRank {
-    let (descriptor, died) = (node.rank(rank), outside::died_as(node, rank));
-    TraceRank {
-        pid: node.pid(rank),
-        here: !node.is_remote(rank),
-        skip,
-        state: died.unwrap_or_else(|| node.state(rank)).name().to_owned(),
-        is_dead: died.is_some(),
-        life: Span::of(node, rank),
-        core: node.core_of(rank),
-        t: descriptor.t.load(Relaxed),
-        ready_at: descriptor.ready_at.load(Relaxed),
-        call: descriptor.call.load(Relaxed),
-        peer: descriptor.peer.load(Relaxed),
-        tag: descriptor.tag.load(Relaxed),
-        given: Vec::new(),
+impl Span {
+    /// Until when it was STARTING, and since when it is or was ENDING, of a life that goes until `now` if it is not over; and when that ends.
+    pub fn edges(&self, now: u64) -> (u64, u64, u64) {
+        let end = self.over.unwrap_or(now).max(self.born);
+        let entered = self.entered.unwrap_or(end).clamp(self.born, end);
+        // Who never was in MPI did not leave it either.
+        let left = self.left.filter(|_| self.entered.is_some()).unwrap_or(end).clamp(entered, end);
+        (entered, left, end)
     }
+
+    /// How long it was STARTING and ENDING until `now`, and how long its life was: ticks.
+    pub fn times(&self, now: u64) -> (u64, u64, u64) {
+        let (entered, left, end) = self.edges(now);
+        (entered - self.born, end - left, end - self.born)
+    }
+}
+
+/// A core was given to a rank outside MPI. Ticks.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Given {
+    pub core: u32,
+    /// When its last one had been taken from it.
+    pub taken: u64,
+    pub at: u64,
+    /// Since when the core was idle.
+    pub released: u64,
+    /// The rank's process-POV clock.
+    pub clock: u64,
 }

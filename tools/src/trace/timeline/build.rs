@@ -5,9 +5,9 @@ use super::outside::Outside;
 use super::regions::Regions;
 use super::track::{Clock, Names, Track};
 use super::{CoreDid, CoreSlice, CoreTrack, Counted, Ns, RankDid, RankTrack, Timeline};
-use vmpi_shared::sched::adopt::Given;
-use vmpi_shared::sched::outside::{Span, joined};
+use vmpi_shared::sched::outside::joined;
 use vmpi_shared::trace::{Call, Record, RingReader, TraceMap, TraceRank, Turn};
+use vmpi_shared::trace::{Given, Span};
 
 impl Timeline {
     /// Put together what was read of the ring of each rank of `map`.
