@@ -270,6 +270,6 @@ pub fn check_pct(scenario: impl Fn() + Send + Sync + 'static, rounds: usize, dep
 fn config() -> Config {
     let mut config = Config::new();
     // A node's and a job's views lie on a test's stack; without room they end by SIGSEGV.
-    config.stack_size = 1024 * 1024;
+    config.stack_size = 4 << 20;
     config
 }
