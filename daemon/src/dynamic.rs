@@ -7,8 +7,9 @@
 use std::os::fd::{AsFd, BorrowedFd};
 
 use vmpi_shared::agreement::{Contribution, Key};
-use vmpi_shared::control::{Names, Reply};
+use vmpi_shared::control::Reply;
 use vmpi_shared::dynamic::{Answer, Ask, InterContexts, NewContexts, Ranks, Why};
+use vmpi_shared::escape::Names;
 use vmpi_shared::ports::{self, Told};
 use vmpi_shared::sched;
 

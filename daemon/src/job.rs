@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use vmpi_shared::agreement::Agreements;
 use vmpi_shared::control::{Cause, Helper, JobSpec, Reply, Stdio, env};
-use vmpi_shared::crash;
 use vmpi_shared::dynamic::{Answer, World};
 use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::mem::bell::{Bell, Chime};
@@ -460,7 +459,7 @@ impl Job {
             self.live += 1;
         }
         self.node.set_pid(rank, pid);
-        crash::begin(&self.node, rank);
+        vmpi_shared::node::last_words::begin(&self.node, rank);
         self.watchdog.wake(Instant::now());
         entry.attachment =
             Some(Attachment { pid, connection: Some(connection), face, alive: true, ended: None, pidfd });

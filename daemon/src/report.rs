@@ -57,7 +57,8 @@ impl Job {
         let rings = self.segment.rings();
         let mut all = Vec::new();
         for rank in (0..self.ranks.len() as u32).filter(|rank| !self.node.is_remote(*rank)) {
-            for region in regions::read(&file, &rings, rank).unwrap_or_default() {
+            let table = rings.regions_at(&file, rank);
+            for region in table.and_then(|table| regions::read(&file, table)).unwrap_or_default() {
                 let [time_s, wait_s, ready_s] =
                     [region.ticks, region.waited, region.ready].map(|ticks| self.node.seconds(ticks));
                 let report = RegionReport {

@@ -19,7 +19,7 @@ mod spec;
 
 pub use connection::{Connection, Control, Received, receive_some};
 pub use report::{CoreReport, Helper, JobReport, RankReport, RegionReport, WaitShare};
-pub use spec::{App, Balance, JobSpec, Names, NodeMap, NodePart, Nodes, OnBlock, Policy, Stdio, Wtime};
+pub use spec::{App, Balance, JobSpec, NodeMap, NodePart, Nodes, OnBlock, Policy, Stdio, Wtime};
 
 /// Changes whenever a message changes its meaning.
 pub const PROTOCOL: u32 = 13;

@@ -3,7 +3,7 @@
 //! A rank numbers its questions (`Request::Ask`); the daemon answers each once (`Reply::Answer`), in any order, and then wakes the
 //! rank, which waits suspended like for a message. Ranks are told by their number in the job, in order of their group.
 
-use crate::control::Names;
+use crate::escape::Names;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::os::unix::fs::PermissionsExt;

@@ -2,6 +2,8 @@
 //!
 //! Escapes are those of JSON, so that a JSON document stays the same document.
 
+use std::fmt;
+
 use std::borrow::Cow;
 use std::fmt::Write;
 
@@ -36,6 +38,15 @@ fn escape(text: &str, is_unwanted: impl Fn(char) -> bool) -> Cow<'_, str> {
         }
     }
     Cow::Owned(escaped)
+}
+
+/// Environment variables as logs show them: their names. Values may be secrets.
+pub struct Names<'a>(pub &'a [(String, String)]);
+
+impl fmt::Debug for Names<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
+    }
 }
 
 #[cfg(all(test, not(feature = "model")))]

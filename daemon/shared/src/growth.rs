@@ -11,8 +11,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::control::Names;
 use crate::dynamic::{SpawnApp, World};
+use crate::escape::Names;
 
 /// A rank that is to be started.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use crate::cell::CELL_BYTES;
 use crate::control::MOST_RANKS;
 use crate::matching::inbox::{Cell, Ends, Inbox};
-use crate::matching::queues::{BINS, Bin, QueueHead, Queues, Reserve, Store, Unexpected};
+use crate::matching::queues::{BINS, Bin, CROWDED, QueueHead, Queues, Reserve, Store, Unexpected};
 use crate::matching::request::Slot;
 use crate::mem::chunks::{self, CHUNK_BYTES, ChunkHead, Chunks, MOST_CHUNKS};
 use crate::mem::segment::{Head, Segment, SegmentError, layout_hash};
@@ -170,9 +170,6 @@ struct JobHeader {
 
 /// Contexts that can be revoked in a job's life.
 pub const REVOCATIONS: usize = if cfg!(feature = "model") { 16 } else { 1 << 20 };
-
-/// Told instead of their number of a rank's unexpected messages when memory for them ends: no `unexpected_limit` is higher.
-pub const CROWDED: u32 = u32::MAX;
 
 /// With fewer chunks senders would not be asked to wait before they are used up.
 const LEAST_CHUNKS: u32 = 8;

@@ -8,6 +8,9 @@ mod config;
 pub mod counting;
 pub(crate) mod course;
 mod descriptors;
+pub mod last_words;
+pub mod peer_memory;
+pub mod peer_pids;
 mod pids;
 mod placement;
 pub mod recording;
@@ -21,12 +24,13 @@ pub use run_state::RunState;
 pub use whereabouts::{Whereabouts, mark_of};
 
 use course::Course;
+use last_words::LastWords;
+use peer_memory::Heaps;
+use peer_pids::Peers;
 
 use crate::clock::{Moment, Scale};
 use crate::control::{MOST_RANKS, OnBlock, Wtime};
-use crate::crash::{LastWords, OnCrash};
-use crate::matching::heap::Heaps;
-use crate::matching::peers::Peers;
+use crate::crash::OnCrash;
 use crate::mem::bell::{Bell, Chime};
 use crate::mem::segment::{Head, Segment, SegmentError, layout_hash};
 use crate::mem::sync::{AtomicU32, AtomicU64, Ordering};
@@ -573,7 +577,7 @@ impl NodeSegment {
     /// The rank that holds a core.
     #[inline]
     pub fn running_on(&self, core: u32) -> Option<u32> {
-        crate::sched::holder_rank(self.core(core).holder.load(Ordering::SeqCst)).filter(|r| *r < self.header.ranks)
+        run_state::holder_rank(self.core(core).holder.load(Ordering::SeqCst)).filter(|r| *r < self.header.ranks)
     }
 
     pub fn ready_count(&self, core: u32) -> u32 {

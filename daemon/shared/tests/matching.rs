@@ -7,9 +7,9 @@ use proptest::prelude::*;
 use std::collections::VecDeque;
 use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::matching::envelope::{Envelope, FLAG_SYNC, kind};
+use vmpi_shared::matching::mover::{Mover, Transfer};
 use vmpi_shared::matching::queues::{Outgoing, Queues, Verdict};
 use vmpi_shared::matching::request::{ANY_SOURCE, ANY_TAG, FLAG_AWAITED, FLAG_WAKE, Slot, accepts, state};
-use vmpi_shared::matching::transfer::{Mover, Transfer};
 
 const SLOTS: u32 = 12;
 const CELLS: u32 = 4;

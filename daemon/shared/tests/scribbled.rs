@@ -7,8 +7,7 @@ use std::num::NonZeroUsize;
 use std::sync::mpsc;
 use std::time::Duration;
 use vmpi_shared::control::{Balance, OnBlock, Policy, Wtime};
-use vmpi_shared::crash;
-use vmpi_shared::node::{NodeConfig, NodeSegment, Patience, Pids};
+use vmpi_shared::node::{NodeConfig, NodeSegment, Patience, Pids, last_words};
 use vmpi_shared::sched::{self, damage, lease, outside, recover, report, supervise};
 
 const RANKS: u32 = 5;
@@ -63,9 +62,9 @@ fn look_after(node: &NodeSegment, dice: &mut fastrand::Rng) {
         match dice.usize(..17) {
             0 => supervise::assist(node),
             1 => drop(damage::find(node, &[0, 0, 0, 1, 1])),
-            2 => drop(crash::listen(node, |_| 0)),
-            3 => crash::heard(node, rank, dice.bool()),
-            4 => crash::begin(node, rank),
+            2 => drop(last_words::listen(node, |_| 0)),
+            3 => last_words::heard(node, rank, dice.bool()),
+            4 => last_words::begin(node, rank),
             5 => drop(sched::take_core(node, rank)),
             6 => sched::wake(node, rank),
             7 => drop(recover::mend(node, core)),

@@ -17,7 +17,7 @@ const BLOCKS_AT_ONCE: u32 = 4096;
 pub struct Memory {
     rank: u32,
     pid: i32,
-    /// The rank has said that what the message concerns lies in its memory file, which is mapped here (`vmpi_shared::matching::heap`):
+    /// The rank has said that what the message concerns lies in its memory file, which is mapped here (`vmpi_shared::node::peer_memory`):
     /// the kernel's copy from process to process takes longer than all else that becomes of the bytes here. Death story: the file stays while it is mapped, so a rank
     /// that dies leaves bytes that nobody asks for; a file that gets no page (no memory is left) ends this process by SIGBUS, and so the job.
     open: bool,

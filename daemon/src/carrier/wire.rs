@@ -42,11 +42,11 @@
 
 use vmpi_shared::ask::{self, Nonsense};
 use vmpi_shared::matching::courier;
+use vmpi_shared::matching::envelope::FLAG_LAST_OF_WINDOW;
 use vmpi_shared::matching::envelope::{
     Envelope, FLAG_ELEMENTS, FLAG_MAPPED, FLAG_SYNC, INLINE_BYTES, PIECE_BYTES, kind,
 };
 use vmpi_shared::matching::request::NOBODY;
-use vmpi_shared::matching::transfer::FLAG_LAST_OF_WINDOW;
 use vmpi_shared::mem::slab::PART_BYTES;
 
 use vmpi_fabric::fabric::FIRST_KIND;

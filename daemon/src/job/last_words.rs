@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use vmpi_shared::control::Reply;
-use vmpi_shared::crash::{self, OnCrash, Way};
+use vmpi_shared::crash::{OnCrash, Way};
+use vmpi_shared::node::last_words;
 use vmpi_shared::sched;
 
 use super::{Job, Phase};
@@ -31,7 +32,7 @@ impl Job {
             self.ranks.get(rank as usize).map_or(0, |entry| entry.attachment.as_ref().map_or(entry.pid, |a| a.pid))
         };
         let now = Instant::now();
-        for dying in crash::listen(&self.node, pid_of) {
+        for dying in last_words::listen(&self.node, pid_of) {
             let rank = dying.rank;
             // The others of its core need not wait for the end of it.
             sched::take_core(&self.node, rank);
@@ -39,7 +40,7 @@ impl Job {
             // Who ends because it has been told to (a handler of SIGTERM) is no news.
             let obeys = self.phase == Phase::Ending && matches!(dying.way, Way::Exit { .. });
             if self.launcher.is_none() || obeys {
-                crash::heard(&self.node, rank, false);
+                last_words::heard(&self.node, rank, false);
                 continue;
             }
             self.outbox.push((Reply::Dying { dying }, Vec::new()));
@@ -55,7 +56,7 @@ impl Job {
         for rank in known {
             if self.spec.on_crash == OnCrash::Gdb {
                 self.deathbeds.held = true;
-                crash::heard(&self.node, rank, true);
+                last_words::heard(&self.node, rank, true);
                 continue;
             }
             let beds = &mut self.deathbeds;
@@ -80,7 +81,7 @@ impl Job {
     pub fn let_die(&mut self, now: Instant) {
         if self.deathbeds.due.is_some_and(|due| due <= now) {
             let beds = std::mem::take(&mut self.deathbeds);
-            beds.ranks.iter().for_each(|rank| crash::heard(&self.node, *rank, false));
+            beds.ranks.iter().for_each(|rank| last_words::heard(&self.node, *rank, false));
         }
     }
 }

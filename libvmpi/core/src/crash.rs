@@ -10,7 +10,8 @@ use crate::process;
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
-use vmpi_shared::crash::{self, OnCrash, Registers, Way};
+use vmpi_shared::crash::{OnCrash, Registers, Way};
+use vmpi_shared::node::last_words;
 
 /// Signals that say that something is wrong with the program, and end it.
 const SIGNALS: [c_int; 7] =
@@ -111,7 +112,7 @@ extern "C" fn dies(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_vo
             // Of a signal that a process has sent: which one.
             let address = if code <= 0 { (*info).si_pid() as u64 } else { (*info).si_addr() as u64 };
             let way = Way::Signal { signal, code };
-            crash::tell(process::node(), process::endpoint_rank(), way, other_thread(), address, registers);
+            last_words::tell(process::node(), process::endpoint_rank(), way, other_thread(), address, registers);
         }
         let at = SIGNALS.iter().position(|known| *known == signal).unwrap_or(0);
         let before = BEFORE[at].load(Ordering::Acquire);
@@ -146,7 +147,7 @@ extern "C" fn exits(code: c_int, _argument: *mut c_void) {
 #[inline(never)]
 pub(crate) fn tell(way: Way) {
     if PREPARED.load(Ordering::Relaxed) && process::is_this_process() {
-        crash::tell(process::node(), process::endpoint_rank(), way, other_thread(), 0, registers_here());
+        last_words::tell(process::node(), process::endpoint_rank(), way, other_thread(), 0, registers_here());
     }
 }
 

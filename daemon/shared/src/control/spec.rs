@@ -1,17 +1,9 @@
 //! A job as its launcher submits it, and the part of a node in one of several.
 
 use crate::crash::OnCrash;
+use crate::escape::Names;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-
-/// Environment variables as logs show them: their names. Values may be secrets.
-pub struct Names<'a>(pub &'a [(String, String)]);
-
-impl fmt::Debug for Names<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
-    }
-}
 
 /// One program of an MPMD job.
 #[derive(Clone, Serialize, Deserialize)]

@@ -35,6 +35,8 @@ pub mod kind {
     pub const GO: u8 = 12;
 }
 
+/// The last piece that the sender gives without being asked again.
+pub const FLAG_LAST_OF_WINDOW: u8 = 2;
 /// The sender waits until the message is matched (synchronous mode, or a receiver with many unexpected messages). An announced message's sender is answered
 /// when its data has been read: where that may be before the match, on other nodes, this says that it must not be.
 pub const FLAG_SYNC: u8 = 1;

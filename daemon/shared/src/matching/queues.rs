@@ -16,12 +16,14 @@ pub use unexpected::{LEAST_UNEXPECTED_LIMIT, Unexpected};
 
 use super::envelope::{self, Envelope, FLAG_SYNC, kind};
 use super::inbox::Inbox;
+use super::mover::{Mover, Transfer};
 use super::request::{
     self, ANY_SOURCE, ANY_TAG, FLAG_AWAITED, FLAG_CARRIED, FLAG_COPIED, FLAG_KEPT, FLAG_WAKE, Slot, accepts, outcome,
     state,
 };
-use super::transfer::{Mover, Transfer};
 
+/// Told instead of their number of a rank's unexpected messages when memory for them ends: no `unexpected_limit` is higher.
+pub const CROWDED: u32 = u32::MAX;
 /// Number of bins (a power of two).
 pub const BINS: usize = 256;
 
@@ -371,7 +373,7 @@ impl Queues<'_> {
             slot.state = state::COMPLETE;
             out.push((slot.from, answer(kind::FIN, slot.peer_request)));
             self.completed(index);
-        } else if envelope.flags & super::transfer::FLAG_LAST_OF_WINDOW != 0 {
+        } else if envelope.flags & super::envelope::FLAG_LAST_OF_WINDOW != 0 {
             out.push((slot.from, pull(mover.owner(), index, slot)));
         }
     }

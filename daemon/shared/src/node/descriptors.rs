@@ -187,7 +187,7 @@ pub struct RankDescriptor {
     pub window_switches: AtomicU64,
     /// With MPI_THREAD_MULTIPLE: threads that waited in MPI when the rank was suspended; else 0. Written by the rank.
     pub waiting_threads: AtomicU32,
-    /// Descriptor + 1, in its process, of the file in which memory of it lies (`matching::heap`); written by it.
+    /// Descriptor + 1, in its process, of the file in which memory of it lies (`node::peer_memory`); written by it.
     pub heap_fd: AtomicU32,
     /// Ticks; written by the daemon when it takes the core away.
     pub away_at: AtomicU64,

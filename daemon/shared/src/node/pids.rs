@@ -7,7 +7,7 @@
 //! is handed out does not allow it).
 
 use super::NodeSegment;
-use crate::matching::peers::Peer;
+use super::peer_pids::Peer;
 use crate::mem::segment::SegmentError;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, SealFlag, fcntl, open};

@@ -1,4 +1,4 @@
-//! Where a rank's process is to be found, in its own words: what `matching::peers` looks for, and how files are passed on.
+//! Where a rank's process is to be found, in its own words: what `node::peer_pids` looks for, and how files are passed on.
 //!
 //! Ranks of one node may live in namespaces of their own (a container for each). Pids and /proc mean something else there than to the daemon, so each says what
 //! it sees, and nobody believes a number that has not been tried.

@@ -6,7 +6,6 @@
 //! A region is open from its first begin to the end that matches it; it may begin again meanwhile (recursion, threads), and regions may overlap in
 //! any way: each counts for itself. What is in no room of its own shares the last one.
 
-use super::ring::Rings;
 use crate::mem::sync::{AtomicU64, Ordering};
 use std::fs::File;
 use std::io;
@@ -171,12 +170,12 @@ pub struct RegionRead {
     pub since: u64,
 }
 
-/// The regions of rank `rank` in the file of its job's segment, by their places; those that were never used are left out at the end.
+/// The regions in the table that begins at `table` in the file of a job's segment (`Rings::regions_at`), by their places; those that were never used are left out at
+/// the end.
 ///
 /// # Errors
-/// Those of reading, and rings that do not fit the file.
-pub fn read(file: &File, rings: &Rings, rank: u32) -> io::Result<Vec<RegionRead>> {
-    let table = rings.regions_at(file, rank)?;
+/// Those of reading.
+pub fn read(file: &File, table: u64) -> io::Result<Vec<RegionRead>> {
     let mut word = [0; 8];
     file.read_exact_at(&mut word, table)?;
     let count = (u64::from_le_bytes(word) as usize).min(REGIONS - 1);
@@ -218,7 +217,7 @@ fn region_of(bytes: &[u8; BYTES]) -> RegionRead {
 
 #[cfg(all(test, not(feature = "model")))]
 mod tests {
-    use super::super::ring::{Ring, bytes_for};
+    use super::super::ring::{Ring, Rings, bytes_for};
     use super::*;
     use std::io::Write;
 
@@ -232,7 +231,7 @@ mod tests {
         let file = memfd::MemfdOptions::default().create("ring").unwrap().into_file();
         // SAFETY: as above; nobody writes meanwhile.
         (&file).write_all(unsafe { std::slice::from_raw_parts(at, bytes_for(8) as usize) }).unwrap();
-        read(&file, &Rings { first: 0, stride: 0, capacity: 8 }, 0).unwrap()
+        read(&file, Rings { first: 0, stride: 0, capacity: 8 }.regions_at(&file, 0).unwrap()).unwrap()
     }
 
     fn at(now: u64, waited: u64) -> Clocks {

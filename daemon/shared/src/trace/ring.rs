@@ -150,7 +150,7 @@ impl Rings {
     }
 
     /// Where the table of regions of `rank` begins in `file`.
-    pub(super) fn regions_at(&self, file: &File, rank: u32) -> io::Result<u64> {
+    pub fn regions_at(&self, file: &File, rank: u32) -> io::Result<u64> {
         Ok(self.start(file, rank)? + REGIONS_AT)
     }
 
@@ -252,7 +252,7 @@ impl RingReader {
             printable.map(|byte| char::from(*byte)).collect()
         };
         read.names = bytes.chunks(NAME_BYTES).map(text).collect();
-        read.regions = regions::read(file, rings, rank)?;
+        read.regions = regions::read(file, rings.regions_at(file, rank)?)?;
         Ok(read)
     }
 }

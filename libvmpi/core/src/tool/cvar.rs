@@ -6,7 +6,7 @@ use crate::process;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Mutex;
-use vmpi_shared::job::CROWDED;
+use vmpi_shared::matching::queues::CROWDED;
 use vmpi_shared::matching::queues::LEAST_UNEXPECTED_LIMIT;
 use vmpi_shared::matching::tend::Endpoint;
 use vmpi_shared::mem::chunks::CHUNK_BYTES;

@@ -1,7 +1,6 @@
 //! Messages that nobody has asked for yet: in a bin by (context, source, tag), and in the order in which they arrived.
 
-use super::{Envelope, PROBE_ANY, Queues, bin_of};
-use crate::job::CROWDED;
+use super::{CROWDED, Envelope, PROBE_ANY, Queues, bin_of};
 use crate::matching::request::{ANY_SOURCE, ANY_TAG, accepts};
 use crate::mem::sync::Ordering;
 

@@ -2,7 +2,7 @@
 //!
 //! The kernel's copy from process to process looks up and pins each page; a copy between two mappings of the same memory does not. So
 //! memory through which many bytes of messages have gone is moved, where it is, into a memory file: the file's page at offset A holds what
-//! the process has at address A. The others, and the carrier of their node, map the file (`vmpi_shared::matching::heap`) and copy by
+//! the process has at address A. The others, and the carrier of their node, map the file (`vmpi_shared::node::peer_memory`) and copy by
 //! themselves.
 //!
 //! What makes it safe, and what it costs:
