@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use vmpi_shared::node::NodeSegment;
 use vmpi_shared::sched::{self, lease, supervise};
 
-use crate::debug;
 use crate::job::Job;
+use crate::log::debug;
 
 /// How long a job is preferred while others wait. Moving a core costs about 0.1 ms, a cold cache more.
 const SLOT: Duration = Duration::from_millis(50);

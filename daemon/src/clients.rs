@@ -15,7 +15,7 @@ use vmpi_shared::control::MAX_FRAME_BYTES;
 use crate::connection::{Channel, Incoming, ReadError};
 use crate::control::Role;
 use crate::daemon::{Client, Daemon, LISTENER};
-use crate::{debug, log};
+use crate::log::{self, debug};
 
 /// What is served of one connection at a time: so many messages, or for so long.
 const TURN_FRAMES: usize = 64;

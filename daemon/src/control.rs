@@ -36,7 +36,7 @@ use vmpi_shared::mem::bell::{Bell, Chime};
 use crate::connection::SendError;
 use crate::daemon::Daemon;
 use crate::job::{self, Job, Place};
-use crate::{debug, log};
+use crate::log::{self, debug};
 
 /// A day: nobody waits longer for ranks to end that have been told to.
 const MOST_GRACE_MS: u64 = 24 * 3600 * 1000;

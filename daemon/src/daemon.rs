@@ -24,12 +24,13 @@ use crate::clients::Turns;
 use crate::connection::{Channel, Scratch};
 use crate::control::{Role, allowed_cpus};
 use crate::job::{self, Job};
+use crate::log::debug;
 use crate::reap::{self, Reaped};
 use crate::runtime_dir::{RuntimeDir, RuntimeDirError};
 use crate::status_page::StatusPage;
 use crate::switching::Switching;
 use crate::watchdog::LiveScene;
-use crate::{debug, limits, log};
+use crate::{limits, log};
 
 pub(crate) const LISTENER: u64 = 0;
 const TERMINATION: u64 = 1;

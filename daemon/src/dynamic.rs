@@ -14,8 +14,8 @@ use vmpi_shared::ports::{self, Told};
 use vmpi_shared::sched;
 
 use crate::daemon::Daemon;
-use crate::debug;
 use crate::job::Job;
+use crate::log::debug;
 
 /// Answers for each rank that may wait here for a death to be known: a rank has as many as it has threads.
 const EARLY_ANSWERS: usize = 64;

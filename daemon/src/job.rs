@@ -4,8 +4,15 @@
 
 mod again;
 mod carrier;
+pub mod deadlock;
 mod end;
+pub mod grow;
+pub mod hang;
 mod last_words;
+pub mod report;
+pub mod stalled;
+pub mod strays;
+pub mod trace;
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -23,10 +30,7 @@ use vmpi_shared::ports::Ports;
 use vmpi_shared::sched::{self, RunState};
 
 use crate::connection::Peer;
-use crate::deadlock::Detector;
 use crate::eager::{self, Sharing};
-use crate::grow::{self, Room};
-use crate::hang::HangWatch;
 use crate::integrity::Integrity;
 use crate::limits;
 use crate::looks::Looks;
@@ -36,14 +40,17 @@ use crate::rank::{Attachment, Member, Rank};
 use crate::reap;
 use crate::spawn::{Identity, Inherited, SpawnError, Spawner, Start, Streams};
 use crate::spread::Spread;
-use crate::stalled::Stalls;
-use crate::strays::Strays;
-use crate::trace::Recording;
 use crate::watchdog::Watchdog;
 pub use carrier::Carrier;
+use deadlock::Detector;
 use end::Ending;
 pub use end::{FAILURE_GRACE, SHUTDOWN_GRACE};
+use grow::Room;
+use hang::HangWatch;
 use last_words::Deathbeds;
+use stalled::Stalls;
+use strays::Strays;
+use trace::Recording;
 
 /// Ranks started between two looks at the sockets.
 const SPAWN_SLICE: u32 = 32;

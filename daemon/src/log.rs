@@ -20,12 +20,12 @@ pub fn is_debug() -> bool {
 }
 
 /// Keep a line, and print it on stderr if `VMPI_LOG=debug`. One about a job begins `job 3: `.
-#[macro_export]
 macro_rules! debug {
     ($($arg:tt)*) => {
         $crate::log::detail(&format!($($arg)*))
     };
 }
+pub(crate) use debug;
 
 /// See `debug`.
 pub fn detail(text: &str) {

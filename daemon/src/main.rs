@@ -2,7 +2,8 @@
 //!
 //! Reading order: `main` (arguments) -> `keeper` (who cleans up after the daemon) -> `runtime_dir`, `status_page` (how it is
 //! found), `sweep` -> `daemon` (the event loop) -> `clients` (whose turn it is), `connection`, `control` (who asks what) -> `job` (one job's life), `integrity` -> `limits`,
-//! `spawn`, `reap` -> `carrier` (messages between nodes) -> `grow`, `dynamic` (what ranks ask for: spawn, accept, connect) -> `watchdog` (cores that must go on), `strays` (ranks that compute without one).
+//! `spawn`, `reap` -> `carrier` (messages between nodes) -> `job::grow`, `dynamic` (what ranks ask for: spawn, accept, connect) -> `watchdog` (cores that must go on), `job::strays`
+//! (ranks that compute without one).
 //! One thread; nothing blocks but epoll.
 //!
 //! `unsafe` lives in `carrier::post::windows::combine`, `keeper`, `reap`, `slices` and `spawn`, and in single functions of `watchdog`.
@@ -14,11 +15,8 @@ mod clients;
 mod connection;
 mod control;
 mod daemon;
-mod deadlock;
 mod dynamic;
 mod eager;
-mod grow;
-mod hang;
 mod integrity;
 mod job;
 mod keeper;
@@ -29,17 +27,13 @@ mod oom;
 mod passed;
 mod rank;
 mod reap;
-mod report;
 mod runtime_dir;
 mod slices;
 mod spawn;
 mod spread;
-mod stalled;
 mod status_page;
-mod strays;
 mod sweep;
 mod switching;
-mod trace;
 mod watchdog;
 
 use std::path::PathBuf;

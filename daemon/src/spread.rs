@@ -15,9 +15,9 @@ use vmpi_shared::dynamic::SpawnApp;
 use vmpi_shared::growth::{Birth, Growth, Misfit, Stage, Step};
 
 use crate::daemon::Daemon;
-use crate::debug;
 use crate::job::{Job, Phase};
 use crate::limits;
+use crate::log::debug;
 use crate::rank::{Member, Rank};
 use crate::spawn::Start;
 

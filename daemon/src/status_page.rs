@@ -138,7 +138,7 @@ impl StatusPage {
     /// Tell how many jobs live now, and how many ever started.
     pub fn set_jobs(&self, jobs: u32, started_jobs: u64) {
         if let Err(error) = self.write(jobs, started_jobs) {
-            crate::debug!("the status page cannot be written: {error}");
+            crate::log::debug!("the status page cannot be written: {error}");
         }
     }
 

@@ -16,7 +16,7 @@ use nix::unistd::Pid;
 use vmpi_shared::control::{PRIVATE_PREFIX, SOCKET_NAME, env};
 use vmpi_shared::{leftovers, proc, runtime_dir};
 
-use crate::debug;
+use crate::log::debug;
 
 /// So often a swept job's processes are looked for, and so long apart: they may start others meanwhile.
 const ROUNDS: u32 = 20;

@@ -24,7 +24,7 @@ use vmpi_shared::node::NodeSegment;
 use vmpi_shared::proc;
 use vmpi_shared::sched::{self, lease};
 
-use crate::debug;
+use crate::log::debug;
 
 const TICK: Duration = Duration::from_millis(5);
 /// The same for a core on which ranks were always found at work, and so long a rank may hold it before it is looked at as often as any.

@@ -127,7 +127,7 @@ fn serve() -> Result<(), StartError> {
             return Ok(());
         }
     };
-    crate::debug!("job {job}: node {} of {} by {}", nodes.here, nodes.names.len(), fabric.describe());
+    crate::log::debug!("job {job}: node {} of {} by {}", nodes.here, nodes.names.len(), fabric.describe());
     post::Post::new(courier, fabric, daemon, *nodes).serve()?;
     Ok(())
 }

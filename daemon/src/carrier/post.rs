@@ -32,7 +32,7 @@ use super::counted::Counted;
 use super::transfer::{Announced, CHUNK_BYTES, Cursor, Fin, Incoming, Memory, Outgoing};
 use super::urgency::Urgency;
 use super::wire::{self, BodyError, CREDITS, Frame, Said};
-use crate::debug;
+use crate::log::debug;
 use arrived::{Arrived, check_ends};
 use deliver::{Line, Owed};
 use rest::Moves;

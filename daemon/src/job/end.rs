@@ -13,7 +13,7 @@ use vmpi_shared::dynamic::Ranks;
 use vmpi_shared::sched::{self, RunState};
 
 use super::{Job, Phase};
-use crate::debug;
+use crate::log::debug;
 use crate::rank::Rank;
 use crate::reap::{self, Descendant};
 

@@ -26,7 +26,7 @@ use super::{Post, check_ends};
 use crate::carrier::counted::Counted;
 use crate::carrier::transfer::{Cursor, Fin, Memory, Outgoing, Unreachable};
 use crate::carrier::wire::{self, BodyError, UNASKED};
-use crate::debug;
+use crate::log::debug;
 
 /// Requests of messages that are kept here have this bit, which no other node's has.
 pub(super) const KEPT: u32 = wire::MOST_REQUESTS;

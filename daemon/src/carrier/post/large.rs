@@ -13,7 +13,7 @@ use super::{Peer, Post, kept};
 use crate::carrier::counted::Counted;
 use crate::carrier::transfer::{Announced, CHUNK_BYTES, Cursor, Fin, Incoming, Memory, Outgoing, Unreachable};
 use crate::carrier::wire::{self, BodyError};
-use crate::debug;
+use crate::log::debug;
 
 impl Post {
     /// May carriers copy from and to the memory of ranks (`VMPI_SINGLE_COPY`)?

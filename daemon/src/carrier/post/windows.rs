@@ -23,7 +23,7 @@ use vmpi_shared::window::{Shape, Window};
 use super::Post;
 use crate::carrier::transfer::{Cursor, Fin, Incoming, Memory, Outgoing};
 use crate::carrier::wire::{self, BodyError};
-use crate::debug;
+use crate::log::debug;
 pub use open::Open;
 use open::{Answer, Asked, failure, is_ordered, refusal};
 

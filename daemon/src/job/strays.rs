@@ -11,8 +11,8 @@ use vmpi_shared::sched::adopt;
 use vmpi_shared::sched::{self, RunState, lease};
 use vmpi_shared::trace::Given;
 
-use crate::debug;
 use crate::job::Job;
+use crate::log::debug;
 use crate::watchdog::process_cpu_time_ns;
 
 const TICK: Duration = Duration::from_millis(20);

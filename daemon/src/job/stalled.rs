@@ -14,8 +14,8 @@ use vmpi_shared::matching::look;
 use vmpi_shared::mem::sync::Ordering::SeqCst;
 use vmpi_shared::sched::{self, RunState};
 
-use crate::debug;
 use crate::job::{Job, Phase};
+use crate::log::debug;
 use crate::watchdog::{all_threads_asleep, process_cpu_time_ns};
 
 /// Time between two looks; they come with the watchdog's.

@@ -17,9 +17,9 @@ use vmpi_shared::dynamic::{Answer, Parent, Ranks, SpawnApp, Why, World};
 use vmpi_shared::growth::choose_counts;
 use vmpi_shared::job::JobConfig;
 
-use crate::debug;
 use crate::job::{Job, Phase};
 use crate::limits;
+use crate::log::debug;
 use crate::rank::Rank;
 use crate::spawn::{Start, Streams, limit_of};
 
