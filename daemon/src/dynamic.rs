@@ -10,11 +10,13 @@ use vmpi_shared::agreement::{Contribution, Key};
 use vmpi_shared::control::Reply;
 use vmpi_shared::dynamic::{Answer, Ask, InterContexts, NewContexts, Ranks, Why};
 use vmpi_shared::escape::Names;
+use vmpi_shared::growth::Step;
 use vmpi_shared::ports::{self, Told};
 use vmpi_shared::sched;
 
 use crate::daemon::Daemon;
 use crate::job::Job;
+use crate::job::spread::{Waiting, name_of};
 use crate::log::debug;
 
 /// Answers for each rank that may wait here for a death to be known: a rank has as many as it has threads.
@@ -229,6 +231,40 @@ impl Daemon {
         self.reply(token, &Reply::Answer { number, answer }, files);
         if let Some(job) = self.jobs.get(&id) {
             sched::wake(&job.node, rank);
+        }
+    }
+}
+
+impl Daemon {
+    /// A step of the launcher's in starting world `world`.
+    pub(crate) fn grow_spread(&mut self, id: u32, world: u32, step: Step) {
+        debug!("job {id}: world {world}: {}", name_of(&step));
+        let open_fds = self.open_fds();
+        if let Step::Prepare { growth } = &step
+            && let Some(job) = self.jobs.get(&id)
+            && growth.births.iter().any(|birth| job.is_here(birth))
+        {
+            self.claim_spare_cores(id);
+        }
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        match step {
+            Step::Prepare { growth } => job.prepare(world, *growth, open_fds),
+            Step::Begin => {
+                let started = job.begin_world(world);
+                self.watch_spawned(id, &started);
+            }
+            Step::Commit => {
+                for Waiting { token, rank, word, face, pid } in job.commit(world) {
+                    if self.clients.contains_key(&token) {
+                        self.attach(token, id, rank, &word, face, pid);
+                    }
+                }
+                // Some may have ended meanwhile.
+                if let Some(job) = self.jobs.get_mut(&id) {
+                    job.settle_world(world);
+                }
+            }
+            Step::Abandon => job.abandon_world(world),
         }
     }
 }

@@ -30,7 +30,6 @@ mod reap;
 mod runtime_dir;
 mod slices;
 mod spawn;
-mod spread;
 mod status_page;
 mod sweep;
 mod switching;

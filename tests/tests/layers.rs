@@ -67,7 +67,6 @@ const CRATES: [Crate; 3] = [
             ("arbiter.rs", 3),
             ("job.rs", 2),
             ("job/", 2),
-            ("spread.rs", 2),
             ("", 1),
         ],
     },

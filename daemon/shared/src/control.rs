@@ -30,7 +30,7 @@ pub const MAX_FRAME_BYTES: u32 = 64 << 20;
 /// Descriptors in one frame (the kernel's SCM_MAX_FD is 253).
 pub const MAX_FDS: usize = 250;
 /// Descriptors that a daemon needs for itself and a first job besides those of the job's ranks.
-pub const DAEMON_FDS: u64 = 32;
+pub const DAEMON_FDS: u64 = 30;
 /// The daemon's socket inside the runtime directory.
 pub const SOCKET_NAME: &str = "vmpid.sock";
 /// The status page's flink inside the runtime directory.

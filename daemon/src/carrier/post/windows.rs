@@ -6,6 +6,7 @@
 //!
 //! Reading order: this file (what the carrier does with asks), `open` (a window's state here), `combine` (accumulations).
 
+mod answer;
 mod combine;
 mod open;
 
@@ -24,8 +25,9 @@ use super::Post;
 use crate::carrier::transfer::{Cursor, Fin, Incoming, Memory, Outgoing};
 use crate::carrier::wire::{self, BodyError};
 use crate::log::debug;
+use answer::Answer;
 pub use open::Open;
-use open::{Answer, Asked, failure, is_ordered, refusal};
+use open::{Asked, failure, is_ordered, refusal};
 
 impl Post {
     /// What a rank of this node asks of its own carrier.

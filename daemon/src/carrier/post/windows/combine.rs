@@ -5,7 +5,7 @@ use vmpi_shared::arith::{Builtin, Element, kernel};
 use vmpi_shared::ask::{Ask, What};
 use vmpi_shared::node::NodeSegment;
 
-use super::open::Answer;
+use super::answer::Answer;
 use crate::carrier::transfer::{Cursor, Unreachable};
 
 /// Most bytes that one accumulation combines.

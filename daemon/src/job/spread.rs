@@ -14,20 +14,18 @@ use vmpi_shared::control::{NewRank, Reply};
 use vmpi_shared::dynamic::SpawnApp;
 use vmpi_shared::growth::{Birth, Growth, Misfit, Stage, Step};
 
-use crate::daemon::Daemon;
-use crate::job::{Job, Phase};
+use super::{Job, Phase};
 use crate::limits;
-use crate::log::debug;
 use crate::rank::{Member, Rank};
 use crate::spawn::Start;
 
 /// A process that has asked to be a rank before it may be.
-struct Waiting {
-    token: u64,
-    rank: u32,
-    word: String,
-    face: String,
-    pid: i32,
+pub struct Waiting {
+    pub token: u64,
+    pub rank: u32,
+    pub word: String,
+    pub face: String,
+    pub pid: i32,
 }
 
 /// The world that is being started.
@@ -60,7 +58,7 @@ impl Default for Spread {
 }
 
 /// A step in a word: what it carries (an environment) is not for messages.
-fn name_of(step: &Step) -> &'static str {
+pub fn name_of(step: &Step) -> &'static str {
     match step {
         Step::Prepare { .. } => "prepare",
         Step::Begin => "begin",
@@ -69,42 +67,8 @@ fn name_of(step: &Step) -> &'static str {
     }
 }
 
-impl Daemon {
-    /// A step of the launcher's in starting world `world`.
-    pub(crate) fn grow_spread(&mut self, id: u32, world: u32, step: Step) {
-        debug!("job {id}: world {world}: {}", name_of(&step));
-        let open_fds = self.open_fds();
-        if let Step::Prepare { growth } = &step
-            && let Some(job) = self.jobs.get(&id)
-            && growth.births.iter().any(|birth| job.is_here(birth))
-        {
-            self.claim_spare_cores(id);
-        }
-        let Some(job) = self.jobs.get_mut(&id) else { return };
-        match step {
-            Step::Prepare { growth } => job.prepare(world, *growth, open_fds),
-            Step::Begin => {
-                let started = job.begin_world(world);
-                self.watch_spawned(id, &started);
-            }
-            Step::Commit => {
-                for Waiting { token, rank, word, face, pid } in job.commit(world) {
-                    if self.clients.contains_key(&token) {
-                        self.attach(token, id, rank, &word, face, pid);
-                    }
-                }
-                // Some may have ended meanwhile.
-                if let Some(job) = self.jobs.get_mut(&id) {
-                    job.settle_world(world);
-                }
-            }
-            Step::Abandon => job.abandon_world(world),
-        }
-    }
-}
-
 impl Job {
-    fn is_here(&self, birth: &Birth) -> bool {
+    pub fn is_here(&self, birth: &Birth) -> bool {
         self.spec.nodes.as_ref().is_some_and(|nodes| nodes.here == birth.node)
     }
 
@@ -112,7 +76,7 @@ impl Job {
         self.outbox.push((Reply::Grew { world, stage, error }, Vec::new()));
     }
 
-    fn prepare(&mut self, world: u32, growth: Growth, open_fds: u64) {
+    pub fn prepare(&mut self, world: u32, growth: Growth, open_fds: u64) {
         self.spread.world = world;
         if self.phase != Phase::Running {
             return;
@@ -229,7 +193,7 @@ impl Job {
     }
 
     /// Start this node's ranks of a world; returns (pid, rank) of those that have been.
-    fn begin_world(&mut self, world: u32) -> Vec<(i32, u32)> {
+    pub fn begin_world(&mut self, world: u32) -> Vec<(i32, u32)> {
         let mut started = Vec::new();
         if self.phase != Phase::Running {
             return started;
@@ -263,7 +227,7 @@ impl Job {
     }
 
     /// All ranks of a world have been started, on all nodes. Returns those who wait to attach.
-    fn commit(&mut self, world: u32) -> Vec<Waiting> {
+    pub fn commit(&mut self, world: u32) -> Vec<Waiting> {
         let Some(growing) = self.spread.growing.take_if(|growing| growing.world == world) else { return Vec::new() };
         self.announce(growing.news, growing.pipes);
         for start in &growing.starts {
@@ -272,7 +236,7 @@ impl Job {
         growing.waiting
     }
 
-    fn settle_world(&mut self, world: u32) {
+    pub fn settle_world(&mut self, world: u32) {
         let Some(index) = self.worlds.iter().rposition(|known| known.number == world) else { return };
         let members: Vec<Member> = self.worlds[index].ranks.iter().filter_map(|rank| self.member(rank)).collect();
         for member in members {
@@ -284,7 +248,7 @@ impl Job {
     }
 
     /// A spawn has failed on some node: nothing of it stays.
-    fn abandon_world(&mut self, world: u32) {
+    pub fn abandon_world(&mut self, world: u32) {
         let growing = self.spread.growing.take_if(|growing| growing.world == world);
         for start in growing.into_iter().flat_map(|growing| growing.starts) {
             let entry = &mut self.ranks[start.rank as usize];
