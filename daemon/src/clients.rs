@@ -4,17 +4,15 @@
 //! the other connections had theirs (`backlog`). What a client holds here is bounded: frames by its role, descriptors by the frame that brings them, answers by what it reads.
 //! Who breaks a bound is told so, as far as it listens, and closed; that of a launcher ends its job, as its death would.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use nix::sys::epoll::{EpollEvent, EpollFlags};
-use vmpi_shared::control::MAX_FRAME_BYTES;
 
+use crate::client::{Client, Role, most_bytes};
 use crate::connection::{Channel, Incoming, ReadError};
-use crate::control::Role;
-use crate::daemon::{Client, Daemon, LISTENER};
+use crate::daemon::{Daemon, LISTENER};
 use crate::log::{self, debug};
 
 /// What is served of one connection at a time: so many messages, or for so long.
@@ -35,55 +33,6 @@ const USUAL_BYTES: usize = 1 << 20;
 /// Descriptors that come with one message at most, and those of all connections that no message has taken.
 const MOST_LOOSE_FDS: usize = 253;
 const MOST_HELD_FDS: usize = 1024;
-
-/// Who is to have a turn, and what all hold.
-#[derive(Default)]
-pub struct Turns {
-    /// Connections of which whole messages have been read and not served.
-    backlog: Vec<u64>,
-    /// Connections of tools and strangers, the oldest first.
-    guests: BTreeSet<u64>,
-    bytes: usize,
-    fds: usize,
-    /// No descriptor was free: when to listen again.
-    listen_at: Option<Instant>,
-}
-
-impl Turns {
-    /// Is somebody to be served at once?
-    pub fn are_due(&self) -> bool {
-        !self.backlog.is_empty()
-    }
-
-    /// When something is to be looked at, if nobody calls before.
-    pub fn next(&self) -> Option<Instant> {
-        self.listen_at
-    }
-
-    /// What a connection holds may have changed.
-    fn account(&mut self, client: &mut Client) {
-        let now = client.channel.holds();
-        let before = std::mem::replace(&mut client.holds, now);
-        self.bytes = (self.bytes + now.0).saturating_sub(before.0);
-        self.fds = (self.fds + now.1).saturating_sub(before.1);
-    }
-
-    /// A connection belongs to a job now, or is gone.
-    pub fn no_guest(&mut self, token: u64) {
-        self.guests.remove(&token);
-    }
-}
-
-/// The longest frame that one of this role may send.
-fn most_bytes(role: Role) -> u32 {
-    match role {
-        Role::Stranger => 4 << 10,
-        Role::Carrier(_) => 1 << 20,
-        Role::Rank(..) => 16 << 20,
-        // A specification holds environments and a place for each rank.
-        Role::Tool | Role::Launcher(_) => MAX_FRAME_BYTES,
-    }
-}
 
 impl Daemon {
     /// Take new connections, a bounded number, so that ranks that connect do not starve the others.

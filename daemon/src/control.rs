@@ -26,13 +26,13 @@
 //! | `waits_part`, `trace_part`, `tool_told` | `number`, `tool`: given back, looked up; `files`: as `fds` | `serve`, `tool_told` |
 //! | `finalized`, `conclude`, `jobs`, `shutdown` | nothing | |
 
-use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use vmpi_shared::control::{Cause, JobSpec, NodeMap, PROTOCOL, Reply, Request};
 use vmpi_shared::mem::bell::{Bell, Chime};
 
+use crate::client::Role;
 use crate::connection::SendError;
 use crate::daemon::Daemon;
 use crate::job::{self, Job, Place};
@@ -40,33 +40,6 @@ use crate::log::{self, debug};
 
 /// A day: nobody waits longer for ranks to end that have been told to.
 const MOST_GRACE_MS: u64 = 24 * 3600 * 1000;
-
-/// What a connection is for.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// Has not said hello.
-    Stranger,
-    Tool,
-    /// Submitted this job (or none that was accepted, or it is over).
-    Launcher(Option<u32>),
-    /// Is this rank of this job.
-    Rank(u32, u32),
-    /// Carries this job's messages to other nodes.
-    Carrier(u32),
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match self {
-            Role::Stranger => f.write_str("a connection without hello"),
-            Role::Tool => f.write_str("a tool"),
-            Role::Launcher(Some(job)) => write!(f, "the launcher of job {job}"),
-            Role::Launcher(None) => f.write_str("a launcher without a job"),
-            Role::Rank(job, rank) => write!(f, "rank {rank} of job {job}"),
-            Role::Carrier(job) => write!(f, "the carrier of job {job}"),
-        }
-    }
-}
 
 /// The longest sentence of a client's that anybody reads.
 const MOST_TEXT_BYTES: usize = 64 << 10;
@@ -360,7 +333,7 @@ impl Daemon {
             patience: self.switching.patience(),
             socket: self.dir.socket().to_string_lossy().into_owned(),
             name: self.name.clone(),
-            allowed_cpus: allowed_cpus(),
+            allowed_cpus: crate::limits::allowed_cpus(),
             open_fds: self.open_fds(),
         };
         let id = self.last_job + 1;
@@ -509,15 +482,5 @@ impl Daemon {
                 self.close(token);
             }
         }
-    }
-}
-
-/// The cpus in the daemon's affinity mask.
-pub(crate) fn allowed_cpus() -> Vec<u32> {
-    match nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0)) {
-        Ok(set) => {
-            (0..nix::sched::CpuSet::count() as u32).filter(|cpu| set.is_set(*cpu as usize) == Ok(true)).collect()
-        }
-        Err(_) => Vec::new(),
     }
 }

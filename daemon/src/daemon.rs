@@ -20,10 +20,10 @@ use vmpi_shared::ports::Services;
 use vmpi_shared::sched::{lease, supervise};
 
 use crate::arbiter::{self, Arbiter};
-use crate::clients::Turns;
-use crate::connection::{Channel, Scratch};
-use crate::control::{Role, allowed_cpus};
+use crate::client::{Client, Role, Turns};
+use crate::connection::Scratch;
 use crate::job::{self, Job};
+use crate::limits::allowed_cpus;
 use crate::log::debug;
 use crate::reap::{self, Reaped};
 use crate::runtime_dir::{RuntimeDir, RuntimeDirError};
@@ -62,46 +62,6 @@ pub enum StartError {
     RuntimeDir(#[from] RuntimeDirError),
     #[error("cannot watch for {what}: {source}")]
     Watch { what: &'static str, source: io::Error },
-}
-
-/// One connection and what it is for.
-pub struct Client {
-    pub channel: Channel,
-    pub role: Role,
-    /// Close once everything is sent; nothing more is read.
-    pub closing: bool,
-    /// A tool that waits for what the launcher of this job tells.
-    pub waits_for: Option<u32>,
-    /// What epoll is asked: for room to write, and for what there is to read.
-    pub(crate) wants_write: bool,
-    pub(crate) listens: bool,
-    /// What it holds, as far as that has been counted.
-    pub(crate) holds: (usize, usize),
-    /// It has closed its end.
-    pub(crate) ended: bool,
-    /// It has a turn to come (`clients`).
-    pub(crate) in_backlog: bool,
-}
-
-impl Client {
-    pub fn new(channel: Channel) -> Client {
-        Client {
-            channel,
-            role: Role::Stranger,
-            closing: false,
-            waits_for: None,
-            wants_write: false,
-            listens: true,
-            holds: (0, 0),
-            ended: false,
-            in_backlog: false,
-        }
-    }
-
-    /// Is nothing more to be read of it until it has read what it was told? Launchers and carriers wait for what they write to be read, and are held to what may be unread.
-    pub(crate) fn is_paused(&self) -> bool {
-        matches!(self.role, Role::Stranger | Role::Tool | Role::Rank(..)) && self.channel.is_paused()
-    }
 }
 
 pub struct Daemon {

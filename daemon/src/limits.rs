@@ -315,6 +315,16 @@ fn memory_group() -> Option<PathBuf> {
     Some(PathBuf::from(FIRST).join(path))
 }
 
+/// The cpus in the daemon's affinity mask.
+pub(crate) fn allowed_cpus() -> Vec<u32> {
+    match nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0)) {
+        Ok(set) => {
+            (0..nix::sched::CpuSet::count() as u32).filter(|cpu| set.is_set(*cpu as usize) == Ok(true)).collect()
+        }
+        Err(_) => Vec::new(),
+    }
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;

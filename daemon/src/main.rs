@@ -11,6 +11,7 @@
 
 mod arbiter;
 mod carrier;
+mod client;
 mod clients;
 mod connection;
 mod control;

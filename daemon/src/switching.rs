@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn times_are_plausible() {
-        let cpus = crate::control::allowed_cpus();
+        let cpus = crate::limits::allowed_cpus();
         let measured = Switching::measure(&cpus);
         // Another program may hold a core for long: then there is no time, but never one that cannot be.
         for time in [measured.hand_over, measured.wake].into_iter().flatten() {
