@@ -44,6 +44,19 @@ pub struct Nodes {
     more: Vec<String>,
 }
 
+/// sshd wants a user of its own, which is there only where it is installed: what precedes its command so that it sees one.
+fn with_user_sshd(dir: &Path) -> Vec<OsString> {
+    const SEE: &str = r#"mount --make-rprivate / 2>/dev/null; mount --bind "$1" /etc/passwd; shift; exec "$@""#;
+    let users = fs::read_to_string("/etc/passwd").expect("users are listed");
+    if users.lines().any(|line| line.starts_with("sshd:")) {
+        return Vec::new();
+    }
+    let more = dir.join("passwd");
+    fs::write(&more, format!("{}\nsshd:x:65533:65534::/run/sshd:/usr/sbin/nologin\n", users.trim_end()))
+        .expect("the scratch directory is writable");
+    ["unshare", "--mount", "sh", "-c", SEE, "sh"].map(OsString::from).into_iter().chain([more.into()]).collect()
+}
+
 fn ip(args: &str) {
     run(Command::new("ip").args(args.split_whitespace()));
 }
@@ -178,6 +191,7 @@ impl Nodes {
         let _ = fs::create_dir_all("/run/sshd");
         let child = Command::new(self.enter())
             .arg(&self.b)
+            .args(with_user_sshd(dir))
             .arg(&sshd)
             .args(["-D", "-f", &at("sshd_config")])
             .env("VMPI_RUNTIME_DIR", dir)

@@ -31,6 +31,8 @@ const CRATES: [Crate; 3] = [
             ("matching/courier.rs", 6),
             ("matching/pieces.rs", 6),
             ("matching/look.rs", 6),
+            ("matching/proxy.rs", 6),
+            ("matching/queue_loan.rs", 6),
             ("sched/", 5),
             ("node.rs", 4),
             ("node/", 4),

@@ -1,5 +1,5 @@
 //! A fabric whose frames are counted: what is under way between nodes follows from what all of them have sent and acted on
-//! (`vmpi_shared::matching::courier::Stand`).
+//! (`vmpi_shared::sched::carrier_bell::Stand`).
 
 use std::ops::{Deref, DerefMut};
 

@@ -13,10 +13,10 @@
 use std::time::{Duration, Instant};
 
 use vmpi_shared::control::Reply;
-use vmpi_shared::matching::{courier, look};
+use vmpi_shared::matching::look;
 use vmpi_shared::mem::sync::Ordering::SeqCst;
 use vmpi_shared::proc;
-use vmpi_shared::sched::{RunState, Wait, report};
+use vmpi_shared::sched::{RunState, Wait, carrier_bell, report};
 use vmpi_shared::waits::{CommInfo, JobWaits, RankWait, Still, WaitKind, WaitOn};
 
 use crate::job::{Job, Phase};
@@ -142,7 +142,7 @@ impl Job {
             return (!switches.is_empty()).then_some(Picture { switches, frames: None });
         }
         // Those of other nodes may wait for each other when none is left here. The carrier last: what a rank had given it before has been sent by then.
-        let stand = courier::stand(&self.node).filter(|stand| !stand.holds)?;
+        let stand = carrier_bell::stand(&self.node).filter(|stand| !stand.holds)?;
         Some(Picture { switches, frames: Some((stand.sent, stand.received)) })
     }
 

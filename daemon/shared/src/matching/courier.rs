@@ -20,42 +20,12 @@ use super::envelope::{Envelope, kind};
 use super::inbox::Full;
 use super::queues::Outgoing;
 use super::request::NOBODY;
-use super::{lend, tend};
+use super::{proxy, queue_loan};
 use crate::job::JobSegment;
 use crate::mem::slab::PART_BYTES;
 use crate::mem::sync::{Ordering, fence};
 use crate::node::{NodeSegment, Post};
-use crate::sched::{self, RunState, run_queue};
-
-/// There is something to take to `to`: let the carrier know.
-#[cold]
-pub(super) fn call(node: &NodeSegment, to: u32) {
-    run_queue::insert(node.outbox(), to);
-    let asleep = &node.post().asleep;
-    // SYNC N
-    if asleep.load(Ordering::SeqCst) != Post::AWAKE
-        && asleep.swap(Post::AWAKE, Ordering::SeqCst) != Post::AWAKE
-        && let Some(bell) = node.carrier_bell()
-    {
-        bell.ring();
-    }
-}
-
-/// As `call`, for something after which more may follow at once.
-#[cold]
-pub(super) fn call_soon(node: &NodeSegment, to: u32) {
-    run_queue::insert(node.outbox(), to);
-    let asleep = &node.post().asleep;
-    // SYNC N
-    let sleep = asleep.load(Ordering::SeqCst);
-    if matches!(sleep, Post::ASLEEP | Post::DOZING)
-        && asleep.compare_exchange(sleep, Post::CALLED, Ordering::SeqCst, Ordering::SeqCst).is_ok()
-        && let Some(bell) = node.carrier_bell()
-    {
-        node.post().chiming.store(1, Ordering::Relaxed);
-        bell.ring_in(A_MOMENT);
-    }
-}
+use crate::sched::{self, RunState, carrier_bell::Stand, run_queue};
 
 /// Does a rank that starts or receives a message like this one often start another at once? Model tests try both answers.
 pub(super) fn more_may_follow(envelope: &Envelope) -> bool {
@@ -71,33 +41,6 @@ pub(super) fn more_may_follow(envelope: &Envelope) -> bool {
 
 /// Messages from here on take longer than a timer and a bell.
 const MEDIUM_BYTES: u64 = 16 << 10;
-/// Longer than it takes to start one more message, much shorter than a large one takes.
-const A_MOMENT: Duration = Duration::from_micros(40);
-
-/// How much the carrier of a node has to do with other nodes, when it sleeps.
-///
-/// What is on its way between the nodes of a job follows from all of them: if none of them has moved between two looks, and all frames that have been
-/// sent have been acted on, there was a moment between these looks in which nothing was.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stand {
-    /// Something is to be done that neither a frame nor a bell will tell of.
-    pub holds: bool,
-    pub sent: u64,
-    pub received: u64,
-}
-
-/// How the carrier of this node stands, if it sleeps and nothing is to be taken to other nodes. For who looks from outside: what the ranks do must have been looked at
-/// before.
-pub fn stand(node: &NodeSegment) -> Option<Stand> {
-    let post = node.post();
-    let sleeps = matches!(post.asleep.load(Ordering::SeqCst), Post::ASLEEP | Post::DOZING);
-    if !sleeps || !run_queue::is_empty(node.outbox()) {
-        return None;
-    }
-    let [sent, received] = [&post.sent, &post.received].map(|count| count.load(Ordering::SeqCst));
-    Some(Stand { holds: post.holds.load(Ordering::SeqCst) != 0, sent, received })
-}
-
 /// The carrier's end of the segments. Used by one thread.
 pub struct Courier {
     pub node: NodeSegment,
@@ -144,7 +87,7 @@ impl Courier {
         if any {
             fence(Ordering::SeqCst);
         }
-        tend::wake_space_waiters(&self.node, &self.job, rank);
+        proxy::wake_space_waiters(&self.node, &self.job, rank);
         !declined
     }
 
@@ -233,9 +176,9 @@ impl Courier {
 
     /// `to` has mail: match for it if it is suspended, or computes and its payload can move now.
     fn tend(&mut self, to: u32, kind: u8) {
-        tend::tend(&self.node, &self.job, NOBODY, to, &mut self.answers);
+        proxy::tend(&self.node, &self.job, NOBODY, to, &mut self.answers);
         if kind == kind::RTS {
-            lend::tend_lent(&self.node, &self.job, NOBODY, to, &mut self.answers);
+            queue_loan::tend_lent(&self.node, &self.job, NOBODY, to, &mut self.answers);
         }
     }
 

@@ -3,13 +3,14 @@
 use super::courier;
 use super::envelope::{Envelope, kind};
 use super::inbox::{Full, Inbox};
-use super::lend::tend_lent;
+use super::proxy::{spinner, tend, wake_waiter};
+use super::queue_loan::tend_lent;
 use super::request;
-use super::tend::{Endpoint, spinner, tend, wake_waiter};
+use super::tend::Endpoint;
 use super::transfer::RankMover;
 use crate::mem::sync::{Ordering, yield_cpu};
 use crate::node::RankDescriptor;
-use crate::sched::{self, RunState, Wait, watch};
+use crate::sched::{self, RunState, Wait, carrier_bell, watch};
 
 impl Endpoint {
     /// Bring `envelope` to rank `to`; suspends while its inbox is full. Answers that this causes are delivered too.
@@ -109,7 +110,7 @@ impl Endpoint {
     fn notify(&mut self, to: u32, envelope: &Envelope) {
         let node = &self.node;
         if node.header().spread != 0 && node.is_remote(to) {
-            let call = if courier::more_may_follow(envelope) { courier::call_soon } else { courier::call };
+            let call = if courier::more_may_follow(envelope) { carrier_bell::call_soon } else { carrier_bell::call };
             return call(node, to);
         }
         // SYNC A: the push (sequentially consistent) comes before the look at holder and state.
@@ -196,7 +197,7 @@ impl Endpoint {
         }
         if self.node.is_remote(rank) {
             // In a window's segment here its carrier waits in its name.
-            return courier::call(&self.node, rank);
+            return carrier_bell::call(&self.node, rank);
         }
         sched::wake(&self.node, rank);
         if self.node.rank(rank).cell_threads.load(Ordering::SeqCst) != 0 {

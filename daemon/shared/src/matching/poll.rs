@@ -25,24 +25,6 @@ const IDLE_S: f64 = 200e-6;
 /// Polls from one close look to the next.
 const LOOK_EVERY: u32 = 16;
 
-/// What a rank's polls know of each other.
-#[derive(Default)]
-pub(super) struct Polls {
-    count: u32,
-    /// `count` at the first one of this turn, and which turn (`RankDescriptor::switches`).
-    first: u32,
-    turn: u64,
-    /// The READY ranks of the core when they were looked at: none that needed to run. 0: none at all.
-    ready: u64,
-    /// When the last close look was, and since when the rank has done nothing but poll (ticks); `count` at that look.
-    looked_at: u64,
-    since: u64,
-    looked: u32,
-    /// The CPU time that the rank had used when it last seemed to have worked, and `count` then.
-    used: Duration,
-    counted: u32,
-}
-
 /// CPU time of this process: its other threads may work while this one sleeps between its polls.
 fn cpu_time() -> Duration {
     clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(Duration::MAX, Duration::from)

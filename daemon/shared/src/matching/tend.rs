@@ -1,20 +1,20 @@
 //! A rank's end of the two segments: it receives, waits, and matches for ranks that are suspended.
 
-use super::courier;
 use super::envelope::Envelope;
 use super::envelope::{INLINE_BYTES, kind};
-use super::inbox::{Full, Inbox};
-use super::lend;
-use super::poll::Polls;
-use super::queues::{Outgoing, Queues, Verdict};
+use super::inbox::Inbox;
+use super::polls::Polls;
+use super::proxy::{spinner, wake_space_waiters, wake_waiters_for_space};
+use super::queue_loan;
+use super::queues::{Outgoing, Queues};
 use super::request::{self, state};
 use super::transfer::RankMover;
 use crate::job::{JobSegment, Parts};
 use crate::mem::short_copy::short_copy;
-use crate::mem::sync::{Ordering, fence, yield_cpu};
+use crate::mem::sync::{Ordering, yield_cpu};
 use crate::mem::warmth::Warmth;
 use crate::node::{NodeSegment, RankDescriptor};
-use crate::sched::{self, Wait, policy, wake, watch};
+use crate::sched::{self, Wait, policy, watch};
 
 /// A rank's end of the two segments: what it sends with and receives by. Used by one thread at a time.
 pub struct Endpoint {
@@ -112,7 +112,7 @@ impl Endpoint {
         let inbox = unsafe { self.own.inbox() };
         let patience = if std::mem::take(&mut self.tired) { 0 } else { node.header().spin_ticks };
         // SYNC P: this rank is SUSPENDED when it looks; a receiver lends first and then looks at the state of who has sent.
-        let lent = || self.receivers.iter().any(|to| lend::is_lent(node, *to) && !job.inbox(*to).is_quiet());
+        let lent = || self.receivers.iter().any(|to| queue_loan::is_lent(node, *to) && !job.inbox(*to).is_quiet());
         let slab = job.slab(self.me);
         let mut over = || {
             over() || (!stuck && inbox.has_mail()) || lent() || {
@@ -372,89 +372,6 @@ fn tell(node: &NodeSegment, me: u32, (call, peer, tag): (u32, i32, i32)) -> &Ran
     descriptor.peer.store(peer, Ordering::Relaxed);
     descriptor.tag.store(tag, Ordering::Relaxed);
     descriptor
-}
-
-/// If `rank` is suspended, match for it as rank `me`; make it READY if that ended its wait. Answers go to `out`.
-pub(super) fn tend(node: &NodeSegment, job: &JobSegment, me: u32, rank: u32, out: &mut Outgoing) {
-    if node.header().recovery != 0 {
-        // A death in the middle of this would damage the queues: their owner matches itself.
-        return wake::ready_if_suspended(node, rank);
-    }
-    while sched::try_tend(node, rank) {
-        let mut mover = RankMover { node, job, me, on: rank };
-        // SAFETY: TENDED by this process.
-        let mut queues = unsafe { job.queues(rank) };
-        let verdict = queues.drain(&mut mover, out);
-        wake_space_waiters(node, job, rank);
-        if verdict == Verdict::Ready {
-            policy::note_answering(node, rank, queues.only_answers());
-            sched::make_ready(node, rank);
-            return;
-        }
-        if wake::end_tend(node, rank) || !job.inbox(rank).has_mail() {
-            return;
-        }
-    }
-}
-
-/// What a rank that spins on its idle core does for the others of that core: tend, and pass the answers on. It cannot
-/// wait for room in an inbox there: answers that find none are left in `out`, and the rank is woken to deliver them.
-pub(super) fn spinner<'a>(
-    node: &'a NodeSegment,
-    job: &'a JobSegment,
-    me: u32,
-    out: &'a mut Outgoing,
-) -> impl FnMut(u32) + 'a {
-    move |rank| {
-        tend(node, job, me, rank, out);
-        while let Some((to, envelope)) = out.last() {
-            let to = *to;
-            if job.inbox(to).push(envelope) == Err(Full) {
-                sched::wake(node, me);
-                return;
-            }
-            out.pop();
-            if node.is_remote(to) {
-                courier::call(node, to);
-            } else {
-                tend(node, job, me, to, out);
-            }
-        }
-    }
-}
-
-/// Room has been made in the inbox of `rank`: wake those who wait for it.
-#[inline]
-pub(super) fn wake_space_waiters(node: &NodeSegment, job: &JobSegment, rank: u32) {
-    if job.inbox(rank).is_room_wanted() {
-        wake_waiters_for_space(node, job, rank);
-    }
-}
-
-#[cold]
-fn wake_waiters_for_space(node: &NodeSegment, job: &JobSegment, rank: u32) {
-    let ends = job.inbox(rank).ends;
-    if !job.inbox(rank).has_space() {
-        return;
-    }
-    ends.space_wanted.store(0, Ordering::SeqCst);
-    fence(Ordering::SeqCst); // SYNC A: the room before the look at the states
-    for waiter in 0..job.ranks_in_use() {
-        if waiter != rank {
-            wake_waiter(node, waiter, Wait::Space, rank);
-        }
-    }
-}
-
-/// Wake `waiter` if this is what it waits for.
-#[inline]
-pub(super) fn wake_waiter(node: &NodeSegment, waiter: u32, wait: Wait, operand: u32) {
-    let descriptor = node.rank(waiter);
-    if descriptor.wait_kind.load(Ordering::SeqCst) == wait as u32
-        && descriptor.wait_operand.load(Ordering::SeqCst) == operand
-    {
-        sched::wake(node, waiter);
-    }
 }
 
 const _: () = assert!(request::FLAG_AWAITED != request::FLAG_WAKE);

@@ -242,7 +242,7 @@ pub struct Post {
     /// and if this is seen late, or its writer dies, the carrier wakes once for nothing.
     pub chiming: AtomicU32,
     /// Not 0: it has something to do that no frame or bell tells of (deliveries to try again, data to send). This and the counts: written by the carrier
-    /// before it sleeps, read by the daemon while it does (`matching::courier::Stand`).
+    /// before it sleeps, read by the daemon while it does (`sched::carrier_bell::Stand`).
     pub holds: AtomicU32,
     reserved: u32,
     /// Frames that it has sent to other nodes, and acted on from there.

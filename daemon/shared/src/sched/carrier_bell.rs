@@ -1,7 +1,9 @@
 //! In a job of several nodes: what ranks that wait or leave their cores do for the carrier, and it for them.
 
+use super::run_queue;
 use crate::mem::sync::{Ordering, spin_loop, yield_cpu};
 use crate::node::{NodeSegment, Post};
+use std::time::Duration;
 
 const SEQ: Ordering = Ordering::SeqCst;
 const RELAXED: Ordering = Ordering::Relaxed;
@@ -41,4 +43,61 @@ fn ring_if(node: &NodeSegment, so: impl Fn(u32) -> bool) {
     {
         bell.ring();
     }
+}
+
+/// There is something to take to `to`: let the carrier know.
+#[cold]
+pub(crate) fn call(node: &NodeSegment, to: u32) {
+    run_queue::insert(node.outbox(), to);
+    let asleep = &node.post().asleep;
+    // SYNC N
+    if asleep.load(Ordering::SeqCst) != Post::AWAKE
+        && asleep.swap(Post::AWAKE, Ordering::SeqCst) != Post::AWAKE
+        && let Some(bell) = node.carrier_bell()
+    {
+        bell.ring();
+    }
+}
+
+/// As `call`, for something after which more may follow at once.
+#[cold]
+pub(crate) fn call_soon(node: &NodeSegment, to: u32) {
+    run_queue::insert(node.outbox(), to);
+    let asleep = &node.post().asleep;
+    // SYNC N
+    let sleep = asleep.load(Ordering::SeqCst);
+    if matches!(sleep, Post::ASLEEP | Post::DOZING)
+        && asleep.compare_exchange(sleep, Post::CALLED, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+        && let Some(bell) = node.carrier_bell()
+    {
+        node.post().chiming.store(1, Ordering::Relaxed);
+        bell.ring_in(A_MOMENT);
+    }
+}
+
+/// Longer than it takes to start one more message, much shorter than a large one takes.
+const A_MOMENT: Duration = Duration::from_micros(40);
+
+/// How much the carrier of a node has to do with other nodes, when it sleeps.
+///
+/// What is on its way between the nodes of a job follows from all of them: if none of them has moved between two looks, and all frames that have been
+/// sent have been acted on, there was a moment between these looks in which nothing was.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stand {
+    /// Something is to be done that neither a frame nor a bell will tell of.
+    pub holds: bool,
+    pub sent: u64,
+    pub received: u64,
+}
+
+/// How the carrier of this node stands, if it sleeps and nothing is to be taken to other nodes. For who looks from outside: what the ranks do must have been looked at
+/// before.
+pub fn stand(node: &NodeSegment) -> Option<Stand> {
+    let post = node.post();
+    let sleeps = matches!(post.asleep.load(Ordering::SeqCst), Post::ASLEEP | Post::DOZING);
+    if !sleeps || !run_queue::is_empty(node.outbox()) {
+        return None;
+    }
+    let [sent, received] = [&post.sent, &post.received].map(|count| count.load(Ordering::SeqCst));
+    Some(Stand { holds: post.holds.load(Ordering::SeqCst) != 0, sent, received })
 }

@@ -9,7 +9,7 @@
 pub mod adopt;
 mod affinity;
 pub mod balance;
-mod carrier_bell;
+pub mod carrier_bell;
 mod clocks;
 pub mod damage;
 mod dispatch;

@@ -252,7 +252,7 @@ fn asking_carrier(world: &World, spin_ticks: u64, bell: Bell, mut messages: u32)
 /// As the daemon of a node looks: how often `rank`, who lives there, has been switched in, and how its carrier stands, if both wait.
 fn picture(world: &World, rank: u32) -> Option<(u64, Stand)> {
     let switches = look::is_suspended(&world.node, &world.job, rank)?;
-    let stand = courier::stand(&world.node).filter(|stand| !stand.holds)?;
+    let stand = carrier_bell::stand(&world.node).filter(|stand| !stand.holds)?;
     (!look::is_moving(&world.job, rank)).then_some((switches, stand))
 }
 

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use vmpi_shared::control::Reply;
-use vmpi_shared::matching::courier::Stand;
 use vmpi_shared::mem::bell::Chime;
 use vmpi_shared::mem::sync::yield_cpu;
+use vmpi_shared::sched::carrier_bell::Stand;
 
 use super::{Peer, Post, QUIT_PATIENCE, RETRY};
 
