@@ -4,6 +4,7 @@
 use super::RunState;
 use super::{NodeSegment, RankDescriptor};
 use crate::mem::sync::Ordering;
+#[cfg(not(feature = "model"))]
 use crate::{mem::sync::AtomicU32, monitor::FOR_JOB};
 #[cfg(not(feature = "model"))]
 use std::mem::size_of;

@@ -8,11 +8,12 @@ use shuttle::thread::{self, JoinHandle};
 use std::collections::VecDeque;
 use vmpi_shared::control::Policy;
 use vmpi_shared::job::JobSegment;
-use vmpi_shared::matching::courier::{self, Courier, Stand};
+use vmpi_shared::matching::courier::Courier;
 use vmpi_shared::matching::envelope::{Envelope, kind};
 use vmpi_shared::matching::look;
 use vmpi_shared::matching::queues::{answer, go};
 use vmpi_shared::mem::bell::Bell;
+use vmpi_shared::sched::carrier_bell::{self, Stand};
 
 const ROUNDS: usize = 400;
 
