@@ -15,7 +15,7 @@ pub struct Answer {
     pub stdout: String,
 }
 
-/// The real MPIs hang now and then where processes are spawned: then they are asked again.
+/// The real MPIs hang now and then where processes are spawned, or fail without a word: then they are asked again.
 const ATTEMPTS: u32 = 3;
 /// Seconds of one attempt.
 const PATIENCE: &str = "60";
@@ -58,7 +58,14 @@ pub fn ask(mpi: Mpi, binary: &Path, ranks: u32, args: &[&str], env: &[(&str, &st
         Answer { code: output.status.code().unwrap_or(-1), stdout }
     };
     // 137: it did not even end by TERM.
-    let answer = (0..ATTEMPTS).map(|_| attempt()).find(|answer| ![124, 137].contains(&answer.code));
+    let hangs = |answer: &Answer| [124, 137].contains(&answer.code);
+    // Open MPI's launcher fails without a word now and then; a program may, too, and does so each time.
+    let is_silent = |answer: &Answer| answer.code != 0 && answer.stdout.is_empty();
+    let mut answers: Vec<Answer> = Vec::new();
+    while answers.len() < ATTEMPTS as usize && answers.last().is_none_or(|last| hangs(last) || is_silent(last)) {
+        answers.push(attempt());
+    }
+    let answer = answers.into_iter().rfind(|answer| !hangs(answer));
     let answer = answer.unwrap_or_else(|| panic!("{} itself hangs in {name}, {ATTEMPTS} times", mpi.name()));
     write(&kept, &answer);
     answer
