@@ -142,6 +142,18 @@ fn interrupt(job: &Job) {
     kill(Pid::from_raw(job.pid()), Signal::SIGINT).expect("it lives");
 }
 
+/// Interrupt a job until it is over: the third time nobody waits for the daemon. False: it never is.
+fn interrupted_until_over(job: &mut Job) -> bool {
+    eventually(Duration::from_secs(60), || {
+        let over = job.has_ended();
+        if !over {
+            interrupt(job);
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        over
+    })
+}
+
 /// vmpirun has waited long enough for a daemon that is stopped (a machine with too much to do looks the same): the daemon lives, so all that is its
 /// own stays, and its other job goes on.
 #[test]
@@ -150,15 +162,7 @@ fn a_daemon_that_does_not_answer_keeps_its_files() {
     let ((mut other, _), (mut job, _)) = (waiting(&daemon, "own-other"), waiting(&daemon, "own-job"));
     let serves = Pid::from_raw(daemon.pid());
     kill(serves, Signal::SIGSTOP).expect("it lives");
-    // The third time nobody waits for the daemon.
-    let ended = eventually(Duration::from_secs(60), || {
-        let over = job.has_ended();
-        if !over {
-            interrupt(&job);
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        over
-    });
+    let ended = interrupted_until_over(&mut job);
     kill(serves, Signal::SIGCONT).expect("it lives");
     let outcome = job.finish();
     assert!(ended && outcome.code == 130, "{outcome:?}");
@@ -206,15 +210,7 @@ fn a_rank_that_does_not_end_is_named_and_the_daemon_keeps_its_files() {
     let Some(freezer) = Freezer::with(ranks[1]) else {
         return eprintln!("skipped: no freezer of control groups (version 1) that this user may use");
     };
-    // The third time nobody waits for the daemon.
-    let ended = eventually(Duration::from_secs(60), || {
-        let over = job.has_ended();
-        if !over {
-            interrupt(&job);
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        over
-    });
+    let ended = interrupted_until_over(&mut job);
     let listed = vmpictl(daemon.dir(), &["ps"]);
     let kept = ["status", "vmpid.sock"].iter().all(|name| daemon.dir().join(name).exists());
     drop(freezer);
