@@ -82,11 +82,20 @@ fn plan(comm: &Communicator, work: &Work) -> Result<Plan> {
 ///
 /// # Safety
 /// As [`run`].
+#[inline]
 pub unsafe fn program_call(comm: &Communicator, call: &Call) -> Result<()> {
-    let Some(from) = monitor::collective_begins() else {
+    match monitor::collective_begins() {
         // SAFETY: the caller's contract.
-        return unsafe { run(comm, call) };
-    };
+        None => unsafe { run(comm, call) },
+        // SAFETY: as above.
+        Some(from) => unsafe { recorded_call(from, comm, call) },
+    }
+}
+
+/// # Safety
+/// As [`run`].
+#[cold]
+unsafe fn recorded_call(from: u64, comm: &Communicator, call: &Call) -> Result<()> {
     // SAFETY: the caller's contract; looked up before anything is changed.
     let (root, bytes) = unsafe { resolve::resolve(comm, call) }.map_or((None, (0, 0)), |(work, _)| {
         let root = work.root().and_then(|root| u32::try_from(root).ok()).filter(|root| *root < comm.peers().size());

@@ -203,7 +203,7 @@ impl First {
 
 impl Tally {
     /// `ONE`: note the first one, too.
-    #[inline]
+    #[inline(always)]
     fn of<const ONE: bool>(requests: &[Request], open: &mut Vec<Slot>) -> Result<Tally> {
         let mut tally = Tally::default();
         let queues = endpoint().queues();
