@@ -80,6 +80,11 @@ impl Arbiter {
         self.decide(scene, now);
     }
 
+    /// Does another job use the CPU of this core, too? Only then may it be another one's for a while.
+    pub fn is_shared(&self, job: u32, core: u32) -> bool {
+        self.shared.values().flatten().any(|tenant| *tenant == Tenant { job, core })
+    }
+
     /// When to call `decide` though nobody rings.
     pub fn next(&self) -> Option<Instant> {
         self.next

@@ -4,7 +4,7 @@ use std::mem::offset_of;
 use std::time::Duration;
 
 use vmpi_shared::node::{CORES_AT, CoreDescriptor};
-use vmpi_shared::sched::{CLAIMED, IDLE, OPEN, SPINNING};
+use vmpi_shared::sched::{CLAIMED, IDLE, OPEN, SPINNING, WITHHELD};
 use vmpi_tests::compile::{Mpi, program};
 use vmpi_tests::job::Vmpirun;
 use vmpi_tests::place::Turn;
@@ -33,12 +33,13 @@ fn ends(name: &str, flags: &[&str], offset: usize, values: &[u32]) -> String {
 fn a_word_of_the_scheduler_that_could_be_there() {
     let at = |field: usize| CORES_AT as usize + field;
     let (holder, spinner) = (at(offset_of!(CoreDescriptor, holder)), at(offset_of!(CoreDescriptor, spinner)));
-    let words: [(&str, usize, &[u32]); 8] = [
+    let words: [(&str, usize, &[u32]); 9] = [
         ("spinner", spinner, &[0, 1, 2, 3]),
         ("spinner-one", spinner, &[1]),
         ("claimed", holder, &[CLAIMED]),
         ("spinning", holder, &[SPINNING]),
         ("open", holder, &[OPEN]),
+        ("withheld", holder, &[WITHHELD]),
         ("idle", holder, &[IDLE]),
         ("mixed", holder, &[CLAIMED, SPINNING, OPEN, IDLE]),
         ("mending", at(offset_of!(CoreDescriptor, mending)), &[1]),

@@ -76,8 +76,8 @@ impl Stalls {
 }
 
 impl Job {
-    /// Look whether there is such a core, if it is time to; if so, end the job.
-    pub fn check_stalls(&mut self, now: Instant) {
+    /// Look whether there is such a core, if it is time to; if so, end the job. `is_shared`: of which cores another job may have the CPU.
+    pub fn check_stalls(&mut self, is_shared: impl Fn(u32) -> bool, now: Instant) {
         if self.phase != Phase::Running || now < self.stalls.next {
             return;
         }
@@ -90,7 +90,7 @@ impl Job {
         self.stalls.cores.resize_with(cores, || None);
         for core in 0..cores {
             let before = self.stalls.cores[core].take();
-            let Some(picture) = self.picture_of(core as u32) else { continue };
+            let Some(picture) = self.picture_of(core as u32, is_shared(core as u32)) else { continue };
             let mut stall = match before {
                 Some(before) if before.picture == picture => before,
                 _ => Stall { picture, since: now, looks: 0, asked: Vec::new() },
@@ -109,9 +109,9 @@ impl Job {
         }
     }
 
-    fn picture_of(&self, core: u32) -> Option<Picture> {
+    fn picture_of(&self, core: u32, is_shared: bool) -> Option<Picture> {
         let holder = self.node.core(core).holder.load(SeqCst);
-        if holder == sched::WITHHELD {
+        if holder == sched::WITHHELD && is_shared {
             // Another job has it.
             return None;
         }
