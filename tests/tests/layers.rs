@@ -100,6 +100,7 @@ const CRATES: [Crate; 3] = [
             ("p2p/probe.rs", 6),
             ("p2p/", 5),
             ("monitor.rs", 4),
+            ("regions.rs", 4),
             ("tool/", 4),
             ("p2p/heap/", 4),
             ("p2p/huge.rs", 4),

@@ -354,7 +354,7 @@ impl Job {
     }
 
     /// What is seen in the shared memory, which nothing in vmpi leaves there.
-    pub(crate) fn end_damaged(&mut self, damage: &str) {
+    fn end_damaged(&mut self, damage: &str) {
         let reason = format!(
             "its shared memory has been overwritten ({damage}): one of its ranks writes where it must not (a stray \
              pointer, an index out of range)"

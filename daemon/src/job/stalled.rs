@@ -10,6 +10,7 @@
 
 use std::time::{Duration, Instant};
 
+use vmpi_shared::control::Cause;
 use vmpi_shared::matching::look;
 use vmpi_shared::mem::sync::Ordering::SeqCst;
 use vmpi_shared::sched::{self, RunState};
@@ -169,14 +170,18 @@ impl Job {
         let Picture { holder, ranks, for_whom } = &stall.picture;
         debug!("job {}: core {core} is stalled: holder {holder:#x}, {ranks:?}", self.id);
         let state = self.node.state(*for_whom).name();
-        self.end_damaged(&format!(
-            "core {core} goes to nobody, its holder being {holder:#x}, and rank {for_whom} has been {state} there for {:.1} s",
-            now.duration_since(stall.since).as_secs_f64()
-        ));
+        let seconds = now.duration_since(stall.since).as_secs_f64();
+        // What is written over cannot be told from what vmpi has forgotten.
+        let reason = format!(
+            "core {core} goes to nobody, its holder being {holder:#x}, and rank {for_whom} has been {state} there for {seconds:.1} s: its shared \
+             memory has been overwritten (one of its ranks writes where it must not: a stray pointer, an index out of range), or vmpi has lost a \
+             wake-up; if no rank does such a thing, please report it"
+        );
+        self.end_by_failure(Cause::Internal { reason }, 125);
     }
 }
 
-/// Stopped by a signal or a debugger.
+/// Stopped by a signal or a debugger, or held by the kernel: it may be in the middle of a step for as long as that lasts.
 fn is_stopped(pid: i32) -> bool {
     let stat = procfs::process::Process::new(pid).and_then(|process| process.stat());
     stat.is_ok_and(|stat| matches!(stat.state, 'T' | 't' | 'D'))

@@ -55,7 +55,7 @@ pub(crate) fn is_silent(rank: u32) -> bool {
     SILENT.with(|silent| silent.binary_search(&rank).is_ok())
 }
 
-/// How long the daemon may take to end a job after a death; longer than it takes on a machine that is loaded fifty times over.
+/// How long the daemon may take to end a job after a death. Should it take longer, this rank tells what it has met, as it did before there was a wait.
 const DAEMON_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A copy from or to another rank's memory has found its process gone. Where that ends the job, the daemon does so in a moment, with the death as the cause:
