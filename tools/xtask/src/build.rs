@@ -102,10 +102,6 @@ pub fn build_as(manner: &Manner) -> Result<()> {
     build.env("CARGO_TARGET_DIR", &manner.target).envs(manner.environment.iter().map(|(name, value)| (name, value)));
     // These two run as they are built for development, if at all.
     build.args(["build", "--release", "--workspace", "--exclude", "xtask", "--exclude", "vmpi-tests"]);
-    match verbs_missing() {
-        None => drop(build.args(["--features", "vmpi-verbs/verbs"])),
-        Some(missing) => eprintln!("{missing}: built without verbs (`cargo xtask setup` installs what they need)"),
-    }
     run(&mut build)?;
     for program in PROGRAMS {
         if !release.join(program).is_file() {
@@ -119,24 +115,6 @@ pub fn build_as(manner: &Manner) -> Result<()> {
     FAMILIES.iter().try_for_each(|family| lay_out(family, &release, &release.join("vmpi").join(family.directory)))?;
     copy(&release.join(AUDITOR), &release.join("vmpi").join(AUDITOR))?;
     fortran_modules(&release)
-}
-
-/// What rdma-sys needs and is not there.
-fn verbs_missing() -> Option<&'static str> {
-    let library = |name: &str| command("pkg-config").args(["--exists", name]).status().is_ok_and(|s| s.success());
-    if !library("libibverbs") {
-        return Some("there is no libibverbs-dev");
-    }
-    if !library("librdmacm") {
-        return Some("there is no librdmacm-dev");
-    }
-    let names = |dir: &str| std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
-    let clang = names("/usr/lib/x86_64-linux-gnu").any(|name| {
-        name.to_string_lossy()
-            .strip_prefix("libclang-")
-            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-    }) || names("/usr/lib").any(|name| name.to_string_lossy().starts_with("llvm-"));
-    (!clang).then_some("there is no libclang")
 }
 
 /// mpif.h and the modules, in the form of this machine's gfortran.

@@ -11,7 +11,7 @@ use crate::place;
 use crate::shell::{command, run, which, write};
 use std::path::{Path, PathBuf};
 
-/// Debian packages: the real MPIs, programs built with them, and what the build of verbs support needs. Where releases
+/// Debian packages: the real MPIs, programs built with them, and the header that our words for verbs are compared with. Where releases
 /// differ the names stand side by side.
 const PACKAGES: &[&str] = &[
     "openmpi-bin",
@@ -36,9 +36,6 @@ const PACKAGES: &[&str] = &[
     "libfftw3-dev",
     "libfftw3-mpi-dev",
     "libibverbs-dev",
-    "librdmacm-dev",
-    "libclang1",
-    "libclang-common-14-dev|libclang-common-19-dev|libclang-common-18-dev",
     "pkg-config",
     "cmake",
     "g++",
