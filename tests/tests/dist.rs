@@ -10,8 +10,8 @@ use std::process::Command;
 use std::time::Duration;
 use vmpi_tests::bare::Bare;
 use vmpi_tests::compile::{Mpi, program};
-use vmpi_tests::job::{eventually, kill_all, remaining};
-use vmpi_tests::leftovers::shared_memory_files;
+use vmpi_tests::job::{kill_all, remaining};
+use vmpi_tests::leftovers::{eventually, shared_memory_files};
 use vmpi_tests::place::{Turn, making_one, room, top};
 use vmpi_tests::scratch::Scratch;
 

@@ -125,7 +125,7 @@ enum Command {
         /// Package files that are no commit.
         #[arg(long)]
         allow_dirty: bool,
-        /// Link for this glibc, as 2.28, by zig (`pip install ziglang`); otherwise it is this machine's.
+        /// Link for this glibc, as 2.28, by zig (`pip install cargo-zigbuild ziglang`); otherwise it is this machine's.
         #[arg(long, value_name = "VERSION")]
         glibc: Option<String>,
     },

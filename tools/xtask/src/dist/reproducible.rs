@@ -35,7 +35,7 @@ pub fn places() -> Vec<PathBuf> {
 pub fn manner(room: &Path, facts: &Facts, glibc: Option<&str>) -> Result<Manner> {
     let mut flags: Vec<String> =
         renamed()?.iter().map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display())).collect();
-    // The name of each object in a static library would otherwise be a path in the symbol table of the linked file.
+    // Debian's gcc asks for it by itself, others may not.
     flags.push("-Clink-arg=-Wl,--build-id=sha1".into());
     let mut environment: Vec<(&'static str, OsString)> = vec![
         // Cargo's own separator: a path may have spaces in it.
@@ -58,16 +58,14 @@ pub fn manner(room: &Path, facts: &Facts, glibc: Option<&str>) -> Result<Manner>
     Ok(Manner { target, environment })
 }
 
-/// zig as the linker, with an older glibc's symbols. (PyPI has it: `pip install ziglang`.)
+/// zig as the linker, with an older glibc's symbols, called as cargo-zigbuild calls it.
 fn zig(dir: &Path, glibc: &str) -> Result<Vec<(&'static str, OsString)>> {
-    let zig = crate::shell::which("zig").map(|zig| format!("{} cc", zig.display()));
-    let python = output(command("python3").args(["-m", "ziglang", "version"])).ok();
-    let zig = zig.or(python.map(|_| "python3 -m ziglang cc".to_owned()));
-    let zig = zig.ok_or("--glibc needs zig: `pip install ziglang` into the Python that comes first in PATH")?;
+    let zigbuild = crate::shell::which("cargo-zigbuild")
+        .ok_or("--glibc needs cargo-zigbuild in PATH: `pip install cargo-zigbuild ziglang`")?;
     crate::shell::create_dir(dir)?;
     let linker = dir.join("linker");
-    let text = include_str!("zig-linker.sh").replace("@ZIG@", &zig).replace("@GLIBC@", glibc);
-    crate::shell::write(&linker, &text)?;
+    let text = include_str!("zig-linker.sh").replace("@ZIGBUILD@", &zigbuild.display().to_string());
+    crate::shell::write(&linker, &text.replace("@GLIBC@", glibc))?;
     let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(&linker, executable).map_err(|e| format!("{}: {e}", linker.display()))?;
     Ok(vec![("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER", linker.into())])

@@ -1,12 +1,10 @@
 #!/bin/sh
-# zig as Rust's linker for an older glibc. zig brings crt files, libc and a linker of its own, so what rustc says about
-# those is left out, as cargo-zigbuild does.
+# cargo-zigbuild's linker for an older glibc. zig's cannot export chosen symbols of a program, so vmpirun exports all.
 for word; do
     shift
     case $word in
-        -fuse-ld=*|-B*/gcc-ld|-Wl,--fix-cortex-a53-843419) ;;
-        -lgcc_s) set -- "$@" -lunwind ;;
-        -l*|*) set -- "$@" "$word" ;;
+        -Wl,--export-dynamic-symbol=*) word=-Wl,--export-dynamic ;;
     esac
+    set -- "$@" "$word"
 done
-exec @ZIG@ -target x86_64-linux-gnu.@GLIBC@ "$@"
+exec @ZIGBUILD@ zig cc -- -g -target x86_64-linux-gnu.@GLIBC@ "$@"
