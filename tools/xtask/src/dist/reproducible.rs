@@ -33,13 +33,20 @@ pub fn places() -> Vec<PathBuf> {
 
 /// Into a directory of its own below `room`, so that builds while one works stay as they are.
 pub fn manner(room: &Path, facts: &Facts, glibc: Option<&str>) -> Result<Manner> {
+    let renamed = renamed()?;
+    // Crates with C and assembly in them (ring), through the crate cc.
+    let for_c = |(from, to): &(PathBuf, String)| format!("'-ffile-prefix-map={}={to}'", from.display());
+    let own = std::env::var("CFLAGS").unwrap_or_default();
+    let for_c: Vec<String> = renamed.iter().map(for_c).chain([own]).collect();
     let mut flags: Vec<String> =
-        renamed()?.iter().map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display())).collect();
+        renamed.iter().map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display())).collect();
     // Debian's gcc asks for it by itself, others may not.
     flags.push("-Clink-arg=-Wl,--build-id=sha1".into());
     let mut environment: Vec<(&'static str, OsString)> = vec![
         // Cargo's own separator: a path may have spaces in it.
         ("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}").into()),
+        ("CFLAGS", for_c.join(" ").trim().into()),
+        ("CC_SHELL_ESCAPED_FLAGS", "1".into()),
         ("SOURCE_DATE_EPOCH", facts.epoch.to_string().into()),
         // What an earlier build has left decides how incremental compilation cuts code.
         ("CARGO_INCREMENTAL", "0".into()),
