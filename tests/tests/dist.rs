@@ -301,7 +301,7 @@ fn debug_information_is_found_where_it_was_put() {
     assert!(!without.contains(".rs"), "{without}");
     let prefix = unpacked(with.path(), true);
     let found = lines_by_gdb(&prefix);
-    assert!(found.contains("/vmpi-") && found.contains(".rs"), "{found}");
+    assert!(found.contains(".rs"), "{found}");
     let program = program("deadlock.c", Mpi::Openmpi);
     for (prefix, has_lines) in [(bare.path(), false), (prefix.as_path(), true)] {
         let run_time = prefix.join("run");
