@@ -32,12 +32,27 @@ fn place(path: &str) -> Option<String> {
     Some(match path {
         // What Debian's copyright file says.
         "share/doc/vmpi/LICENSE-APACHE" | "share/doc/vmpi/LICENSE-MIT" => return None,
-        "share/doc/vmpi/CHANGELOG.md" => "usr/share/doc/vmpi/changelog".into(),
         path => match path.strip_prefix("share/zsh/site-functions/") {
             Some(name) => format!("usr/share/zsh/vendor-completions/{name}"),
             None => format!("usr/{path}"),
         },
     })
+}
+
+/// What policy 12.7 asks of every package; the real one is CHANGELOG.md.
+fn changelog(facts: &Facts) -> Result<Entry> {
+    let date = output(command("date").args(["-u", "-R", "-d", &format!("@{}", facts.epoch)]).env("LC_ALL", "C"))?;
+    let text = facts.fill(debian!("changelog"))?;
+    Ok(Entry::text(format!("{text} -- The vmpi contributors <vmpi@example.org>  {date}")))
+}
+
+/// Libraries are no programs (policy 10.2).
+fn not_executable(tree: &mut Tree) {
+    for (_, entry) in tree.0.iter_mut().filter(|(path, _)| path.contains(".so")) {
+        if let Entry::File { executable, .. } = entry {
+            *executable = false;
+        }
+    }
 }
 
 /// Empty where there is no dpkg-deb.
@@ -58,7 +73,11 @@ pub fn packages(tree: &Tree, debug: &Tree, facts: &Facts, room: &Path) -> Result
     for (_, entry) in dev.0.iter_mut().filter(|(path, _)| path.ends_with(".pc")) {
         *entry = Entry::text(String::from_utf8_lossy(entry.bytes()).replace("${pcfiledir}/../..", "/usr"));
     }
-    let symbols = debug_symbols(debug, &copyright, room)?;
+    let mut symbols = debug_symbols(debug, &copyright, room)?;
+    for (name, tree) in [("vmpi", &mut vmpi), ("vmpi-dev", &mut dev), ("vmpi-dbgsym", &mut symbols)] {
+        tree.put(format!("usr/share/doc/{name}/changelog.Debian"), changelog(facts)?);
+        not_executable(tree);
+    }
     [
         (
             "vmpi",
@@ -97,7 +116,7 @@ fn debug_symbols(debug: &Tree, copyright: &Entry, room: &Path) -> Result<Tree> {
 pub fn squeezed(tree: &Tree) -> Result<Tree> {
     let mut squeezed = Tree::default();
     for (path, entry) in &tree.0 {
-        let zip = path.starts_with("usr/share/man/") || path.ends_with("/changelog");
+        let zip = path.starts_with("usr/share/man/") || path.ends_with("/changelog.Debian");
         match entry {
             Entry::File { bytes, executable } if zip => {
                 squeezed.put(format!("{path}.gz"), Entry::File { bytes: gzip(bytes)?, executable: *executable });
@@ -163,6 +182,16 @@ mod tests {
         assert_eq!(place("bin/vmpirun").unwrap(), "usr/bin/vmpirun");
         assert_eq!(place("share/zsh/site-functions/_vmpirun").unwrap(), "usr/share/zsh/vendor-completions/_vmpirun");
         assert_eq!(place("share/doc/vmpi/LICENSE-MIT"), None);
+        let mut tree = Tree::default();
+        tree.put("usr/lib/vmpi/x/liba.so.1", Entry::script("library"));
+        not_executable(&mut tree);
+        assert_eq!(tree.0["usr/lib/vmpi/x/liba.so.1"].mode(), 0o644);
+        let changelog = changelog(&Facts::for_tests()).unwrap();
+        let text = String::from_utf8_lossy(changelog.bytes());
+        assert!(
+            text.starts_with("vmpi (0.1.0-1) ") && text.ends_with(">  Tue, 14 Nov 2023 22:13:20 +0000\n"),
+            "{text}"
+        );
         let mut tree = Tree::default();
         tree.put("usr/share/man/man1/vmpirun.1", Entry::text("page"));
         tree.put("usr/bin/x", Entry::script("x"));
