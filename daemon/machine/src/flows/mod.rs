@@ -75,6 +75,14 @@ impl<'a> Flows<'a> {
         Ok(Flows { parts })
     }
 
+    /// The same in whole words, which are aligned.
+    ///
+    /// # Errors
+    /// [`FlowsProblem::Memory`]
+    pub fn create_in_words(memory: &'a mut [u64], image: &Image<'_>, most_flows: u32) -> Done<Flows<'a>> {
+        Flows::create(zerocopy::IntoBytes::as_mut_bytes(memory), image, most_flows)
+    }
+
     /// What [`Flows::create`] has made.
     ///
     /// # Errors

@@ -57,9 +57,18 @@ const PACKAGES: &[&str] = &[
 ];
 /// Its sshd is run by a test, with a configuration of its own; installed, it would be enabled for the whole machine.
 const SSHD: &str = "openssh-server";
-/// Only the second tier needs these: a guest with an RDMA device, and a small Slurm.
-const SECOND_TIER: &[&str] =
-    &["qemu-system-x86", "ibverbs-providers", "xz-utils", "make", "slurm-wlm", "slurm-client", "munge", "util-linux"];
+/// Only the second tier needs these: a guest with an RDMA device, a small Slurm, and SimGrid.
+const SECOND_TIER: &[&str] = &[
+    "qemu-system-x86",
+    "ibverbs-providers",
+    "xz-utils",
+    "make",
+    "slurm-wlm",
+    "slurm-client",
+    "munge",
+    "util-linux",
+    "libsimgrid-dev",
+];
 /// More programs of science than the first tier has time and room for.
 const PROGRAMS: &[&str] = &[
     "quantum-espresso",
