@@ -52,7 +52,7 @@ fn theirs(dir: &Path, platform: &str, pattern: &str, ranks: u32, bytes: u64) -> 
     let output = smpirun.output().expect("smpirun is there");
     // Its exit code says nothing (findings/smpi-exits-with-0-after-mpi-abort-and-after-a-deadlock.sh).
     let text = String::from_utf8_lossy(&output.stdout);
-    let value = text.lines().find_map(|line| line.strip_prefix(&format!("@ {pattern} {bytes} "))?.parse().ok());
+    let value = text.lines().find_map(|line| line.strip_prefix(&format!("@ {pattern}_{bytes} {ranks} "))?.parse().ok());
     value.unwrap_or_else(|| panic!("{platform} {pattern} {bytes}: {output:?}"))
 }
 

