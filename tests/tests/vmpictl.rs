@@ -343,3 +343,31 @@ fn machines_are_explained() {
     assert_eq!(vmpictl(&["machine", "print", "ring"]).code, 2);
     let _ = std::fs::remove_dir_all(dir);
 }
+
+/// What is measured here is a machine with times that can be; nothing stays behind, and a run that fails is said.
+#[test]
+fn this_machine_is_measured() {
+    let dir = room("measure");
+    let file = dir.join("here.toml").to_str().expect("UTF-8").to_owned();
+    let runtime_dir = vmpi_tests::scratch::Scratch::new("measure");
+    let vmpictl = |args: &[&str]| {
+        let mut command = Command::new(bin_dir().join("vmpictl"));
+        command.args(args).env("VMPI_RUNTIME_DIR", runtime_dir.path()).env("TMPDIR", &dir);
+        Outcome::of(&command.output().expect("vmpictl runs"))
+    };
+    good(&vmpictl(&["machine", "measure", "-o", &file]));
+    let said = vmpictl(&["machine", "check", &file, "--json"]);
+    let machine: Value = serde_json::from_str(good(&said)).expect("JSON");
+    let times: Vec<f64> = machine["levels"][0]["messages"]
+        .as_array()
+        .expect("messages")
+        .iter()
+        .filter_map(|message| message["half_round_trip_s"].as_f64())
+        .collect();
+    assert!(times.len() == 3 && times.is_sorted() && times[0] > 1e-8 && times[2] > 1e-6, "{said:?}");
+    let refused = vmpictl(&["machine", "measure", "--", "--no-such-flag"]);
+    assert!(refused.code == 1 && refused.stderr.contains("--no-such-flag"), "{refused:?}");
+    let left: Vec<_> = std::fs::read_dir(&dir).expect("it is there").flatten().map(|entry| entry.file_name()).collect();
+    assert_eq!(left, ["here.toml"]);
+    let _ = std::fs::remove_dir_all(dir);
+}

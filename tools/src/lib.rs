@@ -24,6 +24,7 @@ mod font;
 pub mod hosts;
 pub mod launch;
 pub mod matrix;
+mod measure;
 pub mod mpir;
 pub mod nodes;
 pub mod outcome;

@@ -124,10 +124,10 @@ pub fn show_time(ps: Ps) -> String {
     let value = ps as f64;
     let (scaled, unit) = match ps {
         0 => return "0s".into(),
-        ..1_000 => (value, "ps"),
-        ..1_000_000 => (value / 1e3, "ns"),
-        ..1_000_000_000 => (value / 1e6, "us"),
-        ..1_000_000_000_000 => (value / 1e9, "ms"),
+        1..1_000 => (value, "ps"),
+        1_000..1_000_000 => (value / 1e3, "ns"),
+        1_000_000..1_000_000_000 => (value / 1e6, "us"),
+        1_000_000_000..1_000_000_000_000 => (value / 1e9, "ms"),
         _ => (value / 1e12, "s"),
     };
     format!("{}{unit}", four_digits(scaled))
@@ -137,10 +137,10 @@ pub fn show_time(ps: Ps) -> String {
 pub fn show_bandwidth(bytes_per_second: u64) -> String {
     let value = bytes_per_second as f64;
     let (scaled, unit) = match bytes_per_second {
-        ..1_000 => (value, "B/s"),
-        ..1_000_000 => (value / 1e3, "kB/s"),
-        ..1_000_000_000 => (value / 1e6, "MB/s"),
-        ..1_000_000_000_000 => (value / 1e9, "GB/s"),
+        0..1_000 => (value, "B/s"),
+        1_000..1_000_000 => (value / 1e3, "kB/s"),
+        1_000_000..1_000_000_000 => (value / 1e6, "MB/s"),
+        1_000_000_000..1_000_000_000_000 => (value / 1e9, "GB/s"),
         _ => (value / 1e12, "TB/s"),
     };
     format!("{}{unit}", four_digits(scaled))

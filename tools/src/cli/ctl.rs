@@ -210,6 +210,16 @@ pub enum MachineCommand {
         #[command(flatten)]
         format: Format,
     },
+    /// Measure what messages take here, by two ranks that play ping-pong, and print a file that says so; needs a C compiler. With flags of vmpirun that
+    /// name two hosts (`-- --host a,b -ppn 1`), between those, too.
+    Measure {
+        /// Write to this file instead of standard output.
+        #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        output: Option<String>,
+        /// Flags of vmpirun, behind `--`.
+        #[arg(last = true)]
+        flags: Vec<String>,
+    },
     /// Name the built-in machines.
     List {
         #[command(flatten)]

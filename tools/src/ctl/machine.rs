@@ -36,6 +36,14 @@ pub fn list(as_json: bool) -> Result<String, Failure> {
     Ok(format!("{:#}\n", json!({ "schema_version": 1, "machines": machines })))
 }
 
+/// What messages take here, as a machine's file.
+pub fn measure(output: Option<&str>, flags: &[String]) -> Result<String, Failure> {
+    let text = crate::measure::measure(flags)?;
+    let Some(file) = output else { return Ok(text) };
+    std::fs::write(file, &text).map_err(|e| Failure::new(1, format!("cannot write {file}: {e}")))?;
+    Ok(format!("written to {file}\n"))
+}
+
 /// The file that a built-in machine is made of.
 pub fn print(name: &str) -> Result<String, Failure> {
     let known = BUILT_IN.iter().find(|known| known.name == name);

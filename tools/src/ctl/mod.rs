@@ -67,6 +67,7 @@ pub fn main() -> i32 {
         CtlCommand::Compare { a, b, format } => compare::compare(a, b, format.json),
         CtlCommand::Machine { what } => match what {
             MachineCommand::Check { machine, format } => machine::check(machine, format.json).map(Output::from),
+            MachineCommand::Measure { output, flags } => machine::measure(output.as_deref(), flags).map(Output::from),
             MachineCommand::List { format } => machine::list(format.json).map(Output::from),
             MachineCommand::Print { name } => machine::print(name).map(Output::from),
         },

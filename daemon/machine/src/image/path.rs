@@ -22,7 +22,7 @@ pub struct Path {
     level: Level,
     model: Model,
     /// SMPI: the sum of the links' latencies. LogGP: what switches on the way add to the level's.
-    latency: Ps,
+    on_the_way: Ps,
     /// The least time of any message.
     least: Ps,
     /// Bytes a second that no flow exceeds, however free the links are.
@@ -104,7 +104,7 @@ impl Image<'_> {
         let mut path = Path {
             level,
             model: self.model(),
-            latency: 0,
+            on_the_way: 0,
             least: 0,
             bound: f64::INFINITY,
             penalty: 1.0,
@@ -120,7 +120,7 @@ impl Image<'_> {
 
     fn loggp_path(&self, path: &mut Path, from: u32, to: u32) {
         if from != to {
-            path.latency = self.header.hop_latency.saturating_mul(self.hops(from, to).into());
+            path.on_the_way = self.header.hop_latency.saturating_mul(self.hops(from, to).into());
             if !self.classes.is_empty() {
                 self.each_link(from, to, &mut |link| {
                     let Some(class) = self.class_of(link) else { return };
@@ -133,7 +133,7 @@ impl Image<'_> {
             }
         }
         let pieces = self.pieces_of(path.level);
-        path.least = path.latency.saturating_add(pieces.iter().map(|piece| piece.latency).min().unwrap_or(0));
+        path.least = path.on_the_way.saturating_add(pieces.iter().map(|piece| piece.latency).min().unwrap_or(0));
     }
 
     fn smpi_path(&self, path: &mut Path, from: u32, to: u32) {
@@ -141,21 +141,21 @@ impl Image<'_> {
         path.penalty = 0.0;
         self.each_link(from, to, &mut |link| {
             let Some(class) = self.class_of(link) else { return };
-            path.latency = path.latency.saturating_add(class.latency);
+            path.on_the_way = path.on_the_way.saturating_add(class.latency);
             path.penalty += smpi::penalty(class.bandwidth);
             slowest = slowest.min(class.bandwidth);
             if class.shared != 0 {
                 path.add(link, 100);
             }
         });
-        path.penalty += path.latency as f64 / PS_PER_S as f64;
-        path.bound = (slowest as f64).min(smpi::window_bound(path.latency));
+        path.penalty += path.on_the_way as f64 / PS_PER_S as f64;
+        path.bound = (slowest as f64).min(smpi::window_bound(path.on_the_way));
         self.each_link(to, from, &mut |link| {
             if self.class_of(link).is_some_and(|class| class.shared != 0) {
                 path.add(link, smpi::CROSS_TRAFFIC);
             }
         });
-        path.least = smpi::least_latency(path.latency);
+        path.least = smpi::least_latency(path.on_the_way);
     }
 
     fn pieces_of(&self, level: Level) -> &[layout::Piece] {
@@ -179,7 +179,7 @@ impl Image<'_> {
                     send_overhead: piece.send_overhead,
                     receive_overhead: piece.receive_overhead,
                     gap: piece.gap.max(drain),
-                    wire: path.latency.saturating_add(piece.latency).saturating_add(drain),
+                    wire: path.on_the_way.saturating_add(piece.latency).saturating_add(drain),
                 }
             }
             (_, piece) => {
@@ -205,13 +205,13 @@ impl Image<'_> {
     pub(crate) fn transfer(&self, path: &Path, bytes: u64) -> Transfer {
         match (path.model, self.piece(path.level, bytes)) {
             (Model::LogGp, Some(piece)) => Transfer {
-                latency: path.latency.saturating_add(piece.latency),
+                latency: path.on_the_way.saturating_add(piece.latency),
                 volume: bytes as f64,
                 bound: path.bound.min(piece.bandwidth as f64),
                 penalty: path.penalty,
             },
             _ => Transfer {
-                latency: smpi::latency(path.latency, bytes),
+                latency: smpi::latency(path.on_the_way, bytes),
                 volume: smpi::volume(bytes),
                 bound: path.bound,
                 penalty: path.penalty,
@@ -248,7 +248,7 @@ impl Image<'_> {
                         .fold(0, Ps::saturating_add)
                 };
                 let least = match self.routes.is_empty() {
-                    true => self.path(0, self.header.places - 1).latency,
+                    true => self.path(0, self.header.places - 1).on_the_way,
                     false => of_routes.map(sum).min().unwrap_or(0),
                 };
                 smpi::least_latency(least)
