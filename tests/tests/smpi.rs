@@ -125,3 +125,21 @@ fn the_same_messages_take_the_same_virtual_time() {
     }
     assert!(compared == 4 * 22 + 5 * 28 && wrong.is_empty(), "{compared} compared:\n{}", wrong.join("\n"));
 }
+
+/// What `cargo xtask bench simulate` gives to vmpi and to SMPI is one cluster.
+#[test]
+fn the_two_files_of_the_benchmark_agree() {
+    let read = |name: &str| {
+        let path = top().join("tests/data/simulate").join(name);
+        Machine::load(path.to_str().expect("UTF-8")).unwrap_or_else(|why| panic!("{why}")).image_words()
+    };
+    let (toml, xml) = (read("cluster.toml"), read("cluster.xml"));
+    let (toml, xml) = (Image::from_words(&toml).expect("an image"), Image::from_words(&xml).expect("an image"));
+    assert_eq!(toml.place_count(), xml.place_count());
+    for bytes in (0..=21).map(|power| 1_u64 << power).chain([241, 242, 716, 717, 65456, 65457]) {
+        let [ours, theirs] = [toml, xml].map(|image| image.cost(&image.path(0, 1023), bytes).wire as f64);
+        assert!((ours / theirs - 1.0).abs() < 0.01, "{bytes}: {ours} ps and {theirs} ps");
+    }
+    let hosts = std::fs::read_to_string(top().join("tests/data/simulate/cluster.hosts")).expect("it is there");
+    assert!(hosts.lines().eq((0..1024).map(|host| format!("n{host}"))));
+}
