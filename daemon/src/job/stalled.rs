@@ -70,7 +70,7 @@ impl Process {
     }
 }
 
-fn waits(state: RunState) -> bool {
+pub(super) fn waits(state: RunState) -> bool {
     matches!(state, RunState::Suspended | RunState::Tended | RunState::Ready)
 }
 
@@ -164,9 +164,12 @@ impl Job {
         asked.iter().all(|(process, before)| {
             let pid = process.pid();
             let used = process_cpu_time_ns(pid).map_or(0, |after| after.saturating_sub(*before));
+            if used > 0 && all_threads_asleep(pid) {
+                // Whatever it is said to be: it has gone on, and is in no step.
+                return !is_stopped(pid);
+            }
             match process {
                 Process::Rank { rank, .. } if !waits(self.node.state(*rank)) => used >= RAN_NS,
-                _ if used > 0 && all_threads_asleep(pid) => !is_stopped(pid),
                 Process::Rank { .. } => {
                     passed >= ENDLESS && u128::from(used) >= passed.as_nanos() / 2 && threads_of(pid) == Some(1)
                 }
