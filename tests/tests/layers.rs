@@ -84,6 +84,7 @@ const CRATES: [Crate; 3] = [
             ("ft/", 9),
             ("dynamic/", 9),
             ("passing.rs", 9),
+            ("init.rs", 9),
             // Making communicators.
             ("comm/agree.rs", 8),
             ("comm/create.rs", 8),
@@ -114,6 +115,8 @@ const CRATES: [Crate; 3] = [
             ("datatype/", 2),
             ("group.rs", 2),
             ("info.rs", 2),
+            ("clock.rs", 2),
+            ("nodes.rs", 2),
             ("lock.rs", 2),
             ("process.rs", 2),
             ("", 1),

@@ -8,6 +8,8 @@
 //! `io`, `rma::transfer`, `rma::accumulate`, `rma::remote`.
 
 pub mod attr;
+pub mod calls;
+pub mod clock;
 pub mod coll;
 pub mod comm;
 pub mod consts;
@@ -17,18 +19,22 @@ pub mod dynamic;
 pub mod errhandler;
 pub mod errors;
 pub mod face;
+mod fast_path;
 pub mod ft;
 pub mod giant;
 pub mod group;
 pub mod handle;
 pub mod hardware;
 pub mod info;
+pub mod init;
 pub mod io;
-mod lock;
+pub mod lock;
 mod monitor;
+pub mod nodes;
 pub mod op;
 pub mod p2p;
 mod passing;
+pub mod plane;
 pub mod process;
 pub mod regions;
 pub mod request;

@@ -1,8 +1,8 @@
 //! Counting what goes from rank to rank (`vmpi_shared::monitor`), while somebody wants to know.
 
 use crate::coll::cells;
-use crate::comm::{Communicator, USER_TAG_BIT};
-use crate::p2p::Plane;
+use crate::comm::Communicator;
+use crate::plane::{Plane, USER_TAG_BIT};
 use crate::process::endpoint;
 use std::sync::OnceLock;
 use vmpi_shared::mem::sync::Ordering::Relaxed;

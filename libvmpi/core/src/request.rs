@@ -7,14 +7,15 @@ pub mod copied;
 mod missed;
 mod wait;
 
+pub(crate) use missed::note_message;
 pub use missed::{Sought, message_misses_again, requests_miss_again};
-pub(crate) use missed::{forget, note_message};
 pub use wait::*;
 
 use crate::errors::{Class, Error, Result, fail};
+use crate::fast_path::{self, collectives_under_way};
 use crate::ft;
 use crate::giant::Giant;
-use crate::handle::{FIRST_DYNAMIC, Handle, Request};
+use crate::handle::{Handle, Request};
 use crate::lock;
 use crate::p2p::partitioned::Channel;
 use crate::p2p::{self, Slot};
@@ -94,19 +95,15 @@ static REQUESTS: Giant<Table<Request, Entry>> = Giant::new(Table::new());
 static COLLECTIVES: Giant<Vec<Request>> = Giant::new(Vec::new());
 static ORPHANS: Giant<Vec<Request>> = Giant::new(Vec::new());
 
-/// The request of every send that was complete when it was started: most are, and have nothing to remember. (Open MPI and MPICH do so as well.)
-/// The first one of the table, for as long as the process lives.
-const SENT: Request = Request(FIRST_DYNAMIC);
-
 /// Before any other request is made.
 pub(crate) fn set_up() {
     let first = insert_entry(Kind::Once, Active::Done(Status::EMPTY), false);
-    assert!(first == SENT, "a request was made before MPI was up");
+    assert!(first == Request::SENT, "a request was made before MPI was up");
 }
 
 /// A request is no more.
 fn remove(request: Request) {
-    if request == SENT {
+    if request == Request::SENT {
         return;
     }
     copied::put_back(request);
@@ -136,7 +133,7 @@ pub fn insert_receive(slot: Slot) -> Request {
 /// A request of a send that has been started (`None`: it is complete).
 #[inline]
 pub fn insert_send(slot: Option<Slot>) -> Request {
-    slot.map_or(SENT, |slot| insert_entry(Kind::Once, Active::Message(slot), false))
+    slot.map_or(Request::SENT, |slot| insert_entry(Kind::Once, Active::Message(slot), false))
 }
 
 /// A request that is complete with this status.
@@ -147,7 +144,7 @@ pub fn insert_done(status: Status) -> Request {
 /// Make a request of an operation that has been started (its first `advance` was called by the caller or not).
 pub fn insert(operation: Box<dyn Progress>) -> Request {
     let request = insert_entry(Kind::Once, Active::Collective(operation), false);
-    COLLECTIVES.with(|list| list.push(request));
+    with_collectives(|list| list.push(request));
     advance(request);
     request
 }
@@ -250,7 +247,7 @@ pub fn start(request: Request) -> Result<()> {
     let collective = matches!(active, Active::Collective(_));
     REQUESTS.with(|requests| requests.get_mut(request).map(|entry| entry.active = active));
     if collective {
-        COLLECTIVES.with(|list| list.push(request));
+        with_collectives(|list| list.push(request));
         advance(request);
     }
     Ok(())
@@ -322,10 +319,12 @@ pub fn progress() -> u64 {
     lock::changes()
 }
 
-/// Is there a nonblocking collective that this rank must go on with while it waits?
-#[inline]
-pub(crate) fn collectives_under_way() -> bool {
-    COLLECTIVES.with(|list| !list.is_empty())
+/// Change the list of the collectives under way, which are counted for who only asks whether there are any.
+fn with_collectives(change: impl FnOnce(&mut Vec<Request>)) {
+    COLLECTIVES.with(|list| {
+        change(list);
+        fast_path::set_collectives(list.len());
+    });
 }
 
 /// Go on with every collective under way.
@@ -334,7 +333,7 @@ fn advance_all() {
     for request in COLLECTIVES.with(|list| list.clone()) {
         if advance(request) {
             lock::note_change();
-            COLLECTIVES.with(|list| list.retain(|r| *r != request));
+            with_collectives(|list| list.retain(|r| *r != request));
         }
     }
 }
@@ -374,7 +373,7 @@ enum Stands {
 /// How does `request` stand?
 #[inline]
 fn stands(requests: &Table<Request, Entry>, queues: &Queues<'_>, request: Request) -> Result<Stands> {
-    if request == SENT {
+    if request == Request::SENT {
         return Ok(Stands::Complete);
     }
     let Some(entry) = requests.get(request) else {
@@ -420,7 +419,7 @@ pub fn finish_plain(request: Request) -> Option<Status> {
     if !ft::is_quiet() || copied::any() {
         return None;
     }
-    if request == SENT { Some(Status::EMPTY) } else { finish_message(request) }
+    if request == Request::SENT { Some(Status::EMPTY) } else { finish_message(request) }
 }
 
 /// As `finish_plain`, of one that has an entry of its own.
@@ -440,7 +439,7 @@ fn finish_message(request: Request) -> Option<Status> {
 
 /// Finish a complete request: free it, or make it inactive if it is persistent. `None`: it is not complete.
 pub fn finish(request: Request) -> Result<Option<Completion>> {
-    if request == NULL || request == SENT {
+    if request == NULL || request == Request::SENT {
         return Ok(Some(Completion { result: Ok(Status::EMPTY), handle: NULL }));
     }
     if !is_complete(request)? {
@@ -571,7 +570,7 @@ pub fn free(request: Request) -> Result<()> {
     let then = REQUESTS.with(|requests| match requests.get_mut(request) {
         None => Err(unknown(request)),
         Some(entry) => {
-            entry.freed = request != SENT;
+            entry.freed = request != Request::SENT;
             Ok(match &entry.active {
                 Active::Inactive | Active::Done(_) | Active::Ended(_) => Then::Remove,
                 Active::Message(_) => {

@@ -11,6 +11,7 @@ use crate::group::Members;
 use crate::handle::{Errhandler, Handle, Session};
 use crate::info::Entries;
 use crate::lock;
+use crate::nodes;
 use crate::p2p::buffered::{self, Owner};
 use crate::process;
 use crate::table::Table;
@@ -42,7 +43,7 @@ pub fn init(face: &'static str, hints: &Entries, handler: Errhandler) -> Result<
     let [single, .., multiple] = &LEVELS;
     let now = if process::is_active() && lock::is_threaded() { multiple } else { single };
     let (level, name) = *LEVELS.iter().find(|(_, name)| asked == Some(name.as_bytes())).unwrap_or(now);
-    process::open(face, level)?;
+    crate::init::open(face, level)?;
     let mut entries = Entries::default();
     entries.set(b"thread_level", name.as_bytes());
     entries.set(b"mpi_memory_alloc_kinds", b"mpi,system");
@@ -93,7 +94,7 @@ pub fn finalize(session: Session) -> Result<()> {
     buffered::forget(Owner::Session(session));
     errhandler::forget(Target::Session(session));
     SESSIONS.with(|sessions| sessions.remove(session));
-    process::close();
+    crate::init::close();
     Ok(())
 }
 
@@ -111,7 +112,7 @@ pub fn pset(name: &[u8]) -> Result<Members> {
     } else if is(SELF) {
         Ok(Members::range(me, 1))
     } else if is(SHARED) {
-        Ok(Members::list(world.into_iter().filter(|&rank| process::same_node(me, rank)).collect()))
+        Ok(Members::list(world.into_iter().filter(|&rank| nodes::same_node(me, rank)).collect()))
     } else {
         fail(Class::Arg, format!("there is no process set \"{}\"", String::from_utf8_lossy(name)))
     }

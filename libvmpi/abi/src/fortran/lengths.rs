@@ -3,7 +3,7 @@
 use crate::abi::{Abi, Codec};
 use std::ffi::{c_int, c_void};
 use vmpi_core::handle::Comm;
-use vmpi_core::{comm, consts, process, topo};
+use vmpi_core::{comm, consts, lock, process, topo};
 
 /// The value of an INTEGER argument, as a count (negative ones are reported by the function itself).
 ///
@@ -50,7 +50,7 @@ pub unsafe fn types_of_sources<A: Abi>(comm: *mut c_void) -> usize {
 /// # Safety
 /// `comm` must be the address of an INTEGER handle.
 unsafe fn with_comm<A: Abi>(comm: *mut c_void, count: impl FnOnce(&comm::Communicator) -> usize) -> usize {
-    let _entered = process::enter();
+    let _entered = lock::enter();
     if !process::is_active() {
         return 0;
     }

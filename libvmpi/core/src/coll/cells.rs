@@ -14,6 +14,7 @@ use super::plan::{Data, Elem, Plan};
 use super::wire::{self, Kit, Tags};
 use super::work::Work;
 use super::{cell_blocks, cell_lists, cell_reduce};
+use crate::calls;
 use crate::comm::Communicator;
 use crate::datatype;
 use crate::errors::{Class, Result, fail};
@@ -459,12 +460,12 @@ impl<'a> Visit<'a> {
             if lock::is_threaded() {
                 threads.fetch_add(1, Ordering::SeqCst);
                 if !over() {
-                    request::block(seen, request::CALL_COLLECTIVE, -1, -1);
+                    request::block(seen, calls::CALL_COLLECTIVE, -1, -1);
                 }
                 threads.fetch_sub(1, Ordering::SeqCst);
             } else {
                 event::around(-1, -1, || {
-                    endpoint().suspend_for_cell(self.cell_number, request::CALL_COLLECTIVE, &over);
+                    endpoint().suspend_for_cell(self.cell_number, calls::CALL_COLLECTIVE, &over);
                 });
             }
         }

@@ -7,6 +7,7 @@
 use super::agree::tree;
 use super::create::take_contexts;
 use super::{Communicator, construction_tag, install_with, intercomm_create};
+use crate::calls;
 use crate::consts::dt;
 use crate::datatype;
 use crate::errors::{Class, Result, fail};
@@ -15,7 +16,8 @@ use crate::giant::Giant;
 use crate::group::Members;
 use crate::handle::Errhandler;
 use crate::info;
-use crate::p2p::{self, Mode, Plane};
+use crate::p2p::{self, Mode};
+use crate::plane::Plane;
 use crate::{process, request};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
@@ -85,7 +87,7 @@ fn hear(place: &Communicator, parent: u32, name: &Name) -> Result<u32> {
         let (buf, room) = (buffer.as_mut_ptr().cast(), buffer.len() as u64);
         // SAFETY: the buffer lives until the slot is over.
         let slot = unsafe { p2p::start_recv(place, Plane::Collective, buf, room, &byte, parent as i32, name.tag())? };
-        let status = request::wait_slot(slot, request::CALL_COLLECTIVE)?;
+        let status = request::wait_slot(slot, calls::CALL_COLLECTIVE)?;
         buffer.truncate(status.bytes as usize);
         let (Some((head, rest)), true) = (buffer.split_first_chunk::<4>(), buffer.len() >= 12) else {
             return fail(Class::Intern, "a message about a new communicator makes no sense");

@@ -9,7 +9,8 @@ use super::{Communicator, check_peer, construction_tag, install};
 use crate::consts::dt;
 use crate::errors::{Class, Result, fail};
 use crate::group::Members;
-use crate::p2p::{self, Mode, Plane};
+use crate::p2p::{self, Mode};
+use crate::plane::Plane;
 use crate::{coll, datatype};
 use std::rc::Rc;
 

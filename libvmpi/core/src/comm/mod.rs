@@ -33,6 +33,8 @@ use crate::giant::Giant;
 use crate::group::Members;
 use crate::handle::{Comm, Errhandler, Handle, Session};
 use crate::info;
+use crate::nodes;
+use crate::plane::USER_TAG_BIT;
 use crate::process;
 use crate::table::Table;
 use crate::topo::Topology;
@@ -44,10 +46,6 @@ use vmpi_shared::dynamic::{Ranks, World};
 const COLLECTIVE_TAG_MASK: u32 = 0x0FFF_FFFF;
 /// Set in the tags of nonblocking collectives, which have a counter of their own.
 const TAG_NONBLOCKING: i32 = 1 << 28;
-/// Set in the tags of calls that bring their own tag (create_group, intercomm_create), so that they never meet a
-/// collective's; user tags are below it (`attr::TAG_UB_VALUE`).
-pub(crate) const USER_TAG_BIT: i32 = 1 << 30;
-
 /// A communicator.
 pub struct Communicator {
     pub handle: Comm,
@@ -215,8 +213,8 @@ impl Communicator {
     }
     /// How the members of an intracommunicator are spread over nodes; `None` in a job of one node.
     pub fn layout(&self) -> Option<&Layout> {
-        let make = || Layout::new(self.rank, self.local.iter().map(process::node_of));
-        process::is_spread().then(|| self.layout.get_or_init(make))
+        let make = || Layout::new(self.rank, self.local.iter().map(nodes::node_of));
+        nodes::is_spread().then(|| self.layout.get_or_init(make))
     }
     /// How its members on this node share the node's cores: a layout of cores in the place of nodes, of places among these members.
     pub fn cores(&self, layout: Option<&Layout>) -> Layout {
@@ -470,8 +468,8 @@ fn next(counter: &Cell<u32>) -> i32 {
 
 /// A tag that the program gave for communicator construction, moved out of the way of collectives' tags.
 fn construction_tag(tag: i32) -> Result<i32> {
-    if !(0..=crate::attr::TAG_UB_VALUE).contains(&tag) {
-        return fail(Class::Tag, format!("tag {tag} is not between 0 and {}", crate::attr::TAG_UB_VALUE));
+    if !(0..=crate::consts::TAG_UB_VALUE).contains(&tag) {
+        return fail(Class::Tag, format!("tag {tag} is not between 0 and {}", crate::consts::TAG_UB_VALUE));
     }
     Ok(tag | USER_TAG_BIT)
 }
@@ -507,7 +505,7 @@ mod tests {
     #[test]
     fn construction_tags_never_meet_collective_tags() {
         assert!(construction_tag(0).unwrap() as u32 > COLLECTIVE_TAG_MASK);
-        assert!(construction_tag(crate::attr::TAG_UB_VALUE).unwrap() > 0);
+        assert!(construction_tag(crate::consts::TAG_UB_VALUE).unwrap() > 0);
         assert_eq!(construction_tag(-1).unwrap_err().class, Class::Tag);
         let comm = Communicator::intra(8, 0, Rc::new(Members::range(0, 1)));
         comm.collectives.set(u32::MAX);

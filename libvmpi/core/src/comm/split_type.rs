@@ -5,7 +5,7 @@ use crate::consts;
 use crate::errors::{Class, Result, fail};
 use crate::hardware::{self, Kind};
 use crate::info;
-use crate::process;
+use crate::nodes;
 use crate::session;
 use std::rc::Rc;
 
@@ -75,7 +75,7 @@ fn share(comm: &Communicator, kind: Kind) -> Option<u32> {
     let all = everyone(comm);
     let me = comm.local.world_rank(comm.rank);
     if kind == Kind::Node {
-        return all.into_iter().find(|&other| process::same_node(me, other));
+        return all.into_iter().find(|&other| nodes::same_node(me, other));
     }
     let place = all.iter().position(|&rank| rank == me)?;
     hardware::groups(kind, &all)[place]
@@ -84,7 +84,7 @@ fn share(comm: &Communicator, kind: Kind) -> Option<u32> {
 /// The outermost kind of resource that not all ranks of the communicator share one of.
 fn dividing(comm: &Communicator) -> Option<Kind> {
     let all = everyone(comm);
-    if !all.iter().all(|&rank| process::same_node(all[0], rank)) {
+    if !all.iter().all(|&rank| nodes::same_node(all[0], rank)) {
         return Some(Kind::Node);
     }
     Kind::parts_of_node().find(|&kind| {

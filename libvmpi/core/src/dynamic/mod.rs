@@ -16,10 +16,10 @@ pub use join::join;
 pub use port::{accept, close_port, connect, lookup_name, open_port, publish_name, unpublish_name};
 pub use spawn::{Spawned, spawn};
 
+use crate::calls::CALL_DESCRIPTOR;
 use crate::comm::{self, Communicator};
 use crate::errors::{Class, Error, Result, fail};
 use crate::giant::Giant;
-use crate::request::CALL_DESCRIPTOR;
 use crate::{process, request};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd, RawFd};

@@ -2,6 +2,7 @@
 //! that is uniform).
 
 use super::health::error;
+use crate::calls;
 use crate::comm::{self, Communicator};
 use crate::dynamic::Question;
 use crate::errors::{Class, Result, fail};
@@ -90,7 +91,7 @@ impl Agreeing {
             if self.advance()?.is_some() {
                 return Ok(());
             }
-            request::block(seen, request::CALL_AGREE, -1, -1);
+            request::block(seen, calls::CALL_AGREE, -1, -1);
         }
     }
 }

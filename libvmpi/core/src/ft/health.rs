@@ -3,7 +3,7 @@
 use crate::errors::{Class, Error, Result};
 use crate::giant::Giant;
 use crate::group::Members;
-use crate::p2p::Plane;
+use crate::plane::Plane;
 use crate::process::{endpoint, endpoint_if_any};
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -146,7 +146,7 @@ impl Health {
 
     /// Is such a message a part of an operation of all members?
     pub(super) fn needs_all(&self, plane: Plane, tag: i32) -> bool {
-        self.strict || (plane == Plane::Collective && tag & crate::comm::USER_TAG_BIT == 0)
+        self.strict || (plane == Plane::Collective && tag & crate::plane::USER_TAG_BIT == 0)
     }
 
     /// Has a member failed that the program has not acknowledged?

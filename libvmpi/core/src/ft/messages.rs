@@ -7,7 +7,8 @@
 
 use super::health::{Health, error};
 use crate::errors::{Class, Error, Result};
-use crate::p2p::{self, Plane, Slot};
+use crate::p2p::{self, Slot};
+use crate::plane::Plane;
 use crate::process::endpoint;
 use std::rc::Rc;
 use vmpi_shared::matching::envelope::kind;

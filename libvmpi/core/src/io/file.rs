@@ -15,6 +15,7 @@ use crate::ft;
 use crate::giant::Giant;
 use crate::handle::{self, Handle, Request};
 use crate::info;
+use crate::nodes;
 use crate::process;
 use crate::table::Table;
 use std::cell::{Cell, RefCell};
@@ -85,7 +86,7 @@ fn aggregators(comm: &Communicator) -> (Vec<u32>, u32) {
     for rank in 0..comm.size() {
         let rank_in_job = comm.local.world_rank(rank);
         // Of other nodes' cores nothing is known here, and all ranks must choose alike.
-        let core = if process::is_spread() { process::node_of(rank_in_job) } else { node.home_of(rank_in_job) };
+        let core = if nodes::is_spread() { nodes::node_of(rank_in_job) } else { node.home_of(rank_in_job) };
         if cores.contains(&core) {
             others.push(rank);
         } else {

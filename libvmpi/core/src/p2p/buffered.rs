@@ -5,6 +5,7 @@
 //! the receiver has taken them.
 
 use super::slot::{self, Slot};
+use crate::calls;
 use crate::comm::Communicator;
 use crate::errors::{Class, Error, Result};
 use crate::giant::Giant;
@@ -139,7 +140,7 @@ pub fn flush_all() {
         let _ = flush(owner);
     }
     let slots = STATE.with(|state| state.orphans.drain(..).map(|send| send.slot).collect::<Vec<_>>());
-    request::wait_slots(&slots, request::CALL_SEND);
+    request::wait_slots(&slots, calls::CALL_SEND);
     for slot in slots {
         slot::poll(slot);
     }

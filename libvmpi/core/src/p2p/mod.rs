@@ -24,13 +24,6 @@ pub(crate) use slot::REACH;
 pub(crate) use slot::health_of;
 pub use slot::{Slot, is_over, poll, poll_eager, wait_all};
 
-/// Which matching context of a communicator a message travels in.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Plane {
-    User,
-    Collective,
-}
-
 /// Send modes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Mode {
@@ -39,5 +32,3 @@ pub enum Mode {
     Synchronous,
     Ready,
 }
-
-pub use crate::attr::TAG_UB_VALUE as TAG_UB;

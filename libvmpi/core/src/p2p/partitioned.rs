@@ -6,13 +6,14 @@
 //! carry a tag that only this pair of requests has: the sign bit keeps them apart from everything else on the plane.
 
 use super::slot::Slot;
-use super::{Mode, Plane, cancel, poll, start_recv, start_send};
+use super::{Mode, cancel, poll, start_recv, start_send};
 use crate::comm::Communicator;
 use crate::consts::{self, dt};
 use crate::datatype::{self, Type};
 use crate::errors::{Class, Error, Result, fail};
 use crate::giant::Giant;
 use crate::handle::Request;
+use crate::plane::Plane;
 use crate::request::{self, Progress};
 use crate::status::Status;
 use std::cell::RefCell;
@@ -31,7 +32,7 @@ const CHANNEL_COUNT: u32 = (1 << CHANNEL_BITS) - 1;
 /// Most messages that one start is moved in: more partitions share messages.
 const MAX_MESSAGES: u64 = 1 << MESSAGE_BITS;
 
-const _: () = assert!(super::TAG_UB < DATA);
+const _: () = assert!(consts::TAG_UB_VALUE < DATA);
 
 fn data_tag(channel: u32, message: u64) -> i32 {
     PARTITIONED | DATA | (channel << MESSAGE_BITS) as i32 | message as i32

@@ -1,6 +1,7 @@
 //! Probing, and messages that a matched probe has taken.
 
 use super::Slot;
+use crate::calls;
 use crate::comm::Communicator;
 use crate::consts;
 use crate::datatype::Type;
@@ -81,7 +82,7 @@ fn wait_for(comm: &Communicator, source: i32, tag: i32) -> Result<u32> {
             head.probe_source = source;
             head.probe_tag = tag;
         }
-        request::block(seen, request::CALL_PROBE, source, tag);
+        request::block(seen, calls::CALL_PROBE, source, tag);
         endpoint().queues().head.probe_active -= weight;
     }
 }

@@ -2,16 +2,18 @@
 
 use super::send::may_be_announced;
 use super::slot::{self, Data, Local, Receive, Slot};
-use super::{Plane, heap, huge};
+use super::{heap, huge};
+use crate::calls;
 use crate::comm::Communicator;
 use crate::consts;
 use crate::datatype::Type;
 use crate::errors::{Class, Result, fail};
+use crate::fast_path::collectives_under_way;
 use crate::ft::{self, Health};
 use crate::lock;
 use crate::monitor;
+use crate::plane::Plane;
 use crate::process::endpoint;
-use crate::request;
 use crate::status::Status;
 use crate::tool::event;
 use std::ffi::c_void;
@@ -98,7 +100,7 @@ pub unsafe fn take(
     if !ty.is_dense()
         || source == consts::PROC_NULL
         || lock::is_threaded()
-        || request::collectives_under_way()
+        || collectives_under_way()
         || event::is_wanted()
     {
         return None;
@@ -107,7 +109,7 @@ pub unsafe fn take(
     comm.health.check().ok()?;
     let endpoint = endpoint();
     let into = buf.cast::<u8>().wrapping_offset(ty.true_lb() as isize);
-    let want = Want { context: comm.context + Plane::User as u32, source, tag, call: request::CALL_RECV };
+    let want = Want { context: comm.context + Plane::User as u32, source, tag, call: calls::CALL_RECV };
     // SAFETY: a dense type: `count` elements are so many bytes from there.
     let taken = unsafe { endpoint.take(&want, into, count * ty.size()) }?;
     let statistics = endpoint.node.rank(endpoint.me);

@@ -1,13 +1,14 @@
 //! Sending: which peer, how large, which way.
 
 use super::slot::{self, Data, Local, Slot};
-use super::{Mode, Plane, buffered, heap, huge};
+use super::{Mode, buffered, heap, huge};
 use crate::comm::Communicator;
 use crate::consts;
 use crate::datatype::{self, Type};
 use crate::errors::{Class, Result, fail};
 use crate::ft;
 use crate::monitor;
+use crate::plane::Plane;
 use crate::process::endpoint;
 use crate::tool::event;
 use std::ffi::c_void;

@@ -2,6 +2,7 @@
 
 use super::huge;
 use super::send::gains_by_being_open;
+use crate::calls;
 use crate::consts;
 use crate::datatype::{self, Type};
 use crate::errors::{Class, Error, Result};
@@ -392,7 +393,7 @@ pub(super) fn null_receive() -> Result<Slot> {
 
 /// Suspend until every slot is complete (for blocking code that is not a schedule); frees them; first error.
 pub fn wait_all(slots: &[Slot]) -> Result<()> {
-    request::wait_slots(slots, request::CALL_COLLECTIVE);
+    request::wait_slots(slots, calls::CALL_COLLECTIVE);
     let mut result = Ok(());
     for slot in slots {
         if let Some(Err(error)) = poll(*slot)

@@ -4,7 +4,8 @@
 //! come (`Endpoint::misses_again`), has missed as well, and leaves before it has entered: queues that are lent stay so. Only the thread
 //! that uses MPI without the lock does that.
 
-use super::{Need, ORPHANS, collectives_under_way};
+use super::{Need, ORPHANS};
+use crate::fast_path::{MISSED, collectives_under_way};
 use crate::ft;
 use crate::giant::Giant;
 use crate::handle::{Comm, Handle, Request};
@@ -33,17 +34,10 @@ fn tested(need: Need, count: usize) -> u64 {
     1 << 63 | u64::from(need == Need::One && count > 1) << 32 | count as u64
 }
 
-/// What was missed: a `Sought`, or `tested` for the `REQUESTS_MISSED`; 0: nothing. This and the rest is used by the thread that is inside.
-static MISSED: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
+/// The requests if `MISSED` is `tested`, else it is a `Sought`. This and the rest is used by the thread that is inside.
 static REQUESTS_MISSED: Giant<Vec<Request>> = Giant::new(Vec::new());
 /// `Endpoint::settled` then.
 static SETTLED: AtomicU64 = AtomicU64::new(0);
-
-/// Something may change now: MPI is entered.
-#[inline]
-pub(crate) fn forget() {
-    MISSED[0].store(0, Ordering::Relaxed);
-}
 
 /// Say what was missed, if only what comes can change that.
 fn note(missed: u64) -> bool {

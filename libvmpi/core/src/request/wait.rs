@@ -2,8 +2,10 @@
 
 use super::missed::note_requests;
 use super::{Active, Entry, ORPHANS, Progress, REQUESTS, Stands};
-use super::{collectives_under_way, is_casualty, poll_generalized, progress, stands};
+use super::{is_casualty, poll_generalized, progress, stands};
+use crate::calls::{CALL_COLLECTIVE, CALL_SEND, CALL_WAIT};
 use crate::errors::Result;
+use crate::fast_path::collectives_under_way;
 use crate::ft;
 use crate::giant::Giant;
 use crate::handle::Request;
@@ -14,18 +16,6 @@ use crate::status::Status;
 use crate::tool::event;
 use vmpi_shared::matching::look;
 use vmpi_shared::matching::request::{FLAG_AWAITED, FLAG_WAKE, state};
-
-/// What a rank waits in, for `vmpictl` (indices of `vmpi_shared::sched::report::CALLS`).
-pub const CALL_RECV: u32 = 1;
-pub const CALL_SEND: u32 = 2;
-pub const CALL_WAIT: u32 = 3;
-pub const CALL_PROBE: u32 = 4;
-pub const CALL_COLLECTIVE: u32 = 5;
-pub const CALL_WINDOW: u32 = 8;
-pub const CALL_SPAWN: u32 = 9;
-pub const CALL_CONNECT: u32 = 10;
-pub const CALL_AGREE: u32 = 11;
-pub const CALL_DESCRIPTOR: u32 = 12;
 
 /// A test found nothing: let another rank of this core run, if one is READY. True if one ran.
 pub fn poll_missed() -> bool {

@@ -14,8 +14,9 @@ use crate::errors::{Class, Error, Result, fail};
 use crate::ft;
 use crate::handle::{Handle, Win};
 use crate::info;
+use crate::nodes;
 use crate::passing::{TOLD_BYTES, Told};
-use crate::process::{self, endpoint};
+use crate::process::endpoint;
 use crate::{attr, errhandler};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
@@ -129,7 +130,7 @@ const NO_MEMORY: u8 = 3;
 pub fn create(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
     let me = endpoint().me;
     if let (Memory::Share { .. }, Some(far)) =
-        (ask.memory, comm.local.iter().find(|&member| !process::same_node(me, member)))
+        (ask.memory, comm.local.iter().find(|&member| !nodes::same_node(me, member)))
     {
         return fail(Class::RmaShared, format!("rank {far} of MPI_COMM_WORLD is on another node"));
     }
@@ -151,7 +152,7 @@ fn build(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
     let offers: Vec<Offer> = all.chunks_exact(OFFER_BYTES).map(Offer::decode).collect();
 
     let me = endpoint().me;
-    let members: Vec<bool> = comm.local.iter().map(|member| !process::same_node(me, member)).collect();
+    let members: Vec<bool> = comm.local.iter().map(|member| !nodes::same_node(me, member)).collect();
     let far = members.contains(&true).then(|| Far::new((comm.local.world_rank(0) as i32, offers[0].serial), members));
     let is_far = |member: usize| far.as_ref().is_some_and(|far| far.members[member]);
 

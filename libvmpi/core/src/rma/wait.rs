@@ -1,6 +1,7 @@
 //! How a member waits for what another does to the control block.
 
 use super::Window;
+use crate::calls;
 use crate::errors::Result;
 use crate::{ft, lock, process, request};
 use vmpi_shared::mem::sync::Ordering;
@@ -72,7 +73,7 @@ impl Window {
             let (wants, ticket) = what.words();
             me.begin_wait(wants, ticket); // SYNC W
             if !over() {
-                request::block(seen, request::CALL_WINDOW, -1, -1);
+                request::block(seen, calls::CALL_WINDOW, -1, -1);
             }
             me.end_wait();
             if lock::is_threaded() {

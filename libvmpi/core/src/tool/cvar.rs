@@ -2,6 +2,7 @@
 
 use super::{Failure, Kind, Result, Value, Verbosity, enumeration};
 use crate::consts;
+use crate::lock;
 use crate::process;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -28,7 +29,7 @@ pub struct Cvar {
 impl Cvar {
     /// Its value now; zero while MPI has not been up.
     pub fn read(&self) -> Value {
-        let _entered = process::enter();
+        let _entered = lock::enter();
         process::endpoint_if_any().map_or(self.kind.zero(), |endpoint| (self.read)(endpoint))
     }
 
@@ -304,7 +305,7 @@ pub fn of_handle(handle: usize) -> Result<&'static Cvar> {
 /// out of range.
 pub fn write(variable: &Cvar, value: Value) -> Result<()> {
     let write = variable.write.ok_or(Failure(consts::T_ERR_CVAR_SET_NEVER))?;
-    let _entered = process::enter();
+    let _entered = lock::enter();
     let endpoint = process::endpoint_if_any().ok_or(Failure(consts::T_ERR_CVAR_SET_NOT_NOW))?;
     if write(endpoint, value) { Ok(()) } else { Err(Failure(consts::T_ERR_INVALID)) }
 }

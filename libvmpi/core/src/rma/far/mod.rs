@@ -19,12 +19,13 @@ pub(super) use data::{combine, combines, get, put, swap};
 pub use request::Starting;
 
 use super::Window;
+use crate::calls::CALL_WINDOW;
 use crate::comm::Communicator;
 use crate::errors::{Class, Error, Result, fail};
 use crate::ft;
 use crate::p2p::{self, Slot};
 use crate::process::endpoint;
-use crate::request::{CALL_WINDOW, progress, wait_more};
+use crate::request::{progress, wait_more};
 use pieces::Pieces;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
