@@ -8,7 +8,7 @@ use crate::abi::Abi;
 use std::ffi::c_int;
 use vmpi_core::errors::Error;
 use vmpi_core::tool::event;
-use vmpi_core::{errhandler, lock, process};
+use vmpi_core::{lock, process, raise};
 
 pub use vmpi_core::errhandler::Target;
 
@@ -43,7 +43,7 @@ pub fn run_any_time<A: Abi>(function: &'static str, body: impl FnOnce() -> Resul
 /// Hand `error` to the error handler of `target`; returns the code that the function returns if the handler returns.
 #[cold]
 pub fn raise<A: Abi>(function: &'static str, target: Target, error: Error) -> c_int {
-    A::err_out(errhandler::invoke(function, target, error))
+    A::err_out(raise::invoke(function, target, error))
 }
 
 /// The call is one that this vmpi does not offer.

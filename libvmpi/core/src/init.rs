@@ -6,6 +6,7 @@
 use crate::attr;
 use crate::coll;
 use crate::comm;
+use crate::construct;
 use crate::consts;
 use crate::crash;
 use crate::errors::{Class, Error, Result};
@@ -203,7 +204,7 @@ pub fn finalize() -> Result<()> {
     }
     attr::delete_last_attributes()?;
     request::finish_buffered();
-    ft::tolerate(comm::say_all())?;
+    ft::tolerate(construct::say_all())?;
     // Those who are left need not wait for each other.
     ft::tolerate(coll::barrier(&*comm::get(crate::handle::Comm::WORLD)?))?;
     comm::end_world();

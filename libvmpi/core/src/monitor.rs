@@ -1,7 +1,6 @@
 //! Counting what goes from rank to rank (`vmpi_shared::monitor`), while somebody wants to know.
 
-use crate::coll::cells;
-use crate::comm::Communicator;
+use crate::comm::{Communicator, cell};
 use crate::plane::{Plane, USER_TAG_BIT};
 use crate::process::endpoint;
 use std::sync::OnceLock;
@@ -102,7 +101,7 @@ pub(crate) fn in_cell(comm: &Communicator, takes: bool, root: Option<u32>, bytes
 
 #[cold]
 fn count_cell(comm: &Communicator, takes: bool, root: Option<u32>, bytes: u64) {
-    for member in cells::sharers(comm).filter(|member| *member != comm.rank) {
+    for member in cell::sharers(comm).filter(|member| *member != comm.rank) {
         let peer = comm.local.world_rank(member);
         if takes {
             count(Flow::Gathered, peer, bytes);

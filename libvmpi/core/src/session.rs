@@ -11,17 +11,11 @@ use crate::group::Members;
 use crate::handle::{Errhandler, Handle, Session};
 use crate::info::Entries;
 use crate::lock;
-use crate::nodes;
 use crate::p2p::buffered::{self, Owner};
 use crate::process;
+use crate::process_sets::pset;
 use crate::table::Table;
 use std::rc::Rc;
-
-/// The process sets that every job has, with `psets` saying which ones a face lists.
-const WORLD: &str = "mpi://WORLD";
-const SELF: &str = "mpi://SELF";
-/// The ranks of this rank's node, by Open MPI's name.
-const SHARED: &str = "mpix://SHARED";
 
 static SESSIONS: Giant<Table<Session, Rc<Entries>>> = Giant::new(Table::new());
 
@@ -96,26 +90,6 @@ pub fn finalize(session: Session) -> Result<()> {
     SESSIONS.with(|sessions| sessions.remove(session));
     crate::init::close();
     Ok(())
-}
-
-/// The job-wide ranks of a process set.
-///
-/// # Errors
-/// `Class::Arg` for a name that is none.
-pub fn pset(name: &[u8]) -> Result<Members> {
-    let me = process::endpoint_rank();
-    let world = process::world_members();
-    // In upper or lower case (MPI 4.1 section 11.3.2).
-    let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
-    if is(WORLD) {
-        Ok(Members::list(world))
-    } else if is(SELF) {
-        Ok(Members::range(me, 1))
-    } else if is(SHARED) {
-        Ok(Members::list(world.into_iter().filter(|&rank| nodes::same_node(me, rank)).collect()))
-    } else {
-        fail(Class::Arg, format!("there is no process set \"{}\"", String::from_utf8_lossy(name)))
-    }
 }
 
 /// MPI_Session_get_pset_info.

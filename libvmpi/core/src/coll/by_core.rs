@@ -5,9 +5,9 @@
 use super::algo::reduce_linear;
 use super::by_node;
 use super::choose;
-use super::layout::Layout;
 use super::plan::{Data, Plan, Ranks};
 use super::work::Work;
+use crate::comm::layout::Layout;
 
 /// From this many bytes on.
 /// Reduce: from this many bytes on. Of the time of the flat plan on one core / two cores, medians: 64 KiB at n=4 1.1 / 1.2, at n=8 0.6 / 0.6; 1 MiB 0.5 / 0.9 and 0.6 / 0.6.
@@ -34,9 +34,9 @@ pub fn build(plan: &mut Plan, cores: &Layout, work: &Work) -> bool {
         }
         Work::Allreduce { send, recv, .. } => {
             let first = cores.place() == 0;
-            cores.phase(plan, |plan, ranks| within(plan, ranks, *send, first.then_some(*recv), 0));
-            cores.across(plan, &cores.leaders(0).ranks, |plan, ranks| choose::allreduce(plan, ranks, *recv, *recv));
-            cores.phase(plan, |plan, ranks| choose::bcast(plan, ranks, *recv, 0));
+            plan.within(cores, |plan, ranks| within(plan, ranks, *send, first.then_some(*recv), 0));
+            plan.across(cores, &cores.leaders(0).ranks, |plan, ranks| choose::allreduce(plan, ranks, *recv, *recv));
+            plan.within(cores, |plan, ranks| choose::bcast(plan, ranks, *recv, 0));
             true
         }
         _ => false,

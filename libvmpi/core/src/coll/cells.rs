@@ -9,13 +9,14 @@
 //! beside the context (`draw`); what of an operation crosses between nodes is in `far_cells`.
 
 use super::algo::bcast_binomial;
-use super::layout::Layout;
 use super::plan::{Data, Elem, Plan};
 use super::wire::{self, Kit, Tags};
 use super::work::Work;
 use super::{cell_blocks, cell_lists, cell_reduce};
 use crate::calls;
 use crate::comm::Communicator;
+use crate::comm::cell::{Sharers, members, sharer, sharers};
+use crate::comm::layout::Layout;
 use crate::datatype;
 use crate::errors::{Class, Result, fail};
 use crate::lock;
@@ -24,69 +25,11 @@ use crate::process::{self, endpoint};
 use crate::request;
 use crate::tool::event;
 use std::rc::Rc;
-use vmpi_shared::cell::{Cell, DATA_BYTES, DISAGREED, GROUPS, Groups, Turn};
+use vmpi_shared::cell::{Cell, DATA_BYTES, DISAGREED, Turn};
 use vmpi_shared::mem::sync::Ordering;
 
 /// Broadcasts of more bytes than this go by messages (single copy, pipelined).
 const MAX_BCAST_BYTES: usize = 16384;
-
-/// A communicator's cell, as those of its members see it that share it: all, or those of this rank's node.
-pub struct Members {
-    groups: Groups,
-    /// This rank's place among them, and how many they are.
-    place: u32,
-    size: u32,
-    /// Two or more of them share each core, on average.
-    crowded: bool,
-    /// Job ranks of the other members of this rank's group.
-    mine: Box<[u32]>,
-    /// A job rank of each other group, which wakes the others there.
-    delegates: Box<[u32]>,
-}
-
-impl Members {
-    fn of(comm: &Communicator) -> Members {
-        let home = |rank: u32| process::node().home_of(rank);
-        let ranks = || sharers(comm).map(|rank| comm.local.world_rank(rank));
-        let me = process::endpoint_rank();
-        let own = Groups::of_core(home(me));
-        let mut first = [None; GROUPS];
-        let mut mine = Vec::new();
-        for rank in ranks() {
-            let group = Groups::of_core(home(rank));
-            first[group].get_or_insert(rank);
-            if group == own && rank != me {
-                mine.push(rank);
-            }
-        }
-        first[own] = None;
-        let mut cores: Vec<u32> = ranks().map(home).collect();
-        cores.sort_unstable();
-        cores.dedup();
-        Members {
-            groups: Groups::new(home(me), ranks().map(home)),
-            place: comm.layout().map_or(comm.rank, Layout::place),
-            size: sharing(comm),
-            crowded: sharing(comm) as usize >= 2 * cores.len(),
-            mine: mine.into(),
-            delegates: first.into_iter().flatten().collect(),
-        }
-    }
-}
-
-/// How many members share a cell with this rank.
-fn sharing(comm: &Communicator) -> u32 {
-    comm.layout().map_or(comm.size(), |layout| layout.local().len() as u32)
-}
-
-/// Which ones, by their ranks, in order.
-pub(crate) fn sharers(comm: &Communicator) -> impl Iterator<Item = u32> {
-    (0..sharing(comm)).map(|place| sharer(comm, place))
-}
-
-fn sharer(comm: &Communicator, place: u32) -> u32 {
-    comm.layout().map_or(place, |layout| layout.local()[place as usize])
-}
 
 /// Are this communicator's members all on one node, and can they use a cell?
 #[inline]
@@ -103,7 +46,7 @@ pub fn serve(comm: &Communicator) -> bool {
 /// The number of the cell that this rank shares with other members, if there is one. All who would share it must ask, in a collective call
 /// that has these tags; in the first one they may have to tell each other.
 pub(super) fn number(comm: &Communicator, tags: Tags) -> Result<Option<u32>> {
-    match (comm.layout(), comm.drawn_cell.get()) {
+    match (comm.layout(), comm.cell.drawn.get()) {
         (None, _) => Ok(endpoint().job.cell_number(comm.context)),
         (_, Some(drawn)) => Ok(*drawn),
         (Some(layout), None) => draw(comm, layout, tags),
@@ -123,7 +66,7 @@ fn draw(comm: &Communicator, layout: &Layout, tags: Tags) -> Result<Option<u32>>
         }
         let data = Data { at: word.as_mut_ptr(), count: word.len() as u64, elem: Elem::BYTE };
         let mut plan = Plan::default();
-        layout.phase(&mut plan, |plan, ranks| bcast_binomial::build(plan, ranks, data, 0));
+        plan.within(layout, |plan, ranks| bcast_binomial::build(plan, ranks, data, 0));
         // SAFETY: the word outlives the plan's one execution.
         unsafe { wire::execute(comm, plan, Rc::new(Kit::bytes()?), tags)? };
     }
@@ -143,21 +86,7 @@ fn draw(comm: &Communicator, layout: &Layout, tags: Tags) -> Result<Option<u32>>
             roster.rename(&name);
         }
     }
-    Ok(*comm.drawn_cell.get_or_init(|| drawn))
-}
-
-/// The communicator is gone for this member: the last one gives a cell back that was drawn for it.
-pub(crate) fn give_back(comm: &Communicator) {
-    if let Some(Some(number)) = comm.drawn_cell.get()
-        && comm.context != 0
-    {
-        endpoint().job.release_cell(*number, sharing(comm));
-    }
-}
-
-/// How the members that share this communicator's cell are spread.
-fn members(comm: &Communicator) -> &Members {
-    comm.cell_members.get_or_init(|| Members::of(comm))
+    Ok(*comm.cell.drawn.get_or_init(|| drawn))
 }
 
 /// The barrier of a blocking call, where [`serve`] says so. `None`: there is no cell after all.
@@ -270,11 +199,11 @@ impl<'a> Visit<'a> {
     /// The next operation in the communicator's cell of this number, with so many bytes of data in all; waits until there is room for it.
     pub fn start(comm: &'a Communicator, cell_number: u32, bytes: usize) -> Result<Visit<'a>> {
         let cell = endpoint().job.cell(cell_number, &members(comm).groups);
-        let number = comm.cell_operations.get();
-        comm.cell_operations.set(number + 1);
+        let number = comm.cell.operations.get();
+        comm.cell.operations.set(number + 1);
         let turn = Turn::new(number, bytes);
         let visit = Visit { comm, cell, cell_number, turn };
-        if turn.may_start(comm.cell_left.get()) || cell.is_free(&turn) {
+        if turn.may_start(comm.cell.left.get()) || cell.is_free(&turn) {
             return Ok(visit);
         }
         visit.wait(|| cell.want(&turn)).map(|()| visit)
@@ -307,13 +236,13 @@ impl<'a> Visit<'a> {
                 Some(root) => self.wake_one(root),
                 None => self.wake_group_by_group(),
             }
-            self.comm.cell_left.set(turn.number());
+            self.comm.cell.left.set(turn.number());
         } else if waits {
             self.wait(|| cell.is_posted(&turn))?;
             if root.is_none() {
                 self.tell_group();
             }
-            self.comm.cell_left.set(turn.number());
+            self.comm.cell.left.set(turn.number());
         }
         if waits {
             then(cell.said(&turn));
@@ -409,8 +338,8 @@ impl<'a> Visit<'a> {
         }
     }
 
-    fn members(&self) -> &'a Members {
-        self.comm.cell_members.get().expect("made when the visit began")
+    fn members(&self) -> &'a Sharers {
+        members(self.comm)
     }
 
     fn wake(&self, ranks: impl Iterator<Item = u32>) {

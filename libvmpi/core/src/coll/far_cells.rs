@@ -13,11 +13,11 @@
 use super::by_node;
 use super::cell_reduce;
 use super::cells::{self, Visit};
-use super::layout::Layout;
 use super::plan::{Data, Plan};
 use super::wire::{self, Kit, Tags};
 use super::work::Work;
 use crate::comm::Communicator;
+use crate::comm::layout::Layout;
 use crate::errors::Result;
 use crate::ft;
 use std::rc::Rc;

@@ -21,7 +21,6 @@ pub mod cells;
 mod choose;
 mod far_cells;
 mod inter;
-pub mod layout;
 mod neighbor;
 pub mod plan;
 mod resolve;
@@ -34,6 +33,7 @@ pub mod wire;
 pub mod work;
 
 pub use call::{Block, Call, Counts, Many, Operands, Parts, Types};
+pub use neighbor::neighbours;
 
 use crate::comm::Communicator;
 use crate::consts;

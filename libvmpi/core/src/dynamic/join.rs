@@ -4,6 +4,7 @@
 //! The socket is quiescent again afterwards.
 
 use crate::comm::{self, Communicator};
+use crate::construct;
 use crate::errors::{Class, Error, Result, fail};
 use crate::handle::Comm;
 use crate::lock;
@@ -83,7 +84,7 @@ pub fn join(fd: i32) -> Result<Rc<Communicator>> {
             return fail(Class::Other, format!("both ends of the socket {fd} are in this process"));
         }
     };
-    comm::connect(&own, agreed, vec![theirs.rank])
+    construct::connect(&own, agreed, vec![theirs.rank])
 }
 
 #[allow(unsafe_code)]

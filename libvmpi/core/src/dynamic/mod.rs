@@ -17,7 +17,8 @@ pub use port::{accept, close_port, connect, lookup_name, open_port, publish_name
 pub use spawn::{Spawned, spawn};
 
 use crate::calls::CALL_DESCRIPTOR;
-use crate::comm::{self, Communicator};
+use crate::comm::Communicator;
+use crate::construct;
 use crate::errors::{Class, Error, Result, fail};
 use crate::giant::Giant;
 use crate::{process, request};
@@ -193,10 +194,10 @@ fn share(comm: &Communicator, root: u32, mine: Option<Shared>) -> Result<Shared>
         }
     }
     let mut lengths = [class, words.len() as u32, text.len() as u32];
-    comm::bcast(comm, &mut lengths, root)?;
+    construct::bcast(comm, &mut lengths, root)?;
     let [class, word_count, text_bytes] = lengths;
     words.resize(word_count as usize, 0);
-    comm::bcast(comm, &mut words, root)?;
+    construct::bcast(comm, &mut words, root)?;
     text.resize(text_bytes as usize, 0);
     if text_bytes > 0 {
         crate::coll::bcast_bytes(comm, &mut text, root)?;

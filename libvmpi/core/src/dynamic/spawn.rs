@@ -2,7 +2,8 @@
 
 use super::{Command, Outcome, Shared, ask, check_root, members, share, strange};
 use crate::calls;
-use crate::comm::{self, Communicator};
+use crate::comm::Communicator;
+use crate::construct;
 use crate::errors::{Class, Error, Result};
 use std::rc::Rc;
 use vmpi_shared::dynamic::{Answer, Ask};
@@ -32,7 +33,7 @@ pub fn spawn(comm: &Rc<Communicator>, root: i32, commands: impl FnOnce() -> Resu
     }
     let result = match error {
         Some(error) => Err(error),
-        None => comm::connect(comm, outcome.contexts, outcome.remote),
+        None => construct::connect(comm, outcome.contexts, outcome.remote),
     };
     Ok(Spawned { result, codes })
 }

@@ -4,6 +4,7 @@
 use super::health::error;
 use crate::calls;
 use crate::comm::{self, Communicator};
+use crate::construct;
 use crate::dynamic::Question;
 use crate::errors::{Class, Result, fail};
 use crate::group::Members;
@@ -171,7 +172,7 @@ unsafe fn agreeing(comm: &Rc<Communicator>, flag: *mut i32) -> Result<Agreeing> 
 pub fn shrink(comm: &Rc<Communicator>) -> Result<Comm> {
     let handle = comm::reserve_like(comm);
     let done = Agreeing::start(comm, true, 0, shrinking(handle)).and_then(|mut agreeing| agreeing.run());
-    done.map(|()| handle).inspect_err(|_| comm::discard(handle))
+    done.map(|()| handle).inspect_err(|_| construct::discard(handle))
 }
 
 /// Start a [`shrink`]; the communicator may be used when the request is complete (MPIX_Comm_ishrink).
@@ -183,7 +184,7 @@ pub fn ishrink(comm: &Rc<Communicator>) -> Result<(Comm, Request)> {
     match Agreeing::start(comm, true, 0, shrinking(handle)) {
         Ok(agreeing) => Ok((handle, request::insert(Box::new(agreeing)))),
         Err(error) => {
-            comm::discard(handle);
+            construct::discard(handle);
             Err(error)
         }
     }

@@ -7,7 +7,8 @@ use super::shared_pointer::SharedPointer;
 use super::view::View;
 use super::{amode, errno, lock, transfer};
 use crate::coll;
-use crate::comm::{self, Communicator};
+use crate::comm::Communicator;
+use crate::construct;
 use crate::consts::{MODE_APPEND, MODE_CREATE, MODE_DELETE_ON_CLOSE, MODE_EXCL};
 use crate::errhandler;
 use crate::errors::{Class, Result, fail};
@@ -104,7 +105,7 @@ fn aggregators(comm: &Communicator) -> (Vec<u32>, u32) {
 /// `Class::Amode`; `Class::NotSame` for different modes; what the kernel says, on all ranks if on one.
 pub fn open(group: &Rc<Communicator>, name: &[u8], mode: i32, given: &info::Entries) -> Result<handle::File> {
     agree(group, amode::check(mode), digest(mode))?;
-    let comm = comm::private(group)?;
+    let comm = construct::private(group)?;
     let path = path_of(name);
     let shown = path.display().to_string();
     let failed = |e: &std::io::Error| errno::error("open", &shown, e);

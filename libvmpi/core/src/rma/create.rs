@@ -8,7 +8,8 @@ use super::epoch::{Access, Epoch};
 use super::far::Far;
 use super::{Part, Reach, WINDOWS, Window, remote};
 use crate::coll;
-use crate::comm::{self, Communicator};
+use crate::comm::Communicator;
+use crate::construct;
 use crate::consts;
 use crate::errors::{Class, Error, Result, fail};
 use crate::ft;
@@ -134,10 +135,10 @@ pub fn create(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
     {
         return fail(Class::RmaShared, format!("rank {far} of MPI_COMM_WORLD is on another node"));
     }
-    let own = comm::derive(comm, comm.local.clone())?.expect("I am a member of my communicator");
+    let own = construct::derive(comm, comm.local.clone())?.expect("I am a member of my communicator");
     let made = build(&own, ask);
     if made.is_err() {
-        comm::free(own.handle)?;
+        construct::free(own.handle)?;
     }
     made
 }
@@ -426,5 +427,5 @@ pub fn free(handle: Win) -> Result<()> {
     errhandler::forget(errhandler::Target::Win(handle));
     let removed = WINDOWS.with(|windows| windows.remove(handle));
     drop(removed);
-    comm::free(window.comm.handle)
+    construct::free(window.comm.handle)
 }

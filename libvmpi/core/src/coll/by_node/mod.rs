@@ -19,9 +19,9 @@ mod tests;
 
 use super::by_core;
 use super::choose;
-use super::layout::Layout;
 use super::plan::{Data, Plan, Ranks, Regions, Via};
 use super::work::Work;
+use crate::comm::layout::Layout;
 
 /// Allgather of little data, gather, scatter and alltoall: straight where there are fewer ranks than this, since few
 /// messages that none waits for cost less than one more wait.

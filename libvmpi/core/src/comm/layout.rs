@@ -1,7 +1,5 @@
 //! How the members of a communicator are spread over nodes: the same at all of them, but for whose view it is.
 
-use super::plan::{Plan, Ranks, Via};
-
 /// The members of a communicator, node by node, as one of them sees them.
 #[derive(Clone, Debug)]
 pub struct Layout {
@@ -95,18 +93,6 @@ impl Layout {
         let place = if top == self.here { top_place } else { 0 };
         Leaders { ranks: ranks.collect(), top: top as u32, place }
     }
-
-    /// A phase of `plan` among the members of this rank's node, who are known to it by their places.
-    pub fn phase(&self, plan: &mut Plan, build: impl FnOnce(&mut Plan, Ranks)) {
-        plan.among(self.local(), self.place, build);
-    }
-
-    /// A phase of `plan` among one member of each node, in the order of the nodes; nothing if this rank is none of them.
-    pub fn across(&self, plan: &mut Plan, ranks: &[u32], build: impl FnOnce(&mut Plan, Ranks)) {
-        if ranks[self.here] == self.local()[self.place as usize] {
-            plan.among(ranks, self.here as u32, build);
-        }
-    }
 }
 
 impl Leaders {
@@ -122,17 +108,6 @@ fn locate(nodes: &[impl AsRef<[u32]>], rank: u32) -> (usize, u32) {
         Some((node, place as u32))
     });
     found.expect("a member of the communicator")
-}
-
-impl Plan {
-    /// A phase among `members`, of which this rank is number `place`: `build` names them by their numbers.
-    fn among(&mut self, members: &[u32], place: u32, build: impl FnOnce(&mut Plan, Ranks)) {
-        let begin = self.steps.len();
-        build(self, Ranks { rank: place, size: members.len() as u32, via: Via::Main });
-        for step in &mut self.steps[begin..] {
-            step.rename(|number| members[number as usize] as i32);
-        }
-    }
 }
 
 #[cfg(test)]

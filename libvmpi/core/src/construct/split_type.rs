@@ -1,12 +1,13 @@
 //! MPI_Comm_split_type: communicators of the ranks that share something (MPI 4.1 section 7.4.2).
 
-use super::{Communicator, directory, free, split};
+use crate::comm::Communicator;
+use crate::construct::{directory, free, split};
 use crate::consts;
 use crate::errors::{Class, Result, fail};
 use crate::hardware::{self, Kind};
 use crate::info;
 use crate::nodes;
-use crate::session;
+use crate::process_sets;
 use std::rc::Rc;
 
 /// A new communicator, and the `mpi_hw_resource_type` that the library chose (for `COMM_TYPE_HW_UNGUIDED`).
@@ -57,7 +58,7 @@ fn resource_color(comm: &Communicator, hints: &info::Entries) -> Option<u32> {
         None => hints.get(b"mpi_hw_resource_type").and_then(Kind::named).and_then(|kind| share(comm, kind)),
         Some(name) => {
             let me = comm.local.world_rank(comm.rank);
-            let members = session::pset(name).ok().filter(|members| members.rank_of(me).is_some());
+            let members = process_sets::pset(name).ok().filter(|members| members.rank_of(me).is_some());
             members.and_then(|members| members.iter().min())
         }
     }

@@ -3,7 +3,7 @@
 //! The same small state machine serves the blocking constructors (run to its end) and MPI_Comm_idup (as a request).
 //! A member that dies leaves the others waiting for their slot; the daemon ends the job then, or the messages of all end with an error.
 
-use super::Communicator;
+use crate::comm::{self, CONTEXTS, Communicator, Contexts};
 use crate::consts::dt;
 use crate::datatype;
 use crate::errors::Result;
@@ -15,12 +15,6 @@ use crate::process;
 use crate::request::Progress;
 use crate::status::Status;
 use std::rc::Rc;
-
-/// Contexts of a new communicator: its own, and those of the local communicators of an intercommunicator: the leading
-/// group's, the other's. (They are told apart although the groups are disjoint, because shared memory is found by context.)
-pub(super) type Contexts = [u32; CONTEXTS];
-/// Contexts that an intercommunicator needs.
-pub(super) const CONTEXTS: usize = 3;
 
 /// Another rank, and how a message reaches it.
 struct Route {
@@ -108,7 +102,7 @@ impl Agreement {
         agreement.pairs = CONTEXTS;
         let across = Route { comm: comm.clone(), rank: 0, tag: comm.next_collective_tag() };
         if comm.rank == 0 {
-            if super::inter::leads(comm) {
+            if comm::leads(comm) {
                 agreement.targets.insert(0, across);
             } else {
                 agreement.source = Some(across);

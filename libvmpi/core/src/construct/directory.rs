@@ -1,9 +1,9 @@
 //! Which ranks see the same directory: MPICH's split type MPIX_COMM_TYPE_NEIGHBORHOOD with the hint `nbhd_common_dirname`. Rank 0 leaves a file
 //! there, and the others look for it.
 
-use super::Communicator;
-use super::create::{gather_choices, share_contexts};
 use crate::coll;
+use crate::comm::Communicator;
+use crate::construct::choices::{gather_choices, share_contexts};
 use crate::errors::Result;
 use std::ffi::OsStr;
 use std::fs::{self, File};

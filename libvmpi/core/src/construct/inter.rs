@@ -3,9 +3,8 @@
 //! Everything between the groups goes through their first members (or the leaders that the program named), and from
 //! there to each group by a broadcast over its local communicator.
 
-use super::agree::{CONTEXTS, Contexts};
-use super::create::{decode_choices, gather_choices, share_contexts, take_contexts};
-use super::{Communicator, check_peer, construction_tag, install};
+use crate::comm::{CONTEXTS, Communicator, Contexts, check_peer, construction_tag, install, leads};
+use crate::construct::choices::{decode_choices, gather_choices, share_contexts, take_contexts};
 use crate::consts::dt;
 use crate::errors::{Class, Result, fail};
 use crate::group::Members;
@@ -13,11 +12,6 @@ use crate::p2p::{self, Mode};
 use crate::plane::Plane;
 use crate::{coll, datatype};
 use std::rc::Rc;
-
-/// Does my group take the decisions for both? The one whose first member has the lower job-wide rank does.
-pub(super) fn leads(comm: &Communicator) -> bool {
-    comm.local.world_rank(0) < comm.peers().world_rank(0)
-}
 
 /// Exchange words with `peer`, which sends as many as `theirs` has room for.
 fn exchange(comm: &Communicator, peer: u32, tag: i32, mine: &[u32], theirs: &mut [u32]) -> Result<()> {
@@ -64,15 +58,15 @@ pub(super) fn split(comm: &Rc<Communicator>, color: i32, key: i32) -> Result<Opt
     let theirs = swap(comm, &words, 2 * comm.peers().size() as usize)?;
     let theirs = decode_choices(&theirs.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<u8>>());
 
-    let mut common = super::colors(&mine);
-    let on_their_side = super::colors(&theirs);
+    let mut common = crate::construct::choices::colors(&mine);
+    let on_their_side = crate::construct::choices::colors(&theirs);
     common.retain(|color| on_their_side.binary_search(color).is_ok());
     let contexts = contexts_for_both(comm, CONTEXTS * common.len())?;
     let Ok(index) = common.binary_search(&color) else {
         return Ok(None);
     };
     let members = |all: &Members, choices: &[(i32, i32)]| {
-        let ranks = super::ranks_of_color(choices, color);
+        let ranks = crate::construct::choices::ranks_of_color(choices, color);
         Rc::new(Members::list(ranks.into_iter().map(|rank| all.world_rank(rank)).collect()).of_session(comm.session()))
     };
     let (local, remote) = (members(&comm.local, &mine), members(comm.peers(), &theirs));

@@ -1,8 +1,9 @@
 //! New communicators out of one: dup, split, create, create_group; and their end.
 
-use super::agree::{Agreement, Contexts};
-use super::{Communicator, construction_tag, install, remove, reserve, settle};
+use super::agree::Agreement;
 use crate::attr::{self, Kind};
+use crate::comm::{Communicator, Contexts, construction_tag, install, remove, reserve, settle};
+use crate::construct::choices::{gather_choices, share_contexts, take_contexts};
 use crate::consts;
 use crate::errhandler::{self, Target};
 use crate::errors::{Class, Result, fail};
@@ -10,8 +11,7 @@ use crate::group::Members;
 use crate::handle::{Comm, Handle, Request};
 use crate::info;
 use crate::p2p::{self, buffered::Owner};
-use crate::process;
-use crate::{coll, request};
+use crate::request;
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -122,46 +122,17 @@ pub fn split(comm: &Rc<Communicator>, color: i32, key: i32) -> Result<Option<Rc<
         return super::inter::split(comm, color, key);
     }
     let choices = gather_choices(comm, color, key)?;
-    let colors = super::colors(&choices);
+    let colors = crate::construct::choices::colors(&choices);
     let contexts =
         share_contexts(comm, if comm.rank == 0 { take_contexts(colors.len()) } else { vec![0; colors.len()] })?;
     let Ok(index) = colors.binary_search(&color) else {
         return Ok(None);
     };
-    let ranks = super::ranks_of_color(&choices, color);
+    let ranks = crate::construct::choices::ranks_of_color(&choices, color);
     let members =
         Members::list(ranks.into_iter().map(|rank| comm.local.world_rank(rank)).collect()).of_session(comm.session());
     let my_rank = members.rank_of(comm.local.world_rank(comm.rank)).expect("I gave this color");
     Ok(Some(install(comm, Communicator::intra(contexts[index], my_rank, Rc::new(members)))))
-}
-
-/// What every rank of an intracommunicator chose.
-pub(super) fn gather_choices(comm: &Communicator, color: i32, key: i32) -> Result<Vec<(i32, i32)>> {
-    let mut mine = [0u8; 8];
-    mine[..4].copy_from_slice(&color.to_ne_bytes());
-    mine[4..].copy_from_slice(&key.to_ne_bytes());
-    let mut all = vec![0; 8 * comm.size() as usize];
-    coll::allgather_bytes(comm, &mine, &mut all)?;
-    Ok(decode_choices(&all))
-}
-
-pub(super) fn decode_choices(bytes: &[u8]) -> Vec<(i32, i32)> {
-    let word = |bytes: &[u8]| i32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-    bytes.chunks_exact(8).map(|choice| (word(choice), word(&choice[4..]))).collect()
-}
-
-/// `count` fresh contexts.
-pub(super) fn take_contexts(count: usize) -> Vec<u32> {
-    (0..count).map(|_| process::new_context()).collect()
-}
-
-/// Broadcast contexts (or any words; all ranks give as many) from rank 0 of an intracommunicator.
-pub(super) fn share_contexts(comm: &Communicator, contexts: Vec<u32>) -> Result<Vec<u32>> {
-    let mut bytes: Vec<u8> = contexts.iter().flat_map(|context| context.to_ne_bytes()).collect();
-    if !bytes.is_empty() {
-        coll::bcast_bytes(comm, &mut bytes, 0)?;
-    }
-    Ok(bytes.chunks_exact(4).map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]])).collect())
 }
 
 /// The communicator of the ranks of `group`; collective over `comm` (MPI_Comm_create). `None` outside the group.
@@ -227,7 +198,7 @@ pub fn compare(a: &Communicator, b: &Communicator) -> i32 {
 /// # Errors
 /// `Class::Comm` for a predefined communicator; what a delete callback returned, and the communicator stays then.
 pub fn free(handle: Comm) -> Result<()> {
-    let comm = super::get(handle)?;
+    let comm = crate::comm::get(handle)?;
     if handle.dynamic_index().is_none() {
         return fail(Class::Comm, format!("{} cannot be freed", comm.describe()));
     }

@@ -5,7 +5,7 @@
 //! disconnect first, but a parent whose children just end must get on (Open MPI's does). A member that dies ends the job, or, with
 //! `--enable-recovery`, the waiting.
 
-use super::{COMMS, Communicator, get};
+use crate::comm::{self, Communicator, get};
 use crate::consts::dt;
 use crate::datatype;
 use crate::errors::{Class, Result, fail};
@@ -33,7 +33,7 @@ pub fn disconnect(handle: Comm) -> Result<()> {
     request::finish_on(comm.context);
     // Those who are left need not wait for each other.
     ft::tolerate(if leads_outside(&comm) { farewell(&comm) } else { coll::barrier(&comm) })?;
-    super::free(handle)
+    crate::construct::free(handle)
 }
 
 fn farewell(comm: &Rc<Communicator>) -> Result<()> {
@@ -47,9 +47,7 @@ fn farewell(comm: &Rc<Communicator>) -> Result<()> {
 /// # Errors
 /// `Class::NoMem` if too many messages are under way.
 pub fn say_all() -> Result<()> {
-    let left: Vec<Rc<Communicator>> =
-        COMMS.with(|comms| comms.created.iter().filter_map(|(_, comm)| comm.clone()).collect());
-    for comm in left.iter().filter(|comm| leads_outside(comm)) {
+    for comm in comm::created().iter().filter(|comm| leads_outside(comm)) {
         // What is not taken at once is nobody's concern any more.
         say(comm)?;
     }

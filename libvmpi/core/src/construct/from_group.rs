@@ -5,9 +5,10 @@
 //! for another construction is kept for that.
 
 use super::agree::tree;
-use super::create::take_contexts;
-use super::{Communicator, construction_tag, install_with, intercomm_create};
 use crate::calls;
+use crate::comm::{Communicator, construction_tag, install_with};
+use crate::construct::choices::take_contexts;
+use crate::construct::intercomm_create;
 use crate::consts::dt;
 use crate::datatype;
 use crate::errors::{Class, Result, fail};
@@ -199,6 +200,6 @@ pub fn intercomm_create_from_groups(
         meeting_tag,
     )?;
     made.add_hints(hints);
-    super::set_handler(&made, handler)?;
+    crate::comm::set_handler(&made, handler)?;
     Ok(made)
 }
