@@ -10,7 +10,7 @@ use crate::construct;
 use crate::consts;
 use crate::crash;
 use crate::errors::{Class, Error, Result};
-use crate::ft;
+use crate::failure;
 use crate::nodes;
 use crate::process::{self, endpoint, endpoint_if_any, endpoint_rank};
 use crate::request;
@@ -78,7 +78,7 @@ pub fn open(face: &'static str, required_thread_level: i32) -> Result<i32> {
             crash::prepare();
             crate::regions::prepare();
             request::set_up();
-            crate::p2p::prepare();
+            crate::memory::huge::prepare();
             elements::set_reach(crate::p2p::REACH);
         }
         let endpoint = endpoint();
@@ -204,9 +204,9 @@ pub fn finalize() -> Result<()> {
     }
     attr::delete_last_attributes()?;
     request::finish_buffered();
-    ft::tolerate(construct::say_all())?;
+    failure::tolerate(construct::say_all())?;
     // Those who are left need not wait for each other.
-    ft::tolerate(coll::barrier(&*comm::get(crate::handle::Comm::WORLD)?))?;
+    failure::tolerate(coll::barrier(&*comm::get(crate::handle::Comm::WORLD)?))?;
     comm::end_world();
     process::end_world_model();
     close();

@@ -12,13 +12,14 @@ pub use missed::{Sought, message_misses_again, requests_miss_again};
 pub use wait::*;
 
 use crate::errors::{Class, Error, Result, fail};
+use crate::failure;
 use crate::fast_path::{self, collectives_under_way};
-use crate::ft;
 use crate::giant::Giant;
 use crate::handle::{Handle, Request};
 use crate::lock;
 use crate::p2p::partitioned::Channel;
-use crate::p2p::{self, Slot};
+use crate::p2p::take_in::take_in;
+use crate::p2p::{self, Slot, failed};
 use crate::process::endpoint;
 use crate::status::Status;
 use crate::table::Table;
@@ -303,13 +304,7 @@ fn wake_on(operation: &dyn Progress) {
 /// Take in what has arrived and go on with every collective under way. Returns the change counter to wait from.
 #[inline]
 pub fn progress() -> u64 {
-    // Before the inbox is emptied: what the dead have sent is there by then.
-    let changes = endpoint().job.changes();
-    if ft::is_news(changes) {
-        ft::catch_up(changes);
-    } else {
-        endpoint().progress();
-    }
+    take_in();
     if collectives_under_way() {
         advance_all();
     }
@@ -381,7 +376,7 @@ fn stands(requests: &Table<Request, Entry>, queues: &Queues<'_>, request: Reques
     };
     Ok(match &entry.active {
         // One that may wait in vain says so each time that it is asked, until the program knows.
-        Active::Message(slot) if queues.is_over(slot.0) || ft::in_doubt(*slot) => Stands::Over(*slot),
+        Active::Message(slot) if queues.is_over(slot.0) || failed::in_doubt(*slot) => Stands::Over(*slot),
         Active::Message(slot) => Stands::Open(*slot),
         Active::Done(_) | Active::Ended(_) => Stands::Complete,
         Active::Inactive => Stands::Inactive,
@@ -416,7 +411,7 @@ pub struct Completion {
 /// Finish a request of one message, and nothing else, that is complete and has ended well, as most do. `None`: see `finish`.
 #[inline(always)]
 pub fn finish_plain(request: Request) -> Option<Status> {
-    if !ft::is_quiet() || copied::any() {
+    if !failure::is_quiet() || copied::any() {
         return None;
     }
     if request == Request::SENT { Some(Status::EMPTY) } else { finish_message(request) }
@@ -446,7 +441,7 @@ pub fn finish(request: Request) -> Result<Option<Completion>> {
         return Ok(None);
     }
     if is_in_doubt(request) {
-        return Ok(Some(Completion { result: Err(ft::pending_source()), handle: request }));
+        return Ok(Some(Completion { result: Err(failure::pending_source()), handle: request }));
     }
     let active = REQUESTS.with(|requests| {
         let entry = requests.get_mut(request).expect("looked up before");
@@ -476,9 +471,9 @@ pub fn finish(request: Request) -> Result<Option<Completion>> {
 
 /// Is it a receive that may wait in vain?
 fn is_in_doubt(request: Request) -> bool {
-    !ft::is_quiet()
+    !failure::is_quiet()
         && REQUESTS.with(|requests| match requests.get(request) {
-            Some(Entry { active: Active::Message(slot), .. }) => ft::in_doubt(*slot),
+            Some(Entry { active: Active::Message(slot), .. }) => failed::in_doubt(*slot),
             _ => false,
         })
 }
@@ -486,10 +481,10 @@ fn is_in_doubt(request: Request) -> bool {
 /// Has it been ended by a failure or a revocation, or may it wait in vain? Then a wait for all is over: the others may depend on what the
 /// program does about that.
 pub fn is_casualty(request: Request) -> bool {
-    !ft::is_quiet()
+    !failure::is_quiet()
         && REQUESTS.with(|requests| match requests.get(request).map(|entry| &entry.active) {
-            Some(Active::Message(slot)) => ft::is_casualty(*slot),
-            Some(Active::Ended(result)) => result.as_ref().as_ref().is_err_and(ft::is_failure),
+            Some(Active::Message(slot)) => failed::is_casualty(*slot),
+            Some(Active::Ended(result)) => result.as_ref().as_ref().is_err_and(failure::is_failure),
             _ => false,
         })
 }
@@ -503,7 +498,7 @@ pub fn peek(request: Request) -> Result<Option<Status>> {
         return Ok(Some(Status::EMPTY));
     }
     if is_in_doubt(request) {
-        return Err(ft::pending_source());
+        return Err(failure::pending_source());
     }
     // Finish what is under way and keep the outcome for MPI_Wait.
     let slot = REQUESTS.with(|requests| match &requests.get(request).expect("complete").active {

@@ -38,9 +38,9 @@ pub use neighbor::neighbours;
 use crate::comm::Communicator;
 use crate::consts;
 use crate::errors::Result;
-use crate::ft;
 use crate::handle::Request;
 use crate::monitor;
+use crate::p2p::take_in;
 use crate::process;
 use crate::request::{self, Progress};
 use algo::barrier_linear;
@@ -158,7 +158,7 @@ unsafe fn by_plan(comm: &Communicator, work: &Work, kit: Rc<Kit>, tags: Tags) ->
 /// The arguments are good. The tags are drawn even when no message is sent: all ranks must count alike.
 #[inline]
 fn begin(comm: &Communicator) -> Result<Tags> {
-    ft::look();
+    take_in::look();
     comm.health.check_all()?;
     Ok(Tags::next(comm))
 }
@@ -187,7 +187,7 @@ pub unsafe fn start(comm: &Rc<Communicator>, call: &Call) -> Result<Request> {
 pub(crate) unsafe fn prepare(comm: &Rc<Communicator>, call: &Call) -> Result<Box<dyn Progress>> {
     // SAFETY: the caller's contract.
     let (work, kit) = unsafe { resolve::resolve(comm, call)? };
-    ft::look();
+    take_in::look();
     comm.health.check_all()?;
     let tags = Tags::nonblocking(comm);
     let plan = Rc::new(plan(comm, &work)?);
@@ -209,7 +209,7 @@ pub unsafe fn init(comm: &Rc<Communicator>, call: &Call) -> Result<Request> {
     let plan = Rc::new(plan(comm, &work)?);
     let (comm, kit) = (comm.clone(), Rc::new(kit));
     Ok(request::insert_persistent(Box::new(move || {
-        ft::look();
+        take_in::look();
         comm.health.check_all()?;
         let wire = Wire { comm: comm.clone(), kit: kit.clone(), tags };
         // SAFETY: the buffers live as long as the request, which is started again only when it is complete.

@@ -10,7 +10,7 @@ pub mod topology;
 
 use crate::errhandler::{self, Target};
 use crate::errors::{Class, Result, fail};
-use crate::ft::Health;
+use crate::failure::Health;
 use crate::giant::Giant;
 use crate::group::Members;
 use crate::handle::{Comm, Errhandler, Handle, Session};

@@ -7,9 +7,8 @@ use crate::comm::{self, CONTEXTS, Communicator, Contexts};
 use crate::consts::dt;
 use crate::datatype;
 use crate::errors::Result;
-use crate::ft;
 use crate::group::Members;
-use crate::p2p::{self, Mode, Slot};
+use crate::p2p::{self, Mode, Slot, take_in};
 use crate::plane::Plane;
 use crate::process;
 use crate::request::Progress;
@@ -153,7 +152,7 @@ impl Progress for Agreement {
         loop {
             match &mut self.state {
                 State::Start => {
-                    ft::look();
+                    take_in::look();
                     self.comm.health.check_all()?;
                     self.state = self.receive()?;
                 }

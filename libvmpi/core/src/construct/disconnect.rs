@@ -9,12 +9,13 @@ use crate::comm::{self, Communicator, get};
 use crate::consts::dt;
 use crate::datatype;
 use crate::errors::{Class, Result, fail};
+use crate::failure;
 use crate::group::Members;
 use crate::handle::{Comm, Handle};
 use crate::p2p::{self, Mode, Slot};
 use crate::plane::Plane;
 use crate::process::{self, endpoint};
-use crate::{coll, ft, request};
+use crate::{coll, request};
 use std::rc::Rc;
 use vmpi_shared::sched::RunState;
 
@@ -32,7 +33,7 @@ pub fn disconnect(handle: Comm) -> Result<()> {
     }
     request::finish_on(comm.context);
     // Those who are left need not wait for each other.
-    ft::tolerate(if leads_outside(&comm) { farewell(&comm) } else { coll::barrier(&comm) })?;
+    failure::tolerate(if leads_outside(&comm) { farewell(&comm) } else { coll::barrier(&comm) })?;
     crate::construct::free(handle)
 }
 

@@ -12,7 +12,7 @@ use crate::construct::intercomm_create;
 use crate::consts::dt;
 use crate::datatype;
 use crate::errors::{Class, Result, fail};
-use crate::ft::Health;
+use crate::failure::Health;
 use crate::giant::Giant;
 use crate::group::Members;
 use crate::handle::Errhandler;

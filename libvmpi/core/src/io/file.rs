@@ -12,7 +12,7 @@ use crate::construct;
 use crate::consts::{MODE_APPEND, MODE_CREATE, MODE_DELETE_ON_CLOSE, MODE_EXCL};
 use crate::errhandler;
 use crate::errors::{Class, Result, fail};
-use crate::ft;
+use crate::failure;
 use crate::giant::Giant;
 use crate::handle::{self, Handle, Request};
 use crate::info;
@@ -177,7 +177,7 @@ pub fn close(handle: handle::File) -> Result<()> {
     FILES.with(|files| files.remove(handle));
     match outcome {
         // Those who are left need not wait for each other.
-        Err(error) if ft::is_failure(&error) => Ok(()),
+        Err(error) if failure::is_failure(&error) => Ok(()),
         outcome => outcome,
     }
 }

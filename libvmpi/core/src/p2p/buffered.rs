@@ -5,6 +5,7 @@
 //! the receiver has taken them.
 
 use super::slot::{self, Slot};
+use super::take_in::take_in;
 use crate::calls;
 use crate::comm::Communicator;
 use crate::errors::{Class, Error, Result};
@@ -200,7 +201,7 @@ impl Progress for Flush {
 pub(super) fn reserve(comm: &Communicator, bytes: u64) -> Result<Owner> {
     try_reserve(comm, bytes).or_else(|_| {
         // That receivers have taken messages may lie in the inbox.
-        request::progress();
+        take_in();
         try_reserve(comm, bytes)
     })
 }

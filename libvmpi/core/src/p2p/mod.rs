@@ -8,15 +8,14 @@
 pub(crate) mod ask;
 pub mod buffered;
 pub mod exchange;
-mod heap;
-mod huge;
+pub(crate) mod failed;
 pub mod partitioned;
 pub mod probe;
 mod recv;
 mod send;
 mod slot;
+pub(crate) mod take_in;
 
-pub(crate) use huge::prepare;
 pub(crate) use recv::abandon;
 pub use recv::{cancel, start_null_recv, start_recv, take};
 pub use send::{is_eager, start_send};

@@ -6,10 +6,11 @@ use crate::comm::Communicator;
 use crate::consts;
 use crate::datatype::Type;
 use crate::errors::{Class, Error, Result, fail};
-use crate::ft::{self, Health};
+use crate::failure::Health;
 use crate::giant::Giant;
 use crate::handle::Message;
 use crate::lock;
+use crate::p2p::take_in;
 use crate::process::endpoint;
 use crate::request::{self, Sought};
 use crate::status::Status;
@@ -27,7 +28,7 @@ fn status_of(envelope: &Envelope) -> Status {
 }
 
 fn check(comm: &Communicator, source: i32) -> Result<()> {
-    ft::look();
+    take_in::look();
     comm.health.check()?;
     let size = comm.peers().size();
     if source != consts::ANY_SOURCE && source != consts::PROC_NULL && (source < 0 || source as u32 >= size) {

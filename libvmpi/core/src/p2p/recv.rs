@@ -2,16 +2,17 @@
 
 use super::send::may_be_announced;
 use super::slot::{self, Data, Local, Receive, Slot};
-use super::{heap, huge};
 use crate::calls;
 use crate::comm::Communicator;
 use crate::consts;
 use crate::datatype::Type;
 use crate::errors::{Class, Result, fail};
+use crate::failure::Health;
 use crate::fast_path::collectives_under_way;
-use crate::ft::{self, Health};
 use crate::lock;
+use crate::memory::{self, huge};
 use crate::monitor;
+use crate::p2p::{failed, take_in};
 use crate::plane::Plane;
 use crate::process::endpoint;
 use crate::status::Status;
@@ -39,7 +40,7 @@ pub unsafe fn start_recv(
     source: i32,
     tag: i32,
 ) -> Result<Slot> {
-    ft::look();
+    take_in::look();
     comm.health.check()?;
     let peers = comm.peers();
     let from = if (source as u32) < peers.size() {
@@ -61,7 +62,7 @@ pub unsafe fn start_recv(
         note_if_unexpected(comm.context + plane as u32, source, tag);
     }
     endpoint.post(slot.0);
-    ft::check_posted(slot);
+    failed::check_posted(slot);
     Ok(slot)
 }
 
@@ -71,7 +72,7 @@ pub unsafe fn start_recv(
 /// `Class::Revoked`.
 #[inline]
 pub fn start_null_recv(comm: &Communicator) -> Result<()> {
-    ft::look();
+    take_in::look();
     comm.health.check()
 }
 
@@ -105,7 +106,7 @@ pub unsafe fn take(
     {
         return None;
     }
-    ft::look();
+    take_in::look();
     comm.health.check().ok()?;
     let endpoint = endpoint();
     let into = buf.cast::<u8>().wrapping_offset(ty.true_lb() as isize);
@@ -148,7 +149,7 @@ pub(super) unsafe fn start_matched(
     (shared.context, shared.source, shared.tag, shared.from) =
         (envelope.context, envelope.source, envelope.tag, envelope.from);
     endpoint().assign(slot.0, envelope);
-    ft::check_posted(slot);
+    failed::check_posted(slot);
     Ok(slot)
 }
 
@@ -172,7 +173,7 @@ fn prepare(health: &Rc<Health>, buf: *mut c_void, count: u64, ty: &Rc<Type>, fro
 /// The flags of a receive into one block of memory, for a message that may be announced.
 #[inline(never)]
 fn flags_of_large(addr: u64, capacity: u64) -> u32 {
-    if !heap::is_wanted() {
+    if !memory::is_wanted() {
         return 0;
     }
     huge::catch_up();
@@ -180,7 +181,7 @@ fn flags_of_large(addr: u64, capacity: u64) -> u32 {
     if capacity < duet::LEAST_BYTES && endpoint().inbox().has_mail() {
         return 0;
     }
-    if heap::holds(addr, capacity) { FLAG_MAPPED } else { 0 }
+    if memory::holds(addr, capacity) { FLAG_MAPPED } else { 0 }
 }
 
 /// As `prepare`, for a type whose elements are more than one block of memory.

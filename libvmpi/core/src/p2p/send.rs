@@ -1,13 +1,15 @@
 //! Sending: which peer, how large, which way.
 
 use super::slot::{self, Data, Local, Slot};
-use super::{Mode, buffered, heap, huge};
+use super::{Mode, buffered};
 use crate::comm::Communicator;
 use crate::consts;
 use crate::datatype::{self, Type};
 use crate::errors::{Class, Result, fail};
-use crate::ft;
+use crate::failure;
+use crate::memory::{self, huge};
 use crate::monitor;
+use crate::p2p::take_in;
 use crate::plane::Plane;
 use crate::process::endpoint;
 use crate::tool::event;
@@ -43,7 +45,8 @@ pub unsafe fn start_send(
     }
     let to = peers.world_rank(dest as u32);
     endpoint.expect(to);
-    if let Some(outcome) = ft::doomed_send(&comm.health, plane, tag, to)? {
+    take_in::look();
+    if let Some(outcome) = failure::doomed_send(&comm.health, plane, tag, to)? {
         return slot::failed_send(outcome, to).map(Some);
     }
     let total = count * ty.size();
@@ -116,7 +119,7 @@ unsafe fn send_announced(
 #[cold]
 fn to_no_rank(comm: &Communicator, dest: i32) -> Result<()> {
     if dest == consts::PROC_NULL {
-        ft::look();
+        take_in::look();
         return comm.health.check();
     }
     fail(Class::Rank, format!("destination {dest} is not a rank of a group of {}", comm.peers().size()))
@@ -179,7 +182,7 @@ fn is_open(envelope: &mut Envelope, to: u32, buf: *const c_void, (ty, total): (&
         return false;
     }
     let addr = (buf as u64).wrapping_add_signed(ty.true_lb());
-    if heap::holds(addr, total) {
+    if memory::holds(addr, total) {
         envelope.flags |= FLAG_MAPPED;
         return true;
     }
@@ -287,7 +290,7 @@ unsafe fn announce(
         if ty.is_dense() {
             envelope.set_addr((buf as u64).wrapping_add_signed(ty.true_lb()));
             if envelope.flags & FLAG_MAPPED == 0 {
-                if heap::holds(envelope.addr(), total) {
+                if memory::holds(envelope.addr(), total) {
                     envelope.flags |= FLAG_MAPPED;
                 } else {
                     huge::note(envelope.addr(), total);

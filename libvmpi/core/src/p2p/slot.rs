@@ -1,13 +1,13 @@
 //! A message under way: the request slot in the job segment, and what this process alone knows about it.
 
-use super::huge;
 use super::send::gains_by_being_open;
 use crate::calls;
 use crate::consts;
 use crate::datatype::{self, Type};
 use crate::errors::{Class, Error, Result};
-use crate::ft::{self, Health};
+use crate::failure::{self, Health};
 use crate::giant::Giant;
+use crate::memory::huge;
 use crate::monitor;
 use crate::process::endpoint;
 use crate::request;
@@ -329,20 +329,20 @@ fn poll_any(slot: Slot) -> Option<Result<Status>> {
                 )
                 .of_receive(status))
             } else {
-                ft::check_received(shared.flags, shared.context, shared.matched_tag, local.health.as_ref())
+                failure::check_received(shared.flags, shared.context, shared.matched_tag, local.health.as_ref())
                     .map(|()| status)
             }
         }
     };
-    if let Some(error) = ft::error_of(outcome, shared.from) {
+    if let Some(error) = failure::error_of(outcome, shared.from) {
         result = Err(error);
     } else if outcome != outcome::GOOD {
-        let given_up = local.health.as_ref().and_then(|h| ft::check_copied(shared.context, shared.tag, h).err());
+        let given_up = local.health.as_ref().and_then(|h| failure::check_copied(shared.context, shared.tag, h).err());
         if let Some(error) = given_up {
             endpoint.queues().release_slot(slot.0);
             return Some(Err(error));
         }
-        let errno = std::io::Error::from_raw_os_error(ft::errno_of(outcome));
+        let errno = std::io::Error::from_raw_os_error(failure::errno_of(outcome));
         result = Err(Error::new(Class::Other, format!("the data could not be copied between the two ranks: {errno}")));
     }
     endpoint.queues().release_slot(slot.0);

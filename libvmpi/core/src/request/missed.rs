@@ -5,8 +5,8 @@
 //! that uses MPI without the lock does that.
 
 use super::{Need, ORPHANS};
+use crate::failure;
 use crate::fast_path::{MISSED, collectives_under_way};
-use crate::ft;
 use crate::giant::Giant;
 use crate::handle::{Comm, Handle, Request};
 use crate::lock;
@@ -41,7 +41,7 @@ static SETTLED: AtomicU64 = AtomicU64::new(0);
 
 /// Say what was missed, if only what comes can change that.
 fn note(missed: u64) -> bool {
-    if collectives_under_way() || ORPHANS.with(|list| !list.is_empty()) || !ft::is_quiet() || lock::is_threaded() {
+    if collectives_under_way() || ORPHANS.with(|list| !list.is_empty()) || !failure::is_quiet() || lock::is_threaded() {
         return false;
     }
     let events = endpoint().settled();
@@ -73,7 +73,7 @@ pub(super) fn note_requests(need: Need, requests: &[Request]) {
 #[inline]
 fn is_nothing_new() -> bool {
     let endpoint = endpoint();
-    !ft::is_news(endpoint.job.changes()) && endpoint.misses_again(SETTLED.load(Ordering::Relaxed))
+    !failure::is_news(endpoint.job.changes()) && endpoint.misses_again(SETTLED.load(Ordering::Relaxed))
 }
 
 /// Is there certainly no such message still, since that was so a moment ago? Called outside MPI.

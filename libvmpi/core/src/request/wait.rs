@@ -5,12 +5,12 @@ use super::{Active, Entry, ORPHANS, Progress, REQUESTS, Stands};
 use super::{is_casualty, poll_generalized, progress, stands};
 use crate::calls::{CALL_COLLECTIVE, CALL_SEND, CALL_WAIT};
 use crate::errors::Result;
+use crate::failure;
 use crate::fast_path::collectives_under_way;
-use crate::ft;
 use crate::giant::Giant;
 use crate::handle::Request;
 use crate::lock;
-use crate::p2p::{self, Slot};
+use crate::p2p::{self, Slot, failed};
 use crate::process::endpoint;
 use crate::status::Status;
 use crate::tool::event;
@@ -84,9 +84,9 @@ pub fn wait_slot(slot: Slot, call: u32) -> Result<Status> {
         if let Some(result) = p2p::poll(slot) {
             return result;
         }
-        if ft::in_doubt(slot) {
+        if failed::in_doubt(slot) {
             p2p::abandon(slot);
-            return Err(ft::failed_source());
+            return Err(failure::failed_source());
         }
         await_slots(seen, &[slot], 1, call);
     }
@@ -266,7 +266,7 @@ fn wait_with<const ONE: bool>(requests: &[Request], open: &mut Vec<Slot>) -> Res
         open.clear();
         let tally = Tally::of::<ONE>(requests, open)?;
         let casualty = || requests.iter().any(|request| is_casualty(*request));
-        if tally.is_enough::<ONE>(open) || (!ONE && !ft::is_quiet() && casualty()) {
+        if tally.is_enough::<ONE>(open) || (!ONE && !failure::is_quiet() && casualty()) {
             return Ok(tally.first.index);
         }
         let polled = tally.foreign > 0 && poll_generalized(requests)?;
@@ -321,7 +321,7 @@ fn test_with<const ONE: bool>(requests: &[Request], open: &mut Vec<Slot>) -> Res
             open.clear();
             tally = Tally::of::<ONE>(requests, open)?;
         }
-        if (!ONE && !ft::is_quiet() && casualty()) || tally.is_enough::<ONE>(open) {
+        if (!ONE && !failure::is_quiet() && casualty()) || tally.is_enough::<ONE>(open) {
             return Ok(Some(tally.first.index));
         }
         let messages = tally.advancing == 0 && tally.foreign == 0;

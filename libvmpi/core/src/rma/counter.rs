@@ -10,7 +10,7 @@ use crate::calls::CALL_WINDOW;
 use crate::coll;
 use crate::comm::Communicator;
 use crate::errors::{Class, Error, Result, fail};
-use crate::ft;
+use crate::failure;
 use crate::nodes;
 use crate::p2p;
 use crate::passing::{TOLD_BYTES, Told};
@@ -105,7 +105,7 @@ impl Counter {
             match p2p::ask::close_with_number(slot) {
                 Some((outcome::GOOD, number)) => return Ok(number),
                 Some((outcome, _)) => {
-                    return Err(ft::error_of(outcome, first).unwrap_or_else(|| refused(first, outcome)));
+                    return Err(failure::error_of(outcome, first).unwrap_or_else(|| refused(first, outcome)));
                 }
                 None => wait_more(seen, &[slot], CALL_WINDOW),
             }
@@ -115,7 +115,7 @@ impl Counter {
 
 #[cold]
 fn refused(first: u32, outcome: u32) -> Error {
-    let why = std::io::Error::from_raw_os_error(ft::errno_of(outcome));
+    let why = std::io::Error::from_raw_os_error(failure::errno_of(outcome));
     let node = nodes::node_name_of(first);
     Error::new(Class::Other, format!("the carrier of node {node} cannot step a counter: {why}"))
 }

@@ -6,13 +6,13 @@
 
 use super::epoch::{Access, Epoch};
 use super::far::Far;
-use super::{Part, Reach, WINDOWS, Window, remote};
+use super::{Part, Reach, Window, remote, with_windows};
 use crate::coll;
 use crate::comm::Communicator;
 use crate::construct;
 use crate::consts;
 use crate::errors::{Class, Error, Result, fail};
-use crate::ft;
+use crate::failure;
 use crate::handle::{Handle, Win};
 use crate::info;
 use crate::nodes;
@@ -246,7 +246,7 @@ fn build(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
     if helped {
         let _ = window.helper.set(remote::Helper::start(&window));
     }
-    let handle = WINDOWS.with(|windows| windows.insert(window.clone()));
+    let handle = with_windows(|windows| windows.insert(window.clone()));
     window.handle.set(handle);
     window.note_written();
     Ok(window)
@@ -417,7 +417,7 @@ pub fn free(handle: Win) -> Result<()> {
     attr::delete_all(attr::Kind::Win, handle.raw())?;
     match coll::barrier(&window.comm) {
         // Those who are left need not wait for each other.
-        Err(error) if ft::is_failure(&error) => {}
+        Err(error) if failure::is_failure(&error) => {}
         arrived => arrived?,
     }
     close_far(&window.comm, &window.far);
@@ -425,7 +425,7 @@ pub fn free(handle: Win) -> Result<()> {
         helper.stop();
     }
     errhandler::forget(errhandler::Target::Win(handle));
-    let removed = WINDOWS.with(|windows| windows.remove(handle));
+    let removed = with_windows(|windows| windows.remove(handle));
     drop(removed);
     construct::free(window.comm.handle)
 }

@@ -37,6 +37,7 @@ use crate::errors::{Class, Result, fail};
 use crate::giant::Giant;
 use crate::handle::{Handle, Win};
 use crate::info;
+use crate::memory;
 use crate::process::endpoint;
 use crate::request;
 use crate::table::Table;
@@ -223,9 +224,13 @@ impl Window {
 
 static WINDOWS: Giant<Table<Win, Rc<Window>>> = Giant::new(Table::new());
 
-/// Is there no window?
-pub(crate) fn is_unused() -> bool {
-    WINDOWS.with(|windows| windows.is_empty())
+/// Change the table of windows; memory that is laid open is moved only while there are none.
+fn with_windows<R>(change: impl FnOnce(&mut Table<Win, Rc<Window>>) -> R) -> R {
+    WINDOWS.with(|windows| {
+        let result = change(windows);
+        memory::set_windows(!windows.is_empty());
+        result
+    })
 }
 
 /// The window behind a handle.

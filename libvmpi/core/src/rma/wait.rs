@@ -3,7 +3,8 @@
 use super::Window;
 use crate::calls;
 use crate::errors::Result;
-use crate::{ft, lock, process, request};
+use crate::failure;
+use crate::{lock, process, request};
 use vmpi_shared::mem::sync::Ordering;
 
 const SEQ: Ordering = Ordering::SeqCst;
@@ -45,7 +46,7 @@ impl Window {
     /// # Errors
     /// `Class::ProcFailed` if the member has failed.
     pub(super) fn check_member(&self, member: u32) -> Result<()> {
-        if ft::is_quiet() || member >= self.comm.size() {
+        if failure::is_quiet() || member >= self.comm.size() {
             return Ok(());
         }
         self.comm.health.check_source(Some(self.comm.local.world_rank(member)))

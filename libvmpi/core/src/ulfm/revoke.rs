@@ -1,8 +1,9 @@
 //! Revoking a communicator.
 
-use super::health;
 use crate::comm::Communicator;
 use crate::errors::{Class, Result, fail};
+use crate::failure::health;
+use crate::p2p::take_in;
 use crate::process::endpoint;
 use crate::request;
 
@@ -11,7 +12,7 @@ use crate::request;
 /// # Errors
 /// `Class::NoMem` after a million revocations in one job.
 pub fn revoke(comm: &Communicator) -> Result<()> {
-    super::look();
+    take_in::look();
     if comm.health.revoked.get() {
         return Ok(());
     }
@@ -34,6 +35,6 @@ pub fn revoke(comm: &Communicator) -> Result<()> {
 
 /// Has `comm` been revoked, as far as this process knows (MPIX_Comm_is_revoked)?
 pub fn is_revoked(comm: &Communicator) -> bool {
-    super::look();
+    take_in::look();
     comm.health.revoked.get()
 }

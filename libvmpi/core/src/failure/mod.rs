@@ -1,8 +1,7 @@
-//! Fault tolerance as MPI's proposal for user-level failure mitigation (ULFM) has it.
+//! What is known of failures: of ranks that have died, and communicators that were revoked (MPI's proposal for user-level failure mitigation, ULFM).
 //!
-//! Reading order: this file (how a rank learns of deaths and revocations), `health` (what they mean for a communicator), `messages` (what
-//! they do to messages under way), `revoke`, `agree` (agreement and shrinking, which the daemon decides), `known` (which failures the
-//! program has acknowledged).
+//! Reading order: this file (what this rank has learned), `health` (what it means for a communicator), `verdict` (for a message). Who acts on it: `p2p::take_in` and
+//! `p2p::failed` for messages under way; `ulfm` has the calls.
 //!
 //! The daemon sees every death, publishes it in the node segment and wakes all ranks. A revocation is an entry in a list of the job segment. Over
 //! several nodes the carriers bring both to the others (`daemon/src/carrier/post/deaths.rs`).
@@ -11,24 +10,15 @@
 //! wrong results: on a communicator with a failed member none completes for who has learned of the failure, and a rank that gives one up
 //! sends nothing more for it.
 
-mod agree;
-mod health;
-mod known;
-mod messages;
-mod revoke;
+pub(crate) mod health;
+pub(crate) mod verdict;
 
-pub use agree::{agree, iagree, ishrink, shrink};
 pub use health::Health;
-pub use known::{ack_failed, failure_ack, failure_get_acked, get_failed};
-pub(crate) use messages::{
-    check_copied, check_posted, check_received, doomed_send, errno_of, error_of, in_doubt, is_casualty,
-};
-pub use revoke::{is_revoked, revoke};
+pub(crate) use verdict::{check_copied, check_received, doomed_send, errno_of, error_of};
 
 use crate::errors::{Class, Error, Result};
 use crate::giant::Giant;
-use crate::lock;
-use crate::process::{endpoint, endpoint_if_any};
+use crate::process::endpoint;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -55,6 +45,16 @@ pub(crate) fn is_silent(rank: u32) -> bool {
     SILENT.with(|silent| silent.binary_search(&rank).is_ok())
 }
 
+/// As far as that has been taken in.
+pub(crate) fn set_silent(ranks: Vec<u32>) {
+    SILENT.with(|silent| *silent = ranks);
+}
+
+/// All has been done about what had happened by then.
+pub(crate) fn acted_on(changes: u64) {
+    KNOWN.store(changes, Ordering::Relaxed);
+}
+
 /// How long the daemon may take to end a job after a death. Should it take longer, this rank tells what it has met, as it did before there was a wait.
 const DAEMON_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -64,27 +64,6 @@ const DAEMON_PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) fn await_verdict() {
     if endpoint().node.header().recovery == 0 {
         std::thread::sleep(DAEMON_PATIENCE);
-    }
-}
-
-/// Take in what has arrived, and act on the deaths and revocations up to `changes`.
-#[cold]
-pub(crate) fn catch_up(changes: u64) {
-    let silent = endpoint().take_in();
-    SILENT.with(|known| *known = silent);
-    health::learn();
-    messages::sweep();
-    KNOWN.store(changes, Ordering::Relaxed);
-    lock::note_change();
-}
-
-/// Before an operation is started: know what there is to know.
-#[inline]
-pub(crate) fn look() {
-    if let Some(endpoint) = endpoint_if_any()
-        && is_news(endpoint.job.changes())
-    {
-        crate::request::progress();
     }
 }
 

@@ -1,15 +1,15 @@
 //! Agreement and shrinking: each member tells the daemon, which decides once and tells all, or has the launcher do so (`vmpi_shared::agreement` says why
 //! that is uniform).
 
-use super::health::error;
 use crate::calls;
 use crate::comm::{self, Communicator};
 use crate::construct;
 use crate::dynamic::Question;
 use crate::errors::{Class, Result, fail};
+use crate::failure::health::error;
 use crate::group::Members;
 use crate::handle::{Comm, Request};
-use crate::p2p::Slot;
+use crate::p2p::{Slot, take_in};
 use crate::process::{self, endpoint};
 use crate::request::{self, Progress};
 use crate::status::Status;
@@ -55,7 +55,7 @@ struct Agreeing {
 
 impl Agreeing {
     fn start(comm: &Rc<Communicator>, shrink: bool, flag: i32, finish: Finish) -> Result<Agreeing> {
-        super::look();
+        take_in::look();
         let health = &comm.health;
         let number = health.agreements.get();
         health.agreements.set(number + 1);
@@ -109,7 +109,7 @@ impl Progress for Agreeing {
                 }
                 Some(Answer::Agreed { flags: [first, second], failed, news, contexts }) => {
                     // The failures that were decided upon are known here from now on.
-                    super::look();
+                    take_in::look();
                     let (own, other) = if is_first(&self.comm) { (first, second) } else { (second, first) };
                     Decision { own, other, failed: failed.iter().collect(), news, contexts }
                 }

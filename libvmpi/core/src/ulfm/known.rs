@@ -3,10 +3,10 @@
 //! Failures are numbered in the job, so what a program acknowledges is all up to a number, and groups of failed members list them in
 //! that order.
 
-use super::health::Health;
-use super::messages;
 use crate::comm::Communicator;
+use crate::failure::health::Health;
 use crate::group::Members;
+use crate::p2p::{failed, take_in};
 use crate::process::endpoint;
 
 /// Failed members with the numbers of their failures, the first first.
@@ -24,18 +24,18 @@ fn group(failures: impl Iterator<Item = (u32, u32)>) -> Members {
 fn acknowledge(comm: &Communicator, upto: u32) {
     comm.health.acked.set(comm.health.acked.get().max(upto));
     // Wildcard receives go on.
-    messages::sweep();
+    failed::sweep();
 }
 
 /// The members that have failed (MPIX_Comm_get_failed).
 pub fn get_failed(comm: &Communicator) -> Members {
-    super::look();
+    take_in::look();
     group(failures(&comm.health).into_iter()).of_session(comm.session())
 }
 
 /// Acknowledge all failures known by now (MPIX_Comm_failure_ack).
 pub fn failure_ack(comm: &Communicator) {
-    super::look();
+    take_in::look();
     acknowledge(comm, comm.health.newest.get());
 }
 
@@ -47,7 +47,7 @@ pub fn failure_get_acked(comm: &Communicator) -> Members {
 
 /// Acknowledge the first `count` failures of [`get_failed`]; how many are acknowledged now (MPIX_Comm_ack_failed).
 pub fn ack_failed(comm: &Communicator, count: usize) -> usize {
-    super::look();
+    take_in::look();
     let failures = failures(&comm.health);
     if let Some((number, _)) = failures.iter().take(count).next_back() {
         acknowledge(comm, *number);

@@ -17,6 +17,7 @@
 mod blocks;
 mod file;
 mod fork;
+pub(crate) mod huge;
 
 use crate::giant::Giant;
 use crate::process::{self, endpoint};
@@ -52,6 +53,8 @@ static WANTED: LazyLock<Wanted> = LazyLock::new(|| match std::env::var_os(env::M
 });
 static HEAP: Giant<Option<Heap>> = Giant::new(None);
 static FILE: OnceLock<MemoryFile> = OnceLock::new();
+/// There are windows.
+static WINDOWS: AtomicBool = AtomicBool::new(false);
 /// Something may lie in the file.
 static OPEN: AtomicBool = AtomicBool::new(false);
 /// It cannot be, or there was a reason to end it. If the user has asked for it, that has been said.
@@ -67,12 +70,12 @@ struct Heap {
 
 /// Does the job want it, and can it be had as far as is known?
 #[inline]
-pub(super) fn is_wanted() -> bool {
+pub(crate) fn is_wanted() -> bool {
     *WANTED != Wanted::Nothing && !REFUSED.load(Ordering::Relaxed)
 }
 
 /// To be called when MPI begins: of what fork calls, this is to come first in the child.
-pub(super) fn prepare() {
+pub(crate) fn prepare() {
     if *WANTED != Wanted::Nothing
         && let Err(why) = fork::prepare()
     {
@@ -82,7 +85,7 @@ pub(super) fn prepare() {
 
 /// Does it gain anything for messages of so many bytes?
 #[inline]
-pub(super) fn is_wanted_for(len: u64) -> bool {
+pub(crate) fn is_wanted_for(len: u64) -> bool {
     is_wanted() && (len <= MOST_MESSAGE_BYTES || *WANTED == Wanted::All)
 }
 
@@ -94,14 +97,14 @@ fn is_limited() -> bool {
 
 /// May others reach `len` bytes at `addr` through the file?
 #[inline]
-pub(super) fn holds(addr: u64, len: u64) -> bool {
+pub(crate) fn holds(addr: u64, len: u64) -> bool {
     is_wanted() && len != 0 && HEAP.with(|heap| heap.as_mut().is_some_and(|heap| heap.holds(addr, len)))
 }
 
 /// Move what of `range` can be moved; false if nothing of it lies in the file then. `None`: not now, messages are under way. To be called while it is wanted, which it may not
 /// be any more on return. `in_use`: most of it is in memory, and is to be so in the file, or it would get no huge page.
 #[cold]
-pub(super) fn move_in(range: Range<u64>, in_use: bool) -> Option<bool> {
+pub(crate) fn move_in(range: Range<u64>, in_use: bool) -> Option<bool> {
     if endpoint().queues().head.slots_live != 0 {
         return None;
     }
@@ -137,7 +140,7 @@ fn try_to_move_in(range: Range<u64>, in_use: bool) -> procfs::ProcResult<bool> {
 
 /// Nobody else writes to this process's memory: it has no window and no message under way, and no other thread.
 fn is_quiet() -> bool {
-    endpoint().queues().head.slots_live == 0 && crate::rma::is_unused() && is_alone()
+    endpoint().queues().head.slots_live == 0 && !WINDOWS.load(Ordering::Relaxed) && is_alone()
 }
 
 /// The first rank of the node says why it cannot be, if the user has asked for it.
@@ -150,6 +153,11 @@ fn refuse(why: &std::io::Error) {
             "vmpi: {name}=1 has no effect on this node: {why}. Large messages are copied by the kernel, as without it."
         );
     }
+}
+
+/// The first window opens, or the last one has been closed.
+pub(crate) fn set_windows(any: bool) {
+    WINDOWS.store(any, Ordering::Relaxed);
 }
 
 /// Is this thread the only one of its process?

@@ -12,17 +12,17 @@ use std::rc::{Rc, Weak};
 /// The state of a communicator: shared by an intercommunicator and its private local one.
 #[derive(Debug)]
 pub struct Health {
-    pub(super) contexts: Vec<u32>,
-    pub(super) groups: Vec<Rc<Members>>,
+    pub(crate) contexts: Vec<u32>,
+    pub(crate) groups: Vec<Rc<Members>>,
     /// All messages are of one collective step, construction tags included.
     strict: bool,
-    pub(super) revoked: Cell<bool>,
+    pub(crate) revoked: Cell<bool>,
     /// Number of the newest failure among the members; 0: none has failed.
-    pub(super) newest: Cell<u32>,
+    pub(crate) newest: Cell<u32>,
     /// Failures up to this number are acknowledged.
-    pub(super) acked: Cell<u32>,
+    pub(crate) acked: Cell<u32>,
     /// Agreements so far.
-    pub(super) agreements: Cell<u64>,
+    pub(crate) agreements: Cell<u64>,
 }
 
 struct Known {
@@ -136,7 +136,7 @@ impl Health {
     }
 
     /// What is to become of a message in this plane, with this tag, from or to job rank `peer` (`None`: from anybody)?
-    pub(super) fn verdict(&self, plane: Plane, tag: i32, peer: Option<u32>) -> Option<Class> {
+    pub(crate) fn verdict(&self, plane: Plane, tag: i32, peer: Option<u32>) -> Option<Class> {
         if self.revoked.get() {
             return Some(Class::Revoked);
         }
@@ -145,18 +145,18 @@ impl Health {
     }
 
     /// Is such a message a part of an operation of all members?
-    pub(super) fn needs_all(&self, plane: Plane, tag: i32) -> bool {
+    pub(crate) fn needs_all(&self, plane: Plane, tag: i32) -> bool {
         self.strict || (plane == Plane::Collective && tag & crate::plane::USER_TAG_BIT == 0)
     }
 
     /// Has a member failed that the program has not acknowledged?
-    pub(super) fn has_unacknowledged(&self) -> bool {
+    pub(crate) fn has_unacknowledged(&self) -> bool {
         self.newest.get() > self.acked.get()
     }
 }
 
 /// An error about the failed job rank, or about the communicator.
-pub(super) fn error(class: Class, failed: Option<u32>) -> Error {
+pub(crate) fn error(class: Class, failed: Option<u32>) -> Error {
     let text = match (class, failed) {
         (Class::Revoked, _) => "the communicator has been revoked".into(),
         (Class::ProcFailedPending, _) => {
@@ -169,7 +169,7 @@ pub(super) fn error(class: Class, failed: Option<u32>) -> Error {
 }
 
 /// Read what has been revoked, and which members have failed.
-pub(super) fn learn() {
+pub(crate) fn learn() {
     let job = &endpoint().job;
     KNOWN.with(|known| {
         let healths: Vec<Rc<Health>> = known.healths.iter().filter_map(Weak::upgrade).collect();
@@ -186,6 +186,6 @@ pub(super) fn learn() {
 }
 
 /// Entries of the list of revocations that this process has read.
-pub(super) fn revocations_read() -> usize {
+pub(crate) fn revocations_read() -> usize {
     KNOWN.with(|known| known.revocations)
 }

@@ -1,4 +1,4 @@
-//! Huge pages under buffers that large messages use often, and which of those are laid open to other ranks (`heap`).
+//! Huge pages under buffers that large messages use often, and which of those are laid open to other ranks (`memory`).
 //!
 //! The kernel copies from process to process slower than memcpy where the other process's memory lies in small pages, because it looks
 //! up and pins each of them; huge pages spare it that (ping-pong on one core here, half a round trip: 128 KiB 11.6 -> 8.6 us, 2 MiB
@@ -7,8 +7,8 @@
 //! making it costs, which is at most twice the least possible cost. Nothing of the memory's meaning changes: it stays private, and fork
 //! copies it on write.
 
-use super::heap;
 use crate::giant::Giant;
+use crate::memory;
 use nix::time::{ClockId, clock_gettime};
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -107,16 +107,16 @@ static WANTED: LazyLock<bool> = LazyLock::new(|| std::env::var_os(env::HUGE_PAGE
 
 /// A message of `len` bytes goes out of, or has come into, this memory of the process by a copy of the kernel's.
 #[inline]
-pub(super) fn note(addr: u64, len: u64) {
-    if len >= LEAST_BYTES && (*WANTED || heap::is_wanted_for(len)) {
+pub(crate) fn note(addr: u64, len: u64) {
+    if len >= LEAST_BYTES && (*WANTED || memory::is_wanted_for(len)) {
         note_large(addr, len, true);
     }
 }
 
 /// As `note`, by two copies of the ranks' own, where one would be better: huge pages gain nothing, laying it open does.
 #[inline]
-pub(super) fn note_copied(addr: u64, len: u64) {
-    if len != 0 && heap::is_wanted_for(len) {
+pub(crate) fn note_copied(addr: u64, len: u64) {
+    if len != 0 && memory::is_wanted_for(len) {
         note_large(addr, len, false);
     }
 }
@@ -125,7 +125,7 @@ fn note_large(addr: u64, len: u64, by_kernel: bool) {
     REGIONS_SEEN.with(|seen| {
         let end = addr.saturating_add(len);
         let numbers = addr / HUGE_PAGE_BYTES..=(end - 1) / HUGE_PAGE_BYTES;
-        let (huge, open) = (by_kernel && *WANTED && seen.refusals < MOST_REFUSALS, heap::is_wanted_for(len));
+        let (huge, open) = (by_kernel && *WANTED && seen.refusals < MOST_REFUSALS, memory::is_wanted_for(len));
         let (huge_bytes, open_bytes, mut any_open) = (seen.huge.bytes, seen.open.bytes, false);
         for number in numbers.clone() {
             let inside = end.min((number + 1) * HUGE_PAGE_BYTES) - addr.max(number * HUGE_PAGE_BYTES);
@@ -146,7 +146,7 @@ fn note_large(addr: u64, len: u64, by_kernel: bool) {
 
 /// To be called when MPI begins.
 pub(crate) fn prepare() {
-    heap::prepare();
+    memory::prepare();
     align_mappings();
 }
 
@@ -171,7 +171,7 @@ fn align_mappings() {
 
 /// No message of this call is under way yet: lay open what has had to wait for that.
 #[inline]
-pub(super) fn catch_up() {
+pub(crate) fn catch_up() {
     REGIONS_SEEN.with(|seen| {
         for number in std::mem::take(&mut seen.waiting) {
             seen.lay_open(number);
@@ -224,12 +224,12 @@ impl Regions {
     /// The region is worth being laid open to other ranks; then it gets a huge page, too.
     #[cold]
     fn lay_open(&mut self, number: u64) {
-        if !heap::is_wanted() {
+        if !memory::is_wanted() {
             return;
         }
         let start = used();
         let in_use = pages_in_use(number).is_some_and(|pages| pages >= LEAST_PAGES);
-        match heap::move_in(number * HUGE_PAGE_BYTES..(number + 1) * HUGE_PAGE_BYTES, in_use) {
+        match memory::move_in(number * HUGE_PAGE_BYTES..(number + 1) * HUGE_PAGE_BYTES, in_use) {
             Some(open) => {
                 // A refusal is the file's, and says nothing about other memory.
                 let huge = open && *WANTED && self.collapse(number);

@@ -1,51 +1,20 @@
-//! What deaths and revocations do to messages under way.
+//! Messages under way that deaths and revocations end.
 //!
 //! A message that can no longer complete ends with its error. A send that ends so while its receiver lives stays in its slot until the
-//! receiver's answer comes, if it comes: the answer must not be taken for another message's. The receiver may have read a buffer that
-//! its owner already used again; so who has copied from another's memory looks, before it believes the data, whether the sender may have given up.
+//! receiver's answer comes, if it comes: the answer must not be taken for another message's.
 //! A receive into which this node's carrier may be writing ends when the carrier says that it does so no more.
 
-use super::health::{Health, error};
-use crate::errors::{Class, Error, Result};
+use crate::failure;
+use crate::failure::verdict::{outcome_of, plane_of};
 use crate::p2p::{self, Slot};
 use crate::plane::Plane;
 use crate::process::endpoint;
-use std::rc::Rc;
 use vmpi_shared::matching::envelope::kind;
 use vmpi_shared::matching::queues::answer;
-use vmpi_shared::matching::request::{ANY_SOURCE, FLAG_COPIED, FLAG_IN_DOUBT, FLAG_KEPT, NOBODY, outcome, state};
-
-fn plane_of(context: u32) -> Plane {
-    if context & 1 == 0 { Plane::User } else { Plane::Collective }
-}
-
-fn outcome_of(class: Class) -> u32 {
-    if class == Class::Revoked { outcome::REVOKED } else { outcome::PEER_FAILED }
-}
-
-/// The error of a message that ended with this outcome.
-pub(crate) fn error_of(outcome: u32, peer: u32) -> Option<Error> {
-    match outcome {
-        outcome::REVOKED => Some(error(Class::Revoked, None)),
-        outcome::PEER_FAILED => {
-            let failed = (peer != NOBODY && endpoint().node.failure(peer).is_some()).then_some(peer);
-            Some(error(Class::ProcFailed, failed))
-        }
-        _ => None,
-    }
-}
-
-/// The error number in the outcome of something that failed otherwise.
-pub(crate) fn errno_of(outcome: u32) -> i32 {
-    let errno = (outcome & 0xffff) as i32;
-    if errno == libc::ESRCH {
-        super::await_verdict();
-    }
-    errno
-}
+use vmpi_shared::matching::request::{ANY_SOURCE, FLAG_IN_DOUBT, FLAG_KEPT, NOBODY, outcome, state};
 
 /// End all messages that can no longer complete.
-pub(super) fn sweep() {
+pub(crate) fn sweep() {
     let used = endpoint().queues().head.slots_used;
     for index in 0..used {
         examine(Slot(index));
@@ -99,28 +68,15 @@ fn let_go(slot: Slot, peer: u32, outcome: u32) {
 /// A receive has just been posted: is there anybody left to wait for?
 #[inline]
 pub(crate) fn check_posted(slot: Slot) {
-    if !super::is_quiet() {
+    if !failure::is_quiet() {
         examine(slot);
     }
-}
-
-/// What is to become of a send that is about to be started.
-#[inline]
-pub(crate) fn doomed_send(health: &Health, plane: Plane, tag: i32, to: u32) -> Result<Option<u32>> {
-    super::look();
-    if super::is_quiet() { Ok(None) } else { examine_send(health, plane, tag, to) }
-}
-
-#[cold]
-fn examine_send(health: &Health, plane: Plane, tag: i32, to: u32) -> Result<Option<u32>> {
-    health.check()?;
-    Ok(health.verdict(plane, tag, Some(to)).map(outcome_of))
 }
 
 /// May this wildcard receive wait in vain?
 #[inline]
 pub(crate) fn in_doubt(slot: Slot) -> bool {
-    !super::is_quiet() && {
+    !failure::is_quiet() && {
         let shared = &endpoint().queues().slots[slot.0 as usize];
         shared.state == state::POSTED && shared.flags & FLAG_IN_DOUBT != 0
     }
@@ -130,19 +86,4 @@ pub(crate) fn in_doubt(slot: Slot) -> bool {
 pub(crate) fn is_casualty(slot: Slot) -> bool {
     let shared = &endpoint().queues().slots[slot.0 as usize];
     in_doubt(slot) || matches!(shared.outcome, outcome::PEER_FAILED | outcome::REVOKED)
-}
-
-/// A receive is complete: is its data what was sent? Not for certain if it was copied from the memory of a sender that may have given
-/// the operation up.
-#[inline]
-pub(crate) fn check_received(flags: u32, context: u32, tag: i32, health: Option<&Rc<Health>>) -> Result<()> {
-    let Some(health) = health.filter(|_| flags & FLAG_COPIED != 0) else { return Ok(()) };
-    check_copied(context, tag, health)
-}
-
-/// A copy from or to another's memory has been made, or has failed: has that one given the operation up, and its memory with it?
-pub(crate) fn check_copied(context: u32, tag: i32, health: &Health) -> Result<()> {
-    super::learn();
-    health.check()?;
-    if health.needs_all(plane_of(context), tag) { health.check_all() } else { Ok(()) }
 }
