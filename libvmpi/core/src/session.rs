@@ -14,6 +14,7 @@ use crate::lock;
 use crate::p2p::buffered::{self, Owner};
 use crate::process;
 use crate::process_sets::pset;
+use crate::request::flush;
 use crate::table::Table;
 use std::rc::Rc;
 
@@ -83,7 +84,7 @@ pub fn add_hints(session: Session, hints: &Entries) -> Result<()> {
 pub fn finalize(session: Session) -> Result<()> {
     get(session)?;
     if buffered::is_attached(Owner::Session(session)) {
-        buffered::flush(Owner::Session(session))?;
+        flush::flush(Owner::Session(session))?;
     }
     buffered::forget(Owner::Session(session));
     errhandler::forget(Target::Session(session));

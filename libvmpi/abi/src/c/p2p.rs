@@ -10,10 +10,10 @@ use vmpi_core::comm::{self, Communicator};
 use vmpi_core::datatype::{self, Type};
 use vmpi_core::errors::{Class, Result, fail};
 use vmpi_core::handle::{Comm, Datatype, Handle, Request};
-use vmpi_core::p2p::exchange::Exchange;
 use vmpi_core::p2p::{self, Mode, Slot};
 use vmpi_core::plane::Plane;
 use vmpi_core::request;
+use vmpi_core::request::exchange::Exchange;
 use vmpi_core::status::Status;
 use vmpi_core::{calls, consts};
 

@@ -10,8 +10,8 @@ use std::rc::Rc;
 use vmpi_core::comm::{self, Communicator};
 use vmpi_core::errors::{Class, Result, fail};
 use vmpi_core::handle::{Comm, Handle, Message, Request};
-use vmpi_core::p2p::{Slot, probe};
-use vmpi_core::request::{self, Sought};
+use vmpi_core::p2p::Slot;
+use vmpi_core::request::{self, Sought, probe};
 use vmpi_core::status::Status;
 use vmpi_core::{calls, consts};
 

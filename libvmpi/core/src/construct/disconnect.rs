@@ -40,7 +40,7 @@ pub fn disconnect(handle: Comm) -> Result<()> {
 fn farewell(comm: &Rc<Communicator>) -> Result<()> {
     let mut slots = await_others(comm)?;
     slots.extend(say(comm)?);
-    p2p::wait_all(&slots)
+    request::wait_all(&slots)
 }
 
 /// MPI_Finalize: say it of all that are left.

@@ -125,7 +125,7 @@ fn agree(group: &Rc<Members>, position: u32, name: &Name) -> Result<u32> {
             p2p::start_send(&place, Plane::Collective, buf, bytes, &byte, to, name.tag(), Mode::Standard)?
         });
     }
-    p2p::wait_all(&slots)?;
+    request::wait_all(&slots)?;
     Ok(context)
 }
 

@@ -10,6 +10,7 @@ use crate::errors::{Class, Result, fail};
 use crate::group::Members;
 use crate::p2p::{self, Mode};
 use crate::plane::Plane;
+use crate::request;
 use crate::{coll, datatype};
 use std::rc::Rc;
 
@@ -26,9 +27,9 @@ fn exchange(comm: &Communicator, peer: u32, tag: i32, mine: &[u32], theirs: &mut
     match send {
         Ok(slot) => slots.extend(slot),
         // The receive was started and would write into `theirs` later: nothing sound is left but to wait for it.
-        Err(error) => return p2p::wait_all(&slots).and(Err(error)),
+        Err(error) => return request::wait_all(&slots).and(Err(error)),
     }
-    p2p::wait_all(&slots)
+    request::wait_all(&slots)
 }
 
 /// Exchange words between the groups of an intercommunicator; all ranks of both call it. The other side's words.

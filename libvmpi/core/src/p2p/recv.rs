@@ -1,6 +1,5 @@
 //! Posting and cancelling receives.
 
-use super::send::may_be_announced;
 use super::slot::{self, Data, Local, Receive, Slot};
 use crate::calls;
 use crate::comm::Communicator;
@@ -12,6 +11,7 @@ use crate::fast_path::collectives_under_way;
 use crate::lock;
 use crate::memory::{self, huge};
 use crate::monitor;
+use crate::p2p::protocol::may_be_announced;
 use crate::p2p::{failed, take_in};
 use crate::plane::Plane;
 use crate::process::endpoint;
@@ -136,7 +136,7 @@ fn note_if_unexpected(context: u32, source: i32, tag: i32) {
 ///
 /// # Safety
 /// As `start_recv`.
-pub(super) unsafe fn start_matched(
+pub(crate) unsafe fn start_matched(
     health: Rc<Health>,
     envelope: &Envelope,
     buf: *mut c_void,

@@ -1,7 +1,5 @@
 //! A message under way: the request slot in the job segment, and what this process alone knows about it.
 
-use super::send::gains_by_being_open;
-use crate::calls;
 use crate::consts;
 use crate::datatype::{self, Type};
 use crate::errors::{Class, Error, Result};
@@ -9,8 +7,8 @@ use crate::failure::{self, Health};
 use crate::giant::Giant;
 use crate::memory::huge;
 use crate::monitor;
+use crate::p2p::protocol::gains_by_being_open;
 use crate::process::endpoint;
-use crate::request;
 use crate::status::Status;
 use crate::tool::event;
 use std::ffi::c_void;
@@ -389,20 +387,6 @@ pub(super) fn null_receive() -> Result<Slot> {
     shared.state = state::COMPLETE;
     shared.matched_source = consts::PROC_NULL;
     Ok(slot)
-}
-
-/// Suspend until every slot is complete (for blocking code that is not a schedule); frees them; first error.
-pub fn wait_all(slots: &[Slot]) -> Result<()> {
-    request::wait_slots(slots, calls::CALL_COLLECTIVE);
-    let mut result = Ok(());
-    for slot in slots {
-        if let Some(Err(error)) = poll(*slot)
-            && result.is_ok()
-        {
-            result = Err(error);
-        }
-    }
-    result
 }
 
 /// Add to a counter that only this rank writes.

@@ -4,13 +4,14 @@
 //! come (`Endpoint::misses_again`), has missed as well, and leaves before it has entered: queues that are lent stay so. Only the thread
 //! that uses MPI without the lock does that.
 
-use super::{Need, ORPHANS};
 use crate::failure;
 use crate::fast_path::{MISSED, collectives_under_way};
 use crate::giant::Giant;
 use crate::handle::{Comm, Handle, Request};
 use crate::lock;
 use crate::process::endpoint;
+use crate::request::progress::ORPHANS;
+use crate::request::table::Need;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A list of more requests than this is looked at each time.

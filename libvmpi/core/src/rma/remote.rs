@@ -211,7 +211,7 @@ fn ask(comm: &Communicator, target: u32, question: &[u8], answer: &mut [u8]) -> 
         [Some(receive), send]
     };
     let slots: Vec<Slot> = slots.into_iter().flatten().collect();
-    p2p::wait_all(&slots)
+    request::wait_all(&slots)
 }
 
 /// Answers questions about this member's memory.

@@ -7,9 +7,8 @@
 //! flat plan, 16 KiB: 0.4, 1.0, 0.6 by parts, 0.5, 0.4, 0.2 by one; 1 MiB: 0.4, 1.1, 0.9 and 0.3, 0.5, 0.5).
 
 use crate::coll::algo::allreduce_doubling;
-use crate::coll::by_core;
-use crate::coll::choose;
 use crate::coll::plan::{Data, Plan};
+use crate::coll::{by_core, choose};
 use crate::comm::layout::Layout;
 
 /// Two nodes swap less than this, since each by parts would wait twice: 256 KiB took 1.4 times as long, 1 MiB 0.85.

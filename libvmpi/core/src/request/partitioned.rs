@@ -5,16 +5,17 @@
 //! as ordinary messages of one or more of the sender's partitions, which leave as soon as all of theirs are ready. They
 //! carry a tag that only this pair of requests has: the sign bit keeps them apart from everything else on the plane.
 
-use super::slot::Slot;
-use super::{Mode, cancel, poll, start_recv, start_send};
 use crate::comm::Communicator;
 use crate::consts::{self, dt};
 use crate::datatype::{self, Type};
 use crate::errors::{Class, Error, Result, fail};
 use crate::giant::Giant;
 use crate::handle::Request;
+use crate::p2p::slot::Slot;
+use crate::p2p::{Mode, cancel, poll, start_recv, start_send};
 use crate::plane::Plane;
-use crate::request::{self, Progress};
+use crate::request::table::Progress;
+use crate::request::{self, table};
 use crate::status::Status;
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -64,6 +65,15 @@ impl Arguments {
 pub enum Channel {
     Send(Rc<Sender>),
     Receive(Rc<Receiver>),
+}
+
+/// The channel of a partitioned request.
+///
+/// # Errors
+/// `Class::Request` for any other.
+pub fn channel(request: Request) -> Result<Channel> {
+    let channel = table::channel(request)?;
+    Ok(channel.downcast_ref::<Channel>().expect("made here").clone())
 }
 
 /// The sending side.
@@ -129,7 +139,7 @@ pub unsafe fn psend_init(arguments: Arguments) -> Result<Request> {
     let sender = Rc::new(Sender { arguments, channel, messages, run: RefCell::default() });
     let started = sender.clone();
     let start = Box::new(move || Ok(Box::new(SendProgress(started.begin())) as Box<dyn Progress>));
-    Ok(request::insert_partitioned(start, Channel::Send(sender)))
+    Ok(request::insert_partitioned(start, Rc::new(Channel::Send(sender))))
 }
 
 impl Sender {
@@ -291,7 +301,7 @@ pub unsafe fn precv_init(arguments: Arguments) -> Result<Request> {
         *started.run.borrow_mut() = Receiving { active: true, ..Receiving::default() };
         Ok(Box::new(ReceiveProgress(started.clone())) as Box<dyn Progress>)
     });
-    Ok(request::insert_partitioned(start, Channel::Receive(receiver)))
+    Ok(request::insert_partitioned(start, Rc::new(Channel::Receive(receiver))))
 }
 
 impl Receiver {

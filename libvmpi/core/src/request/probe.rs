@@ -1,6 +1,5 @@
 //! Probing, and messages that a matched probe has taken.
 
-use super::Slot;
 use crate::calls;
 use crate::comm::Communicator;
 use crate::consts;
@@ -10,7 +9,7 @@ use crate::failure::Health;
 use crate::giant::Giant;
 use crate::handle::Message;
 use crate::lock;
-use crate::p2p::take_in;
+use crate::p2p::{Slot, take_in};
 use crate::process::endpoint;
 use crate::request::{self, Sought};
 use crate::status::Status;
@@ -143,5 +142,5 @@ pub unsafe fn start_mrecv(message: Message, buf: *mut c_void, count: u64, ty: &R
         ));
     };
     // SAFETY: passed on.
-    unsafe { super::recv::start_matched(health, &envelope, buf, count, ty) }.map(Some)
+    unsafe { crate::p2p::recv::start_matched(health, &envelope, buf, count, ty) }.map(Some)
 }

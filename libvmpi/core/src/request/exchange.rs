@@ -1,8 +1,8 @@
 //! A send and a receive under one request (MPI_Isendrecv and MPI_Isendrecv_replace).
 
-use super::{Slot, poll};
 use crate::errors::Result;
-use crate::request::Progress;
+use crate::p2p::{Slot, poll};
+use crate::request::table::Progress;
 use crate::status::Status;
 
 /// Both messages have been started; the receive's status is the operation's.
