@@ -3,7 +3,8 @@
 //! Sharing the arithmetic among ranks of one core gains nothing and takes as many messages as there are pairs of ranks.
 
 use super::algo::reduce_linear;
-use super::by_node;
+use super::by_node::order;
+use super::by_node::reduce::in_turn;
 use super::choose;
 use super::plan::{Data, Plan, Ranks};
 use super::work::Work;
@@ -60,7 +61,7 @@ pub fn reduce(
 }
 
 fn reduce_in_turn(plan: &mut Plan, cores: &Layout, send: Data, recv: Option<Data>, root: u32, commutative: bool) {
-    by_node::reduce::in_turn(plan, cores, send, recv, root, commutative, within);
+    in_turn(plan, cores, send, recv, root, commutative, within);
 }
 
 fn within(plan: &mut Plan, ranks: Ranks, send: Data, recv: Option<Data>, root: u32) {
@@ -73,7 +74,7 @@ fn within(plan: &mut Plan, ranks: Ranks, send: Data, recv: Option<Data>, root: u
 
 /// Do ranks share a core, and are their contributions combined in rank order core by core, if that matters?
 fn pays(cores: &Layout, commutative: bool) -> bool {
-    cores.most_members() > 1 && by_node::keeps_order(cores, commutative)
+    cores.most_members() > 1 && order::keeps_order(cores, commutative)
 }
 
 #[cfg(test)]

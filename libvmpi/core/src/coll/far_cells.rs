@@ -12,10 +12,11 @@
 
 use super::by_node;
 use super::cell_reduce;
-use super::cells::{self, Visit};
+use super::cells;
 use super::plan::{Data, Plan};
 use super::wire::{self, Kit, Tags};
 use super::work::Work;
+use crate::coll::visit::Visit;
 use crate::comm::Communicator;
 use crate::comm::layout::Layout;
 use crate::errors::Result;

@@ -3,7 +3,7 @@
 //! Reading order: `call` (what the program asked for), `resolve` (checked, handles looked up: `work`), `choose`,
 //! `by_node` (several nodes, see `layout`), `by_core` (shared cores) and `inter` (which algorithm), `algo/` (the algorithms: pure functions that list steps), `plan` (the steps), `schedule`
 //! (the engine that executes them, the same for blocking, nonblocking and persistent calls), `wire` (the messages
-//! and datatypes it executes them with), `cells` and `cell_blocks` (fast paths that need no messages within a node) and `far_cells` (few between nodes),
+//! and datatypes it executes them with), `visit`, `cells` and `cell_blocks` (fast paths that need no messages within a node) and `far_cells` (few between nodes),
 //! `neighbor`.
 //!
 //! All messages of a collective travel on `Plane::Collective` with a tag that counts the collectives of the
@@ -29,6 +29,7 @@ pub mod schedule;
 mod sim;
 #[cfg(test)]
 mod tests;
+mod visit;
 pub mod wire;
 pub mod work;
 

@@ -30,6 +30,7 @@ use vmpi_shared::dynamic::{Ranks, World};
 const COLLECTIVE_TAG_MASK: u32 = 0x0FFF_FFFF;
 /// Set in the tags of nonblocking collectives, which have a counter of their own.
 const TAG_NONBLOCKING: i32 = 1 << 28;
+
 /// A communicator.
 pub struct Communicator {
     pub handle: Comm,

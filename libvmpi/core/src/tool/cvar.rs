@@ -1,9 +1,11 @@
 //! Control variables: what the runtime is set to (MPI 4.1 section 15.3.6).
 
-use super::{Failure, Kind, Result, Value, Verbosity, enumeration};
+use super::enumeration;
+use super::types::{Failure, Kind, Result, Value, Verbosity};
 use crate::consts;
 use crate::lock;
 use crate::process;
+use crate::tool::types;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Mutex;
@@ -253,7 +255,7 @@ pub fn get(index: i32) -> Result<&'static Cvar> {
 /// # Errors
 /// `T_ERR_INVALID_NAME`.
 pub fn index_of(name: &[u8]) -> Result<usize> {
-    super::index_of(ALL.iter().map(|variable| variable.name), name)
+    types::index_of(ALL.iter().map(|variable| variable.name), name)
 }
 
 /// Handles, from 1; the numbers are not used again.

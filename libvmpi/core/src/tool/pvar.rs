@@ -12,8 +12,10 @@ pub use session::{
     set_all_started, start, stop, write,
 };
 
-use super::{Failure, Kind, Result, Value, Verbosity, enumeration};
+use super::enumeration;
+use super::types::{Failure, Kind, Result, Value, Verbosity};
 use crate::lock;
+use crate::tool::types;
 use crate::{consts, process};
 use vmpi_shared::control::RankReport;
 use vmpi_shared::matching::tend::Endpoint;
@@ -360,6 +362,6 @@ pub fn get(index: i32) -> Result<&'static Pvar> {
 /// # Errors
 /// `T_ERR_INVALID_NAME`.
 pub fn index_of(name: &[u8], class: i32) -> Result<usize> {
-    let index = super::index_of(ALL.iter().map(|variable| variable.name), name)?;
+    let index = types::index_of(ALL.iter().map(|variable| variable.name), name)?;
     if ALL[index].class == class { Ok(index) } else { Err(Failure(consts::T_ERR_INVALID_NAME)) }
 }

@@ -1,7 +1,7 @@
 //! Allgather: each block goes once to each other node. The blocks may differ in size.
 
-use super::{ByNode, all_of};
 use crate::coll::algo::{allgather_spread, gather_linear};
+use crate::coll::by_node::order::{ByNode, all_of};
 use crate::coll::choose;
 use crate::coll::plan::{Data, Plan, Regions};
 use crate::comm::layout::Layout;

@@ -1,6 +1,6 @@
 //! Alltoall of small blocks of one size: the blocks from one node to another travel in one message.
 
-use super::all_of;
+use crate::coll::by_node::order::all_of;
 use crate::coll::plan::{Data, Plan, Regions};
 use crate::comm::layout::Layout;
 

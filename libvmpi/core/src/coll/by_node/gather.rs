@@ -1,7 +1,7 @@
 //! Gather of blocks of one size: each node's blocks go to the root in one message.
 
-use super::ByNode;
 use crate::coll::algo::gather_linear;
+use crate::coll::by_node::order::{self, ByNode};
 use crate::coll::plan::{Data, Plan, Regions};
 use crate::comm::layout::Layout;
 
@@ -9,7 +9,7 @@ use crate::comm::layout::Layout;
 /// blocks have `bytes` packed bytes.
 pub fn build(plan: &mut Plan, layout: &Layout, send: Option<Data>, recv: Option<&Regions>, root: u32, bytes: u64) {
     let leaders = layout.leaders(root);
-    let ranks = super::all_of(layout);
+    let ranks = order::all_of(layout);
     if let (true, Some(recv)) = (ranks.rank == root, recv) {
         let all = ByNode::new(plan, layout, recv);
         for node in (0..layout.nodes()).filter(|node| *node != layout.here()) {

@@ -2,8 +2,8 @@
 //!
 //! A node's members must follow one another in rank order if the operation does not commute.
 
-use super::all_of;
 use crate::coll::algo::reduce_binomial;
+use crate::coll::by_node::order::all_of;
 use crate::coll::choose;
 use crate::coll::plan::{Data, Plan, Ranks};
 use crate::comm::layout::{Layout, Leaders};

@@ -2,7 +2,7 @@
 
 use super::{Pvar, get};
 use crate::lock;
-use crate::tool::{Failure, Result, Value};
+use crate::tool::types::{Failure, Result, Value};
 use crate::{comm, consts, handle};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
