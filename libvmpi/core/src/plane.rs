@@ -8,5 +8,5 @@ pub enum Plane {
 }
 
 /// Set in the tags of calls that bring their own tag (create_group, intercomm_create), so that they never meet a
-/// collective's; user tags are below it (`attr::TAG_UB_VALUE`).
+/// collective's; user tags are below it (`consts::TAG_UB_VALUE`).
 pub(crate) const USER_TAG_BIT: i32 = 1 << 30;

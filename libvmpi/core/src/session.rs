@@ -1,7 +1,7 @@
 //! Sessions (MPI 4.1 section 11.3): ways into MPI that need no MPI_COMM_WORLD.
 //!
-//! A session is one user of the process's connection to its job, as the world model is another (`process`). Groups come
-//! from process sets, and remember their session; `comm::create_from_group` makes communicators of them.
+//! A session is one user of the process's connection to its job, as the world model is another (`init`). Groups come
+//! from process sets, and remember their session; `construct::create_from_group` makes communicators of them.
 
 use crate::consts;
 use crate::errhandler::{self, Target};
@@ -32,7 +32,7 @@ const LEVELS: [(i32, &str); 4] = [
 /// has by now.
 ///
 /// # Errors
-/// As [`process::open`]; `Class::Errhandler` if there is no such handler.
+/// As [`init::open`]; `Class::Errhandler` if there is no such handler.
 pub fn init(face: &'static str, hints: &Entries, handler: Errhandler) -> Result<Session> {
     let asked = hints.get(b"thread_level");
     let [single, .., multiple] = &LEVELS;

@@ -1,4 +1,4 @@
-//! Communicators (MPI 4.1 chapter 7).
+//! Communicators (MPI 4.1 chapter 7). (Floor 3.)
 //!
 //! Reading order: this file (what a communicator is, and the table of them), `layout` (how its members are spread over nodes), `cell` (the
 //! collective cell that they share), `topology`, `hints`. `construct` makes them.

@@ -1,4 +1,4 @@
-//! Making communicators, and their end (MPI 4.1 section 7.4).
+//! Making communicators, and their end (MPI 4.1 section 7.4). (Floor 8.)
 //!
 //! Reading order: `agree` (how ranks agree on a new matching context), `choices` (what all ranks chose, and contexts for it), `create` (dup, split, create,
 //! create_group), `inter` (intercommunicators), `from_group` (those of sessions), `split_type` and `directory`, `disconnect`.

@@ -1,4 +1,4 @@
-//! Dynamic processes (MPI 4.1 chapter 11): spawn, ports and names, join.
+//! Dynamic processes (MPI 4.1 chapter 11): spawn, ports and names, join. (Floor 9.)
 //!
 //! Reading order: this file (how a rank asks its daemon and waits for the answer), `spawn` and `command` (what to start), `port`
 //! (accept, connect, names), `join`.

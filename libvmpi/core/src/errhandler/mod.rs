@@ -1,4 +1,4 @@
-//! Error handlers of communicators, windows, files and sessions (MPI 4.1 chapter 9): which there are, and which object has which. `raise` hands errors to them.
+//! Error handlers of communicators, windows, files and sessions (MPI 4.1 chapter 9): which there are, and which object has which. `raise` hands errors to them. (Floor 2.)
 
 pub mod codes;
 

@@ -1,4 +1,4 @@
-//! What is known of failures: of ranks that have died, and communicators that were revoked (MPI's proposal for user-level failure mitigation, ULFM).
+//! What is known of failures: of ranks that have died, and communicators that were revoked (MPI's proposal for user-level failure mitigation, ULFM). (Floor 3.)
 //!
 //! Reading order: this file (what this rank has learned), `health` (what it means for a communicator), `verdict` (for a message). Who acts on it: `p2p::take_in` and
 //! `p2p::failed` for messages under way; `ulfm` has the calls.

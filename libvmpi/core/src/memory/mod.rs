@@ -1,4 +1,4 @@
-//! An unmodified program's memory, laid open to the job's other ranks (`VMPI_MAP_MEMORY`).
+//! An unmodified program's memory, laid open to the job's other ranks (`VMPI_MAP_MEMORY`). (Floor 4.)
 //!
 //! The kernel's copy from process to process looks up and pins each page; a copy between two mappings of the same memory does not. So
 //! memory through which many bytes of messages have gone is moved, where it is, into a memory file: the file's page at offset A holds what

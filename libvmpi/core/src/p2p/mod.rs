@@ -1,4 +1,4 @@
-//! Point-to-point messages.
+//! Point-to-point messages. (Floor 5.)
 //!
 //! `protocol` and `send` choose the way (in the envelope, through the slab, or announced for single copy) and publish the envelope;
 //! `recv` posts a receive; `slot` keeps what only this process needs to know about a message under way and finishes it;

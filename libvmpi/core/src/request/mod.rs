@@ -1,4 +1,4 @@
-//! Requests: what MPI_Wait and MPI_Test work on, and how a rank waits.
+//! Requests: what MPI_Wait and MPI_Test work on, and how a rank waits. (Floor 6.)
 //!
 //! A request is a message (a slot), a collective (a [`Progress`]), a generalized request, or a persistent form of the
 //! first two. All blocking in MPI ends up in [`block`] (`wait`).

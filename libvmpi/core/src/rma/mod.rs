@@ -1,4 +1,4 @@
-//! One-sided communication (MPI 4.1 chapter 12).
+//! One-sided communication (MPI 4.1 chapter 12). (Floor 9.)
 //!
 //! Reading order: this file (what a window is, and the table of them), `create`, `epoch` (what may be done when),
 //! `sync` (fence, post-start-complete-wait, locks), `wait` (how a member waits for another), `place` (where a target's

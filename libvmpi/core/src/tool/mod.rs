@@ -1,4 +1,4 @@
-//! The tool information interface (MPI 4.1 chapter 15): what the runtime is set to and what it does, as variables.
+//! The tool information interface (MPI 4.1 chapter 15): what the runtime is set to and what it does, as variables. (Floor 4.)
 //!
 //! `cvar`: what the runtime is set to; `pvar`: what it does, with sessions and handles; `category`: both, ordered;
 //! `enumeration`: names for values; `event`: what happens, told to callbacks. None of it needs MPI to be up, but before that there is no runtime to ask: variables are then 0.

@@ -1,4 +1,4 @@
-//! Virtual topologies (MPI 4.1 chapter 8).
+//! Virtual topologies (MPI 4.1 chapter 8). (Floor 9.)
 //!
 //! A topology is a value attached to a communicator ([`Topology`]): `cart` and `graph` make and question them, `dims`
 //! chooses the shape of a grid. Ranks are never reordered.

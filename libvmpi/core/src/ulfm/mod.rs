@@ -1,5 +1,5 @@
 //! The calls of MPI's proposal for user-level failure mitigation (ULFM): `revoke`, `agree` (agreement and shrinking, which the daemon decides), `known` (which
-//! failures the program has acknowledged). What they stand on is in `failure`.
+//! failures the program has acknowledged). What they stand on is in `failure`. (Floor 9.)
 
 mod agree;
 mod known;
