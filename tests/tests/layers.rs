@@ -90,11 +90,7 @@ const CRATES: [Crate; 3] = [
             // Making communicators.
             ("construct/", 8),
             ("coll/", 7),
-            ("request.rs", 6),
             ("request/", 6),
-            ("p2p/partitioned.rs", 6),
-            ("p2p/exchange.rs", 6),
-            ("p2p/probe.rs", 6),
             ("p2p/", 5),
             ("monitor.rs", 4),
             ("regions.rs", 4),
