@@ -12,7 +12,7 @@ pub mod flush;
 mod missed;
 pub mod partitioned;
 pub mod probe;
-pub(crate) mod progress;
+mod progress;
 mod table;
 mod wait;
 
