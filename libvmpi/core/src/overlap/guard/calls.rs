@@ -48,22 +48,32 @@ fn wait(addr: u64, len: u64, for_write: bool) {
     }
 }
 
+/// What is to be done with it, as far as its number tells.
+pub(super) fn kind(number: i64) -> Use {
+    match number {
+        libc::SYS_rt_sigreturn => Use::SignalReturn,
+        libc::SYS_rt_sigaction => Use::Action,
+        libc::SYS_rt_sigprocmask => Use::Mask,
+        _ if changes_process(number) => Use::Own,
+        _ => Use::Known,
+    }
+}
+
 /// Wait for the guards of what `number` uses.
 pub(super) fn wait_for_what_is_used(number: i64, a: &[u64; 6]) -> Use {
-    match number {
-        libc::SYS_rt_sigreturn => return Use::SignalReturn,
-        libc::SYS_rt_sigaction => {
+    match kind(number) {
+        Use::Action => {
             reads(a[1], 32);
             writes(a[2], 32);
             return Use::Action;
         }
-        libc::SYS_rt_sigprocmask => {
+        Use::Mask => {
             reads(a[1], 8);
             writes(a[2], 8);
             return Use::Mask;
         }
-        _ if changes_process(number) => return Use::Own,
-        _ => {}
+        Use::Known => {}
+        other => return other,
     }
     let known = uses_nothing(number)
         || transfers(number, a)

@@ -55,16 +55,22 @@ fn prices_are_told() {
         let block = pages(1);
         // SAFETY: takes nothing.
         let call = || unsafe { libc::getppid() };
-        let calls = |_: &str| {
-            timed(|| {
-                (0..1000).for_each(|_| {
-                    call();
-                })
-            }) / 1000.0
+        let calls = || {
+            median(
+                (0..200)
+                    .map(|_| {
+                        timed(|| {
+                            (0..10).for_each(|_| {
+                                call();
+                            })
+                        }) / 10.0
+                    })
+                    .collect(),
+            )
         };
-        let before = calls("before");
+        let before = calls();
         arm(block as usize, 1, Access::Write, 0).unwrap();
-        println!("a system call: {before:.2} us, while something is guarded {:.2} us", calls("during"));
+        println!("a system call: {before:.2} us, while something is guarded {:.2} us", calls());
         disarm(0);
     });
 }
