@@ -13,7 +13,9 @@ pub(super) const STACK_BYTES: usize = 1 << 20;
 
 /// `si_code` of a system call that was dispatched.
 const SYS_USER_DISPATCH: c_int = 2;
-/// Bytes of the instruction `syscall`.
+/// `si_arch` of a system call with the numbers and arguments that `calls` knows: AUDIT_ARCH_X86_64.
+const ARCHITECTURE: u32 = 0xc000_003e;
+/// Bytes of the instruction `syscall`, and of `int 0x80`.
 const INSTRUCTION_BYTES: i64 = 2;
 /// What the kernel counts as links of /proc/self/task besides threads.
 const LINKS: u64 = 2;
@@ -156,6 +158,7 @@ extern "C" fn asked(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     // SAFETY: the arguments are those of a call that the program makes, and its memory is open when it has been waited for.
     let result = unsafe {
         match calls::kind(number) {
+            _ if architecture(info) != ARCHITECTURE => None,
             // They use no guarded memory, and cannot wait for another call of MPI's.
             Use::Known | Use::Unknown if super::is_inside() => Some(raw::call(number as u64, arguments)),
             _ => match calls::wait_for_what_is_used(number, &arguments) {
@@ -175,6 +178,14 @@ extern "C" fn asked(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
             set_register(context, libc::REG_RIP, register(context, libc::REG_RIP) - INSTRUCTION_BYTES);
         }
     }
+}
+
+/// # Safety
+/// `info` is the kernel's, of a system call that was dispatched: address of the call, its number, its architecture.
+unsafe fn architecture(info: *const siginfo_t) -> u32 {
+    const AT: usize = 28;
+    // SAFETY: the caller's.
+    unsafe { info.byte_add(AT).cast::<u32>().read() }
 }
 
 fn register(context: *mut c_void, name: c_int) -> i64 {

@@ -281,3 +281,23 @@ fn mpis_own_calls_do_not_wait() {
         assert_eq!(arrived(), 1);
     });
 }
+
+/// Its numbers mean other calls.
+#[test]
+fn calls_of_the_old_kind_wait_for_everything() {
+    if !is_offered() {
+        return;
+    }
+    alone(|| {
+        const GETPID: i32 = 20;
+        let mut result = GETPID;
+        receive(0, pages(2), PAGE, 9);
+        // SAFETY: takes nothing; a kernel without 32-bit calls answers with an error.
+        unsafe {
+            std::arch::asm!("int 0x80", inlateout("eax") result, lateout("r8") _, lateout("r9") _, lateout("r10") _, lateout("r11") _)
+        };
+        // SAFETY: takes nothing.
+        assert!(result == unsafe { libc::getpid() } || result == -libc::ENOSYS, "{result}");
+        assert_eq!(arrived(), 1);
+    });
+}
