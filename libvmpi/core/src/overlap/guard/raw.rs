@@ -3,7 +3,8 @@
 use std::arch::global_asm;
 use std::ops::Range;
 
-// The restorer is written as the C library's is, by which debuggers and unwinders know the frame of a signal.
+// The restorer is written as the C library's is, by which debuggers know the frame of a signal; unwinders are told where in it the registers are (`gregs` of
+// ucontext_t, to which the stack pointer points).
 global_asm!(
     ".pushsection .text.vmpi_guard, \"ax\", @progbits",
     ".balign 16",
@@ -25,11 +26,23 @@ global_asm!(
     "ret",
     ".cfi_endproc",
     ".balign 16",
-    // A function before the restorer, for unwinders that look one byte back from a return address.
+    ".cfi_startproc",
+    ".cfi_signal_frame",
+    // The frame's end is the stack pointer at 160; then rip, rbp, rbx, r12 to r15.
+    ".cfi_escape 0x0f, 4, 0x77, 0xa0, 1, 0x06",
+    ".cfi_escape 0x10, 16, 3, 0x77, 0xa8, 1",
+    ".cfi_escape 0x10, 6, 3, 0x77, 0xf8, 0",
+    ".cfi_escape 0x10, 3, 3, 0x77, 0x80, 1",
+    ".cfi_escape 0x10, 12, 3, 0x77, 0xc8, 0",
+    ".cfi_escape 0x10, 13, 3, 0x77, 0xd0, 0",
+    ".cfi_escape 0x10, 14, 3, 0x77, 0xd8, 0",
+    ".cfi_escape 0x10, 15, 3, 0x77, 0xe0, 0",
+    // Some look one byte back from a return address.
     "nop",
     "vmpi_guard_restorer:",
     ".byte 0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05",
     "ud2",
+    ".cfi_endproc",
     "vmpi_guard_return:",
     "mov rsp, rdi",
     "mov rax, 15",

@@ -195,3 +195,32 @@ fn after_the_last_guard_the_process_is_as_before() {
         assert_eq!(areas(), had);
     });
 }
+
+static NAMES: std::sync::Mutex<String> = std::sync::Mutex::new(String::new());
+
+#[inline(never)]
+fn who_touches(buffer: *mut u8) {
+    // SAFETY: the test's memory.
+    unsafe { buffer.write_volatile(1) };
+}
+
+/// For debuggers, and for `vmpictl stacks`.
+#[test]
+fn the_stack_below_a_wait_is_that_of_who_touched() {
+    if !is_offered() {
+        return;
+    }
+    alone(|| {
+        let buffer = pages(2);
+        receive(0, buffer, PAGE, 9);
+        let notes = |ticket, _, _| {
+            *NAMES.lock().unwrap() = std::backtrace::Backtrace::force_capture().to_string();
+            disarm(ticket);
+        };
+        set_callback(notes, || false);
+        who_touches(buffer);
+        let names = NAMES.lock().unwrap();
+        let at = |name: &str| names.find(name).unwrap_or_else(|| panic!("{name} is not in {names}"));
+        assert!(at("touched") < at("who_touches") && at("who_touches") < at("the_stack_below"));
+    });
+}
