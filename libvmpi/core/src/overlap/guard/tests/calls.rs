@@ -227,10 +227,10 @@ fn a_bad_address_is_still_an_error() {
         // SAFETY: the kernel refuses these.
         unsafe {
             for result in [
-                libc::write(into, 8 as *const c_void, 100),
+                libc::write(into, 24 as *const c_void, 100),
                 libc::write(into, usize::MAX as *const c_void, 100),
-                libc::writev(into, 8 as *const libc::iovec, 1),
-                libc::sendmsg(into, 8 as *const libc::msghdr, 0),
+                libc::writev(into, 24 as *const libc::iovec, 1),
+                libc::sendmsg(into, 24 as *const libc::msghdr, 0),
             ] {
                 assert_eq!(result, -1);
             }

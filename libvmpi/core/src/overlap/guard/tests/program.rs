@@ -98,8 +98,9 @@ fn a_crash_is_a_crash() {
             // SAFETY: the default.
             unsafe { libc::signal(libc::SIGSEGV, libc::SIG_DFL) };
             receive(0, pages(4), 2 * PAGE, 9);
-            let waits = |_, _, _| unsafe { libc::_exit(3) };
             // Nobody is to wait in a crash.
+            // SAFETY: ends the child.
+            let waits = |_, _, _| unsafe { libc::_exit(3) };
             set_callback(waits, || false);
             crash();
         });
