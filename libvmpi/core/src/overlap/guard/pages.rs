@@ -54,7 +54,7 @@ pub(super) fn may_be_guarded(wanted: &Range<usize>) -> Result<Pieces, NotGuardab
     Ok(pieces)
 }
 
-fn area_at(addr: usize) -> Option<Area> {
+pub(super) fn area_at(addr: usize) -> Option<Area> {
     static AREAS: OnceLock<Option<Areas>> = OnceLock::new();
     match AREAS.get_or_init(|| Areas::open().ok()).as_ref().map(|areas| areas.at(addr as u64)) {
         Some(Ok(area)) => Some(area),
@@ -64,7 +64,7 @@ fn area_at(addr: usize) -> Option<Area> {
     }
 }
 
-fn area_in_maps(addr: u64) -> Option<Area> {
+pub(super) fn area_in_maps(addr: u64) -> Option<Area> {
     let maps = Process::myself().ok()?.maps().ok()?;
     let map = maps.iter().find(|map| (map.address.0..map.address.1).contains(&addr))?;
     let has = |flag, right| if map.perms.contains(flag) { right } else { 0 };

@@ -169,3 +169,19 @@ fn of_several_areas_all_are_guarded_or_none() {
         });
     }
 }
+
+#[test]
+fn older_kernels_tell_of_areas_the_same() {
+    alone(|| {
+        let (own, code) = ([0u8; 8], pages::may_be_guarded as *const () as usize);
+        // SAFETY: a new mapping.
+        let shared = unsafe {
+            libc::mmap(std::ptr::null_mut(), PAGE, libc::PROT_READ, libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1, 0)
+        };
+        for at in [block() as usize, pages(3) as usize + PAGE, own.as_ptr() as usize, code, shared as usize] {
+            let (asked, read) = (pages::area_at(at).unwrap(), pages::area_in_maps(at as u64).unwrap());
+            assert_eq!((asked.start, asked.end, asked.rights), (read.start, read.end, read.rights));
+        }
+        assert_eq!((pages::area_at(64), pages::area_in_maps(64)), (None, None));
+    });
+}

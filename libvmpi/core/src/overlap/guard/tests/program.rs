@@ -265,3 +265,49 @@ fn a_jump_out_of_a_handler_leaves_guards_in_place() {
         assert_eq!(arrived(), 1);
     });
 }
+
+extern "C" fn hears(_: c_int, _: *mut siginfo_t, _: *mut c_void) {
+    HEARD.fetch_add(1, Relaxed);
+}
+
+#[test]
+fn waits_in_the_kernel_are_interrupted_as_ever() {
+    if !is_offered() {
+        return;
+    }
+    for (flags, restarted) in [(0, false), (libc::SA_RESTART, true)] {
+        // SAFETY: the test's memory and descriptors.
+        alone(|| unsafe {
+            let (mut ends, buffer) = ([0; 2], pages(2));
+            let (errno, mut byte) = (|| std::io::Error::last_os_error().raw_os_error(), 0u8);
+            assert_eq!(libc::pipe(ends.as_mut_ptr()), 0);
+            libc::fcntl(ends[0], libc::F_SETFL, 0);
+            let after = |ms: i64| {
+                let zero = libc::timeval { tv_sec: 0, tv_usec: 0 };
+                let timer =
+                    libc::itimerval { it_interval: zero, it_value: libc::timeval { tv_sec: 0, tv_usec: ms * 1000 } };
+                libc::setitimer(libc::ITIMER_REAL, &timer, std::ptr::null_mut());
+            };
+            extern "C" fn writes(_: c_int, _: *mut siginfo_t, _: *mut c_void) {
+                HEARD.fetch_add(1, Relaxed);
+                let end = CLOSED.load(Relaxed) as c_int;
+                // SAFETY: the test's descriptor.
+                unsafe { libc::write(end, [7u8].as_ptr().cast(), 1) };
+            }
+            CLOSED.store(ends[1] as usize, Relaxed);
+            handle(libc::SIGALRM, writes as *const () as usize, flags, false);
+            receive(0, buffer, PAGE, 9);
+            after(20);
+            let got = libc::read(ends[0], (&raw mut byte).cast(), 1);
+            assert_eq!((got, HEARD.load(Relaxed)), (if restarted { 1 } else { -1 }, 1));
+            assert!(restarted || errno() == Some(libc::EINTR));
+            handle(libc::SIGALRM, hears as *const () as usize, flags, false);
+            after(20);
+            let (pause, mut left) = (libc::timespec { tv_sec: 5, tv_nsec: 0 }, std::mem::zeroed::<libc::timespec>());
+            assert_eq!((libc::nanosleep(&pause, &mut left), errno()), (-1, Some(libc::EINTR)));
+            assert!(left.tv_sec == 4 && HEARD.load(Relaxed) == 2);
+            assert_eq!(arrived(), 0);
+            assert!(all(buffer, PAGE, 9));
+        });
+    }
+}
