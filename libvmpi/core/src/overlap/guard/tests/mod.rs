@@ -4,6 +4,7 @@ mod calls;
 mod memory;
 mod price;
 mod program;
+mod stress;
 mod touch;
 
 use super::*;
