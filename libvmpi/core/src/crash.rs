@@ -6,6 +6,7 @@
 //! A thread that overflows its stack is heard if it has an alternate stack: the one that has started MPI gets one, others have none unless the program gave
 //! them one, and die without a word. All this is async-signal-safe, whatever locks are held.
 
+use crate::overlap::guard;
 use crate::process;
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::MaybeUninit;
@@ -38,6 +39,7 @@ pub(crate) fn prepare() {
         allow_core();
     }
     give_alternate_stack();
+    guard::trust(dies as *const () as usize);
     process::set_last_words(tell);
     SIGNALS.iter().enumerate().for_each(|(at, signal)| catch(at, *signal));
     // SAFETY: the function is there as long as the process.
@@ -105,6 +107,7 @@ fn is_libgfortrans(handler: usize) -> bool {
 }
 
 extern "C" fn dies(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    guard::let_go();
     // SAFETY: the kernel has passed valid pointers; only system calls and plain stores follow.
     unsafe {
         // A child of a fork that has not called exec is not the rank.

@@ -2,7 +2,7 @@
 //!
 //! Reading order, which is that of the floors (who stands higher imports from below, and no two files from each other; `tests/tests/layers.rs` has each one):
 //!
-//! 1. `handle`, `consts`, `errors` (the standard ABI's numbers, which the whole core speaks), `status`, `table`, `giant`, `face`, `plane`, `calls`, `fast_path`
+//! 1. `handle`, `consts`, `errors` (the standard ABI's numbers, which the whole core speaks), `status`, `table`, `giant`, `face`, `plane`, `calls`, `fast_path`, `overlap::guard` (memory that must not be touched yet)
 //! 2. `process` (this rank), `lock` (entry lock), `nodes`, `clock`, `errhandler` (the table), `datatype`, `group`, `info`
 //! 3. `comm` (the communicator), `failure` (what is known of failures), `attr`, `op`, `hardware`, `process_sets`, `crash`
 //! 4. `monitor`, `regions`, `tool`, `memory`
@@ -14,7 +14,7 @@
 //! 10. `io`, `session`, `raise` (errors to their handlers)
 //!
 //! `unsafe` lives where user memory is touched: `giant`, `process`, `datatype::pack`, `op::apply`, `p2p`, `coll::schedule`,
-//! `memory`, `request`, `io`, `rma`.
+//! `memory`, `overlap::guard`, `request`, `io`, `rma`.
 
 pub mod attr;
 pub mod calls;
@@ -43,6 +43,7 @@ mod memory;
 mod monitor;
 pub mod nodes;
 pub mod op;
+pub mod overlap;
 pub mod p2p;
 mod passing;
 pub mod plane;

@@ -1,0 +1,3 @@
+//! Blocking calls that return before their buffers may be used: the guard.
+
+pub mod guard;
