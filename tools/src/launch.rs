@@ -235,6 +235,10 @@ fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, agents: &mut V
         if options.report.is_some() || options.report_html.is_some() || options.json {
             app.env.push((control::env::REGIONS.into(), "1".into()));
         }
+        if let Some(overlap) = options.overlap {
+            app.env.retain(|(name, _)| name != control::env::OVERLAP);
+            app.env.push((control::env::OVERLAP.into(), overlap.name().into()));
+        }
         if options.pcontrol_names {
             app.env.push((control::env::PCONTROL.into(), "regions".into()));
         }

@@ -27,6 +27,7 @@ pub mod io;
 mod lock;
 mod monitor;
 pub mod op;
+pub mod overlap;
 pub mod p2p;
 mod passing;
 pub mod process;

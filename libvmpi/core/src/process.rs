@@ -23,7 +23,7 @@ use vmpi_shared::node::counting;
 use vmpi_shared::node::{NodeConfig, NodeSegment, Pids};
 use vmpi_shared::sched;
 
-pub use crate::lock::{Entered, enter};
+pub use crate::lock::{Entered, enter, enter_with};
 pub use vmpi_shared::trace::calling;
 
 const BEFORE: u32 = 0;

@@ -4,9 +4,11 @@
 //! first two. All blocking in MPI ends up in [`block`] (`wait`).
 
 pub mod copied;
+mod left;
 mod missed;
 mod wait;
 
+pub(crate) use left::{forget_message, plain_message};
 pub use missed::{Sought, message_misses_again, requests_miss_again};
 pub(crate) use missed::{forget, note_message};
 pub use wait::*;

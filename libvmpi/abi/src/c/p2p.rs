@@ -11,6 +11,7 @@ use vmpi_core::consts;
 use vmpi_core::datatype::{self, Type};
 use vmpi_core::errors::{Class, Result, fail};
 use vmpi_core::handle::{Comm, Datatype, Handle, Request};
+use vmpi_core::overlap;
 use vmpi_core::p2p::exchange::Exchange;
 use vmpi_core::p2p::{self, Mode, Plane, Slot};
 use vmpi_core::request;
@@ -53,10 +54,11 @@ pub(super) fn check<A: Abi>(
     tag: c_int,
     comm: CComm<A>,
 ) -> Result<Checked> {
-    check_here::<A, _>(way, buf, count, ty, peer, tag, dec::<A, Comm>(comm), Ok)
+    check_here::<A, _>(way, buf, count, ty, peer, tag, dec::<A, Comm>(comm), || None, Ok)
 }
 
-/// As `check`, in line, for the functions that are most of all calls: `then` gets the arguments where they are, and not in a `Result` that is copied.
+/// As `check`, in line, for the functions that are most of all calls: `then` gets the arguments where they are, and not in a `Result` that is copied. `large` is called for
+/// a large message, before anything else is known of it, and may do all of the call.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 fn check_here<A: Abi, R>(
@@ -67,12 +69,21 @@ fn check_here<A: Abi, R>(
     peer: c_int,
     tag: c_int,
     comm: Comm,
+    large: impl FnOnce() -> Option<Result<R>>,
     then: impl FnOnce(Checked) -> Result<R>,
 ) -> Result<R> {
     let comm = comm::get(comm)?;
     let count = number::count(count)?;
     let ty = type_of::<A>(ty, count)?;
-    fits(count, &ty)?;
+    match count.checked_mul(ty.size()) {
+        Some(bytes) if bytes < overlap::LEAST_BYTES => {}
+        _ => {
+            fits(count, &ty)?;
+            if let Some(done) = large() {
+                return done;
+            }
+        }
+    }
     let (tag, peer) = (A::tag_in(tag), A::rank_in(peer));
     if tag < 0 && !(way == Way::Receive && tag == consts::ANY_TAG) {
         return no_tag(tag);
@@ -171,6 +182,118 @@ fn wait_sent(slot: Option<Slot>) -> Result<()> {
     }
 }
 
+/// Wait for a send that has been announced, or return and have the first write to its buffer wait.
+#[inline(never)]
+fn wait_or_leave(slot: Slot, mode: Mode, comm: Comm, function: &'static str) -> Result<()> {
+    let may_be_left = matches!(mode, Mode::Standard | Mode::Ready) && overlap::is_on();
+    if may_be_left && overlap::leave_send(slot, Target::Comm(comm), function) {
+        return Ok(());
+    }
+    let _watch = may_be_left.then(overlap::watch);
+    request::wait_slot(slot, request::CALL_SEND).map(drop)
+}
+
+/// The program starts a large message, for which it will wait.
+#[cold]
+fn large_request<R>() -> Option<Result<R>> {
+    if overlap::is_on() {
+        overlap::note_large_request();
+    }
+    None
+}
+
+/// A call is about to read `count` elements at `buf`, or to write there: wait for what has been left behind, if it would touch that.
+#[cold]
+fn make_way<A: Abi>(buf: *const c_void, count: impl Number, ty: CDatatype<A>, writes: bool) {
+    let number = number::count(count);
+    let dense = number.and_then(|count| Ok((count, type_of::<A>(ty, count)?))).ok().filter(|(_, ty)| ty.is_dense());
+    match dense.and_then(|(count, ty)| Some((ty.true_lb(), count.checked_mul(ty.size())?))) {
+        Some((lb, bytes)) => overlap::make_way((A::buf_in(buf) as u64).wrapping_add_signed(lb), bytes, writes),
+        None => overlap::settle_all(),
+    }
+}
+
+/// A blocking receive of a large message, where such ones may be left behind.
+///
+/// # Safety
+/// As `recv`.
+#[inline(never)]
+unsafe fn recv_large<A: Abi>(
+    buf: *mut c_void,
+    count: i64,
+    ty: CDatatype<A>,
+    source: c_int,
+    tag: c_int,
+    comm: Comm,
+    status: *mut A::Status,
+) -> Option<Result<()>> {
+    if !overlap::is_on() {
+        return None;
+    }
+    let received = check_here::<A, _>(
+        Way::Receive,
+        buf,
+        count,
+        ty,
+        source,
+        tag,
+        comm,
+        || None,
+        |a| {
+            // SAFETY: the program keeps buffer and status until the call returns; what is guarded is left.
+            unsafe {
+                match overlap::post(&wish::<A>(&a, comm, status, "MPI_Recv")) {
+                    Some(posted) => conclude::<A>(posted?, status),
+                    None => {
+                        let _watch = overlap::watch();
+                        match take(&a) {
+                            Some(got) => {
+                                write_status::<A>(status, &got);
+                                Ok(())
+                            }
+                            None => recv_posted::<A>(&a, status),
+                        }
+                    }
+                }
+            }
+        },
+    );
+    Some(received)
+}
+
+fn wish<'a, A: Abi>(a: &'a Checked, comm: Comm, status: *mut A::Status, function: &'static str) -> overlap::Wish<'a> {
+    overlap::Wish {
+        comm: &a.comm,
+        target: Target::Comm(comm),
+        buf: a.buf.cast_mut(),
+        count: a.count,
+        ty: &a.ty,
+        source: a.peer,
+        tag: a.tag,
+        function,
+        asks: !A::status_ignored(status),
+    }
+}
+
+/// # Safety
+/// As `write_status`.
+unsafe fn conclude<A: Abi>(posted: overlap::Posted, status: *mut A::Status) -> Result<()> {
+    let received = overlap::conclude(posted);
+    // SAFETY: passed on.
+    unsafe {
+        match received {
+            Ok(Some(got)) => write_status::<A>(status, &got),
+            Ok(None) => {}
+            Err(error) => {
+                let failed = Err(error);
+                write_outcome::<A>(status, &failed);
+                return failed.map(drop);
+            }
+        }
+    }
+    Ok(())
+}
+
 macro_rules! sends {
     ($($blocking:ident $nonblocking:ident $persistent:ident $mode:ident $names:literal $inames:literal $pnames:literal;)*) => {$(
         /// MPI 4.1, section 3.2 and 3.4.
@@ -181,10 +304,18 @@ macro_rules! sends {
             buf: *const c_void, count: impl Number, ty: CDatatype<A>, dest: c_int, tag: c_int, comm: CComm<A>,
         ) -> c_int {
             let comm = dec::<A, Comm>(comm);
-            entry::run::<A>(named(count, names!($names)), Target::Comm(comm), || {
-                check_here::<A, _>(Way::Send, buf, count, ty, dest, tag, comm, |a| {
-                    // SAFETY: the program keeps the buffer until the call returns.
-                    wait_sent(unsafe { start_send(&a, Mode::$mode) }?)
+            // A buffered one also writes to what the program has attached.
+            let makes_way = || match Mode::$mode {
+                Mode::Buffered => overlap::settle_all(),
+                _ => make_way::<A>(buf, count, ty, false),
+            };
+            entry::run_beside::<A>(named(count, names!($names)), Target::Comm(comm), makes_way, || {
+                check_here::<A, _>(Way::Send, buf, count, ty, dest, tag, comm, || None, |a| {
+                    // SAFETY: the program keeps the buffer until the call returns, or what it guards is left.
+                    match unsafe { start_send(&a, Mode::$mode) }? {
+                        Some(slot) => wait_or_leave(slot, Mode::$mode, comm, named(count, names!($names))),
+                        None => Ok(()),
+                    }
                 })
             })
         }
@@ -198,8 +329,15 @@ macro_rules! sends {
             req: *mut CRequest<A>,
         ) -> c_int {
             let comm = dec::<A, Comm>(comm);
-            entry::run::<A>(named(count, names!($inames)), Target::Comm(comm), || {
-                check_here::<A, _>(Way::Send, buf, count, ty, dest, tag, comm, |a| {
+            let makes_way = || {
+                match Mode::$mode {
+                    Mode::Buffered => overlap::settle_all(),
+                    _ => make_way::<A>(buf, count, ty, false),
+                }
+                overlap::make_way(req as u64, size_of::<CRequest<A>>() as u64, true);
+            };
+            entry::run_beside::<A>(named(count, names!($inames)), Target::Comm(comm), makes_way, || {
+                check_here::<A, _>(Way::Send, buf, count, ty, dest, tag, comm, large_request, |a| {
                     // SAFETY: the program keeps the buffer until the request completes; `req` is its to write.
                     unsafe {
                         let slot = start_send(&a, Mode::$mode)?;
@@ -251,8 +389,14 @@ pub unsafe fn recv<A: Abi>(
     status: *mut A::Status,
 ) -> c_int {
     let comm = dec::<A, Comm>(comm);
-    entry::run::<A>(named(count, names!("MPI_Recv")), Target::Comm(comm), || {
-        check_here::<A, _>(Way::Receive, buf, count, ty, source, tag, comm, |a| {
+    let makes_way = || {
+        make_way::<A>(buf, count, ty, true);
+        overlap::make_way(status as u64, size_of::<A::Status>() as u64, true);
+    };
+    // SAFETY: passed on.
+    let large = || unsafe { recv_large::<A>(buf, count.get(), ty, source, tag, comm, status) };
+    entry::run_beside::<A>(named(count, names!("MPI_Recv")), Target::Comm(comm), makes_way, || {
+        check_here::<A, _>(Way::Receive, buf, count, ty, source, tag, comm, large, |a| {
             // SAFETY: the program keeps buffer and status until the call returns.
             unsafe {
                 match take(&a) {
@@ -295,8 +439,12 @@ pub unsafe fn irecv<A: Abi>(
     req: *mut CRequest<A>,
 ) -> c_int {
     let comm = dec::<A, Comm>(comm);
-    entry::run::<A>(named(count, names!("MPI_Irecv")), Target::Comm(comm), || {
-        check_here::<A, _>(Way::Receive, buf, count, ty, source, tag, comm, |a| {
+    let makes_way = || {
+        make_way::<A>(buf, count, ty, true);
+        overlap::make_way(req as u64, size_of::<CRequest<A>>() as u64, true);
+    };
+    entry::run_beside::<A>(named(count, names!("MPI_Irecv")), Target::Comm(comm), makes_way, || {
+        check_here::<A, _>(Way::Receive, buf, count, ty, source, tag, comm, large_request, |a| {
             // SAFETY: the program keeps the buffer until the request completes; `req` is its to write.
             unsafe { *req = enc::<A, Request>(start_irecv(&a)?) };
             Ok(())
@@ -327,11 +475,16 @@ pub unsafe fn recv_init<A: Abi>(
     })
 }
 
-/// Receive, send, wait for both.
+/// Receive, send, wait for both, or leave them behind with the errors of `comm`, if that is given.
 ///
 /// # Safety
 /// Both buffers are valid until this returns.
-unsafe fn exchange<A: Abi>(send: &Checked, receive: &Checked, status: *mut A::Status) -> Result<()> {
+unsafe fn exchange<A: Abi>(
+    send: &Checked,
+    receive: &Checked,
+    comm: Option<Comm>,
+    status: *mut A::Status,
+) -> Result<()> {
     // SAFETY: as promised.
     unsafe {
         let (incoming, sent) = if p2p::is_eager(send.count * send.ty.size()) {
@@ -345,6 +498,9 @@ unsafe fn exchange<A: Abi>(send: &Checked, receive: &Checked, status: *mut A::St
             }
             (start_recv(receive)?, sent)
         } else {
+            if let Some(comm) = comm.filter(|_| overlap::is_on()) {
+                return exchange_large::<A>(send, receive, comm, status);
+            }
             let incoming = start_recv(receive)?;
             (incoming, start_send(send, Mode::Standard)?)
         };
@@ -352,6 +508,41 @@ unsafe fn exchange<A: Abi>(send: &Checked, receive: &Checked, status: *mut A::St
         wait_sent(sent)?;
         write_outcome::<A>(status, &received);
         received.map(|_| ())
+    }
+}
+
+/// As `exchange`, of what may be left behind.
+///
+/// # Safety
+/// As there.
+#[inline(never)]
+unsafe fn exchange_large<A: Abi>(send: &Checked, receive: &Checked, comm: Comm, status: *mut A::Status) -> Result<()> {
+    let name = "MPI_Sendrecv";
+    // SAFETY: as promised.
+    unsafe {
+        match overlap::post(&wish::<A>(receive, comm, status, name)) {
+            Some(posted) => {
+                let posted = posted?;
+                match start_send(send, Mode::Standard) {
+                    Ok(sent) => {
+                        let sent = sent.map_or(Ok(()), |slot| wait_or_leave(slot, Mode::Standard, comm, name));
+                        conclude::<A>(posted, status).and(sent)
+                    }
+                    Err(error) => {
+                        overlap::withdraw(posted);
+                        Err(error)
+                    }
+                }
+            }
+            None => {
+                let incoming = start_recv(receive)?;
+                let sent = start_send(send, Mode::Standard)?;
+                let received = request::wait_slot(incoming, request::CALL_RECV);
+                sent.map_or(Ok(()), |slot| wait_or_leave(slot, Mode::Standard, comm, name))?;
+                write_outcome::<A>(status, &received);
+                received.map(drop)
+            }
+        }
     }
 }
 
@@ -374,11 +565,17 @@ pub unsafe fn sendrecv<A: Abi>(
     comm: CComm<A>,
     status: *mut A::Status,
 ) -> c_int {
-    entry::run::<A>(named(sendcount, names!("MPI_Sendrecv")), Target::Comm(dec::<A, Comm>(comm)), || {
+    let handle = dec::<A, Comm>(comm);
+    let makes_way = || {
+        make_way::<A>(sendbuf, sendcount, sendtype, false);
+        make_way::<A>(recvbuf, recvcount, recvtype, true);
+        overlap::make_way(status as u64, size_of::<A::Status>() as u64, true);
+    };
+    entry::run_beside::<A>(named(sendcount, names!("MPI_Sendrecv")), Target::Comm(handle), makes_way, || {
         let send = check::<A>(Way::Send, sendbuf, sendcount, sendtype, dest, sendtag, comm)?;
         let receive = check::<A>(Way::Receive, recvbuf, recvcount, recvtype, source, recvtag, comm)?;
         // SAFETY: the program keeps buffers and status until the call returns.
-        unsafe { exchange::<A>(&send, &receive, status) }
+        unsafe { exchange::<A>(&send, &receive, Some(handle), status) }
     })
 }
 
@@ -404,7 +601,7 @@ pub unsafe fn sendrecv_replace<A: Abi>(
         // SAFETY: the program's buffer holds `count` elements; `packed` lives until the exchange is over.
         unsafe {
             let packed = pack_outgoing(&mut send)?;
-            let done = exchange::<A>(&send, &receive, status);
+            let done = exchange::<A>(&send, &receive, None, status);
             drop(packed);
             done
         }

@@ -21,8 +21,8 @@ pub(crate) use recv::abandon;
 pub use recv::{cancel, start_null_recv, start_recv, take};
 pub use send::{is_eager, start_send};
 pub(crate) use slot::REACH;
-pub(crate) use slot::health_of;
 pub use slot::{Slot, is_over, poll, poll_eager, wait_all};
+pub(crate) use slot::{Source, health_of, is_dense_receive, source_of};
 
 /// Which matching context of a communicator a message travels in.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

@@ -26,7 +26,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{LazyLock, OnceLock};
 use vmpi_cma::Areas;
-use vmpi_shared::control::env;
+use vmpi_shared::control::{Overlap, env};
 use vmpi_shared::mem::checker;
 
 /// Messages of up to so many bytes gain by it: larger ones come from memory, not from a cache, and the kernel's copy out of huge pages is as fast.
@@ -47,6 +47,8 @@ static WANTED: LazyLock<Wanted> = LazyLock::new(|| match std::env::var_os(env::M
     Some(value) if value == "0" => Wanted::Nothing,
     Some(value) if value == "1" => Wanted::All,
     // Under valgrind malloc is not the library's, though its name still means that.
+    // What is guarded is the process's own memory.
+    _ if Overlap::of_environment() != Ok(Overlap::Off) => Wanted::Nothing,
     _ if endpoint().job.config().single_copy == 0 || is_limited() || checker::is_valgrind() => Wanted::Nothing,
     _ => Wanted::Mallocs,
 });
