@@ -76,7 +76,10 @@ const CRATES: [Crate; 3] = [
         name: "core",
         src: "libvmpi/core/src",
         floors: &[
-            ("lib.rs", 11),
+            ("lib.rs", 12),
+            ("overlap/", 11),
+            ("overlap/arena.rs", 1),
+            ("overlap/guard/", 3),
             ("io/", 10),
             ("session.rs", 10),
             ("rma/", 9),
