@@ -1,8 +1,10 @@
 //! `--overlap auto`: where a call is worth being left behind. A site is what has called MPI, by its return address, with messages of a size; what is learnt of it is how long its calls wait when they
 //! are not left behind, how long the program lets the buffer be when they are, and what guarding costs there. What can be hidden is the smaller one of the first two.
+//! Where other ranks of the core are READY nothing is left behind: they run while this one waits.
 
 use super::mode;
 use crate::giant::Giant;
+use crate::process::endpoint;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use vmpi_shared::clock;
@@ -106,6 +108,11 @@ pub(super) fn here(bytes: u64) -> Option<Option<Place>> {
         Overlap::Off => return None,
         Overlap::On => return Some(None),
         Overlap::Auto => {}
+    }
+    let endpoint = endpoint();
+    // Another rank of this core computes while this one waits: then nothing is idle.
+    if endpoint.node.ready_count(endpoint.node.core_of(endpoint.me)) > 0 {
+        return None;
     }
     let class = u64::from(bytes.ilog2());
     let key = (caller() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ class | 1;
