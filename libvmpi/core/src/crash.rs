@@ -6,6 +6,7 @@
 //! A thread that overflows its stack is heard if it has an alternate stack: the one that has started MPI gets one, others have none unless the program gave
 //! them one, and die without a word. All this is async-signal-safe, whatever locks are held.
 
+use crate::overlap::guard;
 use crate::process;
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::MaybeUninit;
@@ -38,6 +39,7 @@ pub(crate) fn prepare() {
         allow_core();
     }
     give_alternate_stack();
+    guard::trust(dies as *const () as usize);
     SIGNALS.iter().enumerate().for_each(|(at, signal)| catch(at, *signal));
     // SAFETY: the function is there as long as the process.
     unsafe { on_exit(exits, std::ptr::null_mut()) };
@@ -104,6 +106,8 @@ fn is_libgfortrans(handler: usize) -> bool {
 }
 
 extern "C" fn dies(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // Its system calls are not to wait for what is guarded.
+    guard::let_go();
     // SAFETY: the kernel has passed valid pointers; only system calls and plain stores follow.
     unsafe {
         // A child of a fork that has not called exec is not the rank.
