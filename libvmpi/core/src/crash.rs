@@ -106,7 +106,6 @@ fn is_libgfortrans(handler: usize) -> bool {
 }
 
 extern "C" fn dies(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    // Its system calls are not to wait for what is guarded.
     guard::let_go();
     // SAFETY: the kernel has passed valid pointers; only system calls and plain stores follow.
     unsafe {

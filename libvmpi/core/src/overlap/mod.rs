@@ -9,8 +9,8 @@
 //! - Nothing is left behind where something else than the program's own instructions could reach the buffer, or could need the answer: other threads, windows,
 //!   collectives under way, error handlers that return, jobs that survive deaths, requests whose buffers share a page with this one.
 
-mod arena;
 pub mod guard;
+mod memory;
 mod receive;
 mod send;
 mod settle;

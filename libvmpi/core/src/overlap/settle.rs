@@ -1,6 +1,5 @@
 //! How a call that has been left behind ends.
 
-use super::arena::{self, Touch};
 use super::guard;
 use super::{COUNT, Left, MOST, TABLE, pages, sites};
 use crate::errhandler;
@@ -12,12 +11,10 @@ use std::sync::atomic::Ordering;
 
 /// The program touches what `ticket` guards: wait for it, as in MPI. Called in a signal's handler, in the middle of any instruction of the program, malloc's included, or of a system call of its.
 pub(super) fn touched(ticket: u32, _addr: usize, _ip: usize) {
-    let touch = Touch::begin();
     let entered = lock::enter_with(|| ());
     process::scheduling_point();
     settle(ticket as usize);
     drop(entered);
-    drop(touch);
 }
 
 /// Wait for all calls that have been left behind.
@@ -45,7 +42,6 @@ pub fn make_way(addr: u64, len: u64, writes: bool) {
 
 /// End what is over.
 pub(super) fn reap() {
-    arena::tidy_up();
     request::progress();
     for place in 0..MOST {
         if get(place).is_some_and(|left| p2p::is_over(left.slot)) {

@@ -48,22 +48,32 @@ fn wait(addr: u64, len: u64, for_write: bool) {
     }
 }
 
+/// What is to be done with it, as far as its number tells.
+pub(super) fn kind(number: i64) -> Use {
+    match number {
+        libc::SYS_rt_sigreturn => Use::SignalReturn,
+        libc::SYS_rt_sigaction => Use::Action,
+        libc::SYS_rt_sigprocmask => Use::Mask,
+        _ if changes_process(number) => Use::Own,
+        _ => Use::Known,
+    }
+}
+
 /// Wait for the guards of what `number` uses.
 pub(super) fn wait_for_what_is_used(number: i64, a: &[u64; 6]) -> Use {
-    match number {
-        libc::SYS_rt_sigreturn => return Use::SignalReturn,
-        libc::SYS_rt_sigaction => {
+    match kind(number) {
+        Use::Action => {
             reads(a[1], 32);
             writes(a[2], 32);
             return Use::Action;
         }
-        libc::SYS_rt_sigprocmask => {
+        Use::Mask => {
             reads(a[1], 8);
             writes(a[2], 8);
             return Use::Mask;
         }
-        _ if changes_process(number) => return Use::Own,
-        _ => {}
+        Use::Known => {}
+        other => return other,
     }
     let known = uses_nothing(number)
         || transfers(number, a)
@@ -76,75 +86,73 @@ pub(super) fn wait_for_what_is_used(number: i64, a: &[u64; 6]) -> Use {
 }
 
 fn changes_process(number: i64) -> bool {
-    use libc::*;
     matches!(
         number,
-        SYS_fork
-            | SYS_vfork
-            | SYS_clone
-            | SYS_clone3
-            | SYS_execve
-            | SYS_execveat
-            | SYS_sigaltstack
-            | SYS_rt_sigsuspend
-            | SYS_rt_sigtimedwait
-            | SYS_epoll_pwait
-            | SYS_epoll_pwait2
-            | SYS_arch_prctl
-            | SYS_prctl
-            | SYS_seccomp
-            | SYS_set_tid_address
-            | SYS_set_robust_list
-            | SYS_rseq
+        libc::SYS_fork
+            | libc::SYS_vfork
+            | libc::SYS_clone
+            | libc::SYS_clone3
+            | libc::SYS_execve
+            | libc::SYS_execveat
+            | libc::SYS_sigaltstack
+            | libc::SYS_rt_sigsuspend
+            | libc::SYS_rt_sigtimedwait
+            | libc::SYS_epoll_pwait
+            | libc::SYS_epoll_pwait2
+            | libc::SYS_arch_prctl
+            | libc::SYS_prctl
+            | libc::SYS_seccomp
+            | libc::SYS_set_tid_address
+            | libc::SYS_set_robust_list
+            | libc::SYS_rseq
     )
 }
 
 fn uses_nothing(number: i64) -> bool {
-    use libc::*;
     matches!(
         number,
-        SYS_close
-            | SYS_lseek
-            | SYS_sched_yield
-            | SYS_dup
-            | SYS_dup2
-            | SYS_dup3
-            | SYS_pause
-            | SYS_alarm
-            | SYS_getpid
-            | SYS_gettid
-            | SYS_getppid
-            | SYS_getpgrp
-            | SYS_getpgid
-            | SYS_getsid
-            | SYS_getuid
-            | SYS_geteuid
-            | SYS_getgid
-            | SYS_getegid
-            | SYS_kill
-            | SYS_tkill
-            | SYS_tgkill
-            | SYS_fsync
-            | SYS_fdatasync
-            | SYS_ftruncate
-            | SYS_fallocate
-            | SYS_fadvise64
-            | SYS_flock
-            | SYS_fchmod
-            | SYS_fchown
-            | SYS_fchdir
-            | SYS_umask
-            | SYS_socket
-            | SYS_listen
-            | SYS_shutdown
-            | SYS_epoll_create
-            | SYS_epoll_create1
-            | SYS_eventfd2
-            | SYS_timerfd_create
-            | SYS_inotify_init1
-            | SYS_membarrier
-            | SYS_exit
-            | SYS_exit_group
+        libc::SYS_close
+            | libc::SYS_lseek
+            | libc::SYS_sched_yield
+            | libc::SYS_dup
+            | libc::SYS_dup2
+            | libc::SYS_dup3
+            | libc::SYS_pause
+            | libc::SYS_alarm
+            | libc::SYS_getpid
+            | libc::SYS_gettid
+            | libc::SYS_getppid
+            | libc::SYS_getpgrp
+            | libc::SYS_getpgid
+            | libc::SYS_getsid
+            | libc::SYS_getuid
+            | libc::SYS_geteuid
+            | libc::SYS_getgid
+            | libc::SYS_getegid
+            | libc::SYS_kill
+            | libc::SYS_tkill
+            | libc::SYS_tgkill
+            | libc::SYS_fsync
+            | libc::SYS_fdatasync
+            | libc::SYS_ftruncate
+            | libc::SYS_fallocate
+            | libc::SYS_fadvise64
+            | libc::SYS_flock
+            | libc::SYS_fchmod
+            | libc::SYS_fchown
+            | libc::SYS_fchdir
+            | libc::SYS_umask
+            | libc::SYS_socket
+            | libc::SYS_listen
+            | libc::SYS_shutdown
+            | libc::SYS_epoll_create
+            | libc::SYS_epoll_create1
+            | libc::SYS_eventfd2
+            | libc::SYS_timerfd_create
+            | libc::SYS_inotify_init1
+            | libc::SYS_membarrier
+            | libc::SYS_exit
+            | libc::SYS_exit_group
     )
 }
 

@@ -23,6 +23,8 @@ mod pages;
 mod raw;
 mod signals;
 mod table;
+#[cfg(test)]
+mod tests;
 mod trap;
 
 use std::sync::OnceLock;
@@ -150,7 +152,7 @@ pub fn arm(addr: usize, len: usize, access: Access, ticket: u32) -> Result<(), N
     if first {
         trap::set_up()?;
     }
-    let result = pages::close_all(&wanted, &pieces, access);
+    let result = pages::close_all(&pieces, access);
     match &result {
         Ok(()) => {
             table::enter(ticket, wanted, access);

@@ -17,7 +17,7 @@ const OPEN: u64 = (libc::PROT_READ | libc::PROT_WRITE) as u64;
 const READABLE: u64 = libc::PROT_READ as u64;
 const CLOSED: u64 = libc::PROT_NONE as u64;
 
-/// Parts of a guard that lie each in one area of memory.
+/// Parts of a guard that no other guard has, each in one area of memory.
 pub(super) type Pieces = SmallVec<[Range<usize>; 4]>;
 
 /// Where a byte lies while it is guarded with `Access::Away`.
@@ -33,23 +33,23 @@ pub(super) fn may_be_guarded(wanted: &Range<usize>) -> Result<Pieces, NotGuardab
         return Err(NotGuardable::ThreadLocal);
     }
     let mut pieces = Pieces::new();
-    let mut at = wanted.start;
-    while at < wanted.end {
-        let area = area_at(at).ok_or(NotGuardable::Kind)?;
-        let (start, end) = (area.start as usize, area.end as usize);
-        if start > at
-            || end <= at
-            || area.page_bytes != PAGE_BYTES as u64
-            || area.rights != Area::READABLE | Area::WRITABLE
-        {
-            return Err(NotGuardable::Kind);
+    // What is guarded already has been looked at then, and looks different now.
+    for part in parts_without_guard(wanted) {
+        let mut at = part.start;
+        while at < part.end {
+            let area = area_at(at).ok_or(NotGuardable::Kind)?;
+            let (start, end) = (area.start as usize, area.end as usize);
+            let is_plain = area.page_bytes == PAGE_BYTES as u64 && area.rights == Area::READABLE | Area::WRITABLE;
+            if start > at || end <= at || !is_plain {
+                return Err(NotGuardable::Kind);
+            }
+            if [stack, first_stack()].iter().any(|on| (start..end).contains(on)) {
+                return Err(NotGuardable::Stack);
+            }
+            let end = end.min(part.end);
+            pieces.push(at..end);
+            at = end;
         }
-        if [stack, first_stack()].iter().any(|on| (start..end).contains(on)) {
-            return Err(NotGuardable::Stack);
-        }
-        let end = end.min(wanted.end);
-        pieces.push(at..end);
-        at = end;
     }
     Ok(pieces)
 }
@@ -85,7 +85,7 @@ fn stack_pointer() -> usize {
 }
 
 /// An address on the stack that the process was started with.
-fn first_stack() -> usize {
+pub(super) fn first_stack() -> usize {
     unsafe extern "C" {
         static __libc_stack_end: *const u8;
     }
@@ -121,21 +121,10 @@ fn thread_local_bytes() -> usize {
     })
 }
 
-/// Close what no other guard has closed already: all of it, or nothing.
-pub(super) fn close_all(wanted: &Range<usize>, pieces: &Pieces, access: Access) -> Result<(), NotGuardable> {
-    let parts = || {
-        let clip = |part: Range<usize>, piece: &Range<usize>| part.start.max(piece.start)..part.end.min(piece.end);
-        let all = parts_without_guard(wanted);
-        all.flat_map(move |part| pieces.iter().map(move |piece| clip(part.clone(), piece)))
-            .filter(|part| !part.is_empty())
-    };
-    let mut closed = 0;
-    for part in parts() {
-        if let Err(why) = close(&part, access) {
-            parts().take(closed).for_each(|part| open(&part, access));
-            return Err(why);
-        }
-        closed += 1;
+/// Close all of these pieces, or nothing.
+pub(super) fn close_all(pieces: &Pieces, access: Access) -> Result<(), NotGuardable> {
+    for (closed, piece) in pieces.iter().enumerate() {
+        close(piece, access).inspect_err(|_| pieces[..closed].iter().for_each(|piece| open(piece, access)))?;
     }
     Ok(())
 }

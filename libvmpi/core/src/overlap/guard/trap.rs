@@ -169,14 +169,16 @@ extern "C" fn asked(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let arguments = [REG_RDI, REG_RSI, REG_RDX, REG_R10, REG_R8, REG_R9].map(|name| register(context, name) as u64);
     // SAFETY: the arguments are those of a call that the program makes, and its memory is open when it has been waited for.
     let result = unsafe {
-        match calls::wait_for_what_is_used(number, &arguments) {
-            Use::SignalReturn => raw::return_from_signal(register(context, libc::REG_RSP) as u64),
-            Use::Action => signals::action(&arguments),
-            Use::Mask => signals::mask(&arguments, context),
-            Use::Known if table::count() != 0 => Some(raw::call(number as u64, arguments)),
-            Use::Known | Use::Own => None,
-            Use::Unknown if is_from_mpi() => Some(raw::call(number as u64, arguments)),
-            Use::Unknown => None,
+        match calls::kind(number) {
+            // They use no guarded memory, and cannot wait for another call of MPI's.
+            Use::Known | Use::Unknown if is_from_mpi() => Some(raw::call(number as u64, arguments)),
+            _ => match calls::wait_for_what_is_used(number, &arguments) {
+                Use::SignalReturn => raw::return_from_signal(register(context, libc::REG_RSP) as u64),
+                Use::Action => signals::action(&arguments),
+                Use::Mask => signals::mask(&arguments, context),
+                Use::Known if table::count() != 0 => Some(raw::call(number as u64, arguments)),
+                Use::Known | Use::Unknown | Use::Own => None,
+            },
         }
     };
     match result {
@@ -189,7 +191,6 @@ extern "C" fn asked(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     }
 }
 
-/// vmpi's own calls use no guarded memory, and cannot wait for another call of MPI's. What `calls` knows is waited for all the same.
 fn is_from_mpi() -> bool {
     !crate::lock::is_outside()
 }
