@@ -8,14 +8,14 @@ use crate::abi::Abi;
 use std::ffi::c_int;
 use vmpi_core::errors::Error;
 use vmpi_core::tool::event;
-use vmpi_core::{errhandler, process};
+use vmpi_core::{lock, process, raise};
 
 pub use vmpi_core::errhandler::Target;
 
 /// Run an entry point of an initialized MPI. `target` says whose error handler an error goes to.
 #[inline]
 pub fn run<A: Abi>(function: &'static str, target: Target, body: impl FnOnce() -> Result<(), Error>) -> c_int {
-    run_entered::<A>(process::enter(), function, target, body)
+    run_entered::<A>(lock::enter(), function, target, body)
 }
 
 /// As `run`, for a call that says what it touches where others have been left behind (`vmpi_core::overlap`): `makes_way` is called then.
@@ -26,12 +26,12 @@ pub fn run_beside<A: Abi>(
     makes_way: impl FnOnce(),
     body: impl FnOnce() -> Result<(), Error>,
 ) -> c_int {
-    run_entered::<A>(process::enter_with(makes_way), function, target, body)
+    run_entered::<A>(lock::enter_with(makes_way), function, target, body)
 }
 
 #[inline(always)]
 fn run_entered<A: Abi>(
-    entered: process::Entered,
+    entered: lock::Entered,
     function: &'static str,
     target: Target,
     body: impl FnOnce() -> Result<(), Error>,
@@ -52,7 +52,7 @@ fn run_entered<A: Abi>(
 
 /// Run MPI_Abort, which waits for nothing.
 pub fn run_at_once<A: Abi>(function: &'static str, body: impl FnOnce() -> Result<(), Error>) -> c_int {
-    let _entered = process::enter_with(|| ());
+    let _entered = lock::enter_with(|| ());
     match body() {
         Ok(()) => 0,
         Err(error) => raise::<A>(function, Target::Process, error),
@@ -62,7 +62,7 @@ pub fn run_at_once<A: Abi>(function: &'static str, body: impl FnOnce() -> Result
 /// Run an entry point that is allowed before MPI_Init and after MPI_Finalize (no scheduling point, no world).
 #[inline]
 pub fn run_any_time<A: Abi>(function: &'static str, body: impl FnOnce() -> Result<(), Error>) -> c_int {
-    let _entered = process::enter();
+    let _entered = lock::enter();
     match body() {
         Ok(()) => 0,
         Err(error) => raise::<A>(function, Target::Process, error),
@@ -72,7 +72,7 @@ pub fn run_any_time<A: Abi>(function: &'static str, body: impl FnOnce() -> Resul
 /// Hand `error` to the error handler of `target`; returns the code that the function returns if the handler returns.
 #[cold]
 pub fn raise<A: Abi>(function: &'static str, target: Target, error: Error) -> c_int {
-    A::err_out(errhandler::invoke(function, target, error))
+    A::err_out(raise::invoke(function, target, error))
 }
 
 /// The call is one that this vmpi does not offer.

@@ -7,15 +7,16 @@ use crate::entry::{self, Target};
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use vmpi_core::comm::{self, Communicator};
-use vmpi_core::consts;
 use vmpi_core::datatype::{self, Type};
 use vmpi_core::errors::{Class, Result, fail};
 use vmpi_core::handle::{Comm, Datatype, Handle, Request};
 use vmpi_core::overlap;
-use vmpi_core::p2p::exchange::Exchange;
-use vmpi_core::p2p::{self, Mode, Plane, Slot};
+use vmpi_core::p2p::{self, Mode, Slot};
+use vmpi_core::plane::Plane;
 use vmpi_core::request;
+use vmpi_core::request::exchange::Exchange;
 use vmpi_core::status::Status;
+use vmpi_core::{calls, consts};
 
 /// The arguments of one message, checked.
 pub(super) struct Checked {
@@ -105,7 +106,7 @@ fn check_here<A: Abi, R>(
 
 #[cold]
 pub(super) fn no_tag<T>(tag: i32) -> Result<T> {
-    fail(Class::Tag, format!("the tag is {tag}; tags are 0 to {}", p2p::TAG_UB))
+    fail(Class::Tag, format!("the tag is {tag}; tags are 0 to {}", consts::TAG_UB_VALUE))
 }
 
 #[cold]
@@ -177,7 +178,7 @@ unsafe fn take(a: &Checked) -> Option<Status> {
 #[inline]
 fn wait_sent(slot: Option<Slot>) -> Result<()> {
     match slot {
-        Some(slot) => request::wait_slot(slot, request::CALL_SEND).map(drop),
+        Some(slot) => request::wait_slot(slot, calls::CALL_SEND).map(drop),
         None => Ok(()),
     }
 }
@@ -190,7 +191,7 @@ fn wait_or_leave(slot: Slot, mode: Mode, comm: Comm, function: &'static str) -> 
         return Ok(());
     }
     let _watch = may_be_left.then(overlap::watch);
-    request::wait_slot(slot, request::CALL_SEND).map(drop)
+    request::wait_slot(slot, calls::CALL_SEND).map(drop)
 }
 
 /// The program starts a large message, for which it will wait.
@@ -419,7 +420,7 @@ pub unsafe fn recv<A: Abi>(
 unsafe fn recv_posted<A: Abi>(a: &Checked, status: *mut A::Status) -> Result<()> {
     // SAFETY: as promised.
     unsafe {
-        let got = request::wait_slot(start_recv(a)?, request::CALL_RECV);
+        let got = request::wait_slot(start_recv(a)?, calls::CALL_RECV);
         write_outcome::<A>(status, &got);
         got.map(|_| ())
     }
@@ -504,7 +505,7 @@ unsafe fn exchange<A: Abi>(
             let incoming = start_recv(receive)?;
             (incoming, start_send(send, Mode::Standard)?)
         };
-        let received = request::wait_slot(incoming, request::CALL_RECV);
+        let received = request::wait_slot(incoming, calls::CALL_RECV);
         wait_sent(sent)?;
         write_outcome::<A>(status, &received);
         received.map(|_| ())
@@ -537,7 +538,7 @@ unsafe fn exchange_large<A: Abi>(send: &Checked, receive: &Checked, comm: Comm, 
             None => {
                 let incoming = start_recv(receive)?;
                 let sent = start_send(send, Mode::Standard)?;
-                let received = request::wait_slot(incoming, request::CALL_RECV);
+                let received = request::wait_slot(incoming, calls::CALL_RECV);
                 sent.map_or(Ok(()), |slot| wait_or_leave(slot, Mode::Standard, comm, name))?;
                 write_outcome::<A>(status, &received);
                 received.map(drop)
@@ -621,7 +622,7 @@ unsafe fn start_exchange(send: &Checked, receive: &Checked, packed: Option<Vec<u
         Err(error) => {
             // The receive must not be left behind; if it has matched already, its data is wanted in the buffer anyway.
             p2p::cancel(incoming);
-            request::wait_slot(incoming, request::CALL_RECV).and(Err(error))
+            request::wait_slot(incoming, calls::CALL_RECV).and(Err(error))
         }
     }
 }

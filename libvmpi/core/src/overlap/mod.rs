@@ -21,12 +21,13 @@ pub use send::{leave_request, leave_send, note_waited};
 pub use settle::{make_way, settle_all};
 pub use sites::{Watch, watch};
 
-use crate::errhandler::{self, Target};
+use crate::errhandler::Target;
+use crate::fast_path::collectives_under_way;
 use crate::giant::Giant;
 use crate::lock;
 use crate::p2p::{self, Slot};
 use crate::process::endpoint;
-use crate::request;
+use crate::raise;
 use crate::rma;
 use crate::tool::event;
 use guard::Access;
@@ -96,7 +97,7 @@ fn prepare() -> Overlap {
         Overlap::Off
     });
     if mode != Overlap::Off {
-        guard::set_callback(settle::touched);
+        guard::set_callback(settle::touched, || !lock::is_outside());
         lock::on_return(settle::settle_all);
     }
     MODE.store(mode as u32, Ordering::Relaxed);
@@ -124,9 +125,9 @@ fn may_be_left(bytes: u64, target: Target) -> bool {
     bytes >= LEAST_BYTES
         && !lock::is_threaded()
         && !event::is_wanted()
-        && !request::collectives_under_way()
+        && !collectives_under_way()
         && rma::is_unused()
-        && errhandler::is_fatal(target)
+        && raise::is_fatal(target)
 }
 
 /// The pages of a span: the first byte, and the one behind the last.

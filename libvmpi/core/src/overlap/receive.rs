@@ -2,12 +2,14 @@
 
 use super::guard::{self, Access};
 use super::{Left, arm, free_place, is_shared, leave, may_be_left, sites};
+use crate::calls::CALL_RECV;
 use crate::comm::Communicator;
 use crate::consts;
 use crate::datatype::Type;
 use crate::errhandler::Target;
 use crate::errors::Result;
-use crate::p2p::{self, Plane, Slot};
+use crate::p2p::{self, Slot};
+use crate::plane::Plane;
 use crate::process::endpoint;
 use crate::request;
 use crate::status::Status;
@@ -112,7 +114,7 @@ pub fn withdraw(posted: Posted) {
     while !p2p::is_over(posted.slot) {
         let seen = request::progress();
         if !p2p::is_over(posted.slot) {
-            request::wait_more(seen, &[posted.slot], request::CALL_RECV);
+            request::wait_more(seen, &[posted.slot], CALL_RECV);
         }
     }
     guard::disarm(posted.place as u32);
@@ -145,6 +147,6 @@ pub fn conclude(posted: Posted) -> Result<Option<Status>> {
             return Ok(status);
         }
         shared.flags |= FLAG_MATCH;
-        request::wait_more(seen, &[slot], request::CALL_RECV);
+        request::wait_more(seen, &[slot], CALL_RECV);
     }
 }

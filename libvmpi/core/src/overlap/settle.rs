@@ -2,10 +2,11 @@
 
 use super::guard;
 use super::{COUNT, Left, MOST, TABLE, pages, sites};
-use crate::errhandler;
+use crate::calls::{CALL_LEFT_RECV, CALL_LEFT_SEND};
 use crate::lock;
 use crate::p2p;
 use crate::process::{self, endpoint};
+use crate::raise;
 use crate::request;
 use std::sync::atomic::Ordering;
 
@@ -58,7 +59,7 @@ fn get(place: usize) -> Option<Left> {
 fn settle(place: usize) {
     let Some(Left { slot, receives, function, .. }) = get(place) else { return };
     process::calling(function);
-    let call = if receives { request::CALL_LEFT_RECV } else { request::CALL_LEFT_SEND };
+    let call = if receives { CALL_LEFT_RECV } else { CALL_LEFT_SEND };
     let mut was_over = true;
     loop {
         let seen = request::progress();
@@ -91,6 +92,6 @@ fn finish(place: usize, was_over: bool) {
         endpoint().queues().slots[left.slot.0 as usize].addr = left.addr;
     }
     if let Some(Err(error)) = p2p::poll(left.slot) {
-        errhandler::invoke(left.function, left.target, error);
+        raise::invoke(left.function, left.target, error);
     }
 }

@@ -1,6 +1,7 @@
 //! Requests whose wait is left behind (`overlap`).
 
-use super::{Active, Entry, Kind, REQUESTS, copied};
+use super::copied;
+use super::table::{Active, Entry, Kind, REQUESTS};
 use crate::handle::Request;
 use crate::p2p::Slot;
 

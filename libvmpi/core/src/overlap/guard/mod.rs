@@ -34,6 +34,7 @@ pub use pages::landing;
 pub(crate) use signals::trust;
 pub use table::MOST;
 pub use trap::let_go;
+pub use vmpi_shared::guarding::Unavailable;
 
 /// What has to wait.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -44,27 +45,6 @@ pub enum Access {
     Any,
     /// All, of memory that lies at its `landing` meanwhile.
     Away,
-}
-
-/// Why nothing is guarded in this process.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unavailable {
-    #[error(
-        "the kernel does not hand system calls to the process that makes them (syscall user dispatch, Linux 5.11: {0}), so blocking calls block as ever; \
-         a newer kernel, or a seccomp filter that lets prctl(PR_SET_SYSCALL_USER_DISPATCH) through, allows it"
-    )]
-    Dispatch(nix::Error),
-    #[error(
-        "the kernel does not move memory away and keep its place (mremap with MREMAP_DONTUNMAP, Linux 5.7: {0}), so blocking calls block as ever; \
-         a newer kernel allows it"
-    )]
-    Move(nix::Error),
-    #[error(
-        "/proc does not tell how many threads there are ({0}), so blocking calls block as ever; with /proc mounted they need not"
-    )]
-    Proc(nix::Error),
-    #[error("vmpi runs under valgrind, which does not know syscall user dispatch, so blocking calls block as ever")]
-    Valgrind,
 }
 
 /// Why a span is not guarded. Nothing has been changed.
@@ -106,20 +86,30 @@ impl NotGuardable {
 /// `fn(ticket, address, instruction)`: see `set_callback`.
 type Callback = fn(u32, usize, usize);
 static CALLBACK: AtomicUsize = AtomicUsize::new(0);
+static IS_INSIDE: AtomicUsize = AtomicUsize::new(0);
 
 /// Can anything be guarded in this process? Found out once.
 pub fn is_possible() -> Result<(), Unavailable> {
     static FOUND: OnceLock<Result<(), Unavailable>> = OnceLock::new();
-    FOUND.get_or_init(trap::look).clone()
+    FOUND.get_or_init(vmpi_shared::guarding::look).clone()
 }
 
 /// What is called when guarded memory is touched: with the guard's ticket, the address, and the instruction that has touched it (0: a system call, or `wait_for_range`).
 /// It waits until the memory may be used and calls `disarm`; if the guard is still there when it returns, it is called again.
 ///
 /// It is called in a signal handler, on a stack of `trap::STACK_BYTES`, with asynchronous signals blocked; maybe from inside malloc, so it must not call the C library's,
-/// and maybe from inside MPI (`lock::is_outside` tells).
-pub fn set_callback(callback: Callback) {
+/// and maybe from inside MPI.
+///
+/// `is_inside` tells whether this thread is inside MPI: the system calls that it makes there use no guarded memory, and must not wait for another call of MPI's.
+pub fn set_callback(callback: Callback, is_inside: fn() -> bool) {
+    IS_INSIDE.store(is_inside as usize, Ordering::Relaxed);
     CALLBACK.store(callback as usize, Ordering::Relaxed);
+}
+
+fn is_inside() -> bool {
+    let is_inside = IS_INSIDE.load(Ordering::Relaxed);
+    // SAFETY: `set_callback` has stored a function of this type.
+    is_inside != 0 && unsafe { std::mem::transmute::<usize, fn() -> bool>(is_inside) }()
 }
 
 fn call_back(ticket: u32, addr: usize, instruction: usize) {

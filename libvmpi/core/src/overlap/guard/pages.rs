@@ -222,20 +222,4 @@ fn end_process(why: Error) -> ! {
     std::process::abort()
 }
 
-/// Does the kernel move memory so?
-pub(super) fn try_moving() -> nix::Result<()> {
-    let (kind, len) = ((libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64, PAGE_BYTES as u64);
-    // SAFETY: new mappings, which nobody else knows.
-    unsafe {
-        let from = raw::known(libc::SYS_mmap, [0, len, OPEN, kind, u64::MAX, 0])?;
-        (from as *mut u8).write_volatile(1);
-        let flags = (libc::MREMAP_MAYMOVE | libc::MREMAP_DONTUNMAP) as u64;
-        let moved = raw::known(libc::SYS_mremap, [from, len, len, flags, 0]);
-        for at in [Ok(from), moved].into_iter().flatten() {
-            raw::known(libc::SYS_munmap, [at, len])?;
-        }
-        moved.map(drop)
-    }
-}
-
 const _: () = assert!(AWAY < ADDRESSES);

@@ -2,18 +2,15 @@
 
 use super::calls::{self, Use};
 use super::signals::{self, Held};
-use super::{NotGuardable, Unavailable, call_back, pages, raw, table};
+use super::{NotGuardable, call_back, raw, table};
 use libc::{SIGSEGV, SIGSYS, c_int, c_void, siginfo_t, ucontext_t};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
-use vmpi_shared::mem::checker;
+use vmpi_shared::guarding::{DISPATCH_OFF, DISPATCH_ON, SET_DISPATCH};
 
 /// Room for a whole wait in MPI, and for signal handlers of the program's that come meanwhile.
 pub(super) const STACK_BYTES: usize = 1 << 20;
 
-const SET_DISPATCH: u64 = 59;
-const DISPATCH_OFF: u64 = 0;
-const DISPATCH_ON: u64 = 1;
 /// `si_code` of a system call that was dispatched.
 const SYS_USER_DISPATCH: c_int = 2;
 /// Bytes of the instruction `syscall`.
@@ -39,18 +36,7 @@ fn dispatch(mode: u64) -> nix::Result<()> {
     let place = [uncaught.start as u64, uncaught.len() as u64, SELECTOR.as_ptr() as u64];
     let [start, len, selector] = if mode == DISPATCH_ON { place } else { [0; 3] };
     // SAFETY: the range is code of this library and the selector a static of it.
-    unsafe { raw::known(libc::SYS_prctl, [SET_DISPATCH, mode, start, len, selector]) }.map(drop)
-}
-
-/// Has this process what guards need?
-pub(super) fn look() -> Result<(), Unavailable> {
-    if checker::is_valgrind() {
-        return Err(Unavailable::Valgrind);
-    }
-    let _signals = Held::whatever_is_blocked();
-    dispatch(DISPATCH_ON).and_then(|()| dispatch(DISPATCH_OFF)).map_err(Unavailable::Dispatch)?;
-    threads().map_err(Unavailable::Proc)?;
-    pages::try_moving().map_err(Unavailable::Move)
+    unsafe { raw::known(libc::SYS_prctl, [SET_DISPATCH as u64, mode, start, len, selector]) }.map(drop)
 }
 
 /// Those of io_uring are among them.
@@ -171,7 +157,7 @@ extern "C" fn asked(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let result = unsafe {
         match calls::kind(number) {
             // They use no guarded memory, and cannot wait for another call of MPI's.
-            Use::Known | Use::Unknown if is_from_mpi() => Some(raw::call(number as u64, arguments)),
+            Use::Known | Use::Unknown if super::is_inside() => Some(raw::call(number as u64, arguments)),
             _ => match calls::wait_for_what_is_used(number, &arguments) {
                 Use::SignalReturn => raw::return_from_signal(register(context, libc::REG_RSP) as u64),
                 Use::Action => signals::action(&arguments),
@@ -189,10 +175,6 @@ extern "C" fn asked(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
             set_register(context, libc::REG_RIP, register(context, libc::REG_RIP) - INSTRUCTION_BYTES);
         }
     }
-}
-
-fn is_from_mpi() -> bool {
-    !crate::lock::is_outside()
 }
 
 fn register(context: *mut c_void, name: c_int) -> i64 {

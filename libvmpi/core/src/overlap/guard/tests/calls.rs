@@ -246,16 +246,38 @@ fn errno_stays() {
     alone(|| {
         let buffer = pages(2);
         receive(0, buffer, PAGE, 9);
-        set_callback(|ticket, _, _| {
-            // SAFETY: fails.
-            assert_eq!(unsafe { libc::close(-1) }, -1);
-            disarm(ticket);
-        });
+        set_callback(
+            |ticket, _, _| {
+                // SAFETY: fails.
+                assert_eq!(unsafe { libc::close(-1) }, -1);
+                disarm(ticket);
+            },
+            || false,
+        );
         // SAFETY: the thread's own variable, and the test's memory.
         unsafe {
             *libc::__errno_location() = 1234;
             buffer.read_volatile();
             assert_eq!(*libc::__errno_location(), 1234);
         }
+    });
+}
+
+#[test]
+fn mpis_own_calls_do_not_wait() {
+    if !is_offered() {
+        return;
+    }
+    alone(|| {
+        let buffer = pages(2);
+        receive(0, buffer, PAGE, 9);
+        INSIDE.store(1, Relaxed);
+        // SAFETY: the kernel refuses it; a call that `calls` does not know.
+        unsafe { libc::vmsplice(-1, std::ptr::null(), 0, 0) };
+        assert_eq!(arrived(), 0);
+        INSIDE.store(0, Relaxed);
+        // SAFETY: as above.
+        unsafe { libc::vmsplice(-1, std::ptr::null(), 0, 0) };
+        assert_eq!(arrived(), 1);
     });
 }

@@ -19,6 +19,7 @@ struct Way(UnsafeCell<[Option<Message>; MOST]>);
 // SAFETY: used by the only thread of a child.
 unsafe impl Sync for Way {}
 static ON_THE_WAY: Way = Way(UnsafeCell::new([const { None }; MOST]));
+pub(super) static INSIDE: AtomicU32 = AtomicU32::new(0);
 static ARRIVED: AtomicU32 = AtomicU32::new(0);
 static LAST_ADDR: AtomicUsize = AtomicUsize::new(0);
 static LAST_INSTRUCTION: AtomicUsize = AtomicUsize::new(0);
@@ -69,7 +70,7 @@ unsafe fn fill_from_outside(message: &Message) {
 
 /// Have a message be on its way.
 pub(super) fn start(ticket: u32, addr: *mut u8, len: usize, value: u8, access: Access) -> Result<(), NotGuardable> {
-    set_callback(arrives);
+    set_callback(arrives, || INSIDE.load(Relaxed) != 0);
     let message = Message { addr: addr as usize, len, value, access };
     if access == Access::Write && !all(addr, len, value) {
         // SAFETY: a buffer of the test's.

@@ -21,7 +21,7 @@ fn prices_are_told() {
     }
     alone(|| {
         const ROUNDS: usize = 41;
-        set_callback(|ticket, _, _| disarm(ticket));
+        set_callback(|ticket, _, _| disarm(ticket), || false);
         for huge in [false, true] {
             for len in [64 << 10, 1 << 20, 16usize << 20] {
                 let block = pages((len + (4 << 20)) / PAGE);

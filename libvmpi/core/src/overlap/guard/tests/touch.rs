@@ -142,7 +142,7 @@ fn guards_of_different_kinds_do_not_share_pages() {
 
 /// In pages of its own: beside it lie the guard's own variables here, but not in a program.
 #[repr(align(4096))]
-struct Buffer([u8; 64 << 10]);
+struct Buffer(#[expect(dead_code, reason = "used by its address")] [u8; 64 << 10]);
 static mut WITH_A_VALUE: Buffer = Buffer([1; 64 << 10]);
 static mut ZEROS: Buffer = Buffer([0; 64 << 10]);
 
