@@ -127,9 +127,14 @@ impl Job {
         {
             return None;
         }
+        // Data that is on its way comes to those that wait from ranks outside MPI, or from other nodes; else one of them moves it.
+        let all_wait = self.spec.nodes.is_none() && self.living().all(|rank| waits(self.node.state(rank)));
         let has_use = |rank: u32, state: RunState| match state {
             RunState::Ready | RunState::Tended | RunState::Running => true,
-            RunState::Suspended => look::is_suspended(&self.node, &self.segment, rank).is_none(),
+            RunState::Suspended => {
+                look::is_suspended(&self.node, &self.segment, rank).is_none()
+                    || all_wait && look::is_moving(&self.segment, rank)
+            }
             _ => false,
         };
         let for_whom = ranks.iter().find(|(rank, state, _)| has_use(*rank, *state)).map(|(rank, ..)| *rank)?;

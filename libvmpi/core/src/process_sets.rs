@@ -7,9 +7,7 @@ use crate::process;
 
 /// The process sets that every job has, with `psets` saying which ones a face lists.
 const WORLD: &str = "mpi://WORLD";
-
 const SELF: &str = "mpi://SELF";
-
 /// The ranks of this rank's node, by Open MPI's name.
 const SHARED: &str = "mpix://SHARED";
 

@@ -32,7 +32,7 @@ const LEVELS: [(i32, &str); 4] = [
 /// has by now.
 ///
 /// # Errors
-/// As [`init::open`]; `Class::Errhandler` if there is no such handler.
+/// As [`crate::init::open`]; `Class::Errhandler` if there is no such handler.
 pub fn init(face: &'static str, hints: &Entries, handler: Errhandler) -> Result<Session> {
     let asked = hints.get(b"thread_level");
     let [single, .., multiple] = &LEVELS;

@@ -2,7 +2,7 @@
 
 use super::number::{self, Number, named, names};
 use crate::abi::{Abi, CComm, CDatatype, CRequest, dec, enc};
-use crate::c::request::{write_outcome, write_status};
+use crate::c::status::{write_outcome, write_status};
 use crate::entry::{self, Target};
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;

@@ -3,7 +3,7 @@
 use super::number::{self, Number, named, names};
 use super::p2p::{fits, no_tag, type_of};
 use crate::abi::{Abi, CComm, CDatatype, CMessage, CRequest, dec, enc};
-use crate::c::request::{write_outcome, write_status};
+use crate::c::status::{write_outcome, write_status};
 use crate::entry::{self, Target};
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;

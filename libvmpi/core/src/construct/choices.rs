@@ -36,7 +36,7 @@ pub(super) fn share_contexts(comm: &Communicator, contexts: Vec<u32>) -> Result<
 }
 
 /// Sort (key, rank) pairs of the ranks that gave `color`, and return the ranks in the new order.
-pub(crate) fn ranks_of_color(choices: &[(i32, i32)], color: i32) -> Vec<u32> {
+pub(super) fn ranks_of_color(choices: &[(i32, i32)], color: i32) -> Vec<u32> {
     let mut chosen: Vec<(i32, u32)> =
         choices.iter().zip(0u32..).filter(|((c, _), _)| *c == color).map(|((_, key), rank)| (*key, rank)).collect();
     chosen.sort_unstable();
@@ -44,7 +44,7 @@ pub(crate) fn ranks_of_color(choices: &[(i32, i32)], color: i32) -> Vec<u32> {
 }
 
 /// The distinct colors that were chosen, in increasing order.
-pub(crate) fn colors(choices: &[(i32, i32)]) -> Vec<i32> {
+pub(super) fn colors(choices: &[(i32, i32)]) -> Vec<i32> {
     let mut colors: Vec<i32> = choices.iter().map(|(color, _)| *color).filter(|&c| c != consts::UNDEFINED).collect();
     colors.sort_unstable();
     colors.dedup();

@@ -61,7 +61,7 @@ pub fn finish_buffered() {
     }
 }
 
-/// The counterpart of [`attach`]: waits until all buffered messages have left; gives the buffer back.
+/// The counterpart of [`buffered::attach`]: waits until all buffered messages have left; gives the buffer back.
 ///
 /// # Errors
 /// `Class::Buffer` if none is attached.

@@ -13,7 +13,7 @@ mod left;
 mod missed;
 pub mod partitioned;
 pub mod probe;
-pub(crate) mod progress;
+mod progress;
 mod table;
 mod wait;
 

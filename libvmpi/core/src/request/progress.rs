@@ -18,7 +18,7 @@ use vmpi_shared::matching::request::FLAG_WAKE;
 
 /// Collectives under way, and messages whose request was freed.
 static COLLECTIVES: Giant<Vec<Request>> = Giant::new(Vec::new());
-pub(crate) static ORPHANS: Giant<Vec<Request>> = Giant::new(Vec::new());
+pub(super) static ORPHANS: Giant<Vec<Request>> = Giant::new(Vec::new());
 
 /// Make a request of an operation that has been started (its first `advance` was called by the caller or not).
 pub fn insert(operation: Box<dyn Progress>) -> Request {
@@ -32,7 +32,7 @@ pub fn insert(operation: Box<dyn Progress>) -> Request {
 ///
 /// # Errors
 /// What the function returns.
-pub(crate) fn poll_generalized(requests: &[Request]) -> Result<bool> {
+pub(super) fn poll_generalized(requests: &[Request]) -> Result<bool> {
     let mut any = false;
     for &request in requests {
         let asked = REQUESTS.with(|requests| match &requests.get(request)?.active {

@@ -42,7 +42,7 @@ pub struct Generalized {
 }
 
 /// What is under way for a request.
-pub(crate) enum Active {
+pub(super) enum Active {
     /// Persistent and not started.
     Inactive,
     /// Done when it was started.
@@ -59,7 +59,7 @@ pub(crate) enum Active {
     },
 }
 
-pub(crate) enum Kind {
+pub(super) enum Kind {
     Once,
     PersistentMessage(StartMessage),
     PersistentCollective(Rc<std::cell::RefCell<StartCollective>>),
@@ -67,18 +67,18 @@ pub(crate) enum Kind {
     Partitioned(Rc<std::cell::RefCell<StartCollective>>, Box<Rc<dyn Any>>),
 }
 
-pub(crate) struct Entry {
-    pub(crate) kind: Kind,
-    pub(crate) active: Active,
+pub(super) struct Entry {
+    pub(super) kind: Kind,
+    pub(super) active: Active,
     /// MPI_Request_free was called while it was under way.
-    pub(crate) freed: bool,
+    pub(super) freed: bool,
     /// A receive, which MPI_Cancel can take back; a send has left.
-    pub(crate) receive: bool,
+    pub(super) receive: bool,
 }
 
 const _: () = assert!(size_of::<Option<Entry>>() <= 64);
 
-pub(crate) static REQUESTS: Giant<Table<Request, Entry>> = Giant::new(Table::new());
+pub(super) static REQUESTS: Giant<Table<Request, Entry>> = Giant::new(Table::new());
 
 /// Before any other request is made.
 pub(crate) fn set_up() {
@@ -87,7 +87,7 @@ pub(crate) fn set_up() {
 }
 
 /// A request is no more.
-pub(crate) fn remove(request: Request) {
+pub(super) fn remove(request: Request) {
     if request == Request::SENT {
         return;
     }
@@ -97,7 +97,7 @@ pub(crate) fn remove(request: Request) {
 }
 
 #[cold]
-pub(crate) fn unknown(request: Request) -> Error {
+pub(super) fn unknown(request: Request) -> Error {
     Error::new(
         Class::Request,
         format!("{:#x} is not a request of this process (completed, freed, or never one)", request.0),
@@ -105,7 +105,7 @@ pub(crate) fn unknown(request: Request) -> Error {
 }
 
 #[inline]
-pub(crate) fn insert_entry(kind: Kind, active: Active, receive: bool) -> Request {
+pub(super) fn insert_entry(kind: Kind, active: Active, receive: bool) -> Request {
     REQUESTS.with(|requests| requests.insert(Entry { kind, active, freed: false, receive }))
 }
 
@@ -158,10 +158,10 @@ pub fn insert_generalized(request: Generalized) -> Request {
     insert_entry(Kind::Once, Active::Generalized { request: Rc::new(request), complete: false }, false)
 }
 
-pub(crate) const NULL: Request = <Request as Handle>::NULL;
+pub(super) const NULL: Request = <Request as Handle>::NULL;
 
 /// How a request stands.
-pub(crate) enum Stands {
+pub(super) enum Stands {
     /// Null, or an inactive persistent one: it does not count in MPI_Waitany and friends.
     Inactive,
     Complete,
@@ -177,7 +177,7 @@ pub(crate) enum Stands {
 
 /// How does `request` stand?
 #[inline]
-pub(crate) fn stands(requests: &Table<Request, Entry>, queues: &Queues<'_>, request: Request) -> Result<Stands> {
+pub(super) fn stands(requests: &Table<Request, Entry>, queues: &Queues<'_>, request: Request) -> Result<Stands> {
     if request == Request::SENT {
         return Ok(Stands::Complete);
     }
@@ -213,7 +213,7 @@ pub fn is_inactive(request: Request) -> Result<bool> {
 }
 
 /// Is it a receive that may wait in vain?
-pub(crate) fn is_in_doubt(request: Request) -> bool {
+pub(super) fn is_in_doubt(request: Request) -> bool {
     !failure::is_quiet()
         && REQUESTS.with(|requests| match requests.get(request) {
             Some(Entry { active: Active::Message(slot), .. }) => failed::in_doubt(*slot),

@@ -96,7 +96,7 @@ pub fn wait_slot(slot: Slot, call: u32) -> Result<Status> {
 
 /// One suspension: until `missing` of the open slots are over, or something else needs this rank. True if all were to be over, and are, and
 /// nothing else needs this rank; otherwise the caller looks.
-pub(crate) fn await_slots(seen: u64, open: &[Slot], missing: u32, call: u32) -> bool {
+pub(super) fn await_slots(seen: u64, open: &[Slot], missing: u32, call: u32) -> bool {
     let (mut peer, mut tag) = (-1, -1);
     let mut flag = FLAG_AWAITED;
     if lock::is_threaded() {

@@ -29,8 +29,8 @@ use vmpi_shared::arith::Builtin;
 use vmpi_shared::matching::transfer::copy_blocks;
 
 /// Bytes of data in one question or answer, and blocks that they may be in.
-pub(crate) const MOST_BYTES: u64 = 32 << 10;
-pub(crate) const MOST_BLOCKS: usize = 1024;
+pub(super) const MOST_BYTES: u64 = 32 << 10;
+pub(super) const MOST_BLOCKS: usize = 1024;
 const BLOCK_BYTES: usize = size_of::<Block>();
 const HEAD_BYTES: usize = 24;
 const QUESTION_BYTES: usize = HEAD_BYTES + MOST_BLOCKS * BLOCK_BYTES + MOST_BYTES as usize;
@@ -42,19 +42,19 @@ const TAG_ANSWER: i32 = 2;
 /// first half of this there if the second is there".
 const READ: u32 = 1;
 const WRITE: u32 = 2;
-pub(crate) const COMBINE: u32 = 3;
-pub(crate) const FETCH: u32 = 4;
-pub(crate) const SWAP: u32 = 5;
+pub(super) const COMBINE: u32 = 3;
+pub(super) const FETCH: u32 = 4;
+pub(super) const SWAP: u32 = 5;
 
 /// Of questions that are no accumulations.
-pub(crate) const NO_STEP: Step = Step { op: Builtin::NoOp, datatype: dt::BYTE };
+pub(super) const NO_STEP: Step = Step { op: Builtin::NoOp, datatype: dt::BYTE };
 
 fn bytes_type() -> Result<Rc<Type>> {
     datatype::get(dt::BYTE)
 }
 
 /// A question.
-pub(crate) fn encode(kind: u32, step: Step, blocks: &[Block], data: &[u8]) -> Vec<u8> {
+pub(super) fn encode(kind: u32, step: Step, blocks: &[Block], data: &[u8]) -> Vec<u8> {
     let mut question = Vec::with_capacity(HEAD_BYTES + blocks.len() * BLOCK_BYTES + data.len());
     question.extend(kind.to_ne_bytes());
     question.extend((blocks.len() as u32).to_ne_bytes());
@@ -148,7 +148,7 @@ fn pieces(blocks: &[Block]) -> Vec<Vec<Block>> {
 }
 
 /// Ask and wait for the answer. While it waits this member's own helper answers others.
-pub(crate) fn ask(comm: &Communicator, target: u32, question: &[u8], answer: &mut [u8]) -> Result<()> {
+pub(super) fn ask(comm: &Communicator, target: u32, question: &[u8], answer: &mut [u8]) -> Result<()> {
     let (ty, peer) = (bytes_type()?, target as i32);
     // SAFETY: both buffers are borrowed until the slots are over.
     let slots = unsafe {

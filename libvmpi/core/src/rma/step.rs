@@ -25,14 +25,14 @@ use vmpi_shared::mem::sync::{spin_loop, yield_cpu};
 const LOOKS: u32 = 100;
 
 /// Holds a member's lock.
-pub(crate) struct Moment<'a> {
+pub(super) struct Moment<'a> {
     window: &'a Window,
     target: u32,
 }
 
 impl<'a> Moment<'a> {
     #[inline]
-    pub(crate) fn take(window: &'a Window, target: u32) -> Result<Moment<'a>> {
+    pub(super) fn take(window: &'a Window, target: u32) -> Result<Moment<'a>> {
         let lock = &window.control.member(target).moment;
         let me = window.rank();
         if window.is_far(target) {
@@ -45,7 +45,7 @@ impl<'a> Moment<'a> {
 
     /// That of this member, for its helper. Nobody keeps it but for a computation: where there are helpers, all who cannot reach the memory ask. So
     /// the holder runs, or wants a core, and the helper, within whose call others are under way, must not be suspended.
-    pub(crate) fn take_own(window: &'a Window) -> Moment<'a> {
+    pub(super) fn take_own(window: &'a Window) -> Moment<'a> {
         let me = window.rank();
         while !window.control.member(me).moment.take(me) {
             if !endpoint().yield_core() {
@@ -97,7 +97,7 @@ impl Drop for Moment<'_> {
 /// A predefined datatype that elements are made of.
 #[derive(Clone)]
 pub(super) struct Basic {
-    pub(crate) handle: Datatype,
+    pub(super) handle: Datatype,
     pub ty: Rc<Type>,
     /// Its elements look the same packed and in memory.
     pub plain: bool,
@@ -130,7 +130,7 @@ fn leaf(ty: &Type) -> Option<Datatype> {
 ///
 /// # Errors
 /// `Class::Type` if the types are made of different predefined ones, `Class::Op` if it is not defined on them.
-pub(crate) fn basic_of(op: &Operation, target: &Type, origin: Option<&Type>, nothing: bool) -> Result<Basic> {
+pub(super) fn basic_of(op: &Operation, target: &Type, origin: Option<&Type>, nothing: bool) -> Result<Basic> {
     let moves = matches!(op.builtin(), Some(Builtin::Replace | Builtin::NoOp));
     if op.builtin().is_none() {
         return fail(Class::Op, "accumulation takes predefined operations only");
@@ -160,7 +160,7 @@ pub struct Operand<'a> {
 ///
 /// # Safety
 /// Both hold the same number of whole elements of `basic`.
-pub(crate) unsafe fn apply_packed(op: &Operation, basic: &Basic, input: &[u8], target: &mut [u8], room: &mut Vec<u8>) {
+pub(super) unsafe fn apply_packed(op: &Operation, basic: &Basic, input: &[u8], target: &mut [u8], room: &mut Vec<u8>) {
     let elements = target.len() as u64 / basic.ty.size().max(1);
     let input = input.as_ptr().cast();
     // SAFETY: the caller's promise; the room has as many elements' memory.
@@ -239,7 +239,7 @@ pub(super) unsafe fn swap_here(window: &Window, block: Block, data: &[u8]) -> Ve
 }
 
 /// Packed elements of a predefined type as they lie in memory.
-pub(crate) fn in_memory<'a>(basic: &Basic, packed: &'a [u8], room: &'a mut Vec<u8>) -> &'a [u8] {
+pub(super) fn in_memory<'a>(basic: &Basic, packed: &'a [u8], room: &'a mut Vec<u8>) -> &'a [u8] {
     if basic.plain {
         return packed;
     }
