@@ -222,7 +222,7 @@ static void part_thread(void) {
 }
 /* The program has a handler for SIGSEGV of its own, which opens a page of its own. */
 static unsigned char *trap;
-static int trapped;
+static volatile sig_atomic_t trapped;
 static void opens(int signal, siginfo_t *info, void *context) {
   (void)context;
   if ((unsigned char *)info->si_addr < trap || (unsigned char *)info->si_addr >= trap + 4096) _exit(70 + signal);
@@ -272,8 +272,8 @@ static struct {
 } packed __attribute__((aligned(4096)));
 static void part_page(void) {
   if (rank == 1) {
-    late_send(sizeof packed.two, 20, 20);
     late_send(sizeof packed.one, 19, 19);
+    late_send(sizeof packed.two, 20, 20);
     return late_receive(sizeof packed.two, 21, 21, "sent beside a receive");
   }
   MPI_Request request;
@@ -358,7 +358,9 @@ static void part_wait(void) {
   free(to);
 }
 static void part_sendrecv(void) {
-  unsigned char *to = calloc(N, 1), *from = malloc(N);
+  /* Halves that share a page are not both left behind. */
+  unsigned char *to = aligned_alloc(4096, N), *from = aligned_alloc(4096, N);
+  memset(to, 0, N);
   fill(from, N, 29 + rank);
   if (rank == 1) nap(LATE_MS);
   begin();

@@ -78,7 +78,7 @@ const CRATES: [Crate; 3] = [
         floors: &[
             ("lib.rs", 12),
             ("overlap/", 11),
-            ("overlap/memory.rs", 1),
+            ("overlap/own_memory.rs", 1),
             ("overlap/guard/", 1),
             ("io/", 10),
             ("session.rs", 10),

@@ -142,7 +142,7 @@ fn try_to_move_in(range: Range<u64>, in_use: bool) -> procfs::ProcResult<bool> {
 
 /// Nobody else writes to this process's memory: it has no window and no message under way, and no other thread.
 fn is_quiet() -> bool {
-    endpoint().queues().head.slots_live == 0 && !WINDOWS.load(Ordering::Relaxed) && is_alone()
+    endpoint().queues().head.slots_live == 0 && !is_in_windows() && is_alone()
 }
 
 /// The first rank of the node says why it cannot be, if the user has asked for it.
@@ -160,6 +160,11 @@ fn refuse(why: &std::io::Error) {
 /// The first window opens, or the last one has been closed.
 pub(crate) fn set_windows(any: bool) {
     WINDOWS.store(any, Ordering::Relaxed);
+}
+
+/// May others reach memory of this process by windows?
+pub(crate) fn is_in_windows() -> bool {
+    WINDOWS.load(Ordering::Relaxed)
 }
 
 /// Is this thread the only one of its process?

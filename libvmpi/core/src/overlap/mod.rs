@@ -10,7 +10,7 @@
 //!   collectives under way, error handlers that return, jobs that survive deaths, requests whose buffers share a page with this one.
 
 pub mod guard;
-mod memory;
+mod own_memory;
 mod receive;
 mod send;
 mod settle;
@@ -25,10 +25,10 @@ use crate::errhandler::Target;
 use crate::fast_path::collectives_under_way;
 use crate::giant::Giant;
 use crate::lock;
+use crate::memory;
 use crate::p2p::{self, Slot};
 use crate::process::endpoint;
 use crate::raise;
-use crate::rma;
 use crate::tool::event;
 use guard::Access;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -126,7 +126,7 @@ fn may_be_left(bytes: u64, target: Target) -> bool {
         && !lock::is_threaded()
         && !event::is_wanted()
         && !collectives_under_way()
-        && rma::is_unused()
+        && !memory::is_in_windows()
         && raise::is_fatal(target)
 }
 
