@@ -338,7 +338,8 @@ static void part_wait(void) {
     return;
   }
   MPI_Request requests[2];
-  unsigned char *to = calloc(N, 1), *from = malloc(N);
+  unsigned char *to = aligned_alloc(4096, N), *from = aligned_alloc(4096, N);
+  memset(to, 0, N);
   fill(from, N, 27);
   MPI_Irecv(to, N, MPI_BYTE, 1, 26, MPI_COMM_WORLD, &requests[0]);
   MPI_Isend(from, N, MPI_BYTE, 1, 27, MPI_COMM_WORLD, &requests[1]);
@@ -449,6 +450,7 @@ static void part_learn(void) {
       check(to, N, 40 + round, "learnt");
       free(to);
     }
+    MPI_Barrier(MPI_COMM_WORLD);
   }
 }
 /* Ends the job: the message is longer than the buffer. */

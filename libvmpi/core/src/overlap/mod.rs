@@ -38,7 +38,7 @@ use vmpi_shared::matching::request::{FLAG_ELEMENTS, state};
 /// A message of fewer bytes is never left behind: guarding its buffer costs as much as waiting for it.
 pub const LEAST_BYTES: u64 = 32 << 10;
 /// Calls that are left behind at a time; one more waits as it would without all this.
-const MOST: usize = 32;
+const MOST: usize = u32::BITS as usize;
 /// Where more requests than this have been under way, it is not looked through them for one that shares a page.
 const MOST_REQUESTS: u32 = 256;
 const PAGE_BYTES: u64 = 4 << 10;
@@ -63,6 +63,8 @@ struct Left {
 
 /// By ticket.
 static TABLE: Giant<[Option<Left>; MOST]> = Giant::new([None; MOST]);
+/// Places that are kept for calls that have not returned yet, as bits.
+static KEPT: AtomicU32 = AtomicU32::new(0);
 /// How many there are.
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
@@ -158,9 +160,19 @@ fn is_shared(addr: u64, len: u64, but: Option<Slot>, sends: bool) -> bool {
     })
 }
 
-/// A free place of the table.
+/// A place of the table that is free and not kept.
 fn free_place() -> Option<usize> {
-    TABLE.with(|table| table.iter().position(Option::is_none))
+    let kept = KEPT.load(Ordering::Relaxed);
+    TABLE.with(|table| (0..MOST).find(|place| table[*place].is_none() && kept & 1 << place == 0))
+}
+
+/// Keep a place for a call that may be left behind, while it does something else.
+fn keep_place(place: usize) {
+    KEPT.fetch_or(1 << place, Ordering::Relaxed);
+}
+
+fn give_place(place: usize) {
+    KEPT.fetch_and(!(1 << place), Ordering::Relaxed);
 }
 
 /// Guard this span; false: it cannot be.

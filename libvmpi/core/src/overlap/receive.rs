@@ -1,7 +1,7 @@
 //! Receives: posted where their bytes land while the buffer is guarded.
 
 use super::guard::{self, Access};
-use super::{Left, arm, free_place, is_shared, leave, may_be_left, sites};
+use super::{Left, arm, free_place, give_place, is_shared, keep_place, leave, may_be_left, sites};
 use crate::calls::CALL_RECV;
 use crate::comm::Communicator;
 use crate::consts;
@@ -105,6 +105,7 @@ pub unsafe fn post(wish: &Wish<'_>) -> Option<Result<Posted>> {
             return Some(Err(error));
         }
     };
+    keep_place(place);
     Some(Ok(Posted { slot, place, addr, function: wish.function, target: wish.target, site, asks: wish.asks }))
 }
 
@@ -118,6 +119,7 @@ pub fn withdraw(posted: Posted) {
         }
     }
     guard::disarm(posted.place as u32);
+    give_place(posted.place);
     endpoint().queues().slots[posted.slot.0 as usize].addr = posted.addr;
     let _ = p2p::poll(posted.slot);
 }
@@ -132,6 +134,7 @@ pub fn conclude(posted: Posted) -> Result<Option<Status>> {
         let seen = request::progress();
         if p2p::is_over(slot) {
             guard::disarm(place as u32);
+            give_place(place);
             endpoint().queues().slots[slot.0 as usize].addr = addr;
             sites::was_over(site);
             return p2p::poll(slot).unwrap_or(Ok(Status::EMPTY)).map(Some);
@@ -143,6 +146,7 @@ pub fn conclude(posted: Posted) -> Result<Option<Status>> {
             let (source, tag, bytes) = (shared.matched_source, shared.matched_tag, shared.len);
             let status = is_known.then_some(Status { source, tag, error: 0, bytes, cancelled: false });
             let site = sites::leaves(site);
+            give_place(place);
             leave(place, Left { slot, addr, receives: true, is_guarded: true, function, target, site });
             return Ok(status);
         }
