@@ -1,6 +1,7 @@
 //! Point-to-point messages: sends, receives, persistent messages.
 
 use super::number::{self, Number, named, names};
+use super::p2p_large::{exchange_large, large_request, make_way, make_way_to_send, recv_large, wait_or_leave};
 use crate::abi::{Abi, CComm, CDatatype, CRequest, dec, enc};
 use crate::c::status::{write_outcome, write_status};
 use crate::entry::{self, Target};
@@ -62,7 +63,7 @@ pub(super) fn check<A: Abi>(
 /// a large message, before anything else is known of it, and may do all of the call.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-fn check_here<A: Abi, R>(
+pub(super) fn check_here<A: Abi, R>(
     way: Way,
     buf: *const c_void,
     count: impl Number,
@@ -170,7 +171,7 @@ unsafe fn start_irecv(a: &Checked) -> Result<Request> {
 /// # Safety
 /// As above.
 #[inline(always)]
-unsafe fn take(a: &Checked) -> Option<Status> {
+pub(super) unsafe fn take(a: &Checked) -> Option<Status> {
     // SAFETY: passed on.
     unsafe { p2p::take(&a.comm, a.buf.cast_mut(), a.count, &a.ty, a.peer, a.tag) }
 }
@@ -183,118 +184,6 @@ fn wait_sent(slot: Option<Slot>) -> Result<()> {
     }
 }
 
-/// Wait for a send that has been announced, or return and have the first write to its buffer wait.
-#[inline(never)]
-fn wait_or_leave(slot: Slot, mode: Mode, comm: Comm, function: &'static str) -> Result<()> {
-    let may_be_left = matches!(mode, Mode::Standard | Mode::Ready) && overlap::is_on();
-    if may_be_left && overlap::leave_send(slot, Target::Comm(comm), function) {
-        return Ok(());
-    }
-    let _watch = may_be_left.then(overlap::watch);
-    request::wait_slot(slot, calls::CALL_SEND).map(drop)
-}
-
-/// The program starts a large message, for which it will wait.
-#[cold]
-fn large_request<R>() -> Option<Result<R>> {
-    if overlap::is_on() {
-        overlap::note_large_request();
-    }
-    None
-}
-
-/// A call is about to read `count` elements at `buf`, or to write there: wait for what has been left behind, if it would touch that.
-#[cold]
-fn make_way<A: Abi>(buf: *const c_void, count: impl Number, ty: CDatatype<A>, writes: bool) {
-    let number = number::count(count);
-    let dense = number.and_then(|count| Ok((count, type_of::<A>(ty, count)?))).ok().filter(|(_, ty)| ty.is_dense());
-    match dense.and_then(|(count, ty)| Some((ty.true_lb(), count.checked_mul(ty.size())?))) {
-        Some((lb, bytes)) => overlap::make_way((A::buf_in(buf) as u64).wrapping_add_signed(lb), bytes, writes),
-        None => overlap::settle_all(),
-    }
-}
-
-/// A blocking receive of a large message, where such ones may be left behind.
-///
-/// # Safety
-/// As `recv`.
-#[inline(never)]
-unsafe fn recv_large<A: Abi>(
-    buf: *mut c_void,
-    count: i64,
-    ty: CDatatype<A>,
-    source: c_int,
-    tag: c_int,
-    comm: Comm,
-    status: *mut A::Status,
-) -> Option<Result<()>> {
-    if !overlap::is_on() {
-        return None;
-    }
-    let received = check_here::<A, _>(
-        Way::Receive,
-        buf,
-        count,
-        ty,
-        source,
-        tag,
-        comm,
-        || None,
-        |a| {
-            // SAFETY: the program keeps buffer and status until the call returns; what is guarded is left.
-            unsafe {
-                match overlap::post(&wish::<A>(&a, comm, status, "MPI_Recv")) {
-                    Some(posted) => conclude::<A>(posted?, status),
-                    None => {
-                        let _watch = overlap::watch();
-                        match take(&a) {
-                            Some(got) => {
-                                write_status::<A>(status, &got);
-                                Ok(())
-                            }
-                            None => recv_posted::<A>(&a, status),
-                        }
-                    }
-                }
-            }
-        },
-    );
-    Some(received)
-}
-
-fn wish<'a, A: Abi>(a: &'a Checked, comm: Comm, status: *mut A::Status, function: &'static str) -> overlap::Wish<'a> {
-    overlap::Wish {
-        comm: &a.comm,
-        target: Target::Comm(comm),
-        buf: a.buf.cast_mut(),
-        count: a.count,
-        ty: &a.ty,
-        source: a.peer,
-        tag: a.tag,
-        function,
-        asks: !A::status_ignored(status),
-    }
-}
-
-/// # Safety
-/// As `write_status`.
-unsafe fn conclude<A: Abi>(posted: overlap::Posted, status: *mut A::Status) -> Result<()> {
-    let received = overlap::conclude(posted);
-    // SAFETY: passed on.
-    unsafe {
-        match received {
-            Ok(Some(got)) => write_status::<A>(status, &got),
-            Ok(None) => {}
-            Err(error) => {
-                let failed = Err(error);
-                write_outcome::<A>(status, &failed);
-                return failed.map(drop);
-            }
-        }
-    }
-    Ok(())
-}
-
 macro_rules! sends {
     ($($blocking:ident $nonblocking:ident $persistent:ident $mode:ident $names:literal $inames:literal $pnames:literal;)*) => {$(
         /// MPI 4.1, section 3.2 and 3.4.
@@ -305,11 +194,7 @@ macro_rules! sends {
             buf: *const c_void, count: impl Number, ty: CDatatype<A>, dest: c_int, tag: c_int, comm: CComm<A>,
         ) -> c_int {
             let comm = dec::<A, Comm>(comm);
-            // A buffered one also writes to what the program has attached.
-            let makes_way = || match Mode::$mode {
-                Mode::Buffered => overlap::settle_all(),
-                _ => make_way::<A>(buf, count, ty, false),
-            };
+            let makes_way = || make_way_to_send::<A>(Mode::$mode, buf, count, ty);
             entry::run_beside::<A>(named(count, names!($names)), Target::Comm(comm), makes_way, || {
                 check_here::<A, _>(Way::Send, buf, count, ty, dest, tag, comm, || None, |a| {
                     // SAFETY: the program keeps the buffer until the call returns, or what it guards is left.
@@ -331,10 +216,7 @@ macro_rules! sends {
         ) -> c_int {
             let comm = dec::<A, Comm>(comm);
             let makes_way = || {
-                match Mode::$mode {
-                    Mode::Buffered => overlap::settle_all(),
-                    _ => make_way::<A>(buf, count, ty, false),
-                }
+                make_way_to_send::<A>(Mode::$mode, buf, count, ty);
                 overlap::make_way(req as u64, size_of::<CRequest<A>>() as u64, true);
             };
             entry::run_beside::<A>(named(count, names!($inames)), Target::Comm(comm), makes_way, || {
@@ -417,7 +299,7 @@ pub unsafe fn recv<A: Abi>(
 /// # Safety
 /// As `recv`.
 #[inline(never)]
-unsafe fn recv_posted<A: Abi>(a: &Checked, status: *mut A::Status) -> Result<()> {
+pub(super) unsafe fn recv_posted<A: Abi>(a: &Checked, status: *mut A::Status) -> Result<()> {
     // SAFETY: as promised.
     unsafe {
         let got = request::wait_slot(start_recv(a)?, calls::CALL_RECV);
@@ -509,41 +391,6 @@ unsafe fn exchange<A: Abi>(
         wait_sent(sent)?;
         write_outcome::<A>(status, &received);
         received.map(|_| ())
-    }
-}
-
-/// As `exchange`, of what may be left behind.
-///
-/// # Safety
-/// As there.
-#[inline(never)]
-unsafe fn exchange_large<A: Abi>(send: &Checked, receive: &Checked, comm: Comm, status: *mut A::Status) -> Result<()> {
-    let name = "MPI_Sendrecv";
-    // SAFETY: as promised.
-    unsafe {
-        match overlap::post(&wish::<A>(receive, comm, status, name)) {
-            Some(posted) => {
-                let posted = posted?;
-                match start_send(send, Mode::Standard) {
-                    Ok(sent) => {
-                        let sent = sent.map_or(Ok(()), |slot| wait_or_leave(slot, Mode::Standard, comm, name));
-                        conclude::<A>(posted, status).and(sent)
-                    }
-                    Err(error) => {
-                        overlap::withdraw(posted);
-                        Err(error)
-                    }
-                }
-            }
-            None => {
-                let incoming = start_recv(receive)?;
-                let sent = start_send(send, Mode::Standard)?;
-                let received = request::wait_slot(incoming, calls::CALL_RECV);
-                sent.map_or(Ok(()), |slot| wait_or_leave(slot, Mode::Standard, comm, name))?;
-                write_outcome::<A>(status, &received);
-                received.map(drop)
-            }
-        }
     }
 }
 
