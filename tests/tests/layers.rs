@@ -76,7 +76,10 @@ const CRATES: [Crate; 3] = [
         name: "core",
         src: "libvmpi/core/src",
         floors: &[
-            ("lib.rs", 11),
+            ("lib.rs", 12),
+            ("overlap/", 11),
+            ("overlap/own_memory.rs", 1),
+            ("overlap/guard/", 1),
             ("io/", 10),
             ("session.rs", 10),
             // Errors to their handlers.

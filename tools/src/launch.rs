@@ -20,8 +20,8 @@ use crate::{cpus, hosts, matrix, mpir, outcome, outputs, trace};
 use serde_json::json;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use vmpi_shared::control::{self, App, Balance, Cause, DAEMON_FDS, JobSpec, Stdio};
-use vmpi_shared::{escape, meter};
+use vmpi_shared::control::{self, App, Balance, Cause, DAEMON_FDS, JobSpec, Overlap, Stdio};
+use vmpi_shared::{escape, guarding, meter};
 
 /// Descriptors that vmpirun needs besides those of the ranks.
 const OWN_FDS: u64 = 32;
@@ -235,11 +235,22 @@ fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, agents: &mut V
         if options.report.is_some() || options.report_html.is_some() || options.json {
             app.env.push((control::env::REGIONS.into(), "1".into()));
         }
+        if let Some(overlap) = options.overlap {
+            app.env.retain(|(name, _)| name != control::env::OVERLAP);
+            app.env.push((control::env::OVERLAP.into(), overlap.name().into()));
+        }
         if options.pcontrol_names {
             app.env.push((control::env::PCONTROL.into(), "regions".into()));
         }
         apps.push(app);
         found.push(looked_up);
+    }
+    if options.overlap.is_some_and(|overlap| overlap != Overlap::Off) {
+        match guarding::look() {
+            Err(why) => notes.push(format!("--overlap has no effect here: {why}")),
+            Ok(()) if options.dry_run => notes.push(guarding::OFFERED.into()),
+            Ok(()) => {}
+        }
     }
     let balance = match options.balance {
         Some(wish) if nodes.is_some() && wish != Balance::None => {

@@ -14,10 +14,12 @@ use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
 mod connection;
+mod overlap;
 mod report;
 mod spec;
 
 pub use connection::{Connection, Control, Received, receive_some};
+pub use overlap::Overlap;
 pub use report::{CoreReport, Helper, JobReport, RankReport, RegionReport, WaitShare};
 pub use spec::{App, Balance, JobSpec, NodeMap, NodePart, Nodes, OnBlock, Policy, Stdio, Wtime};
 
@@ -72,6 +74,8 @@ pub mod env {
     pub const MAP_MEMORY: &str = "VMPI_MAP_MEMORY";
     /// `0` in the job's environment: nobody matches messages for a rank that computes.
     pub const STRONG_PROGRESS: &str = "VMPI_STRONG_PROGRESS";
+    /// `auto`, `on` or `off`, in the job's environment: do blocking calls return before their messages are over? (`vmpirun --overlap`)
+    pub const OVERLAP: &str = "VMPI_OVERLAP";
     /// Bytes, in the job's environment: memory for messages of the job that no receive has asked for, on each node.
     pub const UNEXPECTED_BYTES: &str = "VMPI_UNEXPECTED_BYTES";
     /// Directory that holds the runtime directory (tests and users override it).

@@ -15,7 +15,27 @@ pub use vmpi_core::errhandler::Target;
 /// Run an entry point of an initialized MPI. `target` says whose error handler an error goes to.
 #[inline]
 pub fn run<A: Abi>(function: &'static str, target: Target, body: impl FnOnce() -> Result<(), Error>) -> c_int {
-    let entered = lock::enter();
+    run_entered::<A>(lock::enter(), function, target, body)
+}
+
+/// As `run`, for a call that says what it touches where others have been left behind (`vmpi_core::overlap`): `makes_way` is called then.
+#[inline(always)]
+pub fn run_beside<A: Abi>(
+    function: &'static str,
+    target: Target,
+    makes_way: impl FnOnce(),
+    body: impl FnOnce() -> Result<(), Error>,
+) -> c_int {
+    run_entered::<A>(lock::enter_with(makes_way), function, target, body)
+}
+
+#[inline(always)]
+fn run_entered<A: Abi>(
+    entered: lock::Entered,
+    function: &'static str,
+    target: Target,
+    body: impl FnOnce() -> Result<(), Error>,
+) -> c_int {
     if !process::is_active() {
         process::fatal_outside_mpi(function);
     }
@@ -28,6 +48,15 @@ pub fn run<A: Abi>(function: &'static str, target: Target, body: impl FnOnce() -
     drop(entered);
     event::deliver();
     code
+}
+
+/// Run MPI_Abort, which waits for nothing.
+pub fn run_at_once<A: Abi>(function: &'static str, body: impl FnOnce() -> Result<(), Error>) -> c_int {
+    let _entered = lock::enter_with(|| ());
+    match body() {
+        Ok(()) => 0,
+        Err(error) => raise::<A>(function, Target::Process, error),
+    }
 }
 
 /// Run an entry point that is allowed before MPI_Init and after MPI_Finalize (no scheduling point, no world).

@@ -10,3 +10,7 @@ pub const CALL_SPAWN: u32 = 9;
 pub const CALL_CONNECT: u32 = 10;
 pub const CALL_AGREE: u32 = 11;
 pub const CALL_DESCRIPTOR: u32 = 12;
+
+pub const CALL_LEFT_RECV: u32 = 13;
+
+pub const CALL_LEFT_SEND: u32 = 14;

@@ -49,6 +49,11 @@ pub fn handler_of(target: Target) -> Result<Errhandler> {
     })
 }
 
+/// Does every error of `target` end the job?
+pub fn is_fatal(target: Target) -> bool {
+    matches!(find(target), Handler::Fatal | Handler::Abort)
+}
+
 /// Invoke the handler of `target` for `error` raised by `function`; returns the code for the caller.
 /// A fatal handler prints function, message, communicator and rank, and ends the job.
 #[cold]

@@ -5,7 +5,7 @@ use super::options::{
 };
 use super::parse::Line;
 use crate::{cpus, hosts, matrix, trace};
-use vmpi_shared::control::{Balance, MOST_RANKS, OnBlock, Policy, Wtime};
+use vmpi_shared::control::{Balance, MOST_RANKS, OnBlock, Overlap, Policy, Wtime};
 use vmpi_shared::crash::OnCrash;
 
 type Done = Result<(), String>;
@@ -97,6 +97,10 @@ pub fn pcontrol(word: &str) -> Result<bool, String> {
 
 pub fn wtime(word: &str) -> Result<Wtime, String> {
     one_of(word, &[("wall", Wtime::Wall), ("rank", Wtime::Rank)])
+}
+
+pub fn overlap(word: &str) -> Result<Overlap, String> {
+    one_of(word, &Overlap::NAMES)
 }
 
 pub fn progress(word: &str) -> Result<bool, String> {

@@ -203,6 +203,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("wtime", "wall"),
     ("pcontrol", "levels"),
     ("progress", "daemon"),
+    ("overlap", "off"),
     ("fabric", "auto"),
     ("output", "lines"),
     ("stdin", "0"),

@@ -1,7 +1,7 @@
 //! What a vmpirun command line asks for, before anything is looked up.
 
 use crate::hosts::Host;
-use vmpi_shared::control::{Balance, OnBlock, Policy, Wtime};
+use vmpi_shared::control::{Balance, OnBlock, Overlap, Policy, Wtime};
 use vmpi_shared::crash::OnCrash;
 
 /// Ranks per core, as asked for.
@@ -148,6 +148,8 @@ pub struct RunOptions {
     /// What carries messages between nodes.
     pub fabric: String,
     pub progress_by_rank: bool,
+    /// `None`: as VMPI_OVERLAP of the environment says.
+    pub overlap: Option<Overlap>,
     /// Nodes on which no rank starts stay, for ranks that are spawned.
     pub spare_nodes: bool,
     pub output: OutputMode,
@@ -213,6 +215,7 @@ impl Default for RunOptions {
             launcher: None,
             fabric: "auto".into(),
             progress_by_rank: false,
+            overlap: None,
             spare_nodes: false,
             ranks_per_node: None,
             output: OutputMode::Lines,

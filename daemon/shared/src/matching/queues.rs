@@ -18,8 +18,8 @@ use super::envelope::{self, Envelope, FLAG_SYNC, kind};
 use super::inbox::Inbox;
 use super::mover::{Mover, Transfer};
 use super::request::{
-    self, ANY_SOURCE, ANY_TAG, FLAG_AWAITED, FLAG_CARRIED, FLAG_COPIED, FLAG_KEPT, FLAG_WAKE, Slot, accepts, outcome,
-    state,
+    self, ANY_SOURCE, ANY_TAG, FLAG_AWAITED, FLAG_CARRIED, FLAG_COPIED, FLAG_KEPT, FLAG_MATCH, FLAG_WAKE, Slot,
+    accepts, outcome, state,
 };
 
 /// Told instead of their number of a rank's unexpected messages when memory for them ends: no `unexpected_limit` is higher.
@@ -435,6 +435,9 @@ impl Queues<'_> {
             Transfer::Refused => {
                 slot.state = state::PULLING;
                 slot.progress = 0;
+                if slot.flags & FLAG_MATCH != 0 {
+                    self.head.wake = 1;
+                }
                 out.push((envelope.from, pull(mover.owner(), index, slot)));
                 return;
             }

@@ -104,7 +104,7 @@ crate::entry_points! {
     }
 
     /// `MPI_Abort`: ends the whole job, whatever the communicator, unless the job survives deaths (`--enable-recovery`).
-    anytime fn abort = "MPI_Abort"(comm: CComm<A>, errorcode: c_int) => {
+    at_once fn abort = "MPI_Abort"(comm: CComm<A>, errorcode: c_int) => {
         end_job(dec::<A, _>(comm), errorcode)?;
     }
 

@@ -24,6 +24,7 @@ pub mod neighbor;
 pub mod number;
 pub mod op;
 pub mod p2p;
+mod p2p_large;
 pub mod partitioned;
 pub mod probe;
 pub mod request;

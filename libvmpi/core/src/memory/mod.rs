@@ -27,7 +27,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{LazyLock, OnceLock};
 use vmpi_cma::Areas;
-use vmpi_shared::control::env;
+use vmpi_shared::control::{Overlap, env};
 use vmpi_shared::mem::checker;
 
 /// Messages of up to so many bytes gain by it: larger ones come from memory, not from a cache, and the kernel's copy out of huge pages is as fast.
@@ -48,6 +48,8 @@ static WANTED: LazyLock<Wanted> = LazyLock::new(|| match std::env::var_os(env::M
     Some(value) if value == "0" => Wanted::Nothing,
     Some(value) if value == "1" => Wanted::All,
     // Under valgrind malloc is not the library's, though its name still means that.
+    // What is guarded is the process's own memory.
+    _ if Overlap::of_environment() != Ok(Overlap::Off) => Wanted::Nothing,
     _ if endpoint().job.config().single_copy == 0 || is_limited() || checker::is_valgrind() => Wanted::Nothing,
     _ => Wanted::Mallocs,
 });
@@ -140,7 +142,7 @@ fn try_to_move_in(range: Range<u64>, in_use: bool) -> procfs::ProcResult<bool> {
 
 /// Nobody else writes to this process's memory: it has no window and no message under way, and no other thread.
 fn is_quiet() -> bool {
-    endpoint().queues().head.slots_live == 0 && !WINDOWS.load(Ordering::Relaxed) && is_alone()
+    endpoint().queues().head.slots_live == 0 && !is_in_windows() && is_alone()
 }
 
 /// The first rank of the node says why it cannot be, if the user has asked for it.
@@ -158,6 +160,11 @@ fn refuse(why: &std::io::Error) {
 /// The first window opens, or the last one has been closed.
 pub(crate) fn set_windows(any: bool) {
     WINDOWS.store(any, Ordering::Relaxed);
+}
+
+/// May others reach memory of this process by windows?
+pub(crate) fn is_in_windows() -> bool {
+    WINDOWS.load(Ordering::Relaxed)
 }
 
 /// Is this thread the only one of its process?

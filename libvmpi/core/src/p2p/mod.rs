@@ -19,8 +19,8 @@ pub(crate) use recv::abandon;
 pub use recv::{cancel, start_null_recv, start_recv, take};
 pub use send::start_send;
 pub(crate) use slot::REACH;
-pub(crate) use slot::health_of;
 pub use slot::{Slot, is_over, poll, poll_eager};
+pub(crate) use slot::{Source, health_of, is_dense_receive, source_of};
 
 /// Send modes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

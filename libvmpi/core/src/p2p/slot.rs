@@ -182,6 +182,30 @@ unsafe fn unpack_part(slot: u32, at: u64, from: *const u8, len: usize) -> bool {
     true
 }
 
+/// Where the bytes of a send lie.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Source {
+    /// In one block of the program's memory.
+    Dense,
+    /// In several.
+    Scattered,
+    /// In a copy.
+    Packed,
+}
+
+pub(crate) fn source_of(slot: Slot) -> Source {
+    with_local(slot, |local| match local.data {
+        Data::User => Source::Dense,
+        Data::Packed(_) => Source::Packed,
+        Data::Blocks(_) | Data::Elements(..) => Source::Scattered,
+    })
+}
+
+/// Does it receive into one block of memory?
+pub(crate) fn is_dense_receive(slot: Slot) -> bool {
+    with_local(slot, |local| matches!(local.receive, Receive::Dense))
+}
+
 /// Change what is remembered for a slot.
 pub(super) fn with_local<R>(slot: Slot, f: impl FnOnce(&mut Local) -> R) -> R {
     LOCALS.with(|locals| f(&mut locals[slot.0 as usize]))

@@ -9,6 +9,7 @@
 pub mod copied;
 pub mod exchange;
 pub mod flush;
+mod left;
 mod missed;
 pub mod partitioned;
 pub mod probe;
@@ -17,6 +18,7 @@ mod table;
 mod wait;
 
 pub use flush::{finish_buffered, finish_on};
+pub(crate) use left::{forget_message, plain_message};
 pub(crate) use missed::note_message;
 pub use missed::{Sought, message_misses_again, requests_miss_again};
 pub use progress::{insert, progress, start};

@@ -9,6 +9,7 @@ use crate::tool::types;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Mutex;
+use vmpi_shared::control::Overlap;
 use vmpi_shared::matching::queues::CROWDED;
 use vmpi_shared::matching::queues::LEAST_UNEXPECTED_LIMIT;
 use vmpi_shared::matching::tend::Endpoint;
@@ -137,6 +138,14 @@ pub static ALL: &[Cvar] = &[
         |e| Value::Count(e.node.header().warm_yields.into()),
         |e, value| set(&mut e.node.header_mut().warm_yields, value, 0..=MOST_YIELDS),
         "sched_yield calls of this rank after it has passed its core on, before it sleeps (at most 100000).",
+    ),
+    fixed(
+        MESSAGES,
+        "vmpi_overlap",
+        Kind::Int,
+        Some(enumeration::OVERLAP),
+        |_| Value::Int(Overlap::of_environment().unwrap_or(Overlap::Off) as i32),
+        "Do blocking calls return before large messages are over, if they can (vmpirun --overlap)?",
     ),
     tunable(
         MESSAGES,
