@@ -14,6 +14,7 @@
 
 use crate::process::{self, endpoint};
 use crate::request;
+use crate::simulate;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence};
 use std::sync::{Condvar, Mutex, MutexGuard};
@@ -136,9 +137,18 @@ pub fn enter() -> Entered {
     request::forget();
     if LENT.load(Ordering::Relaxed) {
         LENT.store(false, Ordering::Relaxed);
-        endpoint().take_back();
+        take_back();
     }
     Entered { locked }
+}
+
+/// The queues have been lent, or in virtual time the program has computed.
+#[inline(never)]
+fn take_back() {
+    if simulate::is_on() {
+        return simulate::entered();
+    }
+    endpoint().take_back();
 }
 
 /// Enter without the lock, if this is the only thread that uses MPI.
@@ -236,7 +246,11 @@ impl Drop for Entered {
 #[inline(never)]
 fn leave(locked: bool, lends: bool) {
     if lends {
-        LENT.store(endpoint().lend(), Ordering::Relaxed);
+        let simulated = simulate::is_on();
+        LENT.store(simulated || endpoint().lend(), Ordering::Relaxed);
+        if simulated {
+            simulate::left();
+        }
     }
     if locked {
         leave_threaded();

@@ -4,7 +4,7 @@
 //! started by itself is a world of one rank with segments of its own.
 
 use crate::errors::{Class, Error, Result};
-use crate::{attr, coll, comm, consts, crash, ft, request};
+use crate::{attr, coll, comm, consts, crash, ft, request, simulate};
 use std::ffi::c_int;
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
@@ -22,6 +22,7 @@ use vmpi_shared::meter;
 use vmpi_shared::node::counting;
 use vmpi_shared::node::{NodeConfig, NodeSegment, Pids};
 use vmpi_shared::sched;
+use vmpi_shared::simulate::SimulationSegment;
 
 pub use crate::lock::{Entered, enter};
 pub use vmpi_shared::trace::calling;
@@ -143,6 +144,7 @@ pub fn init(face: &'static str, required_thread_level: i32) -> Result<i32> {
 /// `Class::Other` if the daemon cannot be reached or refuses.
 pub fn open(face: &'static str, required_thread_level: i32) -> Result<i32> {
     let mut users = USERS.lock().unwrap();
+    // With several threads in MPI at once its waits would not follow from the program alone (`simulate`): that is known when this rank is attached.
     let level = match required_thread_level {
         consts::THREAD_SINGLE | consts::THREAD_FUNNELED | consts::THREAD_SERIALIZED => required_thread_level,
         _ => consts::THREAD_MULTIPLE,
@@ -151,7 +153,7 @@ pub fn open(face: &'static str, required_thread_level: i32) -> Result<i32> {
         if ENDPOINT.load(Ordering::Acquire).is_null() {
             *FACE.lock().unwrap() = face;
             install_panic_hook();
-            let (mut node, job, rank, world) = match std::env::var(control::env::SOCKET) {
+            let (mut node, job, rank, world, simulation) = match std::env::var(control::env::SOCKET) {
                 Ok(socket) => {
                     let attached = attach(&socket, face)?;
                     crate::stdio::by_lines();
@@ -170,7 +172,11 @@ pub fn open(face: &'static str, required_thread_level: i32) -> Result<i32> {
             *START.lock().unwrap() = world;
             count_events(&mut node, rank);
             PROCESS.store(std::process::id(), Ordering::Relaxed);
-            ENDPOINT.store(Box::into_raw(Box::new(Endpoint::new(node, job, rank))), Ordering::Release);
+            let mut endpoint = Endpoint::new(node, job, rank);
+            if let Some(simulation) = simulation {
+                simulate::begin(&mut endpoint, simulation)?;
+            }
+            ENDPOINT.store(Box::into_raw(Box::new(endpoint)), Ordering::Release);
             crash::prepare();
             crate::regions::prepare();
             request::set_up();
@@ -179,6 +185,7 @@ pub fn open(face: &'static str, required_thread_level: i32) -> Result<i32> {
         }
         let endpoint = endpoint();
         sched::enter(&endpoint.node, endpoint.me);
+        let level = level.min(if simulate::is_on() { consts::THREAD_SERIALIZED } else { level });
         ACTIVE_NOW.store(true, Ordering::Release);
         crate::lock::set_threaded(level == consts::THREAD_MULTIPLE);
     } else if level == consts::THREAD_MULTIPLE {
@@ -199,6 +206,7 @@ pub fn close() {
             // If the daemon is gone, the kernel is about to end this process anyway.
             let _ = daemon.send(&Request::Finalized, &[]);
         }
+        simulate::end();
         let endpoint = endpoint();
         sched::finish(&endpoint.node, endpoint.me);
         // Whoever comes next finds the lock taken seriously until it has said what it needs.
@@ -207,8 +215,11 @@ pub fn close() {
     *users -= 1;
 }
 
+/// The two segments, this rank and its world, and in a simulated job virtual time.
+type Attached = (NodeSegment, JobSegment, u32, World, Option<SimulationSegment>);
+
 /// Attach to the daemon that started this rank.
-fn attach(socket: &str, face: &str) -> Result<(NodeSegment, JobSegment, u32, World)> {
+fn attach(socket: &str, face: &str) -> Result<Attached> {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     let number = |name: &str| {
         variable(name).parse::<u32>().map_err(|_| {
@@ -249,7 +260,11 @@ fn attach(socket: &str, face: &str) -> Result<(NodeSegment, JobSegment, u32, Wor
     let mut node = NodeSegment::map(node).map_err(unmapped)?;
     node.set_bell(Bell::from_fd(bell));
     node.set_pids(Pids::map(pids, node.header().ranks).map_err(unmapped)?);
-    if let (Some(bell), Some(timer)) = (fds.next(), fds.next()) {
+    let mut simulation = None;
+    if node.header().simulated != 0 {
+        let segment = fds.next().ok_or_else(|| failed("attach to", &"it did not hand over virtual time"))?;
+        simulation = Some(SimulationSegment::map(segment).map_err(unmapped)?);
+    } else if let (Some(bell), Some(timer)) = (fds.next(), fds.next()) {
         node.set_carrier_bell(Chime::from_fds(bell, timer));
     }
     if let Some(nodes) = nodes {
@@ -259,7 +274,7 @@ fn attach(socket: &str, face: &str) -> Result<(NodeSegment, JobSegment, u32, Wor
     APPNUM.store(appnum as i32, Ordering::Relaxed);
     UNIVERSE.store(universe, Ordering::Relaxed);
     *DAEMON.lock().unwrap() = Some(daemon);
-    Ok((node, jobs, rank, world))
+    Ok((node, jobs, rank, world, simulation))
 }
 
 /// The daemon's socket is not there. `directory` is where it should be: a job's own, in the runtime directory, or that.
@@ -278,13 +293,13 @@ fn unseen(socket: &str, directory: &Path) -> Error {
 }
 
 /// A world of one rank, with segments of its own.
-fn singleton() -> Result<(NodeSegment, JobSegment, u32, World)> {
+fn singleton() -> Result<Attached> {
     let failed = |e: vmpi_shared::mem::segment::SegmentError| Error::new(Class::NoMem, e.to_string());
     let node = NodeSegment::create(&NodeConfig::on_one_core(0, 1)).map_err(failed)?;
     node.set_pid(0, std::process::id() as i32);
     let job = JobSegment::create(&JobConfig { cells: 1, ..JobConfig::for_ranks(1) }).map_err(failed)?;
     let world = World { number: 1, ranks: std::iter::once(0).collect(), ..World::default() };
-    Ok((node, job, 0, world))
+    Ok((node, job, 0, world, None))
 }
 
 /// MPI_Finalize: all ranks arrive, then the world model ends here; with no session left this rank leaves its core.
@@ -414,6 +429,9 @@ pub(crate) fn thread_id() -> c_int {
 
 /// Host name.
 pub fn processor_name() -> String {
+    if let Some(name) = simulate::host_name() {
+        return name;
+    }
     nix::unistd::gethostname().map(|n| n.to_string_lossy().into_owned()).unwrap_or_else(|_| "localhost".into())
 }
 
@@ -431,10 +449,16 @@ pub fn wtime() -> f64 {
     if is_active() && node().header().wtime_rank != 0 {
         return rtime();
     }
+    if simulate::is_on() {
+        return simulate::clocks::look() as f64 * 1e-12;
+    }
     vmpi_shared::clock::monotonic_ns() as f64 * 1e-9
 }
 
 pub fn wtick() -> f64 {
+    if simulate::is_on() {
+        return 1e-12;
+    }
     1e-9
 }
 

@@ -306,10 +306,21 @@ fn wake_on(operation: &dyn Progress) {
 /// Take in what has arrived and go on with every collective under way. Returns the change counter to wait from.
 #[inline]
 pub fn progress() -> u64 {
+    progress_as::<false>()
+}
+
+/// As `progress`, of a call whose answer depends on what has come by now.
+#[inline]
+pub fn progress_now() -> u64 {
+    progress_as::<true>()
+}
+
+#[inline]
+fn progress_as<const LOOKS: bool>() -> u64 {
     // Before the inbox is emptied: what the dead have sent is there by then.
     let changes = endpoint().job.changes();
     if ft::is_news(changes) {
-        ft::catch_up(changes);
+        ft::catch_up(changes, LOOKS);
     } else {
         endpoint().progress();
     }

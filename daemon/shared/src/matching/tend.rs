@@ -8,6 +8,7 @@ use super::proxy::{spinner, wake_space_waiters, wake_waiters_for_space};
 use super::queue_loan;
 use super::queues::{Outgoing, Queues};
 use super::request::{self, state};
+use super::simulated::Simulated;
 use super::transfer::RankMover;
 use crate::job::{JobSegment, Parts};
 use crate::mem::short_copy::short_copy;
@@ -36,6 +37,8 @@ pub struct Endpoint {
     pub(super) receivers: Vec<u32>,
     pub(super) polls: Polls,
     pub warmth: Warmth,
+    /// In a simulated job: its virtual time.
+    pub(super) simulated: Option<Box<Simulated>>,
 }
 
 /// What a blocking receive without a request waits for, and the number of its call for `vmpictl`.
@@ -81,6 +84,7 @@ impl Endpoint {
             receivers: Vec::new(),
             polls: Polls::default(),
             warmth: Warmth::default(),
+            simulated: None,
         }
     }
 
@@ -366,7 +370,7 @@ impl Endpoint {
 
 /// What rank `me` is about to wait for: (call, peer, tag).
 #[inline]
-fn tell(node: &NodeSegment, me: u32, (call, peer, tag): (u32, i32, i32)) -> &RankDescriptor {
+pub(super) fn tell(node: &NodeSegment, me: u32, (call, peer, tag): (u32, i32, i32)) -> &RankDescriptor {
     let descriptor = node.rank(me);
     descriptor.call.store(call, Ordering::Relaxed);
     descriptor.peer.store(peer, Ordering::Relaxed);

@@ -28,9 +28,11 @@ pub use revoke::{is_revoked, revoke};
 use crate::errors::{Class, Error, Result};
 use crate::giant::Giant;
 use crate::lock;
+use crate::simulate;
 use crate::process::{endpoint, endpoint_if_any};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use vmpi_shared::job::SIMULATED;
 
 /// `JobSegment::changes` as far as this process has acted on them.
 static KNOWN: AtomicU64 = AtomicU64::new(0);
@@ -67,9 +69,13 @@ pub(crate) fn await_verdict() {
     }
 }
 
-/// Take in what has arrived, and act on the deaths and revocations up to `changes`.
+/// Take in what has arrived, and act on the deaths and revocations up to `changes`. In virtual time there are none, and `looks` says whether what has arrived is
+/// to be looked for.
 #[cold]
-pub(crate) fn catch_up(changes: u64) {
+pub(crate) fn catch_up(changes: u64, looks: bool) {
+    if changes & SIMULATED != 0 {
+        return simulate::progress(looks);
+    }
     let silent = endpoint().take_in();
     SILENT.with(|known| *known = silent);
     health::learn();
@@ -90,7 +96,7 @@ pub(crate) fn look() {
 
 /// Know which communicators are revoked or have failed members, without ending anything yet.
 pub(crate) fn learn() {
-    if is_news(endpoint().job.changes()) {
+    if is_news(endpoint().job.changes()) && !simulate::is_on() {
         health::learn();
     }
 }

@@ -12,6 +12,7 @@ use crate::lock;
 use crate::monitor;
 use crate::process::endpoint;
 use crate::request;
+use crate::simulate;
 use crate::status::Status;
 use crate::tool::event;
 use std::ffi::c_void;
@@ -56,7 +57,7 @@ pub unsafe fn start_recv(
     shared.tag = tag;
     shared.from = from;
     if event::is_wanted() {
-        note_if_unexpected(comm.context + plane as u32, source, tag);
+        before_posting(slot, comm.context + plane as u32, source, tag);
     }
     endpoint.post(slot.0);
     ft::check_posted(slot);
@@ -117,9 +118,10 @@ pub unsafe fn take(
     Some(Status { source: taken.source, tag: taken.tag, error: 0, bytes: taken.len, cancelled: false })
 }
 
-/// Raise the event if the message that a receive will take is here already.
+/// A receive is about to be posted, and somebody wants to know that: raise the event if the message that it will take is here already.
 #[cold]
-fn note_if_unexpected(context: u32, source: i32, tag: i32) {
+fn before_posting(slot: Slot, context: u32, source: i32, tag: i32) {
+    simulate::posting(slot.0);
     let endpoint = endpoint();
     endpoint.progress();
     let queues = endpoint.queues();
@@ -145,6 +147,7 @@ pub(super) unsafe fn start_matched(
     let shared = &mut queues.slots[slot.0 as usize];
     (shared.context, shared.source, shared.tag, shared.from) =
         (envelope.context, envelope.source, envelope.tag, envelope.from);
+    simulate::posting(slot.0);
     endpoint().assign(slot.0, envelope);
     ft::check_posted(slot);
     Ok(slot)
@@ -218,6 +221,7 @@ pub(crate) fn abandon(slot: Slot) {
 
 /// Take a receive back if it has not matched yet; it then completes as cancelled.
 pub fn cancel(slot: Slot) {
+    request::progress_now();
     let endpoint = endpoint();
     endpoint.progress();
     if slot::with_local(slot, |local| !matches!(local.receive, Receive::No)) {

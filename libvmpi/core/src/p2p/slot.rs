@@ -10,6 +10,7 @@ use crate::giant::Giant;
 use crate::monitor;
 use crate::process::endpoint;
 use crate::request;
+use crate::simulate;
 use crate::status::Status;
 use crate::tool::event;
 use std::ffi::c_void;
@@ -258,8 +259,17 @@ pub fn poll_eager(slot: Slot) -> Option<Status> {
     add(&statistics.received_messages, 1);
     add(&statistics.received_bytes, bytes);
     monitor::received(statistics, trace, from, context, tag, bytes);
-    event::message(event::RECEIVED, source, tag, bytes);
+    if event::is_wanted() {
+        received(from, source, tag, bytes);
+    }
     Some(Status { source, tag, error: 0, bytes, cancelled: false })
+}
+
+/// A message of the job's rank `from` has been received, and somebody wants to know that.
+#[cold]
+fn received(from: u32, source: i32, tag: i32, bytes: u64) {
+    simulate::received(from, bytes);
+    event::message(event::RECEIVED, source, tag, bytes);
 }
 
 /// As `poll`, for all others.
@@ -317,7 +327,9 @@ fn poll_any(slot: Slot) -> Option<Result<Status>> {
             add(&statistics.received_messages, 1);
             add(&statistics.received_bytes, bytes);
             monitor::received(statistics, shared.trace, from, shared.context, status.tag, bytes);
-            event::message(event::RECEIVED, status.source, status.tag, bytes);
+            if event::is_wanted() {
+                received(from, status.source, status.tag, bytes);
+            }
             if len > shared.capacity {
                 Err(Error::new(
                     Class::Truncate,
