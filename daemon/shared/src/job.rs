@@ -463,7 +463,7 @@ impl JobSegment {
 
     /// The job lives in virtual time: nothing comes through its inboxes, and each look at what has come looks further (`SIMULATED`). Before any rank starts.
     pub fn simulate(&self) {
-        (0..self.config().ranks).for_each(|rank| self.inbox(rank).close());
+        (0..self.ranks_in_use()).for_each(|rank| self.inbox(rank).close());
         self.header().changes.store(SIMULATED, Ordering::SeqCst);
     }
 

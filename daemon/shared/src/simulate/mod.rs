@@ -10,6 +10,8 @@ mod heap;
 pub mod layout;
 pub mod network;
 mod segment;
+#[cfg(all(test, not(feature = "model")))]
+mod tests;
 
 pub use engine::Exhausted;
 pub use network::{Cost, Network};

@@ -146,6 +146,25 @@ impl SimulationSegment {
         }
     }
 
+    /// What the engine has gone through so far.
+    pub fn events(&self) -> u64 {
+        // SAFETY: inside the mapping, aligned; a number that others may be changing, of no consequence.
+        unsafe { (&raw const (*self.header).counts.events).read_volatile() }
+    }
+
+    /// Has nobody anything to do any more, and nothing is under way? For who looks from outside, without the lock: a rank that has it runs.
+    pub fn is_stalled(&self) -> bool {
+        // SAFETY: as above.
+        let at = |number: *const u32| unsafe { number.read_volatile() };
+        // SAFETY: as above; addresses only.
+        unsafe {
+            let counts = &raw const (*self.header).counts;
+            at(&raw const (*counts).running) == 0
+                && at(&raw const (*counts).leaving) == 0
+                && at(&raw const (*counts).arriving) == 0
+        }
+    }
+
     pub fn ranks(&self) -> u32 {
         self.ranks
     }

@@ -2,6 +2,7 @@
 //! that is uniform).
 
 use super::health::error;
+use crate::simulate;
 use crate::comm::{self, Communicator};
 use crate::dynamic::Question;
 use crate::errors::{Class, Result, fail};
@@ -53,6 +54,7 @@ struct Agreeing {
 
 impl Agreeing {
     fn start(comm: &Rc<Communicator>, shrink: bool, flag: i32, finish: Finish) -> Result<Agreeing> {
+    simulate::refuse("an agreement of survivors", "it goes by the daemon, which knows no virtual time")?;
         super::look();
         let health = &comm.health;
         let number = health.agreements.get();

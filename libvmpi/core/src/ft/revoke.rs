@@ -1,6 +1,7 @@
 //! Revoking a communicator.
 
 use super::health;
+use crate::simulate;
 use crate::comm::Communicator;
 use crate::errors::{Class, Result, fail};
 use crate::process::endpoint;
@@ -11,6 +12,7 @@ use crate::request;
 /// # Errors
 /// `Class::NoMem` after a million revocations in one job.
 pub fn revoke(comm: &Communicator) -> Result<()> {
+    simulate::refuse("MPIX_Comm_revoke", "when others would learn of it in virtual time is not defined")?;
     super::look();
     if comm.health.revoked.get() {
         return Ok(());

@@ -9,6 +9,7 @@ use crate::errors::{Class, Result, fail};
 use crate::ft;
 use crate::monitor;
 use crate::process::endpoint;
+use crate::simulate;
 use crate::tool::event;
 use std::ffi::c_void;
 use std::rc::Rc;
@@ -89,6 +90,7 @@ unsafe fn send_announced(
     let endpoint = endpoint();
     // SAFETY: as promised.
     let data = unsafe { announce(envelope, to, buf, (count, ty, total), buffer.is_some()) };
+    simulate::may_wait(!is_eager_to(total, to));
     if mode == Mode::Synchronous {
         envelope.flags |= FLAG_SYNC;
     }
@@ -124,6 +126,7 @@ fn to_no_rank(comm: &Communicator, dest: i32) -> Result<()> {
 /// Deliver a small message whose receiver says when it has taken it.
 #[cold]
 fn acknowledged(comm: &Communicator, envelope: &mut Envelope, to: u32, mode: Mode) -> Result<Slot> {
+    simulate::may_wait(mode == Mode::Synchronous);
     let slot = open(comm, envelope, to, Data::User)?;
     let shared = &mut endpoint().queues().slots[slot.0 as usize];
     // For who asks what it waits for.
@@ -195,6 +198,7 @@ fn is_eager_to(total: u64, to: u32) -> bool {
     is_eager(total)
         || total
             <= u64::from(match node.is_remote(to) {
+                _ if node.header().simulated != 0 => simulate::eager_limit(to),
                 true => config.far_eager_limit_bytes,
                 false if node.core_of(to) == node.core_of(endpoint.me) => config.near_eager_limit_bytes,
                 false => 0,
@@ -204,7 +208,7 @@ fn is_eager_to(total: u64, to: u32) -> bool {
 /// Is it packed and unpacked whichever way it goes on this node? A slab block then saves the copy between the two, and the handshake.
 #[cold]
 fn is_packed_anyway(to: u32, count: u64, ty: &Type, total: u64) -> bool {
-    !endpoint().node.is_remote(to) && slot::is_scattered(ty, count, total)
+    !simulate::is_on() && !endpoint().node.is_remote(to) && slot::is_scattered(ty, count, total)
 }
 
 /// Put a small payload into the envelope or a slab block. False if it is too large or there is no block. `may_stay`: the buffer is kept until the message is complete.

@@ -76,9 +76,10 @@ pub(super) fn is_scattered(ty: &Type, count: u64, total: u64) -> bool {
     !ty.is_dense() && blocks_of(ty, count, 0, total / LEAST_BLOCK_BYTES).is_none()
 }
 
-/// May messages go part by part, with a word from both ends? In a job that survives deaths they are packed first.
+/// May messages go part by part, with a word from both ends? In a job that survives deaths, or is simulated, they are packed first.
 pub(super) fn goes_by_elements() -> bool {
-    endpoint().node.header().recovery == 0
+    let header = endpoint().node.header();
+    header.recovery == 0 && header.simulated == 0
 }
 
 /// Where the data of a send lies, for others to copy; `None`: it is to be packed.

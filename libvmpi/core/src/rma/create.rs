@@ -7,6 +7,7 @@
 use super::epoch::{Access, Epoch};
 use super::far::Far;
 use super::{Part, Reach, WINDOWS, Window, remote};
+use crate::simulate;
 use crate::coll;
 use crate::comm::{self, Communicator};
 use crate::consts;
@@ -127,6 +128,7 @@ const NO_MEMORY: u8 = 3;
 /// `Class::NoMem` if the memory cannot be had, `Class::RmaShared` if a member cannot map it; all members get an error
 /// then.
 pub fn create(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
+    simulate::refuse("a window for one-sided communication", "it goes through memory that ranks share, which takes no virtual time")?;
     let me = endpoint().me;
     if let (Memory::Share { .. }, Some(far)) =
         (ask.memory, comm.local.iter().find(|&member| !process::same_node(me, member)))

@@ -47,6 +47,9 @@ pub fn sleep(time: u64) -> bool {
     }
     compute::catch_up();
     spend(time);
+    if let Some(mine) = super::MINE.get() {
+        mine.segment.rank(mine.me).waited.fetch_add(time, Ordering::Relaxed);
+    }
     true
 }
 

@@ -2,13 +2,24 @@
 
 use super::{MINE, RELAXED, spend};
 use crate::errors::{Class, Error, Result};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use vmpi_shared::matching::tend::Endpoint;
 use vmpi_shared::simulate::Compute;
 
 /// CPU time of this thread when it left MPI last, in nanoseconds; `INSIDE` while it is in MPI, or none is measured.
 static LEFT_AT: AtomicU64 = AtomicU64::new(INSIDE);
 const INSIDE: u64 = u64::MAX;
+/// The thread that did.
+static LEFT_BY: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static MARK: u8 = const { 0 };
+}
+
+/// A number that each thread has for itself.
+fn this_thread() -> usize {
+    MARK.with(|mark| std::ptr::from_ref(mark) as usize)
+}
 
 pub(super) fn begin(endpoint: &mut Endpoint, compute: Compute) {
     if compute != Compute::None {
@@ -32,13 +43,16 @@ pub(crate) fn entered() {
 
 /// It computes from now on.
 pub(crate) fn left() {
+    LEFT_BY.store(this_thread(), RELAXED);
     LEFT_AT.store(cpu_ns(), RELAXED);
 }
 
 /// Bring the clock up to what the program has computed so far.
 pub(super) fn catch_up() {
     let since = LEFT_AT.load(RELAXED);
-    let Some(mine) = MINE.get().filter(|_| since != INSIDE) else { return };
+    // What other threads compute goes on beside this one.
+    let own = since != INSIDE && LEFT_BY.load(RELAXED) == this_thread();
+    let Some(mine) = MINE.get().filter(|_| own) else { return };
     let Compute::Measured { millionths } = mine.segment.compute() else { return };
     let now = cpu_ns();
     LEFT_AT.store(now, RELAXED);
@@ -53,6 +67,7 @@ pub(super) fn catch_up() {
 /// # Errors
 /// `Class::Arg` if that is no time; `Class::UnsupportedOperation` where time is real.
 pub fn compute(seconds: f64) -> Result<()> {
+    catch_up();
     let Some(mine) = MINE.get() else {
         return Err(Error::new(
             Class::UnsupportedOperation,

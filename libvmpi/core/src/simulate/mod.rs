@@ -6,6 +6,7 @@
 pub mod clocks;
 mod compute;
 
+pub use compute::compute;
 pub(crate) use compute::{entered, left};
 
 use crate::errors::{Class, Error, Result};
@@ -16,7 +17,7 @@ use vmpi_machine::Image;
 use vmpi_shared::matching::request::FLAG_AWAITED;
 use vmpi_shared::matching::simulated::{Fault, Simulated};
 use vmpi_shared::matching::tend::Endpoint;
-use vmpi_shared::simulate::{Compute, Cost, Network, SimulationSegment};
+use vmpi_shared::simulate::{Cost, Network, SimulationSegment};
 
 const RELAXED: Ordering = Ordering::Relaxed;
 
@@ -149,6 +150,20 @@ pub(crate) fn received(from: u32, bytes: u64) {
     }
 }
 
+/// Messages to `to` of up to so many bytes go without its receiver.
+#[cold]
+pub(crate) fn eager_limit(to: u32) -> u32 {
+    MINE.get().map_or(0, |mine| u32::try_from(mine.machine.eager_limit(&mine.machine.path(mine.me, to))).unwrap_or(u32::MAX))
+}
+
+/// A message is to wait for its receiver: `may` it? Another one does so for want of memory, which no machine that is simulated knows of.
+#[cold]
+pub(crate) fn may_wait(may: bool) {
+    if !may && is_on() {
+        process::abort(125, "the simulation cannot go on: no memory is left for the payloads of messages that have not been received");
+    }
+}
+
 /// A receive is about to be posted in this slot.
 #[cold]
 pub(crate) fn posting(slot: u32) {
@@ -190,14 +205,4 @@ pub fn refuse(what: &str, why: &str) -> Result<()> {
 /// The host of the simulated machine that this rank runs on.
 pub(crate) fn host_name() -> Option<String> {
     MINE.get().map(|mine| format!("host{}", mine.machine.host_of(mine.me)))
-}
-
-/// The number of the simulated host on which a rank of the job runs.
-pub(crate) fn host_of(rank: u32) -> Option<u32> {
-    MINE.get().map(|mine| mine.machine.host_of(rank))
-}
-
-/// How its own computation is counted.
-pub(crate) fn compute_kind() -> Option<Compute> {
-    MINE.get().map(|mine| mine.segment.compute())
 }
