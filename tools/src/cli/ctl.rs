@@ -160,6 +160,11 @@ pub enum CtlCommand {
         #[command(flatten)]
         format: Format,
     },
+    /// Look at descriptions of machines that `vmpirun --simulate` runs a program on.
+    Machine {
+        #[command(subcommand)]
+        what: MachineCommand,
+    },
     /// Print what the daemons of this node have noted lately, or only what is about one job, which may be over.
     Logs {
         /// JOB or DAEMON:JOB.
@@ -192,6 +197,28 @@ pub enum TraceCommand {
         file: String,
         #[command(flatten)]
         format: Format,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum MachineCommand {
+    /// Explain a machine in words, and say what messages take on it; or say what is wrong with its file, with the line.
+    Check {
+        /// A file (TOML, or a platform of SimGrid in XML), or the name of a built-in machine.
+        #[arg(value_hint = ValueHint::FilePath)]
+        machine: String,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Name the built-in machines.
+    List {
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Print the file of a built-in machine, to begin one of your own with.
+    Print {
+        /// As `vmpictl machine list` names it.
+        name: String,
     },
 }
 

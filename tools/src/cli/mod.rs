@@ -15,7 +15,7 @@ mod parse;
 mod timeout;
 
 pub use configfile::split_words;
-pub use ctl::{CtlArgs, CtlCommand, Format, TraceCommand, vmpictl_command};
+pub use ctl::{CtlArgs, CtlCommand, Format, MachineCommand, TraceCommand, vmpictl_command};
 pub use defaults::Defaults;
 pub use flags::{FLAGS, Flag, Group, Takes};
 pub use help::{help_text, vmpirun_command};

@@ -98,6 +98,14 @@ impl<'a> Image<'a> {
         }
     }
 
+    /// The same of whole words, which are aligned.
+    ///
+    /// # Errors
+    /// As [`Image::new`].
+    pub fn from_words(words: &'a [u64]) -> Result<Image<'a>, BadImage> {
+        Image::new(zerocopy::IntoBytes::as_bytes(words))
+    }
+
     /// What keeps the functions below from being right, or from ending.
     fn senseless(&self) -> Option<&'static str> {
         let header = self.header;
@@ -219,6 +227,15 @@ impl<'a> Image<'a> {
     pub fn link(&self, link: u32) -> Option<(u64, bool)> {
         let class = self.class_of(link)?;
         Some((class.bandwidth, class.shared != 0))
+    }
+
+    /// Links on the way from one place to another.
+    pub fn links_between(&self, from: u32, to: u32) -> u32 {
+        let mut links = 0;
+        if !self.classes.is_empty() {
+            self.each_link(self.host_of(from), self.host_of(to), &mut |_| links += 1);
+        }
+        links
     }
 
     fn class_of(&self, link: u32) -> Option<&'a Class> {

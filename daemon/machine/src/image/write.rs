@@ -6,7 +6,7 @@ use crate::machine::{Machine, Model, Policy, Topology};
 use zerocopy::{FromZeros, Immutable, IntoBytes};
 
 impl Machine {
-    /// The same as flat data, for [`Image::new`].
+    /// The same as flat data, for [`Image::new`](crate::Image::new).
     pub fn image(&self) -> Vec<u8> {
         let mut header = Header::new_zeroed();
         (header.magic, header.version) = (MAGIC, VERSION);
@@ -31,6 +31,14 @@ impl Machine {
         header.most_uses = self.most_uses();
         bytes[..size_of::<Header>()].copy_from_slice(header.as_bytes());
         bytes
+    }
+
+    /// The same in whole words, for [`Image::from_words`](crate::Image::from_words).
+    pub fn image_words(&self) -> Vec<u64> {
+        let bytes = self.image();
+        let mut words = vec![0_u64; bytes.len().div_ceil(8)];
+        words.as_mut_bytes()[..bytes.len()].copy_from_slice(&bytes);
+        words
     }
 
     fn topology_into(&self, header: &mut Header) {
