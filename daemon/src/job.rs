@@ -73,8 +73,8 @@ pub enum SubmitError {
     Bell(std::io::Error),
     #[error("cannot open /dev/null: {0}")]
     Null(std::io::Error),
-    #[error("cannot simulate: {0}")]
-    Simulation(String),
+    #[error(transparent)]
+    Simulation(#[from] simulation::Problem),
 }
 
 impl SubmitError {

@@ -1,24 +1,33 @@
 //! A simulated job's virtual time: made here, gone on with by its ranks.
 
-use vmpi_machine::{Image, Machine};
+use std::cell::Cell;
+use vmpi_machine::{Flows, Image, Machine};
 use vmpi_shared::control::{Simulation, SimulationReport, Spread3};
 use vmpi_shared::job::JobConfig;
 use vmpi_shared::matching::envelope::INLINE_BYTES;
 use vmpi_shared::matching::queues::CROWDED;
+use vmpi_shared::mem::segment::SegmentError;
 use vmpi_shared::mem::sync::Ordering::Relaxed;
 use vmpi_shared::simulate::{Compute, SimulationConfig, SimulationSegment};
 
-use crate::job::SubmitError;
-
 /// Up to so many ranks each pair is asked for its latency.
 const MOST_FOR_PAIRS: u32 = 512;
+
+/// Why there is none.
+#[derive(Debug, thiserror::Error)]
+pub enum Problem {
+    #[error("cannot simulate: {0}")]
+    Refused(String),
+    #[error("cannot make the memory of virtual time: {0}")]
+    Segment(SegmentError),
+}
 
 /// Make the virtual time of a job of `ranks` ranks.
 ///
 /// # Errors
 /// The machine's file, or that it is too small, or that it has what is not simulated.
-pub fn create(simulation: &Simulation, ranks: u32) -> Result<SimulationSegment, SubmitError> {
-    let refused = |why: String| SubmitError::Simulation(why);
+pub fn create(simulation: &Simulation, ranks: u32) -> Result<SimulationSegment, Problem> {
+    let refused = |why: String| Problem::Refused(why);
     let machine = Machine::load(&simulation.machine).map_err(|problem| refused(problem.to_string()))?;
     let bytes = machine.image();
     // Aligned as the segment will be.
@@ -29,16 +38,18 @@ pub fn create(simulation: &Simulation, ranks: u32) -> Result<SimulationSegment, 
         *word = u64::from_ne_bytes(eight);
     }
     let aligned: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-    let config = |image: &[u8], lookahead| SimulationConfig {
+    let config = |lookahead, flow_bytes, begin_flows| SimulationConfig {
         ranks,
-        image: &aligned[..image.len()],
+        image: &aligned,
         lookahead,
         compute: match simulation.compute_millionths {
             None => Compute::None,
             Some(millionths) => Compute::Measured { millionths },
         },
+        flow_bytes,
+        begin_flows,
     };
-    let segment = SimulationSegment::create(&config(&aligned, 1)).map_err(SubmitError::Segment)?;
+    let segment = SimulationSegment::create(&config(1, 0, &|_: &mut [u8]| {})).map_err(Problem::Segment)?;
     let image = Image::new(segment.image()).map_err(|error| refused(error.to_string()))?;
     if ranks > image.place_count() {
         return Err(refused(format!(
@@ -47,25 +58,29 @@ pub fn create(simulation: &Simulation, ranks: u32) -> Result<SimulationSegment, 
             image.place_count()
         )));
     }
-    if let Some(why) = not_simulated(&image, ranks) {
+    if let Some(why) = not_simulated(&image) {
         return Err(refused(format!("the machine {}: {why}", machine.name())));
     }
     let lookahead = least_latency(&image, ranks);
-    SimulationSegment::create(&config(&aligned, lookahead)).map_err(SubmitError::Segment)
+    if image.link_count() == 0 {
+        return SimulationSegment::create(&config(lookahead, 0, &|_: &mut [u8]| {})).map_err(Problem::Segment);
+    }
+    let most = ranks.saturating_mul(32).clamp(1 << 10, 1 << 16);
+    let bytes = Flows::memory_for(&image, most).next_multiple_of(8) as u64;
+    let begun = Cell::new(true);
+    let begin = |memory: &mut [u8]| begun.set(Flows::create(memory, &image, most).is_ok());
+    let made = SimulationSegment::create(&config(lookahead, bytes, &begin)).map_err(Problem::Segment)?;
+    match begun.get() {
+        true => Ok(made),
+        false => Err(refused(format!("the links of the machine {} cannot be set up", machine.name()))),
+    }
 }
 
 /// What the machine has that the engine does not do.
-fn not_simulated(image: &Image<'_>, ranks: u32) -> Option<String> {
-    if image.rules().eager_leaves_when_received {
-        return Some("its model is `smpi` (a SimGrid platform), which vmpirun --simulate does not follow yet; a machine of model `loggp` it does".into());
-    }
-    let mut pairs = pairs(ranks);
-    let shares = pairs.find(|(from, to)| image.path(*from, *to).shares())?;
-    Some(format!(
-        "messages between places {} and {} share a link with others, and vmpirun --simulate does not follow that yet; a machine whose links are \
-         not shared it does",
-        shares.0, shares.1
-    ))
+fn not_simulated(image: &Image<'_>) -> Option<&'static str> {
+    image.rules().eager_leaves_when_received.then_some(
+        "its model is `smpi` (a SimGrid platform), which vmpirun --simulate does not follow yet; a machine of model `loggp` it does",
+    )
 }
 
 /// Pairs of ranks that show what there is: all of a small job; of a larger one neighbours, both ends, and some of each distance.

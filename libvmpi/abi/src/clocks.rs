@@ -39,31 +39,39 @@ impl Next {
     }
 }
 
-fn as_timespec(time: u64) -> timespec {
-    timespec { tv_sec: (time / PER_SECOND) as time_t, tv_nsec: (time % PER_SECOND / 1000) as _ }
+/// What a clock shows: whole seconds, and picoseconds beyond them, which may be more than a second.
+type Shown = (u64, u64);
+
+fn as_timespec((seconds, time): Shown) -> timespec {
+    timespec { tv_sec: (seconds + time / PER_SECOND) as time_t, tv_nsec: (time % PER_SECOND / 1000) as _ }
 }
 
-fn as_timeval(time: u64) -> timeval {
-    timeval { tv_sec: (time / PER_SECOND) as time_t, tv_usec: (time % PER_SECOND / 1_000_000) as _ }
+fn as_timeval((seconds, time): Shown) -> timeval {
+    timeval { tv_sec: (seconds + time / PER_SECOND) as time_t, tv_usec: (time % PER_SECOND / 1_000_000) as _ }
 }
 
-/// Picoseconds; `None`: it is no time.
-fn of_timespec(time: &timespec) -> Option<u64> {
+/// Whole seconds and picoseconds; `None`: it is no time.
+fn of_timespec(time: &timespec) -> Option<Shown> {
     let nanoseconds = u64::try_from(time.tv_nsec).ok().filter(|ns| *ns < 1_000_000_000)?;
-    let seconds = u64::try_from(time.tv_sec).ok()?;
-    seconds.checked_mul(PER_SECOND)?.checked_add(nanoseconds * 1000)
+    Some((u64::try_from(time.tv_sec).ok()?, nanoseconds * 1000))
+}
+
+/// Picoseconds; what is longer than virtual time is as long as that.
+fn picoseconds((seconds, time): Shown) -> u64 {
+    seconds.saturating_mul(PER_SECOND).saturating_add(time)
 }
 
 /// What a clock shows in virtual time; `None`: it is not one of those, or time is real.
-pub fn of_clock(clock: clockid_t) -> Option<u64> {
+fn of_clock(clock: clockid_t) -> Option<Shown> {
+    let from = |epoch: u64| move |time: u64| (epoch, time);
     match clock {
         libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE | libc::CLOCK_TAI => {
-            clocks::told().map(|time| EPOCH_S * PER_SECOND + time)
+            clocks::told().map(from(EPOCH_S))
         }
         libc::CLOCK_MONOTONIC | libc::CLOCK_MONOTONIC_RAW | libc::CLOCK_MONOTONIC_COARSE | libc::CLOCK_BOOTTIME => {
-            clocks::told()
+            clocks::told().map(from(0))
         }
-        libc::CLOCK_PROCESS_CPUTIME_ID | libc::CLOCK_THREAD_CPUTIME_ID => clocks::cpu(),
+        libc::CLOCK_PROCESS_CPUTIME_ID | libc::CLOCK_THREAD_CPUTIME_ID => clocks::cpu().map(from(0)),
         _ => None,
     }
 }
@@ -93,7 +101,7 @@ pub unsafe fn gettimeofday(into: *mut timeval, _zone: *mut c_void) -> Option<c_i
 /// # Safety
 /// As [`clock_gettime`].
 pub unsafe fn time(into: *mut time_t) -> Option<time_t> {
-    let seconds = (of_clock(libc::CLOCK_REALTIME)? / PER_SECOND) as time_t;
+    let seconds = as_timespec(of_clock(libc::CLOCK_REALTIME)?).tv_sec;
     if !into.is_null() {
         // SAFETY: the caller's.
         unsafe { into.write(seconds) };
@@ -132,8 +140,8 @@ pub unsafe fn after_getrusage(who: c_int, into: *mut rusage) {
     if let Some(cpu) = clocks::cpu() {
         // SAFETY: the caller's.
         unsafe {
-            (*into).ru_utime = as_timeval(cpu);
-            (*into).ru_stime = as_timeval(0);
+            (*into).ru_utime = as_timeval((0, cpu));
+            (*into).ru_stime = as_timeval((0, 0));
         }
     }
 }
@@ -143,18 +151,19 @@ pub unsafe fn after_getrusage(who: c_int, into: *mut rusage) {
 pub unsafe fn nanosleep(time: *const timespec, _left: *mut timespec) -> Option<c_int> {
     // SAFETY: the caller's.
     let time = of_timespec(unsafe { time.as_ref() }?)?;
-    clocks::sleep(time).then_some(0)
+    clocks::sleep(picoseconds(time)).then_some(0)
 }
 
 /// # Safety
 /// As [`clock_gettime`].
 pub unsafe fn clock_nanosleep(clock: clockid_t, flags: c_int, time: *const timespec, _left: *mut timespec) -> Option<c_int> {
     // SAFETY: the caller's.
-    let mut time = of_timespec(unsafe { time.as_ref() }?)?;
-    let now = of_clock(clock)?;
-    if flags & libc::TIMER_ABSTIME != 0 {
-        time = time.saturating_sub(now);
-    }
+    let (seconds, rest) = of_timespec(unsafe { time.as_ref() }?)?;
+    let (epoch, now) = of_clock(clock)?;
+    let time = match flags & libc::TIMER_ABSTIME != 0 {
+        true => picoseconds((seconds.saturating_sub(epoch), rest)).saturating_sub(now),
+        false => picoseconds((seconds, rest)),
+    };
     clocks::sleep(time).then_some(0)
 }
 
@@ -193,7 +202,7 @@ pub unsafe fn select(
     // SAFETY: the caller's.
     let time = unsafe { time.as_mut() }.filter(|_| count == 0)?;
     let seconds = u64::try_from(time.tv_sec).ok()?;
-    let total = seconds.checked_mul(PER_SECOND)?.checked_add(u64::try_from(time.tv_usec).ok()? * 1_000_000)?;
+    let total = picoseconds((seconds, u64::try_from(time.tv_usec).ok()?.saturating_mul(1_000_000)));
     if !clocks::sleep(total) {
         return None;
     }

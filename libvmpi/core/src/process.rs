@@ -206,8 +206,8 @@ pub fn close() {
             // If the daemon is gone, the kernel is about to end this process anyway.
             let _ = daemon.send(&Request::Finalized, &[]);
         }
-        simulate::end();
         let endpoint = endpoint();
+        endpoint.leave_virtual_time();
         sched::finish(&endpoint.node, endpoint.me);
         // Whoever comes next finds the lock taken seriously until it has said what it needs.
         crate::lock::set_threaded(true);
@@ -450,7 +450,7 @@ pub fn wtime() -> f64 {
         return rtime();
     }
     if simulate::is_on() {
-        return simulate::clocks::look() as f64 * 1e-12;
+        return simulate::look() as f64 * 1e-12;
     }
     vmpi_shared::clock::monotonic_ns() as f64 * 1e-9
 }

@@ -8,7 +8,6 @@ use super::proxy::{spinner, wake_space_waiters, wake_waiters_for_space};
 use super::queue_loan;
 use super::queues::{Outgoing, Queues};
 use super::request::{self, state};
-use super::simulated::Simulated;
 use super::transfer::RankMover;
 use crate::job::{JobSegment, Parts};
 use crate::mem::short_copy::short_copy;
@@ -16,6 +15,7 @@ use crate::mem::sync::{Ordering, yield_cpu};
 use crate::mem::warmth::Warmth;
 use crate::node::{NodeSegment, RankDescriptor};
 use crate::sched::{self, Wait, policy, watch};
+use crate::simulate::Simulated;
 
 /// A rank's end of the two segments: what it sends with and receives by. Used by one thread at a time.
 pub struct Endpoint {

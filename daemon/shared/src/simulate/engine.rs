@@ -9,8 +9,8 @@
 //! What arrives at a rank is hung in its list. A rank takes from there what its clock has reached, and nothing else.
 
 use super::heap::{self, Entry, Key};
-use super::layout::{Counts, Event, SimRank, status, what};
-use super::network::Network;
+use super::layout::{Counts, Event, Flowing, SimRank, status, what};
+use super::network::{Flow, Network};
 use crate::matching::envelope::{Envelope, FLAG_SYNC, kind};
 use crate::matching::queues::answer;
 use crate::mem::sync::Ordering;
@@ -49,6 +49,9 @@ pub struct Engine<'a> {
     pub arriving: &'a mut [Entry],
     /// Those that run.
     pub running: &'a mut [u32],
+    /// Flows under way, in the order of their keys, and what the network remembers of them.
+    pub flowing: &'a mut [Flowing],
+    pub flows: &'a mut [u8],
     pub lookahead: u64,
 }
 
@@ -81,7 +84,8 @@ impl Engine<'_> {
 
     /// Nobody runs, and nothing is under way.
     pub fn is_stalled(&self) -> bool {
-        self.counts.running == 0 && self.counts.leaving == 0 && self.counts.arriving == 0
+        let Counts { running, leaving, arriving, flowing, .. } = *self.counts;
+        running == 0 && leaving == 0 && arriving == 0 && flowing == 0
     }
 
     /// Is so little room left that senders are to let the others come up to them?
@@ -103,7 +107,7 @@ impl Engine<'_> {
         };
         self.counts.live += 1;
         let event = &mut self.events[index as usize];
-        (event.next, event.before, event.request, event.arrival) = (0, 0, 0, 0);
+        (event.next, event.before, event.behind, event.request, event.arrival) = (0, 0, 0, 0, 0);
         Ok(index)
     }
 
@@ -196,7 +200,8 @@ impl Engine<'_> {
         let index = self.make(what::REACHED, (rank, number), rank, &Envelope::EMPTY)?;
         self.wait(rank, NONE);
         let next = heap::first(self.arriving, self.counts.arriving).map_or(u64::MAX, |entry| entry.key.time);
-        if next > clock && self.arrivals_horizon() > clock {
+        // A flow may end by then: who settles knows.
+        if next > clock && self.counts.flowing == 0 && self.arrivals_horizon() > clock {
             self.free_event(index);
             self.set_running(rank, clock);
             return Ok(true);
@@ -225,16 +230,23 @@ impl Engine<'_> {
         loop {
             let leaving = heap::first(self.leaving, self.counts.leaving);
             let arriving = heap::first(self.arriving, self.counts.arriving);
-            let next = match (leaving, arriving) {
-                (Some(l), a) if l.key.time < self.horizon() && a.is_none_or(|a| l.key.time <= a.key.time) => l,
-                (_, Some(a)) if a.key.time < self.arrivals_horizon() => a,
+            let flowing = if self.counts.flowing == 0 { None } else { network.next(self.flows) };
+            let first = arriving.map_or(u64::MAX, |entry| entry.key.time).min(flowing.unwrap_or(u64::MAX));
+            let next = match (leaving, arriving, flowing) {
+                (Some(l), _, _) if l.key.time < self.horizon() && l.key.time <= first => l,
+                // What ends then arrives then.
+                (_, _, Some(at)) if at == first && at < self.arrivals_horizon() => {
+                    self.flow_on(at, network)?;
+                    continue;
+                }
+                (_, Some(a), _) if a.key.time == first && first < self.arrivals_horizon() => a,
                 _ => return Ok(()),
             };
             self.counts.events += 1;
             match self.events[next.event as usize].what {
                 what::LEAVES => {
                     heap::pop(self.leaving, &mut self.counts.leaving);
-                    self.leave(next.event, next.key.time, network);
+                    self.leave(next.event, next.key.time, network)?;
                 }
                 what::DATA_LEAVES => {
                     heap::pop(self.leaving, &mut self.counts.leaving);
@@ -248,40 +260,106 @@ impl Engine<'_> {
         }
     }
 
-    /// When a message of so many bytes that asks for its sender's interface at `at` has left, and its last byte is there.
-    fn way(&mut self, at: u64, (from, to): (u32, u32), bytes: u64, network: &dyn Network) -> u64 {
+    /// A message of so many bytes asks for its sender's interface at `at`: when it leaves, and when its last byte is there if it is alone.
+    fn way(&mut self, at: u64, (from, to): (u32, u32), bytes: u64, network: &dyn Network) -> (u64, u64) {
         let cost = network.cost(from, to, bytes);
         let interface = &mut self.ranks[from as usize].interface_free;
         let departs = at.saturating_add(cost.send_overhead).max(*interface);
         *interface = departs.saturating_add(cost.gap);
         // The look-ahead promises that.
-        departs.saturating_add(cost.wire).max(at.saturating_add(self.lookahead))
+        (departs, departs.saturating_add(cost.wire).max(at.saturating_add(self.lookahead)))
     }
 
-    fn leave(&mut self, index: u32, at: u64, network: &dyn Network) {
-        let Event { from, to, before, before_tie, .. } = self.events[index as usize];
+    fn leave(&mut self, index: u32, at: u64, network: &dyn Network) -> Result<(), Exhausted> {
+        let Event { from, to, .. } = self.events[index as usize];
         let envelope = &self.events[index as usize].envelope;
         let bytes = if envelope.kind == kind::RTS { 0 } else { envelope.len };
-        let mut arrival = self.way(at, (from, to), bytes, network);
-        // MPI keeps the order of a pair's messages, whatever the network does.
-        if let Some(before) = before.checked_sub(1).and_then(|index| self.events.get(index as usize))
-            && before.tie == before_tie
-        {
-            arrival = arrival.max(before.arrival);
+        let (departs, arrival) = self.way(at, (from, to), bytes, network);
+        if network.shares(from, to) {
+            return self.flow(index, what::FLOWS, Flow { at: departs, key: 0, from, to, bytes }, network);
         }
-        let event = &mut self.events[index as usize];
-        (event.what, event.arrival) = (what::ARRIVES, arrival);
-        self.schedule(index, arrival);
+        self.there(index, arrival);
+        Ok(())
     }
 
     /// The data of an announced message: the receive and the send end when they are there.
     fn data_leave(&mut self, index: u32, at: u64, network: &dyn Network) -> Result<(), Exhausted> {
-        let Event { from: receiver, to: sender, tie, request, .. } = self.events[index as usize];
-        let fin = &self.events[index as usize].envelope;
-        let (bytes, outcome) = (fin.len, fin.peer_request());
-        let arrival = self.way(at, (sender, receiver), bytes, network);
+        let Event { from: receiver, to: sender, .. } = self.events[index as usize];
+        let bytes = self.events[index as usize].envelope.len;
+        let (departs, arrival) = self.way(at, (sender, receiver), bytes, network);
+        if network.shares(sender, receiver) {
+            let flow = Flow { at: departs, key: 0, from: sender, to: receiver, bytes };
+            return self.flow(index, what::DATA_FLOWS, flow, network);
+        }
+        self.data_there(index, arrival)
+    }
+
+    /// From now on event `index` is a flow.
+    fn flow(&mut self, index: u32, what: u32, flow: Flow, network: &dyn Network) -> Result<(), Exhausted> {
+        let key = self.events[index as usize].tie;
+        self.events[index as usize].what = what;
+        let count = self.counts.flowing as usize;
+        let at = self.flowing[..count].partition_point(|known| known.key < key);
+        if count >= self.flowing.len() || !network.start(self.flows, &Flow { key, ..flow }) {
+            return Err(Exhausted);
+        }
+        self.flowing.copy_within(at..count, at + 1);
+        self.flowing[at] = Flowing { key, event: index, reserved: 0 };
+        self.counts.flowing += 1;
+        Ok(())
+    }
+
+    /// Flows go on to `at`.
+    fn flow_on(&mut self, at: u64, network: &dyn Network) -> Result<(), Exhausted> {
+        self.counts.events += 1;
+        let mut ended = Vec::new();
+        if !network.advance(self.flows, at, &mut ended) {
+            return Err(Exhausted);
+        }
+        for (key, at) in ended {
+            let count = self.counts.flowing as usize;
+            let Ok(place) = self.flowing[..count].binary_search_by_key(&key, |known| known.key) else { continue };
+            let index = self.flowing[place].event;
+            self.flowing.copy_within(place + 1..count, place);
+            self.counts.flowing -= 1;
+            match self.events[index as usize].what {
+                what::DATA_FLOWS => self.data_there(index, at)?,
+                _ => self.there(index, at),
+            }
+        }
+        Ok(())
+    }
+
+    /// The last byte of a message is there at `arrival`. MPI keeps the order of a pair's messages, whatever the network does.
+    fn there(&mut self, index: u32, mut arrival: u64) {
+        let Event { before, before_tie, .. } = self.events[index as usize];
+        if let Some(before) = before.checked_sub(1).and_then(|index| self.events.get_mut(index as usize))
+            && before.tie == before_tie
+        {
+            if matches!(before.what, what::FLOWS | what::HELD) {
+                before.behind = index + 1;
+                let event = &mut self.events[index as usize];
+                (event.what, event.arrival) = (what::HELD, arrival);
+                return;
+            }
+            arrival = arrival.max(before.arrival);
+        }
+        let mut next = index;
+        loop {
+            let event = &mut self.events[next as usize];
+            (event.what, event.arrival) = (what::ARRIVES, arrival);
+            let behind = event.behind;
+            self.schedule(next, arrival);
+            let Some(held) = behind.checked_sub(1) else { return };
+            next = held;
+            arrival = arrival.max(self.events[next as usize].arrival);
+        }
+    }
+
+    fn data_there(&mut self, index: u32, arrival: u64) -> Result<(), Exhausted> {
+        let Event { from: receiver, tie, request, .. } = self.events[index as usize];
         let mut placed = answer(kind::PLACED, request);
-        placed.set_peer_request(outcome);
+        placed.set_peer_request(self.events[index as usize].envelope.peer_request());
         self.events[index as usize].what = what::ARRIVES;
         self.schedule(index, arrival);
         let other = self.take_event()?;

@@ -24,6 +24,11 @@ pub mod what {
     pub const ARRIVES: u32 = 3;
     /// Virtual time has come to where its rank is.
     pub const REACHED: u32 = 4;
+    /// A message, or data, on links that it shares.
+    pub const FLOWS: u32 = 5;
+    pub const DATA_FLOWS: u32 = 6;
+    /// It would be there, but for one before it that is not.
+    pub const HELD: u32 = 7;
 }
 
 /// The segment's own words, behind its head.
@@ -35,6 +40,7 @@ pub struct Header {
     /// Room for so many events.
     pub room: u32,
     pub image_bytes: u32,
+    pub flow_bytes: u64,
     /// No message takes less from any rank to any other.
     pub lookahead: u64,
     /// `Compute` as numbers.
@@ -58,7 +64,8 @@ pub struct Counts {
     pub running: u32,
     /// Ranks that are over.
     pub over: u32,
-    pub reserved: u32,
+    /// Flows under way.
+    pub flowing: u32,
     pub events: u64,
     pub messages: u64,
 }
@@ -111,6 +118,9 @@ pub struct Event {
     /// DATA_LEAVES: the receiver's request.
     pub request: u32,
     pub before_tie: u64,
+    /// HELD behind this one; index + 1.
+    pub behind: u32,
+    pub reserved: u32,
     /// When it was there, at the earliest: what left before it may hold it up.
     pub arrival: u64,
     pub envelope: Envelope,
@@ -120,9 +130,18 @@ pub struct Event {
 const _: () = {
     assert!(size_of::<Header>() == 128);
     assert!(size_of::<SimRank>() == 128);
-    assert!(size_of::<Event>() == 216);
+    assert!(size_of::<Event>() == 224);
     assert!(size_of::<Entry>() == 24);
 };
+
+/// A flow's event, by its key.
+#[repr(C)]
+#[derive(Copy, Clone, Default, Debug)]
+pub struct Flowing {
+    pub key: u64,
+    pub event: u32,
+    pub reserved: u32,
+}
 
 /// Those that run, by their bounds.
 impl Places for &mut [SimRank] {

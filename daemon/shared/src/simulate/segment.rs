@@ -4,7 +4,7 @@
 
 use super::engine::Engine;
 use super::heap::Entry;
-use super::layout::{Counts, Event, Header, SimRank};
+use super::layout::{Counts, Event, Flowing, Header, SimRank};
 use crate::mem::segment::{Head, Segment, SegmentError, layout_hash};
 use crate::mem::sync::{Ordering, spin_loop, yield_cpu};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -39,6 +39,9 @@ pub struct SimulationConfig<'a> {
     /// No message takes less, from any rank to any other; not 0.
     pub lookahead: u64,
     pub compute: Compute,
+    /// What the network's flows need to remember, and who writes the first of it.
+    pub flow_bytes: u64,
+    pub begin_flows: &'a dyn Fn(&mut [u8]),
 }
 
 /// A mapped segment of a simulation.
@@ -48,6 +51,7 @@ pub struct SimulationSegment {
     ranks: u32,
     room: u32,
     image_bytes: u32,
+    flow_bytes: u64,
 }
 
 // SAFETY: what changes is touched under the lock; the rest is written before the segment is handed to anyone, or is atomic.
@@ -62,23 +66,29 @@ struct Parts {
     leaving: u64,
     arriving: u64,
     running: u64,
+    flowing: u64,
+    flows: u64,
     bytes: u64,
 }
 
 impl Parts {
-    fn of(ranks: u32, room: u32, image_bytes: u32) -> Parts {
+    fn of(ranks: u32, room: u32, image_bytes: u32, flow_bytes: u64) -> Parts {
         let mut at = IMAGE_AT + u64::from(image_bytes);
-        let mut part = |count: u32, size: usize| {
+        let mut part = |count: u64, size: usize| {
             let start = at.next_multiple_of(64);
-            at = start + u64::from(count) * size as u64;
+            at = start + count * size as u64;
             start
         };
+        let (ranks, room) = (u64::from(ranks), u64::from(room));
         let ranks_at = part(ranks, size_of::<SimRank>());
         let events = part(room, size_of::<Event>());
         let leaving = part(room, size_of::<Entry>());
         let arriving = part(room, size_of::<Entry>());
         let running = part(ranks, size_of::<u32>());
-        Parts { ranks: ranks_at, events, leaving, arriving, running, bytes: at.next_multiple_of(4096) }
+        let flowing = part(if flow_bytes == 0 { 0 } else { room }, size_of::<Flowing>());
+        let flows = part(flow_bytes, 1);
+        let bytes = at.next_multiple_of(4096);
+        Parts { ranks: ranks_at, events, leaving, arriving, running, flowing, flows, bytes }
     }
 }
 
@@ -88,7 +98,7 @@ impl SimulationSegment {
     pub fn create(config: &SimulationConfig<'_>) -> Result<SimulationSegment, SegmentError> {
         let room = config.ranks.saturating_mul(512).clamp(1 << 14, 1 << 22);
         let image_bytes = config.image.len() as u32;
-        let parts = Parts::of(config.ranks, room, image_bytes);
+        let parts = Parts::of(config.ranks, room, image_bytes, config.flow_bytes);
         let segment = Segment::create("simulation", LAYOUT, parts.bytes)?;
         let (compute, scale_millionths) = match config.compute {
             Compute::None => (0, 0),
@@ -100,14 +110,19 @@ impl SimulationSegment {
             (*header).ranks = config.ranks;
             (*header).room = room;
             (*header).image_bytes = image_bytes;
+            (*header).flow_bytes = config.flow_bytes;
             (*header).lookahead = config.lookahead.max(1);
             (*header).compute = compute;
             (*header).scale_millionths = scale_millionths;
             let image = segment.at(IMAGE_AT, config.image.len());
             std::ptr::copy_nonoverlapping(config.image.as_ptr(), image.as_ptr(), config.image.len());
         }
-        let simulation = SimulationSegment { segment, header, ranks: config.ranks, room, image_bytes };
-        simulation.locked(0, |engine| engine.begin());
+        let (ranks, flow_bytes) = (config.ranks, config.flow_bytes);
+        let simulation = SimulationSegment { segment, header, ranks, room, image_bytes, flow_bytes };
+        simulation.locked(0, |engine| {
+            engine.begin();
+            (config.begin_flows)(engine.flows);
+        });
         Ok(simulation)
     }
 
@@ -119,16 +134,21 @@ impl SimulationSegment {
         let segment = Segment::map("simulation", LAYOUT, fd)?;
         let header = segment.at(HEADER_AT, size_of::<Header>()).cast::<Header>().as_ptr();
         // SAFETY: inside the mapping; written before the descriptor was sent. Read once.
-        let (ranks, room, image_bytes) = unsafe { ((*header).ranks, (*header).room, (*header).image_bytes) };
-        let (expected, found) = (Parts::of(ranks, room, image_bytes).bytes, segment.bytes() as u64);
+        let (ranks, room, image_bytes, flow_bytes) =
+            unsafe { ((*header).ranks, (*header).room, (*header).image_bytes, (*header).flow_bytes) };
+        let (expected, found) = (Parts::of(ranks, room, image_bytes, flow_bytes).bytes, segment.bytes() as u64);
         if found != expected {
             return Err(SegmentError::Size { expected, found });
         }
-        Ok(SimulationSegment { segment, header, ranks, room, image_bytes })
+        Ok(SimulationSegment { segment, header, ranks, room, image_bytes, flow_bytes })
     }
 
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.segment.fd()
+    }
+
+    fn parts(&self) -> Parts {
+        Parts::of(self.ranks, self.room, self.image_bytes, self.flow_bytes)
     }
 
     /// The machine.
@@ -162,6 +182,7 @@ impl SimulationSegment {
             at(&raw const (*counts).running) == 0
                 && at(&raw const (*counts).leaving) == 0
                 && at(&raw const (*counts).arriving) == 0
+                && at(&raw const (*counts).flowing) == 0
         }
     }
 
@@ -172,14 +193,14 @@ impl SimulationSegment {
     /// A rank, of which only what is atomic may be looked at without the lock.
     pub fn rank(&self, rank: u32) -> &SimRank {
         assert!(rank < self.ranks);
-        let at = Parts::of(self.ranks, self.room, self.image_bytes).ranks + u64::from(rank) * size_of::<SimRank>() as u64;
+        let at = self.parts().ranks + u64::from(rank) * size_of::<SimRank>() as u64;
         // SAFETY: inside the mapping, aligned; all-zero is a good start.
         unsafe { self.segment.at(at, size_of::<SimRank>()).cast::<SimRank>().as_ref() }
     }
 
     #[allow(clippy::mut_from_ref)]
-    fn part<T>(&self, at: u64, count: u32) -> &mut [T] {
-        let count = count as usize;
+    fn part<T>(&self, at: u64, count: impl Into<u64>) -> &mut [T] {
+        let count = count.into() as usize;
         // SAFETY: inside the mapping, aligned, plain integers; the caller has the lock, and uses each part once.
         unsafe { std::slice::from_raw_parts_mut(self.segment.at(at, count * size_of::<T>()).cast::<T>().as_ptr(), count) }
     }
@@ -193,7 +214,7 @@ impl SimulationSegment {
             looks += 1;
             if looks % LOOKS == 0 { yield_cpu() } else { spin_loop() }
         }
-        let parts = Parts::of(self.ranks, self.room, self.image_bytes);
+        let parts = self.parts();
         // SAFETY: the lock makes this the only user of all that changes.
         let counts: &mut Counts = unsafe { &mut (*self.header).counts };
         // SAFETY: written before the segment was shared.
@@ -205,6 +226,8 @@ impl SimulationSegment {
             leaving: self.part(parts.leaving, self.room),
             arriving: self.part(parts.arriving, self.room),
             running: self.part(parts.running, self.ranks),
+            flowing: self.part(parts.flowing, if self.flow_bytes == 0 { 0 } else { self.room }),
+            flows: self.part(parts.flows, self.flow_bytes),
             lookahead,
         };
         let result = work(&mut engine);

@@ -158,15 +158,21 @@ impl Rank {
     }
 }
 
-/// What each rank has seen.
-fn run(ranks: u32, programs: u64, order: u64) -> (Vec<Vec<String>>, u64) {
-    let segment = SimulationSegment::create(&SimulationConfig {
+fn segment(ranks: u32, lookahead: u64) -> SimulationSegment {
+    let config = SimulationConfig {
         ranks,
         image: &[0; 13],
-        lookahead: LATENCY,
+        lookahead,
         compute: Compute::None,
-    })
-    .unwrap();
+        flow_bytes: 0,
+        begin_flows: &|_| {},
+    };
+    SimulationSegment::create(&config).unwrap()
+}
+
+/// What each rank has seen.
+fn run(ranks: u32, programs: u64, order: u64) -> (Vec<Vec<String>>, u64) {
+    let segment = segment(ranks, LATENCY);
     let mut random = fastrand::Rng::with_seed(programs);
     let mut all: Vec<Rank> = (0..ranks)
         .map(|_| Rank {
@@ -225,9 +231,7 @@ fn what_ranks_see_follows_from_their_programs_alone() {
 
 #[test]
 fn a_message_takes_what_the_network_says_and_keeps_its_place() {
-    let segment =
-        SimulationSegment::create(&SimulationConfig { ranks: 2, image: &[], lookahead: LATENCY, compute: Compute::None })
-            .unwrap();
+    let segment = segment(2, LATENCY);
     let arrivals = segment.locked(0, |engine| {
         let mut before = (0, 0);
         // The second is small, and would be there before the first.
@@ -253,9 +257,7 @@ fn a_message_takes_what_the_network_says_and_keeps_its_place() {
 
 #[test]
 fn nothing_is_settled_that_a_running_rank_may_still_come_before() {
-    let segment =
-        SimulationSegment::create(&SimulationConfig { ranks: 3, image: &[], lookahead: LATENCY, compute: Compute::None })
-            .unwrap();
+    let segment = segment(3, LATENCY);
     segment.locked(0, |engine| {
         let mut envelope = Envelope::EMPTY;
         envelope.kind = kind::INLINE;
@@ -280,8 +282,7 @@ fn nothing_is_settled_that_a_running_rank_may_still_come_before() {
 
 #[test]
 fn events_that_have_no_room_are_refused() {
-    let segment =
-        SimulationSegment::create(&SimulationConfig { ranks: 1, image: &[], lookahead: 1, compute: Compute::None }).unwrap();
+    let segment = segment(1, 1);
     segment.locked(0, |engine| {
         let room = engine.events.len();
         let envelope = Envelope::EMPTY;

@@ -74,7 +74,7 @@ pub(crate) fn await_verdict() {
 #[cold]
 pub(crate) fn catch_up(changes: u64, looks: bool) {
     if changes & SIMULATED != 0 {
-        return simulate::progress(looks);
+        return simulate::wait::progress(looks);
     }
     let silent = endpoint().take_in();
     SILENT.with(|known| *known = silent);

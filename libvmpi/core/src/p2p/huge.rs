@@ -8,6 +8,8 @@
 //! copies it on write.
 
 use super::heap;
+use crate::simulate;
+use crate::tool::event;
 use crate::giant::Giant;
 use nix::time::{ClockId, clock_gettime};
 use std::sync::LazyLock;
@@ -146,6 +148,9 @@ fn note_large(addr: u64, len: u64, by_kernel: bool) {
 
 /// To be called when MPI begins.
 pub(crate) fn prepare() {
+    if simulate::is_on() {
+        event::simulate();
+    }
     heap::prepare();
     align_mappings();
 }

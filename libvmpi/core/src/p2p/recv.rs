@@ -121,7 +121,7 @@ pub unsafe fn take(
 /// A receive is about to be posted, and somebody wants to know that: raise the event if the message that it will take is here already.
 #[cold]
 fn before_posting(slot: Slot, context: u32, source: i32, tag: i32) {
-    simulate::posting(slot.0);
+    simulate::wait::posting(slot.0);
     let endpoint = endpoint();
     endpoint.progress();
     let queues = endpoint.queues();
@@ -147,7 +147,7 @@ pub(super) unsafe fn start_matched(
     let shared = &mut queues.slots[slot.0 as usize];
     (shared.context, shared.source, shared.tag, shared.from) =
         (envelope.context, envelope.source, envelope.tag, envelope.from);
-    simulate::posting(slot.0);
+    simulate::wait::posting(slot.0);
     endpoint().assign(slot.0, envelope);
     ft::check_posted(slot);
     Ok(slot)

@@ -90,7 +90,7 @@ unsafe fn send_announced(
     let endpoint = endpoint();
     // SAFETY: as promised.
     let data = unsafe { announce(envelope, to, buf, (count, ty, total), buffer.is_some()) };
-    simulate::may_wait(!is_eager_to(total, to));
+    simulate::wait::may_wait(!is_eager_to(total, to));
     if mode == Mode::Synchronous {
         envelope.flags |= FLAG_SYNC;
     }
@@ -126,7 +126,7 @@ fn to_no_rank(comm: &Communicator, dest: i32) -> Result<()> {
 /// Deliver a small message whose receiver says when it has taken it.
 #[cold]
 fn acknowledged(comm: &Communicator, envelope: &mut Envelope, to: u32, mode: Mode) -> Result<Slot> {
-    simulate::may_wait(mode == Mode::Synchronous);
+    simulate::wait::may_wait(mode == Mode::Synchronous);
     let slot = open(comm, envelope, to, Data::User)?;
     let shared = &mut endpoint().queues().slots[slot.0 as usize];
     // For who asks what it waits for.
@@ -198,7 +198,7 @@ fn is_eager_to(total: u64, to: u32) -> bool {
     is_eager(total)
         || total
             <= u64::from(match node.is_remote(to) {
-                _ if node.header().simulated != 0 => simulate::eager_limit(to),
+                _ if node.header().simulated != 0 => simulate::wait::eager_limit(to),
                 true => config.far_eager_limit_bytes,
                 false if node.core_of(to) == node.core_of(endpoint.me) => config.near_eager_limit_bytes,
                 false => 0,

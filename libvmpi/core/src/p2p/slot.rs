@@ -269,7 +269,7 @@ pub fn poll_eager(slot: Slot) -> Option<Status> {
 /// A message of the job's rank `from` has been received, and somebody wants to know that.
 #[cold]
 fn received(from: u32, source: i32, tag: i32, bytes: u64) {
-    simulate::received(from, bytes);
+    simulate::wait::received(from, bytes);
     event::message(event::RECEIVED, source, tag, bytes);
 }
 

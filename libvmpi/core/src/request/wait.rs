@@ -31,7 +31,7 @@ pub const CALL_DESCRIPTOR: u32 = 12;
 /// A test found nothing: let another rank of this core run, if one is READY. True if one ran.
 pub fn poll_missed() -> bool {
     if event::is_wanted() && simulate::is_on() {
-        return simulate::missed();
+        return simulate::wait::missed();
     }
     let ran = endpoint().yield_core();
     if ran {
@@ -70,7 +70,7 @@ pub fn block(seen: u64, call: u32, peer: i32, tag: i32) {
 fn block_noted(call: u32, peer: i32, tag: i32) {
     event::around(peer, tag, || {
         if simulate::is_on() {
-            simulate::wait(call, peer, tag);
+            simulate::wait::wait(call, peer, tag, collectives_under_way());
         } else {
             endpoint().suspend(call, peer, tag);
         }

@@ -1,43 +1,16 @@
 //! What a program of a simulated job is told of the time, and how it sleeps: in virtual time, without waiting.
-//!
-//! A loop that looks at a clock until it has gone on must end also where computation takes no time: looks in a row, without a call of MPI in between, take theirs
-//! from the [`FREE_LOOKS`]th on.
 
-use super::{compute, now, spend};
+use super::{compute, look, now, spend};
 use crate::lock;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
-/// So many looks in a row take no time: who measures something looks once before it and once after.
-const FREE_LOOKS: u32 = 16;
-/// What one more takes, in picoseconds.
-const LOOK: u64 = 100_000;
 /// Virtual time begins at a whole second, the same in each run, long after the epoch of CLOCK_REALTIME: 2020-01-01 00:00 UTC.
 pub const EPOCH_S: u64 = 1_577_836_800;
-
-/// The clock when it was looked at last, and looks since it has changed otherwise.
-static LAST: AtomicU64 = AtomicU64::new(u64::MAX);
-static LOOKS: AtomicU32 = AtomicU32::new(0);
 
 /// Picoseconds since the job's start, as the program may know; `None`: time is real, or it is MPI itself that asks.
 pub fn told() -> Option<u64> {
     now()?;
     lock::is_outside().then(look)
-}
-
-/// The same inside MPI, of a call that tells the time.
-pub(crate) fn look() -> u64 {
-    compute::catch_up();
-    let Some(mut at) = now() else { return 0 };
-    if LAST.load(Ordering::Relaxed) == at {
-        if LOOKS.fetch_add(1, Ordering::Relaxed) >= FREE_LOOKS {
-            spend(LOOK);
-            at += LOOK;
-        }
-    } else {
-        LOOKS.store(0, Ordering::Relaxed);
-    }
-    LAST.store(at, Ordering::Relaxed);
-    at
 }
 
 /// Sleep for so many picoseconds. False: time is real.
