@@ -48,6 +48,8 @@ static void anybody(int rounds, int bytes)
     }
     MPI_Waitall(rounds, requests, MPI_STATUSES_IGNORE);
     note("sent", -1, rounds);
+    /* What comes next would fit any receive of this. */
+    MPI_Barrier(MPI_COMM_WORLD);
     free(in), free(data), free(requests);
 }
 
