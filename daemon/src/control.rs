@@ -29,9 +29,9 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use vmpi_shared::simulate::SimulationSegment;
 use vmpi_shared::control::{Cause, JobSpec, NodeMap, PROTOCOL, Reply, Request};
 use vmpi_shared::mem::bell::{Bell, Chime};
+use vmpi_shared::simulate::SimulationSegment;
 
 use crate::client::Role;
 use crate::connection::SendError;

@@ -9,6 +9,7 @@ mod end;
 pub mod grow;
 pub mod hang;
 mod last_words;
+mod misstated;
 pub mod report;
 pub mod spread;
 pub mod stalled;
@@ -50,6 +51,7 @@ pub use end::{FAILURE_GRACE, SHUTDOWN_GRACE};
 use grow::Room;
 use hang::HangWatch;
 use last_words::Deathbeds;
+use misstated::Misstated;
 use spread::Spread;
 use stalled::Stalls;
 use strays::Strays;
@@ -156,6 +158,7 @@ pub struct Job {
     integrity: Integrity,
     pub detector: Detector,
     pub hang: HangWatch,
+    misstated: Misstated,
     pub stalls: Stalls,
     /// Transfers are or were counted.
     pub monitored: bool,
@@ -242,7 +245,8 @@ impl Job {
             cache_bytes: eager::cache_bytes(&spec.cpus),
         };
         let far = if by_rank { eager::far_by_rank_bytes(calibration) } else { room.far_eager_limit_bytes };
-        let simulation = spec.simulation.as_ref().map(|simulation| simulation::create(simulation, spec.ranks)).transpose()?;
+        let simulation =
+            spec.simulation.as_ref().map(|simulation| simulation::create(simulation, spec.ranks)).transpose()?;
         let config = JobConfig {
             eager_limit_bytes: eager::apart_bytes(calibration, &sharing, place.hand_over),
             near_eager_limit_bytes: eager::near_bytes(calibration, &sharing),
@@ -303,6 +307,7 @@ impl Job {
             integrity,
             detector: Detector::new(Instant::now()),
             hang: HangWatch::new(Instant::now()),
+            misstated: Misstated::new(Instant::now()),
             stalls: Stalls::new(Instant::now()),
             monitored: spec.monitor,
             recording,

@@ -87,9 +87,11 @@ fn not_simulated(image: &Image<'_>) -> Option<&'static str> {
 fn pairs(ranks: u32) -> impl Iterator<Item = (u32, u32)> {
     let all = (ranks <= MOST_FOR_PAIRS).then(|| (0..ranks).flat_map(move |from| (0..ranks).map(move |to| (from, to))));
     let some = (ranks > MOST_FOR_PAIRS).then(|| {
-        let distances = std::iter::successors(Some(1u32), |distance| distance.checked_mul(2)).take_while(move |d| *d < ranks);
+        let distances =
+            std::iter::successors(Some(1u32), |distance| distance.checked_mul(2)).take_while(move |d| *d < ranks);
         let distances: Vec<u32> = [0].into_iter().chain(distances).chain([ranks - 1]).collect();
-        (0..ranks).flat_map(move |from| distances.clone().into_iter().map(move |distance| (from, (from + distance) % ranks)))
+        (0..ranks)
+            .flat_map(move |from| distances.clone().into_iter().map(move |distance| (from, (from + distance) % ranks)))
     });
     all.into_iter().flatten().chain(some.into_iter().flatten())
 }

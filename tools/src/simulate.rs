@@ -116,7 +116,9 @@ mod tests {
         assert_eq!(compute_time("none"), Ok(ComputeTime::None));
         assert_eq!(compute_time("measured"), Ok(ComputeTime::Measured(1_000_000)));
         assert_eq!(compute_time("measured:0.25"), Ok(ComputeTime::Measured(250_000)));
-        for wrong in ["", "measured:", "measured:0", "measured:-1", "measured:nan", "record:f", "replay:f", "instructions:1"] {
+        for wrong in
+            ["", "measured:", "measured:0", "measured:-1", "measured:nan", "record:f", "replay:f", "instructions:1"]
+        {
             assert!(compute_time(wrong).is_err(), "{wrong}");
         }
     }

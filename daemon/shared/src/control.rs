@@ -18,9 +18,7 @@ mod report;
 mod spec;
 
 pub use connection::{Connection, Control, Received, receive_some};
-pub use report::{
-    CoreReport, Helper, JobReport, RankReport, RegionReport, SimulationReport, Spread3, WaitShare,
-};
+pub use report::{CoreReport, Helper, JobReport, RankReport, RegionReport, SimulationReport, Spread3, WaitShare};
 pub use spec::{App, Balance, JobSpec, NodeMap, NodePart, Nodes, OnBlock, Policy, Simulation, Stdio, Wtime};
 
 /// Changes whenever a message changes its meaning.

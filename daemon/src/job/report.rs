@@ -44,7 +44,11 @@ impl Job {
             counters: self.spec.counters.clone(),
             waits: self.looks.shares(),
             regions: self.regions(),
-            simulation: self.simulation.as_ref().zip(self.spec.simulation.as_ref()).map(|(s, of)| simulation::report(s, of)),
+            simulation: self
+                .simulation
+                .as_ref()
+                .zip(self.spec.simulation.as_ref())
+                .map(|(s, of)| simulation::report(s, of)),
         };
         // As many as are counted.
         let counted = report.counters.len();

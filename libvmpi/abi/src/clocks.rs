@@ -65,9 +65,7 @@ fn picoseconds((seconds, time): Shown) -> u64 {
 fn of_clock(clock: clockid_t) -> Option<Shown> {
     let from = |epoch: u64| move |time: u64| (epoch, time);
     match clock {
-        libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE | libc::CLOCK_TAI => {
-            clocks::told().map(from(EPOCH_S))
-        }
+        libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE | libc::CLOCK_TAI => clocks::told().map(from(EPOCH_S)),
         libc::CLOCK_MONOTONIC | libc::CLOCK_MONOTONIC_RAW | libc::CLOCK_MONOTONIC_COARSE | libc::CLOCK_BOOTTIME => {
             clocks::told().map(from(0))
         }
@@ -156,7 +154,12 @@ pub unsafe fn nanosleep(time: *const timespec, _left: *mut timespec) -> Option<c
 
 /// # Safety
 /// As [`clock_gettime`].
-pub unsafe fn clock_nanosleep(clock: clockid_t, flags: c_int, time: *const timespec, _left: *mut timespec) -> Option<c_int> {
+pub unsafe fn clock_nanosleep(
+    clock: clockid_t,
+    flags: c_int,
+    time: *const timespec,
+    _left: *mut timespec,
+) -> Option<c_int> {
     // SAFETY: the caller's.
     let (seconds, rest) = of_timespec(unsafe { time.as_ref() }?)?;
     let (epoch, now) = of_clock(clock)?;

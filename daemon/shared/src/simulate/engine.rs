@@ -153,7 +153,14 @@ impl Engine<'_> {
 
     /// Receive `request` of `me` has taken an announced message of `to`, whose data leave at `at`; `fin`: what ends the send, with the message's bytes. It takes
     /// two numbers.
-    pub fn send_data(&mut self, at: u64, (me, number): (u32, u64), to: u32, request: u32, fin: &Envelope) -> Result<(), Exhausted> {
+    pub fn send_data(
+        &mut self,
+        at: u64,
+        (me, number): (u32, u64),
+        to: u32,
+        request: u32,
+        fin: &Envelope,
+    ) -> Result<(), Exhausted> {
         let index = self.make(what::DATA_LEAVES, (me, number), to, fin)?;
         self.events[index as usize].request = request;
         self.schedule(index, at);

@@ -162,7 +162,9 @@ mod tests {
                 assert_eq!(pop(&mut heap, &mut len).map(|entry| entry.key), Some(expected.remove(0)));
             }
         }
-        while len as usize == heap.len() || push(&mut heap, &mut len, Entry { key: Key { time: 99, tie: len.into() }, ..Entry::default() }) {
+        while len as usize == heap.len()
+            || push(&mut heap, &mut len, Entry { key: Key { time: 99, tie: len.into() }, ..Entry::default() })
+        {
             if len as usize == heap.len() {
                 break;
             }

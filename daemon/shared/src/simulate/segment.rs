@@ -202,7 +202,9 @@ impl SimulationSegment {
     fn part<T>(&self, at: u64, count: impl Into<u64>) -> &mut [T] {
         let count = count.into() as usize;
         // SAFETY: inside the mapping, aligned, plain integers; the caller has the lock, and uses each part once.
-        unsafe { std::slice::from_raw_parts_mut(self.segment.at(at, count * size_of::<T>()).cast::<T>().as_ptr(), count) }
+        unsafe {
+            std::slice::from_raw_parts_mut(self.segment.at(at, count * size_of::<T>()).cast::<T>().as_ptr(), count)
+        }
     }
 
     /// Do something with the engine, as `holder`, which has not got it already.

@@ -21,12 +21,20 @@ impl Network for Uneven {
 
 #[derive(Copy, Clone, Debug)]
 enum Step {
-    Send { to: u32, bytes: u64, asks: bool },
+    Send {
+        to: u32,
+        bytes: u64,
+        asks: bool,
+    },
     /// Until so many messages have come, all together.
-    Wait { count: usize },
+    Wait {
+        count: usize,
+    },
     /// What has come by now?
     Look,
-    Compute { time: u64 },
+    Compute {
+        time: u64,
+    },
 }
 
 fn program(ranks: u32, random: &mut fastrand::Rng) -> Vec<Step> {

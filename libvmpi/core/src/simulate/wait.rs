@@ -103,7 +103,8 @@ fn check() {
     let Some(fault) = endpoint().fault() else { return };
     let why = match fault {
         Fault::Exhausted => {
-            "too many messages are under way, or have come to ranks that do not look, for the memory of this simulation".to_owned()
+            "too many messages are under way, or have come to ranks that do not look, for the memory of this simulation"
+                .to_owned()
         }
         Fault::NoRoom => "no memory is left for messages that no receive has asked for".to_owned(),
         Fault::NoCopy { from } => format!(
