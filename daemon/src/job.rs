@@ -30,6 +30,7 @@ use vmpi_shared::mem::segment::SegmentError;
 use vmpi_shared::node::{NodeConfig, NodeSegment, Patience, Pids, recording};
 use vmpi_shared::ports::Ports;
 use vmpi_shared::sched::{self, RunState};
+use vmpi_shared::simulate::SimulationSegment;
 
 use crate::connection::Peer;
 use crate::eager::{self, Sharing};
@@ -40,6 +41,7 @@ use crate::oom::Kills;
 use crate::passed::Passed;
 use crate::rank::{Attachment, Member, Rank};
 use crate::reap;
+use crate::simulation;
 use crate::spawn::{Identity, Inherited, SpawnError, Spawner, Start, Streams};
 use crate::watchdog::Watchdog;
 pub use carrier::Carrier;
@@ -73,13 +75,15 @@ pub enum SubmitError {
     Bell(std::io::Error),
     #[error("cannot open /dev/null: {0}")]
     Null(std::io::Error),
+    #[error(transparent)]
+    Simulation(#[from] simulation::Problem),
 }
 
 impl SubmitError {
     pub fn code(&self) -> i32 {
         match self {
             SubmitError::Limit(error) => error.code(),
-            SubmitError::Nul(_) => 2,
+            SubmitError::Nul(_) | SubmitError::Simulation(_) => 2,
             SubmitError::Segment(_) | SubmitError::Bell(_) | SubmitError::Null(_) => 125,
         }
     }
@@ -128,6 +132,8 @@ pub struct Job {
     pub word: String,
     pub node: NodeSegment,
     pub segment: JobSegment,
+    /// Of a job in virtual time.
+    pub simulation: Option<SimulationSegment>,
     pub launcher: Option<u64>,
     pub launcher_pid: i32,
     pub phase: Phase,
@@ -239,6 +245,8 @@ impl Job {
             cache_bytes: eager::cache_bytes(&spec.cpus),
         };
         let far = if by_rank { eager::far_by_rank_bytes(calibration) } else { room.far_eager_limit_bytes };
+        let simulation =
+            spec.simulation.as_ref().map(|simulation| simulation::create(simulation, spec.ranks)).transpose()?;
         let config = JobConfig {
             eager_limit_bytes: eager::apart_bytes(calibration, &sharing, place.hand_over),
             near_eager_limit_bytes: eager::near_bytes(calibration, &sharing),
@@ -248,7 +256,12 @@ impl Job {
             lend_queues: u32::from(!refused(env::STRONG_PROGRESS) && !by_rank),
             ..room
         };
+        let config = if simulation.is_some() { simulation::config(&config) } else { config };
         let segment = JobSegment::create_with_room(&config, spec.ranks)?;
+        if simulation.is_some() {
+            node.set_simulated();
+            segment.simulate();
+        }
         if let Some(nodes) = &spec.nodes {
             node.spread(|rank| rank < spec.ranks && !spec.is_local(rank));
             node.set_carrier_bell(Chime::new().map_err(SubmitError::Bell)?);
@@ -275,6 +288,7 @@ impl Job {
             word,
             node,
             segment,
+            simulation,
             launcher: Some(launcher),
             launcher_pid: peer.pid,
             phase: Phase::Collecting,

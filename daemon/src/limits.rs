@@ -352,6 +352,7 @@ pub(crate) mod tests {
             stop: vec![],
             kill_on_failure: true,
             recovery: false,
+            simulation: None,
             on_crash: Default::default(),
             hang_s: 0,
             randomize: false,

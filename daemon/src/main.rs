@@ -29,6 +29,7 @@ mod passed;
 mod rank;
 mod reap;
 mod runtime_dir;
+mod simulation;
 mod slices;
 mod spawn;
 mod status_page;

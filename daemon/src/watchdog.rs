@@ -346,6 +346,7 @@ mod tests {
             stop: vec![],
             kill_on_failure: true,
             recovery: false,
+            simulation: None,
             on_crash: Default::default(),
             hang_s: 0,
             randomize: false,

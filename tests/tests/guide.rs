@@ -226,6 +226,7 @@ pages! {
     containers "containers.md"
     tracing "tracing.md"
     vmpictl "vmpictl.md"
+    simulation "simulation.md"
     simulation_machines "simulation-machines.md"
     deadlocks "deadlocks.md"
     clocks "clocks.md"

@@ -16,7 +16,7 @@ use crate::program::{self, Program};
 use crate::report::{self, Verdict};
 use crate::session::{self, Finished, Signals};
 use crate::trace::NodeRecording;
-use crate::{cpus, hosts, matrix, mpir, outcome, outputs, trace};
+use crate::{cpus, hosts, matrix, mpir, outcome, outputs, simulate, trace};
 use serde_json::json;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -68,6 +68,7 @@ fn print(action: Action) -> Result<i32, Failure> {
     match action {
         Action::Help => out(&cli::help_text()),
         Action::ShowConfig => Ok(0),
+        Action::Machines => out(&vmpi_machine::list()),
         Action::Version => out(&format!("vmpirun (vmpi) {VERSION}\n")),
     }
 }
@@ -252,6 +253,7 @@ fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, agents: &mut V
             Ok(()) => {}
         }
     }
+    let simulation = simulate::wanted(options, nodes.is_some())?;
     let balance = match options.balance {
         Some(wish) if nodes.is_some() && wish != Balance::None => {
             notes.push(format!("--balance {} is for one node so far: ranks stay where they are", wish.name()));
@@ -288,6 +290,7 @@ fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, agents: &mut V
         stop: if mpir::is_debugged() { (0..plan.ranks).collect() } else { options.gdb.clone() },
         kill_on_failure: options.kill_on_failure && !options.recovery,
         recovery: options.recovery,
+        simulation,
         on_crash: options.on_crash,
         hang_s: options.on_hang_s,
         randomize: options.randomize,
@@ -557,6 +560,10 @@ fn conclude(options: &RunOptions, job: &Job, finished: &Finished, on_nodes: &[No
     if options.print_exit_codes {
         let _ = write!(std::io::stderr(), "{}", outcome::exit_table(&ends));
     }
+    let simulated = finished.report.as_ref().and_then(|report| report.simulation.as_ref().zip(Some(report.elapsed_s)));
+    if let Some((simulation, real_s)) = simulated.filter(|_| !options.quiet) {
+        let _ = write!(std::io::stderr(), "{}", escape::lines(&simulate::sentences(simulation, real_s)));
+    }
     if let (Some(report), Some(form)) = (&finished.report, options.report) {
         let verdict = Verdict::of(report, spec);
         let tables = match form {
@@ -667,6 +674,7 @@ pub fn test_spec(apps: Vec<App>) -> JobSpec {
         stop: vec![],
         kill_on_failure: true,
         recovery: false,
+        simulation: None,
         on_crash: vmpi_shared::crash::OnCrash::default(),
         hang_s: 0,
         randomize: false,

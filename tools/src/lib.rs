@@ -37,6 +37,7 @@ pub mod r_project;
 pub mod rdma;
 pub mod report;
 pub mod session;
+pub mod simulate;
 pub mod stack;
 pub mod status_page;
 mod stdin;

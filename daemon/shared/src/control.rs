@@ -20,11 +20,11 @@ mod spec;
 
 pub use connection::{Connection, Control, Received, receive_some};
 pub use overlap::Overlap;
-pub use report::{CoreReport, Helper, JobReport, RankReport, RegionReport, WaitShare};
-pub use spec::{App, Balance, JobSpec, NodeMap, NodePart, Nodes, OnBlock, Policy, Stdio, Wtime};
+pub use report::{CoreReport, Helper, JobReport, RankReport, RegionReport, SimulationReport, Spread3, WaitShare};
+pub use spec::{App, Balance, JobSpec, NodeMap, NodePart, Nodes, OnBlock, Policy, Simulation, Stdio, Wtime};
 
 /// Changes whenever a message changes its meaning.
-pub const PROTOCOL: u32 = 13;
+pub const PROTOCOL: u32 = 14;
 /// Most ranks that a segment is made for, and most of all else that it counts: all sizes computed from these are far from overflow.
 pub const MOST_RANKS: u32 = 1 << 24;
 /// Longest frame accepted.

@@ -54,7 +54,7 @@ const _: () = {
     assert!(std::mem::offset_of!(RankDescriptor, call) == 128);
 };
 
-const VERSION: u64 = 14;
+const VERSION: u64 = 15;
 const LAYOUT: u64 = layout_hash(&[
     VERSION,
     size_of::<NodeHeader>() as u64,
@@ -178,6 +178,7 @@ impl NodeSegment {
             warm_yields: WARM_YIELDS,
             ready_words: ready_words(config.ranks),
             recovery: u32::from(config.recovery),
+            simulated: 0,
             balance: if config.recovery { 0 } else { config.balance as u32 },
             own_cores: config.own_cores.min(config.cpus.len() as u32),
             bind: u32::from(config.bind),
@@ -332,6 +333,12 @@ impl NodeSegment {
     }
 
     /// What ranks are to do that are about to end badly. Before anybody else has the segment.
+    /// The job lives in virtual time.
+    pub fn set_simulated(&mut self) {
+        self.header.simulated = 1;
+        self.write_header();
+    }
+
     pub fn set_on_crash(&mut self, choice: OnCrash) {
         self.header.on_crash = choice.word();
         self.write_header();

@@ -195,6 +195,7 @@ pub fn job(program: &str, argv: &[&str], ranks: u32) -> JobSpec {
         stop: vec![],
         kill_on_failure: true,
         recovery: false,
+        simulation: None,
         on_crash: Default::default(),
         hang_s: 0,
         randomize: false,

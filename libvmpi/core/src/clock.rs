@@ -2,6 +2,7 @@
 
 use crate::errors::{Class, Error, Result};
 use crate::process::{endpoint, is_active, node};
+use crate::simulate;
 use std::sync::atomic::Ordering;
 use vmpi_shared::node::counting;
 use vmpi_shared::{control, sched};
@@ -11,10 +12,16 @@ pub fn wtime() -> f64 {
     if is_active() && node().header().wtime_rank != 0 {
         return rtime();
     }
+    if simulate::is_on() {
+        return simulate::look() as f64 * 1e-12;
+    }
     vmpi_shared::clock::monotonic_ns() as f64 * 1e-9
 }
 
 pub fn wtick() -> f64 {
+    if simulate::is_on() {
+        return 1e-12;
+    }
     1e-9
 }
 

@@ -14,6 +14,8 @@ use crate::failure;
 use crate::nodes;
 use crate::process::{self, endpoint, endpoint_if_any, endpoint_rank};
 use crate::request;
+use crate::simulate;
+use crate::tool::event;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -25,6 +27,7 @@ use vmpi_shared::matching::elements;
 use vmpi_shared::matching::tend::Endpoint;
 use vmpi_shared::mem::bell::{Bell, Chime};
 use vmpi_shared::node::{NodeConfig, NodeSegment, Pids};
+use vmpi_shared::simulate::SimulationSegment;
 use vmpi_shared::{meter, sched};
 
 /// Those for whom MPI is up: the world model and sessions. The lock also keeps two threads from opening at once.
@@ -58,7 +61,7 @@ pub fn open(face: &'static str, required_thread_level: i32) -> Result<i32> {
     if *users == 0 {
         if endpoint_if_any().is_none() {
             install_panic_hook();
-            let (mut node, job, rank, world) = match std::env::var(control::env::SOCKET) {
+            let (mut node, job, rank, world, simulation) = match std::env::var(control::env::SOCKET) {
                 Ok(socket) => {
                     let attached = attach(&socket, face)?;
                     crate::stdio::by_lines();
@@ -74,7 +77,12 @@ pub fn open(face: &'static str, required_thread_level: i32) -> Result<i32> {
             };
             process::set_world(world, world_rank as u32);
             count_events(&mut node, rank);
-            process::set_endpoint(Endpoint::new(node, job, rank));
+            let mut endpoint = Endpoint::new(node, job, rank);
+            if let Some(simulation) = simulation {
+                simulate::begin(&mut endpoint, simulation)?;
+                event::simulate();
+            }
+            process::set_endpoint(endpoint);
             crash::prepare();
             crate::regions::prepare();
             request::set_up();
@@ -84,9 +92,11 @@ pub fn open(face: &'static str, required_thread_level: i32) -> Result<i32> {
         let endpoint = endpoint();
         sched::enter(&endpoint.node, endpoint.me);
         process::set_active(true);
+    }
+    // With several threads in MPI at once waits would not follow from the program alone.
+    let level = if simulate::is_on() { level.min(consts::THREAD_SERIALIZED) } else { level };
+    if *users == 0 || level == consts::THREAD_MULTIPLE {
         crate::lock::set_threaded(level == consts::THREAD_MULTIPLE);
-    } else if level == consts::THREAD_MULTIPLE {
-        crate::lock::set_threaded(true);
     }
     *users += 1;
     Ok(level)
@@ -102,6 +112,7 @@ pub fn close() {
         // If the daemon is gone, the kernel is about to end this process anyway.
         let _ = process::with_daemon(|daemon| daemon.send(&Request::Finalized, &[]));
         let endpoint = endpoint();
+        endpoint.leave_virtual_time();
         sched::finish(&endpoint.node, endpoint.me);
         // Whoever comes next finds the lock taken seriously until it has said what it needs.
         crate::lock::set_threaded(true);
@@ -109,8 +120,11 @@ pub fn close() {
     *users -= 1;
 }
 
+/// The two segments, this rank and its world, and in a simulated job virtual time.
+type Attached = (NodeSegment, JobSegment, u32, World, Option<SimulationSegment>);
+
 /// Attach to the daemon that started this rank.
-fn attach(socket: &str, face: &str) -> Result<(NodeSegment, JobSegment, u32, World)> {
+fn attach(socket: &str, face: &str) -> Result<Attached> {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     let number = |name: &str| {
         variable(name).parse::<u32>().map_err(|_| {
@@ -151,7 +165,11 @@ fn attach(socket: &str, face: &str) -> Result<(NodeSegment, JobSegment, u32, Wor
     let mut node = NodeSegment::map(node).map_err(unmapped)?;
     node.set_bell(Bell::from_fd(bell));
     node.set_pids(Pids::map(pids, node.header().ranks).map_err(unmapped)?);
-    if let (Some(bell), Some(timer)) = (fds.next(), fds.next()) {
+    let mut simulation = None;
+    if node.header().simulated != 0 {
+        let segment = fds.next().ok_or_else(|| failed("attach to", &"it did not hand over virtual time"))?;
+        simulation = Some(SimulationSegment::map(segment).map_err(unmapped)?);
+    } else if let (Some(bell), Some(timer)) = (fds.next(), fds.next()) {
         node.set_carrier_bell(Chime::from_fds(bell, timer));
     }
     if let Some(nodes) = nodes {
@@ -159,7 +177,7 @@ fn attach(socket: &str, face: &str) -> Result<(NodeSegment, JobSegment, u32, Wor
     }
     let jobs = JobSegment::map(jobs).map_err(unmapped)?;
     process::set_daemon(daemon, appnum, universe);
-    Ok((node, jobs, rank, world))
+    Ok((node, jobs, rank, world, simulation))
 }
 
 /// The daemon's socket is not there. `directory` is where it should be: a job's own, in the runtime directory, or that.
@@ -178,13 +196,13 @@ fn unseen(socket: &str, directory: &Path) -> Error {
 }
 
 /// A world of one rank, with segments of its own.
-fn singleton() -> Result<(NodeSegment, JobSegment, u32, World)> {
+fn singleton() -> Result<Attached> {
     let failed = |e: vmpi_shared::mem::segment::SegmentError| Error::new(Class::NoMem, e.to_string());
     let node = NodeSegment::create(&NodeConfig::on_one_core(0, 1)).map_err(failed)?;
     node.set_pid(0, std::process::id() as i32);
     let job = JobSegment::create(&JobConfig { cells: 1, ..JobConfig::for_ranks(1) }).map_err(failed)?;
     let world = World { number: 1, ranks: std::iter::once(0).collect(), ..World::default() };
-    Ok((node, job, 0, world))
+    Ok((node, job, 0, world, None))
 }
 
 /// MPI_Finalize: all ranks arrive, then the world model ends here; with no session left this rank leaves its core.

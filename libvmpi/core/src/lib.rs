@@ -54,6 +54,7 @@ pub mod regions;
 pub mod request;
 pub mod rma;
 pub mod session;
+pub mod simulate;
 pub mod status;
 mod stdio;
 pub mod table;

@@ -14,6 +14,7 @@
 
 use crate::fast_path;
 use crate::process::{self, endpoint, scheduling_point};
+use crate::simulate;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock};
@@ -159,7 +160,7 @@ pub fn enter_with(see_to: impl FnOnce()) -> Entered {
 fn see_to_what_is_due(see_to: impl FnOnce()) {
     let due = DUE.fetch_and(!LENT, Ordering::Relaxed);
     if due & LENT != 0 {
-        endpoint().take_back();
+        take_back();
     }
     if due & !LENT != 0 && CALLS.load(Ordering::Relaxed) == 1 && process::is_active() {
         process::scheduling_point();
@@ -184,6 +185,15 @@ pub(crate) fn note_due(what: u8) {
 
 pub(crate) fn note_done(what: u8) {
     DUE.fetch_and(!what, Ordering::Relaxed);
+}
+
+/// The queues have been lent, or in virtual time the program has computed.
+#[inline(never)]
+fn take_back() {
+    if simulate::is_on() {
+        return simulate::entered();
+    }
+    endpoint().take_back();
 }
 
 /// Enter without the lock, if this is the only thread that uses MPI.
@@ -281,8 +291,12 @@ impl Drop for Entered {
 #[inline(never)]
 fn leave(locked: bool, lends: bool) {
     if lends {
-        if endpoint().lend() {
+        let simulated = simulate::is_on();
+        if simulated || endpoint().lend() {
             note_due(LENT);
+        }
+        if simulated {
+            simulate::left();
         }
     }
     if locked {

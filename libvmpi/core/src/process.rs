@@ -1,6 +1,7 @@
 //! This rank as a process: its ends of the segments, scheduling points, the daemon, and the job's end by a rank. `init` says what of it is when.
 
 use crate::consts;
+use crate::simulate;
 use std::ffi::c_int;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
@@ -235,6 +236,9 @@ pub(crate) fn thread_id() -> c_int {
 
 /// Host name.
 pub fn processor_name() -> String {
+    if let Some(name) = simulate::host_name() {
+        return name;
+    }
     nix::unistd::gethostname().map(|n| n.to_string_lossy().into_owned()).unwrap_or_else(|_| "localhost".into())
 }
 

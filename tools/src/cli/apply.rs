@@ -3,7 +3,7 @@
 use super::options::{
     EnvMode, EnvSetting, Label, MapBy, OnDeadlock, OutputMode, ReportForm, StdinTo, Universe, VChoice,
 };
-use super::parse::Line;
+use super::parse::{Action, Line};
 use crate::{cpus, hosts, matrix, trace};
 use vmpi_shared::control::{Balance, MOST_RANKS, OnBlock, Overlap, Policy, Wtime};
 use vmpi_shared::crash::OnCrash;
@@ -306,6 +306,14 @@ pub fn matrix_file(word: &str) -> Result<String, String> {
     match matrix::Form::of(word) {
         Some(_) => Ok(word.into()),
         None => Err(format!("`{word}` does not end in .csv, .json, .svg or .png")),
+    }
+}
+
+/// The machine to simulate, or what there is.
+pub fn simulate(line: &mut Line, word: &str) -> Done {
+    match word {
+        "list" => set(&mut line.action, Action::Machines),
+        machine => set(&mut line.job.simulate, machine.into()),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a vmpirun command line asks for, before anything is looked up.
 
 use crate::hosts::Host;
+use crate::simulate::ComputeTime;
 use vmpi_shared::control::{Balance, OnBlock, Overlap, Policy, Wtime};
 use vmpi_shared::crash::OnCrash;
 
@@ -183,6 +184,10 @@ pub struct RunOptions {
     pub report_html: Option<String>,
     /// A directory for the matrix in several forms and a file per rank.
     pub profile: Option<String>,
+    /// The machine to simulate: a file or the name of a built-in one.
+    pub simulate: Option<String>,
+    /// What computation takes there.
+    pub compute: Option<ComputeTime>,
     pub dry_run: bool,
     pub json: bool,
     pub verbose: bool,
@@ -241,6 +246,8 @@ impl Default for RunOptions {
             trace: None,
             report_html: None,
             profile: None,
+            simulate: None,
+            compute: None,
             dry_run: false,
             json: false,
             verbose: false,

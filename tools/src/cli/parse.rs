@@ -22,6 +22,8 @@ pub enum Action {
     Version,
     /// Say where each value comes from.
     ShowConfig,
+    /// What `--simulate` knows by name.
+    Machines,
 }
 
 /// What a command line means.

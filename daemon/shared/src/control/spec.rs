@@ -108,6 +108,15 @@ pub enum Stdio {
     PerRank,
 }
 
+/// The machine that a job is simulated on (`vmpirun --simulate`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Simulation {
+    /// The name of a built-in one, or the absolute path of a file.
+    pub machine: String,
+    /// What a second of a rank's CPU time takes there, in microseconds, beside what the machine says of its cores; `None`: computation takes no time.
+    pub compute_millionths: Option<u64>,
+}
+
 /// What to run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct JobSpec {
@@ -146,6 +155,9 @@ pub struct JobSpec {
     /// Fault tolerance: a rank's death is an MPI error for the ranks that need it (and `kill_on_failure` is off).
     #[serde(default)]
     pub recovery: bool,
+    /// The job lives in virtual time.
+    #[serde(default)]
+    pub simulation: Option<Simulation>,
     /// What is done about ranks that end badly.
     #[serde(default)]
     pub on_crash: OnCrash,

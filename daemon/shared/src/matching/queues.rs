@@ -401,7 +401,9 @@ impl Queues<'_> {
         }
         slot.state = state::ARRIVED;
         if envelope.flags & FLAG_SYNC != 0 {
-            out.push((envelope.from, answer(kind::FIN, envelope.request)));
+            let mut fin = answer(kind::FIN, envelope.request);
+            fin.set_offset(slot.posted_at);
+            out.push((envelope.from, fin));
         }
         self.completed(index);
     }
@@ -419,6 +421,16 @@ impl Queues<'_> {
                 slot.state = state::COMPLETE;
                 slot.flags |= FLAG_COPIED;
                 out.push((envelope.from, answer(kind::FIN, envelope.request)));
+            }
+            Transfer::Timed => {
+                slot.state = state::PULLING;
+                slot.flags |= FLAG_COPIED;
+                let mut fin = answer(kind::FIN, envelope.request);
+                fin.len = slot.len;
+                fin.set_blocks(index + 1);
+                fin.set_offset(slot.posted_at);
+                out.push((envelope.from, fin));
+                return;
             }
             Transfer::Failed(errno) => {
                 slot.state = state::COMPLETE;

@@ -100,6 +100,8 @@ pub struct Slot {
     pub trace: u16,
     /// Bytes received so far in pieces.
     pub progress: u64,
+    /// In virtual time: when a receive was posted.
+    pub posted_at: u64,
     pub inline: [u8; INLINE_BYTES],
 }
 

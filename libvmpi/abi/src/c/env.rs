@@ -224,6 +224,11 @@ crate::entry_points! {
         *count = clock::pcounter(&String::from_utf8_lossy(text(event, "event")?))?.cast_signed();
     }
 
+    /// `MPIX_Compute`: in a simulated job, compute for so many seconds of virtual time.
+    active fn mpix_compute = "MPIX_Compute"(seconds: c_double) for Target::Process => {
+        vmpi_core::simulate::compute(seconds)?;
+    }
+
     /// `MPIX_Yield`: let the next ready rank of this core run.
     active fn mpix_yield = "MPIX_Yield"() for Target::Process => {
         process::yield_core();
@@ -334,6 +339,7 @@ macro_rules! c_table_env {
             fn MPIX_Region_begin = region_begin(name: *const c_char) -> c_int;
             fn MPIX_Region_end = region_end(name: *const c_char) -> c_int;
             fn MPIX_Yield = mpix_yield() -> c_int;
+            fn MPIX_Compute = mpix_compute(seconds: c_double) -> c_int;
         }
     };
 }

@@ -19,6 +19,7 @@ use crate::comm::cell::members;
 use crate::comm::layout::Layout;
 use crate::errors::Result;
 use crate::process::{self, endpoint};
+use crate::simulate;
 use std::rc::Rc;
 use vmpi_shared::cell::DATA_BYTES;
 
@@ -32,7 +33,8 @@ pub fn serve(comm: &Communicator) -> bool {
         return false;
     }
     match comm.layout() {
-        None => endpoint().job.cell_number(comm.context).is_some(),
+        // In virtual time collectives are made of messages.
+        None => !simulate::is_on() && endpoint().job.cell_number(comm.context).is_some(),
         Some(layout) => layout.nodes() == 1,
     }
 }

@@ -44,6 +44,7 @@ use crate::monitor;
 use crate::p2p::take_in;
 use crate::process;
 use crate::request::{self, Progress};
+use crate::simulate;
 use algo::barrier_linear;
 use plan::{Plan, Ranks, Via};
 use schedule::Schedule;
@@ -58,6 +59,9 @@ fn plan(comm: &Communicator, work: &Work) -> Result<Plan> {
     if comm.is_inter() {
         let local = Ranks { rank: comm.rank, size: comm.size(), via: Via::Local };
         inter::build(&mut plan, local, main, work)?;
+    } else if simulate::is_on() {
+        // What suits the cores and nodes here says nothing of the machine that is simulated.
+        choose::build(&mut plan, main, work);
     } else {
         let layout = comm.layout();
         // Made anew each time, where it pays: kept, it would be memory for every rank in every communicator.

@@ -5,6 +5,7 @@ use crate::calls;
 use crate::comm::Communicator;
 use crate::construct;
 use crate::errors::{Class, Error, Result};
+use crate::simulate;
 use std::rc::Rc;
 use vmpi_shared::dynamic::{Answer, Ask};
 
@@ -23,6 +24,7 @@ pub struct Spawned {
 /// `Class::Root` and `Class::Comm` for arguments that all ranks see alike, and those of the messages needed; what went wrong with
 /// the spawn itself is in the result.
 pub fn spawn(comm: &Rc<Communicator>, root: i32, commands: impl FnOnce() -> Result<Vec<Command>>) -> Result<Spawned> {
+    simulate::refuse("MPI_Comm_spawn", "ranks that come later have no place on the simulated machine")?;
     let root = check_root(comm, root)?;
     let mine = (comm.rank == root).then(|| start(comm, commands));
     let (outcome, error) = share(comm, root, mine)?;

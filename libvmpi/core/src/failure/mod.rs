@@ -19,6 +19,7 @@ pub(crate) use verdict::{check_copied, check_received, doomed_send, errno_of, er
 use crate::errors::{Class, Error, Result};
 use crate::giant::Giant;
 use crate::process::endpoint;
+use crate::simulate;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -69,7 +70,7 @@ pub(crate) fn await_verdict() {
 
 /// Know which communicators are revoked or have failed members, without ending anything yet.
 pub(crate) fn learn() {
-    if is_news(endpoint().job.changes()) {
+    if is_news(endpoint().job.changes()) && !simulate::is_on() {
         health::learn();
     }
 }

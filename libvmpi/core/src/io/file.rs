@@ -18,6 +18,7 @@ use crate::handle::{self, Handle, Request};
 use crate::info;
 use crate::nodes;
 use crate::process;
+use crate::simulate;
 use crate::table::Table;
 use std::cell::{Cell, RefCell};
 use std::ffi::OsStr;
@@ -104,6 +105,10 @@ fn aggregators(comm: &Communicator) -> (Vec<u32>, u32) {
 /// # Errors
 /// `Class::Amode`; `Class::NotSame` for different modes; what the kernel says, on all ranks if on one.
 pub fn open(group: &Rc<Communicator>, name: &[u8], mode: i32, given: &info::Entries) -> Result<handle::File> {
+    simulate::refuse(
+        "MPI_File_open",
+        "what a file system costs is not modelled; read() and write() work, and take no virtual time",
+    )?;
     agree(group, amode::check(mode), digest(mode))?;
     let comm = construct::private(group)?;
     let path = path_of(name);

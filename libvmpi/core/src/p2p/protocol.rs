@@ -1,6 +1,7 @@
 //! Which way a message goes by its size and its receiver: with its data, or announced.
 
 use crate::process::endpoint;
+use crate::simulate;
 use vmpi_shared::matching::request::NOBODY;
 
 /// Does a message of so many bytes go without its receiver (unless there is no memory for it, or for more unexpected ones)?
@@ -36,6 +37,7 @@ pub(super) fn is_eager_to(total: u64, to: u32) -> bool {
     is_eager(total)
         || total
             <= u64::from(match node.is_remote(to) {
+                _ if node.header().simulated != 0 => simulate::wait::eager_limit(to),
                 true => config.far_eager_limit_bytes,
                 false if node.core_of(to) == node.core_of(endpoint.me) => config.near_eager_limit_bytes,
                 false => 0,

@@ -15,6 +15,7 @@ use crate::p2p::protocol::may_be_announced;
 use crate::p2p::{failed, take_in};
 use crate::plane::Plane;
 use crate::process::endpoint;
+use crate::simulate;
 use crate::status::Status;
 use crate::tool::event;
 use std::ffi::c_void;
@@ -59,7 +60,7 @@ pub unsafe fn start_recv(
     shared.tag = tag;
     shared.from = from;
     if event::is_wanted() {
-        note_if_unexpected(comm.context + plane as u32, source, tag);
+        before_posting(slot, comm.context + plane as u32, source, tag);
     }
     endpoint.post(slot.0);
     failed::check_posted(slot);
@@ -120,9 +121,10 @@ pub unsafe fn take(
     Some(Status { source: taken.source, tag: taken.tag, error: 0, bytes: taken.len, cancelled: false })
 }
 
-/// Raise the event if the message that a receive will take is here already.
+/// A receive is about to be posted, and somebody wants to know that: raise the event if the message that it will take is here already.
 #[cold]
-fn note_if_unexpected(context: u32, source: i32, tag: i32) {
+fn before_posting(slot: Slot, context: u32, source: i32, tag: i32) {
+    simulate::wait::posting(slot.0);
     let endpoint = endpoint();
     endpoint.progress();
     let queues = endpoint.queues();
@@ -148,6 +150,7 @@ pub(crate) unsafe fn start_matched(
     let shared = &mut queues.slots[slot.0 as usize];
     (shared.context, shared.source, shared.tag, shared.from) =
         (envelope.context, envelope.source, envelope.tag, envelope.from);
+    simulate::wait::posting(slot.0);
     endpoint().assign(slot.0, envelope);
     failed::check_posted(slot);
     Ok(slot)
@@ -221,6 +224,7 @@ pub(crate) fn abandon(slot: Slot) {
 
 /// Take a receive back if it has not matched yet; it then completes as cancelled.
 pub fn cancel(slot: Slot) {
+    take_in::take_in_now();
     let endpoint = endpoint();
     endpoint.progress();
     if slot::with_local(slot, |local| !matches!(local.receive, Receive::No)) {

@@ -13,6 +13,7 @@ use crate::p2p::protocol::{gains_by_being_open, is_eager_to};
 use crate::p2p::take_in;
 use crate::plane::Plane;
 use crate::process::endpoint;
+use crate::simulate;
 use crate::tool::event;
 use std::ffi::c_void;
 use std::rc::Rc;
@@ -94,6 +95,7 @@ unsafe fn send_announced(
     let endpoint = endpoint();
     // SAFETY: as promised.
     let data = unsafe { announce(envelope, to, buf, (count, ty, total), buffer.is_some()) };
+    simulate::wait::may_wait(!is_eager_to(total, to));
     if mode == Mode::Synchronous {
         envelope.flags |= FLAG_SYNC;
     }
@@ -129,6 +131,7 @@ fn to_no_rank(comm: &Communicator, dest: i32) -> Result<()> {
 /// Deliver a small message whose receiver says when it has taken it.
 #[cold]
 fn acknowledged(comm: &Communicator, envelope: &mut Envelope, to: u32, mode: Mode) -> Result<Slot> {
+    simulate::wait::may_wait(mode == Mode::Synchronous);
     let slot = open(comm, envelope, to, Data::User)?;
     let shared = &mut endpoint().queues().slots[slot.0 as usize];
     // For who asks what it waits for.
@@ -170,7 +173,7 @@ fn is_open(envelope: &mut Envelope, to: u32, buf: *const c_void, (ty, total): (&
 /// Is it packed and unpacked whichever way it goes on this node? A slab block then saves the copy between the two, and the handshake.
 #[cold]
 fn is_packed_anyway(to: u32, count: u64, ty: &Type, total: u64) -> bool {
-    !endpoint().node.is_remote(to) && slot::is_scattered(ty, count, total)
+    !simulate::is_on() && !endpoint().node.is_remote(to) && slot::is_scattered(ty, count, total)
 }
 
 /// Put a small payload into the envelope or a slab block. False if it is too large or there is no block. `may_stay`: the buffer is kept until the message is complete.

@@ -9,6 +9,7 @@ use crate::memory::huge;
 use crate::monitor;
 use crate::p2p::protocol::gains_by_being_open;
 use crate::process::endpoint;
+use crate::simulate;
 use crate::status::Status;
 use crate::tool::event;
 use std::ffi::c_void;
@@ -74,9 +75,10 @@ pub(super) fn is_scattered(ty: &Type, count: u64, total: u64) -> bool {
     !ty.is_dense() && blocks_of(ty, count, 0, total / LEAST_BLOCK_BYTES).is_none()
 }
 
-/// May messages go part by part, with a word from both ends? In a job that survives deaths they are packed first.
+/// May messages go part by part, with a word from both ends? In a job that survives deaths, or is simulated, they are packed first.
 pub(super) fn goes_by_elements() -> bool {
-    endpoint().node.header().recovery == 0
+    let header = endpoint().node.header();
+    header.recovery == 0 && header.simulated == 0
 }
 
 /// Where the data of a send lies, for others to copy; `None`: it is to be packed.
@@ -281,8 +283,17 @@ pub fn poll_eager(slot: Slot) -> Option<Status> {
     add(&statistics.received_messages, 1);
     add(&statistics.received_bytes, bytes);
     monitor::received(statistics, trace, from, context, tag, bytes);
-    event::message(event::RECEIVED, source, tag, bytes);
+    if event::is_wanted() {
+        received(from, source, tag, bytes);
+    }
     Some(Status { source, tag, error: 0, bytes, cancelled: false })
+}
+
+/// A message of the job's rank `from` has been received, and somebody wants to know that.
+#[cold]
+fn received(from: u32, source: i32, tag: i32, bytes: u64) {
+    simulate::wait::received(from, bytes);
+    event::message(event::RECEIVED, source, tag, bytes);
 }
 
 /// As `poll`, for all others.
@@ -340,7 +351,9 @@ fn poll_any(slot: Slot) -> Option<Result<Status>> {
             add(&statistics.received_messages, 1);
             add(&statistics.received_bytes, bytes);
             monitor::received(statistics, shared.trace, from, shared.context, status.tag, bytes);
-            event::message(event::RECEIVED, status.source, status.tag, bytes);
+            if event::is_wanted() {
+                received(from, status.source, status.tag, bytes);
+            }
             if len > shared.capacity {
                 Err(Error::new(
                     Class::Truncate,

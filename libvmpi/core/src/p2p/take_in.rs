@@ -4,10 +4,16 @@ use crate::failure::{self, health};
 use crate::lock;
 use crate::p2p::failed;
 use crate::process::{endpoint, endpoint_if_any};
+use crate::simulate;
+use vmpi_shared::job::SIMULATED;
 
-/// Take in what has arrived, and act on the deaths and revocations up to `changes`.
+/// Take in what has arrived, and act on the deaths and revocations up to `changes`. In virtual time there are none, and `looks` says whether what has arrived
+/// by now is to be looked for.
 #[cold]
-fn catch_up(changes: u64) {
+fn catch_up(changes: u64, looks: bool) {
+    if changes & SIMULATED != 0 {
+        return simulate::wait::progress(looks);
+    }
     failure::set_silent(endpoint().take_in());
     health::learn();
     failed::sweep();
@@ -28,10 +34,21 @@ pub(crate) fn look() {
 /// Take in what has arrived.
 #[inline]
 pub(crate) fn take_in() {
+    take_in_as::<false>();
+}
+
+/// The same for a call whose answer depends on what has arrived by now.
+#[inline]
+pub(crate) fn take_in_now() {
+    take_in_as::<true>();
+}
+
+#[inline]
+pub(crate) fn take_in_as<const LOOKS: bool>() {
     // Before the inbox is emptied: what the dead have sent is there by then.
     let changes = endpoint().job.changes();
     if failure::is_news(changes) {
-        catch_up(changes);
+        catch_up(changes, LOOKS);
     } else {
         endpoint().progress();
     }

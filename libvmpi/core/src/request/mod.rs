@@ -21,7 +21,7 @@ pub use flush::{finish_buffered, finish_on};
 pub(crate) use left::{forget_message, plain_message};
 pub(crate) use missed::note_message;
 pub use missed::{Sought, message_misses_again, requests_miss_again};
-pub use progress::{insert, progress, start};
+pub use progress::{insert, progress, progress_now, start};
 pub(crate) use table::set_up;
 pub use table::{
     Generalized, Need, Progress, StartCollective, StartMessage, insert_done, insert_generalized, insert_partitioned,

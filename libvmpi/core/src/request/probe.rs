@@ -90,7 +90,7 @@ fn wait_for(comm: &Communicator, source: i32, tag: i32) -> Result<u32> {
 /// Is there one now? A miss lets others run and stays a miss: what they send meanwhile may belong to what the program does after it has seen other
 /// things that they have done, too (the next round of NBX, after the end of this one's barrier).
 fn look(comm: &Communicator, source: i32, tag: i32, sought: Sought) -> Result<Option<u32>> {
-    request::progress();
+    request::progress_now();
     let found = find(comm, source, tag);
     if found.is_none() {
         if !request::message_missed() {

@@ -5,7 +5,7 @@ use crate::fast_path::{self, collectives_under_way};
 use crate::giant::Giant;
 use crate::handle::Request;
 use crate::lock;
-use crate::p2p::take_in::take_in;
+use crate::p2p::take_in::take_in_as;
 use crate::p2p::{self, Slot};
 use crate::process::endpoint;
 use crate::request::copied;
@@ -132,7 +132,18 @@ fn wake_on(operation: &dyn Progress) {
 /// Take in what has arrived and go on with every collective under way. Returns the change counter to wait from.
 #[inline]
 pub fn progress() -> u64 {
-    take_in();
+    progress_as::<false>()
+}
+
+/// As `progress`, of a call whose answer depends on what has come by now.
+#[inline]
+pub fn progress_now() -> u64 {
+    progress_as::<true>()
+}
+
+#[inline]
+pub(super) fn progress_as<const LOOKS: bool>() -> u64 {
+    take_in_as::<LOOKS>();
     if collectives_under_way() {
         advance_all();
     }

@@ -12,8 +12,9 @@ use crate::p2p::slot::poll;
 use crate::p2p::{self, Slot, failed};
 use crate::process::endpoint;
 use crate::request;
-use crate::request::progress::{poll_generalized, progress};
+use crate::request::progress::{poll_generalized, progress, progress_as, progress_now};
 use crate::request::table::{Need, Progress, REQUESTS, Stands, is_casualty, stands};
+use crate::simulate;
 use crate::status::Status;
 use crate::tool::event;
 use vmpi_shared::matching::look;
@@ -21,6 +22,9 @@ use vmpi_shared::matching::request::{FLAG_AWAITED, FLAG_WAKE, state};
 
 /// A test found nothing: let another rank of this core run, if one is READY. True if one ran.
 pub fn poll_missed() -> bool {
+    if event::is_wanted() && simulate::is_on() {
+        return simulate::wait::missed();
+    }
     let ran = endpoint().yield_core();
     if ran {
         progress();
@@ -30,7 +34,7 @@ pub fn poll_missed() -> bool {
 
 /// The same of a test or probe for a message, which ends by what comes, and by nothing else: another rank runs if it has a reason.
 pub fn message_missed() -> bool {
-    if collectives_under_way() {
+    if collectives_under_way() || (event::is_wanted() && simulate::is_on()) {
         return poll_missed();
     }
     let ran = endpoint().poll_missed();
@@ -46,7 +50,22 @@ pub fn block(seen: u64, call: u32, peer: i32, tag: i32) {
         if endpoint().is_stuck() {
             drowned();
         }
-        event::around(peer, tag, || endpoint().suspend(call, peer, tag));
+        if event::is_wanted() {
+            return block_noted(call, peer, tag);
+        }
+        endpoint().suspend(call, peer, tag);
+    });
+}
+
+/// The same where somebody wants to know that this rank waits.
+#[cold]
+fn block_noted(call: u32, peer: i32, tag: i32) {
+    event::around(peer, tag, || {
+        if simulate::is_on() {
+            simulate::wait::wait(call, peer, tag, collectives_under_way());
+        } else {
+            endpoint().suspend(call, peer, tag);
+        }
     });
 }
 
@@ -249,7 +268,7 @@ fn with_list<R>(work: impl FnOnce(&mut Vec<Slot>) -> R) -> R {
 
 fn wait_with<const ONE: bool>(requests: &[Request], open: &mut Vec<Slot>) -> Result<Option<usize>> {
     loop {
-        let seen = progress();
+        let seen = progress_as::<ONE>();
         open.clear();
         let tally = Tally::of::<ONE>(requests, open)?;
         let casualty = || requests.iter().any(|request| is_casualty(*request));
@@ -286,7 +305,7 @@ fn wait_with<const ONE: bool>(requests: &[Request], open: &mut Vec<Slot>) -> Res
 /// # Errors
 /// As [`wait_for_all`].
 pub fn test_for_all(requests: &[Request]) -> Result<bool> {
-    progress();
+    progress_now();
     with_list(|open| test_with::<false>(requests, open)).map(|found| found.is_some())
 }
 
@@ -295,7 +314,7 @@ pub fn test_for_all(requests: &[Request]) -> Result<bool> {
 /// # Errors
 /// As [`wait_for_all`].
 pub fn test_for_one(requests: &[Request]) -> Result<Option<Option<usize>>> {
-    progress();
+    progress_now();
     with_list(|open| test_with::<true>(requests, open))
 }
 

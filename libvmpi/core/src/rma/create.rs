@@ -18,6 +18,7 @@ use crate::info;
 use crate::nodes;
 use crate::passing::{TOLD_BYTES, Told};
 use crate::process::endpoint;
+use crate::simulate;
 use crate::{attr, errhandler};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
@@ -129,6 +130,10 @@ const NO_MEMORY: u8 = 3;
 /// `Class::NoMem` if the memory cannot be had, `Class::RmaShared` if a member cannot map it; all members get an error
 /// then.
 pub fn create(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
+    simulate::refuse(
+        "a window for one-sided communication",
+        "it goes through memory that ranks share, which takes no virtual time",
+    )?;
     let me = endpoint().me;
     if let (Memory::Share { .. }, Some(far)) =
         (ask.memory, comm.local.iter().find(|&member| !nodes::same_node(me, member)))

@@ -12,6 +12,7 @@ use crate::handle::{Comm, Request};
 use crate::p2p::{Slot, take_in};
 use crate::process::{self, endpoint};
 use crate::request::{self, Progress};
+use crate::simulate;
 use crate::status::Status;
 use std::rc::Rc;
 use vmpi_shared::dynamic::{Answer, Ask, InterContexts, Ranks};
@@ -55,6 +56,7 @@ struct Agreeing {
 
 impl Agreeing {
     fn start(comm: &Rc<Communicator>, shrink: bool, flag: i32, finish: Finish) -> Result<Agreeing> {
+        simulate::refuse("an agreement of survivors", "it goes by the daemon, which knows no virtual time")?;
         take_in::look();
         let health = &comm.health;
         let number = health.agreements.get();

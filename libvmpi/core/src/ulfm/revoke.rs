@@ -6,12 +6,14 @@ use crate::failure::health;
 use crate::p2p::take_in;
 use crate::process::endpoint;
 use crate::request;
+use crate::simulate;
 
 /// Operations on `comm`, under way and to come, end with `Class::Revoked` on all its members (MPIX_Comm_revoke). Does not wait.
 ///
 /// # Errors
 /// `Class::NoMem` after a million revocations in one job.
 pub fn revoke(comm: &Communicator) -> Result<()> {
+    simulate::refuse("MPIX_Comm_revoke", "when others would learn of it in virtual time is not defined")?;
     take_in::look();
     if comm.health.revoked.get() {
         return Ok(());
