@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::signal::Signal;
 use vmpi_shared::control::Cause;
@@ -47,6 +48,8 @@ const JOB_FDS: u64 = 16;
 /// `--one-job`: how long to wait for the launcher, and how often to look meanwhile whether it lives.
 const LAUNCHER_WAIT: Duration = Duration::from_secs(10);
 const LAUNCHER_LOOK: Duration = Duration::from_millis(100);
+/// The unit of epoll_wait's timeout.
+const COARSE: Duration = Duration::from_millis(1);
 /// How long the last replies may take at the end.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
@@ -179,8 +182,7 @@ impl Daemon {
                 return 0;
             }
             let due = if self.turns.are_due() { Some(now) } else { self.next_deadline() };
-            let timeout = timeout_until(due, now);
-            let count = match self.epoll.wait(&mut events, timeout) {
+            let count = match self.wait(&mut events, due, now) {
                 Ok(count) => count,
                 Err(Errno::EINTR) => 0,
                 Err(errno) => {
@@ -213,6 +215,15 @@ impl Daemon {
                 self.decide(Instant::now());
             }
         }
+    }
+
+    /// Wait for events until `due`. epoll_wait counts in milliseconds; what is due sooner is waited for by ppoll.
+    fn wait(&self, events: &mut [EpollEvent], due: Option<Instant>, now: Instant) -> nix::Result<usize> {
+        let left = due.map(|due| due.saturating_duration_since(now)).filter(|left| !left.is_zero() && *left < COARSE);
+        let Some(left) = left else { return self.epoll.wait(events, timeout_until(due, now)) };
+        let mut fds = [PollFd::new(self.epoll.0.as_fd(), PollFlags::POLLIN)];
+        ppoll(&mut fds, Some(left.into()), None)?;
+        self.epoll.wait(events, EpollTimeout::ZERO)
     }
 
     fn bells_rung(&mut self) {
@@ -402,7 +413,7 @@ impl Daemon {
             job.check_parting(now);
             job.let_die(now);
             if job.phase == job::Phase::Running {
-                let taken = job.watchdog.tick(&LiveScene { node: &job.node }, now);
+                let taken = job.watchdog.tick(&LiveScene { node: &job.node, sampler: &job.sampler }, now);
                 taken.into_iter().for_each(|rank| job.strays.note(rank, now));
                 supervise::assist(&job.node);
                 job.check_strays(now);

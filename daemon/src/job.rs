@@ -15,6 +15,7 @@ pub mod stalled;
 pub mod strays;
 pub mod trace;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -39,6 +40,7 @@ use crate::oom::Kills;
 use crate::passed::Passed;
 use crate::rank::{Attachment, Member, Rank};
 use crate::reap;
+use crate::sampler::Sampler;
 use crate::spawn::{Identity, Inherited, SpawnError, Spawner, Start, Streams};
 use crate::watchdog::Watchdog;
 pub use carrier::Carrier;
@@ -145,6 +147,7 @@ pub struct Job {
     /// Cores that dead ranks have left in the middle of a step.
     undone: Vec<u32>,
     pub watchdog: Watchdog,
+    pub sampler: RefCell<Sampler>,
     pub looks: Looks,
     pub strays: Strays,
     integrity: Integrity,
@@ -285,6 +288,7 @@ impl Job {
             passed: Passed::default(),
             undone: Vec::new(),
             watchdog: Watchdog::with_room(&spec, capacity),
+            sampler: RefCell::default(),
             looks: Looks::default(),
             strays: Strays::default(),
             integrity,
