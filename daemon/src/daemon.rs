@@ -1,9 +1,10 @@
-//! The event loop: one thread, one epoll, everything else is a handler that returns at once.
+//! The event loop: one thread (but for `kick`), one epoll, everything else is a handler that returns at once.
 //!
 //! Watched: the socket, its connections, signal-hook's two pipes (SIGCHLD; TERM, INT, HUP), the pidfds of MPI
 //! processes that are not our children, the bells with which jobs that share cores ask for them. Deadlines (watchdog, grace times, one-job) are epoll_wait's timeout, so that an idle
 //! daemon makes no system call at all. SIGCHLD comes last in each round: what a rank wrote before it ended is read first.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -24,6 +25,7 @@ use crate::arbiter::{self, Arbiter};
 use crate::client::{Client, Role, Turns};
 use crate::connection::Scratch;
 use crate::job::{self, Job};
+use crate::kick::Kickers;
 use crate::limits::allowed_cpus;
 use crate::log::debug;
 use crate::reap::{self, Reaped};
@@ -100,6 +102,7 @@ pub struct Daemon {
     /// A word that no other daemon has, for names of ports.
     pub(crate) name: String,
     pub(crate) arbiter: Arbiter,
+    kickers: RefCell<Kickers>,
     /// What copies cost on this machine.
     pub(crate) calibration: vmpi_cma::calibrate::Calibration,
     pub(crate) switching: Switching,
@@ -169,6 +172,7 @@ impl Daemon {
             started: Instant::now(),
             name: format!("{}.{:x}", std::process::id(), vmpi_shared::clock::monotonic_ns()),
             arbiter: Arbiter::default(),
+            kickers: RefCell::default(),
         })
     }
 
@@ -413,7 +417,9 @@ impl Daemon {
             job.check_parting(now);
             job.let_die(now);
             if job.phase == job::Phase::Running {
-                let taken = job.watchdog.tick(&LiveScene { node: &job.node, sampler: &job.sampler }, now);
+                let taken = job
+                    .watchdog
+                    .tick(&LiveScene { node: &job.node, sampler: &job.sampler, kickers: &self.kickers }, now);
                 taken.into_iter().for_each(|rank| job.strays.note(rank, now));
                 supervise::assist(&job.node);
                 job.check_strays(now);

@@ -4,7 +4,7 @@
 //! found), `sweep` -> `daemon` (the event loop) -> `clients` (whose turn it is), `connection`, `control` (who asks what) -> `job` (one job's life), `integrity` -> `limits`,
 //! `spawn`, `reap` -> `carrier` (messages between nodes) -> `job::grow`, `dynamic` (what ranks ask for: spawn, accept, connect) -> `watchdog`, `sampler`, `kick` (cores that must go on), `job::strays`
 //! (ranks that compute without one).
-//! One thread; nothing blocks but epoll.
+//! One thread, but for those of `kick`; nothing blocks but epoll.
 //!
 //! `unsafe` lives in `carrier::post::windows::combine`, `keeper`, `reap`, `sampler`, `slices` and `spawn`, and in single functions of `watchdog`.
 #![deny(unsafe_code)]

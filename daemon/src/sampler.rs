@@ -19,12 +19,14 @@ use vmpi_shared::proc;
 
 /// What a thread's samples, of so much CPU time each, say about it.
 const PERIOD: Duration = Duration::from_micros(50);
-/// So many are enough to judge a thread by, and so many make all that fit: no more come then.
-const ENOUGH: usize = 32;
+/// So many are enough to judge a process by; of a thread no more fit.
+const ENOUGH: usize = 40;
 /// Fewer say nothing.
 const LEAST: usize = 12;
 /// Of so many samples at most one may be of a state that was not seen before.
 const REPEATS: usize = 3;
+/// So many of one thread, most of them of different states, show that it works.
+const LEAST_WORK: usize = 8;
 /// After so long the verdict is what there is.
 const PATIENCE: Duration = Duration::from_millis(20);
 const MOST_THREADS: usize = 16;
@@ -160,10 +162,23 @@ impl Drop for Thread {
     }
 }
 
-/// Does a thread with these samples go round and round? `None`: too few.
-fn goes_round(states: &[u64]) -> Option<bool> {
-    let different = states.iter().collect::<BTreeSet<_>>().len();
-    (states.len() >= LEAST).then(|| different * REPEATS <= states.len())
+fn different(states: &[u64]) -> usize {
+    states.iter().collect::<BTreeSet<_>>().len()
+}
+
+/// What a process does of whose threads these samples are. While one works it works, whatever the others wait for.
+fn judge(threads: &[Vec<u64>]) -> Seen {
+    let works = |states: &Vec<u64>| states.len() >= LEAST_WORK && different(states) * 2 > states.len();
+    let all = threads.concat();
+    if threads.iter().any(works) {
+        Seen::Works
+    } else if all.len() < LEAST {
+        Seen::Nothing
+    } else if different(&all) * REPEATS <= all.len() {
+        Seen::Spins
+    } else {
+        Seen::Works
+    }
 }
 
 /// The threads of a process that have, or wait for, a CPU.
@@ -206,21 +221,16 @@ impl Sampler {
         true
     }
 
-    /// What is seen of it by now; with a verdict the observation ends. All its threads that had the CPU must spin.
+    /// What is seen of it by now; with a verdict the observation ends.
     pub fn look(&mut self, rank: u32, now: Instant) -> Seen {
         let Some(sample) = self.samples.get(&rank) else { return Seen::Nothing };
         let states: Vec<_> = sample.threads.iter().map(Thread::states).collect();
-        let complete = states.iter().all(|states| states.len() >= ENOUGH);
-        if !complete && now.duration_since(sample.begun) < PATIENCE {
+        let count: usize = states.iter().map(Vec::len).sum();
+        if count < ENOUGH && now.duration_since(sample.begun) < PATIENCE {
             return Seen::Pending;
         }
         self.samples.remove(&rank);
-        let verdicts: Vec<bool> = states.iter().filter_map(|states| goes_round(states)).collect();
-        match verdicts.as_slice() {
-            [] => Seen::Nothing,
-            verdicts if verdicts.iter().all(|spins| *spins) => Seen::Spins,
-            _ => Seen::Works,
-        }
+        judge(&states)
     }
 }
 
@@ -240,13 +250,16 @@ mod tests {
     fn few_states_again_and_again_are_a_spin() {
         let few: Vec<u64> = (0..40).map(|n| n % 5).collect();
         let many: Vec<u64> = (0..40).map(|n| n / 2).collect();
-        assert_eq!(goes_round(&few), Some(true));
-        assert_eq!(goes_round(&many), Some(false));
-        assert_eq!(goes_round(&few[..LEAST - 1]), None);
+        assert_eq!(judge(std::slice::from_ref(&few)), Seen::Spins);
+        assert_eq!(judge(std::slice::from_ref(&many)), Seen::Works);
+        assert_eq!(judge(&[few[..LEAST - 1].to_vec()]), Seen::Nothing);
+        // Workers that wait for the one that works; threads each of which had the CPU for a moment.
+        assert_eq!(judge(&[few.clone(), few.clone(), few.clone(), many[..16].to_vec()]), Seen::Works);
+        assert_eq!(judge(&vec![few[..5].to_vec(); 4]), Seen::Spins);
     }
 
     /// A thread of this process, observed as if it were another one.
-    fn observe(work: impl Fn(&AtomicBool) + Sync) -> Option<bool> {
+    fn observe(work: impl Fn(&AtomicBool) + Sync) -> Seen {
         let (end, thread) = (AtomicBool::new(false), AtomicU64::new(0));
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -262,7 +275,7 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(1));
             }
             end.store(true, Relaxed);
-            goes_round(&observed.states())
+            judge(&[observed.states()])
         })
     }
 
@@ -273,13 +286,13 @@ mod tests {
             return;
         }
         let spins = observe(|end| while !end.load(Relaxed) {});
-        assert_eq!(spins, Some(true));
+        assert_eq!(spins, Seen::Spins);
         let paused = observe(|end| {
             while !end.load(Relaxed) {
                 std::hint::spin_loop();
             }
         });
-        assert_eq!(paused, Some(true));
+        assert_eq!(paused, Seen::Spins);
         let adds = observe(|end| {
             let numbers: Vec<f64> = (0..100_000).map(f64::from).collect();
             let mut sum = 0.0;
@@ -288,8 +301,8 @@ mod tests {
             }
             std::hint::black_box(sum);
         });
-        assert_eq!(adds, Some(false));
+        assert_eq!(adds, Seen::Works);
         let asks_the_time = observe(|end| while !end.load(Relaxed) && Instant::now().elapsed().as_secs() < 5 {});
-        assert_eq!(asks_the_time, Some(false));
+        assert_eq!(asks_the_time, Seen::Works);
     }
 }

@@ -29,10 +29,10 @@ use vmpi_shared::node::NodeSegment;
 use vmpi_shared::proc;
 use vmpi_shared::sched::{self, RunState, lease};
 
-use crate::kick::kick;
+use crate::kick::Kickers;
 use crate::log::debug;
 use crate::sampler::{Sampler, Seen};
-use spin::{KICK, Spins, Verdict};
+use spin::{KNOWN_TICK, Spins, Verdict};
 
 const TICK: Duration = Duration::from_millis(5);
 /// The same for a core on which ranks were always found at work, and so long a rank may hold it before it is looked at as often as any.
@@ -76,10 +76,9 @@ pub trait Scene {
     /// Observe the rank's process for a while; false if that is not permitted.
     fn begin_sample(&self, rank: u32, now: Instant) -> bool;
     fn sampled(&self, rank: u32, now: Instant) -> Seen;
-    /// It is outside MPI without a core.
-    fn is_away(&self, rank: u32) -> bool;
+    fn is_running(&self, rank: u32) -> bool;
     fn core_of(&self, rank: u32) -> u32;
-    /// Have the kernel choose anew who runs on the CPUs of these cores.
+    /// Have the kernel choose anew, again and again for a while, who runs on the CPUs of these cores.
     fn kick(&self, cores: &[u32]);
 }
 
@@ -214,16 +213,16 @@ impl Watchdog {
         if self.next_kick.is_some_and(|next| next > now) {
             return;
         }
+        let cores = self.spins.shared_cores(scene, now);
         for core in 0..self.cores.len() as u32 {
             let rank = scene.running_on(core).filter(|rank| self.spins.is_known(*rank));
             if let Some(rank) = rank.filter(|_| scene.is_wanted(core)) {
                 self.take(core, (rank, scene.switches(rank)), scene);
             }
         }
-        let cores = self.spins.shared_cores(scene, now);
         scene.kick(&cores);
         // Somebody may come to want the core of a known one that has it.
-        self.next_kick = self.spins.any_known().then(|| now + if cores.is_empty() { NAP_TICK } else { KICK });
+        self.next_kick = self.spins.any_known().then(|| now + if cores.is_empty() { NAP_TICK } else { KNOWN_TICK });
     }
 
     /// Take the core from a rank that spins.
@@ -337,6 +336,7 @@ impl Watchdog {
 pub struct LiveScene<'a> {
     pub node: &'a NodeSegment,
     pub sampler: &'a RefCell<Sampler>,
+    pub kickers: &'a RefCell<Kickers>,
 }
 
 impl Scene for LiveScene<'_> {
@@ -380,8 +380,8 @@ impl Scene for LiveScene<'_> {
         self.sampler.borrow_mut().look(rank, now)
     }
 
-    fn is_away(&self, rank: u32) -> bool {
-        self.node.state(rank) == RunState::Away
+    fn is_running(&self, rank: u32) -> bool {
+        self.node.state(rank) == RunState::Running
     }
 
     fn core_of(&self, rank: u32) -> u32 {
@@ -390,8 +390,9 @@ impl Scene for LiveScene<'_> {
 
     fn kick(&self, cores: &[u32]) {
         // Unbound ranks may be anywhere.
-        if self.node.header().bind != 0 && !cores.is_empty() {
-            kick(cores.iter().map(|core| self.node.core(*core).cpu.load(Relaxed)));
+        if self.node.header().bind != 0 {
+            let mut kickers = self.kickers.borrow_mut();
+            cores.iter().for_each(|core| kickers.kick(self.node.core(*core).cpu.load(Relaxed)));
         }
     }
 }
@@ -512,8 +513,8 @@ mod tests {
         fn sampled(&self, _: u32, _: Instant) -> Seen {
             self.seen.get().unwrap()
         }
-        fn is_away(&self, _: u32) -> bool {
-            self.away.get()
+        fn is_running(&self, _: u32) -> bool {
+            !self.away.get()
         }
         fn core_of(&self, _: u32) -> u32 {
             0
@@ -678,7 +679,8 @@ mod tests {
         stage.away.set(true);
         stage.wanted.set(false);
         for t in 0..40 {
-            dog.tick(&stage, start + Duration::from_millis(100) + t * KICK);
+            stage.cpu_ns.set(stage.cpu_ns.get() + 100_000);
+            dog.tick(&stage, start + Duration::from_millis(100) + t * KNOWN_TICK);
         }
         assert!(stage.kicks.get() >= 39, "{}", stage.kicks.get());
         stage.away.set(false);
@@ -699,6 +701,7 @@ mod tests {
         stage.away.set(true);
         stage.seen.set(Some(Seen::Works));
         for t in 0..100 {
+            stage.cpu_ns.set(stage.cpu_ns.get() + 100_000);
             dog.tick(&stage, start + Duration::from_millis(20 + t));
         }
         assert!(dog.next_kick.is_none());

@@ -1,8 +1,9 @@
 //! Ranks that wait by spinning on memory: they never come to a scheduling point, and what they wait for may be another rank of their core.
 //!
 //! A rank that holds a wanted core for some milliseconds is sampled (`sampler`). If it spins it loses the core at once; if it works it keeps it, and is suspected later
-//! the next time. One that was seen to spin lately loses its core as soon as somebody wants it; while it is AWAY and shares its CPU with who got it, the two are
-//! switched between a few times a millisecond (`kick`) and it is sampled now and then whether it still spins.
+//! the next time. One that was seen to spin lately loses its core as soon as somebody wants it; while it uses the CPU without having the core (it is AWAY, or threads of it
+//! spin while another one waits in MPI), the kernel is made to switch between it and the others a few times a millisecond (`kick`), and it is sampled now and then
+//! whether it still spins.
 
 use std::time::{Duration, Instant};
 
@@ -20,8 +21,10 @@ const SAMPLE_TICK: Duration = Duration::from_millis(2);
 const MEMORY: Duration = Duration::from_secs(1);
 /// So often a known one is sampled again.
 const RECHECK: Duration = Duration::from_millis(50);
-/// Time between two kicks.
-pub(super) const KICK: Duration = Duration::from_micros(250);
+/// One that has no core and uses less than this part (one in ...) of the time is asleep.
+const LEAST_USE: u64 = 64;
+/// Time between two looks at those that are known.
+pub(super) const KNOWN_TICK: Duration = Duration::from_micros(250);
 
 #[derive(Clone, Default)]
 struct Spin {
@@ -33,6 +36,18 @@ struct Spin {
     /// In this turn (`switches`) it is suspected again at this time on its core.
     turn: u64,
     next_ns: u64,
+    /// CPU time when it was last looked at.
+    used: Option<(Instant, u64)>,
+}
+
+impl Spin {
+    /// Has the process used the CPU since the last look?
+    fn is_awake(&mut self, used_ns: u64, now: Instant) -> bool {
+        let before = self.used.replace((now, used_ns));
+        before.is_none_or(|(at, before)| {
+            used_ns.saturating_sub(before).saturating_mul(LEAST_USE) > now.duration_since(at).as_nanos() as u64
+        })
+    }
 }
 
 /// What is to be done about a rank that holds a wanted core.
@@ -111,11 +126,13 @@ impl Spins {
                 self.note(rank, now);
                 return Verdict::Take;
             }
-            Seen::Works => spin.worked += 1,
+            Seen::Works => {
+                spin.worked += 1;
+                spin.next_ns = held_ns.saturating_mul(AGAIN);
+            }
             Seen::Nothing => {}
         }
         spin.sampled = None;
-        spin.next_ns = held_ns.saturating_mul(AGAIN);
         Verdict::Nothing
     }
 
@@ -125,7 +142,8 @@ impl Spins {
         for rank in self.known.clone() {
             let spin = &mut self.ranks[rank as usize];
             let Some(seen) = spin.seen else { continue };
-            let away = scene.is_away(rank);
+            let awake =
+                !scene.is_running(rank) && scene.cpu_time_ns(rank).is_some_and(|used_ns| spin.is_awake(used_ns, now));
             if spin.sampled.is_some() {
                 match scene.sampled(rank, now) {
                     Seen::Pending => {}
@@ -141,11 +159,11 @@ impl Spins {
             } else if now.duration_since(seen) >= MEMORY {
                 self.forget(rank);
                 continue;
-            } else if away && now.duration_since(seen) >= RECHECK && scene.begin_sample(rank, now) {
+            } else if awake && now.duration_since(seen) >= RECHECK && scene.begin_sample(rank, now) {
                 spin.sampled = Some(now);
             }
             let core = scene.core_of(rank);
-            if away && !cores.contains(&core) {
+            if awake && !cores.contains(&core) {
                 cores.push(core);
             }
         }
