@@ -21,6 +21,7 @@ pub mod elf;
 pub mod environ;
 pub mod failure;
 mod font;
+pub mod hostlist;
 pub mod hosts;
 pub mod launch;
 pub mod matrix;
