@@ -247,9 +247,8 @@ impl Daemon {
 
     /// A job begins or has gone: whose core is whose?
     fn retake_cores(&mut self) {
-        let jobs: Vec<(u32, Vec<u32>)> = self.jobs.iter().map(|(id, job)| (*id, job.cpus_in_use())).collect();
-        let mut scene = arbiter::LiveScene { jobs: &mut self.jobs };
-        self.arbiter.retake(jobs.iter().map(|(id, cpus)| (*id, &cpus[..])), &mut scene, Instant::now());
+        let jobs: Vec<(u32, Vec<Vec<u32>>)> = self.jobs.iter().map(|(id, job)| (*id, job.places_in_use())).collect();
+        self.arbiter.retake(&jobs, &mut arbiter::LiveScene { jobs: &mut self.jobs }, Instant::now());
     }
 
     /// Take a job in; it gets the cores that no other job has.
@@ -260,8 +259,8 @@ impl Daemon {
                 log::line(&format!("cannot listen to the bell of job {id}: {errno}"));
             }
         }
-        for (core, cpu) in job.spec.cpus.iter().enumerate() {
-            if self.jobs.values().any(|other| other.cpus_in_use().contains(cpu)) {
+        for core in 0..job.spec.cpus.len() {
+            if self.jobs.values().any(|other| other.uses_cpus_of(&job.spec, core)) {
                 lease::begin_withheld(&job.node, core as u32);
             }
         }
@@ -275,9 +274,9 @@ impl Daemon {
             return;
         };
         let own = job.spec.cpus.len();
-        for (core, cpu) in job.spec.spare_cpus.iter().enumerate() {
-            if self.jobs.values().any(|other| other.id != id && other.cpus_in_use().contains(cpu)) {
-                lease::begin_withheld(&job.node, (own + core) as u32);
+        for core in own..own + job.spec.spare_cpus.len() {
+            if self.jobs.values().any(|other| other.id != id && other.uses_cpus_of(&job.spec, core)) {
+                lease::begin_withheld(&job.node, core as u32);
             }
         }
         if let Some(job) = self.jobs.get_mut(&id) {
@@ -417,9 +416,10 @@ impl Daemon {
             job.check_parting(now);
             job.let_die(now);
             if job.phase == job::Phase::Running {
-                let taken = job
-                    .watchdog
-                    .tick(&LiveScene { node: &job.node, sampler: &job.sampler, kickers: &self.kickers }, now);
+                let taken = job.watchdog.tick(
+                    &LiveScene { node: &job.node, spec: &job.spec, sampler: &job.sampler, kickers: &self.kickers },
+                    now,
+                );
                 taken.into_iter().for_each(|rank| job.strays.note(rank, now));
                 supervise::assist(&job.node);
                 job.check_strays(now);

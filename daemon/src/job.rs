@@ -525,10 +525,15 @@ impl Job {
         self.ranks.get(rank as usize).is_none_or(|entry| entry.over || entry.died || entry.finalized)
     }
 
-    /// The CPUs of the cores that ranks of this job may run on, in the order of the cores.
-    pub fn cpus_in_use(&self) -> Vec<u32> {
-        let spare = if self.spare_in_use { &self.spec.spare_cpus[..] } else { &[] };
-        self.spec.cpus.iter().chain(spare).copied().collect()
+    /// The CPUs of each of the cores that ranks of this job may run on.
+    pub fn places_in_use(&self) -> Vec<Vec<u32>> {
+        let spare = if self.spare_in_use { self.spec.spare_cpus.len() } else { 0 };
+        (0..self.spec.cpus.len() + spare).map(|core| self.spec.place(core).collect()).collect()
+    }
+
+    /// May a rank of this job run on one of the CPUs of `core` of that one?
+    pub fn uses_cpus_of(&self, other: &JobSpec, core: usize) -> bool {
+        self.places_in_use().iter().flatten().any(|cpu| other.place(core).any(|its| its == *cpu))
     }
 }
 

@@ -335,6 +335,7 @@ impl Watchdog {
 /// A job's node segment and processes, as the watchdog sees them.
 pub struct LiveScene<'a> {
     pub node: &'a NodeSegment,
+    pub spec: &'a JobSpec,
     pub sampler: &'a RefCell<Sampler>,
     pub kickers: &'a RefCell<Kickers>,
 }
@@ -392,7 +393,7 @@ impl Scene for LiveScene<'_> {
         // Unbound ranks may be anywhere.
         if self.node.header().bind != 0 {
             let mut kickers = self.kickers.borrow_mut();
-            cores.iter().for_each(|core| kickers.kick(self.node.core(*core).cpu.load(Relaxed)));
+            cores.iter().flat_map(|core| self.spec.place(*core as usize)).for_each(|cpu| kickers.kick(cpu));
         }
     }
 }
@@ -440,6 +441,7 @@ mod tests {
             v: 2,
             cpus: vec![0],
             spare_cpus: vec![],
+            beside: vec![],
             placement: vec![0, 0],
             bind: false,
             policy: Policy::Rr,

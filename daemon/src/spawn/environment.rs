@@ -44,6 +44,20 @@ pub(super) fn of_rank(start: &Start) -> Vec<CString> {
         .collect()
 }
 
+/// Which CPU each thread of an OpenMP program has, where the rank has several and the user has said nothing about that: with threads that may be anywhere in the place
+/// the kernel puts two on one CPU now and then, and all wait for them.
+pub(super) fn of_threads(place: &[u32], bind: bool, variables: &[(String, String)]) -> Option<CString> {
+    let is_said = variables.iter().any(|(name, _)| PLACE_NAMES.contains(&name.as_str()));
+    if place.len() < 2 || !bind || is_said {
+        return None;
+    }
+    let places: Vec<String> = place.iter().map(|cpu| format!("{{{cpu}}}")).collect();
+    CString::new(format!("OMP_PLACES={}", places.join(","))).ok()
+}
+
+/// By which users say where OpenMP's threads run.
+const PLACE_NAMES: &[&str] = &["OMP_PLACES", "OMP_PROC_BIND", "KMP_AFFINITY", "KMP_HW_SUBSET", "GOMP_CPU_AFFINITY"];
+
 /// Variables whose value is the rank: ours, and those by which scripts know Open MPI, Hydra and MVAPICH.
 const RANK_NAMES: &[&str] = &[env::RANK, "OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK"];
 /// The same among the ranks of the node.
@@ -96,6 +110,18 @@ fn own_names() -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn threads_get_a_cpu_each_unless_the_user_has_said_where() {
+        let said = |name: &str| vec![(name.to_string(), "x".to_string())];
+        let of = |place: &[u32], bind, variables: &[(String, String)]| {
+            of_threads(place, bind, variables).map(|variable| variable.into_string().unwrap())
+        };
+        assert_eq!(of(&[2, 3], true, &said("OMP_NUM_THREADS")), Some("OMP_PLACES={2},{3}".into()));
+        assert_eq!(of(&[2], true, &[]), None);
+        assert_eq!(of(&[2, 3], false, &[]), None);
+        assert_eq!(of(&[2, 3], true, &said("OMP_PROC_BIND")), None);
+    }
 
     #[test]
     fn the_users_tunables_are_kept() {
