@@ -44,9 +44,7 @@ fn number_of_slots(text: &str, word: &str) -> Result<u32, String> {
 
 fn parse_host(word: &str) -> Result<Host, String> {
     let (name, slots) = match word.rsplit_once(':') {
-        Some((name, slots)) if !name.contains(':') => {
-            (name, Some(number_of_slots(slots, word)?))
-        }
+        Some((name, slots)) if !name.contains(':') => (name, Some(number_of_slots(slots, word)?)),
         _ => (word, None),
     };
     if name.is_empty() {

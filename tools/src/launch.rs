@@ -9,8 +9,9 @@ use crate::failure::{Failure, code};
 use crate::nodes::engine::{Asked, Engine};
 use crate::nodes::start::{self, Agent};
 use crate::nodes::{conductor, place};
+use crate::occupied::Claims;
 use crate::output::Routes;
-use crate::place::{Seat, rearrange};
+use crate::place::{Seat, rearrange, threads};
 use crate::plan::{self, Plan, Wish};
 use crate::program::{self, Program};
 use crate::report::{self, Verdict};
@@ -86,6 +87,8 @@ struct Job {
     notes: Vec<String>,
     /// What `-V auto` has decided.
     auto: Option<Auto>,
+    /// Other jobs keep off its CPUs while this one lives.
+    _claims: Claims,
 }
 
 fn run(options: &RunOptions) -> Result<i32, Failure> {
@@ -202,10 +205,23 @@ fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, agents: &mut V
         notes.extend(auto.notes.iter().chain([&auto.sentence]).cloned());
     }
     let v = auto.as_ref().map(|auto| VChoice::Exactly(auto.v)).or(options.v);
-    let wish =
-        Wish { ranks, v, map_by: options.map_by.clone(), bind: options.bind, cores_named: options.cores.is_some() };
+    let fewest = agents.iter().map(|agent| agent.facts.cpus.len()).min().unwrap_or(cpus.len());
+    let wish = Wish {
+        ranks,
+        v,
+        map_by: options.map_by.clone(),
+        bind: options.bind,
+        cores_named: options.cores.is_some(),
+        cpus_per_rank: threads::cpus_per_rank(options, &own, ranks, fewest as u32),
+    };
+    let mut claims = Claims::default();
     let (mut plan, mut nodes) = match agents.is_empty() {
-        true => (plan::plan(&wish, &cpus), None),
+        true if options.dry_run => (plan::plan(&wish, &cpus), None),
+        true => {
+            let (plan, claimed) = plan_beside_others(&wish, &cpus);
+            claims = claimed;
+            (plan, None)
+        }
         false => place::plan(options, &wish, agents).map(|(plan, nodes)| (plan, Some(Box::new(nodes))))?,
     };
     let on_node = |rank: usize| nodes.as_ref().map_or(0, |nodes| nodes.of_rank[rank]);
@@ -238,6 +254,7 @@ fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, agents: &mut V
         if options.pcontrol_names {
             app.env.push((control::env::PCONTROL.into(), "regions".into()));
         }
+        threads::tell(&plan, wish.cpus_per_rank, &mut app.env);
         apps.push(app);
         found.push(looked_up);
     }
@@ -246,7 +263,12 @@ fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, agents: &mut V
             notes.push(format!("--balance {} is for one node so far: ranks stay where they are", wish.name()));
             Balance::None
         }
+        Some(balance) if wish.cpus_per_rank > 1 && balance != Balance::None => {
+            notes.push(format!("--balance {}: ranks with several CPUs each stay where they are", balance.name()));
+            Balance::None
+        }
         Some(wish) => wish,
+        None if wish.cpus_per_rank > 1 => Balance::None,
         // Who asks for ranks to be bound wants them where they are put.
         None if nodes.is_some() || options.bind == Some(true) => Balance::None,
         None => Balance::Rescue,
@@ -260,6 +282,7 @@ fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, agents: &mut V
         v: plan.v,
         cpus: plan.cpus.clone(),
         spare_cpus: plan.spare.clone(),
+        beside: plan.beside.clone(),
         placement: plan.placement.clone(),
         bind: plan.bind,
         policy: options.policy,
@@ -290,7 +313,20 @@ fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, agents: &mut V
         // Each rank's core on its own node.
         spec.placement = place::cores_on_nodes(&plan, &spec);
     }
-    Ok(Job { spec, plan, found, notes, auto })
+    Ok(Job { spec, plan, found, notes, auto, _claims: claims })
+}
+
+/// Plan a job of this node alone on CPUs that other jobs do not have, as far as there are such.
+fn plan_beside_others(wish: &Wish, cpus: &[u32]) -> (Plan, Claims) {
+    let first = plan::plan(wish, cpus);
+    let used: usize = (0..first.cpus.len()).map(|core| first.place(core).len()).sum();
+    let (claims, mut order) = Claims::take(cpus, used);
+    // As the user has put them, if that was said.
+    if wish.cores_named || used == cpus.len() {
+        return (first, claims);
+    }
+    order[..used].sort_unstable();
+    (plan::plan(wish, &order), claims)
 }
 
 /// MPI_UNIVERSE_SIZE, if the user has said something about it: `-usize`, slots of hosts, or V ranks on each core. `rooms`: each host's slots
@@ -418,7 +454,7 @@ fn say_notes(options: &RunOptions, job: &Job) {
     if options.report_bindings {
         for (rank, core) in job.plan.placement.iter().enumerate() {
             let pinned = if job.plan.bind { "pinned to" } else { "scheduled with" };
-            complain(&format!("rank {rank} {pinned} CPU {}", job.plan.cpus[*core as usize]));
+            complain(&format!("rank {rank} {pinned} {}", job.plan.place_name(*core as usize)));
         }
     }
 }
@@ -461,6 +497,7 @@ fn dry_run(options: &RunOptions, job: &Job) -> Result<i32, Failure> {
             "ranks": plan.ranks,
             "v": plan.v,
             "cpus": plan.cpus,
+            "beside": plan.beside,
             "placement": plan.placement,
             "pinned": plan.bind,
             "programs": programs,
@@ -472,8 +509,8 @@ fn dry_run(options: &RunOptions, job: &Job) -> Result<i32, Failure> {
     for core in 0..plan.cpus.len() {
         let ranks = cpus::format_list(&plan.ranks_of(core));
         text.push_str(&format!(
-            "  CPU {}: rank{} {ranks}\n",
-            plan.cpus[core],
+            "  {}: rank{} {ranks}\n",
+            plan.place_name(core),
             if ranks.contains([',', '-']) { "s" } else { "" }
         ));
     }
@@ -642,6 +679,7 @@ pub fn test_spec(apps: Vec<App>) -> JobSpec {
         v: ranks,
         cpus: vec![0],
         spare_cpus: vec![],
+        beside: vec![],
         placement: vec![0; ranks as usize],
         bind: false,
         policy: Policy::Rr,

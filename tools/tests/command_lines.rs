@@ -1,8 +1,8 @@
 //! Command lines as other launchers' users type them, and what they mean.
 
 use vmpi_tools::cli::{
-    Action, Command, CpusPerRank, EnvMode, EnvSetting, FLAGS, Label, MapBy, OutputMode, RunOptions, VChoice, help_text, parse,
-    split_words, vmpictl_command, vmpirun_command,
+    Action, Command, CpusPerRank, EnvMode, EnvSetting, FLAGS, Label, MapBy, OutputMode, RunOptions, VChoice, help_text,
+    parse, split_words, vmpictl_command, vmpirun_command,
 };
 
 fn words(line: &str) -> Vec<String> {

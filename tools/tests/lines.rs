@@ -7,8 +7,8 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use vmpi_tools::cli::{
-    AppOptions, BindTo, Command, CpusPerRank, EnvMode, EnvSetting, MapBy, OutputMode, RunOptions, VChoice, parse, split_words,
-    unheeded,
+    AppOptions, BindTo, Command, CpusPerRank, EnvMode, EnvSetting, MapBy, OutputMode, RunOptions, VChoice, parse,
+    split_words, unheeded,
 };
 
 /// Files that the lines name as `{hosts}` and so on.
@@ -55,27 +55,41 @@ fn shown(o: &RunOptions) -> String {
             let _ = write!(t, "{name}={said} ");
         }
     };
-    say("V", o.v.map(|v| match v {
-        VChoice::Auto => "auto".into(),
-        VChoice::Exactly(n) => n.to_string(),
-    }));
+    say(
+        "V",
+        o.v.map(|v| match v {
+            VChoice::Auto => "auto".into(),
+            VChoice::Exactly(n) => n.to_string(),
+        }),
+    );
     say("ppn", o.ranks_per_node.map(|n| n.to_string()));
     say("per", o.ranks_per.map(|(n, of)| format!("{n}:{}", of.name())));
     say("nodes", o.nodes.map(|n| n.to_string()));
-    say("cpus", o.cpus_per_rank.map(|cpus| match cpus {
-        CpusPerRank::Exactly(k) => k.to_string(),
-        CpusPerRank::Threads => "threads".into(),
-    }));
+    say(
+        "cpus",
+        o.cpus_per_rank.map(|cpus| match cpus {
+            CpusPerRank::Exactly(k) => k.to_string(),
+            CpusPerRank::Threads => "threads".into(),
+        }),
+    );
     say("cores", o.cores.as_ref().map(list));
-    say("map", (o.map_by != d.map_by).then(|| match &o.map_by {
-        MapBy::Each(resource) => resource.name().into(),
-        other => format!("{other:?}").to_ascii_lowercase(),
-    }));
-    say("bind", o.bind_to.as_ref().map(|to| match to {
-        BindTo::None => "none".into(),
-        BindTo::To(resource, n) => format!("{}{}", resource.name(), if *n > 1 { format!(":{n}") } else { String::new() }),
-        BindTo::Lists(lists) => lists.iter().map(list).collect::<Vec<_>>().join("|"),
-    }));
+    say(
+        "map",
+        (o.map_by != d.map_by).then(|| match &o.map_by {
+            MapBy::Each(resource) => resource.name().into(),
+            other => format!("{other:?}").to_ascii_lowercase(),
+        }),
+    );
+    say(
+        "bind",
+        o.bind_to.as_ref().map(|to| match to {
+            BindTo::None => "none".into(),
+            BindTo::To(resource, n) => {
+                format!("{}{}", resource.name(), if *n > 1 { format!(":{n}") } else { String::new() })
+            }
+            BindTo::Lists(lists) => lists.iter().map(list).collect::<Vec<_>>().join("|"),
+        }),
+    );
     say("ranks", (!o.rank_places.is_empty()).then(|| format!("{:?}", o.rank_places)));
     say("report", o.report_bindings.then(|| "bindings".into()));
     say("display", o.display_allocation.then(|| "allocation".into()));
@@ -92,10 +106,13 @@ fn shown(o: &RunOptions) -> String {
     say("label", o.label.map(|label| format!("{label:?}")));
     say("time", o.timestamp.then(|| "stamps".into()));
     say("merge", o.merge_stderr.then(|| "stderr".into()));
-    say("output", (o.output != d.output).then(|| match &o.output {
-        OutputMode::Directory(dir) => format!("dir:{dir}"),
-        other => format!("{other:?}").to_ascii_lowercase(),
-    }));
+    say(
+        "output",
+        (o.output != d.output).then(|| match &o.output {
+            OutputMode::Directory(dir) => format!("dir:{dir}"),
+            other => format!("{other:?}").to_ascii_lowercase(),
+        }),
+    );
     say("out", o.outfile_pattern.clone());
     say("err", o.errfile_pattern.clone());
     say("stdin", (o.stdin != d.stdin).then(|| format!("{:?}", o.stdin)));

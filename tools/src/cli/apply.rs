@@ -1,8 +1,6 @@
 //! From a flag's words to its value: what each flag of the table accepts.
 
-use super::options::{
-    EnvMode, EnvSetting, Label, OnDeadlock, OutputMode, ReportForm, StdinTo, Universe, VChoice,
-};
+use super::options::{EnvMode, EnvSetting, Label, OnDeadlock, OutputMode, ReportForm, StdinTo, Universe, VChoice};
 use super::parse::Line;
 use crate::{cpus, hosts, matrix, trace};
 use vmpi_shared::control::{Balance, MOST_RANKS, OnBlock, Policy, Wtime};
@@ -130,7 +128,9 @@ pub fn ranks(word: &str) -> Result<Vec<u32>, String> {
 pub fn output(line: &mut Line, word: &str) -> Done {
     for part in word.split(',') {
         let (part, modifiers) = match part.split_once(':') {
-            Some((part, modifiers)) if !part.contains('=') || modifiers.split(':').all(is_output_modifier) => (part, modifiers),
+            Some((part, modifiers)) if !part.contains('=') || modifiers.split(':').all(is_output_modifier) => {
+                (part, modifiers)
+            }
             _ => (part, ""),
         };
         let lower = part.to_ascii_lowercase();
@@ -295,7 +295,8 @@ pub fn gtool(line: &mut Line, word: &str) -> Done {
 }
 
 pub fn ilp64() -> Done {
-    Err("8-byte integers in MPI's Fortran interface are not offered: build the program with 4-byte ones (no -i8)".into())
+    Err("8-byte integers in MPI's Fortran interface are not offered: build the program with 4-byte ones (no -i8)"
+        .into())
 }
 
 pub fn exclude(line: &mut Line, word: &str) -> Done {
@@ -320,7 +321,10 @@ pub fn slurm_time(word: &str) -> Result<u64, String> {
         (None, [minutes, seconds]) => minutes.checked_mul(60).and_then(|s| s.checked_add(*seconds)),
         (_, [hours, rest @ ..]) if rest.len() <= 2 => {
             let small = rest.first().unwrap_or(&0).saturating_mul(60).saturating_add(*rest.get(1).unwrap_or(&0));
-            hours.checked_mul(3600).and_then(|s| s.checked_add(small)).and_then(|s| s.checked_add(days.unwrap_or(0).checked_mul(86400)?))
+            hours
+                .checked_mul(3600)
+                .and_then(|s| s.checked_add(small))
+                .and_then(|s| s.checked_add(days.unwrap_or(0).checked_mul(86400)?))
         }
         _ => None,
     };

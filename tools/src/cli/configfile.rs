@@ -105,7 +105,9 @@ mod tests {
         let text = "# coupled\n0 ./ocean %t\n2-3 ./ice 'a b' %o\n* ./atmos %t:%o\n";
         let programs: Vec<String> = programs_of_ranks(text, 5).unwrap().iter().map(|words| words.join("|")).collect();
         assert_eq!(programs, ["./ocean|0", "./atmos|1:0", "./ice|a b|0", "./ice|a b|1", "./atmos|4:1"]);
-        for (text, part) in [("0 ./a\n", "rank 1 of 2 has no program"), ("0-7 ./a", "no rank 2"), ("0-1", "names no program")] {
+        for (text, part) in
+            [("0 ./a\n", "rank 1 of 2 has no program"), ("0-7 ./a", "no rank 2"), ("0-1", "names no program")]
+        {
             let why = programs_of_ranks(text, 2).unwrap_err();
             assert!(why.contains(part), "{why}");
         }

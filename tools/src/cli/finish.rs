@@ -133,11 +133,9 @@ mod tests {
         let app = AppOptions { ranks: Some(5), program: "./a".into(), args: vec!["x".into()], ..AppOptions::default() };
         let words: Vec<String> = ["gdb", "-batch"].map(String::from).to_vec();
         let cut = with_tool(vec![app.clone()], &words, Some(&[1, 2])).unwrap();
-        let shown: Vec<_> = cut.iter().map(|app| (app.ranks.unwrap(), app.program.as_str(), app.args.join(" "))).collect();
-        assert_eq!(
-            shown,
-            [(1, "./a", "x".into()), (2, "gdb", "-batch ./a x".to_string()), (2, "./a", "x".into())]
-        );
+        let shown: Vec<_> =
+            cut.iter().map(|app| (app.ranks.unwrap(), app.program.as_str(), app.args.join(" "))).collect();
+        assert_eq!(shown, [(1, "./a", "x".into()), (2, "gdb", "-batch ./a x".to_string()), (2, "./a", "x".into())]);
         assert!(with_tool(vec![app.clone()], &words, Some(&[7])).unwrap_err().contains("no rank 7 of 5"));
         assert_eq!(with_tool(vec![app], &words, None).unwrap().len(), 1);
     }

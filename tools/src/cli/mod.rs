@@ -29,7 +29,7 @@ pub use options::{
     AppOptions, EnvMode, EnvSetting, Label, MapBy, OnDeadlock, OutputMode, ReportForm, RunOptions, StdinTo, Tool,
     Universe, VChoice,
 };
+pub use parse::{Action, Command, parse, parse_with};
 pub use places::{BindTo, CpusPerRank, RankPlace, Resource, Slots, single_cpus, unheeded};
 pub use starter::Starter;
-pub use parse::{Action, Command, parse, parse_with};
 pub use timeout::timeout_s;

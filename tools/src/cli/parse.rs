@@ -126,7 +126,8 @@ fn names(args: &[String]) -> BTreeSet<&str> {
             let bare = word.trim_start_matches('-');
             let bare = bare.split('=').next().unwrap_or(bare);
             // The name as it was typed, dashes for `_` (`--cpu_bind`), and without what is glued to a letter.
-            let named = flag.names.iter().find(|name| same(name, bare) || (name.len() == 1 && bare.starts_with(**name)));
+            let named =
+                flag.names.iter().find(|name| same(name, bare) || (name.len() == 1 && bare.starts_with(**name)));
             names.extend(named.copied());
             let (glued, next) = (glued.as_ref(), next.unwrap_or(""));
             at += 1 + wanted(flag, glued.map_or(next, String::as_str)).saturating_sub(usize::from(glued.is_some()));
@@ -145,7 +146,13 @@ fn wanted(flag: &Flag, first: &str) -> usize {
         Takes::Nothing | Takes::Maybe(_) => 0,
         Takes::One(_) => 1,
         Takes::Two(..) => 2,
-        Takes::NameValue => if first.contains('=') { 1 } else { 2 },
+        Takes::NameValue => {
+            if first.contains('=') {
+                1
+            } else {
+                2
+            }
+        }
     }
 }
 

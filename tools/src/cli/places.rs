@@ -302,7 +302,8 @@ fn rank_places(text: &str) -> Result<Vec<RankPlace>, String> {
 }
 
 fn rank_place(line: &str) -> Result<RankPlace, String> {
-    let form = || format!("`{line}` is not understood; a line is `rank 0=HOST slot=0-1` or `rank 0=HOST slot=SOCKET:CORES`");
+    let form =
+        || format!("`{line}` is not understood; a line is `rank 0=HOST slot=0-1` or `rank 0=HOST slot=SOCKET:CORES`");
     let rest = line.strip_prefix("rank").map_or(line, str::trim_start);
     let (rank, rest) = rest.split_once('=').ok_or_else(form)?;
     let rank = rank.trim().parse().map_err(|_| form())?;
@@ -329,12 +330,11 @@ pub fn unheeded(options: &RunOptions) -> Vec<String> {
             notes.push(format!("binding to a {} is not offered; ranks are not bound", to.name()));
         }
         Some(BindTo::Lists(_)) => {
-            notes.push("binding to lists of CPUs is not offered: each rank has one core at a time; --cores says which".into());
+            notes.push(
+                "binding to lists of CPUs is not offered: each rank has one core at a time; --cores says which".into(),
+            );
         }
         _ => {}
-    }
-    if options.cpus_per_rank.is_some_and(|cpus| cpus != CpusPerRank::Exactly(1)) {
-        notes.push("several CPUs for a rank (PE=n, --cpus-per-task, --depth) are not offered: every rank has one core at a time".into());
     }
     if let Some((n, resource)) = options.ranks_per {
         notes.push(format!("{n} ranks on each {} are not offered: ranks go to cores by -n and -V", resource.name()));
@@ -376,7 +376,11 @@ mod tests {
             RankPlace { rank: 3, host: None, slot: Slots::Cpus(vec![4, 5]) },
         ];
         assert_eq!(places, wanted);
-        for (text, part) in [("rank 0=a slot=0\nrank 0=b slot=1", "line 2: rank 0"), ("\nrank x=a slot=1", "line 2"), ("hello", "line 1")] {
+        for (text, part) in [
+            ("rank 0=a slot=0\nrank 0=b slot=1", "line 2: rank 0"),
+            ("\nrank x=a slot=1", "line 2"),
+            ("hello", "line 1"),
+        ] {
             let why = rank_places(text).unwrap_err();
             assert!(why.contains(part), "{why}");
         }

@@ -299,6 +299,7 @@ impl Conductor {
                 nodes.universe = universe;
                 let part = &nodes.parts[number];
                 (spec.cpus, spec.spare_cpus) = (part.cpus.clone(), part.spare_cpus.clone());
+                spec.beside.clone_from(&part.beside);
                 (spec.v, spec.bind) = (part.v, part.bind);
                 nodes.parts.clear();
                 // Those of other nodes are never looked at, but must be cores.

@@ -72,6 +72,7 @@ pub fn plan(options: &RunOptions, wish: &Wish, agents: &mut Vec<Agent>) -> Resul
         v: 0,
         cpus: Vec::new(),
         spare: Vec::new(),
+        beside: Vec::new(),
         placement: Vec::new(),
         bind: true,
         notes: Vec::new(),
@@ -104,7 +105,13 @@ pub fn plan(options: &RunOptions, wish: &Wish, agents: &mut Vec<Agent>) -> Resul
         whole.nodes.push(format!("node {}: {}", agent.name, part.sentence()));
         nodes.of_rank.extend(std::iter::repeat_n(used.len() as u32, count as usize));
         nodes.names.push(agent.name.clone());
-        nodes.parts.push(NodePart { cpus: part.cpus, spare_cpus: part.spare, v: part.v, bind: part.bind });
+        nodes.parts.push(NodePart {
+            cpus: part.cpus,
+            spare_cpus: part.spare,
+            beside: part.beside,
+            v: part.v,
+            bind: part.bind,
+        });
         used.push(agent);
     }
     *agents = used;

@@ -5,6 +5,7 @@
 
 mod partition;
 mod seats;
+pub mod threads;
 mod weights;
 
 use crate::cli::MapBy;
