@@ -32,7 +32,7 @@ use vmpi_shared::sched::{self, RunState, lease};
 use crate::kick::Kickers;
 use crate::log::debug;
 use crate::sampler::{Sampler, Seen};
-use spin::{KNOWN_TICK, Spins, Verdict};
+use spin::{KNOWN_TICK, LEAST_HELD_NS, Spins, Verdict};
 
 const TICK: Duration = Duration::from_millis(5);
 /// The same for a core on which ranks were always found at work, and so long a rank may hold it before it is looked at as often as any.
@@ -216,7 +216,8 @@ impl Watchdog {
         let cores = self.spins.shared_cores(scene, now);
         for core in 0..self.cores.len() as u32 {
             let rank = scene.running_on(core).filter(|rank| self.spins.is_known(*rank));
-            if let Some(rank) = rank.filter(|_| scene.is_wanted(core)) {
+            let has_run = scene.running_for_ns(core) >= LEAST_HELD_NS;
+            if let Some(rank) = rank.filter(|_| has_run && scene.is_wanted(core)) {
                 self.take(core, (rank, scene.switches(rank)), scene);
             }
         }

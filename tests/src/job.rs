@@ -100,6 +100,12 @@ impl Vmpirun {
         self
     }
 
+    /// Without this variable of the tests' own environment.
+    pub fn without(mut self, key: &str) -> Vmpirun {
+        self.command.env_remove(key);
+        self
+    }
+
     pub fn runtime_dir(&self) -> &Path {
         &self.runtime_dir
     }

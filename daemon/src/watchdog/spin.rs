@@ -19,6 +19,8 @@ const AGAIN: u64 = 8;
 const SAMPLE_TICK: Duration = Duration::from_millis(2);
 /// How long a rank that was seen to spin is known to.
 const MEMORY: Duration = Duration::from_secs(1);
+/// It has a core for so long at least: it may have something to do before it waits again.
+pub(super) const LEAST_HELD_NS: u64 = 1_000_000;
 /// So often a known one is sampled again.
 const RECHECK: Duration = Duration::from_millis(50);
 /// One that has no core and uses less than this part (one in ...) of the time is asleep.
@@ -103,7 +105,7 @@ impl Spins {
         now: Instant,
     ) -> Verdict {
         if self.is_known(rank) {
-            return Verdict::Take;
+            return if held_ns < LEAST_HELD_NS { Verdict::Look(KNOWN_TICK) } else { Verdict::Take };
         }
         let spin = &mut self.ranks[rank as usize];
         if spin.turn != switches {
