@@ -254,7 +254,7 @@ fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, agents: &mut V
         if options.pcontrol_names {
             app.env.push((control::env::PCONTROL.into(), "regions".into()));
         }
-        threads::tell(&plan, wish.cpus_per_rank, &mut app.env);
+        threads::tell(&plan, &mut app.env);
         apps.push(app);
         found.push(looked_up);
     }

@@ -100,6 +100,7 @@ pub fn plan(options: &RunOptions, wish: &Wish, agents: &mut Vec<Agent>) -> Resul
         whole.v = whole.v.max(part.v);
         whole.bind &= part.bind;
         whole.cpus.extend(&part.cpus);
+        whole.beside.extend(part.beside.iter().take(part.cpus.len()).cloned());
         whole.placement.extend(part.placement.iter().map(|core| before + core));
         whole.notes.extend(part.notes.iter().map(|note| format!("node {}: {note}", agent.name)));
         whole.nodes.push(format!("node {}: {}", agent.name, part.sentence()));

@@ -44,10 +44,9 @@ fn said(options: &RunOptions, own: &Env, wanted: &str) -> Option<String> {
 }
 
 /// Tell OpenMP how many threads a rank has CPUs for, and to let them sleep where another rank is to have the CPUs meanwhile.
-pub fn tell(plan: &Plan, cpus_per_rank: u32, env: &mut Vec<(String, String)>) {
-    if cpus_per_rank < 2 {
-        return;
-    }
+pub fn tell(plan: &Plan, env: &mut Vec<(String, String)>) {
+    let Some(beside) = plan.beside.first() else { return };
+    let cpus_per_rank = beside.len() + 1;
     let is_set = |env: &[(String, String)], name: &str| env.iter().any(|(set, _)| set == name);
     if !is_set(env, NUM_THREADS) {
         env.push((NUM_THREADS.into(), cpus_per_rank.to_string()));
@@ -95,7 +94,7 @@ mod tests {
         let told = |v: u32, set: &[(&str, &str)]| {
             let wish = Wish { ranks: Some(2), v: Some(VChoice::Exactly(v)), cpus_per_rank: 2, ..Wish::default() };
             let mut env: Vec<_> = set.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-            tell(&plan(&wish, &[0, 1, 2, 3]), 2, &mut env);
+            tell(&plan(&wish, &[0, 1, 2, 3]), &mut env);
             env.into_iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>()
         };
         assert_eq!(told(1, &[]), ["OMP_NUM_THREADS=2"]);
