@@ -453,6 +453,8 @@ mod tests {
             arbiter.decide(&mut board, start + Duration::from_millis(ms));
             assert!(ms < 1100 || (board.held[&(2, 2)] && board.held[&(2, 3)]), "idle CPUs that a job wants");
         }
+        // The second job ends.
+        board.held.iter_mut().filter(|((job, _), _)| *job == 2).for_each(|(_, held)| *held = false);
         arbiter.retake(&jobs[..1], &mut board, start + Duration::from_secs(3));
         assert!(board.held[&(1, 0)] && board.held[&(1, 1)] && !arbiter.is_shared(1, 0));
     }
