@@ -140,6 +140,7 @@ pub struct Spawner {
     /// CPUs of each core; the first `own_cores` of them are those of the specification's `cpus`.
     places: Vec<Vec<u32>>,
     own_cores: usize,
+    v: u32,
     bind: bool,
     randomize: bool,
     inherited: Inherited,
@@ -216,6 +217,7 @@ impl Spawner {
             common: environment::common(spec, identity)?,
             places: (0..spec.all_cpus().count()).map(|core| spec.place(core).collect()).collect(),
             own_cores: spec.cpus.len(),
+            v: spec.v,
             bind: spec.bind,
             randomize: spec.randomize,
             inherited,
@@ -285,7 +287,8 @@ impl Spawner {
         let rank = start.rank;
         let program = &self.programs[start.program];
         let mut own = environment::of_rank(start);
-        own.extend(environment::of_threads(&self.places[start.core as usize], self.bind, &program.variables));
+        let place = &self.places[start.core as usize];
+        own.extend(environment::of_threads(place, self.bind && self.v > 1, &program.variables));
         let envp = pointers(program.env.iter().chain(&self.common).chain(&own));
         let argv = pointers(&program.argv);
         let mut shell_argv = vec![c"/bin/sh".as_ptr(), program.path.as_ptr()];
