@@ -20,7 +20,7 @@ use vmpi_shared::clock::monotonic_ns;
 use crate::slices;
 
 /// Time between two kicks.
-const PACE: Duration = Duration::from_micros(100);
+const PACE: Duration = Duration::from_micros(250);
 /// A thread that nobody asks for goes on for so long.
 const LIFE: Duration = Duration::from_millis(20);
 const STACK_BYTES: usize = 64 << 10;

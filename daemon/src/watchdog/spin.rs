@@ -22,11 +22,11 @@ const MEMORY: Duration = Duration::from_secs(1);
 /// It has a core for so long at least: it may have something to do before it waits again.
 pub(super) const LEAST_HELD_NS: u64 = 1_000_000;
 /// So often a known one is sampled again.
-const RECHECK: Duration = Duration::from_millis(50);
+const RECHECK: Duration = Duration::from_millis(100);
 /// One that has no core and uses less than this part (one in ...) of the time is asleep.
 const LEAST_USE: u64 = 64;
 /// Time between two looks at those that are known.
-pub(super) const KNOWN_TICK: Duration = Duration::from_micros(250);
+pub(super) const KNOWN_TICK: Duration = Duration::from_millis(1);
 
 #[derive(Clone, Default)]
 struct Spin {
