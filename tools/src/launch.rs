@@ -23,6 +23,7 @@ use crate::{cpus, debugger, hosts, matrix, mpir, outcome, outputs, trace};
 use serde_json::json;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 use vmpi_shared::control::{self, App, Balance, Cause, DAEMON_FDS, JobSpec, Stdio};
 use vmpi_shared::{escape, meter};
 
@@ -146,7 +147,11 @@ fn run(options: &RunOptions) -> Result<i32, Failure> {
             (daemon, Some(thread))
         }
     };
+    let (throttled, began) = (cpus::throttled(), Instant::now());
     let finished = session::run(&mut daemon, &job.spec, routes, options, signals);
+    if let Some(note) = throttling(throttled, began).filter(|_| !options.quiet) {
+        complain(&format!("note: {note}"));
+    }
     // The private daemon ends and its directory goes before the last word is said; likewise those of all nodes.
     drop(daemon);
     let on_nodes = conductor.and_then(|conductor| conductor.join().ok()).unwrap_or_default();
@@ -187,6 +192,11 @@ fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, known: &[&Know
         true => {
             let mut allowed = cpus::allowed()?;
             engine.limit_here(&mut allowed);
+            if options.cores.is_none() {
+                // Named ones are used even so.
+                let note = cpus::keep_to_quota(&mut allowed, cpus::cgroup_quota());
+                notes.extend(note.filter(|_| options.dry_run || options.verbose));
+            }
             cpus::choose(options.cores.as_deref(), &allowed)?
         }
         false => Vec::new(),
@@ -455,6 +465,20 @@ fn say_notes(options: &RunOptions, job: &Job) {
             complain(&format!("rank {rank} {pinned} CPU {}", job.plan.cpus[*core as usize]));
         }
     }
+}
+
+/// Has the control group kept the job from running for more than a hundredth of its time? `before`: what it had done by `began`.
+fn throttling(before: Option<Duration>, began: Instant) -> Option<String> {
+    let (kept, took) = (cpus::throttled()?.saturating_sub(before?), began.elapsed());
+    let quota = cpus::cgroup_quota()?;
+    (kept > took / 100).then(|| {
+        format!(
+            "the control group, which grants {quota:.2} CPUs of time, has kept the job from running for {:.1} s of {:.1} s; use fewer cores or ranks, or \
+             raise its quota",
+            kept.as_secs_f64(),
+            took.as_secs_f64()
+        )
+    })
 }
 
 fn quota_note(plan: &Plan) -> Option<String> {

@@ -40,6 +40,7 @@ pub mod rdma;
 pub mod report;
 pub mod session;
 pub mod stack;
+mod stand_in;
 pub mod status_page;
 mod stdin;
 pub mod table;

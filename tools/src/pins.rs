@@ -46,7 +46,7 @@ impl Pins {
             }),
         };
         let node_of = places.iter().map(node).collect::<Result<_, _>>()?;
-        Ok(Pins { node_of, cpu_of: Some(single_cpus(&places)?) })
+        Ok(Pins { node_of, cpu_of: single_cpus(&places)? })
     }
 
     /// A program's ranks fill its hosts in order; one without hosts has all.

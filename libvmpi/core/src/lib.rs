@@ -4,7 +4,7 @@
 //! (this rank: start, end, entry lock), `session`, `comm` and `group`, `datatype`, `p2p`, `request`, `coll`, `rma`, then the rest
 //! (`dynamic`: spawn, accept and connect).
 //!
-//! `unsafe` lives where user memory is touched: `giant`, `process`, `datatype::pack`, `op::apply`, `p2p`, `coll::schedule`,
+//! `unsafe` lives where user memory is touched: `giant`, `process`, `foreign`, `datatype::pack`, `op::apply`, `p2p`, `coll::schedule`,
 //! `io`, `rma::transfer`, `rma::accumulate`, `rma::remote`.
 
 pub mod attr;
@@ -17,6 +17,7 @@ pub mod dynamic;
 pub mod errhandler;
 pub mod errors;
 pub mod face;
+mod foreign;
 pub mod ft;
 pub mod giant;
 pub mod group;

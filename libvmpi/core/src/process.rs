@@ -4,7 +4,7 @@
 //! started by itself is a world of one rank with segments of its own.
 
 use crate::errors::{Class, Error, Result};
-use crate::{attr, coll, comm, consts, crash, ft, request};
+use crate::{attr, coll, comm, consts, crash, foreign, ft, request};
 use std::ffi::c_int;
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
@@ -151,6 +151,10 @@ pub fn open(face: &'static str, required_thread_level: i32) -> Result<i32> {
         if ENDPOINT.load(Ordering::Acquire).is_null() {
             *FACE.lock().unwrap() = face;
             install_panic_hook();
+            if std::env::var_os(control::env::SOCKET).is_none() {
+                // Another MPI's launcher has started this process? Then it has a place now, and knows the daemon.
+                foreign::join()?;
+            }
             let (mut node, job, rank, world) = match std::env::var(control::env::SOCKET) {
                 Ok(socket) => {
                     let attached = attach(&socket, face)?;
@@ -341,6 +345,11 @@ fn end_job(code: i32, reason: &str, group: Option<Ranks>) -> ! {
         && let Some(daemon) = daemon.as_mut()
         && daemon.send(&Request::Abort { code, reason: reason.into(), group }, &[]).is_ok()
     {
+        if foreign::is_foreign() {
+            // Its launcher takes the code of the first process that ends for the job's.
+            // SAFETY: as below.
+            unsafe { libc::_exit(code & 0xff) }
+        }
         // The daemon kills this rank, too; the sleep ends only if it died meanwhile.
         std::thread::sleep(std::time::Duration::from_secs(10));
     }

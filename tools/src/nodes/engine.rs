@@ -102,6 +102,8 @@ impl Engine {
                 }
                 engine.hosts = hosts::all(&files, asked.hosts)?;
                 engine.choose_starter(asked, None);
+                // Nodes of a Slurm job may be named, too (--launcher slurm).
+                engine.way.job = here.variable("SLURM_JOB_ID").unwrap_or_default();
             }
         }
         engine.leave_out(asked)?;
@@ -213,7 +215,7 @@ impl Engine {
                 None => here.to_vec(),
             };
             let facts =
-                Facts { name: host.name.clone(), version: VERSION.into(), cpus, addresses: Vec::new(), rdma: None };
+                Facts { name: host.name.clone(), version: VERSION.into(), cpus, quota: None, addresses: Vec::new(), rdma: None };
             Known { name: host.name.clone(), slots: host.slots, facts }
         };
         self.hosts.iter().map(node).collect()

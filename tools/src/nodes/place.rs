@@ -73,7 +73,11 @@ pub fn plan(
     let of_node = |node: &Known, why: Failure| Failure::new(why.code, format!("node {}: {}", node.name, why.sentence));
     let mut cpus = Vec::new();
     for node in known {
-        let chosen = cpus::choose(options.cores.as_deref(), &node.facts.cpus);
+        let mut allowed = node.facts.cpus.clone();
+        if options.cores.is_none() {
+            cpus::keep_to_quota(&mut allowed, node.facts.quota);
+        }
+        let chosen = cpus::choose(options.cores.as_deref(), &allowed);
         cpus.push(chosen.map_err(|why| of_node(node, why))?);
     }
     let room = |(node, cpus): (&&Known, &Vec<u32>)| Room { slots: node.slots, cores: cpus.len() as u32 };
