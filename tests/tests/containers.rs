@@ -1,8 +1,13 @@
-//! What a container's control group allows: whole cores of its quota, and a word about what it has cost.
+//! What a container allows: whole cores of its control group's quota, and a word about what that has cost; system calls of Docker's default profile;
+//! 64 MB of /dev/shm.
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+use vmpi_tests::compile::{Mpi, program};
 use vmpi_tests::job::Vmpirun;
+use vmpi_tests::place::Turn;
 
 /// A control group whose processes get so much CPU time of every 100 ms; gone when dropped. `None`: none can be made here.
 struct Group(PathBuf);
@@ -66,4 +71,27 @@ fn what_a_quota_costs_is_told_of() {
     assert!(got.code == 0 && got.stderr.is_empty(), "{got:?}");
     let got = group.vmpirun("idle").args(["-n", "1", "sleep", "1"]).run();
     assert!(got.code == 0 && !got.stderr.contains("has kept the job"), "{got:?}");
+}
+
+/// The launcher, vmpid and the ranks with what Docker's default seccomp profile leaves, and with its /dev/shm where one can be mounted.
+#[test]
+fn a_default_profile_and_a_small_dev_shm_are_enough() {
+    Turn::beside_others();
+    let turn = Turn::take();
+    let wrapper = program("seccomped.c", Mpi::Openmpi).display().to_string();
+    let programs = ["large.c", "coll.c", "rma_win.c", "spawn_basic.c"].map(|name| program(name, Mpi::Openmpi));
+    drop(turn);
+    const SMALL: &str = "mount -t tmpfs -o size=64m none /dev/shm && exec \"$@\"";
+    let may_mount = Command::new("unshare").args(["-m", "sh", "-c", SMALL, "sh", "true"]).status().is_ok_and(|s| s.success());
+    if !may_mount {
+        eprintln!("no /dev/shm of 64 MB can be mounted here: with the machine's own");
+    }
+    for binary in programs {
+        let run = match may_mount {
+            true => Vmpirun::wrapped("profile", "unshare", &["-m", "sh", "-c", SMALL, "sh", &wrapper]),
+            false => Vmpirun::wrapped("profile", &wrapper, &[]),
+        };
+        let got = run.args(["-n", "3", "-V", "2"]).arg(&binary).deadline(Duration::from_secs(300)).run();
+        assert!(got.code == 0 && got.stdout.contains("all checks hold"), "{}: {got:?}", binary.display());
+    }
 }

@@ -9,9 +9,9 @@ use nix::unistd::Pid;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 use vmpi_shared::control::{Connection, env};
-use vmpi_shared::runtime_dir;
 use vmpi_shared::stand_in::{self, Place, Taken};
 
 /// Lead the process to the place, and live as long as it; the exit code.
@@ -31,7 +31,7 @@ fn variable(name: &str) -> Result<String, String> {
 
 fn lead() -> Result<(), String> {
     let rank = variable(env::RANK)?.parse().map_err(|_| format!("{} is not a number", env::RANK))?;
-    let socket = stand_in::socket(&runtime_dir::default_path(), &variable(stand_in::VARIABLE)?, rank);
+    let socket = stand_in::socket(Path::new(&variable(stand_in::VARIABLE)?), rank);
     let stream =
         UnixStream::connect(&socket).map_err(|error| format!("it does not listen at {}: {error}", socket.display()))?;
     let peer = getsockopt(&stream, PeerCredentials).map_err(|error| error.to_string())?;

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// In the environment of the stand-ins: which sockets are theirs.
+/// In the environment of the stand-ins: what the names of their processes' sockets begin with ([`prefix`]).
 pub const VARIABLE: &str = "VMPI_STAND_IN";
 
 /// What the process must know to be the rank.
@@ -25,9 +25,16 @@ pub struct Taken {
     pub pid: i32,
 }
 
+/// What the names of the sockets of the job `name` begin with.
+pub fn prefix(runtime_dir: &Path, name: &str) -> PathBuf {
+    runtime_dir.join(format!("in-{name}"))
+}
+
 /// Where the process that is to be `rank` listens.
-pub fn socket(runtime_dir: &Path, name: &str, rank: u32) -> PathBuf {
-    runtime_dir.join(format!("in-{name}-{rank}"))
+pub fn socket(prefix: &Path, rank: u32) -> PathBuf {
+    let mut path = prefix.as_os_str().to_owned();
+    path.push(format!("-{rank}"));
+    path.into()
 }
 
 /// A short name for what a launcher calls its job, the same in all of its processes (FNV-1a).
@@ -47,6 +54,6 @@ mod tests {
         assert_eq!(short_name(""), "cbf29ce484222325");
         assert_eq!(short_name("a"), "af63dc4c8601ec8c");
         assert_ne!(short_name("kvs_1_0_1_host"), short_name("kvs_1_0_2_host"));
-        assert_eq!(socket(Path::new("/tmp/vmpi-1"), "00", 12), Path::new("/tmp/vmpi-1/in-00-12"));
+        assert_eq!(socket(&prefix(Path::new("/tmp/vmpi-1"), "00"), 12), Path::new("/tmp/vmpi-1/in-00-12"));
     }
 }

@@ -123,9 +123,8 @@ fn warn(number: impl Fn(&str) -> Option<u32>) {
 /// Meet the others, and take the place that the stand-in has kept.
 fn take_place(wire: &mut dyn Wire) -> std::result::Result<(), String> {
     let (rank, size) = (wire.rank(), wire.size());
-    let name = stand_in::short_name(&wire.job());
-    let dir = private_dir()?;
-    let socket = stand_in::socket(&dir, &name, rank);
+    let prefix = stand_in::prefix(&private_dir()?, &stand_in::short_name(&wire.job()));
+    let socket = stand_in::socket(&prefix, rank);
     let listener = listen(&socket)?;
     let here = shepherd::Seat { host: own_host(), cpus: own_cpus() };
     wire.put(&key(rank), &here.to_string())?;
@@ -133,13 +132,16 @@ fn take_place(wire: &mut dyn Wire) -> std::result::Result<(), String> {
     let shepherd = if rank == 0 {
         let seats = (0..size).map(|rank| wire.get(rank, &key(rank)).and_then(|text| shepherd::Seat::parse(&text)));
         let seats = seats.collect::<std::result::Result<Vec<_>, String>>()?;
-        Some(shepherd::start(&name, &seats, &dir)?)
+        Some(shepherd::start(&prefix, &seats)?)
     } else {
         None
     };
     let stream = await_stand_in(&listener, shepherd.as_ref().map(AsFd::as_fd));
-    // Nobody else is to come.
+    // Nobody else is to come, and where the ranks are has been read.
     let _ = fs::remove_file(&socket);
+    if rank == 0 {
+        let _ = fs::remove_file(shepherd::rank_file(&prefix));
+    }
     let mut connection = Connection::new(stream?);
     let place = match connection.receive::<Place>() {
         Ok(Some((place, _))) => place,

@@ -50,7 +50,7 @@ impl Seat {
     }
 }
 
-/// The arguments of vmpirun for these seats. `ranks_file`: where the nodes of ranks can be written.
+/// The arguments of vmpirun for these seats. `rank_file`: where the nodes of ranks can be written.
 fn arguments(seats: &[Seat], own: &Path, rank_file: &Path) -> Result<Vec<String>, String> {
     let mut words: Vec<String> =
         ["-n", &seats.len().to_string(), "--output", "raw", "--stdin", "none", "--quiet", "-wdir", "/"]
@@ -75,7 +75,7 @@ fn arguments(seats: &[Seat], own: &Path, rank_file: &Path) -> Result<Vec<String>
 }
 
 /// Start it, for ranks at these seats; the descriptor is closed when it ends.
-pub fn start(name: &str, seats: &[Seat], dir: &Path) -> Result<OwnedFd, String> {
+pub fn start(prefix: &Path, seats: &[Seat]) -> Result<OwnedFd, String> {
     let vmpirun = vmpirun()?;
     let here = &seats[0].host;
     // The launcher may have bound each rank to a core of its own: all that the ranks of this node may use is the job's.
@@ -83,11 +83,10 @@ pub fn start(name: &str, seats: &[Seat], dir: &Path) -> Result<OwnedFd, String> 
         seats.iter().filter(|seat| seat.host == *here).flat_map(|seat| seat.cpus.iter().copied()).collect();
     cpus.sort_unstable();
     cpus.dedup();
-    let rank_file = dir.join(format!("in-{name}-ranks"));
-    let words = arguments(seats, &vmpirun, &rank_file)?;
+    let words = arguments(seats, &vmpirun, &rank_file(prefix))?;
     let (ours, theirs) = UnixStream::pair().map_err(|error| error.to_string())?;
     let mut command = Command::new(&vmpirun);
-    command.args(["--detach", &list(&cpus)]).args(words).env(stand_in::VARIABLE, name);
+    command.args(["--detach", &list(&cpus)]).args(words).env(stand_in::VARIABLE, prefix);
     for (variable, _) in std::env::vars_os() {
         let of_outer = |name: &str| ["PMI_", "PMIX_", "HYDI_"].iter().any(|prefix| name.starts_with(prefix));
         if variable.to_str().is_some_and(of_outer) {
@@ -100,8 +99,17 @@ pub fn start(name: &str, seats: &[Seat], dir: &Path) -> Result<OwnedFd, String> 
     match status {
         Ok(status) if status.success() => Ok(ours.into()),
         Ok(status) => Err(format!("{} does not start ({status})", vmpirun.display())),
+        // The program ignores SIGCHLD, so that nothing is known of it.
+        Err(error) if error.raw_os_error() == Some(libc::ECHILD) => Ok(ours.into()),
         Err(error) => Err(format!("cannot run {}: {error}", vmpirun.display())),
     }
+}
+
+/// Where the nodes of ranks stand until vmpirun has read them.
+pub fn rank_file(prefix: &Path) -> PathBuf {
+    let mut path = prefix.as_os_str().to_owned();
+    path.push("-ranks");
+    path.into()
 }
 
 /// vmpirun of the installation that this library belongs to.
