@@ -44,9 +44,9 @@ fn a_quota_is_so_many_whole_cores() {
         eprintln!("skipped: no control group with a quota of CPU time can be made here");
         return;
     };
-    if nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0)).is_ok_and(|set| {
-        (0..nix::sched::CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).count() < 2
-    }) {
+    if nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0))
+        .is_ok_and(|set| (0..nix::sched::CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).count() < 2)
+    {
         eprintln!("skipped: there is one CPU");
         return;
     }
@@ -82,7 +82,8 @@ fn a_default_profile_and_a_small_dev_shm_are_enough() {
     let programs = ["large.c", "coll.c", "rma_win.c", "spawn_basic.c"].map(|name| program(name, Mpi::Openmpi));
     drop(turn);
     const SMALL: &str = "mount -t tmpfs -o size=64m none /dev/shm && exec \"$@\"";
-    let may_mount = Command::new("unshare").args(["-m", "sh", "-c", SMALL, "sh", "true"]).status().is_ok_and(|s| s.success());
+    let may_mount =
+        Command::new("unshare").args(["-m", "sh", "-c", SMALL, "sh", "true"]).status().is_ok_and(|s| s.success());
     if !may_mount {
         eprintln!("no /dev/shm of 64 MB can be mounted here: with the machine's own");
     }

@@ -41,7 +41,10 @@ fn four_processes_are_four_ranks() {
             let mut ranks: Vec<&str> = got.stdout.lines().filter(|line| line.starts_with("rank ")).collect();
             ranks.sort_unstable();
             let wanted = ["rank 0 of 4", "rank 1 of 4", "rank 2 of 4", "rank 3 of 4"];
-            assert!(got.code == 0 && ranks == wanted && got.stdout.contains("all checks hold"), "{launcher:?} {mpi:?}: {got:?}");
+            assert!(
+                got.code == 0 && ranks == wanted && got.stdout.contains("all checks hold"),
+                "{launcher:?} {mpi:?}: {got:?}"
+            );
         }
     }
 }

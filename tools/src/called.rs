@@ -63,7 +63,7 @@ fn vmpirun() -> i32 {
     match args.as_slice() {
         // By a process that another launcher has started.
         [flag, cpus, rest @ ..] if flag == "--detach" => crate::stand_in::detach(cpus, rest),
-        [flag] if flag == "--stand-in" => crate::stand_in::main(),
+        [flag, _] if flag == crate::stand_in::FLAG => crate::stand_in::main(),
         _ => crate::launch::main(&args),
     }
 }

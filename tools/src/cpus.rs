@@ -78,7 +78,8 @@ pub fn keep_to_quota(cpus: &mut Vec<u32>, quota: Option<f64>) -> Option<String> 
     if whole >= cpus.len() {
         return None;
     }
-    let note = format!("the control group grants {quota:.2} CPUs of time: {whole} of {} cores (--cores: others)", cpus.len());
+    let note =
+        format!("the control group grants {quota:.2} CPUs of time: {whole} of {} cores (--cores: others)", cpus.len());
     cpus.truncate(whole);
     Some(note)
 }

@@ -328,6 +328,9 @@ fn first_notes(options: &RunOptions, engine: &Engine, known: &[&Known]) -> Vec<S
     // Where the nodes come from is no news in each run.
     let from = engine.notes.iter().filter(|_| options.dry_run || options.verbose || options.display_allocation);
     let mut notes: Vec<String> = options.notes.iter().chain(&engine.warnings).chain(from).cloned().collect();
+    if options.dry_run && !known.is_empty() && !engine.is_told() {
+        notes.push("no node was asked: each is taken to have as many cores as it has slots, or as this one".into());
+    }
     notes.extend(cli::unheeded(options));
     if options.display_allocation {
         let slots = |node: &&Known| node.slots.map_or(String::new(), |slots| format!("{slots} slots, "));

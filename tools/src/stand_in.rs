@@ -11,8 +11,21 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use vmpi_shared::control::{Connection, env};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use vmpi_shared::control::{App, Connection, env};
 use vmpi_shared::stand_in::{self, Place, Taken};
+
+/// The word by which vmpirun is one; the program of the process stands behind it.
+pub const FLAG: &str = "--stand-in";
+
+/// The program that a rank runs: that of the process for which a stand-in is there.
+pub fn program_of(app: &App) -> &str {
+    match app.argv.as_slice() {
+        [_, flag, program] if flag == FLAG => program,
+        _ => &app.program,
+    }
+}
 
 /// Lead the process to the place, and live as long as it; the exit code.
 pub fn main() -> i32 {
@@ -49,6 +62,9 @@ fn lead() -> Result<(), String> {
     let answer = connection.receive::<Taken>().map_err(|error| format!("it cannot be heard: {error}"))?;
     let Some((_, descriptors)) = answer else { return Err("it has ended before it was a rank".into()) };
     let process = descriptors.into_iter().next().ok_or("it has sent no descriptor of itself")?;
+    // SIGTERM comes before the end of the job: the launcher, which sees the process end that is the cause, gets the time in between to say so.
+    let asked = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(libc::SIGTERM, asked).map_err(|error| error.to_string())?;
     // Not until its connection is closed, which a child of its may have, too.
     let mut fds = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];
     while poll(&mut fds, PollTimeout::NONE) == Err(nix::errno::Errno::EINTR) {}

@@ -150,7 +150,8 @@ impl Engine {
 
     fn tell_of(&mut self, allocation: &Allocation) {
         let (system, job, list) = (allocation.system.name(), &allocation.job, &allocation.list);
-        let cpus = allocation.cpus().map_or(String::new(), |cpus| format!(", {cpus} CPUs"));
+        let cpus =
+            allocation.cpus().map_or(String::new(), |cpus| format!(", {cpus} CPU{}", if cpus == 1 { "" } else { "s" }));
         let by = match &self.way.launcher {
             Some(launcher) => format!("`{launcher}`"),
             None => self.way.starter.name().into(),
@@ -205,6 +206,11 @@ impl Engine {
         }
     }
 
+    /// Is it told how many CPUs each node has?
+    pub fn is_told(&self) -> bool {
+        self.allocation.as_ref().is_some_and(|allocation| allocation.cpus().is_some())
+    }
+
     /// The nodes as they are taken to be where none is asked (`--dry-run`): with the CPUs that the batch system tells, or as many as there are slots,
     /// or `here`'s.
     pub fn assumed(&self, here: &[u32]) -> Vec<Known> {
@@ -214,8 +220,14 @@ impl Engine {
                 Some(cpus) => (0..cpus).collect(),
                 None => here.to_vec(),
             };
-            let facts =
-                Facts { name: host.name.clone(), version: VERSION.into(), cpus, quota: None, addresses: Vec::new(), rdma: None };
+            let facts = Facts {
+                name: host.name.clone(),
+                version: VERSION.into(),
+                cpus,
+                quota: None,
+                addresses: Vec::new(),
+                rdma: None,
+            };
             Known { name: host.name.clone(), slots: host.slots, facts }
         };
         self.hosts.iter().map(node).collect()

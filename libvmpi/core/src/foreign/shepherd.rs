@@ -70,7 +70,8 @@ fn arguments(seats: &[Seat], own: &Path, rank_file: &Path) -> Result<Vec<String>
     } else {
         words.extend(["--host".into(), "localhost".into()]);
     }
-    words.extend([own.display().to_string(), "--stand-in".into()]);
+    let program = std::env::current_exe().unwrap_or_default();
+    words.extend([own.display().to_string(), "--stand-in".into(), program.display().to_string()]);
     Ok(words)
 }
 
