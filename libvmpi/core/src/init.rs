@@ -108,6 +108,7 @@ pub fn close() {
         let _ = process::with_daemon(|daemon| daemon.send(&Request::Finalized, &[]));
         let endpoint = endpoint();
         sched::finish(&endpoint.node, endpoint.me);
+        foreign::leave();
         // Whoever comes next finds the lock taken seriously until it has said what it needs.
         crate::lock::set_threaded(true);
     }

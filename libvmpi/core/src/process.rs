@@ -183,7 +183,8 @@ fn end_job(code: i32, reason: &str, group: Option<Ranks>) -> ! {
         && daemon.send(&Request::Abort { code, reason: reason.into(), group }, &[]).is_ok()
     {
         if foreign::is_foreign() {
-            // Its launcher takes the code of the first process that ends for the job's.
+            // Its launcher is to end with the code, too.
+            foreign::abort(code & 0xff);
             // SAFETY: as below.
             unsafe { libc::_exit(code & 0xff) }
         }

@@ -18,13 +18,15 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::unistd::Pid;
+use std::ffi::{c_int, c_void};
 use std::fs;
 use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use vmpi_shared::control::{Connection, env};
 use vmpi_shared::runtime_dir;
@@ -35,12 +37,42 @@ const PATIENCE: Duration = Duration::from_secs(90);
 /// `0` in the environment: a program that another launcher has started is left alone, as it was before.
 const VARIABLE: &str = "VMPI_FOREIGN";
 
-/// This process is a rank that another launcher has started.
-static IS_FOREIGN: AtomicBool = AtomicBool::new(false);
+/// The launcher, while it wants to hear of this process.
+static WIRE: Mutex<Option<Box<dyn Wire + Send>>> = Mutex::new(None);
+/// The process that another launcher has started as a rank; 0: none.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 /// Was this rank started by another MPI's launcher?
 pub fn is_foreign() -> bool {
-    IS_FOREIGN.load(Ordering::Relaxed)
+    PROCESS.load(Ordering::Relaxed) != 0
+}
+
+/// The rank has left MPI: its launcher takes an end without this for a failure of the whole job.
+pub fn leave() {
+    if let Some(mut wire) = WIRE.lock().ok().and_then(|mut wire| wire.take()) {
+        // If it is gone, the job is, too.
+        let _ = wire.finish();
+    }
+}
+
+/// The job ends with this code, so that the launcher does, too.
+pub fn abort(code: i32) {
+    if let Some(mut wire) = WIRE.try_lock().ok().and_then(|mut wire| wire.take()) {
+        wire.abort(code);
+    }
+}
+
+/// The process ends by `exit`, in the middle of MPI.
+extern "C" fn at_exit(status: c_int, _: *mut c_void) {
+    // A child of a fork has inherited it.
+    if PROCESS.load(Ordering::Relaxed) == std::process::id() {
+        abort(if status & 0xff == 0 { 1 } else { status & 0xff });
+    }
+}
+
+unsafe extern "C" {
+    /// glibc's.
+    fn on_exit(function: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
 }
 
 /// How the processes of a launcher find each other.
@@ -53,6 +85,10 @@ trait Wire {
     fn put(&mut self, key: &str, value: &str) -> std::result::Result<(), String>;
     fn fence(&mut self) -> std::result::Result<(), String>;
     fn get(&mut self, rank: u32, key: &str) -> std::result::Result<String, String>;
+    /// The ranks have met. False: the launcher wants to hear of the end, too (`finish`, `abort`).
+    fn is_done(&self) -> bool;
+    /// The job ends with this code.
+    fn abort(&mut self, code: i32);
     /// The launcher is not needed any more.
     fn finish(&mut self) -> std::result::Result<(), String>;
 }
@@ -78,7 +114,7 @@ pub fn join() -> Result<bool> {
     }
     let failed = |what: &str, why: String| Error::new(Class::Other, format!("{what}: {why}"));
     let by_pmi = std::env::var("PMI_FD").is_ok() && number("PMI_SIZE").is_none_or(|size| size > 1);
-    let mut wire: Box<dyn Wire> = if by_pmi {
+    let mut wire: Box<dyn Wire + Send> = if by_pmi {
         Box::new(pmi::Pmi::start().map_err(|why| failed("the launcher's process manager (PMI) does not answer", why))?)
     } else if std::env::var("PMIX_NAMESPACE").is_ok() && std::env::var("PMIX_RANK").is_ok() {
         match pmix::Pmix::start() {
@@ -99,7 +135,12 @@ pub fn join() -> Result<bool> {
         let (rank, size) = (wire.rank(), wire.size());
         failed(&format!("rank {rank} of {size} that another launcher has started"), why)
     })?;
-    IS_FOREIGN.store(true, Ordering::Relaxed);
+    PROCESS.store(std::process::id(), Ordering::Relaxed);
+    if !wire.is_done() {
+        *WIRE.lock().unwrap() = Some(wire);
+        // SAFETY: the function is there as long as this library, which is never unloaded.
+        unsafe { on_exit(at_exit, std::ptr::null_mut()) };
+    }
     Ok(true)
 }
 
@@ -151,7 +192,9 @@ fn take_place(wire: &mut dyn Wire) -> std::result::Result<(), String> {
     let own = own_descriptor().map_err(|error| format!("cannot open a descriptor of this process: {error}"))?;
     let taken = Taken { pid: std::process::id() as i32 };
     connection.send(&taken, &[own.as_raw_fd()]).map_err(|error| format!("its stand-in cannot be told: {error}"))?;
-    wire.finish()?;
+    if wire.is_done() {
+        wire.finish()?;
+    }
     become_rank(&place);
     guard(connection.stream()).map_err(|error| format!("its stand-in cannot be watched: {error}"))?;
     // Open as long as this process lives.

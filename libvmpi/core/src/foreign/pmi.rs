@@ -1,7 +1,7 @@
 //! PMI-1, as Hydra speaks it, and Slurm's pmi2 plugin, too: lines of `name=value` over the descriptor PMI_FD.
 //!
 //! The two differ from the documents and from each other: `rc` may be missing, any order of fields, any subversion; a command that Hydra does not know ends
-//! the job, so that no other than these are sent. Hydra ends a job of which a process leaves without `finalize`: that is sent as soon as the ranks have met.
+//! the job, so that no other than these are sent. Hydra ends a job of which a process leaves without `finalize`, with code 0: `foreign` says `abort` then.
 
 use super::Wire;
 use std::fs::File;
@@ -97,6 +97,16 @@ impl Wire for Pmi {
         let kvsname = self.kvsname.clone();
         let answer = self.ask(&format!("get kvsname={kvsname} key={key}"), "get_result")?;
         field(&answer, "value").map(str::to_owned).ok_or_else(|| format!("get {key}: it answers {answer}"))
+    }
+
+    fn is_done(&self) -> bool {
+        // Hydra makes one code of all of its processes' ends (it ors them), and takes MPI_Abort's by this way only.
+        false
+    }
+
+    fn abort(&mut self, code: i32) {
+        // It ends all of its processes, this one among them.
+        let _ = self.to.write_all(format!("cmd=abort exitcode={code}\n").as_bytes());
     }
 
     fn finish(&mut self) -> Result<(), String> {

@@ -167,6 +167,13 @@ impl Wire for Pmix {
         }
     }
 
+    fn is_done(&self) -> bool {
+        // PRRTE takes the code of the first process that ends badly, and the library's thread is not wanted in a rank.
+        true
+    }
+
+    fn abort(&mut self, _: i32) {}
+
     fn finish(&mut self) -> Result<(), String> {
         // SAFETY: no arguments that are looked at.
         done("PMIx_Finalize", unsafe { (self.library.finalize)(ptr::null(), 0) })
