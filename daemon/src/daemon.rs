@@ -411,6 +411,7 @@ impl Daemon {
             job.check_wrappers(now);
             job.check_integrity(now);
             job.check_deadlock(now);
+            job.check_misstated(now);
             job.check_stalls(|core| self.arbiter.is_shared(id, core), now);
             job.check_hang(now);
             job.check_parting(now);

@@ -9,6 +9,7 @@ mod end;
 pub mod grow;
 pub mod hang;
 mod last_words;
+mod misstated;
 pub mod report;
 pub mod spread;
 pub mod stalled;
@@ -50,6 +51,7 @@ pub use end::{FAILURE_GRACE, SHUTDOWN_GRACE};
 use grow::Room;
 use hang::HangWatch;
 use last_words::Deathbeds;
+use misstated::Misstated;
 use spread::Spread;
 use stalled::Stalls;
 use strays::Strays;
@@ -153,6 +155,7 @@ pub struct Job {
     integrity: Integrity,
     pub detector: Detector,
     pub hang: HangWatch,
+    misstated: Misstated,
     pub stalls: Stalls,
     /// Transfers are or were counted.
     pub monitored: bool,
@@ -294,6 +297,7 @@ impl Job {
             integrity,
             detector: Detector::new(Instant::now()),
             hang: HangWatch::new(Instant::now()),
+            misstated: Misstated::new(Instant::now()),
             stalls: Stalls::new(Instant::now()),
             monitored: spec.monitor,
             recording,

@@ -2,6 +2,7 @@
 
 use crate::cli::{MapBy, VChoice};
 use crate::cpus;
+use crate::failure::Failure;
 
 /// Where the ranks go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,6 +108,41 @@ pub fn plan(wish: &Wish, cpus: &[u32]) -> Plan {
     Plan { ranks, v, cpus, spare, beside, placement, bind, notes, nodes: Vec::new() }
 }
 
+/// Each rank on the CPU that a rank file gives it.
+///
+/// # Errors
+/// Exit code 2: one is not among `allowed`.
+pub fn named(cpus: &[u32], allowed: &[u32]) -> Result<Plan, Failure> {
+    if let Some(cpu) = cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+        let list = cpus::format_list(allowed);
+        return Err(Failure::usage(format!("the rank file names CPU {cpu}, which is not among those to use ({list})")));
+    }
+    let mut own: Vec<u32> = Vec::new();
+    let mut placement = Vec::new();
+    for cpu in cpus {
+        let place = own.iter().position(|known| known == cpu).unwrap_or_else(|| {
+            own.push(*cpu);
+            own.len() - 1
+        });
+        placement.push(place as u32);
+    }
+    let on_core = |core: usize| placement.iter().filter(|place| **place as usize == core).count() as u32;
+    let v = (0..own.len()).map(on_core).max().unwrap_or(0);
+    let spare = allowed.iter().copied().filter(|cpu| !own.contains(cpu)).collect();
+    let ranks = cpus.len() as u32;
+    Ok(Plan {
+        ranks,
+        v,
+        cpus: own,
+        spare,
+        beside: Vec::new(),
+        placement,
+        bind: true,
+        notes: Vec::new(),
+        nodes: Vec::new(),
+    })
+}
+
 /// The core of a rank when `ranks` neighbours are cut into `cores` pieces of equal size, the first ones one larger.
 fn block(rank: u32, ranks: u32, cores: u32) -> u32 {
     let (small, larger) = (ranks / cores, ranks % cores);
@@ -181,6 +217,13 @@ mod tests {
         }
         assert!(made(Some(9), Some(2), 2).notes[0].contains("V = 5 instead of 2"));
         assert!(made(Some(4), Some(2), 2).notes.is_empty());
+    }
+
+    #[test]
+    fn a_rank_file_is_followed() {
+        let plan = named(&[3, 1, 3], &[0, 1, 3]).unwrap();
+        assert_eq!((plan.cpus, plan.placement, plan.v, plan.spare), (vec![3, 1], vec![0, 1, 0], 2, vec![0]));
+        assert!(named(&[7], &[0, 1]).unwrap_err().sentence.contains("CPU 7"));
     }
 
     #[test]

@@ -31,6 +31,7 @@ pub mod proc;
 pub mod roster;
 pub mod runtime_dir;
 pub mod sched;
+pub mod stand_in;
 pub mod trace;
 pub mod waits;
 pub mod window;

@@ -75,13 +75,20 @@ const WARM_YIELDS: u32 = 2;
 const WARM_YIELDS_BESIDE_CARRIER: u32 = 6;
 
 /// Words of a set of ranks: whole cache lines.
-fn ready_words(ranks: u32) -> u32 {
+const fn ready_words(ranks: u32) -> u32 {
     ranks.div_ceil(512) * 8
 }
 
 /// Sets of ranks: two of each core, and two of the node.
 const fn sets(cores: u32) -> u32 {
     2 * cores + 2
+}
+
+/// Where the ranks are described in the segment of so many cores and ranks, one `RankDescriptor` after the other.
+pub const fn ranks_at(cores: u32, ranks: u32) -> u64 {
+    CORES_AT
+        + (cores as usize * size_of::<CoreDescriptor>()) as u64
+        + sets(cores) as u64 * ready_words(ranks) as u64 * 8
 }
 
 /// A mapped node segment.
@@ -200,7 +207,7 @@ impl NodeSegment {
         let cores = header.cores as usize;
         let words = sets(header.cores) as usize * header.ready_words as usize;
         let ready_at = CORES_AT + (cores * size_of::<CoreDescriptor>()) as u64;
-        let ranks_at = ready_at + words as u64 * 8;
+        let ranks_at = ranks_at(header.cores, header.ranks);
         let rank_bytes = header.ranks as usize * size_of::<RankDescriptor>();
         let words_at = ranks_at + rank_bytes as u64;
         let lives_at = words_at + u64::from(header.ranks) * size_of::<LastWords>() as u64;

@@ -54,7 +54,7 @@ impl Detector {
 }
 
 /// Threads of a process.
-fn threads_of(pid: i32) -> Option<usize> {
+pub(super) fn threads_of(pid: i32) -> Option<usize> {
     std::fs::read_dir(proc::directory(pid)?.join("task")).ok().map(Iterator::count)
 }
 

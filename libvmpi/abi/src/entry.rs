@@ -8,14 +8,14 @@ use crate::abi::Abi;
 use std::ffi::c_int;
 use vmpi_core::errors::Error;
 use vmpi_core::tool::event;
-use vmpi_core::{errhandler, process};
+use vmpi_core::{lock, process, raise};
 
 pub use vmpi_core::errhandler::Target;
 
 /// Run an entry point of an initialized MPI. `target` says whose error handler an error goes to.
 #[inline]
 pub fn run<A: Abi>(function: &'static str, target: Target, body: impl FnOnce() -> Result<(), Error>) -> c_int {
-    let entered = process::enter();
+    let entered = lock::enter();
     if !process::is_active() {
         process::fatal_outside_mpi(function);
     }
@@ -33,7 +33,7 @@ pub fn run<A: Abi>(function: &'static str, target: Target, body: impl FnOnce() -
 /// Run an entry point that is allowed before MPI_Init and after MPI_Finalize (no scheduling point, no world).
 #[inline]
 pub fn run_any_time<A: Abi>(function: &'static str, body: impl FnOnce() -> Result<(), Error>) -> c_int {
-    let _entered = process::enter();
+    let _entered = lock::enter();
     match body() {
         Ok(()) => 0,
         Err(error) => raise::<A>(function, Target::Process, error),
@@ -43,7 +43,7 @@ pub fn run_any_time<A: Abi>(function: &'static str, body: impl FnOnce() -> Resul
 /// Hand `error` to the error handler of `target`; returns the code that the function returns if the handler returns.
 #[cold]
 pub fn raise<A: Abi>(function: &'static str, target: Target, error: Error) -> c_int {
-    A::err_out(errhandler::invoke(function, target, error))
+    A::err_out(raise::invoke(function, target, error))
 }
 
 /// The call is one that this vmpi does not offer.

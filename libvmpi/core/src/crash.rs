@@ -38,6 +38,7 @@ pub(crate) fn prepare() {
         allow_core();
     }
     give_alternate_stack();
+    process::set_last_words(tell);
     SIGNALS.iter().enumerate().for_each(|(at, signal)| catch(at, *signal));
     // SAFETY: the function is there as long as the process.
     unsafe { on_exit(exits, std::ptr::null_mut()) };
@@ -145,7 +146,7 @@ extern "C" fn exits(code: c_int, _argument: *mut c_void) {
 
 /// This rank is about to end, here.
 #[inline(never)]
-pub(crate) fn tell(way: Way) {
+fn tell(way: Way) {
     if PREPARED.load(Ordering::Relaxed) && process::is_this_process() {
         last_words::tell(process::node(), process::endpoint_rank(), way, other_thread(), 0, registers_here());
     }

@@ -12,8 +12,8 @@
 //!
 //! When the last call of a rank is left, its queues are lent to those who deliver to it (`matching::lend`), and taken back at the next.
 
-use crate::process::{self, endpoint};
-use crate::request;
+use crate::fast_path;
+use crate::process::{self, endpoint, scheduling_point};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence};
 use std::sync::{Condvar, Mutex, MutexGuard};
@@ -133,7 +133,7 @@ pub fn enter() -> Entered {
         enter_threaded();
     }
     CALLS.store(CALLS.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-    request::forget();
+    fast_path::forget_missed();
     if LENT.load(Ordering::Relaxed) {
         LENT.store(false, Ordering::Relaxed);
         endpoint().take_back();
@@ -347,4 +347,16 @@ pub(crate) fn wait_outside(seen: u64, suspend: impl FnOnce()) {
     state.waiters.retain(|(thread, _)| *thread != me);
     drop(state);
     DEPTH.set(depth);
+}
+
+/// Do something that may sleep in the kernel: until it is done, others may have this rank's core (and, with several threads, MPI).
+pub(crate) fn blocking<T>(f: impl FnOnce() -> T) -> T {
+    if is_threaded() {
+        return outside(f);
+    }
+    let endpoint = endpoint();
+    sched::take_core(&endpoint.node, endpoint.me);
+    let result = f();
+    scheduling_point();
+    result
 }

@@ -80,6 +80,8 @@ pub struct RankPlace {
 /// The CPUs of a line of a rank file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Slots {
+    /// As on the rest of the node.
+    Any,
     /// By the system's numbers.
     Cpus(Vec<u32>),
     /// Cores of a socket in order; none: all.
@@ -302,16 +304,26 @@ fn rank_places(text: &str) -> Result<Vec<RankPlace>, String> {
 }
 
 fn rank_place(line: &str) -> Result<RankPlace, String> {
-    let form =
-        || format!("`{line}` is not understood; a line is `rank 0=HOST slot=0-1` or `rank 0=HOST slot=SOCKET:CORES`");
+    let form = || {
+        format!(
+            "`{line}` is not understood; a line is `rank 0=HOST`, `rank 0=HOST slot=0-1` or `rank 0=HOST slot=SOCKET:CORES`"
+        )
+    };
     let rest = line.strip_prefix("rank").map_or(line, str::trim_start);
     let (rank, rest) = rest.split_once('=').ok_or_else(form)?;
     let rank = rank.trim().parse().map_err(|_| form())?;
-    let (host, slot) = rest.split_once("slot").ok_or_else(form)?;
-    let slot = slot.trim_start_matches('s').trim().strip_prefix('=').ok_or_else(form)?.trim();
-    let host = host.trim();
+    let (host, slot) = match rest.split_once(char::is_whitespace) {
+        Some((host, slot)) => (host, Some(slot.trim())),
+        None => match rest.starts_with("slot") {
+            true => ("", Some(rest)),
+            false => (rest, None),
+        },
+    };
     // `+n0`: the first node of those that there are.
     let host = if host.is_empty() || host == "*" { None } else { Some(host.to_string()) };
+    let Some(slot) = slot else { return Ok(RankPlace { rank, host, slot: Slots::Any }) };
+    let slot = slot.strip_prefix("slots").or_else(|| slot.strip_prefix("slot")).ok_or_else(form)?;
+    let slot = slot.trim_start().strip_prefix('=').ok_or_else(form)?.trim();
     let slot = match slot.trim_matches('"').split_once(':') {
         Some((socket, cores)) => {
             let socket = socket.trim_start_matches(['s', 'S']).parse().map_err(|_| form())?;
@@ -345,19 +357,25 @@ pub fn unheeded(options: &RunOptions) -> Vec<String> {
     notes
 }
 
-/// The CPU of each rank of a rank file on a node, in the order of ranks, where each has one.
+/// The CPU of each rank of a rank file, in the order of ranks, where each has one; none if no rank has.
 ///
 /// # Errors
-/// Exit code 2: a rank that has several, or cores of a socket.
-pub fn single_cpus(places: &[&RankPlace]) -> Result<Vec<u32>, Failure> {
+/// Exit code 2: a rank that has several, or cores of a socket, or none where others have one.
+pub fn single_cpus(places: &[&RankPlace]) -> Result<Option<Vec<u32>>, Failure> {
+    if places.iter().all(|place| place.slot == Slots::Any) {
+        return Ok(None);
+    }
     let one = |place: &&RankPlace| match &place.slot {
         Slots::Cpus(cpus) if cpus.len() == 1 => Ok(cpus[0]),
+        Slots::Any => {
+            Err(Failure::usage(format!("the rank file gives rank {} no CPU (slot=3), and others one", place.rank)))
+        }
         _ => Err(Failure::usage(format!(
             "the rank file gives rank {} several CPUs or cores of a socket, which is not offered: give it one CPU, by the system's number (slot=3)",
             place.rank
         ))),
     };
-    places.iter().map(one).collect()
+    places.iter().map(one).collect::<Result<_, _>>().map(Some)
 }
 
 #[cfg(test)]
@@ -366,7 +384,7 @@ mod tests {
 
     #[test]
     fn rank_files() {
-        let text = "# ranks\nrank 1=b slot=0:0-2\nrank 0=a slot=3\nrank 2=+n1 slots=1:*\n3= slot=p4-5\n";
+        let text = "# ranks\nrank 1=b slot=0:0-2\nrank 0=a slot=3\nrank 2=+n1 slots=1:*\n3= slot=p4-5\nrank 4=c\n";
         let places = rank_places(text).unwrap();
         let host = |name: &str| Some(name.to_string());
         let wanted = [
@@ -374,6 +392,7 @@ mod tests {
             RankPlace { rank: 1, host: host("b"), slot: Slots::OfSocket(0, Some(vec![0, 1, 2])) },
             RankPlace { rank: 2, host: host("+n1"), slot: Slots::OfSocket(1, None) },
             RankPlace { rank: 3, host: None, slot: Slots::Cpus(vec![4, 5]) },
+            RankPlace { rank: 4, host: host("c"), slot: Slots::Any },
         ];
         assert_eq!(places, wanted);
         for (text, part) in [
@@ -384,7 +403,9 @@ mod tests {
             let why = rank_places(text).unwrap_err();
             assert!(why.contains(part), "{why}");
         }
-        assert!(single_cpus(&[&places[0]]).is_ok());
+        assert_eq!(single_cpus(&[&places[0]]), Ok(Some(vec![3])));
+        assert_eq!(single_cpus(&[&places[4]]), Ok(None));
+        assert!(single_cpus(&[&places[0], &places[4]]).is_err());
         assert!(single_cpus(&[&places[1]]).unwrap_err().sentence.contains("rank 1"));
     }
 

@@ -3,8 +3,9 @@
 use super::parse::Line;
 
 /// What starts an agent on another node.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Starter {
+    #[default]
     Ssh,
     Rsh,
     /// Slurm's.
@@ -19,6 +20,22 @@ pub enum Starter {
     Flux,
     /// OAR's.
     Oarsh,
+}
+
+impl Starter {
+    /// The command.
+    pub fn name(self) -> &'static str {
+        match self {
+            Starter::Ssh => "ssh",
+            Starter::Rsh => "rsh",
+            Starter::Srun => "srun",
+            Starter::Pbs => "pbs_tmrsh",
+            Starter::Blaunch => "blaunch",
+            Starter::Qrsh => "qrsh",
+            Starter::Flux => "flux exec",
+            Starter::Oarsh => "oarsh",
+        }
+    }
 }
 
 /// `--launcher`, `--bootstrap`: Hydra's and Intel's names.

@@ -1,7 +1,7 @@
 //! A Slurm allocation, as its environment variables tell it (sbatch(1), OUTPUT ENVIRONMENT VARIABLES), and the command that starts an agent in it.
 
+use super::allocation::{Allocation, Node, System};
 use crate::hostlist::expand;
-use crate::hosts::Host;
 use std::process::Command;
 
 /// Options that vmpirun's user gave to salloc, and that do not concern the one process per node that srun starts here.
@@ -18,77 +18,31 @@ const NOT_FOR_AGENTS: &[&str] = &[
     "SLURM_ARBITRARY_NODELIST",
 ];
 
-/// What has been allocated.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Allocation {
-    pub job: String,
-    /// As Slurm writes it.
-    pub list: String,
-    /// Each node with its CPUs, if told, and the tasks that were asked for there.
-    pub nodes: Vec<Node>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node {
-    pub name: String,
-    pub cpus: Option<u32>,
-    pub tasks: Option<u32>,
-}
-
-impl Allocation {
-    /// The allocation in which this process runs, if any.
-    ///
-    /// # Errors
-    /// A variable that makes no sense, by its name.
-    pub fn of(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Allocation>, String> {
-        let first = |names: &[&str]| names.iter().find_map(|name| Some((name.to_string(), variable(name)?)));
-        let Some((_, job)) = first(&["SLURM_JOB_ID", "SLURM_JOBID"]) else { return Ok(None) };
-        let Some((name, list)) = first(&["SLURM_JOB_NODELIST", "SLURM_NODELIST"]) else { return Ok(None) };
-        let names = expand(&list).map_err(|why| format!("{name}={list}: {why}"))?;
-        let counts = |name: &str| -> Result<Vec<Option<u32>>, String> {
-            match variable(name) {
-                None => Ok(vec![None; names.len()]),
-                Some(text) => {
-                    let counts = repeated(&text, names.len()).map_err(|why| format!("{name}={text}: {why}"))?;
-                    Ok(counts.into_iter().map(Some).collect())
-                }
+/// The allocation in which this process runs, if any.
+///
+/// # Errors
+/// A variable that makes no sense, by its name.
+pub fn allocation(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Allocation>, String> {
+    let first = |names: &[&str]| names.iter().find_map(|name| Some((name.to_string(), variable(name)?)));
+    let Some((_, job)) = first(&["SLURM_JOB_ID", "SLURM_JOBID"]) else { return Ok(None) };
+    let Some((name, list)) = first(&["SLURM_JOB_NODELIST", "SLURM_NODELIST"]) else { return Ok(None) };
+    let names = expand(&list).map_err(|why| format!("{name}={list}: {why}"))?;
+    let counts = |name: &str| -> Result<Vec<Option<u32>>, String> {
+        match variable(name) {
+            None => Ok(vec![None; names.len()]),
+            Some(text) => {
+                let counts = repeated(&text, names.len()).map_err(|why| format!("{name}={text}: {why}"))?;
+                Ok(counts.into_iter().map(Some).collect())
             }
-        };
-        let cpus = counts("SLURM_JOB_CPUS_PER_NODE")?;
-        // Without a number of tasks asked for, Slurm tells one per node.
-        let asked = first(&["SLURM_NTASKS", "SLURM_NPROCS", "SLURM_NTASKS_PER_NODE"]).is_some();
-        let tasks = if asked { counts("SLURM_TASKS_PER_NODE")? } else { vec![None; names.len()] };
-        let nodes = names.into_iter().zip(cpus).zip(tasks);
-        let nodes = nodes.map(|((name, cpus), tasks)| Node { name, cpus, tasks }).collect();
-        Ok(Some(Allocation { job, list, nodes }))
-    }
-
-    /// Its nodes as hosts; the tasks asked for are the slots unless V counts.
-    pub fn hosts(&self, v_counts: bool) -> Vec<Host> {
-        let slots = |node: &Node| node.tasks.filter(|_| !v_counts);
-        self.nodes.iter().map(|node| Host { name: node.name.clone(), slots: slots(node) }).collect()
-    }
-
-    /// The CPUs of all nodes together, if Slurm tells them.
-    pub fn cpus(&self) -> Option<u32> {
-        self.nodes.iter().map(|node| node.cpus).sum()
-    }
-
-    /// Do `ranks` fit, `v` on a core?
-    ///
-    /// # Errors
-    /// They do not: in words.
-    pub fn check(&self, ranks: u32, v: u32) -> Result<(), String> {
-        let Some(cpus) = self.cpus() else { return Ok(()) };
-        let needed = ranks.div_ceil(v.max(1));
-        if needed <= cpus {
-            return Ok(());
         }
-        let (job, list, enough) = (&self.job, &self.list, ranks.div_ceil(cpus.max(1)));
-        Err(format!(
-            "{ranks} ranks with V = {v} need {needed} cores, and Slurm job {job} has {cpus} (on {list}): allocate more, or say -V {enough}"
-        ))
-    }
+    };
+    let cpus = counts("SLURM_JOB_CPUS_PER_NODE")?;
+    // Without a number of tasks asked for, Slurm tells one per node.
+    let asked = first(&["SLURM_NTASKS", "SLURM_NPROCS", "SLURM_NTASKS_PER_NODE"]).is_some();
+    let tasks = if asked { counts("SLURM_TASKS_PER_NODE")? } else { vec![None; names.len()] };
+    let nodes = names.into_iter().zip(cpus).zip(tasks);
+    let nodes = nodes.map(|((name, cpus), tasks)| Node { name, cpus, tasks }).collect();
+    Ok(Some(Allocation { system: System::Slurm, job, list, nodes }))
 }
 
 /// srun for one process on `node` of the allocation, beside whatever else runs there. Its standard streams are passed on as they are.
@@ -141,29 +95,29 @@ mod tests {
         }
     }
 
-    fn allocation(more: &[(&str, &str)]) -> Result<Option<Allocation>, String> {
+    fn with(more: &[(&str, &str)]) -> Result<Option<Allocation>, String> {
         let all =
             [&[("SLURM_JOB_ID", "7"), ("SLURM_JOB_NODELIST", "n[1-2]"), ("SLURM_JOB_CPUS_PER_NODE", "4(x2)")], more]
                 .concat();
-        Allocation::of(|name| all.iter().rev().find(|(known, _)| *known == name).map(|(_, value)| value.to_string()))
+        allocation(|name| all.iter().rev().find(|(known, _)| *known == name).map(|(_, value)| value.to_string()))
     }
 
     #[test]
     fn an_allocation_is_read() {
-        let bare = allocation(&[("SLURM_TASKS_PER_NODE", "1(x2)")]).unwrap().unwrap();
+        let bare = with(&[("SLURM_TASKS_PER_NODE", "1(x2)")]).unwrap().unwrap();
         assert_eq!((bare.cpus(), bare.hosts(false)[1].slots), (Some(8), None));
         let tasks = [("SLURM_TASKS_PER_NODE", "3,1"), ("SLURM_NTASKS", "4")];
-        let asked = allocation(&tasks).unwrap().unwrap();
+        let asked = with(&tasks).unwrap().unwrap();
         let slots = |v_counts| asked.hosts(v_counts).into_iter().map(|host| host.slots).collect::<Vec<_>>();
         assert_eq!((slots(false), slots(true)), (vec![Some(3), Some(1)], vec![None, None]));
-        let why = allocation(&[("SLURM_JOB_CPUS_PER_NODE", "4")]).unwrap_err();
+        let why = with(&[("SLURM_JOB_CPUS_PER_NODE", "4")]).unwrap_err();
         assert_eq!(why, "SLURM_JOB_CPUS_PER_NODE=4: it counts 1 nodes of 2");
-        assert_eq!(Allocation::of(|_| None), Ok(None));
+        assert_eq!(allocation(|_| None), Ok(None));
     }
 
     #[test]
     fn too_small_ones_are_named() {
-        let allocation = allocation(&[]).unwrap().unwrap();
+        let allocation = with(&[]).unwrap().unwrap();
         assert_eq!(allocation.check(16, 2), Ok(()));
         let why = allocation.check(17, 2).unwrap_err();
         assert_eq!(

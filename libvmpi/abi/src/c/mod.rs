@@ -31,6 +31,7 @@ pub mod request_status;
 mod requests;
 pub mod rma;
 pub mod session;
+mod status;
 pub mod tool;
 pub mod tool_event;
 pub mod topo;

@@ -2,19 +2,20 @@
 
 use super::number::{self, Number, named, names};
 use crate::abi::{Abi, CComm, CDatatype, CRequest, dec, enc};
-use crate::c::request::{write_outcome, write_status};
+use crate::c::status::{write_outcome, write_status};
 use crate::entry::{self, Target};
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use vmpi_core::comm::{self, Communicator};
-use vmpi_core::consts;
 use vmpi_core::datatype::{self, Type};
 use vmpi_core::errors::{Class, Result, fail};
 use vmpi_core::handle::{Comm, Datatype, Handle, Request};
-use vmpi_core::p2p::exchange::Exchange;
-use vmpi_core::p2p::{self, Mode, Plane, Slot};
+use vmpi_core::p2p::{self, Mode, Slot};
+use vmpi_core::plane::Plane;
 use vmpi_core::request;
+use vmpi_core::request::exchange::Exchange;
 use vmpi_core::status::Status;
+use vmpi_core::{calls, consts};
 
 /// The arguments of one message, checked.
 pub(super) struct Checked {
@@ -94,7 +95,7 @@ fn check_here<A: Abi, R>(
 
 #[cold]
 pub(super) fn no_tag<T>(tag: i32) -> Result<T> {
-    fail(Class::Tag, format!("the tag is {tag}; tags are 0 to {}", p2p::TAG_UB))
+    fail(Class::Tag, format!("the tag is {tag}; tags are 0 to {}", consts::TAG_UB_VALUE))
 }
 
 #[cold]
@@ -166,7 +167,7 @@ unsafe fn take(a: &Checked) -> Option<Status> {
 #[inline]
 fn wait_sent(slot: Option<Slot>) -> Result<()> {
     match slot {
-        Some(slot) => request::wait_slot(slot, request::CALL_SEND).map(drop),
+        Some(slot) => request::wait_slot(slot, calls::CALL_SEND).map(drop),
         None => Ok(()),
     }
 }
@@ -275,7 +276,7 @@ pub unsafe fn recv<A: Abi>(
 unsafe fn recv_posted<A: Abi>(a: &Checked, status: *mut A::Status) -> Result<()> {
     // SAFETY: as promised.
     unsafe {
-        let got = request::wait_slot(start_recv(a)?, request::CALL_RECV);
+        let got = request::wait_slot(start_recv(a)?, calls::CALL_RECV);
         write_outcome::<A>(status, &got);
         got.map(|_| ())
     }
@@ -348,7 +349,7 @@ unsafe fn exchange<A: Abi>(send: &Checked, receive: &Checked, status: *mut A::St
             let incoming = start_recv(receive)?;
             (incoming, start_send(send, Mode::Standard)?)
         };
-        let received = request::wait_slot(incoming, request::CALL_RECV);
+        let received = request::wait_slot(incoming, calls::CALL_RECV);
         wait_sent(sent)?;
         write_outcome::<A>(status, &received);
         received.map(|_| ())
@@ -424,7 +425,7 @@ unsafe fn start_exchange(send: &Checked, receive: &Checked, packed: Option<Vec<u
         Err(error) => {
             // The receive must not be left behind; if it has matched already, its data is wanted in the buffer anyway.
             p2p::cancel(incoming);
-            request::wait_slot(incoming, request::CALL_RECV).and(Err(error))
+            request::wait_slot(incoming, calls::CALL_RECV).and(Err(error))
         }
     }
 }

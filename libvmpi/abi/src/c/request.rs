@@ -1,6 +1,7 @@
 //! Requests: the wait and test families, start, cancel, free, generalized requests.
 
 use super::requests::{Failed, element, finish_all, handles, requests_miss_again};
+use super::status::{write_outcome, write_status};
 use crate::abi::{Abi, CRequest, dec, enc};
 use crate::entry::{self, Target};
 use crate::fortran::callbacks::generalized as fortran_generalized;
@@ -11,33 +12,6 @@ use vmpi_core::errors::{Class, Error, Result, fail};
 use vmpi_core::handle::{Handle, Request};
 use vmpi_core::request::{self, Completion, Generalized, Need};
 use vmpi_core::status::Status;
-
-/// Write a status unless the program ignores it. `MPI_ERROR` is left alone.
-///
-/// # Safety
-/// `status` is valid for writes or an ignore sentinel.
-#[inline]
-pub(crate) unsafe fn write_status<A: Abi>(status: *mut A::Status, value: &Status) {
-    if !A::status_ignored(status) {
-        // SAFETY: as promised.
-        unsafe { A::status_write(status, value) };
-    }
-}
-
-/// What became of one operation: the status of a receive whose message was too long, too.
-///
-/// # Safety
-/// As [`write_status`].
-pub(crate) unsafe fn write_outcome<A: Abi>(status: *mut A::Status, outcome: &Result<Status>) {
-    let value = match outcome {
-        Ok(value) => Some(value),
-        Err(error) => error.received.as_ref(),
-    };
-    if let Some(value) = value {
-        // SAFETY: as promised.
-        unsafe { write_status::<A>(status, value) };
-    }
-}
 
 /// Finish a request that is complete, write handle and status back; the operation's own error is returned.
 ///

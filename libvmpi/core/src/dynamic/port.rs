@@ -1,9 +1,10 @@
 //! Ports, accept and connect, and names for ports (MPI 4.1 sections 11.9.1 to 11.9.4).
 
 use super::{Outcome, Shared, ask, check_root, members, share, strange};
-use crate::comm::{self, Communicator};
+use crate::calls::CALL_CONNECT;
+use crate::comm::Communicator;
+use crate::construct;
 use crate::errors::{Class, Result, fail};
-use crate::request::CALL_CONNECT;
 use std::rc::Rc;
 use vmpi_shared::dynamic::{Answer, Ask};
 
@@ -102,7 +103,7 @@ fn meet(
     });
     match share(comm, root, mine)? {
         (_, Some(error)) => Err(error),
-        (outcome, None) => comm::connect(comm, outcome.contexts, outcome.remote),
+        (outcome, None) => construct::connect(comm, outcome.contexts, outcome.remote),
     }
 }
 

@@ -1,15 +1,14 @@
 //! A message under way: the request slot in the job segment, and what this process alone knows about it.
 
-use super::huge;
-use super::send::gains_by_being_open;
 use crate::consts;
 use crate::datatype::{self, Type};
 use crate::errors::{Class, Error, Result};
-use crate::ft::{self, Health};
+use crate::failure::{self, Health};
 use crate::giant::Giant;
+use crate::memory::huge;
 use crate::monitor;
+use crate::p2p::protocol::gains_by_being_open;
 use crate::process::endpoint;
-use crate::request;
 use crate::status::Status;
 use crate::tool::event;
 use std::ffi::c_void;
@@ -328,20 +327,20 @@ fn poll_any(slot: Slot) -> Option<Result<Status>> {
                 )
                 .of_receive(status))
             } else {
-                ft::check_received(shared.flags, shared.context, shared.matched_tag, local.health.as_ref())
+                failure::check_received(shared.flags, shared.context, shared.matched_tag, local.health.as_ref())
                     .map(|()| status)
             }
         }
     };
-    if let Some(error) = ft::error_of(outcome, shared.from) {
+    if let Some(error) = failure::error_of(outcome, shared.from) {
         result = Err(error);
     } else if outcome != outcome::GOOD {
-        let given_up = local.health.as_ref().and_then(|h| ft::check_copied(shared.context, shared.tag, h).err());
+        let given_up = local.health.as_ref().and_then(|h| failure::check_copied(shared.context, shared.tag, h).err());
         if let Some(error) = given_up {
             endpoint.queues().release_slot(slot.0);
             return Some(Err(error));
         }
-        let errno = std::io::Error::from_raw_os_error(ft::errno_of(outcome));
+        let errno = std::io::Error::from_raw_os_error(failure::errno_of(outcome));
         result = Err(Error::new(Class::Other, format!("the data could not be copied between the two ranks: {errno}")));
     }
     endpoint.queues().release_slot(slot.0);
@@ -388,20 +387,6 @@ pub(super) fn null_receive() -> Result<Slot> {
     shared.state = state::COMPLETE;
     shared.matched_source = consts::PROC_NULL;
     Ok(slot)
-}
-
-/// Suspend until every slot is complete (for blocking code that is not a schedule); frees them; first error.
-pub fn wait_all(slots: &[Slot]) -> Result<()> {
-    request::wait_slots(slots, request::CALL_COLLECTIVE);
-    let mut result = Ok(());
-    for slot in slots {
-        if let Some(Err(error)) = poll(*slot)
-            && result.is_ok()
-        {
-            result = Err(error);
-        }
-    }
-    result
 }
 
 /// Add to a counter that only this rank writes.

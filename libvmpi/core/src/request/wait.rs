@@ -1,31 +1,23 @@
 //! How a rank waits: look, arm, suspend, look again.
 
 use super::missed::note_requests;
-use super::{Active, Entry, ORPHANS, Progress, REQUESTS, Stands};
-use super::{collectives_under_way, is_casualty, poll_generalized, progress, stands};
+use crate::calls::{self, CALL_COLLECTIVE, CALL_WAIT};
 use crate::errors::Result;
-use crate::ft;
+use crate::failure;
+use crate::fast_path::collectives_under_way;
 use crate::giant::Giant;
 use crate::handle::Request;
 use crate::lock;
-use crate::p2p::{self, Slot};
+use crate::p2p::slot::poll;
+use crate::p2p::{self, Slot, failed};
 use crate::process::endpoint;
+use crate::request;
+use crate::request::progress::{poll_generalized, progress};
+use crate::request::table::{Need, Progress, REQUESTS, Stands, is_casualty, stands};
 use crate::status::Status;
 use crate::tool::event;
 use vmpi_shared::matching::look;
 use vmpi_shared::matching::request::{FLAG_AWAITED, FLAG_WAKE, state};
-
-/// What a rank waits in, for `vmpictl` (indices of `vmpi_shared::sched::report::CALLS`).
-pub const CALL_RECV: u32 = 1;
-pub const CALL_SEND: u32 = 2;
-pub const CALL_WAIT: u32 = 3;
-pub const CALL_PROBE: u32 = 4;
-pub const CALL_COLLECTIVE: u32 = 5;
-pub const CALL_WINDOW: u32 = 8;
-pub const CALL_SPAWN: u32 = 9;
-pub const CALL_CONNECT: u32 = 10;
-pub const CALL_AGREE: u32 = 11;
-pub const CALL_DESCRIPTOR: u32 = 12;
 
 /// A test found nothing: let another rank of this core run, if one is READY. True if one ran.
 pub fn poll_missed() -> bool {
@@ -94,9 +86,9 @@ pub fn wait_slot(slot: Slot, call: u32) -> Result<Status> {
         if let Some(result) = p2p::poll(slot) {
             return result;
         }
-        if ft::in_doubt(slot) {
+        if failed::in_doubt(slot) {
             p2p::abandon(slot);
-            return Err(ft::failed_source());
+            return Err(failure::failed_source());
         }
         await_slots(seen, &[slot], 1, call);
     }
@@ -104,7 +96,7 @@ pub fn wait_slot(slot: Slot, call: u32) -> Result<Status> {
 
 /// One suspension: until `missing` of the open slots are over, or something else needs this rank. True if all were to be over, and are, and
 /// nothing else needs this rank; otherwise the caller looks.
-fn await_slots(seen: u64, open: &[Slot], missing: u32, call: u32) -> bool {
+pub(super) fn await_slots(seen: u64, open: &[Slot], missing: u32, call: u32) -> bool {
     let (mut peer, mut tag) = (-1, -1);
     let mut flag = FLAG_AWAITED;
     if lock::is_threaded() {
@@ -152,21 +144,6 @@ pub fn run(operation: &mut dyn Progress) -> Result<Status> {
             await_slots(seen, &slots, missing, CALL_COLLECTIVE);
         }
     }
-}
-
-pub(super) fn set_flag(slots: &[Slot], flag: u32) {
-    let queues = endpoint().queues();
-    for slot in slots {
-        queues.slots[slot.0 as usize].flags |= flag;
-    }
-}
-
-/// How many of a set must be complete.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Need {
-    All,
-    /// At least one (of those that are neither null nor inactive).
-    One,
 }
 
 /// How a set of requests stands; the messages under way are told apart.
@@ -276,7 +253,7 @@ fn wait_with<const ONE: bool>(requests: &[Request], open: &mut Vec<Slot>) -> Res
         open.clear();
         let tally = Tally::of::<ONE>(requests, open)?;
         let casualty = || requests.iter().any(|request| is_casualty(*request));
-        if tally.is_enough::<ONE>(open) || (!ONE && !ft::is_quiet() && casualty()) {
+        if tally.is_enough::<ONE>(open) || (!ONE && !failure::is_quiet() && casualty()) {
             return Ok(tally.first.index);
         }
         let polled = tally.foreign > 0 && poll_generalized(requests)?;
@@ -331,7 +308,7 @@ fn test_with<const ONE: bool>(requests: &[Request], open: &mut Vec<Slot>) -> Res
             open.clear();
             tally = Tally::of::<ONE>(requests, open)?;
         }
-        if (!ONE && !ft::is_quiet() && casualty()) || tally.is_enough::<ONE>(open) {
+        if (!ONE && !failure::is_quiet() && casualty()) || tally.is_enough::<ONE>(open) {
             return Ok(Some(tally.first.index));
         }
         let messages = tally.advancing == 0 && tally.foreign == 0;
@@ -347,51 +324,16 @@ fn test_with<const ONE: bool>(requests: &[Request], open: &mut Vec<Slot>) -> Res
     Ok(None)
 }
 
-/// MPI_Comm_disconnect: let messages on the communicator with this context complete; receives that nothing has matched do not
-/// count. The requests stay for MPI_Wait.
-pub fn finish_on(context: u32) {
-    loop {
-        let seen = progress();
-        let mut slots = Vec::new();
-        REQUESTS.with(|requests| {
-            for (_, entry) in requests.iter() {
-                match &entry.active {
-                    Active::Message(slot) => slots.push(*slot),
-                    Active::Collective(operation) => operation.pending(&mut slots),
-                    _ => {}
-                }
-            }
-        });
-        p2p::buffered::pending(&mut slots);
-        let queues = endpoint().queues();
-        slots.retain(|slot| {
-            let shared = &queues.slots[slot.0 as usize];
-            shared.context & !1 == context && shared.state != state::POSTED && !p2p::is_over(*slot)
-        });
-        if slots.is_empty() {
-            return;
+/// Suspend until every slot is complete (for blocking code that is not a schedule); frees them; first error.
+pub fn wait_all(slots: &[Slot]) -> Result<()> {
+    request::wait_slots(slots, calls::CALL_COLLECTIVE);
+    let mut result = Ok(());
+    for slot in slots {
+        if let Some(Err(error)) = poll(*slot)
+            && result.is_ok()
+        {
+            result = Err(error);
         }
-        await_slots(seen, &slots, slots.len() as u32, CALL_WAIT);
     }
-}
-
-/// MPI_Finalize: let buffered messages and freed requests leave.
-pub fn finish_buffered() {
-    p2p::buffered::flush_all();
-    loop {
-        let seen = progress();
-        let open = ORPHANS.with(|list| list.clone());
-        let slots: Vec<Slot> = REQUESTS.with(|requests| {
-            open.iter()
-                .filter_map(|request| match requests.get(*request) {
-                    Some(Entry { active: Active::Message(slot), receive: false, .. }) => Some(*slot),
-                    _ => None,
-                })
-                .collect()
-        });
-        if slots.is_empty() {
-            return;
-        }
-        await_slots(seen, &slots, slots.len() as u32, CALL_SEND);
-    }
+    result
 }

@@ -1,8 +1,11 @@
 //! Control variables: what the runtime is set to (MPI 4.1 section 15.3.6).
 
-use super::{Failure, Kind, Result, Value, Verbosity, enumeration};
+use super::enumeration;
+use super::types::{Failure, Kind, Result, Value, Verbosity};
 use crate::consts;
+use crate::lock;
 use crate::process;
+use crate::tool::types;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Mutex;
@@ -28,7 +31,7 @@ pub struct Cvar {
 impl Cvar {
     /// Its value now; zero while MPI has not been up.
     pub fn read(&self) -> Value {
-        let _entered = process::enter();
+        let _entered = lock::enter();
         process::endpoint_if_any().map_or(self.kind.zero(), |endpoint| (self.read)(endpoint))
     }
 
@@ -252,7 +255,7 @@ pub fn get(index: i32) -> Result<&'static Cvar> {
 /// # Errors
 /// `T_ERR_INVALID_NAME`.
 pub fn index_of(name: &[u8]) -> Result<usize> {
-    super::index_of(ALL.iter().map(|variable| variable.name), name)
+    types::index_of(ALL.iter().map(|variable| variable.name), name)
 }
 
 /// Handles, from 1; the numbers are not used again.
@@ -304,7 +307,7 @@ pub fn of_handle(handle: usize) -> Result<&'static Cvar> {
 /// out of range.
 pub fn write(variable: &Cvar, value: Value) -> Result<()> {
     let write = variable.write.ok_or(Failure(consts::T_ERR_CVAR_SET_NEVER))?;
-    let _entered = process::enter();
+    let _entered = lock::enter();
     let endpoint = process::endpoint_if_any().ok_or(Failure(consts::T_ERR_CVAR_SET_NOT_NOW))?;
     if write(endpoint, value) { Ok(()) } else { Err(Failure(consts::T_ERR_INVALID)) }
 }

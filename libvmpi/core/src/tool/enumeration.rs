@@ -1,6 +1,6 @@
 //! Names for the values of variables.
 
-use super::{Failure, Result};
+use super::types::{Failure, Result};
 use crate::consts;
 use vmpi_shared::control::Policy;
 use vmpi_shared::sched::RunState;

@@ -4,8 +4,9 @@
 //! given back: so they may call all of MPI, and a callback for any safety level can serve. What a rank notes before it gets so
 //! far has bounds; what is beyond them is dropped and counted for the dropped-event handlers.
 
-use super::{Failure, Kind, Result, Value, Verbosity};
+use super::types::{Failure, Kind, Result, Value, Verbosity};
 use crate::consts;
+use crate::tool::types;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,6 +45,7 @@ const MOST_PENDING: usize = 1024;
 const fn int(name: &'static str) -> Element {
     Element { name, kind: Kind::Int }
 }
+
 const fn count(name: &'static str) -> Element {
     Element { name, kind: Kind::Count }
 }
@@ -123,7 +125,7 @@ pub fn get(index: i32) -> Result<&'static Type> {
 /// # Errors
 /// `T_ERR_INVALID_NAME`.
 pub fn index_of(name: &[u8]) -> Result<usize> {
-    super::index_of(ALL.iter().map(|event| event.name), name)
+    types::index_of(ALL.iter().map(|event| event.name), name)
 }
 
 /// What a callback requires of itself; the core's numbers are the standard's `MPI_T_CB_REQUIRE_*`.
