@@ -59,8 +59,6 @@ pub(super) enum Verdict {
     /// Look again soon.
     Look(Duration),
     Take,
-    /// The machine does not let anybody see.
-    Unseen,
 }
 
 /// All ranks of a job.
@@ -116,7 +114,9 @@ impl Spins {
                 return Verdict::Nothing;
             }
             if !scene.begin_sample(rank, now) {
-                return Verdict::Unseen;
+                // The machine does not let anybody see: the quantum decides.
+                spin.next_ns = held_ns.saturating_mul(AGAIN);
+                return Verdict::Nothing;
             }
             spin.sampled = Some(now);
             return Verdict::Look(SAMPLE_TICK);
