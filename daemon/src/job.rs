@@ -16,6 +16,7 @@ pub mod stalled;
 pub mod strays;
 pub mod trace;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -41,6 +42,7 @@ use crate::oom::Kills;
 use crate::passed::Passed;
 use crate::rank::{Attachment, Member, Rank};
 use crate::reap;
+use crate::sampler::Sampler;
 use crate::simulation;
 use crate::spawn::{Identity, Inherited, SpawnError, Spawner, Start, Streams};
 use crate::watchdog::Watchdog;
@@ -153,6 +155,7 @@ pub struct Job {
     /// Cores that dead ranks have left in the middle of a step.
     undone: Vec<u32>,
     pub watchdog: Watchdog,
+    pub sampler: RefCell<Sampler>,
     pub looks: Looks,
     pub strays: Strays,
     integrity: Integrity,
@@ -302,6 +305,7 @@ impl Job {
             passed: Passed::default(),
             undone: Vec::new(),
             watchdog: Watchdog::with_room(&spec, capacity),
+            sampler: RefCell::default(),
             looks: Looks::default(),
             strays: Strays::default(),
             integrity,
@@ -539,10 +543,15 @@ impl Job {
         self.ranks.get(rank as usize).is_none_or(|entry| entry.over || entry.died || entry.finalized)
     }
 
-    /// The CPUs of the cores that ranks of this job may run on, in the order of the cores.
-    pub fn cpus_in_use(&self) -> Vec<u32> {
-        let spare = if self.spare_in_use { &self.spec.spare_cpus[..] } else { &[] };
-        self.spec.cpus.iter().chain(spare).copied().collect()
+    /// The CPUs of each of the cores that ranks of this job may run on.
+    pub fn places_in_use(&self) -> Vec<Vec<u32>> {
+        let spare = if self.spare_in_use { self.spec.spare_cpus.len() } else { 0 };
+        (0..self.spec.cpus.len() + spare).map(|core| self.spec.place(core).collect()).collect()
+    }
+
+    /// May a rank of this job run on one of the CPUs of `core` of that one?
+    pub fn uses_cpus_of(&self, other: &JobSpec, core: usize) -> bool {
+        self.places_in_use().iter().flatten().any(|cpu| other.place(core).any(|its| its == *cpu))
     }
 }
 

@@ -33,6 +33,7 @@ pub mod roster;
 pub mod runtime_dir;
 pub mod sched;
 pub mod simulate;
+pub mod stand_in;
 pub mod trace;
 pub mod waits;
 pub mod window;

@@ -116,6 +116,8 @@ pub struct NodeSegment {
     course: Course,
     /// How often the rank of this process had moved when it last looked on which CPU it is.
     moves_seen: AtomicU32,
+    /// The same when this process became it.
+    moves_before: AtomicU32,
     /// Where this process records what it does, while somebody traces.
     recorder: Recorder,
     /// What this process counts, if somebody asked for that.
@@ -229,6 +231,7 @@ impl NodeSegment {
             actor: None,
             course: Course::default(),
             moves_seen: AtomicU32::new(0),
+            moves_before: AtomicU32::new(0),
             recorder: Recorder::default(),
             meter: None,
         }
@@ -239,7 +242,9 @@ impl NodeSegment {
         self.actor = Some(rank);
         let descriptor = self.rank(rank);
         descriptor.pinned.store(self.core_of(rank) + 1, Ordering::Relaxed);
-        self.moves_seen.store(descriptor.moves.load(Ordering::Relaxed), Ordering::Relaxed);
+        let moves = descriptor.moves.load(Ordering::Relaxed);
+        self.moves_before.store(moves, Ordering::Relaxed);
+        self.moves_seen.store(moves, Ordering::Relaxed);
     }
 
     /// # Safety
@@ -268,15 +273,16 @@ impl NodeSegment {
         &self.recorder
     }
 
-    /// Has the rank of this process moved since this was asked last?
+    /// Has the rank of this process ever moved? Most never have, and are asked nothing else.
     #[inline]
     pub(crate) fn has_moved(&self, rank: &RankDescriptor) -> bool {
+        rank.moves.load(Ordering::Relaxed) != self.moves_before.load(Ordering::Relaxed)
+    }
+
+    /// Has it moved since this was asked last?
+    pub(crate) fn has_moved_again(&self, rank: &RankDescriptor) -> bool {
         let moves = rank.moves.load(Ordering::Relaxed);
-        let moved = moves != self.moves_seen.load(Ordering::Relaxed);
-        if moved {
-            self.moves_seen.store(moves, Ordering::Relaxed);
-        }
-        moved
+        self.moves_seen.swap(moves, Ordering::Relaxed) != moves
     }
 
     #[inline]
@@ -392,6 +398,7 @@ impl NodeSegment {
             actor: None,
             course: Course::default(),
             moves_seen: AtomicU32::new(0),
+            moves_before: AtomicU32::new(0),
             recorder: Recorder::default(),
             meter: None,
         };
@@ -423,6 +430,7 @@ impl NodeSegment {
             actor: None,
             course: Course::default(),
             moves_seen: AtomicU32::new(0),
+            moves_before: AtomicU32::new(0),
             recorder: Recorder::default(),
             meter: None,
         }

@@ -181,6 +181,7 @@ pub fn job(program: &str, argv: &[&str], ranks: u32) -> JobSpec {
         v: ranks,
         cpus: vec![0],
         spare_cpus: vec![],
+        beside: vec![],
         placement: vec![0; ranks as usize],
         bind: false,
         policy: Policy::Rr,

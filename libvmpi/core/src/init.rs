@@ -11,6 +11,7 @@ use crate::consts;
 use crate::crash;
 use crate::errors::{Class, Error, Result};
 use crate::failure;
+use crate::foreign;
 use crate::nodes;
 use crate::process::{self, endpoint, endpoint_if_any, endpoint_rank};
 use crate::request;
@@ -61,6 +62,10 @@ pub fn open(face: &'static str, required_thread_level: i32) -> Result<i32> {
     if *users == 0 {
         if endpoint_if_any().is_none() {
             install_panic_hook();
+            if std::env::var_os(control::env::SOCKET).is_none() {
+                // Another MPI's launcher has started this process? Then it has a place now, and knows the daemon.
+                foreign::join()?;
+            }
             let (mut node, job, rank, world, simulation) = match std::env::var(control::env::SOCKET) {
                 Ok(socket) => {
                     let attached = attach(&socket, face)?;
@@ -114,6 +119,7 @@ pub fn close() {
         let endpoint = endpoint();
         endpoint.leave_virtual_time();
         sched::finish(&endpoint.node, endpoint.me);
+        foreign::leave();
         // Whoever comes next finds the lock taken seriously until it has said what it needs.
         crate::lock::set_threaded(true);
     }

@@ -13,7 +13,7 @@
 //! 9. `rma`, `topo`, `ulfm`, `dynamic` (spawn, accept and connect), `init` (start and end)
 //! 10. `io`, `session`, `raise` (errors to their handlers)
 //!
-//! `unsafe` lives where user memory is touched: `giant`, `process`, `datatype::pack`, `op::apply`, `p2p`, `coll::schedule`,
+//! `unsafe` lives where user memory is touched: `giant`, `process`, `foreign`, `datatype::pack`, `op::apply`, `p2p`, `coll::schedule`,
 //! `memory`, `overlap::guard`, `request`, `io`, `rma`.
 
 pub mod attr;
@@ -31,6 +31,7 @@ pub mod errors;
 pub mod face;
 pub mod failure;
 mod fast_path;
+mod foreign;
 pub mod giant;
 pub mod group;
 pub mod handle;

@@ -1,7 +1,6 @@
 //! This rank as a process: its ends of the segments, scheduling points, the daemon, and the job's end by a rank. `init` says what of it is when.
 
-use crate::consts;
-use crate::simulate;
+use crate::{consts, foreign, simulate};
 use std::ffi::c_int;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
@@ -183,6 +182,12 @@ fn end_job(code: i32, reason: &str, group: Option<Ranks>) -> ! {
         && let Some(daemon) = daemon.as_mut()
         && daemon.send(&Request::Abort { code, reason: reason.into(), group }, &[]).is_ok()
     {
+        if foreign::is_foreign() {
+            // Its launcher is to end with the code, too.
+            foreign::abort(code & 0xff);
+            // SAFETY: as below.
+            unsafe { libc::_exit(code & 0xff) }
+        }
         // The daemon kills this rank, too; the sleep ends only if it died meanwhile.
         std::thread::sleep(std::time::Duration::from_secs(10));
     }

@@ -1,8 +1,9 @@
 //! The table of vmpirun's flags: names, values, what they do, what `--help` says, and whose spelling they are.
 
-use super::apply as a;
 use super::options::{Label, MapBy};
 use super::parse::{Action, Line};
+use super::places::{self, Resource};
+use super::{apply as a, finish, slurm_time, starter};
 
 /// What follows a flag.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -36,21 +37,35 @@ pub enum Group {
     Hydra,
     OpenMpi,
     Srun,
-    /// Accepted from other launchers' command lines, without effect.
+    /// HPE's PALS and ALPS.
+    Cray,
+    /// Asked for what is so anyway.
+    Anyway,
+    /// Accepted from other launchers' command lines, without effect: named when the job starts.
     NoEffect,
 }
 
 impl Group {
-    pub const ALL: [Group; 6] =
-        [Group::Own, Group::Standard, Group::Hydra, Group::OpenMpi, Group::Srun, Group::NoEffect];
+    pub const ALL: [Group; 8] = [
+        Group::Own,
+        Group::Standard,
+        Group::Hydra,
+        Group::OpenMpi,
+        Group::Srun,
+        Group::Cray,
+        Group::Anyway,
+        Group::NoEffect,
+    ];
 
     pub fn title(self) -> &'static str {
         match self {
             Group::Own => "vmpi",
             Group::Standard => "MPI standard",
-            Group::Hydra => "MPICH (Hydra)",
+            Group::Hydra => "MPICH (Hydra), Intel MPI",
             Group::OpenMpi => "Open MPI",
             Group::Srun => "srun",
+            Group::Cray => "PALS, aprun",
+            Group::Anyway => "Accepted, being so anyway",
             Group::NoEffect => "Accepted without effect",
         }
     }
@@ -77,7 +92,7 @@ pub fn dashed(name: &str) -> String {
     if name.len() == 1 { format!("-{name}") } else { format!("--{name}") }
 }
 
-const fn flag(
+pub(super) const fn flag(
     group: Group,
     names: &'static [&'static str],
     takes: Takes,
@@ -152,7 +167,7 @@ pub static FLAGS: &[Flag] = &[
     flag(Own, &["help", "h"], Maybe("TOPIC"), "print this", |l, _| a::set(&mut l.action, Action::Help)),
     flag(Own, &["show-config"], Nothing, "print each value that is set and where (command line, VMPIRUN_... in the environment, defaults file), and those that are built in",
         |l, _| a::set(&mut l.action, Action::ShowConfig)),
-    flag(Own, &["version"], Nothing, "print the version", |l, _| a::set(&mut l.action, Action::Version)),
+    flag(Own, &["version", "info"], Nothing, "print the version", |l, _| a::set(&mut l.action, Action::Version)),
     flag(Own, &["verbose", "v"], Nothing, "say what is chosen and why",
         |l, _| a::put(&mut l.job.verbose, true)),
     flag(Own, &["quiet", "q"], Nothing, "no notes, errors only",
@@ -168,17 +183,28 @@ pub static FLAGS: &[Flag] = &[
         |l, v| a::set(&mut l.app.path, v[0].clone())),
     flag(Standard, &["configfile", "app"], One("FILE"), "read programs from FILE, one a line, each with its options",
         |l, v| a::push(&mut l.job.configfiles, v[0].clone())),
+    flag(Standard, &["soft"], One("N,LOW:HIGH:STRIDE,..."), "numbers of ranks that will do; the largest up to -n is taken",
+        |l, v| a::set(&mut l.app.soft, finish::soft(&v[0])?)),
 
     flag(Hydra, &["f", "file", "hostfile", "machinefile", "default-hostfile"], One("FILE"), "file of host names: name, name:4 or name slots=4 a line",
         |l, v| a::push(&mut l.job.hostfiles, v[0].clone())),
-    flag(Hydra, &["launcher-exec"], One("CMD"), "what starts a command on another node, instead of ssh; called as CMD HOST COMMAND ...",
+    flag(Hydra, &["launcher", "bootstrap"], One("ssh|rsh|slurm|pbs|lsf|sge|flux"), "whose way to start vmpid on another node, instead of the batch system's",
+        |l, v| starter::launcher(l, &v[0])),
+    flag(Hydra, &["launcher-exec", "bootstrap-exec", "rsh"], One("CMD"), "what starts a command on another node, instead of ssh; called as CMD HOST COMMAND ...",
         |l, v| a::set(&mut l.job.launcher, v[0].clone())),
-    flag(Hydra, &["ppn", "npernode", "N", "ntasks-per-node"], One("N"), "ranks per node; on one node the number of ranks if there is no -n",
+    flag(Hydra, &["ppn", "perhost", "grr", "npernode", "N", "ntasks-per-node", "tasks-per-node"], One("N"), "ranks per node; on one node the number of ranks if there is no -n",
         |l, v| a::set(&mut l.job.ranks_per_node, a::count(&v[0], "ranks per node")?)),
+    flag(Hydra, &["rr"], Nothing, "as -bynode", |l, _| a::put(&mut l.job.map_by, MapBy::Node)),
+    flag(Hydra, &["nolocal"], Nothing, "no ranks on this node, if others are named", |l, _| a::put(&mut l.job.no_local, true)),
+    flag(Hydra, &["ilp64"], Nothing, "refused: MPI's integers have 4 bytes here", |_, _| a::ilp64()),
+    flag(Hydra, &["gtool"], One("CMD[:RANKS]"), "a command in front of the program of these ranks; several with `;` between them",
+        |l, v| a::gtool(l, &v[0])),
     flag(Hydra, &["genv"], NameValue, "set a variable for all programs", |l, v| a::env(&mut l.job.env, v)),
     flag(Hydra, &["genvlist"], One("NAMES"), "pass only these variables", |l, v| a::put(&mut l.job.env_mode, a::env_list(&v[0]))),
     flag(Hydra, &["genvnone"], Nothing, "pass no variables", |l, _| a::put(&mut l.job.env_mode, super::EnvMode::Nothing)),
     flag(Hydra, &["genvall"], Nothing, "pass all variables (default)", |l, _| a::put(&mut l.job.env_mode, super::EnvMode::All)),
+    flag(Hydra, &["genvexcl"], One("NAMES"), "pass all variables but these", |l, v| a::put(&mut l.job.env_mode, super::EnvMode::Except(a::names(&v[0])))),
+    flag(Hydra, &["envexcl"], One("NAMES"), "as -genvexcl, for one program", |l, v| a::set(&mut l.app.env_mode, super::EnvMode::Except(a::names(&v[0])))),
     flag(Hydra, &["env"], NameValue, "set a variable for one program", |l, v| a::env(&mut l.app.env, v)),
     flag(Hydra, &["envlist"], One("NAMES"), "as -genvlist, for one program", |l, v| a::set(&mut l.app.env_mode, a::env_list(&v[0]))),
     flag(Hydra, &["envnone"], Nothing, "as -genvnone, for one program", |l, _| a::set(&mut l.app.env_mode, super::EnvMode::Nothing)),
@@ -188,11 +214,11 @@ pub static FLAGS: &[Flag] = &[
         |l, v| a::set(&mut l.job.outfile_pattern, v[0].clone())),
     flag(Hydra, &["errfile-pattern"], One("FILE"), "write stderr to files; %r is the rank, %h the host",
         |l, v| a::set(&mut l.job.errfile_pattern, v[0].clone())),
-    flag(Hydra, &["bind-to"], One("none|core"), "pin each rank to its core's CPU (default unless cores stay free)",
-        |l, v| a::bind_to(l, &v[0])),
+    flag(Hydra, &["bind-to", "binding", "bind"], One("none|core"), "pin each rank to its core's CPU (default unless cores stay free)",
+        |l, v| places::bind_to(l, &v[0])),
     flag(Hydra, &["map-by"], One("slot|core|node|ppr:N:core|affinity:FILE|random:SEED"),
         "neighbours share a core (slot: default), or ranks go round cores (core, rr) or nodes, or sit by what --matrix FILE has counted",
-        |l, v| a::map_by(l, &v[0])),
+        |l, v| places::map_by(l, &v[0])),
     flag(Hydra, &["usize"], One("N|SYSTEM|INFINITE"), "MPI_UNIVERSE_SIZE: so many, what the hosts' slots or else the cores hold (default), or not set",
         |l, v| a::universe(l, &v[0])),
     flag(Hydra, &["print-all-exitcodes"], Nothing, "print every rank's exit code after the job",
@@ -203,27 +229,37 @@ pub static FLAGS: &[Flag] = &[
     flag(OpenMpi, &["byslot"], Nothing, "neighbours share a core", |l, _| a::put(&mut l.job.map_by, MapBy::Block)),
     flag(OpenMpi, &["bynode"], Nothing, "ranks go round the nodes", |l, _| a::put(&mut l.job.map_by, MapBy::Node)),
     flag(OpenMpi, &["bycore"], Nothing, "ranks go round the cores", |l, _| a::put(&mut l.job.map_by, MapBy::RoundRobin)),
-    flag(OpenMpi, &["bind-to-core"], Nothing, "as -bind-to core", |l, _| a::set(&mut l.job.bind, true)),
-    flag(OpenMpi, &["bind-to-none"], Nothing, "as -bind-to none", |l, _| a::set(&mut l.job.bind, false)),
+    flag(OpenMpi, &["bysocket"], Nothing, "as -map-by socket", |l, _| a::put(&mut l.job.map_by, MapBy::Each(Resource::Socket))),
+    flag(OpenMpi, &["npersocket", "ntasks-per-socket"], One("N"), "as -map-by ppr:N:socket", |l, v| places::ranks_per(l, &v[0], Resource::Socket)),
+    flag(OpenMpi, &["bind-to-core"], Nothing, "as -bind-to core", |l, _| places::bind_to(l, "core")),
+    flag(OpenMpi, &["bind-to-socket"], Nothing, "as -bind-to socket", |l, _| places::bind_to(l, "socket")),
+    flag(OpenMpi, &["bind-to-none"], Nothing, "as -bind-to none", |l, _| places::bind_to(l, "none")),
+    flag(OpenMpi, &["cpus-per-rank", "cpus-per-proc", "cpus-per-task"], One("K"), "CPUs for each rank", |l, v| places::cpus_per_rank(l, &v[0])),
     flag(OpenMpi, &["cpu-set", "cpu-list"], One("LIST"), "as --cores", |l, v| a::set(&mut l.job.cores, a::cores(&v[0])?)),
-    flag(OpenMpi, &["report-bindings", "display-map"], Nothing, "print each rank's CPU to stderr",
+    flag(OpenMpi, &["report-bindings", "display-map", "display-devel-map", "print-rank-map"], Nothing, "print each rank's CPU to stderr",
         |l, _| a::put(&mut l.job.report_bindings, true)),
+    flag(OpenMpi, &["display-allocation", "display-devel-allocation"], Nothing, "print the nodes and their slots to stderr",
+        |l, _| a::put(&mut l.job.display_allocation, true)),
+    flag(OpenMpi, &["display"], One("map|bind|alloc,..."), "as --report-bindings, --display-allocation", |l, v| a::display(l, &v[0])),
     flag(OpenMpi, &["tag-output"], Nothing, "label lines: `[1,3]<stdout>:line`", |l, _| a::set(&mut l.job.label, Label::OpenMpi)),
     flag(OpenMpi, &["timestamp-output"], Nothing, "put the local time before each line", |l, _| a::put(&mut l.job.timestamp, true)),
-    flag(OpenMpi, &["output-filename"], One("DIR"), "as --output dir=DIR", |l, v| a::output(l, &format!("dir={}", v[0]))),
+    flag(OpenMpi, &["output-filename"], One("DIR"), "as --output dir=DIR", |l, v| a::output_directory(l, &v[0])),
     flag(OpenMpi, &["merge-stderr-to-stdout"], Nothing, "one stream for both", |l, _| a::put(&mut l.job.merge_stderr, true)),
     flag(OpenMpi, &["stdin", "s"], One("RANKS|all|none"), "who reads standard input: rank 0 (default), these ranks, each all of it, or nobody",
         |l, v| a::stdin(l, &v[0])),
     flag(OpenMpi, &["timeout"], One("SECONDS"), "end the job after so long; exit code 124",
         |l, v| a::set(&mut l.job.timeout_s, a::number(&v[0], "seconds")?)),
-    flag(OpenMpi, &["mca", "gmca", "prtemca", "pmca", "omca"], Two("KEY", "VALUE"), "accepted; has no meaning here, said once",
+    flag(OpenMpi, &["mca", "gmca", "prtemca", "gprtemca", "pmixmca", "gpmixmca", "pmca", "omca"], Two("KEY", "VALUE"), "plm_rsh_agent and its kin: as -launcher-exec; others have no meaning here, said once",
         a::mca),
     flag(OpenMpi, &["enable-recovery"], Nothing, "a rank's death is an MPI error for the others, not the job's end (MPIX_Comm_shrink, ...)",
         |l, _| a::put(&mut l.job.recovery, true)),
     flag(OpenMpi, &["disable-recovery"], Nothing, "a rank's death ends the job (default)", |l, _| a::put(&mut l.job.recovery, false)),
     flag(OpenMpi, &["with-ft"], One("ulfm|mpi|none"), "as --enable-recovery", |l, v| a::with_ft(l, &v[0])),
     flag(OpenMpi, &["pernode"], Nothing, "one rank", |l, _| a::set(&mut l.job.ranks_per_node, 1)),
-    flag(OpenMpi, &["rankfile", "rf"], One("FILE"), "not offered yet", |_, _| a::not_offered("a rank file")),
+    flag(OpenMpi, &["rankfile", "rf"], One("FILE"), "the node and CPU of each rank, a line each: rank 0=HOST slot=CPU", |l, v| places::rank_file(l, &v[0])),
+    flag(OpenMpi, &["tv"], Nothing, "start vmpirun under TotalView", |l, _| a::set(&mut l.job.debugger, "totalview".into())),
+    flag(OpenMpi, &["debug"], Nothing, "start vmpirun under TotalView or DDT, whichever is in PATH", |l, _| a::set(&mut l.job.debugger, String::new())),
+    flag(OpenMpi, &["runtime-options", "rtos"], One("donotlaunch,..."), "donotlaunch: as --dry-run; others have no effect", |l, v| a::runtime_options(l, &v[0])),
     flag(OpenMpi, &["do-not-launch"], Nothing, "as --dry-run", |l, _| a::put(&mut l.job.dry_run, true)),
 
     flag(Srun, &["label", "l"], Nothing, "label lines: `3: line`", |l, _| a::set(&mut l.job.label, Label::Srun)),
@@ -232,14 +268,42 @@ pub static FLAGS: &[Flag] = &[
         |l, _| a::put(&mut l.job.kill_on_failure, false)),
     flag(Srun, &["ntasks"], One("N"), "as -n", |l, v| a::set(&mut l.app.ranks, a::count(&v[0], "ranks")?)),
     flag(Srun, &["input", "i"], One("RANK|all|none"), "as -stdin", |l, v| a::stdin(l, &v[0])),
-    flag(Srun, &["cpu-bind"], One("none|cores"), "as -bind-to", |l, v| a::bind_to(l, &v[0])),
+    flag(Srun, &["cpu-bind", "cc"], One("none|cores|depth|list:LIST"), "as -bind-to", |l, v| places::cpu_bind(l, &v[0])),
+    flag(Srun, &["nodes"], One("N"), "no more nodes than N", |l, v| a::nodes(l, &v[0])),
+    flag(Srun, &["nodelist", "w"], One("NAMES"), "as -host", |l, v| a::hosts(l, &v[0])),
+    flag(Srun, &["exclude", "exclude-hosts"], One("NAMES"), "nodes that get no ranks", |l, v| a::exclude(l, &v[0])),
+    flag(Srun, &["ntasks-per-core"], One("N"), "as -V", |l, v| places::ranks_per(l, &v[0], Resource::Core)),
+    flag(Srun, &["multi-prog"], Nothing, "the program is a file with a line for the program of each rank: 0-3 PROGRAM ARGUMENTS", |l, _| a::put(&mut l.job.multi_prog, true)),
+    flag(Srun, &["distribution", "m"], One("block|cyclic[:...]"), "as -map-by slot, -map-by node", |l, v| places::distribution(l, &v[0])),
+    flag(Srun, &["export"], One("ALL|NONE|NAMES"), "which variables are passed, and NAME=VALUE", |l, v| a::srun_export(l, &v[0])),
+    flag(Srun, &["time", "t"], One("TIME"), "as --timeout; minutes, M:S, H:M:S or D-H[:M[:S]]", |l, v| a::set(&mut l.job.timeout_s, slurm_time(&v[0])?)),
+    flag(Srun, &["o"], One("FILE"), "as -outfile-pattern, and for stderr without -e; %t is the rank, %N the host, %j the batch job", |l, v| a::srun_output(l, &v[0])),
+    flag(Srun, &["e", "error"], One("FILE"), "as -errfile-pattern; aprun's -e NAME=VALUE sets a variable", |l, v| a::srun_error(l, &v[0])),
 
-    flag(NoEffect, &["oversubscribe", "nooversubscribe", "allow-run-as-root", "use-hwthread-cpus", "overcommit", "O",
-        "display-allocation", "leave-session-attached", "noprefix", "novm",
-        "enable-x", "disable-x", "info", "pmi-port", "disable-hostname-propagation", "exclusive",
-        "show-progress", "localonly", "local"], Nothing, "vmpi never refuses, and has one way to start", |_, _| Ok(())),
-    flag(NoEffect, &["rank-by", "membind", "topolib", "demux", "launcher", "bootstrap", "rmk", "iface",
-        "nameserver", "order-nodes", "localhost", "gpus-per-proc", "prefix", "personality", "launch-agent",
-        "cpus-per-proc", "cpus-per-rank", "cpus-per-task", "max-restarts", "mpi", "nodes", "tune", "am"], One("VALUE"),
-        "tuning of other launchers", |l, v| a::no_meaning(l, &v[0])),
+    flag(Cray, &["depth", "d"], One("K"), "as --cpus-per-rank", |l, v| places::cpus_per_rank(l, &v[0])),
+    flag(Cray, &["S"], One("N"), "as -map-by ppr:N:numa", |l, v| places::ranks_per(l, &v[0], Resource::Numa)),
+    flag(Cray, &["L", "hostlist", "node-list"], One("NAMES"), "as -host", |l, v| a::hosts(l, &v[0])),
+
+    flag(Anyway, &["oversubscribe", "allow-run-as-root", "use-hwthread-cpus", "use-hwthreads", "overcommit", "O", "leave-session-attached",
+        "noprefix", "novm", "localonly", "local", "line-buffer", "shared", "B", "disable-hostname-propagation"], Nothing,
+        "vmpi never refuses, and has one way to start", |_, _| Ok(())),
+    flag(NoEffect, &["nooversubscribe", "enable-x", "disable-x", "pmi-port", "show-progress", "exclusive", "check-mpi", "prot", "no-vni",
+        "unbuffered", "u", "debug-devel", "debug-daemons", "xml", "display-topo", "display-topology", "display-diffable-map",
+        "report-events", "preload-binary", "get-stack-traces", "report-state-on-timeout", "do-not-resolve", 
+        "overlap", "exact", "whole", "pty", "use-min-nodes", "contiguous", "spread-job", "no-allocate", "no-shell", "preserve-env",
+        "pmi-aggregate", "pmi-noaggregate", "use-app-topology", "cleanup", "procinfo", "index-argv-by-rank", "dvm", "spindle", "ss",
+        "quit-on-interrupt"], Nothing,
+        "of other launchers", |_, _| Ok(())),
+    flag(NoEffect, &["rank-by", "order-nodes", "membind", "mem-bind", "mem-bind-type", "topolib", "demux", "rmk", "iface",
+        "nameserver", "localhost", "gpus-per-proc", "prefix", "personality", "launch-agent", "max-restarts", "tune", "am", "arch",
+        "mpi", "pmi", "hint", "gres", "gpus", "G", "gpus-per-task", "gpus-per-node", "gpu-bind", "tres-per-task", "ntasks-per-gpu",
+        "partition", "p", "account", "A", "qos", "mem", "mem-per-cpu", "mem-per-gpu", "constraint", "C", "job-name", "J", "jobid",
+        "reservation", "threads-per-core", "cores-per-socket", "sockets-per-node", "extra-node-info", "dependency", "licenses",
+        "network", "comment", "mail-type", "mail-user", "wait", "relative", "core-spec", "signal", "propagate", "bcast", "prolog", "epilog",
+        "task-prolog", "task-epilog", "acctg-freq", "accel-bind", "open-mode", "cluster", "clusters", "container-image", "container-mounts",
+        "container-workdir", "container-name", "exclude-hostfile", "rlimits", "fanout", "transfer", "cpus-per-gpu",
+        "cores-per-task", "j", "stream-buffering", "xterm", "preload-files", "report-pid", "report-uri", "ompi-server", "dvm-uri",
+        "num-sockets", "num-boards", "initial-errhandler", "forward-signals", "max-vm-size", "tmpdir",
+        "ckpointlib", "ckpoint-prefix", "ckpoint-interval", "gtoolfile", "pmi-connect"], One("VALUE"),
+        "of other launchers", |_, _| Ok(())),
 ];

@@ -16,6 +16,7 @@ quiet = true. VMPIRUN_ON_DEADLOCK=abort in the environment is as --on-deadlock a
 
 MPIEXEC_TIMEOUT=SECONDS in the environment is as --timeout.
 OMPI_MPI_THREAD_LEVEL=0..3 (MPIR_CVAR_DEFAULT_THREAD_LEVEL=NAME) in the ranks' environment: the level of threads that MPI_Init asks for.
+VMPI_FOREIGN=0 there: a program that another launcher has started (PMI, PMIx) is left alone, as rank 0 of 1.
 VMPI_SINGLE_COPY=0 there: large messages go through shared memory, not from process to process.
 VMPI_HUGE_PAGES=0 there: no huge pages under large blocks of memory, nor under buffers that large messages use often.
 VMPI_MAP_MEMORY=0 there: memory that messages use often is not laid open to the job's other ranks, who would copy without the kernel;

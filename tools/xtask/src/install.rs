@@ -11,6 +11,9 @@ use std::path::Path;
 const USUAL_NAMES: &[(&str, &str)] = &[
     ("mpirun", "vmpirun"),
     ("mpiexec", "vmpirun"),
+    ("mpiexec.hydra", "vmpirun"),
+    ("orterun", "vmpirun"),
+    ("prterun", "vmpirun"),
     ("mpicc", "vmpicc"),
     ("mpicxx", "vmpicxx"),
     ("mpic++", "vmpicxx"),
