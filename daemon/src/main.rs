@@ -50,7 +50,7 @@ use crate::keeper::Start;
 /// One daemon serves one user through the socket vmpid.sock in its runtime directory. vmpirun starts one by itself if
 /// none runs.
 #[derive(Parser, Debug)]
-#[command(name = "vmpid", version)]
+#[command(name = "vmpid", version = version())]
 struct Arguments {
     /// Directory of the socket and the status page, private to the user [default: $VMPI_RUNTIME_DIR, else
     /// $XDG_RUNTIME_DIR/vmpi, else /tmp/vmpi-UID]
@@ -68,6 +68,12 @@ struct Arguments {
     /// Be the daemon of one job for a vmpirun on another node, which speaks on standard input and output
     #[arg(long)]
     bootstrap: bool,
+}
+
+/// With the commit, where `cargo xtask install` or `dist` has told it.
+fn version() -> &'static str {
+    let version = env!("CARGO_PKG_VERSION");
+    option_env!("VMPI_COMMIT").map_or(version, |commit| format!("{version} (commit {commit})").leak())
 }
 
 fn main() {

@@ -7,6 +7,7 @@
 //! All runs take turns (a lock file), whatever the test runner does in parallel: the machine's cores are what is tested.
 
 pub mod aborts;
+pub mod bare;
 pub mod case;
 pub mod compile;
 pub mod daemon;

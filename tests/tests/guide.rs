@@ -224,6 +224,7 @@ pages! {
     choosing_v "choosing-v.md"
     hybrids "hybrids.md"
     containers "containers.md"
+    ci "ci.md"
     tracing "tracing.md"
     vmpictl "vmpictl.md"
     simulation "simulation.md"

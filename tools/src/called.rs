@@ -2,7 +2,7 @@
 
 use crate::failure::code;
 use crate::wrapper::Language;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 /// What this program is when it is called by a name.
@@ -33,18 +33,33 @@ impl Called {
     }
 }
 
-/// Be what the name says; the exit code.
-pub fn main() -> i32 {
-    match Called::by(&std::env::args_os().next().unwrap_or_default()) {
-        Called::Vmpirun => vmpirun(),
-        Called::Vmpictl => crate::ctl::main(),
-        Called::Wrapper(language) => crate::wrapper::main(language),
+/// What a script in the place of a link says first: Python's wheels hold no links, and `exec` of sh gives no other name.
+const CALLED_AS: &str = "--called-as=";
+
+/// The arguments with the name, which may stand in the first one.
+fn with_name(mut args: Vec<OsString>) -> Vec<OsString> {
+    let name = args.get(1).and_then(|first| first.to_str()?.strip_prefix(CALLED_AS)).map(OsString::from);
+    if let Some(name) = name {
+        args.remove(1);
+        args[0] = name;
+    }
+    args
+}
+
+/// Be what the name says; the exit code. `commit`: what this was built from, if that is known.
+pub fn main(commit: Option<&'static str>) -> i32 {
+    crate::version::built_from(commit);
+    let args = with_name(std::env::args_os().collect());
+    match Called::by(args.first().map_or(OsStr::new(""), OsString::as_os_str)) {
+        Called::Vmpirun => vmpirun(&args),
+        Called::Vmpictl => crate::ctl::main(&args),
+        Called::Wrapper(language) => crate::wrapper::main(language, &args),
     }
 }
 
-fn vmpirun() -> i32 {
+fn vmpirun(words: &[OsString]) -> i32 {
     let mut args = Vec::new();
-    for arg in std::env::args_os().skip(1) {
+    for arg in words.iter().skip(1).cloned() {
         match arg.into_string() {
             Ok(arg) => args.push(arg),
             Err(arg) => {
@@ -71,6 +86,17 @@ fn vmpirun() -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_script_says_the_name() {
+        let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
+        let named = with_name(words("/opt/bin/vmpirun --called-as=vmpictl ps --called-as=x"));
+        assert_eq!(named, words("vmpictl ps --called-as=x"));
+        for plain in ["vmpirun", "vmpirun -n 2 --called-as=vmpictl", ""] {
+            assert_eq!(with_name(words(plain)), words(plain), "only where it comes first");
+        }
+        assert_eq!(with_name(Vec::new()), Vec::<OsString>::new());
+    }
 
     #[test]
     fn names_lead_to_what_they_say() {

@@ -28,7 +28,7 @@ use vmpi_shared::control::{Connection, PROTOCOL, Reply, Request, SOCKET_NAME};
 use vmpi_shared::runtime_dir;
 
 /// This build's version; daemon and tools must agree.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+pub use crate::version::VERSION;
 /// A socket's path is at most so long (sun_path).
 const MAX_SOCKET_PATH_BYTES: usize = 107;
 /// Where private directories go for which there is no room below the runtime directory.

@@ -2,7 +2,7 @@
 
 use crate::auto::{self, Auto};
 use crate::cli::{self, Action, AppOptions, OutputMode, ReportForm, RunOptions, StdinTo, Universe, VChoice};
-use crate::daemon::{self, VERSION};
+use crate::daemon;
 use crate::elf::Search;
 use crate::environ::{self, Choice, Env, FaceDirs};
 use crate::failure::{Failure, code};
@@ -20,7 +20,7 @@ use crate::program::{self, Program};
 use crate::report::{self, Verdict};
 use crate::session::{self, Finished, Signals};
 use crate::trace::NodeRecording;
-use crate::{cpus, debugger, hosts, matrix, mpir, outcome, outputs, simulate, trace};
+use crate::{cpus, debugger, hosts, matrix, mpir, outcome, outputs, simulate, trace, version};
 use serde_json::json;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -75,7 +75,7 @@ fn print(action: Action) -> Result<i32, Failure> {
         Action::Help => out(&cli::help_text()),
         Action::ShowConfig => Ok(0),
         Action::Machines => out(&vmpi_machine::list()),
-        Action::Version => out(&format!("vmpirun (vmpi) {VERSION}\n")),
+        Action::Version => out(&format!("vmpirun (vmpi) {}\n", version::long())),
     }
 }
 

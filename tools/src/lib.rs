@@ -49,5 +49,6 @@ mod stdin;
 pub mod table;
 mod threads;
 pub mod trace;
+pub mod version;
 pub mod why;
 pub mod wrapper;

@@ -7,7 +7,7 @@
 
 use crate::frame;
 use crate::key::Key;
-use hmac::{Hmac, Mac};
+use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 const MAGIC: [u8; 8] = *b"vmpifab1";
@@ -130,7 +130,7 @@ pub enum End {
 
 /// The key by which end `of` seals what it sends on this connection. Both nonces are fresh for each connection, and so is the key.
 pub(crate) fn sealing_key(key: &Key, of: End, connecting: &Greeting, accepting: &Greeting) -> [u8; 32] {
-    let mut mac = <Hmac<Sha256> as Mac>::new_from_slice(key.bytes()).expect("HMAC takes keys of any length");
+    let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(key.bytes()).expect("HMAC takes keys of any length");
     mac.update(match of {
         End::Connecting => b"vmpi seals connect.",
         End::Accepting | End::Welcome => b"vmpi seals accept..",
@@ -141,7 +141,7 @@ pub(crate) fn sealing_key(key: &Key, of: End, connecting: &Greeting, accepting: 
 }
 
 fn mac(key: &Key, of: End, connecting: &Greeting, accepting: &Greeting) -> Hmac<Sha256> {
-    let mut mac = <Hmac<Sha256> as Mac>::new_from_slice(key.bytes()).expect("HMAC takes keys of any length");
+    let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(key.bytes()).expect("HMAC takes keys of any length");
     mac.update(match of {
         End::Connecting => b"vmpi connecting end",
         End::Accepting => b"vmpi accepting end.",

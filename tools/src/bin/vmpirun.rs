@@ -1,5 +1,6 @@
 //! vmpirun, and by its other names vmpictl, vmpicc, vmpicxx and vmpifort.
 
 fn main() {
-    std::process::exit(vmpi_tools::called::main());
+    // Here, so that another commit makes nothing but this file new.
+    std::process::exit(vmpi_tools::called::main(option_env!("VMPI_COMMIT")));
 }

@@ -18,14 +18,17 @@ mod why;
 use crate::cli::{CtlArgs, CtlCommand, MachineCommand, TraceCommand};
 use crate::failure::Failure;
 use crate::matrix::Form;
-use clap::Parser;
+use crate::version;
+use clap::{CommandFactory, FromArgMatches};
+use std::ffi::OsString;
 use std::io::Write;
 use vmpi_shared::control::TraceAsk;
 use vmpi_shared::escape;
 
 /// Run vmpictl; returns the exit code.
-pub fn main() -> i32 {
-    let args = CtlArgs::parse();
+pub fn main(words: &[OsString]) -> i32 {
+    let known = CtlArgs::command().version(version::long()).get_matches_from(words);
+    let args = CtlArgs::from_arg_matches(&known).unwrap_or_else(|error| error.exit());
     let done: Result<Output, Failure> = match &args.command {
         CtlCommand::Ps { ranks, format } => show::ps(*ranks, format.json).map(Output::from),
         CtlCommand::Show { job, format } => show::show(job.as_deref(), format.json).map(Output::from),

@@ -197,7 +197,7 @@ pub fn version(as_json: bool) -> Result<String, Failure> {
         let document = json!({ "schema_version": 1, "version": VERSION, "protocol": PROTOCOL, "daemons": daemons });
         return Ok(format!("{document:#}\n"));
     }
-    let mut text = format!("vmpictl (vmpi) {VERSION}, protocol {PROTOCOL}\n");
+    let mut text = format!("vmpictl (vmpi) {}, protocol {PROTOCOL}\n", crate::version::long());
     for (place, page) in places.iter().filter_map(|place| Some((place, place.page.as_ref()?))).filter(alive) {
         text.push_str(&format!(
             "vmpid {}, pid {}, {} job{}, in {}\n",

@@ -1,11 +1,12 @@
 //! The call stacks of a process: stop it for a moment, read its registers and stack, find names for the addresses.
 //!
-//! [`capture`] stops and reads (ptrace), [`modules`] knows the files that are mapped ([`bytes`]: what is in them), [`names`] finds function, file and line,
+//! [`capture`] stops and reads (ptrace), [`modules`] knows the files that are mapped ([`bytes`]: what is in them), [`names`] finds function, file and line ([`debug`]: in which file),
 //! [`fold`] leaves out what is not the program's, [`group`] puts equal ones together.
 //! A stopped rank is stopped for about a millisecond; a rank that waits goes on waiting afterwards.
 
 mod bytes;
 mod capture;
+mod debug;
 mod fold;
 mod group;
 mod modules;

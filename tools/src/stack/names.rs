@@ -1,7 +1,7 @@
 //! Names for addresses: function, file and line.
 
-use super::bytes;
 use super::modules::{Mapped, Modules};
+use super::{bytes, debug};
 use addr2line::Loader;
 use object::{Object, ObjectSection, ObjectSymbol, SectionKind};
 use std::cell::OnceCell;
@@ -118,7 +118,7 @@ impl Image {
     }
 
     fn debug(&self) -> Option<&Loader> {
-        self.debug.get_or_init(|| Loader::new(&self.path).ok()).as_ref()
+        self.debug.get_or_init(|| Loader::new(debug::file_of(&self.path)).ok()).as_ref()
     }
 
     /// The exported function whose code `probe` lies in, where that of the function around it starts at or before `at`.

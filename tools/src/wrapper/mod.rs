@@ -11,6 +11,7 @@ pub use flags::{Answer, Flags, answer};
 pub use layout::Layout;
 
 use crate::failure::Failure;
+use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -50,9 +51,9 @@ impl Language {
     }
 }
 
-/// Run a wrapper with the arguments of this process.
-pub fn main(language: Language) -> i32 {
-    let args: Vec<String> = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
+/// Run a wrapper with these words, its name first.
+pub fn main(language: Language, words: &[OsString]) -> i32 {
+    let args: Vec<String> = words.iter().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
     match run(language, &args) {
         Ok(()) => 0,
         Err(failure) => {

@@ -5,9 +5,10 @@
 //! libmpi_usempif08.so.40 needs no copy: it holds only wrappers, and finds its symbols in the thin libmpi_mpifh.so.40.
 
 use crate::Result;
-use crate::place::{release, top};
+use crate::place::{target, top};
 use crate::shell::{cargo, command, copy, create_dir, link, output, run, which};
-use std::path::Path;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 /// A face: the directory, cargo's file, the soname of the whole, the sonames of the thin ones, and the names without a
 /// version: by those the linker finds the standard ABI's (what is built here is built for that), and `dlopen` the others'
@@ -62,59 +63,73 @@ pub const AUDITOR: &str = "libvmpi_audit.so";
 pub const VERBS: &str = "libvmpi_verbs.so";
 
 pub fn build() -> Result<()> {
+    build_as(&Manner { target: target(), environment: Vec::new() })
+}
+
+/// Where cargo builds, and with which variables besides.
+pub struct Manner {
+    pub target: PathBuf,
+    pub environment: Vec<(&'static str, OsString)>,
+}
+
+impl Manner {
+    /// What is installed and given away says from which commit it is; while one works, each commit would build anew.
+    pub fn with_commit() -> Manner {
+        let environment = commit().into_iter().map(|commit| ("VMPI_COMMIT", commit.into())).collect();
+        Manner { target: target(), environment }
+    }
+
+    /// Where the built files lie.
+    pub fn release(&self) -> PathBuf {
+        self.target.join("release")
+    }
+}
+
+/// The commit that is checked out, `+` if files differ from it; `None`: not a git checkout, or no git.
+pub fn commit() -> Option<String> {
+    let git = |args: &[&str]| output(command("git").args(args)).ok().map(|text| text.trim().to_owned());
+    // A tarball may lie in somebody else's repository.
+    let own = git(&["rev-parse", "--show-prefix"])?.is_empty();
+    let id = git(&["rev-parse", "--short=12", "HEAD"]).filter(|id| own && !id.is_empty())?;
+    let changed = !git(&["status", "--porcelain", "--untracked-files=no"])?.is_empty();
+    Some(if changed { id + "+" } else { id })
+}
+
+/// Build as told, into `manner.release()`.
+pub fn build_as(manner: &Manner) -> Result<()> {
+    let release = manner.release();
     let mut build = cargo();
+    build.env("CARGO_TARGET_DIR", &manner.target).envs(manner.environment.iter().map(|(name, value)| (name, value)));
     // These two run as they are built for development, if at all.
     build.args(["build", "--release", "--workspace", "--exclude", "xtask", "--exclude", "vmpi-tests"]);
-    match verbs_missing() {
-        None => drop(build.args(["--features", "vmpi-verbs/verbs"])),
-        Some(missing) => eprintln!("{missing}: built without verbs (`cargo xtask setup` installs what they need)"),
-    }
     run(&mut build)?;
     for program in PROGRAMS {
-        if !release().join(program).is_file() {
+        if !release.join(program).is_file() {
             return Err(format!("cargo built no {program}"));
         }
     }
-    NAMES.iter().try_for_each(|name| link(Path::new("vmpirun"), &release().join(name)))?;
-    let include = release().join("vmpi/include");
+    NAMES.iter().try_for_each(|name| link(Path::new("vmpirun"), &release.join(name)))?;
+    let include = release.join("vmpi/include");
     create_dir(&include)?;
     HEADERS.iter().try_for_each(|name| copy(&top().join("libvmpi/include").join(name), &include.join(name)))?;
-    FAMILIES.iter().try_for_each(|family| lay_out(family, &release().join("vmpi").join(family.directory)))?;
-    copy(&release().join(AUDITOR), &release().join("vmpi").join(AUDITOR))?;
-    fortran_modules()
-}
-
-/// What rdma-sys needs and is not there.
-fn verbs_missing() -> Option<&'static str> {
-    let library = |name: &str| command("pkg-config").args(["--exists", name]).status().is_ok_and(|s| s.success());
-    if !library("libibverbs") {
-        return Some("there is no libibverbs-dev");
-    }
-    if !library("librdmacm") {
-        return Some("there is no librdmacm-dev");
-    }
-    let names = |dir: &str| std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
-    let clang = names("/usr/lib/x86_64-linux-gnu").any(|name| {
-        name.to_string_lossy()
-            .strip_prefix("libclang-")
-            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-    }) || names("/usr/lib").any(|name| name.to_string_lossy().starts_with("llvm-"));
-    (!clang).then_some("there is no libclang")
+    FAMILIES.iter().try_for_each(|family| lay_out(family, &release, &release.join("vmpi").join(family.directory)))?;
+    copy(&release.join(AUDITOR), &release.join("vmpi").join(AUDITOR))?;
+    fortran_modules(&release)
 }
 
 /// mpif.h and the modules, in the form of this machine's gfortran.
-fn fortran_modules() -> Result<()> {
+fn fortran_modules(release: &Path) -> Result<()> {
     if which("gfortran").is_none() {
         eprintln!(
             "there is no gfortran: vmpifort gets no modules (`vmpifort -modules DIR` makes them with any gfortran)"
         );
         return Ok(());
     }
-    run(command(release().join("vmpifort")).arg("-modules").arg(release().join("vmpi/fortran")))
+    run(command(release.join("vmpifort")).arg("-modules").arg(release.join("vmpi/fortran")))
 }
 
-fn lay_out(family: &Family, dir: &Path) -> Result<()> {
-    let built = release().join(family.file);
+fn lay_out(family: &Family, release: &Path, dir: &Path) -> Result<()> {
+    let built = release.join(family.file);
     let soname = soname_of(&built)?;
     if soname.as_deref() != Some(family.soname) {
         let found = soname.unwrap_or_else(|| "none".into());
@@ -123,13 +138,16 @@ fn lay_out(family: &Family, dir: &Path) -> Result<()> {
     create_dir(dir)?;
     let whole = dir.join(family.soname);
     copy(&built, &whole)?;
-    for name in family.thin {
-        let mut cc = command("cc");
-        cc.args(["-shared", "-nostdlib", "-x", "c", "/dev/null", "-x", "none", "-Wl,--no-as-needed"]);
-        cc.arg(&whole).arg(format!("-Wl,-soname,{name}")).arg("-Wl,-rpath,$ORIGIN").arg("-o").arg(dir.join(name));
-        output(&mut cc)?;
-    }
+    family.thin.iter().try_for_each(|name| thin(&whole, name, &dir.join(name)))?;
     family.links.iter().try_for_each(|(name, file)| link(Path::new(file), &dir.join(name)))
+}
+
+/// An empty library that needs `whole`, which lies beside it.
+pub fn thin(whole: &Path, soname: &str, file: &Path) -> Result<()> {
+    let mut cc = command("cc");
+    cc.args(["-shared", "-nostdlib", "-x", "c", "/dev/null", "-x", "none", "-Wl,--no-as-needed,--strip-all"]);
+    cc.arg(whole).arg(format!("-Wl,-soname,{soname}")).arg("-Wl,-rpath,$ORIGIN").arg("-o").arg(file);
+    output(&mut cc).map(drop)
 }
 
 /// DT_SONAME of a shared object, as binutils print it.

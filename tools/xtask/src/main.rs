@@ -1,10 +1,11 @@
-//! `cargo xtask`: setup, build, demo, test, bench, paper, functions, install.
+//! `cargo xtask`: setup, build, demo, test, bench, paper, functions, install, dist, release.
 //!
 //! Each command is a module; [`shell`] runs programs and says which; [`place`] knows the directories.
 
 mod bench;
 mod build;
 mod demo;
+mod dist;
 mod guest;
 mod install;
 #[cfg(any(test, feature = "manual"))]
@@ -13,6 +14,7 @@ mod mpich_suite;
 mod needs;
 mod paper;
 mod place;
+mod release;
 mod setup;
 mod shell;
 mod statistics;
@@ -115,6 +117,20 @@ enum Command {
         #[arg(long, default_value = "/usr/local")]
         prefix: PathBuf,
     },
+    /// Build once more, the same on every machine, and make packages: a wheel, a tarball, Debian packages, an RPM, recipes.
+    Dist {
+        /// The directory for the packages and SHA256SUMS.
+        #[arg(long, default_value = "target/dist/out")]
+        into: PathBuf,
+        /// Package files that are no commit.
+        #[arg(long)]
+        allow_dirty: bool,
+        /// Link for this glibc, as 2.28, by zig (`pip install cargo-zigbuild ziglang`); otherwise it is this machine's.
+        #[arg(long, value_name = "VERSION")]
+        glibc: Option<String>,
+    },
+    /// Check what must agree before a version is tagged, and say what its maintainer does then.
+    Release,
     /// Write manual pages and completions (called by install).
     #[cfg(feature = "manual")]
     #[command(hide = true)]
@@ -144,6 +160,8 @@ fn main() -> ExitCode {
         Command::Guest => setup::second_tier(),
         Command::Functions => test::functions(),
         Command::Install { prefix } => install::install(&prefix),
+        Command::Dist { into, allow_dirty, glibc } => dist::dist(&dist::Options { into, allow_dirty, glibc }),
+        Command::Release => release::release(),
         #[cfg(feature = "manual")]
         Command::Manual { share } => manual::write(&share),
     };

@@ -1,12 +1,12 @@
 //! A device of libibverbs: one protection domain, one completion queue and its channel, and a queue pair per connection.
 
 use std::collections::HashMap;
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::ptr::null_mut;
 
-use rdma_sys::*;
+use crate::sys::*;
 use vmpi_fabric::verbs::abi::{Address, Done, Facts, Keys, SHAPES, Table, Text, VERSION, Work, flag, what};
 
 pub static TABLE: Table = Table {
@@ -28,8 +28,7 @@ pub static TABLE: Table = Table {
     status,
 };
 
-/// `enum` in verbs.h; the bindings have no names for the port's.
-const ETHERNET: u8 = 2;
+const ETHERNET: u8 = IBV_LINK_LAYER_ETHERNET as u8;
 /// An acknowledgement is awaited for 4.096 us * 2^18 = 1.07 s, and a packet sent up to seven times: a peer that does not answer is seen after about eight
 /// seconds. (7 retries would be for ever, to some devices.)
 const TIMEOUT: u8 = 18;
@@ -90,6 +89,10 @@ unsafe extern "C" fn open(
     // SAFETY: the caller's bytes.
     let wanted = if len == 0 { &[][..] } else { unsafe { std::slice::from_raw_parts(name, len) } };
     let wanted = String::from_utf8_lossy(wanted).into_owned();
+    if let Err(text) = load() {
+        // SAFETY: the caller's.
+        return unsafe { refuse(why, libc::ENOPKG, &text) };
+    }
     let mut count = 0;
     // SAFETY: returns a list of so many devices, or null.
     let list = unsafe { ibv_get_device_list(&mut count) };
@@ -209,8 +212,8 @@ impl Card {
         };
         for port in 1..=ports {
             // SAFETY: as above.
-            let failed = unsafe { ___ibv_query_port(self.context, port, &mut self.attributes) };
-            if failed != 0 || self.attributes.state != ibv_port_state::IBV_PORT_ACTIVE {
+            let failed = unsafe { ibv_query_port(self.context, port, &mut self.attributes) };
+            if failed != 0 || self.attributes.state != IBV_PORT_ACTIVE {
                 continue;
             }
             self.port = port;
@@ -309,12 +312,12 @@ unsafe extern "C" fn prepare(card: *mut c_void, completions: u32, why: *mut Text
 }
 
 unsafe extern "C" fn register(card: *mut c_void, addr: u64, bytes: u64, keys: *mut Keys, why: *mut Text) -> i32 {
-    let access = ibv_access_flags::IBV_ACCESS_LOCAL_WRITE | ibv_access_flags::IBV_ACCESS_REMOTE_WRITE;
+    let access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
     // SAFETY: an open card; the caller keeps the memory.
     unsafe {
         raise_memlock();
         let card = of(card);
-        let region = ibv_reg_mr(card.domain, addr as *mut c_void, bytes as usize, access.0 as c_int);
+        let region = ibv_reg_mr(card.domain, addr as *mut c_void, bytes as usize, access as c_int);
         if region.is_null() {
             let errno = errno();
             let mib = bytes.div_ceil(1 << 20);
@@ -356,7 +359,7 @@ unsafe extern "C" fn pair(
     unsafe {
         let card = of(at);
         let mut wish: ibv_qp_init_attr = std::mem::zeroed();
-        (wish.send_cq, wish.recv_cq, wish.qp_type) = (card.queue, card.queue, ibv_qp_type::IBV_QPT_RC);
+        (wish.send_cq, wish.recv_cq, wish.qp_type) = (card.queue, card.queue, IBV_QPT_RC);
         let mut queue_pair = null_mut();
         for inline in [INLINE_BYTES, 0] {
             wish.cap = ibv_qp_cap {
@@ -376,14 +379,11 @@ unsafe extern "C" fn pair(
             return refuse(why, errno, &format!("no room for one more connection: {}", in_words(errno)));
         }
         let mut attributes: ibv_qp_attr = std::mem::zeroed();
-        attributes.qp_state = ibv_qp_state::IBV_QPS_INIT;
+        attributes.qp_state = IBV_QPS_INIT;
         attributes.port_num = card.port;
-        attributes.qp_access_flags = ibv_access_flags::IBV_ACCESS_REMOTE_WRITE.0;
-        let mask = ibv_qp_attr_mask::IBV_QP_STATE
-            | ibv_qp_attr_mask::IBV_QP_PKEY_INDEX
-            | ibv_qp_attr_mask::IBV_QP_PORT
-            | ibv_qp_attr_mask::IBV_QP_ACCESS_FLAGS;
-        let failed = ibv_modify_qp(queue_pair, &mut attributes, mask.0 as c_int);
+        attributes.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+        let mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+        let failed = ibv_modify_qp(queue_pair, &mut attributes, mask as c_int);
         if failed != 0 {
             ibv_destroy_qp(queue_pair);
             return refuse(why, failed, &format!("a connection cannot begin: {}", in_words(failed)));
@@ -415,7 +415,7 @@ unsafe extern "C" fn join(pair: *mut c_void, own: *const Address, to: *const Add
             return refuse(why, libc::EINVAL, &format!("the device here is on {here}, the other node's on {there}"));
         }
         let mut attributes: ibv_qp_attr = std::mem::zeroed();
-        attributes.qp_state = ibv_qp_state::IBV_QPS_RTR;
+        attributes.qp_state = IBV_QPS_RTR;
         attributes.path_mtu = own.mtu.min(to.mtu).into();
         attributes.dest_qp_num = to.queue_pair & 0x00ff_ffff;
         attributes.rq_psn = to.packet & 0x00ff_ffff;
@@ -428,14 +428,14 @@ unsafe extern "C" fn join(pair: *mut c_void, own: *const Address, to: *const Add
             attributes.ah_attr.grh.sgid_index = card.gid_index;
             attributes.ah_attr.grh.hop_limit = 64;
         }
-        let mask = ibv_qp_attr_mask::IBV_QP_STATE
-            | ibv_qp_attr_mask::IBV_QP_AV
-            | ibv_qp_attr_mask::IBV_QP_PATH_MTU
-            | ibv_qp_attr_mask::IBV_QP_DEST_QPN
-            | ibv_qp_attr_mask::IBV_QP_RQ_PSN
-            | ibv_qp_attr_mask::IBV_QP_MAX_DEST_RD_ATOMIC
-            | ibv_qp_attr_mask::IBV_QP_MIN_RNR_TIMER;
-        let failed = ibv_modify_qp(pair.queue_pair, &mut attributes, mask.0 as c_int);
+        let mask = IBV_QP_STATE
+            | IBV_QP_AV
+            | IBV_QP_PATH_MTU
+            | IBV_QP_DEST_QPN
+            | IBV_QP_RQ_PSN
+            | IBV_QP_MAX_DEST_RD_ATOMIC
+            | IBV_QP_MIN_RNR_TIMER;
+        let failed = ibv_modify_qp(pair.queue_pair, &mut attributes, mask as c_int);
         if failed != 0 {
             return refuse(
                 why,
@@ -444,16 +444,16 @@ unsafe extern "C" fn join(pair: *mut c_void, own: *const Address, to: *const Add
             );
         }
         let mut attributes: ibv_qp_attr = std::mem::zeroed();
-        attributes.qp_state = ibv_qp_state::IBV_QPS_RTS;
+        attributes.qp_state = IBV_QPS_RTS;
         (attributes.timeout, attributes.retry_cnt, attributes.rnr_retry) = (TIMEOUT, RETRIES, RETRIES);
         attributes.sq_psn = own.packet & 0x00ff_ffff;
-        let mask = ibv_qp_attr_mask::IBV_QP_STATE
-            | ibv_qp_attr_mask::IBV_QP_TIMEOUT
-            | ibv_qp_attr_mask::IBV_QP_RETRY_CNT
-            | ibv_qp_attr_mask::IBV_QP_RNR_RETRY
-            | ibv_qp_attr_mask::IBV_QP_SQ_PSN
-            | ibv_qp_attr_mask::IBV_QP_MAX_QP_RD_ATOMIC;
-        match ibv_modify_qp(pair.queue_pair, &mut attributes, mask.0 as c_int) {
+        let mask = IBV_QP_STATE
+            | IBV_QP_TIMEOUT
+            | IBV_QP_RETRY_CNT
+            | IBV_QP_RNR_RETRY
+            | IBV_QP_SQ_PSN
+            | IBV_QP_MAX_QP_RD_ATOMIC;
+        match ibv_modify_qp(pair.queue_pair, &mut attributes, mask as c_int) {
             0 => 0,
             failed => refuse(why, failed, &format!("the connection cannot be opened: {}", in_words(failed))),
         }
@@ -487,19 +487,19 @@ unsafe extern "C" fn send(pair: *mut c_void, work: *const Work) -> i32 {
         let mut place = ibv_sge { addr: work.addr, length: work.bytes, lkey: work.key };
         let mut wish: ibv_send_wr = std::mem::zeroed();
         (wish.wr_id, wish.sg_list, wish.num_sge) = (work.id, &mut place, 1);
-        let mut flags = ibv_send_flags(0);
+        let mut flags = 0;
         if work.flags & flag::SIGNALED != 0 {
-            flags |= ibv_send_flags::IBV_SEND_SIGNALED;
+            flags |= IBV_SEND_SIGNALED;
         }
         if work.bytes <= pair.inline_bytes {
-            flags |= ibv_send_flags::IBV_SEND_INLINE;
+            flags |= IBV_SEND_INLINE;
         }
-        wish.send_flags = flags.0 as c_uint;
-        wish.opcode = ibv_wr_opcode::IBV_WR_SEND;
+        wish.send_flags = flags;
+        wish.opcode = IBV_WR_SEND;
         if work.flags & flag::WRITE != 0 {
-            wish.opcode = ibv_wr_opcode::IBV_WR_RDMA_WRITE_WITH_IMM;
-            wish.imm_data_invalidated_rkey_union.imm_data = work.immediate.to_be();
-            wish.wr.rdma = rdma_t { remote_addr: work.remote, rkey: work.remote_key };
+            wish.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+            wish.imm_data = work.immediate.to_be();
+            (wish.remote_addr, wish.rkey) = (work.remote, work.remote_key);
         }
         let mut bad = null_mut();
         ibv_post_send(pair.queue_pair, &mut wish, &mut bad)
@@ -516,11 +516,11 @@ unsafe extern "C" fn poll(card: *mut c_void, done: *mut Done, most: u32) -> i32 
         }
         for (at, one) in batch[..count as usize].iter().enumerate() {
             let what = match one.opcode {
-                ibv_wc_opcode::IBV_WC_RECV => what::RECEIVED,
-                ibv_wc_opcode::IBV_WC_RECV_RDMA_WITH_IMM => what::WRITTEN,
+                IBV_WC_RECV => what::RECEIVED,
+                IBV_WC_RECV_RDMA_WITH_IMM => what::WRITTEN,
                 _ => what::SENT,
             };
-            let immediate = u32::from_be(one.imm_data_invalidated_rkey_union.imm_data);
+            let immediate = u32::from_be(one.imm_data);
             let told = Done { id: one.wr_id, status: one.status, what, bytes: one.byte_len, immediate };
             done.add(at).write(told);
         }

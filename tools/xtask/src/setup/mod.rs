@@ -11,7 +11,7 @@ use crate::place;
 use crate::shell::{command, run, which, write};
 use std::path::{Path, PathBuf};
 
-/// Debian packages: the real MPIs, programs built with them, and what the build of verbs support needs. Where releases
+/// Debian packages: the real MPIs, programs built with them, and the header that our words for verbs are compared with. Where releases
 /// differ the names stand side by side.
 const PACKAGES: &[&str] = &[
     "openmpi-bin",
@@ -36,9 +36,6 @@ const PACKAGES: &[&str] = &[
     "libfftw3-dev",
     "libfftw3-mpi-dev",
     "libibverbs-dev",
-    "librdmacm-dev",
-    "libclang1",
-    "libclang-common-14-dev|libclang-common-19-dev|libclang-common-18-dev",
     "pkg-config",
     "cmake",
     "g++",
@@ -57,7 +54,7 @@ const PACKAGES: &[&str] = &[
 ];
 /// Its sshd is run by a test, with a configuration of its own; installed, it would be enabled for the whole machine.
 const SSHD: &str = "openssh-server";
-/// Only the second tier needs these: a guest with an RDMA device, a small Slurm, and SimGrid.
+/// Only the second tier needs these: a guest with an RDMA device, a small Slurm, SimGrid, packages and a bare Debian for them.
 const SECOND_TIER: &[&str] = &[
     "qemu-system-x86",
     "ibverbs-providers",
@@ -68,6 +65,9 @@ const SECOND_TIER: &[&str] = &[
     "munge",
     "util-linux",
     "libsimgrid-dev",
+    "debootstrap",
+    "dpkg",
+    "rpm",
 ];
 /// More programs of science than the first tier has time and room for.
 const PROGRAMS: &[&str] = &[
