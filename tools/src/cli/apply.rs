@@ -1,7 +1,7 @@
 //! From a flag's words to its value: what each flag of the table accepts.
 
 use super::options::{EnvMode, EnvSetting, Label, OnDeadlock, OutputMode, ReportForm, StdinTo, Universe, VChoice};
-use super::parse::Line;
+use super::parse::{Action, Line};
 use crate::{cpus, hosts, matrix, trace};
 use vmpi_shared::control::{Balance, MOST_RANKS, OnBlock, Overlap, Policy, Wtime};
 use vmpi_shared::crash::OnCrash;
