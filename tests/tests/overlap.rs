@@ -72,7 +72,7 @@ fn auto_learns_where_it_pays() {
     let run = Vmpirun::new("overlap-learn").args(["-n", "2", "-V", "1", "--overlap", "auto"]);
     let got = run.arg(compiled(Mpi::Openmpi)).arg("learn").run();
     let count = got.stderr.split("early: learn ").nth(1).and_then(|rest| rest.trim().parse::<u32>().ok());
-    assert!(got.code == 0 && count == Some(6), "{}", told(&got));
+    assert!(got.code == 0 && count.is_some_and(|count| (4..=6).contains(&count)), "{}", told(&got));
 }
 
 /// The guard needs no right that only root has.

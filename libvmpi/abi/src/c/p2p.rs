@@ -1,7 +1,9 @@
 //! Point-to-point messages: sends, receives, persistent messages.
 
 use super::number::{self, Number, named, names};
-use super::p2p_large::{exchange_large, large_request, make_way, make_way_to_send, recv_large, wait_or_leave};
+use super::p2p_large::{
+    exchange_large, large_request, make_way, make_way_beside, make_way_to_send, recv_large, wait_or_leave,
+};
 use crate::abi::{Abi, CComm, CDatatype, CRequest, dec, enc};
 use crate::c::status::{write_outcome, write_status};
 use crate::entry::{self, Target};
@@ -272,10 +274,7 @@ pub unsafe fn recv<A: Abi>(
     status: *mut A::Status,
 ) -> c_int {
     let comm = dec::<A, Comm>(comm);
-    let makes_way = || {
-        make_way::<A>(buf, count, ty, true);
-        overlap::make_way(status as u64, size_of::<A::Status>() as u64, true);
-    };
+    let makes_way = || make_way_beside::<A, _>(buf, count, ty, status);
     // SAFETY: passed on.
     let large = || unsafe { recv_large::<A>(buf, count.get(), ty, source, tag, comm, status) };
     entry::run_beside::<A>(named(count, names!("MPI_Recv")), Target::Comm(comm), makes_way, || {
@@ -322,10 +321,7 @@ pub unsafe fn irecv<A: Abi>(
     req: *mut CRequest<A>,
 ) -> c_int {
     let comm = dec::<A, Comm>(comm);
-    let makes_way = || {
-        make_way::<A>(buf, count, ty, true);
-        overlap::make_way(req as u64, size_of::<CRequest<A>>() as u64, true);
-    };
+    let makes_way = || make_way_beside::<A, _>(buf, count, ty, req);
     entry::run_beside::<A>(named(count, names!("MPI_Irecv")), Target::Comm(comm), makes_way, || {
         check_here::<A, _>(Way::Receive, buf, count, ty, source, tag, comm, large_request, |a| {
             // SAFETY: the program keeps the buffer until the request completes; `req` is its to write.

@@ -53,6 +53,13 @@ pub(super) fn make_way_to_send<A: Abi>(mode: Mode, buf: *const c_void, count: im
     }
 }
 
+/// A call is about to write there, and to what `also` points to.
+#[cold]
+pub(super) fn make_way_beside<A: Abi, T>(buf: *const c_void, count: impl Number, ty: CDatatype<A>, also: *const T) {
+    make_way::<A>(buf, count, ty, true);
+    overlap::make_way(also as u64, size_of::<T>() as u64, true);
+}
+
 /// A blocking receive of a large message, where such ones may be left behind.
 ///
 /// # Safety
