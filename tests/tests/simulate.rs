@@ -132,7 +132,10 @@ fn collectives_give_the_same_results_in_virtual_time() {
 fn a_deadlock_in_virtual_time_is_told_of() {
     let outcome = run("deadlock.c", 2, &["--compute", "none", "--on-deadlock", "abort"], &["two-receives"]);
     assert_eq!(outcome.code, 123, "{outcome:?}");
-    assert!(outcome.stderr.contains("rank 0 waits in MPI_Recv") && outcome.stderr.contains("wait for each other"), "{outcome:?}");
+    assert!(
+        outcome.stderr.contains("rank 0 waits in MPI_Recv") && outcome.stderr.contains("wait for each other"),
+        "{outcome:?}"
+    );
 }
 
 #[test]
