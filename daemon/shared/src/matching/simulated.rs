@@ -9,6 +9,7 @@ use super::tend::Endpoint;
 use super::transfer::RankMover;
 use crate::node::NodeSegment;
 use crate::sched::{self, Wait};
+use crate::simulate::engine::Look;
 use crate::simulate::{Exhausted, Fault, Simulated};
 
 impl Endpoint {
@@ -60,33 +61,33 @@ impl Endpoint {
         let me = self.me;
         let Some(simulated) = &mut self.simulated else { return false };
         let (segment, number, now) = (simulated.segment, simulated.numbers(1), simulated.clock());
-        let asked = segment.locked(me, |engine| {
-            let reached = engine.wait_until(me, now, number)?;
-            if reached {
-                engine.take(me, now, &mut simulated.taken);
-            }
-            Ok(reached)
-        });
-        let mut reached = asked.unwrap_or_else(|Exhausted| {
-            simulated.fault = Some(Fault::Exhausted);
-            true
-        });
-        let mut any = !simulated.taken.is_empty();
-        if reached && !any {
-            return false;
-        }
-        while !reached {
-            // There, or to answer something that has come.
-            self.await_turn();
+        let (mut any, mut asked) = (false, false);
+        loop {
             let Some(simulated) = &mut self.simulated else { return any };
-            segment.locked(me, |engine| engine.take(me, now, &mut simulated.taken));
-            any |= !simulated.taken.is_empty();
-            self.match_taken();
-            reached = segment.locked(me, |engine| engine.wait_on(me));
+            let look = segment.locked(me, |engine| {
+                let look = if asked { engine.wait_on(me, now) } else { engine.wait_until(me, now, number)? };
+                if look == Look::Take {
+                    engine.take(me, now, &mut simulated.taken);
+                }
+                Ok(look)
+            });
+            match look {
+                Ok(Look::Take) => {
+                    any = true;
+                    self.match_taken();
+                }
+                // There, or to answer something that has come.
+                Ok(Look::Waits) => {
+                    asked = true;
+                    self.await_turn();
+                }
+                Ok(Look::Reached) => return any,
+                Err(Exhausted) => {
+                    simulated.fault = Some(Fault::Exhausted);
+                    return any;
+                }
+            }
         }
-        self.match_taken();
-        segment.locked(me, |engine| engine.advance(me, now));
-        any
     }
 
     /// Wait for at least one arrival; `need`: so many must come before what this rank waits for can be over. `what`: for `vmpictl`, as in `suspend`.

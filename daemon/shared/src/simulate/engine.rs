@@ -21,6 +21,17 @@ const RELAXED: Ordering = Ordering::Relaxed;
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Exhausted;
 
+/// How it stands with a rank that looks what has come by its clock.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Look {
+    /// It is to take what is in its list, and to answer it, and to ask again.
+    Take,
+    /// All that arrives until then is there, and has been taken; it runs.
+    Reached,
+    /// It waits for that.
+    Waits,
+}
+
 /// No arrival ends the wait.
 pub const NONE: u32 = 0;
 
@@ -202,8 +213,17 @@ impl Engine<'_> {
         heap::moved(self.running, self.counts.running, &mut &mut *self.ranks, rank);
     }
 
-    /// `rank`, which waits for nothing else, is to run when all that arrives until `clock` is there. True: it is so already, and it runs.
-    pub fn wait_until(&mut self, rank: u32, clock: u64, number: u64) -> Result<bool, Exhausted> {
+    /// Is something in the list of `rank` that it is to take first? While it waits nobody waits for the answers that it owes.
+    fn owes(&self, rank: u32, clock: u64) -> bool {
+        let first = self.ranks[rank as usize].first.checked_sub(1);
+        first.is_some_and(|index| self.events[index as usize].time <= clock)
+    }
+
+    /// `rank`, which waits for nothing else, is to run when all that arrives until `clock` is there.
+    pub fn wait_until(&mut self, rank: u32, clock: u64, number: u64) -> Result<Look, Exhausted> {
+        if self.owes(rank, clock) {
+            return Ok(Look::Take);
+        }
         let index = self.make(what::REACHED, (rank, number), rank, &Envelope::EMPTY)?;
         self.wait(rank, NONE);
         let next = heap::first(self.arriving, self.counts.arriving).map_or(u64::MAX, |entry| entry.key.time);
@@ -211,20 +231,24 @@ impl Engine<'_> {
         if next > clock && self.counts.flowing == 0 && self.arrivals_horizon() > clock {
             self.free_event(index);
             self.set_running(rank, clock);
-            return Ok(true);
+            return Ok(Look::Reached);
         }
         self.ranks[rank as usize].reached = 0;
         self.schedule(index, clock);
-        Ok(false)
+        Ok(Look::Waits)
     }
 
-    /// It has been made to run before that: to answer something. True: virtual time has got there meanwhile, else it waits on.
-    pub fn wait_on(&mut self, rank: u32) -> bool {
-        let reached = self.ranks[rank as usize].reached != 0;
-        if !reached {
-            self.wait(rank, NONE);
+    /// It has been made to run before that, to answer something: it waits on, if virtual time has not got there meanwhile.
+    pub fn wait_on(&mut self, rank: u32, clock: u64) -> Look {
+        if self.owes(rank, clock) {
+            return Look::Take;
         }
-        reached
+        if self.ranks[rank as usize].reached != 0 {
+            self.advance(rank, clock);
+            return Look::Reached;
+        }
+        self.wait(rank, NONE);
+        Look::Waits
     }
 
     /// Has all that has arrived at `rank` been taken?

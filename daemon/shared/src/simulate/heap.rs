@@ -162,12 +162,9 @@ mod tests {
                 assert_eq!(pop(&mut heap, &mut len).map(|entry| entry.key), Some(expected.remove(0)));
             }
         }
-        while len as usize == heap.len()
-            || push(&mut heap, &mut len, Entry { key: Key { time: 99, tie: len.into() }, ..Entry::default() })
-        {
-            if len as usize == heap.len() {
-                break;
-            }
+        while (len as usize) < heap.len() {
+            let key = Key { time: 99, tie: 1000 + u64::from(len) };
+            assert!(push(&mut heap, &mut len, Entry { key, ..Entry::default() }));
         }
         assert!(!push(&mut heap, &mut len, Entry::default()), "there is no more room");
         let rest: Vec<Key> = std::iter::from_fn(|| pop(&mut heap, &mut len)).map(|entry| entry.key).collect();

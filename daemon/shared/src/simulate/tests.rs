@@ -1,6 +1,6 @@
 //! Programs of random steps, whose ranks are run in random order: what each sees, and when, is the same in any.
 
-use super::engine::{Departure, Engine, NONE};
+use super::engine::{Departure, Engine, Look, NONE};
 use super::layout::status;
 use super::network::{Cost, Network};
 use super::{Compute, SimulationConfig, SimulationSegment};
@@ -142,22 +142,25 @@ impl Rank {
                 self.seen.push(format!("{:?} at {}", &self.messages[..count], self.clock));
             }
             Step::Look => {
-                let number = self.number();
-                let reached = match std::mem::take(&mut self.asked) {
-                    false => engine.wait_until(me, self.clock, number).unwrap(),
-                    true => {
-                        engine.take(me, self.clock, &mut taken);
-                        self.take_in(engine, me, std::mem::take(&mut taken));
-                        engine.wait_on(me)
+                let look = match self.asked {
+                    true => engine.wait_on(me, self.clock),
+                    false => {
+                        let number = self.number();
+                        engine.wait_until(me, self.clock, number).unwrap()
                     }
                 };
-                if !reached {
-                    self.asked = true;
-                    return false;
+                match look {
+                    Look::Take => {
+                        engine.take(me, self.clock, &mut taken);
+                        self.take_in(engine, me, taken);
+                        return true;
+                    }
+                    Look::Waits => {
+                        self.asked = true;
+                        return false;
+                    }
+                    Look::Reached => self.asked = false,
                 }
-                engine.take(me, self.clock, &mut taken);
-                self.take_in(engine, me, taken);
-                engine.advance(me, self.clock);
                 self.seen.push(format!("{} by {}: {:?}", self.messages.len(), self.clock, self.messages.last()));
             }
         }
@@ -224,17 +227,17 @@ fn run(ranks: u32, programs: u64, order: u64) -> (Vec<Vec<String>>, u64) {
 
 #[test]
 fn what_ranks_see_follows_from_their_programs_alone() {
-    let mut waits = 0;
+    let (mut waits, mut all_events) = (0, 0);
     for programs in 0..60 {
         let ranks = [2, 3, 5, 9][programs as usize % 4];
         let (first, events) = run(ranks, programs, 0);
         waits += first.iter().flatten().count();
-        assert!(events > 0);
+        all_events += events;
         for order in 1..12 {
             assert_eq!(run(ranks, programs, order).0, first, "programs {programs}, order {order}");
         }
     }
-    assert!(waits > 1000, "they have seen something: {waits}");
+    assert!(waits > 300 && all_events > 2000, "they have seen something: {waits} times, {all_events} events");
 }
 
 #[test]
