@@ -138,7 +138,7 @@ fn the_two_files_of_the_benchmark_agree() {
     assert_eq!(toml.place_count(), xml.place_count());
     for bytes in (0..=21).map(|power| 1_u64 << power).chain([241, 242, 716, 717, 65456, 65457]) {
         let [ours, theirs] = [toml, xml].map(|image| image.cost(&image.path(0, 1023), bytes).wire as f64);
-        assert!((ours / theirs - 1.0).abs() < 0.01, "{bytes}: {ours} ps and {theirs} ps");
+        assert!((ours / theirs - 1.0).abs() < 0.02, "{bytes}: {ours} ps and {theirs} ps");
     }
     let hosts = std::fs::read_to_string(top().join("tests/data/simulate/cluster.hosts")).expect("it is there");
     assert!(hosts.lines().eq((0..1024).map(|host| format!("n{host}"))));
