@@ -53,9 +53,12 @@ impl Kickers {
 fn run(cpu: u32, until: &AtomicU64) {
     let mut one = CpuSet::new();
     let pinned = one.set(cpu as usize).is_ok() && sched_setaffinity(Pid::from_raw(0), &one).is_ok();
+    if !pinned {
+        return until.store(0, Ordering::SeqCst);
+    }
     // It is to run as soon as it wakes up.
     slices::ask_short_for_thread();
-    while pinned {
+    loop {
         thread::sleep(PACE);
         let end = until.load(Ordering::SeqCst);
         if monotonic_ns() > end && until.compare_exchange(end, 0, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
