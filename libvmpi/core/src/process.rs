@@ -184,7 +184,7 @@ fn end_job(code: i32, reason: &str, group: Option<Ranks>) -> ! {
     {
         if foreign::is_foreign() {
             // Its launcher is to end with the code, too.
-            foreign::abort(code & 0xff);
+            foreign::abort(code & 0xff, reason);
             // SAFETY: as below.
             unsafe { libc::_exit(code & 0xff) }
         }

@@ -162,7 +162,7 @@ impl Engine {
     /// Without those that get no ranks.
     fn leave_out(&mut self, asked: &Asked) -> Result<(), Failure> {
         let before = self.hosts.len();
-        let excluded = |host: &Host| asked.exclude.iter().any(|name| *name == host.name);
+        let excluded = |host: &Host| asked.exclude.contains(&host.name);
         self.hosts.retain(|host| !excluded(host));
         if asked.no_local && self.hosts.iter().any(|host| !hosts::is_here(&host.name)) {
             self.hosts.retain(|host| !hosts::is_here(&host.name));

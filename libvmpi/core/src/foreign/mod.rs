@@ -55,9 +55,10 @@ pub fn leave() {
     }
 }
 
-/// The job ends with this code, so that the launcher does, too.
-pub fn abort(code: i32) {
+/// The job ends with this code, so that the launcher does, too, which may not leave vmpirun the time to say why.
+pub fn abort(code: i32, reason: &str) {
     if let Some(mut wire) = WIRE.try_lock().ok().and_then(|mut wire| wire.take()) {
+        let _ = std::io::stderr().write_all(format!("vmpi: {reason}\n").as_bytes());
         wire.abort(code);
     }
 }
@@ -66,7 +67,8 @@ pub fn abort(code: i32) {
 extern "C" fn at_exit(status: c_int, _: *mut c_void) {
     // A child of a fork has inherited it.
     if PROCESS.load(Ordering::Relaxed) == std::process::id() {
-        abort(if status & 0xff == 0 { 1 } else { status & 0xff });
+        let code = if status & 0xff == 0 { 1 } else { status & 0xff };
+        abort(code, &format!("this process ends with code {status} in the middle of MPI"));
     }
 }
 

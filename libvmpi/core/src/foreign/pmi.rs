@@ -181,7 +181,9 @@ mod tests {
             let (pmi, server) = served(answers);
             server.join().unwrap();
             let why = pmi.unwrap_err();
-            assert!(why.contains(part), "{why}");
+            // The kernel tells a close by who has not read all as a reset.
+            let closed = part == "closed" && ["reset", "Broken pipe"].iter().any(|word| why.contains(word));
+            assert!(closed || why.contains(part), "{why}");
         }
     }
 }
