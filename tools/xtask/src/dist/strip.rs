@@ -43,6 +43,25 @@ fn has_lines(file: &Path) -> Result<bool> {
 /// The build ID of an ELF file, as text.
 pub fn build_id(file: &Path) -> Result<String> {
     let notes = output(command("readelf").args(["-nW"]).arg(file))?;
-    let id = notes.lines().find_map(|line| line.trim().strip_prefix("Build ID: "));
-    id.map(str::to_owned).ok_or_else(|| format!("{} has no build ID", file.display()))
+    id_in(&notes).map(str::to_owned).ok_or_else(|| format!("{} has no build ID", file.display()))
+}
+
+/// In a line of its own, or, with -W, at the end of one.
+fn id_in(notes: &str) -> Option<&str> {
+    notes.lines().find_map(|line| Some(line.split_once("Build ID: ")?.1.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_id_is_found_in_both_forms() {
+        let notes = "\nDisplaying notes found in: .note.gnu.build-id\n  GNU  0x00000014\tNT_GNU_BUILD_ID (bitstring)\t    Build ID: 0af1 \n";
+        assert_eq!(id_in(notes), Some("0af1"));
+        assert_eq!(id_in("  GNU\n    Build ID: 0af1\n"), Some("0af1"));
+        assert_eq!(id_in("  GNU\n"), None);
+        let own = std::env::current_exe().unwrap();
+        assert!(build_id(&own).unwrap().len() >= 16, "of this very program");
+    }
 }
