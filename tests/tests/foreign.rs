@@ -90,7 +90,9 @@ fn who_kills_whom() {
         let mut job = launched("foreign-vmpid", launcher, Mpi::Openmpi, &["wait"]).start();
         let ranks = job.ready(4);
         let (daemon, keeper) = job.daemon_pids();
-        keeper.into_iter().chain([daemon]).for_each(|pid| drop(kill(Pid::from_raw(pid), Signal::SIGKILL)));
+        for pid in keeper.into_iter().chain([daemon]) {
+            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        }
         let gone = || ranks.iter().all(|pid| kill(Pid::from_raw(*pid), None).is_err());
         assert!(eventually(Duration::from_secs(20), gone), "{launcher:?}: ranks outlive vmpid");
         let got = job.finish();
