@@ -2,7 +2,7 @@
 //!
 //! Too much is harmless, since it only waits for more; what is not written here waits for everything. So memory behind pointers of unknown kind need not be known.
 
-use super::{raw, signals, table, trap};
+use super::{raw, signals, table};
 
 /// What is to be done with a call when its memory has been waited for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ fn wait(addr: u64, len: u64, for_write: bool) {
     }
     let Some(range) = table::pages_of(start, (len as usize).min(table::ADDRESSES - start)) else { return };
     while let Some(ticket) = table::meeting(&range, for_write) {
-        trap::tell(ticket, start, 0);
+        super::tell(ticket, start, 0);
     }
 }
 

@@ -112,6 +112,12 @@ fn is_inside() -> bool {
     is_inside != 0 && unsafe { std::mem::transmute::<usize, fn() -> bool>(is_inside) }()
 }
 
+/// Have the guard's owner wait.
+fn tell(ticket: u32, addr: usize, instruction: usize) {
+    let _signals = signals::Held::from_outside();
+    call_back(ticket, addr, instruction);
+}
+
 fn call_back(ticket: u32, addr: usize, instruction: usize) {
     let callback = CALLBACK.load(Ordering::Relaxed);
     assert!(callback != 0, "vmpi: something is guarded, and nobody to call");
@@ -172,14 +178,14 @@ pub fn wait_for_range(addr: usize, len: usize, for_write: bool) {
     }
     let Some(range) = table::pages_of(addr, len) else { return };
     while let Some(ticket) = table::meeting(&range, for_write) {
-        trap::tell(ticket, addr, 0);
+        tell(ticket, addr, 0);
     }
 }
 
 /// Wait until nothing is guarded.
 pub fn wait_for_all() {
     while let Some((ticket, addr)) = table::any() {
-        trap::tell(ticket, addr, 0);
+        tell(ticket, addr, 0);
     }
 }
 

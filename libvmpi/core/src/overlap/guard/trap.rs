@@ -1,8 +1,8 @@
 //! The two handlers, and what a process is made ready with while something is guarded.
 
 use super::calls::{self, Use};
-use super::signals::{self, Held};
-use super::{NotGuardable, call_back, raw, table};
+use super::signals;
+use super::{NotGuardable, raw, table, tell};
 use libc::{SIGSEGV, SIGSYS, c_int, c_void, siginfo_t, ucontext_t};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
@@ -97,12 +97,6 @@ fn have_stack() -> Result<(), NotGuardable> {
         // EPERM: this is running on it.
         raw::known(libc::SYS_sigaltstack, [(&raw const own) as u64, 0]).map(drop).map_err(|_| NotGuardable::Stack)
     }
-}
-
-/// Have the guard's owner wait.
-pub(super) fn tell(ticket: u32, addr: usize, instruction: usize) {
-    let _signals = Held::from_outside();
-    call_back(ticket, addr, instruction);
 }
 
 /// While this lives, errno may change.
