@@ -49,6 +49,8 @@ impl Bare {
              mkdir dist\n\
              mount -t proc proc proc\n\
              mount --rbind /sys sys\n\
+             mkdir -p dev/shm\n\
+             mount -t tmpfs -o mode=1777 tmpfs dev/shm\n\
              mount --bind \"$DIST\" dist\n\
              cat > inner\n\
              exec chroot . /bin/sh -e /inner";

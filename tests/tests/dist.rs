@@ -118,7 +118,7 @@ echo "<<names"
 v/bin/vmpirun --version
 v/bin/vmpictl --version
 v/bin/vmpicc -show
-PATH=$PWD/v/lib/vmpi/bin:$PATH mpirun -n 2 echo rank
+PATH=$PWD/v/lib/vmpi/bin:$PATH mpirun -n 2 echo rank 2>/dev/null
 v/bin/pip check
 echo "<<beside"
 v/bin/pip install --quiet --no-index --find-links /dist/others mpich
@@ -161,17 +161,17 @@ as_me '
 tar -xzf /dist/vmpi-*-linux-x86_64.tar.gz
 mv vmpi-* "a place"
 echo "<<ranks"
-"a place/bin/vmpirun" -n 2 -V 2 echo rank
+"a place/bin/vmpirun" -n 2 -V 2 echo rank 2>/dev/null
 echo "<<moved"
 mv "a place" b
-b/bin/vmpirun -n 3 echo rank
+b/bin/vmpirun -n 3 echo rank 2>/dev/null
 echo "<<installed"
 mkdir p && touch p/mine
 b/install.sh --prefix p > /dev/null
 b/install.sh --prefix p > /dev/null
 rm -r b
 tar -xzf /dist/vmpi-*-linux-x86_64.tar.gz
-p/bin/vmpirun -n 1 echo rank
+p/bin/vmpirun -n 1 echo rank 2>/dev/null
 p/bin/vmpictl ps > /dev/null
 vmpi-*/install.sh --uninstall --prefix p > /dev/null
 find p
@@ -197,8 +197,8 @@ files > /tmp/before
 echo "<<installed"
 dpkg -i /dist/vmpi_*.deb /dist/vmpi-dev_*.deb /dist/vmpi-dbgsym_*.deb > /tmp/said 2>&1 || { cat /tmp/said; exit 1; }
 dpkg --verify vmpi vmpi-dev vmpi-dbgsym
-as_me 'mpirun -n 2 -V 2 echo rank; mpicc -show; vmpictl --version; mpiexec --version'
-for file in /usr/share/man/man1/vmpirun.1.gz /usr/share/man/man1/mpirun.1.gz /usr/share/bash-completion/completions/vmpirun \
+as_me 'mpirun -n 2 -V 2 echo rank 2>/dev/null; mpicc -show; vmpictl --version; mpiexec --version'
+for file in /usr/share/man/man1/vmpirun.1.gz /usr/share/man/man1/mpirun.1.gz /usr/share/bash-completion/completions/vmpirun.bash \
     /usr/lib/systemd/user/vmpid.service /usr/share/doc/vmpi/copyright /usr/lib/debug/.build-id; do [ -e $file ] || echo "no $file"; done
 update-alternatives --query mpirun | grep -e ^Value -e ^Priority
 echo "<<removed"
@@ -267,14 +267,14 @@ fn a_wheel_compiles_programs() {
     let bin = venv.join("bin");
     let run_time = scratch.path().join("run");
     for (wrapper, source, expected) in [
-        ("vmpicc", "hello.c", "C: 2, clock 1\n"),
-        ("vmpicxx", "hello.cc", "C++: 1 of 2\n"),
-        ("vmpifort", "hello.f90", "Fortran: 2\n"),
+        ("vmpicc", "hello.c", "C: 3, clock 1\n"),
+        ("vmpicxx", "hello.cc", "C++: 2 of 3\n"),
+        ("vmpifort", "hello.f90", "Fortran: 3\n"),
     ] {
         let program = scratch.path().join(source).with_extension("");
         said(Command::new(bin.join(wrapper)).arg(top().join("tests/cmake").join(source)).arg("-o").arg(&program));
         let mut run = Command::new(bin.join("vmpirun"));
-        run.args(["-n", "2", "-V", "2"]).arg(&program).env("VMPI_RUNTIME_DIR", &run_time);
+        run.args(["-n", "3", "-V", "3"]).arg(&program).env("VMPI_RUNTIME_DIR", &run_time);
         assert_eq!(said(&mut run), expected, "{wrapper}");
     }
     // Who opens a library by its name without a version gets all of it.
@@ -316,7 +316,7 @@ fn debug_information_is_found_where_it_was_put() {
         let waits = eventually(Duration::from_secs(30), || {
             let asked = command("vmpictl", &["stacks", "--all-frames"]).output().expect("it was just unpacked");
             stacks = String::from_utf8_lossy(&asked.stdout).into_owned();
-            stacks.contains("MPI_Recv")
+            stacks.matches("missing_participant").count() == 2
         });
         let _ = command("vmpictl", &["kill", "1"]).output();
         job.wait().expect("it is our child");
