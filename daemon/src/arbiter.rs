@@ -43,11 +43,25 @@ pub trait Scene {
     fn force(&mut self, job: u32, core: u32);
 }
 
+/// A tenant, and the CPUs of its core.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Seat {
+    tenant: Tenant,
+    cpus: Vec<u32>,
+}
+
+impl Seat {
+    /// Have two cores of different jobs a CPU in common?
+    fn excludes(&self, other: &Seat) -> bool {
+        self.tenant.job != other.tenant.job && self.cpus.iter().any(|cpu| other.cpus.contains(cpu))
+    }
+}
+
 /// Decides which job has which core.
 #[derive(Default)]
 pub struct Arbiter {
-    /// The CPUs that more than one job uses.
-    shared: BTreeMap<u32, Vec<Tenant>>,
+    /// The cores that exclude others, those together that depend on each other.
+    shared: Vec<Vec<Seat>>,
     /// The job whose slot it is.
     preferred: u32,
     slot_end: Option<Instant>,
@@ -56,33 +70,46 @@ pub struct Arbiter {
     next: Option<Instant>,
 }
 
+/// Seats that exclude each other, directly or through others, together; without those that exclude none.
+fn groups(seats: Vec<Seat>) -> Vec<Vec<Seat>> {
+    let mut groups: Vec<Vec<Seat>> = Vec::new();
+    for seat in seats {
+        let (mut near, far): (Vec<_>, Vec<_>) =
+            groups.into_iter().partition(|group| group.iter().any(|other| other.excludes(&seat)));
+        let mut group: Vec<Seat> = near.drain(..).flatten().collect();
+        group.push(seat);
+        groups = far;
+        groups.push(group);
+    }
+    groups.retain(|group| group.len() > 1);
+    groups
+}
+
 impl Arbiter {
-    /// The set of jobs has changed: `jobs` gives for each its number and the CPU of each of its cores.
+    /// The set of jobs has changed: `jobs` gives for each its number and the CPUs of each of its cores.
     /// Jobs left alone on a core get it for good.
-    pub fn retake<'a>(&mut self, jobs: impl Iterator<Item = (u32, &'a [u32])>, scene: &mut dyn Scene, now: Instant) {
-        let mut cpus: BTreeMap<u32, Vec<Tenant>> = BTreeMap::new();
+    pub fn retake(&mut self, jobs: &[(u32, Vec<Vec<u32>>)], scene: &mut dyn Scene, now: Instant) {
+        let mut seats = Vec::new();
         for (job, cores) in jobs {
-            for (core, cpu) in cores.iter().enumerate() {
-                cpus.entry(*cpu).or_default().push(Tenant { job, core: core as u32 });
-            }
+            let core = |(core, cpus): (u32, &Vec<u32>)| Seat { tenant: Tenant { job: *job, core }, cpus: cpus.clone() };
+            seats.extend((0..).zip(cores).map(core));
         }
-        for tenants in cpus.values() {
-            if let [tenant] = tenants[..]
-                && (self.shared.values().flatten().any(|t| *t == tenant))
-            {
+        let shared = groups(seats.clone());
+        let is_in = |groups: &[Vec<Seat>], tenant: Tenant| groups.iter().flatten().any(|seat| seat.tenant == tenant);
+        for Seat { tenant, .. } in &seats {
+            if is_in(&self.shared, *tenant) && !is_in(&shared, *tenant) {
                 scene.set(tenant.job, tenant.core, lease::ALONE);
                 scene.give(tenant.job, tenant.core, lease::ALONE);
             }
         }
-        cpus.retain(|_, tenants| tenants.len() > 1);
-        self.revoked.retain(|(job, core), _| cpus.values().flatten().any(|t| t.job == *job && t.core == *core));
-        self.shared = cpus;
+        self.revoked.retain(|(job, core), _| is_in(&shared, Tenant { job: *job, core: *core }));
+        self.shared = shared;
         self.decide(scene, now);
     }
 
-    /// Does another job use the CPU of this core, too? Only then may it be another one's for a while.
+    /// Does another job use a CPU of this core, too? Only then may it be another one's for a while.
     pub fn is_shared(&self, job: u32, core: u32) -> bool {
-        self.shared.values().flatten().any(|tenant| *tenant == Tenant { job, core })
+        self.shared.iter().flatten().any(|seat| seat.tenant == Tenant { job, core })
     }
 
     /// When to call `decide` though nobody rings.
@@ -100,8 +127,8 @@ impl Arbiter {
         self.turn(scene, now);
         let shared = std::mem::take(&mut self.shared);
         let mut contested = false;
-        for tenants in shared.values() {
-            contested |= self.decide_cpu(tenants, scene, now);
+        for seats in &shared {
+            contested |= self.decide_group(seats, scene, now);
         }
         self.shared = shared;
         // While nobody waits, a ring says when somebody does.
@@ -117,8 +144,7 @@ impl Arbiter {
         if self.slot_end.is_some_and(|end| now < end) || !self.revoked.is_empty() {
             return;
         }
-        let wanting: Vec<u32> =
-            self.shared.values().flatten().filter(|t| scene.is_wanted(t.job, t.core)).map(|t| t.job).collect();
+        let wanting: Vec<u32> = self.tenants().filter(|t| scene.is_wanted(t.job, t.core)).map(|t| t.job).collect();
         let after = wanting.iter().filter(|job| **job > self.preferred).min();
         if let Some(job) = after.or(wanting.iter().min()) {
             self.preferred = *job;
@@ -126,33 +152,49 @@ impl Arbiter {
         self.slot_end = Some(now + SLOT);
     }
 
-    /// One CPU; true if more than one job wants it.
-    fn decide_cpu(&mut self, tenants: &[Tenant], scene: &mut dyn Scene, now: Instant) -> bool {
+    fn tenants(&self) -> impl Iterator<Item = Tenant> + '_ {
+        self.shared.iter().flatten().map(|seat| seat.tenant)
+    }
+
+    /// Cores that depend on each other; true if not all that are wanted can be had.
+    fn decide_group(&mut self, seats: &[Seat], scene: &mut dyn Scene, now: Instant) -> bool {
         // The preferred job first, then the others in their order after it.
-        let mut order = tenants.to_vec();
-        order.sort_by_key(|t| (t.job < self.preferred, t.job));
-        let wanting: Vec<Tenant> = order.iter().copied().filter(|t| scene.is_wanted(t.job, t.core)).collect();
-        let held = order.iter().copied().find(|t| scene.is_held(t.job, t.core));
-        let Some(owner) = wanting.first().copied().or(held) else { return false };
-        let contested = wanting.len() > 1;
-        let lease = if wanting.iter().any(|t| *t != owner) { lease::CONTESTED } else { lease::ALONE };
-        let mut free = true;
-        for tenant in &order {
-            if *tenant == owner || !scene.is_held(tenant.job, tenant.core) {
-                self.revoked.remove(&(tenant.job, tenant.core));
-            } else {
-                free &= self.revoke(*tenant, scene, now);
+        let mut order: Vec<&Seat> = seats.iter().collect();
+        order.sort_by_key(|seat| (seat.tenant.job < self.preferred, seat.tenant.job, seat.tenant.core));
+        let wanting: Vec<&Seat> =
+            order.iter().copied().filter(|seat| scene.is_wanted(seat.tenant.job, seat.tenant.core)).collect();
+        // Who wants a core goes before who only has it.
+        let held = order.iter().copied().filter(|seat| scene.is_held(seat.tenant.job, seat.tenant.core));
+        let mut owners: Vec<&Seat> = Vec::new();
+        for seat in wanting.iter().copied().chain(held.collect::<Vec<_>>()) {
+            if !owners.iter().any(|owner| *owner == seat || owner.excludes(seat)) {
+                owners.push(seat);
             }
         }
-        if scene.is_held(owner.job, owner.core) {
-            // Idle at this moment, though a rank has just become READY: that one finds the core WITHHELD, or gets it now.
-            if scene.set(owner.job, owner.core, lease) {
-                scene.give(owner.job, owner.core, lease);
+        let mut busy: Vec<&Seat> = Vec::new();
+        for seat in order.iter().copied().filter(|seat| !owners.contains(seat)) {
+            let Tenant { job, core } = seat.tenant;
+            if !scene.is_held(job, core) {
+                self.revoked.remove(&(job, core));
+            } else if !self.revoke(seat.tenant, scene, now) {
+                busy.push(seat);
             }
-        } else if free {
-            scene.give(owner.job, owner.core, lease);
         }
-        contested
+        for owner in &owners {
+            let Tenant { job, core } = owner.tenant;
+            self.revoked.remove(&(job, core));
+            let waited_for = wanting.iter().any(|seat| seat.excludes(owner));
+            let lease = if waited_for { lease::CONTESTED } else { lease::ALONE };
+            if scene.is_held(job, core) {
+                // Idle at this moment, though a rank has just become READY: that one finds the core WITHHELD, or gets it now.
+                if scene.set(job, core, lease) {
+                    scene.give(job, core, lease);
+                }
+            } else if !busy.iter().any(|seat| seat.excludes(owner)) {
+                scene.give(job, core, lease);
+            }
+        }
+        wanting.iter().any(|seat| !owners.contains(seat))
     }
 
     /// Take the core away from a tenant; true if it is free.
@@ -277,7 +319,7 @@ mod tests {
             stage.wanted.insert(job, false);
         }
         let (mut arbiter, now) = (Arbiter::default(), Instant::now());
-        arbiter.retake([(1, &[0][..]), (2, &[0][..])].into_iter(), &mut stage, now);
+        arbiter.retake(&[(1, vec![vec![0]]), (2, vec![vec![0]])], &mut stage, now);
         (arbiter, stage, now)
     }
 
@@ -334,9 +376,86 @@ mod tests {
         stage.wanted = [(1, true), (2, true)].into();
         arbiter.decide(&mut stage, now);
         stage.held.insert(1, false);
-        arbiter.retake([(2, &[0][..])].into_iter(), &mut stage, now);
+        arbiter.retake(&[(2, vec![vec![0]])], &mut stage, now);
         assert!(stage.held[&2]);
         assert_eq!((stage.lease[&2], arbiter.next()), (lease::ALONE, None));
         assert!(arbiter.shared.is_empty());
+    }
+
+    /// Cores of many kinds, as plain data: no two that have a CPU in common are ever held at once.
+    #[derive(Default)]
+    struct Board {
+        cpus: BTreeMap<(u32, u32), Vec<u32>>,
+        held: BTreeMap<(u32, u32), bool>,
+        wanted: BTreeMap<(u32, u32), bool>,
+    }
+
+    impl Scene for Board {
+        fn is_held(&self, job: u32, core: u32) -> bool {
+            self.held[&(job, core)]
+        }
+        fn is_wanted(&self, job: u32, core: u32) -> bool {
+            self.wanted[&(job, core)]
+        }
+        fn set(&mut self, job: u32, core: u32, lease: u32) -> bool {
+            let idle = self.held[&(job, core)] && !self.wanted[&(job, core)] && lease != lease::ALONE;
+            if idle {
+                self.held.insert((job, core), false);
+            }
+            idle
+        }
+        fn give(&mut self, job: u32, core: u32, _: u32) {
+            let of_others = self.held.iter().filter(|(key, held)| **held && key.0 != job);
+            let clash =
+                of_others.filter(|(key, _)| self.cpus[key].iter().any(|cpu| self.cpus[&(job, core)].contains(cpu)));
+            assert_eq!(clash.count(), 0, "two jobs on one CPU");
+            self.held.insert((job, core), true);
+        }
+        fn take(&mut self, job: u32, core: u32) {
+            self.held.insert((job, core), false);
+        }
+        fn force(&mut self, job: u32, core: u32) {
+            self.take(job, core);
+        }
+    }
+
+    /// A job of two places of two CPUs beside one of four cores: each gets what it wants in its turn, and the four run together.
+    #[test]
+    fn places_of_several_cpus_and_single_ones() {
+        let jobs = [(1, vec![vec![0, 1], vec![2, 3]]), (2, vec![vec![0], vec![1], vec![2], vec![3]])];
+        let mut board = Board::default();
+        for (job, cores) in &jobs {
+            for (core, cpus) in (0..).zip(cores) {
+                board.cpus.insert((*job, core), cpus.clone());
+                board.held.insert((*job, core), *job == 1);
+                board.wanted.insert((*job, core), true);
+            }
+        }
+        let (mut arbiter, start) = (Arbiter::default(), Instant::now());
+        arbiter.retake(&jobs, &mut board, start);
+        let mut seen = [0; 2];
+        for ms in 0..1000 {
+            let now = start + Duration::from_millis(ms);
+            if arbiter.next().is_some_and(|next| next <= now) {
+                arbiter.decide(&mut board, now);
+            }
+            let has = |job: u32| board.held.iter().filter(|((of, _), held)| *of == job && **held).count();
+            match (has(1), has(2)) {
+                (2, 0) => seen[0] += 1,
+                (0, 4) => seen[1] += 1,
+                _ => {}
+            }
+        }
+        assert!(seen.iter().all(|ms| *ms > 300), "{seen:?}");
+        // The first job has no use for its second place.
+        board.wanted.insert((1, 1), false);
+        for ms in 1000..2000 {
+            arbiter.decide(&mut board, start + Duration::from_millis(ms));
+            assert!(ms < 1100 || (board.held[&(2, 2)] && board.held[&(2, 3)]), "idle CPUs that a job wants");
+        }
+        // The second job ends.
+        board.held.iter_mut().filter(|((job, _), _)| *job == 2).for_each(|(_, held)| *held = false);
+        arbiter.retake(&jobs[..1], &mut board, start + Duration::from_secs(3));
+        assert!(board.held[&(1, 0)] && board.held[&(1, 1)] && !arbiter.is_shared(1, 0));
     }
 }

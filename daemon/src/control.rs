@@ -31,6 +31,7 @@ use std::time::Duration;
 
 use vmpi_shared::control::{Cause, JobSpec, NodeMap, PROTOCOL, Reply, Request};
 use vmpi_shared::mem::bell::{Bell, Chime};
+use vmpi_shared::simulate::SimulationSegment;
 
 use crate::client::Role;
 use crate::connection::SendError;
@@ -424,6 +425,7 @@ impl Daemon {
         let mut fds = vec![job.node.fd(), job.segment.fd()];
         fds.extend(job.node.bell().map(Bell::fd));
         fds.extend(job.node.pids_fd());
+        fds.extend(job.simulation.as_ref().map(SimulationSegment::fd));
         fds.extend(job.node.carrier_bell().into_iter().flat_map(Chime::fds));
         let sent = client.channel.send(&reply, &fds);
         self.sent(token, sent);

@@ -1,9 +1,10 @@
-//! The event loop: one thread, one epoll, everything else is a handler that returns at once.
+//! The event loop: one thread (but for `kick`), one epoll, everything else is a handler that returns at once.
 //!
 //! Watched: the socket, its connections, signal-hook's two pipes (SIGCHLD; TERM, INT, HUP), the pidfds of MPI
 //! processes that are not our children, the bells with which jobs that share cores ask for them. Deadlines (watchdog, grace times, one-job) are epoll_wait's timeout, so that an idle
 //! daemon makes no system call at all. SIGCHLD comes last in each round: what a rank wrote before it ended is read first.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::signal::Signal;
 use vmpi_shared::control::Cause;
@@ -23,6 +25,7 @@ use crate::arbiter::{self, Arbiter};
 use crate::client::{Client, Role, Turns};
 use crate::connection::Scratch;
 use crate::job::{self, Job};
+use crate::kick::Kickers;
 use crate::limits::allowed_cpus;
 use crate::log::debug;
 use crate::reap::{self, Reaped};
@@ -47,6 +50,8 @@ const JOB_FDS: u64 = 16;
 /// `--one-job`: how long to wait for the launcher, and how often to look meanwhile whether it lives.
 const LAUNCHER_WAIT: Duration = Duration::from_secs(10);
 const LAUNCHER_LOOK: Duration = Duration::from_millis(100);
+/// The unit of epoll_wait's timeout.
+const COARSE: Duration = Duration::from_millis(1);
 /// How long the last replies may take at the end.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
@@ -97,6 +102,7 @@ pub struct Daemon {
     /// A word that no other daemon has, for names of ports.
     pub(crate) name: String,
     pub(crate) arbiter: Arbiter,
+    kickers: RefCell<Kickers>,
     /// What copies cost on this machine.
     pub(crate) calibration: vmpi_cma::calibrate::Calibration,
     pub(crate) switching: Switching,
@@ -166,6 +172,7 @@ impl Daemon {
             started: Instant::now(),
             name: format!("{}.{:x}", std::process::id(), vmpi_shared::clock::monotonic_ns()),
             arbiter: Arbiter::default(),
+            kickers: RefCell::default(),
         })
     }
 
@@ -179,8 +186,7 @@ impl Daemon {
                 return 0;
             }
             let due = if self.turns.are_due() { Some(now) } else { self.next_deadline() };
-            let timeout = timeout_until(due, now);
-            let count = match self.epoll.wait(&mut events, timeout) {
+            let count = match self.wait(&mut events, due, now) {
                 Ok(count) => count,
                 Err(Errno::EINTR) => 0,
                 Err(errno) => {
@@ -215,6 +221,15 @@ impl Daemon {
         }
     }
 
+    /// Wait for events until `due`. epoll_wait counts in milliseconds; what is due sooner is waited for by ppoll.
+    fn wait(&self, events: &mut [EpollEvent], due: Option<Instant>, now: Instant) -> nix::Result<usize> {
+        let left = due.map(|due| due.saturating_duration_since(now)).filter(|left| !left.is_zero() && *left < COARSE);
+        let Some(left) = left else { return self.epoll.wait(events, timeout_until(due, now)) };
+        let mut fds = [PollFd::new(self.epoll.0.as_fd(), PollFlags::POLLIN)];
+        ppoll(&mut fds, Some(left.into()), None)?;
+        self.epoll.wait(events, EpollTimeout::ZERO)
+    }
+
     fn bells_rung(&mut self) {
         for job in self.jobs.values_mut() {
             if let Some(bell) = job.node.bell() {
@@ -232,9 +247,8 @@ impl Daemon {
 
     /// A job begins or has gone: whose core is whose?
     fn retake_cores(&mut self) {
-        let jobs: Vec<(u32, Vec<u32>)> = self.jobs.iter().map(|(id, job)| (*id, job.cpus_in_use())).collect();
-        let mut scene = arbiter::LiveScene { jobs: &mut self.jobs };
-        self.arbiter.retake(jobs.iter().map(|(id, cpus)| (*id, &cpus[..])), &mut scene, Instant::now());
+        let jobs: Vec<(u32, Vec<Vec<u32>>)> = self.jobs.iter().map(|(id, job)| (*id, job.places_in_use())).collect();
+        self.arbiter.retake(&jobs, &mut arbiter::LiveScene { jobs: &mut self.jobs }, Instant::now());
     }
 
     /// Take a job in; it gets the cores that no other job has.
@@ -245,8 +259,8 @@ impl Daemon {
                 log::line(&format!("cannot listen to the bell of job {id}: {errno}"));
             }
         }
-        for (core, cpu) in job.spec.cpus.iter().enumerate() {
-            if self.jobs.values().any(|other| other.cpus_in_use().contains(cpu)) {
+        for core in 0..job.spec.cpus.len() {
+            if self.jobs.values().any(|other| other.uses_cpus_of(&job.spec, core)) {
                 lease::begin_withheld(&job.node, core as u32);
             }
         }
@@ -260,9 +274,9 @@ impl Daemon {
             return;
         };
         let own = job.spec.cpus.len();
-        for (core, cpu) in job.spec.spare_cpus.iter().enumerate() {
-            if self.jobs.values().any(|other| other.id != id && other.cpus_in_use().contains(cpu)) {
-                lease::begin_withheld(&job.node, (own + core) as u32);
+        for core in own..own + job.spec.spare_cpus.len() {
+            if self.jobs.values().any(|other| other.id != id && other.uses_cpus_of(&job.spec, core)) {
+                lease::begin_withheld(&job.node, core as u32);
             }
         }
         if let Some(job) = self.jobs.get_mut(&id) {
@@ -397,12 +411,16 @@ impl Daemon {
             job.check_wrappers(now);
             job.check_integrity(now);
             job.check_deadlock(now);
+            job.check_misstated(now);
             job.check_stalls(|core| self.arbiter.is_shared(id, core), now);
             job.check_hang(now);
             job.check_parting(now);
             job.let_die(now);
             if job.phase == job::Phase::Running {
-                let taken = job.watchdog.tick(&LiveScene { node: &job.node }, now);
+                let taken = job.watchdog.tick(
+                    &LiveScene { node: &job.node, spec: &job.spec, sampler: &job.sampler, kickers: &self.kickers },
+                    now,
+                );
                 taken.into_iter().for_each(|rank| job.strays.note(rank, now));
                 supervise::assist(&job.node);
                 job.check_strays(now);

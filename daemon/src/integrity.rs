@@ -22,12 +22,17 @@ impl Integrity {
         Integrity { node: node.constant_words(), job: job.constant_words(), next: Instant::now() + PAUSE }
     }
 
-    /// What is wrong, in words; looks only when it is time to.
-    pub fn check(&mut self, node: &NodeSegment, job: &JobSegment, placement: &[u32], now: Instant) -> Option<String> {
-        if now < self.next {
-            return None;
+    /// Is it time to look?
+    pub fn is_due(&mut self, now: Instant) -> bool {
+        let due = now >= self.next;
+        if due {
+            self.next = now + PAUSE;
         }
-        self.next = now + PAUSE;
+        due
+    }
+
+    /// What is wrong, in words.
+    pub fn check(&self, node: &NodeSegment, job: &JobSegment, placement: &[u32]) -> Option<String> {
         if node.constant_words() != self.node || job.constant_words() != self.job {
             return Some("the header of a segment has changed".into());
         }

@@ -9,12 +9,14 @@ mod end;
 pub mod grow;
 pub mod hang;
 mod last_words;
+mod misstated;
 pub mod report;
 pub mod spread;
 pub mod stalled;
 pub mod strays;
 pub mod trace;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -29,6 +31,7 @@ use vmpi_shared::mem::segment::SegmentError;
 use vmpi_shared::node::{NodeConfig, NodeSegment, Patience, Pids, recording};
 use vmpi_shared::ports::Ports;
 use vmpi_shared::sched::{self, RunState};
+use vmpi_shared::simulate::SimulationSegment;
 
 use crate::connection::Peer;
 use crate::eager::{self, Sharing};
@@ -39,6 +42,8 @@ use crate::oom::Kills;
 use crate::passed::Passed;
 use crate::rank::{Attachment, Member, Rank};
 use crate::reap;
+use crate::sampler::Sampler;
+use crate::simulation;
 use crate::spawn::{Identity, Inherited, SpawnError, Spawner, Start, Streams};
 use crate::watchdog::Watchdog;
 pub use carrier::Carrier;
@@ -48,6 +53,7 @@ pub use end::{FAILURE_GRACE, SHUTDOWN_GRACE};
 use grow::Room;
 use hang::HangWatch;
 use last_words::Deathbeds;
+use misstated::Misstated;
 use spread::Spread;
 use stalled::Stalls;
 use strays::Strays;
@@ -71,13 +77,15 @@ pub enum SubmitError {
     Bell(std::io::Error),
     #[error("cannot open /dev/null: {0}")]
     Null(std::io::Error),
+    #[error(transparent)]
+    Simulation(#[from] simulation::Problem),
 }
 
 impl SubmitError {
     pub fn code(&self) -> i32 {
         match self {
             SubmitError::Limit(error) => error.code(),
-            SubmitError::Nul(_) => 2,
+            SubmitError::Nul(_) | SubmitError::Simulation(_) => 2,
             SubmitError::Segment(_) | SubmitError::Bell(_) | SubmitError::Null(_) => 125,
         }
     }
@@ -126,6 +134,8 @@ pub struct Job {
     pub word: String,
     pub node: NodeSegment,
     pub segment: JobSegment,
+    /// Of a job in virtual time.
+    pub simulation: Option<SimulationSegment>,
     pub launcher: Option<u64>,
     pub launcher_pid: i32,
     pub phase: Phase,
@@ -145,11 +155,13 @@ pub struct Job {
     /// Cores that dead ranks have left in the middle of a step.
     undone: Vec<u32>,
     pub watchdog: Watchdog,
+    pub sampler: RefCell<Sampler>,
     pub looks: Looks,
     pub strays: Strays,
     integrity: Integrity,
     pub detector: Detector,
     pub hang: HangWatch,
+    misstated: Misstated,
     pub stalls: Stalls,
     /// Transfers are or were counted.
     pub monitored: bool,
@@ -236,6 +248,8 @@ impl Job {
             cache_bytes: eager::cache_bytes(&spec.cpus),
         };
         let far = if by_rank { eager::far_by_rank_bytes(calibration) } else { room.far_eager_limit_bytes };
+        let simulation =
+            spec.simulation.as_ref().map(|simulation| simulation::create(simulation, spec.ranks)).transpose()?;
         let config = JobConfig {
             eager_limit_bytes: eager::apart_bytes(calibration, &sharing, place.hand_over),
             near_eager_limit_bytes: eager::near_bytes(calibration, &sharing),
@@ -245,7 +259,12 @@ impl Job {
             lend_queues: u32::from(!refused(env::STRONG_PROGRESS) && !by_rank),
             ..room
         };
+        let config = if simulation.is_some() { simulation::config(&config) } else { config };
         let segment = JobSegment::create_with_room(&config, spec.ranks)?;
+        if simulation.is_some() {
+            node.set_simulated();
+            segment.simulate();
+        }
         if let Some(nodes) = &spec.nodes {
             node.spread(|rank| rank < spec.ranks && !spec.is_local(rank));
             node.set_carrier_bell(Chime::new().map_err(SubmitError::Bell)?);
@@ -272,6 +291,7 @@ impl Job {
             word,
             node,
             segment,
+            simulation,
             launcher: Some(launcher),
             launcher_pid: peer.pid,
             phase: Phase::Collecting,
@@ -285,11 +305,13 @@ impl Job {
             passed: Passed::default(),
             undone: Vec::new(),
             watchdog: Watchdog::with_room(&spec, capacity),
+            sampler: RefCell::default(),
             looks: Looks::default(),
             strays: Strays::default(),
             integrity,
             detector: Detector::new(Instant::now()),
             hang: HangWatch::new(Instant::now()),
+            misstated: Misstated::new(Instant::now()),
             stalls: Stalls::new(Instant::now()),
             monitored: spec.monitor,
             recording,
@@ -521,10 +543,15 @@ impl Job {
         self.ranks.get(rank as usize).is_none_or(|entry| entry.over || entry.died || entry.finalized)
     }
 
-    /// The CPUs of the cores that ranks of this job may run on, in the order of the cores.
-    pub fn cpus_in_use(&self) -> Vec<u32> {
-        let spare = if self.spare_in_use { &self.spec.spare_cpus[..] } else { &[] };
-        self.spec.cpus.iter().chain(spare).copied().collect()
+    /// The CPUs of each of the cores that ranks of this job may run on.
+    pub fn places_in_use(&self) -> Vec<Vec<u32>> {
+        let spare = if self.spare_in_use { self.spec.spare_cpus.len() } else { 0 };
+        (0..self.spec.cpus.len() + spare).map(|core| self.spec.place(core).collect()).collect()
+    }
+
+    /// May a rank of this job run on one of the CPUs of `core` of that one?
+    pub fn uses_cpus_of(&self, other: &JobSpec, core: usize) -> bool {
+        self.places_in_use().iter().flatten().any(|cpu| other.place(core).any(|its| its == *cpu))
     }
 }
 

@@ -40,6 +40,8 @@ pub enum LimitError {
     Nodes { ranks: u32, nodes: usize },
     #[error("the job has no cores")]
     NoCores,
+    #[error("the job says of {said} cores which CPUs they have, but it has {cores}")]
+    Places { said: usize, cores: usize },
     #[error("cpu {cpu} is not among those that this daemon may use ({allowed}); choose others with --cores")]
     ForbiddenCpu { cpu: u32, allowed: String },
     #[error("{fds} descriptors were announced, but standard streams of {ranks} ranks need {needed}")]
@@ -82,6 +84,7 @@ impl LimitError {
             | LimitError::Placement { .. }
             | LimitError::NoSuchCore { .. }
             | LimitError::NoCores
+            | LimitError::Places { .. }
             | LimitError::Nodes { .. }
             | LimitError::Unexpected { .. }
             | LimitError::ForbiddenCpu { .. }
@@ -146,6 +149,9 @@ pub fn check_spec(spec: &JobSpec, allowed: &[u32]) -> Result<(), LimitError> {
     if all > MOST_CORES {
         return Err(LimitError::TooManyCores { cores: all });
     }
+    if !spec.beside.is_empty() && spec.beside.len() != all {
+        return Err(LimitError::Places { said: spec.beside.len(), cores: all });
+    }
     let cores = spec.cpus.len();
     if let Some((rank, &core)) = spec.placement.iter().enumerate().find(|(_, core)| **core as usize >= cores) {
         return Err(LimitError::NoSuchCore { rank, core, cores });
@@ -157,7 +163,8 @@ pub fn check_spec(spec: &JobSpec, allowed: &[u32]) -> Result<(), LimitError> {
             return Err(LimitError::Nodes { ranks: spec.ranks, nodes: count });
         }
     }
-    if let Some(cpu) = spec.all_cpus().find(|cpu| !allowed.contains(cpu)) {
+    let beside = spec.beside.iter().flatten().copied();
+    if let Some(cpu) = spec.all_cpus().chain(beside).find(|cpu| !allowed.contains(cpu)) {
         let allowed = allowed.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
         return Err(LimitError::ForbiddenCpu { cpu, allowed });
     }
@@ -338,6 +345,7 @@ pub(crate) mod tests {
             v: ranks,
             cpus: vec![0],
             spare_cpus: vec![],
+            beside: vec![],
             placement: vec![0; ranks as usize],
             bind: false,
             policy: Policy::Rr,
@@ -352,6 +360,7 @@ pub(crate) mod tests {
             stop: vec![],
             kill_on_failure: true,
             recovery: false,
+            simulation: None,
             on_crash: Default::default(),
             hang_s: 0,
             randomize: false,

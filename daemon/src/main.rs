@@ -2,11 +2,11 @@
 //!
 //! Reading order: `main` (arguments) -> `keeper` (who cleans up after the daemon) -> `runtime_dir`, `status_page` (how it is
 //! found), `sweep` -> `daemon` (the event loop) -> `clients` (whose turn it is), `connection`, `control` (who asks what) -> `job` (one job's life), `integrity` -> `limits`,
-//! `spawn`, `reap` -> `carrier` (messages between nodes) -> `job::grow`, `dynamic` (what ranks ask for: spawn, accept, connect) -> `watchdog` (cores that must go on), `job::strays`
+//! `spawn`, `reap` -> `carrier` (messages between nodes) -> `job::grow`, `dynamic` (what ranks ask for: spawn, accept, connect) -> `watchdog`, `sampler`, `kick` (cores that must go on), `job::strays`
 //! (ranks that compute without one).
-//! One thread; nothing blocks but epoll.
+//! One thread, but for those of `kick`; nothing blocks but epoll.
 //!
-//! `unsafe` lives in `carrier::post::windows::combine`, `keeper`, `reap`, `slices` and `spawn`, and in single functions of `watchdog`.
+//! `unsafe` lives in `carrier::post::windows::combine`, `keeper`, `reap`, `sampler`, `slices` and `spawn`, and in single functions of `watchdog`.
 #![deny(unsafe_code)]
 
 mod arbiter;
@@ -21,6 +21,7 @@ mod eager;
 mod integrity;
 mod job;
 mod keeper;
+mod kick;
 mod limits;
 mod log;
 mod looks;
@@ -29,6 +30,8 @@ mod passed;
 mod rank;
 mod reap;
 mod runtime_dir;
+mod sampler;
+mod simulation;
 mod slices;
 mod spawn;
 mod status_page;

@@ -51,6 +51,13 @@ pub fn ask_short() {
     }
 }
 
+/// Ask for the calling thread alone, which starts no process.
+pub fn ask_short_for_thread() {
+    if let Some(attributes) = read() {
+        let _ = write(&SchedAttr { runtime: SLICE.as_nanos() as u64, ..attributes });
+    }
+}
+
 /// No job of several nodes is left: this process, and what it starts from now on, have what it had before.
 pub fn give_back() {
     let before = BEFORE.lock().expect("nobody panics with it").take();

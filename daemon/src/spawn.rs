@@ -137,9 +137,10 @@ pub struct Start {
 pub struct Spawner {
     programs: Vec<Program>,
     common: Vec<CString>,
-    /// Cpu of each core; the first `own_cores` of them are those of the specification's `cpus`.
-    cpus: Vec<u32>,
+    /// CPUs of each core; the first `own_cores` of them are those of the specification's `cpus`.
+    places: Vec<Vec<u32>>,
     own_cores: usize,
+    v: u32,
     bind: bool,
     randomize: bool,
     inherited: Inherited,
@@ -214,8 +215,9 @@ impl Spawner {
         let mut spawner = Spawner {
             programs: Vec::with_capacity(spec.apps.len()),
             common: environment::common(spec, identity)?,
-            cpus: spec.all_cpus().collect(),
+            places: (0..spec.all_cpus().count()).map(|core| spec.place(core).collect()).collect(),
             own_cores: spec.cpus.len(),
+            v: spec.v,
             bind: spec.bind,
             randomize: spec.randomize,
             inherited,
@@ -284,7 +286,9 @@ impl Spawner {
     pub fn spawn(&mut self, start: &Start, group: i32, streams: Streams) -> Result<Spawned, SpawnError> {
         let rank = start.rank;
         let program = &self.programs[start.program];
-        let own = environment::of_rank(start);
+        let mut own = environment::of_rank(start);
+        let place = &self.places[start.core as usize];
+        own.extend(environment::of_threads(place, self.bind && self.v > 1, &program.variables));
         let envp = pointers(program.env.iter().chain(&self.common).chain(&own));
         let argv = pointers(&program.argv);
         let mut shell_argv = vec![c"/bin/sh".as_ptr(), program.path.as_ptr()];
@@ -354,7 +358,7 @@ impl Spawner {
                 SpawnError::Exec { rank, program: program.clone(), source, hint }
             }
             s if s == Step::Affinity as c_int => {
-                SpawnError::Affinity { rank, cpu: self.cpus[start.core as usize], source }
+                SpawnError::Affinity { rank, cpu: self.places[start.core as usize][0], source }
             }
             s if s == Step::Group as c_int => SpawnError::Setup { rank, step: Step::Group, source },
             _ => SpawnError::Setup { rank, step: Step::Streams, source },
@@ -365,10 +369,10 @@ impl Spawner {
     fn cpu_set(&self, core: u32) -> libc::cpu_set_t {
         // SAFETY: all-zero is the empty cpu_set_t.
         let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-        let own = [self.cpus[core as usize]];
-        let all = if (core as usize) < self.own_cores { &self.cpus[..self.own_cores] } else { &self.cpus[..] };
-        let cpus = if self.bind { &own[..] } else { all };
-        for cpu in cpus.iter().filter(|cpu| **cpu < libc::CPU_SETSIZE as u32) {
+        let core = core as usize;
+        let all = if core < self.own_cores { &self.places[..self.own_cores] } else { &self.places[..] };
+        let places = if self.bind { std::slice::from_ref(&self.places[core]) } else { all };
+        for cpu in places.iter().flatten().filter(|cpu| **cpu < libc::CPU_SETSIZE as u32) {
             // SAFETY: the bit lies inside the set.
             unsafe { libc::CPU_SET(*cpu as usize, &mut set) };
         }

@@ -5,6 +5,7 @@
 //!   stopped and traced threads count as asleep, and so does a process that is asleep now and has used less than a
 //!   quarter of the last 20 ms or more (it polls with short sleeps: measured, exact stillness finds such a one
 //!   only after 2 to 12 s); or
+//! - the rank spins on memory (`spin`); or
 //! - the rank has reached no scheduling point for its quantum. Each time that happens the rank's quantum is divided by
 //!   10, down to 20 ms, so that programs that spin on memory or files make progress; each voluntary switch
 //!   doubles it, up to the job's.
@@ -12,19 +13,26 @@
 //! A rank that was found asleep within the last second is looked at every millisecond, and the job at least every 5 ms: it
 //! will sleep again, and then its core goes on after 1 to 2 ms instead of 5 to 250.
 //!
-//! It looks every 5 ms while some rank waits for a core that another holds, else after 10, 20 ... 250 ms: an idle job
-//! costs four looks a second of a few loads each. A job that waits in MPI alone is never touched. Where ranks compute, each look takes
+//! It looks every 5 ms while some rank waits for a core that another holds, else after 10, 20 ... 250 ms (20 while a rank runs on a core that
+//! has others): an idle job costs four looks a second of a few loads each. A job that waits in MPI alone is never touched. Where ranks compute, each look takes
 //! some 30 us from one of them (on a virtual machine), so a core on which all were found at work is looked at every 20 ms; who then seems
 //! to have slept for a part of them is looked at again at once.
 
+mod spin;
+
+use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 use vmpi_shared::control::{JobSpec, OnBlock};
+use vmpi_shared::mem::sync::Ordering::Relaxed;
 use vmpi_shared::node::NodeSegment;
 use vmpi_shared::proc;
-use vmpi_shared::sched::{self, lease};
+use vmpi_shared::sched::{self, RunState, lease};
 
+use crate::kick::Kickers;
 use crate::log::debug;
+use crate::sampler::{Sampler, Seen};
+use spin::{KNOWN_TICK, LEAST_HELD_NS, Spins, Verdict};
 
 const TICK: Duration = Duration::from_millis(5);
 /// The same for a core on which ranks were always found at work, and so long a rank may hold it before it is looked at as often as any.
@@ -34,6 +42,8 @@ const WORK_STRETCH: Duration = Duration::from_millis(10);
 const NAP_TICK: Duration = Duration::from_millis(1);
 const NAP_MEMORY: Duration = Duration::from_secs(1);
 const LONGEST_TICK: Duration = Duration::from_millis(250);
+/// The same while a rank runs on a core that has others: one of them may become READY behind it any time.
+const SHARED_TICK: Duration = Duration::from_millis(20);
 /// Two looks at a sleeping process are at least so far apart.
 const SAMPLE_GAP: Duration = Duration::from_millis(2);
 const NAP_SAMPLE_GAP: Duration = Duration::from_micros(800);
@@ -59,6 +69,15 @@ pub trait Scene {
     fn is_asleep(&self, rank: u32) -> bool;
     /// Take the core from the rank; false if it gave it up meanwhile.
     fn take_core(&self, rank: u32) -> bool;
+    /// Does the core have more than one rank?
+    fn is_shared(&self, core: u32) -> bool;
+    /// Observe the rank's process for a while; false if that is not permitted.
+    fn begin_sample(&self, rank: u32, now: Instant) -> bool;
+    fn sampled(&self, rank: u32, now: Instant) -> Seen;
+    fn is_running(&self, rank: u32) -> bool;
+    fn core_of(&self, rank: u32) -> u32;
+    /// Have the kernel choose anew, again and again for a while, who runs on the CPUs of these cores.
+    fn kick(&self, cores: &[u32]);
 }
 
 /// One core as last seen while somebody waited for it.
@@ -107,6 +126,8 @@ pub struct Watchdog {
     last_nap: Option<Instant>,
     /// Who has lost its core in this look.
     taken: Vec<u32>,
+    spins: Spins,
+    next_kick: Option<Instant>,
     /// 0: never.
     quantum_ns: u64,
     release_on_block: bool,
@@ -124,6 +145,8 @@ impl Watchdog {
             naps: vec![None; spec.ranks as usize],
             last_nap: None,
             taken: Vec::new(),
+            spins: Spins::new(spec.ranks as usize),
+            next_kick: None,
             quantum_ns,
             release_on_block: spec.on_block == OnBlock::Release,
             pause: TICK,
@@ -137,6 +160,7 @@ impl Watchdog {
         let quantum_ns = dog.quantum_ns;
         dog.quanta.resize_with(ranks as usize, || Quantum { now_ns: quantum_ns, switches: 0 });
         dog.naps.resize(ranks as usize, None);
+        dog.spins.resize(ranks as usize);
         dog
     }
 
@@ -149,13 +173,14 @@ impl Watchdog {
 
     /// When to call `tick`; `None`: no rank has attached.
     pub fn next(&self) -> Option<Instant> {
-        self.next
+        self.next.into_iter().chain(self.next_kick).min()
     }
 
     /// Look at all cores, if it is time to. The ranks from which a core was taken.
     pub fn tick(&mut self, scene: &dyn Scene, now: Instant) -> Vec<u32> {
+        self.kick_spinners(scene, now);
         if self.next.is_none_or(|next| next > now) {
-            return Vec::new();
+            return std::mem::take(&mut self.taken);
         }
         let mut tick: Option<Duration> = None;
         for core in 0..self.cores.len() as u32 {
@@ -164,10 +189,48 @@ impl Watchdog {
             }
         }
         let napping = self.last_nap.is_some_and(|at| now.duration_since(at) < NAP_MEMORY);
-        let longest = if napping { TICK } else { LONGEST_TICK };
+        let mut cores = 0..self.cores.len() as u32;
+        let longest = if napping {
+            TICK
+        } else if cores.any(|core| scene.is_shared(core) && scene.running_on(core).is_some()) {
+            SHARED_TICK
+        } else {
+            LONGEST_TICK
+        };
         self.pause = tick.unwrap_or((self.pause * 2).clamp(TICK, longest));
         self.next = Some(now + self.pause);
         std::mem::take(&mut self.taken)
+    }
+
+    /// Ranks that were seen to spin give way at once, or share their CPU in short turns.
+    fn kick_spinners(&mut self, scene: &dyn Scene, now: Instant) {
+        if !self.spins.any_known() {
+            self.next_kick = None;
+            return;
+        }
+        if self.next_kick.is_some_and(|next| next > now) {
+            return;
+        }
+        let cores = self.spins.shared_cores(scene, now);
+        for core in 0..self.cores.len() as u32 {
+            let rank = scene.running_on(core).filter(|rank| self.spins.is_known(*rank));
+            let has_run = scene.running_for_ns(core) >= LEAST_HELD_NS;
+            if let Some(rank) = rank.filter(|_| has_run && scene.is_wanted(core)) {
+                self.take(core, (rank, scene.switches(rank)), scene);
+            }
+        }
+        scene.kick(&cores);
+        // Somebody may come to want the core of a known one that has it.
+        self.next_kick = self.spins.any_known().then(|| now + if cores.is_empty() { NAP_TICK } else { KNOWN_TICK });
+    }
+
+    /// Take the core from a rank that spins.
+    fn take(&mut self, core: u32, (rank, switches): (u32, u64), scene: &dyn Scene) {
+        if scene.take_core(rank) {
+            self.taken.push(rank);
+            self.quanta[rank as usize].switches = switches.saturating_add(1);
+            debug!("rank {rank} spins outside MPI; core {core} goes on");
+        }
     }
 
     /// A core was given to a rank outside MPI: a switch, but not one that the rank wanted.
@@ -215,6 +278,19 @@ impl Watchdog {
         let quantum_ns = self.quanta[rank as usize].now_ns;
         let waited_ns = now.duration_since(look.wanted_since).as_nanos() as u64;
         let held_ns = scene.running_for_ns(core).min(waited_ns);
+        if self.quantum_ns != 0 {
+            match self.spins.judge((rank, switches), held_ns, scene, now) {
+                Verdict::Nothing => {}
+                Verdict::Look(soon) => {
+                    self.cores[at] = Some(look);
+                    return Some(soon);
+                }
+                Verdict::Take => {
+                    self.take(core, (rank, switches), scene);
+                    return Some(soon);
+                }
+            }
+        }
         if self.quantum_ns != 0 && held_ns >= quantum_ns {
             if scene.take_core(rank) {
                 self.taken.push(rank);
@@ -257,6 +333,9 @@ impl Watchdog {
 /// A job's node segment and processes, as the watchdog sees them.
 pub struct LiveScene<'a> {
     pub node: &'a NodeSegment,
+    pub spec: &'a JobSpec,
+    pub sampler: &'a RefCell<Sampler>,
+    pub kickers: &'a RefCell<Kickers>,
 }
 
 impl Scene for LiveScene<'_> {
@@ -286,6 +365,34 @@ impl Scene for LiveScene<'_> {
 
     fn take_core(&self, rank: u32) -> bool {
         sched::take_core(self.node, rank)
+    }
+
+    fn is_shared(&self, core: u32) -> bool {
+        self.node.core(core).ranks.load(Relaxed) > 1
+    }
+
+    fn begin_sample(&self, rank: u32, now: Instant) -> bool {
+        self.sampler.borrow_mut().begin(rank, self.node.pid(rank), now)
+    }
+
+    fn sampled(&self, rank: u32, now: Instant) -> Seen {
+        self.sampler.borrow_mut().look(rank, now)
+    }
+
+    fn is_running(&self, rank: u32) -> bool {
+        self.node.state(rank) == RunState::Running
+    }
+
+    fn core_of(&self, rank: u32) -> u32 {
+        self.node.core_of(rank)
+    }
+
+    fn kick(&self, cores: &[u32]) {
+        // Unbound ranks may be anywhere.
+        if self.node.header().bind != 0 {
+            let mut kickers = self.kickers.borrow_mut();
+            cores.iter().flat_map(|core| self.spec.place(*core as usize)).for_each(|cpu| kickers.kick(cpu));
+        }
     }
 }
 
@@ -322,7 +429,7 @@ pub fn all_threads_asleep(pid: i32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::cell::{Cell, RefCell};
+    use std::cell::Cell;
     use vmpi_shared::control::{Balance, Policy, Stdio, Wtime};
 
     fn spec(quantum_ms: u64, on_block: OnBlock) -> JobSpec {
@@ -332,6 +439,7 @@ mod tests {
             v: 2,
             cpus: vec![0],
             spare_cpus: vec![],
+            beside: vec![],
             placement: vec![0, 0],
             bind: false,
             policy: Policy::Rr,
@@ -346,6 +454,7 @@ mod tests {
             stop: vec![],
             kill_on_failure: true,
             recovery: false,
+            simulation: None,
             on_crash: Default::default(),
             hang_s: 0,
             randomize: false,
@@ -364,6 +473,10 @@ mod tests {
         for_ns: Cell<u64>,
         switches: Cell<u64>,
         taken: RefCell<Vec<u32>>,
+        seen: Cell<Option<Seen>>,
+        away: Cell<bool>,
+        kicks: Cell<u32>,
+        samples: Cell<u32>,
     }
 
     impl Scene for Stage {
@@ -391,6 +504,25 @@ mod tests {
             self.switches.set(self.switches.get() + 1);
             true
         }
+        fn is_shared(&self, _: u32) -> bool {
+            self.wanted.get()
+        }
+        fn begin_sample(&self, _: u32, _: Instant) -> bool {
+            self.samples.set(self.samples.get() + 1);
+            self.seen.get().is_some()
+        }
+        fn sampled(&self, _: u32, _: Instant) -> Seen {
+            self.seen.get().unwrap()
+        }
+        fn is_running(&self, _: u32) -> bool {
+            !self.away.get()
+        }
+        fn core_of(&self, _: u32) -> u32 {
+            0
+        }
+        fn kick(&self, cores: &[u32]) {
+            self.kicks.set(self.kicks.get() + cores.len() as u32);
+        }
     }
 
     fn stage() -> Stage {
@@ -401,6 +533,10 @@ mod tests {
             for_ns: Cell::new(0),
             switches: Cell::new(0),
             taken: RefCell::default(),
+            seen: Cell::new(Some(Seen::Works)),
+            away: Cell::new(false),
+            kicks: Cell::new(0),
+            samples: Cell::new(0),
         }
     }
 
@@ -531,6 +667,59 @@ mod tests {
     fn quantum_zero_is_never() {
         let (stage, start) = (stage(), Instant::now());
         assert_eq!(run(&mut Watchdog::new(&spec(0, OnBlock::Release)), &stage, start, 60_000), None);
+    }
+
+    #[test]
+    fn who_spins_loses_its_core_in_milliseconds_and_at_once_afterwards() {
+        let (stage, start) = (stage(), Instant::now());
+        stage.seen.set(Some(Seen::Spins));
+        let mut dog = Watchdog::new(&spec(5000, OnBlock::Keep));
+        let first = run(&mut dog, &stage, start, 1000).unwrap();
+        assert!(first <= 20, "{first}");
+        // It shares the CPU with the one that has the core, in short turns.
+        stage.away.set(true);
+        stage.wanted.set(false);
+        for t in 0..40 {
+            stage.cpu_ns.set(stage.cpu_ns.get() + 100_000);
+            dog.tick(&stage, start + Duration::from_millis(100) + t * KNOWN_TICK);
+        }
+        assert!(stage.kicks.get() >= 39, "{}", stage.kicks.get());
+        stage.away.set(false);
+        stage.wanted.set(true);
+        assert!(run(&mut dog, &stage, start + Duration::from_millis(200), 1000).unwrap() <= 1);
+        // After a while it is a rank as any other.
+        stage.seen.set(Some(Seen::Works));
+        assert_eq!(run(&mut dog, &stage, start + Duration::from_secs(10), 1000), None);
+        assert!(dog.next_kick.is_none());
+    }
+
+    #[test]
+    fn one_that_spun_and_works_now_is_known_no_more() {
+        let (stage, start) = (stage(), Instant::now());
+        stage.seen.set(Some(Seen::Spins));
+        let mut dog = Watchdog::new(&spec(5000, OnBlock::Keep));
+        run(&mut dog, &stage, start, 1000).unwrap();
+        stage.away.set(true);
+        stage.seen.set(Some(Seen::Works));
+        for t in 0..100 {
+            stage.cpu_ns.set(stage.cpu_ns.get() + 100_000);
+            dog.tick(&stage, start + Duration::from_millis(20 + t));
+        }
+        assert!(dog.next_kick.is_none());
+    }
+
+    #[test]
+    fn who_works_is_sampled_ever_less_and_where_nobody_may_see_the_quantum_decides() {
+        let (stage, start) = (stage(), Instant::now());
+        let mut dog = Watchdog::new(&spec(5000, OnBlock::Keep));
+        assert_eq!(run(&mut dog, &stage, start, 4000), None);
+        assert!((2..=6).contains(&stage.samples.get()), "{}", stage.samples.get());
+        let blind = Watchdog::new(&spec(5000, OnBlock::Keep));
+        let (stage, mut dog) = (self::stage(), blind);
+        stage.seen.set(None);
+        let at = run(&mut dog, &stage, start, 6000).unwrap();
+        assert!((5000..=5020).contains(&at), "{at}");
+        assert!(stage.samples.get() <= 6, "{}", stage.samples.get());
     }
 
     #[test]

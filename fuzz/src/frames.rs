@@ -35,7 +35,7 @@ pub fn messages() -> Vec<Value> {
     let program = json!({"program": "/bin/true", "argv": ["/bin/true"], "env": [["A", "b"]], "cwd": "/", "ranks": 2});
     let nodes = json!({"here": 0, "names": ["here"], "of_rank": [0, 0], "key": "ab", "identity": 7, "fabric": "tcp",
         "progress_by_rank": false, "universe": 2, "parts": [{"cpus": [0], "v": 2, "bind": false}]});
-    let spec = json!({"apps": [program], "ranks": 2, "v": 2, "cpus": [0], "spare_cpus": [], "placement": [0, 0], "bind": false,
+    let spec = json!({"apps": [program], "ranks": 2, "v": 2, "cpus": [0], "spare_cpus": [], "beside": [], "placement": [0, 0], "bind": false,
         "policy": "rr", "balance": "none", "quantum_ms": 5000, "on_block": "release", "wtime": "wall", "stdio": "shared", "stdin": [0],
         "fds": 3, "stop": [], "kill_on_failure": true, "recovery": true, "on_crash": "none", "hang_s": 1, "universe": 4, "nodes": nodes});
     let asks = [

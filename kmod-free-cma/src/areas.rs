@@ -36,6 +36,16 @@ pub struct Area {
     /// Where `start` is in the file; with `inode`, 0 if there is no file.
     pub offset: u64,
     pub inode: u64,
+    /// Sum of `READABLE`, `WRITABLE`, `EXECUTABLE`, `SHARED`.
+    pub rights: u64,
+    pub page_bytes: u64,
+}
+
+impl Area {
+    pub const READABLE: u64 = 1;
+    pub const WRITABLE: u64 = 2;
+    pub const EXECUTABLE: u64 = 4;
+    pub const SHARED: u64 = 8;
 }
 
 /// This process's memory map, to be asked about.
@@ -60,8 +70,9 @@ impl Areas {
         let mut query = Query { size: size_of::<Query>() as u64, query_addr: addr, ..Query::default() };
         // SAFETY: the descriptor is that of a memory map, and the kernel writes into `query` only.
         unsafe { procmap_query(self.0.as_raw_fd(), &raw mut query)? };
-        let Query { vma_start: start, vma_end: end, vma_offset: offset, inode, .. } = query;
-        Ok(Area { start, end, offset, inode })
+        let Query { vma_start: start, vma_end: end, vma_flags: rights, .. } = query;
+        let Query { vma_offset: offset, inode, vma_page_size: page_bytes, .. } = query;
+        Ok(Area { start, end, offset, inode, rights, page_bytes })
     }
 }
 
@@ -94,7 +105,8 @@ mod tests {
         };
         let middle = start + (1 << 12);
         assert_eq!(areas.at(middle - 1).map(|area| (area.end, area.inode)), Ok((middle, 0)));
-        let mapped = Area { start: middle, end, offset: 1 << 12, inode: file.metadata().unwrap().ino() };
+        let inode = file.metadata().unwrap().ino();
+        let mapped = Area { start: middle, end, offset: 1 << 12, inode, rights: Area::READABLE, page_bytes: 1 << 12 };
         assert_eq!(areas.at(end - 1), Ok(mapped));
         assert_ne!(areas.at(end), Ok(mapped));
     }

@@ -21,6 +21,9 @@ int MPIX_Rcounter(const char *event, long long *count);
 int MPIX_Pcounter(const char *event, long long *count);
 /* Let the next ready rank of this core run; returns when it is this rank's turn again. */
 int MPIX_Yield(void);
+/* In a simulated job (`vmpirun --simulate`), compute for so many seconds of virtual time, which takes no real time: for skeletons of programs. Elsewhere
+   MPI_ERR_UNSUPPORTED_OPERATION. */
+int MPIX_Compute(double seconds);
 /* A part of the program that it names itself begins, and ends: `vmpirun --report` says how long ranks were in each, --trace and --report-html show when. They
    may nest, overlap, and begin again while they are open; of long names the first 79 bytes are kept, and of more than 127 the others are told together. They
    work at any time, and cost the test of a flag where nobody asks. A program that shall run with other MPIs, too, finds them if they are there:
@@ -39,6 +42,7 @@ int PMPIX_Stop_processor_timer(void);
 int PMPIX_Rcounter(const char *event, long long *count);
 int PMPIX_Pcounter(const char *event, long long *count);
 int PMPIX_Yield(void);
+int PMPIX_Compute(double seconds);
 int PMPIX_Region_begin(const char *name);
 int PMPIX_Region_end(const char *name);
 

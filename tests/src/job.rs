@@ -77,6 +77,15 @@ impl Vmpirun {
         run
     }
 
+    /// As `new`, but another program in the place of vmpirun: a launcher of another MPI.
+    pub fn by(name: &str, launcher: &str) -> Vmpirun {
+        let mut run = Vmpirun::new(name);
+        let mut command = Command::new(launcher);
+        command.env("VMPI_RUNTIME_DIR", &run.runtime_dir).stdin(Stdio::null());
+        run.command = command;
+        run
+    }
+
     /// A job of the daemon in `runtime_dir`; nobody looks for what it leaves behind.
     pub fn under(runtime_dir: &Path, name: &str) -> Vmpirun {
         let mut command = Command::new(bin_dir().join("vmpirun"));
@@ -97,6 +106,12 @@ impl Vmpirun {
 
     pub fn env(mut self, key: &str, value: impl AsRef<OsStr>) -> Vmpirun {
         self.command.env(key, value);
+        self
+    }
+
+    /// Without this variable of the tests' own environment.
+    pub fn without(mut self, key: &str) -> Vmpirun {
+        self.command.env_remove(key);
         self
     }
 

@@ -227,6 +227,8 @@ pages! {
     ci "ci.md"
     tracing "tracing.md"
     vmpictl "vmpictl.md"
+    simulation "simulation.md"
+    simulation_machines "simulation-machines.md"
     deadlocks "deadlocks.md"
     clocks "clocks.md"
     flags "flags.md"

@@ -47,3 +47,26 @@ fn an_allocation_is_used() {
     let got = allocated(&slurm, "abort", &[], &["-n", "4", &binary.display().to_string(), "abort7", "2"]);
     assert!(got.code == 7 && got.stderr.contains("rank 2") && got.stderr.contains("vmpis2"), "{got:?}");
 }
+
+/// srun starts the program itself: its PMI leads the processes to their ranks.
+#[test]
+#[ignore = "second tier"]
+fn processes_of_srun_are_ranks() {
+    let slurm = Slurm::start();
+    let binary = program("foreign.c", Mpi::Openmpi);
+    let run = |name: &str, options: &[&str], arguments: &[&str]| {
+        let run = Vmpirun::by(name, "srun").args(["--quiet", "-N2", "-n4", "--overcommit"]).args(options).arg(&binary);
+        let run = run.args(arguments).env("SLURM_CONF", slurm.conf()).cwd(room("cwd"));
+        run.env("LD_LIBRARY_PATH", bin_dir().join("vmpi/openmpi")).deadline(Duration::from_secs(120)).run()
+    };
+    let got = run("srun", &["--mpi=pmi2"], &["ok"]);
+    let mut ranks: Vec<&str> = got.stdout.lines().filter(|line| line.starts_with("rank ")).collect();
+    ranks.sort_unstable();
+    let wanted = ["rank 0 of 4", "rank 1 of 4", "rank 2 of 4", "rank 3 of 4"];
+    assert!(got.code == 0 && ranks == wanted, "{got:?}\n{}", slurm.logs());
+    let got = run("srun-abort", &["--mpi=pmi2", "-K"], &["abort", "1"]);
+    assert!(got.code != 0 && got.stderr.contains("called MPI_Abort with error code 7"), "{got:?}");
+    // Without PMI nobody knows of the others, and one says so.
+    let got = run("srun-none", &["--mpi=none"], &["exit", "9"]);
+    assert!(got.stderr.contains("4 processes were started, but not how they find each other"), "{got:?}");
+}

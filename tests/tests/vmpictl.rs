@@ -286,3 +286,88 @@ fn runs_are_compared() {
     }
     let _ = std::fs::remove_dir_all(dir);
 }
+
+/// Machines to simulate: the built-in ones, files of both kinds, and what is said of wrong ones.
+#[test]
+fn machines_are_explained() {
+    let dir = room("machines");
+    let vmpictl = |args: &[&str]| {
+        let output = Command::new(bin_dir().join("vmpictl")).args(args).output().expect("vmpictl runs");
+        Outcome::of(&output)
+    };
+    let file = |name: &str, text: &str| {
+        let path = dir.join(name);
+        std::fs::write(&path, text).expect("target/ is writable");
+        path.to_str().expect("UTF-8").to_owned()
+    };
+    let cluster = "<platform version=\"4.1\">\n<cluster id=\"c\" prefix=\"n\" suffix=\"\" radical=\"0-3\" speed=\"1Gf\" bw=\"1GBps\" lat=\"10us\"/>\n</platform>\n";
+    let platform = file("cluster.xml", cluster);
+    let list = vmpictl(&["machine", "list"]);
+    let names: Vec<&str> = good(&list).lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(names, ["laptop", "ethernet", "fat-tree", "torus", "dragonfly"]);
+    for name in names {
+        good(&vmpictl(&["machine", "check", name]));
+        // What is printed is a file that means the same.
+        let own = file("own.toml", good(&vmpictl(&["machine", "print", name])));
+        let levels = |machine: &str| {
+            let said = vmpictl(&["machine", "check", machine, "--json"]);
+            serde_json::from_str::<Value>(good(&said)).expect("JSON")["levels"].clone()
+        };
+        assert_eq!(levels(name), levels(&own));
+    }
+    keep_to_the_schema(
+        &vmpictl,
+        &[
+            ("machine", &["machine", "check", "dragonfly"]),
+            ("machine", &["machine", "check", &platform]),
+            ("machines", &["machine", "list"]),
+        ],
+    );
+    // Measured with SMPI: half a round trip of 1 KiB and of 1 MiB.
+    let said = vmpictl(&["machine", "check", &platform]);
+    assert!(good(&said).contains("42.05us") && said.stdout.contains("1.348ms"), "{}", said.stdout);
+    let cases = [
+        (file("bw.xml", &cluster.replace("1GBps", "1GB")), "bw.xml, line 2: <cluster>: bw=\"1GB\""),
+        (
+            file("kind.toml", "[hosts]\ncores = 1\n[topology]\nkind = \"ring\"\n"),
+            "kind.toml, line 4: unknown variant `ring`",
+        ),
+        (dir.join("none.toml").display().to_string(), "there are laptop, ethernet"),
+        (dir.display().to_string(), "cannot read"),
+    ];
+    for (machine, says) in cases {
+        let refused = vmpictl(&["machine", "check", &machine]);
+        assert!(refused.code == 2 && refused.stderr.contains(says), "{machine}: {refused:?}");
+        assert_eq!(refused.stderr.lines().count(), 1, "a sentence: {refused:?}");
+    }
+    assert_eq!(vmpictl(&["machine", "print", "ring"]).code, 2);
+    let _ = std::fs::remove_dir_all(dir);
+}
+
+/// What is measured here is a machine with times that can be; nothing stays behind, and a run that fails is said.
+#[test]
+fn this_machine_is_measured() {
+    let dir = room("measure");
+    let file = dir.join("here.toml").to_str().expect("UTF-8").to_owned();
+    let runtime_dir = vmpi_tests::scratch::Scratch::new("measure");
+    let vmpictl = |args: &[&str]| {
+        let mut command = Command::new(bin_dir().join("vmpictl"));
+        command.args(args).env("VMPI_RUNTIME_DIR", runtime_dir.path()).env("TMPDIR", &dir);
+        Outcome::of(&command.output().expect("vmpictl runs"))
+    };
+    good(&vmpictl(&["machine", "measure", "-o", &file]));
+    let said = vmpictl(&["machine", "check", &file, "--json"]);
+    let machine: Value = serde_json::from_str(good(&said)).expect("JSON");
+    let times: Vec<f64> = machine["levels"][0]["messages"]
+        .as_array()
+        .expect("messages")
+        .iter()
+        .filter_map(|message| message["half_round_trip_s"].as_f64())
+        .collect();
+    assert!(times.len() == 3 && times.is_sorted() && times[0] > 1e-8 && times[2] > 1e-6, "{said:?}");
+    let refused = vmpictl(&["machine", "measure", "--", "--no-such-flag"]);
+    assert!(refused.code == 1 && refused.stderr.contains("--no-such-flag"), "{refused:?}");
+    let left: Vec<_> = std::fs::read_dir(&dir).expect("it is there").flatten().map(|entry| entry.file_name()).collect();
+    assert_eq!(left, ["here.toml"]);
+    let _ = std::fs::remove_dir_all(dir);
+}

@@ -75,7 +75,12 @@ fn vmpirun(words: &[OsString]) -> i32 {
         // By vmpid on a node of a job of several.
         return crate::launch::exe_dir().map_or(125, |dir| crate::nodes::agent::main(&dir));
     }
-    crate::launch::main(&args)
+    match args.as_slice() {
+        // By a process that another launcher has started.
+        [flag, cpus, rest @ ..] if flag == "--detach" => crate::stand_in::detach(cpus, rest),
+        [flag, _] if flag == crate::stand_in::FLAG => crate::stand_in::main(),
+        _ => crate::launch::main(&args),
+    }
 }
 
 #[cfg(test)]

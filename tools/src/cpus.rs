@@ -4,6 +4,8 @@ use crate::failure::Failure;
 use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// A list as `0,2-4`; sorted as given, without repetitions.
 ///
@@ -47,6 +49,12 @@ pub fn allowed() -> Result<Vec<u32>, Failure> {
     Ok((0..CpuSet::count()).filter(|&cpu| set.is_set(cpu).unwrap_or(false)).map(|cpu| cpu as u32).collect())
 }
 
+/// The package (socket) of a CPU; 0 where the system does not say.
+pub fn package_of(cpu: u32) -> u32 {
+    let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/physical_package_id");
+    std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+}
+
 /// Check `--cores` against the affinity mask.
 ///
 /// # Errors
@@ -65,30 +73,68 @@ pub fn choose(asked: Option<&[u32]>, allowed: &[u32]) -> Result<Vec<u32>, Failur
 
 /// CPUs' worth of time that the control group grants, if it limits them.
 pub fn cgroup_quota() -> Option<f64> {
+    Some(limiting_group()?.0)
+}
+
+/// As many of `cpus` as the control group grants time for, at least one: more would be throttled, all at once and in the middle of a message.
+/// What was left out, in words.
+pub fn keep_to_quota(cpus: &mut Vec<u32>, quota: Option<f64>) -> Option<String> {
+    let quota = quota?;
+    let whole = (quota as usize).max(1);
+    if whole >= cpus.len() {
+        return None;
+    }
+    let note =
+        format!("the control group grants {quota:.2} CPUs of time: {whole} of {} cores (--cores: others)", cpus.len());
+    cpus.truncate(whole);
+    Some(note)
+}
+
+/// For how long the control group has kept this process's group from running, since it was made.
+pub fn throttled() -> Option<Duration> {
+    let text = std::fs::read_to_string(limiting_group()?.1.join("cpu.stat")).ok()?;
+    parse_throttled(&text)
+}
+
+/// `throttled_usec N` (version 2) or `throttled_time N` (version 1, nanoseconds).
+fn parse_throttled(text: &str) -> Option<Duration> {
+    text.lines().find_map(|line| match line.split_once(' ')? {
+        ("throttled_usec", n) => n.trim().parse().ok().map(Duration::from_micros),
+        ("throttled_time", n) => n.trim().parse().ok().map(Duration::from_nanos),
+        _ => None,
+    })
+}
+
+/// The group with the least quota of those that this process is in.
+fn limiting_group() -> Option<(f64, PathBuf)> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
-    groups.lines().filter_map(quota_of_line).reduce(f64::min)
+    groups.lines().filter_map(least_of_line).min_by(|a, b| a.0.total_cmp(&b.0))
 }
 
 /// `0::/path` (version 2) or `N:cpu,cpuacct:/path` (version 1); parents limit too, the nearest limits that show are read.
-fn quota_of_line(line: &str) -> Option<f64> {
+fn least_of_line(line: &str) -> Option<(f64, PathBuf)> {
     let mut fields = line.splitn(3, ':').skip(1);
     let (controllers, path) = (fields.next()?, fields.next()?);
-    let mut dir = std::path::PathBuf::from(path.trim_start_matches('/'));
-    let mut least: Option<f64> = None;
+    let mut dir = PathBuf::from(path.trim_start_matches('/'));
+    let mut least: Option<(f64, PathBuf)> = None;
     loop {
-        let here = if controllers.is_empty() {
-            let root = std::path::Path::new("/sys/fs/cgroup").join(&dir);
-            std::fs::read_to_string(root.join("cpu.max")).ok().and_then(|text| parse_cpu_max(&text))
+        let (root, here) = if controllers.is_empty() {
+            let root = Path::new("/sys/fs/cgroup").join(&dir);
+            let here = std::fs::read_to_string(root.join("cpu.max")).ok().and_then(|text| parse_cpu_max(&text));
+            (root, here)
         } else if controllers.split(',').any(|name| name == "cpu") {
-            let root = std::path::Path::new("/sys/fs/cgroup/cpu").join(&dir);
+            let root = Path::new("/sys/fs/cgroup/cpu").join(&dir);
             let read = |name: &str| std::fs::read_to_string(root.join(name)).ok();
-            read("cpu.cfs_quota_us")
+            let here = read("cpu.cfs_quota_us")
                 .zip(read("cpu.cfs_period_us"))
-                .and_then(|(quota, period)| parse_cpu_max(&format!("{} {}", quota.trim(), period.trim())))
+                .and_then(|(quota, period)| parse_cpu_max(&format!("{} {}", quota.trim(), period.trim())));
+            (root, here)
         } else {
             return None;
         };
-        least = [least, here].into_iter().flatten().reduce(f64::min);
+        if let Some(quota) = here.filter(|quota| least.as_ref().is_none_or(|(known, _)| quota < known)) {
+            least = Some((quota, root));
+        }
         if !dir.pop() {
             return least;
         }
@@ -127,5 +173,26 @@ mod tests {
         assert_eq!(parse_cpu_max("max 100000\n"), None);
         assert_eq!(parse_cpu_max("150000 100000\n"), Some(1.5));
         assert_eq!(parse_cpu_max("-1 100000"), None);
+    }
+
+    #[test]
+    fn a_quota_of_two_and_a_half_is_two_cores() {
+        let kept = |quota| {
+            let mut cpus = vec![0, 1, 2, 3];
+            let note = keep_to_quota(&mut cpus, quota);
+            (cpus.len(), note.is_some())
+        };
+        assert_eq!(kept(Some(2.5)), (2, true));
+        assert_eq!(kept(Some(0.3)), (1, true));
+        assert_eq!(kept(Some(4.0)), (4, false));
+        assert_eq!(kept(None), (4, false));
+    }
+
+    #[test]
+    fn throttling_is_read() {
+        let second = Some(Duration::from_secs(1));
+        assert_eq!(parse_throttled("usage_usec 7\nnr_throttled 3\nthrottled_usec 1000000\n"), second);
+        assert_eq!(parse_throttled("nr_periods 2\nnr_throttled 1\nthrottled_time 1000000000\n"), second);
+        assert_eq!(parse_throttled("usage_usec 7\n"), None);
     }
 }

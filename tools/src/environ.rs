@@ -35,6 +35,25 @@ pub fn own() -> (Env, Vec<String>) {
     (env, odd)
 }
 
+/// What another launcher that has started vmpirun tells its own processes, and vmpirun's ranks would take for theirs: PMI_FD is a descriptor
+/// that they do not have.
+fn is_of_outer_launcher(name: &str) -> bool {
+    const PREFIXES: &[&str] = &["PMI_", "PMI2_", "PMIX_", "HYDI_"];
+    const NAMES: &[&str] = &[
+        "OMPI_COMMAND",
+        "OMPI_ARGV",
+        "OMPI_NUM_APP_CTX",
+        "OMPI_FIRST_RANKS",
+        "OMPI_APP_CTX_NUM_PROCS",
+        "OMPI_FILE_LOCATION",
+        "OMPI_WORLD_SIZE",
+        "OMPI_TOOL_NAME",
+        "PRTE_LAUNCHED",
+    ];
+    // PMIX_MCA_... is a user's, as OMPI_MCA_... is.
+    (PREFIXES.iter().any(|prefix| name.starts_with(prefix)) && !name.starts_with("PMIX_MCA_")) || NAMES.contains(&name)
+}
+
 /// Hydra's order: what is inherited (the program's own mode before the job's), then the job's settings, then the
 /// program's. Returns names that `-x` or a list asked for and that are not set.
 pub fn compose(
@@ -45,8 +64,10 @@ pub fn compose(
     app: &[EnvSetting],
 ) -> (Env, Vec<String>) {
     let mut missing = Vec::new();
+    let inherited = || own.iter().filter(|(name, _)| !is_of_outer_launcher(name)).map(|(n, v)| (n.clone(), v.clone()));
     let mut env = match app_mode.unwrap_or(job_mode) {
-        EnvMode::All => own.clone(),
+        EnvMode::All => inherited().collect(),
+        EnvMode::Except(names) => inherited().filter(|(name, _)| !names.contains(name)).collect(),
         EnvMode::Nothing => Env::new(),
         EnvMode::Only(names) => {
             missing.extend(names.iter().filter(|name| !own.contains_key(*name)).cloned());
@@ -271,6 +292,19 @@ mod tests {
         assert_eq!((got, missing), (env(&[("C_X", "3"), ("C_Y", "4")]), vec!["NO".to_string()]));
         let (got, _) = compose(&own, &EnvMode::Nothing, Some(&EnvMode::All), &[], &[]);
         assert_eq!(got, own);
+        let (got, _) = compose(&own, &EnvMode::Except(vec!["A".into(), "C_Y".into()]), None, &[], &[]);
+        assert_eq!(got, env(&[("B", "2"), ("C_X", "3")]));
+    }
+
+    #[test]
+    fn an_outer_launchers_variables_stay_outside_unless_asked_for() {
+        let outer = ["PMI_FD", "PMI_RANK", "PMIX_RANK", "HYDI_CONTROL_FD", "PRTE_LAUNCHED"];
+        let inner = ["HYDRA_HOST_FILE", "OMPI_MCA_btl", "PMIX_MCA_gds", "PATH", "SLURM_JOB_ID"];
+        let own: Env = outer.iter().chain(&inner).map(|name| (name.to_string(), "1".to_string())).collect();
+        let (got, _) = compose(&own, &EnvMode::All, None, &[], &[]);
+        assert!(inner.iter().all(|name| got.contains_key(*name)) && got.len() == inner.len(), "{got:?}");
+        let (got, _) = compose(&own, &EnvMode::All, None, &[EnvSetting::Copy("PMI_RANK".into())], &[]);
+        assert!(got.contains_key("PMI_RANK"));
     }
 
     fn fake_faces(tag: &str) -> (PathBuf, FaceDirs) {

@@ -1,6 +1,7 @@
 //! Host names on the command line and in host files.
 
 use crate::failure::Failure;
+use crate::hostlist::{expand, split_outside};
 
 /// A host and its number of slots, if given.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,16 +10,41 @@ pub struct Host {
     pub slots: Option<u32>,
 }
 
-/// `a,b:4` as after `-host`.
+/// `a,b:4,n[01-03]:2` as after `-host`.
 pub fn parse_list(text: &str) -> Result<Vec<Host>, String> {
-    text.split(',').map(|part| parse_host(part.trim())).collect()
+    let mut hosts = Vec::new();
+    for part in split_outside(text)? {
+        hosts.extend(parse_hosts(part.trim())?);
+    }
+    Ok(hosts)
+}
+
+/// One name, or those that its brackets stand for.
+fn parse_hosts(word: &str) -> Result<Vec<Host>, String> {
+    // `[::1]` is an address.
+    let is_range = |inside: &str| inside.bytes().all(|b| b.is_ascii_digit() || b",-".contains(&b));
+    match word.split_once('[').and_then(|(_, rest)| rest.split_once(']')) {
+        Some((inside, behind)) if is_range(inside) => {
+            let (list, slots) = match behind.rfind(':') {
+                Some(_) => word.rsplit_once(':').unwrap_or((word, "")),
+                None => (word, ""),
+            };
+            let slots = if slots.is_empty() { None } else { Some(number_of_slots(slots, word)?) };
+            let names = expand(list).map_err(|why| format!("`{word}`: {why}"))?;
+            Ok(names.into_iter().map(|name| Host { name, slots }).collect())
+        }
+        None if word.contains('[') => Err(format!("`{word}`: a bracket is not closed")),
+        _ => parse_host(word).map(|host| vec![host]),
+    }
+}
+
+fn number_of_slots(text: &str, word: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("`{text}` in `{word}` is not a number of slots"))
 }
 
 fn parse_host(word: &str) -> Result<Host, String> {
     let (name, slots) = match word.rsplit_once(':') {
-        Some((name, slots)) if !name.contains(':') => {
-            (name, Some(slots.parse::<u32>().map_err(|_| format!("`{slots}` in `{word}` is not a number of slots"))?))
-        }
+        Some((name, slots)) if !name.contains(':') => (name, Some(number_of_slots(slots, word)?)),
         _ => (word, None),
     };
     if name.is_empty() {
@@ -34,31 +60,32 @@ fn parse_host(word: &str) -> Result<Host, String> {
 pub fn parse_file(text: &str) -> Result<Vec<Host>, String> {
     let mut hosts = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
-        if let Some(host) = parse_line(line).map_err(|why| format!("line {number}: {why}"))? {
-            hosts.push(host);
-        }
+        hosts.extend(parse_line(line).map_err(|why| format!("line {number}: {why}"))?);
     }
     Ok(hosts)
 }
 
-fn parse_line(line: &str) -> Result<Option<Host>, String> {
+fn parse_line(line: &str) -> Result<Vec<Host>, String> {
     let line = line.split('#').next().unwrap_or("");
     let mut words = line.split_whitespace();
-    let Some(name) = words.next() else { return Ok(None) };
-    let mut host = parse_host(name)?;
+    let Some(name) = words.next() else { return Ok(Vec::new()) };
+    let mut hosts = parse_hosts(name)?;
     let number = |word: &str, text: &str| {
         text.parse::<u32>().map_err(|_| format!("`{word}`: `{text}` is not a number of slots"))
     };
     for word in words {
         match word.split_once('=') {
-            Some(("slots", text)) => host.slots = Some(number(word, text)?),
+            Some(("slots", text)) => {
+                let slots = number(word, text)?;
+                hosts.iter_mut().for_each(|host| host.slots = Some(slots));
+            }
             Some(("max_slots" | "max-slots", text)) => drop(number(word, text)?),
             // Hydra's network interface, Open MPI's login name and the like: ssh's own configuration has those.
             Some(("user" | "username" | "port" | "binding" | "maxprocs" | "ifhn" | "sockets" | "cores", _)) => {}
             _ => return Err(format!("`{word}` is not understood; a line is `name`, `name:4` or `name slots=4`")),
         }
     }
-    Ok(Some(host))
+    Ok(hosts)
 }
 
 /// All hosts that the files and the list name, each once: the slots of one that is named several times add up (where they are not given, each
@@ -116,6 +143,16 @@ mod tests {
         let slots: Vec<_> = hosts.iter().map(|h| (h.name.as_str(), h.slots)).collect();
         assert_eq!(slots, [("localhost", Some(4)), ("node7", Some(2)), ("127.0.0.1", None)]);
         assert!(parse_list("a:x").is_err());
+        let names = |text: &str| -> Vec<(String, Option<u32>)> {
+            parse_list(text).unwrap().into_iter().map(|host| (host.name, host.slots)).collect()
+        };
+        let slots = |names: &[&str], slots| names.iter().map(|name| (name.to_string(), slots)).collect::<Vec<_>>();
+        assert_eq!(names("n[01-03,7]:4"), slots(&["n01", "n02", "n03", "n7"], Some(4)));
+        assert_eq!(names("n[1-2].ib,[::1]"), slots(&["n1.ib", "n2.ib", "[::1]"], None));
+        assert_eq!(parse_file("n[8-10] slots=2\n").unwrap().len(), 3);
+        for wrong in ["n[1-", "n[3-1]", "n[1-2]:x"] {
+            assert!(parse_list(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -6,22 +6,27 @@ use crate::daemon;
 use crate::elf::Search;
 use crate::environ::{self, Choice, Env, FaceDirs};
 use crate::failure::{Failure, code};
+use crate::nodes::batch::Here;
 use crate::nodes::engine::{Asked, Engine};
+use crate::nodes::place::Known;
 use crate::nodes::start::{self, Agent};
 use crate::nodes::{conductor, place};
+use crate::occupied::Claims;
 use crate::output::Routes;
-use crate::place::{Seat, rearrange};
+use crate::pins::Pins;
+use crate::place::{Seat, rearrange, threads};
 use crate::plan::{self, Plan, Wish};
 use crate::program::{self, Program};
 use crate::report::{self, Verdict};
 use crate::session::{self, Finished, Signals};
 use crate::trace::NodeRecording;
-use crate::{cpus, hosts, matrix, mpir, outcome, outputs, trace, version};
+use crate::{cpus, debugger, hosts, matrix, mpir, outcome, outputs, simulate, trace, version};
 use serde_json::json;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use vmpi_shared::control::{self, App, Balance, Cause, DAEMON_FDS, JobSpec, Stdio};
-use vmpi_shared::{escape, meter};
+use std::time::{Duration, Instant};
+use vmpi_shared::control::{self, App, Balance, Cause, DAEMON_FDS, JobSpec, Overlap, Stdio};
+use vmpi_shared::{escape, guarding, meter};
 
 /// Descriptors that vmpirun needs besides those of the ranks.
 const OWN_FDS: u64 = 32;
@@ -37,6 +42,7 @@ pub fn main(args: &[String]) -> i32 {
     match parsed.and_then(|command| match command {
         cli::Command::Do(action) => print(action),
         cli::Command::Show(text) => out(&text),
+        cli::Command::Run(options) if options.debugger.is_some() => debugger::run(&options, args),
         cli::Command::Run(mut options) => {
             options.timeout_s = cli::timeout_s(options.timeout_s, |name| std::env::var(name).ok())?;
             run(&options)
@@ -68,6 +74,7 @@ fn print(action: Action) -> Result<i32, Failure> {
     match action {
         Action::Help => out(&cli::help_text()),
         Action::ShowConfig => Ok(0),
+        Action::Machines => out(&vmpi_machine::list()),
         Action::Version => out(&format!("vmpirun (vmpi) {}\n", version::long())),
     }
 }
@@ -86,34 +93,39 @@ struct Job {
     notes: Vec<String>,
     /// What `-V auto` has decided.
     auto: Option<Auto>,
+    /// The numbers of the nodes that are used, of a job of several.
+    used: Vec<usize>,
+    /// Other jobs keep off its CPUs while this one lives.
+    _claims: Claims,
 }
 
 fn run(options: &RunOptions) -> Result<i32, Failure> {
     outputs::check(options)?;
     let exe_dir = exe_dir()?;
-    let asked = Asked {
-        hosts: &options.hosts,
-        hostfiles: &options.hostfiles,
-        launcher: options.launcher.as_deref(),
-        v_counts: matches!(options.v, Some(VChoice::Exactly(_))),
-    };
-    let engine = Engine::find(&asked, |name| std::env::var(name).ok())?;
+    let engine = Engine::find(&Asked::of(options), &Here)?;
     let hosts = &engine.hosts;
     if let (Some(allocation), Some(VChoice::Exactly(v)), Some(ranks)) =
         (&engine.allocation, options.v, asked_ranks(options))
     {
         allocation.check(ranks, v).map_err(Failure::usage)?;
     }
-    let mut agents = Vec::new();
-    if hosts.iter().any(|host| !hosts::is_here(&host.name)) {
-        agents = start::all(hosts, &engine.way, &exe_dir)?;
-        engine.limit(&mut agents);
+    let far = hosts.iter().any(|host| !hosts::is_here(&host.name));
+    if options.dry_run {
+        let assumed = if far { engine.assumed(&cpus::allowed()?) } else { Vec::new() };
+        return dry_run(options, &prepare(options, &exe_dir, &engine, &assumed.iter().collect::<Vec<_>>())?);
     }
-    let prepared = prepare(options, &exe_dir, &engine, &mut agents);
-    if options.dry_run || prepared.is_err() {
-        start::dismiss(agents);
-        return dry_run(options, &prepared?);
-    }
+    let mut agents = if far { start::all(hosts, &engine.way, &exe_dir)? } else { Vec::new() };
+    engine.limit(agents.iter_mut().map(|agent| &mut agent.known));
+    let known: Vec<&Known> = agents.iter().map(|agent| &agent.known).collect();
+    let prepared = prepare(options, &exe_dir, &engine, &known);
+    let mut number = 0;
+    let unused: Vec<Agent> = agents
+        .extract_if(.., |_| {
+            number += 1;
+            prepared.as_ref().map_or(true, |job| !job.used.contains(&(number - 1)))
+        })
+        .collect();
+    start::dismiss(unused);
     let mut job = prepared?;
     say_notes(options, &job);
     let limit = raise_descriptors(LEAST_FDS);
@@ -139,7 +151,11 @@ fn run(options: &RunOptions) -> Result<i32, Failure> {
             (daemon, Some(thread))
         }
     };
+    let (throttled, began) = (cpus::throttled(), Instant::now());
     let finished = session::run(&mut daemon, &job.spec, routes, options, signals);
+    if let Some(note) = throttling(throttled, began).filter(|_| !options.quiet) {
+        complain(&format!("note: {note}"));
+    }
     // The private daemon ends and its directory goes before the last word is said; likewise those of all nodes.
     drop(daemon);
     let on_nodes = conductor.and_then(|conductor| conductor.join().ok()).unwrap_or_default();
@@ -152,13 +168,18 @@ pub fn exe_dir() -> Result<PathBuf, Failure> {
     Ok(exe.parent().map_or_else(|| PathBuf::from("/"), Path::to_path_buf))
 }
 
-fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, agents: &mut Vec<Agent>) -> Result<Job, Failure> {
+/// `known`: the nodes, none if it is this one alone.
+fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, known: &[&Known]) -> Result<Job, Failure> {
     let hosts = &engine.hosts;
-    // Where the nodes come from is no news in each run.
-    let from = engine.notes.iter().filter(|_| options.dry_run || options.verbose);
-    let mut notes: Vec<String> = options.notes.iter().chain(from).cloned().collect();
+    let mut notes = first_notes(options, engine, known);
     let slots: Option<u32> = hosts.iter().filter_map(|host| host.slots).reduce(|a, b| a + b);
-    let ranks = if agents.is_empty() { total_ranks(options, slots) } else { asked_ranks(options) };
+    let ranks = if known.is_empty() { total_ranks(options, slots) } else { asked_ranks(options) };
+    let names = match known.is_empty() {
+        true => vec![hosts::own_name()],
+        false => known.iter().map(|node| node.name.clone()).collect(),
+    };
+    let pins = Pins::of(options, ranks, &names)?;
+    let ranks = pins.as_ref().map(Pins::ranks).or(ranks);
     if let Some(rank) = options.gdb.iter().find(|rank| ranks.is_some_and(|ranks| **rank >= ranks)) {
         return Err(Failure::usage(format!("--gdb: there is no rank {rank} of {}", ranks.unwrap_or(0))));
     }
@@ -171,23 +192,28 @@ fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, agents: &mut V
     let counters = meter::parse(options.counters.as_deref().unwrap_or_default())
         .and_then(|events| meter::check(&events).map(|()| events))
         .map_err(|e| Failure::usage(format!("--counters: {e}")))?;
-    let cpus = match agents.is_empty() {
+    let cpus = match known.is_empty() {
         true => {
             let mut allowed = cpus::allowed()?;
             engine.limit_here(&mut allowed);
+            if options.cores.is_none() {
+                // Named ones are used even so.
+                let note = cpus::keep_to_quota(&mut allowed, cpus::cgroup_quota());
+                notes.extend(note.filter(|_| options.dry_run || options.verbose));
+            }
             cpus::choose(options.cores.as_deref(), &allowed)?
         }
         false => Vec::new(),
     };
-    let cores_of = |name: &str| match agents.iter().find(|agent| agent.name == name) {
-        Some(agent) => agent.facts.cpus.len() as u32,
+    let cores_of = |name: &str| match known.iter().find(|node| node.name == name) {
+        Some(node) => node.facts.cpus.len() as u32,
         None => cpus.len() as u32,
     };
     let rooms: Vec<(Option<u32>, u32)> = hosts.iter().map(|host| (host.slots, cores_of(&host.name))).collect();
     let (own, odd) = environ::own();
     let dirs = FaceDirs::beside(exe_dir);
     let auto = match (options.v, options.apps.as_slice()) {
-        (Some(VChoice::Auto), [app]) if agents.is_empty() => {
+        (Some(VChoice::Auto), [app]) if known.is_empty() => {
             let (env, _) = environ::compose(&own, &options.env_mode, app.env_mode.as_ref(), &options.env, &app.env);
             let (looked_up, found) = look_up(app, 1, &own, env, &dirs)?;
             Some(auto::decide(&found.program, &app.args, Path::new(&looked_up.cwd), ranks, cpus.len() as u32))
@@ -202,16 +228,37 @@ fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, agents: &mut V
         notes.extend(auto.notes.iter().chain([&auto.sentence]).cloned());
     }
     let v = auto.as_ref().map(|auto| VChoice::Exactly(auto.v)).or(options.v);
-    let wish =
-        Wish { ranks, v, map_by: options.map_by.clone(), bind: options.bind, cores_named: options.cores.is_some() };
-    let (mut plan, mut nodes) = match agents.is_empty() {
-        true => (plan::plan(&wish, &cpus), None),
-        false => place::plan(options, &wish, agents).map(|(plan, nodes)| (plan, Some(Box::new(nodes))))?,
+    let fewest = known.iter().map(|node| node.facts.cpus.len()).min().unwrap_or(cpus.len());
+    let wish = Wish {
+        ranks,
+        v,
+        map_by: options.map_by.clone(),
+        bind: options.bind,
+        cores_named: options.cores.is_some(),
+        cpus_per_rank: threads::cpus_per_rank(options, &own, ranks, fewest as u32),
+    };
+    let mut claims = Claims::default();
+    let (mut plan, mut nodes, used) = match known.is_empty() {
+        true => match pins.as_ref().and_then(|pins| pins.cpus_on(0)) {
+            Some(named) => (plan::named(&named, &cpus)?, None, Vec::new()),
+            None if options.dry_run => (plan::plan(&wish, &cpus), None, Vec::new()),
+            None => {
+                let (plan, claimed) = plan_beside_others(&wish, &cpus);
+                claims = claimed;
+                (plan, None, Vec::new())
+            }
+        },
+        false => place::plan(options, &wish, known, pins.as_ref())
+            .map(|(plan, nodes, used)| (plan, Some(Box::new(nodes)), used))?,
     };
     let on_node = |rank: usize| nodes.as_ref().map_or(0, |nodes| nodes.of_rank[rank]);
     let seats: Vec<Seat> =
         plan.placement.iter().enumerate().map(|(rank, core)| Seat { node: on_node(rank), core: *core }).collect();
-    if let Some(seat_of) = crate::place::order(&options.map_by, &seats)? {
+    let order = match &pins {
+        Some(pins) => Some(pins.seats()),
+        None => crate::place::order(&options.map_by, &seats)?,
+    };
+    if let Some(seat_of) = order {
         rearrange(&mut plan.placement, &seat_of);
         if let Some(nodes) = &mut nodes {
             rearrange(&mut nodes.of_rank, &seat_of);
@@ -235,18 +282,36 @@ fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, agents: &mut V
         if options.report.is_some() || options.report_html.is_some() || options.json {
             app.env.push((control::env::REGIONS.into(), "1".into()));
         }
+        if let Some(overlap) = options.overlap {
+            app.env.retain(|(name, _)| name != control::env::OVERLAP);
+            app.env.push((control::env::OVERLAP.into(), overlap.name().into()));
+        }
         if options.pcontrol_names {
             app.env.push((control::env::PCONTROL.into(), "regions".into()));
         }
+        threads::tell(&plan, &mut app.env);
         apps.push(app);
         found.push(looked_up);
     }
+    if options.overlap.is_some_and(|overlap| overlap != Overlap::Off) {
+        match guarding::look() {
+            Err(why) => notes.push(format!("--overlap has no effect here: {why}")),
+            Ok(()) if options.dry_run => notes.push(guarding::OFFERED.into()),
+            Ok(()) => {}
+        }
+    }
+    let simulation = simulate::wanted(options, nodes.is_some())?;
     let balance = match options.balance {
         Some(wish) if nodes.is_some() && wish != Balance::None => {
             notes.push(format!("--balance {} is for one node so far: ranks stay where they are", wish.name()));
             Balance::None
         }
+        Some(balance) if wish.cpus_per_rank > 1 && balance != Balance::None => {
+            notes.push(format!("--balance {}: ranks with several CPUs each stay where they are", balance.name()));
+            Balance::None
+        }
         Some(wish) => wish,
+        None if wish.cpus_per_rank > 1 => Balance::None,
         // Who asks for ranks to be bound wants them where they are put.
         None if nodes.is_some() || options.bind == Some(true) => Balance::None,
         None => Balance::Rescue,
@@ -260,6 +325,7 @@ fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, agents: &mut V
         v: plan.v,
         cpus: plan.cpus.clone(),
         spare_cpus: plan.spare.clone(),
+        beside: plan.beside.clone(),
         placement: plan.placement.clone(),
         bind: plan.bind,
         policy: options.policy,
@@ -277,6 +343,7 @@ fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, agents: &mut V
         stop: if mpir::is_debugged() { (0..plan.ranks).collect() } else { options.gdb.clone() },
         kill_on_failure: options.kill_on_failure && !options.recovery,
         recovery: options.recovery,
+        simulation,
         on_crash: options.on_crash,
         hang_s: options.on_hang_s,
         randomize: options.randomize,
@@ -290,7 +357,38 @@ fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, agents: &mut V
         // Each rank's core on its own node.
         spec.placement = place::cores_on_nodes(&plan, &spec);
     }
-    Ok(Job { spec, plan, found, notes, auto })
+    Ok(Job { spec, plan, found, notes, auto, used, _claims: claims })
+}
+
+/// Plan a job of this node alone on CPUs that other jobs do not have, as far as there are such.
+fn plan_beside_others(wish: &Wish, cpus: &[u32]) -> (Plan, Claims) {
+    let first = plan::plan(wish, cpus);
+    let used: usize = (0..first.cpus.len()).map(|core| first.place(core).len()).sum();
+    // As the user has put them, if that was said.
+    if wish.cores_named || used == cpus.len() {
+        let own: Vec<u32> = (0..first.cpus.len()).flat_map(|core| first.place(core)).collect();
+        let (claims, _) = Claims::take(&own, used);
+        return (first, claims);
+    }
+    let (claims, order) = Claims::take(cpus, used);
+    (plan::plan(wish, &order), claims)
+}
+
+/// What is said before anything has been planned.
+fn first_notes(options: &RunOptions, engine: &Engine, known: &[&Known]) -> Vec<String> {
+    // Where the nodes come from is no news in each run.
+    let from = engine.notes.iter().filter(|_| options.dry_run || options.verbose || options.display_allocation);
+    let mut notes: Vec<String> = options.notes.iter().chain(&engine.warnings).chain(from).cloned().collect();
+    if options.dry_run && !known.is_empty() && !engine.is_told() {
+        notes.push("no node was asked: each is taken to have as many cores as it has slots, or as this one".into());
+    }
+    notes.extend(cli::unheeded(options));
+    if options.display_allocation {
+        let slots = |node: &&Known| node.slots.map_or(String::new(), |slots| format!("{slots} slots, "));
+        let node = |node: &&Known| format!("node {}: {}{} cores", node.name, slots(node), node.facts.cpus.len());
+        notes.extend(known.iter().map(node));
+    }
+    notes
 }
 
 /// MPI_UNIVERSE_SIZE, if the user has said something about it: `-usize`, slots of hosts, or V ranks on each core. `rooms`: each host's slots
@@ -418,9 +516,23 @@ fn say_notes(options: &RunOptions, job: &Job) {
     if options.report_bindings {
         for (rank, core) in job.plan.placement.iter().enumerate() {
             let pinned = if job.plan.bind { "pinned to" } else { "scheduled with" };
-            complain(&format!("rank {rank} {pinned} CPU {}", job.plan.cpus[*core as usize]));
+            complain(&format!("rank {rank} {pinned} {}", job.plan.place_name(*core as usize)));
         }
     }
+}
+
+/// Has the control group kept the job from running for more than a hundredth of its time? `before`: what it had done by `began`.
+fn throttling(before: Option<Duration>, began: Instant) -> Option<String> {
+    let (kept, took) = (cpus::throttled()?.saturating_sub(before?), began.elapsed());
+    let quota = cpus::cgroup_quota()?;
+    (kept > took / 100).then(|| {
+        format!(
+            "the control group, which grants {quota:.2} CPUs of time, has kept the job from running for {:.1} s of {:.1} s; use fewer cores or ranks, or \
+             raise its quota",
+            kept.as_secs_f64(),
+            took.as_secs_f64()
+        )
+    })
 }
 
 fn quota_note(plan: &Plan) -> Option<String> {
@@ -461,6 +573,7 @@ fn dry_run(options: &RunOptions, job: &Job) -> Result<i32, Failure> {
             "ranks": plan.ranks,
             "v": plan.v,
             "cpus": plan.cpus,
+            "beside": plan.beside,
             "placement": plan.placement,
             "pinned": plan.bind,
             "programs": programs,
@@ -472,8 +585,8 @@ fn dry_run(options: &RunOptions, job: &Job) -> Result<i32, Failure> {
     for core in 0..plan.cpus.len() {
         let ranks = cpus::format_list(&plan.ranks_of(core));
         text.push_str(&format!(
-            "  CPU {}: rank{} {ranks}\n",
-            plan.cpus[core],
+            "  {}: rank{} {ranks}\n",
+            plan.place_name(core),
             if ranks.contains([',', '-']) { "s" } else { "" }
         ));
     }
@@ -545,6 +658,10 @@ fn conclude(options: &RunOptions, job: &Job, finished: &Finished, on_nodes: &[No
     }
     if options.print_exit_codes {
         let _ = write!(std::io::stderr(), "{}", outcome::exit_table(&ends));
+    }
+    let simulated = finished.report.as_ref().and_then(|report| report.simulation.as_ref().zip(Some(report.elapsed_s)));
+    if let Some((simulation, real_s)) = simulated.filter(|_| !options.quiet) {
+        let _ = write!(std::io::stderr(), "{}", escape::lines(&simulate::sentences(simulation, real_s)));
     }
     if let (Some(report), Some(form)) = (&finished.report, options.report) {
         let verdict = Verdict::of(report, spec);
@@ -642,6 +759,7 @@ pub fn test_spec(apps: Vec<App>) -> JobSpec {
         v: ranks,
         cpus: vec![0],
         spare_cpus: vec![],
+        beside: vec![],
         placement: vec![0; ranks as usize],
         bind: false,
         policy: Policy::Rr,
@@ -656,6 +774,7 @@ pub fn test_spec(apps: Vec<App>) -> JobSpec {
         stop: vec![],
         kill_on_failure: true,
         recovery: false,
+        simulation: None,
         on_crash: vmpi_shared::crash::OnCrash::default(),
         hang_s: 0,
         randomize: false,

@@ -2,6 +2,7 @@
 
 use crate::crash;
 use crate::report::Verdict;
+use crate::stand_in;
 use crate::table::Table;
 use serde_json::{Value, json};
 use vmpi_shared::control::{App, Cause, Ended, Helper, JobReport, JobSpec, NewRank, RankEnd};
@@ -87,7 +88,7 @@ pub fn sentence(cause: &Cause, spec: &JobSpec, known: Known<'_>, node: &str) -> 
                 "spawned rank {rank} (rank {world_rank} of world {world}, pid {pid}, node {node}, program {program})"
             );
         }
-        let program = escape::word(app_of(spec, rank).map_or("?", |app| app.program.as_str()));
+        let program = escape::word(app_of(spec, rank).map_or("?", |app| stand_in::program_of(app)));
         let node = escape::word(node);
         format!("rank {rank} (pid {pid}, node {node}, program {program})")
     };

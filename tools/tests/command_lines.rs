@@ -1,8 +1,8 @@
 //! Command lines as other launchers' users type them, and what they mean.
 
 use vmpi_tools::cli::{
-    Action, Command, EnvMode, EnvSetting, FLAGS, Label, MapBy, OutputMode, RunOptions, VChoice, help_text, parse,
-    split_words, vmpictl_command, vmpirun_command,
+    Action, Command, CpusPerRank, EnvMode, EnvSetting, FLAGS, Label, MapBy, OutputMode, RunOptions, VChoice, help_text,
+    parse, split_words, vmpictl_command, vmpirun_command,
 };
 
 fn words(line: &str) -> Vec<String> {
@@ -50,7 +50,7 @@ fn what_users_type() {
         ("--mca btl self,vader -mca pml ob1 a", |o| o.notes.len() == 1 && o.notes[0].contains("btl self,vader")),
         ("--map-by core:OVERSUBSCRIBE --bind-to none a", |o| o.map_by == MapBy::RoundRobin && o.bind == Some(false)),
         ("-map-by rr -bind-to core a", |o| o.map_by == MapBy::RoundRobin && o.bind == Some(true)),
-        ("--map-by slot:PE=2 a", |o| o.map_by == MapBy::Block && o.notes.len() == 1),
+        ("--map-by slot:PE=2 a", |o| o.map_by == MapBy::Block && o.cpus_per_rank == Some(CpusPerRank::Exactly(2))),
         ("--map-by ppr:2:core a", |o| o.v == Some(VChoice::Exactly(2))),
         ("--map-by ppr:2:node a", |o| o.ranks_per_node == Some(2)),
         ("-ppn 4 a", |o| o.ranks_per_node == Some(4)),

@@ -14,15 +14,17 @@ use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
 mod connection;
+mod overlap;
 mod report;
 mod spec;
 
 pub use connection::{Connection, Control, Received, receive_some};
-pub use report::{CoreReport, Helper, JobReport, RankReport, RegionReport, WaitShare};
-pub use spec::{App, Balance, JobSpec, NodeMap, NodePart, Nodes, OnBlock, Policy, Stdio, Wtime};
+pub use overlap::Overlap;
+pub use report::{CoreReport, Helper, JobReport, RankReport, RegionReport, SimulationReport, Spread3, WaitShare};
+pub use spec::{App, Balance, JobSpec, NodeMap, NodePart, Nodes, OnBlock, Policy, Simulation, Stdio, Wtime};
 
 /// Changes whenever a message changes its meaning.
-pub const PROTOCOL: u32 = 13;
+pub const PROTOCOL: u32 = 14;
 /// Most ranks that a segment is made for, and most of all else that it counts: all sizes computed from these are far from overflow.
 pub const MOST_RANKS: u32 = 1 << 24;
 /// Longest frame accepted.
@@ -72,6 +74,8 @@ pub mod env {
     pub const MAP_MEMORY: &str = "VMPI_MAP_MEMORY";
     /// `0` in the job's environment: nobody matches messages for a rank that computes.
     pub const STRONG_PROGRESS: &str = "VMPI_STRONG_PROGRESS";
+    /// `auto`, `on` or `off`, in the job's environment: do blocking calls return before their messages are over? (`vmpirun --overlap`)
+    pub const OVERLAP: &str = "VMPI_OVERLAP";
     /// Bytes, in the job's environment: memory for messages of the job that no receive has asked for, on each node.
     pub const UNEXPECTED_BYTES: &str = "VMPI_UNEXPECTED_BYTES";
     /// Directory that holds the runtime directory (tests and users override it).

@@ -171,6 +171,9 @@ struct JobHeader {
 /// Contexts that can be revoked in a job's life.
 pub const REVOCATIONS: usize = if cfg!(feature = "model") { 16 } else { 1 << 20 };
 
+/// In `JobHeader::changes` of a simulated job: more than any count of deaths.
+pub const SIMULATED: u64 = 1 << 63;
+
 /// With fewer chunks senders would not be asked to wait before they are used up.
 const LEAST_CHUNKS: u32 = 8;
 
@@ -456,6 +459,12 @@ impl JobSegment {
     #[inline]
     pub fn changes(&self) -> u64 {
         self.header().changes.load(Ordering::SeqCst)
+    }
+
+    /// The job lives in virtual time: nothing comes through its inboxes, and each look at what has come looks further (`SIMULATED`). Before any rank starts.
+    pub fn simulate(&self) {
+        (0..self.ranks_in_use()).for_each(|rank| self.inbox(rank).close());
+        self.header().changes.store(SIMULATED, Ordering::SeqCst);
     }
 
     /// A death or a revocation has been published: whoever waits must be woken after this.

@@ -4,9 +4,9 @@
 //! state, run queue, baton), `job` (the segment about messages), `matching` (envelope, inbox, queues, tend), `cell`
 //! (collectives in shared memory), `window` (one-sided communication), `ask` and `arith` (the same, over nodes), `control` (messages over the
 //! socket), `dynamic` (those for dynamic processes), `growth` (spawning over several nodes), `ports` (where groups meet), `agreement` (of those who survive a death), `roster` and `waits` (who waits for whom, seen from outside), `monitor` (what went from whom to whom), `trace` (what happened when),
-//! `meter` (performance counters), `runtime_dir` and `leftovers` (what lies in the file system).
+//! `meter` (performance counters), `simulate` (virtual time), `guarding` (what the kernel offers for guards), `runtime_dir` and `leftovers` (what lies in the file system).
 //!
-//! `unsafe` lives in `arith`, `mem`, `node`, `job`, `matching::queues`, `cell`, `window`, `trace` and `meter`, where shared memory, or the kernel, is reached.
+//! `unsafe` lives in `arith`, `mem`, `node`, `job`, `matching::queues`, `cell`, `window`, `trace`, `meter`, `guarding` and `simulate::segment`, where shared memory, or the kernel, is reached.
 
 pub mod agreement;
 pub mod arith;
@@ -19,6 +19,7 @@ pub mod crash;
 pub mod dynamic;
 pub mod escape;
 pub mod growth;
+pub mod guarding;
 pub mod job;
 pub mod leftovers;
 pub mod matching;
@@ -31,6 +32,8 @@ pub mod proc;
 pub mod roster;
 pub mod runtime_dir;
 pub mod sched;
+pub mod simulate;
+pub mod stand_in;
 pub mod trace;
 pub mod waits;
 pub mod window;

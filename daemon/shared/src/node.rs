@@ -54,7 +54,7 @@ const _: () = {
     assert!(std::mem::offset_of!(RankDescriptor, call) == 128);
 };
 
-const VERSION: u64 = 14;
+const VERSION: u64 = 15;
 const LAYOUT: u64 = layout_hash(&[
     VERSION,
     size_of::<NodeHeader>() as u64,
@@ -75,13 +75,20 @@ const WARM_YIELDS: u32 = 2;
 const WARM_YIELDS_BESIDE_CARRIER: u32 = 6;
 
 /// Words of a set of ranks: whole cache lines.
-fn ready_words(ranks: u32) -> u32 {
+const fn ready_words(ranks: u32) -> u32 {
     ranks.div_ceil(512) * 8
 }
 
 /// Sets of ranks: two of each core, and two of the node.
 const fn sets(cores: u32) -> u32 {
     2 * cores + 2
+}
+
+/// Where the ranks are described in the segment of so many cores and ranks, one `RankDescriptor` after the other.
+pub const fn ranks_at(cores: u32, ranks: u32) -> u64 {
+    CORES_AT
+        + (cores as usize * size_of::<CoreDescriptor>()) as u64
+        + sets(cores) as u64 * ready_words(ranks) as u64 * 8
 }
 
 /// A mapped node segment.
@@ -109,6 +116,8 @@ pub struct NodeSegment {
     course: Course,
     /// How often the rank of this process had moved when it last looked on which CPU it is.
     moves_seen: AtomicU32,
+    /// The same when this process became it.
+    moves_before: AtomicU32,
     /// Where this process records what it does, while somebody traces.
     recorder: Recorder,
     /// What this process counts, if somebody asked for that.
@@ -171,6 +180,7 @@ impl NodeSegment {
             warm_yields: WARM_YIELDS,
             ready_words: ready_words(config.ranks),
             recovery: u32::from(config.recovery),
+            simulated: 0,
             balance: if config.recovery { 0 } else { config.balance as u32 },
             own_cores: config.own_cores.min(config.cpus.len() as u32),
             bind: u32::from(config.bind),
@@ -198,7 +208,7 @@ impl NodeSegment {
         let cores = header.cores as usize;
         let words = sets(header.cores) as usize * header.ready_words as usize;
         let ready_at = CORES_AT + (cores * size_of::<CoreDescriptor>()) as u64;
-        let ranks_at = ready_at + words as u64 * 8;
+        let ranks_at = ranks_at(header.cores, header.ranks);
         let rank_bytes = header.ranks as usize * size_of::<RankDescriptor>();
         let words_at = ranks_at + rank_bytes as u64;
         let lives_at = words_at + u64::from(header.ranks) * size_of::<LastWords>() as u64;
@@ -221,6 +231,7 @@ impl NodeSegment {
             actor: None,
             course: Course::default(),
             moves_seen: AtomicU32::new(0),
+            moves_before: AtomicU32::new(0),
             recorder: Recorder::default(),
             meter: None,
         }
@@ -231,7 +242,9 @@ impl NodeSegment {
         self.actor = Some(rank);
         let descriptor = self.rank(rank);
         descriptor.pinned.store(self.core_of(rank) + 1, Ordering::Relaxed);
-        self.moves_seen.store(descriptor.moves.load(Ordering::Relaxed), Ordering::Relaxed);
+        let moves = descriptor.moves.load(Ordering::Relaxed);
+        self.moves_before.store(moves, Ordering::Relaxed);
+        self.moves_seen.store(moves, Ordering::Relaxed);
     }
 
     /// # Safety
@@ -260,15 +273,16 @@ impl NodeSegment {
         &self.recorder
     }
 
-    /// Has the rank of this process moved since this was asked last?
+    /// Has the rank of this process ever moved? Most never have, and are asked nothing else.
     #[inline]
     pub(crate) fn has_moved(&self, rank: &RankDescriptor) -> bool {
+        rank.moves.load(Ordering::Relaxed) != self.moves_before.load(Ordering::Relaxed)
+    }
+
+    /// Has it moved since this was asked last?
+    pub(crate) fn has_moved_again(&self, rank: &RankDescriptor) -> bool {
         let moves = rank.moves.load(Ordering::Relaxed);
-        let moved = moves != self.moves_seen.load(Ordering::Relaxed);
-        if moved {
-            self.moves_seen.store(moves, Ordering::Relaxed);
-        }
-        moved
+        self.moves_seen.swap(moves, Ordering::Relaxed) != moves
     }
 
     #[inline]
@@ -325,6 +339,12 @@ impl NodeSegment {
     }
 
     /// What ranks are to do that are about to end badly. Before anybody else has the segment.
+    /// The job lives in virtual time.
+    pub fn set_simulated(&mut self) {
+        self.header.simulated = 1;
+        self.write_header();
+    }
+
     pub fn set_on_crash(&mut self, choice: OnCrash) {
         self.header.on_crash = choice.word();
         self.write_header();
@@ -378,6 +398,7 @@ impl NodeSegment {
             actor: None,
             course: Course::default(),
             moves_seen: AtomicU32::new(0),
+            moves_before: AtomicU32::new(0),
             recorder: Recorder::default(),
             meter: None,
         };
@@ -409,6 +430,7 @@ impl NodeSegment {
             actor: None,
             course: Course::default(),
             moves_seen: AtomicU32::new(0),
+            moves_before: AtomicU32::new(0),
             recorder: Recorder::default(),
             meter: None,
         }

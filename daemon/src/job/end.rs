@@ -346,15 +346,32 @@ impl Job {
 
     /// Look now and then whether a rank has scribbled over the shared memory; if so, end the job, which can only hang.
     pub fn check_integrity(&mut self, now: Instant) {
-        if self.phase == Phase::Running
-            && let Some(damage) = self.integrity.check(&self.node, &self.segment, &self.placement, now)
-        {
+        if self.phase != Phase::Running || !self.integrity.is_due(now) {
+            return;
+        }
+        let damage = self.integrity.check(&self.node, &self.segment, &self.placement).or_else(|| self.odd_state());
+        if let Some(damage) = damage {
             self.end_damaged(&damage);
         }
     }
 
+    /// A state that a rank cannot be in, as far as is known of its process.
+    fn odd_state(&self) -> Option<String> {
+        self.living().find_map(|rank| {
+            let attachment = self.ranks[rank as usize].attachment.as_ref()?;
+            let state = self.node.state(rank);
+            let is_odd = match state {
+                // Who has had its core is behind that.
+                RunState::Init => self.node.switches(rank) > 0,
+                RunState::Dead | RunState::Remote => true,
+                _ => false,
+            };
+            (is_odd && attachment.alive).then(|| format!("the state of rank {rank} is {}", state.name()))
+        })
+    }
+
     /// What is seen in the shared memory, which nothing in vmpi leaves there.
-    fn end_damaged(&mut self, damage: &str) {
+    pub(super) fn end_damaged(&mut self, damage: &str) {
         let reason = format!(
             "its shared memory has been overwritten ({damage}): one of its ranks writes where it must not (a stray \
              pointer, an index out of range)"

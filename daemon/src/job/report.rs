@@ -9,6 +9,7 @@ use vmpi_shared::trace::regions;
 use vmpi_shared::{proc, sched};
 
 use crate::job::Job;
+use crate::simulation;
 
 impl Job {
     /// The job as `vmpictl` prints it.
@@ -43,6 +44,11 @@ impl Job {
             counters: self.spec.counters.clone(),
             waits: self.looks.shares(),
             regions: self.regions(),
+            simulation: self
+                .simulation
+                .as_ref()
+                .zip(self.spec.simulation.as_ref())
+                .map(|(s, of)| simulation::report(s, of)),
         };
         // As many as are counted.
         let counted = report.counters.len();

@@ -15,6 +15,7 @@ use vmpi_shared::matching::look;
 use vmpi_shared::mem::sync::Ordering::SeqCst;
 use vmpi_shared::sched::{self, RunState};
 
+use crate::job::deadlock::threads_of;
 use crate::job::{Job, Phase};
 use crate::log::debug;
 use crate::watchdog::{all_threads_asleep, process_cpu_time_ns};
@@ -26,6 +27,8 @@ const STILL: u32 = 4;
 const ASKED: u32 = 2;
 /// A rank that runs elsewhere has had the CPU for so long since: far more than a step takes.
 const RAN_NS: u64 = 5_000_000;
+/// A rank of one thread that waits in MPI and has computed at least half of so long a time is in a step that does not end, or in a signal handler that does not.
+const ENDLESS: Duration = Duration::from_secs(5);
 
 /// What the last looks have seen.
 pub struct Stalls {
@@ -37,6 +40,7 @@ struct Stall {
     picture: Picture,
     since: Instant,
     looks: u32,
+    asked_at: Instant,
     /// The CPU time of each living process when they were asked.
     asked: Vec<(Process, u64)>,
 }
@@ -66,7 +70,7 @@ impl Process {
     }
 }
 
-fn waits(state: RunState) -> bool {
+pub(super) fn waits(state: RunState) -> bool {
     matches!(state, RunState::Suspended | RunState::Tended | RunState::Ready)
 }
 
@@ -94,13 +98,14 @@ impl Job {
             let Some(picture) = self.picture_of(core as u32, is_shared(core as u32)) else { continue };
             let mut stall = match before {
                 Some(before) if before.picture == picture => before,
-                _ => Stall { picture, since: now, looks: 0, asked: Vec::new() },
+                _ => Stall { picture, since: now, looks: 0, asked_at: now, asked: Vec::new() },
             };
             stall.looks += 1;
             if stall.looks == STILL {
                 stall.asked = self.ask_all();
+                stall.asked_at = now;
             } else if stall.looks >= STILL + ASKED {
-                if self.are_all_back(&stall.asked) {
+                if self.are_all_back(&stall.asked, now.duration_since(stall.asked_at)) {
                     return self.end_stalled(core as u32, &stall, now);
                 }
                 // They are woken again; what they have used counts from the first time.
@@ -122,9 +127,14 @@ impl Job {
         {
             return None;
         }
+        // Data that is on its way comes to those that wait from ranks outside MPI, or from other nodes; else one of them moves it.
+        let all_wait = self.spec.nodes.is_none() && self.living().all(|rank| waits(self.node.state(rank)));
         let has_use = |rank: u32, state: RunState| match state {
             RunState::Ready | RunState::Tended | RunState::Running => true,
-            RunState::Suspended => look::is_suspended(&self.node, &self.segment, rank).is_none(),
+            RunState::Suspended => {
+                look::is_suspended(&self.node, &self.segment, rank).is_none()
+                    || all_wait && look::is_moving(&self.segment, rank)
+            }
             _ => false,
         };
         let for_whom = ranks.iter().find(|(rank, state, _)| has_use(*rank, *state)).map(|(rank, ..)| *rank)?;
@@ -154,14 +164,21 @@ impl Job {
         before
     }
 
-    /// Has each of them gone on since then, and has nobody who waits anything left to do?
-    fn are_all_back(&self, asked: &[(Process, u64)]) -> bool {
+    /// Has each of them gone on since they were asked, `passed` ago, and has nobody who waits anything left to do?
+    fn are_all_back(&self, asked: &[(Process, u64)], passed: Duration) -> bool {
         asked.iter().all(|(process, before)| {
             let pid = process.pid();
             let used = process_cpu_time_ns(pid).map_or(0, |after| after.saturating_sub(*before));
+            if used > 0 && all_threads_asleep(pid) {
+                // Whatever it is said to be: it has gone on, and is in no step.
+                return !is_stopped(pid);
+            }
             match process {
                 Process::Rank { rank, .. } if !waits(self.node.state(*rank)) => used >= RAN_NS,
-                _ => used > 0 && all_threads_asleep(pid) && !is_stopped(pid),
+                Process::Rank { .. } => {
+                    passed >= ENDLESS && u128::from(used) >= passed.as_nanos() / 2 && threads_of(pid) == Some(1)
+                }
+                Process::Carrier { .. } => false,
             }
         })
     }

@@ -8,14 +8,34 @@ use crate::abi::Abi;
 use std::ffi::c_int;
 use vmpi_core::errors::Error;
 use vmpi_core::tool::event;
-use vmpi_core::{errhandler, process};
+use vmpi_core::{lock, process, raise};
 
 pub use vmpi_core::errhandler::Target;
 
 /// Run an entry point of an initialized MPI. `target` says whose error handler an error goes to.
 #[inline]
 pub fn run<A: Abi>(function: &'static str, target: Target, body: impl FnOnce() -> Result<(), Error>) -> c_int {
-    let entered = process::enter();
+    run_entered::<A>(lock::enter(), function, target, body)
+}
+
+/// As `run`, for a call that says what it touches where others have been left behind (`vmpi_core::overlap`): `makes_way` is called then.
+#[inline(always)]
+pub fn run_beside<A: Abi>(
+    function: &'static str,
+    target: Target,
+    makes_way: impl FnOnce(),
+    body: impl FnOnce() -> Result<(), Error>,
+) -> c_int {
+    run_entered::<A>(lock::enter_with(makes_way), function, target, body)
+}
+
+#[inline(always)]
+fn run_entered<A: Abi>(
+    entered: lock::Entered,
+    function: &'static str,
+    target: Target,
+    body: impl FnOnce() -> Result<(), Error>,
+) -> c_int {
     if !process::is_active() {
         process::fatal_outside_mpi(function);
     }
@@ -30,10 +50,19 @@ pub fn run<A: Abi>(function: &'static str, target: Target, body: impl FnOnce() -
     code
 }
 
+/// Run MPI_Abort, which waits for nothing.
+pub fn run_at_once<A: Abi>(function: &'static str, body: impl FnOnce() -> Result<(), Error>) -> c_int {
+    let _entered = lock::enter_with(|| ());
+    match body() {
+        Ok(()) => 0,
+        Err(error) => raise::<A>(function, Target::Process, error),
+    }
+}
+
 /// Run an entry point that is allowed before MPI_Init and after MPI_Finalize (no scheduling point, no world).
 #[inline]
 pub fn run_any_time<A: Abi>(function: &'static str, body: impl FnOnce() -> Result<(), Error>) -> c_int {
-    let _entered = process::enter();
+    let _entered = lock::enter();
     match body() {
         Ok(()) => 0,
         Err(error) => raise::<A>(function, Target::Process, error),
@@ -43,7 +72,7 @@ pub fn run_any_time<A: Abi>(function: &'static str, body: impl FnOnce() -> Resul
 /// Hand `error` to the error handler of `target`; returns the code that the function returns if the handler returns.
 #[cold]
 pub fn raise<A: Abi>(function: &'static str, target: Target, error: Error) -> c_int {
-    A::err_out(errhandler::invoke(function, target, error))
+    A::err_out(raise::invoke(function, target, error))
 }
 
 /// The call is one that this vmpi does not offer.

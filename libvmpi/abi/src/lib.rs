@@ -6,6 +6,7 @@
 
 pub mod abi;
 pub mod c;
+pub mod clocks;
 pub mod codec;
 pub mod entry;
 pub mod export;

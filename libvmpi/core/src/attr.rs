@@ -3,7 +3,7 @@
 //! The ABI layer makes the copy and delete callbacks (it knows how C or Fortran calls them); here they are closures.
 //! A value remembers how it was set, so that C and Fortran see it as MPI 4.1 section 19.3.7 says.
 
-use crate::consts;
+use crate::consts::{self, TAG_UB_VALUE};
 use crate::errhandler::codes;
 use crate::errors::{Class, Result, fail};
 use crate::giant::Giant;
@@ -11,9 +11,6 @@ use crate::handle::{Comm, Handle};
 use crate::process;
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
-
-/// The largest tag that a program may use (MPI_TAG_UB); the bit above is for communicator construction.
-pub const TAG_UB_VALUE: i32 = (1 << 30) - 1;
 
 /// What kind of object carries the attribute.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -286,3 +286,6 @@ pub const BOTTOM: usize = 0;
 pub const IN_PLACE: usize = 1;
 pub const BUFFER_AUTOMATIC: usize = 2;
 pub const DISPLACEMENT_CURRENT: i64 = -1;
+
+/// The largest tag that a program may use (MPI_TAG_UB); the bit above is for communicator construction.
+pub const TAG_UB_VALUE: i32 = (1 << 30) - 1;

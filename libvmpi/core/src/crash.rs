@@ -6,6 +6,7 @@
 //! A thread that overflows its stack is heard if it has an alternate stack: the one that has started MPI gets one, others have none unless the program gave
 //! them one, and die without a word. All this is async-signal-safe, whatever locks are held.
 
+use crate::overlap::guard;
 use crate::process;
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::MaybeUninit;
@@ -38,6 +39,8 @@ pub(crate) fn prepare() {
         allow_core();
     }
     give_alternate_stack();
+    guard::trust(dies as *const () as usize);
+    process::set_last_words(tell);
     SIGNALS.iter().enumerate().for_each(|(at, signal)| catch(at, *signal));
     // SAFETY: the function is there as long as the process.
     unsafe { on_exit(exits, std::ptr::null_mut()) };
@@ -104,6 +107,7 @@ fn is_libgfortrans(handler: usize) -> bool {
 }
 
 extern "C" fn dies(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    guard::let_go();
     // SAFETY: the kernel has passed valid pointers; only system calls and plain stores follow.
     unsafe {
         // A child of a fork that has not called exec is not the rank.
@@ -145,7 +149,7 @@ extern "C" fn exits(code: c_int, _argument: *mut c_void) {
 
 /// This rank is about to end, here.
 #[inline(never)]
-pub(crate) fn tell(way: Way) {
+fn tell(way: Way) {
     if PREPARED.load(Ordering::Relaxed) && process::is_this_process() {
         last_words::tell(process::node(), process::endpoint_rank(), way, other_thread(), 0, registers_here());
     }

@@ -2,7 +2,7 @@
 //!
 //! A core function returns `Result<T>`. An [`Error`] carries the class (numbered as in the MPI-5 standard ABI; faces
 //! renumber it) and a sentence about the offending value. The function's name, the communicator and the rank are
-//! added where the error handler is invoked (`errhandler`), so a message here says only what is wrong and why.
+//! added where the error handler is invoked (`raise`), so a message here says only what is wrong and why.
 
 use crate::consts;
 use crate::handle::File;

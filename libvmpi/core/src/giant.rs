@@ -1,6 +1,6 @@
 //! Process-wide state of this rank, guarded by the entry lock.
 //!
-//! Every MPI entry point holds the entry lock ([`crate::process::enter`]) while it runs, so at any time at most one
+//! Every MPI entry point holds the entry lock ([`crate::lock::enter`]) while it runs, so at any time at most one
 //! thread touches core objects. [`Giant`] is a cell for such an object. It is not re-entrant: `with` must be left
 //! before a callback of the program is called, because the callback may call MPI again; a nested `with` on the same
 //! cell panics (and so ends the job with a message) instead of aliasing.

@@ -70,6 +70,11 @@ impl Group {
 impl Message {
     pub const NO_PROC: Message = Message(0x129);
 }
+impl Request {
+    /// The request of every send that was complete when it was started: most are, and have nothing to remember. (Open MPI and MPICH do so as well.)
+    /// The first one of the table, for as long as the process lives.
+    pub(crate) const SENT: Request = Request(FIRST_DYNAMIC);
+}
 impl Info {
     pub const ENV: Info = Info(0x131);
 }

@@ -3,6 +3,7 @@
 //! A rank is bound to one CPU, so it belongs to exactly one resource of each kind; /sys says to which.
 
 use crate::info::Entries;
+use crate::nodes;
 use crate::process;
 use std::fs;
 use vmpi_shared::cpu_cache;
@@ -92,7 +93,7 @@ pub fn groups(kind: Kind, ranks: &[u32]) -> Vec<Option<u32>> {
         .iter()
         .map(|&rank| {
             let identity = identity(kind, cpu_of(rank))?;
-            let known = seen.iter().find(|(first, known)| *known == identity && process::same_node(*first, rank));
+            let known = seen.iter().find(|(first, known)| *known == identity && nodes::same_node(*first, rank));
             if let Some((first, _)) = known {
                 return Some(*first);
             }

@@ -12,11 +12,12 @@
 //!
 //! When the last call of a rank is left, its queues are lent to those who deliver to it (`matching::lend`), and taken back at the next.
 
-use crate::process::{self, endpoint};
-use crate::request;
+use crate::fast_path;
+use crate::process::{self, endpoint, scheduling_point};
+use crate::simulate;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence};
-use std::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 use vmpi_shared::sched;
 
@@ -31,8 +32,16 @@ static CHANGED: Condvar = Condvar::new();
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 /// Calls inside each other (the program's callbacks call MPI, too), those of threads that wait included. Changed by the thread inside.
 static CALLS: AtomicU32 = AtomicU32::new(0);
-/// The queues are lent. Changed by the thread inside.
-static LENT: AtomicBool = AtomicBool::new(false);
+/// What is to be seen to when MPI is entered: these bits. Changed by the thread inside.
+static DUE: AtomicU8 = AtomicU8::new(0);
+/// The queues are lent.
+const LENT: u8 = 1;
+/// Calls have returned before their messages were over (`overlap`).
+pub(crate) const LEFT: u8 = 2;
+/// Requests of large messages have been started, a wait for which may be left behind.
+pub(crate) const LARGE: u8 = 4;
+/// What waits for the calls that have been left behind: a call that does not say what it touches begins with it.
+static ON_RETURN: OnceLock<fn()> = OnceLock::new();
 
 /// How long a thread waits for the owner before it says so.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -128,17 +137,63 @@ pub struct Entered {
 /// Take the entry lock (free unless the program asked for MPI_THREAD_MULTIPLE). Re-entrant.
 #[inline]
 pub fn enter() -> Entered {
+    enter_with(settle)
+}
+
+/// As `enter`, for a call that sees itself to what has been left behind (`overlap::make_way`).
+#[inline(always)]
+pub fn enter_with(see_to: impl FnOnce()) -> Entered {
     let locked = !enter_alone();
     if locked {
         enter_threaded();
     }
     CALLS.store(CALLS.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-    request::forget();
-    if LENT.load(Ordering::Relaxed) {
-        LENT.store(false, Ordering::Relaxed);
-        endpoint().take_back();
+    fast_path::forget_missed();
+    if DUE.load(Ordering::Relaxed) != 0 {
+        see_to_what_is_due(see_to);
     }
     Entered { locked }
+}
+
+#[cold]
+#[inline(never)]
+fn see_to_what_is_due(see_to: impl FnOnce()) {
+    let due = DUE.fetch_and(!LENT, Ordering::Relaxed);
+    if due & LENT != 0 {
+        take_back();
+    }
+    if due & !LENT != 0 && CALLS.load(Ordering::Relaxed) == 1 && process::is_active() {
+        process::scheduling_point();
+        see_to();
+    }
+}
+
+fn settle() {
+    if let Some(settle) = ON_RETURN.get() {
+        settle();
+    }
+}
+
+/// What is to be called where calls have been left behind and one begins that does not say what it touches.
+pub(crate) fn on_return(settle: fn()) {
+    let _ = ON_RETURN.set(settle);
+}
+
+pub(crate) fn note_due(what: u8) {
+    DUE.fetch_or(what, Ordering::Relaxed);
+}
+
+pub(crate) fn note_done(what: u8) {
+    DUE.fetch_and(!what, Ordering::Relaxed);
+}
+
+/// The queues have been lent, or in virtual time the program has computed.
+#[inline(never)]
+fn take_back() {
+    if simulate::is_on() {
+        return simulate::entered();
+    }
+    endpoint().take_back();
 }
 
 /// Enter without the lock, if this is the only thread that uses MPI.
@@ -236,7 +291,13 @@ impl Drop for Entered {
 #[inline(never)]
 fn leave(locked: bool, lends: bool) {
     if lends {
-        LENT.store(endpoint().lend(), Ordering::Relaxed);
+        let simulated = simulate::is_on();
+        if simulated || endpoint().lend() {
+            note_due(LENT);
+        }
+        if simulated {
+            simulate::left();
+        }
     }
     if locked {
         leave_threaded();
@@ -347,4 +408,16 @@ pub(crate) fn wait_outside(seen: u64, suspend: impl FnOnce()) {
     state.waiters.retain(|(thread, _)| *thread != me);
     drop(state);
     DEPTH.set(depth);
+}
+
+/// Do something that may sleep in the kernel: until it is done, others may have this rank's core (and, with several threads, MPI).
+pub(crate) fn blocking<T>(f: impl FnOnce() -> T) -> T {
+    if is_threaded() {
+        return outside(f);
+    }
+    let endpoint = endpoint();
+    sched::take_core(&endpoint.node, endpoint.me);
+    let result = f();
+    scheduling_point();
+    result
 }

@@ -1,8 +1,7 @@
 //! Counting what goes from rank to rank (`vmpi_shared::monitor`), while somebody wants to know.
 
-use crate::coll::cells;
-use crate::comm::{Communicator, USER_TAG_BIT};
-use crate::p2p::Plane;
+use crate::comm::Communicator;
+use crate::plane::{Plane, USER_TAG_BIT};
 use crate::process::endpoint;
 use std::sync::OnceLock;
 use vmpi_shared::mem::sync::Ordering::Relaxed;
@@ -75,7 +74,7 @@ pub(crate) fn is_on() -> bool {
 static OWN: OnceLock<Row<'static>> = OnceLock::new();
 
 #[inline(never)]
-fn count(flow: Flow, peer: u32, bytes: u64) {
+pub(crate) fn count(flow: Flow, peer: u32, bytes: u64) {
     let own = OWN.get_or_init(|| {
         let endpoint = endpoint();
         endpoint.job.monitor(endpoint.me)
@@ -88,27 +87,5 @@ fn count(flow: Flow, peer: u32, bytes: u64) {
 pub(crate) fn one_sided(flow: Flow, comm: &Communicator, target: u32, bytes: u64) {
     if is_on() {
         count(flow, comm.local.world_rank(target), bytes);
-    }
-}
-
-/// This rank has done the work of an operation in a collective cell: it has taken `bytes` from each other member that shares it
-/// (`takes`) and hands as much to each of them, or to `root` only.
-#[inline]
-pub(crate) fn in_cell(comm: &Communicator, takes: bool, root: Option<u32>, bytes: usize) {
-    if is_on() {
-        count_cell(comm, takes, root, bytes as u64);
-    }
-}
-
-#[cold]
-fn count_cell(comm: &Communicator, takes: bool, root: Option<u32>, bytes: u64) {
-    for member in cells::sharers(comm).filter(|member| *member != comm.rank) {
-        let peer = comm.local.world_rank(member);
-        if takes {
-            count(Flow::Gathered, peer, bytes);
-        }
-        if root.is_none_or(|root| root == member) {
-            count(Flow::Collective, peer, bytes);
-        }
     }
 }

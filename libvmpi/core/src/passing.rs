@@ -6,7 +6,8 @@
 use crate::comm::Communicator;
 use crate::dynamic::{pass_descriptor, take_descriptor};
 use crate::errors::{Class, Error, Result};
-use crate::process::{self, endpoint};
+use crate::nodes;
+use crate::process::endpoint;
 use std::fs::OpenOptions;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
@@ -37,7 +38,7 @@ impl Told {
         use std::os::fd::AsRawFd;
         let endpoint = endpoint();
         let is_taker =
-            |rank: &u32| process::same_node(endpoint.me, *rank) && !endpoint.node.see_each_other(endpoint.me, *rank);
+            |rank: &u32| nodes::same_node(endpoint.me, *rank) && !endpoint.node.see_each_other(endpoint.me, *rank);
         let mark = mark_of(&file).map_err(|error| Error::new(Class::Other, error.to_string()))?;
         let passed = match comm.local.iter().filter(is_taker).count() as u32 {
             0 => 0,

@@ -1,7 +1,7 @@
 //! Sessions (MPI 4.1 section 11.3): ways into MPI that need no MPI_COMM_WORLD.
 //!
-//! A session is one user of the process's connection to its job, as the world model is another (`process`). Groups come
-//! from process sets, and remember their session; `comm::create_from_group` makes communicators of them.
+//! A session is one user of the process's connection to its job, as the world model is another (`init`). Groups come
+//! from process sets, and remember their session; `construct::create_from_group` makes communicators of them.
 
 use crate::consts;
 use crate::errhandler::{self, Target};
@@ -13,14 +13,10 @@ use crate::info::Entries;
 use crate::lock;
 use crate::p2p::buffered::{self, Owner};
 use crate::process;
+use crate::process_sets::pset;
+use crate::request::flush;
 use crate::table::Table;
 use std::rc::Rc;
-
-/// The process sets that every job has, with `psets` saying which ones a face lists.
-const WORLD: &str = "mpi://WORLD";
-const SELF: &str = "mpi://SELF";
-/// The ranks of this rank's node, by Open MPI's name.
-const SHARED: &str = "mpix://SHARED";
 
 static SESSIONS: Giant<Table<Session, Rc<Entries>>> = Giant::new(Table::new());
 
@@ -36,13 +32,13 @@ const LEVELS: [(i32, &str); 4] = [
 /// has by now.
 ///
 /// # Errors
-/// As [`process::open`]; `Class::Errhandler` if there is no such handler.
+/// As [`crate::init::open`]; `Class::Errhandler` if there is no such handler.
 pub fn init(face: &'static str, hints: &Entries, handler: Errhandler) -> Result<Session> {
     let asked = hints.get(b"thread_level");
     let [single, .., multiple] = &LEVELS;
     let now = if process::is_active() && lock::is_threaded() { multiple } else { single };
     let (level, name) = *LEVELS.iter().find(|(_, name)| asked == Some(name.as_bytes())).unwrap_or(now);
-    process::open(face, level)?;
+    crate::init::open(face, level)?;
     let mut entries = Entries::default();
     entries.set(b"thread_level", name.as_bytes());
     entries.set(b"mpi_memory_alloc_kinds", b"mpi,system");
@@ -88,33 +84,13 @@ pub fn add_hints(session: Session, hints: &Entries) -> Result<()> {
 pub fn finalize(session: Session) -> Result<()> {
     get(session)?;
     if buffered::is_attached(Owner::Session(session)) {
-        buffered::flush(Owner::Session(session))?;
+        flush::flush(Owner::Session(session))?;
     }
     buffered::forget(Owner::Session(session));
     errhandler::forget(Target::Session(session));
     SESSIONS.with(|sessions| sessions.remove(session));
-    process::close();
+    crate::init::close();
     Ok(())
-}
-
-/// The job-wide ranks of a process set.
-///
-/// # Errors
-/// `Class::Arg` for a name that is none.
-pub fn pset(name: &[u8]) -> Result<Members> {
-    let me = process::endpoint_rank();
-    let world = process::world_members();
-    // In upper or lower case (MPI 4.1 section 11.3.2).
-    let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
-    if is(WORLD) {
-        Ok(Members::list(world))
-    } else if is(SELF) {
-        Ok(Members::range(me, 1))
-    } else if is(SHARED) {
-        Ok(Members::list(world.into_iter().filter(|&rank| process::same_node(me, rank)).collect()))
-    } else {
-        fail(Class::Arg, format!("there is no process set \"{}\"", String::from_utf8_lossy(name)))
-    }
 }
 
 /// MPI_Session_get_pset_info.

@@ -21,5 +21,7 @@ mod unsupported;
 
 vmpi_abi::f_commons_mpich!(commons);
 
+vmpi_abi::export_clocks!();
+
 /// The face.
 pub struct Mpich;

@@ -23,5 +23,7 @@ mod unsupported;
 
 vmpi_abi::f_commons_openmpi!(commons);
 
+vmpi_abi::export_clocks!();
+
 /// The face.
 pub struct OpenMpi;

@@ -18,5 +18,7 @@ mod unsupported;
 
 vmpi_abi::f_commons_mpich!(commons, 8);
 
+vmpi_abi::export_clocks!();
+
 /// The face.
 pub struct Standard;

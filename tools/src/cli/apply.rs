@@ -1,11 +1,9 @@
 //! From a flag's words to its value: what each flag of the table accepts.
 
-use super::options::{
-    EnvMode, EnvSetting, Label, MapBy, OnDeadlock, OutputMode, ReportForm, StdinTo, Universe, VChoice,
-};
-use super::parse::Line;
+use super::options::{EnvMode, EnvSetting, Label, OnDeadlock, OutputMode, ReportForm, StdinTo, Universe, VChoice};
+use super::parse::{Action, Line};
 use crate::{cpus, hosts, matrix, trace};
-use vmpi_shared::control::{Balance, MOST_RANKS, OnBlock, Policy, Wtime};
+use vmpi_shared::control::{Balance, MOST_RANKS, OnBlock, Overlap, Policy, Wtime};
 use vmpi_shared::crash::OnCrash;
 
 type Done = Result<(), String>;
@@ -99,6 +97,10 @@ pub fn wtime(word: &str) -> Result<Wtime, String> {
     one_of(word, &[("wall", Wtime::Wall), ("rank", Wtime::Rank)])
 }
 
+pub fn overlap(word: &str) -> Result<Overlap, String> {
+    one_of(word, &Overlap::NAMES)
+}
+
 pub fn progress(word: &str) -> Result<bool, String> {
     one_of(word, &[("daemon", false), ("rank", true)])
 }
@@ -126,37 +128,216 @@ pub fn ranks(word: &str) -> Result<Vec<u32>, String> {
     cpus::parse_list(word)
 }
 
+/// `--output`: vmpi's own words and Open MPI 5's, which come with commas between them and what modifies them behind `:`.
 pub fn output(line: &mut Line, word: &str) -> Done {
-    line.job.output = match word {
-        "lines" => OutputMode::Lines,
-        "raw" => OutputMode::Raw,
-        "label" | "tag" => {
-            line.job.label = Some(if word == "tag" { Label::OpenMpi } else { Label::Srun });
-            return Ok(());
-        }
-        "timestamp" => return put(&mut line.job.timestamp, true),
-        _ => match word.strip_prefix("dir=").or_else(|| word.strip_prefix("directory=")) {
-            Some(rest) => {
-                let (dir, tagged) = match rest.strip_suffix(",tag") {
-                    Some(dir) => (dir, true),
-                    None => (rest, false),
-                };
-                if dir.is_empty() {
-                    return Err("dir= needs a directory".into());
-                }
-                if tagged {
-                    line.job.label = Some(Label::OpenMpi);
-                }
-                OutputMode::Directory(dir.to_string())
+    for part in word.split(',') {
+        let (part, modifiers) = match part.split_once(':') {
+            Some((part, modifiers)) if !part.contains('=') || modifiers.split(':').all(is_output_modifier) => {
+                (part, modifiers)
             }
-            None => return Err(format!("`{word}` is not one of lines, raw, tag, dir=DIR[,tag]")),
-        },
+            _ => (part, ""),
+        };
+        let lower = part.to_ascii_lowercase();
+        match lower.as_str() {
+            "lines" => line.job.output = OutputMode::Lines,
+            "raw" => line.job.output = OutputMode::Raw,
+            "label" => line.job.label = Some(Label::Srun),
+            "tag" | "tag-detailed" | "tag-fullname" | "rank" => line.job.label = Some(Label::OpenMpi),
+            "timestamp" => line.job.timestamp = true,
+            "merge" | "merge-stderr-to-stdout" => line.job.merge_stderr = true,
+            "xml" => line.ignore("--output xml"),
+            _ => match lower.split_once('=').zip(part.split_once('=')) {
+                Some((("dir" | "directory", _), (_, dir))) if !dir.is_empty() => {
+                    line.job.output = OutputMode::Directory(dir.to_string());
+                }
+                Some((("dir" | "directory", _), _)) => return Err("dir= needs a directory".into()),
+                Some((("file" | "filename", _), (_, file))) if !file.is_empty() => {
+                    let pattern = format!("{}.%r", file.replace('%', "%%"));
+                    line.job.outfile_pattern = Some(pattern.clone());
+                    line.job.errfile_pattern = Some(pattern);
+                }
+                _ => {
+                    return Err(format!(
+                        "`{part}` is not one of lines, raw, tag, timestamp, merge, dir=DIR, file=FILE"
+                    ));
+                }
+            },
+        }
+        if modifiers.split(':').any(|word| word.eq_ignore_ascii_case("raw")) {
+            line.job.output = OutputMode::Raw;
+        }
+    }
+    Ok(())
+}
+
+/// `nojobid` is so anyway; what is in files is not shown, too (`nocopy`).
+fn is_output_modifier(word: &str) -> bool {
+    ["nojobid", "nocopy", "raw", "pattern", ""].iter().any(|known| word.eq_ignore_ascii_case(known))
+}
+
+/// `--output-filename DIR[:nojobid,nocopy]`.
+pub fn output_directory(line: &mut Line, word: &str) -> Done {
+    let dir = match word.rsplit_once(':') {
+        Some((dir, modifiers)) if modifiers.split(',').all(is_output_modifier) => dir,
+        _ => word,
+    };
+    if dir.is_empty() {
+        return Err("it needs a directory".into());
+    }
+    put(&mut line.job.output, OutputMode::Directory(dir.into()))
+}
+
+/// srun's `-o`: without `-e` also for stderr.
+pub fn srun_output(line: &mut Line, word: &str) -> Done {
+    match word {
+        "all" => return Ok(()),
+        "none" => return put(&mut line.job.outfile_pattern, Some("/dev/null".into())),
+        _ => {}
+    }
+    let pattern = srun_pattern(word);
+    line.job.errfile_pattern.get_or_insert_with(|| pattern.clone());
+    put(&mut line.job.outfile_pattern, Some(pattern))
+}
+
+pub fn srun_error(line: &mut Line, word: &str) -> Done {
+    if !word.starts_with(['/', '.']) && word.contains('=') {
+        // aprun's.
+        return env(&mut line.app.env, &[word.to_string()]);
+    }
+    put(&mut line.job.errfile_pattern, Some(srun_pattern(word)))
+}
+
+/// srun's `%t`, `%N` and `%n` as Hydra's; a width (`%3t`) is left out.
+fn srun_pattern(word: &str) -> String {
+    let mut text = String::new();
+    let mut chars = word.chars().peekable();
+    while let Some(c) = chars.next() {
+        text.push(c);
+        if c == '%' {
+            while chars.next_if(char::is_ascii_digit).is_some() {}
+            text.extend(chars.next().map(|c| match c {
+                't' => 'r',
+                'N' => 'h',
+                'n' => 'p',
+                'J' | 'A' => 'j',
+                other => other,
+            }));
+        }
+    }
+    text
+}
+
+/// srun's `--export`.
+pub fn srun_export(line: &mut Line, word: &str) -> Done {
+    let mut only = Vec::new();
+    let mut all = false;
+    for part in word.split(',').filter(|part| !part.is_empty()) {
+        match part.split_once('=') {
+            Some((name, value)) => line.job.env.push(EnvSetting::Set(name.into(), value.into())),
+            None if part.eq_ignore_ascii_case("all") => all = true,
+            None if part.eq_ignore_ascii_case("none") || part.eq_ignore_ascii_case("nil") => {}
+            None => only.push(part.to_string()),
+        }
+    }
+    line.job.env_mode = match (all, only.is_empty()) {
+        (true, _) => EnvMode::All,
+        (false, true) => EnvMode::Nothing,
+        (false, false) => EnvMode::Only(only),
     };
     Ok(())
 }
 
+/// `2`, or srun's least and most: `2-4`.
+pub fn nodes(line: &mut Line, word: &str) -> Done {
+    let most = word.rsplit('-').next().unwrap_or(word);
+    set(&mut line.job.nodes, count(most, "nodes")?)
+}
+
+/// Open MPI 5's `--display`.
+pub fn display(line: &mut Line, word: &str) -> Done {
+    for part in word.split(',') {
+        let kind = part.split(':').next().unwrap_or(part).to_ascii_lowercase();
+        match kind.as_str() {
+            "map" | "map-devel" | "bind" | "bindings" | "binding" => line.job.report_bindings = true,
+            "alloc" | "allocation" => line.job.display_allocation = true,
+            "topo" | "topology" | "cpus" | "proctable" | "map-diffable" => line.ignore(&format!("--display {part}")),
+            _ => return Err(format!("`{part}` is not one of map, bind, alloc")),
+        }
+    }
+    Ok(())
+}
+
+/// PRRTE's `--rtos`.
+pub fn runtime_options(line: &mut Line, word: &str) -> Done {
+    for part in word.split(',') {
+        match part.to_ascii_lowercase().as_str() {
+            "donotlaunch" => line.job.dry_run = true,
+            _ => line.ignore(&format!("--runtime-options {part}")),
+        }
+    }
+    Ok(())
+}
+
+/// Intel's `-gtool`: `CMD:RANKS=mode`, several with `;` between them.
+pub fn gtool(line: &mut Line, word: &str) -> Done {
+    for part in word.split(';').filter(|part| !part.trim().is_empty()) {
+        let (command, ranks) = match part.rsplit_once(':') {
+            Some((command, ranks)) => match cpus::parse_list(ranks.split(['=', '@']).next().unwrap_or(ranks)) {
+                Ok(list) => (command, Some(list)),
+                Err(_) if ranks.starts_with("all") => (command, None),
+                Err(_) => (part, None),
+            },
+            None => (part, None),
+        };
+        if part.ends_with("=attach") {
+            return Err("a tool that attaches is not offered: --gdb RANKS stops ranks at their start, and prints what attaches gdb".into());
+        }
+        let words = super::split_words(command)?;
+        line.job.tools.push(super::Tool { words, ranks });
+    }
+    Ok(())
+}
+
+pub fn ilp64() -> Done {
+    Err("8-byte integers in MPI's Fortran interface are not offered: build the program with 4-byte ones (no -i8)"
+        .into())
+}
+
+pub fn exclude(line: &mut Line, word: &str) -> Done {
+    line.job.exclude.extend(hosts::parse_list(word)?.into_iter().map(|host| host.name));
+    Ok(())
+}
+
+pub fn gdb_of_all() -> Done {
+    Err("say which ranks: --gdb 0 or --gdb 0,2-3 stops them at their start, and prints what attaches gdb".into())
+}
+
+/// srun's `--time`: minutes, M:S, H:M:S, D-H, D-H:M, D-H:M:S, in seconds.
+pub fn slurm_time(word: &str) -> Result<u64, String> {
+    let bad = || format!("`{word}` is not a time as MINUTES, M:S, H:M:S or D-H:M:S");
+    let (days, rest) = match word.split_once('-') {
+        Some((days, rest)) => (Some(days.parse::<u64>().map_err(|_| bad())?), rest),
+        None => (None, word),
+    };
+    let parts: Vec<u64> = rest.split(':').map(|n| n.parse().map_err(|_| bad())).collect::<Result<_, _>>()?;
+    let seconds = match (days, &parts[..]) {
+        (None, [minutes]) => minutes.checked_mul(60),
+        (None, [minutes, seconds]) => minutes.checked_mul(60).and_then(|s| s.checked_add(*seconds)),
+        (_, [hours, rest @ ..]) if rest.len() <= 2 => {
+            let small = rest.first().unwrap_or(&0).saturating_mul(60).saturating_add(*rest.get(1).unwrap_or(&0));
+            hours
+                .checked_mul(3600)
+                .and_then(|s| s.checked_add(small))
+                .and_then(|s| s.checked_add(days.unwrap_or(0).checked_mul(86400)?))
+        }
+        _ => None,
+    };
+    seconds.ok_or_else(bad)
+}
+
 pub fn hosts(line: &mut Line, word: &str) -> Done {
     let named = hosts::parse_list(word)?;
+    line.app.hosts.extend(named.iter().cloned());
     line.job.hosts.extend(named);
     Ok(())
 }
@@ -173,7 +354,11 @@ pub fn env(list: &mut Vec<EnvSetting>, words: &[String]) -> Done {
 }
 
 pub fn env_list(word: &str) -> EnvMode {
-    EnvMode::Only(word.split(',').filter(|name| !name.is_empty()).map(str::to_string).collect())
+    EnvMode::Only(names(word))
+}
+
+pub fn names(word: &str) -> Vec<String> {
+    word.split(',').filter(|name| !name.is_empty()).map(str::to_string).collect()
 }
 
 /// Open MPI's `-x NAME`, `-x NAME=VALUE`.
@@ -183,56 +368,6 @@ pub fn export(line: &mut Line, word: &str) -> Done {
         Some((name, value)) => push(&mut line.job.env, EnvSetting::Set(name.into(), value.into())),
         None => push(&mut line.job.env, EnvSetting::Copy(word.into())),
     }
-}
-
-pub fn bind_to(line: &mut Line, word: &str) -> Done {
-    let policy = word.split(':').next().unwrap_or(word);
-    let bind = match policy {
-        "none" | "no" => false,
-        "core" | "cores" | "hwthread" | "threads" | "rank" | "user" => true,
-        "socket" | "sockets" | "numa" | "board" | "package" | "l1cache" | "l2cache" | "l3cache" | "machine" => {
-            line.job.notes.push(format!("binding to a {policy} is not offered; ranks are not bound"));
-            false
-        }
-        _ => return Err(format!("`{word}` is not one of none, core")),
-    };
-    set(&mut line.job.bind, bind)
-}
-
-pub fn map_by(line: &mut Line, word: &str) -> Done {
-    if let Some(rest) = word.strip_prefix("ppr:") {
-        let (n, unit) = rest.split_once(':').ok_or("say ppr:N:node or ppr:N:core")?;
-        let n = count(n, "ranks per resource")?;
-        return match unit.split(':').next() {
-            Some("core" | "hwthread") => set(&mut line.job.v, VChoice::Exactly(n)),
-            Some("node" | "board") => set(&mut line.job.ranks_per_node, n),
-            _ => Err(format!("`{unit}` is not one of node, core")),
-        };
-    }
-    if let Some(path) = word.strip_prefix("affinity:") {
-        line.job.map_by = MapBy::Affinity(path.into());
-        return Ok(());
-    }
-    if let Some(seed) = word.strip_prefix("random:") {
-        line.job.map_by = MapBy::Random(seed.parse().map_err(|_| format!("`{seed}` is not a number to begin with"))?);
-        return Ok(());
-    }
-    let policy = word.split([':', ',']).next().unwrap_or("").to_ascii_lowercase();
-    line.job.map_by = match policy.as_str() {
-        "node" => MapBy::Node,
-        "" | "slot" | "block" | "socket" | "numa" | "board" | "package" | "machine" | "user" => MapBy::Block,
-        "core" | "hwthread" | "rr" | "cyclic" | "seq" => MapBy::RoundRobin,
-        cache if cache.starts_with('l') && cache.contains("cache") => MapBy::Block,
-        _ => {
-            return Err(format!(
-                "`{word}` is not one of slot, node, core, rr, ppr:N:node, ppr:N:core, affinity:FILE, random:SEED"
-            ));
-        }
-    };
-    if word.to_ascii_uppercase().contains("PE=") {
-        line.job.notes.push("--map-by ...:PE=n has no meaning here: every rank has one core at a time".into());
-    }
-    Ok(())
 }
 
 pub fn stdin(line: &mut Line, word: &str) -> Done {
@@ -263,18 +398,20 @@ pub fn universe(line: &mut Line, word: &str) -> Done {
 }
 
 pub fn mca(line: &mut Line, words: &[String]) -> Done {
+    match words[0].as_str() {
+        "plm_rsh_agent" | "plm_ssh_agent" | "orte_rsh_agent" => {
+            // Several with `:` between them: the first that there is, says Open MPI.
+            let agent = words[1].split(':').next().unwrap_or(&words[1]);
+            return set(&mut line.job.launcher, agent.trim().into());
+        }
+        "plm_rsh_args" | "plm_ssh_args" => return set(&mut line.job.launcher_arguments, words[1].clone()),
+        "orte_default_hostfile" | "prte_default_hostfile" => return push(&mut line.job.hostfiles, words[1].clone()),
+        _ => {}
+    }
     if !line.job.notes.iter().any(|note| note.starts_with("--mca")) {
         let note =
             format!("--mca {} {} (and other --mca settings) has no meaning here and is ignored", words[0], words[1]);
         line.job.notes.push(note);
-    }
-    Ok(())
-}
-
-pub fn no_meaning(line: &mut Line, _word: &str) -> Done {
-    let note = "some options tune another launcher and have no meaning here (`vmpirun --help` lists them)";
-    if !line.job.notes.iter().any(|known| known == note) {
-        line.job.notes.push(note.into());
     }
     Ok(())
 }
@@ -305,6 +442,14 @@ pub fn matrix_file(word: &str) -> Result<String, String> {
     }
 }
 
+/// The machine to simulate, or what there is.
+pub fn simulate(line: &mut Line, word: &str) -> Done {
+    match word {
+        "list" => set(&mut line.action, Action::Machines),
+        machine => set(&mut line.job.simulate, machine.into()),
+    }
+}
+
 /// A file whose ending says in which form a trace is written.
 pub fn trace_file(word: &str) -> Result<String, String> {
     trace::Form::of(word).map(|_| word.into())
@@ -314,8 +459,4 @@ pub fn trace_file(word: &str) -> Result<String, String> {
 pub fn page_file(word: &str) -> Result<String, String> {
     let known = [".html", ".htm"].iter().any(|ending| word.ends_with(ending));
     if known { Ok(word.into()) } else { Err(format!("`{word}` does not end in .html or .htm: it would be a page")) }
-}
-
-pub fn not_offered(what: &str) -> Done {
-    Err(format!("{what} is not offered yet"))
 }

@@ -160,6 +160,11 @@ pub enum CtlCommand {
         #[command(flatten)]
         format: Format,
     },
+    /// Look at descriptions of machines that `vmpirun --simulate` runs a program on.
+    Machine {
+        #[command(subcommand)]
+        what: MachineCommand,
+    },
     /// Print what the daemons of this node have noted lately, or only what is about one job, which may be over.
     Logs {
         /// JOB or DAEMON:JOB.
@@ -192,6 +197,38 @@ pub enum TraceCommand {
         file: String,
         #[command(flatten)]
         format: Format,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum MachineCommand {
+    /// Explain a machine in words, and say what messages take on it; or say what is wrong with its file, with the line.
+    Check {
+        /// A file (TOML, or a platform of SimGrid in XML), or the name of a built-in machine.
+        #[arg(value_hint = ValueHint::FilePath)]
+        machine: String,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Measure what messages take here, by two ranks that play ping-pong, and print a file that says so; needs a C compiler. With flags of vmpirun that
+    /// name two hosts (`-- --host a,b -ppn 1`), between those, too.
+    Measure {
+        /// Write to this file instead of standard output.
+        #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        output: Option<String>,
+        /// Flags of vmpirun, behind `--`.
+        #[arg(last = true)]
+        flags: Vec<String>,
+    },
+    /// Name the built-in machines.
+    List {
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Print the file of a built-in machine, to begin one of your own with.
+    Print {
+        /// As `vmpictl machine list` names it.
+        name: String,
     },
 }
 

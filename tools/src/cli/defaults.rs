@@ -89,6 +89,8 @@ impl Defaults {
             }
             let wrong = |why: String| Failure::usage(format!("{}: {}: {why}", setting.origin, setting.flag.names[0]));
             (setting.flag.apply)(line, &setting.words).map_err(wrong)?;
+            // Hosts for all programs, not of the first one.
+            line.app.hosts.clear();
             if line.app != super::AppOptions::default() || line.action.is_some() || !line.job.configfiles.is_empty() {
                 return Err(wrong("it is for one run or one program; say it on the command line".into()));
             }
@@ -203,6 +205,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("wtime", "wall"),
     ("pcontrol", "levels"),
     ("progress", "daemon"),
+    ("overlap", "off"),
     ("fabric", "auto"),
     ("output", "lines"),
     ("stdin", "0"),

@@ -16,11 +16,13 @@ quiet = true. VMPIRUN_ON_DEADLOCK=abort in the environment is as --on-deadlock a
 
 MPIEXEC_TIMEOUT=SECONDS in the environment is as --timeout.
 OMPI_MPI_THREAD_LEVEL=0..3 (MPIR_CVAR_DEFAULT_THREAD_LEVEL=NAME) in the ranks' environment: the level of threads that MPI_Init asks for.
+VMPI_FOREIGN=0 there: a program that another launcher has started (PMI, PMIx) is left alone, as rank 0 of 1.
 VMPI_SINGLE_COPY=0 there: large messages go through shared memory, not from process to process.
 VMPI_HUGE_PAGES=0 there: no huge pages under large blocks of memory, nor under buffers that large messages use often.
 VMPI_MAP_MEMORY=0 there: memory that messages use often is not laid open to the job's other ranks, who would copy without the kernel;
   =1: also memory that is not malloc's.
 VMPI_STRONG_PROGRESS=0 there: a rank that computes takes its messages only at its next MPI call; nobody matches for it before.
+VMPI_OVERLAP=auto|on|off there: as --overlap, which wins.
 VMPI_UNEXPECTED_BYTES=4G there: memory that the job may use on each node for messages that no receive has asked for; half of what is
   available, by the machine or its control group, if it says nothing.";
 

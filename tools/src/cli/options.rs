@@ -1,7 +1,10 @@
 //! What a vmpirun command line asks for, before anything is looked up.
 
+use super::places::{BindTo, CpusPerRank, RankPlace, Resource};
+use super::starter::Starter;
 use crate::hosts::Host;
-use vmpi_shared::control::{Balance, OnBlock, Policy, Wtime};
+use crate::simulate::ComputeTime;
+use vmpi_shared::control::{Balance, OnBlock, Overlap, Policy, Wtime};
 use vmpi_shared::crash::OnCrash;
 
 /// Ranks per core, as asked for.
@@ -22,6 +25,8 @@ pub enum MapBy {
     RoundRobin,
     /// One rank to each node in turn.
     Node,
+    /// Rank by rank round the sockets, NUMA nodes or caches.
+    Each(Resource),
     /// Dealt out at random, by this seed.
     Random(u64),
     /// Those together that send each other much, by this file.
@@ -100,6 +105,7 @@ pub enum EnvMode {
     All,
     Nothing,
     Only(Vec<String>),
+    Except(Vec<String>),
 }
 
 /// A variable given on the command line.
@@ -110,6 +116,14 @@ pub enum EnvSetting {
     Copy(String),
 }
 
+/// A command that stands before the program of some ranks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tool {
+    pub words: Vec<String>,
+    /// None: of all.
+    pub ranks: Option<Vec<u32>>,
+}
+
 /// The options of one program (MPMD: of one section between colons).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AppOptions {
@@ -118,6 +132,10 @@ pub struct AppOptions {
     pub path: Option<String>,
     pub env_mode: Option<EnvMode>,
     pub env: Vec<EnvSetting>,
+    /// Where this program's ranks go, of a job of several programs.
+    pub hosts: Vec<Host>,
+    /// MPI's `-soft`: numbers of ranks that will do, of which the largest up to `ranks` is taken.
+    pub soft: Option<Vec<u32>>,
     pub program: String,
     pub args: Vec<String>,
 }
@@ -137,17 +155,41 @@ pub struct RunOptions {
     pub wtime: Wtime,
     pub map_by: MapBy,
     pub bind: Option<bool>,
+    /// What `bind` means, where more than yes or no was said.
+    pub bind_to: Option<BindTo>,
+    pub cpus_per_rank: Option<CpusPerRank>,
+    /// So many ranks on each part of a node (`ppr:N:socket`); on each core is `v`, on each node `ranks_per_node`.
+    pub ranks_per: Option<(u32, Resource)>,
+    /// A rank file.
+    pub rank_places: Vec<RankPlace>,
     pub report_bindings: bool,
+    pub display_allocation: bool,
     pub env_mode: EnvMode,
     pub env: Vec<EnvSetting>,
     pub hostfiles: Vec<String>,
     pub hosts: Vec<Host>,
     pub ranks_per_node: Option<u32>,
-    /// Instead of ssh.
+    /// No more nodes than so many.
+    pub nodes: Option<u32>,
+    /// These get no ranks.
+    pub exclude: Vec<String>,
+    /// No ranks on this node, if there are others.
+    pub no_local: bool,
+    /// A command instead of ssh.
     pub launcher: Option<String>,
+    /// More words for it, or for ssh.
+    pub launcher_arguments: Option<String>,
+    /// Whose way to start a process on a node, instead of that of the batch system.
+    pub starter: Option<Starter>,
+    /// Run vmpirun itself under this debugger.
+    pub debugger: Option<String>,
+    /// Commands that stand before the program of some ranks (Intel's `-gtool`).
+    pub tools: Vec<Tool>,
     /// What carries messages between nodes.
     pub fabric: String,
     pub progress_by_rank: bool,
+    /// `None`: as VMPI_OVERLAP of the environment says.
+    pub overlap: Option<Overlap>,
     /// Nodes on which no rank starts stay, for ranks that are spawned.
     pub spare_nodes: bool,
     pub output: OutputMode,
@@ -181,6 +223,10 @@ pub struct RunOptions {
     pub report_html: Option<String>,
     /// A directory for the matrix in several forms and a file per rank.
     pub profile: Option<String>,
+    /// The machine to simulate: a file or the name of a built-in one.
+    pub simulate: Option<String>,
+    /// What computation takes there.
+    pub compute: Option<ComputeTime>,
     pub dry_run: bool,
     pub json: bool,
     pub verbose: bool,
@@ -188,6 +234,10 @@ pub struct RunOptions {
     /// Ranks to stop at their start for a debugger.
     pub gdb: Vec<u32>,
     pub configfiles: Vec<String>,
+    /// The program is srun's file with the programs of the ranks.
+    pub multi_prog: bool,
+    /// Options as they were typed that have no effect here.
+    pub ignored: Vec<String>,
     /// Things accepted that mean nothing here, each said once.
     pub notes: Vec<String>,
 }
@@ -205,14 +255,27 @@ impl Default for RunOptions {
             wtime: Wtime::Wall,
             map_by: MapBy::Block,
             bind: None,
+            bind_to: None,
+            cpus_per_rank: None,
+            ranks_per: None,
+            rank_places: Vec::new(),
             report_bindings: false,
+            display_allocation: false,
             env_mode: EnvMode::All,
             env: Vec::new(),
             hostfiles: Vec::new(),
             hosts: Vec::new(),
+            nodes: None,
+            exclude: Vec::new(),
+            no_local: false,
             launcher: None,
+            launcher_arguments: None,
+            starter: None,
+            debugger: None,
+            tools: Vec::new(),
             fabric: "auto".into(),
             progress_by_rank: false,
+            overlap: None,
             spare_nodes: false,
             ranks_per_node: None,
             output: OutputMode::Lines,
@@ -238,12 +301,16 @@ impl Default for RunOptions {
             trace: None,
             report_html: None,
             profile: None,
+            simulate: None,
+            compute: None,
             dry_run: false,
             json: false,
             verbose: false,
             quiet: false,
             gdb: Vec::new(),
             configfiles: Vec::new(),
+            multi_prog: false,
+            ignored: Vec::new(),
             notes: Vec::new(),
         }
     }

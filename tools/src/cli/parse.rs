@@ -1,9 +1,11 @@
 //! Walks a command line by the table of flags.
 
 use super::defaults::{self, Defaults, Origin};
-use super::flags::{self, Flag, Takes};
-use super::{AppOptions, RunOptions, configfile};
+use super::dialect::Dialect;
+use super::flags::{self, Flag, Group, Takes};
+use super::{AppOptions, RunOptions, configfile, finish};
 use crate::failure::Failure;
+use std::collections::BTreeSet;
 
 /// A command line under construction: the job's options and the section being read.
 #[derive(Debug, Default)]
@@ -13,6 +15,17 @@ pub struct Line {
     pub action: Option<Action>,
     /// Each flag that was given, its words, and where.
     pub origins: Vec<(&'static str, String, Origin)>,
+    /// In whose words it is.
+    dialect: Dialect,
+}
+
+impl Line {
+    /// An option, as it was typed, has no effect; it is named once.
+    pub fn ignore(&mut self, option: &str) {
+        if !self.job.ignored.iter().any(|known| known == option) {
+            self.job.ignored.push(option.into());
+        }
+    }
 }
 
 /// Things that a flag may ask for instead of a job.
@@ -22,6 +35,8 @@ pub enum Action {
     Version,
     /// Say where each value comes from.
     ShowConfig,
+    /// What `--simulate` knows by name.
+    Machines,
 }
 
 /// What a command line means.
@@ -59,6 +74,11 @@ pub fn parse_with(args: &[String], defaults: &Defaults) -> Result<Command, Failu
 }
 
 fn read(args: &[String], mut line: Line) -> Result<(Command, Line), Failure> {
+    if args == ["-V"] {
+        // Open MPI's and Intel's.
+        return Ok((Command::Do(Action::Version), line));
+    }
+    line.dialect = Dialect::of(&names(args));
     let mut sections: Vec<Vec<String>> = args.split(|word| word == ":").map(<[String]>::to_vec).collect();
     let mut read_files = 0;
     let mut next = 0;
@@ -93,7 +113,49 @@ fn read(args: &[String], mut line: Line) -> Result<(Command, Line), Failure> {
     if line.job.apps.is_empty() {
         return Err(Failure::usage(format!("no program in {}", line.job.configfiles.join(", "))));
     }
+    finish::finish(&mut line.job)?;
     Ok((Command::Run(Box::new(line.job.clone())), line))
+}
+
+/// The options that a line names, as far as it can be walked without knowing whose words they are.
+fn names(args: &[String]) -> BTreeSet<&str> {
+    let mut names = BTreeSet::new();
+    for words in args.split(|word| word == ":") {
+        let mut at = 0;
+        while let Some(word) = words.get(at).filter(|word| word.starts_with('-') && word.len() > 1 && *word != "--") {
+            let next = words.get(at + 1).map(String::as_str);
+            let Some((flag, glued)) = find(word, next, Dialect::Mpiexec) else { break };
+            let bare = word.trim_start_matches('-');
+            let bare = bare.split('=').next().unwrap_or(bare);
+            // The name as it was typed, dashes for `_` (`--cpu_bind`), and without what is glued to a letter.
+            let named =
+                flag.names.iter().find(|name| same(name, bare) || (name.len() == 1 && bare.starts_with(**name)));
+            names.extend(named.copied());
+            let (glued, next) = (glued.as_ref(), next.unwrap_or(""));
+            at += 1 + wanted(flag, glued.map_or(next, String::as_str)).saturating_sub(usize::from(glued.is_some()));
+        }
+    }
+    names
+}
+
+fn same(name: &str, typed: &str) -> bool {
+    name == typed || (typed.contains('_') && name == typed.replace('_', "-"))
+}
+
+/// How many values a flag takes; `first`: what may be the first.
+fn wanted(flag: &Flag, first: &str) -> usize {
+    match flag.takes {
+        Takes::Nothing | Takes::Maybe(_) => 0,
+        Takes::One(_) => 1,
+        Takes::Two(..) => 2,
+        Takes::NameValue => {
+            if first.contains('=') {
+                1
+            } else {
+                2
+            }
+        }
+    }
 }
 
 /// Read one section; `false`: it held options only.
@@ -128,21 +190,14 @@ fn section(line: &mut Line, words: &[String]) -> Result<bool, Failure> {
 /// Apply the flag at `at`; returns the index after its values.
 fn flag(line: &mut Line, words: &[String], at: usize) -> Result<usize, Failure> {
     let word = &words[at];
-    let (flag, glued) = find(word).ok_or_else(|| unknown(word))?;
+    let next = words.get(at + 1).map(String::as_str);
+    let (flag, glued) = find(word, next, line.dialect).ok_or_else(|| unknown(word))?;
     let mut next = at + 1;
     let mut values: Vec<String> = glued.into_iter().collect();
-    let wanted = match flag.takes {
-        Takes::Nothing if !values.is_empty() => {
-            return Err(Failure::usage(format!("{word}: this option takes no value")));
-        }
-        Takes::Nothing | Takes::Maybe(_) => 0,
-        Takes::One(_) => 1,
-        Takes::Two(..) => 2,
-        Takes::NameValue => match values.first().or(words.get(next)) {
-            Some(value) if value.contains('=') => 1,
-            _ => 2,
-        },
-    };
+    if flag.takes == Takes::Nothing && !values.is_empty() {
+        return Err(Failure::usage(format!("{word}: this option takes no value")));
+    }
+    let wanted = wanted(flag, values.first().or(words.get(next)).map_or("", String::as_str));
     while values.len() < wanted {
         match words.get(next) {
             Some(value) => values.push(value.clone()),
@@ -151,25 +206,33 @@ fn flag(line: &mut Line, words: &[String], at: usize) -> Result<usize, Failure> 
         next += 1;
     }
     (flag.apply)(line, &values).map_err(|why| Failure::usage(format!("{word}: {why}")))?;
+    if flag.group == Group::NoEffect {
+        let name = word.split('=').next().unwrap_or(word);
+        line.ignore(name);
+    }
     line.origins.push((flag.names[0], values.join(" "), Origin::CommandLine));
     Ok(next)
 }
 
-/// The flag that a word names and the value glued to it (`--np=4`, `-n4`).
-fn find(word: &str) -> Option<(&'static Flag, Option<String>)> {
+/// The flag that a word names and the value glued to it (`--np=4`, `-n4`). `_` in a name is as good as `-`.
+fn find(word: &str, next: Option<&str>, dialect: Dialect) -> Option<(&'static Flag, Option<String>)> {
+    let dashes = if word.starts_with("--") { 2 } else { 1 };
     let name = word.strip_prefix("--").or_else(|| word.strip_prefix('-'))?;
-    if let Some(flag) = flags::named(name) {
+    let named = |name: &str, next: Option<&str>| {
+        dialect.named(name, dashes, next).or_else(|| dialect.named(&name.replace('_', "-"), dashes, next))
+    };
+    if let Some(flag) = named(name, next) {
         return Some((flag, None));
     }
     if let Some((name, value)) = name.split_once('=')
-        && let Some(flag) = flags::named(name)
+        && let Some(flag) = named(name, Some(value))
     {
         return Some((flag, Some(value.to_string())));
     }
     let (letter, rest) = name.split_at_checked(1)?;
-    let flag = flags::named(letter)?;
+    let flag = named(letter, Some(rest))?;
     let number = rest.starts_with(|c: char| c.is_ascii_digit());
-    (!word.starts_with("--") && number && !matches!(flag.takes, Takes::Nothing)).then(|| (flag, Some(rest.to_string())))
+    (dashes == 1 && number && !matches!(flag.takes, Takes::Nothing)).then(|| (flag, Some(rest.to_string())))
 }
 
 fn unknown(word: &str) -> Failure {

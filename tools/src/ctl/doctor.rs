@@ -16,6 +16,7 @@ use serde_json::json;
 use std::path::Path;
 use twin::Twin;
 use vmpi_fabric::verbs::{Plugin, PluginError};
+use vmpi_shared::guarding;
 
 /// How it is.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
@@ -266,7 +267,16 @@ fn others() -> Vec<Finding> {
     vec![
         finding("counters", Mark::Good, format!("perf_event_paranoid is {paranoid}"), ""),
         finding("userfaultfd", Mark::Good, format!("for users: {faults}; vmpi does not need it"), ""),
+        overlap(&guarding::look()),
     ]
+}
+
+/// Of --overlap: can buffers of messages that are under way be guarded?
+fn overlap(found: &Result<(), guarding::Unavailable>) -> Finding {
+    match found {
+        Ok(()) => finding("overlap", Mark::Good, guarding::OFFERED, ""),
+        Err(why) => finding("overlap", Mark::Warning, "--overlap has no effect", &why.to_string()),
+    }
 }
 
 /// Look at the machine, and at a program; exit code 1 if something does not work.
@@ -315,6 +325,14 @@ mod tests {
         assert!(cores().iter().all(|finding| finding.mark != Mark::Bad));
         assert_eq!(of_program("/no/such/program").mark, Mark::Bad);
         assert!(of_program("/bin/sh").fact.contains("no MPI visible"), "{:?}", of_program("/bin/sh"));
+    }
+
+    #[test]
+    fn a_machine_without_guards_is_told_what_is_missing() {
+        assert_eq!(overlap(&Ok(())).mark, Mark::Good);
+        let missing = overlap(&Err(guarding::Unavailable::Valgrind));
+        assert_eq!((missing.mark, missing.fact.as_str()), (Mark::Warning, "--overlap has no effect"));
+        assert!(missing.advice.contains("valgrind"), "{missing:?}");
     }
 
     /// A busy machine takes nothing away: what is found once is found always.

@@ -6,6 +6,7 @@ mod act;
 mod compare;
 mod doctor;
 mod logs;
+mod machine;
 mod matrix;
 mod metrics;
 mod peers;
@@ -14,7 +15,7 @@ mod top;
 mod trace;
 mod why;
 
-use crate::cli::{CtlArgs, CtlCommand, TraceCommand};
+use crate::cli::{CtlArgs, CtlCommand, MachineCommand, TraceCommand};
 use crate::failure::Failure;
 use crate::matrix::Form;
 use crate::version;
@@ -67,6 +68,12 @@ pub fn main(words: &[OsString]) -> i32 {
             why::stacks(job.as_deref(), *threads, *all_frames, format.json).map(Output::from)
         }
         CtlCommand::Compare { a, b, format } => compare::compare(a, b, format.json),
+        CtlCommand::Machine { what } => match what {
+            MachineCommand::Check { machine, format } => machine::check(machine, format.json).map(Output::from),
+            MachineCommand::Measure { output, flags } => machine::measure(output.as_deref(), flags).map(Output::from),
+            MachineCommand::List { format } => machine::list(format.json).map(Output::from),
+            MachineCommand::Print { name } => machine::print(name).map(Output::from),
+        },
         CtlCommand::Logs { job, format } => logs::logs(job.as_deref(), format.json).map(Output::from),
         CtlCommand::Version { format } => show::version(format.json).map(Output::from),
     };

@@ -243,6 +243,7 @@ fn facts() -> Result<Facts, Failure> {
         name: hosts::own_name(),
         version: VERSION.into(),
         cpus: cpus::allowed()?,
+        quota: cpus::cgroup_quota(),
         addresses: addresses(),
         rdma: rdma::device(),
     })

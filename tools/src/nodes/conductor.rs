@@ -12,6 +12,7 @@ use super::exchange::Exchange;
 use super::frames::{self, Frame, FromNode, ToNode};
 use super::mourners::Mourners;
 use super::nursery::{Nursery, Order};
+use super::place::Known;
 use super::records::Arrivals;
 use super::sinks::Sinks;
 use super::start::{self, Agent};
@@ -173,7 +174,7 @@ impl Conductor {
         let sinks = Arc::new(Sinks::new(spec.stdio, files));
         let mut parts = Vec::new();
         for (number, agent) in agents.into_iter().enumerate() {
-            let Agent { name, facts, child, to, mut from, .. } = agent;
+            let Agent { known: Known { name, facts, .. }, child, to, mut from } = agent;
             let (tell, sinks) = (tell.clone(), sinks.clone());
             threads::spawn(move || {
                 let mut arrivals = Arrivals::default();
@@ -299,6 +300,7 @@ impl Conductor {
                 nodes.universe = universe;
                 let part = &nodes.parts[number];
                 (spec.cpus, spec.spare_cpus) = (part.cpus.clone(), part.spare_cpus.clone());
+                spec.beside.clone_from(&part.beside);
                 (spec.v, spec.bind) = (part.v, part.bind);
                 nodes.parts.clear();
                 // Those of other nodes are never looked at, but must be cores.

@@ -72,6 +72,9 @@ pub struct Facts {
     pub name: String,
     pub version: String,
     pub cpus: Vec<u32>,
+    /// CPUs' worth of time that its control group grants.
+    #[serde(default)]
+    pub quota: Option<f64>,
     /// Where other nodes may reach it, the likeliest first.
     pub addresses: Vec<IpAddr>,
     /// An RDMA device of use that is not made of software, or the one that its owner has named.

@@ -1,6 +1,6 @@
 //! A job of several nodes.
 //!
-//! Reading order: [`engine`], [`slurm`] (where the nodes come from) -> [`place`] (how many ranks where) -> [`start`] (vmpid on every node, by ssh or a command of the user's) -> [`frames`] (what goes
+//! Reading order: [`engine`], [`batch`], [`slurm`] (where the nodes come from) -> [`place`] (how many ranks where) -> [`start`] (vmpid on every node, by ssh or a command of the user's) -> [`frames`] (what goes
 //! through its standard streams) -> [`agent`] (the other end: the launcher's part on a node) -> [`conductor`] (all nodes' daemons look to
 //! [`crate::session`] like one) -> [`nursery`], [`deal`] (ranks spawn others), `mourners` (what survivors of deaths agree on), [`exchange`], [`records`] (traces).
 //!
@@ -8,6 +8,8 @@
 //! sees an agent's end by its standard output, or by its silence, and ends the job on the other nodes, naming the node.
 
 pub mod agent;
+pub mod allocation;
+pub mod batch;
 pub mod conductor;
 pub mod deal;
 pub mod engine;

@@ -1,13 +1,22 @@
 //! How many ranks each node gets, and which cores there.
 
+use super::frames::Facts;
 use super::rdma;
-use super::start::{self, Agent};
 use crate::cli::{RunOptions, VChoice};
 use crate::cpus;
 use crate::failure::Failure;
+use crate::pins::Pins;
 use crate::plan::{self, Plan, Wish};
 use std::io::Read;
 use vmpi_shared::control::{JobSpec, NodePart, Nodes};
+
+/// A node of the job, as the user calls it, and what it has said of itself.
+#[derive(Clone, Debug)]
+pub struct Known {
+    pub name: String,
+    pub slots: Option<u32>,
+    pub facts: Facts,
+}
 
 /// What is known of a node.
 #[derive(Copy, Clone, Debug)]
@@ -50,34 +59,50 @@ pub fn distribute(ranks: Option<u32>, per_node: Option<u32>, v: Option<u32>, roo
         .collect()
 }
 
-/// Place the job on the nodes; those that get no rank are let go. The plan counts the cores of all nodes, in order.
+/// Place the job on the nodes. The plan counts the cores of those that are used, in order, and the numbers of these come with it: the others get
+/// no rank.
 ///
 /// # Errors
-/// Exit code 2: `--cores` names a CPU that a node does not have.
-pub fn plan(options: &RunOptions, wish: &Wish, agents: &mut Vec<Agent>) -> Result<(Plan, Nodes), Failure> {
+/// Exit code 2: `--cores` names a CPU that a node does not have; ranks are to go to a node that is none of the job's.
+pub fn plan(
+    options: &RunOptions,
+    wish: &Wish,
+    known: &[&Known],
+    pins: Option<&Pins>,
+) -> Result<(Plan, Nodes, Vec<usize>), Failure> {
+    let of_node = |node: &Known, why: Failure| Failure::new(why.code, format!("node {}: {}", node.name, why.sentence));
     let mut cpus = Vec::new();
-    for agent in agents.iter() {
-        let chosen = cpus::choose(options.cores.as_deref(), &agent.facts.cpus);
-        cpus.push(chosen.map_err(|why| Failure::new(why.code, format!("node {}: {}", agent.name, why.sentence)))?);
+    for node in known {
+        let mut allowed = node.facts.cpus.clone();
+        if options.cores.is_none() {
+            cpus::keep_to_quota(&mut allowed, node.facts.quota);
+        }
+        let chosen = cpus::choose(options.cores.as_deref(), &allowed);
+        cpus.push(chosen.map_err(|why| of_node(node, why))?);
     }
-    let room = |(agent, cpus): (&Agent, &Vec<u32>)| Room { slots: agent.slots, cores: cpus.len() as u32 };
-    let rooms: Vec<Room> = agents.iter().zip(&cpus).map(room).collect();
+    let places = |cpus: &[u32]| (cpus.len() as u32 / wish.cpus_per_rank.max(1)).max(1);
+    let room = |(node, cpus): (&&Known, &Vec<u32>)| Room { slots: node.slots, cores: places(cpus) };
+    let rooms: Vec<Room> = known.iter().zip(&cpus).map(room).collect();
     let v = match wish.v {
         Some(VChoice::Exactly(v)) => Some(v),
         _ => None,
     };
-    let counts = distribute(wish.ranks, options.ranks_per_node, v, &rooms);
+    let counts = match pins {
+        Some(pins) => pins.counts(known.len()),
+        None => distribute(wish.ranks, options.ranks_per_node, v, &rooms),
+    };
     let mut whole = Plan {
         ranks: 0,
         v: 0,
         cpus: Vec::new(),
         spare: Vec::new(),
+        beside: Vec::new(),
         placement: Vec::new(),
         bind: true,
         notes: Vec::new(),
         nodes: Vec::new(),
     };
-    let (fabric, fabric_why) = rdma::choose(&options.fabric, agents);
+    let (fabric, fabric_why) = rdma::choose(&options.fabric, known);
     let mut nodes = Nodes {
         fabric,
         fabric_why,
@@ -87,28 +112,37 @@ pub fn plan(options: &RunOptions, wish: &Wish, agents: &mut Vec<Agent>) -> Resul
         ..Nodes::default()
     };
     let mut used = Vec::new();
-    for ((agent, cpus), count) in std::mem::take(agents).into_iter().zip(cpus).zip(counts) {
+    for (number, ((node, cpus), count)) in known.iter().zip(cpus).zip(counts).enumerate() {
         if count == 0 && !options.spare_nodes {
-            start::dismiss(vec![agent]);
             continue;
         }
-        let mut part = plan::plan(&Wish { ranks: Some(count), ..wish.clone() }, &cpus);
+        let named = pins.and_then(|pins| pins.cpus_on(number));
+        let mut part = match named {
+            Some(named) => plan::named(&named, &cpus).map_err(|why| of_node(node, why))?,
+            None => plan::plan(&Wish { ranks: Some(count), ..wish.clone() }, &cpus),
+        };
         part.v = part.v.max(1);
         let before = whole.cpus.len() as u32;
         whole.ranks += part.ranks;
         whole.v = whole.v.max(part.v);
         whole.bind &= part.bind;
         whole.cpus.extend(&part.cpus);
+        whole.beside.extend(part.beside.iter().take(part.cpus.len()).cloned());
         whole.placement.extend(part.placement.iter().map(|core| before + core));
-        whole.notes.extend(part.notes.iter().map(|note| format!("node {}: {note}", agent.name)));
-        whole.nodes.push(format!("node {}: {}", agent.name, part.sentence()));
+        whole.notes.extend(part.notes.iter().map(|note| format!("node {}: {note}", node.name)));
+        whole.nodes.push(format!("node {}: {}", node.name, part.sentence()));
         nodes.of_rank.extend(std::iter::repeat_n(used.len() as u32, count as usize));
-        nodes.names.push(agent.name.clone());
-        nodes.parts.push(NodePart { cpus: part.cpus, spare_cpus: part.spare, v: part.v, bind: part.bind });
-        used.push(agent);
+        nodes.names.push(node.name.clone());
+        nodes.parts.push(NodePart {
+            cpus: part.cpus,
+            spare_cpus: part.spare,
+            beside: part.beside,
+            v: part.v,
+            bind: part.bind,
+        });
+        used.push(number);
     }
-    *agents = used;
-    Ok((whole, nodes))
+    Ok((whole, nodes, used))
 }
 
 /// Each rank's core as an index in the cores of its node.

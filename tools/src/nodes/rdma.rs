@@ -1,6 +1,6 @@
 //! Are there RDMA devices, and are they to carry the messages?
 
-use super::start::Agent;
+use super::place::Known;
 use crate::rdma;
 use std::path::Path;
 use vmpi_shared::control::env;
@@ -17,8 +17,8 @@ fn first_of(devices: Vec<rdma::Device>) -> Option<String> {
 }
 
 /// What `Nodes::fabric` says, and why if that was chosen here.
-pub fn choose(wanted: &str, agents: &[Agent]) -> (String, String) {
-    let devices = agents.iter().map(|agent| (agent.name.as_str(), agent.facts.rdma.is_some()));
+pub fn choose(wanted: &str, nodes: &[&Known]) -> (String, String) {
+    let devices = nodes.iter().map(|node| (node.name.as_str(), node.facts.rdma.is_some()));
     decide(wanted, devices)
 }
 

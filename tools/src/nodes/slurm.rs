@@ -1,10 +1,9 @@
 //! A Slurm allocation, as its environment variables tell it (sbatch(1), OUTPUT ENVIRONMENT VARIABLES), and the command that starts an agent in it.
 
-use crate::hosts::Host;
+use super::allocation::{Allocation, Node, System};
+use crate::hostlist::expand;
 use std::process::Command;
 
-/// Nodes of an allocation; more are a damaged variable.
-const MOST_NODES: usize = 1 << 17;
 /// Options that vmpirun's user gave to salloc, and that do not concern the one process per node that srun starts here.
 const NOT_FOR_AGENTS: &[&str] = &[
     "SLURM_NTASKS",
@@ -19,77 +18,31 @@ const NOT_FOR_AGENTS: &[&str] = &[
     "SLURM_ARBITRARY_NODELIST",
 ];
 
-/// What has been allocated.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Allocation {
-    pub job: String,
-    /// As Slurm writes it.
-    pub list: String,
-    /// Each node with its CPUs, if told, and the tasks that were asked for there.
-    pub nodes: Vec<Node>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node {
-    pub name: String,
-    pub cpus: Option<u32>,
-    pub tasks: Option<u32>,
-}
-
-impl Allocation {
-    /// The allocation in which this process runs, if any.
-    ///
-    /// # Errors
-    /// A variable that makes no sense, by its name.
-    pub fn of(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Allocation>, String> {
-        let first = |names: &[&str]| names.iter().find_map(|name| Some((name.to_string(), variable(name)?)));
-        let Some((_, job)) = first(&["SLURM_JOB_ID", "SLURM_JOBID"]) else { return Ok(None) };
-        let Some((name, list)) = first(&["SLURM_JOB_NODELIST", "SLURM_NODELIST"]) else { return Ok(None) };
-        let names = expand(&list).map_err(|why| format!("{name}={list}: {why}"))?;
-        let counts = |name: &str| -> Result<Vec<Option<u32>>, String> {
-            match variable(name) {
-                None => Ok(vec![None; names.len()]),
-                Some(text) => {
-                    let counts = repeated(&text, names.len()).map_err(|why| format!("{name}={text}: {why}"))?;
-                    Ok(counts.into_iter().map(Some).collect())
-                }
+/// The allocation in which this process runs, if any.
+///
+/// # Errors
+/// A variable that makes no sense, by its name.
+pub fn allocation(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Allocation>, String> {
+    let first = |names: &[&str]| names.iter().find_map(|name| Some((name.to_string(), variable(name)?)));
+    let Some((_, job)) = first(&["SLURM_JOB_ID", "SLURM_JOBID"]) else { return Ok(None) };
+    let Some((name, list)) = first(&["SLURM_JOB_NODELIST", "SLURM_NODELIST"]) else { return Ok(None) };
+    let names = expand(&list).map_err(|why| format!("{name}={list}: {why}"))?;
+    let counts = |name: &str| -> Result<Vec<Option<u32>>, String> {
+        match variable(name) {
+            None => Ok(vec![None; names.len()]),
+            Some(text) => {
+                let counts = repeated(&text, names.len()).map_err(|why| format!("{name}={text}: {why}"))?;
+                Ok(counts.into_iter().map(Some).collect())
             }
-        };
-        let cpus = counts("SLURM_JOB_CPUS_PER_NODE")?;
-        // Without a number of tasks asked for, Slurm tells one per node.
-        let asked = first(&["SLURM_NTASKS", "SLURM_NPROCS", "SLURM_NTASKS_PER_NODE"]).is_some();
-        let tasks = if asked { counts("SLURM_TASKS_PER_NODE")? } else { vec![None; names.len()] };
-        let nodes = names.into_iter().zip(cpus).zip(tasks);
-        let nodes = nodes.map(|((name, cpus), tasks)| Node { name, cpus, tasks }).collect();
-        Ok(Some(Allocation { job, list, nodes }))
-    }
-
-    /// Its nodes as hosts; the tasks asked for are the slots unless V counts.
-    pub fn hosts(&self, v_counts: bool) -> Vec<Host> {
-        let slots = |node: &Node| node.tasks.filter(|_| !v_counts);
-        self.nodes.iter().map(|node| Host { name: node.name.clone(), slots: slots(node) }).collect()
-    }
-
-    /// The CPUs of all nodes together, if Slurm tells them.
-    pub fn cpus(&self) -> Option<u32> {
-        self.nodes.iter().map(|node| node.cpus).sum()
-    }
-
-    /// Do `ranks` fit, `v` on a core?
-    ///
-    /// # Errors
-    /// They do not: in words.
-    pub fn check(&self, ranks: u32, v: u32) -> Result<(), String> {
-        let Some(cpus) = self.cpus() else { return Ok(()) };
-        let needed = ranks.div_ceil(v.max(1));
-        if needed <= cpus {
-            return Ok(());
         }
-        let (job, list, enough) = (&self.job, &self.list, ranks.div_ceil(cpus.max(1)));
-        Err(format!(
-            "{ranks} ranks with V = {v} need {needed} cores, and Slurm job {job} has {cpus} (on {list}): allocate more, or say -V {enough}"
-        ))
-    }
+    };
+    let cpus = counts("SLURM_JOB_CPUS_PER_NODE")?;
+    // Without a number of tasks asked for, Slurm tells one per node.
+    let asked = first(&["SLURM_NTASKS", "SLURM_NPROCS", "SLURM_NTASKS_PER_NODE"]).is_some();
+    let tasks = if asked { counts("SLURM_TASKS_PER_NODE")? } else { vec![None; names.len()] };
+    let nodes = names.into_iter().zip(cpus).zip(tasks);
+    let nodes = nodes.map(|((name, cpus), tasks)| Node { name, cpus, tasks }).collect();
+    Ok(Some(Allocation { system: System::Slurm, job, list, nodes }))
 }
 
 /// srun for one process on `node` of the allocation, beside whatever else runs there. Its standard streams are passed on as they are.
@@ -102,81 +55,6 @@ pub fn srun(job: &str, node: &str) -> Command {
         command.env_remove(name);
     }
     command
-}
-
-/// `n[001-003,7],login,r[1-2]n[1-4]` as names, in order.
-///
-/// # Errors
-/// What makes no sense in it.
-pub fn expand(list: &str) -> Result<Vec<String>, String> {
-    let mut names = Vec::new();
-    for part in split_outside(list)? {
-        let mut made = vec![String::new()];
-        let mut rest = part;
-        while let Some((plain, more)) = rest.split_once('[') {
-            let (inside, behind) = more.split_once(']').ok_or("a bracket is not closed")?;
-            made.iter_mut().for_each(|name| name.push_str(plain));
-            let numbers = ranges(inside)?;
-            if made.len().saturating_mul(numbers.len()) > MOST_NODES {
-                return Err("it names too many nodes".into());
-            }
-            let with = |name: &String| numbers.iter().map(|n| format!("{name}{n}")).collect::<Vec<String>>();
-            made = made.iter().flat_map(with).collect();
-            rest = behind;
-        }
-        if rest.contains(']') {
-            return Err("a bracket is closed that was not opened".into());
-        }
-        made.iter_mut().for_each(|name| name.push_str(rest));
-        if made.iter().any(String::is_empty) {
-            return Err("a node has no name".into());
-        }
-        names.extend(made);
-        if names.len() > MOST_NODES {
-            return Err("it names too many nodes".into());
-        }
-    }
-    Ok(names)
-}
-
-/// The parts between commas that are not in brackets.
-fn split_outside(list: &str) -> Result<Vec<&str>, String> {
-    let (mut parts, mut begin, mut inside) = (Vec::new(), 0, false);
-    for (at, letter) in list.char_indices() {
-        match letter {
-            '[' if inside => return Err("a bracket in a bracket".into()),
-            '[' => inside = true,
-            ']' => inside = false,
-            ',' if !inside => {
-                parts.push(&list[begin..at]);
-                begin = at + 1;
-            }
-            _ => {}
-        }
-    }
-    parts.push(&list[begin..]);
-    Ok(parts)
-}
-
-/// `001-003,7` with the zeros in front kept.
-fn ranges(text: &str) -> Result<Vec<String>, String> {
-    let mut all = Vec::new();
-    for part in text.split(',') {
-        let (low, high) = part.split_once('-').unwrap_or((part, part));
-        let number = |text: &str| match text.bytes().all(|b| b.is_ascii_digit()) {
-            true => text.parse::<u64>().map_err(|_| format!("`{text}` is no number")),
-            false => Err(format!("`{text}` is no number")),
-        };
-        let (first, last) = (number(low)?, number(high)?);
-        if first > last {
-            return Err(format!("`{part}` goes backwards"));
-        }
-        if (last - first) as usize >= MOST_NODES || all.len() + (last - first) as usize >= MOST_NODES {
-            return Err("it names too many nodes".into());
-        }
-        all.extend((first..=last).map(|n| format!("{n:0width$}", width = low.len())));
-    }
-    Ok(all)
 }
 
 /// `2(x3),1` as 2, 2, 2, 1.
@@ -208,21 +86,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn names(list: &str) -> Vec<String> {
-        expand(list).unwrap()
-    }
-
-    #[test]
-    fn lists_of_nodes() {
-        assert_eq!(names("n1"), ["n1"]);
-        assert_eq!(names("n[1-3],login"), ["n1", "n2", "n3", "login"]);
-        assert_eq!(names("n[008-010,7]"), ["n008", "n009", "n010", "n7"]);
-        assert_eq!(names("r[1-2]n[1,3].x"), ["r1n1.x", "r1n3.x", "r2n1.x", "r2n3.x"]);
-        for wrong in ["", "a,,b", "n[1-", "n[3-1]", "n[a-b]", "n]1", "n[1-[2]]", "n[0-99999999]", "n[]", "n[1-2-3]"] {
-            assert!(expand(wrong).is_err(), "{wrong}");
-        }
-    }
-
     #[test]
     fn counts_per_node() {
         assert_eq!(repeated("2(x3),1", 4).unwrap(), [2, 2, 2, 1]);
@@ -232,29 +95,29 @@ mod tests {
         }
     }
 
-    fn allocation(more: &[(&str, &str)]) -> Result<Option<Allocation>, String> {
+    fn with(more: &[(&str, &str)]) -> Result<Option<Allocation>, String> {
         let all =
             [&[("SLURM_JOB_ID", "7"), ("SLURM_JOB_NODELIST", "n[1-2]"), ("SLURM_JOB_CPUS_PER_NODE", "4(x2)")], more]
                 .concat();
-        Allocation::of(|name| all.iter().rev().find(|(known, _)| *known == name).map(|(_, value)| value.to_string()))
+        allocation(|name| all.iter().rev().find(|(known, _)| *known == name).map(|(_, value)| value.to_string()))
     }
 
     #[test]
     fn an_allocation_is_read() {
-        let bare = allocation(&[("SLURM_TASKS_PER_NODE", "1(x2)")]).unwrap().unwrap();
+        let bare = with(&[("SLURM_TASKS_PER_NODE", "1(x2)")]).unwrap().unwrap();
         assert_eq!((bare.cpus(), bare.hosts(false)[1].slots), (Some(8), None));
         let tasks = [("SLURM_TASKS_PER_NODE", "3,1"), ("SLURM_NTASKS", "4")];
-        let asked = allocation(&tasks).unwrap().unwrap();
+        let asked = with(&tasks).unwrap().unwrap();
         let slots = |v_counts| asked.hosts(v_counts).into_iter().map(|host| host.slots).collect::<Vec<_>>();
         assert_eq!((slots(false), slots(true)), (vec![Some(3), Some(1)], vec![None, None]));
-        let why = allocation(&[("SLURM_JOB_CPUS_PER_NODE", "4")]).unwrap_err();
+        let why = with(&[("SLURM_JOB_CPUS_PER_NODE", "4")]).unwrap_err();
         assert_eq!(why, "SLURM_JOB_CPUS_PER_NODE=4: it counts 1 nodes of 2");
-        assert_eq!(Allocation::of(|_| None), Ok(None));
+        assert_eq!(allocation(|_| None), Ok(None));
     }
 
     #[test]
     fn too_small_ones_are_named() {
-        let allocation = allocation(&[]).unwrap().unwrap();
+        let allocation = with(&[]).unwrap().unwrap();
         assert_eq!(allocation.check(16, 2), Ok(()));
         let why = allocation.check(17, 2).unwrap_err();
         assert_eq!(
@@ -263,34 +126,7 @@ mod tests {
         );
     }
 
-    /// Names, compressed as Slurm does it.
-    fn compress(prefix: &str, width: usize, numbers: &[u64]) -> String {
-        let mut ranges: Vec<(u64, u64)> = Vec::new();
-        for number in numbers {
-            match ranges.last_mut() {
-                Some((_, last)) if *last + 1 == *number => *last = *number,
-                _ => ranges.push((*number, *number)),
-            }
-        }
-        let shown = |(low, high): &(u64, u64)| match low == high {
-            true => format!("{low:0width$}"),
-            false => format!("{low:0width$}-{high:0width$}"),
-        };
-        format!("{prefix}[{}]", ranges.iter().map(shown).collect::<Vec<_>>().join(","))
-    }
-
     proptest! {
-        #[test]
-        fn compressed_lists_come_back(parts in proptest::collection::vec(("[a-z]{1,5}", 1usize..5, proptest::collection::btree_set(0u64..9999, 1..40)), 1..5)) {
-            let (mut list, mut wanted) = (Vec::new(), Vec::new());
-            for (prefix, width, numbers) in parts {
-                let numbers: Vec<u64> = numbers.into_iter().collect();
-                list.push(compress(&prefix, width, &numbers));
-                wanted.extend(numbers.iter().map(|n| format!("{prefix}{n:0width$}")));
-            }
-            prop_assert_eq!(expand(&list.join(",")).unwrap(), wanted);
-        }
-
         #[test]
         fn counts_come_back(counts in proptest::collection::vec((0u32..200, 1u32..30), 1..20)) {
             let text: Vec<String> = counts.iter().map(|(c, t)| if *t == 1 { c.to_string() } else { format!("{c}(x{t})") }).collect();
@@ -301,7 +137,6 @@ mod tests {
         /// Any text: an answer or an error.
         #[test]
         fn noise_harms_nothing(text in "[\\[\\]a-c0-9,x()-]{0,30}") {
-            let _ = expand(&text);
             let _ = repeated(&text, 10);
         }
     }

@@ -1,7 +1,9 @@
 //! Start an agent on every node, and hear what the nodes are like.
 
 use super::frames::{self, Facts, Frame, FromNode, ToNode};
+use super::place::Known;
 use super::slurm;
+use crate::cli::Starter;
 use crate::daemon::VERSION;
 use crate::failure::Failure;
 use crate::hosts::{self, Host};
@@ -19,10 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// An agent that has said hello.
 pub struct Agent {
-    /// The node, as the user calls it.
-    pub name: String,
-    pub slots: Option<u32>,
-    pub facts: Facts,
+    pub known: Known,
     pub child: Child,
     pub to: ChildStdin,
     pub from: BufReader<ChildStdout>,
@@ -35,8 +34,19 @@ pub struct Way {
     pub launcher: Option<String>,
     /// More arguments for it, or for ssh, before the host's name.
     pub arguments: Vec<String>,
-    /// The Slurm job on whose nodes srun starts the agents, this node included.
-    pub slurm_job: Option<String>,
+    /// Whose command it is otherwise; Slurm's starts the agent of this node, too.
+    pub starter: Starter,
+    /// The batch system's job.
+    pub job: String,
+    /// Its nodes, in its order.
+    pub names: Vec<String>,
+}
+
+impl Way {
+    /// It would be ssh, if no variable names something else.
+    pub fn needs_agent_variables(&self) -> bool {
+        self.launcher.is_none() && self.starter == Starter::Ssh
+    }
 }
 
 /// An agent on each of `hosts`, all at once.
@@ -89,9 +99,9 @@ pub fn all(hosts: &[Host], way: &Way, exe_dir: &Path) -> Result<Vec<Agent>, Fail
                             "node {name}: its vmpid did not start: {} ended{status} before it answered{how}; is {} there{}?",
                             describe(&hosts[number], way),
                             exe_dir.join("vmpid").display(),
-                            match (&way.launcher, &way.slurm_job) {
-                                (None, None) => format!(", and does `ssh {name}` work without a password"),
-                                _ => String::new(),
+                            match way.needs_agent_variables() {
+                                true => format!(", and does `ssh {name}` work without a password"),
+                                false => String::new(),
                             },
                         ))
                     }
@@ -112,7 +122,8 @@ pub fn all(hosts: &[Host], way: &Way, exe_dir: &Path) -> Result<Vec<Agent>, Fail
     }
     for ((host, child), heard) in hosts.iter().zip(children).zip(heard) {
         if let Some((facts, to, from)) = heard {
-            agents.push(Agent { name: host.name.clone(), slots: host.slots, facts, child, to, from });
+            let known = Known { name: host.name.clone(), slots: host.slots, facts };
+            agents.push(Agent { known, child, to, from });
         }
     }
     Ok(agents)
@@ -160,20 +171,20 @@ fn greet(to: &mut ChildStdin, from: &mut BufReader<ChildStdout>) -> Result<Facts
 }
 
 fn describe(host: &Host, way: &Way) -> String {
-    match &way.launcher {
-        _ if way.slurm_job.is_some() => format!("`srun --nodelist={} ...`", host.name),
+    match (&way.launcher, way.starter) {
+        (None, Starter::Srun) => format!("`srun --nodelist={} ...`", host.name),
         _ if hosts::is_here(&host.name) => "it".into(),
-        Some(launcher) => format!("`{launcher} {} ...`", host.name),
-        None => format!("`ssh {} ...`", host.name),
+        (Some(launcher), _) => format!("`{launcher} {} ...`", host.name),
+        (None, starter) => format!("`{} {} ...`", starter.name(), host.name),
     }
 }
 
-/// What starts the agent: vmpid itself on this node, the user's launcher, or ssh. The same place of vmpi on all nodes is assumed; nothing
-/// secret is in the arguments.
+/// What starts the agent: vmpid itself on this node, the user's launcher, the batch system's, or ssh. The same place of vmpi on all nodes is assumed;
+/// nothing secret is in the arguments.
 fn command(host: &Host, way: &Way, exe_dir: &Path) -> Command {
     let vmpid = exe_dir.join("vmpid");
-    if let Some(job) = &way.slurm_job {
-        let mut command = slurm::srun(job, &host.name);
+    if way.launcher.is_none() && way.starter == Starter::Srun {
+        let mut command = slurm::srun(&way.job, &host.name);
         command.arg(vmpid).arg("--bootstrap");
         return command;
     }
@@ -182,15 +193,35 @@ fn command(host: &Host, way: &Way, exe_dir: &Path) -> Command {
         command.arg("--bootstrap");
         return command;
     }
-    if let Some(launcher) = &way.launcher {
-        let mut words = launcher.split_whitespace();
-        let mut command = Command::new(words.next().unwrap_or("ssh"));
-        command.args(words).args(&way.arguments).arg(&host.name).arg(vmpid).arg("--bootstrap");
-        return command;
-    }
-    let mut command = Command::new("ssh");
+    let words: Vec<&str> = match &way.launcher {
+        Some(launcher) => launcher.split_whitespace().collect(),
+        None => match way.starter {
+            // The other end of both is a shell.
+            Starter::Ssh | Starter::Oarsh => return by_ssh(way.starter.name(), host, way, &vmpid),
+            Starter::Rsh => vec!["rsh"],
+            Starter::Blaunch => vec!["blaunch"],
+            Starter::Qrsh => vec!["qrsh", "-inherit", "-V"],
+            Starter::Srun | Starter::Pbs | Starter::Flux => {
+                let broker = way.names.iter().position(|name| *name == host.name).unwrap_or(0);
+                let mut command = Command::new("flux");
+                command
+                    .args(["exec", "--rank"])
+                    .arg(broker.to_string())
+                    .args(&way.arguments)
+                    .arg(vmpid)
+                    .arg("--bootstrap");
+                return command;
+            }
+        },
+    };
+    let mut command = Command::new(words.first().copied().unwrap_or("ssh"));
+    command.args(&words[1.min(words.len())..]).args(&way.arguments).arg(&host.name).arg(vmpid).arg("--bootstrap");
+    command
+}
+
+fn by_ssh(program: &str, host: &Host, way: &Way, vmpid: &Path) -> Command {
+    let mut command = Command::new(program);
     command.args(["-x", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=5"]);
-    // ssh's other end is a shell.
     command
         .args(&way.arguments)
         .arg("--")
@@ -223,7 +254,17 @@ mod tests {
         let way = Way { launcher: Some("rsh -l me".into()), arguments: vec!["-q".into()], ..Way::default() };
         let rsh = words(&command(&host("n7"), &way, Path::new("/v")));
         assert_eq!(rsh, ["rsh", "-l", "me", "-q", "n7", "/v/vmpid", "--bootstrap"]);
-        let way = Way { slurm_job: Some("12".into()), ..Way::default() };
+        let of = |starter| Way { starter, job: "12".into(), names: vec!["n6".into(), "n7".into()], ..Way::default() };
+        let shown = |starter| words(&command(&host("n7"), &of(starter), Path::new("/v"))).join(" ");
+        assert_eq!(shown(Starter::Blaunch), "blaunch n7 /v/vmpid --bootstrap");
+        assert_eq!(shown(Starter::Qrsh), "qrsh -inherit -V n7 /v/vmpid --bootstrap");
+        assert_eq!(shown(Starter::Flux), "flux exec --rank 1 /v/vmpid --bootstrap");
+        assert_eq!(shown(Starter::Rsh), "rsh n7 /v/vmpid --bootstrap");
+        assert!(
+            shown(Starter::Oarsh).starts_with("oarsh -x")
+                && shown(Starter::Oarsh).ends_with("-- n7 exec '/v/vmpid' --bootstrap")
+        );
+        let way = of(Starter::Srun);
         let srun = words(&command(&host("localhost"), &way, Path::new("/v")));
         assert_eq!((srun[0].as_str(), srun[1..3].join(" ")), ("srun", "--jobid 12".to_string()));
         assert_eq!(srun[srun.len() - 3..], ["--nodelist=localhost", "/v/vmpid", "--bootstrap"]);

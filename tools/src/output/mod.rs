@@ -10,5 +10,5 @@ mod streams;
 
 pub use label::{Labels, local_time};
 pub use lines::Lines;
-pub use sink::{Sink, SinkError, Target, Where};
+pub use sink::{Sink, SinkError, Target};
 pub use streams::{Routes, Streams};

@@ -157,7 +157,7 @@ fn cannot(what: &str, path: &Path, error: &io::Error) -> Failure {
 }
 
 /// Hydra's patterns: `%r` rank, `%h` host, `%g` group (0: what vmpirun started, 1: what was spawned first ...), `%p` (proxy) 0,
-/// `%%` a percent sign.
+/// `%%` a percent sign; and srun's `%j`, the batch job.
 fn fill(pattern: &str, world: u32, rank: u32, host: &str) -> String {
     let mut text = String::new();
     let mut chars = pattern.chars();
@@ -169,12 +169,20 @@ fn fill(pattern: &str, world: u32, rank: u32, host: &str) -> String {
                 Some('h') => text.push_str(host),
                 Some('g') => text.push_str(&(world - 1).to_string()),
                 Some('p') => text.push('0'),
+                Some('j') => text.push_str(&batch_job()),
                 Some('%') | None => text.push('%'),
                 Some(other) => text.extend(['%', other]),
             },
         }
     }
     text
+}
+
+/// The number of the batch job in which vmpirun runs; its own if there is none.
+fn batch_job() -> String {
+    const VARIABLES: [&str; 6] = ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID", "FLUX_JOB_ID", "OAR_JOB_ID"];
+    let named = VARIABLES.iter().find_map(|name| std::env::var(name).ok().filter(|id| !id.is_empty()));
+    named.unwrap_or_else(|| std::process::id().to_string()).replace('/', "_")
 }
 
 impl Streams {

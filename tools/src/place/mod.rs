@@ -5,6 +5,7 @@
 
 mod partition;
 mod seats;
+pub mod threads;
 mod weights;
 
 use crate::cli::MapBy;
@@ -20,7 +21,7 @@ pub use weights::Weights;
 /// Exit code 2: the file of `affinity:FILE` cannot be read, or is of a job with more ranks.
 pub fn order(how: &MapBy, seats: &[Seat]) -> Result<Option<Vec<usize>>, Failure> {
     Ok(match how {
-        MapBy::Block | MapBy::RoundRobin => None,
+        MapBy::Block | MapBy::RoundRobin | MapBy::Each(_) => None,
         MapBy::Node => Some(seats::round_the_nodes(seats)),
         MapBy::Random(seed) => Some(seats::shuffled(seats, *seed)),
         MapBy::Affinity(path) => Some(by_affinity(&Weights::read(path, seats.len())?, seats)),

@@ -81,7 +81,7 @@ fn absences(waits: &JobWaits) -> Vec<Absence> {
     present.into_iter().map(absence).collect()
 }
 
-/// Set in the tag that the program has given to a constructor of communicators (`vmpi_core::comm`).
+/// Set in the tag that the program has given to a constructor of communicators (`vmpi_core::plane`).
 pub const USER_TAG_BIT: i32 = 1 << 30;
 
 /// Messages here that differ in one respect from one that is wanted.

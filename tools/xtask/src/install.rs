@@ -17,6 +17,9 @@ const MODULES: &[&str] = &["mpif.h", "mpi.f90", "mpi.mod", "mpi_f08.f90", "mpi_f
 const USUAL_NAMES: &[(&str, &str)] = &[
     ("mpirun", "vmpirun"),
     ("mpiexec", "vmpirun"),
+    ("mpiexec.hydra", "vmpirun"),
+    ("orterun", "vmpirun"),
+    ("prterun", "vmpirun"),
     ("mpicc", "vmpicc"),
     ("mpicxx", "vmpicxx"),
     ("mpic++", "vmpicxx"),

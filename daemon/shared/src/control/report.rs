@@ -30,9 +30,35 @@ pub struct JobReport {
     /// The program's own regions, those first in which ranks were longest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub regions: Vec<RegionReport>,
+    /// Of a simulated job: what it would take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simulation: Option<SimulationReport>,
     /// Of a job that has ended: what its ranks had started and not waited for. A good end leaves it running, any other ends it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub helpers: Vec<Helper>,
+}
+
+/// A simulated job in virtual time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SimulationReport {
+    pub machine: String,
+    /// Until the last rank's last call of MPI.
+    pub predicted_s: f64,
+    pub computing: Spread3,
+    /// What sending and receiving has kept ranks busy.
+    pub sending: Spread3,
+    pub waiting: Spread3,
+    pub messages: u64,
+    /// What the simulation itself has gone through.
+    pub events: u64,
+}
+
+/// The least, the mean and the most of all ranks, in seconds.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spread3 {
+    pub min_s: f64,
+    pub mean_s: f64,
+    pub max_s: f64,
 }
 
 /// A process that a rank has started.

@@ -108,6 +108,15 @@ pub enum Stdio {
     PerRank,
 }
 
+/// The machine that a job is simulated on (`vmpirun --simulate`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Simulation {
+    /// The name of a built-in one, or the absolute path of a file.
+    pub machine: String,
+    /// What a second of a rank's CPU time takes there, in microseconds, beside what the machine says of its cores; `None`: computation takes no time.
+    pub compute_millionths: Option<u64>,
+}
+
 /// What to run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct JobSpec {
@@ -121,6 +130,9 @@ pub struct JobSpec {
     /// CPUs that none of the ranks is placed on, for ranks that they spawn.
     #[serde(default)]
     pub spare_cpus: Vec<u32>,
+    /// Where a core is a place of several CPUs: for each of all cores the further ones, beside that of `cpus` or `spare_cpus`. Empty: one CPU each.
+    #[serde(default)]
+    pub beside: Vec<Vec<u32>>,
     /// For each rank the index in `cpus`.
     pub placement: Vec<u32>,
     /// Pin each rank to its core's CPU.
@@ -146,6 +158,9 @@ pub struct JobSpec {
     /// Fault tolerance: a rank's death is an MPI error for the ranks that need it (and `kill_on_failure` is off).
     #[serde(default)]
     pub recovery: bool,
+    /// The job lives in virtual time.
+    #[serde(default)]
+    pub simulation: Option<Simulation>,
     /// What is done about ranks that end badly.
     #[serde(default)]
     pub on_crash: OnCrash,
@@ -207,6 +222,9 @@ pub struct NodePart {
     /// Those that none of the ranks is placed on, for ranks that they spawn.
     #[serde(default)]
     pub spare_cpus: Vec<u32>,
+    /// As `JobSpec::beside`.
+    #[serde(default)]
+    pub beside: Vec<Vec<u32>>,
     pub v: u32,
     pub bind: bool,
 }
@@ -256,7 +274,12 @@ impl JobSpec {
         self.local_readers().count().max(1)
     }
 
-    /// The CPUs of all cores of the job: those with ranks first.
+    /// The CPUs of a core: the one that it goes by first.
+    pub fn place(&self, core: usize) -> impl Iterator<Item = u32> + '_ {
+        self.all_cpus().nth(core).into_iter().chain(self.beside.get(core).into_iter().flatten().copied())
+    }
+
+    /// The CPU that each core of the job goes by: those with ranks first.
     pub fn all_cpus(&self) -> impl Iterator<Item = u32> + '_ {
         self.cpus.iter().chain(&self.spare_cpus).copied()
     }

@@ -119,7 +119,7 @@ impl Envelope {
         self.body[PEER_REQUEST_AT..PEER_REQUEST_AT + 4].copy_from_slice(&request.to_ne_bytes());
     }
 
-    /// RTS, PULL: number of blocks, 0 for one contiguous one.
+    /// RTS, PULL: number of blocks, 0 for one contiguous one. FIN, in virtual time: the receive that has taken an announced message, its number + 1.
     #[inline]
     pub fn blocks(&self) -> u32 {
         self.number32(BLOCKS_AT)
@@ -140,7 +140,7 @@ impl Envelope {
         self.body[ADDR_AT..ADDR_AT + 8].copy_from_slice(&addr.to_ne_bytes());
     }
 
-    /// PULL, PIECE: where in the message. ASK: an address in the sender's memory.
+    /// PULL, PIECE: where in the message. ASK: an address in the sender's memory. FIN: when the receive was posted, in virtual time.
     #[inline]
     pub fn offset(&self) -> u64 {
         self.number64(OFFSET_AT)

@@ -111,6 +111,13 @@ impl Inbox<'_> {
         }
     }
 
+    /// Let nobody push into this ring, which is empty and which nobody uses yet: it is full for all who try, and has no mail.
+    pub fn close(&self) {
+        let size = self.cells.len() as u64;
+        self.ends.head.store(size, Ordering::SeqCst);
+        self.ends.tail.store(size, Ordering::SeqCst);
+    }
+
     /// Is every cell that was ever taken empty again?
     pub fn is_quiet(&self) -> bool {
         self.ends.head.load(Ordering::SeqCst) == self.ends.tail.load(Ordering::SeqCst)
@@ -265,6 +272,17 @@ impl First<'_> {
 #[cfg(all(test, not(feature = "model")))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_closed_ring_is_full_and_has_no_mail() {
+        let (ends, cells) = (Ends::default(), [(); 4].map(|()| Cell::default()));
+        let inbox = Inbox { ends: &ends, cells: &cells };
+        inbox.close();
+        for _ in 0..2 {
+            assert_eq!((inbox.push(&Envelope::EMPTY), inbox.push_signed(&Envelope::EMPTY, 1)), (Err(Full), Err(Full)));
+            assert!(!inbox.has_mail() && inbox.is_quiet() && inbox.first().is_none());
+        }
+    }
 
     #[test]
     fn a_cell_that_was_taken_a_lap_ago_and_not_filled_is_not_passed_over() {

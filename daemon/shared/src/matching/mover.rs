@@ -8,6 +8,8 @@ use super::request::Slot;
 pub enum Transfer {
     /// The bytes are in the receive buffer (as many as fit).
     Done,
+    /// The bytes are there, and will be there in virtual time when `PLACED` says so.
+    Timed,
     /// The copy failed for good, with this errno.
     Failed(i32),
     /// The other process is no more, in a job that goes on.

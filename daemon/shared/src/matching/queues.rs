@@ -18,8 +18,8 @@ use super::envelope::{self, Envelope, FLAG_SYNC, kind};
 use super::inbox::Inbox;
 use super::mover::{Mover, Transfer};
 use super::request::{
-    self, ANY_SOURCE, ANY_TAG, FLAG_AWAITED, FLAG_CARRIED, FLAG_COPIED, FLAG_KEPT, FLAG_WAKE, Slot, accepts, outcome,
-    state,
+    self, ANY_SOURCE, ANY_TAG, FLAG_AWAITED, FLAG_CARRIED, FLAG_COPIED, FLAG_KEPT, FLAG_MATCH, FLAG_WAKE, Slot,
+    accepts, outcome, state,
 };
 
 /// Told instead of their number of a rank's unexpected messages when memory for them ends: no `unexpected_limit` is higher.
@@ -401,7 +401,9 @@ impl Queues<'_> {
         }
         slot.state = state::ARRIVED;
         if envelope.flags & FLAG_SYNC != 0 {
-            out.push((envelope.from, answer(kind::FIN, envelope.request)));
+            let mut fin = answer(kind::FIN, envelope.request);
+            fin.set_offset(slot.posted_at);
+            out.push((envelope.from, fin));
         }
         self.completed(index);
     }
@@ -420,6 +422,16 @@ impl Queues<'_> {
                 slot.flags |= FLAG_COPIED;
                 out.push((envelope.from, answer(kind::FIN, envelope.request)));
             }
+            Transfer::Timed => {
+                slot.state = state::PULLING;
+                slot.flags |= FLAG_COPIED;
+                let mut fin = answer(kind::FIN, envelope.request);
+                fin.len = slot.len;
+                fin.set_blocks(index + 1);
+                fin.set_offset(slot.posted_at);
+                out.push((envelope.from, fin));
+                return;
+            }
             Transfer::Failed(errno) => {
                 slot.state = state::COMPLETE;
                 slot.outcome = outcome::ERRNO | errno as u32;
@@ -435,6 +447,9 @@ impl Queues<'_> {
             Transfer::Refused => {
                 slot.state = state::PULLING;
                 slot.progress = 0;
+                if slot.flags & FLAG_MATCH != 0 {
+                    self.head.wake = 1;
+                }
                 out.push((envelope.from, pull(mover.owner(), index, slot)));
                 return;
             }

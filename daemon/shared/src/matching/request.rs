@@ -48,6 +48,9 @@ pub const FLAG_ELEMENTS: u32 = 128;
 /// A send that waits only because its receiver holds so many messages, or memory for payloads ends.
 pub const FLAG_CROWDED: u32 = 256;
 
+/// A receive whose match must wake its rank, over or not: that is what it waits for.
+pub const FLAG_MATCH: u32 = 512;
+
 /// Outcome of the copy, beside truncation (which shows as `len > capacity`).
 pub mod outcome {
     pub const GOOD: u32 = 0;
@@ -97,6 +100,8 @@ pub struct Slot {
     pub trace: u16,
     /// Bytes received so far in pieces.
     pub progress: u64,
+    /// In virtual time: when a receive was posted.
+    pub posted_at: u64,
     pub inline: [u8; INLINE_BYTES],
 }
 

@@ -15,6 +15,7 @@ use crate::mem::sync::{Ordering, yield_cpu};
 use crate::mem::warmth::Warmth;
 use crate::node::{NodeSegment, RankDescriptor};
 use crate::sched::{self, Wait, policy, watch};
+use crate::simulate::Simulated;
 
 /// A rank's end of the two segments: what it sends with and receives by. Used by one thread at a time.
 pub struct Endpoint {
@@ -36,6 +37,8 @@ pub struct Endpoint {
     pub(super) receivers: Vec<u32>,
     pub(super) polls: Polls,
     pub warmth: Warmth,
+    /// In a simulated job: its virtual time.
+    pub(super) simulated: Option<Box<Simulated>>,
 }
 
 /// What a blocking receive without a request waits for, and the number of its call for `vmpictl`.
@@ -81,6 +84,7 @@ impl Endpoint {
             receivers: Vec::new(),
             polls: Polls::default(),
             warmth: Warmth::default(),
+            simulated: None,
         }
     }
 
@@ -366,7 +370,7 @@ impl Endpoint {
 
 /// What rank `me` is about to wait for: (call, peer, tag).
 #[inline]
-fn tell(node: &NodeSegment, me: u32, (call, peer, tag): (u32, i32, i32)) -> &RankDescriptor {
+pub(super) fn tell(node: &NodeSegment, me: u32, (call, peer, tag): (u32, i32, i32)) -> &RankDescriptor {
     let descriptor = node.rank(me);
     descriptor.call.store(call, Ordering::Relaxed);
     descriptor.peer.store(peer, Ordering::Relaxed);

@@ -134,72 +134,9 @@ impl RankMover<'_> {
         unsafe { read_from(pid, &into, &[Block { addr, len: bytes }])? };
         Ok(list)
     }
-}
 
-/// Read from a process, or from this one (`pid` 0).
-///
-/// # Safety
-/// `local` is valid for writes; with `pid` 0 `remote` is valid for reads.
-unsafe fn read_from(pid: i32, local: &[Block], remote: &[Block]) -> Result<u64, CopyError> {
-    if pid != 0 {
-        // SAFETY: passed on.
-        return unsafe { vmpi_cma::read(pid, local, remote) };
-    }
-    // SAFETY: passed on.
-    Ok(unsafe { copy_blocks(local, remote) })
-}
-
-/// Copy between two block lists of this process; they may overlap.
-///
-/// # Safety
-/// `to` is valid for writes and `from` for reads.
-pub unsafe fn copy_blocks(to: &[Block], from: &[Block]) -> u64 {
-    let (mut t, mut f, mut t_at, mut f_at, mut total) = (0, 0, 0, 0, 0);
-    while t < to.len() && f < from.len() {
-        let len = (to[t].len - t_at).min(from[f].len - f_at);
-        // SAFETY: inside both blocks.
-        unsafe {
-            std::ptr::copy((from[f].addr + f_at) as *const u8, (to[t].addr + t_at) as *mut u8, len as usize);
-        }
-        total += len;
-        t_at += len;
-        f_at += len;
-        if t_at == to[t].len {
-            t += 1;
-            t_at = 0;
-        }
-        if f_at == from[f].len {
-            f += 1;
-            f_at = 0;
-        }
-    }
-    total
-}
-
-/// The part of a block list from byte `skip` on.
-pub fn blocks_from(blocks: &[Block], mut skip: u64) -> Vec<Block> {
-    let mut rest = Vec::with_capacity(blocks.len());
-    for block in blocks {
-        if skip >= block.len {
-            skip -= block.len;
-        } else {
-            rest.push(Block { addr: block.addr + skip, len: block.len - skip });
-            skip = 0;
-        }
-    }
-    rest
-}
-
-impl Mover for RankMover<'_> {
-    fn owner(&self) -> u32 {
-        self.on
-    }
-
-    fn is_owner(&self) -> bool {
-        self.me == self.on
-    }
-
-    fn transfer(&mut self, envelope: &Envelope, index: u32, slot: &Slot) -> Transfer {
+    /// Move the payload now.
+    fn move_now(&self, envelope: &Envelope, index: u32, slot: &Slot) -> Transfer {
         let len = envelope.len.min(slot.capacity);
         if len == 0 {
             return Transfer::Done;
@@ -270,6 +207,77 @@ impl Mover for RankMover<'_> {
             // The daemon will say so in a moment.
             Err(CopyError::NoSuchProcess { .. }) if self.node.header().recovery != 0 => Transfer::Gone,
             Err(error) => Transfer::Failed(errno(&error)),
+        }
+    }
+}
+
+/// Read from a process, or from this one (`pid` 0).
+///
+/// # Safety
+/// `local` is valid for writes; with `pid` 0 `remote` is valid for reads.
+unsafe fn read_from(pid: i32, local: &[Block], remote: &[Block]) -> Result<u64, CopyError> {
+    if pid != 0 {
+        // SAFETY: passed on.
+        return unsafe { vmpi_cma::read(pid, local, remote) };
+    }
+    // SAFETY: passed on.
+    Ok(unsafe { copy_blocks(local, remote) })
+}
+
+/// Copy between two block lists of this process; they may overlap.
+///
+/// # Safety
+/// `to` is valid for writes and `from` for reads.
+pub unsafe fn copy_blocks(to: &[Block], from: &[Block]) -> u64 {
+    let (mut t, mut f, mut t_at, mut f_at, mut total) = (0, 0, 0, 0, 0);
+    while t < to.len() && f < from.len() {
+        let len = (to[t].len - t_at).min(from[f].len - f_at);
+        // SAFETY: inside both blocks.
+        unsafe {
+            std::ptr::copy((from[f].addr + f_at) as *const u8, (to[t].addr + t_at) as *mut u8, len as usize);
+        }
+        total += len;
+        t_at += len;
+        f_at += len;
+        if t_at == to[t].len {
+            t += 1;
+            t_at = 0;
+        }
+        if f_at == from[f].len {
+            f += 1;
+            f_at = 0;
+        }
+    }
+    total
+}
+
+/// The part of a block list from byte `skip` on.
+pub fn blocks_from(blocks: &[Block], mut skip: u64) -> Vec<Block> {
+    let mut rest = Vec::with_capacity(blocks.len());
+    for block in blocks {
+        if skip >= block.len {
+            skip -= block.len;
+        } else {
+            rest.push(Block { addr: block.addr + skip, len: block.len - skip });
+            skip = 0;
+        }
+    }
+    rest
+}
+
+impl Mover for RankMover<'_> {
+    fn owner(&self) -> u32 {
+        self.on
+    }
+
+    fn is_owner(&self) -> bool {
+        self.me == self.on
+    }
+
+    fn transfer(&mut self, envelope: &Envelope, index: u32, slot: &Slot) -> Transfer {
+        match self.move_now(envelope, index, slot) {
+            Transfer::Done if self.node.header().simulated != 0 => Transfer::Timed,
+            done => done,
         }
     }
 

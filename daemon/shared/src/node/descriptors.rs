@@ -29,6 +29,8 @@ pub struct NodeHeader {
     pub ready_words: u32,
     /// The job goes on when a rank dies: nobody touches another's queues or spins, and half-done steps are marked (`sched::steps`).
     pub recovery: u32,
+    /// The job lives in virtual time (`simulate`).
+    pub simulated: u32,
     /// `control::Balance`; in a job that survives deaths no rank moves.
     pub balance: u32,
     /// The first of the cores, between which ranks may move.

@@ -1,4 +1,4 @@
-//! Other ranks' memory that lies in a memory file (`VMPI_MAP_MEMORY`; `vmpi_core::p2p::heap` is the owner's side): mapped here, a piece at a time.
+//! Other ranks' memory that lies in a memory file (`VMPI_MAP_MEMORY`; `vmpi_core::memory` is the owner's side): mapped here, a piece at a time.
 //!
 //! The file's page at offset A is what its owner has at address A. Whether a buffer lies in the file the owner has said of each
 //! message, in its envelope or its request; a rank that lies can harm its own job only: pids are those of `peers`, the file is the one with the mark that its owner
@@ -35,7 +35,7 @@ struct Piece {
 }
 
 /// Addresses of this process with room for a mapping that begins at a multiple of `HUGE_PAGE_BYTES`: huge pages of the file
-/// (`vmpi_core::p2p::huge`) are of use to no other.
+/// (`vmpi_core::memory::huge`) are of use to no other.
 struct Room {
     at: NonNull<c_void>,
     len: NonZeroUsize,

@@ -5,6 +5,8 @@
 use crate::mem::sync::Ordering::Relaxed;
 use crate::node::NodeSegment;
 use crate::node::run_state::{RunState, holder_rank};
+use crate::sched::lease::REVOKED;
+use crate::sched::permit::SPIN;
 
 /// A word that cannot be there, in words; `placement` is the core of each rank as the job began.
 pub fn find(node: &NodeSegment, placement: &[u32]) -> Option<String> {
@@ -14,6 +16,10 @@ pub fn find(node: &NodeSegment, placement: &[u32]) -> Option<String> {
         // Only the daemon makes a rank ADOPTED, and not while it is here.
         if matches!(RunState::from_word(state), RunState::Damaged | RunState::Adopted) {
             return Some(format!("the state of rank {rank} is {state:#x}"));
+        }
+        let permit = descriptor.permit.load(Relaxed);
+        if permit > SPIN {
+            return Some(format!("the permit of rank {rank} is {permit:#x}"));
         }
         let found = descriptor.home.load(Relaxed);
         if found != *core {
@@ -28,6 +34,10 @@ pub fn find(node: &NodeSegment, placement: &[u32]) -> Option<String> {
     // The daemon sets this and takes it back before it looks here.
     if let Some(core) = (0..node.header().cores).find(|core| node.core(*core).mending.load(Relaxed) != 0) {
         return Some(format!("core {core} is said to be mended"));
+    }
+    let mut leases = (0..node.header().cores).map(|core| (core, node.core(core).lease.load(Relaxed)));
+    if let Some((core, lease)) = leases.find(|(_, lease)| *lease > REVOKED) {
+        return Some(format!("the lease of core {core} is {lease:#x}"));
     }
     (0..node.header().cores).find_map(|core| {
         let holder = holder_rank(node.core(core).holder.load(Relaxed))?;
@@ -133,6 +143,19 @@ mod tests {
         node.rank(2).state.store(9, Relaxed);
         assert!(find(&node, &placement).is_some_and(|text| text.contains("the state of rank 2 is 0x9")));
         node.rank(2).state.store(0, Relaxed);
+        for permit in 0..=SPIN {
+            node.rank(1).permit.store(permit, Relaxed);
+            assert_eq!(find(&node, &placement), None);
+        }
+        // A rank that waits for this to become a permit would not even sleep.
+        node.rank(1).permit.store(0x51, Relaxed);
+        assert!(find(&node, &placement).is_some_and(|text| text.contains("the permit of rank 1 is 0x51")));
+        node.rank(1).permit.store(0, Relaxed);
+        node.core(1).lease.store(REVOKED, Relaxed);
+        assert_eq!(find(&node, &placement), None);
+        node.core(1).lease.store(0x51, Relaxed);
+        assert!(find(&node, &placement).is_some_and(|text| text.contains("the lease of core 1 is 0x51")));
+        node.core(1).lease.store(0, Relaxed);
         node.rank(1).core.store(0, Relaxed);
         assert!(find(&node, &placement).is_some());
         let balanced = NodeConfig { balance: Balance::Steal, ..config(&placement, Policy::Rr) };

@@ -103,6 +103,8 @@ pub const CALLS: &[&str] = &[
     "accept or connect",
     "agreement",
     "descriptor",
+    "deferred receive",
+    "deferred send",
 ];
 
 fn waiting_on(node: &NodeSegment, rank: u32, state: RunState) -> String {
@@ -113,7 +115,7 @@ fn waiting_on(node: &NodeSegment, rank: u32, state: RunState) -> String {
     let call = CALLS.get(descriptor.call.load(Relaxed) as usize).copied().unwrap_or("?");
     let show = |value: i32| if value < 0 { "any".to_string() } else { value.to_string() };
     match call {
-        "receive" | "send" | "probe" => {
+        "receive" | "send" | "probe" | "deferred receive" | "deferred send" => {
             format!("{call} peer={} tag={}", show(descriptor.peer.load(Relaxed)), show(descriptor.tag.load(Relaxed)))
         }
         call => call.to_string(),

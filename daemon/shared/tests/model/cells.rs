@@ -1,4 +1,4 @@
-//! Collectives through a cell, driven as `vmpi_core::coll::cells` drives it, while messages come in and others tend.
+//! Collectives through a cell, driven as `vmpi_core::coll::visit` drives it, while messages come in and others tend.
 
 use super::world::{World, assert_alone, check_pct, check_random, recv, send};
 use shuttle::thread;

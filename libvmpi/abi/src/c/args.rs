@@ -33,6 +33,9 @@ macro_rules! entry_points {
     (@run active, $A:ty, $name:literal, $target:expr, $body:expr) => {
         $crate::entry::run::<$A>($name, $target, $body)
     };
+    (@run at_once, $A:ty, $name:literal, , $body:expr) => {
+        $crate::entry::run_at_once::<$A>($name, $body)
+    };
     (@run anytime, $A:ty, $name:literal, , $body:expr) => {
         $crate::entry::run_any_time::<$A>($name, $body)
     };

@@ -8,6 +8,7 @@ use std::ffi::{c_int, c_void};
 use vmpi_core::errors::{Class, Result, fail};
 use vmpi_core::handle::{Comm, Session};
 use vmpi_core::p2p::buffered::{self, Given, Owner};
+use vmpi_core::request::flush;
 use vmpi_core::{comm, session};
 
 /// A communicator or session that exists, as the owner of a buffer.
@@ -41,7 +42,7 @@ fn attach<A: Abi>(owner: Owner, addr: *mut c_void, size: impl Number) -> Result<
 unsafe fn detach<N: Number>(owner: Owner, addr: *mut c_void, size: *mut N) -> Result<()> {
     not_null(addr, "buffer_addr")?;
     not_null(size, "size")?;
-    let given = buffered::detach_buffer(owner)?;
+    let given = flush::detach_buffer(owner)?;
     // SAFETY: neither is null, the rest is promised.
     unsafe {
         addr.cast::<*mut c_void>().write_unaligned(given.addr);
@@ -104,18 +105,18 @@ pub unsafe fn buffer_detach<A: Abi>(addr: *mut c_void, size: *mut impl Number) -
 crate::entry_points! {
     /// `MPI_Buffer_flush`.
     active fn buffer_flush = "MPI_Buffer_flush"() for Target::Process => {
-        buffered::flush(Owner::Process)?;
+        flush::flush(Owner::Process)?;
     }
 
     /// `MPI_Buffer_iflush`.
     active fn buffer_iflush = "MPI_Buffer_iflush"(request: *mut CRequest<A>) for Target::Process => {
         not_null(request, "request")?;
-        *request = enc::<A, _>(buffered::iflush(Owner::Process));
+        *request = enc::<A, _>(flush::iflush(Owner::Process));
     }
 
     /// `MPI_Comm_flush_buffer`.
     active fn comm_flush_buffer = "MPI_Comm_flush_buffer"(comm: CComm<A>) for on_comm::<A>(comm) => {
-        buffered::flush(comm_owner::<A>(comm)?)?;
+        flush::flush(comm_owner::<A>(comm)?)?;
     }
 
     /// `MPI_Comm_iflush_buffer`.
@@ -124,14 +125,14 @@ crate::entry_points! {
     {
         let owner = comm_owner::<A>(comm)?;
         not_null(request, "request")?;
-        *request = enc::<A, _>(buffered::iflush(owner));
+        *request = enc::<A, _>(flush::iflush(owner));
     }
 
     /// `MPI_Session_flush_buffer`.
     active fn session_flush_buffer = "MPI_Session_flush_buffer"(session: CSession<A>)
         for Target::Session(dec::<A, _>(session)) =>
     {
-        buffered::flush(session_owner::<A>(session)?)?;
+        flush::flush(session_owner::<A>(session)?)?;
     }
 
     /// `MPI_Session_iflush_buffer`.
@@ -140,7 +141,7 @@ crate::entry_points! {
     {
         let owner = session_owner::<A>(session)?;
         not_null(request, "request")?;
-        *request = enc::<A, _>(buffered::iflush(owner));
+        *request = enc::<A, _>(flush::iflush(owner));
     }
 }
 

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use vmpi_core::comm::{self, Communicator};
 use vmpi_core::errors::Result;
 use vmpi_core::handle::{Comm, Handle, Info};
-use vmpi_core::{group, info};
+use vmpi_core::{construct, group, info};
 
 /// The C handle of what a constructor made; null for ranks that are not in it.
 fn made<A: Abi>(comm: Option<Rc<Communicator>>) -> CComm<A> {
@@ -40,7 +40,7 @@ crate::entry_points! {
     {
         let (first, second) = (get::<A>(comm1)?, get::<A>(comm2)?);
         not_null(result, "result")?;
-        *result = A::compare_out(comm::compare(&first, &second));
+        *result = A::compare_out(construct::compare(&first, &second));
     }
 
     /// `MPI_Comm_dup`.
@@ -48,7 +48,7 @@ crate::entry_points! {
         let comm = get::<A>(comm)?;
         not_null(newcomm, "newcomm")?;
         *newcomm = enc::<A, _>(Comm::NULL); // what a failing copy callback leaves
-        *newcomm = enc::<A, _>(comm::dup(&comm)?);
+        *newcomm = enc::<A, _>(construct::dup(&comm)?);
     }
 
     /// `MPI_Comm_dup_with_info`.
@@ -59,7 +59,7 @@ crate::entry_points! {
         let hints = info::hints(dec::<A, _>(info))?;
         not_null(newcomm, "newcomm")?;
         *newcomm = enc::<A, _>(Comm::NULL);
-        *newcomm = enc::<A, _>(comm::dup_with_info(&comm, hints)?);
+        *newcomm = enc::<A, _>(construct::dup_with_info(&comm, hints)?);
     }
 
     /// `MPI_Comm_idup`.
@@ -70,7 +70,7 @@ crate::entry_points! {
         not_null(newcomm, "newcomm")?;
         not_null(request, "request")?;
         *newcomm = enc::<A, _>(Comm::NULL);
-        let (handle, started) = comm::idup(&comm, Rc::default())?;
+        let (handle, started) = construct::idup(&comm, Rc::default())?;
         *newcomm = enc::<A, _>(handle);
         *request = enc::<A, _>(started);
     }
@@ -84,7 +84,7 @@ crate::entry_points! {
         not_null(newcomm, "newcomm")?;
         not_null(request, "request")?;
         *newcomm = enc::<A, _>(Comm::NULL);
-        let (handle, started) = comm::idup(&comm, hints)?;
+        let (handle, started) = construct::idup(&comm, hints)?;
         *newcomm = enc::<A, _>(handle);
         *request = enc::<A, _>(started);
     }
@@ -96,7 +96,7 @@ crate::entry_points! {
         let comm = get::<A>(comm)?;
         let group = group::get(dec::<A, _>(group))?;
         not_null(newcomm, "newcomm")?;
-        *newcomm = made::<A>(comm::create(&comm, &group)?);
+        *newcomm = made::<A>(construct::create(&comm, &group)?);
     }
 
     /// `MPI_Comm_create_group`.
@@ -106,7 +106,7 @@ crate::entry_points! {
         let comm = comm::get_intra(dec::<A, _>(comm))?;
         let group = group::get(dec::<A, _>(group))?;
         not_null(newcomm, "newcomm")?;
-        *newcomm = made::<A>(comm::create_group(&comm, group, tag)?);
+        *newcomm = made::<A>(construct::create_group(&comm, group, tag)?);
     }
 
     /// `MPI_Comm_split`.
@@ -115,7 +115,7 @@ crate::entry_points! {
     {
         let comm = get::<A>(comm)?;
         not_null(newcomm, "newcomm")?;
-        *newcomm = made::<A>(comm::split(&comm, undefined_in::<A>(color), key)?);
+        *newcomm = made::<A>(construct::split(&comm, undefined_in::<A>(color), key)?);
     }
 
     /// `MPI_Comm_split_type`.
@@ -129,7 +129,7 @@ crate::entry_points! {
             vmpi_core::consts::UNDEFINED => vmpi_core::consts::UNDEFINED,
             kind => A::split_type_in(kind),
         };
-        let (part, chosen) = comm::split_type(&comm, kind, key, &hints)?;
+        let (part, chosen) = construct::split_type(&comm, kind, key, &hints)?;
         let info = dec::<A, Info>(info);
         if let (Some(chosen), true, false) = (chosen, part.is_some(), info.is_null()) {
             info::change(info, |entries| {
@@ -145,13 +145,13 @@ crate::entry_points! {
 
     /// `MPI_Comm_free`.
     active fn comm_free = "MPI_Comm_free"(comm: *mut CComm<A>) for pointed::<A>(comm) => {
-        comm::free(handle_at::<A, _>(comm, "comm")?)?;
+        construct::free(handle_at::<A, _>(comm, "comm")?)?;
         *comm = enc::<A, _>(Comm::NULL);
     }
 
     /// `MPI_Comm_disconnect`.
     active fn comm_disconnect = "MPI_Comm_disconnect"(comm: *mut CComm<A>) for pointed::<A>(comm) => {
-        comm::disconnect(handle_at::<A, _>(comm, "comm")?)?;
+        construct::disconnect(handle_at::<A, _>(comm, "comm")?)?;
         *comm = enc::<A, _>(Comm::NULL);
     }
 
@@ -230,7 +230,7 @@ crate::entry_points! {
     ) for on_comm::<A>(local_comm) => {
         let local = comm::get_intra(dec::<A, _>(local_comm))?;
         not_null(newcomm, "newintercomm")?;
-        let made = comm::intercomm_create(&local, local_leader, || get::<A>(peer_comm), remote_leader, tag)?;
+        let made = construct::intercomm_create(&local, local_leader, || get::<A>(peer_comm), remote_leader, tag)?;
         *newcomm = enc::<A, _>(made.handle);
     }
 
@@ -240,7 +240,7 @@ crate::entry_points! {
     {
         let comm = comm::get_inter(dec::<A, _>(comm))?;
         not_null(newcomm, "newintracomm")?;
-        *newcomm = enc::<A, _>(comm::intercomm_merge(&comm, high != 0)?.handle);
+        *newcomm = enc::<A, _>(construct::intercomm_merge(&comm, high != 0)?.handle);
     }
 }
 

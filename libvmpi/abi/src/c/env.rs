@@ -9,7 +9,7 @@ use std::ffi::{c_char, c_double, c_int, c_longlong, c_void};
 use vmpi_core::errhandler::codes;
 use vmpi_core::errors::{Class, Result, fail};
 use vmpi_core::handle::Comm;
-use vmpi_core::{comm, consts, face, info, process, regions, thread_level};
+use vmpi_core::{clock, comm, consts, face, info, init, process, regions, thread_level};
 
 /// What MPI_Alloc_mem gives at least: a cache line.
 const ALIGNMENT_BYTES: usize = 64;
@@ -23,7 +23,7 @@ fn start<A: Abi>(required: i32) -> Result<i32> {
         return fail(Class::Other, "MPI is initialized already");
     }
     face::adopt(A::FACE);
-    process::init(A::NAME, required)
+    init::init(A::NAME, required)
 }
 
 /// An alignment asked for by the hint of MPI 4.1 section 10.1 (a power of two), or the usual one.
@@ -88,7 +88,7 @@ crate::entry_points! {
 
     /// `MPI_Finalize`.
     active fn finalize = "MPI_Finalize"() for Target::Process => {
-        process::finalize()?;
+        init::finalize()?;
     }
 
     /// `MPI_Initialized`.
@@ -104,7 +104,7 @@ crate::entry_points! {
     }
 
     /// `MPI_Abort`: ends the whole job, whatever the communicator, unless the job survives deaths (`--enable-recovery`).
-    anytime fn abort = "MPI_Abort"(comm: CComm<A>, errorcode: c_int) => {
+    at_once fn abort = "MPI_Abort"(comm: CComm<A>, errorcode: c_int) => {
         end_job(dec::<A, _>(comm), errorcode)?;
     }
 
@@ -204,24 +204,29 @@ crate::entry_points! {
 
     /// `MPIX_Start_processor_timer`: the core-POV timer of the caller's core runs (EuroMPI'20 paper, listing 3).
     active fn start_processor_timer = "MPIX_Start_processor_timer"() for Target::Process => {
-        process::start_processor_timer();
+        clock::start_processor_timer();
     }
 
     /// `MPIX_Stop_processor_timer`: and stops.
     active fn stop_processor_timer = "MPIX_Stop_processor_timer"() for Target::Process => {
-        process::stop_processor_timer();
+        clock::stop_processor_timer();
     }
 
     /// `MPIX_Rcounter`: what this rank has counted of an event (`vmpirun --counters`).
     active fn rcounter = "MPIX_Rcounter"(event: *const c_char, count: *mut c_longlong) for Target::Process => {
         not_null(count, "count")?;
-        *count = process::rcounter(&String::from_utf8_lossy(text(event, "event")?))?.cast_signed();
+        *count = clock::rcounter(&String::from_utf8_lossy(text(event, "event")?))?.cast_signed();
     }
 
     /// `MPIX_Pcounter`: what ranks have counted on the caller's core in metered sections.
     active fn pcounter = "MPIX_Pcounter"(event: *const c_char, count: *mut c_longlong) for Target::Process => {
         not_null(count, "count")?;
-        *count = process::pcounter(&String::from_utf8_lossy(text(event, "event")?))?.cast_signed();
+        *count = clock::pcounter(&String::from_utf8_lossy(text(event, "event")?))?.cast_signed();
+    }
+
+    /// `MPIX_Compute`: in a simulated job, compute for so many seconds of virtual time.
+    active fn mpix_compute = "MPIX_Compute"(seconds: c_double) for Target::Process => {
+        vmpi_core::simulate::compute(seconds)?;
     }
 
     /// `MPIX_Yield`: let the next ready rank of this core run.
@@ -283,7 +288,7 @@ macro_rules! clocks {
         /// # Safety
         /// None is needed; entry points have this form.
         pub unsafe fn $func<A: Abi>() -> c_double {
-            process::$func()
+            clock::$func()
         }
     )*};
 }
@@ -334,6 +339,7 @@ macro_rules! c_table_env {
             fn MPIX_Region_begin = region_begin(name: *const c_char) -> c_int;
             fn MPIX_Region_end = region_end(name: *const c_char) -> c_int;
             fn MPIX_Yield = mpix_yield() -> c_int;
+            fn MPIX_Compute = mpix_compute(seconds: c_double) -> c_int;
         }
     };
 }

@@ -8,10 +8,10 @@ use crate::fortran::callbacks;
 use crate::fortran::through::Procedures;
 use std::ffi::c_int;
 use std::rc::Rc;
-use vmpi_core::errhandler as core_errhandler;
 use vmpi_core::errors::{Class, Result, fail};
 use vmpi_core::handle::{Comm, Errhandler, File, Handle, Session, Win};
 use vmpi_core::{comm, handle, io, rma, session};
+use vmpi_core::{errhandler as core_errhandler, raise};
 
 /// An error handler of the program; it may read more arguments (there are none), so it is variadic.
 pub type HandlerFunction<T> = Option<unsafe extern "C" fn(*mut T, *mut c_int, ...)>;
@@ -143,7 +143,7 @@ macro_rules! handler_functions {
                 let object = dec::<A, $H>(object);
                 object.check()?;
                 not_null(errhandler, "errhandler")?;
-                *errhandler = enc::<A, _>(core_errhandler::handler_of(object.target())?);
+                *errhandler = enc::<A, _>(raise::handler_of(object.target())?);
             }
         })*
         crate::entry_points! {
@@ -153,7 +153,7 @@ macro_rules! handler_functions {
             {
                 let object = dec::<A, $H>(object);
                 object.check()?;
-                core_errhandler::call($call_name, object.target(), A::err_in(errorcode));
+                raise::call($call_name, object.target(), A::err_in(errorcode));
             }
         }
     };

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use vmpi_core::comm::{self, Communicator};
 use vmpi_core::errors::{Class, Result, fail};
 use vmpi_core::handle::{Comm, Handle, Request};
-use vmpi_core::{ft, group};
+use vmpi_core::{group, ulfm};
 
 fn get<A: Abi>(comm: CComm<A>) -> Result<Rc<Communicator>> {
     comm::get(dec::<A, _>(comm))
@@ -16,21 +16,21 @@ fn get<A: Abi>(comm: CComm<A>) -> Result<Rc<Communicator>> {
 crate::entry_points! {
     /// `MPIX_Comm_revoke`.
     active fn comm_revoke = "MPIX_Comm_revoke"(comm: CComm<A>) for on_comm::<A>(comm) => {
-        ft::revoke(&*get::<A>(comm)?)?;
+        ulfm::revoke(&*get::<A>(comm)?)?;
     }
 
     /// `MPIX_Comm_is_revoked`.
     active fn comm_is_revoked = "MPIX_Comm_is_revoked"(comm: CComm<A>, flag: *mut c_int) for on_comm::<A>(comm) => {
         let comm = get::<A>(comm)?;
         not_null(flag, "flag")?;
-        *flag = c_int::from(ft::is_revoked(&comm));
+        *flag = c_int::from(ulfm::is_revoked(&comm));
     }
 
     /// `MPIX_Comm_agree`; the flag is written before an error is raised.
     active fn comm_agree = "MPIX_Comm_agree"(comm: CComm<A>, flag: *mut c_int) for on_comm::<A>(comm) => {
         let comm = get::<A>(comm)?;
         not_null(flag, "flag")?;
-        ft::agree(&comm, flag)?;
+        ulfm::agree(&comm, flag)?;
     }
 
     /// `MPIX_Comm_iagree`.
@@ -41,7 +41,7 @@ crate::entry_points! {
         not_null(flag, "flag")?;
         not_null(request, "request")?;
         *request = enc::<A, _>(Request::NULL);
-        *request = enc::<A, _>(ft::iagree(&comm, flag)?);
+        *request = enc::<A, _>(ulfm::iagree(&comm, flag)?);
     }
 
     /// `MPIX_Comm_shrink`.
@@ -49,7 +49,7 @@ crate::entry_points! {
         let comm = get::<A>(comm)?;
         not_null(newcomm, "newcomm")?;
         *newcomm = enc::<A, _>(Comm::NULL);
-        *newcomm = enc::<A, _>(ft::shrink(&comm)?);
+        *newcomm = enc::<A, _>(ulfm::shrink(&comm)?);
     }
 
     /// `MPIX_Comm_ishrink`.
@@ -60,14 +60,14 @@ crate::entry_points! {
         not_null(newcomm, "newcomm")?;
         not_null(request, "request")?;
         *newcomm = enc::<A, _>(Comm::NULL);
-        let (handle, started) = ft::ishrink(&comm)?;
+        let (handle, started) = ulfm::ishrink(&comm)?;
         *newcomm = enc::<A, _>(handle);
         *request = enc::<A, _>(started);
     }
 
     /// `MPIX_Comm_failure_ack`.
     active fn comm_failure_ack = "MPIX_Comm_failure_ack"(comm: CComm<A>) for on_comm::<A>(comm) => {
-        ft::failure_ack(&*get::<A>(comm)?);
+        ulfm::failure_ack(&*get::<A>(comm)?);
     }
 
     /// `MPIX_Comm_failure_get_acked`.
@@ -76,7 +76,7 @@ crate::entry_points! {
     {
         let comm = get::<A>(comm)?;
         not_null(failed, "failedgrp")?;
-        *failed = enc::<A, _>(group::insert(Rc::new(ft::failure_get_acked(&comm))));
+        *failed = enc::<A, _>(group::insert(Rc::new(ulfm::failure_get_acked(&comm))));
     }
 
     /// `MPIX_Comm_get_failed`.
@@ -85,7 +85,7 @@ crate::entry_points! {
     {
         let comm = get::<A>(comm)?;
         not_null(failed, "failedgrp")?;
-        *failed = enc::<A, _>(group::insert(Rc::new(ft::get_failed(&comm))));
+        *failed = enc::<A, _>(group::insert(Rc::new(ulfm::get_failed(&comm))));
     }
 
     /// `MPIX_Comm_ack_failed`; a number larger than that of failures acknowledges all.
@@ -97,7 +97,7 @@ crate::entry_points! {
         let Ok(number) = usize::try_from(num_to_ack) else {
             return fail(Class::Arg, format!("the number of failures to acknowledge is {num_to_ack}, which is negative"));
         };
-        *num_acked = ft::ack_failed(&comm, number) as c_int;
+        *num_acked = ulfm::ack_failed(&comm, number) as c_int;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::io::{get, on_file};
 use super::number::{Number, named, names};
-use super::request::write_status;
+use super::status::write_status;
 use crate::abi::{Abi, CDatatype, CFile, CRequest, dec, enc};
 use crate::entry;
 use std::ffi::{c_int, c_void};

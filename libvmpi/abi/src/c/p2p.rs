@@ -1,20 +1,25 @@
 //! Point-to-point messages: sends, receives, persistent messages.
 
 use super::number::{self, Number, named, names};
+use super::p2p_large::{
+    exchange_large, large_request, make_way, make_way_beside, make_way_to_send, recv_large, wait_or_leave,
+};
 use crate::abi::{Abi, CComm, CDatatype, CRequest, dec, enc};
-use crate::c::request::{write_outcome, write_status};
+use crate::c::status::{write_outcome, write_status};
 use crate::entry::{self, Target};
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use vmpi_core::comm::{self, Communicator};
-use vmpi_core::consts;
 use vmpi_core::datatype::{self, Type};
 use vmpi_core::errors::{Class, Result, fail};
 use vmpi_core::handle::{Comm, Datatype, Handle, Request};
-use vmpi_core::p2p::exchange::Exchange;
-use vmpi_core::p2p::{self, Mode, Plane, Slot};
+use vmpi_core::overlap;
+use vmpi_core::p2p::{self, Mode, Slot};
+use vmpi_core::plane::Plane;
 use vmpi_core::request;
+use vmpi_core::request::exchange::Exchange;
 use vmpi_core::status::Status;
+use vmpi_core::{calls, consts};
 
 /// The arguments of one message, checked.
 pub(super) struct Checked {
@@ -53,13 +58,14 @@ pub(super) fn check<A: Abi>(
     tag: c_int,
     comm: CComm<A>,
 ) -> Result<Checked> {
-    check_here::<A, _>(way, buf, count, ty, peer, tag, dec::<A, Comm>(comm), Ok)
+    check_here::<A, _>(way, buf, count, ty, peer, tag, dec::<A, Comm>(comm), || None, Ok)
 }
 
-/// As `check`, in line, for the functions that are most of all calls: `then` gets the arguments where they are, and not in a `Result` that is copied.
+/// As `check`, in line, for the functions that are most of all calls: `then` gets the arguments where they are, and not in a `Result` that is copied. `large` is called for
+/// a large message, before anything else is known of it, and may do all of the call.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-fn check_here<A: Abi, R>(
+pub(super) fn check_here<A: Abi, R>(
     way: Way,
     buf: *const c_void,
     count: impl Number,
@@ -67,12 +73,21 @@ fn check_here<A: Abi, R>(
     peer: c_int,
     tag: c_int,
     comm: Comm,
+    large: impl FnOnce() -> Option<Result<R>>,
     then: impl FnOnce(Checked) -> Result<R>,
 ) -> Result<R> {
     let comm = comm::get(comm)?;
     let count = number::count(count)?;
     let ty = type_of::<A>(ty, count)?;
-    fits(count, &ty)?;
+    match count.checked_mul(ty.size()) {
+        Some(bytes) if bytes < overlap::LEAST_BYTES => {}
+        _ => {
+            fits(count, &ty)?;
+            if let Some(done) = large() {
+                return done;
+            }
+        }
+    }
     let (tag, peer) = (A::tag_in(tag), A::rank_in(peer));
     if tag < 0 && !(way == Way::Receive && tag == consts::ANY_TAG) {
         return no_tag(tag);
@@ -94,7 +109,7 @@ fn check_here<A: Abi, R>(
 
 #[cold]
 pub(super) fn no_tag<T>(tag: i32) -> Result<T> {
-    fail(Class::Tag, format!("the tag is {tag}; tags are 0 to {}", p2p::TAG_UB))
+    fail(Class::Tag, format!("the tag is {tag}; tags are 0 to {}", consts::TAG_UB_VALUE))
 }
 
 #[cold]
@@ -158,7 +173,7 @@ unsafe fn start_irecv(a: &Checked) -> Result<Request> {
 /// # Safety
 /// As above.
 #[inline(always)]
-unsafe fn take(a: &Checked) -> Option<Status> {
+pub(super) unsafe fn take(a: &Checked) -> Option<Status> {
     // SAFETY: passed on.
     unsafe { p2p::take(&a.comm, a.buf.cast_mut(), a.count, &a.ty, a.peer, a.tag) }
 }
@@ -166,7 +181,7 @@ unsafe fn take(a: &Checked) -> Option<Status> {
 #[inline]
 fn wait_sent(slot: Option<Slot>) -> Result<()> {
     match slot {
-        Some(slot) => request::wait_slot(slot, request::CALL_SEND).map(drop),
+        Some(slot) => request::wait_slot(slot, calls::CALL_SEND).map(drop),
         None => Ok(()),
     }
 }
@@ -181,10 +196,14 @@ macro_rules! sends {
             buf: *const c_void, count: impl Number, ty: CDatatype<A>, dest: c_int, tag: c_int, comm: CComm<A>,
         ) -> c_int {
             let comm = dec::<A, Comm>(comm);
-            entry::run::<A>(named(count, names!($names)), Target::Comm(comm), || {
-                check_here::<A, _>(Way::Send, buf, count, ty, dest, tag, comm, |a| {
-                    // SAFETY: the program keeps the buffer until the call returns.
-                    wait_sent(unsafe { start_send(&a, Mode::$mode) }?)
+            let makes_way = || make_way_to_send::<A>(Mode::$mode, buf, count, ty);
+            entry::run_beside::<A>(named(count, names!($names)), Target::Comm(comm), makes_way, || {
+                check_here::<A, _>(Way::Send, buf, count, ty, dest, tag, comm, || None, |a| {
+                    // SAFETY: the program keeps the buffer until the call returns, or what it guards is left.
+                    match unsafe { start_send(&a, Mode::$mode) }? {
+                        Some(slot) => wait_or_leave(slot, Mode::$mode, comm, named(count, names!($names))),
+                        None => Ok(()),
+                    }
                 })
             })
         }
@@ -198,8 +217,12 @@ macro_rules! sends {
             req: *mut CRequest<A>,
         ) -> c_int {
             let comm = dec::<A, Comm>(comm);
-            entry::run::<A>(named(count, names!($inames)), Target::Comm(comm), || {
-                check_here::<A, _>(Way::Send, buf, count, ty, dest, tag, comm, |a| {
+            let makes_way = || {
+                make_way_to_send::<A>(Mode::$mode, buf, count, ty);
+                overlap::make_way(req as u64, size_of::<CRequest<A>>() as u64, true);
+            };
+            entry::run_beside::<A>(named(count, names!($inames)), Target::Comm(comm), makes_way, || {
+                check_here::<A, _>(Way::Send, buf, count, ty, dest, tag, comm, large_request, |a| {
                     // SAFETY: the program keeps the buffer until the request completes; `req` is its to write.
                     unsafe {
                         let slot = start_send(&a, Mode::$mode)?;
@@ -251,8 +274,11 @@ pub unsafe fn recv<A: Abi>(
     status: *mut A::Status,
 ) -> c_int {
     let comm = dec::<A, Comm>(comm);
-    entry::run::<A>(named(count, names!("MPI_Recv")), Target::Comm(comm), || {
-        check_here::<A, _>(Way::Receive, buf, count, ty, source, tag, comm, |a| {
+    let makes_way = || make_way_beside::<A, _>(buf, count, ty, status);
+    // SAFETY: passed on.
+    let large = || unsafe { recv_large::<A>(buf, count.get(), ty, source, tag, comm, status) };
+    entry::run_beside::<A>(named(count, names!("MPI_Recv")), Target::Comm(comm), makes_way, || {
+        check_here::<A, _>(Way::Receive, buf, count, ty, source, tag, comm, large, |a| {
             // SAFETY: the program keeps buffer and status until the call returns.
             unsafe {
                 match take(&a) {
@@ -272,10 +298,10 @@ pub unsafe fn recv<A: Abi>(
 /// # Safety
 /// As `recv`.
 #[inline(never)]
-unsafe fn recv_posted<A: Abi>(a: &Checked, status: *mut A::Status) -> Result<()> {
+pub(super) unsafe fn recv_posted<A: Abi>(a: &Checked, status: *mut A::Status) -> Result<()> {
     // SAFETY: as promised.
     unsafe {
-        let got = request::wait_slot(start_recv(a)?, request::CALL_RECV);
+        let got = request::wait_slot(start_recv(a)?, calls::CALL_RECV);
         write_outcome::<A>(status, &got);
         got.map(|_| ())
     }
@@ -295,8 +321,9 @@ pub unsafe fn irecv<A: Abi>(
     req: *mut CRequest<A>,
 ) -> c_int {
     let comm = dec::<A, Comm>(comm);
-    entry::run::<A>(named(count, names!("MPI_Irecv")), Target::Comm(comm), || {
-        check_here::<A, _>(Way::Receive, buf, count, ty, source, tag, comm, |a| {
+    let makes_way = || make_way_beside::<A, _>(buf, count, ty, req);
+    entry::run_beside::<A>(named(count, names!("MPI_Irecv")), Target::Comm(comm), makes_way, || {
+        check_here::<A, _>(Way::Receive, buf, count, ty, source, tag, comm, large_request, |a| {
             // SAFETY: the program keeps the buffer until the request completes; `req` is its to write.
             unsafe { *req = enc::<A, Request>(start_irecv(&a)?) };
             Ok(())
@@ -327,11 +354,16 @@ pub unsafe fn recv_init<A: Abi>(
     })
 }
 
-/// Receive, send, wait for both.
+/// Receive, send, wait for both, or leave them behind with the errors of `comm`, if that is given.
 ///
 /// # Safety
 /// Both buffers are valid until this returns.
-unsafe fn exchange<A: Abi>(send: &Checked, receive: &Checked, status: *mut A::Status) -> Result<()> {
+unsafe fn exchange<A: Abi>(
+    send: &Checked,
+    receive: &Checked,
+    comm: Option<Comm>,
+    status: *mut A::Status,
+) -> Result<()> {
     // SAFETY: as promised.
     unsafe {
         let (incoming, sent) = if p2p::is_eager(send.count * send.ty.size()) {
@@ -345,10 +377,13 @@ unsafe fn exchange<A: Abi>(send: &Checked, receive: &Checked, status: *mut A::St
             }
             (start_recv(receive)?, sent)
         } else {
+            if let Some(comm) = comm.filter(|_| overlap::is_on()) {
+                return exchange_large::<A>(send, receive, comm, status);
+            }
             let incoming = start_recv(receive)?;
             (incoming, start_send(send, Mode::Standard)?)
         };
-        let received = request::wait_slot(incoming, request::CALL_RECV);
+        let received = request::wait_slot(incoming, calls::CALL_RECV);
         wait_sent(sent)?;
         write_outcome::<A>(status, &received);
         received.map(|_| ())
@@ -374,11 +409,17 @@ pub unsafe fn sendrecv<A: Abi>(
     comm: CComm<A>,
     status: *mut A::Status,
 ) -> c_int {
-    entry::run::<A>(named(sendcount, names!("MPI_Sendrecv")), Target::Comm(dec::<A, Comm>(comm)), || {
+    let handle = dec::<A, Comm>(comm);
+    let makes_way = || {
+        make_way::<A>(sendbuf, sendcount, sendtype, false);
+        make_way::<A>(recvbuf, recvcount, recvtype, true);
+        overlap::make_way(status as u64, size_of::<A::Status>() as u64, true);
+    };
+    entry::run_beside::<A>(named(sendcount, names!("MPI_Sendrecv")), Target::Comm(handle), makes_way, || {
         let send = check::<A>(Way::Send, sendbuf, sendcount, sendtype, dest, sendtag, comm)?;
         let receive = check::<A>(Way::Receive, recvbuf, recvcount, recvtype, source, recvtag, comm)?;
         // SAFETY: the program keeps buffers and status until the call returns.
-        unsafe { exchange::<A>(&send, &receive, status) }
+        unsafe { exchange::<A>(&send, &receive, Some(handle), status) }
     })
 }
 
@@ -404,7 +445,7 @@ pub unsafe fn sendrecv_replace<A: Abi>(
         // SAFETY: the program's buffer holds `count` elements; `packed` lives until the exchange is over.
         unsafe {
             let packed = pack_outgoing(&mut send)?;
-            let done = exchange::<A>(&send, &receive, status);
+            let done = exchange::<A>(&send, &receive, None, status);
             drop(packed);
             done
         }
@@ -424,7 +465,7 @@ unsafe fn start_exchange(send: &Checked, receive: &Checked, packed: Option<Vec<u
         Err(error) => {
             // The receive must not be left behind; if it has matched already, its data is wanted in the buffer anyway.
             p2p::cancel(incoming);
-            request::wait_slot(incoming, request::CALL_RECV).and(Err(error))
+            request::wait_slot(incoming, calls::CALL_RECV).and(Err(error))
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::entry::Target;
 use std::ffi::{c_int, c_void};
 use vmpi_core::errors::{Class, Result, fail};
 use vmpi_core::handle::{Handle, Request};
-use vmpi_core::p2p::partitioned::{Arguments, Channel, precv_init as core_precv, psend_init as core_psend};
+use vmpi_core::request::partitioned::{self, Arguments, Channel, precv_init as core_precv, psend_init as core_psend};
 use vmpi_core::{consts, info, request};
 
 #[allow(clippy::too_many_arguments)] // As many as MPI says.
@@ -52,7 +52,7 @@ fn arguments<A: Abi>(
 
 /// Declare partitions of a send ready; what that completes is noticed at once.
 fn ready<A: Abi>(req: CRequest<A>, partitions: impl Iterator<Item = i64> + Clone) -> Result<()> {
-    match request::channel(dec::<A, Request>(req))? {
+    match partitioned::channel(dec::<A, Request>(req))? {
         Channel::Send(sender) => {
             sender.ready(partitions)?;
             request::progress();
@@ -112,7 +112,7 @@ crate::entry_points! {
             *flag = 1;
             return Ok(());
         }
-        let Channel::Receive(receiver) = request::channel(handle)? else {
+        let Channel::Receive(receiver) = partitioned::channel(handle)? else {
             return fail(Class::Request, "the request is a partitioned send, not a receive");
         };
         request::progress();

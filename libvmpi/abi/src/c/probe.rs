@@ -3,17 +3,17 @@
 use super::number::{self, Number, named, names};
 use super::p2p::{fits, no_tag, type_of};
 use crate::abi::{Abi, CComm, CDatatype, CMessage, CRequest, dec, enc};
-use crate::c::request::{write_outcome, write_status};
+use crate::c::status::{write_outcome, write_status};
 use crate::entry::{self, Target};
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use vmpi_core::comm::{self, Communicator};
-use vmpi_core::consts;
 use vmpi_core::errors::{Class, Result, fail};
 use vmpi_core::handle::{Comm, Handle, Message, Request};
-use vmpi_core::p2p::{Slot, probe};
-use vmpi_core::request::{self, Sought};
+use vmpi_core::p2p::Slot;
+use vmpi_core::request::{self, Sought, probe};
 use vmpi_core::status::Status;
+use vmpi_core::{calls, consts};
 
 /// The arguments of a probe in the core's numbers.
 fn probe_args<A: Abi>(source: c_int, tag: c_int, comm: CComm<A>) -> Result<(Rc<Communicator>, i32, i32)> {
@@ -165,7 +165,7 @@ pub unsafe fn mrecv<A: Abi>(
         // SAFETY: the C function's contract.
         unsafe {
             let received = match start_mrecv::<A>(buf, count, ty, message)? {
-                Some(slot) => request::wait_slot(slot, request::CALL_RECV),
+                Some(slot) => request::wait_slot(slot, calls::CALL_RECV),
                 None => Ok(Status::PROC_NULL),
             };
             write_outcome::<A>(status, &received);

@@ -1,6 +1,7 @@
 //! Requests: the wait and test families, start, cancel, free, generalized requests.
 
 use super::requests::{Failed, element, finish_all, handles, requests_miss_again};
+use super::status::{write_outcome, write_status};
 use crate::abi::{Abi, CRequest, dec, enc};
 use crate::entry::{self, Target};
 use crate::fortran::callbacks::generalized as fortran_generalized;
@@ -9,35 +10,9 @@ use std::ffi::{c_int, c_void};
 use vmpi_core::consts;
 use vmpi_core::errors::{Class, Error, Result, fail};
 use vmpi_core::handle::{Handle, Request};
+use vmpi_core::overlap;
 use vmpi_core::request::{self, Completion, Generalized, Need};
 use vmpi_core::status::Status;
-
-/// Write a status unless the program ignores it. `MPI_ERROR` is left alone.
-///
-/// # Safety
-/// `status` is valid for writes or an ignore sentinel.
-#[inline]
-pub(crate) unsafe fn write_status<A: Abi>(status: *mut A::Status, value: &Status) {
-    if !A::status_ignored(status) {
-        // SAFETY: as promised.
-        unsafe { A::status_write(status, value) };
-    }
-}
-
-/// What became of one operation: the status of a receive whose message was too long, too.
-///
-/// # Safety
-/// As [`write_status`].
-pub(crate) unsafe fn write_outcome<A: Abi>(status: *mut A::Status, outcome: &Result<Status>) {
-    let value = match outcome {
-        Ok(value) => Some(value),
-        Err(error) => error.received.as_ref(),
-    };
-    if let Some(value) = value {
-        // SAFETY: as promised.
-        unsafe { write_status::<A>(status, value) };
-    }
-}
 
 /// Finish a request that is complete, write handle and status back; the operation's own error is returned.
 ///
@@ -74,12 +49,43 @@ unsafe fn finish_any<A: Abi>(request: Request, req: *mut CRequest<A>, status: *m
     result.map(|_| ())
 }
 
+/// Before a wait for requests where calls have been left behind, or large requests been started: those that can be are left behind, and are null then, which such a wait takes for complete.
+///
+/// # Safety
+/// As of MPI_Waitall.
+#[cold]
+unsafe fn leave_requests<A: Abi>(
+    count: c_int,
+    array: *mut CRequest<A>,
+    statuses: *mut A::Status,
+    function: &'static str,
+) {
+    let Some(count) = usize::try_from(count).ok().filter(|count| *count > 0 && !array.is_null()) else { return };
+    overlap::make_way(array as u64, (count * size_of::<CRequest<A>>()) as u64, true);
+    let asks = !A::status_ignored(statuses);
+    if asks {
+        overlap::make_way(statuses as u64, (count * size_of::<A::Status>()) as u64, true);
+    }
+    for index in 0..count {
+        // SAFETY: as promised.
+        unsafe {
+            let place = array.add(index);
+            if overlap::leave_request(dec::<A, Request>(*place), asks, function) {
+                *place = enc::<A, Request>(Request::NULL);
+            }
+        }
+    }
+    overlap::note_waited();
+}
+
 /// MPI 4.1, section 3.7.3.
 ///
 /// # Safety
 /// As the C function's contract.
 pub unsafe fn wait<A: Abi>(req: *mut CRequest<A>, status: *mut A::Status) -> c_int {
-    entry::run::<A>("MPI_Wait", Target::Process, || {
+    // SAFETY: the C function's contract.
+    let leaves = || unsafe { leave_requests::<A>(1, req, status, "MPI_Wait") };
+    entry::run_beside::<A>("MPI_Wait", Target::Process, leaves, || {
         if req.is_null() {
             return fail(Class::Request, "the request argument is a null pointer");
         }
@@ -217,7 +223,9 @@ pub unsafe fn testany<A: Abi>(
 /// # Safety
 /// As the C function's contract.
 pub unsafe fn waitall<A: Abi>(count: c_int, array: *mut CRequest<A>, statuses: *mut A::Status) -> c_int {
-    entry::run::<A>("MPI_Waitall", Target::Process, || {
+    // SAFETY: the C function's contract.
+    let leaves = || unsafe { leave_requests::<A>(count, array, statuses, "MPI_Waitall") };
+    entry::run_beside::<A>("MPI_Waitall", Target::Process, leaves, || {
         // SAFETY: the C function's contract.
         unsafe {
             let requests = handles::<A>(count, array)?;

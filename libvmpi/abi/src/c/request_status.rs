@@ -1,8 +1,8 @@
 //! Looking at several requests without finishing them: MPI 4.1 section 3.7.6.
 
 use super::args::not_null;
-use super::request::{write_outcome, write_status};
 use super::requests::{element, handles, in_status};
+use super::status::{write_outcome, write_status};
 use crate::abi::{Abi, CRequest};
 use crate::entry::Target;
 use std::ffi::c_int;

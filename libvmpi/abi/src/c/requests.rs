@@ -1,6 +1,6 @@
 //! Arrays of requests: their handles, and how the operations of a call that completes several have ended.
 
-use super::request::{write_outcome, write_status};
+use super::status::{write_outcome, write_status};
 use crate::abi::{Abi, CRequest, dec, enc};
 use std::ffi::c_int;
 use std::ops::Deref;

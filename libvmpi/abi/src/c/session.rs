@@ -7,7 +7,7 @@ use std::ffi::{c_char, c_int};
 use std::rc::Rc;
 use vmpi_core::errors::{Class, fail};
 use vmpi_core::handle::{Comm, Handle, Session};
-use vmpi_core::{comm, group, info, session};
+use vmpi_core::{construct, group, info, session};
 
 fn on<A: Abi>(session: CSession<A>) -> Target {
     Target::Session(dec::<A, Session>(session))
@@ -111,7 +111,7 @@ crate::entry_points! {
         let hints = info::hints(dec::<A, _>(info))?;
         let tag = string_tag::<A>(tag)?;
         not_null(newcomm, "newcomm")?;
-        let made = comm::create_from_group(&group, tag, &hints, dec::<A, _>(errhandler))?;
+        let made = construct::create_from_group(&group, tag, &hints, dec::<A, _>(errhandler))?;
         *newcomm = enc::<A, _>(made.map_or(Comm::NULL, |comm| comm.handle));
     }
 
@@ -127,7 +127,7 @@ crate::entry_points! {
         not_null(newcomm, "newintercomm")?;
         let handler = dec::<A, _>(errhandler);
         let made =
-            comm::intercomm_create_from_groups(&local, local_leader, remote, remote_leader, tag, &hints, handler)?;
+            construct::intercomm_create_from_groups(&local, local_leader, remote, remote_leader, tag, &hints, handler)?;
         *newcomm = enc::<A, _>(made.handle);
     }
 }

@@ -264,8 +264,8 @@ crate::entry_points! {
         not_null(newcomm, "comm_dist_graph")?;
 
         let of_each = sources.iter().zip(degrees).flat_map(|(&source, &degree)| (0..degree).map(move |_| source));
-        let edges: Vec<graph::Edge> = (of_each.zip(destinations).enumerate())
-            .map(|(index, (source, &destination))| graph::Edge {
+        let edges: Vec<topo::Edge> = (of_each.zip(destinations).enumerate())
+            .map(|(index, (source, &destination))| topo::Edge {
                 source,
                 destination,
                 weight: weights.get(index).copied().unwrap_or(1),

@@ -13,7 +13,7 @@ use std::ffi::{c_int, c_void};
 use vmpi_core::errors::{Class, fail};
 use vmpi_core::handle::Request;
 use vmpi_core::request::copied::{self, Copied};
-use vmpi_core::{consts, process};
+use vmpi_core::{consts, lock};
 
 /// One dimension; the stride counts spans.
 #[derive(Copy, Clone, Debug)]
@@ -254,7 +254,7 @@ impl<A: Abi> Arg<A> for Buf {
     #[cold]
     unsafe fn give_after(held: Held, request: Request) {
         let Some(copy) = held.copy else { return };
-        let _entered = process::enter();
+        let _entered = lock::enter();
         copied::hold(request, copy);
     }
 }
@@ -290,7 +290,7 @@ pub fn outlives_its_call(procedure: &str) -> bool {
     const ONE_SIDED: [&str; 6] =
         ["MPI_ACCUMULATE", "MPI_COMPARE_AND_SWAP", "MPI_FETCH_AND_OP", "MPI_GET", "MPI_GET_ACCUMULATE", "MPI_PUT"];
     ["MPI_PRECV_INIT", "MPI_PSEND_INIT"].contains(&procedure)
-        || (ONE_SIDED.contains(&procedure) && process::nodes() > 1)
+        || (ONE_SIDED.contains(&procedure) && vmpi_core::nodes::count() > 1)
 }
 
 /// Such a procedure was given a section that would have to be copied.

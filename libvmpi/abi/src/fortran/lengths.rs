@@ -3,7 +3,7 @@
 use crate::abi::{Abi, Codec};
 use std::ffi::{c_int, c_void};
 use vmpi_core::handle::Comm;
-use vmpi_core::{comm, consts, process, topo};
+use vmpi_core::{coll, comm, consts, lock, process};
 
 /// The value of an INTEGER argument, as a count (negative ones are reported by the function itself).
 ///
@@ -33,7 +33,7 @@ pub unsafe fn types_of_peers<A: Abi>(comm: *mut c_void, buf: *mut c_void) -> usi
 /// `comm` must be the address of an INTEGER handle.
 pub unsafe fn types_of_destinations<A: Abi>(comm: *mut c_void) -> usize {
     // SAFETY: promised by the caller.
-    unsafe { with_comm::<A>(comm, |comm| topo::neighbours(comm).map_or(0, |(_, destinations)| destinations.len())) }
+    unsafe { with_comm::<A>(comm, |comm| coll::neighbours(comm).map_or(0, |(_, destinations)| destinations.len())) }
 }
 
 /// Datatypes in the `recvtypes` of MPI_NEIGHBOR_ALLTOALLW: one per source.
@@ -42,7 +42,7 @@ pub unsafe fn types_of_destinations<A: Abi>(comm: *mut c_void) -> usize {
 /// `comm` must be the address of an INTEGER handle.
 pub unsafe fn types_of_sources<A: Abi>(comm: *mut c_void) -> usize {
     // SAFETY: promised by the caller.
-    unsafe { with_comm::<A>(comm, |comm| topo::neighbours(comm).map_or(0, |(sources, _)| sources.len())) }
+    unsafe { with_comm::<A>(comm, |comm| coll::neighbours(comm).map_or(0, |(sources, _)| sources.len())) }
 }
 
 /// 0 for a communicator that does not exist: the function itself reports it.
@@ -50,7 +50,7 @@ pub unsafe fn types_of_sources<A: Abi>(comm: *mut c_void) -> usize {
 /// # Safety
 /// `comm` must be the address of an INTEGER handle.
 unsafe fn with_comm<A: Abi>(comm: *mut c_void, count: impl FnOnce(&comm::Communicator) -> usize) -> usize {
-    let _entered = process::enter();
+    let _entered = lock::enter();
     if !process::is_active() {
         return 0;
     }

@@ -6,7 +6,7 @@ use crate::fortran::args::index_out;
 use crate::fortran::c;
 use crate::fortran::through::Through;
 use std::ffi::{c_char, c_int, c_void};
-use vmpi_core::{consts, process};
+use vmpi_core::{clock, consts, lock};
 
 /// C's argument vector.
 type Argv = *mut *mut *mut c_char;
@@ -241,16 +241,16 @@ pub unsafe fn pcontrol<A: Abi>(through: Through, level: *const c_int, label: *co
 /// What the values above are in vmpi itself. Generic over the face as the C functions are in whose place they stand.
 #[allow(clippy::extra_unused_type_parameters)]
 mod own {
-    use super::{Abi, process};
+    use super::{Abi, clock, lock};
 
     pub fn wtime<A: Abi>() -> f64 {
-        let _entered = process::enter();
-        process::wtime()
+        let _entered = lock::enter();
+        clock::wtime()
     }
 
     pub fn wtick<A: Abi>() -> f64 {
-        let _entered = process::enter();
-        process::wtick()
+        let _entered = lock::enter();
+        clock::wtick()
     }
 
     pub fn aint_add<A: Abi>(base: i64, disp: i64) -> i64 {

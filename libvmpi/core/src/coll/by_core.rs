@@ -3,11 +3,12 @@
 //! Sharing the arithmetic among ranks of one core gains nothing and takes as many messages as there are pairs of ranks.
 
 use super::algo::reduce_linear;
-use super::by_node;
+use super::by_node::order;
+use super::by_node::reduce::in_turn;
 use super::choose;
-use super::layout::Layout;
 use super::plan::{Data, Plan, Ranks};
 use super::work::Work;
+use crate::comm::layout::Layout;
 
 /// From this many bytes on.
 /// Reduce: from this many bytes on. Of the time of the flat plan on one core / two cores, medians: 64 KiB at n=4 1.1 / 1.2, at n=8 0.6 / 0.6; 1 MiB 0.5 / 0.9 and 0.6 / 0.6.
@@ -34,9 +35,9 @@ pub fn build(plan: &mut Plan, cores: &Layout, work: &Work) -> bool {
         }
         Work::Allreduce { send, recv, .. } => {
             let first = cores.place() == 0;
-            cores.phase(plan, |plan, ranks| within(plan, ranks, *send, first.then_some(*recv), 0));
-            cores.across(plan, &cores.leaders(0).ranks, |plan, ranks| choose::allreduce(plan, ranks, *recv, *recv));
-            cores.phase(plan, |plan, ranks| choose::bcast(plan, ranks, *recv, 0));
+            plan.within(cores, |plan, ranks| within(plan, ranks, *send, first.then_some(*recv), 0));
+            plan.across(cores, &cores.leaders(0).ranks, |plan, ranks| choose::allreduce(plan, ranks, *recv, *recv));
+            plan.within(cores, |plan, ranks| choose::bcast(plan, ranks, *recv, 0));
             true
         }
         _ => false,
@@ -60,7 +61,7 @@ pub fn reduce(
 }
 
 fn reduce_in_turn(plan: &mut Plan, cores: &Layout, send: Data, recv: Option<Data>, root: u32, commutative: bool) {
-    by_node::reduce::in_turn(plan, cores, send, recv, root, commutative, within);
+    in_turn(plan, cores, send, recv, root, commutative, within);
 }
 
 fn within(plan: &mut Plan, ranks: Ranks, send: Data, recv: Option<Data>, root: u32) {
@@ -73,7 +74,7 @@ fn within(plan: &mut Plan, ranks: Ranks, send: Data, recv: Option<Data>, root: u
 
 /// Do ranks share a core, and are their contributions combined in rank order core by core, if that matters?
 fn pays(cores: &Layout, commutative: bool) -> bool {
-    cores.most_members() > 1 && by_node::keeps_order(cores, commutative)
+    cores.most_members() > 1 && order::keeps_order(cores, commutative)
 }
 
 #[cfg(test)]

@@ -6,9 +6,9 @@
 //! report says.)
 
 use super::cell_slots::{Slots, room as room_in_cell, stride};
-use super::cells::Visit;
 use super::plan::{Data, Regions};
 use super::wire::Kit;
+use crate::coll::visit::Visit;
 use crate::datatype;
 use crate::errors::{Class, Result, fail};
 use std::cell::Cell;

@@ -5,9 +5,9 @@
 //! has room for depends on the number of members alone.
 
 use super::cell_blocks::{deposit, disagree, take};
-use super::cells::Visit;
 use super::plan::{Data, Plan, Ranks, Regions, Via};
 use super::wire::Kit;
+use crate::coll::visit::Visit;
 use crate::errors::Result;
 use vmpi_shared::cell::SIZES;
 

@@ -2,9 +2,9 @@
 //! what the rank before it has left. Each one's word is how many bytes it has, so that ranks that disagree hear of it.
 
 use super::cell_slots::{Slots, room as room_for, stride};
-use super::cells::{Visit, disagree};
 use super::plan::Data;
 use super::wire::Kit;
+use crate::coll::visit::{Visit, disagree};
 use crate::errors::Result;
 use vmpi_shared::cell::DISAGREED;
 

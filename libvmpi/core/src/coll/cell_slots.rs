@@ -2,7 +2,7 @@
 //!
 //! The words lie where their number alone puts them, so that members which are wrong about the amount of data find each other's all the same.
 
-use super::cells::Visit;
+use crate::coll::visit::Visit;
 use vmpi_shared::cell::{Cell, DATA_BYTES, Turn};
 
 const WORD: usize = size_of::<u64>();

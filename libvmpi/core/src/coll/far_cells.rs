@@ -12,14 +12,15 @@
 
 use super::by_node;
 use super::cell_reduce;
-use super::cells::{self, Visit};
-use super::layout::Layout;
+use super::cells;
 use super::plan::{Data, Plan};
 use super::wire::{self, Kit, Tags};
 use super::work::Work;
+use crate::coll::visit::Visit;
 use crate::comm::Communicator;
+use crate::comm::layout::Layout;
 use crate::errors::Result;
-use crate::ft;
+use crate::failure;
 use std::rc::Rc;
 
 /// Do `work` of a blocking call, if this communicator and this work allow it. `None`: the caller executes the plan.
@@ -119,7 +120,7 @@ impl Here<'_> {
     /// # Safety
     /// `data` is the caller's buffer.
     unsafe fn hand_out(&self, data: &Data, from: u32, had: Result<()>) -> Result<()> {
-        if had.as_ref().is_err_and(ft::is_failure) {
+        if had.as_ref().is_err_and(failure::is_failure) {
             return had;
         }
         // SAFETY: the caller's contract.
@@ -136,7 +137,7 @@ impl Here<'_> {
     /// # Safety
     /// The buffers in what is built must be valid.
     unsafe fn across(&self, leads: bool, before: Result<()>, build: impl FnOnce(&mut Plan)) -> Result<()> {
-        if !leads || before.as_ref().is_err_and(ft::is_failure) {
+        if !leads || before.as_ref().is_err_and(failure::is_failure) {
             return before;
         }
         let mut plan = Plan::default();

@@ -1,9 +1,9 @@
-//! Collectives.
+//! Collectives. (Floor 7.)
 //!
 //! Reading order: `call` (what the program asked for), `resolve` (checked, handles looked up: `work`), `choose`,
 //! `by_node` (several nodes, see `layout`), `by_core` (shared cores) and `inter` (which algorithm), `algo/` (the algorithms: pure functions that list steps), `plan` (the steps), `schedule`
 //! (the engine that executes them, the same for blocking, nonblocking and persistent calls), `wire` (the messages
-//! and datatypes it executes them with), `cells` and `cell_blocks` (fast paths that need no messages within a node) and `far_cells` (few between nodes),
+//! and datatypes it executes them with), `visit`, `cells` and `cell_blocks` (fast paths that need no messages within a node) and `far_cells` (few between nodes),
 //! `neighbor`.
 //!
 //! All messages of a collective travel on `Plane::Collective` with a tag that counts the collectives of the
@@ -21,7 +21,6 @@ pub mod cells;
 mod choose;
 mod far_cells;
 mod inter;
-pub mod layout;
 mod neighbor;
 pub mod plan;
 mod resolve;
@@ -30,19 +29,22 @@ pub mod schedule;
 mod sim;
 #[cfg(test)]
 mod tests;
+mod visit;
 pub mod wire;
 pub mod work;
 
 pub use call::{Block, Call, Counts, Many, Operands, Parts, Types};
+pub use neighbor::neighbours;
 
 use crate::comm::Communicator;
 use crate::consts;
 use crate::errors::Result;
-use crate::ft;
 use crate::handle::Request;
 use crate::monitor;
+use crate::p2p::take_in;
 use crate::process;
 use crate::request::{self, Progress};
+use crate::simulate;
 use algo::barrier_linear;
 use plan::{Plan, Ranks, Via};
 use schedule::Schedule;
@@ -57,6 +59,9 @@ fn plan(comm: &Communicator, work: &Work) -> Result<Plan> {
     if comm.is_inter() {
         let local = Ranks { rank: comm.rank, size: comm.size(), via: Via::Local };
         inter::build(&mut plan, local, main, work)?;
+    } else if simulate::is_on() {
+        // What suits the cores and nodes here says nothing of the machine that is simulated.
+        choose::build(&mut plan, main, work);
     } else {
         let layout = comm.layout();
         // Made anew each time, where it pays: kept, it would be memory for every rank in every communicator.
@@ -158,7 +163,7 @@ unsafe fn by_plan(comm: &Communicator, work: &Work, kit: Rc<Kit>, tags: Tags) ->
 /// The arguments are good. The tags are drawn even when no message is sent: all ranks must count alike.
 #[inline]
 fn begin(comm: &Communicator) -> Result<Tags> {
-    ft::look();
+    take_in::look();
     comm.health.check_all()?;
     Ok(Tags::next(comm))
 }
@@ -187,7 +192,7 @@ pub unsafe fn start(comm: &Rc<Communicator>, call: &Call) -> Result<Request> {
 pub(crate) unsafe fn prepare(comm: &Rc<Communicator>, call: &Call) -> Result<Box<dyn Progress>> {
     // SAFETY: the caller's contract.
     let (work, kit) = unsafe { resolve::resolve(comm, call)? };
-    ft::look();
+    take_in::look();
     comm.health.check_all()?;
     let tags = Tags::nonblocking(comm);
     let plan = Rc::new(plan(comm, &work)?);
@@ -209,7 +214,7 @@ pub unsafe fn init(comm: &Rc<Communicator>, call: &Call) -> Result<Request> {
     let plan = Rc::new(plan(comm, &work)?);
     let (comm, kit) = (comm.clone(), Rc::new(kit));
     Ok(request::insert_persistent(Box::new(move || {
-        ft::look();
+        take_in::look();
         comm.health.check_all()?;
         let wire = Wire { comm: comm.clone(), kit: kit.clone(), tags };
         // SAFETY: the buffers live as long as the request, which is started again only when it is complete.

@@ -8,12 +8,13 @@
 
 use super::plan::{Data, Plan, Ranks, Regions};
 use crate::comm::Communicator;
+use crate::comm::topology::{self, Neighbours, Topology};
 use crate::consts;
-use crate::topo;
+use crate::errors::{Class, Result, fail};
 
 /// Has `comm` a Cartesian topology?
 pub fn is_cartesian(comm: &Communicator) -> bool {
-    topo::kind(comm) == consts::CART
+    topology::kind(comm) == consts::CART
 }
 
 /// Pair blocks with neighbours in posting order, without MPI_PROC_NULL. `cartesian`: swap directions (as above).
@@ -43,4 +44,22 @@ pub fn build(plan: &mut Plan, ranks: Ranks, sends: &[(i32, Data)], recvs: &[(i32
         plan.send(ranks, to as u32, data);
     }
     plan.fence();
+}
+
+/// The neighbours of this rank for neighbourhood collectives, PROC_NULL included: (sources, destinations), in MPI's order.
+pub fn neighbours(comm: &Communicator) -> Result<(Neighbours, Neighbours)> {
+    match comm.topology().as_deref() {
+        Some(Topology::Cart(cart)) => {
+            let both = cart.neighbours(comm.rank as i32)?;
+            Ok((both.clone(), both))
+        }
+        Some(Topology::Graph(graph)) => {
+            let both = Neighbours::from_slice(graph.neighbours(comm.rank as i32)?);
+            Ok((both.clone(), both))
+        }
+        Some(Topology::Distributed(graph)) => {
+            Ok((Neighbours::from_slice(&graph.sources), Neighbours::from_slice(&graph.destinations)))
+        }
+        None => fail(Class::Topology, "the communicator has no topology"),
+    }
 }

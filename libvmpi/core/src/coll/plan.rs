@@ -5,6 +5,8 @@
 //! collectives), one execution at a time. Between one pair of ranks, sends and receives must be listed in the same
 //! order on both sides: all messages of a collective carry the same tag.
 
+use crate::comm::layout::Layout;
+
 /// What the algorithms need to know about a datatype; `id` says which one it is to whoever executes the plan.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Elem {
@@ -234,6 +236,29 @@ impl Plan {
 impl Drop for Plan {
     fn drop(&mut self) {
         self.temps.drain(..).for_each(spare::keep);
+    }
+}
+
+impl Plan {
+    /// A phase among the members of this rank's node, who are known to it by their places.
+    pub fn within(&mut self, layout: &Layout, build: impl FnOnce(&mut Plan, Ranks)) {
+        self.among(layout.local(), layout.place(), build);
+    }
+
+    /// A phase among one member of each node, in the order of the nodes; nothing if this rank is none of them.
+    pub fn across(&mut self, layout: &Layout, ranks: &[u32], build: impl FnOnce(&mut Plan, Ranks)) {
+        if ranks[layout.here()] == layout.local()[layout.place() as usize] {
+            self.among(ranks, layout.here() as u32, build);
+        }
+    }
+
+    /// A phase among `members`, of which this rank is number `place`: `build` names them by their numbers.
+    fn among(&mut self, members: &[u32], place: u32, build: impl FnOnce(&mut Plan, Ranks)) {
+        let begin = self.steps.len();
+        build(self, Ranks { rank: place, size: members.len() as u32, via: Via::Main });
+        for step in &mut self.steps[begin..] {
+            step.rename(|number| members[number as usize] as i32);
+        }
     }
 }
 

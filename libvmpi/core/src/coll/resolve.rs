@@ -8,14 +8,15 @@ use super::neighbor;
 use super::plan::{Data, Elem, Regions};
 use super::wire::{Kit, Reduction};
 use super::work::Work;
+use crate::coll;
 use crate::comm::Communicator;
+use crate::comm::topology::Neighbours;
 use crate::consts::{self, PROC_NULL, ROOT};
 use crate::datatype::{self, Type};
 use crate::errors::{Class, Error, Result, fail};
 use crate::face::face;
 use crate::handle::{Datatype, Handle};
 use crate::op;
-use crate::topo::{self, Neighbours};
 use smallvec::smallvec;
 use std::ffi::c_void;
 
@@ -197,7 +198,7 @@ impl Resolver<'_> {
 
     fn neighbours(&self) -> Result<(Neighbours, Neighbours)> {
         self.intra_only("neighbourhood collectives")?;
-        topo::neighbours(self.comm)
+        coll::neighbours(self.comm)
     }
 
     fn side(&self, root: i32) -> Result<Side> {

@@ -2,7 +2,7 @@
 
 use super::plan::{Data, Elem, Plan, Step, Via};
 use crate::errors::{Error, Result};
-use crate::ft;
+use crate::failure;
 use crate::p2p::Slot;
 use crate::request::Progress;
 use crate::status::Status;
@@ -76,7 +76,7 @@ impl<M: Machine> Schedule<M> {
             None => true,
             Some(Ok(_)) => false,
             Some(Err(e)) => {
-                if ft::is_failure(&e) {
+                if failure::is_failure(&e) {
                     // Nothing more is sent, so that nobody takes for a result what is none; the others learn of the failure as well.
                     *next = end;
                 }

@@ -1,52 +1,35 @@
-//! Communicators (MPI 4.1 chapter 7).
+//! Communicators (MPI 4.1 chapter 7). (Floor 3.)
 //!
-//! Reading order: this file (what a communicator is, and the table of them), `agree` (how ranks agree on a new
-//! matching context), `create` (dup, split, create, create_group), `inter` (intercommunicators), `from_group` (those of
-//! sessions).
-//!
-//! A context is a number that no other communicator of the job has; it comes from a counter in the job segment, so
-//! agreeing on one means that one rank takes it and tells the others.
+//! Reading order: this file (what a communicator is, and the table of them), `layout` (how its members are spread over nodes), `cell` (the
+//! collective cell that they share), `topology`, `hints`. `construct` makes them.
 
-mod agree;
-mod create;
-mod directory;
-mod disconnect;
-mod from_group;
+pub(crate) mod cell;
 mod hints;
-mod inter;
-mod split_type;
+pub mod layout;
+pub mod topology;
 
-pub(crate) use create::discard;
-pub use create::{compare, create, create_group, derive, dup, dup_with_info, free, idup, private, split};
-pub use disconnect::{disconnect, say_all};
-pub use from_group::{create_from_group, intercomm_create_from_groups};
-pub(crate) use inter::bcast;
-pub use inter::{connect, intercomm_create, intercomm_merge};
-pub use split_type::split_type;
-
-use crate::coll::{cells, layout::Layout};
-use crate::consts;
 use crate::errhandler::{self, Target};
 use crate::errors::{Class, Result, fail};
-use crate::ft::Health;
+use crate::failure::Health;
 use crate::giant::Giant;
 use crate::group::Members;
 use crate::handle::{Comm, Errhandler, Handle, Session};
 use crate::info;
+use crate::nodes;
+use crate::plane::USER_TAG_BIT;
 use crate::process;
 use crate::table::Table;
-use crate::topo::Topology;
+use cell::CellShare;
+use layout::Layout;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
+use topology::Topology;
 use vmpi_shared::dynamic::{Ranks, World};
 
 /// Tags of collectives count from 0 below this; user tags of communicator construction have the next bit set.
 const COLLECTIVE_TAG_MASK: u32 = 0x0FFF_FFFF;
 /// Set in the tags of nonblocking collectives, which have a counter of their own.
 const TAG_NONBLOCKING: i32 = 1 << 28;
-/// Set in the tags of calls that bring their own tag (create_group, intercomm_create), so that they never meet a
-/// collective's; user tags are below it (`attr::TAG_UB_VALUE`).
-pub(crate) const USER_TAG_BIT: i32 = 1 << 30;
 
 /// A communicator.
 pub struct Communicator {
@@ -64,19 +47,13 @@ pub struct Communicator {
     collectives: Cell<u32>,
     /// Nonblocking and persistent ones.
     nonblocking: Cell<u32>,
-    /// Numbers of operations that this communicator's collective cell has had ([`vmpi_shared::cell::Turn`]).
-    pub(crate) cell_operations: Cell<u64>,
-    /// All members are known to have left those before this one.
-    pub(crate) cell_left: Cell<u64>,
-    pub(crate) cell_members: OnceCell<cells::Members>,
-    /// In a job of several nodes: the cell of the members on this node, once they have looked for one.
-    pub(crate) drawn_cell: OnceCell<Option<u32>>,
+    pub(crate) cell: CellShare,
     /// How the members are spread over nodes, once somebody has asked.
     layout: OnceCell<Layout>,
     /// What deaths and revocations mean for it.
     pub(crate) health: Rc<Health>,
     /// Only a view of another one, which its context belongs to.
-    borrowed: bool,
+    pub(crate) borrowed: bool,
     name: RefCell<Vec<u8>>,
     hints: RefCell<hints::Hints>,
     topology: RefCell<Option<Rc<Topology>>>,
@@ -88,7 +65,7 @@ impl Drop for Communicator {
         if process::is_active() && !self.borrowed {
             let members = self.size() + self.remote.as_ref().map_or(0, |remote| remote.size());
             process::endpoint().job.release_context(self.context, members);
-            cells::give_back(self);
+            cell::give_back(self);
         }
     }
 }
@@ -101,7 +78,7 @@ impl Communicator {
         Communicator::with_health(context, rank, local, health)
     }
 
-    fn with_health(context: u32, rank: u32, local: Rc<Members>, health: Rc<Health>) -> Communicator {
+    pub(crate) fn with_health(context: u32, rank: u32, local: Rc<Members>, health: Rc<Health>) -> Communicator {
         Communicator {
             handle: Comm::NULL,
             context,
@@ -111,10 +88,7 @@ impl Communicator {
             local_comm: None,
             collectives: Cell::new(0),
             nonblocking: Cell::new(0),
-            cell_operations: Cell::new(0),
-            cell_left: Cell::new(0),
-            cell_members: OnceCell::new(),
-            drawn_cell: OnceCell::new(),
+            cell: CellShare::default(),
             layout: OnceCell::new(),
             health,
             borrowed: false,
@@ -125,7 +99,7 @@ impl Communicator {
     }
 
     /// An intercommunicator with its private local communicator.
-    fn inter(contexts: agree::Contexts, rank: u32, local: Rc<Members>, remote: Rc<Members>) -> Communicator {
+    pub(crate) fn inter(contexts: Contexts, rank: u32, local: Rc<Members>, remote: Rc<Members>) -> Communicator {
         let leads = local.world_rank(0) < remote.world_rank(0);
         let local_context = if leads { contexts[1] } else { contexts[2] };
         // One health for both: a phase inside one group fails with the whole operation.
@@ -139,7 +113,7 @@ impl Communicator {
     }
 
     /// This communicator as a construction among some of its members (or peers) uses it: job ranks `members`, all of which it needs.
-    fn among(&self, members: Rc<Members>) -> Rc<Communicator> {
+    pub(crate) fn among(&self, members: Rc<Members>) -> Rc<Communicator> {
         let health = Health::new(vec![self.context], vec![members], true);
         health.follow(&self.health);
         let mut view = Communicator::with_health(self.context, self.rank, self.local.clone(), health);
@@ -184,7 +158,7 @@ impl Communicator {
         if !self.is_inter()
             && let Some(endpoint) = process::endpoint_if_any()
         {
-            let drawn = self.drawn_cell.get().copied().flatten();
+            let drawn = self.cell.drawn.get().copied().flatten();
             let roster = match drawn {
                 Some(number) => endpoint.job.roster_at(number, self.context),
                 None => endpoint.job.roster(self.context),
@@ -210,13 +184,13 @@ impl Communicator {
         *self.topology.borrow_mut() = topology;
     }
     /// The intracommunicator over the local group: this one, or the private one of an intercommunicator.
-    fn local_phase(self: &Rc<Self>) -> &Rc<Communicator> {
+    pub(crate) fn local_phase(self: &Rc<Self>) -> &Rc<Communicator> {
         self.local_comm.as_ref().unwrap_or(self)
     }
     /// How the members of an intracommunicator are spread over nodes; `None` in a job of one node.
     pub fn layout(&self) -> Option<&Layout> {
-        let make = || Layout::new(self.rank, self.local.iter().map(process::node_of));
-        process::is_spread().then(|| self.layout.get_or_init(make))
+        let make = || Layout::new(self.rank, self.local.iter().map(nodes::node_of));
+        nodes::is_spread().then(|| self.layout.get_or_init(make))
     }
     /// How its members on this node share the node's cores: a layout of cores in the place of nodes, of places among these members.
     pub fn cores(&self, layout: Option<&Layout>) -> Layout {
@@ -376,8 +350,13 @@ pub fn end_world() {
     });
 }
 
+/// All that the program has made and not freed.
+pub(crate) fn created() -> Vec<Rc<Communicator>> {
+    COMMS.with(|comms| comms.created.iter().filter_map(|(_, comm)| comm.clone()).collect())
+}
+
 /// Give out a handle whose communicator comes later.
-fn reserve() -> Comm {
+pub(crate) fn reserve() -> Comm {
     COMMS.with(|comms| comms.created.insert(None))
 }
 
@@ -389,7 +368,7 @@ pub(crate) fn reserve_like(parent: &Communicator) -> Comm {
 }
 
 /// Put `comm` behind a reserved handle.
-fn settle(handle: Comm, mut comm: Communicator) -> Rc<Communicator> {
+pub(crate) fn settle(handle: Comm, mut comm: Communicator) -> Rc<Communicator> {
     comm.handle = handle;
     let comm = Rc::new(comm);
     COMMS.with(|comms| {
@@ -417,7 +396,7 @@ pub(crate) fn settle_shrunk(
 }
 
 /// Forget a handle; the object lives until the last operation on it has ended.
-fn remove(handle: Comm) {
+pub(crate) fn remove(handle: Comm) {
     let removed = COMMS.with(|comms| {
         if comms.parent == handle {
             comms.parent = Comm::NULL;
@@ -428,21 +407,21 @@ fn remove(handle: Comm) {
 }
 
 /// Name a new communicator, which inherits the error handler of `parent`.
-fn install(parent: &Communicator, comm: Communicator) -> Rc<Communicator> {
+pub(crate) fn install(parent: &Communicator, comm: Communicator) -> Rc<Communicator> {
     let comm = settle(reserve(), comm);
     crate::errhandler::inherit(parent.handle, comm.handle);
     comm
 }
 
 /// Name a new communicator that has no parent: `handler` is its error handler, if it is not null.
-fn install_with(comm: Communicator, handler: Errhandler) -> Result<Rc<Communicator>> {
+pub(crate) fn install_with(comm: Communicator, handler: Errhandler) -> Result<Rc<Communicator>> {
     let comm = settle(reserve(), comm);
     set_handler(&comm, handler)?;
     Ok(comm)
 }
 
 /// The error handler that the program gave for a new communicator, if it is not null.
-fn set_handler(comm: &Communicator, handler: Errhandler) -> Result<()> {
+pub(crate) fn set_handler(comm: &Communicator, handler: Errhandler) -> Result<()> {
     if handler.is_null() {
         return Ok(());
     }
@@ -469,27 +448,23 @@ fn next(counter: &Cell<u32>) -> i32 {
 }
 
 /// A tag that the program gave for communicator construction, moved out of the way of collectives' tags.
-fn construction_tag(tag: i32) -> Result<i32> {
-    if !(0..=crate::attr::TAG_UB_VALUE).contains(&tag) {
-        return fail(Class::Tag, format!("tag {tag} is not between 0 and {}", crate::attr::TAG_UB_VALUE));
+pub(crate) fn construction_tag(tag: i32) -> Result<i32> {
+    if !(0..=crate::consts::TAG_UB_VALUE).contains(&tag) {
+        return fail(Class::Tag, format!("tag {tag} is not between 0 and {}", crate::consts::TAG_UB_VALUE));
     }
     Ok(tag | USER_TAG_BIT)
 }
 
-/// Sort (key, rank) pairs of the ranks that gave `color`, and return the ranks in the new order.
-fn ranks_of_color(choices: &[(i32, i32)], color: i32) -> Vec<u32> {
-    let mut chosen: Vec<(i32, u32)> =
-        choices.iter().zip(0u32..).filter(|((c, _), _)| *c == color).map(|((_, key), rank)| (*key, rank)).collect();
-    chosen.sort_unstable();
-    chosen.into_iter().map(|(_, rank)| rank).collect()
-}
+/// Contexts of a new communicator: its own, and those of the local communicators of an intercommunicator: the leading
+/// group's, the other's. (They are told apart although the groups are disjoint, because shared memory is found by context.)
+pub(crate) type Contexts = [u32; CONTEXTS];
 
-/// The distinct colors that were chosen, in increasing order.
-fn colors(choices: &[(i32, i32)]) -> Vec<i32> {
-    let mut colors: Vec<i32> = choices.iter().map(|(color, _)| *color).filter(|&c| c != consts::UNDEFINED).collect();
-    colors.sort_unstable();
-    colors.dedup();
-    colors
+/// Contexts that an intercommunicator needs.
+pub(crate) const CONTEXTS: usize = 3;
+
+/// Does my group take the decisions for both? The one whose first member has the lower job-wide rank does.
+pub(crate) fn leads(comm: &Communicator) -> bool {
+    comm.local.world_rank(0) < comm.peers().world_rank(0)
 }
 
 #[cfg(test)]
@@ -497,17 +472,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn split_orders_by_key_then_rank() {
-        let choices = [(1, 5), (0, 0), (1, 5), (1, -3), (consts::UNDEFINED, 0), (0, -1)];
-        assert_eq!(colors(&choices), [0, 1]);
-        assert_eq!(ranks_of_color(&choices, 1), [3, 0, 2]);
-        assert_eq!(ranks_of_color(&choices, 0), [5, 1]);
-    }
-
-    #[test]
     fn construction_tags_never_meet_collective_tags() {
         assert!(construction_tag(0).unwrap() as u32 > COLLECTIVE_TAG_MASK);
-        assert!(construction_tag(crate::attr::TAG_UB_VALUE).unwrap() > 0);
+        assert!(construction_tag(crate::consts::TAG_UB_VALUE).unwrap() > 0);
         assert_eq!(construction_tag(-1).unwrap_err().class, Class::Tag);
         let comm = Communicator::intra(8, 0, Rc::new(Members::range(0, 1)));
         comm.collectives.set(u32::MAX);

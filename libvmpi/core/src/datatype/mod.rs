@@ -1,4 +1,4 @@
-//! Datatypes.
+//! Datatypes. (Floor 2.)
 //!
 //! Reading order: `basic` (the predefined types), `recipe` (what a program asked for), `build` (recipe to type:
 //! bounds, loop nest, signature) with `array` and `f90`, `node` (where the bytes lie), `signature` (what they mean),

@@ -5,6 +5,7 @@
 
 use crate::errors::{Class, Error, Result, fail};
 use crate::info::Entries;
+use crate::nodes;
 use crate::process;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -45,7 +46,7 @@ impl Command {
         };
         let hosts = key("host")?;
         let nodes = match hosts {
-            Some(hosts) if process::is_spread() => nodes_of(&hosts, process::node_names(), own_node())?,
+            Some(hosts) if nodes::is_spread() => nodes_of(&hosts, nodes::node_names(), own_node())?,
             Some(hosts) => check_hosts(&hosts).map(|()| Vec::new())?,
             None => Vec::new(),
         };
@@ -64,7 +65,7 @@ impl Command {
         let env = key("env")?.map_or_else(Vec::new, |lines| variables(&lines));
         let app = SpawnApp { candidates, argv, cwd: path_text(&wdir)?, nodes, env, counts };
         // On several nodes it is looked for where it is to start.
-        if !process::is_spread() {
+        if !nodes::is_spread() {
             app.program().map_err(|why| Error::new(Class::Spawn, why))?;
         }
         Ok(app)
@@ -143,7 +144,7 @@ fn check_hosts(hosts: &str) -> Result<()> {
 
 /// The name that this node has for itself, and its number.
 fn own_node() -> (String, u32) {
-    (process::processor_name(), process::node_of(process::endpoint_rank()))
+    (process::processor_name(), nodes::node_of(process::endpoint_rank()))
 }
 
 /// The nodes of the job (`known`) that these hosts are, by the names that vmpirun has for them; `own` is this one.

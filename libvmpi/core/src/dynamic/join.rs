@@ -4,9 +4,13 @@
 //! The socket is quiescent again afterwards.
 
 use crate::comm::{self, Communicator};
+use crate::construct;
 use crate::errors::{Class, Error, Result, fail};
 use crate::handle::Comm;
+use crate::lock;
+use crate::nodes;
 use crate::process;
+use crate::simulate;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{MsgFlags, recv, send};
@@ -55,15 +59,16 @@ impl Card {
 /// # Errors
 /// `Class::Other` if the socket does not work or the other process belongs to another job.
 pub fn join(fd: i32) -> Result<Rc<Communicator>> {
+    simulate::refuse("MPI_Comm_join", "meeting other groups goes by the daemon, which knows no virtual time")?;
     if fd < 0 {
         return fail(Class::Arg, format!("{fd} is not a file descriptor"));
     }
     let own = comm::get(Comm::SELF)?;
-    let (started_at, job) = process::job_identity();
+    let (started_at, job) = nodes::job_identity();
     let contexts = std::array::from_fn(|_| process::new_context_without_cell());
     let mine = Card { started_at, job, rank: process::endpoint_rank(), contexts };
     let failed = |error: io::Error| Error::new(Class::Other, format!("the socket {fd} does not work: {error}"));
-    let theirs = process::blocking(|| exchange(fd, &mine.bytes())).map_err(failed)?;
+    let theirs = lock::blocking(|| exchange(fd, &mine.bytes())).map_err(failed)?;
     let Some(theirs) = Card::from_bytes(&theirs) else {
         return fail(Class::Other, format!("what came through the socket {fd} is not from vmpi's MPI_Comm_join"));
     };
@@ -81,7 +86,7 @@ pub fn join(fd: i32) -> Result<Rc<Communicator>> {
             return fail(Class::Other, format!("both ends of the socket {fd} are in this process"));
         }
     };
-    comm::connect(&own, agreed, vec![theirs.rank])
+    construct::connect(&own, agreed, vec![theirs.rank])
 }
 
 #[allow(unsafe_code)]

@@ -1,4 +1,4 @@
-//! Dynamic processes (MPI 4.1 chapter 11): spawn, ports and names, join.
+//! Dynamic processes (MPI 4.1 chapter 11): spawn, ports and names, join. (Floor 9.)
 //!
 //! Reading order: this file (how a rank asks its daemon and waits for the answer), `spawn` and `command` (what to start), `port`
 //! (accept, connect, names), `join`.
@@ -16,10 +16,11 @@ pub use join::join;
 pub use port::{accept, close_port, connect, lookup_name, open_port, publish_name, unpublish_name};
 pub use spawn::{Spawned, spawn};
 
-use crate::comm::{self, Communicator};
+use crate::calls::CALL_DESCRIPTOR;
+use crate::comm::Communicator;
+use crate::construct;
 use crate::errors::{Class, Error, Result, fail};
 use crate::giant::Giant;
-use crate::request::CALL_DESCRIPTOR;
 use crate::{process, request};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
@@ -193,10 +194,10 @@ fn share(comm: &Communicator, root: u32, mine: Option<Shared>) -> Result<Shared>
         }
     }
     let mut lengths = [class, words.len() as u32, text.len() as u32];
-    comm::bcast(comm, &mut lengths, root)?;
+    construct::bcast(comm, &mut lengths, root)?;
     let [class, word_count, text_bytes] = lengths;
     words.resize(word_count as usize, 0);
-    comm::bcast(comm, &mut words, root)?;
+    construct::bcast(comm, &mut words, root)?;
     text.resize(text_bytes as usize, 0);
     if text_bytes > 0 {
         crate::coll::bcast_bytes(comm, &mut text, root)?;

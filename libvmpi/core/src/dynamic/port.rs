@@ -1,9 +1,11 @@
 //! Ports, accept and connect, and names for ports (MPI 4.1 sections 11.9.1 to 11.9.4).
 
 use super::{Outcome, Shared, ask, check_root, members, share, strange};
-use crate::comm::{self, Communicator};
+use crate::calls::CALL_CONNECT;
+use crate::comm::Communicator;
+use crate::construct;
 use crate::errors::{Class, Result, fail};
-use crate::request::CALL_CONNECT;
+use crate::simulate;
 use std::rc::Rc;
 use vmpi_shared::dynamic::{Answer, Ask};
 
@@ -34,6 +36,7 @@ fn name_of_port(question: Ask, class: Class) -> Result<String> {
 /// # Errors
 /// `Class::Port` if this process has no daemon.
 pub fn open_port() -> Result<String> {
+    simulate::refuse("MPI_Open_port", "meeting other groups goes by the daemon, which knows no virtual time")?;
     name_of_port(Ask::OpenPort, Class::Port)
 }
 
@@ -76,6 +79,7 @@ pub fn lookup_name(service: &[u8]) -> Result<String> {
 /// # Errors
 /// `Class::Port` for a port that is not open; `Class::Root`.
 pub fn accept(comm: &Rc<Communicator>, root: i32, port: impl FnOnce() -> Result<Vec<u8>>) -> Result<Rc<Communicator>> {
+    simulate::refuse("MPI_Comm_accept", "meeting other groups goes by the daemon, which knows no virtual time")?;
     meet(comm, root, port, true)
 }
 
@@ -84,6 +88,7 @@ pub fn accept(comm: &Rc<Communicator>, root: i32, port: impl FnOnce() -> Result<
 /// # Errors
 /// As [`accept`].
 pub fn connect(comm: &Rc<Communicator>, root: i32, port: impl FnOnce() -> Result<Vec<u8>>) -> Result<Rc<Communicator>> {
+    simulate::refuse("MPI_Comm_connect", "meeting other groups goes by the daemon, which knows no virtual time")?;
     meet(comm, root, port, false)
 }
 
@@ -102,7 +107,7 @@ fn meet(
     });
     match share(comm, root, mine)? {
         (_, Some(error)) => Err(error),
-        (outcome, None) => comm::connect(comm, outcome.contexts, outcome.remote),
+        (outcome, None) => construct::connect(comm, outcome.contexts, outcome.remote),
     }
 }
 

@@ -1,9 +1,11 @@
 //! MPI_Comm_spawn and MPI_Comm_spawn_multiple.
 
 use super::{Command, Outcome, Shared, ask, check_root, members, share, strange};
-use crate::comm::{self, Communicator};
+use crate::calls;
+use crate::comm::Communicator;
+use crate::construct;
 use crate::errors::{Class, Error, Result};
-use crate::request;
+use crate::simulate;
 use std::rc::Rc;
 use vmpi_shared::dynamic::{Answer, Ask};
 
@@ -22,6 +24,7 @@ pub struct Spawned {
 /// `Class::Root` and `Class::Comm` for arguments that all ranks see alike, and those of the messages needed; what went wrong with
 /// the spawn itself is in the result.
 pub fn spawn(comm: &Rc<Communicator>, root: i32, commands: impl FnOnce() -> Result<Vec<Command>>) -> Result<Spawned> {
+    simulate::refuse("MPI_Comm_spawn", "ranks that come later have no place on the simulated machine")?;
     let root = check_root(comm, root)?;
     let mine = (comm.rank == root).then(|| start(comm, commands));
     let (outcome, error) = share(comm, root, mine)?;
@@ -32,7 +35,7 @@ pub fn spawn(comm: &Rc<Communicator>, root: i32, commands: impl FnOnce() -> Resu
     }
     let result = match error {
         Some(error) => Err(error),
-        None => comm::connect(comm, outcome.contexts, outcome.remote),
+        None => construct::connect(comm, outcome.contexts, outcome.remote),
     };
     Ok(Spawned { result, codes })
 }
@@ -46,7 +49,7 @@ fn start(comm: &Rc<Communicator>, commands: impl FnOnce() -> Result<Vec<Command>
     };
     let counts = commands.iter().map(|command| [command.maxprocs.max(0) as u32, 0]).collect();
     let mut outcome = Outcome { counts, ..Outcome::default() };
-    match question(comm, &commands).and_then(|question| ask(question, request::CALL_SPAWN, Class::Spawn)) {
+    match question(comm, &commands).and_then(|question| ask(question, calls::CALL_SPAWN, Class::Spawn)) {
         Ok(Answer::Spawned { ranks, contexts, counts }) => {
             outcome.remote = ranks.iter().collect();
             outcome.contexts = contexts;

@@ -7,15 +7,18 @@ use super::shared_pointer::SharedPointer;
 use super::view::View;
 use super::{amode, errno, lock, transfer};
 use crate::coll;
-use crate::comm::{self, Communicator};
+use crate::comm::Communicator;
+use crate::construct;
 use crate::consts::{MODE_APPEND, MODE_CREATE, MODE_DELETE_ON_CLOSE, MODE_EXCL};
 use crate::errhandler;
 use crate::errors::{Class, Result, fail};
-use crate::ft;
+use crate::failure;
 use crate::giant::Giant;
 use crate::handle::{self, Handle, Request};
 use crate::info;
+use crate::nodes;
 use crate::process;
+use crate::simulate;
 use crate::table::Table;
 use std::cell::{Cell, RefCell};
 use std::ffi::OsStr;
@@ -85,7 +88,7 @@ fn aggregators(comm: &Communicator) -> (Vec<u32>, u32) {
     for rank in 0..comm.size() {
         let rank_in_job = comm.local.world_rank(rank);
         // Of other nodes' cores nothing is known here, and all ranks must choose alike.
-        let core = if process::is_spread() { process::node_of(rank_in_job) } else { node.home_of(rank_in_job) };
+        let core = if nodes::is_spread() { nodes::node_of(rank_in_job) } else { node.home_of(rank_in_job) };
         if cores.contains(&core) {
             others.push(rank);
         } else {
@@ -102,8 +105,12 @@ fn aggregators(comm: &Communicator) -> (Vec<u32>, u32) {
 /// # Errors
 /// `Class::Amode`; `Class::NotSame` for different modes; what the kernel says, on all ranks if on one.
 pub fn open(group: &Rc<Communicator>, name: &[u8], mode: i32, given: &info::Entries) -> Result<handle::File> {
+    simulate::refuse(
+        "MPI_File_open",
+        "what a file system costs is not modelled; read() and write() work, and take no virtual time",
+    )?;
     agree(group, amode::check(mode), digest(mode))?;
-    let comm = comm::private(group)?;
+    let comm = construct::private(group)?;
     let path = path_of(name);
     let shown = path.display().to_string();
     let failed = |e: &std::io::Error| errno::error("open", &shown, e);
@@ -175,7 +182,7 @@ pub fn close(handle: handle::File) -> Result<()> {
     FILES.with(|files| files.remove(handle));
     match outcome {
         // Those who are left need not wait for each other.
-        Err(error) if ft::is_failure(&error) => Ok(()),
+        Err(error) if failure::is_failure(&error) => Ok(()),
         outcome => outcome,
     }
 }

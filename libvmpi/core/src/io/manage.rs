@@ -12,6 +12,7 @@ use crate::consts::{DISPLACEMENT_CURRENT, MODE_SEQUENTIAL, SEEK_CUR, SEEK_END, S
 use crate::datatype::{Rules, Type};
 use crate::errors::{Class, Error, Result, fail};
 use crate::info::Entries;
+use crate::nodes;
 use crate::process;
 use std::os::fd::AsRawFd;
 use std::rc::Rc;
@@ -208,7 +209,7 @@ pub fn sync(file: &File) -> Result<()> {
     // One page cache holds what all ranks of a node have written.
     let comm = &file.comm;
     let me = comm.local.world_rank(comm.rank);
-    let synced = match comm.local.iter().find(|rank| process::same_node(*rank, me)) {
+    let synced = match comm.local.iter().find(|rank| nodes::same_node(*rank, me)) {
         Some(first) if first == me => process::aside(|| file.os.sync_all()),
         _ => Ok(()),
     };

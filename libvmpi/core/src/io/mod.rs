@@ -1,4 +1,4 @@
-//! Files (MPI 4.1 chapter 14).
+//! Files (MPI 4.1 chapter 14). (Floor 10.)
 //!
 //! Reading order: `file` (what an open file is; open, close, delete), `amode`, `errno`, `hints`, `agree` (what all ranks
 //! must be at one about), `view` and `representation` (which bytes of the file, and what they look like), `memory` (the

@@ -10,8 +10,8 @@ use super::agree::agree;
 use crate::coll;
 use crate::comm::Communicator;
 use crate::errors::{Class, Error, Result, fail};
+use crate::nodes;
 use crate::passing::Told;
-use crate::process;
 use crate::rma::Counter;
 use std::cell::Cell;
 use vmpi_shared::mem::segment::Segment;
@@ -41,7 +41,7 @@ impl SharedPointer {
     /// Those of the messages this needs.
     pub fn open(comm: &Communicator) -> Result<SharedPointer> {
         let first = comm.local.world_rank(0);
-        match comm.local.iter().find(|rank| !process::same_node(first, *rank)) {
+        match comm.local.iter().find(|rank| !nodes::same_node(first, *rank)) {
             _ if comm.size() == 1 => Ok(SharedPointer(Kind::Own(Cell::new(0)))),
             None => Self::open_on_node(comm),
             Some(_) => Self::open_spread(comm),

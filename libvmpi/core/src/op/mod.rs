@@ -1,4 +1,4 @@
-//! Reduction operations (MPI 4.1 section 6.9).
+//! Reduction operations (MPI 4.1 section 6.9). (Floor 3.)
 //!
 //! Reading order: `element` (which arithmetic a datatype has); the loops are in `vmpi_shared::arith`, because carriers of other nodes
 //! execute them, too. `unsafe` is in [`Operation::apply`].

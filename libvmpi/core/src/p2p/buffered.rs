@@ -5,12 +5,11 @@
 //! the receiver has taken them.
 
 use super::slot::{self, Slot};
+use super::take_in::take_in;
 use crate::comm::Communicator;
 use crate::errors::{Class, Error, Result};
 use crate::giant::Giant;
 use crate::handle::{Comm, Handle, Session};
-use crate::request::{self, Progress};
-use crate::status::Status;
 use std::ffi::c_void;
 
 /// What a buffer is attached to.
@@ -98,12 +97,16 @@ pub fn attach(owner: Owner, given: Given) -> Result<()> {
     })
 }
 
-/// The counterpart of [`attach`]: waits until all buffered messages have left; gives the buffer back.
+/// Has this owner a buffer?
+pub fn is_attached(owner: Owner) -> bool {
+    STATE.with(|state| state.of(owner).is_some())
+}
+
+/// The buffer is the program's again; what is still in it leaves all the same.
 ///
 /// # Errors
 /// `Class::Buffer` if none is attached.
-pub fn detach_buffer(owner: Owner) -> Result<Given> {
-    flush(owner)?;
+pub(crate) fn give_back(owner: Owner) -> Result<Given> {
     STATE.with(|state| {
         let index =
             state.buffers.iter().position(|buffer| buffer.owner == owner).ok_or_else(|| none_attached(owner))?;
@@ -113,36 +116,36 @@ pub fn detach_buffer(owner: Owner) -> Result<Given> {
     })
 }
 
-/// Has this owner a buffer?
-pub fn is_attached(owner: Owner) -> bool {
-    STATE.with(|state| state.of(owner).is_some())
+/// All that have a buffer.
+pub(crate) fn owners() -> Vec<Owner> {
+    STATE.with(|state| state.buffers.iter().map(|buffer| buffer.owner).collect())
 }
 
-/// Wait until the messages that are in the buffer now have left; at once if there is none.
-///
-/// # Errors
-/// Those of the messages.
-pub fn flush(owner: Owner) -> Result<()> {
-    request::run(&mut Flush::of(owner)).map(drop)
+/// The sends of buffers that are gone, which are the caller's to finish.
+pub(crate) fn take_orphans() -> Vec<Slot> {
+    STATE.with(|state| state.orphans.drain(..).map(|send| send.slot).collect())
 }
 
-/// A request that completes when the messages that are in the buffer now have left.
-pub fn iflush(owner: Owner) -> crate::handle::Request {
-    request::insert(Box::new(Flush::of(owner)))
+/// Buffered sends so far that had to wait.
+pub(crate) fn serial() -> u64 {
+    STATE.with(|state| state.serial)
 }
 
-/// MPI_Finalize: wait until all buffered messages have left.
-pub fn flush_all() {
-    let owners = STATE.with(|state| state.buffers.iter().map(|buffer| buffer.owner).collect::<Vec<_>>());
-    for owner in owners {
-        // The buffer exists, and nothing else can fail.
-        let _ = flush(owner);
-    }
-    let slots = STATE.with(|state| state.orphans.drain(..).map(|send| send.slot).collect::<Vec<_>>());
-    request::wait_slots(&slots, request::CALL_SEND);
-    for slot in slots {
-        slot::poll(slot);
-    }
+/// Have the sends of this buffer up to number `until` left?
+pub(crate) fn have_left(owner: Owner, until: u64) -> bool {
+    STATE.with(|state| {
+        let Some(buffer) = state.of(owner) else { return true };
+        buffer.reap();
+        buffer.pending.iter().all(|send| send.serial > until)
+    })
+}
+
+/// Those that have not.
+pub(crate) fn pending_until(owner: Owner, until: u64, slots: &mut Vec<Slot>) {
+    STATE.with(|state| {
+        let Some(buffer) = state.of(owner) else { return };
+        slots.extend(buffer.pending.iter().filter(|send| send.serial <= until).map(|send| send.slot));
+    });
 }
 
 /// The buffered sends under way.
@@ -164,42 +167,12 @@ pub fn forget(owner: Owner) {
     });
 }
 
-/// Waits for the sends of one buffer up to a certain one.
-struct Flush {
-    owner: Owner,
-    until: u64,
-}
-
-impl Flush {
-    fn of(owner: Owner) -> Flush {
-        STATE.with(|state| Flush { owner, until: state.serial })
-    }
-}
-
-impl Progress for Flush {
-    fn advance(&mut self) -> Result<Option<Status>> {
-        STATE.with(|state| {
-            let Some(buffer) = state.of(self.owner) else { return Ok(Some(Status::EMPTY)) };
-            buffer.reap();
-            let left = buffer.pending.iter().all(|send| send.serial > self.until);
-            Ok(left.then_some(Status::EMPTY))
-        })
-    }
-
-    fn pending(&self, slots: &mut Vec<Slot>) {
-        STATE.with(|state| {
-            let Some(buffer) = state.of(self.owner) else { return };
-            slots.extend(buffer.pending.iter().filter(|send| send.serial <= self.until).map(|send| send.slot));
-        });
-    }
-}
-
 /// The buffer that serves a buffered send on `comm`, with room for `bytes` more: the communicator's own, else its
 /// session's, else the process's.
 pub(super) fn reserve(comm: &Communicator, bytes: u64) -> Result<Owner> {
     try_reserve(comm, bytes).or_else(|_| {
         // That receivers have taken messages may lie in the inbox.
-        request::progress();
+        take_in();
         try_reserve(comm, bytes)
     })
 }

@@ -1,35 +1,26 @@
-//! Point-to-point messages.
+//! Point-to-point messages. (Floor 5.)
 //!
-//! `send` chooses the way (in the envelope, through the slab, or announced for single copy) and publishes the envelope;
+//! `protocol` and `send` choose the way (in the envelope, through the slab, or announced for single copy) and publish the envelope;
 //! `recv` posts a receive; `slot` keeps what only this process needs to know about a message under way and finishes it;
-//! `ask` has the requests of one-sided communication over nodes; `probe` looks at unexpected messages; `buffered` is MPI_Bsend's buffer; `exchange` and `partitioned` are made of several
-//! messages.
+//! `ask` has the requests of one-sided communication over nodes; `buffered` is MPI_Bsend's buffer; `take_in` takes in what has come, `failed` ends what can no longer complete.
+//! What waits, and what is made of several messages, is in `request`.
 
 pub(crate) mod ask;
 pub mod buffered;
-pub mod exchange;
-mod heap;
-mod huge;
-pub mod partitioned;
-pub mod probe;
-mod recv;
+pub(crate) mod failed;
+mod protocol;
+pub(crate) mod recv;
 mod send;
-mod slot;
+pub(crate) mod slot;
+pub(crate) mod take_in;
 
-pub(crate) use huge::prepare;
+pub use protocol::is_eager;
 pub(crate) use recv::abandon;
 pub use recv::{cancel, start_null_recv, start_recv, take};
-pub use send::{is_eager, start_send};
+pub use send::start_send;
 pub(crate) use slot::REACH;
-pub(crate) use slot::health_of;
-pub use slot::{Slot, is_over, poll, poll_eager, wait_all};
-
-/// Which matching context of a communicator a message travels in.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Plane {
-    User,
-    Collective,
-}
+pub use slot::{Slot, is_over, poll, poll_eager};
+pub(crate) use slot::{Source, health_of, is_dense_receive, source_of};
 
 /// Send modes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -39,5 +30,3 @@ pub enum Mode {
     Synchronous,
     Ready,
 }
-
-pub use crate::attr::TAG_UB_VALUE as TAG_UB;

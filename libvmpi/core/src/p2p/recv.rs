@@ -1,17 +1,21 @@
 //! Posting and cancelling receives.
 
-use super::send::may_be_announced;
 use super::slot::{self, Data, Local, Receive, Slot};
-use super::{Plane, heap, huge};
+use crate::calls;
 use crate::comm::Communicator;
 use crate::consts;
 use crate::datatype::Type;
 use crate::errors::{Class, Result, fail};
-use crate::ft::{self, Health};
+use crate::failure::Health;
+use crate::fast_path::collectives_under_way;
 use crate::lock;
+use crate::memory::{self, huge};
 use crate::monitor;
+use crate::p2p::protocol::may_be_announced;
+use crate::p2p::{failed, take_in};
+use crate::plane::Plane;
 use crate::process::endpoint;
-use crate::request;
+use crate::simulate;
 use crate::status::Status;
 use crate::tool::event;
 use std::ffi::c_void;
@@ -37,7 +41,7 @@ pub unsafe fn start_recv(
     source: i32,
     tag: i32,
 ) -> Result<Slot> {
-    ft::look();
+    take_in::look();
     comm.health.check()?;
     let peers = comm.peers();
     let from = if (source as u32) < peers.size() {
@@ -56,10 +60,10 @@ pub unsafe fn start_recv(
     shared.tag = tag;
     shared.from = from;
     if event::is_wanted() {
-        note_if_unexpected(comm.context + plane as u32, source, tag);
+        before_posting(slot, comm.context + plane as u32, source, tag);
     }
     endpoint.post(slot.0);
-    ft::check_posted(slot);
+    failed::check_posted(slot);
     Ok(slot)
 }
 
@@ -69,7 +73,7 @@ pub unsafe fn start_recv(
 /// `Class::Revoked`.
 #[inline]
 pub fn start_null_recv(comm: &Communicator) -> Result<()> {
-    ft::look();
+    take_in::look();
     comm.health.check()
 }
 
@@ -98,16 +102,16 @@ pub unsafe fn take(
     if !ty.is_dense()
         || source == consts::PROC_NULL
         || lock::is_threaded()
-        || request::collectives_under_way()
+        || collectives_under_way()
         || event::is_wanted()
     {
         return None;
     }
-    ft::look();
+    take_in::look();
     comm.health.check().ok()?;
     let endpoint = endpoint();
     let into = buf.cast::<u8>().wrapping_offset(ty.true_lb() as isize);
-    let want = Want { context: comm.context + Plane::User as u32, source, tag, call: request::CALL_RECV };
+    let want = Want { context: comm.context + Plane::User as u32, source, tag, call: calls::CALL_RECV };
     // SAFETY: a dense type: `count` elements are so many bytes from there.
     let taken = unsafe { endpoint.take(&want, into, count * ty.size()) }?;
     let statistics = endpoint.node.rank(endpoint.me);
@@ -117,9 +121,10 @@ pub unsafe fn take(
     Some(Status { source: taken.source, tag: taken.tag, error: 0, bytes: taken.len, cancelled: false })
 }
 
-/// Raise the event if the message that a receive will take is here already.
+/// A receive is about to be posted, and somebody wants to know that: raise the event if the message that it will take is here already.
 #[cold]
-fn note_if_unexpected(context: u32, source: i32, tag: i32) {
+fn before_posting(slot: Slot, context: u32, source: i32, tag: i32) {
+    simulate::wait::posting(slot.0);
     let endpoint = endpoint();
     endpoint.progress();
     let queues = endpoint.queues();
@@ -133,7 +138,7 @@ fn note_if_unexpected(context: u32, source: i32, tag: i32) {
 ///
 /// # Safety
 /// As `start_recv`.
-pub(super) unsafe fn start_matched(
+pub(crate) unsafe fn start_matched(
     health: Rc<Health>,
     envelope: &Envelope,
     buf: *mut c_void,
@@ -145,8 +150,9 @@ pub(super) unsafe fn start_matched(
     let shared = &mut queues.slots[slot.0 as usize];
     (shared.context, shared.source, shared.tag, shared.from) =
         (envelope.context, envelope.source, envelope.tag, envelope.from);
+    simulate::wait::posting(slot.0);
     endpoint().assign(slot.0, envelope);
-    ft::check_posted(slot);
+    failed::check_posted(slot);
     Ok(slot)
 }
 
@@ -170,7 +176,7 @@ fn prepare(health: &Rc<Health>, buf: *mut c_void, count: u64, ty: &Rc<Type>, fro
 /// The flags of a receive into one block of memory, for a message that may be announced.
 #[inline(never)]
 fn flags_of_large(addr: u64, capacity: u64) -> u32 {
-    if !heap::is_wanted() {
+    if !memory::is_wanted() {
         return 0;
     }
     huge::catch_up();
@@ -178,7 +184,7 @@ fn flags_of_large(addr: u64, capacity: u64) -> u32 {
     if capacity < duet::LEAST_BYTES && endpoint().inbox().has_mail() {
         return 0;
     }
-    if heap::holds(addr, capacity) { FLAG_MAPPED } else { 0 }
+    if memory::holds(addr, capacity) { FLAG_MAPPED } else { 0 }
 }
 
 /// As `prepare`, for a type whose elements are more than one block of memory.
@@ -218,6 +224,7 @@ pub(crate) fn abandon(slot: Slot) {
 
 /// Take a receive back if it has not matched yet; it then completes as cancelled.
 pub fn cancel(slot: Slot) {
+    take_in::take_in_now();
     let endpoint = endpoint();
     endpoint.progress();
     if slot::with_local(slot, |local| !matches!(local.receive, Receive::No)) {

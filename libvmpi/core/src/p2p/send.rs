@@ -1,19 +1,24 @@
 //! Sending: which peer, how large, which way.
 
 use super::slot::{self, Data, Local, Slot};
-use super::{Mode, Plane, buffered, heap, huge};
+use super::{Mode, buffered};
 use crate::comm::Communicator;
 use crate::consts;
 use crate::datatype::{self, Type};
 use crate::errors::{Class, Result, fail};
-use crate::ft;
+use crate::failure;
+use crate::memory::{self, huge};
 use crate::monitor;
+use crate::p2p::protocol::{gains_by_being_open, is_eager_to};
+use crate::p2p::take_in;
+use crate::plane::Plane;
 use crate::process::endpoint;
+use crate::simulate;
 use crate::tool::event;
 use std::ffi::c_void;
 use std::rc::Rc;
 use vmpi_shared::matching::envelope::{Envelope, FLAG_ELEMENTS, FLAG_MAPPED, FLAG_SYNC, INLINE_BYTES, kind};
-use vmpi_shared::matching::request::{self, NOBODY, state};
+use vmpi_shared::matching::request::{self, state};
 use vmpi_shared::mem::short_copy::short_copy;
 use vmpi_shared::mem::slab::{LARGEST_BYTES, PART_BYTES};
 
@@ -42,7 +47,8 @@ pub unsafe fn start_send(
     }
     let to = peers.world_rank(dest as u32);
     endpoint.expect(to);
-    if let Some(outcome) = ft::doomed_send(&comm.health, plane, tag, to)? {
+    take_in::look();
+    if let Some(outcome) = failure::doomed_send(&comm.health, plane, tag, to)? {
         return slot::failed_send(outcome, to).map(Some);
     }
     let total = count * ty.size();
@@ -89,6 +95,7 @@ unsafe fn send_announced(
     let endpoint = endpoint();
     // SAFETY: as promised.
     let data = unsafe { announce(envelope, to, buf, (count, ty, total), buffer.is_some()) };
+    simulate::wait::may_wait(!is_eager_to(total, to));
     if mode == Mode::Synchronous {
         envelope.flags |= FLAG_SYNC;
     }
@@ -115,7 +122,7 @@ unsafe fn send_announced(
 #[cold]
 fn to_no_rank(comm: &Communicator, dest: i32) -> Result<()> {
     if dest == consts::PROC_NULL {
-        ft::look();
+        take_in::look();
         return comm.health.check();
     }
     fail(Class::Rank, format!("destination {dest} is not a rank of a group of {}", comm.peers().size()))
@@ -124,6 +131,7 @@ fn to_no_rank(comm: &Communicator, dest: i32) -> Result<()> {
 /// Deliver a small message whose receiver says when it has taken it.
 #[cold]
 fn acknowledged(comm: &Communicator, envelope: &mut Envelope, to: u32, mode: Mode) -> Result<Slot> {
+    simulate::wait::may_wait(mode == Mode::Synchronous);
     let slot = open(comm, envelope, to, Data::User)?;
     let shared = &mut endpoint().queues().slots[slot.0 as usize];
     // For who asks what it waits for.
@@ -147,30 +155,6 @@ fn open(comm: &Communicator, envelope: &mut Envelope, to: u32, data: Data) -> Re
     Ok(slot)
 }
 
-/// Does a message of so many bytes go without its receiver (unless there is no memory for it, or for more unexpected ones)?
-#[inline]
-pub fn is_eager(total: u64) -> bool {
-    total <= u64::from(endpoint().job.config().eager_limit_bytes)
-}
-
-/// May a message of up to so many bytes be announced by `from`, if that is known?
-#[inline(always)]
-pub(super) fn may_be_announced(total: u64, from: u32) -> bool {
-    gains_by_being_open(total) || !(is_eager(total) || is_eager_from(total, from))
-}
-
-/// Does it go without its receiver by where `from` lives, if that is known, and on this node?
-#[inline(never)]
-fn is_eager_from(total: u64, from: u32) -> bool {
-    from != NOBODY && !endpoint().node.is_remote(from) && is_eager_to(total, from)
-}
-
-/// Is one copy of a message of so many bytes better than two, where ranks need not ask the kernel for it?
-#[inline]
-pub(super) fn gains_by_being_open(total: u64) -> bool {
-    total > endpoint().job.config().open_eager_limit_bytes.into()
-}
-
 /// Is it copied once all the same, because the others reach the buffer by themselves? It is noted where that would pay.
 #[inline]
 fn is_open(envelope: &mut Envelope, to: u32, buf: *const c_void, (ty, total): (&Type, u64)) -> bool {
@@ -178,7 +162,7 @@ fn is_open(envelope: &mut Envelope, to: u32, buf: *const c_void, (ty, total): (&
         return false;
     }
     let addr = (buf as u64).wrapping_add_signed(ty.true_lb());
-    if heap::holds(addr, total) {
+    if memory::holds(addr, total) {
         envelope.flags |= FLAG_MAPPED;
         return true;
     }
@@ -186,25 +170,10 @@ fn is_open(envelope: &mut Envelope, to: u32, buf: *const c_void, (ty, total): (&
     false
 }
 
-/// As `is_eager`, by where the receiver lives. On another node two more copies take less than asking for the data, and than the kernel's copies at both ends; on
-/// this core two copies, while the data is in its cache, take less than the kernel's one, which two cores could share.
-#[inline]
-fn is_eager_to(total: u64, to: u32) -> bool {
-    let endpoint = endpoint();
-    let (node, config) = (&endpoint.node, endpoint.job.config());
-    is_eager(total)
-        || total
-            <= u64::from(match node.is_remote(to) {
-                true => config.far_eager_limit_bytes,
-                false if node.core_of(to) == node.core_of(endpoint.me) => config.near_eager_limit_bytes,
-                false => 0,
-            })
-}
-
 /// Is it packed and unpacked whichever way it goes on this node? A slab block then saves the copy between the two, and the handshake.
 #[cold]
 fn is_packed_anyway(to: u32, count: u64, ty: &Type, total: u64) -> bool {
-    !endpoint().node.is_remote(to) && slot::is_scattered(ty, count, total)
+    !simulate::is_on() && !endpoint().node.is_remote(to) && slot::is_scattered(ty, count, total)
 }
 
 /// Put a small payload into the envelope or a slab block. False if it is too large or there is no block. `may_stay`: the buffer is kept until the message is complete.
@@ -286,7 +255,7 @@ unsafe fn announce(
         if ty.is_dense() {
             envelope.set_addr((buf as u64).wrapping_add_signed(ty.true_lb()));
             if envelope.flags & FLAG_MAPPED == 0 {
-                if heap::holds(envelope.addr(), total) {
+                if memory::holds(envelope.addr(), total) {
                     envelope.flags |= FLAG_MAPPED;
                 } else {
                     huge::note(envelope.addr(), total);

@@ -1,15 +1,15 @@
 //! A message under way: the request slot in the job segment, and what this process alone knows about it.
 
-use super::huge;
-use super::send::gains_by_being_open;
 use crate::consts;
 use crate::datatype::{self, Type};
 use crate::errors::{Class, Error, Result};
-use crate::ft::{self, Health};
+use crate::failure::{self, Health};
 use crate::giant::Giant;
+use crate::memory::huge;
 use crate::monitor;
+use crate::p2p::protocol::gains_by_being_open;
 use crate::process::endpoint;
-use crate::request;
+use crate::simulate;
 use crate::status::Status;
 use crate::tool::event;
 use std::ffi::c_void;
@@ -75,9 +75,10 @@ pub(super) fn is_scattered(ty: &Type, count: u64, total: u64) -> bool {
     !ty.is_dense() && blocks_of(ty, count, 0, total / LEAST_BLOCK_BYTES).is_none()
 }
 
-/// May messages go part by part, with a word from both ends? In a job that survives deaths they are packed first.
+/// May messages go part by part, with a word from both ends? In a job that survives deaths, or is simulated, they are packed first.
 pub(super) fn goes_by_elements() -> bool {
-    endpoint().node.header().recovery == 0
+    let header = endpoint().node.header();
+    header.recovery == 0 && header.simulated == 0
 }
 
 /// Where the data of a send lies, for others to copy; `None`: it is to be packed.
@@ -183,6 +184,30 @@ unsafe fn unpack_part(slot: u32, at: u64, from: *const u8, len: usize) -> bool {
     true
 }
 
+/// Where the bytes of a send lie.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Source {
+    /// In one block of the program's memory.
+    Dense,
+    /// In several.
+    Scattered,
+    /// In a copy.
+    Packed,
+}
+
+pub(crate) fn source_of(slot: Slot) -> Source {
+    with_local(slot, |local| match local.data {
+        Data::User => Source::Dense,
+        Data::Packed(_) => Source::Packed,
+        Data::Blocks(_) | Data::Elements(..) => Source::Scattered,
+    })
+}
+
+/// Does it receive into one block of memory?
+pub(crate) fn is_dense_receive(slot: Slot) -> bool {
+    with_local(slot, |local| matches!(local.receive, Receive::Dense))
+}
+
 /// Change what is remembered for a slot.
 pub(super) fn with_local<R>(slot: Slot, f: impl FnOnce(&mut Local) -> R) -> R {
     LOCALS.with(|locals| f(&mut locals[slot.0 as usize]))
@@ -258,8 +283,17 @@ pub fn poll_eager(slot: Slot) -> Option<Status> {
     add(&statistics.received_messages, 1);
     add(&statistics.received_bytes, bytes);
     monitor::received(statistics, trace, from, context, tag, bytes);
-    event::message(event::RECEIVED, source, tag, bytes);
+    if event::is_wanted() {
+        received(from, source, tag, bytes);
+    }
     Some(Status { source, tag, error: 0, bytes, cancelled: false })
+}
+
+/// A message of the job's rank `from` has been received, and somebody wants to know that.
+#[cold]
+fn received(from: u32, source: i32, tag: i32, bytes: u64) {
+    simulate::wait::received(from, bytes);
+    event::message(event::RECEIVED, source, tag, bytes);
 }
 
 /// As `poll`, for all others.
@@ -317,7 +351,9 @@ fn poll_any(slot: Slot) -> Option<Result<Status>> {
             add(&statistics.received_messages, 1);
             add(&statistics.received_bytes, bytes);
             monitor::received(statistics, shared.trace, from, shared.context, status.tag, bytes);
-            event::message(event::RECEIVED, status.source, status.tag, bytes);
+            if event::is_wanted() {
+                received(from, status.source, status.tag, bytes);
+            }
             if len > shared.capacity {
                 Err(Error::new(
                     Class::Truncate,
@@ -328,20 +364,20 @@ fn poll_any(slot: Slot) -> Option<Result<Status>> {
                 )
                 .of_receive(status))
             } else {
-                ft::check_received(shared.flags, shared.context, shared.matched_tag, local.health.as_ref())
+                failure::check_received(shared.flags, shared.context, shared.matched_tag, local.health.as_ref())
                     .map(|()| status)
             }
         }
     };
-    if let Some(error) = ft::error_of(outcome, shared.from) {
+    if let Some(error) = failure::error_of(outcome, shared.from) {
         result = Err(error);
     } else if outcome != outcome::GOOD {
-        let given_up = local.health.as_ref().and_then(|h| ft::check_copied(shared.context, shared.tag, h).err());
+        let given_up = local.health.as_ref().and_then(|h| failure::check_copied(shared.context, shared.tag, h).err());
         if let Some(error) = given_up {
             endpoint.queues().release_slot(slot.0);
             return Some(Err(error));
         }
-        let errno = std::io::Error::from_raw_os_error(ft::errno_of(outcome));
+        let errno = std::io::Error::from_raw_os_error(failure::errno_of(outcome));
         result = Err(Error::new(Class::Other, format!("the data could not be copied between the two ranks: {errno}")));
     }
     endpoint.queues().release_slot(slot.0);
@@ -388,20 +424,6 @@ pub(super) fn null_receive() -> Result<Slot> {
     shared.state = state::COMPLETE;
     shared.matched_source = consts::PROC_NULL;
     Ok(slot)
-}
-
-/// Suspend until every slot is complete (for blocking code that is not a schedule); frees them; first error.
-pub fn wait_all(slots: &[Slot]) -> Result<()> {
-    request::wait_slots(slots, request::CALL_COLLECTIVE);
-    let mut result = Ok(());
-    for slot in slots {
-        if let Some(Err(error)) = poll(*slot)
-            && result.is_ok()
-        {
-            result = Err(error);
-        }
-    }
-    result
 }
 
 /// Add to a counter that only this rank writes.

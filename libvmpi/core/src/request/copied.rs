@@ -1,7 +1,6 @@
 //! Buffers that an operation has instead of the program's, which lie scattered (array sections of Fortran): when they are filled from those,
 //! and when what has come goes back.
 
-use super::SENT;
 use crate::giant::Giant;
 use crate::handle::Request;
 use std::collections::BTreeMap;
@@ -20,7 +19,7 @@ static COPIES: Giant<BTreeMap<u32, Vec<Box<dyn Copied>>>> = Giant::new(BTreeMap:
 /// The operation of `request`, which is persistent or has just been started, uses this copy: what it has changed is to be put back when it has ended, before the
 /// program hears of that, and each start takes anew.
 pub fn hold(request: Request, copy: Box<dyn Copied>) {
-    if request == SENT {
+    if request == Request::SENT {
         // Nobody looks at it any more.
         return;
     }

@@ -4,12 +4,14 @@
 //! come (`Endpoint::misses_again`), has missed as well, and leaves before it has entered: queues that are lent stay so. Only the thread
 //! that uses MPI without the lock does that.
 
-use super::{Need, ORPHANS, collectives_under_way};
-use crate::ft;
+use crate::failure;
+use crate::fast_path::{MISSED, collectives_under_way};
 use crate::giant::Giant;
 use crate::handle::{Comm, Handle, Request};
 use crate::lock;
 use crate::process::endpoint;
+use crate::request::progress::ORPHANS;
+use crate::request::table::Need;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A list of more requests than this is looked at each time.
@@ -33,21 +35,14 @@ fn tested(need: Need, count: usize) -> u64 {
     1 << 63 | u64::from(need == Need::One && count > 1) << 32 | count as u64
 }
 
-/// What was missed: a `Sought`, or `tested` for the `REQUESTS_MISSED`; 0: nothing. This and the rest is used by the thread that is inside.
-static MISSED: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
+/// The requests if `MISSED` is `tested`, else it is a `Sought`. This and the rest is used by the thread that is inside.
 static REQUESTS_MISSED: Giant<Vec<Request>> = Giant::new(Vec::new());
 /// `Endpoint::settled` then.
 static SETTLED: AtomicU64 = AtomicU64::new(0);
 
-/// Something may change now: MPI is entered.
-#[inline]
-pub(crate) fn forget() {
-    MISSED[0].store(0, Ordering::Relaxed);
-}
-
 /// Say what was missed, if only what comes can change that.
 fn note(missed: u64) -> bool {
-    if collectives_under_way() || ORPHANS.with(|list| !list.is_empty()) || !ft::is_quiet() || lock::is_threaded() {
+    if collectives_under_way() || ORPHANS.with(|list| !list.is_empty()) || !failure::is_quiet() || lock::is_threaded() {
         return false;
     }
     let events = endpoint().settled();
@@ -79,7 +74,7 @@ pub(super) fn note_requests(need: Need, requests: &[Request]) {
 #[inline]
 fn is_nothing_new() -> bool {
     let endpoint = endpoint();
-    !ft::is_news(endpoint.job.changes()) && endpoint.misses_again(SETTLED.load(Ordering::Relaxed))
+    !failure::is_news(endpoint.job.changes()) && endpoint.misses_again(SETTLED.load(Ordering::Relaxed))
 }
 
 /// Is there certainly no such message still, since that was so a moment ago? Called outside MPI.

@@ -1,34 +1,30 @@
 //! How a rank waits: look, arm, suspend, look again.
 
 use super::missed::note_requests;
-use super::{Active, Entry, ORPHANS, Progress, REQUESTS, Stands};
-use super::{collectives_under_way, is_casualty, poll_generalized, progress, stands};
+use crate::calls::{self, CALL_COLLECTIVE, CALL_WAIT};
 use crate::errors::Result;
-use crate::ft;
+use crate::failure;
+use crate::fast_path::collectives_under_way;
 use crate::giant::Giant;
 use crate::handle::Request;
 use crate::lock;
-use crate::p2p::{self, Slot};
+use crate::p2p::slot::poll;
+use crate::p2p::{self, Slot, failed};
 use crate::process::endpoint;
+use crate::request;
+use crate::request::progress::{poll_generalized, progress, progress_as, progress_now};
+use crate::request::table::{Need, Progress, REQUESTS, Stands, is_casualty, stands};
+use crate::simulate;
 use crate::status::Status;
 use crate::tool::event;
 use vmpi_shared::matching::look;
 use vmpi_shared::matching::request::{FLAG_AWAITED, FLAG_WAKE, state};
 
-/// What a rank waits in, for `vmpictl` (indices of `vmpi_shared::sched::report::CALLS`).
-pub const CALL_RECV: u32 = 1;
-pub const CALL_SEND: u32 = 2;
-pub const CALL_WAIT: u32 = 3;
-pub const CALL_PROBE: u32 = 4;
-pub const CALL_COLLECTIVE: u32 = 5;
-pub const CALL_WINDOW: u32 = 8;
-pub const CALL_SPAWN: u32 = 9;
-pub const CALL_CONNECT: u32 = 10;
-pub const CALL_AGREE: u32 = 11;
-pub const CALL_DESCRIPTOR: u32 = 12;
-
 /// A test found nothing: let another rank of this core run, if one is READY. True if one ran.
 pub fn poll_missed() -> bool {
+    if event::is_wanted() && simulate::is_on() {
+        return simulate::wait::missed();
+    }
     let ran = endpoint().yield_core();
     if ran {
         progress();
@@ -38,7 +34,7 @@ pub fn poll_missed() -> bool {
 
 /// The same of a test or probe for a message, which ends by what comes, and by nothing else: another rank runs if it has a reason.
 pub fn message_missed() -> bool {
-    if collectives_under_way() {
+    if collectives_under_way() || (event::is_wanted() && simulate::is_on()) {
         return poll_missed();
     }
     let ran = endpoint().poll_missed();
@@ -54,7 +50,22 @@ pub fn block(seen: u64, call: u32, peer: i32, tag: i32) {
         if endpoint().is_stuck() {
             drowned();
         }
-        event::around(peer, tag, || endpoint().suspend(call, peer, tag));
+        if event::is_wanted() {
+            return block_noted(call, peer, tag);
+        }
+        endpoint().suspend(call, peer, tag);
+    });
+}
+
+/// The same where somebody wants to know that this rank waits.
+#[cold]
+fn block_noted(call: u32, peer: i32, tag: i32) {
+    event::around(peer, tag, || {
+        if simulate::is_on() {
+            simulate::wait::wait(call, peer, tag, collectives_under_way());
+        } else {
+            endpoint().suspend(call, peer, tag);
+        }
     });
 }
 
@@ -94,9 +105,9 @@ pub fn wait_slot(slot: Slot, call: u32) -> Result<Status> {
         if let Some(result) = p2p::poll(slot) {
             return result;
         }
-        if ft::in_doubt(slot) {
+        if failed::in_doubt(slot) {
             p2p::abandon(slot);
-            return Err(ft::failed_source());
+            return Err(failure::failed_source());
         }
         await_slots(seen, &[slot], 1, call);
     }
@@ -104,7 +115,7 @@ pub fn wait_slot(slot: Slot, call: u32) -> Result<Status> {
 
 /// One suspension: until `missing` of the open slots are over, or something else needs this rank. True if all were to be over, and are, and
 /// nothing else needs this rank; otherwise the caller looks.
-fn await_slots(seen: u64, open: &[Slot], missing: u32, call: u32) -> bool {
+pub(super) fn await_slots(seen: u64, open: &[Slot], missing: u32, call: u32) -> bool {
     let (mut peer, mut tag) = (-1, -1);
     let mut flag = FLAG_AWAITED;
     if lock::is_threaded() {
@@ -152,21 +163,6 @@ pub fn run(operation: &mut dyn Progress) -> Result<Status> {
             await_slots(seen, &slots, missing, CALL_COLLECTIVE);
         }
     }
-}
-
-pub(super) fn set_flag(slots: &[Slot], flag: u32) {
-    let queues = endpoint().queues();
-    for slot in slots {
-        queues.slots[slot.0 as usize].flags |= flag;
-    }
-}
-
-/// How many of a set must be complete.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Need {
-    All,
-    /// At least one (of those that are neither null nor inactive).
-    One,
 }
 
 /// How a set of requests stands; the messages under way are told apart.
@@ -272,11 +268,11 @@ fn with_list<R>(work: impl FnOnce(&mut Vec<Slot>) -> R) -> R {
 
 fn wait_with<const ONE: bool>(requests: &[Request], open: &mut Vec<Slot>) -> Result<Option<usize>> {
     loop {
-        let seen = progress();
+        let seen = progress_as::<ONE>();
         open.clear();
         let tally = Tally::of::<ONE>(requests, open)?;
         let casualty = || requests.iter().any(|request| is_casualty(*request));
-        if tally.is_enough::<ONE>(open) || (!ONE && !ft::is_quiet() && casualty()) {
+        if tally.is_enough::<ONE>(open) || (!ONE && !failure::is_quiet() && casualty()) {
             return Ok(tally.first.index);
         }
         let polled = tally.foreign > 0 && poll_generalized(requests)?;
@@ -309,7 +305,7 @@ fn wait_with<const ONE: bool>(requests: &[Request], open: &mut Vec<Slot>) -> Res
 /// # Errors
 /// As [`wait_for_all`].
 pub fn test_for_all(requests: &[Request]) -> Result<bool> {
-    progress();
+    progress_now();
     with_list(|open| test_with::<false>(requests, open)).map(|found| found.is_some())
 }
 
@@ -318,7 +314,7 @@ pub fn test_for_all(requests: &[Request]) -> Result<bool> {
 /// # Errors
 /// As [`wait_for_all`].
 pub fn test_for_one(requests: &[Request]) -> Result<Option<Option<usize>>> {
-    progress();
+    progress_now();
     with_list(|open| test_with::<true>(requests, open))
 }
 
@@ -331,7 +327,7 @@ fn test_with<const ONE: bool>(requests: &[Request], open: &mut Vec<Slot>) -> Res
             open.clear();
             tally = Tally::of::<ONE>(requests, open)?;
         }
-        if (!ONE && !ft::is_quiet() && casualty()) || tally.is_enough::<ONE>(open) {
+        if (!ONE && !failure::is_quiet() && casualty()) || tally.is_enough::<ONE>(open) {
             return Ok(Some(tally.first.index));
         }
         let messages = tally.advancing == 0 && tally.foreign == 0;
@@ -347,51 +343,16 @@ fn test_with<const ONE: bool>(requests: &[Request], open: &mut Vec<Slot>) -> Res
     Ok(None)
 }
 
-/// MPI_Comm_disconnect: let messages on the communicator with this context complete; receives that nothing has matched do not
-/// count. The requests stay for MPI_Wait.
-pub fn finish_on(context: u32) {
-    loop {
-        let seen = progress();
-        let mut slots = Vec::new();
-        REQUESTS.with(|requests| {
-            for (_, entry) in requests.iter() {
-                match &entry.active {
-                    Active::Message(slot) => slots.push(*slot),
-                    Active::Collective(operation) => operation.pending(&mut slots),
-                    _ => {}
-                }
-            }
-        });
-        p2p::buffered::pending(&mut slots);
-        let queues = endpoint().queues();
-        slots.retain(|slot| {
-            let shared = &queues.slots[slot.0 as usize];
-            shared.context & !1 == context && shared.state != state::POSTED && !p2p::is_over(*slot)
-        });
-        if slots.is_empty() {
-            return;
+/// Suspend until every slot is complete (for blocking code that is not a schedule); frees them; first error.
+pub fn wait_all(slots: &[Slot]) -> Result<()> {
+    request::wait_slots(slots, calls::CALL_COLLECTIVE);
+    let mut result = Ok(());
+    for slot in slots {
+        if let Some(Err(error)) = poll(*slot)
+            && result.is_ok()
+        {
+            result = Err(error);
         }
-        await_slots(seen, &slots, slots.len() as u32, CALL_WAIT);
     }
-}
-
-/// MPI_Finalize: let buffered messages and freed requests leave.
-pub fn finish_buffered() {
-    p2p::buffered::flush_all();
-    loop {
-        let seen = progress();
-        let open = ORPHANS.with(|list| list.clone());
-        let slots: Vec<Slot> = REQUESTS.with(|requests| {
-            open.iter()
-                .filter_map(|request| match requests.get(*request) {
-                    Some(Entry { active: Active::Message(slot), receive: false, .. }) => Some(*slot),
-                    _ => None,
-                })
-                .collect()
-        });
-        if slots.is_empty() {
-            return;
-        }
-        await_slots(seen, &slots, slots.len() as u32, CALL_SEND);
-    }
+    result
 }

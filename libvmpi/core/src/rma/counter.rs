@@ -6,14 +6,16 @@
 
 use super::create::{next_serial, open_segment};
 use super::far::Far;
+use crate::calls::CALL_WINDOW;
 use crate::coll;
 use crate::comm::Communicator;
 use crate::errors::{Class, Error, Result, fail};
-use crate::ft;
+use crate::failure;
+use crate::nodes;
 use crate::p2p;
 use crate::passing::{TOLD_BYTES, Told};
-use crate::process::{self, endpoint};
-use crate::request::{CALL_WINDOW, progress, wait_more};
+use crate::process::endpoint;
+use crate::request::{progress, wait_more};
 use vmpi_shared::ask::{Ask, Opening, What};
 use vmpi_shared::matching::request::outcome;
 use vmpi_shared::mem::sync::{AtomicU64, Ordering};
@@ -34,7 +36,7 @@ impl Counter {
     /// `Class::NoMem` or `Class::RmaShared` if the segment cannot be made or mapped.
     pub fn open(comm: &Communicator) -> Result<Result<Counter>> {
         let first = comm.local.world_rank(0);
-        let members: Vec<bool> = comm.local.iter().map(|rank| !process::same_node(endpoint().me, rank)).collect();
+        let members: Vec<bool> = comm.local.iter().map(|rank| !nodes::same_node(endpoint().me, rank)).collect();
         let shape = Shape { members: comm.size(), dynamic: false, data_bytes: size_of::<u64>() as u64 };
         let is_here = !members[0];
         let (mut serial, mut told) = (0, Told::NOTHING);
@@ -103,7 +105,7 @@ impl Counter {
             match p2p::ask::close_with_number(slot) {
                 Some((outcome::GOOD, number)) => return Ok(number),
                 Some((outcome, _)) => {
-                    return Err(ft::error_of(outcome, first).unwrap_or_else(|| refused(first, outcome)));
+                    return Err(failure::error_of(outcome, first).unwrap_or_else(|| refused(first, outcome)));
                 }
                 None => wait_more(seen, &[slot], CALL_WINDOW),
             }
@@ -113,8 +115,8 @@ impl Counter {
 
 #[cold]
 fn refused(first: u32, outcome: u32) -> Error {
-    let why = std::io::Error::from_raw_os_error(ft::errno_of(outcome));
-    let node = process::node_name_of(first);
+    let why = std::io::Error::from_raw_os_error(failure::errno_of(outcome));
+    let node = nodes::node_name_of(first);
     Error::new(Class::Other, format!("the carrier of node {node} cannot step a counter: {why}"))
 }
 

@@ -6,16 +6,19 @@
 
 use super::epoch::{Access, Epoch};
 use super::far::Far;
-use super::{Part, Reach, WINDOWS, Window, remote};
+use super::{Part, Reach, Window, remote, with_windows};
 use crate::coll;
-use crate::comm::{self, Communicator};
+use crate::comm::Communicator;
+use crate::construct;
 use crate::consts;
 use crate::errors::{Class, Error, Result, fail};
-use crate::ft;
+use crate::failure;
 use crate::handle::{Handle, Win};
 use crate::info;
+use crate::nodes;
 use crate::passing::{TOLD_BYTES, Told};
-use crate::process::{self, endpoint};
+use crate::process::endpoint;
+use crate::simulate;
 use crate::{attr, errhandler};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
@@ -127,16 +130,20 @@ const NO_MEMORY: u8 = 3;
 /// `Class::NoMem` if the memory cannot be had, `Class::RmaShared` if a member cannot map it; all members get an error
 /// then.
 pub fn create(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
+    simulate::refuse(
+        "a window for one-sided communication",
+        "it goes through memory that ranks share, which takes no virtual time",
+    )?;
     let me = endpoint().me;
     if let (Memory::Share { .. }, Some(far)) =
-        (ask.memory, comm.local.iter().find(|&member| !process::same_node(me, member)))
+        (ask.memory, comm.local.iter().find(|&member| !nodes::same_node(me, member)))
     {
         return fail(Class::RmaShared, format!("rank {far} of MPI_COMM_WORLD is on another node"));
     }
-    let own = comm::derive(comm, comm.local.clone())?.expect("I am a member of my communicator");
+    let own = construct::derive(comm, comm.local.clone())?.expect("I am a member of my communicator");
     let made = build(&own, ask);
     if made.is_err() {
-        comm::free(own.handle)?;
+        construct::free(own.handle)?;
     }
     made
 }
@@ -151,7 +158,7 @@ fn build(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
     let offers: Vec<Offer> = all.chunks_exact(OFFER_BYTES).map(Offer::decode).collect();
 
     let me = endpoint().me;
-    let members: Vec<bool> = comm.local.iter().map(|member| !process::same_node(me, member)).collect();
+    let members: Vec<bool> = comm.local.iter().map(|member| !nodes::same_node(me, member)).collect();
     let far = members.contains(&true).then(|| Far::new((comm.local.world_rank(0) as i32, offers[0].serial), members));
     let is_far = |member: usize| far.as_ref().is_some_and(|far| far.members[member]);
 
@@ -244,7 +251,7 @@ fn build(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
     if helped {
         let _ = window.helper.set(remote::Helper::start(&window));
     }
-    let handle = WINDOWS.with(|windows| windows.insert(window.clone()));
+    let handle = with_windows(|windows| windows.insert(window.clone()));
     window.handle.set(handle);
     window.note_written();
     Ok(window)
@@ -415,7 +422,7 @@ pub fn free(handle: Win) -> Result<()> {
     attr::delete_all(attr::Kind::Win, handle.raw())?;
     match coll::barrier(&window.comm) {
         // Those who are left need not wait for each other.
-        Err(error) if ft::is_failure(&error) => {}
+        Err(error) if failure::is_failure(&error) => {}
         arrived => arrived?,
     }
     close_far(&window.comm, &window.far);
@@ -423,7 +430,7 @@ pub fn free(handle: Win) -> Result<()> {
         helper.stop();
     }
     errhandler::forget(errhandler::Target::Win(handle));
-    let removed = WINDOWS.with(|windows| windows.remove(handle));
+    let removed = with_windows(|windows| windows.remove(handle));
     drop(removed);
-    comm::free(window.comm.handle)
+    construct::free(window.comm.handle)
 }

@@ -1,9 +1,9 @@
-//! One-sided communication (MPI 4.1 chapter 12).
+//! One-sided communication (MPI 4.1 chapter 12). (Floor 9.)
 //!
 //! Reading order: this file (what a window is, and the table of them), `create`, `epoch` (what may be done when),
 //! `sync` (fence, post-start-complete-wait, locks), `wait` (how a member waits for another), `place` (where a target's
-//! memory is), `transfer` (put and get), `accumulate` (read, compute and write back as one step), `far` (members on other
-//! nodes), `remote` (where the kernel refuses single copy: by messages), `counter` (a number that ranks of several nodes step).
+//! memory is), `local` (the origin's buffer), `transfer` (put and get), `step` and `accumulate` (read, compute and write back as one step), `far` (members on other
+//! nodes), `remote` and `remote_accumulate` (where the kernel refuses single copy: by messages), `counter` (a number that ranks of several nodes step).
 //!
 //! Memory that MPI allocates lies in a segment that all members of a node map. Memory of the program's own is reached by single
 //! copy. Either way the origin does all the work inside its call: the target takes no part, and what is left for the
@@ -14,22 +14,27 @@ mod counter;
 mod create;
 mod epoch;
 mod far;
+mod local;
 mod place;
 mod remote;
+mod remote_accumulate;
+mod step;
 mod sync;
 mod transfer;
 mod wait;
 
-pub use accumulate::{Operand, accumulate, compare_and_swap, fetch_and_op, get_accumulate};
+pub use accumulate::{accumulate, compare_and_swap, fetch_and_op, get_accumulate};
 pub use counter::Counter;
 pub use create::{Ask, Memory, create, free};
 pub use far::Starting;
+pub use local::Local;
 pub use place::Place;
+pub use step::Operand;
 pub use sync::{
     LockKind, complete, fence, flush, flush_all, flush_local, flush_local_all, lock, lock_all, post, start, sync, test,
     unlock, unlock_all, wait,
 };
-pub use transfer::{Local, get, put};
+pub use transfer::{get, put};
 
 use crate::comm::Communicator;
 use crate::consts;
@@ -37,6 +42,7 @@ use crate::errors::{Class, Result, fail};
 use crate::giant::Giant;
 use crate::handle::{Handle, Win};
 use crate::info;
+use crate::memory;
 use crate::process::endpoint;
 use crate::request;
 use crate::table::Table;
@@ -223,9 +229,13 @@ impl Window {
 
 static WINDOWS: Giant<Table<Win, Rc<Window>>> = Giant::new(Table::new());
 
-/// Is there no window?
-pub(crate) fn is_unused() -> bool {
-    WINDOWS.with(|windows| windows.is_empty())
+/// Change the table of windows; memory that is laid open is moved only while there are none.
+fn with_windows<R>(change: impl FnOnce(&mut Table<Win, Rc<Window>>) -> R) -> R {
+    WINDOWS.with(|windows| {
+        let result = change(windows);
+        memory::set_windows(!windows.is_empty());
+        result
+    })
 }
 
 /// The window behind a handle.

@@ -6,7 +6,7 @@ use super::{Reach, Window, remote};
 use crate::consts;
 use crate::datatype::{self, Type};
 use crate::errors::{Class, Error, Result, fail};
-use crate::ft;
+use crate::failure;
 use crate::process::endpoint;
 use std::rc::Rc;
 use vmpi_cma::{Block, CopyError, Side};
@@ -210,7 +210,7 @@ impl Spot<'_> {
     fn copied(&self, copied: std::result::Result<u64, CopyError>) -> Result<()> {
         copied.map(drop).map_err(|error| {
             if matches!(error, CopyError::NoSuchProcess { .. }) {
-                ft::await_verdict();
+                failure::await_verdict();
             }
             let class = match error {
                 CopyError::Fault { side: Side::Remote, .. } | CopyError::Impossible { side: Side::Remote, .. } => {

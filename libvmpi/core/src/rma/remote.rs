@@ -11,15 +11,14 @@
 #![allow(unsafe_code)]
 
 use super::Window;
-use super::accumulate::{self, Basic, Operand, Step};
-use super::place::Spot;
-use super::transfer::Local;
+use super::step::{self, Step};
 use crate::comm::Communicator;
 use crate::consts::{self, dt};
 use crate::datatype::{self, Type};
 use crate::errors::{Class, Result, fail};
 use crate::handle::{Datatype, Handle, Request};
-use crate::p2p::{self, Mode, Plane, Slot};
+use crate::p2p::{self, Mode, Slot};
+use crate::plane::Plane;
 use crate::request::{self, Progress};
 use crate::status::Status;
 use std::cell::Cell;
@@ -30,8 +29,8 @@ use vmpi_shared::arith::Builtin;
 use vmpi_shared::matching::transfer::copy_blocks;
 
 /// Bytes of data in one question or answer, and blocks that they may be in.
-const MOST_BYTES: u64 = 32 << 10;
-const MOST_BLOCKS: usize = 1024;
+pub(super) const MOST_BYTES: u64 = 32 << 10;
+pub(super) const MOST_BLOCKS: usize = 1024;
 const BLOCK_BYTES: usize = size_of::<Block>();
 const HEAD_BYTES: usize = 24;
 const QUESTION_BYTES: usize = HEAD_BYTES + MOST_BLOCKS * BLOCK_BYTES + MOST_BYTES as usize;
@@ -43,22 +42,19 @@ const TAG_ANSWER: i32 = 2;
 /// first half of this there if the second is there".
 const READ: u32 = 1;
 const WRITE: u32 = 2;
-const COMBINE: u32 = 3;
-const FETCH: u32 = 4;
-const SWAP: u32 = 5;
-
-/// Elements of an accumulation in one question, where they are scattered: each has no more than four blocks.
-const MOST_SCATTERED: u64 = MOST_BLOCKS as u64 / 4;
+pub(super) const COMBINE: u32 = 3;
+pub(super) const FETCH: u32 = 4;
+pub(super) const SWAP: u32 = 5;
 
 /// Of questions that are no accumulations.
-const NO_STEP: Step = Step { op: Builtin::NoOp, datatype: dt::BYTE };
+pub(super) const NO_STEP: Step = Step { op: Builtin::NoOp, datatype: dt::BYTE };
 
 fn bytes_type() -> Result<Rc<Type>> {
     datatype::get(dt::BYTE)
 }
 
 /// A question.
-fn encode(kind: u32, step: Step, blocks: &[Block], data: &[u8]) -> Vec<u8> {
+pub(super) fn encode(kind: u32, step: Step, blocks: &[Block], data: &[u8]) -> Vec<u8> {
     let mut question = Vec::with_capacity(HEAD_BYTES + blocks.len() * BLOCK_BYTES + data.len());
     question.extend(kind.to_ne_bytes());
     question.extend((blocks.len() as u32).to_ne_bytes());
@@ -128,53 +124,6 @@ pub(super) fn write(window: &Window, target: u32, blocks: &[Block], mut data: &[
     Ok(())
 }
 
-/// MPI_Accumulate and MPI_Get_accumulate on `bytes` packed bytes, by the target.
-///
-/// # Errors
-/// Those of the messages.
-///
-/// # Safety
-/// The buffers hold, or have room for, their elements.
-pub(super) unsafe fn combine(
-    spot: &Spot,
-    operand: &Operand,
-    result: Option<&Local>,
-    basic: &Basic,
-    bytes: u64,
-) -> Result<()> {
-    let step = operand.step(basic);
-    let unit = basic.ty.size().max(1);
-    let most = if spot.ty.is_dense() { MOST_BYTES / unit } else { MOST_SCATTERED };
-    let kind = if result.is_some() { FETCH } else { COMBINE };
-    let (mut from, mut room) = (0, Vec::new());
-    while from < bytes {
-        let len = (bytes - from).min(most * unit);
-        let data = match step.op {
-            Builtin::NoOp => &[][..],
-            // SAFETY: the caller's promise.
-            _ => unsafe { operand.origin.packed(from, len, &mut room) },
-        };
-        let mut before = vec![0; if result.is_some() { len as usize } else { 0 }];
-        let question = encode(kind, step, &spot.blocks(from, from + len), data);
-        ask(&spot.window.comm, spot.target, &question, &mut before)?;
-        if let Some(result) = result {
-            // SAFETY: the caller's promise.
-            unsafe { result.unpack(from, &before) };
-        }
-        from += len;
-    }
-    Ok(())
-}
-
-/// MPI_Compare_and_swap, by the target; `before` gets what was there.
-///
-/// # Errors
-/// Those of the messages.
-pub(super) fn swap(spot: &Spot, new: &[u8], old: &[u8], before: &mut [u8]) -> Result<()> {
-    let blocks = spot.blocks(0, new.len() as u64);
-    ask(&spot.window.comm, spot.target, &encode(SWAP, NO_STEP, &blocks, &[new, old].concat()), before)
-}
-
 /// Cut a list of blocks to what one question may hold.
 fn pieces(blocks: &[Block]) -> Vec<Vec<Block>> {
     let mut pieces = Vec::new();
@@ -199,7 +148,7 @@ fn pieces(blocks: &[Block]) -> Vec<Vec<Block>> {
 }
 
 /// Ask and wait for the answer. While it waits this member's own helper answers others.
-fn ask(comm: &Communicator, target: u32, question: &[u8], answer: &mut [u8]) -> Result<()> {
+pub(super) fn ask(comm: &Communicator, target: u32, question: &[u8], answer: &mut [u8]) -> Result<()> {
     let (ty, peer) = (bytes_type()?, target as i32);
     // SAFETY: both buffers are borrowed until the slots are over.
     let slots = unsafe {
@@ -210,7 +159,7 @@ fn ask(comm: &Communicator, target: u32, question: &[u8], answer: &mut [u8]) -> 
         [Some(receive), send]
     };
     let slots: Vec<Slot> = slots.into_iter().flatten().collect();
-    p2p::wait_all(&slots)
+    request::wait_all(&slots)
 }
 
 /// Answers questions about this member's memory.
@@ -280,9 +229,9 @@ impl Answering {
                     answer.resize(blocks.iter().map(|block| block.len as usize).sum(), 0u8);
                     copy_blocks(&[Block::of(&answer)], &blocks);
                 }
-                SWAP => answer = accumulate::swap_here(&window, blocks[0], data),
+                SWAP => answer = step::swap_here(&window, blocks[0], data),
                 _ => {
-                    let before = accumulate::combine_here(&window, step, &blocks, data)?;
+                    let before = step::combine_here(&window, step, &blocks, data)?;
                     answer = if kind == FETCH { before } else { answer };
                 }
             }

@@ -10,7 +10,8 @@ use crate::coll;
 use crate::consts;
 use crate::errors::{Class, Result, fail};
 use crate::group::Members;
-use crate::{ft, lock as entry_lock, request};
+use crate::p2p::take_in;
+use crate::{lock as entry_lock, request};
 use std::collections::BTreeMap;
 use vmpi_shared::mem::sync::{Ordering, fence as memory_fence};
 
@@ -204,7 +205,7 @@ pub enum LockKind {
 /// Wait for the lock on `target`. Who gives the wait up has still its place in the line, where nobody is let past it: those behind
 /// give up as well, since they know of the same failure.
 fn take_lock(window: &Window, target: u32, exclusive: bool) -> Result<()> {
-    ft::look();
+    take_in::look();
     window.check_member(target)?;
     if window.is_far(target) {
         let lock = window.begin_far_lock(target, exclusive)?;

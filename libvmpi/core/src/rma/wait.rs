@@ -1,8 +1,10 @@
 //! How a member waits for what another does to the control block.
 
 use super::Window;
+use crate::calls;
 use crate::errors::Result;
-use crate::{ft, lock, process, request};
+use crate::failure;
+use crate::{lock, process, request};
 use vmpi_shared::mem::sync::Ordering;
 
 const SEQ: Ordering = Ordering::SeqCst;
@@ -44,7 +46,7 @@ impl Window {
     /// # Errors
     /// `Class::ProcFailed` if the member has failed.
     pub(super) fn check_member(&self, member: u32) -> Result<()> {
-        if ft::is_quiet() || member >= self.comm.size() {
+        if failure::is_quiet() || member >= self.comm.size() {
             return Ok(());
         }
         self.comm.health.check_source(Some(self.comm.local.world_rank(member)))
@@ -72,7 +74,7 @@ impl Window {
             let (wants, ticket) = what.words();
             me.begin_wait(wants, ticket); // SYNC W
             if !over() {
-                request::block(seen, request::CALL_WINDOW, -1, -1);
+                request::block(seen, calls::CALL_WINDOW, -1, -1);
             }
             me.end_wait();
             if lock::is_threaded() {

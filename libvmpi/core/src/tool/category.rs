@@ -1,7 +1,9 @@
 //! Categories: the variables, ordered (MPI 4.1 section 15.3.9). They never change.
 
-use super::{Failure, Result, cvar, event, pvar};
+use super::types::{Failure, Result};
+use super::{cvar, event, pvar};
 use crate::consts;
+use crate::tool::types;
 
 /// A category.
 pub struct Category {
@@ -53,5 +55,5 @@ pub fn get(index: i32) -> Result<&'static Category> {
 /// # Errors
 /// `T_ERR_INVALID_NAME`.
 pub fn index_of(name: &[u8]) -> Result<usize> {
-    super::index_of(ALL.iter().map(|category| category.name), name)
+    types::index_of(ALL.iter().map(|category| category.name), name)
 }

@@ -1,11 +1,15 @@
 //! Control variables: what the runtime is set to (MPI 4.1 section 15.3.6).
 
-use super::{Failure, Kind, Result, Value, Verbosity, enumeration};
+use super::enumeration;
+use super::types::{Failure, Kind, Result, Value, Verbosity};
 use crate::consts;
+use crate::lock;
 use crate::process;
+use crate::tool::types;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Mutex;
+use vmpi_shared::control::Overlap;
 use vmpi_shared::matching::queues::CROWDED;
 use vmpi_shared::matching::queues::LEAST_UNEXPECTED_LIMIT;
 use vmpi_shared::matching::tend::Endpoint;
@@ -28,7 +32,7 @@ pub struct Cvar {
 impl Cvar {
     /// Its value now; zero while MPI has not been up.
     pub fn read(&self) -> Value {
-        let _entered = process::enter();
+        let _entered = lock::enter();
         process::endpoint_if_any().map_or(self.kind.zero(), |endpoint| (self.read)(endpoint))
     }
 
@@ -134,6 +138,14 @@ pub static ALL: &[Cvar] = &[
         |e| Value::Count(e.node.header().warm_yields.into()),
         |e, value| set(&mut e.node.header_mut().warm_yields, value, 0..=MOST_YIELDS),
         "sched_yield calls of this rank after it has passed its core on, before it sleeps (at most 100000).",
+    ),
+    fixed(
+        MESSAGES,
+        "vmpi_overlap",
+        Kind::Int,
+        Some(enumeration::OVERLAP),
+        |_| Value::Int(Overlap::of_environment().unwrap_or(Overlap::Off) as i32),
+        "Do blocking calls return before large messages are over, if they can (vmpirun --overlap)?",
     ),
     tunable(
         MESSAGES,
@@ -252,7 +264,7 @@ pub fn get(index: i32) -> Result<&'static Cvar> {
 /// # Errors
 /// `T_ERR_INVALID_NAME`.
 pub fn index_of(name: &[u8]) -> Result<usize> {
-    super::index_of(ALL.iter().map(|variable| variable.name), name)
+    types::index_of(ALL.iter().map(|variable| variable.name), name)
 }
 
 /// Handles, from 1; the numbers are not used again.
@@ -304,7 +316,7 @@ pub fn of_handle(handle: usize) -> Result<&'static Cvar> {
 /// out of range.
 pub fn write(variable: &Cvar, value: Value) -> Result<()> {
     let write = variable.write.ok_or(Failure(consts::T_ERR_CVAR_SET_NEVER))?;
-    let _entered = process::enter();
+    let _entered = lock::enter();
     let endpoint = process::endpoint_if_any().ok_or(Failure(consts::T_ERR_CVAR_SET_NOT_NOW))?;
     if write(endpoint, value) { Ok(()) } else { Err(Failure(consts::T_ERR_INVALID)) }
 }

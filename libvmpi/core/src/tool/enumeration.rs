@@ -1,8 +1,8 @@
 //! Names for the values of variables.
 
-use super::{Failure, Result};
+use super::types::{Failure, Result};
 use crate::consts;
-use vmpi_shared::control::Policy;
+use vmpi_shared::control::{Overlap, Policy};
 use vmpi_shared::sched::RunState;
 
 /// A list of values with names.
@@ -16,6 +16,7 @@ pub const POLICY: usize = 1;
 pub const ON_BLOCK: usize = 2;
 pub const WTIME: usize = 3;
 pub const RUN_STATE: usize = 4;
+pub const OVERLAP: usize = 5;
 
 const fn policies() -> [(i32, &'static str); Policy::NAMES.len()] {
     let mut items = [(0, ""); Policy::NAMES.len()];
@@ -48,6 +49,10 @@ pub static ALL: &[Enumeration] = &[
             (RunState::Dead as i32, "DEAD"),
             (RunState::Adopted as i32, "ADOPTED"),
         ],
+    },
+    Enumeration {
+        name: "overlap",
+        items: &[(Overlap::Off as i32, "off"), (Overlap::Auto as i32, "auto"), (Overlap::On as i32, "on")],
     },
 ];
 

@@ -4,11 +4,12 @@
 //! given back: so they may call all of MPI, and a callback for any safety level can serve. What a rank notes before it gets so
 //! far has bounds; what is beyond them is dropped and counted for the dropped-event handlers.
 
-use super::{Failure, Kind, Result, Value, Verbosity};
+use super::types::{Failure, Kind, Result, Value, Verbosity};
 use crate::consts;
+use crate::tool::types;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use vmpi_shared::clock;
 
@@ -44,6 +45,7 @@ const MOST_PENDING: usize = 1024;
 const fn int(name: &'static str) -> Element {
     Element { name, kind: Kind::Int }
 }
+
 const fn count(name: &'static str) -> Element {
     Element { name, kind: Kind::Count }
 }
@@ -123,7 +125,7 @@ pub fn get(index: i32) -> Result<&'static Type> {
 /// # Errors
 /// `T_ERR_INVALID_NAME`.
 pub fn index_of(name: &[u8]) -> Result<usize> {
-    super::index_of(ALL.iter().map(|event| event.name), name)
+    types::index_of(ALL.iter().map(|event| event.name), name)
 }
 
 /// What a callback requires of itself; the core's numbers are the standard's `MPI_T_CB_REQUIRE_*`.
@@ -177,8 +179,12 @@ struct State {
 }
 
 static STATE: Mutex<State> = Mutex::new(State { last: 0, registrations: BTreeMap::new(), pending: VecDeque::new() });
+/// Who wants to know of messages and waits: `LISTENERS`, or `SIMULATION`.
+static WANTED: AtomicU32 = AtomicU32::new(0);
 /// Somebody listens.
-static WANTED: AtomicBool = AtomicBool::new(false);
+const LISTENERS: u32 = 1;
+/// This rank lives in virtual time.
+const SIMULATION: u32 = 2;
 /// There is something to tell.
 static PENDING: AtomicBool = AtomicBool::new(false);
 
@@ -196,7 +202,8 @@ impl State {
 
     fn look(&self) {
         let wanted = self.registrations.values().any(|registration| registration.callback().is_some());
-        WANTED.store(wanted, Ordering::Relaxed);
+        let others = WANTED.load(Ordering::Relaxed) & !LISTENERS;
+        WANTED.store(others | if wanted { LISTENERS } else { 0 }, Ordering::Relaxed);
     }
 }
 
@@ -279,15 +286,23 @@ pub fn set_dropped(registration: usize, handler: Option<Dropped>) -> Result<()> 
     Ok(())
 }
 
-/// Does anybody listen? Asked before an event's data are put together.
+/// Does anybody listen, or does this rank live in virtual time? Asked before an event's data are put together.
 #[inline]
 pub fn is_wanted() -> bool {
-    WANTED.load(Ordering::Relaxed)
+    WANTED.load(Ordering::Relaxed) != 0
+}
+
+/// From now on this rank lives in virtual time.
+pub(crate) fn simulate() {
+    WANTED.fetch_or(SIMULATION, Ordering::Relaxed);
 }
 
 /// It happened now.
 #[cold]
 pub fn raise(index: usize, data: [u64; MOST_ELEMENTS]) {
+    if WANTED.load(Ordering::Relaxed) & LISTENERS == 0 {
+        return;
+    }
     let time = clock::monotonic_ns() as i64;
     let state = &mut *STATE.lock().unwrap();
     for (&number, registration) in &mut state.registrations {

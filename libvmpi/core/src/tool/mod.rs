@@ -1,4 +1,4 @@
-//! The tool information interface (MPI 4.1 chapter 15): what the runtime is set to and what it does, as variables.
+//! The tool information interface (MPI 4.1 chapter 15): what the runtime is set to and what it does, as variables. (Floor 4.)
 //!
 //! `cvar`: what the runtime is set to; `pvar`: what it does, with sessions and handles; `category`: both, ordered;
 //! `enumeration`: names for values; `event`: what happens, told to callbacks. None of it needs MPI to be up, but before that there is no runtime to ask: variables are then 0.
@@ -9,15 +9,12 @@ pub mod cvar;
 pub mod enumeration;
 pub mod event;
 pub mod pvar;
+mod types;
+
+pub use types::{Failure, Kind, Result, Value, Verbosity};
 
 use crate::consts;
 use std::sync::Mutex;
-
-/// What a call of the tool interface returns when it fails: one of `consts::T_ERR_*`.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Failure(pub i32);
-
-pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
 /// How many times MPI_T_init_thread was called without MPI_T_finalize.
 static USERS: Mutex<u32> = Mutex::new(0);
@@ -51,57 +48,6 @@ pub fn finalize() -> Result<()> {
 /// `T_ERR_NOT_INITIALIZED`.
 pub fn check() -> Result<()> {
     if *USERS.lock().unwrap() == 0 { Err(Failure(consts::T_ERR_NOT_INITIALIZED)) } else { Ok(()) }
-}
-
-/// A value of a variable.
-#[derive(Copy, Clone, PartialEq, Debug)]
-pub enum Value {
-    Int(i32),
-    Count(u64),
-    Seconds(f64),
-    Text(&'static str),
-}
-
-/// What kind of value a variable has.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Kind {
-    /// MPI_INT.
-    Int,
-    /// MPI_UNSIGNED_LONG_LONG.
-    Count,
-    /// MPI_DOUBLE.
-    Seconds,
-    /// MPI_CHAR, with a NUL at the end.
-    Text,
-}
-
-impl Kind {
-    /// Nothing yet.
-    pub fn zero(self) -> Value {
-        match self {
-            Kind::Int => Value::Int(0),
-            Kind::Count => Value::Count(0),
-            Kind::Seconds => Value::Seconds(0.0),
-            Kind::Text => Value::Text(""),
-        }
-    }
-}
-
-/// How much a user must know to want a variable.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-#[repr(i32)]
-pub enum Verbosity {
-    User = consts::T_VERBOSITY_USER_BASIC,
-    Tuner = consts::T_VERBOSITY_TUNER_BASIC,
-    Developer = consts::T_VERBOSITY_MPIDEV_BASIC,
-}
-
-/// Position of a name in a list.
-///
-/// # Errors
-/// `T_ERR_INVALID_NAME`.
-fn index_of(names: impl Iterator<Item = &'static str>, wanted: &[u8]) -> Result<usize> {
-    names.into_iter().position(|name| name.as_bytes() == wanted).ok_or(Failure(consts::T_ERR_INVALID_NAME))
 }
 
 #[cfg(test)]

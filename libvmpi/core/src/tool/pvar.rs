@@ -12,7 +12,10 @@ pub use session::{
     set_all_started, start, stop, write,
 };
 
-use super::{Failure, Kind, Result, Value, Verbosity, enumeration};
+use super::enumeration;
+use super::types::{Failure, Kind, Result, Value, Verbosity};
+use crate::lock;
+use crate::tool::types;
 use crate::{consts, process};
 use vmpi_shared::control::RankReport;
 use vmpi_shared::matching::tend::Endpoint;
@@ -41,7 +44,7 @@ pub struct Pvar {
 impl Pvar {
     /// The raw value, zero while MPI has not been up.
     pub fn read(&self) -> Value {
-        let _entered = process::enter();
+        let _entered = lock::enter();
         process::endpoint_if_any().map_or(self.kind.zero(), |endpoint| (self.read)(endpoint))
     }
 
@@ -53,7 +56,7 @@ impl Pvar {
     /// The raw values, one for each of `peers` if it is of a communicator.
     fn read_all(&self, peers: &[u32]) -> Vec<Value> {
         let Some(per_peer) = self.per_peer else { return vec![self.read()] };
-        let _entered = process::enter();
+        let _entered = lock::enter();
         let endpoint = process::endpoint_if_any();
         peers.iter().map(|peer| Value::Count(endpoint.as_deref().map_or(0, |e| per_peer(e, *peer)))).collect()
     }
@@ -88,7 +91,7 @@ impl Pvar {
 
     /// A watermark begins anew at the present level.
     fn rewind(&self) {
-        let _entered = process::enter();
+        let _entered = lock::enter();
         if let (Some(rewind), Some(endpoint)) = (self.rewind, process::endpoint_if_any()) {
             rewind(endpoint);
         }
@@ -359,6 +362,6 @@ pub fn get(index: i32) -> Result<&'static Pvar> {
 /// # Errors
 /// `T_ERR_INVALID_NAME`.
 pub fn index_of(name: &[u8], class: i32) -> Result<usize> {
-    let index = super::index_of(ALL.iter().map(|variable| variable.name), name)?;
+    let index = types::index_of(ALL.iter().map(|variable| variable.name), name)?;
     if ALL[index].class == class { Ok(index) } else { Err(Failure(consts::T_ERR_INVALID_NAME)) }
 }

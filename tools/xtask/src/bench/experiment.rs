@@ -4,7 +4,7 @@ use super::programs::Program;
 use super::system::{Kind, System};
 use super::{
     applications, balance, clocks, collectives, idle, latency, launch, nodes, pingpong, policies, polling, reductions,
-    stencil,
+    simulate, stencil,
 };
 use std::time::Duration;
 
@@ -28,6 +28,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     collectives::EXPERIMENT,
     reductions::EXPERIMENT,
     applications::EXPERIMENT,
+    simulate::EXPERIMENT,
 ];
 
 pub struct Experiment {
@@ -162,6 +163,8 @@ pub enum Gives {
     Times,
     /// Its wall time: a figure.
     Time(&'static str),
+    /// Its CPU time, that of all its processes: a figure; and the figures that it prints.
+    LinesAndCpu(&'static str),
     /// What it uses while all ranks wait: `waiting`, `pss`.
     Sitting(Duration),
 }
@@ -174,7 +177,11 @@ impl Scope {
 
     /// vmpi and the other MPIs.
     pub fn mpis(&self) -> impl Iterator<Item = &'static System> {
-        self.systems.iter().copied().filter(|system| system.kind != Kind::Floor)
+        self.systems.iter().copied().filter(|system| matches!(system.kind, Kind::Vmpi | Kind::Peer))
+    }
+
+    pub fn simulators(&self) -> impl Iterator<Item = &'static System> {
+        self.systems.iter().copied().filter(|system| system.kind == Kind::Simulator)
     }
 
     pub fn floor(&self) -> Option<&'static System> {

@@ -25,6 +25,7 @@ pub mod programs;
 mod reductions;
 pub mod report;
 pub mod samples;
+mod simulate;
 mod stencil;
 pub mod system;
 
@@ -68,6 +69,9 @@ const CORES: usize = 2;
 
 pub fn bench(options: &Options) -> Result<()> {
     let experiments = chosen(&options.experiments)?;
+    if experiments.iter().any(|experiment| experiment.name == simulate::EXPERIMENT.name) {
+        setup::simgrid()?;
+    }
     let mut bench = Bench::prepare(&options.peers, options.ranks.clone(), options.limit, options.built)?;
     bench.batch_ms = options.batch_ms;
     let dir = target().join("bench");
@@ -135,6 +139,8 @@ impl Bench {
         if systems.iter().any(|system| system.name == "openmpi5") {
             setup::openmpi5()?;
         }
+        // Only who asked for simulations is told that there is no simulator.
+        systems.retain(|system| system.kind != Kind::Simulator || system.unavailable().is_none());
         systems.retain(|system| match system.unavailable() {
             Some(why) => {
                 eprintln!("{} is left out: {why}", system.title);
@@ -234,6 +240,7 @@ impl Bench {
                 samples.add(round, "wall", run.x, run.name(), finished.wall_s);
                 samples.add(round, "cpu", run.x, run.name(), finished.cpu_s);
             }
+            Gives::LinesAndCpu(figure) => samples.add(round, figure, run.x, run.name(), finished.cpu_s),
             Gives::Time(figure) => samples.add(round, figure, run.x, run.name(), finished.wall_s),
             Gives::Sitting(_) => {
                 let sitting = finished.sitting.ok_or_else(|| missing("its ranks never waited".into()))?;

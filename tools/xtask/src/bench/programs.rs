@@ -61,6 +61,7 @@ fn compile(name: &str, abi: Abi) -> Result<PathBuf> {
         Abi::OpenMpi => (command("mpicc.openmpi"), "openmpi"),
         Abi::Mpich => (command("mpicc.mpich"), "mpich"),
         Abi::Mpich5 => (command(venv_mpich().join("bin/mpicc")), "mpich5"),
+        Abi::Smpi => (command("smpicc"), "smpi"),
         Abi::None => (command("cc"), "none"),
     };
     let binary = dir.join(format!("{}.{suffix}", name.replace('/', "-")));

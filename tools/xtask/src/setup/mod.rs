@@ -54,7 +54,7 @@ const PACKAGES: &[&str] = &[
 ];
 /// Its sshd is run by a test, with a configuration of its own; installed, it would be enabled for the whole machine.
 const SSHD: &str = "openssh-server";
-/// Only the second tier needs these: a guest with an RDMA device, a small Slurm, packages and a bare Debian for them.
+/// Only the second tier needs these: a guest with an RDMA device, a small Slurm, SimGrid, packages and a bare Debian for them.
 const SECOND_TIER: &[&str] = &[
     "qemu-system-x86",
     "ibverbs-providers",
@@ -64,6 +64,7 @@ const SECOND_TIER: &[&str] = &[
     "slurm-client",
     "munge",
     "util-linux",
+    "libsimgrid-dev",
     "debootstrap",
     "dpkg",
     "rpm",
@@ -134,6 +135,11 @@ pub fn second_tier() -> Result<()> {
 /// LAMMPS alone, for the demo that was asked for it.
 pub fn lammps() -> Result<()> {
     debian::packages(&["lammps"]).map(drop)
+}
+
+/// SimGrid, for its SMPI: only the benchmark of simulations wants it by itself.
+pub fn simgrid() -> Result<()> {
+    debian::packages(&["libsimgrid-dev"]).map(drop)
 }
 
 /// Open MPI 5: only the benchmarks want it by itself, and only when asked for.

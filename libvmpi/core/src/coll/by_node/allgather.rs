@@ -1,10 +1,10 @@
 //! Allgather: each block goes once to each other node. The blocks may differ in size.
 
-use super::{ByNode, all_of};
 use crate::coll::algo::{allgather_spread, gather_linear};
+use crate::coll::by_node::order::{ByNode, all_of};
 use crate::coll::choose;
-use crate::coll::layout::Layout;
 use crate::coll::plan::{Data, Plan, Regions};
+use crate::comm::layout::Layout;
 
 /// Each node's first member gathers its blocks, these exchange them, and send each member all. `send`: this rank's block,
 /// `None` if it is in place in `recv`.
@@ -14,10 +14,10 @@ pub fn build(plan: &mut Plan, layout: &Layout, send: Option<Data>, recv: &Region
     let all = ByNode::new(plan, layout, recv);
     let leads = layout.place() == 0;
     let local = all.of(layout.here());
-    layout.phase(plan, |plan, ranks| gather_linear::build(plan, ranks, Some(mine), leads.then_some(&local), 0));
+    plan.within(layout, |plan, ranks| gather_linear::build(plan, ranks, Some(mine), leads.then_some(&local), 0));
     let nodes = Regions::Listed((0..layout.nodes()).map(|node| all.node(node)).collect());
-    layout.across(plan, &layout.leaders(0).ranks, |plan, ranks| allgather_spread::build(plan, ranks, None, &nodes));
-    layout.phase(plan, |plan, ranks| choose::bcast(plan, ranks, all.whole(), 0));
+    plan.across(layout, &layout.leaders(0).ranks, |plan, ranks| allgather_spread::build(plan, ranks, None, &nodes));
+    plan.within(layout, |plan, ranks| choose::bcast(plan, ranks, all.whole(), 0));
     all.each(layout, recv, |_| true, |from, to| plan.copy(from, to));
 }
 

@@ -7,10 +7,9 @@
 //! flat plan, 16 KiB: 0.4, 1.0, 0.6 by parts, 0.5, 0.4, 0.2 by one; 1 MiB: 0.4, 1.1, 0.9 and 0.3, 0.5, 0.5).
 
 use crate::coll::algo::allreduce_doubling;
-use crate::coll::by_core;
-use crate::coll::choose;
-use crate::coll::layout::Layout;
 use crate::coll::plan::{Data, Plan};
+use crate::coll::{by_core, choose};
+use crate::comm::layout::Layout;
 
 /// Two nodes swap less than this, since each by parts would wait twice: 256 KiB took 1.4 times as long, 1 MiB 0.85.
 const SPLIT_MIN_BYTES: u64 = 512 * 1024;
@@ -18,16 +17,16 @@ const SPLIT_MIN_BYTES: u64 = 512 * 1024;
 /// `send` may be `recv` (in place). `cores`: how the members here share cores, if that matters.
 pub fn build(plan: &mut Plan, layout: &Layout, cores: Option<&Layout>, send: Data, recv: Data, commutative: bool) {
     let leads = layout.place() == 0;
-    layout.phase(plan, |plan, ranks| {
+    plan.within(layout, |plan, ranks| {
         by_core::reduce(plan, ranks, cores, send, leads.then_some(recv), 0, commutative);
     });
     across(plan, layout, recv);
-    layout.phase(plan, |plan, ranks| choose::bcast(plan, ranks, recv, 0));
+    plan.within(layout, |plan, ranks| choose::bcast(plan, ranks, recv, 0));
 }
 
 /// The part of the nodes' first members, whose results are in `recv`, and get there.
 pub fn across(plan: &mut Plan, layout: &Layout, recv: Data) {
-    layout.across(plan, &layout.leaders(0).ranks, |plan, ranks| {
+    plan.across(layout, &layout.leaders(0).ranks, |plan, ranks| {
         match recv.bytes() < SPLIT_MIN_BYTES && ranks.size == 2 {
             true => allreduce_doubling::build(plan, ranks, recv, recv),
             false => choose::allreduce(plan, ranks, recv, recv),

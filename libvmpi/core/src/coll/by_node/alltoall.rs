@@ -1,8 +1,8 @@
 //! Alltoall of small blocks of one size: the blocks from one node to another travel in one message.
 
-use super::all_of;
-use crate::coll::layout::Layout;
+use crate::coll::by_node::order::all_of;
 use crate::coll::plan::{Data, Plan, Regions};
+use crate::comm::layout::Layout;
 
 /// All blocks have `bytes` packed bytes; `send` may be `recv` (in place: what is sent is copied first).
 ///

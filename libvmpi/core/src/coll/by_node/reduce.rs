@@ -2,11 +2,11 @@
 //!
 //! A node's members must follow one another in rank order if the operation does not commute.
 
-use super::all_of;
 use crate::coll::algo::reduce_binomial;
+use crate::coll::by_node::order::all_of;
 use crate::coll::choose;
-use crate::coll::layout::{Layout, Leaders};
 use crate::coll::plan::{Data, Plan, Ranks};
+use crate::comm::layout::{Layout, Leaders};
 
 /// `send`: this rank's contribution, only written if it is `recv`, which is there at the root only.
 ///
@@ -39,7 +39,7 @@ pub fn build(plan: &mut Plan, layout: &Layout, send: Data, recv: Option<Data>, r
 
 /// The part of those that speak for their nodes, with what each node's members come to, if the operation commutes.
 pub fn across(plan: &mut Plan, layout: &Layout, leaders: &Leaders, partial: Data, recv: Option<Data>) {
-    layout.across(plan, &leaders.ranks, |plan, ranks| {
+    plan.across(layout, &leaders.ranks, |plan, ranks| {
         let (parent, children) = reduce_binomial::tree(ranks, leaders.top);
         reduce_binomial::up(plan, ranks, partial, recv, parent, &children);
     });
@@ -61,12 +61,12 @@ pub fn in_turn(
         true => recv.unwrap_or_else(|| plan.temp(send.elem, send.count)),
         false => send,
     };
-    layout.phase(plan, |plan, ranks| {
+    plan.within(layout, |plan, ranks| {
         if ranks.size > 1 {
             within(plan, ranks, send, leads.then_some(partial), leaders.place);
         }
     });
-    layout.across(plan, &leaders.ranks, |plan, ranks| {
+    plan.across(layout, &leaders.ranks, |plan, ranks| {
         choose::reduce(plan, ranks, partial, recv, leaders.top, commutative);
     });
 }

@@ -1,15 +1,15 @@
 //! Scatter of blocks of one size: each node's blocks leave the root in one message.
 
-use super::ByNode;
 use crate::coll::algo::scatter_linear;
-use crate::coll::layout::Layout;
+use crate::coll::by_node::order::{self, ByNode};
 use crate::coll::plan::{Data, Plan, Regions};
+use crate::comm::layout::Layout;
 
 /// `send`: all blocks, at the root only; `recv`: this rank's block (`None` at a root whose block stays in place); all
 /// blocks have `bytes` packed bytes.
 pub fn build(plan: &mut Plan, layout: &Layout, send: Option<&Regions>, recv: Option<Data>, root: u32, bytes: u64) {
     let leaders = layout.leaders(root);
-    let ranks = super::all_of(layout);
+    let ranks = order::all_of(layout);
     if let (true, Some(send)) = (ranks.rank == root, send) {
         let all = ByNode::new(plan, layout, send);
         let here = layout.here();
@@ -18,7 +18,7 @@ pub fn build(plan: &mut Plan, layout: &Layout, send: Option<&Regions>, recv: Opt
             plan.send(ranks, leaders.ranks[node], all.node(node));
         }
         let local = Regions::Listed(layout.local().iter().map(|rank| send.get(*rank as usize)).collect());
-        layout.phase(plan, |plan, ranks| scatter_linear::build(plan, ranks, Some(&local), recv, leaders.place));
+        plan.within(layout, |plan, ranks| scatter_linear::build(plan, ranks, Some(&local), recv, leaders.place));
         return;
     }
     let Some(recv) = recv else { return };
@@ -34,8 +34,8 @@ pub fn build(plan: &mut Plan, layout: &Layout, send: Option<&Regions>, recv: Opt
         plan.recv(ranks, root, temp);
         plan.fence();
         let local = Regions::Even { first: temp.slice(0, bytes), blocks: count as usize };
-        layout.phase(plan, |plan, ranks| scatter_linear::build(plan, ranks, Some(&local), Some(recv), leaders.place));
+        plan.within(layout, |plan, ranks| scatter_linear::build(plan, ranks, Some(&local), Some(recv), leaders.place));
     } else {
-        layout.phase(plan, |plan, ranks| scatter_linear::build(plan, ranks, None, Some(recv), leaders.place));
+        plan.within(layout, |plan, ranks| scatter_linear::build(plan, ranks, None, Some(recv), leaders.place));
     }
 }

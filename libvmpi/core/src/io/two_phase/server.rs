@@ -5,7 +5,8 @@ use crate::errors::{Error, Result};
 use crate::io::domains::takes_part;
 use crate::io::pieces::{Coverage, List, PIECES_BYTES};
 use crate::io::{errno, transfer};
-use crate::p2p::{self, Mode, Plane, Slot};
+use crate::p2p::{self, Mode, Slot};
+use crate::plane::Plane;
 
 /// One client of an aggregator in one window.
 struct Incoming {

@@ -7,15 +7,16 @@ use super::{Carries, ROOM};
 use crate::errors::Result;
 use crate::op::{self, Builtin};
 use crate::rma::Operand;
-use crate::rma::accumulate::Basic;
+use crate::rma::local::Local;
 use crate::rma::place::Spot;
-use crate::rma::transfer::Local;
+use crate::rma::step::Basic;
 use std::rc::Rc;
 use vmpi_shared::arith::kernel;
 use vmpi_shared::ask::{Ask, BLOCK_BYTES, What};
 
 /// From here on data is fetched out of this rank's memory by its carrier, instead of going through a slab block.
 const LARGE_BYTES: u64 = 64 << 10;
+
 /// MPI_Put to a member of another node.
 ///
 /// # Errors

@@ -19,12 +19,13 @@ pub(super) use data::{combine, combines, get, put, swap};
 pub use request::Starting;
 
 use super::Window;
+use crate::calls::CALL_WINDOW;
 use crate::comm::Communicator;
 use crate::errors::{Class, Error, Result, fail};
-use crate::ft;
+use crate::failure;
 use crate::p2p::{self, Slot};
 use crate::process::endpoint;
-use crate::request::{CALL_WINDOW, progress, wait_more};
+use crate::request::{progress, wait_more};
 use pieces::Pieces;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -94,10 +95,10 @@ fn check(target: u32, outcome: u32) -> Result<()> {
     if outcome == outcome::GOOD {
         return Ok(());
     }
-    if let Some(error) = ft::error_of(outcome, NOBODY) {
+    if let Some(error) = failure::error_of(outcome, NOBODY) {
         return Err(error);
     }
-    let (class, why) = match ft::errno_of(outcome) {
+    let (class, why) = match failure::errno_of(outcome) {
         libc::ESRCH if endpoint().node.header().recovery != 0 => {
             (Class::ProcFailed, "its process has failed, or has given the window up since another one has".to_string())
         }
@@ -160,7 +161,7 @@ impl Far {
         if outcome == outcome::GOOD {
             return Ok(());
         }
-        let why = std::io::Error::from_raw_os_error(ft::errno_of(outcome));
+        let why = std::io::Error::from_raw_os_error(failure::errno_of(outcome));
         fail(Class::RmaShared, format!("this node's carrier cannot map the window's segment: {why}"))
     }
 

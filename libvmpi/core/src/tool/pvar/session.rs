@@ -1,8 +1,9 @@
 //! Sessions, and handles of performance variables: what one tool has counted.
 
 use super::{Pvar, get};
-use crate::tool::{Failure, Result, Value};
-use crate::{comm, consts, handle, process};
+use crate::lock;
+use crate::tool::types::{Failure, Result, Value};
+use crate::{comm, consts, handle};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
@@ -203,7 +204,7 @@ pub fn allocate(session: usize, index: i32, comm: Option<handle::Comm>) -> Resul
     let variable = get(index)?;
     let peers = match comm.filter(|_| variable.is_of_comm()) {
         Some(comm) => {
-            let _entered = process::enter();
+            let _entered = lock::enter();
             let comm = comm::get(comm).map_err(|_| Failure(consts::T_ERR_INVALID_HANDLE))?;
             comm.peers().iter().collect()
         }

@@ -1,0 +1,142 @@
+//! The solver's memory: one piece, no pointers, so that it can lie in a segment that processes share.
+
+use super::FlowsProblem;
+use crate::image::MOST_USES;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+pub const MAGIC: u64 = u64::from_le_bytes(*b"vmpiflow");
+/// No flow, no use.
+pub const NONE: u32 = u32::MAX;
+
+#[derive(Copy, Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Header {
+    pub magic: u64,
+    pub links: u32,
+    pub slots: u32,
+    /// All events before this time have happened, and those at it that were known.
+    pub now: u64,
+    /// Raised for each look around, so that what has been seen need not be cleared.
+    pub look: u64,
+    /// Free slots, chained by `Flow::chain`.
+    pub free: u32,
+    /// Flows that have ended, the first and the last, chained by `Flow::chain`.
+    pub ended_first: u32,
+    pub ended_last: u32,
+    /// Entries of the heap.
+    pub events: u32,
+    pub in_flight: u32,
+    pub reserved: u32,
+}
+
+/// A link while flows compete for it.
+#[derive(Copy, Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Link {
+    /// Bytes a second.
+    pub capacity: f64,
+    /// While shares are worked out: what is left of it, and the sum of what the flows without a share yet use of it per unit of level.
+    pub left: f64,
+    pub weight: f64,
+    pub look: u64,
+    /// The first use in the list of those that drain over it.
+    pub first: u32,
+    /// Flows on it without a share yet.
+    pub open: u32,
+}
+
+/// A flow on a link: an entry of the link's list.
+#[derive(Copy, Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Use {
+    pub link: u32,
+    pub hundredths: u32,
+    /// Neighbours in the link's list: flow's slot times `MOST_USES` plus the number of the use.
+    pub next: u32,
+    pub before: u32,
+}
+
+pub const FREE: u32 = 0;
+/// Its first byte is on the way.
+pub const WAITS: u32 = 1;
+pub const DRAINS: u32 = 2;
+pub const ENDED: u32 = 3;
+
+#[derive(Copy, Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Flow {
+    pub key: u64,
+    /// When it begins to drain, or ends if nothing changes.
+    pub at: u64,
+    /// When `left` was what was left.
+    pub since: u64,
+    pub left: f64,
+    /// Bytes a second.
+    pub rate: f64,
+    /// The new one, while shares are worked out; less than 0: none yet.
+    pub share: f64,
+    pub bound: f64,
+    pub penalty: f64,
+    pub look: u64,
+    pub state: u32,
+    /// Where it is in the heap.
+    pub place: u32,
+    pub chain: u32,
+    pub used: u32,
+    pub uses: [Use; MOST_USES],
+}
+
+impl Flow {
+    /// Those that it has; however many it says.
+    pub fn uses(&self) -> &[Use] {
+        self.uses.get(..self.used as usize).unwrap_or(&self.uses)
+    }
+}
+
+/// The parts of the memory.
+#[derive(Debug)]
+pub struct Parts<'a> {
+    pub header: &'a mut Header,
+    pub links: &'a mut [Link],
+    pub flows: &'a mut [Flow],
+    /// Slots of flows by the time of their next event.
+    pub heap: &'a mut [u32],
+    /// Flows that a change may concern.
+    pub concerned: &'a mut [u32],
+    /// Links that it may concern, and those that have not been looked at yet.
+    pub touched: &'a mut [u32],
+}
+
+/// Bytes for so many links and flows.
+pub fn bytes_for(links: u32, slots: u32) -> usize {
+    let (links, slots) = (links as usize, slots as usize);
+    size_of::<Header>() + links * size_of::<Link>() + slots * size_of::<Flow>() + (2 * slots + links) * size_of::<u32>()
+}
+
+/// # Errors
+/// Too little memory, or not aligned to 8.
+pub fn parts(memory: &mut [u8], links: u32, slots: u32) -> Result<Parts<'_>, FlowsProblem> {
+    let wanted = bytes_for(links, slots);
+    if memory.len() < wanted || memory.as_ptr().align_offset(8) != 0 {
+        return Err(FlowsProblem::Memory { bytes: memory.len(), wanted });
+    }
+    let wrong = |_| FlowsProblem::Damaged;
+    let (links, slots) = (links as usize, slots as usize);
+    let (header, rest) = Header::mut_from_prefix(memory).map_err(|_| FlowsProblem::Damaged)?;
+    let (links_part, rest) = rest.split_at_mut(links * size_of::<Link>());
+    let (flows_part, rest) = rest.split_at_mut(slots * size_of::<Flow>());
+    let (heap_part, rest) = rest.split_at_mut(slots * size_of::<u32>());
+    let (concerned_part, rest) = rest.split_at_mut(slots * size_of::<u32>());
+    let touched_part = &mut rest[..links * size_of::<u32>()];
+    fn cast<T: FromBytes + IntoBytes + Immutable + KnownLayout>(part: &mut [u8]) -> Result<&mut [T], ()> {
+        <[T]>::mut_from_bytes(part).map_err(|_| ())
+    }
+    Ok(Parts {
+        header,
+        links: cast(links_part).map_err(wrong)?,
+        flows: cast(flows_part).map_err(wrong)?,
+        heap: cast(heap_part).map_err(wrong)?,
+        concerned: cast(concerned_part).map_err(wrong)?,
+        touched: cast(touched_part).map_err(wrong)?,
+    })
+}

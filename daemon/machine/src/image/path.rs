@@ -1,0 +1,262 @@
+//! What a message costs from one place to another.
+
+use super::Image;
+use super::layout;
+use crate::machine::{Level, Model};
+use crate::smpi;
+use crate::units::{PS_PER_S, Ps, transfer_time};
+
+/// A path has room for so many links that messages compete for.
+pub const MOST_USES: usize = 40;
+
+/// A link, and how much of a flow's share goes over it, in hundredths.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkUse {
+    pub link: u32,
+    pub hundredths: u32,
+}
+
+/// The way from one place to another: plain data.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Path {
+    level: Level,
+    model: Model,
+    /// SMPI: the sum of the links' latencies. LogGP: what switches on the way add to the level's.
+    on_the_way: Ps,
+    /// The least time of any message.
+    least: Ps,
+    /// Bytes a second that no flow exceeds, however free the links are.
+    bound: f64,
+    /// What a flow's share is divided by.
+    penalty: f64,
+    used: u32,
+    uses: [LinkUse; MOST_USES],
+}
+
+/// A message alone on the wire.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// The sender is busy.
+    pub send_overhead: Ps,
+    /// The receiver is busy.
+    pub receive_overhead: Ps,
+    /// From the begin of a message to that of the next one from the same place.
+    pub gap: Ps,
+    /// From the end of the sender's overhead to the begin of the receiver's.
+    pub wire: Ps,
+}
+
+/// A message as a flow: it waits, then drains.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub(crate) struct Transfer {
+    pub latency: Ps,
+    /// Bytes.
+    pub volume: f64,
+    /// Bytes a second.
+    pub bound: f64,
+    pub penalty: f64,
+}
+
+impl Path {
+    pub fn level(&self) -> Level {
+        self.level
+    }
+
+    /// The least time of any message on this path.
+    pub fn latency(&self) -> Ps {
+        self.least
+    }
+
+    /// Whether messages on it compete with others; else [`Cost::wire`] is all there is.
+    pub fn shares(&self) -> bool {
+        self.used > 0
+    }
+
+    /// The links that messages compete for.
+    pub fn uses(&self) -> &[LinkUse] {
+        &self.uses[..self.used as usize]
+    }
+
+    fn add(&mut self, link: u32, hundredths: u32) {
+        let used = self.used as usize;
+        if let Some(known) = self.uses[..used].iter_mut().find(|known| known.link == link) {
+            known.hundredths += hundredths;
+        } else if let Some(free) = self.uses.get_mut(used) {
+            *free = LinkUse { link, hundredths };
+            self.used += 1;
+        }
+    }
+}
+
+/// How long what is left takes at this rate, rounded up to a picosecond.
+pub(crate) fn drain_time(bytes: f64, rate: f64) -> Ps {
+    if bytes <= 0.0 {
+        return 0;
+    }
+    // Past the end of time for a rate of nothing; a cast saturates.
+    (bytes / rate * PS_PER_S as f64).ceil() as Ps
+}
+
+impl Image<'_> {
+    /// The way between two places, by arithmetic.
+    pub fn path(&self, from: u32, to: u32) -> Path {
+        let (level, from_host, to_host) = (self.level(from, to), self.host_of(from), self.host_of(to));
+        let mut path = Path {
+            level,
+            model: self.model(),
+            on_the_way: 0,
+            least: 0,
+            bound: f64::INFINITY,
+            penalty: 1.0,
+            used: 0,
+            uses: [LinkUse::default(); MOST_USES],
+        };
+        match path.model {
+            Model::LogGp => self.loggp_path(&mut path, from_host, to_host),
+            Model::Smpi => self.smpi_path(&mut path, from_host, to_host),
+        }
+        path
+    }
+
+    fn loggp_path(&self, path: &mut Path, from: u32, to: u32) {
+        if from != to {
+            path.on_the_way = self.header.hop_latency.saturating_mul(self.hops(from, to).into());
+            if !self.classes.is_empty() {
+                self.each_link(from, to, &mut |link| {
+                    let Some(class) = self.class_of(link) else { return };
+                    if class.shared != 0 {
+                        path.add(link, 100);
+                    } else {
+                        path.bound = path.bound.min(class.bandwidth as f64);
+                    }
+                });
+            }
+        }
+        let pieces = self.pieces_of(path.level);
+        path.least = path.on_the_way.saturating_add(pieces.iter().map(|piece| piece.latency).min().unwrap_or(0));
+    }
+
+    fn smpi_path(&self, path: &mut Path, from: u32, to: u32) {
+        let mut slowest = u64::MAX;
+        path.penalty = 0.0;
+        self.each_link(from, to, &mut |link| {
+            let Some(class) = self.class_of(link) else { return };
+            path.on_the_way = path.on_the_way.saturating_add(class.latency);
+            path.penalty += smpi::penalty(class.bandwidth);
+            slowest = slowest.min(class.bandwidth);
+            if class.shared != 0 {
+                path.add(link, 100);
+            }
+        });
+        path.penalty += path.on_the_way as f64 / PS_PER_S as f64;
+        path.bound = (slowest as f64).min(smpi::window_bound(path.on_the_way));
+        self.each_link(to, from, &mut |link| {
+            if self.class_of(link).is_some_and(|class| class.shared != 0) {
+                path.add(link, smpi::CROSS_TRAFFIC);
+            }
+        });
+        path.least = smpi::least_latency(path.on_the_way);
+    }
+
+    fn pieces_of(&self, level: Level) -> &[layout::Piece] {
+        match self.levels.get(level as usize) {
+            Some(level) => &self.pieces[level.first_piece as usize..][..level.pieces as usize],
+            None => &[],
+        }
+    }
+
+    fn piece(&self, level: Level, bytes: u64) -> Option<&layout::Piece> {
+        let pieces = self.pieces_of(level);
+        pieces.get(pieces.partition_point(|piece| piece.from_bytes <= bytes).checked_sub(1)?)
+    }
+
+    /// What a message of so many bytes costs, if no other one is on its way.
+    pub fn cost(&self, path: &Path, bytes: u64) -> Cost {
+        match (path.model, self.piece(path.level, bytes)) {
+            (Model::LogGp, Some(piece)) if path.used == 0 && path.bound.is_infinite() => {
+                let drain = transfer_time(bytes, piece.bandwidth);
+                Cost {
+                    send_overhead: piece.send_overhead,
+                    receive_overhead: piece.receive_overhead,
+                    gap: piece.gap.max(drain),
+                    wire: path.on_the_way.saturating_add(piece.latency).saturating_add(drain),
+                }
+            }
+            (_, piece) => {
+                let transfer = self.transfer(path, bytes);
+                let drain = drain_time(transfer.volume, self.share_alone(path, transfer.bound));
+                let overheads = piece
+                    .map_or((0, 0, 0), |piece| (piece.send_overhead, piece.receive_overhead, piece.gap.max(drain)));
+                let (send_overhead, receive_overhead, gap) = overheads;
+                Cost { send_overhead, receive_overhead, gap, wire: transfer.latency.saturating_add(drain) }
+            }
+        }
+    }
+
+    /// Bytes a second of a flow that has its links for itself.
+    fn share_alone(&self, path: &Path, bound: f64) -> f64 {
+        let of_link = |used: &LinkUse| {
+            let bandwidth = self.link(used.link).map_or(f64::INFINITY, |(bandwidth, _)| bandwidth as f64);
+            bandwidth / coefficient(used.hundredths)
+        };
+        path.uses().iter().map(of_link).fold(bound, f64::min)
+    }
+
+    pub(crate) fn transfer(&self, path: &Path, bytes: u64) -> Transfer {
+        match (path.model, self.piece(path.level, bytes)) {
+            (Model::LogGp, Some(piece)) => Transfer {
+                latency: path.on_the_way.saturating_add(piece.latency),
+                volume: bytes as f64,
+                bound: path.bound.min(piece.bandwidth as f64),
+                penalty: path.penalty,
+            },
+            _ => Transfer {
+                latency: smpi::latency(path.on_the_way, bytes),
+                volume: smpi::volume(bytes),
+                bound: path.bound,
+                penalty: path.penalty,
+            },
+        }
+    }
+
+    /// A message of more bytes than this waits for its receive.
+    pub fn eager_limit(&self, path: &Path) -> u64 {
+        match self.levels.get(path.level as usize) {
+            Some(level) => level.eager_limit,
+            None => smpi::RENDEZVOUS_FROM - 1,
+        }
+    }
+
+    /// The least time of a message between two hosts, or, where there is one, between two of its places: none is faster.
+    pub fn min_latency(&self) -> Ps {
+        let hops_cost = |level: Level| self.pieces_of(level).iter().map(|piece| piece.latency).min();
+        match self.model() {
+            Model::LogGp if self.header.hosts == 1 => {
+                [Level::Socket, Level::Host].into_iter().filter_map(hops_cost).min().unwrap_or(0)
+            }
+            Model::LogGp => {
+                [Level::Switch, Level::Group, Level::System].into_iter().filter_map(hops_cost).min().unwrap_or(0)
+            }
+            // Every route has at least one link, and not only loopbacks.
+            Model::Smpi => {
+                let of_routes = self.routes.iter().filter(|route| route.key >> 32 != route.key & u64::from(u32::MAX));
+                let sum = |route: &layout::Route| {
+                    let own = &self.route_links[route.first_link as usize..][..route.links as usize];
+                    own.iter()
+                        .filter_map(|link| self.class_of(*link))
+                        .map(|class| class.latency)
+                        .fold(0, Ps::saturating_add)
+                };
+                let least = match self.routes.is_empty() {
+                    true => self.path(0, self.header.places - 1).on_the_way,
+                    false => of_routes.map(sum).min().unwrap_or(0),
+                };
+                smpi::least_latency(least)
+            }
+        }
+    }
+}
+
+pub(crate) fn coefficient(hundredths: u32) -> f64 {
+    f64::from(hundredths) / 100.0
+}

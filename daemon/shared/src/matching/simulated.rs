@@ -1,0 +1,184 @@
+//! A rank's end of virtual time: what it sends goes to the engine, what has arrived by its clock comes from there into its queues.
+//!
+//! In a simulated job the inboxes are closed (`Inbox::close`), and only a rank itself matches for itself. So nothing is visible above that has not arrived by its
+//! clock. It takes what has come when it waits, and when it asks what has come by now ([`Endpoint::look_in_virtual_time`]), and at no other time: when that is
+//! depends on the program alone. An announced message is copied when it is matched; its receive and its send end when the network has carried it.
+
+use super::envelope::{Envelope, kind};
+use super::tend::Endpoint;
+use super::transfer::RankMover;
+use crate::node::NodeSegment;
+use crate::sched::{self, Wait};
+use crate::simulate::engine::Look;
+use crate::simulate::{Exhausted, Fault, Simulated};
+
+impl Endpoint {
+    /// This rank lives in virtual time, from its start on.
+    pub fn simulate(&mut self, simulated: Simulated) {
+        self.simulated = Some(Box::new(simulated));
+        // Through the engine, as to all others.
+        self.posts_to_itself = true;
+        self.lends = false;
+    }
+
+    /// Each call of MPI is to be noted as it begins and ends, by way of what looks after queues that are lent.
+    pub fn note_each_call(&mut self) {
+        self.lends = true;
+        self.queues().head.posted_large |= 1 << 30;
+    }
+
+    #[inline]
+    pub fn is_simulated(&self) -> bool {
+        self.simulated.is_some()
+    }
+
+    /// Why this simulation cannot go on, if so.
+    pub fn fault(&self) -> Option<Fault> {
+        self.simulated.as_ref().and_then(|simulated| simulated.fault)
+    }
+
+    #[cold]
+    pub(super) fn send_in_virtual_time(&mut self, to: u32, envelope: &Envelope) {
+        let (node, me) = (&self.node, self.me);
+        let Some(simulated) = &mut self.simulated else { return };
+        let mut is_crowded = false;
+        match envelope.kind {
+            kind::INLINE | kind::SLAB | kind::RTS => is_crowded = simulated.send(to, envelope),
+            kind::FIN => simulated.answer(to, envelope),
+            // For threads of the receiver: they look whenever it runs.
+            kind::WAKE => {}
+            _ => simulated.fault = Some(Fault::NoCopy { from: to }),
+        }
+        wake_all(node, me, &mut simulated.woken);
+        if is_crowded {
+            self.look_in_virtual_time();
+        }
+    }
+
+    /// Take what arrives until this rank's clock, all of it: wait until that is there. False: nothing has come since the last time.
+    #[cold]
+    pub fn look_in_virtual_time(&mut self) -> bool {
+        let me = self.me;
+        let Some(simulated) = &mut self.simulated else { return false };
+        let (segment, number, now) = (simulated.segment, simulated.numbers(1), simulated.clock());
+        let (mut any, mut asked) = (false, false);
+        loop {
+            let Some(simulated) = &mut self.simulated else { return any };
+            let look = segment.locked(me, |engine| {
+                let look = if asked { engine.wait_on(me, now) } else { engine.wait_until(me, now, number)? };
+                if look == Look::Take {
+                    engine.take(me, now, &mut simulated.taken);
+                }
+                Ok(look)
+            });
+            match look {
+                Ok(Look::Take) => {
+                    any = true;
+                    self.match_taken();
+                }
+                // There, or to answer something that has come.
+                Ok(Look::Waits) => {
+                    asked = true;
+                    self.await_turn();
+                }
+                Ok(Look::Reached) => return any,
+                Err(Exhausted) => {
+                    simulated.fault = Some(Fault::Exhausted);
+                    return any;
+                }
+            }
+        }
+    }
+
+    /// Wait for at least one arrival; `need`: so many must come before what this rank waits for can be over. `what`: for `vmpictl`, as in `suspend`.
+    #[cold]
+    pub fn wait_in_virtual_time(&mut self, need: u32, what: (u32, i32, i32)) {
+        let me = self.me;
+        super::tend::tell(&self.node, me, what);
+        let Some(simulated) = &mut self.simulated else { return };
+        let (segment, now) = (simulated.segment, simulated.clock());
+        let taken = segment.locked(me, |engine| {
+            engine.take(me, now, &mut simulated.taken);
+            if !simulated.taken.is_empty() {
+                return Some(now);
+            }
+            match engine.until(me, need.max(1)) {
+                Ok(until) => {
+                    engine.take(me, until, &mut simulated.taken);
+                    Some(until)
+                }
+                Err(left) => {
+                    engine.wait(me, left);
+                    None
+                }
+            }
+        });
+        let until = taken.unwrap_or_else(|| {
+            self.await_turn();
+            let Some(simulated) = &mut self.simulated else { return now };
+            segment.locked(me, |engine| engine.take_woken(me, &mut simulated.taken))
+        });
+        if let Some(simulated) = &self.simulated {
+            simulated.wait_to(until);
+        }
+        self.match_taken();
+        self.receivers.clear();
+        self.queues().head.waiting = 0;
+    }
+
+    /// This rank waits, as far as the engine is concerned: go on until it runs.
+    fn await_turn(&mut self) {
+        let (node, me) = (&self.node, self.me);
+        let Some(simulated) = &mut self.simulated else { return };
+        let done = simulated.segment.locked(me, |engine| engine.settle(&*simulated.network, &mut simulated.woken));
+        simulated.note(done);
+        wake_all(node, me, &mut simulated.woken);
+        while !simulated.runs() {
+            sched::suspend(node, me, Wait::Queues, 0, || simulated.runs());
+        }
+        self.core = self.node.core_of(me);
+    }
+
+    /// Match what has been taken, and send the answers.
+    fn match_taken(&mut self) {
+        let Some(simulated) = &mut self.simulated else { return };
+        let mut taken = std::mem::take(&mut simulated.taken);
+        for (at, envelope) in taken.drain(..) {
+            let mut mover = RankMover { node: &self.node, job: &self.job, me: self.me, on: self.me };
+            // SAFETY: as in `queues`.
+            let mut queues = unsafe { self.own.queues() };
+            let accepted = queues.accept(&envelope, &mut mover, &mut self.outgoing);
+            if let Some(simulated) = &mut self.simulated {
+                simulated.arriving = at;
+                if !accepted {
+                    simulated.fault = Some(Fault::NoRoom);
+                }
+            }
+            self.flush();
+        }
+        if let Some(simulated) = &mut self.simulated {
+            (simulated.arriving, simulated.taken) = (0, taken);
+        }
+    }
+
+    /// This rank does nothing more.
+    pub fn leave_virtual_time(&mut self) {
+        let (node, me) = (&self.node, self.me);
+        let Some(simulated) = &mut self.simulated else { return };
+        let done = simulated.segment.locked(me, |engine| {
+            engine.finish(me);
+            engine.settle(&*simulated.network, &mut simulated.woken)
+        });
+        simulated.note(done);
+        wake_all(node, me, &mut simulated.woken);
+    }
+}
+
+/// These run now.
+fn wake_all(node: &NodeSegment, me: u32, woken: &mut Vec<u32>) {
+    for rank in woken.drain(..) {
+        if rank != me {
+            sched::wake(node, rank);
+        }
+    }
+}

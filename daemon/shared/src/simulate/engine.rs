@@ -1,0 +1,505 @@
+//! What happens next, and who may run.
+//!
+//! A rank that runs has a lower bound on the time of whatever it may still do. Ranks that wait do nothing before an event makes them run.
+//! So nothing will ever happen before the least of the bounds, the horizon, and nothing will arrive before the horizon, or the first message that
+//! is yet to leave, and the network's least latency. What lies before these is settled: nobody can come in between any more. Whoever holds the lock goes through
+//! settled events in the order of their keys. That order follows from the program and the machine alone, not from which rank got how far when:
+//! an event is gone through only when every one that could come before it exists.
+//!
+//! What arrives at a rank is hung in its list. A rank takes from there what its clock has reached, and nothing else.
+
+use super::heap::{self, Entry, Key};
+use super::layout::{Counts, Event, Flowing, SimRank, status, what};
+use super::network::{Flow, Network};
+use crate::matching::envelope::{Envelope, FLAG_SYNC, kind};
+use crate::matching::queues::answer;
+use crate::mem::sync::Ordering;
+
+const RELAXED: Ordering = Ordering::Relaxed;
+
+/// There is no room for more events: what is under way or has not been taken is too much.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Exhausted;
+
+/// How it stands with a rank that looks what has come by its clock.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Look {
+    /// It is to take what is in its list, and to answer it, and to ask again.
+    Take,
+    /// All that arrives until then is there, and has been taken; it runs.
+    Reached,
+    /// It waits for that.
+    Waits,
+}
+
+/// No arrival ends the wait.
+pub const NONE: u32 = 0;
+
+/// Ties: a sender has numbers for a million years, and what has arrived comes before who has got so far.
+const SENDER_SHIFT: u32 = 40;
+const REACHED_TIE: u64 = 1 << 63;
+
+/// A message that is to leave.
+pub struct Departure<'a> {
+    pub at: u64,
+    /// The sender's number for it: larger than that of the one before.
+    pub number: u64,
+    pub from: u32,
+    pub to: u32,
+    /// The one before it to the same rank: its event + 1, and its tie.
+    pub before: (u32, u64),
+    pub envelope: &'a Envelope,
+}
+
+/// All of the segment that changes, in the hands of who has the lock.
+pub struct Engine<'a> {
+    pub counts: &'a mut Counts,
+    pub ranks: &'a mut [SimRank],
+    pub events: &'a mut [Event],
+    pub leaving: &'a mut [Entry],
+    pub arriving: &'a mut [Entry],
+    /// Those that run.
+    pub running: &'a mut [u32],
+    /// Flows under way, in the order of their keys, and what the network remembers of them.
+    pub flowing: &'a mut [Flowing],
+    pub flows: &'a mut [u8],
+    pub lookahead: u64,
+}
+
+/// Does the receiver have to answer, at a time that follows from that of the arrival?
+fn asks(envelope: &Envelope) -> bool {
+    envelope.kind == kind::RTS || (envelope.is_message() && envelope.flags & FLAG_SYNC != 0)
+}
+
+impl Engine<'_> {
+    /// All ranks run, and have done nothing.
+    pub fn begin(&mut self) {
+        for rank in 0..self.ranks.len() as u32 {
+            heap::insert(self.running, &mut self.counts.running, &mut &mut *self.ranks, rank);
+        }
+    }
+
+    /// Nothing will happen before this, but for what is known.
+    fn horizon(&self) -> u64 {
+        match self.counts.running {
+            0 => u64::MAX,
+            _ => self.ranks[self.running[0] as usize].bound,
+        }
+    }
+
+    /// Nothing more will arrive before this.
+    fn arrivals_horizon(&self) -> u64 {
+        let leaving = heap::first(self.leaving, self.counts.leaving).map_or(u64::MAX, |entry| entry.key.time);
+        self.horizon().min(leaving).saturating_add(self.lookahead)
+    }
+
+    /// Nobody runs, and nothing is under way.
+    pub fn is_stalled(&self) -> bool {
+        let Counts { running, leaving, arriving, flowing, .. } = *self.counts;
+        running == 0 && leaving == 0 && arriving == 0 && flowing == 0
+    }
+
+    /// Is so little room left that senders are to let the others come up to them?
+    pub fn is_crowded(&self) -> bool {
+        self.counts.live as usize > self.events.len() / 4 * 3
+    }
+
+    fn take_event(&mut self) -> Result<u32, Exhausted> {
+        let index = match self.counts.free.checked_sub(1) {
+            Some(index) => {
+                self.counts.free = self.events[index as usize].next;
+                index
+            }
+            None if (self.counts.used as usize) < self.events.len() => {
+                self.counts.used += 1;
+                self.counts.used - 1
+            }
+            None => return Err(Exhausted),
+        };
+        self.counts.live += 1;
+        let event = &mut self.events[index as usize];
+        (event.next, event.before, event.behind, event.request, event.arrival) = (0, 0, 0, 0, 0);
+        Ok(index)
+    }
+
+    fn free_event(&mut self, index: u32) {
+        self.events[index as usize].next = self.counts.free;
+        self.counts.free = index + 1;
+        self.counts.live -= 1;
+    }
+
+    /// As many entries as there are events: there is always room.
+    fn schedule(&mut self, index: u32, time: u64) {
+        let event = &mut self.events[index as usize];
+        event.time = time;
+        let tie = if event.what == what::REACHED { event.tie | REACHED_TIE } else { event.tie };
+        let entry = Entry { key: Key { time, tie }, event: index, reserved: 0 };
+        let pushed = match event.what {
+            what::LEAVES | what::DATA_LEAVES => heap::push(self.leaving, &mut self.counts.leaving, entry),
+            _ => heap::push(self.arriving, &mut self.counts.arriving, entry),
+        };
+        debug_assert!(pushed);
+    }
+
+    fn make(&mut self, what: u32, (from, number): (u32, u64), to: u32, envelope: &Envelope) -> Result<u32, Exhausted> {
+        let index = self.take_event()?;
+        let event = &mut self.events[index as usize];
+        (event.what, event.from, event.to) = (what, from, to);
+        event.tie = u64::from(from) << SENDER_SHIFT | number;
+        envelope.copy_to(&mut event.envelope);
+        Ok(index)
+    }
+
+    /// A message is sent. Returns its event and tie, by which the next one of the same pair knows it.
+    pub fn send(&mut self, departure: &Departure<'_>) -> Result<(u32, u64), Exhausted> {
+        let Departure { at, number, from, to, before, envelope } = *departure;
+        let index = self.make(what::LEAVES, (from, number), to, envelope)?;
+        let event = &mut self.events[index as usize];
+        (event.before, event.before_tie) = before;
+        let tie = event.tie;
+        self.schedule(index, at);
+        self.counts.messages += 1;
+        Ok((index, tie))
+    }
+
+    /// Receive `request` of `me` has taken an announced message of `to`, whose data leave at `at`; `fin`: what ends the send, with the message's bytes. It takes
+    /// two numbers.
+    pub fn send_data(
+        &mut self,
+        at: u64,
+        (me, number): (u32, u64),
+        to: u32,
+        request: u32,
+        fin: &Envelope,
+    ) -> Result<(), Exhausted> {
+        let index = self.make(what::DATA_LEAVES, (me, number), to, fin)?;
+        self.events[index as usize].request = request;
+        self.schedule(index, at);
+        Ok(())
+    }
+
+    /// `envelope` arrives at `to` then.
+    pub fn arrive(&mut self, at: u64, sender: (u32, u64), to: u32, envelope: &Envelope) -> Result<(), Exhausted> {
+        let index = self.make(what::ARRIVES, sender, to, envelope)?;
+        self.schedule(index, at);
+        Ok(())
+    }
+
+    fn set_running(&mut self, rank: u32, bound: u64) {
+        let descriptor = &mut self.ranks[rank as usize];
+        descriptor.bound = bound;
+        descriptor.status.store(status::RUNS, Ordering::SeqCst);
+        heap::insert(self.running, &mut self.counts.running, &mut &mut *self.ranks, rank);
+    }
+
+    /// `rank`, which runs, does nothing before an event makes it run: one of `need` arrivals, if it is not `NONE`.
+    pub fn wait(&mut self, rank: u32, need: u32) {
+        heap::remove(self.running, &mut self.counts.running, &mut &mut *self.ranks, rank);
+        let descriptor = &mut self.ranks[rank as usize];
+        descriptor.need = need;
+        descriptor.status.store(status::WAITS, Ordering::SeqCst);
+    }
+
+    /// It does nothing any more.
+    pub fn finish(&mut self, rank: u32) {
+        self.wait(rank, NONE);
+        self.ranks[rank as usize].status.store(status::OVER, Ordering::SeqCst);
+        self.counts.over += 1;
+    }
+
+    /// `rank`, which runs, has got to `clock`, and will do nothing before.
+    pub fn advance(&mut self, rank: u32, clock: u64) {
+        self.ranks[rank as usize].bound = clock;
+        heap::moved(self.running, self.counts.running, &mut &mut *self.ranks, rank);
+    }
+
+    /// Is something in the list of `rank` that it is to take first? While it waits nobody waits for the answers that it owes.
+    fn owes(&self, rank: u32, clock: u64) -> bool {
+        let first = self.ranks[rank as usize].first.checked_sub(1);
+        first.is_some_and(|index| self.events[index as usize].time <= clock)
+    }
+
+    /// `rank`, which waits for nothing else, is to run when all that arrives until `clock` is there.
+    pub fn wait_until(&mut self, rank: u32, clock: u64, number: u64) -> Result<Look, Exhausted> {
+        if self.owes(rank, clock) {
+            return Ok(Look::Take);
+        }
+        let index = self.make(what::REACHED, (rank, number), rank, &Envelope::EMPTY)?;
+        self.wait(rank, NONE);
+        let next = heap::first(self.arriving, self.counts.arriving).map_or(u64::MAX, |entry| entry.key.time);
+        // A flow may end by then: who settles knows.
+        if next > clock && self.counts.flowing == 0 && self.arrivals_horizon() > clock {
+            self.free_event(index);
+            self.set_running(rank, clock);
+            return Ok(Look::Reached);
+        }
+        self.ranks[rank as usize].reached = 0;
+        self.schedule(index, clock);
+        Ok(Look::Waits)
+    }
+
+    /// It has been made to run before that, to answer something: it waits on, if virtual time has not got there meanwhile.
+    pub fn wait_on(&mut self, rank: u32, clock: u64) -> Look {
+        if self.owes(rank, clock) {
+            return Look::Take;
+        }
+        if self.ranks[rank as usize].reached != 0 {
+            self.advance(rank, clock);
+            return Look::Reached;
+        }
+        self.wait(rank, NONE);
+        Look::Waits
+    }
+
+    /// Has all that has arrived at `rank` been taken?
+    pub fn has_nothing(&self, rank: u32) -> bool {
+        self.ranks[rank as usize].first == 0
+    }
+
+    /// Go through all that is settled. `woken`: those who run now.
+    pub fn settle(&mut self, network: &dyn Network, woken: &mut Vec<u32>) -> Result<(), Exhausted> {
+        loop {
+            let leaving = heap::first(self.leaving, self.counts.leaving);
+            let arriving = heap::first(self.arriving, self.counts.arriving);
+            let flowing = if self.counts.flowing == 0 { None } else { network.next(self.flows) };
+            let first = arriving.map_or(u64::MAX, |entry| entry.key.time).min(flowing.unwrap_or(u64::MAX));
+            let next = match (leaving, arriving, flowing) {
+                (Some(l), _, _) if l.key.time < self.horizon() && l.key.time <= first => l,
+                // What ends then arrives then.
+                (_, _, Some(at)) if at == first && at < self.arrivals_horizon() => {
+                    self.flow_on(at, network)?;
+                    continue;
+                }
+                (_, Some(a), _) if a.key.time == first && first < self.arrivals_horizon() => a,
+                _ => return Ok(()),
+            };
+            self.counts.events += 1;
+            match self.events[next.event as usize].what {
+                what::LEAVES => {
+                    heap::pop(self.leaving, &mut self.counts.leaving);
+                    self.leave(next.event, next.key.time, network)?;
+                }
+                what::DATA_LEAVES => {
+                    heap::pop(self.leaving, &mut self.counts.leaving);
+                    self.data_leave(next.event, next.key.time, network)?;
+                }
+                _ => {
+                    heap::pop(self.arriving, &mut self.counts.arriving);
+                    self.happen(next.event, next.key.time, woken);
+                }
+            }
+        }
+    }
+
+    /// A message of so many bytes asks for its sender's interface at `at`: when it leaves, and when its last byte is there if it is alone.
+    fn way(&mut self, at: u64, (from, to): (u32, u32), bytes: u64, network: &dyn Network) -> (u64, u64) {
+        let cost = network.cost(from, to, bytes);
+        let interface = &mut self.ranks[from as usize].interface_free;
+        let departs = at.saturating_add(cost.send_overhead).max(*interface);
+        *interface = departs.saturating_add(cost.gap);
+        // The look-ahead promises that.
+        (departs, departs.saturating_add(cost.wire).max(at.saturating_add(self.lookahead)))
+    }
+
+    fn leave(&mut self, index: u32, at: u64, network: &dyn Network) -> Result<(), Exhausted> {
+        let Event { from, to, .. } = self.events[index as usize];
+        let envelope = &self.events[index as usize].envelope;
+        let bytes = if envelope.kind == kind::RTS { 0 } else { envelope.len };
+        let (departs, arrival) = self.way(at, (from, to), bytes, network);
+        if network.shares(from, to) {
+            return self.flow(index, what::FLOWS, Flow { at: departs, key: 0, from, to, bytes }, network);
+        }
+        self.there(index, arrival);
+        Ok(())
+    }
+
+    /// The data of an announced message: the receive and the send end when they are there.
+    fn data_leave(&mut self, index: u32, at: u64, network: &dyn Network) -> Result<(), Exhausted> {
+        let Event { from: receiver, to: sender, .. } = self.events[index as usize];
+        let bytes = self.events[index as usize].envelope.len;
+        let (departs, arrival) = self.way(at, (sender, receiver), bytes, network);
+        if network.shares(sender, receiver) {
+            let flow = Flow { at: departs, key: 0, from: sender, to: receiver, bytes };
+            return self.flow(index, what::DATA_FLOWS, flow, network);
+        }
+        self.data_there(index, arrival)
+    }
+
+    /// From now on event `index` is a flow.
+    fn flow(&mut self, index: u32, what: u32, flow: Flow, network: &dyn Network) -> Result<(), Exhausted> {
+        let key = self.events[index as usize].tie;
+        self.events[index as usize].what = what;
+        let count = self.counts.flowing as usize;
+        let at = self.flowing[..count].partition_point(|known| known.key < key);
+        if count >= self.flowing.len() || !network.start(self.flows, &Flow { key, ..flow }) {
+            return Err(Exhausted);
+        }
+        self.flowing.copy_within(at..count, at + 1);
+        self.flowing[at] = Flowing { key, event: index, reserved: 0 };
+        self.counts.flowing += 1;
+        Ok(())
+    }
+
+    /// Flows go on to `at`.
+    fn flow_on(&mut self, at: u64, network: &dyn Network) -> Result<(), Exhausted> {
+        self.counts.events += 1;
+        let mut ended = Vec::new();
+        if !network.advance(self.flows, at, &mut ended) {
+            return Err(Exhausted);
+        }
+        for (key, at) in ended {
+            let count = self.counts.flowing as usize;
+            let Ok(place) = self.flowing[..count].binary_search_by_key(&key, |known| known.key) else { continue };
+            let index = self.flowing[place].event;
+            self.flowing.copy_within(place + 1..count, place);
+            self.counts.flowing -= 1;
+            match self.events[index as usize].what {
+                what::DATA_FLOWS => self.data_there(index, at)?,
+                _ => self.there(index, at),
+            }
+        }
+        Ok(())
+    }
+
+    /// The last byte of a message is there at `arrival`. MPI keeps the order of a pair's messages, whatever the network does.
+    fn there(&mut self, index: u32, mut arrival: u64) {
+        let Event { before, before_tie, .. } = self.events[index as usize];
+        if let Some(before) = before.checked_sub(1).and_then(|index| self.events.get_mut(index as usize))
+            && before.tie == before_tie
+        {
+            if matches!(before.what, what::FLOWS | what::HELD) {
+                before.behind = index + 1;
+                let event = &mut self.events[index as usize];
+                (event.what, event.arrival) = (what::HELD, arrival);
+                return;
+            }
+            arrival = arrival.max(before.arrival);
+        }
+        let mut next = index;
+        loop {
+            let event = &mut self.events[next as usize];
+            (event.what, event.arrival) = (what::ARRIVES, arrival);
+            let behind = event.behind;
+            self.schedule(next, arrival);
+            let Some(held) = behind.checked_sub(1) else { return };
+            next = held;
+            arrival = arrival.max(self.events[next as usize].arrival);
+        }
+    }
+
+    fn data_there(&mut self, index: u32, arrival: u64) -> Result<(), Exhausted> {
+        let Event { from: receiver, tie, request, .. } = self.events[index as usize];
+        let mut placed = answer(kind::PLACED, request);
+        placed.set_peer_request(self.events[index as usize].envelope.peer_request());
+        self.events[index as usize].what = what::ARRIVES;
+        self.schedule(index, arrival);
+        let other = self.take_event()?;
+        let event = &mut self.events[other as usize];
+        // The number after the other's is its own (`send_data`).
+        (event.what, event.from, event.to, event.tie) = (what::ARRIVES, receiver, receiver, tie + 1);
+        placed.copy_to(&mut event.envelope);
+        self.schedule(other, arrival);
+        Ok(())
+    }
+
+    /// It is there.
+    fn happen(&mut self, index: u32, at: u64, woken: &mut Vec<u32>) {
+        let event = &self.events[index as usize];
+        let (rank, reached) = (event.to, event.what == what::REACHED);
+        let asks = !reached && asks(&event.envelope);
+        let descriptor = &mut self.ranks[rank as usize];
+        let now = descriptor.status.load(RELAXED);
+        if reached {
+            // It may run, to answer what has come before.
+            descriptor.reached = 1;
+            self.free_event(index);
+            if now == status::WAITS {
+                self.wake(rank, at, (0, at), woken);
+            }
+            return;
+        }
+        if now == status::OVER {
+            self.free_event(index);
+            return;
+        }
+        match descriptor.last {
+            0 => descriptor.first = index + 1,
+            last => self.events[last as usize - 1].next = index + 1,
+        }
+        let descriptor = &mut self.ranks[rank as usize];
+        descriptor.last = index + 1;
+        if now == status::RUNS {
+            // Until it has taken this, its answer may come as early as this asks for it.
+            if asks && at < descriptor.bound {
+                self.advance(rank, at);
+            }
+            return;
+        }
+        if asks {
+            return self.wake(rank, at, (index + 1, at), woken);
+        }
+        if descriptor.need != NONE {
+            descriptor.need -= 1;
+            if descriptor.need == 0 {
+                let clock = descriptor.clock.load(RELAXED);
+                self.wake(rank, at, (index + 1, at.max(clock)), woken);
+            }
+        }
+    }
+
+    fn wake(&mut self, rank: u32, at: u64, (by, bound): (u32, u64), woken: &mut Vec<u32>) {
+        let descriptor = &mut self.ranks[rank as usize];
+        (descriptor.woken, descriptor.woken_by) = (at, by);
+        self.set_running(rank, bound);
+        woken.push(rank);
+    }
+
+    /// Take what has arrived at `rank` until `clock`, in order.
+    pub fn take(&mut self, rank: u32, clock: u64, taken: &mut Vec<(u64, Envelope)>) {
+        self.take_through(rank, clock, 0, taken);
+    }
+
+    /// Take what has arrived before this rank was made to run by one of that, and that one. Returns when that was.
+    pub fn take_woken(&mut self, rank: u32, taken: &mut Vec<(u64, Envelope)>) -> u64 {
+        let SimRank { woken, woken_by, .. } = self.ranks[rank as usize];
+        if woken_by != 0 {
+            self.take_through(rank, woken, woken_by, taken);
+        }
+        woken
+    }
+
+    /// The same up to event `last` (+ 1), if that is not 0.
+    fn take_through(&mut self, rank: u32, clock: u64, last: u32, taken: &mut Vec<(u64, Envelope)>) {
+        loop {
+            let descriptor = &mut self.ranks[rank as usize];
+            let Some(index) = descriptor.first.checked_sub(1) else { return };
+            let event = &self.events[index as usize];
+            if event.time > clock {
+                return;
+            }
+            taken.push((event.time, event.envelope));
+            descriptor.first = event.next;
+            if descriptor.first == 0 {
+                descriptor.last = 0;
+            }
+            self.free_event(index);
+            if index + 1 == last {
+                return;
+            }
+        }
+    }
+
+    /// `rank` waits, with `clock`, for `need` arrivals, some of which are in its list: until when it waits. `None`: for more than are there, how many.
+    pub fn until(&self, rank: u32, need: u32) -> Result<u64, u32> {
+        let mut left = need;
+        let mut at = self.ranks[rank as usize].first;
+        while let Some(event) = at.checked_sub(1).map(|index| &self.events[index as usize]) {
+            left -= 1;
+            if left == 0 || asks(&event.envelope) {
+                return Ok(event.time);
+            }
+            at = event.next;
+        }
+        Err(left)
+    }
+}

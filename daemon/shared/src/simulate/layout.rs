@@ -1,0 +1,157 @@
+//! What lies in a simulation's segment: plain memory, touched only by who holds the lock, but for the words that say otherwise.
+
+use super::heap::{Entry, Places};
+use crate::matching::envelope::Envelope;
+use crate::mem::sync::{AtomicU32, AtomicU64};
+
+/// How a rank stands in virtual time. All zeros: it runs.
+pub mod status {
+    /// It may do something at any time from its `bound` on.
+    pub const RUNS: u32 = 0;
+    /// It does nothing before an event makes it run.
+    pub const WAITS: u32 = 1;
+    /// It does nothing any more.
+    pub const OVER: u32 = 2;
+}
+
+/// What an event does.
+pub mod what {
+    /// A message asks its sender's interface for a way out.
+    pub const LEAVES: u32 = 1;
+    /// The data of an announced message does.
+    pub const DATA_LEAVES: u32 = 2;
+    /// Something arrives at its rank.
+    pub const ARRIVES: u32 = 3;
+    /// Virtual time has come to where its rank is.
+    pub const REACHED: u32 = 4;
+    /// A message, or data, on links that it shares.
+    pub const FLOWS: u32 = 5;
+    pub const DATA_FLOWS: u32 = 6;
+    /// It would be there, but for one before it that is not.
+    pub const HELD: u32 = 7;
+}
+
+/// The segment's own words, behind its head.
+#[repr(C, align(64))]
+pub struct Header {
+    /// Who changes anything below holds it: 0, or its rank + 1.
+    pub lock: AtomicU32,
+    pub ranks: u32,
+    /// Room for so many events.
+    pub room: u32,
+    pub image_bytes: u32,
+    pub flow_bytes: u64,
+    /// No message takes less from any rank to any other.
+    pub lookahead: u64,
+    /// `Compute` as numbers.
+    pub compute: u32,
+    pub reserved: u32,
+    pub scale_millionths: u64,
+    pub counts: Counts,
+}
+
+/// What changes as time goes on.
+#[repr(C)]
+#[derive(Default, Debug)]
+pub struct Counts {
+    /// Of the events: the first free one (index + 1), those ever used, those in use.
+    pub free: u32,
+    pub used: u32,
+    pub live: u32,
+    /// Entries of the three heaps.
+    pub leaving: u32,
+    pub arriving: u32,
+    pub running: u32,
+    /// Ranks that are over.
+    pub over: u32,
+    /// Flows under way.
+    pub flowing: u32,
+    pub events: u64,
+    pub messages: u64,
+}
+
+/// A rank in virtual time.
+#[repr(C, align(64))]
+#[derive(Default)]
+pub struct SimRank {
+    pub status: AtomicU32,
+    /// While it waits: arrivals that it takes before anything can be over; 0: none end this wait.
+    pub need: u32,
+    /// It has been waiting for `REACHED`, which has happened.
+    pub reached: u32,
+    /// Its place in the heap of those that run + 1.
+    pub place: u32,
+    /// RUNS: the earliest time at which it may do anything.
+    pub bound: u64,
+    /// When it was made to run, and by which of what has arrived (index + 1): what has come since is later.
+    pub woken: u64,
+    /// What has arrived and has not been taken, in order; index + 1.
+    pub first: u32,
+    pub last: u32,
+    /// From when on its network interface is free.
+    pub interface_free: u64,
+    /// Its clock, for those who look from outside.
+    pub clock: AtomicU64,
+    pub computed: AtomicU64,
+    pub sent: AtomicU64,
+    pub waited: AtomicU64,
+    pub messages: AtomicU64,
+    pub woken_by: u32,
+    pub reserved0: u32,
+    pub reserved: [u64; 2],
+}
+
+/// Something that happens at a point in virtual time.
+#[repr(C)]
+pub struct Event {
+    pub time: u64,
+    /// Its sender and number, which no other event has.
+    pub tie: u64,
+    pub what: u32,
+    /// The rank at which it happens in the end, and the one it comes from.
+    pub to: u32,
+    pub from: u32,
+    /// Next one in the list of what has arrived, or of those that are free; index + 1.
+    pub next: u32,
+    /// LEAVES: the message of the same pair before this one, if there was one (index + 1), and its tie.
+    pub before: u32,
+    /// DATA_LEAVES: the receiver's request.
+    pub request: u32,
+    pub before_tie: u64,
+    /// HELD behind this one; index + 1.
+    pub behind: u32,
+    pub reserved: u32,
+    /// When it was there, at the earliest: what left before it may hold it up.
+    pub arrival: u64,
+    pub envelope: Envelope,
+}
+
+#[cfg(not(feature = "model"))]
+const _: () = {
+    assert!(size_of::<Header>() == 128);
+    assert!(size_of::<SimRank>() == 128);
+    assert!(size_of::<Event>() == 224);
+    assert!(size_of::<Entry>() == 24);
+};
+
+/// A flow's event, by its key.
+#[repr(C)]
+#[derive(Copy, Clone, Default, Debug)]
+pub struct Flowing {
+    pub key: u64,
+    pub event: u32,
+    pub reserved: u32,
+}
+
+/// Those that run, by their bounds.
+impl Places for &mut [SimRank] {
+    fn bound(&self, rank: u32) -> u64 {
+        self[rank as usize].bound
+    }
+    fn place(&self, rank: u32) -> u32 {
+        self[rank as usize].place
+    }
+    fn set_place(&mut self, rank: u32, place: u32) {
+        self[rank as usize].place = place;
+    }
+}

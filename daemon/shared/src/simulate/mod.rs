@@ -1,0 +1,20 @@
+//! Virtual time: a job that is executed for real, and whose times are those of another machine.
+//!
+//! Reading order: `network` (what a message costs), `layout` (what lies in the segment), `heap`, `engine` (what happens next, and who may run),
+//! `segment` (the engine in shared memory, and its lock), `rank` (what a rank sends). A rank's end of it is `matching::simulated`.
+//!
+//! `unsafe` lives in `segment`.
+
+pub mod engine;
+mod heap;
+pub mod layout;
+pub mod network;
+mod rank;
+mod segment;
+#[cfg(all(test, not(feature = "model")))]
+mod tests;
+
+pub use engine::Exhausted;
+pub use network::{Cost, Flow, Network};
+pub use rank::{Fault, Simulated};
+pub use segment::{Compute, SimulationConfig, SimulationSegment};

@@ -1,0 +1,133 @@
+//! What a rank itself knows of its virtual time, and how what it sends gets to the engine.
+
+use super::engine::Departure;
+use super::layout::status;
+use super::{Compute, Exhausted, Network, SimulationSegment};
+use crate::matching::envelope::{Envelope, kind};
+use crate::mem::sync::Ordering;
+use std::collections::HashMap;
+
+const RELAXED: Ordering = Ordering::Relaxed;
+
+/// Why a simulation cannot go on.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// Too much is under way.
+    Exhausted,
+    /// A rank has no room for another unexpected message.
+    NoRoom,
+    /// The kernel lets this rank not copy from that one.
+    NoCopy { from: u32 },
+}
+
+/// A rank's virtual time.
+pub struct Simulated {
+    pub(crate) segment: &'static SimulationSegment,
+    pub(crate) network: Box<dyn Network + Send>,
+    me: u32,
+    /// Of the next event.
+    number: u64,
+    /// The last message to each rank, as the engine knows it.
+    before: HashMap<u32, (u32, u64)>,
+    /// When what is being matched has arrived; 0: it was there.
+    pub(crate) arriving: u64,
+    pub(crate) taken: Vec<(u64, Envelope)>,
+    pub(crate) woken: Vec<u32>,
+    pub(crate) fault: Option<Fault>,
+}
+
+impl Simulated {
+    pub fn new(segment: &'static SimulationSegment, network: Box<dyn Network + Send>, me: u32) -> Simulated {
+        Simulated {
+            segment,
+            network,
+            me,
+            number: 0,
+            before: HashMap::new(),
+            arriving: 0,
+            taken: Vec::new(),
+            woken: Vec::new(),
+            fault: None,
+        }
+    }
+
+    pub(crate) fn clock(&self) -> u64 {
+        self.segment.rank(self.me).clock.load(RELAXED)
+    }
+
+    /// The clock goes on to `at`, if it is behind: the rank has been waiting.
+    pub(crate) fn wait_to(&self, at: u64) {
+        let rank = self.segment.rank(self.me);
+        let now = rank.clock.load(RELAXED);
+        if at > now {
+            rank.clock.store(at, RELAXED);
+            rank.waited.fetch_add(at - now, RELAXED);
+        }
+    }
+
+    /// Numbers for so many events.
+    pub(crate) fn numbers(&mut self, count: u64) -> u64 {
+        self.number += count;
+        self.number - count
+    }
+
+    pub(crate) fn note(&mut self, done: Result<(), Exhausted>) {
+        if done.is_err() {
+            self.fault = Some(Fault::Exhausted);
+        }
+    }
+
+    /// A message leaves at this rank's clock, which goes on by what that keeps it busy.
+    pub(crate) fn send(&mut self, to: u32, envelope: &Envelope) -> bool {
+        let (segment, from, at) = (self.segment, self.me, self.clock());
+        let number = self.numbers(1);
+        let before = self.before.get(&to).map_or((0, 0), |(event, tie)| (event + 1, *tie));
+        let departure = Departure { at, number, from, to, before, envelope };
+        let measures = segment.compute() != Compute::None;
+        let sent = segment.locked(from, |engine| {
+            let sent = engine.send(&departure)?;
+            // What it owes an answer for may have come before.
+            if engine.has_nothing(from) {
+                engine.advance(from, at);
+                if measures {
+                    engine.settle(&*self.network, &mut self.woken)?;
+                }
+            }
+            Ok((sent, engine.is_crowded()))
+        });
+        let bytes = if envelope.kind == kind::RTS { 0 } else { envelope.len };
+        let busy = self.network.cost(from, to, bytes).send_overhead;
+        let rank = segment.rank(from);
+        rank.clock.fetch_add(busy, RELAXED);
+        rank.sent.fetch_add(busy, RELAXED);
+        rank.messages.fetch_add(1, RELAXED);
+        match sent {
+            Ok((event, is_crowded)) => {
+                self.before.insert(to, event);
+                is_crowded
+            }
+            Err(Exhausted) => {
+                self.fault = Some(Fault::Exhausted);
+                false
+            }
+        }
+    }
+
+    /// The answer to a message of `to` that a receive has taken.
+    pub(crate) fn answer(&mut self, to: u32, fin: &Envelope) {
+        let (segment, me) = (self.segment, self.me);
+        let matched = fin.offset().max(self.arriving);
+        let cost = self.network.cost(me, to, 0);
+        let heard = matched.saturating_add(cost.send_overhead).saturating_add(cost.wire);
+        let number = self.numbers(2);
+        let done = segment.locked(me, |engine| match fin.blocks().checked_sub(1) {
+            Some(request) => engine.send_data(heard, (me, number), to, request, fin),
+            None => engine.arrive(heard, (me, number), to, fin),
+        });
+        self.note(done);
+    }
+
+    pub(crate) fn runs(&self) -> bool {
+        self.segment.rank(self.me).status.load(Ordering::SeqCst) == status::RUNS
+    }
+}

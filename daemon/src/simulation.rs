@@ -1,0 +1,142 @@
+//! A simulated job's virtual time: made here, gone on with by its ranks.
+
+use std::cell::Cell;
+use vmpi_machine::{Flows, Image, Machine};
+use vmpi_shared::control::{Simulation, SimulationReport, Spread3};
+use vmpi_shared::job::JobConfig;
+use vmpi_shared::matching::envelope::INLINE_BYTES;
+use vmpi_shared::matching::queues::CROWDED;
+use vmpi_shared::mem::segment::SegmentError;
+use vmpi_shared::mem::sync::Ordering::Relaxed;
+use vmpi_shared::simulate::{Compute, SimulationConfig, SimulationSegment};
+
+/// Up to so many ranks each pair is asked for its latency.
+const MOST_FOR_PAIRS: u32 = 512;
+
+/// Why there is none.
+#[derive(Debug, thiserror::Error)]
+pub enum Problem {
+    #[error("cannot simulate: {0}")]
+    Refused(String),
+    #[error("cannot make the memory of virtual time: {0}")]
+    Segment(SegmentError),
+}
+
+/// Make the virtual time of a job of `ranks` ranks.
+///
+/// # Errors
+/// The machine's file, or that it is too small, or that it has what is not simulated.
+pub fn create(simulation: &Simulation, ranks: u32) -> Result<SimulationSegment, Problem> {
+    let refused = |why: String| Problem::Refused(why);
+    let machine = Machine::load(&simulation.machine).map_err(|problem| refused(problem.to_string()))?;
+    let bytes = machine.image();
+    // Aligned as the segment will be.
+    let mut words = vec![0u64; bytes.len().div_ceil(8)];
+    for (word, chunk) in words.iter_mut().zip(bytes.chunks(8)) {
+        let mut eight = [0; 8];
+        eight[..chunk.len()].copy_from_slice(chunk);
+        *word = u64::from_ne_bytes(eight);
+    }
+    let aligned: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let config = |lookahead, flow_bytes, begin_flows| SimulationConfig {
+        ranks,
+        image: &aligned,
+        lookahead,
+        compute: match simulation.compute_millionths {
+            None => Compute::None,
+            Some(millionths) => Compute::Measured { millionths },
+        },
+        flow_bytes,
+        begin_flows,
+    };
+    let segment = SimulationSegment::create(&config(1, 0, &|_: &mut [u8]| {})).map_err(Problem::Segment)?;
+    let image = Image::new(segment.image()).map_err(|error| refused(error.to_string()))?;
+    if ranks > image.place_count() {
+        return Err(refused(format!(
+            "{ranks} ranks are more than the simulated machine {} has cores ({}); each rank of a simulated job has a core of its own",
+            machine.name(),
+            image.place_count()
+        )));
+    }
+    if let Some(why) = not_simulated(&image) {
+        return Err(refused(format!("the machine {}: {why}", machine.name())));
+    }
+    let lookahead = least_latency(&image, ranks);
+    if image.link_count() == 0 {
+        return SimulationSegment::create(&config(lookahead, 0, &|_: &mut [u8]| {})).map_err(Problem::Segment);
+    }
+    let most = ranks.saturating_mul(32).clamp(1 << 10, 1 << 16);
+    let bytes = Flows::memory_for(&image, most).next_multiple_of(8) as u64;
+    let begun = Cell::new(true);
+    let begin = |memory: &mut [u8]| begun.set(Flows::create(memory, &image, most).is_ok());
+    let made = SimulationSegment::create(&config(lookahead, bytes, &begin)).map_err(Problem::Segment)?;
+    match begun.get() {
+        true => Ok(made),
+        false => Err(refused(format!("the links of the machine {} cannot be set up", machine.name()))),
+    }
+}
+
+/// What the machine has that the engine does not do.
+fn not_simulated(image: &Image<'_>) -> Option<&'static str> {
+    image.rules().eager_leaves_when_received.then_some(
+        "its model is `smpi` (a SimGrid platform), which vmpirun --simulate does not follow yet; a machine of model `loggp` it does",
+    )
+}
+
+/// Pairs of ranks that show what there is: all of a small job; of a larger one neighbours, both ends, and some of each distance.
+fn pairs(ranks: u32) -> impl Iterator<Item = (u32, u32)> {
+    let all = (ranks <= MOST_FOR_PAIRS).then(|| (0..ranks).flat_map(move |from| (0..ranks).map(move |to| (from, to))));
+    let some = (ranks > MOST_FOR_PAIRS).then(|| {
+        let distances =
+            std::iter::successors(Some(1u32), |distance| distance.checked_mul(2)).take_while(move |d| *d < ranks);
+        let distances: Vec<u32> = [0].into_iter().chain(distances).chain([ranks - 1]).collect();
+        (0..ranks)
+            .flat_map(move |from| distances.clone().into_iter().map(move |distance| (from, (from + distance) % ranks)))
+    });
+    all.into_iter().flatten().chain(some.into_iter().flatten())
+}
+
+/// No message takes less between any two ranks. (Were it less somewhere, that message would take so long: `engine::way`.)
+fn least_latency(image: &Image<'_>, ranks: u32) -> u64 {
+    let least = pairs(ranks).map(|(from, to)| image.path(from, to).latency()).min();
+    least.unwrap_or(1).min(image.min_latency()).max(1)
+}
+
+/// How messages go in a simulated job, whatever suits this machine: what is announced follows from the simulated one (`p2p::send`), and only the owner of memory
+/// touches it.
+pub fn config(config: &JobConfig) -> JobConfig {
+    let inline = INLINE_BYTES as u32;
+    JobConfig {
+        eager_limit_bytes: inline,
+        near_eager_limit_bytes: inline,
+        open_eager_limit_bytes: u32::MAX,
+        lend_queues: 0,
+        unexpected_limit: CROWDED,
+        ..*config
+    }
+}
+
+/// What has become of virtual time so far.
+pub fn report(segment: &SimulationSegment, simulation: &Simulation) -> SimulationReport {
+    let ranks = 0..segment.ranks();
+    let seconds = |picoseconds: u64| picoseconds as f64 * 1e-12;
+    let spread = |of: &dyn Fn(u32) -> u64| {
+        let all: Vec<u64> = ranks.clone().map(of).collect();
+        Spread3 {
+            min_s: seconds(all.iter().copied().min().unwrap_or(0)),
+            mean_s: all.iter().map(|time| seconds(*time)).sum::<f64>() / all.len().max(1) as f64,
+            max_s: seconds(all.iter().copied().max().unwrap_or(0)),
+        }
+    };
+    let clock = |rank: u32| segment.rank(rank).clock.load(Relaxed);
+    let events = segment.events();
+    SimulationReport {
+        machine: simulation.machine.clone(),
+        predicted_s: seconds(ranks.clone().map(clock).max().unwrap_or(0)),
+        computing: spread(&|rank| segment.rank(rank).computed.load(Relaxed)),
+        sending: spread(&|rank| segment.rank(rank).sent.load(Relaxed)),
+        waiting: spread(&|rank| segment.rank(rank).waited.load(Relaxed)),
+        messages: ranks.clone().map(|rank| segment.rank(rank).messages.load(Relaxed)).sum(),
+        events,
+    }
+}

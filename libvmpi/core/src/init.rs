@@ -1,0 +1,256 @@
+//! MPI's start and end in this process: for the world model (MPI_Init, MPI_Finalize) and for sessions, which are its users.
+//!
+//! A program started by vmpirun finds its daemon in the environment, attaches, and gets the two segments. A program
+//! started by itself is a world of one rank with segments of its own. Above all of what it starts and ends; what is learned here is kept in `process` and `nodes`.
+
+use crate::attr;
+use crate::coll;
+use crate::comm;
+use crate::construct;
+use crate::consts;
+use crate::crash;
+use crate::errors::{Class, Error, Result};
+use crate::failure;
+use crate::foreign;
+use crate::nodes;
+use crate::process::{self, endpoint, endpoint_if_any, endpoint_rank};
+use crate::request;
+use crate::simulate;
+use crate::tool::event;
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Mutex;
+use vmpi_shared::control::{self, Connection, Reply, Request};
+use vmpi_shared::dynamic::World;
+use vmpi_shared::job::{JobConfig, JobSegment};
+use vmpi_shared::matching::elements;
+use vmpi_shared::matching::tend::Endpoint;
+use vmpi_shared::mem::bell::{Bell, Chime};
+use vmpi_shared::node::{NodeConfig, NodeSegment, Pids};
+use vmpi_shared::simulate::SimulationSegment;
+use vmpi_shared::{meter, sched};
+
+/// Those for whom MPI is up: the world model and sessions. The lock also keeps two threads from opening at once.
+static USERS: Mutex<u32> = Mutex::new(0);
+
+/// Start MPI; returns the granted thread level (`consts::THREAD_*`). `face` is the ABI's name.
+///
+/// # Errors
+/// `Class::Other` if MPI was started before, or the daemon cannot be reached or refuses.
+pub fn init(face: &'static str, required_thread_level: i32) -> Result<i32> {
+    if process::is_initialized() {
+        return Err(Error::new(Class::Other, "MPI has been initialized before in this process"));
+    }
+    let level = open(face, required_thread_level)?;
+    comm::init_world(endpoint_rank(), &process::start_of_world());
+    process::begin_world_model(level);
+    Ok(level)
+}
+
+/// One more user of MPI: the first one attaches this rank to its job, and returns when it has its core. After the last
+/// one has gone, another may come. Returns the granted thread level.
+///
+/// # Errors
+/// `Class::Other` if the daemon cannot be reached or refuses.
+pub fn open(face: &'static str, required_thread_level: i32) -> Result<i32> {
+    let mut users = USERS.lock().unwrap();
+    let level = match required_thread_level {
+        consts::THREAD_SINGLE | consts::THREAD_FUNNELED | consts::THREAD_SERIALIZED => required_thread_level,
+        _ => consts::THREAD_MULTIPLE,
+    };
+    if *users == 0 {
+        if endpoint_if_any().is_none() {
+            install_panic_hook();
+            if std::env::var_os(control::env::SOCKET).is_none() {
+                // Another MPI's launcher has started this process? Then it has a place now, and knows the daemon.
+                foreign::join()?;
+            }
+            let (mut node, job, rank, world, simulation) = match std::env::var(control::env::SOCKET) {
+                Ok(socket) => {
+                    let attached = attach(&socket, face)?;
+                    crate::stdio::by_lines();
+                    attached
+                }
+                Err(_) => singleton()?,
+            };
+            vmpi_cma::allow_peers();
+            node.introduce(rank);
+            let found = world.ranks.iter().position(|member| member == rank);
+            let Some(world_rank) = found.filter(|_| world.ranks.fit(node.header().ranks)) else {
+                return Err(Error::new(Class::Other, "the daemon sent a world without this rank"));
+            };
+            process::set_world(world, world_rank as u32);
+            count_events(&mut node, rank);
+            let mut endpoint = Endpoint::new(node, job, rank);
+            if let Some(simulation) = simulation {
+                simulate::begin(&mut endpoint, simulation)?;
+                event::simulate();
+            }
+            process::set_endpoint(endpoint);
+            crash::prepare();
+            crate::regions::prepare();
+            request::set_up();
+            crate::memory::huge::prepare();
+            elements::set_reach(crate::p2p::REACH);
+        }
+        let endpoint = endpoint();
+        sched::enter(&endpoint.node, endpoint.me);
+        process::set_active(true);
+    }
+    // With several threads in MPI at once waits would not follow from the program alone.
+    let level = if simulate::is_on() { level.min(consts::THREAD_SERIALIZED) } else { level };
+    if *users == 0 || level == consts::THREAD_MULTIPLE {
+        crate::lock::set_threaded(level == consts::THREAD_MULTIPLE);
+    }
+    *users += 1;
+    Ok(level)
+}
+
+/// One user less: the last one leaves the core.
+pub fn close() {
+    let mut users = USERS.lock().unwrap();
+    if *users == 1 {
+        request::finish_buffered();
+        crate::regions::finish();
+        process::set_active(false);
+        // If the daemon is gone, the kernel is about to end this process anyway.
+        let _ = process::with_daemon(|daemon| daemon.send(&Request::Finalized, &[]));
+        let endpoint = endpoint();
+        endpoint.leave_virtual_time();
+        sched::finish(&endpoint.node, endpoint.me);
+        foreign::leave();
+        // Whoever comes next finds the lock taken seriously until it has said what it needs.
+        crate::lock::set_threaded(true);
+    }
+    *users -= 1;
+}
+
+/// The two segments, this rank and its world, and in a simulated job virtual time.
+type Attached = (NodeSegment, JobSegment, u32, World, Option<SimulationSegment>);
+
+/// Attach to the daemon that started this rank.
+fn attach(socket: &str, face: &str) -> Result<Attached> {
+    let variable = |name: &str| std::env::var(name).unwrap_or_default();
+    let number = |name: &str| {
+        variable(name).parse::<u32>().map_err(|_| {
+            Error::new(Class::Other, format!("the environment variable {name} is {:?}, not a number", variable(name)))
+        })
+    };
+    let failed = |what: &str, why: &dyn std::fmt::Display| {
+        Error::new(Class::Other, format!("cannot {what} the vmpi daemon at {socket}: {why}; is it still running?"))
+    };
+    let job = number(control::env::JOBID)?;
+    let rank = number(control::env::JOB_RANK).or_else(|_| number(control::env::RANK))?;
+    let stream = UnixStream::connect(socket).map_err(|error| match Path::new(socket).parent() {
+        Some(directory) if error.kind() == io::ErrorKind::NotFound => unseen(socket, directory),
+        _ => failed("reach", &error),
+    })?;
+    let mut daemon = Connection::new(stream);
+    let mut ask = |request: &Request| -> Result<(Reply, Vec<std::os::fd::OwnedFd>)> {
+        daemon.send(request, &[]).map_err(|e| failed("ask", &e))?;
+        match daemon.receive::<Reply>().map_err(|e| failed("hear", &e))? {
+            Some((Reply::Refused { reason, .. }, _)) => {
+                Err(Error::new(Class::Other, format!("the vmpi daemon at {socket} refuses: {reason}")))
+            }
+            Some(answer) => Ok(answer),
+            None => Err(failed("hear", &"it closed the connection")),
+        }
+    };
+    ask(&Request::Hello { version: env!("CARGO_PKG_VERSION").into(), protocol: control::PROTOCOL })?;
+    let request = Request::Attach { job, rank, word: variable(control::env::JOB), face: face.into() };
+    let (answer, fds) = ask(&request)?;
+    let Reply::Attached { appnum, world, universe, nodes, .. } = answer else {
+        return Err(failed("attach to", &"it gave an unknown answer"));
+    };
+    let mut fds = fds.into_iter();
+    let (Some(node), Some(jobs), Some(bell), Some(pids)) = (fds.next(), fds.next(), fds.next(), fds.next()) else {
+        return Err(failed("attach to", &"it did not hand over two segments, a bell and the ranks' pids"));
+    };
+    let unmapped = |e: vmpi_shared::mem::segment::SegmentError| Error::new(Class::Other, e.to_string());
+    let mut node = NodeSegment::map(node).map_err(unmapped)?;
+    node.set_bell(Bell::from_fd(bell));
+    node.set_pids(Pids::map(pids, node.header().ranks).map_err(unmapped)?);
+    let mut simulation = None;
+    if node.header().simulated != 0 {
+        let segment = fds.next().ok_or_else(|| failed("attach to", &"it did not hand over virtual time"))?;
+        simulation = Some(SimulationSegment::map(segment).map_err(unmapped)?);
+    } else if let (Some(bell), Some(timer)) = (fds.next(), fds.next()) {
+        node.set_carrier_bell(Chime::from_fds(bell, timer));
+    }
+    if let Some(nodes) = nodes {
+        nodes::set(nodes);
+    }
+    let jobs = JobSegment::map(jobs).map_err(unmapped)?;
+    process::set_daemon(daemon, appnum, universe);
+    Ok((node, jobs, rank, world, simulation))
+}
+
+/// The daemon's socket is not there. `directory` is where it should be: a job's own, in the runtime directory, or that.
+fn unseen(socket: &str, directory: &Path) -> Error {
+    let own = directory.file_name().is_some_and(|name| name.to_string_lossy().contains(control::PRIVATE_PREFIX));
+    let directory = directory.parent().filter(|_| own).unwrap_or(directory);
+    let (directory, variable) = (directory.display(), control::env::RUNTIME_DIR);
+    Error::new(
+        Class::Other,
+        format!(
+            "cannot reach the vmpi daemon at {socket}: there is no such file here. Either the daemon has ended, or this process has a file system of \
+             its own (a container, a private /tmp): it must see the runtime directory. Bind {directory} into it, or set {variable} for vmpirun to a \
+             directory that it sees under the same name"
+        ),
+    )
+}
+
+/// A world of one rank, with segments of its own.
+fn singleton() -> Result<Attached> {
+    let failed = |e: vmpi_shared::mem::segment::SegmentError| Error::new(Class::NoMem, e.to_string());
+    let node = NodeSegment::create(&NodeConfig::on_one_core(0, 1)).map_err(failed)?;
+    node.set_pid(0, std::process::id() as i32);
+    let job = JobSegment::create(&JobConfig { cells: 1, ..JobConfig::for_ranks(1) }).map_err(failed)?;
+    let world = World { number: 1, ranks: std::iter::once(0).collect(), ..World::default() };
+    Ok((node, job, 0, world, None))
+}
+
+/// MPI_Finalize: all ranks arrive, then the world model ends here; with no session left this rank leaves its core.
+///
+/// # Errors
+/// What a delete callback of MPI_COMM_SELF's or MPI_COMM_WORLD's attributes returned; `Class::Other` without MPI_Init.
+pub fn finalize() -> Result<()> {
+    // A child of a fork that ends by `exit` comes here by the handlers that it has inherited, and must not speak for the rank.
+    if !process::is_this_process() {
+        return Ok(());
+    }
+    if !process::is_initialized() {
+        return Err(Error::new(Class::Other, "MPI_Init has not been called"));
+    }
+    if process::is_finalized() {
+        return Err(Error::new(Class::Other, "MPI_Finalize has been called before"));
+    }
+    attr::delete_last_attributes()?;
+    request::finish_buffered();
+    failure::tolerate(construct::say_all())?;
+    // Those who are left need not wait for each other.
+    failure::tolerate(coll::barrier(&*comm::get(crate::handle::Comm::WORLD)?))?;
+    comm::end_world();
+    process::end_world_model();
+    close();
+    Ok(())
+}
+
+fn install_panic_hook() {
+    let previous = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        previous(info);
+        process::abort(125, &format!("vmpi's own fault: {info}; please report it with the command that led here"));
+    }));
+}
+
+/// Count what `vmpirun --counters` asks for; it has looked whether that is possible.
+fn count_events(node: &mut NodeSegment, rank: u32) {
+    let Ok(list) = std::env::var(control::env::COUNTERS) else { return };
+    let begun = meter::parse(&list).map_err(|e| e.to_string());
+    let begun = begun.and_then(|events| node.count_events(&events).map_err(|e| e.to_string()));
+    if let Err(why) = begun {
+        eprintln!("vmpi: rank {rank} does not count {list}: {why}");
+    }
+}

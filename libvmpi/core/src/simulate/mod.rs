@@ -1,0 +1,123 @@
+//! A rank in virtual time (`vmpirun --simulate`): when it asks what has come, what its own work and its calls take, and what its clocks say.
+//!
+//! Reading order: this file (what it is part of), `compute` (the time between two calls), `clocks` (what the program is told), `wait` (waits, looks, and
+//! what messages cost). The engine is `vmpi_shared::simulate`, a rank's end of it `vmpi_shared::matching::simulated`.
+
+pub mod clocks;
+mod compute;
+pub(crate) mod wait;
+
+pub use compute::compute;
+pub(crate) use compute::{entered, left, look};
+
+use crate::errors::{Class, Error, Result};
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
+use vmpi_machine::{Flows, Image};
+use vmpi_shared::matching::tend::Endpoint;
+use vmpi_shared::simulate::{Cost, Flow, Network, Simulated, SimulationSegment};
+
+const RELAXED: Ordering = Ordering::Relaxed;
+
+/// The simulation that this rank is part of.
+struct Mine {
+    segment: &'static SimulationSegment,
+    machine: Image<'static>,
+    me: u32,
+}
+
+static MINE: OnceLock<Mine> = OnceLock::new();
+
+/// The costs that the machine tells.
+#[derive(Copy, Clone)]
+struct Wires(Image<'static>);
+
+impl Network for Wires {
+    fn cost(&self, from: u32, to: u32, bytes: u64) -> Cost {
+        let cost = self.0.cost(&self.0.path(from, to), bytes);
+        Cost {
+            send_overhead: cost.send_overhead,
+            wire: cost.wire,
+            receive_overhead: cost.receive_overhead,
+            gap: cost.gap,
+        }
+    }
+
+    fn shares(&self, from: u32, to: u32) -> bool {
+        self.0.path(from, to).shares()
+    }
+
+    fn start(&self, memory: &mut [u8], flow: &Flow) -> bool {
+        let path = self.0.path(flow.from, flow.to);
+        Flows::open(memory).and_then(|mut flows| flows.start(flow.at, flow.key, &self.0, &path, flow.bytes)).is_ok()
+    }
+
+    fn next(&self, memory: &mut [u8]) -> Option<u64> {
+        Flows::open(memory).ok()?.next_event()
+    }
+
+    fn advance(&self, memory: &mut [u8], to: u64, ended: &mut Vec<(u64, u64)>) -> bool {
+        let Ok(mut flows) = Flows::open(memory) else { return false };
+        if flows.advance(to).is_err() {
+            return false;
+        }
+        loop {
+            match flows.completed() {
+                Ok(Some(flow)) => ended.push(flow),
+                Ok(None) => return true,
+                Err(_) => return false,
+            }
+        }
+    }
+}
+
+/// Does this rank live in virtual time?
+#[inline]
+pub(crate) fn is_on() -> bool {
+    MINE.get().is_some()
+}
+
+/// This rank of a simulated job is about to start.
+///
+/// # Errors
+/// The segment is none of this version.
+pub(crate) fn begin(endpoint: &mut Endpoint, segment: SimulationSegment) -> Result<()> {
+    // As long as the process lives.
+    let segment: &'static SimulationSegment = Box::leak(Box::new(segment));
+    let machine = Image::new(segment.image()).map_err(|error| Error::new(Class::Other, error.to_string()))?;
+    endpoint.simulate(Simulated::new(segment, Box::new(Wires(machine)), endpoint.me));
+    compute::begin(endpoint, segment.compute());
+    let _ = MINE.set(Mine { segment, machine, me: endpoint.me });
+    Ok(())
+}
+
+/// This rank's clock: picoseconds since the job's start.
+fn now() -> Option<u64> {
+    MINE.get().map(|mine| mine.segment.rank(mine.me).clock.load(RELAXED))
+}
+
+/// The rank does nothing else for so long.
+fn spend(time: u64) {
+    if let Some(mine) = MINE.get() {
+        mine.segment.rank(mine.me).clock.fetch_add(time, RELAXED);
+    }
+}
+
+/// Refuse what is not done in virtual time; `what` is the call.
+///
+/// # Errors
+/// `Class::UnsupportedOperation`, if this job is simulated.
+pub fn refuse(what: &str, why: &str) -> Result<()> {
+    if is_on() {
+        return Err(Error::new(
+            Class::UnsupportedOperation,
+            format!("{what} is not offered in a simulated job (vmpirun --simulate): {why}"),
+        ));
+    }
+    Ok(())
+}
+
+/// The host of the simulated machine that this rank runs on.
+pub(crate) fn host_name() -> Option<String> {
+    MINE.get().map(|mine| format!("host{}", mine.machine.host_of(mine.me)))
+}

@@ -1,0 +1,177 @@
+//! Blocking calls that return before their message is over (`vmpirun --overlap`): whatever the program does with the buffer, the answers are those of a call that waits.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+use vmpi_tests::compile::{Mpi, made, program};
+use vmpi_tests::job::{Outcome, Vmpirun};
+use vmpi_tests::nodes::Nodes;
+use vmpi_tests::place::Turn;
+use vmpi_tests::scratch::Scratch;
+
+/// Parts of overlap.c in which rank 0 is to have gone on before rank 1 has come (`stack`, `any` and what returns errors wait, on one node).
+const EARLY: &[&str] = &[
+    "read", "write", "send", "twice", "sysread", "syswrite", "fork", "free", "realloc", "handler", "page", "short",
+    "wait", "sendrecv", "again", "thread", "finalize",
+];
+
+fn compiled(mpi: Mpi) -> std::path::PathBuf {
+    let turn = Turn::take();
+    let binary = program("overlap.c", mpi);
+    drop(turn);
+    binary
+}
+
+/// The parts that were early, as overlap.c says.
+fn early(got: &Outcome) -> BTreeSet<&str> {
+    got.stderr.lines().filter_map(|line| line.split("early: ").nth(1)?.split(' ').next()).collect()
+}
+
+fn told(got: &Outcome) -> String {
+    format!("{} {} {}", got.code, got.stdout, got.stderr)
+}
+
+/// All parts are right, and these were early.
+fn is_right(got: &Outcome, wanted: &[&str], how: &str) {
+    let told = told(got);
+    assert_eq!((got.code, got.stdout.trim()), (0, "all is right"), "{how}: {told}");
+    assert_eq!(early(got), wanted.iter().copied().collect(), "{how}: {told}");
+}
+
+fn run(mpi: Mpi, v: &str, overlap: &str) -> Outcome {
+    let run = Vmpirun::new("overlap").args(["-n", "2", "-V", v, "--overlap", overlap]).arg(compiled(mpi));
+    run.deadline(Duration::from_secs(120)).run()
+}
+
+#[test]
+fn whatever_touches_the_buffer_waits() {
+    is_right(&run(Mpi::Openmpi, "1", "on"), EARLY, "on, V=1");
+    is_right(&run(Mpi::Openmpi, "2", "on"), EARLY, "on, V=2");
+}
+
+#[test]
+fn by_the_other_interfaces_too() {
+    is_right(&run(Mpi::Mpich, "1", "on"), EARLY, "on, MPICH");
+    is_right(&run(Mpi::Standard, "1", "on"), EARLY, "on, standard ABI");
+}
+
+#[test]
+fn nobody_is_early_where_that_is_off() {
+    is_right(&run(Mpi::Openmpi, "1", "off"), &[], "off");
+}
+
+/// A site's first calls wait, to be timed. Where the program computes meanwhile the next ones do not; where it touches its buffer at once they soon do again.
+#[test]
+fn auto_learns_where_it_pays() {
+    let got = run(Mpi::Openmpi, "1", "auto");
+    let words = told(&got);
+    assert_eq!((got.code, got.stdout.trim()), (0, "all is right"), "{words}");
+    let (early, all) = (early(&got), EARLY.iter().copied().collect::<BTreeSet<_>>());
+    assert!(early.is_subset(&all) && !early.contains("read") && !early.contains("send"), "{words}");
+    assert!(early.len() < 6, "{words}");
+
+    let run = Vmpirun::new("overlap-learn").args(["-n", "2", "-V", "1", "--overlap", "auto"]);
+    let got = run.arg(compiled(Mpi::Openmpi)).arg("learn").run();
+    let count = got.stderr.split("early: learn ").nth(1).and_then(|rest| rest.trim().parse::<u32>().ok());
+    assert!(got.code == 0 && count.is_some_and(|count| (4..=6).contains(&count)), "{}", told(&got));
+}
+
+/// The guard needs no right that only root has.
+#[test]
+fn for_any_user() {
+    if !nix::unistd::geteuid().is_root() {
+        println!("skipped: only root can be another user");
+        return;
+    }
+    let binary = compiled(Mpi::Openmpi);
+    let scratch = Scratch::new("overlap-user");
+    std::os::unix::fs::chown(scratch.path(), Some(1000), Some(1000)).expect("it is ours");
+    let words = ["--reuid=1000", "--regid=1000", "--clear-groups"];
+    let run = Vmpirun::wrapped("overlap-user", "setpriv", &words).env("VMPI_RUNTIME_DIR", scratch.path());
+    let got = run.args(["-n", "2", "-V", "1", "--overlap", "on"]).arg(binary).deadline(Duration::from_secs(120)).run();
+    is_right(&got, EARLY, "as user 1000");
+}
+
+/// The carriers bring the data; with a status a receive returns when it has matched, which here is when the data begins to come.
+#[test]
+fn over_nodes_too() {
+    let nodes = Nodes::new("overlap");
+    let binary = compiled(Mpi::Openmpi);
+    for (fabric, v) in [("tcp", "1"), ("emulated:50:100", "1"), ("tcp", "2")] {
+        let run = nodes.vmpirun("overlap").args(["--fabric", fabric, "--map-by", "node", "-n", "2", "-V", v]);
+        let got = run.args(["--overlap", "on"]).arg(&binary).deadline(Duration::from_secs(180)).run();
+        is_right(&got, EARLY, &format!("two nodes, {fabric}, V={v}"));
+    }
+}
+
+/// A message that is longer than the buffer ends the job wherever that is found, with the same words.
+#[test]
+fn a_truncated_message_ends_the_job() {
+    let binary = compiled(Mpi::Openmpi);
+    for overlap in ["on", "off"] {
+        let run = Vmpirun::new("overlap-truncated").args(["-n", "2", "-V", "1", "--overlap", overlap]);
+        let got = run.arg(&binary).arg("truncated").run();
+        let told = told(&got);
+        assert!(got.code != 0 && got.stderr.contains("MPI_Recv failed on rank 0"), "{overlap}: {told}");
+        assert!(got.stderr.contains("has 1048576 bytes, the receive buffer has 524288"), "{overlap}: {told}");
+    }
+}
+
+/// Who has touched a buffer waits, who computes behind a guard does not; what never comes is proven to.
+#[test]
+fn a_deadlock_is_proven() {
+    let binary = compiled(Mpi::Openmpi);
+    for overlap in ["on", "off"] {
+        let run = Vmpirun::new("overlap-deadlock").args(["-n", "2", "-V", "1", "--overlap", overlap]);
+        let got = run.args(["--on-deadlock", "abort"]).arg(&binary).arg("never").run();
+        let told = told(&got);
+        assert_eq!(got.code, 123, "{overlap}: {told}");
+        assert_eq!(got.stderr.contains("deferred receive"), overlap == "on", "{overlap}: {told}");
+    }
+}
+
+#[test]
+fn a_rank_that_waits_for_a_dead_one_is_ended() {
+    let binary = compiled(Mpi::Openmpi);
+    let run = Vmpirun::new("overlap-killed").args(["-n", "2", "-V", "1", "--overlap", "on"]);
+    let mut job = run.arg(&binary).arg("killed").start();
+    let mut pid = 0;
+    job.read_until(|text| {
+        pid = text.lines().next().and_then(|line| line.trim().parse().ok()).unwrap_or(0);
+        pid != 0 && text.ends_with('\n')
+    });
+    std::thread::sleep(Duration::from_millis(200));
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL).expect("it runs");
+    let got = job.finish();
+    assert_eq!(got.code, 137, "{}", told(&got));
+}
+
+/// What cannot be is said once, and the job goes on.
+#[test]
+fn why_nothing_is_deferred_is_said() {
+    let binary = compiled(Mpi::Openmpi);
+    let cases: [(&[&str], &str, &str); 2] = [
+        (&["--overlap", "on", "--enable-recovery"], "", "--overlap has no effect with --enable-recovery"),
+        (&[], "sometimes", "VMPI_OVERLAP is `sometimes`, which is not one of auto, on, off"),
+    ];
+    for (flags, variable, sentence) in cases {
+        let mut run = Vmpirun::new("overlap-said").args(["-n", "2", "-V", "1"]).args(flags);
+        if !variable.is_empty() {
+            run = run.env("VMPI_OVERLAP", variable);
+        }
+        let got = run.arg(&binary).args(["read", "send"]).run();
+        is_right(&got, &[], sentence);
+        assert_eq!(got.stderr.matches(sentence).count(), 1, "{}", told(&got));
+    }
+    let got = Vmpirun::new("overlap-said").args(["--overlap", "sometimes", "true"]).run();
+    assert!(got.code == 2 && got.stderr.contains("`sometimes` is not one of auto, on, off"), "{}", told(&got));
+}
+
+/// MPI_T tells what is wanted.
+#[test]
+fn mpi_t_knows_it() {
+    let binary = made("overlap_cvar.c", Mpi::Openmpi);
+    for (overlap, value) in [("off", "0 off"), ("auto", "1 auto"), ("on", "2 on")] {
+        let got = Vmpirun::new("overlap-cvar").args(["-n", "1", "--overlap", overlap]).arg(&binary).run();
+        assert_eq!((got.code, got.stdout.trim()), (0, value), "{}", told(&got));
+    }
+}
