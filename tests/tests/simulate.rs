@@ -16,8 +16,9 @@ fn built(program: &str) -> PathBuf {
 
 fn run(program: &str, ranks: u32, flags: &[&str], args: &[&str]) -> Outcome {
     Turn::beside_others();
+    let binary = built(program);
     let run = Vmpirun::new(program).args(["-n", &ranks.to_string(), "--simulate", &machine("quads.toml")]).args(flags);
-    run.arg(built(program)).args(args).deadline(Duration::from_secs(120)).run()
+    run.arg(binary).args(args).deadline(Duration::from_secs(120)).run()
 }
 
 fn good(program: &str, ranks: u32, flags: &[&str], args: &[&str]) -> Outcome {
