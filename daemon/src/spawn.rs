@@ -473,9 +473,10 @@ extern "C" fn child(arguments: *mut c_void) -> c_int {
         if libc::getppid() != a.parent {
             libc::_exit(125);
         }
-        // Before the first descriptor is changed. A kernel before 5.9 copies them all.
+        // Before the first descriptor is changed. A kernel before 5.9 copies them all. (glibc has a function for it since 2.34.)
+        let unshare = libc::CLOSE_RANGE_UNSHARE;
         if a.last_fd >= 0
-            && libc::close_range(a.last_fd as c_uint + 1, c_uint::MAX, libc::CLOSE_RANGE_UNSHARE as c_int) != 0
+            && libc::syscall(libc::SYS_close_range, a.last_fd as c_uint + 1, c_uint::MAX, unshare) != 0
             && libc::unshare(libc::CLONE_FILES) != 0
         {
             return fail(a, Step::Streams);

@@ -290,7 +290,7 @@ pub static FLAGS: &[Flag] = &[
     flag(NoEffect, &["nooversubscribe", "enable-x", "disable-x", "pmi-port", "show-progress", "exclusive", "check-mpi", "prot", "no-vni",
         "unbuffered", "u", "debug-devel", "debug-daemons", "xml", "display-topo", "display-topology", "display-diffable-map",
         "report-events", "preload-binary", "get-stack-traces", "report-state-on-timeout", "do-not-resolve", 
-        "overlap", "exact", "whole", "pty", "use-min-nodes", "contiguous", "spread-job", "no-allocate", "no-shell", "preserve-env",
+        "exact", "whole", "pty", "use-min-nodes", "contiguous", "spread-job", "no-allocate", "no-shell", "preserve-env",
         "pmi-aggregate", "pmi-noaggregate", "use-app-topology", "cleanup", "procinfo", "index-argv-by-rank", "dvm", "spindle", "ss",
         "quit-on-interrupt"], Nothing,
         "of other launchers", |_, _| Ok(())),
