@@ -49,7 +49,7 @@ pub fn release() -> Result<()> {
         "\n{VERSION} may be released. What no command of this project does by itself:\n\
          cargo xtask test && cargo xtask test --tier 2\n\
          git tag -s v{VERSION} -m 'vmpi {VERSION}' && git push origin v{VERSION}\n\
-         cargo xtask dist                            # from the tag; twice, on two machines, with equal SHA256SUMS\n\
+         cargo xtask dist --glibc 2.28               # from the tag; twice, on two machines, with equal SHA256SUMS\n\
          gpg --detach-sign --armor target/dist/out/SHA256SUMS\n\
          twine upload target/dist/out/*.whl          # PyPI; the other files go to the release's page"
     );
