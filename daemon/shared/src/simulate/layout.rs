@@ -1,6 +1,6 @@
 //! What lies in a simulation's segment: plain memory, touched only by who holds the lock, but for the words that say otherwise.
 
-use super::heap::{Entry, Places};
+use super::heap::Places;
 use crate::matching::envelope::Envelope;
 use crate::mem::sync::{AtomicU32, AtomicU64};
 
@@ -131,7 +131,7 @@ const _: () = {
     assert!(size_of::<Header>() == 128);
     assert!(size_of::<SimRank>() == 128);
     assert!(size_of::<Event>() == 224);
-    assert!(size_of::<Entry>() == 24);
+    assert!(size_of::<super::heap::Entry>() == 24);
 };
 
 /// A flow's event, by its key.
