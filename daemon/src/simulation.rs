@@ -65,7 +65,8 @@ pub fn create(simulation: &Simulation, ranks: u32) -> Result<SimulationSegment, 
     if image.link_count() == 0 {
         return SimulationSegment::create(&config(lookahead, 0, &|_: &mut [u8]| {})).map_err(Problem::Segment);
     }
-    let most = ranks.saturating_mul(32).clamp(1 << 10, 1 << 16);
+    // As many as there is room for events, but for those of very many ranks; what is not used takes no memory.
+    let most = ranks.saturating_mul(512).clamp(1 << 14, 1 << 20);
     let bytes = Flows::memory_for(&image, most).next_multiple_of(8) as u64;
     let begun = Cell::new(true);
     let begin = |memory: &mut [u8]| begun.set(Flows::create(memory, &image, most).is_ok());

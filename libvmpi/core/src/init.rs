@@ -114,10 +114,11 @@ pub fn close() {
         request::finish_buffered();
         crate::regions::finish();
         process::set_active(false);
+        endpoint().leave_virtual_time();
+        simulate::wait::check();
         // If the daemon is gone, the kernel is about to end this process anyway.
         let _ = process::with_daemon(|daemon| daemon.send(&Request::Finalized, &[]));
         let endpoint = endpoint();
-        endpoint.leave_virtual_time();
         sched::finish(&endpoint.node, endpoint.me);
         foreign::leave();
         // Whoever comes next finds the lock taken seriously until it has said what it needs.

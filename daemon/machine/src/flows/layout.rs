@@ -18,7 +18,7 @@ pub struct Header {
     pub now: u64,
     /// Raised for each look around, so that what has been seen need not be cleared.
     pub look: u64,
-    /// Free slots, chained by `Flow::chain`.
+    /// Slots that have been used and are free, chained by `Flow::chain`.
     pub free: u32,
     /// Flows that have ended, the first and the last, chained by `Flow::chain`.
     pub ended_first: u32,
@@ -26,7 +26,8 @@ pub struct Header {
     /// Entries of the heap.
     pub events: u32,
     pub in_flight: u32,
-    pub reserved: u32,
+    /// Slots from here on have never been used: their memory is as it was found, and may be none yet.
+    pub begun: u32,
 }
 
 /// A link while flows compete for it.

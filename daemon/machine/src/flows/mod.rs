@@ -63,14 +63,10 @@ impl<'a> Flows<'a> {
         parts.header.magic = layout::MAGIC;
         (parts.header.links, parts.header.slots) = (image.link_count(), most_flows);
         (parts.header.ended_first, parts.header.ended_last) = (NONE, NONE);
-        parts.header.free = if most_flows == 0 { NONE } else { 0 };
+        parts.header.free = NONE;
         for (number, link) in (0..).zip(parts.links.iter_mut()) {
             let capacity = image.link(number).map_or(0.0, |(bandwidth, _)| bandwidth as f64);
             *link = Link { capacity, left: 0.0, weight: 0.0, look: 0, first: NONE, open: 0 };
-        }
-        for (number, flow) in (1..).zip(parts.flows.iter_mut()) {
-            flow.zero();
-            flow.chain = if number == most_flows { NONE } else { number };
         }
         Ok(Flows { parts })
     }
@@ -112,9 +108,16 @@ impl<'a> Flows<'a> {
         if path.uses().iter().any(|used| used.link >= parts.header.links) {
             return Err(FlowsProblem::Damaged);
         }
-        let slot = parts.header.free;
+        let mut slot = parts.header.free;
         if slot == NONE {
-            return Err(FlowsProblem::Full { slots: parts.header.slots });
+            slot = parts.header.begun;
+            if slot >= parts.header.slots {
+                return Err(FlowsProblem::Full { slots: parts.header.slots });
+            }
+            parts.header.begun += 1;
+            let flow = at_mut(parts.flows, slot)?;
+            flow.zero();
+            flow.chain = NONE;
         }
         let flow = at_mut(parts.flows, slot)?;
         if flow.state != FREE {

@@ -80,6 +80,9 @@ impl Endpoint {
                 Ok(Look::Waits) => {
                     asked = true;
                     self.await_turn();
+                    if self.fault().is_some() {
+                        return any;
+                    }
                 }
                 Ok(Look::Reached) => return any,
                 Err(Exhausted) => {
@@ -126,14 +129,14 @@ impl Endpoint {
         self.queues().head.waiting = 0;
     }
 
-    /// This rank waits, as far as the engine is concerned: go on until it runs.
+    /// This rank waits, as far as the engine is concerned: go on until it runs, or nothing can.
     fn await_turn(&mut self) {
         let (node, me) = (&self.node, self.me);
         let Some(simulated) = &mut self.simulated else { return };
         let done = simulated.segment.locked(me, |engine| engine.settle(&*simulated.network, &mut simulated.woken));
         simulated.note(done);
         wake_all(node, me, &mut simulated.woken);
-        while !simulated.runs() {
+        while simulated.fault.is_none() && !simulated.runs() {
             sched::suspend(node, me, Wait::Queues, 0, || simulated.runs());
         }
         self.core = self.node.core_of(me);

@@ -99,7 +99,7 @@ pub(crate) fn posting(slot: u32) {
 }
 
 /// The simulation may be unable to go on.
-fn check() {
+pub(crate) fn check() {
     let Some(fault) = endpoint().fault() else { return };
     let why = match fault {
         Fault::Exhausted => {
