@@ -139,6 +139,24 @@ fn a_deadlock_in_virtual_time_is_told_of() {
     );
 }
 
+/// Of 64 ranks 4,032 messages are under way at once.
+#[test]
+fn messages_of_all_to_all_share_links_and_have_room() {
+    Turn::beside_others();
+    let binary = built("simulated_all_to_all.c");
+    let cluster = place::top().join("tests/data/simulate/cluster.toml");
+    let time = |ranks: &str| {
+        let run = Vmpirun::new("all-to-all").args(["-n", ranks, "--compute", "none", "--simulate"]).arg(&cluster);
+        let outcome = run.arg(&binary).deadline(Duration::from_secs(120)).run();
+        assert!(outcome.code == 0 && outcome.stdout.starts_with("0 wrong, "), "{outcome:?}");
+        let words: Vec<&str> = outcome.stdout.split_whitespace().collect();
+        words[2].parse::<u64>().expect("a number of nanoseconds")
+    };
+    let (half, all) = (time("32"), time("64"));
+    assert!(half < all && all < 4 * half, "{half} ns of 32 ranks, {all} of 64");
+    assert_eq!(all, time("64"));
+}
+
 #[test]
 fn what_is_not_simulated_is_refused_with_a_sentence() {
     let refused = |flags: &[&str], ranks: u32, words: &str| {
