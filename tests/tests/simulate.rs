@@ -139,6 +139,13 @@ fn a_deadlock_in_virtual_time_is_told_of() {
     );
 }
 
+/// Fortran's interfaces need libc before they need the library that replaces its clocks.
+#[test]
+fn fortran_clocks_tell_virtual_time() {
+    let outcome = good("simulated_clocks.f90", 2, &["--compute", "none"], &[]);
+    assert_eq!(outcome.stdout.trim(), "10800 and 10800", "{outcome:?}");
+}
+
 /// Of 64 ranks 4,032 messages are under way at once.
 #[test]
 fn messages_of_all_to_all_share_links_and_have_room() {

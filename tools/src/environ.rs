@@ -247,6 +247,18 @@ fn tell_mpi4py(dirs: &FaceDirs, face: Option<Face>, env: &mut Env) -> Option<Fac
     Some(chosen)
 }
 
+/// Have the face (of a program that opens one: the one that it is told of) come before libc, whose clocks it replaces in virtual time: Fortran's interfaces need
+/// libc before they need it, and what is opened comes behind all.
+pub fn come_first(face: Option<Face>, dirs: &FaceDirs, env: &mut Env) {
+    let library = match face {
+        Some(face) => dirs.get(face).map(|dir| dir.join(face.for_mpi4py().1)),
+        None => env.get(MPI4PY_LIBRARY).map(PathBuf::from),
+    };
+    if let Some(library) = library.filter(|library| library.is_file()) {
+        prepend(env, PRELOAD, &[library.display().to_string()]);
+    }
+}
+
 /// Put words in front of a `:` list.
 fn prepend(env: &mut Env, name: &str, words: &[String]) {
     let old = env.get(name).filter(|old| !old.is_empty());

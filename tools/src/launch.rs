@@ -215,7 +215,7 @@ fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, known: &[&Know
     let auto = match (options.v, options.apps.as_slice()) {
         (Some(VChoice::Auto), [app]) if known.is_empty() => {
             let (env, _) = environ::compose(&own, &options.env_mode, app.env_mode.as_ref(), &options.env, &app.env);
-            let (looked_up, found) = look_up(app, 1, &own, env, &dirs)?;
+            let (looked_up, found) = look_up(app, 1, &own, env, &dirs, false)?;
             Some(auto::decide(&found.program, &app.args, Path::new(&looked_up.cwd), ranks, cpus.len() as u32))
         }
         (Some(VChoice::Auto), _) => {
@@ -274,7 +274,7 @@ fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, known: &[&Know
         let app_ranks = if options.apps.len() == 1 { plan.ranks } else { app.ranks.unwrap_or(1) };
         let (env, missing) = environ::compose(&own, &options.env_mode, app.env_mode.as_ref(), &options.env, &app.env);
         notes.extend(missing.iter().map(|name| format!("the variable {name} is not set and cannot be passed on")));
-        let (mut app, looked_up) = look_up(app, app_ranks, &own, env, &dirs)?;
+        let (mut app, looked_up) = look_up(app, app_ranks, &own, env, &dirs, options.simulate.is_some())?;
         if !counters.is_empty() {
             let names: Vec<&str> = counters.iter().map(|event| event.name).collect();
             app.env.push((control::env::COUNTERS.into(), names.join(",")));
@@ -429,7 +429,14 @@ fn total_ranks(options: &RunOptions, slots: Option<u32>) -> Option<u32> {
     }
 }
 
-fn look_up(app: &AppOptions, ranks: u32, own: &Env, mut env: Env, dirs: &FaceDirs) -> Result<(App, Found), Failure> {
+fn look_up(
+    app: &AppOptions,
+    ranks: u32,
+    own: &Env,
+    mut env: Env,
+    dirs: &FaceDirs,
+    simulated: bool,
+) -> Result<(App, Found), Failure> {
     let here = std::env::current_dir()
         .map_err(|e| Failure::own(format!("the working directory cannot be found (was it removed?): {e}")))?;
     let cwd = match &app.wdir {
@@ -443,6 +450,9 @@ fn look_up(app: &AppOptions, ranks: u32, own: &Env, mut env: Env, dirs: &FaceDir
     let path = env.get("PATH").or(own.get("PATH")).cloned().unwrap_or_else(|| "/usr/bin:/bin".into());
     let program = program::resolve(&app.program, app.path.as_deref(), &path, &cwd, &search)?;
     let choice = environ::choose_face(&program, dirs, &mut env)?;
+    if simulated {
+        environ::come_first(choice.face, dirs, &mut env);
+    }
     let mut argv = vec![app.program.clone()];
     argv.extend(app.args.iter().cloned());
     let job_app = App {

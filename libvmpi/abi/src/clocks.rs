@@ -32,11 +32,21 @@ impl Next {
 
     #[cold]
     fn find(&self) -> *mut c_void {
-        // SAFETY: a name with its NUL.
-        let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+        // Behind this library; or, where libc was loaded before it (Fortran's interfaces need libc before they need this one), libc's own.
+        // SAFETY: names with their NULs.
+        let found = unsafe {
+            let next = libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr());
+            if next.is_null() { libc::dlsym(libc(), self.name.as_ptr()) } else { next }
+        };
         self.found.store(found, Ordering::Relaxed);
         found
     }
+}
+
+/// libc, which is there already.
+fn libc() -> *mut c_void {
+    // SAFETY: a name with its NUL; nothing is loaded.
+    unsafe { libc::dlopen(c"libc.so.6".as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) }
 }
 
 /// What a clock shows: whole seconds, and picoseconds beyond them, which may be more than a second.

@@ -118,7 +118,10 @@ impl Image {
     }
 
     fn debug(&self) -> Option<&Loader> {
-        self.debug.get_or_init(|| Loader::new(debug::file_of(&self.path)).ok()).as_ref()
+        // A line of the C library's says nothing of the program, and the foremost frame with a line is where it was.
+        let is_systems = !self.in_vmpi && ["/lib", "/usr/lib"].iter().any(|dir| self.path.starts_with(dir));
+        let file = || if is_systems { self.path.clone() } else { debug::file_of(&self.path) };
+        self.debug.get_or_init(|| Loader::new(file()).ok()).as_ref()
     }
 
     /// The exported function whose code `probe` lies in, where that of the function around it starts at or before `at`.
