@@ -92,7 +92,10 @@ impl Job {
     fn asleep_outside(&self) -> Vec<(u32, i32, RunState)> {
         let ranks = self.living().filter_map(|rank| {
             let attachment = self.ranks[rank as usize].attachment.as_ref().filter(|attachment| attachment.alive)?;
-            Some((rank, attachment.pid, self.node.state(rank)))
+            let state = self.node.state(rank);
+            // Who has never had its core has not come to MPI yet, and a large job's start is no time to look at each of them.
+            let has_begun = state != RunState::Init || self.node.switches(rank) > 0;
+            has_begun.then_some((rank, attachment.pid, state))
         });
         ranks
             .filter(|(_, pid, state)| !waits(*state) && threads_of(*pid) == Some(1) && all_threads_asleep(*pid))

@@ -13,7 +13,7 @@
 //! 9. `rma`, `topo`, `ulfm`, `dynamic` (spawn, accept and connect), `init` (start and end)
 //! 10. `io`, `session`, `raise` (errors to their handlers)
 //!
-//! `unsafe` lives where user memory is touched: `giant`, `process`, `foreign`, `datatype::pack`, `op::apply`, `p2p`, `coll::schedule`,
+//! `unsafe` lives where user memory is touched: `giant`, `process`, `own_file`, `foreign`, `datatype::pack`, `op::apply`, `p2p`, `coll::schedule`,
 //! `memory`, `overlap::guard`, `request`, `io`, `rma`.
 
 pub mod attr;
@@ -45,6 +45,7 @@ mod monitor;
 pub mod nodes;
 pub mod op;
 pub mod overlap;
+pub mod own_file;
 pub mod p2p;
 mod passing;
 pub mod plane;

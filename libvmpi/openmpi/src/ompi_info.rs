@@ -2,11 +2,12 @@
 //! (Heat asks it whether there is CUDA): a child inherits the LD_LIBRARY_PATH that puts this face in that library's place. Only Open MPI's own library
 //! can answer, so the process begins once more without this face.
 
-use std::ffi::{CStr, OsString, c_char, c_int, c_void};
+use std::ffi::{OsString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, exit};
+use vmpi_core::own_file::own_file;
 
 /// The first of them that `ompi_info` calls; it has written nothing by then.
 #[unsafe(no_mangle)]
@@ -71,15 +72,5 @@ fn lies_in(entry: &Path, own: &Path) -> bool {
 
 /// Where this library was loaded from.
 fn own_directory() -> Option<PathBuf> {
-    // SAFETY: all fields may be zero.
-    let mut found: libc::Dl_info = unsafe { std::mem::zeroed() };
-    // SAFETY: any address may be asked for, and `found` is ours.
-    let known = unsafe { libc::dladdr(own_directory as *const c_void, &raw mut found) };
-    if known == 0 || found.dli_fname.is_null() {
-        return None;
-    }
-    // SAFETY: the name of a loaded library, which ends with zero and stays while it is loaded.
-    let name = unsafe { CStr::from_ptr(found.dli_fname) };
-    let file = PathBuf::from(OsString::from_vec(name.to_bytes().to_vec()));
-    std::fs::canonicalize(file.parent()?).ok()
+    std::fs::canonicalize(own_file()?.parent()?).ok()
 }

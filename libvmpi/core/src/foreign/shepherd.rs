@@ -1,10 +1,9 @@
 //! vmpirun, started by the first rank of a job that another launcher has started, for the stand-ins of all.
 
+use crate::own_file::own_file;
 use std::collections::BTreeMap;
-use std::ffi::{CStr, OsString, c_void};
 use std::fmt;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStringExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -125,19 +124,9 @@ fn vmpirun() -> Result<PathBuf, String> {
     })
 }
 
-/// Where this library was loaded from.
+/// Where this library lies, whatever link it was loaded by.
 fn own_directory() -> Option<PathBuf> {
-    // SAFETY: all fields may be zero.
-    let mut found: libc::Dl_info = unsafe { std::mem::zeroed() };
-    // SAFETY: any address may be asked for, and `found` is ours.
-    let known = unsafe { libc::dladdr(own_directory as *const c_void, &raw mut found) };
-    if known == 0 || found.dli_fname.is_null() {
-        return None;
-    }
-    // SAFETY: the name of a loaded library, which ends with zero and stays while it is loaded.
-    let name = unsafe { CStr::from_ptr(found.dli_fname) };
-    let file = PathBuf::from(OsString::from_vec(name.to_bytes().to_vec()));
-    std::fs::canonicalize(file).ok()?.parent().map(Path::to_owned)
+    std::fs::canonicalize(own_file()?).ok()?.parent().map(Path::to_owned)
 }
 
 #[cfg(test)]
