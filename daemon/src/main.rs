@@ -77,6 +77,7 @@ fn version() -> &'static str {
 }
 
 fn main() {
+    vmpi_shared::faults::end_the_process();
     let arguments = Arguments::parse();
     if arguments.carry {
         std::process::exit(carrier::main());

@@ -144,7 +144,7 @@ fn the_launchers_death_ends_ranks_and_grandchildren() {
 
 #[test]
 fn a_killed_daemon_leaves_no_process_and_no_file() {
-    for signal_number in [libc::SIGKILL, libc::SIGABRT] {
+    for signal_number in [libc::SIGKILL, libc::SIGABRT, libc::SIGSEGV, libc::SIGBUS] {
         let mut vmpid = Vmpid::start(&[]);
         let (_, pid) = vmpid.greet();
         assert_eq!(children_of(vmpid.keeper.id() as i32), [pid]);
@@ -164,15 +164,18 @@ fn a_killed_daemon_leaves_no_process_and_no_file() {
 
 #[test]
 fn a_killed_keeper_drains_its_daemon() {
-    let mut vmpid = Vmpid::start(&[]);
-    let (_, pid) = vmpid.greet();
-    let page = vmpid.status_page();
-    let launcher = vmpid.launch(&shell("sleep 1000", 2));
-    vmpid.keeper.kill().unwrap();
-    vmpid.keeper.wait().unwrap();
-    assert_eq!(launcher.finish().cause, Cause::Shutdown);
-    wait_for_end(pid);
-    vmpid.assert_nothing_left(page);
+    for signal_number in [libc::SIGKILL, libc::SIGSEGV] {
+        let mut vmpid = Vmpid::start(&[]);
+        let (_, pid) = vmpid.greet();
+        let page = vmpid.status_page();
+        let launcher = vmpid.launch(&shell("sleep 1000", 2));
+        signal(vmpid.keeper.id() as i32, signal_number);
+        let ended = vmpid.keeper.wait().unwrap();
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&ended), Some(signal_number));
+        assert_eq!(launcher.finish().cause, Cause::Shutdown);
+        wait_for_end(pid);
+        vmpid.assert_nothing_left(page);
+    }
 }
 
 /// Until the process is gone or a zombie. A signal alone says nothing: on a busy machine a killed daemon answers for a while.

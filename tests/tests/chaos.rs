@@ -51,6 +51,17 @@ fn launcher_killed(state: &str) {
     assert_eq!(job.finish().code, 128 + 9);
 }
 
+/// A fault's signal that somebody sends ends vmpirun, too, the first time: Rust's own handler lets one pass.
+#[test]
+fn launcher_ended_by_a_fault() {
+    for signal in [Signal::SIGSEGV, Signal::SIGBUS] {
+        let mut job = deaths("fault", &["recv", "5"]).start();
+        settled(&mut job);
+        end(job.pid(), signal);
+        assert_eq!(job.finish().code, 128 + signal as i32);
+    }
+}
+
 /// kill -9 of vmpirun while it starts: its vmpid, which it may not have greeted yet, does not wait for another launcher.
 #[test]
 fn launcher_killed_while_it_starts() {

@@ -48,6 +48,7 @@ fn with_name(mut args: Vec<OsString>) -> Vec<OsString> {
 
 /// Be what the name says; the exit code. `commit`: what this was built from, if that is known.
 pub fn main(commit: Option<&'static str>) -> i32 {
+    vmpi_shared::faults::end_the_process();
     crate::version::built_from(commit);
     let args = with_name(std::env::args_os().collect());
     match Called::by(args.first().map_or(OsStr::new(""), OsString::as_os_str)) {
