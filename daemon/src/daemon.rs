@@ -412,6 +412,7 @@ impl Daemon {
             job.check_integrity(now);
             job.check_deadlock(now);
             job.check_misstated(now);
+            job.check_endless(now);
             job.check_stalls(|core| self.arbiter.is_shared(id, core), now);
             job.check_hang(now);
             job.check_parting(now);

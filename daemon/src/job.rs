@@ -6,6 +6,7 @@ mod again;
 mod carrier;
 pub mod deadlock;
 mod end;
+mod endless;
 pub mod grow;
 pub mod hang;
 mod last_words;
@@ -50,6 +51,7 @@ pub use carrier::Carrier;
 use deadlock::Detector;
 use end::Ending;
 pub use end::{FAILURE_GRACE, SHUTDOWN_GRACE};
+use endless::Endless;
 use grow::Room;
 use hang::HangWatch;
 use last_words::Deathbeds;
@@ -162,6 +164,7 @@ pub struct Job {
     pub detector: Detector,
     pub hang: HangWatch,
     misstated: Misstated,
+    endless: Endless,
     pub stalls: Stalls,
     /// Transfers are or were counted.
     pub monitored: bool,
@@ -312,6 +315,7 @@ impl Job {
             detector: Detector::new(Instant::now()),
             hang: HangWatch::new(Instant::now()),
             misstated: Misstated::new(Instant::now()),
+            endless: Endless::new(Instant::now()),
             stalls: Stalls::new(Instant::now()),
             monitored: spec.monitor,
             recording,

@@ -138,13 +138,13 @@ impl Thread {
         Ok(Thread { ring, _event: event })
     }
 
-    /// The states that were sampled, as numbers. As nobody takes records out, the kernel stops at the end of the ring.
-    fn states(&self) -> Vec<u64> {
+    /// Where the thread was, and in which state, as numbers. As nobody takes records out, the kernel stops at the end of the ring.
+    fn samples(&self) -> Vec<(u64, u64)> {
         // SAFETY: inside the mapping, aligned; the kernel writes it, and what is before it is written by then.
         let head = unsafe { &*self.ring.add(HEAD_AT).cast::<AtomicU64>().as_ptr() }.load(Ordering::Acquire);
         // SAFETY: inside the mapping; records up to `head` are not written any more.
         let data = unsafe { std::slice::from_raw_parts(self.ring.as_ptr().add(PAGE), DATA.min(head as usize)) };
-        let mut states = Vec::new();
+        let mut samples = Vec::new();
         let mut rest = data;
         while let Some((header, _)) = rest.split_first_chunk::<8>() {
             let kind = u32::from_ne_bytes([header[0], header[1], header[2], header[3]]);
@@ -153,11 +153,16 @@ impl Thread {
             if kind == RECORD_SAMPLE {
                 let mut state = DefaultHasher::new();
                 record.hash(&mut state);
-                states.push(state.finish());
+                let at = record.first_chunk::<8>().map_or(0, |at| u64::from_ne_bytes(*at));
+                samples.push((at, state.finish()));
             }
             rest = &rest[size..];
         }
-        states
+        samples
+    }
+
+    fn states(&self) -> Vec<u64> {
+        self.samples().into_iter().map(|(_, state)| state).collect()
     }
 }
 
@@ -225,6 +230,12 @@ impl Sampler {
         }
         self.samples.insert(rank, Sample { threads, begun: now });
         true
+    }
+
+    /// All that was sampled of it, and the end of the observation; none if it is not observed.
+    pub fn take(&mut self, rank: u32) -> Option<Vec<(u64, u64)>> {
+        let sample = self.samples.remove(&rank)?;
+        Some(sample.threads.iter().flat_map(Thread::samples).collect())
     }
 
     /// What is seen of it by now; with a verdict the observation ends.

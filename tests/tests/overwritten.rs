@@ -1,12 +1,15 @@
 //! Words of the scheduler that a rank writes over with values that could be there: the job ends with a sentence or with its answers, never in silence.
 
+use std::fs::{self, File};
 use std::mem::offset_of;
+use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
+use vmpi_shared::job::JobSegment;
 use vmpi_shared::node::{CORES_AT, CoreDescriptor, RankDescriptor, ranks_at};
 use vmpi_shared::sched::{CLAIMED, IDLE, OPEN, RunState, SPINNING, WITHHELD};
 use vmpi_tests::compile::{Mpi, program};
-use vmpi_tests::job::Vmpirun;
+use vmpi_tests::job::{Job, Vmpirun};
 use vmpi_tests::place::Turn;
 
 /// The sentence with which it ended, or "done".
@@ -79,5 +82,72 @@ fn a_word_of_a_rank_that_could_be_there() {
         for (word, offset, values) in words {
             println!("{word} -V {v}: {}", ends(&format!("rank-{word}-{v}"), &["-V", v], offset, &values));
         }
+    }
+}
+
+/// The segment about messages of a job that runs, to be written to.
+fn messages_of(job: &Job) -> (JobSegment, File) {
+    let (daemon, _) = job.daemon_pids();
+    let links = fs::read_dir(format!("/proc/{daemon}/fd")).expect("the daemon lives").flatten().map(|link| link.path());
+    let is_it =
+        |path: &std::path::PathBuf| fs::read_link(path).is_ok_and(|to| to.to_string_lossy().contains("memfd:vmpi-job"));
+    let path = links.into_iter().find(is_it).expect("vmpid has the segment");
+    let open = || File::options().read(true).write(true).open(&path).expect("of the same user");
+    (JobSegment::map(open().into()).expect("it is one"), open())
+}
+
+/// Starts four ranks of which 2 has unexpected messages and goes on when `write` has written; the sentence with which the job ends.
+fn ends_when(name: &str, flags: &[&str], write: impl Fn(&JobSegment, &File)) -> String {
+    let turn = Turn::take();
+    let binary = program("written_to.c", Mpi::Openmpi);
+    drop(turn);
+    let run = Vmpirun::new(name).args(["-n", "4", "--on-deadlock", "abort"]).args(flags).arg(binary);
+    let go_on = run.runtime_dir().join("go-on");
+    let mut job = run.arg(&go_on).deadline(Duration::from_secs(60)).start();
+    job.ready(4);
+    let (segment, file) = messages_of(&job);
+    write(&segment, &file);
+    fs::write(&go_on, "").expect("it is this test's directory");
+    let outcome = job.finish();
+    assert_eq!(outcome.code, 125, "{outcome:?}");
+    assert!(outcome.stderr.contains("has been overwritten"), "{outcome:?}");
+    outcome.stderr
+}
+
+/// Where senders would go round for ever: each place of rank 2's inbox is neither empty nor full.
+#[test]
+fn places_of_an_inbox() {
+    for (flags, turn) in [
+        (&["-V", "4"][..], 1 << 30),
+        (&["-V", "2"], 1 << 30),
+        (&["-V", "2", "--enable-recovery"], 1 << 30),
+        (&["-V", "2"], 0u64),
+    ] {
+        let told = ends_when(&format!("inbox{turn}{}", flags.concat()), flags, |segment, file| {
+            let (inbox, _) = segment.places(2);
+            let cell = size_of_val(&segment.inbox(2).cells[0]) as u64;
+            for number in 0..segment.inbox(2).cells.len() as u64 {
+                file.write_all_at(&turn.to_le_bytes(), inbox + number * cell).expect("inside the segment");
+            }
+        });
+        assert!(told.contains("the inbox of rank 2"), "{told}");
+    }
+}
+
+/// The list of a receiver's unexpected messages ends nowhere: who looks through it goes round in the library.
+#[test]
+fn a_list_that_has_become_a_ring() {
+    for flags in [["-V", "4"], ["-V", "2"]] {
+        let told = ends_when(&format!("ring{}", flags.concat()), &flags, |segment, file| {
+            let (_, messages) = segment.places(2);
+            // Behind the envelope: next and previous of four lists, by number + 1.
+            for number in 0..64u32 {
+                for list in 0..4 {
+                    let at = messages + u64::from(number) * 192 + 160 + 8 * list;
+                    file.write_all_at(&(number + 1).to_le_bytes(), at).expect("inside the segment");
+                }
+            }
+        });
+        assert!(told.contains("rank 2 has gone round a few instructions"), "{told}");
     }
 }

@@ -568,6 +568,12 @@ impl JobSegment {
         unsafe { self.inbox_at(self.area(rank)) }
     }
 
+    /// Where in the segment a rank's inbox has its cells, and its queues the unexpected messages. For who looks from outside.
+    pub fn places(&self, rank: u32) -> (u64, u64) {
+        let area = self.ranks_at + u64::from(rank) * self.areas.stride;
+        (area + self.areas.ring, area + self.areas.unexpected)
+    }
+
     /// # Safety
     /// `area` is a rank's, and mapped for as long as the result is used.
     #[inline(always)]

@@ -349,7 +349,8 @@ impl Job {
         if self.phase != Phase::Running || !self.integrity.is_due(now) {
             return;
         }
-        let damage = self.integrity.check(&self.node, &self.segment, &self.placement).or_else(|| self.odd_state());
+        let damage = self.integrity.check(&self.node, &self.segment, &self.placement);
+        let damage = damage.or_else(|| self.odd_state()).or_else(|| self.odd_inbox());
         if let Some(damage) = damage {
             self.end_damaged(&damage);
         }
@@ -367,6 +368,15 @@ impl Job {
                 _ => false,
             };
             (is_odd && attachment.alive).then(|| format!("the state of rank {rank} is {}", state.name()))
+        })
+    }
+
+    /// An inbox in which senders go round for ever. (Those of jobs in virtual time are closed.)
+    fn odd_inbox(&self) -> Option<String> {
+        let mut living = self.living().filter(|_| self.simulation.is_none());
+        living.find_map(|rank| {
+            let damage = self.segment.inbox(rank).damage()?;
+            Some(format!("the inbox of rank {rank}: {damage}"))
         })
     }
 

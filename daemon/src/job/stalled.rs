@@ -57,7 +57,7 @@ struct Picture {
 
 /// Who may be in the middle of a step.
 #[derive(Copy, Clone)]
-enum Process {
+pub(super) enum Process {
     Rank { rank: u32, pid: i32 },
     Carrier { pid: i32 },
 }
@@ -142,7 +142,7 @@ impl Job {
     }
 
     /// Wake all who wait in MPI, to look and to sleep again; their CPU times before that, and those of the others.
-    fn ask_all(&self) -> Vec<(Process, u64)> {
+    pub(super) fn ask_all(&self) -> Vec<(Process, u64)> {
         let ranks = self.living().filter_map(|rank| {
             let entry = &self.ranks[rank as usize];
             // Who has not come to MPI yet, or has left it, is in no step.
@@ -165,7 +165,7 @@ impl Job {
     }
 
     /// Has each of them gone on since they were asked, `passed` ago, and has nobody who waits anything left to do?
-    fn are_all_back(&self, asked: &[(Process, u64)], passed: Duration) -> bool {
+    pub(super) fn are_all_back(&self, asked: &[(Process, u64)], passed: Duration) -> bool {
         asked.iter().all(|(process, before)| {
             let pid = process.pid();
             let used = process_cpu_time_ns(pid).map_or(0, |after| after.saturating_sub(*before));

@@ -213,6 +213,31 @@ impl Inbox<'_> {
         self.ends.events.store(self.ends.events.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
+    /// Does a cell at one of the ends say what it cannot, whoever pushes and takes meanwhile? Certain, for anyone; not for a ring that is closed. What is wrong, in
+    /// words: a sender that comes there finds the ring neither full nor free, for ever.
+    pub fn damage(&self) -> Option<String> {
+        let (tail, head) = (self.ends.tail.load(Ordering::SeqCst), self.ends.head.load(Ordering::SeqCst));
+        let size = self.cells.len() as u64;
+        let turn_at = |position: u64| unsigned(self.place(position).0.turn.load(Ordering::SeqCst));
+        let (first, next) = (turn_at(tail), turn_at(head));
+        if (self.ends.tail.load(Ordering::SeqCst), self.ends.head.load(Ordering::SeqCst)) != (tail, head) {
+            return None;
+        }
+        // Signed cells may be taken, filled and emptied before the head is moved on.
+        if tail > head.saturating_add(1) || head > tail.saturating_add(size + 1) {
+            return Some(format!("its ends are {tail} and {head}"));
+        }
+        // Empty, filled, emptied before the tail is moved on, and filled again.
+        let at_tail = 2 * self.place(tail).1;
+        if !(at_tail..=at_tail + 3).contains(&first) {
+            return Some(format!("its first place says {first:#x}"));
+        }
+        // Taken a lap ago and not filled yet.
+        let at_head = 2 * self.place(head).1;
+        let known = at_head.saturating_sub(2)..=at_head + 2;
+        (!known.contains(&next)).then(|| format!("its next place says {next:#x}"))
+    }
+
     /// Does somebody wait for room?
     #[inline]
     pub fn is_room_wanted(&self) -> bool {
@@ -281,6 +306,57 @@ mod tests {
         for _ in 0..2 {
             assert_eq!((inbox.push(&Envelope::EMPTY), inbox.push_signed(&Envelope::EMPTY, 1)), (Err(Full), Err(Full)));
             assert!(!inbox.has_mail() && inbox.is_quiet() && inbox.first().is_none());
+        }
+    }
+
+    /// Whatever a ring of this protocol may look like between any two of its steps is no damage; a turn, or an end, from elsewhere is.
+    #[test]
+    fn a_ring_is_damaged_by_what_no_step_leaves() {
+        let (ends, cells) = (Ends::default(), [(); 4].map(|()| Cell::default()));
+        let inbox = Inbox { ends: &ends, cells: &cells };
+        let mut chance = fastrand::Rng::with_seed(3);
+        for round in 0..2000u32 {
+            assert_eq!(inbox.damage(), None, "round {round}");
+            match chance.u8(..4) {
+                0 => drop(inbox.push(&Envelope::EMPTY)),
+                1 => drop(inbox.push_signed(&Envelope::EMPTY, 7)),
+                2 => drop(inbox.pop_if(|_| true)),
+                _ => {
+                    // The consumer between its two steps, the producer between its own.
+                    if let Some(First { turn, lap, tail, .. }) = inbox.first() {
+                        turn.store(2 * (lap + 1), Ordering::SeqCst);
+                        assert_eq!(inbox.damage(), None);
+                        ends.tail.store(tail + 1, Ordering::SeqCst);
+                    }
+                    let head = ends.head.load(Ordering::SeqCst);
+                    let (cell, lap) = inbox.place(head);
+                    if cell.turn.load(Ordering::SeqCst) == 2 * lap {
+                        cell.turn.store(2 * lap + SIGNED * 3, Ordering::SeqCst);
+                        assert_eq!(inbox.damage(), None);
+                        ends.head.store(head + 1, Ordering::SeqCst);
+                        assert_eq!(inbox.damage(), None);
+                        cell.turn.store(2 * lap + 1, Ordering::SeqCst);
+                    }
+                }
+            }
+        }
+        let (head, tail) = (ends.head.load(Ordering::SeqCst), ends.tail.load(Ordering::SeqCst));
+        for position in [head, tail] {
+            let (cell, lap) = inbox.place(position);
+            let before = cell.turn.load(Ordering::SeqCst);
+            for turn in [0, 1, 2 * lap + 9, 1 << 30, SIGNED - 1, u64::MAX] {
+                cell.turn.store(turn, Ordering::SeqCst);
+                assert!(inbox.damage().is_some(), "{turn:#x} at {position}");
+            }
+            cell.turn.store(before, Ordering::SeqCst);
+            assert_eq!(inbox.damage(), None);
+        }
+        for (end, before) in [(&ends.head, head), (&ends.tail, tail)] {
+            for value in [0, before + 20, u64::MAX] {
+                end.store(value, Ordering::SeqCst);
+                assert!(inbox.damage().is_some(), "{value:#x} for {before}");
+            }
+            end.store(before, Ordering::SeqCst);
         }
     }
 
