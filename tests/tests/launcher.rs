@@ -2,12 +2,14 @@
 //! and what must be said before a run rather than after it.
 
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::Duration;
 use vmpi_tests::compile::{Mpi, program};
 use vmpi_tests::job::{Outcome, Vmpirun};
 use vmpi_tests::leftovers::eventually;
-use vmpi_tests::place::{bin_dir, room};
+use vmpi_tests::place::{bin_dir, room, top};
+use vmpi_tests::scratch::Scratch;
 
 fn sorted(outcome: &Outcome) -> Vec<&str> {
     let mut lines: Vec<&str> = outcome.stdout.lines().collect();
@@ -124,6 +126,36 @@ L.MPI_Comm_rank(w, ctypes.byref(r)); L.MPI_Comm_size(w, ctypes.byref(n)); print(
         let outcome = Vmpirun::new("by-path").args(["-n", "2", "python3", "-c", script, &path]).run();
         assert_eq!((outcome.code, sorted(&outcome)), (0, vec!["0 of 2", "1 of 2"]), "{path}: {outcome:?}");
     }
+    // An interpreter that a shell, a script or a tool starts.
+    let (dir, path) = (Scratch::new("by-path-dir"), "/usr/lib/x86_64-linux-gnu/libmpi.so.40");
+    let (program, inner) = (dir.path().join("open.py"), dir.path().join("inner"));
+    fs::write(&program, script).expect("it is this test's directory");
+    let line = format!("python3 {} {path}", program.display());
+    fs::write(&inner, format!("#!/bin/sh\nexec {line}\n")).expect("it is this test's directory");
+    fs::set_permissions(&inner, PermissionsExt::from_mode(0o755)).expect("it is this test's file");
+    let (inner, program) = (inner.display().to_string(), program.display().to_string());
+    let commands: [&[&str]; 4] =
+        [&[&inner], &["sh", "-c", &line], &["sh", &inner], &["nice", "env", "A=b", "python3", &program, path]];
+    for command in commands {
+        let outcome = Vmpirun::new("by-path").args(["-n", "2"]).args(command).run();
+        assert_eq!((outcome.code, sorted(&outcome)), (0, vec!["0 of 2", "1 of 2"]), "{command:?}: {outcome:?}");
+    }
+    // Not where no interpreter is named, nor below memcheck.
+    for command in ["echo \"[$LD_AUDIT]\"", "echo \"[$LD_AUDIT]\"; : valgrind python3"] {
+        let outcome = Vmpirun::new("by-path").args(["-n", "1", "sh", "-c", command]).run();
+        assert_eq!(outcome.stdout, "[]\n", "{outcome:?}");
+    }
+}
+
+/// The auditor has no library to have it from.
+#[test]
+fn vmpirun_and_the_auditor_know_the_same_interpreters() {
+    let list = |file: &str| {
+        let text = fs::read_to_string(top().join(file)).expect("it is in the repository");
+        let (_, rest) = text.split_once("const INTERPRETERS: [&str; ").expect("it has the list");
+        rest.split(';').take(1).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(list("tools/src/program.rs"), list("libvmpi/audit/src/lib.rs"));
 }
 
 #[test]

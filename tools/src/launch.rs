@@ -450,6 +450,7 @@ fn look_up(
     let path = env.get("PATH").or(own.get("PATH")).cloned().unwrap_or_else(|| "/usr/bin:/bin".into());
     let program = program::resolve(&app.program, app.path.as_deref(), &path, &cwd, &search)?;
     let choice = environ::choose_face(&program, dirs, &mut env)?;
+    environ::audit_what_it_starts(&program, &app.args, &cwd, dirs, &mut env);
     if simulated {
         environ::come_first(choice.face, dirs, &mut env);
     }

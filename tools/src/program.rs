@@ -66,7 +66,7 @@ const LAUNCHERS: [&str; 40] = [
     "catchsegv",
 ];
 
-/// Of the launchers, those whose own process may open an MPI library.
+/// Of the launchers, those whose own process may open an MPI library. The auditor (`libvmpi/audit`) knows them, too.
 const INTERPRETERS: [&str; 11] =
     ["python", "pypy", "perl", "ruby", "julia", "R", "node", "lua", "java", "octave", "tclsh"];
 
@@ -92,16 +92,43 @@ impl Program {
             Kind::Script { interpreter } => Some(interpreter),
             Kind::Elf(_) => None,
         };
-        std::iter::once(&self.path).chain(interpreter).any(|file| {
-            let name = file.file_name().unwrap_or_default().to_string_lossy();
-            INTERPRETERS.contains(&name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-'))
-        })
+        std::iter::once(&self.path)
+            .chain(interpreter)
+            .any(|file| is_interpreter(&file.file_name().unwrap_or_default().to_string_lossy()))
+    }
+
+    /// A script, or a tool that runs another program, in whose text or arguments an interpreter is named: what it starts may open libraries by a path. `cwd`: where
+    /// files that the arguments name lie. Not where valgrind is named, too (`environ::audit_what_it_starts`).
+    pub fn starts_interpreters(&self, args: &[String], cwd: &Path) -> bool {
+        if !self.is_launcher() || self.opens_libraries() {
+            return false;
+        }
+        let script = matches!(self.kind, Kind::Script { .. }).then(|| self.path.clone());
+        let named = args.iter().map(|arg| cwd.join(arg)).filter(|file| file.is_file());
+        let texts: Vec<String> = script.into_iter().chain(named).map(|file| head_of(&file)).collect();
+        let all =
+            texts.iter().chain(args).flat_map(|text| text.split(|c: char| !c.is_alphanumeric() && !"._-/".contains(c)));
+        let names: Vec<&str> = all.map(|word| word.rsplit('/').next().unwrap_or(word)).collect();
+        names.iter().any(|name| is_interpreter(name)) && !names.contains(&"valgrind")
     }
 
     /// The MPI libraries are visible in the ELF file.
     pub fn links_mpi(&self) -> bool {
         matches!(&self.kind, Kind::Elf(found) if !found.mpi.is_empty())
     }
+}
+
+fn is_interpreter(name: &str) -> bool {
+    INTERPRETERS.contains(&name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-'))
+}
+
+/// The first part of a file, as far as it is text.
+fn head_of(file: &Path) -> String {
+    const MOST: u64 = 1 << 16;
+    let mut head = Vec::new();
+    let _ = std::fs::File::open(file).map(|file| file.take(MOST).read_to_end(&mut head));
+    let text = head.split(|byte| *byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(text).into_owned()
 }
 
 /// Find a program as the launchers do: a name with `/` below `cwd`; else in `dirs` (-path), in PATH, in `cwd`.

@@ -2,7 +2,8 @@
 //! Rust binding, DT_RPATH of what a script starts), vmpi's library of that ABI is opened instead. Anything else would be a second MPI in the rank,
 //! which knows nothing of the job.
 //!
-//! vmpirun names this file in LD_AUDIT of programs in which it sees no MPI; the libraries lie beside it. ld.so asks before it searches.
+//! vmpirun names this file in LD_AUDIT of interpreters, and of what may start one; the libraries lie beside it. ld.so asks before it searches. In any other
+//! program it is no auditor.
 //! There is no C library here and no allocation: a few system calls, and those only for names that begin with `libmpi`.
 #![no_std]
 // `builtins` must not be made of calls of itself.
@@ -13,7 +14,7 @@ mod builtins;
 mod system;
 
 use core::ffi::{CStr, c_char, c_uint};
-use system::{Text, is_there, real_path};
+use system::{Text, is_there, own_program, real_path};
 
 /// The name as the program gave it (link.h).
 const LA_SER_ORIG: c_uint = 1;
@@ -41,10 +42,23 @@ fn panic(_: &core::panic::PanicInfo) -> ! {
     system::exit(125)
 }
 
-/// ld.so's first question: the version of its interface, which is used in its oldest form.
+/// Interpreters of languages whose programs open libraries by a path, as vmpirun knows them (`tools/src/program.rs`); `launcher.rs` compares the two lists.
+const INTERPRETERS: [&str; 11] =
+    ["python", "pypy", "perl", "ruby", "julia", "R", "node", "lua", "java", "octave", "tclsh"];
+
+/// ld.so's first question: the version of its interface, which is used in its oldest form; 0: there is nothing to be asked here.
 #[unsafe(no_mangle)]
 pub extern "C" fn la_version(version: c_uint) -> c_uint {
-    version
+    let mut file = Text::EMPTY;
+    let is_other = own_program(&mut file).is_some_and(|file| !is_interpreter(last_part(file)));
+    if is_other { 0 } else { version }
+}
+
+/// By its name without what may follow of a version.
+fn is_interpreter(name: &[u8]) -> bool {
+    let is_version = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'-');
+    let end = name.iter().rposition(|byte| !is_version(byte)).map_or(0, |last| last + 1);
+    INTERPRETERS.iter().any(|known| known.as_bytes() == &name[..end])
 }
 
 /// What is to be opened for `name`.

@@ -115,15 +115,28 @@ pub fn real_path<'a>(path: &[u8], real: &'a mut Text) -> Option<&'a [u8]> {
     let fd = open(real.bytes.as_ptr(), O_PATH_CLOEXEC)?;
     real.clear();
     let name = real.push(b"/proc/self/fd/").and_then(|()| push_number(real, fd));
+    let found = name.and_then(|()| follow(real));
+    close(fd);
+    found.map(|()| real.bytes())
+}
+
+/// The file of this program.
+pub fn own_program(file: &mut Text) -> Option<&[u8]> {
+    file.clear();
+    file.push(b"/proc/self/exe")?;
+    follow(file)?;
+    Some(file.bytes())
+}
+
+/// From the name of a link to what it says.
+fn follow(name: &mut Text) -> Option<()> {
     let mut link = [0u8; ROOM];
     // SAFETY: a string with a NUL, and the room that is named.
-    let len = name.map_or(-1, |()| unsafe {
-        call(Call::Readlinkat, [AT_FDCWD as usize, real.bytes.as_ptr() as usize, link.as_mut_ptr() as usize, ROOM])
-    });
-    close(fd);
-    real.clear();
-    real.push(link.get(..usize::try_from(len).ok()?)?)?;
-    Some(real.bytes())
+    let len = unsafe {
+        call(Call::Readlinkat, [AT_FDCWD as usize, name.bytes.as_ptr() as usize, link.as_mut_ptr() as usize, ROOM])
+    };
+    name.clear();
+    name.push(link.get(..usize::try_from(len).ok()?)?)
 }
 
 fn push_number(text: &mut Text, number: usize) -> Option<()> {
