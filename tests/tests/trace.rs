@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 use vmpi_tests::job::Vmpirun;
 use vmpi_tests::leftovers::eventually;
-use vmpi_tests::place::room;
+use vmpi_tests::place::{room, top};
 use vmpi_tests::traces::{adds_up, built, file, near, read, report, seconds, traced};
 
 /// A traced program's clocks and messages are all in the trace.
@@ -208,6 +208,27 @@ fn a_wait_that_is_cut_off_is_in_the_trace() {
         assert!(of("SUSPENDED") > 0.5 && of("SUSPENDED") > 9.0 * of("RUNNING"), "rank {rank}: {trace}");
     }
     adds_up(&["cut"], &trace, &report);
+}
+
+/// From where in the program ranks waited, by file and line.
+#[test]
+fn the_page_names_the_calls_in_which_ranks_waited() {
+    let source = std::fs::read_to_string(top().join("tests/programs/late.c")).expect("it is in the repository");
+    let line = 1 + source.lines().position(|line| line.ends_with("/* here */")).expect("it is marked");
+    let (binary, path) = (built("late.c"), file("sites.html"));
+    let run = Vmpirun::new("sites").args(["-n", "4", "-V", "2", "--report-html"]).arg(&path);
+    let outcome = run.arg(binary).arg("2500").run();
+    assert!(outcome.code == 0 && outcome.stderr.is_empty(), "{outcome:?}");
+    let page = std::fs::read_to_string(&path).expect("it is written");
+    let (_, rest) = page.split_once("\"sites\":").expect("the page has them");
+    let sites: Vec<Value> = serde_json::Deserializer::from_str(rest).into_iter().next().expect("a list").expect("JSON");
+    let [site] = &sites[..] else { panic!("one call is waited in: {sites:?}") };
+    assert_eq!(
+        (&site["call"], &site["caller"], &site["ranks"]),
+        (&"MPI_Recv".into(), &"wait_for_it".into(), &"1-3".into())
+    );
+    assert!(site["place"].as_str().is_some_and(|place| place.ends_with(&format!("late.c:{line}"))), "{site}");
+    assert!(site["looks"].as_u64() > Some(0), "{site}");
 }
 
 /// The page in a browser: without an error, and with all of its parts. Of the second tier: Chromium takes 350 MB.

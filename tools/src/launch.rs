@@ -722,6 +722,7 @@ fn save_trace(options: &RunOptions, job: &Job, finished: &Finished, on_nodes: &[
         matrix: finished.matrix.as_ref(),
         report,
         verdict: report.map(|report| Verdict::of(report, &job.spec)),
+        sites: &finished.sites,
     };
     if let Some(path) = &options.trace {
         let saved = trace::save(&timeline, &about, path)?;

@@ -42,6 +42,7 @@ pub mod rdma;
 pub mod report;
 pub mod session;
 pub mod simulate;
+pub mod sites;
 pub mod stack;
 mod stand_in;
 pub mod status_page;

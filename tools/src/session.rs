@@ -10,6 +10,7 @@ use crate::daemon::{self, Daemon, Loss, Orphans};
 use crate::failure::{Failure, code};
 use crate::mpir;
 use crate::output::{Routes, SinkError, Streams};
+use crate::sites::{SiteSeen, Sites};
 use crate::stdin;
 use crate::trace::Recording;
 use crate::why::Why;
@@ -109,6 +110,8 @@ pub struct Finished {
     pub own: Option<Failure>,
     /// Nothing more is to be said: the reader of the output has gone.
     pub quiet: bool,
+    /// From where ranks were seen waiting, if a page is to tell it.
+    pub sites: Vec<SiteSeen>,
 }
 
 /// Submit the job and carry it to its end. All output is written, all processes are gone when this returns.
@@ -138,6 +141,7 @@ pub fn run(
         crashes: Crashes::default(),
         own: None,
         quiet: false,
+        sites: Sites::default(),
     };
     let last = session.until_end(daemon);
     let mut lost = None;
@@ -158,9 +162,10 @@ pub fn run(
     }
     session.drain();
     session.tell_crashes(Instant::now(), true);
-    let Session { job, ends, spawned, crashes, own, quiet, .. } = session;
+    let Session { job, ends, spawned, crashes, own, quiet, sites, .. } = session;
     let crashes = crashes.into_list();
-    Ok(Finished { job, cause, lost, report, matrix, trace, ends, spawned, crashes, own, quiet })
+    let sites = sites.into_list();
+    Ok(Finished { job, cause, lost, report, matrix, trace, ends, spawned, crashes, own, quiet, sites })
 }
 
 /// Why the job could not be handed over: what the daemon said last, if it said something.
@@ -231,6 +236,7 @@ struct Session<'a> {
     crashes: Crashes,
     own: Option<Failure>,
     quiet: bool,
+    sites: Sites,
 }
 
 enum Last {
@@ -262,6 +268,7 @@ impl Session<'_> {
                 self.on_sink_error(daemon, &why);
             }
             self.tell_crashes(now, false);
+            self.sites.look(now);
             if self.deadline.is_some_and(|at| at <= now) {
                 self.deadline = None;
                 let seconds = self.options.timeout_s.unwrap_or(0);
@@ -284,7 +291,10 @@ impl Session<'_> {
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        [self.deadline, self.give_up, self.streams.next_prompt(), self.crashes.due()].into_iter().flatten().min()
+        [self.deadline, self.give_up, self.streams.next_prompt(), self.crashes.due(), self.sites.due()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Sleep until something can be done.
@@ -459,6 +469,10 @@ impl Session<'_> {
             }
         }
         self.first = pids;
+        // Pids of other nodes mean nothing here, and who waits for a debugger is not to be stopped.
+        if self.options.report_html.is_some() && self.spec.nodes.is_none() && self.spec.stop.is_empty() {
+            self.sites.begin(&self.first, Instant::now());
+        }
         self.tell_debugger();
         if !self.spec.stop.is_empty() && self.options.gdb.is_empty() {
             // They were stopped for the debugger, which has seen them now.

@@ -1,8 +1,10 @@
 //! One page about a run that opens without a network: timeline, clocks, waits, matrix. The data goes into `page.html`.
 
 use super::timeline::{CoreDid, Ns, RankDid, RankTrack, Timeline};
+use crate::cpus::format_list;
 use crate::daemon::VERSION;
 use crate::report::{Verdict, unbalanced};
+use crate::sites::SiteSeen;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -33,6 +35,8 @@ pub struct About<'a> {
     pub matrix: Option<&'a Matrix>,
     pub report: Option<&'a JobReport>,
     pub verdict: Option<Verdict>,
+    /// From where ranks were seen waiting.
+    pub sites: &'a [SiteSeen],
 }
 
 /// The page about a run.
@@ -148,6 +152,7 @@ fn data(timeline: &Timeline, about: &About<'_>, title: &str) -> Value {
         "messages": messages,
         "messages_left_out": if few { 0 } else { timeline.messages.len() },
         "waits": waits(timeline),
+        "sites": about.sites.iter().map(site).collect::<Vec<Value>>(),
         "sizes": sizes(timeline),
         "about": { "command": about.command, "host": about.host, "version": VERSION },
         "verdict": about.verdict.as_ref().map(|verdict| {
@@ -253,6 +258,11 @@ fn sizes(timeline: &Timeline) -> Value {
             json!({ "call": &*call, "messages": messages, "bytes": bytes, "ranges": ranges })
         })
         .collect()
+}
+
+fn site(site: &SiteSeen) -> Value {
+    let SiteSeen { function, place, caller, looks, ranks } = site;
+    json!({ "call": function, "place": place, "caller": caller, "looks": looks, "ranks": format_list(&ranks.iter().copied().collect::<Vec<_>>()) })
 }
 
 /// Messages and bytes of all kinds by pair.
