@@ -384,6 +384,7 @@ mod tests {
             ("-n 2 --map-by socket --bind-to numa x", &["CPUs 0-7: 0", "CPUs 16-23: 1"]),
             ("-n 2 --map-by core --bind-to core x", &["CPUs 0-1: 0", "CPUs 2-3: 1"]),
             ("-n 2 --bind-to core x", &["CPUs 0-1: 0", "CPUs 16-17: 1"]),
+            ("-n 4 -V 2 --bind-to core x", &["CPUs 0-1: 0-1", "CPUs 16-17: 2-3"]),
             ("-n 2 --bind-to hwthread x", &["CPU 0: 0", "CPU 2: 1"]),
             ("-n 2 --bind-to l3cache x", &["CPUs 0-7: 0", "CPUs 16-23: 1"]),
             ("-n 2 --bind-to l2cache x", &["CPUs 0-1: 0", "CPUs 16-17: 1"]),

@@ -13,7 +13,7 @@ use crate::nodes::place::{self, Known};
 use crate::occupied::Claims;
 use crate::pins::Pins;
 use crate::place::{Seat, rearrange, threads};
-use crate::plan::{self, Plan, Wish};
+use crate::plan::{self, By, Plan, Wish};
 use crate::topology::Topology;
 use crate::{cpus, mpir, program, simulate};
 use std::path::Path;
@@ -305,15 +305,19 @@ fn balance(options: &RunOptions, several_nodes: bool, several_cpus: bool, notes:
 /// Plan a job of this node alone on CPUs that other jobs do not have, as far as there are such.
 fn plan_beside_others(wish: &Wish, cpus: &[u32], topology: &Topology) -> (Plan, Claims) {
     let first = plan::plan(wish, cpus, topology);
-    let used: usize = (0..first.cpus.len()).map(|core| first.place(core).len()).sum();
+    let own: Vec<u32> = (0..first.cpus.len()).flat_map(|core| first.place(core)).collect();
     // As the user has put them, if that was said.
-    if wish.cores_named || wish.by.is_some() || used == cpus.len() {
-        let own: Vec<u32> = (0..first.cpus.len()).flat_map(|core| first.place(core)).collect();
-        let (claims, _) = Claims::take(&own, used);
+    if wish.cores_named || matches!(wish.by, Some(By::Per(..) | By::Turns(_))) || own.len() == cpus.len() {
+        let (claims, _) = Claims::take(&own, own.len());
         return (first, claims);
     }
-    let (claims, order) = Claims::take(cpus, used);
-    (plan::plan(wish, &order, topology), claims)
+    let others = cpus.iter().filter(|cpu| !own.contains(cpu));
+    let (claims, order) = Claims::take(&own.iter().chain(others).copied().collect::<Vec<_>>(), own.len());
+    if order[..own.len()] == own[..] {
+        return (first, claims);
+    }
+    // Free ones before those that would be spread best.
+    (plan::plan(&Wish { by: None, ..wish.clone() }, &order, topology), claims)
 }
 
 /// What is said before anything has been planned.

@@ -1,5 +1,6 @@
 //! Ranks by parts of the machine: so many on each socket, one on each in turn, or all of them spread.
 
+use super::block;
 use crate::cli::{BindTo, MapBy, Resource, RunOptions};
 use crate::topology::Topology;
 
@@ -49,13 +50,16 @@ impl By {
             }
             By::Turns(_) => turns(ranks, places, v),
             By::Spread(_) => {
-                let all: usize = places.iter().sum();
+                let all: u32 = places.iter().map(|places| *places as u32).sum();
+                // As few places as hold the ranks, as everywhere, but far from each other.
+                let used = ranks.div_ceil(v.max(1)).min(all);
                 let upto = |end: &mut usize, places: &usize| {
                     *end += places;
                     Some(*end)
                 };
                 let ends: Vec<usize> = places.iter().scan(0, upto).collect();
-                let place = |rank: u32| (u64::from(rank) * all as u64 / u64::from(ranks)) as usize;
+                let place =
+                    |rank: u32| (u64::from(block(rank, ranks, used)) * u64::from(all) / u64::from(used)) as usize;
                 (0..ranks).map(|rank| ends.partition_point(|end| *end <= place(rank))).collect()
             }
         }
@@ -146,6 +150,7 @@ mod tests {
         assert_eq!(By::Spread(socket).deal(2, &[4, 4], 1), [0, 1]);
         assert_eq!(By::Spread(socket).deal(3, &[4, 4], 1), [0, 0, 1]);
         assert_eq!(By::Spread(socket).deal(6, &[2, 1], 1), [0, 0, 0, 0, 1, 1]);
+        assert_eq!(By::Spread(socket).deal(4, &[1, 1, 1, 1], 2), [0, 0, 2, 2]);
     }
 
     #[test]
