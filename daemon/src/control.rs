@@ -347,10 +347,11 @@ impl Daemon {
             allowed_cpus: crate::limits::allowed_cpus(),
             open_fds: self.open_fds(),
         };
-        let id = self.last_job + 1;
+        let (id, claim) = self.numbers.take();
         match Job::new(id, spec, peer, token, &place) {
             Ok(mut job) => {
-                self.last_job = id;
+                self.begun += 1;
+                job.number = claim;
                 debug!(
                     "job {id}: {} ranks of {} for vmpirun (pid {})",
                     job.spec.ranks, job.spec.apps[0].program, peer.pid
@@ -369,6 +370,7 @@ impl Daemon {
                 self.update_status();
             }
             Err(error) => {
+                self.numbers.take_back();
                 let reply = Reply::Refused { reason: error.to_string(), code: error.code() };
                 self.reply(token, &reply, &[]);
             }

@@ -28,6 +28,7 @@ use crate::job::{self, Job};
 use crate::kick::Kickers;
 use crate::limits::allowed_cpus;
 use crate::log::debug;
+use crate::numbers::Numbers;
 use crate::reap::{self, Reaped};
 use crate::runtime_dir::{RuntimeDir, RuntimeDirError};
 use crate::status_page::StatusPage;
@@ -57,6 +58,8 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 
 pub struct Options {
     pub runtime_dir: PathBuf,
+    /// The user's runtime directory, which `runtime_dir` is or, as a rule, lies in.
+    pub base: PathBuf,
     pub one_job: bool,
 }
 
@@ -74,7 +77,9 @@ pub struct Daemon {
     /// Published names (MPI_Publish_name).
     pub(crate) services: Services,
     pub(crate) clients: HashMap<u64, Client>,
-    pub(crate) last_job: u32,
+    /// Jobs so far.
+    pub(crate) begun: u32,
+    pub(crate) numbers: Numbers,
     /// Set by TERM, INT, HUP or `Request::Shutdown`.
     pub(crate) draining: Option<Instant>,
     /// A connection that had submitted a job, or tried to, is gone.
@@ -151,7 +156,8 @@ impl Daemon {
             jobs: BTreeMap::new(),
             services: Services::default(),
             clients: HashMap::new(),
-            last_job: 0,
+            begun: 0,
+            numbers: Numbers::new(&options.base),
             draining: None,
             launcher_left,
             dir,
@@ -415,6 +421,7 @@ impl Daemon {
             job.check_endless(now);
             job.check_stalls(|core| self.arbiter.is_shared(id, core), now);
             job.check_hang(now);
+            job.check_crowds(now);
             job.check_parting(now);
             job.let_die(now);
             if job.phase == job::Phase::Running {
@@ -516,7 +523,7 @@ impl Daemon {
 
     pub(crate) fn update_status(&self) {
         if let Some(status) = &self.status {
-            status.set_jobs(self.jobs.len() as u32, u64::from(self.last_job));
+            status.set_jobs(self.jobs.len() as u32, u64::from(self.begun));
         }
     }
 
@@ -533,7 +540,7 @@ impl Daemon {
 
     fn next_deadline(&self) -> Option<Instant> {
         let jobs = self.jobs.values().filter_map(Job::next_deadline).min();
-        let launcher = (self.one_job && self.last_job == 0).then(|| Instant::now() + LAUNCHER_LOOK);
+        let launcher = (self.one_job && self.begun == 0).then(|| Instant::now() + LAUNCHER_LOOK);
         let last_words = self.draining.filter(|_| self.jobs.is_empty()).map(|_| Instant::now() + LAST_WORDS);
         [jobs, launcher, last_words, self.arbiter.next(), self.turns.next()].into_iter().flatten().min()
     }
@@ -548,10 +555,10 @@ impl Daemon {
         }
         if self.one_job {
             // A launcher that lives comes, however much this machine has to do.
-            let nobody_comes = self.last_job == 0
+            let nobody_comes = self.begun == 0
                 && ((now.duration_since(self.started) >= LAUNCHER_WAIT && !self.dir.has_launcher())
                     || (self.clients.is_empty() && self.dir.is_orphaned()));
-            return nobody_comes || self.launcher_left || (self.last_job > 0 && all_said);
+            return nobody_comes || self.launcher_left || (self.begun > 0 && all_said);
         }
         false
     }

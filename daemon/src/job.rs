@@ -4,6 +4,7 @@
 
 mod again;
 mod carrier;
+mod crowded;
 pub mod deadlock;
 mod end;
 mod endless;
@@ -20,6 +21,7 @@ pub mod trace;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
@@ -48,6 +50,7 @@ use crate::simulation;
 use crate::spawn::{Identity, Inherited, SpawnError, Spawner, Start, Streams};
 use crate::watchdog::Watchdog;
 pub use carrier::Carrier;
+use crowded::Crowds;
 use deadlock::Detector;
 use end::Ending;
 pub use end::{FAILURE_GRACE, SHUTDOWN_GRACE};
@@ -131,6 +134,8 @@ pub enum Phase {
 
 pub struct Job {
     pub id: u32,
+    /// What keeps its number from the jobs of other daemons.
+    pub number: Option<UnixDatagram>,
     pub spec: JobSpec,
     /// In the environment of its ranks.
     pub word: String,
@@ -163,6 +168,7 @@ pub struct Job {
     integrity: Integrity,
     pub detector: Detector,
     pub hang: HangWatch,
+    crowds: Crowds,
     misstated: Misstated,
     endless: Endless,
     pub stalls: Stalls,
@@ -307,6 +313,7 @@ impl Job {
         let world = World { number: 1, ranks: (0..spec.ranks).collect(), ..World::default() };
         Ok(Job {
             id,
+            number: None,
             word,
             node,
             segment,
@@ -330,6 +337,7 @@ impl Job {
             integrity,
             detector: Detector::new(Instant::now()),
             hang: HangWatch::new(Instant::now()),
+            crowds: Crowds::default(),
             misstated: Misstated::new(Instant::now()),
             endless: Endless::new(Instant::now()),
             stalls: Stalls::new(Instant::now()),

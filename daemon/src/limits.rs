@@ -149,8 +149,8 @@ pub fn check_spec(spec: &JobSpec, allowed: &[u32]) -> Result<(), LimitError> {
     if all > MOST_CORES {
         return Err(LimitError::TooManyCores { cores: all });
     }
-    if !spec.beside.is_empty() && spec.beside.len() != all {
-        return Err(LimitError::Places { said: spec.beside.len(), cores: all });
+    if let Some(list) = [&spec.beside, &spec.masks].into_iter().find(|list| !list.is_empty() && list.len() != all) {
+        return Err(LimitError::Places { said: list.len(), cores: all });
     }
     let cores = spec.cpus.len();
     if let Some((rank, &core)) = spec.placement.iter().enumerate().find(|(_, core)| **core as usize >= cores) {
@@ -163,8 +163,8 @@ pub fn check_spec(spec: &JobSpec, allowed: &[u32]) -> Result<(), LimitError> {
             return Err(LimitError::Nodes { ranks: spec.ranks, nodes: count });
         }
     }
-    let beside = spec.beside.iter().flatten().copied();
-    if let Some(cpu) = spec.all_cpus().chain(beside).find(|cpu| !allowed.contains(cpu)) {
+    let more = spec.beside.iter().chain(&spec.masks).flatten().copied();
+    if let Some(cpu) = spec.all_cpus().chain(more).find(|cpu| !allowed.contains(cpu)) {
         let allowed = allowed.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
         return Err(LimitError::ForbiddenCpu { cpu, allowed });
     }

@@ -25,6 +25,7 @@ mod kick;
 mod limits;
 mod log;
 mod looks;
+mod numbers;
 mod oom;
 mod passed;
 mod rank;
@@ -96,7 +97,7 @@ fn main() {
         (false, false) => Start::Background,
     };
     let mut readiness = keeper::split(&path, start);
-    let options = daemon::Options { runtime_dir: path, one_job: arguments.one_job };
+    let options = daemon::Options { runtime_dir: path, base: default.clone(), one_job: arguments.one_job };
     let code = match daemon::Daemon::start(&options) {
         Ok(daemon) => {
             readiness.tell();

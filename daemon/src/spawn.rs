@@ -137,6 +137,8 @@ pub struct Start {
 pub struct Spawner {
     programs: Vec<Program>,
     common: Vec<CString>,
+    /// All CPUs that the ranks of each core may run on, where these are more; else empty.
+    masks: Vec<Vec<u32>>,
     /// CPUs of each core; the first `own_cores` of them are those of the specification's `cpus`.
     places: Vec<Vec<u32>>,
     own_cores: usize,
@@ -216,6 +218,7 @@ impl Spawner {
             programs: Vec::with_capacity(spec.apps.len()),
             common: environment::common(spec, identity)?,
             places: (0..spec.all_cpus().count()).map(|core| spec.place(core).collect()).collect(),
+            masks: spec.masks.clone(),
             own_cores: spec.cpus.len(),
             v: spec.v,
             bind: spec.bind,
@@ -288,7 +291,8 @@ impl Spawner {
         let program = &self.programs[start.program];
         let mut own = environment::of_rank(start);
         let place = &self.places[start.core as usize];
-        own.extend(environment::of_threads(place, self.bind && self.v > 1, &program.variables));
+        let is_shared = self.bind && self.v > 1 && self.masks.is_empty();
+        own.extend(environment::of_threads(place, is_shared, &program.variables));
         let envp = pointers(program.env.iter().chain(&self.common).chain(&own));
         let argv = pointers(&program.argv);
         let mut shell_argv = vec![c"/bin/sh".as_ptr(), program.path.as_ptr()];
@@ -371,7 +375,8 @@ impl Spawner {
         let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
         let core = core as usize;
         let all = if core < self.own_cores { &self.places[..self.own_cores] } else { &self.places[..] };
-        let places = if self.bind { std::slice::from_ref(&self.places[core]) } else { all };
+        let own = self.masks.get(core).unwrap_or(&self.places[core]);
+        let places = if self.bind { std::slice::from_ref(own) } else { all };
         for cpu in places.iter().flatten().filter(|cpu| **cpu < libc::CPU_SETSIZE as u32) {
             // SAFETY: the bit lies inside the set.
             unsafe { libc::CPU_SET(*cpu as usize, &mut set) };

@@ -403,7 +403,7 @@ impl Scene for LiveScene<'_> {
 
     fn kick(&self, cores: &[u32]) {
         // Unbound ranks may be anywhere.
-        if self.node.header().bind != 0 {
+        if self.node.header().bind != 0 && self.spec.masks.is_empty() {
             let mut kickers = self.kickers.borrow_mut();
             cores.iter().flat_map(|core| self.spec.place(*core as usize)).for_each(|cpu| kickers.kick(cpu));
         }

@@ -1,5 +1,5 @@
 /* Started by another MPI's launcher: each process is the rank that the launcher says it is. foreign HOW [rank]; HOW: ok | stdin | exit | abort | segv | wait |
- * spawn. */
+ * nodes (half of the ranks on each of two). */
 #include "t.h"
 #include <signal.h>
 #include <unistd.h>
@@ -19,6 +19,14 @@ int main(int argc, char **argv) {
     long mine = 1L << t_rank, all = 0;
     MPI_Allreduce(&mine, &all, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
     EQ(all, (1L << t_size) - 1);
+    if (!strcmp(how, "nodes")) {
+        MPI_Comm near;
+        int here = 0;
+        MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &near);
+        MPI_Comm_size(near, &here);
+        EQ(here, t_size / 2);
+        MPI_Comm_free(&near);
+    }
     if (!strcmp(how, "wait")) {
         printf("ready %d %d\n", t_rank, (int)getpid());
         MPI_Recv(&mine, 1, MPI_LONG, MPI_ANY_SOURCE, 99, MPI_COMM_WORLD, MPI_STATUS_IGNORE);

@@ -86,6 +86,13 @@ impl Vmpirun {
         run
     }
 
+    /// The same on a node: its first arguments are the launcher and its own.
+    pub fn by_on_node(name: &str, enter: &Path, node: &str) -> Vmpirun {
+        let mut run = Vmpirun::by(name, &enter.display().to_string());
+        run.command.arg(node);
+        run
+    }
+
     /// A job of the daemon in `runtime_dir`; nobody looks for what it leaves behind.
     pub fn under(runtime_dir: &Path, name: &str) -> Vmpirun {
         let mut command = Command::new(bin_dir().join("vmpirun"));

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use nix::unistd::Pid;
 use vmpi_tests::compile::{Mpi, program};
 use vmpi_tests::job::Vmpirun;
 use vmpi_tests::leftovers::eventually;
+use vmpi_tests::nodes::Nodes;
 use vmpi_tests::place::{Turn, bin_dir, room};
 
 const ABIS: [Mpi; 3] = [Mpi::Openmpi, Mpi::Mpich, Mpi::Standard];
@@ -46,6 +48,35 @@ fn four_processes_are_four_ranks() {
                 "{launcher:?} {mpi:?}: {got:?}"
             );
         }
+    }
+}
+
+/// As rsh: the words after the host are for a shell there.
+const RSH: &str = "#!/bin/sh\nnode=$1; shift; exec \"$(dirname \"$0\")/enter\" \"$node\" sh -c \"$*\"\n";
+
+/// Launchers start two processes on each of two nodes; the first of these starts vmpid on both, by the agent that the launcher's variables name.
+#[test]
+fn processes_on_two_nodes_are_ranks_of_one_job() {
+    let nodes = Nodes::beside_others("foreign");
+    let rsh = nodes.enter().with_file_name("rsh");
+    std::fs::write(&rsh, RSH).expect("the scratch directory is writable");
+    std::fs::set_permissions(&rsh, std::fs::Permissions::from_mode(0o700)).expect("it is ours");
+    let hosts = format!("{},{}", nodes.a, nodes.b);
+    let slots = format!("{}:2,{}:2", nodes.a, nodes.b);
+    let hydra = ["mpiexec.mpich", "-localhost", "10.99.0.1", "-hosts", &hosts, "-ppn", "2", "-n", "4"];
+    let orte = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--host", &slots, "-n", "4"];
+    for (launcher, mpi) in [(&hydra[..], Mpi::Openmpi), (&orte[..], Mpi::Mpich)] {
+        let binary = binary(mpi);
+        let run = Vmpirun::by_on_node("foreign-two", &nodes.enter(), &nodes.a).args(launcher).arg(binary).arg("nodes");
+        let run =
+            run.env("LD_LIBRARY_PATH", bin_dir().join("vmpi").join(mpi.name())).deadline(Duration::from_secs(120));
+        let run = run.env("HYDRA_LAUNCHER", "rsh").env("HYDRA_LAUNCHER_EXEC", &rsh).env("OMPI_MCA_plm_rsh_agent", &rsh);
+        let got = run.env("OMPI_MCA_oob_tcp_if_include", "cable").run();
+        let mut ranks: Vec<&str> = got.stdout.lines().filter(|line| line.starts_with("rank ")).collect();
+        ranks.sort_unstable();
+        let wanted = ["rank 0 of 4", "rank 1 of 4", "rank 2 of 4", "rank 3 of 4"];
+        assert!(got.code == 0 && ranks == wanted, "{launcher:?}: {got:?}");
+        assert!(got.stdout.contains("all checks hold"), "{launcher:?}: {got:?}");
     }
 }
 

@@ -69,6 +69,64 @@ fn a_rank_has_the_cpus_of_its_place() {
     assert!(told.stderr.contains("instead of 64") && told.stdout.contains("threads 2"), "{told:?}");
 }
 
+/// By the machine's own parts, of which this test knows no more than what the kernel says of CPUs 0 and 1.
+#[test]
+fn ranks_are_bound_to_parts_of_the_machine() {
+    let said = |file: &str| {
+        let text = std::fs::read_to_string(format!("/sys/devices/system/cpu/cpu0/{file}")).unwrap_or_default();
+        text.trim().starts_with("0-") || text.trim().starts_with("0,1")
+    };
+    let together = |both: bool| if both { ["0 1", "0 1"] } else { ["0", "1"] };
+    for (flags, cpus) in [
+        (&["--bind-to", "socket"][..], together(said("topology/package_cpus_list"))),
+        (&["--bind-to", "core"], together(said("topology/core_cpus_list"))),
+        (&["--bind-to", "hwthread"], ["0", "1"]),
+        (&["--bind-to", "board"], ["0 1", "0 1"]),
+        (&["--cpu-bind", "map_cpu:1,0"], ["1", "0"]),
+        (&["--cpu-bind", "list:0-1:1"], ["0 1", "1"]),
+        (&["--map-by", "ppr:2:node", "--bind-to", "none"], ["0 1", "0 1"]),
+    ] {
+        let told = places(&[&["-n", "2"], flags].concat(), &[]);
+        let wanted = format!("rank 0: CPUs {}, threads -", cpus[0]);
+        assert!(told.stdout.starts_with(&wanted), "{flags:?}: {told:?}");
+        assert!(told.stdout.contains(&format!("rank 1: CPUs {}, threads -", cpus[1])), "{flags:?}: {told:?}");
+    }
+}
+
+/// A dry run tells of another machine, in hwloc's words.
+#[test]
+fn a_dry_run_may_be_of_another_machine() {
+    let binary = binary("places.c");
+    let run =
+        Vmpirun::new("machine").args(["--dry-run", "-n", "4", "--map-by", "ppr:2:socket:PE=2", "--bind-to", "numa"]);
+    let got = run.env("HWLOC_SYNTHETIC", "package:2 numa:2 core:4 pu:2").arg(&binary).run();
+    for line in ["CPUs 0,2: rank 0, bound to CPUs 0-7", "CPUs 16,18: rank 2, bound to CPUs 16-23", "CPUs 20,22: rank 3"]
+    {
+        assert!(got.code == 0 && got.stdout.contains(line), "{line}: {got:?}");
+    }
+    let run = Vmpirun::new("machine-bad").args(["--dry-run", "-n", "1"]).env("HWLOC_SYNTHETIC", "what:2");
+    assert_eq!(run.arg(&binary).run().code, 2);
+}
+
+/// A rank with more threads than CPUs beside a CPU of the job that has nothing to do is told of, once; who has given it the CPUs, or has none to give, hears nothing.
+#[test]
+fn threads_that_lack_cpus_are_told_of() {
+    let binary = binary("crowd.c");
+    let note = "rank 0 has 3 threads that want to run on 1 CPU, while 1 CPU of the job is idle: --cpus-per-rank 2";
+    let run = |flags: &[&str]| {
+        let run = Vmpirun::new("crowd").args(["--cores", "0,1"]).args(flags).without("OMP_NUM_THREADS");
+        let outcome = run.arg(&binary).run();
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (0, "done\n"), "{outcome:?}");
+        outcome.stderr
+    };
+    let told = run(&["-n", "2"]);
+    assert_eq!(told.matches(note).count(), 1, "{told}");
+    for flags in [&["-n", "2", "--cpus-per-rank", "2"][..], &["-n", "2", "--bind-to", "none"], &["-n", "2", "--quiet"]]
+    {
+        assert!(!run(flags).contains("want to run"), "{flags:?}");
+    }
+}
+
 /// CPUs that no rank would have go to those that have threads for them.
 #[test]
 fn omp_num_threads_is_a_wish_for_cpus() {

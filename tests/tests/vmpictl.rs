@@ -173,6 +173,36 @@ fn a_job_is_stopped_and_goes_on() {
     assert_eq!(job.finish().code, 143);
 }
 
+/// Two vmpiruns, each with a vmpid of its own: a number names one of their jobs.
+#[test]
+fn jobs_of_several_daemons_have_a_number_each() {
+    Turn::beside_others();
+    let first = Vmpirun::new("numbers").args(["-n", "1", "sleep", "300"]).start();
+    let second = Vmpirun::under(&first.runtime_dir, "numbers-two").args(["-n", "2", "sleep", "300"]).start();
+    let numbers = || {
+        let listing = first.vmpictl(&["ps", "--json"]);
+        let listing: Value = serde_json::from_str(good(&listing)).expect("JSON");
+        let mut numbers: Vec<(i64, i64)> = listing["jobs"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|job| (job["ranks"].as_i64().expect("a number"), job["job"].as_i64().expect("a number")))
+            .collect();
+        numbers.sort_unstable();
+        numbers
+    };
+    assert!(eventually(Duration::from_secs(30), || numbers().len() == 2), "{:?}", numbers());
+    let [(_, one), (_, two)] = numbers()[..] else { panic!("{:?}", numbers()) };
+    assert!(one != two && one.max(two) == 2, "{:?}", numbers());
+    let shown = first.vmpictl(&["show", &two.to_string(), "--json"]);
+    let shown: Value = serde_json::from_str(good(&shown)).expect("JSON");
+    assert_eq!(shown["ranks"], 2, "{shown}");
+    for (number, job) in [(two, second), (one, first)] {
+        good(&job.vmpictl(&["kill", &number.to_string()]));
+        assert_eq!(job.finish().code, 143);
+    }
+}
+
 #[test]
 fn top_and_doctor_are_plain_text_without_a_terminal() {
     let job = busy("top", "60");
@@ -185,7 +215,9 @@ fn top_and_doctor_are_plain_text_without_a_terminal() {
     }
     let doctor = job.vmpictl(&["doctor", "/bin/true"]);
     let text = good(&doctor);
-    for subject in ["kernel", "single copy", "clock", "affinity", "RDMA", "verbs", "library", "no MPI visible"] {
+    for subject in
+        ["kernel", "single copy", "clock", "affinity", "RDMA", "verbs", "perf events", "library", "no MPI visible"]
+    {
         assert!(text.contains(subject), "{subject}: {text}");
     }
     let sick = job.vmpictl(&["doctor", "/no/such/program"]);

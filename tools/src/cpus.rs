@@ -49,12 +49,6 @@ pub fn allowed() -> Result<Vec<u32>, Failure> {
     Ok((0..CpuSet::count()).filter(|&cpu| set.is_set(cpu).unwrap_or(false)).map(|cpu| cpu as u32).collect())
 }
 
-/// The package (socket) of a CPU; 0 where the system does not say.
-pub fn package_of(cpu: u32) -> u32 {
-    let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/physical_package_id");
-    std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
-}
-
 /// Check `--cores` against the affinity mask.
 ///
 /// # Errors

@@ -2,6 +2,7 @@
 
 mod conclude;
 mod descriptors;
+mod machine;
 mod prepare;
 mod say;
 
@@ -21,6 +22,7 @@ use crate::session::{self, Signals};
 use crate::{cpus, daemon, debugger, hosts, outputs, version};
 use conclude::conclude;
 use descriptors::{LEAST_FDS, raise_descriptors, route};
+use machine::Machine;
 use prepare::{asked_ranks, prepare};
 use say::{dry_run, say_notes, throttling};
 use std::io::Write;
@@ -105,13 +107,15 @@ fn run(options: &RunOptions) -> Result<i32, Failure> {
     }
     let far = hosts.iter().any(|host| !hosts::is_here(&host.name));
     if options.dry_run {
-        let assumed = if far { engine.assumed(&cpus::allowed()?) } else { Vec::new() };
-        return dry_run(options, &prepare(options, &exe_dir, &engine, &assumed.iter().collect::<Vec<_>>())?);
+        let machine = Machine::of_dry_run()?;
+        let assumed = if far { engine.assumed(&machine.cpus, &machine.topology) } else { Vec::new() };
+        let known: Vec<&Known> = assumed.iter().collect();
+        return dry_run(options, &prepare(options, &exe_dir, &engine, &known, machine)?);
     }
     let mut agents = if far { start::all(hosts, &engine.way, &exe_dir)? } else { Vec::new() };
     engine.limit(agents.iter_mut().map(|agent| &mut agent.known));
     let known: Vec<&Known> = agents.iter().map(|agent| &agent.known).collect();
-    let prepared = prepare(options, &exe_dir, &engine, &known);
+    let prepared = prepare(options, &exe_dir, &engine, &known, Machine::here()?);
     let mut number = 0;
     let unused: Vec<Agent> = agents
         .extract_if(.., |_| {

@@ -49,6 +49,7 @@ pub mod status_page;
 mod stdin;
 pub mod table;
 mod threads;
+pub mod topology;
 pub mod trace;
 pub mod version;
 pub mod why;

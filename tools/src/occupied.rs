@@ -72,6 +72,11 @@ impl Claims {
     }
 }
 
+/// Has any vmpirun claimed this CPU?
+pub fn is_claimed(cpu: u32) -> bool {
+    Cpu { space: "", number: cpu }.load(LEVELS) > 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

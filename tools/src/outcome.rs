@@ -240,6 +240,21 @@ pub fn copies_note(program: &crate::program::Program, ranks: u32, ends: &[RankEn
     Some(format!("no rank of {name} called MPI_Init, so {ranks} independent copies ran, each \"rank 0 of 1\": {why}"))
 }
 
+/// What helps a rank that has `threads` threads for `cpus` CPUs while others of the job are `idle`.
+pub fn crowded(spec: &JobSpec, rank: u32, threads: u32, cpus: u32, idle: &[u32]) -> String {
+    let plural = |n: u32, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
+    let at = spec.node_of(rank).map_or(String::new(), |node| format!(" on {node}"));
+    let each = threads.min(cpus + idle.len() as u32);
+    let idle =
+        format!("{} of the job {}", plural(idle.len() as u32, "CPU"), if idle.len() == 1 { "is" } else { "are" });
+    format!(
+        "rank {rank}{at} has {} that want to run on {}, while {idle} idle: --cpus-per-rank {each} gives each rank {each} CPUs (--bind-to none: all of the job's; \
+         OMP_NUM_THREADS={cpus}: no more threads than CPUs)",
+        plural(threads, "thread"),
+        plural(cpus, "CPU")
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

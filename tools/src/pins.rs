@@ -1,17 +1,18 @@
 //! Ranks whose node, and CPU, is said one by one: by a rank file, or since each program of the job has hosts of its own (`-host a ./x : -host b ./y`).
 
-use crate::cli::{AppOptions, RankPlace, RunOptions, single_cpus};
+use crate::cli::{AppOptions, RankPlace, RunOptions, Slots, named_cpus};
 use crate::failure::Failure;
 use crate::hosts::{self, Host};
 use crate::nodes::place::{Room, distribute};
+use crate::topology::Topology;
 
 /// Where each rank goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pins {
     /// The number of each rank's node among those of the job.
     node_of: Vec<usize>,
-    /// Its CPU there, by the system's number.
-    cpu_of: Option<Vec<u32>>,
+    /// Its lines of the rank file, which says CPUs there.
+    places: Vec<RankPlace>,
 }
 
 impl Pins {
@@ -46,7 +47,7 @@ impl Pins {
             }),
         };
         let node_of = places.iter().map(node).collect::<Result<_, _>>()?;
-        Ok(Pins { node_of, cpu_of: single_cpus(&places)? })
+        Ok(Pins { node_of, places: places.into_iter().cloned().collect() })
     }
 
     /// A program's ranks fill its hosts in order; one without hosts has all.
@@ -65,7 +66,7 @@ impl Pins {
                 node_of.extend(std::iter::repeat_n(node, count as usize));
             }
         }
-        Ok(Pins { node_of, cpu_of: None })
+        Ok(Pins { node_of, places: Vec::new() })
     }
 
     pub fn ranks(&self) -> u32 {
@@ -77,10 +78,17 @@ impl Pins {
         (0..nodes).map(|node| self.node_of.iter().filter(|of| **of == node).count() as u32).collect()
     }
 
-    /// The CPUs of a node's ranks, in their order.
-    pub fn cpus_on(&self, node: usize) -> Option<Vec<u32>> {
-        let cpus = self.cpu_of.as_ref()?;
-        Some(self.node_of.iter().zip(cpus).filter(|(of, _)| **of == node).map(|(_, cpu)| *cpu).collect())
+    /// The CPUs of each of a node's ranks, in their order, where the rank file names any.
+    ///
+    /// # Errors
+    /// Exit code 2: the node does not have them, or some ranks have none.
+    pub fn cpus_on(&self, node: usize, topology: &Topology) -> Result<Option<Vec<Vec<u32>>>, Failure> {
+        if self.places.iter().all(|place| place.slot == Slots::Any) {
+            return Ok(None);
+        }
+        let own: Vec<&RankPlace> =
+            self.node_of.iter().zip(&self.places).filter(|(of, _)| **of == node).map(|(_, place)| place).collect();
+        named_cpus(&own, topology)
     }
 
     /// The seat of each rank, where seats are in the order of the nodes.
@@ -125,7 +133,8 @@ mod tests {
         let options = options(&line);
         let pins = Pins::of(&options, None, &names(&["a", "b"])).unwrap().unwrap();
         assert_eq!((pins.ranks(), pins.counts(2), pins.seats()), (3, vec![1, 2], vec![1, 0, 2]));
-        assert_eq!((pins.cpus_on(0), pins.cpus_on(1)), (Some(vec![0]), Some(vec![1, 0])));
+        let cpus = |node| pins.cpus_on(node, &Topology::default());
+        assert_eq!((cpus(0), cpus(1)), (Ok(Some(vec![vec![0]])), Ok(Some(vec![vec![1], vec![0]]))));
         assert_eq!(Pins::of(&options, Some(2), &names(&["a", "b"])).unwrap().unwrap().ranks(), 2);
         let refused = |ranks, list: &[&str]| Pins::of(&options, ranks, &names(list)).unwrap_err().sentence;
         assert!(refused(Some(4), &["a", "b"]).contains("no place for rank 3 of 4"));
@@ -137,7 +146,8 @@ mod tests {
     fn programs_have_hosts_of_their_own() {
         let options = options("-n 1 -host b x : -n 3 -host a:2,b:1 y : -n 2 z");
         let pins = Pins::of(&options, None, &names(&["a", "b"])).unwrap().unwrap();
-        assert_eq!((pins.node_of.clone(), pins.cpus_on(0)), (vec![1, 0, 0, 1, 0, 1], None));
+        assert_eq!(pins.node_of, [1, 0, 0, 1, 0, 1]);
+        assert_eq!(pins.cpus_on(0, &Topology::default()), Ok(None));
         assert_eq!(Pins::of(&self::options("-host a,b -n 2 x : -n 1 y"), None, &names(&["a"])), Ok(None));
     }
 }

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use vmpi_tools::cli::{
     AppOptions, BindTo, Command, CpusPerRank, EnvMode, EnvSetting, MapBy, OutputMode, RunOptions, VChoice, parse,
-    split_words, unheeded,
+    split_words,
 };
 
 /// Files that the lines name as `{hosts}` and so on.
@@ -124,7 +124,6 @@ fn shown(o: &RunOptions) -> String {
     say("ignored", (!o.ignored.is_empty()).then(|| list(&o.ignored)));
     let other_notes = o.notes.iter().filter(|note| !note.starts_with("without effect here"));
     say("notes", other_notes.map(|note| format!("[{note}]")).reduce(|a, b| a + &b));
-    say("unheeded", Some(unheeded(o).len()).filter(|n| *n > 0).map(|n| n.to_string()));
     let apps = o.apps.iter().map(|app| shown_app(app, o.apps.len() > 1)).collect::<Vec<_>>();
     t.push_str(&apps.join(" : "));
     t

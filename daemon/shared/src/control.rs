@@ -24,7 +24,7 @@ pub use report::{CoreReport, Helper, JobReport, RankReport, RegionReport, Simula
 pub use spec::{App, Balance, JobSpec, NodeMap, NodePart, Nodes, OnBlock, Policy, Simulation, Stdio, Wtime};
 
 /// Changes whenever a message changes its meaning.
-pub const PROTOCOL: u32 = 14;
+pub const PROTOCOL: u32 = 15;
 /// Most ranks that a segment is made for, and most of all else that it counts: all sizes computed from these are far from overflow.
 pub const MOST_RANKS: u32 = 1 << 24;
 /// Longest frame accepted.
@@ -502,6 +502,13 @@ pub enum Reply {
     Hang {
         waits: Box<JobWaits>,
         seconds: u64,
+    },
+    /// To the launcher, once: `threads` threads of a rank want to run on `cpus` CPUs, while these CPUs of the job are `idle`.
+    Crowded {
+        rank: u32,
+        threads: u32,
+        cpus: u32,
+        idle: Vec<u32>,
     },
     Show {
         job: Box<JobReport>,

@@ -56,3 +56,23 @@ impl Attributes {
         Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
     }
 }
+
+/// What users may do, as the administrator says (-1 to 4).
+pub const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
+const SAMPLE_IP: u64 = 1;
+
+/// May this process sample what another one of its user does, as the daemon samples ranks that seem to spin?
+///
+/// # Errors
+/// Why not.
+pub fn try_to_sample(process: i32) -> io::Result<()> {
+    let attributes = Attributes {
+        kind: SOFTWARE,
+        number: TASK_CLOCK,
+        period: 1_000_000,
+        sample_type: SAMPLE_IP,
+        flags: EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR,
+        ..Attributes::default()
+    };
+    attributes.open(process).map(drop)
+}

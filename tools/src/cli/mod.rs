@@ -30,6 +30,6 @@ pub use options::{
     Universe, VChoice,
 };
 pub use parse::{Action, Command, parse, parse_with};
-pub use places::{BindTo, CpusPerRank, RankPlace, Resource, Slots, single_cpus, unheeded};
+pub use places::{BindTo, CpusPerRank, RankPlace, Resource, Slots, named_cpus};
 pub use starter::Starter;
 pub use timeout::timeout_s;

@@ -1,10 +1,11 @@
 //! What command lines say about the CPUs of ranks: `--bind-to`, `--map-by`, `--cpu-bind`, rank files. Read here, given a meaning elsewhere.
 
 use super::apply::{count, set};
-use super::options::{MapBy, RunOptions, VChoice};
+use super::options::{MapBy, VChoice};
 use super::parse::Line;
 use crate::cpus;
 use crate::failure::Failure;
+use crate::topology::Topology;
 
 type Done = Result<(), String>;
 
@@ -23,7 +24,7 @@ pub enum Resource {
 
 impl Resource {
     /// In whichever launcher's words.
-    fn of(word: &str) -> Option<Resource> {
+    pub fn of(word: &str) -> Option<Resource> {
         Some(match word.to_ascii_lowercase().as_str() {
             "hwthread" | "hwthreads" | "hwt" | "thread" | "threads" | "pu" => Resource::Hwthread,
             "core" | "cores" => Resource::Core,
@@ -334,48 +335,27 @@ fn rank_place(line: &str) -> Result<RankPlace, String> {
     Ok(RankPlace { rank, host, slot })
 }
 
-/// What is said about CPUs and has no meaning here yet, a sentence each.
-pub fn unheeded(options: &RunOptions) -> Vec<String> {
-    let mut notes = Vec::new();
-    match &options.bind_to {
-        Some(BindTo::To(to, _)) if !matches!(to, Resource::Core | Resource::Hwthread) => {
-            notes.push(format!("binding to a {} is not offered; ranks are not bound", to.name()));
-        }
-        Some(BindTo::Lists(_)) => {
-            notes.push(
-                "binding to lists of CPUs is not offered: each rank has one core at a time; --cores says which".into(),
-            );
-        }
-        _ => {}
-    }
-    if let Some((n, resource)) = options.ranks_per {
-        notes.push(format!("{n} ranks on each {} are not offered: ranks go to cores by -n and -V", resource.name()));
-    }
-    if let MapBy::Each(resource) = options.map_by {
-        notes.push(format!("--map-by {}: ranks go to the cores in order", resource.name()));
-    }
-    notes
-}
-
-/// The CPU of each rank of a rank file, in the order of ranks, where each has one; none if no rank has.
+/// The CPUs of each rank of a rank file, in the order of ranks, where each has some; none if no rank has.
 ///
 /// # Errors
-/// Exit code 2: a rank that has several, or cores of a socket, or none where others have one.
-pub fn single_cpus(places: &[&RankPlace]) -> Result<Option<Vec<u32>>, Failure> {
+/// Exit code 2: a rank that has none where others have; cores of a socket that the node does not have.
+pub fn named_cpus(places: &[&RankPlace], topology: &Topology) -> Result<Option<Vec<Vec<u32>>>, Failure> {
     if places.iter().all(|place| place.slot == Slots::Any) {
         return Ok(None);
     }
-    let one = |place: &&RankPlace| match &place.slot {
-        Slots::Cpus(cpus) if cpus.len() == 1 => Ok(cpus[0]),
+    let cpus = |place: &&RankPlace| match &place.slot {
+        Slots::Cpus(cpus) => Ok(cpus.clone()),
+        Slots::OfSocket(socket, cores) => topology.cores_of_socket(*socket, cores.as_deref()).ok_or_else(|| {
+            Failure::usage(format!(
+                "the rank file puts rank {} on cores of socket {socket} that its node does not have",
+                place.rank
+            ))
+        }),
         Slots::Any => {
             Err(Failure::usage(format!("the rank file gives rank {} no CPU (slot=3), and others one", place.rank)))
         }
-        _ => Err(Failure::usage(format!(
-            "the rank file gives rank {} several CPUs or cores of a socket, which is not offered: give it one CPU, by the system's number (slot=3)",
-            place.rank
-        ))),
     };
-    places.iter().map(one).collect::<Result<_, _>>().map(Some)
+    places.iter().map(cpus).collect::<Result<_, _>>().map(Some)
 }
 
 #[cfg(test)]
@@ -403,10 +383,14 @@ mod tests {
             let why = rank_places(text).unwrap_err();
             assert!(why.contains(part), "{why}");
         }
-        assert_eq!(single_cpus(&[&places[0]]), Ok(Some(vec![3])));
-        assert_eq!(single_cpus(&[&places[4]]), Ok(None));
-        assert!(single_cpus(&[&places[0], &places[4]]).is_err());
-        assert!(single_cpus(&[&places[1]]).unwrap_err().sentence.contains("rank 1"));
+        let machine = Topology::synthetic("package:2 core:4 pu:2").unwrap();
+        let cpus = |ranks: &[usize]| named_cpus(&ranks.iter().map(|rank| &places[*rank]).collect::<Vec<_>>(), &machine);
+        assert_eq!(cpus(&[0, 3]), Ok(Some(vec![vec![3], vec![4, 5]])));
+        assert_eq!(cpus(&[1, 2]), Ok(Some(vec![vec![0, 2, 4], vec![8, 10, 12, 14]])));
+        assert_eq!(cpus(&[4]), Ok(None));
+        assert!(cpus(&[0, 4]).is_err());
+        let small = named_cpus(&[&places[2]], &Topology::default()).unwrap_err();
+        assert!(small.sentence.contains("rank 2 on cores of socket 1"), "{small}");
     }
 
     #[test]

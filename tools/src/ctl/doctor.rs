@@ -16,7 +16,7 @@ use serde_json::json;
 use std::path::Path;
 use twin::Twin;
 use vmpi_fabric::verbs::{Plugin, PluginError};
-use vmpi_shared::guarding;
+use vmpi_shared::{guarding, perf_event};
 
 /// How it is.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
@@ -262,13 +262,32 @@ fn huge_pages(offered: Option<&str>, reported: bool) -> Finding {
 }
 
 fn others() -> Vec<Finding> {
-    let paranoid = read("/proc/sys/kernel/perf_event_paranoid").unwrap_or_else(|| "?".into());
     let faults = read("/proc/sys/vm/unprivileged_userfaultfd").unwrap_or_else(|| "not offered".into());
+    let sampled = Twin::start().map_err(std::io::Error::from).and_then(|twin| perf_event::try_to_sample(twin.pid()));
     vec![
-        finding("counters", Mark::Good, format!("perf_event_paranoid is {paranoid}"), ""),
+        events(&sampled, read(perf_event::PARANOID).as_deref()),
         finding("userfaultfd", Mark::Good, format!("for users: {faults}; vmpi does not need it"), ""),
         overlap(&guarding::look()),
     ]
+}
+
+/// The kernel's performance events: without them nobody sees that a rank spins on memory, and `vmpirun --counters` has none. `paranoid`: the setting.
+fn events(sampled: &std::io::Result<()>, paranoid: Option<&str>) -> Finding {
+    const SUBJECT: &str = "perf events";
+    let setting = paranoid.map_or("perf_event_paranoid is not there".into(), |n| format!("perf_event_paranoid is {n}"));
+    let Err(why) = sampled else { return finding(SUBJECT, Mark::Good, format!("{setting}: ranks may be sampled"), "") };
+    let lost = "a rank that waits by spinning on memory keeps its core for the quantum (5 s; vmpirun --quantum 20: 20 ms), and --counters has none";
+    let remedy = match paranoid.and_then(|n| n.parse::<i32>().ok()) {
+        None => "the kernel was built without them (CONFIG_PERF_EVENTS)",
+        Some(3..) => "sysctl kernel.perf_event_paranoid=2",
+        Some(_) => "allow perf_event_open (the container's seccomp filter, CAP_PERFMON)",
+    };
+    finding(
+        SUBJECT,
+        Mark::Warning,
+        format!("{setting}: ranks may not be sampled ({why})"),
+        &format!("{lost}; {remedy}"),
+    )
 }
 
 /// Of --overlap: can buffers of messages that are under way be guarded?
@@ -318,6 +337,23 @@ fn line(finding: &Finding) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_sampling_needs_is_named() {
+        let refused = |paranoid| events(&Err(std::io::Error::from_raw_os_error(libc::EACCES)), paranoid);
+        for (paranoid, remedy) in [
+            (Some("3"), "sysctl kernel.perf_event_paranoid=2"),
+            (Some("2"), "CAP_PERFMON"),
+            (None, "CONFIG_PERF_EVENTS"),
+        ] {
+            let found = refused(paranoid);
+            assert!(found.mark == Mark::Warning && found.advice.contains(remedy), "{found:?}");
+            assert!(found.advice.contains("--quantum 20"), "{found:?}");
+        }
+        assert!(refused(Some("3")).fact.starts_with("perf_event_paranoid is 3"));
+        let good = events(&Ok(()), Some("2"));
+        assert!(good.mark == Mark::Good && good.advice.is_empty(), "{good:?}");
+    }
 
     #[test]
     fn this_machine_runs_vmpi() {

@@ -1,8 +1,9 @@
 //! From the options to what a daemon is asked: the ranks' number, places, programs and environment.
 
+use super::machine::Machine;
 use super::{Found, Job};
 use crate::auto::{self, Auto};
-use crate::cli::{self, AppOptions, RunOptions, StdinTo, Universe, VChoice};
+use crate::cli::{AppOptions, RunOptions, StdinTo, Universe, VChoice};
 use crate::elf::Search;
 use crate::environ::{self, Env, FaceDirs};
 use crate::failure::Failure;
@@ -12,7 +13,8 @@ use crate::nodes::place::{self, Known};
 use crate::occupied::Claims;
 use crate::pins::Pins;
 use crate::place::{Seat, rearrange, threads};
-use crate::plan::{self, Plan, Wish};
+use crate::plan::{self, By, Plan, Wish};
+use crate::topology::Topology;
 use crate::{cpus, mpir, program, simulate};
 use std::path::Path;
 use vmpi_shared::control::{self, App, Balance, JobSpec, Nodes, Overlap, Stdio};
@@ -20,9 +22,16 @@ use vmpi_shared::guarding;
 use vmpi_shared::meter::{self, Event};
 
 /// `known`: the nodes, none if it is this one alone.
-pub(super) fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, known: &[&Known]) -> Result<Job, Failure> {
+pub(super) fn prepare(
+    options: &RunOptions,
+    exe_dir: &Path,
+    engine: &Engine,
+    known: &[&Known],
+    machine: Machine,
+) -> Result<Job, Failure> {
     let hosts = &engine.hosts;
     let mut notes = first_notes(options, engine, known);
+    notes.extend(machine.note.clone());
     let slots: Option<u32> = hosts.iter().filter_map(|host| host.slots).reduce(|a, b| a + b);
     let ranks = if known.is_empty() { total_ranks(options, slots) } else { asked_ranks(options) };
     let names = match known.is_empty() {
@@ -35,7 +44,7 @@ pub(super) fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, kno
     let counters = meter::parse(options.counters.as_deref().unwrap_or_default())
         .and_then(|events| meter::check(&events).map(|()| events))
         .map_err(|e| Failure::usage(format!("--counters: {e}")))?;
-    let cpus = if known.is_empty() { cpus_here(options, engine, &mut notes)? } else { Vec::new() };
+    let cpus = if known.is_empty() { cpus_here(options, engine, &machine, &mut notes)? } else { Vec::new() };
     let (own, odd) = environ::own();
     let dirs = FaceDirs::beside(exe_dir);
     let auto = match options.v {
@@ -49,9 +58,17 @@ pub(super) fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, kno
         map_by: options.map_by.clone(),
         bind: options.bind,
         cores_named: options.cores.is_some(),
-        cpus_per_rank: threads::cpus_per_rank(options, &own, ranks, fewest as u32),
-    };
-    let Placed { plan, nodes, used, claims } = place_ranks(options, &wish, &cpus, known, pins.as_ref())?;
+        cpus_per_rank: threads::cpus_per_rank(
+            options,
+            &own,
+            place::most_on_a_node(options, ranks, known),
+            fewest as u32,
+        ),
+        ..Wish::default()
+    }
+    .by_parts(options);
+    let here = (&cpus[..], &machine.topology);
+    let Placed { plan, nodes, used, claims } = place_ranks(options, &wish, here, known, pins.as_ref())?;
     if !odd.is_empty() {
         notes.push(format!("variables that are not UTF-8 are not passed on: {}", odd.join(", ")));
     }
@@ -64,7 +81,8 @@ pub(super) fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, kno
         }
     }
     let simulation = simulate::wanted(options, nodes.is_some())?;
-    let balance = balance(options, nodes.is_some(), wish.cpus_per_rank, &mut notes);
+    let several_cpus = wish.cpus_per_rank > 1 || plan.masks.iter().any(|mask| !mask.is_empty());
+    let balance = balance(options, nodes.is_some(), several_cpus, &mut notes);
     if options.on_hang_s > 0 && nodes.is_some() {
         notes.push("--on-hang is for one node so far: a deadlock is told of, a job without progress is not".into());
     }
@@ -88,6 +106,7 @@ fn spec(options: &RunOptions, apps: Vec<App>, plan: &Plan, balance: Balance) -> 
         cpus: plan.cpus.clone(),
         spare_cpus: plan.spare.clone(),
         beside: plan.beside.clone(),
+        masks: plan.masks.clone(),
         placement: plan.placement.clone(),
         bind: plan.bind,
         policy: options.policy,
@@ -129,10 +148,15 @@ fn check_named_ranks(options: &RunOptions, ranks: Option<u32>) -> Result<(), Fai
 }
 
 /// The CPUs of a job of this node alone.
-fn cpus_here(options: &RunOptions, engine: &Engine, notes: &mut Vec<String>) -> Result<Vec<u32>, Failure> {
-    let mut allowed = cpus::allowed()?;
+fn cpus_here(
+    options: &RunOptions,
+    engine: &Engine,
+    machine: &Machine,
+    notes: &mut Vec<String>,
+) -> Result<Vec<u32>, Failure> {
+    let mut allowed = machine.topology.first_threads_first(&machine.cpus);
     engine.limit_here(&mut allowed);
-    if options.cores.is_none() {
+    if options.cores.is_none() && machine.note.is_none() {
         // Named ones are used even so.
         let note = cpus::keep_to_quota(&mut allowed, cpus::cgroup_quota());
         notes.extend(note.filter(|_| options.dry_run || options.verbose));
@@ -180,21 +204,28 @@ struct Placed {
 fn place_ranks(
     options: &RunOptions,
     wish: &Wish,
-    cpus: &[u32],
+    (cpus, topology): (&[u32], &Topology),
     known: &[&Known],
     pins: Option<&Pins>,
 ) -> Result<Placed, Failure> {
     let mut claims = Claims::default();
     let (mut plan, mut nodes, used) = match known.is_empty() {
-        true => match pins.and_then(|pins| pins.cpus_on(0)) {
-            Some(named) => (plan::named(&named, cpus)?, None, Vec::new()),
-            None if options.dry_run => (plan::plan(wish, cpus), None, Vec::new()),
-            None => {
-                let (plan, claimed) = plan_beside_others(wish, cpus);
-                claims = claimed;
-                (plan, None, Vec::new())
-            }
-        },
+        true => {
+            let named = match pins {
+                Some(pins) => pins.cpus_on(0, topology)?,
+                None => place::of_lists(&options.bind_to, wish.ranks.unwrap_or(cpus.len() as u32)),
+            };
+            let plan = match named {
+                Some(named) => plan::named(&named, cpus)?,
+                None if options.dry_run => plan::plan(wish, cpus, topology),
+                None => {
+                    let (plan, claimed) = plan_beside_others(wish, cpus, topology);
+                    claims = claimed;
+                    plan
+                }
+            };
+            (plan, None, Vec::new())
+        }
         false => {
             place::plan(options, wish, known, pins).map(|(plan, nodes, used)| (plan, Some(Box::new(nodes)), used))?
         }
@@ -253,18 +284,18 @@ fn programs(
 }
 
 /// Who moves ranks between cores, as far as that is offered for this job.
-fn balance(options: &RunOptions, several_nodes: bool, cpus_per_rank: u32, notes: &mut Vec<String>) -> Balance {
+fn balance(options: &RunOptions, several_nodes: bool, several_cpus: bool, notes: &mut Vec<String>) -> Balance {
     match options.balance {
         Some(wish) if several_nodes && wish != Balance::None => {
             notes.push(format!("--balance {} is for one node so far: ranks stay where they are", wish.name()));
             Balance::None
         }
-        Some(balance) if cpus_per_rank > 1 && balance != Balance::None => {
+        Some(balance) if several_cpus && balance != Balance::None => {
             notes.push(format!("--balance {}: ranks with several CPUs each stay where they are", balance.name()));
             Balance::None
         }
         Some(wish) => wish,
-        None if cpus_per_rank > 1 => Balance::None,
+        None if several_cpus => Balance::None,
         // Who asks for ranks to be bound wants them where they are put.
         None if several_nodes || options.bind == Some(true) => Balance::None,
         None => Balance::Rescue,
@@ -272,17 +303,21 @@ fn balance(options: &RunOptions, several_nodes: bool, cpus_per_rank: u32, notes:
 }
 
 /// Plan a job of this node alone on CPUs that other jobs do not have, as far as there are such.
-fn plan_beside_others(wish: &Wish, cpus: &[u32]) -> (Plan, Claims) {
-    let first = plan::plan(wish, cpus);
-    let used: usize = (0..first.cpus.len()).map(|core| first.place(core).len()).sum();
+fn plan_beside_others(wish: &Wish, cpus: &[u32], topology: &Topology) -> (Plan, Claims) {
+    let first = plan::plan(wish, cpus, topology);
+    let own: Vec<u32> = (0..first.cpus.len()).flat_map(|core| first.place(core)).collect();
     // As the user has put them, if that was said.
-    if wish.cores_named || used == cpus.len() {
-        let own: Vec<u32> = (0..first.cpus.len()).flat_map(|core| first.place(core)).collect();
-        let (claims, _) = Claims::take(&own, used);
+    if wish.cores_named || matches!(wish.by, Some(By::Per(..) | By::Turns(_))) || own.len() == cpus.len() {
+        let (claims, _) = Claims::take(&own, own.len());
         return (first, claims);
     }
-    let (claims, order) = Claims::take(cpus, used);
-    (plan::plan(wish, &order), claims)
+    let others = cpus.iter().filter(|cpu| !own.contains(cpu));
+    let (claims, order) = Claims::take(&own.iter().chain(others).copied().collect::<Vec<_>>(), own.len());
+    if order[..own.len()] == own[..] {
+        return (first, claims);
+    }
+    // Free ones before those that would be spread best.
+    (plan::plan(&Wish { by: None, ..wish.clone() }, &order, topology), claims)
 }
 
 /// What is said before anything has been planned.
@@ -293,7 +328,6 @@ fn first_notes(options: &RunOptions, engine: &Engine, known: &[&Known]) -> Vec<S
     if options.dry_run && !known.is_empty() && !engine.is_told() {
         notes.push("no node was asked: each is taken to have as many cores as it has slots, or as this one".into());
     }
-    notes.extend(cli::unheeded(options));
     if options.display_allocation {
         let slots = |node: &&Known| node.slots.map_or(String::new(), |slots| format!("{slots} slots, "));
         let node = |node: &&Known| format!("node {}: {}{} cores", node.name, slots(node), node.facts.cpus.len());

@@ -29,7 +29,7 @@ pub(super) fn say_notes(options: &RunOptions, job: &Job) {
     if options.report_bindings {
         for (rank, core) in job.plan.placement.iter().enumerate() {
             let pinned = if job.plan.bind { "pinned to" } else { "scheduled with" };
-            complain(&format!("rank {rank} {pinned} {}", job.plan.place_name(*core as usize)));
+            complain(&format!("rank {rank} {pinned} {}", job.plan.bound_name(*core as usize)));
         }
     }
 }
@@ -87,6 +87,7 @@ pub(super) fn dry_run(options: &RunOptions, job: &Job) -> Result<i32, Failure> {
             "v": plan.v,
             "cpus": plan.cpus,
             "beside": plan.beside,
+            "masks": plan.masks,
             "placement": plan.placement,
             "pinned": plan.bind,
             "programs": programs,
@@ -97,11 +98,10 @@ pub(super) fn dry_run(options: &RunOptions, job: &Job) -> Result<i32, Failure> {
     let mut text = format!("{}\n", plan.sentence());
     for core in 0..plan.cpus.len() {
         let ranks = cpus::format_list(&plan.ranks_of(core));
-        text.push_str(&format!(
-            "  {}: rank{} {ranks}\n",
-            plan.place_name(core),
-            if ranks.contains([',', '-']) { "s" } else { "" }
-        ));
+        let (place, plural) = (plan.place_name(core), if ranks.contains([',', '-']) { "s" } else { "" });
+        let bound = plan.mask(core).filter(|mask| mask.len() > plan.place(core).len());
+        let bound = bound.map_or(String::new(), |_| format!(", bound to {}", plan.bound_name(core)));
+        text.push_str(&format!("  {place}: rank{plural} {ranks}{bound}\n"));
     }
     for found in &job.found {
         text.push_str(&format!("{}\n", face_sentence(found)));

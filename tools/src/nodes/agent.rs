@@ -7,6 +7,7 @@ use super::{LAUNCHER_PULSES, PULSE, rdma};
 use crate::daemon::{self, Loss, Orphans, VERSION};
 use crate::failure::Failure;
 use crate::stack::Names;
+use crate::topology::Topology;
 use crate::{cpus, crash, hosts, stdin, threads, why};
 use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -273,6 +274,7 @@ fn facts() -> Result<Facts, Failure> {
         name: hosts::own_name(),
         version: VERSION.into(),
         cpus: cpus::allowed()?,
+        topology: Topology::here(),
         quota: cpus::cgroup_quota(),
         addresses: addresses(),
         rdma: rdma::device(),

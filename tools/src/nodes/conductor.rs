@@ -105,6 +105,8 @@ struct Conductor {
     nursery: Nursery,
     /// The nodes have been told that no rank will come any more.
     concluded: bool,
+    /// The session has been told that a rank has too few CPUs.
+    crowd_told: bool,
     /// The session has had the last word.
     is_over: bool,
     /// What survivors of deaths agree on.
@@ -144,6 +146,7 @@ impl Conductor {
         Conductor {
             nursery: Nursery::new(names, of_rank),
             concluded: false,
+            crowd_told: false,
             is_over: false,
             ports: Ports::new(&format!("{identity:016x}"), JOB),
             services: Services::default(),
@@ -195,6 +198,7 @@ impl Conductor {
                 let part = &nodes.parts[number];
                 (spec.cpus, spec.spare_cpus) = (part.cpus.clone(), part.spare_cpus.clone());
                 spec.beside.clone_from(&part.beside);
+                spec.masks.clone_from(&part.masks);
                 (spec.v, spec.bind) = (part.v, part.bind);
                 nodes.parts.clear();
                 // Those of other nodes are never looked at, but must be cores.

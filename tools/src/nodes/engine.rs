@@ -10,6 +10,7 @@ use crate::cli::{RunOptions, Starter, VChoice};
 use crate::daemon::VERSION;
 use crate::failure::Failure;
 use crate::hosts::{self, Host};
+use crate::topology::Topology;
 
 /// Variables that name a host file.
 const HOST_FILES: &[&str] =
@@ -213,7 +214,7 @@ impl Engine {
 
     /// The nodes as they are taken to be where none is asked (`--dry-run`): with the CPUs that the batch system tells, or as many as there are slots,
     /// or `here`'s.
-    pub fn assumed(&self, here: &[u32]) -> Vec<Known> {
+    pub fn assumed(&self, here: &[u32], topology: &Topology) -> Vec<Known> {
         let node = |host: &Host| {
             let told = self.allocation.as_ref().and_then(|allocation| allocation.cpus_of(&host.name));
             let cpus = match told.or(host.slots) {
@@ -224,6 +225,7 @@ impl Engine {
                 name: host.name.clone(),
                 version: VERSION.into(),
                 cpus,
+                topology: topology.clone(),
                 quota: None,
                 addresses: Vec::new(),
                 rdma: None,

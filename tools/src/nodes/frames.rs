@@ -3,6 +3,7 @@
 //! A frame is a little-endian `u32` length, a byte that says what it is, and JSON or the bytes of a stream. The agent's first words are
 //! [`PREAMBLE`]: shells on the way may have said something before.
 
+use crate::topology::Topology;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::net::IpAddr;
@@ -72,6 +73,9 @@ pub struct Facts {
     pub name: String,
     pub version: String,
     pub cpus: Vec<u32>,
+    /// Which CPUs lie together.
+    #[serde(default)]
+    pub topology: Topology,
     /// CPUs' worth of time that its control group grants.
     #[serde(default)]
     pub quota: Option<f64>,

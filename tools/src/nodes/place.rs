@@ -2,11 +2,11 @@
 
 use super::frames::Facts;
 use super::rdma;
-use crate::cli::{RunOptions, VChoice};
+use crate::cli::{BindTo, RunOptions, VChoice};
 use crate::cpus;
 use crate::failure::Failure;
 use crate::pins::Pins;
-use crate::plan::{self, Plan, Wish};
+use crate::plan::{self, By, Plan, Wish};
 use std::io::Read;
 use vmpi_shared::control::{JobSpec, NodePart, Nodes};
 
@@ -77,11 +77,17 @@ pub fn plan(
         if options.cores.is_none() {
             cpus::keep_to_quota(&mut allowed, node.facts.quota);
         }
+        let allowed = node.facts.topology.first_threads_first(&allowed);
         let chosen = cpus::choose(options.cores.as_deref(), &allowed);
         cpus.push(chosen.map_err(|why| of_node(node, why))?);
     }
     let places = |cpus: &[u32]| (cpus.len() as u32 / wish.cpus_per_rank.max(1)).max(1);
-    let room = |(node, cpus): (&&Known, &Vec<u32>)| Room { slots: node.slots, cores: places(cpus) };
+    // So many on each part of a node are slots.
+    let slots = |node: &Known, cpus: &[u32]| match wish.by {
+        Some(by @ By::Per(_, resource)) => by.ranks(node.facts.topology.parts(cpus, resource).len()),
+        _ => node.slots,
+    };
+    let room = |(node, cpus): (&&Known, &Vec<u32>)| Room { slots: slots(node, cpus), cores: places(cpus) };
     let rooms: Vec<Room> = known.iter().zip(&cpus).map(room).collect();
     let v = match wish.v {
         Some(VChoice::Exactly(v)) => Some(v),
@@ -97,6 +103,7 @@ pub fn plan(
         cpus: Vec::new(),
         spare: Vec::new(),
         beside: Vec::new(),
+        masks: Vec::new(),
         placement: Vec::new(),
         bind: true,
         notes: Vec::new(),
@@ -116,10 +123,14 @@ pub fn plan(
         if count == 0 && !options.spare_nodes {
             continue;
         }
-        let named = pins.and_then(|pins| pins.cpus_on(number));
-        let mut part = match named {
+        let topology = &node.facts.topology;
+        let named = match pins {
+            Some(pins) => pins.cpus_on(number, topology).map_err(|why| of_node(node, why))?,
+            None => None,
+        };
+        let mut part = match named.or_else(|| of_lists(&options.bind_to, count)) {
             Some(named) => plan::named(&named, &cpus).map_err(|why| of_node(node, why))?,
-            None => plan::plan(&Wish { ranks: Some(count), ..wish.clone() }, &cpus),
+            None => plan::plan(&Wish { ranks: Some(count), ..wish.clone() }, &cpus, topology),
         };
         part.v = part.v.max(1);
         let before = whole.cpus.len() as u32;
@@ -128,6 +139,9 @@ pub fn plan(
         whole.bind &= part.bind;
         whole.cpus.extend(&part.cpus);
         whole.beside.extend(part.beside.iter().take(part.cpus.len()).cloned());
+        let masks: Vec<Vec<u32>> =
+            (0..part.cpus.len()).map(|core| part.mask(core).unwrap_or_default().to_vec()).collect();
+        whole.masks.extend(masks);
         whole.placement.extend(part.placement.iter().map(|core| before + core));
         whole.notes.extend(part.notes.iter().map(|note| format!("node {}: {note}", node.name)));
         whole.nodes.push(format!("node {}: {}", node.name, part.sentence()));
@@ -137,12 +151,28 @@ pub fn plan(
             cpus: part.cpus,
             spare_cpus: part.spare,
             beside: part.beside,
+            masks: part.masks,
             v: part.v,
             bind: part.bind,
         });
         used.push(number);
     }
     Ok((whole, nodes, used))
+}
+
+/// No node gets more ranks than so many, as far as the list of nodes says; `known`: none if it is this one alone.
+pub fn most_on_a_node(options: &RunOptions, ranks: Option<u32>, known: &[&Known]) -> Option<u32> {
+    let slots = options.ranks_per_node.or_else(|| known.iter().filter_map(|node| node.slots).max());
+    let nodes = known.len().max(1) as u32;
+    ranks.map(|ranks| slots.unwrap_or(0).max(ranks.div_ceil(nodes)).min(ranks))
+}
+
+/// The CPUs of each of a node's `ranks` ranks, where lists are given that go round.
+pub fn of_lists(bind_to: &Option<BindTo>, ranks: u32) -> Option<Vec<Vec<u32>>> {
+    match bind_to {
+        Some(BindTo::Lists(lists)) => Some(lists.iter().cycle().take(ranks as usize).cloned().collect()),
+        _ => None,
+    }
 }
 
 /// Each rank's core as an index in the cores of its node.

@@ -1,6 +1,6 @@
 //! CPUs for the threads of a rank: how many each rank has, and what OpenMP is told.
 
-use crate::cli::{AppOptions, CpusPerRank, EnvSetting, RunOptions, VChoice};
+use crate::cli::{AppOptions, BindTo, CpusPerRank, EnvSetting, Resource, RunOptions, VChoice};
 use crate::environ::Env;
 use crate::plan::Plan;
 
@@ -12,6 +12,12 @@ const SPINNING: [&str; 3] = [WAIT_POLICY, "GOMP_SPINCOUNT", "KMP_BLOCKTIME"];
 /// CPUs for each rank: as asked for; else, where there are CPUs that no rank would have, as many as OMP_NUM_THREADS says and there are for each.
 pub fn cpus_per_rank(options: &RunOptions, own: &Env, ranks: Option<u32>, cpus: u32) -> u32 {
     let threads = said(options, own, NUM_THREADS).and_then(|said| first_number(&said));
+    // Hydra's `-bind-to core:4`.
+    if let (None, Some(BindTo::To(Resource::Core | Resource::Hwthread, n @ 2..))) =
+        (options.cpus_per_rank, &options.bind_to)
+    {
+        return *n;
+    }
     match options.cpus_per_rank {
         Some(CpusPerRank::Exactly(k)) => k.max(1),
         Some(CpusPerRank::Threads) => threads.unwrap_or(1),
@@ -61,6 +67,7 @@ mod tests {
     use super::*;
     use crate::cli::{Command, parse};
     use crate::plan::{Wish, plan};
+    use crate::topology::Topology;
 
     fn options(line: &str) -> RunOptions {
         match parse(&line.split(' ').map(str::to_string).collect::<Vec<_>>()) {
@@ -87,6 +94,8 @@ mod tests {
         assert_eq!(of("x", Some("4"), 8), 1, "no -n: a rank on each core");
         assert_eq!(of("-n 2 --bind-to none x", Some("4"), 8), 1);
         assert_eq!(of("-n 2 -x OMP_NUM_THREADS=3 x", Some("4"), 8), 3);
+        assert_eq!(of("-n 2 -bind-to core:3 x", None, 8), 3);
+        assert_eq!(of("-n 2 -bind-to socket:2 x", None, 8), 1);
     }
 
     #[test]
@@ -94,7 +103,7 @@ mod tests {
         let told = |v: u32, set: &[(&str, &str)]| {
             let wish = Wish { ranks: Some(2), v: Some(VChoice::Exactly(v)), cpus_per_rank: 2, ..Wish::default() };
             let mut env: Vec<_> = set.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-            tell(&plan(&wish, &[0, 1, 2, 3]), &mut env);
+            tell(&plan(&wish, &[0, 1, 2, 3], &Topology::default()), &mut env);
             env.into_iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>()
         };
         assert_eq!(told(1, &[]), ["OMP_NUM_THREADS=2"]);

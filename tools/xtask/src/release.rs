@@ -23,6 +23,7 @@ const CHECKS: &[Check] = &[
     ("Cargo.toml's rust-version is the one that the guide says", || {
         rust_version(&read("Cargo.toml")?, &read("docs/guide/src/versions.md")?)
     }),
+    ("packages name a homepage and a maintainer who can be reached", reachable),
     ("every crate has the workspace's version, and Cargo.lock is up to date", lock),
     ("manual pages are made, and have the version", manual_pages),
     ("schemas are JSON, and each document that they describe has a schema_version", || {
@@ -96,6 +97,29 @@ fn changelog(text: &str, version: &str) -> Result<()> {
 fn citation(text: &str, version: &str) -> Result<()> {
     let said = text.lines().find_map(|line| line.strip_prefix("version: ")).unwrap_or("none");
     if said.trim().trim_matches('"') == version { Ok(()) } else { Err(format!("it says {said}, not {version}")) }
+}
+
+/// A domain that is nobody's (RFC 2606): what stands in packages until the project has an address.
+const NOBODY: &str = "example.org";
+
+fn reachable() -> Result<()> {
+    let mut files = vec!["CITATION.cff".to_string(), "Cargo.toml".into(), "tools/xtask/src/dist/debian.rs".into()];
+    for dir in ["debian", "easybuild", "spack", "conda", "rpm", "ci"].map(|name| format!("packaging/{name}")) {
+        let entries = fs::read_dir(top().join(&dir)).map_err(|e| format!("{dir}: {e}"))?;
+        files.extend(entries.flatten().map(|entry| format!("{dir}/{}", entry.file_name().to_string_lossy())));
+    }
+    files.sort();
+    let texts = files.into_iter().map(|name| read(&name).map(|text| (name, text))).collect::<Result<Vec<_>>>()?;
+    unreachable_in(&texts)
+}
+
+fn unreachable_in(texts: &[(String, String)]) -> Result<()> {
+    let found: Vec<&str> =
+        texts.iter().filter(|(_, text)| text.contains(NOBODY)).map(|(name, _)| name.as_str()).collect();
+    match found[..] {
+        [] => Ok(()),
+        _ => Err(format!("{NOBODY} stands for the project's address in {}", found.join(", "))),
+    }
 }
 
 fn rust_version(manifest: &str, page: &str) -> Result<()> {
@@ -173,6 +197,16 @@ mod tests {
         for odd in ["## 0.1.0\n", "## 0.1.0 - soon\n", "## 0.1.01 - 2026-11-27\n", "## 0.2.0 - 2026-11-27\n", ""] {
             assert!(log(odd).unwrap_err().contains("not `0.1.0 - YYYY-MM-DD`"), "{odd}");
         }
+    }
+
+    #[test]
+    fn an_address_that_is_nobodys_is_found() {
+        let texts = |second: &str| vec![("a".to_string(), "x".to_string()), ("b".to_string(), second.to_string())];
+        assert_eq!(unreachable_in(&texts("Homepage: https://vmpi.dev")), Ok(()));
+        assert!(unreachable_in(&texts("vmpi@example.org")).unwrap_err().ends_with("address in b"));
+        // As long as it is so, `release` says so of these and of no others.
+        let why = reachable().err().unwrap_or_default();
+        assert!(why.is_empty() || why.contains("packaging/debian/vmpi.control, "), "{why}");
     }
 
     #[test]

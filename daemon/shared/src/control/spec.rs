@@ -133,6 +133,9 @@ pub struct JobSpec {
     /// Where a core is a place of several CPUs: for each of all cores the further ones, beside that of `cpus` or `spare_cpus`. Empty: one CPU each.
     #[serde(default)]
     pub beside: Vec<Vec<u32>>,
+    /// Where ranks may run on more CPUs than those of their core (`--bind-to socket`): for each of all cores all of these. Empty: `bind` decides.
+    #[serde(default)]
+    pub masks: Vec<Vec<u32>>,
     /// For each rank the index in `cpus`.
     pub placement: Vec<u32>,
     /// Pin each rank to its core's CPU.
@@ -199,6 +202,7 @@ impl JobSpec {
             cpus: vec![0],
             spare_cpus: vec![],
             beside: vec![],
+            masks: vec![],
             placement: vec![0; ranks as usize],
             bind: false,
             policy: Policy::Rr,
@@ -262,6 +266,9 @@ pub struct NodePart {
     /// As `JobSpec::beside`.
     #[serde(default)]
     pub beside: Vec<Vec<u32>>,
+    /// As `JobSpec::masks`.
+    #[serde(default)]
+    pub masks: Vec<Vec<u32>>,
     pub v: u32,
     pub bind: bool,
 }

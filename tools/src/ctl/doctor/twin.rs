@@ -41,6 +41,10 @@ impl Twin {
         }
     }
 
+    pub(super) fn pid(&self) -> i32 {
+        self.pid.as_raw()
+    }
+
     /// Read its memory in one copy, as ranks read each other's. True if what was read is what is there.
     ///
     /// # Errors

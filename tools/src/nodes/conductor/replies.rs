@@ -61,6 +61,11 @@ impl Conductor {
                     self.tell(other, &ToNode::Ask { request: Request::EndGroup { group, cause, code } });
                 }
             }
+            Reply::Crowded { .. } => {
+                if !std::mem::replace(&mut self.crowd_told, true) {
+                    self.reply(&reply);
+                }
+            }
             Reply::Crashed { mut crash } => {
                 crash.node = self.parts[number].name.clone();
                 self.reply(&Reply::Crashed { crash });
