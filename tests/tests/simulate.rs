@@ -274,25 +274,38 @@ fn files_of_mpi_take_their_time() {
     assert_eq!(run(&["-V", "6"]), run(&["-V", "3", "--policy", "lifo"]));
 }
 
-/// Timelines of a simulated job have its own times: a rank that computes for a millisecond, and one that waits for it.
+/// Timelines of a simulated job have its own times: each rank runs or waits for all of it, and messages take what the machine says.
 #[test]
 fn traces_and_matrices_are_in_virtual_time() {
     let scratch = Scratch::new("simulated-trace");
     let file = |name: &str| scratch.path().join(name).to_string_lossy().into_owned();
-    let (trace, page, matrix) = (file("trace.json"), file("page.html"), file("matrix.json"));
-    let flags = ["--compute", "none", "--trace", &trace, "--report-html", &page, "--matrix", &matrix, "--report"];
-    let outcome = good("barriertest.c", 4, &flags, &["3"]);
+    let (trace, page, matrix) = (file("trace.svg"), file("page.html"), file("matrix.json"));
+    let flags = ["--compute", "none", "--trace", &trace, "--report-html", &page, "--matrix", &matrix, "--json"];
+    let outcome = good("simulated_work.c", 5, &[&flags[..], &["--report"]].concat(), &[]);
     assert!(outcome.stderr.contains("in virtual time") && outcome.stderr.contains("a second"), "{outcome:?}");
-    let read = |path: &str| -> serde_json::Value {
-        serde_json::from_str(&std::fs::read_to_string(path).expect("it was written")).expect("JSON")
-    };
-    let trace = read(&trace);
-    let events = trace["traceEvents"].as_array().expect("events");
-    let sum = |name: &str| -> f64 {
-        events.iter().filter(|event| event["name"] == name).filter_map(|event| event["dur"].as_f64()).sum()
-    };
-    assert!(sum("RUNNING") > 0.0, "{events:?}");
-    let counted = read(&matrix);
-    assert!(counted.to_string().contains("entries"), "{counted}");
-    assert!(std::fs::read_to_string(&page).expect("it was written").contains("simulated"));
+    let at = outcome.stdout.rfind("\n{").map_or(0, |at| at + 1);
+    let document: serde_json::Value = serde_json::from_str(&outcome.stdout[at..]).expect("JSON");
+    let predicted = document["report"]["simulation"]["predicted_s"].as_f64().expect("a time") * 1e9;
+    let html = std::fs::read_to_string(&page).expect("it was written");
+    let data =
+        html.split("type=\"application/json\">").nth(1).and_then(|rest| rest.split("</script>").next()).expect("data");
+    let data: serde_json::Value = serde_json::from_str(data).expect("JSON");
+    let length = data["length"].as_f64().expect("a length");
+    assert!((length - predicted).abs() <= 1.0, "{length} ns, predicted {predicted}");
+    for rank in data["ranks"].as_array().expect("ranks") {
+        let slices: Vec<i64> = rank["slices"].as_array().expect("slices").iter().filter_map(|n| n.as_i64()).collect();
+        let spans: i64 = slices.chunks(6).map(|slice| slice[1]).sum();
+        assert!(slices.len() > 6 * 6 && (spans as f64 - length).abs() < 2000.0, "{rank} of {length} ns");
+    }
+    // Of each message: from, to, sent, how long under way, bytes, tag.
+    let messages: Vec<i64> = data["messages"].as_array().expect("messages").iter().filter_map(|n| n.as_i64()).collect();
+    let of_the_program = messages.chunks(6).filter(|message| message[4] == 4 && message[5] < 6);
+    let (mut count, mut least) = (0, i64::MAX);
+    of_the_program.for_each(|message| (count, least) = (count + 1, least.min(message[3])));
+    assert!(count >= 30 && (250..400).contains(&least), "{count} messages, {least} ns the fastest");
+    let svg = std::fs::read_to_string(&trace).expect("it was written");
+    assert!(svg.starts_with("<svg") || svg.contains("<svg"), "{svg}");
+    let counted: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&matrix).expect("it was written")).expect("JSON");
+    assert!(counted.to_string().len() > 100, "{counted}");
 }

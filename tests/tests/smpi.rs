@@ -181,7 +181,8 @@ fn programs_on_platform_files_take_as_long_as_in_smpi() {
         std::fs::write(dir.join("hosts"), hosts).expect("the scratch directory is writable");
         let mut cases: Vec<(&str, u64)> = (0..20).map(|power| ("pingpong", 1 << power)).collect();
         if ranks > 2 {
-            let all = [("ring", 20), ("ring", 10), ("alltoall", 16), ("alltoall", 12), ("stencil", 16), ("stencil", 20)];
+            let all =
+                [("ring", 20), ("ring", 10), ("alltoall", 16), ("alltoall", 12), ("stencil", 16), ("stencil", 20)];
             cases.extend(all.map(|(pattern, power)| (pattern, 1 << power)));
         }
         for (pattern, bytes) in cases {

@@ -46,6 +46,10 @@ pub enum Kind {
 
 const KINDS: [Kind; 3] = [Kind::Call, Kind::Poll, Kind::Clock];
 
+fn kind_of(word: u64) -> Option<Kind> {
+    KINDS.get((word >> (NS_BITS + NAME_BITS)) as usize).copied()
+}
+
 impl Kind {
     /// Of a call of the function `name`.
     pub fn of(name: &str) -> Kind {
@@ -253,19 +257,38 @@ impl Reader {
     /// # Errors
     /// The file is damaged, or ends too early.
     pub fn peek(&mut self) -> Result<Option<Point<'_>>, Problem> {
-        while self.next == self.points.len() {
+        let Some(word) = self.word(0)? else { return Ok(None) };
+        let name = (word >> NS_BITS) as usize & ((1 << NAME_BITS) - 1);
+        match (kind_of(word), self.names.get(name)) {
+            (Some(kind), Some(name)) => Ok(Some(Point { kind, name, ns: word & MOST_NS })),
+            _ => Err(Problem::Damaged(self.at)),
+        }
+    }
+
+    /// Is there a look at a clock before the next call?
+    ///
+    /// # Errors
+    /// As `peek`.
+    pub fn has_clock(&mut self) -> Result<bool, Problem> {
+        for ahead in 0.. {
+            match self.word(ahead)?.map(kind_of) {
+                Some(Some(Kind::Clock)) => return Ok(true),
+                Some(Some(Kind::Poll)) => {}
+                _ => break,
+            }
+        }
+        Ok(false)
+    }
+
+    /// The point that is so many after the next one.
+    fn word(&mut self, ahead: usize) -> Result<Option<u64>, Problem> {
+        while self.next + ahead >= self.points.len() {
             if self.over {
                 return Ok(None);
             }
             self.read_block()?;
         }
-        let word = self.points[self.next];
-        let name = (word >> NS_BITS) as usize & ((1 << NAME_BITS) - 1);
-        let kind = KINDS.get((word >> (NS_BITS + NAME_BITS)) as usize);
-        match (kind, self.names.get(name)) {
-            (Some(kind), Some(name)) => Ok(Some(Point { kind: *kind, name, ns: word & MOST_NS })),
-            _ => Err(Problem::Damaged(self.at)),
-        }
+        Ok(Some(self.points[self.next + ahead]))
     }
 
     pub fn take(&mut self) {
@@ -287,7 +310,8 @@ impl Reader {
             let read = self.file.read_exact(&mut names).and_then(|()| self.file.read_exact(&mut points));
             let text = String::from_utf8(names).ok().filter(|_| read.is_ok()).ok_or(Problem::Damaged(at))?;
             self.names.extend(text.lines().map(str::to_owned));
-            self.points = points.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
+            self.points.drain(..self.next);
+            self.points.extend(points.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)));
             (self.next, self.over) = (0, block.last);
             return Ok(());
         }

@@ -18,7 +18,7 @@ pub fn sleep(time: u64) -> bool {
     if now().is_none() || !lock::is_outside() {
         return false;
     }
-    compute::catch_up_to_look();
+    compute::catch_up();
     spend(time);
     if let Some(mine) = super::MINE.get() {
         mine.segment.rank(mine.me).waited.fetch_add(time, Ordering::Relaxed);

@@ -1,14 +1,12 @@
 //! The time between two calls of MPI: what the rank has computed, on the simulated machine, and what its clock says by then.
 
-use super::tape::Tape;
 use super::{MINE, RELAXED, now, spend, tape};
 use crate::errors::{Class, Error, Result};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use vmpi_shared::matching::tend::Endpoint;
 use vmpi_shared::meter::Counter;
 use vmpi_shared::simulate::Compute;
-use vmpi_shared::simulate::recording::Kind;
 use vmpi_shared::trace::called_last;
 
 /// What this thread had done when it left MPI last ([`done`]); `INSIDE` while it is in MPI, or none is measured.
@@ -16,6 +14,10 @@ static LEFT_AT: AtomicU64 = AtomicU64::new(INSIDE);
 const INSIDE: u64 = u64::MAX;
 /// The thread that did.
 static LEFT_BY: AtomicUsize = AtomicUsize::new(0);
+/// What was done before the call under way; whether the clock has it; whether a tape says instead what that is.
+static BEFORE: AtomicU64 = AtomicU64::new(0);
+static IS_PAID: AtomicBool = AtomicBool::new(true);
+static IS_REPLAYED: AtomicBool = AtomicBool::new(false);
 /// Of the thread that has started MPI, if computation goes by instructions.
 static INSTRUCTIONS: OnceLock<Counter> = OnceLock::new();
 
@@ -34,7 +36,12 @@ pub(super) fn begin(endpoint: &mut Endpoint, compute: Compute) -> Result<()> {
     match compute {
         Compute::None => return Ok(()),
         Compute::Measured { .. } => {}
-        Compute::Record | Compute::Replay => tape::begin(endpoint.me, compute)?,
+        Compute::Record | Compute::Replay => {
+            tape::begin(endpoint.me, compute)?;
+            IS_REPLAYED.store(compute == Compute::Replay, RELAXED);
+            // MPI_Init has not come by `entered`.
+            IS_PAID.store(false, RELAXED);
+        }
         Compute::Instructions { .. } => {
             let counter = Counter::of("instructions").map_err(|why| Error::new(Class::Other, why.to_string()))?;
             let _ = INSTRUCTIONS.set(counter);
@@ -62,49 +69,69 @@ fn done() -> u64 {
 
 /// The program calls MPI: what it has computed since the last call has taken its time.
 pub(crate) fn entered() {
-    catch_up(Tape::before_call);
+    BEFORE.store(done_since(), RELAXED);
+    IS_PAID.store(false, RELAXED);
     LEFT_AT.store(INSIDE, RELAXED);
+    if !IS_REPLAYED.load(RELAXED) {
+        pay();
+    }
+}
+
+/// The clock has what was computed before the call under way. (A tape can tell only when the call has said its name.)
+#[inline]
+pub(super) fn pay() {
+    if !IS_PAID.swap(true, RELAXED) {
+        pay_for(called_last());
+    }
+}
+
+#[cold]
+fn pay_for(name: &'static str) {
+    let Some(mine) = MINE.get() else { return };
+    let before = BEFORE.swap(0, RELAXED);
+    computed(match mine.segment.compute() {
+        Compute::Record | Compute::Replay => tape::with(|tape| tape.call(name, before)),
+        compute => nanoseconds(compute, before),
+    });
 }
 
 /// It computes from now on.
 pub(crate) fn left() {
-    let late = tape::with(|tape| tape.after_call(called_last()));
-    computed(late);
+    pay();
+    tape::with(|tape| tape.over(called_last()));
     LEFT_BY.store(this_thread(), RELAXED);
     LEFT_AT.store(done(), RELAXED);
 }
 
 /// It calls MPI no more.
 pub(super) fn finish() {
-    computed(tape::with(Tape::finish));
+    pay();
+    tape::with(|tape| tape.finish(called_last()));
+}
+
+/// What this thread has done since it left MPI: what others do goes on beside it.
+fn done_since() -> u64 {
+    let since = LEFT_AT.load(RELAXED);
+    let own = since != INSIDE && LEFT_BY.load(RELAXED) == this_thread();
+    if own { done().saturating_sub(since) } else { 0 }
 }
 
 /// Bring the clock up to what the program has computed so far: it looks at it, or sleeps.
-pub(super) fn catch_up_to_look() {
-    catch_up(Tape::at_clock);
-}
-
-/// Bring the clock up to what the program has computed so far. `note`: of the tape, if there is one.
-fn catch_up(note: fn(&mut Tape, u64) -> u64) {
+pub(super) fn catch_up() {
     let since = LEFT_AT.load(RELAXED);
-    // What other threads compute goes on beside this one.
     let own = since != INSIDE && LEFT_BY.load(RELAXED) == this_thread();
     let Some(mine) = MINE.get().filter(|_| own) else { return };
     let compute = mine.segment.compute();
-    let real = match compute {
-        Compute::None => return,
-        Compute::Replay => tape::with(|tape| note(tape, 0)),
-        Compute::Measured { .. } | Compute::Record | Compute::Instructions { .. } => {
-            let now = done();
-            LEFT_AT.store(now, RELAXED);
-            let done = now.saturating_sub(since);
-            match compute {
-                Compute::Record => tape::with(|tape| note(tape, done)),
-                _ => nanoseconds(compute, done),
-            }
-        }
-    };
-    computed(real);
+    if compute == Compute::None {
+        return;
+    }
+    let now = done();
+    LEFT_AT.store(now, RELAXED);
+    let done = now.saturating_sub(since);
+    computed(match compute {
+        Compute::Record | Compute::Replay => tape::with(|tape| tape.clock(done)),
+        _ => nanoseconds(compute, done),
+    });
 }
 
 /// What so much takes.
@@ -130,7 +157,7 @@ fn computed(ns: u64) {
 /// # Errors
 /// `Class::Arg` if that is no time; `Class::UnsupportedOperation` where time is real.
 pub fn compute(seconds: f64) -> Result<()> {
-    catch_up_to_look();
+    catch_up();
     let Some(mine) = MINE.get() else {
         return Err(Error::new(
             Class::UnsupportedOperation,
@@ -159,7 +186,7 @@ static LOOKS: AtomicU32 = AtomicU32::new(0);
 /// A loop that looks at a clock until it has gone on must end also where computation takes no time: looks in a row, with nothing in between, take theirs from
 /// the [`FREE_LOOKS`]th on.
 pub(crate) fn look() -> u64 {
-    catch_up_to_look();
+    catch_up();
     let Some(mut at) = now() else { return 0 };
     if LAST.load(RELAXED) == at {
         if LOOKS.fetch_add(1, RELAXED) >= FREE_LOOKS {

@@ -122,7 +122,9 @@ pub(crate) fn begin(endpoint: &mut Endpoint, segment: SimulationSegment) -> Resu
 
 /// This rank's clock: picoseconds since the job's start.
 fn now() -> Option<u64> {
-    MINE.get().map(|mine| mine.segment.rank(mine.me).clock.load(RELAXED))
+    let mine = MINE.get()?;
+    compute::pay();
+    Some(mine.segment.rank(mine.me).clock.load(RELAXED))
 }
 
 /// The rank does nothing else for so long.

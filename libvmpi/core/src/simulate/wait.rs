@@ -1,6 +1,6 @@
 //! When a rank waits or looks in virtual time, and what its messages cost it.
 
-use super::{MINE, RELAXED, Wires, is_on, now, spend};
+use super::{MINE, RELAXED, Wires, compute, is_on, now, spend};
 use crate::process::{self, endpoint};
 use std::sync::atomic::AtomicU32;
 use vmpi_shared::matching::request::FLAG_AWAITED;
@@ -14,6 +14,7 @@ static MISSES: AtomicU32 = AtomicU32::new(0);
 /// What has come up to the clock is to be looked at next; or just go on with what is there.
 #[cold]
 pub(crate) fn progress(looks: bool) {
+    compute::pay();
     if looks {
         endpoint().look_in_virtual_time();
         check();
