@@ -422,6 +422,7 @@ impl Daemon {
             job.check_stalls(|core| self.arbiter.is_shared(id, core), now);
             job.check_hang(now);
             job.check_crowds(now);
+            job.check_held_up(now);
             job.check_parting(now);
             job.let_die(now);
             if job.phase == job::Phase::Running {

@@ -10,6 +10,7 @@ mod end;
 mod endless;
 pub mod grow;
 pub mod hang;
+mod held_up;
 mod last_words;
 mod misstated;
 pub mod report;
@@ -57,6 +58,7 @@ pub use end::{FAILURE_GRACE, SHUTDOWN_GRACE};
 use endless::Endless;
 use grow::Room;
 use hang::HangWatch;
+use held_up::HeldUp;
 use last_words::Deathbeds;
 use misstated::Misstated;
 use spread::Spread;
@@ -169,6 +171,7 @@ pub struct Job {
     pub detector: Detector,
     pub hang: HangWatch,
     crowds: Crowds,
+    held_up: Option<HeldUp>,
     misstated: Misstated,
     endless: Endless,
     pub stalls: Stalls,
@@ -286,7 +289,8 @@ impl Job {
         let config = job_config(&spec, &room, place);
         let config = if simulation.is_some() { simulation::config(&config) } else { config };
         let segment = JobSegment::create_with_room(&config, spec.ranks)?;
-        if simulation.is_some() {
+        let simulation_is_on = simulation.is_some();
+        if simulation_is_on {
             node.set_simulated();
             segment.simulate();
         }
@@ -338,6 +342,7 @@ impl Job {
             detector: Detector::new(Instant::now()),
             hang: HangWatch::new(Instant::now()),
             crowds: Crowds::default(),
+            held_up: simulation_is_on.then(|| HeldUp::new(Instant::now())),
             misstated: Misstated::new(Instant::now()),
             endless: Endless::new(Instant::now()),
             stalls: Stalls::new(Instant::now()),

@@ -19,8 +19,8 @@ use crate::occupied::Claims;
 use crate::plan::Plan;
 use crate::program::Program;
 use crate::session::{self, Signals};
-use crate::{cpus, daemon, debugger, hosts, outputs, version};
-use conclude::conclude;
+use crate::{cpus, daemon, debugger, hosts, outputs, simulate, sweep, version};
+use conclude::{command_line, conclude};
 use descriptors::{LEAST_FDS, raise_descriptors, route};
 use machine::Machine;
 use prepare::{asked_ranks, prepare};
@@ -28,7 +28,7 @@ use say::{dry_run, say_notes, throttling};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use vmpi_shared::control::{JobSpec, Stdio};
+use vmpi_shared::control::{JobReport, JobSpec, Stdio};
 use vmpi_shared::escape;
 
 /// Run vmpirun with these arguments (its own name left out); returns the exit code.
@@ -41,7 +41,13 @@ pub fn main(args: &[String]) -> i32 {
         cli::Command::Run(options) if options.debugger.is_some() => debugger::run(&options, args),
         cli::Command::Run(mut options) => {
             options.timeout_s = cli::timeout_s(options.timeout_s, |name| std::env::var(name).ok())?;
-            run(&options)
+            match options.sweep.clone() {
+                Some(sweep) => sweep::run(&options, &sweep, run),
+                None if options.sweep_picture.is_some() => {
+                    Err(Failure::usage("--sweep-picture is for --sweep: say that, too"))
+                }
+                None => run(&options).map(|(code, _)| code),
+            }
         }
     }) {
         Ok(code) => code,
@@ -95,7 +101,8 @@ struct Job {
     _claims: Claims,
 }
 
-fn run(options: &RunOptions) -> Result<i32, Failure> {
+/// Run the job; its exit code, and what is known of it at its end.
+fn run(options: &RunOptions) -> Result<(i32, Option<JobReport>), Failure> {
     outputs::check(options)?;
     let exe_dir = exe_dir()?;
     let engine = Engine::find(&Asked::of(options), &Here)?;
@@ -110,7 +117,8 @@ fn run(options: &RunOptions) -> Result<i32, Failure> {
         let machine = Machine::of_dry_run()?;
         let assumed = if far { engine.assumed(&machine.cpus, &machine.topology) } else { Vec::new() };
         let known: Vec<&Known> = assumed.iter().collect();
-        return dry_run(options, &prepare(options, &exe_dir, &engine, &known, machine)?);
+        let job = prepare(options, &exe_dir, &engine, &known, machine)?;
+        return dry_run(options, &job).map(|code| (code, None));
     }
     let mut agents = if far { start::all(hosts, &engine.way, &exe_dir)? } else { Vec::new() };
     engine.limit(agents.iter_mut().map(|agent| &mut agent.known));
@@ -125,6 +133,7 @@ fn run(options: &RunOptions) -> Result<i32, Failure> {
         .collect();
     start::dismiss(unused);
     let mut job = prepared?;
+    simulate::prepare_tape(options, &mut job.spec, &command_line(&options.apps))?;
     say_notes(options, &job);
     let limit = raise_descriptors(LEAST_FDS);
     if limit < LEAST_FDS {
@@ -157,7 +166,8 @@ fn run(options: &RunOptions) -> Result<i32, Failure> {
     // The private daemon ends and its directory goes before the last word is said; likewise those of all nodes.
     drop(daemon);
     let on_nodes = conductor.and_then(|conductor| conductor.join().ok()).unwrap_or_default();
-    conclude(options, &job, &finished?, &on_nodes)
+    let finished = finished?;
+    conclude(options, &job, &finished, &on_nodes).map(|code| (code, finished.report))
 }
 
 /// The directory of this executable, links resolved.

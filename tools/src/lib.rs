@@ -47,6 +47,7 @@ pub mod stack;
 mod stand_in;
 pub mod status_page;
 mod stdin;
+pub mod sweep;
 pub mod table;
 mod threads;
 pub mod topology;

@@ -407,6 +407,10 @@ impl Session<'_> {
                         let _ = writeln!(io::stderr(), "vmpirun: note: {note}");
                     }
                 }
+                Reply::HeldUp { ranks, seconds } if self.options.on_deadlock != OnDeadlock::Ignore => {
+                    let reason = crate::simulate::held_up(&ranks, seconds);
+                    self.cancel(daemon, reason, code::DEADLOCK, Signal::SIGTERM);
+                }
                 Reply::Dying { dying } => {
                     let (ranks, seen) = (vec![dying.rank], crash::look(dying));
                     // Names can be found when it is gone, too.

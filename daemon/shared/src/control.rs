@@ -64,6 +64,8 @@ pub mod env {
     pub const SINGLE_COPY: &str = "VMPI_SINGLE_COPY";
     /// Performance counters, with commas between them (`vmpirun --counters`).
     pub const COUNTERS: &str = "VMPI_COUNTERS";
+    /// The file of `vmpirun --compute record:FILE` and `replay:FILE`.
+    pub const COMPUTATION: &str = "VMPI_COMPUTATION";
     /// Set: a report will tell of the program's regions.
     pub const REGIONS: &str = "VMPI_REGIONS";
     /// `regions`: MPI_Pcontrol is given names of regions (`vmpirun --pcontrol`).
@@ -151,6 +153,13 @@ pub struct LogLine {
     /// Which job it is about, if one.
     pub job: Option<u32>,
     pub text: String,
+}
+
+/// A rank that waits by looking at memory again and again.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpinningRank {
+    pub rank: u32,
+    pub pid: i32,
 }
 
 /// One rank's end.
@@ -509,6 +518,11 @@ pub enum Reply {
         threads: u32,
         cpus: u32,
         idle: Vec<u32>,
+    },
+    /// To the launcher: for so long nothing of this simulated job has run but these ranks, and they spin on memory outside MPI.
+    HeldUp {
+        ranks: Vec<SpinningRank>,
+        seconds: u64,
     },
     Show {
         job: Box<JobReport>,

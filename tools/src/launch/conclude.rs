@@ -72,7 +72,7 @@ pub(super) fn conclude(
         let _ = write!(std::io::stderr(), "{}", outcome::exit_table(&ends));
     }
     let simulated = finished.report.as_ref().and_then(|report| report.simulation.as_ref().zip(Some(report.elapsed_s)));
-    if let Some((simulation, real_s)) = simulated.filter(|_| !options.quiet) {
+    if let Some((simulation, real_s)) = simulated.filter(|_| !options.quiet || options.report.is_some()) {
         let _ = write!(std::io::stderr(), "{}", escape::lines(&simulate::sentences(simulation, real_s)));
     }
     if let (Some(report), Some(form)) = (&finished.report, options.report) {
@@ -119,10 +119,14 @@ fn save_trace(options: &RunOptions, job: &Job, finished: &Finished, on_nodes: &[
     let report = finished.report.as_ref();
     let about = trace::About {
         command: Some(command_line(&options.apps)),
-        host: job.spec.nodes.as_ref().map_or_else(hosts::own_name, |nodes| nodes.names.join(", ")),
+        host: match (&job.spec.simulation, &job.spec.nodes) {
+            (Some(simulation), _) => format!("{}, simulated", simulation.machine),
+            (None, nodes) => nodes.as_ref().map_or_else(hosts::own_name, |nodes| nodes.names.join(", ")),
+        },
         matrix: finished.matrix.as_ref(),
         report,
-        verdict: report.map(|report| Verdict::of(report, &job.spec)),
+        // It is about this machine's cores.
+        verdict: report.filter(|_| job.spec.simulation.is_none()).map(|report| Verdict::of(report, &job.spec)),
         sites: &finished.sites,
     };
     if let Some(path) = &options.trace {
@@ -138,7 +142,7 @@ fn save_trace(options: &RunOptions, job: &Job, finished: &Finished, on_nodes: &[
 }
 
 /// The programs with their arguments, as a shell would take them.
-fn command_line(apps: &[AppOptions]) -> String {
+pub(super) fn command_line(apps: &[AppOptions]) -> String {
     let quoted = |word: &String| {
         let plain = !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "-_=+:,./@%^".contains(c));
         if plain { word.clone() } else { format!("'{}'", word.replace('\'', "'\\''")) }
