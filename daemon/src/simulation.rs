@@ -10,9 +10,6 @@ use vmpi_shared::mem::segment::SegmentError;
 use vmpi_shared::mem::sync::Ordering::Relaxed;
 use vmpi_shared::simulate::{Compute, SimulationConfig, SimulationSegment};
 
-/// Up to so many ranks each pair is asked for its latency.
-const MOST_FOR_PAIRS: u32 = 512;
-
 /// Why there is none.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
@@ -46,6 +43,7 @@ pub fn create(simulation: &Simulation, ranks: u32) -> Result<SimulationSegment, 
             None => Compute::None,
             Some(millionths) => Compute::Measured { millionths },
         },
+        by_messages: simulation.by_messages,
         flow_bytes,
         begin_flows,
     };
@@ -61,7 +59,7 @@ pub fn create(simulation: &Simulation, ranks: u32) -> Result<SimulationSegment, 
     if let Some(why) = not_simulated(&image) {
         return Err(refused(format!("the machine {}: {why}", machine.name())));
     }
-    let lookahead = least_latency(&image, ranks);
+    let lookahead = image.least_latency(ranks).max(1);
     if image.link_count() == 0 {
         return SimulationSegment::create(&config(lookahead, 0, &|_: &mut [u8]| {})).map_err(Problem::Segment);
     }
@@ -82,25 +80,6 @@ fn not_simulated(image: &Image<'_>) -> Option<&'static str> {
     image.rules().eager_leaves_when_received.then_some(
         "its model is `smpi` (a SimGrid platform), which vmpirun --simulate does not follow yet; a machine of model `loggp` it does",
     )
-}
-
-/// Pairs of ranks that show what there is: all of a small job; of a larger one neighbours, both ends, and some of each distance.
-fn pairs(ranks: u32) -> impl Iterator<Item = (u32, u32)> {
-    let all = (ranks <= MOST_FOR_PAIRS).then(|| (0..ranks).flat_map(move |from| (0..ranks).map(move |to| (from, to))));
-    let some = (ranks > MOST_FOR_PAIRS).then(|| {
-        let distances =
-            std::iter::successors(Some(1u32), |distance| distance.checked_mul(2)).take_while(move |d| *d < ranks);
-        let distances: Vec<u32> = [0].into_iter().chain(distances).chain([ranks - 1]).collect();
-        (0..ranks)
-            .flat_map(move |from| distances.clone().into_iter().map(move |distance| (from, (from + distance) % ranks)))
-    });
-    all.into_iter().flatten().chain(some.into_iter().flatten())
-}
-
-/// No message takes less between any two ranks. (Were it less somewhere, that message would take so long: `engine::way`.)
-fn least_latency(image: &Image<'_>, ranks: u32) -> u64 {
-    let least = pairs(ranks).map(|(from, to)| image.path(from, to).latency()).min();
-    least.unwrap_or(1).min(image.min_latency()).max(1)
 }
 
 /// How messages go in a simulated job, whatever suits this machine: what is announced follows from the simulated one (`p2p::send`), and only the owner of memory

@@ -227,6 +227,8 @@ pub struct RunOptions {
     pub simulate: Option<String>,
     /// What computation takes there.
     pub compute: Option<ComputeTime>,
+    /// Collectives go message by message there.
+    pub by_messages: Option<bool>,
     pub dry_run: bool,
     pub json: bool,
     pub verbose: bool,
@@ -303,6 +305,7 @@ impl Default for RunOptions {
             profile: None,
             simulate: None,
             compute: None,
+            by_messages: None,
             dry_run: false,
             json: false,
             verbose: false,

@@ -115,6 +115,9 @@ pub struct Simulation {
     pub machine: String,
     /// What a second of a rank's CPU time takes there, in microseconds, beside what the machine says of its cores; `None`: computation takes no time.
     pub compute_millionths: Option<u64>,
+    /// Collectives go message by message; else the engine plays those that it can.
+    #[serde(default)]
+    pub by_messages: bool,
 }
 
 /// What to run.

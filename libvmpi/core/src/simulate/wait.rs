@@ -5,6 +5,7 @@ use crate::process::{self, endpoint};
 use std::sync::atomic::AtomicU32;
 use vmpi_shared::matching::request::FLAG_AWAITED;
 use vmpi_shared::matching::tend::Endpoint;
+use vmpi_shared::simulate::layout::Step;
 use vmpi_shared::simulate::{Fault, Network};
 
 /// Polls in a row that have found nothing.
@@ -39,6 +40,14 @@ pub(crate) fn wait(call: u32, peer: i32, tag: i32, beside: bool) {
         return check();
     }
     endpoint.wait_in_virtual_time(if any { 1 } else { missing }, (call, peer, tag));
+    check();
+}
+
+/// Take part in a collective that the engine plays, to its end. `steps`: what this rank sends and receives, by ranks of the job.
+#[cold]
+pub(crate) fn join(context: u32, steps: &mut [Step], call: u32) {
+    MISSES.store(0, RELAXED);
+    endpoint().join_in_virtual_time(context, steps, (call, -1, -1));
     check();
 }
 
