@@ -147,8 +147,7 @@ impl Endpoint {
         let me = self.me;
         super::tend::tell(&self.node, me, what);
         let Some(simulated) = &mut self.simulated else { return };
-        let (segment, number, now) =
-            (simulated.segment, simulated.numbers(steps.len() as u64), simulated.clock());
+        let (segment, number, now) = (simulated.segment, simulated.numbers(steps.len() as u64), simulated.clock());
         simulated.looks();
         simulated.fill_in(steps);
         segment.locked(me, |engine| engine.join(me, now, number, context, steps));

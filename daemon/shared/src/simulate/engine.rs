@@ -138,7 +138,13 @@ impl Engine<'_> {
         debug_assert!(pushed);
     }
 
-    pub(super) fn make(&mut self, what: u32, (from, number): (u32, u64), to: u32, envelope: &Envelope) -> Result<u32, Exhausted> {
+    pub(super) fn make(
+        &mut self,
+        what: u32,
+        (from, number): (u32, u64),
+        to: u32,
+        envelope: &Envelope,
+    ) -> Result<u32, Exhausted> {
         let index = self.take_event()?;
         let event = &mut self.events[index as usize];
         (event.what, event.from, event.to) = (what, from, to);
@@ -323,7 +329,10 @@ impl Engine<'_> {
         let departs = at.saturating_add(cost.send_overhead).max(*interface);
         *interface = departs.saturating_add(cost.gap);
         let arrival = departs.saturating_add(cost.wire);
-        debug_assert!(arrival >= at.saturating_add(self.lookahead), "the look-ahead promises more than the machine keeps");
+        debug_assert!(
+            arrival >= at.saturating_add(self.lookahead),
+            "the look-ahead promises more than the machine keeps"
+        );
         (departs, arrival)
     }
 

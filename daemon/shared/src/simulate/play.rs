@@ -170,6 +170,9 @@ impl Engine<'_> {
     pub fn sent_in_part(&self, rank: u32) -> impl Iterator<Item = (u32, (u32, u64))> {
         let part = &self.parts[rank as usize];
         let steps = &part.step[..(part.steps as usize).min(MOST_STEPS)];
-        steps.iter().filter(|step| step.to != NOBODY).map(|step| (step.to, (step.before.wrapping_sub(1), step.before_tie)))
+        steps
+            .iter()
+            .filter(|step| step.to != NOBODY)
+            .map(|step| (step.to, (step.before.wrapping_sub(1), step.before_tie)))
     }
 }

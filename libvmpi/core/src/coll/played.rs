@@ -15,7 +15,9 @@ pub(super) fn run(comm: &Communicator, work: &Work, plan: &Plan) -> bool {
     if !matches!(work, Work::Barrier) || comm.is_inter() || !simulate::plays() {
         return false;
     }
-    let rank_of = |rank: i32| u32::try_from(rank).ok().filter(|rank| *rank < comm.size()).map(|rank| comm.peers().world_rank(rank));
+    let rank_of = |rank: i32| {
+        u32::try_from(rank).ok().filter(|rank| *rank < comm.size()).map(|rank| comm.peers().world_rank(rank))
+    };
     let Some(mut steps) = steps(plan, rank_of) else { return false };
     event::around(-1, -1, || simulate::wait::join(comm.context, &mut steps, CALL_COLLECTIVE));
     true
