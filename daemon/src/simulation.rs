@@ -12,9 +12,6 @@ use vmpi_shared::mem::sync::Ordering::Relaxed;
 use vmpi_shared::simulate::{SimulationConfig, SimulationSegment};
 use vmpi_shared::trace::{Span, TraceCore, TraceMap, TraceRank};
 
-/// Up to so many ranks each pair is asked for its latency.
-const MOST_FOR_PAIRS: u32 = 512;
-
 /// Why there is none.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
@@ -41,15 +38,16 @@ pub fn create(simulation: &Simulation, ranks: u32) -> Result<SimulationSegment, 
         *word = u64::from_ne_bytes(eight);
     }
     let aligned: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-    let config = |lookahead, flow_bytes, begin_flows| SimulationConfig {
+    let config = |(lookahead, by_messages), flow_bytes, begin_flows| SimulationConfig {
         ranks,
         image: &aligned,
         lookahead,
         compute: simulation.compute,
+        by_messages,
         flow_bytes,
         begin_flows,
     };
-    let segment = SimulationSegment::create(&config(1, 0, &|_: &mut [u8]| {})).map_err(Problem::Segment)?;
+    let segment = SimulationSegment::create(&config((1, true), 0, &|_: &mut [u8]| {})).map_err(Problem::Segment)?;
     let image = Image::new(segment.image()).map_err(|error| refused(error.to_string()))?;
     if ranks > image.place_count() {
         return Err(refused(format!(
@@ -59,39 +57,23 @@ pub fn create(simulation: &Simulation, ranks: u32) -> Result<SimulationSegment, 
         )));
     }
     // With SMPI's model ranks know of each other's messages at once.
-    let lookahead = if image.rules().rendezvous_handshake { least_latency(&image, ranks) } else { 1 };
+    let eager_waits = !image.rules().rendezvous_handshake;
+    let lookahead = if eager_waits { 1 } else { image.least_latency(ranks).max(1) };
+    // There, messages of collectives leave when they are received, as all do: ranks send them.
+    let rules = (lookahead, simulation.by_messages || eager_waits);
     if image.link_count() == 0 {
-        return SimulationSegment::create(&config(lookahead, 0, &|_: &mut [u8]| {})).map_err(Problem::Segment);
+        return SimulationSegment::create(&config(rules, 0, &|_: &mut [u8]| {})).map_err(Problem::Segment);
     }
     // As many as there is room for events, but for those of very many ranks; what is not used takes no memory.
     let most = ranks.saturating_mul(512).clamp(1 << 14, 1 << 20);
     let bytes = Flows::memory_for(&image, most).next_multiple_of(8) as u64;
     let begun = Cell::new(true);
     let begin = |memory: &mut [u8]| begun.set(Flows::create(memory, &image, most).is_ok());
-    let made = SimulationSegment::create(&config(lookahead, bytes, &begin)).map_err(Problem::Segment)?;
+    let made = SimulationSegment::create(&config(rules, bytes, &begin)).map_err(Problem::Segment)?;
     match begun.get() {
         true => Ok(made),
         false => Err(refused(format!("the links of the machine {} cannot be set up", machine.name()))),
     }
-}
-
-/// Pairs of ranks that show what there is: all of a small job; of a larger one neighbours, both ends, and some of each distance.
-fn pairs(ranks: u32) -> impl Iterator<Item = (u32, u32)> {
-    let all = (ranks <= MOST_FOR_PAIRS).then(|| (0..ranks).flat_map(move |from| (0..ranks).map(move |to| (from, to))));
-    let some = (ranks > MOST_FOR_PAIRS).then(|| {
-        let distances =
-            std::iter::successors(Some(1u32), |distance| distance.checked_mul(2)).take_while(move |d| *d < ranks);
-        let distances: Vec<u32> = [0].into_iter().chain(distances).chain([ranks - 1]).collect();
-        (0..ranks)
-            .flat_map(move |from| distances.clone().into_iter().map(move |distance| (from, (from + distance) % ranks)))
-    });
-    all.into_iter().flatten().chain(some.into_iter().flatten())
-}
-
-/// No message takes less between any two ranks. (Were it less somewhere, that message would take so long: `engine::way`.)
-fn least_latency(image: &Image<'_>, ranks: u32) -> u64 {
-    let least = pairs(ranks).map(|(from, to)| image.path(from, to).latency()).min();
-    least.unwrap_or(1).min(image.min_latency()).max(1)
 }
 
 /// How messages go in a simulated job, whatever suits this machine: what is announced follows from the simulated one (`p2p::send`), and only the owner of memory

@@ -56,6 +56,18 @@ pub fn compute_time(word: &str) -> Result<ComputeTime, String> {
     known.ok_or_else(|| format!("`{word}` is not one of {COMPUTE_WORDS}"))
 }
 
+/// The value of `--collectives`: do they go message by message?
+///
+/// # Errors
+/// What may be said there.
+pub fn by_messages(word: &str) -> Result<bool, String> {
+    match word {
+        "engine" => Ok(false),
+        "messages" => Ok(true),
+        _ => Err(format!("`{word}` is not one of engine, messages")),
+    }
+}
+
 /// The simulation that the options ask for, if they do.
 ///
 /// # Errors
@@ -63,6 +75,9 @@ pub fn compute_time(word: &str) -> Result<ComputeTime, String> {
 pub fn wanted(options: &RunOptions, several_nodes: bool) -> Result<Option<Simulation>, Failure> {
     let Some(machine) = &options.simulate else {
         return match options.compute {
+            None if options.by_messages.is_some() => {
+                Err(Failure::usage("--collectives is for simulated jobs: say --simulate, too"))
+            }
             None => Ok(None),
             Some(_) => Err(Failure::usage("--compute is for simulated jobs: say --simulate, too")),
         };
@@ -100,7 +115,8 @@ pub fn wanted(options: &RunOptions, several_nodes: bool) -> Result<Option<Simula
     let built_in = BUILT_IN.iter().any(|known| known.name == machine);
     let path = Path::new(machine).canonicalize().ok().filter(|_| !built_in);
     let machine = path.map_or_else(|| machine.clone(), |path| path.to_string_lossy().into_owned());
-    Ok(Some(Simulation { machine, compute, changes: options.machine_changes.clone() }))
+    let by_messages = options.by_messages.unwrap_or(false);
+    Ok(Some(Simulation { machine, compute, changes: options.machine_changes.clone(), by_messages }))
 }
 
 /// Begin the file that ranks record in, or look at the one that they replay; tell them where it is.

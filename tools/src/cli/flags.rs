@@ -148,6 +148,8 @@ pub static FLAGS: &[Flag] = &[
         |l, v| a::put(&mut l.job.sweep, Some(crate::sweep::parse(&v[0])?))),
     flag(Own, &["sweep-picture"], One("FILE.svg"), "draw the times of a --sweep into FILE",
         |l, v| a::put(&mut l.job.sweep_picture, Some(crate::sweep::picture_file(&v[0])?))),
+    flag(Own, &["collectives"], One("engine|messages"), "how a simulated job does its collectives: the simulation itself plays those that it can, at the times of their messages (barriers; default), or each rank sends and receives the messages of all, which takes longer",
+        |l, v| a::put(&mut l.job.by_messages, Some(crate::simulate::by_messages(&v[0])?))),
     flag(Own, &["dry-run"], Nothing, "print the placement and the MPI found in the program, and run nothing",
         |l, _| a::put(&mut l.job.dry_run, true)),
     flag(Own, &["json"], Nothing, "with --dry-run the plan, otherwise all ranks' ends after the output, as JSON on stdout",
