@@ -34,13 +34,13 @@ pub struct Wish<'a> {
 
 /// A receive that has been posted, with its buffer guarded.
 pub struct Posted {
-    slot: Slot,
-    place: usize,
-    addr: u64,
-    function: &'static str,
-    target: Target,
-    site: Option<sites::Place>,
-    asks: bool,
+    pub(super) slot: Slot,
+    pub(super) place: usize,
+    pub(super) addr: u64,
+    pub(super) function: &'static str,
+    pub(super) target: Target,
+    pub(super) site: Option<sites::Place>,
+    pub(super) asks: bool,
 }
 
 impl Wish<'_> {
@@ -61,17 +61,34 @@ impl Wish<'_> {
         }
         request::progress();
         let endpoint = endpoint();
-        let far = |rank: u32| rank != NOBODY && endpoint.node.is_remote(rank);
-        let queues = endpoint.queues();
-        let context = self.comm.context + Plane::User as u32;
-        match queues.find_unexpected(context, self.source, self.tag) {
-            Some(entry) => {
-                let envelope = &queues.unexpected[entry as usize].envelope;
-                envelope.kind == kind::RTS && far(envelope.from) && envelope.len <= self.bytes()
-            }
+        match here(self.comm.context + Plane::User as u32, self.source, self.tag, self.bytes()) {
+            Here::Yes => false,
+            Here::Announced => true,
             // Of a node's own messages those that match are over soon after.
-            None => !self.asks || far(from) || (from == NOBODY && endpoint.node.header().spread != 0),
+            Here::No => !self.asks || is_far(from) || (from == NOBODY && endpoint.node.header().spread != 0),
         }
+    }
+}
+
+/// How far has the message come that a receive would match?
+pub(super) enum Here {
+    No,
+    /// Carriers have to bring it.
+    Announced,
+    Yes,
+}
+
+fn is_far(rank: u32) -> bool {
+    rank != NOBODY && endpoint().node.is_remote(rank)
+}
+
+pub(super) fn here(context: u32, source: i32, tag: i32, room: u64) -> Here {
+    let queues = endpoint().queues();
+    let Some(entry) = queues.find_unexpected(context, source, tag) else { return Here::No };
+    let envelope = &queues.unexpected[entry as usize].envelope;
+    match envelope.kind == kind::RTS && is_far(envelope.from) && envelope.len <= room {
+        true => Here::Announced,
+        false => Here::Yes,
     }
 }
 
@@ -147,7 +164,8 @@ pub fn conclude(posted: Posted) -> Result<Option<Status>> {
             let status = is_known.then_some(Status { source, tag, error: 0, bytes, cancelled: false });
             let site = sites::leaves(site);
             give_place(place);
-            leave(place, Left { slot, addr, receives: true, is_guarded: true, function, target, site });
+            let at = sites::caller();
+            leave(place, Left { slot, addr, receives: true, is_guarded: true, function, target, site, at });
             return Ok(status);
         }
         shared.flags |= FLAG_MATCH;

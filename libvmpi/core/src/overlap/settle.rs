@@ -9,6 +9,7 @@ use crate::process::{self, endpoint};
 use crate::raise;
 use crate::request;
 use std::sync::atomic::Ordering;
+use vmpi_shared::sched::report::LEFT_CALLS;
 
 /// The program touches what `ticket` guards: wait for it, as in MPI. Called in a signal's handler, in the middle of any instruction of the program, malloc's included, or of a system call of its.
 pub(super) fn touched(ticket: u32, _addr: usize, _ip: usize) {
@@ -57,9 +58,10 @@ fn get(place: usize) -> Option<Left> {
 
 /// Wait for one, if it is there.
 fn settle(place: usize) {
-    let Some(Left { slot, receives, function, .. }) = get(place) else { return };
+    let Some(Left { slot, receives, function, at, .. }) = get(place) else { return };
     process::calling(function);
     let call = if receives { CALL_LEFT_RECV } else { CALL_LEFT_SEND };
+    tell(function, at);
     let mut was_over = true;
     loop {
         let seen = request::progress();
@@ -73,6 +75,16 @@ fn settle(place: usize) {
         was_over = false;
         request::wait_more(seen, &[slot], call);
     }
+}
+
+/// Tell those who look from outside what this rank waits for.
+fn tell(function: &str, at: usize) {
+    let plain = function.strip_suffix("_c").unwrap_or(function);
+    let call = LEFT_CALLS.iter().position(|known| *known == plain).unwrap_or(0);
+    let endpoint = endpoint();
+    let whereabouts = endpoint.node.whereabouts(endpoint.me);
+    whereabouts.left_at.store(at as u64, Ordering::Relaxed);
+    whereabouts.left_call.store(call as u32, Ordering::Relaxed);
 }
 
 /// Its message is over: the buffer is the program's again. An error ends the job, or it would not have been left behind.
