@@ -18,6 +18,7 @@
 enum { N = 1 << 20, LATE_MS = 300, EARLY_MS = 150 };
 
 static int rank, size, early;
+static MPI_Comm pair; /* ranks 0 and 1 */
 static double started;
 
 static void nap(int ms) {
@@ -372,6 +373,42 @@ static void part_sendrecv(void) {
   free(from);
   free(to);
 }
+/* What is sent lies in pages of what is received, and messages that come with their data share pages with others that have not come. */
+static void part_beside(void) {
+  static const int sizes[] = {N + 1, 40001};
+  for (int turn = 0; turn < 2; turn++) {
+    int n = sizes[turn];
+    unsigned char *both = malloc(2 * (size_t)n), *blocks = calloc(4, (size_t)n);
+    fill(both, (size_t)n, 100 + rank);
+    if (rank == 1) nap(LATE_MS);
+    MPI_Sendrecv(both, n, MPI_BYTE, 1 - rank, 45, both + n, n, MPI_BYTE, 1 - rank, 45, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    check(both, (size_t)n, 100 + rank, "sent beside what is received");
+    check(both + n, (size_t)n, 101 - rank, "received beside what is sent");
+    for (int i = 0; i < 4; i++)
+      if (rank == 1) {
+        fill(both, (size_t)n, 110 + i);
+        MPI_Send(both, n, MPI_BYTE, 0, 46, MPI_COMM_WORLD);
+        if (i == 1) nap(LATE_MS);
+      } else {
+        if (i == 0) nap(LATE_MS / 3);
+        MPI_Recv(blocks + i * n, n, MPI_BYTE, 1, 46, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      }
+    for (int i = 0; rank == 0 && i < 4; i++) check(blocks + i * n, (size_t)n, 110 + i, "one of four blocks");
+    free(both);
+    free(blocks);
+  }
+  /* Some of the blocks of a collective are here, the others not. */
+  for (int turn = 0; turn < 2; turn++) {
+    int n = sizes[turn];
+    unsigned char *from = malloc((size_t)n), *to = calloc(2, (size_t)n);
+    fill(from, (size_t)n, 120 + rank);
+    if (rank == turn) nap(LATE_MS);
+    MPI_Allgather(from, n, MPI_BYTE, to, n, MPI_BYTE, pair);
+    for (int i = 0; i < 2; i++) check(to + i * n, (size_t)n, 120 + i, "blocks that share pages");
+    free(from);
+    free(to);
+  }
+}
 /* MPI calls use the buffer next. */
 static void part_again(void) {
   unsigned char *to = calloc(N, 1), sum[8];
@@ -394,7 +431,6 @@ static void part_again(void) {
   free(to);
 }
 /* Collectives of ranks 0 and 1. */
-static MPI_Comm pair;
 enum { ODD = 100001 };
 static void collective(int which, int root, const char *what) {
   unsigned char *to = aligned_alloc(4096, 2 * N), *from = aligned_alloc(4096, 2 * N);
@@ -597,7 +633,7 @@ static const struct {
     {"realloc", part_realloc, 1},   {"handler", part_handler, 1}, {"stack", part_stack, 1},     {"page", part_page, 1},
     {"short", part_short, 1},       {"any", part_any, 1},         {"wait", part_wait, 1},       {"sendrecv", part_sendrecv, 1},
     {"again", part_again, 1},       {"order", part_order, 1},     {"returns", part_returns, 1}, {"thread", part_thread, 1},
-    {"bcast", part_bcast, 1},       {"bcastroot", part_bcastroot, 1}, {"gather", part_gather, 1}, {"scatter", part_scatter, 1},
+    {"beside", part_beside, 1},     {"bcast", part_bcast, 1},       {"bcastroot", part_bcastroot, 1}, {"gather", part_gather, 1}, {"scatter", part_scatter, 1},
     {"allgather", part_allgather, 1}, {"alltoall", part_alltoall, 1}, {"inplace", part_inplace, 1}, {"allreduce", part_allreduce, 1},
     {"persistent", part_persistent, 1}, {"finalize", part_finalize, 1}, {"learn", part_learn, 0},
     {"truncated", part_truncated, 0}, {"never", part_never, 0}, {"killed", part_killed, 0},

@@ -22,6 +22,10 @@ pub fn places(addresses: &[At], modules: &Modules, names: &mut Names) -> Vec<Pla
                 at += 1;
                 function = outer;
             }
+            if addresses.get(at + 1).is_some_and(|at| !at.returns) {
+                // A signal has interrupted the program, which has called nothing.
+                function.clear();
+            }
             let frame = names.frames(modules, addresses[first]).swap_remove(0);
             let function = if function.is_empty() { "?".to_owned() } else { function };
             let module = Path::new(&frame.module).file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -91,9 +91,9 @@ pub fn site(pid: i32, names: &mut Names, deferred: Option<u64>) -> Result<(Optio
     // The outermost of the first frames in MPI, and who has called it.
     let Some(first) = (0..addresses.len()).find(|at| in_vmpi(*at).is_some()) else { return Ok((None, deferred)) };
     let Some(caller) = (first..addresses.len()).find(|at| in_vmpi(*at).is_none()) else { return Ok((None, deferred)) };
-    let function = in_vmpi(caller - 1).unwrap_or_default();
-    // What is interrupted may be libc's memcpy, or its write: who has called that is of interest.
+    // What a signal has interrupted has called nothing. It may be libc's memcpy, or its write: who has called that is of interest.
     let touches = !addresses[caller].returns;
+    let function = in_vmpi(caller - 1).filter(|_| !touches).unwrap_or_default();
     let file = |at: &At| modules.find(at.address).and_then(|mapped| mapped.path.file_name());
     let is_libcs = |at: &At| file(at).is_some_and(|name| fold::is_libcs_file(&name.to_string_lossy()));
     let own = addresses[caller..].iter().find(|at| !(touches && is_libcs(at))).unwrap_or(&addresses[caller]);

@@ -5,9 +5,11 @@
 
 use super::guard::{self, Access};
 use super::receive::{Here, Posted, conclude, here};
-use super::{LEAST_BYTES, arm, free_place, give_place, is_on, is_shared, keep_place, may_be_left, pages, send, sites};
+use super::{
+    LEAST_BYTES, arm, free_place, give_place, is_on, is_shared, keep_place, may_be_left, send, share_a_page, sites,
+    span,
+};
 use crate::coll::last_round::{Message, Rest};
-use crate::coll::plan::Data;
 use crate::errhandler::Target;
 use crate::errors::Result;
 use crate::handle::Comm;
@@ -78,7 +80,7 @@ unsafe fn start(target: Target, messages: &[Message<'_>], mut site: Option<sites
                     let landing = landing as *mut c_void;
                     let slot = p2p::start_recv(comm, Plane::Collective, landing, data.count, ty, *peer, *tag)?;
                     let site = site.take();
-                    posted.push(Posted { slot, place: *place, addr: *addr, function, target, site, asks: false });
+                    posted.push(Posted { slot, place: *place, function, target, site, asks: false });
                 }
             }
         }
@@ -99,7 +101,7 @@ fn guard_receives(messages: &[Message<'_>]) -> Guards {
     let mut guards = Guards::new();
     let is_done = can_be_guarded(messages)
         && messages.iter().filter(|message| message.receives).all(|message| {
-            let (addr, len) = span(&message.data);
+            let (addr, len) = span_of(message);
             let Some(place) = free_place() else { return false };
             if !arm(place, addr, len, Access::Away) {
                 return false;
@@ -119,17 +121,12 @@ fn guard_receives(messages: &[Message<'_>]) -> Guards {
 
 fn can_be_guarded(messages: &[Message<'_>]) -> bool {
     let receives = || messages.iter().filter(|message| message.receives);
-    let meets = |one: &Data, other: &Data| {
-        let ((a, a_len), (b, b_len)) = (span(one), span(other));
-        let ((start, end), (first, last)) = (pages(a, a_len), pages(b, b_len));
-        start < last && first < end
-    };
     let is_fit = |message: &Message<'_>| {
-        let (data, (addr, len)) = (&message.data, span(&message.data));
+        let (data, (addr, len)) = (&message.data, span_of(message));
         let sends = || messages.iter().filter(|other| !other.receives && other.data.bytes() > 0);
         data.elem.dense
             && len >= LEAST_BYTES
-            && !sends().any(|other| meets(data, &other.data))
+            && !sends().any(|other| share_a_page((addr, len), span_of(other)))
             && !is_shared(addr, len, None, true)
     };
     let is_worth = |message: &Message<'_>| {
@@ -139,11 +136,6 @@ fn can_be_guarded(messages: &[Message<'_>]) -> bool {
     receives().all(is_fit) && receives().any(is_worth)
 }
 
-/// The memory that it lies in: the first byte, and how many.
-fn span(data: &Data) -> (u64, u64) {
-    let (elem, more) = (data.elem, data.count.saturating_sub(1) as i64);
-    let reach = more * elem.extent;
-    let low = data.at.addr() as u64;
-    let len = reach.unsigned_abs() + elem.true_extent.max(0) as u64;
-    (low.wrapping_add_signed(elem.true_lb + reach.min(0)), if data.count == 0 { 0 } else { len })
+fn span_of(message: &Message<'_>) -> (u64, u64) {
+    span(message.data.at.addr() as u64, message.data.count, message.ty)
 }

@@ -24,6 +24,7 @@ pub use sites::{Watch, watch};
 
 use crate::calls::DEFERRED;
 use crate::coll::last_round::{self, Leaver};
+use crate::datatype::Type;
 use crate::errhandler::Target;
 use crate::fast_path::collectives_under_way;
 use crate::giant::Giant;
@@ -56,8 +57,6 @@ static MODE: AtomicU32 = AtomicU32::new(UNKNOWN);
 #[derive(Copy, Clone)]
 struct Left {
     slot: Slot,
-    /// Where a receive's bytes belong; they come elsewhere while it is guarded (`guard::landing`).
-    addr: u64,
     receives: bool,
     is_guarded: bool,
     /// What the program has called, and whose error handler hears of it.
@@ -155,6 +154,19 @@ fn may_be_left(bytes: u64, target: Target) -> bool {
 /// The pages of a span: the first byte, and the one behind the last.
 fn pages(addr: u64, len: u64) -> (u64, u64) {
     (addr / PAGE_BYTES * PAGE_BYTES, addr.saturating_add(len).next_multiple_of(PAGE_BYTES))
+}
+
+/// The memory that `count` elements at `buf` lie in: the first byte, and how many.
+fn span(buf: u64, count: u64, ty: &Type) -> (u64, u64) {
+    let reach = (count.saturating_sub(1) as i64).saturating_mul(ty.extent());
+    let len = if count == 0 { 0 } else { reach.unsigned_abs().saturating_add(ty.true_extent().max(0) as u64) };
+    (buf.wrapping_add_signed(ty.true_lb().saturating_add(reach.min(0))), len)
+}
+
+/// Do two spans have a page in common?
+fn share_a_page((one, one_len): (u64, u64), (other, other_len): (u64, u64)) -> bool {
+    let ((start, end), (first, last)) = (pages(one, one_len), pages(other, other_len));
+    one_len != 0 && other_len != 0 && start < last && first < end
 }
 
 /// Has a request that is not left behind a buffer in a page of this span, or one of which that is not known? Its bytes might come to a guarded page, or, with `sends`, be fetched from one.

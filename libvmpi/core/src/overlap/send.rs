@@ -56,7 +56,7 @@ fn leave_announced(slot: Slot, target: Target, function: &'static str, site: Opt
         return false;
     }
     let site = sites::leaves(site);
-    leave(place, Left { slot, addr: 0, receives: false, is_guarded, function, target, site, at: sites::caller() });
+    leave(place, Left { slot, receives: false, is_guarded, function, target, site, at: sites::caller() });
     true
 }
 
@@ -95,7 +95,7 @@ fn leave_posted(slot: Slot, target: Target, function: &'static str) -> bool {
     // Nobody has these queues now but this rank, and nothing has matched since.
     endpoint().queues().slots[slot.0 as usize].addr = guard::landing(addr as usize) as u64;
     let site = sites::leaves(site);
-    leave(place, Left { slot, addr, receives: true, is_guarded: true, function, target, site, at: sites::caller() });
+    leave(place, Left { slot, receives: true, is_guarded: true, function, target, site, at: sites::caller() });
     true
 }
 

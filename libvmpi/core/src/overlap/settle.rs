@@ -12,7 +12,15 @@ use std::sync::atomic::Ordering;
 use vmpi_shared::sched::report::LEFT_CALLS;
 
 /// The program touches what `ticket` guards: wait for it, as in MPI. Called in a signal's handler, in the middle of any instruction of the program, malloc's included, or of a system call of its.
-pub(super) fn touched(ticket: u32, _addr: usize, _ip: usize) {
+pub(super) fn touched(ticket: u32, addr: usize, ip: usize) {
+    if get(ticket as usize).is_none() {
+        // A call that is still under way guards it: nobody could wait for that here.
+        let why = format!(
+            "{} has not returned, and its buffer was touched (address {addr:#x}, by the instruction at {ip:#x})",
+            process::called()
+        );
+        process::abort(1, &why);
+    }
     let entered = lock::enter_with(|| ());
     process::scheduling_point();
     settle(ticket as usize);
@@ -93,17 +101,15 @@ fn finish(place: usize, was_over: bool) {
     if COUNT.fetch_sub(1, Ordering::Relaxed) == 1 {
         lock::note_done(lock::LEFT);
     }
+    // What is still to be copied goes to the landing: the first and the last page may be another guard's, too.
+    let outcome = p2p::poll(left.slot);
     sites::timed(left.site, || {
         if left.is_guarded {
             guard::disarm(place as u32);
         }
     });
     sites::ended(left.site, was_over);
-    if left.receives {
-        // The bytes are there now, and what is still to be copied goes there.
-        endpoint().queues().slots[left.slot.0 as usize].addr = left.addr;
-    }
-    if let Some(Err(error)) = p2p::poll(left.slot) {
+    if let Some(Err(error)) = outcome {
         raise::invoke(left.function, left.target, error);
     }
 }
