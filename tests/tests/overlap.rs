@@ -208,7 +208,6 @@ fn conformance_does_not_change() {
         ("p2p.c", &[], "5", "3", true),
         ("probe.c", &[], "5", "3", true),
         ("scattered.c", &[], "2", "1", true),
-        ("medium.c", &[], "6", "3", true),
         ("coll.c", &[], "5", "3", false),
         ("coll_random.c", &["1", "150"], "5", "3", false),
         ("blocks.c", &[], "6", "3", false),
