@@ -18,6 +18,7 @@
 enum { N = 1 << 20, LATE_MS = 300, EARLY_MS = 150 };
 
 static int rank, size, early;
+static MPI_Comm pair; /* ranks 0 and 1 */
 static double started;
 
 static void nap(int ms) {
@@ -372,6 +373,42 @@ static void part_sendrecv(void) {
   free(from);
   free(to);
 }
+/* What is sent lies in pages of what is received, and messages that come with their data share pages with others that have not come. */
+static void part_beside(void) {
+  static const int sizes[] = {N + 1, 40001};
+  for (int turn = 0; turn < 2; turn++) {
+    int n = sizes[turn];
+    unsigned char *both = malloc(2 * (size_t)n), *blocks = calloc(4, (size_t)n);
+    fill(both, (size_t)n, 100 + rank);
+    if (rank == 1) nap(LATE_MS);
+    MPI_Sendrecv(both, n, MPI_BYTE, 1 - rank, 45, both + n, n, MPI_BYTE, 1 - rank, 45, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    check(both, (size_t)n, 100 + rank, "sent beside what is received");
+    check(both + n, (size_t)n, 101 - rank, "received beside what is sent");
+    for (int i = 0; i < 4; i++)
+      if (rank == 1) {
+        fill(both, (size_t)n, 110 + i);
+        MPI_Send(both, n, MPI_BYTE, 0, 46, MPI_COMM_WORLD);
+        if (i == 1) nap(LATE_MS);
+      } else {
+        if (i == 0) nap(LATE_MS / 3);
+        MPI_Recv(blocks + i * n, n, MPI_BYTE, 1, 46, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      }
+    for (int i = 0; rank == 0 && i < 4; i++) check(blocks + i * n, (size_t)n, 110 + i, "one of four blocks");
+    free(both);
+    free(blocks);
+  }
+  /* Some of the blocks of a collective are here, the others not. */
+  for (int turn = 0; turn < 2; turn++) {
+    int n = sizes[turn];
+    unsigned char *from = malloc((size_t)n), *to = calloc(2, (size_t)n);
+    fill(from, (size_t)n, 120 + rank);
+    if (rank == turn) nap(LATE_MS);
+    MPI_Allgather(from, n, MPI_BYTE, to, n, MPI_BYTE, pair);
+    for (int i = 0; i < 2; i++) check(to + i * n, (size_t)n, 120 + i, "blocks that share pages");
+    free(from);
+    free(to);
+  }
+}
 /* MPI calls use the buffer next. */
 static void part_again(void) {
   unsigned char *to = calloc(N, 1), sum[8];
@@ -392,6 +429,103 @@ static void part_again(void) {
   for (int i = 0; rank == 0 && i < 8; i++)
     if (sum[i] != value(33, (size_t)i)) fail("reduced", i);
   free(to);
+}
+/* Collectives of ranks 0 and 1. */
+enum { ODD = 100001 };
+static void collective(int which, int root, const char *what) {
+  unsigned char *to = aligned_alloc(4096, 2 * N), *from = aligned_alloc(4096, 2 * N);
+  memset(to, 0, 2 * N);
+  fill(from, N, 50 + rank);
+  fill(from + N, N, 60 + rank);
+  if (rank == 1) nap(LATE_MS);
+  begin();
+  switch (which) {
+  case 0:
+    MPI_Bcast(rank == root ? from : to, N, MPI_BYTE, root, pair);
+    break;
+  case 1:
+    MPI_Gather(from, N, MPI_BYTE, to, N, MPI_BYTE, root, pair);
+    break;
+  case 2:
+    MPI_Scatter(from, N, MPI_BYTE, to, N, MPI_BYTE, root, pair);
+    break;
+  case 3:
+    MPI_Allgather(from, N, MPI_BYTE, to, N, MPI_BYTE, pair);
+    break;
+  default:
+    MPI_Alltoall(from, N, MPI_BYTE, to, N, MPI_BYTE, pair);
+  }
+  if (rank == 0) end();
+  memset(from, 0, 2 * N);
+  if (which == 0 && rank != root) check(to, N, 50 + root, what);
+  if (which == 1 && rank == root)
+    for (int i = 0; i < 2; i++) check(to + i * N, N, 50 + i, what);
+  if (which == 2) check(to, N, (rank == 0 ? 50 : 60) + root, what);
+  if (which == 3)
+    for (int i = 0; i < 2; i++) check(to + i * N, N, 50 + i, what);
+  if (which == 4)
+    for (int i = 0; i < 2; i++) check(to + i * N, N, (rank == 0 ? 50 : 60) + i, what);
+  free(to);
+  free(from);
+}
+static void part_bcast(void) { collective(0, 1, "broadcast by a late root"); }
+static void part_bcastroot(void) { collective(0, 0, "broadcast to a late rank"); }
+static void part_gather(void) { collective(1, 0, "gathered"); }
+static void part_scatter(void) { collective(2, 1, "scattered"); }
+static void part_allgather(void) { collective(3, 0, "gathered by all"); }
+static void part_alltoall(void) { collective(4, 0, "all to all"); }
+/* What is sent lies in pages of what is received, or in a copy that is the library's: nothing may be left behind that others still need. */
+static void part_inplace(void) {
+  unsigned char *at = malloc(2 * ODD);
+  for (int turn = 0; turn < 2; turn++) {
+    fill(at + rank * ODD, ODD, 70 + rank + turn);
+    if (rank == 1) nap(LATE_MS);
+    MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, at, ODD, MPI_BYTE, pair);
+    for (int i = 0; i < 2; i++) check(at + i * ODD, ODD, 70 + i + turn, "gathered in place");
+    for (int i = 0; i < 2; i++) fill(at + i * ODD, ODD, 80 + 2 * rank + i + turn);
+    if (rank == 1) nap(LATE_MS);
+    MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, at, ODD, MPI_BYTE, pair);
+    for (int i = 0; i < 2; i++) check(at + i * ODD, ODD, 80 + 2 * i + rank + turn, "all to all in place");
+  }
+  free(at);
+}
+/* The last of a reduction's rounds brings what others have combined. */
+static void part_allreduce(void) {
+  enum { COUNT = N / 8 };
+  double *from = malloc(N), *to = malloc(N);
+  for (int turn = 0; turn < 2; turn++) {
+    for (int i = 0; i < COUNT; i++) from[i] = i + rank + turn;
+    if (rank == turn) nap(LATE_MS);
+    MPI_Allreduce(from, to, COUNT, MPI_DOUBLE, MPI_SUM, pair);
+    memset(from, 0, N);
+    for (int i = 0; i < COUNT; i++)
+      if (to[i] != 2.0 * (i + turn) + 1) fail("reduced by all", i);
+  }
+  free(from);
+  free(to);
+}
+/* Persistent requests: inactive behind the wait, started again while the message before is on its way. */
+static void part_persistent(void) {
+  unsigned char *to = aligned_alloc(4096, N), *from = aligned_alloc(4096, N);
+  MPI_Request requests[2];
+  memset(to, 0, N);
+  MPI_Recv_init(to, N, MPI_BYTE, 1 - rank, 44, MPI_COMM_WORLD, &requests[0]);
+  MPI_Send_init(from, N, MPI_BYTE, 1 - rank, 44, MPI_COMM_WORLD, &requests[1]);
+  for (int turn = 0; turn < 3; turn++) {
+    fill(from, N, 90 + 3 * rank + turn);
+    if (rank == 1) nap(LATE_MS);
+    MPI_Startall(2, requests);
+    if (rank == 0) begin();
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    if (rank == 0) end();
+    if (requests[0] == MPI_REQUEST_NULL || requests[1] == MPI_REQUEST_NULL) fail("a persistent request is gone", turn);
+    if (turn != 1) check(to, N, 90 + 3 * (1 - rank) + turn, "by a persistent request");
+  }
+  memset(from, 0, N);
+  MPI_Request_free(&requests[0]);
+  MPI_Request_free(&requests[1]);
+  free(to);
+  free(from);
 }
 /* Messages stay in order. */
 static void part_order(void) {
@@ -467,6 +601,18 @@ static void part_never(void) {
   receive(to, N, 38);
   printf("%d\n", to[5]);
 }
+/* Nothing ever comes, and the kernel, or MPI's next call, is what waits. */
+static void part_written(void) {
+  if (rank == 1) return;
+  unsigned char *to = calloc(N, 1);
+  receive(to, N, 39);
+  if (write(1, to, N) != N) fail("write", errno);
+}
+static void part_barred(void) {
+  if (rank == 1) return;
+  receive(calloc(N, 1), N, 39);
+  MPI_Barrier(MPI_COMM_SELF);
+}
 /* Rank 1 is killed by who has started this while rank 0 waits for its message. */
 static void part_killed(void) {
   if (rank == 1) {
@@ -487,14 +633,18 @@ static const struct {
     {"realloc", part_realloc, 1},   {"handler", part_handler, 1}, {"stack", part_stack, 1},     {"page", part_page, 1},
     {"short", part_short, 1},       {"any", part_any, 1},         {"wait", part_wait, 1},       {"sendrecv", part_sendrecv, 1},
     {"again", part_again, 1},       {"order", part_order, 1},     {"returns", part_returns, 1}, {"thread", part_thread, 1},
-    {"finalize", part_finalize, 1}, {"learn", part_learn, 0},
+    {"beside", part_beside, 1},     {"bcast", part_bcast, 1},       {"bcastroot", part_bcastroot, 1}, {"gather", part_gather, 1}, {"scatter", part_scatter, 1},
+    {"allgather", part_allgather, 1}, {"alltoall", part_alltoall, 1}, {"inplace", part_inplace, 1}, {"allreduce", part_allreduce, 1},
+    {"persistent", part_persistent, 1}, {"finalize", part_finalize, 1}, {"learn", part_learn, 0},
     {"truncated", part_truncated, 0}, {"never", part_never, 0}, {"killed", part_killed, 0},
+    {"written", part_written, 0}, {"barred", part_barred, 0},
 };
 
 int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Comm_split(MPI_COMM_WORLD, rank < 2 ? 0 : MPI_UNDEFINED, rank, &pair);
   for (size_t part = 0; part < sizeof PARTS / sizeof *PARTS; part++) {
     int wanted = argc == 1 && PARTS[part].ends_well;
     for (int i = 1; i < argc; i++) wanted |= strcmp(argv[i], PARTS[part].name) == 0;

@@ -1,17 +1,41 @@
 //! Blocking calls that return before their message is over (`vmpirun --overlap`): whatever the program does with the buffer, the answers are those of a call that waits.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 use vmpi_tests::compile::{Mpi, made, program};
 use vmpi_tests::job::{Outcome, Vmpirun};
 use vmpi_tests::nodes::Nodes;
-use vmpi_tests::place::Turn;
+use vmpi_tests::place::{Turn, room, top};
 use vmpi_tests::scratch::Scratch;
 
 /// Parts of overlap.c in which rank 0 is to have gone on before rank 1 has come (`stack`, `any` and what returns errors wait, on one node).
 const EARLY: &[&str] = &[
-    "read", "write", "send", "twice", "sysread", "syswrite", "fork", "free", "realloc", "handler", "page", "short",
-    "wait", "sendrecv", "again", "thread", "finalize",
+    "read",
+    "write",
+    "send",
+    "twice",
+    "sysread",
+    "syswrite",
+    "fork",
+    "free",
+    "realloc",
+    "handler",
+    "page",
+    "short",
+    "wait",
+    "sendrecv",
+    "again",
+    "thread",
+    "finalize",
+    "bcast",
+    "bcastroot",
+    "gather",
+    "scatter",
+    "allgather",
+    "alltoall",
+    "persistent",
 ];
 
 fn compiled(mpi: Mpi) -> std::path::PathBuf {
@@ -126,8 +150,102 @@ fn a_deadlock_is_proven() {
         let got = run.args(["--on-deadlock", "abort"]).arg(&binary).arg("never").run();
         let told = told(&got);
         assert_eq!(got.code, 123, "{overlap}: {told}");
-        assert_eq!(got.stderr.contains("deferred receive"), overlap == "on", "{overlap}: {told}");
+        let (call, touch) =
+            (line_of("MPI_Recv(to, n,"), line_of("printf(\"%d\\n\", to[5]);\n}\n/* Nothing ever comes, and"));
+        let sentence = match overlap {
+            "on" => format!(
+                "rank 0 waits in MPI_Recv at overlap.c:{call} (receive), deferred, since its buffer is touched at overlap.c:{touch} (part_never),"
+            ),
+            _ => format!("rank 0 waits in MPI_Recv at overlap.c:{call} (receive) on"),
+        };
+        assert!(got.stderr.contains(&sentence), "{overlap}: {sentence}: {told}");
     }
+}
+
+/// The line of overlap.c at which this text begins.
+fn line_of(text: &str) -> usize {
+    let source = include_str!("../programs/overlap.c");
+    let at = source.find(text).unwrap_or_else(|| panic!("{text} is not in overlap.c"));
+    source[..at].lines().count() + usize::from(source[..at].ends_with('\n'))
+}
+
+/// A wait that the touch of a system call, or MPI's next call, begins is told of with the call that was left behind, too.
+#[test]
+fn whatever_waits_for_a_deferred_call_is_named_with_it() {
+    let binary = compiled(Mpi::Openmpi);
+    let call = line_of("MPI_Recv(to, n,");
+    let cases = [
+        (
+            "written",
+            format!(
+                "MPI_Recv at overlap.c:{call} (receive), deferred, since its buffer is touched at overlap.c:{} (part_written),",
+                line_of("write(1, to, N)")
+            ),
+        ),
+        (
+            "barred",
+            format!(
+                "MPI_Barrier at overlap.c:{} (part_barred) for MPI_Recv at overlap.c:{call} (receive), deferred,",
+                line_of("MPI_Barrier(MPI_COMM_SELF);\n}\n")
+            ),
+        ),
+    ];
+    for (part, sentence) in cases {
+        let run = Vmpirun::new("overlap-named").args(["-n", "2", "-V", "1", "--overlap", "on"]);
+        let got = run.args(["--on-deadlock", "abort"]).arg(&binary).arg(part).run();
+        assert!(got.code == 123 && got.stderr.contains(&sentence), "{part}: {sentence}: {}", told(&got));
+    }
+}
+
+/// Programs of the conformance suite: the answers are those without deferring, and something has really been deferred where that is to be.
+#[test]
+fn conformance_does_not_change() {
+    // Arguments, ranks, V, and whether something is to be deferred.
+    const PROGRAMS: &[(&str, &[&str], &str, &str, bool)] = &[
+        ("ring.c", &["20", "300000"], "2", "1", true),
+        ("traffic.c", &["20", "7"], "6", "3", true),
+        ("coll.c", &[], "2", "1", true),
+        ("p2p.c", &[], "5", "3", true),
+        ("probe.c", &[], "5", "3", true),
+        ("scattered.c", &[], "2", "1", true),
+        ("coll.c", &[], "5", "3", false),
+        ("coll_random.c", &["1", "150"], "5", "3", false),
+        ("blocks.c", &[], "6", "3", false),
+        ("large.c", &[], "3", "3", false),
+        ("waits.c", &[], "6", "3", false),
+        ("nbc.c", &[], "6", "3", false),
+        ("f08.f90", &[], "5", "3", false),
+    ];
+    let counter = library("deferred.c");
+    for &(program, args, ranks, v, defers) in PROGRAMS {
+        let binary = made(program, Mpi::Openmpi);
+        let run = |overlap: &str| {
+            let run = Vmpirun::new("overlap-conformance").args(["-n", ranks, "-V", v, "--overlap", overlap]);
+            let run = run.args(["-x", &format!("LD_PRELOAD={}", counter.display())]).arg(&binary);
+            run.args(args.iter().copied()).deadline(Duration::from_secs(120)).run()
+        };
+        let [on, off] = ["on", "off"].map(run);
+        let count = |got: &Outcome| {
+            let numbers =
+                got.stderr.lines().filter_map(|line| line.split("deferred: ").nth(1)?.trim().parse::<u64>().ok());
+            numbers.sum::<u64>()
+        };
+        assert_eq!((on.code, &on.stdout), (off.code, &off.stdout), "{program}: {}", told(&on));
+        println!("{program}: {} messages deferred", count(&on));
+        assert_eq!(count(&off), 0, "{program}: {}", told(&off));
+        assert!(count(&on) > 0 || !defers, "{program}: nothing has been deferred: {}", told(&on));
+    }
+}
+
+/// A library of tests/programs, to be preloaded into programs with Open MPI's ABI.
+fn library(source: &str) -> PathBuf {
+    let _turn = Turn::take();
+    let library = room("bin").join(format!("lib{source}.so"));
+    let mut compiler = Command::new("mpicc.openmpi");
+    compiler.args(["-O1", "-shared", "-fPIC", "-o"]).arg(&library).arg(top().join("tests/programs").join(source));
+    let done = compiler.output().expect("the compiler starts");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    library
 }
 
 #[test]
@@ -163,6 +281,10 @@ fn why_nothing_is_deferred_is_said() {
         is_right(&got, &[], sentence);
         assert_eq!(got.stderr.matches(sentence).count(), 1, "{}", told(&got));
     }
+    let got = Vmpirun::new("overlap-said").args(["--overlap", "./app"]).run();
+    let sentence =
+        "`./app` is not one of auto, on, off; before a program it needs one of them, too: --overlap=on ./app";
+    assert!(got.code == 2 && got.stderr.contains(sentence), "{}", told(&got));
     let got = Vmpirun::new("overlap-said").args(["--overlap", "sometimes", "true"]).run();
     assert!(got.code == 2 && got.stderr.contains("`sometimes` is not one of auto, on, off"), "{}", told(&got));
 }

@@ -117,6 +117,26 @@ fn what_is_refused_and_how() {
     }
 }
 
+/// srun's `--overlap` stands alone, vmpi's has a mode.
+#[test]
+fn two_options_are_called_overlap() {
+    use vmpi_shared::control::Overlap;
+    let of = |line: &str| {
+        let options = run(line);
+        (options.overlap, options.apps[0].ranks, options.apps[0].program.clone(), options.nodes)
+    };
+    let app = || "./app".to_string();
+    assert_eq!(of("--overlap on -n 2 ./app"), (Some(Overlap::On), Some(2), app(), None));
+    assert_eq!(of("--overlap=auto -n 2 ./app"), (Some(Overlap::Auto), Some(2), app(), None));
+    assert_eq!(of("--overlap -n 2 ./app"), (None, Some(2), app(), None));
+    assert_eq!(of("--exact --overlap --ntasks=2 ./app"), (None, Some(2), app(), None));
+    assert_eq!(of("--ntasks=2 --overlap ./app"), (None, Some(2), app(), None));
+    assert_eq!(run("--overlap -N 2 -n 4 ./app").nodes, run("--exact -N 2 -n 4 ./app").nodes);
+    assert_eq!(run("--overlap on -N 2 -n 4 ./app").nodes, run("-N 2 -n 4 ./app").nodes);
+    let why = parse(&words("--overlap ./app")).unwrap_err().to_string();
+    assert!(why.contains("`./app` is not one of auto, on, off") && why.contains("--overlap=on ./app"), "{why}");
+}
+
 #[test]
 fn configuration_files() {
     let file = std::env::temp_dir().join(format!("vmpi-config-{}", std::process::id()));

@@ -40,6 +40,9 @@ pub struct RankWait {
     pub more: u32,
     /// Any one of them is enough.
     pub any: bool,
+    /// What it waits for is a call that has returned before (`vmpirun --overlap`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deferred: Option<Deferred>,
     /// Messages here that no receive has asked for, the oldest first.
     pub unexpected: Vec<Unasked>,
     /// How many there are in all.
@@ -51,6 +54,18 @@ pub struct RankWait {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_busy: Option<bool>,
     /// Where it has called MPI, if somebody has looked.
+    #[serde(default)]
+    pub site: Option<Site>,
+}
+
+/// A call that has returned before its message was over.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deferred {
+    /// Of MPI; empty: not known.
+    pub function: String,
+    /// Where it has returned to; 0: not known.
+    pub address: u64,
+    /// The same for people, if somebody has looked.
     #[serde(default)]
     pub site: Option<Site>,
 }

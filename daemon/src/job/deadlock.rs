@@ -17,7 +17,7 @@ use vmpi_shared::matching::look;
 use vmpi_shared::mem::sync::Ordering::SeqCst;
 use vmpi_shared::proc;
 use vmpi_shared::sched::{RunState, Wait, carrier_bell, report};
-use vmpi_shared::waits::{CommInfo, JobWaits, RankWait, Still, WaitKind, WaitOn};
+use vmpi_shared::waits::{CommInfo, Deferred, JobWaits, RankWait, Still, WaitKind, WaitOn};
 
 use crate::job::{Job, Phase};
 use crate::rank::Rank;
@@ -240,6 +240,12 @@ impl Job {
         let call = descriptor.call.load(SeqCst);
         let (kind, operand) = (descriptor.wait_kind.load(SeqCst), descriptor.wait_operand.load(SeqCst));
         wait.call = report::CALLS.get(call as usize).copied().unwrap_or("?").into();
+        if report::is_deferred(&wait.call) {
+            let whereabouts = self.node.whereabouts(rank);
+            let function = report::LEFT_CALLS.get(whereabouts.left_call.load(SeqCst) as usize).copied();
+            let (function, address) = (function.unwrap_or("").into(), whereabouts.left_at.load(SeqCst));
+            wait.deferred = Some(Deferred { function, address, site: None });
+        }
         wait.waiting_s = self.node.seconds(self.node.now().saturating_sub(descriptor.t.load(SeqCst)));
         let seen = look::look(&self.segment, rank, MOST);
         wait.unexpected_count = seen.unexpected_count;

@@ -12,7 +12,7 @@ use vmpi_shared::matching::tend::Endpoint;
 use vmpi_shared::node::NodeSegment;
 use vmpi_shared::sched;
 
-pub use vmpi_shared::trace::calling;
+pub use vmpi_shared::trace::{called, calling};
 
 const BEFORE: u32 = 0;
 const ACTIVE: u32 = 1;

@@ -99,6 +99,7 @@ pub fn wtime(word: &str) -> Result<Wtime, String> {
 
 pub fn overlap(word: &str) -> Result<Overlap, String> {
     one_of(word, &Overlap::NAMES)
+        .map_err(|why| format!("{why}; before a program it needs one of them, too: --overlap=on ./app"))
 }
 
 pub fn progress(word: &str) -> Result<bool, String> {

@@ -58,6 +58,9 @@ const SRUN_ONLY: &[&str] = &[
 
 use Group::{Anyway, NoEffect, Srun};
 
+/// srun's `--overlap`, which has no value. vmpi's own has one.
+static STEPS_OVERLAP: Flag = flags::flag(NoEffect, &["overlap"], Takes::Nothing, "for Slurm", |_, _| Ok(()));
+
 /// What is otherwise in srun's words.
 #[rustfmt::skip]
 static SRUN: &[Flag] = &[
@@ -93,8 +96,16 @@ impl Dialect {
         if srun { Dialect::Srun } else { Dialect::Mpiexec }
     }
 
+    /// Is `--overlap` with this word behind it srun's?
+    fn is_steps_overlap(self, next: &str) -> bool {
+        next.starts_with('-') || (self == Dialect::Srun && a::overlap(next).is_err())
+    }
+
     /// The option with this name; `next` is the word behind it, unless a value is glued to it.
     pub fn named(self, name: &str, dashes: usize, next: Option<&str>) -> Option<&'static Flag> {
+        if name == "overlap" && next.is_some_and(|next| self.is_steps_overlap(next)) {
+            return Some(&STEPS_OVERLAP);
+        }
         if self == Dialect::Srun
             && let Some(flag) = SRUN.iter().find(|flag| flag.names.contains(&name))
         {

@@ -132,7 +132,7 @@ pub static FLAGS: &[Flag] = &[
         |l, v| a::put(&mut l.job.wtime, a::wtime(&v[0])?)),
     flag(Own, &["progress"], One("daemon|rank"), "who runs the handshakes of large messages between nodes (no effect on one node)",
         |l, v| a::put(&mut l.job.progress_by_rank, a::progress(&v[0])?)),
-    flag(Own, &["overlap"], One("auto|on|off"), "whether MPI_Send, MPI_Recv, MPI_Sendrecv, MPI_Wait and MPI_Waitall of large messages return before these are over, with their buffers guarded, so that the first touch waits: where it pays, whenever they can, or never (default)",
+    flag(Own, &["overlap"], One("auto|on|off"), "whether MPI_Send, MPI_Recv, MPI_Sendrecv, MPI_Wait, MPI_Waitall and collectives of large messages return before these are over, with their buffers guarded, so that the first touch waits: where it pays, whenever they can, or never (default)",
         |l, v| a::set(&mut l.job.overlap, a::overlap(&v[0])?)),
     flag(Own, &["spare-nodes"], Nothing, "nodes on which no rank starts are kept, for ranks that MPI_Comm_spawn starts (vmpirun -n 1 --host a,b --spare-nodes ./manager)",
         |l, _| a::put(&mut l.job.spare_nodes, true)),

@@ -130,7 +130,9 @@ fn names(args: &[String]) -> BTreeSet<&str> {
             // The name as it was typed, dashes for `_` (`--cpu_bind`), and without what is glued to a letter.
             let named =
                 flag.names.iter().find(|name| same(name, bare) || (name.len() == 1 && bare.starts_with(**name)));
-            names.extend(named.copied());
+            // With a value it is vmpi's own.
+            let is_own = |name: &str| name == "overlap" && flag.takes != Takes::Nothing;
+            names.extend(named.copied().filter(|name| !is_own(name)));
             let (glued, next) = (glued.as_ref(), next.unwrap_or(""));
             at += 1 + wanted(flag, glued.map_or(next, String::as_str)).saturating_sub(usize::from(glued.is_some()));
         }

@@ -1,8 +1,8 @@
 //! Stop a thread, read its registers, and walk its stack.
 
 use super::modules::Modules;
-use framehop::Unwinder;
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64};
+use framehop::{FrameAddress, Unwinder};
 use nix::errno::Errno;
 use nix::sys::ptrace;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
@@ -171,18 +171,45 @@ impl Memory {
         let bytes = bytes.as_ref().ok_or(())?;
         Ok(u64::from_ne_bytes(bytes[offset..offset + 8].try_into().map_err(drop)?))
     }
+
+    /// Do these nine bytes lie there?
+    fn starts_with(&mut self, at: u64, bytes: &[u8; 9]) -> bool {
+        let [first, last] = [self.word(at), self.word(at + 1)].map(|word| word.map(u64::to_ne_bytes));
+        first.is_ok_and(|first| first == bytes[..8]) && last.is_ok_and(|last| last[7] == bytes[8])
+    }
+
+    /// The registers of what a signal has interrupted whose frame lies there.
+    fn interrupted(&mut self, frame: u64) -> Option<Registers> {
+        let mut word = |offset: u64| self.word(frame.wrapping_add(offset)).ok();
+        Some(Registers { ip: word(KEPT_RIP)?, sp: word(KEPT_RSP)?, bp: word(KEPT_RBP)? })
+    }
 }
 
-/// The addresses on a thread's stack: where it is, then where each frame returns to.
+/// A frame: the code that it executes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct At {
+    pub address: u64,
+    /// It is where a call returns to: the call lies before it. Else the frame is the innermost one, or a signal has interrupted it there.
+    pub returns: bool,
+}
+
+/// What a signal handler returns to, which ends the signal: `mov $15, %rax; syscall`, by which debuggers know it, too.
+const SIGNAL_RETURN: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
+// Where its frame has the registers of what has been interrupted (`gregs` of ucontext_t).
+const KEPT_RBP: u64 = 120;
+const KEPT_RSP: u64 = 160;
+const KEPT_RIP: u64 = 168;
+
+/// The addresses on a thread's stack, the innermost first.
 ///
 /// By a thread of its own: what that still traces when it ends, the kernel lets go. One that has not stopped in time cannot be let go otherwise; it would
 /// stop later, and if killed then be a zombie of which its parent hears nothing.
-pub fn addresses(tid: i32, modules: &Modules) -> Result<Vec<u64>, StackError> {
+pub fn addresses(tid: i32, modules: &Modules) -> Result<Vec<At>, StackError> {
     let taken = std::thread::scope(|scope| scope.spawn(|| stopped_addresses(tid, modules)).join());
     taken.unwrap_or(Err(StackError::Gone { pid: tid }))
 }
 
-fn stopped_addresses(tid: i32, modules: &Modules) -> Result<Vec<u64>, StackError> {
+fn stopped_addresses(tid: i32, modules: &Modules) -> Result<Vec<At>, StackError> {
     let stopped = Stopped::stop(tid)?;
     let registers = ptrace::getregs(stopped.0).map_err(|errno| StackError::of(tid, errno))?;
     let registers = Registers { ip: registers.rip, sp: registers.rsp, bp: registers.rbp };
@@ -190,31 +217,38 @@ fn stopped_addresses(tid: i32, modules: &Modules) -> Result<Vec<u64>, StackError
 }
 
 /// The same of a thread that waits, with these registers, in a process that does not change meanwhile.
-pub fn addresses_at(pid: i32, registers: Registers, modules: &Modules) -> Vec<u64> {
+pub fn addresses_at(pid: i32, registers: Registers, modules: &Modules) -> Vec<At> {
     walk(Pid::from_raw(pid), registers, modules)
 }
 
-fn walk(pid: Pid, mut registers: Registers, modules: &Modules) -> Vec<u64> {
+fn walk(pid: Pid, mut registers: Registers, modules: &Modules) -> Vec<At> {
     let mut memory = Memory::of(pid);
     let mut addresses = Vec::new();
     if modules.find(registers.ip).is_none() {
         // No code: something has called an address that is none. Where it would return to, lies on top of the stack.
-        addresses.push(registers.ip);
+        addresses.push(At { address: registers.ip, returns: false });
         match memory.word(registers.sp) {
             Ok(caller) if modules.find(caller).is_some() => registers.ip = caller,
             _ => return addresses,
         }
         registers.sp += 8;
     }
-    let mut read = |at: u64| memory.word(at);
-    let start = UnwindRegsX86_64::new(registers.ip, registers.sp, registers.bp);
+    addresses.push(At { address: registers.ip, returns: !addresses.is_empty() });
+    let mut kept = UnwindRegsX86_64::new(registers.ip, registers.sp, registers.bp);
+    let mut at = FrameAddress::from_instruction_pointer(registers.ip);
     let mut cache = CacheX86_64::new();
     let unwinder = modules.unwinder();
-    let mut frames = unwinder.iter_frames(registers.ip, start, &mut cache, &mut read);
     while addresses.len() < MOST_FRAMES {
-        match frames.next() {
-            Ok(Some(frame)) => addresses.push(frame.address()),
-            Ok(None) | Err(_) => break,
+        let mut read = |at: u64| memory.word(at);
+        let Ok(Some(address)) = unwinder.unwind_frame(at, &mut kept, &mut cache, &mut read) else { break };
+        let Some(returns_to) = FrameAddress::from_return_address(address) else { break };
+        addresses.push(At { address, returns: true });
+        at = returns_to;
+        if memory.starts_with(address, &SIGNAL_RETURN) {
+            let Some(interrupted) = memory.interrupted(kept.sp()) else { break };
+            addresses.push(At { address: interrupted.ip, returns: false });
+            kept = UnwindRegsX86_64::new(interrupted.ip, interrupted.sp, interrupted.bp);
+            at = FrameAddress::from_instruction_pointer(interrupted.ip);
         }
     }
     addresses

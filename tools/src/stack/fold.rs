@@ -1,5 +1,6 @@
 //! Frames for people: those of vmpi as one, what lies before the program's beginning not at all.
 
+use super::capture::At;
 use super::modules::Modules;
 use super::names::{Frame, Names};
 use std::path::Path;
@@ -9,12 +10,11 @@ use vmpi_shared::crash::Place;
 const ENDS: [&str; 2] = ["exit", "abort"];
 
 /// What is to be shown of the frames at these addresses.
-pub fn places(addresses: &[u64], modules: &Modules, names: &mut Names) -> Vec<Place> {
+pub fn places(addresses: &[At], modules: &Modules, names: &mut Names) -> Vec<Place> {
     let mut places = Vec::new();
     let mut at = 0;
     while at < addresses.len() {
-        let in_vmpi =
-            |at: usize, names: &mut Names| names.in_vmpi(modules, *addresses.get(at)?, at > 0).map(str::to_owned);
+        let in_vmpi = |at: usize, names: &mut Names| names.in_vmpi(modules, *addresses.get(at)?).map(str::to_owned);
         if let Some(mut function) = in_vmpi(at, names) {
             // The outermost of them is what the program has called.
             let first = at;
@@ -22,12 +22,16 @@ pub fn places(addresses: &[u64], modules: &Modules, names: &mut Names) -> Vec<Pl
                 at += 1;
                 function = outer;
             }
-            let frame = names.frames(modules, addresses[first], first > 0).swap_remove(0);
+            if addresses.get(at + 1).is_some_and(|at| !at.returns) {
+                // A signal has interrupted the program, which has called nothing.
+                function.clear();
+            }
+            let frame = names.frames(modules, addresses[first]).swap_remove(0);
             let function = if function.is_empty() { "?".to_owned() } else { function };
             let module = Path::new(&frame.module).file_name().unwrap_or_default().to_string_lossy().into_owned();
             places.push(Place { function, at: module, in_vmpi: true, in_source: false });
         } else {
-            places.extend(names.frames(modules, addresses[at], at > 0).iter().map(place));
+            places.extend(names.frames(modules, addresses[at]).iter().map(place));
         }
         at += 1;
     }
@@ -45,7 +49,12 @@ fn place(frame: &Frame) -> Place {
 
 /// Is it libc's, or the loader's?
 fn is_libcs(place: &Place) -> bool {
-    ["libc.so", "libc-", "ld-linux", "libpthread"].iter().any(|name| place.at.starts_with(name))
+    is_libcs_file(&place.at)
+}
+
+/// Is the file of this name libc's, or the loader?
+pub fn is_libcs_file(name: &str) -> bool {
+    ["libc.so", "libc-", "ld-linux", "libpthread"].iter().any(|of| name.starts_with(of))
 }
 
 /// Without what starts a program or a thread, and without what runs in `exit` and `abort`.

@@ -12,7 +12,7 @@ mod group;
 mod modules;
 mod names;
 
-pub use capture::{MOST_FRAMES, StackError};
+pub use capture::{At, MOST_FRAMES, StackError};
 pub use group::{Group, group, lines};
 pub use names::{Frame, Names};
 
@@ -45,7 +45,7 @@ pub fn stacks(pid: i32, names: &mut Names, all_threads: bool) -> Result<Vec<Thre
                     .map(|name| name.trim_end().to_owned())
                     .unwrap_or_default(),
                 folded: fold::places(&addresses, &modules, names),
-                frames: addresses.iter().enumerate().flat_map(|(at, ip)| names.frames(&modules, *ip, at > 0)).collect(),
+                frames: addresses.iter().flat_map(|at| names.frames(&modules, *at)).collect(),
             }),
             // It has ended meanwhile.
             Err(_) if tid != pid => {}
@@ -58,7 +58,7 @@ pub fn stacks(pid: i32, names: &mut Names, all_threads: bool) -> Result<Vec<Thre
 /// A stack that has been taken of a process which may be gone by now.
 pub struct Taken {
     modules: Modules,
-    addresses: Vec<u64>,
+    addresses: Vec<At>,
 }
 
 impl Taken {
@@ -78,22 +78,29 @@ impl Taken {
     }
 }
 
-/// Where a process's first thread has called MPI; `None` if it is not in MPI.
+/// Where a process's first thread has called MPI, or touched what a call of MPI's guards (then no function is named); `None`: it is not in MPI. And the place behind the
+/// call at address `deferred` of it.
 ///
 /// # Errors
 /// The process is gone, or the kernel does not let this one look at it.
-pub fn site(pid: i32, names: &mut Names) -> Result<Option<Site>, StackError> {
+pub fn site(pid: i32, names: &mut Names, deferred: Option<u64>) -> Result<(Option<Site>, Option<Site>), StackError> {
     let modules = Modules::of(pid)?;
     let addresses = capture::addresses(pid, &modules)?;
-    let mut in_vmpi = |at: usize| names.in_vmpi(&modules, *addresses.get(at)?, at > 0).map(str::to_owned);
+    let deferred = deferred.map(|address| place(names, &modules, At { address, returns: true }, String::new()));
+    let mut in_vmpi = |at: usize| names.in_vmpi(&modules, *addresses.get(at)?).map(str::to_owned);
     // The outermost of the first frames in MPI, and who has called it.
-    let Some(first) = (0..addresses.len()).find(|at| in_vmpi(*at).is_some()) else { return Ok(None) };
-    let Some(caller) = (first..addresses.len()).find(|at| in_vmpi(*at).is_none()) else { return Ok(None) };
-    let function = in_vmpi(caller - 1).unwrap_or_default();
-    let frames = names.frames(&modules, addresses[caller], true);
-    Ok(frames.first().map(|frame| Site {
-        function,
-        caller: frame.function.clone().unwrap_or_default(),
-        place: frame.place(),
-    }))
+    let Some(first) = (0..addresses.len()).find(|at| in_vmpi(*at).is_some()) else { return Ok((None, deferred)) };
+    let Some(caller) = (first..addresses.len()).find(|at| in_vmpi(*at).is_none()) else { return Ok((None, deferred)) };
+    // What a signal has interrupted has called nothing. It may be libc's memcpy, or its write: who has called that is of interest.
+    let touches = !addresses[caller].returns;
+    let function = in_vmpi(caller - 1).filter(|_| !touches).unwrap_or_default();
+    let file = |at: &At| modules.find(at.address).and_then(|mapped| mapped.path.file_name());
+    let is_libcs = |at: &At| file(at).is_some_and(|name| fold::is_libcs_file(&name.to_string_lossy()));
+    let own = addresses[caller..].iter().find(|at| !(touches && is_libcs(at))).unwrap_or(&addresses[caller]);
+    Ok((Some(place(names, &modules, *own, function)), deferred))
+}
+
+fn place(names: &mut Names, modules: &Modules, at: At, function: String) -> Site {
+    let frame = names.frames(modules, at).into_iter().next().unwrap_or_default();
+    Site { function, caller: frame.function.clone().unwrap_or_default(), place: frame.place() }
 }

@@ -1,5 +1,6 @@
 //! Names for addresses: function, file and line.
 
+use super::capture::At;
 use super::modules::{Mapped, Modules};
 use super::{bytes, debug};
 use addr2line::Loader;
@@ -50,8 +51,8 @@ pub struct Names {
 }
 
 impl Names {
-    /// The frames at `address`; `returns`: it is where a call returns to, so the call lies before it.
-    pub fn frames(&mut self, modules: &Modules, address: u64, returns: bool) -> Vec<Frame> {
+    /// The frames there.
+    pub fn frames(&mut self, modules: &Modules, At { address, returns }: At) -> Vec<Frame> {
         let Some(mapped) = modules.find(address) else { return vec![Frame { address, ..Frame::default() }] };
         let (offset, probe) = (mapped.offset(address), mapped.probe(address, returns));
         let image = self.image(mapped);
@@ -91,9 +92,9 @@ impl Names {
         frames
     }
 
-    /// The function of vmpi's MPI library that the code at `address` belongs to (empty: none that is exported); `None`: it lies in
+    /// The function of vmpi's MPI library that the code there belongs to (empty: none that is exported); `None`: it lies in
     /// another file. Right for what a program has called: the functions within have no names here.
-    pub fn in_vmpi(&mut self, modules: &Modules, address: u64, returns: bool) -> Option<&str> {
+    pub fn in_vmpi(&mut self, modules: &Modules, At { address, returns }: At) -> Option<&str> {
         let mapped = modules.find(address)?;
         let probe = mapped.probe(address, returns);
         let image = self.image(mapped);
@@ -204,7 +205,7 @@ mod tests {
     fn an_address_of_this_process_has_a_name() {
         let address = an_address_of_this_process_has_a_name as *const () as u64;
         let modules = Modules::of(std::process::id() as i32).unwrap();
-        let frames = Names::default().frames(&modules, address, false);
+        let frames = Names::default().frames(&modules, At { address, returns: false });
         let frame = frames.last().unwrap();
         assert!(frame.function.as_ref().is_some_and(|name| name.contains("an_address_of")), "{frame:?}");
         assert!(frame.place().starts_with("names.rs:"), "{frame:?}");

@@ -49,10 +49,15 @@ pub fn find_sites(waits: &mut JobWaits) {
     let waiting = waits.ranks.iter_mut().filter(|rank| !rank.call.is_empty() && rank.node.is_empty());
     let mut debugged = 0;
     for rank in waiting.take(MOST_SITES) {
-        rank.site = stack::site(rank.pid, &mut names).unwrap_or_else(|error| {
+        let left_at = rank.deferred.as_ref().map(|deferred| deferred.address).filter(|address| *address != 0);
+        let (site, left) = stack::site(rank.pid, &mut names, left_at).unwrap_or_else(|error| {
             debugged += usize::from(matches!(error, StackError::Traced { .. } | StackError::Asleep { .. }));
-            None
+            (None, None)
         });
+        rank.site = site;
+        if let Some(deferred) = &mut rank.deferred {
+            deferred.site = left;
+        }
         if debugged == MOST_DEBUGGED {
             break;
         }

@@ -6,7 +6,7 @@ use crate::cpus::format_list;
 use crate::table::seconds;
 use std::collections::BTreeMap;
 use vmpi_shared::escape;
-use vmpi_shared::waits::{RankWait, WaitKind, WaitOn};
+use vmpi_shared::waits::{RankWait, Site, WaitKind, WaitOn};
 
 /// So many nodes are named with their ranks.
 const MOST_NODES: usize = 16;
@@ -65,10 +65,20 @@ impl Why {
 
     /// ` at pair.c:12 (main)`.
     fn place(&self, rank: &RankWait) -> String {
+        rank.site.as_ref().map_or_else(String::new, at)
+    }
+
+    /// The call, and where it is: `MPI_Recv at pair.c:12 (main)`. Of one that has returned before, also where its buffer is touched, or what has to wait for it.
+    fn call_there(&self, rank: &RankWait) -> String {
+        let Some(deferred) = &rank.deferred else { return format!("{}{}", self.call(rank), self.place(rank)) };
+        let left = match &deferred.function[..] {
+            "" => format!("a {}", rank.call),
+            function => format!("{function}{}, deferred", deferred.site.as_ref().map_or_else(String::new, at)),
+        };
         match &rank.site {
-            Some(site) if site.caller.is_empty() => format!(" at {}", site.place),
-            Some(site) => format!(" at {} ({})", site.place, site.caller),
-            None => String::new(),
+            Some(site) if site.function.is_empty() => format!("{left}, since its buffer is touched{},", at(site)),
+            Some(_) => format!("{}{} for {left},", self.call(rank), self.place(rank)),
+            None => left,
         }
     }
 
@@ -133,7 +143,15 @@ impl Why {
         if more > 0 {
             text.push_str(&format!("{joint}{more} more"));
         }
-        format!("{}{} {text}", self.call(rank), self.place(rank)).trim_end().to_owned()
+        format!("{} {text}", self.call_there(rank)).trim_end().to_owned()
+    }
+}
+
+/// ` at pair.c:12 (main)`.
+fn at(site: &Site) -> String {
+    match &site.caller[..] {
+        "" => format!(" at {}", site.place),
+        caller => format!(" at {} ({caller})", site.place),
     }
 }
 
@@ -194,7 +212,7 @@ pub fn sentences(why: &Why) -> Vec<String> {
         {
             text.push_str(&match there.call.is_empty() {
                 true => format!(" Rank {one} {}.", why.doing(there)),
-                false => format!(" Rank {one} is in {}{} instead.", why.call(there), why.place(there)),
+                false => format!(" Rank {one} is in {} instead.", why.call_there(there).trim_end_matches(',')),
             });
         }
         sentences.push(text);

@@ -106,6 +106,9 @@ enum Command {
         /// Take what is in target/release, without building.
         #[arg(long)]
         built: bool,
+        /// Of overlap-blocking only the emulated network, three sizes and one computation: minutes, not an hour.
+        #[arg(long)]
+        brief: bool,
     },
     /// Fetch the kernel in which tests of verbs run (a part of `test --tier 2`).
     #[command(hide = true)]
@@ -154,9 +157,15 @@ fn main() -> ExitCode {
             batch_ms: batch,
             built,
         }),
-        Command::Paper { parts, rounds, seconds, into, limit, built } => {
-            paper::paper(&paper::Options { parts, rounds, seconds, into, limit: Duration::from_secs(limit), built })
-        }
+        Command::Paper { parts, rounds, seconds, into, limit, built, brief } => paper::paper(&paper::Options {
+            parts,
+            rounds,
+            seconds,
+            into,
+            limit: Duration::from_secs(limit),
+            built,
+            brief,
+        }),
         Command::Guest => setup::second_tier(),
         Command::Functions => test::functions(),
         Command::Install { prefix } => install::install(&prefix),

@@ -19,7 +19,7 @@ const _: () = {
     assert!(std::mem::offset_of!(RankDescriptor, call) == 128);
 };
 
-const VERSION: u64 = 15;
+const VERSION: u64 = 16;
 pub(super) const LAYOUT: u64 = layout_hash(&[
     VERSION,
     size_of::<NodeHeader>() as u64,

@@ -4,7 +4,7 @@
 //! it sees, and nobody believes a number that has not been tried.
 
 use super::NodeSegment;
-use crate::mem::sync::{AtomicI32, AtomicU64, Ordering};
+use crate::mem::sync::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::fs;
 use std::hash::BuildHasher;
 use std::io;
@@ -27,6 +27,9 @@ pub struct Whereabouts {
     pub view: AtomicU64,
     /// The mark of the file of `RankDescriptor::heap_fd`.
     pub heap_file: AtomicU64,
+    /// The call that it has left behind and waits for (`report::LEFT_CALLS`), and where that has returned to; written before it waits.
+    pub left_at: AtomicU64,
+    pub left_call: AtomicU32,
 }
 
 /// What this process shows to those who read its memory.
@@ -64,10 +67,11 @@ impl NodeSegment {
 impl Whereabouts {
     /// Another process becomes the rank.
     pub(super) fn clear(&self) {
-        for word in [&self.word, &self.at, &self.view, &self.heap_file] {
+        for word in [&self.word, &self.at, &self.view, &self.heap_file, &self.left_at] {
             word.store(0, Ordering::SeqCst);
         }
         self.own_pid.store(0, Ordering::SeqCst);
+        self.left_call.store(0, Ordering::SeqCst);
     }
 }
 

@@ -107,6 +107,43 @@ pub const CALLS: &[&str] = &[
     "deferred send",
 ];
 
+/// Calls that may return before their messages are over, by `Whereabouts::left_call`.
+pub const LEFT_CALLS: &[&str] = &[
+    "",
+    "MPI_Send",
+    "MPI_Rsend",
+    "MPI_Recv",
+    "MPI_Sendrecv",
+    "MPI_Wait",
+    "MPI_Waitall",
+    "MPI_Bcast",
+    "MPI_Gather",
+    "MPI_Gatherv",
+    "MPI_Scatter",
+    "MPI_Scatterv",
+    "MPI_Allgather",
+    "MPI_Allgatherv",
+    "MPI_Alltoall",
+    "MPI_Alltoallv",
+    "MPI_Alltoallw",
+    "MPI_Reduce",
+    "MPI_Allreduce",
+    "MPI_Reduce_scatter",
+    "MPI_Reduce_scatter_block",
+    "MPI_Scan",
+    "MPI_Exscan",
+    "MPI_Neighbor_allgather",
+    "MPI_Neighbor_allgatherv",
+    "MPI_Neighbor_alltoall",
+    "MPI_Neighbor_alltoallv",
+    "MPI_Neighbor_alltoallw",
+];
+
+/// Is it one of `CALLS` that wait for a call which has returned before?
+pub fn is_deferred(call: &str) -> bool {
+    call.starts_with("deferred ")
+}
+
 fn waiting_on(node: &NodeSegment, rank: u32, state: RunState) -> String {
     if !matches!(state, RunState::Suspended | RunState::Tended) {
         return String::new();

@@ -38,8 +38,13 @@ pub fn calling(function: &'static str) {
     CALLING.store((function.as_ptr() as u64) << 8 | function.len() as u64 & 0xff, Relaxed);
 }
 
+/// The MPI function that this process entered last.
+pub fn called() -> &'static str {
+    called_word().1
+}
+
 /// The word, and the name that it stands for.
-fn called() -> (u64, &'static str) {
+fn called_word() -> (u64, &'static str) {
     let word = CALLING.load(Relaxed);
     if word == 0 {
         return (0, "");
@@ -94,7 +99,7 @@ impl Recorder {
 
     /// The index + 1 of the name of the call that this process is in; 0: none, or no room for more names.
     pub(crate) fn name(&self) -> u16 {
-        let (word, name) = called();
+        let (word, name) = called_word();
         if word == self.last.load(Relaxed) {
             return self.last_index.load(Relaxed) as u16;
         }

@@ -84,7 +84,7 @@ macro_rules! collectives {
             entry::run::<A>($name, Target::Comm(handle), || {
                 let comm = comm::get(handle)?;
                 // SAFETY: the caller's contract.
-                unsafe { coll::program_call(&comm, &$call) }
+                unsafe { coll::program_call(handle, &comm, &$call) }
             })
         }
 

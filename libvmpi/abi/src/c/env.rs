@@ -9,7 +9,7 @@ use std::ffi::{c_char, c_double, c_int, c_longlong, c_void};
 use vmpi_core::errhandler::codes;
 use vmpi_core::errors::{Class, Result, fail};
 use vmpi_core::handle::Comm;
-use vmpi_core::{clock, comm, consts, face, info, init, process, regions, thread_level};
+use vmpi_core::{clock, comm, consts, face, info, init, overlap, process, regions, thread_level};
 
 /// What MPI_Alloc_mem gives at least: a cache line.
 const ALIGNMENT_BYTES: usize = 64;
@@ -23,7 +23,9 @@ fn start<A: Abi>(required: i32) -> Result<i32> {
         return fail(Class::Other, "MPI is initialized already");
     }
     face::adopt(A::FACE);
-    init::init(A::NAME, required)
+    let level = init::init(A::NAME, required)?;
+    overlap::begin();
+    Ok(level)
 }
 
 /// An alignment asked for by the hint of MPI 4.1 section 10.1 (a power of two), or the usual one.

@@ -89,7 +89,7 @@ pub(super) unsafe fn recv_large<A: Abi>(
         |a| {
             // SAFETY: the program keeps buffer and status until the call returns; what is guarded is left.
             unsafe {
-                match overlap::post(&wish::<A>(&a, comm, status, "MPI_Recv")) {
+                match overlap::post(&wish::<A>(&a, comm, status, "MPI_Recv", None)) {
                     Some(posted) => conclude::<A>(posted?, status),
                     None => {
                         let _watch = overlap::watch();
@@ -108,7 +108,13 @@ pub(super) unsafe fn recv_large<A: Abi>(
     Some(received)
 }
 
-fn wish<'a, A: Abi>(a: &'a Checked, comm: Comm, status: *mut A::Status, function: &'static str) -> overlap::Wish<'a> {
+fn wish<'a, A: Abi>(
+    a: &'a Checked,
+    comm: Comm,
+    status: *mut A::Status,
+    function: &'static str,
+    beside: Option<&'a Checked>,
+) -> overlap::Wish<'a> {
     overlap::Wish {
         comm: &a.comm,
         target: Target::Comm(comm),
@@ -119,6 +125,7 @@ fn wish<'a, A: Abi>(a: &'a Checked, comm: Comm, status: *mut A::Status, function
         tag: a.tag,
         function,
         asks: !A::status_ignored(status),
+        beside: beside.map(|sent| (sent.buf, sent.count, &*sent.ty)),
     }
 }
 
@@ -155,7 +162,7 @@ pub(super) unsafe fn exchange_large<A: Abi>(
     let name = "MPI_Sendrecv";
     // SAFETY: as promised.
     unsafe {
-        match overlap::post(&wish::<A>(receive, comm, status, name)) {
+        match overlap::post(&wish::<A>(receive, comm, status, name, Some(send))) {
             Some(posted) => {
                 let posted = posted?;
                 match start_send(send, Mode::Standard) {

@@ -49,7 +49,7 @@ unsafe fn finish_any<A: Abi>(request: Request, req: *mut CRequest<A>, status: *m
     result.map(|_| ())
 }
 
-/// Before a wait for requests where calls have been left behind, or large requests been started: those that can be are left behind, and are null then, which such a wait takes for complete.
+/// Before a wait for requests where calls have been left behind, or large requests been started: those that can be are left behind, and are null or inactive then, which such a wait takes for complete.
 ///
 /// # Safety
 /// As of MPI_Waitall.
@@ -70,8 +70,8 @@ unsafe fn leave_requests<A: Abi>(
         // SAFETY: as promised.
         unsafe {
             let place = array.add(index);
-            if overlap::leave_request(dec::<A, Request>(*place), asks, function) {
-                *place = enc::<A, Request>(Request::NULL);
+            if let Some(handle) = overlap::leave_request(dec::<A, Request>(*place), asks, function) {
+                *place = enc::<A, Request>(handle);
             }
         }
     }
@@ -430,7 +430,9 @@ pub unsafe fn start<A: Abi>(req: *mut CRequest<A>) -> c_int {
             return fail(Class::Request, "the request argument is a null pointer");
         }
         // SAFETY: `req` is valid.
-        request::start(dec::<A, Request>(unsafe { *req }))
+        request::start(dec::<A, Request>(unsafe { *req }))?;
+        overlap::note_started();
+        Ok(())
     })
 }
 
@@ -444,6 +446,7 @@ pub unsafe fn startall<A: Abi>(count: c_int, array: *mut CRequest<A>) -> c_int {
         for request in unsafe { handles::<A>(count, array) }?.iter() {
             request::start(*request)?;
         }
+        overlap::note_started();
         Ok(())
     })
 }

@@ -7,7 +7,7 @@ use std::ffi::{c_char, c_int};
 use std::rc::Rc;
 use vmpi_core::errors::{Class, fail};
 use vmpi_core::handle::{Comm, Handle, Session};
-use vmpi_core::{construct, group, info, session};
+use vmpi_core::{construct, group, info, overlap, session};
 
 fn on<A: Abi>(session: CSession<A>) -> Target {
     Target::Session(dec::<A, Session>(session))
@@ -31,6 +31,7 @@ crate::entry_points! {
         let hints = info::hints(dec::<A, _>(info))?;
         vmpi_core::face::adopt(A::FACE);
         *session = enc::<A, _>(session::init(A::NAME, &hints, dec::<A, _>(errhandler))?);
+        overlap::begin();
     }
 
     /// `MPI_Session_finalize`.

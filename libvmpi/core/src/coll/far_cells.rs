@@ -143,6 +143,6 @@ impl Here<'_> {
         let mut plan = Plan::default();
         build(&mut plan);
         // SAFETY: the caller's contract.
-        unsafe { wire::execute_after(before, self.comm, plan, self.kit.clone(), self.tags) }
+        unsafe { wire::execute_after(before, None, self.comm, plan, self.kit.clone(), self.tags) }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Reading order: `call` (what the program asked for), `resolve` (checked, handles looked up: `work`), `choose`,
 //! `by_node` (several nodes, see `layout`), `by_core` (shared cores) and `inter` (which algorithm), `algo/` (the algorithms: pure functions that list steps), `plan` (the steps), `schedule`
-//! (the engine that executes them, the same for blocking, nonblocking and persistent calls), `wire` (the messages
+//! (the engine that executes them, the same for blocking, nonblocking and persistent calls), `last_round` (what blocking calls may return before), `wire` (the messages
 //! and datatypes it executes them with), `visit`, `cells` and `cell_blocks` (fast paths that need no messages within a node), `played` (in virtual time: without the ranks) and `far_cells` (few between nodes),
 //! `neighbor`.
 //!
@@ -21,6 +21,7 @@ pub mod cells;
 mod choose;
 mod far_cells;
 mod inter;
+pub(crate) mod last_round;
 mod neighbor;
 pub mod plan;
 mod played;
@@ -40,7 +41,7 @@ pub use neighbor::neighbours;
 use crate::comm::Communicator;
 use crate::consts;
 use crate::errors::Result;
-use crate::handle::Request;
+use crate::handle::{Comm, Request};
 use crate::monitor;
 use crate::p2p::take_in;
 use crate::process;
@@ -81,7 +82,7 @@ fn plan(comm: &Communicator, work: &Work) -> Result<Plan> {
     Ok(plan)
 }
 
-/// As [`run`], of the program itself, which a trace tells of.
+/// As [`run`], of the program itself, which a trace tells of, and with its communicator's handle: it may return before its last messages are over.
 ///
 /// # Errors
 /// As [`run`].
@@ -89,26 +90,26 @@ fn plan(comm: &Communicator, work: &Work) -> Result<Plan> {
 /// # Safety
 /// As [`run`].
 #[inline]
-pub unsafe fn program_call(comm: &Communicator, call: &Call) -> Result<()> {
+pub unsafe fn program_call(handle: Comm, comm: &Communicator, call: &Call) -> Result<()> {
     match monitor::collective_begins() {
         // SAFETY: the caller's contract.
-        None => unsafe { run(comm, call) },
+        None => unsafe { run_for(Some(handle), comm, call) },
         // SAFETY: as above.
-        Some(from) => unsafe { recorded_call(from, comm, call) },
+        Some(from) => unsafe { recorded_call(from, handle, comm, call) },
     }
 }
 
 /// # Safety
 /// As [`run`].
 #[cold]
-unsafe fn recorded_call(from: u64, comm: &Communicator, call: &Call) -> Result<()> {
+unsafe fn recorded_call(from: u64, handle: Comm, comm: &Communicator, call: &Call) -> Result<()> {
     // SAFETY: the caller's contract; looked up before anything is changed.
     let (root, bytes) = unsafe { resolve::resolve(comm, call) }.map_or((None, (0, 0)), |(work, _)| {
         let root = work.root().and_then(|root| u32::try_from(root).ok()).filter(|root| *root < comm.peers().size());
         (root, work.bytes(comm.rank))
     });
     // SAFETY: the caller's contract.
-    let done = unsafe { run(comm, call) };
+    let done = unsafe { run_for(Some(handle), comm, call) };
     monitor::collective_ended(from, comm, root, bytes);
     done
 }
@@ -121,13 +122,23 @@ unsafe fn recorded_call(from: u64, comm: &Communicator, call: &Call) -> Result<(
 /// # Safety
 /// The buffers and arrays in `call` must be as MPI demands of the program (MPI 4.1 chapter 6).
 pub unsafe fn run(comm: &Communicator, call: &Call) -> Result<()> {
+    // SAFETY: the caller's contract.
+    unsafe { run_for(None, comm, call) }
+}
+
+/// As [`run`]; `caller`: the communicator's handle in a call of the program's.
+///
+/// # Safety
+/// As [`run`].
+#[inline]
+unsafe fn run_for(caller: Option<Comm>, comm: &Communicator, call: &Call) -> Result<()> {
     if matches!(call, Call::Barrier) && cells::serve(comm) {
         // Nothing to look up.
         let tags = begin(comm)?;
         return match cells::barrier(comm, tags) {
             Some(done) => done,
             // SAFETY: a barrier has no buffers.
-            None => unsafe { by_plan(comm, &Work::Barrier, Rc::new(Kit::bytes()?), tags) },
+            None => unsafe { by_plan(None, comm, &Work::Barrier, Rc::new(Kit::bytes()?), tags) },
         };
     }
     // SAFETY: the caller's contract.
@@ -139,14 +150,14 @@ pub unsafe fn run(comm: &Communicator, call: &Call) -> Result<()> {
             return done;
         }
         // SAFETY: the caller's contract.
-        return unsafe { wire::execute_after(done, comm, rest, Rc::new(kit), tags) };
+        return unsafe { wire::execute_after(done, caller, comm, rest, Rc::new(kit), tags) };
     }
     let kit = Rc::new(kit);
     // SAFETY: the caller's contract.
     unsafe {
         match far_cells::try_run(comm, &work, &kit, tags) {
             Some(done) => done,
-            None => by_plan(comm, &work, kit, tags),
+            None => by_plan(caller, comm, &work, kit, tags),
         }
     }
 }
@@ -155,13 +166,13 @@ pub unsafe fn run(comm: &Communicator, call: &Call) -> Result<()> {
 ///
 /// # Safety
 /// The buffers in `work` must be valid.
-unsafe fn by_plan(comm: &Communicator, work: &Work, kit: Rc<Kit>, tags: Tags) -> Result<()> {
+unsafe fn by_plan(caller: Option<Comm>, comm: &Communicator, work: &Work, kit: Rc<Kit>, tags: Tags) -> Result<()> {
     let plan = plan(comm, work)?;
     if simulate::is_on() && played::run(comm, work, &plan) {
         return Ok(());
     }
     // SAFETY: the caller's contract.
-    unsafe { wire::execute(comm, plan, kit, tags) }
+    unsafe { wire::execute_after(Ok(()), caller, comm, plan, kit, tags) }
 }
 
 /// The arguments are good. The tags are drawn even when no message is sent: all ranks must count alike.
@@ -201,7 +212,7 @@ pub(crate) unsafe fn prepare(comm: &Rc<Communicator>, call: &Call) -> Result<Box
     let tags = Tags::nonblocking(comm);
     let plan = Rc::new(plan(comm, &work)?);
     // SAFETY: the caller's buffers stay valid until the operation is over, and the plan is executed once.
-    Ok(Box::new(unsafe { Schedule::new(plan, Wire { comm: comm.clone(), kit: Rc::new(kit), tags }) }))
+    Ok(Box::new(unsafe { Schedule::new(plan, Wire { comm: comm.clone(), kit: Rc::new(kit), tags, caller: None }) }))
 }
 
 /// Make a persistent request of a collective: planned once, executed at each start.
@@ -220,7 +231,7 @@ pub unsafe fn init(comm: &Rc<Communicator>, call: &Call) -> Result<Request> {
     Ok(request::insert_persistent(Box::new(move || {
         take_in::look();
         comm.health.check_all()?;
-        let wire = Wire { comm: comm.clone(), kit: kit.clone(), tags };
+        let wire = Wire { comm: comm.clone(), kit: kit.clone(), tags, caller: None };
         // SAFETY: the buffers live as long as the request, which is started again only when it is complete.
         let mut schedule = unsafe { Schedule::new(plan.clone(), wire) };
         schedule.advance()?;

@@ -227,6 +227,14 @@ impl Plan {
         Data { at, count, elem }
     }
 
+    /// Does it lie in temporary memory?
+    pub fn is_temp(&self, data: &Data) -> bool {
+        let at = data.at.wrapping_offset(data.elem.true_lb as isize).addr();
+        self.temps
+            .iter()
+            .any(|memory| memory.as_ptr_range().start.addr() <= at && at < memory.as_ptr_range().end.addr())
+    }
+
     /// Is there temporary memory that messages under way may point to?
     pub fn has_temps(&self) -> bool {
         !self.temps.is_empty()

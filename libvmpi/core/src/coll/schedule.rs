@@ -1,5 +1,6 @@
 //! The engine: executes a [`Plan`], step by step, as a request's [`Progress`] or to its end.
 
+use super::last_round::{self, Rest};
 use super::plan::{Data, Elem, Plan, Step, Via};
 use crate::errors::{Error, Result};
 use crate::failure;
@@ -33,6 +34,17 @@ pub trait Machine {
     /// # Safety
     /// Both must hold `inout.count` elements.
     unsafe fn reduce(&mut self, input: *const u8, inout: &Data) -> Result<()>;
+    /// May messages go on after the operation has returned?
+    fn may_leave(&self) -> bool {
+        false
+    }
+    /// Start all messages of the last round, in their order; those that the operation must wait for. `None`: nothing has been done.
+    ///
+    /// # Safety
+    /// As of `send` and `recv`, and what is not waited for stays valid beyond the operation.
+    unsafe fn leave(&mut self, _steps: &[Step]) -> Option<Result<Rest>> {
+        None
+    }
     /// The packed bytes of `data`.
     ///
     /// # Safety
@@ -88,6 +100,9 @@ impl<M: Machine> Schedule<M> {
 
     /// Do steps up to the next fence that has something to wait for.
     fn run_round(&mut self) -> Result<()> {
+        if self.under_way.is_empty() && self.error.is_none() && self.machine.may_leave() && self.leave_last_round()? {
+            return Ok(());
+        }
         while let Some(step) = self.plan.steps.get(self.next) {
             if *step == Step::Fence && !self.under_way.is_empty() {
                 return Ok(());
@@ -96,12 +111,10 @@ impl<M: Machine> Schedule<M> {
             // SAFETY: `new`'s caller vouches for the buffers; a plan's steps stay inside them and its own temporaries.
             unsafe {
                 match step {
-                    Step::Send { data, to, via } => {
-                        let data =
-                            if self.error.is_none() { *data } else { spoil(&self.machine, &mut self.too_long, data) };
-                        self.under_way.extend(self.machine.send(&data, *to, *via)?);
+                    Step::Send { .. } | Step::Recv { .. } => {
+                        let step = *step;
+                        self.start(&step)?;
                     }
-                    Step::Recv { data, from, via } => self.under_way.push(self.machine.recv(data, *from, *via)?),
                     Step::Copy { from, to } => {
                         if let Err(e) = self.machine.copy(from, to) {
                             self.error.get_or_insert(e);
@@ -113,6 +126,70 @@ impl<M: Machine> Schedule<M> {
             }
         }
         Ok(())
+    }
+
+    /// Start a message.
+    ///
+    /// # Safety
+    /// Its data is valid until it is over.
+    unsafe fn start(&mut self, step: &Step) -> Result<()> {
+        // SAFETY: as promised.
+        unsafe {
+            match step {
+                Step::Send { data, to, via } => {
+                    let data =
+                        if self.error.is_none() { *data } else { spoil(&self.machine, &mut self.too_long, data) };
+                    self.under_way.extend(self.machine.send(&data, *to, *via)?);
+                }
+                Step::Recv { data, from, via } => self.under_way.push(self.machine.recv(data, *from, *via)?),
+                Step::Copy { .. } | Step::Reduce { .. } | Step::Fence => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// If what comes next is the last round, and messages in the program's own memory only: do its local steps, start its messages, and wait only for those that
+    /// cannot be left behind. False: nothing has been done.
+    fn leave_last_round(&mut self) -> Result<bool> {
+        let plan = self.plan.clone();
+        let mut round = &plan.steps[self.next..];
+        while let [Step::Fence, rest @ ..] | [rest @ .., Step::Fence] = round {
+            round = rest;
+        }
+        let is_message = |step: &Step| matches!(step, Step::Send { .. } | Step::Recv { .. });
+        let is_fit = round.iter().all(|step| match step {
+            // What others still fetch or bring must not be temporary.
+            Step::Send { data, .. } | Step::Recv { data, .. } => !plan.is_temp(data),
+            Step::Copy { .. } => true,
+            Step::Reduce { .. } | Step::Fence => false,
+        });
+        let is_large = |step: &Step| match step {
+            Step::Send { data, .. } | Step::Recv { data, .. } => last_round::is_large(data),
+            Step::Copy { .. } | Step::Reduce { .. } | Step::Fence => false,
+        };
+        if !is_fit || !round.iter().any(is_large) {
+            return Ok(false);
+        }
+        for step in round {
+            if let Step::Copy { from, to } = step {
+                // SAFETY: `new`'s caller vouches for the buffers. Nothing that has been listed before it in its round is over, so it depends on none of that.
+                if let Err(error) = unsafe { self.machine.copy(from, to) } {
+                    self.error.get_or_insert(error);
+                }
+            }
+        }
+        self.next = plan.steps.len();
+        // SAFETY: as above; and what is not temporary is the program's, which keeps it until it is over.
+        match self.error.is_none().then(|| unsafe { self.machine.leave(round) }).flatten() {
+            Some(rest) => self.under_way.extend(rest?),
+            None => {
+                for step in round.iter().filter(|step| is_message(step)) {
+                    // SAFETY: as above.
+                    unsafe { self.start(step)? };
+                }
+            }
+        }
+        Ok(true)
     }
 }
 
@@ -167,3 +244,6 @@ impl<M: Machine> Drop for Schedule<M> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

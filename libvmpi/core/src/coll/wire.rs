@@ -1,12 +1,13 @@
 //! The machine of real life: p2p messages, user datatypes and operations.
 
-use super::plan::{Data, Plan, Via};
+use super::last_round::{self, Message, Rest};
+use super::plan::{Data, Plan, Step, Via};
 use super::schedule::{Machine, Schedule};
 use crate::comm::Communicator;
 use crate::consts;
 use crate::datatype::{self, Type};
 use crate::errors::{Class, Error, Result, fail};
-use crate::handle::Datatype;
+use crate::handle::{Comm, Datatype};
 use crate::op::Operation;
 use crate::p2p::{self, Mode, Slot};
 use crate::plane::Plane;
@@ -45,27 +46,33 @@ impl Kit {
 /// The buffers in it must be valid.
 pub unsafe fn execute(comm: &Communicator, plan: Plan, kit: Rc<Kit>, tags: Tags) -> Result<()> {
     // SAFETY: the caller's contract.
-    unsafe { execute_after(Ok(()), comm, plan, kit, tags) }
+    unsafe { execute_after(Ok(()), None, comm, plan, kit, tags) }
 }
 
-/// As [`execute`], for the rest of an operation of which another part is `before`: an error of that is this one's, too, and is passed on.
+/// As [`execute`], for the rest of an operation of which another part is `before`: an error of that is this one's, too, and is passed on. With a `caller` it may
+/// return before its last messages are over.
 ///
 /// # Safety
 /// As [`execute`].
 pub unsafe fn execute_after(
     before: Result<()>,
+    caller: Option<Comm>,
     comm: &Communicator,
     plan: Plan,
     kit: Rc<Kit>,
     tags: Tags,
 ) -> Result<()> {
     // SAFETY: the caller's buffers stay valid while this call lasts, and the plan is executed once.
-    let mut schedule = unsafe { Schedule::new(Rc::new(plan), Wire { comm, kit, tags }) };
+    let mut schedule = unsafe { Schedule::new(Rc::new(plan), Wire { comm, kit, tags, caller }) };
     schedule.comes_after(before);
-    match schedule.advance()? {
+    let done = match schedule.advance()? {
         Some(_) => Ok(()),
         None => request::run(&mut schedule).map(drop),
+    };
+    if let (Some(_), Some(leaver)) = (caller, last_round::leaver()) {
+        (leaver.waited)();
     }
+    done
 }
 
 /// The tags of one collective call: on its communicator, and on an intercommunicator's local one.
@@ -105,6 +112,8 @@ pub struct Wire<C> {
     pub comm: C,
     pub kit: Rc<Kit>,
     pub tags: Tags,
+    /// The communicator's handle in a blocking call of the program's.
+    pub caller: Option<Comm>,
 }
 
 impl<C: Borrow<Communicator>> Wire<C> {
@@ -199,6 +208,26 @@ impl<C: Borrow<Communicator>> Machine for Wire<C> {
         // SAFETY: the caller's contract.
         unsafe { op.apply(input.cast(), inout.at.cast(), inout.count, *datatype, self.ty(inout)) };
         Ok(())
+    }
+
+    fn may_leave(&self) -> bool {
+        self.caller.is_some() && last_round::leaver().is_some()
+    }
+
+    unsafe fn leave(&mut self, steps: &[Step]) -> Option<Result<Rest>> {
+        let (caller, leaver) = (self.caller?, last_round::leaver()?);
+        let mut messages = SmallVec::<[Message<'_>; 8]>::new();
+        for step in steps {
+            let (data, peer, via, receives) = match *step {
+                Step::Send { data, to, via } => (data, to, via, false),
+                Step::Recv { data, from, via } => (data, from, via, true),
+                Step::Copy { .. } | Step::Reduce { .. } | Step::Fence => continue,
+            };
+            let (comm, tag) = self.channel(via).ok()?;
+            messages.push(Message { comm, data, ty: self.ty(&data), peer, tag, receives });
+        }
+        // SAFETY: the caller's contract.
+        unsafe { (leaver.leave)(caller, &messages) }
     }
 
     unsafe fn pack(&self, data: &Data) -> Vec<u8> {

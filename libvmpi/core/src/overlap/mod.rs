@@ -1,6 +1,6 @@
 //! Blocking calls that return before their message is over (`vmpirun --overlap`): what would be wrong to touch is guarded, and the first touch waits.
 //!
-//! Reading order: this file (who may, and the table of what has been left), `receive` and `send` (how a call leaves its message behind), `settle` (how
+//! Reading order: this file (who may, and the table of what has been left), `receive` and `send` (how a call leaves its message behind), `collective` (and the last round of a collective), `settle` (how
 //! that ends: by a touch, by the rank's next MPI call, at MPI_Finalize), `sites` (`auto`: where it pays), `guard` (how memory is guarded; it knows nothing of MPI).
 //!
 //! - A call that is left behind has posted its receive, or announced its send, as it always does: order is MPI's, and peers, carriers and strong progress go on with it.
@@ -9,6 +9,7 @@
 //! - Nothing is left behind where something else than the program's own instructions could reach the buffer, or could need the answer: other threads, windows,
 //!   collectives under way, error handlers that return, jobs that survive deaths, requests whose buffers share a page with this one.
 
+mod collective;
 pub mod guard;
 mod own_memory;
 mod receive;
@@ -21,6 +22,9 @@ pub use send::{leave_request, leave_send, note_waited};
 pub use settle::{make_way, settle_all};
 pub use sites::{Watch, watch};
 
+use crate::calls::DEFERRED;
+use crate::coll::last_round::{self, Leaver};
+use crate::datatype::Type;
 use crate::errhandler::Target;
 use crate::fast_path::collectives_under_way;
 use crate::giant::Giant;
@@ -29,6 +33,7 @@ use crate::memory;
 use crate::p2p::{self, Slot};
 use crate::process::endpoint;
 use crate::raise;
+use crate::simulate;
 use crate::tool::event;
 use guard::Access;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -52,14 +57,14 @@ static MODE: AtomicU32 = AtomicU32::new(UNKNOWN);
 #[derive(Copy, Clone)]
 struct Left {
     slot: Slot,
-    /// Where a receive's bytes belong; they come elsewhere while it is guarded (`guard::landing`).
-    addr: u64,
     receives: bool,
     is_guarded: bool,
     /// What the program has called, and whose error handler hears of it.
     function: &'static str,
     target: Target,
     site: Option<sites::Place>,
+    /// Where it has returned to.
+    at: usize,
 }
 
 /// By ticket.
@@ -68,6 +73,13 @@ static TABLE: Giant<[Option<Left>; MOST]> = Giant::new([None; MOST]);
 static KEPT: AtomicU32 = AtomicU32::new(0);
 /// How many there are.
 static COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// MPI is up: where something is wanted, collectives tell of their last rounds.
+pub fn begin() {
+    if Overlap::of_environment() != Ok(Overlap::Off) {
+        last_round::tell(Leaver { leave: collective::leave, waited: sites::waited });
+    }
+}
 
 /// What the job wants (`vmpirun --overlap`), if this process can do it.
 pub fn mode() -> Overlap {
@@ -118,6 +130,9 @@ fn possible() -> Result<(), String> {
                 .into(),
         );
     }
+    if simulate::is_on() {
+        return Err("--overlap has no effect with --simulate: what a touch waits for would take no virtual time".into());
+    }
     if endpoint.job.config().single_copy == 0 {
         return Err(
             "--overlap has no effect with VMPI_SINGLE_COPY=0: only the rank itself could move its messages".into()
@@ -139,6 +154,19 @@ fn may_be_left(bytes: u64, target: Target) -> bool {
 /// The pages of a span: the first byte, and the one behind the last.
 fn pages(addr: u64, len: u64) -> (u64, u64) {
     (addr / PAGE_BYTES * PAGE_BYTES, addr.saturating_add(len).next_multiple_of(PAGE_BYTES))
+}
+
+/// The memory that `count` elements at `buf` lie in: the first byte, and how many.
+fn span(buf: u64, count: u64, ty: &Type) -> (u64, u64) {
+    let reach = (count.saturating_sub(1) as i64).saturating_mul(ty.extent());
+    let len = if count == 0 { 0 } else { reach.unsigned_abs().saturating_add(ty.true_extent().max(0) as u64) };
+    (buf.wrapping_add_signed(ty.true_lb().saturating_add(reach.min(0))), len)
+}
+
+/// Do two spans have a page in common?
+fn share_a_page((one, one_len): (u64, u64), (other, other_len): (u64, u64)) -> bool {
+    let ((start, end), (first, last)) = (pages(one, one_len), pages(other, other_len));
+    one_len != 0 && other_len != 0 && start < last && first < end
 }
 
 /// Has a request that is not left behind a buffer in a page of this span, or one of which that is not known? Its bytes might come to a guarded page, or, with `sends`, be fetched from one.
@@ -188,10 +216,18 @@ fn arm(place: usize, addr: u64, len: u64, access: Access) -> bool {
 fn leave(place: usize, left: Left) {
     TABLE.with(|table| table[place] = Some(left));
     COUNT.fetch_add(1, Ordering::Relaxed);
+    DEFERRED.fetch_add(1, Ordering::Relaxed);
     lock::note_due(lock::LEFT);
 }
 
 /// A request of a large message has been started: a wait for it is to be looked at before it waits.
 pub fn note_large_request() {
     lock::note_due(lock::LARGE);
+}
+
+/// Persistent requests have been started, maybe of large messages.
+pub fn note_started() {
+    if is_on() {
+        note_large_request();
+    }
 }

@@ -1,7 +1,7 @@
 //! Receives: posted where their bytes land while the buffer is guarded.
 
 use super::guard::{self, Access};
-use super::{Left, arm, free_place, give_place, is_shared, keep_place, leave, may_be_left, sites};
+use super::{Left, arm, free_place, give_place, is_shared, keep_place, leave, may_be_left, share_a_page, sites, span};
 use crate::calls::CALL_RECV;
 use crate::comm::Communicator;
 use crate::consts;
@@ -30,17 +30,18 @@ pub struct Wish<'a> {
     pub function: &'static str,
     /// The program wants to know source, tag and length.
     pub asks: bool,
+    /// What the same call sends: the buffer, how many, of what.
+    pub beside: Option<(*const c_void, u64, &'a Type)>,
 }
 
 /// A receive that has been posted, with its buffer guarded.
 pub struct Posted {
-    slot: Slot,
-    place: usize,
-    addr: u64,
-    function: &'static str,
-    target: Target,
-    site: Option<sites::Place>,
-    asks: bool,
+    pub(super) slot: Slot,
+    pub(super) place: usize,
+    pub(super) function: &'static str,
+    pub(super) target: Target,
+    pub(super) site: Option<sites::Place>,
+    pub(super) asks: bool,
 }
 
 impl Wish<'_> {
@@ -61,17 +62,34 @@ impl Wish<'_> {
         }
         request::progress();
         let endpoint = endpoint();
-        let far = |rank: u32| rank != NOBODY && endpoint.node.is_remote(rank);
-        let queues = endpoint.queues();
-        let context = self.comm.context + Plane::User as u32;
-        match queues.find_unexpected(context, self.source, self.tag) {
-            Some(entry) => {
-                let envelope = &queues.unexpected[entry as usize].envelope;
-                envelope.kind == kind::RTS && far(envelope.from) && envelope.len <= self.bytes()
-            }
+        match here(self.comm.context + Plane::User as u32, self.source, self.tag, self.bytes()) {
+            Here::Yes => false,
+            Here::Announced => true,
             // Of a node's own messages those that match are over soon after.
-            None => !self.asks || far(from) || (from == NOBODY && endpoint.node.header().spread != 0),
+            Here::No => !self.asks || is_far(from) || (from == NOBODY && endpoint.node.header().spread != 0),
         }
+    }
+}
+
+/// How far has the message come that a receive would match?
+pub(super) enum Here {
+    No,
+    /// Carriers have to bring it.
+    Announced,
+    Yes,
+}
+
+fn is_far(rank: u32) -> bool {
+    rank != NOBODY && endpoint().node.is_remote(rank)
+}
+
+pub(super) fn here(context: u32, source: i32, tag: i32, room: u64) -> Here {
+    let queues = endpoint().queues();
+    let Some(entry) = queues.find_unexpected(context, source, tag) else { return Here::No };
+    let envelope = &queues.unexpected[entry as usize].envelope;
+    match envelope.kind == kind::RTS && is_far(envelope.from) && envelope.len <= room {
+        true => Here::Announced,
+        false => Here::Yes,
     }
 }
 
@@ -87,7 +105,9 @@ pub unsafe fn post(wish: &Wish<'_>) -> Option<Result<Posted>> {
     let addr = (wish.buf as u64).wrapping_add_signed(lb);
     let site = sites::here(len)?;
     let place = free_place()?;
-    if is_shared(addr, len, None, true) {
+    // What is sent must not lie in a page that is not there.
+    let meets = |(buf, count, ty): (*const c_void, u64, &Type)| share_a_page((addr, len), span(buf as u64, count, ty));
+    if is_shared(addr, len, None, true) || wish.beside.is_some_and(meets) {
         return None;
     }
     let armed = sites::timed(site, || arm(place, addr, len, Access::Away));
@@ -106,7 +126,7 @@ pub unsafe fn post(wish: &Wish<'_>) -> Option<Result<Posted>> {
         }
     };
     keep_place(place);
-    Some(Ok(Posted { slot, place, addr, function: wish.function, target: wish.target, site, asks: wish.asks }))
+    Some(Ok(Posted { slot, place, function: wish.function, target: wish.target, site, asks: wish.asks }))
 }
 
 /// Take a receive back that cannot be waited for; if it has matched, its bytes are wanted in the buffer anyway.
@@ -118,10 +138,10 @@ pub fn withdraw(posted: Posted) {
             request::wait_more(seen, &[posted.slot], CALL_RECV);
         }
     }
+    // What is still to be copied goes where the pages are.
+    let _ = p2p::poll(posted.slot);
     guard::disarm(posted.place as u32);
     give_place(posted.place);
-    endpoint().queues().slots[posted.slot.0 as usize].addr = posted.addr;
-    let _ = p2p::poll(posted.slot);
 }
 
 /// Return as soon as what the program asks for is known: `None` if it asks for nothing, and the message is not over.
@@ -129,15 +149,16 @@ pub fn withdraw(posted: Posted) {
 /// # Errors
 /// Of the receive, if it is over.
 pub fn conclude(posted: Posted) -> Result<Option<Status>> {
-    let Posted { slot, place, addr, function, target, site, asks } = posted;
+    let Posted { slot, place, function, target, site, asks } = posted;
     loop {
         let seen = request::progress();
         if p2p::is_over(slot) {
+            // What is still to be copied goes to the landing: its first and last page may be another guard's, too.
+            let outcome = p2p::poll(slot).unwrap_or(Ok(Status::EMPTY));
             guard::disarm(place as u32);
             give_place(place);
-            endpoint().queues().slots[slot.0 as usize].addr = addr;
             sites::was_over(site);
-            return p2p::poll(slot).unwrap_or(Ok(Status::EMPTY)).map(Some);
+            return outcome.map(Some);
         }
         let shared = &mut endpoint().queues().slots[slot.0 as usize];
         let is_known = shared.state != state::POSTED;
@@ -147,7 +168,8 @@ pub fn conclude(posted: Posted) -> Result<Option<Status>> {
             let status = is_known.then_some(Status { source, tag, error: 0, bytes, cancelled: false });
             let site = sites::leaves(site);
             give_place(place);
-            leave(place, Left { slot, addr, receives: true, is_guarded: true, function, target, site });
+            let at = sites::caller();
+            leave(place, Left { slot, receives: true, is_guarded: true, function, target, site, at });
             return Ok(status);
         }
         shared.flags |= FLAG_MATCH;

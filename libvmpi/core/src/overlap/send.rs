@@ -14,7 +14,21 @@ use vmpi_shared::matching::request::{FLAG_CROWDED, FLAG_ELEMENTS, state};
 /// Leave a send behind that has been announced: only writing to its buffer waits. False: wait for it.
 pub fn leave_send(slot: Slot, target: Target, function: &'static str) -> bool {
     request::progress();
-    can_be_left(slot, target) && leave_announced(slot, target, function)
+    leave_if_worth(slot, target, function)
+}
+
+fn leave_if_worth(slot: Slot, target: Target, function: &'static str) -> bool {
+    can_be_left(slot, target)
+        && sites::here(bytes_of(slot)).is_some_and(|site| leave_announced(slot, target, function, site))
+}
+
+/// The same for a part of a call that has been judged to be worth it.
+pub(super) fn leave_started(slot: Slot, target: Target, function: &'static str, site: Option<sites::Place>) -> bool {
+    !p2p::is_over(slot) && can_be_left(slot, target) && leave_announced(slot, target, function, site)
+}
+
+fn bytes_of(slot: Slot) -> u64 {
+    endpoint().queues().slots[slot.0 as usize].capacity
 }
 
 /// Is it a send that is under way, out of the program's memory or out of a copy?
@@ -24,9 +38,9 @@ fn can_be_left(slot: Slot, target: Target) -> bool {
     plain && may_be_left(shared.capacity, target)
 }
 
-fn leave_announced(slot: Slot, target: Target, function: &'static str) -> bool {
-    let bytes = endpoint().queues().slots[slot.0 as usize].capacity;
-    let (Some(site), Some(place)) = (sites::here(bytes), free_place()) else { return false };
+fn leave_announced(slot: Slot, target: Target, function: &'static str, site: Option<sites::Place>) -> bool {
+    let bytes = bytes_of(slot);
+    let Some(place) = free_place() else { return false };
     let addr = endpoint().queues().slots[slot.0 as usize].addr;
     // What has been packed is this library's: the program may do what it likes with its own.
     let is_guarded = match p2p::source_of(slot) {
@@ -42,29 +56,26 @@ fn leave_announced(slot: Slot, target: Target, function: &'static str) -> bool {
         return false;
     }
     let site = sites::leaves(site);
-    leave(place, Left { slot, addr: 0, receives: false, is_guarded, function, target, site });
+    leave(place, Left { slot, receives: false, is_guarded, function, target, site, at: sites::caller() });
     true
 }
 
-/// Leave a request behind that the program waits for: a send, or a receive that nothing has matched yet (a carrier may have the old address of another one). The handle
-/// is the program's no more then. False: wait for it. `asks`: it wants a status, which a send's says nothing in.
-pub fn leave_request(request: Request, asks: bool, function: &'static str) -> bool {
+/// Leave a request behind that the program waits for: a send, or a receive that nothing has matched yet (a carrier may have the old address of another one). What
+/// the program's handle is then. `None`: wait for it. `asks`: it wants a status, which a send's says nothing in.
+pub fn leave_request(request: Request, asks: bool, function: &'static str) -> Option<Request> {
     if !is_on() {
-        return false;
+        return None;
     }
     let target = Target::Process;
-    let Some((slot, receives)) = request::plain_message(request) else { return false };
+    let (slot, receives) = request::plain_message(request)?;
     if p2p::is_over(slot) {
-        return false;
+        return None;
     }
     let left = match receives {
-        false => can_be_left(slot, target) && leave_announced(slot, target, function),
+        false => leave_if_worth(slot, target, function),
         true => !asks && leave_posted(slot, target, function),
     };
-    if left {
-        request::forget_message(request);
-    }
-    left
+    left.then(|| request::forget_message(request))
 }
 
 fn leave_posted(slot: Slot, target: Target, function: &'static str) -> bool {
@@ -84,7 +95,7 @@ fn leave_posted(slot: Slot, target: Target, function: &'static str) -> bool {
     // Nobody has these queues now but this rank, and nothing has matched since.
     endpoint().queues().slots[slot.0 as usize].addr = guard::landing(addr as usize) as u64;
     let site = sites::leaves(site);
-    leave(place, Left { slot, addr, receives: true, is_guarded: true, function, target, site });
+    leave(place, Left { slot, receives: true, is_guarded: true, function, target, site, at: sites::caller() });
     true
 }
 

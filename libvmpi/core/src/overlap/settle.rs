@@ -9,9 +9,18 @@ use crate::process::{self, endpoint};
 use crate::raise;
 use crate::request;
 use std::sync::atomic::Ordering;
+use vmpi_shared::sched::report::LEFT_CALLS;
 
 /// The program touches what `ticket` guards: wait for it, as in MPI. Called in a signal's handler, in the middle of any instruction of the program, malloc's included, or of a system call of its.
-pub(super) fn touched(ticket: u32, _addr: usize, _ip: usize) {
+pub(super) fn touched(ticket: u32, addr: usize, ip: usize) {
+    if get(ticket as usize).is_none() {
+        // A call that is still under way guards it: nobody could wait for that here.
+        let why = format!(
+            "{} has not returned, and its buffer was touched (address {addr:#x}, by the instruction at {ip:#x})",
+            process::called()
+        );
+        process::abort(1, &why);
+    }
     let entered = lock::enter_with(|| ());
     process::scheduling_point();
     settle(ticket as usize);
@@ -57,9 +66,10 @@ fn get(place: usize) -> Option<Left> {
 
 /// Wait for one, if it is there.
 fn settle(place: usize) {
-    let Some(Left { slot, receives, function, .. }) = get(place) else { return };
+    let Some(Left { slot, receives, function, at, .. }) = get(place) else { return };
     process::calling(function);
     let call = if receives { CALL_LEFT_RECV } else { CALL_LEFT_SEND };
+    tell(function, at);
     let mut was_over = true;
     loop {
         let seen = request::progress();
@@ -75,23 +85,31 @@ fn settle(place: usize) {
     }
 }
 
+/// Tell those who look from outside what this rank waits for.
+fn tell(function: &str, at: usize) {
+    let plain = function.strip_suffix("_c").unwrap_or(function);
+    let call = LEFT_CALLS.iter().position(|known| *known == plain).unwrap_or(0);
+    let endpoint = endpoint();
+    let whereabouts = endpoint.node.whereabouts(endpoint.me);
+    whereabouts.left_at.store(at as u64, Ordering::Relaxed);
+    whereabouts.left_call.store(call as u32, Ordering::Relaxed);
+}
+
 /// Its message is over: the buffer is the program's again. An error ends the job, or it would not have been left behind.
 fn finish(place: usize, was_over: bool) {
     let Some(left) = TABLE.with(|table| table[place].take()) else { return };
     if COUNT.fetch_sub(1, Ordering::Relaxed) == 1 {
         lock::note_done(lock::LEFT);
     }
+    // What is still to be copied goes to the landing: the first and the last page may be another guard's, too.
+    let outcome = p2p::poll(left.slot);
     sites::timed(left.site, || {
         if left.is_guarded {
             guard::disarm(place as u32);
         }
     });
     sites::ended(left.site, was_over);
-    if left.receives {
-        // The bytes are there now, and what is still to be copied goes there.
-        endpoint().queues().slots[left.slot.0 as usize].addr = left.addr;
-    }
-    if let Some(Err(error)) = p2p::poll(left.slot) {
+    if let Some(Err(error)) = outcome {
         raise::invoke(left.function, left.target, error);
     }
 }

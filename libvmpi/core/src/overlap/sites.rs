@@ -6,6 +6,7 @@ use super::mode;
 use crate::giant::Giant;
 use crate::process::endpoint;
 use std::ffi::{c_int, c_void};
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use vmpi_shared::clock;
 use vmpi_shared::control::Overlap;
@@ -143,13 +144,18 @@ pub fn watch() -> Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        if let Some((site, since)) = LOOKED_AT.with(Option::take) {
-            let waited = clock::monotonic_ns().saturating_sub(since) as f64;
-            with(site, |site| {
-                site.looks += 1;
-                site.waited = mean(site.waited, waited.max(1.0));
-            });
-        }
+        waited();
+    }
+}
+
+/// A call that has not been left behind is over.
+pub(super) fn waited() {
+    if let Some((site, since)) = LOOKED_AT.with(Option::take) {
+        let waited = clock::monotonic_ns().saturating_sub(since) as f64;
+        with(site, |site| {
+            site.looks += 1;
+            site.waited = mean(site.waited, waited.max(1.0));
+        });
     }
 }
 
@@ -190,7 +196,7 @@ pub(super) fn ended(place: Option<Place>, _was_over: bool) {
 }
 
 /// The address to which the MPI function returns: that of the first frame that is not this library's.
-fn caller() -> usize {
+pub(super) fn caller() -> usize {
     type Trace = extern "C" fn(*mut c_void, *mut c_void) -> c_int;
     unsafe extern "C" {
         fn _Unwind_Backtrace(trace: Trace, argument: *mut c_void) -> c_int;
@@ -198,6 +204,7 @@ fn caller() -> usize {
     }
     struct Walk {
         left: u32,
+        own: Range<usize>,
         found: usize,
     }
     extern "C" fn step(context: *mut c_void, walk: *mut c_void) -> c_int {
@@ -205,35 +212,43 @@ fn caller() -> usize {
         let (ip, walk) = unsafe { (_Unwind_GetIP(context), &mut *walk.cast::<Walk>()) };
         walk.left -= 1;
         walk.found = ip;
-        let goes_on = walk.left > 0 && base_of(ip) == own_base();
         // _URC_NO_REASON, and any other code.
-        if goes_on { 0 } else { 4 }
+        if walk.left > 0 && walk.own.contains(&ip) { 0 } else { 4 }
     }
-    let mut walk = Walk { left: MOST_FRAMES, found: 0 };
+    let mut walk = Walk { left: MOST_FRAMES, own: own_code(), found: 0 };
     // SAFETY: `step` is what the unwinder calls, with the walk, which outlives the call.
     unsafe { _Unwind_Backtrace(step, (&raw mut walk).cast()) };
     walk.found
 }
 
-/// Where the object begins in which `address` lies.
-fn base_of(address: usize) -> usize {
-    // SAFETY: dladdr writes the structure and returns not 0 if it did.
-    unsafe {
-        let mut found: libc::Dl_info = std::mem::zeroed();
-        if libc::dladdr(address as *const c_void, &mut found) == 0 { 0 } else { found.dli_fbase as usize }
-    }
-}
-
-fn own_base() -> usize {
-    static OWN: AtomicUsize = AtomicUsize::new(0);
-    match OWN.load(Ordering::Relaxed) {
-        0 => {
-            let own = base_of(own_base as *const () as usize);
-            OWN.store(own, Ordering::Relaxed);
-            own
+/// Where the object lies that has this function.
+fn own_code() -> Range<usize> {
+    static START: AtomicUsize = AtomicUsize::new(0);
+    static END: AtomicUsize = AtomicUsize::new(0);
+    unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _size: usize, found: *mut c_void) -> c_int {
+        // SAFETY: the loader's description of an object, and the range that `own_code` has passed.
+        let (info, found) = unsafe { (&*info, &mut *found.cast::<Range<usize>>()) };
+        // SAFETY: as above.
+        let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
+        let spans = headers.iter().filter(|header| header.p_type == libc::PT_LOAD).map(|header| {
+            let start = info.dlpi_addr as usize + header.p_vaddr as usize;
+            start..start + header.p_memsz as usize
+        });
+        let whole = spans.reduce(|all, span| all.start.min(span.start)..all.end.max(span.end)).unwrap_or(0..0);
+        if !whole.contains(&(own_code as *const () as usize)) {
+            return 0;
         }
-        own => own,
+        *found = whole;
+        1
     }
+    if END.load(Ordering::Relaxed) == 0 {
+        let mut found = 0..0;
+        // SAFETY: `look` is what the loader calls, with the range, which outlives the call.
+        unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut found).cast()) };
+        START.store(found.start, Ordering::Relaxed);
+        END.store(found.end, Ordering::Relaxed);
+    }
+    START.load(Ordering::Relaxed)..END.load(Ordering::Relaxed)
 }
 
 #[cfg(test)]
@@ -284,6 +299,6 @@ mod tests {
     #[test]
     fn the_caller_is_outside_this_function() {
         assert_ne!(caller(), 0);
-        assert_eq!(base_of(own_base as *const () as usize), own_base());
+        assert!(own_code().contains(&(caller as *const () as usize)));
     }
 }

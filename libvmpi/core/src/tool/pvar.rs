@@ -14,6 +14,7 @@ pub use session::{
 
 use super::enumeration;
 use super::types::{Failure, Kind, Result, Value, Verbosity};
+use crate::calls::DEFERRED;
 use crate::lock;
 use crate::tool::types;
 use crate::{consts, process};
@@ -254,6 +255,12 @@ pub static ALL: &[Pvar] = &[
         "vmpi_copies_refused",
         |e| Value::Count(e.node.rank(e.me).copies_refused.load(Relaxed)),
         "Single copies that the kernel refused; the messages went through shared memory.",
+    ),
+    counter(
+        MESSAGES,
+        "vmpi_messages_deferred",
+        |_| Value::Count(DEFERRED.load(Relaxed)),
+        "Large messages that were not over when the call that waits for them returned (vmpirun --overlap).",
     ),
     pvar(
         MESSAGES,

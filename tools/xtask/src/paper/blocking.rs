@@ -16,6 +16,25 @@ const BYTES: &[u64] = &[4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20
 /// Microseconds that each of the two computations of a round trip takes.
 const COMPUTE_US: &[u64] = &[200, 2_000, 20_000];
 const ITERATIONS: u32 = 100;
+/// What is measured of them to see whether it works at all.
+const BRIEF_BYTES: &[u64] = &[64 << 10, 1 << 20, 4 << 20];
+const BRIEF_COMPUTE_US: &[u64] = &[2_000];
+
+/// What is measured.
+struct Extent {
+    networks: &'static [Network],
+    bytes: &'static [u64],
+    compute_us: &'static [u64],
+}
+
+impl Extent {
+    fn of(options: &Options) -> Extent {
+        match options.brief {
+            true => Extent { networks: &NETWORKS[..1], bytes: BRIEF_BYTES, compute_us: BRIEF_COMPUTE_US },
+            false => Extent { networks: NETWORKS, bytes: BYTES, compute_us: COMPUTE_US },
+        }
+    }
+}
 
 /// What carries the messages; `flags`: vmpirun's. `None`: one node.
 struct Network {
@@ -64,26 +83,29 @@ const PLAYERS: &[Player] = &[
 pub fn blocking(bench: &mut Bench, options: &Options) -> Result<Found> {
     let load_before = load();
     let (mut samples, mut text) = (Samples::default(), head());
+    let extent = Extent::of(options);
     for round in 0..options.rounds {
-        for network in NETWORKS {
+        for network in extent.networks {
             eprintln!("blocking calls, {}: round {} of {}, load {}", network.name, round + 1, options.rounds, load());
             let plays = |player: &&Player| network.peers || player.system.starts_with("vmpi");
             for player in PLAYERS.iter().filter(plays) {
-                for us in [0].iter().chain(COMPUTE_US) {
-                    run(bench, &mut samples, round, network, player, *us)?;
+                for us in [0].iter().chain(extent.compute_us) {
+                    run(bench, &mut samples, round, network, player, extent.bytes, *us)?;
                 }
             }
         }
     }
     let at = circumstances(options.rounds, load_before);
-    for network in NETWORKS {
+    for network in extent.networks {
         text += &format!("\n### {}\n\n", capital(network.title));
-        text +=
-            &format!("Figure 2: a round trip without computation, us.\n\n{}\n", aligned(&figure_2(&samples, network)));
-        for us in COMPUTE_US {
+        text += &format!(
+            "Figure 2: a round trip without computation, us.\n\n{}\n",
+            aligned(&figure_2(&samples, network, extent.bytes))
+        );
+        for us in extent.compute_us {
             text += &format!(
                 "\nFigure 4: with 2 x {us} us of computation, us.\n\n{}",
-                aligned(&figure_4(&samples, network, *us))
+                aligned(&figure_4(&samples, network, extent.bytes, *us))
             );
         }
     }
@@ -121,12 +143,13 @@ fn run(
     round: usize,
     network: &Network,
     player: &Player,
+    bytes: &[u64],
     us: u64,
 ) -> Result<()> {
     let system = super::system(player.system)?;
     let program = bench.programs.get(Program::C("bench/blocking"), system.abi)?;
     let arguments: Vec<String> =
-        words([ITERATIONS.to_string(), us.to_string()]).into_iter().chain(BYTES.iter().map(u64::to_string)).collect();
+        words([ITERATIONS.to_string(), us.to_string()]).into_iter().chain(bytes.iter().map(u64::to_string)).collect();
     let v = player.v.to_string();
     let finished = match network.fabric {
         Some(fabric) => {
@@ -164,9 +187,9 @@ fn cell(value: Option<f64>) -> String {
     value.map_or("-".into(), short)
 }
 
-fn figure_2(samples: &Samples, network: &Network) -> Vec<Vec<String>> {
+fn figure_2(samples: &Samples, network: &Network, bytes: &[u64]) -> Vec<Vec<String>> {
     let mut table = vec![["bytes", "off", "on", "on / off", "auto", "Open MPI"].map(String::from).to_vec()];
-    for bytes in BYTES {
+    for bytes in bytes {
         let value = |player| median(samples, network, 0, *bytes, player);
         let cost = value("on").zip(value("off")).map(|(on, off)| on / off);
         table.push(vec![
@@ -181,7 +204,7 @@ fn figure_2(samples: &Samples, network: &Network) -> Vec<Vec<String>> {
     table
 }
 
-fn figure_4(samples: &Samples, network: &Network, us: u64) -> Vec<Vec<String>> {
+fn figure_4(samples: &Samples, network: &Network, bytes: &[u64], us: u64) -> Vec<Vec<String>> {
     let mut table = vec![
         [
             "bytes",
@@ -200,7 +223,7 @@ fn figure_4(samples: &Samples, network: &Network, us: u64) -> Vec<Vec<String>> {
         .map(String::from)
         .to_vec(),
     ];
-    for bytes in BYTES {
+    for bytes in bytes {
         let value = |player| median(samples, network, us, *bytes, player);
         let optimal = median(samples, network, 0, *bytes, "off").map(|transfer| transfer.max(2.0 * us as f64));
         let ratio = value("on").zip(optimal).map(|(on, optimal)| on / optimal);
@@ -226,7 +249,10 @@ mod tests {
         for (us, player, value) in [(0, "off", 3000.0), (2000, "off", 7000.0), (2000, "on", 4200.0)] {
             samples.add(0, &figure(&NETWORKS[0], us), 1 << 20, player, value);
         }
-        let row = figure_4(&samples, &NETWORKS[0], 2000).into_iter().find(|row| row[0] == show_bytes(1 << 20)).unwrap();
+        let row = figure_4(&samples, &NETWORKS[0], BYTES, 2000)
+            .into_iter()
+            .find(|row| row[0] == show_bytes(1 << 20))
+            .unwrap();
         assert_eq!((row[4].as_str(), row[5].as_str(), row[6].as_str()), ("1.050", "67 %", "-"));
     }
 }

@@ -41,6 +41,8 @@ pub struct Options {
     pub limit: Duration,
     /// Take vmpi as it was built before.
     pub built: bool,
+    /// A part of `overlap-blocking`.
+    pub brief: bool,
 }
 
 /// A column of a table: who runs, on how many cores, with how many ranks.
