@@ -414,6 +414,7 @@ impl Daemon {
             job.check_misstated(now);
             job.check_stalls(|core| self.arbiter.is_shared(id, core), now);
             job.check_hang(now);
+            job.check_held_up(now);
             job.check_parting(now);
             job.let_die(now);
             if job.phase == job::Phase::Running {

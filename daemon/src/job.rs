@@ -8,6 +8,7 @@ pub mod deadlock;
 mod end;
 pub mod grow;
 pub mod hang;
+mod held_up;
 mod last_words;
 mod misstated;
 pub mod report;
@@ -52,6 +53,7 @@ use end::Ending;
 pub use end::{FAILURE_GRACE, SHUTDOWN_GRACE};
 use grow::Room;
 use hang::HangWatch;
+use held_up::HeldUp;
 use last_words::Deathbeds;
 use misstated::Misstated;
 use spread::Spread;
@@ -161,6 +163,7 @@ pub struct Job {
     integrity: Integrity,
     pub detector: Detector,
     pub hang: HangWatch,
+    held_up: Option<HeldUp>,
     misstated: Misstated,
     pub stalls: Stalls,
     /// Transfers are or were counted.
@@ -261,7 +264,8 @@ impl Job {
         };
         let config = if simulation.is_some() { simulation::config(&config) } else { config };
         let segment = JobSegment::create_with_room(&config, spec.ranks)?;
-        if simulation.is_some() {
+        let simulation_is_on = simulation.is_some();
+        if simulation_is_on {
             node.set_simulated();
             segment.simulate();
         }
@@ -311,6 +315,7 @@ impl Job {
             integrity,
             detector: Detector::new(Instant::now()),
             hang: HangWatch::new(Instant::now()),
+            held_up: simulation_is_on.then(|| HeldUp::new(Instant::now())),
             misstated: Misstated::new(Instant::now()),
             stalls: Stalls::new(Instant::now()),
             monitored: spec.monitor,

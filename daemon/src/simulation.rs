@@ -2,13 +2,15 @@
 
 use std::cell::Cell;
 use vmpi_machine::{Flows, Image, Machine};
+use vmpi_shared::clock::Moment;
 use vmpi_shared::control::{Simulation, SimulationReport, Spread3};
 use vmpi_shared::job::JobConfig;
 use vmpi_shared::matching::envelope::INLINE_BYTES;
 use vmpi_shared::matching::queues::CROWDED;
 use vmpi_shared::mem::segment::SegmentError;
 use vmpi_shared::mem::sync::Ordering::Relaxed;
-use vmpi_shared::simulate::{Compute, SimulationConfig, SimulationSegment};
+use vmpi_shared::simulate::{SimulationConfig, SimulationSegment};
+use vmpi_shared::trace::{Span, TraceCore, TraceMap, TraceRank};
 
 /// Up to so many ranks each pair is asked for its latency.
 const MOST_FOR_PAIRS: u32 = 512;
@@ -28,7 +30,8 @@ pub enum Problem {
 /// The machine's file, or that it is too small, or that it has what is not simulated.
 pub fn create(simulation: &Simulation, ranks: u32) -> Result<SimulationSegment, Problem> {
     let refused = |why: String| Problem::Refused(why);
-    let machine = Machine::load(&simulation.machine).map_err(|problem| refused(problem.to_string()))?;
+    let mut machine = Machine::load(&simulation.machine).map_err(|problem| refused(problem.to_string()))?;
+    simulation.changes.iter().try_for_each(|said| machine.change(said)).map_err(refused)?;
     let bytes = machine.image();
     // Aligned as the segment will be.
     let mut words = vec![0u64; bytes.len().div_ceil(8)];
@@ -42,10 +45,7 @@ pub fn create(simulation: &Simulation, ranks: u32) -> Result<SimulationSegment, 
         ranks,
         image: &aligned,
         lookahead,
-        compute: match simulation.compute_millionths {
-            None => Compute::None,
-            Some(millionths) => Compute::Measured { millionths },
-        },
+        compute: simulation.compute,
         flow_bytes,
         begin_flows,
     };
@@ -58,10 +58,8 @@ pub fn create(simulation: &Simulation, ranks: u32) -> Result<SimulationSegment, 
             image.place_count()
         )));
     }
-    if let Some(why) = not_simulated(&image) {
-        return Err(refused(format!("the machine {}: {why}", machine.name())));
-    }
-    let lookahead = least_latency(&image, ranks);
+    // With SMPI's model ranks know of each other's messages at once.
+    let lookahead = if image.rules().rendezvous_handshake { least_latency(&image, ranks) } else { 1 };
     if image.link_count() == 0 {
         return SimulationSegment::create(&config(lookahead, 0, &|_: &mut [u8]| {})).map_err(Problem::Segment);
     }
@@ -75,13 +73,6 @@ pub fn create(simulation: &Simulation, ranks: u32) -> Result<SimulationSegment, 
         true => Ok(made),
         false => Err(refused(format!("the links of the machine {} cannot be set up", machine.name()))),
     }
-}
-
-/// What the machine has that the engine does not do.
-fn not_simulated(image: &Image<'_>) -> Option<&'static str> {
-    image.rules().eager_leaves_when_received.then_some(
-        "its model is `smpi` (a SimGrid platform), which vmpirun --simulate does not follow yet; a machine of model `loggp` it does",
-    )
 }
 
 /// Pairs of ranks that show what there is: all of a small job; of a larger one neighbours, both ends, and some of each distance.
@@ -117,6 +108,34 @@ pub fn config(config: &JobConfig) -> JobConfig {
     }
 }
 
+/// CLOCK_REALTIME at the beginning of virtual time, as ranks are told of it (`vmpi_core::simulate::clocks`).
+const EPOCH_NS: u64 = 1_577_836_800_000_000_000;
+
+/// A recording in virtual time: ticks are picoseconds from 1 on, and each rank has a core of its own.
+pub fn in_virtual_time(map: TraceMap, segment: &SimulationSegment) -> TraceMap {
+    let at = |rank: u32| segment.rank(rank).clock.load(Relaxed).saturating_add(1);
+    let until = (0..segment.ranks()).map(at).max().unwrap_or(1);
+    let ranks = map.ranks.into_iter().zip(0..segment.ranks()).map(|(stand, rank)| {
+        let over = Some(at(rank));
+        let life = Some(Span { born: 1, core: rank, entered: Some(1), left: over, over });
+        TraceRank { core: rank, t: at(rank), ready_at: 0, given: Vec::new(), life, ..stand }
+    });
+    TraceMap {
+        since: 1,
+        until,
+        ticks_per_second: 1e12,
+        boottime_ns: until / 1000,
+        realtime_ns: EPOCH_NS + until / 1000,
+        began: Moment { ticks: 1, boottime_ns: 0, within_ns: 0 },
+        within_ns: 0,
+        ranks_stay: true,
+        ends_at: 0,
+        cores: (0..segment.ranks()).map(|cpu| TraceCore { cpu, withheld_at: 0 }).collect(),
+        ranks: ranks.collect(),
+        ..map
+    }
+}
+
 /// What has become of virtual time so far.
 pub fn report(segment: &SimulationSegment, simulation: &Simulation) -> SimulationReport {
     let ranks = 0..segment.ranks();
@@ -132,7 +151,7 @@ pub fn report(segment: &SimulationSegment, simulation: &Simulation) -> Simulatio
     let clock = |rank: u32| segment.rank(rank).clock.load(Relaxed);
     let events = segment.events();
     SimulationReport {
-        machine: simulation.machine.clone(),
+        machine: [&[simulation.machine.clone()], &simulation.changes[..]].concat().join(", "),
         predicted_s: seconds(ranks.clone().map(clock).max().unwrap_or(0)),
         computing: spread(&|rank| segment.rank(rank).computed.load(Relaxed)),
         sending: spread(&|rank| segment.rank(rank).sent.load(Relaxed)),

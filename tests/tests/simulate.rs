@@ -1,10 +1,11 @@
 //! Virtual time (`vmpirun --simulate`): times to the picosecond, the same in every run, and what is refused.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use vmpi_tests::compile::{Mpi, made};
 use vmpi_tests::job::{Outcome, Vmpirun};
 use vmpi_tests::place::{self, Turn};
+use vmpi_tests::scratch::Scratch;
 
 fn machine(name: &str) -> String {
     place::top().join("tests/data/machines").join(name).to_string_lossy().into_owned()
@@ -171,8 +172,8 @@ fn what_is_not_simulated_is_refused_with_a_sentence() {
         assert!(outcome.code != 0 && outcome.stderr.contains(words), "{flags:?}: {outcome:?}");
     };
     refused(&["--enable-recovery"], 2, "--simulate does not go with --enable-recovery");
-    refused(&["--trace", "x.svg"], 2, "--simulate does not go with --trace");
-    refused(&["--compute", "replay:x"], 2, "not offered yet");
+    refused(&["--compute", "replay:no-such-file"], 2, "--compute replay:no-such-file");
+    refused(&["--compute", "replay:/etc/passwd"], 2, "it is no recording");
     refused(&[], 257, "257 ranks are more than the simulated machine");
     let outcome = Vmpirun::new("unknown").args(["-n", "2", "--simulate", "no-such-machine", "true"]).run();
     assert!(outcome.code == 2 && outcome.stderr.contains("no-such-machine"), "{outcome:?}");
@@ -180,4 +181,131 @@ fn what_is_not_simulated_is_refused_with_a_sentence() {
     assert!(outcome.code == 2 && outcome.stderr.contains("say --simulate, too"), "{outcome:?}");
     let list = Vmpirun::new("list").args(["--simulate", "list"]).run();
     assert!(list.code == 0 && list.stdout.contains("laptop"), "{list:?}");
+}
+
+/// What a rank waits for there does not come before it calls MPI.
+#[test]
+fn a_rank_that_spins_outside_mpi_is_named_with_its_place() {
+    let scratch = Scratch::new("simulated-spin");
+    let file = |name: &str| scratch.path().join(name).to_string_lossy().into_owned();
+    // One that another rank ends without waiting for anything is nobody's fault.
+    let soon = good("simulated_spin.c", 2, &["--compute", "none", "-V", "2"], &[&file("soon"), "soon"]);
+    assert_eq!(soon.stdout, "seen\n");
+    let begun = Instant::now();
+    let late = run("simulated_spin.c", 3, &["--compute", "none", "-V", "3"], &[&file("late"), "late"]);
+    assert_eq!(late.code, 123, "{late:?}");
+    let words =
+        ["virtual time cannot go on: for 5 s", "rank 0 in wait_for_the_flag (simulated_spin", "spins on memory"];
+    assert!(words.iter().all(|word| late.stderr.contains(word)), "{late:?}");
+    assert!((5..30).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn what_ranks_compute_is_recorded_and_replayed() {
+    let scratch = Scratch::new("simulated-work");
+    let tape = scratch.path().join("tape");
+    let (record, replay) = (format!("record:{}", tape.display()), format!("replay:{}", tape.display()));
+    for args in [&[][..], &["polls"]] {
+        let recorded = good("simulated_work.c", 5, &["--compute", &record, "-V", "2"], args);
+        let first = good("simulated_work.c", 5, &["--compute", &replay], args);
+        // The same network, the same polls: the same times, to the picosecond.
+        assert_eq!(recorded.stdout, first.stdout);
+        assert_eq!(recorded.stdout.lines().count(), 6);
+        let again = good("simulated_work.c", 5, &["--compute", &replay, "-V", "5", "--policy", "lifo"], args);
+        assert_eq!(first.stdout, again.stdout);
+        // On another network the rounds take longer, and the work as long as it did.
+        let slow = ["--compute", &replay, "--sweep", "latency=50us", "-q"];
+        let slow = good("simulated_work.c", 5, &slow, args);
+        let columns = |outcome: &Outcome, column: usize| {
+            let rows = outcome.stdout.lines().take(6).map(|line| line.split(' ').nth(column).unwrap_or("").to_owned());
+            rows.collect::<Vec<_>>()
+        };
+        assert_eq!(columns(&first, 1), columns(&slow, 1), "{args:?}");
+        assert_ne!(columns(&first, 2), columns(&slow, 2), "{args:?}");
+    }
+    let differs = |ranks: u32, args: &[&str], words: &[&str]| {
+        let outcome = run("simulated_work.c", ranks, &["--compute", &replay], args);
+        assert!(outcome.code != 0, "{outcome:?}");
+        assert!(words.iter().all(|word| outcome.stderr.contains(word)), "{outcome:?}");
+    };
+    good("simulated_work.c", 5, &["--compute", &record], &[]);
+    differs(4, &[], &["it was recorded of 5 ranks", "this job has 4"]);
+    differs(5, &["other"], &["this run is not the one that was recorded", "is MPI_Barrier, and there it was MPI_Wait"]);
+}
+
+#[test]
+fn a_sweep_tells_what_each_network_would_take() {
+    let scratch = Scratch::new("simulated-sweep");
+    let picture = scratch.path().join("sweep.svg");
+    let picture = picture.to_string_lossy();
+    let flags = ["--compute", "none", "--sweep", "latency=2us,4us,8us", "--sweep-picture", &picture, "-q", "--json"];
+    let outcome = good("barriertest.c", 8, &flags, &["5"]);
+    let at = outcome.stdout.rfind("\n{").map_or(0, |at| at + 1);
+    let document: serde_json::Value = serde_json::from_str(&outcome.stdout[at..]).expect("JSON");
+    let runs = document["runs"].as_array().expect("an array");
+    let times: Vec<f64> = runs.iter().map(|run| run["simulation"]["predicted_s"].as_f64().expect("a time")).collect();
+    // All but the latency stays: twice the difference for twice the latency.
+    assert_eq!(times.len(), 3);
+    assert!(((times[2] - times[1]) / (times[1] - times[0]) - 2.0).abs() < 0.05, "{times:?}");
+    let svg = std::fs::read_to_string(&*picture).expect("it was written");
+    assert!(svg.starts_with("<svg") && svg.contains(">8us<"), "{svg}");
+    let ranks = good("barriertest.c", 1, &["--compute", "none", "--sweep", "ranks=2,4"], &["5"]);
+    assert!(ranks.stdout.contains("ranks  TIME") && ranks.stdout.contains("\n4 "), "{ranks:?}");
+    let refused = |flags: &[&str], words: &str| {
+        let outcome = run("barriertest.c", 2, flags, &["5"]);
+        assert!(outcome.code == 2 && outcome.stderr.contains(words), "{flags:?}: {outcome:?}");
+    };
+    refused(&["--sweep", "speed=1"], "latency, bandwidth, machine, ranks");
+    refused(&["--sweep", "latency=1"], "is no latency");
+    refused(&["--sweep", "machine=laptop"], "leave out --simulate");
+    refused(&["--sweep", "latency=1us", "--compute", "record:x"], "record first");
+}
+
+/// Ranks' accesses take what the machine says of its files: 100 us and 1 ns a byte.
+#[test]
+fn files_of_mpi_take_their_time() {
+    let scratch = Scratch::new("simulated-io");
+    let run = |flags: &[&str]| {
+        let file = scratch.path().join("data").to_string_lossy().into_owned();
+        let outcome = good("simulated_io.c", 6, &[&["--compute", "none"], flags].concat(), &[&file]);
+        assert!(outcome.stdout.starts_with("0 wrong, write 116384 read 116384 collective "), "{outcome:?}");
+        outcome.stdout
+    };
+    assert_eq!(run(&["-V", "6"]), run(&["-V", "3", "--policy", "lifo"]));
+}
+
+/// Timelines of a simulated job have its own times: each rank runs or waits for all of it, and messages take what the machine says.
+#[test]
+fn traces_and_matrices_are_in_virtual_time() {
+    let scratch = Scratch::new("simulated-trace");
+    let file = |name: &str| scratch.path().join(name).to_string_lossy().into_owned();
+    let (trace, page, matrix) = (file("trace.svg"), file("page.html"), file("matrix.json"));
+    let flags = ["--compute", "none", "--trace", &trace, "--report-html", &page, "--matrix", &matrix, "--json"];
+    let outcome = good("simulated_work.c", 5, &[&flags[..], &["--report"]].concat(), &[]);
+    assert!(outcome.stderr.contains("in virtual time") && outcome.stderr.contains("a second"), "{outcome:?}");
+    let at = outcome.stdout.rfind("\n{").map_or(0, |at| at + 1);
+    let document: serde_json::Value = serde_json::from_str(&outcome.stdout[at..]).expect("JSON");
+    let predicted = document["report"]["simulation"]["predicted_s"].as_f64().expect("a time") * 1e9;
+    let html = std::fs::read_to_string(&page).expect("it was written");
+    let data =
+        html.split("type=\"application/json\">").nth(1).and_then(|rest| rest.split("</script>").next()).expect("data");
+    let data: serde_json::Value = serde_json::from_str(data).expect("JSON");
+    let length = data["length"].as_f64().expect("a length");
+    assert!((length - predicted).abs() <= 1.0, "{length} ns, predicted {predicted}");
+    for rank in data["ranks"].as_array().expect("ranks") {
+        let slices: Vec<i64> = rank["slices"].as_array().expect("slices").iter().filter_map(|n| n.as_i64()).collect();
+        let spans: i64 = slices.chunks(6).map(|slice| slice[1]).sum();
+        assert!(slices.len() > 6 * 6 && (spans as f64 - length).abs() < 2000.0, "{rank} of {length} ns");
+    }
+    // Of each message: from, to, sent, how long under way, bytes, tag.
+    let messages: Vec<i64> = data["messages"].as_array().expect("messages").iter().filter_map(|n| n.as_i64()).collect();
+    let of_the_program = messages.chunks(6).filter(|message| message[4] == 4 && message[5] < 6);
+    let (mut count, mut least) = (0, i64::MAX);
+    of_the_program.for_each(|message| (count, least) = (count + 1, least.min(message[3])));
+    assert!(count >= 30 && (250..400).contains(&least), "{count} messages, {least} ns the fastest");
+    let svg = std::fs::read_to_string(&trace).expect("it was written");
+    assert!(svg.starts_with("<svg") || svg.contains("<svg"), "{svg}");
+    let counted: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&matrix).expect("it was written")).expect("JSON");
+    assert!(counted.to_string().len() > 100, "{counted}");
 }

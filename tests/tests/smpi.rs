@@ -2,7 +2,10 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 use vmpi_machine::{Flows, Image, Machine};
+use vmpi_tests::compile::{Mpi, made};
+use vmpi_tests::job::Vmpirun;
 use vmpi_tests::place::top;
 use vmpi_tests::scratch::Scratch;
 
@@ -56,6 +59,16 @@ fn theirs(dir: &Path, platform: &str, pattern: &str, ranks: u32, bytes: u64) -> 
     value.unwrap_or_else(|| panic!("{platform} {pattern} {bytes}: {output:?}"))
 }
 
+fn compile_for_smpi(dir: &Path) {
+    let compiled = Command::new("smpicc")
+        .args(["-O2", "-o", "patterns"])
+        .arg(top().join("tests/programs/bench/patterns.c"))
+        .current_dir(dir)
+        .output()
+        .expect("smpicc is there");
+    assert!(compiled.status.success(), "{compiled:?}");
+}
+
 const HEAD: &str = "<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n<platform version=\"4.1\">";
 
 fn zone(link: &str, direction: &str) -> String {
@@ -73,13 +86,7 @@ fn cluster(attributes: &str) -> String {
 fn the_same_messages_take_the_same_virtual_time() {
     let scratch = Scratch::new("smpi");
     let dir = scratch.path();
-    let compiled = Command::new("smpicc")
-        .args(["-O2", "-o", "patterns"])
-        .arg(top().join("tests/programs/bench/patterns.c"))
-        .current_dir(dir)
-        .output()
-        .expect("smpicc is there");
-    assert!(compiled.status.success(), "{compiled:?}");
+    compile_for_smpi(dir);
     let platforms = [
         ("zone.xml", 2, zone("bandwidth=\"1GBps\" latency=\"10us\"", "")),
         (
@@ -142,4 +149,49 @@ fn the_two_files_of_the_benchmark_agree() {
     }
     let hosts = std::fs::read_to_string(top().join("tests/data/simulate/cluster.hosts")).expect("it is there");
     assert!(hosts.lines().eq((0..1024).map(|host| format!("n{host}"))));
+}
+
+/// What the same program says under `vmpirun --simulate`, in us.
+fn simulated(dir: &Path, platform: &str, pattern: &str, ranks: u32, bytes: u64) -> f64 {
+    let binary = made("bench/patterns.c", Mpi::Openmpi);
+    let run = Vmpirun::new("smpi").args(["-n", &ranks.to_string(), "--compute", "none", "--simulate"]);
+    let run = run.arg(dir.join(platform)).arg(binary).args([pattern, &bytes.to_string()]);
+    let outcome = run.deadline(Duration::from_secs(120)).run();
+    let start = format!("@ {pattern}_{bytes} {ranks} ");
+    let value = outcome.stdout.lines().find_map(|line| line.strip_prefix(&start)?.parse().ok());
+    value.unwrap_or_else(|| panic!("{platform} {pattern} {bytes}: {outcome:?}"))
+}
+
+/// An unmodified program on a platform file: as long as SMPI says, where no collective algorithm is chosen.
+#[test]
+#[ignore = "second tier"]
+fn programs_on_platform_files_take_as_long_as_in_smpi() {
+    let scratch = Scratch::new("smpi-programs");
+    let dir = scratch.path();
+    compile_for_smpi(dir);
+    let platforms = [
+        ("zone.xml", 2, zone("bandwidth=\"1GBps\" latency=\"10us\"", "")),
+        ("cluster.xml", 16, cluster("bw=\"1GBps\" lat=\"10us\"")),
+        ("backbone.xml", 16, cluster("bw=\"125MBps\" lat=\"50us\" bb_bw=\"1.25GBps\" bb_lat=\"500us\"")),
+    ];
+    let (mut rows, mut wrong) = (Vec::new(), 0);
+    for (name, ranks, text) in platforms {
+        std::fs::write(dir.join(name), &text).expect("the scratch directory is writable");
+        let hosts: String = (0..ranks).map(|host| format!("n{host}\n")).collect();
+        std::fs::write(dir.join("hosts"), hosts).expect("the scratch directory is writable");
+        let mut cases: Vec<(&str, u64)> = (0..20).map(|power| ("pingpong", 1 << power)).collect();
+        if ranks > 2 {
+            let all =
+                [("ring", 20), ("ring", 10), ("alltoall", 16), ("alltoall", 12), ("stencil", 16), ("stencil", 20)];
+            cases.extend(all.map(|(pattern, power)| (pattern, 1 << power)));
+        }
+        for (pattern, bytes) in cases {
+            let (our, their) = (simulated(dir, name, pattern, ranks, bytes), theirs(dir, name, pattern, ranks, bytes));
+            let off = our / their - 1.0;
+            wrong += u32::from(off.abs() > 0.01);
+            rows.push(format!("{name} {pattern} {bytes}: {our} us here, {their} us in SMPI ({:+.4} %)", off * 100.0));
+        }
+    }
+    eprintln!("{}", rows.join("\n"));
+    assert!(wrong == 0 && rows.len() == 3 * 20 + 2 * 6, "{wrong} wrong:\n{}", rows.join("\n"));
 }

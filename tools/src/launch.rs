@@ -20,12 +20,12 @@ use crate::program::{self, Program};
 use crate::report::{self, Verdict};
 use crate::session::{self, Finished, Signals};
 use crate::trace::NodeRecording;
-use crate::{cpus, debugger, hosts, matrix, mpir, outcome, outputs, simulate, trace, version};
+use crate::{cpus, debugger, hosts, matrix, mpir, outcome, outputs, simulate, sweep, trace, version};
 use serde_json::json;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use vmpi_shared::control::{self, App, Balance, Cause, DAEMON_FDS, JobSpec, Overlap, Stdio};
+use vmpi_shared::control::{self, App, Balance, Cause, DAEMON_FDS, JobReport, JobSpec, Overlap, Stdio};
 use vmpi_shared::{escape, guarding, meter};
 
 /// Descriptors that vmpirun needs besides those of the ranks.
@@ -45,7 +45,13 @@ pub fn main(args: &[String]) -> i32 {
         cli::Command::Run(options) if options.debugger.is_some() => debugger::run(&options, args),
         cli::Command::Run(mut options) => {
             options.timeout_s = cli::timeout_s(options.timeout_s, |name| std::env::var(name).ok())?;
-            run(&options)
+            match options.sweep.clone() {
+                Some(sweep) => sweep::run(&options, &sweep, run),
+                None if options.sweep_picture.is_some() => {
+                    Err(Failure::usage("--sweep-picture is for --sweep: say that, too"))
+                }
+                None => run(&options).map(|(code, _)| code),
+            }
         }
     }) {
         Ok(code) => code,
@@ -99,7 +105,8 @@ struct Job {
     _claims: Claims,
 }
 
-fn run(options: &RunOptions) -> Result<i32, Failure> {
+/// Run the job; its exit code, and what is known of it at its end.
+fn run(options: &RunOptions) -> Result<(i32, Option<JobReport>), Failure> {
     outputs::check(options)?;
     let exe_dir = exe_dir()?;
     let engine = Engine::find(&Asked::of(options), &Here)?;
@@ -112,7 +119,8 @@ fn run(options: &RunOptions) -> Result<i32, Failure> {
     let far = hosts.iter().any(|host| !hosts::is_here(&host.name));
     if options.dry_run {
         let assumed = if far { engine.assumed(&cpus::allowed()?) } else { Vec::new() };
-        return dry_run(options, &prepare(options, &exe_dir, &engine, &assumed.iter().collect::<Vec<_>>())?);
+        let job = prepare(options, &exe_dir, &engine, &assumed.iter().collect::<Vec<_>>())?;
+        return dry_run(options, &job).map(|code| (code, None));
     }
     let mut agents = if far { start::all(hosts, &engine.way, &exe_dir)? } else { Vec::new() };
     engine.limit(agents.iter_mut().map(|agent| &mut agent.known));
@@ -127,6 +135,7 @@ fn run(options: &RunOptions) -> Result<i32, Failure> {
         .collect();
     start::dismiss(unused);
     let mut job = prepared?;
+    simulate::prepare_tape(options, &mut job.spec, &command_line(&options.apps))?;
     say_notes(options, &job);
     let limit = raise_descriptors(LEAST_FDS);
     if limit < LEAST_FDS {
@@ -159,7 +168,8 @@ fn run(options: &RunOptions) -> Result<i32, Failure> {
     // The private daemon ends and its directory goes before the last word is said; likewise those of all nodes.
     drop(daemon);
     let on_nodes = conductor.and_then(|conductor| conductor.join().ok()).unwrap_or_default();
-    conclude(options, &job, &finished?, &on_nodes)
+    let finished = finished?;
+    conclude(options, &job, &finished, &on_nodes).map(|code| (code, finished.report))
 }
 
 /// The directory of this executable, links resolved.
@@ -670,7 +680,7 @@ fn conclude(options: &RunOptions, job: &Job, finished: &Finished, on_nodes: &[No
         let _ = write!(std::io::stderr(), "{}", outcome::exit_table(&ends));
     }
     let simulated = finished.report.as_ref().and_then(|report| report.simulation.as_ref().zip(Some(report.elapsed_s)));
-    if let Some((simulation, real_s)) = simulated.filter(|_| !options.quiet) {
+    if let Some((simulation, real_s)) = simulated.filter(|_| !options.quiet || options.report.is_some()) {
         let _ = write!(std::io::stderr(), "{}", escape::lines(&simulate::sentences(simulation, real_s)));
     }
     if let (Some(report), Some(form)) = (&finished.report, options.report) {
@@ -717,10 +727,14 @@ fn save_trace(options: &RunOptions, job: &Job, finished: &Finished, on_nodes: &[
     let report = finished.report.as_ref();
     let about = trace::About {
         command: Some(command_line(&options.apps)),
-        host: job.spec.nodes.as_ref().map_or_else(hosts::own_name, |nodes| nodes.names.join(", ")),
+        host: match (&job.spec.simulation, &job.spec.nodes) {
+            (Some(simulation), _) => format!("{}, simulated", simulation.machine),
+            (None, nodes) => nodes.as_ref().map_or_else(hosts::own_name, |nodes| nodes.names.join(", ")),
+        },
         matrix: finished.matrix.as_ref(),
         report,
-        verdict: report.map(|report| Verdict::of(report, &job.spec)),
+        // It is about this machine's cores.
+        verdict: report.filter(|_| job.spec.simulation.is_none()).map(|report| Verdict::of(report, &job.spec)),
     };
     if let Some(path) = &options.trace {
         let saved = trace::save(&timeline, &about, path)?;

@@ -46,6 +46,7 @@ pub mod stack;
 mod stand_in;
 pub mod status_page;
 mod stdin;
+pub mod sweep;
 pub mod table;
 mod threads;
 pub mod trace;

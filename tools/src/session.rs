@@ -389,6 +389,10 @@ impl Session<'_> {
                 Reply::Ended { rank } => self.ends.push(rank),
                 Reply::Deadlock { waits } => self.on_deadlock(daemon, *waits),
                 Reply::Hang { waits, seconds } => self.on_hang(*waits, seconds),
+                Reply::HeldUp { ranks, seconds } if self.options.on_deadlock != OnDeadlock::Ignore => {
+                    let reason = crate::simulate::held_up(&ranks, seconds);
+                    self.cancel(daemon, reason, code::DEADLOCK, Signal::SIGTERM);
+                }
                 Reply::Dying { dying } => {
                     let (ranks, seen) = (vec![dying.rank], crash::look(dying));
                     // Names can be found when it is gone, too.

@@ -1,7 +1,7 @@
 //! The machine that a simulation runs on: its hosts and cores, its network, and what a message costs on it.
 //!
 //! Reading order: `machine` (what is described) -> `schema` (our TOML) and `platform` (SimGrid's XML) make one, `builtin` has
-//! some -> `image` (the same as flat data that all ranks map: places, paths, costs) -> `smpi` (the model of SimGrid's SMPI) ->
+//! some, `change` makes others of them -> `image` (the same as flat data that all ranks map: places, paths, costs) -> `smpi` (the model of SimGrid's SMPI) ->
 //! `flows` (messages that share links, as time goes on).
 //!
 //! Times are picoseconds. The same machine and the same messages give the same times bit for bit: integers, and floating point
@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod builtin;
+mod change;
 mod flows;
 mod image;
 mod machine;
@@ -20,8 +21,10 @@ mod smpi;
 mod units;
 
 pub use builtin::{BUILT_IN, BuiltIn, list};
+pub use change::CHANGES;
 pub use flows::{Flows, FlowsProblem};
 pub use image::{BadImage, Cost, Image, LinkUse, MOST_USES, Path, Rules};
-pub use machine::{Class, HostRun, LEVELS, Level, LevelCost, Machine, Model, Piece, Policy, Route, Topology};
+pub use machine::{Class, HostRun, LEVELS, Level, LevelCost, Machine, Model, Piece, Policy, Route, Storage, Topology};
 pub use problem::Problem;
+pub use smpi::RENDEZVOUS_FROM;
 pub use units::{Ps, show_bandwidth, show_time};

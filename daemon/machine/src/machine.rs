@@ -126,6 +126,22 @@ pub const MOST_PLACES: u32 = 1 << 24;
 pub const MOST_DIMENSIONS: usize = 8;
 pub const MOST_LINKS: u64 = 1 << 24;
 
+/// The file system, as each rank has it for itself.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Storage {
+    /// Of each access.
+    pub latency: Ps,
+    /// Bytes a second.
+    pub bandwidth: u64,
+}
+
+impl Default for Storage {
+    /// A client of a parallel file system of 2020, about.
+    fn default() -> Storage {
+        Storage { latency: 100_000_000, bandwidth: 1_000_000_000 }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
     pub name: String,
@@ -142,6 +158,7 @@ pub struct Machine {
     pub hop_latency: Ps,
     /// Of a call that looks for a message in vain.
     pub poll: Ps,
+    pub storage: Storage,
     /// Names of hosts, where the file has some.
     pub host_names: Vec<String>,
     /// What the file asked for and is not modelled, in sentences.

@@ -4,7 +4,7 @@
 
 use crate::machine::{
     Class, HostRun, LEVELS, LevelCost, MOST_DIMENSIONS, MOST_HOSTS, MOST_LINKS, MOST_PLACES, Machine, Model, Piece,
-    Policy, Topology,
+    Policy, Storage, Topology,
 };
 use crate::problem::{Problem, line_of};
 use crate::units::{self, Ps};
@@ -70,6 +70,14 @@ struct File {
     links: Option<Spanned<Links>>,
     #[serde(default)]
     level: Option<Spanned<Levels>>,
+    storage: Option<StorageTable>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StorageTable {
+    latency: Time,
+    bandwidth: Bandwidth,
 }
 
 #[derive(Copy, Clone, Deserialize)]
@@ -245,6 +253,10 @@ impl Machine {
             levels: levels(&source, &read, model)?,
             hop_latency: hop.map_or(0, |hop| hop.get_ref().0),
             poll,
+            storage: read.storage.as_ref().map_or_else(Storage::default, |storage| Storage {
+                latency: storage.latency.0,
+                bandwidth: storage.bandwidth.0,
+            }),
             host_names: Vec::new(),
             notes: Vec::new(),
         };

@@ -24,7 +24,7 @@ pub use report::{CoreReport, Helper, JobReport, RankReport, RegionReport, Simula
 pub use spec::{App, Balance, JobSpec, NodeMap, NodePart, Nodes, OnBlock, Policy, Simulation, Stdio, Wtime};
 
 /// Changes whenever a message changes its meaning.
-pub const PROTOCOL: u32 = 14;
+pub const PROTOCOL: u32 = 15;
 /// Most ranks that a segment is made for, and most of all else that it counts: all sizes computed from these are far from overflow.
 pub const MOST_RANKS: u32 = 1 << 24;
 /// Longest frame accepted.
@@ -64,6 +64,8 @@ pub mod env {
     pub const SINGLE_COPY: &str = "VMPI_SINGLE_COPY";
     /// Performance counters, with commas between them (`vmpirun --counters`).
     pub const COUNTERS: &str = "VMPI_COUNTERS";
+    /// The file of `vmpirun --compute record:FILE` and `replay:FILE`.
+    pub const COMPUTATION: &str = "VMPI_COMPUTATION";
     /// Set: a report will tell of the program's regions.
     pub const REGIONS: &str = "VMPI_REGIONS";
     /// `regions`: MPI_Pcontrol is given names of regions (`vmpirun --pcontrol`).
@@ -151,6 +153,13 @@ pub struct LogLine {
     /// Which job it is about, if one.
     pub job: Option<u32>,
     pub text: String,
+}
+
+/// A rank that waits by looking at memory again and again.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpinningRank {
+    pub rank: u32,
+    pub pid: i32,
 }
 
 /// One rank's end.
@@ -501,6 +510,11 @@ pub enum Reply {
     /// To the launcher: nothing has come about in this job for so long (`JobSpec::hang_s`).
     Hang {
         waits: Box<JobWaits>,
+        seconds: u64,
+    },
+    /// To the launcher: for so long nothing of this simulated job has run but these ranks, and they spin on memory outside MPI.
+    HeldUp {
+        ranks: Vec<SpinningRank>,
         seconds: u64,
     },
     Show {

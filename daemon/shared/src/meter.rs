@@ -126,15 +126,46 @@ const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
 /// PERF_FLAG_FD_CLOEXEC.
 const CLOSE_ON_EXEC: libc::c_ulong = 8;
 
+/// One event of this thread.
+pub struct Counter(File);
+
+impl Counter {
+    /// Begin to count.
+    ///
+    /// # Errors
+    /// It cannot be counted here, and why.
+    pub fn of(event: &'static str) -> Result<Counter, MeterError> {
+        let events = parse(event)?;
+        check(&events)?;
+        let found = events.first().ok_or_else(|| MeterError::Unknown(event.to_owned()))?;
+        let refused = |error: io::Error| MeterError::Unavailable {
+            name: event,
+            why: error.to_string(),
+            possible: names(EVENTS.iter().filter(|event| open(event).is_ok())),
+        };
+        open_with(found, 0).map(Counter).map_err(refused)
+    }
+
+    /// What there has been so far; 0: the counter cannot be read.
+    pub fn read(&self) -> u64 {
+        let mut word = [0; 8];
+        (&self.0).read_exact(&mut word).map_or(0, |()| u64::from_ne_bytes(word))
+    }
+}
+
 /// Count for this process, and for threads that it starts from now on. Where the kernel permits no more, what happens in the kernel is left out of
 /// those that happen elsewhere, too.
 fn open(event: &Event) -> io::Result<File> {
+    open_with(event, INHERIT)
+}
+
+fn open_with(event: &Event, inherit: u64) -> io::Result<File> {
     let try_with = |flags: u64| {
         let attributes = Attributes {
             kind: event.kind,
             size: size_of::<Attributes>() as u32,
             number: event.number,
-            flags: INHERIT | flags,
+            flags: inherit | flags,
             ..Attributes::default()
         };
         // SAFETY: the structure is valid for the call; it is as large as it says.

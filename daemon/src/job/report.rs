@@ -65,8 +65,12 @@ impl Job {
         for rank in (0..self.ranks.len() as u32).filter(|rank| !self.node.is_remote(*rank)) {
             let table = rings.regions_at(&file, rank);
             for region in table.and_then(|table| regions::read(&file, table)).unwrap_or_default() {
-                let [time_s, wait_s, ready_s] =
-                    [region.ticks, region.waited, region.ready].map(|ticks| self.node.seconds(ticks));
+                // In virtual time ticks are picoseconds.
+                let seconds = |ticks: u64| match &self.simulation {
+                    Some(_) => ticks as f64 * 1e-12,
+                    None => self.node.seconds(ticks),
+                };
+                let [time_s, wait_s, ready_s] = [region.ticks, region.waited, region.ready].map(seconds);
                 let report = RegionReport {
                     name: region.name,
                     ranks: u32::from(region.entered > 0),

@@ -14,6 +14,7 @@ use vmpi_shared::sched::report;
 use vmpi_shared::trace::{Given, TraceMap};
 
 use crate::job::Job;
+use crate::simulation;
 
 /// A recording.
 pub struct Recording {
@@ -53,6 +54,12 @@ impl Job {
     pub fn trace(&mut self, ask: TraceAsk) -> (Reply, Vec<OwnedFd>) {
         let refuse = |reason: String| (Reply::Refused { reason, code: 1 }, Vec::new());
         match (ask, &self.recording) {
+            (TraceAsk::Start | TraceAsk::Stop, _) if self.simulation.is_some() => {
+                return refuse(format!(
+                    "job {} is simulated: it is traced from its start to its end (vmpirun --trace), or not",
+                    self.id
+                ));
+            }
             (TraceAsk::Start, Some(Recording { stopped: None, .. })) => {
                 return refuse(format!("job {} is being traced already", self.id));
             }
@@ -127,7 +134,7 @@ impl Job {
         // After the look at ranks that live.
         let end = end.unwrap_or_else(|| self.node.moment());
         let since_then = ns(ClockId::CLOCK_BOOTTIME).saturating_sub(end.boottime_ns);
-        Some(Box::new(TraceMap {
+        let map = TraceMap {
             job: self.id,
             program: self.spec.apps.iter().map(|app| app.program.as_str()).collect::<Vec<_>>().join(" : "),
             on: !self.finished,
@@ -144,6 +151,10 @@ impl Job {
             realtime_ns: ns(ClockId::CLOCK_REALTIME).saturating_sub(since_then),
             began: recording.began,
             within_ns: recording.began.within_ns.max(end.within_ns),
+        };
+        Some(Box::new(match &self.simulation {
+            Some(simulation) => simulation::in_virtual_time(map, simulation),
+            None => map,
         }))
     }
 

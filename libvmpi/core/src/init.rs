@@ -114,6 +114,7 @@ pub fn close() {
         request::finish_buffered();
         crate::regions::finish();
         process::set_active(false);
+        simulate::finish();
         endpoint().leave_virtual_time();
         simulate::wait::check();
         // If the daemon is gone, the kernel is about to end this process anyway.

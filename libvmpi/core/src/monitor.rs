@@ -44,7 +44,7 @@ fn within(comm: &Communicator) -> Within {
 #[inline]
 pub(crate) fn collective_begins() -> Option<u64> {
     let endpoint = endpoint();
-    recording::is_on(&endpoint.node, endpoint.me).then(|| endpoint.node.now())
+    recording::is_on(&endpoint.node, endpoint.me).then(|| recording::begins(&endpoint.node))
 }
 
 /// It is over; it had so much to send and to receive.

@@ -4,6 +4,7 @@ use super::places::{BindTo, CpusPerRank, RankPlace, Resource};
 use super::starter::Starter;
 use crate::hosts::Host;
 use crate::simulate::ComputeTime;
+use crate::sweep::Sweep;
 use vmpi_shared::control::{Balance, OnBlock, Overlap, Policy, Wtime};
 use vmpi_shared::crash::OnCrash;
 
@@ -227,6 +228,11 @@ pub struct RunOptions {
     pub simulate: Option<String>,
     /// What computation takes there.
     pub compute: Option<ComputeTime>,
+    /// What of the machine is other than its file says.
+    pub machine_changes: Vec<String>,
+    /// The job is run once for each value.
+    pub sweep: Option<Sweep>,
+    pub sweep_picture: Option<String>,
     pub dry_run: bool,
     pub json: bool,
     pub verbose: bool,
@@ -303,6 +309,9 @@ impl Default for RunOptions {
             profile: None,
             simulate: None,
             compute: None,
+            machine_changes: Vec::new(),
+            sweep: None,
+            sweep_picture: None,
             dry_run: false,
             json: false,
             verbose: false,

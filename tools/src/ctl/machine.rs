@@ -124,6 +124,9 @@ fn words_of(machine: &Machine) -> String {
              a small message leaves when its receive is posted, and looking for a message in vain takes 100us, then 200us, and so on."
             .into(),
     });
+    let storage = machine.storage;
+    let (latency, bandwidth) = (show_time(storage.latency), show_bandwidth(storage.bandwidth));
+    lines.push(format!("Files of MPI: each access of a rank takes {latency}, and its bytes {bandwidth}."));
     lines.extend(machine.notes.iter().cloned());
     if !machine.source.is_empty() {
         lines.push(format!("Source: {}", machine.source.trim()));

@@ -4,7 +4,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 pub const MAGIC: u64 = u64::from_le_bytes(*b"vmpimach");
 /// Raised with every change of what stands below.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Where a table lies: bytes from the image's begin, entries.
 #[derive(Copy, Clone, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -39,6 +39,8 @@ pub struct Header {
     pub most_uses: u32,
     pub hop_latency: u64,
     pub poll: u64,
+    pub storage_latency: u64,
+    pub storage_bandwidth: u64,
     /// [`HostRun`]
     pub host_runs: Table,
     /// [`Class`]
@@ -118,5 +120,5 @@ pub struct Route {
     pub links: u32,
 }
 
-const _: () = assert!(size_of::<Header>() == 184 && align_of::<Header>() == 8);
+const _: () = assert!(size_of::<Header>() == 200 && align_of::<Header>() == 8);
 const _: () = assert!(size_of::<HostRun>() == 32 && size_of::<Class>() == 32 && size_of::<Piece>() == 48);

@@ -15,7 +15,7 @@ pub(crate) use path::{coefficient, drain_time};
 
 use crate::machine::{Level, Model};
 use crate::smpi;
-use crate::units::Ps;
+use crate::units::{Ps, transfer_time};
 use layout::{Class, Header, HostRun, MAGIC, Piece, Route, Table, VERSION};
 use thiserror::Error;
 use zerocopy::{FromBytes, Immutable, KnownLayout};
@@ -111,6 +111,9 @@ impl<'a> Image<'a> {
         let header = self.header;
         if header.model > 1 {
             return Some("an unknown model");
+        }
+        if header.storage_bandwidth == 0 {
+            return Some("a file system without bandwidth");
         }
         if header.most_uses as usize > MOST_USES {
             return Some("its paths have too many links");
@@ -214,6 +217,11 @@ impl<'a> Image<'a> {
             Model::LogGp => self.header.poll,
             Model::Smpi => smpi::POLL_COST * (u64::from(failures) + 1),
         }
+    }
+
+    /// What one access to a file takes that moves so many bytes.
+    pub fn storage_cost(&self, bytes: u64) -> Ps {
+        self.header.storage_latency.saturating_add(transfer_time(bytes, self.header.storage_bandwidth))
     }
 
     /// How long a core there takes for what took a core here `real`.

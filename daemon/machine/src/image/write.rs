@@ -16,6 +16,7 @@ impl Machine {
         };
         (header.hosts, header.places, header.links) = (self.host_count(), self.place_count(), self.link_count());
         (header.hop_latency, header.poll) = (self.hop_latency, self.poll);
+        (header.storage_latency, header.storage_bandwidth) = (self.storage.latency, self.storage.bandwidth);
         self.topology_into(&mut header);
 
         let mut bytes = vec![0; size_of::<Header>()];

@@ -8,7 +8,7 @@ mod cluster;
 mod tests;
 mod zone;
 
-use crate::machine::{HostRun, MOST_HOSTS, MOST_PLACES, Machine, Model};
+use crate::machine::{HostRun, MOST_HOSTS, MOST_PLACES, Machine, Model, Storage};
 use crate::problem::Problem;
 use roxmltree::{Document, Node, ParsingOptions};
 
@@ -157,6 +157,7 @@ fn machine(
         levels: Vec::new(),
         hop_latency: 0,
         poll: 0,
+        storage: Storage::default(),
         host_names: names,
         notes: Vec::new(),
     }

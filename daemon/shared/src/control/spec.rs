@@ -2,6 +2,7 @@
 
 use crate::crash::OnCrash;
 use crate::escape::Names;
+use crate::simulate::Compute;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -113,8 +114,10 @@ pub enum Stdio {
 pub struct Simulation {
     /// The name of a built-in one, or the absolute path of a file.
     pub machine: String,
-    /// What a second of a rank's CPU time takes there, in microseconds, beside what the machine says of its cores; `None`: computation takes no time.
-    pub compute_millionths: Option<u64>,
+    pub compute: Compute,
+    /// What is other than the machine's file says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<String>,
 }
 
 /// What to run.

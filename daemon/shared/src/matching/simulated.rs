@@ -7,6 +7,7 @@
 use super::envelope::{Envelope, kind};
 use super::tend::Endpoint;
 use super::transfer::RankMover;
+use crate::mem::slab::Slab;
 use crate::node::NodeSegment;
 use crate::sched::{self, Wait};
 use crate::simulate::engine::Look;
@@ -43,6 +44,11 @@ impl Endpoint {
         let Some(simulated) = &mut self.simulated else { return };
         let mut is_crowded = false;
         match envelope.kind {
+            kind::INLINE | kind::SLAB if simulated.network.detaches(envelope.len) => {
+                let slab = self.job.slab(me);
+                let announced = simulated.detach(envelope, data_of(envelope, &slab));
+                is_crowded = simulated.send(to, &announced);
+            }
             kind::INLINE | kind::SLAB | kind::RTS => is_crowded = simulated.send(to, envelope),
             kind::FIN => simulated.answer(to, envelope),
             // For threads of the receiver: they look whenever it runs.
@@ -147,6 +153,9 @@ impl Endpoint {
         let Some(simulated) = &mut self.simulated else { return };
         let mut taken = std::mem::take(&mut simulated.taken);
         for (at, envelope) in taken.drain(..) {
+            if self.simulated.as_mut().is_some_and(|simulated| !simulated.answered(&envelope)) {
+                continue;
+            }
             let mut mover = RankMover { node: &self.node, job: &self.job, me: self.me, on: self.me };
             // SAFETY: as in `queues`.
             let mut queues = unsafe { self.own.queues() };
@@ -184,4 +193,19 @@ fn wake_all(node: &NodeSegment, me: u32, woken: &mut Vec<u32>) {
             sched::wake(node, rank);
         }
     }
+}
+
+/// What a message that comes with its data brings; its block is free again.
+fn data_of(envelope: &Envelope, slab: &Slab<'_>) -> Box<[u8]> {
+    if envelope.kind == kind::INLINE {
+        return envelope.body[..envelope.body_len()].into();
+    }
+    let len = envelope.len as usize;
+    let mut data = vec![0; len].into_boxed_slice();
+    if let Some(block) = slab.block(envelope.addr(), envelope.len) {
+        // SAFETY: a payload of so many bytes lies there, written by this rank, which alone knows of it.
+        unsafe { std::ptr::copy_nonoverlapping(block, data.as_mut_ptr(), len) };
+        slab.give(envelope.addr(), envelope.len);
+    }
+    data
 }

@@ -10,7 +10,7 @@
 
 use super::heap::{self, Entry, Key};
 use super::layout::{Counts, Event, Flowing, SimRank, status, what};
-use super::network::{Flow, Network};
+use super::network::{Cost, Flow, Network};
 use crate::matching::envelope::{Envelope, FLAG_SYNC, kind};
 use crate::matching::queues::answer;
 use crate::mem::sync::Ordering;
@@ -291,9 +291,8 @@ impl Engine<'_> {
         }
     }
 
-    /// A message of so many bytes asks for its sender's interface at `at`: when it leaves, and when its last byte is there if it is alone.
-    fn way(&mut self, at: u64, (from, to): (u32, u32), bytes: u64, network: &dyn Network) -> (u64, u64) {
-        let cost = network.cost(from, to, bytes);
+    /// A message of this cost asks for its sender's interface at `at`: when it leaves, and when its last byte is there if it is alone.
+    fn way(&mut self, at: u64, from: u32, cost: &Cost) -> (u64, u64) {
         let interface = &mut self.ranks[from as usize].interface_free;
         let departs = at.saturating_add(cost.send_overhead).max(*interface);
         *interface = departs.saturating_add(cost.gap);
@@ -304,9 +303,11 @@ impl Engine<'_> {
     fn leave(&mut self, index: u32, at: u64, network: &dyn Network) -> Result<(), Exhausted> {
         let Event { from, to, .. } = self.events[index as usize];
         let envelope = &self.events[index as usize].envelope;
-        let bytes = if envelope.kind == kind::RTS { 0 } else { envelope.len };
-        let (departs, arrival) = self.way(at, (from, to), bytes, network);
-        if network.shares(from, to) {
+        let (is_word, bytes) = (envelope.kind == kind::RTS, envelope.len);
+        let bytes = if is_word { 0 } else { bytes };
+        let cost = if is_word { network.word(from, to) } else { network.cost(from, to, bytes) };
+        let (departs, arrival) = self.way(at, from, &cost);
+        if network.shares(from, to) && !(is_word && !network.words_compete()) {
             return self.flow(index, what::FLOWS, Flow { at: departs, key: 0, from, to, bytes }, network);
         }
         self.there(index, arrival);
@@ -317,7 +318,7 @@ impl Engine<'_> {
     fn data_leave(&mut self, index: u32, at: u64, network: &dyn Network) -> Result<(), Exhausted> {
         let Event { from: receiver, to: sender, .. } = self.events[index as usize];
         let bytes = self.events[index as usize].envelope.len;
-        let (departs, arrival) = self.way(at, (sender, receiver), bytes, network);
+        let (departs, arrival) = self.way(at, sender, &network.cost(sender, receiver, bytes));
         if network.shares(sender, receiver) {
             let flow = Flow { at: departs, key: 0, from: sender, to: receiver, bytes };
             return self.flow(index, what::DATA_FLOWS, flow, network);

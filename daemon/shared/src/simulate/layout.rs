@@ -46,7 +46,7 @@ pub struct Header {
     /// `Compute` as numbers.
     pub compute: u32,
     pub reserved: u32,
-    pub scale_millionths: u64,
+    pub scale: u64,
     pub counts: Counts,
 }
 

@@ -29,6 +29,21 @@ pub trait Network {
     /// What a message costs, if it is alone.
     fn cost(&self, from: u32, to: u32, bytes: u64) -> Cost;
 
+    /// What a word costs that says something of a message: that it is there, or that a receive has taken it. By itself that is a message without bytes.
+    fn word(&self, from: u32, to: u32) -> Cost {
+        self.cost(from, to, 0)
+    }
+
+    /// Do words compete as messages do?
+    fn words_compete(&self) -> bool {
+        true
+    }
+
+    /// Does a message of so many bytes leave its sender's buffer at once, and its sender only once a receive has taken it?
+    fn detaches(&self, _bytes: u64) -> bool {
+        false
+    }
+
     /// Do messages of these two compete with others? Then they are flows, and what those under way need to remember is in `memory`, from call to call.
     fn shares(&self, _from: u32, _to: u32) -> bool {
         false

@@ -3,7 +3,7 @@
 use super::engine::Departure;
 use super::layout::status;
 use super::{Compute, Exhausted, Network, SimulationSegment};
-use crate::matching::envelope::{Envelope, kind};
+use crate::matching::envelope::{Envelope, FLAG_SYNC, kind};
 use crate::mem::sync::Ordering;
 use std::collections::HashMap;
 
@@ -20,6 +20,9 @@ pub enum Fault {
     NoCopy { from: u32 },
 }
 
+/// The sender's request of a message that has left its buffer: none, but a number by which the copy is known.
+pub(crate) const DETACHED: u32 = 1 << 31;
+
 /// A rank's virtual time.
 pub struct Simulated {
     pub(crate) segment: &'static SimulationSegment,
@@ -34,6 +37,9 @@ pub struct Simulated {
     pub(crate) taken: Vec<(u64, Envelope)>,
     pub(crate) woken: Vec<u32>,
     pub(crate) fault: Option<Fault>,
+    /// What has left its sender's buffer, by the request that its receiver answers.
+    copies: HashMap<u32, Box<[u8]>>,
+    detached: u32,
 }
 
 impl Simulated {
@@ -48,6 +54,8 @@ impl Simulated {
             taken: Vec::new(),
             woken: Vec::new(),
             fault: None,
+            copies: HashMap::new(),
+            detached: 0,
         }
     }
 
@@ -95,8 +103,11 @@ impl Simulated {
             }
             Ok((sent, engine.is_crowded()))
         });
-        let bytes = if envelope.kind == kind::RTS { 0 } else { envelope.len };
-        let busy = self.network.cost(from, to, bytes).send_overhead;
+        let cost = match envelope.kind {
+            kind::RTS => self.network.word(from, to),
+            _ => self.network.cost(from, to, envelope.len),
+        };
+        let busy = cost.send_overhead;
         let rank = segment.rank(from);
         rank.clock.fetch_add(busy, RELAXED);
         rank.sent.fetch_add(busy, RELAXED);
@@ -113,11 +124,33 @@ impl Simulated {
         }
     }
 
+    /// The message has these data, which are kept until a receive has taken them; it is announced now. One that waits to be matched (`FLAG_SYNC`) has a request of its own.
+    pub(crate) fn detach(&mut self, message: &Envelope, data: Box<[u8]>) -> Envelope {
+        let mut announced = Envelope { kind: kind::RTS, body: Envelope::EMPTY.body, ..*message };
+        if message.flags & FLAG_SYNC == 0 {
+            // So many are not under way at once.
+            self.detached = self.detached.wrapping_add(1) & (DETACHED - 1);
+            announced.request = DETACHED | self.detached;
+        }
+        announced.set_addr(data.as_ptr() as u64);
+        self.copies.insert(announced.request, data);
+        announced
+    }
+
+    /// The answer to a message has come: is there anybody whom it concerns?
+    pub(crate) fn answered(&mut self, fin: &Envelope) -> bool {
+        if fin.kind != kind::FIN {
+            return true;
+        }
+        self.copies.remove(&fin.request);
+        fin.request & DETACHED == 0
+    }
+
     /// The answer to a message of `to` that a receive has taken.
     pub(crate) fn answer(&mut self, to: u32, fin: &Envelope) {
         let (segment, me) = (self.segment, self.me);
         let matched = fin.offset().max(self.arriving);
-        let cost = self.network.cost(me, to, 0);
+        let cost = self.network.word(me, to);
         let heard = matched.saturating_add(cost.send_overhead).saturating_add(cost.wire);
         let number = self.numbers(2);
         let done = segment.locked(me, |engine| match fin.blocks().checked_sub(1) {

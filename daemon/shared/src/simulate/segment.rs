@@ -7,6 +7,7 @@ use super::heap::Entry;
 use super::layout::{Counts, Event, Flowing, Header, SimRank};
 use crate::mem::segment::{Head, Segment, SegmentError, layout_hash};
 use crate::mem::sync::{Ordering, spin_loop, yield_cpu};
+use serde::{Deserialize, Serialize};
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 const VERSION: u64 = 1;
@@ -22,13 +23,20 @@ const IMAGE_AT: u64 = (HEADER_AT + size_of::<Header>() as u64).next_multiple_of(
 /// Looks at the lock between two turns of others on this CPU: who holds it may be waiting for that.
 const LOOKS: u32 = 100;
 
-/// What a rank's own computation takes of its virtual time.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+/// What a simulated rank's own computation takes of its virtual time, beside what the machine says of its cores (`vmpirun --compute`).
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Compute {
     /// Nothing.
     None,
     /// Its CPU time, times so many millionths.
     Measured { millionths: u64 },
+    /// Its CPU time, which goes into a file (`recording`), too.
+    Record,
+    /// What such a file says.
+    Replay,
+    /// What its instructions take where so many a second are done.
+    Instructions { per_second: u64 },
 }
 
 /// What a simulation is made from.
@@ -100,9 +108,12 @@ impl SimulationSegment {
         let image_bytes = config.image.len() as u32;
         let parts = Parts::of(config.ranks, room, image_bytes, config.flow_bytes);
         let segment = Segment::create("simulation", LAYOUT, parts.bytes)?;
-        let (compute, scale_millionths) = match config.compute {
+        let (compute, scale) = match config.compute {
             Compute::None => (0, 0),
             Compute::Measured { millionths } => (1, millionths),
+            Compute::Record => (2, 0),
+            Compute::Replay => (3, 0),
+            Compute::Instructions { per_second } => (4, per_second),
         };
         let header = segment.at(HEADER_AT, size_of::<Header>()).cast::<Header>().as_ptr();
         // SAFETY: inside the fresh mapping, aligned, not yet shared.
@@ -113,7 +124,7 @@ impl SimulationSegment {
             (*header).flow_bytes = config.flow_bytes;
             (*header).lookahead = config.lookahead.max(1);
             (*header).compute = compute;
-            (*header).scale_millionths = scale_millionths;
+            (*header).scale = scale;
             let image = segment.at(IMAGE_AT, config.image.len());
             std::ptr::copy_nonoverlapping(config.image.as_ptr(), image.as_ptr(), config.image.len());
         }
@@ -160,9 +171,12 @@ impl SimulationSegment {
 
     pub fn compute(&self) -> Compute {
         // SAFETY: inside the mapping; written before it was shared.
-        match unsafe { ((*self.header).compute, (*self.header).scale_millionths) } {
-            (0, _) => Compute::None,
-            (_, millionths) => Compute::Measured { millionths },
+        match unsafe { ((*self.header).compute, (*self.header).scale) } {
+            (1, millionths) => Compute::Measured { millionths },
+            (2, _) => Compute::Record,
+            (3, _) => Compute::Replay,
+            (4, per_second) => Compute::Instructions { per_second },
+            _ => Compute::None,
         }
     }
 

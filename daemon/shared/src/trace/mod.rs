@@ -21,7 +21,7 @@ pub use ring::{CAPACITY_FLOOR, RECORD_WORDS, Ring, RingReader, Rings, Used, byte
 
 use crate::clock::Moment;
 use serde::{Deserialize, Serialize};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 // Words of this process alone: no model looks at them.
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -49,6 +49,11 @@ fn called() -> (u64, &'static str) {
     (word, std::str::from_utf8(bytes).unwrap_or_default())
 }
 
+/// The MPI function that this process entered last; empty: none.
+pub fn called_last() -> &'static str {
+    called().1
+}
+
 /// This process's end of its rank's ring.
 #[derive(Default)]
 pub(crate) struct Recorder {
@@ -61,6 +66,8 @@ pub(crate) struct Recorder {
     pub(crate) messages: AtomicU64,
     /// The program wants nothing recorded (`node::recording::pause`).
     pub(crate) paused: AtomicBool,
+    /// In virtual time: what it is, in picoseconds.
+    pub(crate) virtual_time: OnceLock<fn() -> u64>,
 }
 
 impl Recorder {

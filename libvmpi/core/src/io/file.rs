@@ -87,8 +87,12 @@ fn aggregators(comm: &Communicator) -> (Vec<u32>, u32) {
     let (mut first, mut others) = (Vec::new(), Vec::new());
     for rank in 0..comm.size() {
         let rank_in_job = comm.local.world_rank(rank);
-        // Of other nodes' cores nothing is known here, and all ranks must choose alike.
-        let core = if nodes::is_spread() { nodes::node_of(rank_in_job) } else { node.home_of(rank_in_job) };
+        // Of other nodes' cores nothing is known here, and all ranks must choose alike; in virtual time by the machine that is simulated.
+        let core = match simulate::host_of(rank_in_job) {
+            Some(host) => host,
+            None if nodes::is_spread() => nodes::node_of(rank_in_job),
+            None => node.home_of(rank_in_job),
+        };
         if cores.contains(&core) {
             others.push(rank);
         } else {
@@ -105,10 +109,7 @@ fn aggregators(comm: &Communicator) -> (Vec<u32>, u32) {
 /// # Errors
 /// `Class::Amode`; `Class::NotSame` for different modes; what the kernel says, on all ranks if on one.
 pub fn open(group: &Rc<Communicator>, name: &[u8], mode: i32, given: &info::Entries) -> Result<handle::File> {
-    simulate::refuse(
-        "MPI_File_open",
-        "what a file system costs is not modelled; read() and write() work, and take no virtual time",
-    )?;
+    simulate::storage(0);
     agree(group, amode::check(mode), digest(mode))?;
     let comm = construct::private(group)?;
     let path = path_of(name);

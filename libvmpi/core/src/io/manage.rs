@@ -14,6 +14,7 @@ use crate::errors::{Class, Error, Result, fail};
 use crate::info::Entries;
 use crate::nodes;
 use crate::process;
+use crate::simulate;
 use std::os::fd::AsRawFd;
 use std::rc::Rc;
 
@@ -206,6 +207,7 @@ fn resize(file: &File, size: i64, what: &str, work: impl FnOnce(&File, i64) -> s
 /// `Class::ReadOnly` as MPICH; what the kernel says.
 pub fn sync(file: &File) -> Result<()> {
     agree(&file.comm, refuse_read_only(file), 0)?;
+    simulate::storage(0);
     // One page cache holds what all ranks of a node have written.
     let comm = &file.comm;
     let me = comm.local.world_rank(comm.rank);

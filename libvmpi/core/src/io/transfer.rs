@@ -9,6 +9,7 @@
 use super::memory::Memory;
 use super::view::View;
 use crate::process;
+use crate::simulate;
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
 use std::os::fd::AsRawFd;
@@ -16,6 +17,7 @@ use std::os::unix::fs::FileExt;
 
 /// Read until `out` is full or the file ends; returns the bytes read.
 pub fn read_block(file: &File, out: &mut [u8], position: i64) -> Result<usize> {
+    simulate::storage(out.len() as u64);
     let mut done = 0;
     let mut wait = false;
     while done < out.len() {
@@ -44,6 +46,7 @@ fn read_cached(file: &File, out: &mut [u8], at: u64) -> Result<usize> {
 
 /// Write all of `data`.
 pub fn write_block(file: &File, data: &[u8], position: i64) -> Result<()> {
+    simulate::storage(data.len() as u64);
     file.write_all_at(data, position as u64)
 }
 

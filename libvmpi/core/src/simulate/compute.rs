@@ -1,16 +1,25 @@
 //! The time between two calls of MPI: what the rank has computed, on the simulated machine, and what its clock says by then.
 
-use super::{MINE, RELAXED, now, spend};
+use super::{MINE, RELAXED, now, spend, tape};
 use crate::errors::{Class, Error, Result};
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use vmpi_shared::matching::tend::Endpoint;
+use vmpi_shared::meter::Counter;
 use vmpi_shared::simulate::Compute;
+use vmpi_shared::trace::called_last;
 
-/// CPU time of this thread when it left MPI last, in nanoseconds; `INSIDE` while it is in MPI, or none is measured.
+/// What this thread had done when it left MPI last ([`done`]); `INSIDE` while it is in MPI, or none is measured.
 static LEFT_AT: AtomicU64 = AtomicU64::new(INSIDE);
 const INSIDE: u64 = u64::MAX;
 /// The thread that did.
 static LEFT_BY: AtomicUsize = AtomicUsize::new(0);
+/// What was done before the call under way; whether the clock has it; whether a tape says instead what that is.
+static BEFORE: AtomicU64 = AtomicU64::new(0);
+static IS_PAID: AtomicBool = AtomicBool::new(true);
+static IS_REPLAYED: AtomicBool = AtomicBool::new(false);
+/// Of the thread that has started MPI, if computation goes by instructions.
+static INSTRUCTIONS: OnceLock<Counter> = OnceLock::new();
 
 thread_local! {
     static MARK: u8 = const { 0 };
@@ -21,10 +30,25 @@ fn this_thread() -> usize {
     MARK.with(|mark| std::ptr::from_ref(mark) as usize)
 }
 
-pub(super) fn begin(endpoint: &mut Endpoint, compute: Compute) {
-    if compute != Compute::None {
-        endpoint.note_each_call();
+/// # Errors
+/// What it goes by cannot be had.
+pub(super) fn begin(endpoint: &mut Endpoint, compute: Compute) -> Result<()> {
+    match compute {
+        Compute::None => return Ok(()),
+        Compute::Measured { .. } => {}
+        Compute::Record | Compute::Replay => {
+            tape::begin(endpoint.me, compute)?;
+            IS_REPLAYED.store(compute == Compute::Replay, RELAXED);
+            // MPI_Init has not come by `entered`.
+            IS_PAID.store(false, RELAXED);
+        }
+        Compute::Instructions { .. } => {
+            let counter = Counter::of("instructions").map_err(|why| Error::new(Class::Other, why.to_string()))?;
+            let _ = INSTRUCTIONS.set(counter);
+        }
     }
+    endpoint.note_each_call();
+    Ok(())
 }
 
 /// CPU time of this thread: what other ranks do on its core is not in it. By the bare call: libc's name may be this library's own (`clocks`).
@@ -35,29 +59,95 @@ fn cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// What this thread has done so far: nanoseconds, or instructions. Nobody asks where it was recorded.
+fn done() -> u64 {
+    match INSTRUCTIONS.get() {
+        Some(counter) => counter.read(),
+        None => cpu_ns(),
+    }
+}
+
 /// The program calls MPI: what it has computed since the last call has taken its time.
 pub(crate) fn entered() {
-    catch_up();
+    BEFORE.store(done_since(), RELAXED);
+    IS_PAID.store(false, RELAXED);
     LEFT_AT.store(INSIDE, RELAXED);
+    if !IS_REPLAYED.load(RELAXED) {
+        pay();
+    }
+}
+
+/// The clock has what was computed before the call under way. (A tape can tell only when the call has said its name.)
+#[inline]
+pub(super) fn pay() {
+    if !IS_PAID.swap(true, RELAXED) {
+        pay_for(called_last());
+    }
+}
+
+#[cold]
+fn pay_for(name: &'static str) {
+    let Some(mine) = MINE.get() else { return };
+    let before = BEFORE.swap(0, RELAXED);
+    computed(match mine.segment.compute() {
+        Compute::Record | Compute::Replay => tape::with(|tape| tape.call(name, before)),
+        compute => nanoseconds(compute, before),
+    });
 }
 
 /// It computes from now on.
 pub(crate) fn left() {
+    pay();
+    tape::with(|tape| tape.over(called_last()));
     LEFT_BY.store(this_thread(), RELAXED);
-    LEFT_AT.store(cpu_ns(), RELAXED);
+    LEFT_AT.store(done(), RELAXED);
 }
 
-/// Bring the clock up to what the program has computed so far.
+/// It calls MPI no more.
+pub(super) fn finish() {
+    pay();
+    tape::with(|tape| tape.finish(called_last()));
+}
+
+/// What this thread has done since it left MPI: what others do goes on beside it.
+fn done_since() -> u64 {
+    let since = LEFT_AT.load(RELAXED);
+    let own = since != INSIDE && LEFT_BY.load(RELAXED) == this_thread();
+    if own { done().saturating_sub(since) } else { 0 }
+}
+
+/// Bring the clock up to what the program has computed so far: it looks at it, or sleeps.
 pub(super) fn catch_up() {
     let since = LEFT_AT.load(RELAXED);
-    // What other threads compute goes on beside this one.
     let own = since != INSIDE && LEFT_BY.load(RELAXED) == this_thread();
     let Some(mine) = MINE.get().filter(|_| own) else { return };
-    let Compute::Measured { millionths } = mine.segment.compute() else { return };
-    let now = cpu_ns();
+    let compute = mine.segment.compute();
+    if compute == Compute::None {
+        return;
+    }
+    let now = done();
     LEFT_AT.store(now, RELAXED);
-    let real = u128::from(now.saturating_sub(since)) * u128::from(millionths) / 1000;
-    let took = mine.machine.compute(mine.me, u64::try_from(real).unwrap_or(u64::MAX));
+    let done = now.saturating_sub(since);
+    computed(match compute {
+        Compute::Record | Compute::Replay => tape::with(|tape| tape.clock(done)),
+        _ => nanoseconds(compute, done),
+    });
+}
+
+/// What so much takes.
+fn nanoseconds(compute: Compute, done: u64) -> u64 {
+    let scaled = match compute {
+        Compute::Measured { millionths } => u128::from(done) * u128::from(millionths) / 1_000_000,
+        Compute::Instructions { per_second } => u128::from(done) * 1_000_000_000 / u128::from(per_second.max(1)),
+        _ => u128::from(done),
+    };
+    u64::try_from(scaled).unwrap_or(u64::MAX)
+}
+
+/// The rank has computed for so many nanoseconds of this machine.
+fn computed(ns: u64) {
+    let Some(mine) = MINE.get().filter(|_| ns != 0) else { return };
+    let took = mine.machine.compute(mine.me, ns.saturating_mul(1000));
     spend(took);
     mine.segment.rank(mine.me).computed.fetch_add(took, RELAXED);
 }
@@ -107,5 +197,11 @@ pub(crate) fn look() -> u64 {
         LOOKS.store(0, RELAXED);
     }
     LAST.store(at, RELAXED);
+    spend(clock_cost());
     at
+}
+
+/// A look at a clock takes that, behind it.
+fn clock_cost() -> u64 {
+    MINE.get().map_or(0, |mine| mine.machine.rules().clock_cost)
 }

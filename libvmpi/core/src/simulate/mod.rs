@@ -1,20 +1,23 @@
 //! A rank in virtual time (`vmpirun --simulate`): when it asks what has come, what its own work and its calls take, and what its clocks say.
 //!
-//! Reading order: this file (what it is part of), `compute` (the time between two calls), `clocks` (what the program is told), `wait` (waits, looks, and
+//! Reading order: this file (what it is part of), `compute` (the time between two calls), `tape` (the same in a file), `clocks` (what the program is told), `wait` (waits, looks, and
 //! what messages cost). The engine is `vmpi_shared::simulate`, a rank's end of it `vmpi_shared::matching::simulated`.
 
 pub mod clocks;
 mod compute;
+mod tape;
 pub(crate) mod wait;
 
 pub use compute::compute;
 pub(crate) use compute::{entered, left, look};
 
 use crate::errors::{Class, Error, Result};
+use crate::process::endpoint;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 use vmpi_machine::{Flows, Image};
 use vmpi_shared::matching::tend::Endpoint;
+use vmpi_shared::node::recording;
 use vmpi_shared::simulate::{Cost, Flow, Network, Simulated, SimulationSegment};
 
 const RELAXED: Ordering = Ordering::Relaxed;
@@ -41,6 +44,22 @@ impl Network for Wires {
             receive_overhead: cost.receive_overhead,
             gap: cost.gap,
         }
+    }
+
+    fn word(&self, from: u32, to: u32) -> Cost {
+        match self.0.rules().rendezvous_handshake {
+            true => self.cost(from, to, 0),
+            // Both ends know at once: the least time that there is.
+            false => Cost { wire: 1, ..Cost::default() },
+        }
+    }
+
+    fn words_compete(&self) -> bool {
+        self.0.rules().rendezvous_handshake
+    }
+
+    fn detaches(&self, bytes: u64) -> bool {
+        self.0.rules().eager_leaves_when_received && bytes < vmpi_machine::RENDEZVOUS_FROM
     }
 
     fn shares(&self, from: u32, to: u32) -> bool {
@@ -71,6 +90,15 @@ impl Network for Wires {
     }
 }
 
+/// This rank calls MPI no more.
+pub(crate) fn finish() {
+    compute::finish();
+    let endpoint = endpoint();
+    if is_on() && recording::is_on(&endpoint.node, endpoint.me) {
+        recording::left_virtual_time(&endpoint.node);
+    }
+}
+
 /// Does this rank live in virtual time?
 #[inline]
 pub(crate) fn is_on() -> bool {
@@ -86,14 +114,17 @@ pub(crate) fn begin(endpoint: &mut Endpoint, segment: SimulationSegment) -> Resu
     let segment: &'static SimulationSegment = Box::leak(Box::new(segment));
     let machine = Image::new(segment.image()).map_err(|error| Error::new(Class::Other, error.to_string()))?;
     endpoint.simulate(Simulated::new(segment, Box::new(Wires(machine)), endpoint.me));
-    compute::begin(endpoint, segment.compute());
+    compute::begin(endpoint, segment.compute())?;
     let _ = MINE.set(Mine { segment, machine, me: endpoint.me });
+    recording::live_in_virtual_time(&endpoint.node, endpoint.me, || now().unwrap_or(0));
     Ok(())
 }
 
 /// This rank's clock: picoseconds since the job's start.
 fn now() -> Option<u64> {
-    MINE.get().map(|mine| mine.segment.rank(mine.me).clock.load(RELAXED))
+    let mine = MINE.get()?;
+    compute::pay();
+    Some(mine.segment.rank(mine.me).clock.load(RELAXED))
 }
 
 /// The rank does nothing else for so long.
@@ -101,6 +132,27 @@ fn spend(time: u64) {
     if let Some(mine) = MINE.get() {
         mine.segment.rank(mine.me).clock.fetch_add(time, RELAXED);
     }
+}
+
+/// For regions: this rank's clock from 1 on, and how long it has waited, in picoseconds; `None`: time is real.
+pub(crate) fn region_clocks() -> Option<(u64, u64)> {
+    let mine = MINE.get()?;
+    let rank = mine.segment.rank(mine.me);
+    Some((look().saturating_add(1), rank.waited.load(RELAXED)))
+}
+
+/// This rank accesses a file, so many bytes of it: that takes its time. (An access that finds the end of the file takes what it asked for.)
+pub(crate) fn storage(bytes: u64) {
+    if let Some(mine) = MINE.get() {
+        let cost = mine.machine.storage_cost(bytes);
+        spend(cost);
+        mine.segment.rank(mine.me).waited.fetch_add(cost, RELAXED);
+    }
+}
+
+/// The host of the simulated machine that a rank of the job runs on.
+pub(crate) fn host_of(rank: u32) -> Option<u32> {
+    MINE.get().map(|mine| mine.machine.host_of(rank))
 }
 
 /// Refuse what is not done in virtual time; `what` is the call.

@@ -1,10 +1,11 @@
 //! When a rank waits or looks in virtual time, and what its messages cost it.
 
-use super::{MINE, RELAXED, Wires, is_on, now, spend};
+use super::{MINE, RELAXED, Wires, compute, is_on, now, spend};
 use crate::process::{self, endpoint};
 use std::sync::atomic::AtomicU32;
 use vmpi_shared::matching::request::FLAG_AWAITED;
 use vmpi_shared::matching::tend::Endpoint;
+use vmpi_shared::node::recording;
 use vmpi_shared::simulate::{Fault, Network};
 
 /// Polls in a row that have found nothing.
@@ -13,6 +14,7 @@ static MISSES: AtomicU32 = AtomicU32::new(0);
 /// What has come up to the clock is to be looked at next; or just go on with what is there.
 #[cold]
 pub(crate) fn progress(looks: bool) {
+    compute::pay();
     if looks {
         endpoint().look_in_virtual_time();
         check();
@@ -38,8 +40,13 @@ pub(crate) fn wait(call: u32, peer: i32, tag: i32, beside: bool) {
     if any && endpoint.look_in_virtual_time() {
         return check();
     }
+    let begun = now();
     endpoint.wait_in_virtual_time(if any { 1 } else { missing }, (call, peer, tag));
     check();
+    let waited = now().zip(begun).map_or(0, |(now, begun)| now - begun);
+    if waited > 0 && recording::is_on(&endpoint.node, endpoint.me) {
+        recording::waited(&endpoint.node, endpoint.me, (call, peer, tag), waited);
+    }
 }
 
 /// Are more of its requests awaited than must be over?
