@@ -12,9 +12,6 @@ use vmpi_shared::mem::sync::Ordering::Relaxed;
 use vmpi_shared::simulate::{SimulationConfig, SimulationSegment};
 use vmpi_shared::trace::{Span, TraceCore, TraceMap, TraceRank};
 
-/// Up to so many ranks each pair is asked for its latency.
-const MOST_FOR_PAIRS: u32 = 512;
-
 /// Why there is none.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
@@ -46,6 +43,7 @@ pub fn create(simulation: &Simulation, ranks: u32) -> Result<SimulationSegment, 
         image: &aligned,
         lookahead,
         compute: simulation.compute,
+        by_messages: simulation.by_messages,
         flow_bytes,
         begin_flows,
     };
@@ -59,7 +57,7 @@ pub fn create(simulation: &Simulation, ranks: u32) -> Result<SimulationSegment, 
         )));
     }
     // With SMPI's model ranks know of each other's messages at once.
-    let lookahead = if image.rules().rendezvous_handshake { least_latency(&image, ranks) } else { 1 };
+    let lookahead = if image.rules().rendezvous_handshake { image.least_latency(ranks).max(1) } else { 1 };
     if image.link_count() == 0 {
         return SimulationSegment::create(&config(lookahead, 0, &|_: &mut [u8]| {})).map_err(Problem::Segment);
     }
@@ -73,25 +71,6 @@ pub fn create(simulation: &Simulation, ranks: u32) -> Result<SimulationSegment, 
         true => Ok(made),
         false => Err(refused(format!("the links of the machine {} cannot be set up", machine.name()))),
     }
-}
-
-/// Pairs of ranks that show what there is: all of a small job; of a larger one neighbours, both ends, and some of each distance.
-fn pairs(ranks: u32) -> impl Iterator<Item = (u32, u32)> {
-    let all = (ranks <= MOST_FOR_PAIRS).then(|| (0..ranks).flat_map(move |from| (0..ranks).map(move |to| (from, to))));
-    let some = (ranks > MOST_FOR_PAIRS).then(|| {
-        let distances =
-            std::iter::successors(Some(1u32), |distance| distance.checked_mul(2)).take_while(move |d| *d < ranks);
-        let distances: Vec<u32> = [0].into_iter().chain(distances).chain([ranks - 1]).collect();
-        (0..ranks)
-            .flat_map(move |from| distances.clone().into_iter().map(move |distance| (from, (from + distance) % ranks)))
-    });
-    all.into_iter().flatten().chain(some.into_iter().flatten())
-}
-
-/// No message takes less between any two ranks. (Were it less somewhere, that message would take so long: `engine::way`.)
-fn least_latency(image: &Image<'_>, ranks: u32) -> u64 {
-    let least = pairs(ranks).map(|(from, to)| image.path(from, to).latency()).min();
-    least.unwrap_or(1).min(image.min_latency()).max(1)
 }
 
 /// How messages go in a simulated job, whatever suits this machine: what is announced follows from the simulated one (`p2p::send`), and only the owner of memory

@@ -101,6 +101,41 @@ fn who_comes_first_is_the_same_in_each_run() {
     }
 }
 
+/// Who is late in real time, and when, is not seen in virtual time.
+#[test]
+fn who_is_late_in_real_time_says_nothing() {
+    let first = lines(&good("simulated_late.c", 12, &["--compute", "none"], &[]));
+    assert_eq!(first.len(), 6 * 12 + 2 * 11, "{first:?}");
+    for who in ["0", "1", "5"] {
+        let again = lines(&good("simulated_late.c", 12, &["--compute", "none"], &[who, "60"]));
+        let differs = first.iter().zip(&again).find(|(first, again)| first != again);
+        assert!(first.len() == again.len() && differs.is_none(), "rank {who} late: {differs:?}");
+    }
+}
+
+/// Barriers between ranks that come at different times, with messages under way that are answered meanwhile, on links that are shared and on such that are not.
+#[test]
+fn barriers_that_are_played_take_what_their_messages_take() {
+    Turn::beside_others();
+    let binary = built("simulated_barriers.c");
+    let shared = place::top().join("tests/data/simulate/cluster.toml").to_string_lossy().into_owned();
+    for machine in [machine("quads.toml"), shared, "fat-tree".into(), "torus".into(), "dragonfly".into()] {
+        let run = |how: &str, v: &str| {
+            let flags = ["-n", "13", "-V", v, "--compute", "none", "--collectives", how, "--simulate", &machine];
+            let outcome = Vmpirun::new("barriers").args(flags).arg(&binary).deadline(Duration::from_secs(120)).run();
+            assert_eq!(outcome.code, 0, "{machine} {how}: {outcome:?}");
+            lines(&outcome)
+        };
+        let by_messages = run("messages", "7");
+        assert_eq!(by_messages.len(), 13 * 20, "{by_messages:?}");
+        for v in ["7", "13"] {
+            let played = run("engine", v);
+            let differs = by_messages.iter().zip(&played).find(|(one, other)| one != other);
+            assert!(played.len() == by_messages.len() && differs.is_none(), "{machine}, V {v}: {differs:?}");
+        }
+    }
+}
+
 #[test]
 fn clocks_tell_virtual_time_and_sleeping_does_not_wait() {
     let begun = std::time::Instant::now();
@@ -174,6 +209,7 @@ fn what_is_not_simulated_is_refused_with_a_sentence() {
     refused(&["--enable-recovery"], 2, "--simulate does not go with --enable-recovery");
     refused(&["--compute", "replay:no-such-file"], 2, "--compute replay:no-such-file");
     refused(&["--compute", "replay:/etc/passwd"], 2, "it is no recording");
+    refused(&["--collectives", "flat"], 2, "`flat` is not one of engine, messages");
     refused(&[], 257, "257 ranks are more than the simulated machine");
     let outcome = Vmpirun::new("unknown").args(["-n", "2", "--simulate", "no-such-machine", "true"]).run();
     assert!(outcome.code == 2 && outcome.stderr.contains("no-such-machine"), "{outcome:?}");

@@ -21,7 +21,8 @@ impl Next {
         Next { name, found: AtomicPtr::new(std::ptr::null_mut()) }
     }
 
-    /// Its address, or null if there is none.
+    /// Its address, or null if there is none. It has been looked for when the face was loaded ([`find_at_load`](crate::find_at_load)): the first call may come
+    /// from a signal handler, where dlsym must not be called.
     #[inline]
     pub fn get(&self) -> *mut c_void {
         match self.found.load(Ordering::Relaxed) {
@@ -223,6 +224,19 @@ pub unsafe fn select(
     Some(0)
 }
 
+/// Look for the function behind a `Next` when the face is loaded.
+#[macro_export]
+macro_rules! find_at_load {
+    ($next:ident) => {
+        extern "C" fn find() {
+            $next.get();
+        }
+        #[used]
+        #[unsafe(link_section = ".init_array")]
+        static AT_LOAD: extern "C" fn() = find;
+    };
+}
+
 /// Export them from a face.
 #[macro_export]
 macro_rules! export_clocks {
@@ -242,6 +256,7 @@ macro_rules! export_clocks {
         }
         const _: () = {
             static NEXT: $crate::clocks::Next = $crate::clocks::Next::new(c"getrusage");
+            $crate::find_at_load!(NEXT);
             type Own = unsafe extern "C" fn(libc::c_int, *mut libc::rusage) -> libc::c_int;
             #[unsafe(export_name = "getrusage")]
             pub unsafe extern "C" fn exported(who: libc::c_int, into: *mut libc::rusage) -> libc::c_int {
@@ -264,6 +279,7 @@ macro_rules! export_clocks {
                 Err(_) => panic!("no name"),
             };
             static NEXT: $crate::clocks::Next = $crate::clocks::Next::new(NAME);
+            $crate::find_at_load!(NEXT);
             type Own = unsafe extern "C" fn($($ty),*) -> $ret;
             #[unsafe(export_name = stringify!($name))]
             pub unsafe extern "C" fn exported($($arg: $ty),*) -> $ret {

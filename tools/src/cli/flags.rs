@@ -144,6 +144,8 @@ pub static FLAGS: &[Flag] = &[
         |l, v| a::simulate(l, &v[0])),
     flag(Own, &["compute"], One("measured[:SCALE]|none|record:FILE|replay:FILE|instructions:RATE"), "what ranks' own computation takes on the simulated machine: their CPU time here (default), SCALE times that, nothing, their CPU time which is put into FILE, what FILE says, or their instructions at RATE a second",
         |l, v| a::put(&mut l.job.compute, Some(crate::simulate::compute_time(&v[0])?))),
+    flag(Own, &["collectives"], One("engine|messages"), "how a simulated job does its collectives: the simulation itself plays those that it can, at the times of their messages (barriers; default), or each rank sends and receives the messages of all, which takes longer",
+        |l, v| a::put(&mut l.job.by_messages, Some(crate::simulate::by_messages(&v[0])?))),
     flag(Own, &["sweep"], One("latency=TIME,...|bandwidth=RATE,...|machine=FILE,...|ranks=N,..."), "simulate the job once for each of these values, and print a table of the times that it would take; with --json a document instead",
         |l, v| a::put(&mut l.job.sweep, Some(crate::sweep::parse(&v[0])?))),
     flag(Own, &["sweep-picture"], One("FILE.svg"), "draw the times of a --sweep into FILE",

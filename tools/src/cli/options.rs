@@ -233,6 +233,8 @@ pub struct RunOptions {
     /// The job is run once for each value.
     pub sweep: Option<Sweep>,
     pub sweep_picture: Option<String>,
+    /// Collectives go message by message there.
+    pub by_messages: Option<bool>,
     pub dry_run: bool,
     pub json: bool,
     pub verbose: bool,
@@ -312,6 +314,7 @@ impl Default for RunOptions {
             machine_changes: Vec::new(),
             sweep: None,
             sweep_picture: None,
+            by_messages: None,
             dry_run: false,
             json: false,
             verbose: false,

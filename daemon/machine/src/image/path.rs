@@ -227,6 +227,30 @@ impl Image<'_> {
         }
     }
 
+    /// No message among the first so many places takes less, to its own place included. (What messages take between two places follows from what these have
+    /// in common; since places lie host by host and switch by switch, neighbours show all that there is, and the shortest way of each.)
+    pub fn least_latency(&self, places: u32) -> Ps {
+        let places = places.clamp(1, self.header.places);
+        if self.model() == Model::Smpi {
+            // Each way has a link.
+            let least = self.classes.iter().map(|class| class.latency).min().unwrap_or(0);
+            return smpi::least_latency(least);
+        }
+        let of_pieces = |level: Level| self.pieces_of(level).iter().map(|piece| piece.latency).min().unwrap_or(0);
+        let between = |from: u32, to: u32| {
+            let level = self.level(from, to);
+            let hops = match level {
+                // Between groups the neighbours in number need not be those with a link; nobody has less than one.
+                Level::System if self.header.topology == layout::topology::DRAGONFLY => 1,
+                _ if level >= Level::Switch => self.hops(self.host_of(from), self.host_of(to)),
+                _ => 0,
+            };
+            of_pieces(level).saturating_add(self.header.hop_latency.saturating_mul(hops.into()))
+        };
+        let neighbours = (1..places).map(|to| between(to - 1, to)).min().unwrap_or(Ps::MAX);
+        neighbours.min(of_pieces(Level::Core))
+    }
+
     /// The least time of a message between two hosts, or, where there is one, between two of its places: none is faster.
     pub fn min_latency(&self) -> Ps {
         let hops_cost = |level: Level| self.pieces_of(level).iter().map(|piece| piece.latency).min();

@@ -81,6 +81,26 @@ fn places(machine: &Machine) -> u32 {
     machine.hosts[0].sockets * machine.hosts[0].cores
 }
 
+/// No pair takes less, and some pair takes as long but for a dragonfly's groups that are not joined by neighbours.
+#[test]
+fn no_message_takes_less_than_the_least_latency() {
+    let mut random = fastrand::Rng::with_seed(43);
+    for built_in in crate::BUILT_IN {
+        let machine = Machine::load(built_in.name).unwrap();
+        let words = machine.image_words();
+        let image = Image::from_words(&words).unwrap();
+        for _ in 0..12 {
+            let places = random.u32(1..=image.place_count().min(700));
+            let pairs = (0..places).flat_map(|from| (0..places).map(move |to| (from, to)));
+            let exact = pairs.map(|(from, to)| image.path(from, to).latency()).min().unwrap();
+            assert!(image.least_latency(places) <= exact, "{}, {places} places", built_in.name);
+            if !built_in.name.contains("dragonfly") {
+                assert_eq!(image.least_latency(places), exact, "{}, {places} places", built_in.name);
+            }
+        }
+    }
+}
+
 #[test]
 fn a_flat_network() {
     let machine = machine("hosts = { count = 5, sockets = 2, cores = 3 }\n[links.host]\nbandwidth = \"1GB/s\"");

@@ -118,6 +118,9 @@ pub struct Simulation {
     /// What is other than the machine's file says.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<String>,
+    /// Collectives go message by message; else the engine plays those that it can.
+    #[serde(default)]
+    pub by_messages: bool,
 }
 
 /// What to run.

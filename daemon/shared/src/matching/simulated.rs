@@ -11,6 +11,8 @@ use crate::mem::slab::Slab;
 use crate::node::NodeSegment;
 use crate::sched::{self, Wait};
 use crate::simulate::engine::Look;
+use crate::simulate::layout::Step;
+use crate::simulate::play::Played;
 use crate::simulate::{Exhausted, Fault, Simulated};
 
 impl Endpoint {
@@ -42,21 +44,21 @@ impl Endpoint {
     pub(super) fn send_in_virtual_time(&mut self, to: u32, envelope: &Envelope) {
         let (node, me) = (&self.node, self.me);
         let Some(simulated) = &mut self.simulated else { return };
-        let mut is_crowded = false;
+        let mut is_ahead = false;
         match envelope.kind {
             kind::INLINE | kind::SLAB if simulated.network.detaches(envelope.len) => {
                 let slab = self.job.slab(me);
                 let announced = simulated.detach(envelope, data_of(envelope, &slab));
-                is_crowded = simulated.send(to, &announced);
+                is_ahead = simulated.send(to, &announced);
             }
-            kind::INLINE | kind::SLAB | kind::RTS => is_crowded = simulated.send(to, envelope),
+            kind::INLINE | kind::SLAB | kind::RTS => is_ahead = simulated.send(to, envelope),
             kind::FIN => simulated.answer(to, envelope),
             // For threads of the receiver: they look whenever it runs.
             kind::WAKE => {}
             _ => simulated.fault = Some(Fault::NoCopy { from: to }),
         }
         wake_all(node, me, &mut simulated.woken);
-        if is_crowded {
+        if is_ahead {
             self.look_in_virtual_time();
         }
     }
@@ -67,13 +69,16 @@ impl Endpoint {
         let me = self.me;
         let Some(simulated) = &mut self.simulated else { return false };
         let (segment, number, now) = (simulated.segment, simulated.numbers(1), simulated.clock());
+        simulated.looks();
         let (mut any, mut asked) = (false, false);
         loop {
             let Some(simulated) = &mut self.simulated else { return any };
             let look = segment.locked(me, |engine| {
                 let look = if asked { engine.wait_on(me, now) } else { engine.wait_until(me, now, number)? };
-                if look == Look::Take {
-                    engine.take(me, now, &mut simulated.taken);
+                match look {
+                    Look::Take => engine.take(me, now, &mut simulated.taken),
+                    Look::Waits => engine.settle(&*simulated.network, &mut simulated.woken)?,
+                    Look::Reached => {}
                 }
                 Ok(look)
             });
@@ -106,21 +111,17 @@ impl Endpoint {
         super::tend::tell(&self.node, me, what);
         let Some(simulated) = &mut self.simulated else { return };
         let (segment, now) = (simulated.segment, simulated.clock());
+        simulated.looks();
         let taken = segment.locked(me, |engine| {
-            engine.take(me, now, &mut simulated.taken);
-            if !simulated.taken.is_empty() {
-                return Some(now);
+            let until = engine.wait_for(me, need.max(1), &mut simulated.taken);
+            if until.is_none() {
+                return engine.settle(&*simulated.network, &mut simulated.woken).map(|()| None);
             }
-            match engine.until(me, need.max(1)) {
-                Ok(until) => {
-                    engine.take(me, until, &mut simulated.taken);
-                    Some(until)
-                }
-                Err(left) => {
-                    engine.wait(me, left);
-                    None
-                }
-            }
+            Ok(until)
+        });
+        let taken = taken.unwrap_or_else(|Exhausted| {
+            simulated.fault = Some(Fault::Exhausted);
+            None
         });
         let until = taken.unwrap_or_else(|| {
             self.await_turn();
@@ -135,17 +136,64 @@ impl Endpoint {
         self.queues().head.waiting = 0;
     }
 
-    /// This rank waits, as far as the engine is concerned: go on until it runs, or nothing can.
+    /// This rank waits, as far as the engine is concerned, and what was settled then has been gone through: until it runs, or nothing can.
     fn await_turn(&mut self) {
         let (node, me) = (&self.node, self.me);
         let Some(simulated) = &mut self.simulated else { return };
-        let done = simulated.segment.locked(me, |engine| engine.settle(&*simulated.network, &mut simulated.woken));
-        simulated.note(done);
         wake_all(node, me, &mut simulated.woken);
         while simulated.fault.is_none() && !simulated.runs() {
             sched::suspend(node, me, Wait::Queues, 0, || simulated.runs());
         }
         self.core = self.node.core_of(me);
+    }
+
+    /// Take part in a collective of `context` that the engine plays, to its end. `steps`: what this rank sends and receives; `what` as above.
+    #[cold]
+    pub fn join_in_virtual_time(&mut self, context: u32, steps: &mut [Step], what: (u32, i32, i32)) {
+        let me = self.me;
+        super::tend::tell(&self.node, me, what);
+        let Some(simulated) = &mut self.simulated else { return };
+        let (segment, number, now) = (simulated.segment, simulated.numbers(steps.len() as u64), simulated.clock());
+        simulated.looks();
+        simulated.fill_in(steps);
+        segment.locked(me, |engine| engine.join(me, now, number, context, steps));
+        let mut begins = true;
+        loop {
+            let Some(simulated) = &mut self.simulated else { return };
+            let played = segment.locked(me, |engine| {
+                let network = &*simulated.network;
+                let played = engine.play_on(me, begins, network, (&mut simulated.taken, &mut simulated.woken))?;
+                if played == Played::Waits {
+                    engine.settle(network, &mut simulated.woken)?;
+                }
+                Ok(played)
+            });
+            begins = false;
+            match played {
+                Ok(Played::Take) => {}
+                Ok(Played::Waits) => {
+                    self.await_turn();
+                    if self.fault().is_some() {
+                        return;
+                    }
+                    let Some(simulated) = &mut self.simulated else { return };
+                    segment.locked(me, |engine| engine.take_woken(me, &mut simulated.taken));
+                }
+                Ok(Played::Over(_)) => {
+                    wake_all(&self.node, me, &mut simulated.woken);
+                    break;
+                }
+                Err(Exhausted) => {
+                    simulated.fault = Some(Fault::Exhausted);
+                    return;
+                }
+            }
+            self.match_taken();
+        }
+        if let Some(simulated) = &mut self.simulated {
+            let sent: Vec<_> = segment.locked(me, |engine| engine.sent_in_part(me).collect());
+            sent.into_iter().for_each(|(to, event)| simulated.has_sent(to, event));
+        }
     }
 
     /// Match what has been taken, and send the answers.
@@ -186,10 +234,10 @@ impl Endpoint {
     }
 }
 
-/// These run now.
+/// These run now. One that is not suspended yet looks whether it runs when it is; nobody tends for ranks in virtual time, but the daemon may wake one.
 fn wake_all(node: &NodeSegment, me: u32, woken: &mut Vec<u32>) {
     for rank in woken.drain(..) {
-        if rank != me {
+        if rank != me && !sched::ready_untended(node, rank, node.rank(rank)) {
             sched::wake(node, rank);
         }
     }

@@ -9,7 +9,7 @@
 //! What arrives at a rank is hung in its list. A rank takes from there what its clock has reached, and nothing else.
 
 use super::heap::{self, Entry, Key};
-use super::layout::{Counts, Event, Flowing, SimRank, status, what};
+use super::layout::{Counts, Event, Flowing, Part, SimRank, status, what};
 use super::network::{Cost, Flow, Network};
 use crate::matching::envelope::{Envelope, FLAG_SYNC, kind};
 use crate::matching::queues::answer;
@@ -55,6 +55,8 @@ pub struct Departure<'a> {
 pub struct Engine<'a> {
     pub counts: &'a mut Counts,
     pub ranks: &'a mut [SimRank],
+    /// Their parts in collectives that are played here (`play`).
+    pub parts: &'a mut [Part],
     pub events: &'a mut [Event],
     pub leaving: &'a mut [Entry],
     pub arriving: &'a mut [Entry],
@@ -99,11 +101,6 @@ impl Engine<'_> {
         running == 0 && leaving == 0 && arriving == 0 && flowing == 0
     }
 
-    /// Is so little room left that senders are to let the others come up to them?
-    pub fn is_crowded(&self) -> bool {
-        self.counts.live as usize > self.events.len() / 4 * 3
-    }
-
     fn take_event(&mut self) -> Result<u32, Exhausted> {
         let index = match self.counts.free.checked_sub(1) {
             Some(index) => {
@@ -118,11 +115,11 @@ impl Engine<'_> {
         };
         self.counts.live += 1;
         let event = &mut self.events[index as usize];
-        (event.next, event.before, event.behind, event.request, event.arrival) = (0, 0, 0, 0, 0);
+        (event.next, event.before, event.behind, event.request, event.arrival, event.played) = (0, 0, 0, 0, 0, 0);
         Ok(index)
     }
 
-    fn free_event(&mut self, index: u32) {
+    pub(super) fn free_event(&mut self, index: u32) {
         self.events[index as usize].next = self.counts.free;
         self.counts.free = index + 1;
         self.counts.live -= 1;
@@ -141,7 +138,13 @@ impl Engine<'_> {
         debug_assert!(pushed);
     }
 
-    fn make(&mut self, what: u32, (from, number): (u32, u64), to: u32, envelope: &Envelope) -> Result<u32, Exhausted> {
+    pub(super) fn make(
+        &mut self,
+        what: u32,
+        (from, number): (u32, u64),
+        to: u32,
+        envelope: &Envelope,
+    ) -> Result<u32, Exhausted> {
         let index = self.take_event()?;
         let event = &mut self.events[index as usize];
         (event.what, event.from, event.to) = (what, from, to);
@@ -151,15 +154,31 @@ impl Engine<'_> {
     }
 
     /// A message is sent. Returns its event and tie, by which the next one of the same pair knows it.
-    pub fn send(&mut self, departure: &Departure<'_>) -> Result<(u32, u64), Exhausted> {
+    pub fn send(&mut self, departure: &Departure<'_>, network: &dyn Network) -> Result<(u32, u64), Exhausted> {
         let Departure { at, number, from, to, before, envelope } = *departure;
         let index = self.make(what::LEAVES, (from, number), to, envelope)?;
         let event = &mut self.events[index as usize];
         (event.before, event.before_tie) = before;
         let tie = event.tie;
-        self.schedule(index, at);
-        self.counts.messages += 1;
+        self.depart(index, at, network)?;
+        if envelope.kind == kind::RTS {
+            // Until its data leave: they ask for the interface between what is sent later.
+            self.ranks[from as usize].to_leave += 1;
+        }
         Ok((index, tie))
+    }
+
+    /// A message of a rank that is at `at` asks for its interface then. Where nothing of the rank's can come before it there, it has it at once: one event less.
+    pub(super) fn depart(&mut self, index: u32, at: u64, network: &dyn Network) -> Result<(), Exhausted> {
+        let Event { from, to, .. } = self.events[index as usize];
+        self.counts.messages += 1;
+        let sender = &mut self.ranks[from as usize];
+        if sender.to_leave == 0 && !network.shares(from, to) {
+            return self.leave(index, at, network);
+        }
+        sender.to_leave += 1;
+        self.schedule(index, at);
+        Ok(())
     }
 
     /// Receive `request` of `me` has taken an announced message of `to`, whose data leave at `at`; `fin`: what ends the send, with the message's bytes. It takes
@@ -185,7 +204,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    fn set_running(&mut self, rank: u32, bound: u64) {
+    pub(super) fn set_running(&mut self, rank: u32, bound: u64) {
         let descriptor = &mut self.ranks[rank as usize];
         descriptor.bound = bound;
         descriptor.status.store(status::RUNS, Ordering::SeqCst);
@@ -264,7 +283,9 @@ impl Engine<'_> {
             let flowing = if self.counts.flowing == 0 { None } else { network.next(self.flows) };
             let first = arriving.map_or(u64::MAX, |entry| entry.key.time).min(flowing.unwrap_or(u64::MAX));
             let next = match (leaving, arriving, flowing) {
-                (Some(l), _, _) if l.key.time < self.horizon() && l.key.time <= first => l,
+                // Not before what arrives at that time: who waits for that may send at once, and whose message leaves first says its sender, not whether it
+                // has been made to run already.
+                (Some(l), _, _) if l.key.time < self.horizon() && l.key.time < first => l,
                 // What ends then arrives then.
                 (_, _, Some(at)) if at == first && at < self.arrivals_horizon() => {
                     self.flow_on(at, network)?;
@@ -277,18 +298,28 @@ impl Engine<'_> {
             match self.events[next.event as usize].what {
                 what::LEAVES => {
                     heap::pop(self.leaving, &mut self.counts.leaving);
+                    self.has_left(self.events[next.event as usize].from);
                     self.leave(next.event, next.key.time, network)?;
                 }
                 what::DATA_LEAVES => {
                     heap::pop(self.leaving, &mut self.counts.leaving);
+                    self.has_left(self.events[next.event as usize].to);
                     self.data_leave(next.event, next.key.time, network)?;
                 }
                 _ => {
                     heap::pop(self.arriving, &mut self.counts.arriving);
-                    self.happen(next.event, next.key.time, woken);
+                    match self.events[next.event as usize].played {
+                        0 => self.happen(next.event, next.key.time, woken),
+                        _ => self.meet(next.event, network, woken)?,
+                    }
                 }
             }
         }
+    }
+
+    fn has_left(&mut self, sender: u32) {
+        let to_leave = &mut self.ranks[sender as usize].to_leave;
+        *to_leave = to_leave.saturating_sub(1);
     }
 
     /// A message of this cost asks for its sender's interface at `at`: when it leaves, and when its last byte is there if it is alone.
@@ -296,8 +327,12 @@ impl Engine<'_> {
         let interface = &mut self.ranks[from as usize].interface_free;
         let departs = at.saturating_add(cost.send_overhead).max(*interface);
         *interface = departs.saturating_add(cost.gap);
-        // The look-ahead promises that.
-        (departs, departs.saturating_add(cost.wire).max(at.saturating_add(self.lookahead)))
+        let arrival = departs.saturating_add(cost.wire);
+        debug_assert!(
+            arrival >= at.saturating_add(self.lookahead),
+            "the look-ahead promises more than the machine keeps"
+        );
+        (departs, arrival)
     }
 
     fn leave(&mut self, index: u32, at: u64, network: &dyn Network) -> Result<(), Exhausted> {
@@ -448,7 +483,7 @@ impl Engine<'_> {
         }
     }
 
-    fn wake(&mut self, rank: u32, at: u64, (by, bound): (u32, u64), woken: &mut Vec<u32>) {
+    pub(super) fn wake(&mut self, rank: u32, at: u64, (by, bound): (u32, u64), woken: &mut Vec<u32>) {
         let descriptor = &mut self.ranks[rank as usize];
         (descriptor.woken, descriptor.woken_by) = (at, by);
         self.set_running(rank, bound);
@@ -470,7 +505,7 @@ impl Engine<'_> {
     }
 
     /// The same up to event `last` (+ 1), if that is not 0.
-    fn take_through(&mut self, rank: u32, clock: u64, last: u32, taken: &mut Vec<(u64, Envelope)>) {
+    pub(super) fn take_through(&mut self, rank: u32, clock: u64, last: u32, taken: &mut Vec<(u64, Envelope)>) {
         loop {
             let descriptor = &mut self.ranks[rank as usize];
             let Some(index) = descriptor.first.checked_sub(1) else { return };
@@ -490,17 +525,34 @@ impl Engine<'_> {
         }
     }
 
-    /// `rank` waits, with `clock`, for `need` arrivals, some of which are in its list: until when it waits. `None`: for more than are there, how many.
-    pub fn until(&self, rank: u32, need: u32) -> Result<u64, u32> {
+    /// `rank`, at its clock, cannot go on before `need` more arrivals, or one that it has to answer. If those are there: take them, and say when the last one came.
+    /// Else it waits. So what it takes follows from the order of what arrives, not from how much of it was there already, nor does it take what
+    /// comes at the same time as the last one.
+    pub fn wait_for(&mut self, rank: u32, need: u32, taken: &mut Vec<(u64, Envelope)>) -> Option<u64> {
         let mut left = need;
         let mut at = self.ranks[rank as usize].first;
         while let Some(event) = at.checked_sub(1).map(|index| &self.events[index as usize]) {
             left -= 1;
             if left == 0 || asks(&event.envelope) {
-                return Ok(event.time);
+                let until = event.time;
+                self.take_through(rank, until, at, taken);
+                return Some(until);
             }
             at = event.next;
         }
-        Err(left)
+        self.wait(rank, left);
+        None
+    }
+
+    /// The first of what has arrived at `rank` that it has to answer (index + 1), and when that came.
+    pub(super) fn first_asking(&self, rank: u32) -> Option<(u32, u64)> {
+        let mut at = self.ranks[rank as usize].first;
+        while let Some(event) = at.checked_sub(1).map(|index| &self.events[index as usize]) {
+            if asks(&event.envelope) {
+                return Some((at, event.time));
+            }
+            at = event.next;
+        }
+        None
     }
 }

@@ -31,6 +31,11 @@ pub mod what {
     pub const HELD: u32 = 7;
 }
 
+/// Steps of a rank's part in a collective that the engine plays.
+pub const MOST_STEPS: usize = 32;
+/// No rank: nothing is sent, or received, in a step.
+pub const NOBODY: u32 = u32::MAX;
+
 /// The segment's own words, behind its head.
 #[repr(C, align(64))]
 pub struct Header {
@@ -45,7 +50,8 @@ pub struct Header {
     pub lookahead: u64,
     /// `Compute` as numbers.
     pub compute: u32,
-    pub reserved: u32,
+    /// Collectives go message by message: the engine plays none.
+    pub by_messages: u32,
     pub scale: u64,
     pub counts: Counts,
 }
@@ -97,8 +103,44 @@ pub struct SimRank {
     pub waited: AtomicU64,
     pub messages: AtomicU64,
     pub woken_by: u32,
-    pub reserved0: u32,
+    /// Of its messages: those that are to ask its interface, and announced ones whose data have not left. Without any, what it sends leaves at once.
+    pub to_leave: u32,
     pub reserved: [u64; 2],
+}
+
+/// A step of a rank's part in a collective that the engine plays: a message to one rank, then one from another.
+#[repr(C)]
+#[derive(Copy, Clone, Default, Debug)]
+pub struct Step {
+    pub to: u32,
+    pub from: u32,
+    pub bytes: u64,
+    /// The message to the same rank before this one, as in `Event`; once it is sent itself: its own event + 1 and tie.
+    pub before: u32,
+    pub reserved: u32,
+    pub before_tie: u64,
+}
+
+/// A rank's part in a collective that the engine plays.
+#[repr(C, align(64))]
+pub struct Part {
+    /// Of the communicator. Each of its messages meets the next step of its receiver that waits for its sender.
+    pub context: u32,
+    pub steps: u32,
+    /// The step that it is in, and whether that has sent its message.
+    pub at: u32,
+    pub sent: u32,
+    /// It is over.
+    pub over: u32,
+    /// Messages that have come before their steps, in order; index + 1.
+    pub early: u32,
+    pub early_last: u32,
+    pub reserved: u32,
+    /// The rank's clock in it.
+    pub clock: u64,
+    /// Of its first message.
+    pub number: u64,
+    pub step: [Step; MOST_STEPS],
 }
 
 /// Something that happens at a point in virtual time.
@@ -120,7 +162,8 @@ pub struct Event {
     pub before_tie: u64,
     /// HELD behind this one; index + 1.
     pub behind: u32,
-    pub reserved: u32,
+    /// Of a collective that the engine plays: its context + 1.
+    pub played: u32,
     /// When it was there, at the earliest: what left before it may hold it up.
     pub arrival: u64,
     pub envelope: Envelope,
@@ -131,6 +174,7 @@ const _: () = {
     assert!(size_of::<Header>() == 128);
     assert!(size_of::<SimRank>() == 128);
     assert!(size_of::<Event>() == 224);
+    assert!(size_of::<Part>() == 1088);
     assert!(size_of::<super::heap::Entry>() == 24);
 };
 

@@ -1,7 +1,7 @@
 //! What a rank itself knows of its virtual time, and how what it sends gets to the engine.
 
 use super::engine::Departure;
-use super::layout::status;
+use super::layout::{Step, status};
 use super::{Compute, Exhausted, Network, SimulationSegment};
 use crate::matching::envelope::{Envelope, FLAG_SYNC, kind};
 use crate::mem::sync::Ordering;
@@ -40,6 +40,8 @@ pub struct Simulated {
     /// What has left its sender's buffer, by the request that its receiver answers.
     copies: HashMap<u32, Box<[u8]>>,
     detached: u32,
+    /// Messages since it has looked or waited last.
+    sent: u32,
 }
 
 impl Simulated {
@@ -56,6 +58,7 @@ impl Simulated {
             fault: None,
             copies: HashMap::new(),
             detached: 0,
+            sent: 0,
         }
     }
 
@@ -85,7 +88,26 @@ impl Simulated {
         }
     }
 
-    /// A message leaves at this rank's clock, which goes on by what that keeps it busy.
+    /// It lets the others come up to it.
+    pub(crate) fn looks(&mut self) {
+        self.sent = 0;
+    }
+
+    /// What the engine is to know of the message before, to each rank that a step sends to.
+    pub(crate) fn fill_in(&self, steps: &mut [Step]) {
+        for step in steps {
+            if let Some((event, tie)) = self.before.get(&step.to) {
+                (step.before, step.before_tie) = (event + 1, *tie);
+            }
+        }
+    }
+
+    pub(crate) fn has_sent(&mut self, to: u32, event: (u32, u64)) {
+        self.before.insert(to, event);
+    }
+
+    /// A message leaves at this rank's clock, which goes on by what that keeps it busy. True: it has run ahead so far that it is to look. After how many
+    /// messages follows from the program and the number of ranks, not from how full the memory is: that says how far the others are in real time.
     pub(crate) fn send(&mut self, to: u32, envelope: &Envelope) -> bool {
         let (segment, from, at) = (self.segment, self.me, self.clock());
         let number = self.numbers(1);
@@ -93,7 +115,7 @@ impl Simulated {
         let departure = Departure { at, number, from, to, before, envelope };
         let measures = segment.compute() != Compute::None;
         let sent = segment.locked(from, |engine| {
-            let sent = engine.send(&departure)?;
+            let sent = engine.send(&departure, &*self.network)?;
             // What it owes an answer for may have come before.
             if engine.has_nothing(from) {
                 engine.advance(from, at);
@@ -101,7 +123,7 @@ impl Simulated {
                     engine.settle(&*self.network, &mut self.woken)?;
                 }
             }
-            Ok((sent, engine.is_crowded()))
+            Ok(sent)
         });
         let cost = match envelope.kind {
             kind::RTS => self.network.word(from, to),
@@ -113,9 +135,10 @@ impl Simulated {
         rank.sent.fetch_add(busy, RELAXED);
         rank.messages.fetch_add(1, RELAXED);
         match sent {
-            Ok((event, is_crowded)) => {
+            Ok(event) => {
                 self.before.insert(to, event);
-                is_crowded
+                self.sent += 1;
+                self.sent >= segment.sends_at_once()
             }
             Err(Exhausted) => {
                 self.fault = Some(Fault::Exhausted);

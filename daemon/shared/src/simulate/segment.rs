@@ -4,24 +4,27 @@
 
 use super::engine::Engine;
 use super::heap::Entry;
-use super::layout::{Counts, Event, Flowing, Header, SimRank};
+use super::layout::{Counts, Event, Flowing, Header, Part, SimRank};
 use crate::mem::segment::{Head, Segment, SegmentError, layout_hash};
 use crate::mem::sync::{Ordering, spin_loop, yield_cpu};
 use serde::{Deserialize, Serialize};
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 const LAYOUT: u64 = layout_hash(&[
     VERSION,
     size_of::<Header>() as u64,
     size_of::<SimRank>() as u64,
     size_of::<Event>() as u64,
     size_of::<Entry>() as u64,
+    size_of::<Part>() as u64,
 ]);
 const HEADER_AT: u64 = (size_of::<Head>() as u64).next_multiple_of(64);
 const IMAGE_AT: u64 = (HEADER_AT + size_of::<Header>() as u64).next_multiple_of(64);
 /// Looks at the lock between two turns of others on this CPU: who holds it may be waiting for that.
 const LOOKS: u32 = 100;
+/// Messages of a rank that has not looked meanwhile what has come.
+const MOST_SENDS_AT_ONCE: u32 = 256;
 
 /// What a simulated rank's own computation takes of its virtual time, beside what the machine says of its cores (`vmpirun --compute`).
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -47,6 +50,8 @@ pub struct SimulationConfig<'a> {
     /// No message takes less, from any rank to any other; not 0.
     pub lookahead: u64,
     pub compute: Compute,
+    /// Collectives go message by message: the engine plays none.
+    pub by_messages: bool,
     /// What the network's flows need to remember, and who writes the first of it.
     pub flow_bytes: u64,
     pub begin_flows: &'a dyn Fn(&mut [u8]),
@@ -70,6 +75,7 @@ unsafe impl Sync for SimulationSegment {}
 /// Where the parts lie, and how long all is.
 struct Parts {
     ranks: u64,
+    played: u64,
     events: u64,
     leaving: u64,
     arriving: u64,
@@ -89,6 +95,7 @@ impl Parts {
         };
         let (ranks, room) = (u64::from(ranks), u64::from(room));
         let ranks_at = part(ranks, size_of::<SimRank>());
+        let played = part(ranks, size_of::<Part>());
         let events = part(room, size_of::<Event>());
         let leaving = part(room, size_of::<Entry>());
         let arriving = part(room, size_of::<Entry>());
@@ -96,7 +103,7 @@ impl Parts {
         let flowing = part(if flow_bytes == 0 { 0 } else { room }, size_of::<Flowing>());
         let flows = part(flow_bytes, 1);
         let bytes = at.next_multiple_of(4096);
-        Parts { ranks: ranks_at, events, leaving, arriving, running, flowing, flows, bytes }
+        Parts { ranks: ranks_at, played, events, leaving, arriving, running, flowing, flows, bytes }
     }
 }
 
@@ -104,7 +111,7 @@ impl SimulationSegment {
     /// # Errors
     /// Those of the system.
     pub fn create(config: &SimulationConfig<'_>) -> Result<SimulationSegment, SegmentError> {
-        let room = config.ranks.saturating_mul(512).clamp(1 << 14, 1 << 22);
+        let room = config.ranks.saturating_mul(1024).clamp(1 << 14, 1 << 22);
         let image_bytes = config.image.len() as u32;
         let parts = Parts::of(config.ranks, room, image_bytes, config.flow_bytes);
         let segment = Segment::create("simulation", LAYOUT, parts.bytes)?;
@@ -125,6 +132,7 @@ impl SimulationSegment {
             (*header).lookahead = config.lookahead.max(1);
             (*header).compute = compute;
             (*header).scale = scale;
+            (*header).by_messages = config.by_messages.into();
             let image = segment.at(IMAGE_AT, config.image.len());
             std::ptr::copy_nonoverlapping(config.image.as_ptr(), image.as_ptr(), config.image.len());
         }
@@ -178,6 +186,17 @@ impl SimulationSegment {
             (4, per_second) => Compute::Instructions { per_second },
             _ => Compute::None,
         }
+    }
+
+    /// Does the engine play collectives? Else each rank sends its own messages.
+    pub fn plays_collectives(&self) -> bool {
+        // SAFETY: inside the mapping; written before it was shared.
+        unsafe { (*self.header).by_messages == 0 }
+    }
+
+    /// A rank lets virtual time come up to it after so many messages: however far it runs ahead, there is room for what is under way.
+    pub fn sends_at_once(&self) -> u32 {
+        (self.room / self.ranks.max(1) / 4).clamp(1, MOST_SENDS_AT_ONCE)
     }
 
     /// What the engine has gone through so far.
@@ -238,6 +257,7 @@ impl SimulationSegment {
         let mut engine = Engine {
             counts,
             ranks: self.part(parts.ranks, self.ranks),
+            parts: self.part(parts.played, self.ranks),
             events: self.part(parts.events, self.room),
             leaving: self.part(parts.leaving, self.room),
             arriving: self.part(parts.arriving, self.room),

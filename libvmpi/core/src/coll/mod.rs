@@ -3,7 +3,7 @@
 //! Reading order: `call` (what the program asked for), `resolve` (checked, handles looked up: `work`), `choose`,
 //! `by_node` (several nodes, see `layout`), `by_core` (shared cores) and `inter` (which algorithm), `algo/` (the algorithms: pure functions that list steps), `plan` (the steps), `schedule`
 //! (the engine that executes them, the same for blocking, nonblocking and persistent calls), `wire` (the messages
-//! and datatypes it executes them with), `visit`, `cells` and `cell_blocks` (fast paths that need no messages within a node) and `far_cells` (few between nodes),
+//! and datatypes it executes them with), `visit`, `cells` and `cell_blocks` (fast paths that need no messages within a node), `played` (in virtual time: without the ranks) and `far_cells` (few between nodes),
 //! `neighbor`.
 //!
 //! All messages of a collective travel on `Plane::Collective` with a tag that counts the collectives of the
@@ -23,6 +23,7 @@ mod far_cells;
 mod inter;
 mod neighbor;
 pub mod plan;
+mod played;
 mod resolve;
 pub mod schedule;
 #[cfg(test)]
@@ -156,6 +157,9 @@ pub unsafe fn run(comm: &Communicator, call: &Call) -> Result<()> {
 /// The buffers in `work` must be valid.
 unsafe fn by_plan(comm: &Communicator, work: &Work, kit: Rc<Kit>, tags: Tags) -> Result<()> {
     let plan = plan(comm, work)?;
+    if simulate::is_on() && played::run(comm, work, &plan) {
+        return Ok(());
+    }
     // SAFETY: the caller's contract.
     unsafe { wire::execute(comm, plan, kit, tags) }
 }

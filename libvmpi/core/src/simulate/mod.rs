@@ -105,6 +105,11 @@ pub(crate) fn is_on() -> bool {
     MINE.get().is_some()
 }
 
+/// Does the engine play collectives (`coll::played`)?
+pub(crate) fn plays() -> bool {
+    MINE.get().is_some_and(|mine| mine.segment.plays_collectives())
+}
+
 /// This rank of a simulated job is about to start.
 ///
 /// # Errors

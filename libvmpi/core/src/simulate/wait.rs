@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicU32;
 use vmpi_shared::matching::request::FLAG_AWAITED;
 use vmpi_shared::matching::tend::Endpoint;
 use vmpi_shared::node::recording;
+use vmpi_shared::simulate::layout::Step;
 use vmpi_shared::simulate::{Fault, Network};
 
 /// Polls in a row that have found nothing.
@@ -47,6 +48,15 @@ pub(crate) fn wait(call: u32, peer: i32, tag: i32, beside: bool) {
     if waited > 0 && recording::is_on(&endpoint.node, endpoint.me) {
         recording::waited(&endpoint.node, endpoint.me, (call, peer, tag), waited);
     }
+}
+
+/// Take part in a collective that the engine plays, to its end. `steps`: what this rank sends and receives, by ranks of the job.
+#[cold]
+pub(crate) fn join(context: u32, steps: &mut [Step], call: u32) {
+    MISSES.store(0, RELAXED);
+    compute::pay();
+    endpoint().join_in_virtual_time(context, steps, (call, -1, -1));
+    check();
 }
 
 /// Are more of its requests awaited than must be over?
