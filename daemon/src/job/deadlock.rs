@@ -266,6 +266,8 @@ impl Job {
             wait.waits = seen.awaited;
         } else if call == 8 {
             wait.waits = vec![plain(WaitKind::Window, descriptor.peer.load(SeqCst), Vec::new())];
+        } else if let Some((context, from)) = self.simulation.as_ref().and_then(|simulation| simulation.awaits(rank)) {
+            wait.waits = vec![WaitOn { context, ..plain(WaitKind::Collective, -1, vec![from]) }];
         } else if call == 5 {
             wait.waits = vec![plain(WaitKind::Collective, -1, Vec::new())];
         }

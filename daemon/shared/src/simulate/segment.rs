@@ -4,7 +4,7 @@
 
 use super::engine::Engine;
 use super::heap::Entry;
-use super::layout::{Counts, Event, Flowing, Header, Part, SimRank};
+use super::layout::{Counts, Event, Flowing, Header, MOST_STEPS, Part, SimRank, Step};
 use crate::mem::segment::{Head, Segment, SegmentError, layout_hash};
 use crate::mem::sync::{Ordering, spin_loop, yield_cpu};
 use serde::{Deserialize, Serialize};
@@ -216,6 +216,24 @@ impl SimulationSegment {
                 && at(&raw const (*counts).leaving) == 0
                 && at(&raw const (*counts).arriving) == 0
                 && at(&raw const (*counts).flowing) == 0
+        }
+    }
+
+    /// The collective that `rank` is in, if the engine plays it (its context), and whose message it waits for there. For who looks from outside.
+    pub fn awaits(&self, rank: u32) -> Option<(u32, u32)> {
+        let at = self.parts().played + u64::from(rank) * size_of::<Part>() as u64;
+        let part = (rank < self.ranks).then(|| self.segment.at(at, size_of::<Part>()).cast::<Part>().as_ptr())?;
+        // SAFETY: inside the mapping, aligned; numbers that others may be changing, of no consequence.
+        let read = |number: *const u32| unsafe { number.read_volatile() };
+        // SAFETY: as above; addresses only.
+        unsafe {
+            let (at, steps) = (read(&raw const (*part).at), read(&raw const (*part).steps));
+            if read(&raw const (*part).over) != 0 || at >= steps || at as usize >= MOST_STEPS {
+                return None;
+            }
+            let step = (&raw const (*part).step).cast::<Step>().add(at as usize);
+            let from = read(&raw const (*step).from);
+            (from < self.ranks).then(|| (read(&raw const (*part).context), from))
         }
     }
 

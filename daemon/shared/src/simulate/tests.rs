@@ -464,6 +464,24 @@ fn of_what_comes_at_the_same_time_no_more_is_taken_than_is_waited_for() {
     assert_eq!(taken(true), [(LATENCY + 50, 1)]);
 }
 
+/// A rank that does not come is named by those that wait for it.
+#[test]
+fn who_is_waited_for_in_a_barrier_is_told() {
+    let segment = segment(3, LATENCY);
+    assert_eq!(segment.awaits(0), None);
+    let mut ranks: Vec<Rank> = (0..3).map(|_| Rank::new(vec![Step::Barrier], 3, true)).collect();
+    for me in [0, 2] {
+        segment.locked(me, |engine| assert!(!ranks[me as usize].step(engine, me, &Even)));
+    }
+    let mut woken = Vec::new();
+    segment.locked(1, |engine| {
+        engine.finish(1);
+        engine.settle(&Even, &mut woken).unwrap();
+    });
+    assert_eq!((segment.awaits(0), segment.awaits(2)), (Some((7, 1)), Some((7, 1))));
+    assert!(woken.is_empty() && segment.is_stalled() && segment.awaits(3).is_none());
+}
+
 /// Skewed by what they compute and send meanwhile, on networks with distances, ties, and shared links; some answer others while they wait in the barrier.
 #[test]
 fn a_barrier_that_is_played_takes_what_its_messages_take() {
