@@ -245,7 +245,7 @@ fn programs(
         if options.pcontrol_names {
             app.env.push((control::env::PCONTROL.into(), "regions".into()));
         }
-        threads::tell(&plan, &mut app.env);
+        threads::tell(plan, &mut app.env);
         apps.push(app);
         found.push(looked_up);
     }
