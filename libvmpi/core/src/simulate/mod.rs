@@ -12,7 +12,6 @@ pub use compute::compute;
 pub(crate) use compute::{entered, left, look};
 
 use crate::errors::{Class, Error, Result};
-use crate::process::endpoint;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 use vmpi_machine::{Flows, Image};
@@ -93,10 +92,7 @@ impl Network for Wires {
 /// This rank calls MPI no more.
 pub(crate) fn finish() {
     compute::finish();
-    let endpoint = endpoint();
-    if is_on() && recording::is_on(&endpoint.node, endpoint.me) {
-        recording::left_virtual_time(&endpoint.node);
-    }
+    wait::finish();
 }
 
 /// Does this rank live in virtual time?
