@@ -327,8 +327,7 @@ impl Engine<'_> {
         let interface = &mut self.ranks[from as usize].interface_free;
         let departs = at.saturating_add(cost.send_overhead).max(*interface);
         *interface = departs.saturating_add(cost.gap);
-        // What takes no time takes a picosecond: nothing is there before it has left.
-        let arrival = departs.saturating_add(cost.wire).max(at.saturating_add(1));
+        let arrival = departs.saturating_add(cost.wire);
         debug_assert!(
             arrival >= at.saturating_add(self.lookahead),
             "the look-ahead promises more than the machine keeps"

@@ -54,11 +54,6 @@ fn called_word() -> (u64, &'static str) {
     (word, std::str::from_utf8(bytes).unwrap_or_default())
 }
 
-/// The MPI function that this process entered last; empty: none.
-pub fn called_last() -> &'static str {
-    called().1
-}
-
 /// This process's end of its rank's ring.
 #[derive(Default)]
 pub(crate) struct Recorder {

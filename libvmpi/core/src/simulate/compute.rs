@@ -81,7 +81,7 @@ pub(crate) fn entered() {
 #[inline]
 pub(super) fn pay() {
     if !IS_PAID.swap(true, RELAXED) {
-        pay_for(called_last());
+        pay_for(called());
     }
 }
 
@@ -98,7 +98,7 @@ fn pay_for(name: &'static str) {
 /// It computes from now on.
 pub(crate) fn left() {
     pay();
-    tape::with(|tape| tape.over(called_last()));
+    tape::with(|tape| tape.over(called()));
     LEFT_BY.store(this_thread(), RELAXED);
     LEFT_AT.store(done(), RELAXED);
 }
@@ -106,7 +106,7 @@ pub(crate) fn left() {
 /// It calls MPI no more.
 pub(super) fn finish() {
     pay();
-    tape::with(|tape| tape.finish(called_last()));
+    tape::with(|tape| tape.finish(called()));
 }
 
 /// What this thread has done since it left MPI: what others do goes on beside it.

@@ -93,10 +93,7 @@ impl Network for Wires {
 /// This rank calls MPI no more.
 pub(crate) fn finish() {
     compute::finish();
-    let endpoint = endpoint();
-    if is_on() && recording::is_on(&endpoint.node, endpoint.me) {
-        recording::left_virtual_time(&endpoint.node);
-    }
+    wait::finish();
 }
 
 /// Does this rank live in virtual time?

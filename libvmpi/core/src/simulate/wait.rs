@@ -9,6 +9,14 @@ use vmpi_shared::node::recording;
 use vmpi_shared::simulate::layout::Step;
 use vmpi_shared::simulate::{Fault, Network};
 
+/// This rank calls MPI no more: whoever traces it is told.
+pub(super) fn finish() {
+    let endpoint = endpoint();
+    if is_on() && recording::is_on(&endpoint.node, endpoint.me) {
+        recording::left_virtual_time(&endpoint.node);
+    }
+}
+
 /// Polls in a row that have found nothing.
 static MISSES: AtomicU32 = AtomicU32::new(0);
 
@@ -54,6 +62,7 @@ pub(crate) fn wait(call: u32, peer: i32, tag: i32, beside: bool) {
 #[cold]
 pub(crate) fn join(context: u32, steps: &mut [Step], call: u32) {
     MISSES.store(0, RELAXED);
+    compute::pay();
     endpoint().join_in_virtual_time(context, steps, (call, -1, -1));
     check();
 }
