@@ -217,6 +217,10 @@ impl Inbox<'_> {
     /// words: a sender that comes there finds the ring neither full nor free, for ever.
     pub fn damage(&self) -> Option<String> {
         let (tail, head) = (self.ends.tail.load(Ordering::SeqCst), self.ends.head.load(Ordering::SeqCst));
+        if (tail, head) == (0, 0) {
+            // Nothing has come yet: a look at its cells would take memory for them.
+            return None;
+        }
         let size = self.cells.len() as u64;
         let turn_at = |position: u64| unsigned(self.place(position).0.turn.load(Ordering::SeqCst));
         let (first, next) = (turn_at(tail), turn_at(head));
