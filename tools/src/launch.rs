@@ -20,7 +20,7 @@ use crate::program::{self, Program};
 use crate::report::{self, Verdict};
 use crate::session::{self, Finished, Signals};
 use crate::trace::NodeRecording;
-use crate::{cpus, debugger, hosts, matrix, mpir, outcome, outputs, simulate, trace, version};
+use crate::{cpus, debugger, hosts, matrix, mpir, outcome, outputs, orders, simulate, trace, version};
 use serde_json::json;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -45,6 +45,10 @@ pub fn main(args: &[String]) -> i32 {
         cli::Command::Run(options) if options.debugger.is_some() => debugger::run(&options, args),
         cli::Command::Run(mut options) => {
             options.timeout_s = cli::timeout_s(options.timeout_s, |name| std::env::var(name).ok())?;
+            orders::check(&mut options)?;
+            if let Some(code) = orders::several(&options, args)? {
+                return Ok(code);
+            }
             run(&options)
         }
     }) {
@@ -95,6 +99,8 @@ struct Job {
     auto: Option<Auto>,
     /// The numbers of the nodes that are used, of a job of several.
     used: Vec<usize>,
+    /// A record that is being made.
+    orders: orders::Recording,
     /// Other jobs keep off its CPUs while this one lives.
     _claims: Claims,
 }
@@ -158,6 +164,9 @@ fn run(options: &RunOptions) -> Result<i32, Failure> {
     }
     // The private daemon ends and its directory goes before the last word is said; likewise those of all nodes.
     drop(daemon);
+    if let Some(note) = job.orders.finish(options)? {
+        complain(&format!("note: {note}"));
+    }
     let on_nodes = conductor.and_then(|conductor| conductor.join().ok()).unwrap_or_default();
     conclude(options, &job, &finished?, &on_nodes)
 }
@@ -270,6 +279,7 @@ fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, known: &[&Know
     }
     let mut apps = Vec::new();
     let mut found = Vec::new();
+    let mut recording = orders::Recording::begin(options)?;
     for app in &options.apps {
         let app_ranks = if options.apps.len() == 1 { plan.ranks } else { app.ranks.unwrap_or(1) };
         let (env, missing) = environ::compose(&own, &options.env_mode, app.env_mode.as_ref(), &options.env, &app.env);
@@ -289,6 +299,7 @@ fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, known: &[&Know
         if options.pcontrol_names {
             app.env.push((control::env::PCONTROL.into(), "regions".into()));
         }
+        recording.tell(options, &mut app.env);
         threads::tell(&plan, &mut app.env);
         apps.push(app);
         found.push(looked_up);
@@ -353,11 +364,12 @@ fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, known: &[&Know
         counters: counters.iter().map(|event| event.name.to_owned()).collect(),
         universe: universe(options, &plan, &rooms),
     };
+    recording.check(options, &mut spec)?;
     if spec.nodes.is_some() {
         // Each rank's core on its own node.
         spec.placement = place::cores_on_nodes(&plan, &spec);
     }
-    Ok(Job { spec, plan, found, notes, auto, used, _claims: claims })
+    Ok(Job { spec, plan, found, notes, auto, used, orders: recording, _claims: claims })
 }
 
 /// Plan a job of this node alone on CPUs that other jobs do not have, as far as there are such.

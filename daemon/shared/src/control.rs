@@ -24,7 +24,7 @@ pub use report::{CoreReport, Helper, JobReport, RankReport, RegionReport, Simula
 pub use spec::{App, Balance, JobSpec, NodeMap, NodePart, Nodes, OnBlock, Policy, Simulation, Stdio, Wtime};
 
 /// Changes whenever a message changes its meaning.
-pub const PROTOCOL: u32 = 14;
+pub const PROTOCOL: u32 = 15;
 /// Most ranks that a segment is made for, and most of all else that it counts: all sizes computed from these are far from overflow.
 pub const MOST_RANKS: u32 = 1 << 24;
 /// Longest frame accepted.
@@ -78,6 +78,13 @@ pub mod env {
     pub const OVERLAP: &str = "VMPI_OVERLAP";
     /// Bytes, in the job's environment: memory for messages of the job that no receive has asked for, on each node.
     pub const UNEXPECTED_BYTES: &str = "VMPI_UNEXPECTED_BYTES";
+    /// A seed, and with commas what is left to it (`vmpirun --chaos`).
+    pub const CHAOS: &str = "VMPI_CHAOS";
+    /// A directory into which each rank writes what it decides (`vmpirun --record`); the second is set: also what else could have been decided.
+    pub const RECORD: &str = "VMPI_RECORD";
+    pub const RECORD_ALL: &str = "VMPI_RECORD_ALL";
+    /// The record that is followed (`vmpirun --replay`).
+    pub const REPLAY: &str = "VMPI_REPLAY";
     /// Directory that holds the runtime directory (tests and users override it).
     pub const RUNTIME_DIR: &str = "VMPI_RUNTIME_DIR";
     /// The RDMA device that a node's vmpid is to use, where there are several.

@@ -19,6 +19,7 @@
 pub mod attr;
 pub mod calls;
 pub mod clock;
+mod chance;
 pub mod coll;
 pub mod comm;
 pub mod construct;

@@ -5,11 +5,13 @@
 //! second list in order of arrival for wildcard receives and probes. So hundreds of either cost nothing extra. Unexpected messages beyond the rank's own
 //! room lie in chunks of the job (`store`), and while there are so many they hang in bins of another size, for each kind of wildcard, too (`index`).
 
+pub(super) mod held;
 mod index;
 mod slots;
 mod store;
 mod unexpected;
 
+pub use held::HOLDS;
 pub(crate) use index::each_unexpected;
 pub use store::{Reserve, Store};
 pub use unexpected::{LEAST_UNEXPECTED_LIMIT, Unexpected};
@@ -84,6 +86,7 @@ pub struct QueueHead {
     pub slots_most: u32,
     pub unexpected_most: u32,
     /// Bytes + 1 that a blocking receive without a request has room for; nothing else is under way then.
+    /// `HOLDS`: their owner holds messages back.
     pub direct_room: u32,
     /// Posted receives with room for messages that are announced and then moved as a whole.
     pub posted_large: u32,
@@ -230,7 +233,7 @@ impl Queues<'_> {
     /// Handle one envelope; false leaves it in the inbox (no room for it, or only the rank itself can take it).
     pub(super) fn accept(&mut self, envelope: &Envelope, mover: &mut dyn Mover, out: &mut Outgoing) -> bool {
         match envelope.kind {
-            kind::INLINE | kind::SLAB | kind::RTS if self.head.direct_room != 0 => self.accept_direct(envelope),
+            kind::INLINE | kind::SLAB | kind::RTS if self.head.direct_room != 0 => self.accept_direct(envelope, mover),
             kind::INLINE | kind::SLAB | kind::RTS => match self.find_posted(envelope) {
                 Some(index) => {
                     self.matched(index, envelope, mover, out);
@@ -347,7 +350,7 @@ impl Queues<'_> {
 
     /// A message comes while the rank waits in a blocking receive without a request. If it is the one, it stays where it is, for the
     /// rank to take; if more than taking is needed for it, it is queued, and the rank must go the long way.
-    fn accept_direct(&mut self, envelope: &Envelope) -> bool {
+    fn accept_direct(&mut self, envelope: &Envelope, mover: &mut dyn Mover) -> bool {
         let head = &mut *self.head;
         let wanted = head.probe_context == envelope.context
             && accepts(head.probe_source, head.probe_tag, envelope.source, envelope.tag);
@@ -358,6 +361,8 @@ impl Queues<'_> {
             }
             // What comes behind it must not be taken first.
             head.direct_room = 0;
+        } else if head.direct_room == HOLDS {
+            return self.hold(envelope, mover);
         }
         self.queue_unexpected(envelope)
     }

@@ -1,5 +1,6 @@
 //! Taking in what has arrived: messages, and word of deaths and revocations, which are acted on before anything else.
 
+use crate::chance;
 use crate::failure::{self, health};
 use crate::lock;
 use crate::p2p::failed;
@@ -13,6 +14,9 @@ use vmpi_shared::job::SIMULATED;
 fn catch_up(changes: u64, looks: bool) {
     if changes & SIMULATED != 0 {
         return simulate::wait::progress(looks);
+    }
+    if chance::is_on() {
+        return chance::progress();
     }
     failure::set_silent(endpoint().take_in());
     health::learn();

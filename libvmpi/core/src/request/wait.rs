@@ -1,7 +1,9 @@
 //! How a rank waits: look, arm, suspend, look again.
 
+use super::by_chance;
 use super::missed::note_requests;
 use crate::calls::{self, CALL_COLLECTIVE, CALL_WAIT};
+use crate::chance;
 use crate::errors::Result;
 use crate::failure;
 use crate::fast_path::collectives_under_way;
@@ -12,7 +14,9 @@ use crate::p2p::slot::poll;
 use crate::p2p::{self, Slot, failed};
 use crate::process::endpoint;
 use crate::request;
-use crate::request::progress::{poll_generalized, progress, progress_as, progress_now};
+use crate::request::progress::{
+    poll_generalized, progress, progress_as, progress_now, progress_without_news,
+};
 use crate::request::table::{Need, Progress, REQUESTS, Stands, is_casualty, stands};
 use crate::simulate;
 use crate::status::Status;
@@ -254,6 +258,13 @@ pub fn wait_for_all(requests: &[Request]) -> Result<()> {
 /// # Errors
 /// As [`wait_for_all`].
 pub fn wait_for_one(requests: &[Request]) -> Result<Option<usize>> {
+    if event::is_wanted() && chance::is_on() {
+        return by_chance::wait_for_one(requests);
+    }
+    wait_for_first(requests)
+}
+
+pub(super) fn wait_for_first(requests: &[Request]) -> Result<Option<usize>> {
     with_list(|open| wait_with::<true>(requests, open))
 }
 
@@ -305,7 +316,11 @@ fn wait_with<const ONE: bool>(requests: &[Request], open: &mut Vec<Slot>) -> Res
 /// # Errors
 /// As [`wait_for_all`].
 pub fn test_for_all(requests: &[Request]) -> Result<bool> {
-    progress_now();
+    // As `progress_now`, in which this is asked otherwise.
+    if failure::is_news(endpoint().job.changes()) {
+        return after_news::<false>(requests).map(|found| found.is_some());
+    }
+    progress_without_news();
     with_list(|open| test_with::<false>(requests, open)).map(|found| found.is_some())
 }
 
@@ -314,8 +329,26 @@ pub fn test_for_all(requests: &[Request]) -> Result<bool> {
 /// # Errors
 /// As [`wait_for_all`].
 pub fn test_for_one(requests: &[Request]) -> Result<Option<Option<usize>>> {
-    progress_now();
+    if failure::is_news(endpoint().job.changes()) {
+        return after_news::<true>(requests);
+    }
+    progress_without_news();
     with_list(|open| test_with::<true>(requests, open))
+}
+
+/// The same where there is something to be done first, or others have a word in what is found.
+#[cold]
+fn after_news<const ONE: bool>(requests: &[Request]) -> Result<Option<Option<usize>>> {
+    if chance::is_on() {
+        return by_chance::test::<ONE>(requests);
+    }
+    look_with::<ONE>(requests)
+}
+
+#[cold]
+pub(super) fn look_with<const ONE: bool>(requests: &[Request]) -> Result<Option<Option<usize>>> {
+    progress_now();
+    with_list(|open| test_with::<ONE>(requests, open))
 }
 
 fn test_with<const ONE: bool>(requests: &[Request], open: &mut Vec<Slot>) -> Result<Option<Option<usize>>> {
