@@ -20,7 +20,7 @@ use crate::program::{self, Program};
 use crate::report::{self, Verdict};
 use crate::session::{self, Finished, Signals};
 use crate::trace::NodeRecording;
-use crate::{cpus, debugger, hosts, matrix, mpir, outcome, outputs, orders, simulate, trace, version};
+use crate::{cpus, debugger, hosts, matrix, mpir, orders, outcome, outputs, simulate, trace, version};
 use serde_json::json;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};

@@ -248,7 +248,8 @@ impl Record {
     /// The file cannot be read, or is no record.
     pub fn read(path: &Path) -> Result<Record, String> {
         let content = std::fs::read(path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
-        Record::parse(&content).ok_or_else(|| format!("{} is no record of `vmpirun --record` (or it is cut)", path.display()))
+        Record::parse(&content)
+            .ok_or_else(|| format!("{} is no record of `vmpirun --record` (or it is cut)", path.display()))
     }
 
     fn parse(content: &[u8]) -> Option<Record> {
@@ -345,7 +346,13 @@ mod tests {
         let head = Head { bytes: vec![4, 0, 1], programs: vec![("./a\n".into(), 7)], command: "x".into(), full: false };
         let record = Record { head, rows };
         record.write(&path).unwrap();
-        assert_eq!(Record::read(&path), Ok(Record { head: Head { bytes: Record::read(&path).unwrap().head.bytes, ..record.head.clone() }, ..record.clone() }));
+        assert_eq!(
+            Record::read(&path),
+            Ok(Record {
+                head: Head { bytes: Record::read(&path).unwrap().head.bytes, ..record.head.clone() },
+                ..record.clone()
+            })
+        );
         assert_eq!(read_rank(&path, 2, 3), Ok(vec![Entry::Index(1)]));
         assert!(read_rank(&path, 0, 4).unwrap_err().contains("of 3 ranks"));
         let mut content = std::fs::read(&path).unwrap();

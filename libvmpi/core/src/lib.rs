@@ -18,8 +18,8 @@
 
 pub mod attr;
 pub mod calls;
-pub mod clock;
 mod chance;
+pub mod clock;
 pub mod coll;
 pub mod comm;
 pub mod construct;

@@ -166,7 +166,9 @@ impl Recording {
                 .map(|path| recording.directory = Some(path))
                 .map_err(|e| {
                     let path = path.display();
-                    Failure::own(format!("--record {file}: cannot make the directory {path}, into which the ranks write: {e}"))
+                    Failure::own(format!(
+                        "--record {file}: cannot make the directory {path}, into which the ranks write: {e}"
+                    ))
                 })?;
         }
         Ok(recording)
@@ -204,7 +206,13 @@ impl Recording {
             }
         }
         if options.record.is_some() || options.replay.is_some() {
-            self.programs = spec.apps.iter().map(|app| (app.program.clone(), number_of(Path::new(&app.program)))).collect();
+            self.programs =
+                spec.apps.iter().map(|app| (app.program.clone(), number_of(Path::new(&app.program)))).collect();
+        }
+        if spec.nodes.is_some() && trial::is_full() {
+            return Err(Failure::usage(
+                "--explore is for one node: what was decided first is told by its clock; name no hosts, or one",
+            ));
         }
         self.ranks = spec.ranks;
         self.command = std::env::args().collect::<Vec<_>>().join(" ");
@@ -289,7 +297,9 @@ mod tests {
         assert_eq!((series.first, series.last), (1, Some(200)));
         assert!(series.leaves("sends") && !series.leaves("sched"));
         assert_eq!(series.of_seed(17), "17,sends,match");
-        for (wrong, word) in [("", "no seed"), ("x", "`x`"), ("-1", "`-1`"), ("5..3", "smaller"), ("1,now", "`now`"), ("1..", "``")] {
+        for (wrong, word) in
+            [("", "no seed"), ("x", "`x`"), ("-1", "`-1`"), ("5..3", "smaller"), ("1,now", "`now`"), ("1..", "``")]
+        {
             let sentence = parse(wrong).unwrap_err();
             assert!(sentence.contains(word), "{wrong}: {sentence}");
         }

@@ -49,7 +49,9 @@ pub(super) fn run(options: &RunOptions, chaos: &Chaos, last: u64, args: &[String
                 count => format!("; the {count} before it did not"),
             };
             let how = match (differs, &first) {
-                (true, Some(first)) if ended.code == 0 => format!("other output than with seed {}: {}", chaos.first, difference(&first.stdout, &ended.stdout)),
+                (true, Some(first)) if ended.code == 0 => {
+                    format!("other output than with seed {}: {}", chaos.first, difference(&first.stdout, &ended.stdout))
+                }
                 _ => ended.how(),
             };
             say(&format!("--chaos: seed {seed} fails: {how}{before}. Again: {}", again(args, chaos, seed)));
@@ -65,7 +67,10 @@ pub(super) fn run(options: &RunOptions, chaos: &Chaos, last: u64, args: &[String
     }
     if !options.quiet {
         let same = if options.compare_stdout { ", and print the same" } else { "" };
-        say(&format!("--chaos: seeds {} to {last}: all end well{same}; the output above is the first one's", chaos.first));
+        say(&format!(
+            "--chaos: seeds {} to {last}: all end well{same}; the output above is the first one's",
+            chaos.first
+        ));
     }
     Ok(0)
 }
@@ -96,7 +101,10 @@ mod tests {
         let chaos = Chaos::parse("1..200,sends").unwrap();
         let args = |line: &str| line.split(' ').map(String::from).collect::<Vec<_>>();
         let again = |line| again(&args(line), &chaos, 17);
-        assert_eq!(again("-n 4 --chaos 1..200,sends ./a 1..200"), "vmpirun --on-deadlock abort -n 4 --chaos 17,sends ./a 1..200");
+        assert_eq!(
+            again("-n 4 --chaos 1..200,sends ./a 1..200"),
+            "vmpirun --on-deadlock abort -n 4 --chaos 17,sends ./a 1..200"
+        );
         assert_eq!(again("--chaos=1..200,sends ./a"), "vmpirun --on-deadlock abort --chaos=17,sends ./a");
         assert_eq!(again("-n 4 ./a"), "vmpirun --chaos 17,sends --on-deadlock abort -n 4 ./a");
     }

@@ -5,13 +5,14 @@
 //! a wrong guess, and some runs are made for nothing.
 
 use std::collections::BTreeSet;
-use vmpi_shared::decisions::{Decoder, Encoder, Entry, Record};
+use vmpi_shared::decisions::{Decoder, Encoder, Entry, Head, Record};
+use vmpi_shared::matching::request::{ANY_SOURCE, ANY_TAG};
 
 /// Something decided at a rank.
 #[derive(Clone, Debug)]
 pub(super) struct Decision {
     pub rank: usize,
-    /// Nanoseconds since the rank's record begins, in which that of all ranks do at about the same time: `offset` says when.
+    /// Nanoseconds, by the clock that all ranks of a node have.
     pub at: u64,
     pub entry: Entry,
     /// What was asked for: context, source, tag.
@@ -21,7 +22,6 @@ pub(super) struct Decision {
 }
 
 const ANY: i32 = ANY_SOURCE;
-use vmpi_shared::matching::request::{ANY_SOURCE, ANY_TAG};
 
 /// A message that a rank received, or was left with.
 struct Message {
@@ -43,7 +43,8 @@ fn read(rank: usize, bytes: &[u8]) -> Row {
     let mut posted: Vec<(u32, i32, i32)> = Vec::new();
     let mut entries = Decoder::new(bytes).peekable();
     while let Some(entry) = entries.next() {
-        let mut decided = |entry: Entry, asked| row.decisions.push(Decision { rank, at, entry, asked, others: Vec::new() });
+        let mut decided =
+            |entry: Entry, asked| row.decisions.push(Decision { rank, at, entry, asked, others: Vec::new() });
         match entry {
             Entry::Time(ns) => at += ns,
             Entry::Asked { context, source, tag } => match entries.peek() {
@@ -120,7 +121,12 @@ pub(super) fn has(record: &Record, rank: usize, wanted: &Entry, place: usize) ->
 fn is_answer(entry: &Entry) -> bool {
     !matches!(
         entry,
-        Entry::Receive { .. } | Entry::Cancelled { .. } | Entry::Time(_) | Entry::Asked { .. } | Entry::Took { .. } | Entry::Left { .. }
+        Entry::Receive { .. }
+            | Entry::Cancelled { .. }
+            | Entry::Time(_)
+            | Entry::Asked { .. }
+            | Entry::Took { .. }
+            | Entry::Left { .. }
     )
 }
 
@@ -136,7 +142,7 @@ pub(super) fn record_of<'a>(like: &Record, decisions: impl Iterator<Item = (usiz
     for (rank, entry) in decisions {
         encoders[rank].encode(entry, &mut rows[rank]);
     }
-    Record { head: vmpi_shared::decisions::Head { full: false, ..like.head.clone() }, rows }
+    Record { head: Head { full: false, ..like.head.clone() }, rows }
 }
 
 /// How many answers of that rank are among these decisions.
@@ -147,7 +153,6 @@ pub(super) fn answers_among(decisions: &[Decision], rank: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vmpi_shared::decisions::Head;
 
     fn record(rows: &[&[Entry]]) -> Record {
         let encode = |entries: &&[Entry]| {
@@ -195,7 +200,8 @@ mod tests {
     fn decisions_stand_in_the_order_of_time() {
         let one = [Entry::Time(5), Entry::Index(1), Entry::Time(10), Entry::Index(2)];
         let two = [Entry::Time(7), Entry::Index(3)];
-        let order: Vec<_> = decisions(&record(&[&one, &two])).into_iter().map(|decision| (decision.rank, decision.at)).collect();
+        let order: Vec<_> =
+            decisions(&record(&[&one, &two])).into_iter().map(|decision| (decision.rank, decision.at)).collect();
         assert_eq!(order, [(0, 5), (1, 7), (0, 15)]);
     }
 }

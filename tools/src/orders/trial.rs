@@ -59,9 +59,9 @@ impl Trial {
     /// What this process is told.
     pub fn own() -> Result<Option<Trial>, Failure> {
         let Some(value) = std::env::var(VARIABLE).ok().filter(|value| !value.is_empty()) else { return Ok(None) };
-        serde_json::from_str(&value)
-            .map(Some)
-            .map_err(|_| Failure::usage(format!("the variable {VARIABLE} is vmpirun's own, and it is {value:?}; unset it")))
+        serde_json::from_str(&value).map(Some).map_err(|_| {
+            Failure::usage(format!("the variable {VARIABLE} is vmpirun's own, and it is {value:?}; unset it"))
+        })
     }
 
     /// As if it stood on the command line.

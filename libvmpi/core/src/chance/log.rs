@@ -102,7 +102,8 @@ pub(super) fn begin(directory: &str, rank: u32, full: bool) -> Result<(), String
         file,
         encoder: Encoder::default(),
         full,
-        at: clock::monotonic_ns(),
+        // The first entry of time says when by the clock that all ranks of a node have.
+        at: 0,
         run: None,
         open: BTreeMap::new(),
         bytes: Vec::new(),

@@ -192,8 +192,11 @@ pub(crate) fn probing(comm: &Communicator, asked: Want) -> Want {
     {
         return found;
     }
-    let source =
-        if mode(CHAOS) && asked.source == consts::ANY_SOURCE { draw::prefer(comm.context, size, asked) } else { asked.source };
+    let source = if mode(CHAOS) && asked.source == consts::ANY_SOURCE {
+        draw::prefer(comm.context, size, asked)
+    } else {
+        asked.source
+    };
     Want { source, ..asked }
 }
 
@@ -216,7 +219,6 @@ pub(crate) fn left_the_record(asked: &str, told: &str) -> ! {
         ),
     )
 }
-
 
 /// A test or a probe has said so.
 #[cold]

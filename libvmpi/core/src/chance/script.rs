@@ -54,8 +54,7 @@ struct Script {
 static STATE: Giant<Option<Script>> = Giant::new(None);
 
 pub(super) fn begin(file: &str, rank: u32, ranks: u32) -> Result<(), String> {
-    let mut script =
-        Script { receives: BTreeMap::new(), answers: VecDeque::new(), decided: 0, kept: BTreeSet::new() };
+    let mut script = Script { receives: BTreeMap::new(), answers: VecDeque::new(), decided: 0, kept: BTreeSet::new() };
     for entry in read_rank(Path::new(file), rank, ranks)? {
         match entry {
             Entry::Receive { number, source, tag } => {

@@ -4,8 +4,8 @@
 //! given back: so they may call all of MPI, and a callback for any safety level can serve. What a rank notes before it gets so
 //! far has bounds; what is beyond them is dropped and counted for the dropped-event handlers.
 
-use crate::chance;
 use super::types::{Failure, Kind, Result, Value, Verbosity};
+use crate::chance;
 use crate::consts;
 use crate::tool::types;
 use std::cell::{Cell, RefCell};
