@@ -1,4 +1,4 @@
-/* Programs with a fault that the usual order of things hides, and their twins without it: faults NAME bad|good. Exit code 3: the fault has shown. */
+/* Programs with a fault that the usual order of things hides, and their twins without it: chance_faults NAME bad|good. Exit code 3: the fault has shown. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
