@@ -133,7 +133,8 @@ fn other_orders_are_found_and_counted() {
         assert_eq!(again.code, code, "{name}, which usually ends with {}: {again:?}", usual.code);
     }
     let binary = faults();
-    let all = Vmpirun::new("orders").args(["-n", "4", "-V", "4", "--explore"]).arg(&binary).args(["probe_races", "good"]);
+    let all =
+        Vmpirun::new("orders").args(["-n", "4", "-V", "4", "--explore"]).arg(&binary).args(["probe_races", "good"]);
     let all = all.cwd(scratch.path()).run();
     assert_eq!(all.code, 0, "{all:?}");
     // Three messages: six orders.

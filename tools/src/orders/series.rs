@@ -37,7 +37,8 @@ pub(super) fn run(options: &RunOptions, chaos: &Chaos, last: u64, args: &[String
     for seed in chaos.first..=last {
         let trial = Trial { chaos: Some(seed), ..Trial::default() };
         let ended = trial.run(args, &scratch.0)?;
-        if matches!(ended.code, code::USAGE | code::CANNOT_EXECUTE | code::NOT_FOUND) {
+        // The program may have such codes, too, but hardly with the first seed.
+        if seed == chaos.first && matches!(ended.code, code::USAGE | code::CANNOT_EXECUTE | code::NOT_FOUND) {
             ended.show();
             return Ok(ended.code);
         }

@@ -21,7 +21,7 @@ use crate::failure;
 use crate::lock;
 use crate::plane::Plane;
 use crate::process::{self, endpoint};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use vmpi_shared::control::env;
 use vmpi_shared::decisions::Entry;
 use vmpi_shared::matching::request::{FLAG_WAKE, NOBODY};
@@ -33,6 +33,8 @@ const OWN_FAULT: i32 = 125;
 const CHAOS: u32 = 1;
 const LOG: u32 = 2;
 const SCRIPT: u32 = 4;
+/// Messages are held back.
+const HOLD: u32 = 8;
 
 static MODE: AtomicU32 = AtomicU32::new(0);
 
@@ -71,6 +73,7 @@ pub(crate) fn begin(endpoint: &mut Endpoint, ranks: u32) -> Result<bool> {
     if let Some(chaos) = word(env::CHAOS) {
         if draw::begin(&chaos, endpoint).ok_or_else(|| failed("--chaos", format!("{} is {chaos:?}", env::CHAOS)))? {
             endpoint.hold_back();
+            wanted |= HOLD;
         }
         wanted |= CHAOS;
     }
@@ -92,6 +95,14 @@ pub(crate) fn finish() {
     MODE.store(0, Ordering::Relaxed);
 }
 
+/// Changes (deaths, revocations) that have been acted on.
+static CHANGES: AtomicU64 = AtomicU64::new(0);
+
+/// Has something happened that this process has not acted on? As `failure::is_news`, which always says so here.
+pub(crate) fn is_news(changes: u64) -> bool {
+    CHANGES.swap(changes, Ordering::Relaxed) != changes
+}
+
 /// Take in what has arrived.
 #[cold]
 pub(crate) fn progress() {
@@ -104,6 +115,10 @@ pub(crate) fn progress() {
 pub(crate) fn before_waiting() -> bool {
     if mode(LOG) {
         log::catch_up();
+    }
+    if mode(HOLD) {
+        // What comes now wakes this rank in any case.
+        endpoint().forget_probe();
     }
     let awake = draw::let_one_go();
     if awake {

@@ -15,13 +15,20 @@ fn catch_up(changes: u64, looks: bool) {
     if changes & SIMULATED != 0 {
         return simulate::wait::progress(looks);
     }
-    if chance::is_on() {
-        return chance::progress();
+    let by_chance = chance::is_on();
+    if by_chance {
+        chance::progress();
+        if !chance::is_news(changes) {
+            return;
+        }
+    } else {
+        failure::set_silent(endpoint().take_in());
     }
-    failure::set_silent(endpoint().take_in());
     health::learn();
     failed::sweep();
-    failure::acted_on(changes);
+    if !by_chance {
+        failure::acted_on(changes);
+    }
     lock::note_change();
 }
 

@@ -1,13 +1,58 @@
-//! Tests, and waits for one of several, where a record says how they end, or a generator does, or it is written down (`chance`).
+//! Tests, and waits for one of several; how they end where a record says it, or a generator does, or it is written down (`chance`).
 
+use super::progress::{progress_now, progress_without_news};
 use super::table::{is_complete, is_inactive};
 use super::wait::{look_with, poll_missed, wait_for_all, wait_for_first};
 use crate::chance::{self, Answer};
 use crate::errors::Result;
+use crate::failure;
 use crate::handle::Request;
+use crate::process::endpoint;
 use crate::tool::event;
 use std::sync::atomic::{AtomicBool, Ordering};
 use vmpi_shared::decisions::Entry;
+
+/// Suspend until one of `requests` is complete, and say which to take; `None`: all are null or inactive. Finishes none of them.
+///
+/// # Errors
+/// As [`wait_for_all`].
+pub fn wait_for_one(requests: &[Request]) -> Result<Option<usize>> {
+    if event::is_wanted() && chance::is_on() { one_by_chance(requests) } else { wait_for_first(requests) }
+}
+
+/// Look once whether all of `requests` are complete; a miss is a scheduling point.
+///
+/// # Errors
+/// As [`wait_for_all`].
+pub fn test_for_all(requests: &[Request]) -> Result<bool> {
+    // As `progress_now`, in which this is asked otherwise.
+    if failure::is_news(endpoint().job.changes()) {
+        return after_news::<false>(requests).map(|found| found.is_some());
+    }
+    progress_without_news();
+    look_with::<false>(requests).map(|found| found.is_some())
+}
+
+/// Look once whether one of `requests` is complete, and which to take; `Some(None)`: all are null or inactive. A miss is a scheduling point.
+///
+/// # Errors
+/// As [`wait_for_all`].
+pub fn test_for_one(requests: &[Request]) -> Result<Option<Option<usize>>> {
+    if failure::is_news(endpoint().job.changes()) {
+        return after_news::<true>(requests);
+    }
+    progress_without_news();
+    look_with::<true>(requests)
+}
+
+/// The same where there is something to be done first, or others have a word in what is found.
+#[cold]
+fn after_news<const ONE: bool>(requests: &[Request]) -> Result<Option<Option<usize>>> {
+    if chance::is_on() {
+        return test::<ONE>(requests);
+    }
+    look_now::<ONE>(requests)
+}
 
 /// The last test has said no, so its call takes nothing.
 static SAID_NO: AtomicBool = AtomicBool::new(false);
@@ -46,9 +91,9 @@ fn another(requests: &[Request], first: Option<usize>) -> Result<Option<usize>> 
     Ok(complete.get(chance::take_one(complete.len())).copied().or(first))
 }
 
-/// As `request::wait_for_one`.
+/// As `wait_for_one`.
 #[cold]
-pub(super) fn wait_for_one(requests: &[Request]) -> Result<Option<usize>> {
+fn one_by_chance(requests: &[Request]) -> Result<Option<usize>> {
     let found = match chance::answer() {
         Some(Answer::One(index)) => named(requests, index)?,
         Some(other) => chance::left_the_record("which of several requests is complete", &other.told()),
@@ -61,7 +106,7 @@ pub(super) fn wait_for_one(requests: &[Request]) -> Result<Option<usize>> {
 
 /// As `test_for_all` and `test_for_one`.
 #[cold]
-pub(super) fn test<const ONE: bool>(requests: &[Request]) -> Result<Option<Option<usize>>> {
+fn test<const ONE: bool>(requests: &[Request]) -> Result<Option<Option<usize>>> {
     let found = match chance::answer() {
         Some(Answer::No) => missed(),
         Some(Answer::Yes) if !ONE => {
@@ -71,7 +116,7 @@ pub(super) fn test<const ONE: bool>(requests: &[Request]) -> Result<Option<Optio
         Some(Answer::One(index)) if ONE => Some(named(requests, index)?),
         Some(other) => chance::left_the_record("the answer of a test", &other.told()),
         None if chance::says_not_yet() => missed(),
-        None => match look_with::<ONE>(requests)? {
+        None => match look_now::<ONE>(requests)? {
             Some(first) if ONE => Some(another(requests, first)?),
             found => found,
         },
@@ -83,6 +128,11 @@ pub(super) fn test<const ONE: bool>(requests: &[Request]) -> Result<Option<Optio
         Some(found) => index_entry(found),
     });
     Ok(found)
+}
+
+fn look_now<const ONE: bool>(requests: &[Request]) -> Result<Option<Option<usize>>> {
+    progress_now();
+    look_with::<ONE>(requests)
 }
 
 /// Others run, as after any test that finds nothing.

@@ -18,7 +18,7 @@ mod progress;
 mod table;
 mod wait;
 
-pub use by_chance::chosen;
+pub use by_chance::{chosen, test_for_all, test_for_one, wait_for_one};
 pub use flush::{finish_buffered, finish_on};
 pub(crate) use left::{forget_message, plain_message};
 pub(crate) use missed::note_message;

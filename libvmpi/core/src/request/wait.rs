@@ -1,9 +1,7 @@
 //! How a rank waits: look, arm, suspend, look again.
 
-use super::by_chance;
 use super::missed::note_requests;
 use crate::calls::{self, CALL_COLLECTIVE, CALL_WAIT};
-use crate::chance;
 use crate::errors::Result;
 use crate::failure;
 use crate::fast_path::collectives_under_way;
@@ -251,17 +249,7 @@ pub fn wait_for_all(requests: &[Request]) -> Result<()> {
     with_list(|open| wait_with::<false>(requests, open)).map(drop)
 }
 
-/// Suspend until one of `requests` is complete, and say which to take; `None`: all are null or inactive. Finishes none of them.
-///
-/// # Errors
-/// As [`wait_for_all`].
-pub fn wait_for_one(requests: &[Request]) -> Result<Option<usize>> {
-    if event::is_wanted() && chance::is_on() {
-        return by_chance::wait_for_one(requests);
-    }
-    wait_for_first(requests)
-}
-
+/// As `wait_for_one`, where nobody else has a word in it.
 pub(super) fn wait_for_first(requests: &[Request]) -> Result<Option<usize>> {
     with_list(|open| wait_with::<true>(requests, open))
 }
@@ -309,43 +297,9 @@ fn wait_with<const ONE: bool>(requests: &[Request], open: &mut Vec<Slot>) -> Res
     }
 }
 
-/// Look once whether all of `requests` are complete; a miss is a scheduling point.
-///
-/// # Errors
-/// As [`wait_for_all`].
-pub fn test_for_all(requests: &[Request]) -> Result<bool> {
-    // As `progress_now`, in which this is asked otherwise.
-    if failure::is_news(endpoint().job.changes()) {
-        return after_news::<false>(requests).map(|found| found.is_some());
-    }
-    progress_without_news();
-    with_list(|open| test_with::<false>(requests, open)).map(|found| found.is_some())
-}
-
-/// Look once whether one of `requests` is complete, and which to take; `Some(None)`: all are null or inactive. A miss is a scheduling point.
-///
-/// # Errors
-/// As [`wait_for_all`].
-pub fn test_for_one(requests: &[Request]) -> Result<Option<Option<usize>>> {
-    if failure::is_news(endpoint().job.changes()) {
-        return after_news::<true>(requests);
-    }
-    progress_without_news();
-    with_list(|open| test_with::<true>(requests, open))
-}
-
-/// The same where there is something to be done first, or others have a word in what is found.
-#[cold]
-fn after_news<const ONE: bool>(requests: &[Request]) -> Result<Option<Option<usize>>> {
-    if chance::is_on() {
-        return by_chance::test::<ONE>(requests);
-    }
-    look_with::<ONE>(requests)
-}
-
-#[cold]
+/// Look whether enough of `requests` are complete. Something that has come has been taken in.
+#[inline]
 pub(super) fn look_with<const ONE: bool>(requests: &[Request]) -> Result<Option<Option<usize>>> {
-    progress_now();
     with_list(|open| test_with::<ONE>(requests, open))
 }
 
