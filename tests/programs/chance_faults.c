@@ -12,6 +12,17 @@ static void wrong(const char *what) {
     MPI_Abort(MPI_COMM_WORLD, 3);
 }
 
+/* A word from rank to rank: each goes on when the one before it has sent. */
+static void after_the_one_before(int *token) {
+    if (me > 1)
+        MPI_Recv(token, 1, MPI_INT, me - 1, 99, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void before_the_next(int *token) {
+    if (me && me + 1 < size)
+        MPI_Send(token, 1, MPI_INT, me + 1, 99, MPI_COMM_WORLD);
+}
+
 /* Both send first, and rely on a buffer for it. */
 static void head_to_head(int good) {
     int mine = me, theirs, peer = me ^ 1;
@@ -28,10 +39,12 @@ static void head_to_head(int good) {
 
 /* Messages of several ranks are taken to come in their order. */
 static void any_source_order(int good) {
-    int value;
+    int value, token = 0;
+    after_the_one_before(&token);
     if (me)
         MPI_Send(&me, 1, MPI_INT, 0, 1, MPI_COMM_WORLD);
-    else
+    before_the_next(&token);
+    if (!me)
         for (int from = 1; from < size; from++) {
             MPI_Recv(&value, 1, MPI_INT, good ? from : MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
             if (value != from)
@@ -78,25 +91,27 @@ static void probe_races(int good) {
     }
 }
 
-/* A message is read before the wait for it. */
+/* A message, large enough to be written straight into the buffer, is read before the wait for it. */
+enum { LARGE = 1 << 18 };
+static int large[LARGE];
+
 static void missing_wait(int good) {
-    int value = -1, token = 0;
+    int token = 0;
     MPI_Request request;
     if (me == 0) {
-        MPI_Irecv(&value, 1, MPI_INT, 1, 1, MPI_COMM_WORLD, &request);
+        MPI_Irecv(large, LARGE, MPI_INT, 1, 1, MPI_COMM_WORLD, &request);
         MPI_Recv(&token, 1, MPI_INT, 2, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         if (good)
             MPI_Wait(&request, MPI_STATUS_IGNORE);
-        if (value != 42)
+        if (large[LARGE - 1] != 42)
             wrong("the value has not come yet");
         if (!good)
             MPI_Wait(&request, MPI_STATUS_IGNORE);
     } else if (me == 1) {
-        value = 42;
-        MPI_Request sent;
-        MPI_Isend(&value, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, &sent);
+        large[LARGE - 1] = 42;
+        MPI_Isend(large, LARGE, MPI_INT, 0, 1, MPI_COMM_WORLD, &request);
         MPI_Send(&token, 1, MPI_INT, 2, 3, MPI_COMM_WORLD);
-        MPI_Wait(&sent, MPI_STATUS_IGNORE);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
     } else if (me == 2) {
         MPI_Recv(&token, 1, MPI_INT, 1, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         MPI_Send(&token, 1, MPI_INT, 0, 2, MPI_COMM_WORLD);
@@ -128,15 +143,16 @@ static void fence_forgotten(int good) {
         MPI_Put(&value, 1, MPI_INT, 0, 0, 1, MPI_INT, window);
     if (good)
         MPI_Win_fence(0, window);
-    else if (me == 1)
-        MPI_Win_flush_local_all(window);
     int token = 0;
-    if (me == 2)
-        MPI_Send(&token, 1, MPI_INT, 0, 5, MPI_COMM_WORLD);
+    /* Round the other ranks and back: rank 1 has had its turn by then, as a rule. */
     if (me == 0) {
-        MPI_Recv(&token, 1, MPI_INT, 2, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Send(&token, 1, MPI_INT, 2, 5, MPI_COMM_WORLD);
+        MPI_Recv(&token, 1, MPI_INT, 3, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         if (*memory != 7)
             wrong("what was put is not there");
+    } else if (me == 2 || me == 3) {
+        MPI_Recv(&token, 1, MPI_INT, me == 2 ? 0 : 2, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Send(&token, 1, MPI_INT, me == 2 ? 3 : 0, 5, MPI_COMM_WORLD);
     }
     MPI_Win_fence(0, window);
     MPI_Win_free(&window);
@@ -145,9 +161,11 @@ static void fence_forgotten(int good) {
 /* MPI_Waitany is taken to go by index. */
 static void waitany_order(int good) {
     MPI_Request requests[16];
-    int values[16], index;
+    int values[16], index, token = 0;
+    after_the_one_before(&token);
     if (me) {
         MPI_Send(&me, 1, MPI_INT, 0, 1, MPI_COMM_WORLD);
+        before_the_next(&token);
         return;
     }
     for (int from = 1; from < size; from++)
@@ -159,20 +177,16 @@ static void waitany_order(int good) {
     }
 }
 
-/* A message of the next round is taken for one of this. */
-static void rounds_mix(int good) {
+/* A message to itself is sent before its receive is there. */
+static void to_itself(int good) {
     int value;
-    for (int round = 0; round < 3; round++) {
-        int tag = good ? round : 0;
-        if (me)
-            MPI_Send(&round, 1, MPI_INT, 0, tag, MPI_COMM_WORLD);
-        else
-            for (int i = 1; i < size; i++) {
-                MPI_Recv(&value, 1, MPI_INT, MPI_ANY_SOURCE, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-                if (value != round)
-                    wrong("a message of another round");
-            }
-    }
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (good)
+        MPI_Irecv(&value, 1, MPI_INT, me, 1, MPI_COMM_WORLD, &request);
+    MPI_Send(&me, 1, MPI_INT, me, 1, MPI_COMM_WORLD);
+    if (!good)
+        MPI_Irecv(&value, 1, MPI_INT, me, 1, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
 /* What one test says is taken for what all would say. */
@@ -200,7 +214,7 @@ static const struct {
 } faults[] = {
     {"head_to_head", head_to_head}, {"any_source_order", any_source_order}, {"by_another_way", by_another_way},
     {"probe_races", probe_races},   {"missing_wait", missing_wait},         {"sum_by_arrival", sum_by_arrival},
-    {"fence_forgotten", fence_forgotten}, {"waitany_order", waitany_order}, {"rounds_mix", rounds_mix},
+    {"fence_forgotten", fence_forgotten}, {"waitany_order", waitany_order}, {"to_itself", to_itself},
     {"tested_once", tested_once},
 };
 

@@ -30,7 +30,7 @@ const FAULTS: [(&str, bool); 10] = [
     ("sum_by_arrival", true),
     ("fence_forgotten", false),
     ("waitany_order", false),
-    ("rounds_mix", false),
+    ("to_itself", false),
     ("tested_once", false),
 ];
 

@@ -5,7 +5,7 @@
 //! decision does not come about (the message is sent because of what was taken instead, or goes to another receive) says nothing, however it ends.
 
 use super::series::difference;
-use super::tree::{Decision, altered, answers_among, decisions, has, record_of};
+use super::tree::{Decision, altered, answers_among, decisions, has, is_answer, record_of};
 use super::trial::{Ended, Scratch, Trial, shell};
 use crate::cli::RunOptions;
 use crate::failure::{Failure, code};
@@ -35,6 +35,15 @@ struct Branch {
 impl Branch {
     fn record(&self, like: &Record) -> Record {
         record_of(like, self.forced.iter().map(|(rank, entry)| (*rank, entry)))
+    }
+
+    /// Is this decision, behind these, one that is followed?
+    fn has(&self, before: &[Decision], decision: &Decision) -> bool {
+        let mut own = self.forced.iter().filter(|(rank, _)| *rank == decision.rank);
+        match &decision.entry {
+            entry @ Entry::Receive { .. } => own.any(|(_, forced)| forced == entry),
+            _ => answers_among(before, decision.rank) < own.filter(|(_, entry)| is_answer(entry)).count(),
+        }
     }
 
     fn came_about(&self, record: &Record) -> bool {
@@ -107,9 +116,7 @@ impl Explorer<'_> {
         }
         let mut ways = Vec::new();
         for (at, decision) in all.iter().enumerate() {
-            let is_forced =
-                branch.forced.iter().any(|(rank, entry)| *rank == decision.rank && *entry == decision.entry);
-            if is_forced && at < branch.forced.len() {
+            if branch.has(&all[..at], decision) {
                 continue;
             }
             for (source, tag) in &decision.others {

@@ -118,7 +118,8 @@ pub(super) fn has(record: &Record, rank: usize, wanted: &Entry, place: usize) ->
     }
 }
 
-fn is_answer(entry: &Entry) -> bool {
+/// Is it what a test or a probe says?
+pub(super) fn is_answer(entry: &Entry) -> bool {
     !matches!(
         entry,
         Entry::Receive { .. }
