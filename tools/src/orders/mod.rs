@@ -155,27 +155,28 @@ impl Drop for Recording {
 }
 
 impl Recording {
+    /// The job as it will be: with a seed nothing else decides who runs, and the ranks are told what is asked for.
+    ///
     /// # Errors
-    /// Its directory cannot be made.
-    pub fn begin(options: &RunOptions) -> Result<Recording, Failure> {
-        let mut recording = Recording::default();
+    /// The record is of another job; a directory for one cannot be made.
+    pub fn begin(options: &RunOptions, spec: &mut JobSpec) -> Result<Recording, Failure> {
+        let mut recording = Recording { ranks: spec.ranks, ..Recording::default() };
+        recording.check(options, spec)?;
         if let Some(file) = options.record.as_ref().filter(|_| !options.dry_run) {
             let path = PathBuf::from(format!("{file}.{}", std::process::id()));
-            std::fs::create_dir(&path)
-                .and_then(|()| path.canonicalize())
-                .map(|path| recording.directory = Some(path))
-                .map_err(|e| {
-                    let path = path.display();
-                    Failure::own(format!(
-                        "--record {file}: cannot make the directory {path}, into which the ranks write: {e}"
-                    ))
-                })?;
+            recording.directory = Some(make_directory(&path).map_err(|e| {
+                let path = path.display();
+                Failure::own(format!(
+                    "--record {file}: cannot make the directory {path}, into which the ranks write: {e}"
+                ))
+            })?);
         }
+        spec.apps.iter_mut().for_each(|app| recording.tell(options, &mut app.env));
         Ok(recording)
     }
 
     /// What the ranks of a program are told.
-    pub fn tell(&self, options: &RunOptions, variables: &mut Vec<(String, String)>) {
+    fn tell(&self, options: &RunOptions, variables: &mut Vec<(String, String)>) {
         let own = [env::CHAOS, env::RECORD, env::RECORD_ALL, env::REPLAY, trial::VARIABLE];
         variables.retain(|(name, _)| !own.contains(&name.as_str()));
         let mut set = |name: &str, value: String| variables.push((name.into(), value));
@@ -194,11 +195,9 @@ impl Recording {
         }
     }
 
-    /// The job as it will be: with a seed nothing else decides who runs.
-    ///
     /// # Errors
-    /// The record is of another one.
-    pub fn check(&mut self, options: &RunOptions, spec: &mut JobSpec) -> Result<(), Failure> {
+    /// The record is of another job.
+    fn check(&mut self, options: &RunOptions, spec: &mut JobSpec) -> Result<(), Failure> {
         if let Some(chaos) = &options.chaos {
             spec.balance = Balance::None;
             if chaos.leaves("sched") {
@@ -214,7 +213,6 @@ impl Recording {
                 "--explore is for one node: what was decided first is told by its clock; name no hosts, or one",
             ));
         }
-        self.ranks = spec.ranks;
         self.command = std::env::args().collect::<Vec<_>>().join(" ");
         let Some(file) = &options.replay else { return Ok(()) };
         let record = Record::read(Path::new(file)).map_err(|why| Failure::usage(format!("--replay: {why}")))?;
@@ -268,6 +266,11 @@ impl Recording {
             )
         }))
     }
+}
+
+fn make_directory(path: &Path) -> std::io::Result<PathBuf> {
+    std::fs::create_dir(path)?;
+    path.canonicalize()
 }
 
 /// A number that follows from a file's content; 0: there is no such file.

@@ -1,8 +1,9 @@
 //! Messages that have been taken out of the inbox and are not to be seen yet: their receiver holds them back, in its own memory, as if they were still
 //! under way (`vmpirun --chaos`). Only it matches for itself then.
 
-use super::{Mover, Outgoing, Queues};
+use super::{Outgoing, Queues};
 use crate::matching::envelope::Envelope;
+use crate::matching::mover::Mover;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
