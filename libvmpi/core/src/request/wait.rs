@@ -12,7 +12,7 @@ use crate::p2p::slot::poll;
 use crate::p2p::{self, Slot, failed};
 use crate::process::endpoint;
 use crate::request;
-use crate::request::progress::{poll_generalized, progress, progress_as, progress_now, progress_without_news};
+use crate::request::progress::{poll_generalized, progress, progress_as};
 use crate::request::table::{Need, Progress, REQUESTS, Stands, is_casualty, stands};
 use crate::simulate;
 use crate::status::Status;
