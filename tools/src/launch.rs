@@ -19,7 +19,7 @@ use crate::occupied::Claims;
 use crate::plan::Plan;
 use crate::program::Program;
 use crate::session::{self, Signals};
-use crate::{cpus, daemon, debugger, hosts, outputs, simulate, sweep, version};
+use crate::{cpus, daemon, debugger, hosts, orders, outputs, simulate, sweep, version};
 use conclude::{command_line, conclude};
 use descriptors::{LEAST_FDS, raise_descriptors, route};
 use machine::Machine;
@@ -41,6 +41,10 @@ pub fn main(args: &[String]) -> i32 {
         cli::Command::Run(options) if options.debugger.is_some() => debugger::run(&options, args),
         cli::Command::Run(mut options) => {
             options.timeout_s = cli::timeout_s(options.timeout_s, |name| std::env::var(name).ok())?;
+            orders::check(&mut options)?;
+            if let Some(code) = orders::several(&options, args)? {
+                return Ok(code);
+            }
             match options.sweep.clone() {
                 Some(sweep) => sweep::run(&options, &sweep, run),
                 None if options.sweep_picture.is_some() => {
@@ -97,6 +101,8 @@ struct Job {
     auto: Option<Auto>,
     /// The numbers of the nodes that are used, of a job of several.
     used: Vec<usize>,
+    /// A record that is being made.
+    orders: orders::Recording,
     /// Other jobs keep off its CPUs while this one lives.
     _claims: Claims,
 }
@@ -165,6 +171,9 @@ fn run(options: &RunOptions) -> Result<(i32, Option<JobReport>), Failure> {
     }
     // The private daemon ends and its directory goes before the last word is said; likewise those of all nodes.
     drop(daemon);
+    if let Some(note) = job.orders.finish(options)? {
+        complain(&format!("note: {note}"));
+    }
     let on_nodes = conductor.and_then(|conductor| conductor.join().ok()).unwrap_or_default();
     let finished = finished?;
     conclude(options, &job, &finished, &on_nodes).map(|code| (code, finished.report))

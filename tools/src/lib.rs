@@ -30,6 +30,7 @@ mod measure;
 pub mod mpir;
 pub mod nodes;
 pub mod occupied;
+pub mod orders;
 pub mod outcome;
 mod output;
 mod outputs;

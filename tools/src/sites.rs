@@ -60,9 +60,11 @@ impl Sites {
             (0..self.pids.len() as u32).filter(|rank| sleeps(self.pids[*rank as usize])).collect();
         fastrand::shuffle(&mut asleep);
         for rank in asleep.into_iter().take(MOST_RANKS) {
-            match stack::site(self.pids[rank as usize], &mut self.names) {
-                Ok(Some(site)) if !EDGES.contains(&site.function.as_str()) => {
-                    let (looks, ranks) = self.seen.entry((site.function, site.place, site.caller)).or_default();
+            match stack::site(self.pids[rank as usize], &mut self.names, None) {
+                Ok((Some(site), _)) if !EDGES.contains(&site.function.as_str()) => {
+                    // What touches the buffer of a deferred call has called nothing.
+                    let function = if site.function.is_empty() { "(a deferred call)".into() } else { site.function };
+                    let (looks, ranks) = self.seen.entry((function, site.place, site.caller)).or_default();
                     *looks += 1;
                     ranks.insert(rank);
                 }

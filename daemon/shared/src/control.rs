@@ -80,6 +80,13 @@ pub mod env {
     pub const OVERLAP: &str = "VMPI_OVERLAP";
     /// Bytes, in the job's environment: memory for messages of the job that no receive has asked for, on each node.
     pub const UNEXPECTED_BYTES: &str = "VMPI_UNEXPECTED_BYTES";
+    /// A seed, and with commas what is left to it (`vmpirun --chaos`).
+    pub const CHAOS: &str = "VMPI_CHAOS";
+    /// A directory into which each rank writes what it decides (`vmpirun --record`); the second is set: also what else could have been decided.
+    pub const RECORD: &str = "VMPI_RECORD";
+    pub const RECORD_ALL: &str = "VMPI_RECORD_ALL";
+    /// The record that is followed (`vmpirun --replay`).
+    pub const REPLAY: &str = "VMPI_REPLAY";
     /// Directory that holds the runtime directory (tests and users override it).
     pub const RUNTIME_DIR: &str = "VMPI_RUNTIME_DIR";
     /// The RDMA device that a node's vmpid is to use, where there are several.

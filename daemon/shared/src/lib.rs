@@ -16,6 +16,7 @@ pub mod clock;
 pub mod control;
 pub mod cpu_cache;
 pub mod crash;
+pub mod decisions;
 pub mod dynamic;
 pub mod escape;
 pub mod faults;

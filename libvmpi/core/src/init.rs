@@ -4,6 +4,7 @@
 //! started by itself is a world of one rank with segments of its own. Above all of what it starts and ends; what is learned here is kept in `process` and `nodes`.
 
 use crate::attr;
+use crate::chance;
 use crate::coll;
 use crate::comm;
 use crate::construct;
@@ -45,7 +46,21 @@ pub fn init(face: &'static str, required_thread_level: i32) -> Result<i32> {
     let level = open(face, required_thread_level)?;
     comm::init_world(endpoint_rank(), &process::start_of_world());
     process::begin_world_model(level);
+    if chance::is_chaotic() {
+        line_up()?;
+    }
     Ok(level)
+}
+
+/// All ranks are READY, whoever came last, and their lots say who goes on: so what follows does not depend on who started faster.
+#[cold]
+fn line_up() -> Result<()> {
+    let world = comm::get(crate::handle::Comm::WORLD)?;
+    for _ in 0..2 {
+        coll::barrier(&*world)?;
+        endpoint().yield_core();
+    }
+    Ok(())
 }
 
 /// One more user of MPI: the first one attaches this rank to its job, and returns when it has its core. After the last
@@ -87,6 +102,10 @@ pub fn open(face: &'static str, required_thread_level: i32) -> Result<i32> {
                 simulate::begin(&mut endpoint, simulation)?;
                 event::simulate();
             }
+            let first_world = process::start_of_world().ranks.iter().next() == Some(0);
+            if first_world && chance::begin(&mut endpoint, process::start_of_world().ranks.len() as u32)? {
+                event::choose();
+            }
             process::set_endpoint(endpoint);
             crash::prepare();
             crate::regions::prepare();
@@ -98,8 +117,8 @@ pub fn open(face: &'static str, required_thread_level: i32) -> Result<i32> {
         sched::enter(&endpoint.node, endpoint.me);
         process::set_active(true);
     }
-    // With several threads in MPI at once waits would not follow from the program alone.
-    let level = if simulate::is_on() { level.min(consts::THREAD_SERIALIZED) } else { level };
+    // With several threads in MPI at once waits, and other choices, would not follow from the program alone.
+    let level = if simulate::is_on() || chance::is_on() { level.min(consts::THREAD_SERIALIZED) } else { level };
     if *users == 0 || level == consts::THREAD_MULTIPLE {
         crate::lock::set_threaded(level == consts::THREAD_MULTIPLE);
     }
@@ -113,6 +132,7 @@ pub fn close() {
     if *users == 1 {
         request::finish_buffered();
         crate::regions::finish();
+        chance::finish();
         process::set_active(false);
         simulate::finish();
         endpoint().leave_virtual_time();

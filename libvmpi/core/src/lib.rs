@@ -18,6 +18,7 @@
 
 pub mod attr;
 pub mod calls;
+mod chance;
 pub mod clock;
 pub mod coll;
 pub mod comm;

@@ -40,6 +40,9 @@ const LENT: u8 = 1;
 pub(crate) const LEFT: u8 = 2;
 /// Requests of large messages have been started, a wait for which may be left behind.
 pub(crate) const LARGE: u8 = 4;
+/// Something else is to be called at each entry (`on_entry`).
+const ENTRY: u8 = 8;
+static ON_ENTRY: OnceLock<fn()> = OnceLock::new();
 /// What waits for the calls that have been left behind: a call that does not say what it touches begins with it.
 static ON_RETURN: OnceLock<fn()> = OnceLock::new();
 
@@ -162,7 +165,13 @@ fn see_to_what_is_due(see_to: impl FnOnce()) {
     if due & LENT != 0 {
         take_back();
     }
-    if due & !LENT != 0 && CALLS.load(Ordering::Relaxed) == 1 && process::is_active() {
+    if due & ENTRY != 0 && CALLS.load(Ordering::Relaxed) == 1 && process::is_active() {
+        process::scheduling_point();
+        if let Some(entered) = ON_ENTRY.get() {
+            entered();
+        }
+    }
+    if due & !(LENT | ENTRY) != 0 && CALLS.load(Ordering::Relaxed) == 1 && process::is_active() {
         process::scheduling_point();
         see_to();
     }
@@ -177,6 +186,12 @@ fn settle() {
 /// What is to be called where calls have been left behind and one begins that does not say what it touches.
 pub(crate) fn on_return(settle: fn()) {
     let _ = ON_RETURN.set(settle);
+}
+
+/// What is to be called at each entry that is not inside another one.
+pub(crate) fn on_entry(entered: fn()) {
+    let _ = ON_ENTRY.set(entered);
+    note_due(ENTRY);
 }
 
 pub(crate) fn note_due(what: u8) {

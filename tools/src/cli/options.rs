@@ -3,6 +3,7 @@
 use super::places::{BindTo, CpusPerRank, RankPlace, Resource};
 use super::starter::Starter;
 use crate::hosts::Host;
+use crate::orders::Chaos;
 use crate::simulate::ComputeTime;
 use crate::sweep::Sweep;
 use vmpi_shared::control::{Balance, OnBlock, Overlap, Policy, Wtime};
@@ -224,6 +225,15 @@ pub struct RunOptions {
     pub report_html: Option<String>,
     /// A directory for the matrix in several forms and a file per rank.
     pub profile: Option<String>,
+    /// What MPI leaves open follows from a seed.
+    pub chaos: Option<Chaos>,
+    /// Where what is decided is written, and by what it is decided.
+    pub record: Option<String>,
+    pub replay: Option<String>,
+    /// Run again with what else could have been decided, so often at most.
+    pub explore: Option<u32>,
+    /// What runs of `--chaos A..B` and `--explore` print is compared.
+    pub compare_stdout: bool,
     /// The machine to simulate: a file or the name of a built-in one.
     pub simulate: Option<String>,
     /// What computation takes there.
@@ -309,6 +319,11 @@ impl Default for RunOptions {
             trace: None,
             report_html: None,
             profile: None,
+            chaos: None,
+            record: None,
+            replay: None,
+            explore: None,
+            compare_stdout: false,
             simulate: None,
             compute: None,
             machine_changes: Vec::new(),

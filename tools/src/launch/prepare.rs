@@ -15,7 +15,7 @@ use crate::pins::Pins;
 use crate::place::{Seat, rearrange, threads};
 use crate::plan::{self, By, Plan, Wish};
 use crate::topology::Topology;
-use crate::{cpus, mpir, program, simulate};
+use crate::{cpus, mpir, orders, program, simulate};
 use std::path::Path;
 use vmpi_shared::control::{self, App, Balance, JobSpec, Nodes, Overlap, Stdio};
 use vmpi_shared::guarding;
@@ -91,11 +91,12 @@ pub(super) fn prepare(
     spec.nodes = nodes;
     spec.counters = counters.iter().map(|event| event.name.to_owned()).collect();
     spec.universe = universe(options, &plan, &rooms(hosts, known, cpus.len()));
+    let orders = orders::Recording::begin(options, &mut spec)?;
     if spec.nodes.is_some() {
         // Each rank's core on its own node.
         spec.placement = place::cores_on_nodes(&plan, &spec);
     }
-    Ok(Job { spec, plan, found, notes, auto, used, _claims: claims })
+    Ok(Job { spec, plan, found, notes, auto, used, orders, _claims: claims })
 }
 
 /// What the options say of the job, of one node.

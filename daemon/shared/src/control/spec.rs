@@ -42,6 +42,8 @@ pub enum Policy {
     Priority,
     /// Whom the rank that gives the core up has made READY last: the receiver of its message.
     Follow,
+    /// Whom a generator that each rank has draws (`vmpirun --chaos`): not for users to name.
+    Drawn,
 }
 
 impl Policy {

@@ -3,7 +3,7 @@
 //! Nothing read here is trusted: numbers are bounds-checked, loops are bounded, and what a rank that runs meanwhile changes may be
 //! mixed. It is exact for a rank that stays SUSPENDED while it is read.
 
-use super::queues::{LEAST_UNEXPECTED_LIMIT, QueueHead, Unexpected, each_unexpected};
+use super::queues::{HOLDS, LEAST_UNEXPECTED_LIMIT, QueueHead, Unexpected, each_unexpected};
 use super::request::{FLAG_AWAITED, FLAG_CROWDED, FLAG_WAKE, NOBODY, Slot, state};
 use crate::job::JobSegment;
 use crate::mem::sync::Ordering;
@@ -115,10 +115,11 @@ pub fn look(job: &JobSegment, rank: u32, most: usize) -> Seen {
             seen.awaited.push(wait_of(&slot));
         }
     }
-    if head.direct_room != 0 || head.probe_active != 0 {
-        let kind = if head.direct_room != 0 { WaitKind::Receive } else { WaitKind::Probe };
+    let direct = head.direct_room != 0 && head.direct_room != HOLDS;
+    if direct || head.probe_active != 0 {
+        let kind = if direct { WaitKind::Receive } else { WaitKind::Probe };
         let (context, peer, tag) = (head.probe_context, head.probe_source, head.probe_tag);
-        let bytes = u64::from(head.direct_room.saturating_sub(1));
+        let bytes = if direct { u64::from(head.direct_room - 1) } else { 0 };
         seen.probe = Some(WaitOn { kind, context, peer, tag, bytes, ..WaitOn::default() });
     }
     seen.unexpected_count = head.unexpected_count;

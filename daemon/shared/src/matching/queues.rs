@@ -7,6 +7,7 @@
 
 mod answer;
 mod arrival;
+pub(super) mod held;
 mod index;
 mod matched;
 mod posted;
@@ -16,6 +17,7 @@ mod store;
 mod unexpected;
 
 pub use answer::{answer, go};
+pub use held::HOLDS;
 pub(crate) use index::each_unexpected;
 pub use store::{Reserve, Store};
 pub use unexpected::{LEAST_UNEXPECTED_LIMIT, Unexpected};
@@ -87,6 +89,7 @@ pub struct QueueHead {
     pub slots_most: u32,
     pub unexpected_most: u32,
     /// Bytes + 1 that a blocking receive without a request has room for; nothing else is under way then.
+    /// `HOLDS`: their owner holds messages back.
     pub direct_room: u32,
     /// Posted receives with room for messages that are announced and then moved as a whole.
     pub posted_large: u32,

@@ -311,7 +311,7 @@ impl Endpoint {
     }
 
     /// Go on with requests that only this rank can go on with.
-    fn serve(&mut self) {
+    pub(super) fn serve(&mut self) {
         while let Some(index) = self.queues().next_service() {
             policy::note_answering(&self.node, self.me, false);
             match self.queues().slots[index as usize].state {

@@ -185,7 +185,7 @@ pub struct RankDescriptor {
     pub pinned: AtomicU32,
     /// Index of the core where it was first placed: alike for all who look, whatever moves (collective cells, MPI-IO); written by the daemon, once.
     pub home: AtomicU32,
-    /// `switches` at the begin of that window.
+    /// `switches` at the begin of that window; under `Policy::Drawn`, where nobody moves, its lot (`RankDescriptor::lot`).
     pub window_switches: AtomicU64,
     /// With MPI_THREAD_MULTIPLE: threads that waited in MPI when the rank was suspended; else 0. Written by the rank.
     pub waiting_threads: AtomicU32,
@@ -199,6 +199,11 @@ pub struct RankDescriptor {
 
 impl RankDescriptor {
     pub const STAYS: u32 = u32::MAX;
+
+    /// Its turn under `Policy::Drawn`: higher ones go first. Written by it.
+    pub fn lot(&self) -> &AtomicU64 {
+        &self.window_switches
+    }
 
     pub fn may_move(&self) -> bool {
         self.pinned.load(Ordering::Relaxed) != RankDescriptor::STAYS

@@ -146,6 +146,27 @@ impl Policy for Follow {
     }
 }
 
+/// The rank that has drawn the highest lot, of several the one that has been READY longest.
+///
+/// A lot is drawn by the rank itself in its calls of MPI, so the order follows from what ranks do and not from when. Lots are few, and each rank that runs
+/// draws again: nobody waits for ever.
+struct Drawn;
+
+impl Policy for Drawn {
+    fn next(&self, node: &NodeSegment, core: u32) -> Option<u32> {
+        // Numbers beyond the ranks are scribbles: first, so that the caller takes them out and drops them.
+        let lot = |rank: &u32| match ready_at(node, *rank) {
+            Some(at) => (node.rank(*rank).lot().load(Relaxed), u64::MAX - at),
+            None => (u64::MAX, u64::MAX),
+        };
+        run_queue::members(node.ready(core)).max_by_key(lot)
+    }
+
+    fn spinner_first(&self) -> bool {
+        false
+    }
+}
+
 /// When a rank became READY; none for numbers that are no rank's, which only a scribbler writes.
 fn ready_at(node: &NodeSegment, rank: u32) -> Option<u64> {
     (rank < node.header().ranks).then(|| node.rank(rank).ready_at.load(Relaxed))
@@ -212,11 +233,13 @@ pub fn of(node: &NodeSegment) -> &'static dyn Policy {
     const LIFO: u32 = control::Policy::Lifo as u32;
     const PRIORITY: u32 = control::Policy::Priority as u32;
     const FOLLOW: u32 = control::Policy::Follow as u32;
+    const DRAWN: u32 = control::Policy::Drawn as u32;
     match node.header().policy {
         FIFO => &Fifo,
         LIFO => &Lifo,
         PRIORITY => &Priority,
         FOLLOW => &Follow,
+        DRAWN => &Drawn,
         _ => &RoundRobin,
     }
 }
@@ -350,6 +373,18 @@ mod tests {
         assert_eq!(choose(&node), Some(3));
         run_queue::remove(node.ready(0), 3);
         assert_eq!(choose(&node), Some(1), "as round robin");
+    }
+
+    #[test]
+    fn the_highest_lot_goes_first_and_of_equal_ones_the_oldest() {
+        let node = node(4, control::Policy::Drawn);
+        assert_eq!(choose(&node), Some(0));
+        for (rank, lot) in [(1, 5), (2, 7), (3, 7)] {
+            node.rank(rank).lot().store(lot, SeqCst);
+        }
+        assert_eq!(choose(&node), Some(2));
+        node.rank(2).lot().store(1, SeqCst);
+        assert_eq!(choose(&node), Some(3));
     }
 
     /// Ranks 0 and 1 are preferred for ever; 2 and 3 get the core within the bound, in each policy.

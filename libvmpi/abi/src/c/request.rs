@@ -285,7 +285,12 @@ unsafe fn finish_some<A: Abi>(
             return Ok(());
         }
         let (mut done, mut from, mut failed) = (0usize, 0, Failed::default());
+        let chosen = request::chosen(requests)?;
         while let Some(index) = complete_one(requests, from)? {
+            if chosen.as_ref().is_some_and(|chosen| !chosen.contains(&index)) {
+                from = index + 1;
+                continue;
+            }
             let Some(Completion { result, handle }) = request::finish(requests[index])? else { break };
             *array.add(index) = enc::<A, Request>(handle);
             *indices.add(done) = index as c_int;

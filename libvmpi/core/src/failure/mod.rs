@@ -26,6 +26,9 @@ use std::time::Duration;
 /// `JobSegment::changes` as far as this process has acted on them.
 static KNOWN: AtomicU64 = AtomicU64::new(0);
 
+/// No count of changes.
+const ALWAYS: u64 = 1 << 62;
+
 /// Has something happened that this process has not acted on?
 #[inline]
 pub(crate) fn is_news(changes: u64) -> bool {
@@ -54,6 +57,11 @@ pub(crate) fn set_silent(ranks: Vec<u32>) {
 /// All has been done about what had happened by then.
 pub(crate) fn acted_on(changes: u64) {
     KNOWN.store(changes, Ordering::Relaxed);
+}
+
+/// Each look at what has come goes the long way from now on, where others have a word in it (`p2p::take_in`).
+pub(crate) fn look_always() {
+    KNOWN.store(ALWAYS, Ordering::Relaxed);
 }
 
 /// How long the daemon may take to end a job after a death. Should it take longer, this rank tells what it has met, as it did before there was a wait.

@@ -2,6 +2,7 @@
 
 use super::slot::{self, Data, Local, Receive, Slot};
 use crate::calls;
+use crate::chance;
 use crate::comm::Communicator;
 use crate::consts;
 use crate::datatype::Type;
@@ -60,7 +61,7 @@ pub unsafe fn start_recv(
     shared.tag = tag;
     shared.from = from;
     if event::is_wanted() {
-        before_posting(slot, comm.context + plane as u32, source, tag);
+        before_posting(comm, plane, slot, source, tag);
     }
     endpoint.post(slot.0);
     failed::check_posted(slot);
@@ -123,8 +124,12 @@ pub unsafe fn take(
 
 /// A receive is about to be posted, and somebody wants to know that: raise the event if the message that it will take is here already.
 #[cold]
-fn before_posting(slot: Slot, context: u32, source: i32, tag: i32) {
+fn before_posting(comm: &Communicator, plane: Plane, slot: Slot, source: i32, tag: i32) {
+    let context = comm.context + plane as u32;
     simulate::wait::posting(slot.0);
+    if chance::is_on() {
+        return chance::posting(comm, plane, slot.0);
+    }
     let endpoint = endpoint();
     endpoint.progress();
     let queues = endpoint.queues();
@@ -227,6 +232,9 @@ pub fn cancel(slot: Slot) {
     take_in::take_in_now();
     let endpoint = endpoint();
     endpoint.progress();
+    if chance::keeps(slot.0) {
+        return;
+    }
     if slot::with_local(slot, |local| !matches!(local.receive, Receive::No)) {
         endpoint.queues().cancel(slot.0);
     }

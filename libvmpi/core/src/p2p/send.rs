@@ -2,6 +2,7 @@
 
 use super::slot::{self, Data, Local, Slot};
 use super::{Mode, buffered};
+use crate::chance;
 use crate::comm::Communicator;
 use crate::consts;
 use crate::datatype::{self, Type};
@@ -11,7 +12,7 @@ use crate::memory::{self, huge};
 use crate::monitor;
 use crate::p2p::protocol::{gains_by_being_open, is_eager_to};
 use crate::p2p::take_in;
-use crate::plane::Plane;
+use crate::plane::{Plane, USER_TAG_BIT};
 use crate::process::endpoint;
 use crate::simulate;
 use crate::tool::event;
@@ -54,7 +55,7 @@ pub unsafe fn start_send(
     ty: &Rc<Type>,
     dest: i32,
     tag: i32,
-    mode: Mode,
+    mut mode: Mode,
 ) -> Result<Option<Slot>> {
     let endpoint = endpoint();
     let peers = comm.peers();
@@ -80,7 +81,9 @@ pub unsafe fn start_send(
     slot::add(&statistics.sent_messages, 1);
     slot::add(&statistics.sent_bytes, total);
     envelope.trace = monitor::sent(statistics, comm, plane, tag, to, total);
-    event::message(event::SENT, dest, tag, total);
+    if event::is_wanted() {
+        mode = sending(mode, plane, dest, tag, total);
+    }
 
     // SAFETY: the caller's buffer, as promised.
     if unsafe { eager(&mut envelope, to, data, mode != Mode::Buffered) } {
@@ -94,6 +97,14 @@ pub unsafe fn start_send(
     }
     // SAFETY: as above.
     unsafe { send_announced(comm, &mut envelope, to, data, (mode, owner)) }
+}
+
+/// A message is sent, and somebody wants to know that, or has a word in how.
+#[cold]
+fn sending(mode: Mode, plane: Plane, dest: i32, tag: i32, bytes: u64) -> Mode {
+    event::message(event::SENT, dest, tag, bytes);
+    let left_open = mode == Mode::Standard && plane == Plane::User && tag & USER_TAG_BIT == 0;
+    if left_open && chance::wishes_synchronous() { Mode::Synchronous } else { mode }
 }
 
 /// Send what does not go at once.

@@ -1,5 +1,6 @@
 //! A message under way: the request slot in the job segment, and what this process alone knows about it.
 
+use crate::chance;
 use crate::consts;
 use crate::datatype::{self, Type};
 use crate::errors::{Class, Error, Result};
@@ -284,15 +285,16 @@ pub fn poll_eager(slot: Slot) -> Option<Status> {
     add(&statistics.received_bytes, bytes);
     monitor::received(statistics, trace, from, context, tag, bytes);
     if event::is_wanted() {
-        received(from, source, tag, bytes);
+        received(slot, context, from, (source, tag), bytes);
     }
     Some(Status { source, tag, error: 0, bytes, cancelled: false })
 }
 
 /// A message of the job's rank `from` has been received, and somebody wants to know that.
 #[cold]
-fn received(from: u32, source: i32, tag: i32, bytes: u64) {
+fn received(slot: Slot, context: u32, from: u32, (source, tag): (i32, i32), bytes: u64) {
     simulate::wait::received(from, bytes);
+    chance::received(slot.0, context, source, tag);
     event::message(event::RECEIVED, source, tag, bytes);
 }
 
@@ -310,7 +312,10 @@ fn poll_any(slot: Slot) -> Option<Result<Status>> {
     let mut result = match (&local.receive, what) {
         (Receive::No, _) if shared.matched_source == consts::PROC_NULL => Ok(Status::PROC_NULL),
         (Receive::No, _) => Ok(Status::EMPTY),
-        (_, state::CANCELLED) => Ok(Status { cancelled: true, ..Status::EMPTY }),
+        (_, state::CANCELLED) => {
+            chance::cancelled(slot.0);
+            Ok(Status { cancelled: true, ..Status::EMPTY })
+        }
         (receive, _) => {
             let bytes = shared.len.min(shared.capacity);
             let status =
@@ -352,7 +357,7 @@ fn poll_any(slot: Slot) -> Option<Result<Status>> {
             add(&statistics.received_bytes, bytes);
             monitor::received(statistics, shared.trace, from, shared.context, status.tag, bytes);
             if event::is_wanted() {
-                received(from, status.source, status.tag, bytes);
+                received(slot, shared.context, from, (status.source, status.tag), bytes);
             }
             if len > shared.capacity {
                 Err(Error::new(

@@ -1,5 +1,6 @@
 //! Taking in what has arrived: messages, and word of deaths and revocations, which are acted on before anything else.
 
+use crate::chance;
 use crate::failure::{self, health};
 use crate::lock;
 use crate::p2p::failed;
@@ -14,10 +15,20 @@ fn catch_up(changes: u64, looks: bool) {
     if changes & SIMULATED != 0 {
         return simulate::wait::progress(looks);
     }
-    failure::set_silent(endpoint().take_in());
+    let by_chance = chance::is_on();
+    if by_chance {
+        chance::progress();
+        if !chance::is_news(changes) {
+            return;
+        }
+    } else {
+        failure::set_silent(endpoint().take_in());
+    }
     health::learn();
     failed::sweep();
-    failure::acted_on(changes);
+    if !by_chance {
+        failure::acted_on(changes);
+    }
     lock::note_change();
 }
 

@@ -6,6 +6,7 @@
 //! Reading order: `table` (the entries), `progress` (going on with them), `wait`, this file (their end), `missed` (polls), `copied`; then what is made of
 //! messages: `probe`, `exchange`, `partitioned`, `flush`.
 
+mod by_chance;
 pub mod copied;
 pub mod exchange;
 pub mod flush;
@@ -17,6 +18,7 @@ mod progress;
 mod table;
 mod wait;
 
+pub use by_chance::{chosen, test_for_all, test_for_one, wait_for_one};
 pub use flush::{finish_buffered, finish_on};
 pub(crate) use left::{forget_message, plain_message};
 pub(crate) use missed::note_message;

@@ -1,6 +1,7 @@
 //! Probing, and messages that a matched probe has taken.
 
 use crate::calls;
+use crate::chance::{self, Answer, Want};
 use crate::comm::Communicator;
 use crate::consts;
 use crate::datatype::Type;
@@ -14,8 +15,10 @@ use crate::process::endpoint;
 use crate::request::{self, Sought};
 use crate::status::Status;
 use crate::table::Table;
+use crate::tool::event;
 use std::ffi::c_void;
 use std::rc::Rc;
+use vmpi_shared::decisions::Entry;
 use vmpi_shared::matching::envelope::Envelope;
 use vmpi_shared::matching::queues::PROBE_ANY;
 
@@ -67,6 +70,21 @@ pub fn probe(comm: &Communicator, source: i32, tag: i32) -> Result<Status> {
 }
 
 fn wait_for(comm: &Communicator, source: i32, tag: i32) -> Result<u32> {
+    if event::is_wanted() && chance::is_on() {
+        let want = chance::probing(comm, Want { source, tag });
+        let index = wait_to_find(comm, want.source, want.tag)?;
+        note_found(comm, Want { source, tag }, index);
+        return Ok(index);
+    }
+    wait_to_find(comm, source, tag)
+}
+
+fn note_found(comm: &Communicator, asked: Want, index: u32) {
+    let envelope = &endpoint().queues().unexpected[index as usize].envelope;
+    chance::note_found(comm.context, asked, envelope.source, envelope.tag);
+}
+
+fn wait_to_find(comm: &Communicator, source: i32, tag: i32) -> Result<u32> {
     let weight = if lock::is_threaded() { PROBE_ANY } else { 1 };
     loop {
         let seen = request::progress();
@@ -90,6 +108,9 @@ fn wait_for(comm: &Communicator, source: i32, tag: i32) -> Result<u32> {
 /// Is there one now? A miss lets others run and stays a miss: what they send meanwhile may belong to what the program does after it has seen other
 /// things that they have done, too (the next round of NBX, after the end of this one's barrier).
 fn look(comm: &Communicator, source: i32, tag: i32, sought: Sought) -> Result<Option<u32>> {
+    if event::is_wanted() && chance::is_on() {
+        return look_by_chance(comm, Want { source, tag });
+    }
     request::progress_now();
     let found = find(comm, source, tag);
     if found.is_none() {
@@ -97,6 +118,31 @@ fn look(comm: &Communicator, source: i32, tag: i32, sought: Sought) -> Result<Op
             request::note_message(sought);
         }
         comm.health.check_source_now_or_later(source_rank(comm, source))?;
+    }
+    Ok(found)
+}
+
+/// The same where a record says what is found, or a generator does, or it is written down.
+#[cold]
+fn look_by_chance(comm: &Communicator, asked: Want) -> Result<Option<u32>> {
+    request::progress_now();
+    let found = match chance::answer() {
+        Some(Answer::No) => None,
+        Some(Answer::Found(want)) => Some(wait_to_find(comm, want.source, want.tag)?),
+        Some(other) => chance::left_the_record("what a probe finds", &other.told()),
+        None if chance::says_not_yet() => None,
+        None => {
+            let want = chance::probing(comm, asked);
+            find(comm, want.source, want.tag)
+        }
+    };
+    match found {
+        Some(index) => note_found(comm, asked, index),
+        None => {
+            chance::note(&Entry::No(1));
+            request::poll_missed();
+            comm.health.check_source_now_or_later(source_rank(comm, asked.source))?;
+        }
     }
     Ok(found)
 }

@@ -144,6 +144,18 @@ pub fn progress_now() -> u64 {
 #[inline]
 pub(super) fn progress_as<const LOOKS: bool>() -> u64 {
     take_in_as::<LOOKS>();
+    go_on()
+}
+
+/// As `progress_now`, for who knows that there is no news (`failure::is_news`).
+#[inline]
+pub(super) fn progress_without_news() -> u64 {
+    endpoint().progress();
+    go_on()
+}
+
+#[inline]
+fn go_on() -> u64 {
     if collectives_under_way() {
         advance_all();
     }

@@ -12,7 +12,7 @@ use crate::p2p::slot::poll;
 use crate::p2p::{self, Slot, failed};
 use crate::process::endpoint;
 use crate::request;
-use crate::request::progress::{poll_generalized, progress, progress_as, progress_now};
+use crate::request::progress::{poll_generalized, progress, progress_as};
 use crate::request::table::{Need, Progress, REQUESTS, Stands, is_casualty, stands};
 use crate::simulate;
 use crate::status::Status;
@@ -249,11 +249,8 @@ pub fn wait_for_all(requests: &[Request]) -> Result<()> {
     with_list(|open| wait_with::<false>(requests, open)).map(drop)
 }
 
-/// Suspend until one of `requests` is complete, and say which to take; `None`: all are null or inactive. Finishes none of them.
-///
-/// # Errors
-/// As [`wait_for_all`].
-pub fn wait_for_one(requests: &[Request]) -> Result<Option<usize>> {
+/// As `wait_for_one`, where nobody else has a word in it.
+pub(super) fn wait_for_first(requests: &[Request]) -> Result<Option<usize>> {
     with_list(|open| wait_with::<true>(requests, open))
 }
 
@@ -300,22 +297,10 @@ fn wait_with<const ONE: bool>(requests: &[Request], open: &mut Vec<Slot>) -> Res
     }
 }
 
-/// Look once whether all of `requests` are complete; a miss is a scheduling point.
-///
-/// # Errors
-/// As [`wait_for_all`].
-pub fn test_for_all(requests: &[Request]) -> Result<bool> {
-    progress_now();
-    with_list(|open| test_with::<false>(requests, open)).map(|found| found.is_some())
-}
-
-/// Look once whether one of `requests` is complete, and which to take; `Some(None)`: all are null or inactive. A miss is a scheduling point.
-///
-/// # Errors
-/// As [`wait_for_all`].
-pub fn test_for_one(requests: &[Request]) -> Result<Option<Option<usize>>> {
-    progress_now();
-    with_list(|open| test_with::<true>(requests, open))
+/// Look whether enough of `requests` are complete. Something that has come has been taken in.
+#[inline]
+pub(super) fn look_with<const ONE: bool>(requests: &[Request]) -> Result<Option<Option<usize>>> {
+    with_list(|open| test_with::<ONE>(requests, open))
 }
 
 fn test_with<const ONE: bool>(requests: &[Request], open: &mut Vec<Slot>) -> Result<Option<Option<usize>>> {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use vmpi_shared::matching::tend::Endpoint;
 use vmpi_shared::meter::Counter;
 use vmpi_shared::simulate::Compute;
-use vmpi_shared::trace::called_last;
+use vmpi_shared::trace::called;
 
 /// What this thread had done when it left MPI last ([`done`]); `INSIDE` while it is in MPI, or none is measured.
 static LEFT_AT: AtomicU64 = AtomicU64::new(INSIDE);

@@ -12,7 +12,6 @@ pub use compute::compute;
 pub(crate) use compute::{entered, left, look};
 
 use crate::errors::{Class, Error, Result};
-use crate::process::endpoint;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 use vmpi_machine::{Flows, Image};

@@ -5,6 +5,7 @@
 //! far has bounds; what is beyond them is dropped and counted for the dropped-event handlers.
 
 use super::types::{Failure, Kind, Result, Value, Verbosity};
+use crate::chance;
 use crate::consts;
 use crate::tool::types;
 use std::cell::{Cell, RefCell};
@@ -185,6 +186,8 @@ static WANTED: AtomicU32 = AtomicU32::new(0);
 const LISTENERS: u32 = 1;
 /// This rank lives in virtual time.
 const SIMULATION: u32 = 2;
+/// This rank's choices are not its own, or are written down.
+const CHOICES: u32 = 4;
 /// There is something to tell.
 static PENDING: AtomicBool = AtomicBool::new(false);
 
@@ -297,6 +300,11 @@ pub(crate) fn simulate() {
     WANTED.fetch_or(SIMULATION, Ordering::Relaxed);
 }
 
+/// From now on choices are made otherwise, or written down (`chance`).
+pub(crate) fn choose() {
+    WANTED.fetch_or(CHOICES, Ordering::Relaxed);
+}
+
 /// It happened now.
 #[cold]
 pub fn raise(index: usize, data: [u64; MOST_ELEMENTS]) {
@@ -323,6 +331,9 @@ pub fn raise(index: usize, data: [u64; MOST_ELEMENTS]) {
 pub fn around(peer: i32, tag: i32, wait: impl FnOnce()) {
     if !is_wanted() {
         return wait();
+    }
+    if chance::is_on() && chance::before_waiting() {
+        return;
     }
     raise(SUSPENDED, [peer as u32 as u64, tag as u32 as u64, 0]);
     let from = clock::monotonic_ns();

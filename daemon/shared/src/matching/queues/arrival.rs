@@ -1,7 +1,7 @@
 //! What comes out of the inbox: messages, and answers about one's own.
 
 use super::answer::{answer, go, pull};
-use super::{Outgoing, Queues};
+use super::{HOLDS, Outgoing, Queues};
 use crate::matching::envelope::{Envelope, FLAG_LAST_OF_WINDOW, kind};
 use crate::matching::mover::Mover;
 use crate::matching::request::{FLAG_CARRIED, FLAG_COPIED, FLAG_KEPT, accepts, state};
@@ -15,7 +15,7 @@ impl Queues<'_> {
         out: &mut Outgoing,
     ) -> bool {
         match envelope.kind {
-            kind::INLINE | kind::SLAB | kind::RTS if self.head.direct_room != 0 => self.accept_direct(envelope),
+            kind::INLINE | kind::SLAB | kind::RTS if self.head.direct_room != 0 => self.accept_direct(envelope, mover),
             kind::INLINE | kind::SLAB | kind::RTS => match self.find_posted(envelope) {
                 Some(index) => {
                     self.matched(index, envelope, mover, out);
@@ -145,7 +145,7 @@ impl Queues<'_> {
 
     /// A message comes while the rank waits in a blocking receive without a request. If it is the one, it stays where it is, for the
     /// rank to take; if more than taking is needed for it, it is queued, and the rank must go the long way.
-    fn accept_direct(&mut self, envelope: &Envelope) -> bool {
+    fn accept_direct(&mut self, envelope: &Envelope, mover: &mut dyn Mover) -> bool {
         let head = &mut *self.head;
         let wanted = head.probe_context == envelope.context
             && accepts(head.probe_source, head.probe_tag, envelope.source, envelope.tag);
@@ -156,6 +156,8 @@ impl Queues<'_> {
             }
             // What comes behind it must not be taken first.
             head.direct_room = 0;
+        } else if head.direct_room == HOLDS {
+            return self.hold(envelope, mover);
         }
         self.queue_unexpected(envelope)
     }

@@ -1,0 +1,65 @@
+//! A rank that holds messages back: which there are, and letting them go. In what order, and when, is its own affair; of one sender they stay in order.
+
+use super::envelope::Envelope;
+use super::queues::held::held;
+use super::queues::{HOLDS, each_unexpected};
+use super::tend::Endpoint;
+use super::transfer::RankMover;
+
+/// A context in which no message travels.
+const NOWHERE: u32 = u32::MAX;
+
+impl Endpoint {
+    /// From now on what comes to this rank is held back until it is let go.
+    pub fn hold_back(&mut self) {
+        self.lends = false;
+        self.queues().head.direct_room = HOLDS;
+        self.forget_probe();
+    }
+
+    /// No probe is waited for: a message for it would pass for one of a direct receive.
+    pub fn forget_probe(&mut self) {
+        self.queues().head.probe_context = NOWHERE;
+    }
+
+    /// Of which ranks messages are held back, in the order in which the first of each came.
+    pub fn held_senders(&self) -> Vec<u32> {
+        let mut senders = Vec::new();
+        for envelope in held().iter() {
+            if !senders.contains(&envelope.from) {
+                senders.push(envelope.from);
+            }
+        }
+        senders
+    }
+
+    /// Let the oldest message of `sender` go. False: there is no room for it.
+    pub fn let_go(&mut self, sender: u32) -> bool {
+        let at = held().iter().position(|envelope| envelope.from == sender);
+        let Some(envelope) = at.and_then(|at| held().remove(at)) else { return true };
+        let mut mover = RankMover { node: &self.node, job: &self.job, me: self.me, on: self.me };
+        // SAFETY: as in `queues`.
+        let mut queues = unsafe { self.own.queues() };
+        let done = queues.admit(&envelope, &mut mover, &mut self.outgoing);
+        self.serve();
+        self.flush();
+        done
+    }
+
+    /// Look at the envelope of each message that has come and that no receive has taken.
+    pub fn each_unasked(&self, mut look: impl FnMut(&Envelope)) {
+        // SAFETY: the segment outlives it, and the queues are this rank's own.
+        let store = unsafe { self.job.parts(self.me).store() };
+        each_unexpected(self.queues().head, &store, |message| {
+            look(&message.envelope);
+            true
+        });
+        held().iter().for_each(look);
+    }
+
+    /// It was about to suspend and looks again instead.
+    pub fn stay_awake(&mut self) {
+        self.receivers.clear();
+        self.queues().head.waiting = 0;
+    }
+}
