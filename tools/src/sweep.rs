@@ -104,6 +104,13 @@ pub fn run(
     if options.dry_run {
         return Ok(0);
     }
+    let is_same = |run: &Run| run.report.predicted_s == runs[0].report.predicted_s;
+    if runs.len() > 1 && matches!(sweep.key, Key::Latency | Key::Bandwidth) && runs.iter().all(is_same) {
+        complain(
+            "note: --sweep: all runs take the same time. What is changed is the network between hosts; each rank has a core of its own, in order, and so few ranks \
+             may all be on one host (vmpictl machine check says how many cores that has)",
+        );
+    }
     if let Some(file) = &options.sweep_picture {
         let picture = picture(sweep.key.name(), &runs);
         std::fs::write(file, picture).map_err(|why| Failure::own(format!("--sweep-picture {file}: {why}")))?;
