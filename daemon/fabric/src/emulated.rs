@@ -415,8 +415,32 @@ impl<F: Fabric> Emulated<F> {
         tell: &mut dyn FnMut(Event<'_>),
     ) {
         self.inboxes().for_each(|inbox| inbox.get_up());
+        let News { up, opened, mapped } = self.take_in(now, fetch);
+        for node in opened {
+            self.watch_timer(node);
+            self.say(node, form::OPENED, &[]);
+        }
+        mapped.into_iter().for_each(|node| self.begin_ring(node));
+        for node in up {
+            // Without memory bodies go over the carrying network.
+            if let Ok(outbox) = Outbox::new() {
+                let offer = outbox.offer();
+                at(&mut self.going, node).outbox = Some(outbox);
+                self.say(node, form::OFFER, &offer);
+            }
+            tell(Event::Up(node));
+        }
+        let owed = self.tell_due(now, tell);
+        self.tell_lost(tell);
+        for node in owed {
+            self.say(node, form::TOLD, &[]);
+        }
+    }
+
+    /// Take what the carrying network and the rings hold.
+    fn take_in(&mut self, now: Instant, fetch: fn(&mut F, Instant, &mut dyn FnMut(Event<'_>))) -> News {
         let Emulated { below, model, names, late, going, lost, spare, frame: ringed, .. } = self;
-        let (now_ns, mut up, mut opened, mut mapped) = (clock_ns(), Vec::new(), Vec::new(), Vec::new());
+        let (now_ns, mut news) = (clock_ns(), News::default());
         let mut came = |arriving: &mut Arriving,
                         going: &mut Going,
                         lost: &mut Vec<_>,
@@ -431,12 +455,13 @@ impl<F: Fabric> Emulated<F> {
                     let end = carry(&mut arriving.free, stamp.way, sent, model.time_of(bytes));
                     arriving.ways[stamp.way].push_back(Late { due: end + model.latency, kind, body });
                 }
-                Ok(Taken::Offer) => opened.push(node),
-                Ok(Taken::Opened) => mapped.push(node),
+                Ok(Taken::Offer) => news.opened.push(node),
+                Ok(Taken::Opened) => news.mapped.push(node),
                 Ok(Taken::Nothing) => {}
                 Err(why) => lost.push((node, nonsense(names, node, why))),
             }
         };
+        let mut up = Vec::new();
         fetch(below, now, &mut |event| match event {
             Event::Up(node) => up.push(node),
             Event::Lost(node, why) => lost.push((node, why)),
@@ -459,21 +484,12 @@ impl<F: Fabric> Emulated<F> {
                 }
             }
         }
-        for node in opened {
-            self.watch_timer(node);
-            self.say(node, form::OPENED, &[]);
-        }
-        mapped.into_iter().for_each(|node| self.begin_ring(node));
-        for node in up {
-            // Without memory bodies go over the carrying network.
-            if let Ok(outbox) = Outbox::new() {
-                let offer = outbox.offer();
-                at(&mut self.going, node).outbox = Some(outbox);
-                self.say(node, form::OFFER, &offer);
-            }
-            tell(Event::Up(node));
-        }
-        let Emulated { late, lost, spare, .. } = self;
+        News { up, ..news }
+    }
+
+    /// Tell what is due. Returns the nodes that must hear what has been told.
+    fn tell_due(&mut self, now: Instant, tell: &mut dyn FnMut(Event<'_>)) -> Vec<u32> {
+        let Emulated { late, spare, .. } = self;
         let mut owed = Vec::new();
         for (node, late) in (0..).zip(late.iter_mut()) {
             let Arriving { ways, inbox, .. } = late;
@@ -499,7 +515,12 @@ impl<F: Fabric> Emulated<F> {
                 owed.push(node);
             }
         }
-        // What was sent before a link was lost comes first.
+        owed
+    }
+
+    /// Tell of lost links; what was sent before comes first.
+    fn tell_lost(&mut self, tell: &mut dyn FnMut(Event<'_>)) {
+        let Emulated { late, lost, .. } = self;
         for (node, why) in std::mem::take(lost) {
             if late.get(node as usize).is_some_and(|late| late.ways.iter().any(|way| !way.is_empty())) {
                 lost.push((node, why));
@@ -511,10 +532,18 @@ impl<F: Fabric> Emulated<F> {
                 tell(Event::Lost(node, why));
             }
         }
-        for node in owed {
-            self.say(node, form::TOLD, &[]);
-        }
     }
+}
+
+/// Nodes of which something has come that is to be answered.
+#[derive(Default)]
+struct News {
+    /// The link is up.
+    up: Vec<u32>,
+    /// Their memory has been opened here.
+    opened: Vec<u32>,
+    /// They have opened this node's.
+    mapped: Vec<u32>,
 }
 
 fn nonsense(names: &[String], node: u32, why: FrameError) -> LinkError {

@@ -361,24 +361,7 @@ impl Post {
                 Some(ask) if ask.what.fetches() => {
                     envelope.set_peer_request(*next_transfer);
                     let memory = Memory::of(courier, envelope.from, false).unwrap_or(Memory::GONE);
-                    let entry = Incoming {
-                        rank: envelope.from,
-                        request: envelope.request,
-                        node,
-                        sender: to,
-                        sender_request: 0,
-                        to: Cursor::over(memory, vec![Block { addr: ask.offset, len: ask.bytes }]),
-                        len: ask.bytes,
-                        got: 0,
-                        failed: 0,
-                        pull: Envelope::EMPTY,
-                        answers_sender: false,
-                        said: true,
-                        told: false,
-                        void: false,
-                        credit: false,
-                    };
-                    incoming.insert(*next_transfer, entry);
+                    incoming.insert(*next_transfer, fetched((node, to), &envelope, &ask, memory));
                     *next_transfer = next_transfer.wrapping_add(1) & !wire::UNASKED;
                 }
                 Some(ask) if ask.what == What::Bring => {
@@ -415,6 +398,12 @@ impl Post {
             self.stalled.insert(to);
         }
         refused.iter().for_each(|envelope| self.refuse_for_dead(envelope));
+        self.act_on(to, aside);
+        self.settle();
+    }
+
+    /// Do what ranks here have asked of this carrier on the way to rank `to`.
+    fn act_on(&mut self, to: u32, aside: Vec<Envelope>) {
         for envelope in aside {
             match envelope.kind {
                 kind::ASK => self.asked_here(&envelope),
@@ -423,7 +412,6 @@ impl Post {
                 _ => self.answer_remote(to, envelope),
             }
         }
-        self.settle();
     }
 
     /// An answer (PULL, FIN) of a rank here, or of matching for it, to remote rank `to`.
@@ -488,5 +476,26 @@ impl Post {
             Said::Revoked { context } => self.revoked(context)?,
         }
         Ok(())
+    }
+}
+
+/// What a rank here fetches from rank `sender` of `node`, as `ask` says.
+fn fetched((node, sender): (u32, u32), envelope: &Envelope, ask: &Ask, memory: Memory) -> Incoming {
+    Incoming {
+        rank: envelope.from,
+        request: envelope.request,
+        node,
+        sender,
+        sender_request: 0,
+        to: Cursor::over(memory, vec![Block { addr: ask.offset, len: ask.bytes }]),
+        len: ask.bytes,
+        got: 0,
+        failed: 0,
+        pull: Envelope::EMPTY,
+        answers_sender: false,
+        said: true,
+        told: false,
+        void: false,
+        credit: false,
     }
 }

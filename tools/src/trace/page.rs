@@ -1,6 +1,6 @@
 //! One page about a run that opens without a network: timeline, clocks, waits, matrix. The data goes into `page.html`.
 
-use super::timeline::{CoreDid, Ns, RankDid, RankTrack, Timeline};
+use super::timeline::{CoreDid, CoreTrack, Ns, RankDid, RankTrack, Timeline};
 use crate::cpus::format_list;
 use crate::daemon::VERSION;
 use crate::report::{Verdict, unbalanced};
@@ -56,85 +56,26 @@ fn data(timeline: &Timeline, about: &About<'_>, title: &str) -> Value {
     let all: usize = cores.chain(ranks).sum();
     let tracks = timeline.cores.len() + timeline.ranks.len();
     let most = if all <= MOST_SLICES { all } else { (MOST_SLICES / tracks.max(1)).max(CELLS / 2) };
-    let mut calls = Calls::default();
-    let mut region_names = Calls::default();
+    let coarse = timeline.cores.iter().any(|core| core.slices.len() > most)
+        || timeline.ranks.iter().any(|rank| rank.slices.len() > most);
     let spans: usize = timeline.ranks.iter().map(|rank| rank.regions.len()).sum();
     let regions_fit = spans <= MOST_REGIONS;
-    let mut coarse = false;
-    let cores: Vec<Value> = timeline
-        .cores
-        .iter()
-        .map(|core| {
-            let kind = |did: CoreDid| match did {
-                CoreDid::Ran(rank) => (0, i64::from(rank)),
-                CoreDid::Watched(rank) => (1, i64::from(rank)),
-                CoreDid::HandOff(rank) => (2, i64::from(rank)),
-                CoreDid::Idle => (3, -1),
-                CoreDid::Elsewhere => (4, -1),
-                CoreDid::Starting => (5, -1),
-                CoreDid::Ending => (6, -1),
-            };
-            let mut value = json!({ "core": core.core, "cpu": core.cpu, "node": timeline.node(core.node) });
-            if core.slices.len() > most {
-                coarse = true;
-                let slices = core.slices.iter().map(|slice| (slice.from, slice.until, kind(slice.did).0 as usize));
-                value["cells"] = cells(slices, CORE_KINDS, timeline.length);
-            } else {
-                let mut at = 0;
-                let slices = core.slices.iter().flat_map(|slice| {
-                    let (kind, rank) = kind(slice.did);
-                    let from = (slice.from - at) as i64;
-                    at = slice.from;
-                    [from, (slice.until - slice.from) as i64, kind, rank]
-                });
-                value["slices"] = slices.collect();
-            }
-            value
-        })
-        .collect();
+    let (mut calls, mut region_names) = (Calls::default(), Calls::default());
+    let cores: Vec<Value> = timeline.cores.iter().map(|core| core_row(timeline, core, most)).collect();
     let ranks: Vec<Value> = timeline
         .ranks
         .iter()
         .map(|rank| {
-            let mut value = json!({
-                "rank": rank.rank,
-                "pid": rank.pid,
-                "node": timeline.node(rank.node),
-                "dropped": rank.dropped,
-                "known_from": rank.known_from,
-            });
+            let mut value = rank_row(timeline, rank, most, &mut calls);
             let regions = shown_regions(rank, &mut region_names);
             if regions_fit && !regions.is_empty() {
                 value["regions"] = regions.into();
-            }
-            if rank.slices.len() > most {
-                coarse = true;
-                let slices = rank.slices.iter().map(|slice| (slice.from, slice.until, number(slice.did) as usize));
-                value["cells"] = cells(slices, RANK_KINDS, timeline.length);
-            } else {
-                let mut at = 0;
-                let mut flat: Vec<i64> = Vec::with_capacity(6 * rank.slices.len());
-                for slice in &rank.slices {
-                    let call = calls.number(&slice.call) as i64;
-                    let (from, span) = ((slice.from - at) as i64, (slice.until - slice.from) as i64);
-                    flat.extend([from, span, number(slice.did), call, slice.peer.into(), slice.tag.into()]);
-                    at = slice.from;
-                }
-                value["slices"] = flat.into();
             }
             value
         })
         .collect();
     let few = timeline.messages.len() <= MOST_MESSAGES;
-    let messages: Vec<i64> = timeline
-        .messages
-        .iter()
-        .filter(|_| few)
-        .flat_map(|message| {
-            let [sent, received, bytes] = [message.sent, message.received, message.bytes].map(u64::cast_signed);
-            [i64::from(message.from), i64::from(message.to), sent, received - sent, bytes, message.tag.into()]
-        })
-        .collect();
+    let messages = if few { messages(timeline) } else { Vec::new() };
     json!({
         "schema_version": 1,
         "title": title,
@@ -162,6 +103,69 @@ fn data(timeline: &Timeline, about: &About<'_>, title: &str) -> Value {
         "report": report.map(|report| json!({ "cores": report.cores, "ranks": report.rank_list, "notes": report.notes, "v": report.v,
             "policy": report.policy, "balance": report.balance, "regions": report.regions, "unbalanced": unbalanced(&report.regions) })),
     })
+}
+
+/// What a core did: one stretch after the other, or in cells if they are more than `most`.
+fn core_row(timeline: &Timeline, core: &CoreTrack, most: usize) -> Value {
+    let kind = |did: CoreDid| match did {
+        CoreDid::Ran(rank) => (0, i64::from(rank)),
+        CoreDid::Watched(rank) => (1, i64::from(rank)),
+        CoreDid::HandOff(rank) => (2, i64::from(rank)),
+        CoreDid::Idle => (3, -1),
+        CoreDid::Elsewhere => (4, -1),
+        CoreDid::Starting => (5, -1),
+        CoreDid::Ending => (6, -1),
+    };
+    let mut value = json!({ "core": core.core, "cpu": core.cpu, "node": timeline.node(core.node) });
+    if core.slices.len() > most {
+        let slices = core.slices.iter().map(|slice| (slice.from, slice.until, kind(slice.did).0 as usize));
+        value["cells"] = cells(slices, CORE_KINDS, timeline.length);
+    } else {
+        let mut at = 0;
+        let slices = core.slices.iter().flat_map(|slice| {
+            let (kind, rank) = kind(slice.did);
+            let from = (slice.from - at) as i64;
+            at = slice.from;
+            [from, (slice.until - slice.from) as i64, kind, rank]
+        });
+        value["slices"] = slices.collect();
+    }
+    value
+}
+
+/// The same for a rank, with its calls.
+fn rank_row(timeline: &Timeline, rank: &RankTrack, most: usize, calls: &mut Calls) -> Value {
+    let mut value = json!({
+        "rank": rank.rank,
+        "pid": rank.pid,
+        "node": timeline.node(rank.node),
+        "dropped": rank.dropped,
+        "known_from": rank.known_from,
+    });
+    if rank.slices.len() > most {
+        let slices = rank.slices.iter().map(|slice| (slice.from, slice.until, number(slice.did) as usize));
+        value["cells"] = cells(slices, RANK_KINDS, timeline.length);
+    } else {
+        let mut at = 0;
+        let mut flat: Vec<i64> = Vec::with_capacity(6 * rank.slices.len());
+        for slice in &rank.slices {
+            let call = calls.number(&slice.call) as i64;
+            let (from, span) = ((slice.from - at) as i64, (slice.until - slice.from) as i64);
+            flat.extend([from, span, number(slice.did), call, slice.peer.into(), slice.tag.into()]);
+            at = slice.from;
+        }
+        value["slices"] = flat.into();
+    }
+    value
+}
+
+/// Messages: from, to, sent, time under way, bytes and tag, one after the other.
+fn messages(timeline: &Timeline) -> Vec<i64> {
+    let words = timeline.messages.iter().flat_map(|message| {
+        let [sent, received, bytes] = [message.sent, message.received, message.bytes].map(u64::cast_signed);
+        [i64::from(message.from), i64::from(message.to), sent, received - sent, bytes, message.tag.into()]
+    });
+    words.collect()
 }
 
 /// The regions of a rank for which there are rows: begin, length, name and row, one after the other.

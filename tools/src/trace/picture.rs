@@ -289,6 +289,48 @@ fn stride(ranks: usize, row: i32) -> usize {
         .unwrap_or(512)
 }
 
+/// Where the rows of a picture lie, and which part of the run it shows.
+struct Rows<'a> {
+    timeline: &'a Timeline,
+    core_row: i32,
+    ranks_at: i32,
+    row: i32,
+    gap: i32,
+    bottom: i32,
+    shown: Range<Ns>,
+}
+
+impl Rows<'_> {
+    fn of(timeline: &Timeline) -> Rows<'_> {
+        let (cores, ranks) = (timeline.cores.len(), timeline.ranks.len());
+        let row = (720 / ranks as i32).clamp(if ranks <= 512 { 3 } else { 1 }, 24);
+        let core_row = (CORE_HEIGHT * 16 / cores.max(16) as i32).max(4);
+        let gap = i32::from(row >= 8) * 3;
+        let ranks_at = TOP + cores as i32 * (core_row + 4) + 34;
+        let bottom = ranks_at + ranks as i32 * (row + gap);
+        // From when there is something to see.
+        let first = timeline.ranks.iter().filter_map(|rank| rank.slices.first()).map(|slice| slice.from).min();
+        let shown = first.unwrap_or(0).min(timeline.length.saturating_sub(1))..timeline.length;
+        Rows { timeline, core_row, ranks_at, row, gap, bottom, shown }
+    }
+
+    fn x(&self, at: Ns) -> i32 {
+        let span = self.shown.end - self.shown.start;
+        LEFT + (at.saturating_sub(self.shown.start) as f64 / span as f64 * f64::from(WIDTH)) as i32
+    }
+
+    fn middle(&self, rank: u32) -> Option<i32> {
+        let at = self.timeline.ranks.iter().position(|track| track.rank == rank)?;
+        Some(self.ranks_at + at as i32 * (self.row + self.gap) + self.row / 2)
+    }
+
+    /// As much of a node's name as there is room for.
+    fn of_node(&self, node: u32) -> String {
+        let name = self.timeline.node(node).map(|name| name.chars().take(6).collect::<String>() + " ");
+        name.unwrap_or_default()
+    }
+}
+
 fn draw(timeline: &Timeline) -> Result<Picture, PictureError> {
     let (cores, ranks) = (timeline.cores.len(), timeline.ranks.len());
     if cores == 0 || ranks == 0 || timeline.length == 0 {
@@ -297,116 +339,123 @@ fn draw(timeline: &Timeline) -> Result<Picture, PictureError> {
     if ranks > MOST_RANKS {
         return Err(PictureError::TooManyRanks(ranks));
     }
-    let row = (720 / ranks as i32).clamp(if ranks <= 512 { 3 } else { 1 }, 24);
-    let core_row = (CORE_HEIGHT * 16 / cores.max(16) as i32).max(4);
-    let gap = i32::from(row >= 8) * 3;
-    let ranks_at = TOP + cores as i32 * (core_row + 4) + 34;
-    let bottom = ranks_at + ranks as i32 * (row + gap);
-    let mut picture = Picture { size: (LEFT + WIDTH + RIGHT, bottom + 40), marks: Vec::new() };
-    let program = timeline.program.rsplit('/').next().unwrap_or_default();
-    let on_nodes = match timeline.nodes.len() {
-        0 => String::new(),
-        nodes => format!(" of {nodes} nodes"),
-    };
-    let title = format!("job {}: {program}, {ranks} ranks on {cores} cores{on_nodes}", timeline.job);
-    // As much of a node's name as there is room for.
-    let of_node = |node: u32| {
-        let name = timeline.node(node).map(|name| name.chars().take(6).collect::<String>() + " ");
-        name.unwrap_or_default()
-    };
-    picture.text((LEFT, 18), 17, Align::Left, title);
-    let notes: Vec<String> = timeline.clocks().into_iter().chain(timeline.gaps()).collect();
-    let gaps = (!notes.is_empty()).then(|| notes.join("; "));
-    // From when there is something to see.
-    let begin = timeline.ranks.iter().filter_map(|rank| rank.slices.first()).map(|slice| slice.from).min().unwrap_or(0);
-    let shown = begin.min(timeline.length.saturating_sub(1))..timeline.length;
-    if let Some(gaps) = &gaps {
-        picture.text((LEFT, 36), 12, Align::Left, gaps.as_str());
-    }
-    picture.text((LEFT - 8, TOP - 16), 13, Align::Right, "cores");
-    let legend = [
-        ("a rank runs (shades tell ranks apart)", RUNNING),
-        ("hand-off", HAND_OFF),
-        ("idle", IDLE),
-        ("another job's", ELSEWHERE),
-        ("ranks start", STARTING),
-        ("ranks end", ENDING),
-    ];
-    picture.legend(LEFT, TOP - 16, &legend);
-    let mut kinds: Vec<Colour> = RANKS.to_vec();
-    kinds.extend([HAND_OFF, IDLE, ELSEWHERE, STARTING, ENDING]);
-    let kind = |slice: &CoreSlice| match slice.did {
-        CoreDid::Ran(rank) => rank as usize % RANKS.len(),
-        CoreDid::HandOff(_) => RANKS.len(),
-        CoreDid::Idle | CoreDid::Watched(_) => RANKS.len() + 1,
-        CoreDid::Elsewhere => RANKS.len() + 2,
-        CoreDid::Starting => RANKS.len() + 3,
-        CoreDid::Ending => RANKS.len() + 4,
-    };
-    for (at, core) in timeline.cores.iter().enumerate() {
-        let y = TOP + at as i32 * (core_row + 4);
-        let slices = core.slices.iter().map(|slice| (slice.from, slice.until, kind(slice)));
-        let shares = columns(slices, &kinds, &shown, WIDTH as usize);
-        picture.row(y, core_row, 1, &shares);
-        if at % (16 / core_row).max(1) as usize == 0 {
-            picture.text(
-                (LEFT - 8, y + core_row / 2),
-                13,
-                Align::Right,
-                format!("{}CPU {}", of_node(core.node), core.cpu),
-            );
+    let rows = Rows::of(timeline);
+    let mut picture = Picture { size: (LEFT + WIDTH + RIGHT, rows.bottom + 40), marks: Vec::new() };
+    picture.head(timeline);
+    picture.cores(&rows);
+    picture.ranks(&rows);
+    picture.messages(&rows);
+    picture.axis(&rows);
+    Ok(picture)
+}
+
+/// The parts of the picture of a run.
+impl Picture {
+    fn head(&mut self, timeline: &Timeline) {
+        let program = timeline.program.rsplit('/').next().unwrap_or_default();
+        let on_nodes = match timeline.nodes.len() {
+            0 => String::new(),
+            nodes => format!(" of {nodes} nodes"),
+        };
+        let (cores, ranks) = (timeline.cores.len(), timeline.ranks.len());
+        let title = format!("job {}: {program}, {ranks} ranks on {cores} cores{on_nodes}", timeline.job);
+        self.text((LEFT, 18), 17, Align::Left, title);
+        let notes: Vec<String> = timeline.clocks().into_iter().chain(timeline.gaps()).collect();
+        if !notes.is_empty() {
+            self.text((LEFT, 36), 12, Align::Left, notes.join("; "));
         }
     }
-    picture.text((LEFT - 8, ranks_at - 14), 13, Align::Right, "ranks");
-    let legend = [
-        ("running", RUNNING),
-        ("ready, waits for its core", READY),
-        ("waits in MPI", SUSPENDED),
-        ("away (outside MPI, without its core)", AWAY),
-        ("starts (before MPI_Init's end)", STARTING),
-        ("ends (after MPI_Finalize)", ENDING),
-    ];
-    picture.legend(LEFT, ranks_at - 14, &legend);
-    let kind = |slice: &RankSlice| match slice.did {
-        RankDid::Running => 0,
-        RankDid::Ready => 1,
-        RankDid::Away => 2,
-        RankDid::Suspended => 3,
-        RankDid::Starting => 4,
-        RankDid::Ending => 5,
-    };
-    let wide = if ranks > 64 { 2 } else { 1 };
-    let middle = |rank: u32| {
-        let at = timeline.ranks.iter().position(|track| track.rank == rank)?;
-        Some(ranks_at + at as i32 * (row + gap) + row / 2)
-    };
-    for (at, rank) in timeline.ranks.iter().enumerate() {
-        let y = ranks_at + at as i32 * (row + gap);
-        let slices = rank.slices.iter().map(|slice| (slice.from, slice.until, kind(slice)));
-        let shares =
-            columns(slices, &[RUNNING, READY, AWAY, SUSPENDED, STARTING, ENDING], &shown, (WIDTH / wide) as usize);
-        picture.row(y, row, wide, &shares);
-        if at % stride(ranks, row + gap) == 0 {
-            picture.text((LEFT - 8, y + row / 2), 13, Align::Right, format!("{}{}", of_node(rank.node), rank.rank));
-        }
-    }
-    let span = shown.end - shown.start;
-    let x = |at: Ns| LEFT + (at.saturating_sub(shown.start) as f64 / span as f64 * f64::from(WIDTH)) as i32;
-    if timeline.messages.len() <= MOST_LINES && row >= 8 {
-        for message in &timeline.messages {
-            if let (Some(from), Some(to)) = (middle(message.from), middle(message.to)) {
-                let line = Mark::Line { from: (x(message.sent), from), to: (x(message.received), to), colour: INK };
-                picture.marks.push(line);
+
+    fn cores(&mut self, rows: &Rows<'_>) {
+        self.text((LEFT - 8, TOP - 16), 13, Align::Right, "cores");
+        let legend = [
+            ("a rank runs (shades tell ranks apart)", RUNNING),
+            ("hand-off", HAND_OFF),
+            ("idle", IDLE),
+            ("another job's", ELSEWHERE),
+            ("ranks start", STARTING),
+            ("ranks end", ENDING),
+        ];
+        self.legend(LEFT, TOP - 16, &legend);
+        let mut kinds: Vec<Colour> = RANKS.to_vec();
+        kinds.extend([HAND_OFF, IDLE, ELSEWHERE, STARTING, ENDING]);
+        let kind = |slice: &CoreSlice| match slice.did {
+            CoreDid::Ran(rank) => rank as usize % RANKS.len(),
+            CoreDid::HandOff(_) => RANKS.len(),
+            CoreDid::Idle | CoreDid::Watched(_) => RANKS.len() + 1,
+            CoreDid::Elsewhere => RANKS.len() + 2,
+            CoreDid::Starting => RANKS.len() + 3,
+            CoreDid::Ending => RANKS.len() + 4,
+        };
+        let height = rows.core_row;
+        for (at, core) in rows.timeline.cores.iter().enumerate() {
+            let y = TOP + at as i32 * (height + 4);
+            let slices = core.slices.iter().map(|slice| (slice.from, slice.until, kind(slice)));
+            let shares = columns(slices, &kinds, &rows.shown, WIDTH as usize);
+            self.row(y, height, 1, &shares);
+            if at % (16 / height).max(1) as usize == 0 {
+                let name = format!("{}CPU {}", rows.of_node(core.node), core.cpu);
+                self.text((LEFT - 8, y + height / 2), 13, Align::Right, name);
             }
         }
     }
-    let step = step(span);
-    for at in (shown.start.next_multiple_of(step)..=shown.end).step_by(step as usize) {
-        picture.fill(x(at), bottom + 4, 1, 6, INK);
-        picture.text((x(at), bottom + 20), 13, Align::Centre, time(at, step));
+
+    fn ranks(&mut self, rows: &Rows<'_>) {
+        self.text((LEFT - 8, rows.ranks_at - 14), 13, Align::Right, "ranks");
+        let legend = [
+            ("running", RUNNING),
+            ("ready, waits for its core", READY),
+            ("waits in MPI", SUSPENDED),
+            ("away (outside MPI, without its core)", AWAY),
+            ("starts (before MPI_Init's end)", STARTING),
+            ("ends (after MPI_Finalize)", ENDING),
+        ];
+        self.legend(LEFT, rows.ranks_at - 14, &legend);
+        let kind = |slice: &RankSlice| match slice.did {
+            RankDid::Running => 0,
+            RankDid::Ready => 1,
+            RankDid::Away => 2,
+            RankDid::Suspended => 3,
+            RankDid::Starting => 4,
+            RankDid::Ending => 5,
+        };
+        let ranks = rows.timeline.ranks.len();
+        let wide = if ranks > 64 { 2 } else { 1 };
+        let pitch = rows.row + rows.gap;
+        for (at, rank) in rows.timeline.ranks.iter().enumerate() {
+            let y = rows.ranks_at + at as i32 * pitch;
+            let slices = rank.slices.iter().map(|slice| (slice.from, slice.until, kind(slice)));
+            let kinds = [RUNNING, READY, AWAY, SUSPENDED, STARTING, ENDING];
+            self.row(y, rows.row, wide, &columns(slices, &kinds, &rows.shown, (WIDTH / wide) as usize));
+            if at % stride(ranks, pitch) == 0 {
+                let name = format!("{}{}", rows.of_node(rank.node), rank.rank);
+                self.text((LEFT - 8, y + rows.row / 2), 13, Align::Right, name);
+            }
+        }
     }
-    picture.fill(LEFT, bottom + 4, WIDTH, 1, INK);
-    Ok(picture)
+
+    /// A line a message, where there are few and rows are high enough.
+    fn messages(&mut self, rows: &Rows<'_>) {
+        if rows.timeline.messages.len() > MOST_LINES || rows.row < 8 {
+            return;
+        }
+        for message in &rows.timeline.messages {
+            if let (Some(from), Some(to)) = (rows.middle(message.from), rows.middle(message.to)) {
+                let (from, to) = ((rows.x(message.sent), from), (rows.x(message.received), to));
+                self.marks.push(Mark::Line { from, to, colour: INK });
+            }
+        }
+    }
+
+    fn axis(&mut self, rows: &Rows<'_>) {
+        let Range { start, end } = rows.shown;
+        let step = step(end - start);
+        for at in (start.next_multiple_of(step)..=end).step_by(step as usize) {
+            self.fill(rows.x(at), rows.bottom + 4, 1, 6, INK);
+            self.text((rows.x(at), rows.bottom + 20), 13, Align::Centre, time(at, step));
+        }
+        self.fill(LEFT, rows.bottom + 4, WIDTH, 1, INK);
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Windows: making, freeing, asking (MPI 4.1 section 12.2).
 
 use super::args::{handle_at, not_null, on_comm, put_text, text};
+use super::number::Number;
 use crate::abi::{Abi, CComm, CGroup, CInfo, CWin, dec, enc};
 use crate::entry::Target;
 use std::ffi::{c_char, c_int, c_void};
@@ -60,6 +61,31 @@ unsafe fn make<A: Abi>(comm: &Rc<Communicator>, ask: &Ask, win: *mut CWin<A>) ->
 
 fn hints<A: Abi>(info: CInfo<A>) -> Result<Rc<info::Entries>> {
     info::hints(dec::<A, _>(info))
+}
+
+/// # Safety
+/// As MPI_Win_shared_query and MPI_Win_shared_query_c.
+unsafe fn shared_query<A: Abi, N: Number>(
+    (win, rank): (CWin<A>, c_int),
+    size: *mut isize,
+    disp_unit: *mut N,
+    baseptr: *mut c_void,
+) -> Result<()> {
+    let (bytes, unit, base) = get::<A>(win)?.shared_query(A::rank_in(rank))?;
+    not_null(size, "size")?;
+    not_null(disp_unit, "disp_unit")?;
+    not_null(baseptr, "baseptr")?;
+    let given = N::from_i64(unit);
+    if given.get() != unit {
+        return fail(Class::ValueTooLarge, format!("the displacement unit {unit} does not fit an int"));
+    }
+    // SAFETY: the caller's.
+    unsafe {
+        size.write_unaligned(bytes as isize);
+        disp_unit.write_unaligned(given);
+        baseptr.cast::<usize>().write_unaligned(base);
+    }
+    Ok(())
 }
 
 crate::entry_points! {
@@ -141,29 +167,14 @@ crate::entry_points! {
     active fn win_shared_query = "MPI_Win_shared_query"(
         win: CWin<A>, rank: c_int, size: *mut isize, disp_unit: *mut c_int, baseptr: *mut c_void,
     ) for on_win::<A>(win) => {
-        let (bytes, unit, base) = get::<A>(win)?.shared_query(A::rank_in(rank))?;
-        not_null(size, "size")?;
-        not_null(disp_unit, "disp_unit")?;
-        not_null(baseptr, "baseptr")?;
-        let Ok(unit) = c_int::try_from(unit) else {
-            return fail(Class::ValueTooLarge, format!("the displacement unit {unit} does not fit an int"));
-        };
-        size.write_unaligned(bytes as isize);
-        disp_unit.write_unaligned(unit);
-        baseptr.cast::<usize>().write_unaligned(base);
+        shared_query::<A, _>((win, rank), size, disp_unit, baseptr)?;
     }
 
     /// `MPI_Win_shared_query_c`.
     active fn win_shared_query_c = "MPI_Win_shared_query_c"(
         win: CWin<A>, rank: c_int, size: *mut isize, disp_unit: *mut isize, baseptr: *mut c_void,
     ) for on_win::<A>(win) => {
-        let (bytes, unit, base) = get::<A>(win)?.shared_query(A::rank_in(rank))?;
-        not_null(size, "size")?;
-        not_null(disp_unit, "disp_unit")?;
-        not_null(baseptr, "baseptr")?;
-        size.write_unaligned(bytes as isize);
-        disp_unit.write_unaligned(unit as isize);
-        baseptr.cast::<usize>().write_unaligned(base);
+        shared_query::<A, _>((win, rank), size, disp_unit, baseptr)?;
     }
 
     /// `MPI_Win_free`.

@@ -159,28 +159,37 @@ impl Resolver<'_> {
                 let (send, recv) = self.operands(&operands, count, count)?;
                 Work::Exscan { send, recv }
             }
-            Call::NeighborAllgather { send, recv } => {
-                let (sources, destinations) = self.neighbours()?;
-                let send = self.blocks(&send, destinations.len(), "send buffer")?;
-                // SAFETY: see above.
-                let recv = unsafe { self.many(&recv, sources.len(), "receive buffer")? };
-                Work::Neighbor {
-                    sends: neighbor::sends(&destinations, |_| send),
-                    recvs: neighbor::receives(&sources, &recv, false),
-                }
-            }
-            Call::NeighborAlltoall { send, recv } => {
-                let (sources, destinations) = self.neighbours()?;
-                // SAFETY: see above.
-                let send = unsafe { self.many(&send, destinations.len(), "send buffer")? };
-                // SAFETY: see above.
-                let recv = unsafe { self.many(&recv, sources.len(), "receive buffer")? };
-                let cartesian = neighbor::is_cartesian(self.comm);
-                Work::Neighbor {
-                    sends: neighbor::sends(&destinations, |i| send.get(i)),
-                    recvs: neighbor::receives(&sources, &recv, cartesian),
-                }
-            }
+            // SAFETY: see above.
+            Call::NeighborAllgather { send, recv } => unsafe { self.neighbor_allgather(&send, &recv)? },
+            // SAFETY: see above.
+            Call::NeighborAlltoall { send, recv } => unsafe { self.neighbor_alltoall(&send, &recv)? },
+        })
+    }
+
+    /// # Safety
+    /// As [`resolve`].
+    unsafe fn neighbor_allgather(&mut self, send: &Block, recv: &Many) -> Result<Work> {
+        let (sources, destinations) = self.neighbours()?;
+        let send = self.blocks(send, destinations.len(), "send buffer")?;
+        // SAFETY: the caller's contract.
+        let recv = unsafe { self.many(recv, sources.len(), "receive buffer")? };
+        Ok(Work::Neighbor {
+            sends: neighbor::sends(&destinations, |_| send),
+            recvs: neighbor::receives(&sources, &recv, false),
+        })
+    }
+
+    /// # Safety
+    /// As [`resolve`].
+    unsafe fn neighbor_alltoall(&mut self, send: &Many, recv: &Many) -> Result<Work> {
+        let (sources, destinations) = self.neighbours()?;
+        // SAFETY (both): the caller's contract.
+        let send = unsafe { self.many(send, destinations.len(), "send buffer")? };
+        let recv = unsafe { self.many(recv, sources.len(), "receive buffer")? };
+        let cartesian = neighbor::is_cartesian(self.comm);
+        Ok(Work::Neighbor {
+            sends: neighbor::sends(&destinations, |i| send.get(i)),
+            recvs: neighbor::receives(&sources, &recv, cartesian),
         })
     }
 

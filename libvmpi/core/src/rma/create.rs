@@ -177,23 +177,7 @@ fn build(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
 
     // Each looks whether it can copy from and to all others, and all learn whether anybody cannot.
     let mapped = control.is_ok();
-    let mut parts: Vec<Part> = offers
-        .iter()
-        .zip(&starts)
-        .zip(0..)
-        .map(|((offer, start), member)| {
-            let (base, reach) = match &control {
-                _ if is_far(member as usize) => (offer.base, Reach::Far),
-                // Without memory no address; where all lies in one piece it is that of the member's place.
-                Ok(_) if offer.bytes == 0 && matches!(memory, Memory::Share { apart: true, .. }) => {
-                    (0, Reach::Here { shift: 0 })
-                }
-                Ok(control) if allocates => (control.data(*start) as u64, Reach::Here { shift: 0 }),
-                _ => (offer.base, reach(comm, member)),
-            };
-            Part { base, bytes: offer.bytes, unit: offer.unit, reach }
-        })
-        .collect();
+    let mut parts = parts(comm, memory, control.as_ref().ok(), far.as_ref(), &offers, &starts);
     let refused = parts.iter().any(|part| part.reach == Reach::Ask);
     let own = parts[comm.rank as usize].base;
     let by_carrier = match (&control, &far) {
@@ -213,20 +197,9 @@ fn build(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
     coll::allgather_bytes(comm, &encode_outcome(outcome, by_carrier, own), &mut outcomes)?;
     let outcomes: Vec<_> = outcomes.chunks_exact(OUTCOME_BYTES).map(decode_outcome).collect();
     let mut control = control?;
-    let failed = |how: u8| outcomes.iter().position(|(outcome, ..)| *outcome == how);
-    if let Some(other) = failed(NO_MEMORY) {
+    if let Err(error) = all_have_it(&outcomes) {
         close_far(comm, &far);
-        return fail(
-            Class::NoMem,
-            format!("the window's memory cannot be had on the node of rank {other} of its group"),
-        );
-    }
-    if let Some(other) = failed(FAILED) {
-        close_far(comm, &far);
-        return fail(
-            Class::RmaShared,
-            format!("rank {other} of the window's group could not map the window's segment"),
-        );
+        return Err(error);
     }
     control.close_fd();
     let carried = outcomes.iter().all(|(_, by_carrier, _)| *by_carrier);
@@ -255,6 +228,49 @@ fn build(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
     window.handle.set(handle);
     window.note_written();
     Ok(window)
+}
+
+/// Where the memory of each member lies, and how it is reached from here.
+fn parts(
+    comm: &Communicator,
+    memory: Memory,
+    control: Option<&Control>,
+    far: Option<&Far>,
+    offers: &[Offer],
+    starts: &[u64],
+) -> Vec<Part> {
+    let allocates = matches!(memory, Memory::Allocate { .. } | Memory::Share { .. });
+    let part = |((offer, start), member): ((&Offer, &u64), u32)| {
+        let (base, reach) = match control {
+            _ if far.is_some_and(|far| far.members[member as usize]) => (offer.base, Reach::Far),
+            // Without memory no address; where all lies in one piece it is that of the member's place.
+            Some(_) if offer.bytes == 0 && matches!(memory, Memory::Share { apart: true, .. }) => {
+                (0, Reach::Here { shift: 0 })
+            }
+            Some(control) if allocates => (control.data(*start) as u64, Reach::Here { shift: 0 }),
+            _ => (offer.base, reach(comm, member)),
+        };
+        Part { base, bytes: offer.bytes, unit: offer.unit, reach }
+    };
+    offers.iter().zip(starts).zip(0..).map(part).collect()
+}
+
+/// An error where a member has no segment.
+fn all_have_it(outcomes: &[(u8, bool, u64)]) -> Result<()> {
+    let failed = |how: u8| outcomes.iter().position(|(outcome, ..)| *outcome == how);
+    if let Some(other) = failed(NO_MEMORY) {
+        return fail(
+            Class::NoMem,
+            format!("the window's memory cannot be had on the node of rank {other} of its group"),
+        );
+    }
+    if let Some(other) = failed(FAILED) {
+        return fail(
+            Class::RmaShared,
+            format!("rank {other} of the window's group could not map the window's segment"),
+        );
+    }
+    Ok(())
 }
 
 /// The hints that a window knows; others are ignored. None of them changes what is done here: they allow, they do not ask.
