@@ -20,7 +20,7 @@ use crate::program::{self, Program};
 use crate::report::{self, Verdict};
 use crate::session::{self, Finished, Signals};
 use crate::trace::NodeRecording;
-use crate::{cpus, debugger, hosts, matrix, mpir, outcome, outputs, simulate, trace, version};
+use crate::{check, cpus, debugger, hosts, matrix, mpir, outcome, outputs, simulate, trace, version};
 use serde_json::json;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -286,6 +286,10 @@ fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, known: &[&Know
             app.env.retain(|(name, _)| name != control::env::OVERLAP);
             app.env.push((control::env::OVERLAP.into(), overlap.name().into()));
         }
+        if let Some(check) = options.check {
+            app.env.retain(|(name, _)| name != control::env::CHECK);
+            app.env.push((control::env::CHECK.into(), check.name().into()));
+        }
         if options.pcontrol_names {
             app.env.push((control::env::PCONTROL.into(), "regions".into()));
         }
@@ -353,6 +357,7 @@ fn prepare(options: &RunOptions, exe_dir: &Path, engine: &Engine, known: &[&Know
         counters: counters.iter().map(|event| event.name.to_owned()).collect(),
         universe: universe(options, &plan, &rooms),
     };
+    check::refuse(options, &spec)?;
     if spec.nodes.is_some() {
         // Each rank's core on its own node.
         spec.placement = place::cores_on_nodes(&plan, &spec);
@@ -624,6 +629,7 @@ fn conclude(options: &RunOptions, job: &Job, finished: &Finished, on_nodes: &[No
         (None, Some(cause)) => outcome::exit_code(cause),
         (None, None) => code::OWN,
     };
+    let code = check::code(code, finished.report.as_ref());
     if finished.quiet {
         return Ok(code);
     }
@@ -672,6 +678,9 @@ fn conclude(options: &RunOptions, job: &Job, finished: &Finished, on_nodes: &[No
     let simulated = finished.report.as_ref().and_then(|report| report.simulation.as_ref().zip(Some(report.elapsed_s)));
     if let Some((simulation, real_s)) = simulated.filter(|_| !options.quiet) {
         let _ = write!(std::io::stderr(), "{}", escape::lines(&simulate::sentences(simulation, real_s)));
+    }
+    if let Some(report) = &finished.report {
+        check::conclude(options, &report.findings)?;
     }
     if let (Some(report), Some(form)) = (&finished.report, options.report) {
         let verdict = Verdict::of(report, spec);

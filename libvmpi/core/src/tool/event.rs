@@ -185,6 +185,8 @@ static WANTED: AtomicU32 = AtomicU32::new(0);
 const LISTENERS: u32 = 1;
 /// This rank lives in virtual time.
 const SIMULATION: u32 = 2;
+/// What the program does is checked.
+const CHECK: u32 = 4;
 /// There is something to tell.
 static PENDING: AtomicBool = AtomicBool::new(false);
 
@@ -295,6 +297,16 @@ pub fn is_wanted() -> bool {
 /// From now on this rank lives in virtual time.
 pub(crate) fn simulate() {
     WANTED.fetch_or(SIMULATION, Ordering::Relaxed);
+}
+
+/// From now on this rank's use of MPI is checked: it is asked at the same places.
+pub(crate) fn note_checked() {
+    WANTED.fetch_or(CHECK, Ordering::Relaxed);
+}
+
+/// Does a tool listen?
+pub(crate) fn has_listeners() -> bool {
+    WANTED.load(Ordering::Relaxed) & LISTENERS != 0
 }
 
 /// It happened now.
