@@ -69,125 +69,49 @@ impl Daemon {
             // The last words of a process whose number in the job belongs to another one by now.
             return;
         }
-        match (role, request) {
-            (Role::Stranger, Request::Hello { version, protocol }) => self.hello(token, &clip(version), protocol),
-            (Role::Stranger, _) => self.refuse(token, "the first message must be hello".into(), 125),
-            (Role::Tool | Role::Launcher(None), Request::Submit { spec }) => self.submit(token, *spec),
-            (Role::Launcher(Some(id)), Request::Fds { count }) => self.descriptors(token, id, count),
-            // Of a job that was refused: they come behind and are closed.
-            (Role::Launcher(None), Request::Fds { count }) => {
-                if let Some(client) = self.clients.get_mut(&token) {
-                    drop(client.channel.take_fds(count as usize));
-                }
-            }
-            (Role::Launcher(Some(id)), Request::Cancel { reason, code, signal, grace_ms }) => {
-                if let Some(job) = self.jobs.get_mut(&id) {
-                    let cause = Cause::Cancelled { reason: clip(reason), code };
-                    job.end(cause, code, signal, Duration::from_millis(grace_ms.min(MOST_GRACE_MS)));
-                }
-            }
-            (Role::Launcher(Some(id)), Request::Forward { signal }) => {
-                if let Some(job) = self.jobs.get(&id) {
-                    job.signal_all(signal);
-                }
-            }
-            (Role::Launcher(Some(id)), Request::Wire { table }) => {
-                if let Some(job) = self.jobs.get_mut(&id) {
-                    job.tell_carrier(Reply::Wire { table });
-                }
-            }
-            (Role::Launcher(Some(id)), Request::Answered { rank, number, answer }) => {
-                self.answered(token, id, rank, number, answer);
-            }
-            (Role::Launcher(Some(id)), Request::Grow { world, step }) => self.grow_spread(id, world, step),
-            (Role::Launcher(Some(id)), Request::Conclude) => {
-                if let Some(job) = self.jobs.get_mut(&id) {
-                    job.conclude_spread();
-                }
-            }
-            (Role::Tool, Request::Logs { job }) => {
-                self.reply(token, &Reply::Logs { lines: crate::log::kept(job) }, &[])
-            }
-            (Role::Tool, Request::Carry { job }) => self.carry(token, job, peer.pid),
-            (
-                Role::Carrier(id),
-                request @ (Request::Listening { .. }
-                | Request::Wired { .. }
-                | Request::Enrolled { .. }
-                | Request::Lost { .. }
-                | Request::Drained),
-            ) => {
-                if let Some(job) = self.jobs.get_mut(&id) {
-                    match request {
-                        Request::Listening { port } => {
-                            let capacity = job.node.header().ranks;
-                            job.outbox.push((Reply::Listening { port, capacity }, Vec::new()));
-                        }
-                        Request::Enrolled { world, error } => job.enrolled(world, error),
-                        Request::Wired { by } => job.carrier_wired(clip(by)),
-                        Request::Lost { reason } => job.carrier_lost(Some(clip(reason))),
-                        _ => job.carrier_drained(),
-                    }
-                }
-            }
-            // The job was over before the launcher knew.
-            (
-                Role::Launcher(None),
-                Request::Cancel { .. }
-                | Request::Forward { .. }
-                | Request::Wire { .. }
-                | Request::Answered { .. }
-                | Request::Grow { .. }
-                | Request::EndGroup { .. }
-                | Request::TracePart { .. }
-                | Request::WaitsPart { .. }
-                | Request::Heard { .. }
-                | Request::Conclude,
-            ) => {}
-            (Role::Tool, Request::Attach { job, rank, word, face }) => {
-                debug!("job {job}: process {} attaches as rank {rank}", peer.pid);
-                self.attach(token, job, rank, &word, clip(face), peer.pid);
-            }
-            (Role::Rank(id, rank), Request::Finalized) => {
-                if let Some(job) = self.jobs.get_mut(&id) {
-                    job.finalized(rank);
-                }
-            }
-            (Role::Rank(id, _), Request::CheckBoard) => self.check_board(token, id),
-            (Role::Rank(id, _), Request::Found { finding }) => {
-                if let Some(job) = self.jobs.get_mut(&id) {
-                    job.findings.hear(*finding, job.ranks.len() as u32);
-                }
-            }
-            (Role::Rank(id, rank), Request::Abort { code, reason, group }) => {
-                // It may fail over the death of another, which counts as the cause.
-                self.reap();
-                if let Some(job) = self.jobs.get_mut(&id) {
-                    job.aborted(rank, code, clip(reason), group);
-                }
-            }
-            (Role::Launcher(Some(id)), Request::EndGroup { group, cause, code }) => {
-                if let Some(job) = self.jobs.get_mut(&id) {
-                    job.end_group(&group, cause, code);
-                }
-            }
-            (Role::Rank(id, rank), Request::Ask { number, ask }) => self.ask(token, id, rank, number, ask),
-            (_, Request::Jobs) => {
+        match role {
+            Role::Stranger => match request {
+                Request::Hello { version, protocol } => self.hello(token, &clip(version), protocol),
+                _ => self.refuse(token, "the first message must be hello".into(), 125),
+            },
+            Role::Tool => self.serve_tool(token, request, peer.pid, waits),
+            Role::Launcher(None) => self.serve_launcher_without_job(token, request),
+            Role::Launcher(Some(id)) => self.serve_launcher(token, id, request),
+            Role::Carrier(id) => self.serve_carrier(token, id, request),
+            Role::Rank(id, rank) => self.serve_rank(token, id, rank, request),
+        }
+    }
+
+    /// What anybody may ask who has said hello.
+    fn serve_anybody(&mut self, token: u64, role: Role, request: &Request) {
+        match request {
+            Request::Jobs => {
                 let jobs = self.jobs.values().map(Job::report).collect();
                 self.reply(token, &Reply::Jobs { jobs }, &[]);
             }
-            (_, Request::Show { job }) => match self.jobs.get(&job).map(|job| Box::new(job.report())) {
-                Some(job) => self.reply(token, &Reply::Show { job }, &[]),
-                None => {
-                    let reply = Reply::Refused { reason: format!("there is no job {job}"), code: 2 };
-                    self.reply(token, &reply, &[]);
-                }
-            },
+            Request::Show { job } => self.about_job(token, *job, |job| Reply::Show { job: Box::new(job.report()) }),
+            request => {
+                let reason = format!("a message of type {} makes no sense from {role}", name_of(request));
+                self.refuse(token, reason, 125);
+            }
+        }
+    }
+
+    /// `waits`: its question before has no answer yet.
+    fn serve_tool(&mut self, token: u64, request: Request, pid: i32, waits: bool) {
+        match request {
+            Request::Submit { spec } => self.submit(token, *spec),
+            Request::Logs { job } => self.reply(token, &Reply::Logs { lines: crate::log::kept(job) }, &[]),
+            Request::Carry { job } => self.carry(token, job, pid),
+            Request::Attach { job, rank, word, face } => {
+                debug!("job {job}: process {pid} attaches as rank {rank}");
+                self.attach(token, job, rank, &word, clip(face), pid);
+            }
             // What it asks goes to a job's launcher, which must not be kept busy with it.
-            (Role::Tool, Request::Why { .. } | Request::Trace { .. }) if waits => {
+            Request::Why { .. } | Request::Trace { .. } if waits => {
                 self.refuse(token, "the question before is not answered yet".into(), 125);
             }
-            (Role::Tool, Request::Why { job, here }) => {
+            Request::Why { job, here } => {
                 let spread = self.jobs.get_mut(&job).filter(|job| !here && job.spec.nodes.is_some());
                 match (spread, self.clients.get_mut(&token)) {
                     (Some(spread), Some(client)) => {
@@ -197,32 +121,15 @@ impl Daemon {
                     _ => self.about_job(token, job, |job| Reply::Why { waits: Box::new(job.waits()) }),
                 }
             }
-            (Role::Launcher(Some(id)), Request::Heard { ranks }) => {
-                if let Some(job) = self.jobs.get_mut(&id) {
-                    job.dying_heard(&ranks);
-                }
-            }
-            (Role::Launcher(Some(id)), Request::WaitsPart { number }) => {
-                if let Some(job) = self.jobs.get_mut(&id) {
-                    job.waits_part(number);
-                }
-            }
-            (Role::Tool, Request::Matrix { job, on }) => self.about_job(token, job, |job| {
+            Request::Matrix { job, on } => self.about_job(token, job, |job| {
                 if let Some(on) = on {
                     job.set_monitored(on);
                 }
                 Reply::Matrix { matrix: Box::new(job.matrix()) }
             }),
-            (Role::Launcher(Some(id)), Request::TracePart { number, ask }) => {
-                if let Some(job) = self.jobs.get_mut(&id) {
-                    job.trace_part(number, ask);
-                }
-            }
-            (Role::Launcher(_), Request::ToolTold { tool, reply, files }) => self.tool_told(token, tool, &reply, files),
-            (Role::Tool, Request::Trace { job, ask, path }) => {
-                let id = job;
-                let Some(job) = self.jobs.get_mut(&job) else {
-                    return self.about_job(token, job, |_| Reply::Done);
+            Request::Trace { job: id, ask, path } => {
+                let Some(job) = self.jobs.get_mut(&id) else {
+                    return self.about_job(token, id, |_| Reply::Done);
                 };
                 if job.spec.nodes.is_some() {
                     if let Some(client) = self.clients.get_mut(&token) {
@@ -234,31 +141,134 @@ impl Daemon {
                 let fds: Vec<BorrowedFd> = files.iter().map(AsFd::as_fd).collect();
                 self.reply(token, &reply, &fds);
             }
-            (Role::Tool, Request::Signal { job, rank, signal }) => {
-                self.about_job(token, job, |job| match rank {
-                    None => {
-                        job.signal_all(signal);
-                        Reply::Done
-                    }
-                    Some(rank) if job.signal_rank(rank, signal) => Reply::Done,
-                    Some(rank) => {
-                        Reply::Refused { reason: format!("rank {rank} of job {} does not run", job.id), code: 1 }
-                    }
-                });
-            }
-            (Role::Tool, Request::Kill { job }) => self.about_job(token, job, |job| {
+            Request::Signal { job, rank, signal } => self.about_job(token, job, |job| match rank {
+                None => {
+                    job.signal_all(signal);
+                    Reply::Done
+                }
+                Some(rank) if job.signal_rank(rank, signal) => Reply::Done,
+                Some(rank) => Reply::Refused { reason: format!("rank {rank} of job {} does not run", job.id), code: 1 },
+            }),
+            Request::Kill { job } => self.about_job(token, job, |job| {
                 let reason = "by vmpictl kill".into();
                 job.end(Cause::Cancelled { reason, code: 143 }, 143, libc::SIGTERM, job::SHUTDOWN_GRACE);
                 Reply::Done
             }),
-            (Role::Tool, Request::Shutdown) => {
+            Request::Shutdown => {
                 self.reply(token, &Reply::ShuttingDown, &[]);
                 self.drain("asked to");
             }
-            (role, request) => {
-                let reason = format!("a message of type {} makes no sense from {role}", name_of(&request));
-                self.refuse(token, reason, 125);
+            request => self.serve_anybody(token, Role::Tool, &request),
+        }
+    }
+
+    /// A launcher that has none yet, or whose job was over before it knew.
+    fn serve_launcher_without_job(&mut self, token: u64, request: Request) {
+        match request {
+            Request::Submit { spec } => self.submit(token, *spec),
+            // Of a job that was refused: they come behind and are closed.
+            Request::Fds { count } => {
+                if let Some(client) = self.clients.get_mut(&token) {
+                    drop(client.channel.take_fds(count as usize));
+                }
             }
+            Request::Cancel { .. }
+            | Request::Forward { .. }
+            | Request::Wire { .. }
+            | Request::Answered { .. }
+            | Request::Grow { .. }
+            | Request::EndGroup { .. }
+            | Request::TracePart { .. }
+            | Request::WaitsPart { .. }
+            | Request::Heard { .. }
+            | Request::Conclude => {}
+            Request::ToolTold { tool, reply, files } => self.tool_told(token, tool, &reply, files),
+            request => self.serve_anybody(token, Role::Launcher(None), &request),
+        }
+    }
+
+    fn serve_launcher(&mut self, token: u64, id: u32, request: Request) {
+        match request {
+            Request::Fds { count } => return self.descriptors(token, id, count),
+            Request::Answered { rank, number, answer } => return self.answered(token, id, rank, number, answer),
+            Request::Grow { world, step } => return self.grow_spread(id, world, step),
+            Request::ToolTold { tool, reply, files } => return self.tool_told(token, tool, &reply, files),
+            _ => {}
+        }
+        match (request, self.jobs.get_mut(&id)) {
+            (Request::Cancel { reason, code, signal, grace_ms }, Some(job)) => {
+                let cause = Cause::Cancelled { reason: clip(reason), code };
+                job.end(cause, code, signal, Duration::from_millis(grace_ms.min(MOST_GRACE_MS)));
+            }
+            (Request::Forward { signal }, Some(job)) => job.signal_all(signal),
+            (Request::Wire { table }, Some(job)) => job.tell_carrier(Reply::Wire { table }),
+            (Request::Conclude, Some(job)) => job.conclude_spread(),
+            (Request::EndGroup { group, cause, code }, Some(job)) => job.end_group(&group, cause, code),
+            (Request::Heard { ranks }, Some(job)) => job.dying_heard(&ranks),
+            (Request::WaitsPart { number }, Some(job)) => job.waits_part(number),
+            (Request::TracePart { number, ask }, Some(job)) => job.trace_part(number, ask),
+            // The job is over.
+            (
+                Request::Cancel { .. }
+                | Request::Forward { .. }
+                | Request::Wire { .. }
+                | Request::Conclude
+                | Request::EndGroup { .. }
+                | Request::Heard { .. }
+                | Request::WaitsPart { .. }
+                | Request::TracePart { .. },
+                None,
+            ) => {}
+            (request, _) => self.serve_anybody(token, Role::Launcher(Some(id)), &request),
+        }
+    }
+
+    fn serve_carrier(&mut self, token: u64, id: u32, request: Request) {
+        let job = self.jobs.get_mut(&id);
+        match (request, job) {
+            (Request::Listening { port }, Some(job)) => {
+                let capacity = job.node.header().ranks;
+                job.outbox.push((Reply::Listening { port, capacity }, Vec::new()));
+            }
+            (Request::Enrolled { world, error }, Some(job)) => job.enrolled(world, error),
+            (Request::Wired { by }, Some(job)) => job.carrier_wired(clip(by)),
+            (Request::Lost { reason }, Some(job)) => job.carrier_lost(Some(clip(reason))),
+            (Request::Drained, Some(job)) => job.carrier_drained(),
+            // The job is over.
+            (
+                Request::Listening { .. }
+                | Request::Enrolled { .. }
+                | Request::Wired { .. }
+                | Request::Lost { .. }
+                | Request::Drained,
+                None,
+            ) => {}
+            (request, _) => self.serve_anybody(token, Role::Carrier(id), &request),
+        }
+    }
+
+    fn serve_rank(&mut self, token: u64, id: u32, rank: u32, request: Request) {
+        match request {
+            Request::Finalized => {
+                if let Some(job) = self.jobs.get_mut(&id) {
+                    job.finalized(rank);
+                }
+            }
+            Request::Abort { code, reason, group } => {
+                // It may fail over the death of another, which counts as the cause.
+                self.reap();
+                if let Some(job) = self.jobs.get_mut(&id) {
+                    job.aborted(rank, code, clip(reason), group);
+                }
+            }
+            Request::Ask { number, ask } => self.ask(token, id, rank, number, ask),
+            Request::CheckBoard => self.check_board(token, id),
+            Request::Found { finding } => {
+                if let Some(job) = self.jobs.get_mut(&id) {
+                    job.findings.hear(*finding, job.ranks.len() as u32);
+                }
+            }
+            request => self.serve_anybody(token, Role::Rank(id, rank), &request),
         }
     }
 

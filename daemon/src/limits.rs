@@ -335,40 +335,11 @@ pub(crate) fn allowed_cpus() -> Vec<u32> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use vmpi_shared::control::{App, Balance, OnBlock, Policy, Wtime};
+    use vmpi_shared::control::App;
 
     pub(crate) fn spec(ranks: u32) -> JobSpec {
         let app = App { program: "/bin/true".into(), argv: vec![], env: vec![], cwd: "/".into(), ranks };
-        JobSpec {
-            apps: vec![app],
-            ranks,
-            v: ranks,
-            cpus: vec![0],
-            spare_cpus: vec![],
-            beside: vec![],
-            placement: vec![0; ranks as usize],
-            bind: false,
-            policy: Policy::Rr,
-            balance: Balance::None,
-            quantum_ms: 5000,
-            on_block: OnBlock::Release,
-            wtime: Wtime::Wall,
-            stdio: Stdio::Shared,
-            stdin: vec![],
-            universe: None,
-            fds: 3,
-            stop: vec![],
-            kill_on_failure: true,
-            recovery: false,
-            simulation: None,
-            on_crash: Default::default(),
-            hang_s: 0,
-            randomize: false,
-            nodes: None,
-            monitor: false,
-            trace: false,
-            counters: vec![],
-        }
+        JobSpec::plain(vec![app])
     }
 
     #[test]

@@ -11,11 +11,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use vmpi_shared::perf_event::{Attributes, EXCLUDE_HYPERVISOR, EXCLUDE_KERNEL, SOFTWARE, TASK_CLOCK};
 use vmpi_shared::proc;
 
 /// What a thread's samples, of so much CPU time each, say about it.
@@ -40,14 +41,9 @@ const STACK_BYTES: u32 = 512;
 /// Where `struct perf_event_mmap_page` has `data_head`.
 const HEAD_AT: usize = 1024;
 
-const SOFTWARE: u32 = 1;
-const TASK_CLOCK: u64 = 1;
 const SAMPLE_IP: u64 = 1;
 const SAMPLE_REGISTERS: u64 = 1 << 12;
 const SAMPLE_STACK: u64 = 1 << 13;
-const EXCLUDE_KERNEL: u64 = 1 << 5;
-const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
-const CLOSE_ON_EXEC: libc::c_ulong = 8;
 const RECORD_SAMPLE: u32 = 9;
 
 /// The general registers and the program counter, by the kernel's numbers; without flags and segments.
@@ -57,29 +53,6 @@ const REGISTERS: u64 = 0xff | 1 << 8 | 0xff << 16;
 const REGISTERS: u64 = (1 << 33) - 1;
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const REGISTERS: u64 = 0;
-
-/// `struct perf_event_attr` up to its third version.
-#[repr(C)]
-#[derive(Default)]
-struct Attributes {
-    kind: u32,
-    size: u32,
-    number: u64,
-    period: u64,
-    sample_type: u64,
-    read_format: u64,
-    flags: u64,
-    wakeup: u32,
-    breakpoint: u32,
-    config1: u64,
-    config2: u64,
-    branches: u64,
-    registers: u64,
-    stack: u32,
-    clock: i32,
-}
-
-const _: () = assert!(size_of::<Attributes>() == 96);
 
 /// What the samples of a process say.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -108,7 +81,6 @@ impl Thread {
         }
         let attributes = Attributes {
             kind: SOFTWARE,
-            size: size_of::<Attributes>() as u32,
             number: TASK_CLOCK,
             period: PERIOD.as_nanos() as u64,
             sample_type: SAMPLE_IP | SAMPLE_REGISTERS | SAMPLE_STACK,
@@ -117,15 +89,7 @@ impl Thread {
             stack: STACK_BYTES,
             ..Attributes::default()
         };
-        // SAFETY: the structure is valid for the call and as large as it says; the new descriptor is nobody else's.
-        let event = unsafe {
-            let fd =
-                libc::syscall(libc::SYS_perf_event_open, &raw const attributes, thread, -1, -1, CLOSE_ON_EXEC) as i32;
-            if fd < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            OwnedFd::from_raw_fd(fd)
-        };
+        let event = attributes.open(thread)?;
         // SAFETY: a new mapping of that descriptor.
         let at = unsafe {
             let access = libc::PROT_READ | libc::PROT_WRITE;

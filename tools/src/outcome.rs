@@ -273,7 +273,7 @@ mod tests {
     fn sentences_name_rank_pid_node_program() {
         let app =
             |program: &str, ranks| App { program: program.into(), argv: vec![], env: vec![], cwd: "/".into(), ranks };
-        let spec = crate::launch::test_spec(vec![app("/a", 2), app("/b", 2)]);
+        let spec = JobSpec::plain(vec![app("/a", 2), app("/b", 2)]);
         let text = sentence(&failed(Ended::Signaled(11)), &spec, Known::default(), "n1").unwrap();
         for part in ["rank 3", "pid 7", "node n1", "/b", "SIGSEGV"] {
             assert!(text.contains(part), "{text}");

@@ -1,260 +1,26 @@
 //! The job segment: inboxes, queues, requests, slabs, collective cells. It is about messages.
 
-use crate::cell::CELL_BYTES;
-use crate::control::MOST_RANKS;
+mod config;
+mod contexts;
+mod layout;
+mod parts;
+
+pub use config::JobConfig;
+pub use layout::{REVOCATIONS, SIMULATED};
+pub(crate) use parts::Parts;
+
 use crate::matching::inbox::{Cell, Ends, Inbox};
-use crate::matching::queues::{BINS, Bin, CROWDED, QueueHead, Queues, Reserve, Store, Unexpected};
-use crate::matching::request::Slot;
-use crate::mem::chunks::{self, CHUNK_BYTES, ChunkHead, Chunks, MOST_CHUNKS};
-use crate::mem::segment::{Head, Segment, SegmentError, layout_hash};
-use crate::mem::slab::{LARGEST_BYTES, PART_BYTES, Regions, Slab, SlabHead};
+use crate::matching::queues::{Queues, Reserve};
+use crate::mem::chunks::{self, Chunks};
+use crate::mem::segment::{Head, Segment, SegmentError};
+use crate::mem::slab::{Regions, Slab, SlabHead};
 use crate::mem::sync::{AtomicU32, AtomicU64, Ordering};
-use crate::monitor::{self, Row};
-use crate::roster;
+use crate::monitor::Row;
 use crate::trace::{self, Ring, Rings};
+use layout::{Areas, HEADER_AT, JobHeader, LAYOUT, MAX_CELLS, chunk_heads_at, ranks_at};
 use std::mem::size_of;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
-
-mod contexts;
-
-/// Where a rank's inbox and queues lie: for their owner, who needs that often, and for one who does not own them and only looks (`matching::look`). Valid while
-/// the `JobSegment` is that it comes from.
-#[derive(Copy, Clone)]
-pub(crate) struct Parts {
-    inbox: Inbox<'static>,
-    pub(crate) head: *mut QueueHead,
-    bins: *mut [Bin; BINS],
-    pub(crate) slots: *mut [Slot],
-    unexpected: *mut Unexpected,
-    reserve: *const Reserve,
-}
-
-// SAFETY: addresses of shared memory, which is the same for all threads; who may use what lies there is said by `queues`.
-unsafe impl Send for Parts {}
-
-impl Parts {
-    /// # Safety
-    /// The segment outlives the result.
-    #[inline(always)]
-    pub(crate) unsafe fn inbox<'a>(&self) -> Inbox<'a> {
-        self.inbox
-    }
-
-    /// # Safety
-    /// As `JobSegment::queues`, and as `inbox`.
-    #[inline(always)]
-    pub(crate) unsafe fn queues<'a>(&self) -> Queues<'a> {
-        // SAFETY: exclusive access is the caller's promise.
-        unsafe {
-            Queues {
-                inbox: self.inbox,
-                head: &mut *self.head,
-                bins: &mut *self.bins,
-                slots: &mut *self.slots,
-                unexpected: self.store(),
-            }
-        }
-    }
-
-    /// # Safety
-    /// As `queues`; who only looks reads volatile.
-    #[inline(always)]
-    pub(crate) unsafe fn store<'a>(&self) -> Store<'a> {
-        // SAFETY: the array is as long as the reserve says; the caller's promises.
-        unsafe { Store::new(self.unexpected, &*self.reserve) }
-    }
-}
-
-/// What a job segment is made from. Counts per rank; memory is used as it is touched.
-#[derive(Copy, Clone, Debug)]
-pub struct JobConfig {
-    pub ranks: u32,
-    /// Messages up to this size are copied through the slab.
-    pub eager_limit_bytes: u32,
-    /// The same for messages to ranks of the sender's core, where nobody else could copy meanwhile.
-    pub near_eager_limit_bytes: u32,
-    /// The same for messages out of memory that is laid open, where it is less.
-    pub open_eager_limit_bytes: u32,
-    /// The same for messages to ranks of other nodes.
-    pub far_eager_limit_bytes: u32,
-    /// Cells of an inbox (a power of two).
-    pub inbox_cells: u32,
-    /// Messages under way (posted receives, pending sends).
-    pub slots: u32,
-    /// Unexpected messages for which each rank has room of its own; more go into the job's chunks.
-    pub unexpected: u32,
-    pub slab_bytes: u64,
-    /// Collective cells of the job.
-    pub cells: u32,
-    /// A receiver with so many unexpected messages makes its senders wait until they are matched; [`CROWDED`]: only where memory ends.
-    pub unexpected_limit: u32,
-    /// Memory for what is more than the ranks have room for, of the whole job (`mem::chunks`).
-    pub chunks: u32,
-    /// 0: never read another rank's memory, as where the kernel refuses it (`VMPI_SINGLE_COPY=0`).
-    pub single_copy: u32,
-    /// Ranks let others match for them while they compute (`matching::lend`; `VMPI_STRONG_PROGRESS=0`: not).
-    pub lend_queues: u32,
-}
-
-impl Default for JobConfig {
-    fn default() -> JobConfig {
-        JobConfig {
-            ranks: 1,
-            eager_limit_bytes: 16384,
-            near_eager_limit_bytes: LARGEST_BYTES as u32,
-            open_eager_limit_bytes: PART_BYTES as u32,
-            far_eager_limit_bytes: PART_BYTES as u32,
-            inbox_cells: 256,
-            slots: 65536,
-            unexpected: 1024,
-            slab_bytes: 8 << 20,
-            cells: 1024,
-            unexpected_limit: CROWDED,
-            chunks: 16,
-            single_copy: 1,
-            lend_queues: 1,
-        }
-    }
-}
-
-impl JobConfig {
-    /// The requests of a job of `ranks`: the fewer ranks, the more, so that their part of the segment stays some 20 GB of addresses.
-    pub fn for_ranks(ranks: u32) -> JobConfig {
-        let most = (1 << 26) / ranks.max(1);
-        let slots = most.clamp(1 << 16, 1 << 20);
-        JobConfig { ranks, slots, ..JobConfig::default() }
-    }
-
-    /// With `bytes` of memory for unexpected messages beyond what each rank has room for, rounded up to chunks: at least a few.
-    pub fn with_memory(self, bytes: u64) -> JobConfig {
-        let chunks = bytes.div_ceil(CHUNK_BYTES).clamp(LEAST_CHUNKS.into(), MOST_CHUNKS.into()) as u32;
-        JobConfig { chunks, ..self }
-    }
-
-    fn chunks_bytes(&self) -> u64 {
-        u64::from(self.chunks) * CHUNK_BYTES
-    }
-
-    /// Address space that each rank takes.
-    pub fn rank_bytes(&self) -> u64 {
-        Areas::of(self).stride
-    }
-
-    /// Could a segment be made from this? Bounds that keep all sizes computed from it far from overflow.
-    fn is_possible(&self) -> bool {
-        let counts = [self.ranks, self.inbox_cells, self.slots, self.unexpected, self.cells];
-        counts.iter().all(|count| (1..=MOST_RANKS).contains(count))
-            && self.inbox_cells.is_power_of_two()
-            && self.slab_bytes <= 1 << 32
-            && self.chunks <= MOST_CHUNKS
-    }
-}
-
-#[repr(C)]
-struct JobHeader {
-    config: JobConfigWords,
-    /// Communicators made so far.
-    communicators: AtomicU32,
-    /// Ranks from 0 on that are or were in use; the daemon.
-    in_use: AtomicU32,
-    /// Deaths and revocations so far: a rank for which it is different looks at both. Added to by whoever has published one.
-    changes: AtomicU64,
-    /// Ranks that have failed; the daemon.
-    failures: AtomicU32,
-    /// Nodes of the job, if several, and this one's number << 16; the daemon, before any rank.
-    nodes: AtomicU32,
-    /// Collective cells in use, a bit each.
-    cells: [AtomicU64; MAX_CELLS / 64],
-}
-
-/// Contexts that can be revoked in a job's life.
-pub const REVOCATIONS: usize = if cfg!(feature = "model") { 16 } else { 1 << 20 };
-
-/// In `JobHeader::changes` of a simulated job: more than any count of deaths.
-pub const SIMULATED: u64 = 1 << 63;
-
-/// With fewer chunks senders would not be asked to wait before they are used up.
-const LEAST_CHUNKS: u32 = 8;
-
-/// Most collective cells of a job.
-const MAX_CELLS: usize = 1024;
-
-#[repr(C)]
-#[derive(Copy, Clone)]
-struct JobConfigWords {
-    ranks: u32,
-    eager_limit_bytes: u32,
-    near_eager_limit_bytes: u32,
-    far_eager_limit_bytes: u32,
-    inbox_cells: u32,
-    slots: u32,
-    unexpected: u32,
-    cells: u32,
-    slab_bytes: u64,
-    unexpected_limit: u32,
-    single_copy: u32,
-    lend_queues: u32,
-    open_eager_limit_bytes: u32,
-    chunks: u32,
-    reserved: u32,
-}
-
-const HEADER_AT: u64 = size_of::<Head>() as u64;
-const LAYOUT: u64 = layout_hash(&[
-    11,
-    REVOCATIONS as u64,
-    size_of::<JobHeader>() as u64,
-    size_of::<Ends>() as u64,
-    size_of::<Cell>() as u64,
-    size_of::<QueueHead>() as u64,
-    size_of::<Slot>() as u64,
-    size_of::<Unexpected>() as u64,
-    size_of::<SlabHead>() as u64,
-    size_of::<ChunkHead>() as u64,
-    CHUNK_BYTES,
-    CELL_BYTES,
-    BINS as u64,
-]);
-
-/// Where a rank's parts begin, relative to its area.
-#[derive(Copy, Clone)]
-struct Areas {
-    slab_head: u64,
-    queue_head: u64,
-    bins: u64,
-    ring: u64,
-    slots: u64,
-    unexpected: u64,
-    slab: u64,
-    monitor: u64,
-    trace: u64,
-    stride: u64,
-}
-
-impl Areas {
-    fn of(config: &JobConfig) -> Areas {
-        let mut at = 0u64;
-        let mut take = |bytes: u64, align: u64| {
-            at = at.next_multiple_of(align);
-            let start = at;
-            at += bytes;
-            start
-        };
-        take(size_of::<Ends>() as u64, 64); // at 0
-        let slab_head = take(size_of::<SlabHead>() as u64, 64);
-        let queue_head = take(size_of::<QueueHead>() as u64, 64);
-        let bins = take((BINS * size_of::<Bin>()) as u64, 64);
-        let ring = take(u64::from(config.inbox_cells) * size_of::<Cell>() as u64, 64);
-        let slots = take(u64::from(config.slots) * size_of::<Slot>() as u64, 64);
-        let unexpected = take(u64::from(config.unexpected) * size_of::<Unexpected>() as u64, 64);
-        let slab = take(config.slab_bytes, 4096);
-        let monitor = take(monitor::bytes_for(config.ranks), 4096);
-        let trace = take(trace::bytes_for(trace::capacity_for(config.slots)), 4096);
-        let stride = take(0, 4096);
-        Areas { slab_head, queue_head, bins, ring, slots, unexpected, slab, monitor, trace, stride }
-    }
-}
 
 /// A mapped job segment. Only the areas of the ranks in use at the time of mapping are mapped at first: room for others is much
 /// address space, of which debuggers and limits (valgrind, `ulimit -v`) allow little. It is mapped when such a rank appears.
@@ -277,26 +43,6 @@ unsafe impl Send for JobSegment {}
 // SAFETY: as above.
 unsafe impl Sync for JobSegment {}
 
-/// Where the contexts that have been revoked are listed: behind the collective cells.
-fn revocations_at(config: &JobConfig) -> u64 {
-    4096 + u64::from(config.cells) * CELL_BYTES
-}
-
-/// Where the rosters of the communicators begin, one per collective cell.
-fn rosters_at(config: &JobConfig) -> u64 {
-    (revocations_at(config) + (REVOCATIONS * size_of::<AtomicU32>()) as u64).next_multiple_of(4096)
-}
-
-/// Where the heads of the chunks begin.
-fn chunk_heads_at(config: &JobConfig) -> u64 {
-    (rosters_at(config) + u64::from(config.cells) * roster::bytes_for(config.ranks)).next_multiple_of(4096)
-}
-
-/// Where the ranks' areas begin. Behind them, at the end of the segment, lie the chunks.
-fn ranks_at(config: &JobConfig) -> u64 {
-    (chunk_heads_at(config) + chunks::heads_bytes(config.chunks)).next_multiple_of(4096)
-}
-
 impl JobSegment {
     /// A segment of `config`, all of whose ranks are in use.
     pub fn create(config: &JobConfig) -> Result<JobSegment, SegmentError> {
@@ -310,30 +56,13 @@ impl JobSegment {
         let upto = |ranks: u32| ranks_at + areas.stride * u64::from(ranks);
         let bytes = upto(config.ranks) + config.chunks_bytes();
         let segment = Segment::create_in_part("job", LAYOUT, bytes, upto(in_use))?;
-        let words = JobConfigWords {
-            ranks: config.ranks,
-            eager_limit_bytes: config.eager_limit_bytes,
-            near_eager_limit_bytes: config.near_eager_limit_bytes,
-            open_eager_limit_bytes: config.open_eager_limit_bytes,
-            far_eager_limit_bytes: config.far_eager_limit_bytes,
-            inbox_cells: config.inbox_cells,
-            slots: config.slots,
-            unexpected: config.unexpected,
-            cells: config.cells,
-            slab_bytes: config.slab_bytes,
-            unexpected_limit: config.unexpected_limit,
-            single_copy: config.single_copy,
-            lend_queues: config.lend_queues,
-            chunks: config.chunks,
-            reserved: 0,
-        };
         let header = segment.at(HEADER_AT, size_of::<JobHeader>()).cast::<JobHeader>();
         let cells = [const { AtomicU64::new(0) }; MAX_CELLS / 64];
         cells[0].store(1, Ordering::Relaxed); // MPI_COMM_WORLD's
         // SAFETY: inside the fresh mapping, aligned, not yet shared.
         unsafe {
             header.write(JobHeader {
-                config: words,
+                config: *config,
                 communicators: AtomicU32::new(1),
                 in_use: AtomicU32::new(in_use),
                 changes: AtomicU64::new(0),
@@ -351,14 +80,14 @@ impl JobSegment {
     /// The model checker's atomics are not all-zero when new.
     #[cfg(feature = "model")]
     fn fill_model(&self) {
-        use crate::cell::CellHead;
+        use crate::cell::{CELL_BYTES, CellHead};
         for cell in 0..self.config.cells {
             let at = self.segment.at(4096 + u64::from(cell) * CELL_BYTES, size_of::<CellHead>());
             // SAFETY: inside the fresh mapping, aligned, not yet shared.
             unsafe { at.cast::<CellHead>().write(CellHead::default()) };
         }
         self.reserve.regions.chunks.fill_model();
-        let log = self.segment.at(revocations_at(&self.config), REVOCATIONS * size_of::<AtomicU32>());
+        let log = self.segment.at(layout::revocations_at(&self.config), REVOCATIONS * size_of::<AtomicU32>());
         for at in 0..REVOCATIONS {
             // SAFETY: as above.
             unsafe { log.cast::<AtomicU32>().add(at).write(AtomicU32::new(0)) };
@@ -380,23 +109,7 @@ impl JobSegment {
         let mut segment = Segment::map_head("job", LAYOUT, fd)?;
         let header = segment.at(HEADER_AT, size_of::<JobHeader>()).cast::<JobHeader>();
         // SAFETY: a mapping is at least a page; the words are read once, before use; the number of ranks is atomic.
-        let (words, in_use) = unsafe { ((*header.as_ptr()).config, header.as_ref().in_use.load(Ordering::SeqCst)) };
-        let config = JobConfig {
-            ranks: words.ranks,
-            eager_limit_bytes: words.eager_limit_bytes,
-            near_eager_limit_bytes: words.near_eager_limit_bytes,
-            open_eager_limit_bytes: words.open_eager_limit_bytes,
-            far_eager_limit_bytes: words.far_eager_limit_bytes,
-            inbox_cells: words.inbox_cells,
-            slots: words.slots,
-            unexpected: words.unexpected,
-            cells: words.cells,
-            slab_bytes: words.slab_bytes,
-            unexpected_limit: words.unexpected_limit,
-            single_copy: words.single_copy,
-            lend_queues: words.lend_queues,
-            chunks: words.chunks,
-        };
+        let (config, in_use) = unsafe { ((*header.as_ptr()).config, header.as_ref().in_use.load(Ordering::SeqCst)) };
         let found = segment.bytes() as u64;
         if !config.is_possible() {
             return Err(SegmentError::Size { expected: 0, found });
@@ -428,7 +141,7 @@ impl JobSegment {
 
     /// Head and configuration as they lie in memory now; nobody changes them after creation.
     pub fn constant_words(&self) -> Vec<u64> {
-        self.segment.words((size_of::<Head>() + size_of::<JobConfigWords>()) / 8)
+        self.segment.words((size_of::<Head>() + size_of::<JobConfig>()) / 8)
     }
 
     #[inline(always)]

@@ -4,9 +4,9 @@
 //! state, run queue, baton), `job` (the segment about messages), `matching` (envelope, inbox, queues, tend), `cell`
 //! (collectives in shared memory), `window` (one-sided communication), `ask` and `arith` (the same, over nodes), `control` (messages over the
 //! socket), `dynamic` (those for dynamic processes), `growth` (spawning over several nodes), `ports` (where groups meet), `agreement` (of those who survive a death), `roster` and `waits` (who waits for whom, seen from outside), `monitor` (what went from whom to whom), `trace` (what happened when),
-//! `meter` (performance counters), `simulate` (virtual time), `check` (where checked calls are compared), `guarding` (what the kernel offers for guards), `runtime_dir` and `leftovers` (what lies in the file system).
+//! `meter` and `perf_event` (performance counters), `simulate` (virtual time), `check` (where checked calls are compared), `guarding` (what the kernel offers for guards), `runtime_dir` and `leftovers` (what lies in the file system).
 //!
-//! `unsafe` lives in `arith`, `mem`, `node`, `job`, `matching::queues`, `cell`, `window`, `trace`, `meter`, `guarding`, `check` and `simulate::segment`, where shared memory, or the kernel, is reached.
+//! `unsafe` lives in `arith`, `mem`, `node`, `job`, `matching::queues`, `cell`, `window`, `trace`, `perf_event`, `guarding`, `check` and `simulate::segment`, where shared memory, or the kernel, is reached.
 
 pub mod agreement;
 pub mod arith;
@@ -28,6 +28,7 @@ pub mod mem;
 pub mod meter;
 pub mod monitor;
 pub mod node;
+pub mod perf_event;
 pub mod ports;
 pub mod proc;
 pub mod roster;

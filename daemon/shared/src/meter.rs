@@ -5,10 +5,10 @@
 //! (MPIX_Start_processor_timer). Up to [`COUNTERS`] events a job; each costs a system call at every hand-off, so only what was asked for is counted.
 //! A rank that loses its core outside MPI counts for the core that it next leaves.
 
+use crate::perf_event::{Attributes, EXCLUDE_HYPERVISOR, EXCLUDE_KERNEL, HARDWARE, INHERIT, SOFTWARE};
 use crate::trace::COUNTERS;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::Mutex;
 
 /// An event by its name, kind (perf_event_attr.type) and number there.
@@ -18,9 +18,6 @@ pub struct Event {
     kind: u32,
     number: u64,
 }
-
-const HARDWARE: u32 = 0;
-const SOFTWARE: u32 = 1;
 
 const fn event(name: &'static str, kind: u32, number: u64) -> Event {
     Event { name, kind, number }
@@ -102,48 +99,13 @@ pub fn check(events: &[&'static Event]) -> Result<(), MeterError> {
     Ok(())
 }
 
-/// The first version of `struct perf_event_attr` that has all that is used here.
-#[repr(C)]
-#[derive(Default)]
-struct Attributes {
-    kind: u32,
-    size: u32,
-    number: u64,
-    period: u64,
-    sample_type: u64,
-    read_format: u64,
-    flags: u64,
-    wakeup: u32,
-    breakpoint: u32,
-    config1: u64,
-}
-
-const _: () = assert!(size_of::<Attributes>() == 64);
-
-const INHERIT: u64 = 1 << 1;
-const EXCLUDE_KERNEL: u64 = 1 << 5;
-const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
-/// PERF_FLAG_FD_CLOEXEC.
-const CLOSE_ON_EXEC: libc::c_ulong = 8;
-
 /// Count for this process, and for threads that it starts from now on. Where the kernel permits no more, what happens in the kernel is left out of
 /// those that happen elsewhere, too.
 fn open(event: &Event) -> io::Result<File> {
     let try_with = |flags: u64| {
-        let attributes = Attributes {
-            kind: event.kind,
-            size: size_of::<Attributes>() as u32,
-            number: event.number,
-            flags: INHERIT | flags,
-            ..Attributes::default()
-        };
-        // SAFETY: the structure is valid for the call; it is as large as it says.
-        let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attributes, 0, -1, -1, CLOSE_ON_EXEC) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the kernel has just given this descriptor to this process; nobody else owns it.
-        Ok(File::from(unsafe { OwnedFd::from_raw_fd(fd as i32) }))
+        let attributes =
+            Attributes { kind: event.kind, number: event.number, flags: INHERIT | flags, ..Attributes::default() };
+        attributes.open(0).map(File::from)
     };
     if event.kind == HARDWARE {
         // As perf's `:u`: what the program does, and the same whoever measures.

@@ -2,39 +2,9 @@
 
 use super::*;
 use std::cell::Cell;
-use vmpi_shared::control::{Balance, Policy, Stdio, Wtime};
 
 fn spec(quantum_ms: u64, on_block: OnBlock) -> JobSpec {
-    JobSpec {
-        apps: vec![],
-        ranks: 2,
-        v: 2,
-        cpus: vec![0],
-        spare_cpus: vec![],
-        beside: vec![],
-        placement: vec![0, 0],
-        bind: false,
-        policy: Policy::Rr,
-        balance: Balance::None,
-        quantum_ms,
-        on_block,
-        wtime: Wtime::Wall,
-        stdio: Stdio::Shared,
-        stdin: vec![],
-        universe: None,
-        fds: 3,
-        stop: vec![],
-        kill_on_failure: true,
-        recovery: false,
-        simulation: None,
-        on_crash: Default::default(),
-        hang_s: 0,
-        randomize: false,
-        nodes: None,
-        monitor: false,
-        trace: false,
-        counters: vec![],
-    }
+    JobSpec { ranks: 2, v: 2, placement: vec![0, 0], quantum_ms, on_block, ..JobSpec::plain(vec![]) }
 }
 
 /// One core, rank 0 on it, rank 1 READY.

@@ -12,8 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use vmpi_shared::control::{
-    App, Balance, Cause, Connection, JobReport, JobSpec, OnBlock, PROTOCOL, Policy, RankEnd, Reply, Request,
-    SOCKET_NAME, Stdio, Wtime,
+    App, Cause, Connection, JobReport, JobSpec, PROTOCOL, RankEnd, Reply, Request, SOCKET_NAME,
 };
 
 /// No wait in a test is longer; nothing is asserted to be shorter.
@@ -175,36 +174,7 @@ pub fn expect_reply(connection: &mut Connection) -> Reply {
 pub fn job(program: &str, argv: &[&str], ranks: u32) -> JobSpec {
     let argv = std::iter::once(program).chain(argv.iter().copied()).map(str::to_owned).collect();
     let env = std::env::vars().filter(|(name, _)| name != SCRIPT).collect();
-    JobSpec {
-        apps: vec![App { program: program.into(), argv, env, cwd: "/".into(), ranks }],
-        ranks,
-        v: ranks,
-        cpus: vec![0],
-        spare_cpus: vec![],
-        beside: vec![],
-        placement: vec![0; ranks as usize],
-        bind: false,
-        policy: Policy::Rr,
-        balance: Balance::None,
-        quantum_ms: 5000,
-        on_block: OnBlock::Release,
-        wtime: Wtime::Wall,
-        stdio: Stdio::Shared,
-        stdin: vec![],
-        universe: None,
-        fds: 3,
-        stop: vec![],
-        kill_on_failure: true,
-        recovery: false,
-        simulation: None,
-        on_crash: Default::default(),
-        hang_s: 0,
-        randomize: false,
-        nodes: None,
-        monitor: false,
-        trace: false,
-        counters: vec![],
-    }
+    JobSpec::plain(vec![App { program: program.into(), argv, env, cwd: "/".into(), ranks }])
 }
 
 pub fn shell(command: &str, ranks: u32) -> JobSpec {

@@ -15,7 +15,7 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
@@ -99,7 +99,7 @@ fn serve(exe_dir: &Path) -> io::Result<()> {
     let asking = daemon.connection.stream().try_clone()?;
     let (stdin, outputs) = submit(&mut daemon.connection, &spec)?;
     let (end, ended) = mpsc::channel();
-    let (mut more, call) = UnixStream::pair()?;
+    let (more, call) = UnixStream::pair()?;
     let (add, added) = mpsc::channel();
     let passing = out.clone();
     threads::spawn(move || {
@@ -107,97 +107,24 @@ fn serve(exe_dir: &Path) -> io::Result<()> {
         let _ = end.send(());
     });
     let mut feed = feeder(stdin, out.clone());
-    let replying = out.clone();
-    let mut connection = Connection::new(daemon.connection.stream().try_clone()?);
     let asks = Arc::new(Mutex::new(Connection::new(asking.try_clone()?)));
-    let hearing = asks.clone();
-    let replies = threads::spawn(move || {
-        let mut names = Names::default();
-        let (mut job, mut ranks) = (0, Vec::new());
-        let loss = loop {
-            let (mut reply, files) = match connection.receive::<Reply>() {
-                Ok(Some(heard)) => heard,
-                Ok(None) => break Loss::Closed,
-                Err(error) => break Loss::of(error),
-            };
-            let mut files = files.into_iter();
-            let mut streams = Vec::new();
-            match &reply {
-                Reply::Submitted { job: id } => job = *id,
-                Reply::Started { pids } => ranks.extend(here.iter().copied().zip(pids.iter().copied())),
-                Reply::Grown { ranks: new } => {
-                    ranks.extend(new.iter().map(|rank| (rank.rank, rank.pid)));
-                    let numbers = new.iter().flat_map(|rank| [2 * rank.stream, 2 * rank.stream + 1]);
-                    streams = numbers.zip(&mut files).collect();
-                }
-                _ => {}
-            }
-            if let Reply::Dying { dying } = reply {
-                let (ranks, seen) = (vec![dying.rank], crash::look(dying));
-                // Names can be found when it is gone, too.
-                let _ = hearing.lock().expect("no thread panics with it").send(&Request::Heard { ranks }, &[]);
-                reply = Reply::Crashed { crash: Box::new(seen.crash(&mut names)) };
-            }
-            if let Reply::WaitsPart { waits, .. } = &mut reply {
-                why::find_sites(waits);
-            }
-            let last = matches!(reply, Reply::Finished { .. } | Reply::Refused { .. });
-            if last {
-                // No stream comes any more.
-                let _ = more.shutdown(Shutdown::Both);
-                // What ranks have left running after a good end is heard as long as the launcher listens.
-                let goes_on = matches!(&reply, Reply::Finished { cause: Cause::Success, report, .. } if !report.helpers.is_empty());
-                if !goes_on {
-                    let _ = ended.recv_timeout(LAST_OUTPUT);
-                }
-            }
-            if let Reply::Finished { trace: Some(map), .. } | Reply::TracePart { map: Some(map), .. } = &reply
-                && let Some(segment) = files.next()
-            {
-                // What cannot be passed on is missed there.
-                let _ = records::pass(&File::from(segment), map, |at, bytes| replying.recorded(at, bytes));
-            }
-            let said = replying.say(&FromNode::Said { reply: Box::new(reply) });
-            if last || said.is_err() {
-                return;
-            }
-            // Whose they are has been said before what they bring.
-            if !streams.is_empty() && add.send(streams).is_ok() {
-                let _ = more.write_all(&[0]);
-            }
-        };
-        let reason = daemon::end_job(&socket, pid, &loss, &Orphans { job, ranks: &ranks });
-        let _ = replying.say(&FromNode::Failed { reason, code: 125 });
-    });
+    let replies = Replies {
+        connection: Connection::new(daemon.connection.stream().try_clone()?),
+        asks: asks.clone(),
+        out: out.clone(),
+        here,
+        add,
+        more,
+        ended,
+        socket,
+        pid,
+    };
+    let replies = threads::spawn(move || replies.pass());
     // All nodes' trace, on its way to a tool of this node.
     let mut written = Arrivals::default();
     while let Ok(Some(frame)) = listen(&mut from, &news, &stopped) {
         match frame {
-            Frame::Said(ToNode::Ask { request }) => {
-                if let Request::Forward { signal } = request {
-                    let now = match signal {
-                        libc::SIGSTOP => true,
-                        libc::SIGCONT => false,
-                        _ => stopped.load(Ordering::Relaxed),
-                    };
-                    stopped.store(now, Ordering::Relaxed);
-                }
-                // A daemon that is gone shows to the thread that listens to it.
-                let written = match &request {
-                    Request::ToolTold { files: 1, .. } => written.end().and_then(Result::ok),
-                    _ => None,
-                };
-                let request = match (request, &written) {
-                    (Request::ToolTold { tool, files: 1, .. }, None) => {
-                        let reason = "the trace cannot be kept on this node: it is out of memory".into();
-                        let reply = Box::new(Reply::Refused { reason, code: 1 });
-                        Request::ToolTold { tool, reply, files: 0 }
-                    }
-                    (request, _) => request,
-                };
-                let files: Vec<i32> = written.iter().map(AsRawFd::as_raw_fd).collect();
-                let _ = asks.lock().expect("no thread panics with it").send(&request, &files);
-            }
+            Frame::Said(ToNode::Ask { request }) => ask(request, &asks, &stopped, &mut written),
             Frame::Bytes(_, bytes) => {
                 if let Some(feed) = &feed {
                     let _ = feed.send(bytes);
@@ -216,6 +143,109 @@ fn serve(exe_dir: &Path) -> io::Result<()> {
     let _ = replies.join();
     drop(daemon);
     Ok(())
+}
+
+/// What the daemon replies, on its way to the launcher.
+struct Replies {
+    connection: Connection,
+    asks: Arc<Mutex<Connection>>,
+    out: Out,
+    /// The ranks of this node.
+    here: Vec<u32>,
+    /// Streams of ranks that were spawned, for the thread that passes output on, and its call; that it has ended.
+    add: mpsc::Sender<Vec<(u32, OwnedFd)>>,
+    more: UnixStream,
+    ended: mpsc::Receiver<()>,
+    socket: PathBuf,
+    pid: i32,
+}
+
+impl Replies {
+    fn pass(mut self) {
+        let mut names = Names::default();
+        let (mut job, mut ranks) = (0, Vec::new());
+        let loss = loop {
+            let (mut reply, files) = match self.connection.receive::<Reply>() {
+                Ok(Some(heard)) => heard,
+                Ok(None) => break Loss::Closed,
+                Err(error) => break Loss::of(error),
+            };
+            let mut files = files.into_iter();
+            let mut streams = Vec::new();
+            match &reply {
+                Reply::Submitted { job: id } => job = *id,
+                Reply::Started { pids } => ranks.extend(self.here.iter().copied().zip(pids.iter().copied())),
+                Reply::Grown { ranks: new } => {
+                    ranks.extend(new.iter().map(|rank| (rank.rank, rank.pid)));
+                    let numbers = new.iter().flat_map(|rank| [2 * rank.stream, 2 * rank.stream + 1]);
+                    streams = numbers.zip(&mut files).collect();
+                }
+                _ => {}
+            }
+            if let Reply::Dying { dying } = reply {
+                let (ranks, seen) = (vec![dying.rank], crash::look(dying));
+                // Names can be found when it is gone, too.
+                let _ = self.asks.lock().expect("no thread panics with it").send(&Request::Heard { ranks }, &[]);
+                reply = Reply::Crashed { crash: Box::new(seen.crash(&mut names)) };
+            }
+            if let Reply::WaitsPart { waits, .. } = &mut reply {
+                why::find_sites(waits);
+            }
+            let last = matches!(reply, Reply::Finished { .. } | Reply::Refused { .. });
+            if last {
+                // No stream comes any more.
+                let _ = self.more.shutdown(Shutdown::Both);
+                // What ranks have left running after a good end is heard as long as the launcher listens.
+                let goes_on = matches!(&reply, Reply::Finished { cause: Cause::Success, report, .. } if !report.helpers.is_empty());
+                if !goes_on {
+                    let _ = self.ended.recv_timeout(LAST_OUTPUT);
+                }
+            }
+            if let Reply::Finished { trace: Some(map), .. } | Reply::TracePart { map: Some(map), .. } = &reply
+                && let Some(segment) = files.next()
+            {
+                // What cannot be passed on is missed there.
+                let _ = records::pass(&File::from(segment), map, |at, bytes| self.out.recorded(at, bytes));
+            }
+            let said = self.out.say(&FromNode::Said { reply: Box::new(reply) });
+            if last || said.is_err() {
+                return;
+            }
+            // Whose they are has been said before what they bring.
+            if !streams.is_empty() && self.add.send(streams).is_ok() {
+                let _ = self.more.write_all(&[0]);
+            }
+        };
+        let reason = daemon::end_job(&self.socket, self.pid, &loss, &Orphans { job, ranks: &ranks });
+        let _ = self.out.say(&FromNode::Failed { reason, code: 125 });
+    }
+}
+
+/// Ask the daemon what the launcher wants to know or done. A daemon that is gone shows to the thread that listens to it.
+/// `written`: all nodes' trace, if it has come for a tool of this node.
+fn ask(request: Request, asks: &Mutex<Connection>, stopped: &AtomicBool, written: &mut Arrivals) {
+    if let Request::Forward { signal } = request {
+        let now = match signal {
+            libc::SIGSTOP => true,
+            libc::SIGCONT => false,
+            _ => stopped.load(Ordering::Relaxed),
+        };
+        stopped.store(now, Ordering::Relaxed);
+    }
+    let written = match &request {
+        Request::ToolTold { files: 1, .. } => written.end().and_then(Result::ok),
+        _ => None,
+    };
+    let request = match (request, &written) {
+        (Request::ToolTold { tool, files: 1, .. }, None) => {
+            let reason = "the trace cannot be kept on this node: it is out of memory".into();
+            let reply = Box::new(Reply::Refused { reason, code: 1 });
+            Request::ToolTold { tool, reply, files: 0 }
+        }
+        (request, _) => request,
+    };
+    let files: Vec<i32> = written.iter().map(AsRawFd::as_raw_fd).collect();
+    let _ = asks.lock().expect("no thread panics with it").send(&request, &files);
 }
 
 /// The launcher's next word; `None`: it is gone, or has been silent for too long.

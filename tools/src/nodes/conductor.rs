@@ -5,15 +5,15 @@
 
 mod end;
 mod outbox;
+mod part;
+mod replies;
+mod stdin;
 mod tracing;
 mod waiting;
 
-use super::exchange::Exchange;
-use super::frames::{self, Frame, FromNode, ToNode};
+use super::frames::ToNode;
 use super::mourners::Mourners;
 use super::nursery::{Nursery, Order};
-use super::place::Known;
-use super::records::Arrivals;
 use super::sinks::Sinks;
 use super::start::{self, Agent};
 use super::{PULSE, SILENT_PULSES};
@@ -21,11 +21,10 @@ use crate::daemon::Daemon;
 use crate::threads;
 use crate::trace::NodeRecording;
 use end::Verdict;
-use outbox::Outbox;
+use part::{Event, Part, listen};
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, Read};
-use std::net::SocketAddr;
+use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -33,12 +32,10 @@ use std::process::Child;
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use stdin::{STDIN_BYTES, feed};
 use tracing::Tracing;
-use vmpi_shared::clock::boottime_ns;
-use vmpi_shared::control::{Cause, Connection, JobReport, JobSpec, NewRank, NodePart, Reply, Request, Stdio};
-use vmpi_shared::monitor::Matrix;
-use vmpi_shared::ports::{self, Ports, Services, Told};
-use vmpi_shared::trace::TraceMap;
+use vmpi_shared::control::{Cause, Connection, JobSpec, NewRank, NodePart, Reply, Request, Stdio};
+use vmpi_shared::ports::{Ports, Services, Told};
 use waiting::Waiting;
 
 /// When a job ends on one node, the others' ranks get so long between TERM and KILL.
@@ -49,54 +46,6 @@ const LAST_WORDS: Duration = Duration::from_secs(8);
 const LAST_STAMPS: Duration = Duration::from_secs(1);
 /// The number of the only job that a conductor ever has.
 const JOB: u32 = 1;
-/// Bytes of standard input on their way to rank 0.
-const STDIN_BYTES: u64 = 256 << 10;
-
-enum Event {
-    Said(usize, FromNode),
-    /// A node's clock, when it had got question `number`; and this one's when the answer came.
-    Time(usize, u32, u64, u64),
-    /// More of what a node has recorded has come.
-    Recorded(usize),
-    /// All of it that will.
-    Records(usize, io::Result<File>),
-    /// Ranks have been spawned on a node: the read ends of their streams.
-    Grown(usize, Vec<NewRank>, Vec<OwnedFd>),
-    /// An agent's end.
-    Gone(usize, String),
-    Asked(Request),
-    /// The session wants no more.
-    SessionOver,
-}
-
-/// What is known of a node's part of the job.
-struct Part {
-    name: String,
-    child: Child,
-    to: Outbox,
-    /// The number of the job there.
-    job: u32,
-    addresses: Vec<std::net::IpAddr>,
-    port: Option<u16>,
-    /// Ranks for which its segments have room.
-    capacity: u32,
-    /// No rank lived there when this world was the newest one.
-    idle: Option<u32>,
-    pids: Option<Vec<i32>>,
-    /// It has said its last word, or never will.
-    finished: Option<(Cause, i32, Box<JobReport>)>,
-    /// What its ranks sent, if that was counted.
-    matrix: Option<Box<Matrix>>,
-    refused: Option<(String, i32)>,
-    /// How its clock stands to this one's.
-    exchange: Exchange,
-    /// What its ranks did and when, if that was recorded: how it is to be read, and when some of it came last.
-    map: Option<Box<TraceMap>>,
-    records: Option<io::Result<File>>,
-    recorded_at: Option<Instant>,
-    /// Pulses without a word.
-    silent: u32,
-}
 
 /// A daemon for the session, behind which are these nodes' daemons, one per node of `spec.nodes`; and the thread that ends when all of
 /// them have, with what they have recorded.
@@ -174,65 +123,10 @@ impl Conductor {
         let sinks = Arc::new(Sinks::new(spec.stdio, files));
         let mut parts = Vec::new();
         for (number, agent) in agents.into_iter().enumerate() {
-            let Agent { known: Known { name, facts, .. }, child, to, mut from } = agent;
+            let Agent { known, child, to, from } = agent;
             let (tell, sinks) = (tell.clone(), sinks.clone());
-            threads::spawn(move || {
-                let mut arrivals = Arrivals::default();
-                let why = loop {
-                    match frames::hear::<FromNode>(&mut from) {
-                        Ok(Some(Frame::Bytes(stream, bytes))) => {
-                            sinks.write(stream, &bytes);
-                            let _ = tell.send(Event::Said(number, FromNode::Alive));
-                        }
-                        Ok(Some(Frame::Said(FromNode::Said { reply }))) if matches!(*reply, Reply::Grown { .. }) => {
-                            // What they write comes behind.
-                            let Reply::Grown { ranks } = *reply else { continue };
-                            match sinks.add(&ranks) {
-                                Ok(ends) => drop(tell.send(Event::Grown(number, ranks, ends))),
-                                Err(errno) => break format!("no pipes for the output of its new ranks: {errno}"),
-                            }
-                        }
-                        Ok(Some(Frame::Recorded(at, bytes))) => {
-                            arrivals.take(at, &bytes);
-                            let _ = tell.send(Event::Recorded(number));
-                        }
-                        Ok(Some(Frame::Said(FromNode::Time { number: asked, there }))) => {
-                            let _ = tell.send(Event::Time(number, asked, there, boottime_ns()));
-                        }
-                        Ok(Some(Frame::Said(said))) => {
-                            let completes = matches!(&said, FromNode::Said { reply } if matches!(**reply, Reply::Finished { .. } | Reply::TracePart { .. }));
-                            if let Some(records) = completes.then(|| arrivals.end()).flatten() {
-                                let _ = tell.send(Event::Records(number, records));
-                            }
-                            if tell.send(Event::Said(number, said)).is_err() {
-                                return;
-                            }
-                        }
-                        Ok(None) => break "the connection to it was closed".to_string(),
-                        Err(e) => break format!("the connection to it broke: {e}"),
-                    }
-                };
-                let _ = tell.send(Event::Gone(number, why));
-            });
-            parts.push(Part {
-                name,
-                child,
-                to: Outbox::new(to),
-                job: JOB,
-                addresses: facts.addresses,
-                port: None,
-                capacity: 0,
-                idle: None,
-                pids: None,
-                finished: None,
-                matrix: None,
-                refused: None,
-                exchange: Exchange::default(),
-                map: None,
-                records: None,
-                recorded_at: None,
-                silent: 0,
-            });
+            threads::spawn(move || listen(number, from, &sinks, &tell));
+            parts.push(Part::new(known, child, to));
         }
         let window = Arc::new((Mutex::new(vec![STDIN_BYTES; parts.len()]), Condvar::new()));
         if let Ok(stream) = session.stream().try_clone() {
@@ -457,135 +351,6 @@ impl Conductor {
         }
     }
 
-    fn on_word(&mut self, number: usize, said: FromNode) {
-        match said {
-            FromNode::Said { reply } => self.on_reply(number, *reply),
-            FromNode::Failed { reason, code } => {
-                if self.parts[number].pids.is_none() && self.parts[number].refused.is_none() {
-                    self.parts[number].refused = Some((reason.clone(), code));
-                }
-                self.on_gone(number, &reason);
-            }
-            FromNode::StdinTaken { bytes } => {
-                let (window, changed) = &*self.stdin_window;
-                if let Ok(mut window) = window.lock() {
-                    window[number] += bytes;
-                }
-                changed.notify_all();
-            }
-            FromNode::Hello { .. } | FromNode::Alive | FromNode::Time { .. } => {}
-        }
-    }
-
-    fn on_reply(&mut self, number: usize, reply: Reply) {
-        match reply {
-            Reply::Submitted { job } => self.parts[number].job = job,
-            Reply::Listening { port, capacity } => {
-                self.parts[number].port = Some(port);
-                self.parts[number].capacity = capacity;
-                let ports: Option<Vec<u16>> = self.parts.iter().map(|part| part.port).collect();
-                if let Some(ports) = ports.filter(|_| !self.wired) {
-                    self.wired = true;
-                    let at = |(part, port): (&Part, u16)| {
-                        part.addresses.iter().map(|address| SocketAddr::new(*address, port)).collect()
-                    };
-                    let table = self.parts.iter().zip(ports).map(at).collect();
-                    self.ask_all(&Request::Wire { table });
-                }
-            }
-            Reply::Started { pids } => {
-                self.parts[number].pids = Some(pids);
-                let all: Option<Vec<i32>> = self.pids_by_rank();
-                if let Some(pids) = all.filter(|_| !self.started) {
-                    self.started = true;
-                    self.reply(&Reply::Started { pids });
-                    for reply in std::mem::take(&mut self.early) {
-                        self.reply(&reply);
-                    }
-                    let cores: Vec<u32> = self.parts_of_spec().map(cores_of).collect();
-                    let capacity = self.parts.iter().map(|part| part.capacity).min().unwrap_or(0);
-                    let orders = self.nursery.open(&cores, capacity);
-                    self.carry_out(orders);
-                }
-            }
-            Reply::Asked { rank, number, ask, contexts } => match self.nursery.ask(rank, number, ask, contexts) {
-                Ok(orders) => self.carry_out(orders),
-                Err(ask) => {
-                    let [contexts @ .., _] = contexts;
-                    let known = (&mut self.ports, &mut self.services);
-                    let told = ports::serve(known, JOB, (rank, number), ask, || contexts);
-                    let told = told.unwrap_or_else(|ask| self.mourners.serve((rank, number), ask, contexts));
-                    self.answer(told);
-                }
-            },
-            Reply::Grew { world, stage, error } => {
-                let orders = self.nursery.heard(number, world, stage, error);
-                self.carry_out(orders);
-            }
-            Reply::Vacant { rank } => self.nursery.vacant(rank),
-            Reply::Idle { world } => self.parts[number].idle = Some(world),
-            Reply::Ended { rank } => {
-                self.ports.forget(rank.rank);
-                self.nursery.ended(rank.rank);
-                let told = self.mourners.ended(&rank);
-                self.answer(told);
-                let reply = Reply::Ended { rank };
-                match self.started {
-                    true => self.reply(&reply),
-                    false => self.early.push(reply),
-                }
-            }
-            Reply::Finished { cause, code, report, matrix, trace } => {
-                self.parts[number].matrix = matrix;
-                self.parts[number].map = trace;
-                if self.spec.trace {
-                    self.compare_clocks(number);
-                }
-                self.tracing.missed(number, "its part of the job is over");
-                self.waiting.missed(number);
-                self.parts[number].finished = Some((cause.clone(), code, report));
-                let goes_on = matches!(cause, Cause::Success)
-                    || (!self.spec.kill_on_failure
-                        && matches!(
-                            cause,
-                            Cause::RankFailed { .. } | Cause::Unfinished { .. } | Cause::GroupAborted { .. }
-                        ));
-                self.judge(number, cause, code, !goes_on);
-            }
-            Reply::GroupEnded { group, cause, code } => {
-                for other in (0..self.parts.len()).filter(|other| *other != number) {
-                    let (group, cause) = (group.clone(), cause.clone());
-                    self.tell(other, &ToNode::Ask { request: Request::EndGroup { group, cause, code } });
-                }
-            }
-            Reply::Crashed { mut crash } => {
-                crash.node = self.parts[number].name.clone();
-                self.reply(&Reply::Crashed { crash });
-            }
-            Reply::Still { still } => self.on_still(number, still),
-            Reply::WhyAsked { tool } => self.on_why_asked(number, tool),
-            Reply::WaitsPart { number: asked, still, waits } => self.waiting.heard(number, asked, still, Some(*waits)),
-            Reply::TraceAsked { tool, ask, path } => self.on_trace_asked(number, tool, ask, path),
-            Reply::TracePart { number: asked, on, refused, map } => {
-                let records = self.parts[number].records.take();
-                self.tracing.heard(number, asked, on, refused, map, records);
-            }
-            Reply::Refused { reason, code } => {
-                self.parts[number].refused = Some((reason.clone(), code));
-                self.on_gone(number, &reason);
-            }
-            _ => {}
-        }
-    }
-
-    /// Pids in the order of ranks, if all nodes have told theirs.
-    fn pids_by_rank(&self) -> Option<Vec<i32>> {
-        let nodes = self.spec.nodes.as_ref()?;
-        let mut of_node: Vec<std::slice::Iter<i32>> =
-            self.parts.iter().map(|part| part.pids.as_ref().map(|pids| pids.iter())).collect::<Option<_>>()?;
-        Some(nodes.of_rank.iter().map(|node| of_node[*node as usize].next().copied().unwrap_or(0)).collect())
-    }
-
     fn on_request(&mut self, request: Request) {
         if let Request::Cancel { reason, code, .. } = &request {
             self.ending.get_or_insert_with(Instant::now);
@@ -600,39 +365,4 @@ impl Conductor {
 /// Cores of a node, spare ones included.
 fn cores_of(part: &NodePart) -> u32 {
     (part.cpus.len() + part.spare_cpus.len()) as u32
-}
-
-/// Pass standard input on to the nodes of those who read it, a window at a time.
-fn feed(mut stdin: File, to: Vec<(usize, Outbox)>, window: Arc<(Mutex<Vec<u64>>, Condvar)>) {
-    threads::spawn(move || {
-        let mut bytes = vec![0; 32 << 10];
-        loop {
-            let (open, changed) = &*window;
-            let Ok(mut room) = open.lock() else { return };
-            while to.iter().any(|(node, _)| room[*node] < bytes.len() as u64) {
-                room = match changed.wait(room) {
-                    Ok(room) => room,
-                    Err(_) => return,
-                };
-            }
-            drop(room);
-            let count = match stdin.read(&mut bytes) {
-                Ok(count) => count,
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-                Err(_) => 0,
-            };
-            let mut frame = Vec::new();
-            let made = match count {
-                0 => frames::say(&mut frame, &ToNode::StdinEnd),
-                _ => frames::pass(&mut frame, 0, &bytes[..count]),
-            };
-            let passed = to.iter().filter(|(_, to)| to.pass(frame.clone())).count();
-            if made.is_err() || passed == 0 || count == 0 {
-                return;
-            }
-            if let Ok(mut room) = open.lock() {
-                to.iter().for_each(|(node, _)| room[*node] -= count as u64);
-            }
-        }
-    });
 }

@@ -188,6 +188,43 @@ pub struct JobSpec {
     pub nodes: Option<Box<Nodes>>,
 }
 
+impl JobSpec {
+    /// These programs on one core that need not be there, nothing asked for, all sharing one standard output: what callers change from there.
+    pub fn plain(apps: Vec<App>) -> JobSpec {
+        let ranks = apps.iter().map(|app| app.ranks).sum();
+        JobSpec {
+            apps,
+            ranks,
+            v: ranks,
+            cpus: vec![0],
+            spare_cpus: vec![],
+            beside: vec![],
+            placement: vec![0; ranks as usize],
+            bind: false,
+            policy: Policy::Rr,
+            balance: Balance::None,
+            quantum_ms: 5000,
+            on_block: OnBlock::Release,
+            wtime: Wtime::Wall,
+            stdio: Stdio::Shared,
+            stdin: vec![],
+            fds: 3,
+            stop: vec![],
+            kill_on_failure: true,
+            recovery: false,
+            simulation: None,
+            on_crash: OnCrash::default(),
+            hang_s: 0,
+            randomize: false,
+            monitor: false,
+            trace: false,
+            counters: vec![],
+            universe: None,
+            nodes: None,
+        }
+    }
+}
+
 /// Which rank runs on which node: `JobSpec` counts all ranks of the job, and a daemon starts those of its own node.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Nodes {

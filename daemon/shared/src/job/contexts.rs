@@ -1,6 +1,7 @@
 //! Matching contexts, and what a communicator has in the segment by its context: a collective cell, a roster, an entry in the list of revoked ones.
 
-use super::{JobSegment, MAX_CELLS, REVOCATIONS, revocations_at, rosters_at};
+use super::layout::{MAX_CELLS, revocations_at, rosters_at};
+use super::{JobSegment, REVOCATIONS};
 use crate::cell::{CELL_BYTES, Cell, CellHead, DATA_AT, Groups};
 use crate::mem::sync::{AtomicU32, Ordering, may_die};
 use crate::roster::{self, Roster, RosterHead};

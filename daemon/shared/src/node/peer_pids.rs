@@ -178,10 +178,10 @@ mod tests {
         assert_eq!(peer, Peer::Reached(me));
         node.whereabouts(0).own_pid.store(pid, Ordering::SeqCst);
         assert_eq!(node.peer(0), Peer::Reached(me), "not as it is written over");
-        node.peers = Peers::default();
+        node.own.peers = Peers::default();
         assert_eq!(node.peer(0), Peer::Unseen);
         node.whereabouts(0).own_pid.store(me, Ordering::SeqCst);
-        node.peers = Peers::default();
+        node.own.peers = Peers::default();
         node.find_by_told_pids();
         assert_eq!(node.peer(0), Peer::Unseen, "whose child one is, of that one the pids are good here");
         other.kill().unwrap();

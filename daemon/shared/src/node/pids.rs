@@ -130,19 +130,19 @@ fn map(fd: impl AsFd, bytes: NonZeroUsize, access: ProtFlags) -> Result<NonNull<
 impl NodeSegment {
     /// Go by these pids from now on, and not by those that ranks can write.
     pub fn set_pids(&mut self, pids: Pids) {
-        self.pids = Some(pids);
+        self.own.pids = Some(pids);
     }
 
     /// The descriptor of the pids, to hand to ranks; only the daemon has it.
     pub fn pids_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.pids.as_ref().and_then(Pids::fd)
+        self.own.pids.as_ref().and_then(Pids::fd)
     }
 
     /// Process `pid` becomes `rank`, and has yet to say how it is found.
     pub fn set_pid(&self, rank: u32, pid: i32) {
         self.whereabouts(rank).clear();
         self.rank(rank).pid.store(pid, Ordering::Release);
-        if let Some(pids) = &self.pids {
+        if let Some(pids) = &self.own.pids {
             pids.set(rank, pid);
         }
     }
@@ -150,21 +150,21 @@ impl NodeSegment {
     /// A process is to be started as `rank`: it is none yet.
     #[cfg(not(feature = "model"))]
     pub(super) fn clear_pid(&self, rank: u32) {
-        if let Some(pids) = &self.pids {
+        if let Some(pids) = &self.own.pids {
             pids.set(rank, 0);
         }
     }
 
     /// The process that was `rank` has ended: nobody is to take another one of its number for it.
     pub fn end_pid(&self, rank: u32) {
-        if let Some(pids) = &self.pids {
+        if let Some(pids) = &self.own.pids {
             pids.end(rank);
         }
     }
 
     /// The process behind a rank, which may have ended; 0 before MPI_Init.
     pub fn pid(&self, rank: u32) -> i32 {
-        match &self.pids {
+        match &self.own.pids {
             Some(pids) => pids.get(rank),
             None => self.rank(rank).pid.load(Ordering::Acquire),
         }
@@ -172,7 +172,7 @@ impl NodeSegment {
 
     /// The process behind a rank, if it lives.
     fn live_pid(&self, rank: u32) -> i32 {
-        match &self.pids {
+        match &self.own.pids {
             Some(pids) => pids.live(rank).unwrap_or(0),
             None => self.rank(rank).pid.load(Ordering::Acquire),
         }
@@ -182,12 +182,12 @@ impl NodeSegment {
     #[inline]
     pub fn peer(&self, rank: u32) -> Peer {
         let pid = if self.failure(rank).is_some() { 0 } else { self.live_pid(rank) };
-        self.peers.find(rank, pid, self.whereabouts(rank))
+        self.own.peers.find(rank, pid, self.whereabouts(rank))
     }
 
     /// Go by the pids that the daemon has told alone: this process is its child, and they mean the same here.
     pub(crate) fn find_by_told_pids(&mut self) {
-        self.peers.trust_told_pids();
+        self.own.peers.trust_told_pids();
     }
 
     /// The process behind another rank; `None` if this one sees none that is surely it.

@@ -10,13 +10,6 @@ use crate::{mem::sync::AtomicU32, monitor::FOR_JOB};
 use std::mem::size_of;
 
 impl NodeSegment {
-    /// The daemon places a process as `rank`, whose last one is gone (or never was).
-    #[cfg(not(feature = "model"))]
-    pub fn place(&self, rank: u32, core: u32) {
-        self.renew(rank, core);
-        self.core(core).ranks.fetch_add(1, Ordering::Relaxed);
-    }
-
     /// A process is to be started as `rank` on another node, `number`; that number never lives anywhere else.
     #[cfg(not(feature = "model"))]
     pub fn place_far(&self, rank: u32, number: u32) {
@@ -25,21 +18,14 @@ impl NodeSegment {
         descriptor.state.store(RunState::Remote.word(), Ordering::SeqCst);
     }
 
-    /// `rank` lives on node `number`, which is this one, in a job of several.
-    #[cfg(not(feature = "model"))]
-    pub fn place_here(&self, rank: u32, number: u32, core: u32) {
-        self.place(rank, core);
-        self.rank(rank).node.store(number, Ordering::SeqCst);
-    }
-
     /// The node on which a rank lives that was spawned in a job of several: as its descriptor says.
     pub fn node_of(&self, rank: u32) -> u32 {
         if rank < self.header.ranks { self.rank(rank).node.load(Ordering::Relaxed) } else { 0 }
     }
 
-    /// Another process becomes `rank`, on the core where it is placed: a descriptor as new.
+    /// A descriptor as new for another process, on the core where it is placed; its life is begun above (`sched::outside`).
     #[cfg(not(feature = "model"))]
-    pub fn renew(&self, rank: u32, core: u32) {
+    pub(crate) fn renew_descriptor(&self, rank: u32, core: u32) {
         let descriptor = self.rank(rank);
         if descriptor.moves.load(Ordering::SeqCst) != 0 {
             self.core(self.core_of(rank)).ranks.fetch_sub(1, Ordering::Relaxed);
@@ -59,7 +45,6 @@ impl NodeSegment {
         descriptor.node.store(number, Ordering::Relaxed);
         descriptor.home.store(core, Ordering::SeqCst);
         descriptor.core.store(core, Ordering::SeqCst);
-        crate::sched::outside::begin(self, rank, core);
     }
 
     /// The core of a rank. Under `--balance` another one later, unless the rank is this process's and runs.

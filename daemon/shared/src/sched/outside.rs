@@ -7,6 +7,8 @@
 use super::progress;
 use crate::mem::sync::AtomicU64;
 use crate::mem::sync::Ordering::Relaxed;
+#[cfg(not(feature = "model"))]
+use crate::mem::sync::Ordering::SeqCst;
 use crate::node::run_state::RunState;
 use crate::node::{Life, Mark, NodeSegment};
 use crate::trace::Span;
@@ -44,9 +46,31 @@ impl Mark {
     }
 }
 
+/// A process becomes a rank.
+#[cfg(not(feature = "model"))]
+impl NodeSegment {
+    /// The daemon places a process as `rank`, whose last one is gone (or never was).
+    pub fn place(&self, rank: u32, core: u32) {
+        self.renew(rank, core);
+        self.core(core).ranks.fetch_add(1, Relaxed);
+    }
+
+    /// `rank` lives on node `number`, which is this one, in a job of several.
+    pub fn place_here(&self, rank: u32, number: u32, core: u32) {
+        self.place(rank, core);
+        self.rank(rank).node.store(number, SeqCst);
+    }
+
+    /// Another process becomes `rank`, on the core where it is placed.
+    pub fn renew(&self, rank: u32, core: u32) {
+        self.renew_descriptor(rank, core);
+        begin(self, rank, core);
+    }
+}
+
 /// `rank` is to be a process on `core` from now on, in place of the one that it was, if it was any: what that one was outside MPI is kept for its core.
 #[cfg(not(feature = "model"))]
-pub(crate) fn begin(node: &NodeSegment, rank: u32, core: u32) {
+fn begin(node: &NodeSegment, rank: u32, core: u32) {
     let (life, now) = (node.life(rank), node.now());
     let born = life.born.get().filter(|born| born.core < node.header().cores);
     let before: Option<(u32, Outside)> = born.map(|born| (born.core, of_core(node, born.core, now, None)));

@@ -3,11 +3,16 @@
 //! Every Fortran argument arrives as an address; a CHARACTER argument also has a hidden length (a `size_t` by value at
 //! the end of the argument list, in order). The kinds here are names used in the tables; none is ever constructed.
 
-use crate::abi::{self, Abi, C, Codec};
-use std::ffi::{c_char, c_int, c_void};
-use std::marker::PhantomData;
+mod handles;
+mod strings;
+
+pub use handles::{In, InOut, InOuts, Ins, Out, Outs};
+pub use strings::{StrIn, StrOut, blank_padded, trimmed};
+
+use crate::abi::{self, Abi};
+use std::ffi::{c_int, c_void};
 use vmpi_core::consts;
-use vmpi_core::handle::{Handle, Request};
+use vmpi_core::handle::Request;
 
 /// A kind of argument in face `A`.
 pub trait Arg<A: Abi> {
@@ -320,148 +325,6 @@ pub fn index_out<A: Abi>(index: c_int) -> c_int {
     if A::rank_in(index) == consts::UNDEFINED { index } else { index + 1 }
 }
 
-/// # Safety
-/// `arg` must be an INTEGER array of more than `i` elements.
-#[inline]
-unsafe fn handle_in<A: Codec<H>, H: Handle>(arg: *mut c_void, i: usize) -> C<A, H> {
-    // SAFETY: promised by the caller.
-    A::enc(A::fdec(unsafe { arg.cast::<c_int>().add(i).read_unaligned() }))
-}
-
-/// # Safety
-/// As `handle_in`.
-#[inline]
-unsafe fn handle_out<A: Codec<H>, H: Handle>(arg: *mut c_void, i: usize, handle: C<A, H>) {
-    // SAFETY: promised by the caller.
-    unsafe { arg.cast::<c_int>().add(i).write_unaligned(A::fenc(A::dec(handle))) }
-}
-
-/// A handle going in.
-pub struct In<H>(PhantomData<H>);
-impl<A: Abi + Codec<H>, H: Handle> Arg<A> for In<H> {
-    type Held = C<A, H>;
-    type Passed = C<A, H>;
-    #[inline]
-    unsafe fn take(arg: *mut c_void, _len: usize) -> C<A, H> {
-        // SAFETY: `arg` is an INTEGER handle.
-        unsafe { handle_in::<A, H>(arg, 0) }
-    }
-    #[inline]
-    fn pass(held: &mut C<A, H>) -> C<A, H> {
-        *held
-    }
-}
-
-/// A handle coming out of a call that succeeds.
-pub struct Out<H>(PhantomData<H>);
-impl<A: Abi + Codec<H>, H: Handle> Arg<A> for Out<H> {
-    type Held = Local<C<A, H>>;
-    type Passed = *mut C<A, H>;
-    #[inline]
-    unsafe fn take(arg: *mut c_void, _len: usize) -> Self::Held {
-        Local { arg, value: A::enc(H::NULL) }
-    }
-    #[inline]
-    fn pass(held: &mut Self::Held) -> Self::Passed {
-        &raw mut held.value
-    }
-    #[inline]
-    unsafe fn give(held: Self::Held, code: c_int) {
-        if code == 0 {
-            // SAFETY: `arg` is an INTEGER handle.
-            unsafe { handle_out::<A, H>(held.arg, 0, held.value) };
-        }
-    }
-    #[inline]
-    fn started(held: &Self::Held) -> Option<Request> {
-        let is_request = std::any::TypeId::of::<H>() == std::any::TypeId::of::<Request>();
-        is_request.then(|| Request::from_raw(<A as Codec<H>>::dec(held.value).raw()))
-    }
-}
-
-/// A handle that the call uses and may change.
-pub struct InOut<H>(PhantomData<H>);
-impl<A: Abi + Codec<H>, H: Handle> Arg<A> for InOut<H> {
-    type Held = Local<C<A, H>>;
-    type Passed = *mut C<A, H>;
-    #[inline]
-    unsafe fn take(arg: *mut c_void, _len: usize) -> Self::Held {
-        // SAFETY: `arg` is an INTEGER handle.
-        Local { arg, value: unsafe { handle_in::<A, H>(arg, 0) } }
-    }
-    #[inline]
-    fn pass(held: &mut Self::Held) -> Self::Passed {
-        &raw mut held.value
-    }
-    #[inline]
-    unsafe fn give(held: Self::Held, _code: c_int) {
-        // SAFETY: as in `take`. A handle that did not change decodes to the number it came from.
-        unsafe { handle_out::<A, H>(held.arg, 0, held.value) };
-    }
-}
-
-/// An array of `len` handles going in; null if there are none (nothing to read beside MPI_IN_PLACE).
-pub struct Ins<H>(PhantomData<H>);
-impl<A: Abi + Codec<H>, H: Handle> Arg<A> for Ins<H> {
-    type Held = Vec<C<A, H>>;
-    type Passed = *mut C<A, H>;
-    unsafe fn take(arg: *mut c_void, len: usize) -> Self::Held {
-        // SAFETY: `arg` has `len` INTEGER handles.
-        (0..len).map(|i| unsafe { handle_in::<A, H>(arg, i) }).collect()
-    }
-    fn pass(held: &mut Self::Held) -> Self::Passed {
-        if held.is_empty() { std::ptr::null_mut() } else { held.as_mut_ptr() }
-    }
-}
-
-/// An array of handles with the Fortran array it came from.
-pub struct LocalHandles<T> {
-    arg: *mut c_void,
-    values: Vec<T>,
-}
-
-/// An array of `len` handles coming out; those that the call leaves null are not written.
-pub struct Outs<H>(PhantomData<H>);
-impl<A: Abi + Codec<H>, H: Handle> Arg<A> for Outs<H> {
-    type Held = LocalHandles<C<A, H>>;
-    type Passed = *mut C<A, H>;
-    unsafe fn take(arg: *mut c_void, len: usize) -> Self::Held {
-        LocalHandles { arg, values: vec![A::enc(H::NULL); len] }
-    }
-    fn pass(held: &mut Self::Held) -> Self::Passed {
-        held.values.as_mut_ptr()
-    }
-    unsafe fn give(held: Self::Held, code: c_int) {
-        if code != 0 {
-            return;
-        }
-        for (i, value) in held.values.into_iter().enumerate().filter(|(_, value)| *value != A::enc(H::NULL)) {
-            // SAFETY: `arg` has `len` INTEGER handles.
-            unsafe { handle_out::<A, H>(held.arg, i, value) };
-        }
-    }
-}
-
-/// An array of `len` handles that the call uses and may change.
-pub struct InOuts<H>(PhantomData<H>);
-impl<A: Abi + Codec<H>, H: Handle> Arg<A> for InOuts<H> {
-    type Held = LocalHandles<C<A, H>>;
-    type Passed = *mut C<A, H>;
-    unsafe fn take(arg: *mut c_void, len: usize) -> Self::Held {
-        // SAFETY: `arg` has `len` INTEGER handles.
-        LocalHandles { arg, values: (0..len).map(|i| unsafe { handle_in::<A, H>(arg, i) }).collect() }
-    }
-    fn pass(held: &mut Self::Held) -> Self::Passed {
-        held.values.as_mut_ptr()
-    }
-    unsafe fn give(held: Self::Held, _code: c_int) {
-        for (i, value) in held.values.into_iter().enumerate() {
-            // SAFETY: as in `take`.
-            unsafe { handle_out::<A, H>(held.arg, i, value) };
-        }
-    }
-}
-
 /// Statuses that C gets in place, or in aligned copies: a Fortran status has the same bytes as a C one, but only the
 /// alignment of an INTEGER.
 pub struct HeldStatuses<S> {
@@ -525,95 +388,5 @@ impl<A: Abi> Arg<A> for Status {
     }
 }
 
-/// A CHARACTER going in: leading and trailing blanks are not part of it.
-pub enum StrIn {}
-impl<A: Abi> Arg<A> for StrIn {
-    type Held = Vec<u8>;
-    type Passed = *mut c_char;
-    unsafe fn take(arg: *mut c_void, len: usize) -> Vec<u8> {
-        // SAFETY: `arg` has `len` characters.
-        let mut string = trimmed(unsafe { std::slice::from_raw_parts(arg.cast(), len) }).to_vec();
-        string.push(0);
-        string
-    }
-    fn pass(held: &mut Vec<u8>) -> *mut c_char {
-        held.as_mut_ptr().cast()
-    }
-}
-
-/// `string` without blanks at either end.
-pub fn trimmed(string: &[u8]) -> &[u8] {
-    let end = string.iter().rposition(|&c| c != b' ').map_or(0, |i| i + 1);
-    let start = string[..end].iter().position(|&c| c != b' ').unwrap_or(end);
-    &string[start..end]
-}
-
-/// A CHARACTER coming out of a call that succeeds: padded with blanks, or cut off.
-pub enum StrOut {}
-impl<A: Abi> Arg<A> for StrOut {
-    type Held = HeldString;
-    type Passed = *mut c_char;
-    unsafe fn take(arg: *mut c_void, len: usize) -> HeldString {
-        let mut buffer = vec![0; longest_string::<A>().max(len) + 1];
-        buffer[0] = NOT_WRITTEN;
-        HeldString { arg: arg.cast(), len, buffer }
-    }
-    fn pass(held: &mut HeldString) -> *mut c_char {
-        held.buffer.as_mut_ptr().cast()
-    }
-    unsafe fn give(held: HeldString, code: c_int) {
-        if code != 0 || held.buffer[0] == NOT_WRITTEN {
-            return;
-        }
-        // SAFETY: the CHARACTER has `len` characters.
-        blank_padded(&held.buffer, unsafe { std::slice::from_raw_parts_mut(held.arg, held.len) });
-    }
-}
-
-/// A C string in the making, and the CHARACTER that it goes to.
-pub struct HeldString {
-    arg: *mut u8,
-    len: usize,
-    buffer: Vec<u8>,
-}
-
-/// First byte of a string that the call has not written; in UTF-8 no string starts so.
-const NOT_WRITTEN: u8 = 0xFF;
-
-fn longest_string<A: Abi>() -> usize {
-    [
-        A::MAX_PROCESSOR_NAME,
-        A::MAX_ERROR_STRING,
-        A::MAX_OBJECT_NAME,
-        A::MAX_INFO_KEY,
-        A::MAX_INFO_VAL,
-        A::MAX_LIBRARY_VERSION_STRING,
-        A::MAX_PORT_NAME,
-    ]
-    .into_iter()
-    .fold(0, usize::max)
-}
-
-/// Copy the NUL-terminated `from` to the Fortran string `to`.
-pub fn blank_padded(from: &[u8], to: &mut [u8]) {
-    let length = from.iter().position(|&c| c == 0).unwrap_or(from.len()).min(to.len());
-    to[..length].copy_from_slice(&from[..length]);
-    to[length..].fill(b' ');
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn blanks() {
-        assert_eq!(trimmed(b"  a b  "), b"a b");
-        assert_eq!(trimmed(b"   "), b"");
-        assert_eq!(trimmed(b""), b"");
-        let mut to = *b"xxxxxx";
-        blank_padded(b"abc\0zz", &mut to);
-        assert_eq!(&to, b"abc   ");
-        blank_padded(b"abcdefghij", &mut to);
-        assert_eq!(&to, b"abcdef");
-    }
-}
+mod tests;

@@ -22,6 +22,22 @@ use vmpi_shared::matching::request::{self, state};
 use vmpi_shared::mem::short_copy::short_copy;
 use vmpi_shared::mem::slab::{LARGEST_BYTES, PART_BYTES};
 
+/// What is sent: `count` elements of `ty` at `at`, `bytes` in all.
+#[derive(Copy, Clone)]
+struct Buffer<'a> {
+    at: *const c_void,
+    count: u64,
+    ty: &'a Rc<Type>,
+    bytes: u64,
+}
+
+impl Buffer<'_> {
+    /// Where the first byte is.
+    fn start(&self) -> u64 {
+        (self.at as u64).wrapping_add_signed(self.ty.true_lb())
+    }
+}
+
 /// Start a send to `dest` (rank in `comm.peers()`, or PROC_NULL). `None`: already complete.
 ///
 /// # Errors
@@ -52,7 +68,8 @@ pub unsafe fn start_send(
         return slot::failed_send(outcome, to).map(Some);
     }
     let total = count * ty.size();
-    let buffer = if mode == Mode::Buffered { Some(buffered::reserve(comm, total)?) } else { None };
+    let data = Buffer { at: buf, count, ty, bytes: total };
+    let owner = if mode == Mode::Buffered { Some(buffered::reserve(comm, total)?) } else { None };
     let mut envelope = Envelope::EMPTY;
     envelope.context = comm.context + plane as u32;
     envelope.from = endpoint.me;
@@ -70,7 +87,7 @@ pub unsafe fn start_send(
     }
 
     // SAFETY: the caller's buffer, as promised.
-    if unsafe { eager(&mut envelope, to, buf, (count, ty, total), mode != Mode::Buffered) } {
+    if unsafe { eager(&mut envelope, to, data, mode != Mode::Buffered) } {
         if mode == Mode::Buffered {
             endpoint.deliver(to, &envelope);
         } else if mode >= Mode::Synchronous || !endpoint.deliver_unless_crowded(to, &envelope) {
@@ -80,7 +97,7 @@ pub unsafe fn start_send(
         return Ok(None);
     }
     // SAFETY: as above.
-    unsafe { send_announced(comm, &mut envelope, to, buf, (count, ty, total), (mode, buffer)) }
+    unsafe { send_announced(comm, &mut envelope, to, data, (mode, owner)) }
 }
 
 /// Send what does not go at once.
@@ -92,31 +109,34 @@ unsafe fn send_announced(
     comm: &Communicator,
     envelope: &mut Envelope,
     to: u32,
-    buf: *const c_void,
-    (count, ty, total): (u64, &Rc<Type>, u64),
-    (mode, buffer): (Mode, Option<buffered::Owner>),
+    buffer: Buffer<'_>,
+    (mode, owner): (Mode, Option<buffered::Owner>),
 ) -> Result<Option<Slot>> {
     let endpoint = endpoint();
     // SAFETY: as promised.
-    let data = unsafe { announce(envelope, to, buf, (count, ty, total), buffer.is_some()) };
-    simulate::wait::may_wait(!is_eager_to(total, to));
+    let data = unsafe { announce(envelope, to, buffer, owner.is_some()) };
+    simulate::wait::may_wait(!is_eager_to(buffer.bytes, to));
     if mode == Mode::Synchronous {
         envelope.flags |= FLAG_SYNC;
     }
     let slot = open(comm, envelope, to, data)?;
     let queues = endpoint.queues();
     let shared = &mut queues.slots[slot.0 as usize];
-    (shared.addr, shared.blocks, shared.capacity) = (envelope.addr(), envelope.blocks(), total);
+    (shared.addr, shared.blocks, shared.capacity) = (envelope.addr(), envelope.blocks(), buffer.bytes);
     if envelope.flags & FLAG_ELEMENTS != 0 {
         shared.flags |= request::FLAG_ELEMENTS;
     }
-    if total <= PART_BYTES && mode != Mode::Synchronous && endpoint.job.chunks().is_scarce() && is_eager_to(total, to) {
+    if buffer.bytes <= PART_BYTES
+        && mode != Mode::Synchronous
+        && endpoint.job.chunks().is_scarce()
+        && is_eager_to(buffer.bytes, to)
+    {
         // No memory was left to copy it to.
         shared.flags |= request::FLAG_CROWDED;
     }
     endpoint.deliver(to, envelope);
-    if let Some(owner) = buffer {
-        buffered::detach(owner, slot, total);
+    if let Some(owner) = owner {
+        buffered::detach(owner, slot, buffer.bytes);
         return Ok(None);
     }
     Ok(Some(slot))
@@ -167,83 +187,71 @@ fn open(comm: &Communicator, envelope: &mut Envelope, to: u32, data: Data) -> Re
 
 /// Is it copied once all the same, because the others reach the buffer by themselves? It is noted where that would pay.
 #[inline]
-fn is_open(envelope: &mut Envelope, to: u32, buf: *const c_void, (ty, total): (&Type, u64)) -> bool {
-    if !gains_by_being_open(total) || !ty.is_dense() || endpoint().node.is_remote(to) {
+fn is_open(envelope: &mut Envelope, to: u32, buffer: Buffer<'_>) -> bool {
+    if !gains_by_being_open(buffer.bytes) || !buffer.ty.is_dense() || endpoint().node.is_remote(to) {
         return false;
     }
-    let addr = (buf as u64).wrapping_add_signed(ty.true_lb());
-    if memory::holds(addr, total) {
+    if memory::holds(buffer.start(), buffer.bytes) {
         envelope.flags |= FLAG_MAPPED;
         return true;
     }
-    huge::note_copied(addr, total);
+    huge::note_copied(buffer.start(), buffer.bytes);
     false
 }
 
 /// Is it packed and unpacked whichever way it goes on this node? A slab block then saves the copy between the two, and the handshake.
 #[cold]
-fn is_packed_anyway(to: u32, count: u64, ty: &Type, total: u64) -> bool {
-    !simulate::is_on() && !endpoint().node.is_remote(to) && slot::is_scattered(ty, count, total)
+fn is_packed_anyway(to: u32, buffer: Buffer<'_>) -> bool {
+    !simulate::is_on() && !endpoint().node.is_remote(to) && slot::is_scattered(buffer.ty, buffer.count, buffer.bytes)
 }
 
 /// Put a small payload into the envelope or a slab block. False if it is too large or there is no block. `may_stay`: the buffer is kept until the message is complete.
 ///
 /// # Safety
-/// `buf` holds `count` elements.
+/// `buffer` holds what it says.
 #[inline(always)]
-unsafe fn eager(
-    envelope: &mut Envelope,
-    to: u32,
-    buf: *const c_void,
-    (count, ty, total): (u64, &Type, u64),
-    may_stay: bool,
-) -> bool {
-    if total > 16 || !ty.is_dense() {
+unsafe fn eager(envelope: &mut Envelope, to: u32, buffer: Buffer<'_>, may_stay: bool) -> bool {
+    if buffer.bytes > 16 || !buffer.ty.is_dense() {
         // SAFETY: as promised.
-        return unsafe { eager_any(envelope, to, buf, (count, ty, total), may_stay) };
+        return unsafe { eager_any(envelope, to, buffer, may_stay) };
     }
     envelope.kind = kind::INLINE;
-    let from = buf.cast::<u8>().wrapping_offset(ty.true_lb() as isize);
+    let from = buffer.at.cast::<u8>().wrapping_offset(buffer.ty.true_lb() as isize);
     // SAFETY: the body has room for so many bytes; the source is the caller's.
-    unsafe { short_copy(from, envelope.body.as_mut_ptr(), total as usize) };
+    unsafe { short_copy(from, envelope.body.as_mut_ptr(), buffer.bytes as usize) };
     true
 }
 
 /// As `eager`, for what is more than a number or two.
 #[inline(never)]
-unsafe fn eager_any(
-    envelope: &mut Envelope,
-    to: u32,
-    buf: *const c_void,
-    (count, ty, total): (u64, &Type, u64),
-    may_stay: bool,
-) -> bool {
+unsafe fn eager_any(envelope: &mut Envelope, to: u32, buffer: Buffer<'_>, may_stay: bool) -> bool {
+    let Buffer { at, count, ty, bytes } = buffer;
     let endpoint = endpoint();
-    let target = if total <= INLINE_BYTES as u64 {
+    let target = if bytes <= INLINE_BYTES as u64 {
         envelope.kind = kind::INLINE;
         envelope.body.as_mut_ptr()
-    } else if is_eager_to(total, to) && !(may_stay && is_open(envelope, to, buf, (ty, total)))
-        || (total <= LARGEST_BYTES && is_packed_anyway(to, count, ty, total))
+    } else if is_eager_to(bytes, to) && !(may_stay && is_open(envelope, to, buffer))
+        || (bytes <= LARGEST_BYTES && is_packed_anyway(to, buffer))
     {
         let slab = endpoint.job.slab(endpoint.me);
-        let Some(block) = slab.take_or_put(endpoint.me, total) else { return false };
+        let Some(block) = slab.take_or_put(endpoint.me, bytes) else { return false };
         envelope.kind = kind::SLAB;
         envelope.set_addr(block);
-        endpoint.warmth.written(total);
-        slab.block(block, total).expect("own block")
+        endpoint.warmth.written(bytes);
+        slab.block(block, bytes).expect("own block")
     } else {
         return false;
     };
-    if total == 0 {
+    if bytes == 0 {
         return true;
     }
-    // SAFETY: the target has room for `total` bytes; the source is the caller's.
+    // SAFETY: the target has room for `bytes` bytes; the source is the caller's.
     unsafe {
         if ty.is_dense() {
-            let from = buf.cast::<u8>().offset(ty.true_lb() as isize);
-            std::ptr::copy_nonoverlapping(from, target, total as usize);
+            let from = at.cast::<u8>().offset(ty.true_lb() as isize);
+            std::ptr::copy_nonoverlapping(from, target, bytes as usize);
         } else {
-            datatype::pack(ty, count, buf.cast(), 0, std::slice::from_raw_parts_mut(target, total as usize));
+            datatype::pack(ty, count, at.cast(), 0, std::slice::from_raw_parts_mut(target, bytes as usize));
         }
     }
     true
@@ -252,40 +260,35 @@ unsafe fn eager_any(
 /// Describe where a large payload lies; if it is scattered into small pieces, only this rank knows that, or it is packed first. `must_copy`: the buffer is not kept.
 ///
 /// # Safety
-/// `buf` holds `count` elements.
-unsafe fn announce(
-    envelope: &mut Envelope,
-    to: u32,
-    buf: *const c_void,
-    (count, ty, total): (u64, &Rc<Type>, u64),
-    must_copy: bool,
-) -> Data {
+/// `buffer` holds what it says.
+unsafe fn announce(envelope: &mut Envelope, to: u32, buffer: Buffer<'_>, must_copy: bool) -> Data {
+    let Buffer { at, count, ty, bytes } = buffer;
     envelope.kind = kind::RTS;
     if !must_copy {
         if ty.is_dense() {
-            envelope.set_addr((buf as u64).wrapping_add_signed(ty.true_lb()));
+            envelope.set_addr(buffer.start());
             if envelope.flags & FLAG_MAPPED == 0 {
-                if memory::holds(envelope.addr(), total) {
+                if memory::holds(envelope.addr(), bytes) {
                     envelope.flags |= FLAG_MAPPED;
                 } else {
-                    huge::note(envelope.addr(), total);
+                    huge::note(envelope.addr(), bytes);
                 }
             }
             return Data::User;
         }
-        if let Some(blocks) = slot::blocks_to_send(ty, count, buf, total) {
+        if let Some(blocks) = slot::blocks_to_send(ty, count, at, bytes) {
             envelope.set_addr(blocks.as_ptr() as u64);
             envelope.set_blocks(blocks.len() as u32);
             return Data::Blocks(blocks);
         }
         if slot::goes_by_elements() && !endpoint().node.is_remote(to) {
             envelope.flags |= FLAG_ELEMENTS;
-            return Data::Elements(ty.clone(), count, buf);
+            return Data::Elements(ty.clone(), count, at);
         }
     }
-    let mut packed = Box::new_uninit_slice(total as usize);
+    let mut packed = Box::new_uninit_slice(bytes as usize);
     // SAFETY: the caller's buffer, as promised.
-    unsafe { datatype::pack_to(ty, count, buf.cast(), 0, packed.as_mut_ptr().cast(), packed.len()) };
+    unsafe { datatype::pack_to(ty, count, at.cast(), 0, packed.as_mut_ptr().cast(), packed.len()) };
     envelope.set_addr(packed.as_ptr() as u64);
     Data::Packed(packed)
 }
