@@ -1,6 +1,6 @@
 //! The begin and the end of a program that is checked: what is left when it calls MPI_Finalize.
 
-use super::made::{self, What};
+use super::made::{self, Made, What};
 use super::sites::Site;
 use super::{is_full, is_on, tell};
 use crate::coll::checked as collectives;
@@ -108,6 +108,22 @@ fn lost_messages() {
     }
 }
 
+/// Is it one that the program need not free, or never saw? What MPI_Init and MPI_Comm_get_parent give, and what windows and files have of their own.
+fn is_ours(made: &Made) -> bool {
+    let of = |names: &[&str]| names.iter().any(|name| made.function.starts_with(name));
+    let of_its_own = !matches!(made.what, What::Window | What::File);
+    of(&["MPI_Init", "MPI_Comm_get_parent", "MPI_Finalize"])
+        || of_its_own && of(&["MPI_Win_create", "MPI_Win_allocate", "MPI_File_open"])
+}
+
+/// Who has made it. Functions that may be called at any time say not what they are.
+fn maker(made: &Made) -> String {
+    match made.what {
+        What::Info | What::Errhandler | What::Keyval | What::Session => "made".into(),
+        _ => made.function.into(),
+    }
+}
+
 /// What the program has made and not freed.
 fn objects() {
     for (made, count) in made::left() {
@@ -116,11 +132,8 @@ fn objects() {
             What::File => FindingKind::FileNotClosed,
             _ => FindingKind::NotFreed,
         };
-        // What MPI_Init or MPI_Comm_get_parent give need not be freed.
-        let given =
-            ["MPI_Init", "MPI_Comm_get_parent", "MPI_Finalize"].iter().any(|name| made.function.starts_with(name));
-        if !given && (kind.is_error() || is_full()) {
-            say(kind, made.function.to_owned(), made.site, counted(count, made.what.name()));
+        if !is_ours(&made) && (kind.is_error() || is_full()) {
+            say(kind, maker(&made), made.site, counted(count, made.what.name()));
         }
     }
 }
