@@ -76,13 +76,14 @@ fn ranks(party: &Party) -> String {
 
 /// `line` in pieces that fit, the second and later ones indented.
 fn wrapped(line: &str, indent: &str) -> String {
-    let (mut text, mut column) = (String::new(), 0);
-    for word in line.split(' ') {
-        if column > 0 && column + 1 + word.chars().count() > WIDTH {
+    let start = line.len() - line.trim_start_matches(' ').len();
+    let (mut text, mut column) = (line[..start].to_owned(), start);
+    for (index, word) in line[start..].split(' ').enumerate() {
+        if index > 0 && column + 1 + word.chars().count() > WIDTH {
             text.push('\n');
             text.push_str(indent);
             column = indent.len();
-        } else if column > 0 {
+        } else if index > 0 {
             text.push(' ');
             column += 1;
         }
