@@ -2,7 +2,7 @@
 program checked
   use mpi_f08
   implicit none
-  integer :: rank, extent, given
+  integer :: rank, extent, given, other
   logical :: bad
   real :: reals(4)
   integer :: integers(4)
@@ -18,6 +18,7 @@ program checked
   reals = 0
   integers = 0
   given = 0
+  other = 0
 
   ! A real number is received as an integer.
   if (rank == 0) call MPI_Send(reals, 4, MPI_REAL, 1, 1, MPI_COMM_WORLD)
@@ -49,7 +50,7 @@ program checked
   if (rank == 0 .and. .not. bad) call MPI_Send(given, 1, MPI_INTEGER, 1, 2, MPI_COMM_WORLD)
 
   ! A message is left.
-  if (rank == 1) call MPI_Send(given, 1, MPI_INTEGER, 0, 3, MPI_COMM_WORLD)
-  if (rank == 0 .and. .not. bad) call MPI_Recv(given, 1, MPI_INTEGER, 1, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE)
+  if (rank == 1) call MPI_Send(other, 1, MPI_INTEGER, 0, 3, MPI_COMM_WORLD)
+  if (rank == 0 .and. .not. bad) call MPI_Recv(other, 1, MPI_INTEGER, 1, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE)
   call MPI_Finalize()
 end program checked

@@ -161,7 +161,7 @@ fn correct_programs_get_no_word() {
         assert_eq!(found.outcome.stderr, "", "{mpi:?} {source}");
     }
     // Others of this project's tests; what they do not free is theirs.
-    for program in ["p2p.c", "coll.c", "nbc.c", "topo.c", "partitioned.c", "comms.c"] {
+    for program in ["coll.c", "nbc.c", "topo.c", "partitioned.c", "comms.c", "traffic.c"] {
         let found = check("--check=cheap", &made(program, Mpi::Openmpi), &[], &[]);
         assert_eq!((found.outcome.code, found.list.len()), (0, 0), "{program}: {:#} {:?}", found.json, found.outcome);
     }

@@ -78,7 +78,7 @@ fn unwind() -> Walk {
         let (ip, walk) = unsafe { (_Unwind_GetIP(context), &mut *walk.cast::<Walk>()) };
         walk.left -= 1;
         let (first, end) = own_range();
-        if (first..end).contains(&ip) {
+        if (first..end).contains(&ip) || is_binding(ip) {
             // _URC_NO_REASON, and any other code.
             return if walk.left > 0 { 0 } else { 4 };
         }
@@ -136,6 +136,12 @@ fn object(wanted: &mut dyn FnMut(&Object) -> bool) -> Option<Object> {
         }
         object
     })
+}
+
+/// Is this in a library that stands between a program and MPI, as Open MPI's for Fortran modules (libmpi_usempif08.so)?
+fn is_binding(ip: usize) -> bool {
+    let found = object(&mut |object| (object.first..object.end).contains(&ip));
+    found.is_some_and(|found| found.path.rsplit('/').next().unwrap_or_default().starts_with("libmpi"))
 }
 
 fn own_range() -> (usize, usize) {
