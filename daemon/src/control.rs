@@ -29,6 +29,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
+use vmpi_shared::check::CheckBoard;
 use vmpi_shared::control::{Cause, JobSpec, NodeMap, PROTOCOL, Reply, Request};
 use vmpi_shared::mem::bell::{Bell, Chime};
 use vmpi_shared::simulate::SimulationSegment;
@@ -261,6 +262,12 @@ impl Daemon {
                 }
             }
             Request::Ask { number, ask } => self.ask(token, id, rank, number, ask),
+            Request::CheckBoard => self.check_board(token, id),
+            Request::Found { finding } => {
+                if let Some(job) = self.jobs.get_mut(&id) {
+                    job.findings.hear(*finding, job.ranks.len() as u32);
+                }
+            }
             request => self.serve_anybody(token, Role::Rank(id, rank), &request),
         }
     }
@@ -440,6 +447,20 @@ impl Daemon {
         fds.extend(job.simulation.as_ref().map(SimulationSegment::fd));
         fds.extend(job.node.carrier_bell().into_iter().flat_map(Chime::fds));
         let sent = client.channel.send(&reply, &fds);
+        self.sent(token, sent);
+    }
+
+    /// A rank wants to compare its collective calls with others': the first one's wish makes the board.
+    fn check_board(&mut self, token: u64, id: u32) {
+        let Some((job, client)) = self.jobs.get_mut(&id).zip(self.clients.get_mut(&token)) else { return };
+        if job.check_board.is_none() {
+            match CheckBoard::create() {
+                Ok(board) => job.check_board = Some(board),
+                Err(error) => return self.refuse(token, format!("no memory for --check: {error}"), 125),
+            }
+        }
+        let fds: Vec<_> = job.check_board.as_ref().map(CheckBoard::fd).into_iter().collect();
+        let sent = client.channel.send(&Reply::CheckBoard, &fds);
         self.sent(token, sent);
     }
 

@@ -27,6 +27,8 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use vmpi_shared::agreement::Agreements;
+use vmpi_shared::check::CheckBoard;
+use vmpi_shared::control::Findings;
 use vmpi_shared::control::{Cause, Helper, JobSpec, Reply, Stdio, env};
 use vmpi_shared::dynamic::{Answer, World};
 use vmpi_shared::job::{JobConfig, JobSegment};
@@ -145,6 +147,9 @@ pub struct Job {
     pub segment: JobSegment,
     /// Of a job in virtual time.
     pub simulation: Option<SimulationSegment>,
+    /// What `--check` has found, and where its ranks compare their calls.
+    pub findings: Findings,
+    pub check_board: Option<CheckBoard>,
     pub launcher: Option<u64>,
     pub launcher_pid: i32,
     pub phase: Phase,
@@ -322,6 +327,8 @@ impl Job {
             node,
             segment,
             simulation,
+            findings: Findings::default(),
+            check_board: None,
             launcher: Some(launcher),
             launcher_pid: peer.pid,
             phase: Phase::Collecting,

@@ -82,6 +82,10 @@ const CRATES: [Crate; 3] = [
             ("overlap/", 11),
             ("overlap/own_memory.rs", 1),
             ("overlap/guard/", 1),
+            ("check/", 1),
+            ("check/signature.rs", 2),
+            ("check/tell.rs", 3),
+            ("check/at_end.rs", 9),
             ("io/", 10),
             ("session.rs", 10),
             // Errors to their handlers.

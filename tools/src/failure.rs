@@ -6,6 +6,8 @@ use std::fmt;
 pub mod code {
     /// Bad flag or bad value.
     pub const USAGE: i32 = 2;
+    /// `--check` has found errors in a job that ended well.
+    pub const CHECK: i32 = 122;
     /// All ranks wait for each other, and `--on-deadlock abort`.
     pub const DEADLOCK: i32 = 123;
     /// `--timeout` ran out.

@@ -11,6 +11,7 @@
 
 pub mod auto;
 pub mod called;
+pub mod check;
 pub mod cli;
 pub mod compare;
 pub mod cpus;

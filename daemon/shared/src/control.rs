@@ -13,11 +13,13 @@ use crate::waits::{JobWaits, Still};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
+mod check;
 mod connection;
 mod overlap;
 mod report;
 mod spec;
 
+pub use check::{About, CallSite, Check, Finding, FindingKind, Findings, Party};
 pub use connection::{Connection, Control, Received, receive_some};
 pub use overlap::Overlap;
 pub use report::{CoreReport, Helper, JobReport, RankReport, RegionReport, SimulationReport, Spread3, WaitShare};
@@ -78,6 +80,8 @@ pub mod env {
     pub const STRONG_PROGRESS: &str = "VMPI_STRONG_PROGRESS";
     /// `auto`, `on` or `off`, in the job's environment: do blocking calls return before their messages are over? (`vmpirun --overlap`)
     pub const OVERLAP: &str = "VMPI_OVERLAP";
+    /// `off`, `cheap` or `full`, in the job's environment: is the program's use of MPI checked? (`vmpirun --check`)
+    pub const CHECK: &str = "VMPI_CHECK";
     /// Bytes, in the job's environment: memory for messages of the job that no receive has asked for, on each node.
     pub const UNEXPECTED_BYTES: &str = "VMPI_UNEXPECTED_BYTES";
     /// A seed, and with commas what is left to it (`vmpirun --chaos`).
@@ -228,6 +232,12 @@ pub enum Request {
         /// As in the environment (`env::JOB`).
         word: String,
         face: String,
+    },
+    /// A rank whose use of MPI is checked wants to compare its collective calls with those of the others here. Answer: `CheckBoard` with its descriptor.
+    CheckBoard,
+    /// It has found this. No answer.
+    Found {
+        finding: Box<Finding>,
     },
     /// A rank has returned from MPI_Finalize.
     Finalized,
@@ -407,6 +417,8 @@ pub enum Reply {
         #[serde(default)]
         nodes: Option<NodeMap>,
     },
+    /// The descriptor comes along.
+    CheckBoard,
     /// This node's part of a job of several nodes can be reached at this port.
     Listening {
         port: u16,

@@ -4,14 +4,15 @@
 //! state, run queue, baton), `job` (the segment about messages), `matching` (envelope, inbox, queues, tend), `cell`
 //! (collectives in shared memory), `window` (one-sided communication), `ask` and `arith` (the same, over nodes), `control` (messages over the
 //! socket), `dynamic` (those for dynamic processes), `growth` (spawning over several nodes), `ports` (where groups meet), `agreement` (of those who survive a death), `roster` and `waits` (who waits for whom, seen from outside), `monitor` (what went from whom to whom), `trace` (what happened when),
-//! `meter` and `perf_event` (performance counters), `simulate` (virtual time), `guarding` (what the kernel offers for guards), `faults` (signals of them), `runtime_dir` and `leftovers` (what lies in the file system).
+//! `meter` and `perf_event` (performance counters), `simulate` (virtual time), `check` (where checked calls are compared), `guarding` (what the kernel offers for guards), `faults` (signals of them), `runtime_dir` and `leftovers` (what lies in the file system).
 //!
-//! `unsafe` lives in `arith`, `mem`, `node`, `job`, `matching::queues`, `cell`, `window`, `trace`, `perf_event`, `guarding`, `faults` and `simulate::segment`, where shared memory, or the kernel, is reached.
+//! `unsafe` lives in `arith`, `mem`, `node`, `job`, `matching::queues`, `cell`, `window`, `trace`, `perf_event`, `guarding`, `faults`, `check` and `simulate::segment`, where shared memory, or the kernel, is reached.
 
 pub mod agreement;
 pub mod arith;
 pub mod ask;
 pub mod cell;
+pub mod check;
 pub mod clock;
 pub mod control;
 pub mod cpu_cache;

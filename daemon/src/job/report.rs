@@ -24,6 +24,7 @@ impl Job {
         faces.sort();
         faces.dedup();
         let mut report = JobReport {
+            findings: self.findings.clone(),
             helpers: Vec::new(),
             job: self.id,
             program: self.spec.apps.iter().map(|app| app.program.as_str()).collect::<Vec<_>>().join(" : "),

@@ -3,6 +3,7 @@
 //! The ABI layer makes the copy and delete callbacks (it knows how C or Fortran calls them); here they are closures.
 //! A value remembers how it was set, so that C and Fortran see it as MPI 4.1 section 19.3.7 says.
 
+use crate::check::made::{self, What};
 use crate::consts::{self, TAG_UB_VALUE};
 use crate::errhandler::codes;
 use crate::errors::{Class, Result, fail};
@@ -176,6 +177,7 @@ pub fn create_keyval(kind: Kind, copy: CopyFn, delete: DeleteFn) -> i32 {
         state.last_keyval += 1;
         let id = state.last_keyval;
         state.keyvals.insert(id, Rc::new(Keyval { kind, id, copy, delete }));
+        made::made(What::Keyval, id as u32);
         id
     })
 }
@@ -187,6 +189,7 @@ pub fn create_keyval(kind: Kind, copy: CopyFn, delete: DeleteFn) -> i32 {
 /// `Class::Keyval` for a predefined key or one that does not exist for `kind`.
 pub fn free_keyval(kind: Kind, keyval: i32) -> Result<()> {
     find(kind, keyval)?;
+    made::freed(What::Keyval, keyval as u32);
     let freed = STATE.with(|state| state.free(keyval));
     drop(freed);
     Ok(())

@@ -5,6 +5,7 @@
 
 use crate::attr;
 use crate::chance;
+use crate::check;
 use crate::coll;
 use crate::comm;
 use crate::construct;
@@ -22,7 +23,8 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Mutex;
-use vmpi_shared::control::{self, Connection, Reply, Request};
+use vmpi_shared::check::CheckBoard;
+use vmpi_shared::control::{self, Check, Connection, Reply, Request};
 use vmpi_shared::dynamic::World;
 use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::matching::elements;
@@ -109,6 +111,7 @@ pub fn open(face: &'static str, required_thread_level: i32) -> Result<i32> {
             process::set_endpoint(endpoint);
             crash::prepare();
             crate::regions::prepare();
+            check::at_end::prepare()?;
             request::set_up();
             crate::memory::huge::prepare();
             elements::set_reach(crate::p2p::REACH);
@@ -203,6 +206,12 @@ fn attach(socket: &str, face: &str) -> Result<Attached> {
     if let Some(nodes) = nodes {
         nodes::set(nodes);
     }
+    if Check::of_environment().is_ok_and(|level| level != Check::Off) {
+        let (_, boards) = ask(&Request::CheckBoard)?;
+        for board in boards {
+            coll::checked::set_board(CheckBoard::map(board).map_err(unmapped)?);
+        }
+    }
     let jobs = JobSegment::map(jobs).map_err(unmapped)?;
     process::set_daemon(daemon, appnum, universe);
     Ok((node, jobs, rank, world, simulation))
@@ -253,6 +262,7 @@ pub fn finalize() -> Result<()> {
     failure::tolerate(construct::say_all())?;
     // Those who are left need not wait for each other.
     failure::tolerate(coll::barrier(&*comm::get(crate::handle::Comm::WORLD)?))?;
+    check::at_end::look();
     comm::end_world();
     process::end_world_model();
     close();

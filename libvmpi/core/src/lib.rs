@@ -14,11 +14,12 @@
 //! 10. `io`, `session`, `raise` (errors to their handlers)
 //!
 //! `unsafe` lives where user memory is touched: `giant`, `process`, `own_file`, `foreign`, `datatype::pack`, `op::apply`, `p2p`, `coll::schedule`,
-//! `memory`, `overlap::guard`, `request`, `io`, `rma`.
+//! `memory`, `overlap::guard`, `check::sites`, `request`, `io`, `rma`.
 
 pub mod attr;
 pub mod calls;
 mod chance;
+mod check;
 pub mod clock;
 pub mod coll;
 pub mod comm;

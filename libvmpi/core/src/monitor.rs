@@ -8,7 +8,7 @@ use vmpi_shared::mem::sync::Ordering::Relaxed;
 use vmpi_shared::monitor::{Flow, Row};
 use vmpi_shared::node::RankDescriptor;
 use vmpi_shared::node::recording::{self, Collective};
-use vmpi_shared::trace::{FOR_TRACE, Within};
+use vmpi_shared::trace::{FOR_CHECK, FOR_TRACE, Within};
 
 /// A message is sent to job rank `to`. `own`: this rank's descriptor, whose counters of messages are on the same cache line.
 /// What its receiver is to know it by (`Envelope::trace`).
@@ -22,7 +22,7 @@ pub(crate) fn sent(own: &RankDescriptor, comm: &Communicator, plane: Plane, tag:
 
 #[cold]
 fn note_sent(wanted: u32, comm: &Communicator, plane: Plane, tag: i32, to: u32, bytes: u64) -> u16 {
-    if wanted & !FOR_TRACE != 0 {
+    if wanted & !(FOR_TRACE | FOR_CHECK) != 0 {
         // Tags with this bit are those of vmpi's own messages among user messages; partitioned ones have the sign bit.
         let external = plane == Plane::User && (tag < 0 || tag & USER_TAG_BIT == 0);
         count(if external { Flow::Message } else { Flow::Collective }, to, bytes);
@@ -40,11 +40,24 @@ fn within(comm: &Communicator) -> Within {
     Within { rank: comm.rank, size, peer: 0 }
 }
 
-/// When a collective call of the program begins, if this rank records.
+/// When a collective call of the program begins, if this rank records or is checked.
 #[inline]
 pub(crate) fn collective_begins() -> Option<u64> {
     let endpoint = endpoint();
-    recording::is_on(&endpoint.node, endpoint.me).then(|| recording::begins(&endpoint.node))
+    let wanted = endpoint.node.rank(endpoint.me).monitor.load(Relaxed);
+    (wanted & (FOR_TRACE | FOR_CHECK) != 0).then(|| recording::begins(&endpoint.node))
+}
+
+/// Does this rank record?
+pub(crate) fn records() -> bool {
+    let endpoint = endpoint();
+    recording::is_on(&endpoint.node, endpoint.me)
+}
+
+/// From now on this rank's use of MPI is checked.
+pub(crate) fn check() {
+    let endpoint = endpoint();
+    endpoint.node.rank(endpoint.me).monitor.fetch_or(FOR_CHECK, Relaxed);
 }
 
 /// It is over; it had so much to send and to receive.
@@ -67,7 +80,7 @@ pub(crate) fn received(own: &RankDescriptor, id: u16, from: u32, context: u32, t
 #[inline]
 pub(crate) fn is_on() -> bool {
     let endpoint = endpoint();
-    endpoint.node.rank(endpoint.me).monitor.load(Relaxed) & !FOR_TRACE != 0
+    endpoint.node.rank(endpoint.me).monitor.load(Relaxed) & !(FOR_TRACE | FOR_CHECK) != 0
 }
 
 /// This rank's row, found once: looking for it takes longer than counting.

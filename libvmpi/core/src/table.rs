@@ -1,5 +1,6 @@
 //! Handle tables: dynamic handle index to object.
 
+use crate::check::made;
 use crate::handle::{FIRST_DYNAMIC, Handle};
 use std::marker::PhantomData;
 
@@ -18,6 +19,15 @@ impl<H: Handle, T> Table<H, T> {
     /// Store `object` and name it.
     #[inline]
     pub fn insert(&mut self, object: T) -> H {
+        let handle = self.place(object);
+        if let Some(what) = H::MADE {
+            made::made(what, handle.raw());
+        }
+        handle
+    }
+
+    #[inline]
+    fn place(&mut self, object: T) -> H {
         match self.free.pop() {
             Some(index) => {
                 // What is free holds nothing that would have to be dropped.
@@ -52,6 +62,9 @@ impl<H: Handle, T> Table<H, T> {
         let object = self.slots.get_mut(index)?.take();
         if object.is_some() {
             self.free.push(index as u32);
+            if let Some(what) = H::MADE {
+                made::freed(what, handle.raw());
+            }
         }
         object
     }

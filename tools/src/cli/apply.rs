@@ -3,7 +3,7 @@
 use super::options::{EnvMode, EnvSetting, Label, OnDeadlock, OutputMode, ReportForm, StdinTo, Universe, VChoice};
 use super::parse::{Action, Line};
 use crate::{cpus, hosts, matrix, trace};
-use vmpi_shared::control::{Balance, MOST_RANKS, OnBlock, Overlap, Policy, Wtime};
+use vmpi_shared::control::{Balance, Check, MOST_RANKS, OnBlock, Overlap, Policy, Wtime};
 use vmpi_shared::crash::OnCrash;
 
 type Done = Result<(), String>;
@@ -100,6 +100,10 @@ pub fn wtime(word: &str) -> Result<Wtime, String> {
 pub fn overlap(word: &str) -> Result<Overlap, String> {
     one_of(word, &Overlap::NAMES)
         .map_err(|why| format!("{why}; before a program it needs one of them, too: --overlap=on ./app"))
+}
+
+pub fn check(word: Option<&String>) -> Result<Check, String> {
+    word.map_or(Ok(Check::Cheap), |word| one_of(word, &Check::NAMES))
 }
 
 pub fn progress(word: &str) -> Result<bool, String> {

@@ -206,6 +206,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("pcontrol", "levels"),
     ("progress", "daemon"),
     ("overlap", "off"),
+    ("check", "off"),
     ("fabric", "auto"),
     ("output", "lines"),
     ("stdin", "0"),

@@ -23,6 +23,7 @@ VMPI_MAP_MEMORY=0 there: memory that messages use often is not laid open to the 
   =1: also memory that is not malloc's.
 VMPI_STRONG_PROGRESS=0 there: a rank that computes takes its messages only at its next MPI call; nobody matches for it before.
 VMPI_OVERLAP=auto|on|off there: as --overlap, which wins.
+VMPI_CHECK=off|cheap|full there: as --check, which wins.
 VMPI_UNEXPECTED_BYTES=4G there: memory that the job may use on each node for messages that no receive has asked for; half of what is
   available, by the machine or its control group, if it says nothing.";
 

@@ -6,7 +6,7 @@ use crate::hosts::Host;
 use crate::orders::Chaos;
 use crate::simulate::ComputeTime;
 use crate::sweep::Sweep;
-use vmpi_shared::control::{Balance, OnBlock, Overlap, Policy, Wtime};
+use vmpi_shared::control::{Balance, Check, OnBlock, Overlap, Policy, Wtime};
 use vmpi_shared::crash::OnCrash;
 
 /// Ranks per core, as asked for.
@@ -192,6 +192,10 @@ pub struct RunOptions {
     pub progress_by_rank: bool,
     /// `None`: as VMPI_OVERLAP of the environment says.
     pub overlap: Option<Overlap>,
+    /// Is the program's use of MPI checked? `None`: as VMPI_CHECK of the environment says.
+    pub check: Option<Check>,
+    /// Where to write what is found.
+    pub check_json: Option<String>,
     /// Nodes on which no rank starts stay, for ranks that are spawned.
     pub spare_nodes: bool,
     pub output: OutputMode,
@@ -294,6 +298,8 @@ impl Default for RunOptions {
             fabric: "auto".into(),
             progress_by_rank: false,
             overlap: None,
+            check: None,
+            check_json: None,
             spare_nodes: false,
             ranks_per_node: None,
             output: OutputMode::Lines,

@@ -1,8 +1,10 @@
 //! `vmpictl ps`, `show` and `version`: jobs, ranks and daemons as tables or JSON.
 
 use super::peers::{self, all_jobs, find_job, places};
+use crate::check;
 use crate::daemon::VERSION;
 use crate::failure::Failure;
+use crate::stack::Names;
 use crate::status_page::StatusPage;
 use crate::table::{Table, bytes, percent, seconds};
 use serde_json::{Value, json};
@@ -132,6 +134,9 @@ fn describe(pid: i32, job: &JobReport, one_rank: bool) -> String {
     );
     for note in &job.notes {
         text.push_str(&format!("{}\n", escape::indented(note)));
+    }
+    if !one_rank && !job.findings.is_empty() {
+        text.push_str(&escape::lines(&check::text(&job.findings, &mut Names::default())));
     }
     if !one_rank && !job.cores.is_empty() {
         let mut table = Table::new(&[

@@ -6,7 +6,7 @@ use crate::failure::{Failure, code};
 use crate::report::{self, Verdict};
 use crate::session::Finished;
 use crate::trace::NodeRecording;
-use crate::{hosts, matrix, mpir, outcome, simulate, trace};
+use crate::{check, hosts, matrix, mpir, outcome, simulate, trace};
 use std::io::Write;
 use vmpi_shared::control::{Cause, JobSpec};
 use vmpi_shared::escape;
@@ -26,6 +26,7 @@ pub(super) fn conclude(
         (None, Some(cause)) => outcome::exit_code(cause),
         (None, None) => code::OWN,
     };
+    let code = check::code(code, finished.report.as_ref());
     if finished.quiet {
         return Ok(code);
     }
@@ -74,6 +75,9 @@ pub(super) fn conclude(
     let simulated = finished.report.as_ref().and_then(|report| report.simulation.as_ref().zip(Some(report.elapsed_s)));
     if let Some((simulation, real_s)) = simulated.filter(|_| !options.quiet || options.report.is_some()) {
         let _ = write!(std::io::stderr(), "{}", escape::lines(&simulate::sentences(simulation, real_s)));
+    }
+    if let Some(report) = &finished.report {
+        check::conclude(options, &report.findings)?;
     }
     if let (Some(report), Some(form)) = (&finished.report, options.report) {
         let verdict = Verdict::of(report, spec);

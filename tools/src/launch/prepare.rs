@@ -15,7 +15,7 @@ use crate::pins::Pins;
 use crate::place::{Seat, rearrange, threads};
 use crate::plan::{self, By, Plan, Wish};
 use crate::topology::Topology;
-use crate::{cpus, mpir, orders, program, simulate};
+use crate::{check, cpus, mpir, orders, program, simulate};
 use std::path::Path;
 use vmpi_shared::control::{self, App, Balance, JobSpec, Nodes, Overlap, Stdio};
 use vmpi_shared::guarding;
@@ -92,6 +92,7 @@ pub(super) fn prepare(
     spec.counters = counters.iter().map(|event| event.name.to_owned()).collect();
     spec.universe = universe(options, &plan, &rooms(hosts, known, cpus.len()));
     let orders = orders::Recording::begin(options, &mut spec)?;
+    check::refuse(options, &spec)?;
     if spec.nodes.is_some() {
         // Each rank's core on its own node.
         spec.placement = place::cores_on_nodes(&plan, &spec);
@@ -273,6 +274,10 @@ fn programs(
         if let Some(overlap) = options.overlap {
             app.env.retain(|(name, _)| name != control::env::OVERLAP);
             app.env.push((control::env::OVERLAP.into(), overlap.name().into()));
+        }
+        if let Some(check) = options.check {
+            app.env.retain(|(name, _)| name != control::env::CHECK);
+            app.env.push((control::env::CHECK.into(), check.name().into()));
         }
         if options.pcontrol_names {
             app.env.push((control::env::PCONTROL.into(), "regions".into()));

@@ -1,7 +1,7 @@
 //! Names for addresses: function, file and line.
 
 use super::capture::At;
-use super::modules::{Mapped, Modules};
+use super::modules::Modules;
 use super::{bytes, debug};
 use addr2line::Loader;
 use object::{Object, ObjectSection, ObjectSymbol, SectionKind};
@@ -54,8 +54,17 @@ impl Names {
     /// The frames there.
     pub fn frames(&mut self, modules: &Modules, At { address, returns }: At) -> Vec<Frame> {
         let Some(mapped) = modules.find(address) else { return vec![Frame { address, ..Frame::default() }] };
-        let (offset, probe) = (mapped.offset(address), mapped.probe(address, returns));
-        let image = self.image(mapped);
+        let plain = Frame { address, offset: mapped.offset(address), ..Frame::default() };
+        self.frames_in(&mapped.path, mapped.probe(address, returns), plain)
+    }
+
+    /// The frames of a call that returns to `offset` of a file, whose process may be gone.
+    pub fn frames_of_call(&mut self, path: &Path, offset: u64) -> Vec<Frame> {
+        self.frames_in(path, offset.wrapping_sub(1), Frame { offset, ..Frame::default() })
+    }
+
+    fn frames_in(&mut self, path: &Path, probe: u64, place: Frame) -> Vec<Frame> {
+        let image = self.image(path);
         let debug = image.debug();
         let symbol = debug.and_then(|debug| debug.find_symbol_info(probe));
         // Of a stripped file it is the one before, however far.
@@ -63,13 +72,7 @@ impl Names {
         let at = symbol.as_ref().map_or(probe, |symbol| symbol.address());
         let symbol = symbol.map(|symbol| addr2line::demangle_auto(symbol.name().into(), None).into_owned());
         let exported = image.exported(at, probe).map(str::to_owned);
-        let plain = Frame {
-            address,
-            module: mapped.path.to_string_lossy().into_owned(),
-            offset,
-            in_vmpi: image.in_vmpi,
-            ..Frame::default()
-        };
+        let plain = Frame { module: path.to_string_lossy().into_owned(), in_vmpi: image.in_vmpi, ..place };
         let mut frames = Vec::new();
         if let Some(debug) = debug
             && let Ok(mut found) = debug.find_frames(probe)
@@ -97,12 +100,12 @@ impl Names {
     pub fn in_vmpi(&mut self, modules: &Modules, At { address, returns }: At) -> Option<&str> {
         let mapped = modules.find(address)?;
         let probe = mapped.probe(address, returns);
-        let image = self.image(mapped);
+        let image = self.image(&mapped.path);
         image.in_vmpi.then(|| image.exported(probe, probe).unwrap_or_default())
     }
 
-    fn image(&mut self, mapped: &Mapped) -> &Image {
-        self.images.entry(mapped.path.clone()).or_insert_with(|| Image::load(&mapped.path))
+    fn image(&mut self, path: &Path) -> &Image {
+        self.images.entry(path.to_owned()).or_insert_with(|| Image::load(path))
     }
 }
 

@@ -1,5 +1,6 @@
 //! A job, its cores and its ranks as tools are told of them.
 
+use super::check::Findings;
 use crate::trace::regions::OTHERS;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -33,6 +34,9 @@ pub struct JobReport {
     /// Of a simulated job: what it would take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub simulation: Option<SimulationReport>,
+    /// What `vmpirun --check` has found so far.
+    #[serde(default, skip_serializing_if = "Findings::is_empty")]
+    pub findings: Findings,
     /// Of a job that has ended: what its ranks had started and not waited for. A good end leaves it running, any other ends it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub helpers: Vec<Helper>,

@@ -27,6 +27,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// `RankDescriptor::monitor`: the rank records what it does.
 pub const FOR_TRACE: u32 = 2;
+/// The same word: the rank's use of MPI is checked. Not a wish for anything that `FOR_TRACE` or the counting of transfers is about.
+pub const FOR_CHECK: u32 = 4;
 
 /// The MPI function that this process entered last: where its name lies, and its length in the lowest byte, in one word.
 static CALLING: AtomicU64 = AtomicU64::new(0);

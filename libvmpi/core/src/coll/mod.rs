@@ -4,7 +4,7 @@
 //! `by_node` (several nodes, see `layout`), `by_core` (shared cores) and `inter` (which algorithm), `algo/` (the algorithms: pure functions that list steps), `plan` (the steps), `schedule`
 //! (the engine that executes them, the same for blocking, nonblocking and persistent calls), `last_round` (what blocking calls may return before), `wire` (the messages
 //! and datatypes it executes them with), `visit`, `cells` and `cell_blocks` (fast paths that need no messages within a node), `played` (in virtual time: without the ranks) and `far_cells` (few between nodes),
-//! `neighbor`.
+//! `neighbor`. `checked`: is what the program calls the same at all ranks (`vmpirun --check`)?
 //!
 //! All messages of a collective travel on `Plane::Collective` with a tag that counts the collectives of the
 //! communicator (blocking and others apart), so any number of them may be under way at once.
@@ -18,6 +18,7 @@ mod cell_lists;
 mod cell_reduce;
 mod cell_slots;
 pub mod cells;
+pub(crate) mod checked;
 mod choose;
 mod far_cells;
 mod inter;
@@ -47,7 +48,9 @@ use crate::p2p::take_in;
 use crate::process;
 use crate::request::{self, Progress};
 use crate::simulate;
+use crate::tool::event;
 use algo::barrier_linear;
+use checked::How;
 use plan::{Plan, Ranks, Via};
 use schedule::Schedule;
 use std::rc::Rc;
@@ -103,6 +106,12 @@ pub unsafe fn program_call(handle: Comm, comm: &Communicator, call: &Call) -> Re
 /// As [`run`].
 #[cold]
 unsafe fn recorded_call(from: u64, handle: Comm, comm: &Communicator, call: &Call) -> Result<()> {
+    // SAFETY: the caller's contract.
+    unsafe { checked::begins(comm, call, How::Blocking) };
+    if !monitor::records() {
+        // SAFETY: as above.
+        return unsafe { run_for(Some(handle), comm, call) };
+    }
     // SAFETY: the caller's contract; looked up before anything is changed.
     let (root, bytes) = unsafe { resolve::resolve(comm, call) }.map_or((None, (0, 0)), |(work, _)| {
         let root = work.root().and_then(|root| u32::try_from(root).ok()).filter(|root| *root < comm.peers().size());
@@ -191,10 +200,18 @@ fn begin(comm: &Communicator) -> Result<Tags> {
 /// # Safety
 /// As [`run`], with the buffers valid until the request is complete (arrays only until this returns).
 pub unsafe fn start(comm: &Rc<Communicator>, call: &Call) -> Result<Request> {
+    if event::is_wanted() {
+        // SAFETY: the caller's contract.
+        unsafe { checked::begins(comm, call, How::Nonblocking) };
+    }
     // SAFETY: the caller's contract.
     let mut schedule = unsafe { prepare(comm, call)? };
     schedule.advance()?;
-    Ok(request::insert(schedule))
+    let request = request::insert(schedule);
+    if event::is_wanted() {
+        checked::started(request);
+    }
+    Ok(request)
 }
 
 /// A collective as a step of a larger operation, which advances it; the first `advance` starts it.
@@ -223,6 +240,10 @@ pub(crate) unsafe fn prepare(comm: &Rc<Communicator>, call: &Call) -> Result<Box
 /// # Safety
 /// As [`run`], with the buffers valid as long as the request lives (arrays only until this returns).
 pub unsafe fn init(comm: &Rc<Communicator>, call: &Call) -> Result<Request> {
+    if event::is_wanted() {
+        // SAFETY: the caller's contract.
+        unsafe { checked::begins(comm, call, How::Persistent) };
+    }
     // SAFETY: the caller's contract.
     let (work, kit) = unsafe { resolve::resolve(comm, call)? };
     let tags = Tags::persistent(comm);

@@ -149,6 +149,10 @@ impl Communicator {
     pub fn next_nonblocking_tag(&self) -> i32 {
         next(&self.nonblocking) | TAG_NONBLOCKING
     }
+    /// So many blocking collectives, and so many others, have begun on it.
+    pub(crate) fn calls_so_far(&self) -> [u32; 2] {
+        [self.collectives.get(), self.nonblocking.get()]
+    }
     /// The name that the program gave (or the predefined one); not NUL-terminated.
     pub fn name(&self) -> Vec<u8> {
         self.name.borrow().clone()

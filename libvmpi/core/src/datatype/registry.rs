@@ -3,6 +3,7 @@
 use super::basic::BASICS;
 use super::recipe::{Item, Recipe};
 use super::{Marker, Rules, Type};
+use crate::check::made::{self, What};
 use crate::consts::dt;
 use crate::errors::{Class, Error, Result, fail};
 use crate::giant::Giant;
@@ -112,7 +113,12 @@ pub fn create(recipe: Recipe, rules: Rules, large: bool) -> Result<Datatype> {
         return Ok(handle);
     }
     let ty = Rc::new(Type { large, ..Type::new(recipe, rules)? });
-    Ok(REGISTRY.with(|r| r.made.insert(Entry { ty, committed: f90, name: None, permanent: f90 })))
+    let handle = REGISTRY.with(|r| r.made.insert(Entry { ty, committed: f90, name: None, permanent: f90 }));
+    if f90 {
+        // As good as predefined.
+        made::freed(What::Datatype, handle.raw());
+    }
+    Ok(handle)
 }
 
 /// A new, committed handle for a type at hand (internal uses such as file views).

@@ -2,6 +2,7 @@
 
 pub mod codes;
 
+use crate::check::made::{self, What};
 use crate::errors::{Class, Result, fail};
 use crate::giant::Giant;
 use crate::handle::{Comm, Errhandler, File, Handle, Session, Win};
@@ -77,7 +78,9 @@ static STATE: Giant<State> = Giant::new(State { created: Table::new(), of: BTree
 
 /// Make a handler for communicators, windows or files from the program's function.
 pub fn create(handler: UserHandler) -> Errhandler {
-    STATE.with(|state| state.created.insert(Created { handler, references: 1 }))
+    let handle = STATE.with(|state| state.created.insert(Created { handler, references: 1 }));
+    made::made(What::Errhandler, handle.raw());
+    handle
 }
 
 /// Give a handler of the program another function: a language binding says how its function is to be called.
@@ -108,6 +111,7 @@ pub fn free(handle: Errhandler) -> Result<()> {
         created.references -= 1;
         if created.references == 0 {
             state.created.remove(handle);
+            made::freed(What::Errhandler, handle.raw());
         }
     });
     Ok(())

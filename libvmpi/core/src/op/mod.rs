@@ -41,6 +41,11 @@ const BUILTINS: &[(Op, Builtin, &str)] = &[
     (op::NO_OP, Builtin::NoOp, "MPI_NO_OP"),
 ];
 
+/// What a predefined operation is called.
+pub(crate) fn name(handle: Op) -> Option<&'static str> {
+    BUILTINS.iter().find(|row| row.0 == handle).map(|row| row.2)
+}
+
 enum Kind {
     Builtin(Builtin),
     User(UserFunction),

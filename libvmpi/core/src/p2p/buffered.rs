@@ -21,7 +21,7 @@ pub enum Owner {
 }
 
 impl Owner {
-    fn describe(self) -> &'static str {
+    pub(crate) fn describe(self) -> &'static str {
         match self {
             Owner::Process => "the process",
             Owner::Session(_) => "the session",

@@ -13,7 +13,7 @@ use crate::lock;
 use crate::memory::{self, huge};
 use crate::monitor;
 use crate::p2p::protocol::may_be_announced;
-use crate::p2p::{failed, take_in};
+use crate::p2p::{checked, failed, take_in};
 use crate::plane::Plane;
 use crate::process::endpoint;
 use crate::simulate;
@@ -61,6 +61,7 @@ pub unsafe fn start_recv(
     shared.tag = tag;
     shared.from = from;
     if event::is_wanted() {
+        checked::posting(slot, plane, (buf, count, ty), source, tag);
         before_posting(comm, plane, slot, source, tag);
     }
     endpoint.post(slot.0);
@@ -130,6 +131,9 @@ fn before_posting(comm: &Communicator, plane: Plane, slot: Slot, source: i32, ta
     if chance::is_on() {
         return chance::posting(comm, plane, slot.0);
     }
+    if !event::has_listeners() && !simulate::is_on() {
+        return;
+    }
     let endpoint = endpoint();
     endpoint.progress();
     let queues = endpoint.queues();
@@ -156,6 +160,7 @@ pub(crate) unsafe fn start_matched(
     (shared.context, shared.source, shared.tag, shared.from) =
         (envelope.context, envelope.source, envelope.tag, envelope.from);
     simulate::wait::posting(slot.0);
+    checked::posting(slot, Plane::User, (buf, count, ty), envelope.source, envelope.tag);
     endpoint().assign(slot.0, envelope);
     failed::check_posted(slot);
     Ok(slot)

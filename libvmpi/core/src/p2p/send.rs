@@ -1,7 +1,7 @@
 //! Sending: which peer, how large, which way.
 
 use super::slot::{self, Data, Local, Slot};
-use super::{Mode, buffered};
+use super::{Mode, buffered, checked};
 use crate::chance;
 use crate::comm::Communicator;
 use crate::consts;
@@ -82,6 +82,7 @@ pub unsafe fn start_send(
     slot::add(&statistics.sent_bytes, total);
     envelope.trace = monitor::sent(statistics, comm, plane, tag, to, total);
     if event::is_wanted() {
+        mode = checked::sending(plane, &mut envelope, (buf, count, ty), dest, mode);
         mode = sending(mode, plane, dest, tag, total);
     }
 
@@ -89,7 +90,7 @@ pub unsafe fn start_send(
     if unsafe { eager(&mut envelope, to, data, mode != Mode::Buffered) } {
         if mode == Mode::Buffered {
             endpoint.deliver(to, &envelope);
-        } else if mode == Mode::Synchronous || !endpoint.deliver_unless_crowded(to, &envelope) {
+        } else if mode >= Mode::Synchronous || !endpoint.deliver_unless_crowded(to, &envelope) {
             // Where memory for unexpected messages ends a receiver makes its senders wait until theirs is matched.
             return acknowledged(comm, &mut envelope, to, mode).map(Some);
         }
@@ -163,6 +164,9 @@ fn to_no_rank(comm: &Communicator, dest: i32) -> Result<()> {
 #[cold]
 fn acknowledged(comm: &Communicator, envelope: &mut Envelope, to: u32, mode: Mode) -> Result<Slot> {
     simulate::wait::may_wait(mode == Mode::Synchronous);
+    if mode == Mode::Noted && endpoint().deliver_unless_crowded(to, envelope) {
+        return slot::sent(to).inspect(|slot| checked::opened(*slot));
+    }
     let slot = open(comm, envelope, to, Data::User)?;
     let shared = &mut endpoint().queues().slots[slot.0 as usize];
     // For who asks what it waits for.
@@ -183,6 +187,9 @@ fn open(comm: &Communicator, envelope: &mut Envelope, to: u32, data: Data) -> Re
     shared.state = state::SENT;
     (shared.context, shared.from, shared.tag) = (envelope.context, to, envelope.tag);
     envelope.request = slot.0;
+    if event::is_wanted() {
+        checked::opened(slot);
+    }
     Ok(slot)
 }
 

@@ -8,6 +8,7 @@ use crate::failure::{self, Health};
 use crate::giant::Giant;
 use crate::memory::huge;
 use crate::monitor;
+use crate::p2p::checked;
 use crate::p2p::protocol::gains_by_being_open;
 use crate::process::endpoint;
 use crate::simulate;
@@ -228,6 +229,11 @@ pub(super) fn failed_send(outcome: u32, to: u32) -> Result<Slot> {
     Ok(slot)
 }
 
+/// A send that is over, and has a request all the same.
+pub(super) fn sent(to: u32) -> Result<Slot> {
+    failed_send(outcome::GOOD, to)
+}
+
 /// Is the operation over? Its slot stays taken until `poll`.
 #[inline]
 pub fn is_over(slot: Slot) -> bool {
@@ -286,6 +292,7 @@ pub fn poll_eager(slot: Slot) -> Option<Status> {
     monitor::received(statistics, trace, from, context, tag, bytes);
     if event::is_wanted() {
         received(slot, context, from, (source, tag), bytes);
+        checked::received(slot, trace, from, (tag, bytes, bytes));
     }
     Some(Status { source, tag, error: 0, bytes, cancelled: false })
 }
@@ -358,6 +365,7 @@ fn poll_any(slot: Slot) -> Option<Result<Status>> {
             monitor::received(statistics, shared.trace, from, shared.context, status.tag, bytes);
             if event::is_wanted() {
                 received(slot, shared.context, from, (status.source, status.tag), bytes);
+                checked::received(slot, shared.trace, from, (status.tag, bytes, len));
             }
             if len > shared.capacity {
                 Err(Error::new(
@@ -374,6 +382,9 @@ fn poll_any(slot: Slot) -> Option<Result<Status>> {
             }
         }
     };
+    if event::is_wanted() {
+        checked::ended(slot);
+    }
     if let Some(error) = failure::error_of(outcome, shared.from) {
         result = Err(error);
     } else if outcome != outcome::GOOD {

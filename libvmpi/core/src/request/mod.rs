@@ -24,11 +24,11 @@ pub(crate) use left::{forget_message, plain_message};
 pub(crate) use missed::note_message;
 pub use missed::{Sought, message_misses_again, requests_miss_again};
 pub use progress::{insert, progress, progress_now, start};
-pub(crate) use table::set_up;
 pub use table::{
     Generalized, Need, Progress, StartCollective, StartMessage, insert_done, insert_generalized, insert_partitioned,
     insert_persistent, insert_persistent_message, insert_receive, insert_send, is_casualty, is_complete, is_inactive,
 };
+pub(crate) use table::{Left, left, set_up};
 pub use wait::*;
 
 use crate::errors::{Class, Result, fail};
@@ -205,7 +205,8 @@ pub fn free(request: Request) -> Result<()> {
             entry.freed = request != Request::SENT;
             Ok(match &entry.active {
                 Active::Inactive | Active::Done(_) | Active::Ended(_) => Then::Remove,
-                Active::Message(_) => {
+                Active::Message(slot) => {
+                    p2p::checked::freed(*slot);
                     entry.kind = Kind::Once;
                     Then::Orphan
                 }

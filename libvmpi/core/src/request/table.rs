@@ -232,6 +232,32 @@ pub fn is_casualty(request: Request) -> bool {
         })
 }
 
+/// A request that the program has not completed or freed.
+pub(crate) enum Left {
+    Message(Slot),
+    Collective(Request),
+    Generalized,
+    /// A persistent one that is not active.
+    Inactive,
+}
+
+/// All of them.
+pub(crate) fn left() -> Vec<Left> {
+    let of = |request: Request, entry: &Entry| {
+        if entry.freed || request == Request::SENT {
+            return None;
+        }
+        match &entry.active {
+            Active::Message(slot) => Some(Left::Message(*slot)),
+            Active::Collective(_) | Active::Running | Active::Ended(_) => Some(Left::Collective(request)),
+            Active::Generalized { .. } => Some(Left::Generalized),
+            Active::Inactive => Some(Left::Inactive),
+            Active::Done(_) => None,
+        }
+    };
+    REQUESTS.with(|requests| requests.iter().filter_map(|(request, entry)| of(request, entry)).collect())
+}
+
 /// How many of a set must be complete.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Need {

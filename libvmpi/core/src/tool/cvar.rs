@@ -9,7 +9,7 @@ use crate::tool::types;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Mutex;
-use vmpi_shared::control::Overlap;
+use vmpi_shared::control::{Check, Overlap};
 use vmpi_shared::matching::queues::CROWDED;
 use vmpi_shared::matching::queues::LEAST_UNEXPECTED_LIMIT;
 use vmpi_shared::matching::tend::Endpoint;
@@ -146,6 +146,14 @@ pub static ALL: &[Cvar] = &[
         Some(enumeration::OVERLAP),
         |_| Value::Int(Overlap::of_environment().unwrap_or(Overlap::Off) as i32),
         "Do blocking calls return before large messages are over, if they can (vmpirun --overlap)?",
+    ),
+    fixed(
+        MESSAGES,
+        "vmpi_check",
+        Kind::Int,
+        Some(enumeration::CHECK),
+        |_| Value::Int(Check::of_environment().unwrap_or(Check::Off) as i32),
+        "How much of the program's use of MPI is checked (vmpirun --check)?",
     ),
     tunable(
         MESSAGES,

@@ -2,7 +2,7 @@
 
 use super::types::{Failure, Result};
 use crate::consts;
-use vmpi_shared::control::{Overlap, Policy};
+use vmpi_shared::control::{Check, Overlap, Policy};
 use vmpi_shared::sched::RunState;
 
 /// A list of values with names.
@@ -17,6 +17,7 @@ pub const ON_BLOCK: usize = 2;
 pub const WTIME: usize = 3;
 pub const RUN_STATE: usize = 4;
 pub const OVERLAP: usize = 5;
+pub const CHECK: usize = 6;
 
 const fn policies() -> [(i32, &'static str); Policy::NAMES.len()] {
     let mut items = [(0, ""); Policy::NAMES.len()];
@@ -53,6 +54,10 @@ pub static ALL: &[Enumeration] = &[
     Enumeration {
         name: "overlap",
         items: &[(Overlap::Off as i32, "off"), (Overlap::Auto as i32, "auto"), (Overlap::On as i32, "on")],
+    },
+    Enumeration {
+        name: "check",
+        items: &[(Check::Off as i32, "off"), (Check::Cheap as i32, "cheap"), (Check::Full as i32, "full")],
     },
 ];
 

@@ -188,6 +188,8 @@ const LISTENERS: u32 = 1;
 const SIMULATION: u32 = 2;
 /// This rank's choices are not its own, or are written down.
 const CHOICES: u32 = 4;
+/// What the program does is checked.
+const CHECK: u32 = 8;
 /// There is something to tell.
 static PENDING: AtomicBool = AtomicBool::new(false);
 
@@ -303,6 +305,16 @@ pub(crate) fn simulate() {
 /// From now on choices are made otherwise, or written down (`chance`).
 pub(crate) fn choose() {
     WANTED.fetch_or(CHOICES, Ordering::Relaxed);
+}
+
+/// From now on this rank's use of MPI is checked: it is asked at the same places.
+pub(crate) fn note_checked() {
+    WANTED.fetch_or(CHECK, Ordering::Relaxed);
+}
+
+/// Does a tool listen?
+pub(crate) fn has_listeners() -> bool {
+    WANTED.load(Ordering::Relaxed) & LISTENERS != 0
 }
 
 /// It happened now.

@@ -99,7 +99,7 @@ impl Conductor {
         let mut report = JobReport::default();
         for part in &mut self.parts {
             let Some((_, _, its)) = part.finished.take() else { continue };
-            let JobReport { cores, rank_list, notes, faces, helpers, waits, regions, elapsed_s, .. } = *its;
+            let JobReport { cores, rank_list, notes, faces, helpers, waits, regions, elapsed_s, findings, .. } = *its;
             report.elapsed_s = report.elapsed_s.max(elapsed_s);
             for share in waits {
                 match report.waits.iter_mut().find(|known| known.call == share.call) {
@@ -108,6 +108,8 @@ impl Conductor {
                 }
             }
             report.regions.extend(regions);
+            report.findings.left_out += findings.left_out;
+            findings.list.into_iter().for_each(|finding| report.findings.add(finding));
             report.helpers.extend(helpers.into_iter().map(|its| Helper { node: Some(part.name.clone()), ..its }));
             report.cores.extend(cores.into_iter().map(|core| CoreReport { node: Some(part.name.clone()), ..core }));
             report.rank_list.extend(rank_list);

@@ -63,6 +63,20 @@ impl Queues<'_> {
         None
     }
 
+    /// All messages of a context that nobody has asked for, the oldest first.
+    pub fn unexpected_of(&self, context: u32) -> Vec<Envelope> {
+        let mut found = Vec::new();
+        let mut at = self.find_unexpected(context, ANY_SOURCE, ANY_TAG).map_or(0, |index| index + 1);
+        while at != 0 {
+            let entry = &self.unexpected[at as usize - 1];
+            if entry.envelope.context == context {
+                found.push(entry.envelope);
+            }
+            at = entry.links[CONTEXT].next;
+        }
+        found
+    }
+
     /// Remove an unexpected message.
     pub fn take_unexpected(&mut self, index: u32) -> Envelope {
         let envelope = self.unexpected[index as usize].envelope;
