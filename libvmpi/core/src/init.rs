@@ -59,7 +59,7 @@ pub fn init(face: &'static str, required_thread_level: i32) -> Result<i32> {
 fn line_up() -> Result<()> {
     let world = comm::get(crate::handle::Comm::WORLD)?;
     for _ in 0..2 {
-        coll::barrier(&*world)?;
+        coll::barrier(&world)?;
         endpoint().yield_core();
     }
     Ok(())

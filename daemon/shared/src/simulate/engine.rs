@@ -342,7 +342,7 @@ impl Engine<'_> {
         let bytes = if is_word { 0 } else { bytes };
         let cost = if is_word { network.word(from, to) } else { network.cost(from, to, bytes) };
         let (departs, arrival) = self.way(at, from, &cost);
-        if network.shares(from, to) && !(is_word && !network.words_compete()) {
+        if network.shares(from, to) && (!is_word || network.words_compete()) {
             return self.flow(index, what::FLOWS, Flow { at: departs, key: 0, from, to, bytes }, network);
         }
         self.there(index, arrival);

@@ -184,7 +184,9 @@ impl Resolver<'_> {
     unsafe fn neighbor_alltoall(&mut self, send: &Many, recv: &Many) -> Result<Work> {
         let (sources, destinations) = self.neighbours()?;
         // SAFETY (both): the caller's contract.
+        // SAFETY: the caller's contract, for both.
         let send = unsafe { self.many(send, destinations.len(), "send buffer")? };
+        // SAFETY: as above.
         let recv = unsafe { self.many(recv, sources.len(), "receive buffer")? };
         let cartesian = neighbor::is_cartesian(self.comm);
         Ok(Work::Neighbor {
