@@ -32,6 +32,7 @@ use vmpi_shared::sched::{self, RunState, lease};
 use crate::kick::Kickers;
 use crate::log::debug;
 use crate::sampler::{Sampler, Seen};
+use crate::slices;
 use spin::{KNOWN_TICK, LEAST_HELD_NS, Spins, Verdict};
 
 const TICK: Duration = Duration::from_millis(5);
@@ -78,6 +79,8 @@ pub trait Scene {
     fn core_of(&self, rank: u32) -> u32;
     /// Have the kernel choose anew, again and again for a while, who runs on the CPUs of these cores.
     fn kick(&self, cores: &[u32]);
+    /// Give the rank's threads short slices of CPU time, or the usual ones again.
+    fn slices(&self, rank: u32, short: bool);
 }
 
 /// One core as last seen while somebody waited for it.
@@ -399,6 +402,12 @@ impl Scene for LiveScene<'_> {
 
     fn core_of(&self, rank: u32) -> u32 {
         self.node.core_of(rank)
+    }
+
+    fn slices(&self, rank: u32, short: bool) {
+        if let Some(pid) = Some(self.node.pid(rank)).filter(|pid| *pid > 0) {
+            slices::ask_short_for_process(pid, short);
+        }
     }
 
     fn kick(&self, cores: &[u32]) {

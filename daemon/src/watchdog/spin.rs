@@ -81,15 +81,17 @@ impl Spins {
         self.ranks[rank as usize].seen.is_some()
     }
 
-    fn note(&mut self, rank: u32, now: Instant) {
+    fn note(&mut self, rank: u32, scene: &dyn Scene, now: Instant) {
         let spin = &mut self.ranks[rank as usize];
         (spin.worked, spin.seen) = (0, Some(now));
         if !self.known.contains(&rank) {
             self.known.push(rank);
+            scene.slices(rank, true);
         }
     }
 
-    fn forget(&mut self, rank: u32) {
+    fn forget(&mut self, rank: u32, scene: &dyn Scene) {
+        scene.slices(rank, false);
         self.ranks[rank as usize].seen = None;
         self.known.retain(|known| *known != rank);
     }
@@ -125,7 +127,7 @@ impl Spins {
             Seen::Pending => return Verdict::Look(SAMPLE_TICK),
             Seen::Spins => {
                 spin.sampled = None;
-                self.note(rank, now);
+                self.note(rank, scene, now);
                 return Verdict::Take;
             }
             Seen::Works => {
@@ -152,14 +154,14 @@ impl Spins {
                     Seen::Spins => (spin.sampled, spin.seen) = (None, Some(now)),
                     Seen::Works => {
                         (spin.sampled, spin.worked) = (None, 1);
-                        self.forget(rank);
+                        self.forget(rank, scene);
                         continue;
                     }
                     // Then it was not on the CPU, and another time says more.
                     Seen::Nothing => spin.sampled = None,
                 }
             } else if now.duration_since(seen) >= MEMORY {
-                self.forget(rank);
+                self.forget(rank, scene);
                 continue;
             } else if awake && now.duration_since(seen) >= RECHECK && scene.begin_sample(rank, now) {
                 spin.sampled = Some(now);

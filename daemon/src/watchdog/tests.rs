@@ -62,6 +62,8 @@ impl Scene for Stage {
     fn core_of(&self, _: u32) -> u32 {
         0
     }
+    fn slices(&self, _: u32, _: bool) {}
+
     fn kick(&self, cores: &[u32]) {
         self.kicks.set(self.kicks.get() + cores.len() as u32);
     }
