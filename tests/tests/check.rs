@@ -130,7 +130,9 @@ fn are_found(found: &Found, source: &str, faults: &[(&str, &str)], elsewhere: &[
     }
     for (name, kind) in elsewhere {
         match left.iter().position(|(what, _)| what == kind) {
-            Some(at) => drop(left.remove(at)),
+            Some(at) => {
+                left.remove(at);
+            }
             None => missed.push(*name),
         }
     }
@@ -171,7 +173,7 @@ fn correct_programs_get_no_word() {
 fn faults_are_found_where_they_are() {
     let binary = made("checked.c", Mpi::Openmpi);
     let all: Vec<&str> = FAULTS.iter().chain(ANYWHERE).map(|(name, _)| *name).collect();
-    let args = [&["bad"], &all[..]].concat();
+    let args = [&["bad"][..], &all[..]].concat();
     let found = check("--check=full", &binary, &args, &[]);
     assert_eq!(found.outcome.code, 122, "{:?}", found.outcome);
     are_found(&found, "checked.c", FAULTS, ANYWHERE);
