@@ -22,8 +22,24 @@ const MOST_CPUS: u32 = 1 << 16;
 ///
 /// Nothing is known of CPUs that are not there: each is a core, and all are in one package.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Listed", into = "Listed")]
 pub struct Topology {
     cpus: BTreeMap<u32, [u32; LEVELS.len()]>,
+}
+
+/// On its way from node to node: a map's keys that are numbers do not come back out of a message that has its type inside.
+type Listed = Vec<(u32, [u32; LEVELS.len()])>;
+
+impl From<Listed> for Topology {
+    fn from(listed: Listed) -> Topology {
+        Topology { cpus: listed.into_iter().collect() }
+    }
+}
+
+impl From<Topology> for Listed {
+    fn from(topology: Topology) -> Listed {
+        topology.cpus.into_iter().collect()
+    }
 }
 
 impl Topology {

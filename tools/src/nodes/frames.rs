@@ -214,6 +214,18 @@ mod tests {
         assert!(matches!(hear::<FromNode>(&mut from), Ok(None)));
     }
 
+    /// What a node is like, in the message that tells of it: JSON with its type inside is read in another way than by itself.
+    #[test]
+    fn a_nodes_facts_come_as_they_went() {
+        let topology = Topology::synthetic("package:2 core:2 pu:2").unwrap();
+        let mut wire = Vec::new();
+        say(&mut wire, &FromNode::Hello { facts: Facts { topology: topology.clone(), ..Facts::default() } }).unwrap();
+        match hear::<FromNode>(&mut &wire[..]) {
+            Ok(Some(Frame::Said(FromNode::Hello { facts }))) => assert_eq!(facts.topology, topology),
+            other => panic!("{other:?}"),
+        }
+    }
+
     #[test]
     fn nonsense_is_an_error() {
         for bytes in [
