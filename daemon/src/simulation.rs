@@ -133,7 +133,7 @@ pub fn report(segment: &SimulationSegment, simulation: &Simulation) -> Simulatio
     let clock = |rank: u32| segment.rank(rank).clock.load(Relaxed);
     let events = segment.events();
     SimulationReport {
-        machine: [&[simulation.machine.clone()], &simulation.changes[..]].concat().join(", "),
+        machine: [std::slice::from_ref(&simulation.machine), &simulation.changes[..]].concat().join(", "),
         predicted_s: seconds(ranks.clone().map(clock).max().unwrap_or(0)),
         computing: spread(&|rank| segment.rank(rank).computed.load(Relaxed)),
         sending: spread(&|rank| segment.rank(rank).sent.load(Relaxed)),

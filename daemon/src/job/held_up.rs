@@ -95,9 +95,8 @@ impl Job {
             held.next = now + PAUSE;
             let picture = Picture::of(simulation);
             let pid = |rank: u32| self.ranks[rank as usize].attachment.as_ref().filter(|a| a.alive).map(|a| a.pid);
-            if picture != held.picture {
-                held.begin(picture, now);
-            } else if picture.running.is_empty() || picture.running.len() > MOST || !held.all_spin(&pid, now) {
+            let few = !picture.running.is_empty() && picture.running.len() <= MOST;
+            if picture != held.picture || !few || !held.all_spin(&pid, now) {
                 held.begin(picture, now);
             } else if now.duration_since(held.since) >= LIMIT && held.seen.iter().all(|seen| *seen >= LEAST_SEEN) {
                 held.told = true;

@@ -183,7 +183,6 @@ impl Resolver<'_> {
     /// As [`resolve`].
     unsafe fn neighbor_alltoall(&mut self, send: &Many, recv: &Many) -> Result<Work> {
         let (sources, destinations) = self.neighbours()?;
-        // SAFETY (both): the caller's contract.
         // SAFETY: the caller's contract, for both.
         let send = unsafe { self.many(send, destinations.len(), "send buffer")? };
         // SAFETY: as above.

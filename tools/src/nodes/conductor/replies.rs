@@ -61,10 +61,11 @@ impl Conductor {
                     self.tell(other, &ToNode::Ask { request: Request::EndGroup { group, cause, code } });
                 }
             }
+            // Of all nodes, once.
+            Reply::Crowded { .. } if self.crowd_told => {}
             Reply::Crowded { .. } => {
-                if !std::mem::replace(&mut self.crowd_told, true) {
-                    self.reply(&reply);
-                }
+                self.crowd_told = true;
+                self.reply(&reply);
             }
             Reply::Crashed { mut crash } => {
                 crash.node = self.parts[number].name.clone();
