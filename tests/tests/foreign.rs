@@ -64,7 +64,19 @@ fn processes_on_two_nodes_are_ranks_of_one_job() {
     let hosts = format!("{},{}", nodes.a, nodes.b);
     let slots = format!("{}:2,{}:2", nodes.a, nodes.b);
     let hydra = ["mpiexec.mpich", "-localhost", "10.99.0.1", "-hosts", &hosts, "-ppn", "2", "-n", "4"];
-    let orte = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--host", &slots, "-n", "4"];
+    let orte = [
+        "mpirun.openmpi",
+        "--allow-run-as-root",
+        "--oversubscribe",
+        "-x",
+        "VMPI_RUNTIME_DIR",
+        "-x",
+        "LD_LIBRARY_PATH",
+        "--host",
+        &slots,
+        "-n",
+        "4",
+    ];
     for (launcher, mpi) in [(&hydra[..], Mpi::Openmpi), (&orte[..], Mpi::Mpich)] {
         let binary = binary(mpi);
         let run = Vmpirun::by_on_node("foreign-two", &nodes.enter(), &nodes.a).args(launcher).arg(binary).arg("nodes");
