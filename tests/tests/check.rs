@@ -84,7 +84,7 @@ struct Found {
 }
 
 fn check(level: &str, program: &Path, args: &[&str], flags: &[&str]) -> Found {
-    let scratch = Scratch::new("check");
+    let scratch = Scratch::new("check-json");
     let file = scratch.path().join("found.json");
     let run =
         Vmpirun::new("check").args(["-n", "3", "-V", "3", "--on-deadlock", "abort", level, "--check-json"]).arg(&file);
