@@ -215,6 +215,8 @@ fn what_is_not_simulated_is_refused_with_a_sentence() {
     assert!(outcome.code == 2 && outcome.stderr.contains("no-such-machine"), "{outcome:?}");
     let outcome = Vmpirun::new("without").args(["-n", "2", "--compute", "none", "true"]).run();
     assert!(outcome.code == 2 && outcome.stderr.contains("say --simulate, too"), "{outcome:?}");
+    let outcome = Vmpirun::new("without").args(["-n", "2", "--collectives", "messages", "true"]).run();
+    assert!(outcome.code == 2 && outcome.stderr.contains("say --simulate, too"), "{outcome:?}");
     let list = Vmpirun::new("list").args(["--simulate", "list"]).run();
     assert!(list.code == 0 && list.stdout.contains("laptop"), "{list:?}");
 }

@@ -130,8 +130,8 @@ pub struct Part {
     /// The step that it is in, and whether that has sent its message.
     pub at: u32,
     pub sent: u32,
-    /// It is over.
-    pub over: u32,
+    /// The rank has joined, and its part is not over. All-zero: it is in none.
+    pub under_way: u32,
     /// Messages that have come before their steps, in order; index + 1.
     pub early: u32,
     pub early_last: u32,

@@ -28,7 +28,7 @@ impl Engine<'_> {
     pub fn join(&mut self, rank: u32, clock: u64, number: u64, context: u32, steps: &[Step]) {
         let part = &mut self.parts[rank as usize];
         (part.context, part.clock, part.number) = (context, clock, number);
-        (part.at, part.sent, part.over) = (0, 0, 0);
+        (part.at, part.sent, part.under_way) = (0, 0, 1);
         let count = steps.len().min(MOST_STEPS);
         part.steps = count as u32;
         part.step[..count].copy_from_slice(&steps[..count]);
@@ -47,7 +47,7 @@ impl Engine<'_> {
             self.play(rank, network, woken)?;
         }
         let part = &self.parts[rank as usize];
-        let over = (part.over != 0).then_some(part.clock);
+        let over = (part.under_way == 0).then_some(part.clock);
         // What it has to answer by then; nobody waits for that while it waits. If its part is not over, that ends behind all that has come.
         if let Some((index, at)) = self.first_asking(rank).filter(|(_, at)| over.is_none_or(|over| *at <= over)) {
             if self.ranks[rank as usize].status.load(RELAXED) == status::WAITS {
@@ -85,10 +85,10 @@ impl Engine<'_> {
     fn play(&mut self, rank: u32, network: &dyn Network, woken: &mut Vec<u32>) -> Result<(), Exhausted> {
         loop {
             let part = &self.parts[rank as usize];
-            if part.over != 0 || part.at as usize >= MOST_STEPS {
+            if part.under_way == 0 {
                 return Ok(());
             }
-            if part.at >= part.steps {
+            if part.at >= part.steps.min(MOST_STEPS as u32) {
                 self.end(rank, woken);
                 return Ok(());
             }
@@ -158,7 +158,7 @@ impl Engine<'_> {
     /// The part of `rank` is over. It may run already, to answer something.
     fn end(&mut self, rank: u32, woken: &mut Vec<u32>) {
         let part = &mut self.parts[rank as usize];
-        part.over = 1;
+        part.under_way = 0;
         let (clock, descriptor) = (part.clock, &self.ranks[rank as usize]);
         descriptor.clock.store(clock, RELAXED);
         if descriptor.status.load(RELAXED) == status::WAITS {

@@ -228,7 +228,7 @@ impl SimulationSegment {
         // SAFETY: as above; addresses only.
         unsafe {
             let (at, steps) = (read(&raw const (*part).at), read(&raw const (*part).steps));
-            if read(&raw const (*part).over) != 0 || at >= steps || at as usize >= MOST_STEPS {
+            if read(&raw const (*part).under_way) == 0 || at >= steps || at as usize >= MOST_STEPS {
                 return None;
             }
             let step = (&raw const (*part).step).cast::<Step>().add(at as usize);

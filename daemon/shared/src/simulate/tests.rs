@@ -475,6 +475,11 @@ fn who_is_waited_for_in_a_barrier_is_told() {
     }
     let mut woken = Vec::new();
     segment.locked(1, |engine| {
+        // What has come before it joins is none of its business yet, though it waits for something else.
+        engine.ranks[1].clock.store(500, SeqCst);
+        engine.wait(1, 1);
+        engine.settle(&Even, &mut woken).unwrap();
+        assert_eq!((engine.ranks[1].clock.load(SeqCst), woken.len(), engine.ranks[1].need), (500, 0, 1));
         engine.finish(1);
         engine.settle(&Even, &mut woken).unwrap();
     });
