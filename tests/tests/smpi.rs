@@ -4,7 +4,6 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 use vmpi_machine::{Flows, Image, Machine};
-use vmpi_tests::compile::{Mpi, made};
 use vmpi_tests::job::Vmpirun;
 use vmpi_tests::place::top;
 use vmpi_tests::scratch::Scratch;
@@ -59,13 +58,13 @@ fn theirs(dir: &Path, platform: &str, pattern: &str, ranks: u32, bytes: u64) -> 
     value.unwrap_or_else(|| panic!("{platform} {pattern} {bytes}: {output:?}"))
 }
 
-fn compile_for_smpi(dir: &Path) {
-    let compiled = Command::new("smpicc")
-        .args(["-O2", "-o", "patterns"])
+fn compile(dir: &Path, compiler: &str, binary: &str) {
+    let compiled = Command::new(compiler)
+        .args(["-O2", "-o", binary])
         .arg(top().join("tests/programs/bench/patterns.c"))
         .current_dir(dir)
         .output()
-        .expect("smpicc is there");
+        .expect("the compiler is there");
     assert!(compiled.status.success(), "{compiled:?}");
 }
 
@@ -86,7 +85,7 @@ fn cluster(attributes: &str) -> String {
 fn the_same_messages_take_the_same_virtual_time() {
     let scratch = Scratch::new("smpi");
     let dir = scratch.path();
-    compile_for_smpi(dir);
+    compile(dir, "smpicc", "patterns");
     let platforms = [
         ("zone.xml", 2, zone("bandwidth=\"1GBps\" latency=\"10us\"", "")),
         (
@@ -153,9 +152,8 @@ fn the_two_files_of_the_benchmark_agree() {
 
 /// What the same program says under `vmpirun --simulate`, in us.
 fn simulated(dir: &Path, platform: &str, pattern: &str, ranks: u32, bytes: u64) -> f64 {
-    let binary = made("bench/patterns.c", Mpi::Openmpi);
     let run = Vmpirun::new("smpi").args(["-n", &ranks.to_string(), "--compute", "none", "--simulate"]);
-    let run = run.arg(dir.join(platform)).arg(binary).args([pattern, &bytes.to_string()]);
+    let run = run.arg(dir.join(platform)).arg(dir.join("ours")).args([pattern, &bytes.to_string()]);
     let outcome = run.deadline(Duration::from_secs(120)).run();
     let start = format!("@ {pattern}_{bytes} {ranks} ");
     let value = outcome.stdout.lines().find_map(|line| line.strip_prefix(&start)?.parse().ok());
@@ -168,7 +166,8 @@ fn simulated(dir: &Path, platform: &str, pattern: &str, ranks: u32, bytes: u64) 
 fn programs_on_platform_files_take_as_long_as_in_smpi() {
     let scratch = Scratch::new("smpi-programs");
     let dir = scratch.path();
-    compile_for_smpi(dir);
+    compile(dir, "smpicc", "patterns");
+    compile(dir, "mpicc.openmpi", "ours");
     let platforms = [
         ("zone.xml", 2, zone("bandwidth=\"1GBps\" latency=\"10us\"", "")),
         ("cluster.xml", 16, cluster("bw=\"1GBps\" lat=\"10us\"")),
