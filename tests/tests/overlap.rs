@@ -199,6 +199,7 @@ fn whatever_waits_for_a_deferred_call_is_named_with_it() {
 
 /// Programs of the conformance suite: the answers are those without deferring, and something has really been deferred where that is to be.
 #[test]
+#[ignore = "second tier"]
 fn conformance_does_not_change() {
     // Arguments, ranks, V, and whether something is to be deferred.
     const PROGRAMS: &[(&str, &[&str], &str, &str, bool)] = &[

@@ -54,14 +54,21 @@ pub fn init(face: &'static str, required_thread_level: i32) -> Result<i32> {
     Ok(level)
 }
 
-/// All ranks are READY, whoever came last, and their lots say who goes on: so what follows does not depend on who started faster.
+/// All ranks are READY, whoever came last, and their places say who goes on: so what follows does not depend on who started faster.
+///
+/// Behind the first barrier the ranks of a core come to the second one in the order of their places, whoever was last at the first: only who has the first
+/// place goes on at once. So the same one is last at the second, and has the same ones READY behind it.
 #[cold]
 fn line_up() -> Result<()> {
     let world = comm::get(crate::handle::Comm::WORLD)?;
+    let goes_first = chance::take_place(process::start_of_world().ranks.iter());
     for _ in 0..2 {
         coll::barrier(&world)?;
-        endpoint().yield_core();
+        if !goes_first {
+            endpoint().yield_core();
+        }
     }
+    chance::leave_place();
     Ok(())
 }
 

@@ -152,6 +152,24 @@ fn with<R>(nothing: R, decide: impl FnOnce(&mut Chaos) -> R) -> R {
     STATE.with(|state| state.as_mut().map(decide)).unwrap_or(nothing)
 }
 
+/// Take this rank's place at the start: a lot that no other one has. True: of the ranks of this core it is the first.
+pub(crate) fn take_place(mut ranks: impl Iterator<Item = u32>) -> bool {
+    let endpoint = endpoint();
+    let seed = with(0, |chaos| chaos.seed);
+    // Above all lots that are drawn.
+    let place = |rank: u32| (hash([seed, u64::from(rank), 0, 0]) | 1 << 63) & !u64::from(u32::MAX) | u64::from(rank);
+    let (node, me) = (&endpoint.node, endpoint.me);
+    node.rank(me).lot().store(place(me), Ordering::Relaxed);
+    let beside = |rank: u32| !node.is_remote(rank) && node.core_of(rank) == node.core_of(me);
+    ranks.all(|rank| !beside(rank) || place(rank) <= place(me))
+}
+
+/// From now on lots are drawn.
+pub(crate) fn leave_place() {
+    let endpoint = endpoint();
+    endpoint.node.rank(endpoint.me).lot().store(0, Ordering::Relaxed);
+}
+
 /// The program calls MPI: draw a lot, and perhaps let others run.
 pub(super) fn entered() {
     let (lot, yields) = with((None, false), |chaos| {

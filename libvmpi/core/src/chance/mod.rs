@@ -11,7 +11,7 @@ mod draw;
 mod log;
 mod script;
 
-pub(crate) use draw::{says_not_yet, some_of, take_one, wishes_synchronous};
+pub(crate) use draw::{leave_place, says_not_yet, some_of, take_one, take_place, wishes_synchronous};
 pub(crate) use script::{Answer, keeps};
 
 use crate::comm::Communicator;
