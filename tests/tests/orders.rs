@@ -123,7 +123,7 @@ fn other_orders_are_found_and_counted() {
         run.cwd(scratch.path()).deadline(Duration::from_secs(120)).run()
     };
     for (name, code) in [("deadlock1", 123), ("deadlock2", 123), ("deadlock3", 123), ("race", 3)] {
-        let usual = run(&binary, 4, &[], &[name]);
+        let usual = run(&binary, 4, &["--on-deadlock", "abort"], &[name]);
         let found = explore(&[name]);
         assert_eq!(found.code, code, "{name}: {found:?}");
         assert!(found.stderr.contains("--explore: found"), "{name}: {found:?}");

@@ -134,18 +134,6 @@ impl Explorer<'_> {
         ways
     }
 
-    /// The same with the changed decisions alone, if it fails in the same way: the shorter record.
-    fn shortened(&mut self, branch: Branch, like: &Record, code: i32) -> Result<Branch, Failure> {
-        let receives_only = branch.changed.iter().all(|(_, entry)| matches!(entry, Entry::Receive { .. }));
-        if !receives_only || branch.changed.len() == branch.forced.len() {
-            return Ok(branch);
-        }
-        let short = Branch { forced: branch.changed.clone(), ..branch.clone() };
-        let (ended, record) = self.run(Some((&short, like)))?;
-        let same = ended.code == code && short.changed.iter().all(|(rank, entry)| has(&record, *rank, entry, 0));
-        Ok(if same && self.fault(&ended).is_some() { short } else { branch })
-    }
-
     fn seen(&self) -> String {
         let impossible = match self.impossible {
             0 => String::new(),
@@ -154,16 +142,8 @@ impl Explorer<'_> {
         format!("{} runs{impossible}, {} different orders", self.runs, self.orders.len())
     }
 
-    fn report(
-        &mut self,
-        branch: Branch,
-        like: &Record,
-        ended: &Ended,
-        fault: &str,
-        left: usize,
-    ) -> Result<i32, Failure> {
+    fn report(&self, branch: Branch, like: &Record, ended: &Ended, fault: &str, left: usize) -> Result<i32, Failure> {
         ended.show();
-        let branch = self.shortened(branch, like, ended.code)?;
         branch.record(like).write(Path::new(FILE)).map_err(Failure::own)?;
         let again = ["vmpirun", "--on-deadlock", "abort", "--replay", FILE].map(String::from);
         let rest =
@@ -201,6 +181,12 @@ fn say(sentence: &str) {
     let _ = writeln!(std::io::stderr(), "vmpirun: {sentence}");
 }
 
+/// All that was decided in a run which followed `branch`: what is left open there may end otherwise the next time.
+fn whole(branch: &Branch, record: &Record) -> Branch {
+    let forced = decisions(record).into_iter().map(|decision| (decision.rank, decision.entry)).collect();
+    Branch { forced, ..branch.clone() }
+}
+
 pub(super) fn run(options: &RunOptions, most: u32, args: &[String]) -> Result<i32, Failure> {
     let mut explorer = Explorer {
         options,
@@ -223,9 +209,8 @@ pub(super) fn run(options: &RunOptions, most: u32, args: &[String]) -> Result<i3
     }
     let like = record.clone();
     if let Some(fault) = explorer.fault(&ended) {
-        let forced = decisions(&record).into_iter().map(|decision| (decision.rank, decision.entry)).collect();
         explorer.orders.insert(0);
-        return explorer.report(Branch { forced, ..none }, &like, &ended, &format!("the first run fails: {fault}"), 0);
+        return explorer.report(whole(&none, &record), &like, &ended, &format!("the first run fails: {fault}"), 0);
     }
     let patience = (began.elapsed() * PATIENCE).max(Duration::from_secs(LEAST_SECONDS)).as_secs();
     explorer.timeout_s = Some(options.timeout_s.unwrap_or(patience));
@@ -248,7 +233,7 @@ pub(super) fn run(options: &RunOptions, most: u32, args: &[String]) -> Result<i3
         let more = explorer.ways(&way, &record);
         if let Some(fault) = explorer.fault(&ended) {
             let left = ways.len();
-            return explorer.report(way, &like, &ended, &fault, left);
+            return explorer.report(whole(&way, &record), &like, &ended, &fault, left);
         }
         if options.verbose {
             say(&format!("--explore: run {}: {}; {} ways to go", explorer.runs, ended.how(), ways.len() + more.len()));
