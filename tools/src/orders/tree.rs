@@ -14,6 +14,8 @@ pub(super) struct Decision {
     pub rank: usize,
     /// Nanoseconds, by the clock that all ranks of a node have.
     pub at: u64,
+    /// When that was asked for: a receive may be found to have taken a message long after it was posted.
+    since: u64,
     pub entry: Entry,
     /// What was asked for: context, source, tag.
     asked: Option<(u32, i32, i32)>,
@@ -40,27 +42,28 @@ fn read(rank: usize, bytes: &[u8]) -> Row {
     let mut row = Row { decisions: Vec::new(), messages: Vec::new() };
     let mut at = 0;
     // What receives ask for, by their numbers; of a probe it stands right before its answer.
-    let mut posted: Vec<(u32, i32, i32)> = Vec::new();
+    let mut posted: Vec<(u64, (u32, i32, i32))> = Vec::new();
     let mut entries = Decoder::new(bytes).peekable();
     while let Some(entry) = entries.next() {
-        let mut decided =
-            |entry: Entry, asked| row.decisions.push(Decision { rank, at, entry, asked, others: Vec::new() });
+        let mut decided = |entry: Entry, since, asked| {
+            row.decisions.push(Decision { rank, at, since, entry, asked, others: Vec::new() })
+        };
         match entry {
             Entry::Time(ns) => at += ns,
             Entry::Asked { context, source, tag } => match entries.peek() {
                 Some(Entry::Found { .. }) => {
                     let found = entries.next().expect("peeked");
-                    decided(found, Some((context, source, tag)));
+                    decided(found, at, Some((context, source, tag)));
                 }
-                _ => posted.push((context, source, tag)),
+                _ => posted.push((at, (context, source, tag))),
             },
             Entry::Took { context, source, tag } => row.messages.push(Message { at, context, source, tag }),
             Entry::Left { context, source, tag } => row.messages.push(Message { at: u64::MAX, context, source, tag }),
             Entry::Receive { number, .. } | Entry::Cancelled { number } => {
-                let asked = posted.get(number as usize).copied();
-                decided(entry, asked);
+                let (since, asked) = posted.get(number as usize).copied().unzip();
+                decided(entry, since.unwrap_or(at), asked);
             }
-            other => decided(other, None),
+            other => decided(other, at, None),
         }
     }
     row
@@ -81,7 +84,7 @@ pub(super) fn decisions(record: &Record) -> Vec<Decision> {
             };
             if let Some((context, ANY, tag)) = decision.asked {
                 let fits = |message: &&Message| {
-                    message.at >= decision.at
+                    message.at >= decision.since
                         && message.context == context
                         && message.source != taken
                         && (tag == ANY_TAG || tag == message.tag)
