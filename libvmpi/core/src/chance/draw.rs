@@ -60,6 +60,8 @@ struct Style {
 
 struct Chaos {
     seed: u64,
+    /// This rank.
+    me: u32,
     what: u32,
     counts: [u64; PURPOSES],
     style: Style,
@@ -83,7 +85,7 @@ fn hash(words: [u64; 4]) -> u64 {
 }
 
 impl Chaos {
-    fn new(seed: u64, what: u32) -> Chaos {
+    fn new(seed: u64, what: u32, me: u32) -> Chaos {
         // All ranks have the same style.
         let pick = |place: u64, of: [u64; 4]| of[(hash([seed, Purpose::Style as u64, place, 0]) % 4) as usize];
         let only = |word: u32, style: u64, all: u64| if what == word { all } else { style };
@@ -94,7 +96,7 @@ impl Chaos {
             looks: pick(3, [1, 2, 6, 24]),
             misses: pick(4, [0, 4, 8, 12]),
         };
-        Chaos { seed, what, counts: [0; PURPOSES], style, calls: 0, misses: 0, patience: Vec::new() }
+        Chaos { seed, me, what, counts: [0; PURPOSES], style, calls: 0, misses: 0, patience: Vec::new() }
     }
 
     fn has(&self, what: u32) -> bool {
@@ -105,7 +107,7 @@ impl Chaos {
     fn draw(&mut self, purpose: Purpose, bound: u64) -> u64 {
         let count = &mut self.counts[purpose as usize];
         *count += 1;
-        let number = hash([self.seed, u64::from(process::endpoint_rank()), 1 + purpose as u64, *count]);
+        let number = hash([self.seed, u64::from(self.me), 1 + purpose as u64, *count]);
         // Multiplied, not divided: the high bits decide.
         ((u128::from(number) * u128::from(bound.max(1))) >> 64) as u64
     }
@@ -131,7 +133,7 @@ impl Chaos {
 }
 
 /// `SEED` or `SEED,what,...`, checked by vmpirun. True: messages are to be held back. `None`: it is neither.
-pub(super) fn begin(words: &str, _endpoint: &Endpoint) -> Option<bool> {
+pub(super) fn begin(words: &str, endpoint: &Endpoint) -> Option<bool> {
     let mut words = words.split(',');
     let seed = words.next()?.parse().ok()?;
     let mut what = 0;
@@ -139,7 +141,7 @@ pub(super) fn begin(words: &str, _endpoint: &Endpoint) -> Option<bool> {
         what |= WORDS.iter().find(|(name, _)| *name == word)?.1;
     }
     let all = SCHED | MATCH | DELAY | SENDS | TESTS;
-    let chaos = Chaos::new(seed, if what == 0 { all } else { what });
+    let chaos = Chaos::new(seed, if what == 0 { all } else { what }, endpoint.me);
     let holds = chaos.has(DELAY);
     STATE.with(|state| *state = Some(chaos));
     Some(holds)
@@ -289,7 +291,7 @@ mod tests {
     use super::*;
 
     fn styles(seeds: std::ops::Range<u64>, of: fn(&Style) -> u64) -> Vec<u64> {
-        let mut found: Vec<u64> = seeds.map(|seed| of(&Chaos::new(seed, SCHED | SENDS).style)).collect();
+        let mut found: Vec<u64> = seeds.map(|seed| of(&Chaos::new(seed, SCHED | SENDS, 0).style)).collect();
         found.sort_unstable();
         found.dedup();
         found
@@ -300,13 +302,13 @@ mod tests {
         assert_eq!(styles(1..41, |style| style.sends), [0, 4, 8, 16]);
         assert_eq!(styles(1..41, |style| style.yields), [0, 2, 6, 12]);
         assert_eq!(styles(1..41, |style| style.looks), [1, 2, 6, 24]);
-        assert_eq!(Chaos::new(3, SENDS).style.sends, 16, "alone it means all");
+        assert_eq!(Chaos::new(3, SENDS, 0).style.sends, 16, "alone it means all");
     }
 
     #[test]
     fn a_message_is_due_after_so_many_looks_at_most() {
         for seed in 0..50 {
-            let mut chaos = Chaos::new(seed, DELAY);
+            let mut chaos = Chaos::new(seed, DELAY, 0);
             for sender in 0..5 {
                 let looks = (1..100).find(|_| chaos.is_due(sender));
                 assert!(looks.is_some_and(|looks| looks <= 24), "{looks:?}");
