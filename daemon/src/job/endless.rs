@@ -219,8 +219,8 @@ mod tests {
 
     #[test]
     fn a_handful_of_states_in_the_library_is_endless() {
-        assert_eq!(trail((0..400).map(|n| (1000 + n % 30, n % 30))), (true, true));
-        assert_eq!(trail((0..180).map(|n| (1000 + n % 30, n % 30))), (true, false), "too few");
+        assert_eq!(trail((0..400).map(|n| (1000 + n % 20, n % 20))), (true, true));
+        assert_eq!(trail((0..180).map(|n| (1000 + n % 20, n % 20))), (true, false), "too few");
     }
 
     #[test]

@@ -84,7 +84,7 @@ pub(super) fn decisions(record: &Record) -> Vec<Decision> {
             };
             if let Some((context, ANY, tag)) = decision.asked {
                 let fits = |message: &&Message| {
-                    message.at >= decision.since
+                    message.at > decision.since
                         && message.context == context
                         && message.source != taken
                         && (tag == ANY_TAG || tag == message.tag)
