@@ -13,7 +13,9 @@ pub mod hang;
 mod held_up;
 mod last_words;
 mod misstated;
+mod pace;
 pub mod report;
+mod segments;
 pub mod spread;
 pub mod stalled;
 pub mod strays;
@@ -31,16 +33,15 @@ use vmpi_shared::check::CheckBoard;
 use vmpi_shared::control::Findings;
 use vmpi_shared::control::{Cause, Helper, JobSpec, Reply, Stdio, env};
 use vmpi_shared::dynamic::{Answer, World};
-use vmpi_shared::job::{JobConfig, JobSegment};
-use vmpi_shared::mem::bell::{Bell, Chime};
+use vmpi_shared::job::JobSegment;
+use vmpi_shared::mem::bell::Chime;
 use vmpi_shared::mem::segment::SegmentError;
-use vmpi_shared::node::{NodeConfig, NodeSegment, Patience, Pids, recording};
+use vmpi_shared::node::{NodeSegment, Patience};
 use vmpi_shared::ports::Ports;
 use vmpi_shared::sched::{self, RunState};
 use vmpi_shared::simulate::SimulationSegment;
 
 use crate::connection::Peer;
-use crate::eager::{self, Sharing};
 use crate::integrity::Integrity;
 use crate::limits;
 use crate::looks::Looks;
@@ -63,6 +64,7 @@ use hang::HangWatch;
 use held_up::HeldUp;
 use last_words::Deathbeds;
 use misstated::Misstated;
+use segments::{job_config, node_segment};
 use spread::Spread;
 use stalled::Stalls;
 use strays::Strays;
@@ -223,60 +225,6 @@ pub struct Job {
     pub spread: Spread,
 }
 
-/// Does a large message to another node move only at its sender's scheduling points?
-fn has_progress_by_rank(spec: &JobSpec) -> bool {
-    spec.nodes.as_ref().is_some_and(|nodes| nodes.progress_by_rank)
-}
-
-/// The segment about time, for so many ranks.
-fn node_segment(id: u32, spec: &JobSpec, capacity: u32, place: &Place) -> Result<NodeSegment, SubmitError> {
-    let mut node = NodeSegment::create(&NodeConfig {
-        job: id,
-        ranks: capacity,
-        v: spec.v,
-        cpus: spec.all_cpus().collect(),
-        placement: spec.placement.clone(),
-        policy: spec.policy,
-        balance: spec.balance,
-        own_cores: spec.cpus.len() as u32,
-        bind: spec.bind,
-        on_block: spec.on_block,
-        wtime: spec.wtime,
-        quantum_ms: spec.quantum_ms,
-        recovery: spec.recovery,
-        answers_first: has_progress_by_rank(spec),
-        patience: place.patience,
-    })?;
-    node.set_pids(Pids::create(capacity)?);
-    node.set_on_crash(spec.on_crash);
-    node.set_monitored(spec.monitor);
-    recording::switch(&node, spec.trace);
-    node.set_bell(Bell::new().map_err(SubmitError::Bell)?);
-    Ok(node)
-}
-
-/// What the segment about messages is made from; `room`: what there is room for.
-fn job_config(spec: &JobSpec, room: &JobConfig, place: &Place) -> JobConfig {
-    let by_rank = has_progress_by_rank(spec);
-    let refused = |name| spec.apps.iter().any(|app| app.env.iter().any(|(n, v)| n == name && v == "0"));
-    let calibration = &place.calibration;
-    let sharing = Sharing {
-        v: spec.v,
-        shared: (0..spec.ranks).filter(|rank| spec.is_local(*rank)).count() > spec.cpus.len(),
-        cache_bytes: eager::cache_bytes(&spec.cpus),
-    };
-    let far = if by_rank { eager::far_by_rank_bytes(calibration) } else { room.far_eager_limit_bytes };
-    JobConfig {
-        eager_limit_bytes: eager::apart_bytes(calibration, &sharing, place.hand_over),
-        near_eager_limit_bytes: eager::near_bytes(calibration, &sharing),
-        open_eager_limit_bytes: eager::open_bytes(calibration, &sharing, place.hand_over),
-        far_eager_limit_bytes: far,
-        single_copy: u32::from(!refused(env::SINGLE_COPY)),
-        lend_queues: u32::from(!refused(env::STRONG_PROGRESS) && !by_rank),
-        ..*room
-    }
-}
-
 impl Job {
     /// Check the specification and make the segments; no process is started before all descriptors have arrived.
     ///
@@ -348,7 +296,7 @@ impl Job {
             integrity,
             detector: Detector::new(Instant::now()),
             hang: HangWatch::new(Instant::now()),
-            crowds: Crowds::default(),
+            crowds: Crowds::new(Instant::now()),
             held_up: simulation_is_on.then(|| HeldUp::new(Instant::now())),
             misstated: Misstated::new(Instant::now()),
             endless: Endless::new(Instant::now()),

@@ -1,6 +1,7 @@
 //! How a job ended: exit code, sentence, JSON.
 
 use crate::crash;
+use crate::occupied;
 use crate::report::Verdict;
 use crate::stand_in;
 use crate::table::Table;
@@ -240,19 +241,23 @@ pub fn copies_note(program: &crate::program::Program, ranks: u32, ends: &[RankEn
     Some(format!("no rank of {name} called MPI_Init, so {ranks} independent copies ran, each \"rank 0 of 1\": {why}"))
 }
 
-/// What helps a rank that has `threads` threads for `cpus` CPUs while others of the job are `idle`.
-pub fn crowded(spec: &JobSpec, rank: u32, threads: u32, cpus: u32, idle: &[u32]) -> String {
+/// What helps a rank that has `threads` threads for `cpus` CPUs while others of the job are `idle`; `None`: those are another vmpirun's.
+pub fn crowded(spec: &JobSpec, (rank, threads, cpus): (u32, u32, u32), mut idle: Vec<u32>) -> Option<String> {
+    idle.retain(|cpu| !spec.spare_cpus.contains(cpu) || !occupied::is_claimed(*cpu));
+    if idle.is_empty() {
+        return None;
+    }
     let plural = |n: u32, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
     let at = spec.node_of(rank).map_or(String::new(), |node| format!(" on {node}"));
     let each = threads.min(cpus + idle.len() as u32);
     let idle =
         format!("{} of the job {}", plural(idle.len() as u32, "CPU"), if idle.len() == 1 { "is" } else { "are" });
-    format!(
+    Some(format!(
         "rank {rank}{at} has {} that want to run on {}, while {idle} idle: --cpus-per-rank {each} gives each rank {each} CPUs (--bind-to none: all of the job's; \
          OMP_NUM_THREADS={cpus}: no more threads than CPUs)",
         plural(threads, "thread"),
         plural(cpus, "CPU")
-    )
+    ))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::sites::{SiteSeen, Sites};
 use crate::stdin;
 use crate::trace::Recording;
 use crate::why::Why;
-use crate::{hosts, occupied, outcome};
+use crate::{hosts, outcome};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
 use std::fs::File;
@@ -399,11 +399,8 @@ impl Session<'_> {
                 Reply::Ended { rank } => self.ends.push(rank),
                 Reply::Deadlock { waits } => self.on_deadlock(daemon, *waits),
                 Reply::Hang { waits, seconds } => self.on_hang(*waits, seconds),
-                Reply::Crowded { rank, threads, cpus, mut idle } if !self.options.quiet => {
-                    // Spare ones may be another vmpirun's.
-                    idle.retain(|cpu| !self.spec.spare_cpus.contains(cpu) || !occupied::is_claimed(*cpu));
-                    if !idle.is_empty() {
-                        let note = outcome::crowded(self.spec, rank, threads, cpus, &idle);
+                Reply::Crowded { rank, threads, cpus, idle } if !self.options.quiet => {
+                    if let Some(note) = outcome::crowded(self.spec, (rank, threads, cpus), idle) {
                         let _ = writeln!(io::stderr(), "vmpirun: note: {note}");
                     }
                 }

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::stack::{self, Names};
 use std::path::Path;
 use std::time::Duration;
-use vmpi_machine::{BUILT_IN, Machine, Model};
+use vmpi_machine::{BUILT_IN, Machine};
 use vmpi_shared::control::{Balance, JobSpec, Simulation, SimulationReport, SpinningRank, Spread3, env};
 use vmpi_shared::escape;
 use vmpi_shared::meter;
@@ -115,10 +115,10 @@ pub fn wanted(options: &RunOptions, several_nodes: bool) -> Result<Option<Simula
     let built_in = BUILT_IN.iter().any(|known| known.name == machine);
     let path = Path::new(machine).canonicalize().ok().filter(|_| !built_in);
     let machine = path.map_or_else(|| machine.clone(), |path| path.to_string_lossy().into_owned());
-    // The engine's own messages are not told of, and SMPI's model is for each message.
+    // The engine's own messages are not told of.
     let told =
         [&options.trace, &options.report_html, &options.matrix, &options.profile].iter().any(|file| file.is_some());
-    let by_messages = options.by_messages.unwrap_or(false) || told || described.model() == Model::Smpi;
+    let by_messages = options.by_messages.unwrap_or(false) || told;
     Ok(Some(Simulation { machine, compute, changes: options.machine_changes.clone(), by_messages }))
 }
 

@@ -3,28 +3,31 @@
 //! A hybrid program that nobody has told of its CPUs runs at a fraction of its speed, and nothing else shows it. Looks come with the watchdog's, four times a
 //! second at most, and only at ranks that hold a core; a rank with no more threads than CPUs costs one read of its `stat`.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use vmpi_shared::control::Reply;
 use vmpi_shared::node::NodeSegment;
 use vmpi_shared::sched::lease;
 
+use crate::job::pace::Pace;
 use crate::job::{Job, Phase};
 
-const PAUSE: Duration = Duration::from_millis(240);
 /// So many looks in a row must find it so: threads come and go, and a serial part of one rank is no waste.
 const LOOKS: u32 = 3;
 
 /// What the last looks have seen.
-#[derive(Default)]
 pub struct Crowds {
-    next: Option<Instant>,
+    pace: Pace,
     /// The rank that was crowded at the last look, and at how many in a row.
     seen: Option<(u32, u32)>,
     told: bool,
 }
 
 impl Crowds {
+    pub fn new(now: Instant) -> Crowds {
+        Crowds { pace: Pace::new(now), seen: None, told: false }
+    }
+
     /// One more look, which has found `crowded`. True if that is enough to tell.
     fn note(&mut self, crowded: Option<u32>) -> bool {
         self.seen = crowded.map(|rank| match self.seen {
@@ -53,11 +56,10 @@ fn is_idle(node: &NodeSegment, core: u32) -> bool {
 impl Job {
     /// Look whether a rank has too few CPUs, if it is time to and nobody has been told.
     pub fn check_crowds(&mut self, now: Instant) {
-        let due = self.crowds.next.is_none_or(|next| next <= now);
-        if self.crowds.told || !due || !self.spec.bind || self.phase != Phase::Running {
+        let wanted = self.spec.bind && self.phase == Phase::Running && !self.crowds.told;
+        if !wanted || !self.crowds.pace.is_due(now) {
             return;
         }
-        self.crowds.next = Some(now + PAUSE);
         let cores = self.spec.all_cpus().count() as u32;
         let idle: Vec<u32> = (0..cores).filter(|core| is_idle(&self.node, *core)).collect();
         let crowded = if idle.is_empty() { None } else { self.most_crowded(&idle) };
@@ -94,7 +96,7 @@ mod tests {
 
     #[test]
     fn it_is_told_when_it_lasts() {
-        let mut crowds = Crowds::default();
+        let mut crowds = Crowds::new(Instant::now());
         let told: Vec<bool> =
             [Some(1), Some(1), None, Some(1), Some(2), Some(2), Some(2)].map(|seen| crowds.note(seen)).to_vec();
         assert_eq!(told, [false, false, false, false, false, false, true]);
@@ -111,7 +113,7 @@ mod tests {
                     }
                 });
             }
-            std::thread::sleep(Duration::from_millis(20));
+            std::thread::sleep(std::time::Duration::from_millis(20));
             let own = std::process::id() as i32;
             let (seen, with_many) = (runnable_threads(own, 1), runnable_threads(own, 1000));
             stop.store(true, std::sync::atomic::Ordering::Relaxed);

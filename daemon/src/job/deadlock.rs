@@ -10,7 +10,7 @@
 //! Of a job of several nodes each daemon sees its own ranks. It tells the launcher when these have been found still, its carrier among them, and what has gone to
 //! other nodes and come from there; the launcher, who hears that of all, asks once more, and draws the conclusion (`tools/src/nodes/conductor/waiting.rs`).
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use vmpi_shared::control::Reply;
 use vmpi_shared::matching::look;
@@ -19,11 +19,10 @@ use vmpi_shared::proc;
 use vmpi_shared::sched::{RunState, Wait, carrier_bell, report};
 use vmpi_shared::waits::{CommInfo, Deferred, JobWaits, RankWait, Still, WaitKind, WaitOn};
 
+use crate::job::pace::Pace;
 use crate::job::{Job, Phase};
 use crate::rank::Rank;
 
-/// Time between two looks; they come with the watchdog's.
-const PAUSE: Duration = Duration::from_millis(240);
 /// Looks that must agree with the first one. After the second all that had been sent to the daemon before the first one has been read.
 const CONFIRMATIONS: u32 = 2;
 /// Waits and messages listed per rank.
@@ -33,7 +32,7 @@ const DAEMON_CALLS: [u32; 4] = [9, 10, 11, 12];
 
 /// What the last looks have seen.
 pub struct Detector {
-    next: Instant,
+    pace: Pace,
     picture: Option<Picture>,
     confirmed: u32,
 }
@@ -49,7 +48,7 @@ struct Picture {
 
 impl Detector {
     pub fn new(now: Instant) -> Detector {
-        Detector { next: now + PAUSE, picture: None, confirmed: 0 }
+        Detector { pace: Pace::new(now), picture: None, confirmed: 0 }
     }
 }
 
@@ -61,10 +60,9 @@ pub(super) fn threads_of(pid: i32) -> Option<usize> {
 impl Job {
     /// Look whether the job is deadlocked, if it is time to; tell the launcher, once for each picture.
     pub fn check_deadlock(&mut self, now: Instant) {
-        if self.phase != Phase::Running || now < self.detector.next {
+        if self.phase != Phase::Running || !self.detector.pace.is_due(now) {
             return;
         }
-        self.detector.next = now + PAUSE;
         // In virtual time a message may be on its way to a rank that waits, and to nobody's inbox.
         let moves = self.simulation.as_ref().is_some_and(|simulation| !simulation.is_stalled());
         let picture = if moves { None } else { self.still_picture() };
@@ -115,7 +113,7 @@ impl Job {
 
     /// When the next look is due.
     pub fn next_look(&self) -> Instant {
-        self.detector.next
+        self.detector.pace.next()
     }
 
     /// Have the last two looks found all ranks that live waiting, and none of them has run since?

@@ -10,20 +10,19 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use vmpi_shared::control::Cause;
 use vmpi_shared::proc;
 use vmpi_shared::sched::RunState;
 
+use crate::job::pace::Pace;
 use crate::job::stalled::{Process, waits};
 use crate::job::{Job, Phase};
 use crate::log::debug;
 use crate::sampler::Sampler;
 use crate::watchdog::process_cpu_time_ns;
 
-/// Time between two looks; they come with the watchdog's.
-const PAUSE: Duration = Duration::from_millis(240);
 /// A rank that has used so much CPU time in one turn is looked at; one that was seen to work, again after up to 2^`MOST_DOUBLINGS` times that.
 const SUSPECT_NS: u64 = 2_000_000_000;
 const MOST_DOUBLINGS: u32 = 6;
@@ -36,7 +35,7 @@ const ASKED: u32 = 2;
 
 /// What the last looks have seen.
 pub struct Endless {
-    next: Instant,
+    pace: Pace,
     sampler: Sampler,
     suspects: Vec<Suspect>,
 }
@@ -82,17 +81,16 @@ impl Trail {
 
 impl Endless {
     pub fn new(now: Instant) -> Endless {
-        Endless { next: now + PAUSE, sampler: Sampler::default(), suspects: Vec::new() }
+        Endless { pace: Pace::new(now), sampler: Sampler::default(), suspects: Vec::new() }
     }
 }
 
 impl Job {
     /// Look whether there is such a rank, if it is time to; if so, end the job.
     pub fn check_endless(&mut self, now: Instant) {
-        if self.phase != Phase::Running || now < self.endless.next {
+        if self.phase != Phase::Running || !self.endless.pace.is_due(now) {
             return;
         }
-        self.endless.next = now + PAUSE;
         let mut before = std::mem::take(&mut self.endless.suspects);
         if self.has_dying() || self.is_parting() || !self.undone_is_empty() {
             return;

@@ -9,16 +9,15 @@ use std::time::{Duration, Instant};
 use vmpi_shared::control::Reply;
 use vmpi_shared::mem::sync::Ordering::Relaxed;
 
+use crate::job::pace::Pace;
 use crate::job::{Job, Phase};
 
-/// Time between two looks; they come with the watchdog's.
-const PAUSE: Duration = Duration::from_millis(240);
 /// A rank that used more of a CPU than this, in percent, does something.
 const BUSY_PERCENT: u64 = 5;
 
 /// What the last looks have seen.
 pub struct HangWatch {
-    next: Instant,
+    pace: Pace,
     progress: u64,
     since: Instant,
     /// The CPU time of each rank's process when half of the time was over, in clock ticks.
@@ -28,7 +27,7 @@ pub struct HangWatch {
 
 impl HangWatch {
     pub fn new(now: Instant) -> HangWatch {
-        HangWatch { next: now + PAUSE, progress: 0, since: now, half: None, told: false }
+        HangWatch { pace: Pace::new(now), progress: 0, since: now, half: None, told: false }
     }
 }
 
@@ -41,10 +40,9 @@ fn cpu_ticks(pid: i32) -> (u64, bool) {
 impl Job {
     /// Look whether anything has come about lately, if the user wants to know and it is time to.
     pub fn check_hang(&mut self, now: Instant) {
-        if self.spec.hang_s == 0 || self.phase != Phase::Running || now < self.hang.next {
+        if self.spec.hang_s == 0 || self.phase != Phase::Running || !self.hang.pace.is_due(now) {
             return;
         }
-        self.hang.next = now + PAUSE;
         let progress = self.progress();
         if progress != self.hang.progress || self.has_dying() {
             self.hang = HangWatch { progress, ..HangWatch::new(now) };
@@ -71,7 +69,7 @@ impl Job {
 
     /// When the next look is due.
     pub fn next_hang_look(&self) -> Option<Instant> {
-        (self.spec.hang_s > 0).then_some(self.hang.next)
+        (self.spec.hang_s > 0).then_some(self.hang.pace.next())
     }
 
     /// A number that changes with each message and each end of a wait.

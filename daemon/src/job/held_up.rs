@@ -12,11 +12,10 @@ use vmpi_shared::mem::sync::Ordering::Relaxed;
 use vmpi_shared::simulate::SimulationSegment;
 use vmpi_shared::simulate::layout::status;
 
+use crate::job::pace::Pace;
 use crate::job::{Job, Phase};
 use crate::sampler::{Sampler, Seen};
 
-/// Time between two looks; they come with the watchdog's.
-const PAUSE: Duration = Duration::from_millis(240);
 /// As the guide says.
 const LIMIT: Duration = Duration::from_secs(5);
 /// Each rank has been seen to spin so often by then.
@@ -42,7 +41,7 @@ impl Picture {
 
 /// What the last looks have seen.
 pub struct HeldUp {
-    next: Instant,
+    pace: Pace,
     picture: Picture,
     since: Instant,
     sampler: Sampler,
@@ -54,7 +53,7 @@ pub struct HeldUp {
 impl HeldUp {
     pub fn new(now: Instant) -> HeldUp {
         HeldUp {
-            next: now + PAUSE,
+            pace: Pace::new(now),
             picture: Picture::default(),
             since: now,
             sampler: Sampler::default(),
@@ -91,8 +90,7 @@ impl Job {
     /// Look whether virtual time is held up by ranks that spin, if it is time to; tell the launcher, once.
     pub fn check_held_up(&mut self, now: Instant) {
         let (Some(simulation), Some(mut held)) = (&self.simulation, self.held_up.take()) else { return };
-        if self.phase == Phase::Running && now >= held.next && !held.told {
-            held.next = now + PAUSE;
+        if self.phase == Phase::Running && !held.told && held.pace.is_due(now) {
             let picture = Picture::of(simulation);
             let pid = |rank: u32| self.ranks[rank as usize].attachment.as_ref().filter(|a| a.alive).map(|a| a.pid);
             let few = !picture.running.is_empty() && picture.running.len() <= MOST;

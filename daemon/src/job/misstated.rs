@@ -3,17 +3,16 @@
 //! Nobody wakes such a rank, and neither a deadlock nor a core that goes to nobody is seen, since a rank that sleeps outside MPI looks the same. What tells them
 //! apart: who waits in MPI uses the CPU each time that it is woken in vain, and only then. It is woken at random, so that nobody who wakes by himself does so in step.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use vmpi_shared::sched::{self, RunState};
 
 use crate::job::deadlock::threads_of;
+use crate::job::pace::Pace;
 use crate::job::stalled::waits;
 use crate::job::{Job, Phase};
 use crate::watchdog::{all_threads_asleep, process_cpu_time_ns};
 
-/// Time between two looks; they come with the watchdog's.
-const PAUSE: Duration = Duration::from_millis(240);
 /// In so many looks in a row it has used the CPU if it was woken, and not if it was not.
 const CERTAIN: u32 = 24;
 /// Looks for which a rank is let be that did not wake.
@@ -21,7 +20,7 @@ const REST: u32 = 20;
 
 /// What the last looks have seen.
 pub struct Misstated {
-    next: Instant,
+    pace: Pace,
     suspects: Vec<Suspect>,
 }
 
@@ -38,7 +37,7 @@ struct Suspect {
 
 impl Misstated {
     pub fn new(now: Instant) -> Misstated {
-        Misstated { next: now + PAUSE, suspects: Vec::new() }
+        Misstated { pace: Pace::new(now), suspects: Vec::new() }
     }
 }
 
@@ -64,10 +63,9 @@ impl Suspect {
 impl Job {
     /// Look whether there is such a rank, if it is time to; if so, end the job.
     pub fn check_misstated(&mut self, now: Instant) {
-        if self.phase != Phase::Running || now < self.misstated.next {
+        if self.phase != Phase::Running || !self.misstated.pace.is_due(now) {
             return;
         }
-        self.misstated.next = now + PAUSE;
         let mut before = std::mem::take(&mut self.misstated.suspects);
         let mut suspects = Vec::new();
         for (rank, pid, state) in self.asleep_outside() {

@@ -16,12 +16,11 @@ use vmpi_shared::mem::sync::Ordering::SeqCst;
 use vmpi_shared::sched::{self, RunState};
 
 use crate::job::deadlock::threads_of;
+use crate::job::pace::Pace;
 use crate::job::{Job, Phase};
 use crate::log::debug;
 use crate::watchdog::{all_threads_asleep, process_cpu_time_ns};
 
-/// Time between two looks; they come with the watchdog's.
-const PAUSE: Duration = Duration::from_millis(240);
 /// Looks that must find the same before the ranks are asked, and so many more after that.
 const STILL: u32 = 4;
 const ASKED: u32 = 2;
@@ -32,7 +31,7 @@ const ENDLESS: Duration = Duration::from_secs(5);
 
 /// What the last looks have seen.
 pub struct Stalls {
-    next: Instant,
+    pace: Pace,
     cores: Vec<Option<Stall>>,
 }
 
@@ -76,17 +75,16 @@ pub(super) fn waits(state: RunState) -> bool {
 
 impl Stalls {
     pub fn new(now: Instant) -> Stalls {
-        Stalls { next: now + PAUSE, cores: Vec::new() }
+        Stalls { pace: Pace::new(now), cores: Vec::new() }
     }
 }
 
 impl Job {
     /// Look whether there is such a core, if it is time to; if so, end the job. `is_shared`: of which cores another job may have the CPU.
     pub fn check_stalls(&mut self, is_shared: impl Fn(u32) -> bool, now: Instant) {
-        if self.phase != Phase::Running || now < self.stalls.next {
+        if self.phase != Phase::Running || !self.stalls.pace.is_due(now) {
             return;
         }
-        self.stalls.next = now + PAUSE;
         if self.has_dying() || self.is_parting() || !self.undone_is_empty() {
             self.stalls.cores.clear();
             return;

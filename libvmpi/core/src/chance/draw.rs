@@ -10,7 +10,7 @@ use crate::process::{self, endpoint};
 use vmpi_shared::matching::tend::Endpoint;
 use vmpi_shared::mem::sync::Ordering;
 
-/// What may be left to chance: the words of `vmpirun --chaos SEED,what`, in the order of `Purpose`.
+/// What may be left to chance: the words of `vmpirun --chaos SEED,what`.
 const SCHED: u32 = 1;
 const MATCH: u32 = 2;
 const DELAY: u32 = 4;

@@ -39,6 +39,9 @@ pub(crate) fn set_board(board: CheckBoard) {
     BOARD.with(|own| *own = Some(board));
 }
 
+/// Above this bit of `Amount::bytes` there is a hash of the counts, of data that are listed by rank.
+const LISTED_SHIFT: u32 = 48;
+
 /// How much of what kind of data.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 struct Amount {
@@ -52,7 +55,7 @@ impl Amount {
     }
 
     fn words(self) -> String {
-        format!("{} bytes of {}", self.bytes, signature::words(self.code))
+        format!("{} bytes of {}", self.bytes & ((1 << LISTED_SHIFT) - 1), signature::words(self.code))
     }
 }
 
@@ -179,7 +182,7 @@ unsafe fn of_list(counts: super::call::Counts, ty: crate::handle::Datatype, size
     let whole = amount(sum, ty)?;
     // Counts in another order are another thing, whatever the type.
     let bytes = whole.bytes;
-    Some(Amount { bytes: bytes.wrapping_add((hash >> 16) << 48), code: whole.code })
+    Some(Amount { bytes: bytes.wrapping_add((hash >> 16) << LISTED_SHIFT), code: whole.code })
 }
 
 /// What is significant here, and alike at all ranks.
@@ -347,6 +350,9 @@ mod tests {
         assert_eq!(kind(&Seen { amount: Some(Amount { bytes: 16, code: 0 }), ..seen() }), None);
         let (_, mine, theirs) = seen().differs(&Seen { op: Some(MAX), ..seen() }).unwrap();
         assert_eq!((&mine[..], &theirs[..]), ("MPI_Reduce with MPI_SUM", "MPI_Reduce with MPI_MAX"));
+        let listed = Amount { bytes: 16 + (7 << LISTED_SHIFT), code: 0x104 };
+        assert_eq!(listed.words(), seen().amount.unwrap().words(), "the hash of counts is no figure");
+        assert!(!listed.fits(seen().amount.unwrap()));
         // Both of the program's own: their handles say nothing.
         let own = |raw| Seen { op: Some(Op(raw)), ..seen() };
         assert_eq!(own(FIRST_DYNAMIC).differs(&own(FIRST_DYNAMIC + 1)), None);

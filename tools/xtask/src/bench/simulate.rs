@@ -37,7 +37,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     name: "simulate",
     about: "The same program on the same cluster (1,024 hosts, 1 GBps, 10 us; a rank a host), simulated by vmpi and by SimGrid's SMPI with its defaults and \
             without computation: virtual time of a round, and CPU time of the whole job, launcher and start included. SMPI reads \
-            tests/data/simulate/cluster.xml; vmpi's engine does not follow SMPI's model yet and reads cluster.toml, the same by LogGP: a message alone takes \
+            tests/data/simulate/cluster.xml; vmpi reads cluster.toml, the same by LogGP, in which its engine looks ahead: a message alone takes \
             as long within 2 %, eager ones leave when they are sent, and a message above the eager limit is announced first. Barriers are of different \
             algorithms: SMPI's is flat.",
     variants: &[VARIANT],
