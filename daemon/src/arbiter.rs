@@ -258,7 +258,7 @@ impl Scene for LiveScene<'_> {
     fn take(&mut self, job: u32, core: u32) {
         let take = |node: &NodeSegment| node.running_on(core).filter(|rank| sched::take_core(node, *rank));
         if let (Some(rank), Some(job)) = (self.with(job, None, take), self.jobs.get_mut(&job)) {
-            job.strays.note(rank, Instant::now());
+            job.preempted.note(rank, Instant::now());
         }
     }
 

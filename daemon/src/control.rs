@@ -364,7 +364,7 @@ impl Daemon {
                     job.spec.ranks, job.spec.apps[0].program, peer.pid
                 );
                 if job.carrier.is_some() {
-                    crate::slices::ask_short();
+                    crate::time_slice::ask_short();
                 }
                 if job.carrier.is_some() {
                     job.carrier_started(crate::carrier::start(&place.socket, id));

@@ -32,7 +32,7 @@ use crate::numbers::Numbers;
 use crate::reap::{self, Reaped};
 use crate::runtime_dir::{RuntimeDir, RuntimeDirError};
 use crate::status_page::StatusPage;
-use crate::switching::Switching;
+use crate::switch_cost::SwitchCost;
 use crate::watchdog::LiveScene;
 use crate::{limits, log};
 
@@ -110,7 +110,7 @@ pub struct Daemon {
     kickers: RefCell<Kickers>,
     /// What copies cost on this machine.
     pub(crate) calibration: vmpi_cma::calibrate::Calibration,
-    pub(crate) switching: Switching,
+    pub(crate) switching: SwitchCost,
 }
 
 impl Daemon {
@@ -152,7 +152,7 @@ impl Daemon {
         debug!("listening on {}", dir.socket().display());
         Ok(Daemon {
             calibration: vmpi_cma::calibrate::calibrate(&allowed_cpus()),
-            switching: Switching::measure(&allowed_cpus()),
+            switching: SwitchCost::measure(&allowed_cpus()),
             jobs: BTreeMap::new(),
             services: Services::default(),
             clients: HashMap::new(),
@@ -430,7 +430,7 @@ impl Daemon {
                     &LiveScene { node: &job.node, spec: &job.spec, sampler: &job.sampler, kickers: &self.kickers },
                     now,
                 );
-                taken.into_iter().for_each(|rank| job.strays.note(rank, now));
+                taken.into_iter().for_each(|rank| job.preempted.note(rank, now));
                 supervise::assist(&job.node);
                 job.check_strays(now);
                 job.look(now);
@@ -490,7 +490,7 @@ impl Daemon {
                 client.role = Role::Launcher(None);
             }
             if self.jobs.values().all(|job| job.carrier.is_none()) {
-                crate::slices::give_back();
+                crate::time_slice::give_back();
             }
             self.let_go_of_tools(id);
             self.services.withdraw(id);

@@ -1,6 +1,6 @@
 //! The daemon answers what ranks ask for dynamic processes: spawn, ports, service names; and passes descriptors on.
 //!
-//! In a job of several nodes the launcher answers, which sees them all (`tools/src/nodes/conductor.rs`): questions go there, answers come back.
+//! In a job of several nodes the launcher answers, which sees them all (`tools/src/nodes/coordinator.rs`): questions go there, answers come back.
 //! The rank that asked waits suspended; whoever answers also wakes it, after the answer is on its way. Death story: a rank that
 //! dies while it waits is forgotten when its job learns of it (`Ports::forget`); the job's end ends all waits.
 
@@ -10,13 +10,13 @@ use vmpi_shared::agreement::{Contribution, Key};
 use vmpi_shared::control::Reply;
 use vmpi_shared::dynamic::{Answer, Ask, InterContexts, NewContexts, Ranks, Why};
 use vmpi_shared::escape::Names;
-use vmpi_shared::growth::Step;
 use vmpi_shared::ports::{self, Told};
 use vmpi_shared::sched;
+use vmpi_shared::spawn_protocol::Step;
 
 use crate::daemon::Daemon;
 use crate::job::Job;
-use crate::job::spread::{Waiting, name_of};
+use crate::job::spawn_on_nodes::{Waiting, name_of};
 use crate::log::debug;
 
 /// Answers for each rank that may wait here for a death to be known: a rank has as many as it has threads.

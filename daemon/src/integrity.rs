@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use vmpi_shared::job::JobSegment;
 use vmpi_shared::node::NodeSegment;
-use vmpi_shared::sched::damage;
+use vmpi_shared::sched::corruption;
 
 /// Time between two looks; they come with the watchdog's, so that an idle daemon wakes no oftener.
 const PAUSE: Duration = Duration::from_millis(240);
@@ -36,6 +36,6 @@ impl Integrity {
         if node.constant_words() != self.node || job.constant_words() != self.job {
             return Some("the header of a segment has changed".into());
         }
-        damage::find(node, placement)
+        corruption::find(node, placement)
     }
 }

@@ -2,23 +2,23 @@
 //!
 //! A job speaks to its launcher by pushing replies into `outbox`; the daemon sends them. Nothing here blocks. How it ends: [`end`].
 
-mod again;
 mod carrier;
 mod crowded;
 pub mod deadlock;
 mod end;
 mod endless;
-pub mod grow;
 pub mod hang;
 mod held_up;
 mod last_words;
 mod misstated;
+mod next_program;
 mod pace;
+pub mod preempted;
 pub mod report;
 mod segments;
-pub mod spread;
+pub mod spawn_here;
+pub mod spawn_on_nodes;
 pub mod stalled;
-pub mod strays;
 pub mod trace;
 
 use std::cell::RefCell;
@@ -59,15 +59,15 @@ use deadlock::Detector;
 use end::Ending;
 pub use end::{FAILURE_GRACE, SHUTDOWN_GRACE};
 use endless::Endless;
-use grow::Room;
 use hang::HangWatch;
 use held_up::HeldUp;
 use last_words::Deathbeds;
 use misstated::Misstated;
+use preempted::Preempted;
 use segments::{job_config, node_segment};
-use spread::Spread;
+use spawn_here::RankNumbers;
+use spawn_on_nodes::Spread;
 use stalled::Stalls;
-use strays::Strays;
 use trace::Recording;
 
 /// Ranks started between two looks at the sockets.
@@ -161,7 +161,7 @@ pub struct Job {
     /// The worlds of second and later programs of scripts: by first world and how many programs came before.
     again: BTreeMap<(usize, u32), World>,
     /// Numbers for ranks to come.
-    pub room: Room,
+    pub room: RankNumbers,
     pub ports: Ports,
     pub agreements: Agreements,
     /// What the launcher has answered to ranks here, as long as a death of which it tells is not known on this node: rank, number, answer.
@@ -173,7 +173,7 @@ pub struct Job {
     pub watchdog: Watchdog,
     pub sampler: RefCell<Sampler>,
     pub looks: Looks,
-    pub strays: Strays,
+    pub preempted: Preempted,
     integrity: Integrity,
     pub detector: Detector,
     pub hang: HangWatch,
@@ -234,7 +234,7 @@ impl Job {
         limits::check_spec(&spec, &place.allowed_cpus)?;
         limits::check_machine(&spec, place.open_fds)?;
         let said = |name| spec.apps.iter().flat_map(|app| &app.env).find(|(n, _)| n == name).map(|(_, v)| v.as_str());
-        let room = grow::room_for(spec.ranks, peer.pid, limits::unexpected_bytes(said(env::UNEXPECTED_BYTES))?);
+        let room = spawn_here::room_for(spec.ranks, peer.pid, limits::unexpected_bytes(said(env::UNEXPECTED_BYTES))?);
         let capacity = room.ranks;
         let mut node = node_segment(id, &spec, capacity, place)?;
         let simulation =
@@ -283,7 +283,7 @@ impl Job {
             ranks,
             worlds: vec![world],
             again: BTreeMap::new(),
-            room: Room::new(spec.ranks, capacity),
+            room: RankNumbers::new(spec.ranks, capacity),
             ports: Ports::new(&place.name, id),
             agreements: Agreements::default(),
             early_answers: Vec::new(),
@@ -292,7 +292,7 @@ impl Job {
             watchdog: Watchdog::with_room(&spec, capacity),
             sampler: RefCell::default(),
             looks: Looks::default(),
-            strays: Strays::default(),
+            preempted: Preempted::default(),
             integrity,
             detector: Detector::new(Instant::now()),
             hang: HangWatch::new(Instant::now()),
@@ -502,7 +502,7 @@ impl Job {
             Phase::Running => {
                 let waits = !self.undone.is_empty() || !self.early_answers.is_empty();
                 let mend = waits.then(|| Instant::now() + MEND_PAUSE);
-                let looks = [self.watchdog.next(), self.strays.next(), self.next_wrapper, self.next_hang_look()];
+                let looks = [self.watchdog.next(), self.preempted.next(), self.next_wrapper, self.next_hang_look()];
                 let ends = [self.parting_due(), self.deaths_due(), mend];
                 looks.into_iter().chain(ends).flatten().min()
             }

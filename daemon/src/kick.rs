@@ -2,7 +2,7 @@
 //! again, has it choose anew: of processes that spin the one that has run for less time comes next.
 //!
 //! Measured with two processes of one CPU that pass a turn by spinning: 4 to 8 ms a turn by themselves, 0.2 to 0.4 with a kick every 100 us. Shorter slices for them
-//! (sched_setattr) change little alone where the kernel's tick is 4 ms, and much together with this (`slices`). It is a thread of its own since the kernel grants each the same time: beside 25 spinning threads the
+//! (sched_setattr) change little alone where the kernel's tick is 4 ms, and much together with this (`time_slice`). It is a thread of its own since the kernel grants each the same time: beside 25 spinning threads the
 //! daemon itself, whose looks take 20 to 70 us, would come only every 2 ms.
 //!
 //! These threads touch nothing but their own word, and end by themselves.
@@ -17,7 +17,7 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use vmpi_shared::clock::monotonic_ns;
 
-use crate::slices;
+use crate::time_slice;
 
 /// Time between two kicks.
 const PACE: Duration = Duration::from_micros(250);
@@ -57,7 +57,7 @@ fn run(cpu: u32, until: &AtomicU64) {
         return until.store(0, Ordering::SeqCst);
     }
     // It is to run as soon as it wakes up.
-    slices::ask_short_for_thread();
+    time_slice::ask_short_for_thread();
     loop {
         thread::sleep(PACE);
         let end = until.load(Ordering::SeqCst);

@@ -1,12 +1,12 @@
 //! vmpid, the daemon of one user on one node: spawns ranks, watches them, reaps them.
 //!
-//! Reading order: `main` (arguments) -> `keeper` (who cleans up after the daemon) -> `runtime_dir`, `status_page` (how it is
+//! Reading order: `main` (arguments) -> `supervisor` (who cleans up after the daemon) -> `runtime_dir`, `status_page` (how it is
 //! found), `sweep` -> `daemon` (the event loop) -> `clients` (whose turn it is), `connection`, `control` (who asks what) -> `job` (one job's life), `integrity` -> `limits`,
-//! `spawn`, `reap` -> `carrier` (messages between nodes) -> `job::grow`, `dynamic` (what ranks ask for: spawn, accept, connect) -> `watchdog`, `sampler`, `kick` (cores that must go on), `job::strays`
+//! `spawn`, `reap` -> `carrier` (messages between nodes) -> `job::spawn_here`, `dynamic` (what ranks ask for: spawn, accept, connect) -> `watchdog`, `sampler`, `kick` (cores that must go on), `job::preempted`
 //! (ranks that compute without one).
 //! One thread, but for those of `kick`; nothing blocks but epoll.
 //!
-//! `unsafe` lives in `carrier::post::windows::combine`, `keeper`, `reap`, `sampler`, `slices` and `spawn`, and in single functions of `watchdog`.
+//! `unsafe` lives in `carrier::post::windows::combine`, `supervisor`, `reap`, `sampler`, `time_slice` and `spawn`, and in single functions of `watchdog`.
 #![deny(unsafe_code)]
 
 mod arbiter;
@@ -17,10 +17,9 @@ mod connection;
 mod control;
 mod daemon;
 mod dynamic;
-mod eager;
+mod eager_limits;
 mod integrity;
 mod job;
-mod keeper;
 mod kick;
 mod limits;
 mod log;
@@ -33,18 +32,19 @@ mod reap;
 mod runtime_dir;
 mod sampler;
 mod simulation;
-mod slices;
 mod spawn;
 mod status_page;
+mod supervisor;
 mod sweep;
-mod switching;
+mod switch_cost;
+mod time_slice;
 mod watchdog;
 
 use std::path::PathBuf;
 
 use clap::Parser;
 
-use crate::keeper::Start;
+use crate::supervisor::Start;
 
 /// The vmpi daemon: starts the ranks of vmpirun's jobs on this node, hands cores on, cleans up.
 ///
@@ -90,13 +90,13 @@ fn main() {
     let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
     let default = absolute(vmpi_shared::runtime_dir::default_path());
     let path = arguments.runtime_dir.map_or_else(|| default.clone(), absolute);
-    keeper::secure_standard_streams();
+    supervisor::secure_standard_streams();
     let start = match (arguments.one_job, arguments.foreground) {
         (true, _) => Start::ByLauncher,
         (false, true) => Start::Foreground,
         (false, false) => Start::Background,
     };
-    let mut readiness = keeper::split(&path, start);
+    let mut readiness = supervisor::split(&path, start);
     let options = daemon::Options { runtime_dir: path, base: default.clone(), one_job: arguments.one_job };
     let code = match daemon::Daemon::start(&options) {
         Ok(daemon) => {

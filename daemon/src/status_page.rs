@@ -2,7 +2,7 @@
 //!
 //! The flink `status` in the runtime directory holds the name of a POSIX shared memory object (crate shared_memory).
 //! Layout, little-endian: magic u64, layout version u32, daemon pid i32, jobs u32, zero u32, start time u64 (Unix
-//! seconds), number of jobs ever started u64, vmpi version as NUL-padded ASCII in 24 bytes. The file's name outlives a killed daemon; its keeper,
+//! seconds), number of jobs ever started u64, vmpi version as NUL-padded ASCII in 24 bytes. The file's name outlives a killed daemon; its supervisor,
 //! or the next daemon, unlinks it (measured: shared_memory has no other way).
 
 use std::fs::{self, File, Metadata};

@@ -1,6 +1,6 @@
 //! What dead daemons and launchers left: status pages in /dev/shm, private runtime directories. Every daemon sweeps once.
 //!
-//! A killed daemon's keeper cleans up, and a killed launcher's daemon. This is for when all were killed at once (the
+//! A killed daemon's supervisor cleans up, and a killed launcher's daemon. This is for when all were killed at once (the
 //! out-of-memory killer, `kill -9` of a group, a container's end). Who lives holds a lock, and the kernel drops it whatever
 //! ends the owner: a daemon locks its runtime directory and its status page, a launcher the marker in the private
 //! directory that it makes. The sweeper takes the lock, looks whether the name is still that of what it has locked, and
@@ -48,7 +48,7 @@ pub fn sweep(own: &Path, default: &Path) {
     }
 }
 
-/// Directories of jobs whose launcher, keeper and daemon were all killed have been swept: what their ranks have started in sessions of
+/// Directories of jobs whose launcher, supervisor and daemon were all killed have been swept: what their ranks have started in sessions of
 /// its own may have survived, since no signal of the parent's death goes there.
 fn bury(base: &Path, swept: &[String]) {
     let base = fs::canonicalize(base).unwrap_or_else(|_| base.to_owned());

@@ -32,7 +32,7 @@ use vmpi_shared::sched::{self, RunState, lease};
 use crate::kick::Kickers;
 use crate::log::debug;
 use crate::sampler::{Sampler, Seen};
-use crate::slices;
+use crate::time_slice;
 use spin::{KNOWN_TICK, LEAST_HELD_NS, Spins, Verdict};
 
 const TICK: Duration = Duration::from_millis(5);
@@ -406,7 +406,7 @@ impl Scene for LiveScene<'_> {
 
     fn slices(&self, rank: u32, short: bool) {
         if let Some(pid) = Some(self.node.pid(rank)).filter(|pid| *pid > 0) {
-            slices::ask_short_for_process(pid, short);
+            time_slice::ask_short_for_process(pid, short);
         }
     }
 

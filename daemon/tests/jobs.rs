@@ -379,9 +379,9 @@ fn nothing_survives_its_job_but_what_a_good_end_leaves_running() {
     assert_eq!(run("exit 3").report.helpers, []);
     assert_eq!(alive(&left), left.len());
     let page = vmpid.status_page();
-    signal(vmpid.keeper.id() as i32, libc::SIGTERM);
+    signal(vmpid.supervisor.id() as i32, libc::SIGTERM);
     let mut vmpid = vmpid;
-    assert_eq!(vmpid.keeper.wait().unwrap().code(), Some(0));
+    assert_eq!(vmpid.supervisor.wait().unwrap().code(), Some(0));
     assert_eq!(alive(&left), left.len());
     left.iter().for_each(|pid| signal(*pid, libc::SIGKILL));
     wait_for("what was left to be gone", || alive(&left) == 0);

@@ -94,8 +94,8 @@ fn the_background_daemon_is_ready_when_its_command_ends() {
     let dir = fresh_dir();
     let output = Command::new(env!("CARGO_BIN_EXE_vmpid")).arg("--runtime-dir").arg(&dir).output().unwrap();
     assert!(output.status.success(), "{output:?}");
-    // `keeper` is of no use here: the real one is the daemon's parent.
-    let vmpid = Vmpid { dir, keeper: Command::new("/bin/true").spawn().unwrap() };
+    // `supervisor` is of no use here: the real one is the daemon's parent.
+    let vmpid = Vmpid { dir, supervisor: Command::new("/bin/true").spawn().unwrap() };
     let (mut tool, pid) = vmpid.greet();
     assert_eq!(vmpid.run(&job("/bin/true", &[], 2)).cause, Cause::Success);
     let page = vmpid.status_page();
@@ -114,7 +114,7 @@ fn shutdown_ends_jobs_and_tells_launchers() {
     tool.send(&Request::Shutdown, &[]).unwrap();
     assert!(matches!(expect_reply(&mut tool), Reply::ShuttingDown));
     assert_eq!(launcher.finish().cause, Cause::Shutdown);
-    assert_eq!(vmpid.keeper.wait().unwrap().code(), Some(0));
+    assert_eq!(vmpid.supervisor.wait().unwrap().code(), Some(0));
     vmpid.assert_nothing_left(page);
 }
 
@@ -147,7 +147,7 @@ fn a_killed_daemon_leaves_no_process_and_no_file() {
     for signal_number in [libc::SIGKILL, libc::SIGABRT, libc::SIGSEGV, libc::SIGBUS] {
         let mut vmpid = Vmpid::start(&[]);
         let (_, pid) = vmpid.greet();
-        assert_eq!(children_of(vmpid.keeper.id() as i32), [pid]);
+        assert_eq!(children_of(vmpid.supervisor.id() as i32), [pid]);
         let page = vmpid.status_page();
         assert!(page.exists());
         let launcher = vmpid.launch(&shell("setsid sh -c 'sleep 1000; true' & sleep 1000; true", 3));
@@ -155,7 +155,7 @@ fn a_killed_daemon_leaves_no_process_and_no_file() {
         let mark = format!("VMPI_SOCKET={}/vmpid.sock", dir.display());
         wait_for("grandchildren", || processes_with(&mark).len() >= 9);
         signal(pid, signal_number);
-        assert_eq!(vmpid.keeper.wait().unwrap().code(), Some(128 + signal_number));
+        assert_eq!(vmpid.supervisor.wait().unwrap().code(), Some(128 + signal_number));
         assert!(processes_with(&mark).is_empty());
         assert!(launcher.pids.iter().all(|pid| !fs::exists(format!("/proc/{pid}")).unwrap()));
         vmpid.assert_nothing_left(page);
@@ -169,8 +169,8 @@ fn a_killed_keeper_drains_its_daemon() {
         let (_, pid) = vmpid.greet();
         let page = vmpid.status_page();
         let launcher = vmpid.launch(&shell("sleep 1000", 2));
-        signal(vmpid.keeper.id() as i32, signal_number);
-        let ended = vmpid.keeper.wait().unwrap();
+        signal(vmpid.supervisor.id() as i32, signal_number);
+        let ended = vmpid.supervisor.wait().unwrap();
         assert_eq!(std::os::unix::process::ExitStatusExt::signal(&ended), Some(signal_number));
         assert_eq!(launcher.finish().cause, Cause::Shutdown);
         wait_for_end(pid);
@@ -190,10 +190,10 @@ fn when_both_are_killed_the_next_daemon_cleans_up() {
     let mut vmpid = Vmpid::start(&[]);
     let (_, pid) = vmpid.greet();
     let page = vmpid.status_page();
-    signal(vmpid.keeper.id() as i32, libc::SIGSTOP);
+    signal(vmpid.supervisor.id() as i32, libc::SIGSTOP);
     signal(pid, libc::SIGKILL);
-    vmpid.keeper.kill().unwrap();
-    vmpid.keeper.wait().unwrap();
+    vmpid.supervisor.kill().unwrap();
+    vmpid.supervisor.wait().unwrap();
     wait_for_end(pid);
     assert!(page.exists());
     let next = Vmpid::start_in(vmpid.dir.clone(), &[]);
@@ -215,7 +215,7 @@ fn one_job_then_the_end() {
         wait_for("the socket", || std::os::unix::net::UnixStream::connect(vmpid.socket()).is_ok());
         let page = vmpid.status_page();
         assert_eq!(vmpid.run(&job("/bin/true", &[], 2)).cause, Cause::Success);
-        assert_eq!(vmpid.keeper.wait().unwrap().code(), Some(0));
+        assert_eq!(vmpid.supervisor.wait().unwrap().code(), Some(0));
         assert_eq!(vmpid.dir.exists(), !launched, "a one-job daemon removes the directory that its launcher made");
         drop(launcher);
         vmpid.assert_nothing_left(page);
@@ -223,18 +223,18 @@ fn one_job_then_the_end() {
 
     let mut vmpid = Vmpid::start(&["--one-job"]);
     drop(vmpid.launch(&shell("sleep 1000", 2)));
-    assert_eq!(vmpid.keeper.wait().unwrap().code(), Some(0));
+    assert_eq!(vmpid.supervisor.wait().unwrap().code(), Some(0));
 
     let mut vmpid = Vmpid::start(&["--one-job"]);
     let (mut connection, _) = vmpid.greet();
     connection.send(&Request::Submit { spec: Box::new(job("/bin/true", &[], 0)) }, &[]).unwrap();
     assert!(matches!(expect_reply(&mut connection), Reply::Refused { code: 2, .. }));
     drop(connection);
-    assert_eq!(vmpid.keeper.wait().unwrap().code(), Some(0));
+    assert_eq!(vmpid.supervisor.wait().unwrap().code(), Some(0));
 }
 
 #[test]
 fn one_job_does_not_wait_for_ever() {
     let mut vmpid = Vmpid::start(&["--one-job"]);
-    assert_eq!(vmpid.keeper.wait().unwrap().code(), Some(0));
+    assert_eq!(vmpid.supervisor.wait().unwrap().code(), Some(0));
 }

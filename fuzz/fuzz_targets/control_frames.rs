@@ -5,7 +5,7 @@ use libfuzzer_sys::fuzz_target;
 use vmpi_fuzz::frames::{Dice, body, messages};
 use vmpi_shared::control::Request;
 use vmpi_shared::dynamic::Ask;
-use vmpi_shared::growth::Step;
+use vmpi_shared::spawn_protocol::Step;
 
 /// Room of the job that is told of.
 const CAPACITY: u32 = 260;
@@ -25,7 +25,7 @@ fn look(request: &Request) {
             assert!(group.iter().count() <= CAPACITY as usize);
         }
         Request::Ask { ask: Ask::Spawn { apps, .. }, .. } => {
-            let _ = vmpi_shared::growth::choose_counts(apps, CAPACITY);
+            let _ = vmpi_shared::spawn_protocol::choose_counts(apps, CAPACITY);
         }
         Request::Submit { spec } => {
             let _ = (spec.universe_size(), spec.stdin_count(), spec.is_local(u32::MAX), spec.node_of(u32::MAX).is_some());

@@ -22,14 +22,14 @@ const CRATES: [Crate; 3] = [
         floors: &[
             ("lib.rs", 7),
             // A process's end of both segments.
-            ("matching/tend.rs", 6),
+            ("matching/endpoint.rs", 6),
             ("matching/transfer.rs", 6),
             ("matching/deliver.rs", 6),
-            ("matching/lend.rs", 6),
+            ("matching/strong_progress.rs", 6),
             ("matching/poll.rs", 6),
-            ("matching/courier.rs", 6),
+            ("matching/carrier_endpoint.rs", 6),
             ("matching/pieces.rs", 6),
-            ("matching/look.rs", 6),
+            ("matching/inspect.rs", 6),
             ("matching/proxy.rs", 6),
             ("matching/queue_loan.rs", 6),
             ("matching/simulated.rs", 6),

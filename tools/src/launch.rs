@@ -11,8 +11,8 @@ use crate::cli::{self, Action, RunOptions, VChoice};
 use crate::environ::{self, Choice};
 use crate::failure::Failure;
 use crate::nodes::batch::Here;
-use crate::nodes::conductor;
-use crate::nodes::engine::{Asked, Engine};
+use crate::nodes::coordinator;
+use crate::nodes::node_source::{Asked, NodeSource};
 use crate::nodes::place::Known;
 use crate::nodes::start::{self, Agent};
 use crate::occupied::Claims;
@@ -111,7 +111,7 @@ struct Job {
 fn run(options: &RunOptions) -> Result<(i32, Option<JobReport>), Failure> {
     outputs::check(options)?;
     let exe_dir = exe_dir()?;
-    let engine = Engine::find(&Asked::of(options), &Here)?;
+    let engine = NodeSource::find(&Asked::of(options), &Here)?;
     let hosts = &engine.hosts;
     if let (Some(allocation), Some(VChoice::Exactly(v)), Some(ranks)) =
         (&engine.allocation, options.v, asked_ranks(options))
@@ -159,8 +159,8 @@ fn run(options: &RunOptions) -> Result<(i32, Option<JobReport>), Failure> {
     let (mut daemon, conductor) = match agents.is_empty() {
         true => (daemon::connect(&exe_dir)?, None),
         false => {
-            let (daemon, thread) =
-                conductor::conduct(agents).map_err(|e| Failure::own(format!("cannot speak to several nodes: {e}")))?;
+            let (daemon, thread) = coordinator::conduct(agents)
+                .map_err(|e| Failure::own(format!("cannot speak to several nodes: {e}")))?;
             (daemon, Some(thread))
         }
     };

@@ -3,14 +3,13 @@
 //! Reading order, the road of one `vmpirun -V 3 ./app`: [`cli`] (the table of flags, what was asked) -> [`program`]
 //! (which file) -> [`elf`] (which MPI) -> [`environ`] (what the ranks see) -> [`plan`] (V, cores, placement; [`auto`] for `-V auto`, [`place`] for `--map-by`) ->
 //! [`daemon`] (a connection to vmpid) -> [`session`] (the job runs; [`output`] carries its lines) -> [`outcome`] (exit
-//! code and sentence). [`called`] decides by the name of the program; [`launch`] calls the rest in this order; with several nodes [`nodes`] stands between session and daemons. vmpictl is [`ctl`] ([`why`]: who waits for whom, [`stack`]: where), vmpicc and its kin are [`wrapper`].
+//! code and sentence). [`multicall`] decides by the name of the program; [`launch`] calls the rest in this order; with several nodes [`nodes`] stands between session and daemons. vmpictl is [`ctl`] ([`why`]: who waits for whom, [`stack`]: where), vmpicc and its kin are [`wrapper`].
 //!
 //! Unsafe code lives in `daemon` (setsid between fork and exec), `ctl::doctor::twin` (fork), `mpir` (what a debugger reads), `output::label` (localtime_r), `stack::bytes` (a mapped file), `trace::otf2` (libotf2) and `status_page`
 //! (reading a shared page) only.
 #![deny(unsafe_code)]
 
 pub mod auto;
-pub mod called;
 pub mod check;
 pub mod cli;
 pub mod compare;
@@ -29,6 +28,7 @@ pub mod launch;
 pub mod matrix;
 mod measure;
 pub mod mpir;
+pub mod multicall;
 pub mod nodes;
 pub mod occupied;
 pub mod orders;

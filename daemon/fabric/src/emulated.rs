@@ -8,13 +8,13 @@
 //! has it, and take their part of the rate from those.
 //!
 //! What it costs the processor is what it costs with an RDMA device: staged bodies are not copied again (`slots`), frames are posted without a system
-//! call (`ring`), and who sleeps wakes when a frame is due (`alarm`). Where ends cannot open each other's memory it is what TCP costs, which
+//! call (`ring`), and who sleeps wakes when a frame is due (`wake_timer`). Where ends cannot open each other's memory it is what TCP costs, which
 //! otherwise carries signs of life only, and tells of an end.
 
-mod alarm;
 mod ring;
 mod slots;
 mod stamp;
+mod wake_timer;
 
 use std::collections::VecDeque;
 use std::io;
@@ -183,7 +183,7 @@ impl<F: Fabric> Emulated<F> {
         let Some(inbox) = &mut at(&mut self.late, node).inbox else { return };
         let event = EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, TIMER);
         let watched = inbox.timer().is_some_and(|timer| self.epoll.add(timer, event).is_ok());
-        if !watched || !self.below.hush(node) {
+        if !watched || !self.below.quiet_notifications(node) {
             inbox.forget_timer();
         }
     }
@@ -311,13 +311,13 @@ impl<F: Fabric> Fabric for Emulated<F> {
         self.epoll.0.as_fd()
     }
 
-    fn lie_down(&mut self) -> bool {
-        let below = self.below.lie_down();
+    fn prepare_to_sleep(&mut self) -> bool {
+        let below = self.below.prepare_to_sleep();
         let now = Instant::now();
         let until = self.next_due().map(|due| clock_ns() + due.saturating_duration_since(now).as_nanos() as u64);
         // All of them lie down, whatever one finds.
         let calm = self.calm;
-        self.inboxes().fold(below, |quiet, inbox| inbox.lie_down(until, calm) && quiet)
+        self.inboxes().fold(below, |quiet, inbox| inbox.prepare_to_sleep(until, calm) && quiet)
     }
 
     fn moderate(&mut self, idle_hands: bool) {
@@ -364,15 +364,15 @@ impl<F: Fabric> Fabric for Emulated<F> {
         }
     }
 
-    fn turn(&mut self, now: Instant, tell: &mut dyn FnMut(Event<'_>)) {
+    fn progress(&mut self, now: Instant, on_event: &mut dyn FnMut(Event<'_>)) {
         // Timers that have gone off count once.
         let mut events = [EpollEvent::empty(); EVENTS];
         let count = self.epoll.wait(&mut events, EpollTimeout::ZERO).unwrap_or(EVENTS);
         let below = events[..count].iter().any(|event| event.data() == BELOW);
         if below || count == EVENTS || self.below.deadline().is_some_and(|at| at <= now) || self.may_have_news() {
-            self.bring(now, F::turn, tell);
+            self.bring(now, F::progress, on_event);
         } else {
-            self.bring(now, |_, _, _| {}, tell);
+            self.bring(now, |_, _, _| {}, on_event);
         }
     }
 
@@ -380,11 +380,11 @@ impl<F: Fabric> Fabric for Emulated<F> {
         self.below.expect_bulk();
     }
 
-    fn look(&mut self, now: Instant, tell: &mut dyn FnMut(Event<'_>)) {
+    fn poll(&mut self, now: Instant, on_event: &mut dyn FnMut(Event<'_>)) {
         if self.may_have_news() {
-            self.bring(now, F::look, tell);
+            self.bring(now, F::poll, on_event);
         } else {
-            self.bring(now, |_, _, _| {}, tell);
+            self.bring(now, |_, _, _| {}, on_event);
         }
     }
 
@@ -412,7 +412,7 @@ impl<F: Fabric> Emulated<F> {
         &mut self,
         now: Instant,
         fetch: fn(&mut F, Instant, &mut dyn FnMut(Event<'_>)),
-        tell: &mut dyn FnMut(Event<'_>),
+        on_event: &mut dyn FnMut(Event<'_>),
     ) {
         self.inboxes().for_each(|inbox| inbox.get_up());
         let News { up, opened, mapped } = self.take_in(now, fetch);
@@ -428,10 +428,10 @@ impl<F: Fabric> Emulated<F> {
                 at(&mut self.going, node).outbox = Some(outbox);
                 self.say(node, form::OFFER, &offer);
             }
-            tell(Event::Up(node));
+            on_event(Event::Up(node));
         }
-        let owed = self.tell_due(now, tell);
-        self.tell_lost(tell);
+        let owed = self.tell_due(now, on_event);
+        self.tell_lost(on_event);
         for node in owed {
             self.say(node, form::TOLD, &[]);
         }
@@ -488,7 +488,7 @@ impl<F: Fabric> Emulated<F> {
     }
 
     /// Tell what is due. Returns the nodes that must hear what has been told.
-    fn tell_due(&mut self, now: Instant, tell: &mut dyn FnMut(Event<'_>)) -> Vec<u32> {
+    fn tell_due(&mut self, now: Instant, on_event: &mut dyn FnMut(Event<'_>)) -> Vec<u32> {
         let Emulated { late, spare, .. } = self;
         let mut owed = Vec::new();
         for (node, late) in (0..).zip(late.iter_mut()) {
@@ -497,13 +497,13 @@ impl<F: Fabric> Emulated<F> {
                 while let Some(Late { kind, body, .. }) = late.pop_front_if(|late| late.due <= now) {
                     match (body, &mut *inbox) {
                         (Body::Here(body), _) => {
-                            tell(Event::Frame { node, kind, body: body.get(STAMP_BYTES..).unwrap_or_default() });
+                            on_event(Event::Frame { node, kind, body: body.get(STAMP_BYTES..).unwrap_or_default() });
                             if spare.len() < SPARE_BODIES {
                                 spare.push(body);
                             }
                         }
                         (Body::Staged(span), Some(inbox)) => {
-                            tell(Event::Frame { node, kind, body: inbox.body(span) });
+                            on_event(Event::Frame { node, kind, body: inbox.body(span) });
                             inbox.told();
                         }
                         // A memory that has been opened stays.
@@ -519,7 +519,7 @@ impl<F: Fabric> Emulated<F> {
     }
 
     /// Tell of lost links; what was sent before comes first.
-    fn tell_lost(&mut self, tell: &mut dyn FnMut(Event<'_>)) {
+    fn tell_lost(&mut self, on_event: &mut dyn FnMut(Event<'_>)) {
         let Emulated { late, lost, .. } = self;
         for (node, why) in std::mem::take(lost) {
             if late.get(node as usize).is_some_and(|late| late.ways.iter().any(|way| !way.is_empty())) {
@@ -529,7 +529,7 @@ impl<F: Fabric> Emulated<F> {
                 if let Some(inbox) = late.get_mut(node as usize).and_then(|late| late.inbox.as_mut()) {
                     inbox.forget_timer();
                 }
-                tell(Event::Lost(node, why));
+                on_event(Event::Lost(node, why));
             }
         }
     }

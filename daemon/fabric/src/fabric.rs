@@ -84,11 +84,11 @@ pub trait Fabric {
     /// Becomes readable when `turn` has something to do (deadlines apart).
     fn readable(&self) -> BorrowedFd<'_>;
     /// From now on `readable` need not tell of small frames of this node; `turn` and `look` find them all the same. False: it goes on telling.
-    fn hush(&mut self, _node: u32) -> bool {
+    fn quiet_notifications(&mut self, _node: u32) -> bool {
         false
     }
     /// About to sleep until `readable` or `deadline`. False: something has come that `readable` does not tell of.
-    fn lie_down(&mut self) -> bool {
+    fn prepare_to_sleep(&mut self) -> bool {
         true
     }
     /// From now on: who waits for frames of `send_bulk` could make no use of them yet (`idle_hands`), or could. Those that come one shortly after the other
@@ -119,14 +119,14 @@ pub trait Fabric {
     /// Write what is queued as far as the links take it; `readable` tells when they take more. Before sleeping.
     fn flush(&mut self);
     /// Move bytes both ways as far as that goes without waiting, and tell what came.
-    fn turn(&mut self, now: Instant, tell: &mut dyn FnMut(Event<'_>));
+    fn progress(&mut self, now: Instant, on_event: &mut dyn FnMut(Event<'_>));
     /// As `turn`, for who looks again and again: what comes on the links that are up, as cheaply as that goes. `turn` finds the rest.
-    fn look(&mut self, now: Instant, tell: &mut dyn FnMut(Event<'_>)) {
-        self.turn(now, tell);
+    fn poll(&mut self, now: Instant, on_event: &mut dyn FnMut(Event<'_>)) {
+        self.progress(now, on_event);
     }
     /// Send what is queued before this process ends, as far as the other ends take it in this time. The last call.
     fn linger(&mut self, _patience: Duration) {
-        self.turn(Instant::now(), &mut |_| {});
+        self.progress(Instant::now(), &mut |_| {});
     }
     /// Something is about to come by the way of `send_bulk`: `look` is to look there.
     fn expect_bulk(&mut self) {}

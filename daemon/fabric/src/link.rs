@@ -77,7 +77,7 @@ impl Link {
     }
 
     /// The kernel is to tell of what comes only when it is much, or the end.
-    pub fn hush(&mut self) -> bool {
+    pub fn quiet_notifications(&mut self) -> bool {
         self.hushed = nix::sys::socket::setsockopt(&self.stream, ReceiveLowWater, &MUCH_BYTES).is_ok();
         self.hushed
     }

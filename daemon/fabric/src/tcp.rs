@@ -6,7 +6,7 @@
 
 mod dial;
 mod door;
-mod greet;
+mod handshake;
 mod welcome;
 
 use std::collections::VecDeque;
@@ -23,7 +23,7 @@ use crate::key::Key;
 use crate::link::Link;
 use dial::{PAUSE, Tries};
 use door::{Door, FIRST_KNOCK};
-use greet::{Greeted, Stage};
+use handshake::{Greeted, Stage};
 
 /// Connections per pair of nodes: for `send` and `send_bulk`.
 const LANES: u32 = 2;
@@ -231,10 +231,10 @@ impl Tcp {
         self.lost.push((node, why));
     }
 
-    fn read(&mut self, seat: u32, now: Instant, tell: &mut dyn FnMut(Event<'_>)) {
+    fn read(&mut self, seat: u32, now: Instant, on_event: &mut dyn FnMut(Event<'_>)) {
         let node = self.node_of(seat);
         let Peer::Up(link) = &mut self.peers[seat as usize] else { return };
-        let read = link.read(now, &mut |kind, body| tell(Event::Frame { node, kind, body }));
+        let read = link.read(now, &mut |kind, body| on_event(Event::Frame { node, kind, body }));
         if let Err(why) = read {
             self.end_lane(seat, why, now);
         }
@@ -297,8 +297,8 @@ impl Fabric for Tcp {
         self.epoll.0.as_fd()
     }
 
-    fn hush(&mut self, node: u32) -> bool {
-        (0..LANES).all(|lane| self.link_mut(node, lane).is_some_and(Link::hush))
+    fn quiet_notifications(&mut self, node: u32) -> bool {
+        (0..LANES).all(|lane| self.link_mut(node, lane).is_some_and(Link::quiet_notifications))
     }
 
     fn send(&mut self, node: u32, kind: u8, parts: &[&[u8]]) {
@@ -345,7 +345,7 @@ impl Fabric for Tcp {
         }
     }
 
-    fn turn(&mut self, now: Instant, tell: &mut dyn FnMut(Event<'_>)) {
+    fn progress(&mut self, now: Instant, on_event: &mut dyn FnMut(Event<'_>)) {
         self.flush();
         let mut events = [EpollEvent::empty(); EVENTS];
         let count = self.epoll.wait(&mut events, EpollTimeout::ZERO).unwrap_or(0);
@@ -357,38 +357,38 @@ impl Fabric for Tcp {
                 LISTENER => knocked = true,
                 token if token >= FIRST_KNOCK => {
                     if let Some(node) = self.knock_ready(token, now) {
-                        tell(Event::Up(node));
+                        on_event(Event::Up(node));
                     }
                 }
                 token => {
                     let (seat, node) = (token as u32, self.node_of(token as u32));
                     let dialled = matches!(self.peers[seat as usize], Peer::Dialled { .. });
                     if dialled && self.dialled_ready(seat, now) {
-                        tell(Event::Up(node));
+                        on_event(Event::Up(node));
                     }
                     if !dialled && event.events() != EpollFlags::EPOLLOUT && self.is_heard(node) {
-                        self.read(seat, now, tell);
+                        self.read(seat, now, on_event);
                     }
                 }
             }
         }
         let up = if knocked { self.accept(now) } else { Vec::new() };
-        up.into_iter().for_each(|node| tell(Event::Up(node)));
+        up.into_iter().for_each(|node| on_event(Event::Up(node)));
         for seat in 0..self.peers.len() as u32 {
             if matches!(&self.peers[seat as usize], Peer::Up(link) if link.hushed) {
-                self.read(seat, now, tell);
+                self.read(seat, now, on_event);
             }
         }
         self.check_deadlines(now);
         for (node, why) in std::mem::take(&mut self.lost) {
-            tell(Event::Lost(node, why));
+            on_event(Event::Lost(node, why));
         }
     }
 
-    fn look(&mut self, now: Instant, tell: &mut dyn FnMut(Event<'_>)) {
+    fn poll(&mut self, now: Instant, on_event: &mut dyn FnMut(Event<'_>)) {
         let nodes = self.nodes.len();
         if nodes > FEW_LINKS + 1 || !self.lost.is_empty() || (0..nodes as u32).any(|n| n != self.me && !self.is_up(n)) {
-            return self.turn(now, tell);
+            return self.progress(now, on_event);
         }
         // Bulk comes after other frames that ask for it, and much of it together.
         self.skipped += 1;
@@ -400,7 +400,7 @@ impl Fabric for Tcp {
             let (mut came, keen) = (false, &mut self.keen);
             let read = link.read(now, &mut |kind, body| {
                 came = true;
-                tell(Event::Frame { node, kind, body });
+                on_event(Event::Frame { node, kind, body });
             });
             if came && seat >= nodes {
                 *keen = KEEN_LOOKS;

@@ -249,7 +249,7 @@ fn sleepers_of_the_emulated_network_wake_when_a_frame_is_due() {
         std::thread::sleep(Duration::from_millis(1));
     }
     for (round, several) in [(0u8, false), (1, true), (2, false)] {
-        assert!(b.lie_down(), "nothing has been sent");
+        assert!(b.prepare_to_sleep(), "nothing has been sent");
         let start = Instant::now();
         a.send(1, 16, &[&[round]]);
         a.flush();
@@ -274,8 +274,8 @@ fn sleepers_of_the_emulated_network_wake_when_a_frame_is_due() {
     }
     a.send(1, 16, &[&[9]]);
     a.flush();
-    assert!(!b.lie_down(), "something has been sent that was not looked for");
-    assert!(turn(b).is_empty() && b.lie_down());
+    assert!(!b.prepare_to_sleep(), "something has been sent that was not looked for");
+    assert!(turn(b).is_empty() && b.prepare_to_sleep());
     drop(nodes.remove(0));
     assert!(wakes(&nodes[0], Duration::from_millis(50)), "an end is told at once");
 }
@@ -295,7 +295,7 @@ fn large_bodies_of_the_emulated_network_wake_who_can_use_them() {
     // How many are told at each waking, and how late the last one; who sleeps when they are sent is woken, who has seen them coming wakes by itself.
     let mut told = |idle_hands: bool, seen: bool| {
         b.moderate(idle_hands);
-        assert!(b.lie_down());
+        assert!(b.prepare_to_sleep());
         let start = Instant::now();
         for _ in 0..3 {
             a.send_bulk(1, 17, &[&[7; 15_000]]);
@@ -303,7 +303,7 @@ fn large_bodies_of_the_emulated_network_wake_who_can_use_them() {
         a.flush();
         if seen {
             assert!(turn(b).is_empty());
-            b.lie_down();
+            b.prepare_to_sleep();
         }
         let (mut together, mut left) = (Vec::new(), 3);
         while left > 0 {
@@ -313,7 +313,7 @@ fn large_bodies_of_the_emulated_network_wake_who_can_use_them() {
             let came = turn(b).len();
             left -= came;
             together.extend((came > 0).then_some(came));
-            b.lie_down();
+            b.prepare_to_sleep();
         }
         (together, start.elapsed())
     };

@@ -143,7 +143,7 @@ fn who_waits_in_vain_says_what_kept_the_port_busy() {
         }
         drop(crowd);
         let mut told = Vec::new();
-        a.turn(start + WIRE_UP, &mut |event| told.push(event_text(&event)));
+        a.progress(start + WIRE_UP, &mut |event| told.push(event_text(&event)));
         let told = told.join("\n");
         let why = match strangers {
             0 => "node n1 has not connected within 20 s: is there a firewall between the nodes?".to_string(),
@@ -177,7 +177,7 @@ fn who_finds_no_room_says_so() {
         assert!(start.elapsed() < WIRE_UP, "it has tried only {tries} times");
     }
     let mut told = Vec::new();
-    b.turn(start + WIRE_UP, &mut |event| told.push(event_text(&event)));
+    b.progress(start + WIRE_UP, &mut |event| told.push(event_text(&event)));
     let why = "node n0: its port has no room left: more connections come to it from others than it can hear at a time";
     assert_eq!(told, [why]);
 }

@@ -6,8 +6,8 @@
 
 use crate::crash::{Crash, Dying};
 use crate::dynamic::{Answer, Ask, NewContexts, Ranks, World};
-use crate::growth::{Birth, Stage, Step};
 use crate::monitor::Matrix;
+use crate::spawn_protocol::{Birth, Stage, Step};
 use crate::trace::TraceMap;
 use crate::waits::{JobWaits, Still};
 use serde::{Deserialize, Serialize};

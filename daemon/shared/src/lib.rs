@@ -3,7 +3,7 @@
 //! Reading order: `mem` (sync, segment, slab), `node` (the segment about time: cores, ranks, clocks), `sched` (run
 //! state, run queue, baton), `job` (the segment about messages), `matching` (envelope, inbox, queues, tend), `cell`
 //! (collectives in shared memory), `window` (one-sided communication), `ask` and `arith` (the same, over nodes), `control` (messages over the
-//! socket), `dynamic` (those for dynamic processes), `growth` (spawning over several nodes), `ports` (where groups meet), `agreement` (of those who survive a death), `roster` and `waits` (who waits for whom, seen from outside), `monitor` (what went from whom to whom), `trace` (what happened when),
+//! socket), `dynamic` (those for dynamic processes), `spawn_protocol` (spawning over several nodes), `ports` (where groups meet), `agreement` (of those who survive a death), `roster` and `waits` (who waits for whom, seen from outside), `monitor` (what went from whom to whom), `trace` (what happened when),
 //! `meter` and `perf_event` (performance counters), `simulate` (virtual time), `check` (where checked calls are compared), `guarding` (what the kernel offers for guards), `faults` (signals of them), `runtime_dir` and `leftovers` (what lies in the file system).
 //!
 //! `unsafe` lives in `arith`, `mem`, `node`, `job`, `matching::queues`, `cell`, `window`, `trace`, `perf_event`, `guarding`, `faults`, `check` and `simulate::segment`, where shared memory, or the kernel, is reached.
@@ -21,7 +21,6 @@ pub mod decisions;
 pub mod dynamic;
 pub mod escape;
 pub mod faults;
-pub mod growth;
 pub mod guarding;
 pub mod job;
 pub mod leftovers;
@@ -37,6 +36,7 @@ pub mod roster;
 pub mod runtime_dir;
 pub mod sched;
 pub mod simulate;
+pub mod spawn_protocol;
 pub mod stand_in;
 pub mod trace;
 pub mod waits;

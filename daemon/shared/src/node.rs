@@ -6,7 +6,6 @@
 
 mod config;
 pub mod counting;
-pub(crate) mod course;
 mod descriptors;
 pub mod last_words;
 mod layout;
@@ -17,10 +16,11 @@ mod pids;
 mod placement;
 pub mod recording;
 pub(crate) mod run_state;
+pub(crate) mod send_pattern;
 mod whereabouts;
 
 pub use config::{NodeConfig, Patience};
-pub use descriptors::{CoreDescriptor, Life, Mark, NodeHeader, Post, RankDescriptor};
+pub use descriptors::{CarrierWords, CoreDescriptor, Life, Mark, NodeHeader, RankDescriptor};
 pub use layout::{CORES_AT, ranks_at};
 pub use pids::Pids;
 pub use run_state::RunState;
@@ -279,7 +279,7 @@ impl NodeSegment {
     }
 
     #[inline]
-    pub(crate) fn post(&self) -> &Post {
+    pub(crate) fn post(&self) -> &CarrierWords {
         // SAFETY: inside the mapping (or leaked); atomics only.
         unsafe { &*self.parts.post }
     }

@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 use vmpi_shared::control::{Balance, OnBlock, Policy, Wtime};
 use vmpi_shared::node::{NodeConfig, NodeSegment, Patience, Pids, last_words};
-use vmpi_shared::sched::{self, damage, lease, outside, recover, report, supervise};
+use vmpi_shared::sched::{self, corruption, lease, outside, recover, report, supervise};
 
 const RANKS: u32 = 5;
 const CORES: u32 = 2;
@@ -61,7 +61,7 @@ fn look_after(node: &NodeSegment, dice: &mut fastrand::Rng) {
         let (rank, core) = (dice.u32(..RANKS), dice.u32(..CORES));
         match dice.usize(..17) {
             0 => supervise::assist(node),
-            1 => drop(damage::find(node, &[0, 0, 0, 1, 1])),
+            1 => drop(corruption::find(node, &[0, 0, 0, 1, 1])),
             2 => drop(last_words::listen(node, |_| 0)),
             3 => last_words::heard(node, rank, dice.bool()),
             4 => last_words::begin(node, rank),

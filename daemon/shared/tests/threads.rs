@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use vmpi_shared::control::{Balance, OnBlock, Policy, Wtime};
 use vmpi_shared::job::{JobConfig, JobSegment};
+use vmpi_shared::matching::endpoint::Endpoint;
 use vmpi_shared::matching::envelope::{Envelope, INLINE_BYTES, kind};
 use vmpi_shared::matching::request::FLAG_AWAITED;
-use vmpi_shared::matching::tend::Endpoint;
 use vmpi_shared::node::{NodeConfig, NodeSegment, Patience};
 use vmpi_shared::sched;
 

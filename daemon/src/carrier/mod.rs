@@ -2,7 +2,7 @@
 //!
 //! Not the daemon itself, because it matches for ranks in their job's memory: what a rank scribbles there can then end the carrier, and
 //! with it that job, but never the daemon or another job (SPECIFICATION 4.1). It has the same part as a peer rank: it pushes, tends and makes
-//! READY (`vmpi_shared::matching::courier`).
+//! READY (`vmpi_shared::matching::carrier_endpoint`).
 //!
 //! Reading order: `start` and `main` (how it begins) -> `choice` (which network) -> `post` (the loop) -> `wire` (frames) -> `transfer` (large messages).
 //!
@@ -10,10 +10,10 @@
 //! other nodes that this one quits, and ends.
 
 mod choice;
-mod counted;
+mod frame_count;
 mod post;
+mod realtime;
 mod transfer;
-mod urgency;
 mod wire;
 
 use std::io;
@@ -26,7 +26,7 @@ use std::time::Instant;
 use vmpi_fabric::{Key, Node, Tcp};
 use vmpi_shared::control::{Connection, PROTOCOL, Reply, Request, env};
 use vmpi_shared::job::JobSegment;
-use vmpi_shared::matching::courier::Courier;
+use vmpi_shared::matching::carrier_endpoint::CarrierEndpoint;
 use vmpi_shared::mem::bell::Chime;
 use vmpi_shared::node::{NodeSegment, Pids};
 
@@ -94,7 +94,7 @@ fn serve() -> Result<(), StartError> {
     let mut node = NodeSegment::map(node)?;
     node.set_pids(Pids::map(pids, node.header().ranks)?);
     node.set_carrier_bell(Chime::of_carrier(bell, timer, own));
-    let courier = Courier::new(node, JobSegment::map(segment)?);
+    let endpoint = CarrierEndpoint::new(node, JobSegment::map(segment)?);
 
     let mut tcp = Tcp::listen()?;
     daemon.send(&Request::Listening { port: tcp.port()? }, &[])?;
@@ -128,7 +128,7 @@ fn serve() -> Result<(), StartError> {
         }
     };
     crate::log::debug!("job {job}: node {} of {} by {}", nodes.here, nodes.names.len(), fabric.describe());
-    post::Post::new(courier, fabric, daemon, *nodes).serve()?;
+    post::CarrierLoop::new(endpoint, fabric, daemon, *nodes).serve()?;
     Ok(())
 }
 

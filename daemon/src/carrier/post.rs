@@ -3,17 +3,17 @@
 //! Flow control: an envelope to a rank takes one of its credits, which come back when it has been delivered there. Without credits it stays in
 //! the rank's inbox here, and a full inbox makes its senders wait as on one node. So what a carrier holds back for a rank is bounded, and a
 //! rank that takes nothing stops those alone who send to it. A message for which the sender's slab here has no block is kept by the carrier and
-//! announced to the receiver like a large one (`kept`).
+//! announced to the receiver like a large one (`held`).
 
 mod arrived;
 mod deaths;
 mod deliver;
 mod enrol;
+mod held;
 #[cfg(test)]
 mod hostile;
-mod kept;
+mod idle;
 mod large;
-mod rest;
 mod windows;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -25,17 +25,17 @@ use vmpi_fabric::fabric::BACKLOG_BYTES;
 use vmpi_fabric::{Event, Fabric};
 use vmpi_shared::ask::{Ask, What};
 use vmpi_shared::control::{Connection, Nodes, Request};
-use vmpi_shared::matching::courier::Courier;
+use vmpi_shared::matching::carrier_endpoint::CarrierEndpoint;
 use vmpi_shared::matching::envelope::{Envelope, FLAG_MAPPED, kind};
 
-use super::counted::Counted;
+use super::frame_count::FrameCount;
+use super::realtime::Realtime;
 use super::transfer::{Announced, CHUNK_BYTES, Cursor, Fin, Incoming, Memory, Outgoing};
-use super::urgency::Urgency;
 use super::wire::{self, BodyError, CREDITS, Frame, Said};
 use crate::log::debug;
 use arrived::{Arrived, check_ends};
 use deliver::{Line, Owed};
-use rest::Moves;
+use idle::Moves;
 
 /// Time between two attempts to deliver to a rank that had no room.
 const RETRY: Duration = Duration::from_millis(1);
@@ -64,9 +64,9 @@ enum Came {
     Said(u8, Said),
 }
 
-pub struct Post {
-    courier: Courier,
-    fabric: Counted,
+pub struct CarrierLoop {
+    endpoint: CarrierEndpoint,
+    fabric: FrameCount,
     /// Frames of other nodes that have been acted on.
     received: u64,
     daemon: Connection,
@@ -85,8 +85,8 @@ pub struct Post {
     pending: BTreeMap<u32, Line>,
     /// By rank and request.
     announced: HashMap<(u32, u32), Announced>,
-    ahead: kept::Ahead,
-    kept: kept::Kept,
+    ahead: held::Ahead,
+    kept: held::Held,
     incoming: HashMap<u32, Incoming>,
     next_transfer: u32,
     outgoing: VecDeque<Outgoing>,
@@ -98,22 +98,22 @@ pub struct Post {
     bye_heard: Vec<bool>,
     drained: bool,
     told_lost: bool,
-    rest: rest::Rest,
-    urgency: Urgency,
+    rest: idle::Idle,
+    realtime: Realtime,
     deaths: deaths::Deaths,
 }
 
-impl Post {
-    pub fn new(courier: Courier, fabric: Box<dyn Fabric>, daemon: Connection, nodes: Nodes) -> Post {
+impl CarrierLoop {
+    pub fn new(endpoint: CarrierEndpoint, fabric: Box<dyn Fabric>, daemon: Connection, nodes: Nodes) -> CarrierLoop {
         let mut peers = vec![Peer::Coming; nodes.names.len()];
         peers[nodes.here as usize] = Peer::Gone;
-        Post {
+        CarrierLoop {
             credits: vec![CREDITS; nodes.of_rank.len()],
             bye_heard: vec![false; peers.len()],
             peers,
-            rest: rest::Rest::new(courier.patience()),
-            courier,
-            fabric: Counted::new(fabric),
+            rest: idle::Idle::new(endpoint.patience()),
+            endpoint,
+            fabric: FrameCount::new(fabric),
             received: 0,
             daemon,
             nodes,
@@ -123,8 +123,8 @@ impl Post {
             reborn: BTreeSet::new(),
             pending: BTreeMap::new(),
             announced: HashMap::new(),
-            ahead: kept::Ahead::default(),
-            kept: kept::Kept::default(),
+            ahead: held::Ahead::default(),
+            kept: held::Held::default(),
             incoming: HashMap::new(),
             next_transfer: 0,
             outgoing: VecDeque::new(),
@@ -134,7 +134,7 @@ impl Post {
             said_bye: false,
             drained: false,
             told_lost: false,
-            urgency: Urgency::default(),
+            realtime: Realtime::default(),
             deaths: deaths::Deaths::default(),
         }
     }
@@ -145,7 +145,7 @@ impl Post {
     /// The daemon cannot be told something.
     pub fn serve(&mut self) -> io::Result<()> {
         let mut moves = Moves::Yes;
-        rest::be_exact();
+        idle::be_exact();
         loop {
             let now = Instant::now();
             self.step(now, moves)?;
@@ -182,7 +182,7 @@ impl Post {
     fn turn(&mut self, now: Instant, moves: Moves) {
         let mut came = Vec::new();
         let mut fates = Vec::new();
-        let Post { fabric, courier, nodes, incoming, kept, peers, .. } = self;
+        let CarrierLoop { fabric, endpoint, nodes, incoming, kept, peers, .. } = self;
         let mut failed: Vec<(u32, BodyError)> = Vec::new();
         let (mut stirred, mut received) = (false, 0);
         let mut tell = |event: Event<'_>| match event {
@@ -196,10 +196,10 @@ impl Post {
                     // Straight from the link's buffer into the receive buffer.
                     Frame::Data { transfer, bytes } => {
                         (stirred, received) = (true, received + 1);
-                        large::data(&courier.node, incoming, kept, (node, transfer), bytes)
+                        large::data(&endpoint.node, incoming, kept, (node, transfer), bytes)
                     }
                     Frame::Envelope { to, envelope, payload } => {
-                        let arrived = Arrived::take_in(courier, nodes, node, (to, envelope, payload))?;
+                        let arrived = Arrived::take_in(endpoint, nodes, node, (to, envelope, payload))?;
                         came.push((node, Came::Envelope(arrived)));
                         Ok(())
                     }
@@ -212,9 +212,9 @@ impl Post {
             }
         };
         if moves == Moves::Perhaps {
-            fabric.look(now, &mut tell);
+            fabric.poll(now, &mut tell);
         } else {
-            fabric.turn(now, &mut tell);
+            fabric.progress(now, &mut tell);
         }
         // What came before a link was lost counts; a link is up before anything comes.
         let (up, lost): (Vec<_>, Vec<_>) = fates.into_iter().partition(|(_, why)| why.is_none());
@@ -324,9 +324,9 @@ impl Post {
         let Some(&node) = self.nodes.of_rank.get(to as usize) else { return };
         let gone = matches!(self.peers[node as usize], Peer::Gone) || self.has_failed(to);
         let may_follow = self.may_copy() && self.may_follow();
-        let Post { courier, fabric, credits, announced, incoming, next_transfer, outgoing, ahead, .. } = self;
+        let CarrierLoop { endpoint, fabric, credits, announced, incoming, next_transfer, outgoing, ahead, .. } = self;
         let (mut aside, mut refused) = (Vec::new(), Vec::new());
-        let all = courier.collect(to, |envelope| {
+        let all = endpoint.collect(to, |envelope| {
             let mut envelope = *envelope;
             let ask = if envelope.kind == kind::ASK { Ask::of(&envelope).ok() } else { None };
             if ask.is_some_and(|ask| ask.what.is_local()) {
@@ -340,7 +340,7 @@ impl Post {
             if gone {
                 // Nobody is there any more; the job ends, or the message is one that nobody waits for.
                 if wire::has_payload(&envelope) {
-                    courier.give_back(&envelope);
+                    endpoint.give_back(&envelope);
                 }
                 if ask.is_some() {
                     refused.push(envelope);
@@ -354,13 +354,13 @@ impl Post {
             if credits[to as usize] == 0 || fabric.backlog_bytes(node) > BACKLOG_BYTES {
                 return false;
             }
-            if !vmpi_shared::matching::courier::travels(envelope.kind) {
+            if !vmpi_shared::matching::carrier_endpoint::travels(envelope.kind) {
                 return true;
             }
             match ask {
                 Some(ask) if ask.what.fetches() => {
                     envelope.set_peer_request(*next_transfer);
-                    let memory = Memory::of(courier, envelope.from, false).unwrap_or(Memory::GONE);
+                    let memory = Memory::of(endpoint, envelope.from, false).unwrap_or(Memory::GONE);
                     incoming.insert(*next_transfer, fetched((node, to), &envelope, &ask, memory));
                     *next_transfer = next_transfer.wrapping_add(1) & !wire::UNASKED;
                 }
@@ -373,13 +373,13 @@ impl Post {
             }
             let (bytes, used) = wire::encode(to, &envelope);
             if wire::has_payload(&envelope) {
-                let Some(payload) = courier.payload(&envelope) else { return true };
+                let Some(payload) = endpoint.payload(&envelope) else { return true };
                 fabric.send(node, wire::ENVELOPE, &[&bytes[..used], payload]);
-                courier.give_back(&envelope);
+                endpoint.give_back(&envelope);
             } else {
                 if envelope.kind == kind::RTS {
                     let open = envelope.flags & FLAG_MAPPED != 0;
-                    let memory = may_follow.then(|| Memory::of(courier, envelope.from, open)).flatten();
+                    let memory = may_follow.then(|| Memory::of(endpoint, envelope.from, open)).flatten();
                     if let Some(out) = memory.and_then(|it| ahead.follow(fabric, (node, to), &envelope, it)) {
                         outgoing.push_back(out);
                         credits[to as usize] -= 1;
@@ -417,7 +417,7 @@ impl Post {
     /// An answer (PULL, FIN) of a rank here, or of matching for it, to remote rank `to`.
     fn answer_remote(&mut self, to: u32, envelope: Envelope) {
         let Some(&node) = self.nodes.of_rank.get(to as usize) else { return };
-        if envelope.request & kept::KEPT != 0 {
+        if envelope.request & held::KEPT != 0 {
             return self.give_kept(&envelope);
         }
         if envelope.kind == kind::PULL && self.begin_incoming(to, node, &envelope) {
@@ -442,7 +442,7 @@ impl Post {
                 let credits = &mut self.credits[rank as usize];
                 // More than there can be: for envelopes to who had this number before.
                 *credits = credits.saturating_add(count).min(CREDITS);
-                self.courier.note_unexpected(rank, unexpected);
+                self.endpoint.note_unexpected(rank, unexpected);
             }
             Said::Ready { sender, request, transfer, len } => self.wanted(node, (sender, request), transfer, len)?,
             Said::Refused { transfer, errno } => match transfer & wire::UNASKED {

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use vmpi_cma::{Block, CopyError};
-use vmpi_shared::matching::courier::Courier;
+use vmpi_shared::matching::carrier_endpoint::CarrierEndpoint;
 use vmpi_shared::node::NodeSegment;
 
 /// Bytes of one DATA frame: long enough that a system call does not count, short enough that sending and copying overlap.
@@ -28,8 +28,8 @@ impl Memory {
     pub const GONE: Memory = Memory { rank: u32::MAX, pid: 0, open: false };
 
     /// `None`: the rank is no more.
-    pub fn of(courier: &Courier, rank: u32, open: bool) -> Option<Memory> {
-        Some(Memory { rank, pid: courier.pid(rank)?, open })
+    pub fn of(endpoint: &CarrierEndpoint, rank: u32, open: bool) -> Option<Memory> {
+        Some(Memory { rank, pid: endpoint.pid(rank)?, open })
     }
 
     /// Where these blocks are in this process, if they are one of `len` bytes; good until the next call.
@@ -295,8 +295,8 @@ mod tests {
         node.set_pid(0, std::process::id() as i32);
         node.introduce(0);
         let job = JobSegment::create(&JobConfig { cells: 1, ..JobConfig::for_ranks(1) }).unwrap();
-        let courier = Courier::new(node, job);
-        let node = &courier.node;
+        let endpoint = CarrierEndpoint::new(node, job);
+        let node = &endpoint.node;
         let mut private = [1u8; 32];
         let addr = private.as_mut_ptr() as u64;
         let file = File::from(memfd_create("vmpi-test", MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING).unwrap());
@@ -305,7 +305,7 @@ mod tests {
         file.write_all_at(&[2; 32], addr).unwrap();
         node.lay_open(0, &file).unwrap();
 
-        let memory = |open| Memory::of(&courier, 0, open).unwrap();
+        let memory = |open| Memory::of(&endpoint, 0, open).unwrap();
         let mut got = [0; 8];
         let mut closed = Cursor::of(memory(false), addr, 0, 32).unwrap();
         assert!(closed.is_reached(node) && !closed.show(node, 8, |_| panic!("it is not mapped")));

@@ -8,12 +8,12 @@
 //! what is known.
 //!
 //! Of a job of several nodes each daemon sees its own ranks. It tells the launcher when these have been found still, its carrier among them, and what has gone to
-//! other nodes and come from there; the launcher, who hears that of all, asks once more, and draws the conclusion (`tools/src/nodes/conductor/waiting.rs`).
+//! other nodes and come from there; the launcher, who hears that of all, asks once more, and draws the conclusion (`tools/src/nodes/coordinator/waiting.rs`).
 
 use std::time::Instant;
 
 use vmpi_shared::control::Reply;
-use vmpi_shared::matching::look;
+use vmpi_shared::matching::inspect;
 use vmpi_shared::mem::sync::Ordering::SeqCst;
 use vmpi_shared::proc;
 use vmpi_shared::sched::{RunState, Wait, carrier_bell, report};
@@ -136,7 +136,7 @@ impl Job {
         let mut switches = Vec::new();
         for rank in self.living() {
             self.ranks[rank as usize].attachment.as_ref()?;
-            switches.push(look::is_suspended(&self.node, &self.segment, rank)?);
+            switches.push(inspect::is_suspended(&self.node, &self.segment, rank)?);
         }
         if self.spec.nodes.is_none() {
             return (!switches.is_empty()).then_some(Picture { switches, frames: None });
@@ -156,7 +156,7 @@ impl Job {
                 // Of several nodes the launcher knows who waits at a port.
                 let is_answered = || self.spec.nodes.is_none() && self.ports.visitor(rank).is_none();
                 self.asks(rank) && is_answered()
-                    || look::is_moving(&self.segment, rank)
+                    || inspect::is_moving(&self.segment, rank)
                     || self.has_thread_elsewhere(&self.ranks[rank as usize], rank)
             })
     }
@@ -245,7 +245,7 @@ impl Job {
             wait.deferred = Some(Deferred { function, address, site: None });
         }
         wait.waiting_s = self.node.seconds(self.node.now().saturating_sub(descriptor.t.load(SeqCst)));
-        let seen = look::look(&self.segment, rank, MOST);
+        let seen = inspect::look(&self.segment, rank, MOST);
         wait.unexpected_count = seen.unexpected_count;
         wait.unexpected = seen.unexpected;
         wait.crowd = seen.crowd;

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use vmpi_shared::control::{CoreReport, JobReport, RankReport, RegionReport};
-use vmpi_shared::matching::look;
+use vmpi_shared::matching::inspect;
 use vmpi_shared::mem::sync::Ordering::Relaxed;
 use vmpi_shared::monitor::{FOR_JOB, Matrix};
 use vmpi_shared::trace::regions;
@@ -156,7 +156,7 @@ impl Job {
         let mut report = sched::rank_report_at(&self.node, rank, now);
         let world = &self.worlds[entry.world];
         (report.world, report.world_rank) = (world.number, entry.world_rank);
-        report.unexpected = look::unexpected(&self.segment, rank).into();
+        report.unexpected = inspect::unexpected(&self.segment, rank).into();
         report.pid = entry.attachment.as_ref().map_or(entry.pid, |a| a.pid);
         report.face = entry.attachment.as_ref().map_or_else(String::new, |a| a.face.clone());
         if entry.over {

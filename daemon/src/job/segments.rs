@@ -5,7 +5,7 @@ use vmpi_shared::job::JobConfig;
 use vmpi_shared::mem::bell::Bell;
 use vmpi_shared::node::{NodeConfig, NodeSegment, Pids, recording};
 
-use crate::eager::{self, Sharing};
+use crate::eager_limits::{self, Sharing};
 use crate::job::{Place, SubmitError};
 
 /// Does a large message to another node move only at its sender's scheduling points?
@@ -48,13 +48,13 @@ pub(super) fn job_config(spec: &JobSpec, room: &JobConfig, place: &Place) -> Job
     let sharing = Sharing {
         v: spec.v,
         shared: (0..spec.ranks).filter(|rank| spec.is_local(*rank)).count() > spec.cpus.len(),
-        cache_bytes: eager::cache_bytes(&spec.cpus),
+        cache_bytes: eager_limits::cache_bytes(&spec.cpus),
     };
-    let far = if by_rank { eager::far_by_rank_bytes(calibration) } else { room.far_eager_limit_bytes };
+    let far = if by_rank { eager_limits::far_by_rank_bytes(calibration) } else { room.far_eager_limit_bytes };
     JobConfig {
-        eager_limit_bytes: eager::apart_bytes(calibration, &sharing, place.hand_over),
-        near_eager_limit_bytes: eager::near_bytes(calibration, &sharing),
-        open_eager_limit_bytes: eager::open_bytes(calibration, &sharing, place.hand_over),
+        eager_limit_bytes: eager_limits::apart_bytes(calibration, &sharing, place.hand_over),
+        near_eager_limit_bytes: eager_limits::near_bytes(calibration, &sharing),
+        open_eager_limit_bytes: eager_limits::open_bytes(calibration, &sharing, place.hand_over),
         far_eager_limit_bytes: far,
         single_copy: u32::from(!refused(env::SINGLE_COPY)),
         lend_queues: u32::from(!refused(env::STRONG_PROGRESS) && !by_rank),

@@ -11,7 +11,7 @@
 use std::time::{Duration, Instant};
 
 use vmpi_shared::control::Cause;
-use vmpi_shared::matching::look;
+use vmpi_shared::matching::inspect;
 use vmpi_shared::mem::sync::Ordering::SeqCst;
 use vmpi_shared::sched::{self, RunState};
 
@@ -130,8 +130,8 @@ impl Job {
         let has_use = |rank: u32, state: RunState| match state {
             RunState::Ready | RunState::Tended | RunState::Running => true,
             RunState::Suspended => {
-                look::is_suspended(&self.node, &self.segment, rank).is_none()
-                    || all_wait && look::is_moving(&self.segment, rank)
+                inspect::is_suspended(&self.node, &self.segment, rank).is_none()
+                    || all_wait && inspect::is_moving(&self.segment, rank)
             }
             _ => false,
         };

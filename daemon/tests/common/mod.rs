@@ -23,8 +23,8 @@ pub const SCRIPT: &str = "VMPI_TEST_SCRIPT";
 /// A running daemon with its own runtime directory.
 pub struct Vmpid {
     pub dir: PathBuf,
-    /// The keeper, whose child the daemon is.
-    pub keeper: Child,
+    /// The supervisor, whose child the daemon is.
+    pub supervisor: Child,
 }
 
 impl Vmpid {
@@ -35,7 +35,7 @@ impl Vmpid {
     }
 
     pub fn start_in(dir: PathBuf, arguments: &[&str]) -> Vmpid {
-        let keeper = Command::new(env!("CARGO_BIN_EXE_vmpid"))
+        let supervisor = Command::new(env!("CARGO_BIN_EXE_vmpid"))
             .arg("--foreground")
             .arg("--runtime-dir")
             .arg(&dir)
@@ -43,7 +43,7 @@ impl Vmpid {
             .stdin(Std::null())
             .spawn()
             .unwrap();
-        Vmpid { dir, keeper }
+        Vmpid { dir, supervisor }
     }
 
     pub fn socket(&self) -> PathBuf {
@@ -99,8 +99,8 @@ impl Vmpid {
     /// TERM; the daemon must end with 0 and leave nothing.
     pub fn stop(mut self) {
         let page = self.status_page();
-        signal(self.keeper.id() as i32, libc::SIGTERM);
-        assert_eq!(self.keeper.wait().unwrap().code(), Some(0));
+        signal(self.supervisor.id() as i32, libc::SIGTERM);
+        assert_eq!(self.supervisor.wait().unwrap().code(), Some(0));
         self.assert_nothing_left(page);
     }
 
@@ -121,9 +121,9 @@ impl Vmpid {
 
 impl Drop for Vmpid {
     fn drop(&mut self) {
-        if self.keeper.try_wait().ok().flatten().is_none() {
-            signal(self.keeper.id() as i32, libc::SIGTERM);
-            let _ = self.keeper.wait();
+        if self.supervisor.try_wait().ok().flatten().is_none() {
+            signal(self.supervisor.id() as i32, libc::SIGTERM);
+            let _ = self.supervisor.wait();
         }
         let _ = fs::remove_dir_all(&self.dir);
     }

@@ -7,7 +7,7 @@ use crate::check::made::{self, What};
 use crate::consts::{self, TAG_UB_VALUE};
 use crate::errhandler::codes;
 use crate::errors::{Class, Result, fail};
-use crate::giant::Giant;
+use crate::guarded::EntryGuarded;
 use crate::handle::{Comm, Handle};
 use crate::process;
 use std::collections::BTreeMap;
@@ -110,7 +110,7 @@ struct State {
     of: BTreeMap<(Kind, u32), Vec<Slot>>,
 }
 
-static STATE: Giant<State> = Giant::new(State {
+static STATE: EntryGuarded<State> = EntryGuarded::new(State {
     keyvals: BTreeMap::new(),
     freed: BTreeMap::new(),
     last_keyval: crate::handle::FIRST_DYNAMIC as i32 - 1,

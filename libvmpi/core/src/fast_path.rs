@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// What the last poll has missed (`request::missed` says how it is written); 0: nothing. Used by the thread that is inside.
+/// What the last poll has missed (`request::poll_again` says how it is written); 0: nothing. Used by the thread that is inside.
 pub(crate) static MISSED: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 
 /// Something may change now: MPI is entered.

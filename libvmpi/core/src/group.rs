@@ -5,7 +5,7 @@
 
 use crate::consts;
 use crate::errors::{Class, Result, fail};
-use crate::giant::Giant;
+use crate::guarded::EntryGuarded;
 use crate::handle::{Group, Handle, Session};
 use crate::table::Table;
 use std::cell::OnceCell;
@@ -230,7 +230,7 @@ impl Members {
     }
 }
 
-static GROUPS: Giant<Table<Group, Rc<Members>>> = Giant::new(Table::new());
+static GROUPS: EntryGuarded<Table<Group, Rc<Members>>> = EntryGuarded::new(Table::new());
 
 /// The group behind a handle.
 ///

@@ -3,7 +3,7 @@
 //! Keys and values are bytes; their length limits are the face's and are checked at the border.
 
 use crate::errors::{Class, Result, fail};
-use crate::giant::Giant;
+use crate::guarded::EntryGuarded;
 use crate::handle::{Handle, Info};
 use crate::process;
 use crate::table::Table;
@@ -67,7 +67,7 @@ impl Entries {
     }
 }
 
-static INFOS: Giant<Table<Info, Rc<Entries>>> = Giant::new(Table::new());
+static INFOS: EntryGuarded<Table<Info, Rc<Entries>>> = EntryGuarded::new(Table::new());
 
 /// A new info object.
 pub fn insert(entries: Rc<Entries>) -> Info {

@@ -28,7 +28,7 @@ use vmpi_shared::control::{self, Check, Connection, Reply, Request};
 use vmpi_shared::dynamic::World;
 use vmpi_shared::job::{JobConfig, JobSegment};
 use vmpi_shared::matching::elements;
-use vmpi_shared::matching::tend::Endpoint;
+use vmpi_shared::matching::endpoint::Endpoint;
 use vmpi_shared::mem::bell::{Bell, Chime};
 use vmpi_shared::node::{NodeConfig, NodeSegment, Pids};
 use vmpi_shared::simulate::SimulationSegment;

@@ -2,7 +2,7 @@
 //!
 //! Reading order, which is that of the floors (who stands higher imports from below, and no two files from each other; `tests/tests/layers.rs` has each one):
 //!
-//! 1. `handle`, `consts`, `errors` (the standard ABI's numbers, which the whole core speaks), `status`, `table`, `giant`, `face`, `plane`, `calls`, `fast_path`, `overlap::guard` (memory that must not be touched yet)
+//! 1. `handle`, `consts`, `errors` (the standard ABI's numbers, which the whole core speaks), `status`, `table`, `guarded`, `face`, `plane`, `calls`, `fast_path`, `overlap::guard` (memory that must not be touched yet)
 //! 2. `process` (this rank), `lock` (entry lock), `nodes`, `clock`, `errhandler` (the table), `datatype`, `group`, `info`
 //! 3. `comm` (the communicator), `failure` (what is known of failures), `attr`, `op`, `hardware`, `process_sets`, `crash`
 //! 4. `monitor`, `regions`, `tool`, `memory`
@@ -13,7 +13,7 @@
 //! 9. `rma`, `topo`, `ulfm`, `dynamic` (spawn, accept and connect), `init` (start and end)
 //! 10. `io`, `session`, `raise` (errors to their handlers)
 //!
-//! `unsafe` lives where user memory is touched: `giant`, `process`, `own_file`, `foreign`, `datatype::pack`, `op::apply`, `p2p`, `coll::schedule`,
+//! `unsafe` lives where user memory is touched: `guarded`, `process`, `own_file`, `foreign`, `datatype::pack`, `op::apply`, `p2p`, `coll::schedule`,
 //! `memory`, `overlap::guard`, `check::sites`, `request`, `io`, `rma`.
 
 pub mod attr;
@@ -34,8 +34,8 @@ pub mod face;
 pub mod failure;
 mod fast_path;
 mod foreign;
-pub mod giant;
 pub mod group;
+pub mod guarded;
 pub mod handle;
 pub mod hardware;
 pub mod info;

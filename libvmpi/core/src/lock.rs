@@ -10,7 +10,7 @@
 //! or on its way in and all waiting ones have seen the last change; a thread that wants in then makes the rank READY
 //! again and waits until it runs. A thread that has let others pass several times goes first.
 //!
-//! When the last call of a rank is left, its queues are lent to those who deliver to it (`matching::lend`), and taken back at the next.
+//! When the last call of a rank is left, its queues are lent to those who deliver to it (`matching::strong_progress`), and taken back at the next.
 
 use crate::fast_path;
 use crate::process::{self, endpoint, scheduling_point};
@@ -163,7 +163,7 @@ pub fn enter_with(see_to: impl FnOnce()) -> Entered {
 fn see_to_what_is_due(see_to: impl FnOnce()) {
     let due = DUE.fetch_and(!LENT, Ordering::Relaxed);
     if due & LENT != 0 {
-        take_back();
+        reclaim_queues();
     }
     if due & ENTRY != 0 && CALLS.load(Ordering::Relaxed) == 1 && process::is_active() {
         process::scheduling_point();
@@ -204,11 +204,11 @@ pub(crate) fn note_done(what: u8) {
 
 /// The queues have been lent, or in virtual time the program has computed.
 #[inline(never)]
-fn take_back() {
+fn reclaim_queues() {
     if simulate::is_on() {
         return simulate::entered();
     }
-    endpoint().take_back();
+    endpoint().reclaim_queues();
 }
 
 /// Enter without the lock, if this is the only thread that uses MPI.
@@ -307,7 +307,7 @@ impl Drop for Entered {
 fn leave(locked: bool, lends: bool) {
     if lends {
         let simulated = simulate::is_on();
-        if simulated || endpoint().lend() {
+        if simulated || endpoint().offer_queues() {
             note_due(LENT);
         }
         if simulated {

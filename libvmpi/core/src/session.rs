@@ -6,8 +6,8 @@
 use crate::consts;
 use crate::errhandler::{self, Target};
 use crate::errors::{Class, Result, fail};
-use crate::giant::Giant;
 use crate::group::Members;
+use crate::guarded::EntryGuarded;
 use crate::handle::{Errhandler, Handle, Session};
 use crate::info::Entries;
 use crate::lock;
@@ -18,7 +18,7 @@ use crate::request::flush;
 use crate::table::Table;
 use std::rc::Rc;
 
-static SESSIONS: Giant<Table<Session, Rc<Entries>>> = Giant::new(Table::new());
+static SESSIONS: EntryGuarded<Table<Session, Rc<Entries>>> = EntryGuarded::new(Table::new());
 
 /// The names of thread levels in info objects.
 const LEVELS: [(i32, &str); 4] = [

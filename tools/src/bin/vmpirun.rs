@@ -2,5 +2,5 @@
 
 fn main() {
     // Here, so that another commit makes nothing but this file new.
-    std::process::exit(vmpi_tools::called::main(option_env!("VMPI_COMMIT")));
+    std::process::exit(vmpi_tools::multicall::main(option_env!("VMPI_COMMIT")));
 }

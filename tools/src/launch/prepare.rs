@@ -8,7 +8,7 @@ use crate::elf::Search;
 use crate::environ::{self, Env, FaceDirs};
 use crate::failure::Failure;
 use crate::hosts::{self, Host};
-use crate::nodes::engine::Engine;
+use crate::nodes::node_source::NodeSource;
 use crate::nodes::place::{self, Known};
 use crate::occupied::Claims;
 use crate::pins::Pins;
@@ -25,7 +25,7 @@ use vmpi_shared::meter::{self, Event};
 pub(super) fn prepare(
     options: &RunOptions,
     exe_dir: &Path,
-    engine: &Engine,
+    engine: &NodeSource,
     known: &[&Known],
     machine: Machine,
 ) -> Result<Job, Failure> {
@@ -152,7 +152,7 @@ fn check_named_ranks(options: &RunOptions, ranks: Option<u32>) -> Result<(), Fai
 /// The CPUs of a job of this node alone.
 fn cpus_here(
     options: &RunOptions,
-    engine: &Engine,
+    engine: &NodeSource,
     machine: &Machine,
     notes: &mut Vec<String>,
 ) -> Result<Vec<u32>, Failure> {
@@ -327,7 +327,7 @@ fn plan_beside_others(wish: &Wish, cpus: &[u32], topology: &Topology) -> (Plan, 
 }
 
 /// What is said before anything has been planned.
-fn first_notes(options: &RunOptions, engine: &Engine, known: &[&Known]) -> Vec<String> {
+fn first_notes(options: &RunOptions, engine: &NodeSource, known: &[&Known]) -> Vec<String> {
     // Where the nodes come from is no news in each run.
     let from = engine.notes.iter().filter(|_| options.dry_run || options.verbose || options.display_allocation);
     let mut notes: Vec<String> = options.notes.iter().chain(&engine.warnings).chain(from).cloned().collect();

@@ -2,7 +2,7 @@
 //! and passes words and output between the two.
 
 use super::frames::{self, Facts, Frame, FromNode, ToNode};
-use super::records::{self, Arrivals};
+use super::trace_transfer::{self, Arrivals};
 use super::{LAUNCHER_PULSES, PULSE, rdma};
 use crate::daemon::{self, Loss, Orphans, VERSION};
 use crate::failure::Failure;
@@ -206,7 +206,7 @@ impl Replies {
                 && let Some(segment) = files.next()
             {
                 // What cannot be passed on is missed there.
-                let _ = records::pass(&File::from(segment), map, |at, bytes| self.out.recorded(at, bytes));
+                let _ = trace_transfer::pass(&File::from(segment), map, |at, bytes| self.out.recorded(at, bytes));
             }
             let said = self.out.say(&FromNode::Said { reply: Box::new(reply) });
             if last || said.is_err() {

@@ -1,8 +1,8 @@
 //! A job of several nodes.
 //!
-//! Reading order: [`engine`], [`batch`], [`slurm`] (where the nodes come from) -> [`place`] (how many ranks where) -> [`start`] (vmpid on every node, by ssh or a command of the user's) -> [`frames`] (what goes
-//! through its standard streams) -> [`agent`] (the other end: the launcher's part on a node) -> [`conductor`] (all nodes' daemons look to
-//! [`crate::session`] like one) -> [`nursery`], [`deal`] (ranks spawn others), `mourners` (what survivors of deaths agree on), [`exchange`], [`records`] (traces).
+//! Reading order: [`node_source`], [`batch`], [`slurm`] (where the nodes come from) -> [`place`] (how many ranks where) -> [`start`] (vmpid on every node, by ssh or a command of the user's) -> [`frames`] (what goes
+//! through its standard streams) -> [`agent`] (the other end: the launcher's part on a node) -> [`coordinator`] (all nodes' daemons look to
+//! [`crate::session`] like one) -> [`spawn_coordinator`], [`spawn_placement`] (ranks spawn others), `survivor_agreement` (what survivors of deaths agree on), [`clock_sync`], [`trace_transfer`] (traces).
 //!
 //! Death story: an agent sees the launcher's end by its standard input, and lets go of its vmpid, which ends the job's part there; the conductor
 //! sees an agent's end by its standard output, or by its silence, and ends the job on the other nodes, naming the node.
@@ -10,19 +10,19 @@
 pub mod agent;
 pub mod allocation;
 pub mod batch;
-pub mod conductor;
-pub mod deal;
-pub mod engine;
-pub mod exchange;
+pub mod clock_sync;
+pub mod coordinator;
 pub mod frames;
-mod mourners;
-pub mod nursery;
+pub mod node_source;
 pub mod place;
 pub mod rdma;
-pub mod records;
 pub mod sinks;
 pub mod slurm;
+pub mod spawn_coordinator;
+pub mod spawn_placement;
 pub mod start;
+mod survivor_agreement;
+pub mod trace_transfer;
 
 use std::time::Duration;
 

@@ -18,7 +18,7 @@ pub use timeline::{
 pub use totals::Totals;
 
 use crate::failure::Failure;
-use crate::nodes::exchange::Offset;
+use crate::nodes::clock_sync::Offset;
 use std::fs::File;
 use std::io;
 use std::path::Path;

@@ -9,8 +9,8 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use super::alarm::{Alarm, Watch};
 use super::ring::{self, Place, Reader, Writer};
+use super::wake_timer::{WakeTimer, Watch};
 use crate::frame::{FrameError, MAX_BODY_BYTES};
 use crate::key::Key;
 use crate::staging::{Span, Staging};
@@ -42,7 +42,7 @@ pub struct Outbox {
     memory: Staging,
     /// Until the other end has mapped it.
     fd: Option<OwnedFd>,
-    alarm: Alarm,
+    alarm: WakeTimer,
     ring: Writer,
     /// The other end has been told that from here on all goes through the ring.
     ringed: bool,
@@ -58,7 +58,7 @@ impl Outbox {
     pub fn new() -> io::Result<Outbox> {
         let (mut memory, fd) = Staging::shared(BYTES)?;
         memory.write(Span { at: 0, bytes: NONCE_BYTES }).copy_from_slice(Key::random()?.bytes());
-        let (alarm, ring) = (Alarm::new()?, Writer::new(ring_place()));
+        let (alarm, ring) = (WakeTimer::new()?, Writer::new(ring_place()));
         Ok(Outbox { memory, fd: Some(fd), alarm, ring, ringed: false, sent: 0, returned: 0, staged: 0 })
     }
 
@@ -73,7 +73,7 @@ impl Outbox {
         offer
     }
 
-    /// A frame has been queued, due at `due`: [`Alarm::queued`].
+    /// A frame has been queued, due at `due`: [`WakeTimer::queued`].
     pub fn queued(&mut self, way: usize, due: u64, latency: Duration) {
         self.alarm.queued(&self.memory, way, due, latency);
     }
@@ -227,9 +227,9 @@ impl Inbox {
         }
     }
 
-    /// About to sleep: [`Watch::lie_down`].
-    pub fn lie_down(&mut self, until: Option<u64>, calm: bool) -> bool {
-        self.watch.as_mut().is_none_or(|watch| watch.lie_down(&self.memory, until, calm))
+    /// About to sleep: [`Watch::prepare_to_sleep`].
+    pub fn prepare_to_sleep(&mut self, until: Option<u64>, calm: bool) -> bool {
+        self.watch.as_mut().is_none_or(|watch| watch.prepare_to_sleep(&self.memory, until, calm))
     }
 
     pub fn doubts(&self) -> bool {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::epoll::{EpollEvent, EpollFlags};
 
-use super::greet::{Greeted, Stage, Trouble, begin_connecting, check_answer, read_exactly};
+use super::handshake::{Greeted, Stage, Trouble, begin_connecting, check_answer, read_exactly};
 use super::{PATIENCE, Peer, Tcp};
 use crate::auth::{End, GREETING_BYTES, Greeting, PROOF_BYTES, Refusal, check, is_no_room, proof};
 use crate::fabric::{LinkError, WIRE_UP};

@@ -14,7 +14,7 @@ use nix::errno::Errno;
 use nix::sys::socket::{Backlog, listen};
 
 use super::LANES;
-use super::greet::Knock;
+use super::handshake::PendingConnection;
 use crate::auth::no_room;
 use crate::fabric::Others;
 
@@ -30,7 +30,7 @@ pub(super) struct Door {
     /// Until all have come.
     listener: Option<TcpListener>,
     /// By token, which is in the order in which they came.
-    knocks: BTreeMap<u64, Knock>,
+    knocks: BTreeMap<u64, PendingConnection>,
     next: u64,
     /// Where the job's nodes are, and how many of them are there.
     homes: HashMap<IpAddr, usize>,
@@ -88,7 +88,7 @@ impl Door {
         }
     }
 
-    fn oldest(&self, which: impl Fn(&Knock) -> bool) -> Option<u64> {
+    fn oldest(&self, which: impl Fn(&PendingConnection) -> bool) -> Option<u64> {
         self.knocks.iter().find(|(_, knock)| which(knock)).map(|(token, _)| *token)
     }
 
@@ -99,12 +99,13 @@ impl Door {
     }
 
     /// Let one wait in the room, for which another may have to go. Does it come from where the job's nodes are?
-    pub(super) fn let_wait(&mut self, token: u64, mut knock: Knock) -> bool {
+    pub(super) fn let_wait(&mut self, token: u64, mut knock: PendingConnection) -> bool {
         let (from, home) = (knock.from, self.homes.get(&knock.from).copied());
         knock.home = home.is_some();
-        let waiting = |which: &dyn Fn(&Knock) -> bool| self.knocks.values().filter(|knock| which(knock)).count();
-        let of_same = |other: &Knock| place(other.from) == place(from);
-        let stranger = |other: &Knock| !other.home;
+        let waiting =
+            |which: &dyn Fn(&PendingConnection) -> bool| self.knocks.values().filter(|knock| which(knock)).count();
+        let of_same = |other: &PendingConnection| place(other.from) == place(from);
+        let stranger = |other: &PendingConnection| !other.home;
         let goes = match home {
             // Each of its nodes may come twice by each lane: what has been given up by one end may still be there at the other.
             Some(nodes) if waiting(&|other| other.from == from) >= 2 * LANES as usize * nodes => {
@@ -133,18 +134,18 @@ impl Door {
     }
 
     /// This one was none of the job's, or has to go.
-    pub(super) fn turned_away(&mut self, token: u64) -> Option<Knock> {
+    pub(super) fn turned_away(&mut self, token: u64) -> Option<PendingConnection> {
         let knock = self.knocks.remove(&token)?;
         self.others = Others { count: self.others.count + 1, from: Some(knock.from) };
         Some(knock)
     }
 
-    pub(super) fn get_mut(&mut self, token: u64) -> Option<&mut Knock> {
+    pub(super) fn get_mut(&mut self, token: u64) -> Option<&mut PendingConnection> {
         self.knocks.get_mut(&token)
     }
 
     /// This one has said who it is.
-    pub(super) fn come_in(&mut self, token: u64) -> Option<Knock> {
+    pub(super) fn come_in(&mut self, token: u64) -> Option<PendingConnection> {
         self.knocks.remove(&token)
     }
 
@@ -175,17 +176,17 @@ impl Door {
 mod tests {
     use super::*;
     use crate::auth::Greeting;
-    use crate::tcp::greet::Greeted;
+    use crate::tcp::handshake::Greeted;
     use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixStream;
 
-    fn knock(from: IpAddr) -> (Knock, UnixStream) {
+    fn knock(from: IpAddr) -> (PendingConnection, UnixStream) {
         let (here, there) = UnixStream::pair().unwrap();
         here.set_nonblocking(true).unwrap();
         let own = Greeting { nodes: 2, from: 0, to: 1, lane: 0, sealed: false, nonce: [0; 32] };
         let stream = TcpStream::from(OwnedFd::from(here));
         let shake = Greeted { stream, own, got: Vec::new(), want: 0, until: Instant::now() };
-        (Knock { shake, from, home: false, theirs: None }, there)
+        (PendingConnection { shake, from, home: false, theirs: None }, there)
     }
 
     fn v4(n: u32) -> IpAddr {

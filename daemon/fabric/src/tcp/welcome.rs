@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use nix::sys::epoll::{EpollEvent, EpollFlags};
 
-use super::greet::{Greeted, Knock, read_exactly};
+use super::handshake::{Greeted, PendingConnection, read_exactly};
 use super::{EVENTS, LANES, PATIENCE, Peer, Tcp};
 use crate::auth::{End, GREETING_BYTES, Greeting, PROOF_BYTES, Refusal, check, proof};
 use crate::link::Link;
@@ -24,7 +24,7 @@ impl Tcp {
             if watched {
                 let shake = Greeted { stream, own, got: Vec::new(), want: GREETING_BYTES, until: now + PATIENCE };
                 // Who comes from where a node is, is heard before others are let in.
-                if self.door.let_wait(token, Knock { shake, from, home: false, theirs: None }) {
+                if self.door.let_wait(token, PendingConnection { shake, from, home: false, theirs: None }) {
                     up.extend(self.knock_ready(token, now));
                 }
             }

@@ -14,8 +14,8 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 
 use super::abi::{Done, Keys};
 use super::hello::{KIND, Offer, Step};
-use super::lane::{self, Fault, Lane};
 use super::nic::{Nic, NicError};
+use super::queue_pair::{self, Fault, QueuePair};
 use crate::fabric::{Event, FIRST_KIND, Fabric, LinkError};
 use crate::staging::Staging;
 
@@ -41,24 +41,24 @@ enum State {
     /// This node, or one whose TCP link is not up yet.
     Down,
     /// Offered; the other's offer is awaited.
-    Offered(Lane, Instant),
+    Offered(QueuePair, Instant),
     /// Connected; the other end is not ready.
-    Joined(Lane, Instant),
+    Joined(QueuePair, Instant),
     /// Greeted; and has the greeting arrived, and the other's?
     Greeted {
-        lane: Lane,
+        lane: QueuePair,
         until: Instant,
         mine: bool,
         theirs: bool,
     },
-    Open(Lane),
+    Open(QueuePair),
     /// Frames go over TCP.
     Plain,
     Gone,
 }
 
 impl State {
-    fn lane(&mut self) -> Option<&mut Lane> {
+    fn lane(&mut self) -> Option<&mut QueuePair> {
         match self {
             State::Offered(lane, _) | State::Joined(lane, _) | State::Greeted { lane, .. } | State::Open(lane) => {
                 Some(lane)
@@ -245,8 +245,8 @@ impl<F: Fabric> Verbs<F> {
     }
 
     /// A work or a message of a node's connection.
-    fn completed(&mut self, done: &Done, tell: &mut dyn FnMut(Event<'_>)) {
-        let node = Lane::node_of(done);
+    fn completed(&mut self, done: &Done, on_event: &mut dyn FnMut(Event<'_>)) {
+        let node = QueuePair::node_of(done);
         let Ok(hardware) = &mut self.hardware else { return };
         let Some(state) = self.states.get_mut(node as usize) else { return };
         // The other end sends frames only when it has heard that both greetings have arrived.
@@ -255,9 +255,9 @@ impl<F: Fabric> Verbs<F> {
         let Some(lane) = state.lane() else { return };
         let heard = lane.done(&mut *hardware.nic, &hardware.staging, done, &mut |kind, body| {
             if std::mem::take(&mut opens) {
-                tell(Event::Up(node));
+                on_event(Event::Up(node));
             }
-            tell(Event::Frame { node, kind, body });
+            on_event(Event::Frame { node, kind, body });
         });
         match heard {
             Ok(true) if !opens => {
@@ -314,10 +314,10 @@ impl<F: Fabric> Verbs<F> {
     }
 
     /// Take what the device has done. Was there anything?
-    fn drain(&mut self, tell: &mut dyn FnMut(Event<'_>)) -> bool {
+    fn drain(&mut self, on_event: &mut dyn FnMut(Event<'_>)) -> bool {
         let mut found = !self.early.is_empty();
         for done in std::mem::take(&mut self.early) {
-            self.completed(&done, tell);
+            self.completed(&done, on_event);
         }
         let mut batch = [Done::default(); BATCH];
         for _ in 0..BATCHES {
@@ -330,7 +330,7 @@ impl<F: Fabric> Verbs<F> {
                 }
             };
             for done in &batch[..count] {
-                self.completed(done, tell);
+                self.completed(done, on_event);
             }
             found |= count > 0;
             if count < BATCH {
@@ -366,17 +366,21 @@ impl<F: Fabric> Verbs<F> {
         }
     }
 
-    fn tell_fates(&mut self, tell: &mut dyn FnMut(Event<'_>)) {
+    fn tell_fates(&mut self, on_event: &mut dyn FnMut(Event<'_>)) {
         for fate in std::mem::take(&mut self.fates) {
             match fate {
-                Fate::Up(node) => tell(Event::Up(node)),
-                Fate::Lost(node, why) => tell(Event::Lost(node, why)),
+                Fate::Up(node) => on_event(Event::Up(node)),
+                Fate::Lost(node, why) => on_event(Event::Lost(node, why)),
             }
         }
     }
 
     /// With the open connection to a node, if there is one: an error of the device ends it.
-    fn with<R>(&mut self, node: u32, act: impl FnOnce(&mut Lane, &mut Hardware) -> Result<R, NicError>) -> Option<R> {
+    fn with<R>(
+        &mut self,
+        node: u32,
+        act: impl FnOnce(&mut QueuePair, &mut Hardware) -> Result<R, NicError>,
+    ) -> Option<R> {
         let Ok(hardware) = &mut self.hardware else { return None };
         let Some(State::Open(lane)) = self.states.get_mut(node as usize) else { return None };
         match act(lane, hardware) {
@@ -397,20 +401,20 @@ impl<F: Fabric> Verbs<F> {
 
 impl Hardware {
     /// A connection's end for `node`, in its part of the staging.
-    fn lane(&mut self, me: u32, node: u32, nodes: usize) -> Result<(Lane, Offer), NicError> {
+    fn lane(&mut self, me: u32, node: u32, nodes: usize) -> Result<(QueuePair, Offer), NicError> {
         let number = if node > me { node - 1 } else { node } as usize;
         debug_assert!(number + 1 < nodes);
-        let base = number * lane::staging_bytes(self.slots);
-        let lane = Lane::new(&mut *self.nic, &self.staging, self.keys, base, self.slots, node)?;
+        let base = number * queue_pair::staging_bytes(self.slots);
+        let lane = QueuePair::new(&mut *self.nic, &self.staging, self.keys, base, self.slots, node)?;
         let offer = lane.offer(&self.staging);
         Ok((lane, offer))
     }
 }
 
 fn prepare(mut nic: Box<dyn Nic>, nodes: usize) -> Result<Hardware, NicError> {
-    let (slots, others) = (lane::slots_among(nodes), nodes.saturating_sub(1));
-    nic.prepare(lane::completions(slots) * others.max(1) as u32)?;
-    let staging = Staging::new(lane::staging_bytes(slots) * others)
+    let (slots, others) = (queue_pair::slots_among(nodes), nodes.saturating_sub(1));
+    nic.prepare(queue_pair::completions(slots) * others.max(1) as u32)?;
+    let staging = Staging::new(queue_pair::staging_bytes(slots) * others)
         .map_err(|e| NicError(format!("no memory for the messages' staging: {e}")))?;
     let keys = nic.register(staging.address(), staging.bytes() as u64)?;
     Ok(Hardware { nic, staging, keys, slots })
@@ -509,7 +513,7 @@ impl<F: Fabric> Fabric for Verbs<F> {
         }
     }
 
-    fn turn(&mut self, now: Instant, tell: &mut dyn FnMut(Event<'_>)) {
+    fn progress(&mut self, now: Instant, on_event: &mut dyn FnMut(Event<'_>)) {
         self.last_turn = now;
         if let Ok(hardware) = &mut self.hardware
             && self.armed
@@ -519,12 +523,12 @@ impl<F: Fabric> Fabric for Verbs<F> {
         }
         let (mut words, mut links) = (Vec::new(), Vec::new());
         let Verbs { below, states, .. } = self;
-        below.turn(now, &mut |event| match event {
+        below.progress(now, &mut |event| match event {
             Event::Up(node) => links.push((node, None)),
             Event::Lost(node, why) => links.push((node, Some(why))),
             Event::Frame { node, kind: KIND, body } => words.push((node, KIND, body.to_vec())),
             Event::Frame { node, kind, body } => match &states[node as usize] {
-                State::Plain => tell(Event::Frame { node, kind, body }),
+                State::Plain => on_event(Event::Frame { node, kind, body }),
                 // The word that they are, comes first.
                 _ => words.push((node, kind, body.to_vec())),
             },
@@ -538,13 +542,13 @@ impl<F: Fabric> Fabric for Verbs<F> {
             match kind {
                 KIND => self.heard(node, &body, now),
                 kind if kind >= FIRST_KIND && matches!(self.states[node as usize], State::Plain) => {
-                    self.tell_fates(tell);
-                    tell(Event::Frame { node, kind, body: &body });
+                    self.tell_fates(on_event);
+                    on_event(Event::Frame { node, kind, body: &body });
                 }
                 _ => self.broke(node, Fault::Nic(NicError("frames came over TCP".into()))),
             }
         }
-        let found = self.drain(tell);
+        let found = self.drain(on_event);
         self.busy_until = match self.busy_until {
             _ if found => Some(now + BUSY),
             Some(until) if until > now => Some(until),
@@ -560,7 +564,7 @@ impl<F: Fabric> Fabric for Verbs<F> {
                 self.fates.extend(why.map(|why| Fate::Lost(node, why)));
             }
         }
-        self.tell_fates(tell);
+        self.tell_fates(on_event);
         self.below.flush();
     }
 
@@ -574,7 +578,7 @@ impl<F: Fabric> Fabric for Verbs<F> {
             });
         }
         loop {
-            self.turn(Instant::now(), &mut |_| {});
+            self.progress(Instant::now(), &mut |_| {});
             let quiet = self.states.iter().all(|state| match state {
                 State::Open(lane) => lane.is_quiet(),
                 _ => true,

@@ -16,7 +16,7 @@ pub enum Told {
 /// One turn of a fabric, and what it told.
 pub fn turn<F: Fabric + ?Sized>(fabric: &mut F) -> Vec<Told> {
     let mut told = Vec::new();
-    fabric.turn(Instant::now(), &mut |event| {
+    fabric.progress(Instant::now(), &mut |event| {
         told.push(match event {
             Event::Up(node) => Told::Up(node),
             Event::Frame { node, kind, body } => Told::Frame(node, kind, body.to_vec()),

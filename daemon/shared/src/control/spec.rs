@@ -341,7 +341,7 @@ impl JobSpec {
 mod tests {
     use super::*;
     use crate::dynamic::{SpawnApp, World};
-    use crate::growth::Growth;
+    use crate::spawn_protocol::Growth;
 
     #[test]
     fn values_of_variables_are_not_shown() {

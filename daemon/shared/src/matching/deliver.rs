@@ -1,12 +1,12 @@
 //! Delivering a message: into the receiver's inbox, waiting for room there, and seeing to it that somebody takes it out.
 
-use super::courier;
+use super::carrier_endpoint;
+use super::endpoint::Endpoint;
 use super::envelope::{Envelope, kind};
 use super::inbox::{Full, Inbox};
-use super::proxy::{spinner, tend, wake_waiter};
-use super::queue_loan::tend_lent;
+use super::proxy::{progress_for, spinner, wake_waiter};
+use super::queue_loan::progress_for_offerer;
 use super::request;
-use super::tend::Endpoint;
 use super::transfer::RankMover;
 use crate::mem::sync::{Ordering, yield_cpu};
 use crate::node::RankDescriptor;
@@ -115,7 +115,8 @@ impl Endpoint {
     fn notify(&mut self, to: u32, envelope: &Envelope) {
         let node = &self.node;
         if node.header().spread != 0 && node.is_remote(to) {
-            let call = if courier::more_may_follow(envelope) { carrier_bell::call_soon } else { carrier_bell::call };
+            let call =
+                if carrier_endpoint::more_may_follow(envelope) { carrier_bell::call_soon } else { carrier_bell::call };
             return call(node, to);
         }
         // SYNC A: the push (sequentially consistent) comes before the look at holder and state.
@@ -126,13 +127,13 @@ impl Endpoint {
             return;
         }
         if !(waits_for(receiver, envelope) && sched::ready_untended(node, to, receiver)) {
-            self.tend(to);
+            self.progress_for(to);
         }
     }
 
     /// If `rank` is suspended, match for it; make it READY if that ended its wait.
-    fn tend(&mut self, rank: u32) {
-        tend(&self.node, &self.job, self.me, rank, &mut self.outgoing);
+    fn progress_for(&mut self, rank: u32) {
+        progress_for(&self.node, &self.job, self.me, rank, &mut self.outgoing);
     }
 
     /// Wait until the inbox of `to` has room: match for it if it is suspended, else suspend until it has drained.
@@ -142,8 +143,8 @@ impl Endpoint {
             self.drain_own();
             return;
         }
-        self.tend(to);
-        tend_lent(&self.node, &self.job, self.me, to, &mut self.outgoing);
+        self.progress_for(to);
+        progress_for_offerer(&self.node, &self.job, self.me, to, &mut self.outgoing);
         if self.job.inbox(to).has_space() {
             return;
         }

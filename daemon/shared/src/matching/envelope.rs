@@ -20,7 +20,7 @@ pub mod kind {
     /// Nothing but a wake-up.
     pub const WAKE: u8 = 7;
     /// The receiver copies the sender's request `request`, of which it takes `len` bytes to `addr`, and offers to share the work: offer
-    /// number `peer_request` (see `duet`).
+    /// number `peer_request` (see `cooperative_copy`).
     pub const HELP: u8 = 8;
     /// The carriers have put the data of receive `request` in place; `peer_request` is the outcome.
     pub const PLACED: u8 = 9;

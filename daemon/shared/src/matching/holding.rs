@@ -1,9 +1,9 @@
 //! A rank that holds messages back: which there are, and letting them go. In what order, and when, is its own affair; of one sender they stay in order.
 
+use super::endpoint::Endpoint;
 use super::envelope::Envelope;
 use super::queues::held::held;
 use super::queues::{HOLDS, each_unexpected};
-use super::tend::Endpoint;
 use super::transfer::RankMover;
 
 /// A context in which no message travels.

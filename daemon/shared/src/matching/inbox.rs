@@ -4,7 +4,7 @@
 //! Death story: a producer that dies between taking a cell and publishing it blocks the ring; its death ends the job. In a job that
 //! survives deaths producers sign the cell as they take it (`push_signed`), and the daemon publishes what a dead one has left (`void`).
 
-use super::duet::Duet;
+use super::cooperative_copy::CooperativeCopy;
 use super::envelope::Envelope;
 use crate::mem::prefetch;
 use crate::mem::sync::{AtomicU32, AtomicU64, Ordering, may_die};
@@ -30,7 +30,7 @@ pub struct Ends {
     /// matched.
     pub unexpected: AtomicU32,
     reserved2: [u64; 7],
-    pub duet: Duet,
+    pub cooperative_copy: CooperativeCopy,
 }
 
 /// One cell.

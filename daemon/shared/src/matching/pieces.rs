@@ -2,11 +2,11 @@
 //! time that the receiver asks.
 
 use super::elements;
+use super::endpoint::Endpoint;
 use super::envelope::FLAG_LAST_OF_WINDOW;
 use super::envelope::{Envelope, PIECE_BYTES, kind};
 use super::queues::go;
 use super::request::{FLAG_CARRIED, FLAG_ELEMENTS, state};
-use super::tend::Endpoint;
 use super::transfer::{blocks_from, copy_blocks};
 use crate::mem::slab::PART_BYTES;
 use vmpi_cma::Block;

@@ -9,7 +9,7 @@ use crate::node::NodeSegment;
 use crate::sched::{self, Wait, carrier_bell, policy, wake};
 
 /// If `rank` is suspended, match for it as rank `me`; make it READY if that ended its wait. Answers go to `out`.
-pub(super) fn tend(node: &NodeSegment, job: &JobSegment, me: u32, rank: u32, out: &mut Outgoing) {
+pub(super) fn progress_for(node: &NodeSegment, job: &JobSegment, me: u32, rank: u32, out: &mut Outgoing) {
     if node.header().recovery != 0 {
         // A death in the middle of this would damage the queues: their owner matches itself.
         return wake::ready_if_suspended(node, rank);
@@ -40,7 +40,7 @@ pub(super) fn spinner<'a>(
     out: &'a mut Outgoing,
 ) -> impl FnMut(u32) + 'a {
     move |rank| {
-        tend(node, job, me, rank, out);
+        progress_for(node, job, me, rank, out);
         while let Some((to, envelope)) = out.last() {
             let to = *to;
             if job.inbox(to).push(envelope) == Err(Full) {
@@ -51,7 +51,7 @@ pub(super) fn spinner<'a>(
             if node.is_remote(to) {
                 carrier_bell::call(node, to);
             } else {
-                tend(node, job, me, to, out);
+                progress_for(node, job, me, to, out);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! A rank that computes lends its queues: others match for it meanwhile, and it takes them back when it comes into MPI (`lend` says when).
+//! A rank that computes lends its queues: others match for it meanwhile, and it takes them back when it comes into MPI (`offer_queues` says when).
 
 use super::proxy::wake_space_waiters;
 use super::queues::Outgoing;
@@ -24,20 +24,20 @@ pub(super) const QUICK_LOOKS: u32 = 1000;
 
 /// Lend the queues of `rank`, which is this one and had them.
 #[inline]
-pub(super) fn lend(node: &NodeSegment, rank: u32) {
+pub(super) fn offer_queues(node: &NodeSegment, rank: u32) {
     node.rank(rank).lent.store(LENT, SEQ); // SYNC P: before it looks into its inbox
 }
 
 /// Take lent queues back, unless a deliverer has them right now.
-pub(super) fn try_take_back(node: &NodeSegment, rank: u32) -> bool {
+pub(super) fn try_reclaim_queues(node: &NodeSegment, rank: u32) -> bool {
     node.rank(rank).lent.compare_exchange(LENT, KEPT, SEQ, SEQ).is_ok()
 }
 
 /// Take lent queues back; while a deliverer matches, wait for it.
 #[inline]
-pub(super) fn take_back(node: &NodeSegment, rank: u32) {
+pub(super) fn reclaim_queues(node: &NodeSegment, rank: u32) {
     let mut looks = 0;
-    while !try_take_back(node, rank) {
+    while !try_reclaim_queues(node, rank) {
         looks += 1;
         if looks < QUICK_LOOKS {
             spin_loop();
@@ -65,7 +65,7 @@ pub(super) fn give_back(node: &NodeSegment, rank: u32) {
 }
 
 /// What may be in the inbox of a rank that is about to compute.
-pub(super) enum Left {
+pub(super) enum Remaining {
     /// Whatever has come.
     Unknown,
     /// What there is no room for.
@@ -75,7 +75,13 @@ pub(super) enum Left {
 }
 
 /// If `rank` computes and lends its queues, match for it, and move the payloads of rank `me`. False: it has mail that only itself can take.
-pub(super) fn tend_lent(node: &NodeSegment, job: &JobSegment, me: u32, rank: u32, out: &mut Outgoing) -> bool {
+pub(super) fn progress_for_offerer(
+    node: &NodeSegment,
+    job: &JobSegment,
+    me: u32,
+    rank: u32,
+    out: &mut Outgoing,
+) -> bool {
     let inbox = job.inbox(rank);
     while try_take(node, rank) {
         let tail = inbox.ends.tail.load(Ordering::Relaxed);

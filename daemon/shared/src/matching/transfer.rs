@@ -1,6 +1,6 @@
 //! Moving a large payload between two ranks' memories.
 
-use super::duet::{self, Pieces};
+use super::cooperative_copy::{self, Pieces};
 use super::elements;
 use super::envelope::{self, Envelope, kind};
 use super::mover::{Mover, Transfer};
@@ -41,7 +41,7 @@ impl RankMover<'_> {
         let from = envelope.from;
         let apart = sender != 0
             && self.node.header().recovery == 0
-            && len >= duet::LEAST_BYTES
+            && len >= cooperative_copy::LEAST_BYTES
             && envelope.blocks() == 0
             && slot.blocks == 0
             && self.node.core_of(from) != self.node.core_of(self.me)
@@ -49,8 +49,8 @@ impl RankMover<'_> {
         if !apart {
             return false;
         }
-        let (duet, pieces) = (&self.job.inbox(self.me).ends.duet, Pieces::of(len));
-        let number = duet.offer();
+        let (cooperative_copy, pieces) = (&self.job.inbox(self.me).ends.cooperative_copy, Pieces::of(len));
+        let number = cooperative_copy.offer();
         let mut offer = Envelope::EMPTY;
         offer.kind = kind::HELP;
         offer.from = self.me;
@@ -65,7 +65,7 @@ impl RankMover<'_> {
             return false;
         }
         let (mut mine, mut good) = (0, true);
-        while let Some(piece) = duet.claim(number, pieces.count()) {
+        while let Some(piece) = cooperative_copy.claim(number, pieces.count()) {
             let (start, len) = pieces.range(piece);
             let to = Block { addr: slot.addr + start, len };
             let (pid, from) = match mapped {
@@ -77,7 +77,7 @@ impl RankMover<'_> {
             good &= unsafe { read_from(pid, &[to], &[from]) } == Ok(len);
         }
         // Even after a failure: the sender may be writing.
-        let helped = duet.await_helper(pieces.count() - mine, || self.node.state(from) == RunState::Dead);
+        let helped = cooperative_copy.await_helper(pieces.count() - mine, || self.node.state(from) == RunState::Dead);
         good && helped
     }
 
@@ -286,11 +286,11 @@ impl Mover for RankMover<'_> {
         if offer.from >= self.node.header().ranks || slot.blocks != 0 || offer.len > slot.capacity {
             return;
         }
-        let duet = &self.job.inbox(offer.from).ends.duet;
+        let cooperative_copy = &self.job.inbox(offer.from).ends.cooperative_copy;
         let Some(receiver) = self.node.copy_pid(offer.from) else { return };
         let open = offer.flags & envelope::FLAG_MAPPED != 0;
         let mapped = open.then(|| self.node.heaps().reach(self.node, offer.from, offer.addr(), offer.len)).flatten();
-        while let Some(piece) = duet.claim(offer.peer_request(), pieces.count()) {
+        while let Some(piece) = cooperative_copy.claim(offer.peer_request(), pieces.count()) {
             let (start, len) = pieces.range(piece);
             let (from, to) = (Block { addr: slot.addr + start, len }, Block { addr: offer.addr() + start, len });
             // SAFETY: the source is inside this rank's own send buffer; the receiver has told where its buffer is.
@@ -300,7 +300,7 @@ impl Mover for RankMover<'_> {
                     None => vmpi_cma::write(receiver, &[from], &[to]),
                 }
             };
-            duet.note(copied == Ok(len));
+            cooperative_copy.note(copied == Ok(len));
             if copied != Ok(len) {
                 return;
             }

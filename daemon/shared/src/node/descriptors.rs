@@ -27,7 +27,7 @@ pub struct NodeHeader {
     /// sched_yield calls of a rank that has just passed its core on, before it parks.
     pub warm_yields: u32,
     pub ready_words: u32,
-    /// The job goes on when a rank dies: nobody touches another's queues or spins, and half-done steps are marked (`sched::steps`).
+    /// The job goes on when a rank dies: nobody touches another's queues or spins, and half-done steps are marked (`sched::intent`).
     pub recovery: u32,
     /// The job lives in virtual time (`simulate`).
     pub simulated: u32,
@@ -131,12 +131,12 @@ pub struct RankDescriptor {
     pub wait_kind: AtomicU32,
     pub wait_operand: AtomicU32,
     /// Rank + 1 that got the core when this one had left it idle the last time; written by whoever gave it.
-    pub heir: AtomicU32,
+    pub expected_next: AtomicU32,
     /// Threads of this rank that wait for a collective cell or in a window while others may be in MPI; written by the rank.
     pub cell_threads: AtomicU32,
     /// Ticks; written by whoever makes it READY.
     pub ready_at: AtomicU64,
-    /// Does it lend its queues while it computes, and does a deliverer have them (`matching::lend`)? CAS by it and by deliverers, SeqCst.
+    /// Does it lend its queues while it computes, and does a deliverer have them (`matching::strong_progress`)? CAS by it and by deliverers, SeqCst.
     pub lent: AtomicU32,
     /// In a job of several nodes the one on which it lives, for whom it was spawned after; written by the daemon, before it is told to anybody.
     pub node: AtomicU32,
@@ -145,7 +145,7 @@ pub struct RankDescriptor {
     pub wake: AtomicU32,
     /// Suspensions for which it parks at once, because staying warm was of no use the last time; written by the rank.
     pub cold: AtomicU32,
-    /// Steps on the baton that this rank is in the middle of, and the core + 1 (`sched::steps`); written by it, SeqCst.
+    /// Steps on the baton that this rank is in the middle of, and the core + 1 (`sched::intent`); written by it, SeqCst.
     pub acting: AtomicU32,
     pub acting_on: AtomicU32,
     // Clocks of listings 2 and 3; written by the rank while RUNNING, by the daemon for the step RUNNING -> AWAY. Ticks.
@@ -242,7 +242,7 @@ pub struct Life {
 /// Where this node's carrier is called, who takes to other nodes what ranks push for remote ones.
 #[repr(C, align(64))]
 #[derive(Default)]
-pub struct Post {
+pub struct CarrierWords {
     /// `ASLEEP`, `DOZING`: the carrier sleeps, or is about to: ring. Set by it, cleared by whoever rings; SeqCst (SYNC N).
     pub asleep: AtomicU32,
     /// Not 0: its bell may have been asked to ring in a moment. Set by who asks, cleared by the carrier; nothing is ordered by it: the bell rings by a timer,
@@ -260,7 +260,7 @@ pub struct Post {
     reserved_too: [u32; 7],
 }
 
-impl Post {
+impl CarrierWords {
     pub const AWAKE: u32 = 0;
     pub const ASLEEP: u32 = 1;
     /// It would look on, if only a core waited: whoever begins to watch one rings.

@@ -1,7 +1,7 @@
 //! Where the parts of the segment lie.
 
 use super::last_words::LastWords;
-use super::{CoreDescriptor, Life, NodeHeader, Post, RankDescriptor, Whereabouts};
+use super::{CarrierWords, CoreDescriptor, Life, NodeHeader, RankDescriptor, Whereabouts};
 use crate::mem::segment::{Head, Segment, layout_hash};
 use crate::mem::sync::AtomicU64;
 use std::mem::size_of;
@@ -9,7 +9,7 @@ use std::mem::size_of;
 #[cfg(not(feature = "model"))]
 const _: () = {
     assert!(size_of::<CoreDescriptor>() == 256);
-    assert!(size_of::<Post>() == 64);
+    assert!(size_of::<CarrierWords>() == 64);
     assert!(size_of::<Life>() == 128);
     assert!(POST_AT >= HEADER_AT + size_of::<NodeHeader>() as u64 && POST_AT + 64 <= CORES_AT);
     assert!(std::mem::offset_of!(CoreDescriptor, running) == 64);
@@ -73,7 +73,7 @@ pub(super) struct Parts {
     pub(super) last_words: *const LastWords,
     pub(super) lives: *const Life,
     pub(super) whereabouts: *const Whereabouts,
-    pub(super) post: *const Post,
+    pub(super) post: *const CarrierWords,
 }
 
 impl Parts {
@@ -95,7 +95,7 @@ impl Parts {
             last_words: segment.at(words_at, header.ranks as usize * size_of::<LastWords>()).as_ptr().cast(),
             lives: segment.at(lives_at, header.ranks as usize * size_of::<Life>()).as_ptr().cast(),
             whereabouts: segment.at(whereabouts_at, header.ranks as usize * size_of::<Whereabouts>()).as_ptr().cast(),
-            post: segment.at(POST_AT, size_of::<Post>()).as_ptr().cast(),
+            post: segment.at(POST_AT, size_of::<CarrierWords>()).as_ptr().cast(),
         }
     }
 
@@ -111,7 +111,7 @@ impl Parts {
             last_words: leak::<LastWords>(header.ranks as usize),
             lives: leak::<Life>(header.ranks as usize),
             whereabouts: leak::<Whereabouts>(header.ranks as usize),
-            post: leak::<Post>(1),
+            post: leak::<CarrierWords>(1),
         }
     }
 }

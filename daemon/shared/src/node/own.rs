@@ -1,8 +1,8 @@
 //! What is this process's alone, beside the segment that all share.
 
-use super::course::Course;
-use super::peer_memory::Heaps;
-use super::peer_pids::Peers;
+use super::peer_memory::PeerMemory;
+use super::peer_pids::PeerPids;
+use super::send_pattern::SendPattern;
 use super::{NodeSegment, Pids, RankDescriptor};
 use crate::mem::bell::{Bell, Chime};
 use crate::mem::sync::{AtomicU32, Ordering};
@@ -15,14 +15,14 @@ pub(super) struct Own {
     bell: Option<Bell>,
     /// Calls the carrier.
     carrier_bell: Option<Chime>,
-    pub(super) peers: Peers,
+    pub(super) peers: PeerPids,
     /// Which processes the ranks are, by the daemon's word; none in a world without one.
     pub(super) pids: Option<Pids>,
-    heaps: Heaps,
+    heaps: PeerMemory,
     /// The rank that this process is; none in the daemon.
     actor: Option<u32>,
     /// Which way it sends.
-    course: Course,
+    send_pattern: SendPattern,
     /// How often the rank of this process had moved when it last looked on which CPU it is.
     moves_seen: AtomicU32,
     /// The same when this process became it.
@@ -97,8 +97,8 @@ impl NodeSegment {
 
     /// Which way the rank of this process sends.
     #[inline]
-    pub(crate) fn course(&self) -> &Course {
-        &self.own.course
+    pub(crate) fn send_pattern(&self) -> &SendPattern {
+        &self.own.send_pattern
     }
 
     /// Ring this bell when the daemon is to look at the cores' leases.
@@ -129,7 +129,7 @@ impl NodeSegment {
     }
 
     /// The other ranks' memory that is mapped here.
-    pub fn heaps(&self) -> &Heaps {
+    pub fn heaps(&self) -> &PeerMemory {
         &self.own.heaps
     }
 }

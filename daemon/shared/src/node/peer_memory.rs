@@ -62,7 +62,7 @@ impl Room {
 
 impl Drop for Room {
     fn drop(&mut self) {
-        // SAFETY: `Heaps` gives out addresses until its next call only, and drops pieces in such.
+        // SAFETY: `PeerMemory` gives out addresses until its next call only, and drops pieces in such.
         let _ = unsafe { munmap(self.at, self.len.get()) };
     }
 }
@@ -76,11 +76,11 @@ struct Pieces {
 
 /// Private to this process.
 #[derive(Default)]
-pub struct Heaps {
+pub struct PeerMemory {
     pieces: Mutex<Pieces>,
 }
 
-impl Heaps {
+impl PeerMemory {
     /// Where `len` bytes at address `addr` of rank `rank` are in this process; good until the next call.
     pub fn reach(&self, node: &NodeSegment, rank: u32, addr: u64, len: u64) -> Option<*mut u8> {
         let pid = node.peer_pid(rank)?;
@@ -167,8 +167,8 @@ mod tests {
                 fcntl(&file, FcntlArg::F_ADD_SEALS(SealFlag::F_SEAL_SHRINK)).unwrap();
             }
             node.lay_open(0, &file).unwrap();
-            assert_eq!(Heaps::default().reach(&node, 0, 8, 8).is_some(), good);
-            assert!(Heaps::default().reach(&node, 0, u64::MAX - 8, 8).is_none(), "no file is so long");
+            assert_eq!(PeerMemory::default().reach(&node, 0, 8, 8).is_some(), good);
+            assert!(PeerMemory::default().reach(&node, 0, u64::MAX - 8, 8).is_none(), "no file is so long");
         }
     }
 
@@ -181,7 +181,7 @@ mod tests {
         file.set_len(1 << 40).unwrap();
         fcntl(&file, FcntlArg::F_ADD_SEALS(SealFlag::F_SEAL_SHRINK)).unwrap();
         node.lay_open(0, &file).unwrap();
-        let heaps = Heaps::default();
+        let heaps = PeerMemory::default();
         let at = |piece: u64| heaps.reach(&node, 0, piece * PIECE_BYTES + 8, 8).unwrap();
         let first = at(0);
         for piece in 1..=PIECES as u64 + 1 {
@@ -196,7 +196,7 @@ mod tests {
         assert!(heaps.reach(&node, 0, (1 << 40) - 4, 8).is_none(), "the file ends there");
         let other = memfd_create("other", MFdFlags::MFD_CLOEXEC).unwrap();
         node.whereabouts(0).heap_file.store(mark_of(&other).unwrap(), Ordering::Relaxed);
-        assert!(Heaps::default().reach(&node, 0, 8, 8).is_none(), "it is another file");
+        assert!(PeerMemory::default().reach(&node, 0, 8, 8).is_none(), "it is another file");
         heaps.forget(1);
         assert_eq!(heaps.pieces.lock().unwrap().mapped.len(), PIECES);
         heaps.forget(0);

@@ -37,7 +37,7 @@ const REACHED: u64 = 2;
 const REACHED_BY_OWN: u64 = 3;
 
 /// How the peers that have been tried stand: rank, standing and the daemon's pid; private to this process.
-pub struct Peers {
+pub struct PeerPids {
     known: [AtomicU64; KNOWN],
     /// Of those that are reached by a pid of their own: rank, and that. As it was when it was tried, whatever is written over it later.
     own: [AtomicU64; KNOWN],
@@ -45,14 +45,14 @@ pub struct Peers {
     by_told_pids: bool,
 }
 
-impl Default for Peers {
-    fn default() -> Peers {
+impl Default for PeerPids {
+    fn default() -> PeerPids {
         let words = || std::array::from_fn(|_| AtomicU64::new(0));
-        Peers { known: words(), own: words(), by_told_pids: false }
+        PeerPids { known: words(), own: words(), by_told_pids: false }
     }
 }
 
-impl Peers {
+impl PeerPids {
     /// Believe no rank that says by which number it is seen.
     pub fn trust_told_pids(&mut self) {
         self.by_told_pids = true;
@@ -178,10 +178,10 @@ mod tests {
         assert_eq!(peer, Peer::Reached(me));
         node.whereabouts(0).own_pid.store(pid, Ordering::SeqCst);
         assert_eq!(node.peer(0), Peer::Reached(me), "not as it is written over");
-        node.own.peers = Peers::default();
+        node.own.peers = PeerPids::default();
         assert_eq!(node.peer(0), Peer::Unseen);
         node.whereabouts(0).own_pid.store(me, Ordering::SeqCst);
-        node.own.peers = Peers::default();
+        node.own.peers = PeerPids::default();
         node.find_by_told_pids();
         assert_eq!(node.peer(0), Peer::Unseen, "whose child one is, of that one the pids are good here");
         other.kill().unwrap();

@@ -21,7 +21,7 @@ pub enum RunState {
     Dead = 7,
     /// Its descriptor holds a value that is no state: the segment was scribbled over.
     Damaged = 8,
-    /// AWAY, and the daemon is giving it an idle core (`adopt`).
+    /// AWAY, and the daemon is giving it an idle core (`regrant`).
     Adopted = 9,
     /// It lives on another node: what is pushed into its inbox here is for this node's carrier to take there.
     Remote = 32,

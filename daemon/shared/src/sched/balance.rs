@@ -7,7 +7,7 @@
 //!   RUNNING on that core (looked at after the taking). Such a rank has given its core up and is not about to be told to watch it: those
 //!   who name a watcher, or release a core, hold it and are not RUNNING. If it turns out otherwise the rank goes back into the set,
 //!   like one that has just become READY (SYNC B);
-//! - **the daemon**, which has claimed another core, for a rank that is outside MPI without one, while it is ADOPTED (`adopt`).
+//! - **the daemon**, which has claimed another core, for a rank that is outside MPI without one, while it is ADOPTED (`regrant`).
 //!
 //! Everybody else reads the core of a rank that is not RUNNING on this process's behalf as a place to put it or to look at, and each of these
 //! steps begins with taking the rank (from SUSPENDED or RUNNING) in a way in which only one can succeed; while it is in hand its core stays.

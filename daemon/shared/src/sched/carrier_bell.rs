@@ -2,7 +2,7 @@
 
 use super::run_queue;
 use crate::mem::sync::{Ordering, spin_loop, yield_cpu};
-use crate::node::{NodeSegment, Post};
+use crate::node::{CarrierWords, NodeSegment};
 use std::time::Duration;
 
 const SEQ: Ordering = Ordering::SeqCst;
@@ -11,7 +11,7 @@ const RELAXED: Ordering = Ordering::Relaxed;
 /// Between two looks. True if that took long: in a job of several nodes the carrier, which brings what is waited for, may need this CPU.
 #[inline]
 pub(super) fn rest(node: &NodeSegment) -> bool {
-    let carried = node.header().spread != 0 && node.post().asleep.load(RELAXED) == Post::AWAKE;
+    let carried = node.header().spread != 0 && node.post().asleep.load(RELAXED) == CarrierWords::AWAKE;
     if carried {
         yield_cpu();
     } else {
@@ -22,14 +22,14 @@ pub(super) fn rest(node: &NodeSegment) -> bool {
 
 /// A core of a job of several nodes waits from now on: its carrier may look on, if it sleeps only because none did.
 pub(super) fn rouse_carrier(node: &NodeSegment) {
-    ring_if(node, |sleep| matches!(sleep, Post::DOZING | Post::CALLED));
+    ring_if(node, |sleep| matches!(sleep, CarrierWords::DOZING | CarrierWords::CALLED));
 }
 
 /// A rank leaves a core: its carrier, should it have been called, need not wait any longer for more.
 #[inline]
 pub(super) fn hurry_carrier(node: &NodeSegment) {
     if node.header().spread != 0 {
-        ring_if(node, |sleep| sleep == Post::CALLED);
+        ring_if(node, |sleep| sleep == CarrierWords::CALLED);
     }
 }
 
@@ -38,7 +38,7 @@ fn ring_if(node: &NodeSegment, so: impl Fn(u32) -> bool) {
     let asleep = &node.post().asleep;
     let sleep = asleep.load(RELAXED);
     if so(sleep)
-        && asleep.compare_exchange(sleep, Post::AWAKE, SEQ, SEQ).is_ok()
+        && asleep.compare_exchange(sleep, CarrierWords::AWAKE, SEQ, SEQ).is_ok()
         && let Some(bell) = node.carrier_bell()
     {
         bell.ring();
@@ -51,8 +51,8 @@ pub(crate) fn call(node: &NodeSegment, to: u32) {
     run_queue::insert(node.outbox(), to);
     let asleep = &node.post().asleep;
     // SYNC N
-    if asleep.load(Ordering::SeqCst) != Post::AWAKE
-        && asleep.swap(Post::AWAKE, Ordering::SeqCst) != Post::AWAKE
+    if asleep.load(Ordering::SeqCst) != CarrierWords::AWAKE
+        && asleep.swap(CarrierWords::AWAKE, Ordering::SeqCst) != CarrierWords::AWAKE
         && let Some(bell) = node.carrier_bell()
     {
         bell.ring();
@@ -66,8 +66,8 @@ pub(crate) fn call_soon(node: &NodeSegment, to: u32) {
     let asleep = &node.post().asleep;
     // SYNC N
     let sleep = asleep.load(Ordering::SeqCst);
-    if matches!(sleep, Post::ASLEEP | Post::DOZING)
-        && asleep.compare_exchange(sleep, Post::CALLED, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    if matches!(sleep, CarrierWords::ASLEEP | CarrierWords::DOZING)
+        && asleep.compare_exchange(sleep, CarrierWords::CALLED, Ordering::SeqCst, Ordering::SeqCst).is_ok()
         && let Some(bell) = node.carrier_bell()
     {
         node.post().chiming.store(1, Ordering::Relaxed);
@@ -94,7 +94,7 @@ pub struct Stand {
 /// before.
 pub fn stand(node: &NodeSegment) -> Option<Stand> {
     let post = node.post();
-    let sleeps = matches!(post.asleep.load(Ordering::SeqCst), Post::ASLEEP | Post::DOZING);
+    let sleeps = matches!(post.asleep.load(Ordering::SeqCst), CarrierWords::ASLEEP | CarrierWords::DOZING);
     if !sleeps || !run_queue::is_empty(node.outbox()) {
         return None;
     }

@@ -127,7 +127,7 @@ pub fn process_time(node: &NodeSegment, rank: u32, now: u64) -> u64 {
 
 /// A rank's own process-POV clock, ticks. It never goes back, and stands still while the rank is AWAY: the core is another's then.
 ///
-/// Who takes the core away changes the state, then R, then t, then the holder; who gives one back, outside MPI (`adopt`), t, then the holder, then the
+/// Who takes the core away changes the state, then R, then t, then the holder; who gives one back, outside MPI (`regrant`), t, then the holder, then the
 /// state. So R, t and a time that were read before a RUNNING, and with no other t after it, belong
 /// together; and a rank that finds itself AWAY waits until the core is no longer its own (death story: these are a few steps of the daemon,
 /// whose end ends the job).

@@ -3,18 +3,18 @@
 //! A rank holds its core while `CoreDescriptor::holder` is its number + 1 and it is RUNNING. It passes the core on when it suspends (`suspend`). Whoever completes what a
 //! rank waits for makes it READY (`wake`); a READY rank of an idle core is given the core at once (`dispatch`). What must stay true is model-checked in `tests/model/`.
 //!
-//! Floors, from the top; a file imports from lower ones only (`tests/tests/layers.rs`): `supervise`, `recover`, `adopt`, `failure`, `report`, `damage` (the daemon's side) > `suspend`
+//! Floors, from the top; a file imports from lower ones only (`tests/tests/layers.rs`): `supervise`, `recover`, `regrant`, `failure`, `report`, `corruption` (the daemon's side) > `suspend`
 //! (a rank's) > `migrate` > `release` > `park`, `watch` > `wake` > `dispatch` > all others.
 
-pub mod adopt;
 mod affinity;
 pub mod balance;
 pub mod carrier_bell;
 mod clocks;
-pub mod damage;
+pub mod corruption;
 mod dispatch;
 pub mod failure;
 mod idle_time;
+mod intent;
 pub mod lease;
 #[cfg(feature = "measure")]
 pub mod measure;
@@ -26,10 +26,10 @@ pub mod policy;
 pub mod progress;
 pub mod recover;
 mod refine;
+pub mod regrant;
 mod release;
 pub mod report;
 pub mod run_queue;
-mod steps;
 pub mod supervise;
 pub mod suspend;
 pub mod wake;

@@ -5,7 +5,7 @@
 //! ranks included. A core left OPEN to a rank that then dies is given on by the daemon (`rank_died`).
 
 use super::dispatch::dispatch;
-use super::permit::{GRANTED, Left, NONE, PARKED, Permit, SPIN};
+use super::permit::{GRANTED, NONE, PARKED, Permit, Release, SPIN};
 use super::wake::decline_spin;
 use super::{policy, run_queue};
 use crate::mem::sync::{Ordering, fence, fence_behind_step, futex_wait, futex_wake, yield_cpu};
@@ -24,7 +24,12 @@ const COLD_SUSPENSIONS: u32 = 16;
 /// After a short turn (`ran` ticks) several READY ranks that have parked are woken together: each must be woken anyway, and from then on
 /// they go round without.
 #[inline(always)]
-pub(super) fn open(node: &NodeSegment, me: u32, (core, descriptor): (u32, &CoreDescriptor), ran: u64) -> Option<Left> {
+pub(super) fn open(
+    node: &NodeSegment,
+    me: u32,
+    (core, descriptor): (u32, &CoreDescriptor),
+    ran: u64,
+) -> Option<Release> {
     if node.header().recovery != 0 {
         return None;
     }
@@ -49,7 +54,7 @@ pub(super) fn open(node: &NodeSegment, me: u32, (core, descriptor): (u32, &CoreD
     if !takes && holder.compare_exchange(OPEN, CLAIMED, SEQ, SEQ).is_ok() {
         return None;
     }
-    Some(if among { Left::Among } else { Left::Passed })
+    Some(if among { Release::Among } else { Release::Passed })
 }
 
 /// Wake the READY ranks of a core that have parked, to look whether it is OPEN.
@@ -96,7 +101,7 @@ fn give_on(node: &NodeSegment, me: u32, core: u32) {
 
 /// Wait for the core in the run queue.
 pub(super) fn await_core(node: &NodeSegment, me: u32) {
-    while await_permit(node, me, node.rank(me), Left::Alone) == Permit::Spin {
+    while await_permit(node, me, node.rank(me), Release::Alone) == Permit::Spin {
         decline_spin(node, me);
     }
 }
@@ -105,12 +110,12 @@ pub(super) fn await_core(node: &NodeSegment, me: u32) {
 /// if that was of use lately or others are READY, too: a yield costs half of a futex hand-off or less. Where the ranks of a core wait for the
 /// same thing (a barrier, neighbours), each is switched in once a round anyway; in a long ring the yields only go to ranks that wait as well.
 #[inline(always)]
-pub(super) fn await_permit(node: &NodeSegment, me: u32, rank: &RankDescriptor, how: Left) -> Permit {
+pub(super) fn await_permit(node: &NodeSegment, me: u32, rank: &RankDescriptor, how: Release) -> Permit {
     let permit = &rank.permit;
     let told = || matches!(permit.load(SEQ), GRANTED | SPIN);
     let mut awake = match how {
-        Left::Among => true,
-        Left::Passed => match rank.cold.load(RELAXED) {
+        Release::Among => true,
+        Release::Passed => match rank.cold.load(RELAXED) {
             0 => true,
             cold => {
                 rank.cold.store(cold - 1, RELAXED);
@@ -134,7 +139,7 @@ pub(super) fn await_permit(node: &NodeSegment, me: u32, rank: &RankDescriptor, h
                     return Permit::Run;
                 }
             }
-            if how == Left::Passed && !told() {
+            if how == Release::Passed && !told() {
                 rank.cold.store(COLD_SUSPENSIONS, RELAXED);
             }
         }

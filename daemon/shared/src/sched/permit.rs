@@ -21,7 +21,7 @@ pub(super) enum Permit {
 
 /// How a rank has left its core, or is to come back.
 #[derive(Copy, Clone, PartialEq, Eq)]
-pub(super) enum Left {
+pub(super) enum Release {
     /// Nobody else got the core.
     Alone,
     /// Another rank of the core runs, or watches, now.

@@ -48,7 +48,8 @@ impl Policy for RoundRobin {
     /// kernel runs first.
     #[inline]
     fn kernel_may_choose(&self, node: &NodeSegment, next: u32) -> bool {
-        node.actor().is_none_or(|me| node.rank(me).follower.load(Relaxed) != next + 1 || !node.course().is_one_way())
+        node.actor()
+            .is_none_or(|me| node.rank(me).follower.load(Relaxed) != next + 1 || !node.send_pattern().is_one_way())
     }
 }
 
@@ -311,7 +312,7 @@ mod tests {
     fn only_who_sends_one_way_is_followed() {
         let node = node(3, control::Policy::Rr);
         let follows_after = |sends: &[u32]| {
-            sends.iter().for_each(|to| node.course().note_send(*to));
+            sends.iter().for_each(|to| node.send_pattern().note_send(*to));
             note_ready(&node, 1);
             !kernel_may_choose(&node, 1)
         };

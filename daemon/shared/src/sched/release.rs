@@ -1,15 +1,15 @@
 //! Leaving a core and coming back: out of RUNNING, the clocks stopped, the core passed on, and the wait for the next turn.
 //!
-//! SYNC S is explained in `adopt`.
+//! SYNC S is explained in `regrant`.
 
 use super::carrier_bell::hurry_carrier;
 use super::clocks::{add, end_away, resume_at, settle_both};
 use super::dispatch::{dispatch, hand_over, take_next};
 use super::lease::{REVOKED, vacate};
 use super::park::{await_permit, open};
-use super::permit::{Left, Permit, tell_to_watch};
-use super::watch::{Idle, heir, spin};
-use super::{affinity, balance, steps};
+use super::permit::{Permit, Release, tell_to_watch};
+use super::watch::{Idle, expected_next, spin};
+use super::{affinity, balance, intent};
 use crate::mem::sync::{Ordering, may_die, yield_cpu};
 use crate::node::run_state::{CLAIMED, RunState, SPINNING};
 use crate::node::{CoreDescriptor, NodeSegment, RankDescriptor};
@@ -42,7 +42,7 @@ pub(super) fn leave(node: &NodeSegment, me: u32, rank: &RankDescriptor, to: RunS
     }
 }
 
-/// The same of a rank that has found itself without a core. False if it has one after all: the daemon has just given it one (`adopt`).
+/// The same of a rank that has found itself without a core. False if it has one after all: the daemon has just given it one (`regrant`).
 #[cold]
 pub(super) fn leave_away(node: &NodeSegment, me: u32, to: RunState) -> bool {
     const RUNNING: u32 = RunState::Running as u32;
@@ -74,7 +74,7 @@ pub(super) fn leave_and_wait(
     core: Option<u32>,
     idle: &mut Idle<'_>,
 ) {
-    let mut how = Left::Alone;
+    let mut how = Release::Alone;
     let left = if let Some(core) = core {
         let descriptor = node.core(core);
         let (left, ran) = settle_both(node, (me, rank), (core, descriptor));
@@ -83,7 +83,7 @@ pub(super) fn leave_and_wait(
     } else {
         rank.away_at.load(RELAXED) // until then it was away
     };
-    while how != Left::Back && await_permit(node, me, rank, how) == Permit::Spin {
+    while how != Release::Back && await_permit(node, me, rank, how) == Permit::Spin {
         how = spin(node, me, node.core_in(rank), idle);
     }
     let now = node.now();
@@ -106,7 +106,7 @@ fn run_in(node: &NodeSegment, me: u32, rank: &RankDescriptor, now: u64) {
 }
 
 /// Pass the core, on which this rank ran for `ran` ticks, to the next READY rank (which may be this one), or leave it idle.
-pub(super) fn release_core(node: &NodeSegment, me: u32, core: u32, ran: u64, idle: &mut Idle<'_>) -> Left {
+pub(super) fn release_core(node: &NodeSegment, me: u32, core: u32, ran: u64, idle: &mut Idle<'_>) -> Release {
     release(node, me, (core, node.core(core)), ran, idle)
 }
 
@@ -118,11 +118,11 @@ pub(super) fn release(
     (core, descriptor): (u32, &CoreDescriptor),
     ran: u64,
     idle: &mut Idle<'_>,
-) -> Left {
-    let step = steps::begin(node, core);
+) -> Release {
+    let step = intent::begin(node, core);
     if descriptor.lease.load(SEQ) == REVOKED {
         vacate(node, core);
-        return Left::Alone;
+        return Release::Alone;
     }
     descriptor.granted_at.store(descriptor.released_at.load(RELAXED), RELAXED);
     match open(node, me, (core, descriptor), ran) {
@@ -132,12 +132,12 @@ pub(super) fn release(
 }
 
 /// Give the core to the next READY rank, or leave it idle, watched or not.
-fn pass_on(node: &NodeSegment, me: u32, core: u32, step: steps::Step<'_>, idle: &mut Idle<'_>) -> Left {
+fn pass_on(node: &NodeSegment, me: u32, core: u32, step: intent::Intent<'_>, idle: &mut Idle<'_>) -> Release {
     let descriptor = node.core(core);
     let holder = &descriptor.holder;
     while let Some(next) = take_next(node, core) {
         if hand_over(node, core, next) {
-            return if next == me { Left::Alone } else { Left::Passed };
+            return if next == me { Release::Alone } else { Release::Passed };
         }
     }
     balance::core_goes_idle(node, core);
@@ -147,17 +147,17 @@ fn pass_on(node: &NodeSegment, me: u32, core: u32, step: steps::Step<'_>, idle: 
         holder.store(CLAIMED, SEQ);
         may_die();
         dispatch(node, core);
-        return Left::Alone;
+        return Release::Alone;
     }
     // Nobody spins in a job that survives deaths.
     drop(step);
     descriptor.idler.store(me, RELAXED);
-    if let Some(heir) = heir(node, me, core) {
-        descriptor.spinner.store(heir, SEQ);
+    if let Some(expected_next) = expected_next(node, me, core) {
+        descriptor.spinner.store(expected_next, SEQ);
         // From here on only the spinner gives the core away; should this process die before the next step, rank_died does.
         holder.store(SPINNING, SEQ);
-        tell_to_watch(node, heir);
-        return Left::Passed;
+        tell_to_watch(node, expected_next);
+        return Release::Passed;
     }
     descriptor.spinner.store(me, SEQ);
     holder.store(SPINNING, SEQ);

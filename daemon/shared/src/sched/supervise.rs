@@ -6,7 +6,7 @@ use super::clocks::settle;
 use super::dispatch::dispatch;
 use super::release::leave_running;
 use super::wake::{wake, wake_all_with_mail};
-use super::{outside, progress, run_queue, steps};
+use super::{intent, outside, progress, run_queue};
 use crate::clock;
 use crate::mem::sync::Ordering;
 use crate::node::NodeSegment;
@@ -22,7 +22,7 @@ pub fn take_core(node: &NodeSegment, rank: u32) -> bool {
     }
     // Before the state: the rank may see that it is away, and count the time, before this process gets any further.
     node.rank(rank).away_at.store(node.now(), RELAXED);
-    let _step = steps::begin(node, node.core_of(rank));
+    let _step = intent::begin(node, node.core_of(rank));
     if !leave_running(node, rank, RunState::Away) {
         return false;
     }

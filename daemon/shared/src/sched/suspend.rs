@@ -3,7 +3,7 @@
 //! Orderings: every step on `state`, `holder` and the run queue is sequentially consistent, and each "publish, then look"
 //! has a fence between the two; partners are named SYNC A (suspend against tend), SYNC B (release of a core against
 //! make_ready), SYNC F (a wake-up against the end of tending), SYNC G (a core handed to a rank as it dies); SYNC H is explained in `watch`,
-//! SYNC I and J in `lease`, SYNC K in `steps`, SYNC M in `park`, where ranks wait for their cores, SYNC S in `adopt`.
+//! SYNC I and J in `lease`, SYNC K in `intent`, SYNC M in `park`, where ranks wait for their cores, SYNC S in `regrant`.
 
 use super::clocks::settle;
 use super::dispatch::queue;
@@ -12,7 +12,7 @@ use super::migrate::{move_self, offer};
 use super::park::await_core;
 use super::release::{leave, leave_and_wait, leave_away, release_core, run_at};
 use super::watch::{Idle, runs_next_itself, unwatched, watch_running};
-use super::{outside, run_queue, steps};
+use super::{intent, outside, run_queue};
 use crate::mem::sync::{Ordering, fence_behind_step, may_die, spin_loop};
 use crate::node::run_state::{RunState, Wait};
 use crate::node::{NodeSegment, RankDescriptor, recording};
@@ -22,7 +22,7 @@ const RELAXED: Ordering = Ordering::Relaxed;
 
 /// The end of MPI_Init: ask for the core, wait for it.
 pub fn enter(node: &NodeSegment, me: u32) {
-    let step = steps::begin(node, node.core_of(me));
+    let step = intent::begin(node, node.core_of(me));
     let now = node.now();
     outside::entered(node, me, now);
     node.rank(me).state.store(RunState::Ready.word(), SEQ);
@@ -30,7 +30,7 @@ pub fn enter(node: &NodeSegment, me: u32) {
 }
 
 /// READY since then, in no queue, and without a core: get one.
-fn ask_for_core(node: &NodeSegment, me: u32, step: steps::Step<'_>, since: u64) {
+fn ask_for_core(node: &NodeSegment, me: u32, step: intent::Intent<'_>, since: u64) {
     node.rank(me).ready_at.store(since, RELAXED);
     may_die();
     queue(node, me);
@@ -157,7 +157,7 @@ pub fn pass_turn(node: &NodeSegment, me: u32) -> bool {
         return false;
     }
     let (core, on_core) = {
-        let _step = steps::begin(node, core);
+        let _step = intent::begin(node, core);
         let on_core = leave(node, me, rank, RunState::Ready);
         let core = node.core_of(me);
         rank.ready_at.store(node.now(), RELAXED);
@@ -180,7 +180,7 @@ pub fn scheduling_point(node: &NodeSegment, me: u32) {
 /// The core was given away: wait for one.
 #[cold]
 fn reacquire(node: &NodeSegment, me: u32) {
-    let step = steps::begin(node, node.core_of(me));
+    let step = intent::begin(node, node.core_of(me));
     if leave_away(node, me, RunState::Ready) {
         // Until then it was away.
         ask_for_core(node, me, step, node.rank(me).away_at.load(RELAXED));

@@ -3,7 +3,7 @@
 //! SYNC A: suspend against tend; SYNC F: a wake-up against the end of tending; SYNC H: see `watch`.
 
 use super::dispatch::{dispatch, queue, queue_of};
-use super::{policy, run_queue, steps};
+use super::{intent, policy, run_queue};
 use crate::mem::sync::{Ordering, fence, may_die};
 use crate::node::run_state::{CLAIMED, RunState, SPINNING};
 use crate::node::{NodeSegment, RankDescriptor};
@@ -47,7 +47,7 @@ pub fn ready_if_suspended(node: &NodeSegment, rank: u32) {
     if node.rank(rank).state.load(SEQ) != RunState::Suspended.word() {
         return;
     }
-    let _step = steps::begin(node, node.core_of(rank));
+    let _step = intent::begin(node, node.core_of(rank));
     if try_tend(node, rank) {
         may_die();
         make_ready(node, rank);
@@ -57,7 +57,7 @@ pub fn ready_if_suspended(node: &NodeSegment, rank: u32) {
 /// The wait of a TENDED rank is over: put it in its core's run queue, and give it the core if that is idle.
 #[inline]
 pub fn make_ready(node: &NodeSegment, rank: u32) {
-    let _step = steps::begin(node, node.core_of(rank));
+    let _step = intent::begin(node, node.core_of(rank));
     let descriptor = node.rank(rank);
     descriptor.ready_at.store(node.now(), RELAXED);
     policy::note_ready(node, rank);

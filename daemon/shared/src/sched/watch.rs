@@ -13,7 +13,7 @@ use super::clocks::watched;
 use super::dispatch::{dispatch, hand_over, take_next};
 use super::idle_time::Watch;
 use super::lease::REVOKED;
-use super::permit::Left;
+use super::permit::Release;
 use super::wake::wake;
 use super::{balance, policy, run_queue};
 use crate::mem::sync::{AtomicU64, Ordering};
@@ -33,7 +33,7 @@ pub fn watch(node: &NodeSegment, me: u32, mut over: impl FnMut() -> bool) -> Opt
 /// Is this rank likely to be the next to run on its core? It is if it is alone there, or was the last time.
 #[inline(always)]
 pub(super) fn runs_next_itself(node: &NodeSegment, me: u32) -> bool {
-    node.rank(me).heir.load(RELAXED) == me + 1 || node.core(node.core_of(me)).ranks.load(RELAXED) == 1
+    node.rank(me).expected_next.load(RELAXED) == me + 1 || node.core(node.core_of(me)).ranks.load(RELAXED) == 1
 }
 
 /// Watch for the end of the own wait without leaving the core, while nobody else is READY for it and for `patience` ticks at most.
@@ -72,7 +72,7 @@ pub(super) fn watch_running(node: &NodeSegment, me: u32, patience: u64, over: &m
     }
     if !ended {
         // Perhaps another rank comes first by now.
-        rank.heir.store(0, RELAXED);
+        rank.expected_next.store(0, RELAXED);
     }
     watched(node, me, time.start);
     ended
@@ -136,17 +136,17 @@ pub fn leave_to_spinner(node: &NodeSegment, core: u32, rank: u32) -> bool {
 /// The rank that is to watch the idle core instead of `me`: the one that got it when `me` had left it idle the last time. If that is
 /// right again, the switch to it lies in the idle time and not between a message and its receiver.
 #[inline]
-pub(super) fn heir(node: &NodeSegment, me: u32, core: u32) -> Option<u32> {
-    let heir = node.rank(me).heir.load(RELAXED).checked_sub(1)?;
-    let there = heir != me
-        && heir < node.header().ranks
-        && node.core_of(heir) == core
-        && node.rank(heir).state.load(SEQ) == RunState::Suspended.word();
-    there.then_some(heir)
+pub(super) fn expected_next(node: &NodeSegment, me: u32, core: u32) -> Option<u32> {
+    let expected_next = node.rank(me).expected_next.load(RELAXED).checked_sub(1)?;
+    let there = expected_next != me
+        && expected_next < node.header().ranks
+        && node.core_of(expected_next) == core
+        && node.rank(expected_next).state.load(SEQ) == RunState::Suspended.word();
+    there.then_some(expected_next)
 }
 
 /// Idle core, and this rank watches: its own wait, the run queue and the core's mail, for a bounded time.
-pub(super) fn spin(node: &NodeSegment, me: u32, core: u32, idle: &mut Idle<'_>) -> Left {
+pub(super) fn spin(node: &NodeSegment, me: u32, core: u32, idle: &mut Idle<'_>) -> Release {
     let descriptor = node.core(core);
     let (set, mail) = (node.ready(core), node.mail(core));
     let mut time = Watch::new(node, descriptor, idle.patience);
@@ -169,20 +169,20 @@ pub(super) fn spin(node: &NodeSegment, me: u32, core: u32, idle: &mut Idle<'_>) 
             }
             if descriptor.holder.load(SEQ) != SPINNING {
                 idle.look(node, me, mail); // SYNC H: the daemon has ended the spinning
-                return Left::Alone;
+                return Release::Alone;
             }
         }
     }
     // The core is still ours to give away unless the daemon declared us dead.
     if descriptor.spinner.load(SEQ) != me || descriptor.holder.compare_exchange(SPINNING, CLAIMED, SEQ, SEQ).is_err() {
         idle.look(node, me, mail);
-        return Left::Alone;
+        return Release::Alone;
     }
     idle.tend_all(mail); // SYNC H: what was left to us just before
     if (idle.over)() {
         // SYNC H, too. The common case: straight back to work.
         if policy::of(node).spinner_first() && take_back(node, me, core) {
-            return Left::Back;
+            return Release::Back;
         }
         wake(node, me);
     }
@@ -214,12 +214,12 @@ fn take_back(node: &NodeSegment, me: u32, core: u32) -> bool {
 fn note_heir(node: &NodeSegment, core: u32, next: u32) {
     let idler = node.core(core).idler.load(RELAXED);
     if idler < node.header().ranks {
-        node.rank(idler).heir.store(next + 1, RELAXED);
+        node.rank(idler).expected_next.store(next + 1, RELAXED);
     }
 }
 
 /// The core, idle until now and claimed by its spinner, goes to a READY rank if there is one: to `me` first, if the policy allows.
-fn end_idle(node: &NodeSegment, me: u32, core: u32) -> Left {
+fn end_idle(node: &NodeSegment, me: u32, core: u32) -> Release {
     let descriptor = node.core(core);
     let revoked = descriptor.lease.load(SEQ) == REVOKED;
     let next = if revoked {
@@ -234,9 +234,9 @@ fn end_idle(node: &NodeSegment, me: u32, core: u32) -> Left {
         note_heir(node, core, next);
         descriptor.granted_at.store(node.now(), RELAXED);
         if hand_over(node, core, next) {
-            return if next == me { Left::Alone } else { Left::Passed };
+            return if next == me { Release::Alone } else { Release::Passed };
         }
     }
     dispatch(node, core);
-    Left::Alone
+    Release::Alone
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use vmpi_shared::control::Balance;
 use vmpi_shared::mem::sync;
 use vmpi_shared::node::NodeSegment;
-use vmpi_shared::sched::{self, adopt, supervise};
+use vmpi_shared::sched::{self, regrant, supervise};
 
 const ROUNDS: usize = 1000;
 
@@ -80,8 +80,8 @@ fn explore(how: Balance, placement: &'static [u32], spin_ticks: u64, laps: i32, 
                 if turn < daemon.gives {
                     (0..thread_rng().gen_range(0..20)).for_each(|_| thread::yield_now());
                     let given_now = (0..n).filter(|rank| {
-                        let core = adopt::core_for(&node, *rank, 0);
-                        core.is_some_and(|core| adopt::adopt(&node, (*rank, 0), core).is_some())
+                        let core = regrant::core_for(&node, *rank, 0);
+                        core.is_some_and(|core| regrant::regrant(&node, (*rank, 0), core).is_some())
                     });
                     given.fetch_add(given_now.count() as u32, Ordering::Relaxed);
                 }

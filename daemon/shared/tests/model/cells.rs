@@ -1,9 +1,9 @@
-//! Collectives through a cell, driven as `vmpi_core::coll::visit` drives it, while messages come in and others tend.
+//! Collectives through a cell, driven as `vmpi_core::coll::cell_operation` drives it, while messages come in and others tend.
 
 use super::world::{World, assert_alone, check_pct, check_random, recv, send};
 use shuttle::thread;
 use vmpi_shared::cell::{DATA_BYTES, Groups, SIZES, Turn};
-use vmpi_shared::matching::tend::Endpoint;
+use vmpi_shared::matching::endpoint::Endpoint;
 
 const SIZE: u32 = 3;
 const ROUNDS: usize = 500;

@@ -9,16 +9,16 @@
 
 mod balance;
 mod baton;
+mod carrier_endpoint;
 mod cells;
 mod chunks;
-mod courier;
-mod heir;
+mod expected_next;
 mod kill;
 mod lease;
-mod lend;
 mod mourning;
 mod policies;
 mod recovery;
 mod space;
+mod strong_progress;
 mod untended;
 mod world;

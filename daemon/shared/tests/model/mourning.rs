@@ -10,7 +10,7 @@ use shuttle::sync::atomic::AtomicU32;
 use shuttle::thread;
 use std::collections::VecDeque;
 use vmpi_shared::job::JobSegment;
-use vmpi_shared::matching::courier::Courier;
+use vmpi_shared::matching::carrier_endpoint::CarrierEndpoint;
 use vmpi_shared::matching::envelope::{Envelope, kind};
 use vmpi_shared::mem::bell::Bell;
 use vmpi_shared::node::NodeSegment;
@@ -52,20 +52,20 @@ fn frames(sent: i32) -> VecDeque<Frame> {
 }
 
 /// The carrier, until all has come, and all has gone that the survivor sends and the victim can.
-fn carry(mut courier: Courier, bell: &Bell, mut frames: VecDeque<Frame>) {
+fn carry(mut endpoint: CarrierEndpoint, bell: &Bell, mut frames: VecDeque<Frame>) {
     // The next tag of each sender here.
     let mut next = [0; 2];
     let mut buried = false;
     loop {
-        let mut called = courier.called();
-        if !buried && courier.node.failure(VICTIM).is_some() {
+        let mut called = endpoint.called();
+        if !buried && endpoint.node.failure(VICTIM).is_some() {
             buried = true;
             // It may have died before it marked what it had pushed.
             called.extend([FAR, FAR_VICTIM]);
         }
         let mut busy = !called.is_empty();
         for rank in called {
-            courier.collect(rank, |envelope| {
+            endpoint.collect(rank, |envelope| {
                 if envelope.kind == kind::INLINE {
                     let next = &mut next[envelope.from as usize];
                     assert_eq!((rank, envelope.tag), (FAR, *next), "lost, doubled or overtaken");
@@ -76,11 +76,11 @@ fn carry(mut courier: Courier, bell: &Bell, mut frames: VecDeque<Frame>) {
         }
         let done = match frames.front() {
             Some(Frame::Dead(rank)) => {
-                failure::publish_elsewhere(&courier.node, &courier.job, *rank);
+                failure::publish_elsewhere(&endpoint.node, &endpoint.job, *rank);
                 true
             }
             Some(Frame::Message(to, envelope)) => {
-                courier.node.failure(*to).is_some() || courier.deliver(*to, envelope).is_ok()
+                endpoint.node.failure(*to).is_some() || endpoint.deliver(*to, envelope).is_ok()
             }
             None if next[0] == TAGS && (buried || next[1] == TAGS) => return,
             None => false,
@@ -92,9 +92,9 @@ fn carry(mut courier: Courier, bell: &Bell, mut frames: VecDeque<Frame>) {
         match () {
             () if busy => {}
             () if !frames.is_empty() => thread::yield_now(),
-            () if courier.lie_down(false) => {
+            () if endpoint.prepare_to_sleep(false) => {
                 bell.wait();
-                courier.get_up(true, true);
+                endpoint.get_up(true, true);
             }
             () => {}
         }
@@ -158,9 +158,9 @@ fn explore(placement: &'static [u32], latest: u32) {
             }
         });
         let job = JobSegment::map(world.job.fd().try_clone_to_owned().unwrap()).unwrap();
-        let courier = Courier::new(world.node.another_view(0), job);
+        let endpoint = CarrierEndpoint::new(world.node.another_view(0), job);
         let its_bell = bell.clone();
-        let carrier = thread::spawn(move || carry(courier, &its_bell, frames(sent)));
+        let carrier = thread::spawn(move || carry(endpoint, &its_bell, frames(sent)));
         let mut daemon = world.endpoint(SURVIVOR);
         daemon.node = world.node.another_view(0);
         let daemon = thread::spawn(move || {

@@ -1,10 +1,10 @@
 //! Envelopes of other nodes: out of the link's buffer, and to the ranks here.
 
 use vmpi_shared::control::Nodes;
-use vmpi_shared::matching::courier::Courier;
+use vmpi_shared::matching::carrier_endpoint::CarrierEndpoint;
 use vmpi_shared::matching::envelope::{Envelope, kind};
 
-use super::Post;
+use super::CarrierLoop;
 use crate::carrier::wire::{self, BodyError};
 
 /// An envelope for rank `to` of this node.
@@ -21,18 +21,18 @@ impl Arrived {
     /// # Errors
     /// What makes no sense.
     pub(super) fn take_in(
-        courier: &Courier,
+        endpoint: &CarrierEndpoint,
         nodes: &Nodes,
         node: u32,
         (to, mut envelope, payload): (u32, Envelope, &[u8]),
     ) -> Result<Arrived, BodyError> {
-        check_ends(courier, nodes, node, to, (envelope.kind != kind::FIN).then_some(envelope.from))?;
-        if is_answer(envelope.kind) && envelope.request >= courier.job.config().slots {
+        check_ends(endpoint, nodes, node, to, (envelope.kind != kind::FIN).then_some(envelope.from))?;
+        if is_answer(envelope.kind) && envelope.request >= endpoint.job.config().slots {
             let (what, number) = ("request", envelope.request.into());
             return Err(BodyError::Number { kind: wire::ENVELOPE, what, number });
         }
         let stored =
-            wire::has_payload(&envelope) && envelope.kind != kind::ASK && courier.store(&mut envelope, payload);
+            wire::has_payload(&envelope) && envelope.kind != kind::ASK && endpoint.store(&mut envelope, payload);
         Ok(Arrived { to, envelope, payload: if stored { Vec::new() } else { payload.to_vec() } })
     }
 }
@@ -44,20 +44,20 @@ fn is_answer(kind: u8) -> bool {
 
 /// Something from rank `from` of `node` (who answers need not say who it is) to one of this node?
 pub(super) fn check_ends(
-    courier: &Courier,
+    endpoint: &CarrierEndpoint,
     nodes: &Nodes,
     node: u32,
     to: u32,
     from: Option<u32>,
 ) -> Result<(), BodyError> {
     match from {
-        _ if !courier.is_local(to) => Err(BodyError::NotHere(to)),
+        _ if !endpoint.is_local(to) => Err(BodyError::NotHere(to)),
         Some(from) if nodes.of_rank.get(from as usize) != Some(&node) => Err(BodyError::NotThere(from)),
         _ => Ok(()),
     }
 }
 
-impl Post {
+impl CarrierLoop {
     /// An envelope for a rank of this node.
     pub(super) fn arrived(&mut self, node: u32, arrived: Arrived) -> Result<(), BodyError> {
         let Arrived { to, mut envelope, payload } = arrived;

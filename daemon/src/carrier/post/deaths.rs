@@ -25,7 +25,7 @@ use vmpi_shared::matching::request::outcome;
 use vmpi_shared::sched::failure;
 
 use super::deliver::Held;
-use super::{Peer, Post};
+use super::{CarrierLoop, Peer};
 use crate::carrier::transfer::{Incoming, Outgoing};
 use crate::carrier::wire::{self, BodyError};
 
@@ -115,15 +115,15 @@ impl Deaths {
     }
 }
 
-impl Post {
+impl CarrierLoop {
     /// Does the job survive deaths?
     pub(super) fn survives(&self) -> bool {
-        self.courier.node.header().recovery != 0
+        self.endpoint.node.header().recovery != 0
     }
 
     /// Has this rank, of whichever node, failed?
     pub(super) fn has_failed(&self, rank: u32) -> bool {
-        self.courier.node.failure(rank).is_some()
+        self.endpoint.node.failure(rank).is_some()
     }
 
     /// Find out what has changed, tell it, and say what follows from that.
@@ -141,26 +141,26 @@ impl Post {
             self.say_read();
             self.settle();
             // What has just been published is to be acted on before this process sleeps.
-            if self.courier.job.changes() == self.deaths.seen {
+            if self.endpoint.job.changes() == self.deaths.seen {
                 return;
             }
         }
     }
 
     fn look_at_changes(&mut self) {
-        let changes = self.courier.job.changes();
+        let changes = self.endpoint.job.changes();
         if changes == self.deaths.seen {
             return;
         }
         self.deaths.seen = changes;
-        while let Some(context) = self.courier.job.revocation(self.deaths.revocations) {
+        while let Some(context) = self.endpoint.job.revocation(self.deaths.revocations) {
             self.deaths.revocations += 1;
             if self.deaths.revoked.insert(context) {
                 self.tell_all(wire::REVOKED, context);
             }
         }
         for rank in 0..self.nodes.of_rank.len() as u32 {
-            if self.courier.is_local(rank) && self.has_failed(rank) && self.deaths.buried.insert(rank) {
+            if self.endpoint.is_local(rank) && self.has_failed(rank) && self.deaths.buried.insert(rank) {
                 self.bury(rank);
             }
         }
@@ -181,10 +181,10 @@ impl Post {
             self.drop_for_dead(credit, dead, &envelope, payload.is_empty());
         }
         let elsewhere: Vec<u32> =
-            (0..self.nodes.of_rank.len() as u32).filter(|rank| self.courier.node.is_remote(*rank)).collect();
+            (0..self.nodes.of_rank.len() as u32).filter(|rank| self.endpoint.node.is_remote(*rank)).collect();
         for node in (0..self.peers.len() as u32).filter(|node| *node != self.nodes.here) {
             let there = elsewhere.iter().filter(|rank| self.nodes.of_rank[**rank as usize] == node);
-            let marks = there.map(|rank| (*rank, self.courier.job.inbox(*rank).come())).collect();
+            let marks = there.map(|rank| (*rank, self.endpoint.job.inbox(*rank).come())).collect();
             self.deaths.untold.push(Notice { node, dead, marks });
         }
         // It may have died before it marked what it had pushed.
@@ -194,7 +194,7 @@ impl Post {
     /// An envelope for a rank of this node that has failed. `stored`: its payload, if it has one, is in a block of its sender's slab here.
     pub(super) fn drop_for_dead(&mut self, credit: Option<u32>, dead: u32, envelope: &Envelope, stored: bool) {
         if stored && wire::has_payload(envelope) {
-            self.courier.give_back(envelope);
+            self.endpoint.give_back(envelope);
         }
         self.delivered(credit, dead);
     }
@@ -214,12 +214,12 @@ impl Post {
 
     /// Tell the nodes of deaths, as soon as everything that the dead had pushed has left.
     fn tell_deaths(&mut self) {
-        let Post { deaths, courier, peers, fabric, .. } = self;
+        let CarrierLoop { deaths, endpoint, peers, fabric, .. } = self;
         deaths.untold.retain(|notice| {
             if peers[notice.node as usize] == Peer::Gone {
                 return false;
             }
-            let left = notice.marks.iter().all(|(to, mark)| courier.job.inbox(*to).gone() >= *mark);
+            let left = notice.marks.iter().all(|(to, mark)| endpoint.job.inbox(*to).gone() >= *mark);
             if left {
                 fabric.send(notice.node, wire::DEAD, &[&notice.dead.to_le_bytes()]);
             }
@@ -229,7 +229,7 @@ impl Post {
 
     /// Say of messages that they have been read, unless something has changed since that is to be told first.
     fn say_read(&mut self) {
-        if self.deaths.read.is_empty() || self.courier.job.changes() != self.deaths.seen {
+        if self.deaths.read.is_empty() || self.endpoint.job.changes() != self.deaths.seen {
             return;
         }
         for out in std::mem::take(&mut self.deaths.read) {
@@ -278,15 +278,15 @@ impl Post {
         }
         self.deaths.revoked.insert(context);
         self.tell_all(wire::REVOKED, context);
-        self.courier.job.revoke(context, self.deaths.revocations);
-        failure::wake_all(&self.courier.node, &self.courier.job);
+        self.endpoint.job.revoke(context, self.deaths.revocations);
+        failure::wake_all(&self.endpoint.node, &self.endpoint.job);
         Ok(())
     }
 
     /// Act on what has come, as far as everything before it has been delivered.
     fn act_on_late(&mut self) {
         loop {
-            let (delivered, node) = (self.pending.is_empty(), &self.courier.node);
+            let (delivered, node) = (self.pending.is_empty(), &self.endpoint.node);
             let Some((node, late)) = self.deaths.late.next(delivered, |rank| node.failure(rank).is_some()) else {
                 return;
             };
@@ -330,7 +330,7 @@ impl Post {
             refused.set_peer_request(outcome::PEER_FAILED);
             self.deliver(None, rank, refused, Vec::new());
         }
-        failure::publish_elsewhere(&self.courier.node, &self.courier.job, dead);
+        failure::publish_elsewhere(&self.endpoint.node, &self.endpoint.job, dead);
         // Behind everything that was read before, and before what is read from now on.
         let home = self.nodes.of_rank.get(dead as usize).copied();
         for node in (0..self.peers.len() as u32).filter(|node| *node != self.nodes.here && Some(*node) != home) {

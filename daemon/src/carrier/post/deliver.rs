@@ -7,9 +7,9 @@ use std::collections::VecDeque;
 
 use vmpi_fabric::fabric::BACKLOG_BYTES;
 use vmpi_shared::matching::envelope::Envelope;
-use vmpi_shared::matching::look;
+use vmpi_shared::matching::inspect;
 
-use super::Post;
+use super::CarrierLoop;
 use crate::carrier::wire::{self, BodyError, CREDITS};
 
 /// So many delivered envelopes are told together.
@@ -73,7 +73,7 @@ pub(super) struct Owed {
     delivered: u32,
 }
 
-impl Post {
+impl CarrierLoop {
     /// Deliver, or keep for later behind what waits for this rank already. `payload`: what has no block yet.
     pub(super) fn deliver(&mut self, credit: Option<u32>, to: u32, envelope: Envelope, payload: Vec<u8>) {
         self.deliver_held(to, Held { credit, answers: false, envelope, payload });
@@ -85,7 +85,7 @@ impl Post {
     /// More wait already than rank `to` has requests for, of which each can have one FIN and one PULL.
     pub(super) fn deliver_answer(&mut self, to: u32, envelope: Envelope) -> Result<(), BodyError> {
         let waiting = self.pending.get(&to).map_or(0, |line| line.answers);
-        if waiting >= FEW_ANSWERS && waiting >= look::requests(&self.courier.job, to).saturating_mul(2) {
+        if waiting >= FEW_ANSWERS && waiting >= inspect::requests(&self.endpoint.job, to).saturating_mul(2) {
             return Err(BodyError::Answers(to));
         }
         self.deliver_held(to, Held { credit: None, answers: true, envelope, payload: Vec::new() });
@@ -97,7 +97,7 @@ impl Post {
             return self.drop_for_dead(held.credit, to, &held.envelope, held.payload.is_empty());
         }
         let waiting = self.pending.contains_key(&to);
-        if !waiting && held.payload.is_empty() && self.courier.deliver(to, &held.envelope).is_ok() {
+        if !waiting && held.payload.is_empty() && self.endpoint.deliver(to, &held.envelope).is_ok() {
             return self.delivered(held.credit, to);
         }
         self.pending.entry(to).or_default().push_back(held);
@@ -139,10 +139,10 @@ impl Post {
         let ranks: Vec<u32> = self.pending.keys().copied().collect();
         for rank in ranks {
             while let Some(mut held) = self.pending.get_mut(&rank).and_then(Line::pop_front) {
-                if !held.payload.is_empty() && self.courier.store(&mut held.envelope, &held.payload) {
+                if !held.payload.is_empty() && self.endpoint.store(&mut held.envelope, &held.payload) {
                     held.payload = Vec::new();
                 }
-                if held.payload.is_empty() && self.courier.deliver(rank, &held.envelope).is_ok() {
+                if held.payload.is_empty() && self.endpoint.deliver(rank, &held.envelope).is_ok() {
                     self.delivered(held.credit, rank);
                     continue;
                 }
@@ -161,12 +161,12 @@ impl Post {
     /// Deliver the answers that matching has caused, until there are none.
     pub(super) fn settle(&mut self) {
         loop {
-            let answers = self.courier.answers();
+            let answers = self.endpoint.answers();
             if answers.is_empty() {
                 return;
             }
             for (to, envelope) in answers {
-                if self.courier.is_local(to) {
+                if self.endpoint.is_local(to) {
                     self.deliver(None, to, envelope, Vec::new());
                 } else {
                     self.answer_remote(to, envelope);
@@ -177,13 +177,13 @@ impl Post {
 
     /// Give credits back; not to who does not take what has been sent already, among it what its envelopes have asked for.
     pub(super) fn say_credits(&mut self) {
-        let Post { owed, fabric, courier, .. } = self;
+        let CarrierLoop { owed, fabric, endpoint, .. } = self;
         owed.retain(|(node, rank), owed| {
             if owed.delivered >= CREDIT_STEP && fabric.backlog_bytes(*node) <= BACKLOG_BYTES {
                 let count = owed.delivered.min(CREDITS);
                 owed.delivered -= count;
                 owed.held = owed.held.saturating_sub(count);
-                fabric.send(*node, wire::CREDIT, &[&wire::from_words([*rank, count, courier.unexpected(*rank)])]);
+                fabric.send(*node, wire::CREDIT, &[&wire::from_words([*rank, count, endpoint.unexpected(*rank)])]);
             }
             owed.held > 0 || owed.delivered > 0
         });

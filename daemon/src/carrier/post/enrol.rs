@@ -3,13 +3,13 @@
 use std::io;
 
 use vmpi_shared::control::Request;
-use vmpi_shared::growth::Birth;
+use vmpi_shared::spawn_protocol::Birth;
 
-use super::Post;
+use super::CarrierLoop;
 use super::deliver::Held;
 use crate::carrier::wire::{self, CREDITS};
 
-impl Post {
+impl CarrierLoop {
     /// # Errors
     /// The daemon cannot be told.
     pub(super) fn enrol(&mut self, world: u32, births: &[Birth]) -> io::Result<()> {
@@ -35,21 +35,21 @@ impl Post {
         self.stalled.remove(&rank);
         for Held { envelope, payload, .. } in self.pending.remove(&rank).into_iter().flatten() {
             if wire::has_payload(&envelope) && payload.is_empty() {
-                self.courier.give_back(&envelope);
+                self.endpoint.give_back(&envelope);
             }
         }
         self.owed.retain(|(_, to), _| *to != rank);
         self.reborn.insert(rank);
         self.announced.retain(|(from, _), _| *from != rank);
         self.kept.forget(rank);
-        if self.courier.is_local(rank) {
-            self.courier.node.heaps().forget(rank);
-            return self.courier.renew(rank);
+        if self.endpoint.is_local(rank) {
+            self.endpoint.node.heaps().forget(rank);
+            return self.endpoint.renew(rank);
         }
-        let courier = &self.courier;
-        courier.collect(rank, |envelope| {
-            if wire::has_payload(envelope) && courier.payload(envelope).is_some() {
-                courier.give_back(envelope);
+        let endpoint = &self.endpoint;
+        endpoint.collect(rank, |envelope| {
+            if wire::has_payload(envelope) && endpoint.payload(envelope).is_some() {
+                endpoint.give_back(envelope);
             }
             true
         });

@@ -14,12 +14,12 @@ use vmpi_fabric::{Event, Fabric};
 use vmpi_shared::ask::{Ask, What};
 use vmpi_shared::control::{Connection, Nodes, Request};
 use vmpi_shared::job::{JobConfig, JobSegment};
-use vmpi_shared::matching::courier::Courier;
+use vmpi_shared::matching::carrier_endpoint::CarrierEndpoint;
 use vmpi_shared::matching::envelope::{Envelope, FLAG_MAPPED, FLAG_SYNC, kind};
 use vmpi_shared::node::{NodeConfig, NodeSegment};
 
-use super::rest::Moves;
-use super::{Fin, Post};
+use super::idle::Moves;
+use super::{CarrierLoop, Fin};
 use crate::carrier::transfer::Announced;
 use crate::carrier::wire;
 
@@ -71,17 +71,17 @@ impl Fabric for Ether {
 
     fn flush(&mut self) {}
 
-    fn turn(&mut self, _now: Instant, tell: &mut dyn FnMut(Event<'_>)) {
+    fn progress(&mut self, _now: Instant, on_event: &mut dyn FnMut(Event<'_>)) {
         let (first, frames) = {
             let mut air = self.air.borrow_mut();
             (!std::mem::replace(&mut air.up, true), std::mem::take(&mut air.coming))
         };
         if first {
-            tell(Event::Up(LIAR));
-            tell(Event::Up(2));
+            on_event(Event::Up(LIAR));
+            on_event(Event::Up(2));
         }
         for (kind, body) in &frames {
-            tell(Event::Frame { node: LIAR, kind: *kind, body });
+            on_event(Event::Frame { node: LIAR, kind: *kind, body });
         }
     }
 
@@ -102,7 +102,7 @@ const BY_RANK: Job = Job { recovery: false, by_rank: true };
 
 /// A carrier of node 0, and the other ends of what it talks to.
 struct Stage {
-    post: Post,
+    post: CarrierLoop,
     air: Rc<RefCell<Air>>,
     daemon: Connection,
     _wakes: UnixStream,
@@ -126,7 +126,7 @@ impl Stage {
         theirs.set_nonblocking(true).unwrap();
         let names = ["a", "b", "c"].map(String::from).to_vec();
         let nodes = Nodes { names, of_rank: OF_RANK.to_vec(), progress_by_rank: job.by_rank, ..Nodes::default() };
-        let post = Post::new(Courier::new(node, segment), fabric, Connection::new(ours), nodes);
+        let post = CarrierLoop::new(CarrierEndpoint::new(node, segment), fabric, Connection::new(ours), nodes);
         let mut stage = Stage { post, air, daemon: Connection::new(theirs), _wakes: other };
         assert_eq!(stage.says(&[]), None);
         stage
@@ -147,7 +147,7 @@ impl Stage {
 
     /// Bytes, about, that the carrier holds on account of what has come.
     fn held_bytes(&self) -> usize {
-        let Post { deaths, kept, outgoing, incoming, windows, .. } = &self.post;
+        let CarrierLoop { deaths, kept, outgoing, incoming, windows, .. } = &self.post;
         let waiting: usize = windows.values().map(|open| open.held_bytes()).sum();
         self.post.pending_bytes()
             + deaths.held_bytes()
@@ -377,7 +377,7 @@ fn who_keeps_within_its_credits_goes_on() {
         let frames: Frames = (0..wire::CREDITS).map(|_| inline(128)).collect();
         assert_eq!(stage.says(&frames), None, "round {round}");
         // The rank takes them out, and what was held goes in.
-        while stage.post.courier.job.inbox(0).pop_if(|_| true) {}
+        while stage.post.endpoint.job.inbox(0).pop_if(|_| true) {}
         assert_eq!(stage.says(&[]), None);
         stage.air.borrow_mut().unread_bytes = 0;
     }
@@ -466,7 +466,7 @@ fn seeded_noise_is_refused_or_bounded() {
             inputs += frames.len() as u64;
             let said = stage.says(&frames);
             // The ranks take out what has come.
-            [0, 1].iter().for_each(|rank| while stage.post.courier.job.inbox(*rank).pop_if(|_| chance.u8(..9) > 0) {});
+            [0, 1].iter().for_each(|rank| while stage.post.endpoint.job.inbox(*rank).pop_if(|_| chance.u8(..9) > 0) {});
             assert!(stage.held_bytes() < 24 << 20, "seed {seed}");
             if let Some(said) = said {
                 assert!(said.starts_with("node b sent ") || said.contains("the job has ended on node b"), "{said}");

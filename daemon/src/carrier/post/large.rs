@@ -9,27 +9,27 @@ use vmpi_shared::matching::queues::{answer, go};
 use vmpi_shared::matching::request::outcome;
 use vmpi_shared::node::NodeSegment;
 
-use super::{Peer, Post, kept};
-use crate::carrier::counted::Counted;
+use super::{CarrierLoop, Peer, held};
+use crate::carrier::frame_count::FrameCount;
 use crate::carrier::transfer::{Announced, CHUNK_BYTES, Cursor, Fin, Incoming, Memory, Outgoing, Unreachable};
 use crate::carrier::wire::{self, BodyError};
 use crate::log::debug;
 
-impl Post {
+impl CarrierLoop {
     /// May carriers copy from and to the memory of ranks (`VMPI_SINGLE_COPY`)?
     pub(super) fn may_copy(&self) -> bool {
-        self.courier.job.config().single_copy != 0
+        self.endpoint.job.config().single_copy != 0
     }
 
     /// Ask the sender's carrier for the data of a receive that has matched. False: only the ranks themselves can move it.
     pub(super) fn begin_incoming(&mut self, sender: u32, node: u32, pull: &Envelope) -> bool {
         let rank = pull.from;
-        if !self.may_copy() || !self.courier.is_local(rank) || pull.offset() != 0 {
+        if !self.may_copy() || !self.endpoint.is_local(rank) || pull.offset() != 0 {
             return false;
         }
-        let Some(memory) = Memory::of(&self.courier, rank, pull.flags & FLAG_MAPPED != 0) else { return false };
+        let Some(memory) = Memory::of(&self.endpoint, rank, pull.flags & FLAG_MAPPED != 0) else { return false };
         let Ok(to) = Cursor::of(memory, pull.addr(), pull.blocks(), pull.len) else { return false };
-        if !to.is_reached(&self.courier.node) {
+        if !to.is_reached(&self.endpoint.node) {
             return false;
         }
         let (request, sender_request, len) = (pull.peer_request(), pull.request, pull.len);
@@ -78,7 +78,7 @@ impl Post {
     /// A rank here has given a receive up: what still comes is thrown away.
     pub(super) fn let_go(&mut self, envelope: Envelope) {
         let (rank, request) = (envelope.from, envelope.request);
-        if !self.courier.is_local(rank) {
+        if !self.endpoint.is_local(rank) {
             return;
         }
         let its =
@@ -115,7 +115,7 @@ impl Post {
         transfer: u32,
         len: u64,
     ) -> Result<(), BodyError> {
-        if !self.courier.is_local(rank) {
+        if !self.endpoint.is_local(rank) {
             return Err(BodyError::NotHere(rank));
         }
         let Some(announced) = self.announced.get_mut(&(rank, request)) else {
@@ -143,7 +143,7 @@ impl Post {
 
     /// A rank here has been asked (`wanted`), and says so to the carriers in the inbox of receiver `to`.
     pub(super) fn sender_says_go(&mut self, to: u32, envelope: &Envelope) {
-        if let Some(&node) = self.nodes.of_rank.get(to as usize).filter(|_| self.courier.is_local(envelope.from)) {
+        if let Some(&node) = self.nodes.of_rank.get(to as usize).filter(|_| self.endpoint.is_local(envelope.from)) {
             self.begin_outgoing(node, envelope.from, envelope.request, envelope.peer_request(), envelope.len);
         }
     }
@@ -157,7 +157,7 @@ impl Post {
             return self.refuse(node, transfer, libc::ESRCH);
         };
         let Announced { addr, open, blocks, len: total, to, fin, .. } = announced;
-        let Some(memory) = Memory::of(&self.courier, rank, open) else {
+        let Some(memory) = Memory::of(&self.endpoint, rank, open) else {
             return self.refuse(node, transfer, 0);
         };
         let len = len.min(total);
@@ -254,7 +254,7 @@ impl Post {
                 self.fabric.flush();
             }
             let len = (out.len - out.sent).min(CHUNK_BYTES);
-            match send_chunk(&mut self.fabric, &self.courier.node, &mut self.chunk, &mut out, len as usize) {
+            match send_chunk(&mut self.fabric, &self.endpoint.node, &mut self.chunk, &mut out, len as usize) {
                 Ok(how) => {
                     out.sent += len;
                     if how == Went::Copied {
@@ -297,7 +297,7 @@ enum Went {
 
 /// Send the next `len` bytes of a large message: out of its rank's memory where that lies open, else read them, if possible straight to where the fabric sends them from.
 fn send_chunk(
-    fabric: &mut Counted,
+    fabric: &mut FrameCount,
     node: &NodeSegment,
     chunk: &mut [u8],
     out: &mut Outgoing,
@@ -324,7 +324,7 @@ fn send_chunk(
 pub(super) fn data(
     segment: &NodeSegment,
     incoming: &mut HashMap<u32, Incoming>,
-    kept: &mut kept::Kept,
+    kept: &mut held::Held,
     (node, transfer): (u32, u32),
     bytes: &[u8],
 ) -> Result<(), BodyError> {

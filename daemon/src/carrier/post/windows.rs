@@ -21,7 +21,7 @@ use vmpi_shared::matching::request::outcome;
 use vmpi_shared::proc;
 use vmpi_shared::window::{Shape, Window};
 
-use super::Post;
+use super::CarrierLoop;
 use crate::carrier::transfer::{Cursor, Fin, Incoming, Memory, Outgoing};
 use crate::carrier::wire::{self, BodyError};
 use crate::log::debug;
@@ -29,20 +29,20 @@ use answer::Answer;
 pub use open::Open;
 use open::{Asked, failure, is_ordered, refusal};
 
-impl Post {
+impl CarrierLoop {
     /// What a rank of this node asks of its own carrier.
     pub(super) fn asked_here(&mut self, envelope: &Envelope) {
         let (rank, request) = (envelope.from, envelope.request);
         let Ok(ask) = Ask::of(envelope) else { return };
-        if !self.courier.is_local(rank) {
+        if !self.endpoint.is_local(rank) {
             return;
         }
         let outcome = match ask.what {
             What::Open => self.open(rank, &ask, envelope),
             What::Attend => {
                 let first = Block { addr: ask.offset, len: 1 };
-                let reachable = Memory::of(&self.courier, rank, false)
-                    .is_some_and(|memory| Cursor::over(memory, vec![first]).is_reached(&self.courier.node));
+                let reachable = Memory::of(&self.endpoint, rank, false)
+                    .is_some_and(|memory| Cursor::over(memory, vec![first]).is_reached(&self.endpoint.node));
                 if reachable { Ok(()) } else { Err(libc::EPERM) }
             }
             _ => {
@@ -61,8 +61,8 @@ impl Post {
     /// Map the segment of a new window.
     fn open(&mut self, rank: u32, ask: &Ask, envelope: &Envelope) -> Result<(), i32> {
         let opening = Opening::decode(envelope.ask_payload()).ok_or(libc::EINVAL)?;
-        let pid = self.courier.pid(rank).ok_or(libc::ESRCH)?;
-        if opening.members > self.courier.node.header().ranks {
+        let pid = self.endpoint.pid(rank).ok_or(libc::ESRCH)?;
+        if opening.members > self.endpoint.node.header().ranks {
             return Err(libc::EINVAL);
         }
         let path = proc::directory(pid).ok_or(libc::ESRCH)?.join(format!("fd/{}", opening.fd));
@@ -89,7 +89,7 @@ impl Post {
         let Some(open) = self.windows.get_mut(&ask.window).filter(|open| open.fits(&asked)) else {
             self.delivered(Some(node), to);
             // Without a failure nobody is through with a window before all are.
-            let given_up = self.survives() && self.courier.job.failures() > 0;
+            let given_up = self.survives() && self.endpoint.job.failures() > 0;
             let errno = if given_up { libc::ESRCH } else { libc::EINVAL };
             self.reply(&asked, refusal(ask.what, errno));
             return Ok(());
@@ -105,7 +105,7 @@ impl Post {
             open.queue_up(asked)
         } else {
             let mut waits = false;
-            match open.run_or_wait(&asked, payload, &self.courier, &mut waits) {
+            match open.run_or_wait(&asked, payload, &self.endpoint, &mut waits) {
                 Some(answer) => Some((asked, answer)),
                 None => {
                     open.lines.entry(key).or_default().push_back((asked, payload.to_vec()));
@@ -133,12 +133,12 @@ impl Post {
             }
             let ranks: Vec<u32> = stirred.into_iter().filter_map(|member| open.control.member(member).rank()).collect();
             for rank in ranks {
-                if !self.courier.is_local(rank) {
+                if !self.endpoint.is_local(rank) {
                     again = true;
                     continue;
                 }
-                self.courier.wake(rank);
-                if self.courier.has_threads(rank) {
+                self.endpoint.wake(rank);
+                if self.endpoint.has_threads(rank) {
                     self.deliver(None, rank, answer(kind::WAKE, 0), Vec::new());
                 }
             }
@@ -150,7 +150,7 @@ impl Post {
 
     fn advance(&mut self, window: (i32, u32)) {
         let Some(open) = self.windows.get_mut(&window) else { return };
-        for (asked, answer, credit) in open.advance(&self.courier) {
+        for (asked, answer, credit) in open.advance(&self.endpoint) {
             if credit && !answer.goes_on() {
                 self.delivered(Some(asked.node), asked.to);
             }

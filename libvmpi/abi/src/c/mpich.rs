@@ -8,7 +8,7 @@ use std::ffi::{c_double, c_int, c_void};
 use std::mem::{MaybeUninit, transmute};
 use vmpi_core::datatype;
 use vmpi_core::errors::{Class, Result, fail};
-use vmpi_core::giant::Giant;
+use vmpi_core::guarded::EntryGuarded;
 use vmpi_core::handle::{Datatype, Request};
 use vmpi_core::request;
 
@@ -28,7 +28,7 @@ struct GrequestClass {
 }
 
 /// Classes are numbered in the order in which they were made, and are never freed.
-static CLASSES: Giant<Vec<GrequestClass>> = Giant::new(Vec::new());
+static CLASSES: EntryGuarded<Vec<GrequestClass>> = EntryGuarded::new(Vec::new());
 
 impl GrequestClass {
     fn new<A: Abi>(

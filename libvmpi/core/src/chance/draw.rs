@@ -5,9 +5,9 @@
 
 use super::{CHAOS, OWN_FAULT, Want, mode};
 use crate::consts;
-use crate::giant::Giant;
+use crate::guarded::EntryGuarded;
 use crate::process::{self, endpoint};
-use vmpi_shared::matching::tend::Endpoint;
+use vmpi_shared::matching::endpoint::Endpoint;
 use vmpi_shared::mem::sync::Ordering;
 
 /// What may be left to chance: the words of `vmpirun --chaos SEED,what`.
@@ -71,7 +71,7 @@ struct Chaos {
     patience: Vec<(u32, u64)>,
 }
 
-static STATE: Giant<Option<Chaos>> = Giant::new(None);
+static STATE: EntryGuarded<Option<Chaos>> = EntryGuarded::new(None);
 
 /// SplitMix64's last step (Steele, Lea, Flood 2014): each bit of the result depends on each of `word`.
 fn mixed(mut word: u64) -> u64 {

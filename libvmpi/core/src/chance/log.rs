@@ -1,7 +1,7 @@
 //! Writing down what has been decided: into a file of this rank that is mapped, so that what is in there outlives the process however that ends.
 
 use super::Want;
-use crate::giant::Giant;
+use crate::guarded::EntryGuarded;
 use crate::process::endpoint;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -85,11 +85,11 @@ struct Log {
     bytes: Vec<u8>,
 }
 
-// SAFETY: used with the entry lock held only (`Giant`).
+// SAFETY: used with the entry lock held only (`EntryGuarded`).
 unsafe impl Send for Log {}
 
-static STATE: Giant<Option<Log>> = Giant::new(None);
-static NUMBER: Giant<u64> = Giant::new(0);
+static STATE: EntryGuarded<Option<Log>> = EntryGuarded::new(None);
+static NUMBER: EntryGuarded<u64> = EntryGuarded::new(0);
 
 /// The number of a receive with a wildcard that is about to be posted.
 pub(super) fn number() -> u64 {

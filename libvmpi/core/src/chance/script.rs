@@ -2,7 +2,7 @@
 
 use super::{SCRIPT, Want, left_the_record, mode};
 use crate::consts;
-use crate::giant::Giant;
+use crate::guarded::EntryGuarded;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 use vmpi_shared::decisions::{Entry, read_rank};
@@ -51,7 +51,7 @@ struct Script {
     kept: BTreeSet<u32>,
 }
 
-static STATE: Giant<Option<Script>> = Giant::new(None);
+static STATE: EntryGuarded<Option<Script>> = EntryGuarded::new(None);
 
 pub(super) fn begin(file: &str, rank: u32, ranks: u32) -> Result<(), String> {
     let mut script = Script { receives: BTreeMap::new(), answers: VecDeque::new(), decided: 0, kept: BTreeSet::new() };

@@ -1,7 +1,7 @@
 //! What the program has made and not freed, and where.
 
 use super::sites::{self, Site};
-use crate::giant::Giant;
+use crate::guarded::EntryGuarded;
 use std::collections::BTreeMap;
 use vmpi_shared::trace::called;
 
@@ -45,7 +45,7 @@ pub(crate) struct Made {
     pub site: Site,
 }
 
-static MADE: Giant<BTreeMap<(What, u32), Made>> = Giant::new(BTreeMap::new());
+static MADE: EntryGuarded<BTreeMap<(What, u32), Made>> = EntryGuarded::new(BTreeMap::new());
 
 /// The program gets the handle `raw` of a new object.
 pub(crate) fn made(what: What, raw: u32) {

@@ -3,7 +3,7 @@
 //! Unwinding takes microseconds, so it is done once for each way through this library. A way is the function, and how far from here the return address lies on the stack; on a way that is known,
 //! what lies there is taken if unwinding has found the very same address there before.
 
-use crate::giant::Giant;
+use crate::guarded::EntryGuarded;
 use std::collections::HashMap;
 use std::ffi::{CStr, OsString, c_int, c_void};
 use std::os::unix::ffi::OsStringExt;
@@ -21,7 +21,7 @@ const MOST_FRAMES: u32 = 32;
 const LONGEST: usize = 4096;
 
 /// The return addresses found so far, by the function's name (its address) and their distance from the frame of `here`.
-static KNOWN: Giant<Vec<(usize, usize, Vec<usize>)>> = Giant::new(Vec::new());
+static KNOWN: EntryGuarded<Vec<(usize, usize, Vec<usize>)>> = EntryGuarded::new(Vec::new());
 
 /// Where the program has made the call that is under way.
 #[inline(never)]
@@ -156,7 +156,7 @@ fn hash(path: &str) -> u64 {
     path.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-static NUMBERS: Giant<Option<HashMap<usize, [u64; 2]>>> = Giant::new(None);
+static NUMBERS: EntryGuarded<Option<HashMap<usize, [u64; 2]>>> = EntryGuarded::new(None);
 
 impl Site {
     /// For who finds names for it.

@@ -1,14 +1,14 @@
 //! What has been found goes to the daemon, each thing once.
 
 use super::sites::Site;
-use crate::giant::Giant;
+use crate::guarded::EntryGuarded;
 use crate::process::{self, endpoint_rank};
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use vmpi_shared::control::{Finding, FindingKind, Findings, Party, Request};
 
 /// Those that have been told.
-static TOLD: Giant<Option<HashSet<u64>>> = Giant::new(None);
+static TOLD: EntryGuarded<Option<HashSet<u64>>> = EntryGuarded::new(None);
 
 /// This rank, in `call` at `site`.
 pub(crate) fn own(call: String, site: Site) -> Party {

@@ -6,9 +6,9 @@
 //! report says.)
 
 use super::cell_slots::{Slots, room as room_in_cell, stride};
+use super::p2p_machine::Kit;
 use super::plan::{Data, Regions};
-use super::wire::Kit;
-use crate::coll::visit::Visit;
+use crate::coll::cell_operation::CellOperation;
 use crate::datatype;
 use crate::errors::{Class, Result, fail};
 use std::cell::Cell;
@@ -74,7 +74,7 @@ pub(super) fn room_for(blocks: &Regions, members: u32) -> Option<usize> {
 
 /// # Safety
 /// `send` and `recv` are the caller's buffers; the visit has [`room_for`] them.
-pub(super) unsafe fn allgather(visit: Visit<'_>, send: Option<Data>, recv: &Regions, kit: &Kit) -> Result<()> {
+pub(super) unsafe fn allgather(visit: CellOperation<'_>, send: Option<Data>, recv: &Regions, kit: &Kit) -> Result<()> {
     let me = visit.place() as usize;
     let own = send.unwrap_or_else(|| recv.get(me));
     visit.count_given(None, own.bytes() as usize);
@@ -91,7 +91,7 @@ pub(super) unsafe fn allgather(visit: Visit<'_>, send: Option<Data>, recv: &Regi
 /// # Safety
 /// As above, with [`room`] for a block of each; `recv` is there at the root, `send` at the others.
 pub(super) unsafe fn gather(
-    visit: Visit<'_>,
+    visit: CellOperation<'_>,
     send: Option<Data>,
     recv: Option<&Regions>,
     root: u32,
@@ -110,7 +110,12 @@ pub(super) unsafe fn gather(
 
 /// # Safety
 /// As above, for all blocks of `recv` together.
-pub(super) unsafe fn alltoall(visit: Visit<'_>, send: Option<&Regions>, recv: &Regions, kit: &Kit) -> Result<()> {
+pub(super) unsafe fn alltoall(
+    visit: CellOperation<'_>,
+    send: Option<&Regions>,
+    recv: &Regions,
+    kit: &Kit,
+) -> Result<()> {
     let (send, me, size) = (send.unwrap_or(recv), visit.place() as usize, visit.size() as usize);
     visit.count_given(None, send.get(0).bytes() as usize);
     let wanted = recv.bytes();
@@ -133,7 +138,7 @@ enum Taken {
 /// # Safety
 /// As above.
 unsafe fn exchange(
-    visit: Visit<'_>,
+    visit: CellOperation<'_>,
     root: Option<u32>,
     (left, blocks): (Left, impl Iterator<Item = Data>),
     wants: impl Fn(u32) -> u64,
@@ -192,7 +197,7 @@ pub(super) fn disagree(place: u32, there: u64, bytes: u64) -> Result<()> {
 /// # Safety
 /// As [`gather`], the other way.
 pub(super) unsafe fn scatter(
-    visit: Visit<'_>,
+    visit: CellOperation<'_>,
     send: Option<&Regions>,
     recv: Option<Data>,
     root: u32,

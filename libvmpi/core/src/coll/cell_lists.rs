@@ -5,9 +5,9 @@
 //! has room for depends on the number of members alone.
 
 use super::cell_blocks::{deposit, disagree, take};
+use super::p2p_machine::Kit;
 use super::plan::{Data, Plan, Ranks, Regions, Via};
-use super::wire::Kit;
-use crate::coll::visit::Visit;
+use crate::coll::cell_operation::CellOperation;
 use crate::errors::Result;
 use vmpi_shared::cell::SIZES;
 
@@ -57,7 +57,7 @@ struct Row {
 
 impl Row {
     /// Row `number` of so many, each with so many words, in what an operation takes of the cell.
-    fn of(visit: &Visit<'_>, room: usize, (number, rows): (u32, u32), words: u32) -> Row {
+    fn of(visit: &CellOperation<'_>, room: usize, (number, rows): (u32, u32), words: u32) -> Row {
         let (cell, turn) = visit.cell();
         let bytes = room / rows as usize / WORD * WORD;
         // SAFETY: within the room of the operation.
@@ -115,7 +115,7 @@ struct Rest {
 }
 
 impl Rest {
-    fn of(visit: &Visit<'_>) -> Rest {
+    fn of(visit: &CellOperation<'_>) -> Rest {
         let ranks = Ranks { rank: visit.place(), size: visit.size(), via: Via::Main };
         Rest { ranks, plan: Plan::default(), sends: Vec::new(), wrong: None }
     }
@@ -149,7 +149,7 @@ impl Rest {
 /// # Safety
 /// `send` and `recv` are the caller's buffers, `recv` at the root, `send` at the others; the visit has [`room_for_one`].
 pub(super) unsafe fn gather(
-    visit: Visit<'_>,
+    visit: CellOperation<'_>,
     send: Option<Data>,
     recv: Option<&Regions>,
     root: u32,
@@ -185,7 +185,7 @@ pub(super) unsafe fn gather(
 /// # Safety
 /// As [`gather`], the other way.
 pub(super) unsafe fn scatter(
-    visit: Visit<'_>,
+    visit: CellOperation<'_>,
     send: Option<&Regions>,
     recv: Option<Data>,
     root: u32,
@@ -224,7 +224,12 @@ pub(super) unsafe fn scatter(
 
 /// # Safety
 /// As [`gather`], with [`room_for_all`].
-pub(super) unsafe fn alltoall(visit: Visit<'_>, send: &Regions, recv: &Regions, kit: &Kit) -> (Result<()>, Plan) {
+pub(super) unsafe fn alltoall(
+    visit: CellOperation<'_>,
+    send: &Regions,
+    recv: &Regions,
+    kit: &Kit,
+) -> (Result<()>, Plan) {
     let (me, size) = (visit.place(), visit.size());
     let room = room_for_all(size).expect("asked before");
     let mut rest = Rest::of(&visit);

@@ -2,9 +2,9 @@
 //! what the rank before it has left. Each one's word is how many bytes it has, so that ranks that disagree hear of it.
 
 use super::cell_slots::{Slots, room as room_for, stride};
+use super::p2p_machine::Kit;
 use super::plan::Data;
-use super::wire::Kit;
-use crate::coll::visit::{Visit, disagree};
+use crate::coll::cell_operation::{CellOperation, disagree};
 use crate::errors::Result;
 use vmpi_shared::cell::DISAGREED;
 
@@ -29,7 +29,7 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    fn of(visit: &Visit<'a>, bytes: u64) -> Parts<'a> {
+    fn of(visit: &CellOperation<'a>, bytes: u64) -> Parts<'a> {
         Parts { slots: Slots::of(visit), size: visit.size(), bytes }
     }
 
@@ -53,7 +53,7 @@ impl<'a> Parts<'a> {
 /// # Safety
 /// `send` and `recv` are the caller's buffers, dense, of the same size; the visit has [`room`] for them.
 pub(super) unsafe fn combine(
-    visit: Visit<'_>,
+    visit: CellOperation<'_>,
     send: &Data,
     recv: Option<&Data>,
     root: Option<u32>,
@@ -79,13 +79,19 @@ pub(super) unsafe fn combine(
 ///
 /// # Safety
 /// As [`combine`]; `recv` has this member's part.
-pub(super) unsafe fn parts(visit: Visit<'_>, send: &Data, recv: &Data, counts: &[u64], kit: &Kit) -> Result<()> {
+pub(super) unsafe fn parts(
+    visit: CellOperation<'_>,
+    send: &Data,
+    recv: &Data,
+    counts: &[u64],
+    kit: &Kit,
+) -> Result<()> {
     let parts = Parts::of(&visit, send.bytes());
     // SAFETY: the caller's contract.
     unsafe { deposit(&visit, parts, send) };
     let bytes_of = |counts: &[u64]| counts.iter().sum::<u64>() * send.elem.size;
     let before = bytes_of(&counts[..visit.place() as usize]);
-    let last = |visit: &Visit<'_>| {
+    let last = |visit: &CellOperation<'_>| {
         visit.count_taken(parts.bytes as usize);
         (0..visit.size()).zip(counts).for_each(|(to, count)| visit.count_given(Some(to), bytes_of(&[*count]) as usize));
         // SAFETY: all have arrived.
@@ -107,7 +113,7 @@ pub(super) unsafe fn parts(visit: Visit<'_>, send: &Data, recv: &Data, counts: &
 ///
 /// # Safety
 /// As [`combine`]; this rank has not arrived.
-unsafe fn deposit(visit: &Visit<'_>, parts: Parts<'_>, send: &Data) {
+unsafe fn deposit(visit: &CellOperation<'_>, parts: Parts<'_>, send: &Data) {
     // SAFETY: this rank's slot is its own until it arrives.
     unsafe {
         parts.word(visit.place()).write(parts.bytes);
@@ -136,7 +142,13 @@ unsafe fn merge(parts: Parts<'_>, send: &Data, kit: &Kit) -> u64 {
 ///
 /// # Safety
 /// As [`combine`].
-pub(super) unsafe fn scan(visit: Visit<'_>, send: &Data, recv: &Data, inclusive: bool, kit: &Kit) -> Result<()> {
+pub(super) unsafe fn scan(
+    visit: CellOperation<'_>,
+    send: &Data,
+    recv: &Data,
+    inclusive: bool,
+    kit: &Kit,
+) -> Result<()> {
     let ((cell, turn), place) = (visit.cell(), visit.place());
     let parts = Parts::of(&visit, send.bytes());
     let (own, bytes) = (parts.at(place), parts.bytes);

@@ -2,7 +2,7 @@
 //!
 //! The words lie where their number alone puts them, so that members which are wrong about the amount of data find each other's all the same.
 
-use crate::coll::visit::Visit;
+use crate::coll::cell_operation::CellOperation;
 use vmpi_shared::cell::{Cell, DATA_BYTES, Turn};
 
 const WORD: usize = size_of::<u64>();
@@ -27,7 +27,7 @@ pub(super) struct Slots<'a> {
 }
 
 impl<'a> Slots<'a> {
-    pub fn of(visit: &Visit<'a>) -> Slots<'a> {
+    pub fn of(visit: &CellOperation<'a>) -> Slots<'a> {
         let (cell, turn) = visit.cell();
         Slots { cell, turn, size: visit.size() }
     }

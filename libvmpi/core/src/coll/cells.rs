@@ -9,11 +9,11 @@
 //! beside the context (`draw`); what of an operation crosses between nodes is in `far_cells`.
 
 use super::algo::bcast_binomial;
+use super::p2p_machine::{self, Kit, Tags};
 use super::plan::{Data, Elem, Plan};
-use super::wire::{self, Kit, Tags};
 use super::work::Work;
 use super::{cell_blocks, cell_lists, cell_reduce};
-use crate::coll::visit::Visit;
+use crate::coll::cell_operation::CellOperation;
 use crate::comm::Communicator;
 use crate::comm::cell::members;
 use crate::comm::layout::Layout;
@@ -64,7 +64,7 @@ fn draw(comm: &Communicator, layout: &Layout, tags: Tags) -> Result<Option<u32>>
         let mut plan = Plan::default();
         plan.within(layout, |plan, ranks| bcast_binomial::build(plan, ranks, data, 0));
         // SAFETY: the word outlives the plan's one execution.
-        unsafe { wire::execute(comm, plan, Rc::new(Kit::bytes()?), tags)? };
+        unsafe { p2p_machine::execute(comm, plan, Rc::new(Kit::bytes()?), tags)? };
     }
     let drawn = match (comm.context, u32::from_ne_bytes(word)) {
         (0, _) => Some(0),
@@ -88,7 +88,7 @@ fn draw(comm: &Communicator, layout: &Layout, tags: Tags) -> Result<Option<u32>>
 /// The barrier of a blocking call, where [`serve`] says so. `None`: there is no cell after all.
 pub fn barrier(comm: &Communicator, tags: Tags) -> Option<Result<()>> {
     let number = number(comm, tags).transpose()?;
-    Some(number.and_then(|number| Visit::start(comm, number, 0)?.reduce(None, 0, || 0, |_| ())))
+    Some(number.and_then(|number| CellOperation::start(comm, number, 0)?.reduce(None, 0, || 0, |_| ())))
 }
 
 /// May so small a broadcast go through a cell?
@@ -137,7 +137,7 @@ pub unsafe fn try_run(comm: &Communicator, work: &Work, kit: &Kit, tags: Tags) -
     }
     let bytes = room(comm, work, kit)?;
     let number = number(comm, tags).transpose()?;
-    let visit = match number.and_then(|number| Visit::start(comm, number, bytes)) {
+    let visit = match number.and_then(|number| CellOperation::start(comm, number, bytes)) {
         Ok(visit) => visit,
         Err(error) => return Some((Err(error), Plan::default())),
     };

@@ -11,7 +11,7 @@ use crate::check::{self};
 use crate::comm::Communicator;
 use crate::consts;
 use crate::datatype;
-use crate::giant::Giant;
+use crate::guarded::EntryGuarded;
 use crate::handle::{FIRST_DYNAMIC, Handle, Op, Request};
 use crate::nodes;
 use crate::op;
@@ -22,9 +22,9 @@ use vmpi_shared::control::{FindingKind, Party};
 use vmpi_shared::trace::called;
 
 /// Where calls are compared, in a job with a daemon.
-static BOARD: Giant<Option<CheckBoard>> = Giant::new(None);
+static BOARD: EntryGuarded<Option<CheckBoard>> = EntryGuarded::new(None);
 /// Nonblocking ones, by their request's number.
-static STARTED: Giant<BTreeMap<u32, (&'static str, Site)>> = Giant::new(BTreeMap::new());
+static STARTED: EntryGuarded<BTreeMap<u32, (&'static str, Site)>> = EntryGuarded::new(BTreeMap::new());
 
 /// Blocking calls are counted apart from others, as tags are.
 #[derive(Copy, Clone, PartialEq, Eq)]

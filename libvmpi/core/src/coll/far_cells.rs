@@ -13,10 +13,10 @@
 use super::by_node;
 use super::cell_reduce;
 use super::cells;
+use super::p2p_machine::{self, Kit, Tags};
 use super::plan::{Data, Plan};
-use super::wire::{self, Kit, Tags};
 use super::work::Work;
-use crate::coll::visit::Visit;
+use crate::coll::cell_operation::CellOperation;
 use crate::comm::Communicator;
 use crate::comm::layout::Layout;
 use crate::errors::Result;
@@ -128,8 +128,8 @@ impl Here<'_> {
         had.and(handed)
     }
 
-    fn visit(&self, bytes: usize) -> Result<Visit<'_>> {
-        Visit::start(self.comm, self.number, bytes)
+    fn visit(&self, bytes: usize) -> Result<CellOperation<'_>> {
+        CellOperation::start(self.comm, self.number, bytes)
     }
 
     /// What the member that speaks for this node (is it this rank?) does with those of others, who hear of it if what was done `before` has failed.
@@ -143,6 +143,6 @@ impl Here<'_> {
         let mut plan = Plan::default();
         build(&mut plan);
         // SAFETY: the caller's contract.
-        unsafe { wire::execute_after(before, None, self.comm, plan, self.kit.clone(), self.tags) }
+        unsafe { p2p_machine::execute_after(before, None, self.comm, plan, self.kit.clone(), self.tags) }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Reading order: `call` (what the program asked for), `resolve` (checked, handles looked up: `work`), `choose`,
 //! `by_node` (several nodes, see `layout`), `by_core` (shared cores) and `inter` (which algorithm), `algo/` (the algorithms: pure functions that list steps), `plan` (the steps), `schedule`
-//! (the engine that executes them, the same for blocking, nonblocking and persistent calls), `last_round` (what blocking calls may return before), `wire` (the messages
-//! and datatypes it executes them with), `visit`, `cells` and `cell_blocks` (fast paths that need no messages within a node), `played` (in virtual time: without the ranks) and `far_cells` (few between nodes),
+//! (the engine that executes them, the same for blocking, nonblocking and persistent calls), `last_round` (what blocking calls may return before), `p2p_machine` (the messages
+//! and datatypes it executes them with), `cell_operation`, `cells` and `cell_blocks` (fast paths that need no messages within a node), `played` (in virtual time: without the ranks) and `far_cells` (few between nodes),
 //! `neighbor`. `checked`: is what the program calls the same at all ranks (`vmpirun --check`)?
 //!
 //! All messages of a collective travel on `Plane::Collective` with a tag that counts the collectives of the
@@ -15,6 +15,7 @@ mod by_node;
 pub mod call;
 mod cell_blocks;
 mod cell_lists;
+mod cell_operation;
 mod cell_reduce;
 mod cell_slots;
 pub mod cells;
@@ -24,6 +25,7 @@ mod far_cells;
 mod inter;
 pub(crate) mod last_round;
 mod neighbor;
+pub mod p2p_machine;
 pub mod plan;
 mod played;
 mod resolve;
@@ -32,8 +34,6 @@ pub mod schedule;
 mod sim;
 #[cfg(test)]
 mod tests;
-mod visit;
-pub mod wire;
 pub mod work;
 
 pub use call::{Block, Call, Counts, Many, Operands, Parts, Types};
@@ -51,10 +51,10 @@ use crate::simulate;
 use crate::tool::event;
 use algo::barrier_linear;
 use checked::How;
+use p2p_machine::{Kit, Tags, Wire};
 use plan::{Plan, Ranks, Via};
 use schedule::Schedule;
 use std::rc::Rc;
-use wire::{Kit, Tags, Wire};
 use work::Work;
 
 /// This rank's plan of `work` on `comm`.
@@ -159,7 +159,7 @@ unsafe fn run_for(caller: Option<Comm>, comm: &Communicator, call: &Call) -> Res
             return done;
         }
         // SAFETY: the caller's contract.
-        return unsafe { wire::execute_after(done, caller, comm, rest, Rc::new(kit), tags) };
+        return unsafe { p2p_machine::execute_after(done, caller, comm, rest, Rc::new(kit), tags) };
     }
     let kit = Rc::new(kit);
     // SAFETY: the caller's contract.
@@ -181,7 +181,7 @@ unsafe fn by_plan(caller: Option<Comm>, comm: &Communicator, work: &Work, kit: R
         return Ok(());
     }
     // SAFETY: the caller's contract.
-    unsafe { wire::execute_after(Ok(()), caller, comm, plan, kit, tags) }
+    unsafe { p2p_machine::execute_after(Ok(()), caller, comm, plan, kit, tags) }
 }
 
 /// The arguments are good. The tags are drawn even when no message is sent: all ranks must count alike.

@@ -5,8 +5,8 @@
 
 use super::call::{Block, Call, Many, Operands, Parts, Types};
 use super::neighbor;
+use super::p2p_machine::{Kit, Reduction};
 use super::plan::{Data, Elem, Regions};
-use super::wire::{Kit, Reduction};
 use super::work::Work;
 use crate::coll;
 use crate::comm::Communicator;

@@ -11,8 +11,8 @@ pub mod topology;
 use crate::errhandler::{self, Target};
 use crate::errors::{Class, Result, fail};
 use crate::failure::Health;
-use crate::giant::Giant;
 use crate::group::Members;
+use crate::guarded::EntryGuarded;
 use crate::handle::{Comm, Errhandler, Handle, Session};
 use crate::info;
 use crate::nodes;
@@ -245,8 +245,8 @@ impl Comms {
     }
 }
 
-static COMMS: Giant<Comms> =
-    Giant::new(Comms { world: None, own: None, parent: Comm::NULL, retired: Vec::new(), created: Table::new() });
+static COMMS: EntryGuarded<Comms> =
+    EntryGuarded::new(Comms { world: None, own: None, parent: Comm::NULL, retired: Vec::new(), created: Table::new() });
 
 /// The communicator behind a handle; `Class::Comm` if there is none.
 #[inline(always)]

@@ -13,8 +13,8 @@ use crate::consts::dt;
 use crate::datatype;
 use crate::errors::{Class, Result, fail};
 use crate::failure::Health;
-use crate::giant::Giant;
 use crate::group::Members;
+use crate::guarded::EntryGuarded;
 use crate::handle::Errhandler;
 use crate::info;
 use crate::p2p::{self, Mode};
@@ -62,7 +62,7 @@ struct Stray {
     context: u32,
 }
 
-static STRAYS: Giant<Vec<Stray>> = Giant::new(Vec::new());
+static STRAYS: EntryGuarded<Vec<Stray>> = EntryGuarded::new(Vec::new());
 
 /// All processes of the job, on the meeting context, where `those` meet.
 fn meeting_place(those: Rc<Members>) -> Rc<Communicator> {

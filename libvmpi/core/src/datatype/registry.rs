@@ -6,7 +6,7 @@ use super::{Marker, Rules, Type};
 use crate::check::made::{self, What};
 use crate::consts::dt;
 use crate::errors::{Class, Error, Result, fail};
-use crate::giant::Giant;
+use crate::guarded::EntryGuarded;
 use crate::handle::{Datatype, FIRST_DYNAMIC, Handle};
 use crate::table::Table;
 use std::rc::Rc;
@@ -25,7 +25,7 @@ struct Registry {
     made: Table<Datatype, Entry>,
 }
 
-static REGISTRY: Giant<Registry> = Giant::new(Registry { predefined: Vec::new(), made: Table::new() });
+static REGISTRY: EntryGuarded<Registry> = EntryGuarded::new(Registry { predefined: Vec::new(), made: Table::new() });
 
 impl Registry {
     #[inline(always)]

@@ -20,7 +20,7 @@ use crate::calls::CALL_DESCRIPTOR;
 use crate::comm::Communicator;
 use crate::construct;
 use crate::errors::{Class, Error, Result, fail};
-use crate::giant::Giant;
+use crate::guarded::EntryGuarded;
 use crate::{process, request};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
@@ -34,7 +34,7 @@ struct Questions {
     answers: BTreeMap<u64, (Answer, Vec<OwnedFd>)>,
 }
 
-static QUESTIONS: Giant<Questions> = Giant::new(Questions { asked: 0, answers: BTreeMap::new() });
+static QUESTIONS: EntryGuarded<Questions> = EntryGuarded::new(Questions { asked: 0, answers: BTreeMap::new() });
 
 /// A question under way.
 pub(crate) struct Question {

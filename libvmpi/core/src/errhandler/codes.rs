@@ -3,7 +3,7 @@
 //! The core's error codes are the classes themselves; a code that the program added has its class beside it.
 
 use crate::errors::{CLASSES, Class, Result, fail};
-use crate::giant::Giant;
+use crate::guarded::EntryGuarded;
 
 /// The first code that the program may get: above MPI_ERR_LASTCODE of the standard ABI. A face whose last code is
 /// higher moves it up.
@@ -16,7 +16,7 @@ struct Added {
 }
 
 /// By number; `None` was removed.
-static ADDED: Giant<Vec<Option<Added>>> = Giant::new(Vec::new());
+static ADDED: EntryGuarded<Vec<Option<Added>>> = EntryGuarded::new(Vec::new());
 
 fn index(code: i32) -> Option<usize> {
     code.checked_sub(FIRST_ADDED).and_then(|index| usize::try_from(index).ok())

@@ -4,7 +4,7 @@ pub mod codes;
 
 use crate::check::made::{self, What};
 use crate::errors::{Class, Result, fail};
-use crate::giant::Giant;
+use crate::guarded::EntryGuarded;
 use crate::handle::{Comm, Errhandler, File, Handle, Session, Win};
 use crate::table::Table;
 use std::collections::BTreeMap;
@@ -74,7 +74,7 @@ struct State {
     of: BTreeMap<(u8, u32), Handler>,
 }
 
-static STATE: Giant<State> = Giant::new(State { created: Table::new(), of: BTreeMap::new() });
+static STATE: EntryGuarded<State> = EntryGuarded::new(State { created: Table::new(), of: BTreeMap::new() });
 
 /// Make a handler for communicators, windows or files from the program's function.
 pub fn create(handler: UserHandler) -> Errhandler {

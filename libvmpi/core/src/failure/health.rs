@@ -1,8 +1,8 @@
 //! What deaths and revocations mean for a communicator.
 
 use crate::errors::{Class, Error, Result};
-use crate::giant::Giant;
 use crate::group::Members;
+use crate::guarded::EntryGuarded;
 use crate::plane::Plane;
 use crate::process::{endpoint, endpoint_if_any};
 use std::cell::Cell;
@@ -35,8 +35,8 @@ struct Known {
     clean_at: usize,
 }
 
-static KNOWN: Giant<Known> =
-    Giant::new(Known { healths: Vec::new(), revocations: 0, early: BTreeSet::new(), clean_at: 64 });
+static KNOWN: EntryGuarded<Known> =
+    EntryGuarded::new(Known { healths: Vec::new(), revocations: 0, early: BTreeSet::new(), clean_at: 64 });
 
 impl Health {
     pub(crate) fn new(contexts: Vec<u32>, groups: Vec<Rc<Members>>, strict: bool) -> Rc<Health> {

@@ -17,7 +17,7 @@ pub use health::Health;
 pub(crate) use verdict::{check_copied, check_received, doomed_send, errno_of, error_of};
 
 use crate::errors::{Class, Error, Result};
-use crate::giant::Giant;
+use crate::guarded::EntryGuarded;
 use crate::process::endpoint;
 use crate::simulate;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,7 +42,7 @@ pub(crate) fn is_quiet() -> bool {
 }
 
 /// Ranks that have failed and of which nothing more will come: all that they had sent has been taken in.
-static SILENT: Giant<Vec<u32>> = Giant::new(Vec::new());
+static SILENT: EntryGuarded<Vec<u32>> = EntryGuarded::new(Vec::new());
 
 /// Will nothing more come from `rank`, since it has failed?
 pub(crate) fn is_silent(rank: u32) -> bool {

@@ -13,7 +13,7 @@ use crate::consts::{MODE_APPEND, MODE_CREATE, MODE_DELETE_ON_CLOSE, MODE_EXCL};
 use crate::errhandler;
 use crate::errors::{Class, Result, fail};
 use crate::failure;
-use crate::giant::Giant;
+use crate::guarded::EntryGuarded;
 use crate::handle::{self, Handle, Request};
 use crate::info;
 use crate::nodes;
@@ -56,7 +56,7 @@ pub struct File {
     buffer: RefCell<Vec<u8>>,
 }
 
-static FILES: Giant<Table<handle::File, Rc<File>>> = Giant::new(Table::new());
+static FILES: EntryGuarded<Table<handle::File, Rc<File>>> = EntryGuarded::new(Table::new());
 
 /// The file behind a handle.
 ///

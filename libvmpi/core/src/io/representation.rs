@@ -5,7 +5,7 @@
 use crate::consts::dt;
 use crate::datatype::{self, Recipe, Rules, Type, external};
 use crate::errors::{Class, Error, Result, fail};
-use crate::giant::Giant;
+use crate::guarded::EntryGuarded;
 use crate::handle::Datatype;
 use std::ffi::c_void;
 use std::rc::Rc;
@@ -23,7 +23,7 @@ pub struct Registered {
     pub extent: Extent,
 }
 
-static REGISTERED: Giant<Vec<Rc<Registered>>> = Giant::new(Vec::new());
+static REGISTERED: EntryGuarded<Vec<Rc<Registered>>> = EntryGuarded::new(Vec::new());
 
 /// Longest name of a representation, with its NUL (MPI_MAX_DATAREP_STRING in both ABIs).
 pub const MAX_NAME: usize = 128;

@@ -7,7 +7,7 @@
 //! making it costs, which is at most twice the least possible cost. Nothing of the memory's meaning changes: it stays private, and fork
 //! copies it on write.
 
-use crate::giant::Giant;
+use crate::guarded::EntryGuarded;
 use crate::memory;
 use nix::time::{ClockId, clock_gettime};
 use std::sync::LazyLock;
@@ -95,7 +95,7 @@ struct Regions {
     waiting: Vec<u64>,
 }
 
-static REGIONS_SEEN: Giant<Regions> = Giant::new(Regions {
+static REGIONS_SEEN: EntryGuarded<Regions> = EntryGuarded::new(Regions {
     regions: [Region { number: 0, huge: Count::NONE, open: Count::NONE }; REGIONS],
     huge: HUGE,
     open: OPEN,

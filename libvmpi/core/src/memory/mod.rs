@@ -19,7 +19,7 @@ mod file;
 mod fork;
 pub(crate) mod huge;
 
-use crate::giant::Giant;
+use crate::guarded::EntryGuarded;
 use crate::process::{self, endpoint};
 use file::{ADDRESSES, Area, MemoryFile};
 use procfs::process::{MemoryMap, Process};
@@ -53,7 +53,7 @@ static WANTED: LazyLock<Wanted> = LazyLock::new(|| match std::env::var_os(env::M
     _ if endpoint().job.config().single_copy == 0 || is_limited() || checker::is_valgrind() => Wanted::Nothing,
     _ => Wanted::Mallocs,
 });
-static HEAP: Giant<Option<Heap>> = Giant::new(None);
+static HEAP: EntryGuarded<Option<Heap>> = EntryGuarded::new(None);
 static FILE: OnceLock<MemoryFile> = OnceLock::new();
 /// There are windows.
 static WINDOWS: AtomicBool = AtomicBool::new(false);

@@ -12,7 +12,7 @@ use crate::consts::{dt, op};
 use crate::datatype::Type;
 use crate::errors::{Class, Error, Result, fail};
 use crate::face::face;
-use crate::giant::Giant;
+use crate::guarded::EntryGuarded;
 use crate::handle::{Datatype, FIRST_DYNAMIC, Handle, Op};
 use crate::table::Table;
 use std::ffi::c_void;
@@ -119,7 +119,7 @@ impl Operation {
     }
 
     /// `inout[i] = input[i] op inout[i]` for `count` elements. A user's operation is called back: no borrow of a
-    /// `Giant` may be held. What `check` refuses is left alone.
+    /// `EntryGuarded` may be held. What `check` refuses is left alone.
     ///
     /// # Safety
     /// Both must hold `count` elements of `ty`, and not overlap.
@@ -159,7 +159,7 @@ struct Registry {
     made: Table<Op, Rc<Operation>>,
 }
 
-static REGISTRY: Giant<Registry> = Giant::new(Registry { builtin: Vec::new(), made: Table::new() });
+static REGISTRY: EntryGuarded<Registry> = EntryGuarded::new(Registry { builtin: Vec::new(), made: Table::new() });
 
 /// The operation behind a handle; `Class::Op` if there is none.
 pub fn get(handle: Op) -> Result<Rc<Operation>> {

@@ -27,7 +27,7 @@ use crate::coll::last_round::{self, Leaver};
 use crate::datatype::Type;
 use crate::errhandler::Target;
 use crate::fast_path::collectives_under_way;
-use crate::giant::Giant;
+use crate::guarded::EntryGuarded;
 use crate::lock;
 use crate::memory;
 use crate::p2p::{self, Slot};
@@ -68,7 +68,7 @@ struct Left {
 }
 
 /// By ticket.
-static TABLE: Giant<[Option<Left>; MOST]> = Giant::new([None; MOST]);
+static TABLE: EntryGuarded<[Option<Left>; MOST]> = EntryGuarded::new([None; MOST]);
 /// Places that are kept for calls that have not returned yet, as bits.
 static KEPT: AtomicU32 = AtomicU32::new(0);
 /// How many there are.

@@ -3,7 +3,7 @@
 //! Where other ranks of the core are READY nothing is left behind: they run while this one waits.
 
 use super::mode;
-use crate::giant::Giant;
+use crate::guarded::EntryGuarded;
 use crate::process::endpoint;
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
@@ -43,9 +43,9 @@ struct Site {
 
 const NO_SITE: Site = Site { key: 0, calls: 0, next: 0, rest: REST, looks: 0, waited: 0.0, window: 0.0, cost: 0.0 };
 
-static TABLE: Giant<[Site; SITES]> = Giant::new([NO_SITE; SITES]);
+static TABLE: EntryGuarded<[Site; SITES]> = EntryGuarded::new([NO_SITE; SITES]);
 /// A call that waits as it would, to be timed: its site, and since when.
-static LOOKED_AT: Giant<Option<(usize, u64)>> = Giant::new(None);
+static LOOKED_AT: EntryGuarded<Option<(usize, u64)>> = EntryGuarded::new(None);
 
 /// A call of a site that is left behind.
 #[derive(Copy, Clone)]

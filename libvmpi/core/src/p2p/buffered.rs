@@ -8,7 +8,7 @@ use super::slot::{self, Slot};
 use super::take_in::take_in;
 use crate::comm::Communicator;
 use crate::errors::{Class, Error, Result};
-use crate::giant::Giant;
+use crate::guarded::EntryGuarded;
 use crate::handle::{Comm, Handle, Session};
 use std::ffi::c_void;
 
@@ -68,7 +68,7 @@ struct State {
     serial: u64,
 }
 
-static STATE: Giant<State> = Giant::new(State { buffers: Vec::new(), orphans: Vec::new(), serial: 0 });
+static STATE: EntryGuarded<State> = EntryGuarded::new(State { buffers: Vec::new(), orphans: Vec::new(), serial: 0 });
 
 impl State {
     fn of(&mut self, owner: Owner) -> Option<&mut Buffer> {

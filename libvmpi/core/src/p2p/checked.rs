@@ -7,7 +7,7 @@ use crate::check::sites::{self, Site};
 use crate::check::{self, signature, tell};
 use crate::consts;
 use crate::datatype::Type;
-use crate::giant::Giant;
+use crate::guarded::EntryGuarded;
 use crate::monitor;
 use crate::plane::{Plane, USER_TAG_BIT};
 use std::ffi::c_void;
@@ -34,9 +34,9 @@ pub(crate) struct Open {
 }
 
 /// By slot.
-static OPEN: Giant<Vec<Option<Open>>> = Giant::new(Vec::new());
+static OPEN: EntryGuarded<Vec<Option<Open>>> = EntryGuarded::new(Vec::new());
 /// A send that has no slot yet.
-static STARTED: Giant<Option<Open>> = Giant::new(None);
+static STARTED: EntryGuarded<Option<Open>> = EntryGuarded::new(None);
 
 /// Blocks of a buffer that are looked at one by one.
 const MOST_BLOCKS: usize = 4096;

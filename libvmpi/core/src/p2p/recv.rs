@@ -21,10 +21,10 @@ use crate::status::Status;
 use crate::tool::event;
 use std::ffi::c_void;
 use std::rc::Rc;
-use vmpi_shared::matching::duet;
+use vmpi_shared::matching::cooperative_copy;
+use vmpi_shared::matching::endpoint::Want;
 use vmpi_shared::matching::envelope::Envelope;
 use vmpi_shared::matching::request::{FLAG_ELEMENTS, FLAG_MAPPED, NOBODY};
-use vmpi_shared::matching::tend::Want;
 
 /// Start a receive from `source` (rank in `comm.peers()`, ANY_SOURCE or PROC_NULL) with `tag` (or ANY_TAG).
 ///
@@ -191,7 +191,7 @@ fn flags_of_large(addr: u64, capacity: u64) -> u32 {
     }
     huge::catch_up();
     // This rank fetches by itself what has come, and has help with large ones only.
-    if capacity < duet::LEAST_BYTES && endpoint().inbox().has_mail() {
+    if capacity < cooperative_copy::LEAST_BYTES && endpoint().inbox().has_mail() {
         return 0;
     }
     if memory::holds(addr, capacity) { FLAG_MAPPED } else { 0 }

@@ -5,7 +5,7 @@ use crate::consts;
 use crate::datatype::{self, Type};
 use crate::errors::{Class, Error, Result};
 use crate::failure::{self, Health};
-use crate::giant::Giant;
+use crate::guarded::EntryGuarded;
 use crate::memory::huge;
 use crate::monitor;
 use crate::p2p::checked;
@@ -64,7 +64,7 @@ pub(super) struct Local {
 }
 
 /// By slot index.
-static LOCALS: Giant<Vec<Local>> = Giant::new(Vec::new());
+static LOCALS: EntryGuarded<Vec<Local>> = EntryGuarded::new(Vec::new());
 
 /// Within this process the kernel finds the blocks of a receive by itself, but a list costs something, too.
 const LEAST_OWN_BLOCK_BYTES: u64 = 256;

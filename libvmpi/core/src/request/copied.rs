@@ -1,7 +1,7 @@
 //! Buffers that an operation has instead of the program's, which lie scattered (array sections of Fortran): when they are filled from those,
 //! and when what has come goes back.
 
-use crate::giant::Giant;
+use crate::guarded::EntryGuarded;
 use crate::handle::Request;
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub trait Copied {
 }
 
 /// By request, as a number.
-static COPIES: Giant<BTreeMap<u32, Vec<Box<dyn Copied>>>> = Giant::new(BTreeMap::new());
+static COPIES: EntryGuarded<BTreeMap<u32, Vec<Box<dyn Copied>>>> = EntryGuarded::new(BTreeMap::new());
 
 /// The operation of `request`, which is persistent or has just been started, uses this copy: what it has changed is to be put back when it has ended, before the
 /// program hears of that, and each start takes anew.

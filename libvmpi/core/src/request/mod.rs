@@ -3,7 +3,7 @@
 //! A request is a message (a slot), a collective (a [`Progress`]), a generalized request, or a persistent form of the
 //! first two. All blocking in MPI ends up in [`block`] (`wait`).
 //!
-//! Reading order: `table` (the entries), `progress` (going on with them), `wait`, this file (their end), `missed` (polls), `copied`; then what is made of
+//! Reading order: `table` (the entries), `progress` (going on with them), `wait`, this file (their end), `poll_again` (polls), `copied`; then what is made of
 //! messages: `probe`, `exchange`, `partitioned`, `flush`.
 
 mod by_chance;
@@ -11,8 +11,8 @@ pub mod copied;
 pub mod exchange;
 pub mod flush;
 mod left;
-mod missed;
 pub mod partitioned;
+mod poll_again;
 pub mod probe;
 mod progress;
 mod table;
@@ -21,8 +21,8 @@ mod wait;
 pub use by_chance::{chosen, test_for_all, test_for_one, wait_for_one};
 pub use flush::{finish_buffered, finish_on};
 pub(crate) use left::{forget_message, plain_message};
-pub(crate) use missed::note_message;
-pub use missed::{Sought, message_misses_again, requests_miss_again};
+pub(crate) use poll_again::note_message;
+pub use poll_again::{Sought, message_misses_again, requests_miss_again};
 pub use progress::{insert, progress, progress_now, start};
 pub use table::{
     Generalized, Need, Progress, StartCollective, StartMessage, insert_done, insert_generalized, insert_partitioned,

@@ -9,7 +9,7 @@ use crate::comm::Communicator;
 use crate::consts::{self, dt};
 use crate::datatype::{self, Type};
 use crate::errors::{Class, Error, Result, fail};
-use crate::giant::Giant;
+use crate::guarded::EntryGuarded;
 use crate::handle::Request;
 use crate::p2p::slot::Slot;
 use crate::p2p::{Mode, cancel, poll, start_recv, start_send};
@@ -109,7 +109,7 @@ fn message_of(partition: u64, messages: u64, partitions: u64) -> u64 {
         .expect("every partition is in a message")
 }
 
-static CHANNELS: Giant<u32> = Giant::new(0);
+static CHANNELS: EntryGuarded<u32> = EntryGuarded::new(0);
 
 /// MPI_Psend_init.
 ///

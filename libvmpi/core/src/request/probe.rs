@@ -7,7 +7,7 @@ use crate::consts;
 use crate::datatype::Type;
 use crate::errors::{Class, Error, Result, fail};
 use crate::failure::Health;
-use crate::giant::Giant;
+use crate::guarded::EntryGuarded;
 use crate::handle::Message;
 use crate::lock;
 use crate::p2p::{Slot, take_in};
@@ -23,7 +23,7 @@ use vmpi_shared::matching::envelope::Envelope;
 use vmpi_shared::matching::queues::PROBE_ANY;
 
 /// With the health of their communicators.
-static MESSAGES: Giant<Table<Message, (Envelope, Rc<Health>)>> = Giant::new(Table::new());
+static MESSAGES: EntryGuarded<Table<Message, (Envelope, Rc<Health>)>> = EntryGuarded::new(Table::new());
 
 fn status_of(envelope: &Envelope) -> Status {
     Status { source: envelope.source, tag: envelope.tag, error: 0, bytes: envelope.len, cancelled: false }

@@ -2,7 +2,7 @@
 
 use crate::errors::{Class, Result, fail};
 use crate::fast_path::{self, collectives_under_way};
-use crate::giant::Giant;
+use crate::guarded::EntryGuarded;
 use crate::handle::Request;
 use crate::lock;
 use crate::p2p::take_in::take_in_as;
@@ -17,8 +17,8 @@ use std::rc::Rc;
 use vmpi_shared::matching::request::FLAG_WAKE;
 
 /// Collectives under way, and messages whose request was freed.
-static COLLECTIVES: Giant<Vec<Request>> = Giant::new(Vec::new());
-pub(super) static ORPHANS: Giant<Vec<Request>> = Giant::new(Vec::new());
+static COLLECTIVES: EntryGuarded<Vec<Request>> = EntryGuarded::new(Vec::new());
+pub(super) static ORPHANS: EntryGuarded<Vec<Request>> = EntryGuarded::new(Vec::new());
 
 /// Make a request of an operation that has been started (its first `advance` was called by the caller or not).
 pub fn insert(operation: Box<dyn Progress>) -> Request {

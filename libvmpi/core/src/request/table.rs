@@ -2,7 +2,7 @@
 
 use crate::errors::{Class, Error, Result, fail};
 use crate::failure;
-use crate::giant::Giant;
+use crate::guarded::EntryGuarded;
 use crate::handle::{Handle, Request};
 use crate::p2p::{Slot, failed};
 use crate::process::endpoint;
@@ -78,7 +78,7 @@ pub(super) struct Entry {
 
 const _: () = assert!(size_of::<Option<Entry>>() <= 64);
 
-pub(super) static REQUESTS: Giant<Table<Request, Entry>> = Giant::new(Table::new());
+pub(super) static REQUESTS: EntryGuarded<Table<Request, Entry>> = EntryGuarded::new(Table::new());
 
 /// Before any other request is made.
 pub(crate) fn set_up() {

@@ -1,11 +1,11 @@
 //! How a rank waits: look, arm, suspend, look again.
 
-use super::missed::note_requests;
+use super::poll_again::note_requests;
 use crate::calls::{self, CALL_COLLECTIVE, CALL_WAIT};
 use crate::errors::Result;
 use crate::failure;
 use crate::fast_path::collectives_under_way;
-use crate::giant::Giant;
+use crate::guarded::EntryGuarded;
 use crate::handle::Request;
 use crate::lock;
 use crate::p2p::slot::poll;
@@ -17,7 +17,7 @@ use crate::request::table::{Need, Progress, REQUESTS, Stands, is_casualty, stand
 use crate::simulate;
 use crate::status::Status;
 use crate::tool::event;
-use vmpi_shared::matching::look;
+use vmpi_shared::matching::inspect;
 use vmpi_shared::matching::request::{FLAG_AWAITED, FLAG_WAKE, state};
 
 /// A test found nothing: let another rank of this core run, if one is READY. True if one ran.
@@ -73,7 +73,7 @@ fn block_noted(call: u32, peer: i32, tag: i32) {
 #[cold]
 fn drowned() -> ! {
     let job = &endpoint().job;
-    let why = look::largest_crowd(job).map_or_else(String::new, |crowd| format!(": {}", crowd.sentence()));
+    let why = inspect::largest_crowd(job).map_or_else(String::new, |crowd| format!(": {}", crowd.sentence()));
     crate::process::abort(
         125,
         &format!("no memory is left for the messages that this rank must take before the one that it waits for{why}"),
@@ -239,7 +239,7 @@ impl Tally {
 }
 
 /// A list for the messages that a call waits for; it goes from call to call.
-static OPEN: Giant<Vec<Slot>> = Giant::new(Vec::new());
+static OPEN: EntryGuarded<Vec<Slot>> = EntryGuarded::new(Vec::new());
 
 /// Suspend until all of `requests` are complete; finishes none of them.
 ///

@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 
 use super::place::{Place, Spot};
-use super::{Window, far, polled};
+use super::{Window, polled, remote_node};
 use crate::consts::dt;
 use crate::errors::{Class, Result, fail};
 use crate::handle::Datatype;
@@ -68,9 +68,9 @@ unsafe fn combine(window: &Window, operand: &Operand, result: Option<&Local>, pl
     if !silent {
         monitor::one_sided(Flow::Put, &window.comm, spot.target, bytes);
     }
-    if spot.is_far() && far::combines(operand, &basic) {
+    if spot.is_far() && remote_node::combines(operand, &basic) {
         // SAFETY: the caller's promise.
-        return unsafe { far::combine(&spot, operand, result, &basic, bytes) };
+        return unsafe { remote_node::combine(&spot, operand, result, &basic, bytes) };
     }
     if spot.is_asked() {
         // SAFETY: the caller's promise.
@@ -246,7 +246,7 @@ pub unsafe fn compare_and_swap(
             std::slice::from_raw_parts(compare.cast::<u8>(), len),
         );
         if spot.is_far() {
-            return far::swap(&spot, origin, compare, result.cast());
+            return remote_node::swap(&spot, origin, compare, result.cast());
         }
         if spot.is_asked() {
             remote_accumulate::swap(&spot, origin, compare, memory)?;

@@ -5,7 +5,7 @@
 //! it needs single copy. Death story: that of a window over nodes.
 
 use super::create::{next_serial, open_segment};
-use super::far::Far;
+use super::remote_node::Far;
 use crate::calls::CALL_WINDOW;
 use crate::coll;
 use crate::comm::Communicator;

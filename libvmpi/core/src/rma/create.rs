@@ -5,7 +5,7 @@
 //! carriers map it, too.
 
 use super::epoch::{Access, Epoch};
-use super::far::Far;
+use super::remote_node::Far;
 use super::{Part, Reach, Window, remote, with_windows};
 use crate::coll;
 use crate::comm::Communicator;

@@ -2,7 +2,7 @@
 //!
 //! Reading order: this file (what a window is, and the table of them), `create`, `epoch` (what may be done when),
 //! `sync` (fence, post-start-complete-wait, locks), `wait` (how a member waits for another), `place` (where a target's
-//! memory is), `local` (the origin's buffer), `transfer` (put and get), `step` and `accumulate` (read, compute and write back as one step), `far` (members on other
+//! memory is), `local` (the origin's buffer), `transfer` (put and get), `step` and `accumulate` (read, compute and write back as one step), `remote_node` (members on other
 //! nodes), `remote` and `remote_accumulate` (where the kernel refuses single copy: by messages), `counter` (a number that ranks of several nodes step).
 //!
 //! Memory that MPI allocates lies in a segment that all members of a node map. Memory of the program's own is reached by single
@@ -13,11 +13,11 @@ mod accumulate;
 mod counter;
 mod create;
 mod epoch;
-mod far;
 mod local;
 mod place;
 mod remote;
 mod remote_accumulate;
+mod remote_node;
 mod step;
 mod sync;
 mod transfer;
@@ -26,9 +26,9 @@ mod wait;
 pub use accumulate::{accumulate, compare_and_swap, fetch_and_op, get_accumulate};
 pub use counter::Counter;
 pub use create::{Ask, Memory, create, free};
-pub use far::Starting;
 pub use local::Local;
 pub use place::Place;
+pub use remote_node::Starting;
 pub use step::Operand;
 pub use sync::{
     LockKind, complete, fence, flush, flush_all, flush_local, flush_local_all, lock, lock_all, post, start, sync, test,
@@ -39,7 +39,7 @@ pub use transfer::{get, put};
 use crate::comm::Communicator;
 use crate::consts;
 use crate::errors::{Class, Result, fail};
-use crate::giant::Giant;
+use crate::guarded::EntryGuarded;
 use crate::handle::{Handle, Win};
 use crate::info;
 use crate::memory;
@@ -87,7 +87,7 @@ pub struct Window {
     parts: Vec<Part>,
     epoch: RefCell<Epoch>,
     /// If it has members on other nodes.
-    far: Option<far::Far>,
+    far: Option<remote_node::Far>,
     helper: OnceCell<remote::Helper>,
     name: RefCell<Vec<u8>>,
     hints: RefCell<Rc<info::Entries>>,
@@ -227,7 +227,7 @@ impl Window {
     }
 }
 
-static WINDOWS: Giant<Table<Win, Rc<Window>>> = Giant::new(Table::new());
+static WINDOWS: EntryGuarded<Table<Win, Rc<Window>>> = EntryGuarded::new(Table::new());
 
 /// Change the table of windows; memory that is laid open is moved only while there are none.
 fn with_windows<R>(change: impl FnOnce(&mut Table<Win, Rc<Window>>) -> R) -> R {
@@ -253,7 +253,7 @@ pub fn get_window(handle: Win) -> Result<Rc<Window>> {
 
 /// Calls that a rank may make in a row, waiting for another's doing, before it lets the others of its core run.
 const PATIENCE: u32 = 32;
-static IMPATIENCE: Giant<u32> = Giant::new(0);
+static IMPATIENCE: EntryGuarded<u32> = EntryGuarded::new(0);
 
 /// A call that programs repeat until another rank has done something: every so often let the others of this core run.
 #[inline]

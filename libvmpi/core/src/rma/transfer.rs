@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::place::{Place, Spot};
-use super::{Window, far, polled};
+use super::{Window, polled, remote_node};
 use crate::datatype;
 use crate::errors::Result;
 use crate::monitor;
@@ -32,7 +32,7 @@ pub unsafe fn put(window: &Window, origin: &Local, place: &Place) -> Result<()> 
     unsafe {
         match (origin.dense(), spot.dense_here()) {
             (Some(from), Some(to)) => std::ptr::copy(from, to, bytes as usize),
-            _ if spot.is_far() => far::put(&spot, origin, bytes)?,
+            _ if spot.is_far() => remote_node::put(&spot, origin, bytes)?,
             (Some(from), None) => spot.write(0, std::slice::from_raw_parts(from, bytes as usize))?,
             (None, Some(to)) => {
                 let to = std::slice::from_raw_parts_mut(to, bytes as usize);
@@ -71,7 +71,7 @@ unsafe fn fetch(spot: &Spot, origin: &Local, bytes: u64) -> Result<()> {
     unsafe {
         match (spot.dense_here(), origin.dense()) {
             (Some(from), Some(to)) => std::ptr::copy(from, to, bytes as usize),
-            _ if spot.is_far() => far::get(spot, origin, bytes)?,
+            _ if spot.is_far() => remote_node::get(spot, origin, bytes)?,
             (None, Some(to)) => spot.read(0, std::slice::from_raw_parts_mut(to, bytes as usize))?,
             (Some(from), None) => origin.unpack(0, std::slice::from_raw_parts(from, bytes as usize)),
             (None, None) => in_chunks(bytes, |from, len, room| {

@@ -15,7 +15,7 @@ use crate::errors::{Class, Error, Result};
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 use vmpi_machine::{Flows, Image};
-use vmpi_shared::matching::tend::Endpoint;
+use vmpi_shared::matching::endpoint::Endpoint;
 use vmpi_shared::node::recording;
 use vmpi_shared::simulate::{Cost, Flow, Network, Simulated, SimulationSegment};
 

@@ -3,8 +3,8 @@
 use super::{MINE, RELAXED, Wires, compute, is_on, now, spend};
 use crate::process::{self, endpoint};
 use std::sync::atomic::AtomicU32;
+use vmpi_shared::matching::endpoint::Endpoint;
 use vmpi_shared::matching::request::FLAG_AWAITED;
-use vmpi_shared::matching::tend::Endpoint;
 use vmpi_shared::node::recording;
 use vmpi_shared::simulate::layout::Step;
 use vmpi_shared::simulate::{Fault, Network};

@@ -1,6 +1,6 @@
 //! What several nodes have recorded, on one axis of time: the launcher's.
 //!
-//! Each node's clock is known within some microseconds (`nodes::exchange`). Messages say more: none arrives before it is sent, so each one between two
+//! Each node's clock is known within some microseconds (`nodes::clock_sync`). Messages say more: none arrives before it is sent, so each one between two
 //! nodes bounds by how much the one's clock can be ahead of the other's. What all bounds together leave open is looked up as in any
 //! system of difference constraints, and its middle is taken.
 
@@ -8,7 +8,7 @@ use super::build::Part;
 use super::messages::{End, matched};
 use super::track::Clock;
 use super::{NodeTrack, Ns, Timeline};
-use crate::nodes::exchange::Offset;
+use crate::nodes::clock_sync::Offset;
 use std::collections::HashMap;
 use vmpi_shared::trace::{RingReader, TraceMap};
 
@@ -191,7 +191,7 @@ fn correct(within: &[i64], bounds: &HashMap<(usize, usize), i64>) -> Vec<(i64, i
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nodes::exchange::{Exchange, Offset};
+    use crate::nodes::clock_sync::{Exchange, Offset};
     use proptest::prelude::*;
     use vmpi_shared::clock::Moment;
     use vmpi_shared::trace::{Record, TraceCore, TraceRank, Turn};

@@ -182,7 +182,7 @@ mod tests {
     use super::*;
     use crate::job::{JobConfig, JobSegment};
     use crate::matching::envelope::kind;
-    use crate::matching::look;
+    use crate::matching::inspect;
 
     #[test]
     fn senders_hear_of_many_only_and_whoever_looks_of_each() {
@@ -195,13 +195,13 @@ mod tests {
         for count in 1..=LEAST_UNEXPECTED_LIMIT + 1 {
             assert!(queues.queue_unexpected(&envelope));
             assert_eq!(told(&job), if count < LEAST_UNEXPECTED_LIMIT { 0 } else { count });
-            assert_eq!(look::unexpected(&job, 0), count);
+            assert_eq!(inspect::unexpected(&job, 0), count);
         }
         for left in [LEAST_UNEXPECTED_LIMIT, LEAST_UNEXPECTED_LIMIT - 1] {
             let oldest = queues.find_unexpected(0, ANY_SOURCE, ANY_TAG).unwrap();
             queues.take_unexpected(oldest);
             assert_eq!(told(&job), if left < LEAST_UNEXPECTED_LIMIT { 0 } else { left });
-            assert_eq!(look::unexpected(&job, 0), left);
+            assert_eq!(inspect::unexpected(&job, 0), left);
         }
     }
 }

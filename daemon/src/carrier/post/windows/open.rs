@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use vmpi_cma::Block;
 use vmpi_shared::ask::{self, Ask, What};
-use vmpi_shared::matching::courier::Courier;
+use vmpi_shared::matching::carrier_endpoint::CarrierEndpoint;
 use vmpi_shared::matching::request::outcome;
 use vmpi_shared::mem::sync::{Ordering, fence};
 use vmpi_shared::window::{Ticket, Window};
@@ -118,7 +118,7 @@ impl Open {
     }
 
     /// Do what is asked. `None`: the lock for moments is taken by somebody else.
-    fn run(&mut self, asked: &Asked, payload: &[u8], courier: &Courier) -> Option<Answer> {
+    fn run(&mut self, asked: &Asked, payload: &[u8], endpoint: &CarrierEndpoint) -> Option<Answer> {
         let ask = &asked.ask;
         let (origin, target) = (ask.origin, ask.target);
         let member = self.control.member(target);
@@ -167,21 +167,21 @@ impl Open {
         if !self.holds(target, &blocks) {
             return refuse(self, libc::EFAULT);
         }
-        let Some(memory) = Memory::of(courier, asked.to, false) else { return refuse(self, libc::ESRCH) };
+        let Some(memory) = Memory::of(endpoint, asked.to, false) else { return refuse(self, libc::ESRCH) };
         let mut cursor = Cursor::over(memory, blocks);
         let done = match ask.what {
-            What::Write => cursor.write(&courier.node, data).map(|()| Answer::Nothing),
+            What::Write => cursor.write(&endpoint.node, data).map(|()| Answer::Nothing),
             What::Read if ask.bytes > SMALL_BYTES => Ok(Answer::Stream(cursor)),
             What::Read => {
                 let mut read = vec![0; ask.bytes as usize];
-                cursor.read(&courier.node, &mut read).map(|()| Answer::Data(read))
+                cursor.read(&endpoint.node, &mut read).map(|()| Answer::Data(read))
             }
             What::Bring => Ok(Answer::Bring(cursor)),
             _ => {
                 if !self.control.member(target).moment.take(origin) {
                     return None;
                 }
-                let combined = combine(ask, &courier.node, cursor, data);
+                let combined = combine(ask, &endpoint.node, cursor, data);
                 self.give(target);
                 combined
             }
@@ -211,11 +211,11 @@ impl Open {
         &mut self,
         asked: &Asked,
         payload: &[u8],
-        courier: &Courier,
+        endpoint: &CarrierEndpoint,
         waits: &mut bool,
     ) -> Option<Answer> {
         loop {
-            if let Some(answer) = self.run(asked, payload, courier) {
+            if let Some(answer) = self.run(asked, payload, endpoint) {
                 if std::mem::take(waits) {
                     self.control.member(asked.ask.origin).end_wait();
                 }
@@ -233,7 +233,7 @@ impl Open {
     }
 
     /// Go on with what waits here; what has been done, and whether it held a credit.
-    pub fn advance(&mut self, courier: &Courier) -> Vec<(Asked, Answer, bool)> {
+    pub fn advance(&mut self, endpoint: &CarrierEndpoint) -> Vec<(Asked, Answer, bool)> {
         let mut done = Vec::new();
         let keys: Vec<(u32, u32)> = self.lines.keys().copied().collect();
         for key in keys {
@@ -241,7 +241,7 @@ impl Open {
             // The first one says that it waits.
             let mut waits = true;
             while let Some((asked, payload)) = line.pop_front() {
-                match self.run_or_wait(&asked, &payload, courier, &mut waits) {
+                match self.run_or_wait(&asked, &payload, endpoint, &mut waits) {
                     Some(answer) => done.push((asked, answer, true)),
                     None => {
                         line.push_front((asked, payload));
@@ -310,13 +310,13 @@ mod tests {
     use vmpi_shared::node::{NodeConfig, NodeSegment};
     use vmpi_shared::window::Shape;
 
-    fn courier() -> Courier {
+    fn endpoint() -> CarrierEndpoint {
         let node = NodeSegment::create(&NodeConfig::on_one_core(0, 4)).unwrap();
         for rank in 0..4 {
             node.set_pid(rank, std::process::id() as i32);
             node.introduce(rank);
         }
-        Courier::new(node, JobSegment::create(&JobConfig { cells: 1, ..JobConfig::for_ranks(4) }).unwrap())
+        CarrierEndpoint::new(node, JobSegment::create(&JobConfig { cells: 1, ..JobConfig::for_ranks(4) }).unwrap())
     }
 
     /// A window of four members, ranks 0 to 3, of which member 0 has these bytes.
@@ -353,7 +353,7 @@ mod tests {
     #[test]
     fn nonsense_stays_in_the_window() {
         const GUARD: usize = 256;
-        let courier = courier();
+        let endpoint = endpoint();
         let mut arena = vec![0xa5u8; 3 * GUARD];
         let start = arena.as_mut_ptr() as u64;
         // SAFETY: inside the arena, whose middle is written by system calls only.
@@ -383,7 +383,7 @@ mod tests {
                 asked.ask.bytes = chance.u64(..1 << 40) << chance.u32(..24);
             }
             let mut waits = false;
-            match window.run_or_wait(&asked, &payload, &courier, &mut waits) {
+            match window.run_or_wait(&asked, &payload, &endpoint, &mut waits) {
                 Some(Answer::Refused(_)) => refused += 1,
                 Some(Answer::Word(word)) if word != outcome::GOOD => refused += 1,
                 Some(_) => done += 1,
@@ -392,7 +392,7 @@ mod tests {
                     let holder = window.control.member(0).moment.holder().unwrap();
                     let mut give = self::asked(What::Give, holder, 0, 0);
                     give.from = holder;
-                    assert!(matches!(window.run(&give, &[], &courier), Some(Answer::Nothing)));
+                    assert!(matches!(window.run(&give, &[], &endpoint), Some(Answer::Nothing)));
                     window.control.member(asked.ask.origin).end_wait();
                 }
             }
@@ -421,7 +421,7 @@ mod tests {
     /// What waits for the lock for moments is done in its order, when the lock has been given back.
     #[test]
     fn accumulations_wait_for_a_moment_in_order() {
-        let courier = courier();
+        let endpoint = endpoint();
         let memory = [1i64, 2, 3];
         let start = memory.as_ptr() as u64;
         // SAFETY: the test's own memory.
@@ -430,13 +430,13 @@ mod tests {
         let sum = payload(&[Block { addr: start, len: 24 }], &[10i64, 20, 30].map(i64::to_ne_bytes).concat());
         let ask = asked(What::Combine, 1, 24, 1);
         let mut waits = false;
-        assert!(window.run_or_wait(&ask, &sum, &courier, &mut waits).is_none() && waits);
+        assert!(window.run_or_wait(&ask, &sum, &endpoint, &mut waits).is_none() && waits);
         assert_eq!(window.control.waiting_for(0).collect::<Vec<_>>(), [1]);
         let flush = asked(What::Flush, 1, 0, 0);
         window.lines.insert((0, 1), [(ask, sum), (flush, Vec::new())].into());
-        assert!(window.advance(&courier).is_empty(), "it is taken still");
+        assert!(window.advance(&endpoint).is_empty(), "it is taken still");
         assert!(window.control.member(0).moment.give(), "and who has it knows that somebody waits");
-        let done = window.advance(&courier);
+        let done = window.advance(&endpoint);
         assert!(matches!(done[..], [(_, Answer::Nothing, true), (_, Answer::Word(outcome::GOOD), true)]));
         assert!(!window.waits() && window.control.waiting_for(0).next().is_none());
         // SAFETY: as above; written by a system call.
@@ -448,7 +448,7 @@ mod tests {
     #[test]
     fn locks_come_in_turn() {
         let memory = [0u8; 8];
-        let courier = courier();
+        let endpoint = endpoint();
         let mut window = open(&memory);
         let lock = |origin, flag| {
             let mut lock = asked(What::Lock, origin, 0, 0);
@@ -460,14 +460,14 @@ mod tests {
         assert!(window.queue_up(lock(1, false)).is_none() && window.queue_up(lock(2, true)).is_none());
         let twice = window.queue_up(lock(1, false));
         assert!(matches!(twice, Some((_, Answer::Word(word))) if word == failure(libc::EINVAL)), "in line already");
-        assert!(window.advance(&courier).is_empty());
+        assert!(window.advance(&endpoint).is_empty());
         assert!(window.control.member(0).lock.leave(true), "somebody waits");
-        assert_eq!(window.advance(&courier).len(), 1, "the one that shares");
+        assert_eq!(window.advance(&endpoint).len(), 1, "the one that shares");
         let mut unlock = asked(What::Unlock, 1, 0, 0);
-        assert!(matches!(window.run(&unlock, &[], &courier), Some(Answer::Word(outcome::GOOD))));
-        assert_eq!(window.advance(&courier).len(), 1, "and then the one alone");
+        assert!(matches!(window.run(&unlock, &[], &endpoint), Some(Answer::Word(outcome::GOOD))));
+        assert_eq!(window.advance(&endpoint).len(), 1, "and then the one alone");
         unlock.ask.flag = true;
-        assert!(matches!(window.run(&unlock, &[], &courier), Some(Answer::Word(outcome::GOOD))));
+        assert!(matches!(window.run(&unlock, &[], &endpoint), Some(Answer::Word(outcome::GOOD))));
         assert!(!window.waits());
         let next = window.control.member(0).lock.draw(false);
         assert!(window.control.member(0).lock.is_called(next));
