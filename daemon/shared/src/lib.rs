@@ -1,7 +1,7 @@
 //! What the daemon and its ranks share; no I/O beyond futex, mmap and the control socket's frames.
 //!
 //! Reading order: `mem` (sync, segment, slab), `node` (the segment about time: cores, ranks, clocks), `sched` (run
-//! state, run queue, baton), `job` (the segment about messages), `matching` (envelope, inbox, queues, tend), `cell`
+//! state, run queues, hand-over), `job` (the segment about messages), `matching` (envelope, inbox, queues), `endpoint` (a rank's end of both segments), `cell`
 //! (collectives in shared memory), `window` (one-sided communication), `ask` and `arith` (the same, over nodes), `control` (messages over the
 //! socket), `dynamic` (those for dynamic processes), `spawn_protocol` (spawning over several nodes), `ports` (where groups meet), `agreement` (of those who survive a death), `roster` and `waits` (who waits for whom, seen from outside), `monitor` (what went from whom to whom), `trace` (what happened when),
 //! `meter` and `perf_event` (performance counters), `simulate` (virtual time), `check` (where checked calls are compared), `guarding` (what the kernel offers for guards), `faults` (signals of them), `runtime_dir` and `leftovers` (what lies in the file system).
@@ -19,6 +19,7 @@ pub mod cpu_cache;
 pub mod crash;
 pub mod decisions;
 pub mod dynamic;
+pub mod endpoint;
 pub mod escape;
 pub mod faults;
 pub mod guarding;

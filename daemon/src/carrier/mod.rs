@@ -2,7 +2,7 @@
 //!
 //! Not the daemon itself, because it matches for ranks in their job's memory: what a rank scribbles there can then end the carrier, and
 //! with it that job, but never the daemon or another job (SPECIFICATION 4.1). It has the same part as a peer rank: it pushes, tends and makes
-//! READY (`vmpi_shared::matching::carrier_endpoint`).
+//! READY (`vmpi_shared::endpoint::carrier`).
 //!
 //! Reading order: `start` and `main` (how it begins) -> `choice` (which network) -> `post` (the loop) -> `wire` (frames) -> `transfer` (large messages).
 //!
@@ -25,8 +25,8 @@ use std::time::Instant;
 
 use vmpi_fabric::{Key, Node, Tcp};
 use vmpi_shared::control::{Connection, PROTOCOL, Reply, Request, env};
+use vmpi_shared::endpoint::carrier::CarrierEndpoint;
 use vmpi_shared::job::JobSegment;
-use vmpi_shared::matching::carrier_endpoint::CarrierEndpoint;
 use vmpi_shared::mem::bell::Chime;
 use vmpi_shared::node::{NodeSegment, Pids};
 

@@ -25,7 +25,7 @@ use vmpi_fabric::fabric::BACKLOG_BYTES;
 use vmpi_fabric::{Event, Fabric};
 use vmpi_shared::ask::{Ask, What};
 use vmpi_shared::control::{Connection, Nodes, Request};
-use vmpi_shared::matching::carrier_endpoint::CarrierEndpoint;
+use vmpi_shared::endpoint::carrier::CarrierEndpoint;
 use vmpi_shared::matching::envelope::{Envelope, FLAG_MAPPED, kind};
 
 use super::frame_count::FrameCount;
@@ -354,7 +354,7 @@ impl CarrierLoop {
             if credits[to as usize] == 0 || fabric.backlog_bytes(node) > BACKLOG_BYTES {
                 return false;
             }
-            if !vmpi_shared::matching::carrier_endpoint::travels(envelope.kind) {
+            if !vmpi_shared::endpoint::carrier::travels(envelope.kind) {
                 return true;
             }
             match ask {

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use vmpi_cma::{Block, CopyError};
-use vmpi_shared::matching::carrier_endpoint::CarrierEndpoint;
+use vmpi_shared::endpoint::carrier::CarrierEndpoint;
 use vmpi_shared::node::NodeSegment;
 
 /// Bytes of one DATA frame: long enough that a system call does not count, short enough that sending and copying overlap.

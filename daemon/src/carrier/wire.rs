@@ -41,7 +41,7 @@
 //! | BYE_HEARD       |                   | nothing                             | when this node has said BYE                                          |
 
 use vmpi_shared::ask::{self, Nonsense};
-use vmpi_shared::matching::carrier_endpoint;
+use vmpi_shared::endpoint::carrier;
 use vmpi_shared::matching::envelope::FLAG_LAST_OF_WINDOW;
 use vmpi_shared::matching::envelope::{
     Envelope, FLAG_ELEMENTS, FLAG_MAPPED, FLAG_SYNC, INLINE_BYTES, PIECE_BYTES, kind,
@@ -262,7 +262,7 @@ pub fn decode(bytes: &[u8]) -> Result<(u32, Envelope, &[u8]), BodyError> {
     envelope.request = word(22);
     envelope.len = u64::from(word(26)) | u64::from(word(30)) << 32;
     envelope.trace = u16::from_le_bytes([head[34], head[35]]);
-    if !carrier_endpoint::travels(envelope.kind) {
+    if !carrier::travels(envelope.kind) {
         return Err(BodyError::Envelope(envelope.kind));
     }
     let number = |what, number: u64| BodyError::Number { kind: ENVELOPE, what, number };

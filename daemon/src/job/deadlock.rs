@@ -13,7 +13,7 @@
 use std::time::Instant;
 
 use vmpi_shared::control::Reply;
-use vmpi_shared::matching::inspect;
+use vmpi_shared::endpoint::inspect;
 use vmpi_shared::mem::sync::Ordering::SeqCst;
 use vmpi_shared::proc;
 use vmpi_shared::sched::{RunState, Wait, carrier_bell, report};

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use vmpi_shared::control::{CoreReport, JobReport, RankReport, RegionReport};
-use vmpi_shared::matching::inspect;
+use vmpi_shared::endpoint::inspect;
 use vmpi_shared::mem::sync::Ordering::Relaxed;
 use vmpi_shared::monitor::{FOR_JOB, Matrix};
 use vmpi_shared::trace::regions;

@@ -11,7 +11,7 @@
 use std::time::{Duration, Instant};
 
 use vmpi_shared::control::Cause;
-use vmpi_shared::matching::inspect;
+use vmpi_shared::endpoint::inspect;
 use vmpi_shared::mem::sync::Ordering::SeqCst;
 use vmpi_shared::sched::{self, RunState};
 

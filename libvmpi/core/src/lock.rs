@@ -10,7 +10,7 @@
 //! or on its way in and all waiting ones have seen the last change; a thread that wants in then makes the rank READY
 //! again and waits until it runs. A thread that has let others pass several times goes first.
 //!
-//! When the last call of a rank is left, its queues are lent to those who deliver to it (`matching::strong_progress`), and taken back at the next.
+//! When the last call of a rank is left, its queues are lent to those who deliver to it (`endpoint::strong_progress`), and taken back at the next.
 
 use crate::fast_path;
 use crate::process::{self, endpoint, scheduling_point};

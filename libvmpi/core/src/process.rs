@@ -8,7 +8,7 @@ use std::sync::{LazyLock, Mutex, OnceLock};
 use vmpi_shared::control::{self, Connection, Request};
 use vmpi_shared::crash::Way;
 use vmpi_shared::dynamic::{Ranks, World};
-use vmpi_shared::matching::endpoint::Endpoint;
+use vmpi_shared::endpoint::Endpoint;
 use vmpi_shared::node::NodeSegment;
 use vmpi_shared::sched;
 

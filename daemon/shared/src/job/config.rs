@@ -38,7 +38,7 @@ pub struct JobConfig {
     pub chunks: u32,
     /// 0: never read another rank's memory, as where the kernel refuses it (`VMPI_SINGLE_COPY=0`).
     pub single_copy: u32,
-    /// Ranks let others match for them while they compute (`matching::strong_progress`; `VMPI_STRONG_PROGRESS=0`: not).
+    /// Ranks let others match for them while they compute (`endpoint::strong_progress`; `VMPI_STRONG_PROGRESS=0`: not).
     pub lend_queues: u32,
     /// So that there is no padding.
     pub reserved: u32,

@@ -4,7 +4,7 @@ use crate::matching::inbox::Inbox;
 use crate::matching::queues::{BINS, Bin, QueueHead, Queues, Reserve, Store, Unexpected};
 use crate::matching::request::Slot;
 
-/// Where a rank's inbox and queues lie: for their owner, who needs that often, and for one who does not own them and only looks (`matching::inspect`). Valid while
+/// Where a rank's inbox and queues lie: for their owner, who needs that often, and for one who does not own them and only looks (`endpoint::inspect`). Valid while
 /// the `JobSegment` is that it comes from.
 #[derive(Copy, Clone)]
 pub(crate) struct Parts {

@@ -33,7 +33,7 @@ pub fn set_reach(reach: Reach) {
 ///
 /// # Safety
 /// `to` has room for so many bytes.
-pub(super) unsafe fn pack(slot: u32, from: u64, to: *mut u8, room: usize) {
+pub(crate) unsafe fn pack(slot: u32, from: u64, to: *mut u8, room: usize) {
     // SAFETY: passed on.
     let packed = REACH.get().is_some_and(|reach| unsafe { (reach.pack)(slot, from, to, room) });
     assert!(packed, "request {slot} is damaged: no elements are sent by it");
@@ -46,7 +46,7 @@ pub(super) unsafe fn pack(slot: u32, from: u64, to: *mut u8, room: usize) {
 ///
 /// # Safety
 /// `from` holds so many bytes.
-pub(super) unsafe fn unpack(slot: u32, at: u64, from: *const u8, len: usize) {
+pub(crate) unsafe fn unpack(slot: u32, at: u64, from: *const u8, len: usize) {
     // SAFETY: passed on.
     let unpacked = REACH.get().is_some_and(|reach| unsafe { (reach.unpack)(slot, at, from, len) });
     assert!(unpacked, "request {slot} is damaged: no elements are received by it");
@@ -54,6 +54,6 @@ pub(super) unsafe fn unpack(slot: u32, at: u64, from: *const u8, len: usize) {
 
 /// Can only its sender pack this message, or only its receiver unpack it?
 #[inline]
-pub(super) fn are_elements(envelope: &Envelope, slot: &Slot) -> bool {
+pub(crate) fn are_elements(envelope: &Envelope, slot: &Slot) -> bool {
     envelope.flags & envelope::FLAG_ELEMENTS != 0 || slot.flags & request::FLAG_ELEMENTS != 0
 }

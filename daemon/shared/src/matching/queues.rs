@@ -7,7 +7,7 @@
 
 mod answer;
 mod arrival;
-pub(super) mod held;
+pub(crate) mod held;
 mod index;
 mod matched;
 mod posted;

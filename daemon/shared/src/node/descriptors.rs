@@ -136,7 +136,7 @@ pub struct RankDescriptor {
     pub cell_threads: AtomicU32,
     /// Ticks; written by whoever makes it READY.
     pub ready_at: AtomicU64,
-    /// Does it lend its queues while it computes, and does a deliverer have them (`matching::strong_progress`)? CAS by it and by deliverers, SeqCst.
+    /// Does it lend its queues while it computes, and does a deliverer have them (`endpoint::strong_progress`)? CAS by it and by deliverers, SeqCst.
     pub lent: AtomicU32,
     /// In a job of several nodes the one on which it lives, for whom it was spawned after; written by the daemon, before it is told to anybody.
     pub node: AtomicU32,

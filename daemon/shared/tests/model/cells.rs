@@ -3,7 +3,7 @@
 use super::world::{World, assert_alone, check_pct, check_random, recv, send};
 use shuttle::thread;
 use vmpi_shared::cell::{DATA_BYTES, Groups, SIZES, Turn};
-use vmpi_shared::matching::endpoint::Endpoint;
+use vmpi_shared::endpoint::Endpoint;
 
 const SIZE: u32 = 3;
 const ROUNDS: usize = 500;

@@ -7,7 +7,7 @@ use shuttle::sync::atomic::AtomicU32;
 use shuttle::thread::{self, JoinHandle, ThreadId};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering;
-use vmpi_shared::matching::endpoint::Endpoint;
+use vmpi_shared::endpoint::Endpoint;
 use vmpi_shared::mem::sync::{self, Killed};
 use vmpi_shared::node::NodeSegment;
 use vmpi_shared::sched::{self, RunState};

@@ -7,7 +7,7 @@ use shuttle::sync::Arc;
 use shuttle::sync::atomic::{AtomicU32, Ordering};
 use shuttle::thread;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use vmpi_shared::matching::endpoint::Endpoint;
+use vmpi_shared::endpoint::Endpoint;
 use vmpi_shared::matching::request::FLAG_AWAITED;
 use vmpi_shared::mem::sync::{self, Killed};
 use vmpi_shared::sched::{self, failure, recover};

@@ -2,7 +2,7 @@
 
 use super::world::{World, announce, assert_alone, check_pct, check_random, irecv, irecv_large, recv, send, wait};
 use std::sync::Arc;
-use vmpi_shared::matching::endpoint::Endpoint;
+use vmpi_shared::endpoint::Endpoint;
 use vmpi_shared::matching::request::state;
 use vmpi_shared::mem::sync::{AtomicU32, Ordering, yield_cpu};
 

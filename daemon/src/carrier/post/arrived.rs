@@ -1,7 +1,7 @@
 //! Envelopes of other nodes: out of the link's buffer, and to the ranks here.
 
 use vmpi_shared::control::Nodes;
-use vmpi_shared::matching::carrier_endpoint::CarrierEndpoint;
+use vmpi_shared::endpoint::carrier::CarrierEndpoint;
 use vmpi_shared::matching::envelope::{Envelope, kind};
 
 use super::CarrierLoop;

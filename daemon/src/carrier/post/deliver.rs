@@ -6,8 +6,8 @@
 use std::collections::VecDeque;
 
 use vmpi_fabric::fabric::BACKLOG_BYTES;
+use vmpi_shared::endpoint::inspect;
 use vmpi_shared::matching::envelope::Envelope;
-use vmpi_shared::matching::inspect;
 
 use super::CarrierLoop;
 use crate::carrier::wire::{self, BodyError, CREDITS};

@@ -13,8 +13,8 @@ use vmpi_fabric::frame::MAX_BODY_BYTES;
 use vmpi_fabric::{Event, Fabric};
 use vmpi_shared::ask::{Ask, What};
 use vmpi_shared::control::{Connection, Nodes, Request};
+use vmpi_shared::endpoint::carrier::CarrierEndpoint;
 use vmpi_shared::job::{JobConfig, JobSegment};
-use vmpi_shared::matching::carrier_endpoint::CarrierEndpoint;
 use vmpi_shared::matching::envelope::{Envelope, FLAG_MAPPED, FLAG_SYNC, kind};
 use vmpi_shared::node::{NodeConfig, NodeSegment};
 

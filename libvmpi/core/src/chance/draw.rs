@@ -7,7 +7,7 @@ use super::{CHAOS, OWN_FAULT, Want, mode};
 use crate::consts;
 use crate::guarded::EntryGuarded;
 use crate::process::{self, endpoint};
-use vmpi_shared::matching::endpoint::Endpoint;
+use vmpi_shared::endpoint::Endpoint;
 use vmpi_shared::mem::sync::Ordering;
 
 /// What may be left to chance: the words of `vmpirun --chaos SEED,what`.

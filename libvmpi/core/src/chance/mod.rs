@@ -24,7 +24,7 @@ use crate::process::{self, endpoint};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use vmpi_shared::control::env;
 use vmpi_shared::decisions::Entry;
-use vmpi_shared::matching::endpoint::Endpoint;
+use vmpi_shared::endpoint::Endpoint;
 use vmpi_shared::matching::request::{FLAG_WAKE, NOBODY};
 
 /// The exit code of a job that vmpi cannot go on with.

@@ -21,8 +21,8 @@ use crate::status::Status;
 use crate::tool::event;
 use std::ffi::c_void;
 use std::rc::Rc;
+use vmpi_shared::endpoint::Want;
 use vmpi_shared::matching::cooperative_copy;
-use vmpi_shared::matching::endpoint::Want;
 use vmpi_shared::matching::envelope::Envelope;
 use vmpi_shared::matching::request::{FLAG_ELEMENTS, FLAG_MAPPED, NOBODY};
 

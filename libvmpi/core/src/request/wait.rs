@@ -17,7 +17,7 @@ use crate::request::table::{Need, Progress, REQUESTS, Stands, is_casualty, stand
 use crate::simulate;
 use crate::status::Status;
 use crate::tool::event;
-use vmpi_shared::matching::inspect;
+use vmpi_shared::endpoint::inspect;
 use vmpi_shared::matching::request::{FLAG_AWAITED, FLAG_WAKE, state};
 
 /// A test found nothing: let another rank of this core run, if one is READY. True if one ran.

@@ -26,7 +26,7 @@ use std::ffi::c_void;
 use std::rc::{Rc, Weak};
 use vmpi_cma::Block;
 use vmpi_shared::arith::Builtin;
-use vmpi_shared::matching::transfer::copy_blocks;
+use vmpi_shared::endpoint::transfer::copy_blocks;
 
 /// Bytes of data in one question or answer, and blocks that they may be in.
 pub(super) const MOST_BYTES: u64 = 32 << 10;

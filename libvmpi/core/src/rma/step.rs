@@ -18,7 +18,7 @@ use crate::rma::local::Local;
 use crate::rma::wait::For;
 use std::rc::Rc;
 use vmpi_cma::Block;
-use vmpi_shared::matching::transfer::copy_blocks;
+use vmpi_shared::endpoint::transfer::copy_blocks;
 use vmpi_shared::mem::sync::{spin_loop, yield_cpu};
 
 /// Looks at the lock before the core is given up.

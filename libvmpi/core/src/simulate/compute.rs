@@ -4,7 +4,7 @@ use super::{MINE, RELAXED, now, spend, tape};
 use crate::errors::{Class, Error, Result};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
-use vmpi_shared::matching::endpoint::Endpoint;
+use vmpi_shared::endpoint::Endpoint;
 use vmpi_shared::meter::Counter;
 use vmpi_shared::simulate::Compute;
 use vmpi_shared::trace::called;

@@ -1,7 +1,7 @@
 //! A rank in virtual time (`vmpirun --simulate`): when it asks what has come, what its own work and its calls take, and what its clocks say.
 //!
 //! Reading order: this file (what it is part of), `compute` (the time between two calls), `tape` (the same in a file), `clocks` (what the program is told), `wait` (waits, looks, and
-//! what messages cost). The engine is `vmpi_shared::simulate`, a rank's end of it `vmpi_shared::matching::simulated`.
+//! what messages cost). The engine is `vmpi_shared::simulate`, a rank's end of it `vmpi_shared::endpoint::simulated`.
 
 pub mod clocks;
 mod compute;
@@ -15,7 +15,7 @@ use crate::errors::{Class, Error, Result};
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 use vmpi_machine::{Flows, Image};
-use vmpi_shared::matching::endpoint::Endpoint;
+use vmpi_shared::endpoint::Endpoint;
 use vmpi_shared::node::recording;
 use vmpi_shared::simulate::{Cost, Flow, Network, Simulated, SimulationSegment};
 

@@ -3,7 +3,7 @@
 use super::{MINE, RELAXED, Wires, compute, is_on, now, spend};
 use crate::process::{self, endpoint};
 use std::sync::atomic::AtomicU32;
-use vmpi_shared::matching::endpoint::Endpoint;
+use vmpi_shared::endpoint::Endpoint;
 use vmpi_shared::matching::request::FLAG_AWAITED;
 use vmpi_shared::node::recording;
 use vmpi_shared::simulate::layout::Step;

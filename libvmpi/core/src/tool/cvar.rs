@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Mutex;
 use vmpi_shared::control::{Check, Overlap};
-use vmpi_shared::matching::endpoint::Endpoint;
+use vmpi_shared::endpoint::Endpoint;
 use vmpi_shared::matching::queues::CROWDED;
 use vmpi_shared::matching::queues::LEAST_UNEXPECTED_LIMIT;
 use vmpi_shared::mem::chunks::CHUNK_BYTES;

@@ -19,7 +19,7 @@ use crate::lock;
 use crate::tool::types;
 use crate::{consts, process};
 use vmpi_shared::control::RankReport;
-use vmpi_shared::matching::endpoint::Endpoint;
+use vmpi_shared::endpoint::Endpoint;
 use vmpi_shared::mem::sync::Ordering::Relaxed;
 use vmpi_shared::monitor::{FOR_TOOL, Flow};
 use vmpi_shared::sched;

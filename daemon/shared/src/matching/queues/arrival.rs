@@ -8,12 +8,7 @@ use crate::matching::request::{FLAG_CARRIED, FLAG_COPIED, FLAG_KEPT, accepts, st
 
 impl Queues<'_> {
     /// Handle one envelope; false leaves it in the inbox (no room for it, or only the rank itself can take it).
-    pub(in crate::matching) fn accept(
-        &mut self,
-        envelope: &Envelope,
-        mover: &mut dyn Mover,
-        out: &mut Outgoing,
-    ) -> bool {
+    pub(crate) fn accept(&mut self, envelope: &Envelope, mover: &mut dyn Mover, out: &mut Outgoing) -> bool {
         match envelope.kind {
             kind::INLINE | kind::SLAB | kind::RTS if self.head.direct_room != 0 => self.accept_direct(envelope, mover),
             kind::INLINE | kind::SLAB | kind::RTS => match self.find_posted(envelope) {

@@ -180,9 +180,9 @@ impl Queues<'_> {
 #[cfg(all(test, not(feature = "model")))]
 mod tests {
     use super::*;
+    use crate::endpoint::inspect;
     use crate::job::{JobConfig, JobSegment};
     use crate::matching::envelope::kind;
-    use crate::matching::inspect;
 
     #[test]
     fn senders_hear_of_many_only_and_whoever_looks_of_each() {

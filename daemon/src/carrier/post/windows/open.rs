@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use vmpi_cma::Block;
 use vmpi_shared::ask::{self, Ask, What};
-use vmpi_shared::matching::carrier_endpoint::CarrierEndpoint;
+use vmpi_shared::endpoint::carrier::CarrierEndpoint;
 use vmpi_shared::matching::request::outcome;
 use vmpi_shared::mem::sync::{Ordering, fence};
 use vmpi_shared::window::{Ticket, Window};

@@ -1,13 +1,13 @@
 //! What a sender does for a message that it has announced, where the receiver cannot read its memory: piece by piece through its slab, a window of them for each
 //! time that the receiver asks.
 
-use super::elements;
-use super::endpoint::Endpoint;
-use super::envelope::FLAG_LAST_OF_WINDOW;
-use super::envelope::{Envelope, PIECE_BYTES, kind};
-use super::queues::go;
-use super::request::{FLAG_CARRIED, FLAG_ELEMENTS, state};
+use super::Endpoint;
 use super::transfer::{blocks_from, copy_blocks};
+use crate::matching::elements;
+use crate::matching::envelope::FLAG_LAST_OF_WINDOW;
+use crate::matching::envelope::{Envelope, PIECE_BYTES, kind};
+use crate::matching::queues::go;
+use crate::matching::request::{FLAG_CARRIED, FLAG_ELEMENTS, state};
 use crate::mem::slab::PART_BYTES;
 use vmpi_cma::Block;
 

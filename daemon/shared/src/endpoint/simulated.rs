@@ -4,9 +4,9 @@
 //! clock. It takes what has come when it waits, and when it asks what has come by now ([`Endpoint::look_in_virtual_time`]), and at no other time: when that is
 //! depends on the program alone. An announced message is copied when it is matched; its receive and its send end when the network has carried it.
 
-use super::endpoint::Endpoint;
-use super::envelope::{Envelope, kind};
+use super::Endpoint;
 use super::transfer::RankMover;
+use crate::matching::envelope::{Envelope, kind};
 use crate::mem::slab::Slab;
 use crate::node::NodeSegment;
 use crate::sched::{self, Wait};
@@ -108,7 +108,7 @@ impl Endpoint {
     #[cold]
     pub fn wait_in_virtual_time(&mut self, need: u32, what: (u32, i32, i32)) {
         let me = self.me;
-        super::endpoint::tell(&self.node, me, what);
+        super::tell(&self.node, me, what);
         let Some(simulated) = &mut self.simulated else { return };
         let (segment, now) = (simulated.segment, simulated.clock());
         simulated.looks();
@@ -151,7 +151,7 @@ impl Endpoint {
     #[cold]
     pub fn join_in_virtual_time(&mut self, context: u32, steps: &mut [Step], what: (u32, i32, i32)) {
         let me = self.me;
-        super::endpoint::tell(&self.node, me, what);
+        super::tell(&self.node, me, what);
         let Some(simulated) = &mut self.simulated else { return };
         let (segment, number, now) = (simulated.segment, simulated.numbers(steps.len() as u64), simulated.clock());
         simulated.looks();

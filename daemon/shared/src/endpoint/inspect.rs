@@ -3,9 +3,9 @@
 //! Nothing read here is trusted: numbers are bounds-checked, loops are bounded, and what a rank that runs meanwhile changes may be
 //! mixed. It is exact for a rank that stays SUSPENDED while it is read.
 
-use super::queues::{HOLDS, LEAST_UNEXPECTED_LIMIT, QueueHead, Unexpected, each_unexpected};
-use super::request::{FLAG_AWAITED, FLAG_CROWDED, FLAG_WAKE, NOBODY, Slot, state};
 use crate::job::JobSegment;
+use crate::matching::queues::{HOLDS, LEAST_UNEXPECTED_LIMIT, QueueHead, Unexpected, each_unexpected};
+use crate::matching::request::{FLAG_AWAITED, FLAG_CROWDED, FLAG_WAKE, NOBODY, Slot, state};
 use crate::mem::sync::Ordering;
 use crate::node::NodeSegment;
 use crate::sched::RunState;

@@ -1,9 +1,9 @@
 //! Acting for a rank that is suspended: matching for it, and ending its waits. Free functions over the two segments; no `Endpoint`.
 
-use super::inbox::Full;
-use super::queues::{Outgoing, Verdict};
 use super::transfer::RankMover;
 use crate::job::JobSegment;
+use crate::matching::inbox::Full;
+use crate::matching::queues::{Outgoing, Verdict};
 use crate::mem::sync::{Ordering, fence};
 use crate::node::NodeSegment;
 use crate::sched::{self, Wait, carrier_bell, policy, wake};

@@ -16,12 +16,12 @@
 
 use std::time::Duration;
 
-use super::envelope::{Envelope, kind};
-use super::inbox::Full;
-use super::queues::Outgoing;
-use super::request::NOBODY;
 use super::{proxy, queue_loan};
 use crate::job::JobSegment;
+use crate::matching::envelope::{Envelope, kind};
+use crate::matching::inbox::Full;
+use crate::matching::queues::Outgoing;
+use crate::matching::request::NOBODY;
 use crate::mem::slab::PART_BYTES;
 use crate::mem::sync::{Ordering, fence};
 use crate::node::{CarrierWords, NodeSegment};

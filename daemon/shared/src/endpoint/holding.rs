@@ -1,10 +1,10 @@
 //! A rank that holds messages back: which there are, and letting them go. In what order, and when, is its own affair; of one sender they stay in order.
 
-use super::endpoint::Endpoint;
-use super::envelope::Envelope;
-use super::queues::held::held;
-use super::queues::{HOLDS, each_unexpected};
+use super::Endpoint;
 use super::transfer::RankMover;
+use crate::matching::envelope::Envelope;
+use crate::matching::queues::held::held;
+use crate::matching::queues::{HOLDS, each_unexpected};
 
 /// A context in which no message travels.
 const NOWHERE: u32 = u32::MAX;

@@ -1,15 +1,30 @@
 //! A rank's end of the two segments: it receives, waits, and matches for ranks that are suspended.
+//!
+//! Reading order: this file, `transfer` (large payloads; `pieces`: through the slab), `deliver` (how a message gets there), `proxy` (matching for a suspended
+//! rank), `strong_progress` and `queue_loan` (for one that computes), `poll` (for one that polls), `carrier` (to and from other nodes), `inspect` (another's
+//! queues, read only), `simulated` (all of it in virtual time), `holding` (messages that their receiver holds back).
 
-use super::envelope::Envelope;
-use super::envelope::{INLINE_BYTES, kind};
-use super::inbox::Inbox;
-use super::polls::Polls;
-use super::proxy::{spinner, wake_space_waiters, wake_waiters_for_space};
-use super::queue_loan;
-use super::queues::{Outgoing, Queues};
-use super::request::{self, state};
-use super::transfer::RankMover;
+pub mod carrier;
+mod deliver;
+pub mod holding;
+pub mod inspect;
+mod pieces;
+mod poll;
+mod proxy;
+mod queue_loan;
+pub mod simulated;
+pub mod strong_progress;
+pub mod transfer;
+
+use self::proxy::{spinner, wake_space_waiters, wake_waiters_for_space};
+use self::transfer::RankMover;
 use crate::job::{JobSegment, Parts};
+use crate::matching::envelope::Envelope;
+use crate::matching::envelope::{INLINE_BYTES, kind};
+use crate::matching::inbox::Inbox;
+use crate::matching::polls::Polls;
+use crate::matching::queues::{Outgoing, Queues};
+use crate::matching::request::{self, state};
 use crate::mem::short_copy::short_copy;
 use crate::mem::sync::{Ordering, yield_cpu};
 use crate::mem::warmth::Warmth;
@@ -23,22 +38,22 @@ pub struct Endpoint {
     pub job: JobSegment,
     pub me: u32,
     /// Of this rank, in `job`.
-    pub(super) own: Parts,
+    own: Parts,
     /// Index of this rank's core when it last suspended: a guess if ranks move.
-    pub(super) core: u32,
-    pub(super) outgoing: Outgoing,
+    core: u32,
+    outgoing: Outgoing,
     /// It has watched for what it waits for already: no more of that before the next message.
     tired: bool,
     /// A message of this rank to itself had to go through its inbox: so do all from then on, which keeps their order.
-    pub(super) posts_to_itself: bool,
+    posts_to_itself: bool,
     /// Do ranks of this job lend their queues?
-    pub(super) lends: bool,
+    lends: bool,
     /// Those that what this rank waits for depends on.
-    pub(super) receivers: Vec<u32>,
-    pub(super) polls: Polls,
+    receivers: Vec<u32>,
+    polls: Polls,
     pub warmth: Warmth,
     /// In a simulated job: its virtual time.
-    pub(super) simulated: Option<Box<Simulated>>,
+    simulated: Option<Box<Simulated>>,
 }
 
 /// What a blocking receive without a request waits for, and the number of its call for `vmpictl`.
@@ -180,7 +195,7 @@ impl Endpoint {
         }
     }
 
-    pub(super) fn drain_own(&mut self) {
+    fn drain_own(&mut self) {
         let mut mover = RankMover { node: &self.node, job: &self.job, me: self.me, on: self.me };
         // SAFETY: as in `queues`.
         let mut queues = unsafe { self.own.queues() };
@@ -311,7 +326,7 @@ impl Endpoint {
     }
 
     /// Go on with requests that only this rank can go on with.
-    pub(super) fn serve(&mut self) {
+    fn serve(&mut self) {
         while let Some(index) = self.queues().next_service() {
             policy::note_answering(&self.node, self.me, false);
             match self.queues().slots[index as usize].state {
@@ -370,7 +385,7 @@ impl Endpoint {
 
 /// What rank `me` is about to wait for: (call, peer, tag).
 #[inline]
-pub(super) fn tell(node: &NodeSegment, me: u32, (call, peer, tag): (u32, i32, i32)) -> &RankDescriptor {
+fn tell(node: &NodeSegment, me: u32, (call, peer, tag): (u32, i32, i32)) -> &RankDescriptor {
     let descriptor = node.rank(me);
     descriptor.call.store(call, Ordering::Relaxed);
     descriptor.peer.store(peer, Ordering::Relaxed);

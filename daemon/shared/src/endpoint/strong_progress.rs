@@ -9,9 +9,9 @@
 //! is SUSPENDED. Jobs that survive deaths do not lend, since a death in the middle would damage the queues. Death story: a deliverer that dies with
 //! queues in its hands ends the job, as with TENDED ones.
 
-use super::endpoint::Endpoint;
-use super::envelope::kind;
+use super::Endpoint;
 use super::queue_loan::{Remaining, offer_queues, progress_for_offerer, reclaim_queues, try_reclaim_queues};
+use crate::matching::envelope::kind;
 use crate::mem::sync::{Ordering, yield_cpu};
 use crate::sched::RunState;
 

@@ -1,9 +1,9 @@
 //! A rank that computes lends its queues: others match for it meanwhile, and it takes them back when it comes into MPI (`offer_queues` says when).
 
 use super::proxy::wake_space_waiters;
-use super::queues::Outgoing;
 use super::transfer::RankMover;
 use crate::job::JobSegment;
+use crate::matching::queues::Outgoing;
 use crate::mem::sync::{Ordering, spin_loop, yield_cpu};
 use crate::node::NodeSegment;
 use crate::sched::{self, RunState};

@@ -1,11 +1,11 @@
 //! Moving a large payload between two ranks' memories.
 
-use super::cooperative_copy::{self, Pieces};
-use super::elements;
-use super::envelope::{self, Envelope, kind};
-use super::mover::{Mover, Transfer};
-use super::request::{self, Slot};
 use crate::job::JobSegment;
+use crate::matching::cooperative_copy::{self, Pieces};
+use crate::matching::elements;
+use crate::matching::envelope::{self, Envelope, kind};
+use crate::matching::mover::{Mover, Transfer};
+use crate::matching::request::{self, Slot};
 use crate::mem::slab::PART_BYTES;
 use crate::node::NodeSegment;
 use crate::sched::RunState;

@@ -6,7 +6,7 @@
 //!
 //! Between two such looks ([`LOOK_EVERY`] polls) a poll compares what could have changed, and takes no step of its own.
 
-use super::endpoint::Endpoint;
+use super::Endpoint;
 use crate::mem::sync::{AtomicU64, Ordering};
 use crate::sched::{self, RunState, Wait, lease, run_queue};
 use nix::time::{ClockId, clock_gettime};

@@ -1,13 +1,13 @@
 //! Delivering a message: into the receiver's inbox, waiting for room there, and seeing to it that somebody takes it out.
 
-use super::carrier_endpoint;
-use super::endpoint::Endpoint;
-use super::envelope::{Envelope, kind};
-use super::inbox::{Full, Inbox};
+use super::Endpoint;
+use super::carrier;
 use super::proxy::{progress_for, spinner, wake_waiter};
 use super::queue_loan::progress_for_offerer;
-use super::request;
 use super::transfer::RankMover;
+use crate::matching::envelope::{Envelope, kind};
+use crate::matching::inbox::{Full, Inbox};
+use crate::matching::request;
 use crate::mem::sync::{Ordering, yield_cpu};
 use crate::node::RankDescriptor;
 use crate::sched::{self, RunState, Wait, carrier_bell, watch};
@@ -115,8 +115,7 @@ impl Endpoint {
     fn notify(&mut self, to: u32, envelope: &Envelope) {
         let node = &self.node;
         if node.header().spread != 0 && node.is_remote(to) {
-            let call =
-                if carrier_endpoint::more_may_follow(envelope) { carrier_bell::call_soon } else { carrier_bell::call };
+            let call = if carrier::more_may_follow(envelope) { carrier_bell::call_soon } else { carrier_bell::call };
             return call(node, to);
         }
         // SYNC A: the push (sequentially consistent) comes before the look at holder and state.
