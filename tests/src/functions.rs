@@ -26,17 +26,9 @@ struct Face {
     refused: BTreeMap<(String, String), String>,
 }
 
-/// Where this test's profile has the face's library; cargo builds it if it is missing or out of date.
+/// The face's library, as `cargo xtask build` made it.
 pub fn library(package: &str) -> PathBuf {
-    let exe = std::env::current_exe().expect("the test's own path");
-    let profile = exe.ancestors().nth(2).expect("target/PROFILE/deps/NAME-HASH");
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    let name = profile.file_name().expect("target/PROFILE").to_string_lossy();
-    let name = if name == "debug" { "dev".into() } else { name };
-    cargo.current_dir(place::top()).args(["build", "--quiet", "--package", package, "--profile", &name]);
-    let status = cargo.status().expect("cargo runs");
-    assert!(status.success(), "cargo build --package {package}: {status}");
-    profile.join(format!("lib{}.so", package.replace('-', "_")))
+    place::bin_dir().join(format!("lib{}.so", package.replace('-', "_")))
 }
 
 /// Standard output of a tool of binutils about the library.

@@ -61,6 +61,7 @@ impl Victim {
 }
 
 fn works() -> PathBuf {
+    Turn::beside_others();
     let turn = Turn::take();
     let binary = program("works.c", Mpi::Openmpi);
     drop(turn);

@@ -9,6 +9,7 @@ use vmpi_tests::place::Turn;
 
 /// open_memory.c on so many ranks, under a shell's command; the first word of what it says about its memory.
 fn run(ranks: u32, v: u32, mpi: Mpi, how: &str, wanted: Option<&str>, shell: &str) -> String {
+    Turn::beside_others();
     let turn = Turn::take();
     let binary = program("open_memory.c", mpi);
     drop(turn);

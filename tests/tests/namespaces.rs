@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use vmpi_tests::compile::{Mpi, made};
 use vmpi_tests::job::Vmpirun;
+use vmpi_tests::place::Turn;
 use vmpi_tests::scratch::Scratch;
 
 /// What of MPI ranks need each other for: messages of all sizes and types, collective calls, windows, shared file pointers, other ranks of their own, memory that is
@@ -30,6 +31,7 @@ const INSIDE: &str = r#"exec $WRAPPER "$0" "$@""#;
 const OUTSIDE: &str = r#"[ "$VMPI_RANK" != 0 ] || exec "$0" "$@"; exec $WRAPPER "$0" "$@""#;
 
 fn binary(name: &str) -> PathBuf {
+    Turn::beside_others();
     made(name, Mpi::Openmpi)
 }
 

@@ -14,6 +14,7 @@ use vmpi_tests::place::Turn;
 
 /// The sentence with which it ended, or "done".
 fn ends(name: &str, flags: &[&str], offset: usize, values: &[u32]) -> String {
+    Turn::beside_others();
     let turn = Turn::take();
     let binary = program("overwritten.c", Mpi::Openmpi);
     drop(turn);
@@ -98,6 +99,7 @@ fn messages_of(job: &Job) -> (JobSegment, File) {
 
 /// Starts four ranks of which 2 has unexpected messages and goes on when `write` has written; the sentence with which the job ends.
 fn ends_when(name: &str, flags: &[&str], write: impl Fn(&JobSegment, &File)) -> String {
+    Turn::beside_others();
     let turn = Turn::take();
     let binary = program("written_to.c", Mpi::Openmpi);
     drop(turn);

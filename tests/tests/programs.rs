@@ -15,6 +15,7 @@ use vmpi_tests::place::{Turn, room, top, venv};
 const MINUTES: Duration = Duration::from_secs(300);
 
 fn vmpirun(name: &str, ranks: u32, v: u32) -> Vmpirun {
+    Turn::beside_others();
     let (ranks, v) = (ranks.to_string(), v.to_string());
     Vmpirun::new(name).args(["-n", &ranks, "-V", &v]).deadline(MINUTES)
 }
@@ -31,6 +32,7 @@ fn thermo(text: &str) -> String {
 
 /// `run`: a job of so many ranks, to be made when the oracle's turn is over.
 fn lammps(ranks: u32, run: impl FnOnce() -> Vmpirun) {
+    Turn::beside_others();
     let input = top().join("tests/data/in.melt").display().to_string();
     let args = ["-in", &input, "-log", "none"];
     let wanted = oracle::ask(Mpi::Openmpi, &PathBuf::from("/usr/bin/lmp"), ranks, &args, &[], &room("cwd"));

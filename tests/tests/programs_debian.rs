@@ -78,6 +78,7 @@ impl Program {
     /// # Panics
     /// If the answers differ, or the package is missing.
     fn check(&self, name: &str) {
+        Turn::beside_others();
         for path in [Some(self.path), self.asked].into_iter().flatten() {
             assert!(Path::new(path).exists(), "no {path}: run `cargo xtask setup` first");
         }

@@ -8,6 +8,7 @@ use vmpi_tests::oracle::launcher;
 use vmpi_tests::place::{Turn, room, top, venv};
 
 fn vmpirun(name: &str, ranks: u32) -> Vmpirun {
+    Turn::beside_others();
     let v = ranks.div_ceil(2).to_string();
     Vmpirun::new(name).args(["-n", &ranks.to_string(), "-V", &v]).deadline(Duration::from_secs(400))
 }
@@ -18,6 +19,7 @@ fn succeeded(what: &str, outcome: &Outcome) {
 
 /// Run a program under Debian's Open MPI, for which it was built.
 fn openmpi(ranks: u32, program: &str, args: &[String], dir: &PathBuf) -> String {
+    Turn::beside_others();
     let _turn = Turn::take();
     let output = launcher(Mpi::Openmpi, ranks).arg(program).args(args).current_dir(dir).output();
     let output = output.unwrap_or_else(|e| panic!("mpiexec.openmpi: {e}; run `cargo xtask setup` first"));

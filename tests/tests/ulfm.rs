@@ -8,6 +8,7 @@ use vmpi_tests::job::{Outcome, Vmpirun};
 use vmpi_tests::place::Turn;
 
 fn run(source: &str, mpi: Mpi, flags: &[&str], args: &[&str]) -> Outcome {
+    Turn::beside_others();
     let turn = Turn::take();
     let binary = program(source, mpi);
     drop(turn);

@@ -61,6 +61,7 @@ pub fn repeat(times: u32, filter: Option<&str>) -> Result<()> {
 
 /// The table in docs, by the test that compares it.
 pub fn functions() -> Result<()> {
+    build::build()?;
     run(cargo()
         .args(["test", "--quiet", "-p", "vmpi-tests", "--test", "functions", "the_table"])
         .env("VMPI_WRITE", "1"))
