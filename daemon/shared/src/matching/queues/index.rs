@@ -131,16 +131,19 @@ fn contexts() -> std::ops::Range<usize> {
     before..before + SIZES[CONTEXT]
 }
 
-/// For who does not own the queues: look at each message, the oldest of each context first, until `look` says false. What is read may be changing: numbers
-/// are checked, and loops bounded.
+/// For who does not own the queues: look at each message, the oldest of each context first, until `look` says false. What is read may be changing, or written
+/// over: numbers are checked, and a list that has become a ring ends when it comes round (Brent), so that nobody is held up by a count of 2^32.
 pub(crate) fn each_unexpected(head: &QueueHead, store: &Store<'_>, mut look: impl FnMut(&Unexpected) -> bool) {
-    let mut left = head.unexpected_count;
+    let mut left = (head.unexpected_count as usize).min(store.places());
     let mut walk = |first: u32| {
-        let mut at = first;
-        while at != 0 && left != 0 && store.is_place(at as usize - 1) {
+        let (mut at, mut met, mut steps, mut again) = (first, 0, 0, 1);
+        while at != 0 && at != met && left != 0 && store.is_place(at as usize - 1) {
+            if steps == again {
+                (met, steps, again) = (at, 0, again * 2);
+            }
             // SAFETY: a place of the store, which is mapped; plain integers.
             let entry: Unexpected = unsafe { store.at(at as usize - 1).read_volatile() };
-            left -= 1;
+            (left, steps) = (left - 1, steps + 1);
             if !look(&entry) {
                 return false;
             }

@@ -70,9 +70,14 @@ impl<'a> Store<'a> {
         ((beyond / PER_CHUNK) as u32, beyond % PER_CHUNK)
     }
 
+    /// Places of the array and of all chunks.
+    pub(crate) fn places(&self) -> usize {
+        self.reserve.own + self.chunks().count() as usize * PER_CHUNK
+    }
+
     /// May something lie there?
     pub(crate) fn is_place(&self, number: usize) -> bool {
-        number < self.reserve.own + self.chunks().count() as usize * PER_CHUNK
+        number < self.places()
     }
 }
 
