@@ -7,24 +7,28 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// Beyond all CPUs and ranks that there are.
+const MOST: u32 = 1 << 20;
+
 /// A list as `0,2-4`; sorted as given, without repetitions.
 ///
 /// # Errors
-/// A sentence that names the part that is no number or range.
+/// A sentence that names the part that is no number or range, or that nothing has.
 pub fn parse_list(text: &str) -> Result<Vec<u32>, String> {
     let bad = |part: &str| format!("`{part}` in `{text}` is neither a number nor a range like 2-4");
-    let mut list = Vec::new();
+    let (mut list, mut seen) = (Vec::new(), BTreeSet::new());
     for part in text.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let first: u32 = first.trim().parse().map_err(|_| bad(part))?;
         let last: u32 = last.trim().parse().map_err(|_| bad(part))?;
-        if last < first || last - first > 1 << 20 {
+        if last < first {
             return Err(bad(part));
         }
-        list.extend(first..=last);
+        if last >= MOST {
+            return Err(format!("`{part}` in `{text}` goes beyond {}", MOST - 1));
+        }
+        list.extend((first..=last).filter(|number| seen.insert(*number)));
     }
-    let mut seen = BTreeSet::new();
-    list.retain(|cpu| seen.insert(*cpu));
     Ok(list)
 }
 

@@ -160,7 +160,7 @@ fn grid_engine(here: &dyn Surroundings) -> Told {
             })?;
             // A host with two queues has two lines.
             match nodes.iter_mut().find(|(known, _)| known == name) {
-                Some((_, known)) => *known += slots,
+                Some((_, known)) => *known = known.saturating_add(slots),
                 None => nodes.push((name.to_string(), slots)),
             }
         }
