@@ -144,7 +144,7 @@ pub struct Job {
     pub number: Option<UnixDatagram>,
     pub spec: JobSpec,
     /// In the environment of its ranks.
-    pub word: String,
+    word: String,
     pub node: NodeSegment,
     pub segment: JobSegment,
     /// Of a job in virtual time.
@@ -153,15 +153,15 @@ pub struct Job {
     pub findings: Findings,
     pub check_board: Option<CheckBoard>,
     pub launcher: Option<u64>,
-    pub launcher_pid: i32,
+    launcher_pid: i32,
     pub phase: Phase,
     pub ranks: Vec<Rank>,
     /// All groups of ranks that were started together; the first is the launcher's.
-    pub worlds: Vec<World>,
+    worlds: Vec<World>,
     /// The worlds of second and later programs of scripts: by first world and how many programs came before.
     again: BTreeMap<(usize, u32), World>,
     /// Numbers for ranks to come.
-    pub room: RankNumbers,
+    room: RankNumbers,
     pub ports: Ports,
     pub agreements: Agreements,
     /// What the launcher has answered to ranks here, as long as a death of which it tells is not known on this node: rank, number, answer.
@@ -172,37 +172,37 @@ pub struct Job {
     undone: Vec<u32>,
     pub watchdog: Watchdog,
     pub sampler: RefCell<Sampler>,
-    pub looks: Looks,
+    looks: Looks,
     pub preempted: Preempted,
     integrity: Integrity,
-    pub detector: Detector,
-    pub hang: HangWatch,
+    detector: Detector,
+    hang: HangWatch,
     crowds: Crowds,
     held_up: Option<HeldUp>,
     misstated: Misstated,
     endless: Endless,
-    pub stalls: Stalls,
+    stalls: Stalls,
     /// Transfers are or were counted.
-    pub monitored: bool,
-    pub recording: Option<Recording>,
+    monitored: bool,
+    recording: Option<Recording>,
     /// The core of each rank, as nobody but the daemon can change it.
-    pub placement: Vec<u32>,
+    placement: Vec<u32>,
     /// It has spawned, so that its spare cores count among its cores.
     pub spare_in_use: bool,
     /// Replies to the launcher, in order, with descriptors.
     pub outbox: Vec<(Reply, Vec<OwnedFd>)>,
     /// The job is over and can be dropped once `outbox` is sent.
     pub finished: bool,
-    pub started: Instant,
-    pub spawner: Spawner,
-    pub null: OwnedFd,
+    started: Instant,
+    spawner: Spawner,
+    null: OwnedFd,
     pub fds: Vec<OwnedFd>,
     /// Ends that came before `Started`.
-    pub early: Vec<(Reply, Vec<OwnedFd>)>,
+    early: Vec<(Reply, Vec<OwnedFd>)>,
     /// Ranks that are not over.
-    pub remaining: u32,
+    remaining: u32,
     /// Processes that live or have not been reaped: spawned ones and attached ones.
-    pub live: u32,
+    live: u32,
     /// The earliest wrapper deadline.
     next_wrapper: Option<Instant>,
     /// A rank has left without MPI_Finalize, and the others have a moment more.
@@ -218,11 +218,11 @@ pub struct Job {
     helpers: Vec<Helper>,
     ending: Option<Ending>,
     /// When its end began, by its clocks.
-    pub ends: Option<end::Ends>,
+    ends: Option<end::Ends>,
     /// Who carries messages to other nodes, in a job of several.
     pub carrier: Option<Carrier>,
     /// How it grows, in a job of several.
-    pub spread: Spread,
+    spread: Spread,
 }
 
 impl Job {
