@@ -7,7 +7,7 @@ use vmpi_fuzz::texts;
 fuzz_target!(|data: &[u8]| {
     let Some((of, rest)) = data.split_first() else { return };
     match std::str::from_utf8(rest) {
-        Ok(text) => texts::text(*of, text),
+        Ok(text) => _ = texts::text(*of, text),
         Err(_) => texts::bytes(rest),
     }
 });

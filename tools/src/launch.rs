@@ -14,6 +14,7 @@ use crate::nodes::batch::Here;
 use crate::nodes::coordinator;
 use crate::nodes::node_source::{Asked, NodeSource};
 use crate::nodes::place::Known;
+use crate::nodes::slurm;
 use crate::nodes::start::{self, Agent};
 use crate::occupied::Claims;
 use crate::plan::Plan;
@@ -42,6 +43,8 @@ pub fn main(args: &[String]) -> i32 {
         cli::Command::Run(mut options) => {
             options.timeout_s = cli::timeout_s(options.timeout_s, |name| std::env::var(name).ok())?;
             orders::check(&mut options)?;
+            options.threads_per_core =
+                options.threads_per_core.or_else(|| slurm::threads_per_core(|name| std::env::var(name).ok()));
             if let Some(code) = orders::several(&options, args)? {
                 return Ok(code);
             }

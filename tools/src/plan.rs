@@ -77,6 +77,9 @@ pub fn plan(wish: &Wish, cpus: &[u32], topology: &Topology) -> Plan {
     if (wish.cpus_per_rank as usize) > size {
         notes.push(format!("{size} CPUs for each rank instead of {}: there are no more", wish.cpus_per_rank));
     }
+    let together = (size > 1 && wish.by.is_none() && !wish.cores_named && !fits_apart(wish, size, cpus, topology))
+        .then(|| topology.parts(cpus, Resource::Core).concat());
+    let cpus = together.as_deref().unwrap_or(cpus);
     let places = spread::pieces(cpus, size, wish.by.map(By::resource), topology);
     let available = places.len() as u32;
     let asked_v = match wish.v {
@@ -132,6 +135,16 @@ pub fn plan(wish: &Wish, cpus: &[u32], topology: &Topology) -> Plan {
     let spare = cpus.split_off(used as usize);
     let beside = if size > 1 { places.iter().map(|place| place[1..].to_vec()).collect() } else { Vec::new() };
     Plan { ranks, v, cpus, spare, beside, masks, placement, bind, notes, nodes: Vec::new() }
+}
+
+/// Are there physical cores enough for all CPUs of these ranks? Where not, the threads of a core go to one rank.
+fn fits_apart(wish: &Wish, size: usize, cpus: &[u32], topology: &Topology) -> bool {
+    let v = match wish.v {
+        Some(VChoice::Exactly(v)) => v.max(1),
+        _ => 1,
+    };
+    let cores = topology.parts(cpus, Resource::Core).len();
+    wish.ranks.is_some_and(|ranks| ranks.div_ceil(v) as usize * size <= cores)
 }
 
 /// The places of each part, by their indices.
@@ -337,6 +350,24 @@ mod tests {
             "2 ranks on 2 cores of 2 CPUs (CPUs 0-3), V = 1, pinned"
         );
         assert_eq!(plan(&wish, &[0, 1], &Topology::default()).place_name(0), "CPUs 0-1");
+    }
+
+    /// Where the two threads of a core have neighbouring numbers: few ranks of two CPUs have two cores each, many have a core each.
+    #[test]
+    fn ranks_of_several_cpus_share_no_core_if_there_are_others() {
+        let machine = Topology::synthetic("core:4 pu:2").unwrap();
+        let cpus = machine.first_threads_first(&machine.cpus());
+        let places = |ranks: Option<u32>, v: u32| {
+            let wish = Wish { ranks, v: Some(VChoice::Exactly(v)), cpus_per_rank: 2, ..Wish::default() };
+            let plan = plan(&wish, &cpus, &machine);
+            (0..plan.cpus.len()).map(|core| plan.place(core)).collect::<Vec<_>>()
+        };
+        assert_eq!(places(Some(2), 1), [[0, 2], [4, 6]]);
+        assert_eq!(places(Some(4), 2), [[0, 2], [4, 6]]);
+        assert_eq!(places(Some(3), 1), [[0, 1], [2, 3], [4, 5]]);
+        assert_eq!(places(None, 1), [[0, 1], [2, 3], [4, 5], [6, 7]]);
+        assert_eq!(machine.threads(&cpus, Some(1)), [0, 2, 4, 6]);
+        assert_eq!(machine.threads(&cpus, None), cpus);
     }
 
     /// The plan of a command line on a machine of 2 packages, 2 NUMA nodes in each, 4 cores in these, 2 threads of each core.

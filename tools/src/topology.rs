@@ -181,6 +181,18 @@ impl Topology {
         numbered.into_iter().map(|(_, cpu)| cpu).collect()
     }
 
+    /// Of each core's CPUs among these the first `most`.
+    pub fn threads(&self, cpus: &[u32], most: Option<u32>) -> Vec<u32> {
+        let Some(most) = most else { return cpus.to_vec() };
+        let mut seen = BTreeMap::<u32, u32>::new();
+        let is_among = |cpu: &&u32| {
+            let count = seen.entry(self.part_of(**cpu, Resource::Core)).or_default();
+            *count += 1;
+            *count <= most
+        };
+        cpus.iter().filter(is_among).copied().collect()
+    }
+
     /// The CPUs of a package that are numbered so in a rank file: the first threads of its cores.
     pub fn cores_of_socket(&self, socket: u32, cores: Option<&[u32]>) -> Option<Vec<u32>> {
         let sockets = self.parts(&self.cpus(), Resource::Socket);

@@ -72,6 +72,7 @@ fn shown(o: &RunOptions) -> String {
             CpusPerRank::Threads => "threads".into(),
         }),
     );
+    say("threads", o.threads_per_core.map(|n| n.to_string()));
     say("cores", o.cores.as_ref().map(list));
     say(
         "map",

@@ -160,6 +160,8 @@ pub struct RunOptions {
     /// What `bind` means, where more than yes or no was said.
     pub bind_to: Option<BindTo>,
     pub cpus_per_rank: Option<CpusPerRank>,
+    /// Only so many CPUs (hyperthreads) of each physical core are used.
+    pub threads_per_core: Option<u32>,
     /// So many ranks on each part of a node (`ppr:N:socket`); on each core is `v`, on each node `ranks_per_node`.
     pub ranks_per: Option<(u32, Resource)>,
     /// A rank file.
@@ -279,6 +281,7 @@ impl Default for RunOptions {
             bind: None,
             bind_to: None,
             cpus_per_rank: None,
+            threads_per_core: None,
             ranks_per: None,
             rank_places: Vec::new(),
             report_bindings: false,

@@ -276,6 +276,19 @@ pub fn distribution(line: &mut Line, word: &str) -> Done {
     Ok(())
 }
 
+/// srun's `--hint`: what concerns the hyperthreads of a core.
+pub fn hint(line: &mut Line, word: &str) -> Done {
+    match word {
+        "nomultithread" | "compute_bound" => set(&mut line.job.threads_per_core, 1),
+        "multithread" => Ok(()),
+        "memory_bound" => {
+            line.ignore("--hint memory_bound");
+            Ok(())
+        }
+        _ => Err(format!("`{word}` is not one of nomultithread, multithread, compute_bound, memory_bound")),
+    }
+}
+
 /// Read a rank file.
 pub fn rank_file(line: &mut Line, path: &str) -> Done {
     let text = std::fs::read_to_string(path).map_err(|e| format!("cannot read {path}: {e}"))?;

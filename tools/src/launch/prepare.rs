@@ -156,7 +156,8 @@ fn cpus_here(
     machine: &Machine,
     notes: &mut Vec<String>,
 ) -> Result<Vec<u32>, Failure> {
-    let mut allowed = machine.topology.first_threads_first(&machine.cpus);
+    let allowed = machine.topology.threads(&machine.cpus, options.threads_per_core);
+    let mut allowed = machine.topology.first_threads_first(&allowed);
     engine.limit_here(&mut allowed);
     if options.cores.is_none() && machine.note.is_none() {
         // Named ones are used even so.

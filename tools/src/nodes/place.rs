@@ -73,11 +73,12 @@ pub fn plan(
     let of_node = |node: &Known, why: Failure| Failure::new(why.code, format!("node {}: {}", node.name, why.sentence));
     let mut cpus = Vec::new();
     for node in known {
-        let mut allowed = node.facts.cpus.clone();
+        let topology = &node.facts.topology;
+        let allowed = topology.threads(&node.facts.cpus, options.threads_per_core);
+        let mut allowed = topology.first_threads_first(&allowed);
         if options.cores.is_none() {
             cpus::keep_to_quota(&mut allowed, node.facts.quota);
         }
-        let allowed = node.facts.topology.first_threads_first(&allowed);
         let chosen = cpus::choose(options.cores.as_deref(), &allowed);
         cpus.push(chosen.map_err(|why| of_node(node, why))?);
     }

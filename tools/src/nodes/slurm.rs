@@ -15,6 +15,7 @@ const NOT_FOR_AGENTS: &[&str] = &[
     "SLURM_CPUS_PER_TASK",
     "SLURM_DISTRIBUTION",
     "SLURM_HINT",
+    "SLURM_THREADS_PER_CORE",
     "SLURM_ARBITRARY_NODELIST",
 ];
 
@@ -43,6 +44,15 @@ pub fn allocation(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Al
     let nodes = names.into_iter().zip(cpus).zip(tasks);
     let nodes = nodes.map(|((name, cpus), tasks)| Node { name, cpus, tasks }).collect();
     Ok(Some(Allocation { system: System::Slurm, job, list, nodes }))
+}
+
+/// How many threads of each core the job asked for: `sbatch --hint=nomultithread` or `--threads-per-core`, which CPUs alone do not tell.
+pub fn threads_per_core(variable: impl Fn(&str) -> Option<String>) -> Option<u32> {
+    variable("SLURM_JOB_ID").or_else(|| variable("SLURM_JOBID"))?;
+    match variable("SLURM_HINT").as_deref() {
+        Some("nomultithread" | "compute_bound") => Some(1),
+        _ => variable("SLURM_THREADS_PER_CORE")?.parse().ok().filter(|threads| *threads > 0),
+    }
 }
 
 /// srun for one process on `node` of the allocation, beside whatever else runs there. Its standard streams are passed on as they are.
@@ -104,6 +114,12 @@ mod tests {
 
     #[test]
     fn an_allocation_is_read() {
+        let threads = |set: &[(&str, &str)]| {
+            threads_per_core(|name| set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned()))
+        };
+        assert_eq!(threads(&[("SLURM_JOB_ID", "7"), ("SLURM_HINT", "nomultithread")]), Some(1));
+        assert_eq!(threads(&[("SLURM_JOB_ID", "7"), ("SLURM_THREADS_PER_CORE", "2")]), Some(2));
+        assert_eq!((threads(&[("SLURM_JOB_ID", "7")]), threads(&[("SLURM_HINT", "nomultithread")])), (None, None));
         let bare = with(&[("SLURM_TASKS_PER_NODE", "1(x2)")]).unwrap().unwrap();
         assert_eq!((bare.cpus(), bare.hosts(false)[1].slots), (Some(8), None));
         let tasks = [("SLURM_TASKS_PER_NODE", "3,1"), ("SLURM_NTASKS", "4")];
