@@ -24,8 +24,8 @@ pub(super) fn touched(ticket: u32, addr: usize, ip: usize) {
     }
     if is_switching() {
         let why = format!(
-            "vmpi has itself touched what a call that was left behind guards, while it waited or left MPI (address {addr:#x}, by the instruction at {ip:#x}): a fault of \
-             vmpi's, please report it; VMPI_OVERLAP=off does without such calls"
+            "what a call that was left behind guards has been touched while this rank waited in MPI or left it (address {addr:#x}, by the instruction at {ip:#x}): by a signal \
+             handler of the program's, or it is a fault of vmpi's. VMPI_OVERLAP=off does without such calls"
         );
         process::abort(125, &why);
     }
@@ -35,7 +35,7 @@ pub(super) fn touched(ticket: u32, addr: usize, ip: usize) {
     drop(entered);
 }
 
-/// Is this rank at a place where it cannot wait: on its way out of its core or back, or lending its queues? What is called by MPI there, and touches a guard, is not the program's.
+/// Is this rank at a place where it cannot wait: on its way out of its core or back, or lending its queues?
 fn is_switching() -> bool {
     let (node, me) = (&endpoint().node, endpoint().me);
     let runs = matches!(node.state(me), RunState::Running | RunState::Away | RunState::Adopted);
