@@ -207,6 +207,7 @@ fn conformance_does_not_change() {
         ("traffic.c", &["20", "7"], "6", "3", true),
         ("coll.c", &[], "2", "1", true),
         ("p2p.c", &[], "5", "3", true),
+        ("medium.c", &[], "6", "3", true),
         ("probe.c", &[], "5", "3", true),
         ("scattered.c", &[], "2", "1", true),
         ("coll.c", &[], "5", "3", false),
@@ -235,6 +236,43 @@ fn conformance_does_not_change() {
         println!("{program}: {} messages deferred", count(&on));
         assert_eq!(count(&off), 0, "{program}: {}", told(&off));
         assert!(count(&on) > 0 || !defers, "{program}: nothing has been deferred: {}", told(&on));
+    }
+}
+
+/// What the library needs is its own memory, not malloc's, also in a rank that moves to another core, with its threads.
+#[test]
+fn mpi_takes_nothing_of_mallocs() {
+    let preloaded = format!("LD_PRELOAD={}", library("malloc_inside.c").display());
+    let moved = made("moved.c", Mpi::Openmpi);
+    let mut moves = 0.0;
+    // On a machine that is busy with other things the cores may look as if they had little to do.
+    for _ in 0..10 {
+        let run = Vmpirun::new("overlap-malloc").args(["-n", "6", "-V", "3", "--balance", "steal", "--json"]);
+        let got = run.args(["--overlap", "on", "-x", &preloaded]).arg(&moved).arg("600").run();
+        let told = told(&got);
+        assert_eq!((got.code, got.stderr.matches("malloc: 0 ").count()), (0, 6), "{told}");
+        let json = got.stdout.lines().find(|line| line.starts_with('{')).expect("vmpirun --json prints a line");
+        let report = &serde_json::from_str::<serde_json::Value>(json).expect("it is JSON")["report"];
+        moves = report["rank_list"].as_array().expect("a list").iter().filter_map(|rank| rank["moves"].as_f64()).sum();
+        if moves > 0.0 {
+            break;
+        }
+    }
+    assert!(moves > 0.0, "in ten runs no rank moved");
+
+    let run = Vmpirun::new("overlap-malloc").args(["-n", "2", "-V", "1", "--overlap", "on", "-x", &preloaded]);
+    let got = run.arg(made("medium.c", Mpi::Openmpi)).run();
+    assert_eq!((got.code, got.stderr.matches("malloc: 0 ").count()), (0, 2), "{}", told(&got));
+}
+
+/// Ranks whose buffers lie beside whatever malloc gives, and that move while they wait for what they touch: each run ended one time in four.
+#[test]
+fn ranks_that_move_while_a_touch_waits_go_on() {
+    let binary = made("medium.c", Mpi::Openmpi);
+    for _ in 0..5 {
+        let run = Vmpirun::new("overlap-moves").args(["-n", "6", "-V", "3", "--overlap", "on"]);
+        let got = run.args(["--on-deadlock", "abort"]).arg(&binary).deadline(Duration::from_secs(120)).run();
+        assert_eq!((got.code, got.stdout.matches("180 messages").count()), (0, 6), "{}", told(&got));
     }
 }
 

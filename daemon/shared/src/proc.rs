@@ -1,7 +1,9 @@
 //! Processes under /proc, which may show another PID namespace than this process's: a container that was given the host's has pids of its own, and under /proc the same
 //! numbers mean other processes.
 
+use rustix::fs::{Mode, OFlags, RawDir, open};
 use std::fs;
+use std::mem::MaybeUninit;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
@@ -34,6 +36,19 @@ pub fn pid_of(seen: &str) -> Option<i32> {
     }
 }
 
+/// How /proc calls the threads of the process that is `seen` there. Without opendir(3), which takes memory of malloc's: a rank may look in a signal's handler, which may
+/// have come inside malloc, and the block that it would get may lie beside memory that must not be touched (`overlap` of vmpi-core).
+pub fn threads_of(seen: i32) -> Vec<i32> {
+    let directory = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(directory) = open(format!("/proc/{seen}/task"), directory, Mode::empty()) else { return Vec::new() };
+    let mut room = [MaybeUninit::uninit(); 4096];
+    let (mut entries, mut threads) = (RawDir::new(directory, &mut room), Vec::new());
+    while let Some(Ok(entry)) = entries.next() {
+        threads.extend(entry.file_name().to_str().ok().and_then(|name| name.parse::<i32>().ok()));
+    }
+    threads
+}
+
 /// A descriptor of the process tells how /proc calls it (pidfd_open(2)).
 #[cold]
 fn look_up(pid: i32) -> Option<i32> {
@@ -58,6 +73,28 @@ fn numbers(status: &str) -> Vec<i32> {
 #[cfg(all(test, not(feature = "model")))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_threads_are_found() {
+        let own = std::process::id() as i32;
+        let before = threads_of(own);
+        // More than one page of names.
+        let (held, go) = (std::sync::Mutex::new(()), std::sync::Barrier::new(301));
+        let locked = held.lock().unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..300 {
+                scope.spawn(|| {
+                    go.wait();
+                    drop(held.lock().unwrap());
+                });
+            }
+            go.wait();
+            let found: std::collections::BTreeSet<i32> = threads_of(own).into_iter().collect();
+            assert!(before.contains(&own) && found.len() > 300, "{before:?} {found:?}");
+            drop(locked);
+        });
+        assert_eq!(threads_of(i32::MAX), []);
+    }
 
     #[test]
     fn this_process_is_seen() {

@@ -238,6 +238,11 @@ pub(crate) fn is_outside() -> bool {
     CALLS.load(Ordering::Relaxed) == 0
 }
 
+/// Is this thread, the only one that uses MPI, at work in it? Still where [`is_outside`] by then: who leaves MPI lends its queues when no call counts any more.
+pub(crate) fn is_at_work() -> bool {
+    INSIDE.load(Ordering::Relaxed) != 0 || !is_outside()
+}
+
 /// Do something for the thread that uses MPI without the lock, and that is outside. It takes no queues back. False for any other.
 #[inline]
 pub(crate) fn alone(look: impl FnOnce() -> bool) -> bool {

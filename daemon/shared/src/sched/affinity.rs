@@ -48,9 +48,8 @@ mod real {
     /// All threads of a process that are pinned to the CPU of core `before` go to that of `core`.
     fn bring_threads(node: &NodeSegment, pid: i32, before: u32, core: u32) {
         let Some(seen) = proc::seen_as(pid) else { return };
-        let threads = std::fs::read_dir(format!("/proc/{seen}/task")).into_iter().flatten().flatten();
-        let threads =
-            threads.filter_map(|thread| proc::pid_of(&format!("{seen}/task/{}", thread.file_name().to_str()?)));
+        let threads = proc::threads_of(seen).into_iter();
+        let threads = threads.filter_map(|thread| proc::pid_of(&format!("{seen}/task/{thread}")));
         for thread in threads.filter(|thread| is_pinned_to(node, *thread, before)).collect::<Vec<_>>() {
             pin(node, thread, core);
         }

@@ -112,7 +112,7 @@ fn prepare() -> Overlap {
         Overlap::Off
     });
     if mode != Overlap::Off {
-        guard::set_callback(settle::touched, || !lock::is_outside());
+        guard::set_callback(settle::touched, lock::is_at_work);
         lock::on_return(settle::settle_all);
         // Looks functions up by name, for which the loader calls malloc: not for the first time in a touch, which may happen inside malloc.
         let byte = 0u8;

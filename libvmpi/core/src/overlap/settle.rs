@@ -10,6 +10,7 @@ use crate::raise;
 use crate::request;
 use std::sync::atomic::Ordering;
 use vmpi_shared::sched::report::LEFT_CALLS;
+use vmpi_shared::sched::{RunState, Wait};
 
 /// The program touches what `ticket` guards: wait for it, as in MPI. Called in a signal's handler, in the middle of any instruction of the program, malloc's included, or of a system call of its.
 pub(super) fn touched(ticket: u32, addr: usize, ip: usize) {
@@ -21,10 +22,25 @@ pub(super) fn touched(ticket: u32, addr: usize, ip: usize) {
         );
         process::abort(1, &why);
     }
+    if is_switching() {
+        let why = format!(
+            "what a call that was left behind guards has been touched while this rank waited in MPI or left it (address {addr:#x}, by the instruction at {ip:#x}): by a signal \
+             handler of the program's, or it is a fault of vmpi's. VMPI_OVERLAP=off does without such calls"
+        );
+        process::abort(125, &why);
+    }
     let entered = lock::enter_with(|| ());
     process::scheduling_point();
     settle(ticket as usize);
     drop(entered);
+}
+
+/// Is this rank at a place where it cannot wait: on its way out of its core or back, or lending its queues?
+fn is_switching() -> bool {
+    let (node, me) = (&endpoint().node, endpoint().me);
+    let runs = matches!(node.state(me), RunState::Running | RunState::Away | RunState::Adopted);
+    let waits = node.rank(me).wait_kind.load(Ordering::Relaxed) != Wait::None as u32;
+    !runs || waits || (lock::is_at_work() && lock::is_outside())
 }
 
 /// Wait for all calls that have been left behind.

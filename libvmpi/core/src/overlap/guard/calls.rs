@@ -266,8 +266,14 @@ fn waits(number: i64, a: &[u64; 6]) -> bool {
     match number {
         libc::SYS_futex => {
             writes(a[0], 8);
-            reads(a[3], TIME);
-            writes(a[4], 8);
+            let operation = a[1] as libc::c_int & libc::FUTEX_CMD_MASK;
+            // What an operation does not take is whatever lies in the register.
+            if !takes_no_time(operation) {
+                reads(a[3], TIME);
+            }
+            if !takes_one_word(operation) {
+                writes(a[4], 8);
+            }
         }
         libc::SYS_poll => writes(a[0], a[1].saturating_mul(8)),
         libc::SYS_ppoll => {
@@ -318,6 +324,21 @@ fn waits(number: i64, a: &[u64; 6]) -> bool {
         _ => return false,
     }
     true
+}
+
+/// In its place a futex operation has nothing, or a number.
+fn takes_no_time(operation: libc::c_int) -> bool {
+    use libc::{FUTEX_CMP_REQUEUE, FUTEX_CMP_REQUEUE_PI, FUTEX_REQUEUE, FUTEX_WAKE, FUTEX_WAKE_BITSET, FUTEX_WAKE_OP};
+    use libc::{FUTEX_TRYLOCK_PI, FUTEX_UNLOCK_PI};
+    let with_number = matches!(operation, FUTEX_REQUEUE | FUTEX_CMP_REQUEUE | FUTEX_WAKE_OP | FUTEX_CMP_REQUEUE_PI);
+    with_number || matches!(operation, FUTEX_WAKE | FUTEX_WAKE_BITSET | FUTEX_UNLOCK_PI | FUTEX_TRYLOCK_PI)
+}
+
+fn takes_one_word(operation: libc::c_int) -> bool {
+    use libc::{FUTEX_LOCK_PI, FUTEX_LOCK_PI2, FUTEX_WAIT, FUTEX_WAIT_BITSET, FUTEX_WAKE, FUTEX_WAKE_BITSET};
+    use libc::{FUTEX_TRYLOCK_PI, FUTEX_UNLOCK_PI};
+    let waits = matches!(operation, FUTEX_WAIT | FUTEX_WAIT_BITSET | FUTEX_LOCK_PI | FUTEX_LOCK_PI2);
+    waits || matches!(operation, FUTEX_WAKE | FUTEX_WAKE_BITSET | FUTEX_UNLOCK_PI | FUTEX_TRYLOCK_PI)
 }
 
 fn is_about_sockets(number: i64, a: &[u64; 6]) -> bool {

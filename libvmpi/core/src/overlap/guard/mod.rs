@@ -100,7 +100,8 @@ pub fn is_possible() -> Result<(), Unavailable> {
 /// It is called in a signal handler, on a stack of `trap::STACK_BYTES`, with asynchronous signals blocked; maybe from inside malloc, so it must not call the C library's,
 /// and maybe from inside MPI.
 ///
-/// `is_inside` tells whether this thread is inside MPI: the system calls that it makes there use no guarded memory, and must not wait for another call of MPI's.
+/// `is_inside` tells whether this thread is inside MPI: the system calls that it makes there use no guarded memory, and must not wait for another call of MPI's. In the middle of a wait, or of lending
+/// its queues, a second wait would leave the rank between two states, and its core to nobody.
 pub fn set_callback(callback: Callback, is_inside: fn() -> bool) {
     IS_INSIDE.store(is_inside as usize, Ordering::Relaxed);
     CALLBACK.store(callback as usize, Ordering::Relaxed);

@@ -5,6 +5,7 @@ use super::{Access, NotGuardable, raw};
 use nix::Error;
 use procfs::process::{MMPermissions, Process};
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::OnceLock;
 use vmpi_cma::{Area, Areas};
@@ -30,6 +31,10 @@ pub fn landing(addr: usize) -> usize {
 pub(super) fn may_be_guarded(wanted: &Range<usize>) -> Result<Pieces, NotGuardable> {
     let (pointer, stack) = (thread_pointer(), stack_pointer());
     if wanted.start < pointer + CONTROL_BLOCK_BYTES && pointer.saturating_sub(thread_local_bytes()) < wanted.end {
+        return Err(NotGuardable::ThreadLocal);
+    }
+    let own = own_thread_locals();
+    if wanted.start < own.end && own.start < wanted.end {
         return Err(NotGuardable::ThreadLocal);
     }
     let mut pieces = Pieces::new();
@@ -98,6 +103,42 @@ fn thread_pointer() -> usize {
     // SAFETY: the first word of a thread's control block is its address (x86-64 psABI); read, nothing else.
     unsafe { std::arch::asm!("mov {}, fs:0", out(reg) own, options(nostack, preserves_flags, readonly)) };
     own
+}
+
+/// Where this library's thread-local variables of this thread lie, and more: in a block of malloc's, if the program has opened the library (Python does). What waits uses them.
+fn own_thread_locals() -> Range<usize> {
+    thread_local! {
+        static ONE: Cell<u8> = const { Cell::new(0) };
+    }
+    static BYTES: OnceLock<usize> = OnceLock::new();
+    // The loader takes the block now, if it has not done that before.
+    let one = ONE.with(|one| std::ptr::from_ref(one) as usize);
+    let bytes = *BYTES.get_or_init(own_thread_local_bytes);
+    one.saturating_sub(bytes)..one + bytes
+}
+
+/// The size of this library's thread-local variables.
+fn own_thread_local_bytes() -> usize {
+    unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _size: usize, found: *mut libc::c_void) -> libc::c_int {
+        // SAFETY: the loader passes a valid structure, and the pointer below.
+        unsafe {
+            let headers = std::slice::from_raw_parts((*info).dlpi_phdr, usize::from((*info).dlpi_phnum));
+            let here = own_thread_local_bytes as *const () as u64;
+            let is_own = |header: &libc::Elf64_Phdr| {
+                let start = (*info).dlpi_addr + header.p_vaddr;
+                header.p_type == libc::PT_LOAD && (start..start + header.p_memsz).contains(&here)
+            };
+            if headers.iter().any(is_own) {
+                let variables = headers.iter().filter(|header| header.p_type == libc::PT_TLS);
+                *found.cast::<usize>() = variables.map(|header| header.p_memsz as usize).sum();
+            }
+        }
+        0
+    }
+    let mut found = 0usize;
+    // SAFETY: `found` outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut found).cast()) };
+    found
 }
 
 /// At most so many bytes of variables lie before the control block: those of this library are among them.

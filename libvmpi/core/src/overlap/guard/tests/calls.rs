@@ -302,3 +302,26 @@ fn calls_of_the_old_kind_wait_for_everything() {
         assert_eq!(arrived(), 1);
     });
 }
+
+/// As a call through `syscall` instructions with fewer arguments leaves them, the registers of the others hold anything: also the address of what is guarded.
+#[test]
+fn registers_that_a_futex_call_does_not_use_do_not_wait() {
+    if !is_offered() {
+        return;
+    }
+    alone(|| {
+        let (buffer, word) = (pages(4), AtomicU32::new(1));
+        receive(0, buffer, 4 * PAGE, 9);
+        let pause = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+        let calls = [(libc::FUTEX_WAKE, 1u32, buffer.cast_const().cast()), (libc::FUTEX_WAIT, 1, &raw const pause)];
+        for (operation, value, time) in calls {
+            // SAFETY: the kernel looks at no more than the word and the time.
+            unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, time, buffer, 0) };
+            assert_eq!(arrived(), 0, "{operation}");
+        }
+        let (wakes, moves) = (1u32, 1usize);
+        // SAFETY: both words are there; nobody sleeps on them.
+        unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_REQUEUE, wakes, moves, buffer, 0) };
+        assert_eq!(arrived(), 1, "this one takes a second word");
+    });
+}
