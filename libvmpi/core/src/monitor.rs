@@ -34,15 +34,20 @@ fn note_sent(wanted: u32, comm: &Communicator, plane: Plane, tag: i32, to: u32, 
     recording::sent(&endpoint().node, to, comm.context + plane as u32, tag, bytes, Within { peer, ..within(comm) })
 }
 
-/// The simulation sends a collective's message to job rank `to` in this rank's place.
+/// The simulation sends a collective's messages of so many bytes to these ranks of the job in this rank's place.
 #[cold]
-pub(crate) fn played(to: u32, bytes: u64) {
+pub(crate) fn played(to: impl Iterator<Item = u32>, bytes: u64) {
     let own = endpoint().node.rank(endpoint().me);
-    own.sent_messages.fetch_add(1, Relaxed);
-    own.sent_bytes.fetch_add(bytes, Relaxed);
-    if own.monitor.load(Relaxed) & !(FOR_TRACE | FOR_CHECK) != 0 {
-        count(Flow::Collective, to, bytes);
+    let is_counted = own.monitor.load(Relaxed) & !(FOR_TRACE | FOR_CHECK) != 0;
+    let mut messages = 0;
+    for to in to {
+        messages += 1;
+        if is_counted {
+            count(Flow::Collective, to, bytes);
+        }
     }
+    own.sent_messages.fetch_add(messages, Relaxed);
+    own.sent_bytes.fetch_add(messages * bytes, Relaxed);
 }
 
 /// This rank's place in a communicator; of one between two groups nothing.

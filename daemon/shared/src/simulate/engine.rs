@@ -277,6 +277,13 @@ impl Engine<'_> {
 
     /// Go through all that is settled. `woken`: those who run now.
     pub fn settle(&mut self, network: &dyn Network, woken: &mut Vec<u32>) -> Result<(), Exhausted> {
+        let before = self.counts.events;
+        let done = self.go_through_events(network, woken);
+        self.counts.rounds += u64::from(self.counts.events != before);
+        done
+    }
+
+    fn go_through_events(&mut self, network: &dyn Network, woken: &mut Vec<u32>) -> Result<(), Exhausted> {
         loop {
             let leaving = heap::first(self.leaving, self.counts.leaving);
             let arriving = heap::first(self.arriving, self.counts.arriving);

@@ -2,7 +2,7 @@
 
 use super::heap::Places;
 use crate::matching::envelope::{Envelope, INLINE_BYTES};
-use crate::mem::sync::{AtomicU32, AtomicU64};
+use crate::mem::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// How a rank stands in virtual time. All zeros: it runs.
 pub mod status {
@@ -90,6 +90,8 @@ pub struct Counts {
     pub next_flow: u64,
     pub events: u64,
     pub messages: u64,
+    /// How often the lower bound on what may still happen has let events be gone through.
+    pub rounds: u64,
 }
 
 /// A rank in virtual time.
@@ -122,6 +124,12 @@ pub struct SimRank {
     /// Of its messages: those that are to ask its interface, and announced ones whose data have not left. Without any, what it sends leaves at once.
     pub to_leave: u32,
     pub reserved: [u64; 2],
+}
+
+/// Add to a rank's account, which only one process writes at a time: its own, or, while the rank is in a collective that is played, who has the lock.
+#[inline]
+pub(super) fn add(account: &AtomicU64, amount: u64) {
+    account.store(account.load(Ordering::Relaxed) + amount, Ordering::Relaxed);
 }
 
 /// A step of a rank's part in a collective that the engine plays: a message to one rank, then one from another.

@@ -7,7 +7,7 @@
 //! So are results: a few data go with the messages, and are combined as the rank itself would combine them, in the same order.
 
 use super::engine::{Engine, Exhausted, NONE};
-use super::layout::{Event, MOST_DATA, MOST_STEPS, NOBODY, Part, Step, does, status, what};
+use super::layout::{Event, MOST_DATA, MOST_STEPS, NOBODY, Part, Step, add, does, status, what};
 use super::network::Network;
 use crate::arith::{Builtin, Element, combine};
 use crate::matching::envelope::{Envelope, kind};
@@ -159,8 +159,8 @@ impl Engine<'_> {
                 self.free_event(index);
                 let busy = network.cost(step.from, rank, bytes).receive_overhead;
                 let (part, descriptor) = (&mut self.parts[rank as usize], &self.ranks[rank as usize]);
-                descriptor.waited.fetch_add(at.saturating_sub(part.clock), RELAXED);
-                descriptor.sent.fetch_add(busy, RELAXED);
+                add(&descriptor.waited, at.saturating_sub(part.clock));
+                add(&descriptor.sent, busy);
                 part.clock = part.clock.max(at).saturating_add(busy);
             }
             let part = &mut self.parts[rank as usize];
@@ -188,8 +188,8 @@ impl Engine<'_> {
         let (part, descriptor) = (&mut self.parts[rank as usize], &self.ranks[rank as usize]);
         (part.step[at].before, part.step[at].before_tie) = (index + 1, tie);
         part.clock = clock.saturating_add(busy);
-        descriptor.sent.fetch_add(busy, RELAXED);
-        descriptor.messages.fetch_add(1, RELAXED);
+        add(&descriptor.sent, busy);
+        add(&descriptor.messages, 1);
         Ok(())
     }
 

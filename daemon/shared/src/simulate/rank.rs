@@ -1,7 +1,7 @@
 //! What a rank itself knows of its virtual time, and how what it sends gets to the engine.
 
 use super::engine::Departure;
-use super::layout::{Step, status};
+use super::layout::{Step, add, status};
 use super::{Compute, Exhausted, Network, SimulationSegment};
 use crate::matching::envelope::{Envelope, FLAG_SYNC, kind};
 use crate::mem::sync::Ordering;
@@ -141,8 +141,8 @@ impl Simulated {
         let busy = cost.send_overhead;
         let rank = segment.rank(from);
         rank.clock.fetch_add(busy, RELAXED);
-        rank.sent.fetch_add(busy, RELAXED);
-        rank.messages.fetch_add(1, RELAXED);
+        add(&rank.sent, busy);
+        add(&rank.messages, 1);
         match sent {
             Ok(event) => {
                 self.has_sent(to, event);

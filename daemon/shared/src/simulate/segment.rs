@@ -203,6 +203,12 @@ impl SimulationSegment {
         unsafe { (&raw const (*self.header).counts.events).read_volatile() }
     }
 
+    /// How often the lower bound on what may still happen has let events be gone through.
+    pub fn rounds(&self) -> u64 {
+        // SAFETY: as above.
+        unsafe { (&raw const (*self.header).counts.rounds).read_volatile() }
+    }
+
     /// Has nobody anything to do any more, and nothing is under way? For who looks from outside, without the lock: a rank that has it runs.
     pub fn is_stalled(&self) -> bool {
         // SAFETY: as above.

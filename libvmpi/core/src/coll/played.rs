@@ -2,8 +2,9 @@
 //! and allreduces of few data.
 
 use super::cell_operation::disagree;
+use super::choose;
 use super::p2p_machine::Kit;
-use super::plan::{Data, Plan, Step, Via};
+use super::plan::{Data, Plan, Ranks, Step, Via};
 use super::work::Work;
 use crate::calls::CALL_COLLECTIVE;
 use crate::comm::Communicator;
@@ -13,6 +14,7 @@ use crate::monitor;
 use crate::op;
 use crate::simulate;
 use crate::tool::event;
+use smallvec::{SmallVec, smallvec};
 use vmpi_shared::arith::{Builtin, Element};
 use vmpi_shared::simulate::layout::{MOST_DATA, MOST_STEPS, NOBODY, Step as Played, does};
 use vmpi_shared::simulate::play::Holding;
@@ -43,12 +45,12 @@ impl Parcel {
     }
 }
 
-/// Have `work` played, if it may be: all ranks of `comm` answer that alike. `None`: it goes message by message.
+/// Have `work` played, if it may be: all ranks of `comm` answer that alike. `None`: it goes message by message, by its plan.
 ///
 /// # Safety
 /// The buffers in `work` are the caller's.
 #[cold]
-pub(super) unsafe fn run(comm: &Communicator, work: &Work, kit: &Kit, plan: &Plan) -> Option<Result<()>> {
+pub(super) unsafe fn run(comm: &Communicator, work: &Work, kit: &Kit) -> Option<Result<()>> {
     if comm.is_inter() || comm.size() < 2 || !simulate::plays() {
         return None;
     }
@@ -56,7 +58,9 @@ pub(super) unsafe fn run(comm: &Communicator, work: &Work, kit: &Kit, plan: &Pla
     let rank_of = |rank: i32| {
         u32::try_from(rank).ok().filter(|rank| *rank < comm.size()).map(|rank| comm.peers().world_rank(rank))
     };
-    let mut steps = steps(plan, send.at, rank_of)?;
+    let mut plan = Plan::with_room(4 * MOST_STEPS);
+    choose::build(&mut plan, Ranks { rank: comm.rank, size: comm.size(), via: Via::Main }, work);
+    let mut steps = steps(&plan, send.at, rank_of)?;
     let mut holding = Holding { bytes: send.bytes() as u32, arithmetic, ..Holding::NOTHING };
     let bytes = send.bytes();
     if bytes > 0 {
@@ -64,7 +68,7 @@ pub(super) unsafe fn run(comm: &Communicator, work: &Work, kit: &Kit, plan: &Pla
         // SAFETY: the caller's buffer; the parcel has room for it.
         unsafe { datatype::pack(ty, send.count, send.at, 0, &mut holding.data[..bytes as usize]) };
     }
-    steps.iter().filter(|step| step.to != NOBODY).for_each(|step| monitor::played(step.to, bytes));
+    monitor::played(steps.iter().map(|step| step.to).filter(|to| *to != NOBODY), bytes);
     event::around(-1, -1, || simulate::wait::join(comm.context, &mut steps, &mut holding, CALL_COLLECTIVE));
     if holding.too_long {
         return Some(disagree(bytes + 1, bytes));
@@ -83,10 +87,10 @@ pub(super) unsafe fn run(comm: &Communicator, work: &Work, kit: &Kit, plan: &Pla
 /// Of two receives before a fence the rank may see one before the other, and be busy with it meanwhile.
 fn steps(plan: &Plan, brings: *const u8, rank_of: impl Fn(i32) -> Option<u32>) -> Option<Vec<Played>> {
     const NONE: Played = Played { to: NOBODY, from: NOBODY, before: 0, does: does::NOTHING, before_tie: 0 };
-    let mut steps: Vec<Played> = Vec::new();
+    let mut steps: Vec<Played> = Vec::with_capacity(MOST_STEPS);
     // Where what it has lies.
-    let mut has = vec![brings];
-    let (mut sends, mut received) = (Vec::new(), None);
+    let mut has: SmallVec<[*const u8; 2]> = smallvec![brings];
+    let (mut sends, mut received) = (SmallVec::<[u32; MOST_STEPS]>::new(), None);
     let mut rest = plan.steps.iter().chain([&Step::Fence]).peekable();
     while let Some(step) = rest.next() {
         match *step {
@@ -112,8 +116,8 @@ fn steps(plan: &Plan, brings: *const u8, rank_of: impl Fn(i32) -> Option<u32>) -
                     _ => does::REPLACE,
                 };
                 match (does, rest.peek()) {
-                    (does::COMBINE, Some(Step::Reduce { inout, .. })) => has = vec![inout.at.cast_const()],
-                    (does::REPLACE | does::COMBINE_BEHIND, _) => has = vec![theirs],
+                    (does::COMBINE, Some(Step::Reduce { inout, .. })) => has = smallvec![inout.at.cast_const()],
+                    (does::REPLACE | does::COMBINE_BEHIND, _) => has = smallvec![theirs],
                     _ => {}
                 }
                 if matches!(does, does::COMBINE | does::COMBINE_BEHIND) {
@@ -133,8 +137,7 @@ fn steps(plan: &Plan, brings: *const u8, rank_of: impl Fn(i32) -> Option<u32>) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::coll::choose;
-    use crate::coll::plan::{Elem, Ranks};
+    use crate::coll::plan::Elem;
 
     const LONG: Elem = Elem { id: 0, size: 8, extent: 8, true_lb: 0, true_extent: 8, dense: true };
 

@@ -6,9 +6,9 @@ use std::sync::atomic::AtomicU32;
 use vmpi_shared::endpoint::Endpoint;
 use vmpi_shared::matching::request::FLAG_AWAITED;
 use vmpi_shared::node::recording;
+use vmpi_shared::simulate::Fault;
 use vmpi_shared::simulate::layout::Step;
 use vmpi_shared::simulate::play::Holding;
-use vmpi_shared::simulate::Fault;
 
 /// This rank calls MPI no more: whoever traces it is told.
 pub(super) fn finish() {
