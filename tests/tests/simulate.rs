@@ -235,6 +235,23 @@ fn what_is_not_simulated_is_refused_with_a_sentence() {
     assert!(list.code == 0 && list.stdout.contains("laptop"), "{list:?}");
 }
 
+/// Calls that there are not in virtual time say so, and end the job; of threads, what is granted is said.
+#[test]
+fn calls_that_are_not_simulated_say_why() {
+    let cases = [
+        ("window", "a window for one-sided communication is not offered in a simulated job"),
+        ("spawn", "MPI_Comm_spawn is not offered in a simulated job"),
+        ("port", "MPI_Open_port is not offered in a simulated job"),
+    ];
+    for (call, words) in cases {
+        let outcome = run("simulated_refused.c", 2, &["--compute", "none"], &[call]);
+        assert!(outcome.code != 0 && outcome.stderr.contains(words), "{call}: {outcome:?}");
+    }
+    let threads = good("simulated_refused.c", 2, &["--compute", "none"], &["threads"]);
+    assert_eq!(threads.stdout, "serialized\n");
+    assert_eq!(threads.stderr.matches("MPI_THREAD_SERIALIZED is granted").count(), 1, "{threads:?}");
+}
+
 /// What a rank waits for there does not come before it calls MPI.
 #[test]
 fn a_rank_that_spins_outside_mpi_is_named_with_its_place() {
