@@ -140,5 +140,6 @@ pub fn report(segment: &SimulationSegment, simulation: &Simulation) -> Simulatio
         waiting: spread(&|rank| segment.rank(rank).waited.load(Relaxed)),
         messages: ranks.clone().map(|rank| segment.rank(rank).messages.load(Relaxed)).sum(),
         events,
+        rounds: segment.rounds(),
     }
 }

@@ -113,27 +113,41 @@ fn who_is_late_in_real_time_says_nothing() {
     }
 }
 
-/// Barriers between ranks that come at different times, with messages under way that are answered meanwhile, on links that are shared and on such that are not.
-#[test]
-fn barriers_that_are_played_take_what_their_messages_take() {
+/// Collectives of ranks that come at different times, with messages under way that are answered meanwhile, on links that are shared and on such that are not.
+fn played_as_by_messages(program: &str, wanted: usize, machines: &[String]) {
     Turn::beside_others();
-    let binary = built("simulated_barriers.c");
-    let shared = place::top().join("tests/data/simulate/cluster.toml").to_string_lossy().into_owned();
-    for machine in [machine("quads.toml"), shared, "fat-tree".into(), "torus".into(), "dragonfly".into()] {
+    let binary = built(program);
+    for machine in machines {
         let run = |how: &str, v: &str| {
-            let flags = ["-n", "13", "-V", v, "--compute", "none", "--collectives", how, "--simulate", &machine];
-            let outcome = Vmpirun::new("barriers").args(flags).arg(&binary).deadline(Duration::from_secs(120)).run();
+            let flags = ["-n", "13", "-V", v, "--compute", "none", "--collectives", how, "--simulate", machine];
+            let outcome = Vmpirun::new("played").args(flags).arg(&binary).deadline(Duration::from_secs(120)).run();
             assert_eq!(outcome.code, 0, "{machine} {how}: {outcome:?}");
             lines(&outcome)
         };
         let by_messages = run("messages", "7");
-        assert_eq!(by_messages.len(), 13 * 20, "{by_messages:?}");
+        assert_eq!(by_messages.len(), wanted, "{by_messages:?}");
         for v in ["7", "13"] {
             let played = run("engine", v);
             let differs = by_messages.iter().zip(&played).find(|(one, other)| one != other);
             assert!(played.len() == by_messages.len() && differs.is_none(), "{machine}, V {v}: {differs:?}");
         }
     }
+}
+
+fn cluster() -> String {
+    place::top().join("tests/data/simulate/cluster.toml").to_string_lossy().into_owned()
+}
+
+#[test]
+fn barriers_that_are_played_take_what_their_messages_take() {
+    let machines = [machine("quads.toml"), cluster(), "fat-tree".into(), "torus".into(), "dragonfly".into()];
+    played_as_by_messages("simulated_barriers.c", 13 * 20, &machines);
+}
+
+/// And bring the same results, to the bit.
+#[test]
+fn broadcasts_and_allreduces_that_are_played_are_those_of_their_messages() {
+    played_as_by_messages("simulated_collectives.c", 13 * 25, &[machine("quads.toml"), cluster(), "dragonfly".into()]);
 }
 
 #[test]
@@ -219,6 +233,23 @@ fn what_is_not_simulated_is_refused_with_a_sentence() {
     assert!(outcome.code == 2 && outcome.stderr.contains("say --simulate, too"), "{outcome:?}");
     let list = Vmpirun::new("list").args(["--simulate", "list"]).run();
     assert!(list.code == 0 && list.stdout.contains("laptop"), "{list:?}");
+}
+
+/// Calls that there are not in virtual time say so, and end the job; of threads, what is granted is said.
+#[test]
+fn calls_that_are_not_simulated_say_why() {
+    let cases = [
+        ("window", "a window for one-sided communication is not offered in a simulated job"),
+        ("spawn", "MPI_Comm_spawn is not offered in a simulated job"),
+        ("port", "MPI_Open_port is not offered in a simulated job"),
+    ];
+    for (call, words) in cases {
+        let outcome = run("simulated_refused.c", 2, &["--compute", "none"], &[call]);
+        assert!(outcome.code != 0 && outcome.stderr.contains(words), "{call}: {outcome:?}");
+    }
+    let threads = good("simulated_refused.c", 2, &["--compute", "none"], &["threads"]);
+    assert_eq!(threads.stdout, "serialized\n");
+    assert_eq!(threads.stderr.matches("MPI_THREAD_SERIALIZED is granted").count(), 1, "{threads:?}");
 }
 
 /// What a rank waits for there does not come before it calls MPI.

@@ -23,7 +23,7 @@ mod units;
 pub use builtin::{BUILT_IN, BuiltIn, list};
 pub use change::CHANGES;
 pub use flows::{Flows, FlowsProblem};
-pub use image::{BadImage, Cost, Image, LinkUse, MOST_USES, Path, Rules};
+pub use image::{BadImage, Cost, Image, LinkUse, MOST_USES, Path, Rules, Way};
 pub use machine::{Class, HostRun, LEVELS, Level, LevelCost, Machine, Model, Piece, Policy, Route, Storage, Topology};
 pub use problem::Problem;
 pub use smpi::RENDEZVOUS_FROM;

@@ -128,6 +128,12 @@ pub fn open(face: &'static str, required_thread_level: i32) -> Result<i32> {
         process::set_active(true);
     }
     // With several threads in MPI at once waits, and other choices, would not follow from the program alone.
+    if level == consts::THREAD_MULTIPLE && simulate::is_on() && *users == 0 && endpoint().me == 0 {
+        eprintln!(
+            "vmpi: MPI_THREAD_MULTIPLE was asked for, and MPI_THREAD_SERIALIZED is granted: which of two threads of a rank comes first has no answer in \
+             virtual time (vmpirun --simulate). A program that has several threads in MPI at once all the same is not simulated right."
+        );
+    }
     let level = if simulate::is_on() || chance::is_on() { level.min(consts::THREAD_SERIALIZED) } else { level };
     if *users == 0 || level == consts::THREAD_MULTIPLE {
         crate::lock::set_threaded(level == consts::THREAD_MULTIPLE);

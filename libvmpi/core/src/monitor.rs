@@ -34,6 +34,22 @@ fn note_sent(wanted: u32, comm: &Communicator, plane: Plane, tag: i32, to: u32, 
     recording::sent(&endpoint().node, to, comm.context + plane as u32, tag, bytes, Within { peer, ..within(comm) })
 }
 
+/// The simulation sends a collective's messages of so many bytes to these ranks of the job in this rank's place.
+#[cold]
+pub(crate) fn played(to: impl Iterator<Item = u32>, bytes: u64) {
+    let own = endpoint().node.rank(endpoint().me);
+    let is_counted = own.monitor.load(Relaxed) & !(FOR_TRACE | FOR_CHECK) != 0;
+    let mut messages = 0;
+    for to in to {
+        messages += 1;
+        if is_counted {
+            count(Flow::Collective, to, bytes);
+        }
+    }
+    own.sent_messages.fetch_add(messages, Relaxed);
+    own.sent_bytes.fetch_add(messages * bytes, Relaxed);
+}
+
 /// This rank's place in a communicator; of one between two groups nothing.
 fn within(comm: &Communicator) -> Within {
     let size = if comm.is_inter() { 0 } else { comm.size() };

@@ -106,7 +106,7 @@ enum Command {
         /// Take what is in target/release, without building.
         #[arg(long)]
         built: bool,
-        /// Of overlap-blocking only the emulated network, three sizes and one computation: minutes, not an hour.
+        /// Of overlap-blocking only the emulated network, three sizes and one computation, of virtual-time few ranks: minutes, not an hour.
         #[arg(long)]
         brief: bool,
     },

@@ -10,7 +10,7 @@ mod route;
 pub(crate) mod tests;
 mod write;
 
-pub use path::{Cost, LinkUse, MOST_USES, Path};
+pub use path::{Cost, LinkUse, MOST_USES, Path, Way};
 pub(crate) use path::{coefficient, drain_time};
 
 use crate::machine::{Level, Model};

@@ -16,17 +16,33 @@ pub struct LinkUse {
     pub hundredths: u32,
 }
 
-/// The way from one place to another: plain data.
+/// What a message's costs follow from: a way without its links.
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub struct Path {
+pub struct Way {
     level: Level,
     model: Model,
     /// SMPI: the sum of the links' latencies. LogGP: what switches on the way add to the level's.
     on_the_way: Ps,
-    /// The least time of any message.
-    least: Ps,
     /// Bytes a second that no flow exceeds, however free the links are.
     bound: f64,
+    /// Bytes a second of a flow that has its shared links for itself.
+    share: f64,
+    shares: bool,
+}
+
+impl Way {
+    /// Whether messages on it compete with others; else [`Cost::wire`] is all there is.
+    pub fn shares(&self) -> bool {
+        self.shares
+    }
+}
+
+/// The way from one place to another: plain data.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Path {
+    way: Way,
+    /// The least time of any message.
+    least: Ps,
     /// What a flow's share is divided by.
     penalty: f64,
     used: u32,
@@ -58,8 +74,13 @@ pub(crate) struct Transfer {
 }
 
 impl Path {
+    /// What its costs follow from.
+    pub fn way(&self) -> &Way {
+        &self.way
+    }
+
     pub fn level(&self) -> Level {
-        self.level
+        self.way.level
     }
 
     /// The least time of any message on this path.
@@ -101,39 +122,39 @@ impl Image<'_> {
     /// The way between two places, by arithmetic.
     pub fn path(&self, from: u32, to: u32) -> Path {
         let (level, from_host, to_host) = (self.level(from, to), self.host_of(from), self.host_of(to));
-        let mut path = Path {
+        let way = Way {
             level,
             model: self.model(),
             on_the_way: 0,
-            least: 0,
             bound: f64::INFINITY,
-            penalty: 1.0,
-            used: 0,
-            uses: [LinkUse::default(); MOST_USES],
+            share: f64::INFINITY,
+            shares: false,
         };
-        match path.model {
+        let mut path = Path { way, least: 0, penalty: 1.0, used: 0, uses: [LinkUse::default(); MOST_USES] };
+        match way.model {
             Model::LogGp => self.loggp_path(&mut path, from_host, to_host),
             Model::Smpi => self.smpi_path(&mut path, from_host, to_host),
         }
+        (path.way.shares, path.way.share) = (path.used > 0, self.share_alone(&path));
         path
     }
 
     fn loggp_path(&self, path: &mut Path, from: u32, to: u32) {
         if from != to {
-            path.on_the_way = self.header.hop_latency.saturating_mul(self.hops(from, to).into());
+            path.way.on_the_way = self.header.hop_latency.saturating_mul(self.hops(from, to).into());
             if !self.classes.is_empty() {
                 self.each_link(from, to, &mut |link| {
                     let Some(class) = self.class_of(link) else { return };
                     if class.shared != 0 {
                         path.add(link, 100);
                     } else {
-                        path.bound = path.bound.min(class.bandwidth as f64);
+                        path.way.bound = path.way.bound.min(class.bandwidth as f64);
                     }
                 });
             }
         }
-        let pieces = self.pieces_of(path.level);
-        path.least = path.on_the_way.saturating_add(pieces.iter().map(|piece| piece.latency).min().unwrap_or(0));
+        let pieces = self.pieces_of(path.way.level);
+        path.least = path.way.on_the_way.saturating_add(pieces.iter().map(|piece| piece.latency).min().unwrap_or(0));
     }
 
     fn smpi_path(&self, path: &mut Path, from: u32, to: u32) {
@@ -141,21 +162,21 @@ impl Image<'_> {
         path.penalty = 0.0;
         self.each_link(from, to, &mut |link| {
             let Some(class) = self.class_of(link) else { return };
-            path.on_the_way = path.on_the_way.saturating_add(class.latency);
+            path.way.on_the_way = path.way.on_the_way.saturating_add(class.latency);
             path.penalty += smpi::penalty(class.bandwidth);
             slowest = slowest.min(class.bandwidth);
             if class.shared != 0 {
                 path.add(link, 100);
             }
         });
-        path.penalty += path.on_the_way as f64 / PS_PER_S as f64;
-        path.bound = (slowest as f64).min(smpi::window_bound(path.on_the_way));
+        path.penalty += path.way.on_the_way as f64 / PS_PER_S as f64;
+        path.way.bound = (slowest as f64).min(smpi::window_bound(path.way.on_the_way));
         self.each_link(to, from, &mut |link| {
             if self.class_of(link).is_some_and(|class| class.shared != 0) {
                 path.add(link, smpi::CROSS_TRAFFIC);
             }
         });
-        path.least = smpi::least_latency(path.on_the_way);
+        path.least = smpi::least_latency(path.way.on_the_way);
     }
 
     fn pieces_of(&self, level: Level) -> &[layout::Piece] {
@@ -172,19 +193,24 @@ impl Image<'_> {
 
     /// What a message of so many bytes costs, if no other one is on its way.
     pub fn cost(&self, path: &Path, bytes: u64) -> Cost {
-        match (path.model, self.piece(path.level, bytes)) {
-            (Model::LogGp, Some(piece)) if path.used == 0 && path.bound.is_infinite() => {
+        self.cost_by(&path.way, bytes)
+    }
+
+    /// The same of a path's [`Way`].
+    pub fn cost_by(&self, way: &Way, bytes: u64) -> Cost {
+        match (way.model, self.piece(way.level, bytes)) {
+            (Model::LogGp, Some(piece)) if !way.shares && way.bound.is_infinite() => {
                 let drain = transfer_time(bytes, piece.bandwidth);
                 Cost {
                     send_overhead: piece.send_overhead,
                     receive_overhead: piece.receive_overhead,
                     gap: piece.gap.max(drain),
-                    wire: path.on_the_way.saturating_add(piece.latency).saturating_add(drain),
+                    wire: way.on_the_way.saturating_add(piece.latency).saturating_add(drain),
                 }
             }
             (_, piece) => {
-                let transfer = self.transfer(path, bytes);
-                let drain = drain_time(transfer.volume, self.share_alone(path, transfer.bound));
+                let transfer = self.transfer_by(way, 1.0, bytes);
+                let drain = drain_time(transfer.volume, transfer.bound.min(way.share));
                 let overheads = piece
                     .map_or((0, 0, 0), |piece| (piece.send_overhead, piece.receive_overhead, piece.gap.max(drain)));
                 let (send_overhead, receive_overhead, gap) = overheads;
@@ -194,34 +220,38 @@ impl Image<'_> {
     }
 
     /// Bytes a second of a flow that has its links for itself.
-    fn share_alone(&self, path: &Path, bound: f64) -> f64 {
+    fn share_alone(&self, path: &Path) -> f64 {
         let of_link = |used: &LinkUse| {
             let bandwidth = self.link(used.link).map_or(f64::INFINITY, |(bandwidth, _)| bandwidth as f64);
             bandwidth / coefficient(used.hundredths)
         };
-        path.uses().iter().map(of_link).fold(bound, f64::min)
+        path.uses().iter().map(of_link).fold(f64::INFINITY, f64::min)
     }
 
     pub(crate) fn transfer(&self, path: &Path, bytes: u64) -> Transfer {
-        match (path.model, self.piece(path.level, bytes)) {
+        self.transfer_by(&path.way, path.penalty, bytes)
+    }
+
+    fn transfer_by(&self, way: &Way, penalty: f64, bytes: u64) -> Transfer {
+        match (way.model, self.piece(way.level, bytes)) {
             (Model::LogGp, Some(piece)) => Transfer {
-                latency: path.on_the_way.saturating_add(piece.latency),
+                latency: way.on_the_way.saturating_add(piece.latency),
                 volume: bytes as f64,
-                bound: path.bound.min(piece.bandwidth as f64),
-                penalty: path.penalty,
+                bound: way.bound.min(piece.bandwidth as f64),
+                penalty,
             },
             _ => Transfer {
-                latency: smpi::latency(path.on_the_way, bytes),
+                latency: smpi::latency(way.on_the_way, bytes),
                 volume: smpi::volume(bytes),
-                bound: path.bound,
-                penalty: path.penalty,
+                bound: way.bound,
+                penalty,
             },
         }
     }
 
     /// A message of more bytes than this waits for its receive.
     pub fn eager_limit(&self, path: &Path) -> u64 {
-        match self.levels.get(path.level as usize) {
+        match self.levels.get(path.way.level as usize) {
             Some(level) => level.eager_limit,
             None => smpi::RENDEZVOUS_FROM - 1,
         }
@@ -272,7 +302,7 @@ impl Image<'_> {
                         .fold(0, Ps::saturating_add)
                 };
                 let least = match self.routes.is_empty() {
-                    true => self.path(0, self.header.places - 1).on_the_way,
+                    true => self.path(0, self.header.places - 1).way.on_the_way,
                     false => of_routes.map(sum).min().unwrap_or(0),
                 };
                 smpi::least_latency(least)

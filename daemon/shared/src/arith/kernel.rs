@@ -168,6 +168,15 @@ native!(sub64, f64, - -> f64);
 native!(mul64, f64, * -> f64);
 native!(less64, f64, < -> bool);
 
+/// `inout[i] = input[i] op inout[i]` for as many whole elements as both hold. False: the operation is not defined there, and nothing has been done.
+pub fn combine(op: Builtin, element: Element, input: &[u8], inout: &mut [u8]) -> bool {
+    let Some(kernel) = kernel(op, element) else { return false };
+    let count = input.len().min(inout.len()) / element.bytes();
+    // SAFETY: both hold so many.
+    unsafe { kernel(input.as_ptr(), inout.as_mut_ptr(), count) };
+    true
+}
+
 /// The loop of `op` on `element`; `None` if the operation is not defined there.
 pub fn kernel(op: Builtin, element: Element) -> Option<Kernel> {
     match element {

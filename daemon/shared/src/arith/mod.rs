@@ -11,7 +11,7 @@ pub mod quad;
 mod truth;
 
 pub use element::Element;
-pub use kernel::{Kernel, kernel};
+pub use kernel::{Kernel, combine, kernel};
 
 /// The built-in operations.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, num_enum::TryFromPrimitive)]

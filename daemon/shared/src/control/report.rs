@@ -55,6 +55,8 @@ pub struct SimulationReport {
     pub messages: u64,
     /// What the simulation itself has gone through.
     pub events: u64,
+    /// In so many rounds: each begins with a new lower bound on what may still happen.
+    pub rounds: u64,
 }
 
 /// The least, the mean and the most of all ranks, in seconds.

@@ -11,9 +11,9 @@ use crate::mem::slab::Slab;
 use crate::node::NodeSegment;
 use crate::sched::{self, Wait};
 use crate::simulate::engine::Look;
-use crate::simulate::layout::Step;
-use crate::simulate::play::Played;
-use crate::simulate::{Exhausted, Fault, Simulated};
+use crate::simulate::layout::{NOBODY, Step};
+use crate::simulate::play::{Holding, Played};
+use crate::simulate::{Cost, Exhausted, Fault, Simulated};
 
 impl Endpoint {
     /// This rank lives in virtual time, from its start on.
@@ -33,6 +33,11 @@ impl Endpoint {
     #[inline]
     pub fn is_simulated(&self) -> bool {
         self.simulated.is_some()
+    }
+
+    /// What a message of so many bytes costs, if it is alone.
+    pub fn simulated_cost(&self, from: u32, to: u32, bytes: u64) -> Cost {
+        self.simulated.as_ref().map_or_else(Cost::default, |simulated| simulated.network.cost(from, to, bytes))
     }
 
     /// Why this simulation cannot go on, if so.
@@ -147,16 +152,25 @@ impl Endpoint {
         self.core = self.node.core_of(me);
     }
 
-    /// Take part in a collective of `context` that the engine plays, to its end. `steps`: what this rank sends and receives; `what` as above.
+    /// Take part in a collective of `context` that the engine plays, to its end. `steps`: what this rank sends and receives; `holding`: what it brings, and then
+    /// the result; `what` as above.
     #[cold]
-    pub fn join_in_virtual_time(&mut self, context: u32, steps: &mut [Step], what: (u32, i32, i32)) {
+    pub fn join_in_virtual_time(
+        &mut self,
+        context: u32,
+        steps: &mut [Step],
+        holding: &mut Holding,
+        what: (u32, i32, i32),
+    ) {
         let me = self.me;
         super::tell(&self.node, me, what);
         let Some(simulated) = &mut self.simulated else { return };
         let (segment, number, now) = (simulated.segment, simulated.numbers(steps.len() as u64), simulated.clock());
-        simulated.looks();
+        // Whether it waits follows from its steps, not from who has come already.
+        let only_sends = steps.iter().all(|step| step.from == NOBODY);
+        let is_ahead = if only_sends { simulated.runs_ahead(steps.len() as u32) } else { simulated.looks() };
         simulated.fill_in(steps);
-        segment.locked(me, |engine| engine.join(me, now, number, context, steps));
+        segment.locked(me, |engine| engine.join(me, (now, number), context, steps, holding));
         let mut begins = true;
         loop {
             let Some(simulated) = &mut self.simulated else { return };
@@ -191,8 +205,14 @@ impl Endpoint {
             self.match_taken();
         }
         if let Some(simulated) = &mut self.simulated {
-            let sent: Vec<_> = segment.locked(me, |engine| engine.sent_in_part(me).collect());
+            let sent: Vec<_> = segment.locked(me, |engine| {
+                *holding = engine.result(me);
+                engine.sent_in_part(me).collect()
+            });
             sent.into_iter().for_each(|(to, event)| simulated.has_sent(to, event));
+        }
+        if is_ahead {
+            self.look_in_virtual_time();
         }
     }
 

@@ -170,10 +170,10 @@ impl Engine<'_> {
 
     /// A message of a rank that is at `at` asks for its interface then. Where nothing of the rank's can come before it there, it has it at once: one event less.
     pub(super) fn depart(&mut self, index: u32, at: u64, network: &dyn Network) -> Result<(), Exhausted> {
-        let Event { from, to, .. } = self.events[index as usize];
+        let from = self.events[index as usize].from;
         self.counts.messages += 1;
         let sender = &mut self.ranks[from as usize];
-        if sender.to_leave == 0 && !network.shares(from, to) {
+        if sender.to_leave == 0 {
             return self.leave(index, at, network);
         }
         sender.to_leave += 1;
@@ -277,10 +277,17 @@ impl Engine<'_> {
 
     /// Go through all that is settled. `woken`: those who run now.
     pub fn settle(&mut self, network: &dyn Network, woken: &mut Vec<u32>) -> Result<(), Exhausted> {
+        let before = self.counts.events;
+        let done = self.go_through_events(network, woken);
+        self.counts.rounds += u64::from(self.counts.events != before);
+        done
+    }
+
+    fn go_through_events(&mut self, network: &dyn Network, woken: &mut Vec<u32>) -> Result<(), Exhausted> {
         loop {
             let leaving = heap::first(self.leaving, self.counts.leaving);
             let arriving = heap::first(self.arriving, self.counts.arriving);
-            let flowing = if self.counts.flowing == 0 { None } else { network.next(self.flows) };
+            let flowing = (self.counts.flowing != 0).then_some(self.counts.next_flow);
             let first = arriving.map_or(u64::MAX, |entry| entry.key.time).min(flowing.unwrap_or(u64::MAX));
             let next = match (leaving, arriving, flowing) {
                 // Not before what arrives at that time: who waits for that may send at once, and whose message leaves first says its sender, not whether it
@@ -342,7 +349,7 @@ impl Engine<'_> {
         let bytes = if is_word { 0 } else { bytes };
         let cost = if is_word { network.word(from, to) } else { network.cost(from, to, bytes) };
         let (departs, arrival) = self.way(at, from, &cost);
-        if network.shares(from, to) && (!is_word || network.words_compete()) {
+        if !is_word && network.shares(from, to, bytes) {
             return self.flow(index, what::FLOWS, Flow { at: departs, key: 0, from, to, bytes }, network);
         }
         self.there(index, arrival);
@@ -354,7 +361,7 @@ impl Engine<'_> {
         let Event { from: receiver, to: sender, .. } = self.events[index as usize];
         let bytes = self.events[index as usize].envelope.len;
         let (departs, arrival) = self.way(at, sender, &network.cost(sender, receiver, bytes));
-        if network.shares(sender, receiver) {
+        if network.shares(sender, receiver, bytes) {
             let flow = Flow { at: departs, key: 0, from: sender, to: receiver, bytes };
             return self.flow(index, what::DATA_FLOWS, flow, network);
         }
@@ -373,6 +380,7 @@ impl Engine<'_> {
         self.flowing.copy_within(at..count, at + 1);
         self.flowing[at] = Flowing { key, event: index, reserved: 0 };
         self.counts.flowing += 1;
+        self.counts.next_flow = network.next(self.flows).unwrap_or(u64::MAX);
         Ok(())
     }
 
@@ -383,6 +391,7 @@ impl Engine<'_> {
         if !network.advance(self.flows, at, &mut ended) {
             return Err(Exhausted);
         }
+        self.counts.next_flow = network.next(self.flows).unwrap_or(u64::MAX);
         for (key, at) in ended {
             let count = self.counts.flowing as usize;
             let Ok(place) = self.flowing[..count].binary_search_by_key(&key, |known| known.key) else { continue };

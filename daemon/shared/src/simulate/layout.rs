@@ -1,8 +1,8 @@
 //! What lies in a simulation's segment: plain memory, touched only by who holds the lock, but for the words that say otherwise.
 
 use super::heap::Places;
-use crate::matching::envelope::Envelope;
-use crate::mem::sync::{AtomicU32, AtomicU64};
+use crate::matching::envelope::{Envelope, INLINE_BYTES};
+use crate::mem::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// How a rank stands in virtual time. All zeros: it runs.
 pub mod status {
@@ -35,6 +35,20 @@ pub mod what {
 pub const MOST_STEPS: usize = 32;
 /// No rank: nothing is sent, or received, in a step.
 pub const NOBODY: u32 = u32::MAX;
+/// Data of a collective that the engine plays: what an event's envelope has room for.
+pub const MOST_DATA: usize = INLINE_BYTES;
+
+/// What becomes of the data that a step receives.
+pub mod does {
+    /// There are none.
+    pub const NOTHING: u32 = 0;
+    /// They are what the rank has from then on.
+    pub const REPLACE: u32 = 1;
+    /// They are of lower ranks than what the rank has: theirs op mine.
+    pub const COMBINE: u32 = 2;
+    /// Of higher ones: mine op theirs.
+    pub const COMBINE_BEHIND: u32 = 3;
+}
 
 /// The segment's own words, behind its head.
 #[repr(C, align(64))]
@@ -72,8 +86,12 @@ pub struct Counts {
     pub over: u32,
     /// Flows under way.
     pub flowing: u32,
+    /// When flows change next, if there are any.
+    pub next_flow: u64,
     pub events: u64,
     pub messages: u64,
+    /// How often the lower bound on what may still happen has let events be gone through.
+    pub rounds: u64,
 }
 
 /// A rank in virtual time.
@@ -108,16 +126,22 @@ pub struct SimRank {
     pub reserved: [u64; 2],
 }
 
+/// Add to a rank's account, which only one process writes at a time: its own, or, while the rank is in a collective that is played, who has the lock.
+#[inline]
+pub(super) fn add(account: &AtomicU64, amount: u64) {
+    account.store(account.load(Ordering::Relaxed) + amount, Ordering::Relaxed);
+}
+
 /// A step of a rank's part in a collective that the engine plays: a message to one rank, then one from another.
 #[repr(C)]
 #[derive(Copy, Clone, Default, Debug)]
 pub struct Step {
     pub to: u32,
     pub from: u32,
-    pub bytes: u64,
     /// The message to the same rank before this one, as in `Event`; once it is sent itself: its own event + 1 and tie.
     pub before: u32,
-    pub reserved: u32,
+    /// `does`, of what is received.
+    pub does: u32,
     pub before_tie: u64,
 }
 
@@ -135,11 +159,18 @@ pub struct Part {
     /// Messages that have come before their steps, in order; index + 1.
     pub early: u32,
     pub early_last: u32,
+    /// Bytes of the data that it has; the operation that combines them (`arith::Builtin`) and their elements (`arith::Element`).
+    pub bytes: u32,
+    pub op: u8,
+    pub element: u8,
+    /// A message has brought more than that, or tells that another one has.
+    pub too_long: u16,
     pub reserved: u32,
     /// The rank's clock in it.
     pub clock: u64,
     /// Of its first message.
     pub number: u64,
+    pub data: [u8; MOST_DATA],
     pub step: [Step; MOST_STEPS],
 }
 
@@ -174,7 +205,7 @@ const _: () = {
     assert!(size_of::<Header>() == 128);
     assert!(size_of::<SimRank>() == 128);
     assert!(size_of::<Event>() == 224);
-    assert!(size_of::<Part>() == 1088);
+    assert!(size_of::<Part>() == 960);
     assert!(size_of::<super::heap::Entry>() == 24);
 };
 

@@ -34,18 +34,14 @@ pub trait Network {
         self.cost(from, to, 0)
     }
 
-    /// Do words compete as messages do?
-    fn words_compete(&self) -> bool {
-        true
-    }
-
     /// Does a message of so many bytes leave its sender's buffer at once, and its sender only once a receive has taken it?
     fn detaches(&self, _bytes: u64) -> bool {
         false
     }
 
-    /// Do messages of these two compete with others? Then they are flows, and what those under way need to remember is in `memory`, from call to call.
-    fn shares(&self, _from: u32, _to: u32) -> bool {
+    /// Do messages of so many bytes of these two compete with others? Then they are flows, and what those under way need to remember is in `memory`, from call to
+    /// call. Words never do.
+    fn shares(&self, _from: u32, _to: u32, _bytes: u64) -> bool {
         false
     }
 

@@ -4,10 +4,12 @@
 //! message of a step leaves at the rank's clock, the other one is met, the clock goes on as the rank itself would have it, and so on to the end, when the
 //! rank is made to run. So each rank is switched in once instead of in each round (muPi's virtual barrier, whose members join by a counter), and
 //! times are those of message by message by construction: interfaces, shared links and the order of a pair's messages are the same code.
+//! So are results: a few data go with the messages, and are combined as the rank itself would combine them, in the same order.
 
 use super::engine::{Engine, Exhausted, NONE};
-use super::layout::{MOST_STEPS, NOBODY, Step, status, what};
+use super::layout::{Event, MOST_DATA, MOST_STEPS, NOBODY, Part, Step, add, does, status, what};
 use super::network::Network;
+use crate::arith::{Builtin, Element, combine};
 use crate::matching::envelope::{Envelope, kind};
 use crate::mem::sync::Ordering;
 
@@ -23,11 +25,62 @@ pub enum Played {
     Over(u64),
 }
 
+/// What a rank has in a collective: at first what it brings, in the end the result.
+#[derive(Copy, Clone)]
+pub struct Holding {
+    pub bytes: u32,
+    pub data: [u8; MOST_DATA],
+    /// How what is received is combined with it, where that is said.
+    pub arithmetic: Option<(Builtin, Element)>,
+    /// More bytes have come than it has.
+    pub too_long: bool,
+}
+
+impl Holding {
+    /// What a barrier's messages carry.
+    pub const NOTHING: Holding = Holding { bytes: 0, data: [0; MOST_DATA], arithmetic: None, too_long: false };
+}
+
+impl Part {
+    fn mine(&self) -> &[u8] {
+        &self.data[..(self.bytes as usize).min(MOST_DATA)]
+    }
+
+    /// The message of `step` has come, with these data of so many bytes.
+    fn take_in(&mut self, step: &Step, bytes: u64, data: &[u8; MOST_DATA]) {
+        if bytes > u64::from(self.bytes) {
+            // As with messages: what is sent from now on is a byte too long, so that all who would get something wrong hear of it.
+            self.too_long = 1;
+        }
+        let len = (bytes as usize).min(self.mine().len());
+        let (theirs, mine) = (&data[..len], &mut self.data[..len]);
+        // What comes out of shared memory may be anything.
+        let arithmetic = (Builtin::try_from(self.op).ok()).zip(Element::try_from(self.element).ok());
+        match (step.does, arithmetic) {
+            (does::REPLACE, _) => mine.copy_from_slice(theirs),
+            (does::COMBINE, Some((op, element))) => {
+                combine(op, element, theirs, mine);
+            }
+            (does::COMBINE_BEHIND, Some((op, element))) => {
+                let mut result = *data;
+                combine(op, element, mine, &mut result[..len]);
+                mine.copy_from_slice(&result[..len]);
+            }
+            _ => {}
+        }
+    }
+}
+
 impl Engine<'_> {
-    /// `rank`, which runs, joins at `clock` with its steps; its messages have numbers from `number` on. No more than [`MOST_STEPS`].
-    pub fn join(&mut self, rank: u32, clock: u64, number: u64, context: u32, steps: &[Step]) {
+    /// `rank`, which runs, joins at `clock` with its steps, and what it brings; its messages have numbers from `number` on. No more than [`MOST_STEPS`].
+    pub fn join(&mut self, rank: u32, (clock, number): (u64, u64), context: u32, steps: &[Step], brings: &Holding) {
         let part = &mut self.parts[rank as usize];
         (part.context, part.clock, part.number) = (context, clock, number);
+        (part.bytes, part.too_long) = (brings.bytes.min(MOST_DATA as u32), brings.too_long.into());
+        part.data[..part.bytes as usize].copy_from_slice(&brings.data[..part.bytes as usize]);
+        if let Some((op, element)) = brings.arithmetic {
+            (part.op, part.element) = (op as u8, element as u8);
+        }
         (part.at, part.sent, part.under_way) = (0, 0, 1);
         let count = steps.len().min(MOST_STEPS);
         part.steps = count as u32;
@@ -97,11 +150,17 @@ impl Engine<'_> {
                 self.send_step(rank, &step, network)?;
             }
             if step.from != NOBODY {
-                let Some((at, bytes)) = self.take_early(rank, step.from) else { return Ok(()) };
+                let Some(index) = self.take_early(rank, step.from) else { return Ok(()) };
+                let Event { time: at, envelope: Envelope { len: bytes, .. }, .. } = self.events[index as usize];
+                if step.does != does::NOTHING {
+                    let data = &self.events[index as usize].envelope.body;
+                    self.parts[rank as usize].take_in(&step, bytes, data);
+                }
+                self.free_event(index);
                 let busy = network.cost(step.from, rank, bytes).receive_overhead;
                 let (part, descriptor) = (&mut self.parts[rank as usize], &self.ranks[rank as usize]);
-                descriptor.waited.fetch_add(at.saturating_sub(part.clock), RELAXED);
-                descriptor.sent.fetch_add(busy, RELAXED);
+                add(&descriptor.waited, at.saturating_sub(part.clock));
+                add(&descriptor.sent, busy);
                 part.clock = part.clock.max(at).saturating_add(busy);
             }
             let part = &mut self.parts[rank as usize];
@@ -117,28 +176,30 @@ impl Engine<'_> {
         }
         let (at, clock, number) = (part.at as usize, part.clock, part.number + u64::from(part.at));
         let context = part.context;
+        let bytes = u64::from(part.bytes) + u64::from(part.too_long);
         let index = self.make(what::LEAVES, (rank, number), step.to, &Envelope::EMPTY)?;
-        let event = &mut self.events[index as usize];
-        (event.envelope.kind, event.envelope.len) = (kind::SLAB, step.bytes);
+        let (event, part) = (&mut self.events[index as usize], &self.parts[rank as usize]);
+        (event.envelope.kind, event.envelope.len) = (kind::SLAB, bytes);
+        event.envelope.body[..part.mine().len()].copy_from_slice(part.mine());
         (event.before, event.before_tie, event.played) = (step.before, step.before_tie, context + 1);
         let tie = event.tie;
         self.depart(index, clock, network)?;
-        let busy = network.cost(rank, step.to, step.bytes).send_overhead;
+        let busy = network.cost(rank, step.to, bytes).send_overhead;
         let (part, descriptor) = (&mut self.parts[rank as usize], &self.ranks[rank as usize]);
         (part.step[at].before, part.step[at].before_tie) = (index + 1, tie);
         part.clock = clock.saturating_add(busy);
-        descriptor.sent.fetch_add(busy, RELAXED);
-        descriptor.messages.fetch_add(1, RELAXED);
+        add(&descriptor.sent, busy);
+        add(&descriptor.messages, 1);
         Ok(())
     }
 
-    /// The first message of `from` for the collective that `rank` is in, which has come: when that was, and its bytes.
-    fn take_early(&mut self, rank: u32, from: u32) -> Option<(u64, u64)> {
+    /// The first message of `from` for the collective that `rank` is in, if it has come: its event, which is the caller's now.
+    fn take_early(&mut self, rank: u32, from: u32) -> Option<u32> {
         let (context, mut at) = (self.parts[rank as usize].context, self.parts[rank as usize].early);
         let mut before = 0;
         while let Some(index) = at.checked_sub(1) {
             let event = &self.events[index as usize];
-            let (next, found) = (event.next, (event.time, event.envelope.len));
+            let next = event.next;
             if event.from == from && event.played == context + 1 {
                 match before {
                     0 => self.parts[rank as usize].early = next,
@@ -147,8 +208,7 @@ impl Engine<'_> {
                 if next == 0 {
                     self.parts[rank as usize].early_last = before;
                 }
-                self.free_event(index);
-                return Some(found);
+                return Some(index);
             }
             (before, at) = (at, next);
         }
@@ -164,6 +224,12 @@ impl Engine<'_> {
         if descriptor.status.load(RELAXED) == status::WAITS {
             self.wake(rank, clock, (0, clock), woken);
         }
+    }
+
+    /// What `rank`, whose part is over, has now.
+    pub fn result(&self, rank: u32) -> Holding {
+        let part = &self.parts[rank as usize];
+        Holding { bytes: part.bytes, data: part.data, arithmetic: None, too_long: part.too_long != 0 }
     }
 
     /// The messages that `rank` has sent in its part: to whom, and what the next one to the same rank knows each by.

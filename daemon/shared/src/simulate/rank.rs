@@ -1,7 +1,7 @@
 //! What a rank itself knows of its virtual time, and how what it sends gets to the engine.
 
 use super::engine::Departure;
-use super::layout::{Step, status};
+use super::layout::{Step, add, status};
 use super::{Compute, Exhausted, Network, SimulationSegment};
 use crate::matching::envelope::{Envelope, FLAG_SYNC, kind};
 use crate::mem::sync::Ordering;
@@ -30,8 +30,8 @@ pub struct Simulated {
     me: u32,
     /// Of the next event.
     number: u64,
-    /// The last message to each rank, as the engine knows it.
-    before: HashMap<u32, (u32, u64)>,
+    /// The last message to each rank, as the engine knows it: its event + 1, and its tie.
+    before: Box<[(u32, u64)]>,
     /// When what is being matched has arrived; 0: it was there.
     pub(crate) arriving: u64,
     pub(crate) taken: Vec<(u64, Envelope)>,
@@ -51,7 +51,7 @@ impl Simulated {
             network,
             me,
             number: 0,
-            before: HashMap::new(),
+            before: vec![(0, 0); segment.ranks() as usize].into(),
             arriving: 0,
             taken: Vec::new(),
             woken: Vec::new(),
@@ -88,22 +88,31 @@ impl Simulated {
         }
     }
 
-    /// It lets the others come up to it.
-    pub(crate) fn looks(&mut self) {
+    /// It lets the others come up to it: it is not ahead.
+    pub(crate) fn looks(&mut self) -> bool {
         self.sent = 0;
+        false
+    }
+
+    /// So many more messages are sent without that. True: it has run ahead so far that it is to look.
+    pub(crate) fn runs_ahead(&mut self, messages: u32) -> bool {
+        self.sent = self.sent.saturating_add(messages);
+        self.sent >= self.segment.sends_at_once()
     }
 
     /// What the engine is to know of the message before, to each rank that a step sends to.
     pub(crate) fn fill_in(&self, steps: &mut [Step]) {
         for step in steps {
-            if let Some((event, tie)) = self.before.get(&step.to) {
-                (step.before, step.before_tie) = (event + 1, *tie);
+            if let Some(before) = self.before.get(step.to as usize) {
+                (step.before, step.before_tie) = *before;
             }
         }
     }
 
-    pub(crate) fn has_sent(&mut self, to: u32, event: (u32, u64)) {
-        self.before.insert(to, event);
+    pub(crate) fn has_sent(&mut self, to: u32, (event, tie): (u32, u64)) {
+        if let Some(before) = self.before.get_mut(to as usize) {
+            *before = (event + 1, tie);
+        }
     }
 
     /// A message leaves at this rank's clock, which goes on by what that keeps it busy. True: it has run ahead so far that it is to look. After how many
@@ -111,7 +120,7 @@ impl Simulated {
     pub(crate) fn send(&mut self, to: u32, envelope: &Envelope) -> bool {
         let (segment, from, at) = (self.segment, self.me, self.clock());
         let number = self.numbers(1);
-        let before = self.before.get(&to).map_or((0, 0), |(event, tie)| (event + 1, *tie));
+        let before = self.before.get(to as usize).copied().unwrap_or((0, 0));
         let departure = Departure { at, number, from, to, before, envelope };
         let measures = segment.compute() != Compute::None;
         let sent = segment.locked(from, |engine| {
@@ -132,13 +141,12 @@ impl Simulated {
         let busy = cost.send_overhead;
         let rank = segment.rank(from);
         rank.clock.fetch_add(busy, RELAXED);
-        rank.sent.fetch_add(busy, RELAXED);
-        rank.messages.fetch_add(1, RELAXED);
+        add(&rank.sent, busy);
+        add(&rank.messages, 1);
         match sent {
             Ok(event) => {
-                self.before.insert(to, event);
-                self.sent += 1;
-                self.sent >= segment.sends_at_once()
+                self.has_sent(to, event);
+                self.runs_ahead(1)
             }
             Err(Exhausted) => {
                 self.fault = Some(Fault::Exhausted);

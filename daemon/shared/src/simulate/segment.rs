@@ -10,7 +10,7 @@ use crate::mem::sync::{Ordering, spin_loop, yield_cpu};
 use serde::{Deserialize, Serialize};
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 const LAYOUT: u64 = layout_hash(&[
     VERSION,
     size_of::<Header>() as u64,
@@ -61,6 +61,7 @@ pub struct SimulationConfig<'a> {
 pub struct SimulationSegment {
     segment: Segment,
     header: *mut Header,
+    parts: Parts,
     ranks: u32,
     room: u32,
     image_bytes: u32,
@@ -137,7 +138,7 @@ impl SimulationSegment {
             std::ptr::copy_nonoverlapping(config.image.as_ptr(), image.as_ptr(), config.image.len());
         }
         let (ranks, flow_bytes) = (config.ranks, config.flow_bytes);
-        let simulation = SimulationSegment { segment, header, ranks, room, image_bytes, flow_bytes };
+        let simulation = SimulationSegment { segment, header, parts, ranks, room, image_bytes, flow_bytes };
         simulation.locked(0, |engine| {
             engine.begin();
             (config.begin_flows)(engine.flows);
@@ -155,19 +156,16 @@ impl SimulationSegment {
         // SAFETY: inside the mapping; written before the descriptor was sent. Read once.
         let (ranks, room, image_bytes, flow_bytes) =
             unsafe { ((*header).ranks, (*header).room, (*header).image_bytes, (*header).flow_bytes) };
-        let (expected, found) = (Parts::of(ranks, room, image_bytes, flow_bytes).bytes, segment.bytes() as u64);
+        let parts = Parts::of(ranks, room, image_bytes, flow_bytes);
+        let (expected, found) = (parts.bytes, segment.bytes() as u64);
         if found != expected {
             return Err(SegmentError::Size { expected, found });
         }
-        Ok(SimulationSegment { segment, header, ranks, room, image_bytes, flow_bytes })
+        Ok(SimulationSegment { segment, header, parts, ranks, room, image_bytes, flow_bytes })
     }
 
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.segment.fd()
-    }
-
-    fn parts(&self) -> Parts {
-        Parts::of(self.ranks, self.room, self.image_bytes, self.flow_bytes)
     }
 
     /// The machine.
@@ -205,6 +203,12 @@ impl SimulationSegment {
         unsafe { (&raw const (*self.header).counts.events).read_volatile() }
     }
 
+    /// How often the lower bound on what may still happen has let events be gone through.
+    pub fn rounds(&self) -> u64 {
+        // SAFETY: as above.
+        unsafe { (&raw const (*self.header).counts.rounds).read_volatile() }
+    }
+
     /// Has nobody anything to do any more, and nothing is under way? For who looks from outside, without the lock: a rank that has it runs.
     pub fn is_stalled(&self) -> bool {
         // SAFETY: as above.
@@ -221,7 +225,7 @@ impl SimulationSegment {
 
     /// The collective that `rank` is in, if the engine plays it (its context), and whose message it waits for there. For who looks from outside.
     pub fn awaits(&self, rank: u32) -> Option<(u32, u32)> {
-        let at = self.parts().played + u64::from(rank) * size_of::<Part>() as u64;
+        let at = self.parts.played + u64::from(rank) * size_of::<Part>() as u64;
         let part = (rank < self.ranks).then(|| self.segment.at(at, size_of::<Part>()).cast::<Part>().as_ptr())?;
         // SAFETY: inside the mapping, aligned; numbers that others may be changing, of no consequence.
         let read = |number: *const u32| unsafe { number.read_volatile() };
@@ -244,7 +248,7 @@ impl SimulationSegment {
     /// A rank, of which only what is atomic may be looked at without the lock.
     pub fn rank(&self, rank: u32) -> &SimRank {
         assert!(rank < self.ranks);
-        let at = self.parts().ranks + u64::from(rank) * size_of::<SimRank>() as u64;
+        let at = self.parts.ranks + u64::from(rank) * size_of::<SimRank>() as u64;
         // SAFETY: inside the mapping, aligned; all-zero is a good start.
         unsafe { self.segment.at(at, size_of::<SimRank>()).cast::<SimRank>().as_ref() }
     }
@@ -267,7 +271,7 @@ impl SimulationSegment {
             looks += 1;
             if looks % LOOKS == 0 { yield_cpu() } else { spin_loop() }
         }
-        let parts = self.parts();
+        let parts = &self.parts;
         // SAFETY: the lock makes this the only user of all that changes.
         let counts: &mut Counts = unsafe { &mut (*self.header).counts };
         // SAFETY: written before the segment was shared.

@@ -3,7 +3,7 @@
 use super::engine::{Departure, Engine, Look, NONE};
 use super::layout::{Step as Part, status};
 use super::network::{Cost, Flow, Network};
-use super::play::Played;
+use super::play::{Holding, Played};
 use super::{Compute, SimulationConfig, SimulationSegment};
 use crate::matching::envelope::{Envelope, FLAG_SYNC, kind};
 use crate::mem::sync::Ordering::SeqCst;
@@ -34,19 +34,32 @@ impl Network for Even {
 /// Each message takes longer by those that are under way when its latency is over.
 struct Narrow;
 
-/// What is under way: how many, then the end and the key of each.
+/// Under way since `begin`, when its latency is over; until `end`, if that is known already.
+#[derive(Copy, Clone)]
+struct Under {
+    begin: u64,
+    bytes: u64,
+    key: u64,
+    end: u64,
+}
+
 fn words(memory: &mut [u8]) -> &mut [[u8; 8]] {
     memory.as_chunks_mut().0
 }
 
-fn flows(memory: &mut [u8]) -> Vec<(u64, u64)> {
+fn flows(memory: &mut [u8]) -> Vec<Under> {
     let words = words(memory);
     let at = |index: usize| u64::from_ne_bytes(words[index]);
-    (0..at(0) as usize).map(|flow| (at(1 + 2 * flow), at(2 + 2 * flow))).collect()
+    let one = |flow: usize| {
+        let [begin, bytes, key, end] = [1, 2, 3, 4].map(|word| at(4 * flow + word));
+        Under { begin, bytes, key, end }
+    };
+    (0..at(0) as usize).map(one).collect()
 }
 
-fn set_flows(memory: &mut [u8], flows: &[(u64, u64)]) {
-    let all = [flows.len() as u64].into_iter().chain(flows.iter().flat_map(|(end, key)| [*end, *key]));
+fn set_flows(memory: &mut [u8], flows: &[Under]) {
+    let each = flows.iter().flat_map(|flow| [flow.begin, flow.bytes, flow.key, flow.end]);
+    let all = [flows.len() as u64].into_iter().chain(each);
     words(memory).iter_mut().zip(all).for_each(|(word, value)| *word = value.to_ne_bytes());
 }
 
@@ -55,26 +68,34 @@ impl Network for Narrow {
         Cost { send_overhead: 50, wire: LATENCY + bytes, receive_overhead: RECEIVE, gap: 20 }
     }
 
-    fn shares(&self, from: u32, to: u32) -> bool {
+    fn shares(&self, from: u32, to: u32, _bytes: u64) -> bool {
         from != to
     }
 
     fn start(&self, memory: &mut [u8], flow: &Flow) -> bool {
         let mut all = flows(memory);
-        let beside = all.iter().filter(|(end, _)| *end > flow.at + LATENCY).count() as u64;
-        all.push((flow.at + LATENCY + flow.bytes + beside * 11, flow.key));
+        all.push(Under { begin: flow.at + LATENCY, bytes: flow.bytes, key: flow.key, end: 0 });
         set_flows(memory, &all);
         true
     }
 
     fn next(&self, memory: &mut [u8]) -> Option<u64> {
-        flows(memory).into_iter().map(|(end, _)| end).min()
+        flows(memory).into_iter().map(|flow| if flow.end == 0 { flow.begin } else { flow.end }).min()
     }
 
     fn advance(&self, memory: &mut [u8], to: u64, ended: &mut Vec<(u64, u64)>) -> bool {
-        let (mut over, left): (Vec<_>, Vec<_>) = flows(memory).into_iter().partition(|(end, _)| *end <= to);
-        over.sort_unstable();
-        ended.extend(over.into_iter().map(|(end, key)| (key, end)));
+        let mut all = flows(memory);
+        all.sort_unstable_by_key(|flow| (flow.begin, flow.key));
+        for at in 0..all.len() {
+            let Under { begin, bytes, end, .. } = all[at];
+            if end == 0 && begin <= to {
+                let beside = all.iter().filter(|other| other.end > begin).count() as u64;
+                all[at].end = begin + bytes + beside * 11;
+            }
+        }
+        let (mut over, left): (Vec<_>, Vec<_>) = all.into_iter().partition(|flow| flow.end != 0 && flow.end <= to);
+        over.sort_unstable_by_key(|flow| (flow.end, flow.key));
+        ended.extend(over.into_iter().map(|flow| (flow.key, flow.end)));
         set_flows(memory, &left);
         true
     }
@@ -270,12 +291,12 @@ impl Rank {
             let step = |round: u32| {
                 let (to, from) = ((me + (1 << round)) % ranks, (me + ranks - (1 << round)) % ranks);
                 let (before, before_tie) = self.before[to as usize];
-                Part { to, from, bytes: 0, before, reserved: 0, before_tie }
+                Part { to, from, before, does: 0, before_tie }
             };
             let steps: Vec<Part> = (0..32).take_while(|round| 1u64 << round < u64::from(ranks)).map(step).collect();
             let number = self.number + 2;
             self.number += 2 * steps.len() as u64;
-            engine.join(me, self.clock, number, 7, &steps);
+            engine.join(me, (self.clock, number), 7, &steps, &Holding::NOTHING);
             (self.joined, self.begins) = (true, true);
         }
         if std::mem::take(&mut self.asked) {

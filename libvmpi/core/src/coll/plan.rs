@@ -164,6 +164,11 @@ pub struct Plan {
 const TEMP_ALIGN: usize = 64;
 
 impl Plan {
+    /// Empty, with memory for so many steps.
+    pub fn with_room(steps: usize) -> Plan {
+        Plan { steps: Vec::with_capacity(steps), temps: Vec::new() }
+    }
+
     pub fn send(&mut self, ranks: Ranks, to: u32, data: Data) {
         self.steps.push(Step::Send { data, to: to as i32, via: ranks.via });
     }

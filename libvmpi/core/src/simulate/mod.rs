@@ -12,9 +12,10 @@ pub use compute::compute;
 pub(crate) use compute::{entered, left, look};
 
 use crate::errors::{Class, Error, Result};
+use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
-use vmpi_machine::{Flows, Image};
+use vmpi_machine::{Flows, Image, Model, Way};
 use vmpi_shared::endpoint::Endpoint;
 use vmpi_shared::node::recording;
 use vmpi_shared::simulate::{Cost, Flow, Network, Simulated, SimulationSegment};
@@ -30,44 +31,87 @@ struct Mine {
 
 static MINE: OnceLock<Mine> = OnceLock::new();
 
-/// The costs that the machine tells.
-#[derive(Copy, Clone)]
-struct Wires(Image<'static>);
+/// The costs that the machine tells; the latest answers are kept, since each message is asked about several times, and most are like the ones before.
+pub(super) struct Wires {
+    machine: Image<'static>,
+    ways: Kept<(u32, u32), Way>,
+    costs: Kept<(u32, u32, u64), Cost>,
+}
+
+/// So many answers of a kind; a power of two.
+const KEPT: usize = 256;
+
+/// The latest answer among the questions that have the same place.
+struct Kept<Question, Answer>(Box<[Cell<Option<(Question, Answer)>>]>);
+
+impl<Question: Copy + PartialEq, Answer: Copy> Kept<Question, Answer> {
+    fn new() -> Self {
+        Kept((0..KEPT).map(|_| Cell::new(None)).collect())
+    }
+
+    #[inline]
+    fn get(&self, place: u32, question: Question, answer: impl FnOnce() -> Answer) -> Answer {
+        let cell = &self.0[place as usize % KEPT];
+        match cell.get() {
+            Some((known, answer)) if known == question => answer,
+            _ => {
+                let answer = answer();
+                cell.set(Some((question, answer)));
+                answer
+            }
+        }
+    }
+}
+
+impl Wires {
+    fn new(machine: Image<'static>) -> Wires {
+        Wires { machine, ways: Kept::new(), costs: Kept::new() }
+    }
+
+    #[inline]
+    fn way(&self, from: u32, to: u32) -> Way {
+        // Neighbours in number are apart, there and back.
+        let place = from.wrapping_mul(37).wrapping_add(to);
+        self.ways.get(place, (from, to), || *self.machine.path(from, to).way())
+    }
+}
 
 impl Network for Wires {
     fn cost(&self, from: u32, to: u32, bytes: u64) -> Cost {
-        let cost = self.0.cost(&self.0.path(from, to), bytes);
-        Cost {
-            send_overhead: cost.send_overhead,
-            wire: cost.wire,
-            receive_overhead: cost.receive_overhead,
-            gap: cost.gap,
-        }
+        let place = from.wrapping_mul(37).wrapping_add(to).wrapping_add((bytes as u32).wrapping_mul(7));
+        self.costs.get(place, (from, to, bytes), || {
+            let cost = self.machine.cost_by(&self.way(from, to), bytes);
+            Cost {
+                send_overhead: cost.send_overhead,
+                wire: cost.wire,
+                receive_overhead: cost.receive_overhead,
+                gap: cost.gap,
+            }
+        })
     }
 
     fn word(&self, from: u32, to: u32) -> Cost {
-        match self.0.rules().rendezvous_handshake {
+        match self.machine.rules().rendezvous_handshake {
             true => self.cost(from, to, 0),
             // Both ends know at once: the least time that there is.
             false => Cost { wire: 1, ..Cost::default() },
         }
     }
 
-    fn words_compete(&self) -> bool {
-        self.0.rules().rendezvous_handshake
-    }
-
     fn detaches(&self, bytes: u64) -> bool {
-        self.0.rules().eager_leaves_when_received && bytes < vmpi_machine::RENDEZVOUS_FROM
+        self.machine.rules().eager_leaves_when_received && bytes < vmpi_machine::RENDEZVOUS_FROM
     }
 
-    fn shares(&self, from: u32, to: u32) -> bool {
-        self.0.path(from, to).shares()
+    fn shares(&self, from: u32, to: u32, bytes: u64) -> bool {
+        // What takes nothing of its links leaves all to others.
+        let has_volume = bytes > 0 || self.machine.model() == Model::Smpi;
+        has_volume && self.machine.link_count() > 0 && self.way(from, to).shares()
     }
 
     fn start(&self, memory: &mut [u8], flow: &Flow) -> bool {
-        let path = self.0.path(flow.from, flow.to);
-        Flows::open(memory).and_then(|mut flows| flows.start(flow.at, flow.key, &self.0, &path, flow.bytes)).is_ok()
+        let path = self.machine.path(flow.from, flow.to);
+        let start = |mut flows: Flows<'_>| flows.start(flow.at, flow.key, &self.machine, &path, flow.bytes);
+        Flows::open(memory).and_then(start).is_ok()
     }
 
     fn next(&self, memory: &mut [u8]) -> Option<u64> {
@@ -114,7 +158,7 @@ pub(crate) fn begin(endpoint: &mut Endpoint, segment: SimulationSegment) -> Resu
     // As long as the process lives.
     let segment: &'static SimulationSegment = Box::leak(Box::new(segment));
     let machine = Image::new(segment.image()).map_err(|error| Error::new(Class::Other, error.to_string()))?;
-    endpoint.simulate(Simulated::new(segment, Box::new(Wires(machine)), endpoint.me));
+    endpoint.simulate(Simulated::new(segment, Box::new(Wires::new(machine)), endpoint.me));
     compute::begin(endpoint, segment.compute())?;
     let _ = MINE.set(Mine { segment, machine, me: endpoint.me });
     recording::live_in_virtual_time(&endpoint.node, endpoint.me, || now().unwrap_or(0));

@@ -1,13 +1,14 @@
 //! When a rank waits or looks in virtual time, and what its messages cost it.
 
-use super::{MINE, RELAXED, Wires, compute, is_on, now, spend};
+use super::{MINE, RELAXED, compute, is_on, now, spend};
 use crate::process::{self, endpoint};
 use std::sync::atomic::AtomicU32;
 use vmpi_shared::endpoint::Endpoint;
 use vmpi_shared::matching::request::FLAG_AWAITED;
 use vmpi_shared::node::recording;
+use vmpi_shared::simulate::Fault;
 use vmpi_shared::simulate::layout::Step;
-use vmpi_shared::simulate::{Fault, Network};
+use vmpi_shared::simulate::play::Holding;
 
 /// This rank calls MPI no more: whoever traces it is told.
 pub(super) fn finish() {
@@ -58,12 +59,13 @@ pub(crate) fn wait(call: u32, peer: i32, tag: i32, beside: bool) {
     }
 }
 
-/// Take part in a collective that the engine plays, to its end. `steps`: what this rank sends and receives, by ranks of the job.
+/// Take part in a collective that the engine plays, to its end. `steps`: what this rank sends and receives, by ranks of the job; `holding`: what it brings, and
+/// then the result.
 #[cold]
-pub(crate) fn join(context: u32, steps: &mut [Step], call: u32) {
+pub(crate) fn join(context: u32, steps: &mut [Step], holding: &mut Holding, call: u32) {
     MISSES.store(0, RELAXED);
     compute::pay();
-    endpoint().join_in_virtual_time(context, steps, (call, -1, -1));
+    endpoint().join_in_virtual_time(context, steps, holding, (call, -1, -1));
     check();
 }
 
@@ -91,7 +93,7 @@ pub(crate) fn missed() -> bool {
 pub(crate) fn received(from: u32, bytes: u64) {
     MISSES.store(0, RELAXED);
     if let Some(mine) = MINE.get() {
-        let busy = Wires(mine.machine).cost(from, mine.me, bytes).receive_overhead;
+        let busy = endpoint().simulated_cost(from, mine.me, bytes).receive_overhead;
         spend(busy);
         mine.segment.rank(mine.me).sent.fetch_add(busy, RELAXED);
     }

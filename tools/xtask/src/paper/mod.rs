@@ -1,10 +1,11 @@
 //! `cargo xtask paper`: the tables and figures of the EuroMPI'20 paper on MPI virtualization, measured here.
 //!
 //! Table 1 (its listing 1), table 2 (conjugate gradients in the manner of HPCCG), figures 3 and 4 (the cost of the clocks), figures 5 and 7
-//! (overlap); and those of a paper on blocking calls that overlap (`blocking`).
+//! (overlap); those of a paper on blocking calls that overlap (`blocking`), and of one on simulation (`virtual_time`).
 
 mod blocking;
 mod overlap;
+mod virtual_time;
 
 use crate::Result;
 use crate::bench::experiment::{EXPERIMENTS, words};
@@ -28,6 +29,7 @@ pub enum Part {
     Figures,
     Overlap,
     OverlapBlocking,
+    VirtualTime,
 }
 
 pub struct Options {
@@ -41,7 +43,7 @@ pub struct Options {
     pub limit: Duration,
     /// Take vmpi as it was built before.
     pub built: bool,
-    /// A part of `overlap-blocking`.
+    /// A part of `overlap-blocking`, and of `virtual-time`.
     pub brief: bool,
 }
 
@@ -109,7 +111,8 @@ const PAPER_2: &str = "| four processes on a core | MPC-MPI, MPI_Wtime | TinyMPI
     | DDOT MFLOP/s | 319 | 245 | 7513 |\n";
 
 impl Part {
-    const ALL: &[Part] = &[Part::Table1, Part::Table2, Part::Figures, Part::Overlap, Part::OverlapBlocking];
+    const ALL: &[Part] =
+        &[Part::Table1, Part::Table2, Part::Figures, Part::Overlap, Part::OverlapBlocking, Part::VirtualTime];
 
     fn name(self) -> &'static str {
         match self {
@@ -118,6 +121,7 @@ impl Part {
             Part::Figures => "figures",
             Part::Overlap => "overlap",
             Part::OverlapBlocking => "overlap-blocking",
+            Part::VirtualTime => "virtual-time",
         }
     }
 }
@@ -142,6 +146,7 @@ pub fn paper(options: &Options) -> Result<()> {
             Part::Figures => figures(&mut bench, options.rounds, &dir)?,
             Part::Overlap => overlap::overlap(&mut bench, options, &dir)?,
             Part::OverlapBlocking => blocking::blocking(&mut bench, options)?,
+            Part::VirtualTime => virtual_time::virtual_time(&mut bench, options)?,
         };
         write(&dir.join(format!("{}.md", part.name())), &found.text)?;
         write(&dir.join(format!("{}.json", part.name())), &format!("{:#}\n", found.json))?;
