@@ -46,7 +46,7 @@ WRAP(MPI_Send) WRAP(mpi_send_) WRAP(mpi_send_f08_) WRAP(mpi_send_f08ts_) WRAP(om
 C
 gcc -shared -fPIC -O1 -o tool.so tool.c
 for mpi in openmpi mpich; do
-    "mpiexec.$mpi" --version | head -n 2 | grep -io "mpi) [0-9.]*\|version: *[0-9.]*" >&2
+    "mpiexec.$mpi" --version 2>&1 | head -n 2 >&2
     for module in mpi mpi_f08; do
         "mpif90.$mpi" -o "$module.$mpi" "$module.f90"
         "mpiexec.$mpi" -n 2 env LD_PRELOAD="$d/tool.so" "./$module.$mpi" 2> said
