@@ -26,7 +26,7 @@ pub use report::{CoreReport, Helper, JobReport, RankReport, RegionReport, Simula
 pub use spec::{App, Balance, JobSpec, NodeMap, NodePart, Nodes, OnBlock, Policy, Simulation, Stdio, Wtime};
 
 /// Changes whenever a message changes its meaning.
-pub const PROTOCOL: u32 = 15;
+pub const PROTOCOL: u32 = 16;
 /// Most ranks that a segment is made for, and most of all else that it counts: all sizes computed from these are far from overflow.
 pub const MOST_RANKS: u32 = 1 << 24;
 /// Longest frame accepted.
@@ -416,6 +416,10 @@ pub enum Reply {
         /// In a job of several nodes.
         #[serde(default)]
         nodes: Option<NodeMap>,
+    },
+    /// To a process that wants to be a rank, but has been started by that rank's MPI process `of`, which goes on: it is a program of its own.
+    Apart {
+        of: i32,
     },
     /// The descriptor comes along.
     CheckBoard,
