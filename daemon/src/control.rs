@@ -37,8 +37,9 @@ use vmpi_shared::simulate::SimulationSegment;
 use crate::client::Role;
 use crate::connection::SendError;
 use crate::daemon::Daemon;
-use crate::job::{self, Job, Place};
+use crate::job::{self, AttachError, Job, Place};
 use crate::log::{self, debug};
+use crate::reap;
 
 /// A day: nobody waits longer for ranks to end that have been told to.
 const MOST_GRACE_MS: u64 = 24 * 3600 * 1000;
@@ -416,7 +417,16 @@ impl Daemon {
         if job.keep_waiting(token, rank, word, &face, pid) {
             return;
         }
-        if let Err(error) = job.attach(rank, word, face, pid, token) {
+        let attached = job.attach(rank, word, face, pid, token);
+        if let Err(AttachError::Taken { pid: of, .. }) = attached
+            && reap::ancestors(pid).any(|above| above == of)
+        {
+            debug!(
+                "job {id}: process {pid} was started by the MPI process {of} of rank {rank}, and is a program of its own"
+            );
+            return self.reply(token, &Reply::Apart { of }, &[]);
+        }
+        if let Err(error) = attached {
             self.refuse(token, error.to_string(), 125);
             return;
         }

@@ -22,6 +22,7 @@ pub mod elf;
 pub mod environ;
 pub mod failure;
 mod font;
+mod grace;
 pub mod hostlist;
 pub mod hosts;
 pub mod launch;

@@ -8,6 +8,7 @@ use crate::cli::{OnDeadlock, RunOptions};
 use crate::crash::{self, Crashes};
 use crate::daemon::{self, Daemon, Loss, Orphans};
 use crate::failure::{Failure, code};
+use crate::grace::{Demands, grace};
 use crate::mpir;
 use crate::output::{Routes, SinkError, Streams};
 use crate::sites::{SiteSeen, Sites};
@@ -30,8 +31,6 @@ use vmpi_shared::escape;
 use vmpi_shared::monitor::Matrix;
 use vmpi_shared::waits::JobWaits;
 
-/// Ranks get so long between TERM and KILL.
-const GRACE_MS: u64 = 2000;
 /// The daemon gets so long to end a job after the grace before this process does it.
 const BACKSTOP: Duration = Duration::from_secs(10);
 /// After how long it is said that vmpirun waits for what ranks have left running.
@@ -134,7 +133,7 @@ pub fn run(
         deadline: options.timeout_s.map(|s| Instant::now() + Duration::from_secs(s)),
         job: 0,
         first: Vec::new(),
-        cancels: 0,
+        demands: Demands::default(),
         give_up: None,
         ends: Vec::new(),
         spawned: Vec::new(),
@@ -228,7 +227,7 @@ struct Session<'a> {
     job: u32,
     /// The processes of the ranks that this process started, in order.
     first: Vec<i32>,
-    cancels: u32,
+    demands: Demands,
     /// When this process stops waiting for the daemon to end the job.
     give_up: Option<Instant>,
     ends: Vec<RankEnd>,
@@ -272,12 +271,7 @@ impl Session<'_> {
             if self.deadline.is_some_and(|at| at <= now) {
                 self.deadline = None;
                 let seconds = self.options.timeout_s.unwrap_or(0);
-                self.cancel(
-                    daemon,
-                    format!("it ran longer than the --timeout of {seconds} s"),
-                    code::TIMEOUT,
-                    Signal::SIGTERM,
-                );
+                self.cancel(daemon, format!("it ran longer than the --timeout of {seconds} s"), code::TIMEOUT, None);
             }
             if self.give_up.is_some_and(|at| at <= now) {
                 return Last::Lost(Loss::Silent);
@@ -327,8 +321,7 @@ impl Session<'_> {
                     Signal::SIGINT => "interrupted (Ctrl-C)".to_string(),
                     other => format!("vmpirun got {}", other.as_str()),
                 };
-                let first = if signal == Signal::SIGQUIT { Signal::SIGKILL } else { Signal::SIGTERM };
-                self.cancel(daemon, what, 128 + signal as i32, first);
+                self.cancel(daemon, what, 128 + signal as i32, Some(signal));
             }
             Signal::SIGTSTP => {
                 // SIGTSTP itself has no effect on the ranks: their process group has no terminal.
@@ -356,30 +349,32 @@ impl Session<'_> {
         let _ = daemon.connection.send(&Request::Forward { signal: signal as i32 }, &[]);
     }
 
-    /// Ask the daemon to end the job; the second time at once, the third time do not wait for the daemon.
-    fn cancel(&mut self, daemon: &mut Daemon, reason: String, code: i32, signal: Signal) {
-        self.cancels += 1;
-        let (signal, grace_ms) = if self.cancels > 1 { (Signal::SIGKILL, 0) } else { (signal, GRACE_MS) };
+    /// Ask the daemon to end the job, since a signal `by` wants it or for another reason; the second time at once, the third time do not wait for the daemon.
+    fn cancel(&mut self, daemon: &mut Daemon, reason: String, code: i32, by: Option<Signal>) {
         let now = Instant::now();
-        let at = now + Duration::from_millis(grace_ms) + BACKSTOP;
-        self.give_up = Some(if self.cancels > 2 { now } else { self.give_up.map_or(at, |old| old.min(at)) });
+        let Some(demands) = self.demands.note(now) else { return };
+        let at_once = demands > 1 || by == Some(Signal::SIGQUIT);
+        let grace = if demands > 1 { Duration::ZERO } else { grace(self.options.kill_after_s, by) };
+        let at = now + grace + BACKSTOP;
+        self.give_up = Some(if demands > 2 { now } else { self.give_up.map_or(at, |old| old.min(at)) });
         if self.own.is_none() && !self.quiet {
             self.own = Some(Failure::new(code, format!("the job was ended: {reason}")));
         }
-        let _ = daemon.connection.send(&Request::Cancel { reason, code, signal: signal as i32, grace_ms }, &[]);
+        let (signal, grace_ms) = (if at_once { libc::SIGKILL } else { libc::SIGTERM }, grace.as_millis() as u64);
+        let _ = daemon.connection.send(&Request::Cancel { reason, code, signal, grace_ms }, &[]);
     }
 
     fn on_sink_error(&mut self, daemon: &mut Daemon, why: &SinkError) {
-        if self.cancels > 0 {
+        if self.demands.any() {
             return;
         }
         match why {
             SinkError::Closed(_) => {
                 self.quiet = true;
-                self.cancel(daemon, why.to_string(), 128 + libc::SIGPIPE, Signal::SIGTERM);
+                self.cancel(daemon, why.to_string(), 128 + libc::SIGPIPE, None);
             }
             SinkError::Failed { .. } => {
-                self.cancel(daemon, why.to_string(), code::OWN, Signal::SIGTERM);
+                self.cancel(daemon, why.to_string(), code::OWN, None);
             }
         }
     }
@@ -391,7 +386,7 @@ impl Session<'_> {
                 Reply::Started { pids } => self.started(daemon, pids),
                 Reply::Grown { ranks } => {
                     if let Err(why) = self.streams.add(&ranks, fds, self.options) {
-                        self.cancel(daemon, why.sentence, code::OWN, Signal::SIGTERM);
+                        self.cancel(daemon, why.sentence, code::OWN, None);
                     }
                     self.spawned.extend(ranks);
                     self.tell_debugger();
@@ -406,7 +401,7 @@ impl Session<'_> {
                 }
                 Reply::HeldUp { ranks, seconds } if self.options.on_deadlock != OnDeadlock::Ignore => {
                     let reason = crate::simulate::held_up(&ranks, seconds);
-                    self.cancel(daemon, reason, code::DEADLOCK, Signal::SIGTERM);
+                    self.cancel(daemon, reason, code::DEADLOCK, None);
                 }
                 Reply::Dying { dying } => {
                     let (ranks, seen) = (vec![dying.rank], crash::look(dying));
@@ -439,9 +434,9 @@ impl Session<'_> {
         let next = if ends { String::new() } else { why.next_steps() };
         let _ = write!(io::stderr(), "vmpirun: {}{next}", escape::lines(&why.text()));
         if limited {
-            self.cancel(daemon, "memory for messages has ended".into(), code::OWN, Signal::SIGTERM);
+            self.cancel(daemon, "memory for messages has ended".into(), code::OWN, None);
         } else if self.options.on_deadlock == OnDeadlock::Abort {
-            self.cancel(daemon, "none of its ranks can go on".into(), code::DEADLOCK, Signal::SIGTERM);
+            self.cancel(daemon, "none of its ranks can go on".into(), code::DEADLOCK, None);
         }
     }
 
@@ -479,8 +474,9 @@ impl Session<'_> {
         }
         self.first = pids;
         // Pids of other nodes mean nothing here, and who waits for a debugger is not to be stopped.
-        if self.options.report_html.is_some() && self.spec.nodes.is_none() && self.spec.stop.is_empty() {
-            self.sites.begin(&self.first, Instant::now());
+        let (page, text) = (self.options.report_html.is_some(), self.options.report.is_some());
+        if (page || text) && self.spec.nodes.is_none() && self.spec.stop.is_empty() {
+            self.sites.begin(&self.first, !page, Instant::now());
         }
         self.tell_debugger();
         if !self.spec.stop.is_empty() && self.options.gdb.is_empty() {

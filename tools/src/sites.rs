@@ -1,4 +1,4 @@
-//! From where in the program ranks wait, by file and line: seen by looks now and then, for a page that was asked for (`--report-html`).
+//! From where in the program ranks wait, by file and line: seen by looks now and then, for a report that was asked for (`--report-html`, `--report`).
 //!
 //! A look takes the call stacks of a few ranks that sleep; each is stopped for about a millisecond and waits on. The looks take a small part of this process's time,
 //! so a short or large run has few of them. Whether such a rank waits for a message or for its core is not seen here: how long it did either is in what was recorded.
@@ -11,8 +11,9 @@ use crate::stack::{self, Names, StackError};
 /// The first look comes so long after the ranks have started, and others at least so much later each.
 const FIRST: Duration = Duration::from_millis(20);
 const PAUSE: Duration = Duration::from_millis(50);
-/// A look takes one in so many parts of the time.
+/// A look takes one in so many parts of the time; where the times of the run are what was asked for, of this.
 const PART: u32 = 20;
+const SELDOM: u32 = 100;
 /// Ranks of a look.
 const MOST_RANKS: usize = 4;
 /// Calls in which nothing is waited for that the program could change.
@@ -35,13 +36,15 @@ pub struct SiteSeen {
 pub struct Sites {
     pids: Vec<i32>,
     next: Option<Instant>,
+    part: u32,
     names: Names,
     seen: BTreeMap<(String, String, String), (u64, BTreeSet<u32>)>,
 }
 
 impl Sites {
     /// The ranks are these processes, all of this node.
-    pub fn begin(&mut self, pids: &[i32], now: Instant) {
+    pub fn begin(&mut self, pids: &[i32], seldom: bool, now: Instant) {
+        self.part = if seldom { SELDOM } else { PART };
         self.pids = pids.to_vec();
         self.next = Some(now + FIRST);
     }
@@ -77,7 +80,7 @@ impl Sites {
                 Ok(_) | Err(_) => {}
             }
         }
-        self.next = Some(Instant::now() + PAUSE.max(now.elapsed() * PART));
+        self.next = Some(Instant::now() + PAUSE.max(now.elapsed() * self.part));
     }
 
     /// What was seen, the most first.
@@ -110,7 +113,7 @@ mod tests {
         let mut sites = Sites::default();
         let now = Instant::now();
         assert_eq!(sites.due(), None);
-        sites.begin(&[], now);
+        sites.begin(&[], false, now);
         sites.look(now);
         assert_eq!(sites.due(), Some(now + FIRST), "not yet");
         sites.look(now + FIRST);

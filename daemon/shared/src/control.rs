@@ -417,6 +417,10 @@ pub enum Reply {
         #[serde(default)]
         nodes: Option<NodeMap>,
     },
+    /// To a process that wants to be a rank, but has been started by that rank's MPI process `of`, which goes on: it is a program of its own.
+    Apart {
+        of: i32,
+    },
     /// The descriptor comes along.
     CheckBoard,
     /// This node's part of a job of several nodes can be reached at this port.

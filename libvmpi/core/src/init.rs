@@ -1,7 +1,7 @@
 //! MPI's start and end in this process: for the world model (MPI_Init, MPI_Finalize) and for sessions, which are its users.
 //!
 //! A program started by vmpirun finds its daemon in the environment, attaches, and gets the two segments. A program
-//! started by itself is a world of one rank with segments of its own. Above all of what it starts and ends; what is learned here is kept in `process` and `nodes`.
+//! started by itself, or by a rank in the middle of its own MPI, is a world of one rank with segments of its own. Above all of what it starts and ends; what is learned here is kept in `process` and `nodes`.
 
 use crate::attr;
 use crate::chance;
@@ -91,11 +91,16 @@ pub fn open(face: &'static str, required_thread_level: i32) -> Result<i32> {
                 foreign::join()?;
             }
             let (mut node, job, rank, world, simulation) = match std::env::var(control::env::SOCKET) {
-                Ok(socket) => {
-                    let attached = attach(&socket, face)?;
-                    crate::stdio::by_lines();
-                    attached
-                }
+                Ok(socket) => match attach(&socket, face)? {
+                    Some(attached) => {
+                        crate::stdio::by_lines();
+                        attached
+                    }
+                    None => {
+                        leave_job();
+                        singleton()?
+                    }
+                },
                 Err(_) => singleton()?,
             };
             vmpi_cma::allow_peers();
@@ -167,8 +172,8 @@ pub fn close() {
 /// The two segments, this rank and its world, and in a simulated job virtual time.
 type Attached = (NodeSegment, JobSegment, u32, World, Option<SimulationSegment>);
 
-/// Attach to the daemon that started this rank.
-fn attach(socket: &str, face: &str) -> Result<Attached> {
+/// Attach to the daemon that started this rank; `None`: a rank that goes on has started this process, which is none itself.
+fn attach(socket: &str, face: &str) -> Result<Option<Attached>> {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     let number = |name: &str| {
         variable(name).parse::<u32>().map_err(|_| {
@@ -198,8 +203,10 @@ fn attach(socket: &str, face: &str) -> Result<Attached> {
     ask(&Request::Hello { version: env!("CARGO_PKG_VERSION").into(), protocol: control::PROTOCOL })?;
     let request = Request::Attach { job, rank, word: variable(control::env::JOB), face: face.into() };
     let (answer, fds) = ask(&request)?;
-    let Reply::Attached { appnum, world, universe, nodes, .. } = answer else {
-        return Err(failed("attach to", &"it gave an unknown answer"));
+    let (appnum, world, universe, nodes) = match answer {
+        Reply::Attached { appnum, world, universe, nodes, .. } => (appnum, world, universe, nodes),
+        Reply::Apart { .. } => return Ok(None),
+        _ => return Err(failed("attach to", &"it gave an unknown answer")),
     };
     let mut fds = fds.into_iter();
     let (Some(node), Some(jobs), Some(bell), Some(pids)) = (fds.next(), fds.next(), fds.next(), fds.next()) else {
@@ -227,7 +234,35 @@ fn attach(socket: &str, face: &str) -> Result<Attached> {
     }
     let jobs = JobSegment::map(jobs).map_err(unmapped)?;
     process::set_daemon(daemon, appnum, universe);
-    Ok((node, jobs, rank, world, simulation))
+    Ok(Some((node, jobs, rank, world, simulation)))
+}
+
+/// Forget the job whose variables this process has inherited: what they ask for, and who they say it is, is said of the rank that has started it.
+///
+/// Python's multiprocessing ("spawn", "forkserver") is the usual case: its children import mpi4py again, which starts MPI.
+fn leave_job() {
+    use control::env;
+    for name in [
+        env::SOCKET,
+        env::JOB,
+        env::JOBID,
+        env::RANK,
+        env::JOB_RANK,
+        env::SIZE,
+        env::V,
+        env::COUNTERS,
+        env::COMPUTATION,
+        env::REGIONS,
+        env::PCONTROL,
+        env::CHECK,
+        env::CHAOS,
+        env::RECORD,
+        env::RECORD_ALL,
+        env::REPLAY,
+    ] {
+        // SAFETY: MPI does not allow other threads to use the environment during MPI_Init any more than Open MPI and MPICH, which set it there, too.
+        unsafe { std::env::remove_var(name) };
+    }
 }
 
 /// The daemon's socket is not there. `directory` is where it should be: a job's own, in the runtime directory, or that.

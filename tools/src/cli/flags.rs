@@ -126,6 +126,8 @@ pub static FLAGS: &[Flag] = &[
         |l, v| a::put(&mut l.job.on_crash, a::on_crash(&v[0])?)),
     flag(Own, &["on-hang"], One("SECONDS"), "when for SECONDS no message has gone or come and no wait in MPI has ended: explain on stderr who waits, sleeps or computes; the job goes on",
         |l, v| a::put(&mut l.job.on_hang_s, a::on_hang(&v[0])?)),
+    flag(Own, &["kill-after"], One("SECONDS"), "when the job is told to end, its ranks get SIGTERM, and SIGKILL so long after that: 30 if vmpirun got SIGTERM, so that a checkpoint can be written, else 2; a second signal kills at once",
+        |l, v| a::set(&mut l.job.kill_after_s, a::number(&v[0], "seconds")?)),
     flag(Own, &["randomize"], Nothing, "random addresses for each rank (ASLR); by default all ranks lie at the same ones, which makes switching between them cheaper",
         |l, _| a::put(&mut l.job.randomize, true)),
     flag(Own, &["wtime"], One("wall|rank"), "what MPI_Wtime returns: wall-clock time or the rank's own time",

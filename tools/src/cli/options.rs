@@ -210,6 +210,8 @@ pub struct RunOptions {
     /// `None`: what the cores or the slots hold.
     pub universe: Option<Universe>,
     pub timeout_s: Option<u64>,
+    /// Seconds between TERM and KILL; `None`: as usual after what ends the job.
+    pub kill_after_s: Option<u64>,
     pub kill_on_failure: bool,
     pub recovery: bool,
     pub on_deadlock: OnDeadlock,
@@ -314,6 +316,7 @@ impl Default for RunOptions {
             stdin: StdinTo::default(),
             universe: None,
             timeout_s: None,
+            kill_after_s: None,
             kill_on_failure: true,
             recovery: false,
             on_deadlock: OnDeadlock::Report,

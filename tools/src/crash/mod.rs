@@ -29,7 +29,8 @@ pub fn look(dying: Dying) -> Seen {
         let name = std::fs::read_to_string(format!("/proc/{}/task/{thread}/comm", dying.pid));
         name.map_or_else(|_| thread.to_string(), |name| format!("{thread} ({})", name.trim_end()))
     });
-    let taken = Taken::at(dying.pid, dying.registers).map_err(|error| error.to_string());
+    let taken =
+        Taken::at(dying.pid, dying.thread.unwrap_or(dying.pid), dying.registers).map_err(|error| error.to_string());
     Seen { dying, taken, thread }
 }
 

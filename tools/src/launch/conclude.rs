@@ -84,7 +84,7 @@ pub(super) fn conclude(
         let tables = match form {
             ReportForm::Summary => report::summary(report),
             ReportForm::Full => format!("{}\n{}", report::summary(report), report::full(report)),
-        };
+        } + &report::sites(&finished.sites);
         let carried: Vec<&String> =
             report.notes.iter().filter(|note| note.contains(vmpi_shared::control::CARRIED)).collect();
         let carried: String = carried.into_iter().map(|note| format!("{}\n", escape::indented(note))).collect();

@@ -356,8 +356,10 @@ impl Conductor {
     }
 
     fn on_request(&mut self, request: Request) {
-        if let Request::Cancel { reason, code, .. } = &request {
-            self.ending.get_or_insert_with(Instant::now);
+        if let Request::Cancel { reason, code, grace_ms, .. } = &request {
+            // Nodes are not late before their ranks' grace is over.
+            let at = Instant::now() + Duration::from_millis(*grace_ms);
+            self.ending = Some(self.ending.map_or(at, |old| old.min(at)));
             self.verdict.hear_first(Cause::Cancelled { reason: reason.clone(), code: *code }, *code);
         }
         if matches!(request, Request::Cancel { .. } | Request::Forward { .. }) {

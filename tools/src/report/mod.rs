@@ -3,5 +3,5 @@
 mod tables;
 mod verdict;
 
-pub use tables::{full, summary, unbalanced};
+pub use tables::{full, sites, summary, unbalanced};
 pub use verdict::{Setup, Try, Verdict};

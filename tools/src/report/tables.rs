@@ -1,7 +1,9 @@
 //! Columns: the least, the mean and the most over cores and ranks; and, for those who ask, each of them.
 
 use super::verdict::{inside_core, inside_rank};
-use crate::table::{Table, bytes, seconds};
+use crate::cpus::format_list;
+use crate::sites::SiteSeen;
+use crate::table::{Table, bytes, percent, seconds};
 use vmpi_shared::control::{CoreReport, JobReport, RankReport, RegionReport};
 
 /// A column: its name, its value in one, and how that is written.
@@ -124,6 +126,34 @@ pub fn regions(regions: &[RegionReport]) -> String {
     format!("\n{table}{left_out}{}", unbalanced(regions).map_or(String::new(), |text| format!("{text}\n")))
 }
 
+/// So many calls are told.
+const MOST_SITES: usize = 12;
+
+/// From where in the program ranks were seen asleep in MPI; nothing if none was.
+pub fn sites(sites: &[SiteSeen]) -> String {
+    if sites.is_empty() {
+        return String::new();
+    }
+    let all: u64 = sites.iter().map(|site| site.looks).sum();
+    let mut table = Table::new(&["WAITED-IN", "AT", "FUNCTION", "LOOKS%", "RANKS"]);
+    for site in sites.iter().take(MOST_SITES) {
+        let ranks: Vec<u32> = site.ranks.iter().copied().collect();
+        let caller = if site.caller.is_empty() { "-" } else { &site.caller };
+        table.row(vec![
+            site.function.clone(),
+            site.place.clone(),
+            caller.to_owned(),
+            percent(site.looks as f64, all as f64),
+            format_list(&ranks),
+        ]);
+    }
+    let left_out = match sites.len().saturating_sub(MOST_SITES) {
+        0 => String::new(),
+        more => format!("{more} more, in which ranks were seen less often, are on the page of --report-html\n"),
+    };
+    format!("\n{table}{left_out}")
+}
+
 /// So many are named.
 const MOST_NAMED: usize = 5;
 
@@ -190,6 +220,25 @@ fn rank_table(ranks: &[RankReport], counters: &[String]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn calls_that_were_waited_in_are_told() {
+        assert_eq!(sites(&[]), "");
+        let site = |line: u32, looks: u64, ranks: &[u32]| SiteSeen {
+            function: "MPI_Recv".into(),
+            place: format!("a.c:{line}"),
+            caller: String::new(),
+            looks,
+            ranks: ranks.iter().copied().collect(),
+        };
+        let text = sites(&[site(9, 15, &[0, 1, 2]), site(4, 5, &[7])]);
+        let lines: Vec<Vec<&str>> = text.lines().skip(2).map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(lines, [["MPI_Recv", "a.c:9", "-", "75", "0-2"], ["MPI_Recv", "a.c:4", "-", "25", "7"]]);
+        let many: Vec<SiteSeen> = (0..15).map(|line| site(line, 1, &[0])).collect();
+        assert!(
+            sites(&many).ends_with("3 more, in which ranks were seen less often, are on the page of --report-html\n")
+        );
+    }
 
     #[test]
     fn regions_are_told_and_what_does_not_match() {

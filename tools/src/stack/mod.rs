@@ -1,7 +1,7 @@
 //! The call stacks of a process: stop it for a moment, read its registers and stack, find names for the addresses.
 //!
 //! [`capture`] stops and reads (ptrace), [`modules`] knows the files that are mapped ([`bytes`]: what is in them), [`names`] finds function, file and line ([`debug`]: in which file),
-//! [`fold`] leaves out what is not the program's, [`group`] puts equal ones together.
+//! [`fold`] leaves out what is not the program's, [`group`] puts equal ones together; [`python`] has the frames of scripts.
 //! A stopped rank is stopped for about a millisecond; a rank that waits goes on waiting afterwards.
 
 mod bytes;
@@ -11,12 +11,14 @@ mod fold;
 mod group;
 mod modules;
 mod names;
+mod python;
 
 pub use capture::{At, MOST_FRAMES, StackError};
 pub use group::{Group, group, lines};
 pub use names::{Frame, Names};
 
 use modules::Modules;
+use python::Python;
 use vmpi_shared::crash::{Place, Registers};
 use vmpi_shared::waits::Site;
 
@@ -36,6 +38,7 @@ pub struct Thread {
 /// The process is gone, or the kernel does not let this one look at it.
 pub fn stacks(pid: i32, names: &mut Names, all_threads: bool) -> Result<Vec<Thread>, StackError> {
     let modules = Modules::of(pid)?;
+    let python = Python::of(pid, &modules);
     let mut threads = Vec::new();
     for tid in capture::threads(pid, all_threads)? {
         match capture::addresses(tid, &modules) {
@@ -44,7 +47,7 @@ pub fn stacks(pid: i32, names: &mut Names, all_threads: bool) -> Result<Vec<Thre
                 name: std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm"))
                     .map(|name| name.trim_end().to_owned())
                     .unwrap_or_default(),
-                folded: fold::places(&addresses, &modules, names),
+                folded: fold::places(&addresses, &modules, names, (&python, tid)),
                 frames: addresses.iter().flat_map(|at| names.frames(&modules, *at)).collect(),
             }),
             // It has ended meanwhile.
@@ -59,22 +62,25 @@ pub fn stacks(pid: i32, names: &mut Names, all_threads: bool) -> Result<Vec<Thre
 pub struct Taken {
     modules: Modules,
     addresses: Vec<At>,
+    python: Python,
+    tid: i32,
 }
 
 impl Taken {
-    /// Of the thread with these registers, in a process that waits.
+    /// Of the thread `tid` with these registers, in a process that waits.
     ///
     /// # Errors
     /// The process is gone, or the kernel does not let this one look at it.
-    pub fn at(pid: i32, registers: Registers) -> Result<Taken, StackError> {
+    pub fn at(pid: i32, tid: i32, registers: Registers) -> Result<Taken, StackError> {
         let modules = Modules::of(pid)?;
         let addresses = capture::addresses_at(pid, registers, &modules);
-        Ok(Taken { modules, addresses })
+        let python = Python::of(pid, &modules);
+        Ok(Taken { modules, addresses, python, tid })
     }
 
     /// Its frames: the program's own, and what it has called.
     pub fn places(&self, names: &mut Names) -> Vec<Place> {
-        fold::places(&self.addresses, &self.modules, names)
+        fold::places(&self.addresses, &self.modules, names, (&self.python, self.tid))
     }
 }
 
@@ -96,8 +102,18 @@ pub fn site(pid: i32, names: &mut Names, deferred: Option<u64>) -> Result<(Optio
     let function = in_vmpi(caller - 1).filter(|_| !touches).unwrap_or_default();
     let file = |at: &At| modules.find(at.address).and_then(|mapped| mapped.path.file_name());
     let is_libcs = |at: &At| file(at).is_some_and(|name| fold::is_libcs_file(&name.to_string_lossy()));
-    let own = addresses[caller..].iter().find(|at| !(touches && is_libcs(at))).unwrap_or(&addresses[caller]);
-    Ok((Some(place(names, &modules, *own, function)), deferred))
+    let passes_on = |at: &At| (touches && is_libcs(at)) || fold::is_binding(*at, &modules);
+    let own = addresses[caller..].iter().find(|at| !passes_on(at)).unwrap_or(&addresses[caller]);
+    let mut found = place(names, &modules, *own, function);
+    // A script's line says more than the extension through which it has called; but that may be the user's own, with lines.
+    let in_python = modules.find(own.address).is_some_and(|mapped| python::is_interpreter(&mapped.path));
+    if in_python || names.frames(&modules, *own).iter().all(|frame| frame.line.is_none()) {
+        let python = Python::of(pid, &modules);
+        if let Some(script) = fold::script(&addresses[caller..], &modules, names, (&python, pid)).first() {
+            (found.caller, found.place) = (script.function.clone(), script.at.clone());
+        }
+    }
+    Ok((Some(found), deferred))
 }
 
 fn place(names: &mut Names, modules: &Modules, at: At, function: String) -> Site {

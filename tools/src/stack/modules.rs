@@ -142,6 +142,11 @@ impl Modules {
         &self.unwinder
     }
 
+    /// Is one of the files with code such a one?
+    pub fn any(&self, is: impl Fn(&Path) -> bool) -> bool {
+        self.mapped.iter().any(|mapped| is(&mapped.path))
+    }
+
     /// The file that an address lies in.
     pub fn find(&self, address: u64) -> Option<&Mapped> {
         self.mapped.iter().find(|mapped| mapped.range.contains(&address))

@@ -4,9 +4,10 @@ use super::capture::At;
 use super::modules::Modules;
 use super::{bytes, debug};
 use addr2line::Loader;
+use addr2line::gimli::{BaseAddresses, EhFrameHdr, LittleEndian, Pointer};
 use object::{Object, ObjectSection, ObjectSymbol, SectionKind};
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 /// One frame of a stack, with the functions that were inlined there as frames of their own.
@@ -41,6 +42,8 @@ struct Image {
     debug: OnceCell<Option<Loader>>,
     /// Exported functions by address, and their sizes (0: not known).
     exports: BTreeMap<u64, (String, u64)>,
+    /// Where functions begin, exported or not; of vmpi's own library only.
+    begins: BTreeSet<u64>,
     in_vmpi: bool,
 }
 
@@ -111,8 +114,13 @@ impl Names {
 
 impl Image {
     fn load(path: &Path) -> Image {
-        let mut image =
-            Image { path: path.to_owned(), debug: OnceCell::new(), exports: BTreeMap::new(), in_vmpi: false };
+        let mut image = Image {
+            path: path.to_owned(),
+            debug: OnceCell::new(),
+            exports: BTreeMap::new(),
+            begins: BTreeSet::new(),
+            in_vmpi: false,
+        };
         if let Some(bytes) = bytes::of(path)
             && let Ok(file) = object::File::parse(&*bytes)
         {
@@ -131,7 +139,9 @@ impl Image {
     /// The exported function whose code `probe` lies in, where that of the function around it starts at or before `at`.
     fn exported(&self, at: u64, probe: u64) -> Option<&str> {
         let (start, (name, size)) = self.exports.range(..=at).next_back()?;
-        (*size == 0 || probe - *start < *size).then_some(name)
+        // Of a function with jumps to it the size is not known; but not where another one begins.
+        let reaches = || self.begins.range(start + 1..=probe).next().is_none();
+        (if *size == 0 { reaches() } else { probe - *start < *size }).then_some(name)
     }
 
     /// Is the function that begins at `address` not known to end before `probe`?
@@ -147,17 +157,21 @@ impl Image {
             .filter(|section| section.kind() == SectionKind::Text)
             .filter_map(|section| Some((section.address(), section.data().ok()?)))
             .collect();
-        let mut is_mpi = [false; 2];
-        for symbol in file.dynamic_symbols().filter(|symbol| symbol.is_definition()) {
+        let exports = || file.dynamic_symbols().filter(|symbol| symbol.is_definition());
+        let has = |wanted: &str| exports().any(|symbol| symbol.name() == Ok(wanted));
+        self.in_vmpi = has("MPI_Init") && has("MPIX_Rtime");
+        let words = if self.in_vmpi { words(file) } else { HashMap::new() };
+        if self.in_vmpi {
+            self.begins = begins(file).unwrap_or_default();
+        }
+        for symbol in exports() {
             let Ok(name) = symbol.name() else { continue };
-            is_mpi[0] |= name == "MPI_Init";
-            is_mpi[1] |= name == "MPIX_Rtime";
-            match jump_target(&code, symbol.address()) {
-                Some(target) => self.prefer(target, name, 0),
-                None => self.prefer(symbol.address(), name, symbol.size()),
+            let name = if self.in_vmpi { fortran_name(name) } else { None }.unwrap_or_else(|| name.to_owned());
+            match jump_targets(&code, symbol.address(), &words)[..] {
+                [] => self.prefer(symbol.address(), &name, symbol.size()),
+                ref targets => targets.iter().for_each(|target| self.prefer(*target, &name, 0)),
             }
         }
-        self.in_vmpi = is_mpi == [true, true];
     }
 
     /// Of several names of one function keep MPI's own.
@@ -176,14 +190,67 @@ impl Image {
     }
 }
 
-/// Where the code at `address` goes if it is a jump (x86-64: E9 and a distance).
-fn jump_target(code: &[(u64, &[u8])], address: u64) -> Option<u64> {
+/// Where the code at `address` goes if it is a jump: x86-64's E9 and a distance, or FF 25 and the distance of one of the `words` that hold addresses. Fortran's
+/// entries jump through such a word (`Entry` in vmpi-abi), two behind which there is where they go when no tool is in between.
+fn jump_targets(code: &[(u64, &[u8])], address: u64, words: &HashMap<u64, u64>) -> Vec<u64> {
     let bytes = code.iter().find_map(|(start, bytes)| {
         let offset = usize::try_from(address.checked_sub(*start)?).ok()?;
-        bytes.get(offset..offset + 5)
-    })?;
-    let distance = i32::from_le_bytes(bytes[1..].try_into().ok()?);
-    (bytes[0] == 0xe9).then(|| address.wrapping_add(5).wrapping_add_signed(distance.into()))
+        bytes.get(offset..offset + 6).or(bytes.get(offset..)).filter(|bytes| !bytes.is_empty())
+    });
+    let target = |behind: u64, distance: [u8; 4]| {
+        address.wrapping_add(behind).wrapping_add_signed(i32::from_le_bytes(distance).into())
+    };
+    match bytes.unwrap_or_default() {
+        [0xe9, a, b, c, d, ..] => vec![target(5, [*a, *b, *c, *d])],
+        [0xff, 0x25, a, b, c, d] => {
+            let word = target(6, [*a, *b, *c, *d]);
+            [word, word + 16].iter().filter_map(|word| words.get(word).copied()).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// What the loader writes into a library's words: addresses of its own.
+fn words(file: &object::File) -> HashMap<u64, u64> {
+    let relative = |(at, relocation): (u64, object::Relocation)| match relocation.target() {
+        object::RelocationTarget::Absolute => Some((at, relocation.addend() as u64)),
+        _ => None,
+    };
+    file.dynamic_relocations().into_iter().flatten().filter_map(relative).collect()
+}
+
+/// Where functions begin, by the table for unwinding, which is there in stripped files, too.
+fn begins(file: &object::File) -> Option<BTreeSet<u64>> {
+    let section = file.section_by_name(".eh_frame_hdr")?;
+    let bases = BaseAddresses::default().set_eh_frame_hdr(section.address());
+    let header = EhFrameHdr::new(section.data().ok()?, LittleEndian).parse(&bases, 8).ok()?;
+    let table = header.table()?;
+    let mut rows = table.iter(&bases);
+    let mut begins = BTreeSet::new();
+    while let Ok(Some((Pointer::Direct(begin), _))) = rows.next() {
+        begins.insert(begin);
+    }
+    Some(begins)
+}
+
+/// `MPI_Recv` of `mpi_recv_`, `MPI_RECV`, `pmpi_recv_f08ts_`, `ompi_recv_f`: a procedure of Fortran's as the standard writes it. `None`: it is none.
+fn fortran_name(symbol: &str) -> Option<String> {
+    let lower = symbol.to_ascii_lowercase();
+    let bare = lower.trim_end_matches('_');
+    let rest = match symbol.strip_prefix("ompi_").map(|rest| rest.strip_suffix("_f")) {
+        Some(rest) => rest?,
+        None => {
+            // C's names are neither all small nor all capital.
+            if symbol != lower && symbol != symbol.to_ascii_uppercase() {
+                return None;
+            }
+            ["mpi_", "pmpi_", "pmpir_"].iter().find_map(|prefix| bare.strip_prefix(prefix))?
+        }
+    };
+    let kinds = ["_f08ts_large", "_f08_large", "_c_f08ts", "_c_f08", "_f08ts", "_f08"];
+    let rest = kinds.iter().find_map(|kind| rest.strip_suffix(kind)).unwrap_or(rest);
+    let first = rest.chars().next()?;
+    Some(format!("MPI_{}{}", first.to_ascii_uppercase(), &rest[1..]))
 }
 
 #[cfg(test)]
@@ -193,14 +260,36 @@ mod tests {
     #[test]
     fn a_jump_gives_its_name_away() {
         let code = [0x90, 0xe9, 0x0b, 0, 0, 0, 0xc3];
-        assert_eq!(jump_target(&[(0x1000, &code)], 0x1001), Some(0x1011));
-        assert_eq!(jump_target(&[(0x1000, &code)], 0x1000), None);
-        assert_eq!(jump_target(&[(0x1000, &code)], 0x1006), None);
+        let none = HashMap::new();
+        assert_eq!(jump_targets(&[(0x1000, &code)], 0x1001, &none), [0x1011]);
+        assert_eq!(jump_targets(&[(0x1000, &code)], 0x1000, &none), []);
+        assert_eq!(jump_targets(&[(0x1000, &code)], 0x1006, &none), []);
+        let through = [0xff, 0x25, 0xfa, 0x0f, 0, 0, 0xcc];
+        let words = HashMap::from([(0x2000, 0x1111), (0x2008, 7), (0x2010, 0x1222)]);
+        assert_eq!(jump_targets(&[(0x1000, &through)], 0x1000, &words), [0x1111, 0x1222]);
+        assert_eq!(jump_targets(&[(0x1000, &through)], 0x1000, &none), []);
         let mut image = Image::load(Path::new("/nowhere"));
         for name in ["pmpi_recv_", "PMPI_Recv", "MPI_Recv", "mpi_recv_"] {
             image.prefer(8, name, 0);
         }
         assert_eq!(image.exports[&8].0, "MPI_Recv");
+        // What lies behind, where another function begins, is none of its own.
+        assert_eq!(image.exported(100, 100), Some("MPI_Recv"));
+        image.begins = BTreeSet::from([8, 64]);
+        assert_eq!((image.exported(8, 63), image.exported(8, 64)), (Some("MPI_Recv"), None));
+    }
+
+    #[test]
+    fn procedures_of_fortran_have_their_names_of_the_standard() {
+        let name = |symbol: &str| fortran_name(symbol).unwrap_or_default();
+        for symbol in ["mpi_recv", "mpi_recv__", "MPI_RECV", "pmpi_recv_f08ts_", "pmpir_recv_f08_large_", "ompi_recv_f"]
+        {
+            assert_eq!(name(symbol), "MPI_Recv", "{symbol}");
+        }
+        assert_eq!(name("mpi_comm_get_attr_f08_"), "MPI_Comm_get_attr");
+        for symbol in ["MPI_Recv", "PMPI_Recv", "MPIX_Rtime", "ompi_mpi_comm_world", "mpi_", "main"] {
+            assert_eq!(name(symbol), "", "{symbol}");
+        }
     }
 
     /// This test's own function is found with its file and line.
