@@ -3,12 +3,12 @@
 use super::{SCRIPT, Want, left_the_record, mode};
 use crate::consts;
 use crate::guarded::EntryGuarded;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
 use vmpi_shared::decisions::{Entry, read_rank};
 
 /// A source that no message comes from.
-const NEVER: i32 = i32::MIN;
+pub(super) const NEVER: i32 = i32::MIN;
 
 /// What a receive took.
 #[derive(Copy, Clone)]
@@ -43,7 +43,9 @@ impl Answer {
 }
 
 struct Script {
-    receives: BTreeMap<u64, Took>,
+    /// By their numbers, from the smallest on. Those before `next` are over.
+    receives: Vec<(u64, Took)>,
+    next: usize,
     answers: VecDeque<Entry>,
     /// Decisions so far.
     decided: u64,
@@ -54,21 +56,33 @@ struct Script {
 static STATE: EntryGuarded<Option<Script>> = EntryGuarded::new(None);
 
 pub(super) fn begin(file: &str, rank: u32, ranks: u32) -> Result<(), String> {
-    let mut script = Script { receives: BTreeMap::new(), answers: VecDeque::new(), decided: 0, kept: BTreeSet::new() };
+    let mut script =
+        Script { receives: Vec::new(), next: 0, answers: VecDeque::new(), decided: 0, kept: BTreeSet::new() };
     for entry in read_rank(Path::new(file), rank, ranks)? {
         match entry {
             Entry::Receive { number, source, tag } => {
-                script.receives.insert(number, Took::Message { source, tag });
+                script.receives.push((number, Took::Message { source, tag }));
             }
             Entry::Cancelled { number } => {
-                script.receives.insert(number, Took::Nothing);
+                script.receives.push((number, Took::Nothing));
             }
             Entry::Time(_) | Entry::Asked { .. } | Entry::Took { .. } | Entry::Left { .. } => {}
             answer => script.answers.push_back(answer),
         }
     }
+    script.receives.sort_by_key(|(number, _)| *number);
     STATE.with(|state| *state = Some(script));
     Ok(())
+}
+
+impl Script {
+    /// What the receive with this number took. Receives are asked for in their order.
+    fn took(&mut self, number: u64) -> Option<Took> {
+        while self.receives.get(self.next).is_some_and(|(known, _)| *known < number) {
+            self.next += 1;
+        }
+        self.receives.get(self.next).filter(|(known, _)| *known == number).map(|(_, took)| *took)
+    }
 }
 
 fn with<R>(nothing: R, look: impl FnOnce(&mut Script) -> R) -> R {
@@ -87,20 +101,21 @@ fn fits(asked: Want, source: u32, tag: Option<i32>, size: u32) -> bool {
         && (asked.tag == consts::ANY_TAG) == tag.is_some()
 }
 
+/// The receive with this number has done what the record says, if that says anything.
+pub(super) fn followed(number: u64) {
+    with((), |script| script.decided += u64::from(script.took(number).is_some()));
+}
+
 /// What the receive with this number, for `asked`, is to take.
 pub(super) fn receive(number: u64, asked: Want, size: u32) -> Want {
-    let took = with(None, |script| {
-        let took = script.receives.get(&number).copied();
-        script.decided += u64::from(took.is_some());
-        took
-    });
-    match took {
+    match with(None, |script| script.took(number)) {
         None => asked,
         Some(Took::Nothing) => Want { source: NEVER, tag: asked.tag },
         Some(Took::Message { source, tag }) if fits(asked, source, tag, size) => {
             Want { source: source as i32, tag: tag.unwrap_or(asked.tag) }
         }
         Some(Took::Message { source, tag }) => {
+            with((), |script| script.decided += 1);
             let with_tag = tag.map_or_else(String::new, |tag| format!(" with tag {tag}"));
             left_the_record(
                 &format!("a message of {} with tag {} of a communicator of {size}", any(asked.source), any(asked.tag)),

@@ -6,8 +6,7 @@
 use super::call::{Block, Call, Many, Operands, Parts, Types};
 use crate::check::signature::{self, fit};
 use crate::check::sites::{self, Site};
-use crate::check::tell;
-use crate::check::{self};
+use crate::check::{self, made, tell};
 use crate::comm::Communicator;
 use crate::consts;
 use crate::datatype;
@@ -16,15 +15,12 @@ use crate::handle::{FIRST_DYNAMIC, Handle, Op, Request};
 use crate::nodes;
 use crate::op;
 use crate::process;
-use std::collections::BTreeMap;
 use vmpi_shared::check::{Arrival, CheckBoard, Key, Record};
 use vmpi_shared::control::{FindingKind, Party};
 use vmpi_shared::trace::called;
 
 /// Where calls are compared, in a job with a daemon.
 static BOARD: EntryGuarded<Option<CheckBoard>> = EntryGuarded::new(None);
-/// Nonblocking ones, by their request's number.
-static STARTED: EntryGuarded<BTreeMap<u32, (&'static str, Site)>> = EntryGuarded::new(BTreeMap::new());
 
 /// Blocking calls are counted apart from others, as tags are.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -308,13 +304,8 @@ fn members_here(comm: &Communicator) -> u32 {
 /// The call that has just begun has this request.
 pub(super) fn started(request: Request) {
     if check::is_on() {
-        STARTED.with(|started| started.insert(request.raw(), (called(), sites::here())));
+        made::started(request.raw());
     }
-}
-
-/// What was started with this request, if it is one of a collective.
-pub(crate) fn started_with(request: Request) -> Option<(&'static str, Site)> {
-    STARTED.with(|started| started.get(&request.raw()).copied())
 }
 
 #[cfg(test)]
