@@ -76,6 +76,37 @@ const ANYWHERE: &[(&str, &str)] = &[
 /// What `cheap` leaves to `full`.
 const ONLY_FULL: &[&str] = &["buffer_overlap", "send_buffer_changed", "not_freed", "buffer_not_detached"];
 
+/// One-sided ones (checked_rma.c).
+const ONE_SIDED: &[(&str, &str)] = &[
+    ("put_put", "rma_conflict"),
+    ("put_get", "rma_conflict"),
+    ("put_twice", "rma_conflict"),
+    ("put_accumulate", "rma_conflict"),
+    ("two_operations", "rma_conflict"),
+    ("two_types", "rma_conflict"),
+    ("columns", "rma_conflict"),
+    ("fence_between", "rma_conflict"),
+    ("local_store", "rma_local_store"),
+    ("origin_changed", "origin_buffer_changed"),
+    ("noprecede", "rma_epoch"),
+    ("started_put", "rma_conflict"),
+    ("shared_locks", "rma_conflict"),
+    ("put_then_get", "rma_conflict"),
+    ("flush_forgotten", "rma_conflict"),
+    ("counters", "rma_conflict"),
+    ("origin_flushed", "origin_buffer_changed"),
+    ("with_request", "rma_conflict"),
+    ("no_epoch", "rma_epoch"),
+    ("other_target", "rma_epoch"),
+    ("unlock_twice", "rma_epoch"),
+    ("free_in_epoch", "rma_epoch"),
+    ("fence_in_epoch", "rma_epoch"),
+    ("range", "rma_range"),
+    ("local_variable", "window_memory_gone"),
+    ("unmapped", "window_memory_gone"),
+    ("attached", "window_memory_gone"),
+];
+
 struct Found {
     outcome: Outcome,
     /// Kinds, and the lines in the source where their calls are.
@@ -151,6 +182,9 @@ fn correct_programs_get_no_word() {
         (Mpi::Mpich, "checked.c"),
         (Mpi::Standard, "checked.c"),
         (Mpi::Openmpi, "checked.f90"),
+        (Mpi::Openmpi, "checked_rma.c"),
+        (Mpi::Mpich, "checked_rma.c"),
+        (Mpi::Standard, "checked_rma.c"),
     ] {
         let found = check("--check=full", &made(source, mpi), &["good"], &[]);
         assert_eq!(
@@ -191,6 +225,16 @@ fn faults_are_found_where_they_are() {
     let faults: Vec<(&str, &str)> = FAULTS.iter().filter(is_cheap).copied().collect();
     let anywhere: Vec<(&str, &str)> = ANYWHERE.iter().filter(is_cheap).copied().collect();
     are_found(&cheap, "checked.c", &faults, &anywhere);
+}
+
+#[test]
+fn faults_of_one_sided_communication_are_found() {
+    let all: Vec<&str> = ONE_SIDED.iter().map(|(name, _)| *name).collect();
+    for mpi in [Mpi::Openmpi, Mpi::Mpich, Mpi::Standard] {
+        let found = check("--check=full", &made("checked_rma.c", mpi), &[&["bad"][..], &all[..]].concat(), &[]);
+        assert_eq!(found.outcome.code, 122, "{mpi:?} {:?}", found.outcome);
+        are_found(&found, "checked_rma.c", ONE_SIDED, &[]);
+    }
 }
 
 #[test]

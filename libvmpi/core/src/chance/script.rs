@@ -3,7 +3,7 @@
 use super::{SCRIPT, Want, left_the_record, mode};
 use crate::consts;
 use crate::guarded::EntryGuarded;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::path::Path;
 use vmpi_shared::decisions::{Entry, read_rank};
 
@@ -49,15 +49,14 @@ struct Script {
     answers: VecDeque<Entry>,
     /// Decisions so far.
     decided: u64,
-    /// Slots of receives that are to take a message, whether they are cancelled or not.
-    kept: BTreeSet<u32>,
+    /// By slot: a receive that is to take a message, whether it is cancelled or not.
+    kept: Vec<bool>,
 }
 
 static STATE: EntryGuarded<Option<Script>> = EntryGuarded::new(None);
 
 pub(super) fn begin(file: &str, rank: u32, ranks: u32) -> Result<(), String> {
-    let mut script =
-        Script { receives: Vec::new(), next: 0, answers: VecDeque::new(), decided: 0, kept: BTreeSet::new() };
+    let mut script = Script { receives: Vec::new(), next: 0, answers: VecDeque::new(), decided: 0, kept: Vec::new() };
     for entry in read_rank(Path::new(file), rank, ranks)? {
         match entry {
             Entry::Receive { number, source, tag } => {
@@ -131,16 +130,18 @@ fn any(number: i32) -> String {
 
 /// Is the receive in this slot not to be cancelled, since it took a message?
 pub(crate) fn keeps(slot: u32) -> bool {
-    mode(SCRIPT) && with(false, |script| script.kept.contains(&slot))
+    mode(SCRIPT) && with(false, |script| script.kept.get(slot as usize).copied().unwrap_or(false))
 }
 
 /// The receive in this slot is to take a message, or nothing is known of it.
 pub(super) fn keep(slot: u32, keeps: bool) {
     with((), |script| {
-        if keeps {
-            script.kept.insert(slot);
-        } else {
-            script.kept.remove(&slot);
+        let slot = slot as usize;
+        if keeps && script.kept.len() <= slot {
+            script.kept.resize(slot + 1, false);
+        }
+        if let Some(kept) = script.kept.get_mut(slot) {
+            *kept = keeps;
         }
     });
 }

@@ -4,7 +4,7 @@
 
 use super::{Mode, Slot};
 use crate::check::sites::{self, Site};
-use crate::check::{self, signature, tell};
+use crate::check::{self, signature, sums, tell};
 use crate::consts;
 use crate::datatype::Type;
 use crate::guarded::EntryGuarded;
@@ -64,38 +64,12 @@ impl Open {
 
     /// A sum over what is in its buffer now; `None`: it cannot be read.
     fn sum_of_buffer(&self) -> Option<u64> {
-        let mut sum = 0xcbf2_9ce4_8422_2325u64;
-        for (mut addr, mut left) in self.blocks()? {
-            while left > 0 {
-                let mut piece = [0u8; 4096];
-                let len = left.min(piece.len() as u64);
-                let piece = &mut piece[..len as usize];
-                read(addr, piece)?;
-                let (words, rest) = piece.as_chunks::<8>();
-                for word in words {
-                    sum = (sum ^ u64::from_le_bytes(*word)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-                }
-                for byte in rest {
-                    sum = (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
-                }
-                (addr, left) = (addr + len, left - len);
-            }
-        }
-        Some(sum)
+        self.blocks()?.into_iter().try_fold(sums::START, |sum, (addr, len)| sums::over_memory(sum, addr, len))
     }
 
     fn party(&self) -> Party {
         tell::own(self.words(), self.site)
     }
-}
-
-/// Read this process's own memory, which a faulty program may have given back: by the kernel, which looks whether it is there.
-fn read(addr: u64, into: &mut [u8]) -> Option<()> {
-    let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
-    let remote = libc::iovec { iov_base: addr as *mut c_void, iov_len: into.len() };
-    // SAFETY: the kernel checks the address, and writes into the piece only.
-    let read = unsafe { libc::process_vm_readv(libc::getpid(), &raw const local, 1, &raw const remote, 1, 0) };
-    (usize::try_from(read) == Ok(into.len())).then_some(())
 }
 
 /// Do two lists of blocks share a byte? The lists are sorted here.
