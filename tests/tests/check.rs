@@ -7,7 +7,8 @@ use std::time::Duration;
 use vmpi_tests::compile::{Mpi, made};
 use vmpi_tests::job::{Outcome, Vmpirun};
 use vmpi_tests::nodes::Nodes;
-use vmpi_tests::place::top;
+use vmpi_tests::oracle::launcher_within;
+use vmpi_tests::place::{Turn, room, top};
 use vmpi_tests::scratch::Scratch;
 
 /// What each fault is called. One that ends the job, or would wait for ever, has a job of its own.
@@ -300,4 +301,52 @@ fn what_cannot_be_is_refused_in_a_sentence() {
     assert_eq!(by_word.code, 122, "{by_word:?}");
     let off = Vmpirun::new("check").env("VMPI_CHECK", "cheap").args(["-n", "2", "--check=off"]).arg(&binary);
     assert_eq!(off.args(["bad", "root"]).run().code, 0);
+}
+
+/// What a real MPI makes of a faulty program, in a few words.
+fn told_by(mpi: Mpi, program: &Path, case: &str) -> String {
+    let _turn = Turn::take();
+    let output = launcher_within(mpi, 3, "15").arg(program).args(["bad", case]).output().expect("the launcher");
+    let text = [&output.stdout[..], &output.stderr[..]].concat();
+    let text = String::from_utf8_lossy(&text);
+    let word = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).find(|word| word.starts_with("MPI_ERR_"));
+    let truncated = text.lines().find(|line| line.contains("truncated") || line.contains("Collective"));
+    match output.status.code() {
+        Some(0) => "nothing".into(),
+        Some(124 | 137) => "hangs".into(),
+        _ if text.contains("Segmentation") || text.contains("signal 11") => "crashes".into(),
+        code => {
+            let said = word.map(str::to_owned).or_else(|| truncated.map(|_| "message truncated".into()));
+            said.map_or_else(|| format!("code {code:?}"), |said| format!("ends: {said}"))
+        }
+    }
+}
+
+/// The table of docs/notebook/checking.md, in target: each faulty program here, and beside it what Open MPI and MPICH say.
+#[test]
+#[ignore = "second tier"]
+fn what_is_found_beside_what_others_say() {
+    let mut rows =
+        vec!["| fault | vmpi finds | its twin | Open MPI | MPICH |".into(), "| --- | --- | --- | --- | --- |".into()];
+    let (mut missed, mut wrong, mut all) = (0, 0, 0);
+    let sources = [("checked.c", FAULTS), ("checked.c", ANYWHERE), ("checked.c", ALONE), ("checked_rma.c", ONE_SIDED)];
+    for (source, faults) in sources {
+        let (openmpi, mpich) = (made(source, Mpi::Openmpi), made(source, Mpi::Mpich));
+        for (case, kind) in faults {
+            let bad = check("--check=full", &openmpi, &["bad", case], &[]);
+            let good = check("--check=full", &openmpi, &["good", case], &[]);
+            let found = bad.list.iter().any(|(what, _)| what == kind);
+            all += 1;
+            missed += u32::from(!found);
+            wrong += u32::from(!good.list.is_empty() || good.outcome.code != 0);
+            let (ours, twin) =
+                (if found { *kind } else { "**missed**" }, if good.list.is_empty() { "" } else { "**blamed**" });
+            let (one, other) = (told_by(Mpi::Openmpi, &openmpi, case), told_by(Mpi::Mpich, &mpich, case));
+            rows.push(format!("| {case} | {ours} | {twin} | {one} | {other} |"));
+        }
+    }
+    let table = rows.join("\n");
+    println!("{table}");
+    std::fs::write(room("check").join("table.md"), table + "\n").expect("the table");
+    assert!(missed * 20 <= all && wrong == 0, "{missed} of {all} missed, {wrong} twins blamed");
 }

@@ -38,7 +38,7 @@ pub struct Place {
     pub target: u32,
 }
 
-/// Bytes `first..end` of a member's memory, by its own addresses.
+/// Bytes `first..end` of a member's memory (of a dynamic window: addresses).
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 #[repr(C)]
 pub struct Access {

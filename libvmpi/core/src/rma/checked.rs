@@ -104,8 +104,9 @@ fn begun(spot: &Spot, bytes: u64, (kind, operation, class): (Kind, u32, u32), or
         name: board::name_of(function),
         ..Access::default()
     };
-    let pieces: Vec<Access> =
-        pieces.iter().map(|block| Access { first: block.addr, end: block.addr + block.len, ..new }).collect();
+    let base = base(window, spot.target);
+    let access = |first: u64, len: u64| Access { first, end: first.wrapping_add(len), ..new };
+    let pieces: Vec<Access> = pieces.iter().map(|block| access(block.addr.wrapping_sub(base), block.len)).collect();
     let place = place(window, spot.target);
     let leaves = !(has_request && (kind == Kind::GET || kind == Kind::FETCH || function.contains("get")));
     let met = board::with(|board| if leaves { board.open(place, &pieces) } else { board.meets(place, &pieces) });
@@ -145,15 +146,18 @@ fn verb(kind: Kind) -> &'static str {
     }
 }
 
-/// `bytes 0 to 8 of the window at rank 1`: of its own memory, or addresses of a dynamic one.
-fn range(window: &Window, target: u32, access: &Access) -> String {
-    let base = if window.is_dynamic() { 0 } else { window.parts[target as usize].base };
-    let (first, end) = (access.first.wrapping_sub(base), access.end.wrapping_sub(base));
+/// What a member's accesses are counted from: addresses that lie elsewhere in each process are the same for all then.
+fn base(window: &Window, target: u32) -> u64 {
+    if window.is_dynamic() { 0 } else { window.parts[target as usize].base }
+}
+
+/// `bytes 0 to 8`: of the member's memory, or addresses of a dynamic window.
+fn range(window: &Window, Access { first, end, .. }: &Access) -> String {
     if window.is_dynamic() { format!("addresses {first:#x} to {end:#x}") } else { format!("bytes {first} to {end}") }
 }
 
-fn party(window: &Window, target: u32, access: &Access, site: Option<Site>) -> Party {
-    let call = format!("{} {} {}", board::name(&access.name), verb(access.kind), range(window, target, access));
+fn party(window: &Window, access: &Access, site: Option<Site>) -> Party {
+    let call = format!("{} {} {}", board::name(&access.name), verb(access.kind), range(window, access));
     let site = site.map_or_else(|| sites::of_numbers(access.site), Site::told);
     Party { ranks: [access.origin].into(), call, site }
 }
@@ -161,7 +165,7 @@ fn party(window: &Window, target: u32, access: &Access, site: Option<Site>) -> P
 #[cold]
 fn tell_of_conflict(window: &Window, target: u32, before: &Access, (now, site): (&Access, Site)) {
     let text = format!("in the memory of rank {target} in {}", window.describe());
-    let mut parties = vec![party(window, target, before, None), party(window, target, now, Some(site))];
+    let mut parties = vec![party(window, before, None), party(window, now, Some(site))];
     // Whoever comes first.
     parties.sort_by(|a, b| (&a.call, &a.site).cmp(&(&b.call, &b.site)));
     tell::tell(FindingKind::RmaConflict, parties, text);
@@ -225,10 +229,11 @@ fn look_at_stores(window: &Window) {
     let all = board::with(|board| board.opened(place(window, me), fence)).unwrap_or_default();
     let written = all.iter().filter(|access| access.kind == Kind::PUT && access.sum != 0);
     for access in written.filter(|access| all.iter().filter(|other| other.conflicts(access)).count() == 1) {
-        let now = sums::over_memory(sums::START, access.first, access.end - access.first);
+        let now =
+            sums::over_memory(sums::START, base(window, me).wrapping_add(access.first), access.end - access.first);
         if now.is_some_and(|now| now | 1 != access.sum) {
             let own = format!("changes the same bytes itself before {}", called());
-            let parties = vec![party(window, me, access, None), tell::own(own, sites::here())];
+            let parties = vec![party(window, access, None), tell::own(own, sites::here())];
             tell::tell(FindingKind::RmaLocalStore, parties, window.describe());
         }
     }
