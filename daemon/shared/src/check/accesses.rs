@@ -51,7 +51,9 @@ pub struct Access {
     pub origin: u32,
     /// The fence before it.
     pub fence: u64,
-    /// Of what has been written, once that is there; 0: not known.
+    /// A sum over what is put; 0: not known.
+    pub data: u64,
+    /// The same, once it is there.
     pub sum: u64,
     pub site: [u64; 2],
     pub name: [u8; 32],
@@ -62,9 +64,16 @@ impl Access {
         self.first < other.end && other.first < self.end
     }
 
+    /// Do both put the same bytes to the same place?
+    fn repeats(&self, other: &Access) -> bool {
+        let range = (self.first, self.end) == (other.first, other.end);
+        let put = self.kind == Kind::PUT && other.kind == Kind::PUT;
+        range && put && self.data != 0 && self.data == other.data
+    }
+
     /// Is what comes of the two undefined?
     pub fn conflicts(&self, other: &Access) -> bool {
-        if self.fence != other.fence || !self.overlaps(other) {
+        if self.fence != other.fence || !self.overlaps(other) || self.repeats(other) {
             return false;
         }
         let differ = |a: u32, b: u32| a != 0 && b != 0 && a != b;
@@ -123,15 +132,12 @@ impl CheckBoard {
         self.with_row(place, |slots| meet(slots, place, new)).flatten()
     }
 
-    /// What this access of `origin`'s has written is there, and its sum is this.
-    pub fn written(&self, place: Place, done: &Access, sum: u64) {
+    /// What this access has written is there.
+    pub fn written(&self, place: Place, done: &Access) {
         self.with_row(place, |slots| {
-            let is_it = |slot: &&mut Slot| {
-                let access = Access { sum, ..slot.access };
-                slot.used != 0 && slot.place == place && access == Access { sum, ..*done }
-            };
+            let is_it = |slot: &&mut Slot| slot.used != 0 && slot.place == place && slot.access == *done;
             if let Some(slot) = slots.iter_mut().find(is_it) {
-                slot.access.sum = sum;
+                slot.access.sum = done.data;
             }
         });
     }
@@ -178,8 +184,8 @@ fn note(slots: &mut [Slot; SLOTS], place: Place, access: &Access) {
         if slot.used == 0 || over {
             free = free.or(Some(at));
         } else if slot.place == place && known.end == access.first {
-            let joined = Access { first: known.first, end: access.end, sum: 0, ..*access };
-            if joined == (Access { end: access.end, sum: 0, ..*known }) {
+            let joined = Access { first: known.first, end: access.end, data: 0, sum: 0, ..*access };
+            if joined == (Access { end: access.end, data: 0, sum: 0, ..*known }) {
                 *known = joined;
                 return;
             }
@@ -222,6 +228,10 @@ mod tests {
         let sum = |operation, class| Access { operation, class, ..access(0, 8, SUM, 0) };
         assert!(sum(1, 4).conflicts(&sum(2, 4)) && sum(1, 4).conflicts(&sum(1, 5)));
         assert!(!sum(1, 4).conflicts(&sum(1, 4)) && !sum(0, 4).conflicts(&sum(2, 0)));
+        let of = |data, access| Access { data, ..access };
+        assert!(!of(5, access(0, 8, PUT, 0)).conflicts(&of(5, access(0, 8, PUT, 1))), "the same in any order");
+        assert!(of(5, access(0, 8, PUT, 0)).conflicts(&of(6, access(0, 8, PUT, 1))));
+        assert!(of(5, access(0, 8, PUT, 0)).conflicts(&of(5, access(1, 9, PUT, 1))));
         assert!(!access(0, 8, PUT, 0).conflicts(&access(8, 16, PUT, 1)), "they touch");
         assert!(!access(0, 8, PUT, 0).conflicts(&Access { fence: 1, ..access(0, 8, PUT, 1) }), "another epoch");
     }
@@ -235,8 +245,10 @@ mod tests {
         assert_eq!(board.open(place, &[put(4, 1, 1)]), Some((put(0, 1, 0), put(4, 1, 1))));
         assert_eq!(board.open(Place { target: 3, ..place }, &[put(0, 1, 1)]), None, "another's memory");
         assert_eq!(board.open(place, &[put(0, 2, 1)]), None);
-        board.written(place, &put(0, 2, 1), 9);
-        assert_eq!(board.opened(place, 2), [Access { sum: 9, ..put(0, 2, 1) }]);
+        let more = Access { data: 9, ..put(40, 2, 1) };
+        assert_eq!(board.open(place, &[more]), None);
+        board.written(place, &more);
+        assert_eq!(board.opened(place, 2), [put(0, 2, 1), Access { sum: 9, ..more }]);
         assert_eq!(board.open(place, &[put(0, 0, 0)]), None);
         board.close(place, |access| access.origin == 1);
         assert!(board.open(place, &[put(0, 0, 1)]).is_some());

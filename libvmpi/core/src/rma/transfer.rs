@@ -42,7 +42,7 @@ pub unsafe fn put(window: &Window, origin: &Local, place: &Place) -> Result<()> 
             (None, None) => in_chunks(bytes, |from, len, room| spot.write(from, origin.packed(from, len, room)))?,
         }
     }
-    checked::written(noted, origin);
+    checked::written(noted);
     Ok(())
 }
 
