@@ -101,12 +101,17 @@ fn write(file: &Path, answer: &Answer) {
 
 /// The real MPI's launcher, ready for the program's name.
 pub fn launcher(mpi: Mpi, ranks: u32) -> Command {
+    launcher_within(mpi, ranks, PATIENCE)
+}
+
+/// The same for a program that may hang: so many seconds are enough.
+pub fn launcher_within(mpi: Mpi, ranks: u32, seconds: &str) -> Command {
     let mut command = Command::new("timeout");
     if mpi == Mpi::Standard {
         // MPICH 5 as a library of the standard ABI: the same binary finds it by its soname.
-        command.arg(PATIENCE).arg(venv_mpich().join("bin/mpiexec")).env("LD_LIBRARY_PATH", venv_mpich().join("lib"));
+        command.arg(seconds).arg(venv_mpich().join("bin/mpiexec")).env("LD_LIBRARY_PATH", venv_mpich().join("lib"));
     } else {
-        command.args(["-k", "5", PATIENCE, &format!("mpiexec.{}", mpi.name())]);
+        command.args(["-k", "5", seconds, &format!("mpiexec.{}", mpi.name())]);
     }
     if mpi == Mpi::Openmpi {
         command.arg("--oversubscribe");

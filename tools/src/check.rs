@@ -103,7 +103,7 @@ fn paragraph(number: usize, finding: &Finding, names: &mut Names) -> String {
         let at = party.site.as_ref().map_or(String::new(), |site| format!(" at {}", place(site, names).0));
         text.push_str(&wrapped(&format!("     {}: {}{at}", ranks(party), party.call), "       "));
     }
-    text.push_str(&wrapped(&format!("     MPI 4.1, section {}: {}.", about.section, about.rule), "       "));
+    text.push_str(&wrapped(&format!("     MPI 4.1, chapter {}: {}.", about.chapter, about.rule), "       "));
     text.push_str(&wrapped(&format!("     What to do: {}.", about.advice), "       "));
     text
 }
@@ -147,7 +147,7 @@ pub fn as_json(findings: &Findings, names: &mut Names) -> Value {
             "what": about.headline,
             "details": finding.text,
             "calls": calls,
-            "section": about.section,
+            "chapter": about.chapter,
             "rule": about.rule,
             "advice": about.advice,
         }));

@@ -1,4 +1,4 @@
-//! Where the ranks of a node compare their collective calls while a program is checked (`vmpirun --check`): a segment of its own, which a job has only then.
+//! Where the ranks of a node compare their collective calls, and their one-sided accesses (`accesses`), while a program is checked (`vmpirun --check`): a segment of its own, which a job has only then.
 //!
 //! Each call has a key: its communicator's context, and its number there. Who comes first leaves a record of the call; the others compare theirs with it as they
 //! come, before any of them waits; the last one takes it away. A table of buckets, each under a lock that is held for a copy of a record. Nothing depends on what
@@ -6,9 +6,13 @@
 //!
 //! Death story: who dies with a bucket's lock leaves the others looking at it for `LOOKS` looks each, after which they go on without it.
 
+pub mod accesses;
+
 use crate::mem::segment::{Head, Segment, SegmentError, layout_hash};
 use crate::mem::sync::{AtomicU32, Ordering, spin_loop, yield_cpu};
+use accesses::{ROWS, Row};
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
 
 /// Words of a record.
 pub const WORDS: usize = 20;
@@ -53,9 +57,10 @@ const ENTRIES: usize = 16;
 /// A lock is held for some hundred nanoseconds, unless the kernel runs somebody else on that CPU.
 const LOOKS: u32 = 20_000;
 const LOOKS_BETWEEN_YIELDS: u32 = 100;
-const LAYOUT: u64 = layout_hash(&[1, BUCKETS, size_of::<Bucket>() as u64]);
+const LAYOUT: u64 = layout_hash(&[2, BUCKETS, size_of::<Bucket>() as u64, ROWS, size_of::<Row>() as u64]);
 const FIRST_AT: u64 = (size_of::<Head>() as u64).next_multiple_of(64);
-const BYTES: u64 = (FIRST_AT + BUCKETS * size_of::<Bucket>() as u64).next_multiple_of(4096);
+const ROWS_AT: u64 = FIRST_AT + BUCKETS * size_of::<Bucket>() as u64;
+const BYTES: u64 = (ROWS_AT + ROWS * size_of::<Row>() as u64).next_multiple_of(4096);
 
 pub struct CheckBoard {
     segment: Segment,
@@ -81,6 +86,11 @@ impl CheckBoard {
 
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.segment.fd()
+    }
+
+    /// The row of accesses with this number, or a number that is that modulo `ROWS`.
+    fn row(&self, number: u64) -> NonNull<Row> {
+        self.segment.at(ROWS_AT + number % ROWS * size_of::<Row>() as u64, size_of::<Row>()).cast::<Row>()
     }
 
     /// A rank comes to the call of this key, which `members` ranks of this node make; what it has to say of it is `mine`.

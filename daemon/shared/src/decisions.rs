@@ -48,6 +48,10 @@ struct Order {
 
 impl Order {
     fn note(&mut self, number: u64) {
+        if number == self.first && self.later.is_empty() {
+            self.first += 1;
+            return;
+        }
         self.later.insert(number);
         while self.later.remove(&self.first) {
             self.first += 1;

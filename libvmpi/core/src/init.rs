@@ -229,7 +229,7 @@ fn attach(socket: &str, face: &str) -> Result<Option<Attached>> {
     if Check::of_environment().is_ok_and(|level| level != Check::Off) {
         let (_, boards) = ask(&Request::CheckBoard)?;
         for board in boards {
-            coll::checked::set_board(CheckBoard::map(board).map_err(unmapped)?);
+            check::board::set(CheckBoard::map(board).map_err(unmapped)?);
         }
     }
     let jobs = JobSegment::map(jobs).map_err(unmapped)?;

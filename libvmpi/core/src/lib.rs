@@ -14,7 +14,7 @@
 //! 10. `io`, `session`, `raise` (errors to their handlers)
 //!
 //! `unsafe` lives where user memory is touched: `guarded`, `process`, `own_file`, `foreign`, `datatype::pack`, `op::apply`, `p2p`, `coll::schedule`,
-//! `memory`, `overlap::guard`, `check::sites`, `request`, `io`, `rma`.
+//! `memory`, `overlap::guard`, `check::sites`, `check::sums`, `request`, `io`, `rma`.
 
 pub mod attr;
 pub mod calls;

@@ -59,6 +59,7 @@ pub fn is_fatal(target: Target) -> bool {
 #[cold]
 pub fn invoke(function: &str, target: Target, error: Error) -> i32 {
     let target = error.file.map_or(target, Target::File);
+    rma::note_error(function, &error);
     match find(target) {
         Handler::Return | Handler::Throw => error.code,
         Handler::User(handler) => {

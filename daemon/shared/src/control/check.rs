@@ -55,16 +55,29 @@ pub enum FindingKind {
     FileNotClosed,
     BufferNotDetached,
     NotFreed,
+    RmaConflict,
+    RmaLocalStore,
+    OriginBufferChanged,
+    RmaEpoch,
+    RmaRange,
+    WindowMemoryGone,
 }
 
 /// What is known of a kind: a word for programs is its name in JSON.
 pub struct About {
     pub headline: &'static str,
-    /// Where MPI 4.1 says it.
-    pub section: &'static str,
+    /// Of MPI 4.1, which says it.
+    pub chapter: &'static str,
     pub rule: &'static str,
     pub advice: &'static str,
 }
+
+const TERMS: &str = "2 (MPI Terms and Conventions)";
+const MESSAGES: &str = "3 (Point-to-Point Communication)";
+const COLLECTIVES: &str = "6 (Collective Communication)";
+const PROCESSES: &str = "11 (Process Initialization, Creation, and Management)";
+const ONE_SIDED: &str = "12 (One-Sided Communications)";
+const FILES: &str = "14 (I/O)";
 
 impl FindingKind {
     /// Is it an error by the standard, or only worth a word?
@@ -74,97 +87,134 @@ impl FindingKind {
 
     pub fn about(self) -> About {
         use FindingKind as K;
-        let about = |headline, section, rule, advice| About { headline, section, rule, advice };
+        let about = |headline, chapter, rule, advice| About { headline, chapter, rule, advice };
         match self {
             K::CollectiveMismatch => about(
                 "ranks call different collectives",
-                "6.14",
+                COLLECTIVES,
                 "all ranks of a communicator call its collective operations in the same order",
                 "look for a branch, a loop or an early return that depends on the rank",
             ),
             K::RootMismatch => about(
                 "ranks name different roots",
-                "6.1",
+                COLLECTIVES,
                 "the argument root has the same value at all ranks",
                 "make the root the same at all ranks: it is a rank of this communicator, not of MPI_COMM_WORLD",
             ),
             K::OpMismatch => about(
                 "ranks name different operations",
-                "6.9.1",
+                COLLECTIVES,
                 "all ranks of a reduction give the same operation",
                 "pass the same MPI_Op at all ranks",
             ),
             K::CountMismatch => about(
                 "counts or types of a collective do not fit",
-                "6.1",
+                COLLECTIVES,
                 "the type signature (count times datatype) that a rank sends is that which its partner receives",
                 "compute counts from what all ranks know alike; for different amounts use the v form (MPI_Gatherv ...)",
             ),
             K::TypeMismatch => about(
                 "a message is received as another type than it was sent",
-                "3.3.1",
+                MESSAGES,
                 "types of sender and receiver match, element by element; MPI_BYTE and MPI_PACKED are exempt here",
                 "receive with the datatype that the sender uses",
             ),
             K::Truncation => about(
                 "a message is longer than its receive buffer",
-                "3.2.2",
+                MESSAGES,
                 "a receive buffer holds at least what is sent",
                 "receive with a larger count, or ask for the size first (MPI_Probe, MPI_Get_count)",
             ),
             K::TagTooLarge => about(
                 "a tag is larger than MPI allows",
-                "3.2.3",
+                MESSAGES,
                 "tags are 0 to the value of the attribute MPI_TAG_UB of MPI_COMM_WORLD",
                 "ask for MPI_TAG_UB (MPI_Comm_get_attr) and keep below it; other MPIs allow less",
             ),
             K::BufferOverlap => about(
                 "the buffer of a receive overlaps that of another operation that is open",
-                "3.7.2",
+                MESSAGES,
                 "a receive buffer is not accessed from the call until the operation is complete",
                 "give each open receive memory of its own, or wait for the other operation first",
             ),
             K::SendBufferChanged => about(
                 "a send buffer was changed while its send was open",
-                "3.7.2",
+                MESSAGES,
                 "a send buffer is not modified until the send is complete",
                 "wait for the request before the buffer is written again",
             ),
             K::RequestNotCompleted => about(
                 "requests were never completed",
-                "11.2.2",
+                PROCESSES,
                 "before MPI_Finalize a rank completes all operations that it has started",
                 "call MPI_Wait or MPI_Test until it is complete",
             ),
             K::MessageNotReceived => about(
                 "messages were never received",
-                "11.2.2",
+                PROCESSES,
                 "before MPI_Finalize a rank makes the calls that its messages need at the other side",
                 "receive them, or do not send them",
             ),
             K::WindowNotFreed => about(
                 "windows were never freed",
-                "12.2.5",
+                ONE_SIDED,
                 "freeing a window is collective and closes its last epoch",
                 "call MPI_Win_free before MPI_Finalize",
             ),
             K::FileNotClosed => about(
                 "files were never closed",
-                "14.2.1",
+                FILES,
                 "the program closes a file before MPI_Finalize",
                 "call MPI_File_close",
             ),
             K::BufferNotDetached => about(
                 "a buffer for MPI_Bsend is still attached",
-                "3.6",
+                MESSAGES,
                 "MPI_Buffer_detach waits for the messages in it; not an error, MPI_Finalize does that, too",
                 "call MPI_Buffer_detach before the buffer is freed",
             ),
             K::NotFreed => about(
                 "objects were never freed",
-                "2.5.1",
+                TERMS,
                 "the program frees what it has made; not an error, but a leak where it happens again and again",
                 "free it with the function of its kind",
+            ),
+            K::RmaConflict => about(
+                "one-sided accesses conflict",
+                ONE_SIDED,
+                "what comes of two accesses to the same bytes that are open at one time is undefined, if one of them writes; accumulations with one operation \
+                 on one type may meet",
+                "separate them by a synchronization (MPI_Win_fence, MPI_Win_flush, MPI_Win_unlock), or accumulate",
+            ),
+            K::RmaLocalStore => about(
+                "a rank writes to its memory while others put there",
+                ONE_SIDED,
+                "bytes that are put to are not stored to by their own rank in the same epoch",
+                "store before the fence that opens the epoch, or after the one that closes it",
+            ),
+            K::OriginBufferChanged => about(
+                "the origin's buffer was changed while its operation was open",
+                ONE_SIDED,
+                "the buffer of a put or an accumulation is not modified until the operation is complete at its origin",
+                "wait for the synchronization, or MPI_Win_flush_local, before the buffer is written again",
+            ),
+            K::RmaEpoch => about(
+                "a one-sided call does not belong there",
+                ONE_SIDED,
+                "accesses are made inside an access epoch for their target, and epochs are opened and closed in pairs",
+                "open the epoch first (MPI_Win_fence, MPI_Win_start, MPI_Win_lock), and close it with the call of its kind",
+            ),
+            K::RmaRange => about(
+                "an access leaves the memory of the window",
+                ONE_SIDED,
+                "the target's buffer lies in the target's window, or in memory that is attached to it",
+                "compare displacement (in the target's units), count and type with the size that the target has given",
+            ),
+            K::WindowMemoryGone => about(
+                "memory of a window is gone",
+                ONE_SIDED,
+                "memory that is given to a window, or attached to it, stays until the window is freed or the memory detached",
+                "call MPI_Win_free or MPI_Win_detach before the memory is given back; do not use local variables",
             ),
         }
     }

@@ -307,6 +307,51 @@ impl Endpoint {
         Some(Taken { source, tag, len, from, trace })
     }
 
+    /// The same of a message that has come and that no receive has asked for. `None`: there is none, or it does not go so.
+    ///
+    /// # Safety
+    /// As `take`.
+    pub unsafe fn take_unexpected(&mut self, want: &Want, into: *mut u8, capacity: u64) -> Option<Taken> {
+        if self.node.header().recovery != 0 {
+            return None;
+        }
+        let index = self.find_waiting(want)?;
+        let job = &self.job;
+        // SAFETY: as in `queues`.
+        let mut queues = unsafe { self.own.queues() };
+        let envelope = &queues.unexpected[index as usize].envelope;
+        let Envelope { kind, source, tag, from, trace, len, .. } = *envelope;
+        let addr = envelope.addr();
+        if len > capacity || !envelope.is_eager() {
+            return None;
+        }
+        let payload = match kind {
+            kind::INLINE if len <= INLINE_BYTES as u64 => envelope.body.as_ptr(),
+            kind::SLAB => job.block(from, addr, len)?.cast_const(),
+            _ => return None,
+        };
+        // SAFETY: `payload` has `len` bytes, which are no more than `into` has room for.
+        unsafe { short_copy(payload, into, len as usize) };
+        if kind == kind::SLAB {
+            job.slab(from).give(addr, len);
+        }
+        queues.take_unexpected(index);
+        Some(Taken { source, tag, len, from, trace })
+    }
+
+    /// Where the message of `want` is among those that no receive has asked for.
+    fn find_waiting(&mut self, want: &Want) -> Option<u32> {
+        if self.queues().head.unexpected_count == 0 {
+            return None;
+        }
+        let found = self.queues().find_unexpected(want.context, want.source, want.tag);
+        if found.is_some() || !self.inbox().has_mail() {
+            return found;
+        }
+        self.progress();
+        self.queues().find_unexpected(want.context, want.source, want.tag)
+    }
+
     /// A message to `to` is about to be pushed: note which way it goes, and have its inbox's next cell on the way to this core's cache.
     #[inline]
     pub fn expect(&self, to: u32) {

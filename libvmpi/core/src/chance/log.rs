@@ -96,6 +96,11 @@ pub(super) fn number() -> u64 {
     NUMBER.with(|number| std::mem::replace(number, *number + 1))
 }
 
+/// That of the next one.
+pub(super) fn next_number() -> u64 {
+    NUMBER.with(|number| *number)
+}
+
 pub(super) fn begin(directory: &str, rank: u32, full: bool) -> Result<(), String> {
     let file = Mapped::create(&Path::new(directory).join(format!("rank-{rank}")))?;
     let log = Log {
@@ -194,6 +199,11 @@ pub(super) fn posted(slot: u32, number: u64, context: u32, asked: Want) {
         }
         log.open.insert(slot, (number, asked.tag == crate::consts::ANY_TAG));
     });
+}
+
+/// The receive with this number took its message without a slot.
+pub(super) fn took(number: u64, (any_tag, (source, tag)): (bool, (i32, i32))) {
+    with(|log| log.write(&Entry::Receive { number, source: source as u32, tag: any_tag.then_some(tag) }));
 }
 
 pub(super) fn received(slot: u32, context: u32, source: i32, tag: i32) {

@@ -35,6 +35,8 @@ const LOG: u32 = 2;
 const SCRIPT: u32 = 4;
 /// Messages are held back.
 const HOLD: u32 = 8;
+/// All is written down that tells what else could have been taken.
+const FULL: u32 = 16;
 
 static MODE: AtomicU32 = AtomicU32::new(0);
 
@@ -64,7 +66,7 @@ pub(crate) fn begin(endpoint: &mut Endpoint, ranks: u32) -> Result<bool> {
     if let Some(directory) = word(env::RECORD) {
         let full = word(env::RECORD_ALL).is_some();
         log::begin(&directory, endpoint.me, full).map_err(|why| failed("--record", why))?;
-        wanted |= LOG;
+        wanted |= if full { LOG | FULL } else { LOG };
     }
     if let Some(file) = word(env::REPLAY) {
         script::begin(&file, endpoint.me, ranks).map_err(|why| failed("--replay", why))?;
@@ -101,6 +103,17 @@ static CHANGES: AtomicU64 = AtomicU64::new(0);
 /// Has something happened that this process has not acted on? As `failure::is_news`, which always says so here.
 pub(crate) fn is_news(changes: u64) -> bool {
     CHANGES.swap(changes, Ordering::Relaxed) != changes
+}
+
+/// The same, and it stays news.
+pub(crate) fn has_news(changes: u64) -> bool {
+    CHANGES.load(Ordering::Relaxed) != changes
+}
+
+/// Is there a record only, and nobody who has a word in what is seen of the messages that come?
+pub(crate) fn leaves_messages() -> bool {
+    let modes = MODE.load(Ordering::Relaxed);
+    modes != 0 && modes & CHAOS == 0
 }
 
 /// Take in what has arrived.
@@ -140,6 +153,40 @@ impl Want {
     }
 }
 
+/// A blocking receive is about to take its message without a request, if it is the next one to come: which. `None`: it is to be posted.
+pub(crate) fn taking(comm: &Communicator, source: i32, tag: i32) -> Option<Want> {
+    let asked = Want { source, tag };
+    let modes = MODE.load(Ordering::Relaxed);
+    if modes & (CHAOS | FULL) != 0 {
+        return None;
+    }
+    if modes & LOG != 0 {
+        // It may wait, perhaps for good.
+        log::catch_up();
+    }
+    if modes & SCRIPT == 0 || !asked.is_wild() {
+        return Some(asked);
+    }
+    let wanted = script::receive(log::next_number(), asked, comm.peers().size());
+    (wanted.source != script::NEVER).then_some(wanted)
+}
+
+/// It has taken this message (source and tag).
+pub(crate) fn took(source: i32, tag: i32, message: (i32, i32)) {
+    let asked = Want { source, tag };
+    let modes = MODE.load(Ordering::Relaxed);
+    if modes == 0 || !asked.is_wild() {
+        return;
+    }
+    let number = log::number();
+    if modes & SCRIPT != 0 {
+        script::followed(number);
+    }
+    if modes & LOG != 0 {
+        log::took(number, (tag == consts::ANY_TAG, message));
+    }
+}
+
 /// A receive is about to be posted in this slot.
 #[cold]
 pub(crate) fn posting(comm: &Communicator, plane: Plane, slot: u32) {
@@ -155,6 +202,7 @@ pub(crate) fn posting(comm: &Communicator, plane: Plane, slot: u32) {
         let number = log::number();
         if mode(SCRIPT) {
             wanted = script::receive(number, asked, size);
+            script::followed(number);
             script::keep(slot, wanted != asked && wanted.source >= 0);
         }
         if wanted == asked && asked.source == consts::ANY_SOURCE && mode(CHAOS) {

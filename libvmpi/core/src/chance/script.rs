@@ -3,12 +3,12 @@
 use super::{SCRIPT, Want, left_the_record, mode};
 use crate::consts;
 use crate::guarded::EntryGuarded;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::path::Path;
 use vmpi_shared::decisions::{Entry, read_rank};
 
 /// A source that no message comes from.
-const NEVER: i32 = i32::MIN;
+pub(super) const NEVER: i32 = i32::MIN;
 
 /// What a receive took.
 #[derive(Copy, Clone)]
@@ -43,32 +43,45 @@ impl Answer {
 }
 
 struct Script {
-    receives: BTreeMap<u64, Took>,
+    /// By their numbers, from the smallest on. Those before `next` are over.
+    receives: Vec<(u64, Took)>,
+    next: usize,
     answers: VecDeque<Entry>,
     /// Decisions so far.
     decided: u64,
-    /// Slots of receives that are to take a message, whether they are cancelled or not.
-    kept: BTreeSet<u32>,
+    /// By slot: a receive that is to take a message, whether it is cancelled or not.
+    kept: Vec<bool>,
 }
 
 static STATE: EntryGuarded<Option<Script>> = EntryGuarded::new(None);
 
 pub(super) fn begin(file: &str, rank: u32, ranks: u32) -> Result<(), String> {
-    let mut script = Script { receives: BTreeMap::new(), answers: VecDeque::new(), decided: 0, kept: BTreeSet::new() };
+    let mut script = Script { receives: Vec::new(), next: 0, answers: VecDeque::new(), decided: 0, kept: Vec::new() };
     for entry in read_rank(Path::new(file), rank, ranks)? {
         match entry {
             Entry::Receive { number, source, tag } => {
-                script.receives.insert(number, Took::Message { source, tag });
+                script.receives.push((number, Took::Message { source, tag }));
             }
             Entry::Cancelled { number } => {
-                script.receives.insert(number, Took::Nothing);
+                script.receives.push((number, Took::Nothing));
             }
             Entry::Time(_) | Entry::Asked { .. } | Entry::Took { .. } | Entry::Left { .. } => {}
             answer => script.answers.push_back(answer),
         }
     }
+    script.receives.sort_by_key(|(number, _)| *number);
     STATE.with(|state| *state = Some(script));
     Ok(())
+}
+
+impl Script {
+    /// What the receive with this number took. Receives are asked for in their order.
+    fn took(&mut self, number: u64) -> Option<Took> {
+        while self.receives.get(self.next).is_some_and(|(known, _)| *known < number) {
+            self.next += 1;
+        }
+        self.receives.get(self.next).filter(|(known, _)| *known == number).map(|(_, took)| *took)
+    }
 }
 
 fn with<R>(nothing: R, look: impl FnOnce(&mut Script) -> R) -> R {
@@ -87,20 +100,21 @@ fn fits(asked: Want, source: u32, tag: Option<i32>, size: u32) -> bool {
         && (asked.tag == consts::ANY_TAG) == tag.is_some()
 }
 
+/// The receive with this number has done what the record says, if that says anything.
+pub(super) fn followed(number: u64) {
+    with((), |script| script.decided += u64::from(script.took(number).is_some()));
+}
+
 /// What the receive with this number, for `asked`, is to take.
 pub(super) fn receive(number: u64, asked: Want, size: u32) -> Want {
-    let took = with(None, |script| {
-        let took = script.receives.get(&number).copied();
-        script.decided += u64::from(took.is_some());
-        took
-    });
-    match took {
+    match with(None, |script| script.took(number)) {
         None => asked,
         Some(Took::Nothing) => Want { source: NEVER, tag: asked.tag },
         Some(Took::Message { source, tag }) if fits(asked, source, tag, size) => {
             Want { source: source as i32, tag: tag.unwrap_or(asked.tag) }
         }
         Some(Took::Message { source, tag }) => {
+            with((), |script| script.decided += 1);
             let with_tag = tag.map_or_else(String::new, |tag| format!(" with tag {tag}"));
             left_the_record(
                 &format!("a message of {} with tag {} of a communicator of {size}", any(asked.source), any(asked.tag)),
@@ -116,16 +130,18 @@ fn any(number: i32) -> String {
 
 /// Is the receive in this slot not to be cancelled, since it took a message?
 pub(crate) fn keeps(slot: u32) -> bool {
-    mode(SCRIPT) && with(false, |script| script.kept.contains(&slot))
+    mode(SCRIPT) && with(false, |script| script.kept.get(slot as usize).copied().unwrap_or(false))
 }
 
 /// The receive in this slot is to take a message, or nothing is known of it.
 pub(super) fn keep(slot: u32, keeps: bool) {
     with((), |script| {
-        if keeps {
-            script.kept.insert(slot);
-        } else {
-            script.kept.remove(&slot);
+        let slot = slot as usize;
+        if keeps && script.kept.len() <= slot {
+            script.kept.resize(slot + 1, false);
+        }
+        if let Some(kept) = script.kept.get_mut(slot) {
+            *kept = keeps;
         }
     });
 }

@@ -3,10 +3,9 @@
 use super::made::{self, Made, What};
 use super::sites::Site;
 use super::{is_full, is_on, tell};
-use crate::coll::checked as collectives;
 use crate::comm::{self, Communicator};
 use crate::errors::{Class, Error, Result};
-use crate::handle::Comm;
+use crate::handle::{Comm, Handle};
 use crate::monitor;
 use crate::p2p::{buffered, checked as messages};
 use crate::process::{self, endpoint};
@@ -66,7 +65,7 @@ fn requests() {
                 Some((words, site)) => (words, site, false),
                 None => continue,
             },
-            Left::Collective(handle) => match collectives::started_with(handle) {
+            Left::Collective(handle) => match made::started_with(handle.raw()) {
                 Some((name, site)) => (name.to_owned(), site, false),
                 None => continue,
             },

@@ -1,4 +1,4 @@
-//! What the program has made and not freed, and where.
+//! What the program has made and not freed, or started and not completed, and where.
 
 use super::sites::{self, Site};
 use crate::guarded::EntryGuarded;
@@ -60,6 +60,25 @@ pub(crate) fn freed(what: What, raw: u32) {
     if super::is_on() {
         MADE.with(|all| all.remove(&(what, raw)));
     }
+}
+
+/// Collectives that do not wait and whose requests are there, by these: the function, and where it was called.
+static STARTED: EntryGuarded<BTreeMap<u32, (&'static str, Site)>> = EntryGuarded::new(BTreeMap::new());
+
+/// The collective that the program has just started has this request.
+pub(crate) fn started(request: u32) {
+    STARTED.with(|started| started.insert(request, (called(), sites::here())));
+}
+
+/// What was started with this request.
+pub(crate) fn started_with(request: u32) -> Option<(&'static str, Site)> {
+    STARTED.with(|started| started.get(&request).copied())
+}
+
+/// The request is no more; another one may get its number.
+#[cold]
+pub(crate) fn ended(request: u32) {
+    STARTED.with(|started| started.remove(&request));
 }
 
 /// What is left, each place once, with how many there are.

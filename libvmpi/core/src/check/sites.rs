@@ -20,8 +20,21 @@ const MOST_FRAMES: u32 = 32;
 /// No way is longer, bytes: beyond it the stack may end.
 const LONGEST: usize = 4096;
 
-/// The return addresses found so far, by the function's name (its address) and their distance from the frame of `here`.
-static KNOWN: EntryGuarded<Vec<(usize, usize, Vec<usize>)>> = EntryGuarded::new(Vec::new());
+/// The ways of one function, by its name (its address).
+struct Ways {
+    function: usize,
+    /// Distance of the return address from the frame of `here`, and the addresses that unwinding has found there.
+    known: Vec<(usize, Vec<usize>)>,
+}
+
+/// Rows of functions, by a hash of their names' addresses.
+static KNOWN: EntryGuarded<[Vec<Ways>; ROWS]> = EntryGuarded::new([const { Vec::new() }; ROWS]);
+const ROWS: usize = 64;
+
+fn row(function: usize) -> usize {
+    // Names lie side by side: neighbours get rows far from each other.
+    (function as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> (usize::BITS - ROWS.ilog2())
+}
 
 /// Where the program has made the call that is under way.
 #[inline(never)]
@@ -29,8 +42,9 @@ pub(crate) fn here() -> Site {
     let mark = 0usize;
     let base = &raw const mark as usize;
     let function = called().as_ptr() as usize;
-    let known = KNOWN.with(|known| {
-        let mut fitting = known.iter().filter(|way| way.0 == function).filter_map(|(_, distance, sites)| {
+    let known = KNOWN.with(|rows| {
+        let ways = rows[row(function)].iter().find(|ways| ways.function == function)?;
+        let mut fitting = ways.known.iter().filter_map(|(distance, sites)| {
             // SAFETY: a word of this thread's stack: at least as far up there was a caller's frame, and above the first one lies what the kernel or the thread's creator has put there.
             let word = unsafe { ((base + distance) as *const usize).read_volatile() };
             sites.contains(&word).then_some(word)
@@ -49,13 +63,22 @@ fn look(base: usize, function: usize) -> usize {
     // SAFETY: a word of this thread's stack, between this frame and the program's.
     let place = place.filter(|at| unsafe { (*at as *const usize).read_volatile() } == found && found != 0);
     if let Some(distance) = place.map(|at| at - base) {
-        KNOWN.with(|known| match known.iter_mut().find(|way| (way.0, way.1) == (function, distance)) {
-            Some(way) if way.2.contains(&found) => {}
-            Some(way) => way.2.push(found),
-            None => known.push((function, distance, vec![found])),
-        });
+        KNOWN.with(|rows| learn(&mut rows[row(function)], function, distance, found));
     }
     found
+}
+
+fn learn(row: &mut Vec<Ways>, function: usize, distance: usize, found: usize) {
+    let at = row.iter().position(|ways| ways.function == function).unwrap_or_else(|| {
+        row.push(Ways { function, known: Vec::new() });
+        row.len() - 1
+    });
+    let known = &mut row[at].known;
+    match known.iter_mut().find(|way| way.0 == distance) {
+        Some(way) if way.1.contains(&found) => {}
+        Some(way) => way.1.push(found),
+        None => known.push((distance, vec![found])),
+    }
 }
 
 /// What unwinding finds.

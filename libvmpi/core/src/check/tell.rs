@@ -43,7 +43,7 @@ pub(crate) fn tell(kind: FindingKind, parties: Vec<Party>, text: String) {
 /// For a program that was started by itself, and has nobody who finds names for addresses.
 fn alone(finding: &Finding) -> String {
     let about = finding.kind.about();
-    let mut words = format!("vmpi: check: {}: {} (MPI 4.1, section {})\n", about.headline, about.rule, about.section);
+    let mut words = format!("vmpi: check: {}: {} (MPI 4.1, chapter {})\n", about.headline, about.rule, about.chapter);
     for party in &finding.parties {
         let site = party.site.as_ref().map_or(String::new(), |site| format!(" at {}+{:#x}", site.module, site.offset));
         words.push_str(&format!("  {}{site}\n", party.call));

@@ -6,25 +6,17 @@
 use super::call::{Block, Call, Many, Operands, Parts, Types};
 use crate::check::signature::{self, fit};
 use crate::check::sites::{self, Site};
-use crate::check::tell;
-use crate::check::{self};
+use crate::check::{self, board, made, tell};
 use crate::comm::Communicator;
 use crate::consts;
 use crate::datatype;
-use crate::guarded::EntryGuarded;
 use crate::handle::{FIRST_DYNAMIC, Handle, Op, Request};
 use crate::nodes;
 use crate::op;
 use crate::process;
-use std::collections::BTreeMap;
-use vmpi_shared::check::{Arrival, CheckBoard, Key, Record};
+use vmpi_shared::check::{Arrival, Key, Record};
 use vmpi_shared::control::{FindingKind, Party};
 use vmpi_shared::trace::called;
-
-/// Where calls are compared, in a job with a daemon.
-static BOARD: EntryGuarded<Option<CheckBoard>> = EntryGuarded::new(None);
-/// Nonblocking ones, by their request's number.
-static STARTED: EntryGuarded<BTreeMap<u32, (&'static str, Site)>> = EntryGuarded::new(BTreeMap::new());
 
 /// Blocking calls are counted apart from others, as tags are.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -32,11 +24,6 @@ pub(super) enum How {
     Blocking,
     Nonblocking,
     Persistent,
-}
-
-/// Calls are compared there.
-pub(crate) fn set_board(board: CheckBoard) {
-    BOARD.with(|own| *own = Some(board));
 }
 
 /// Above this bit of `Amount::bytes` there is a hash of the counts, of data that are listed by rank.
@@ -108,8 +95,7 @@ impl Seen {
     }
 
     fn name(&self) -> String {
-        let len = self.name.iter().position(|byte| *byte == 0).unwrap_or(self.name.len());
-        String::from_utf8_lossy(&self.name[..len]).into_owned()
+        board::name(&self.name)
     }
 
     /// What is wrong if one rank makes this call and another one `other`; both in words.
@@ -264,10 +250,7 @@ pub(super) unsafe fn begins(comm: &Communicator, call: &Call, how: How) {
     // SAFETY: the caller's promise.
     let (kind, root, op, amount) = unsafe { significant(comm, call) };
     let site = sites::here();
-    let mut name = [0; 32];
-    let called = called().as_bytes();
-    let len = called.len().min(name.len());
-    name[..len].copy_from_slice(&called[..len]);
+    let name = board::name_of(called());
     let kind = kind << 2 | how as u64;
     let own = Seen { kind, root, op, amount, rank: process::endpoint_rank(), site: site.numbers(), name };
     if let Some((sent, received)) = own_part(comm, call)
@@ -281,7 +264,7 @@ pub(super) unsafe fn begins(comm: &Communicator, call: &Call, how: How) {
     let number = comm.calls_so_far()[class as usize];
     let key = Key { context: comm.context, class, number };
     let members = members_here(comm);
-    let met = BOARD.with(|board| board.as_ref().map(|board| board.arrive(key, members, &own.record())));
+    let met = board::with(|board| board.arrive(key, members, &own.record()));
     if let Some(Arrival::Behind(record)) = met {
         compare(&own, site, &Seen::of_record(&record));
     }
@@ -308,13 +291,8 @@ fn members_here(comm: &Communicator) -> u32 {
 /// The call that has just begun has this request.
 pub(super) fn started(request: Request) {
     if check::is_on() {
-        STARTED.with(|started| started.insert(request.raw(), (called(), sites::here())));
+        made::started(request.raw());
     }
-}
-
-/// What was started with this request, if it is one of a collective.
-pub(crate) fn started_with(request: Request) -> Option<(&'static str, Site)> {
-    STARTED.with(|started| started.get(&request.raw()).copied())
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 
 use super::{Mode, Slot};
 use crate::check::sites::{self, Site};
-use crate::check::{self, signature, tell};
+use crate::check::{self, signature, sums, tell};
 use crate::consts;
 use crate::datatype::Type;
 use crate::guarded::EntryGuarded;
@@ -13,6 +13,7 @@ use crate::plane::{Plane, USER_TAG_BIT};
 use std::ffi::c_void;
 use std::rc::Rc;
 use vmpi_shared::control::{FindingKind, Party};
+use vmpi_shared::endpoint::Taken;
 use vmpi_shared::matching::envelope::Envelope;
 use vmpi_shared::trace::called;
 
@@ -47,15 +48,8 @@ impl Open {
         Open { function, site, receives, peer, tag, addr: buf as u64, count, ty: ty.clone(), sum: None }
     }
 
-    /// `MPI_Irecv (4 bytes, tag 5, source 0)`.
     pub(crate) fn words(&self) -> String {
-        let tag = if self.tag == consts::ANY_TAG { "any tag".into() } else { format!("tag {}", self.tag) };
-        let peer = match (self.receives, self.peer) {
-            (true, consts::ANY_SOURCE) => "any source".into(),
-            (true, peer) => format!("source {peer}"),
-            (false, peer) => format!("destination {peer}"),
-        };
-        format!("{} ({} bytes, {tag}, {peer})", self.function, self.count.saturating_mul(self.ty.size()))
+        words(self.function, self.receives, self.count.saturating_mul(self.ty.size()), (self.peer, self.tag))
     }
 
     /// The memory that it reaches: first byte and length; `None`: too many pieces.
@@ -70,38 +64,12 @@ impl Open {
 
     /// A sum over what is in its buffer now; `None`: it cannot be read.
     fn sum_of_buffer(&self) -> Option<u64> {
-        let mut sum = 0xcbf2_9ce4_8422_2325u64;
-        for (mut addr, mut left) in self.blocks()? {
-            while left > 0 {
-                let mut piece = [0u8; 4096];
-                let len = left.min(piece.len() as u64);
-                let piece = &mut piece[..len as usize];
-                read(addr, piece)?;
-                let (words, rest) = piece.as_chunks::<8>();
-                for word in words {
-                    sum = (sum ^ u64::from_le_bytes(*word)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-                }
-                for byte in rest {
-                    sum = (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
-                }
-                (addr, left) = (addr + len, left - len);
-            }
-        }
-        Some(sum)
+        self.blocks()?.into_iter().try_fold(sums::START, |sum, (addr, len)| sums::over_memory(sum, addr, len))
     }
 
     fn party(&self) -> Party {
         tell::own(self.words(), self.site)
     }
-}
-
-/// Read this process's own memory, which a faulty program may have given back: by the kernel, which looks whether it is there.
-fn read(addr: u64, into: &mut [u8]) -> Option<()> {
-    let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
-    let remote = libc::iovec { iov_base: addr as *mut c_void, iov_len: into.len() };
-    // SAFETY: the kernel checks the address, and writes into the piece only.
-    let read = unsafe { libc::process_vm_readv(libc::getpid(), &raw const local, 1, &raw const remote, 1, 0) };
-    (usize::try_from(read) == Ok(into.len())).then_some(())
 }
 
 /// Do two lists of blocks share a byte? The lists are sorted here.
@@ -119,13 +87,55 @@ fn overlap(a: &mut [(u64, u64)], b: &mut [(u64, u64)]) -> bool {
     false
 }
 
-/// Is this the program's own message, and not one of those that constructions of communicators and partitioned operations send among them?
-fn is_the_programs(plane: Plane, tag: i32) -> bool {
+/// `MPI_Irecv (4 bytes, tag 5, source 0)`.
+fn words(function: &str, receives: bool, bytes: u64, (peer, tag): (i32, i32)) -> String {
+    let tag = if tag == consts::ANY_TAG { "any tag".into() } else { format!("tag {tag}") };
+    let peer = match (receives, peer) {
+        (true, consts::ANY_SOURCE) => "any source".into(),
+        (true, peer) => format!("source {peer}"),
+        (false, peer) => format!("destination {peer}"),
+    };
+    format!("{function} ({bytes} bytes, {tag}, {peer})")
+}
+
+/// What a function of MPI is for messages.
+#[derive(Copy, Clone)]
+struct Nature {
+    /// Its name's address.
+    function: usize,
+    /// It sends or receives by itself; others (constructions of communicators, partitioned operations) send messages among the program's.
+    for_messages: bool,
+    blocks: bool,
+}
+
+const NATURES: usize = 64;
+static KNOWN: EntryGuarded<[Nature; NATURES]> =
+    EntryGuarded::new([Nature { function: 0, for_messages: false, blocks: false }; NATURES]);
+
+/// That of the function that the program has called. Names are looked at once.
+fn nature() -> Nature {
     let name = called();
-    let name = name.strip_prefix("MPI_").unwrap_or(name);
-    let plain = name.to_ascii_lowercase();
-    let messages = ["send", "recv", "start"].iter().any(|word| plain.contains(word)) && !plain.starts_with("win_");
-    plane == Plane::User && (tag >= 0 || tag == consts::ANY_TAG) && messages
+    let function = name.as_ptr() as usize;
+    let place = (function as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> (usize::BITS - NATURES.ilog2());
+    KNOWN.with(|known| {
+        let found = &mut known[place];
+        if found.function != function {
+            *found = Nature { function, ..nature_of(name) };
+        }
+        *found
+    })
+}
+
+#[cold]
+fn nature_of(name: &str) -> Nature {
+    let plain = name.strip_prefix("MPI_").unwrap_or(name).to_ascii_lowercase();
+    let for_messages = ["send", "recv", "start"].iter().any(|word| plain.contains(word)) && !plain.starts_with("win_");
+    Nature { function: 0, for_messages, blocks: !(name.starts_with("MPI_I") || name.starts_with("MPI_Start")) }
+}
+
+/// Can this be the program's own message?
+fn may_be_the_programs(plane: Plane, tag: i32) -> bool {
+    plane == Plane::User && (tag >= 0 || tag == consts::ANY_TAG)
 }
 
 /// A send begins; in which mode it goes on.
@@ -135,22 +145,29 @@ pub(super) fn sending(plane: Plane, envelope: &mut Envelope, buffer: Buffer<'_>,
     }
     STARTED.with(|started| *started = None);
     let tag = envelope.tag;
-    if !is_the_programs(plane, tag) {
+    if !may_be_the_programs(plane, tag) {
+        return mode;
+    }
+    let Nature { for_messages, blocks, .. } = nature();
+    if !for_messages {
         return mode;
     }
     if envelope.trace == 0 && !monitor::records() {
         envelope.trace = signature::of(buffer.2, envelope.len);
     }
-    let mut open = Open::new(false, buffer, dest, tag);
     if tag & USER_TAG_BIT != 0 {
         let text = format!("the tag is {tag}, MPI_TAG_UB is {}", consts::TAG_UB_VALUE);
-        tell::tell(FindingKind::TagTooLarge, vec![open.party()], text);
+        tell::tell(FindingKind::TagTooLarge, vec![Open::new(false, buffer, dest, tag).party()], text);
     }
+    let passes = blocks || mode == Mode::Buffered;
+    if passes && !check::is_full() {
+        return mode;
+    }
+    let mut open = Open::new(false, buffer, dest, tag);
     if check::is_full() {
         look_for_overlap(&open);
     }
-    let blocks = !(open.function.starts_with("MPI_I") || open.function.starts_with("MPI_Start"));
-    if blocks || mode == Mode::Buffered {
+    if passes {
         return mode;
     }
     if check::is_full() {
@@ -189,7 +206,7 @@ pub(super) fn posting(
     if !check::is_on() {
         return;
     }
-    if !is_the_programs(plane, tag) {
+    if !(may_be_the_programs(plane, tag) && nature().for_messages) {
         return put(slot, None);
     }
     let open = Open::new(true, (buf.cast_const(), count, ty), source, tag);
@@ -227,17 +244,34 @@ fn look_for_overlap(new: &Open) {
 /// The receive has got its message, of `len` bytes, of which `bytes` have found room.
 pub(super) fn received(slot: Slot, sent_as: u16, from: u32, (tag, bytes, len): (i32, u64, u64)) {
     let Some(open) = OPEN.with(|all| all.get_mut(slot.0 as usize).and_then(Option::take)) else { return };
-    let sender = |call: String| Party { ranks: [from].into(), call, site: None };
     if len > bytes {
         let text = format!("the message has {len} bytes, the buffer {bytes}");
-        tell::tell(FindingKind::Truncation, vec![open.party(), sender(format!("a send with tag {tag}"))], text);
+        let sender = Party { ranks: [from].into(), call: format!("a send with tag {tag}"), site: None };
+        tell::tell(FindingKind::Truncation, vec![open.party(), sender], text);
     }
-    let own = signature::of(&open.ty, bytes);
-    if monitor::records() || len > bytes || signature::fit(sent_as, own) {
-        return;
+    if len <= bytes && differs(&open.ty, bytes, sent_as) {
+        tell_of_types((open.party(), sent_as, signature::of(&open.ty, bytes)), from, tag);
     }
-    let text = format!("sent as {}, received as {}", signature::words(sent_as), signature::words(own));
-    tell::tell(FindingKind::TypeMismatch, vec![open.party(), sender(format!("a send with tag {tag}"))], text);
+}
+
+/// Has this rank received `bytes` bytes as another kind of data than they were sent as?
+fn differs(ty: &Type, bytes: u64, sent_as: u16) -> bool {
+    sent_as != signature::ANY && !signature::fit(sent_as, signature::of(ty, bytes)) && !monitor::records()
+}
+
+#[cold]
+fn tell_of_types((receiver, sent_as, received_as): (Party, u16, u16), from: u32, tag: i32) {
+    let sender = Party { ranks: [from].into(), call: format!("a send with tag {tag}"), site: None };
+    let text = format!("sent as {}, received as {}", signature::words(sent_as), signature::words(received_as));
+    tell::tell(FindingKind::TypeMismatch, vec![receiver, sender], text);
+}
+
+/// A blocking receive of at most `room` bytes, for `asked` (source and tag), has taken this message without a request.
+pub(super) fn taken(ty: &Type, (room, asked): (u64, (i32, i32)), message: &Taken) {
+    if check::is_on() && differs(ty, message.len, message.trace) {
+        let receiver = tell::own(words(called(), true, room, asked), sites::here());
+        tell_of_types((receiver, message.trace, signature::of(ty, message.len)), message.from, message.tag);
+    }
 }
 
 /// The operation is complete, and the program knows.

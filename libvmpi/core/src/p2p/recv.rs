@@ -101,13 +101,12 @@ pub unsafe fn take(
     source: i32,
     tag: i32,
 ) -> Option<Status> {
-    if !ty.is_dense()
-        || source == consts::PROC_NULL
-        || lock::is_threaded()
-        || collectives_under_way()
-        || event::is_wanted()
-    {
+    if !ty.is_dense() || source == consts::PROC_NULL || lock::is_threaded() || collectives_under_way() {
         return None;
+    }
+    if event::is_wanted() {
+        // SAFETY: passed on.
+        return unsafe { take_noted(comm, buf, count, ty, (source, tag)) };
     }
     take_in::look();
     comm.health.check().ok()?;
@@ -120,6 +119,40 @@ pub unsafe fn take(
     slot::add(&statistics.received_messages, 1);
     slot::add(&statistics.received_bytes, taken.len);
     monitor::received(statistics, taken.trace, taken.from, want.context, taken.tag, taken.len);
+    Some(Status { source: taken.source, tag: taken.tag, error: 0, bytes: taken.len, cancelled: false })
+}
+
+/// The same where the program is checked, or where its choices are written down or those of a record. Others are to know of the receive before its message is taken.
+///
+/// # Safety
+/// As `take`.
+#[cold]
+unsafe fn take_noted(
+    comm: &Communicator,
+    buf: *mut c_void,
+    count: u64,
+    ty: &Type,
+    asked: (i32, i32),
+) -> Option<Status> {
+    if event::has_listeners() || simulate::is_on() {
+        return None;
+    }
+    take_in::look();
+    comm.health.check().ok()?;
+    let wanted = chance::taking(comm, asked.0, asked.1)?;
+    let endpoint = endpoint();
+    let into = buf.cast::<u8>().wrapping_offset(ty.true_lb() as isize);
+    let context = comm.context + Plane::User as u32;
+    let want = Want { context, source: wanted.source, tag: wanted.tag, call: calls::CALL_RECV };
+    let room = count * ty.size();
+    // SAFETY: a dense type: `count` elements are so many bytes from there.
+    let taken = unsafe { endpoint.take_unexpected(&want, into, room).or_else(|| endpoint.take(&want, into, room)) }?;
+    let statistics = endpoint.node.rank(endpoint.me);
+    slot::add(&statistics.received_messages, 1);
+    slot::add(&statistics.received_bytes, taken.len);
+    monitor::received(statistics, taken.trace, taken.from, context, taken.tag, taken.len);
+    chance::took(asked.0, asked.1, (taken.source, taken.tag));
+    checked::taken(ty, (room, asked), &taken);
     Some(Status { source: taken.source, tag: taken.tag, error: 0, bytes: taken.len, cancelled: false })
 }
 

@@ -38,6 +38,14 @@ pub(crate) fn look() {
     if let Some(endpoint) = endpoint_if_any()
         && failure::is_news(endpoint.job.changes())
     {
+        look_closer(endpoint.job.changes());
+    }
+}
+
+/// Where choices are written down, each look at what is new goes this way.
+#[cold]
+fn look_closer(changes: u64) {
+    if !chance::leaves_messages() || chance::has_news(changes) {
         take_in();
     }
 }

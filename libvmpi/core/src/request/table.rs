@@ -1,5 +1,6 @@
 //! The table of requests: what is under way for each, and how it stands.
 
+use crate::check::{self, made};
 use crate::errors::{Class, Error, Result, fail};
 use crate::failure;
 use crate::guarded::EntryGuarded;
@@ -93,6 +94,9 @@ pub(super) fn remove(request: Request) {
     }
     copied::put_back(request);
     copied::forget(request);
+    if check::is_on() {
+        made::ended(request.raw());
+    }
     REQUESTS.with(|requests| requests.remove(request));
 }
 

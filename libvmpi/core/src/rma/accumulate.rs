@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 
 use super::place::{Place, Spot};
-use super::{Window, polled, remote_node};
+use super::{Window, checked, polled, remote_node};
 use crate::consts::dt;
 use crate::errors::{Class, Result, fail};
 use crate::handle::Datatype;
@@ -68,6 +68,7 @@ unsafe fn combine(window: &Window, operand: &Operand, result: Option<&Local>, pl
     if !silent {
         monitor::one_sided(Flow::Put, &window.comm, spot.target, bytes);
     }
+    checked::begins(&spot, bytes, checked::accumulation(op, &basic), (!silent).then_some(origin));
     if spot.is_far() && remote_node::combines(operand, &basic) {
         // SAFETY: the caller's promise.
         return unsafe { remote_node::combine(&spot, operand, result, &basic, bytes) };
@@ -237,6 +238,7 @@ pub unsafe fn compare_and_swap(
     for flow in [Flow::Put, Flow::Got] {
         monitor::one_sided(flow, &window.comm, spot.target, len as u64);
     }
+    checked::begins(&spot, len as u64, checked::SWAP, None);
     let mut memory = [0u8; 16];
     let memory = &mut memory[..len];
     // SAFETY: the caller's promise.

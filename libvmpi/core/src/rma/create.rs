@@ -6,7 +6,7 @@
 
 use super::epoch::{Access, Epoch};
 use super::remote_node::Far;
-use super::{Part, Reach, Window, remote, with_windows};
+use super::{Part, Reach, Window, checked, remote, with_windows};
 use crate::coll;
 use crate::comm::Communicator;
 use crate::construct;
@@ -220,6 +220,7 @@ fn build(comm: &Rc<Communicator>, ask: &Ask) -> Result<Rc<Window>> {
         helper: OnceCell::new(),
         name: RefCell::default(),
         hints: RefCell::new(Rc::new(hints(ask))),
+        checks: checked::State::default(),
     });
     if helped {
         let _ = window.helper.set(remote::Helper::start(&window));
@@ -436,6 +437,7 @@ pub fn free(handle: Win) -> Result<()> {
         }
     }
     attr::delete_all(attr::Kind::Win, handle.raw())?;
+    checked::freed(&window);
     match coll::barrier(&window.comm) {
         // Those who are left need not wait for each other.
         Err(error) if failure::is_failure(&error) => {}

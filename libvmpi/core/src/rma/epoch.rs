@@ -104,6 +104,11 @@ impl Window {
         if open { Ok(()) } else { no_epoch(&epoch.access, target) }
     }
 
+    /// Is what is accessed now complete at the next fence?
+    pub(super) fn is_between_fences(&self) -> bool {
+        matches!(self.epoch.borrow().access, Access::Fence { .. })
+    }
+
     /// Is `target` (`None`: any) open by a lock, as flushing needs?
     ///
     /// # Errors

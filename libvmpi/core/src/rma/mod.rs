@@ -3,13 +3,14 @@
 //! Reading order: this file (what a window is, and the table of them), `create`, `epoch` (what may be done when),
 //! `sync` (fence, post-start-complete-wait, locks), `wait` (how a member waits for another), `place` (where a target's
 //! memory is), `local` (the origin's buffer), `transfer` (put and get), `step` and `accumulate` (read, compute and write back as one step), `remote_node` (members on other
-//! nodes), `remote` and `remote_accumulate` (where the kernel refuses single copy: by messages), `counter` (a number that ranks of several nodes step).
+//! nodes), `remote` and `remote_accumulate` (where the kernel refuses single copy: by messages), `counter` (a number that ranks of several nodes step), `checked` (`vmpirun --check`).
 //!
 //! Memory that MPI allocates lies in a segment that all members of a node map. Memory of the program's own is reached by single
 //! copy. Either way the origin does all the work inside its call: the target takes no part, and what is left for the
 //! synchronisation calls is to tell others.
 
 mod accumulate;
+mod checked;
 mod counter;
 mod create;
 mod epoch;
@@ -22,6 +23,8 @@ mod step;
 mod sync;
 mod transfer;
 mod wait;
+
+pub(crate) use checked::note_error;
 
 pub use accumulate::{accumulate, compare_and_swap, fetch_and_op, get_accumulate};
 pub use counter::Counter;
@@ -91,6 +94,7 @@ pub struct Window {
     helper: OnceCell<remote::Helper>,
     name: RefCell<Vec<u8>>,
     hints: RefCell<Rc<info::Entries>>,
+    checks: checked::State,
 }
 
 impl Window {

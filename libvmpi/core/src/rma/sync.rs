@@ -3,6 +3,7 @@
 //! Within a node every operation is complete at origin and target when its call returns, so these calls only order members against
 //! each other. Operations on members of other nodes are completed here (`far`).
 
+use super::checked::{self, Extent};
 use super::epoch::{Access, Exposure, Held};
 use super::wait::For;
 use super::{Window, polled};
@@ -39,11 +40,14 @@ pub fn fence(window: &Window, assert: i32) -> Result<()> {
             return fail(Class::RmaSync, "MPI_Win_fence between MPI_Win_post and MPI_Win_wait");
         }
     }
+    let used = matches!(window.epoch.borrow().access, Access::Fence { used: true });
+    checked::fence_begins(window, assert, used);
     memory_fence(SEQ);
     let settled = window.settle(None);
     coll::barrier(&window.comm)?;
     let next = if assert & consts::MODE_NOSUCCEED != 0 { Access::None } else { Access::Fence { used: false } };
     window.epoch.borrow_mut().access = next;
+    checked::fenced(window);
     window.note_written();
     settled
 }
@@ -128,6 +132,7 @@ pub fn complete(window: &Window) -> Result<()> {
         }
     };
     memory_fence(SEQ);
+    targets.iter().for_each(|target| checked::completed(window, Some(*target), Extent::Target));
     let (far, near) = window.split_far(targets);
     // Of a dynamic window only the carrier knows whether something was wrong, and nobody asks it later.
     let settle = |target: &u32| match window.is_dynamic() {
@@ -309,6 +314,7 @@ pub fn unlock(window: &Window, rank: i32) -> Result<()> {
         lock
     };
     memory_fence(SEQ);
+    checked::completed(window, Some(target), Extent::Target);
     let given = match held.exclusive {
         Some(exclusive) => give_lock(window, target, exclusive),
         None => window.settle(Some(target)),
@@ -394,7 +400,7 @@ fn give_all(window: &Window) -> Result<()> {
 /// # Errors
 /// `Class::RmaSync` without MPI_Win_lock_all.
 pub fn unlock_all(window: &Window) -> Result<()> {
-    let checked = {
+    let was_checked = {
         let mut epoch = window.epoch.borrow_mut();
         let Access::All { checked } = epoch.access else {
             let open = epoch.access.describe();
@@ -404,7 +410,8 @@ pub fn unlock_all(window: &Window) -> Result<()> {
         checked
     };
     memory_fence(SEQ);
-    let given = if checked { give_all(window) } else { window.settle(None) };
+    checked::completed(window, None, Extent::Target);
+    let given = if was_checked { give_all(window) } else { window.settle(None) };
     request::progress();
     given
 }
@@ -414,7 +421,9 @@ pub fn unlock_all(window: &Window) -> Result<()> {
 /// # Errors
 /// `Class::RmaSync` if the target is not locked, `Class::Rank`; what was wrong with operations on another node.
 pub fn flush(window: &Window, rank: i32) -> Result<()> {
-    flushing(window, Some(rank))?.map_or(Ok(()), |target| window.settle(Some(target)))
+    let Some(target) = flushing(window, Some(rank))? else { return Ok(()) };
+    checked::completed(window, Some(target), Extent::Target);
+    window.settle(Some(target))
 }
 
 /// MPI_Win_flush_local.
@@ -422,7 +431,9 @@ pub fn flush(window: &Window, rank: i32) -> Result<()> {
 /// # Errors
 /// As [`flush`].
 pub fn flush_local(window: &Window, rank: i32) -> Result<()> {
-    flushing(window, Some(rank))?.map_or(Ok(()), |target| window.settle_here(Some(target)))
+    let Some(target) = flushing(window, Some(rank))? else { return Ok(()) };
+    checked::completed(window, Some(target), Extent::Origin);
+    window.settle_here(Some(target))
 }
 
 /// MPI_Win_flush_all.
@@ -431,6 +442,7 @@ pub fn flush_local(window: &Window, rank: i32) -> Result<()> {
 /// `Class::RmaSync` if nothing is locked; as [`flush`].
 pub fn flush_all(window: &Window) -> Result<()> {
     flushing(window, None)?;
+    checked::completed(window, None, Extent::Target);
     window.settle(None)
 }
 
@@ -440,6 +452,7 @@ pub fn flush_all(window: &Window) -> Result<()> {
 /// As [`flush_all`].
 pub fn flush_local_all(window: &Window) -> Result<()> {
     flushing(window, None)?;
+    checked::completed(window, None, Extent::Origin);
     window.settle_here(None)
 }
 

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::place::{Place, Spot};
-use super::{Window, polled, remote_node};
+use super::{Window, checked, polled, remote_node};
 use crate::datatype;
 use crate::errors::Result;
 use crate::monitor;
@@ -28,6 +28,7 @@ pub unsafe fn put(window: &Window, origin: &Local, place: &Place) -> Result<()> 
     if bytes == 0 {
         return Ok(());
     }
+    let noted = checked::begins(&spot, bytes, checked::PUT, Some(origin));
     // SAFETY: the caller's promise. The two may overlap where a program puts to itself.
     unsafe {
         match (origin.dense(), spot.dense_here()) {
@@ -41,6 +42,7 @@ pub unsafe fn put(window: &Window, origin: &Local, place: &Place) -> Result<()> 
             (None, None) => in_chunks(bytes, |from, len, room| spot.write(from, origin.packed(from, len, room)))?,
         }
     }
+    checked::written(noted);
     Ok(())
 }
 
@@ -57,6 +59,7 @@ pub unsafe fn get(window: &Window, origin: &Local, place: &Place) -> Result<()> 
     check_fits(bytes, origin.bytes())?;
     monitor::one_sided(Flow::Got, &window.comm, spot.target, bytes);
     if bytes > 0 {
+        checked::begins(&spot, bytes, checked::GET, None);
         // SAFETY: the caller's promise.
         unsafe { fetch(&spot, origin, bytes)? };
     }
