@@ -243,7 +243,7 @@ fn conformance_does_not_change() {
 #[test]
 fn mpi_takes_nothing_of_mallocs() {
     let preloaded = format!("LD_PRELOAD={}", library("malloc_inside.c").display());
-    let moved = made("moved.c", Mpi::Openmpi);
+    let [moved, medium] = ["moved.c", "medium.c"].map(|program| made(program, Mpi::Openmpi));
     let mut moves = 0.0;
     // On a machine that is busy with other things the cores may look as if they had little to do.
     for _ in 0..10 {
@@ -261,7 +261,7 @@ fn mpi_takes_nothing_of_mallocs() {
     assert!(moves > 0.0, "in ten runs no rank moved");
 
     let run = Vmpirun::new("overlap-malloc").args(["-n", "2", "-V", "1", "--overlap", "on", "-x", &preloaded]);
-    let got = run.arg(made("medium.c", Mpi::Openmpi)).run();
+    let got = run.arg(&medium).run();
     assert_eq!((got.code, got.stderr.matches("malloc: 0 ").count()), (0, 2), "{}", told(&got));
 }
 
