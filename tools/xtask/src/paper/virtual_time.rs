@@ -86,7 +86,7 @@ const READING_1: &str = "CPU time of all processes, what starting takes left out
     the virtual barrier once, and virtual times are the same to the picosecond. The paper has about twice the speed.";
 const READING_2: &str = "A round begins with a new lower bound on what may still happen (LBTS), and goes through the events before it: whoever joins a \
     barrier goes on with all who have joined, and the last one, who holds up nobody any more, goes through most of it. So rounds hardly grow with \
-    ranks; what grows is the switches, one a rank. A barrier without a time was lost in what starting takes from run to run.";
+    ranks; what grows is switching ranks in. A barrier without a time was lost in what starting takes from run to run.";
 
 fn head() -> String {
     let about = "Perumalla, Park: *Improving Multi-Million Virtual Rank MPI Execution in muπ*, with `vmpirun --simulate`. \
