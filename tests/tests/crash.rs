@@ -183,6 +183,17 @@ fn deaths_of_fortran_programs_are_told() {
     }
 }
 
+/// Open MPI's mpi_f08 module calls through a library of its own, MPICH's has one name for all: the call is named as the standard writes it, with its line.
+#[test]
+fn calls_through_mpi_f08_are_told_with_their_lines() {
+    for mpi in [Mpi::Openmpi, Mpi::Mpich, Mpi::Standard] {
+        let binary = built("where_f08.f90", mpi);
+        let run = Vmpirun::new("crash-f08").args(["-n", "2", "-V", "2", "--on-deadlock", "abort"]);
+        let outcome = run.arg(binary).run();
+        assert_says(&outcome, 123, &["rank 1 waits in MPI_Recv at where_f08.f90:14 (ring) on MPI_COMM_WORLD"]);
+    }
+}
+
 /// Python prints the traceback itself; it comes whole, and the others are told of.
 #[test]
 fn a_python_exception_comes_whole() {

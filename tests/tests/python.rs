@@ -89,7 +89,7 @@ waits()
 ";
     let mut job = python(script("stacks", text), "stacks", &[]).start();
     job.read_until(|text| text.contains("ready\n"));
-    let told = job.vmpictl(&["stacks", "--all"]);
+    let told = job.vmpictl(&["stacks", "--threads"]);
     assert_eq!(told.code, 0, "{told:?}");
     for frame in [
         " waits at stacks.py:8\n",

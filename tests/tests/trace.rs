@@ -231,6 +231,18 @@ fn the_page_names_the_calls_in_which_ranks_waited() {
     assert!(site["looks"].as_u64() > Some(0), "{site}");
 }
 
+/// The same in the report on the terminal.
+#[test]
+fn the_report_names_the_calls_in_which_ranks_waited() {
+    let outcome = Vmpirun::new("sites").args(["-n", "4", "-V", "2", "--report"]).arg(built("late.c")).arg("2500").run();
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    let (_, table) = outcome.stderr.split_once("WAITED-IN").expect("there is such a table");
+    let rows: Vec<Vec<&str>> = table.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
+    let [row] = &rows[..] else { panic!("one call is waited in: {outcome:?}") };
+    assert_eq!((row[0], row[2], row[3]), ("MPI_Recv", "wait_for_it", "100"), "{outcome:?}");
+    assert!(row[1].starts_with("late.c:"), "{outcome:?}");
+}
+
 /// The page in a browser: without an error, and with all of its parts. Of the second tier: Chromium takes 350 MB.
 #[test]
 #[ignore = "second tier: needs Chromium"]

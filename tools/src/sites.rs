@@ -7,13 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use crate::stack::{self, Names, StackError};
+use nix::time::{ClockId, clock_gettime};
 
 /// The first look comes so long after the ranks have started, and others at least so much later each.
 const FIRST: Duration = Duration::from_millis(20);
 const PAUSE: Duration = Duration::from_millis(50);
-/// A look takes one in so many parts of the time; where the times of the run are what was asked for, of this.
+/// Looks take one in so many parts of a CPU's time; where the times of the run are what was asked for, of this.
 const PART: u32 = 20;
-const SELDOM: u32 = 100;
+const SELDOM: u32 = 50;
 /// Ranks of a look.
 const MOST_RANKS: usize = 4;
 /// Calls in which nothing is waited for that the program could change.
@@ -62,6 +63,7 @@ impl Sites {
         let mut asleep: Vec<u32> =
             (0..self.pids.len() as u32).filter(|rank| sleeps(self.pids[*rank as usize])).collect();
         fastrand::shuffle(&mut asleep);
+        let before = cpu_time();
         for rank in asleep.into_iter().take(MOST_RANKS) {
             match stack::site(self.pids[rank as usize], &mut self.names, None) {
                 Ok((Some(site), _)) if !EDGES.contains(&site.function.as_str()) => {
@@ -80,7 +82,7 @@ impl Sites {
                 Ok(_) | Err(_) => {}
             }
         }
-        self.next = Some(Instant::now() + PAUSE.max(now.elapsed() * self.part));
+        self.next = Some(Instant::now() + PAUSE.max(cpu_time().saturating_sub(before) * self.part));
     }
 
     /// What was seen, the most first.
@@ -96,6 +98,11 @@ impl Sites {
         list.sort_by_key(|site| std::cmp::Reverse(site.looks));
         list
     }
+}
+
+/// What this process has used: a look that waits for a busy CPU has cost nothing.
+fn cpu_time() -> Duration {
+    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
 /// Is the process's first thread asleep, so that a stop of it changes nothing?
