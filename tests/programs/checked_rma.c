@@ -107,7 +107,7 @@ static void two_types(void) {
 
 static void columns(void) {
     /* Columns of a matrix of eight by eight: their spans overlap, their bytes do not. */
-    int a[8] = {0};
+    int a[8] = {rank};
     MPI_Datatype column;
     MPI_Type_vector(8, 1, 8, MPI_INT, &column);
     MPI_Type_commit(&column);

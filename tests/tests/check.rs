@@ -336,7 +336,8 @@ fn what_is_found_beside_what_others_say() {
     let sources = [("checked.c", FAULTS), ("checked.c", ANYWHERE), ("checked.c", ALONE), ("checked_rma.c", ONE_SIDED)];
     for (source, faults) in sources {
         let (openmpi, mpich) = (made(source, Mpi::Openmpi), made(source, Mpi::Mpich));
-        for (case, kind) in faults {
+        // `kept` is no case, but another line of one.
+        for (case, kind) in faults.iter().filter(|(case, _)| *case != "kept") {
             let bad = check("--check=full", &openmpi, &["bad", case], &[]);
             let good = check("--check=full", &openmpi, &["good", case], &[]);
             let found = bad.list.iter().any(|(what, _)| what == kind);
