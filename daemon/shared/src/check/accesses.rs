@@ -80,7 +80,7 @@ impl Access {
         let alike = !differ(self.operation, other.operation) && !differ(self.class, other.class);
         let both_read = self.kind.only_reads() && other.kind.only_reads();
         let both_accumulate = self.kind.accumulates() && other.kind.accumulates();
-        !both_read && !(both_accumulate && alike)
+        !(both_read || both_accumulate && alike)
     }
 }
 

@@ -236,18 +236,26 @@ fn look_at_fence(window: &Window, assert: i32, used: bool) {
     look_for_memory(window);
 }
 
-/// Is what others have put still there? What two have written is left to `RmaConflict`.
+/// Is what others have put still there? What several have written is left to `RmaConflict`.
 fn look_at_stores(window: &Window) {
     let me = window.rank();
-    let fence = window.checks.fences.get();
-    let all = board::with(|board| board.opened(place(window, me), fence)).unwrap_or_default();
-    let written = all.iter().filter(|access| access.kind == Kind::PUT && access.sum != 0);
-    for access in written.filter(|access| all.iter().filter(|other| other.conflicts(access)).count() == 1) {
-        let now =
-            sums::over_memory(sums::START, base(window, me).wrapping_add(access.first), access.end - access.first);
-        if now.is_some_and(|now| now | 1 != access.sum) && is_news(access.site, sites::here().numbers()) {
+    let opened = || {
+        let all = board::with(|board| board.opened(place(window, me), window.checks.fences.get()));
+        all.unwrap_or_default()
+    };
+    let is_alone = |access: &Access, all: &[Access]| !all.iter().any(|other| other.conflicts(access));
+    let all = opened();
+    for access in all.iter().filter(|access| access.sum != 0 && is_alone(access, &all)) {
+        let first = base(window, me).wrapping_add(access.first);
+        let now = sums::over_memory(sums::START, first, access.end - access.first);
+        // Who writes there meanwhile has said so before.
+        if now.is_none_or(|now| now | 1 == access.sum) || !is_alone(access, &opened()) {
+            continue;
+        }
+        let site = sites::here();
+        if is_news(access.site, site.numbers()) {
             let own = format!("changes the same bytes itself before {}", called());
-            let parties = vec![party(window, access, None), tell::own(own, sites::here())];
+            let parties = vec![party(window, access, None), tell::own(own, site)];
             tell::tell(FindingKind::RmaLocalStore, parties, window.describe());
         }
     }
