@@ -170,10 +170,13 @@ impl Engine<'_> {
 
     /// A message of a rank that is at `at` asks for its interface then. Where nothing of the rank's can come before it there, it has it at once: one event less.
     pub(super) fn depart(&mut self, index: u32, at: u64, network: &dyn Network) -> Result<(), Exhausted> {
-        let from = self.events[index as usize].from;
+        let Event { from, to, .. } = self.events[index as usize];
+        let envelope = &self.events[index as usize].envelope;
         self.counts.messages += 1;
+        // Flows begin in the order of virtual time: so few are listed at once.
+        let flows = envelope.kind != kind::RTS && network.shares(from, to, envelope.len);
         let sender = &mut self.ranks[from as usize];
-        if sender.to_leave == 0 {
+        if sender.to_leave == 0 && !flows {
             return self.leave(index, at, network);
         }
         sender.to_leave += 1;
