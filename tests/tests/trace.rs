@@ -234,7 +234,8 @@ fn the_page_names_the_calls_in_which_ranks_waited() {
 /// The same in the report on the terminal.
 #[test]
 fn the_report_names_the_calls_in_which_ranks_waited() {
-    let outcome = Vmpirun::new("sites").args(["-n", "4", "-V", "2", "--report"]).arg(built("late.c")).arg("2500").run();
+    let binary = built("late.c");
+    let outcome = Vmpirun::new("sites").args(["-n", "4", "-V", "2", "--report"]).arg(binary).arg("2500").run();
     assert_eq!(outcome.code, 0, "{outcome:?}");
     let (_, table) = outcome.stderr.split_once("WAITED-IN").expect("there is such a table");
     let rows: Vec<Vec<&str>> = table.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
