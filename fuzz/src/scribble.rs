@@ -94,13 +94,13 @@ fn inspect_messages(node: &NodeSegment, job: &JobSegment, dice: &mut fastrand::R
     for _ in 0..12 {
         let rank = dice.u32(..RANKS);
         match dice.usize(..10) {
-            0 => drop(inspect::look(job, rank, 8)),
-            1 => drop((inspect::largest_crowd(job), inspect::crowd(job, rank))),
-            2 => drop((inspect::is_suspended(node, job, rank), inspect::is_moving(job, rank))),
-            3 => drop((inspect::requests(job, rank), inspect::unexpected(job, rank))),
+            0 => _ = inspect::look(job, rank, 8),
+            1 => _ = (inspect::largest_crowd(job), inspect::crowd(job, rank)),
+            2 => _ = (inspect::is_suspended(node, job, rank), inspect::is_moving(job, rank)),
+            3 => _ = (inspect::requests(job, rank), inspect::unexpected(job, rank)),
             4 => {
                 let rows = (0..RANKS).map(|rank| job.monitor(rank));
-                drop(Matrix::gather(1, true, vec![0; RANKS as usize], rows));
+                let _ = Matrix::gather(1, true, vec![0; RANKS as usize], rows);
             }
             5 => {
                 let rings = job.rings();
@@ -108,7 +108,7 @@ fn inspect_messages(node: &NodeSegment, job: &JobSegment, dice: &mut fastrand::R
                 let regions = table.and_then(|table| regions::read(&file, table)).unwrap_or_default();
                 assert!(regions.len() < 10_000, "{} regions", regions.len());
                 let used = rings.used(&file, rank).expect("the file is there");
-                drop(used.marks(&file));
+                let _ = used.marks(&file);
             }
             6 => {
                 let rings = job.rings();
@@ -120,14 +120,14 @@ fn inspect_messages(node: &NodeSegment, job: &JobSegment, dice: &mut fastrand::R
                 let of_cell = job.roster_of_cell(dice.u32(..)).map(|roster| (roster.name(), roster.members().len()));
                 let found =
                     job.find_roster(context).map(|roster| (roster.name(), roster.members().len(), roster.member(rank)));
-                drop((of_cell, found));
+                let _ = (of_cell, found);
             }
             8 => {
                 let context = job.new_context();
                 let _ = (job.new_context_without_cell(), job.agreed_context(dice.u32(..)));
                 job.reclaim_context([context, dice.u32(..)][dice.usize(..2)]);
             }
-            _ => drop((job.ranks_in_use(), job.changes(), job.failures(), job.constant_words())),
+            _ => _ = (job.ranks_in_use(), job.changes(), job.failures(), job.constant_words()),
         }
     }
 }

@@ -35,7 +35,7 @@ pub fn text(of: u8, text: &str) -> bool {
     let (one, other) = text.split_once('\u{c}').unwrap_or_else(|| text.split_at(half));
     match of % 8 {
         0 | 1 => {
-            let hosts = if of % 8 == 0 { hosts::parse_file(text) } else { hosts::parse_list(text) };
+            let hosts = if of.is_multiple_of(8) { hosts::parse_file(text) } else { hosts::parse_list(text) };
             assert!(hosts.as_ref().map_or(0, Vec::len) <= MOST_HOSTS);
             hosts.is_ok()
         }
