@@ -69,18 +69,21 @@ fn run(mpi: Mpi, v: &str, overlap: &str) -> Outcome {
 
 #[test]
 fn whatever_touches_the_buffer_waits() {
+    Turn::beside_others();
     is_right(&run(Mpi::Openmpi, "1", "on"), EARLY, "on, V=1");
     is_right(&run(Mpi::Openmpi, "2", "on"), EARLY, "on, V=2");
 }
 
 #[test]
 fn by_the_other_interfaces_too() {
+    Turn::beside_others();
     is_right(&run(Mpi::Mpich, "1", "on"), EARLY, "on, MPICH");
     is_right(&run(Mpi::Standard, "1", "on"), EARLY, "on, standard ABI");
 }
 
 #[test]
 fn nobody_is_early_where_that_is_off() {
+    Turn::beside_others();
     is_right(&run(Mpi::Openmpi, "1", "off"), &[], "off");
 }
 
@@ -107,6 +110,7 @@ fn for_any_user() {
         println!("skipped: only root can be another user");
         return;
     }
+    Turn::beside_others();
     let binary = compiled(Mpi::Openmpi);
     let scratch = Scratch::new("overlap-user");
     std::os::unix::fs::chown(scratch.path(), Some(1000), Some(1000)).expect("it is ours");
@@ -119,7 +123,7 @@ fn for_any_user() {
 /// The carriers bring the data; with a status a receive returns when it has matched, which here is when the data begins to come.
 #[test]
 fn over_nodes_too() {
-    let nodes = Nodes::new("overlap");
+    let nodes = Nodes::beside_others("overlap");
     let binary = compiled(Mpi::Openmpi);
     for (fabric, v) in [("tcp", "1"), ("emulated:50:100", "1"), ("tcp", "2")] {
         let run = nodes.vmpirun("overlap").args(["--fabric", fabric, "--map-by", "node", "-n", "2", "-V", v]);
@@ -131,6 +135,7 @@ fn over_nodes_too() {
 /// A message that is longer than the buffer ends the job wherever that is found, with the same words.
 #[test]
 fn a_truncated_message_ends_the_job() {
+    Turn::beside_others();
     let binary = compiled(Mpi::Openmpi);
     for overlap in ["on", "off"] {
         let run = Vmpirun::new("overlap-truncated").args(["-n", "2", "-V", "1", "--overlap", overlap]);
@@ -144,6 +149,7 @@ fn a_truncated_message_ends_the_job() {
 /// Who has touched a buffer waits, who computes behind a guard does not; what never comes is proven to.
 #[test]
 fn a_deadlock_is_proven() {
+    Turn::beside_others();
     let binary = compiled(Mpi::Openmpi);
     for overlap in ["on", "off"] {
         let run = Vmpirun::new("overlap-deadlock").args(["-n", "2", "-V", "1", "--overlap", overlap]);
@@ -172,6 +178,7 @@ fn line_of(text: &str) -> usize {
 /// A wait that the touch of a system call, or MPI's next call, begins is told of with the call that was left behind, too.
 #[test]
 fn whatever_waits_for_a_deferred_call_is_named_with_it() {
+    Turn::beside_others();
     let binary = compiled(Mpi::Openmpi);
     let call = line_of("MPI_Recv(to, n,");
     let cases = [
@@ -268,6 +275,7 @@ fn mpi_takes_nothing_of_mallocs() {
 /// Ranks whose buffers lie beside whatever malloc gives, and that move while they wait for what they touch: each run ended one time in four.
 #[test]
 fn ranks_that_move_while_a_touch_waits_go_on() {
+    Turn::beside_others();
     let binary = made("medium.c", Mpi::Openmpi);
     for _ in 0..5 {
         let run = Vmpirun::new("overlap-moves").args(["-n", "6", "-V", "3", "--overlap", "on"]);
@@ -306,6 +314,7 @@ fn a_rank_that_waits_for_a_dead_one_is_ended() {
 /// What cannot be is said once, and the job goes on.
 #[test]
 fn why_nothing_is_deferred_is_said() {
+    Turn::beside_others();
     let binary = compiled(Mpi::Openmpi);
     let cases: [(&[&str], &str, &str); 2] = [
         (&["--overlap", "on", "--enable-recovery"], "", "--overlap has no effect with --enable-recovery"),
