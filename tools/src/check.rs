@@ -179,7 +179,10 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("     ranks 1-3: MPI_Bcast with root 1\n"), "{text}");
-        assert!(text.contains("     MPI 4.1, section 6.1: ") && text.contains("     What to do: "), "{text}");
+        assert!(
+            text.contains("     MPI 4.1, chapter 6 (Collective Communication): ") && text.contains("     What to do: "),
+            "{text}"
+        );
         assert!(text.contains("  2. note: objects were never freed"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
     }
